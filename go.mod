@@ -1,0 +1,28 @@
+module github.com/summarycache/summarycache
+
+go 1.26.0
+
+require (
+	github.com/alecthomas/kong v1.17.0
+	github.com/bartventer/httpcache v0.13.0
+	github.com/cespare/xxhash/v2 v2.3.0
+	github.com/dunglas/httpsfv v1.1.2
+	github.com/goccy/go-yaml v1.19.2
+	github.com/google/btree v1.1.3
+	github.com/hashicorp/errwrap v1.1.0
+	github.com/hashicorp/go-immutable-radix v1.3.1
+	github.com/hashicorp/go-metrics v0.7.0
+	github.com/hashicorp/go-msgpack/v2 v2.1.5
+	github.com/hashicorp/go-multierror v1.1.1
+	github.com/hashicorp/go-sockaddr v1.0.7
+	github.com/hashicorp/golang-lru v1.0.2
+	github.com/hashicorp/memberlist v0.7.0
+	github.com/klauspost/compress v1.20.3
+	github.com/maypok86/otter/v2 v2.4.0
+	github.com/miekg/dns v1.1.73
+	github.com/prometheus/client_golang v1.25.0
+	github.com/sean-/seed v0.0.0-20170313163322-e2103e2c3529
+	golang.org/x/net v0.59.0
+	golang.org/x/sync v0.24.0
+	golang.org/x/sys v0.48.0
+)
