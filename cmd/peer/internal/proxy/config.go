@@ -1,0 +1,41 @@
+package proxy
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+)
+
+// Config says what a [Handler] does. The zero value of every field but Name and
+// Store is usable.
+type Config struct {
+	Name    string          // this cache in Cache-Status and Via: a token (RFC 9110 section 5.6.2), unique in the cluster
+	Origin  *url.URL        // reverse proxy for this origin (scheme, host and an optional path prefix); nil = forward proxy
+	Store   *store.Store    // where objects are kept; the caller closes it after the Handler
+	Locator sibling.Locator // which peers may hold an object; nil = no cooperation
+
+	// Dial connects to origins, siblings and CONNECT targets; nil = net.Dialer.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// OriginTransport replaces the transport to origins that is built on Dial.
+	OriginTransport http.RoundTripper
+	// SiblingTransport replaces the transport to siblings that is built on Dial.
+	// It must send absolute-form requests to the sibling (see sibling.NewTransport).
+	SiblingTransport http.RoundTripper
+
+	OriginTimeout  time.Duration // to the origin's response header; 0 = 60 s
+	SiblingTimeout time.Duration // to a sibling's response header; 0 = 500 ms
+	MaxSiblings    int           // siblings asked for one request; 0 = 2
+	MinListed      time.Duration // objects fresh for less than this are not listed in the digest; 0 = 1 s
+
+	AllowConnect func(host, port string) bool // which CONNECT targets a forward proxy tunnels to; nil = all
+
+	// Observe is called once for every request, after its answer; it must not block.
+	Observe func(Event)
+	Logger  *slog.Logger // nil = discard
+}

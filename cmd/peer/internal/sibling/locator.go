@@ -1,0 +1,63 @@
+package sibling
+
+import "time"
+
+// A Candidate is a peer that may hold an object.
+type Candidate struct {
+	Peer              string        // the peer's name in the cluster; never empty
+	Addr              string        // host:port where the peer answers siblings; never empty
+	FalsePositiveRate float64       // odds in [0,1] that the peer's digest matches an object it does not hold
+	Age               time.Duration // age of the peer's digest; 0 = unknown or new
+}
+
+// A Locator says which peers may hold an object and learns from what became of
+// asking them. Its methods are called from many goroutines at once and on the
+// way of a request: they must neither block nor do I/O.
+type Locator interface {
+	// Candidates appends the peers that may hold the object of that identity
+	// to dst, best first, and returns the result. The identity is the string
+	// under which the cache lists the object (see the package cache): hash it
+	// with the cluster's seed to get the digest key.
+	Candidates(dst []Candidate, identity string) []Candidate
+
+	// Report tells what became of one question to a peer.
+	Report(Report)
+}
+
+// A Report is the fate of one question to a sibling.
+type Report struct {
+	Peer     string
+	Identity string        // what was asked for
+	Outcome  Outcome       // how it ended
+	Latency  time.Duration // from asking to the first byte of the answer, or to the failure
+}
+
+// Outcome is how a question to a sibling ended.
+type Outcome uint8
+
+const (
+	Hit      Outcome = iota + 1 // it answered with the object
+	FalseHit                    // it answered that it holds no fresh copy (504)
+	Refused                     // no connection: refused, unreachable, no route; stop asking it
+	TimedOut                    // no first byte within the deadline
+	Failed                      // anything else: a reset connection, an answer that is no answer
+	Canceled                    // nobody wanted the answer any more; says nothing about the peer
+)
+
+func (o Outcome) String() string {
+	switch o {
+	case Hit:
+		return "hit"
+	case FalseHit:
+		return "false-hit"
+	case Refused:
+		return "refused"
+	case TimedOut:
+		return "timed-out"
+	case Failed:
+		return "failed"
+	case Canceled:
+		return "canceled"
+	}
+	return "none"
+}
