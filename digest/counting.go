@@ -1,0 +1,267 @@
+package digest
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// A CountingFilter follows one cache as objects come and go, and freezes its
+// contents into [Filter]s. It counts the keys on each position in four bits; a
+// counter that reaches 15 stays there (Fan et al., Summary Cache, section V-C),
+// so that there is never a false negative.
+//
+// Callers add a key once when its object arrives and remove it once when the
+// object goes. All methods are safe for concurrent use. Adding and removing
+// different keys scales with the number of cores; [CountingFilter.Advance] and
+// [CountingFilter.Rebuild] exclude each other but stop neither readers nor, for
+// longer than a fraction of a millisecond at a million keys, writers.
+type CountingFilter struct {
+	counters atomic.Pointer[counters]
+	current  atomic.Pointer[Filter]
+	freezing sync.Mutex // Advance, and the last step of Rebuild
+	building sync.Mutex // Rebuild
+}
+
+// counters is everything that depends on the geometry.
+type counters struct {
+	geometry Geometry
+	spanBits uint   // positions with equal upper bits share a shard
+	salt     uint64 // for the shards' tables
+	shards   []shard
+	retired  bool // replaced by a rebuild; guarded by any shard's lock, changed under all
+}
+
+const (
+	shardBits   = 8  // at most 256 shards
+	minSpanBits = 10 // of at least 1,024 positions each
+)
+
+func newCounters(g Geometry) *counters {
+	c := &counters{geometry: g, salt: rand.Uint64() | 1}
+	c.spanBits = max(minSpanBits+shardBits, uint(bits.Len64(g.Bits-1))) - shardBits
+	c.shards = make([]shard, (g.Bits-1)>>c.spanBits+1)
+	return c
+}
+
+// NewCountingFilter returns an empty filter. epoch is that of its first versions;
+// a cache that starts a new life should start with a larger one than before, and
+// Unix time does. Zero means 1.
+func NewCountingFilter(g Geometry, epoch uint64) (*CountingFilter, error) {
+	if err := g.Validate(); err != nil {
+		return nil, err
+	}
+	c := new(CountingFilter)
+	c.counters.Store(newCounters(g.normal()))
+	c.current.Store(emptyFilter(g.normal(), max(1, epoch)))
+	return c, nil
+}
+
+func emptyFilter(g Geometry, epoch uint64) *Filter {
+	return newFilter(g, Version{Epoch: epoch, State: emptyState(g)}, 0, nil)
+}
+
+// Geometry returns how keys become positions. It changes only in Rebuild.
+func (c *CountingFilter) Geometry() Geometry { return c.counters.Load().geometry }
+
+// Add says that the cache now holds k. A frozen filter contains every key whose
+// Add returned before [CountingFilter.Advance] was called.
+func (c *CountingFilter) Add(k Key) {
+	for !c.counters.Load().add(k) {
+	}
+}
+
+// Remove says that the cache no longer holds k. It returns false, and changes
+// nothing, if the counters show that k was not there. Removing a key that was
+// never added but looks present (with the odds of a false positive) cannot be
+// noticed and takes other keys' counts with it: remove only what was added.
+func (c *CountingFilter) Remove(k Key) bool {
+	for {
+		if done, removed := c.counters.Load().remove(k); done {
+			return removed
+		}
+	}
+}
+
+// MayContain reports whether every counter of k is above zero.
+func (c *CountingFilter) MayContain(k Key) bool {
+	counters := c.counters.Load()
+	var buf [MaxHashes]uint64
+	for _, p := range counters.geometry.positions(&buf, k) {
+		s, rel := counters.at(p)
+		s.mu.Lock()
+		n := s.count(rel)
+		s.mu.Unlock()
+		if n == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Current returns the last frozen version: an empty one at first. It never blocks.
+func (c *CountingFilter) Current() *Filter { return c.current.Load() }
+
+// Advance freezes the present contents as the next version and returns it. If no
+// position changed since the last time it returns the same filter again. The
+// time that others may have to wait for it is that of collecting the changes of
+// one 256th of the filter.
+func (c *CountingFilter) Advance() *Filter {
+	f, _ := c.AdvanceDelta()
+	return f
+}
+
+// AdvanceDelta is [CountingFilter.Advance], and also returns what changed: a
+// delta of length zero if nothing did. Collecting it takes time in proportion to
+// its length; making the filter of it, in proportion to the filter's size.
+func (c *CountingFilter) AdvanceDelta() (*Filter, *Delta) {
+	c.freezing.Lock()
+	defer c.freezing.Unlock()
+	base := c.current.Load()
+	d := c.counters.Load().collect(base)
+	if d.Len() == 0 {
+		return base, d
+	}
+	next := d.flip(base)
+	c.current.Store(next)
+	return next, d
+}
+
+func (c *counters) at(p uint64) (*shard, uint32) {
+	return &c.shards[p>>c.spanBits], uint32(p & (1<<c.spanBits - 1))
+}
+
+func (c *counters) add(k Key) bool {
+	if c.geometry.Hashes == 1 && c.geometry.simple() {
+		s, rel := c.at(c.geometry.first(k))
+		s.mu.Lock()
+		if c.retired {
+			s.mu.Unlock()
+			return false
+		}
+		if s.touched != nil {
+			s.touch(k, s.count(rel), +1)
+		}
+		s.increment(rel, 1<<c.spanBits, c.salt)
+		s.keys++
+		s.mu.Unlock()
+		return true
+	}
+	var buf [MaxHashes]uint64
+	positions := c.geometry.positions(&buf, k)
+	home, _ := c.at(positions[0])
+	slices.Sort(positions)
+	c.lock(positions)
+	defer c.unlock(positions)
+	if c.retired {
+		return false
+	}
+	if home.touched != nil {
+		home.touch(k, c.least(positions), +1)
+	}
+	for _, p := range positions {
+		s, rel := c.at(p)
+		s.increment(rel, 1<<c.spanBits, c.salt)
+	}
+	home.keys++
+	return true
+}
+
+func (c *counters) remove(k Key) (done, removed bool) {
+	var buf [MaxHashes]uint64
+	positions := c.geometry.positions(&buf, k)
+	home, _ := c.at(positions[0])
+	slices.Sort(positions)
+	c.lock(positions)
+	defer c.unlock(positions)
+	if c.retired {
+		return false, false
+	}
+	least := c.least(positions)
+	if least == 0 {
+		home.refused++
+		return true, false
+	}
+	if home.touched != nil {
+		home.touch(k, least, -1)
+	}
+	for _, p := range positions {
+		s, rel := c.at(p)
+		s.decrement(rel)
+	}
+	home.keys--
+	return true, true
+}
+
+// least is the smallest count among positions: no fewer keys than stand on all of
+// them.
+func (c *counters) least(positions []uint64) uint8 {
+	least := uint8(maxCount)
+	for _, p := range positions {
+		s, rel := c.at(p)
+		least = min(least, s.count(rel))
+	}
+	return least
+}
+
+// lock takes the locks of the shards of ascending positions, each once.
+func (c *counters) lock(positions []uint64) {
+	var last *shard
+	for _, p := range positions {
+		if s, _ := c.at(p); s != last {
+			s.mu.Lock()
+			last = s
+		}
+	}
+}
+
+func (c *counters) unlock(positions []uint64) {
+	var last *shard
+	for _, p := range positions {
+		if s, _ := c.at(p); s != last {
+			s.mu.Unlock()
+			last = s
+		}
+	}
+}
+
+// collect takes from every shard what changed since base was frozen.
+func (c *counters) collect(base *Filter) *Delta {
+	d := &Delta{
+		geometry: base.geometry,
+		base:     base.version,
+		target:   base.version,
+		baseKeys: base.keys,
+		baseOnes: base.ones,
+		ones:     base.ones,
+	}
+	keys := 0
+	var found []uint64
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		found = s.drain(found[:0])
+		keys += s.keys
+		s.mu.Unlock()
+		slices.Sort(found)
+		for _, change := range found {
+			p := uint64(i)<<c.spanBits + change>>1
+			d.flips = append(d.flips, p)
+			if change&1 != 0 {
+				d.target.State += stateOf(p)
+				d.ones++
+			} else {
+				d.target.State -= stateOf(p)
+				d.ones--
+			}
+		}
+	}
+	d.keys = base.keys
+	if len(d.flips) > 0 {
+		d.keys = uint64(max(0, keys))
+		d.target.Sequence++
+	}
+	return d
+}

@@ -1,0 +1,204 @@
+package digest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// TestCountingAgainstOracle drives every geometry with random additions,
+// removals of keys present and absent, and freezes, against a map of counters.
+func TestCountingAgainstOracle(t *testing.T) {
+	for i, g := range geometries {
+		t.Run(g.String(), func(t *testing.T) {
+			r := random(uint64(i))
+			c := counting(t, g)
+			o := &oracle{g, map[uint64]int{}}
+			pool := randomKeys(r, 600)
+			for range 30_000 {
+				k := pool[r.IntN(len(pool))]
+				switch r.IntN(12) {
+				case 0, 1, 2, 3, 4:
+					c.Add(k)
+					o.add(k)
+				case 11:
+					if r.IntN(100) == 0 {
+						checkFrozen(t, c, o)
+					}
+				default:
+					if got, want := c.Remove(k), o.remove(k); got != want {
+						t.Fatalf("Remove = %v, want %v", got, want)
+					}
+				}
+				if k := pool[r.IntN(len(pool))]; c.MayContain(k) != o.has(k) {
+					t.Fatalf("MayContain = %v", c.MayContain(k))
+				}
+			}
+			checkFrozen(t, c, o)
+		})
+	}
+}
+
+func checkFrozen(t *testing.T, c *CountingFilter, o *oracle) {
+	t.Helper()
+	before, changed := c.Current(), c.Changed()
+	f, d := c.AdvanceDelta()
+	if d.Len() != changed {
+		t.Fatalf("Changed = %d, delta has %d", changed, d.Len())
+	}
+	if (f == before) != (changed == 0) {
+		t.Fatalf("Advance gave a new filter: %v, with %d changes", f != before, changed)
+	}
+	if !slices.Equal(f.list(), o.set()) {
+		t.Fatalf("frozen positions differ from the oracle's")
+	}
+	if f.state() != f.Version().State {
+		t.Fatalf("state %016x, want %016x", f.Version().State, f.state())
+	}
+	if again, err := d.Apply(before); err != nil {
+		t.Fatalf("Apply = %v", err)
+	} else {
+		equalFilters(t, again, f)
+	}
+	diff, err := Diff(before, f)
+	if err != nil || !slices.Equal(diff.flips, d.flips) {
+		t.Fatalf("Diff = %v, %v, want the delta of Advance", diff, err)
+	}
+}
+
+func TestSaturatedCountersStick(t *testing.T) {
+	for _, g := range []Geometry{{Bits: 64, Hashes: 1}, {Bits: 1 << 30, Hashes: 3}} {
+		c := counting(t, g)
+		const k = Key(0x0123456789abcdef)
+		for range 20 {
+			c.Add(k)
+		}
+		for i := range 20 {
+			if !c.Remove(k) {
+				t.Errorf("%v: Remove %d refused", g, i)
+			}
+		}
+		if !c.MayContain(k) {
+			t.Errorf("%v: a counter left 15", g)
+		}
+		if got := c.Tally(); got.Saturated != g.Hashes || got.Keys != 0 {
+			t.Errorf("%v: Tally = %+v, want %d saturated", g, got, g.Hashes)
+		}
+		for range 14 {
+			c.Add(^k)
+		}
+		for i := range 15 {
+			if got := c.Remove(^k); got != (i < 14) {
+				t.Errorf("%v: Remove %d = %v", g, i, got)
+			}
+		}
+	}
+}
+
+func TestRefusedRemovalChangesNothing(t *testing.T) {
+	c := counting(t, Geometry{Bits: 1 << 30, Hashes: 4}, 1, 2, 3)
+	f := c.Advance()
+	for _, k := range randomKeys(random(1), 100) {
+		if c.Remove(k) {
+			t.Errorf("Remove(%x) = true", k)
+		}
+	}
+	if got := c.Tally(); got != (Tally{Keys: 3, Refused: 100}) {
+		t.Errorf("Tally = %+v", got)
+	}
+	if c.Advance() != f {
+		t.Errorf("Advance found a change")
+	}
+}
+
+// TestChurnBetweenFreezes: what comes and goes between two freezes leaves nothing.
+func TestChurnBetweenFreezes(t *testing.T) {
+	for _, g := range []Geometry{{Bits: 1 << 12, Hashes: 2}, {Bits: 1 << 34, Hashes: 1}} {
+		r := random(3)
+		c := counting(t, g, randomKeys(r, 200)...)
+		c.Advance()
+		for range 200_000 {
+			k := Key(r.Uint64())
+			c.Add(k)
+			c.Remove(k)
+		}
+		if got := c.Changed(); got != 0 {
+			t.Errorf("%v: Changed = %d", g, got)
+		}
+		counters := c.counters.Load()
+		for i := range counters.shards {
+			s := &counters.shards[i]
+			if len(s.table.journal) > 100 || len(s.table.slots) > 512 || s.array != nil && len(s.array.journal) > 40 {
+				t.Fatalf("%v: shard %d grew: journal %d, slots %d", g, i, len(s.table.journal), len(s.table.slots))
+			}
+		}
+	}
+}
+
+// TestConcurrent: writers, readers and freezes at once; afterwards everything
+// agrees with what was added, and a key held throughout was never denied.
+func TestConcurrent(t *testing.T) {
+	for _, g := range []Geometry{{Bits: 40_000, Hashes: 3}, {Bits: 1 << 24, Hashes: 1}} {
+		held := randomKeys(random(9), 500)
+		c := counting(t, g, held...)
+		const workers, rounds = 4, 3_000
+		var wg sync.WaitGroup
+		left := make([][]Key, workers)
+		for w := range workers {
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(uint64(w), 1))
+				for range rounds {
+					if r.IntN(3) > 0 || len(left[w]) == 0 {
+						k := Key(r.Uint64())
+						c.Add(k)
+						left[w] = append(left[w], k)
+					} else {
+						i := r.IntN(len(left[w]))
+						if !c.Remove(left[w][i]) {
+							t.Error("Remove refused a key that is there")
+						}
+						left[w] = slices.Delete(left[w], i, i+1)
+					}
+				}
+			})
+		}
+		stop := make(chan struct{})
+		var watch sync.WaitGroup
+		watch.Go(func() {
+			last := c.Advance()
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				f := c.Advance()
+				if k := held[i%len(held)]; !f.MayContain(k) || !c.MayContain(k) {
+					t.Error("a key that was there throughout was denied")
+					return
+				}
+				if f != last && f.Version().Sequence != last.Version().Sequence+1 {
+					t.Errorf("sequence went from %v to %v", last.Version(), f.Version())
+				}
+				last = f
+			}
+		})
+		wg.Wait()
+		close(stop)
+		watch.Wait()
+
+		o := &oracle{g, map[uint64]int{}}
+		n := 0
+		for _, keys := range append(left, held) {
+			n += len(keys)
+			for _, k := range keys {
+				o.add(k)
+			}
+		}
+		checkFrozen(t, c, o)
+		if c.Len() != n || c.Current().Keys() != uint64(n) {
+			t.Errorf("Len = %d, Keys = %d, want %d", c.Len(), c.Current().Keys(), n)
+		}
+	}
+}

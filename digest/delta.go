@@ -1,0 +1,176 @@
+package digest
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Delta is what changed between two versions of one cache's filter: the
+// positions that flipped. It is immutable, and safe to share.
+type Delta struct {
+	geometry Geometry
+	base     Version
+	target   Version
+	keys     uint64   // of the target, as stated
+	baseKeys uint64   // of the base, as stated; zero if the base has not been seen
+	baseOnes uint64   // set positions of the base
+	ones     uint64   // and of the target
+	flips    []uint64 // ascending
+}
+
+// Base returns the version that the delta applies to.
+func (d *Delta) Base() Version { return d.base }
+
+// Target returns the version that results.
+func (d *Delta) Target() Version { return d.target }
+
+// Geometry returns the geometry of both.
+func (d *Delta) Geometry() Geometry { return d.geometry }
+
+// Len returns the number of positions that flip.
+func (d *Delta) Len() int { return len(d.flips) }
+
+// MemoryBytes returns what the delta occupies.
+func (d *Delta) MemoryBytes() int { return 176 + 8*cap(d.flips) }
+
+// Diff returns what turns base into target: two filters of one epoch and
+// geometry, the target of a later sequence than the base or equal to it.
+func Diff(base, target *Filter) (*Delta, error) {
+	if base.version.Epoch != target.version.Epoch || !base.geometry.matches(target.geometry) ||
+		base.version.Sequence > target.version.Sequence ||
+		base.version.Sequence == target.version.Sequence && base.version != target.version {
+		return nil, fmt.Errorf("digest: diff of %v (%v) and %v (%v): %w",
+			base.version, base.geometry, target.version, target.geometry, ErrBase)
+	}
+	d := &Delta{
+		geometry: base.geometry,
+		base:     base.version,
+		target:   target.version,
+		keys:     target.keys,
+		baseKeys: base.keys,
+		baseOnes: base.ones,
+		ones:     target.ones,
+	}
+	if base.words != nil && target.words != nil {
+		d.flips = diffWords(base.words, target.words)
+		return d, nil
+	}
+	a, b := base.cursor(), target.cursor()
+	p, more := a.next()
+	q, moreB := b.next()
+	for more || moreB {
+		switch {
+		case !moreB || more && p < q:
+			d.flips = append(d.flips, p)
+			p, more = a.next()
+		case !more || q < p:
+			d.flips = append(d.flips, q)
+			q, moreB = b.next()
+		default:
+			p, more = a.next()
+			q, moreB = b.next()
+		}
+	}
+	return d, nil
+}
+
+func diffWords(a, b []uint64) (flips []uint64) {
+	var c cursor
+	for i := range a {
+		c.word, c.at = a[i]^b[i], i
+		c.words = a[:i+1]
+		for p, ok := c.next(); ok; p, ok = c.next() {
+			flips = append(flips, p)
+		}
+	}
+	return flips
+}
+
+// Apply returns the target, given the base: any other filter is refused with
+// [ErrBase], and a result that does not have the target's state with
+// [ErrCorrupt]. It takes time in proportion to the filter's size, and leaves base
+// as it is.
+func (d *Delta) Apply(base *Filter) (*Filter, error) {
+	if err := d.checkBase(base); err != nil {
+		return nil, err
+	}
+	sets, state := uint64(0), base.version.State
+	for _, p := range d.flips {
+		if base.hasPosition(p) {
+			state -= stateOf(p)
+		} else {
+			state += stateOf(p)
+			sets++
+		}
+	}
+	ones := base.ones + 2*sets - uint64(len(d.flips))
+	if state != d.target.State || ones != d.ones {
+		return nil, fmt.Errorf("digest: delta to %v gives state %016x with %d positions, not %d: %w",
+			d.target, state, ones, d.ones, ErrCorrupt)
+	}
+	return d.flip(base), nil
+}
+
+func (d *Delta) checkBase(base *Filter) error {
+	if base.version != d.base || !base.geometry.matches(d.geometry) || base.ones != d.baseOnes {
+		return fmt.Errorf("digest: delta from %v (%v) met %v (%v): %w",
+			d.base, d.geometry, base.version, base.geometry, ErrBase)
+	}
+	return nil
+}
+
+// flip makes the target of the base, both known to be right.
+func (d *Delta) flip(base *Filter) *Filter {
+	f := &Filter{geometry: base.geometry, version: d.target, keys: d.keys, ones: d.ones}
+	if base.words != nil && dense(f.geometry.Bits, f.ones) {
+		f.words = slices.Clone(base.words)
+		for _, p := range d.flips {
+			f.words[p>>6] ^= 1 << (p & 63)
+		}
+		return f
+	}
+	b := newFilterBuilder(f.geometry.Bits, f.ones)
+	c := base.cursor()
+	p, more := c.next()
+	for _, q := range d.flips {
+		for more && p < q {
+			b.add(p)
+			p, more = c.next()
+		}
+		if more && p == q {
+			p, more = c.next()
+			continue
+		}
+		b.add(q)
+	}
+	for more {
+		b.add(p)
+		p, more = c.next()
+	}
+	b.finish(f)
+	return f
+}
+
+// Compose returns the delta from d's base to next's target, where next's base is
+// d's target: positions that flip twice drop out. Any run of deltas becomes one.
+func (d *Delta) Compose(next *Delta) (*Delta, error) {
+	if next.base != d.target || !next.geometry.matches(d.geometry) || next.baseOnes != d.ones {
+		return nil, fmt.Errorf("digest: compose a delta to %v with one from %v: %w", d.target, next.base, ErrBase)
+	}
+	out := *d
+	out.target, out.keys, out.ones = next.target, next.keys, next.ones
+	out.flips = make([]uint64, 0, len(d.flips)+len(next.flips))
+	a, b := d.flips, next.flips
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			out.flips, a = append(out.flips, a[0]), a[1:]
+		case b[0] < a[0]:
+			out.flips, b = append(out.flips, b[0]), b[1:]
+		default:
+			a, b = a[1:], b[1:]
+		}
+	}
+	out.flips = append(append(out.flips, a...), b...)
+	return &out, nil
+}

@@ -1,0 +1,209 @@
+package digest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// AppendTo appends the delta's encoding with base as context: who holds the base
+// knows which positions are set, so a position to be set is coded as its rank
+// among the clear ones, and a position to be cleared as its rank among the set
+// ones. That takes the delta to its entropy given the base, well below that of
+// the XOR (Mitzenmacher, section IV).
+//
+// The target serves as well as the base, and gives the same bytes. With nil or
+// any other filter the delta is written plain: larger, and readable without the
+// base.
+func (d *Delta) AppendTo(dst []byte, base *Filter) []byte {
+	h := Header{
+		Kind:      KindDelta,
+		Geometry:  d.geometry,
+		Version:   d.target,
+		Keys:      d.keys,
+		Count:     d.ones,
+		Base:      d.base,
+		BaseCount: d.baseOnes,
+	}
+	start := len(dst)
+	if base == nil || base.version != d.base && base.version != d.target || !base.geometry.matches(d.geometry) {
+		h.Kind = KindPlainDelta
+		dst = appendHeader(dst, h)
+		dst = binary.AppendUvarint(dst, uint64(len(d.flips)))
+		dst = appendSection(dst, d.geometry.Bits, d.flips)
+		return seal(dst, start)
+	}
+	sets, clears := d.ranks(base)
+	dst = appendHeader(dst, h)
+	dst = binary.AppendUvarint(dst, uint64(len(sets)))
+	dst = appendSection(dst, d.geometry.Bits-d.baseOnes, sets)
+	dst = appendSection(dst, d.baseOnes, clears)
+	return seal(dst, start)
+}
+
+// ranks returns the flips as ranks among the base's clear and set positions,
+// given the base or the target.
+func (d *Delta) ranks(f *Filter) (sets, clears []uint64) {
+	sets = make([]uint64, 0, len(d.flips))
+	ranker := newRanker(f, len(d.flips))
+	isTarget := f.version != d.base
+	for _, p := range d.flips {
+		below, set := ranker.rank(p)
+		if isTarget {
+			below = below + uint64(len(clears)) - uint64(len(sets))
+			set = !set
+		}
+		if set {
+			clears = append(clears, below)
+		} else {
+			sets = append(sets, p-below)
+		}
+	}
+	return sets, clears
+}
+
+// A ranker says how many positions of a filter lie below each of an ascending
+// series.
+type ranker struct {
+	f     *Filter
+	jump  bool // few questions: look each up
+	c     cursor
+	head  uint64 // the cursor's position in hand, if more
+	more  bool
+	count uint64 // positions before head; for a bitmap, before word at
+	at    int
+}
+
+func newRanker(f *Filter, questions int) *ranker {
+	r := &ranker{f: f, jump: f.set != nil && uint64(questions) < f.ones/16}
+	if f.set != nil && !r.jump {
+		r.c = f.cursor()
+		r.head, r.more = r.c.next()
+	}
+	return r
+}
+
+func (r *ranker) rank(p uint64) (below uint64, set bool) {
+	if r.f.words != nil {
+		w := int(p >> 6)
+		for ; r.at < w; r.at++ {
+			r.count += uint64(bits.OnesCount64(r.f.words[r.at]))
+		}
+		word := r.f.words[w]
+		return r.count + uint64(bits.OnesCount64(word&(1<<(p&63)-1))), word>>(p&63)&1 != 0
+	}
+	if r.jump {
+		return r.f.set.find(p)
+	}
+	for r.more && r.head < p {
+		r.count++
+		r.head, r.more = r.c.next()
+	}
+	return r.count, r.more && r.head == p
+}
+
+// unrank turns ranks among f's clear and set positions into positions, ascending.
+func unrank(f *Filter, sets, clears []uint64) []uint64 {
+	flips := make([]uint64, 0, len(sets)+len(clears))
+	c := f.cursor()
+	index := uint64(0)
+	for p, ok := c.next(); ok && len(sets)+len(clears) > 0; p, ok = c.next() {
+		for len(sets) > 0 && sets[0]+index < p {
+			flips = append(flips, sets[0]+index)
+			sets = sets[1:]
+		}
+		if len(clears) > 0 && clears[0] == index {
+			flips = append(flips, p)
+			clears = clears[1:]
+		}
+		index++
+	}
+	for _, rank := range sets {
+		flips = append(flips, rank+index)
+	}
+	return flips
+}
+
+// DecodeDelta reads what [Delta.AppendTo] wrote. base is the filter it applies
+// to; if it is not, the error is [ErrBase]. Only a plain delta can be read with a
+// nil base. What the delta leads to is verified by [Delta.Apply].
+func DecodeDelta(b []byte, base *Filter, lim Limits) (*Delta, error) {
+	lim = lim.withDefaults()
+	r := start(b, lim)
+	kindAt := r.off
+	h := r.header(lim)
+	if r.err != nil {
+		return nil, r.err
+	}
+	if !h.Kind.delta() {
+		r.corrupt("kind", kindAt, "%v is no delta", h.Kind)
+		return nil, r.err
+	}
+	d := &Delta{
+		geometry: h.Geometry,
+		base:     h.Base,
+		target:   h.Version,
+		keys:     h.Keys,
+		baseOnes: h.BaseCount,
+		ones:     h.Count,
+	}
+	if err := r.base(d, h.Kind, base, kindAt); err != nil {
+		return nil, err
+	}
+	if h.Kind == KindDelta {
+		r.contextual(d, base, lim)
+	} else {
+		r.plain(d, lim)
+	}
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	if len(d.flips) == 0 && d.base != d.target || d.base.Sequence == d.target.Sequence && d.base != d.target {
+		r.corrupt("sequence step", kindAt, "an empty step from %v to %v", d.base, d.target)
+	}
+	return d, r.err
+}
+
+// base checks that the delta applies to the filter given.
+func (r *reader) base(d *Delta, kind Kind, base *Filter, at int) error {
+	switch {
+	case base != nil:
+		if err := d.checkBase(base); err != nil {
+			r.fail("base", at, err)
+		}
+		d.geometry, d.baseKeys = base.geometry, base.keys
+	case kind == KindDelta:
+		r.fail("base", at, fmt.Errorf("%w: none given", ErrBase))
+	}
+	return r.err
+}
+
+func (r *reader) contextual(d *Delta, base *Filter, lim Limits) {
+	zeros := d.geometry.Bits - d.baseOnes
+	at := r.off
+	a := r.bounded("positions set", 0, zeros)
+	if r.err == nil && (d.baseOnes+a < d.ones || a > d.ones) {
+		r.corrupt("positions set", at, "%d of %d lead from %d to %d", a, zeros, d.baseOnes, d.ones)
+	}
+	if r.err != nil {
+		return
+	}
+	b := d.baseOnes + a - d.ones
+	if err := lim.allows(16 * (a + b)); err != nil {
+		r.fail("positions set", at, err)
+	}
+	sets := r.section("positions set", zeros, a)
+	clears := r.section("positions cleared", d.baseOnes, b)
+	if r.err == nil {
+		d.flips = unrank(base, sets, clears)
+	}
+}
+
+func (r *reader) plain(d *Delta, lim Limits) {
+	at := r.off
+	n := r.bounded("flips", 0, d.geometry.Bits)
+	if err := lim.allows(8 * n); err != nil {
+		r.fail("flips", at, err)
+	}
+	d.flips = r.section("flips", d.geometry.Bits, n)
+}

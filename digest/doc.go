@@ -1,0 +1,34 @@
+// Package digest represents what a cache holds as a Bloom filter that is large
+// and sparse, small in memory, and on the wire as small as information theory
+// allows.
+//
+// It is not a set: a [Filter] may say yes for a key that is absent. It never says
+// no for one that was present when it was frozen. It is no transport either:
+// package gossip spreads digests.
+//
+// Start with a [CountingFilter], which follows one cache as objects come and go.
+// [CountingFilter.Advance] freezes it into a Filter, which is immutable and safe
+// to share. [Diff] tells two filters of one cache apart, a [History] keeps such
+// [Delta]s, and an [Index] asks the filters of many peers at once. [Filter] and
+// Delta append their encodings to the caller's slice, and decoders keep nothing
+// of the bytes they were given.
+//
+// The ideas are those of Fan, Cao, Almeida and Broder (Summary Cache) and of
+// Mitzenmacher (Compressed Bloom Filters): tune the filter as a message. His
+// limit of one hash function and a huge array, sent at nearly its entropy, is
+// practical here because the array is never built: positions are kept as a
+// compact sorted set (section III-A), counts in a hash table, and deltas (section
+// IV) are coded with the old filter as context.
+//
+// The encoding is specified in FORMAT.md. It is not a security boundary: a digest
+// is a hint, and whoever acts on one must survive its being wrong. Decoders
+// allocate no more than [Limits] says, whatever the bytes.
+//
+// # Security
+//
+// Keys are made by SipHash under a seed that only the cluster knows. Without it,
+// nobody can choose objects that collide, or that fill a filter; with it, anybody
+// can. Encodings reveal a tag of the seed, not the seed. The state hash and the
+// checksum find mistakes, not lies: a peer can say of its own contents what it
+// likes, and what it says of [Filter.Keys] nobody can check.
+package digest

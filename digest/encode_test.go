@@ -1,0 +1,167 @@
+package digest
+
+import (
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+func TestFilterRoundTrip(t *testing.T) {
+	for _, g := range geometries {
+		for _, n := range []int{0, 1, 1_000} {
+			g.Seed = 77
+			f := counting(t, g, randomKeys(random(uint64(n)), n)...).Advance()
+			b := f.AppendTo([]byte("before"))[6:]
+			got, err := DecodeFilter(b, Limits{Seed: 77})
+			if err != nil {
+				t.Fatalf("%v, %d keys: DecodeFilter = %v", g, n, err)
+			}
+			equalFilters(t, got, f)
+			if got.Geometry() != f.Geometry() {
+				t.Errorf("geometry %+v, want %+v", got.Geometry(), f.Geometry())
+			}
+			if again := got.AppendTo(nil); !slices.Equal(again, b) {
+				t.Errorf("%v, %d keys: other bytes the second time", g, n)
+			}
+			stranger, err := DecodeFilter(b, Limits{})
+			if err != nil || !slices.Equal(stranger.AppendTo(nil), b) {
+				t.Errorf("without the seed: %v", err)
+			}
+			h, err := Peek(b, Limits{})
+			if err != nil || h.Kind != KindFilter || h.Version != f.Version() || h.Count != f.Count() || h.Keys != uint64(n) {
+				t.Errorf("Peek = %+v, %v", h, err)
+			}
+			if _, err := DecodeFilter(b, Limits{Seed: 78}); !errors.Is(err, ErrSeed) {
+				t.Errorf("DecodeFilter under another seed = %v", err)
+			}
+		}
+	}
+}
+
+// reseal gives a message that was tampered with a right checksum.
+func reseal(b []byte) []byte {
+	b = b[:len(b)-checksumBytes]
+	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	f := counting(t, Geometry{Bits: 1 << 40, Hashes: 1}, randomKeys(random(1), 50)...).Advance()
+	good := f.AppendTo(nil)
+	change := func(at int, to byte) []byte {
+		b := slices.Clone(good)
+		b[at] = to
+		return reseal(b)
+	}
+	for _, c := range []struct {
+		name  string
+		b     []byte
+		lim   Limits
+		field string
+		err   error
+	}{
+		{"nothing", nil, Limits{}, "magic", ErrCorrupt},
+		{"other magic", change(0, 'X'), Limits{}, "magic", ErrCorrupt},
+		{"later version", change(3, 2), Limits{}, "format version", ErrVersion},
+		{"unknown kind", change(4, 9), Limits{}, "kind", ErrCorrupt},
+		{"delta", change(4, 2), Limits{}, "", ErrCorrupt},
+		{"unknown scheme", change(5, 200), Limits{}, "scheme", ErrCorrupt},
+		{"no hashes", change(6, 0), Limits{}, "hashes", ErrCorrupt},
+		{"many hashes", change(6, 33), Limits{}, "hashes", ErrCorrupt},
+		{"reserved", change(7, 1), Limits{}, "reserved", ErrCorrupt},
+		{"seed", good, Limits{Seed: 5}, "seed tag", ErrSeed},
+		{"long message", good, Limits{Bytes: len(good) - 1}, "message", ErrTooLarge},
+		{"many bits", good, Limits{Bits: 1<<40 - 1}, "bits", ErrTooLarge},
+		{"much memory", good, Limits{Memory: 100}, "count", ErrTooLarge},
+		{"flipped bit", append(slices.Clone(good[:20]), append([]byte{good[20] ^ 1}, good[21:]...)...), Limits{}, "checksum", ErrCorrupt},
+		{"trailing byte", reseal(append(slices.Clone(good), 0)), Limits{}, "", ErrCorrupt},
+	} {
+		_, err := DecodeFilter(c.b, c.lim)
+		var format *FormatError
+		if !errors.Is(err, c.err) || !errors.As(err, &format) || c.field != "" && format.Field != c.field {
+			t.Errorf("%s: DecodeFilter = %v, want %v in %q", c.name, err, c.err, c.field)
+		}
+	}
+	for n := range good {
+		if _, err := DecodeFilter(good[:n], Limits{}); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("first %d bytes: DecodeFilter = %v", n, err)
+		}
+	}
+}
+
+// claims returns a message with true checksum whose header claims a filter of
+// count positions in m bits, with this payload.
+func claims(m, count uint64, c coding, payload []byte) []byte {
+	b := appendHeader(nil, Header{
+		Kind:     KindFilter,
+		Geometry: Geometry{Bits: m, Hashes: 1},
+		Version:  Version{Epoch: 1, Sequence: 1},
+		Count:    count,
+	})
+	b = append(b, byte(c))
+	b = binary.AppendUvarint(b, uint64(len(payload)))
+	return seal(append(b, payload...), 0)
+}
+
+func TestDecodeAllocatesLittleForLies(t *testing.T) {
+	for name, b := range map[string][]byte{
+		"positions without bytes": claims(1<<40, 1<<24, codingGaps, nil),
+		"a bitmap of one byte":    claims(1<<28, 1<<27, codingBitmap, []byte{1}),
+		"beyond the memory":       claims(1<<40, 1<<29, codingGaps, make([]byte, 100)),
+	} {
+		got := allocated(func() {
+			if _, err := DecodeFilter(b, Limits{}); err == nil {
+				t.Errorf("%s: accepted", name)
+			}
+		})
+		if got > 4096 {
+			t.Errorf("%s: %d bytes allocated", name, got)
+		}
+	}
+}
+
+// allocated returns how many bytes f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func TestPlans(t *testing.T) {
+	for _, f := range []float64{0.3, 0.02, 1e-3, 1e-6} {
+		g, err := PlanForError(100_000, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got := g.Predict(100_000); got > f || got < f*0.99 || g.Validate() != nil {
+			t.Errorf("PlanForError(%v) = %v with %v", f, g, got)
+		}
+	}
+	for _, bitsPerKey := range []float64{4, 8, 16, 24} {
+		bytes := int(bitsPerKey / 8 * 100_000)
+		g, f, err := PlanForSize(100_000, bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill, _ := g.Predict(100_000)
+		if got := float64(g.Bits) * entropy(fill) / 8; got > float64(bytes) || got < float64(bytes)*0.99 {
+			t.Errorf("PlanForSize(%d bytes) = %v, %.0f bytes, f=%v", bytes, g, got, f)
+		}
+	}
+	for _, err := range []error{
+		second(PlanForError(0, 0.1)), second(PlanForError(1, 0)), second(PlanForError(1, 1)), second(PlanForError(1<<40, 1e-9)),
+		third(PlanForSize(0, 1)), third(PlanForSize(1, 0)),
+	} {
+		if err == nil {
+			t.Error("an impossible plan was made")
+		}
+	}
+}
+
+func second[A, B any](_ A, b B) B        { return b }
+func third[A, B, C any](_ A, _ B, c C) C { return c }

@@ -1,0 +1,186 @@
+package digest
+
+import (
+	"iter"
+	"math"
+	"math/bits"
+)
+
+// A Filter is what one cache held at one moment: an immutable set of positions
+// with their [Geometry] and [Version]. It may say yes for a key that was absent;
+// it never says no for one that was present. Safe for concurrent use and to
+// share.
+//
+// A dense filter is a bitmap, a sparse one a compact sorted set; nothing but
+// [Filter.MemoryBytes] and speed depends on which.
+type Filter struct {
+	geometry Geometry
+	version  Version
+	keys     uint64
+	ones     uint64
+	words    []uint64   // the bitmap, or nil
+	set      *sortedSet // or nil; exactly one of the two is there
+}
+
+// Geometry returns how keys become positions.
+func (f *Filter) Geometry() Geometry { return f.geometry }
+
+// Version returns what identifies these contents.
+func (f *Filter) Version() Version { return f.version }
+
+// Count returns the number of positions that are set.
+func (f *Filter) Count() uint64 { return f.ones }
+
+// Keys returns how many keys the publisher says the filter stands for. Nothing
+// can check it: use [Filter.EstimateKeys] where a false claim would do harm.
+func (f *Filter) Keys() uint64 { return f.keys }
+
+// MayContain reports whether every position of k is set. False means that the
+// cache did not hold k when the filter was frozen.
+func (f *Filter) MayContain(k Key) bool {
+	p := f.geometry.first(k)
+	if f.geometry.Hashes == 1 {
+		return f.hasPosition(p)
+	}
+	if f.geometry.simple() && !f.hasPosition(p) {
+		return false
+	}
+	var buf [MaxHashes]uint64
+	for _, p := range f.geometry.positions(&buf, k) {
+		if !f.hasPosition(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// HasPosition reports whether position p is set; it is not for p >= Geometry().Bits.
+func (f *Filter) HasPosition(p uint64) bool {
+	return p < f.geometry.Bits && f.hasPosition(p)
+}
+
+func (f *Filter) hasPosition(p uint64) bool {
+	if f.words != nil {
+		return f.words[p>>6]>>(p&63)&1 != 0
+	}
+	return f.set.contains(p)
+}
+
+// Positions yields the set positions in ascending order.
+func (f *Filter) Positions() iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		c := f.cursor()
+		for p, ok := c.next(); ok && yield(p); p, ok = c.next() {
+		}
+	}
+}
+
+// FalsePositiveRate returns the odds, from 0 to 1, that the filter says yes for
+// a key that the cache did not hold: the share of set positions to the power k.
+func (f *Filter) FalsePositiveRate() float64 {
+	return math.Pow(float64(f.ones)/float64(f.geometry.Bits), float64(f.geometry.Hashes))
+}
+
+// EstimateKeys estimates from the set positions alone how many distinct keys the
+// filter stands for: -(m/k)·ln(1-x/m). A full filter gives +Inf.
+func (f *Filter) EstimateKeys() float64 {
+	m, k := float64(f.geometry.Bits), float64(f.geometry.Hashes)
+	return -m / k * math.Log1p(-float64(f.ones)/m)
+}
+
+// MemoryBytes returns what the filter occupies.
+func (f *Filter) MemoryBytes() int {
+	const header = 160 // the structs themselves
+	if f.words != nil {
+		return header + 8*len(f.words)
+	}
+	return header + f.set.bytes()
+}
+
+// Dense reports whether the filter is kept as a bitmap.
+func (f *Filter) Dense() bool { return f.words != nil }
+
+// FilterOf makes a filter from keys, without counters: for a cache that never
+// removes, and for tools. seq may yield a key more than once. The version's
+// State is filled in.
+func FilterOf(g Geometry, v Version, seq iter.Seq[Key]) (*Filter, error) {
+	c, err := NewCountingFilter(g, v.Epoch)
+	if err != nil {
+		return nil, err
+	}
+	for k := range seq {
+		c.Add(k)
+	}
+	f := *c.Advance()
+	f.version = Version{Epoch: v.Epoch, Sequence: v.Sequence, State: f.version.State}
+	return &f, nil
+}
+
+// dense reports whether a set of ones positions in [0, bits) is better kept as a
+// bitmap: it then takes at most about twice the memory of a sorted set, and
+// answers several times faster.
+func dense(bits, ones uint64) bool { return bits <= 4096 || bits/16 <= ones }
+
+// filterBytes is what a filter's positions will occupy.
+func filterBytes(m, ones uint64) uint64 {
+	if dense(m, ones) {
+		return (m + 63) / 64 * 8
+	}
+	return sortedBytes(m, ones)
+}
+
+// A filterBuilder takes exactly ones ascending positions and picks the
+// representation.
+type filterBuilder struct {
+	words  []uint64
+	sorted *sortedBuilder
+}
+
+func newFilterBuilder(m, ones uint64) filterBuilder {
+	if dense(m, ones) {
+		return filterBuilder{words: make([]uint64, (m+63)/64)}
+	}
+	return filterBuilder{sorted: newSortedBuilder(m, ones)}
+}
+
+func (b *filterBuilder) add(p uint64) {
+	if b.words != nil {
+		b.words[p>>6] |= 1 << (p & 63)
+		return
+	}
+	b.sorted.add(p)
+}
+
+func (b *filterBuilder) finish(f *Filter) {
+	if f.words = b.words; b.sorted != nil {
+		f.set = b.sorted.finish()
+	}
+}
+
+// newFilter makes a filter of ascending positions.
+func newFilter(g Geometry, v Version, keys uint64, positions []uint64) *Filter {
+	f := &Filter{geometry: g, version: v, keys: keys, ones: uint64(len(positions))}
+	b := newFilterBuilder(g.Bits, f.ones)
+	for _, p := range positions {
+		b.add(p)
+	}
+	b.finish(f)
+	return f
+}
+
+// state computes the set hash from scratch.
+func (f *Filter) state() uint64 {
+	sum := emptyState(f.geometry)
+	c := f.cursor()
+	for p, ok := c.next(); ok; p, ok = c.next() {
+		sum += stateOf(p)
+	}
+	return sum
+}
+
+func onesIn(words []uint64) (n uint64) {
+	for _, w := range words {
+		n += uint64(bits.OnesCount64(w))
+	}
+	return n
+}

@@ -1,0 +1,164 @@
+package digest
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+)
+
+// both returns a set of positions in both representations.
+func both(g Geometry, set []uint64) (bitmap, sorted *Filter) {
+	g = g.normal()
+	bitmap = &Filter{geometry: g, ones: uint64(len(set)), words: make([]uint64, (g.Bits+63)/64)}
+	b := newSortedBuilder(g.Bits, uint64(len(set)))
+	for _, p := range set {
+		bitmap.words[p>>6] |= 1 << (p & 63)
+		b.add(p)
+	}
+	sorted = &Filter{geometry: g, ones: uint64(len(set)), set: b.finish()}
+	bitmap.version = Version{1, 1, bitmap.state()}
+	sorted.version = Version{1, 1, sorted.state()}
+	return bitmap, sorted
+}
+
+func randomSet(m uint64, n int, seed uint64) []uint64 {
+	r := random(seed)
+	set := make([]uint64, n)
+	for i := range set {
+		set[i] = r.Uint64N(m)
+	}
+	slices.Sort(set)
+	return slices.Compact(set)
+}
+
+func TestRepresentationsAgree(t *testing.T) {
+	for _, m := range []uint64{1, 2, 63, 64, 65, 1000, 4097, 100_000} {
+		for _, n := range []int{0, 1, 2, 10, 500, 20_000} {
+			g := Geometry{Bits: m, Hashes: 1 + n%3}
+			set := randomSet(m, n, m+uint64(n))
+			bitmap, sorted := both(g, set)
+			equalFilters(t, sorted, bitmap)
+			for p := range m {
+				if bitmap.HasPosition(p) != sorted.HasPosition(p) {
+					t.Fatalf("m=%d n=%d: position %d: %v, %v", m, n, p, bitmap.HasPosition(p), sorted.HasPosition(p))
+				}
+			}
+			rank, ranker := 0, newRanker(bitmap, len(set))
+			for p := range m {
+				below, found := sorted.set.find(p)
+				below2, found2 := ranker.rank(p)
+				if below != uint64(rank) || below2 != below || found != found2 {
+					t.Fatalf("m=%d n=%d: rank of %d is %d, %d, want %d", m, n, p, below, below2, rank)
+				}
+				if found {
+					rank++
+				}
+			}
+			for _, k := range randomKeys(random(5), 200) {
+				if bitmap.MayContain(k) != sorted.MayContain(k) {
+					t.Fatalf("m=%d n=%d: MayContain(%x) differs", m, n, k)
+				}
+			}
+			if a, b := bitmap.AppendTo(nil), sorted.AppendTo(nil); !slices.Equal(a, b) {
+				t.Fatalf("m=%d n=%d: encodings differ", m, n)
+			}
+		}
+	}
+}
+
+func TestSortedSetIsCompact(t *testing.T) {
+	for _, perKey := range []uint64{17, 50, 92, 100, 127, 128, 1000, 1023, 10_000, 1 << 20} {
+		const n = 100_000
+		set := randomSet(n*perKey, n, perKey)
+		f := newFilter(Geometry{Bits: n * perKey, Hashes: 1}, Version{}, n, set)
+		if f.Dense() {
+			t.Fatalf("%d bits a key are dense", perKey)
+		}
+		got := float64(f.MemoryBytes()) * 8 / float64(len(set))
+		if limit := math.Log2(float64(perKey)) + 3; got > limit {
+			t.Errorf("m/n=%d: %.2f bits a key, want at most %.2f", perKey, got, limit)
+		}
+	}
+}
+
+func TestNoFalseNegatives(t *testing.T) {
+	for _, g := range geometries {
+		keys := randomKeys(random(2), 1_000)
+		f := counting(t, g, keys...).Advance()
+		for _, k := range keys {
+			if !f.MayContain(k) {
+				t.Fatalf("%v: MayContain(%x) = false", g, k)
+			}
+		}
+	}
+}
+
+// TestFalsePositiveRate: measured within four standard deviations of predicted.
+func TestFalsePositiveRate(t *testing.T) {
+	for _, g := range []Geometry{
+		{Bits: 80_000, Hashes: 5}, {Bits: 140_000, Hashes: 2}, {Bits: 480_000, Hashes: 3},
+		{Bits: 920_000, Hashes: 1}, {Bits: 70_000, Hashes: 1},
+	} {
+		const n, trials = 10_000, 400_000
+		r := random(g.Bits)
+		f := counting(t, g, randomKeys(r, n)...).Advance()
+		hits := 0
+		for range trials {
+			if f.MayContain(Key(r.Uint64())) {
+				hits++
+			}
+		}
+		// Of the lookups, given the filter; and of the filter, about its mean.
+		p := f.FalsePositiveRate()
+		if off := (float64(hits) - trials*p) / math.Sqrt(trials*p*(1-p)); math.Abs(off) > 4 {
+			t.Errorf("%v: %d false positives of %d, %.1f standard deviations from %.5f", g, hits, trials, off, p)
+		}
+		fill, predicted := g.Predict(n)
+		got := float64(f.Count()) / float64(g.Bits)
+		if spread := math.Sqrt(fill * (1 - fill) / float64(g.Bits)); math.Abs(got-fill) > 4*spread {
+			t.Errorf("%v: fill %.5f, predicted %.5f±%.5f", g, got, fill, spread)
+		}
+		if math.Abs(p/predicted-1) > 0.05 {
+			t.Errorf("%v: rate %.5f, predicted %.5f", g, p, predicted)
+		}
+		if got := f.EstimateKeys(); math.Abs(got/n-1) > 0.05 {
+			t.Errorf("%v: EstimateKeys = %.0f", g, got)
+		}
+	}
+}
+
+func TestFoldIsExact(t *testing.T) {
+	for _, g := range []Geometry{{Bits: 1 << 20, Hashes: 1}, {Bits: 30_000, Hashes: 4}, {Bits: 2_000_000, Hashes: 2}} {
+		keys := randomKeys(random(3), 2_000)
+		f := counting(t, g, keys...).Advance()
+		half := g
+		half.Bits /= 2
+		want := counting(t, half, keys...).Advance()
+		got, err := f.Fold()
+		if err != nil {
+			t.Fatal(err)
+		}
+		equalFilters(t, got, want)
+	}
+	odd := counting(t, Geometry{Bits: 7, Hashes: 1}).Current()
+	if _, err := odd.Fold(); !errors.Is(err, ErrGeometry) {
+		t.Errorf("Fold of 7 bits = %v", err)
+	}
+}
+
+func TestUnion(t *testing.T) {
+	for _, g := range geometries {
+		a, b := randomKeys(random(3), 300), randomKeys(random(4), 500)
+		fa, fb := counting(t, g, a...).Advance(), counting(t, g, b...).Advance()
+		got, err := fa.Union(fb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equalFilters(t, got, counting(t, g, append(a, b...)...).Advance())
+	}
+	x, y := counting(t, geometries[3]).Current(), counting(t, geometries[4]).Current()
+	if _, err := x.Union(y); !errors.Is(err, ErrGeometry) {
+		t.Errorf("Union of different geometries = %v", err)
+	}
+}

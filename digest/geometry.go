@@ -1,0 +1,93 @@
+package digest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Bounds on every [Geometry].
+const (
+	MaxBits   = 1 << 40 // m
+	MaxHashes = 32      // k
+)
+
+// A Geometry says how keys become positions. All filters of one epoch share one;
+// two filters can only be compared, united or told apart by a delta if their
+// geometries are equal. The zero Geometry is not valid: see [PlanForError] and
+// [PlanForSize], or fill it by hand.
+type Geometry struct {
+	Bits   uint64 // m, size of the position space: 1 to [MaxBits]
+	Hashes int    // k, positions per key: 1 to [MaxHashes]
+	Scheme Scheme // zero means [Double]
+	// Seed is the one that keys are hashed under, as given to [KeyOf]; zero
+	// means none. It is a secret: encodings carry a one-way tag of it, and
+	// decoding restores it from [Limits.Seed].
+	Seed uint64
+	// tag stands for a seed that is not known here: that of a filter which was
+	// decoded without Limits.Seed.
+	tag uint32
+}
+
+// Validate reports everything that is wrong with g, wrapping [ErrGeometry].
+func (g Geometry) Validate() error {
+	var errs []error
+	if g.Bits < 1 || g.Bits > MaxBits {
+		errs = append(errs, fmt.Errorf("digest: bits %d: %w: want 1 to %d", g.Bits, ErrGeometry, uint64(MaxBits)))
+	}
+	if g.Hashes < 1 || g.Hashes > MaxHashes {
+		errs = append(errs, fmt.Errorf("digest: hashes %d: %w: want 1 to %d", g.Hashes, ErrGeometry, MaxHashes))
+	}
+	if err := g.scheme().validate(g); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// SeedTag is what encodings say of the seed: 0 for none.
+func (g Geometry) SeedTag() uint32 {
+	if g.Seed != 0 {
+		return seedTag(g.Seed)
+	}
+	return g.tag
+}
+
+// Predict returns the expected share of positions that n keys set, and the
+// expected false-positive rate: 1-(1-1/m)^(kn) and its k-th power
+// (Mitzenmacher, section II-A; for the partitioned schemes, 1-(1-k/m)^n).
+func (g Geometry) Predict(n uint64) (fill, falsePositives float64) {
+	m, k := float64(g.Bits), float64(g.Hashes)
+	draws, cell := k*float64(n), 1/m
+	if g.scheme().partitioned() {
+		draws, cell = float64(n), k/m
+	}
+	if cell >= 1 {
+		if n == 0 {
+			return 0, 0
+		}
+		return 1, 1
+	}
+	fill = -math.Expm1(draws * math.Log1p(-cell))
+	return fill, math.Pow(fill, k)
+}
+
+func (g Geometry) String() string {
+	return fmt.Sprintf("m=%d k=%d %v", g.Bits, g.Hashes, g.scheme())
+}
+
+// normal gives g its canonical form, in which equal geometries are ==.
+func (g Geometry) normal() Geometry {
+	g.Scheme = g.scheme()
+	if g.Seed != 0 {
+		g.tag = 0
+	}
+	return g
+}
+
+// matches reports whether positions mean the same in g and in o.
+func (g Geometry) matches(o Geometry) bool {
+	if g.Bits != o.Bits || g.Hashes != o.Hashes || g.scheme() != o.scheme() {
+		return false
+	}
+	return g.Seed == o.Seed && g.tag == o.tag || g.SeedTag() == o.SeedTag()
+}

@@ -1,0 +1,133 @@
+package digest
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// A Kind says what a message is.
+type Kind uint8
+
+const (
+	KindFilter       Kind = 1 // everything
+	KindDelta        Kind = 2 // changes, coded with the base as context
+	KindPlainDelta   Kind = 3 // changes, readable without the base
+	lastKind              = KindPlainDelta
+	headerFixedBytes      = 12
+)
+
+func (k Kind) String() string {
+	switch k {
+	case KindFilter:
+		return "filter"
+	case KindDelta:
+		return "delta"
+	case KindPlainDelta:
+		return "plain delta"
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+func (k Kind) delta() bool { return k == KindDelta || k == KindPlainDelta }
+
+// A Header is what can be read of a message without the filters it refers to.
+type Header struct {
+	Kind     Kind
+	Geometry Geometry // its Seed is known only if the Limits said so
+	Version  Version  // of the filter, or of the delta's target
+	Keys     uint64   // in it, as stated
+	Count    uint64   // set positions in it
+	Base     Version  // of a delta
+	// BaseCount is the number of set positions in a delta's base.
+	BaseCount uint64
+}
+
+// Peek reads a message's header. It verifies the checksum, and that the header is
+// possible and within the limits, but not what follows.
+func Peek(b []byte, lim Limits) (Header, error) {
+	r := start(b, lim.withDefaults())
+	h := r.header(lim.withDefaults())
+	return h, r.err
+}
+
+// start begins to decode a message of whatever kind.
+func start(b []byte, lim Limits) reader {
+	if len(b) > lim.Bytes {
+		return reader{err: &FormatError{Field: "message", Err: fmt.Errorf("%w: %d bytes, %d allowed", ErrTooLarge, len(b), lim.Bytes)}}
+	}
+	r := open(b)
+	r.verify()
+	return r
+}
+
+func appendHeader(dst []byte, h Header) []byte {
+	dst = append(dst, magic...)
+	dst = append(dst, formatVersion, byte(h.Kind), byte(h.Geometry.scheme()), byte(h.Geometry.Hashes), 0)
+	dst = binary.LittleEndian.AppendUint32(dst, h.Geometry.SeedTag())
+	dst = binary.AppendUvarint(dst, h.Geometry.Bits)
+	dst = binary.AppendUvarint(dst, h.Version.Epoch)
+	dst = binary.AppendUvarint(dst, h.Version.Sequence)
+	dst = binary.LittleEndian.AppendUint64(dst, h.Version.State)
+	dst = binary.AppendUvarint(dst, h.Keys)
+	dst = binary.AppendUvarint(dst, h.Count)
+	if h.Kind.delta() {
+		dst = binary.AppendUvarint(dst, h.Version.Sequence-h.Base.Sequence)
+		dst = binary.LittleEndian.AppendUint64(dst, h.Base.State)
+		dst = binary.AppendUvarint(dst, h.BaseCount)
+	}
+	return dst
+}
+
+func (r *reader) header(lim Limits) (h Header) {
+	at := r.off
+	h.Kind = Kind(r.u8("kind"))
+	if r.err == nil && (h.Kind < KindFilter || h.Kind > lastKind) {
+		r.corrupt("kind", at, "%d", h.Kind)
+	}
+	h.Geometry = r.geometry(lim)
+	m := h.Geometry.Bits
+	h.Version.Epoch = r.bounded("epoch", 1, 1<<63)
+	h.Version.Sequence = r.bounded("sequence", 0, 1<<63)
+	h.Version.State = r.u64("state")
+	h.Keys = r.bounded("keys", 0, 1<<63)
+	h.Count = r.bounded("count", 0, m)
+	if r.err == nil && h.Kind.delta() {
+		h.Base.Epoch = h.Version.Epoch
+		h.Base.Sequence = h.Version.Sequence - r.bounded("sequence step", 0, h.Version.Sequence)
+		h.Base.State = r.u64("base state")
+		h.BaseCount = r.bounded("base count", 0, m)
+	}
+	if r.err != nil {
+		return Header{}
+	}
+	return h
+}
+
+func (r *reader) geometry(lim Limits) (g Geometry) {
+	at := r.off
+	g.Scheme = Scheme(r.u8("scheme"))
+	g.Hashes = int(r.u8("hashes"))
+	if reserved := r.u8("reserved"); r.err == nil && reserved != 0 {
+		r.corrupt("reserved", at+2, "%d is not zero", reserved)
+	}
+	g.tag = r.u32("seed tag")
+	bitsAt := r.off
+	g.Bits = r.bounded("bits", 1, 1<<63)
+	if r.err != nil {
+		return Geometry{}
+	}
+	switch {
+	case g.Scheme == 0 || g.Scheme.validate(g) != nil:
+		r.corrupt("scheme", at, "%d", g.Scheme)
+	case g.Hashes < 1 || g.Hashes > MaxHashes:
+		r.corrupt("hashes", at+1, "%d is not in [1, %d]", g.Hashes, MaxHashes)
+	case g.Bits > lim.Bits || g.Bits > MaxBits:
+		r.fail("bits", bitsAt, fmt.Errorf("%w: %d, %d allowed", ErrTooLarge, g.Bits, min(lim.Bits, MaxBits)))
+	case lim.Seed != 0 && g.tag != seedTag(lim.Seed):
+		r.fail("seed tag", at+3, fmt.Errorf("%w: tag %08x, ours is %08x", ErrSeed, g.tag, seedTag(lim.Seed)))
+	}
+	if lim.Seed != 0 {
+		g.Seed, g.tag = lim.Seed, 0
+	}
+	return g
+}

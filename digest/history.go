@@ -1,0 +1,145 @@
+package digest
+
+import (
+	"slices"
+	"sync"
+)
+
+// A History is a current filter with the deltas that led to it, as many as fit a
+// budget: what a publisher, and every replica that passes digests on, answers
+// "what changed since version V" from. Safe for concurrent use.
+type History struct {
+	mu      sync.Mutex
+	max     int
+	bytes   int
+	current *Filter
+	log     []*Delta // each one's target is the next one's base; the last leads to current
+}
+
+// NewHistory returns an empty history whose deltas may take up to maxBytes of
+// memory, the current filter not counted. Zero keeps none.
+func NewHistory(maxBytes int) *History { return &History{max: max(0, maxBytes)} }
+
+// Advance makes f current. If f follows the filter that was current until now in
+// the same epoch and geometry, the change is kept; otherwise the log starts anew.
+// An older version of the same epoch is ignored.
+func (h *History) Advance(f *Filter) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.current != nil && h.current.version == f.version {
+		return
+	}
+	if h.current == nil || h.current.version.Epoch != f.version.Epoch {
+		h.reset(f)
+		return
+	}
+	d, err := Diff(h.current, f)
+	switch {
+	case err == nil:
+		h.push(f, d)
+	case h.current.version.Sequence <= f.version.Sequence:
+		h.reset(f)
+	}
+}
+
+// AdvanceDelta is [History.Advance] for a caller that has the delta already, and
+// saves the comparison of the two filters.
+func (h *History) AdvanceDelta(f *Filter, d *Delta) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.current != nil && h.current.version == f.version {
+		return
+	}
+	if h.current == nil || d.base != h.current.version || d.target != f.version {
+		h.reset(f)
+		return
+	}
+	h.push(f, d)
+}
+
+func (h *History) reset(f *Filter) {
+	h.current, h.log, h.bytes = f, nil, 0
+}
+
+func (h *History) push(f *Filter, d *Delta) {
+	h.current = f
+	h.log = append(h.log, d)
+	h.bytes += d.MemoryBytes()
+	drop := 0
+	for h.bytes > h.max && drop < len(h.log) {
+		h.bytes -= h.log[drop].MemoryBytes()
+		h.log[drop] = nil
+		drop++
+	}
+	h.log = h.log[drop:]
+}
+
+// Current returns the current filter, or nil before the first Advance.
+func (h *History) Current() *Filter {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.current
+}
+
+// Len returns how many versions before the current one can be answered for.
+func (h *History) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.log)
+}
+
+// Since returns one delta from version v to the current filter, and the filter of
+// version v, which [Delta.AppendTo] wants. ok is false if v is not in the log:
+// send the current filter whole. Asking for the current version gives an empty
+// delta.
+func (h *History) Since(v Version) (d *Delta, base *Filter, ok bool) {
+	current, chain := h.chain(v)
+	switch {
+	case current == nil:
+		return nil, nil, false
+	case len(chain) == 0:
+		d, _ = Diff(current, current)
+		return d, current, true
+	}
+	d = composeAll(chain)
+	return d, d.invert().flip(current), true
+}
+
+// chain returns the deltas from v to the current filter, and that; or nil.
+func (h *History) chain(v Version) (*Filter, []*Delta) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.current != nil && h.current.version == v {
+		return h.current, nil
+	}
+	for i, first := range h.log {
+		if first.base == v {
+			return h.current, slices.Clone(h.log[i:])
+		}
+	}
+	return nil, nil
+}
+
+// composeAll makes one delta of a chain. It merges pairwise, so that n deltas are
+// gone over log n times.
+func composeAll(chain []*Delta) *Delta {
+	if len(chain) == 1 {
+		return chain[0]
+	}
+	left, right := composeAll(chain[:len(chain)/2]), composeAll(chain[len(chain)/2:])
+	d, err := left.Compose(right)
+	if err != nil {
+		panic(err) // the log only ever holds chains
+	}
+	return d
+}
+
+// invert returns the delta that leads back. Its sequence runs backwards, which
+// only flip does not mind.
+func (d *Delta) invert() *Delta {
+	back := *d
+	back.base, back.target = d.target, d.base
+	back.baseOnes, back.ones = d.ones, d.baseOnes
+	back.keys, back.baseKeys = d.baseKeys, d.keys
+	return &back
+}

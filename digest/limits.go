@@ -1,0 +1,38 @@
+package digest
+
+import "fmt"
+
+// Limits bounds what a decoder accepts, before it allocates. The zero Limits are
+// the defaults.
+type Limits struct {
+	// Bytes is the longest message: 64 MiB if zero.
+	Bytes int
+	// Bits is the largest m: [MaxBits] if zero. A sparse filter's cost does not
+	// depend on it.
+	Bits uint64
+	// Memory is how many bytes decoding one message may allocate: 256 MiB if zero.
+	Memory int
+	// Seed is the cluster's. Messages of another seed are refused with ErrSeed.
+	// Zero accepts any, and leaves Geometry().Seed unknown.
+	Seed uint64
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Bytes <= 0 {
+		l.Bytes = 64 << 20
+	}
+	if l.Bits == 0 {
+		l.Bits = MaxBits
+	}
+	if l.Memory <= 0 {
+		l.Memory = 256 << 20
+	}
+	return l
+}
+
+func (l Limits) allows(need uint64) error {
+	if need > uint64(l.Memory) {
+		return fmt.Errorf("%w: %d bytes of memory, %d allowed", ErrTooLarge, need, l.Memory)
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package digest
+
+import (
+	"iter"
+	"slices"
+)
+
+// A touch is what happened to one key while a rebuild collected the others.
+type touch struct {
+	before uint8 // at most this many times the key was there at first
+	net    int   // additions less removals since
+}
+
+// touch notes an addition or a removal of k, on whose positions at least before
+// keys stood until now.
+func (s *shard) touch(k Key, before uint8, change int) {
+	t, seen := s.touched[k]
+	if !seen {
+		t.before = before
+	}
+	t.net += change
+	s.touched[k] = t
+}
+
+// Rebuild starts a new epoch with another geometry, another seed, or the same
+// again to be rid of stuck counters, and freezes its first version, which Current
+// then returns. keys must yield, at least once, every key whose Add returned
+// before Rebuild was called and which is not removed meanwhile. Keys may be added
+// and removed while it runs, and filters read; only the last step, which is
+// applying what was added and removed meanwhile, makes writers wait. It needs
+// eight bytes a key while it runs. On an error nothing has changed.
+func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
+	if err := g.Validate(); err != nil {
+		return err
+	}
+	c.building.Lock()
+	defer c.building.Unlock()
+
+	old := c.counters.Load()
+	old.watch(true)
+	defer old.watch(false)
+	r := rebuilding{fresh: newCounters(g.normal()), more: make(map[Key]int)}
+	r.held = slices.Compact(slices.Sorted(keys))
+	for _, k := range r.held {
+		r.add(k, old.times(k))
+	}
+
+	c.freezing.Lock()
+	defer c.freezing.Unlock()
+	r.finish(old, c)
+	empty := emptyFilter(r.fresh.geometry, c.current.Load().version.Epoch+1)
+	c.current.Store(r.fresh.collect(empty).flip(empty))
+	return nil
+}
+
+// A rebuilding is a set of new counters and what has been put into them.
+type rebuilding struct {
+	fresh *counters
+	held  []Key       // once each, ascending
+	more  map[Key]int // those put in more than once: how often
+}
+
+func (r *rebuilding) add(k Key, times int) {
+	for range times {
+		r.fresh.add(k)
+	}
+	if times > 1 {
+		r.more[k] = times
+		home, _ := r.fresh.at(r.fresh.geometry.first(k))
+		home.keys -= times - 1
+	}
+}
+
+// times returns how often a key that is held is to be counted: once, unless its
+// counters allow for more. An object that is being replaced by itself is added
+// before it is removed, and that removal may come when the rebuild is over. Where
+// the counters mean other keys instead, which is as rare as a false positive, a
+// position will outlive its key. Stuck counters say nothing.
+func (c *counters) times(k Key) int {
+	var buf [MaxHashes]uint64
+	positions := c.geometry.positions(&buf, k)
+	slices.Sort(positions)
+	c.lock(positions)
+	defer c.unlock(positions)
+	if n := c.least(positions); n < maxCount {
+		return max(1, int(n))
+	}
+	return 1
+}
+
+// finish brings the fresh counters up to date with what writers did to the old
+// ones meanwhile, and puts them in their place. Writers wait.
+func (r *rebuilding) finish(old *counters, c *CountingFilter) {
+	for i := range old.shards {
+		old.shards[i].mu.Lock()
+		defer old.shards[i].mu.Unlock()
+	}
+	for i := range old.shards {
+		for k, t := range old.shards[i].touched {
+			// What the caller yielded for k may be from before or after the
+			// change; the counters know better.
+			have, want := r.count(k), int(t.before)+t.net
+			for ; have < want; have++ {
+				r.fresh.add(k)
+			}
+			for ; have > want; have-- {
+				r.fresh.remove(k)
+			}
+		}
+	}
+	old.retired = true
+	c.counters.Store(r.fresh)
+}
+
+// count returns how often k is in the fresh counters.
+func (r *rebuilding) count(k Key) int {
+	if n, ok := r.more[k]; ok {
+		return n
+	}
+	if _, ok := slices.BinarySearch(r.held, k); ok {
+		return 1
+	}
+	return 0
+}
+
+// watch turns the noting of touched keys on or off.
+func (c *counters) watch(on bool) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		s.touched = nil
+		if on {
+			s.touched = make(map[Key]touch)
+		}
+		s.mu.Unlock()
+	}
+}

@@ -1,0 +1,165 @@
+package digest
+
+import "math/bits"
+
+// A sortedSet holds ascending positions in [0, universe) in close to the fewest
+// bits that allow a lookup in constant time: Elias-Fano coding. Each position is
+// cut in two. The low halves lie side by side; the high halves, which ascend, are
+// written in unary, so that bucket b (all positions with high half b) is the run
+// of ones before the b-th zero. With the cut at log2(universe/count) that takes
+// log2(universe/count)+2 to +3 bits a position less the fraction, and the
+// directory an eighth to a half bit more.
+//
+// It answers Mitzenmacher's remark that a sparse filter need not be an array
+// (section III-A) with a direct address in place of interpolation search.
+type sortedSet struct {
+	universe uint64
+	count    uint64
+	shift    uint     // number of low bits
+	low      []uint64 // count fields of shift bits, and two words of padding
+	high     []uint64 // bit p>>shift + i is one for the i-th position p
+	starts   []uint32 // first bit in high of every strideBuckets-th bucket
+}
+
+// strideBuckets is how many buckets share one directory entry.
+const strideBuckets = 128
+
+// maxSorted bounds count so that the directory's 32 bits suffice.
+const maxSorted = 1 << 30
+
+// sortedShape returns the cut and the number of buckets for a set.
+func sortedShape(universe, count uint64) (shift uint, buckets uint64) {
+	if ratio := universe / max(count, 1); ratio > 1 {
+		shift = uint(bits.Len64(ratio)) - 1
+	}
+	return shift, (universe-1)>>shift + 1
+}
+
+// sortedBytes is what a set will take in memory.
+func sortedBytes(universe, count uint64) uint64 {
+	shift, buckets := sortedShape(universe, count)
+	return 8*((count*uint64(shift)+63)/64+2) + 8*((count+buckets+63)/64) + 4*((buckets-1)/strideBuckets+1)
+}
+
+func (s *sortedSet) bytes() int {
+	return 8*len(s.low) + 8*len(s.high) + 4*len(s.starts)
+}
+
+// contains reports whether p, which must be below the universe, is in the set.
+func (s *sortedSet) contains(p uint64) bool {
+	_, found := s.find(p)
+	return found
+}
+
+// find returns how many positions are below p, and whether p is one.
+func (s *sortedSet) find(p uint64) (rank uint64, found bool) {
+	bucket := p >> s.shift
+	at := s.start(bucket)
+	rank = at - bucket
+	want := p & (1<<s.shift - 1)
+	for s.high[at>>6]>>(at&63)&1 != 0 {
+		if low := s.lowAt(rank); low >= want {
+			return rank, low == want
+		}
+		at++
+		rank++
+	}
+	return rank, false
+}
+
+// start returns the first bit of a bucket in high.
+func (s *sortedSet) start(bucket uint64) uint64 {
+	at := uint64(s.starts[bucket/strideBuckets])
+	skip := uint(bucket % strideBuckets)
+	if skip == 0 {
+		return at
+	}
+	w := at >> 6
+	zeros := ^s.high[w] >> (at & 63) << (at & 63)
+	for {
+		n := uint(bits.OnesCount64(zeros))
+		if n >= skip {
+			return w<<6 + uint64(selectBit(zeros, skip-1)) + 1
+		}
+		skip -= n
+		w++
+		zeros = ^s.high[w]
+	}
+}
+
+func (s *sortedSet) lowAt(i uint64) uint64 {
+	bit := i * uint64(s.shift)
+	w, off := bit>>6, bit&63
+	pair := s.low[w : w+2 : w+2]
+	return (pair[0]>>off | pair[1]<<1<<(63-off)) & (1<<s.shift - 1)
+}
+
+// selectBit returns the place of the one with n ones below it in word.
+func selectBit(word uint64, n uint) uint {
+	place := uint(0)
+	for half := uint(32); half >= 8; half /= 2 {
+		below := uint(bits.OnesCount64(word & (1<<half - 1)))
+		if n >= below {
+			n -= below
+			word >>= half
+			place += half
+		}
+	}
+	for ; n > 0; n-- {
+		word &= word - 1
+	}
+	return place + uint(bits.TrailingZeros64(word))
+}
+
+// A sortedBuilder takes exactly count ascending positions.
+type sortedBuilder struct {
+	set     *sortedSet
+	next    uint64 // index of the position to come
+	buckets uint64 // bucket starts already in the directory, in strides
+	pending uint64 // low bits not yet stored
+	fill    uint   // their number
+	word    int    // where they go
+}
+
+func newSortedBuilder(universe, count uint64) *sortedBuilder {
+	shift, buckets := sortedShape(universe, count)
+	return &sortedBuilder{set: &sortedSet{
+		universe: universe,
+		count:    count,
+		shift:    shift,
+		low:      make([]uint64, (count*uint64(shift)+63)/64+2),
+		high:     make([]uint64, (count+buckets+63)/64),
+		starts:   make([]uint32, (buckets-1)/strideBuckets+1),
+	}}
+}
+
+func (b *sortedBuilder) add(p uint64) {
+	s := b.set
+	bucket := p >> s.shift
+	for b.buckets*strideBuckets <= bucket {
+		s.starts[b.buckets] = uint32(b.buckets*strideBuckets + b.next)
+		b.buckets++
+	}
+	at := bucket + b.next
+	s.high[at>>6] |= 1 << (at & 63)
+	b.next++
+
+	low := p & (1<<s.shift - 1)
+	b.pending |= low << b.fill
+	b.fill += s.shift
+	if b.fill >= 64 {
+		s.low[b.word] = b.pending
+		b.word++
+		b.fill -= 64
+		b.pending = low >> (s.shift - b.fill)
+	}
+}
+
+func (b *sortedBuilder) finish() *sortedSet {
+	s := b.set
+	s.low[b.word] = b.pending
+	for ; b.buckets < uint64(len(s.starts)); b.buckets++ {
+		s.starts[b.buckets] = uint32(b.buckets*strideBuckets + b.next)
+	}
+	return s
+}

@@ -1,0 +1,26 @@
+package digest
+
+import "fmt"
+
+// A Version identifies the contents of one cache at one moment. Two filters of
+// one cache with equal versions are equal; a delta applies to the one version it
+// names as its base.
+type Version struct {
+	Epoch    uint64 // changes with the geometry, the seed, or a new life of the cache
+	Sequence uint64 // within the epoch, grows with each frozen change
+	State    uint64 // set hash of geometry and positions
+}
+
+func (v Version) String() string {
+	return fmt.Sprintf("%d.%d@%016x", v.Epoch, v.Sequence, v.State)
+}
+
+// emptyState is the state of a filter that holds nothing.
+func emptyState(g Geometry) uint64 {
+	return mix(g.Bits + mix(uint64(g.Hashes)+uint64(g.scheme())<<8+uint64(g.SeedTag())<<16))
+}
+
+// stateOf is what one position adds to the state. Addition modulo 2^64 makes a
+// hash of the set that does not depend on order and can be undone per position.
+// It tells mistakes, not lies: collisions can be constructed.
+func stateOf(position uint64) uint64 { return mix(position + golden) }
