@@ -26,9 +26,15 @@
 //
 // # Security
 //
-// Keys are made by SipHash under a seed that only the cluster knows. Without it,
-// nobody can choose objects that collide, or that fill a filter; with it, anybody
-// can. Encodings reveal a tag of the seed, not the seed. The state hash and the
-// checksum find mistakes, not lies: a peer can say of its own contents what it
-// likes, and what it says of [Filter.Keys] nobody can check.
+// Keys are made by XXH64 under a seed that only the cluster knows. Without the
+// seed nobody can choose names that fill a filter. But XXH64 is no cryptographic
+// hash: pairs of names can be constructed that have one key under every seed.
+// Who has one of a pair cached at a peer can then ask for the other and cause a
+// false hit, one for each request of his own. With the seed, names can be chosen
+// that cover as many or as few positions as one likes.
+//
+// Encodings reveal a tag of the seed, not the seed; a secret that can be guessed
+// can be tested against it. The state hash and the checksum find mistakes, not
+// lies: a peer can say of its own contents what it likes, and what it says of
+// [Filter.Keys] nobody can check.
 package digest
