@@ -1,0 +1,26 @@
+// Package arith compresses sets of positions, and bit arrays, to within a few
+// bytes of the fewest bytes that any code could spend on them.
+//
+// A set is x strictly increasing positions in [0, m); the same set written as
+// a bit array has m bits of which x are one. There are C(m, x) such sets, so
+// log2 C(m, x) bits is the limit. Start from [AppendSet] and [DecodeSet], or
+// from [AppendBitmap] and [DecodeBitmap] where the array is at hand: equal sets
+// give equal bytes by either way. m and x are not part of those bytes, and the
+// bytes don't say where they end: whoever frames them carries all three.
+// [Choose] picks the [Method] by rule.
+//
+// Beneath the sets lies a general coder: [Encoder] and [Decoder] narrow an
+// interval by integer arithmetic as Moffat, Neal and Witten do ("Arithmetic
+// coding revisited", ACM TOIS 16(3), 1998), under models that adapt: [Bit] for
+// binary decisions, [Symbols] for larger alphabets. [Bit] is the coder of the
+// appendix of Mitzenmacher's "Compressed Bloom filters" (IEEE/ACM ToN 10(5),
+// 2002): two counts that start at one.
+//
+// It is not a general-purpose compressor, and it detects damage only by luck:
+// most altered bytes decode to another set. Frame and checksum what you send.
+//
+// Encoders append to the slice they are given and decoders keep no reference
+// to their input. Functions are safe for concurrent use; Encoder, Decoder and
+// the models are not. The bytes are specified in ../digest/CODERS.md and are
+// the same on every platform.
+package arith

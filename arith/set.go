@@ -1,0 +1,124 @@
+package arith
+
+import "math/bits"
+
+// Method says how a set is coded. Its values are wire values: they never
+// change their meaning.
+type Method uint8
+
+const (
+	// Adaptive codes a set by an interval that narrows from decision to
+	// decision: to within three bytes of the limit at any size. It is the
+	// reference that every reader knows.
+	Adaptive Method = 0
+)
+
+// String returns the method's name in lower case.
+func (m Method) String() string {
+	switch m {
+	case Adaptive:
+		return "adaptive"
+	}
+	return "unknown"
+}
+
+// MaxUniverse is the largest m of a set.
+const MaxUniverse = 1 << 40
+
+// Choose returns the method by which a set of x of m positions should be
+// coded. It depends on nothing else, so equal sets give equal bytes.
+func Choose(m, x uint64) Method { return Adaptive }
+
+// AppendSet appends the code of the set of positions in [0, m) to dst and
+// returns it, grown. The positions must be strictly increasing, below m, and m
+// at most [MaxUniverse]: anything else is a broken call and panics, as does an
+// unknown method. An empty set and a full one take no bytes.
+func AppendSet(dst []byte, method Method, m uint64, positions []uint64) []byte {
+	if m > MaxUniverse {
+		panic("arith: universe above MaxUniverse")
+	}
+	for i, p := range positions {
+		if p >= m || i > 0 && p <= positions[i-1] {
+			panic("arith: positions must increase strictly and stay below m")
+		}
+	}
+	switch method {
+	case Adaptive:
+		return appendAdaptiveSet(dst, m, positions)
+	}
+	panic("arith: unknown method")
+}
+
+// AppendBitmap is [AppendSet] for the set as an array of bits: position i is in
+// it if words[i/64]>>(i%64)&1 is one. It panics unless words holds exactly m
+// bits, rounded up to whole words, of which those from m on are zero.
+func AppendBitmap(dst []byte, method Method, m uint64, words []uint64) []byte {
+	if m > MaxUniverse || uint64(len(words)) != wordsFor(m) {
+		panic("arith: words do not hold m bits")
+	}
+	if m%64 != 0 && words[len(words)-1]>>(m%64) != 0 {
+		panic("arith: bits beyond m")
+	}
+	switch method {
+	case Adaptive:
+		return appendAdaptiveBitmap(dst, m, words)
+	}
+	panic("arith: unknown method")
+}
+
+// DecodeSet appends to dst the x positions in [0, m) that src codes, strictly
+// increasing. src must be exactly what [AppendSet] appends for them under the
+// same method. The error is nil, or wraps [ErrTruncated] or [ErrCorrupt], and
+// then dst is returned as it was. Memory is claimed for x positions only when
+// src is long enough to code that many; a caller that has limits compares m
+// and x with them first. DecodeSet panics on an unknown method.
+func DecodeSet(dst []uint64, method Method, src []byte, m, x uint64) ([]uint64, error) {
+	if err := checkCounts(src, m, x); err != nil {
+		return dst, err
+	}
+	switch method {
+	case Adaptive:
+		return decodeAdaptiveSet(dst, src, m, x)
+	}
+	panic("arith: unknown method")
+}
+
+// DecodeBitmap is [DecodeSet] into an array of bits, every one of which it
+// sets. It panics unless words holds exactly m bits, rounded up to whole
+// words. After an error the contents of words are undefined.
+func DecodeBitmap(words []uint64, method Method, src []byte, m, x uint64) error {
+	if m > MaxUniverse || uint64(len(words)) != wordsFor(m) {
+		panic("arith: words do not hold m bits")
+	}
+	if err := checkCounts(src, m, x); err != nil {
+		return err
+	}
+	switch method {
+	case Adaptive:
+		return decodeAdaptiveBitmap(words, src, m, x)
+	}
+	panic("arith: unknown method")
+}
+
+func wordsFor(m uint64) uint64 { return (m + 63) / 64 }
+
+// checkCounts refuses counts that can't be, before anything of their size is
+// made. A member of the rarer kind costs more than a bit in every form, so
+// src bounds how many there are.
+func checkCounts(src []byte, m, x uint64) error {
+	if m > MaxUniverse || x > m {
+		return ErrCorrupt
+	}
+	if min(x, m-x) > 8*(uint64(len(src))+8) {
+		return ErrTruncated
+	}
+	return nil
+}
+
+func popcount(words []uint64) uint64 {
+	n := 0
+	for _, w := range words {
+		n += bits.OnesCount64(w)
+	}
+	return uint64(n)
+}
