@@ -1,0 +1,47 @@
+package table
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestTable(t *testing.T) {
+	table := New("peer", ">hits", "note")
+	table.Row("añb", 7)
+	table.Row("longer-name", "1,234", "x")
+	table.Rule()
+	table.Row("total", 1241)
+	var b strings.Builder
+	if err := table.Write(&b, "  "); err != nil {
+		t.Fatal(err)
+	}
+	want := `  peer          hits  note
+  añb              7
+  longer-name  1,234  x
+  -----------  -----  ----
+  total         1241
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
+		if got := Count(n); got != want {
+			t.Errorf("Count(%d) = %s, want %s", n, got, want)
+		}
+	}
+	for n, want := range map[int64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.00 KiB", 10234: "9.99 KiB", 10236: "10.0 KiB", 102399: "100 KiB",
+		1<<20 - 1: "1.00 MiB", 10 << 30: "10.0 GiB", math.MaxInt64: "8.00 EiB",
+	} {
+		if got := Bytes(n); got != want {
+			t.Errorf("Bytes(%d) = %s, want %s", n, got, want)
+		}
+	}
+	if got := Percent(1, 3) + Percent(1, 0); got != "33.3 %-" {
+		t.Errorf("Percent = %s", got)
+	}
+}
