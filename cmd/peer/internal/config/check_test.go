@@ -1,0 +1,125 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestMistakes(t *testing.T) {
+	plain := write(t, "plain", "x")
+	short := write(t, "short", "0123456789\n")
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"name with blank":      {[]string{"--name", "a b"}, `--name "a b" holds ' '`},
+		"long name":            {[]string{"--name", strings.Repeat("n", 65)}, "longer than 64"},
+		"size without unit":    {[]string{"--store-size", "10"}, `--store-size "10" has no unit: want 10B, 10MiB, 10GiB`},
+		"size of one letter":   {[]string{"--store-size", "10G"}, "did you mean 10GiB?"},
+		"size in lower case":   {[]string{"--store-size", "10gb"}, "did you mean 10GB?"},
+		"negative size":        {[]string{"--store-size=-1GiB"}, "is no size"},
+		"fraction":             {[]string{"--store-size", "1.5GiB"}, "is no size"},
+		"size with blank":      {[]string{"--store-size", "1 GiB"}, "is no size"},
+		"huge size":            {[]string{"--store-size", "9999999999TiB"}, "more bytes than 64 bits"},
+		"tiny size":            {[]string{"--store-size", "1KiB"}, "less than 1048576 bytes"},
+		"empty size":           {[]string{"--store-size", ""}, "--store-size is no size"},
+		"port of letters":      {[]string{"--listen", "127.0.0.1:http"}, `has port "http", which is no number`},
+		"url to listen on":     {[]string{"--listen", "http://127.0.0.1:80"}, "is no HOST:PORT"},
+		"bare IPv6":            {[]string{"--gossip", "::1:7946"}, "in brackets"},
+		"one address twice":    {[]string{"--admin", "127.0.0.1:3128"}, "--admin \"127.0.0.1:3128\" is the address of --listen 127.0.0.1:3128 too"},
+		"wildcard covers":      {[]string{"--gossip", ":3128", "--advertise", "h"}, "is the address of --listen"},
+		"advertised port":      {[]string{"--advertise", "h:80"}, "is no host"},
+		"advertised wildcard":  {[]string{"--advertise", "0.0.0.0"}, "is no host"},
+		"out of reach":         {[]string{"--join", "10.0.0.7:7946"}, `--gossip "127.0.0.1:7946" cannot be reached by the peer that --join 10.0.0.7:7946 names`},
+		"store is a file":      {[]string{"--store", plain}, "is a file, not a directory"},
+		"store below a file":   {[]string{"--store", filepath.Join(plain, "x")}, "cannot be made: " + plain + " is a file"},
+		"no secret file":       {[]string{"--secret-file", plain + "x"}, "cannot be read: no such file or directory"},
+		"short secret":         {[]string{"--secret-file", short}, "holds 10 bytes, want at least 16"},
+		"long secret":          {[]string{"--secret-file", write(t, "long", strings.Repeat("x", 5000))}, "more than 4096"},
+		"origin without host":  {[]string{"--origin", "http:///x"}, "has no host"},
+		"origin with query":    {[]string{"--origin", "http://x/?a"}, "no user, query or fragment"},
+		"origin with password": {[]string{"--origin", "http://u:p@x/"}, "no user, query or fragment"},
+		"origin unparsable":    {[]string{"--origin", "http://x:y/"}, "is no URL"},
+		"objects":              {[]string{"--objects", "many"}, "is no whole number"},
+		"false positives":      {[]string{"--false-positives", "1"}, "is no number between 1e-9 and 0.5"},
+		"not a number":         {[]string{"--false-positives", "NaN"}, "is no number between 1e-9 and 0.5"},
+		"time without unit":    {[]string{"--drain", "10"}, "is no time"},
+		"negative time":        {[]string{"--drain=-1s"}, "is negative"},
+		"hasty publication":    {[]string{"--publish", "1ms"}, "is not between 10ms and 1h"},
+		"log format":           {[]string{"--log-format", "jsno"}, `is neither text nor json, did you mean "json"?`},
+		"no such file":         {[]string{"--config", plain + "x"}, "--config: open " + plain + "x: no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := load(t, c.args...)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Load(%q) = %v, want %q", c.args, err, c.want)
+			}
+		})
+	}
+}
+
+func TestDefaultsAreRight(t *testing.T) {
+	c, _, err := load(t)
+	host, _ := os.Hostname()
+	if err != nil || c.Name != host || c.StoreSize != 1<<30 || c.Objects != 32768 || c.Secret != nil || c.Origin != nil || c.Advertise != "" {
+		t.Errorf("Load() = %+v, %v", c, err)
+	}
+}
+
+func TestAdvertise(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"loopback":          {nil, ""},
+		"given":             {[]string{"--listen", ":80", "--gossip", ":81", "--advertise", "h"}, "h"},
+		"wildcard gossip":   {[]string{"--gossip", "0.0.0.0:81", "--listen", "127.0.0.2:80"}, "127.0.0.2"},
+		"wildcard listen":   {[]string{"--gossip", "127.0.0.3:81", "--listen", "[::]:80"}, "127.0.0.3"},
+		"loopback and join": {[]string{"--join", "localhost:1,127.0.0.1:2,[::1]:3,name:4"}, ""},
+		"behind a port map": {[]string{"--join", "10.0.0.7:1", "--advertise", "10.0.0.8"}, "10.0.0.8"},
+	} {
+		if got, _, err := load(t, c.args...); err != nil || got.Advertise != c.want {
+			t.Errorf("%s: Advertise = %q, %v, want %q", name, got.Advertise, err, c.want)
+		}
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for s, want := range map[string]int64{
+		"0": 0, "00": 0, "0B": 0, "7B": 7, "512MiB": 512 << 20, "10GiB": 10 << 30, "2TiB": 2 << 40,
+		"3kB": 3000, "3MB": 3e6, "10GB": 1e10, "1TB": 1e12, "1KiB": 1024, "9223372036854775807B": 1<<63 - 1,
+	} {
+		if got, err := ParseSize(s); err != nil || got != want {
+			t.Errorf("ParseSize(%q) = %d, %v, want %d", s, got, err, want)
+		}
+	}
+	for s, hint := range map[string]string{"1k": "1KiB", "1K": "1KiB", "1kb": "1kB", "1KB": "1kB", "1Gi": "1GiB", "1gib": "1GiB", "1tb": "1TB"} {
+		if _, err := ParseSize(s); err == nil || !strings.Contains(err.Error(), "did you mean "+hint) {
+			t.Errorf("ParseSize(%q) = %v, want the hint %s", s, err, hint)
+		}
+	}
+	for _, s := range []string{"", "x", "GiB", "1QiB", "1 GiB", "+1GiB", "0x10B", "1e3B", "9223372036854775808B", "8388608TiB", "１GiB"} {
+		if n, err := ParseSize(s); err == nil {
+			t.Errorf("ParseSize(%q) = %d, want an error", s, n)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"store", "store-size", "secret-file", "listen", "join"}
+	for word, want := range map[string]string{
+		"stoer": "store", "stroe-size": "store-size", "storesize": "store-size", "secretfile": "secret-file",
+		"lisen": "listen", "jion": "join", "xyz": "", "": "", "completely-different": "",
+	} {
+		if got := Nearest(word, names); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
+		}
+	}
+	for pair, want := range map[[2]string]int{{"ab", "ba"}: 1, {"abc", "abc"}: 0, {"", "abc"}: 3, {"kitten", "sitting"}: 3, {"ca", "abc"}: 3} {
+		if got := distance(pair[0], pair[1]); got != want {
+			t.Errorf("distance(%q, %q) = %d, want %d", pair[0], pair[1], got, want)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package config
+
+import (
+	"log/slog"
+	"net/url"
+	"time"
+)
+
+// Config is a checked configuration. It is plain data: copy it freely. A field's
+// setting is named like it.
+type Config struct {
+	Name string
+
+	Listen    string   // host:port; port 0 = any free one
+	Admin     string   // likewise
+	Gossip    string   // likewise
+	Advertise string   // host without a port; "" = that of Listen and Gossip, which is no wildcard then
+	Join      []string // host:port
+	// JoinTimeout bounds the wait for the first answer of a Join address; 0 =
+	// don't wait.
+	JoinTimeout time.Duration
+	Secret      []byte // nil = none: gossip is neither encrypted nor authenticated
+
+	Origin     *url.URL // nil = forward proxy
+	Store      string
+	StoreSize  int64 // bytes
+	MemorySize int64 // bytes
+
+	Objects        uint64  // planned for; at least 1
+	FalsePositives float64 // in (0, 0.5]
+	Publish        time.Duration
+
+	LogLevel slog.Level
+	LogJSON  bool
+	Drain    time.Duration
+}
+
+// LogValue keeps the secret out of logs.
+func (c Config) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("name", c.Name), slog.String("listen", c.Listen), slog.String("admin", c.Admin),
+		slog.String("gossip", c.Gossip), slog.String("advertise", c.Advertise), slog.Any("join", c.Join),
+		slog.Bool("secret", c.Secret != nil), slog.Any("origin", c.Origin), slog.String("store", c.Store),
+		slog.Int64("store-size", c.StoreSize), slog.Uint64("objects", c.Objects))
+}

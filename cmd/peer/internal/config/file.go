@@ -1,0 +1,149 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+const maxFile = 1 << 20 // bytes of a configuration file
+
+// An entry is one key of a configuration file.
+type entry struct {
+	values []string
+	list   bool
+	line   int
+}
+
+// readFile reads the settings in a YAML file. names are the keys it may have;
+// those that take a list are mapped to true. It returns what it could read
+// beside every mistake it found.
+func readFile(path string, names map[string]bool) (map[string]entry, []error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, []error{fmt.Errorf("--config: %w", err)}
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, []error{fmt.Errorf("--config: %w", err)}
+	}
+	if len(data) > maxFile {
+		return nil, []error{fmt.Errorf("%s: a configuration of more than %d bytes", path, maxFile)}
+	}
+	return parseFile(path, data, names)
+}
+
+func parseFile(path string, data []byte, names map[string]bool) (map[string]entry, []error) {
+	tree, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, []error{syntaxError(path, err)}
+	}
+	pairs, err := topLevel(path, tree)
+	if err != nil {
+		return nil, []error{err}
+	}
+	entries := make(map[string]entry)
+	var errs []error
+	known := make([]string, 0, len(names))
+	for name := range names {
+		known = append(known, name)
+	}
+	for _, pair := range pairs {
+		key, line := pair.Key.GetToken().Value, pair.Key.GetToken().Position.Line
+		list, ok := names[key]
+		if !ok {
+			errs = append(errs, unknownKey(path, line, key, known))
+			continue
+		}
+		e, err := scalars(pair.Value, list)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s:%d: %s %w", path, line, key, err))
+			continue
+		}
+		e.line = line
+		entries[key] = e
+	}
+	return entries, errs
+}
+
+func unknownKey(path string, line int, key string, known []string) error {
+	err := fmt.Errorf("%s:%d: unknown key %q", path, line, key)
+	if near := Nearest(strings.ToLower(strings.ReplaceAll(key, "_", "-")), known); near != "" {
+		err = fmt.Errorf("%w, did you mean %q?", err, near)
+	}
+	return err
+}
+
+// topLevel returns the pairs of the one mapping that a file must be.
+func topLevel(path string, tree *ast.File) ([]*ast.MappingValueNode, error) {
+	var pairs []*ast.MappingValueNode
+	for i, doc := range tree.Docs {
+		if i > 0 && doc.Body != nil {
+			return nil, fmt.Errorf("%s:%d: a second document begins here; a configuration is one", path, doc.Body.GetToken().Position.Line)
+		}
+		switch body := doc.Body.(type) {
+		case nil, *ast.CommentGroupNode, *ast.NullNode:
+		case *ast.MappingNode:
+			pairs = body.Values
+		case *ast.MappingValueNode:
+			pairs = []*ast.MappingValueNode{body}
+		default:
+			return nil, fmt.Errorf("%s:%d: want lines of the form key: value", path, body.GetToken().Position.Line)
+		}
+	}
+	return pairs, nil
+}
+
+// scalars returns the text of a value: one scalar or, where a list may stand,
+// several.
+func scalars(node ast.Node, list bool) (entry, error) {
+	if seq, ok := node.(*ast.SequenceNode); ok {
+		if !list {
+			return entry{}, errors.New("takes one value, not a list")
+		}
+		e := entry{list: true}
+		for _, item := range seq.Values {
+			text, err := scalar(item)
+			if err != nil {
+				return entry{}, err
+			}
+			e.values = append(e.values, text)
+		}
+		return e, nil
+	}
+	text, err := scalar(node)
+	return entry{values: []string{text}}, err
+}
+
+func scalar(node ast.Node) (string, error) {
+	switch n := node.(type) {
+	case *ast.StringNode:
+		return n.Value, nil
+	case *ast.LiteralNode:
+		return n.Value.Value, nil
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return node.GetToken().Value, nil
+	case nil, *ast.NullNode:
+		return "", errors.New("has no value")
+	}
+	return "", errors.New("must be plain text or a number")
+}
+
+func syntaxError(path string, err error) error {
+	var positioned interface {
+		GetMessage() string
+		GetToken() *token.Token
+	}
+	if errors.As(err, &positioned) && positioned.GetToken() != nil {
+		return fmt.Errorf("%s:%d: %s", path, positioned.GetToken().Position.Line, positioned.GetMessage())
+	}
+	return fmt.Errorf("%s: %s", path, yaml.FormatError(err, false, false))
+}

@@ -1,0 +1,30 @@
+package config
+
+// Settings are the settings of a peer as text, before they are checked. Every
+// field is a string or a list of them so that one broken value doesn't hide the
+// next. The YAML file's keys are the flags' names without the dashes.
+type Settings struct {
+	Config string `name:"config" env:"PEER_CONFIG" placeholder:"FILE" help:"YAML file with settings; its keys are the names of these flags."`
+
+	Name        string   `name:"name" env:"PEER_NAME" placeholder:"NAME" group:"Cluster" help:"This peer's name, unique in the cluster. Default: the host's name."`
+	Gossip      string   `name:"gossip" env:"PEER_GOSSIP" placeholder:"ADDR" default:"127.0.0.1:7946" group:"Cluster" help:"Address for gossip with the other peers, UDP and TCP. Default: ${default}."`
+	Advertise   string   `name:"advertise" env:"PEER_ADVERTISE" placeholder:"HOST" group:"Cluster" help:"Host or IP at which the other peers reach this one. Default: the host of --listen and --gossip or, if that is a wildcard, this machine's first private address."`
+	Join        []string `name:"join" env:"PEER_JOIN" placeholder:"ADDR" sep:"," group:"Cluster" help:"Gossip addresses of some other peers; repeat it or separate them by commas. They are tried again and again."`
+	JoinTimeout string   `name:"join-timeout" env:"PEER_JOIN_TIMEOUT" placeholder:"TIME" default:"0s" group:"Cluster" help:"Give up if no --join address answers within this time. Default: 0s, serve alone and keep trying."`
+	SecretFile  string   `name:"secret-file" env:"PEER_SECRET_FILE" placeholder:"FILE" group:"Cluster" help:"File with the cluster's secret, at least 16 bytes, the same for every peer. It encrypts gossip and keeps strangers out of it."`
+
+	Listen     string `name:"listen" env:"PEER_LISTEN" placeholder:"ADDR" default:"127.0.0.1:3128" group:"Cache" help:"Address for the HTTP requests of clients and of the other peers. Default: ${default}."`
+	Origin     string `name:"origin" env:"PEER_ORIGIN" placeholder:"URL" group:"Cache" help:"Be a reverse proxy for this origin. Without it, be a forward proxy."`
+	Store      string `name:"store" env:"PEER_STORE" placeholder:"DIR" group:"Cache" help:"Directory that keeps the objects; made if missing. Default: summarycache/NAME in the user's cache directory."`
+	StoreSize  string `name:"store-size" env:"PEER_STORE_SIZE" placeholder:"SIZE" default:"1GiB" group:"Cache" help:"Bytes that the store may use on disk, such as 512MiB or 10GiB. Default: ${default}."`
+	MemorySize string `name:"memory-size" env:"PEER_MEMORY_SIZE" placeholder:"SIZE" default:"64MiB" group:"Cache" help:"Bytes of hot objects kept in memory besides. Default: ${default}."`
+
+	Objects        string `name:"objects" env:"PEER_OBJECTS" placeholder:"COUNT" default:"0" group:"Digest" help:"Objects that the digest is planned for. Default: 0, what fits the store at 32 KiB each."`
+	FalsePositives string `name:"false-positives" env:"PEER_FALSE_POSITIVES" placeholder:"RATE" default:"0.001" group:"Digest" help:"Share of the objects that a digest may claim in error, between 0 and 0.5. Default: ${default}."`
+	Publish        string `name:"publish" env:"PEER_PUBLISH" placeholder:"TIME" default:"1s" group:"Digest" help:"How long a change may wait until the other peers hear of it. Default: ${default}."`
+
+	Admin     string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" group:"Operation" help:"Address for health, metrics and status. Keep it private. Default: ${default}."`
+	LogLevel  string `name:"log-level" env:"PEER_LOG_LEVEL" placeholder:"LEVEL" default:"info" group:"Operation" help:"Least severe messages to log: debug, info, warn or error. Default: ${default}."`
+	LogFormat string `name:"log-format" env:"PEER_LOG_FORMAT" placeholder:"FORMAT" default:"text" group:"Operation" help:"text or json. Default: ${default}."`
+	Drain     string `name:"drain" env:"PEER_DRAIN" placeholder:"TIME" default:"10s" group:"Operation" help:"How long requests under way may take to end when the peer is stopped. Default: ${default}."`
+}

@@ -1,0 +1,121 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var sizeUnits = map[string]int64{
+	"B":   1,
+	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+	"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+}
+
+// ParseSize reads a number of bytes: a whole number and, without a blank, one of
+// B, KiB, MiB, GiB, TiB (powers of 1024) or kB, MB, GB, TB (powers of 1000). A
+// number without a unit is refused unless it is 0: nobody means 10 bytes.
+func ParseSize(s string) (int64, error) {
+	digits := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+	if digits < 0 {
+		digits = len(s)
+	}
+	number, unit := s[:digits], s[digits:]
+	if number == "" {
+		return 0, errors.New("is no size: want a whole number and a unit, such as 512MiB or 10GiB")
+	}
+	factor, ok := sizeUnits[unit]
+	switch {
+	case unit == "" && strings.Trim(number, "0") == "":
+		return 0, nil
+	case unit == "":
+		return 0, fmt.Errorf("has no unit: want %sB, %[1]sMiB, %[1]sGiB or the like", number)
+	case !ok && meantUnit(unit) != "":
+		return 0, fmt.Errorf("has no unit that is known: did you mean %s%s?", number, meantUnit(unit))
+	case !ok:
+		return 0, errors.New("is no size: want a whole number and a unit, such as 512MiB or 10GiB")
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n > math.MaxInt64/factor {
+		return 0, errors.New("is more bytes than 64 bits can count")
+	}
+	return n * factor, nil
+}
+
+// meantUnit guesses the unit behind G, gb, gib, Gi and the like.
+func meantUnit(unit string) string {
+	letter := strings.ToUpper(unit[:1])
+	switch strings.ToLower(unit[1:]) {
+	case "", "i", "ib":
+	case "b":
+		if letter == "K" {
+			return "kB"
+		}
+		return known(letter + "B")
+	default:
+		return ""
+	}
+	return known(letter + "iB")
+}
+
+func known(unit string) string {
+	if _, ok := sizeUnits[unit]; ok {
+		return unit
+	}
+	return ""
+}
+
+func parseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		return 0, errors.New("is no time: want a number and a unit, such as 500ms, 10s or 5m")
+	case d < 0:
+		return 0, errors.New("is negative")
+	}
+	return d, nil
+}
+
+// checkAddr checks a host:port to listen on or to connect to. To listen on, the
+// host may be missing (every interface) and the port 0 (any free one).
+func checkAddr(s string, listen bool) error {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		switch {
+		case !strings.Contains(s, ":"):
+			return fmt.Errorf("has no port: want HOST:PORT, such as %s", net.JoinHostPort(orLocal(s), "7946"))
+		case strings.Count(s, ":") > 1 && !strings.Contains(s, "["):
+			return errors.New("is no HOST:PORT: an IPv6 address goes in brackets, such as [::1]:7946")
+		}
+		return errors.New("is no HOST:PORT")
+	}
+	if strings.Contains(s, "/") {
+		return errors.New("is no HOST:PORT: it looks like a URL or a path")
+	}
+	if strings.ContainsAny(host, " \t@?#") {
+		return errors.New("is no HOST:PORT: its host holds a character that no host has")
+	}
+	n, err := strconv.Atoi(port)
+	switch {
+	case err != nil:
+		return fmt.Errorf("has port %q, which is no number", port)
+	case n < 0 || n > 65535:
+		return fmt.Errorf("has port %d, which is not between 0 and 65535", n)
+	case !listen && n == 0:
+		return errors.New("has port 0, at which nobody can be reached")
+	case !listen && host == "":
+		return errors.New("has no host")
+	}
+	return nil
+}
+
+func orLocal(host string) string {
+	if host == "" || strings.ContainsAny(host, "/ ") {
+		return "127.0.0.1"
+	}
+	return host
+}
