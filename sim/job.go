@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// Job is one run of an experiment: what it was asked for, and the tables that
+// it answers with.
+type Job struct {
+	Seed   uint64 // of everything random
+	Trials int    // how often to repeat; 0 leaves it to the experiment
+
+	name     string
+	tables   []*Table
+	stderr   io.Writer
+	start    time.Time
+	reported time.Time
+}
+
+func newJob(name string, seed uint64, trials int, stderr io.Writer) *Job {
+	return &Job{Seed: seed, Trials: trials, name: name, stderr: stderr, start: time.Now()}
+}
+
+// Rand returns a source of random numbers that depends on the seed and on
+// stream only, so that parts of an experiment don't disturb each other.
+func (j *Job) Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(j.Seed, stream)) }
+
+// Progress says on stderr how far the job is, once it has run for two seconds
+// and then at most every second.
+func (j *Job) Progress(format string, args ...any) {
+	now := time.Now()
+	if now.Sub(j.start) < 2*time.Second || now.Sub(j.reported) < time.Second {
+		return
+	}
+	j.reported = now
+	fmt.Fprintf(j.stderr, "%s: %4.0f s  %s\n", j.name, now.Sub(j.start).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// Table starts a table. Tables are printed in the order in which they were
+// started, when the experiment is done.
+func (j *Job) Table(title string, columns ...Column) *Table {
+	t := &Table{Title: title, Columns: columns}
+	j.tables = append(j.tables, t)
+	return t
+}
+
+// Table is a part of an experiment's answer.
+type Table struct {
+	Title   string
+	Columns []Column
+	Rows    [][]any
+	Notes   []string // lines below the table
+}
+
+// Column describes one value of a row.
+type Column struct {
+	Name   string // the key in JSON: lower case, words joined by _
+	Head   string // the heading in text; empty says Name
+	Format string // a fmt verb for text; empty says %v
+}
+
+// Row adds one value for each column. A nil prints as "-" and null.
+func (t *Table) Row(values ...any) {
+	if len(values) != len(t.Columns) {
+		panic(fmt.Sprintf("sim: %d values for the %d columns of %q", len(values), len(t.Columns), t.Title))
+	}
+	t.Rows = append(t.Rows, values)
+}
+
+// Note adds a line below the table.
+func (t *Table) Note(format string, args ...any) {
+	t.Notes = append(t.Notes, fmt.Sprintf(format, args...))
+}
+
+func (j *Job) writeText(w io.Writer) error {
+	for i, t := range j.tables {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := t.writeText(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeText aligns text to the left and all else to the right.
+func (t *Table) writeText(w io.Writer) error {
+	cells := make([][]string, 1, len(t.Rows)+1)
+	widths := make([]int, len(t.Columns))
+	left := make([]bool, len(t.Columns))
+	for i, c := range t.Columns {
+		head := c.Head
+		if head == "" {
+			head = c.Name
+		}
+		cells[0] = append(cells[0], head)
+		widths[i] = len([]rune(head))
+	}
+	for _, row := range t.Rows {
+		line := make([]string, len(row))
+		for i, v := range row {
+			line[i] = t.Columns[i].text(v)
+			widths[i] = max(widths[i], len([]rune(line[i])))
+			if _, ok := v.(string); ok {
+				left[i] = true
+			}
+		}
+		cells = append(cells, line)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", t.Title)
+	for _, line := range cells {
+		for i, cell := range line {
+			pad := strings.Repeat(" ", widths[i]-len([]rune(cell)))
+			if left[i] {
+				cell += pad
+			} else {
+				cell = pad + cell
+			}
+			b.WriteString("  " + cell)
+		}
+		text := strings.TrimRight(b.String(), " ")
+		b.Reset()
+		b.WriteString(text + "\n")
+	}
+	for _, note := range t.Notes {
+		fmt.Fprintf(&b, "  %s\n", note)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (c Column) text(v any) string {
+	switch {
+	case v == nil:
+		return "-"
+	case c.Format == "":
+		return fmt.Sprint(v)
+	}
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return fmt.Sprintf(c.Format, v)
+}
+
+func (j *Job) writeJSON(w io.Writer) error {
+	type table struct {
+		Title string           `json:"title"`
+		Rows  []map[string]any `json:"rows"`
+		Notes []string         `json:"notes,omitempty"`
+	}
+	out := struct {
+		Experiment string  `json:"experiment"`
+		Seed       uint64  `json:"seed"`
+		Tables     []table `json:"tables"`
+	}{Experiment: j.name, Seed: j.Seed, Tables: []table{}}
+	for _, t := range j.tables {
+		rows := []map[string]any{}
+		for _, row := range t.Rows {
+			object := make(map[string]any, len(row))
+			for i, v := range row {
+				object[t.Columns[i].Name] = v
+			}
+			rows = append(rows, object)
+		}
+		out.Tables = append(out.Tables, table{t.Title, rows, t.Notes})
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(out)
+}

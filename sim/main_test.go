@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// withExperiment adds an experiment for the length of one test.
+func withExperiment(t *testing.T, e Experiment) {
+	experiments.add(e)
+	t.Cleanup(func() { delete(experiments, e.Name) })
+}
+
+func call(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(context.Background(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestRun(t *testing.T) {
+	withExperiment(t, Experiment{Name: "dice", Summary: "throws a die", Run: func(_ context.Context, job *Job) error {
+		table := job.Table("throws", Column{Name: "trial"}, Column{Name: "eyes", Head: "eyes of 6", Format: "%.1f"})
+		rng := job.Rand(7)
+		for i := range max(job.Trials, 1) {
+			table.Row(i, float64(1+rng.IntN(6)))
+		}
+		table.Row("none", nil)
+		return nil
+	}})
+	withExperiment(t, Experiment{Name: "broken", Summary: "fails", Run: func(context.Context, *Job) error {
+		return errors.New("no luck")
+	}})
+
+	t.Run("list", func(t *testing.T) {
+		code, out, _ := call()
+		if code != 0 || !strings.Contains(out, "dice    throws a die\n") {
+			t.Errorf("run() = %d, %q", code, out)
+		}
+	})
+	t.Run("seeded", func(t *testing.T) {
+		_, a, _ := call("dice", "--trials", "20")
+		_, b, _ := call("--trials=20", "dice", "--seed=1")
+		_, c, _ := call("dice", "--trials", "20", "--seed", "2")
+		if a != b || a == c {
+			t.Errorf("seed 1: %q and %q; seed 2: %q", a, b, c)
+		}
+		if lines := strings.Split(a, "\n"); len(lines) != 24 || lines[1] != "  trial  eyes of 6" || lines[22] != "  none           -" {
+			t.Errorf("run(dice) prints %q", lines)
+		}
+	})
+	t.Run("json", func(t *testing.T) {
+		code, out, _ := call("dice", "--json", "--seed", "9")
+		var got struct {
+			Experiment string
+			Seed       uint64
+			Tables     []struct {
+				Title string
+				Rows  []map[string]any
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
+			t.Fatalf("run(dice --json) = %d, %q: %v", code, out, err)
+		}
+		if got.Experiment != "dice" || got.Seed != 9 || len(got.Tables) != 1 || len(got.Tables[0].Rows) != 2 ||
+			got.Tables[0].Rows[1]["eyes"] != nil || got.Tables[0].Rows[0]["eyes"].(float64) < 1 {
+			t.Errorf("run(dice --json) prints %s", out)
+		}
+	})
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"dise"}, 2, `the nearest name is "dice"`},
+		{[]string{"BROKE"}, 2, `the nearest name is "broken"`},
+		{[]string{"broken"}, 1, "sim: broken: no luck"},
+		{[]string{"dice", "broken"}, 2, "one experiment at a time"},
+		{[]string{"dice", "--sed", "1"}, 2, "sed"},
+		{[]string{"dice", "--trials", "-1"}, 2, "--trials -1"},
+		{[]string{"dice", "--seed", "x"}, 2, "seed"},
+	} {
+		code, out, stderr := call(c.args...)
+		if code != c.code || !strings.Contains(stderr, c.says) || out != "" {
+			t.Errorf("run(%q) = %d, prints %q and says %q; want %d and %q", c.args, code, out, stderr, c.code, c.says)
+		}
+	}
+}
+
+func TestRegistered(t *testing.T) {
+	for name, e := range experiments {
+		if name != strings.ToLower(name) || e.Summary == "" || strings.HasSuffix(e.Summary, ".") || e.Run == nil {
+			t.Errorf("experiment %q: %+v", name, e)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Experiment is one thing that sim can run. A file of its own declares it:
+//
+//	var _ = experiments.add(Experiment{Name: "codec", Summary: "...", Run: runCodec})
+type Experiment struct {
+	Name    string // one word, lower case
+	Summary string // one line, no full stop
+	Run     func(ctx context.Context, job *Job) error
+}
+
+type registry map[string]Experiment
+
+// experiments holds every experiment of the program.
+var experiments = registry{}
+
+// add puts e in the registry. Two of one name are a mistake in the program.
+func (r registry) add(e Experiment) Experiment {
+	if _, ok := r[e.Name]; ok {
+		panic("sim: two experiments named " + e.Name)
+	}
+	r[e.Name] = e
+	return e
+}
+
+func (r registry) names() []string {
+	names := make([]string, 0, len(r))
+	for name := range r {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (r registry) list(w io.Writer) {
+	width := 0
+	for name := range r {
+		width = max(width, len(name))
+	}
+	for _, name := range r.names() {
+		fmt.Fprintf(w, "  %-*s  %s\n", width, name, r[name].Summary)
+	}
+}
+
+// find returns the experiment of that name, or an error that says which name
+// is nearest.
+func (r registry) find(name string) (Experiment, error) {
+	if e, ok := r[name]; ok {
+		return e, nil
+	}
+	if len(r) == 0 {
+		return Experiment{}, fmt.Errorf("no experiment %q", name)
+	}
+	nearest := slices.MinFunc(r.names(), func(a, b string) int {
+		return distance(strings.ToLower(name), a) - distance(strings.ToLower(name), b)
+	})
+	return Experiment{}, fmt.Errorf("no experiment %q; the nearest name is %q, and sim without arguments lists all", name, nearest)
+}
+
+// distance is Levenshtein's: the fewest insertions, deletions and
+// substitutions that make a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
