@@ -2,104 +2,251 @@ package store
 
 import (
 	"errors"
-	"io"
+	"fmt"
+	"io/fs"
 	"iter"
 	"log/slog"
-	"time"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/maypok86/otter/v2"
 )
 
-var (
-	// ErrLocked is returned by Open when another process uses the directory.
-	ErrLocked = errors.New("store: directory is in use by another process")
-	// ErrTooLarge is returned when an object cannot fit the store.
-	ErrTooLarge = errors.New("store: object is larger than the store takes")
-	// ErrGone is returned when an object left the store before it was opened.
-	ErrGone = errors.New("store: object is gone")
-	// ErrCorrupt is returned when an object's bytes are not those that were stored.
-	ErrCorrupt = errors.New("store: object is corrupt")
-	// ErrClosed is returned by a store that was closed.
-	ErrClosed = errors.New("store: closed")
-)
+// block is the unit in which room on disk is counted: file systems give a file
+// whole blocks.
+const block = 4 << 10
 
-// Hooks tell the owner of a [Store] what it holds. Each may be nil. They are
-// called from many goroutines at once, some under locks of the index: they must
-// be quick and must not call the store.
-//
-// Stored(k) is called before an object can be found under k, Evicted(k) once it
-// can't be found any more; replacing an object calls Stored, then Evicted, so
-// that whoever counts never drops to zero in between. Listed and Unlisted do the
-// same for objects that are listed ([Meta.ListUntil]). At any moment at which no
-// call is under way, the calls of Stored less the calls of Evicted for a key are
-// 1 if the store holds it and 0 if not; likewise for Listed and Unlisted.
-type Hooks struct {
-	Stored, Evicted  func(key string)
-	Listed, Unlisted func(key string)
+// A Store is a bounded store of objects on disk. It is safe for concurrent use.
+type Store struct {
+	opt   Options
+	log   *slog.Logger
+	lock  *os.File
+	index *otter.Cache[string, *Object]
+	hot   *hotSet // nil without memory
+	exp   *expiries
+	trash *remover
+
+	committing sync.RWMutex // held for reading while a file is put in place
+	closed     bool         // guarded by committing
+	lastID     atomic.Uint64
+	lastSeq    atomic.Uint64
+
+	room struct { // what the index may hold while objects are being written
+		sync.Mutex
+		writing int64 // bytes reserved
+		applied int64 // of which the index's bound takes account
+	}
+
+	listed                                                     atomic.Int64
+	reloaded, removed, inserts, evictions, corrupt, writeError atomic.Uint64
 }
-
-// Options says how to open a store.
-type Options struct {
-	Dir         string // made if missing
-	MaxBytes    int64  // bytes on disk that the store may use, files being written included; > 0
-	MaxObject   int64  // longest body in bytes; 0 = a quarter of MaxBytes
-	MemoryBytes int64  // bytes of hot objects kept in memory besides; 0 = none
-	Hooks       Hooks
-	Logger      *slog.Logger // nil = discard
-}
-
-// Meta is what a store keeps beside a body.
-type Meta struct {
-	Data      []byte    // the owner's description of the object; not interpreted
-	ListUntil time.Time // when the object stops being listed; zero = never listed
-}
-
-// Stats is a snapshot of a store's state.
-type Stats struct {
-	Objects      int   `json:"objects"`       // objects held
-	Listed       int   `json:"listed"`        // objects that are listed
-	Bytes        int64 `json:"bytes"`         // bytes on disk of the objects held, in whole KiB
-	WritingBytes int64 `json:"writing_bytes"` // bytes on disk reserved by objects being written
-	MaxBytes     int64 `json:"max_bytes"`
-	MemoryBytes  int64 `json:"memory_bytes"` // bytes of hot objects in memory
-
-	Reloaded   uint64 `json:"reloaded"`    // objects found at start
-	Removed    uint64 `json:"removed"`     // partial or broken files removed at start
-	Inserts    uint64 `json:"inserts"`     // objects committed
-	Evictions  uint64 `json:"evictions"`   // objects that left for want of room
-	Corrupt    uint64 `json:"corrupt"`     // objects found corrupt when read
-	WriteError uint64 `json:"write_error"` // objects given up for an error of the file system
-}
-
-type (
-	// Store is a bounded store of objects on disk. It is safe for concurrent use.
-	Store struct{}
-	// Object is one object of a store; it is immutable.
-	Object struct{}
-	// Writer receives the body of an object.
-	Writer struct{}
-)
 
 // Open opens the store in o.Dir, removes what a killed process left half
 // written, and calls Hooks.Stored (and Listed) for every object found. It
 // refuses a directory that is a file, can't be written or is in use by another
-// process.
-func Open(o Options) (*Store, error) { return nil, errors.ErrUnsupported }
+// process ([ErrLocked]).
+func Open(o Options) (*Store, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	s := &Store{opt: o, log: o.Logger, exp: newExpiries()}
+	if err := s.takeDir(); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	s.index = otter.Must(&otter.Options[string, *Object]{
+		MaximumWeight:    uint64(o.MaxBytes / 1024),
+		Weigher:          func(_ string, o *Object) uint32 { return o.kib },
+		OnAtomicDeletion: s.dropped,
+		Logger:           &otter.NoopLogger{},
+	})
+	s.hot = newHotSet(o.MemoryBytes)
+	s.trash = newRemover(s.log)
+	if err := s.reload(); err != nil {
+		s.trash.close()
+		s.release()
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	go s.exp.run(s.unlist)
+	return s, nil
+}
+
+// check reports every mistake in the options and fills in the defaults.
+func (o *Options) check() error {
+	var errs []error
+	if o.Dir == "" {
+		errs = append(errs, errors.New("store: no directory given"))
+	}
+	if o.MaxBytes < 1<<20 {
+		errs = append(errs, fmt.Errorf("store: a size of %d bytes is less than 1 MiB", o.MaxBytes))
+	}
+	if o.MaxBytes >= 1<<50 {
+		errs = append(errs, fmt.Errorf("store: a size of %d bytes is more than a pebibyte", o.MaxBytes))
+	}
+	if o.MaxObject < 0 || o.MemoryBytes < 0 {
+		errs = append(errs, errors.New("store: a negative size"))
+	}
+	if o.MaxObject == 0 || o.MaxObject > o.MaxBytes/4 {
+		o.MaxObject = o.MaxBytes / 4
+	}
+	o.MaxObject = min(o.MaxObject, 1<<40) // an index weight of 32 bits counts KiB
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Decode == nil {
+		o.Decode = func(_ string, data []byte) (any, error) { return data, nil }
+	}
+	for _, hook := range []*func(string){&o.Hooks.Stored, &o.Hooks.Evicted, &o.Hooks.Listed, &o.Hooks.Unlisted} {
+		if *hook == nil {
+			*hook = func(string) {}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// takeDir makes the directory, locks it and empties its temporary part.
+func (s *Store) takeDir() error {
+	dir := s.opt.Dir
+	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
+		return fmt.Errorf("%s is a file, not a directory", dir)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("cannot make the directory: %w", err)
+	}
+	l, err := lock(filepath.Join(dir, "lock"))
+	switch {
+	case errors.Is(err, ErrLocked):
+		return fmt.Errorf("%s: %w", dir, err)
+	case err != nil:
+		return fmt.Errorf("%s is not writable: %w", dir, err)
+	}
+	s.lock = l
+	if err := s.makeDirs(); err != nil {
+		s.lock.Close()
+		return fmt.Errorf("%s is not writable: %w", dir, err)
+	}
+	return nil
+}
+
+func (s *Store) makeDirs() error {
+	tmp := filepath.Join(s.opt.Dir, "tmp")
+	if old, err := os.ReadDir(tmp); err == nil {
+		s.removed.Add(uint64(len(old)))
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.RemoveAll(tmp); err != nil {
+		return err
+	}
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		return err
+	}
+	return os.MkdirAll(filepath.Join(s.opt.Dir, "objects"), 0o700)
+}
+
+const shards = 256 // directories that the object files are spread over, made when they are needed
+
+func (s *Store) shardDir(shard int) string {
+	return filepath.Join(s.opt.Dir, "objects", fmt.Sprintf("%02x", shard))
+}
+
+func (s *Store) path(id uint64) string {
+	return filepath.Join(s.shardDir(int(id%shards)), fmt.Sprintf("%016x", id))
+}
+
+func (s *Store) tmpPath(id uint64) string {
+	return filepath.Join(s.opt.Dir, "tmp", fmt.Sprintf("%016x", id))
+}
+
+// rename gives a complete temporary file its place.
+func (s *Store) rename(id uint64) error {
+	err := os.Rename(s.tmpPath(id), s.path(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(s.shardDir(int(id%shards)), 0o700); err != nil {
+			return err
+		}
+		err = os.Rename(s.tmpPath(id), s.path(id))
+	}
+	return err
+}
 
 // Get returns the object under key; finding it counts as a use.
-func (s *Store) Get(key string) (*Object, bool) { return nil, false }
+func (s *Store) Get(key string) (*Object, bool) { return s.index.GetIfPresent(key) }
+
+// Peek is like Get and does not count as a use.
+func (s *Store) Peek(key string) (*Object, bool) {
+	e, ok := s.index.GetEntryQuietly(key)
+	if !ok {
+		return nil, false
+	}
+	return e.Value, true
+}
 
 // Delete removes the object under key and reports whether there was one.
-func (s *Store) Delete(key string) bool { return false }
+func (s *Store) Delete(key string) bool {
+	_, ok := s.index.Invalidate(key)
+	return ok
+}
 
-// Keys returns the keys held, in no order.
-func (s *Store) Keys() iter.Seq[string] { return func(func(string) bool) {} }
+// Keys iterates over the keys held, in no order. Keys that come or go meanwhile
+// may be missed.
+func (s *Store) Keys() iter.Seq[string] { return s.index.Keys() }
 
 // Stats returns a snapshot.
-func (s *Store) Stats() Stats { return Stats{} }
+func (s *Store) Stats() Stats {
+	s.room.Lock()
+	writing := s.room.writing
+	s.room.Unlock()
+	return Stats{
+		Objects:      s.index.EstimatedSize(),
+		Listed:       int(s.listed.Load()),
+		Bytes:        int64(s.index.WeightedSize()) * 1024,
+		WritingBytes: writing,
+		MaxBytes:     s.opt.MaxBytes,
+		MemoryBytes:  s.hot.bytes(),
+		Reloaded:     s.reloaded.Load(),
+		Removed:      s.removed.Load(),
+		Inserts:      s.inserts.Load(),
+		Evictions:    s.evictions.Load(),
+		Corrupt:      s.corrupt.Load(),
+		WriteErrors:  s.writeError.Load(),
+	}
+}
 
-// Close waits for removals under way, stops the store and frees the directory.
-func (s *Store) Close() error { return nil }
+// Close waits for commits and removals under way, stops the store and frees the
+// directory. No hook is called for the objects, which stay on disk. Views that
+// are open stay readable; everything else must not be used any more.
+func (s *Store) Close() error {
+	s.committing.Lock()
+	was := s.closed
+	s.closed = true
+	s.committing.Unlock()
+	if was {
+		return ErrClosed
+	}
+	s.exp.close()
+	s.release()
+	return nil
+}
 
-// Create starts an object; size is the body's length in bytes, -1 if unknown.
-func (s *Store) Create(key string, size int64) (*Writer, error) { return nil, errors.ErrUnsupported }
+// release stops what New started, in the order in which one part uses another.
+func (s *Store) release() {
+	s.index.StopAllGoroutines()
+	s.hot.close()
+	s.trash.close()
+	s.lock.Close()
+}
 
-var _ io.Writer
+// reserve takes n bytes of the store's room for an object being written, or
+// gives them back if n is negative. The index is told in steps of 1 MiB, since
+// every change of its bound makes it look for victims.
+func (s *Store) reserve(n int64) {
+	s.room.Lock()
+	defer s.room.Unlock()
+	s.room.writing += n
+	if d := s.room.writing - s.room.applied; d >= 1<<20 || d <= -1<<20 || s.room.writing == 0 && d != 0 {
+		s.room.applied = s.room.writing
+		s.index.SetMaximum(uint64(max(s.opt.MaxBytes-s.room.writing, block) / 1024))
+	}
+}

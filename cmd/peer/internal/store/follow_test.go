@@ -1,0 +1,153 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestFollow(t *testing.T) {
+	for _, n := range []int{0, 10, memoryBody, memoryBody + 1, 5 << 20} {
+		for _, announced := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				s := open(t, Options{MaxBytes: 64 << 20})
+				defer s.Close()
+				b := body(3, n)
+				size := int64(-1)
+				if announced {
+					size = int64(n)
+				}
+				w, err := s.Create("k", size)
+				if err != nil {
+					t.Fatal(err)
+				}
+				const readers = 5
+				results := make(chan error, readers)
+				for i := range readers {
+					go func() {
+						var err error
+						time.Sleep(time.Duration(i) * 7 * time.Millisecond) // attach at different times
+						var got []byte
+						f, ok := w.Follow(t.Context())
+						if ok {
+							got, err = io.ReadAll(f)
+							f.Close()
+						} else {
+							_, got, err = read(s, "k")
+						}
+						if err == nil && !bytes.Equal(got, b) {
+							err = errors.New("other bytes")
+						}
+						results <- err
+					}()
+				}
+				for rest := b; len(rest) > 0; {
+					k := min(len(rest), 300_000)
+					if _, err := w.Write(rest[:k]); err != nil {
+						t.Fatal(err)
+					}
+					rest = rest[k:]
+					time.Sleep(time.Millisecond)
+				}
+				if _, err := w.Commit(Meta{Data: []byte("m")}); err != nil {
+					t.Fatal(err)
+				}
+				for range readers {
+					if err := <-results; err != nil {
+						t.Errorf("n=%d announced=%v: %v", n, announced, err)
+					}
+				}
+				if _, got, err := read(s, "k"); err != nil || !bytes.Equal(got, b) {
+					t.Errorf("n=%d: stored %d bytes, %v", n, len(got), err)
+				}
+				if w.f != nil {
+					t.Error("the writer's file is open still")
+				}
+			})
+		}
+	}
+}
+
+func TestFollowEnds(t *testing.T) {
+	broken := errors.New("origin broke off")
+	tests := []struct {
+		name string
+		end  func(*Writer, context.CancelCauseFunc)
+		want error
+	}{
+		{"error", func(w *Writer, _ context.CancelCauseFunc) { w.End(broken) }, broken},
+		{"abort", func(w *Writer, _ context.CancelCauseFunc) { w.Abort() }, ErrBrokenOff},
+		{"short of the announced size", func(w *Writer, _ context.CancelCauseFunc) { w.Commit(Meta{}) }, ErrBrokenOff},
+		{"reader leaves", func(w *Writer, cancel context.CancelCauseFunc) { cancel(broken); w.Abort() }, broken},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, Options{})
+			defer s.Close()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			w, _ := s.Create("k", 100)
+			f, _ := w.Follow(ctx)
+			defer f.Close()
+			w.Write([]byte("begun"))
+			go func() {
+				time.Sleep(time.Second)
+				tt.end(w, cancel)
+			}()
+			got, err := io.ReadAll(f)
+			if string(got) != "begun" || !errors.Is(err, tt.want) {
+				t.Errorf("%s: read %q, %v; want %v", tt.name, got, err, tt.want)
+			}
+			time.Sleep(time.Second)
+			if _, ok := s.Get("k"); ok {
+				t.Errorf("%s: a broken body was stored", tt.name)
+			}
+		})
+	}
+}
+
+type closer struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closer) Close() error { c.closed = true; return nil }
+
+// TestDivert: when the store can't take the rest, one follower gets the whole
+// body all the same, and the others an error and never a short body.
+func TestDivert(t *testing.T) {
+	for _, followers := range []int{0, 1, 3} {
+		s := open(t, Options{})
+		w, _ := s.Create("k", -1)
+		w.Write([]byte("from the store, "))
+		var fs []*Follower
+		for range followers {
+			f, _ := w.Follow(t.Context())
+			fs = append(fs, f)
+		}
+		rest := &closer{Reader: strings.NewReader("past the store")}
+		w.Divert(rest)
+		whole := 0
+		for _, f := range fs {
+			got, err := io.ReadAll(f)
+			switch {
+			case err == nil && string(got) == "from the store, past the store":
+				whole++
+			case err == nil || !errors.Is(err, ErrBrokenOff):
+				t.Errorf("%d followers: read %q, %v", followers, got, err)
+			}
+			f.Close()
+		}
+		if whole != min(followers, 1) || !rest.closed {
+			t.Errorf("%d followers: %d got the whole body, rest closed: %v", followers, whole, rest.closed)
+		}
+		if st := s.Stats(); st.Objects != 0 || st.WritingBytes != 0 {
+			t.Errorf("after Divert Stats() = %+v", st)
+		}
+	}
+}

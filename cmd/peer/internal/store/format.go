@@ -1,0 +1,117 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// A file is
+//
+//	body | sums | key | data | footer
+//
+// sums holds the xxhash64 of each chunk of the body (the last may be short), so
+// that a part of a body can be verified without reading the whole. The footer
+// has a fixed size and stands at the end, because the length and the sums of a
+// body that is still arriving are not known before. All integers are
+// little-endian:
+//
+//	offset size
+//	 0      8   magic, with the version of this format
+//	 8      8   length of the body
+//	16      4   length of the key
+//	20      4   length of the data
+//	24      8   when the object stops being listed, Unix nanoseconds; 0 = never listed
+//	32      8   when the object was written, Unix nanoseconds
+//	40      8   xxhash64 of sums, key and data
+//	48      8   xxhash64 of the footer's first 48 bytes
+//
+// The parts fill the file exactly; a file of any other length is broken. A new
+// description of the same body (data, ListUntil) overwrites key, data and footer
+// in place: a crash in between leaves a broken file, which the next Open removes.
+const (
+	magic      = "sumcach1"
+	footerSize = 56
+	chunkSize  = 256 << 10 // bytes of body under one checksum
+
+	maxKey  = 64 << 10
+	maxData = 1 << 20
+)
+
+// footer is the decoded end of a file.
+type footer struct {
+	body      int64
+	key, data int
+	listUntil time.Time
+	written   int64 // Unix nanoseconds
+	tailSum   uint64
+}
+
+// chunks returns how many checksums a body of n bytes has.
+func chunks(n int64) int64 { return (n + chunkSize - 1) / chunkSize }
+
+// tailSize returns the bytes of a file between its body and its footer.
+func (f *footer) tailSize() int64 { return 8*chunks(f.body) + int64(f.key) + int64(f.data) }
+
+// fileSize returns the length of the whole file.
+func (f *footer) fileSize() int64 { return f.body + f.tailSize() + footerSize }
+
+// appendTail appends everything that follows the body to dst.
+func appendTail(dst []byte, body int64, sums []uint64, key string, m Meta, written int64) []byte {
+	start := len(dst)
+	for _, s := range sums {
+		dst = binary.LittleEndian.AppendUint64(dst, s)
+	}
+	dst = append(dst, key...)
+	dst = append(dst, m.Data...)
+	tail := xxhash.Sum64(dst[start:])
+
+	start = len(dst)
+	dst = append(dst, magic...)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(body))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(key)))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(m.Data)))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(nanos(m.ListUntil)))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(written))
+	dst = binary.LittleEndian.AppendUint64(dst, tail)
+	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
+}
+
+var errBroken = errors.New("broken file")
+
+// parseFooter decodes the last footerSize bytes of a file of size bytes.
+func parseFooter(b []byte, size int64) (footer, error) {
+	var f footer
+	le := binary.LittleEndian
+	switch {
+	case len(b) != footerSize || string(b[:8]) != magic:
+		return f, fmt.Errorf("%w: no footer", errBroken)
+	case le.Uint64(b[48:]) != xxhash.Sum64(b[:48]):
+		return f, fmt.Errorf("%w: footer checksum", errBroken)
+	case le.Uint32(b[16:]) > maxKey || le.Uint32(b[20:]) > maxData:
+		return f, fmt.Errorf("%w: lengths out of range", errBroken)
+	}
+	f.body = int64(le.Uint64(b[8:]))
+	f.key = int(le.Uint32(b[16:]))
+	f.data = int(le.Uint32(b[20:]))
+	f.written = int64(le.Uint64(b[32:]))
+	f.tailSum = le.Uint64(b[40:])
+	if n := int64(le.Uint64(b[24:])); n != 0 {
+		f.listUntil = time.Unix(0, n)
+	}
+	if f.body < 0 || f.body > size || f.fileSize() != size {
+		return f, fmt.Errorf("%w: lengths do not add up", errBroken)
+	}
+	return f, nil
+}
+
+// nanos is t in Unix nanoseconds, the zero time as 0.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}

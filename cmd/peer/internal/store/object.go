@@ -1,0 +1,197 @@
+package store
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+)
+
+// An Object is one object of a store, as it was when it was found. It is
+// immutable; a new description of the same body ([Store.Update]) is a new Object.
+type Object struct {
+	key       string
+	file      *file
+	seq       uint64 // distinguishes descriptions of one file
+	kib       uint32 // room on disk
+	listed    atomic.Bool
+	gone      atomic.Bool // it left the index
+	listUntil time.Time
+	place     int // in the queue of expiries; guarded by its lock
+}
+
+// Key returns the key under which the object is stored.
+func (o *Object) Key() string { return o.key }
+
+// Size returns the length of the body in bytes.
+func (o *Object) Size() int64 { return o.file.body }
+
+// Listed reports whether the object is listed now.
+func (o *Object) Listed() bool { return o.listed.Load() }
+
+// Written returns when the body was stored.
+func (o *Object) Written() time.Time { return time.Unix(0, o.file.written) }
+
+// A file is a body on disk, shared by the successive Objects that describe it.
+// It is unlinked when the last of them has left the index.
+type file struct {
+	id       uint64
+	body     int64
+	written  int64        // Unix nanoseconds
+	refs     atomic.Int32 // Objects in the index, or about to be
+	verified atomic.Bool  // the body's checksums were found right, or computed, in this process
+	tail     sync.RWMutex // guards the part of the file after the body
+}
+
+// acquire takes a reference unless the file is being unlinked.
+func (f *file) acquire() bool {
+	for {
+		n := f.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if f.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (s *Store) unref(f *file) {
+	if f.refs.Add(-1) == 0 {
+		s.trash.remove(s.path(f.id))
+	}
+}
+
+// kib rounds the bytes of a file up to whole blocks.
+func kib(size int64) uint32 { return uint32((size + block - 1) / block * (block / 1024)) }
+
+// newObject makes an Object over f that holds one reference to it.
+func (s *Store) newObject(key string, f *file, size int64, m Meta) *Object {
+	return &Object{key: key, file: f, seq: s.lastSeq.Add(1), kib: kib(size), listUntil: m.ListUntil, place: -1}
+}
+
+// insert puts o into the index, in place of what is there under its key. The
+// hooks hear of o before anyone can find it.
+func (s *Store) insert(o *Object) {
+	s.enter(o)
+	s.index.Set(o.key, o)
+}
+
+// swap puts o into the index if old is there still.
+func (s *Store) swap(old, o *Object) bool {
+	s.enter(o)
+	done := false
+	s.index.Compute(o.key, func(cur *Object, found bool) (*Object, otter.ComputeOp) {
+		if done = found && cur == old; done {
+			return o, otter.WriteOp
+		}
+		return nil, otter.CancelOp
+	})
+	if !done {
+		s.left(o)
+	}
+	return done
+}
+
+// DeleteObject removes o if it is still the object under its key, and reports
+// whether it was.
+func (s *Store) DeleteObject(o *Object) bool {
+	done := false
+	s.index.ComputeIfPresent(o.key, func(cur *Object) (*Object, otter.ComputeOp) {
+		if done = cur == o; done {
+			return nil, otter.InvalidateOp
+		}
+		return nil, otter.CancelOp
+	})
+	return done
+}
+
+// dropped is told by the index, under its lock, that an object left it.
+func (s *Store) dropped(e otter.DeletionEvent[string, *Object]) {
+	if e.Cause == otter.CauseOverflow {
+		s.evictions.Add(1)
+	}
+	s.left(e.Value)
+}
+
+// enter tells the hooks that o is about to be found, and queues its unlisting.
+func (s *Store) enter(o *Object) {
+	s.opt.Hooks.Stored(o.key)
+	if !o.listUntil.After(time.Now()) {
+		return
+	}
+	s.opt.Hooks.Listed(o.key)
+	s.listed.Add(1)
+	o.listed.Store(true)
+	s.exp.add(o)
+}
+
+// left undoes enter, once.
+func (s *Store) left(o *Object) {
+	s.exp.remove(o)
+	s.unlist(o)
+	s.opt.Hooks.Evicted(o.key)
+	s.hot.drop(o)
+	s.unref(o.file)
+}
+
+// unlist ends o's listing if it hasn't ended.
+func (s *Store) unlist(o *Object) {
+	if o.listed.CompareAndSwap(true, false) {
+		s.listed.Add(-1)
+		s.opt.Hooks.Unlisted(o.key)
+	}
+}
+
+// Update gives o's body a new description and returns the Object that has it.
+// It returns [ErrGone] if o is no longer in the store.
+func (s *Store) Update(o *Object, m Meta) (*Object, error) {
+	if len(m.Data) > maxData {
+		return nil, ErrTooLarge
+	}
+	s.committing.RLock()
+	defer s.committing.RUnlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	if cur, ok := s.Peek(o.key); !ok || cur != o || !o.file.acquire() {
+		return nil, ErrGone
+	}
+	size, err := s.rewriteTail(o, m)
+	if err != nil {
+		s.unref(o.file)
+		s.DeleteObject(o)
+		s.writeError.Add(1)
+		return nil, err
+	}
+	fresh := s.newObject(o.key, o.file, size, m)
+	if !s.swap(o, fresh) {
+		return nil, ErrGone
+	}
+	return fresh, nil
+}
+
+// rewriteTail overwrites what follows the body of o's file, in place. A crash
+// in between costs the object, never its truth: the file has no valid footer.
+func (s *Store) rewriteTail(o *Object, m Meta) (size int64, err error) {
+	f := o.file
+	f.tail.Lock()
+	defer f.tail.Unlock()
+	h, err := os.OpenFile(s.path(f.id), os.O_RDWR, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer h.Close()
+	_, sums, err := readTail(h, f.body, o.key)
+	if err != nil {
+		return 0, err
+	}
+	tail := appendTail(nil, f.body, sums, o.key, m, f.written)
+	if _, err := h.WriteAt(tail, f.body); err != nil {
+		return 0, err
+	}
+	size = f.body + int64(len(tail))
+	return size, h.Truncate(size)
+}

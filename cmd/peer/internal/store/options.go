@@ -1,0 +1,73 @@
+package store
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+)
+
+var (
+	// ErrLocked is returned by Open when another process uses the directory.
+	ErrLocked = errors.New("directory is in use by another process")
+	// ErrTooLarge is returned when an object cannot fit the store.
+	ErrTooLarge = errors.New("store: object is larger than the store takes")
+	// ErrGone is returned when an object left the store before it was opened.
+	ErrGone = errors.New("store: object is gone")
+	// ErrCorrupt is returned when an object's bytes are not those that were stored.
+	ErrCorrupt = errors.New("store: object is corrupt")
+	// ErrClosed is returned by a store that was closed.
+	ErrClosed = errors.New("store: closed")
+)
+
+// Hooks tell the owner of a [Store] what it holds. Each may be nil. They are
+// called from many goroutines at once, some under locks of the index: they must
+// be quick and must not call the store.
+//
+// Stored(k) is called before an object can be found under k, Evicted(k) once it
+// can't be found any more; replacing an object calls Stored, then Evicted, so
+// that whoever counts never drops to zero in between. Listed and Unlisted do the
+// same for objects that are listed ([Meta.ListUntil]). At any moment at which no
+// call is under way, the calls of Stored less the calls of Evicted for a key are
+// 1 if the store holds it and 0 if not; likewise for Listed and Unlisted.
+type Hooks struct {
+	Stored, Evicted  func(key string)
+	Listed, Unlisted func(key string)
+}
+
+// Options says how to open a store.
+type Options struct {
+	Dir         string // made if missing
+	MaxBytes    int64  // bytes on disk that the store may use, files being written included; at least 1 MiB
+	MaxObject   int64  // longest body in bytes; 0 = a quarter of MaxBytes
+	MemoryBytes int64  // bytes of hot objects kept in memory besides; 0 = none
+	Hooks       Hooks
+	// Decode turns an object's Meta.Data into the value that [View.Value]
+	// returns. It is called once for as long as the object stays hot; the value
+	// is shared and must not be changed. An error makes the object corrupt.
+	// nil = the data itself.
+	Decode func(key string, data []byte) (any, error)
+	Logger *slog.Logger // nil = discard
+}
+
+// Meta is what a store keeps beside a body.
+type Meta struct {
+	Data      []byte    // the owner's description of the object, at most 1 MiB; not interpreted
+	ListUntil time.Time // when the object stops being listed; zero or past = not listed
+}
+
+// Stats is a snapshot of a store's state.
+type Stats struct {
+	Objects      int   `json:"objects"`       // objects held
+	Listed       int   `json:"listed"`        // objects that are listed
+	Bytes        int64 `json:"bytes"`         // bytes on disk of the objects held, in whole blocks of 4 KiB
+	WritingBytes int64 `json:"writing_bytes"` // bytes on disk reserved by objects being written
+	MaxBytes     int64 `json:"max_bytes"`     // the bound on the sum of both
+	MemoryBytes  int64 `json:"memory_bytes"`  // bytes of hot objects in memory
+
+	Reloaded    uint64 `json:"reloaded"`     // objects found at start
+	Removed     uint64 `json:"removed"`      // partial, broken or superseded files removed at start
+	Inserts     uint64 `json:"inserts"`      // objects committed
+	Evictions   uint64 `json:"evictions"`    // objects that left for want of room
+	Corrupt     uint64 `json:"corrupt"`      // objects found corrupt when read
+	WriteErrors uint64 `json:"write_errors"` // objects given up for an error of the file system
+}

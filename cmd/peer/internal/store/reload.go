@@ -1,0 +1,170 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// found is an object's file as a scan sees it.
+type found struct {
+	footer
+	id  uint64
+	key string
+}
+
+// reload fills the index from the files. The oldest go in first, so that the
+// youngest are those that a store which has shrunk keeps.
+func (s *Store) reload() error {
+	all, err := s.scan()
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b found) int {
+		return cmp.Or(cmp.Compare(a.written, b.written), cmp.Compare(a.id, b.id))
+	})
+	seen := make(map[string]struct{}, len(all))
+	for _, f := range slices.Backward(all) {
+		s.lastID.Store(max(s.lastID.Load(), f.id))
+		if _, dup := seen[f.key]; dup {
+			s.removed.Add(1)
+		}
+		seen[f.key] = struct{}{}
+	}
+	s.reloaded.Store(uint64(len(seen)))
+	for _, f := range all {
+		file := &file{id: f.id, body: f.body, written: f.written}
+		file.refs.Store(1)
+		s.insert(s.newObject(f.key, file, f.fileSize(), Meta{ListUntil: f.listUntil}))
+	}
+	return nil
+}
+
+// scan reads the footers of all files, several shards at a time, and removes
+// the files that have none. Files whose names aren't ours are left alone.
+func (s *Store) scan() ([]found, error) {
+	const scanners = 8
+	var (
+		mu     sync.Mutex
+		all    []found
+		errs   []error
+		wg     sync.WaitGroup
+		shardc = make(chan int)
+	)
+	for range scanners {
+		wg.Go(func() {
+			buf := make([]byte, 4<<10)
+			for shard := range shardc {
+				some, err := s.scanShard(shard, buf)
+				mu.Lock()
+				all = append(all, some...)
+				if err != nil {
+					errs = append(errs, err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for shard := range shards {
+		shardc <- shard
+	}
+	close(shardc)
+	wg.Wait()
+	return all, errors.Join(errs...)
+}
+
+func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
+	dir := s.shardDir(shard)
+	d, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	some := make([]found, 0, len(names))
+	for _, name := range names {
+		id, err := strconv.ParseUint(name, 16, 64)
+		if err != nil || len(name) != 16 || int(id%shards) != shard {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		f, err := readFooter(path, buf)
+		switch {
+		case err == nil:
+			f.id = id
+			some = append(some, f)
+		case errors.Is(err, errBroken):
+			s.removed.Add(1)
+			s.log.Warn("removed a broken file", "file", path, "error", err)
+			if err := os.Remove(path); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, err
+		}
+	}
+	return some, nil
+}
+
+// readFooter reads the end of a file and verifies the description that stands
+// there. The body is verified when it is first read.
+func readFooter(path string, buf []byte) (found, error) {
+	h, err := os.Open(path)
+	if err != nil {
+		return found{}, err
+	}
+	defer h.Close()
+	st, err := h.Stat()
+	if err != nil {
+		return found{}, err
+	}
+	end := buf[:min(int64(len(buf)), st.Size())]
+	if err := readAt(h, end, st.Size()-int64(len(end))); err != nil {
+		return found{}, err
+	}
+	if len(end) < footerSize {
+		return found{}, fmt.Errorf("%w: too short", errBroken)
+	}
+	ft, err := parseFooter(end[len(end)-footerSize:], st.Size())
+	if err != nil {
+		return found{}, err
+	}
+	tail := end[:len(end)-footerSize]
+	if n := ft.tailSize(); n <= int64(len(tail)) {
+		tail = tail[int64(len(tail))-n:]
+	} else {
+		tail = make([]byte, n)
+		if err := readAt(h, tail, ft.body); err != nil {
+			return found{}, err
+		}
+	}
+	if xxhash.Sum64(tail) != ft.tailSum {
+		return found{}, fmt.Errorf("%w: checksum", errBroken)
+	}
+	at := 8 * chunks(ft.body)
+	return found{footer: ft, key: string(tail[at : at+int64(ft.key)])}, nil
+}
+
+// readAt fills b; a file that is too short for that is broken.
+func readAt(h *os.File, b []byte, off int64) error {
+	_, err := h.ReadAt(b, off)
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: %w", errBroken, err)
+	}
+	return err
+}

@@ -1,0 +1,62 @@
+package store
+
+import (
+	"log/slog"
+	"os"
+	"sync"
+)
+
+// remover unlinks files on a goroutine of its own, since the index says under
+// its lock which objects left.
+type remover struct {
+	log  *slog.Logger
+	mu   sync.Mutex
+	more sync.Cond
+	todo []string
+	stop bool
+	done chan struct{}
+}
+
+func newRemover(log *slog.Logger) *remover {
+	r := &remover{log: log, done: make(chan struct{})}
+	r.more.L = &r.mu
+	go r.run()
+	return r
+}
+
+func (r *remover) remove(path string) {
+	r.mu.Lock()
+	r.todo = append(r.todo, path)
+	r.mu.Unlock()
+	r.more.Signal()
+}
+
+func (r *remover) run() {
+	defer close(r.done)
+	for {
+		r.mu.Lock()
+		for len(r.todo) == 0 && !r.stop {
+			r.more.Wait()
+		}
+		todo := r.todo
+		r.todo = nil
+		r.mu.Unlock()
+		if len(todo) == 0 {
+			return
+		}
+		for _, path := range todo {
+			if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+				r.log.Error("cannot remove an object's file", "error", err)
+			}
+		}
+	}
+}
+
+// close unlinks what is left to unlink and returns.
+func (r *remover) close() {
+	r.mu.Lock()
+	r.stop = true
+	r.mu.Unlock()
+	r.more.Signal()
+	<-r.done
+}
