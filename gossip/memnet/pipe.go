@@ -1,0 +1,205 @@
+package memnet
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A pipe is one direction of a stream: bytes on their way, each chunk readable
+// once it has arrived.
+type pipe struct {
+	net  *Network
+	link link
+
+	mu       sync.Mutex
+	ready    sync.Cond
+	chunks   []chunk
+	size     int  // bytes in chunks
+	finished bool // the writer is done; the end of the stream follows the chunks
+	end      time.Time
+	readErr  error // what reads return, whatever is queued
+	writeErr error // what writes return
+	readBy   deadline
+	writeBy  deadline
+	alarm    *time.Timer // wakes the reader when the first chunk arrives
+}
+
+type chunk struct {
+	data    []byte
+	arrives time.Time
+}
+
+func newPipe(n *Network, l link) *pipe {
+	p := &pipe{net: n, link: l}
+	p.ready.L = &p.mu
+	return p
+}
+
+func (p *pipe) write(b []byte) (int, error) {
+	written := 0
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		switch {
+		case p.writeErr != nil:
+			return written, p.writeErr
+		case p.finished:
+			return written, syscall.EPIPE
+		case p.writeBy.expired:
+			return written, os.ErrDeadlineExceeded
+		case len(b) == 0:
+			return written, nil
+		case p.size < window:
+			n := min(len(b), window-p.size)
+			p.chunks = append(p.chunks, chunk{append([]byte(nil), b[:n]...), p.arrival()})
+			p.size += n
+			written += n
+			b = b[n:]
+			p.ready.Broadcast()
+			continue
+		}
+		p.ready.Wait()
+	}
+}
+
+// arrival is when something sent now arrives: never before what was sent earlier.
+func (p *pipe) arrival() time.Time {
+	if t := time.Now().Add(p.net.latency()); t.After(p.end) {
+		p.end = t
+	}
+	return p.end
+}
+
+func (p *pipe) read(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		switch {
+		case p.readErr != nil:
+			return 0, p.readErr
+		case p.readBy.expired:
+			return 0, os.ErrDeadlineExceeded
+		case len(b) == 0:
+			return 0, nil
+		}
+		if p.arrived() {
+			if len(p.chunks) == 0 {
+				return 0, io.EOF
+			}
+			return p.take(b), nil
+		}
+		p.ready.Wait()
+	}
+}
+
+// arrived reports whether the next chunk, or the end, is there to read. If it is
+// still on its way it sees to it that the reader is woken in time.
+func (p *pipe) arrived() bool {
+	at := p.end
+	if len(p.chunks) > 0 {
+		at = p.chunks[0].arrives
+	} else if !p.finished {
+		return false
+	}
+	if p.net.isCut(p.link.from, p.link.to) {
+		return false
+	}
+	wait := time.Until(at)
+	if wait <= 0 {
+		return true
+	}
+	if p.alarm != nil {
+		p.alarm.Stop()
+	}
+	p.alarm = time.AfterFunc(wait, p.wake)
+	return false
+}
+
+func (p *pipe) take(b []byte) int {
+	c := &p.chunks[0]
+	n := copy(b, c.data)
+	c.data = c.data[n:]
+	if len(c.data) == 0 {
+		p.chunks = p.chunks[1:]
+	}
+	p.size -= n
+	p.ready.Broadcast()
+	return n
+}
+
+func (p *pipe) wake() {
+	p.mu.Lock()
+	p.ready.Broadcast()
+	p.mu.Unlock()
+}
+
+// finish is the writer saying that nothing follows.
+func (p *pipe) finish() {
+	p.mu.Lock()
+	if !p.finished {
+		p.finished = true
+		p.arrival()
+	}
+	p.ready.Broadcast()
+	p.mu.Unlock()
+}
+
+// closeWriter makes further writes fail as those to a closed connection do.
+func (p *pipe) closeWriter() {
+	p.mu.Lock()
+	if p.writeErr == nil {
+		p.writeErr = net.ErrClosed
+	}
+	p.writeBy.stop()
+	p.ready.Broadcast()
+	p.mu.Unlock()
+}
+
+// abandon is the reader going away: reads return err, writes find the pipe
+// broken.
+func (p *pipe) abandon(err error) {
+	p.mu.Lock()
+	if p.readErr == nil {
+		p.readErr = err
+	}
+	if p.writeErr == nil {
+		p.writeErr = syscall.EPIPE
+	}
+	p.chunks, p.size = nil, 0
+	p.readBy.stop()
+	if p.alarm != nil {
+		p.alarm.Stop()
+	}
+	p.ready.Broadcast()
+	p.mu.Unlock()
+}
+
+// fail makes both ends fail at once.
+func (p *pipe) fail(err error) {
+	p.mu.Lock()
+	if p.readErr == nil {
+		p.readErr = err
+	}
+	if p.writeErr == nil {
+		p.writeErr = err
+	}
+	p.chunks, p.size = nil, 0
+	p.ready.Broadcast()
+	p.mu.Unlock()
+}
+
+func (p *pipe) setReadDeadline(t time.Time) {
+	p.mu.Lock()
+	p.readBy.set(t, &p.ready)
+	p.mu.Unlock()
+}
+
+func (p *pipe) setWriteDeadline(t time.Time) {
+	p.mu.Lock()
+	p.writeBy.set(t, &p.ready)
+	p.mu.Unlock()
+}
