@@ -1,0 +1,106 @@
+package exchange
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// errStale is an answer that is sound but not newer than what is held.
+var errStale = errors.New("not newer than what is held")
+
+// bodyArrived decides whether a decoded and verified body becomes the replica.
+func (e *Engine) bodyArrived(now time.Time, f *flight, r Result) {
+	p := f.origin
+	if r.Kind == FrameFull {
+		e.stats.WholesIn++
+		e.stats.WholeBytesIn += int64(r.Bytes)
+		if p.wholes.spend(now) {
+			e.stats.Floods++
+			e.emit(Event{Kind: Flooding, Peer: p.name, Head: r.Head})
+		}
+	} else {
+		e.stats.DeltasIn++
+		e.stats.DeltaBytesIn += int64(r.Bytes)
+	}
+	if err := e.acceptable(p, f, r); err != nil {
+		r.Err = err
+		e.reject(f, r)
+		if f.source != p {
+			p.dropHolder(f.source)
+		}
+		e.backOff(now, p)
+		return
+	}
+	e.install(now, f, r)
+}
+
+// acceptable applies the rules of PROTOCOL.md 6.3 that decoding has not applied.
+func (e *Engine) acceptable(p *peer, f *flight, r Result) error {
+	if r.Head.Version.Incarnation != p.incarnation {
+		return fmt.Errorf("%w: of another life", errStale)
+	}
+	if r.Kind == FrameDelta && f.get.Have != p.held.Version {
+		return fmt.Errorf("%w: the base is gone", digest.ErrBase)
+	}
+	c := r.Head.Version.Compare(p.held.Version)
+	if p.filter == nil || c > 0 || p.whole && f.source == p {
+		return nil
+	}
+	if c == 0 && f.source == p && r.Head.State != p.held.State {
+		return nil // the origin corrects what is held here
+	}
+	return errStale
+}
+
+func (e *Engine) install(now time.Time, f *flight, r Result) {
+	p := f.origin
+	repaired := f.source == p && (p.whole || r.Head.Version == p.held.Version)
+	if repaired && !p.whole && p.diverged != r.Head.Version {
+		p.diverged = r.Head.Version
+		e.stats.Divergences++
+		e.emit(Event{Kind: Diverged, Peer: p.name, Head: p.held})
+	}
+	if r.Delta != nil {
+		p.history.AdvanceDelta(r.Filter, r.Delta)
+	} else {
+		p.history = digest.NewHistory(e.cfg.ReplicaLog)
+		p.history.Advance(r.Filter)
+	}
+	p.held, p.filter = r.Head, r.Filter
+	p.settled = r.Head.Version
+	p.attempts, p.notBefore = 0, now
+	if f.source == p {
+		e.outputs.Fresh = append(e.outputs.Fresh, p.name)
+		p.whole, p.check = false, false
+		if p.announced.Version.Compare(p.settled) > 0 && r.Head.Version.Compare(f.get.Have) <= 0 {
+			p.announced = Head{}
+		}
+	}
+	ev := Event{
+		Kind: Applied, Peer: p.name, Source: f.source.name, Head: r.Head,
+		Whole: r.Kind == FrameFull, Bytes: r.Bytes,
+	}
+	if heard := p.announced.Version; !heard.IsZero() && heard.Compare(p.settled) <= 0 && !p.heardAt.IsZero() {
+		ev.Lag = now.Sub(p.heardAt)
+		e.stats.Lags++
+		e.stats.LagSum += ev.Lag
+		e.stats.LagMax = max(e.stats.LagMax, ev.Lag)
+		if !p.byAdvert {
+			e.stats.Repairs++
+		}
+		p.heardAt = time.Time{}
+	}
+	if p.announced.Version.Compare(p.settled) <= 0 {
+		p.holders = nil
+	}
+	if p.live && !p.whole {
+		e.update(p, p.filter)
+	}
+	e.emit(ev)
+	if repaired {
+		e.emit(Event{Kind: Repaired, Peer: p.name, Head: r.Head})
+	}
+}

@@ -1,0 +1,56 @@
+package exchange
+
+// ProtocolVersion is the version of PROTOCOL.md that this package speaks, the
+// only one so far.
+const ProtocolVersion = 1
+
+// MaxAdvert is the length in bytes of the longest datagram.
+const MaxAdvert = 64
+
+// AdvertKind distinguishes the datagrams.
+type AdvertKind uint8
+
+const (
+	// Announce is the origin saying what it has published.
+	Announce AdvertKind = 1
+	// Echo tells a peer of a greater incarnation of itself than it uses.
+	Echo AdvertKind = 2
+)
+
+// Advert is a datagram.
+type Advert struct {
+	Kind AdvertKind
+	Head Head
+}
+
+// AppendTo appends the datagram to dst.
+func (a Advert) AppendTo(dst []byte) []byte {
+	dst = append(dst, ProtocolVersion<<4|byte(a.Kind))
+	return a.Head.append(dst)
+}
+
+// DecodeAdvert reads a datagram. b is not retained.
+func DecodeAdvert(b []byte) (Advert, error) {
+	r := reader{message: "advert", b: b}
+	if len(b) > MaxAdvert {
+		r.off = MaxAdvert
+		r.fail("length")
+		return Advert{}, r.err
+	}
+	first := r.byte("kind")
+	a := Advert{Kind: AdvertKind(first & 0xf)}
+	if r.err == nil && first>>4 != ProtocolVersion {
+		r.off = 0
+		r.fail("version")
+		r.err.(*FormatError).Err = ErrVersion
+	}
+	if a.Kind != Announce && a.Kind != Echo {
+		r.off = 0
+		r.fail("kind")
+	}
+	a.Head = r.head()
+	if err := r.end(); err != nil {
+		return Advert{}, err
+	}
+	return a, nil
+}

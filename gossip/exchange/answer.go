@@ -1,0 +1,68 @@
+package exchange
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// Result is what came of a [Fetch]. For one that got no answer only Err is set.
+type Result struct {
+	Kind       FrameType
+	Head       Head           // same, delta, full
+	Filter     *digest.Filter // delta, full: verified to be what Head says
+	Delta      *digest.Delta  // delta
+	RetryAfter time.Duration  // busy
+	Bytes      int            // received for it
+	Err        error          // wraps a sentinel of this package or of digest if the answer was bad
+}
+
+// DecodeAnswer reads the frame of type t that answers f, and checks everything
+// that can be checked without the engine's state: that the head is of the origin
+// asked for, that a delta fits its base, that version and set hash of the result
+// are the head's. It may run while the engine goes on. payload is not retained.
+func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits) Result {
+	r := Result{Kind: t, Bytes: len(payload)}
+	switch t {
+	case FrameBusy:
+		r.RetryAfter, r.Err = decodeBusy(payload)
+	case FrameUnknown:
+	case FrameSame:
+		in := reader{message: "same", b: payload}
+		r.Head = in.head()
+		r.Err = in.end()
+	case FrameDelta, FrameFull:
+		in := reader{message: t.String(), b: payload}
+		r.Head = in.head()
+		body := in.rest()
+		if r.Err = in.err; r.Err == nil {
+			r.Filter, r.Delta, r.Err = decodeBody(f, t, body, lim)
+		}
+		if r.Err == nil && headOf(r.Head.Origin, r.Head.Version.Incarnation, r.Filter) != r.Head {
+			r.Err = fmt.Errorf("exchange: %v: the body is not what its head says: %w", t, digest.ErrCorrupt)
+		}
+	default:
+		r.Err = &FormatError{Message: "answer", Field: "type", Err: ErrMalformed}
+	}
+	if r.Err == nil && r.Head != (Head{}) && r.Head.Origin != f.Get.Origin {
+		r.Err = &FormatError{Message: t.String(), Field: "origin", Err: ErrMalformed}
+	}
+	return r
+}
+
+func decodeBody(f Fetch, t FrameType, body []byte, lim digest.Limits) (*digest.Filter, *digest.Delta, error) {
+	if t == FrameFull {
+		filter, err := digest.DecodeFilter(body, lim)
+		return filter, nil, err
+	}
+	if f.Base == nil {
+		return nil, nil, fmt.Errorf("exchange: delta without having asked for one: %w", digest.ErrBase)
+	}
+	d, err := digest.DecodeDelta(body, f.Base, lim)
+	if err != nil {
+		return nil, nil, err
+	}
+	filter, err := d.Apply(f.Base)
+	return filter, d, err
+}

@@ -1,0 +1,118 @@
+package exchange
+
+import (
+	"time"
+)
+
+// Config is what an [Engine] needs to know. Zero values are sensible except
+// where said.
+type Config struct {
+	Name        string // of this peer; required, see [ValidName]
+	Incarnation uint64 // this life of it; required, see [NewIncarnation]
+	Seed        uint64 // of all random choices
+
+	Publish Publishing
+
+	// SyncInterval is the mean time between two exchanges of vectors with a
+	// random peer. Zero means 2 s for up to 16 peers, growing to 10 s for 80.
+	SyncInterval time.Duration
+
+	// PublishedLog and ReplicaLog bound the memory of the deltas kept to answer
+	// gets from: those of this peer's digest, and of each replica. Bytes; zero
+	// means 4 MiB and 256 KiB.
+	PublishedLog, ReplicaLog int
+
+	// DigestBytes is the greatest body asked for. Zero means 64 MiB.
+	DigestBytes int
+
+	// Fetches is how many gets may be under way at once. Zero means 16.
+	Fetches int
+
+	// BytesIn and BytesOut bound the bodies fetched and served, in bytes a
+	// second averaged over a few seconds. Zero means no bound.
+	BytesIn, BytesOut int
+
+	// KeepDead is how long the replica of a dead peer is kept. Zero means ten
+	// minutes.
+	KeepDead time.Duration
+}
+
+// Publishing says when a changed digest becomes a new version.
+type Publishing struct {
+	// Fraction of the set that must have changed to publish before Interval has
+	// passed. Zero means 0.01.
+	Fraction float64
+
+	// MinInterval is the least time between two publications. Zero means 100 ms.
+	MinInterval time.Duration
+
+	// Interval is how long a change may wait if it is the only one. Zero means
+	// 10 ms for each live peer, within MinInterval and 5 s: each peer so costs
+	// every other peer about the same, however many there are.
+	Interval time.Duration
+}
+
+const (
+	defaultFraction    = 0.01
+	defaultMinInterval = 100 * time.Millisecond
+	intervalPerPeer    = 10 * time.Millisecond
+	maxInterval        = 5 * time.Second
+
+	minSync     = 2 * time.Second
+	maxSync     = 10 * time.Second
+	syncPerPeer = time.Second / 8
+
+	defaultPublishedLog = 4 << 20
+	defaultReplicaLog   = 256 << 10
+	defaultDigestBytes  = 64 << 20
+	defaultFetches      = 16
+	defaultKeepDead     = 10 * time.Minute
+)
+
+func (c Config) withDefaults() Config {
+	if c.Publish.Fraction <= 0 {
+		c.Publish.Fraction = defaultFraction
+	}
+	if c.Publish.MinInterval <= 0 {
+		c.Publish.MinInterval = defaultMinInterval
+	}
+	if c.PublishedLog <= 0 {
+		c.PublishedLog = defaultPublishedLog
+	}
+	if c.ReplicaLog <= 0 {
+		c.ReplicaLog = defaultReplicaLog
+	}
+	if c.DigestBytes <= 0 {
+		c.DigestBytes = defaultDigestBytes
+	}
+	if c.Fetches <= 0 {
+		c.Fetches = defaultFetches
+	}
+	if c.KeepDead <= 0 {
+		c.KeepDead = defaultKeepDead
+	}
+	return c
+}
+
+// interval is how long a change may wait among n live peers.
+func (p Publishing) interval(n int) time.Duration {
+	if p.Interval > 0 {
+		return max(p.Interval, p.MinInterval)
+	}
+	return min(max(time.Duration(n)*intervalPerPeer, p.MinInterval), max(maxInterval, p.MinInterval))
+}
+
+// syncInterval is the mean time between syncs among n live peers.
+func (c Config) syncInterval(n int) time.Duration {
+	if c.SyncInterval > 0 {
+		return c.SyncInterval
+	}
+	return min(max(time.Duration(n)*syncPerPeer, minSync), maxSync)
+}
+
+// NewIncarnation makes the incarnation of a process that starts at now: greater
+// than those of all earlier starts if the clock never went back, and different
+// from them in any case but one in a million.
+func NewIncarnation(now time.Time, random uint64) uint64 {
+	return uint64(now.UnixMilli())<<20 | random&(1<<20-1)
+}

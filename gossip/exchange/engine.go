@@ -1,0 +1,254 @@
+package exchange
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// Engine is one peer's side of the exchange. See the package comment.
+type Engine struct {
+	cfg Config
+	rng *rand.Rand
+	id  ID
+
+	// What this peer publishes; self.Version.Sequence and State are zero and
+	// history is empty until it does.
+	self        Head
+	history     *digest.History
+	publishedAt time.Time
+
+	peers map[ID]*peer
+	order []*peer // all, by ID
+	live  []*peer // those that are, in no particular order
+
+	round   adverts
+	want    []*peer // behind, or recently so; see fetch.go
+	flights map[uint64]*flight
+	number  uint64 // of the last fetch
+	early   []Head // adverts of origins that are not members yet
+
+	syncAt   time.Time // zero if nobody is there
+	eager    int       // syncs left to do in quick succession after joining
+	expireAt time.Time
+
+	in, out budget
+	outputs Outputs
+	stats   Stats
+}
+
+// maxEarly bounds the adverts kept for origins that membership has not named yet.
+const maxEarly = 64
+
+// New returns an engine that knows no other peer and has published nothing. It
+// panics if cfg lacks what is required.
+func New(cfg Config, now time.Time) *Engine {
+	if !ValidName(cfg.Name) || cfg.Incarnation == 0 {
+		panic("exchange: Config without a valid name or incarnation")
+	}
+	cfg = cfg.withDefaults()
+	e := &Engine{
+		cfg:     cfg,
+		rng:     rand.New(rand.NewPCG(cfg.Seed, uint64(IDOf(cfg.Name)))),
+		id:      IDOf(cfg.Name),
+		history: digest.NewHistory(cfg.PublishedLog),
+		peers:   make(map[ID]*peer),
+		flights: make(map[uint64]*flight),
+		in:      newBudget(cfg.BytesIn, now),
+		out:     newBudget(cfg.BytesOut, now),
+	}
+	e.self = Head{Origin: e.id, Version: Version{Incarnation: cfg.Incarnation}}
+	return e
+}
+
+// Incarnation returns the life this peer is in. It changes only when another
+// life of it had a greater one (see [Outputs.Incarnation]).
+func (e *Engine) Incarnation() uint64 { return e.self.Version.Incarnation }
+
+// Self returns the head of what this peer has published.
+func (e *Engine) Self() Head { return e.self }
+
+// Stats returns the counters.
+func (e *Engine) Stats() Stats { return e.stats }
+
+// Replica is the state of what is held of another peer.
+type Replica struct {
+	Head   Head           // the zero Head if nothing is held
+	Filter *digest.Filter // nil if nothing is held
+	Live   bool
+	Behind bool // something newer is known, or supposed, to exist
+}
+
+// Replica returns the state of what is held of the peer called name, and whether
+// the peer is known.
+func (e *Engine) Replica(name string) (Replica, bool) {
+	p := e.peers[IDOf(name)]
+	if p == nil || p.name != name {
+		return Replica{}, false
+	}
+	return Replica{Head: p.held, Filter: p.filter, Live: p.live, Behind: p.behind()}, true
+}
+
+// Drain returns what is to be done since the last call.
+func (e *Engine) Drain() Outputs {
+	out := e.outputs
+	e.outputs = Outputs{}
+	return out
+}
+
+func (e *Engine) emit(ev Event) { e.outputs.Events = append(e.outputs.Events, ev) }
+
+func (e *Engine) update(p *peer, f *digest.Filter) {
+	e.outputs.Updates = append(e.outputs.Updates, Update{p.name, f})
+}
+
+// PeerUp says that membership counts name among the living, in the life
+// incarnation. Repeating it changes nothing.
+func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64) {
+	p := e.find(name, now)
+	if p == nil {
+		return
+	}
+	if p.live && p.incarnation == incarnation {
+		return
+	}
+	if incarnation < p.incarnation {
+		// Its clock went back. Others may know it by the greater number: let it
+		// take one beyond.
+		e.send(p, Advert{Echo, Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}})
+	}
+	if incarnation != p.incarnation {
+		if p.filter != nil && p.live {
+			e.update(p, nil)
+		}
+		p.forget()
+		p.incarnation = incarnation
+	} else if p.holds() {
+		e.update(p, p.filter) // back after a blip
+	}
+	p.reacted, p.told = Version{}, Version{} // it may have lost its replica of us
+	if !p.live {
+		p.live = true
+		e.live = append(e.live, p)
+		if len(e.live) == 1 {
+			e.eager = eagerSyncs
+			e.syncAt = now.Add(e.spread(eagerInterval))
+		}
+	}
+	p.check = true
+	p.notBefore = now
+	e.enqueue(p)
+	e.advertise(now, p)
+	e.hearEarly(now, p)
+}
+
+// PeerDown says that membership counts name among the dead, or those who left.
+func (e *Engine) PeerDown(now time.Time, name string) {
+	p := e.peers[IDOf(name)]
+	if p == nil || p.name != name || !p.live {
+		return
+	}
+	p.live = false
+	p.died = now
+	p.repeatAt = time.Time{}
+	e.live = slices.DeleteFunc(e.live, func(q *peer) bool { return q == p })
+	if p.filter != nil {
+		e.update(p, nil)
+	}
+	if len(e.live) == 0 {
+		e.syncAt = time.Time{}
+	}
+	if e.expireAt.IsZero() {
+		e.expireAt = now.Add(e.cfg.KeepDead)
+	}
+}
+
+// find returns the peer called name, and makes it known if it is not. It returns
+// nil for this peer itself and for a name that cannot be told from another.
+func (e *Engine) find(name string, now time.Time) *peer {
+	id := IDOf(name)
+	if p := e.peers[id]; p != nil {
+		if p.name != name {
+			e.emit(Event{Kind: Collision, Peer: name})
+			return nil
+		}
+		return p
+	}
+	if id == e.id {
+		if name != e.cfg.Name {
+			e.emit(Event{Kind: Collision, Peer: name})
+		}
+		return nil
+	}
+	if len(e.order) >= MaxHeads-1 {
+		return nil
+	}
+	p := &peer{name: name, id: id, wholes: allowance{since: now}}
+	e.peers[id] = p
+	i, _ := slices.BinarySearchFunc(e.order, id, func(p *peer, id ID) int {
+		if p.id < id {
+			return -1
+		}
+		return 1
+	})
+	e.order = slices.Insert(e.order, i, p)
+	return p
+}
+
+// Tick does what time has made due. Call it at [Engine.Next] at the latest;
+// calling it more often does no harm.
+func (e *Engine) Tick(now time.Time) {
+	e.sendAdverts(now)
+	e.repeatAdverts(now)
+	e.startFetches(now)
+	e.startSync(now)
+	e.expire(now)
+}
+
+// Next returns when Tick is next due; the zero Time if nothing is planned.
+func (e *Engine) Next() time.Time {
+	next := e.round.next()
+	next = earlier(next, e.round.repeatAt)
+	next = earlier(next, e.nextFetch())
+	next = earlier(next, e.syncAt)
+	return earlier(next, e.expireAt)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// expire forgets peers that have been dead for long.
+func (e *Engine) expire(now time.Time) {
+	if e.expireAt.IsZero() || now.Before(e.expireAt) {
+		return
+	}
+	e.expireAt = time.Time{}
+	e.order = slices.DeleteFunc(e.order, func(p *peer) bool {
+		if p.live {
+			return false
+		}
+		gone := p.died.Add(e.cfg.KeepDead)
+		if now.Before(gone) {
+			e.expireAt = earlier(e.expireAt, gone)
+			return false
+		}
+		delete(e.peers, p.id)
+		return true
+	})
+}
+
+// spread returns d made longer or shorter by up to half.
+func (e *Engine) spread(d time.Duration) time.Duration {
+	return d/2 + time.Duration(e.rng.Int64N(int64(d)+1))
+}
+
+// jitter returns d made longer or shorter by up to a quarter.
+func (e *Engine) jitter(d time.Duration) time.Duration {
+	return d - d/4 + time.Duration(e.rng.Int64N(int64(d)/2+1))
+}

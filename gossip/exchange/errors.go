@@ -1,0 +1,47 @@
+package exchange
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Sentinels; test with [errors.Is].
+var (
+	// ErrMalformed: a message that PROTOCOL.md does not allow. The sender is
+	// broken or hostile; the message is dropped and counted.
+	ErrMalformed = errors.New("malformed message")
+
+	// ErrVersion: no protocol version is spoken by both sides. It is final until
+	// one of them is upgraded.
+	ErrVersion = errors.New("incompatible protocol version")
+
+	// ErrSecret: the two sides have different secrets, or only one has a secret.
+	ErrSecret = errors.New("the cluster secrets differ")
+
+	// ErrNameTaken: another live peer has the name.
+	ErrNameTaken = errors.New("the name is taken by another live peer")
+
+	// ErrCanary: the two sides hash keys differently, by another digest seed or
+	// another program; their digests would be noise to each other.
+	ErrCanary = errors.New("the peers hash keys differently")
+
+	// ErrBusy: the other side has too much to do; ask again later.
+	ErrBusy = errors.New("busy")
+
+	// ErrAddress: the other side's allow-list excludes this address.
+	ErrAddress = errors.New("address not allowed")
+)
+
+// FormatError says which field of a message was wrong, and where.
+type FormatError struct {
+	Message string // "advert", "hello", …
+	Field   string // the name in PROTOCOL.md
+	Offset  int    // byte within the message
+	Err     error  // a sentinel, or wraps one
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("exchange: %s: %s at byte %d: %v", e.Message, e.Field, e.Offset, e.Err)
+}
+
+func (e *FormatError) Unwrap() error { return e.Err }

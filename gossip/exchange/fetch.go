@@ -1,0 +1,249 @@
+package exchange
+
+import (
+	"errors"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// A flight is a fetch under way.
+type flight struct {
+	origin, source *peer
+	incarnation    uint64
+	get            Get
+}
+
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+// enqueue lets startFetches consider p.
+func (e *Engine) enqueue(p *peer) {
+	if !p.queued && p.behind() {
+		p.queued = true
+		e.want = append(e.want, p)
+	}
+}
+
+// nextFetch returns when startFetches may find something to do.
+func (e *Engine) nextFetch() time.Time {
+	var next time.Time
+	if len(e.flights) >= e.cfg.Fetches {
+		return next
+	}
+	for _, p := range e.want {
+		if p.fetching == 0 {
+			next = earlier(next, p.notBefore)
+		}
+	}
+	return next
+}
+
+// startFetches starts what is wanted, may start, and has a source, as long as
+// there is room.
+func (e *Engine) startFetches(now time.Time) {
+	keep := e.want[:0]
+	for _, p := range e.want {
+		switch {
+		case !p.behind():
+			p.queued = false
+			continue
+		case p.fetching != 0, len(e.flights) >= e.cfg.Fetches, now.Before(p.notBefore):
+		default:
+			e.startFetch(now, p)
+		}
+		keep = append(keep, p)
+	}
+	clear(e.want[len(keep):])
+	e.want = keep
+}
+
+func (e *Engine) startFetch(now time.Time, p *peer) {
+	if wait := e.in.wait(now); wait > 0 {
+		p.notBefore = now.Add(e.jitter(wait))
+		return
+	}
+	if e.expectsWhole(p) {
+		if wait := p.wholes.wait(now); wait > 0 {
+			p.notBefore = now.Add(e.jitter(wait))
+			return
+		}
+	}
+	source, wait := e.source(now, p)
+	if source == nil {
+		p.notBefore = now.Add(wait)
+		return
+	}
+	get := Get{Origin: p.id, Limit: uint64(e.cfg.DigestBytes)}
+	var base *digest.Filter
+	if p.whole {
+		get.Whole = true
+	} else if p.filter != nil {
+		get.Have, get.State, base = p.held.Version, p.held.State, p.filter
+	}
+	e.number++
+	p.fetching = e.number
+	e.flights[e.number] = &flight{origin: p, source: source, incarnation: p.incarnation, get: get}
+	e.stats.Fetches++
+	e.outputs.Fetches = append(e.outputs.Fetches, Fetch{
+		Number: e.number, Origin: p.name, Source: source.name, Get: get, Base: base,
+	})
+}
+
+// expectsWhole reports whether a fetch of p can only bring a whole digest.
+func (e *Engine) expectsWhole(p *peer) bool {
+	if p.whole || p.filter == nil {
+		return true
+	}
+	return p.announced.Version.Compare(p.settled) > 0 && p.announced.Version.Epoch != p.held.Version.Epoch
+}
+
+// source picks whom to ask for p's digest, or says how long to wait.
+//
+// What has changed since the version held is little: the origin serves it. A
+// whole digest is much, and everyone who joins wants all of them: then all who
+// have it are asked alike.
+func (e *Engine) source(now time.Time, p *peer) (*peer, time.Duration) {
+	var able [maxHolders + 1]*peer
+	n := 0
+	add := func(s *peer) {
+		if s.live && !now.Before(s.busyUntil) {
+			able[n] = s
+			n++
+		}
+	}
+	add(p)
+	originAble := n == 1
+	if !p.whole && !p.check || p.filter == nil {
+		for _, h := range p.holders {
+			if h.version.Compare(p.announced.Version) >= 0 {
+				add(h.peer)
+			}
+		}
+	}
+	switch {
+	case n == 0:
+		return nil, max(p.busyUntil.Sub(now), 0) + e.jitter(firstRetry)
+	case originAble && p.filter != nil && p.attempts%2 == 0:
+		return p, 0
+	case originAble && p.attempts%2 == 1 && n > 1:
+		return able[1+e.rng.IntN(n-1)], 0
+	}
+	return able[e.rng.IntN(n)], 0
+}
+
+// FetchDone says what came of a fetch. An answer to a fetch that does not matter
+// any more is ignored.
+func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
+	f := e.flights[number]
+	if f == nil {
+		return
+	}
+	delete(e.flights, number)
+	e.in.take(r.Bytes)
+	p := f.origin
+	if p.fetching != number || p.incarnation != f.incarnation {
+		e.enqueue(p)
+		return // a new life of the origin began meanwhile
+	}
+	p.fetching = 0
+	defer e.enqueue(p)
+	if r.Err != nil {
+		e.fetchFailed(now, f, r)
+		return
+	}
+	switch r.Kind {
+	case FrameSame:
+		e.stats.Unchanged++
+		e.same(now, f, r)
+	case FrameDelta, FrameFull:
+		e.bodyArrived(now, f, r)
+	case FrameBusy:
+		e.stats.Busy++
+		f.source.busyUntil = now.Add(e.jitter(r.RetryAfter))
+		if f.source == p {
+			// Others may have it; if not, source waits for the origin.
+			p.attempts |= 1
+		}
+	case FrameUnknown:
+		e.unknown(now, f)
+	}
+}
+
+// fetchFailed waits longer each time, and turns to another source.
+func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
+	p := f.origin
+	switch {
+	case errors.Is(r.Err, digest.ErrVersion), errors.Is(r.Err, digest.ErrTooLarge), errors.Is(r.Err, digest.ErrSeed):
+		// Nothing that repeating could change: leave it until the origin does.
+		e.reject(f, r)
+		p.refused = max(1, p.announced.Version.Epoch, p.held.Version.Epoch)
+		p.check = false
+		return
+	case errors.Is(r.Err, digest.ErrBase), errors.Is(r.Err, digest.ErrCorrupt), errors.Is(r.Err, ErrMalformed):
+		e.reject(f, r)
+	default:
+		e.stats.Failures++
+	}
+	if f.source != p {
+		p.dropHolder(f.source)
+	}
+	e.backOff(now, p)
+}
+
+func (e *Engine) reject(f *flight, r Result) {
+	e.stats.Rejected++
+	e.emit(Event{Kind: Rejected, Peer: f.origin.name, Source: f.source.name, Head: r.Head, Err: r.Err})
+}
+
+func (e *Engine) backOff(now time.Time, p *peer) {
+	wait := min(firstRetry<<min(p.attempts, 10), lastRetry)
+	p.attempts++
+	p.notBefore = now.Add(e.jitter(wait))
+}
+
+// unknown handles a source that has nothing to give.
+func (e *Engine) unknown(now time.Time, f *flight) {
+	p := f.origin
+	if f.source != p {
+		p.dropHolder(f.source)
+		p.notBefore = now
+		return
+	}
+	// The origin itself: it has more than the limit, or has only just begun.
+	e.backOff(now, p)
+}
+
+// same handles the answer that there is nothing newer than what is held.
+func (e *Engine) same(now time.Time, f *flight, r Result) {
+	p := f.origin
+	if f.source != p {
+		p.dropHolder(f.source)
+		p.notBefore = now
+		return
+	}
+	// The origin's word is final.
+	p.attempts = 0
+	p.check = false
+	switch c := r.Head.Version.Compare(p.held.Version); {
+	case r.Head.Version.Incarnation != p.incarnation:
+		e.backOff(now, p) // membership does not know yet
+		p.check = true
+	case c < 0 && p.filter != nil, c == 0 && p.filter != nil && r.Head.State != p.held.State:
+		// It never published what is held here.
+		e.diverge(p, r.Head)
+	default:
+		if c == 0 {
+			e.outputs.Fresh = append(e.outputs.Fresh, p.name)
+		}
+		if r.Head.Version.Compare(p.settled) > 0 {
+			p.settled = r.Head.Version
+		}
+		if p.announced.Version.Compare(p.settled) > 0 {
+			// Announced by somebody, and denied by the origin.
+			p.announced, p.holders = Head{}, nil
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package exchange
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+)
+
+// ID stands for a peer's name in messages too small for names: the first eight
+// bytes of its SHA-256.
+type ID uint64
+
+// IDOf returns the ID of the peer called name.
+func IDOf(name string) ID {
+	sum := sha256.Sum256([]byte(name))
+	return ID(binary.LittleEndian.Uint64(sum[:]))
+}
+
+func (id ID) String() string { return fmt.Sprintf("%016x", uint64(id)) }
+
+// MaxName is the length in bytes of the longest peer name.
+const MaxName = 63
+
+// ValidName reports whether name can be a peer's: 1 to [MaxName] bytes of
+// letters, digits and "._-:".
+func ValidName(name string) bool {
+	if len(name) == 0 || len(name) > MaxName {
+		return false
+	}
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '.', c == '_', c == '-', c == ':':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Version orders everything an origin ever published: by life, then by
+// geometry, then by change. The zero Version precedes all others and means that
+// nothing is known.
+type Version struct {
+	Incarnation uint64 // a life of the origin's process; 0 only in the zero Version
+	Epoch       uint64 // of the digest's geometry
+	Sequence    uint64 // of its contents
+}
+
+// Compare returns -1, 0 or +1 as v precedes, equals or follows w.
+func (v Version) Compare(w Version) int {
+	return cmp.Or(
+		cmp.Compare(v.Incarnation, w.Incarnation),
+		cmp.Compare(v.Epoch, w.Epoch),
+		cmp.Compare(v.Sequence, w.Sequence),
+	)
+}
+
+// IsZero reports whether v is the zero Version.
+func (v Version) IsZero() bool { return v == Version{} }
+
+func (v Version) String() string {
+	return fmt.Sprintf("%x.%d.%d", v.Incarnation, v.Epoch, v.Sequence)
+}
+
+// Head is what a peer says of a digest without sending it.
+type Head struct {
+	Origin  ID
+	Version Version
+	State   uint64 // set hash of the digest at that version
+	Keys    uint64 // held by the origin at that version, as it states
+}
+
+// LogValue makes a Head one readable attribute.
+func (h Head) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("version", h.Version.String()),
+		slog.String("state", fmt.Sprintf("%016x", h.State)),
+		slog.Uint64("keys", h.Keys),
+	)
+}
+
+// maxHead is the length of the longest encoded head.
+const maxHead = 8 + 8 + 8 + 3*binary.MaxVarintLen64
+
+// minHead is the length of the shortest.
+const minHead = 8 + 8 + 8 + 3
+
+func (h Head) append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(h.Origin))
+	dst = binary.LittleEndian.AppendUint64(dst, h.Version.Incarnation)
+	dst = binary.AppendUvarint(dst, h.Version.Epoch)
+	dst = binary.AppendUvarint(dst, h.Version.Sequence)
+	dst = binary.LittleEndian.AppendUint64(dst, h.State)
+	return binary.AppendUvarint(dst, h.Keys)
+}
+
+func (r *reader) head() Head {
+	h := Head{Origin: ID(r.uint64("origin"))}
+	h.Version.Incarnation = r.uint64("incarnation")
+	if h.Version.Incarnation == 0 {
+		r.fail("incarnation")
+	}
+	h.Version.Epoch = r.uvarint("epoch")
+	h.Version.Sequence = r.uvarint("sequence")
+	h.State = r.uint64("state")
+	h.Keys = r.uvarint("keys")
+	if r.err != nil {
+		return Head{}
+	}
+	return h
+}

@@ -1,0 +1,142 @@
+package exchange
+
+import "time"
+
+// HandleAdvert takes in a datagram. b is not retained.
+func (e *Engine) HandleAdvert(now time.Time, b []byte) {
+	a, err := DecodeAdvert(b)
+	if err != nil {
+		e.stats.AdvertsBad++
+		return
+	}
+	e.stats.AdvertsHeard++
+	e.stats.AdvertBytesIn += int64(len(b))
+	switch {
+	case a.Kind == Echo:
+		if a.Head.Origin == e.id {
+			e.hearOfSelf(now, a.Head)
+		}
+	case a.Head.Origin == e.id:
+	default:
+		if p := e.peers[a.Head.Origin]; p != nil && p.live && a.Head.Version.Incarnation <= p.incarnation {
+			e.hear(now, p, a.Head, p)
+		} else {
+			e.keepEarly(a.Head)
+		}
+	}
+}
+
+// keepEarly keeps an advert whose origin, or whose life, membership has not named
+// yet: often it is about to.
+func (e *Engine) keepEarly(h Head) {
+	for i := range e.early {
+		if e.early[i].Origin == h.Origin {
+			e.early[i] = h
+			return
+		}
+	}
+	if len(e.early) < maxEarly {
+		e.early = append(e.early, h)
+		return
+	}
+	e.early[e.rng.IntN(maxEarly)] = h
+}
+
+func (e *Engine) hearEarly(now time.Time, p *peer) {
+	for i, h := range e.early {
+		if h.Origin == p.id {
+			e.early = append(e.early[:i], e.early[i+1:]...)
+			e.hear(now, p, h, p)
+			return
+		}
+	}
+}
+
+// hearOfSelf learns what others believe of this peer.
+func (e *Engine) hearOfSelf(now time.Time, h Head) {
+	// The greatest number is nobody's to take: there would be none beyond.
+	if h.Version.Incarnation > e.Incarnation() && h.Version.Incarnation+1 != 0 {
+		e.displace(now, h.Version.Incarnation)
+	}
+}
+
+// hear takes in that via, p itself if it was an advert, says it has p's digest at
+// head h.
+func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
+	if h.Version.Incarnation != p.incarnation {
+		if via == p && h.Version.Incarnation < p.incarnation {
+			e.send(p, Advert{Echo, Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}})
+		}
+		return
+	}
+	if p.refused != 0 && h.Version.Epoch > p.refused {
+		p.refused = 0
+	}
+	switch c := h.Version.Compare(p.settled); {
+	case c < 0:
+	case c == 0:
+		e.compare(now, p, h, via)
+	default:
+		if h.Version.Compare(p.announced.Version) > 0 {
+			if p.announced.Version.Compare(p.settled) <= 0 {
+				p.heardAt = now
+				p.byAdvert = via == p
+			}
+			if h.Version.Epoch == p.settled.Epoch && h.Version.Sequence > p.settled.Sequence+1 &&
+				h.Version.Sequence > p.announced.Version.Sequence+1 {
+				e.stats.Gaps++
+			}
+			p.announced = h
+		}
+		if h.Version == p.announced.Version {
+			p.addHolder(via, h.Version, e.rng.IntN(maxHolders))
+		}
+		e.enqueue(p)
+	}
+}
+
+// compare checks what is held against what somebody says of the same version.
+func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
+	if p.filter == nil || p.held.Version != h.Version || p.whole {
+		return
+	}
+	if p.held.State == h.State {
+		if via == p {
+			e.outputs.Fresh = append(e.outputs.Fresh, p.name)
+		}
+		return
+	}
+	if via != p {
+		// One of the two is wrong. The origin will tell which.
+		p.check = true
+		e.enqueue(p)
+		return
+	}
+	if p.contested == h {
+		return // claimed before, and denied by what the origin then sent
+	}
+	p.contested = h
+	e.diverge(p, h)
+}
+
+// diverge begins the repair of a replica that is not what its origin has.
+func (e *Engine) diverge(p *peer, h Head) {
+	p.whole = true
+	if p.diverged != h.Version {
+		p.diverged = h.Version
+		e.stats.Divergences++
+		e.emit(Event{Kind: Diverged, Peer: p.name, Head: h})
+	}
+	if p.live && p.filter != nil {
+		e.update(p, nil) // until it is repaired
+	}
+	e.enqueue(p)
+}
+
+// Distrust makes the engine fetch p's digest anew and whole, whatever it holds:
+// for a caller who has seen it to be wrong.
+func (e *Engine) Distrust(name string) {
+	if p := e.peers[IDOf(name)]; p != nil && p.name == name && p.holds() {
+		e.diverge(p, p.held)
+	}
+}

@@ -1,0 +1,186 @@
+package exchange
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+)
+
+// MaxAddress is the length in bytes of the longest gossip address.
+const MaxAddress = 64
+
+// Hello opens a stream.
+type Hello struct {
+	MinVersion, MaxVersion uint8
+	Joining                bool // asks whether the name is free
+	Incarnation            uint64
+	Canary                 uint32
+	Name                   string
+	Address                string // ip:port of gossip, as advertised
+}
+
+// AppendTo appends the frame to dst.
+func (h Hello) AppendTo(dst []byte) []byte {
+	start := len(dst)
+	var flags byte
+	if h.Joining {
+		flags = 1
+	}
+	dst = append(BeginFrame(dst, FrameHello), h.MinVersion, h.MaxVersion, flags)
+	dst = binary.LittleEndian.AppendUint64(dst, h.Incarnation)
+	dst = binary.LittleEndian.AppendUint32(dst, h.Canary)
+	dst = appendString8(dst, h.Name)
+	dst = appendString8(dst, h.Address)
+	return EndFrame(dst, start)
+}
+
+// DecodeHello reads the payload of a hello. b is not retained.
+func DecodeHello(b []byte) (Hello, error) {
+	r := reader{message: "hello", b: b}
+	h := Hello{MinVersion: r.byte("least version"), MaxVersion: r.byte("greatest version")}
+	if h.MinVersion == 0 || h.MaxVersion < h.MinVersion {
+		r.fail("versions")
+	}
+	h.Joining = r.byte("flags")&1 != 0
+	h.Incarnation = r.uint64("incarnation")
+	h.Canary = r.uint32("canary")
+	h.Name, h.Address = r.identity(h.Incarnation)
+	if r.err != nil {
+		return Hello{}, r.err
+	}
+	return h, nil
+}
+
+// identity reads the two strings that end both greetings.
+func (r *reader) identity(incarnation uint64) (name, address string) {
+	if incarnation == 0 {
+		r.fail("incarnation")
+	}
+	if name = r.string8("name"); !ValidName(name) {
+		r.fail("name")
+	}
+	if address = r.string8("address"); address == "" || len(address) > MaxAddress {
+		r.fail("address")
+	}
+	return name, address
+}
+
+// Accept returns the protocol version for a stream that opens with h, or why
+// there can be none.
+func (h Hello) Accept(canary uint32) (uint8, error) {
+	v, err := chooseVersion(h.MinVersion, h.MaxVersion)
+	if err == nil && h.Canary != canary {
+		err = ErrCanary
+	}
+	return v, err
+}
+
+// Welcome answers a [Hello].
+type Welcome struct {
+	Version     uint8 // chosen
+	Incarnation uint64
+	Canary      uint32
+	Known       uint64 // the live incarnation of the client known here; 0 if none
+	Name        string
+	Address     string
+}
+
+// AppendTo appends the frame to dst.
+func (w Welcome) AppendTo(dst []byte) []byte {
+	start := len(dst)
+	dst = append(BeginFrame(dst, FrameWelcome), w.Version)
+	dst = binary.LittleEndian.AppendUint64(dst, w.Incarnation)
+	dst = binary.LittleEndian.AppendUint32(dst, w.Canary)
+	dst = binary.LittleEndian.AppendUint64(dst, w.Known)
+	dst = appendString8(dst, w.Name)
+	dst = appendString8(dst, w.Address)
+	return EndFrame(dst, start)
+}
+
+// DecodeWelcome reads the payload of a welcome. b is not retained.
+func DecodeWelcome(b []byte) (Welcome, error) {
+	r := reader{message: "welcome", b: b}
+	w := Welcome{Version: r.byte("version")}
+	w.Incarnation = r.uint64("incarnation")
+	w.Canary = r.uint32("canary")
+	w.Known = r.uint64("known")
+	w.Name, w.Address = r.identity(w.Incarnation)
+	if r.err == nil && w.Version != ProtocolVersion {
+		return Welcome{}, &FormatError{Message: "welcome", Field: "version", Err: ErrVersion}
+	}
+	if r.err != nil {
+		return Welcome{}, r.err
+	}
+	return w, nil
+}
+
+// Refusal codes, with the error each stands for.
+var refusals = [...]error{
+	1: ErrVersion,
+	2: ErrSecret,
+	3: ErrNameTaken,
+	4: ErrCanary,
+	5: ErrBusy,
+	6: ErrMalformed,
+	7: ErrAddress,
+}
+
+// Refusal answers a [Hello] that is not welcome. It is an error, and wraps the
+// sentinel of its code.
+type Refusal struct {
+	Err  error  // a sentinel of this package
+	Text string // what the other side said of it; at most 200 bytes
+}
+
+func (e *Refusal) Error() string {
+	if e.Text == "" {
+		return fmt.Sprintf("refused: %v", e.Err)
+	}
+	return fmt.Sprintf("refused: %v (%s)", e.Err, e.Text)
+}
+
+func (e *Refusal) Unwrap() error { return e.Err }
+
+// AppendTo appends the frame to dst. An Err that has no code is sent as
+// malformed.
+func (e *Refusal) AppendTo(dst []byte) []byte {
+	start := len(dst)
+	code := byte(6)
+	for c, err := range refusals {
+		if err != nil && err == e.Err {
+			code = byte(c)
+		}
+	}
+	text := e.Text
+	if len(text) > 200 {
+		text = strings.ToValidUTF8(text[:200], "")
+	}
+	dst = append(BeginFrame(dst, FrameRefuse), code)
+	dst = appendString8(dst, text)
+	return EndFrame(dst, start)
+}
+
+// DecodeRefusal reads the payload of a refuse. Text is made printable, since it
+// comes from elsewhere and goes to logs.
+func DecodeRefusal(b []byte) (*Refusal, error) {
+	r := reader{message: "refuse", b: b}
+	code := r.byte("code")
+	text := r.string8("text")
+	if err := r.end(); err != nil {
+		return nil, err
+	}
+	e := &Refusal{Err: ErrMalformed, Text: printable(text)}
+	if code >= 1 && int(code) < len(refusals) {
+		e.Err = refusals[code]
+	}
+	return e, nil
+}
+
+func printable(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f || c == '\uFFFD' {
+			return '?'
+		}
+		return c
+	}, s)
+}

@@ -1,0 +1,81 @@
+package exchange
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Longest fields of [Meta], in bytes.
+const (
+	MaxMeta    = 128
+	MaxService = 72
+	MaxZone    = 31
+)
+
+const metaMagic = 0x53
+
+// Meta is what membership tells everyone about a peer.
+type Meta struct {
+	MinVersion, MaxVersion uint8  // protocol versions spoken
+	Incarnation            uint64 // this life of the peer; never 0
+	Canary                 uint32 // how the peer hashes keys
+	Service                string // host:port where it answers siblings; may be empty
+	Zone                   string // where it is, for display and preference; may be empty
+}
+
+// AppendTo appends the metadata to dst. Service and Zone must fit their limits.
+func (m Meta) AppendTo(dst []byte) []byte {
+	dst = append(dst, metaMagic, m.MinVersion, m.MaxVersion)
+	dst = binary.LittleEndian.AppendUint64(dst, m.Incarnation)
+	dst = binary.LittleEndian.AppendUint32(dst, m.Canary)
+	dst = appendString8(dst, m.Service)
+	return appendString8(dst, m.Zone)
+}
+
+// DecodeMeta reads the metadata of a peer. Bytes after the fields it knows are
+// ignored. b is not retained.
+func DecodeMeta(b []byte) (Meta, error) {
+	r := reader{message: "metadata", b: b}
+	if r.byte("magic") != metaMagic {
+		r.off = 0
+		r.fail("magic")
+	}
+	m := Meta{MinVersion: r.byte("least version"), MaxVersion: r.byte("greatest version")}
+	if m.MinVersion == 0 || m.MaxVersion < m.MinVersion {
+		r.fail("versions")
+	}
+	if m.Incarnation = r.uint64("incarnation"); m.Incarnation == 0 {
+		r.fail("incarnation")
+	}
+	m.Canary = r.uint32("canary")
+	if m.Service = r.string8("service"); len(m.Service) > MaxService {
+		r.fail("service")
+	}
+	if m.Zone = r.string8("zone"); len(m.Zone) > MaxZone {
+		r.fail("zone")
+	}
+	if r.err != nil {
+		return Meta{}, r.err
+	}
+	return m, nil
+}
+
+// Compatible reports, as an error that names the reason, whether a peer with
+// metadata m can exchange digests with one whose canary is canary.
+func (m Meta) Compatible(canary uint32) error {
+	if _, err := chooseVersion(m.MinVersion, m.MaxVersion); err != nil {
+		return err
+	}
+	if m.Canary != canary {
+		return ErrCanary
+	}
+	return nil
+}
+
+// chooseVersion picks the greatest version that both sides speak.
+func chooseVersion(least, greatest uint8) (uint8, error) {
+	if least > ProtocolVersion || greatest < ProtocolVersion {
+		return 0, fmt.Errorf("%w: theirs is %d to %d, ours %d", ErrVersion, least, greatest, ProtocolVersion)
+	}
+	return ProtocolVersion, nil
+}

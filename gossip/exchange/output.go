@@ -1,0 +1,132 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// Outputs is what an [Engine] wants done, in the order in which it decided.
+type Outputs struct {
+	Datagrams []Datagram
+	Fetches   []Fetch
+	Syncs     []Sync
+	Updates   []Update
+	Events    []Event
+	// Fresh names peers whose digest was just learnt, from the peer itself, to be
+	// what is held.
+	Fresh []string
+	// Incarnation is the new one if this peer had to take another, to be told to
+	// membership; otherwise 0.
+	Incarnation uint64
+}
+
+// Datagram is a message to send once, without knowing whether it arrives.
+type Datagram struct {
+	To   string
+	Data []byte
+}
+
+// Fetch is a get to send to Source. Give what comes of it to [DecodeAnswer] and
+// the result to [Engine.FetchDone].
+type Fetch struct {
+	Number uint64 // different for every fetch of an engine
+	Origin string
+	Source string
+	Get    Get
+	Base   *digest.Filter // what Get says is held; nil if nothing
+}
+
+// Sync is a vector to exchange with Peer; the answer goes to [Engine.SyncDone].
+type Sync struct {
+	Peer  string
+	Heads []Head
+}
+
+// Update changes what lookups see of a peer. A nil Filter means nothing.
+type Update struct {
+	Peer   string
+	Filter *digest.Filter
+}
+
+// EventKind says what an [Event] is about.
+type EventKind uint8
+
+const (
+	Applied   EventKind = iota + 1 // a newer version of Peer's digest is in use
+	Diverged                       // Peer's digest at Head differs from what is held of it; repair has begun
+	Repaired                       // what had diverged equals its origin's again
+	Rejected                       // an answer of Source about Peer was not accepted; Err says why
+	Flooding                       // Peer changes its digest wholly too often; it is asked less often now
+	Displaced                      // another life of this very peer has a greater incarnation; a new one was taken
+	Collision                      // Peer's name has the ID of another peer; it is ignored
+)
+
+func (k EventKind) String() string {
+	switch k {
+	case Applied:
+		return "applied"
+	case Diverged:
+		return "diverged"
+	case Repaired:
+		return "repaired"
+	case Rejected:
+		return "rejected"
+	case Flooding:
+		return "flooding"
+	case Displaced:
+		return "displaced"
+	case Collision:
+		return "collision"
+	}
+	return "none"
+}
+
+// Event is something that operators and embedders may want to know.
+type Event struct {
+	Kind   EventKind
+	Peer   string
+	Source string // who served it: Applied, Rejected
+	Head   Head
+	Whole  bool          // Applied: by a whole digest, not by a delta
+	Bytes  int           // Applied: length of the body
+	Lag    time.Duration // Applied: since the version was first heard of
+	Err    error
+}
+
+// Stats counts what an [Engine] did since it was made.
+type Stats struct {
+	Published     int64 // versions
+	Adverts       int64 // datagrams sent, repeats and echoes included
+	AdvertBytes   int64
+	Repeats       int64 // adverts sent again to peers that had not reacted
+	AdvertsHeard  int64
+	AdvertBytesIn int64
+	AdvertsBad    int64 // datagrams that were no advert
+
+	Fetches      int64 // gets sent
+	DeltasIn     int64
+	DeltaBytesIn int64
+	WholesIn     int64 // whole digests
+	WholeBytesIn int64
+	Unchanged    int64 // answers that nothing is newer
+	Busy         int64 // answers to ask again later
+	Failures     int64 // gets without an answer
+	Rejected     int64 // answers not accepted
+
+	DeltasOut     int64
+	DeltaBytesOut int64
+	WholesOut     int64
+	WholeBytesOut int64
+	Refused       int64 // gets answered busy
+
+	Syncs       int64 // begun by this peer
+	Gaps        int64 // versions learnt of after at least one had been missed
+	Repairs     int64 // versions learnt of by sync, not by advert
+	Divergences int64
+	Floods      int64
+
+	LagSum time.Duration // of all applied versions that were heard of before
+	LagMax time.Duration
+	Lags   int64 // their number
+}

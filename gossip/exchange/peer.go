@@ -1,0 +1,168 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// A peer is what the engine knows of one other member.
+type peer struct {
+	name string
+	id   ID
+	live bool
+	died time.Time // when it ceased to be live
+
+	// incarnation is the life that membership says it is in. Heads of other
+	// lives are not believed.
+	incarnation uint64
+
+	// The replica. held.Version is zero if there is none; filter and history are
+	// then nil.
+	held    Head
+	filter  *digest.Filter
+	history *digest.History
+
+	// settled is the version beyond which nothing is known to exist: the one
+	// held, or the one that the origin said it has.
+	settled Version
+
+	announced Head      // the greatest heard of; zero Version if none
+	heardAt   time.Time // when it was heard of
+	byAdvert  bool      // whether by advert
+	check     bool      // ask the origin although nothing newer was heard of
+	whole     bool      // diverged: ask the origin for everything
+	diverged  Version   // the last version that was logged as diverged
+	contested Head      // what an advert claimed of a version that the origin then denied
+
+	// Fetching.
+	fetching  uint64    // number of the fetch under way; 0 if none
+	queued    bool      // in the engine's list of wants
+	notBefore time.Time // earliest start of the next fetch
+	attempts  int       // that failed in a row
+	refused   uint64    // epoch that cannot be used here (too large, unknown format); 0 if none
+	holders   []holder  // who else listed announced.Version
+	wholes    allowance // for whole digests
+
+	// As a source for others' digests.
+	busyUntil time.Time
+
+	// As a receiver of this engine's adverts.
+	told     Version   // the last one sent
+	reacted  Version   // the last one it is known to have
+	repeats  int       // of told
+	repeatAt time.Time // zero if no repeat is due
+	pending  bool      // in the round of adverts to send
+}
+
+type holder struct {
+	peer    *peer
+	version Version
+}
+
+const maxHolders = 4
+
+// behind reports whether there is something to fetch of p.
+func (p *peer) behind() bool {
+	if !p.live || p.refused != 0 {
+		return false
+	}
+	return p.whole || p.check || p.announced.Version.Compare(p.settled) > 0
+}
+
+// holds reports whether there is a replica that may be used and passed on.
+func (p *peer) holds() bool { return p.filter != nil && !p.whole }
+
+// forget drops the replica and everything heard, for a new life.
+func (p *peer) forget() {
+	p.held, p.filter, p.history = Head{}, nil, nil
+	p.settled, p.announced = Version{}, Head{}
+	p.heardAt, p.byAdvert = time.Time{}, false
+	p.check, p.whole, p.refused = false, false, 0
+	p.diverged, p.contested = Version{}, Head{}
+	p.holders = nil
+	p.attempts, p.notBefore = 0, time.Time{}
+	p.fetching = 0
+}
+
+// addHolder notes that via has version v of p.
+func (p *peer) addHolder(via *peer, v Version, random int) {
+	if via == p {
+		return
+	}
+	for i := range p.holders {
+		if p.holders[i].peer == via {
+			p.holders[i].version = v
+			return
+		}
+	}
+	if len(p.holders) < maxHolders {
+		p.holders = append(p.holders, holder{via, v})
+		return
+	}
+	p.holders[random%maxHolders] = holder{via, v}
+}
+
+func (p *peer) dropHolder(via *peer) {
+	for i := range p.holders {
+		if p.holders[i].peer == via {
+			p.holders = append(p.holders[:i], p.holders[i+1:]...)
+			return
+		}
+	}
+}
+
+// An allowance is a token bucket: some at once, then one after each interval.
+// Whoever exceeds it waits twice as long the next time.
+type allowance struct {
+	spent   int // of the burst
+	penalty int // doublings of the interval
+	since   time.Time
+}
+
+const (
+	wholeBurst    = 4
+	wholeInterval = time.Second
+	wholeMaxWait  = time.Minute
+)
+
+func (a *allowance) interval() time.Duration {
+	return min(wholeInterval<<a.penalty, wholeMaxWait)
+}
+
+// refill gives back what time has earned.
+func (a *allowance) refill(now time.Time) {
+	for a.spent > 0 && now.Sub(a.since) >= a.interval() {
+		a.since = a.since.Add(a.interval())
+		a.spent--
+	}
+	if a.spent == 0 {
+		// A quiet minute and everything is forgiven.
+		if now.Sub(a.since) >= wholeMaxWait {
+			a.penalty = 0
+		}
+	}
+}
+
+// wait returns how long until one may be spent.
+func (a *allowance) wait(now time.Time) time.Duration {
+	a.refill(now)
+	if a.spent < wholeBurst {
+		return 0
+	}
+	return a.since.Add(a.interval()).Sub(now)
+}
+
+// spend reports whether the allowance was just used up.
+func (a *allowance) spend(now time.Time) bool {
+	a.refill(now)
+	if a.spent == 0 {
+		a.since = now
+	}
+	a.spent++
+	if a.spent < wholeBurst {
+		return false
+	}
+	a.penalty = min(a.penalty+1, 6)
+	return true
+}

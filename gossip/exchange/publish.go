@@ -1,0 +1,187 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// PublishDue reports whether the digest should be frozen and given to
+// [Engine.Publish] now: changed is the number of positions that flipped since the
+// last time, held the number of keys.
+func (e *Engine) PublishDue(now time.Time, changed, held int) bool {
+	if changed == 0 {
+		return false
+	}
+	since := now.Sub(e.publishedAt)
+	if e.publishedAt.IsZero() || since >= e.cfg.Publish.interval(len(e.live)) {
+		return true
+	}
+	return since >= e.cfg.Publish.MinInterval && float64(changed) >= e.cfg.Publish.Fraction*float64(held)
+}
+
+// Publish makes f the digest of this peer. d, if not nil, leads from the one
+// before to f. A filter that equals the one before changes nothing.
+func (e *Engine) Publish(now time.Time, f *digest.Filter, d *digest.Delta) {
+	old := e.history.Current()
+	if old != nil && old.Version() == f.Version() {
+		return
+	}
+	if d != nil && d.Len() > 0 {
+		e.history.AdvanceDelta(f, d)
+	} else {
+		e.history.Advance(f)
+	}
+	if e.history.Current() != f {
+		return // older than what is published
+	}
+	e.self = headOf(e.id, e.Incarnation(), f)
+	e.publishedAt = now
+	e.stats.Published++
+	e.beginRound(now)
+}
+
+func headOf(id ID, incarnation uint64, f *digest.Filter) Head {
+	v := f.Version()
+	return Head{
+		Origin:  id,
+		Version: Version{Incarnation: incarnation, Epoch: v.Epoch, Sequence: v.Sequence},
+		State:   v.State,
+		Keys:    f.Keys(),
+	}
+}
+
+// displace takes an incarnation above one that another life of this peer had.
+func (e *Engine) displace(now time.Time, theirs uint64) {
+	e.self.Version.Incarnation = theirs + 1
+	e.outputs.Incarnation = theirs + 1
+	e.emit(Event{Kind: Displaced, Peer: e.cfg.Name, Head: e.self})
+	if e.published() {
+		e.beginRound(now)
+	}
+}
+
+func (e *Engine) published() bool { return e.history.Current() != nil }
+
+// adverts is the state of telling everyone of a publication.
+type adverts struct {
+	queue    []*peer // still to be told, in order
+	sendAt   time.Time
+	pace     time.Duration // between two adverts
+	repeatAt time.Time     // of the earliest repeat
+}
+
+const (
+	roundTime = time.Second          // a round takes at most this
+	freePeers = 32                   // so many peers are told at once
+	paceOf    = 2 * time.Millisecond // between the others, if that fits a round
+)
+
+// repeatAfter are the waits before an advert is sent again to a peer that has not
+// reacted.
+var repeatAfter = [...]time.Duration{400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond}
+
+// repeatGrain bounds how often all peers are looked through for due repeats.
+const repeatGrain = 50 * time.Millisecond
+
+func (r *adverts) next() time.Time {
+	if len(r.queue) == 0 {
+		return time.Time{}
+	}
+	return r.sendAt
+}
+
+// beginRound queues an advert to everyone. Those still waiting from the last
+// round keep their places, so that nobody waits for ever.
+func (e *Engine) beginRound(now time.Time) {
+	r := &e.round
+	start := len(r.queue)
+	for _, p := range e.live {
+		if !p.pending {
+			p.pending = true
+			r.queue = append(r.queue, p)
+		}
+	}
+	fresh := r.queue[start:]
+	e.rng.Shuffle(len(fresh), func(i, j int) { fresh[i], fresh[j] = fresh[j], fresh[i] })
+	r.pace = 0
+	if n := len(r.queue); n > freePeers {
+		r.pace = min(paceOf, roundTime/time.Duration(n))
+	}
+	if start == 0 {
+		r.sendAt = now
+	}
+	e.sendAdverts(now)
+}
+
+func (e *Engine) sendAdverts(now time.Time) {
+	r := &e.round
+	sent := 0
+	for ; sent < len(r.queue) && !now.Before(r.sendAt); sent++ {
+		p := r.queue[sent]
+		p.pending = false
+		if p.live {
+			e.advertise(now, p)
+		}
+		r.sendAt = r.sendAt.Add(r.pace)
+	}
+	r.queue = r.queue[sent:]
+	if len(r.queue) == 0 {
+		r.queue = nil
+	} else if now.Sub(r.sendAt) > roundTime {
+		r.sendAt = now // the caller was late; do not make up for it in one burst
+	}
+}
+
+// advertise tells p of the current version, and sees to it that p is told again.
+func (e *Engine) advertise(now time.Time, p *peer) {
+	if !e.published() {
+		return
+	}
+	e.send(p, Advert{Announce, e.self})
+	p.told = e.self.Version
+	p.repeats = 0
+	e.planRepeat(now, p)
+}
+
+func (e *Engine) planRepeat(now time.Time, p *peer) {
+	if p.repeats >= len(repeatAfter) {
+		p.repeatAt = time.Time{}
+		return
+	}
+	p.repeatAt = now.Add(e.jitter(repeatAfter[p.repeats]))
+	e.round.repeatAt = earlier(e.round.repeatAt, p.repeatAt)
+}
+
+func (e *Engine) repeatAdverts(now time.Time) {
+	r := &e.round
+	if r.repeatAt.IsZero() || now.Before(r.repeatAt) {
+		return
+	}
+	r.repeatAt = time.Time{}
+	for _, p := range e.live {
+		switch {
+		case p.repeatAt.IsZero():
+		case p.reacted == e.self.Version:
+			p.repeatAt = time.Time{}
+		case now.Before(p.repeatAt):
+			r.repeatAt = earlier(r.repeatAt, p.repeatAt)
+		default:
+			e.stats.Repeats++
+			e.send(p, Advert{Announce, e.self})
+			p.told = e.self.Version
+			p.repeats++
+			e.planRepeat(now, p)
+		}
+	}
+	if soonest := now.Add(repeatGrain); !r.repeatAt.IsZero() && r.repeatAt.Before(soonest) {
+		r.repeatAt = soonest
+	}
+}
+
+func (e *Engine) send(p *peer, a Advert) {
+	data := a.AppendTo(make([]byte, 0, MaxAdvert))
+	e.stats.Adverts++
+	e.stats.AdvertBytes += int64(len(data))
+	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{p.name, data})
+}

@@ -1,0 +1,169 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// Answer is what a get is answered with. Making the bytes is left to
+// [Answer.AppendTo], which may run while the engine goes on.
+type Answer struct {
+	kind    FrameType
+	head    Head
+	wait    time.Duration
+	limit   int
+	history *digest.History
+	filter  *digest.Filter
+	have    digest.Version // to send a delta from; the zero Version for none
+}
+
+// AnswerKey tells answers with equal bytes, so that they can be made once and
+// sent to many. The zero key is that of answers not worth keeping.
+type AnswerKey struct {
+	Origin      ID
+	Incarnation uint64
+	Have        digest.Version
+	Current     digest.Version
+}
+
+// HandleGet answers a get from the peer called name.
+func (e *Engine) HandleGet(now time.Time, name string, g Get) Answer {
+	h, history, filter := e.replica(g.Origin)
+	if filter == nil {
+		if g.Origin == e.id {
+			return Answer{kind: FrameSame, head: e.self}
+		}
+		return Answer{kind: FrameUnknown}
+	}
+	a := Answer{kind: FrameFull, head: h, history: history, filter: filter, limit: int(min(g.Limit, uint64(e.cfg.DigestBytes)))}
+	if !g.Whole && !g.Have.IsZero() {
+		c := g.Have.Compare(h.Version)
+		switch {
+		case c > 0, c == 0 && (g.State == h.State || g.Origin != e.id):
+			a.kind = FrameSame
+		case c < 0 && g.Have.Incarnation == h.Version.Incarnation && g.Have.Epoch == h.Version.Epoch:
+			a.have = digest.Version{Epoch: g.Have.Epoch, Sequence: g.Have.Sequence, State: g.State}
+		}
+	}
+	if a.kind == FrameFull {
+		if wait := e.out.wait(now); wait > 0 {
+			e.stats.Refused++
+			return Answer{kind: FrameBusy, wait: wait}
+		}
+	}
+	if g.Origin == e.id {
+		if p := e.peers[IDOf(name)]; p != nil && p.name == name {
+			p.reacted = e.self.Version
+		}
+	}
+	return a
+}
+
+// Busy is the answer of a peer that is asked too much at once.
+func (e *Engine) Busy(wait time.Duration) Answer {
+	e.stats.Refused++
+	return Answer{kind: FrameBusy, wait: wait}
+}
+
+// Served says how an answer was sent: the type of its frame and the length of
+// its body.
+func (e *Engine) Served(now time.Time, t FrameType, bytes int) {
+	switch t {
+	case FrameDelta:
+		e.stats.DeltasOut++
+		e.stats.DeltaBytesOut += int64(bytes)
+	case FrameFull:
+		e.stats.WholesOut++
+		e.stats.WholeBytesOut += int64(bytes)
+	default:
+		return
+	}
+	e.out.take(bytes)
+}
+
+// replica returns what may be served of an origin.
+func (e *Engine) replica(id ID) (Head, *digest.History, *digest.Filter) {
+	if id == e.id {
+		return e.self, e.history, e.history.Current()
+	}
+	if p := e.peers[id]; p != nil && p.holds() {
+		return p.held, p.history, p.filter
+	}
+	return Head{}, nil, nil
+}
+
+// Key returns the answer's key.
+func (a Answer) Key() AnswerKey {
+	if a.kind != FrameFull {
+		return AnswerKey{}
+	}
+	return AnswerKey{a.head.Origin, a.head.Version.Incarnation, a.have, a.filter.Version()}
+}
+
+// AppendTo appends the frame to dst. It takes time in proportion to the digest
+// for a whole one, to the change for a delta; it may be called by several
+// goroutines at once.
+func (a Answer) AppendTo(dst []byte) []byte {
+	start := len(dst)
+	switch a.kind {
+	case FrameSame:
+		return EndFrame(a.head.append(BeginFrame(dst, FrameSame)), start)
+	case FrameBusy:
+		return appendBusy(dst, a.wait)
+	case FrameUnknown:
+		return EndFrame(BeginFrame(dst, FrameUnknown), start)
+	}
+	dst = a.appendBody(dst)
+	if len(dst)-start-FrameHeader > a.limit {
+		return EndFrame(BeginFrame(dst[:start], FrameUnknown), start)
+	}
+	return dst
+}
+
+// appendBody appends the delta or the whole, whichever is smaller.
+func (a Answer) appendBody(dst []byte) []byte {
+	start := len(dst)
+	a, d, base, ok := a.delta()
+	if ok {
+		dst = a.head.append(BeginFrame(dst, FrameDelta))
+		dst = EndFrame(d.AppendTo(dst, base), start)
+		// A delta of few flips is smaller than the whole in any case; that of
+		// many may not be.
+		if uint64(d.Len()) <= a.filter.Count()/2 {
+			return dst
+		}
+	}
+	end := len(dst)
+	dst = a.head.append(BeginFrame(dst, FrameFull))
+	dst = EndFrame(a.filter.AppendTo(dst), end)
+	if !ok {
+		return dst
+	}
+	if len(dst)-end < end-start {
+		return append(dst[:start], dst[end:]...)
+	}
+	return dst[:end]
+}
+
+// delta returns what leads from the version asked for to the current one, and the
+// answer for that version: the history may have gone on since a was made. There
+// is no delta if the log does not reach back so far.
+func (a Answer) delta() (Answer, *digest.Delta, *digest.Filter, bool) {
+	if a.have == (digest.Version{}) {
+		return a, nil, nil, false
+	}
+	d, base, ok := a.history.Since(a.have)
+	if !ok {
+		return a, nil, nil, false
+	}
+	if d.Target() != a.filter.Version() {
+		current := a.history.Current()
+		if d.Target() != current.Version() {
+			return a, nil, nil, false
+		}
+		a.filter = current
+		a.head = headOf(a.head.Origin, a.head.Version.Incarnation, current)
+	}
+	return a, d, base, true
+}

@@ -1,0 +1,45 @@
+package exchange
+
+import "encoding/binary"
+
+// MaxHeads is how many heads a vector may list. So many always fit a frame.
+const MaxHeads = 16384
+
+// AppendVector appends a frame of type t, [FrameSync] or [FrameVector], that
+// lists heads, at most [MaxHeads] in order of Origin. More are left out.
+func AppendVector(dst []byte, t FrameType, heads []Head) []byte {
+	start := len(dst)
+	heads = heads[:min(len(heads), MaxHeads)]
+	dst = binary.AppendUvarint(BeginFrame(dst, t), uint64(len(heads)))
+	for _, h := range heads {
+		dst = h.append(dst)
+	}
+	return EndFrame(dst, start)
+}
+
+// DecodeVector reads the payload of a sync or vector. b is not retained.
+func DecodeVector(b []byte) ([]Head, error) {
+	r := reader{message: "vector", b: b}
+	n := r.uvarint("count")
+	if n > MaxHeads || n > uint64(len(b))/minHead {
+		r.off = 0
+		r.fail("count")
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	heads := make([]Head, 0, n)
+	for range n {
+		at := r.off
+		h := r.head()
+		if r.err == nil && len(heads) > 0 && h.Origin <= heads[len(heads)-1].Origin {
+			r.off = at
+			r.fail("order")
+		}
+		heads = append(heads, h)
+	}
+	if err := r.end(); err != nil {
+		return nil, err
+	}
+	return heads, nil
+}
