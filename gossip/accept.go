@@ -1,0 +1,228 @@
+package gossip
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// First bytes of incoming streams (PROTOCOL.md 2).
+const (
+	firstTLS        = 0x16
+	firstMemberlist = 0xF4
+	firstExchange   = exchange.StreamMagic0
+)
+
+// acceptor takes streams on the node's port, within bounds, and passes each on
+// to whom its first byte names.
+type acceptor struct {
+	listener  net.Listener
+	keys      keys
+	log       *slog.Logger
+	quiet     *limiter
+	allowed   func(netip.Addr) bool
+	max, host int // connections in all, and from one address
+
+	memberlist func(net.Conn)
+	exchange   func(*wire)
+
+	mu      sync.Mutex
+	closed  bool
+	conns   map[*accepted]struct{}
+	perHost map[netip.Addr]int
+	wg      sync.WaitGroup
+
+	accepted, overCap, notAllowed, strange atomic.Int64
+}
+
+// accepted is a connection that counts until it is closed.
+type accepted struct {
+	net.Conn
+	a    *acceptor
+	from netip.Addr
+	once sync.Once
+}
+
+func (c *accepted) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() { c.a.forget(c) })
+	return err
+}
+
+func (a *acceptor) start() { a.wg.Go(a.loop) }
+
+func (a *acceptor) loop() {
+	for delay := 5 * time.Millisecond; ; {
+		c, err := a.listener.Accept()
+		if err != nil {
+			if a.isClosed() || errors.Is(err, net.ErrClosed) {
+				return
+			}
+			a.log.Error("accepting a connection failed", "err", err)
+			time.Sleep(delay)
+			delay = min(2*delay, time.Second)
+			continue
+		}
+		delay = 5 * time.Millisecond
+		if conn := a.admit(c); conn != nil {
+			a.wg.Go(func() { a.sort(conn) })
+		}
+	}
+}
+
+// admit counts a connection in, or closes it.
+func (a *acceptor) admit(c net.Conn) *accepted {
+	from := addrOf(c.RemoteAddr())
+	conn := &accepted{Conn: c, a: a, from: from}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.closed:
+	case !a.allowed(from):
+		a.notAllowed.Add(1)
+		a.quiet.log(slog.LevelWarn, "not allowed "+from.String(), "connection from an address that is not allowed", "from", from)
+	case len(a.conns) >= a.max || a.perHost[from] >= a.host:
+		a.overCap.Add(1)
+		a.quiet.log(slog.LevelWarn, "cap", "too many connections", "from", from, "connections", len(a.conns))
+	default:
+		a.accepted.Add(1)
+		a.conns[conn] = struct{}{}
+		a.perHost[from]++
+		return conn
+	}
+	c.Close()
+	return nil
+}
+
+func (a *acceptor) forget(c *accepted) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, ok := a.conns[c]; !ok {
+		return
+	}
+	delete(a.conns, c)
+	if a.perHost[c.from]--; a.perHost[c.from] == 0 {
+		delete(a.perHost, c.from)
+	}
+}
+
+func (a *acceptor) isClosed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.closed
+}
+
+// close stops accepting, breaks all connections and waits for their handlers.
+func (a *acceptor) close() {
+	a.mu.Lock()
+	a.closed = true
+	var conns []*accepted
+	for c := range a.conns {
+		conns = append(conns, c)
+	}
+	a.mu.Unlock()
+	a.listener.Close()
+	for _, c := range conns {
+		c.Close()
+	}
+	a.wg.Wait()
+}
+
+// peeked is a connection of which something has been read ahead.
+type peeked struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func (p *peeked) Read(b []byte) (int, error) { return p.in.Read(b) }
+
+func peek(c net.Conn) (*peeked, byte, error) {
+	p := &peeked{c, bufio.NewReaderSize(c, 4<<10)}
+	b, err := p.in.Peek(1)
+	if err != nil {
+		return nil, 0, err
+	}
+	return p, b[0], nil
+}
+
+// sort reads the first byte of a stream, unwraps TLS, and hands the stream over.
+func (a *acceptor) sort(c *accepted) {
+	c.SetReadDeadline(time.Now().Add(firstByteWait))
+	conn, first, err := peek(c)
+	if err == nil && first == firstTLS && a.keys.stream != nil {
+		conn, first, err = a.unwrap(conn)
+	} else if err == nil && a.keys.stream != nil {
+		a.plain(conn, c.from, first)
+		return
+	}
+	if err != nil {
+		c.Close()
+		return
+	}
+	switch first {
+	case firstMemberlist:
+		conn.SetReadDeadline(time.Time{})
+		a.memberlist(conn)
+	case firstExchange:
+		a.exchange(&wire{Conn: conn, in: conn.in})
+		c.Close()
+	case firstTLS:
+		a.quiet.log(slog.LevelError, "tls "+c.from.String(), "refused a peer that has a secret; this one has none", "from", c.from)
+		refusePlainly(conn, &exchange.Refusal{Err: exchange.ErrSecret, Text: "this peer has no secret"})
+	default:
+		a.strange.Add(1)
+		c.Close()
+	}
+}
+
+// unwrap does the TLS handshake and reads the first byte inside.
+func (a *acceptor) unwrap(c *peeked) (*peeked, byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), frameWait)
+	defer cancel()
+	t := tls.Server(c, a.keys.stream)
+	if err := t.HandshakeContext(ctx); err != nil {
+		from := addrOf(c.RemoteAddr())
+		a.quiet.log(slog.LevelError, "handshake "+from.String(), "refused a peer that does not prove to have this cluster's secret", "from", from, "err", err)
+		return nil, 0, err
+	}
+	t.SetReadDeadline(time.Now().Add(firstByteWait))
+	return peek(t)
+}
+
+// plain refuses a stream without TLS to a node with a secret, in words if the
+// other side understands them.
+func (a *acceptor) plain(c *peeked, from netip.Addr, first byte) {
+	a.strange.Add(1)
+	if first != firstExchange {
+		c.Close()
+		return
+	}
+	a.quiet.log(slog.LevelError, "plain "+from.String(), "refused a peer that has no secret; this one has", "from", from)
+	refusePlainly(c, &exchange.Refusal{Err: exchange.ErrSecret, Text: "this cluster has a secret"})
+}
+
+// refusePlainly sends a refusal and closes. It reads what the other side is still
+// sending, for a while: closing at once could destroy the refusal on its way.
+func refusePlainly(c *peeked, r *exchange.Refusal) {
+	defer c.Close()
+	deadline := time.Now().Add(time.Second)
+	c.SetDeadline(deadline)
+	if _, err := c.Write(r.AppendTo(nil)); err != nil {
+		return
+	}
+	if inner, ok := c.Conn.(*accepted); ok {
+		if half, ok := inner.Conn.(interface{ CloseWrite() error }); ok {
+			half.CloseWrite()
+		}
+	}
+	c.in.Discard(64 << 10)
+}

@@ -1,0 +1,127 @@
+package gossip
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// Candidate is a peer that probably holds an object.
+type Candidate struct {
+	Peer              string
+	Service           string        // where to ask it, host:port
+	Age               time.Duration // since its digest was last known to be current
+	FalsePositiveRate float64       // odds that its digest says yes for an object it does not hold, 0 to 1
+
+	rank uint64
+}
+
+// maxMatches is how many matches of a lookup are looked at without allocating.
+const maxMatches = 32
+
+// Candidates appends to dst the live peers that probably hold k, best first, and
+// returns the result. Best is who most often had what it was asked for lately;
+// among equals the order differs from key to key, so that the load is spread. Peers
+// without a service address, and those set aside for failing or for lying, are left
+// out. It does no I/O, never waits, and allocates only to grow dst.
+func (n *Node) Candidates(dst []Candidate, k digest.Key) []Candidate {
+	n.lookups.Add(1)
+	var buf [maxMatches]digest.Match
+	matches := n.index.Lookup(buf[:0], k)
+	if len(matches) == 0 {
+		return dst
+	}
+	table := *n.members.Load()
+	now := time.Now()
+	start := len(dst)
+	for i := range matches {
+		m := table[matches[i].Peer]
+		if m == nil || !m.up.Load() || !m.record.available(now) {
+			continue
+		}
+		info := m.info.Load()
+		if info.meta.Service == "" {
+			continue
+		}
+		dst = append(dst, Candidate{
+			Peer:              m.name,
+			Service:           info.meta.Service,
+			Age:               max(0, now.Sub(time.Unix(0, m.fresh.Load()))),
+			FalsePositiveRate: matches[i].FalsePositiveRate,
+			rank:              uint64(m.record.score.Load())<<32 | uint64(uint32(mix(uint64(k)^m.spread))),
+		})
+	}
+	slices.SortFunc(dst[start:], func(a, b Candidate) int { return cmp.Compare(b.rank, a.rank) })
+	return dst
+}
+
+// mix is a bijection in which every input bit moves every output bit.
+func mix(x uint64) uint64 {
+	x ^= x >> 32
+	x *= 0xd6e8feb86659fd93
+	x ^= x >> 32
+	x *= 0xd6e8feb86659fd93
+	return x ^ x>>32
+}
+
+// ReportHit says that peer had what it was asked for.
+func (n *Node) ReportHit(peer string) {
+	if m := (*n.members.Load())[peer]; m != nil {
+		m.record.hit()
+	}
+}
+
+// ReportFalseHit says that peer answered that it does not have what its digest
+// said it has. A peer that does so much more often than its digest's error rate
+// explains is quarantined: it is no candidate for a while, and its digest is
+// fetched anew.
+func (n *Node) ReportFalseHit(peer string) {
+	m := (*n.members.Load())[peer]
+	if m == nil {
+		return
+	}
+	now := time.Now()
+	n.mu.Lock()
+	r, ok := n.engine.Replica(peer)
+	n.mu.Unlock()
+	rate := 0.0
+	if ok && r.Filter != nil {
+		rate = r.Filter.FalsePositiveRate()
+	}
+	until, quarantined := m.record.falseHit(now, n.lookups.Load(), rate)
+	if !quarantined {
+		return
+	}
+	n.quarantines.Add(1)
+	n.log.LogAttrs(n.ctx, slog.LevelWarn, "quarantined a peer: far more false hits than its digest promises",
+		slog.String("member", peer), slog.Float64("promised", rate), slog.Time("until", until))
+	n.mu.Lock()
+	n.engine.Distrust(peer)
+	n.mu.Unlock()
+	n.wake()
+}
+
+// ReportFailure says that peer could not be reached or did not answer. It is no
+// candidate for half a second, and for twice as long after each further failure in
+// a row, up to 30 s.
+func (n *Node) ReportFailure(peer string) {
+	if m := (*n.members.Load())[peer]; m != nil {
+		m.record.failed(time.Now())
+	}
+}
+
+func sortMembers(ms []Member) {
+	slices.SortFunc(ms, func(a, b Member) int {
+		if a.Alive != b.Alive {
+			if a.Alive {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+}

@@ -1,0 +1,256 @@
+package gossip
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+const (
+	dialWait   = 5 * time.Second
+	answerWait = 15 * time.Second // for the first byte of an answer: the body may have to be encoded
+)
+
+// dial opens a stream to another peer's port, in TLS if there is a secret.
+func (n *Node) dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := n.cfg.Network.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	if n.keys.stream == nil {
+		return c, nil
+	}
+	t := tls.Client(c, n.keys.stream)
+	if err := t.HandshakeContext(ctx); err != nil {
+		c.Close()
+		return nil, secretError(err)
+	}
+	return t, nil
+}
+
+// connect opens a stream and greets the peer at addr.
+func (n *Node) connect(ctx context.Context, addr string, joining bool) (*wire, exchange.Welcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialWait)
+	defer cancel()
+	c, err := n.dial(ctx, addr)
+	if err != nil {
+		return nil, exchange.Welcome{}, unreachable(err)
+	}
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	w := newWire(c)
+	welcome, err := w.greet(exchange.Hello{
+		MinVersion:  exchange.ProtocolVersion,
+		MaxVersion:  exchange.ProtocolVersion,
+		Joining:     joining,
+		Incarnation: n.incarnation.Load(),
+		Canary:      n.canary,
+		Name:        n.cfg.Name,
+		Address:     n.advertise.String(),
+	})
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err == nil && welcome.Canary != n.canary {
+		err = exchange.ErrCanary
+	}
+	if err != nil {
+		c.Close()
+		return nil, exchange.Welcome{}, unreachable(err)
+	}
+	return w, welcome, nil
+}
+
+// unreachable adds ErrUnreachable to an error that says nothing better.
+func unreachable(err error) error {
+	for _, known := range []error{
+		exchange.ErrSecret, exchange.ErrNameTaken, exchange.ErrVersion, exchange.ErrCanary,
+		exchange.ErrBusy, exchange.ErrAddress, exchange.ErrMalformed, context.Canceled,
+	} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
+// connectionRefused reports whether err proves that no process listens.
+func connectionRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+
+// pool keeps connections between requests.
+type pool struct {
+	mu   sync.Mutex
+	idle map[string][]idleWire
+	size int
+}
+
+type idleWire struct {
+	wire  *wire
+	since time.Time
+}
+
+const (
+	poolPerPeer = 2
+	poolSize    = 512
+)
+
+func (p *pool) take(addr string) *wire {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.idle[addr]
+	if len(list) == 0 {
+		return nil
+	}
+	last := list[len(list)-1]
+	p.set(addr, list[:len(list)-1])
+	return last.wire
+}
+
+func (p *pool) put(addr string, w *wire) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if list := p.idle[addr]; len(list) < poolPerPeer && p.size < poolSize && p.idle != nil {
+		p.set(addr, append(list, idleWire{w, time.Now()}))
+		return
+	}
+	w.Close()
+}
+
+// set is called with p.mu held.
+func (p *pool) set(addr string, list []idleWire) {
+	p.size += len(list) - len(p.idle[addr])
+	if len(list) == 0 {
+		delete(p.idle, addr)
+		return
+	}
+	p.idle[addr] = list
+}
+
+// prune closes what has been idle since before.
+func (p *pool) prune(before time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for addr, list := range p.idle {
+		keep := make([]idleWire, 0, len(list))
+		for _, i := range list {
+			if i.since.Before(before) {
+				i.wire.Close()
+			} else {
+				keep = append(keep, i)
+			}
+		}
+		p.set(addr, keep)
+	}
+}
+
+// close closes what is idle, and lets nothing become idle again.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, list := range p.idle {
+		for _, i := range list {
+			i.wire.Close()
+		}
+	}
+	p.idle, p.size = nil, 0
+}
+
+// request sends one frame to the peer called name at addr and reads its answer.
+// A connection kept from before may have been closed by the other side meanwhile:
+// then it tries once more with a fresh one.
+func (n *Node) request(name, addr string, frame []byte) (exchange.FrameType, []byte, error) {
+	for {
+		w := n.pool.take(addr)
+		kept := w != nil
+		if !kept {
+			var welcome exchange.Welcome
+			var err error
+			if w, welcome, err = n.connect(n.ctx, addr, false); err != nil {
+				return 0, nil, err
+			}
+			if welcome.Name != name {
+				w.Close()
+				return 0, nil, fmt.Errorf("%w: %s is now the address of %s", ErrUnreachable, addr, welcome.Name)
+			}
+		}
+		t, payload, err := n.roundTrip(w, frame)
+		if err == nil {
+			n.pool.put(addr, w)
+			return t, payload, nil
+		}
+		w.Close()
+		if !kept || n.ctx.Err() != nil {
+			return 0, nil, err
+		}
+	}
+}
+
+func (n *Node) roundTrip(w *wire, frame []byte) (exchange.FrameType, []byte, error) {
+	stop := context.AfterFunc(n.ctx, func() { w.Close() })
+	defer stop()
+	if err := w.writeAll(frame); err != nil {
+		return 0, nil, err
+	}
+	return w.readFrame(answerWait, n.cfg.Limits.DigestBytes+exchange.MaxAdvert)
+}
+
+// fetch carries out one fetch of the engine.
+func (n *Node) fetch(f exchange.Fetch) {
+	r := n.get(f)
+	n.mu.Lock()
+	n.engine.FetchDone(time.Now(), f.Number, r)
+	n.mu.Unlock()
+	n.wake()
+}
+
+func (n *Node) get(f exchange.Fetch) exchange.Result {
+	addr, ok := n.addressOf(f.Source)
+	if !ok {
+		return exchange.Result{Err: ErrUnreachable}
+	}
+	t, payload, err := n.request(f.Source, addr, f.Get.AppendTo(nil))
+	if err != nil {
+		return exchange.Result{Err: err}
+	}
+	return exchange.DecodeAnswer(f, t, payload, n.digestLimits)
+}
+
+// sync carries out one sync of the engine.
+func (n *Node) sync(s exchange.Sync) {
+	heads, err := n.vector(s)
+	n.mu.Lock()
+	n.engine.SyncDone(time.Now(), s.Peer, heads, err)
+	n.mu.Unlock()
+	n.wake()
+}
+
+func (n *Node) vector(s exchange.Sync) ([]exchange.Head, error) {
+	addr, ok := n.addressOf(s.Peer)
+	if !ok {
+		return nil, ErrUnreachable
+	}
+	t, payload, err := n.request(s.Peer, addr, exchange.AppendVector(nil, exchange.FrameSync, s.Heads))
+	if err != nil {
+		return nil, err
+	}
+	if t != exchange.FrameVector {
+		return nil, fmt.Errorf("%w: %v in answer to sync", exchange.ErrMalformed, t)
+	}
+	n.syncBytes.Add(int64(len(payload)))
+	return exchange.DecodeVector(payload)
+}
+
+// addressOf returns where a live peer's port is.
+func (n *Node) addressOf(name string) (string, bool) {
+	m := (*n.members.Load())[name]
+	if m == nil || !m.up.Load() {
+		return "", false
+	}
+	return m.info.Load().addr.String(), true
+}

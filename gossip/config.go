@@ -1,0 +1,264 @@
+package gossip
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// Config says what a [Node] is to be. Only Name is required.
+type Config struct {
+	// Name of this peer, unique in the cluster: 1 to 63 letters, digits and
+	// "._-:".
+	Name string
+
+	// Bind is the host:port to listen on, both UDP and TCP. Empty means
+	// ":7946"; port 0 picks a free one.
+	Bind string
+
+	// Advertise is the address that other peers reach this one at, as IP,
+	// IP:port or a name that resolves to an IP. Empty means that of Bind, or
+	// one of this machine's if that is unspecified.
+	Advertise string
+
+	// Join lists host:port of peers to join through; one that is up suffices.
+	// They are tried again from time to time, so that a cluster that was split
+	// finds together.
+	Join []string
+
+	// Secret shared by all peers, at least 16 bytes, better 32 random ones.
+	// Empty means that anybody who reaches the port can take part.
+	Secret []byte
+
+	// Service is the host:port where this peer answers its siblings, told to
+	// them verbatim; at most 72 bytes. Empty means that it does not.
+	Service string
+
+	// Zone is told to the others for display; at most 31 bytes.
+	Zone string
+
+	// Filter is what this peer publishes; the cache adds to it and removes from
+	// it. Nil means that this peer only listens.
+	Filter *digest.CountingFilter
+
+	// Seed is the digest seed of the cluster, used if Filter is nil; otherwise
+	// it must be zero or the filter's. Zero without a Filter means
+	// digest.SeedFrom(Secret).
+	Seed uint64
+
+	// Publish says when changes become a new version.
+	Publish exchange.Publishing
+
+	// Detection says how soon a dead peer is noticed.
+	Detection Detection
+
+	// SyncInterval is the mean time between two comparisons of all versions with
+	// a random peer. Zero means 2 s for small clusters, 10 s for large ones.
+	SyncInterval time.Duration
+
+	// RejoinInterval is the time between attempts to reach seeds and dead peers
+	// again. Zero means 12 s.
+	RejoinInterval time.Duration
+
+	// Limits on resources.
+	Limits Limits
+
+	// Allow lists who may connect or send; empty means everybody.
+	Allow []netip.Prefix
+
+	// Network the sockets come from; nil means the system's.
+	Network Network
+
+	// Logger for everything; nil means slog.Default().
+	Logger *slog.Logger
+
+	// Hooks are told of events.
+	Hooks Hooks
+}
+
+// Detection tunes memberlist. A peer of which nothing is heard is declared dead
+// after about ProbeInterval × (1 + Suspicion × max(1, log10 of the number of
+// peers)).
+type Detection struct {
+	// ProbeInterval is the time between probes of one random peer, and the time
+	// it has to answer through others. Zero means 1 s.
+	ProbeInterval time.Duration
+	// ProbeTimeout is how long a direct answer may take. Zero means half of
+	// ProbeInterval, at most 500 ms.
+	ProbeTimeout time.Duration
+	// Suspicion is how many probe intervals a suspect has to defend itself.
+	// Zero means 4.
+	Suspicion int
+}
+
+// Limits bound what a node takes and gives. Zero values are sensible.
+type Limits struct {
+	DigestBytes  int           // longest body fetched or served; zero means 64 MiB
+	DigestMemory int           // memory that decoding one may take, bytes; zero means 256 MiB
+	PublishedLog int           // memory of the deltas kept of this peer's digest, bytes; zero means 4 MiB
+	ReplicaLog   int           // the same for each replica; zero means 256 KiB
+	Fetches      int           // bodies fetched at once; zero means 16
+	Serves       int           // bodies served at once; zero means 32
+	BytesIn      int           // bodies fetched, bytes a second; zero means no bound
+	BytesOut     int           // bodies served, bytes a second; zero means no bound
+	Conns        int           // incoming connections; zero means 4096
+	ConnsPerHost int           // of them from one address; zero means 512
+	KeepDead     time.Duration // for which the replica of a dead peer is kept; zero means 10 min
+}
+
+// Hooks are called one at a time, in order, from a goroutine of the node's own;
+// while one runs, later events wait, up to a bound beyond which they are dropped.
+// Any may be nil.
+type Hooks struct {
+	PeerUp   func(Member)
+	PeerDown func(Member)
+	Event    func(exchange.Event) // a digest was applied, a divergence found, …
+}
+
+const (
+	defaultBind    = ":7946"
+	defaultProbe   = time.Second
+	maxTimeout     = 500 * time.Millisecond
+	defaultSuspect = 4
+	defaultRejoin  = 12 * time.Second
+)
+
+// withDefaults returns c complete, or everything that is wrong with it.
+func (c Config) withDefaults() (Config, error) {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("gossip: "+format, args...)) }
+
+	if !exchange.ValidName(c.Name) {
+		bad("name %q: want 1 to %d letters, digits and \"._-:\"", c.Name, exchange.MaxName)
+	}
+	if c.Bind == "" {
+		c.Bind = defaultBind
+	}
+	if err := checkHostPort(c.Bind); err != nil {
+		bad("bind %q: %w", c.Bind, err)
+	}
+	for _, seed := range c.Join {
+		if err := checkHostPort(seed); err != nil {
+			bad("join %q: %w", seed, err)
+		}
+	}
+	if n := len(c.Secret); n > 0 && n < MinSecret {
+		bad("secret of %d bytes: want at least %d", n, MinSecret)
+	}
+	if len(c.Service) > exchange.MaxService {
+		bad("service %q: longer than %d bytes", c.Service, exchange.MaxService)
+	} else if c.Service != "" {
+		if err := checkHostPort(c.Service); err != nil {
+			bad("service %q: %w", c.Service, err)
+		}
+	}
+	if len(c.Zone) > exchange.MaxZone {
+		bad("zone %q: longer than %d bytes", c.Zone, exchange.MaxZone)
+	}
+	if c.Filter != nil {
+		if seed := c.Filter.Geometry().Seed; c.Seed == 0 {
+			c.Seed = seed
+		} else if c.Seed != seed {
+			bad("seed: differs from the filter's")
+		}
+	} else if c.Seed == 0 {
+		c.Seed = digest.SeedFrom(c.Secret)
+	}
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"publish minimum interval", int64(c.Publish.MinInterval)},
+		{"publish interval", int64(c.Publish.Interval)},
+		{"probe interval", int64(c.Detection.ProbeInterval)},
+		{"probe timeout", int64(c.Detection.ProbeTimeout)},
+		{"suspicion", int64(c.Detection.Suspicion)},
+		{"sync interval", int64(c.SyncInterval)},
+		{"rejoin interval", int64(c.RejoinInterval)},
+		{"keep dead", int64(c.Limits.KeepDead)},
+		{"digest bytes", int64(c.Limits.DigestBytes)},
+		{"digest memory", int64(c.Limits.DigestMemory)},
+		{"published log", int64(c.Limits.PublishedLog)},
+		{"replica log", int64(c.Limits.ReplicaLog)},
+		{"fetches", int64(c.Limits.Fetches)},
+		{"serves", int64(c.Limits.Serves)},
+		{"bytes in", int64(c.Limits.BytesIn)},
+		{"bytes out", int64(c.Limits.BytesOut)},
+		{"connections", int64(c.Limits.Conns)},
+		{"connections per host", int64(c.Limits.ConnsPerHost)},
+	} {
+		if n.value < 0 {
+			bad("%s: negative", n.name)
+		}
+	}
+	if f := c.Publish.Fraction; !(f >= 0 && f <= 1) {
+		bad("publish fraction %v: want 0 to 1", f)
+	}
+	c.fill()
+	return c, errors.Join(errs...)
+}
+
+func (c *Config) fill() {
+	if c.Detection.ProbeInterval == 0 {
+		c.Detection.ProbeInterval = defaultProbe
+	}
+	if c.Detection.ProbeTimeout == 0 {
+		c.Detection.ProbeTimeout = min(c.Detection.ProbeInterval/2, maxTimeout)
+	}
+	if c.Detection.Suspicion == 0 {
+		c.Detection.Suspicion = defaultSuspect
+	}
+	if c.RejoinInterval == 0 {
+		c.RejoinInterval = defaultRejoin
+	}
+	if c.Limits.Serves == 0 {
+		c.Limits.Serves = 32
+	}
+	if c.Limits.DigestBytes == 0 {
+		c.Limits.DigestBytes = 64 << 20
+	}
+	if c.Limits.Conns == 0 {
+		c.Limits.Conns = 4096
+	}
+	if c.Limits.ConnsPerHost == 0 {
+		c.Limits.ConnsPerHost = 512
+	}
+	if c.Network == nil {
+		c.Network = new(systemNetwork)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	c.Logger = c.Logger.With("peer", c.Name)
+}
+
+func checkHostPort(addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("port %q: want 0 to 65535", port)
+	}
+	return nil
+}
+
+// LogValue shows the configuration without the secret.
+func (c Config) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("name", c.Name),
+		slog.String("bind", c.Bind),
+		slog.String("advertise", c.Advertise),
+		slog.Any("join", c.Join),
+		slog.Bool("secret", len(c.Secret) > 0),
+		slog.String("service", c.Service),
+		slog.String("zone", c.Zone),
+	)
+}

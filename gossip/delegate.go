@@ -1,0 +1,99 @@
+package gossip
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// delegate is what memberlist calls. It calls from its packet loop and under its
+// own locks, so everything here copies, notes and returns, and never calls back.
+type delegate struct{ n *Node }
+
+var (
+	_ memberlist.Delegate         = delegate{}
+	_ memberlist.EventDelegate    = delegate{}
+	_ memberlist.ConflictDelegate = delegate{}
+	_ memberlist.AliveDelegate    = delegate{}
+)
+
+func (d delegate) NodeMeta(limit int) []byte {
+	m := exchange.Meta{
+		MinVersion:  exchange.ProtocolVersion,
+		MaxVersion:  exchange.ProtocolVersion,
+		Incarnation: d.n.incarnation.Load(),
+		Canary:      d.n.canary,
+		Service:     d.n.cfg.Service,
+		Zone:        d.n.cfg.Zone,
+	}
+	return m.AppendTo(make([]byte, 0, exchange.MaxMeta))
+}
+
+// NotifyMsg takes in an advert. The slice is memberlist's.
+func (d delegate) NotifyMsg(b []byte) {
+	if len(b) > exchange.MaxAdvert {
+		d.n.datagramsBad.Add(1)
+		return
+	}
+	select {
+	case d.n.datagrams <- append([]byte(nil), b...):
+	default:
+		d.n.datagramsLost.Add(1) // repeated by its sender, or found by the next sync
+	}
+}
+
+// Bodies and vectors do not ride on memberlist's gossip.
+func (delegate) GetBroadcasts(overhead, limit int) [][]byte { return nil }
+func (delegate) LocalState(join bool) []byte                { return nil }
+func (delegate) MergeRemoteState(buf []byte, join bool)     {}
+
+func (d delegate) NotifyJoin(node *memberlist.Node)   { d.n.noteMember(node, true) }
+func (d delegate) NotifyUpdate(node *memberlist.Node) { d.n.noteMember(node, true) }
+func (d delegate) NotifyLeave(node *memberlist.Node)  { d.n.noteMember(node, false) }
+
+// NotifyConflict is told of two addresses with one name.
+func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
+	d.n.quiet.log(slog.LevelError, "conflict "+other.Name+other.Address(), "two peers have one name; the second is ignored while the first lives",
+		"member", existing.Name, "addr", existing.Address(), "other", other.Address())
+}
+
+var errName = errors.New("not a valid name")
+
+// NotifyAlive keeps out who cannot take part.
+func (d delegate) NotifyAlive(node *memberlist.Node) error {
+	err := errName
+	if exchange.ValidName(node.Name) {
+		var meta exchange.Meta
+		if meta, err = exchange.DecodeMeta(node.Meta); err == nil {
+			err = meta.Compatible(d.n.canary)
+		}
+	}
+	if err == nil || node.Name == d.n.cfg.Name {
+		return nil
+	}
+	d.n.quiet.log(slog.LevelError, "alive "+node.Name, "ignoring a member that cannot take part",
+		"member", node.Name, "addr", node.Address(), "err", err)
+	return err
+}
+
+// noteMember leaves the latest state of a member for the node's loop.
+func (n *Node) noteMember(node *memberlist.Node, up bool) {
+	if node.Name == n.cfg.Name {
+		return
+	}
+	if !up {
+		if m := (*n.members.Load())[node.Name]; m != nil {
+			m.up.Store(false)
+		}
+	}
+	n.inbox.Lock()
+	ev := memberEvent{node: *node, up: up}
+	ev.node.Meta = append([]byte(nil), node.Meta...)
+	ev.node.Addr = append([]byte(nil), node.Addr...)
+	n.inbox.members[node.Name] = ev
+	n.inbox.Unlock()
+	n.wake()
+}

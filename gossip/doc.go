@@ -1,0 +1,18 @@
+// Package gossip keeps the peers of a cluster informed of what each of them
+// holds: it joins them by memberlist, publishes this peer's digest to the others,
+// keeps replicas of theirs, and answers at every miss which peer probably has the
+// object.
+//
+// Start with [Config] and [New], then [Node.Join]. [Node.Candidates] answers from
+// memory without waiting for anything; what it returns are hints, and whoever
+// acts on one must survive its being wrong, and should say so with
+// [Node.ReportHit], [Node.ReportFalseHit] or [Node.ReportFailure].
+//
+// PROTOCOL.md specifies what travels. With a secret everything between peers is
+// authenticated and encrypted; without one, whoever reaches the port is trusted.
+// Holders of the secret trust each other: see the last section there.
+//
+// Slices given to a Config are copied or only read during New; the filter is
+// shared with the caller by design. A [Node] is safe for concurrent use. It logs
+// through slog and has no global state, so that many can run in one process.
+package gossip

@@ -1,0 +1,290 @@
+package gossip
+
+import (
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// wake makes the loop look for work.
+func (n *Node) wake() {
+	select {
+	case n.woken <- struct{}{}:
+	default:
+	}
+}
+
+const pruneInterval = 10 * time.Second
+
+// loop feeds the engine and does what it says. Nothing else drains it, so its
+// updates reach the index in order.
+func (n *Node) loop() {
+	timer := time.NewTimer(pruneInterval)
+	defer timer.Stop()
+	pruneAt := time.Now().Add(pruneInterval)
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-n.woken:
+		case b := <-n.datagrams:
+			n.mu.Lock()
+			n.engine.HandleAdvert(time.Now(), b)
+			n.mu.Unlock()
+		case <-timer.C:
+		}
+		n.takeMembers()
+		next := n.step()
+		now := time.Now()
+		if !now.Before(pruneAt) {
+			n.pool.prune(now.Add(-clientIdle))
+			n.forgetDead(now)
+			pruneAt = now.Add(pruneInterval)
+		}
+		if next.IsZero() || next.After(pruneAt) {
+			next = pruneAt
+		}
+		timer.Reset(max(0, time.Until(next)))
+	}
+}
+
+// step lets time pass for the engine, does what it wants, and returns when it
+// wants to be called next.
+func (n *Node) step() time.Time {
+	n.mu.Lock()
+	for drained := false; !drained; {
+		select {
+		case b := <-n.datagrams:
+			n.engine.HandleAdvert(time.Now(), b)
+		default:
+			drained = true
+		}
+	}
+	n.engine.Tick(time.Now())
+	out := n.engine.Drain()
+	next := n.engine.Next()
+	n.mu.Unlock()
+	n.do(out)
+	return next
+}
+
+func (n *Node) do(out exchange.Outputs) {
+	table := *n.members.Load()
+	for _, u := range out.Updates {
+		if u.Filter == nil {
+			n.index.Clear(u.Peer)
+		} else {
+			n.index.Set(u.Peer, u.Filter)
+		}
+	}
+	now := time.Now()
+	for _, name := range out.Fresh {
+		if m := table[name]; m != nil {
+			m.fresh.Store(now.UnixNano())
+		}
+	}
+	for _, d := range out.Datagrams {
+		if m := table[d.To]; m != nil {
+			// Lost adverts are repeated; a failed send is one more.
+			_ = n.memberlist.SendBestEffort(&m.info.Load().node, d.Data)
+		}
+	}
+	for _, f := range out.Fetches {
+		n.wg.Go(func() { n.fetch(f) })
+	}
+	for _, s := range out.Syncs {
+		n.wg.Go(func() { n.sync(s) })
+	}
+	for _, ev := range out.Events {
+		n.report(ev)
+	}
+	if out.Incarnation != 0 {
+		n.incarnation.Store(out.Incarnation)
+		n.wg.Go(func() { _ = n.memberlist.UpdateNode(time.Second) })
+	}
+}
+
+// report logs an event and tells the hook.
+func (n *Node) report(ev exchange.Event) {
+	switch ev.Kind {
+	case exchange.Applied:
+		n.log.Debug("applied a digest", "member", ev.Peer, "from_peer", ev.Source, "head", ev.Head,
+			"whole", ev.Whole, "bytes", ev.Bytes, "lag", ev.Lag)
+	case exchange.Diverged:
+		n.log.Warn("a digest differs from its origin's; fetching it whole", "member", ev.Peer, "head", ev.Head)
+	case exchange.Repaired:
+		n.log.Info("a digest that had diverged is right again", "member", ev.Peer, "head", ev.Head)
+	case exchange.Rejected:
+		n.quiet.log(slog.LevelWarn, "rejected "+ev.Peer+ev.Source, "rejected an answer", "member", ev.Peer, "from_peer", ev.Source, "err", ev.Err)
+	case exchange.Flooding:
+		n.quiet.log(slog.LevelWarn, "flooding "+ev.Peer, "a peer replaces its digest too often; asking it less", "member", ev.Peer, "head", ev.Head)
+	case exchange.Displaced:
+		n.log.Warn("another life of this peer was ahead of the clock; took a new incarnation", "head", ev.Head)
+	case exchange.Collision:
+		n.quiet.log(slog.LevelError, "collision "+ev.Peer, "ignoring a peer whose name collides with another's", "member", ev.Peer)
+	}
+	if hook := n.cfg.Hooks.Event; hook != nil {
+		n.hook(func() { hook(ev) })
+	}
+}
+
+func (n *Node) hook(f func()) {
+	select {
+	case n.hooks <- f:
+	default:
+		n.hooksLost.Add(1)
+	}
+}
+
+func (n *Node) callHooks() {
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case f := <-n.hooks:
+			f()
+		}
+	}
+}
+
+// takeMembers carries the latest states of members into the table and the engine.
+func (n *Node) takeMembers() {
+	n.inbox.Lock()
+	events := n.inbox.members
+	if len(events) == 0 {
+		n.inbox.Unlock()
+		return
+	}
+	n.inbox.members = make(map[string]memberEvent)
+	n.inbox.Unlock()
+	for _, ev := range events {
+		n.takeMember(ev)
+	}
+}
+
+func (n *Node) takeMember(ev memberEvent) {
+	now := time.Now()
+	name := ev.node.Name
+	m := (*n.members.Load())[name]
+	meta, err := exchange.DecodeMeta(ev.node.Meta)
+	if err != nil && m == nil {
+		return // NotifyAlive keeps these out
+	}
+	if m == nil {
+		m = &member{name: name, spread: uint64(exchange.IDOf(name))}
+		m.record.init()
+		table := maps.Clone(*n.members.Load())
+		if table == nil {
+			table = make(memberTable)
+		}
+		table[name] = m
+		defer n.members.Store(&table)
+	}
+	ip, _ := netip.AddrFromSlice(ev.node.Addr)
+	info := &memberInfo{
+		node: ev.node, meta: meta, since: now,
+		addr: netip.AddrPortFrom(ip.Unmap(), ev.node.Port),
+	}
+	if old := m.info.Load(); old != nil {
+		if old.meta.Incarnation != meta.Incarnation {
+			m.record.restarted()
+		} else if old.up == ev.up {
+			info.since = old.since
+		}
+	}
+	info.up = ev.up
+	m.info.Store(info)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if ev.up {
+		m.up.Store(true)
+		n.engine.PeerUp(now, name, meta.Incarnation)
+	} else {
+		m.up.Store(false)
+		m.knows.Store(false)
+		n.engine.PeerDown(now, name)
+	}
+	if info.since == now {
+		n.tellMember(m, ev.up, now)
+	}
+}
+
+// forgetDead drops the records of peers that have been dead for very long, and the
+// oldest if there are very many.
+func (n *Node) forgetDead(now time.Time) {
+	old := *n.members.Load()
+	var dead []*member
+	for _, m := range old {
+		if !m.up.Load() {
+			dead = append(dead, m)
+		}
+	}
+	slices.SortFunc(dead, func(a, b *member) int { return b.info.Load().since.Compare(a.info.Load().since) })
+	keep := 0
+	for keep < min(len(dead), deadKept) && now.Sub(dead[keep].info.Load().since) < deadMemory {
+		keep++
+	}
+	if keep == len(dead) {
+		return
+	}
+	table := maps.Clone(old)
+	for _, m := range dead[keep:] {
+		delete(table, m.name)
+	}
+	n.members.Store(&table)
+}
+
+// tellMember logs that a member came or went. It is called with n.mu held.
+func (n *Node) tellMember(m *member, up bool, now time.Time) {
+	info := m.info.Load()
+	hook, msg := n.cfg.Hooks.PeerDown, "a peer is gone"
+	if up {
+		hook, msg = n.cfg.Hooks.PeerUp, "a peer is here"
+	}
+	n.log.Info(msg, "member", m.name, "addr", info.addr, "service", info.meta.Service)
+	if hook != nil {
+		d := n.describe(m, now)
+		n.hook(func() { hook(d) })
+	}
+}
+
+// publishLoop looks whether the filter changed, and publishes when the engine
+// says so.
+func (n *Node) publishLoop() {
+	every := n.cfg.Publish.MinInterval / 2
+	if every <= 0 {
+		every = 50 * time.Millisecond
+	}
+	ticker := time.NewTicker(max(every, 5*time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-ticker.C:
+			n.publish(n.cfg.Filter)
+		}
+	}
+}
+
+func (n *Node) publish(filter *digest.CountingFilter) {
+	changed := filter.Changed()
+	n.mu.Lock()
+	// A rebuilt filter is a new version without a change since it was frozen.
+	rebuilt := filter.Current().Version().Epoch != n.engine.Self().Version.Epoch
+	due := rebuilt || n.engine.PublishDue(time.Now(), changed, filter.Len())
+	n.mu.Unlock()
+	if !due {
+		return
+	}
+	f, d := filter.AdvanceDelta()
+	n.mu.Lock()
+	n.engine.Publish(time.Now(), f, d)
+	n.mu.Unlock()
+	n.wake()
+}

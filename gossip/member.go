@@ -1,0 +1,113 @@
+package gossip
+
+import (
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// Member is what a node knows of another peer.
+type Member struct {
+	Name        string
+	Addr        string // of gossip, ip:port
+	Service     string // where it answers siblings, host:port; may be empty
+	Zone        string
+	Incarnation uint64 // the life it is in
+	Alive       bool
+	Since       time.Time // when Alive last changed
+
+	// Of its digest; zero values if none is held.
+	Version           exchange.Version
+	Keys              uint64
+	FalsePositiveRate float64
+	Age               time.Duration // since it was last known to be current
+	MemoryBytes       int           // of the replica
+	Behind            bool          // a newer version is known to exist, or nothing is known yet
+
+	// Of its record as a sibling.
+	Hits, FalseHits, Failures int64
+	Suspended                 bool // refused connections; not a candidate for a while
+	Quarantined               bool // far more false hits than its digest promises; likewise
+}
+
+// member is the node's record of a peer. It outlives the peer's absence, so that
+// dead peers can be found again.
+type member struct {
+	name   string
+	spread uint64       // orders candidates of equal worth
+	record record       // as a sibling
+	fresh  atomic.Int64 // Unix nanoseconds when its digest was last known to be current
+
+	// Replaced as a whole by the node's loop.
+	info atomic.Pointer[memberInfo]
+	// up is cleared by memberlist's callback itself, before anything else
+	// happens, so that a dead peer is no candidate from that moment.
+	up atomic.Bool
+	// knows is set when the peer said that it counts this one among the living,
+	// and cleared when it dies.
+	knows atomic.Bool
+}
+
+type memberInfo struct {
+	node  memberlist.Node // a copy
+	addr  netip.AddrPort
+	meta  exchange.Meta
+	since time.Time
+	up    bool
+}
+
+// memberTable is read by lookups without a lock and replaced when members come or
+// go for good.
+type memberTable map[string]*member
+
+// memberEvent is what memberlist's callbacks leave for the node's loop: the latest
+// state of one peer.
+type memberEvent struct {
+	node memberlist.Node
+	up   bool
+}
+
+// Members returns every other peer known, the living first, each group by name.
+func (n *Node) Members() []Member {
+	table := *n.members.Load()
+	out := make([]Member, 0, len(table))
+	now := time.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, m := range table {
+		out = append(out, n.describe(m, now))
+	}
+	sortMembers(out)
+	return out
+}
+
+// describe is called with n.mu held.
+func (n *Node) describe(m *member, now time.Time) Member {
+	info := m.info.Load()
+	out := Member{
+		Name:        m.name,
+		Addr:        info.addr.String(),
+		Service:     info.meta.Service,
+		Zone:        info.meta.Zone,
+		Incarnation: info.meta.Incarnation,
+		Alive:       m.up.Load(),
+		Since:       info.since,
+	}
+	m.record.describe(&out, now)
+	r, ok := n.engine.Replica(m.name)
+	if !ok {
+		return out
+	}
+	out.Behind = r.Behind
+	if r.Filter != nil {
+		out.Version, out.Keys = r.Head.Version, r.Head.Keys
+		out.FalsePositiveRate = r.Filter.FalsePositiveRate()
+		out.MemoryBytes = r.Filter.MemoryBytes()
+		out.Age = now.Sub(time.Unix(0, m.fresh.Load()))
+	}
+	return out
+}

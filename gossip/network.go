@@ -1,0 +1,139 @@
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+)
+
+// Network is where a node's sockets come from. The zero of [Config] means the
+// system's; package memnet has one for tests. Addresses are host:port; a
+// packet socket must accept a *net.UDPAddr as destination.
+type Network interface {
+	ListenPacket(addr string) (net.PacketConn, error)
+	Listen(addr string) (net.Listener, error)
+	Dial(ctx context.Context, addr string) (net.Conn, error)
+}
+
+// systemNetwork is UDP and TCP.
+type systemNetwork struct{ dialer net.Dialer }
+
+// packetBuffer is what the kernel should hold for a reader that is late, in
+// bytes; it grants less if its own limit is lower.
+const packetBuffer = 2 << 20
+
+func (*systemNetwork) ListenPacket(addr string) (net.PacketConn, error) {
+	c, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return nil, err
+	}
+	if u, ok := c.(*net.UDPConn); ok {
+		u.SetReadBuffer(packetBuffer) // an advert lost for want of room is repaired; no reason to fail
+	}
+	return c, nil
+}
+
+func (*systemNetwork) Listen(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
+
+func (n *systemNetwork) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	return n.dialer.DialContext(ctx, "tcp", addr)
+}
+
+// listenBoth opens a packet socket and a stream listener with one port number.
+func listenBoth(n Network, addr string) (net.PacketConn, net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	// A free stream port may be taken for packets: then another one is tried.
+	for attempt := 0; ; attempt++ {
+		l, err := n.Listen(addr)
+		if err != nil {
+			return nil, nil, err
+		}
+		_, got, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			l.Close()
+			return nil, nil, err
+		}
+		p, err := n.ListenPacket(net.JoinHostPort(host, got))
+		if err == nil {
+			return p, l, nil
+		}
+		l.Close()
+		if port != "0" || attempt == 20 || !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, nil, err
+		}
+	}
+}
+
+// advertised finds the address to tell others, from what was configured and
+// what was bound.
+func advertised(configured string, bound netip.AddrPort) (netip.AddrPort, error) {
+	if configured != "" {
+		if ip, err := netip.ParseAddr(configured); err == nil {
+			return netip.AddrPortFrom(ip.Unmap(), bound.Port()), nil
+		}
+		host, _, err := net.SplitHostPort(configured)
+		if err != nil {
+			host, configured = configured, net.JoinHostPort(configured, fmt.Sprint(bound.Port()))
+		}
+		a, err := net.ResolveTCPAddr("tcp", configured)
+		if err != nil || a.IP == nil {
+			return netip.AddrPort{}, fmt.Errorf("advertise %q: no address for %q: %w", configured, host, err)
+		}
+		ap := a.AddrPort()
+		port := ap.Port()
+		if port == 0 {
+			port = bound.Port()
+		}
+		return netip.AddrPortFrom(ap.Addr().Unmap(), port), nil
+	}
+	if !bound.Addr().IsUnspecified() {
+		return netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port()), nil
+	}
+	ip, err := interfaceAddress()
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netip.AddrPortFrom(ip, bound.Port()), nil
+}
+
+// interfaceAddress picks the address of this machine that others most likely
+// reach: a private IPv4 one, else a public one, else IPv6.
+func interfaceAddress() (netip.Addr, error) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("no advertise address set, and the interfaces cannot be read: %w", err)
+	}
+	best, rank := netip.Addr{}, 0
+	for _, a := range addrs {
+		p, err := netip.ParsePrefix(a.String())
+		if err != nil {
+			continue
+		}
+		ip, r := p.Addr().Unmap(), 0
+		switch {
+		case ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsMulticast():
+			continue
+		case ip.Is4() && ip.IsPrivate():
+			r = 4
+		case ip.Is4():
+			r = 3
+		case ip.IsPrivate():
+			r = 2
+		default:
+			r = 1
+		}
+		if r > rank {
+			best, rank = ip, r
+		}
+	}
+	if rank == 0 {
+		return netip.Addr{}, errors.New("bound to every address, but this machine has none that others could reach: set the advertise address")
+	}
+	return best, nil
+}

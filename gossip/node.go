@@ -1,0 +1,260 @@
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// Node is one peer's place in the cluster. Make one with [New].
+type Node struct {
+	cfg          Config
+	log          *slog.Logger
+	quiet        *limiter
+	keys         keys
+	canary       uint32
+	advertise    netip.AddrPort
+	digestLimits digest.Limits
+
+	transport  *transport
+	acceptor   *acceptor
+	memberlist *memberlist.Memberlist
+	pool       pool
+	bodies     *bodies
+	serving    chan struct{} // a place for each body being served
+
+	index       *digest.Index
+	members     atomic.Pointer[memberTable]
+	incarnation atomic.Uint64
+
+	mu     sync.Mutex // guards engine
+	engine *exchange.Engine
+
+	inbox struct {
+		sync.Mutex
+		members map[string]memberEvent
+	}
+	datagrams chan []byte
+	woken     chan struct{}
+	hooks     chan func()
+
+	ctx    context.Context // ends with the node
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	closed sync.Once
+	left   atomic.Bool
+	joined sync.Once // starts the rejoining
+	seeds  sync.Map  // seed as configured → name of the peer that answered there
+
+	lookups, quarantines, malformed, syncBytes         atomic.Int64
+	datagramsLost, datagramsBad, hooksLost, joinErrors atomic.Int64
+}
+
+const (
+	datagramBacklog = 1024
+	hookBacklog     = 1024
+)
+
+// New makes a node and opens its port. It does not contact anybody: see
+// [Node.Join]. It returns all that is wrong with cfg at once. Close the node when
+// done with it.
+func New(cfg Config) (*Node, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := deriveKeys(cfg.Secret)
+	if err != nil {
+		return nil, fmt.Errorf("gossip: %w", err)
+	}
+	packets, listener, err := listenBoth(cfg.Network, cfg.Bind)
+	if err != nil {
+		return nil, fmt.Errorf("gossip: bind %s: %w", cfg.Bind, err)
+	}
+	opened := func() { packets.Close(); listener.Close() }
+	bound, err := netip.ParseAddrPort(listener.Addr().String())
+	if err != nil {
+		opened()
+		return nil, fmt.Errorf("gossip: bind %s: %w", cfg.Bind, err)
+	}
+	advertise, err := advertised(cfg.Advertise, bound)
+	if err != nil {
+		opened()
+		return nil, fmt.Errorf("gossip: %w", err)
+	}
+	n := newNode(cfg, keys, advertise)
+	n.transport = &transport{
+		network: cfg.Network, packets: packets, advertise: advertise,
+		label: labelHeader(keys.label), allowed: n.allowed, dial: n.dial,
+		packetCh: make(chan *memberlist.Packet, packetBacklog),
+		streamCh: make(chan net.Conn), closing: make(chan struct{}),
+	}
+	n.acceptor = &acceptor{
+		listener: listener, keys: keys, log: n.log, quiet: n.quiet, allowed: n.allowed,
+		max: cfg.Limits.Conns, host: cfg.Limits.ConnsPerHost,
+		memberlist: n.transport.handOver, exchange: n.serve,
+		conns: make(map[*accepted]struct{}), perHost: make(map[netip.Addr]int),
+	}
+	if err := n.start(); err != nil {
+		opened()
+		n.cancel()
+		return nil, fmt.Errorf("gossip: %w", err)
+	}
+	return n, nil
+}
+
+func newNode(cfg Config, keys keys, advertise netip.AddrPort) *Node {
+	n := &Node{
+		cfg: cfg, keys: keys, advertise: advertise,
+		log:          cfg.Logger,
+		quiet:        newLimiter(cfg.Logger),
+		canary:       uint32(digest.KeyOfString(cfg.Seed, "summarycache canary") >> 32),
+		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: cfg.Limits.DigestMemory, Seed: cfg.Seed},
+		pool:         pool{idle: make(map[string][]idleWire)},
+		bodies:       newBodies(bodiesMax),
+		serving:      make(chan struct{}, cfg.Limits.Serves),
+		index:        digest.NewIndex(),
+		datagrams:    make(chan []byte, datagramBacklog),
+		woken:        make(chan struct{}, 1),
+		hooks:        make(chan func(), hookBacklog),
+	}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.members.Store(new(memberTable))
+	n.inbox.members = make(map[string]memberEvent)
+	n.incarnation.Store(exchange.NewIncarnation(time.Now(), rand.Uint64()))
+	n.engine = exchange.New(exchange.Config{
+		Name:         cfg.Name,
+		Incarnation:  n.incarnation.Load(),
+		Seed:         rand.Uint64(),
+		Publish:      cfg.Publish,
+		SyncInterval: cfg.SyncInterval,
+		PublishedLog: cfg.Limits.PublishedLog,
+		ReplicaLog:   cfg.Limits.ReplicaLog,
+		DigestBytes:  cfg.Limits.DigestBytes,
+		Fetches:      cfg.Limits.Fetches,
+		BytesIn:      cfg.Limits.BytesIn,
+		BytesOut:     cfg.Limits.BytesOut,
+		KeepDead:     cfg.Limits.KeepDead,
+	}, time.Now())
+	return n
+}
+
+// start publishes what the filter holds already and sets everything going.
+func (n *Node) start() error {
+	if n.cfg.Filter != nil {
+		f, d := n.cfg.Filter.AdvanceDelta()
+		n.engine.Publish(time.Now(), f, d)
+	}
+	n.transport.start()
+	m, err := memberlist.Create(n.memberlistConfig())
+	if err != nil {
+		n.transport.Shutdown()
+		return err
+	}
+	n.memberlist = m
+	n.acceptor.start()
+	n.wg.Go(n.loop)
+	n.wg.Go(n.callHooks)
+	if n.cfg.Filter != nil {
+		n.wg.Go(n.publishLoop)
+	}
+	if n.keys.stream == nil && !n.advertise.Addr().IsLoopback() {
+		n.log.Warn("no secret is set: whoever reaches this address can join and read everything", "addr", n.advertise)
+	}
+	n.log.Info("gossip is up", "addr", n.advertise, "incarnation", fmt.Sprintf("%x", n.incarnation.Load()), "secret", n.keys.stream != nil)
+	return nil
+}
+
+func (n *Node) memberlistConfig() *memberlist.Config {
+	c := memberlist.DefaultLANConfig()
+	c.Name = n.cfg.Name
+	c.Transport = n.transport
+	c.Label = n.keys.label
+	c.SecretKey = n.keys.packet
+	c.BindAddr, c.BindPort = n.advertise.Addr().String(), int(n.advertise.Port())
+	c.AdvertiseAddr, c.AdvertisePort = c.BindAddr, c.BindPort
+	c.EnableCompression = false // what travels is at its entropy; and a compressed packet can expand without bound
+	c.ProbeInterval = n.cfg.Detection.ProbeInterval
+	c.ProbeTimeout = n.cfg.Detection.ProbeTimeout
+	c.SuspicionMult = n.cfg.Detection.Suspicion
+	c.DeadNodeReclaimTime = time.Millisecond // a peer may come back at another address as soon as it is dead
+	c.Delegate, c.Events, c.Conflict, c.Alive = delegate{n}, delegate{n}, delegate{n}, delegate{n}
+	c.Logger = memberlistLogger(n.log)
+	return c
+}
+
+// labelHeader is how every packet of memberlist's begins.
+func labelHeader(label string) []byte {
+	return append([]byte{firstMemberlist, byte(len(label))}, label...)
+}
+
+// allowed reports whether the allow-list, if there is one, has the address.
+func (n *Node) allowed(a netip.Addr) bool {
+	if len(n.cfg.Allow) == 0 {
+		return true
+	}
+	for _, p := range n.cfg.Allow {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// Addr returns the address that others reach this node at, ip:port.
+func (n *Node) Addr() string { return n.advertise.String() }
+
+// Name returns the name of this peer.
+func (n *Node) Name() string { return n.cfg.Name }
+
+// Incarnation returns the number of this life of the peer.
+func (n *Node) Incarnation() uint64 { return n.incarnation.Load() }
+
+// Version returns what was last published; the zero Version if nothing was.
+func (n *Node) Version() exchange.Version {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.engine.Self().Version
+}
+
+// Leave tells the others that this peer goes, so that they need not find out, and
+// closes the node. It waits for the message to spread as long as ctx allows, at
+// most five seconds.
+func (n *Node) Leave(ctx context.Context) error {
+	if n.ctx.Err() != nil {
+		return ErrClosed
+	}
+	n.left.Store(true)
+	wait := 5 * time.Second
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, max(time.Until(deadline), time.Millisecond))
+	}
+	err := n.memberlist.Leave(wait)
+	return errors.Join(err, n.Close())
+}
+
+// Close stops everything at once; to the others it looks like a death. It is safe
+// to call several times.
+func (n *Node) Close() error {
+	var err error
+	n.closed.Do(func() {
+		n.cancel()
+		err = n.memberlist.Shutdown()
+		n.acceptor.close()
+		n.pool.close()
+		n.wg.Wait()
+	})
+	return err
+}

@@ -1,0 +1,186 @@
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// busyWait is how long a peer that finds all places taken should wait.
+const busyWait = 100 * time.Millisecond
+
+// serve answers one stream of the exchange, until the other side is done or silent.
+func (n *Node) serve(w *wire) {
+	var magic [2]byte
+	if _, err := w.in.Read(magic[:1]); err != nil {
+		return
+	}
+	w.SetReadDeadline(time.Now().Add(firstByteWait))
+	if b, err := w.in.ReadByte(); err != nil || b != exchange.StreamMagic1 {
+		return
+	}
+	peer, err := n.welcome(w)
+	if err != nil {
+		return
+	}
+	for {
+		t, payload, err := w.readFrame(serverIdle, 0)
+		if err != nil {
+			n.strange(w, "request", err)
+			return
+		}
+		if err := n.answer(w, peer, t, payload); err != nil {
+			n.strange(w, "request", err)
+			return
+		}
+	}
+}
+
+// strange logs what a peer should not have sent.
+func (n *Node) strange(w *wire, what string, err error) {
+	if errors.Is(err, exchange.ErrMalformed) {
+		n.malformed.Add(1)
+		from := addrOf(w.RemoteAddr())
+		n.quiet.log(slog.LevelWarn, "malformed "+from.String(), "malformed "+what, "from", from, "err", err)
+	}
+}
+
+// welcome reads a hello and answers it. It returns the client's name.
+func (n *Node) welcome(w *wire) (string, error) {
+	t, payload, err := w.readFrame(frameWait, 0)
+	if err == nil && t != exchange.FrameHello {
+		err = fmt.Errorf("%w: %v instead of hello", exchange.ErrMalformed, t)
+	}
+	var h exchange.Hello
+	if err == nil {
+		h, err = exchange.DecodeHello(payload)
+	}
+	if err != nil {
+		n.strange(w, "hello", err)
+		return "", err
+	}
+	version, err := h.Accept(n.canary)
+	text := ""
+	if errors.Is(err, exchange.ErrVersion) {
+		text, err = err.Error(), exchange.ErrVersion
+	} else if err == nil && h.Joining {
+		text, err = n.nameTaken(h)
+	}
+	if err != nil {
+		from := addrOf(w.RemoteAddr())
+		n.quiet.log(slog.LevelError, "refused "+h.Name+err.Error(), "refused a peer",
+			"member", h.Name, "addr", h.Address, "from", from, "err", err, "detail", text)
+		r := &exchange.Refusal{Err: err, Text: text}
+		w.writeAll(r.AppendTo(nil))
+		return "", err
+	}
+	welcome := exchange.Welcome{
+		Version:     version,
+		Incarnation: n.incarnation.Load(),
+		Canary:      n.canary,
+		Known:       n.known(h.Name),
+		Name:        n.cfg.Name,
+		Address:     n.advertise.String(),
+	}
+	return h.Name, w.writeAll(welcome.AppendTo(nil))
+}
+
+// known returns the life in which a peer is counted among the living; 0 if it is
+// not.
+func (n *Node) known(name string) uint64 {
+	m := (*n.members.Load())[name]
+	if m == nil || !m.up.Load() {
+		return 0
+	}
+	return m.info.Load().meta.Incarnation
+}
+
+// nameTaken finds out whether a newcomer's name belongs to somebody who is alive.
+func (n *Node) nameTaken(h exchange.Hello) (string, error) {
+	var addr string
+	if h.Name == n.cfg.Name {
+		if h.Incarnation == n.incarnation.Load() {
+			return "", nil // a node that has itself among its seeds
+		}
+		return fmt.Sprintf("%s is this very peer, at %s", h.Name, n.advertise), exchange.ErrNameTaken
+	}
+	m := (*n.members.Load())[h.Name]
+	if m == nil || !m.up.Load() {
+		return "", nil
+	}
+	info := m.info.Load()
+	if info.meta.Incarnation == h.Incarnation {
+		return "", nil
+	}
+	theirs, err := netip.ParseAddrPort(h.Address)
+	if err == nil && theirs == info.addr {
+		return "", nil // restarted where it was
+	}
+	addr = info.addr.String()
+	ctx, cancel := context.WithTimeout(n.ctx, nameCheckWait)
+	defer cancel()
+	other, welcome, err := n.connect(ctx, addr, false)
+	if err != nil {
+		return "", nil // its former life, not yet declared dead
+	}
+	other.Close()
+	if welcome.Name != h.Name {
+		return "", nil
+	}
+	return fmt.Sprintf("%s is at %s", h.Name, addr), exchange.ErrNameTaken
+}
+
+// nameCheckWait bounds the question to a name's holder whether it is there.
+const nameCheckWait = 2 * time.Second
+
+// answer handles one request.
+func (n *Node) answer(w *wire, peer string, t exchange.FrameType, payload []byte) error {
+	switch t {
+	case exchange.FrameGet:
+		g, err := exchange.DecodeGet(payload)
+		if err != nil {
+			return err
+		}
+		return n.answerGet(w, peer, g)
+	case exchange.FrameSync:
+		heads, err := exchange.DecodeVector(payload)
+		if err != nil {
+			return err
+		}
+		n.mu.Lock()
+		reply := n.engine.HandleSync(time.Now(), peer, heads)
+		n.mu.Unlock()
+		n.wake()
+		w.out = exchange.AppendVector(w.out[:0], exchange.FrameVector, reply)
+		return w.writeAll(w.out)
+	}
+	return fmt.Errorf("%w: %v is no request", exchange.ErrMalformed, t)
+}
+
+func (n *Node) answerGet(w *wire, peer string, g exchange.Get) error {
+	var a exchange.Answer
+	select {
+	case n.serving <- struct{}{}:
+		defer func() { <-n.serving }()
+		n.mu.Lock()
+		a = n.engine.HandleGet(time.Now(), peer, g)
+		n.mu.Unlock()
+	default:
+		n.mu.Lock()
+		a = n.engine.Busy(busyWait)
+		n.mu.Unlock()
+	}
+	frame := n.bodies.frame(a)
+	if err := w.writeAll(frame); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.engine.Served(time.Now(), exchange.FrameType(frame[0]), len(frame))
+	n.mu.Unlock()
+	return nil
+}

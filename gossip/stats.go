@@ -1,0 +1,88 @@
+package gossip
+
+import (
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// Stats counts what a node did since it was made, and what it holds now.
+type Stats struct {
+	// Exchange counts adverts, fetches, bodies and repairs.
+	Exchange exchange.Stats
+
+	Peers        int   // other members that are alive
+	Replicas     int   // of them, those whose digest is held
+	Behind       int   // of them, those of whose digest something newer is known or supposed to exist
+	ReplicaBytes int64 // memory of the replicas' filters
+
+	PacketsIn, PacketsOut         int64 // memberlist's, adverts included
+	PacketBytesIn, PacketBytesOut int64
+	PacketsStrange                int64 // dropped: not of this cluster, too long, or from an address not allowed
+	PacketsDropped                int64 // dropped: memberlist was too slow
+	AdvertsDropped                int64 // dropped: the node was too slow
+	VectorBytesIn                 int64
+
+	ConnsAccepted int64
+	ConnsRefused  int64 // beyond the limits, or from addresses not allowed
+	ConnsStrange  int64 // closed for their first byte
+	Malformed     int64 // requests that were none
+
+	Lookups     int64
+	Quarantines int64
+	HooksLost   int64 // events that no hook was called for, because hooks were too slow
+}
+
+// DigestBytesIn returns all bytes received to keep replicas in step: adverts,
+// vectors and bodies.
+func (s Stats) DigestBytesIn() int64 {
+	return s.VectorBytesIn + s.Exchange.AdvertBytesIn + s.Exchange.DeltaBytesIn + s.Exchange.WholeBytesIn
+}
+
+// DigestBytesOut returns all bytes sent for others' replicas: adverts and bodies.
+func (s Stats) DigestBytesOut() int64 {
+	return s.Exchange.AdvertBytes + s.Exchange.DeltaBytesOut + s.Exchange.WholeBytesOut
+}
+
+// Stats returns the counters.
+func (n *Node) Stats() Stats {
+	s := Stats{
+		PacketsIn:      n.transport.packetsIn.Load(),
+		PacketsOut:     n.transport.packetsOut.Load(),
+		PacketBytesIn:  n.transport.bytesIn.Load(),
+		PacketBytesOut: n.transport.bytesOut.Load(),
+		PacketsStrange: n.transport.strange.Load(),
+		PacketsDropped: n.transport.dropped.Load(),
+		AdvertsDropped: n.datagramsLost.Load(),
+		VectorBytesIn:  n.syncBytes.Load(),
+		ConnsAccepted:  n.acceptor.accepted.Load(),
+		ConnsRefused:   n.acceptor.overCap.Load() + n.acceptor.notAllowed.Load(),
+		ConnsStrange:   n.acceptor.strange.Load(),
+		Malformed:      n.malformed.Load() + n.datagramsBad.Load(),
+		Lookups:        n.lookups.Load(),
+		Quarantines:    n.quarantines.Load(),
+		HooksLost:      n.hooksLost.Load(),
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s.Exchange = n.engine.Stats()
+	for name, m := range *n.members.Load() {
+		r, ok := n.engine.Replica(name)
+		if !ok || !m.up.Load() {
+			continue
+		}
+		s.Peers++
+		if r.Behind {
+			s.Behind++
+		}
+		if r.Filter != nil {
+			s.Replicas++
+			s.ReplicaBytes += int64(r.Filter.MemoryBytes())
+		}
+	}
+	return s
+}
+
+// InStep reports whether the newest known digest of every live peer is in use.
+func (n *Node) InStep() bool {
+	s := n.Stats()
+	return s.Behind == 0
+}

@@ -1,0 +1,113 @@
+package gossip
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// Patience with a stream (PROTOCOL.md 8).
+const (
+	firstByteWait = 5 * time.Second  // for the byte that says what a stream is
+	frameWait     = 10 * time.Second // for progress within a frame
+	serverIdle    = 60 * time.Second // between a client's requests
+	clientIdle    = 30 * time.Second // that a client keeps a connection for the next request
+)
+
+// progress is how many bytes must move within frameWait.
+const progress = 64 << 10
+
+// wire is a connection that carries frames. It is used by one goroutine at a
+// time.
+type wire struct {
+	net.Conn
+	in  *bufio.Reader
+	out []byte
+}
+
+func newWire(c net.Conn) *wire {
+	return &wire{Conn: c, in: bufio.NewReaderSize(c, 16<<10)}
+}
+
+// readFrame reads a frame whose payload, if it is a body, is at most limit
+// bytes. The first byte may take until wait; then the other side must keep
+// moving. Memory is claimed as bytes arrive, not as a length promises them.
+func (w *wire) readFrame(wait time.Duration, limit int) (exchange.FrameType, []byte, error) {
+	w.SetReadDeadline(time.Now().Add(wait))
+	if _, err := w.in.Peek(1); err != nil {
+		return 0, nil, err
+	}
+	w.SetReadDeadline(time.Now().Add(frameWait))
+	var header [exchange.FrameHeader]byte
+	if _, err := io.ReadFull(w.in, header[:]); err != nil {
+		return 0, nil, unexpected(err)
+	}
+	t, n, err := exchange.DecodeFrameHeader(header, limit)
+	if err != nil {
+		return 0, nil, err
+	}
+	payload := make([]byte, 0, min(n, progress))
+	for len(payload) < n {
+		w.SetReadDeadline(time.Now().Add(frameWait))
+		start := len(payload)
+		if start == cap(payload) {
+			payload = append(make([]byte, 0, min(n, 2*start)), payload...)
+		}
+		payload = payload[:min(cap(payload), start+progress, n)]
+		if _, err := io.ReadFull(w.in, payload[start:]); err != nil {
+			return 0, nil, unexpected(err)
+		}
+	}
+	return t, payload, nil
+}
+
+// unexpected turns the end of a stream within a frame into an error that says so.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// writeAll writes b in pieces, each of which must move within frameWait.
+func (w *wire) writeAll(b []byte) error {
+	for len(b) > 0 {
+		w.SetWriteDeadline(time.Now().Add(frameWait))
+		n, err := w.Write(b[:min(len(b), progress)])
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// greet opens a stream from the client's side: it sends hello and reads the
+// answer. A refusal is returned as *exchange.Refusal.
+func (w *wire) greet(h exchange.Hello) (exchange.Welcome, error) {
+	w.out = append(w.out[:0], exchange.StreamMagic0, exchange.StreamMagic1)
+	w.out = h.AppendTo(w.out)
+	if err := w.writeAll(w.out); err != nil {
+		return exchange.Welcome{}, err
+	}
+	t, payload, err := w.readFrame(frameWait, 0)
+	if err != nil {
+		return exchange.Welcome{}, err
+	}
+	switch t {
+	case exchange.FrameWelcome:
+		return exchange.DecodeWelcome(payload)
+	case exchange.FrameRefuse:
+		r, err := exchange.DecodeRefusal(payload)
+		if err != nil {
+			return exchange.Welcome{}, err
+		}
+		return exchange.Welcome{}, r
+	}
+	return exchange.Welcome{}, fmt.Errorf("%w: %v in answer to hello", exchange.ErrMalformed, t)
+}

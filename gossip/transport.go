@@ -1,0 +1,146 @@
+package gossip
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// maxPacket is the longest packet accepted, in bytes. memberlist is configured
+// to send at most 1,400; a longer one can only be meant to hurt.
+const maxPacket = 2048
+
+// packetBacklog is how many packets wait for memberlist before more are dropped.
+const packetBacklog = 1024
+
+// transport is memberlist's view of the node's one port. The sockets belong to
+// the node; packets come from a loop here, streams from the node's acceptor.
+type transport struct {
+	network   Network
+	packets   net.PacketConn
+	advertise netip.AddrPort
+	label     []byte // with which every packet must begin
+	allowed   func(netip.Addr) bool
+	dial      func(ctx context.Context, addr string) (net.Conn, error)
+
+	packetCh chan *memberlist.Packet
+	streamCh chan net.Conn
+	closing  chan struct{}
+	close    sync.Once
+	wg       sync.WaitGroup
+
+	packetsIn, packetsOut, bytesIn, bytesOut, strange, dropped atomic.Int64
+}
+
+var _ memberlist.NodeAwareTransport = (*transport)(nil)
+
+func (t *transport) start() {
+	t.wg.Go(t.readPackets)
+}
+
+func (t *transport) readPackets() {
+	buf := make([]byte, maxPacket+1)
+	for {
+		n, from, err := t.packets.ReadFrom(buf)
+		now := time.Now()
+		if err != nil {
+			select {
+			case <-t.closing:
+				return
+			case <-time.After(time.Millisecond):
+				continue // a socket error concerns one packet
+			}
+		}
+		t.packetsIn.Add(1)
+		t.bytesIn.Add(int64(n))
+		if n > maxPacket || n < len(t.label) || string(buf[:len(t.label)]) != string(t.label) || !t.allowed(addrOf(from)) {
+			t.strange.Add(1)
+			continue
+		}
+		p := &memberlist.Packet{Buf: append([]byte(nil), buf[:n]...), From: from, Timestamp: now}
+		select {
+		case t.packetCh <- p:
+		default:
+			t.dropped.Add(1)
+		}
+	}
+}
+
+// addrOf returns the IP address of a socket address; the zero Addr if it has none.
+func addrOf(a net.Addr) netip.Addr {
+	switch a := a.(type) {
+	case *net.UDPAddr:
+		return a.AddrPort().Addr().Unmap()
+	case *net.TCPAddr:
+		return a.AddrPort().Addr().Unmap()
+	}
+	ap, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap()
+}
+
+func (t *transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
+	return t.advertise.Addr().AsSlice(), int(t.advertise.Port()), nil
+}
+
+func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
+	return t.WriteToAddress(b, memberlist.Address{Addr: addr})
+}
+
+func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
+	to, err := netip.ParseAddrPort(a.Addr)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", a.Addr, err)
+	}
+	t.packetsOut.Add(1)
+	t.bytesOut.Add(int64(len(b)))
+	_, err = t.packets.WriteTo(b, net.UDPAddrFromAddrPort(to))
+	return time.Now(), err
+}
+
+func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
+	return t.DialAddressTimeout(memberlist.Address{Addr: addr}, timeout)
+}
+
+// DialAddressTimeout sets a deadline on what it returns, because memberlist
+// writes its label before it sets one.
+func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	c, err := t.dial(ctx, a.Addr)
+	if err != nil {
+		return nil, err
+	}
+	c.SetDeadline(time.Now().Add(timeout))
+	return c, nil
+}
+
+func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packetCh }
+func (t *transport) StreamCh() <-chan net.Conn           { return t.streamCh }
+
+// handOver gives memberlist an incoming stream.
+func (t *transport) handOver(c net.Conn) {
+	select {
+	case t.streamCh <- c:
+	case <-t.closing:
+		c.Close()
+	}
+}
+
+// Shutdown stops the packet loop. The listener is the node's to close.
+func (t *transport) Shutdown() error {
+	t.close.Do(func() {
+		close(t.closing)
+		t.packets.Close()
+	})
+	t.wg.Wait()
+	return nil
+}
