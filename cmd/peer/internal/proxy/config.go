@@ -17,8 +17,13 @@ import (
 type Config struct {
 	Name    string          // this cache in Cache-Status and Via: a token (RFC 9110 section 5.6.2), unique in the cluster
 	Origin  *url.URL        // reverse proxy for this origin (scheme, host and an optional path prefix); nil = forward proxy
-	Store   *store.Store    // where objects are kept; the caller closes it after the Handler
 	Locator sibling.Locator // which peers may hold an object; nil = no cooperation
+
+	// Store says where and how much to keep. Hooks.Listed and Hooks.Unlisted
+	// hear the identities of the objects that siblings may be told of, those
+	// found in the directory included, before New returns; the other hooks and
+	// Decode are set by the Handler.
+	Store store.Options
 
 	// Dial connects to origins, siblings and CONNECT targets; nil = net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)

@@ -3,13 +3,15 @@ package proxy
 import (
 	"errors"
 	"net/http"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
 // A Handler answers the requests of clients and siblings. It is safe for
 // concurrent use.
 type Handler struct{}
 
-// New returns a Handler, or every mistake in c at once.
+// New opens the store and returns a Handler, or every mistake in c at once.
 func New(c Config) (*Handler, error) { return nil, errors.ErrUnsupported }
 
 // ServeHTTP answers one request.
@@ -28,6 +30,9 @@ func (h *Handler) Purge(url string) (int, error) { return 0, errors.ErrUnsupport
 // returns how many there were.
 func (h *Handler) PurgePrefix(prefix string) int { return 0 }
 
-// Close ends tunnels and background work. Requests under way are the
-// http.Server's to wait for; call Close after it.
+// Store returns the store, for its statistics.
+func (h *Handler) Store() *store.Store { return nil }
+
+// Close ends tunnels and background work and closes the store. Requests under
+// way are the http.Server's to wait for; call Close after it.
 func (h *Handler) Close() error { return nil }
