@@ -12,18 +12,17 @@ import (
 // Job is one run of an experiment: what it was asked for, and the tables that
 // it answers with.
 type Job struct {
-	Seed   uint64 // of everything random
-	Trials int    // how often to repeat; 0 leaves it to the experiment
+	Seed   uint64   // of everything random
+	Trials int      // how often to repeat; 0 leaves it to the experiment
+	Args   []string // what followed the name, if the experiment takes arguments
+	Out    string   // directory for the files that an experiment writes
+	JSON   any      // what --json prints instead of the tables, if not nil
 
 	name     string
 	tables   []*Table
 	stderr   io.Writer
 	start    time.Time
 	reported time.Time
-}
-
-func newJob(name string, seed uint64, trials int, stderr io.Writer) *Job {
-	return &Job{Seed: seed, Trials: trials, name: name, stderr: stderr, start: time.Now()}
 }
 
 // Rand returns a source of random numbers that depends on the seed and on
@@ -173,5 +172,9 @@ func (j *Job) writeJSON(w io.Writer) error {
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if j.JSON != nil {
+		return encoder.Encode(j.JSON)
+	}
 	return encoder.Encode(out)
 }

@@ -3,6 +3,7 @@
 //
 //	go run ./sim                  lists the experiments
 //	go run ./sim NAME [flags]     runs one and prints its tables
+//	go run ./sim results          runs those of RESULTS.md and writes it
 //
 // Equal seeds print equal numbers, timings apart.
 package main
@@ -16,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"time"
 )
 
 func main() {
@@ -29,6 +31,7 @@ const usage = `usage: sim NAME [flags]
   --json        print JSON instead of tables
   --seed N      seed of everything random (default 1)
   --trials N    how often to repeat what is random, where an experiment does
+  --out DIR     where experiments that write files put them (default sim)
 
 experiments:
 `
@@ -37,31 +40,28 @@ experiments:
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("sim", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
+	job := &Job{stderr: stderr, start: time.Now()}
 	asJSON := flags.Bool("json", false, "")
-	seed := flags.Uint64("seed", 1, "")
-	trials := flags.Int("trials", 0, "")
+	flags.Uint64Var(&job.Seed, "seed", 1, "")
+	flags.IntVar(&job.Trials, "trials", 0, "")
+	flags.StringVar(&job.Out, "out", "sim", "")
 
-	name, err := parseArgs(flags, args)
-	switch {
-	case errors.Is(err, flag.ErrHelp) || err == nil && name == "":
+	experiment, err := job.parseArgs(flags, args)
+	if errors.Is(err, flag.ErrHelp) || err == nil && experiment == nil {
 		fmt.Fprint(stdout, usage)
 		experiments.list(stdout)
 		return 0
-	case err == nil && *trials < 0:
-		err = fmt.Errorf("--trials %d: want 0 (the experiment's own number) or more", *trials)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "sim: %v\n", err)
 		return 2
 	}
-	experiment, err := experiments.find(name)
-	if err != nil {
-		fmt.Fprintf(stderr, "sim: %v\n", err)
-		return 2
-	}
-	job := newJob(name, *seed, *trials, stderr)
+	name := experiment.Name
 	if err := experiment.Run(ctx, job); err != nil {
 		fmt.Fprintf(stderr, "sim: %s: %v\n", name, err)
+		if _, broken := errors.AsType[usageError](err); broken {
+			return 2
+		}
 		return 1
 	}
 	print := job.writeText
@@ -75,18 +75,43 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// parseArgs reads flags on either side of at most one name.
-func parseArgs(flags *flag.FlagSet, args []string) (name string, err error) {
+// A usageError is an experiment's refusal of its arguments: sim exits with 2.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+// parseArgs reads the experiment's name, with flags on either side of it, and
+// whatever arguments the experiment takes. No name gives no experiment.
+func (j *Job) parseArgs(flags *flag.FlagSet, args []string) (*Experiment, error) {
+	var experiment *Experiment
 	for {
 		if err := flags.Parse(args); err != nil {
-			return "", err
+			return nil, err
 		}
 		if flags.NArg() == 0 {
-			return name, nil
+			break
 		}
-		if name != "" {
-			return "", fmt.Errorf("one experiment at a time: %s or %s", name, strings.Join(flags.Args(), " "))
+		switch arg := flags.Arg(0); {
+		case experiment == nil:
+			found, err := experiments.find(arg)
+			if err != nil {
+				return nil, err
+			}
+			experiment, j.name = &found, found.Name
+		case experiment.Args == "":
+			return nil, fmt.Errorf("one experiment at a time: %s or %s", j.name, strings.Join(flags.Args(), " "))
+		default:
+			j.Args = append(j.Args, arg)
 		}
-		name, args = flags.Arg(0), flags.Args()[1:]
+		args = flags.Args()[1:]
 	}
+	var err error
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name == "trials" && j.Trials < 1 {
+			err = fmt.Errorf("--trials %d: want 1 or more", j.Trials)
+		}
+	})
+	return experiment, err
 }

@@ -81,6 +81,7 @@ func TestRun(t *testing.T) {
 		{[]string{"dice", "broken"}, 2, "one experiment at a time"},
 		{[]string{"dice", "--sed", "1"}, 2, "sed"},
 		{[]string{"dice", "--trials", "-1"}, 2, "--trials -1"},
+		{[]string{"dice", "--trials", "0"}, 2, "--trials 0: want 1 or more"},
 		{[]string{"dice", "--seed", "x"}, 2, "seed"},
 	} {
 		code, out, stderr := call(c.args...)

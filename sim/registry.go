@@ -14,6 +14,7 @@ import (
 type Experiment struct {
 	Name    string // one word, lower case
 	Summary string // one line, no full stop
+	Args    string // the arguments it takes, as in "[TRACE]"; empty for none
 	Run     func(ctx context.Context, job *Job) error
 }
 
@@ -41,12 +42,13 @@ func (r registry) names() []string {
 }
 
 func (r registry) list(w io.Writer) {
+	call := func(e Experiment) string { return strings.TrimSpace(e.Name + " " + e.Args) }
 	width := 0
-	for name := range r {
-		width = max(width, len(name))
+	for _, e := range r {
+		width = max(width, len(call(e)))
 	}
 	for _, name := range r.names() {
-		fmt.Fprintf(w, "  %-*s  %s\n", width, name, r[name].Summary)
+		fmt.Fprintf(w, "  %-*s  %s\n", width, call(r[name]), r[name].Summary)
 	}
 }
 

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+)
+
+// The formulas of the documents. mn is m/n, positions per key; k hashes per key.
+
+// zeros is p, the share of positions that stay zero: e^(-kn/m).
+func zeros(mn, k float64) float64 { return math.Exp(-k / mn) }
+
+// falsePositives is f, the asymptotic false-positive rate: (1-p)^k.
+func falsePositives(mn, k float64) float64 {
+	return math.Pow(-math.Expm1(-k/mn), k)
+}
+
+// entropy is H(p), in bits.
+func entropy(p float64) float64 {
+	if p <= 0 || p >= 1 {
+		return 0
+	}
+	return -p*math.Log2(p) - (1-p)*math.Log1p(-p)/math.Ln2
+}
+
+// sentBits is z/n, the bits per key of a perfectly compressed filter.
+func sentBits(mn, k float64) float64 { return mn * entropy(zeros(mn, k)) }
+
+// deltaBits is z/n of the perfectly compressed exclusive-or of two filters
+// between which a share c of the keys was replaced (Mitzenmacher, section IV).
+func deltaBits(mn, k, c float64) float64 {
+	return mn * entropy(-2*zeros(mn, k)*math.Expm1(-c*k/mn))
+}
+
+// bestHashes is ln 2 · m/n, the k of least f were k continuous.
+func bestHashes(mn float64) float64 { return math.Ln2 * mn }
+
+// bestInteger is the whole k >= 1 of least f: one of the two neighbours of
+// bestHashes (Grothoff).
+func bestInteger(mn float64) int {
+	k := max(1, math.Floor(bestHashes(mn)))
+	if falsePositives(mn, k+1) < falsePositives(mn, k) {
+		k++
+	}
+	return int(k)
+}
+
+// onesSD is the standard deviation of the number of ones among m positions
+// after kn independent draws with kn/m = load: the classical occupancy variance
+// m·e^-load·(1-(1+load)·e^-load).
+func onesSD(m, load float64) float64 {
+	p := math.Exp(-load)
+	return math.Sqrt(m * p * (1 - (1+load)*p))
+}
+
+// exactFalsePositives is the probability that k independent uniform positions
+// are all set after kn independent uniform draws in [0, m), without assuming
+// that positions are independent of each other: the sum over the number j of
+// distinct positions asked for, of which each of the 2^j subsets is excluded in
+// turn. It is what (1-p)^k approximates.
+func exactFalsePositives(m, n uint64, k int) float64 {
+	const precision = 512 // bits: the sum alternates, and cancels all but f of itself
+	number := func(x float64) *big.Float { return new(big.Float).SetPrec(precision).SetFloat64(x) }
+	size := number(float64(m))
+
+	// untouched[i] is the probability that i given positions all stay zero.
+	untouched := make([]*big.Float, k+1)
+	for i := range untouched {
+		share := number(max(0, float64(m)-float64(i)))
+		untouched[i] = power(share.Quo(share, size), uint64(k)*n)
+	}
+	// distinct[j] is the probability that k draws hit exactly j positions.
+	distinct := make([]*big.Float, k+1)
+	for j := range distinct {
+		distinct[j] = number(0)
+	}
+	distinct[0] = number(1)
+	for range k {
+		for j := k; j >= 0; j-- {
+			stay := number(float64(j))
+			distinct[j].Mul(distinct[j], stay.Quo(stay, size))
+			if j > 0 {
+				fresh := number(max(0, float64(m)-float64(j-1)))
+				fresh.Quo(fresh, size)
+				distinct[j].Add(distinct[j], fresh.Mul(fresh, distinct[j-1]))
+			}
+		}
+	}
+	sum := number(0)
+	for j := range distinct {
+		binomial := new(big.Int)
+		for i := 0; i <= j; i++ {
+			term := new(big.Float).SetPrec(precision).SetInt(binomial.Binomial(int64(j), int64(i)))
+			term.Mul(term, untouched[i])
+			term.Mul(term, distinct[j])
+			if i%2 == 1 {
+				term.Neg(term)
+			}
+			sum.Add(sum, term)
+		}
+	}
+	f, _ := sum.Float64()
+	return f
+}
+
+func power(x *big.Float, n uint64) *big.Float {
+	result := new(big.Float).SetPrec(x.Prec()).SetInt64(1)
+	for ; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			result.Mul(result, x)
+		}
+		x = new(big.Float).Mul(x, x)
+	}
+	return result
+}
+
+// figures rounds to so many significant figures, so that what is printed does
+// not show how one machine's last bit differs from another's.
+func figures(x float64, digits int) float64 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64)
+	if err != nil {
+		return x
+	}
+	return rounded
+}

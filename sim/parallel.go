@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"math/bits"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+)
+
+// each calls work(0) … work(n-1) on all cores, in no particular order, and says
+// how far it is. It returns early, with the context's error, when ctx ends.
+func (j *Job) each(ctx context.Context, n int, what string, work func(i int)) error {
+	var (
+		mu   sync.Mutex
+		next int
+		wg   sync.WaitGroup
+	)
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if next == n || ctx.Err() != nil {
+			return 0, false
+		}
+		j.Progress("%s: %d of %d", what, next, n)
+		next++
+		return next - 1, true
+	}
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i, ok := take(); ok; i, ok = take() {
+				work(i)
+			}
+		})
+	}
+	wg.Wait()
+	return ctx.Err()
+}
+
+// source returns random numbers that depend on the job's seed and the labels
+// only, so that results don't depend on which core did what.
+func (j *Job) source(labels ...uint64) *rand.PCG {
+	hi, lo := mix64(j.Seed+golden64), mix64(j.Seed)
+	for _, label := range labels {
+		hi, lo = mix64(lo+label+golden64), mix64(hi^label)
+	}
+	return rand.NewPCG(hi, lo)
+}
+
+// below returns a uniform number in [0, m) by multiplication: the bias, m/2^64,
+// is beyond measuring.
+func below(rng rand.Source, m uint64) uint64 {
+	p, _ := bits.Mul64(rng.Uint64(), m)
+	return p
+}
+
+const golden64 = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio
+
+// mix64 is the finaliser of splitmix64.
+func mix64(x uint64) uint64 {
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+)
+
+var _ = experiments.add(Experiment{
+	Name:    "tables",
+	Summary: "every cell of the documents' tables: published, computed, measured on real filters",
+	Run:     runTables,
+})
+
+// A Cell is one printed value beside what it should be.
+type Cell struct {
+	Table      string      `json:"table"`
+	Row        string      `json:"row"`
+	Column     string      `json:"column"`
+	Published  json.Number `json:"published"` // digit by digit
+	Computed   float64     `json:"computed"`
+	Difference float64     `json:"difference"` // published less computed
+	Measured   *float64    `json:"measured"`   // on filters of 10,000 keys; nil where there is nothing to measure
+	Agrees     bool        `json:"agrees"`     // to within one unit of the last printed digit
+	Note       string      `json:"note"`
+
+	verdict verdict
+}
+
+// tablesProbes is how many keys are looked up in a filter at most.
+const tablesProbes = 4_000_000
+
+func runTables(ctx context.Context, job *Job) error {
+	printed, err := published()
+	if err != nil {
+		return err
+	}
+	cells := make([]Cell, len(printed))
+	for i, p := range printed {
+		cells[i] = check(p)
+	}
+	for i := range cells {
+		if cells[i].verdict == wrong {
+			cells[i].Note = explain(printed, i)
+		}
+	}
+	if err := measureCells(ctx, job, printed, cells); err != nil {
+		return err
+	}
+	cells = append(cells, claims()...)
+	job.JSON = cells
+	printTables(job, cells)
+	return nil
+}
+
+// check computes what a printed cell should say.
+func check(p printedCell) Cell {
+	c := Cell{Table: p.Table, Row: p.Row, Column: p.Column, Published: p.Value}
+	c.Computed, c.Note = p.compute()
+	c.judge()
+	return c
+}
+
+// judge fills in what follows from the published and the computed value.
+func (c *Cell) judge() {
+	value, _ := c.Published.Float64()
+	c.verdict = judge(c.Published, c.Computed)
+	c.Agrees = c.verdict != wrong
+	if c.verdict == adjacent {
+		c.note(roundingNote(c.Published, c.Computed))
+	}
+	c.Difference = figures(value-c.Computed, 6)
+	c.Computed = figures(c.Computed, 10)
+}
+
+func (c *Cell) note(text string) {
+	if c.Note != "" {
+		c.Note += "; "
+	}
+	c.Note += text
+}
+
+// compute returns the value that belongs in the cell.
+func (p printedCell) compute() (value float64, note string) {
+	k := float64(p.K)
+	switch {
+	case p.Row == "m/n":
+		return p.MN, "given"
+	case p.Row == "k" && p.Plain:
+		return float64(bestInteger(p.MN)), "the whole number of least f"
+	case p.Row == "k":
+		return k, "given"
+	case p.Row == "z/n" && p.Plain:
+		return p.MN, fmt.Sprintf("the array as it is; its entropy is %.3f", sentBits(p.MN, k))
+	case p.Row == "z/n" && p.C == 0:
+		return sentBits(p.MN, k), ""
+	case p.Row == "z/n":
+		return deltaBits(p.MN, k, p.C), ""
+	case p.Row == "z/(cn)":
+		return deltaBits(p.MN, k, p.C) / p.C, ""
+	case p.Table == "SC" && p.K == 0:
+		return bestHashes(p.MN), ""
+	default:
+		return falsePositives(p.MN, k), ""
+	}
+}
+
+// explain says what is right in place of a wrong cell, and how one can tell.
+func explain(cells []printedCell, at int) string {
+	p := cells[at]
+	right, _ := p.compute()
+	note := fmt.Sprintf("wrong: %s is right", inStyle(p.Value, right))
+
+	for _, other := range cells {
+		if other.Table != p.Table || other.Row != p.Row || other.Column == p.Column {
+			continue
+		}
+		theirs, _ := other.compute()
+		if judge(p.Value, theirs) != wrong && judge(other.Value, right) != wrong {
+			return note + fmt.Sprintf("; exchanged with column %s, whose value this is, while k and f are those of the columns as printed", other.Column)
+		}
+	}
+	value, _ := p.Value.Float64()
+	for _, exponent := range []int{-1, 1} {
+		if !(math.Abs(value*math.Pow10(exponent)-right) < math.Pow10(exponent)*lastUnit(p.Value)) {
+			continue
+		}
+		note += fmt.Sprintf("; the exponent is off by %d", -exponent)
+		above, ok1 := printedAt(cells, p.Table, p.MN-1, p.K)
+		below, ok2 := printedAt(cells, p.Table, p.MN+1, p.K)
+		if ok1 && ok2 {
+			note += fmt.Sprintf(": f falls as m/n grows, from %s at m/n=%g to %s at m/n=%g", above, p.MN-1, below, p.MN+1)
+		}
+		return note
+	}
+	return note
+}
+
+// printedAt finds the value printed for a filter.
+func printedAt(cells []printedCell, table string, mn float64, k int) (json.Number, bool) {
+	for _, p := range cells {
+		if p.Table == table && p.MN == mn && p.K == k {
+			return p.Value, true
+		}
+	}
+	return "", false
+}
+
+// printTables makes one table of each printed one, and a count of all.
+func printTables(job *Job, cells []Cell) {
+	summary := job.Table("The documents' printed values",
+		Column{Name: "table"}, Column{Name: "cells"}, Column{Name: "nearest", Head: "rounded to nearest"},
+		Column{Name: "adjacent", Head: "cut off or rounded up"}, Column{Name: "wrong"})
+	var table *Table
+	var counts [3]int
+	for i, c := range cells {
+		if i == 0 || c.Table != cells[i-1].Table {
+			title := "Mitzenmacher, Table " + c.Table
+			switch c.Table {
+			case "SC":
+				title = "Summary Cache, false-positive tables (SC)"
+			case "text":
+				title = "Numbers in the running text"
+			}
+			table = job.Table(title, Column{Name: "row"}, Column{Name: "column"}, Column{Name: "published"},
+				Column{Name: "computed", Format: "%.6g"}, Column{Name: "difference", Format: "%+.2g"},
+				Column{Name: "measured", Format: "%.4g"}, Column{Name: "agrees"}, Column{Name: "note"})
+		}
+		var measured any
+		if c.Measured != nil {
+			measured = *c.Measured
+		}
+		agrees := "yes"
+		if !c.Agrees {
+			agrees = "NO"
+		}
+		table.Row(c.Row, c.Column, c.Published, c.Computed, c.Difference, measured, agrees, c.Note)
+		counts[c.verdict]++
+		if i == len(cells)-1 || cells[i+1].Table != c.Table {
+			summary.Row(c.Table, counts[0]+counts[1]+counts[2], counts[nearest], counts[adjacent], counts[wrong])
+			counts = [3]int{}
+		}
+	}
+	var list []string
+	for _, c := range cells {
+		if !c.Agrees {
+			list = append(list, fmt.Sprintf("%s, %s, %s: printed %s, right is %s", c.Table, c.Row, c.Column, c.Published, inStyle(c.Published, c.Computed)))
+		}
+	}
+	summary.Note("Wrong: %s.", strings.Join(list, "; "))
+	summary.Note("Computed: (1-e^(-kn/m))^k, m·H(p) and m·H(q) as the documents define them. Measured: filters of %d keys made by package digest, coded by package arith.", measuredKeys)
+}

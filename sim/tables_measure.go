@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/summarycache/summarycache/arith"
+	"github.com/summarycache/summarycache/digest"
+)
+
+const (
+	measuredKeys    = 10_000 // n of every filter that is built
+	measuredFilters = 64     // of each of Mitzenmacher's columns, for sizes to 0.1 %; one of each of the others
+	wantedHits      = 1_600  // false positives to count for each kind, for 2.5 % of standard deviation
+	fewestHits      = 100    // with fewer, counting says too little
+)
+
+// A filterKind is what a column of a table speaks of.
+type filterKind struct {
+	mn float64
+	k  int
+	c  float64
+}
+
+// A measurement is the mean over filters of one kind.
+type measurement struct {
+	bits    float64 // m/n
+	sent    float64 // z/n: coded bits per key of the filter, or of the delta if c > 0
+	f       float64
+	counted bool // f was counted; if not, it follows from the share of positions set
+	probes  int  // keys looked up
+}
+
+// measureCells fills in what real filters have in the cells' place.
+func measureCells(ctx context.Context, job *Job, printed []printedCell, cells []Cell) error {
+	var kinds []filterKind
+	index := map[filterKind]int{}
+	for _, p := range printed {
+		kind := filterKind{p.MN, p.K, p.C}
+		if _, seen := index[kind]; !seen && p.K > 0 {
+			index[kind] = len(kinds)
+			kinds = append(kinds, kind)
+		}
+	}
+	probes := tablesProbes
+	if job.Trials > 0 {
+		probes = job.Trials
+	}
+	filters := map[filterKind]int{}
+	for _, p := range printed {
+		if p.Table != "SC" {
+			filters[filterKind{p.MN, p.K, p.C}] = measuredFilters
+		}
+	}
+	measured := make([]measurement, len(kinds))
+	errs := make([]error, len(kinds))
+	err := job.each(ctx, len(kinds), "filters measured", func(i int) {
+		measured[i], errs[i] = kinds[i].measure(job.source(1, uint64(i)), max(1, filters[kinds[i]]), probes)
+	})
+	if err != nil {
+		return err
+	}
+	for i, p := range printed {
+		if p.K == 0 {
+			continue
+		}
+		at := index[filterKind{p.MN, p.K, p.C}]
+		if errs[at] != nil {
+			return errs[at]
+		}
+		cells[i].measure(p, measured[at])
+	}
+	return nil
+}
+
+func (c *Cell) measure(p printedCell, m measurement) {
+	value := m.f
+	switch p.Row {
+	case "m/n":
+		value = m.bits
+	case "k":
+		value = float64(p.K)
+	case "z/n":
+		value = m.sent
+	case "z/(cn)":
+		value = m.sent / p.C
+	default:
+		if !m.counted {
+			c.note(fmt.Sprintf("measured by the share of positions set: too rare to count in %d lookups", m.probes))
+		}
+	}
+	value = figures(value, 5)
+	c.Measured = &value
+}
+
+// measure builds filters of the kind, codes them, and looks up keys that are
+// not in them.
+func (kind filterKind) measure(rng rand.Source, filters, probes int) (measurement, error) {
+	geometry := digest.Geometry{Bits: uint64(math.Round(kind.mn * measuredKeys)), Hashes: kind.k}
+	m := measurement{bits: float64(geometry.Bits) / measuredKeys}
+	expected := falsePositives(kind.mn, float64(kind.k))
+	m.probes = min(probes, int(math.Ceil(wantedHits/expected)))
+	m.counted = float64(m.probes)*expected >= fewestHits
+
+	coded, hits, filled := 0, 0, 0.0
+	for i := range filters {
+		before, after, err := kind.build(geometry, rng)
+		if err != nil {
+			return m, err
+		}
+		positions := ascending(after)
+		if kind.c > 0 {
+			positions = exclusiveOr(ascending(before), positions)
+		}
+		method := arith.Choose(geometry.Bits, uint64(len(positions)))
+		coded += len(arith.AppendSet(nil, method, geometry.Bits, positions))
+		filled += after.FalsePositiveRate()
+		if m.counted {
+			for range m.probes*(i+1)/filters - m.probes*i/filters {
+				if after.MayContain(digest.Key(rng.Uint64())) {
+					hits++
+				}
+			}
+		}
+	}
+	m.sent = 8 * float64(coded) / float64(filters*measuredKeys)
+	if m.f = filled / float64(filters); m.counted {
+		m.f = float64(hits) / float64(m.probes)
+	}
+	return m, nil
+}
+
+// build returns a filter, and for c > 0 also what it was before a share c of its
+// keys was replaced.
+func (kind filterKind) build(geometry digest.Geometry, rng rand.Source) (before, after *digest.Filter, err error) {
+	filter, err := digest.NewCountingFilter(geometry, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys := make([]digest.Key, measuredKeys)
+	for i := range keys {
+		keys[i] = digest.Key(rng.Uint64())
+		filter.Add(keys[i])
+	}
+	before = filter.Advance()
+	for _, key := range keys[:int(math.Round(kind.c*measuredKeys))] {
+		filter.Remove(key)
+		filter.Add(digest.Key(rng.Uint64()))
+	}
+	return before, filter.Advance(), nil
+}
+
+func ascending(f *digest.Filter) []uint64 {
+	positions := make([]uint64, 0, f.Count())
+	for p := range f.Positions() {
+		positions = append(positions, p)
+	}
+	return positions
+}
+
+// exclusiveOr returns what is in one of two ascending lists only.
+func exclusiveOr(a, b []uint64) []uint64 {
+	var out []uint64
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			out, a = append(out, a[0]), a[1:]
+		case b[0] < a[0]:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			a, b = a[1:], b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}
