@@ -180,7 +180,7 @@ func TestMeasuredKinds(t *testing.T) {
 		{filterKind{8, 6, 0}, 0.0002},
 	} {
 		const filters = 4
-		m, err := c.kind.measure(job.source(uint64(i)), filters, 20_000)
+		m, err := c.kind.measure(job.source(uint64(i)), filters, 40_000)
 		if err != nil {
 			t.Fatal(err)
 		}
