@@ -1,76 +1,135 @@
 package proxy
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
 
-// Outcome is the way on which a request was answered.
-type Outcome uint8
-
-const (
-	LocalHit     Outcome = iota + 1 // from the store, fresh (or stale where that is allowed)
-	Revalidated                     // from the store after the origin said that it is still good
-	SiblingHit                      // from a sibling
-	OriginFetch                     // from the origin
-	Collapsed                       // by the answer that another request was already fetching
-	Bypass                          // by the origin, of a kind that no cache answers (POST, uncacheable methods, tunnels)
-	NotCached                       // 504: the request was only-if-cached and there was no fresh copy
-	ClientError                     // refused: the request was no request for this proxy
-	GatewayError                    // 502, 504 or 508: origin or way there failed
-	ClientGone                      // the client left before its answer began
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 )
 
-var outcomeNames = [...]string{"none", "local-hit", "revalidated", "sibling-hit", "origin-fetch",
-	"collapsed", "bypass", "not-cached", "client-error", "gateway-error", "client-gone"}
+// Outcome is the way on which a request was answered.
+type Outcome = cache.Outcome
 
-func (o Outcome) String() string { return outcomeNames[o] }
+// The outcomes; see the package cache.
+const (
+	LocalHit     = cache.LocalHit
+	Revalidated  = cache.Revalidated
+	SiblingHit   = cache.SiblingHit
+	OriginFetch  = cache.OriginFetch
+	Collapsed    = cache.Collapsed
+	Bypass       = cache.Bypass
+	NotCached    = cache.NotCached
+	ClientError  = cache.ClientError
+	GatewayError = cache.GatewayError
+	ClientGone   = cache.ClientGone
+)
 
 // An Event is one finished request.
 type Event struct {
-	Method, URL   string
-	Status        int           // sent to the client; 0 if none was
-	Outcome       Outcome       //
-	Sibling       bool          // the request came from a sibling (only-if-cached, by way of another cache)
-	Peer          string        // the sibling that answered, for SiblingHit
-	Asked         int           // siblings asked
-	FalseHits     int           // of those, how many had no fresh copy
-	SiblingErrors int           // of those, how many failed or were too slow
-	Stored        bool          // the answer went into the store
-	Stale         bool          // the answer was stale
-	Bytes         int64         // body bytes sent to the client
-	Duration      time.Duration // from the request's arrival to the answer's end
-	Err           error         // why a request failed or its body was cut short; nil = it didn't
+	Method, URL  string
+	cache.Result               // Status, Outcome, Peer, Asked, FalseHits, SiblingErrors, Stored, Stale, Bytes, Broken, Err
+	Sibling      bool          // the request came from a sibling (only-if-cached, by way of another cache)
+	Duration     time.Duration // from the request's arrival to the answer's end
 }
 
 // Counts is a snapshot of a [Handler]'s counters; all start at 0 and only grow.
-// Requests is the sum of the outcomes.
+// Requests is the sum of the outcomes, which are the next ten.
 type Counts struct {
-	Requests uint64 `json:"requests"` // all, siblings' included
+	Requests      uint64 `json:"requests"` // all, siblings' included
+	LocalHits     uint64 `json:"local_hits"`
+	Revalidations uint64 `json:"revalidations"` // stale copies confirmed while a client waited
+	SiblingHits   uint64 `json:"sibling_hits"`
+	OriginFetches uint64 `json:"origin_fetches"` // clients answered from the origin, of what a cache may answer
+	Collapsed     uint64 `json:"collapsed"`
+	Bypassed      uint64 `json:"bypassed"` // clients answered from the origin, of what no cache answers
+	NotCached     uint64 `json:"not_cached"`
+	ClientErrors  uint64 `json:"client_errors"`
+	GatewayErrors uint64 `json:"gateway_errors"`
+	ClientsGone   uint64 `json:"clients_gone"`
 
-	LocalHits      uint64 `json:"local_hits"`
-	Revalidations  uint64 `json:"revalidations"` // stale copies that the origin confirmed for a client
-	SiblingHits    uint64 `json:"sibling_hits"`
-	OriginAnswers  uint64 `json:"origin_answers"` // clients answered straight from the origin, cacheable or not
-	Collapsed      uint64 `json:"collapsed"`
-	NotCached      uint64 `json:"not_cached"`
-	ClientErrors   uint64 `json:"client_errors"`
-	GatewayErrors  uint64 `json:"gateway_errors"`
-	ClientsGone    uint64 `json:"clients_gone"`
-	BrokenBodies   uint64 `json:"broken_bodies"` // answers cut short after they began
+	BrokenBodies   uint64 `json:"broken_bodies"` // answers cut short after they began, by us or by the client
 	StaleServed    uint64 `json:"stale_served"`
 	Stored         uint64 `json:"stored"`
-	Invalidations  uint64 `json:"invalidations"`   // objects removed or marked by unsafe methods
-	OriginRequests uint64 `json:"origin_requests"` // requests sent to origins, validations included
+	Invalidations  uint64 `json:"invalidations"`   // responses removed by unsafe methods
+	OriginRequests uint64 `json:"origin_requests"` // requests sent to origins, validations and background ones included
 	OriginErrors   uint64 `json:"origin_errors"`   // of those, failed without an answer
+	Background     uint64 `json:"background"`      // fetches that no client waited for
 	Tunnels        uint64 `json:"tunnels"`
 
 	SiblingRequests uint64 `json:"sibling_requests"` // questions to siblings
-	FalseHits       uint64 `json:"false_hits"`       // of those, answered 504
+	FalseHits       uint64 `json:"false_hits"`       // of those, answered that there is no fresh copy
 	SiblingErrors   uint64 `json:"sibling_errors"`   // of those, failed or too slow
 
 	ServedToSiblings    uint64 `json:"served_to_siblings"`     // siblings' questions answered with the object
 	NotServedToSiblings uint64 `json:"not_served_to_siblings"` // siblings' questions answered 504
 
-	BytesToClients    uint64 `json:"bytes_to_clients"` // body bytes
+	BytesToClients    uint64 `json:"bytes_to_clients"` // body bytes, tunnels' included
 	BytesToSiblings   uint64 `json:"bytes_to_siblings"`
 	BytesFromOrigins  uint64 `json:"bytes_from_origins"`
 	BytesFromSiblings uint64 `json:"bytes_from_siblings"`
+}
+
+// counters are what the Handler itself counts.
+type counters struct {
+	outcomes                        [16]atomic.Uint64
+	broken, stale, tunnels          atomic.Uint64
+	served, notServed               atomic.Uint64
+	bytesToClients, bytesToSiblings atomic.Uint64
+}
+
+func (c *counters) count(e *Event) {
+	c.outcomes[e.Outcome].Add(1)
+	if e.Broken {
+		c.broken.Add(1)
+	}
+	if e.Stale {
+		c.stale.Add(1)
+	}
+	switch {
+	case !e.Sibling:
+		c.bytesToClients.Add(uint64(e.Bytes))
+	case e.Outcome == LocalHit:
+		c.served.Add(1)
+		c.bytesToSiblings.Add(uint64(e.Bytes))
+	default:
+		c.notServed.Add(1)
+	}
+}
+
+// Counters returns a snapshot of the counters.
+func (h *Handler) Counters() Counts {
+	c, k := &h.counters, &h.cache.Counters
+	n := Counts{
+		LocalHits:           c.outcomes[LocalHit].Load(),
+		Revalidations:       c.outcomes[Revalidated].Load(),
+		SiblingHits:         c.outcomes[SiblingHit].Load(),
+		OriginFetches:       c.outcomes[OriginFetch].Load(),
+		Collapsed:           c.outcomes[Collapsed].Load(),
+		Bypassed:            c.outcomes[Bypass].Load(),
+		NotCached:           c.outcomes[NotCached].Load(),
+		ClientErrors:        c.outcomes[ClientError].Load(),
+		GatewayErrors:       c.outcomes[GatewayError].Load(),
+		ClientsGone:         c.outcomes[ClientGone].Load(),
+		BrokenBodies:        c.broken.Load(),
+		StaleServed:         c.stale.Load(),
+		Stored:              k.Stored.Load(),
+		Invalidations:       k.Invalidations.Load(),
+		OriginRequests:      k.OriginRequests.Load(),
+		OriginErrors:        k.OriginErrors.Load(),
+		Background:          k.Background.Load(),
+		Tunnels:             c.tunnels.Load(),
+		ServedToSiblings:    c.served.Load(),
+		NotServedToSiblings: c.notServed.Load(),
+		BytesToClients:      c.bytesToClients.Load(),
+		BytesToSiblings:     c.bytesToSiblings.Load(),
+		BytesFromOrigins:    k.BytesFromOrigins.Load(),
+	}
+	for i := range c.outcomes {
+		n.Requests += c.outcomes[i].Load()
+	}
+	if s := h.siblings; s != nil {
+		n.SiblingRequests, n.FalseHits = s.Asked.Load(), s.FalseHits.Load()
+		n.SiblingErrors, n.BytesFromSiblings = s.Errors.Load(), s.Bytes.Load()
+	}
+	return n
 }

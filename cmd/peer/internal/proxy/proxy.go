@@ -2,37 +2,284 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
 // A Handler answers the requests of clients and siblings. It is safe for
 // concurrent use.
-type Handler struct{}
+type Handler struct {
+	cfg      Config
+	cache    *cache.Cache
+	siblings *sibling.Client // nil = none
+	counters counters
+	idle     []interface{ CloseIdleConnections() }
+
+	mu      sync.Mutex
+	tunnels map[net.Conn]struct{} // nil when closed
+}
 
 // New opens the store and returns a Handler, or every mistake in c at once.
-func New(c Config) (*Handler, error) { return nil, errors.ErrUnsupported }
+func New(c Config) (*Handler, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	h := &Handler{cfg: c, tunnels: make(map[net.Conn]struct{})}
+	origins := c.OriginTransport
+	if origins == nil {
+		t := newOriginTransport(&c)
+		h.idle = append(h.idle, t)
+		origins = t
+	}
+	if c.Origin != nil {
+		origins = forwarded{origins}
+	}
+	if c.Locator != nil {
+		t := c.SiblingTransport
+		if t == nil {
+			own := sibling.NewTransport(c.Dial)
+			h.idle = append(h.idle, own)
+			t = own
+		}
+		h.siblings = &sibling.Client{Locator: c.Locator, Transport: t, Timeout: c.SiblingTimeout, Max: c.MaxSiblings}
+	}
+	var err error
+	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: origins, Siblings: h.siblings, Store: c.Store,
+		MinListed: c.MinListed, Logger: c.Logger})
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// check reports every mistake and fills in the defaults.
+func (c *Config) check() error {
+	var errs []error
+	if !isToken(c.Name) {
+		errs = append(errs, fmt.Errorf("proxy: %q cannot name a cache: use letters, digits and any of !#$%%&'*+-.^_`|~", c.Name))
+	}
+	if o := c.Origin; o != nil {
+		if o.Scheme != "http" && o.Scheme != "https" || o.Host == "" || o.RawQuery != "" || o.Fragment != "" || o.User != nil {
+			errs = append(errs, fmt.Errorf("proxy: %q is no origin: want http://HOST[:PORT][/PATH] or https", o))
+		}
+	}
+	if c.OriginTimeout < 0 || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 {
+		errs = append(errs, errors.New("proxy: a negative setting"))
+	}
+	if c.OriginTimeout == 0 {
+		c.OriginTimeout = time.Minute
+	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return errors.Join(errs...)
+}
+
+func newOriginTransport(c *Config) *http.Transport {
+	return &http.Transport{
+		DialContext:            c.Dial,
+		DisableCompression:     true, // bodies pass as the origin sends them
+		ForceAttemptHTTP2:      true,
+		MaxIdleConnsPerHost:    64,
+		MaxIdleConns:           1024,
+		IdleConnTimeout:        60 * time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ExpectContinueTimeout:  time.Second,
+		ResponseHeaderTimeout:  c.OriginTimeout,
+		MaxResponseHeaderBytes: 256 << 10,
+		ReadBufferSize:         32 << 10,
+	}
+}
 
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.WriteHeader(http.StatusNotImplemented)
+	start := time.Now()
+	e := Event{Method: r.Method}
+	e.Result = h.serve(w, r, &e)
+	e.Duration = time.Since(start)
+	h.counters.count(&e)
+	if h.cfg.Observe != nil {
+		h.cfg.Observe(e)
+	}
+	if e.Broken {
+		panic(http.ErrAbortHandler) // the client must see that the body is not whole
+	}
 }
 
-// Counters returns a snapshot of the counters.
-func (h *Handler) Counters() Counts { return Counts{} }
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.Result {
+	if r.Method == http.MethodConnect {
+		e.URL = r.Host
+		return h.connect(w, r)
+	}
+	r = withoutHopByHop(r)
+	target, no := h.target(r)
+	if no != nil {
+		e.URL = r.RequestURI
+		res := h.cache.Refuse(w, r, no.status, no.detail, no.text)
+		res.Outcome = ClientError
+		return res
+	}
+	if target != r.URL {
+		clone := *r
+		clone.URL, clone.Host = target, target.Host
+		r = &clone
+	}
+	e.URL = target.String()
+	onlyIfCached := hasOnlyIfCached(r.Header)
+	e.Sibling = onlyIfCached && r.Header["Via"] != nil
+	if !onlyIfCached && cache.Seen(r.Header, h.cfg.Name) {
+		res := h.cache.Refuse(w, r, http.StatusLoopDetected, "loop", "the request has come through this cache before")
+		res.Outcome = GatewayError
+		return res
+	}
+	if res, done := h.maxForwards(w, r); done {
+		return res
+	}
+	return h.cache.Serve(w, r)
+}
 
-// Purge removes every stored response of an absolute URL, whatever the request
-// fields it was selected by, and returns how many there were.
-func (h *Handler) Purge(url string) (int, error) { return 0, errors.ErrUnsupported }
+// refusal is why a request is none for this proxy.
+type refusal struct {
+	status       int
+	detail, text string
+}
 
-// PurgePrefix removes every stored response whose URL begins with prefix and
-// returns how many there were.
-func (h *Handler) PurgePrefix(prefix string) int { return 0 }
+// target returns the absolute URL that a request is for.
+func (h *Handler) target(r *http.Request) (*url.URL, *refusal) {
+	u := r.URL
+	if h.cfg.Origin != nil {
+		return h.originTarget(r)
+	}
+	switch {
+	case !u.IsAbs():
+		return nil, &refusal{http.StatusBadRequest, "not-absolute",
+			"this is a forward proxy: configure it as your proxy, or send the absolute URL in the request line"}
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, &refusal{http.StatusBadRequest, "bad-scheme", "only http and https URLs can be fetched here"}
+	case u.Hostname() == "":
+		return nil, &refusal{http.StatusBadRequest, "no-host", "the URL names no host"}
+	}
+	if u.User != nil || u.Fragment != "" || u.Opaque != "" {
+		clean := *u
+		clean.User, clean.Fragment, clean.RawFragment, clean.Opaque = nil, "", "", ""
+		return &clean, nil
+	}
+	return u, nil
+}
+
+// originTarget maps a request to a reverse proxy to its origin. Siblings, which
+// know the origin too, send the mapped URL; other absolute URLs are refused.
+func (h *Handler) originTarget(r *http.Request) (*url.URL, *refusal) {
+	o, u := h.cfg.Origin, r.URL
+	if u.IsAbs() {
+		if !strings.EqualFold(u.Scheme, o.Scheme) || !strings.EqualFold(u.Host, o.Host) || !strings.HasPrefix(u.Path, o.Path) {
+			return nil, &refusal{http.StatusMisdirectedRequest, "wrong-origin", "this is a reverse proxy for another origin"}
+		}
+		return u, nil
+	}
+	if !strings.HasPrefix(u.Path, "/") {
+		return nil, &refusal{http.StatusBadRequest, "bad-target", "the request line names no path"}
+	}
+	t := *u
+	t.Scheme, t.Host, t.User, t.Fragment, t.RawFragment = o.Scheme, o.Host, nil, "", ""
+	if prefix := strings.TrimSuffix(o.Path, "/"); prefix != "" {
+		raw := strings.TrimSuffix(o.EscapedPath(), "/") + u.EscapedPath()
+		t.Path, t.RawPath = prefix+u.Path, raw
+	}
+	return &t, nil
+}
+
+// withoutHopByHop returns r, or a copy if it has fields that end here.
+func withoutHopByHop(r *http.Request) *http.Request {
+	for _, name := range []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Upgrade",
+		"Proxy-Authorization", "Transfer-Encoding", "Proxy-Authenticate"} {
+		if r.Header[name] != nil {
+			clone := *r
+			clone.Header = r.Header.Clone()
+			cache.RemoveHopByHop(clone.Header)
+			return &clone
+		}
+	}
+	return r
+}
+
+func hasOnlyIfCached(h http.Header) bool {
+	for _, line := range h["Cache-Control"] {
+		if strings.Contains(strings.ToLower(line), "only-if-cached") {
+			return true
+		}
+	}
+	return false
+}
+
+// isToken reports whether s is a token (RFC 9110 section 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c|0x20 < 'a' || c|0x20 > 'z' {
+			if strings.IndexByte("0123456789!#$%&'*+-.^_`|~", c) < 0 {
+				return false
+			}
+		}
+	}
+	return s != ""
+}
 
 // Store returns the store, for its statistics.
-func (h *Handler) Store() *store.Store { return nil }
+func (h *Handler) Store() *store.Store { return h.cache.Store() }
+
+// Purge removes every stored response of an absolute URL, whatever the request
+// fields it was selected by, and returns how many there were. To a reverse proxy
+// the URL may be a path.
+func (h *Handler) Purge(rawURL string) (int, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return 0, fmt.Errorf("proxy: %w", err)
+	}
+	u, no := h.target(&http.Request{URL: u})
+	if no != nil {
+		return 0, fmt.Errorf("proxy: cannot purge %q: %s", rawURL, no.text)
+	}
+	return h.cache.Purge(cache.CanonicalURL(u)), nil
+}
+
+// PurgePrefix removes every stored response whose URL begins with prefix and
+// returns how many there were. To a reverse proxy the prefix may be a path.
+func (h *Handler) PurgePrefix(prefix string) int {
+	if o := h.cfg.Origin; o != nil && strings.HasPrefix(prefix, "/") {
+		base := *o
+		base.Path, base.RawPath = "/", ""
+		prefix = strings.TrimSuffix(cache.CanonicalURL(&base), "/") + strings.TrimSuffix(o.EscapedPath(), "/") + prefix
+	}
+	return h.cache.PurgePrefix(prefix)
+}
 
 // Close ends tunnels and background work and closes the store. Requests under
 // way are the http.Server's to wait for; call Close after it.
-func (h *Handler) Close() error { return nil }
+func (h *Handler) Close() error {
+	h.mu.Lock()
+	open := h.tunnels
+	h.tunnels = nil
+	h.mu.Unlock()
+	for conn := range open {
+		conn.Close()
+	}
+	err := h.cache.Close()
+	for _, t := range h.idle {
+		t.CloseIdleConnections()
+	}
+	return err
+}

@@ -17,12 +17,13 @@ type Follower struct {
 }
 
 // Follow returns a reader of the whole body. Reading waits for bytes to arrive,
-// until the body ends or ctx does. It must be closed. It returns false when it
-// comes too late: then the object is in the store, or was given up.
+// until the body ends or ctx does. It must be closed. Once the body was committed
+// or aborted, it can be followed only for as long as somebody still does; Follow
+// returns false when it comes too late.
 func (w *Writer) Follow(ctx context.Context) (*Follower, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.finished {
+	if w.finished && w.readers == 0 {
 		return nil, false
 	}
 	w.readers++

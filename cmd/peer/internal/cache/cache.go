@@ -1,0 +1,104 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+)
+
+// Config says what a [Cache] works with.
+type Config struct {
+	Name     string            // in Via and Cache-Status: a token
+	Origin   http.RoundTripper // sends requests to origins; must neither follow redirects nor decompress
+	Siblings *sibling.Client   // nil = none
+	Store    store.Options     // the Hooks for Stored and Evicted and Decode are the cache's
+
+	MinListed time.Duration // responses fresh for less than this are not listed; 0 = 1 s
+	Logger    *slog.Logger  // nil = discard
+}
+
+const (
+	maxGraves = 64 << 10 // URLs whose invalidation is remembered
+	maxSolo   = 16 << 10 // URLs whose responses can't be shared
+)
+
+// A Cache answers requests. It is safe for concurrent use.
+type Cache struct {
+	Counters
+
+	cfg        Config
+	log        *slog.Logger
+	statusName string
+	store      *store.Store
+	engine     *engine
+	rules      *rules
+	hints      hints
+	graves     graves
+	solo       solo
+
+	buffers chan []byte // spare ones, for receiving bodies
+
+	mu      sync.Mutex
+	flights map[string]*flight // by identity
+
+	background sync.WaitGroup // flights under way
+	stop       context.CancelCauseFunc
+	stopped    context.Context
+}
+
+// New opens the store and returns a Cache over it.
+func New(cfg Config) (*Cache, error) {
+	if cfg.Origin == nil {
+		return nil, errors.New("cache: no transport to origins")
+	}
+	if cfg.MinListed <= 0 {
+		cfg.MinListed = time.Second
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &Cache{cfg: cfg, log: cfg.Logger, statusName: statusName(cfg.Name), engine: newEngine(), rules: newRules(),
+		flights: make(map[string]*flight), buffers: make(chan []byte, 64)}
+	c.graves.limit, c.solo.limit = maxGraves, maxSolo
+	c.stopped, c.stop = context.WithCancelCause(context.Background())
+	o := cfg.Store
+	o.Hooks.Stored, o.Hooks.Evicted = c.rules.stored, c.rules.evicted
+	o.Decode = func(_ string, data []byte) (any, error) { return decodeEntry(data, cfg.Name) }
+	if o.Logger == nil {
+		o.Logger = cfg.Logger
+	}
+	var err error
+	if c.store, err = store.Open(o); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Store returns the store.
+func (c *Cache) Store() *store.Store { return c.store }
+
+var errStopped = errors.New("cache: closed")
+
+// Close breaks off fetches under way and closes the store.
+func (c *Cache) Close() error {
+	c.stop(errStopped)
+	c.background.Wait()
+	return c.store.Close()
+}
+
+// listUntil is until when a response may be listed: while it is fresh, by a
+// margin that lets the digest which names it reach the siblings. A response that
+// must be validated each time, or may not be given to siblings, never is.
+func (c *Cache) listUntil(e *entry, now time.Time) time.Time {
+	left := e.freshFor(now)
+	if e.cc.noCache || left <= c.cfg.MinListed {
+		return time.Time{}
+	}
+	return now.Add(left)
+}

@@ -1,0 +1,73 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// originError is a request that the origin didn't answer.
+type originError struct {
+	host string
+	err  error
+}
+
+func (e *originError) Error() string { return "origin " + e.host + ": " + e.err.Error() }
+func (e *originError) Unwrap() error { return e.err }
+
+// failure is what a client is told of an error on the way to the origin: a
+// status, a token for Cache-Status, and a sentence that names the hop and
+// nothing of our insides.
+type failure struct {
+	status int
+	detail string
+	text   string
+}
+
+func (c *Cache) failure(err error) failure {
+	var (
+		origin *originError
+		dns    *net.DNSError
+		op     *net.OpError
+		nerr   net.Error
+	)
+	host := "the origin"
+	if errors.As(err, &origin) {
+		host = "the origin " + origin.host
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &nerr) && nerr.Timeout():
+		return failure{http.StatusGatewayTimeout, "origin-timeout", host + " did not answer in time"}
+	case errors.Is(err, errStopped):
+		return failure{http.StatusServiceUnavailable, "closing", "this cache is closing"}
+	case errors.As(err, &dns):
+		return failure{http.StatusBadGateway, "origin-unknown", "the name of " + host + " cannot be resolved"}
+	case errors.As(err, &op) && op.Op == "dial":
+		return failure{http.StatusBadGateway, "origin-unreachable", host + " cannot be reached"}
+	}
+	return failure{http.StatusBadGateway, "origin-failed", host + " broke off the connection or sent an invalid answer"}
+}
+
+// Refuse answers with an error of this cache: a status, a token for
+// Cache-Status, and a sentence for the reader.
+func (c *Cache) Refuse(w http.ResponseWriter, r *http.Request, code int, detail, text string) Result {
+	return c.refuse(w, r, code, status{detail: detail}, text)
+}
+
+func (c *Cache) refuse(w http.ResponseWriter, r *http.Request, code int, st status, text string) Result {
+	h := w.Header()
+	body := c.cfg.Name + ": " + strings.TrimSuffix(text, ".") + ".\n"
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	c.addStatus(h, st)
+	h["Via"] = []string{"1.1 " + c.cfg.Name}
+	w.WriteHeader(code)
+	n := 0
+	if r.Method != http.MethodHead {
+		n, _ = w.Write([]byte(body))
+	}
+	return Result{Status: code, Bytes: int64(n)}
+}

@@ -1,0 +1,294 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+)
+
+// timeNow is the clock; tests run it under synctest.
+func timeNow() time.Time { return time.Now() }
+
+// An answer is a response from the origin or a sibling. Its header has no
+// connection fields.
+type answer struct {
+	status              int
+	header              http.Header
+	trailer             http.Header // filled when the body was read
+	body                io.ReadCloser
+	length              int64 // of the body; -1 = unknown
+	requested, received time.Time
+
+	sibling *sibling.Answer // nil = from the origin
+	via     []string        // the sibling's Cache-Status, with its own member
+}
+
+// run is a flight's way: ask, decide, publish, receive, store.
+func (c *Cache) run(ctx context.Context, cancel context.CancelCauseFunc, f *flight) {
+	src := c.sources(f)
+	for {
+		done, handedOver := c.attempt(ctx, cancel, f, src)
+		if !done {
+			continue
+		}
+		c.forget(f)
+		if !handedOver {
+			cancel(nil)
+		}
+		return
+	}
+}
+
+// attempt fetches from the next source. It isn't done when a sibling's body
+// broke off before anybody saw a byte of it, or the answer fits no copy of ours.
+// With handedOver, the leader reads the answer's body and ctx lives on with it.
+func (c *Cache) attempt(ctx context.Context, cancel context.CancelCauseFunc, f *flight, src *sources) (done, handedOver bool) {
+	var stored *entry
+	if f.stored != nil {
+		stored = f.stored.entry
+	}
+	res, err := c.engine.exchange(ctx, stored, func(a *answer) bool { return c.mayStore(f, a) }, src.next)
+	switch {
+	case err != nil:
+		f.land(c.failed(f, src, err))
+		return true, false
+	case res.confirmed && !confirms(res, stored):
+		res.body.Close()
+		f.stored = nil // it is another response that the 304 speaks of: get it whole
+		return false, false
+	case res.confirmed:
+		res.body.Close()
+		f.land(c.freshened(f, src, res))
+		return true, false
+	case f.stored != nil && res.sibling == nil && staleStatus(res.status) && stored.onError(&f.r.cc, res.status, timeNow()):
+		res.body.Close()
+		f.land(c.standIn(f, src, res.status))
+		return true, false
+	case !res.store || f.poisoned.Load():
+		c.dropReplaced(f, res)
+		return true, c.handOver(cancel, f, src, res)
+	}
+	return c.receive(cancel, f, src, res)
+}
+
+// mayStore is what the engine asks of a whole response.
+func (c *Cache) mayStore(f *flight, a *answer) bool {
+	if !storable(f.r.Header, &f.r.cc, a.status, a.header) {
+		return false
+	}
+	e := newEntry(a.status, a.header, headerAge(a.header), a.requested, a.received, "")
+	return e.useful()
+}
+
+// confirms reports whether a 304 speaks of the stored response: one with another
+// entity tag does not (RFC 9111 section 4.3.4).
+func confirms(res *result, stored *entry) bool {
+	tag := res.answer.header.Get("Etag")
+	return tag == "" || stored.etag == "" || weakMatch(tag, stored.etag)
+}
+
+// landing starts one with what is known of the siblings asked.
+func (f *flight) landing(src *sources) *landing {
+	l := &landing{}
+	if src.inquiry != nil {
+		l.asked, l.falseHits, l.siblingErrors = src.inquiry.Asked, src.inquiry.FalseHits, src.inquiry.Errors
+	}
+	return l
+}
+
+// failed is the landing of a flight that nobody answered: the stale copy, if it
+// may stand in, else the error.
+func (c *Cache) failed(f *flight, src *sources, err error) *landing {
+	if f.stored != nil && f.stored.entry.onError(&f.r.cc, 0, timeNow()) {
+		return c.standIn(f, src, 0)
+	}
+	l := f.landing(src)
+	l.err = err
+	return l
+}
+
+func (c *Cache) standIn(f *flight, src *sources, status int) *landing {
+	l := f.landing(src)
+	l.obj, l.entry, l.id = f.stored, f.stored.entry, f.stored.obj.Key()
+	_, l.fields = splitIdentity(l.id)
+	l.stale, l.fwdStatus = true, status
+	return l
+}
+
+// freshened is the landing of a validation: the stored response with its header
+// brought up to date (RFC 9111 section 4.3.4).
+func (c *Cache) freshened(f *flight, src *sources, res *result) *landing {
+	old := f.stored
+	e := newEntry(old.entry.status, res.header, headerAge(res.answer.header), res.requested, res.received, c.cfg.Name)
+	l := f.landing(src)
+	l.entry, l.id, l.confirmed, l.fwdStatus = e, old.obj.Key(), true, res.status
+	_, l.fields = splitIdentity(l.id)
+	l.peer, l.via = res.peer()
+	l.obj = &found{obj: old.obj, entry: e}
+	if f.poisoned.Load() || !storable(f.r.Header, &f.r.cc, e.status, e.header) {
+		return l // good for those who wait, no longer to be kept
+	}
+	obj, err := c.store.Update(old.obj, store.Meta{Data: e.encode(), ListUntil: c.listUntil(e, timeNow())})
+	if err == nil {
+		l.obj.obj, l.storing = obj, true
+	}
+	return l
+}
+
+// handOver gives an answer that can't be shared to the leader alone.
+func (c *Cache) handOver(cancel context.CancelCauseFunc, f *flight, src *sources, res *result) bool {
+	c.solo.mark(f.r.url, timeNow())
+	l := f.landing(src)
+	l.answer, l.fwdStatus = res.answer, res.status
+	l.peer, l.via = res.peer()
+	res.answer.body = &closing{ReadCloser: res.answer.body, after: func() { cancel(nil) }}
+	f.land(l)
+	return true
+}
+
+// dropReplaced removes a stored response that the origin no longer stands by but
+// has replaced by one that can't be stored.
+func (c *Cache) dropReplaced(f *flight, res *result) {
+	if f.stored != nil && res.status < 500 && res.sibling == nil && !f.r.cc.noStore {
+		c.store.DeleteObject(f.stored.obj)
+	}
+}
+
+// receive takes a response into the store and publishes it: at once if it comes
+// from the origin; if from a sibling, when it is whole or too long to wait for,
+// so that another source can step in for as long as nobody saw a byte.
+func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources, res *result) (done, handedOver bool) {
+	fields := varyFields(res.header)
+	id := variantIdentity(f.r.url, fields, f.r.Header)
+	length := res.length
+	if noBody(res.status) {
+		length = 0
+	}
+	w, err := c.store.Create(id, length)
+	if err != nil {
+		return true, c.handOver(cancel, f, src, res)
+	}
+	e := newEntry(res.status, res.header, headerAge(res.answer.header), res.requested, res.received, c.cfg.Name)
+	l := f.landing(src)
+	l.id, l.fields, l.entry, l.body, l.length = id, fields, e, w, length
+	l.storing, l.fwdStatus = true, res.status
+	l.peer, l.via = res.peer()
+
+	hold, _ := w.Follow(context.Background()) // keeps the body at hand until all who wait have it
+	landed := false
+	publish := func() {
+		if !landed {
+			landed = true
+			f.land(l)
+		}
+	}
+	defer func() {
+		if landed {
+			c.forget(f)
+			f.waiters.Wait()
+		}
+		hold.Close()
+	}()
+	if res.sibling == nil {
+		publish()
+	}
+	if err := c.pump(w, res.answer, publish); err != nil {
+		w.End(err)
+		w.Abort()
+		if !landed {
+			src.inquiry.Reject(res.sibling, sibling.Failed)
+			return false, false
+		}
+		c.log.Info("a body broke off", "url", f.r.url, "error", err)
+		return true, false
+	}
+	w.End(nil)
+	publish()
+	c.commit(f, w, l)
+	return true, false
+}
+
+// errUnwanted ends a body that nobody reads and that isn't worth finishing.
+var errUnwanted = errors.New("cache: nobody waits for the rest")
+
+const (
+	patience    = 16 << 20 // bytes that may be missing of a body that is received although nobody reads it
+	publishSize = 64 << 10 // bytes of a sibling's body that are awaited before any is passed on
+)
+
+// pump copies a body into the store.
+func (c *Cache) pump(w *store.Writer, a *answer, publish func()) error {
+	var buf []byte
+	select {
+	case buf = <-c.buffers:
+	default:
+		buf = make([]byte, 64<<10)
+	}
+	defer func() {
+		select {
+		case c.buffers <- buf:
+		default:
+		}
+	}()
+	diverted := false
+	defer func() {
+		if !diverted {
+			a.body.Close()
+		}
+	}()
+	var total int64
+	for {
+		n, err := a.body.Read(buf)
+		total += int64(n)
+		if k, werr := w.Write(buf[:n]); werr != nil {
+			publish()
+			diverted = true
+			rest := io.MultiReader(bytes.NewReader(bytes.Clone(buf[k:n])), errReader{err}, a.body)
+			w.Divert(&closing{ReadCloser: a.body, instead: rest})
+			return werr
+		}
+		switch {
+		case err == io.EOF:
+			return w.End(nil)
+		case err != nil:
+			return err
+		case total >= publishSize:
+			publish()
+		}
+		if w.Followers() <= 1 && total > patience && (a.length < 0 || a.length-total > patience) {
+			return errUnwanted
+		}
+	}
+}
+
+// commit puts a received body under its entry, unless its URL was invalidated
+// meanwhile.
+func (c *Cache) commit(f *flight, w *store.Writer, l *landing) {
+	if f.poisoned.Load() {
+		w.Abort()
+		return
+	}
+	c.hints.learn(f.r.url, l.fields)
+	if _, err := w.Commit(store.Meta{Data: l.entry.encode(), ListUntil: c.listUntil(l.entry, timeNow())}); err != nil {
+		c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
+		return
+	}
+	c.Stored.Add(1)
+	if f.stored != nil && f.stored.obj.Key() != l.id {
+		c.store.DeleteObject(f.stored.obj) // its successor varies by other fields
+	}
+}
+
+// peer returns the name of the sibling that gave the answer and its Cache-Status.
+func (r *result) peer() (string, []string) {
+	if r.sibling == nil {
+		return "", nil
+	}
+	return r.sibling.Peer, r.via
+}

@@ -1,0 +1,97 @@
+package cache
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+)
+
+// A request is a GET or HEAD on its way through the cache.
+type request struct {
+	*http.Request        // absolute URL; without connection fields
+	url           string // canonical
+	cc            directives
+	now           time.Time // its arrival
+}
+
+// found is a stored response.
+type found struct {
+	obj   *store.Object
+	entry *entry
+}
+
+// lookup returns the stored response that r selects, if there is one: of several
+// the one generated last (RFC 9111 section 4). varies reports whether responses
+// to the URL are stored that r does not select.
+func (c *Cache) lookup(r *request) (best *found, varies bool) {
+	best = c.peek(plainIdentity(r.url))
+	rules := c.rules.of(r.url)
+	for _, fields := range rules {
+		f := c.peek(variantIdentity(r.url, fields, r.Header))
+		if f != nil && (best == nil || best.entry.date.Before(f.entry.date)) {
+			best = f
+		}
+	}
+	return best, best == nil && len(rules) > 0
+}
+
+// peek returns the response stored under an identity.
+func (c *Cache) peek(id string) *found {
+	obj, ok := c.store.Get(id)
+	if !ok {
+		return nil
+	}
+	v, err := c.store.Open(obj, false)
+	if err != nil {
+		return nil
+	}
+	v.Close()
+	return &found{obj: obj, entry: v.Value().(*entry)}
+}
+
+// identities are those under which a sibling may list the response that r
+// selects: under the rules of the URL's stored responses, or else under those
+// that are likely.
+func (c *Cache) identities(r *request) []string {
+	rules := c.rules.of(r.url)
+	ids := make([]string, 0, 2+len(rules))
+	for _, fields := range rules {
+		ids = append(ids, variantIdentity(r.url, fields, r.Header))
+	}
+	ids = append(ids, plainIdentity(r.url))
+	if len(rules) == 0 {
+		for _, fields := range c.hints.guesses(r.url) {
+			ids = append(ids, variantIdentity(r.url, fields, r.Header))
+		}
+	}
+	return ids
+}
+
+// Purge removes every stored response of a canonical URL and returns how many
+// there were.
+func (c *Cache) Purge(url string) int {
+	c.poison(url)
+	n := 0
+	for _, id := range append(c.rules.identities(url), plainIdentity(url)) {
+		if c.store.Delete(id) {
+			n++
+		}
+	}
+	return n
+}
+
+// PurgePrefix removes every stored response whose canonical URL begins with
+// prefix and returns how many there were.
+func (c *Cache) PurgePrefix(prefix string) int {
+	n := 0
+	for id := range c.store.Keys() {
+		url, _, _ := strings.Cut(strings.TrimPrefix(id, "GET "), "\n")
+		if strings.HasPrefix(url, prefix) && c.store.Delete(id) {
+			c.poison(url)
+			n++
+		}
+	}
+	return n
+}

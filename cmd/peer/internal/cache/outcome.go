@@ -1,0 +1,55 @@
+package cache
+
+import "sync/atomic"
+
+// Outcome is the way on which a request was answered.
+type Outcome uint8
+
+const (
+	LocalHit     Outcome = iota + 1 // from the store, fresh (or stale where that is allowed)
+	Revalidated                     // from the store after the origin or a sibling said that it is still good
+	SiblingHit                      // from a sibling
+	OriginFetch                     // from the origin, by a request that a cache may answer
+	Collapsed                       // by the answer that another request was already fetching
+	Bypass                          // by the origin, of a kind that no cache answers (POST, tunnels)
+	NotCached                       // 504: the request was only-if-cached and there was no fresh copy
+	ClientError                     // refused: the request was no request for this proxy
+	GatewayError                    // 502, 504 or 508: the origin or the way there failed
+	ClientGone                      // the client left before its answer began
+	outcomes
+)
+
+var outcomeNames = [outcomes]string{"none", "local-hit", "revalidated", "sibling-hit", "origin-fetch",
+	"collapsed", "bypass", "not-cached", "client-error", "gateway-error", "client-gone"}
+
+func (o Outcome) String() string {
+	if o >= outcomes {
+		return "unknown"
+	}
+	return outcomeNames[o]
+}
+
+// A Result is what became of one request.
+type Result struct {
+	Status        int     // sent to the client; 0 if none was
+	Outcome       Outcome //
+	Peer          string  // the sibling that answered, for SiblingHit
+	Asked         int     // siblings asked
+	FalseHits     int     // of those, how many had no fresh copy
+	SiblingErrors int     // of those, how many failed or were too slow
+	Stored        bool    // the answer went into the store
+	Stale         bool    // the answer was stale
+	Bytes         int64   // body bytes sent
+	Broken        bool    // the answer ended before its end: the connection must be closed
+	Err           error   // why a request failed or was cut short; nil = it didn't
+}
+
+// Counters count what a [Cache] does beyond single requests.
+type Counters struct {
+	OriginRequests   atomic.Uint64 // requests sent to origins, validations included
+	OriginErrors     atomic.Uint64 // of those, failed without an answer
+	BytesFromOrigins atomic.Uint64 // body bytes
+	Invalidations    atomic.Uint64 // responses removed by unsafe methods
+	Stored           atomic.Uint64 // responses put into the store
+	Background       atomic.Uint64 // fetches that no client waited for
+}

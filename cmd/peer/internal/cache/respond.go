@@ -1,0 +1,119 @@
+package cache
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+)
+
+// serveStored answers r with a stored response: whole, in part, or by 304. via
+// is the Cache-Status of the caches that helped. It isn't ok, and nothing was
+// sent, if the response can't be read.
+func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st status, via []string) (Result, bool) {
+	p := plan(r, f.entry, f.obj.Size())
+	v, err := c.store.Open(f.obj, p.length > 0 && r.Method != http.MethodHead)
+	if err != nil {
+		return Result{}, false
+	}
+	defer v.Close()
+	c.writeHeader(w, r, f.entry, p, st, via)
+	res := Result{Status: p.status}
+	if r.Method != http.MethodHead && p.length > 0 {
+		res.Bytes, res.Err = v.WriteRange(w, p.offset, p.length)
+		res.Broken = res.Err != nil
+	}
+	return res, true
+}
+
+// serveArriving answers r with a response whose body is still being received. It
+// isn't ok, and nothing was sent, if that is over already.
+func (c *Cache) serveArriving(w http.ResponseWriter, r *request, l *landing, st status, via []string) (Result, bool) {
+	body, ok := l.body.Follow(r.Context())
+	if !ok {
+		return Result{}, false
+	}
+	defer body.Close()
+	p := plan(r, l.entry, l.length)
+	c.writeHeader(w, r, l.entry, p, st, via)
+	res := Result{Status: p.status}
+	if r.Method == http.MethodHead || p.length == 0 {
+		return res, true
+	}
+	if _, err := io.CopyN(io.Discard, body, p.offset); err != nil {
+		res.Err, res.Broken = err, true
+		return res, true
+	}
+	res.Bytes, res.Err = copyArriving(w, body, p.length)
+	res.Broken = res.Err != nil
+	return res, true
+}
+
+// copyArriving copies n bytes of the body, all if n < 0, and flushes whenever it
+// would have to wait for more.
+func copyArriving(w http.ResponseWriter, body *store.Follower, n int64) (done int64, err error) {
+	flusher, _ := w.(http.Flusher)
+	buf := make([]byte, 32<<10)
+	for n < 0 || done < n {
+		if flusher != nil && done > 0 && !body.Ready() {
+			flusher.Flush()
+		}
+		want := buf
+		if n >= 0 && n-done < int64(len(want)) {
+			want = want[:n-done]
+		}
+		k, err := body.Read(want)
+		if k > 0 {
+			k, werr := w.Write(want[:k])
+			done += int64(k)
+			if werr != nil {
+				return done, werr
+			}
+		}
+		switch {
+		case err == io.EOF && n < 0:
+			return done, nil
+		case err == io.EOF:
+			return done, io.ErrUnexpectedEOF
+		case err != nil:
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// writeHeader sends the header of a response from the store.
+func (c *Cache) writeHeader(w http.ResponseWriter, r *request, e *entry, p answerPlan, st status, via []string) {
+	h := w.Header()
+	for name, lines := range e.serve {
+		h[name] = lines
+	}
+	if via != nil {
+		h["Cache-Status"] = via
+	}
+	c.addStatus(h, st)
+	h["Age"] = []string{strconv.FormatInt(seconds(e.age(timeNow())), 10)}
+	switch p.status {
+	case http.StatusNotModified:
+		notModifiedHeader(h)
+	case http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable:
+		h["Content-Range"] = []string{p.contentRange}
+		fallthrough
+	default:
+		if p.length >= 0 && !noBody(p.status) {
+			h["Content-Length"] = []string{strconv.FormatInt(p.length, 10)}
+		}
+	}
+	w.WriteHeader(p.status)
+}
+
+// notModifiedHeader drops what a 304 need not repeat (RFC 9110 section 15.4.5).
+func notModifiedHeader(h http.Header) {
+	for _, name := range []string{"Content-Type", "Content-Encoding", "Content-Language", "Content-Range"} {
+		delete(h, name)
+	}
+	if h["Etag"] != nil {
+		delete(h, "Last-Modified")
+	}
+}

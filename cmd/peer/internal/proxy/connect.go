@@ -1,0 +1,111 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+)
+
+// connect tunnels a CONNECT request's bytes to its target and back (RFC 9110
+// section 9.3.6). They are not looked at and not cached.
+func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
+	refuse := func(status int, detail, text string, outcome Outcome) cache.Result {
+		res := h.cache.Refuse(w, r, status, detail, text)
+		res.Outcome = outcome
+		return res
+	}
+	if h.cfg.Origin != nil {
+		w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+		return refuse(http.StatusMethodNotAllowed, "no-tunnels", "this is a reverse proxy: it opens no tunnels", ClientError)
+	}
+	host, port, err := net.SplitHostPort(r.Host)
+	if err != nil || host == "" || port == "" {
+		return refuse(http.StatusBadRequest, "bad-target", "CONNECT wants HOST:PORT", ClientError)
+	}
+	if h.cfg.AllowConnect != nil && !h.cfg.AllowConnect(host, port) {
+		return refuse(http.StatusForbidden, "not-allowed", "tunnels to that port are not allowed here", ClientError)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.OriginTimeout)
+	defer cancel()
+	target, err := h.cfg.Dial(ctx, "tcp", r.Host)
+	if err != nil {
+		res := refuse(http.StatusBadGateway, "origin-unreachable", r.Host+" cannot be reached", GatewayError)
+		res.Err = err
+		return res
+	}
+	client, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		target.Close()
+		return refuse(http.StatusHTTPVersionNotSupported, "no-tunnels", "CONNECT works over HTTP/1.1 only", ClientError)
+	}
+	res := cache.Result{Status: http.StatusOK, Outcome: Bypass}
+	if !h.track(client, target) {
+		res.Err = net.ErrClosed
+		return res
+	}
+	defer h.untrack(client, target)
+	h.counters.tunnels.Add(1)
+	_, res.Err = fmt.Fprintf(client, "HTTP/1.1 200 Connection established\r\nVia: 1.1 %s\r\nCache-Status: %s; fwd=method\r\n\r\n",
+		h.cfg.Name, h.cache.Name())
+	if res.Err != nil {
+		return res
+	}
+	early := make([]byte, buf.Reader.Buffered()) // sent before we answered
+	io.ReadFull(buf.Reader, early)
+	if _, res.Err = target.Write(early); res.Err == nil {
+		res.Bytes = splice(client, target)
+	}
+	return res
+}
+
+// splice copies both ways until both ends are done, and returns the bytes that
+// went to the client.
+func splice(client, target net.Conn) (down int64) {
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		io.Copy(target, client)
+		closeWrite(target)
+	})
+	down, _ = io.Copy(client, target)
+	closeWrite(client)
+	wg.Wait()
+	return down
+}
+
+// closeWrite tells the other end that no more will come.
+func closeWrite(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+		return
+	}
+	c.Close()
+}
+
+// track registers a tunnel's ends, so that Close can end it. After Close it
+// closes them and returns false.
+func (h *Handler) track(conns ...net.Conn) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range conns {
+		if h.tunnels == nil {
+			c.Close()
+		} else {
+			h.tunnels[c] = struct{}{}
+		}
+	}
+	return h.tunnels != nil
+}
+
+func (h *Handler) untrack(conns ...net.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+		delete(h.tunnels, c)
+	}
+}

@@ -1,0 +1,314 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+)
+
+// pipes is a network of net.Pipe connections: all of HTTP in one bubble of
+// virtual time.
+type pipes struct {
+	mu        sync.Mutex
+	listeners map[string]*pipeListener
+}
+
+type pipeListener struct {
+	addr  string
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+type pipeAddr string
+
+func (a pipeAddr) Network() string { return "pipe" }
+func (a pipeAddr) String() string  { return string(a) }
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
+func (l *pipeListener) Addr() net.Addr { return pipeAddr(l.addr) }
+
+func (p *pipes) listen(addr string) *pipeListener {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &pipeListener{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
+	if p.listeners == nil {
+		p.listeners = make(map[string]*pipeListener)
+	}
+	p.listeners[addr] = l
+	return l
+}
+
+func (p *pipes) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	p.mu.Lock()
+	l := p.listeners[addr]
+	p.mu.Unlock()
+	refused := &net.OpError{Op: "dial", Net: network, Addr: pipeAddr(addr), Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	if l == nil {
+		return nil, refused
+	}
+	a, b := net.Pipe()
+	select {
+	case l.conns <- b:
+		return a, nil
+	case <-l.done:
+		return nil, refused
+	case <-ctx.Done():
+		return nil, &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
+	}
+}
+
+// digests stands for the gossip: it knows at once and exactly what each peer
+// lists, unless a test adds a lie.
+type digests struct {
+	mu      sync.Mutex
+	listed  map[string]map[string]int // by peer, by identity
+	addr    map[string]string
+	reports []sibling.Report
+	dead    map[string]bool
+}
+
+func (d *digests) hooks(peer string) store.Hooks {
+	add := func(n int) func(string) {
+		return func(id string) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if d.listed[peer] == nil {
+				d.listed[peer] = make(map[string]int)
+			}
+			if d.listed[peer][id] += n; d.listed[peer][id] == 0 {
+				delete(d.listed[peer], id)
+			}
+		}
+	}
+	return store.Hooks{Listed: add(1), Unlisted: add(-1)}
+}
+
+func (d *digests) lists(peer, id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.listed[peer][id] > 0
+}
+
+func (d *digests) outcomes() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var b strings.Builder
+	for _, r := range d.reports {
+		fmt.Fprintf(&b, "%s:%v ", r.Peer, r.Outcome)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// locator is what one peer sees of the digests: everybody else's.
+type locator struct {
+	*digests
+	self string
+}
+
+func (l locator) Candidates(dst []sibling.Candidate, id string) []sibling.Candidate {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, peer := range []string{"a", "b", "c"} {
+		if peer != l.self && l.listed[peer][id] > 0 && !l.dead[peer] {
+			dst = append(dst, sibling.Candidate{Peer: peer, Addr: l.addr[peer]})
+		}
+	}
+	return dst
+}
+
+func (l locator) Report(r sibling.Report) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reports = append(l.reports, r)
+	if r.Outcome == sibling.Refused {
+		l.dead[r.Peer] = true
+	}
+}
+
+// world is an origin and some peers.
+type world struct {
+	t       *testing.T
+	net     pipes
+	digests digests
+	origin  *scriptedOrigin
+	reverse bool
+	peers   map[string]*Handler
+	servers []*http.Server
+	events  map[string][]Event
+	mu      sync.Mutex
+	tune    func(*Config)
+}
+
+// scriptedOrigin answers by a function that is told how many requests came
+// before.
+type scriptedOrigin struct {
+	mu       sync.Mutex
+	requests []*http.Request
+	serve    func(w http.ResponseWriter, r *http.Request, n int)
+}
+
+func (o *scriptedOrigin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	o.mu.Lock()
+	n := len(o.requests)
+	o.requests = append(o.requests, r.Clone(context.Background()))
+	o.mu.Unlock()
+	o.serve(w, r, n)
+}
+
+func (o *scriptedOrigin) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.requests)
+}
+
+func (o *scriptedOrigin) last() *http.Request {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.requests[len(o.requests)-1]
+}
+
+const originHost = "origin.test"
+
+// newWorld starts an origin and the named peers, which see each other's digests.
+func newWorld(t *testing.T, reverse bool, serve func(http.ResponseWriter, *http.Request, int), peers ...string) *world {
+	w := &world{t: t, reverse: reverse, origin: &scriptedOrigin{serve: serve}, peers: make(map[string]*Handler),
+		events: make(map[string][]Event)}
+	w.digests = digests{listed: make(map[string]map[string]int), addr: make(map[string]string), dead: make(map[string]bool)}
+	w.serve(originHost+":80", w.origin)
+	for _, name := range peers {
+		w.start(name, t.TempDir())
+	}
+	return w
+}
+
+func (w *world) serve(addr string, h http.Handler) *http.Server {
+	s := &http.Server{Handler: h}
+	w.mu.Lock()
+	w.servers = append(w.servers, s)
+	w.mu.Unlock()
+	l := w.net.listen(addr)
+	go s.Serve(l)
+	return s
+}
+
+func (w *world) start(name, dir string) *Handler {
+	addr := "peer-" + name + ":3128"
+	w.digests.addr[name] = addr
+	c := Config{
+		Name:    name,
+		Store:   store.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 4 << 20, Hooks: w.digests.hooks(name)},
+		Locator: locator{&w.digests, name},
+		Dial:    w.net.dial,
+		Observe: func(e Event) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.events[name] = append(w.events[name], e)
+		},
+	}
+	if w.reverse {
+		c.Origin = &url.URL{Scheme: "http", Host: originHost}
+	}
+	if w.tune != nil {
+		w.tune(&c)
+	}
+	h, err := New(c)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.peers[name] = h
+	w.serve(addr, h)
+	return h
+}
+
+// close ends everything, as a test in a bubble must.
+func (w *world) close() {
+	for _, s := range w.servers {
+		s.Close()
+	}
+	for _, h := range w.peers {
+		if err := h.Close(); err != nil {
+			w.t.Errorf("Close: %v", err)
+		}
+	}
+}
+
+// reply is a response with its body read.
+type reply struct {
+	*http.Response
+	body string
+	err  error // of reading the body
+}
+
+// get asks a peer for a path of the origin, with fields "Name: value".
+func (w *world) get(peer, path string, fields ...string) reply {
+	return w.do(peer, http.MethodGet, path, "", fields...)
+}
+
+func (w *world) do(peer, method, path, body string, fields ...string) reply {
+	w.t.Helper()
+	r, err := w.try(peer, method, path, body, fields...)
+	if err != nil {
+		w.t.Fatalf("%s %s at %s: %v", method, path, peer, err)
+	}
+	return r
+}
+
+func (w *world) try(peer, method, path, body string, fields ...string) (reply, error) {
+	conn, err := w.net.dial(context.Background(), "tcp", "peer-"+peer+":3128")
+	if err != nil {
+		return reply{}, err
+	}
+	defer conn.Close()
+	target, host := path, originHost
+	if !w.reverse && strings.HasPrefix(path, "/") {
+		target = "http://" + originHost + path
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", method, target, host)
+	for _, f := range fields {
+		b.WriteString(f + "\r\n")
+	}
+	if body != "" {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))
+	}
+	b.WriteString("\r\n" + body)
+	go io.WriteString(conn, b.String())
+	req := &http.Request{Method: method}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), req)
+	if err != nil {
+		return reply{}, err
+	}
+	got, err := io.ReadAll(resp.Body)
+	return reply{Response: resp, body: string(got), err: err}, nil
+}
+
+// cached writes a response that stays fresh for a minute.
+func cached(body string) func(http.ResponseWriter, *http.Request, int) {
+	return func(w http.ResponseWriter, r *http.Request, n int) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		io.WriteString(w, body)
+	}
+}
+
+func (r reply) status() string { return strings.Join(r.Header["Cache-Status"], ", ") }
