@@ -71,7 +71,7 @@ func (n *Node) connect(ctx context.Context, addr string, joining bool) (*wire, e
 func unreachable(err error) error {
 	for _, known := range []error{
 		exchange.ErrSecret, exchange.ErrNameTaken, exchange.ErrVersion, exchange.ErrCanary,
-		exchange.ErrBusy, exchange.ErrAddress, exchange.ErrMalformed, context.Canceled,
+		exchange.ErrBusy, exchange.ErrMalformed, context.Canceled,
 	} {
 		if errors.Is(err, known) {
 			return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -119,6 +120,9 @@ func (c *cluster) inStep() error {
 			if name == n.cfg.Name {
 				continue
 			}
+			if origin.cfg.Filter.Changed() != 0 {
+				return fmt.Errorf("%s has changes to publish", name)
+			}
 			n.mu.Lock()
 			r, ok := n.engine.Replica(name)
 			n.mu.Unlock()
@@ -148,4 +152,12 @@ func within(t testing.TB, d time.Duration, check func() error) time.Duration {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+func prefixes(list ...string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, s := range list {
+		out = append(out, netip.MustParsePrefix(s))
+	}
+	return out
 }

@@ -16,8 +16,6 @@ var (
 	ErrVersion = exchange.ErrVersion
 	// ErrCanary: it hashes keys differently, so digests would mean nothing.
 	ErrCanary = exchange.ErrCanary
-	// ErrAddress: it does not accept connections from this address.
-	ErrAddress = exchange.ErrAddress
 	// ErrUnreachable: nothing that speaks this protocol answers there.
 	ErrUnreachable = errors.New("unreachable")
 	// ErrClosed: the node was closed, or left.

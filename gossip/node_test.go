@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
 func TestClusterKeepsInStep(t *testing.T) {
@@ -43,5 +45,167 @@ func TestClusterKeepsInStep(t *testing.T) {
 			t.Errorf("nothing changed for a minute, yet adverts went from %d to %d, fetches from %d to %d",
 				before.AdvertsHeard, after.AdvertsHeard, before.Fetches, after.Fetches)
 		}
+	})
+}
+
+func TestDeadPeerIsNoCandidate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(5)
+		c.nodes["p5"].cfg.Filter.Add(key("p5", 1))
+		within(t, 5*time.Second, c.inStep)
+		c.kill("p5")
+		// One probe interval, four of suspicion, and a peer is only probed in its
+		// turn among four.
+		took := within(t, 500*time.Millisecond*(4+1+4+1), func() error {
+			for name, n := range c.nodes {
+				if len(holders(n, key("p5", 1))) != 0 {
+					return fmt.Errorf("%s still names the dead peer", name)
+				}
+			}
+			return nil
+		})
+		t.Logf("a dead peer was nobody's candidate after %v", took)
+		for _, m := range c.nodes["p1"].Members() {
+			if m.Alive == (m.Name == "p5") {
+				t.Errorf("Members says of %s that Alive is %v", m.Name, m.Alive)
+			}
+		}
+	})
+}
+
+func TestRefusedConnectionSuspends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(2)
+		c.nodes["p2"].cfg.Filter.Add(key("p2", 1))
+		within(t, 5*time.Second, c.inStep)
+		n, k := c.nodes["p1"], key("p2", 1)
+		if !holders(n, k)["p2"] {
+			t.Fatal("p2 is no candidate at first")
+		}
+		for i, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
+			n.ReportFailure("p2")
+			if holders(n, k)["p2"] {
+				t.Errorf("after failure %d p2 is still a candidate", i+1)
+			}
+			start := time.Now()
+			for !holders(n, k)["p2"] {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if took := time.Since(start); took != want {
+				t.Errorf("after failure %d p2 was away for %v, want %v", i+1, took, want)
+			}
+		}
+		n.ReportHit("p2")
+		n.ReportFailure("p2")
+		time.Sleep(500 * time.Millisecond)
+		if !holders(n, k)["p2"] {
+			t.Error("a hit did not end the doubling")
+		}
+	})
+}
+
+func TestRestartIsANewLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(4)
+		c.nodes["p4"].cfg.Filter.Add(key("p4", 1))
+		within(t, 5*time.Second, c.inStep)
+		old := c.nodes["p4"].Incarnation()
+		c.kill("p4")
+		time.Sleep(100 * time.Millisecond) // too soon for anybody to have noticed
+
+		cfg := c.config("p4", "10.0.0.4")
+		cfg.Join = []string{"10.0.0.1:7946", "10.0.0.2:7946"}
+		cfg.Filter.Add(key("p4", 2))
+		n := c.start(cfg)
+		if n.Incarnation() <= old {
+			t.Errorf("the new incarnation is %x, after %x", n.Incarnation(), old)
+		}
+		took := within(t, 5*time.Second, c.inStep)
+		t.Logf("a restarted peer's digest was everywhere after %v", took)
+		for name, other := range c.nodes {
+			if name == "p4" {
+				continue
+			}
+			if holders(other, key("p4", 1))["p4"] || !holders(other, key("p4", 2))["p4"] {
+				t.Errorf("%s answers from the former life of p4", name)
+			}
+		}
+	})
+}
+
+func TestLeaveIsNoticedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(4)
+		c.nodes["p4"].cfg.Filter.Add(key("p4", 1))
+		within(t, 5*time.Second, c.inStep)
+		if err := c.nodes["p4"].Leave(t.Context()); err != nil {
+			t.Errorf("Leave = %v", err)
+		}
+		delete(c.nodes, "p4")
+		within(t, time.Second, func() error {
+			for name, n := range c.nodes {
+				if len(holders(n, key("p4", 1))) != 0 {
+					return fmt.Errorf("%s still names the peer that left", name)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func TestLossIsRepaired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(5)
+		within(t, 5*time.Second, c.inStep)
+		c.net.SetConditions(memnet.Conditions{
+			Loss: 0.3, Duplicate: 0.1, Latency: 2 * time.Millisecond, Jitter: 20 * time.Millisecond,
+		})
+		for i := range 600 {
+			c.nodes["p1"].cfg.Filter.Add(key("p1", i))
+			c.nodes["p2"].cfg.Filter.Add(key("p2", i))
+			c.nodes["p2"].cfg.Filter.Remove(key("p2", i-3))
+			time.Sleep(50 * time.Millisecond)
+		}
+		took := within(t, 10*time.Second, c.inStep)
+		s := c.nodes["p3"].Stats().Exchange
+		t.Logf("in step %v after the last change; %d gaps, %d by sync, lag at most %v", took, s.Gaps, s.Repairs, s.LagMax)
+		if s.Gaps == 0 {
+			t.Error("with 30% loss no advert was missed")
+		}
+		if s.Divergences != 0 {
+			t.Errorf("%d divergences", s.Divergences)
+		}
+	})
+}
+
+func TestPartitionHeals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(5)
+		within(t, 5*time.Second, c.inStep)
+		c.net.Partition([]string{"10.0.0.1", "10.0.0.2"}, []string{"10.0.0.3", "10.0.0.4", "10.0.0.5"})
+		for i, n := range []string{"p1", "p3", "p5"} {
+			c.nodes[n].cfg.Filter.Add(key(n, i))
+		}
+		time.Sleep(2 * time.Minute)
+		for _, m := range c.nodes["p1"].Members() {
+			if m.Alive != (m.Name == "p2") {
+				t.Errorf("across the partition p1 says of %s that Alive is %v", m.Name, m.Alive)
+			}
+		}
+		c.net.Heal()
+		took := within(t, 40*time.Second, c.inStep)
+		t.Logf("in step %v after the partition healed", took)
 	})
 }

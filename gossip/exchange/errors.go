@@ -27,9 +27,6 @@ var (
 
 	// ErrBusy: the other side has too much to do; ask again later.
 	ErrBusy = errors.New("busy")
-
-	// ErrAddress: the other side's allow-list excludes this address.
-	ErrAddress = errors.New("address not allowed")
 )
 
 // FormatError says which field of a message was wrong, and where.

@@ -122,7 +122,6 @@ var refusals = [...]error{
 	4: ErrCanary,
 	5: ErrBusy,
 	6: ErrMalformed,
-	7: ErrAddress,
 }
 
 // Refusal answers a [Hello] that is not welcome. It is an error, and wraps the
