@@ -81,6 +81,9 @@ func (n *Node) do(out exchange.Outputs) {
 		} else {
 			n.index.Set(u.Peer, u.Filter)
 		}
+		if m := table[u.Peer]; m != nil {
+			m.inUse.Store(u.Filter)
+		}
 	}
 	now := time.Now()
 	for _, name := range out.Fresh {

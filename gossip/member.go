@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
@@ -41,6 +42,8 @@ type member struct {
 	spread uint64       // orders candidates of equal worth
 	record record       // as a sibling
 	fresh  atomic.Int64 // Unix nanoseconds when its digest was last known to be current
+
+	inUse atomic.Pointer[digest.Filter] // what lookups see of it; nil if nothing
 
 	// Replaced as a whole by the node's loop.
 	info atomic.Pointer[memberInfo]
@@ -102,7 +105,7 @@ func (n *Node) describe(m *member, now time.Time) Member {
 	if !ok {
 		return out
 	}
-	out.Behind = r.Behind
+	out.Behind = r.Behind || out.Alive && r.Filter != m.inUse.Load()
 	if r.Filter != nil {
 		out.Version, out.Keys = r.Head.Version, r.Head.Keys
 		out.FalsePositiveRate = r.Filter.FalsePositiveRate()

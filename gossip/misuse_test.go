@@ -87,10 +87,10 @@ func TestJoinNamesTheMistake(t *testing.T) {
 				if !errors.Is(err, tc.want) || !errors.As(err, &je) || je.Seed != joiner.Join[0] {
 					t.Errorf("Join = %v, want %v, of %s", err, tc.want, joiner.Join[0])
 				}
+				time.Sleep(time.Second)
 				if tc.logged != "" && !log.has(tc.logged) {
 					t.Errorf("the seed's log does not say %q:\n%s", tc.logged, log.b.String())
 				}
-				time.Sleep(time.Second)
 				if got := len(c.nodes["p1"].Members()); got != 1 {
 					t.Errorf("the seed has %d members, want only p2", got)
 				}

@@ -10,7 +10,7 @@ type Stats struct {
 	Exchange exchange.Stats
 
 	Peers        int   // other members that are alive
-	Replicas     int   // of them, those whose digest is held
+	Replicas     int   // of them, those whose digest is in use
 	Behind       int   // of them, those of whose digest something newer is known or supposed to exist
 	ReplicaBytes int64 // memory of the replicas' filters
 
@@ -70,12 +70,13 @@ func (n *Node) Stats() Stats {
 			continue
 		}
 		s.Peers++
-		if r.Behind {
+		inUse := m.inUse.Load()
+		if r.Behind || inUse != r.Filter {
 			s.Behind++
 		}
-		if r.Filter != nil {
+		if inUse != nil {
 			s.Replicas++
-			s.ReplicaBytes += int64(r.Filter.MemoryBytes())
+			s.ReplicaBytes += int64(inUse.MemoryBytes())
 		}
 	}
 	return s

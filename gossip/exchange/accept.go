@@ -70,12 +70,13 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		p.history.Advance(r.Filter)
 	}
 	p.held, p.filter = r.Head, r.Filter
-	p.settled = r.Head.Version
 	p.attempts, p.notBefore = 0, now
+	p.refusals, p.refused = 0, 0
 	if f.source == p {
 		e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 		p.whole, p.check = false, false
-		if p.announced.Version.Compare(p.settled) > 0 && r.Head.Version.Compare(f.get.Have) <= 0 {
+		p.confirmed = r.Head.Version
+		if p.announced.Version.Compare(p.held.Version) > 0 && r.Head.Version.Compare(f.get.Have) <= 0 {
 			p.announced = Head{}
 		}
 	}
@@ -83,7 +84,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		Kind: Applied, Peer: p.name, Source: f.source.name, Head: r.Head,
 		Whole: r.Kind == FrameFull, Bytes: r.Bytes,
 	}
-	if heard := p.announced.Version; !heard.IsZero() && heard.Compare(p.settled) <= 0 && !p.heardAt.IsZero() {
+	if heard := p.announced.Version; !heard.IsZero() && heard.Compare(p.held.Version) <= 0 && !p.heardAt.IsZero() {
 		ev.Lag = now.Sub(p.heardAt)
 		e.stats.Lags++
 		e.stats.LagSum += ev.Lag
@@ -93,7 +94,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		}
 		p.heardAt = time.Time{}
 	}
-	if p.announced.Version.Compare(p.settled) <= 0 {
+	if p.announced.Version.Compare(p.held.Version) <= 0 {
 		p.holders = nil
 	}
 	if p.live && !p.whole {

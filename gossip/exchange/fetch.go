@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -17,6 +18,11 @@ type flight struct {
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
+
+	unusables   = 3 // of an origin's digest in a row, until it is left alone
+	refusedWait = 5 * time.Minute
+
+	denials = 4 // by the origin, until an announced version is taken not to exist
 )
 
 // enqueue lets startFetches consider p.
@@ -97,7 +103,7 @@ func (e *Engine) expectsWhole(p *peer) bool {
 	if p.whole || p.filter == nil {
 		return true
 	}
-	return p.announced.Version.Compare(p.settled) > 0 && p.announced.Version.Epoch != p.held.Version.Epoch
+	return p.announced.Version.Compare(p.held.Version) > 0 && p.announced.Version.Epoch != p.held.Version.Epoch
 }
 
 // source picks whom to ask for p's digest, or says how long to wait.
@@ -177,11 +183,14 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 	p := f.origin
 	switch {
 	case errors.Is(r.Err, digest.ErrVersion), errors.Is(r.Err, digest.ErrTooLarge), errors.Is(r.Err, digest.ErrSeed):
-		// Nothing that repeating could change: leave it until the origin does.
+		// Nothing that repeating could change, unless the answer was damaged on its
+		// way: after some attempts leave it, until the origin changes or for long.
 		e.reject(f, r)
-		p.refused = max(1, p.announced.Version.Epoch, p.held.Version.Epoch)
-		p.check = false
-		return
+		if p.refusals++; p.refusals >= unusables {
+			p.refused = max(1, p.announced.Version.Epoch, p.held.Version.Epoch)
+			p.notBefore = now.Add(e.jitter(refusedWait))
+			return
+		}
 	case errors.Is(r.Err, digest.ErrBase), errors.Is(r.Err, digest.ErrCorrupt), errors.Is(r.Err, ErrMalformed):
 		e.reject(f, r)
 	default:
@@ -224,26 +233,38 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 		p.notBefore = now
 		return
 	}
-	// The origin's word is final.
-	p.attempts = 0
 	p.check = false
 	switch c := r.Head.Version.Compare(p.held.Version); {
 	case r.Head.Version.Incarnation != p.incarnation:
-		e.backOff(now, p) // membership does not know yet
+		p.check = true // membership does not know yet
+		e.backOff(now, p)
+	case p.filter == nil && r.Head.Version.Sequence == 0 && r.Head.State == 0:
+		p.attempts = 0 // it publishes nothing
+	case p.filter == nil || c > 0:
+		r.Err = fmt.Errorf("exchange: same: %w: it is not", ErrMalformed)
+		e.reject(f, r)
 		p.check = true
-	case c < 0 && p.filter != nil, c == 0 && p.filter != nil && r.Head.State != p.held.State:
-		// It never published what is held here.
-		e.diverge(p, r.Head)
+		e.backOff(now, p)
+	case c < 0 || r.Head.State != p.held.State:
+		e.diverge(p, r.Head) // it never published what is held here
 	default:
-		if c == 0 {
-			e.outputs.Fresh = append(e.outputs.Fresh, p.name)
-		}
-		if r.Head.Version.Compare(p.settled) > 0 {
-			p.settled = r.Head.Version
-		}
-		if p.announced.Version.Compare(p.settled) > 0 {
-			// Announced by somebody, and denied by the origin.
-			p.announced, p.holders = Head{}, nil
-		}
+		e.confirmed(now, p)
 	}
+}
+
+// confirmed handles the origin's word that what is held is its newest version.
+func (e *Engine) confirmed(now time.Time, p *peer) {
+	p.confirmed = p.held.Version
+	e.outputs.Fresh = append(e.outputs.Fresh, p.name)
+	if p.announced.Version.Compare(p.held.Version) <= 0 {
+		p.attempts = 0
+		return
+	}
+	// Somebody announced more. If the origin goes on denying it, that is final.
+	if p.attempts >= denials {
+		p.announced, p.holders = Head{}, nil
+		p.attempts = 0
+		return
+	}
+	e.backOff(now, p)
 }

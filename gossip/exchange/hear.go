@@ -70,19 +70,26 @@ func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 		return
 	}
 	if p.refused != 0 && h.Version.Epoch > p.refused {
-		p.refused = 0
+		p.refused, p.refusals = 0, 0
+		p.notBefore = now
 	}
-	switch c := h.Version.Compare(p.settled); {
+	if via == p && p.attempts > 0 && p.refused == 0 {
+		// It is there: no reason to wait out the failures.
+		if soon := now.Add(e.jitter(firstRetry)); soon.Before(p.notBefore) {
+			p.notBefore = soon
+		}
+	}
+	switch c := h.Version.Compare(p.held.Version); {
 	case c < 0:
 	case c == 0:
 		e.compare(now, p, h, via)
 	default:
 		if h.Version.Compare(p.announced.Version) > 0 {
-			if p.announced.Version.Compare(p.settled) <= 0 {
+			if p.announced.Version.Compare(p.held.Version) <= 0 {
 				p.heardAt = now
 				p.byAdvert = via == p
 			}
-			if h.Version.Epoch == p.settled.Epoch && h.Version.Sequence > p.settled.Sequence+1 &&
+			if h.Version.Epoch == p.held.Version.Epoch && h.Version.Sequence > p.held.Version.Sequence+1 &&
 				h.Version.Sequence > p.announced.Version.Sequence+1 {
 				e.stats.Gaps++
 			}
@@ -103,6 +110,11 @@ func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
 	if p.held.State == h.State {
 		if via == p {
 			e.outputs.Fresh = append(e.outputs.Fresh, p.name)
+			if p.confirmed != h.Version {
+				// It came from somebody else. Let the origin know that it came.
+				p.check = true
+				e.enqueue(p)
+			}
 		}
 		return
 	}

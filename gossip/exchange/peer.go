@@ -23,10 +23,6 @@ type peer struct {
 	filter  *digest.Filter
 	history *digest.History
 
-	// settled is the version beyond which nothing is known to exist: the one
-	// held, or the one that the origin said it has.
-	settled Version
-
 	announced Head      // the greatest heard of; zero Version if none
 	heardAt   time.Time // when it was heard of
 	byAdvert  bool      // whether by advert
@@ -35,12 +31,15 @@ type peer struct {
 	diverged  Version   // the last version that was logged as diverged
 	contested Head      // what an advert claimed of a version that the origin then denied
 
+	confirmed Version // the last one that the origin itself was asked for or served
+
 	// Fetching.
 	fetching  uint64    // number of the fetch under way; 0 if none
 	queued    bool      // in the engine's list of wants
 	notBefore time.Time // earliest start of the next fetch
 	attempts  int       // that failed in a row
-	refused   uint64    // epoch that cannot be used here (too large, unknown format); 0 if none
+	refusals  int       // answers in a row that cannot be used here: too large, unknown format
+	refused   uint64    // epoch in which that happened too often; 0 if none
 	holders   []holder  // who else listed announced.Version
 	wholes    allowance // for whole digests
 
@@ -64,10 +63,7 @@ const maxHolders = 4
 
 // behind reports whether there is something to fetch of p.
 func (p *peer) behind() bool {
-	if !p.live || p.refused != 0 {
-		return false
-	}
-	return p.whole || p.check || p.announced.Version.Compare(p.settled) > 0
+	return p.live && (p.whole || p.check || p.announced.Version.Compare(p.held.Version) > 0)
 }
 
 // holds reports whether there is a replica that may be used and passed on.
@@ -76,10 +72,10 @@ func (p *peer) holds() bool { return p.filter != nil && !p.whole }
 // forget drops the replica and everything heard, for a new life.
 func (p *peer) forget() {
 	p.held, p.filter, p.history = Head{}, nil, nil
-	p.settled, p.announced = Version{}, Head{}
+	p.announced = Head{}
 	p.heardAt, p.byAdvert = time.Time{}, false
-	p.check, p.whole, p.refused = false, false, 0
-	p.diverged, p.contested = Version{}, Head{}
+	p.check, p.whole, p.refused, p.refusals = false, false, 0, 0
+	p.diverged, p.contested, p.confirmed = Version{}, Head{}, Version{}
 	p.holders = nil
 	p.attempts, p.notBefore = 0, time.Time{}
 	p.fetching = 0
@@ -113,15 +109,16 @@ func (p *peer) dropHolder(via *peer) {
 }
 
 // An allowance is a token bucket: some at once, then one after each interval.
-// Whoever exceeds it waits twice as long the next time.
+// Whoever keeps exhausting it waits twice as long, and again.
 type allowance struct {
 	spent   int // of the burst
+	run     int // spent since all of it was last there
 	penalty int // doublings of the interval
 	since   time.Time
 }
 
 const (
-	wholeBurst    = 4
+	wholeBurst    = 8
 	wholeInterval = time.Second
 	wholeMaxWait  = time.Minute
 )
@@ -130,14 +127,14 @@ func (a *allowance) interval() time.Duration {
 	return min(wholeInterval<<a.penalty, wholeMaxWait)
 }
 
-// refill gives back what time has earned.
+// refill gives back what time has earned. A quiet minute, and all is forgiven.
 func (a *allowance) refill(now time.Time) {
 	for a.spent > 0 && now.Sub(a.since) >= a.interval() {
 		a.since = a.since.Add(a.interval())
 		a.spent--
 	}
 	if a.spent == 0 {
-		// A quiet minute and everything is forgiven.
+		a.run = 0
 		if now.Sub(a.since) >= wholeMaxWait {
 			a.penalty = 0
 		}
@@ -153,14 +150,15 @@ func (a *allowance) wait(now time.Time) time.Duration {
 	return a.since.Add(a.interval()).Sub(now)
 }
 
-// spend reports whether the allowance was just used up.
+// spend takes one, and reports whether the interval was doubled for it.
 func (a *allowance) spend(now time.Time) bool {
 	a.refill(now)
 	if a.spent == 0 {
 		a.since = now
 	}
 	a.spent++
-	if a.spent < wholeBurst {
+	a.run++
+	if a.run < 2*wholeBurst || a.run%wholeBurst != 0 {
 		return false
 	}
 	a.penalty = min(a.penalty+1, 6)

@@ -78,8 +78,10 @@ const (
 )
 
 // repeatAfter are the waits before an advert is sent again to a peer that has not
-// reacted.
-var repeatAfter = [...]time.Duration{400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond}
+// reacted; the last one recurs.
+var repeatAfter = [...]time.Duration{
+	400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond, 4 * time.Second,
+}
 
 // repeatGrain bounds how often all peers are looked through for due repeats.
 const repeatGrain = 50 * time.Millisecond
@@ -145,11 +147,7 @@ func (e *Engine) advertise(now time.Time, p *peer) {
 }
 
 func (e *Engine) planRepeat(now time.Time, p *peer) {
-	if p.repeats >= len(repeatAfter) {
-		p.repeatAt = time.Time{}
-		return
-	}
-	p.repeatAt = now.Add(e.jitter(repeatAfter[p.repeats]))
+	p.repeatAt = now.Add(e.jitter(repeatAfter[min(p.repeats, len(repeatAfter)-1)]))
 	e.round.repeatAt = earlier(e.round.repeatAt, p.repeatAt)
 }
 

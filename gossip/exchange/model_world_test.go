@@ -1,0 +1,344 @@
+package exchange
+
+import (
+	"container/heap"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// A world runs engines against each other in virtual time, on a network that
+// loses, delays, reorders, duplicates, corrupts and splits, with peers that crash
+// and come back. Everything follows from its seed.
+type world struct {
+	rng    *rand.Rand
+	now    time.Time
+	events events
+	number int
+	peers  []*simPeer
+	cut    map[[2]int]bool // one way
+	loss   float64
+	dup    float64
+	delay  time.Duration // at most, of datagrams and of each way of a stream
+	broken float64       // odds that an answer arrives corrupt, short, or is an old one
+	bug    string        // planted; see TestModelCatchesPlantedBugs
+	failed error         // the first invariant that did not hold
+
+	// published has a hash of the positions of every version that any peer ever
+	// published, made independently of the digest's own state hash.
+	published map[digest.Version]uint64
+	old       [][]byte // some answers of the past, to be replayed
+	checks    int
+}
+
+type simPeer struct {
+	w      *world
+	i      int
+	name   string
+	engine *Engine // nil while it is down
+	life   int
+	inc    uint64
+	filter *digest.CountingFilter
+	keys   []digest.Key
+	index  []*digest.Filter // what lookups see of each other peer
+	view   []uint64         // membership: the incarnation of each live peer, else 0
+	last   []Version        // in index, to see that it never goes back
+	slow   bool
+	tickAt time.Time
+	poll   bool               // a look at the filter is planned
+	told   map[[2]uint64]bool // peer and version told once; for a planted bug
+}
+
+type event struct {
+	at     time.Time
+	number int
+	do     func()
+}
+
+type events []event
+
+func (h events) Len() int { return len(h) }
+func (h events) Less(i, j int) bool {
+	if c := h[i].at.Compare(h[j].at); c != 0 {
+		return c < 0
+	}
+	return h[i].number < h[j].number
+}
+func (h events) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *events) Push(x any)   { *h = append(*h, x.(event)) }
+func (h *events) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return e
+}
+
+func (w *world) after(d time.Duration, do func()) {
+	w.number++
+	heap.Push(&w.events, event{w.now.Add(d), w.number, do})
+}
+
+// run lets time pass until then, or until an invariant breaks.
+func (w *world) run(then time.Time) {
+	for len(w.events) > 0 && w.failed == nil && !w.events[0].at.After(then) {
+		e := heap.Pop(&w.events).(event)
+		w.now = e.at
+		e.do()
+	}
+	w.now = then
+}
+
+func (w *world) fail(format string, args ...any) {
+	if w.failed == nil {
+		w.failed = fmt.Errorf("at %v: "+format, append([]any{w.now.Sub(time.Unix(0, 0))}, args...)...)
+	}
+}
+
+func (w *world) some(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(w.rng.Int64N(int64(d) + 1))
+}
+
+// start begins a life of p, with the filter it has.
+func (p *simPeer) start(inc uint64) {
+	n := len(p.w.peers)
+	p.life++
+	p.inc = inc
+	p.index, p.view, p.last = make([]*digest.Filter, n), make([]uint64, n), make([]Version, n)
+	p.told = make(map[[2]uint64]bool)
+	p.tickAt = time.Time{}
+	p.engine = New(Config{Name: p.name, Incarnation: inc, Seed: p.w.rng.Uint64(), ReplicaLog: 2048, PublishedLog: 8192, Fetches: 4}, p.w.now)
+	p.publish()
+}
+
+// publish freezes the filter and notes what it holds.
+func (p *simPeer) publish() {
+	f, d := p.filter.AdvanceDelta()
+	p.w.published[f.Version()] = hashOf(f)
+	p.engine.Publish(p.w.now, f, d)
+	p.pump()
+}
+
+func hashOf(f *digest.Filter) uint64 {
+	h := fnv.New64a()
+	var b [8]byte
+	for p := range f.Positions() {
+		binary.LittleEndian.PutUint64(b[:], p)
+		h.Write(b[:])
+	}
+	return h.Sum64()
+}
+
+// change adds and removes some keys, and sees to it that they are published.
+func (p *simPeer) change(n int) {
+	for range n {
+		if i := p.w.rng.IntN(120); i < len(p.keys) {
+			p.filter.Remove(p.keys[i])
+			p.keys = slices.Delete(p.keys, i, i+1)
+		} else {
+			k := digest.Key(p.w.rng.Uint64())
+			p.filter.Add(k)
+			p.keys = append(p.keys, k)
+		}
+	}
+	p.look()
+}
+
+func (p *simPeer) look() {
+	if p.engine == nil || p.poll || p.filter.Changed() == 0 {
+		return
+	}
+	if p.engine.PublishDue(p.w.now, p.filter.Changed(), p.filter.Len()) {
+		p.publish()
+		return
+	}
+	p.poll = true
+	p.w.after(50*time.Millisecond, func() { p.poll = false; p.look() })
+}
+
+// do runs f now+d if p is then in the same life.
+func (p *simPeer) do(d time.Duration, f func()) {
+	life := p.life
+	p.w.after(d, func() {
+		if p.engine != nil && p.life == life {
+			f()
+		}
+	})
+}
+
+// pump carries out what p's engine wants, and plans its next tick.
+func (p *simPeer) pump() {
+	out := p.engine.Drain()
+	for _, u := range out.Updates {
+		p.updateIndex(u)
+	}
+	for _, d := range out.Datagrams {
+		p.w.datagram(p, p.w.byName(d.To), d.Data)
+	}
+	for _, f := range out.Fetches {
+		p.w.fetch(p, p.w.byName(f.Source), f)
+	}
+	for _, s := range out.Syncs {
+		p.w.sync(p, p.w.byName(s.Peer), s)
+	}
+	if out.Incarnation != 0 {
+		p.inc = out.Incarnation
+		p.w.membershipChanged()
+	}
+	p.checkBounds()
+	next := p.engine.Next()
+	if next.IsZero() || !p.tickAt.IsZero() && !next.Before(p.tickAt) {
+		return
+	}
+	p.tickAt = next
+	p.do(max(0, next.Sub(p.w.now)), func() {
+		if p.w.now.Equal(p.tickAt) || p.w.now.After(p.tickAt) {
+			p.tickAt = time.Time{}
+		}
+		p.engine.Tick(p.w.now)
+		p.pump()
+	})
+}
+
+func (w *world) byName(name string) *simPeer {
+	for _, p := range w.peers {
+		if p.name == name {
+			return p
+		}
+	}
+	panic("no peer " + name)
+}
+
+// streams reports whether a and b can have a stream: both ways must be open.
+func (w *world) streams(a, b *simPeer) bool {
+	return a.engine != nil && b.engine != nil && !w.cut[[2]int{a.i, b.i}] && !w.cut[[2]int{b.i, a.i}]
+}
+
+func (w *world) datagram(from, to *simPeer, data []byte) {
+	if w.bug == "no anti-entropy" {
+		a, _ := DecodeAdvert(data)
+		v := [2]uint64{uint64(to.i), a.Head.State}
+		if from.told[v] {
+			return
+		}
+		from.told[v] = true
+	}
+	n := 1
+	if w.rng.Float64() < w.dup {
+		n = 2
+	}
+	for range n {
+		if w.cut[[2]int{from.i, to.i}] || w.rng.Float64() < w.loss {
+			continue
+		}
+		w.after(w.some(w.delay), func() {
+			if to.engine != nil {
+				to.engine.HandleAdvert(w.now, data)
+				to.pump()
+			}
+		})
+	}
+}
+
+var errGone = errors.New("no connection")
+
+// round carries a question to a peer and its answer back. Either may fail.
+func (w *world) round(from, to *simPeer, serve func() []byte, done func([]byte)) {
+	life := to.life
+	if !w.streams(from, to) {
+		from.do(w.some(2*time.Second), func() { done(nil) })
+		return
+	}
+	w.after(w.some(w.delay), func() {
+		if !w.streams(from, to) || to.life != life {
+			from.do(w.some(2*time.Second), func() { done(nil) })
+			return
+		}
+		answer := serve()
+		wait := w.some(w.delay)
+		if to.slow {
+			wait += w.some(time.Second)
+		}
+		from.do(wait, func() {
+			if !w.streams(from, to) || to.life != life {
+				answer = nil
+			}
+			done(answer)
+		})
+	})
+}
+
+func (w *world) fetch(p, source *simPeer, f Fetch) {
+	w.round(p, source, func() []byte {
+		get, err := DecodeGet(f.Get.AppendTo(nil)[FrameHeader:])
+		if err != nil {
+			w.fail("%s sent a get that does not decode: %v", p.name, err)
+		}
+		frame := source.engine.HandleGet(w.now, p.name, get).AppendTo(nil)
+		source.engine.Served(w.now, FrameType(frame[0]), len(frame))
+		source.pump()
+		return w.tamper(frame)
+	}, func(frame []byte) {
+		r := Result{Err: errGone}
+		if frame != nil {
+			r = DecodeAnswer(f, FrameType(frame[0]), frame[FrameHeader:], digest.Limits{})
+		}
+		if w.bug == "wrong base" && r.Delta != nil && w.rng.Float64() < 0.1 {
+			r.Filter = f.Base
+		}
+		p.engine.FetchDone(w.now, f.Number, r)
+		p.pump()
+	})
+}
+
+// tamper returns what arrives of an answer.
+func (w *world) tamper(frame []byte) []byte {
+	if len(w.old) < 64 {
+		w.old = append(w.old, frame)
+	} else {
+		w.old[w.rng.IntN(64)] = frame
+	}
+	if w.rng.Float64() >= w.broken || len(frame) == FrameHeader {
+		return frame
+	}
+	switch w.rng.IntN(3) {
+	case 0: // of another time, and perhaps of another origin
+		return w.old[w.rng.IntN(len(w.old))]
+	case 1:
+		return frame[:FrameHeader+w.rng.IntN(len(frame)-FrameHeader)]
+	}
+	frame = slices.Clone(frame)
+	frame[FrameHeader+w.rng.IntN(len(frame)-FrameHeader)] ^= 1 << w.rng.IntN(8)
+	return frame
+}
+
+func (w *world) sync(p, with *simPeer, s Sync) {
+	if w.bug == "no anti-entropy" {
+		return
+	}
+	w.round(p, with, func() []byte {
+		heads, err := DecodeVector(AppendVector(nil, FrameSync, s.Heads)[FrameHeader:])
+		if err != nil {
+			w.fail("%s sent a vector that does not decode: %v", p.name, err)
+		}
+		reply := AppendVector(nil, FrameVector, with.engine.HandleSync(w.now, p.name, heads))
+		with.pump()
+		return reply
+	}, func(frame []byte) {
+		if frame == nil {
+			p.engine.SyncDone(w.now, s.Peer, nil, errGone)
+		} else {
+			heads, err := DecodeVector(frame[FrameHeader:])
+			p.engine.SyncDone(w.now, s.Peer, heads, err)
+		}
+		p.pump()
+	})
+}
