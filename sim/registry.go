@@ -42,13 +42,16 @@ func (r registry) names() []string {
 }
 
 func (r registry) list(w io.Writer) {
-	call := func(e Experiment) string { return strings.TrimSpace(e.Name + " " + e.Args) }
 	width := 0
-	for _, e := range r {
-		width = max(width, len(call(e)))
+	for name := range r {
+		width = max(width, len(name))
 	}
 	for _, name := range r.names() {
-		fmt.Fprintf(w, "  %-*s  %s\n", width, call(r[name]), r[name].Summary)
+		summary := r[name].Summary
+		if args := r[name].Args; args != "" {
+			summary += "; arguments: " + args
+		}
+		fmt.Fprintf(w, "  %-*s  %s\n", width, name, summary)
 	}
 }
 

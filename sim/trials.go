@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"strconv"
+	"sync"
+)
+
+var _ = experiments.add(Experiment{
+	Name:    "trials",
+	Args:    "[N M K [C]]",
+	Summary: "Mitzenmacher's simulations: mean, deviation and maximum of the coded size; or one of your own",
+	Run:     runTrials,
+})
+
+const (
+	paperTrials  = 100_000
+	trialsMemory = 2 << 30 // bytes that the arrays of all workers may take
+)
+
+// A simulation draws filters of n keys with k positions each, independent and
+// uniform in [0, m), and codes them; with c > 0, it codes what changes when a
+// share c of the keys is replaced.
+type simulation struct {
+	n, m uint64
+	k    int
+	c    float64
+	// What the paper says of it, in bytes; 0 where it doesn't.
+	budget, theory, mean, sd, most float64
+}
+
+var paperSimulations = []simulation{
+	{n: 10_000, m: 140_000, k: 2, budget: 10_000, theory: 9904, mean: 9920, sd: 11.375, most: 9971},
+	{n: 10_000, m: 480_000, k: 3, budget: 20_000, theory: 19787, mean: 19805, sd: 14.386, most: 19865},
+	{n: 10_000, m: 70_000, k: 1, budget: 5_000, most: 4998},
+	{n: 10_000, m: 126_000, k: 2, mean: 9493, most: 9539},
+	{n: 10_000, m: 320_000, k: 2, c: 0.05, theory: 2066.5, mean: 2090, most: 2129},
+}
+
+// sizes are the results of all trials of a simulation, in their order.
+type sizes struct {
+	coded   []uint32 // bytes of the filter, or of the exclusive-or
+	context []uint32 // bytes of the delta coded against the old filter
+	ones    []uint32 // of what was coded
+}
+
+func runTrials(ctx context.Context, job *Job) error {
+	simulations := paperSimulations
+	if len(job.Args) > 0 {
+		own, err := parseSimulation(job.Args)
+		if err != nil {
+			return err
+		}
+		simulations = []simulation{own}
+	}
+	trials := job.Trials
+	if trials == 0 {
+		trials = paperTrials
+	}
+	const each = 12 // bytes of results
+	if need := float64(each * len(simulations) * trials); need > trialsMemory {
+		return usagef("--trials %d needs %.3g GB for the results: more than the %.3g GB that trials may take", trials, need/1e9, trialsMemory/1e9)
+	}
+	results := make([]sizes, len(simulations))
+	for i := range results {
+		results[i] = sizes{make([]uint32, trials), make([]uint32, trials), make([]uint32, trials)}
+	}
+	scratches := sync.Pool{New: func() any { return new(scratch) }}
+	err := job.each(ctx, len(simulations)*trials, "trials", func(i int) {
+		s := scratches.Get().(*scratch)
+		defer scratches.Put(s)
+		which, trial := i/trials, i%trials
+		simulations[which].trial(s, job.source(2, uint64(which), uint64(trial)))
+		r := results[which]
+		r.coded[trial], r.context[trial], r.ones[trial] = s.coded, s.context, s.ones
+	})
+	if err != nil {
+		return err
+	}
+	printSizes(job, simulations, results)
+	if simulations[0].c == 0 {
+		printOnes(job, simulations, results)
+	}
+	return nil
+}
+
+// parseSimulation reads N M K [C].
+func parseSimulation(args []string) (s simulation, err error) {
+	if len(args) < 3 || len(args) > 4 {
+		return s, usagef("want N M K and perhaps C (keys, positions, hashes, share of keys replaced), not %q", args)
+	}
+	if s.n, err = strconv.ParseUint(args[0], 10, 64); err != nil || s.n < 1 {
+		return s, usagef("N, the number of keys: %q: want 1 or more", args[0])
+	}
+	if s.m, err = strconv.ParseUint(args[1], 10, 64); err != nil || s.m < 1 {
+		return s, usagef("M, the number of positions: %q: want 1 or more", args[1])
+	}
+	if s.k, err = strconv.Atoi(args[2]); err != nil || s.k < 1 || s.k > 1000 {
+		return s, usagef("K, the number of hashes: %q: want 1 to 1000", args[2])
+	}
+	if len(args) == 4 {
+		if s.c, err = strconv.ParseFloat(args[3], 64); err != nil || !(s.c >= 0 && s.c <= 1) {
+			return s, usagef("C, the share of keys replaced: %q: want 0 to 1", args[3])
+		}
+	}
+	// Arrays of bits and, in the worst case, lists of 8 bytes for each bit set.
+	workers := float64(runtime.GOMAXPROCS(0))
+	need := workers * (3*float64(s.m)/8 + 24*min(float64(s.m), float64(s.n)*float64(s.k)))
+	if s.c > 0 {
+		need += workers * 8 * float64(s.n) * float64(s.k)
+	}
+	if need > trialsMemory {
+		return s, usagef("N=%d M=%d K=%d needs %.3g GB for %.0f workers: more than the %.3g GB that trials may take",
+			s.n, s.m, s.k, need/1e9, workers, trialsMemory/1e9)
+	}
+	return s, nil
+}
+
+// name says which simulation it is.
+func (s simulation) name() string {
+	name := fmt.Sprintf("n=%d m=%d k=%d", s.n, s.m, s.k)
+	if s.c > 0 {
+		name += fmt.Sprintf(" c=%g %%", 100*s.c)
+	}
+	return name
+}
+
+// expected is the paper's prediction of the size in bytes: z = m·H(p), or m·H(q).
+func (s simulation) expected() float64 {
+	mn, k := float64(s.m)/float64(s.n), float64(s.k)
+	if s.c > 0 {
+		return deltaBits(mn, k, s.c) * float64(s.n) / 8
+	}
+	return sentBits(mn, k) * float64(s.n) / 8
+}
+
+func printSizes(job *Job, simulations []simulation, results []sizes) {
+	table := job.Table(fmt.Sprintf("Coded size in bytes over %d trials", len(results[0].coded)),
+		Column{Name: "simulation"},
+		Column{Name: "theory", Head: "m·H", Format: "%.1f"}, Column{Name: "paper_theory", Head: "paper's m·H", Format: "%.5g"},
+		Column{Name: "limit", Head: "log2 C(m,x)", Format: "%.1f"}, Column{Name: "appendix", Head: "appendix's L", Format: "%.1f"},
+		Column{Name: "mean", Format: "%.2f"}, Column{Name: "paper_mean", Head: "paper's mean", Format: "%.5g"},
+		Column{Name: "sd", Format: "%.3f"}, Column{Name: "paper_sd", Head: "paper's sd", Format: "%.3f"},
+		Column{Name: "max"}, Column{Name: "paper_max", Head: "paper's max", Format: "%.5g"},
+		Column{Name: "budget", Format: "%.5g"}, Column{Name: "over_budget", Head: "over"},
+		Column{Name: "context", Head: "against the old", Format: "%.2f"})
+	orNil := func(x float64) any {
+		if x == 0 {
+			return nil
+		}
+		return x
+	}
+	for i, s := range simulations {
+		coded := summarise(results[i].coded)
+		limit, appendix := 0.0, 0.0
+		for _, x := range results[i].ones {
+			bits := log2Choose(s.m, uint64(x))
+			limit += bits / 8
+			appendix += (math.Ceil(bits+math.Log2(float64(s.m)+1)) + 1) / 8
+		}
+		trials := float64(len(results[i].ones))
+		var over, context any
+		if s.budget > 0 {
+			count := 0
+			for _, b := range results[i].coded {
+				if float64(b) > s.budget {
+					count++
+				}
+			}
+			over = count
+		}
+		if s.c > 0 {
+			context = figures(summarise(results[i].context).mean, 8)
+		}
+		table.Row(s.name(), figures(s.expected(), 8), orNil(s.theory), figures(limit/trials, 8), figures(appendix/trials, 8),
+			figures(coded.mean, 8), orNil(s.mean), figures(coded.sd, 6), orNil(s.sd), coded.most, orNil(s.most),
+			orNil(s.budget), over, context)
+	}
+	table.Note("Coded by package arith's adaptive method, which is told m and x; log2 C(m,x) is the least that any coder of x positions could take, as the mean over the trials.")
+	table.Note("The paper's sizes include the overhead of its program: 14 to 19 bytes more than m·H. Its appendix's L is of a coder that learns x as it goes.")
+}
+
+func printOnes(job *Job, simulations []simulation, results []sizes) {
+	table := job.Table("How far the number of ones strays, and what Theorem 1 of the paper allows",
+		Column{Name: "simulation"}, Column{Name: "mean", Format: "%.1f"}, Column{Name: "sd", Format: "%.2f"},
+		Column{Name: "predicted_sd", Head: "occupancy sd", Format: "%.2f"},
+		Column{Name: "farthest", Head: "farthest from m(1-p)", Format: "%.0f"}, Column{Name: "azuma", Head: "Azuma's bound on that", Format: "%.3g"})
+	for i, s := range simulations {
+		if s.c > 0 {
+			continue
+		}
+		load := float64(s.n) * float64(s.k) / float64(s.m)
+		expected := -float64(s.m) * math.Expm1(-load)
+		ones := summarise(results[i].ones)
+		farthest := max(float64(ones.most)-expected, expected-float64(ones.least))
+		bound := min(1, 2*math.Exp(-farthest*farthest/(2*float64(s.n)*float64(s.k))))
+		table.Row(s.name(), figures(ones.mean, 8), figures(ones.sd, 6), figures(onesSD(float64(s.m), load), 6), figures(farthest, 4), figures(bound, 4))
+	}
+	table.Note("The bound is right and far from tight: the deviation is that of the occupancy problem, sqrt(m·p·(1-(1+kn/m)·p)).")
+}
+
+// A summary describes a list of whole numbers.
+type summary struct {
+	mean, sd    float64
+	least, most uint32
+}
+
+func summarise(values []uint32) summary {
+	s := summary{least: math.MaxUint32}
+	sum := uint64(0)
+	for _, v := range values {
+		sum += uint64(v)
+		s.least, s.most = min(s.least, v), max(s.most, v)
+	}
+	s.mean = float64(sum) / float64(len(values))
+	squares := 0.0
+	for _, v := range values {
+		d := float64(v) - s.mean
+		squares += d * d
+	}
+	if len(values) > 1 {
+		s.sd = math.Sqrt(squares / float64(len(values)-1))
+	}
+	return s
+}
+
+// log2Choose is the binary logarithm of the number of sets of x of m positions.
+func log2Choose(m, x uint64) float64 {
+	lg := func(v uint64) float64 {
+		l, _ := math.Lgamma(float64(v) + 1)
+		return l
+	}
+	return (lg(m) - lg(x) - lg(m-x)) / math.Ln2
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/summarycache/summarycache/arith"
+)
+
+// TestTrials compares a few trials of each simulation with theory: means to
+// within five of their standard deviations, and each size with the fewest bytes
+// that sets of so many could take on average.
+func TestTrials(t *testing.T) {
+	const trials = 60
+	job := &Job{Seed: 5}
+	for i, s := range paperSimulations {
+		var coded, ones []uint32
+		var work scratch
+		for trial := range trials {
+			s.trial(&work, job.source(uint64(i), uint64(trial)))
+			coded, ones = append(coded, work.coded), append(ones, work.ones)
+			if least := log2Choose(s.m, uint64(work.ones)) / 8; float64(work.coded) < least-2 || float64(work.coded) > least+5 {
+				t.Errorf("%s: %d ones took %d bytes, and the limit is %.1f", s.name(), work.ones, work.coded, least)
+			}
+			if s.c > 0 && work.context > work.coded {
+				t.Errorf("%s: %d bytes against the old filter, and %d without it", s.name(), work.context, work.coded)
+			}
+		}
+		got := summarise(coded)
+		if off := got.mean - s.expected(); math.Abs(off) > 5*got.sd/math.Sqrt(trials)+3 {
+			t.Errorf("%s: mean %v, want %v", s.name(), got.mean, s.expected())
+		}
+		if s.sd > 0 && math.Abs(got.sd/s.sd-1) > 5/math.Sqrt(2*trials) {
+			t.Errorf("%s: standard deviation %v, the paper's is %v", s.name(), got.sd, s.sd)
+		}
+		if load := float64(s.n) * float64(s.k) / float64(s.m); s.c == 0 {
+			sd := summarise(ones).sd
+			if want := onesSD(float64(s.m), load); math.Abs(sd/want-1) > 5/math.Sqrt(2*trials) {
+				t.Errorf("%s: the ones have standard deviation %v, want %v", s.name(), sd, want)
+			}
+		}
+	}
+}
+
+// TestCodeAgainst decodes a delta against its base.
+func TestCodeAgainst(t *testing.T) {
+	s := simulation{n: 40, m: 333, k: 2, c: 0.3}
+	job := &Job{Seed: 1}
+	for trial := range 50 {
+		var work scratch
+		s.trial(&work, job.source(uint64(trial)))
+		// The exclusive-or is left in after.
+		var wantSets, wantClears, zeros, ones []uint64
+		for p := range s.m {
+			old, flip := work.before[p/64]>>(p%64)&1, work.after[p/64]>>(p%64)&1
+			if old == 0 {
+				zeros = append(zeros, p)
+			} else {
+				ones = append(ones, p)
+			}
+			switch {
+			case flip == 1 && old == 0:
+				wantSets = append(wantSets, uint64(len(zeros)-1))
+			case flip == 1:
+				wantClears = append(wantClears, uint64(len(ones)-1))
+			}
+		}
+		want := arith.AppendSet(nil, arith.Adaptive, uint64(len(zeros)), wantSets)
+		want = arith.AppendSet(want, arith.Adaptive, uint64(len(ones)), wantClears)
+		if int(work.context) != len(want) || len(work.sets) != len(wantSets) || len(work.clears) != len(wantClears) {
+			t.Fatalf("trial %d: %d sets and %d clears in %d bytes, want %d, %d and %d",
+				trial, len(work.sets), len(work.clears), work.context, len(wantSets), len(wantClears), len(want))
+		}
+		for i, rank := range wantSets {
+			if work.sets[i] != rank {
+				t.Fatalf("trial %d: set %d has rank %d, want %d", trial, i, work.sets[i], rank)
+			}
+		}
+		for i, rank := range wantClears {
+			if work.clears[i] != rank {
+				t.Fatalf("trial %d: clear %d has rank %d, want %d", trial, i, work.clears[i], rank)
+			}
+		}
+	}
+}
+
+// TestTrialsReproducible runs the same trials on one core and on many.
+func TestTrialsReproducible(t *testing.T) {
+	one := func(cores int, seed string) string {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+		code, out, errs := call("trials", "200", "2000", "3", "0.1", "--trials", "30", "--seed", seed)
+		if code != 0 {
+			t.Fatal(errs)
+		}
+		return out
+	}
+	if a, b := one(1, "7"), one(4, "7"); a != b {
+		t.Errorf("on one core:\n%s\non four:\n%s", a, b)
+	}
+	if one(1, "7") == one(1, "8") {
+		t.Error("seeds 7 and 8 give the same sizes")
+	}
+}
+
+func TestTrialsRefuses(t *testing.T) {
+	for _, c := range []struct{ args, says string }{
+		{"trials 10", "want N M K"},
+		{"trials 10 20 1 0.5 7", "want N M K"},
+		{"trials 0 20 1", "N, the number of keys"},
+		{"trials 10 0 1", "M, the number of positions"},
+		{"trials 10 20 0", "K, the number of hashes"},
+		{"trials 10 20 1 1.5", "C, the share"},
+		{"trials 10 20 1 NaN", "C, the share"},
+		{"trials 10 1000000000000 2", "GB for"},
+		{"trials 1000000000000 1000 2 0.5", "GB for"},
+		{"trials --trials 1000000000000", "GB for the results"},
+	} {
+		code, out, says := call(strings.Fields(c.args)...)
+		if code != 2 || out != "" || !strings.Contains(says, c.says) {
+			t.Errorf("run(%s) = %d, prints %q and says %q; want 2 and %q", c.args, code, out, says, c.says)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := runTrials(ctx, &Job{Seed: 1}); err == nil {
+		t.Error("runTrials goes on after an interrupt")
+	}
+}
