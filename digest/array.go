@@ -2,94 +2,94 @@ package digest
 
 import "math/bits"
 
-// A countArray holds a four-bit counter for each position of a shard, and a bit
-// that says whether the position differs from the frozen filter.
-type countArray struct {
-	counts  []uint64 // 16 a word
-	changed []uint64 // 64 a word
-	net     int      // ones in changed
-	journal []uint32 // at least the words of changed that are not zero
+// A shard that is an array holds, for each position, a four-bit counter and a bit
+// that says whether the position differs from the frozen filter. Both lie in one
+// word, so that an operation misses the processor's caches once.
+const (
+	fieldBits     = 5
+	fieldsPerWord = 6
+	fieldChanged  = 1 << 4
+
+	// changedMask is the changed bits of a word: bit 4 of every field.
+	changedMask = fieldChanged * ((1<<(fieldBits*fieldsPerWord) - 1) / (1<<fieldBits - 1))
+)
+
+// arrayWords is how many words span positions take.
+func arrayWords(span uint64) int { return int((span + fieldsPerWord - 1) / fieldsPerWord) }
+
+// arrayAt returns the word of rel and how far up its field is.
+func arrayAt(rel uint32) (i int, shift uint) {
+	return int(rel / fieldsPerWord), uint(rel%fieldsPerWord) * fieldBits
 }
 
-// arrayBytes is what a countArray of span positions occupies.
-func arrayBytes(span uint64) uint64 { return span/2 + span/8 }
+func (s *shard) arrayCount(rel uint32) uint8 {
+	i, shift := arrayAt(rel)
+	return uint8(s.words[i] >> shift & maxCount)
+}
 
-func newCountArray(span uint64) *countArray {
-	return &countArray{
-		counts:  make([]uint64, (span+15)/16),
-		changed: make([]uint64, (span+63)/64),
+// arrayLoad sets a counter of an array that is being filled.
+func (s *shard) arrayLoad(rel, count uint32, changed bool) {
+	i, shift := arrayAt(rel)
+	s.words[i] |= count << shift
+	if changed {
+		s.words[i] |= fieldChanged << shift
+		s.mark(i)
 	}
 }
 
-func (a *countArray) count(rel uint32) uint8 {
-	return uint8(a.counts[rel/16] >> (rel % 16 * 4) & maxCount)
-}
-
-// increment returns the former count.
-func (a *countArray) increment(rel uint32) uint8 {
-	n := a.count(rel)
+// arrayIncrement returns the former count.
+func (s *shard) arrayIncrement(rel uint32) uint8 {
+	i, shift := arrayAt(rel)
+	n := s.words[i] >> shift & maxCount
 	if n == maxCount {
-		return n
+		return maxCount
 	}
-	a.counts[rel/16] += 1 << (rel % 16 * 4)
+	s.words[i] += 1 << shift
 	if n == 0 {
-		a.toggle(rel)
+		s.toggle(i, shift)
 	}
-	return n
+	return uint8(n)
 }
 
-// decrement takes one from a counter that is not zero.
-func (a *countArray) decrement(rel uint32) {
-	n := a.count(rel)
-	if n == maxCount {
-		return
+func (s *shard) arrayDecrement(rel uint32) uint8 {
+	i, shift := arrayAt(rel)
+	n := s.words[i] >> shift & maxCount
+	if n == 0 || n == maxCount {
+		return uint8(n)
 	}
-	a.counts[rel/16] -= 1 << (rel % 16 * 4)
+	s.words[i] -= 1 << shift
 	if n == 1 {
-		a.toggle(rel)
+		s.toggle(i, shift)
 	}
+	return uint8(n)
 }
 
-// toggle notes that rel went from clear to set or back.
-func (a *countArray) toggle(rel uint32) {
-	w := rel / 64
-	before := a.changed[w]
-	a.changed[w] ^= 1 << (rel % 64)
-	if a.changed[w] > before {
-		a.net++
-	} else {
-		a.net--
-	}
-	if before != 0 {
+// toggle notes that a position went from clear to set or back.
+func (s *shard) toggle(i int, shift uint) {
+	s.words[i] ^= fieldChanged << shift
+	if s.words[i]>>shift&fieldChanged == 0 {
+		s.differing--
 		return
 	}
-	// Words that come and go are noted again each time: once the journal is twice
-	// as long as the array, write it anew from the array.
-	if len(a.journal) >= 2*len(a.changed) {
-		a.journal = a.journal[:0]
-		for i, word := range a.changed {
-			if word != 0 {
-				a.journal = append(a.journal, uint32(i))
-			}
+	s.differing++
+	s.mark(i)
+}
+
+func (s *shard) drainArray(dst []uint32, from, to int) []uint32 {
+	for i, word := range s.words[from:to] {
+		if word&changedMask == 0 {
+			continue
 		}
-		return
-	}
-	a.journal = append(a.journal, w)
-}
-
-func (a *countArray) drain(dst []uint64) []uint64 {
-	for _, w := range a.journal {
-		for word := a.changed[w]; word != 0; word &= word - 1 {
-			rel := w*64 + uint32(bits.TrailingZeros64(word))
-			set := uint64(0)
-			if a.count(rel) != 0 {
+		for changed := word & changedMask; changed != 0; changed &= changed - 1 {
+			top := bits.TrailingZeros32(changed)
+			rel := uint32((from+i)*fieldsPerWord + top/fieldBits)
+			set := uint32(0)
+			if word>>(top-4)&maxCount != 0 {
 				set = 1
 			}
-			dst = append(dst, uint64(rel)<<1|set)
+			dst = append(dst, rel<<1|set)
 		}
-		a.changed[w] = 0
+		s.words[from+i] = word &^ changedMask
 	}
-	a.net = 0
-	a.journal = recycle(a.journal)
 	return dst
 }

@@ -3,7 +3,6 @@ package digest
 import (
 	"math/bits"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -29,19 +28,20 @@ type CountingFilter struct {
 type counters struct {
 	geometry Geometry
 	spanBits uint   // positions with equal upper bits share a shard
-	salt     uint64 // for the shards' tables
+	salt     uint64 // odd, for the hash tables
 	shards   []shard
 	retired  bool // replaced by a rebuild; guarded by any shard's lock, changed under all
 }
 
+// Up to 256 shards of 2^10 to 2^27 positions, and more only if m is above 2^35.
 const (
-	shardBits   = 8  // at most 256 shards
-	minSpanBits = 10 // of at least 1,024 positions each
+	shardBits   = 8
+	minSpanBits = 10
 )
 
 func newCounters(g Geometry) *counters {
 	c := &counters{geometry: g, salt: rand.Uint64() | 1}
-	c.spanBits = max(minSpanBits+shardBits, uint(bits.Len64(g.Bits-1))) - shardBits
+	c.spanBits = min(max(minSpanBits+shardBits, uint(bits.Len64(g.Bits-1)))-shardBits, maxSpanBits)
 	c.shards = make([]shard, (g.Bits-1)>>c.spanBits+1)
 	return c
 }
@@ -92,7 +92,7 @@ func (c *CountingFilter) MayContain(k Key) bool {
 	for _, p := range counters.geometry.positions(&buf, k) {
 		s, rel := counters.at(p)
 		s.mu.Lock()
-		n := s.count(rel)
+		n := s.count(counters, rel)
 		s.mu.Unlock()
 		if n == 0 {
 			return false
@@ -133,47 +133,81 @@ func (c *counters) at(p uint64) (*shard, uint32) {
 	return &c.shards[p>>c.spanBits], uint32(p & (1<<c.spanBits - 1))
 }
 
+// span is the number of positions of a shard.
+func (c *counters) span() uint64 { return 1 << c.spanBits }
+
+// add returns false if the counters are retired.
 func (c *counters) add(k Key) bool {
-	if c.geometry.Hashes == 1 && c.geometry.simple() {
-		s, rel := c.at(c.geometry.first(k))
-		s.mu.Lock()
-		if c.retired {
-			s.mu.Unlock()
-			return false
-		}
-		if s.touched != nil {
-			s.touch(k, s.count(rel), +1)
-		}
-		s.increment(rel, 1<<c.spanBits, c.salt)
-		s.keys++
-		s.mu.Unlock()
-		return true
+	if c.geometry.Hashes > 1 {
+		return c.addMany(k)
 	}
+	s, rel := c.at(c.geometry.first(k))
+	s.mu.Lock()
+	if c.retired {
+		s.mu.Unlock()
+		return false
+	}
+	if s.rare != nil && s.rare.touched != nil {
+		s.touch(k, s.count(c, rel), +1)
+	}
+	s.increment(c, rel)
+	s.keys++
+	s.mu.Unlock()
+	return true
+}
+
+// remove returns done as false if the counters are retired.
+func (c *counters) remove(k Key) (done, removed bool) {
+	if c.geometry.Hashes > 1 {
+		return c.removeMany(k)
+	}
+	s, rel := c.at(c.geometry.first(k))
+	s.mu.Lock()
+	if c.retired {
+		s.mu.Unlock()
+		return false, false
+	}
+	n := s.decrement(c, rel)
+	if n > 0 {
+		s.keys--
+	} else {
+		s.rarely().refused++
+	}
+	if n > 0 && s.rare != nil && s.rare.touched != nil {
+		s.touch(k, n, -1)
+	}
+	s.mu.Unlock()
+	return true, n > 0
+}
+
+func (c *counters) addMany(k Key) bool {
 	var buf [MaxHashes]uint64
 	positions := c.geometry.positions(&buf, k)
 	home, _ := c.at(positions[0])
-	slices.Sort(positions)
+	sortFew(positions)
 	c.lock(positions)
 	defer c.unlock(positions)
 	if c.retired {
 		return false
 	}
-	if home.touched != nil {
-		home.touch(k, c.least(positions), +1)
+	// Reading all counters first lets the processor fetch them at once.
+	least := c.least(positions)
+	if home.rare != nil && home.rare.touched != nil {
+		home.touch(k, least, +1)
 	}
 	for _, p := range positions {
 		s, rel := c.at(p)
-		s.increment(rel, 1<<c.spanBits, c.salt)
+		s.increment(c, rel)
 	}
 	home.keys++
 	return true
 }
 
-func (c *counters) remove(k Key) (done, removed bool) {
+func (c *counters) removeMany(k Key) (done, removed bool) {
 	var buf [MaxHashes]uint64
 	positions := c.geometry.positions(&buf, k)
 	home, _ := c.at(positions[0])
-	slices.Sort(positions)
+	sortFew(positions)
 	c.lock(positions)
 	defer c.unlock(positions)
 	if c.retired {
@@ -181,18 +215,27 @@ func (c *counters) remove(k Key) (done, removed bool) {
 	}
 	least := c.least(positions)
 	if least == 0 {
-		home.refused++
+		home.rarely().refused++
 		return true, false
 	}
-	if home.touched != nil {
+	if home.rare != nil && home.rare.touched != nil {
 		home.touch(k, least, -1)
 	}
 	for _, p := range positions {
 		s, rel := c.at(p)
-		s.decrement(rel)
+		s.decrement(c, rel)
 	}
 	home.keys--
 	return true, true
+}
+
+// sortFew sorts by insertion.
+func sortFew(positions []uint64) {
+	for i := 1; i < len(positions); i++ {
+		for j := i; j > 0 && positions[j] < positions[j-1]; j-- {
+			positions[j], positions[j-1] = positions[j-1], positions[j]
+		}
+	}
 }
 
 // least is the smallest count among positions: no fewer keys than stand on all of
@@ -201,7 +244,7 @@ func (c *counters) least(positions []uint64) uint8 {
 	least := uint8(maxCount)
 	for _, p := range positions {
 		s, rel := c.at(p)
-		least = min(least, s.count(rel))
+		least = min(least, s.count(c, rel))
 	}
 	return least
 }
@@ -225,43 +268,4 @@ func (c *counters) unlock(positions []uint64) {
 			last = s
 		}
 	}
-}
-
-// collect takes from every shard what changed since base was frozen.
-func (c *counters) collect(base *Filter) *Delta {
-	d := &Delta{
-		geometry: base.geometry,
-		base:     base.version,
-		target:   base.version,
-		baseKeys: base.keys,
-		baseOnes: base.ones,
-		ones:     base.ones,
-	}
-	keys := 0
-	var found []uint64
-	for i := range c.shards {
-		s := &c.shards[i]
-		s.mu.Lock()
-		found = s.drain(found[:0])
-		keys += s.keys
-		s.mu.Unlock()
-		slices.Sort(found)
-		for _, change := range found {
-			p := uint64(i)<<c.spanBits + change>>1
-			d.flips = append(d.flips, p)
-			if change&1 != 0 {
-				d.target.State += stateOf(p)
-				d.ones++
-			} else {
-				d.target.State -= stateOf(p)
-				d.ones--
-			}
-		}
-	}
-	d.keys = base.keys
-	if len(d.flips) > 0 {
-		d.keys = uint64(max(0, keys))
-		d.target.Sequence++
-	}
-	return d
 }

@@ -14,12 +14,13 @@ type touch struct {
 // touch notes an addition or a removal of k, on whose positions at least before
 // keys stood until now.
 func (s *shard) touch(k Key, before uint8, change int) {
-	t, seen := s.touched[k]
+	touched := s.rare.touched
+	t, seen := touched[k]
 	if !seen {
 		t.before = before
 	}
 	t.net += change
-	s.touched[k] = t
+	touched[k] = t
 }
 
 // Rebuild starts a new epoch with another geometry, another seed, or the same
@@ -67,7 +68,7 @@ func (r *rebuilding) add(k Key, times int) {
 	if times > 1 {
 		r.more[k] = times
 		home, _ := r.fresh.at(r.fresh.geometry.first(k))
-		home.keys -= times - 1
+		home.keys -= int32(times - 1)
 	}
 }
 
@@ -96,7 +97,7 @@ func (r *rebuilding) finish(old *counters, c *CountingFilter) {
 		defer old.shards[i].mu.Unlock()
 	}
 	for i := range old.shards {
-		for k, t := range old.shards[i].touched {
+		for k, t := range old.shards[i].rarely().touched {
 			// What the caller yielded for k may be from before or after the
 			// change; the counters know better.
 			have, want := r.count(k), int(t.before)+t.net
@@ -125,13 +126,10 @@ func (r *rebuilding) count(k Key) int {
 
 // watch turns the noting of touched keys on or off.
 func (c *counters) watch(on bool) {
-	for i := range c.shards {
-		s := &c.shards[i]
-		s.mu.Lock()
-		s.touched = nil
+	for s := range c.locked {
+		s.rarely().touched = nil
 		if on {
-			s.touched = make(map[Key]touch)
+			s.rare.touched = make(map[Key]touch)
 		}
-		s.mu.Unlock()
 	}
 }

@@ -1,7 +1,7 @@
 package digest
 
 import (
-	"slices"
+	"math/bits"
 	"sync"
 )
 
@@ -13,273 +13,143 @@ const maxCount = 15
 
 // A shard counts the keys on each position of one stretch of the position space.
 // Positions are relative to it. It begins as a hash table of the counts that are
-// not zero and turns into an array of four-bit counters once that is smaller;
-// either way it remembers which positions differ from the last frozen filter, so
-// that freezing takes time in proportion to what changed.
+// not zero (table.go) and turns into an array of counters once that is smaller
+// (array.go). Either way a bit for each position says whether it is set in the
+// last frozen filter, or differs from it, and dirty says where to look for those
+// that differ, so that freezing takes time in proportion to what changed.
 //
-// Everything but the constants is guarded by mu.
+// What an operation touches beside the counter itself fits one cache line, which
+// is what lets cores work on different shards at once.
 type shard struct {
-	mu    sync.Mutex
-	table countTable
-	array *countArray // instead of table, if not nil
+	mu         sync.Mutex // guards everything
+	words      []uint32   // the table or the array
+	dirty      uint64     // bit g: something differs in words [g<<groupShift, (g+1)<<groupShift)
+	used       int32      // slots taken, of a table
+	differing  int32      // positions that differ from the frozen filter
+	keys       int32      // whose first position is here
+	groupShift uint8
+	isArray    bool
+	rare       *rareState // or nil
+}
 
-	keys      int // keys whose first position is here
+// rareState is what few shards, or few operations, need.
+type rareState struct {
+	fine      []uint64 // of large shards, a bit for every 64 words: a second dirty
+	touched   map[Key]touch
 	refused   uint64
 	saturated int
-	touched   map[Key]touch // what happens to those keys while a rebuild runs, or nil
+}
 
-	_ [16]byte // two cache lines, so that neighbours do not share one
+func (s *shard) rarely() *rareState {
+	if s.rare == nil {
+		s.rare = new(rareState)
+	}
+	return s.rare
 }
 
 // count returns how many keys stand on rel.
-func (s *shard) count(rel uint32) uint8 {
-	if s.array != nil {
-		return s.array.count(rel)
+func (s *shard) count(c *counters, rel uint32) uint8 {
+	if s.isArray {
+		return s.arrayCount(rel)
 	}
-	return s.table.count(rel)
+	return s.tableCount(c, rel)
 }
 
-func (s *shard) increment(rel uint32, span uint64, salt uint64) {
-	if s.array == nil && s.table.full() {
-		if s.table.grownBytes() < arrayBytes(span) {
-			s.table.grow(salt)
-		} else {
-			s.array = s.table.toArray(span)
-			s.table = countTable{}
-		}
+// increment adds one to a counter, unless it is stuck.
+func (s *shard) increment(c *counters, rel uint32) {
+	if !s.isArray && s.full() {
+		s.grow(c)
 	}
 	var n uint8
-	if s.array != nil {
-		n = s.array.increment(rel)
+	if s.isArray {
+		n = s.arrayIncrement(rel)
 	} else {
-		n = s.table.increment(rel)
+		n = s.tableIncrement(c, rel)
 	}
 	if n == maxCount-1 {
-		s.saturated++
+		s.rarely().saturated++
 	}
 }
 
-// decrement takes one from a counter that is not zero.
-func (s *shard) decrement(rel uint32) {
-	if s.array != nil {
-		s.array.decrement(rel)
+// decrement takes one from a counter, unless it is stuck, and returns what it
+// was. It leaves zero alone.
+func (s *shard) decrement(c *counters, rel uint32) uint8 {
+	if s.isArray {
+		return s.arrayDecrement(rel)
+	}
+	return s.tableDecrement(c, rel)
+}
+
+// grow makes room in the table, or an array of it.
+func (s *shard) grow(c *counters) {
+	old := s.words
+	if size := grownSlots(len(old)); size < arrayWords(c.span()) {
+		s.resize(size)
+		for _, slot := range old {
+			if slot != 0 {
+				i, _ := s.find(c, slot>>slotBits)
+				s.words[i] = slot
+				s.markSlot(i)
+			}
+		}
 		return
 	}
-	s.table.decrement(rel)
+	s.resize(arrayWords(c.span()))
+	s.isArray, s.used = true, 0
+	for _, slot := range old {
+		if slot != 0 {
+			s.arrayLoad(slot>>slotBits, slot&slotCount, differs(slot))
+		}
+	}
 }
 
-// changed returns how many positions differ from the last frozen filter.
-func (s *shard) changed() int {
-	if s.array != nil {
-		return s.array.net
+// resize gives the shard fresh words, none of them dirty.
+func (s *shard) resize(words int) {
+	s.words = make([]uint32, words)
+	s.dirty = 0
+	s.groupShift = uint8(max(6, bits.Len(uint(words-1))) - 6)
+	if s.groupShift > 7 {
+		s.rarely().fine = make([]uint64, (words-1)>>12+1)
 	}
-	return s.table.net
+}
+
+// mark notes that word i holds a position that differs.
+func (s *shard) mark(i int) {
+	s.dirty |= 1 << (i >> s.groupShift & 63)
+	if s.groupShift > 7 {
+		s.rare.fine[i>>12] |= 1 << (i >> 6 & 63)
+	}
 }
 
 // drain appends the positions that differ from the last frozen filter, each as
 // rel<<1 with the low bit saying whether it is set now, in no order, and makes
 // the present contents the frozen ones.
-func (s *shard) drain(dst []uint64) []uint64 {
-	if s.array != nil {
-		return s.array.drain(dst)
-	}
-	return s.table.drain(dst)
-}
-
-// A countTable is an open-addressed hash table with linear probing. A slot holds
-// a position in its upper half and its count and flags in the lower.
-type countTable struct {
-	slots   []uint64 // a power of two
-	shift   uint     // 64 - log2(len(slots))
-	used    int
-	salt    uint64   // odd multiplier, random so that probes cannot be made long
-	net     int      // positions that differ from the frozen filter
-	journal []uint32 // at least those, each once
-}
-
-const (
-	slotCount     = 0xf    // how many keys
-	slotFrozen    = 1 << 4 // set in the frozen filter
-	slotJournaled = 1 << 5 // in the journal
-	slotUsed      = 1 << 6
-	minSlots      = 16
-)
-
-func (t *countTable) full() bool { return t.used*4 >= len(t.slots)*3 }
-
-func (t *countTable) grownBytes() uint64 { return 8 * uint64(max(minSlots, 2*len(t.slots))) }
-
-func (t *countTable) grow(salt uint64) {
-	old := t.slots
-	size := max(minSlots, 2*len(old))
-	t.slots = make([]uint64, size)
-	t.shift = 64
-	for n := size; n > 1; n /= 2 {
-		t.shift--
-	}
-	t.salt = salt
-	for _, slot := range old {
-		if slot != 0 {
-			i, _ := t.find(uint32(slot >> 32))
-			t.slots[i] = slot
-		}
-	}
-}
-
-// home is the slot where the search for rel begins.
-func (t *countTable) home(rel uint32) uint64 { return uint64(rel) * t.salt >> t.shift }
-
-// find returns the slot of rel, or the free one where it would go.
-func (t *countTable) find(rel uint32) (i uint64, found bool) {
-	mask := uint64(len(t.slots) - 1)
-	for i = t.home(rel); ; i = (i + 1) & mask {
-		slot := t.slots[i&mask]
-		if slot == 0 {
-			return i, false
-		}
-		if uint32(slot>>32) == rel {
-			return i, true
-		}
-	}
-}
-
-func (t *countTable) count(rel uint32) uint8 {
-	if t.used == 0 {
-		return 0
-	}
-	i, found := t.find(rel)
-	if !found {
-		return 0
-	}
-	return uint8(t.slots[i] & slotCount)
-}
-
-// increment needs a table that is not full. It returns the former count.
-func (t *countTable) increment(rel uint32) uint8 {
-	i, found := t.find(rel)
-	if !found {
-		t.used++
-		t.slots[i] = uint64(rel)<<32 | slotUsed
-	}
-	slot := t.slots[i]
-	n := slot & slotCount
-	switch {
-	case n == maxCount:
-		return maxCount
-	case n == 0:
-		t.slots[i] = t.flip(rel, slot+1, slot&slotFrozen == 0)
-	default:
-		t.slots[i] = slot + 1
-	}
-	return uint8(n)
-}
-
-func (t *countTable) decrement(rel uint32) {
-	i, _ := t.find(rel)
-	slot := t.slots[i]
-	switch slot & slotCount {
-	case maxCount:
-	case 1:
-		t.slots[i] = t.flip(rel, slot-1, slot&slotFrozen != 0)
-		if len(t.journal) > 2*t.net+64 {
-			t.compact()
-		}
-	default:
-		t.slots[i] = slot - 1
-	}
-}
-
-// flip notes that rel went from clear to set or back, and returns its slot.
-// away says whether it now differs from the frozen filter.
-func (t *countTable) flip(rel uint32, slot uint64, away bool) uint64 {
-	if !away {
-		t.net--
-		return slot
-	}
-	t.net++
-	if slot&slotJournaled == 0 {
-		t.journal = append(t.journal, rel)
-	}
-	return slot | slotJournaled
-}
-
-// differs reports whether a slot's position is to be flipped in the frozen filter.
-func differs(slot uint64) bool { return (slot&slotCount != 0) != (slot&slotFrozen != 0) }
-
-// compact forgets positions that were flipped and flipped back, which a cache
-// that churns between two freezes leaves behind.
-func (t *countTable) compact() {
-	kept := t.journal[:0]
-	for _, rel := range t.journal {
-		i, _ := t.find(rel)
-		if differs(t.slots[i]) {
-			kept = append(kept, rel)
+func (s *shard) drain(c *counters, dst []uint32) []uint32 {
+	for s.dirty != 0 {
+		group := bits.TrailingZeros64(s.dirty)
+		s.dirty &= s.dirty - 1
+		from := group << s.groupShift
+		to := min(len(s.words), from+1<<s.groupShift)
+		if s.groupShift <= 7 {
+			dst = s.drainWords(c, dst, from, to)
 			continue
 		}
-		t.slots[i] &^= slotJournaled
-		t.dropIfIdle(i)
-	}
-	t.journal = kept
-}
-
-func (t *countTable) drain(dst []uint64) []uint64 {
-	for _, rel := range t.journal {
-		i, _ := t.find(rel)
-		slot := t.slots[i]
-		if differs(slot) {
-			set := uint64(0)
-			if slot&slotCount != 0 {
-				set = 1
+		for i := from; i < to; i += 4096 {
+			fine := &s.rare.fine[i>>12]
+			for *fine != 0 {
+				at := i&^4095 + bits.TrailingZeros64(*fine)<<6
+				*fine &= *fine - 1
+				dst = s.drainWords(c, dst, at, min(len(s.words), at+64))
 			}
-			dst = append(dst, uint64(rel)<<1|set)
-			slot ^= slotFrozen
 		}
-		t.slots[i] = slot &^ slotJournaled
-		t.dropIfIdle(i)
 	}
-	t.net = 0
-	t.journal = recycle(t.journal)
+	s.differing = 0
 	return dst
 }
 
-// dropIfIdle removes a slot that neither counts nor remembers anything, moving
-// back those behind it that were displaced.
-func (t *countTable) dropIfIdle(i uint64) {
-	if t.slots[i]&(slotCount|slotFrozen|slotJournaled) != 0 {
-		return
+func (s *shard) drainWords(c *counters, dst []uint32, from, to int) []uint32 {
+	if s.isArray {
+		return s.drainArray(dst, from, to)
 	}
-	t.used--
-	mask := uint64(len(t.slots) - 1)
-	for j := i; ; {
-		j = (j + 1) & mask
-		slot := t.slots[j]
-		if slot == 0 {
-			break
-		}
-		if (j-t.home(uint32(slot>>32)))&mask >= (j-i)&mask {
-			t.slots[i] = slot
-			i = j
-		}
-	}
-	t.slots[i] = 0
-}
-
-func (t *countTable) toArray(span uint64) *countArray {
-	a := newCountArray(span)
-	for _, slot := range t.slots {
-		rel := uint32(slot >> 32)
-		a.counts[rel/16] |= slot & slotCount << (rel % 16 * 4)
-		if slot != 0 && differs(slot) {
-			a.toggle(rel)
-		}
-	}
-	return a
-}
-
-// recycle empties a journal, and lets go of one that an unusual burst has grown.
-func recycle[T any](journal []T) []T {
-	if cap(journal) > 4096 {
-		return nil
-	}
-	return slices.Delete(journal, 0, len(journal))
+	return s.drainTable(c, dst, from, to)
 }

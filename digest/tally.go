@@ -1,5 +1,7 @@
 package digest
 
+import "unsafe"
+
 // A Tally is what a [CountingFilter] counts about itself.
 type Tally struct {
 	Keys      int    // added and not removed
@@ -11,18 +13,41 @@ type Tally struct {
 // Tally sums over the shards, taking the lock of each in turn: microseconds.
 func (c *CountingFilter) Tally() Tally {
 	var t Tally
-	counters := c.counters.Load()
-	for i := range counters.shards {
-		s := &counters.shards[i]
-		s.mu.Lock()
-		t.Keys += s.keys
-		t.Changed += s.changed()
-		t.Saturated += s.saturated
-		t.Refused += s.refused
-		s.mu.Unlock()
+	for s := range c.counters.Load().locked {
+		t.Keys += int(s.keys)
+		t.Changed += int(s.differing)
+		if s.rare != nil {
+			t.Saturated += s.rare.saturated
+			t.Refused += s.rare.refused
+		}
 	}
 	t.Keys = max(0, t.Keys)
 	return t
+}
+
+// MemoryBytes returns what the counters occupy, the frozen filter not included.
+func (c *CountingFilter) MemoryBytes() int {
+	n := 0
+	for s := range c.counters.Load().locked {
+		n += int(unsafe.Sizeof(*s)) + 4*cap(s.words)
+		if s.rare != nil {
+			n += int(unsafe.Sizeof(*s.rare)) + 8*cap(s.rare.fine)
+		}
+	}
+	return n
+}
+
+// locked yields each shard in turn, locked.
+func (c *counters) locked(yield func(*shard) bool) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		more := yield(s)
+		s.mu.Unlock()
+		if !more {
+			return
+		}
+	}
 }
 
 // Len returns how many keys were added and not removed.
