@@ -30,14 +30,14 @@ func (d *Delta) AppendTo(dst []byte, base *Filter) []byte {
 		h.Kind = KindPlainDelta
 		dst = appendHeader(dst, h)
 		dst = binary.AppendUvarint(dst, uint64(len(d.flips)))
-		dst = appendSection(dst, d.geometry.Bits, d.flips)
+		dst = appendSection(dst, listed(d.geometry.Bits, d.flips))
 		return seal(dst, start)
 	}
 	sets, clears := d.ranks(base)
 	dst = appendHeader(dst, h)
 	dst = binary.AppendUvarint(dst, uint64(len(sets)))
-	dst = appendSection(dst, d.geometry.Bits-d.baseOnes, sets)
-	dst = appendSection(dst, d.baseOnes, clears)
+	dst = appendSection(dst, listed(d.geometry.Bits-d.baseOnes, sets))
+	dst = appendSection(dst, listed(d.baseOnes, clears))
 	return seal(dst, start)
 }
 
@@ -147,7 +147,7 @@ func DecodeDelta(b []byte, base *Filter, lim Limits) (*Delta, error) {
 		baseOnes: h.BaseCount,
 		ones:     h.Count,
 	}
-	if err := r.base(d, h.Kind, base, kindAt); err != nil {
+	if err := r.base(d, h, base); err != nil {
 		return nil, err
 	}
 	if h.Kind == KindDelta {
@@ -158,22 +158,24 @@ func DecodeDelta(b []byte, base *Filter, lim Limits) (*Delta, error) {
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
-	if len(d.flips) == 0 && d.base != d.target || d.base.Sequence == d.target.Sequence && d.base != d.target {
-		r.corrupt("sequence step", kindAt, "an empty step from %v to %v", d.base, d.target)
+	step := d.base.Sequence != d.target.Sequence
+	if step != (len(d.flips) > 0) || !step && d.base != d.target {
+		r.corrupt("sequence step", h.baseAt, "%d flips from %v to %v", len(d.flips), d.base, d.target)
+		return nil, r.err
 	}
-	return d, r.err
+	return d, nil
 }
 
 // base checks that the delta applies to the filter given.
-func (r *reader) base(d *Delta, kind Kind, base *Filter, at int) error {
+func (r *reader) base(d *Delta, h Header, base *Filter) error {
 	switch {
 	case base != nil:
 		if err := d.checkBase(base); err != nil {
-			r.fail("base", at, err)
+			r.fail("base", h.baseAt, err)
 		}
 		d.geometry, d.baseKeys = base.geometry, base.keys
-	case kind == KindDelta:
-		r.fail("base", at, fmt.Errorf("%w: none given", ErrBase))
+	case h.Kind == KindDelta:
+		r.fail("base", h.baseAt, fmt.Errorf("%w: none given", ErrBase))
 	}
 	return r.err
 }
@@ -189,21 +191,16 @@ func (r *reader) contextual(d *Delta, base *Filter, lim Limits) {
 		return
 	}
 	b := d.baseOnes + a - d.ones
-	if err := lim.allows(16 * (a + b)); err != nil {
-		r.fail("positions set", at, err)
-	}
-	sets := r.section("positions set", zeros, a)
-	clears := r.section("positions cleared", d.baseOnes, b)
+	r.afford(lim, 16*(a+b))
+	sets := r.section("positions set", zeros, a, false)
+	clears := r.section("positions cleared", d.baseOnes, b, false)
 	if r.err == nil {
-		d.flips = unrank(base, sets, clears)
+		d.flips = unrank(base, sets.list, clears.list)
 	}
 }
 
 func (r *reader) plain(d *Delta, lim Limits) {
-	at := r.off
 	n := r.bounded("flips", 0, d.geometry.Bits)
-	if err := lim.allows(8 * n); err != nil {
-		r.fail("flips", at, err)
-	}
-	d.flips = r.section("flips", d.geometry.Bits, n)
+	r.afford(lim, 8*n)
+	d.flips = r.section("flips", d.geometry.Bits, n, false).list
 }

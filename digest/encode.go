@@ -1,5 +1,7 @@
 package digest
 
+import "fmt"
+
 // AppendTo appends the filter's smallest encoding. Equal filters give equal bytes
 // on every machine.
 func (f *Filter) AppendTo(dst []byte) []byte {
@@ -11,8 +13,11 @@ func (f *Filter) AppendTo(dst []byte) []byte {
 		Keys:     f.keys,
 		Count:    f.ones,
 	})
-	dst = appendSection(dst, f.geometry.Bits, f.list())
-	return seal(dst, start)
+	set := positionSet{m: f.geometry.Bits, x: f.ones, words: f.words}
+	if f.words == nil {
+		set.list = f.list()
+	}
+	return seal(appendSection(dst, set), start)
 }
 
 func (f *Filter) list() []uint64 {
@@ -36,21 +41,31 @@ func DecodeFilter(b []byte, lim Limits) (*Filter, error) {
 	if r.err == nil && h.Kind != KindFilter {
 		r.corrupt("kind", kindAt, "%v is no filter", h.Kind)
 	}
-	if r.err == nil {
-		if err := lim.allows(filterBytes(h.Geometry.Bits, h.Count) + 8*h.Count); err != nil {
-			r.fail("count", r.off, err)
-		} else if h.Count > maxSorted {
-			r.fail("count", r.off, ErrTooLarge)
-		}
+	f := &Filter{geometry: h.Geometry, version: h.Version, keys: h.Keys, ones: h.Count}
+	m := f.geometry.Bits
+	bitmap := dense(m, f.ones)
+	if bitmap {
+		r.afford(lim, (m+63)/64*8)
+	} else {
+		r.afford(lim, 8*f.ones+sortedBytes(m, f.ones))
 	}
-	set := r.section("positions", h.Geometry.Bits, h.Count)
+	set := r.section("positions", m, f.ones, bitmap)
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
-	f := newFilter(h.Geometry, h.Version, h.Keys, set)
+	if f.words = set.words; !bitmap {
+		f.fill(set.list)
+	}
 	if state := f.state(); state != h.Version.State {
-		r.corrupt("state", kindAt, "positions have %016x", state)
+		r.corrupt("state", h.stateAt, "%016x, but the positions have %016x", h.Version.State, state)
 		return nil, r.err
 	}
 	return f, nil
+}
+
+// afford refuses what comes next if it would take more memory than allowed.
+func (r *reader) afford(lim Limits, bytes uint64) {
+	if r.err == nil && bytes > uint64(lim.Memory) {
+		r.fail("count", r.off, fmt.Errorf("%w: %d bytes of memory, %d allowed", ErrTooLarge, bytes, lim.Memory))
+	}
 }

@@ -108,9 +108,11 @@ func claims(m, count uint64, c coding, payload []byte) []byte {
 
 func TestDecodeAllocatesLittleForLies(t *testing.T) {
 	for name, b := range map[string][]byte{
-		"positions without bytes": claims(1<<40, 1<<24, codingGaps, nil),
-		"a bitmap of one byte":    claims(1<<28, 1<<27, codingBitmap, []byte{1}),
-		"beyond the memory":       claims(1<<40, 1<<29, codingGaps, make([]byte, 100)),
+		"positions without bytes":  claims(1<<40, 1<<24, codingGaps, nil),
+		"a bitmap of one byte":     claims(1<<28, 1<<27, codingBitmap, []byte{1}),
+		"beyond the memory":        claims(1<<40, 1<<29, codingGaps, make([]byte, 100)),
+		"a coded set of few bytes": claims(1<<40, 1<<24, codingArith, make([]byte, 100)),
+		"a bitmap too large":       claims(1<<40, 1<<39, codingArith, make([]byte, 100)),
 	} {
 		got := allocated(func() {
 			if _, err := DecodeFilter(b, Limits{}); err == nil {

@@ -3,7 +3,6 @@ package digest
 import (
 	"iter"
 	"math"
-	"math/bits"
 )
 
 // A Filter is what one cache held at one moment: an immutable set of positions
@@ -121,14 +120,6 @@ func FilterOf(g Geometry, v Version, seq iter.Seq[Key]) (*Filter, error) {
 // answers several times faster.
 func dense(bits, ones uint64) bool { return bits <= 4096 || bits/16 <= ones }
 
-// filterBytes is what a filter's positions will occupy.
-func filterBytes(m, ones uint64) uint64 {
-	if dense(m, ones) {
-		return (m + 63) / 64 * 8
-	}
-	return sortedBytes(m, ones)
-}
-
 // A filterBuilder takes exactly ones ascending positions and picks the
 // representation.
 type filterBuilder struct {
@@ -160,12 +151,16 @@ func (b *filterBuilder) finish(f *Filter) {
 // newFilter makes a filter of ascending positions.
 func newFilter(g Geometry, v Version, keys uint64, positions []uint64) *Filter {
 	f := &Filter{geometry: g, version: v, keys: keys, ones: uint64(len(positions))}
-	b := newFilterBuilder(g.Bits, f.ones)
+	f.fill(positions)
+	return f
+}
+
+func (f *Filter) fill(positions []uint64) {
+	b := newFilterBuilder(f.geometry.Bits, f.ones)
 	for _, p := range positions {
 		b.add(p)
 	}
 	b.finish(f)
-	return f
 }
 
 // state computes the set hash from scratch.
@@ -176,11 +171,4 @@ func (f *Filter) state() uint64 {
 		sum += stateOf(p)
 	}
 	return sum
-}
-
-func onesIn(words []uint64) (n uint64) {
-	for _, w := range words {
-		n += uint64(bits.OnesCount64(w))
-	}
-	return n
 }

@@ -40,6 +40,8 @@ type Header struct {
 	Base     Version  // of a delta
 	// BaseCount is the number of set positions in a delta's base.
 	BaseCount uint64
+
+	stateAt, baseAt, countAt int // where they stand in the message
 }
 
 // Peek reads a message's header. It verifies the checksum, and that the header is
@@ -88,10 +90,13 @@ func (r *reader) header(lim Limits) (h Header) {
 	m := h.Geometry.Bits
 	h.Version.Epoch = r.bounded("epoch", 1, 1<<63)
 	h.Version.Sequence = r.bounded("sequence", 0, 1<<63)
+	h.stateAt = r.off
 	h.Version.State = r.u64("state")
 	h.Keys = r.bounded("keys", 0, 1<<63)
+	h.countAt = r.off
 	h.Count = r.bounded("count", 0, m)
 	if r.err == nil && h.Kind.delta() {
+		h.baseAt = r.off
 		h.Base.Epoch = h.Version.Epoch
 		h.Base.Sequence = h.Version.Sequence - r.bounded("sequence step", 0, h.Version.Sequence)
 		h.Base.State = r.u64("base state")

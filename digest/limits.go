@@ -1,7 +1,5 @@
 package digest
 
-import "fmt"
-
 // Limits bounds what a decoder accepts, before it allocates. The zero Limits are
 // the defaults.
 type Limits struct {
@@ -28,11 +26,4 @@ func (l Limits) withDefaults() Limits {
 		l.Memory = 256 << 20
 	}
 	return l
-}
-
-func (l Limits) allows(need uint64) error {
-	if need > uint64(l.Memory) {
-		return fmt.Errorf("%w: %d bytes of memory, %d allowed", ErrTooLarge, need, l.Memory)
-	}
-	return nil
 }

@@ -3,7 +3,8 @@ package digest
 import (
 	"encoding/binary"
 	"fmt"
-	"math/bits"
+
+	"github.com/summarycache/summarycache/arith"
 )
 
 // A coding is a way to write a set of positions: FORMAT.md, section 5.
@@ -12,120 +13,138 @@ type coding uint8
 const (
 	codingBitmap coding = 0 // one bit a position
 	codingGaps   coding = 1 // a uvarint for each gap
+	codingArith  coding = 2 // and above: by arith's method, less this
 )
 
-// appendSection writes a set by the coding that makes it smallest. Of two equal
-// ones the lower wins, so that equal sets give equal bytes.
-func appendSection(dst []byte, m uint64, set []uint64) []byte {
-	gaps, bitmap := gapBytes(set), (m+7)/8
-	if bitmap <= gaps {
-		dst = append(dst, byte(codingBitmap))
-		dst = binary.AppendUvarint(dst, bitmap)
-		return appendBitmap(dst, m, set)
+func (c coding) String() string {
+	switch c {
+	case codingBitmap:
+		return "bitmap"
+	case codingGaps:
+		return "gaps"
 	}
-	dst = append(dst, byte(codingGaps))
-	dst = binary.AppendUvarint(dst, gaps)
-	return appendGaps(dst, set)
+	return arith.Method(c - codingArith).String()
 }
 
-// section reads a set of x positions in [0, m). The caller has bounded x.
-func (r *reader) section(field string, m, x uint64) []uint64 {
+// A positionSet is x positions in [0, m): ascending in list, or as the ones of
+// words.
+type positionSet struct {
+	m, x  uint64
+	list  []uint64
+	words []uint64
+}
+
+func listed(m uint64, list []uint64) positionSet {
+	return positionSet{m: m, x: uint64(len(list)), list: list}
+}
+
+// appendSection writes a set by the coding that makes it smallest: the entropy
+// coder's, nearly always. Of two equal ones the lower wins, so that equal sets
+// give equal bytes.
+func appendSection(dst []byte, s positionSet) []byte {
+	at := len(dst)
+	method := arith.Choose(s.m, s.x)
+	if s.words != nil {
+		dst = arith.AppendBitmap(dst, method, s.m, s.words)
+	} else {
+		dst = arith.AppendSet(dst, method, s.m, s.list)
+	}
+	best := codingArith + coding(method)
+	smallest := uint64(len(dst) - at)
+	if gaps := s.gapBytes(smallest); gaps <= smallest {
+		best, smallest = codingGaps, gaps
+	}
+	if bitmap := (s.m + 7) / 8; bitmap <= smallest {
+		best, smallest = codingBitmap, bitmap
+	}
+	switch best {
+	case codingGaps:
+		dst = s.appendGaps(dst[:at])
+	case codingBitmap:
+		dst = s.appendBitmap(dst[:at])
+	}
+	return insertSectionHead(dst, at, best)
+}
+
+// insertSectionHead puts coding and length before the payload that begins at.
+func insertSectionHead(dst []byte, at int, c coding) []byte {
+	var head [1 + binary.MaxVarintLen64]byte
+	head[0] = byte(c)
+	n := 1 + binary.PutUvarint(head[1:], uint64(len(dst)-at))
+	dst = append(dst, head[:n]...)
+	copy(dst[at+n:], dst[at:])
+	copy(dst[at:], head[:n])
+	return dst
+}
+
+// section reads a set of x positions in [0, m), as words if they are asked for and
+// otherwise as a list. The caller has bounded what that takes.
+func (r *reader) section(field string, m, x uint64, words bool) positionSet {
 	at := r.off
 	c := coding(r.u8(field + " coding"))
+	if r.err == nil && c > codingArith+coding(lastMethod) {
+		r.corrupt(field+" coding", at, "%d", uint8(c))
+	}
 	lengthAt := r.off
 	n := r.uvarint(field + " length")
 	if r.err == nil && n > uint64(len(r.b)-r.off) {
 		r.corrupt(field+" length", lengthAt, "%d bytes of %d", n, len(r.b)-r.off)
 	}
 	if r.err != nil {
-		return nil
+		return positionSet{}
 	}
 	body := r.off
-	payload := r.take(field, int(n))
-	var set []uint64
-	var err error
+	s := positionSet{m: m, x: x}
+	if err := s.decode(c, r.take(field, int(n)), words); err != nil {
+		r.fail(field, body, err)
+	}
+	return s
+}
+
+// lastMethod is the highest of arith's methods that the format knows.
+const lastMethod = arith.Adaptive
+
+// decode fills in the list or the words of s.
+func (s *positionSet) decode(c coding, payload []byte, words bool) (err error) {
+	if err := s.plausible(c, uint64(len(payload))); err != nil {
+		return err
+	}
+	if words {
+		s.words = make([]uint64, (s.m+63)/64)
+	}
 	switch c {
 	case codingBitmap:
-		set, err = decodeBitmap(payload, m, x)
+		return s.decodeBitmap(payload)
 	case codingGaps:
-		set, err = decodeGaps(payload, m, x)
-	default:
-		r.corrupt(field+" coding", at, "%d", c)
+		return s.decodeGaps(payload)
+	}
+	method := arith.Method(c - codingArith)
+	if words {
+		err = arith.DecodeBitmap(s.words, method, payload, s.m, s.x)
+	} else {
+		s.list, err = arith.DecodeSet(nil, method, payload, s.m, s.x)
 	}
 	if err != nil {
-		r.fail(field, body, err)
-		return nil
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return set
+	return nil
 }
 
-func appendBitmap(dst []byte, m uint64, set []uint64) []byte {
-	from := len(dst)
-	dst = append(dst, make([]byte, (m+7)/8)...)
-	for _, p := range set {
-		dst[from+int(p>>3)] |= 1 << (p & 7)
+// plausible refuses a payload of n bytes that cannot be x positions in [0, m),
+// before memory is taken for them. Of a coded set, each member of the rarer kind
+// takes a bit and more.
+func (s *positionSet) plausible(c coding, n uint64) error {
+	ok := true
+	switch c {
+	case codingBitmap:
+		ok = n == (s.m+7)/8
+	case codingGaps:
+		ok = n >= s.x
+	default:
+		ok = min(s.x, s.m-s.x) <= 8*(n+8)
 	}
-	return dst
-}
-
-func decodeBitmap(b []byte, m, x uint64) ([]uint64, error) {
-	if uint64(len(b)) != (m+7)/8 {
-		return nil, fmt.Errorf("%w: %d bytes for %d bits", ErrCorrupt, len(b), m)
+	if !ok {
+		return fmt.Errorf("%w: %d bytes cannot be %d positions below %d as %v", ErrCorrupt, n, s.x, s.m, c)
 	}
-	set := make([]uint64, 0, min(x, m))
-	for i, c := range b {
-		for ; c != 0; c &= c - 1 {
-			if uint64(len(set)) == x {
-				return nil, fmt.Errorf("%w: more than %d positions", ErrCorrupt, x)
-			}
-			set = append(set, uint64(i)<<3+uint64(bits.TrailingZeros8(c)))
-		}
-	}
-	if uint64(len(set)) != x || x > 0 && set[x-1] >= m {
-		return nil, fmt.Errorf("%w: not %d positions below %d", ErrCorrupt, x, m)
-	}
-	return set, nil
-}
-
-// gapBytes is the length of what appendGaps appends.
-func gapBytes(set []uint64) (n uint64) {
-	next := uint64(0)
-	for _, p := range set {
-		n++
-		for gap := p - next; gap >= 0x80; gap >>= 7 {
-			n++
-		}
-		next = p + 1
-	}
-	return n
-}
-
-func appendGaps(dst []byte, set []uint64) []byte {
-	next := uint64(0)
-	for _, p := range set {
-		dst = binary.AppendUvarint(dst, p-next)
-		next = p + 1
-	}
-	return dst
-}
-
-func decodeGaps(b []byte, m, x uint64) ([]uint64, error) {
-	if uint64(len(b)) < x {
-		return nil, fmt.Errorf("%w: %d bytes for %d gaps", ErrCorrupt, len(b), x)
-	}
-	set := make([]uint64, 0, x)
-	next := uint64(0)
-	for range x {
-		gap, n := minimalUvarint(b)
-		if n <= 0 || gap >= m-next {
-			return nil, fmt.Errorf("%w: gap %d of %d", ErrCorrupt, len(set), x)
-		}
-		b = b[n:]
-		set = append(set, next+gap)
-		next += gap + 1
-	}
-	if len(b) != 0 {
-		return nil, fmt.Errorf("%w: %d bytes after the last gap", ErrCorrupt, len(b))
-	}
-	return set, nil
+	return nil
 }

@@ -1,0 +1,107 @@
+package digest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// The codings that take no coder: what a reader in another language begins with,
+// and what a set is sent as that does not compress (Mitzenmacher, section III,
+// filter types).
+
+// each yields the positions in ascending order.
+func (s positionSet) each(yield func(uint64) bool) {
+	for _, p := range s.list {
+		if !yield(p) {
+			return
+		}
+	}
+	for i, word := range s.words {
+		for ; word != 0; word &= word - 1 {
+			if !yield(uint64(i)<<6 + uint64(bits.TrailingZeros64(word))) {
+				return
+			}
+		}
+	}
+}
+
+func (s positionSet) appendBitmap(dst []byte) []byte {
+	from := len(dst)
+	dst = append(dst, make([]byte, (s.m+7)/8)...)
+	for p := range s.each {
+		dst[from+int(p>>3)] |= 1 << (p & 7)
+	}
+	return dst
+}
+
+// decodeBitmap is given as many bytes as m bits take.
+func (s *positionSet) decodeBitmap(b []byte) error {
+	ones := uint64(0)
+	for _, c := range b {
+		ones += uint64(bits.OnesCount8(c))
+	}
+	if ones != s.x || s.m%8 != 0 && b[len(b)-1]>>(s.m%8) != 0 {
+		return fmt.Errorf("%w: not %d positions below %d", ErrCorrupt, s.x, s.m)
+	}
+	if s.words != nil {
+		for i, c := range b {
+			s.words[i>>3] |= uint64(c) << (i & 7 * 8)
+		}
+		return nil
+	}
+	s.list = make([]uint64, 0, s.x)
+	for i, c := range b {
+		for ; c != 0; c &= c - 1 {
+			s.list = append(s.list, uint64(i)<<3+uint64(bits.TrailingZeros8(c)))
+		}
+	}
+	return nil
+}
+
+// gapBytes is the length of what appendGaps appends, or something above limit.
+func (s positionSet) gapBytes(limit uint64) (n uint64) {
+	if s.x > limit {
+		return s.x
+	}
+	next := uint64(0)
+	for p := range s.each {
+		n += uint64(bits.Len64((p-next)|1)+6) / 7
+		next = p + 1
+	}
+	return n
+}
+
+func (s positionSet) appendGaps(dst []byte) []byte {
+	next := uint64(0)
+	for p := range s.each {
+		dst = binary.AppendUvarint(dst, p-next)
+		next = p + 1
+	}
+	return dst
+}
+
+// decodeGaps is given at least a byte for each gap.
+func (s *positionSet) decodeGaps(b []byte) error {
+	if s.words == nil {
+		s.list = make([]uint64, 0, s.x)
+	}
+	next := uint64(0)
+	for i := range s.x {
+		gap, n := minimalUvarint(b)
+		if n <= 0 || gap >= s.m-next {
+			return fmt.Errorf("%w: gap %d of %d", ErrCorrupt, i, s.x)
+		}
+		b = b[n:]
+		if p := next + gap; s.words != nil {
+			s.words[p>>6] |= 1 << (p & 63)
+		} else {
+			s.list = append(s.list, p)
+		}
+		next += gap + 1
+	}
+	if len(b) != 0 {
+		return fmt.Errorf("%w: %d bytes after the last gap", ErrCorrupt, len(b))
+	}
+	return nil
+}
