@@ -20,6 +20,8 @@ import (
 // planned from the store's size.
 const meanObject = 32 << 10
 
+const maxName = 63 // characters, as in gossip
+
 // A checker collects mistakes.
 type checker struct {
 	sources map[string]Source
@@ -59,15 +61,15 @@ func (c *checker) name(s string) string {
 		}
 		s = host
 	}
-	const others = "!#$%&'*+-.^_`|~" // the characters of a token, RFC 9110 section 5.6.2
+	// What both a token of Cache-Status and Via and a name in gossip can hold.
 	for _, r := range s {
-		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(others, r) {
-			c.fail("name", s, fmt.Errorf("holds %q: want letters, digits and %s", r, others))
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r) {
+			c.fail("name", s, fmt.Errorf("holds %q: want letters, digits, dots, dashes and underscores", r))
 			return s
 		}
 	}
-	if len(s) > 64 {
-		c.fail("name", s, errors.New("is longer than 64 characters"))
+	if len(s) > maxName {
+		c.fail("name", s, fmt.Errorf("is longer than %d characters", maxName))
 	}
 	return s
 }

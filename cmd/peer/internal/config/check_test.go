@@ -15,7 +15,7 @@ func TestMistakes(t *testing.T) {
 		want string
 	}{
 		"name with blank":      {[]string{"--name", "a b"}, `--name "a b" holds ' '`},
-		"long name":            {[]string{"--name", strings.Repeat("n", 65)}, "longer than 64"},
+		"long name":            {[]string{"--name", strings.Repeat("n", 64)}, "longer than 63"},
 		"size without unit":    {[]string{"--store-size", "10"}, `--store-size "10" has no unit: want 10B, 10MiB, 10GiB`},
 		"size of one letter":   {[]string{"--store-size", "10G"}, "did you mean 10GiB?"},
 		"size in lower case":   {[]string{"--store-size", "10gb"}, "did you mean 10GB?"},

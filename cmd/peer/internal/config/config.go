@@ -26,9 +26,9 @@ type Config struct {
 	StoreSize  int64 // bytes
 	MemorySize int64 // bytes
 
-	Objects        uint64  // planned for; at least 1
-	FalsePositives float64 // in (0, 0.5]
-	Publish        time.Duration
+	Objects        uint64        // planned for; at least 1
+	FalsePositives float64       // in (0, 0.5]
+	Publish        time.Duration // 0 = by the number of peers
 
 	LogLevel slog.Level
 	LogJSON  bool

@@ -1,0 +1,162 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+)
+
+// example is a status in which every counter that is printed differs.
+func example() Status {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return Status{
+		Name: "peer-1", Version: "v1.2.3", Started: now.Add(-75 * time.Minute), Now: now, Ready: true, State: "serving",
+		Origin:    "http://origin:8080",
+		Addresses: Addresses{Listen: "127.0.0.1:1", Admin: "127.0.0.1:2", Gossip: "127.0.0.1:3", Service: "127.0.0.1:1"},
+		Encrypted: true,
+		Traffic: proxy.Counts{
+			Requests: 12_345, LocalHits: 9_000, SiblingHits: 800, OriginFetches: 700, Collapsed: 6, ServedToSiblings: 50,
+			NotServedToSiblings: 4, SiblingRequests: 810, FalseHits: 7, SiblingErrors: 3, OriginRequests: 701, OriginErrors: 2,
+		},
+		Digest:   Digest{Keys: 1234, Planned: 32768, FalsePositiveRate: 0.00042, Epoch: 17, Sequence: 5, MemoryBytes: 4096},
+		Exchange: Exchange{AdvertsSent: 11, AdvertBytesSent: 600, DeltasHeard: 12, DeltaBytesHeard: 3000, Repairs: 1},
+		Members: []Member{
+			{Name: "peer-2", State: "alive", Since: now.Add(-time.Hour), Service: "127.0.0.1:9", Current: true, Keys: 77, Hits: 5, FalseHits: 1},
+			{Name: "peer-3", State: "dead", Since: now.Add(-90 * time.Second), Keys: 66, Age: 95, Failures: 2},
+		},
+	}
+}
+
+func serve(t *testing.T, s Status) (addr string, get func(path string) (int, string)) {
+	t.Helper()
+	d := NewDurations()
+	var e proxy.Event
+	e.Outcome, e.Duration = proxy.LocalHit, 3*time.Millisecond
+	d.Observe(e)
+	server := httptest.NewServer(Handler(func() Status { return s }, d))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://"), func(path string) (int, string) {
+		answer, err := http.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(body)
+	}
+}
+
+func TestHealthAndReadiness(t *testing.T) {
+	_, get := serve(t, example())
+	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ready\n"} {
+		if code, body := get(path); code != 200 || body != want {
+			t.Errorf("GET %s = %d %q, want 200 %q", path, code, body, want)
+		}
+	}
+	_, get = serve(t, Status{State: "draining"})
+	if code, body := get("/readyz"); code != 503 || body != "draining\n" {
+		t.Errorf("GET /readyz = %d %q, want 503 draining", code, body)
+	}
+	if code, _ := get("/healthz"); code != 200 {
+		t.Errorf("GET /healthz of a draining peer = %d, want 200", code)
+	}
+	if code, _ := get("/none"); code != 404 {
+		t.Errorf("GET /none = %d, want 404", code)
+	}
+	if code, body := get("/debug/pprof/goroutine?debug=1"); code != 200 || !strings.Contains(body, "goroutine profile") {
+		t.Errorf("GET /debug/pprof/goroutine = %d", code)
+	}
+}
+
+func TestFetchReturnsWhatWasServed(t *testing.T) {
+	want := example()
+	addr, _ := serve(t, want)
+	got, err := Fetch(context.Background(), addr)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("Fetch = %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestFetchSaysWhatIsWrong(t *testing.T) {
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"name":`)
+	}))
+	defer broken.Close()
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	for url, want := range map[string]string{
+		other.URL:      "is not a peer's admin listener (404 Not Found for /status.json)",
+		broken.URL:     "cannot be read",
+		closed.URL:     "no peer answers at 127.0.0.1:",
+		"http://a b:1": "no peer can be at",
+	} {
+		if _, err := Fetch(context.Background(), strings.TrimPrefix(url, "http://")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Fetch(%s) = %v, want %q", url, err, want)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	_, get := serve(t, example())
+	_, text := get("/status")
+	for _, want := range []string{
+		"peer-1 is serving, up 1 h 15 min, reverse proxy for http://origin:8080 ",
+		"gossip 127.0.0.1:3 (encrypted)",
+		"to siblings 810 7 false hits, 3 failed",
+		"digest 1,234 objects of 32,768 planned, 4.00 KiB, false positives 0.042 %, version 17.5",
+		"members 1 alive of 2 others known, 1 of their digests current",
+		"peer-2 alive 1 h 0 min 127.0.0.1:9 77 current 0 5 1 0",
+		"peer-3 dead 1 min 30 s - 66 1 min 35 s old 0 0 0 2",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " ")+" ", want) {
+			t.Errorf("the status lacks %q:\n%s", want, text)
+		}
+	}
+	for _, line := range strings.Split(text, "\n") {
+		if len(line) > 110 {
+			t.Errorf("a line of %d columns: %s", len(line), line)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0 ms", 999 * time.Millisecond: "999 ms", 59 * time.Second: "59 s", 61 * time.Second: "1 min 1 s",
+		47 * time.Hour: "47 h 0 min", 50 * time.Hour: "2 d 2 h",
+	} {
+		if got := Span(d); got != want {
+			t.Errorf("Span(%v) = %s, want %s", d, got, want)
+		}
+	}
+}
+
+// The JSON's names are an interface: whoever reads them must not lose one.
+func TestStatusNames(t *testing.T) {
+	text, err := json.Marshal(example())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"name", "version", "started", "now", "ready", "state", "origin", "addresses", "encrypted", "traffic", "store", "digest", "exchange", "members"} {
+		if _, ok := fields[name]; !ok {
+			t.Errorf("status.json lacks %q", name)
+		}
+	}
+}

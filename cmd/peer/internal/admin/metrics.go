@@ -1,0 +1,211 @@
+package admin
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+)
+
+// A family is one metric and how its samples follow from a status.
+type family struct {
+	name, help string
+	kind       prometheus.ValueType
+	label      string // "" = one sample without a label
+	samples    func(s Status, emit func(value float64, label ...string))
+}
+
+func counter(name, help string, value func(Status) float64) family {
+	return family{name, help, prometheus.CounterValue, "", single(value)}
+}
+
+func gauge(name, help string, value func(Status) float64) family {
+	return family{name, help, prometheus.GaugeValue, "", single(value)}
+}
+
+func single(value func(Status) float64) func(Status, func(float64, ...string)) {
+	return func(s Status, emit func(float64, ...string)) { emit(value(s)) }
+}
+
+func byLabel(kind prometheus.ValueType, label, name, help string, samples func(Status, func(float64, ...string))) family {
+	return family{name, help, kind, label, samples}
+}
+
+func perMember(kind prometheus.ValueType, name, help string, value func(Member) float64) family {
+	return byLabel(kind, "member", name, help, func(s Status, emit func(float64, ...string)) {
+		for _, m := range s.Members {
+			emit(value(m), m.Name)
+		}
+	})
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// families are the metrics of a peer. Their names are an interface: METRICS.md
+// lists them, and a test compares the two.
+var families = []family{
+	gauge("peer_ready", "1 if the peer is ready for traffic.", func(s Status) float64 { return truth(s.Ready) }),
+	gauge("peer_start_time_seconds", "When the peer started, in Unix time.", func(s Status) float64 { return float64(s.Started.UnixMilli()) / 1000 }),
+	byLabel(prometheus.GaugeValue, "version", "peer_build_info", "Always 1; the label says which build runs.",
+		func(s Status, emit func(float64, ...string)) { emit(1, s.Version) }),
+
+	byLabel(prometheus.CounterValue, "outcome", "peer_requests_total", "Requests answered, by how.",
+		func(s Status, emit func(float64, ...string)) {
+			t := s.Traffic
+			emit(float64(t.LocalHits), "local-hit")
+			emit(float64(t.Revalidations), "revalidated")
+			emit(float64(t.SiblingHits), "sibling-hit")
+			emit(float64(t.OriginFetches), "origin-fetch")
+			emit(float64(t.Bypassed), "bypass")
+			emit(float64(t.Collapsed), "collapsed")
+			emit(float64(t.NotCached), "not-cached")
+			emit(float64(t.ClientErrors), "client-error")
+			emit(float64(t.GatewayErrors), "gateway-error")
+			emit(float64(t.ClientsGone), "client-gone")
+		}),
+	counter("peer_broken_bodies_total", "Answers that were cut short after they began.", func(s Status) float64 { return float64(s.Traffic.BrokenBodies) }),
+	counter("peer_stale_served_total", "Answers that were stale.", func(s Status) float64 { return float64(s.Traffic.StaleServed) }),
+	counter("peer_origin_requests_total", "Requests sent to origins, validations included.", func(s Status) float64 { return float64(s.Traffic.OriginRequests) }),
+	counter("peer_origin_errors_total", "Requests to origins that got no answer.", func(s Status) float64 { return float64(s.Traffic.OriginErrors) }),
+	byLabel(prometheus.CounterValue, "result", "peer_sibling_requests_total", "Questions to siblings, by what came of them.",
+		func(s Status, emit func(float64, ...string)) {
+			t := s.Traffic
+			emit(float64(t.SiblingRequests-min(t.SiblingRequests, t.FalseHits+t.SiblingErrors)), "hit")
+			emit(float64(t.FalseHits), "false-hit")
+			emit(float64(t.SiblingErrors), "failed")
+		}),
+	byLabel(prometheus.CounterValue, "result", "peer_sibling_answers_total", "Siblings' questions to this peer, by the answer.",
+		func(s Status, emit func(float64, ...string)) {
+			emit(float64(s.Traffic.ServedToSiblings), "hit")
+			emit(float64(s.Traffic.NotServedToSiblings), "miss")
+		}),
+	byLabel(prometheus.CounterValue, "way", "peer_body_bytes_total", "Body bytes, by where they went or came from.",
+		func(s Status, emit func(float64, ...string)) {
+			t := s.Traffic
+			emit(float64(t.BytesToClients), "to-clients")
+			emit(float64(t.BytesToSiblings), "to-siblings")
+			emit(float64(t.BytesFromOrigins), "from-origins")
+			emit(float64(t.BytesFromSiblings), "from-siblings")
+		}),
+
+	gauge("peer_store_objects", "Objects held.", func(s Status) float64 { return float64(s.Store.Objects) }),
+	gauge("peer_store_bytes", "Bytes on disk of the objects held.", func(s Status) float64 { return float64(s.Store.Bytes) }),
+	gauge("peer_store_max_bytes", "Bytes that the store may use.", func(s Status) float64 { return float64(s.Store.MaxBytes) }),
+	gauge("peer_store_memory_bytes", "Bytes of hot objects kept in memory.", func(s Status) float64 { return float64(s.Store.MemoryBytes) }),
+	counter("peer_store_inserts_total", "Objects stored.", func(s Status) float64 { return float64(s.Store.Inserts) }),
+	counter("peer_store_evictions_total", "Objects that left for want of room.", func(s Status) float64 { return float64(s.Store.Evictions) }),
+	counter("peer_store_corrupt_total", "Objects found corrupt when read, and dropped.", func(s Status) float64 { return float64(s.Store.Corrupt) }),
+	counter("peer_store_write_errors_total", "Objects given up for an error of the file system.", func(s Status) float64 { return float64(s.Store.WriteErrors) }),
+
+	gauge("peer_digest_keys", "Objects in this peer's digest.", func(s Status) float64 { return float64(s.Digest.Keys) }),
+	gauge("peer_digest_planned_keys", "Objects that the digest was planned for.", func(s Status) float64 { return float64(s.Digest.Planned) }),
+	gauge("peer_digest_false_positive_ratio", "Share of absent objects that this peer's digest claims.", func(s Status) float64 { return s.Digest.FalsePositiveRate }),
+	counter("peer_digest_versions_total", "Versions of the digest published.", func(s Status) float64 { return float64(s.Exchange.Published) }),
+	byLabel(prometheus.CounterValue, "kind", "peer_digest_sent_total", "Messages about digests sent.",
+		func(s Status, emit func(float64, ...string)) {
+			emit(float64(s.Exchange.FullSent), "full")
+			emit(float64(s.Exchange.DeltasSent), "delta")
+			emit(float64(s.Exchange.AdvertsSent), "advert")
+		}),
+	byLabel(prometheus.CounterValue, "kind", "peer_digest_sent_bytes_total", "Bytes of them.",
+		func(s Status, emit func(float64, ...string)) {
+			emit(float64(s.Exchange.FullBytesSent), "full")
+			emit(float64(s.Exchange.DeltaBytesSent), "delta")
+			emit(float64(s.Exchange.AdvertBytesSent), "advert")
+		}),
+	byLabel(prometheus.CounterValue, "kind", "peer_digest_received_total", "Messages about digests received.",
+		func(s Status, emit func(float64, ...string)) {
+			emit(float64(s.Exchange.FullHeard), "full")
+			emit(float64(s.Exchange.DeltasHeard), "delta")
+			emit(float64(s.Exchange.AdvertsHeard), "advert")
+		}),
+	byLabel(prometheus.CounterValue, "kind", "peer_digest_received_bytes_total", "Bytes of them; vectors are the comparisons of all versions with a random peer.",
+		func(s Status, emit func(float64, ...string)) {
+			emit(float64(s.Exchange.FullBytesHeard), "full")
+			emit(float64(s.Exchange.DeltaBytesHeard), "delta")
+			emit(float64(s.Exchange.AdvertBytesHeard), "advert")
+			emit(float64(s.Exchange.VectorBytesHeard), "vector")
+		}),
+	byLabel(prometheus.CounterValue, "way", "peer_gossip_packet_bytes_total", "Bytes of all gossip datagrams: adverts, and finding out who lives.",
+		func(s Status, emit func(float64, ...string)) {
+			emit(float64(s.Exchange.PacketBytesSent), "sent")
+			emit(float64(s.Exchange.PacketBytesHeard), "received")
+		}),
+	counter("peer_digest_repairs_total", "Versions learnt of by comparison, their adverts having been lost.", func(s Status) float64 { return float64(s.Exchange.Repairs) }),
+	counter("peer_digest_divergences_total", "Replicas found to differ from their origin, and fetched anew.", func(s Status) float64 { return float64(s.Exchange.Divergences) }),
+	counter("peer_digest_rejected_total", "Digests and deltas refused.", func(s Status) float64 { return float64(s.Exchange.Rejected) }),
+
+	perMember(prometheus.GaugeValue, "peer_member_up", "1 if the member is alive.", func(m Member) float64 { return truth(m.State != "dead") }),
+	perMember(prometheus.GaugeValue, "peer_member_digest_current", "1 if no newer digest of the member is known of than the one held.", func(m Member) float64 { return truth(m.Current) }),
+	perMember(prometheus.GaugeValue, "peer_member_digest_age_seconds", "Time since the member's digest was last known to be current.", func(m Member) float64 { return m.Age }),
+	perMember(prometheus.GaugeValue, "peer_member_digest_keys", "Objects in the member's digest.", func(m Member) float64 { return float64(m.Keys) }),
+	perMember(prometheus.CounterValue, "peer_member_hits_total", "Questions that the member answered with the object.", func(m Member) float64 { return float64(m.Hits) }),
+	perMember(prometheus.CounterValue, "peer_member_false_hits_total", "Questions for objects that the member did not have.", func(m Member) float64 { return float64(m.FalseHits) }),
+	perMember(prometheus.CounterValue, "peer_member_failures_total", "Questions that the member did not answer.", func(m Member) float64 { return float64(m.Failures) }),
+}
+
+// collector makes metrics of a status at the time they are asked for, so that
+// every figure of one answer is of one moment.
+type collector struct {
+	status func() Status
+	descs  []*prometheus.Desc
+}
+
+func newCollector(status func() Status) *collector {
+	c := &collector{status: status}
+	for _, f := range families {
+		var labels []string
+		if f.label != "" {
+			labels = []string{f.label}
+		}
+		c.descs = append(c.descs, prometheus.NewDesc(f.name, f.help, labels, nil))
+	}
+	return c
+}
+
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		out <- d
+	}
+}
+
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	s := c.status()
+	for i, f := range families {
+		f.samples(s, func(value float64, label ...string) {
+			out <- prometheus.MustNewConstMetric(c.descs[i], f.kind, value, label...)
+		})
+	}
+}
+
+// Durations measures how long requests take. It is safe for concurrent use.
+type Durations struct{ histogram *prometheus.HistogramVec }
+
+// NewDurations returns an empty one.
+func NewDurations() *Durations {
+	return &Durations{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "peer_request_duration_seconds",
+		Help:    "Time from a request's arrival to the end of its answer, by outcome.",
+		Buckets: prometheus.ExponentialBuckets(0.00025, 4, 10),
+	}, []string{"outcome"})}
+}
+
+// Observe counts one finished request.
+func (d *Durations) Observe(e proxy.Event) {
+	d.histogram.WithLabelValues(e.Outcome.String()).Observe(e.Duration.Seconds())
+}
+
+// registry holds everything that /metrics shows.
+func registry(status func() Status, durations *Durations) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(newCollector(status), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if durations != nil {
+		r.MustRegister(durations.histogram)
+	}
+	return r
+}

@@ -1,0 +1,84 @@
+package admin
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var update = flag.Bool("update", false, "rewrite METRICS.md")
+
+const metricsFile = "../../METRICS.md"
+
+// document is the list of metrics as METRICS.md has it.
+func document() string {
+	var b strings.Builder
+	b.WriteString(`# Metrics
+
+What ` + "`/metrics`" + ` on the admin listener shows, besides the Go runtime's and the process's own (` + "`go_*`, `process_*`" + `).
+Counters start at 0 with the process. Generated from the program: ` + "`go test ./cmd/peer/internal/admin -update`" + `.
+
+| name | type | label | meaning |
+|---|---|---|---|
+`)
+	for _, f := range families {
+		kind := "gauge"
+		if f.kind == prometheus.CounterValue {
+			kind = "counter"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, kind, f.label, f.help)
+	}
+	b.WriteString("| `peer_request_duration_seconds` | histogram | outcome | Time from a request's arrival to the end of its answer, by outcome. |\n")
+	return b.String()
+}
+
+func TestMetricsAreDocumented(t *testing.T) {
+	if *update {
+		if err := os.WriteFile(metricsFile, []byte(document()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(metricsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != document() {
+		t.Errorf("METRICS.md is not what the program shows: run go test ./cmd/peer/internal/admin -update")
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	_, get := serve(t, example())
+	code, text := get("/metrics")
+	if code != 200 {
+		t.Fatalf("GET /metrics = %d: %s", code, text)
+	}
+	for _, want := range []string{
+		"\npeer_ready 1\n",
+		`peer_build_info{version="v1.2.3"} 1`,
+		`peer_requests_total{outcome="local-hit"} 9000`,
+		`peer_sibling_requests_total{result="hit"} 800`,
+		`peer_sibling_requests_total{result="false-hit"} 7`,
+		`peer_digest_received_bytes_total{kind="delta"} 3000`,
+		`peer_member_up{member="peer-2"} 1`,
+		`peer_member_up{member="peer-3"} 0`,
+		`peer_request_duration_seconds_count{outcome="local-hit"} 1`,
+		"go_goroutines ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the metrics lack %q", want)
+		}
+	}
+	for _, f := range families {
+		if !strings.Contains(text, "# HELP "+f.name+" "+f.help) {
+			t.Errorf("%s is not shown", f.name)
+		}
+		if (f.kind == prometheus.CounterValue) != strings.HasSuffix(f.name, "_total") {
+			t.Errorf("%s: counters, and only they, end in _total", f.name)
+		}
+	}
+}

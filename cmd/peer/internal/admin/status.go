@@ -1,0 +1,107 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+)
+
+// Status is everything that a peer tells of itself, as /status.json has it.
+// Counters start at 0 with the process and only grow. Fields are added and never
+// change their meaning.
+type Status struct {
+	Name    string    `json:"name"`
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Now     time.Time `json:"now"`
+	Ready   bool      `json:"ready"`
+	State   string    `json:"state"`  // "starting", "serving" or "draining"
+	Origin  string    `json:"origin"` // of a reverse proxy; "" = forward proxy
+
+	Addresses Addresses    `json:"addresses"`
+	Encrypted bool         `json:"encrypted"` // gossip is, by the cluster's secret
+	Traffic   proxy.Counts `json:"traffic"`
+	Store     store.Stats  `json:"store"`
+	Digest    Digest       `json:"digest"`
+	Exchange  Exchange     `json:"exchange"`
+	Members   []Member     `json:"members"` // the other peers
+}
+
+// Addresses are where a peer listens, ports chosen by the system included.
+type Addresses struct {
+	Listen  string `json:"listen"`
+	Admin   string `json:"admin"`
+	Gossip  string `json:"gossip"`
+	Service string `json:"service"` // where the others ask this peer
+}
+
+// Digest describes what a peer publishes of its own contents.
+type Digest struct {
+	Keys              int     `json:"keys"`      // objects in it now
+	Published         uint64  `json:"published"` // objects in the version that the others can have
+	Planned           uint64  `json:"planned"`   // objects that it was planned for
+	Bits              uint64  `json:"bits"`      // m
+	Hashes            int     `json:"hashes"`    // k
+	FalsePositiveRate float64 `json:"false_positive_rate"`
+	Epoch             uint64  `json:"epoch"`
+	Sequence          uint64  `json:"sequence"`
+	MemoryBytes       int     `json:"memory_bytes"`
+	Saturated         int     `json:"saturated"` // counters that are stuck
+}
+
+// Exchange counts what keeping each other informed takes. Bytes are those of
+// messages, without the headers of TLS, TCP, UDP and IP.
+type Exchange struct {
+	Published        int64   `json:"published"` // versions of this peer's digest
+	AdvertsSent      int64   `json:"adverts_sent"`
+	AdvertBytesSent  int64   `json:"advert_bytes_sent"`
+	AdvertsHeard     int64   `json:"adverts_received"`
+	AdvertBytesHeard int64   `json:"advert_bytes_received"`
+	VectorBytesHeard int64   `json:"vector_bytes_received"` // comparisons of all versions with a random peer
+	FullSent         int64   `json:"full_sent"`             // whole digests
+	FullBytesSent    int64   `json:"full_bytes_sent"`
+	FullHeard        int64   `json:"full_received"`
+	FullBytesHeard   int64   `json:"full_bytes_received"`
+	DeltasSent       int64   `json:"deltas_sent"`
+	DeltaBytesSent   int64   `json:"delta_bytes_sent"`
+	DeltasHeard      int64   `json:"deltas_received"`
+	DeltaBytesHeard  int64   `json:"delta_bytes_received"`
+	Syncs            int64   `json:"syncs"`
+	Repairs          int64   `json:"repairs"`
+	Divergences      int64   `json:"divergences"`
+	Rejected         int64   `json:"rejected"`
+	LagMean          float64 `json:"lag_mean_seconds"` // from hearing of a version to having it
+	LagMax           float64 `json:"lag_max_seconds"`
+	// PacketBytes are those of all gossip datagrams: adverts, and what finding
+	// out who lives takes.
+	PacketBytesSent  int64 `json:"packet_bytes_sent"`
+	PacketBytesHeard int64 `json:"packet_bytes_received"`
+}
+
+// BytesSent is the sum of the adverts, digests and deltas sent.
+func (e Exchange) BytesSent() int64 { return e.AdvertBytesSent + e.FullBytesSent + e.DeltaBytesSent }
+
+// BytesReceived is the sum of all messages about digests received.
+func (e Exchange) BytesReceived() int64 {
+	return e.AdvertBytesHeard + e.FullBytesHeard + e.DeltaBytesHeard + e.VectorBytesHeard
+}
+
+// Member is what a peer knows of another.
+type Member struct {
+	Name    string    `json:"name"`
+	State   string    `json:"state"` // "alive", "suspended", "quarantined" or "dead"
+	Since   time.Time `json:"since"` // when it became alive or dead
+	Gossip  string    `json:"gossip"`
+	Service string    `json:"service"`
+
+	Current           bool    `json:"current"` // its digest is held and no newer one is known of
+	Keys              uint64  `json:"keys"`
+	FalsePositiveRate float64 `json:"false_positive_rate"`
+	Age               float64 `json:"age_seconds"` // since the digest was last known to be current
+	MemoryBytes       int     `json:"memory_bytes"`
+
+	Hits      int64 `json:"hits"` // as a sibling that this peer asked
+	FalseHits int64 `json:"false_hits"`
+	Failures  int64 `json:"failures"`
+}

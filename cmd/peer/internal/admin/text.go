@@ -1,0 +1,113 @@
+package admin
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/table"
+)
+
+// WriteStatus prints s for people.
+func WriteStatus(w io.Writer, s Status) error {
+	var b strings.Builder
+	role := "forward proxy"
+	if s.Origin != "" {
+		role = "reverse proxy for " + s.Origin
+	}
+	fmt.Fprintf(&b, "%s is %s, up %s, %s\n", s.Name, s.State, Span(s.Now.Sub(s.Started)), role)
+	fmt.Fprintf(&b, "listen %s   admin %s   gossip %s%s\n\n", s.Addresses.Listen, s.Addresses.Admin, s.Addresses.Gossip, encryption(s))
+	t := s.Traffic
+	fromClients := t.Requests - t.ServedToSiblings - t.NotServedToSiblings
+	rows := table.New("requests", ">count", ">share", "")
+	row := func(name string, n uint64, note string) {
+		rows.Row(name, table.Count(n), table.Percent(n, fromClients), note)
+	}
+	row("of clients", fromClients, "")
+	row("  local hits", t.LocalHits-min(t.LocalHits, t.ServedToSiblings), "")
+	row("  revalidated", t.Revalidations, "")
+	row("  sibling hits", t.SiblingHits, "")
+	row("  from the origin", t.OriginFetches, "")
+	row("  collapsed", t.Collapsed, "shared the answer to another request")
+	row("  not cacheable", t.Bypassed, "")
+	row("  errors", t.ClientErrors+t.GatewayErrors, "")
+	rows.Row("of siblings", table.Count(t.ServedToSiblings+t.NotServedToSiblings), "",
+		fmt.Sprintf("%s had the object, %s not", table.Count(t.ServedToSiblings), table.Count(t.NotServedToSiblings)))
+	rows.Row("to siblings", table.Count(t.SiblingRequests), "",
+		fmt.Sprintf("%s false hits, %s failed", table.Count(t.FalseHits), table.Count(t.SiblingErrors)))
+	rows.Row("to origins", table.Count(t.OriginRequests), "", fmt.Sprintf("%s failed", table.Count(t.OriginErrors)))
+	if err := rows.Write(&b, ""); err != nil {
+		return err
+	}
+	fmt.Fprintf(&b, "\nstore     %s objects, %s of %s\n", table.Count(s.Store.Objects), table.Bytes(s.Store.Bytes), table.Bytes(s.Store.MaxBytes))
+	d := s.Digest
+	fmt.Fprintf(&b, "digest    %s objects of %s planned, %s, false positives %s, version %d.%d\n",
+		table.Count(d.Keys), table.Count(d.Planned), table.Bytes(d.MemoryBytes), rate(d.FalsePositiveRate), d.Epoch, d.Sequence)
+	e := s.Exchange
+	fmt.Fprintf(&b, "sent      %s: %s full digests, %s deltas, %s adverts\n",
+		table.Bytes(e.BytesSent()), table.Count(e.FullSent), table.Count(e.DeltasSent), table.Count(e.AdvertsSent))
+	fmt.Fprintf(&b, "received  %s: %s full digests, %s deltas; %s divergences, %s rejected\n",
+		table.Bytes(e.BytesReceived()), table.Count(e.FullHeard), table.Count(e.DeltasHeard), table.Count(e.Divergences), table.Count(e.Rejected))
+	alive, current := 0, 0
+	for _, m := range s.Members {
+		if m.State != "dead" {
+			alive++
+			if m.Current {
+				current++
+			}
+		}
+	}
+	fmt.Fprintf(&b, "members   %d alive of %d others known, %d of their digests current\n", alive, len(s.Members), current)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func encryption(s Status) string {
+	if s.Encrypted {
+		return " (encrypted)"
+	}
+	return " (not encrypted)"
+}
+
+// WriteMembers prints the cluster as s knows it, its own peer first.
+func WriteMembers(w io.Writer, s Status) error {
+	t := table.New("NAME", "STATE", ">FOR", "SERVICE", ">OBJECTS", "DIGEST", ">FALSE POS.", ">HITS", ">FALSE HITS", ">FAILED")
+	t.Row(s.Name, "self", Span(s.Now.Sub(s.Started)), s.Addresses.Service, table.Count(s.Digest.Keys), "own", rate(s.Digest.FalsePositiveRate), "-", "-", "-")
+	for _, m := range s.Members {
+		digest := "none"
+		switch {
+		case m.Current:
+			digest = "current"
+		case m.Keys > 0:
+			digest = Span(time.Duration(m.Age*float64(time.Second))) + " old"
+		}
+		t.Row(m.Name, m.State, Span(s.Now.Sub(m.Since)), cmp.Or(m.Service, "-"), table.Count(m.Keys), digest,
+			rate(m.FalsePositiveRate), table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures))
+	}
+	return t.Write(w, "")
+}
+
+func rate(f float64) string {
+	if f == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%.2g %%", 100*f)
+}
+
+// Span writes a length of time in the two units that say enough.
+func Span(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
+}
