@@ -1,0 +1,170 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
+	"github.com/summarycache/summarycache/gossip/memnet"
+)
+
+// A virtual cluster lives in one process and in virtual time; gossip and HTTP go
+// through a network in memory.
+type virtual struct {
+	t      *testing.T
+	net    *memnet.Network
+	origin *origin.Handler
+	server *http.Server
+	client *http.Client
+	hosts  []*memnet.Host
+	nodes  []*Node
+	buf    []byte
+}
+
+const originURL = "http://10.9.9.9:8080"
+
+func newVirtual(t *testing.T, peers int, sizes map[string]int64) *virtual {
+	v := &virtual{t: t, net: memnet.New(1), origin: &origin.Handler{Sizes: sizes}, buf: make([]byte, 64<<10)}
+	l, err := v.net.Host("10.9.9.9").Listen("10.9.9.9:8080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.server = &http.Server{Handler: v.origin}
+	go v.server.Serve(l)
+	clients := v.net.Host("10.8.8.8")
+	v.client = &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return clients.Dial(ctx, addr) },
+	}}
+	dir := t.TempDir()
+	for i := range peers {
+		v.start(i, filepath.Join(dir, fmt.Sprint(i)))
+	}
+	return v
+}
+
+func (v *virtual) start(i int, dir string) {
+	v.t.Helper()
+	ip := fmt.Sprintf("10.0.0.%d", i+1)
+	host := v.net.Host(ip)
+	base, _ := url.Parse(originURL)
+	cfg := config.Config{
+		Name: fmt.Sprintf("p%d", i), Listen: ip + ":80", Admin: ip + ":81", Gossip: ip + ":7946", Origin: base,
+		Secret: []byte("0123456789abcdef"), Store: dir, StoreSize: 256 << 20, MemorySize: 1 << 20,
+		Objects: 1000, FalsePositives: 0.001, JoinTimeout: 10 * time.Second,
+	}
+	if i > 0 {
+		cfg.Join = []string{"10.0.0.1:7946"}
+	}
+	n, err := Start(v.t.Context(), Options{Config: cfg, Network: host})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.hosts, v.nodes = append(v.hosts, host), append(v.nodes, n)
+}
+
+func (v *virtual) get(i int, target string) error {
+	answer, err := v.client.Get(fmt.Sprintf("http://10.0.0.%d:80%s", i+1, target))
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s of p%d: %s (%s)", target, i, answer.Status, answer.Header.Get("Cache-Status"))
+	}
+	return origin.Check(answer.Body, target, v.origin.Sizes[target], v.buf)
+}
+
+// stop ends everything, so that no goroutine outlives the test.
+func (v *virtual) stop() {
+	v.t.Helper()
+	var errs []error
+	for _, n := range v.nodes {
+		errs = append(errs, n.Close())
+	}
+	v.client.CloseIdleConnections()
+	errs = append(errs, v.server.Close())
+	pause(time.Minute) // memberlist's last probes end by themselves
+	if err := errors.Join(errs...); err != nil {
+		v.t.Error(err)
+	}
+}
+
+func pause(d time.Duration) { <-time.After(d) }
+
+// knowing counts the pairs of which one has the other's current digest.
+func (v *virtual) knowing() (pairs int) {
+	for _, n := range v.nodes {
+		for _, m := range n.Status().Members {
+			if m.Current {
+				pairs++
+			}
+		}
+	}
+	return pairs
+}
+
+func TestTwentyPeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const peers = 20
+		workload := trace.Synthetic(trace.Workload{Requests: 1500, Objects: 300, Exponent: 0.9, Seed: 3})
+		v := newVirtual(t, peers, workload.Sizes)
+		defer v.stop()
+		pause(10 * time.Second)
+		if got := v.knowing(); got != peers*(peers-1) {
+			t.Fatalf("%d pairs of peers know each other's digests after 10 s, want %d", got, peers*(peers-1))
+		}
+		dealt := workload.Deal(peers, 3)
+		for i, r := range workload.Requests {
+			pause(50 * time.Millisecond) // 20 requests a second; a change waits for 200 ms
+			if err := v.get(dealt[i], r.Target); err != nil {
+				t.Fatalf("request %d: %v", i, err)
+			}
+		}
+		var siblingHits, asked, falseHits uint64
+		for _, n := range v.nodes {
+			c := n.Status().Traffic
+			siblingHits, asked, falseHits = siblingHits+c.SiblingHits, asked+c.SiblingRequests, falseHits+c.FalseHits
+		}
+		floor, fetched := len(workload.Sizes), v.origin.Tally().Requests
+		t.Logf("%d objects, %d origin fetches, %d sibling hits of %d questions", floor, fetched, siblingHits, asked)
+		if fetched > floor*11/10 {
+			t.Errorf("%d origin fetches of %d objects, want at most a tenth more", fetched, floor)
+		}
+		if siblingHits < 500 || falseHits*50 > asked {
+			t.Errorf("%d sibling hits and %d false ones of %d questions", siblingHits, falseHits, asked)
+		}
+		v.death(workload, dealt)
+	})
+}
+
+// death kills a peer while the clients of the others go on.
+func (v *virtual) death(workload *trace.Trace, dealt []int) {
+	const dead = 7
+	v.hosts[dead].Kill()
+	for i, r := range workload.Requests[:400] {
+		pause(50 * time.Millisecond)
+		if dealt[i] == dead {
+			continue
+		}
+		if err := v.get(dealt[i], r.Target); err != nil {
+			v.t.Fatalf("request %d after the death: %v", i, err)
+		}
+	}
+	for i, n := range v.nodes {
+		for _, m := range n.Status().Members {
+			if i != dead && m.Name == "p7" && m.State != "dead" {
+				v.t.Errorf("p%d says that the dead peer is %s", i, m.State)
+			}
+		}
+	}
+}

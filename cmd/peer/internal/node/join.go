@@ -1,0 +1,122 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+const (
+	firstJoin = 5 * time.Second // for the first attempt, if the configuration sets no limit
+	joinPause = 250 * time.Millisecond
+)
+
+// join enters the cluster. Without a limit in the configuration one attempt is
+// made; gossip goes on trying by itself.
+func (n *Node) join(ctx context.Context) error {
+	limit := n.cfg.JoinTimeout
+	if limit == 0 {
+		limit = firstJoin
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		err := n.gossip.Join(limited)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case refused(err):
+			return explain(err, n.cfg.Name)
+		case n.cfg.JoinTimeout == 0:
+			n.log.Warn("no --join address answers: serving alone and trying again", "join", strings.Join(n.cfg.Join, ","))
+			return nil
+		}
+		select {
+		case <-limited.Done():
+			return fmt.Errorf("no --join address answered within %s: %w", n.cfg.JoinTimeout, explain(err, n.cfg.Name))
+		case <-time.After(joinPause):
+		}
+	}
+}
+
+// refused reports whether an answer came, and was no.
+func refused(err error) bool {
+	for _, final := range []error{gossip.ErrNameTaken, gossip.ErrSecret, gossip.ErrVersion, gossip.ErrCanary} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return false
+}
+
+// explain words errors of joining by the settings that they are due to.
+func explain(err error, name string) error {
+	var many interface{ Unwrap() []error }
+	if errors.As(err, &many) {
+		var each []error
+		for _, e := range many.Unwrap() {
+			each = append(each, explain(e, name))
+		}
+		return errors.Join(each...)
+	}
+	var join *gossip.JoinError
+	if !errors.As(err, &join) {
+		return err
+	}
+	switch {
+	case errors.Is(err, gossip.ErrNameTaken):
+		return fmt.Errorf("--name %q is taken: --join %s has another live peer of this name", name, join.Seed)
+	case errors.Is(err, gossip.ErrSecret):
+		return fmt.Errorf("--join %s refuses this peer: the cluster secrets differ (--secret-file)", join.Seed)
+	}
+	return fmt.Errorf("--join %s: %w", join.Seed, join.Err)
+}
+
+// inUse words an error of listening by the setting it is due to.
+func inUse(setting, addr string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s %s is in use by another process", setting, addr)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%s %s is no address of this machine", setting, addr)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%s %s needs more rights than this process has", setting, addr)
+	}
+	return fmt.Errorf("%s %s: %w", setting, addr, err)
+}
+
+// bare is err without the prefix of package store, since the setting is named.
+func bare(err error) error {
+	if text, ok := strings.CutPrefix(err.Error(), "store: "); ok {
+		return &reworded{text, err}
+	}
+	return err
+}
+
+type reworded struct {
+	text string
+	err  error
+}
+
+func (r *reworded) Error() string { return r.text }
+func (r *reworded) Unwrap() error { return r.err }
+
+// publishing turns the one setting into gossip's policy: a change waits no
+// longer than that, and sooner than the set time only if a hundredth of the set
+// changed.
+func publishing(d time.Duration) exchange.Publishing {
+	if d == 0 {
+		return exchange.Publishing{}
+	}
+	return exchange.Publishing{Interval: d, MinInterval: min(d, 100*time.Millisecond)}
+}

@@ -1,0 +1,36 @@
+package node
+
+import (
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip"
+)
+
+// A locator finds siblings by the digests that gossip keeps, and tells gossip
+// how they did.
+type locator struct {
+	seed uint64       // of the digest keys
+	node *gossip.Node // set before the first request
+}
+
+// key is what stands for an object in digests.
+func (l *locator) key(identity string) digest.Key { return digest.KeyOfString(l.seed, identity) }
+
+func (l *locator) Candidates(dst []sibling.Candidate, identity string) []sibling.Candidate {
+	var room [8]gossip.Candidate
+	for _, c := range l.node.Candidates(room[:0], l.key(identity)) {
+		dst = append(dst, sibling.Candidate{Peer: c.Peer, Addr: c.Service, FalsePositiveRate: c.FalsePositiveRate, Age: c.Age})
+	}
+	return dst
+}
+
+func (l *locator) Report(r sibling.Report) {
+	switch r.Outcome {
+	case sibling.Hit:
+		l.node.ReportHit(r.Peer)
+	case sibling.FalseHit:
+		l.node.ReportFalseHit(r.Peer)
+	case sibling.Refused, sibling.TimedOut, sibling.Failed:
+		l.node.ReportFailure(r.Peer)
+	}
+}

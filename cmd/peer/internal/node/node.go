@@ -1,0 +1,242 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip"
+)
+
+// Options say how a node is to run.
+type Options struct {
+	Config  config.Config
+	Version string           // of the program, for display
+	Logger  *slog.Logger     // nil = discard
+	Network gossip.Network   // where sockets come from; nil = the system's
+	Detect  gossip.Detection // how soon a dead peer is noticed; zero = gossip's defaults
+	// Observe, if not nil, is called for every request; see [proxy.Config].
+	Observe func(proxy.Event)
+}
+
+// A Node is a running peer. It is safe for concurrent use.
+type Node struct {
+	cfg     config.Config
+	version string
+	log     *slog.Logger
+	started time.Time
+	state   atomic.Pointer[string]
+
+	traffic, admin net.Listener
+	servers        []*http.Server // in the order in which they are stopped
+	serving        sync.WaitGroup
+	failure        chan error
+
+	filter    *digest.CountingFilter
+	gossip    *gossip.Node
+	proxy     *proxy.Handler
+	durations *admin.Durations
+	stop      sync.Once
+}
+
+const (
+	starting = "starting"
+	serving  = "serving"
+	draining = "draining"
+)
+
+// Start assembles a peer, reloads its store, serves, and joins the cluster. What
+// can't be had of the system, a port or the store's directory, is reported all at
+// once. A cluster that can't be reached is no error unless the configuration
+// limits the wait for it; one that refuses this peer is. ctx bounds the start and
+// is not used after it.
+func Start(ctx context.Context, o Options) (*Node, error) {
+	n := &Node{
+		cfg: o.Config, version: o.Version, log: o.Logger, started: time.Now(),
+		failure: make(chan error, 2), durations: admin.NewDurations(),
+	}
+	if n.log == nil {
+		n.log = slog.New(slog.DiscardHandler)
+	}
+	n.enter(starting)
+	if err := n.acquire(o); err != nil {
+		n.release()
+		return nil, err
+	}
+	n.serve()
+	if err := n.join(ctx); err != nil {
+		n.Close()
+		return nil, err
+	}
+	n.enter(serving)
+	return n, nil
+}
+
+func (n *Node) enter(state string) { n.state.Store(&state) }
+
+// acquire takes everything that a peer needs of the system and reports all that
+// it could not have.
+func (n *Node) acquire(o Options) error {
+	geometry, err := digest.PlanForError(n.cfg.Objects, n.cfg.FalsePositives)
+	if err != nil {
+		return err
+	}
+	geometry.Seed = digest.SeedFrom(n.cfg.Secret)
+	n.filter, err = digest.NewCountingFilter(geometry, uint64(n.started.Unix()))
+	if err != nil {
+		return err
+	}
+	listen := net.Listen
+	if o.Network != nil {
+		listen = func(_, addr string) (net.Listener, error) { return o.Network.Listen(addr) }
+	}
+	var errs []error
+	n.traffic, err = listen("tcp", n.cfg.Listen)
+	errs = append(errs, inUse("--listen", n.cfg.Listen, err))
+	n.admin, err = listen("tcp", n.cfg.Admin)
+	errs = append(errs, inUse("--admin", n.cfg.Admin, err))
+	siblings := &locator{seed: geometry.Seed}
+	if n.proxy, err = proxy.New(n.proxyConfig(o, siblings)); err != nil {
+		errs = append(errs, fmt.Errorf("--store: %w", bare(err)))
+	}
+	if n.gossip, err = gossip.New(n.gossipConfig(o)); err != nil {
+		errs = append(errs, inUse("--gossip", n.cfg.Gossip, err))
+	}
+	siblings.node = n.gossip
+	return errors.Join(errs...)
+}
+
+// proxyConfig has the keys of the objects that the proxy lists enter the digest,
+// those that it finds in its store at once.
+func (n *Node) proxyConfig(o Options, siblings *locator) proxy.Config {
+	c := proxy.Config{
+		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: siblings,
+		Store: store.Options{
+			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize,
+			Hooks: store.Hooks{
+				Listed:   func(identity string) { n.filter.Add(siblings.key(identity)) },
+				Unlisted: func(identity string) { n.filter.Remove(siblings.key(identity)) },
+			},
+			Logger: n.log,
+		},
+		Observe: n.durations.Observe,
+		Logger:  n.log,
+	}
+	if o.Observe != nil {
+		c.Observe = func(e proxy.Event) { n.durations.Observe(e); o.Observe(e) }
+	}
+	if o.Network != nil {
+		c.Dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return o.Network.Dial(ctx, addr) }
+	}
+	return c
+}
+
+func (n *Node) gossipConfig(o Options) gossip.Config {
+	return gossip.Config{
+		Name: n.cfg.Name, Bind: n.cfg.Gossip, Advertise: n.cfg.Advertise, Join: n.cfg.Join, Secret: n.cfg.Secret,
+		Service: n.service(), Filter: n.filter, Publish: publishing(n.cfg.Publish),
+		Detection: o.Detect, Network: o.Network, Logger: n.log,
+	}
+}
+
+// service is where the others ask this peer.
+func (n *Node) service() string {
+	if n.traffic == nil {
+		return ""
+	}
+	addr := n.traffic.Addr().String()
+	if n.cfg.Advertise == "" {
+		return addr
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	return net.JoinHostPort(n.cfg.Advertise, port)
+}
+
+// serve begins to answer on both listeners.
+func (n *Node) serve() {
+	n.serveOn(n.traffic, n.proxy)
+	n.serveOn(n.admin, admin.Handler(n.Status, n.durations))
+}
+
+func (n *Node) serveOn(l net.Listener, h http.Handler) {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
+	}
+	n.servers = append(n.servers, server)
+	n.serving.Go(func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			n.failure <- fmt.Errorf("listener %s failed: %w", l.Addr(), err)
+		}
+	})
+}
+
+// Failed receives the error of a listener that broke down. A node that fails
+// goes on as well as it can until it is shut down.
+func (n *Node) Failed() <-chan error { return n.failure }
+
+// Addresses returns where the node listens.
+func (n *Node) Addresses() admin.Addresses {
+	return admin.Addresses{
+		Listen: n.traffic.Addr().String(), Admin: n.admin.Addr().String(), Gossip: n.gossip.Addr(), Service: n.service(),
+	}
+}
+
+// Shutdown takes its leave of the cluster, waits for the requests under way as
+// long as ctx allows, and stops.
+func (n *Node) Shutdown(ctx context.Context) error {
+	n.enter(draining)
+	leave := n.gossip.Leave(ctx)
+	drain := n.servers[0].Shutdown(ctx)
+	if drain != nil {
+		drain = fmt.Errorf("requests under way were cut off: %w", drain)
+	}
+	if leave != nil {
+		n.log.Warn("could not take leave of the cluster", "err", leave)
+	}
+	return errors.Join(drain, n.Close())
+}
+
+// Close stops at once. To the other peers it looks like a death.
+func (n *Node) Close() (err error) {
+	n.stop.Do(func() { err = n.release() })
+	return err
+}
+
+// release gives back what was acquired, in the order in which one part uses
+// another.
+func (n *Node) release() error {
+	var errs []error
+	for _, s := range n.servers {
+		errs = append(errs, s.Close())
+	}
+	if n.servers == nil {
+		for _, l := range []net.Listener{n.traffic, n.admin} {
+			if l != nil {
+				errs = append(errs, l.Close())
+			}
+		}
+	}
+	n.serving.Wait()
+	if n.gossip != nil {
+		errs = append(errs, n.gossip.Close())
+	}
+	if n.proxy != nil {
+		errs = append(errs, n.proxy.Close())
+	}
+	return errors.Join(errs...)
+}

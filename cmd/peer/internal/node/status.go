@@ -1,0 +1,81 @@
+package node
+
+import (
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/gossip"
+)
+
+// Status tells everything about the node as it is now.
+func (n *Node) Status() admin.Status {
+	s := admin.Status{
+		Name: n.cfg.Name, Version: n.version, Started: n.started, Now: time.Now(),
+		State: *n.state.Load(), Addresses: n.Addresses(), Encrypted: n.cfg.Secret != nil,
+		Traffic: n.proxy.Counters(), Store: n.proxy.Store().Stats(), Digest: n.digest(), Exchange: n.exchange(),
+		Members: []admin.Member{},
+	}
+	s.Ready = s.State == serving
+	if n.cfg.Origin != nil {
+		s.Origin = n.cfg.Origin.String()
+	}
+	for _, m := range n.gossip.Members() {
+		s.Members = append(s.Members, member(m))
+	}
+	return s
+}
+
+func (n *Node) digest() admin.Digest {
+	f := n.filter.Current()
+	g := f.Geometry()
+	v := f.Version()
+	t := n.filter.Tally()
+	return admin.Digest{
+		Keys: t.Keys, Published: f.Keys(), Planned: n.cfg.Objects, Bits: g.Bits, Hashes: g.Hashes,
+		FalsePositiveRate: f.FalsePositiveRate(), Epoch: v.Epoch, Sequence: v.Sequence,
+		MemoryBytes: f.MemoryBytes(), Saturated: t.Saturated,
+	}
+}
+
+func (n *Node) exchange() admin.Exchange {
+	all := n.gossip.Stats()
+	e := all.Exchange
+	x := admin.Exchange{
+		Published: e.Published, AdvertsSent: e.Adverts, AdvertBytesSent: e.AdvertBytes, AdvertsHeard: e.AdvertsHeard,
+		FullSent: e.WholesOut, FullBytesSent: e.WholeBytesOut, FullHeard: e.WholesIn, FullBytesHeard: e.WholeBytesIn,
+		DeltasSent: e.DeltasOut, DeltaBytesSent: e.DeltaBytesOut, DeltasHeard: e.DeltasIn, DeltaBytesHeard: e.DeltaBytesIn,
+		Syncs: e.Syncs, Repairs: e.Repairs, Divergences: e.Divergences, Rejected: e.Rejected,
+		LagMax:           e.LagMax.Seconds(),
+		AdvertBytesHeard: e.AdvertBytesIn, VectorBytesHeard: all.VectorBytesIn,
+		PacketBytesSent: all.PacketBytesOut, PacketBytesHeard: all.PacketBytesIn,
+	}
+	if e.Lags > 0 {
+		x.LagMean = e.LagSum.Seconds() / float64(e.Lags)
+	}
+	return x
+}
+
+func member(m gossip.Member) admin.Member {
+	state := "alive"
+	switch {
+	case !m.Alive:
+		state = "dead"
+	case m.Quarantined:
+		state = "quarantined"
+	case m.Suspended:
+		state = "suspended"
+	}
+	return admin.Member{
+		Name: m.Name, State: state, Since: m.Since, Gossip: m.Addr, Service: m.Service,
+		Current: m.Alive && !m.Behind, Keys: m.Keys, FalsePositiveRate: m.FalsePositiveRate,
+		Age: m.Age.Seconds(), MemoryBytes: m.MemoryBytes,
+		Hits: m.Hits, FalseHits: m.FalseHits, Failures: m.Failures,
+	}
+}
+
+// Holds reports whether the store has a response under an identity (see package
+// cache) at this moment, without using it.
+func (n *Node) Holds(identity string) bool {
+	_, ok := n.proxy.Store().Peek(identity)
+	return ok
+}
