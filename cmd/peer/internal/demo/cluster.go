@@ -1,0 +1,215 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+	"github.com/summarycache/summarycache/cmd/peer/internal/node"
+	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+)
+
+// A cluster is an origin and peers on loopback, with their files in one
+// temporary directory.
+type cluster struct {
+	dir    string
+	origin *origin.Handler
+	server *http.Server
+	base   string // the origin's URL
+	nodes  []*node.Node
+	tolls  []*toll
+}
+
+// A toll counts what the peers' own counters cannot know.
+type toll struct {
+	missed         atomic.Int64 // origin fetches of what a sibling held at that moment
+	icpMisses      atomic.Int64 // requests after which an ICP cache would have asked its siblings
+	icpBytes       atomic.Int64 // of one query and one reply for each of them
+	clientRequests atomic.Int64
+	localHits      atomic.Int64
+	siblingHits    atomic.Int64
+	originFetches  atomic.Int64
+	collapsed      atomic.Int64
+}
+
+// startCluster starts everything and waits until every peer knows every other.
+func startCluster(ctx context.Context, o Options, log *slog.Logger) (c *cluster, err error) {
+	c = &cluster{origin: &origin.Handler{Sizes: o.Trace.Sizes}}
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	if c.dir, err = os.MkdirTemp(o.TempDir, "peer-demo-"); err != nil {
+		return c, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return c, err
+	}
+	c.origin.Fetched = c.fetched
+	c.server = &http.Server{Handler: c.origin, ReadHeaderTimeout: time.Minute}
+	c.base = "http://" + listener.Addr().String()
+	go c.server.Serve(listener)
+
+	secret := make([]byte, 32)
+	rand.Read(secret)
+	for i := range o.Peers {
+		t := &toll{}
+		n, err := node.Start(ctx, node.Options{
+			Config: c.config(o, i, secret), Version: o.Version, Logger: log, Observe: t.observe,
+		})
+		if err != nil {
+			return c, fmt.Errorf("cannot start %s: %w", name(i), err)
+		}
+		c.nodes, c.tolls = append(c.nodes, n), append(c.tolls, t)
+	}
+	return c, c.settle(ctx)
+}
+
+func name(i int) string { return fmt.Sprintf("peer-%d", i+1) }
+
+func (c *cluster) config(o Options, i int, secret []byte) config.Config {
+	base, _ := url.Parse(c.base)
+	cfg := config.Config{
+		Name: name(i), Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", Gossip: "127.0.0.1:0", Secret: secret, Origin: base,
+		Store: filepath.Join(c.dir, name(i)), StoreSize: storeSize(o), MemorySize: 16 << 20,
+		Objects: uint64(max(len(o.Trace.Sizes), 1000)), FalsePositives: o.FalsePositives, Publish: o.Publish,
+		JoinTimeout: 10 * time.Second,
+	}
+	if i > 0 {
+		cfg.Join = []string{c.nodes[0].Addresses().Gossip}
+	}
+	return cfg
+}
+
+// storeSize has room for every object, since the demo shows what cooperation
+// does, not eviction, and takes the largest: a store takes a quarter of itself.
+func storeSize(o Options) int64 {
+	var largest int64
+	for _, size := range o.Trace.Sizes {
+		largest = max(largest, size)
+	}
+	blocks := int64(len(o.Trace.Sizes)) * 8 << 10
+	return max(2*(o.Trace.Bytes()+blocks), 8*largest, 64<<20)
+}
+
+// settle waits until every peer has every other's digest.
+func (c *cluster) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !c.settled() {
+		select {
+		case <-ctx.Done():
+			return errors.New("the peers did not find each other in 20 s")
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+func (c *cluster) settled() bool {
+	for _, n := range c.nodes {
+		current := 0
+		for _, m := range n.Status().Members {
+			if m.Current {
+				current++
+			}
+		}
+		if current != len(c.nodes)-1 {
+			return false
+		}
+	}
+	return true
+}
+
+// fetched is called by the origin: if any other peer holds the object at this
+// moment, the digests should have said so.
+func (c *cluster) fetched(r *http.Request) {
+	asking := c.asking(r)
+	if asking < 0 {
+		return
+	}
+	identity := "GET " + c.base + r.URL.RequestURI() // as package cache makes it of responses without Vary
+	for i, n := range c.nodes {
+		if i != asking && n.Holds(identity) {
+			c.tolls[asking].missed.Add(1)
+			return
+		}
+	}
+}
+
+// asking is the peer that a request to the origin came from, by its Via field,
+// or -1.
+func (c *cluster) asking(r *http.Request) int {
+	for _, via := range strings.Split(r.Header.Get("Via"), ",") {
+		if _, by, ok := strings.Cut(strings.TrimSpace(via), " "); ok {
+			for i := range c.nodes {
+				if by == name(i) {
+					return i
+				}
+			}
+		}
+	}
+	return -1
+}
+
+func (t *toll) observe(e proxy.Event) {
+	if e.Sibling {
+		return
+	}
+	t.clientRequests.Add(1)
+	switch e.Outcome {
+	case proxy.LocalHit, proxy.Revalidated:
+		t.localHits.Add(1)
+	case proxy.Collapsed:
+		t.collapsed.Add(1)
+	case proxy.SiblingHit, proxy.OriginFetch:
+		t.icpMisses.Add(1)
+		t.icpBytes.Add(icpBytes(len(e.URL)))
+		if e.Outcome == proxy.SiblingHit {
+			t.siblingHits.Add(1)
+		} else {
+			t.originFetches.Add(1)
+		}
+	}
+}
+
+// icpBytes is what one query and one reply of ICP take as UDP payload (RFC 2186):
+// each has a header of 20 bytes and the URL with a zero byte at its end; the
+// query has the requester's address of 4 bytes before it.
+func icpBytes(url int) int64 { return int64(20+4+url+1) + int64(20+url+1) }
+
+// close stops everything and removes the files.
+func (c *cluster) close() error {
+	var errs []error
+	var all sync.WaitGroup
+	failed := make([]error, len(c.nodes))
+	for i, n := range c.nodes {
+		all.Go(func() { failed[i] = n.Close() })
+	}
+	all.Wait()
+	errs = append(errs, failed...)
+	if c.server != nil {
+		errs = append(errs, c.server.Close())
+	}
+	if c.dir != "" {
+		errs = append(errs, os.RemoveAll(c.dir))
+	}
+	return errors.Join(errs...)
+}

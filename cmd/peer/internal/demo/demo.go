@@ -1,0 +1,106 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
+)
+
+// Options say what to run.
+type Options struct {
+	Peers          int // at least 1
+	Trace          *trace.Trace
+	Rate           float64       // requests a second in all; 0 = as fast as answers come
+	Workers        int           // requests under way at once, at most; 0 = 16 for each peer
+	Seed           uint64        // of the dealing of requests whose client is unknown
+	FalsePositives float64       // of the peers' digests; 0 = 0.001
+	Publish        time.Duration // as the setting of that name; 0 = by the number of peers
+
+	TempDir  string       // where the files go meanwhile; "" = the system's
+	Version  string       // of the program
+	Progress io.Writer    // told how far it is; nil = nobody
+	Live     bool         // Progress is a terminal: rewrite one line
+	Logger   *slog.Logger // of the peers; nil = discard
+	// Serve, if not nil, is called with the running cluster after the workload;
+	// the cluster stops when it returns.
+	Serve func(context.Context, *Result, Addresses)
+}
+
+// Addresses are where a running demo can be reached.
+type Addresses struct {
+	Origin string            `json:"origin"` // URL
+	Peers  []admin.Addresses `json:"peers"`
+}
+
+// Run starts a cluster, sends it the trace, and stops it. Nothing is left behind,
+// whatever happens. An error of a request is counted in the result; the error
+// that Run returns is of the demo itself.
+func Run(ctx context.Context, o Options) (result *Result, err error) {
+	if o.Workers == 0 {
+		o.Workers = 16 * o.Peers
+	}
+	if o.FalsePositives == 0 {
+		o.FalsePositives = 0.001
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	began := time.Now()
+	fmt.Fprintf(o.Progress, "Starting an origin and %d peers on loopback ...", o.Peers)
+	c, err := startCluster(ctx, o, o.Logger)
+	if err != nil {
+		fmt.Fprintln(o.Progress)
+		return nil, interrupted(ctx, err)
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	fmt.Fprintf(o.Progress, " they know each other after %.1f s\n", time.Since(began).Seconds())
+
+	d := newDriver(o, c.urls())
+	stop := report(o, c, d)
+	began = time.Now()
+	err = d.run(ctx)
+	elapsed := time.Since(began)
+	stop()
+	if err != nil {
+		return nil, interrupted(ctx, err)
+	}
+	result = c.result(o, d, elapsed)
+	if o.Serve != nil {
+		o.Serve(ctx, result, c.addresses())
+	}
+	return result, nil
+}
+
+// interrupted makes a plain word of an error that is due to ctx's end.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
+	return err
+}
+
+func (c *cluster) urls() []*url.URL {
+	var urls []*url.URL
+	for _, n := range c.nodes {
+		urls = append(urls, &url.URL{Scheme: "http", Host: n.Addresses().Listen})
+	}
+	return urls
+}
+
+func (c *cluster) addresses() Addresses {
+	a := Addresses{Origin: c.base}
+	for _, n := range c.nodes {
+		a.Peers = append(a.Peers, n.Addresses())
+	}
+	return a
+}

@@ -1,0 +1,84 @@
+package demo
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
+)
+
+// left lists what a demo left in its temporary directory.
+func left(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// The counters of peers, driver and origin must tell one story.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tr := trace.Synthetic(trace.Workload{Requests: 600, Objects: 150, Exponent: 0.9, Seed: 2})
+	var progress strings.Builder
+	r, err := Run(t.Context(), Options{Peers: 3, Trace: tr, Rate: 200, Seed: 2, TempDir: dir, Progress: &progress})
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := r.Total
+	if r.Errors != 0 || total.Requests != 600 {
+		t.Errorf("%d errors of %d requests: %s", r.Errors, total.Requests, r.FirstError)
+	}
+	if sum := total.LocalHits + total.SiblingHits + total.Collapsed + total.OriginFetches; sum != total.Requests {
+		t.Errorf("the outcomes sum to %d of %d requests: %+v", sum, total.Requests, total)
+	}
+	if int64(r.OriginSeen) != total.OriginFetches || r.Compare[0].OriginFetches != total.OriginFetches {
+		t.Errorf("peers count %d origin fetches, the origin %d, the comparison %d", total.OriginFetches, r.OriginSeen, r.Compare[0].OriginFetches)
+	}
+	if total.SiblingHits+total.FalseHits+total.SiblingErrors > total.SiblingRequests {
+		t.Errorf("more answers of siblings than questions: %+v", total)
+	}
+	if total.SiblingHits < 50 || total.BytesSent == 0 || total.BytesReceived == 0 || total.DeltasSent == 0 {
+		t.Errorf("hardly any cooperation: %+v", total)
+	}
+	floor, icp, none := r.Compare[3], r.Compare[1], r.Compare[2]
+	if floor.OriginFetches != int64(len(tr.Sizes)) || icp.OriginFetches > total.OriginFetches || none.OriginFetches < total.OriginFetches ||
+		icp.OriginFetches+total.Missed != total.OriginFetches {
+		t.Errorf("comparison %+v does not fit %+v", r.Compare, total)
+	}
+	if want := 2 * 2 * (total.SiblingHits + total.OriginFetches); icp.Messages != want {
+		t.Errorf("ICP would have sent %d datagrams, want %d", icp.Messages, want)
+	}
+	if names := left(t, dir); len(names) > 0 {
+		t.Errorf("left behind: %v", names)
+	}
+	if !strings.Contains(progress.String(), "600 of 600 requests, 100.0 %") {
+		t.Errorf("progress: %s", progress.String())
+	}
+}
+
+func TestInterruptedRunLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]time.Duration{"starting": 0, "at work": 700 * time.Millisecond} {
+		dir := t.TempDir()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(after, cancel)
+		tr := trace.Synthetic(trace.Workload{Requests: 100_000, Objects: 100, Seed: 2})
+		_, err := Run(ctx, Options{Peers: 2, Trace: tr, Rate: 500, TempDir: dir})
+		if err == nil || err.Error() != "interrupted" {
+			t.Errorf("%s: Run = %v, want interrupted", name, err)
+		}
+		if names := left(t, dir); len(names) > 0 {
+			t.Errorf("%s: left behind: %v", name, names)
+		}
+	}
+}

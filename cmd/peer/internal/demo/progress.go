@@ -1,0 +1,51 @@
+package demo
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/table"
+)
+
+// report tells how far the driver is, until the function it returns is called:
+// on a terminal in one line that is written anew, else in a line now and then.
+func report(o Options, c *cluster, d *driver) (stop func()) {
+	interval, begin, end := 2*time.Second, "", "\n"
+	if o.Live {
+		interval, begin, end = 100*time.Millisecond, "\r\x1b[K", ""
+	}
+	ending, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				fmt.Fprint(o.Progress, begin, c.progress(d), end)
+			case <-ending:
+				fmt.Fprint(o.Progress, begin, c.progress(d), "\n")
+				return
+			}
+		}
+	}()
+	return func() { close(ending); <-ended }
+}
+
+func (c *cluster) progress(d *driver) string {
+	var all, local, siblings, origin int64
+	for _, t := range c.tolls {
+		all += t.clientRequests.Load()
+		local += t.localHits.Load()
+		siblings += t.siblingHits.Load()
+		origin += t.originFetches.Load()
+	}
+	done := d.done.Load()
+	line := fmt.Sprintf("%7s of %s requests, %s: %s local, %s from siblings, %s from the origin",
+		table.Count(done), table.Count(len(d.trace.Requests)), table.Percent(done, int64(len(d.trace.Requests))),
+		table.Percent(local, all), table.Percent(siblings, all), table.Percent(origin, all))
+	if failed, _ := d.errors(); failed > 0 {
+		line += fmt.Sprintf(", %s FAILED", table.Count(failed))
+	}
+	return line
+}

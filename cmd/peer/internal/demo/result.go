@@ -1,0 +1,178 @@
+package demo
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+)
+
+// Result is what came of a demo. Bytes of messages are payload, without the
+// headers of TLS, TCP, UDP and IP.
+type Result struct {
+	Workload Workload      `json:"workload"`
+	Seconds  float64       `json:"seconds"` // that the requests took
+	Peers    []Row         `json:"peers"`
+	Total    Row           `json:"total"`
+	Compare  []Alternative `json:"comparison"` // "summarycache", "icp", "none", "floor"
+	// OverFloor is the relative excess of origin fetches over one for each
+	// object; FalseShare the share of false hits in the questions to siblings.
+	OverFloor  float64 `json:"origin_fetches_over_floor"`
+	FalseShare float64 `json:"false_hits_per_sibling_request"`
+	LagMean    float64 `json:"digest_lag_mean_seconds"` // from hearing of a version to having it
+	LagMax     float64 `json:"digest_lag_max_seconds"`
+	Membership int64   `json:"membership_bytes"`       // of gossip datagrams that are no adverts
+	Errors     int64   `json:"client_errors"`          // requests that failed or got a wrong body
+	FirstError string  `json:"first_client_error"`     // "" = none
+	Checked    int64   `json:"body_bytes_checked"`     // of answers, against their URLs
+	OriginSeen int     `json:"origin_fetches_counted"` // by the origin itself
+}
+
+// Workload describes the requests.
+type Workload struct {
+	Name     string  `json:"name"`
+	Requests int     `json:"requests"`
+	Objects  int     `json:"objects"` // distinct ones asked for
+	Bytes    int64   `json:"bytes"`   // of all objects once
+	Clients  int     `json:"clients"` // 0 = unknown, requests were dealt at random
+	Rate     float64 `json:"rate"`    // requests a second; 0 = unbounded
+	Seed     uint64  `json:"seed"`
+}
+
+// Row is what one peer did.
+type Row struct {
+	Name            string `json:"name"`
+	Requests        int64  `json:"requests"`
+	LocalHits       int64  `json:"local_hits"`
+	SiblingHits     int64  `json:"sibling_hits"`
+	Collapsed       int64  `json:"collapsed"` // answered by what another request was fetching
+	OriginFetches   int64  `json:"origin_fetches"`
+	SiblingRequests int64  `json:"sibling_requests"`
+	FalseHits       int64  `json:"false_hits"`
+	SiblingErrors   int64  `json:"sibling_errors"`
+	// Missed counts origin fetches of what the store of a sibling held at the
+	// moment the origin was asked.
+	Missed         int64 `json:"missed_opportunities"`
+	BytesSent      int64 `json:"digest_bytes_sent"`
+	BytesReceived  int64 `json:"digest_bytes_received"`
+	FullSent       int64 `json:"full_digests_sent"`
+	FullReceived   int64 `json:"full_digests_received"`
+	DeltasSent     int64 `json:"deltas_sent"`
+	DeltasReceived int64 `json:"deltas_received"`
+	AdvertsSent    int64 `json:"adverts_sent"`
+}
+
+// Alternative is what the same requests cost, or would have cost.
+type Alternative struct {
+	Name          string `json:"name"`
+	OriginFetches int64  `json:"origin_fetches"`
+	OriginBytes   int64  `json:"origin_bytes"`
+	Messages      int64  `json:"messages"` // between peers, besides the objects
+	MessageBytes  int64  `json:"message_bytes"`
+}
+
+func (r *Row) add(o Row) {
+	r.Requests += o.Requests
+	r.LocalHits += o.LocalHits
+	r.SiblingHits += o.SiblingHits
+	r.Collapsed += o.Collapsed
+	r.OriginFetches += o.OriginFetches
+	r.SiblingRequests += o.SiblingRequests
+	r.FalseHits += o.FalseHits
+	r.SiblingErrors += o.SiblingErrors
+	r.Missed += o.Missed
+	r.BytesSent += o.BytesSent
+	r.BytesReceived += o.BytesReceived
+	r.FullSent += o.FullSent
+	r.FullReceived += o.FullReceived
+	r.DeltasSent += o.DeltasSent
+	r.DeltasReceived += o.DeltasReceived
+	r.AdvertsSent += o.AdvertsSent
+}
+
+func (c *cluster) result(o Options, d *driver, elapsed time.Duration) *Result {
+	r := &Result{
+		Workload: Workload{
+			Name: o.Trace.Name, Requests: len(o.Trace.Requests), Objects: len(o.Trace.Sizes), Bytes: o.Trace.Bytes(),
+			Clients: o.Trace.Clients(), Rate: o.Rate, Seed: o.Seed,
+		},
+		Seconds: elapsed.Seconds(), Total: Row{Name: "total"}, Checked: d.bytes.Load(),
+	}
+	var statuses []admin.Status
+	for i, n := range c.nodes {
+		s := n.Status()
+		statuses = append(statuses, s)
+		row := c.row(i, s)
+		r.Peers = append(r.Peers, row)
+		r.Total.add(row)
+		r.LagMean += s.Exchange.LagMean / float64(len(c.nodes))
+		r.LagMax = max(r.LagMax, s.Exchange.LagMax)
+		r.Membership += s.Exchange.PacketBytesSent - s.Exchange.AdvertBytesSent
+	}
+	tally := c.origin.Tally()
+	r.OriginSeen = tally.Requests
+	r.Compare = c.compare(d, statuses)
+	if r.Workload.Objects > 0 {
+		r.OverFloor = float64(r.Total.OriginFetches)/float64(r.Workload.Objects) - 1
+	}
+	if r.Total.SiblingRequests > 0 {
+		r.FalseShare = float64(r.Total.FalseHits) / float64(r.Total.SiblingRequests)
+	}
+	var first error
+	if r.Errors, first = d.errors(); first != nil {
+		r.FirstError = fmt.Sprint(first)
+	}
+	return r
+}
+
+func (c *cluster) row(i int, s admin.Status) Row {
+	t, x, mine := s.Traffic, s.Exchange, c.tolls[i]
+	return Row{
+		Name: s.Name, Requests: mine.clientRequests.Load(), LocalHits: mine.localHits.Load(),
+		SiblingHits: mine.siblingHits.Load(), Collapsed: mine.collapsed.Load(), OriginFetches: int64(t.OriginRequests),
+		SiblingRequests: int64(t.SiblingRequests), FalseHits: int64(t.FalseHits), SiblingErrors: int64(t.SiblingErrors),
+		Missed:    mine.missed.Load(),
+		BytesSent: x.BytesSent(), BytesReceived: x.BytesReceived(),
+		FullSent: x.FullSent, FullReceived: x.FullHeard, DeltasSent: x.DeltasSent, DeltasReceived: x.DeltasHeard,
+		AdvertsSent: x.AdvertsSent,
+	}
+}
+
+// compare works out what other ways of cooperating would have cost.
+//
+// With ICP every miss asks all siblings and waits for their answers, so that the
+// origin is asked only for what no sibling holds: our fetches without the missed
+// ones. Without cooperation each peer fetches each object that it is asked for
+// once. The stores of the demo evict nothing.
+func (c *cluster) compare(d *driver, statuses []admin.Status) []Alternative {
+	ours := Alternative{Name: "summarycache", OriginBytes: c.origin.Tally().Bytes}
+	icp := Alternative{Name: "icp"}
+	siblings := int64(len(c.nodes) - 1)
+	for i, s := range statuses {
+		x := s.Exchange
+		ours.OriginFetches += int64(s.Traffic.OriginRequests)
+		ours.Messages += x.AdvertsSent + 2*(x.FullHeard+x.DeltasHeard) + 2*x.Syncs // each body is asked for, each sync answered
+		ours.MessageBytes += x.BytesReceived()
+		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.tolls[i].missed.Load()
+		icp.Messages += 2 * siblings * c.tolls[i].icpMisses.Load()
+		icp.MessageBytes += siblings * c.tolls[i].icpBytes.Load()
+	}
+	icp.OriginBytes = c.leastBytes(d)
+	alone := Alternative{Name: "none"}
+	type pair struct {
+		peer   int
+		target string
+	}
+	seen := make(map[pair]bool)
+	for i, r := range d.trace.Requests {
+		if p := (pair{d.dealt[i], r.Target}); !seen[p] {
+			seen[p] = true
+			alone.OriginFetches++
+			alone.OriginBytes += d.trace.Sizes[r.Target]
+		}
+	}
+	floor := Alternative{Name: "floor", OriginFetches: int64(len(d.trace.Sizes)), OriginBytes: c.leastBytes(d)}
+	return []Alternative{ours, icp, alone, floor}
+}
+
+func (c *cluster) leastBytes(d *driver) int64 { return d.trace.Bytes() }

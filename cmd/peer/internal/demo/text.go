@@ -1,0 +1,84 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/table"
+)
+
+// WriteText prints r for people, in at most 100 columns.
+func WriteText(w io.Writer, r *Result) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s\nin %.1f s: %s objects of %s in all, %s\n", r.Workload.Name, r.Seconds,
+		table.Count(r.Workload.Objects), table.Bytes(r.Workload.Bytes), dealt(r))
+
+	b.WriteString("\nWhat became of the requests\n")
+	t := table.New("peer", ">requests", ">local hits", ">sibling hits", ">origin", ">collapsed", ">false hits", ">missed")
+	row := func(p Row) {
+		t.Row(p.Name, table.Count(p.Requests), table.Count(p.LocalHits), table.Count(p.SiblingHits), table.Count(p.OriginFetches),
+			table.Count(p.Collapsed), table.Count(p.FalseHits), table.Count(p.Missed))
+	}
+	for _, p := range r.Peers {
+		row(p)
+	}
+	t.Rule()
+	row(r.Total)
+	t.Write(&b, "  ")
+
+	b.WriteString("\nWhat telling each other took\n")
+	t = table.New("peer", ">sent", ">received", ">digests sent", ">received", ">deltas sent", ">received", ">adverts")
+	row = func(p Row) {
+		t.Row(p.Name, table.Bytes(p.BytesSent), table.Bytes(p.BytesReceived), table.Count(p.FullSent), table.Count(p.FullReceived),
+			table.Count(p.DeltasSent), table.Count(p.DeltasReceived), table.Count(p.AdvertsSent))
+	}
+	for _, p := range r.Peers {
+		row(p)
+	}
+	t.Rule()
+	row(r.Total)
+	t.Write(&b, "  ")
+
+	b.WriteString("\nWhat the same requests cost otherwise\n")
+	t = table.New("", ">origin fetches", ">origin bytes", ">messages", ">message bytes")
+	titles := map[string]string{
+		"summarycache": "summarycache", "icp": "ICP, asking all at each miss", "none": "no cooperation", "floor": "the floor, each object once",
+	}
+	for _, a := range r.Compare {
+		messages, bytes := "-", "-"
+		if a.Messages > 0 {
+			messages, bytes = table.Count(a.Messages), table.Bytes(a.MessageBytes)
+		}
+		t.Row(titles[a.Name], table.Count(a.OriginFetches), table.Bytes(a.OriginBytes), messages, bytes)
+	}
+	t.Write(&b, "  ")
+	notes(&b, r)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func dealt(r *Result) string {
+	if r.Workload.Clients > 0 {
+		return fmt.Sprintf("%s clients dealt to %d peers by hash", table.Count(r.Workload.Clients), len(r.Peers))
+	}
+	return fmt.Sprintf("each request dealt to one of %d peers at random", len(r.Peers))
+}
+
+// notes explains the words and figures above.
+func notes(b *strings.Builder, r *Result) {
+	fmt.Fprintf(b, `
+false hits  siblings asked that lacked the object: %.2f %% of %s questions
+missed      origin fetches of what a sibling's store held at that moment; its digest was under way
+origin      %.2f %% more fetches than the floor; the rest were asked for at two peers at once
+digests     arrived %.0f ms after they were heard of, in the mean (at most %.0f ms); finding out who
+            lives took %s more
+ICP         2 x (peers - 1) datagrams a miss; 25 bytes and the URL to ask, 21 and the URL to answer
+            (RFC 2186). All bytes are payload, without the headers of TLS, TCP, UDP and IP.
+`, 100*r.FalseShare, table.Count(r.Total.SiblingRequests), 100*r.OverFloor, 1000*r.LagMean, 1000*r.LagMax, table.Bytes(r.Membership))
+	if r.Errors == 0 {
+		fmt.Fprintf(b, "clients     no error; all %s of bodies were what their URLs say\n", table.Bytes(r.Checked))
+	} else {
+		fmt.Fprintf(b, "clients     %s ERRORS, the first: %s\n", table.Count(r.Errors), r.FirstError)
+	}
+}

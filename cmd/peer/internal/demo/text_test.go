@@ -1,0 +1,58 @@
+package demo
+
+import (
+	"strings"
+	"testing"
+)
+
+// RFC 2186, section "The ICP message format": a header of 20 octets; a query
+// carries the requester's address and the URL, a reply the URL, each with a NUL.
+func TestICPBytes(t *testing.T) {
+	const url = "http://127.0.0.1:8080/object/1"
+	query := 20 + 4 + len(url) + 1
+	reply := 20 + len(url) + 1
+	if got := icpBytes(len(url)); got != int64(query+reply) {
+		t.Errorf("icpBytes = %d, want %d", got, query+reply)
+	}
+}
+
+func TestText(t *testing.T) {
+	big := Row{
+		Name: "peer-1", Requests: 12_345_678, LocalHits: 9_876_543, SiblingHits: 1_234_567, OriginFetches: 1_234_567,
+		FalseHits: 123, Missed: 4567, BytesSent: 123 << 20, BytesReceived: 1023 << 20, DeltasSent: 123_456, AdvertsSent: 1_234_567,
+		SiblingRequests: 1000,
+	}
+	r := &Result{
+		Workload: Workload{Name: "trace.gz", Requests: 12_345_678, Objects: 1_000_000, Bytes: 1 << 40, Clients: 1694},
+		Peers:    []Row{big, big}, Total: big, OverFloor: 0.0123, FalseShare: 0.0045, LagMean: 0.0051, Checked: 1 << 30,
+		Compare: []Alternative{
+			{"summarycache", 1_234_567, 1 << 30, 12_345, 1 << 20}, {"icp", 1_230_000, 1 << 30, 44, 99},
+			{"none", 3_000_000, 1 << 31, 0, 0}, {"floor", 1_000_000, 1 << 30, 0, 0},
+		},
+	}
+	var b strings.Builder
+	if err := WriteText(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"1,694 clients dealt to 2 peers by hash", "0.45 % of 1,000 questions", "1.23 % more fetches than the floor",
+		"ICP, asking all at each miss", "no error; all 1.00 GiB of bodies",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	for _, line := range strings.Split(b.String(), "\n") {
+		if len(line) > 100 {
+			t.Errorf("a line of %d columns: %s", len(line), line)
+		}
+	}
+	r.Errors, r.FirstError, r.Workload.Clients = 3, "request 7: oh", 0
+	b.Reset()
+	WriteText(&b, r)
+	for _, want := range []string{"3 ERRORS, the first: request 7: oh", "each request dealt to one of 2 peers at random"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
