@@ -123,8 +123,7 @@ type Stats struct {
 	Syncs       int64 // begun by this peer
 	Gaps        int64 // versions learnt of after at least one had been missed
 	Repairs     int64 // versions learnt of by sync, not by advert
-	Contested   int64 // contradictions heard of between what is held and what others say of that version
-	Divergences int64 // those in which the origin contradicted what was held
+	Divergences int64
 	Floods      int64
 
 	LagSum time.Duration // of all applied versions that were heard of before

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/alecthomas/kong"
+)
+
+// grammar is the command line. Kong makes parser and help of it.
+type grammar struct {
+	Run      runCommand      `cmd:"" help:"Run a peer until it is told to stop."`
+	Demo     demoCommand     `cmd:"" help:"Run a whole cluster on this machine, put a workload through it and show what came of it."`
+	Status   statusCommand   `cmd:"" help:"Show how a running peer does."`
+	Members  membersCommand  `cmd:"" help:"Show the cluster as a running peer knows it."`
+	Validate validateCommand `cmd:"" help:"Check the configuration that run would use, and show it."`
+	Version  versionCommand  `cmd:"" help:"Show which build this is."`
+}
+
+// An environment is what a command works with.
+type environment struct {
+	ctx            context.Context
+	stdout, stderr io.Writer
+}
+
+// misuse is an error in how the program was called: exit code 2.
+type misuse struct{ error }
+
+func (m misuse) Unwrap() error { return m.error }
+
+// leave is what kong's exit function panics with, since the help must end the
+// parse and nothing but main may end the process.
+type leave int
+
+// run is the program: it parses args and runs the command until it is done or
+// ctx ends.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case leave: // the help was printed
+		default:
+			panic(r)
+		}
+	}()
+	var g grammar
+	parser, err := kong.New(&g,
+		kong.Name("peer"),
+		kong.Description("An HTTP cache that shares what it holds with its neighbours."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { panic(leave(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "Cluster", Title: "The cluster"}, {Key: "Cache", Title: "The cache"},
+			{Key: "Digest", Title: "The digest, which tells the others what this peer holds"},
+			{Key: "Operation", Title: "Operation"},
+		}),
+		kong.Help(help),
+	)
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		parser.Parse([]string{"--help"})
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return misuse{fmt.Errorf("%w\n%s", err, hint(err))}
+	}
+	return command.Run(&environment{ctx, stdout, stderr})
+}
+
+// help prints kong's help, and below that of the whole program where to begin.
+func help(options kong.HelpOptions, ctx *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
+		return err
+	}
+	if ctx.Selected() == nil {
+		fmt.Fprint(ctx.Stdout, "\nNew here? See it work: peer demo\n")
+	}
+	return nil
+}
+
+// hint says where the help for what was mistyped is.
+func hint(err error) string {
+	command := "peer"
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
+		command += " " + parse.Context.Selected().Name
+	}
+	return fmt.Sprintf("Try %q.", command+" --help")
+}
+
+// complain tells err to people and returns the exit code: 0 for none, 1 for
+// failure, 2 for misuse.
+func complain(w io.Writer, err error) int {
+	if err == nil {
+		return 0
+	}
+	each := leaves(err)
+	if len(each) == 1 {
+		fmt.Fprintf(w, "peer: %v\n", each[0])
+	} else {
+		fmt.Fprintf(w, "peer: %d mistakes:\n", len(each))
+		for _, e := range each {
+			fmt.Fprintf(w, "  %v\n", e)
+		}
+	}
+	if errors.As(err, new(misuse)) {
+		return 2
+	}
+	return 1
+}
+
+// leaves takes joined errors apart.
+func leaves(err error) (each []error) {
+	switch e := err.(type) {
+	case misuse:
+		return leaves(e.error)
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			each = append(each, leaves(inner)...)
+		}
+		return each
+	}
+	return []error{err}
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+	"github.com/summarycache/summarycache/cmd/peer/internal/demo"
+	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
+)
+
+type demoCommand struct {
+	Peers    string `name:"peers" placeholder:"COUNT" default:"3" help:"Peers to run, 1 to 32. Default: ${default}."`
+	Requests string `name:"requests" placeholder:"COUNT" help:"Requests to send. Default: 3000, or all of the trace."`
+	Objects  string `name:"objects" placeholder:"COUNT" default:"1000" help:"Objects that the workload chooses from. Default: ${default}."`
+	Skew     string `name:"skew" placeholder:"EXPONENT" default:"0.9" help:"How skewed their popularity is: the exponent of a Zipf law. Default: ${default}."`
+	Seed     string `name:"seed" placeholder:"NUMBER" default:"1" help:"Equal seeds give equal workloads. Default: ${default}."`
+	Trace    string `name:"trace" placeholder:"FILE" help:"Replay a request trace instead, lines of SECONDS CLIENT KEY SIZE, plain or gzip. Its order is kept, its times are not. Clients are dealt to the peers by hash; requests of unknown clients at random."`
+	Rate     string `name:"rate" placeholder:"RATE" default:"300" help:"Requests a second in all; 0 is as fast as answers come. Default: ${default}."`
+	Publish  string `name:"publish" placeholder:"TIME" default:"0s" help:"How long a change may wait until the other peers hear of it. Default: 0s, which is 100 ms for few peers."`
+	Serve    bool   `name:"serve" help:"Keep the cluster up afterwards, print its addresses and wait for Ctrl-C."`
+	JSON     bool   `name:"json" help:"Print JSON."`
+	Verbose  bool   `name:"verbose" short:"v" help:"Show what the peers log."`
+}
+
+func (c *demoCommand) Help() string {
+	return `Everything is real: sockets on loopback, gossip, HTTP through each peer, objects on disk, each body checked by its URL. Ports are free ones, files are temporary, and nothing is left behind.`
+}
+
+func (c *demoCommand) Run(e *environment) error {
+	o, err := c.options()
+	if err != nil {
+		return err
+	}
+	o.Version, o.Progress, o.Live = thisBuild().Version, e.stderr, isTerminal(e.stderr)
+	if c.Verbose {
+		o.Logger = slog.New(slog.NewTextHandler(e.stderr, nil))
+		o.Live = false
+	}
+	printed := false
+	show := func(r *demo.Result) error {
+		printed = true
+		if c.JSON {
+			return printJSON(e, r)
+		}
+		return demo.WriteText(e.stdout, r)
+	}
+	if c.Serve {
+		o.Serve = func(ctx context.Context, r *demo.Result, a demo.Addresses) {
+			show(r)
+			c.invite(e.stdout, o.Trace, a)
+			<-ctx.Done()
+		}
+	}
+	result, err := demo.Run(e.ctx, o)
+	if err != nil {
+		return err
+	}
+	if !printed {
+		if err := show(result); err != nil {
+			return err
+		}
+	}
+	if result.Errors > 0 {
+		return fmt.Errorf("%d requests failed, the first: %s", result.Errors, result.FirstError)
+	}
+	return nil
+}
+
+// options checks all flags and makes the workload.
+func (c *demoCommand) options() (o demo.Options, err error) {
+	p := config.NewParser()
+	o.Peers = p.Int("--peers", c.Peers, 1, 32)
+	objects := p.Int("--objects", c.Objects, 1, 1_000_000)
+	skew := p.Float("--skew", c.Skew, 0, 5)
+	o.Seed = p.Uint("--seed", c.Seed)
+	o.Rate = p.Float("--rate", c.Rate, 0, 1e6)
+	o.Publish = p.Duration("--publish", c.Publish, time.Hour)
+	requests := 0
+	if c.Requests != "" {
+		requests = p.Int("--requests", c.Requests, 0, 100_000_000)
+	} else if c.Trace == "" {
+		requests = 3000
+	}
+	if err := p.Err(); err != nil {
+		return o, misuse{err}
+	}
+	if c.Trace == "" {
+		o.Trace = trace.Synthetic(trace.Workload{Requests: requests, Objects: objects, Exponent: skew, Seed: o.Seed})
+		return o, nil
+	}
+	if o.Trace, err = trace.ReadFile(c.Trace); err != nil {
+		var broken *trace.LineError
+		if errors.As(err, &broken) {
+			return o, fmt.Errorf("the trace has a broken line: %w", err)
+		}
+		return o, fmt.Errorf("--trace: %w", err)
+	}
+	if c.Requests != "" {
+		o.Trace = o.Trace.Head(requests)
+	}
+	o.Trace.FillSizes(trace.SizeOf)
+	return o, nil
+}
+
+// invite shows how to look at the running cluster.
+func (c *demoCommand) invite(w io.Writer, t *trace.Trace, a demo.Addresses) {
+	target := "/object/1"
+	if len(t.Requests) > 0 {
+		target = t.Requests[0].Target
+	}
+	first, last := a.Peers[0], a.Peers[len(a.Peers)-1]
+	fmt.Fprintf(w, "\nThe cluster is up; Ctrl-C stops it. The origin is %s\n\n", a.Origin)
+	for i, p := range a.Peers {
+		fmt.Fprintf(w, "  peer-%d  http://%s  admin %s\n", i+1, p.Listen, p.Admin)
+	}
+	fmt.Fprintf(w, `
+Ask one peer for an object, then another, and look at Cache-Status:
+  curl -so /dev/null -D - 'http://%s%s'
+  curl -so /dev/null -D - 'http://%s%[2]s'
+See how they do:
+  peer status --admin %[4]s
+  peer members --admin %[4]s
+  curl http://%[4]s/metrics
+`, first.Listen, target, last.Listen, first.Admin)
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}

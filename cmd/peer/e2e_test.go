@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
+)
+
+// objectsHeld is how many objects the others hold when a peer joins. A release
+// is checked with 100000.
+var objectsHeld = flag.Int("objects", 3000, "objects that each of the others holds when a peer joins")
+
+// A site is an origin, and what the test knows of it.
+type site struct {
+	*origin.Handler
+	url string
+	buf sync.Pool
+}
+
+func newSite(t *testing.T, objects int, size int64) *site {
+	t.Helper()
+	s := &site{Handler: &origin.Handler{Sizes: make(map[string]int64)}}
+	s.buf.New = func() any { b := make([]byte, 16<<10); return &b }
+	for i := range objects {
+		s.Sizes[object(i)] = size
+	}
+	server := httptest.NewServer(s.Handler)
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+func object(i int) string { return fmt.Sprintf("/object/%d", i) }
+
+var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 20 * time.Second}
+
+// get asks a peer for an object, checks the body, and returns Cache-Status.
+func (s *site) get(ctx context.Context, addr, target string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+target, nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	status := answer.Header.Get("Cache-Status")
+	if answer.StatusCode != http.StatusOK {
+		return status, fmt.Errorf("%s of %s: %s (%s)", target, addr, answer.Status, status)
+	}
+	buf := s.buf.Get().(*[]byte)
+	defer s.buf.Put(buf)
+	return status, origin.Check(answer.Body, target, s.Sizes[target], *buf)
+}
+
+// fill asks a peer for objects from first to last, excluded, several at a time.
+func (s *site) fill(t *testing.T, addr string, first, last int) {
+	t.Helper()
+	var all sync.WaitGroup
+	const workers = 16
+	failed := make([]error, workers)
+	for w := range workers {
+		all.Go(func() {
+			for i := first + w; i < last && failed[w] == nil; i += workers {
+				_, failed[w] = s.get(t.Context(), addr, object(i))
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(failed...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *site) peer(t *testing.T, name, dir string, join ...string) *process {
+	t.Helper()
+	args := []string{"run", "--name", name, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--gossip", "127.0.0.1:0",
+		"--origin", s.url, "--store", dir, "--store-size", "2GiB", "--memory-size", "16MiB", "--objects", fmt.Sprint(max(len(s.Sizes), 1000))}
+	if len(join) > 0 {
+		args = append(args, "--join", strings.Join(join, ","))
+	}
+	return spawn(t, args...)
+}
+
+// knows reports whether p has the current digest of another live peer, of that
+// many objects.
+func (p *process) knows(name string, objects uint64) func() bool {
+	return func() bool {
+		m, ok := p.member(name)
+		return ok && m.State == "alive" && m.Current && m.Keys == objects
+	}
+}
+
+// load keeps asking peers for objects below limit until it is stopped; stop
+// returns how many it asked for and what went wrong.
+func (s *site) load(t *testing.T, limit int, addrs ...string) (stop func() (int, error)) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	asked, failed := make([]int, len(addrs)), make([]error, len(addrs))
+	for w, addr := range addrs {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(w), 1))
+			tick := time.NewTicker(4 * time.Millisecond)
+			defer tick.Stop()
+			for ctx.Err() == nil {
+				if _, err := s.get(context.Background(), addr, object(random.IntN(limit))); err != nil {
+					failed[w] = errors.Join(failed[w], err)
+				}
+				asked[w]++
+				<-tick.C
+			}
+		})
+	}
+	return func() (int, error) {
+		cancel()
+		all.Wait()
+		sum := 0
+		for _, n := range asked {
+			sum += n
+		}
+		return sum, errors.Join(failed...)
+	}
+}
+
+// A peer dies under load, and comes back with its store and without.
+func TestKilledPeer(t *testing.T) {
+	t.Parallel()
+	const all, loaded = 1300, 1000 // the load asks for the first thousand
+	s := newSite(t, all, 3000)
+	store := filepath.Join(t.TempDir(), "c")
+	a := s.peer(t, "a", filepath.Join(t.TempDir(), "a"))
+	b := s.peer(t, "b", filepath.Join(t.TempDir(), "b"), a.gossip)
+	c := s.peer(t, "c", store, a.gossip)
+	s.fill(t, c.listen, 0, all)
+	for _, p := range []*process{a, b} {
+		eventually(t, 10*time.Second, p.name+" has the digest of c", p.knows("c", all))
+	}
+	fetched := s.Tally().Requests
+
+	stop := s.load(t, loaded, a.listen, b.listen)
+	eventually(t, 10*time.Second, "c answers siblings", func() bool { return c.status().Traffic.ServedToSiblings > 100 })
+	if n := s.Tally().Requests; n != fetched {
+		t.Errorf("%d objects were fetched from the origin though c holds them", n-fetched)
+	}
+	c.kill()
+	dead := func(p *process) func() bool {
+		return func() bool { m, ok := p.member("c"); return ok && m.State == "dead" }
+	}
+	for _, p := range []*process{a, b} {
+		took := eventually(t, 20*time.Second, p.name+" knows that c is dead", dead(p))
+		t.Logf("%s knew that c was dead after %v", p.name, took.Round(time.Millisecond))
+	}
+	before := []int64{asked(a, "c"), asked(b, "c")}
+	served := a.status().Traffic.Requests
+	eventually(t, 10*time.Second, "the load goes on", func() bool { return a.status().Traffic.Requests > served+200 })
+	if after := []int64{asked(a, "c"), asked(b, "c")}; after[0] != before[0] || after[1] != before[1] {
+		t.Errorf("the dead peer was still asked: %v questions, then %v", before, after)
+	}
+	n, err := stop()
+	if err != nil || n == 0 {
+		t.Errorf("of %d requests during the death some failed: %v", n, err)
+	}
+
+	c = s.peer(t, "c", store, a.gossip)
+	for _, p := range []*process{a, b} {
+		eventually(t, 20*time.Second, p.name+" has the digest of c as it was", p.knows("c", all))
+	}
+	fetched = s.Tally().Requests
+	s.fill(t, a.listen, loaded, loaded+100)
+	if n := s.Tally().Requests; n != fetched {
+		t.Errorf("%d objects were fetched from the origin though c came back with them", n-fetched)
+	}
+
+	c.kill()
+	if err := os.RemoveAll(store); err != nil {
+		t.Fatal(err)
+	}
+	c = s.peer(t, "c", store, a.gossip)
+	for _, p := range []*process{a, b} {
+		eventually(t, 20*time.Second, p.name+" has the digest of c, which is empty", p.knows("c", 0))
+	}
+	falseHits := b.status().Traffic.FalseHits
+	s.fill(t, b.listen, loaded+100, loaded+300)
+	if n := b.status().Traffic.FalseHits - falseHits; n > 2 {
+		t.Errorf("%d of 200 questions went to the emptied peer", n)
+	}
+	if code := c.stop(); code != 0 {
+		t.Errorf("a peer that is told to stop ends with %d:\n%s", code, c.stderr.String())
+	}
+}
+
+// asked is how often p asked another peer for an object.
+func asked(p *process, name string) int64 {
+	m, _ := p.member(name)
+	return m.Hits + m.FalseHits + m.Failures
+}
+
+// A peer that joins has everybody's digests at once.
+func TestJoinerHasAllDigests(t *testing.T) {
+	n := *objectsHeld
+	s := newSite(t, n, 64)
+	a := s.peer(t, "a", filepath.Join(t.TempDir(), "a"))
+	b := s.peer(t, "b", filepath.Join(t.TempDir(), "b"), a.gossip)
+	s.fill(t, a.listen, 0, n)
+	s.fill(t, b.listen, 0, n)
+	eventually(t, 30*time.Second, "a and b know each other", func() bool {
+		return a.knows("b", uint64(n))() && b.knows("a", uint64(n))()
+	})
+	c := s.peer(t, "c", filepath.Join(t.TempDir(), "c"), a.gossip)
+	up := time.Now()
+	eventually(t, 10*time.Second, "c has all digests", func() bool {
+		return c.knows("a", uint64(n))() && c.knows("b", uint64(n))()
+	})
+	started := c.status().Started
+	t.Logf("c had the digests of two peers with %d objects each %v after its process began and %v after it was up",
+		n, time.Since(started).Round(time.Millisecond), time.Since(up).Round(time.Millisecond))
+}

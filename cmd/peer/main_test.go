@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// asPeer makes the test binary behave as the program, so that tests can run
+// peers as processes of their own.
+const asPeer = "PEER_TEST_BINARY_IS_PEER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asPeer) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// A lockedBuffer can be read while a command still writes to it.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// call runs the program in this process to its end.
+func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return callWith(t.Context(), args...)
+}
+
+func callWith(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, errs lockedBuffer
+	err := run(ctx, args, &out, &errs)
+	code = complain(&errs, err)
+	return code, out.String(), errs.String()
+}
+
+func TestUsage(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	for name, c := range map[string]struct {
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		"nothing":           {nil, 0, "Usage: peer <command>", ""},
+		"help":              {[]string{"--help"}, 0, "New here? See it work: peer demo", ""},
+		"help of run":       {[]string{"run", "--help"}, 0, "--store-size=SIZE", ""},
+		"help of demo":      {[]string{"demo", "-h"}, 0, "nothing is left behind", ""},
+		"unknown command":   {[]string{"rnu"}, 2, "", `unexpected argument rnu, did you mean "run"?`},
+		"unknown flag":      {[]string{"run", "--stroe", "x"}, 2, "", `unknown flag --stroe, did you mean "--store"?` + "\nTry \"peer run --help\"."},
+		"flag of another":   {[]string{"demo", "--store", "x"}, 2, "", "unknown flag --store"},
+		"stray argument":    {[]string{"status", "x"}, 2, "", "unexpected argument x"},
+		"validate":          {[]string{"validate", "--name", "a"}, 0, "The configuration is good.", ""},
+		"validate bad":      {[]string{"validate", "--drain", "x"}, 2, "", `--drain "x" is no time`},
+		"validate two":      {[]string{"validate", "--drain", "x", "--objects", "y"}, 2, "", "peer: 2 mistakes:\n  --drain \"x\""},
+		"run bad":           {[]string{"run", "--name", "a b"}, 2, "", `--name "a b" holds ' '`},
+		"status of nobody":  {[]string{"status", "--admin", "127.0.0.1:1"}, 1, "", "no peer answers at 127.0.0.1:1"},
+		"members of nobody": {[]string{"members", "--admin", "127.0.0.1:1"}, 1, "", "connection refused"},
+		"version":           {[]string{"version"}, 0, "peer ", ""},
+		"version as JSON":   {[]string{"version", "--json"}, 0, `"go": "go1.`, ""},
+		"demo of none":      {[]string{"demo", "--peers", "0"}, 2, "", `--peers "0" is no whole number between 1 and 32`},
+		"demo twice wrong":  {[]string{"demo", "--seed", "x", "--rate", "fast"}, 2, "", `--rate "fast" is no number`},
+		"no trace":          {[]string{"demo", "--trace", "/nonexistent"}, 1, "", "--trace: open /nonexistent: no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := call(t, c.args...)
+			if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+				t.Errorf("peer %q = %d\n%s%s\nwant %d with %q and %q", c.args, code, stdout, stderr, c.code, c.stdout, c.stderr)
+			}
+			if (c.stderr == "") != (stderr == "") {
+				t.Errorf("peer %q writes %q to stderr", c.args, stderr)
+			}
+		})
+	}
+}
+
+func TestMisspeltVariableIsNoticed(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("PEER_LISTN", "127.0.0.1:1")
+	code, _, stderr := call(t, "validate", "--name", "a")
+	if want := "warning: the variable PEER_LISTN is no setting, did you mean PEER_LISTEN?"; code != 0 || !strings.Contains(stderr, want) {
+		t.Errorf("peer validate = %d, %q, want %q", code, stderr, want)
+	}
+}
+
+func TestBrokenTrace(t *testing.T) {
+	path := t.TempDir() + "/broken.ptrace"
+	if err := os.WriteFile(path, []byte("1 c /a 5\n2 c /b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := call(t, "demo", "--trace", path)
+	if want := path + ":2: 3 fields where SECONDS CLIENT KEY SIZE has 4"; code != 1 || stdout != "" || !strings.Contains(stderr, want) {
+		t.Errorf("peer demo = %d, %q, want 1 and %q", code, stderr, want)
+	}
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+)
+
+// started is what a peer prints when it is up.
+type started struct{ name, listen, admin, gossip string }
+
+func parseStarted(text string) (s started, ok bool) {
+	for line := range strings.Lines(text) {
+		f := strings.Fields(strings.ReplaceAll(line, ",", " "))
+		if len(f) == 9 && f[2] == "up:" && f[3] == "listen" && f[5] == "admin" && f[7] == "gossip" {
+			return started{f[0], f[4], f[6], f[8]}, true
+		}
+	}
+	return s, false
+}
+
+// A process is a peer of its own.
+type process struct {
+	started
+	t      *testing.T
+	cmd    *exec.Cmd
+	stderr lockedBuffer
+	ended  chan error
+}
+
+// spawn starts a peer as a process and waits until it is up. It is killed when
+// the test ends.
+func spawn(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, ended: make(chan error, 1)}
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd = exec.Command(binary, args...)
+	p.cmd.Env = append(os.Environ(), asPeer+"=1")
+	p.cmd.Stderr = &p.stderr
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		if s, ok := parseStarted(lines.Text()); ok {
+			p.started = s
+			go func() { io.Copy(io.Discard, stdout); p.ended <- p.cmd.Wait() }()
+			return p
+		}
+	}
+	err = p.cmd.Wait()
+	p.ended <- err
+	t.Fatalf("peer %q ended: %v\n%s", args, err, p.stderr.String())
+	return nil
+}
+
+// kill ends the process as a crash would, and waits for it.
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	p.wait()
+}
+
+func (p *process) wait() error {
+	err := <-p.ended
+	p.ended <- err
+	return err
+}
+
+// stop ends the process as an operator would, and returns its exit code.
+func (p *process) stop() int {
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	p.wait()
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func (p *process) status() admin.Status {
+	p.t.Helper()
+	s, err := admin.Fetch(p.t.Context(), p.started.admin)
+	if err != nil {
+		p.t.Fatalf("%s: %v\n%s", p.name, err, p.stderr.String())
+	}
+	return s
+}
+
+// member returns what p knows of another peer, by name.
+func (p *process) member(name string) (admin.Member, bool) {
+	p.t.Helper()
+	for _, m := range p.status().Members {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return admin.Member{}, false
+}
+
+// eventually waits until a condition holds that other processes bring about.
+func eventually(t *testing.T, limit time.Duration, what string, holds func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		if holds() {
+			return time.Since(began)
+		}
+		if time.Since(began) > limit {
+			t.Fatalf("not within %v: %s", limit, what)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+)
+
+// A peer that is told to stop finishes what it began, says so, and is missed by
+// nobody.
+func TestGracefulStop(t *testing.T) {
+	half, rest := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		io.WriteString(w, "first ")
+		w.(http.Flusher).Flush()
+		close(half)
+		<-rest
+		io.WriteString(w, "second")
+	}))
+	defer slow.Close()
+	other := inProcess(t, local(t, "other"))
+
+	ctx, stop := context.WithCancel(t.Context())
+	var out, errs lockedBuffer
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, local(t, "stopped", "--origin", slow.URL, "--join", other.gossip, "--drain", "20s"), &out, &errs)
+	}()
+	var peer started
+	eventually(t, 10*time.Second, "the peer is up", func() (up bool) { peer, up = parseStarted(out.String()); return up })
+
+	answer, err := http.Get("http://" + peer.listen + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	<-half
+	stop()
+	eventually(t, 10*time.Second, "the peer says that it is draining", func() bool {
+		ready, err := http.Get("http://" + peer.admin + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ready.Body.Close()
+		return ready.StatusCode == http.StatusServiceUnavailable
+	})
+	eventually(t, 10*time.Second, "the other peer knows that it left", func() bool {
+		s, err := admin.Fetch(t.Context(), other.admin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(s.Members) == 1 && s.Members[0].State == "dead"
+	})
+	select {
+	case err := <-ended:
+		t.Fatalf("the peer ended with a request under way: %v", err)
+	default:
+	}
+	close(rest)
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || string(body) != "first second" {
+		t.Errorf("the request under way got %q, %v", body, err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("peer run = %v\n%s", err, errs.String())
+	}
+}

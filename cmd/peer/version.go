@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+type versionCommand struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// A build says what was built, of which source.
+type build struct {
+	Version  string `json:"version"`  // module version, or "devel"
+	Revision string `json:"revision"` // of the source; "" = not known
+	Modified bool   `json:"modified"` // the source differed from the revision
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func thisBuild() build {
+	b := build{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		b.Version = v
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+func (b build) String() string {
+	s := "peer " + b.Version
+	if b.Revision != "" {
+		s += " (" + b.Revision[:min(12, len(b.Revision))]
+		if b.Modified {
+			s += ", modified"
+		}
+		s += ")"
+	}
+	return s + " " + b.Go + " " + b.Platform
+}
+
+func (c *versionCommand) Run(e *environment) error {
+	if c.JSON {
+		return printJSON(e, thisBuild())
+	}
+	_, err := fmt.Fprintln(e.stdout, thisBuild())
+	return err
+}
+
+func printJSON(e *environment, v any) error {
+	out := json.NewEncoder(e.stdout)
+	out.SetIndent("", "  ")
+	out.SetEscapeHTML(false)
+	return out.Encode(v)
+}
