@@ -25,7 +25,7 @@ func entropy(p float64) float64 {
 }
 
 // sentBits is z/n, the bits per key of a perfectly compressed filter.
-func sentBits(mn, k float64) float64 { return mn * entropy(zeros(mn, k)) }
+func sentBits(mn, k float64) float64 { return mn * entropy(-math.Expm1(-k/mn)) }
 
 // deltaBits is z/n of the perfectly compressed exclusive-or of two filters
 // between which a share c of the keys was replaced (Mitzenmacher, section IV).

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -37,7 +38,7 @@ func TestRun(t *testing.T) {
 
 	t.Run("list", func(t *testing.T) {
 		code, out, _ := call()
-		if code != 0 || !strings.Contains(out, "dice    throws a die\n") {
+		if code != 0 || !regexp.MustCompile(`(?m)^  dice +throws a die$`).MatchString(out) {
 			t.Errorf("run() = %d, %q", code, out)
 		}
 	})

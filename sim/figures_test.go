@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"image/png"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+func TestFigures(t *testing.T) {
+	dir := t.TempDir()
+	code, out, errs := call("figures", "--json", "--out", dir)
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	var drawn []Figure
+	if err := json.Unmarshal([]byte(out), &drawn); err != nil || len(drawn) != 5 {
+		t.Fatalf("figures --json prints %d figures: %v", len(drawn), err)
+	}
+	for _, f := range drawn {
+		checkFiles(t, filepath.Join(dir, "figures", f.File))
+		for _, c := range f.Curves {
+			if len(c.Points) == 0 {
+				t.Errorf("%s: curve %q is empty", f.File, c.Name)
+			}
+		}
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, "figures", ".*"))
+	if all, _ := os.ReadDir(filepath.Join(dir, "figures")); len(left) > 0 || len(all) != 10 {
+		t.Errorf("%d files, of which %v are hidden; want 10", len(all), left)
+	}
+
+	// Compression never has more false positives than a standard filter of as
+	// many bits, and meets it where that one is best.
+	for i, z := range []float64{8, 16} {
+		standard, compressed, best := drawn[i].Curves[0].Points, drawn[i].Curves[1].Points, drawn[i].Curves[3].Points[0]
+		for j := range standard {
+			if compressed[j].Y > standard[j].Y*(1+1e-6) || compressed[j].Y > best.Y*(1+1e-6) {
+				t.Errorf("z/n=%v, k=%v: compressed has f=%v, standard %v, the best standard %v", z, standard[j].X, compressed[j].Y, standard[j].Y, best.Y)
+			}
+		}
+	}
+	// What package arith makes of real keys lies on the curves.
+	sizes, deltas := drawn[3].Curves, drawn[4].Curves
+	for _, c := range []struct {
+		curve, marks []Point
+		tolerance    float64 // bits per key: two bytes and chance
+	}{{sizes[2].Points, sizes[6].Points, 0.03}, {sizes[3].Points, sizes[7].Points, 0.03}, {deltas[2].Points, deltas[7].Points, 0.3}} {
+		for _, mark := range c.marks {
+			if y := at(c.curve, mark.X); math.Abs(mark.Y-y) > c.tolerance {
+				t.Errorf("at %v: coded in %v bits per key, the curve says %v", mark.X, mark.Y, y)
+			}
+		}
+	}
+}
+
+// at interpolates a curve, in the logarithm of x.
+func at(curve []Point, x float64) float64 {
+	i, found := slices.BinarySearchFunc(curve, x, func(p Point, x float64) int {
+		switch {
+		case p.X < x*(1-1e-9):
+			return -1
+		case p.X > x*(1+1e-9):
+			return 1
+		}
+		return 0
+	})
+	if found {
+		return curve[i].Y
+	}
+	a, b := curve[i-1], curve[i]
+	return a.Y + (b.Y-a.Y)*math.Log(x/a.X)/math.Log(b.X/a.X)
+}
+
+func checkFiles(t *testing.T, path string) {
+	t.Helper()
+	svg, err := os.ReadFile(path + ".svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("%s.svg: %v", path, err)
+		}
+	}
+	f, err := os.Open(path + ".png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	picture, err := png.Decode(f)
+	if err != nil {
+		t.Fatalf("%s.png: %v", path, err)
+	}
+	colors := map[[3]uint32]bool{}
+	for y := range picture.Bounds().Dy() {
+		for x := range picture.Bounds().Dx() {
+			r, g, b, _ := picture.At(x, y).RGBA()
+			colors[[3]uint32{r, g, b}] = true
+		}
+	}
+	if len(colors) < 20 {
+		t.Errorf("%s.png has %d colours: is it empty?", path, len(colors))
+	}
+}
+
+func TestFiguresRefuses(t *testing.T) {
+	code, out, errs := call("figures", "--out", filepath.Join(t.TempDir(), "none"))
+	if code != 2 || out != "" {
+		t.Errorf("figures into no directory: %d, %q, %q", code, out, errs)
+	}
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	err := runFigures(ctx, &Job{Seed: 1, Out: dir})
+	if files, _ := os.ReadDir(dir); !errors.Is(err, context.Canceled) || len(files) > 0 {
+		t.Errorf("interrupted figures: %v, and left %v", err, files)
+	}
+}
+
+func TestWriteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.txt")
+	for _, text := range []string{"one", "another"} {
+		if err := writeFile(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != text {
+			t.Errorf("writeFile(%q) leaves %q, %v", text, got, err)
+		}
+	}
+	if files, _ := os.ReadDir(filepath.Dir(path)); len(files) != 1 {
+		t.Errorf("writeFile leaves %v", files)
+	}
+	if err := writeFile(filepath.Join(path, "b"), nil); err == nil {
+		t.Error("writeFile below a file succeeds")
+	}
+}
+
+// TestRiceBits codes a set in Rice's code, bit by bit.
+func TestRiceBits(t *testing.T) {
+	const n, f = 4_000, 0.003
+	m := uint64(arrayAt(f, 1) * n)
+	rng := (&Job{Seed: 2}).source(0)
+	set := map[uint64]bool{}
+	for range n {
+		set[below(rng, m)] = true
+	}
+	least := math.Inf(1)
+	for low := range 20 {
+		bits, next := uint64(0), uint64(0)
+		for p := range m {
+			if set[p] {
+				bits += (p-next)>>low + 1 + uint64(low)
+				next = p + 1
+			}
+		}
+		least = min(least, float64(bits)/n)
+	}
+	if got := riceBits(f); math.Abs(got/least-1) > 0.01 {
+		t.Errorf("riceBits(%v) = %v, and such a set took %v", f, got, least)
+	}
+}
+
+// TestContextBits compares the formula with the entropies of the two sets that
+// a delta is made of, and the ranks with what the positions say.
+func TestContextBits(t *testing.T) {
+	const c = 0.1
+	kind := filterKind{mn: 30, k: 2, c: c}
+	geometry := digest.Geometry{Bits: 30 * measuredKeys, Hashes: 2}
+	before, after, err := kind.build(geometry, (&Job{Seed: 4}).source(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, now := ascending(before), ascending(after)
+	sets, clears := flipRanks(old, now)
+	ones, m := uint64(len(old)), geometry.Bits
+	bits := log2Choose(m-ones, uint64(len(sets))) + log2Choose(ones, uint64(len(clears)))
+	if want := contextBits(30, 2, c) * measuredKeys; math.Abs(bits/want-1) > 0.02 {
+		t.Errorf("contextBits says %v bits, the sets have %v", want, bits)
+	}
+	if flips := len(exclusiveOr(old, now)); flips != len(sets)+len(clears) {
+		t.Errorf("%d sets and %d clears of %d flips", len(sets), len(clears), flips)
+	}
+	// Undo the ranks.
+	gone, come := map[uint64]bool{}, []uint64{}
+	for _, rank := range clears {
+		gone[old[rank]] = true
+	}
+	next, zero := 0, uint64(0)
+	for p := range m {
+		if next < len(old) && old[next] == p {
+			next++
+			continue
+		}
+		if _, found := slices.BinarySearch(sets, zero); found {
+			come = append(come, p)
+		}
+		zero++
+	}
+	got := come
+	for _, p := range old {
+		if !gone[p] {
+			got = append(got, p)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, now) {
+		t.Error("the ranks do not lead from the old positions to the new ones")
+	}
+}
