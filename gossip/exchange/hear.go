@@ -118,18 +118,17 @@ func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
 		}
 		return
 	}
-	if via != p {
-		// One of the two is wrong. The origin will tell which.
+	// One of the two is wrong. The origin will tell which, over a stream: an advert
+	// or somebody else's vector is too cheap to forge to act on.
+	if e.stats.Contested++; now.Sub(p.contestedAt) >= contestEvery || p.contestedAt.IsZero() {
+		p.contestedAt = now
 		p.check = true
 		e.enqueue(p)
-		return
 	}
-	if p.contested == h {
-		return // claimed before, and denied by what the origin then sent
-	}
-	p.contested = h
-	e.diverge(p, h)
 }
+
+// contestEvery is how often, at most, an origin is asked because of contradictions.
+const contestEvery = time.Second
 
 // diverge begins the repair of a replica that is not what its origin has.
 func (e *Engine) diverge(p *peer, h Head) {

@@ -123,7 +123,8 @@ type Stats struct {
 	Syncs       int64 // begun by this peer
 	Gaps        int64 // versions learnt of after at least one had been missed
 	Repairs     int64 // versions learnt of by sync, not by advert
-	Divergences int64
+	Contested   int64 // contradictions heard of between what is held and what others say of that version
+	Divergences int64 // those in which the origin contradicted what was held
 	Floods      int64
 
 	LagSum time.Duration // of all applied versions that were heard of before

@@ -23,13 +23,13 @@ type peer struct {
 	filter  *digest.Filter
 	history *digest.History
 
-	announced Head      // the greatest heard of; zero Version if none
-	heardAt   time.Time // when it was heard of
-	byAdvert  bool      // whether by advert
-	check     bool      // ask the origin although nothing newer was heard of
-	whole     bool      // diverged: ask the origin for everything
-	diverged  Version   // the last version that was logged as diverged
-	contested Head      // what an advert claimed of a version that the origin then denied
+	announced   Head      // the greatest heard of; zero Version if none
+	heardAt     time.Time // when it was heard of
+	byAdvert    bool      // whether by advert
+	check       bool      // ask the origin although nothing newer was heard of
+	whole       bool      // diverged: ask the origin for everything
+	diverged    Version   // the last version that was logged as diverged
+	contestedAt time.Time // when the origin was last asked because of a contradiction
 
 	confirmed Version // the last one that the origin itself was asked for or served
 
@@ -75,7 +75,7 @@ func (p *peer) forget() {
 	p.announced = Head{}
 	p.heardAt, p.byAdvert = time.Time{}, false
 	p.check, p.whole, p.refused, p.refusals = false, false, 0, 0
-	p.diverged, p.contested, p.confirmed = Version{}, Head{}, Version{}
+	p.diverged, p.contestedAt, p.confirmed = Version{}, time.Time{}, Version{}
 	p.holders = nil
 	p.attempts, p.notBefore = 0, time.Time{}
 	p.fetching = 0

@@ -1,0 +1,354 @@
+package exchange
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// quietWorld has n peers with some keys each, that know each other, and no faults.
+func quietWorld(t *testing.T, n int) *world {
+	t.Helper()
+	w := &world{
+		rng: rand.New(rand.NewPCG(1, 2)), now: time.Unix(0, 0), delay: time.Millisecond,
+		cut: make(map[[2]int]bool), published: make(map[digest.Version]uint64),
+	}
+	w.peers = make([]*simPeer, n)
+	for i := range w.peers {
+		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i)}
+	}
+	for _, p := range w.peers {
+		var err error
+		if p.filter, err = digest.NewCountingFilter(digest.Geometry{Bits: 1 << 14, Hashes: 1}, 1); err != nil {
+			t.Fatal(err)
+		}
+		p.change(500)
+		p.start(NewIncarnation(w.now.Add(time.Hour), w.rng.Uint64()))
+	}
+	w.membershipChanged()
+	w.run(w.now.Add(10 * time.Second))
+	w.mustBeInStep(t)
+	return w
+}
+
+func (w *world) mustBeInStep(t *testing.T) {
+	t.Helper()
+	w.run(w.now)
+	for _, a := range w.peers {
+		for _, b := range w.peers {
+			if a == b {
+				continue
+			}
+			if got, want := a.index[b.i], b.filter.Current(); got == nil || got.Version() != want.Version() {
+				r, _ := a.engine.Replica(b.name)
+				t.Fatalf("%s holds of %s %v, want %v", a.name, b.name, r.Head, want.Version())
+			}
+		}
+	}
+	if w.failed != nil {
+		t.Fatal(w.failed)
+	}
+}
+
+// replica is what a's engine has of b.
+func (a *simPeer) replica(b *simPeer) *peer { return a.engine.peers[b.engine.id] }
+
+func (a *simPeer) hear(ad Advert) {
+	a.engine.HandleAdvert(a.w.now, ad.AppendTo(nil))
+	a.engine.Tick(a.w.now)
+	a.pump()
+}
+
+func TestNothingIsSentWhenNothingChanges(t *testing.T) {
+	w := quietWorld(t, 5)
+	before := w.peers[0].engine.Stats()
+	w.run(w.now.Add(time.Minute))
+	after := w.peers[0].engine.Stats()
+	if after.Adverts != before.Adverts || after.Fetches != before.Fetches || after.Published != before.Published {
+		t.Errorf("in a quiet minute the stats went from %+v to %+v", before, after)
+	}
+	if after.Syncs == before.Syncs {
+		t.Error("no anti-entropy for a minute")
+	}
+}
+
+func TestDivergenceIsFoundAndRepaired(t *testing.T) {
+	w := quietWorld(t, 3)
+	a, b := w.peers[1], w.peers[0]
+	// A replica that went bad in memory: the version is right, the contents are not.
+	p := a.replica(b)
+	p.filter = w.peers[2].filter.Current()
+	p.held.State = p.filter.Version().State
+	a.index[b.i] = p.filter
+	w.run(w.now.Add(10 * time.Second))
+	w.mustBeInStep(t)
+	if s := a.engine.Stats(); s.Divergences != 1 {
+		t.Errorf("%d divergences, want 1", s.Divergences)
+	}
+}
+
+func TestForgedAdvertsChangeNothing(t *testing.T) {
+	w := quietWorld(t, 3)
+	a, b := w.peers[1], w.peers[0]
+	before := a.engine.Stats()
+	for i := range 1000 {
+		h := b.engine.Self()
+		h.State += uint64(i) + 1
+		a.hear(Advert{Announce, h})
+		w.run(w.now.Add(10 * time.Millisecond))
+		if a.index[b.i] == nil {
+			t.Fatalf("forged advert %d took b out of a's index", i)
+		}
+	}
+	w.mustBeInStep(t)
+	s := a.engine.Stats()
+	if got := s.Fetches - before.Fetches; got > 11 {
+		t.Errorf("1000 forged adverts in ten seconds led to %d gets, want at most one a second", got)
+	}
+	if s.Divergences != 0 || s.Contested-before.Contested != 1000 {
+		t.Errorf("%d divergences, %d contradictions, want 0 and 1000", s.Divergences, s.Contested-before.Contested)
+	}
+}
+
+func TestForgedVersionIsDenied(t *testing.T) {
+	w := quietWorld(t, 3)
+	a, b := w.peers[1], w.peers[0]
+	before := a.engine.Stats().Fetches
+	h := b.engine.Self()
+	h.Version.Sequence += 100
+	a.hear(Advert{Announce, h})
+	w.run(w.now.Add(time.Minute))
+	if got := a.engine.Stats().Fetches - before; got < 2 || got > denials+1 {
+		t.Errorf("%d gets for a version that does not exist, want 2 to %d", got, denials+1)
+	}
+	if r, _ := a.engine.Replica(b.name); r.Behind {
+		t.Error("a still believes in it")
+	}
+	b.change(5)
+	w.run(w.now.Add(time.Second))
+	w.mustBeInStep(t)
+}
+
+func TestEchoDisplacesALowerIncarnation(t *testing.T) {
+	w := quietWorld(t, 3)
+	p := w.peers[0]
+	high := p.inc + 1000
+	p.hear(Advert{Echo, Head{Origin: p.engine.id, Version: Version{Incarnation: high}}})
+	if got := p.engine.Incarnation(); got != high+1 {
+		t.Fatalf("Incarnation = %x, want %x", got, high+1)
+	}
+	w.run(w.now.Add(5 * time.Second))
+	w.mustBeInStep(t)
+	if r, _ := w.peers[1].engine.Replica("p0"); r.Head.Version.Incarnation != high+1 {
+		t.Errorf("p1 holds %v of p0, want incarnation %x", r.Head.Version, high+1)
+	}
+	p.hear(Advert{Echo, Head{Origin: p.engine.id, Version: Version{Incarnation: ^uint64(0)}}})
+	if got := p.engine.Incarnation(); got != high+1 {
+		t.Errorf("after an echo of the greatest number Incarnation = %x, want %x", got, high+1)
+	}
+}
+
+func TestFloodIsThrottledAndNamed(t *testing.T) {
+	w := quietWorld(t, 3)
+	liar, a, honest := w.peers[0], w.peers[1], w.peers[2]
+	before := a.engine.Stats()
+	for i := range 10_000 { // ten seconds
+		liar.filter.Rebuild(digest.Geometry{Bits: 1<<14 + uint64(i), Hashes: 1}, func(func(digest.Key) bool) {})
+		liar.publish()
+		if i%1000 == 0 {
+			honest.change(3)
+		}
+		w.run(w.now.Add(time.Millisecond))
+	}
+	s := a.engine.Stats()
+	// Eight at once, then one a second, and slower.
+	if got := s.WholesIn - before.WholesIn; got > wholeBurst+10 {
+		t.Errorf("fetched %d whole digests of a peer that had 10000 in ten seconds", got)
+	}
+	if s.Floods == before.Floods {
+		t.Error("the liar was not named")
+	}
+	honest.change(1)
+	w.run(w.now.Add(time.Second))
+	if got, want := a.index[2], honest.filter.Current(); got.Version() != want.Version() {
+		t.Errorf("of an honest peer a holds %v, want %v", got.Version(), want.Version())
+	}
+	w.run(w.now.Add(3 * time.Minute))
+	w.mustBeInStep(t)
+}
+
+func TestGapIsOneDelta(t *testing.T) {
+	w := quietWorld(t, 2)
+	a, b := w.peers[1], w.peers[0]
+	w.cut[[2]int{0, 1}], w.cut[[2]int{1, 0}] = true, true
+	for range 20 {
+		b.change(2)
+		w.run(w.now.Add(150 * time.Millisecond))
+	}
+	clear(w.cut)
+	before := a.engine.Stats()
+	w.run(w.now.Add(6 * time.Second))
+	w.mustBeInStep(t)
+	s := a.engine.Stats()
+	if d, h := s.DeltasIn-before.DeltasIn, s.WholesIn-before.WholesIn; d != 1 || h != 0 {
+		t.Errorf("a gap of 20 versions took %d deltas and %d whole digests, want one delta", d, h)
+	}
+	if s.Gaps == before.Gaps {
+		t.Error("the gap was not counted")
+	}
+}
+
+func TestBeyondTheLogIsTheWhole(t *testing.T) {
+	w := quietWorld(t, 2)
+	a, b := w.peers[1], w.peers[0]
+	w.cut[[2]int{0, 1}], w.cut[[2]int{1, 0}] = true, true
+	for range 60 { // each delta of some 60 flips: more than the log of 8 KiB holds
+		b.change(60)
+		w.run(w.now.Add(150 * time.Millisecond))
+	}
+	clear(w.cut)
+	before := a.engine.Stats()
+	w.run(w.now.Add(6 * time.Second))
+	w.mustBeInStep(t)
+	if s := a.engine.Stats(); s.WholesIn-before.WholesIn != 1 {
+		t.Errorf("%d whole digests, want 1", s.WholesIn-before.WholesIn)
+	}
+}
+
+func TestAdvertBeforeMembershipIsKept(t *testing.T) {
+	now := time.Unix(0, 0)
+	e := New(Config{Name: "a", Incarnation: 1}, now)
+	for i := range 10 * maxEarly {
+		h := Head{Origin: ID(i), Version: Version{1, 1, 1}, State: 1}
+		e.HandleAdvert(now, Advert{Announce, h}.AppendTo(nil))
+	}
+	if len(e.early) != maxEarly {
+		t.Errorf("%d early adverts are kept, want %d", len(e.early), maxEarly)
+	}
+	b := Head{Origin: IDOf("b"), Version: Version{7, 1, 5}, State: 9}
+	e.HandleAdvert(now, Advert{Announce, b}.AppendTo(nil))
+	e.PeerUp(now, "b", 7)
+	if got := e.peers[b.Origin].announced; got != b {
+		t.Errorf("after PeerUp %v is announced, want %v", got, b)
+	}
+}
+
+func TestRoundIsPaced(t *testing.T) {
+	now := time.Unix(0, 0)
+	e := New(Config{Name: "origin", Incarnation: 1}, now)
+	const n = 1000
+	for i := range n {
+		e.PeerUp(now, fmt.Sprintf("p%d", i), 1)
+	}
+	c, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 10, Hashes: 1}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Add(1)
+	e.Drain()
+	e.Publish(now, c.Advance(), nil)
+	told := make(map[string]time.Duration)
+	most := 0
+	for at := now; len(told) < n; at = e.Next() {
+		if at.Sub(now) > 2*time.Second {
+			t.Fatalf("after two seconds only %d of %d peers were told", len(told), n)
+		}
+		e.Tick(at)
+		out := e.Drain()
+		most = max(most, len(out.Datagrams))
+		for _, d := range out.Datagrams {
+			if _, again := told[d.To]; !again {
+				told[d.To] = at.Sub(now)
+			}
+		}
+		for _, f := range out.Fetches {
+			e.FetchDone(at, f.Number, Result{Err: errGone})
+		}
+	}
+	last := time.Duration(0)
+	for _, d := range told {
+		last = max(last, d)
+	}
+	if last > roundTime {
+		t.Errorf("the last of %d peers was told after %v, want at most %v", n, last, roundTime)
+	}
+	// Adverts repeated to those who have not reacted come on top.
+	if most > 200 {
+		t.Errorf("%d adverts were sent at once", most)
+	}
+}
+
+func TestOutBudgetAnswersBusy(t *testing.T) {
+	now := time.Unix(0, 0)
+	e := New(Config{Name: "a", Incarnation: 1, BytesOut: 1000}, now)
+	c, _ := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 10, Hashes: 1}, 1)
+	c.Add(1)
+	e.Publish(now, c.Advance(), nil)
+	get := Get{Origin: e.id, Limit: 1 << 20}
+	a := e.HandleGet(now, "b", get)
+	if a.kind != FrameFull {
+		t.Fatalf("the first get is answered %v", a.kind)
+	}
+	e.Served(now, FrameFull, 6000) // 4 s' worth may be used at once; this is two more
+	if a = e.HandleGet(now, "b", get); a.kind != FrameBusy || a.wait < 1900*time.Millisecond || a.wait > 2100*time.Millisecond {
+		t.Errorf("beyond the budget the answer is %v, again in %v, want busy and 2s", a.kind, a.wait)
+	}
+	if a = e.HandleGet(now.Add(2100*time.Millisecond), "b", get); a.kind != FrameFull {
+		t.Errorf("after the wait the answer is %v", a.kind)
+	}
+}
+
+func TestUnusableDigestIsLeftAlone(t *testing.T) {
+	w := quietWorld(t, 2)
+	a, b := w.peers[1], w.peers[0]
+	b.change(1)
+	w.run(w.now.Add(120 * time.Millisecond))
+	before := a.engine.Stats()
+	tooLarge := Result{Err: fmt.Errorf("test: %w", digest.ErrTooLarge)}
+	p := a.replica(b)
+	asked := 0
+	now := w.now
+	h := b.engine.Self()
+	h.Version.Sequence += 5
+	a.engine.HandleAdvert(now, Advert{Announce, h}.AppendTo(nil))
+	for end := now.Add(4 * time.Minute); now.Before(end); now = now.Add(50 * time.Millisecond) {
+		a.engine.Tick(now)
+		for _, f := range a.engine.Drain().Fetches {
+			asked++
+			a.engine.FetchDone(now, f.Number, tooLarge)
+		}
+	}
+	if asked != unusables {
+		t.Errorf("asked %d times in four minutes for a digest that is too large, want %d", asked, unusables)
+	}
+	if s := a.engine.Stats(); s.Rejected-before.Rejected != int64(asked) {
+		t.Errorf("%d rejections counted, want %d", s.Rejected-before.Rejected, asked)
+	}
+	h.Version.Epoch++
+	a.engine.HandleAdvert(now, Advert{Announce, h}.AppendTo(nil))
+	a.engine.Tick(now)
+	if p.fetching == 0 {
+		t.Error("a new epoch does not make it ask again")
+	}
+}
+
+func TestNewPanicsWithoutAName(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("New without a name did not panic")
+		}
+	}()
+	New(Config{Incarnation: 1}, time.Unix(0, 0))
+}
+
+func TestFormatErrorSaysWhere(t *testing.T) {
+	_, err := DecodeAdvert([]byte{0x11, 1, 2})
+	var fe *FormatError
+	if !errors.As(err, &fe) || err.Error() != "exchange: advert: origin at byte 1: malformed message" {
+		t.Errorf("DecodeAdvert = %v", err)
+	}
+}

@@ -1,0 +1,95 @@
+package gossip
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// startFifty starts n peers on loopback, with real sockets, which join through the
+// first.
+func startFifty(t testing.TB, n, keys int) []*Node {
+	nodes := []*Node{realNode(t, "p0", keys)}
+	for i := 1; i < n; i++ {
+		nodes = append(nodes, realNode(t, fmt.Sprintf("p%d", i), keys, nodes[0].Addr()))
+	}
+	return nodes
+}
+
+func allInStep(nodes []*Node) func() error {
+	return func() error {
+		for _, n := range nodes {
+			if err := replicas(n, len(nodes)-1)(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func TestFiftyPeersComeIntoStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fifty peers on one machine")
+	}
+	start := time.Now()
+	nodes := startFifty(t, 50, 1000)
+	eventually(t, time.Minute, allInStep(nodes))
+	t.Logf("fifty peers with 1000 keys each had joined and were in step after %v", time.Since(start))
+	busy := int64(0)
+	for _, n := range nodes {
+		busy += n.Stats().Exchange.Busy
+	}
+	nodes[7].cfg.Filter.Add(key("p7", 1000))
+	took := eventually(t, time.Minute, func() error {
+		for _, n := range nodes {
+			if n != nodes[7] && !holders(n, key("p7", 1000))["p7"] {
+				return fmt.Errorf("%s does not know of the change", n.Name())
+			}
+		}
+		return nil
+	})
+	t.Logf("a change was at all of them after %v; %d answers were busy while joining", took, busy)
+}
+
+// BenchmarkFiftyPeers reports what one of fifty peers costs: while nothing changes,
+// and while each changes 1% of 1000 keys a second.
+func BenchmarkFiftyPeers(b *testing.B) {
+	const peers, keys = 50, 1000
+	for _, perSecond := range []int{0, 10} {
+		b.Run(fmt.Sprintf("peers=%d/changes=%d", peers, perSecond), func(b *testing.B) {
+			nodes := startFifty(b, peers, keys)
+			eventually(b, time.Minute, allInStep(nodes))
+			time.Sleep(3 * time.Second) // for what joining stirred up to settle
+			before, cpu := total(nodes), cpuTime()
+			start := time.Now()
+			next := keys
+			for range b.N {
+				second := time.NewTimer(time.Second)
+				for _, n := range nodes {
+					for i := range perSecond {
+						n.cfg.Filter.Add(key(n.Name(), next+i))
+						n.cfg.Filter.Remove(key(n.Name(), next+i-keys))
+					}
+				}
+				next += perSecond
+				<-second.C
+			}
+			seconds := time.Since(start).Seconds() * peers
+			after := total(nodes)
+			b.ReportMetric(float64(after-before)/seconds, "B/s/peer")
+			b.ReportMetric(100*(cpuTime()-cpu).Seconds()/seconds, "%cpu/peer")
+			b.ReportMetric(float64(runtime.NumGoroutine())/peers, "goroutines/peer")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// total is what all nodes sent: packets, bodies and vectors.
+func total(nodes []*Node) (bytes int64) {
+	for _, n := range nodes {
+		s := n.Stats()
+		bytes += s.PacketBytesOut + s.Exchange.DeltaBytesOut + s.Exchange.WholeBytesOut + s.VectorBytesIn
+	}
+	return bytes
+}
