@@ -1,0 +1,154 @@
+package main
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"strconv"
+
+	"github.com/summarycache/summarycache/arith"
+)
+
+// A badHash turns the i-th name into positions in a way that looks like one of
+// the documents' and is not random enough.
+type badHash struct {
+	name, why string
+	m         uint64
+	k         int
+	positions func(out []uint64, i uint64, m uint64)
+	// choose picks the names that are added; nil takes the first ones.
+	choose func(words []uint64, m uint64, k, n int) []uint64
+}
+
+const badKeys = 10_000
+
+// badHashNames are of one length, as counters in names often are.
+func badHashName(i uint64) []byte {
+	text := strconv.FormatUint(i+1_000_000_000, 10)
+	return append([]byte("http://www.example.com/item?number="), text...)
+}
+
+var badHashesTried = []badHash{
+	{name: "x and 5x+4 mod m, m a multiple of 5", why: "the second takes m/5 values only, and both depend on x mod m alone",
+		m: 80_000, k: 2, positions: linearPair},
+	{name: "x and 5x+4 mod m, m prime", why: "the second is a function of the first: two keys that meet once meet twice, and k=2 is k=1",
+		m: 80_021, k: 2, positions: linearPair},
+	{name: "CRC-32 under k seeds, m = 2^17", why: "CRC is linear: under another seed all names of one length move alike, and k=5 is k=1",
+		m: 1 << 17, k: 5, positions: func(out []uint64, i, m uint64) {
+			name := badHashName(i)
+			for j := range out {
+				out[j] = uint64(crc32.Update(uint32(j)*0x9e3779b9, crc32.IEEETable, name)) % m
+			}
+		}},
+	{name: "31-polynomial of the name, k multiples mod m", why: "names that count up have sums that nearly count up",
+		m: 80_000, k: 5, positions: func(out []uint64, i, m uint64) {
+			sum := uint64(0)
+			for _, c := range badHashName(i) {
+				sum = (sum*31 + uint64(c)) & 0xffffffff
+			}
+			for j := range out {
+				out[j] = sum * uint64(j+1) % m
+			}
+		}},
+	{name: "a counter as the key, k = 1", why: "multiply-high takes the upper bits, and a counter has none: digests need keys made by KeyOf",
+		m: 920_000, k: 1, positions: func(out []uint64, i, m uint64) { hashSchemes[1].positions(out, nil, i, m) }},
+	{name: "a counter as the key, k = 5", why: "the first position is wasted; the others start from a mixed step",
+		m: 80_000, k: 5, positions: func(out []uint64, i, m uint64) { hashSchemes[1].positions(out, nil, i, m) }},
+	{name: "good, by who does not know the seed", why: "as predicted",
+		m: 80_000, k: 5, positions: seededPositions},
+	{name: "good, by who knows the seed", why: "names are tried until all of their positions are new: hence the secret seed",
+		m: 80_000, k: 5, positions: seededPositions, choose: chooseCovering},
+}
+
+func linearPair(out []uint64, i, m uint64) {
+	x := mix64(i) >> 32 // numbers without order
+	out[0], out[1] = x%m, (5*x+4)%m
+}
+
+func seededPositions(out []uint64, i, m uint64) {
+	var name [8]byte
+	binary.LittleEndian.PutUint64(name[:], i)
+	source := nameSource{prefix: string(name[:])}
+	_, key := source.next()
+	hashSchemes[1].positions(out, nil, key, m)
+}
+
+// chooseCovering picks names each of which sets k positions that no one before
+// it set, as long as such can be found in a few thousand tries.
+func chooseCovering(words []uint64, m uint64, k, n int) []uint64 {
+	const tries = 5_000
+	taken := make([]uint64, len(words))
+	positions := make([]uint64, k)
+	var chosen []uint64
+	for i := uint64(0); len(chosen) < n; {
+		best, bestNew := i, -1
+		for range tries {
+			seededPositions(positions, i, m)
+			fresh := 0
+			for _, p := range positions {
+				fresh += int(^taken[p/64] >> (p % 64) & 1)
+			}
+			if fresh > bestNew {
+				best, bestNew = i, fresh
+			}
+			if i++; fresh == k {
+				break
+			}
+		}
+		chosen = append(chosen, best)
+		seededPositions(positions, best, m)
+		for _, p := range positions {
+			taken[p/64] |= 1 << (p % 64)
+		}
+	}
+	return chosen
+}
+
+// badHashes shows what becomes of false positives and of the coded size.
+func badHashes(job *Job, lookups int) {
+	table := job.Table("Bad hashes: n = 10,000",
+		Column{Name: "hash"}, Column{Name: "m"}, Column{Name: "k"},
+		Column{Name: "predicted", Head: "f predicted", Format: "%.4g"}, Column{Name: "measured", Head: "f measured", Format: "%.4g"},
+		Column{Name: "times", Format: "%.2f"}, Column{Name: "sent_predicted", Head: "z/n predicted", Format: "%.3f"},
+		Column{Name: "sent", Head: "z/n", Format: "%.3f"}, Column{Name: "why"})
+	lookups = min(lookups, 1_000_000)
+	for _, b := range badHashesTried {
+		f, sent := b.try(lookups)
+		predicted := falsePositives(float64(b.m)/badKeys, float64(b.k))
+		table.Row(b.name, b.m, b.k, figures(predicted, 6), figures(f, 6), figures(f/predicted, 4),
+			figures(sentBits(float64(b.m)/badKeys, float64(b.k)), 6), figures(sent, 6), b.why)
+	}
+}
+
+func (b badHash) try(lookups int) (f, bitsPerKey float64) {
+	words := make([]uint64, (b.m+63)/64)
+	positions := make([]uint64, b.k)
+	set := func(i uint64) {
+		b.positions(positions, i, b.m)
+		for _, p := range positions {
+			words[p/64] |= 1 << (p % 64)
+		}
+	}
+	if b.choose != nil {
+		for _, i := range b.choose(words, b.m, b.k, badKeys) {
+			set(i)
+		}
+	} else {
+		for i := range uint64(badKeys) {
+			set(i)
+		}
+	}
+	const absent = 1 << 31 // no name from here on was added
+	hits := 0
+lookup:
+	for i := range uint64(lookups) {
+		b.positions(positions, absent+i, b.m)
+		for _, p := range positions {
+			if words[p/64]>>(p%64)&1 == 0 {
+				continue lookup
+			}
+		}
+		hits++
+	}
+	coded := arith.AppendBitmap(nil, arith.Choose(b.m, uint64(countOnes(words))), b.m, words)
+	return float64(hits) / float64(lookups), 8 * float64(len(coded)) / badKeys
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// TestSchemesAreDigests checks that package digest sets the positions that the
+// formulas here give, for the schemes that it has.
+func TestSchemesAreDigests(t *testing.T) {
+	same := 0
+	for _, s := range hashSchemes {
+		if s.digest == 0 {
+			continue
+		}
+		m, k := uint64(1200), 5
+		if s.fit != nil {
+			m = s.fit(m, k)
+		}
+		g := digest.Geometry{Bits: m, Hashes: k, Scheme: s.digest}
+		if g.Validate() != nil {
+			continue
+		}
+		same++
+		names := nameSource{prefix: "x", seed: 9}
+		for range 50 {
+			name, key := names.next()
+			want := make([]uint64, k)
+			s.positions(want, name, key, m)
+			slices.Sort(want)
+			want = slices.Compact(want)
+			f, err := digest.FilterOf(g, digest.Version{Epoch: 1}, slices.Values([]digest.Key{digest.Key(key)}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := ascending(f); !slices.Equal(got, want) {
+				t.Fatalf("%s: digest has %v, the formula %v", s.name, got, want)
+			}
+		}
+	}
+	if same == 0 {
+		t.Error("package digest has none of the schemes")
+	}
+}
+
+// TestSchemes tries every scheme at 1,000 keys: none of them may be measurably
+// worse than it should there, all positions must be uniform and in range.
+func TestSchemes(t *testing.T) {
+	job := &Job{Seed: 6}
+	g := hashingGeometry{1_000, 10, 4}
+	for i, s := range hashSchemes {
+		r := s.try(job, uint64(i), g, 200_000)
+		if off := (r.f - r.predicted) / r.sd; math.Abs(off) > 5 || math.Abs(r.f/r.predicted-1) > 0.2 {
+			t.Errorf("%s: f = %v, %+.1f standard deviations from %v", s.name, r.f, off, r.predicted)
+		}
+		if math.Abs(r.chi) > 5 {
+			t.Errorf("%s: chi-square is %+.1f standard deviations off", s.name, r.chi)
+		}
+	}
+}
+
+// TestSchemesAtFewKeys finds the defect that the lecture's analysis leaves out.
+func TestSchemesAtFewKeys(t *testing.T) {
+	job := &Job{Seed: 6}
+	g := hashingGeometry{100, 16, 11}
+	for i, s := range hashSchemes {
+		if s.name != "partitioned, two mod prime" {
+			continue
+		}
+		r := s.try(job, uint64(i), g, 400_000)
+		want := sameHashes(149, 100) + r.predicted
+		if math.Abs(r.f-want) > 5*r.sd+0.05*want {
+			t.Errorf("%s at 100 keys: f = %v ± %v, want %v", s.name, r.f, r.sd, want)
+		}
+	}
+}
+
+func TestChiSquare(t *testing.T) {
+	const m = 1000
+	var even, uniform, skewed chiSquare
+	rng := (&Job{Seed: 8}).source(0)
+	for i := range uint64(100 * m) {
+		even.add(i%m, m)
+		uniform.add(below(rng, m), m)
+		skewed.add(below(rng, m)/2, m)
+	}
+	if got := even.deviations(); math.Abs(got+math.Sqrt(255.0/2)) > 1e-9 {
+		t.Errorf("equal counts are %v standard deviations off, want %v", got, -math.Sqrt(255.0/2))
+	}
+	if got := uniform.deviations(); math.Abs(got) > 4 {
+		t.Errorf("uniform counts are %v standard deviations off", got)
+	}
+	if got := skewed.deviations(); got < 1000 {
+		t.Errorf("half the array is %v standard deviations off", got)
+	}
+}
+
+func TestBadHashes(t *testing.T) {
+	for _, b := range badHashesTried {
+		if b.choose != nil && testing.Short() {
+			continue
+		}
+		f, _ := b.try(50_000)
+		predicted := falsePositives(float64(b.m)/badKeys, float64(b.k))
+		times := f / predicted
+		if bad := b.why != "as predicted"; bad && times < 2 || !bad && math.Abs(times-1) > 0.2 {
+			t.Errorf("%s: f is %v times the prediction", b.name, times)
+		}
+	}
+	// Names chosen to set k positions each leave nothing to chance: f = (kn/m)^k.
+	last := badHashesTried[len(badHashesTried)-1]
+	f, _ := last.try(200_000)
+	if want := math.Pow(float64(last.k)*badKeys/float64(last.m), float64(last.k)); math.Abs(f/want-1) > 0.05 {
+		t.Errorf("chosen names: f = %v, want %v", f, want)
+	}
+}
+
+func TestSpyropoulos(t *testing.T) {
+	job := &Job{}
+	spyropoulos(job)
+	table := job.tables[0]
+	for _, row := range table.Rows {
+		if row[4] != "yes" {
+			t.Errorf("step %v", row)
+		}
+	}
+	if last := table.Rows[len(table.Rows)-1]; last[5] != "0010110001" {
+		t.Errorf("the filter is %v, want the one printed", last[5])
+	}
+	if notes := strings.Join(table.Notes, "\n"); !strings.Contains(notes, "40 % of all numbers (residues 2, 4, 5, 9)") {
+		t.Errorf("notes: %s", notes)
+	}
+}
+
+func TestGrothoff(t *testing.T) {
+	job := &Job{Seed: 1}
+	grothoff(job, 200_000)
+	for _, row := range job.tables[0].Rows {
+		low, high, choice, measured := row[4].(float64), row[5].(float64), row[7].(float64), row[8].(float64)
+		if choice <= max(low, high) {
+			t.Errorf("b=%v: the choice, %v, is not worse than %v and %v", row[0], choice, low, high)
+		}
+		if sd := math.Sqrt(choice / 200_000); math.Abs(measured-choice) > 5*sd+0.05*choice {
+			t.Errorf("b=%v: measured %v, want %v", row[0], measured, choice)
+		}
+	}
+	if first := job.tables[0].Rows[0]; first[2] == first[3] {
+		t.Errorf("b=%v: the nearest k, %v, is the best", first[0], first[2])
+	}
+}
