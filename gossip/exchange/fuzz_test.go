@@ -19,7 +19,7 @@ func FuzzMessage(f *testing.F) {
 			}
 			f.Add(uint8(i), b)
 			f.Add(uint8(i), b[:len(b)/2])
-			for bit := 0; bit < 8*len(b); bit += 5 {
+			for bit := 0; bit < 8*len(b); bit += 31 {
 				c := append([]byte(nil), b...)
 				c[bit/8] ^= 1 << (bit % 8)
 				f.Add(uint8(i), c)
