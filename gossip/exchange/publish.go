@@ -10,8 +10,8 @@ import (
 // [Engine.Publish] now: changed is the number of positions that flipped since the
 // last time, held the number of keys.
 func (e *Engine) PublishDue(now time.Time, changed, held int) bool {
-	if changed == 0 {
-		return false
+	if changed == 0 || e.out.wait(now) > 0 {
+		return false // beyond the budget: let changes gather
 	}
 	since := now.Sub(e.publishedAt)
 	if e.publishedAt.IsZero() || since >= e.cfg.Publish.interval(len(e.live)) {
