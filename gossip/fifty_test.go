@@ -34,14 +34,14 @@ func TestFiftyPeersComeIntoStep(t *testing.T) {
 	}
 	start := time.Now()
 	nodes := startFifty(t, 50, 1000)
-	eventually(t, time.Minute, allInStep(nodes))
+	eventually(t, 3*time.Minute, allInStep(nodes))
 	t.Logf("fifty peers with 1000 keys each had joined and were in step after %v", time.Since(start))
 	busy := int64(0)
 	for _, n := range nodes {
 		busy += n.Stats().Exchange.Busy
 	}
 	nodes[7].cfg.Filter.Add(key("p7", 1000))
-	took := eventually(t, time.Minute, func() error {
+	took := eventually(t, 3*time.Minute, func() error {
 		for _, n := range nodes {
 			if n != nodes[7] && !holders(n, key("p7", 1000))["p7"] {
 				return fmt.Errorf("%s does not know of the change", n.Name())

@@ -107,6 +107,11 @@ func New(cfg Config) (*Node, error) {
 		memberlist: n.transport.handOver, exchange: n.serve,
 		conns: make(map[*accepted]struct{}), perHost: make(map[netip.Addr]int),
 	}
+	if err := n.restore(); err != nil {
+		opened()
+		n.cancel()
+		return nil, fmt.Errorf("gossip: state file: %w", err)
+	}
 	if err := n.start(); err != nil {
 		opened()
 		n.cancel()
@@ -167,6 +172,9 @@ func (n *Node) start() error {
 	n.acceptor.start()
 	n.wg.Go(n.loop)
 	n.wg.Go(n.callHooks)
+	if n.cfg.StateFile != "" {
+		n.wg.Go(n.saveLoop)
+	}
 	if n.cfg.Filter != nil {
 		n.wg.Go(n.publishLoop)
 	}
@@ -245,8 +253,8 @@ func (n *Node) Leave(ctx context.Context) error {
 	return errors.Join(err, n.Close())
 }
 
-// Close stops everything at once; to the others it looks like a death. It is safe
-// to call several times.
+// Close stops everything at once; to the others it looks like a death. It saves the
+// replicas if there is a state file. It is safe to call several times.
 func (n *Node) Close() error {
 	var err error
 	n.closed.Do(func() {
@@ -255,6 +263,11 @@ func (n *Node) Close() error {
 		n.acceptor.close()
 		n.pool.close()
 		n.wg.Wait()
+		if n.cfg.StateFile != "" {
+			if e := n.save(); e != nil {
+				err = errors.Join(err, fmt.Errorf("gossip: state file: %w", e))
+			}
+		}
 	})
 	return err
 }

@@ -69,7 +69,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		p.history = digest.NewHistory(e.cfg.ReplicaLog)
 		p.history.Advance(r.Filter)
 	}
-	p.held, p.filter = r.Head, r.Filter
+	p.held, p.filter, p.restored = r.Head, r.Filter, false
 	p.attempts, p.notBefore = 0, now
 	p.refusals, p.refused = 0, 0
 	if f.source == p {

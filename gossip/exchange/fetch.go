@@ -255,6 +255,12 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 // confirmed handles the origin's word that what is held is its newest version.
 func (e *Engine) confirmed(now time.Time, p *peer) {
 	p.confirmed = p.held.Version
+	if p.restored {
+		p.restored = false
+		if p.live && p.holds() {
+			e.update(p, p.filter)
+		}
+	}
 	e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 	if p.announced.Version.Compare(p.held.Version) <= 0 {
 		p.attempts = 0

@@ -28,6 +28,7 @@ type peer struct {
 	byAdvert    bool      // whether by advert
 	check       bool      // ask the origin although nothing newer was heard of
 	whole       bool      // diverged: ask the origin for everything
+	restored    bool      // the replica is from a former life of this process, and not confirmed yet
 	diverged    Version   // the last version that was logged as diverged
 	contestedAt time.Time // when the origin was last asked because of a contradiction
 
@@ -67,11 +68,12 @@ func (p *peer) behind() bool {
 }
 
 // holds reports whether there is a replica that may be used and passed on.
-func (p *peer) holds() bool { return p.filter != nil && !p.whole }
+func (p *peer) holds() bool { return p.filter != nil && !p.whole && !p.restored }
 
 // forget drops the replica and everything heard, for a new life.
 func (p *peer) forget() {
 	p.held, p.filter, p.history = Head{}, nil, nil
+	p.restored = false
 	p.announced = Head{}
 	p.heardAt, p.byAdvert = time.Time{}, false
 	p.check, p.whole, p.refused, p.refusals = false, false, 0, 0

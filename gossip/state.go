@@ -1,0 +1,140 @@
+package gossip
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// A state file is a line that says so, and for each replica the peer's name, after
+// a byte of its length, and the frame that would answer a get for it. What is not
+// sound in it is left out: it is a cache of what others have.
+const stateMagic = "summarycache replicas 1\n"
+
+const saveInterval = 5 * time.Minute
+
+func (n *Node) saveLoop() {
+	ticker := time.NewTicker(saveInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-ticker.C:
+			if err := n.save(); err != nil {
+				n.log.Warn("saving the replicas failed", "err", err)
+			}
+		}
+	}
+}
+
+// save writes the replicas beside the state file and then puts them in its place,
+// so that there is a whole file at any time.
+func (n *Node) save() error {
+	n.mu.Lock()
+	saved := n.engine.Save()
+	n.mu.Unlock()
+	f, err := os.CreateTemp(filepath.Dir(n.cfg.StateFile), filepath.Base(n.cfg.StateFile)+".*")
+	if err != nil {
+		return err
+	}
+	err = writeState(f, saved)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), n.cfg.StateFile)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+func writeState(w io.Writer, saved []exchange.Saved) error {
+	out := bufio.NewWriterSize(w, 256<<10)
+	out.WriteString(stateMagic)
+	var frame []byte
+	for _, s := range saved {
+		frame = s.Answer.AppendTo(frame[:0])
+		out.WriteByte(byte(len(s.Peer)))
+		out.WriteString(s.Peer)
+		out.Write(frame)
+	}
+	return out.Flush() // returns the first error of all writes
+}
+
+// restore loads the state file into the engine. A file that is not there, or not
+// sound, is no error; one that cannot be read is.
+func (n *Node) restore() error {
+	if n.cfg.StateFile == "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Dir(n.cfg.StateFile)); err != nil {
+		return err
+	}
+	f, err := os.Open(n.cfg.StateFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return errors.Join(err, fmt.Errorf("%s is not a regular file", n.cfg.StateFile))
+	}
+	loaded, err := n.readState(bufio.NewReaderSize(f, 256<<10))
+	if err != nil {
+		n.log.Warn("the state file is damaged; what could be read is used", "file", n.cfg.StateFile, "err", err)
+	}
+	if loaded > 0 {
+		n.log.Info("loaded replicas of a former life", "replicas", loaded)
+	}
+	return nil
+}
+
+// readState reads replicas until the end or the first damage. A replica that is
+// sound but of no use, such as one under another seed, is skipped.
+func (n *Node) readState(in *bufio.Reader) (loaded int, err error) {
+	magic := make([]byte, len(stateMagic))
+	if _, err := io.ReadFull(in, magic); err != nil || string(magic) != stateMagic {
+		return 0, fmt.Errorf("it does not begin %q", stateMagic)
+	}
+	for {
+		length, err := in.ReadByte()
+		if err == io.EOF {
+			return loaded, nil
+		}
+		name := make([]byte, length)
+		if _, err := io.ReadFull(in, name); err != nil {
+			return loaded, unexpected(err)
+		}
+		if !exchange.ValidName(string(name)) {
+			return loaded, fmt.Errorf("name %q", name)
+		}
+		var header [exchange.FrameHeader]byte
+		if _, err := io.ReadFull(in, header[:]); err != nil {
+			return loaded, unexpected(err)
+		}
+		t, size, err := exchange.DecodeFrameHeader(header, n.cfg.Limits.DigestBytes+exchange.MaxAdvert)
+		if err != nil {
+			return loaded, err
+		}
+		payload, err := io.ReadAll(io.LimitReader(in, int64(size)))
+		if err != nil || len(payload) < size {
+			return loaded, errors.Join(err, io.ErrUnexpectedEOF)
+		}
+		f := exchange.Fetch{Get: exchange.Get{Origin: exchange.IDOf(string(name))}}
+		if n.engine.Restore(time.Now(), string(name), exchange.DecodeAnswer(f, t, payload, n.digestLimits)) {
+			loaded++
+		}
+	}
+}
