@@ -84,10 +84,10 @@ func ifRange(r *request, e *entry) bool {
 	if strings.HasPrefix(v, `"`) || strings.HasPrefix(v, "W/") {
 		return v == e.etag && !strings.HasPrefix(v, "W/")
 	}
-	t, err := http.ParseTime(v)
+	t, ok := parseDate(v)
 	// A date is strong if the representation was left alone for a second at least
 	// (section 8.8.2.2).
-	return err == nil && !e.modified.IsZero() && t.Equal(e.modified) && e.date.Sub(e.modified) >= time.Second
+	return ok && !e.modified.IsZero() && t.Equal(e.modified) && e.date.Sub(e.modified) >= time.Second
 }
 
 // parseRange reads a Range of one part, of a body of size bytes. It isn't ok if

@@ -59,16 +59,6 @@ func (e *entry) derive(via string) {
 	e.serve["Via"] = append(append([]string(nil), e.header["Via"]...), "1.1 "+via)
 }
 
-// headerTime parses the one line of a date field; several lines are invalid.
-func headerTime(h http.Header, name string) time.Time {
-	if lines := h[name]; len(lines) == 1 {
-		if t, err := http.ParseTime(lines[0]); err == nil {
-			return t
-		}
-	}
-	return time.Time{}
-}
-
 // age returns the current age (RFC 9111 section 4.2.3).
 func (e *entry) age(now time.Time) time.Duration {
 	return e.initial + max(0, now.Sub(e.received))

@@ -20,6 +20,7 @@ type flight struct {
 
 	waiters sync.WaitGroup // who joined and hasn't got hold of the body yet
 	ready   chan struct{}  // closed when out is set
+	interim chan interim   // 1xx responses, for the leader
 	out     *landing
 
 	mu        sync.Mutex
@@ -53,7 +54,8 @@ type landing struct {
 // newFlight registers a flight under key, unless there is one already, which it
 // returns with joined = true and registers the caller with as a waiter.
 func (c *Cache) newFlight(r *request, key string, stored *found, reason string) (f *flight, joined bool) {
-	f = &flight{key: key, r: r, stored: stored, reason: reason, ready: make(chan struct{})}
+	f = &flight{key: key, r: r, stored: stored, reason: reason, ready: make(chan struct{}),
+		interim: make(chan interim, maxInterim)}
 	f.waiters.Add(1)
 	if key == "" {
 		return f, false

@@ -26,7 +26,7 @@ func (c *Cache) forward(w http.ResponseWriter, r *http.Request, reason string) R
 	if r.ContentLength == 0 {
 		out.Body = nil
 	}
-	a, err := c.send(out)
+	a, err := c.sendInterim(w, r, out)
 	st := status{fwd: reason}
 	if err != nil {
 		if r.Context().Err() != nil {
@@ -48,6 +48,25 @@ func (c *Cache) forward(w http.ResponseWriter, r *http.Request, reason string) R
 		res.Outcome = OriginFetch
 	}
 	return res
+}
+
+// sendInterim is send that passes 1xx responses on to the client.
+func (c *Cache) sendInterim(w http.ResponseWriter, r, out *http.Request) (a *answer, err error) {
+	interims := make(chan interim, maxInterim)
+	out = out.WithContext(traceInterim(out.Context(), interims))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a, err = c.send(out)
+	}()
+	for {
+		select {
+		case i := <-interims:
+			i.write(w, r)
+		case <-done:
+			return a, err
+		}
+	}
 }
 
 // invalidate removes the responses stored under the target URL of a successful

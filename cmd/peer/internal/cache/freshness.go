@@ -42,10 +42,10 @@ func lifetime(status int, h http.Header, cc *directives, targeted bool, date tim
 		return heuristic(status, h, cc, date)
 	}
 	if lines, ok := h["Expires"]; ok {
-		// The first of several counts; an invalid date, "0" above all, means
-		// already expired (section 5.3).
-		expires, err := http.ParseTime(lines[0])
-		if err != nil {
+		// An invalid date, "0" above all, means already expired (section 5.3);
+		// so do several dates.
+		expires, ok := parseDate(lines[0])
+		if !ok || len(lines) > 1 {
 			return 0
 		}
 		return min(max(0, expires.Sub(date)), maxDelta)
@@ -98,15 +98,15 @@ func storable(req http.Header, reqCC *directives, status int, h http.Header) boo
 		return false
 	case req["Authorization"] != nil && !cc.mustRevalidate && !cc.public && cc.sMaxAge == unset:
 		return false
-	case h["Set-Cookie"] != nil && !cc.public && cc.sMaxAge == unset && !targeted:
-		return false // a cookie meant for one client, unless the origin speaks to shared caches (section 7.3)
-	case h["Content-Range"] != nil:
-		return false
 	case variesOnEverything(h):
 		return false
 	}
-	explicit := cc.public || cc.maxAge != unset || cc.sMaxAge != unset || !targeted && h["Expires"] != nil
-	return explicit || heuristicStatus(status)
+	if cc.public || cc.maxAge != unset || cc.sMaxAge != unset || !targeted && h["Expires"] != nil {
+		return true
+	}
+	// A response that sets a cookie is kept only if its origin thought of caches
+	// (section 7.3).
+	return heuristicStatus(status) && h["Set-Cookie"] == nil
 }
 
 // useful reports whether storing a response can ever save anything: it is

@@ -85,9 +85,9 @@ func splitIdentity(id string) (url string, fields []string) {
 }
 
 // normalize brings the lines of a request field into a form in which values of
-// the same meaning are equal (RFC 9111 section 4.1). Several lines are one list.
-// For the Accept fields case, space and "q=1" mean nothing; for Accept-Encoding
-// neither does order. Of other fields nothing is known.
+// the same meaning are equal (RFC 9111 section 4.1). Several lines are one list,
+// in which space around commas means nothing. For the Accept fields neither do
+// case and "q=1", and for Accept-Encoding neither does order.
 func normalize(name string, lines []string) string {
 	value := ""
 	if len(lines) == 1 {
@@ -108,7 +108,16 @@ func normalize(name string, lines []string) string {
 		slices.Sort(items)
 		return strings.Join(slices.Compact(items), ",")
 	}
-	return value
+	if strings.IndexByte(value, ',') < 0 {
+		return value
+	}
+	var items []string
+	for value != "" {
+		var item string
+		item, value = cutList(value)
+		items = append(items, item)
+	}
+	return strings.Join(items, ",")
 }
 
 // normalizeAccept returns the elements of an Accept field in lower case, without

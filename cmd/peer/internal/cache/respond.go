@@ -89,6 +89,13 @@ func (c *Cache) writeHeader(w http.ResponseWriter, r *request, e *entry, p answe
 	for name, lines := range e.serve {
 		h[name] = lines
 	}
+	if !st.hit && !st.collapsed { // it comes validated
+		for _, name := range e.cc.noCacheFields {
+			if lines, ok := e.header[name]; ok {
+				h[name] = lines
+			}
+		}
+	}
 	if via != nil {
 		h["Cache-Status"] = via
 	}

@@ -97,13 +97,22 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 		default:
 		}
 	}
-	select {
-	case <-f.ready:
-	case <-r.Context().Done():
-		if !joined {
-			f.leave()
+	for landed := false; !landed; {
+		interims := f.interim
+		if joined {
+			interims = nil
 		}
-		return Result{Outcome: ClientGone, Err: context.Cause(r.Context())}, true
+		select {
+		case <-f.ready:
+			landed = true
+		case i := <-interims:
+			i.write(w, r.Request)
+		case <-r.Context().Done():
+			if !joined {
+				f.leave()
+			}
+			return Result{Outcome: ClientGone, Err: context.Cause(r.Context())}, true
+		}
 	}
 	return c.landed(w, r, f, reason, joined, late)
 }

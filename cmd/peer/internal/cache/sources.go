@@ -82,7 +82,7 @@ func (s *sources) next(ctx context.Context, conditions http.Header) (*answer, er
 		}
 		s.inquiry.Reject(got, sibling.FalseHit)
 	}
-	return s.c.fromOrigin(ctx, s.f.r, conditions)
+	return s.c.fromOrigin(traceInterim(ctx, s.f.interim), s.f.r, conditions)
 }
 
 // acceptable reports whether a sibling's copy is one that we would serve

@@ -13,41 +13,57 @@ const targetedField = "Cdn-Cache-Control"
 
 // responseDirectives returns the directives that apply to a response in this
 // cache. A valid targeted field replaces Cache-Control and Expires altogether
-// (RFC 9213 section 2.2), which targeted reports; an empty or broken one is
-// ignored.
+// (RFC 9213 section 2.2), which targeted reports; an empty or broken one, or one
+// with a directive of the wrong type, is ignored.
 func responseDirectives(h http.Header) (d directives, targeted bool) {
 	if lines := h[targetedField]; len(lines) > 0 {
 		if dict, err := httpsfv.UnmarshalDictionary(lines); err == nil && len(dict.Names()) > 0 {
-			return targetedDirectives(dict), true
+			if d, ok := targetedDirectives(dict); ok {
+				return d, true
+			}
 		}
 	}
 	return parseDirectives(h["Cache-Control"]), false
 }
 
 // targetedDirectives reads a structured dictionary: delta-seconds are integers,
-// the rest is true or a string of field names. Members of other types count as
-// invalid arguments.
-func targetedDirectives(dict *httpsfv.Dictionary) directives {
-	d := noDirectives()
+// the rest is true or a string of field names.
+func targetedDirectives(dict *httpsfv.Dictionary) (d directives, ok bool) {
+	d = noDirectives()
 	for _, name := range dict.Names() {
 		member, _ := dict.Get(name)
-		item, ok := member.(httpsfv.Item)
-		if !ok {
-			d.set(name, "", true)
-			continue
+		item, isItem := member.(httpsfv.Item)
+		if !isItem {
+			return d, false
 		}
 		switch v := item.Value.(type) {
 		case bool:
-			if v {
+			if v && !takesDelta(name) {
 				d.set(name, "", false)
+			} else if v {
+				return d, false
 			}
 		case int64:
 			d.set(name, strconv.FormatInt(v, 10), true)
 		case string:
+			if takesDelta(name) {
+				return d, false
+			}
 			d.set(name, v, true)
 		default:
-			d.set(name, "", true)
+			if takesDelta(name) {
+				return d, false
+			}
 		}
 	}
-	return d
+	return d, true
+}
+
+// takesDelta reports whether a response directive has an argument in seconds.
+func takesDelta(name string) bool {
+	switch name {
+	case "max-age", "s-maxage", "stale-while-revalidate", "stale-if-error":
+		return true
+	}
+	return false
 }
