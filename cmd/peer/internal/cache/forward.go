@@ -11,6 +11,11 @@ import (
 // response, unstored, to the client. reason is for Cache-Status. An unsafe method
 // that succeeds invalidates what is stored (RFC 9111 section 4.4).
 func (c *Cache) forward(w http.ResponseWriter, r *http.Request, reason string) Result {
+	return c.pass(w, r, reason, func(*answer) {})
+}
+
+// pass is forward that shows the answer to see before the client gets it.
+func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see func(*answer)) Result {
 	if requestDirectives(r.Header).onlyIfCached && safe(r.Method) {
 		res := c.refuse(w, r, http.StatusGatewayTimeout, status{detail: "only-if-cached"}, "no fresh copy here")
 		res.Outcome = NotCached
@@ -41,6 +46,7 @@ func (c *Cache) forward(w http.ResponseWriter, r *http.Request, reason string) R
 	if !safe(r.Method) && a.status >= 200 && a.status < 400 {
 		c.invalidate(r.URL, a.header)
 	}
+	see(a)
 	st.fwdStatus = a.status
 	res := c.relay(w, r, a, st)
 	res.Outcome = Bypass

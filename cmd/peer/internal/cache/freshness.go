@@ -144,6 +144,8 @@ func (e *entry) judge(req *directives, now time.Time) (v verdict, reason string)
 		return mustCheck, "stale"
 	case req.noCache:
 		return mustCheck, "request"
+	case req.maxAge == 0:
+		return mustCheck, "request"
 	case req.maxAge != unset && age > req.maxAge && !(req.stale(-left) && left <= 0):
 		return mustCheck, "request"
 	case req.minFresh != unset && left < req.minFresh:

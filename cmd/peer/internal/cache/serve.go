@@ -46,7 +46,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 			res.Outcome = NotCached
 			return res
 		case r.Method == http.MethodHead:
-			return c.forward(w, r.Request, reason)
+			return c.forwardHead(w, r, hit, reason)
 		case r.Header["Range"] != nil:
 			return c.forward(w, r.Request, "partial")
 		}

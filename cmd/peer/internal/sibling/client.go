@@ -162,12 +162,13 @@ func (in *Inquiry) ask(ctx context.Context, cand Candidate, conditions http.Head
 		cancel(nil)
 		return nil, outcomeOf(ctx, asking, err)
 	}
-	if !clock.Stop() || resp.StatusCode == http.StatusGatewayTimeout || !isHit(resp.Header) {
-		outcome := TimedOut
-		if context.Cause(asking) == nil {
-			if outcome = FalseHit; resp.StatusCode != http.StatusGatewayTimeout {
-				outcome = Failed
-			}
+	if inTime := clock.Stop(); !inTime || !isHit(resp.Header) {
+		outcome := Failed
+		switch {
+		case !inTime:
+			outcome = TimedOut
+		case resp.StatusCode == http.StatusGatewayTimeout:
+			outcome = FalseHit
 		}
 		io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
 		resp.Body.Close()

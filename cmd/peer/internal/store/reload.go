@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,20 +73,20 @@ func (s *Store) scan() ([]found, error) {
 			}
 		})
 	}
-	for shard := range shards {
-		shardc <- shard
+	dirs, err := os.ReadDir(filepath.Join(s.opt.Dir, "objects"))
+	for _, d := range dirs {
+		if shard, err := strconv.ParseUint(d.Name(), 16, 8); err == nil && len(d.Name()) == 2 {
+			shardc <- int(shard)
+		}
 	}
 	close(shardc)
 	wg.Wait()
-	return all, errors.Join(errs...)
+	return all, errors.Join(append(errs, err)...)
 }
 
 func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 	dir := s.shardDir(shard)
 	d, err := os.Open(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}
