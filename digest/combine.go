@@ -5,9 +5,10 @@ import "fmt"
 // Fold returns the filter of half the size that the same keys would have made:
 // position p becomes p/2. Its sequence and keys are those of f; its state is its
 // own. The false-positive rate of one hash doubles. Fold needs an even number of
-// bits and a scheme under which folding is exact ([Double] is one).
+// bits and, unless there is but one hash, a scheme under which it is exact: Double
+// and Independent, and Partitioned with parts of even size.
 func (f *Filter) Fold() (*Filter, error) {
-	if f.geometry.Bits%2 != 0 || !f.geometry.scheme().folds() {
+	if !f.geometry.folds() {
 		return nil, fmt.Errorf("digest: fold %v: %w: not exact", f.geometry, ErrGeometry)
 	}
 	half := f.geometry

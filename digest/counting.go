@@ -141,7 +141,7 @@ func (c *counters) add(k Key) bool {
 	if c.geometry.Hashes > 1 {
 		return c.addMany(k)
 	}
-	s, rel := c.at(c.geometry.first(k))
+	s, rel := c.at(c.geometry.single(k))
 	s.mu.Lock()
 	if c.retired {
 		s.mu.Unlock()
@@ -161,7 +161,7 @@ func (c *counters) remove(k Key) (done, removed bool) {
 	if c.geometry.Hashes > 1 {
 		return c.removeMany(k)
 	}
-	s, rel := c.at(c.geometry.first(k))
+	s, rel := c.at(c.geometry.single(k))
 	s.mu.Lock()
 	if c.retired {
 		s.mu.Unlock()

@@ -37,15 +37,11 @@ func (f *Filter) Keys() uint64 { return f.keys }
 // MayContain reports whether every position of k is set. False means that the
 // cache did not hold k when the filter was frozen.
 func (f *Filter) MayContain(k Key) bool {
-	p := f.geometry.first(k)
 	if f.geometry.Hashes == 1 {
-		return f.hasPosition(p)
-	}
-	if f.geometry.simple() && !f.hasPosition(p) {
-		return false
+		return f.hasPosition(f.geometry.single(k))
 	}
 	var buf [MaxHashes]uint64
-	for _, p := range f.geometry.positions(&buf, k) {
+	for _, p := range f.geometry.draws(&buf, k) {
 		if !f.hasPosition(p) {
 			return false
 		}

@@ -94,42 +94,10 @@ func TestNoFalseNegatives(t *testing.T) {
 	}
 }
 
-// TestFalsePositiveRate: measured within four standard deviations of predicted.
-func TestFalsePositiveRate(t *testing.T) {
-	for _, g := range []Geometry{
-		{Bits: 80_000, Hashes: 5}, {Bits: 140_000, Hashes: 2}, {Bits: 480_000, Hashes: 3},
-		{Bits: 920_000, Hashes: 1}, {Bits: 70_000, Hashes: 1},
-	} {
-		const n, trials = 10_000, 400_000
-		r := random(g.Bits)
-		f := counting(t, g, randomKeys(r, n)...).Advance()
-		hits := 0
-		for range trials {
-			if f.MayContain(Key(r.Uint64())) {
-				hits++
-			}
-		}
-		// Of the lookups, given the filter; and of the filter, about its mean.
-		p := f.FalsePositiveRate()
-		if off := (float64(hits) - trials*p) / math.Sqrt(trials*p*(1-p)); math.Abs(off) > 4 {
-			t.Errorf("%v: %d false positives of %d, %.1f standard deviations from %.5f", g, hits, trials, off, p)
-		}
-		fill, predicted := g.Predict(n)
-		got := float64(f.Count()) / float64(g.Bits)
-		if spread := math.Sqrt(fill * (1 - fill) / float64(g.Bits)); math.Abs(got-fill) > 4*spread {
-			t.Errorf("%v: fill %.5f, predicted %.5f±%.5f", g, got, fill, spread)
-		}
-		if math.Abs(p/predicted-1) > 0.05 {
-			t.Errorf("%v: rate %.5f, predicted %.5f", g, p, predicted)
-		}
-		if got := f.EstimateKeys(); math.Abs(got/n-1) > 0.05 {
-			t.Errorf("%v: EstimateKeys = %.0f", g, got)
-		}
-	}
-}
-
 func TestFoldIsExact(t *testing.T) {
-	for _, g := range []Geometry{{Bits: 1 << 20, Hashes: 1}, {Bits: 30_000, Hashes: 4}, {Bits: 2_000_000, Hashes: 2}} {
+	for _, g := range []Geometry{{Bits: 1 << 20, Hashes: 1}, {Bits: 30_000, Hashes: 4}, {Bits: 2_000_000, Hashes: 2},
+		{Bits: 50_000, Hashes: 3, Scheme: Independent}, {Bits: 48_000, Hashes: 3, Scheme: Partitioned},
+		{Bits: 10_000, Hashes: 1, Scheme: EnhancedDouble}} {
 		keys := randomKeys(random(3), 2_000)
 		f := counting(t, g, keys...).Advance()
 		half := g
@@ -141,9 +109,13 @@ func TestFoldIsExact(t *testing.T) {
 		}
 		equalFilters(t, got, want)
 	}
-	odd := counting(t, Geometry{Bits: 7, Hashes: 1}).Current()
-	if _, err := odd.Fold(); !errors.Is(err, ErrGeometry) {
-		t.Errorf("Fold of 7 bits = %v", err)
+	for _, g := range []Geometry{
+		{Bits: 7, Hashes: 1}, {Bits: 6, Hashes: 2, Scheme: Partitioned},
+		{Bits: 1000, Hashes: 2, Scheme: EnhancedDouble}, {Bits: 26, Hashes: 2, Scheme: TwoModPrime},
+	} {
+		if _, err := counting(t, g).Current().Fold(); !errors.Is(err, ErrGeometry) {
+			t.Errorf("%v: Fold = %v", g, err)
+		}
 	}
 }
 

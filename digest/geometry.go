@@ -38,8 +38,8 @@ func (g Geometry) Validate() error {
 	if g.Hashes < 1 || g.Hashes > MaxHashes {
 		errs = append(errs, fmt.Errorf("digest: hashes %d: %w: want 1 to %d", g.Hashes, ErrGeometry, MaxHashes))
 	}
-	if err := g.scheme().validate(g); err != nil {
-		errs = append(errs, err)
+	if len(errs) == 0 {
+		errs = append(errs, g.scheme().validate(g))
 	}
 	return errors.Join(errs...)
 }
@@ -58,7 +58,7 @@ func (g Geometry) SeedTag() uint32 {
 func (g Geometry) Predict(n uint64) (fill, falsePositives float64) {
 	m, k := float64(g.Bits), float64(g.Hashes)
 	draws, cell := k*float64(n), 1/m
-	if g.scheme().partitioned() {
+	if g.scheme().parted() {
 		draws, cell = float64(n), k/m
 	}
 	if cell >= 1 {

@@ -122,12 +122,14 @@ func (r *reader) geometry(lim Limits) (g Geometry) {
 		return Geometry{}
 	}
 	switch {
-	case g.Scheme == 0 || g.Scheme.validate(g) != nil:
-		r.corrupt("scheme", at, "%d", g.Scheme)
+	case g.Scheme == 0 || g.Scheme > lastScheme:
+		r.corrupt("scheme", at, "%d", uint8(g.Scheme))
 	case g.Hashes < 1 || g.Hashes > MaxHashes:
 		r.corrupt("hashes", at+1, "%d is not in [1, %d]", g.Hashes, MaxHashes)
 	case g.Bits > lim.Bits || g.Bits > MaxBits:
 		r.fail("bits", bitsAt, fmt.Errorf("%w: %d, %d allowed", ErrTooLarge, g.Bits, min(lim.Bits, MaxBits)))
+	case g.Scheme.validate(g) != nil:
+		r.corrupt("bits", bitsAt, "%d bits and %d hashes do not suit scheme %v", g.Bits, g.Hashes, g.Scheme)
 	case lim.Seed != 0 && g.tag != seedTag(lim.Seed):
 		r.fail("seed tag", at+3, fmt.Errorf("%w: tag %08x, ours is %08x", ErrSeed, g.tag, seedTag(lim.Seed)))
 	}

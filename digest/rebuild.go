@@ -67,7 +67,8 @@ func (r *rebuilding) add(k Key, times int) {
 	}
 	if times > 1 {
 		r.more[k] = times
-		home, _ := r.fresh.at(r.fresh.geometry.first(k))
+		var buf [MaxHashes]uint64
+		home, _ := r.fresh.at(r.fresh.geometry.positions(&buf, k)[0])
 		home.keys -= int32(times - 1)
 	}
 }

@@ -2,40 +2,75 @@ package digest
 
 import (
 	"fmt"
+	"math/big"
 	"math/bits"
 )
 
-// A Scheme turns a key into positions.
+// A Scheme turns a key into positions. [Double] is the one to use; the others are
+// those of the source documents, kept to be compared with it. With one hash all
+// are the same.
 type Scheme uint8
 
-// Double is double hashing modulo 2^64 and reduction by multiplication: the i-th
-// position is the upper half of (h + i·d)·m (Kirsch and Mitzenmacher 2006; no
-// division, and no prime m). With m even, half a position is the key's position
-// in a filter of m/2, so that folding is exact.
-const Double Scheme = 1
+// The values are those of the wire. h is the key, d and e are made of it, and
+// high is the upper half of a product of 128 bits.
+const (
+	// Double is double hashing modulo 2^64 and reduction by multiplication:
+	// high((h+i·d)·m), with d odd (Kirsch and Mitzenmacher 2006; no division, and
+	// no prime m). With m even, half a position is the key's position in a filter
+	// of m/2, so that folding is exact.
+	Double Scheme = 1
+	// EnhancedDouble is x+i·y+(i³-i)/6 modulo m, with x and y uniform in [0, m)
+	// (Dillinger and Manolios 2004).
+	EnhancedDouble Scheme = 2
+	// Independent takes a hash of its own for each position, as the papers'
+	// analyses assume.
+	Independent Scheme = 3
+	// Partitioned takes a hash of its own for each of k parts of m/k positions
+	// (lecture notes, section 5). m must be a multiple of k.
+	Partitioned Scheme = 4
+	// TwoModPrime is x+i·y modulo p in the i-th of k parts, with p = m/k prime and
+	// x and y uniform in [0, p) (lecture notes, section 6).
+	TwoModPrime Scheme = 5
+
+	lastScheme = TwoModPrime
+)
+
+var schemeNames = [...]string{"unknown", "double", "enhanced-double", "independent", "partitioned", "two-mod-prime"}
 
 func (s Scheme) String() string {
-	if s == Double {
-		return "double"
+	if s > lastScheme {
+		return fmt.Sprintf("scheme(%d)", uint8(s))
 	}
-	return fmt.Sprintf("scheme(%d)", uint8(s))
+	return schemeNames[s]
 }
 
-func (s Scheme) validate(Geometry) error {
-	if s != Double {
+// validate is for a g whose bits and hashes are in range.
+func (s Scheme) validate(g Geometry) error {
+	switch {
+	case s < Double || s > lastScheme:
 		return fmt.Errorf("digest: scheme %d: %w: unknown", uint8(s), ErrGeometry)
+	case s.parted() && g.Bits%uint64(g.Hashes) != 0:
+		return fmt.Errorf("digest: scheme %v: %w: %d bits are no multiple of %d hashes", s, ErrGeometry, g.Bits, g.Hashes)
+	case s == TwoModPrime && !new(big.Int).SetUint64(g.Bits/uint64(g.Hashes)).ProbablyPrime(0):
+		return fmt.Errorf("digest: scheme %v: %w: %d bits are no prime times %d hashes", s, ErrGeometry, g.Bits, g.Hashes)
 	}
 	return nil
 }
 
-func (s Scheme) partitioned() bool { return false }
+// parted reports whether each hash has a part of the positions to itself.
+func (s Scheme) parted() bool { return s == Partitioned || s == TwoModPrime }
 
-// folds reports whether half a position is the position in a filter of half the
-// size.
-func (s Scheme) folds() bool { return s == Double }
-
-// simple reports whether the first position is [Geometry.first].
-func (g *Geometry) simple() bool { return g.scheme() == Double }
+// folds reports whether half a position is the key's position in a filter of half
+// the size.
+func (g *Geometry) folds() bool {
+	switch g.scheme() {
+	case Double, Independent:
+		return g.Bits%2 == 0
+	case Partitioned:
+		return g.Bits/uint64(g.Hashes)%2 == 0
+	}
+	return g.Hashes == 1 && g.Bits%2 == 0
+}
 
 func (g Geometry) scheme() Scheme {
 	if g.Scheme == 0 {
@@ -44,34 +79,73 @@ func (g Geometry) scheme() Scheme {
 	return g.Scheme
 }
 
-// first is the first position of a key: with one hash, the only one.
-func (g *Geometry) first(k Key) uint64 {
-	p, _ := bits.Mul64(uint64(k), g.Bits)
-	return p
-}
+// single returns the position of a key that has one.
+func (g *Geometry) single(k Key) uint64 { return high(uint64(k), g.Bits) }
 
-// positions fills buf with the key's distinct positions and returns how many
-// there are. A position that comes twice counts once: a counter then says how
-// many keys stand on it, and removing a key undoes exactly what adding it did.
+// positions fills buf with the key's distinct positions and returns them. A
+// position that comes twice counts once: a counter then says how many keys stand
+// on it, and removing a key undoes exactly what adding it did.
 func (g *Geometry) positions(buf *[MaxHashes]uint64, k Key) []uint64 {
-	buf[0] = g.first(k)
+	all := g.draws(buf, k)
 	n := 1
-	h, d := uint64(k), stride(k)
 next:
-	for i := 1; i < g.Hashes; i++ {
-		h += d
-		p, _ := bits.Mul64(h, g.Bits)
-		for _, q := range buf[:n] {
+	for _, p := range all[1:] {
+		for _, q := range all[:n] {
 			if p == q {
 				continue next
 			}
 		}
-		buf[n] = p
+		all[n] = p
 		n++
 	}
-	return buf[:n]
+	return all[:n]
+}
+
+// draws fills buf with the key's k positions, repetitions included.
+func (g *Geometry) draws(buf *[MaxHashes]uint64, k Key) []uint64 {
+	h, all := uint64(k), buf[:g.Hashes]
+	switch g.scheme() {
+	case Double:
+		for i, d := 0, stride(k); i < len(all); i++ {
+			all[i] = high(h, g.Bits)
+			h += d
+		}
+	case EnhancedDouble:
+		x, y := high(h, g.Bits), high(mix(h+golden), g.Bits)
+		for i := range all {
+			all[i] = x
+			x = (x + y) % g.Bits
+			y = (y + uint64(i) + 1) % g.Bits
+		}
+	case Independent:
+		all[0] = high(h, g.Bits)
+		for i := range all[1:] {
+			h += golden
+			all[i+1] = high(mix(h), g.Bits)
+		}
+	case Partitioned:
+		part := g.Bits / uint64(g.Hashes)
+		all[0] = high(h, part)
+		for i := range all[1:] {
+			h += golden
+			all[i+1] = uint64(i+1)*part + high(mix(h), part)
+		}
+	case TwoModPrime:
+		part := g.Bits / uint64(g.Hashes)
+		x, y := high(h, part), high(mix(h+golden), part)
+		for i := range all {
+			all[i] = uint64(i)*part + x
+			x = (x + y) % part
+		}
+	}
+	return all
 }
 
 // stride is the second hash of double hashing. It is odd, so that the sequence
 // does not return to its start.
 func stride(k Key) uint64 { return mix(uint64(k)+golden) | 1 }
+
+func high(a, b uint64) uint64 {
+	h, _ := bits.Mul64(a, b)
+	return h
+}
