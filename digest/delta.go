@@ -94,21 +94,13 @@ func (d *Delta) Apply(base *Filter) (*Filter, error) {
 	if err := d.checkBase(base); err != nil {
 		return nil, err
 	}
-	sets, state := uint64(0), base.version.State
-	for _, p := range d.flips {
-		if base.hasPosition(p) {
-			state -= stateOf(p)
-		} else {
-			state += stateOf(p)
-			sets++
-		}
-	}
-	ones := base.ones + 2*sets - uint64(len(d.flips))
+	changes := base.locate(d.flips)
+	ones, state := base.ones+2*changes.sets-uint64(len(d.flips)), base.version.State+changes.state
 	if state != d.target.State || ones != d.ones {
 		return nil, fmt.Errorf("digest: delta to %v gives state %016x with %d positions, not %d: %w",
 			d.target, state, ones, d.ones, ErrCorrupt)
 	}
-	return d.flip(base), nil
+	return d.make(base, changes), nil
 }
 
 func (d *Delta) checkBase(base *Filter) error {
@@ -119,16 +111,58 @@ func (d *Delta) checkBase(base *Filter) error {
 	return nil
 }
 
+// changes are what flips do to a filter.
+type changes struct {
+	sets   uint64 // how many of them set a position
+	state  uint64 // what they add to the state
+	places []place
+}
+
+// locate finds the positions of flips.
+func (f *Filter) locate(flips []uint64) (c changes) {
+	if f.set != nil {
+		c.places = make([]place, len(flips))
+	}
+	for i, p := range flips {
+		var found bool
+		if f.set != nil {
+			c.places[i] = f.set.place(p)
+			found = c.places[i].found()
+		} else {
+			found = f.hasPosition(p)
+		}
+		if found {
+			c.state -= stateOf(p)
+		} else {
+			c.state += stateOf(p)
+			c.sets++
+		}
+	}
+	return c
+}
+
 // flip makes the target of the base, both known to be right.
-func (d *Delta) flip(base *Filter) *Filter {
+func (d *Delta) flip(base *Filter) *Filter { return d.make(base, base.locate(d.flips)) }
+
+func (d *Delta) make(base *Filter, c changes) *Filter {
 	f := &Filter{geometry: base.geometry, version: d.target, keys: d.keys, ones: d.ones}
-	if base.words != nil && dense(f.geometry.Bits, f.ones) {
+	bitmap := dense(f.geometry.Bits, f.ones)
+	switch {
+	case bitmap && base.words != nil:
 		f.words = slices.Clone(base.words)
 		for _, p := range d.flips {
 			f.words[p>>6] ^= 1 << (p & 63)
 		}
-		return f
+	case !bitmap && base.set != nil:
+		f.set = base.set.flip(d.flips, c.places, f.ones)
+	default:
+		d.convert(base, f)
 	}
+	return f
+}
+
+// convert makes f where its representation is not the base's.
+func (d *Delta) convert(base, f *Filter) {
 	b := newFilterBuilder(f.geometry.Bits, f.ones)
 	c := base.cursor()
 	p, more := c.next()
@@ -148,7 +182,6 @@ func (d *Delta) flip(base *Filter) *Filter {
 		p, more = c.next()
 	}
 	b.finish(f)
-	return f
 }
 
 // Compose returns the delta from d's base to next's target, where next's base is

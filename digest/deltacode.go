@@ -26,19 +26,29 @@ func (d *Delta) AppendTo(dst []byte, base *Filter) []byte {
 		BaseCount: d.baseOnes,
 	}
 	start := len(dst)
-	if base == nil || base.version != d.base && base.version != d.target || !base.geometry.matches(d.geometry) {
+	sets, clears, ok := d.inContext(base)
+	if !ok {
 		h.Kind = KindPlainDelta
 		dst = appendHeader(dst, h)
 		dst = binary.AppendUvarint(dst, uint64(len(d.flips)))
 		dst = appendSection(dst, listed(d.geometry.Bits, d.flips))
 		return seal(dst, start)
 	}
-	sets, clears := d.ranks(base)
 	dst = appendHeader(dst, h)
 	dst = binary.AppendUvarint(dst, uint64(len(sets)))
 	dst = appendSection(dst, listed(d.geometry.Bits-d.baseOnes, sets))
 	dst = appendSection(dst, listed(d.baseOnes, clears))
 	return seal(dst, start)
+}
+
+// inContext is ranks, if f is the delta's base or target. It is neither if the
+// counts do not work out: a delta that came plain, from someone who lied.
+func (d *Delta) inContext(f *Filter) (sets, clears []uint64, ok bool) {
+	if f == nil || f.version != d.base && f.version != d.target || !f.geometry.matches(d.geometry) {
+		return nil, nil, false
+	}
+	sets, clears = d.ranks(f)
+	return sets, clears, d.baseOnes+uint64(len(sets)) == d.ones+uint64(len(clears))
 }
 
 // ranks returns the flips as ranks among the base's clear and set positions,

@@ -9,11 +9,10 @@ import (
 type Kind uint8
 
 const (
-	KindFilter       Kind = 1 // everything
-	KindDelta        Kind = 2 // changes, coded with the base as context
-	KindPlainDelta   Kind = 3 // changes, readable without the base
-	lastKind              = KindPlainDelta
-	headerFixedBytes      = 12
+	KindFilter     Kind = 1 // everything
+	KindDelta      Kind = 2 // changes, coded with the base as context
+	KindPlainDelta Kind = 3 // changes, readable without the base
+	lastKind            = KindPlainDelta
 )
 
 func (k Kind) String() string {
@@ -52,16 +51,6 @@ func Peek(b []byte, lim Limits) (Header, error) {
 	return h, r.err
 }
 
-// start begins to decode a message of whatever kind.
-func start(b []byte, lim Limits) reader {
-	if len(b) > lim.Bytes {
-		return reader{err: &FormatError{Field: "message", Err: fmt.Errorf("%w: %d bytes, %d allowed", ErrTooLarge, len(b), lim.Bytes)}}
-	}
-	r := open(b)
-	r.verify()
-	return r
-}
-
 func appendHeader(dst []byte, h Header) []byte {
 	dst = append(dst, magic...)
 	dst = append(dst, formatVersion, byte(h.Kind), byte(h.Geometry.scheme()), byte(h.Geometry.Hashes), 0)
@@ -83,6 +72,7 @@ func appendHeader(dst []byte, h Header) []byte {
 func (r *reader) header(lim Limits) (h Header) {
 	at := r.off
 	h.Kind = Kind(r.u8("kind"))
+	r.annotate("%v", h.Kind)
 	if r.err == nil && (h.Kind < KindFilter || h.Kind > lastKind) {
 		r.corrupt("kind", at, "%d", h.Kind)
 	}
@@ -111,6 +101,7 @@ func (r *reader) header(lim Limits) (h Header) {
 func (r *reader) geometry(lim Limits) (g Geometry) {
 	at := r.off
 	g.Scheme = Scheme(r.u8("scheme"))
+	r.annotate("%v", g.Scheme)
 	g.Hashes = int(r.u8("hashes"))
 	if reserved := r.u8("reserved"); r.err == nil && reserved != 0 {
 		r.corrupt("reserved", at+2, "%d is not zero", reserved)

@@ -17,7 +17,7 @@ type sortedSet struct {
 	count    uint64
 	shift    uint     // number of low bits
 	low      []uint64 // count fields of shift bits, and two words of padding
-	high     []uint64 // bit p>>shift + i is one for the i-th position p
+	high     []uint64 // bit p>>shift + i is one for the i-th position p; and a word of padding
 	starts   []uint32 // first bit in high of every strideBuckets-th bucket
 }
 
@@ -38,7 +38,7 @@ func sortedShape(universe, count uint64) (shift uint, buckets uint64) {
 // sortedBytes is what a set will take in memory.
 func sortedBytes(universe, count uint64) uint64 {
 	shift, buckets := sortedShape(universe, count)
-	return 8*((count*uint64(shift)+63)/64+2) + 8*((count+buckets+63)/64) + 4*((buckets-1)/strideBuckets+1)
+	return 8*((count*uint64(shift)+63)/64+2) + 8*((count+buckets+63)/64+1) + 4*((buckets-1)/strideBuckets+1)
 }
 
 func (s *sortedSet) bytes() int {
@@ -88,10 +88,7 @@ func (s *sortedSet) start(bucket uint64) uint64 {
 }
 
 func (s *sortedSet) lowAt(i uint64) uint64 {
-	bit := i * uint64(s.shift)
-	w, off := bit>>6, bit&63
-	pair := s.low[w : w+2 : w+2]
-	return (pair[0]>>off | pair[1]<<1<<(63-off)) & (1<<s.shift - 1)
+	return bitsAt(s.low, i*uint64(s.shift)) & (1<<s.shift - 1)
 }
 
 // selectBit returns the place of the one with n ones below it in word.
@@ -122,15 +119,20 @@ type sortedBuilder struct {
 }
 
 func newSortedBuilder(universe, count uint64) *sortedBuilder {
+	return &sortedBuilder{set: newSortedSet(universe, count)}
+}
+
+// newSortedSet returns a set with room for count positions and none in it.
+func newSortedSet(universe, count uint64) *sortedSet {
 	shift, buckets := sortedShape(universe, count)
-	return &sortedBuilder{set: &sortedSet{
+	return &sortedSet{
 		universe: universe,
 		count:    count,
 		shift:    shift,
 		low:      make([]uint64, (count*uint64(shift)+63)/64+2),
-		high:     make([]uint64, (count+buckets+63)/64),
+		high:     make([]uint64, (count+buckets+63)/64+1),
 		starts:   make([]uint32, (buckets-1)/strideBuckets+1),
-	}}
+	}
 }
 
 func (b *sortedBuilder) add(p uint64) {

@@ -17,9 +17,10 @@ const (
 // A reader takes a message apart. Its first error stays, and everything after it
 // reads as zero.
 type reader struct {
-	b   []byte
-	off int
-	err error
+	b    []byte
+	off  int
+	err  error
+	seen *[]field // if not nil, every field read is noted there: see Dump
 }
 
 func (r *reader) fail(field string, at int, err error) {
@@ -41,42 +42,53 @@ func (r *reader) take(field string, n int) []byte {
 		r.corrupt(field, r.off, "message ends")
 		return nil
 	}
-	b := r.b[r.off : r.off+n]
+	at := r.off
 	r.off += n
-	return b
+	r.saw(field, at, "")
+	return r.b[at:r.off]
 }
 
 func (r *reader) u8(field string) uint8 {
-	if b := r.take(field, 1); b != nil {
-		return b[0]
+	b := r.take(field, 1)
+	if b == nil {
+		return 0
 	}
-	return 0
+	r.annotate("%d", b[0])
+	return b[0]
 }
 
 func (r *reader) u32(field string) uint32 {
-	if b := r.take(field, 4); b != nil {
-		return binary.LittleEndian.Uint32(b)
+	b := r.take(field, 4)
+	if b == nil {
+		return 0
 	}
-	return 0
+	v := binary.LittleEndian.Uint32(b)
+	r.annotate("%#08x", v)
+	return v
 }
 
 func (r *reader) u64(field string) uint64 {
-	if b := r.take(field, 8); b != nil {
-		return binary.LittleEndian.Uint64(b)
+	b := r.take(field, 8)
+	if b == nil {
+		return 0
 	}
-	return 0
+	v := binary.LittleEndian.Uint64(b)
+	r.annotate("%#016x", v)
+	return v
 }
 
 func (r *reader) uvarint(field string) uint64 {
 	if r.err != nil {
 		return 0
 	}
-	v, n := minimalUvarint(r.b[r.off:])
+	at := r.off
+	v, n := minimalUvarint(r.b[at:])
 	if n <= 0 {
-		r.corrupt(field, r.off, "no minimal integer")
+		r.corrupt(field, at, "no minimal integer")
 		return 0
 	}
 	r.off += n
+	r.saw(field, at, v)
 	return v
 }
 
@@ -101,18 +113,33 @@ func minimalUvarint(b []byte) (uint64, int) {
 	return v, n
 }
 
-// open checks what is the same in every message and returns a reader of what lies
-// between, positioned at the kind.
-func open(b []byte) reader {
+// start begins to decode a message of whatever kind: it checks what is the same
+// in all, and leaves the reader at the kind.
+func start(b []byte, lim Limits) reader {
 	r := reader{b: b}
+	if len(b) > lim.Bytes {
+		r.err = r.tooLong(lim)
+		return r
+	}
+	r.open()
+	r.verify()
+	return r
+}
+
+func (r *reader) tooLong(lim Limits) error {
+	return &FormatError{Field: "message", Err: fmt.Errorf("%w: %d bytes, %d allowed", ErrTooLarge, len(r.b), lim.Bytes)}
+}
+
+// open reads magic and format version.
+func (r *reader) open() {
 	if m := r.take("magic", len(magic)); r.err == nil && string(m) != magic {
 		r.corrupt("magic", 0, "%q", m)
 	}
+	r.annotate("%s", magic)
 	at := r.off
 	if v := r.u8("format version"); r.err == nil && v != formatVersion {
 		r.fail("format version", at, fmt.Errorf("%w: %d", ErrVersion, v))
 	}
-	return r
 }
 
 // verify checks the checksum and hides it from the reader.

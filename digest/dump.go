@@ -1,0 +1,107 @@
+package digest
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A field is a piece of a message, as FORMAT.md names it.
+type field struct {
+	name  string
+	at    int
+	bytes []byte
+	value string
+}
+
+// Dump writes a message to w field by field: offset, bytes, name and meaning. It
+// reads the structure only, so that it needs no base for a delta and shows what
+// there is of a message that is damaged; the error is then also returned. It
+// applies the default [Limits].
+func Dump(w io.Writer, b []byte) error {
+	fields, problem := layout(b)
+	for _, f := range fields {
+		for i := 0; i == 0 || i < len(f.bytes); i += dumpBytes {
+			part := f.bytes[i:min(len(f.bytes), i+dumpBytes)]
+			name, value := f.name, f.value
+			if i > 0 {
+				name, value = "", ""
+			}
+			line := fmt.Sprintf("%06x  %-*s %-24s %s", f.at+i, 3*dumpBytes, spaced(part), name, value)
+			if _, err := fmt.Fprintln(w, strings.TrimRight(line, " ")); err != nil {
+				return err
+			}
+		}
+	}
+	if problem != nil {
+		if _, err := fmt.Fprintln(w, problem); err != nil {
+			return err
+		}
+	}
+	return problem
+}
+
+// dumpBytes is how many bytes Dump shows in a line.
+const dumpBytes = 8
+
+func spaced(b []byte) string {
+	var s strings.Builder
+	for _, c := range b {
+		s.WriteString(hex.EncodeToString([]byte{c}))
+		s.WriteByte(' ')
+	}
+	return s.String()
+}
+
+// layout takes a message apart without decoding its sets.
+func layout(b []byte) (fields []field, err error) {
+	lim := Limits{}.withDefaults()
+	r := reader{b: b, seen: &fields}
+	if len(b) > lim.Bytes {
+		return nil, r.tooLong(lim)
+	}
+	r.open()
+	r.verify()
+	h := r.header(lim)
+	switch h.Kind {
+	case KindFilter:
+		r.sectionLayout("positions")
+	case KindDelta:
+		r.uvarint("positions set")
+		r.sectionLayout("positions set")
+		r.sectionLayout("positions cleared")
+	case KindPlainDelta:
+		r.uvarint("flips")
+		r.sectionLayout("flips")
+	}
+	if err = r.finish(); err == nil {
+		fields = append(fields, field{"checksum", len(r.b), b[len(r.b):], "XXH64 of all before"})
+	}
+	return fields, err
+}
+
+func (r *reader) sectionLayout(name string) {
+	c := coding(r.u8(name + " coding"))
+	r.annotate("%v", c)
+	n := r.uvarint(name + " length")
+	if r.err == nil && n > uint64(len(r.b)-r.off) {
+		r.corrupt(name+" length", r.off, "%d bytes of %d", n, len(r.b)-r.off)
+	}
+	r.take(name, int(n))
+	r.annotate("")
+}
+
+// saw records a field for Dump, if it is for Dump that the message is read.
+func (r *reader) saw(name string, at int, value any) {
+	if r.seen != nil && r.err == nil {
+		*r.seen = append(*r.seen, field{name, at, r.b[at:r.off], fmt.Sprint(value)})
+	}
+}
+
+// annotate says more of the field just read.
+func (r *reader) annotate(format string, args ...any) {
+	if r.seen != nil && r.err == nil {
+		(*r.seen)[len(*r.seen)-1].value = fmt.Sprintf(format, args...)
+	}
+}
