@@ -24,15 +24,15 @@ func arrayAt(rel uint32) (i int, shift uint) {
 
 func (s *shard) arrayCount(rel uint32) uint8 {
 	i, shift := arrayAt(rel)
-	return uint8(s.words[i] >> shift & maxCount)
+	return uint8(s.words()[i] >> shift & maxCount)
 }
 
 // arrayLoad sets a counter of an array that is being filled.
 func (s *shard) arrayLoad(rel, count uint32, changed bool) {
 	i, shift := arrayAt(rel)
-	s.words[i] |= count << shift
+	s.words()[i] |= count << shift
 	if changed {
-		s.words[i] |= fieldChanged << shift
+		s.words()[i] |= fieldChanged << shift
 		s.mark(i)
 	}
 }
@@ -40,11 +40,11 @@ func (s *shard) arrayLoad(rel, count uint32, changed bool) {
 // arrayIncrement returns the former count.
 func (s *shard) arrayIncrement(rel uint32) uint8 {
 	i, shift := arrayAt(rel)
-	n := s.words[i] >> shift & maxCount
+	n := s.words()[i] >> shift & maxCount
 	if n == maxCount {
 		return maxCount
 	}
-	s.words[i] += 1 << shift
+	s.words()[i] += 1 << shift
 	if n == 0 {
 		s.toggle(i, shift)
 	}
@@ -53,11 +53,11 @@ func (s *shard) arrayIncrement(rel uint32) uint8 {
 
 func (s *shard) arrayDecrement(rel uint32) uint8 {
 	i, shift := arrayAt(rel)
-	n := s.words[i] >> shift & maxCount
+	n := s.words()[i] >> shift & maxCount
 	if n == 0 || n == maxCount {
 		return uint8(n)
 	}
-	s.words[i] -= 1 << shift
+	s.words()[i] -= 1 << shift
 	if n == 1 {
 		s.toggle(i, shift)
 	}
@@ -66,8 +66,8 @@ func (s *shard) arrayDecrement(rel uint32) uint8 {
 
 // toggle notes that a position went from clear to set or back.
 func (s *shard) toggle(i int, shift uint) {
-	s.words[i] ^= fieldChanged << shift
-	if s.words[i]>>shift&fieldChanged == 0 {
+	s.words()[i] ^= fieldChanged << shift
+	if s.words()[i]>>shift&fieldChanged == 0 {
 		s.differing--
 		return
 	}
@@ -76,7 +76,7 @@ func (s *shard) toggle(i int, shift uint) {
 }
 
 func (s *shard) drainArray(dst []uint32, from, to int) []uint32 {
-	for i, word := range s.words[from:to] {
+	for i, word := range s.words()[from:to] {
 		if word&changedMask == 0 {
 			continue
 		}
@@ -89,7 +89,7 @@ func (s *shard) drainArray(dst []uint32, from, to int) []uint32 {
 			}
 			dst = append(dst, rel<<1|set)
 		}
-		s.words[from+i] = word &^ changedMask
+		s.words()[from+i] = word &^ changedMask
 	}
 	return dst
 }

@@ -152,7 +152,7 @@ func benchmarkFreeze(b *testing.B, whole bool) {
 				if whole {
 					f = c.Advance()
 				} else {
-					c.counters.Load().collect(f)
+					c.counters.Load().collect(f, false)
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*changed), "ns/changed-key")

@@ -2,8 +2,16 @@ package digest
 
 import "slices"
 
+// collected is what a walk over the shards brings home.
+type collected struct {
+	delta  *Delta  // from the last frozen filter to now
+	keys   uint64  // held now
+	sum    uint64  // of mix over them
+	counts []uint8 // if asked for: those on the set positions, in ascending order
+}
+
 // collect takes from every shard what changed since base was frozen.
-func (c *counters) collect(base *Filter) *Delta {
+func (c *counters) collect(base *Filter, withCounts bool) collected {
 	d := &Delta{
 		geometry: base.geometry,
 		base:     base.version,
@@ -13,29 +21,38 @@ func (c *counters) collect(base *Filter) *Delta {
 		ones:     base.ones,
 		keys:     base.keys,
 	}
-	keys, room := 0, 0
-	for i := range c.shards {
-		s := &c.shards[i]
-		s.mu.Lock()
+	room := 0
+	for s := range c.locked {
 		room += int(s.differing)
-		s.mu.Unlock()
 	}
 	d.flips = make([]uint64, 0, room)
-	var found []uint32
+	out := collected{delta: d, sum: c.inherited.sum}
+	keys := c.inherited.keys
+	var found, counted []uint32
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.mu.Lock()
 		found = s.drain(c, found[:0])
-		keys += int(s.keys)
+		if withCounts {
+			counted = s.counted(counted[:0])
+		}
+		keys += int64(s.keys)
+		out.sum += s.sum
 		s.mu.Unlock()
+
 		slices.Sort(found)
 		d.take(found, uint64(i)<<c.spanBits)
+		slices.Sort(counted)
+		for _, entry := range counted {
+			out.counts = append(out.counts, uint8(entry&maxCount))
+		}
 	}
+	out.keys = uint64(max(0, keys))
 	if len(d.flips) > 0 {
-		d.keys = uint64(max(0, keys))
+		d.keys = out.keys
 		d.target.Sequence++
 	}
-	return d
+	return out
 }
 
 // take appends what changed in the shard that begins at position from.

@@ -26,11 +26,12 @@ type CountingFilter struct {
 
 // counters is everything that depends on the geometry.
 type counters struct {
-	geometry Geometry
-	spanBits uint   // positions with equal upper bits share a shard
-	salt     uint64 // odd, for the hash tables
-	shards   []shard
-	retired  bool // replaced by a rebuild; guarded by any shard's lock, changed under all
+	geometry  Geometry
+	spanBits  uint   // positions with equal upper bits share a shard
+	salt      uint64 // odd, for the hash tables
+	inherited stock  // what was there from the start, on top of what the shards count
+	shards    []shard
+	retired   bool // replaced by a rebuild; guarded by any shard's lock, changed under all
 }
 
 // Up to 256 shards of 2^10 to 2^27 positions, and more only if m is above 2^35.
@@ -120,7 +121,7 @@ func (c *CountingFilter) AdvanceDelta() (*Filter, *Delta) {
 	c.freezing.Lock()
 	defer c.freezing.Unlock()
 	base := c.current.Load()
-	d := c.counters.Load().collect(base)
+	d := c.counters.Load().collect(base, false).delta
 	if d.Len() == 0 {
 		return base, d
 	}
@@ -152,6 +153,7 @@ func (c *counters) add(k Key) bool {
 	}
 	s.increment(c, rel)
 	s.keys++
+	s.sum += sumOf(k)
 	s.mu.Unlock()
 	return true
 }
@@ -170,6 +172,7 @@ func (c *counters) remove(k Key) (done, removed bool) {
 	n := s.decrement(c, rel)
 	if n > 0 {
 		s.keys--
+		s.sum -= sumOf(k)
 	} else {
 		s.rarely().refused++
 	}
@@ -200,6 +203,7 @@ func (c *counters) addMany(k Key) bool {
 		s.increment(c, rel)
 	}
 	home.keys++
+	home.sum += sumOf(k)
 	return true
 }
 
@@ -226,6 +230,7 @@ func (c *counters) removeMany(k Key) (done, removed bool) {
 		s.decrement(c, rel)
 	}
 	home.keys--
+	home.sum -= sumOf(k)
 	return true, true
 }
 

@@ -67,6 +67,12 @@ func layout(b []byte) (fields []field, err error) {
 	switch h.Kind {
 	case KindFilter:
 		r.sectionLayout("positions")
+	case KindCounting:
+		r.u64("key sum")
+		r.sectionLayout("positions")
+		for level := 2; level <= maxCount && r.uvarint("level count") > 0; level++ {
+			r.sectionLayout("level")
+		}
 	case KindDelta:
 		r.uvarint("positions set")
 		r.sectionLayout("positions set")

@@ -13,11 +13,15 @@ func (f *Filter) AppendTo(dst []byte) []byte {
 		Keys:     f.keys,
 		Count:    f.ones,
 	})
+	return seal(appendSection(dst, f.positionSet()), start)
+}
+
+func (f *Filter) positionSet() positionSet {
 	set := positionSet{m: f.geometry.Bits, x: f.ones, words: f.words}
 	if f.words == nil {
 		set.list = f.list()
 	}
-	return seal(appendSection(dst, set), start)
+	return set
 }
 
 func (f *Filter) list() []uint64 {
@@ -41,6 +45,15 @@ func DecodeFilter(b []byte, lim Limits) (*Filter, error) {
 	if r.err == nil && h.Kind != KindFilter {
 		r.corrupt("kind", kindAt, "%v is no filter", h.Kind)
 	}
+	f := r.filterBody(h, lim)
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// filterBody reads the positions of a filter and checks that they have its state.
+func (r *reader) filterBody(h Header, lim Limits) *Filter {
 	f := &Filter{geometry: h.Geometry, version: h.Version, keys: h.Keys, ones: h.Count}
 	m := f.geometry.Bits
 	bitmap := dense(m, f.ones)
@@ -50,17 +63,16 @@ func DecodeFilter(b []byte, lim Limits) (*Filter, error) {
 		r.afford(lim, 8*f.ones+sortedBytes(m, f.ones))
 	}
 	set := r.section("positions", m, f.ones, bitmap)
-	if err := r.finish(); err != nil {
-		return nil, err
+	if r.err != nil {
+		return nil
 	}
 	if f.words = set.words; !bitmap {
 		f.fill(set.list)
 	}
-	if state := f.state(); state != h.Version.State {
-		r.corrupt("state", h.stateAt, "%016x, but the positions have %016x", h.Version.State, state)
-		return nil, r.err
+	if state := f.state(); state != f.version.State {
+		r.corrupt("state", h.stateAt, "%016x, but the positions have %016x", f.version.State, state)
 	}
-	return f, nil
+	return f
 }
 
 // afford refuses what comes next if it would take more memory than allowed.

@@ -18,7 +18,8 @@ func fuzzSeeds(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		for _, b := range [][]byte{v[0].AppendTo(nil), d.AppendTo(nil, v[0]), d.AppendTo(nil, nil)} {
+		for _, b := range [][]byte{v[0].AppendTo(nil), d.AppendTo(nil, v[0]), d.AppendTo(nil, nil),
+			counting(f, g, 1<<60, 2<<60, 2<<60, 3<<60, 3<<60, 3<<60).AppendTo(nil)} {
 			f.Add(b)
 			f.Add(b[:len(b)/2])
 			flipped := slices.Clone(b)
@@ -52,6 +53,13 @@ func FuzzDecode(f *testing.F) {
 			b = reseal(b)
 		}
 		_ = Dump(io.Discard, b)
+		if c, err := DecodeCountingFilter(b, fuzzLimits); err == nil {
+			if c, err = DecodeCountingFilter(c.AppendTo(nil), Limits{}); err != nil {
+				t.Fatalf("a counting filter does not survive being saved again: %v", err)
+			}
+		} else {
+			checkError(t, err)
+		}
 		filter, err := DecodeFilter(b, fuzzLimits)
 		if err != nil {
 			checkError(t, err)

@@ -12,7 +12,8 @@ const (
 	KindFilter     Kind = 1 // everything
 	KindDelta      Kind = 2 // changes, coded with the base as context
 	KindPlainDelta Kind = 3 // changes, readable without the base
-	lastKind            = KindPlainDelta
+	KindCounting   Kind = 4 // everything, with the counts
+	lastKind            = KindCounting
 )
 
 func (k Kind) String() string {
@@ -23,6 +24,8 @@ func (k Kind) String() string {
 		return "delta"
 	case KindPlainDelta:
 		return "plain delta"
+	case KindCounting:
+		return "counting filter"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }

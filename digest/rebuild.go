@@ -50,7 +50,7 @@ func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
 	defer c.freezing.Unlock()
 	r.finish(old, c)
 	empty := emptyFilter(r.fresh.geometry, c.current.Load().version.Epoch+1)
-	c.current.Store(r.fresh.collect(empty).flip(empty))
+	c.current.Store(r.fresh.collect(empty, false).delta.flip(empty))
 	return nil
 }
 
@@ -70,6 +70,7 @@ func (r *rebuilding) add(k Key, times int) {
 		var buf [MaxHashes]uint64
 		home, _ := r.fresh.at(r.fresh.geometry.positions(&buf, k)[0])
 		home.keys -= int32(times - 1)
+		home.sum -= uint64(times-1) * sumOf(k)
 	}
 }
 

@@ -3,6 +3,7 @@ package digest
 import (
 	"math/bits"
 	"sync"
+	"unsafe"
 )
 
 // maxCount is where a counter stops. A counter that has reached it no longer
@@ -22,15 +23,20 @@ const maxCount = 15
 // is what lets cores work on different shards at once.
 type shard struct {
 	mu         sync.Mutex // guards everything
-	words      []uint32   // the table or the array
-	dirty      uint64     // bit g: something differs in words [g<<groupShift, (g+1)<<groupShift)
+	base       *uint32    // the first word of the table or the array: see words
+	size       int32      // how many there are
 	used       int32      // slots taken, of a table
+	dirty      uint64     // bit g: something differs in words [g<<groupShift, (g+1)<<groupShift)
+	sum        uint64     // of mix over the keys whose first position is here: see Verify
+	keys       int32      // their number
 	differing  int32      // positions that differ from the frozen filter
-	keys       int32      // whose first position is here
 	groupShift uint8
 	isArray    bool
 	rare       *rareState // or nil
 }
+
+// words returns the table or the array.
+func (s *shard) words() []uint32 { return unsafe.Slice(s.base, s.size) }
 
 // rareState is what few shards, or few operations, need.
 type rareState struct {
@@ -82,13 +88,13 @@ func (s *shard) decrement(c *counters, rel uint32) uint8 {
 
 // grow makes room in the table, or an array of it.
 func (s *shard) grow(c *counters) {
-	old := s.words
+	old := s.words()
 	if size := grownSlots(len(old)); size < arrayWords(c.span()) {
 		s.resize(size)
 		for _, slot := range old {
 			if slot != 0 {
 				i, _ := s.find(c, slot>>slotBits)
-				s.words[i] = slot
+				s.words()[i] = slot
 				s.markSlot(i)
 			}
 		}
@@ -105,7 +111,8 @@ func (s *shard) grow(c *counters) {
 
 // resize gives the shard fresh words, none of them dirty.
 func (s *shard) resize(words int) {
-	s.words = make([]uint32, words)
+	fresh := make([]uint32, words)
+	s.base, s.size = &fresh[0], int32(words)
 	s.dirty = 0
 	s.groupShift = uint8(max(6, bits.Len(uint(words-1))) - 6)
 	if s.groupShift > 7 {
@@ -129,7 +136,7 @@ func (s *shard) drain(c *counters, dst []uint32) []uint32 {
 		group := bits.TrailingZeros64(s.dirty)
 		s.dirty &= s.dirty - 1
 		from := group << s.groupShift
-		to := min(len(s.words), from+1<<s.groupShift)
+		to := min(int(s.size), from+1<<s.groupShift)
 		if s.groupShift <= 7 {
 			dst = s.drainWords(c, dst, from, to)
 			continue
@@ -139,7 +146,7 @@ func (s *shard) drain(c *counters, dst []uint32) []uint32 {
 			for *fine != 0 {
 				at := i&^4095 + bits.TrailingZeros64(*fine)<<6
 				*fine &= *fine - 1
-				dst = s.drainWords(c, dst, at, min(len(s.words), at+64))
+				dst = s.drainWords(c, dst, at, min(int(s.size), at+64))
 			}
 		}
 	}

@@ -19,7 +19,7 @@ const (
 func differs(slot uint32) bool { return (slot&slotCount != 0) != (slot&slotFrozen != 0) }
 
 // full reports whether four fifths of the slots are taken.
-func (s *shard) full() bool { return int(s.used)*5 >= len(s.words)*4 }
+func (s *shard) full() bool { return int(s.used)*5 >= int(s.size)*4 }
 
 // grownSlots is the next size of a table.
 func grownSlots(slots int) int { return max(minSlots, slots*5/4) }
@@ -28,12 +28,12 @@ func grownSlots(slots int) int { return max(minSlots, slots*5/4) }
 // nobody can make probes long.
 func (s *shard) home(c *counters, rel uint32) int {
 	high, low := bits.Mul64(uint64(rel)+golden, c.salt)
-	return int((high ^ low) >> 32 * uint64(len(s.words)) >> 32)
+	return int((high ^ low) >> 32 * uint64(s.size) >> 32)
 }
 
 // find returns the slot of rel, or the free one where it would go.
 func (s *shard) find(c *counters, rel uint32) (i int, slot uint32) {
-	slots := s.words
+	slots := s.words()
 	for i = s.home(c, rel); ; i++ {
 		if i >= len(slots) {
 			i = 0
@@ -64,7 +64,7 @@ func (s *shard) tableIncrement(c *counters, rel uint32) uint8 {
 		s.used++
 		slot = rel << slotBits
 	}
-	s.words[i] = slot + 1
+	s.words()[i] = slot + 1
 	if n == 0 {
 		s.flipped(i, slot+1)
 	}
@@ -80,7 +80,7 @@ func (s *shard) tableDecrement(c *counters, rel uint32) uint8 {
 	if n == 0 || n == maxCount {
 		return uint8(n)
 	}
-	s.words[i] = slot - 1
+	s.words()[i] = slot - 1
 	if n == 1 {
 		s.flipped(i, slot-1)
 		s.dropIfIdle(c, i)
@@ -99,26 +99,26 @@ func (s *shard) flipped(i int, slot uint32) {
 }
 
 func (s *shard) markSlot(i int) {
-	if differs(s.words[i]) {
+	if differs(s.words()[i]) {
 		s.mark(i)
 	}
 }
 
 func (s *shard) drainTable(c *counters, dst []uint32, from, to int) []uint32 {
 	for i := from; i < to; {
-		slot := s.words[i]
+		slot := s.words()[i]
 		if !differs(slot) {
 			i++
 			continue
 		}
 		if slot&slotCount != 0 {
 			dst = append(dst, slot>>slotBits<<1|1)
-			s.words[i] = slot | slotFrozen
+			s.words()[i] = slot | slotFrozen
 			i++
 			continue
 		}
 		dst = append(dst, slot>>slotBits<<1)
-		s.words[i] = slot &^ slotFrozen
+		s.words()[i] = slot &^ slotFrozen
 		s.dropIfIdle(c, i) // and look at what came in its place
 	}
 	return dst
@@ -127,31 +127,31 @@ func (s *shard) drainTable(c *counters, dst []uint32, from, to int) []uint32 {
 // dropIfIdle frees a slot that neither counts nor is frozen, moving back those
 // behind it that were displaced.
 func (s *shard) dropIfIdle(c *counters, i int) {
-	if s.words[i]&(slotCount|slotFrozen) != 0 {
+	if s.words()[i]&(slotCount|slotFrozen) != 0 {
 		return
 	}
 	s.used--
 	for j := i; ; {
-		if j++; j == len(s.words) {
+		if j++; j == int(s.size) {
 			j = 0
 		}
-		slot := s.words[j]
+		slot := s.words()[j]
 		if slot == 0 {
 			break
 		}
 		if s.distance(s.home(c, slot>>slotBits), j) >= s.distance(i, j) {
-			s.words[i] = slot
+			s.words()[i] = slot
 			s.markSlot(i)
 			i = j
 		}
 	}
-	s.words[i] = 0
+	s.words()[i] = 0
 }
 
 // distance is how many slots on from i to j, going round.
 func (s *shard) distance(i, j int) int {
 	if j < i {
-		j += len(s.words)
+		j += int(s.size)
 	}
 	return j - i
 }

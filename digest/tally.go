@@ -13,23 +13,40 @@ type Tally struct {
 // Tally sums over the shards, taking the lock of each in turn: microseconds.
 func (c *CountingFilter) Tally() Tally {
 	var t Tally
-	for s := range c.counters.Load().locked {
-		t.Keys += int(s.keys)
+	counters := c.counters.Load()
+	for s := range counters.locked {
 		t.Changed += int(s.differing)
 		if s.rare != nil {
 			t.Saturated += s.rare.saturated
 			t.Refused += s.rare.refused
 		}
 	}
-	t.Keys = max(0, t.Keys)
+	t.Keys = max(0, int(counters.stock().keys))
 	return t
+}
+
+// A stock is how many keys there are, and the sum of sumOf over them.
+type stock struct {
+	keys int64
+	sum  uint64
+}
+
+func sumOf(k Key) uint64 { return mix(uint64(k) + golden) }
+
+func (c *counters) stock() stock {
+	total := c.inherited
+	for s := range c.locked {
+		total.keys += int64(s.keys)
+		total.sum += s.sum
+	}
+	return total
 }
 
 // MemoryBytes returns what the counters occupy, the frozen filter not included.
 func (c *CountingFilter) MemoryBytes() int {
 	n := 0
 	for s := range c.counters.Load().locked {
-		n += int(unsafe.Sizeof(*s)) + 4*cap(s.words)
+		n += int(unsafe.Sizeof(*s)) + 4*int(s.size)
 		if s.rare != nil {
 			n += int(unsafe.Sizeof(*s.rare)) + 8*cap(s.rare.fine)
 		}
@@ -51,7 +68,7 @@ func (c *counters) locked(yield func(*shard) bool) {
 }
 
 // Len returns how many keys were added and not removed.
-func (c *CountingFilter) Len() int { return c.Tally().Keys }
+func (c *CountingFilter) Len() int { return max(0, int(c.counters.Load().stock().keys)) }
 
 // Changed returns how many positions differ from the last frozen filter: the
 // length of the delta that Advance would make now.

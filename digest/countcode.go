@@ -1,0 +1,181 @@
+package digest
+
+import (
+	"encoding/binary"
+	"iter"
+)
+
+// AppendTo freezes the contents, like [CountingFilter.Advance], and appends them
+// with their counts: what a cache saves to come back warm. Counts are written as
+// sets within sets: the positions that any key stands on, which of those two
+// stand on, which of these three, and so on. Each set is coded to its entropy, and
+// so is the whole (Mitzenmacher, section V).
+func (c *CountingFilter) AppendTo(dst []byte) []byte {
+	c.freezing.Lock()
+	defer c.freezing.Unlock()
+	base := c.current.Load()
+	counters := c.counters.Load()
+	now := counters.collect(base, true)
+	f := base
+	if now.delta.Len() > 0 {
+		f = now.delta.flip(base)
+		c.current.Store(f)
+	}
+	start := len(dst)
+	dst = appendHeader(dst, Header{
+		Kind:     KindCounting,
+		Geometry: f.geometry,
+		Version:  f.version,
+		Keys:     now.keys,
+		Count:    f.ones,
+	})
+	dst = binary.LittleEndian.AppendUint64(dst, now.sum)
+	dst = appendSection(dst, f.positionSet())
+	return seal(appendLevels(dst, now.counts), start)
+}
+
+// appendLevels writes how many keys stand on each of the positions of a filter,
+// in ascending order of positions: for each level from 2 on, how many of those
+// on the level below are on it, and which; then a zero.
+func appendLevels(dst []byte, counts []uint8) []byte {
+	var ranks []uint64
+	for level := uint8(2); level <= maxCount; level++ {
+		ranks = ranks[:0]
+		rank := uint64(0)
+		for _, n := range counts {
+			if n >= level {
+				ranks = append(ranks, rank)
+			}
+			if n >= level-1 {
+				rank++
+			}
+		}
+		dst = binary.AppendUvarint(dst, uint64(len(ranks)))
+		if len(ranks) == 0 {
+			break
+		}
+		dst = appendSection(dst, listed(rank, ranks))
+	}
+	return dst
+}
+
+// DecodeCountingFilter reads what [CountingFilter.AppendTo] wrote. Its last frozen
+// version is the one that was saved. Whether its keys are still those of the cache
+// is for the caller to know: see [CountingFilter.Verify].
+func DecodeCountingFilter(b []byte, lim Limits) (*CountingFilter, error) {
+	lim = lim.withDefaults()
+	r := start(b, lim)
+	kindAt := r.off
+	h := r.header(lim)
+	if r.err == nil && h.Kind != KindCounting {
+		r.corrupt("kind", kindAt, "%v is no counting filter", h.Kind)
+	}
+	r.afford(lim, 32*h.Count) // a list of positions, a filter, counts, tables at their worst
+	sum := r.u64("key sum")
+	f := r.filterBody(h, lim)
+	counts := r.levels(h.Count)
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	return restore(f, counts, stock{int64(h.Keys), sum}), nil
+}
+
+// Verify reports whether the filter holds exactly the keys that seq yields, each
+// as often as it was added: a comparison of two 64-bit sums, wrong once in 2^64
+// times by chance. Use it after loading a saved filter, before trusting it, and
+// [CountingFilter.Rebuild] if it says no. While keys come and go it says nothing.
+func (c *CountingFilter) Verify(seq iter.Seq[Key]) bool {
+	var want stock
+	for k := range seq {
+		want.keys++
+		want.sum += sumOf(k)
+	}
+	return c.counters.Load().stock() == want
+}
+
+func (r *reader) levels(ones uint64) []uint8 {
+	if r.err != nil {
+		return nil
+	}
+	counts := make([]uint8, ones)
+	for i := range counts {
+		counts[i] = 1
+	}
+	below := ones
+	for level := uint8(2); level <= maxCount; level++ {
+		n := r.bounded("level count", 0, below)
+		if n == 0 {
+			break
+		}
+		ranks := r.section("level", below, n, false).list
+		if r.err != nil {
+			return nil
+		}
+		rank := uint64(0)
+		for i := range counts {
+			if counts[i] != level-1 {
+				continue
+			}
+			if len(ranks) > 0 && ranks[0] == rank {
+				counts[i] = level
+				ranks = ranks[1:]
+			}
+			rank++
+		}
+		below = n
+	}
+	return counts
+}
+
+// restore makes a counting filter of a frozen one and the counts on its positions.
+func restore(f *Filter, counts []uint8, held stock) *CountingFilter {
+	fresh := newCounters(f.geometry)
+	fresh.inherited = held
+	for p := range f.Positions() {
+		s, rel := fresh.at(p)
+		s.load(fresh, rel, counts[0])
+		counts = counts[1:]
+	}
+	c := new(CountingFilter)
+	c.counters.Store(fresh)
+	c.current.Store(f)
+	return c
+}
+
+// load puts a counter of a frozen position into a shard that does not have it.
+func (s *shard) load(c *counters, rel uint32, count uint8) {
+	if !s.isArray && s.full() {
+		s.grow(c)
+	}
+	if count == maxCount {
+		s.rarely().saturated++
+	}
+	if s.isArray {
+		s.arrayLoad(rel, uint32(count), false)
+		return
+	}
+	i, _ := s.find(c, rel)
+	s.words()[i] = rel<<slotBits | slotFrozen | uint32(count)
+	s.used++
+}
+
+// counted appends the positions of a shard that keys stand on, each as
+// rel<<4 with the count in the low bits, in no order.
+func (s *shard) counted(dst []uint32) []uint32 {
+	if s.isArray {
+		for i, word := range s.words() {
+			for shift := uint(0); word&^changedMask != 0 && shift < fieldBits*fieldsPerWord; shift += fieldBits {
+				if n := word >> shift & maxCount; n != 0 {
+					dst = append(dst, uint32(i*fieldsPerWord+int(shift/fieldBits))<<4|n)
+				}
+			}
+		}
+		return dst
+	}
+	for _, slot := range s.words() {
+		if slot&slotCount != 0 {
+			dst = append(dst, slot>>slotBits<<4|slot&slotCount)
+		}
+	}
+	return dst
+}
