@@ -92,7 +92,7 @@ func diffWords(a, b []uint64) (flips []uint64) {
 // as it is.
 func (d *Delta) Apply(base *Filter) (*Filter, error) {
 	if err := d.checkBase(base); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("digest: apply: %w", err)
 	}
 	changes := base.locate(d.flips)
 	ones, state := base.ones+2*changes.sets-uint64(len(d.flips)), base.version.State+changes.state
@@ -105,8 +105,8 @@ func (d *Delta) Apply(base *Filter) (*Filter, error) {
 
 func (d *Delta) checkBase(base *Filter) error {
 	if base.version != d.base || !base.geometry.matches(d.geometry) || base.ones != d.baseOnes {
-		return fmt.Errorf("digest: delta from %v (%v) met %v (%v): %w",
-			d.base, d.geometry, base.version, base.geometry, ErrBase)
+		return fmt.Errorf("%w: it starts from %v (%v, %d positions), not from %v (%v, %d positions)", ErrBase,
+			d.base, d.geometry, d.baseOnes, base.version, base.geometry, base.ones)
 	}
 	return nil
 }

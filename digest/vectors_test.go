@@ -1,0 +1,291 @@
+package digest
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the goldens in testdata (never the vectors)")
+
+// vectors is testdata/vectors.json, written for readers in any language: numbers
+// of 64 bits and bytes are hexadecimal strings.
+type vectors struct {
+	Format    int
+	Seeds     []struct{ Secret, Seed, Tag string }
+	Keys      []struct{ Seed, Identity, Key string }
+	Positions []struct {
+		Scheme    string
+		Bits      uint64
+		Hashes    int
+		Key       string
+		Positions []uint64
+	}
+	Filters []filterVector
+	Deltas  []struct{ Name, Base, Target, Hex, Plain string }
+	Invalid []struct {
+		Name, Hex, Base, Error, Field string
+		Offset                        int
+	}
+}
+
+type filterVector struct {
+	Name            string
+	Scheme          string
+	Bits            uint64
+	Hashes          int
+	Seed            string
+	Epoch, Sequence uint64
+	Keys            []string
+	State           string
+	Positions       []uint64
+	Hex             string // the filter's encoding
+	Counting        string // and that of the counting filter, if not empty
+}
+
+func loadVectors(t testing.TB) (v vectors) {
+	t.Helper()
+	b, err := os.ReadFile("testdata/vectors.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func number(t testing.TB, s string) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(s, 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func unhex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func schemeNamed(t testing.TB, name string) Scheme {
+	t.Helper()
+	i := slices.Index(schemeNames[:], name)
+	if i < 1 {
+		t.Fatalf("no scheme %q", name)
+	}
+	return Scheme(i)
+}
+
+// counters returns the counting filter that a vector describes, frozen as its
+// version says.
+func (v filterVector) counters(t testing.TB) *CountingFilter {
+	t.Helper()
+	g := Geometry{Bits: v.Bits, Hashes: v.Hashes, Scheme: schemeNamed(t, v.Scheme), Seed: number(t, v.Seed)}
+	c, err := NewCountingFilter(g, v.Epoch)
+	if err != nil {
+		t.Fatalf("%s: %v", v.Name, err)
+	}
+	for _, k := range v.Keys {
+		c.Add(Key(number(t, k)))
+	}
+	f := *c.Advance()
+	f.version.Sequence = v.Sequence
+	c.current.Store(&f)
+	return c
+}
+
+func TestVectorKeys(t *testing.T) {
+	v := loadVectors(t)
+	if v.Format != formatVersion {
+		t.Fatalf("vectors are of format %d", v.Format)
+	}
+	for _, s := range v.Seeds {
+		seed := SeedFrom([]byte(s.Secret))
+		if seed != number(t, s.Seed) || uint64(seedTag(seed)) != number(t, s.Tag) {
+			t.Errorf("secret %q: seed %016x, tag %08x, want %s, %s", s.Secret, seed, seedTag(seed), s.Seed, s.Tag)
+		}
+	}
+	for _, k := range v.Keys {
+		if got := KeyOfString(number(t, k.Seed), k.Identity); uint64(got) != number(t, k.Key) {
+			t.Errorf("KeyOf(%s, %q) = %016x, want %s", k.Seed, k.Identity, got, k.Key)
+		}
+	}
+	for _, p := range v.Positions {
+		g := Geometry{Bits: p.Bits, Hashes: p.Hashes, Scheme: schemeNamed(t, p.Scheme)}
+		var buf [MaxHashes]uint64
+		if got := g.positions(&buf, Key(number(t, p.Key))); !slices.Equal(got, p.Positions) {
+			t.Errorf("%v: positions of %s = %v, want %v", g, p.Key, got, p.Positions)
+		}
+	}
+}
+
+func TestVectorFilters(t *testing.T) {
+	v := loadVectors(t)
+	filters := map[string]*Filter{}
+	for _, f := range v.Filters {
+		c := f.counters(t)
+		want := c.Current()
+		filters[f.Name] = want
+		lim := Limits{Seed: want.geometry.Seed}
+		if want.version.State != number(t, f.State) || !slices.Equal(want.list(), f.Positions) {
+			t.Errorf("%s: state %016x, positions %v", f.Name, want.version.State, want.list())
+		}
+		if got := hex.EncodeToString(want.AppendTo(nil)); got != f.Hex {
+			t.Errorf("%s: encodes to\n%s, want\n%s", f.Name, got, f.Hex)
+		}
+		got, err := DecodeFilter(unhex(t, f.Hex), lim)
+		if err != nil {
+			t.Errorf("%s: %v", f.Name, err)
+			continue
+		}
+		equalFilters(t, got, want)
+		if f.Counting == "" {
+			continue
+		}
+		if got := hex.EncodeToString(c.AppendTo(nil)); got != f.Counting {
+			t.Errorf("%s: counting filter encodes to\n%s, want\n%s", f.Name, got, f.Counting)
+		}
+		if back, err := DecodeCountingFilter(unhex(t, f.Counting), lim); err != nil {
+			t.Errorf("%s: counting filter: %v", f.Name, err)
+		} else {
+			equalFilters(t, back.Current(), want)
+		}
+	}
+	for _, d := range v.Deltas {
+		base, target := filters[d.Base], filters[d.Target]
+		want, err := Diff(base, target)
+		if err != nil {
+			t.Errorf("%s: %v", d.Name, err)
+			continue
+		}
+		for form, c := range map[string]struct {
+			hex     string
+			context *Filter
+		}{"context": {d.Hex, base}, "plain": {d.Plain, nil}} {
+			if got := hex.EncodeToString(want.AppendTo(nil, c.context)); got != c.hex {
+				t.Errorf("%s, %s: encodes to\n%s, want\n%s", d.Name, form, got, c.hex)
+			}
+			got, err := DecodeDelta(unhex(t, c.hex), base, Limits{Seed: base.geometry.Seed})
+			if err != nil {
+				t.Errorf("%s, %s: %v", d.Name, form, err)
+				continue
+			}
+			if f, err := got.Apply(base); err != nil {
+				t.Errorf("%s, %s: %v", d.Name, form, err)
+			} else {
+				equalFilters(t, f, target)
+			}
+		}
+	}
+	for _, bad := range v.Invalid {
+		_, err := DecodeFilter(unhex(t, bad.Hex), Limits{})
+		if bad.Base != "" {
+			_, err = DecodeDelta(unhex(t, bad.Hex), filters[bad.Base], Limits{})
+		}
+		var format *FormatError
+		if !errors.As(err, &format) || !errors.Is(err, sentinels[bad.Error]) || format.Field != bad.Field || format.Offset != bad.Offset {
+			t.Errorf("%s: %v, want %q in %q at byte %d", bad.Name, err, bad.Error, bad.Field, bad.Offset)
+		}
+	}
+}
+
+// sentinels are the errors as FORMAT.md names them.
+var sentinels = map[string]error{
+	"version":   ErrVersion,
+	"too large": ErrTooLarge,
+	"seed":      ErrSeed,
+	"base":      ErrBase,
+	"corrupt":   ErrCorrupt,
+}
+
+// TestFormatExamples runs the fenced blocks of FORMAT.md: what stands after
+// "```dump" is what Dump says of the bytes in its second column.
+func TestFormatExamples(t *testing.T) {
+	text, err := os.ReadFile("FORMAT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(text), "```dump\n")[1:]
+	if len(blocks) < 2 {
+		t.Fatalf("FORMAT.md has %d examples", len(blocks))
+	}
+	for i, block := range blocks {
+		block, _, _ = strings.Cut(block, "```")
+		if got := dumpOf(bytesOfDump(t, block)); got != block {
+			t.Errorf("example %d is\n%s\nwant\n%s", i+1, got, block)
+		}
+		if i > 0 {
+			continue
+		}
+		if _, err := DecodeFilter(bytesOfDump(t, block), Limits{}); err != nil {
+			t.Errorf("example %d: %v", i+1, err)
+		}
+	}
+}
+
+func dumpOf(b []byte) string {
+	var s strings.Builder
+	_ = Dump(&s, b)
+	return s.String()
+}
+
+func bytesOfDump(t *testing.T, dump string) (b []byte) {
+	for line := range strings.Lines(dump) {
+		if len(line) < 8 {
+			t.Fatalf("no line of a dump: %q", line)
+		}
+		column := line[8:min(len(line), 8+3*dumpBytes)]
+		b = append(b, unhex(t, strings.NewReplacer(" ", "", "\n", "").Replace(column))...)
+	}
+	return b
+}
+
+// TestDumpGoldens: a change of the format shows as a readable difference.
+func TestDumpGoldens(t *testing.T) {
+	v := loadVectors(t)
+	dumps := map[string]string{}
+	for _, f := range v.Filters {
+		dumps["filter-"+f.Name] = dumpOf(unhex(t, f.Hex))
+		if f.Counting != "" {
+			dumps["counting-"+f.Name] = dumpOf(unhex(t, f.Counting))
+		}
+	}
+	for _, d := range v.Deltas {
+		dumps["delta-"+d.Name] = dumpOf(unhex(t, d.Hex))
+		dumps["plain-"+d.Name] = dumpOf(unhex(t, d.Plain))
+	}
+	for _, bad := range v.Invalid {
+		dumps["invalid"] += "# " + bad.Name + "\n" + dumpOf(unhex(t, bad.Hex)) + "\n"
+	}
+	for name, got := range dumps {
+		path := filepath.Join("testdata", name+".dump")
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want, err := os.ReadFile(path); err != nil || string(want) != got {
+			t.Errorf("%s: %v: got\n%s", path, err, got)
+		}
+	}
+	left, _ := filepath.Glob("testdata/*.dump")
+	for _, path := range left {
+		if name := strings.TrimSuffix(filepath.Base(path), ".dump"); dumps[name] == "" {
+			t.Error(fmt.Sprintf("%s is nothing's golden", path))
+		}
+	}
+}
