@@ -131,6 +131,7 @@ func (c *Cache) freshened(f *flight, src *sources, res *result) *landing {
 	_, l.fields = splitIdentity(l.id)
 	l.peer, l.via = res.peer()
 	l.obj = &found{obj: old.obj, entry: e}
+	c.noteReuse(f, e)
 	if f.poisoned.Load() || !storable(f.r.Header, &f.r.cc, e.status, e.header) {
 		return l // good for those who wait, no longer to be kept
 	}
@@ -179,6 +180,7 @@ func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources,
 	l.id, l.fields, l.entry, l.body, l.length = id, fields, e, w, length
 	l.storing, l.fwdStatus = true, res.status
 	l.peer, l.via = res.peer()
+	c.noteReuse(f, e)
 
 	hold, _ := w.Follow(context.Background()) // keeps the body at hand until all who wait have it
 	landed := false
@@ -212,6 +214,14 @@ func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources,
 	publish()
 	c.commit(f, w, l)
 	return true, false
+}
+
+// noteReuse keeps requests from waiting for a response that must be validated for
+// each of them.
+func (c *Cache) noteReuse(f *flight, e *entry) {
+	if now := timeNow(); e.cc.noCache || e.freshFor(now) <= 0 {
+		c.solo.mark(f.r.url, now)
+	}
 }
 
 // errUnwanted ends a body that nobody reads and that isn't worth finishing.

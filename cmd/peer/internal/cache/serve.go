@@ -20,10 +20,17 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request) Result {
 
 // maxJoins bounds how often a request waits for the fetch of another one that
 // turns out to be of no use to it.
-const maxJoins = 2
+const maxJoins = 3
+
+// again says how a request goes on for which a flight brought nothing.
+type again struct {
+	fields []string // meet those who select the same variant by these, not by a guess
+	alone  bool     // meet nobody
+}
 
 // get answers a GET or HEAD.
 func (c *Cache) get(w http.ResponseWriter, r *request) Result {
+	var next again
 	for joins := 0; ; {
 		hit, varies := c.lookup(r)
 		reason := "uri-miss"
@@ -50,11 +57,14 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		case r.Header["Range"] != nil:
 			return c.forward(w, r.Request, "partial")
 		}
-		res, ok := c.fetch(w, r, hit, reason, joins >= maxJoins)
-		if ok {
+		res, more := c.fetch(w, r, hit, reason, next)
+		if more == nil {
 			return res
 		}
-		joins++
+		next = *more
+		if joins++; joins >= maxJoins {
+			next.alone = true
+		}
 	}
 }
 
@@ -69,11 +79,11 @@ func (c *Cache) hit(w http.ResponseWriter, r *request, hit *found, v verdict) (R
 	return res, ok
 }
 
-// fetch answers r by a flight: one of its own, or one that is under way. It isn't
-// ok if that brought nothing for r, which then should try again, alone.
-func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason string, alone bool) (Result, bool) {
-	key := c.flightKey(r, stored)
-	if alone || r.cc.noStore || r.cc.noCache || c.solo.is(r.url, r.now) {
+// fetch answers r by a flight: one of its own, or one that is under way. If that
+// brought nothing for r, it says how to go on.
+func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason string, how again) (Result, *again) {
+	key := c.flightKey(r, stored, how.fields)
+	if how.alone || r.cc.noStore || r.cc.noCache || c.solo.is(r.url, r.now) {
 		key = ""
 	}
 	f, joined := c.newFlight(r, key, stored, reason)
@@ -83,7 +93,7 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 				f.waiters.Done()
 				c.forget(f)
 				f.land(&landing{err: context.Canceled}) // whoever joined meanwhile looks again
-				return Result{}, false
+				return Result{}, &again{}
 			}
 		}
 		c.start(f)
@@ -111,18 +121,21 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 			if !joined {
 				f.leave()
 			}
-			return Result{Outcome: ClientGone, Err: context.Cause(r.Context())}, true
+			return Result{Outcome: ClientGone, Err: context.Cause(r.Context())}, nil
 		}
 	}
 	return c.landed(w, r, f, reason, joined, late)
 }
 
 // flightKey is the identity under which requests for the same response meet. For
-// a URL of which nothing is stored it is the plain one: if the response then
-// varies, those that don't select it part.
-func (c *Cache) flightKey(r *request, stored *found) string {
+// a URL of which nothing is known it is the plain one: if the response then
+// varies, those that don't select it meet again by the fields that it named.
+func (c *Cache) flightKey(r *request, stored *found, fields []string) string {
 	if stored != nil {
 		return stored.obj.Key()
+	}
+	if fields != nil {
+		return variantIdentity(r.url, fields, r.Header)
 	}
 	if rules := c.rules.of(r.url); len(rules) > 0 {
 		return variantIdentity(r.url, rules[0], r.Header)
@@ -131,10 +144,17 @@ func (c *Cache) flightKey(r *request, stored *found) string {
 }
 
 // landed answers r with what a flight brought, late if it had before r came.
-func (c *Cache) landed(w http.ResponseWriter, r *request, f *flight, reason string, joined, late bool) (Result, bool) {
+func (c *Cache) landed(w http.ResponseWriter, r *request, f *flight, reason string, joined, late bool) (Result, *again) {
 	l := f.out
-	if joined && (l.answer != nil || l.err == context.Canceled || l.err == nil && !l.selects(r)) {
-		return Result{}, false
+	if joined {
+		switch {
+		case l.answer != nil:
+			return Result{}, &again{alone: true}
+		case l.err == context.Canceled:
+			return Result{}, &again{}
+		case l.err == nil && !l.selects(r):
+			return Result{}, &again{fields: l.fields}
+		}
 	}
 	st := status{fwd: reason, fwdStatus: l.fwdStatus, stored: l.storing, collapsed: joined}
 	res := Result{Outcome: OriginFetch, Peer: l.peer, Stored: l.storing && !joined, Stale: l.stale}
@@ -178,7 +198,10 @@ func (c *Cache) landed(w http.ResponseWriter, r *request, f *flight, reason stri
 	if sent.Err != nil {
 		res.Err = sent.Err
 	}
-	return res, ok
+	if !ok {
+		return Result{}, &again{fields: l.fields}
+	}
+	return res, nil
 }
 
 // forwarded returns the Cache-Status of the caches that helped with an answer;

@@ -1,0 +1,373 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+)
+
+// fakePeer is a sibling that answers as the test wants.
+func (w *world) fakePeer(name string, h http.HandlerFunc) {
+	w.serve(w.fakeAddr(name), h)
+}
+
+func (w *world) fakeAddr(name string) string {
+	addr := "peer-" + name + ":3128"
+	w.digests.mu.Lock()
+	defer w.digests.mu.Unlock()
+	w.digests.addr[name] = addr
+	return addr
+}
+
+// claim lets a digest match for a path, whether or not the peer holds it.
+func (w *world) claim(peer, path string) {
+	w.digests.hooks(peer).Listed("GET http://" + originHost + path)
+}
+
+// hitBy writes a fresh response as a sibling's store would.
+func hitBy(name, body string, fields ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Status", name+"; hit; ttl=30")
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Age", "30")
+		for _, f := range fields {
+			name, value, _ := strings.Cut(f, ": ")
+			w.Header().Set(name, value)
+		}
+		io.WriteString(w, body)
+	}
+}
+
+func TestSiblingMisbehaves(t *testing.T) {
+	tests := []struct {
+		name    string
+		peer    http.HandlerFunc // nil = nobody listens
+		reports string
+		false_  uint64
+		errors  uint64
+	}{
+		{"false hit", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Status", "c; detail=only-if-cached")
+			w.WriteHeader(504)
+		}, "c:false-hit", 1, 0},
+		{"nobody there", nil, "c:refused", 0, 1},
+		{"too slow", func(w http.ResponseWriter, r *http.Request) { time.Sleep(time.Minute) }, "c:timed-out", 0, 1},
+		{"breaks off", func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }, "c:failed", 0, 1},
+		{"an error of its own", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) }, "c:failed", 0, 1},
+		{"an answer that is no hit", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Status", "c; fwd=uri-miss")
+			w.Header().Set("Cache-Control", "max-age=60")
+			io.WriteString(w, "fetched")
+		}, "c:failed", 0, 1},
+		{"stale on arrival", hitBy("c", "stale", "Age: 60"), "c:hit c:false-hit", 1, 0},
+		{"private", hitBy("c", "private", "Cache-Control: max-age=60, private"), "c:hit c:false-hit", 1, 0},
+		{"no-store", hitBy("c", "no-store", "Cache-Control: max-age=60, no-store"), "c:hit c:false-hit", 1, 0},
+		{"no-cache", hitBy("c", "no-cache", "Cache-Control: no-cache"), "c:hit c:false-hit", 1, 0},
+		{"another variant", hitBy("c", "variant", "Vary: Cookie"), "c:hit c:false-hit", 1, 0},
+		{"breaks off within a short body", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			hitBy("c", strings.Repeat("x", 500))(w, r)
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}, "c:hit c:failed", 0, 1},
+		{"stalls within a short body", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			hitBy("c", strings.Repeat("x", 500))(w, r)
+			w.(http.Flusher).Flush()
+			time.Sleep(time.Hour)
+		}, "c:hit c:failed", 0, 1},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, false, cached("from the origin"), "a")
+			defer w.close()
+			w.fakeAddr("c")
+			if tt.peer != nil {
+				w.fakePeer("c", tt.peer)
+			}
+			w.claim("c", "/x")
+			start := time.Now()
+			r := w.get("a", "/x", "Cookie: session=1")
+			if r.StatusCode != 200 || r.body != "from the origin" || r.err != nil {
+				t.Errorf("%s: %d %q %v", tt.name, r.StatusCode, r.body, r.err)
+			}
+			if took := time.Since(start); took > 6*time.Second {
+				t.Errorf("%s: the client waited %v", tt.name, took)
+			}
+			if got := w.digests.outcomes(); got != tt.reports {
+				t.Errorf("%s: reports %q, want %q", tt.name, got, tt.reports)
+			}
+			n := w.peers["a"].Counters()
+			if n.FalseHits != tt.false_ || n.SiblingErrors != tt.errors || n.SiblingRequests != 1 || n.OriginFetches != 1 {
+				t.Errorf("%s: %+v", tt.name, n)
+			}
+			e := w.events["a"][0]
+			if e.Asked != 1 || e.FalseHits != int(tt.false_) || e.SiblingErrors != int(tt.errors) || e.Outcome != OriginFetch {
+				t.Errorf("%s: event %+v", tt.name, e)
+			}
+			time.Sleep(2 * time.Hour)
+		})
+	}
+}
+
+// TestNextCandidate: after a false hit the next is asked, but no more than the
+// limit.
+func TestNextCandidate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, cached("origin"), "a", "c")
+		defer w.close()
+		w.get("c", "/x")
+		synctest.Wait()
+		w.fakePeer("b", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(504) })
+		w.claim("b", "/x")
+		if r := w.get("a", "/x"); !strings.HasPrefix(r.status(), "c; hit") {
+			t.Errorf("Cache-Status %q", r.status())
+		}
+		if got := w.digests.outcomes(); got != "b:false-hit c:hit" {
+			t.Errorf("reports %q", got)
+		}
+	})
+}
+
+// TestBreaksOffLate: once bytes of a sibling's body have gone out, the client
+// must see a broken body, not a short one, and nothing of it is stored.
+func TestBreaksOffLate(t *testing.T) {
+	for _, announced := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, false, cached("from the origin"), "a")
+			defer w.close()
+			w.fakePeer("c", func(w http.ResponseWriter, r *http.Request) {
+				if announced {
+					w.Header().Set("Content-Length", "1000000")
+				}
+				hitBy("c", strings.Repeat("x", 300_000))(w, r)
+				w.(http.Flusher).Flush()
+				panic(http.ErrAbortHandler)
+			})
+			w.claim("c", "/x")
+			r, err := w.try("a", "GET", "/x", "")
+			if err == nil && r.err == nil {
+				t.Errorf("announced=%v: %d bytes came as if they were all", announced, len(r.body))
+			}
+			synctest.Wait()
+			if n := w.peers["a"].Counters(); n.BrokenBodies != 1 {
+				t.Errorf("%+v", n)
+			}
+			w.digests.mu.Lock()
+			w.digests.dead["c"] = true
+			w.digests.mu.Unlock()
+			if r := w.get("a", "/x"); r.body != "from the origin" {
+				t.Errorf("then %d %d bytes", r.StatusCode, len(r.body))
+			}
+		})
+	}
+}
+
+// TestRefusedAtOnce: a peer that refuses connections is reported before the
+// client has its answer, so that the next miss does not ask it.
+func TestRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, cached("origin"), "a")
+		defer w.close()
+		w.fakeAddr("c")
+		for i := range 3 {
+			w.claim("c", fmt.Sprint("/", i))
+		}
+		for i := range 3 {
+			if r := w.get("a", fmt.Sprint("/", i)); r.body != "origin" {
+				t.Errorf("%d %q", r.StatusCode, r.body)
+			}
+		}
+		if n := w.peers["a"].Counters(); n.SiblingRequests != 1 || n.SiblingErrors != 1 {
+			t.Errorf("%+v", n)
+		}
+	})
+}
+
+// TestNoLoops: a request that a sibling sent stays where it is, whatever the
+// digests say, and so do those that have come round.
+func TestNoLoops(t *testing.T) {
+	for _, reverse := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, reverse, cached("origin"), "a", "b", "c")
+			defer w.close()
+			for _, p := range []string{"a", "b", "c"} {
+				w.claim(p, "/x") // everybody lies
+			}
+			r := w.get("a", "/x")
+			if r.body != "origin" || w.origin.count() != 1 {
+				t.Errorf("%d %q, %d origin requests", r.StatusCode, r.body, w.origin.count())
+			}
+			if got := w.digests.outcomes(); got != "b:false-hit c:false-hit" {
+				t.Errorf("reports %q", got)
+			}
+			if n := w.peers["b"].Counters(); n.NotServedToSiblings != 1 || n.SiblingRequests != 0 || n.OriginRequests != 0 {
+				t.Errorf("b: %+v", n)
+			}
+			if r := w.get("a", "/y", "Via: 1.1 b, 1.1 a"); r.StatusCode != http.StatusLoopDetected {
+				t.Errorf("a request that came round: %d", r.StatusCode)
+			}
+		})
+	}
+}
+
+// TestQuestion: what a sibling is told of a client.
+func TestQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, cached("origin"), "a")
+		defer w.close()
+		var got *http.Request
+		w.fakePeer("c", func(rw http.ResponseWriter, r *http.Request) {
+			got = r
+			hitBy("c", "sibling")(rw, r)
+		})
+		w.claim("c", "/x?q=1")
+		r := w.get("a", "/x?q=1", "Cookie: secret", "Referer: http://elsewhere.test/", "Accept-Language: de",
+			"Cache-Control: max-age=40, min-fresh=5", "If-None-Match: \"z\"", "X-Forwarded-For: 10.0.0.1")
+		if r.body != "sibling" {
+			t.Fatalf("%d %q", r.StatusCode, r.body)
+		}
+		if got.RequestURI != "http://"+originHost+"/x?q=1" || got.Host != originHost || got.Method != "GET" {
+			t.Errorf("asked %s %s Host: %s", got.Method, got.RequestURI, got.Host)
+		}
+		checkFields(t, "question", got.Header, "Cache-Control: only-if-cached, max-age=40, min-fresh=5 | Via: 1.1 a | Accept-Language: de | "+
+			"Cookie: | Referer: | If-None-Match: | X-Forwarded-For:")
+	})
+}
+
+// TestNotForSiblings: requests that no sibling may answer.
+func TestNotForSiblings(t *testing.T) {
+	for _, tt := range []struct{ method, field string }{
+		{"GET", "Authorization: Basic eDp5"},
+		{"GET", "Cache-Control: no-cache"},
+		{"GET", "Cache-Control: max-age=0"},
+		{"GET", "Pragma: no-cache"},
+		{"POST", "X-A: b"},
+		{"HEAD", "X-A: b"},
+		{"GET", "Range: bytes=0-1"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, false, cached("origin"), "a")
+			defer w.close()
+			w.fakePeer("c", hitBy("c", "sibling"))
+			w.claim("c", "/x")
+			w.do("a", tt.method, "/x", "", tt.field)
+			if n := w.peers["a"].Counters(); n.SiblingRequests != 0 || n.OriginRequests != 1 {
+				t.Errorf("%s, %s: %+v", tt.method, tt.field, n)
+			}
+		})
+	}
+}
+
+// TestNeverTravels: what may not be shared is not listed, and a sibling that is
+// asked for it all the same has none.
+func TestNeverTravels(t *testing.T) {
+	for _, fields := range []string{"Cache-Control: private, max-age=60", "Cache-Control: no-store, max-age=60",
+		"Cache-Control: no-cache | ETag: \"a\"", "Cache-Control: max-age=0 | ETag: \"a\"", "Vary: *| Cache-Control: max-age=60", "X-A: b"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, false, row{origin: []scripted{{fields: fields}}}.serve, "a", "b")
+			defer w.close()
+			w.get("b", "/x")
+			synctest.Wait()
+			if w.digests.lists("b", "GET http://"+originHost+"/x") || w.peers["b"].Store().Stats().Listed != 0 {
+				t.Errorf("%s: listed", fields)
+			}
+			w.claim("b", "/x")
+			if r := w.get("a", "/x"); r.body != "n=1" {
+				t.Errorf("%s: a got %q", fields, r.body)
+			}
+			if got := w.digests.outcomes(); got != "b:false-hit" {
+				t.Errorf("%s: reports %q", fields, got)
+			}
+		})
+	}
+}
+
+// TestVariants: a peer that has seen by which fields a host's responses vary
+// finds the variant at a sibling, and does not ask for another one.
+func TestVariants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, row{origin: []scripted{{fields: minute + " | Vary: X-V, Accept-Encoding"}}}.serve, "a", "b")
+		defer w.close()
+		w.get("b", "/x", "X-V: 1", "Accept-Encoding: gzip")
+		w.get("a", "/learn")
+		synctest.Wait()
+		if r := w.get("a", "/x", "X-V: 2", "Accept-Encoding: gzip"); !strings.HasPrefix(r.status(), "a; fwd=uri-miss") {
+			t.Errorf("another variant: %q", r.status())
+		}
+		if r := w.get("a", "/x", "X-V: 1", "Accept-Encoding: GZIP"); !strings.HasPrefix(r.status(), "b; hit") {
+			t.Errorf("the sibling's variant: %q", r.status())
+		}
+		if got := w.digests.outcomes(); got != "b:hit" {
+			t.Errorf("reports %q", got)
+		}
+		if r := w.get("a", "/x", "X-V: 1", "Accept-Encoding: gzip"); !strings.HasPrefix(r.status(), "a; hit") {
+			t.Errorf("then %q", r.status())
+		}
+	})
+}
+
+// TestSiblingValidates: a stale copy is confirmed by a sibling that holds the
+// same one fresh, without its body being sent again.
+func TestSiblingValidates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, row{origin: []scripted{{fields: tagged}}}.serve, "a", "b")
+		defer w.close()
+		w.get("a", "/x")
+		time.Sleep(20 * time.Second)
+		w.digests.mu.Lock()
+		w.digests.dead["a"] = true
+		w.digests.mu.Unlock()
+		w.get("b", "/x")
+		synctest.Wait()
+		time.Sleep(3 * time.Second)
+		r := w.get("a", "/x")
+		if want := "b; hit; ttl=7, a; fwd=stale; fwd-status=304; stored; detail=sibling"; r.status() != want || r.body != "n=0" {
+			t.Errorf("%q %q, want %q", r.body, r.status(), want)
+		}
+		if w.origin.count() != 2 || w.events["a"][1].Outcome != Revalidated {
+			t.Errorf("%d origin requests, %+v", w.origin.count(), w.events["a"][1])
+		}
+		if r := w.get("a", "/x"); r.status() != "a; hit; ttl=7" || r.Header.Get("Age") != "3" {
+			t.Errorf("then %q, Age %s", r.status(), r.Header.Get("Age"))
+		}
+	})
+}
+
+// TestListing: an object is listed while it is fresh, leaves when it goes stale
+// and comes back when it is validated.
+func TestListing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, row{origin: []scripted{{fields: tagged}, {status: 304, fields: tagged}}}.serve, "a")
+		defer w.close()
+		id := "GET http://" + originHost + "/x"
+		check := func(when string, want bool) {
+			t.Helper()
+			synctest.Wait()
+			if got := w.digests.lists("a", id); got != want {
+				t.Errorf("%s: listed: %v, want %v", when, got, want)
+			}
+		}
+		w.get("a", "/x")
+		check("fetched", true)
+		time.Sleep(10 * time.Second)
+		check("stale", false)
+		w.get("a", "/x")
+		check("validated", true)
+		if n, err := w.peers["a"].Purge("http://" + originHost + "/x"); n != 1 || err != nil {
+			t.Errorf("Purge = %d, %v", n, err)
+		}
+		check("purged", false)
+		if w.digests.outcomes() != "" {
+			t.Error("a sibling was asked")
+		}
+	})
+}
+
+var _ sibling.Locator = locator{}
