@@ -14,12 +14,12 @@ var _ = experiments.add(Experiment{
 })
 
 func runFigures(ctx context.Context, job *Job) error {
+	if _, err := os.Stat(job.Out); err != nil {
+		return usagef("--out %s: %w", job.Out, err)
+	}
 	figures, err := allFigures(ctx, job)
 	if err != nil {
 		return err
-	}
-	if _, err := os.Stat(job.Out); err != nil {
-		return usagef("--out %s: %w", job.Out, err)
 	}
 	dir := filepath.Join(job.Out, "figures")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -50,7 +50,7 @@ func TestSchemesAreDigests(t *testing.T) {
 // TestSchemes tries every scheme at 1,000 keys: none of them may be measurably
 // worse than it should there, all positions must be uniform and in range.
 func TestSchemes(t *testing.T) {
-	job := &Job{Seed: 6}
+	job := testJob(6)
 	g := hashingGeometry{1_000, 10, 4}
 	for i, s := range hashSchemes {
 		r := s.try(job, uint64(i), g, 200_000)
@@ -65,7 +65,7 @@ func TestSchemes(t *testing.T) {
 
 // TestSchemesAtFewKeys finds the defect that the lecture's analysis leaves out.
 func TestSchemesAtFewKeys(t *testing.T) {
-	job := &Job{Seed: 6}
+	job := testJob(6)
 	g := hashingGeometry{100, 16, 11}
 	for i, s := range hashSchemes {
 		if s.name != "partitioned, two mod prime" {
@@ -82,7 +82,7 @@ func TestSchemesAtFewKeys(t *testing.T) {
 func TestChiSquare(t *testing.T) {
 	const m = 1000
 	var even, uniform, skewed chiSquare
-	rng := (&Job{Seed: 8}).source(0)
+	rng := testJob(8).source(0)
 	for i := range uint64(100 * m) {
 		even.add(i%m, m)
 		uniform.add(below(rng, m), m)
@@ -120,7 +120,7 @@ func TestBadHashes(t *testing.T) {
 }
 
 func TestSpyropoulos(t *testing.T) {
-	job := &Job{}
+	job := testJob(1)
 	spyropoulos(job)
 	table := job.tables[0]
 	for _, row := range table.Rows {
@@ -137,7 +137,7 @@ func TestSpyropoulos(t *testing.T) {
 }
 
 func TestGrothoff(t *testing.T) {
-	job := &Job{Seed: 1}
+	job := testJob(1)
 	grothoff(job, 200_000)
 	for _, row := range job.tables[0].Rows {
 		low, high, choice, measured := row[4].(float64), row[5].(float64), row[7].(float64), row[8].(float64)

@@ -5,15 +5,22 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // withExperiment adds an experiment for the length of one test.
 func withExperiment(t *testing.T, e Experiment) {
 	experiments.add(e)
 	t.Cleanup(func() { delete(experiments, e.Name) })
+}
+
+// testJob is a job of that seed whose progress nobody sees.
+func testJob(seed uint64) *Job {
+	return &Job{Seed: seed, stderr: io.Discard, start: time.Now()}
 }
 
 func call(args ...string) (code int, stdout, stderr string) {

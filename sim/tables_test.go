@@ -168,7 +168,7 @@ func TestJudge(t *testing.T) {
 // TestMeasuredKinds builds small runs of a few columns: sizes and counts must be
 // what the formulas say, to within five standard deviations.
 func TestMeasuredKinds(t *testing.T) {
-	job := &Job{Seed: 3}
+	job := testJob(3)
 	for i, c := range []struct {
 		kind filterKind
 		size float64 // relative standard deviation of the size of one filter or delta

@@ -15,7 +15,7 @@ import (
 // that sets of so many could take on average.
 func TestTrials(t *testing.T) {
 	const trials = 60
-	job := &Job{Seed: 5}
+	job := testJob(5)
 	for i, s := range paperSimulations {
 		var coded, ones []uint32
 		var work scratch
@@ -48,7 +48,7 @@ func TestTrials(t *testing.T) {
 // TestCodeAgainst decodes a delta against its base.
 func TestCodeAgainst(t *testing.T) {
 	s := simulation{n: 40, m: 333, k: 2, c: 0.3}
-	job := &Job{Seed: 1}
+	job := testJob(1)
 	for trial := range 50 {
 		var work scratch
 		s.trial(&work, job.source(uint64(trial)))
@@ -125,7 +125,7 @@ func TestTrialsRefuses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := runTrials(ctx, &Job{Seed: 1}); err == nil {
+	if err := runTrials(ctx, testJob(1)); err == nil {
 		t.Error("runTrials goes on after an interrupt")
 	}
 }

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+var _ = experiments.add(Experiment{
+	Name:    "counters",
+	Summary: "four-bit counters: the overflow bound, and false negatives if full ones are decremented",
+	Run:     runCounters,
+})
+
+const (
+	fillings       = 20_000     // of the overflow bound
+	churnRuns      = 30         // of each kind of counter
+	churnLimit     = 20_000_000 // replacements after which a run gives up
+	stuckTurnovers = 50         // of the cache, with package digest's filter
+	perSecond      = 100        // replacements, to say how long they take
+	secondsAYear   = 365.25 * 86400
+)
+
+func runCounters(ctx context.Context, job *Job) error {
+	fills, runs := fillings, churnRuns
+	if job.Trials > 0 {
+		fills, runs = job.Trials, min(job.Trials, churnRuns)
+	}
+	if err := overflowBound(ctx, job, fills); err != nil {
+		return err
+	}
+	if err := decremented(ctx, job, churns, runs); err != nil {
+		return err
+	}
+	return stuck(ctx, job, stuckTurnovers)
+}
+
+// overflowBound compares Summary Cache's bound on the largest counter with the
+// exact distribution of one counter and with filters filled at random.
+func overflowBound(ctx context.Context, job *Job, fills int) error {
+	const n, k = 10_000, 6
+	m := uint64(math.Round(k * n / math.Ln2)) // half of the positions are set
+	largest := make([]uint8, fills)
+	err := job.each(ctx, fills, "filters filled", func(i int) {
+		rng := job.source(6, uint64(i))
+		counts := make([]uint8, m)
+		for range n * k {
+			p := below(rng, m)
+			counts[p]++
+			largest[i] = max(largest[i], counts[p])
+		}
+	})
+	if err != nil {
+		return err
+	}
+	table := job.Table(fmt.Sprintf("The largest counter after n = %d keys, k = %d, m = kn/ln 2 = %d", n, k, m),
+		Column{Name: "i"}, Column{Name: "bound", Head: "bound m(e ln 2/i)^i", Format: "%.3g"},
+		Column{Name: "expected", Head: "expected counters of i or more", Format: "%.3g"},
+		Column{Name: "predicted", Head: "P(any) predicted", Format: "%.3g"},
+		Column{Name: "measured", Head: "P(any) measured", Format: "%.3g"})
+	for i := 4; i <= 16; i++ {
+		bound := float64(m) * math.Pow(math.E*math.Ln2/float64(i), float64(i))
+		expected := float64(m) * binomialTail(n*k, 1/float64(m), i)
+		reached := 0
+		for _, l := range largest {
+			if int(l) >= i {
+				reached++
+			}
+		}
+		var measured any
+		if reached > 0 || float64(fills)*expected > 3 {
+			measured = figures(float64(reached)/float64(fills), 5)
+		}
+		table.Row(i, figures(bound, 5), figures(expected, 5), figures(-math.Expm1(-expected), 5), measured)
+	}
+	table.Note("Measured on %d filters. For i = 16, which four bits cannot hold, the bound is %.3g·m, and the truth %.2g·m.",
+		fills, math.Pow(math.E*math.Ln2/16, 16), binomialTail(n*k, 1/float64(m), 16))
+	return nil
+}
+
+// binomialTail is the probability of at least i successes in n trials.
+func binomialTail(n uint64, p float64, i int) float64 {
+	sum := 0.0
+	for j := i; j < i+200 && uint64(j) <= n; j++ {
+		sum += binomial(n, p, j)
+	}
+	return sum
+}
+
+// binomial is the probability of exactly i successes in n trials.
+func binomial(n uint64, p float64, i int) float64 {
+	log := math.Ln2*log2Choose(n, uint64(i)) + float64(i)*math.Log(p) + float64(n-uint64(i))*math.Log1p(-p)
+	return math.Exp(log)
+}
+
+// A churn replaces random keys of a filter of n keys at a constant load kn/m.
+type churn struct {
+	bits int // of a counter
+	load float64
+	n, k int
+}
+
+var churns = []churn{
+	{bits: 2, load: math.Ln2, n: 1000, k: 4},
+	{bits: 3, load: math.Ln2, n: 1000, k: 4},
+	{bits: 4, load: 0.001, n: 1000, k: 1},
+	{bits: 4, load: math.Ln2, n: 1000, k: 4},
+	{bits: 4, load: 2, n: 1000, k: 4},
+	{bits: 4, load: 2.5, n: 1000, k: 4},
+	{bits: 4, load: 3, n: 1000, k: 4},
+	{bits: 4, load: 4, n: 1000, k: 4},
+	{bits: 4, load: 6, n: 1000, k: 4},
+}
+
+func (c churn) positions() uint64 { return uint64(math.Round(float64(c.n*c.k) / c.load)) }
+
+// expected is about how many replacements it takes until an increment meets a
+// full counter.
+func (c churn) expected() float64 {
+	full := 1<<c.bits - 1
+	return 1 / (float64(c.k) * binomial(uint64(c.n*c.k), 1/float64(c.positions()), full))
+}
+
+// decremented measures how long it takes until a filter that decrements full
+// counters denies a key that it holds.
+func decremented(ctx context.Context, job *Job, churns []churn, runs int) error {
+	type outcome struct {
+		churnResult
+		ran bool
+	}
+	results := make([]outcome, len(churns)*runs)
+	err := job.each(ctx, len(results), "runs of churn", func(i int) {
+		c := churns[i/runs]
+		if c.expected() < churnLimit/2 {
+			results[i] = outcome{c.run(job, uint64(i)), true}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	table := job.Table("Replacements until the first false negative, if a counter that is full stays at its maximum but is decremented",
+		Column{Name: "bits"}, Column{Name: "load", Head: "load kn/m", Format: "%.3f"}, Column{Name: "k"},
+		Column{Name: "predicted", Head: "first overflow, predicted", Format: "%.3g"},
+		Column{Name: "overflow", Head: "measured", Format: "%.3g"},
+		Column{Name: "negative", Head: "first false negative", Format: "%.3g"},
+		Column{Name: "turnovers", Head: "in turnovers of the cache", Format: "%.3g"},
+		Column{Name: "years", Head: fmt.Sprintf("years at %d/s", perSecond), Format: "%.2g"},
+		Column{Name: "unfinished"},
+		Column{Name: "kept", Head: "false negatives if kept"})
+	for i, c := range churns {
+		// Waiting times without memory: all time waited, by how often it was not in vain.
+		var overflow, negative, overflowed, done, kept float64
+		ran := false
+		for _, r := range results[i*runs : (i+1)*runs] {
+			if !r.ran {
+				continue
+			}
+			ran = true
+			kept += float64(r.kept)
+			if r.overflow > 0 {
+				overflow, overflowed = overflow+float64(r.overflow), overflowed+1
+			} else {
+				overflow += churnLimit
+			}
+			if r.negative > 0 {
+				negative, done = negative+float64(r.negative), done+1
+			} else {
+				negative += churnLimit
+			}
+		}
+		row := []any{c.bits, figures(c.load, 5), c.k, figures(c.expected(), 4), nil, nil, nil, figures(c.expected()/perSecond/secondsAYear, 4), nil, nil}
+		if done > 0 {
+			overflow, negative = overflow/overflowed, negative/done
+			row[4], row[5], row[6] = figures(overflow, 4), figures(negative, 4), figures(negative/float64(c.n), 4)
+			row[7] = figures(negative/perSecond/secondsAYear, 4)
+		}
+		if ran {
+			row[8], row[9] = runs-int(done), int(kept)
+		}
+		table.Row(row...)
+	}
+	table.Note("Of %d runs each, n = 1,000, random keys replaced, ended after %d replacements at the latest; a dash where that would seldom be enough, and the years are then the prediction's.", runs, churnLimit)
+	table.Note("A load above ln 2 is a cache that outgrew its filter. Kept: the same churn with full counters never decremented, all keys looked up at the end.")
+	return nil
+}

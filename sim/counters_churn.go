@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// A churnResult tells of one run.
+type churnResult struct {
+	overflow int // replacements until an increment met a full counter
+	negative int // until a key that is held was denied; 0 for never
+	kept     int // keys denied at the end by counters that keep their maximum
+}
+
+// run replaces random keys until one that is held is denied. It follows three
+// arrays at once: what each counter should be, what it is when full ones are
+// decremented, and when they are not.
+func (c churn) run(job *Job, label uint64) churnResult {
+	rng := job.source(7, label)
+	m, full := c.positions(), uint16(1<<c.bits-1)
+	truth, lossy, kept := make([]uint16, m), make([]uint16, m), make([]uint16, m)
+	keys := make([]uint64, c.n*c.k)
+	var r churnResult
+	step := 0
+	add := func(key []uint64) {
+		for i := range key {
+			p := below(rng, m)
+			key[i] = p
+			truth[p]++
+			if lossy[p] < full {
+				lossy[p]++
+			} else if r.overflow == 0 {
+				r.overflow = max(1, step)
+			}
+			kept[p] = min(full, kept[p]+1)
+		}
+	}
+	for i := range c.n {
+		add(keys[i*c.k : (i+1)*c.k])
+	}
+	for step = 1; step <= churnLimit && r.negative == 0; step++ {
+		at := int(below(rng, uint64(c.n))) * c.k
+		key := keys[at : at+c.k]
+		for _, p := range key {
+			truth[p]--
+			if lossy[p] > 0 {
+				lossy[p]--
+			}
+			if kept[p] < full {
+				kept[p]--
+			}
+		}
+		// The key that comes may stand where another is now denied, so look first.
+		for _, p := range key {
+			if lossy[p] == 0 && truth[p] > 0 {
+				r.negative = step
+			}
+		}
+		add(key)
+	}
+	for i := range c.n {
+		for _, p := range keys[i*c.k : (i+1)*c.k] {
+			if kept[p] == 0 {
+				r.kept++
+				break
+			}
+		}
+	}
+	return r
+}
+
+// stuck lets package digest's own filter live at loads far above what it was
+// planned for, and looks up all that it holds after every turnover.
+func stuck(ctx context.Context, job *Job, turnovers int) error {
+	const n, k = 2_000, 4
+	loads := []float64{math.Ln2, 2, 4, 6}
+	type outcome struct {
+		lookups, negatives, refused int
+		f, anew                     float64
+	}
+	results := make([]outcome, len(loads))
+	errs := make([]error, len(loads))
+	err := job.each(ctx, len(loads), "digests at work", func(i int) {
+		rng := job.source(8, uint64(i))
+		r := &results[i]
+		geometry := digest.Geometry{Bits: uint64(math.Round(n * k / loads[i])), Hashes: k}
+		filter, err := digest.NewCountingFilter(geometry, 1)
+		if err != nil {
+			errs[i] = err
+			return
+		}
+		keys := make([]digest.Key, n)
+		for j := range keys {
+			keys[j] = digest.Key(rng.Uint64())
+			filter.Add(keys[j])
+		}
+		for range turnovers {
+			for range n {
+				j := below(rng, n)
+				if !filter.Remove(keys[j]) {
+					r.refused++
+				}
+				keys[j] = digest.Key(rng.Uint64())
+				filter.Add(keys[j])
+			}
+			frozen := filter.Advance()
+			for _, key := range keys {
+				r.lookups++
+				if !filter.MayContain(key) || !frozen.MayContain(key) {
+					r.negatives++
+				}
+			}
+			r.f = frozen.FalsePositiveRate()
+		}
+		anew, err := digest.FilterOf(geometry, digest.Version{Epoch: 1}, slices.Values(keys))
+		if err != nil {
+			errs[i] = err
+			return
+		}
+		r.anew = anew.FalsePositiveRate()
+	})
+	if err != nil {
+		return err
+	}
+	table := job.Table(fmt.Sprintf("Package digest's counting filter, n = %d, k = %d, after each of %d turnovers", n, k, turnovers),
+		Column{Name: "load", Head: "load kn/m", Format: "%.3f"}, Column{Name: "lookups", Head: "held keys looked up"},
+		Column{Name: "negatives", Head: "false negatives"}, Column{Name: "refused", Head: "removals refused"},
+		Column{Name: "f", Head: "f at the end", Format: "%.5g"}, Column{Name: "anew", Head: "f, built anew", Format: "%.5g"})
+	for i, r := range results {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		table.Row(figures(loads[i], 5), r.lookups, r.negatives, r.refused, figures(r.f, 6), figures(r.anew, 6))
+	}
+	table.Note("Its full counters stay full. The price is a false-positive rate that creeps up where counters overflow, until the filter is rebuilt.")
+	return nil
+}
