@@ -75,6 +75,17 @@ func (n *Node) ReportHit(peer string) {
 	}
 }
 
+// hits returns how often a peer had what it was asked for.
+func (n *Node) hits(peer string) float64 {
+	m := (*n.members.Load())[peer]
+	if m == nil {
+		return 0
+	}
+	m.record.mu.Lock()
+	defer m.record.mu.Unlock()
+	return float64(m.record.hits)
+}
+
 // ReportFalseHit says that peer answered that it does not have what its digest
 // said it has. A peer that does so much more often than its digest's error rate
 // explains is quarantined: it is no candidate for a while, and its digest is

@@ -110,6 +110,7 @@ type Limits struct {
 	DigestMemory int           // memory that decoding one may take, bytes; zero means 256 MiB
 	PublishedLog int           // memory of the deltas kept of this peer's digest, bytes; zero means 4 MiB
 	ReplicaLog   int           // the same for each replica; zero means 256 KiB
+	Replicas     int           // memory of all replicas' filters, bytes; zero means no bound (see [exchange.Config.ReplicaBytes])
 	Fetches      int           // bodies fetched at once; zero means 16
 	Serves       int           // bodies served at once; zero means 32
 	BytesIn      int           // bodies fetched, bytes a second; zero means no bound
@@ -193,6 +194,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"digest memory", int64(c.Limits.DigestMemory)},
 		{"published log", int64(c.Limits.PublishedLog)},
 		{"replica log", int64(c.Limits.ReplicaLog)},
+		{"replicas", int64(c.Limits.Replicas)},
 		{"fetches", int64(c.Limits.Fetches)},
 		{"serves", int64(c.Limits.Serves)},
 		{"bytes in", int64(c.Limits.BytesIn)},

@@ -147,6 +147,8 @@ func newNode(cfg Config, keys keys, advertise netip.AddrPort) *Node {
 		SyncInterval: cfg.SyncInterval,
 		PublishedLog: cfg.Limits.PublishedLog,
 		ReplicaLog:   cfg.Limits.ReplicaLog,
+		ReplicaBytes: cfg.Limits.Replicas,
+		Use:          n.hits,
 		DigestBytes:  cfg.Limits.DigestBytes,
 		Fetches:      cfg.Limits.Fetches,
 		BytesIn:      cfg.Limits.BytesIn,

@@ -55,8 +55,13 @@ func (e *Engine) acceptable(p *peer, f *flight, r Result) error {
 	return errStale
 }
 
+// install makes a body the replica, if there is room for it.
 func (e *Engine) install(now time.Time, f *flight, r Result) {
 	p := f.origin
+	if !e.room(now, p, r.Filter) {
+		e.drop(now, p)
+		return
+	}
 	repaired := f.source == p && (p.whole || r.Head.Version == p.held.Version)
 	if repaired && !p.whole && p.diverged != r.Head.Version {
 		p.diverged = r.Head.Version
@@ -69,7 +74,8 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		p.history = digest.NewHistory(e.cfg.ReplicaLog)
 		p.history.Advance(r.Filter)
 	}
-	p.held, p.filter, p.restored = r.Head, r.Filter, false
+	e.setFilter(p, r.Filter)
+	p.held, p.restored = r.Head, false
 	p.attempts, p.notBefore = 0, now
 	p.refusals, p.refused = 0, 0
 	if f.source == p {

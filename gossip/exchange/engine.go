@@ -34,6 +34,8 @@ type Engine struct {
 	eager    int       // syncs left to do in quick succession after joining
 	expireAt time.Time
 
+	replicaBytes int // memory of all replicas' filters
+
 	in, out budget
 	outputs Outputs
 	stats   Stats
@@ -123,6 +125,7 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64) {
 		if p.filter != nil && p.live {
 			e.update(p, nil)
 		}
+		e.setFilter(p, nil)
 		p.forget()
 		p.incarnation = incarnation
 	} else if p.holds() {
@@ -238,6 +241,7 @@ func (e *Engine) expire(now time.Time) {
 			e.expireAt = earlier(e.expireAt, gone)
 			return false
 		}
+		e.setFilter(p, nil)
 		delete(e.peers, p.id)
 		return true
 	})

@@ -70,9 +70,10 @@ func (p *peer) behind() bool {
 // holds reports whether there is a replica that may be used and passed on.
 func (p *peer) holds() bool { return p.filter != nil && !p.whole && !p.restored }
 
-// forget drops the replica and everything heard, for a new life.
+// forget drops everything heard and held, but for the filter (see setFilter), for a
+// new life.
 func (p *peer) forget() {
-	p.held, p.filter, p.history = Head{}, nil, nil
+	p.held, p.history = Head{}, nil
 	p.restored = false
 	p.announced = Head{}
 	p.heardAt, p.byAdvert = time.Time{}, false
