@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"crypto/ed25519"
 	"errors"
 	"log/slog"
 
@@ -28,6 +29,9 @@ func (d delegate) NodeMeta(limit int) []byte {
 		Canary:      d.n.canary,
 		Service:     d.n.cfg.Service,
 		Zone:        d.n.cfg.Zone,
+	}
+	if d.n.signing != nil {
+		m.Key = d.n.signing.Public().(ed25519.PublicKey)
 	}
 	return m.AppendTo(make([]byte, 0, exchange.MaxMeta))
 }

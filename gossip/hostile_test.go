@@ -63,8 +63,8 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 	var liar *Node
 	filter := func() *digest.Filter { return liar.cfg.Filter.Current() }
 	head := func(h exchange.Head) []byte {
-		// An advert is a byte and a head.
-		return exchange.Advert{Kind: exchange.Announce, Head: h}.AppendTo(nil)[1:]
+		// An advert is a byte and a head. What follows says that it is not signed.
+		return append(exchange.Advert{Kind: exchange.Announce, Head: h}.AppendTo(nil)[1:], 0)
 	}
 	frame := func(t exchange.FrameType, payload []byte) []byte {
 		return exchange.EndFrame(append(exchange.BeginFrame(nil, t), payload...), 0)

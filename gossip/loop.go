@@ -208,7 +208,7 @@ func (n *Node) takeMember(ev memberEvent) {
 	defer n.mu.Unlock()
 	if ev.up {
 		m.up.Store(true)
-		n.engine.PeerUp(now, name, meta.Incarnation)
+		n.engine.PeerUp(now, name, meta.Incarnation, meta.Key)
 	} else {
 		m.up.Store(false)
 		m.knows.Store(false)

@@ -140,7 +140,7 @@ func TestRestartElsewhereIsNotANameTaken(t *testing.T) {
 func TestConfigReportsEveryMistake(t *testing.T) {
 	_, err := New(Config{
 		Name: "no spaces", Bind: "nowhere", Secret: []byte("short"), Service: "x",
-		Zone: strings.Repeat("z", 32), Join: []string{"a:b"},
+		Zone: strings.Repeat("z", 16), Join: []string{"a:b"},
 		Limits: Limits{Fetches: -1},
 	})
 	for _, want := range []string{"name", "bind", "secret of 5 bytes", "service", "zone", "join", "fetches"} {

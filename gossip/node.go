@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,6 +26,7 @@ type Node struct {
 	quiet        *limiter
 	keys         keys
 	canary       uint32
+	signing      ed25519.PrivateKey // nil if this peer does not sign
 	advertise    netip.AddrPort
 	digestLimits digest.Limits
 
@@ -139,7 +141,12 @@ func newNode(cfg Config, keys keys, advertise netip.AddrPort) *Node {
 	n.members.Store(new(memberTable))
 	n.inbox.members = make(map[string]memberEvent)
 	n.incarnation.Store(exchange.NewIncarnation(time.Now(), rand.Uint64()))
+	if cfg.Sign {
+		// The system's randomness does not fail.
+		_, n.signing, _ = ed25519.GenerateKey(nil)
+	}
 	n.engine = exchange.New(exchange.Config{
+		Key:          n.signing,
 		Name:         cfg.Name,
 		Incarnation:  n.incarnation.Load(),
 		Seed:         rand.Uint64(),

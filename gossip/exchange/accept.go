@@ -75,9 +75,9 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		p.history.Advance(r.Filter)
 	}
 	e.setFilter(p, r.Filter)
-	p.held, p.restored = r.Head, false
+	p.held, p.signature, p.restored = r.Head, r.Signature, false
 	p.attempts, p.notBefore = 0, now
-	p.refusals, p.refused = 0, 0
+	p.refusals, p.refused, p.badDeltas = 0, 0, 0
 	if f.source == p {
 		e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 		p.whole, p.check = false, false

@@ -11,6 +11,7 @@ import (
 type Result struct {
 	Kind       FrameType
 	Head       Head           // same, delta, full
+	Signature  []byte         // delta, full: of the origin; empty if it does not sign
 	Filter     *digest.Filter // delta, full: verified to be what Head says
 	Delta      *digest.Delta  // delta
 	RetryAfter time.Duration  // busy
@@ -20,7 +21,7 @@ type Result struct {
 
 // DecodeAnswer reads the frame of type t that answers f, and checks everything
 // that can be checked without the engine's state: that the head is of the origin
-// asked for, that a delta fits its base, that version and set hash of the result
+// asked for, and signed by it if it signs, that a delta fits its base, that version and set hash of the result
 // are the head's. It may run while the engine goes on. payload is not retained.
 func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits) Result {
 	r := Result{Kind: t, Bytes: len(payload)}
@@ -35,8 +36,12 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits) Resul
 	case FrameDelta, FrameFull:
 		in := reader{message: t.String(), b: payload}
 		r.Head = in.head()
+		r.Signature = in.signature()
 		body := in.rest()
 		if r.Err = in.err; r.Err == nil {
+			r.Err = verify(f.Key, r.Head, r.Signature)
+		}
+		if r.Err == nil {
 			r.Filter, r.Delta, r.Err = decodeBody(f, t, body, lim)
 		}
 		if r.Err == nil && headOf(r.Head.Origin, r.Head.Version.Incarnation, r.Filter) != r.Head {

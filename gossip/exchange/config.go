@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"crypto/ed25519"
 	"time"
 )
 
@@ -10,6 +11,11 @@ type Config struct {
 	Name        string // of this peer; required, see [ValidName]
 	Incarnation uint64 // this life of it; required, see [NewIncarnation]
 	Seed        uint64 // of all random choices
+
+	// Key signs what this peer publishes, so that those who get it from others
+	// can tell that it is genuine. Nil means that it is not signed. Its public
+	// half must reach the others by PeerUp.
+	Key ed25519.PrivateKey
 
 	Publish Publishing
 

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"crypto/ed25519"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -107,14 +108,18 @@ func (e *Engine) update(p *peer, f *digest.Filter) {
 }
 
 // PeerUp says that membership counts name among the living, in the life
-// incarnation. Repeating it changes nothing.
-func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64) {
+// incarnation, in which it signs by key; an empty key means that it does not sign.
+// Repeating it changes nothing: a key cannot be changed within a life.
+func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25519.PublicKey) {
 	p := e.find(name, now)
 	if p == nil {
 		return
 	}
 	if p.live && p.incarnation == incarnation {
 		return
+	}
+	if incarnation != p.incarnation || p.restored {
+		p.key = key
 	}
 	if incarnation < p.incarnation {
 		// Its clock went back. Others may know it by the greater number: let it

@@ -231,7 +231,7 @@ func TestAdvertBeforeMembershipIsKept(t *testing.T) {
 	}
 	b := Head{Origin: IDOf("b"), Version: Version{7, 1, 5}, State: 9}
 	e.HandleAdvert(now, Advert{Announce, b}.AppendTo(nil))
-	e.PeerUp(now, "b", 7)
+	e.PeerUp(now, "b", 7, nil)
 	if got := e.peers[b.Origin].announced; got != b {
 		t.Errorf("after PeerUp %v is announced, want %v", got, b)
 	}
@@ -242,7 +242,7 @@ func TestRoundIsPaced(t *testing.T) {
 	e := New(Config{Name: "origin", Incarnation: 1}, now)
 	const n = 1000
 	for i := range n {
-		e.PeerUp(now, fmt.Sprintf("p%d", i), 1)
+		e.PeerUp(now, fmt.Sprintf("p%d", i), 1, nil)
 	}
 	c, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 10, Hashes: 1}, 1)
 	if err != nil {

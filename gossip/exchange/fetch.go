@@ -86,7 +86,7 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 	var base *digest.Filter
 	if p.whole {
 		get.Whole = true
-	} else if p.filter != nil {
+	} else if p.filter != nil && p.badDeltas < unusables {
 		get.Have, get.State, base = p.held.Version, p.held.State, p.filter
 	}
 	e.number++
@@ -94,13 +94,13 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 	e.flights[e.number] = &flight{origin: p, source: source, incarnation: p.incarnation, get: get}
 	e.stats.Fetches++
 	e.outputs.Fetches = append(e.outputs.Fetches, Fetch{
-		Number: e.number, Origin: p.name, Source: source.name, Get: get, Base: base,
+		Number: e.number, Origin: p.name, Source: source.name, Get: get, Base: base, Key: p.key,
 	})
 }
 
 // expectsWhole reports whether a fetch of p can only bring a whole digest.
 func (e *Engine) expectsWhole(p *peer) bool {
-	if p.whole || p.filter == nil {
+	if p.whole || p.filter == nil || p.badDeltas >= unusables {
 		return true
 	}
 	return p.announced.Version.Compare(p.held.Version) > 0 && p.announced.Version.Epoch != p.held.Version.Epoch
@@ -191,8 +191,11 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 			p.notBefore = now.Add(e.jitter(refusedWait))
 			return
 		}
-	case errors.Is(r.Err, digest.ErrBase), errors.Is(r.Err, digest.ErrCorrupt), errors.Is(r.Err, ErrMalformed):
+	case errors.Is(r.Err, digest.ErrBase), errors.Is(r.Err, digest.ErrCorrupt), errors.Is(r.Err, ErrMalformed), errors.Is(r.Err, ErrForged):
 		e.reject(f, r)
+		if r.Kind == FrameDelta {
+			p.badDeltas++ // some more, and it has to be the whole
+		}
 	default:
 		e.stats.Failures++
 	}

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"crypto/ed25519"
 	"encoding/binary"
 	"fmt"
 )
@@ -8,8 +9,8 @@ import (
 // Longest fields of [Meta], in bytes.
 const (
 	MaxMeta    = 128
-	MaxService = 72
-	MaxZone    = 31
+	MaxService = 63
+	MaxZone    = 15
 )
 
 const metaMagic = 0x53
@@ -21,15 +22,17 @@ type Meta struct {
 	Canary                 uint32 // how the peer hashes keys
 	Service                string // host:port where it answers siblings; may be empty
 	Zone                   string // where it is, for display and preference; may be empty
+	Key                    []byte // Ed25519 public key by which it signs what it publishes; empty if it does not
 }
 
-// AppendTo appends the metadata to dst. Service and Zone must fit their limits.
+// AppendTo appends the metadata to dst. Service, Zone and Key must fit their limits.
 func (m Meta) AppendTo(dst []byte) []byte {
 	dst = append(dst, metaMagic, m.MinVersion, m.MaxVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, m.Incarnation)
 	dst = binary.LittleEndian.AppendUint32(dst, m.Canary)
 	dst = appendString8(dst, m.Service)
-	return appendString8(dst, m.Zone)
+	dst = appendString8(dst, m.Zone)
+	return appendString8(dst, string(m.Key))
 }
 
 // DecodeMeta reads the metadata of a peer. Bytes after the fields it knows are
@@ -53,6 +56,11 @@ func DecodeMeta(b []byte) (Meta, error) {
 	}
 	if m.Zone = r.string8("zone"); len(m.Zone) > MaxZone {
 		r.fail("zone")
+	}
+	if key := r.string8("key"); len(key) == ed25519.PublicKeySize {
+		m.Key = []byte(key)
+	} else if key != "" {
+		r.fail("key")
 	}
 	if r.err != nil {
 		return Meta{}, r.err

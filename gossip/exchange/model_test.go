@@ -1,6 +1,8 @@
 package exchange
 
 import (
+	"crypto/ed25519"
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -45,7 +47,11 @@ func newWorld(seed uint64, bug string) *world {
 	for i := range w.peers {
 		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i), slow: r.IntN(8) == 0}
 	}
+	signing := r.IntN(10) == 0
 	for _, p := range w.peers {
+		if signing && r.IntN(2) == 0 {
+			p.key = ed25519.NewKeyFromSeed(binary.LittleEndian.AppendUint64(make([]byte, 24), r.Uint64()))
+		}
 		p.empty()
 		p.change(r.IntN(100))
 		p.start(NewIncarnation(w.now.Add(time.Hour), r.Uint64()))
@@ -179,7 +185,7 @@ func (p *simPeer) believe(b *simPeer) {
 	case p.sees(b) && p.view[b.i] != b.inc:
 		p.view[b.i] = b.inc
 		p.last[b.i] = Version{}
-		p.engine.PeerUp(p.w.now, b.name, b.inc)
+		p.engine.PeerUp(p.w.now, b.name, b.inc, b.public())
 	case !p.sees(b) && p.view[b.i] != 0:
 		p.view[b.i] = 0
 		p.engine.PeerDown(p.w.now, b.name)

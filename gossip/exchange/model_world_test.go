@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"container/heap"
+	"crypto/ed25519"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -52,6 +53,7 @@ type simPeer struct {
 	slow   bool
 	tickAt time.Time
 	poll   bool               // a look at the filter is planned
+	key    ed25519.PrivateKey // nil if it does not sign
 	told   map[[2]uint64]bool // peer and version told once; for a planted bug
 }
 
@@ -115,8 +117,16 @@ func (p *simPeer) start(inc uint64) {
 	p.index, p.view, p.last = make([]*digest.Filter, n), make([]uint64, n), make([]Version, n)
 	p.told = make(map[[2]uint64]bool)
 	p.tickAt = time.Time{}
-	p.engine = New(Config{Name: p.name, Incarnation: inc, Seed: p.w.rng.Uint64(), ReplicaLog: 2048, PublishedLog: 8192, Fetches: 4}, p.w.now)
+	p.engine = New(Config{Name: p.name, Key: p.key, Incarnation: inc, Seed: p.w.rng.Uint64(), ReplicaLog: 2048, PublishedLog: 8192, Fetches: 4}, p.w.now)
 	p.publish()
+}
+
+// public is what membership says of p's key.
+func (p *simPeer) public() ed25519.PublicKey {
+	if p.key == nil {
+		return nil
+	}
+	return p.key.Public().(ed25519.PublicKey)
 }
 
 // publish freezes the filter and notes what it holds.

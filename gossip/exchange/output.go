@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"crypto/ed25519"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -34,7 +35,8 @@ type Fetch struct {
 	Origin string
 	Source string
 	Get    Get
-	Base   *digest.Filter // what Get says is held; nil if nothing
+	Base   *digest.Filter    // what Get says is held; nil if nothing
+	Key    ed25519.PublicKey // by which the origin signs; empty if it does not
 }
 
 // Sync is a vector to exchange with Peer; the answer goes to [Engine.SyncDone].

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"crypto/ed25519"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -23,6 +24,9 @@ type peer struct {
 	filter  *digest.Filter
 	history *digest.History
 
+	key       ed25519.PublicKey // by which it signs in this life; empty if it does not
+	signature []byte            // of held
+
 	announced   Head      // the greatest heard of; zero Version if none
 	heardAt     time.Time // when it was heard of
 	byAdvert    bool      // whether by advert
@@ -39,6 +43,7 @@ type peer struct {
 	queued    bool      // in the engine's list of wants
 	notBefore time.Time // earliest start of the next fetch
 	attempts  int       // that failed in a row
+	badDeltas int       // rejected in a row
 	refusals  int       // answers in a row that cannot be used here: too large, unknown format
 	refused   uint64    // epoch in which that happened too often; 0 if none
 	holders   []holder  // who else listed announced.Version
@@ -80,7 +85,7 @@ func (p *peer) forget() {
 	p.check, p.whole, p.refused, p.refusals = false, false, 0, 0
 	p.diverged, p.contestedAt, p.confirmed = Version{}, time.Time{}, Version{}
 	p.holders = nil
-	p.attempts, p.notBefore = 0, time.Time{}
+	p.attempts, p.badDeltas, p.notBefore = 0, 0, time.Time{}
 	p.fetching = 0
 }
 

@@ -17,8 +17,8 @@ type Saved struct {
 func (e *Engine) Save() []Saved {
 	var out []Saved
 	for _, p := range e.order {
-		if p.holds() {
-			out = append(out, Saved{p.name, Answer{kind: FrameFull, head: p.held, history: p.history, filter: p.filter, limit: e.cfg.DigestBytes}})
+		if a, ok := e.whole(p.id); ok {
+			out = append(out, Saved{p.name, a})
 		}
 	}
 	return out
@@ -40,7 +40,7 @@ func (e *Engine) Restore(now time.Time, peer string, r Result) bool {
 		return false
 	}
 	p.incarnation = r.Head.Version.Incarnation
-	p.held = r.Head
+	p.held, p.signature = r.Head, r.Signature
 	e.setFilter(p, r.Filter)
 	p.history = digest.NewHistory(e.cfg.ReplicaLog)
 	p.history.Advance(r.Filter)

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"crypto/ed25519"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -15,7 +16,9 @@ type Answer struct {
 	limit   int
 	history *digest.History
 	filter  *digest.Filter
-	have    digest.Version // to send a delta from; the zero Version for none
+	key     ed25519.PrivateKey // of this peer, if head is its own
+	signed  []byte             // else the origin's signature of head
+	have    digest.Version     // to send a delta from; the zero Version for none
 }
 
 // AnswerKey tells answers with equal bytes, so that they can be made once and
@@ -29,14 +32,15 @@ type AnswerKey struct {
 
 // HandleGet answers a get from the peer called name.
 func (e *Engine) HandleGet(now time.Time, name string, g Get) Answer {
-	h, history, filter := e.replica(g.Origin)
-	if filter == nil {
+	a, ok := e.whole(g.Origin)
+	if !ok {
 		if g.Origin == e.id {
 			return Answer{kind: FrameSame, head: e.self}
 		}
 		return Answer{kind: FrameUnknown}
 	}
-	a := Answer{kind: FrameFull, head: h, history: history, filter: filter, limit: int(min(g.Limit, uint64(e.cfg.DigestBytes)))}
+	h := a.head
+	a.limit = min(a.limit, int(min(g.Limit, uint64(e.cfg.DigestBytes))))
 	if !g.Whole && !g.Have.IsZero() {
 		c := g.Have.Compare(h.Version)
 		switch {
@@ -82,15 +86,19 @@ func (e *Engine) Served(now time.Time, t FrameType, bytes int) {
 	e.out.take(bytes)
 }
 
-// replica returns what may be served of an origin.
-func (e *Engine) replica(id ID) (Head, *digest.History, *digest.Filter) {
+// whole returns the answer that is all of an origin's digest, if it may be served.
+func (e *Engine) whole(id ID) (Answer, bool) {
+	a := Answer{kind: FrameFull, limit: e.cfg.DigestBytes}
 	if id == e.id {
-		return e.self, e.history, e.history.Current()
+		a.head, a.history, a.filter, a.key = e.self, e.history, e.history.Current(), e.cfg.Key
+		return a, a.filter != nil
 	}
-	if p := e.peers[id]; p != nil && p.holds() {
-		return p.held, p.history, p.filter
+	p := e.peers[id]
+	if p == nil || !p.holds() {
+		return Answer{}, false
 	}
-	return Head{}, nil, nil
+	a.head, a.history, a.filter, a.signed = p.held, p.history, p.filter, p.signature
+	return a, true
 }
 
 // Key returns the answer's key.
@@ -126,7 +134,7 @@ func (a Answer) appendBody(dst []byte) []byte {
 	start := len(dst)
 	a, d, base, ok := a.delta()
 	if ok {
-		dst = a.head.append(BeginFrame(dst, FrameDelta))
+		dst = a.appendHead(BeginFrame(dst, FrameDelta))
 		dst = EndFrame(d.AppendTo(dst, base), start)
 		// A delta of few flips is smaller than the whole in any case; that of
 		// many may not be.
@@ -135,7 +143,7 @@ func (a Answer) appendBody(dst []byte) []byte {
 		}
 	}
 	end := len(dst)
-	dst = a.head.append(BeginFrame(dst, FrameFull))
+	dst = a.appendHead(BeginFrame(dst, FrameFull))
 	dst = EndFrame(a.filter.AppendTo(dst), end)
 	if !ok {
 		return dst
@@ -146,6 +154,15 @@ func (a Answer) appendBody(dst []byte) []byte {
 	return dst[:end]
 }
 
+// appendHead appends what precedes a body.
+func (a Answer) appendHead(dst []byte) []byte {
+	signature := a.signed
+	if a.key != nil {
+		signature = sign(a.key, a.head)
+	}
+	return appendString8(a.head.append(dst), string(signature))
+}
+
 // delta returns what leads from the version asked for to the current one, and the
 // answer for that version: the history may have gone on since a was made. There
 // is no delta if the log does not reach back so far.
@@ -154,13 +171,14 @@ func (a Answer) delta() (Answer, *digest.Delta, *digest.Filter, bool) {
 		return a, nil, nil, false
 	}
 	d, base, ok := a.history.Since(a.have)
-	if !ok {
+	if !ok || d.Len() == 0 {
+		// What changed changed back. The format has no delta for that.
 		return a, nil, nil, false
 	}
 	if d.Target() != a.filter.Version() {
 		current := a.history.Current()
-		if d.Target() != current.Version() {
-			return a, nil, nil, false
+		if d.Target() != current.Version() || len(a.signed) > 0 {
+			return a, nil, nil, false // or the signature at hand would not fit
 		}
 		a.filter = current
 		a.head = headOf(a.head.Origin, a.head.Version.Incarnation, current)

@@ -1,0 +1,44 @@
+package exchange
+
+import (
+	"crypto/ed25519"
+	"errors"
+)
+
+// ErrForged: a body whose origin signs what it publishes, without its signature.
+var ErrForged = errors.New("the origin's signature is missing or wrong")
+
+// signContext keeps signatures of heads from being taken for anything else.
+const signContext = "summarycache head 1"
+
+// sign returns the signature of h; nil without a key.
+func sign(key ed25519.PrivateKey, h Head) []byte {
+	if len(key) != ed25519.PrivateKeySize {
+		return nil
+	}
+	return ed25519.Sign(key, h.append([]byte(signContext)))
+}
+
+// verify checks a signature, if the origin is known to sign.
+func verify(key ed25519.PublicKey, h Head, signature []byte) error {
+	if len(key) == 0 {
+		return nil
+	}
+	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, h.append([]byte(signContext)), signature) {
+		return ErrForged
+	}
+	return nil
+}
+
+// signature reads a signature or its absence.
+func (r *reader) signature() []byte {
+	n := r.byte("signature")
+	if n != 0 && n != ed25519.SignatureSize {
+		r.off--
+		r.fail("signature")
+	}
+	if n == 0 {
+		return nil
+	}
+	return append([]byte(nil), r.take("signature", int(n))...)
+}
