@@ -160,6 +160,9 @@ type refusal struct {
 // target returns the absolute URL that a request is for.
 func (h *Handler) target(r *http.Request) (*url.URL, *refusal) {
 	u := r.URL
+	if strings.IndexByte(r.RequestURI, '#') >= 0 {
+		return nil, &refusal{http.StatusBadRequest, "bad-target", "a request line has no fragment"}
+	}
 	if h.cfg.Origin != nil {
 		return h.originTarget(r)
 	}

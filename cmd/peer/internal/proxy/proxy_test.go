@@ -1,10 +1,35 @@
 package proxy
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
+
+func traceHints(ctx context.Context, n *int) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+			if code == http.StatusEarlyHints && h.Get("Link") != "" {
+				*n++
+			}
+			return nil
+		},
+	})
+}
 
 func TestHitAndMiss(t *testing.T) {
 	for _, reverse := range []bool{false, true} {
@@ -47,7 +72,8 @@ func TestSiblingHit(t *testing.T) {
 				t.Errorf("then %q", r.status())
 			}
 			n, m := w.peers["a"].Counters(), w.peers["b"].Counters()
-			if n.SiblingHits != 1 || n.SiblingRequests != 1 || n.FalseHits != 0 || n.LocalHits != 1 || m.ServedToSiblings != 1 {
+			if n.SiblingHits != 1 || n.SiblingRequests != 1 || n.FalseHits != 0 || n.LocalHits != 1 || m.ServedToSiblings != 1 ||
+				n.BytesFromSiblings != 5 || m.BytesToSiblings != 5 || m.BytesFromOrigins != 5 || n.BytesToClients != 10 {
 				t.Errorf("a: %+v\nb: %+v", n, m)
 			}
 			if w.digests.outcomes() != "b:hit" || w.origin.count() != 1 {
@@ -55,4 +81,192 @@ func TestSiblingHit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTargets: which requests are for this proxy, and what the others hear.
+func TestTargets(t *testing.T) {
+	tests := []struct {
+		reverse bool
+		line    string
+		status  int
+		origin  string // what the origin is asked for
+	}{
+		{false, "GET http://origin.test/x?y HTTP/1.1", 200, "/x?y"},
+		{false, "GET http://origin.test/x?y#z HTTP/1.1", 400, ""},
+		{false, "GET http://user:secret@origin.test/x HTTP/1.1", 200, "/x"},
+		{false, "GET http://ORIGIN.test:80 HTTP/1.1", 200, "/"},
+		{false, "GET /x HTTP/1.1", 400, ""},
+		{false, "GET ftp://origin.test/x HTTP/1.1", 400, ""},
+		{false, "GET http:///x HTTP/1.1", 400, ""},
+		{false, "CONNECT origin.test HTTP/1.1", 400, ""},
+		{false, "CONNECT nowhere.test:443 HTTP/1.1", 502, ""},
+		{true, "GET /x%2Fy HTTP/1.1", 200, "/base/x%2Fy"},
+		{true, "GET / HTTP/1.1", 200, "/base/"},
+		{true, "GET http://origin.test/base/x HTTP/1.1", 200, "/base/x"},
+		{true, "GET http://origin.test/x HTTP/1.1", 421, ""},
+		{true, "GET http://elsewhere.test/base/x HTTP/1.1", 421, ""},
+		{true, "GET https://origin.test/base/x HTTP/1.1", 421, ""},
+		{true, "CONNECT origin.test:80 HTTP/1.1", 405, ""},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, tt.reverse, cached("x"))
+			w.tune = func(c *Config) {
+				if c.Origin != nil {
+					c.Origin.Path = "/base"
+				}
+			}
+			w.start("a", t.TempDir())
+			defer w.close()
+			conn, err := w.net.dial(t.Context(), "tcp", "peer-a:3128")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			go io.WriteString(conn, tt.line+"\r\nHost: client.test\r\n\r\n")
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatalf("%s: %v", tt.line, err)
+			}
+			body, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode != tt.status || !strings.HasPrefix(resp.Header.Get("Cache-Status"), "a;") {
+				t.Errorf("%s: %d %q %q, want %d", tt.line, resp.StatusCode, body, resp.Header.Get("Cache-Status"), tt.status)
+			}
+			switch {
+			case tt.origin == "" && w.origin.count() > 0:
+				t.Errorf("%s: the origin was asked", tt.line)
+			case tt.origin != "":
+				if r := w.origin.last(); r.RequestURI != tt.origin || r.Host != originHost && !strings.EqualFold(r.Host, originHost+":80") || r.Header["Authorization"] != nil {
+					t.Errorf("%s: origin asked for %s at %s", tt.line, r.RequestURI, r.Host)
+				}
+			}
+		})
+	}
+}
+
+// TestMisleading: what a client can't make the origin of a reverse proxy believe.
+func TestMisleading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, true, cached("x"), "a")
+		defer w.close()
+		w.get("a", "/x", "X-Forwarded-Host: evil.test", "X-Original-URL: /admin", "Forwarded: host=evil.test", "X-Forwarded-For: 10.0.0.1")
+		checkFields(t, "origin's request", w.origin.last().Header, "X-Forwarded-Host: | X-Original-Url: | Forwarded: | X-Forwarded-Proto: http")
+	})
+}
+
+func TestConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, cached("x"))
+		w.tune = func(c *Config) { c.AllowConnect = func(host, port string) bool { return port == "443" } }
+		w.start("a", t.TempDir())
+		defer w.close()
+		l := w.net.listen("target.test:443")
+		go func() {
+			conn, _ := l.Accept()
+			io.Copy(conn, conn) // echo
+			conn.Close()
+		}()
+		conn, err := w.net.dial(t.Context(), "tcp", "peer-a:3128")
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, "CONNECT target.test:443 HTTP/1.1\r\nHost: target.test:443\r\n\r\n")
+		br := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(br, &http.Request{Method: http.MethodConnect})
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%v %v", resp, err)
+		}
+		for range 3 {
+			go io.WriteString(conn, "ping")
+			b := make([]byte, 4)
+			if _, err := io.ReadFull(br, b); err != nil || string(b) != "ping" {
+				t.Errorf("%q %v", b, err)
+			}
+		}
+		conn.Close()
+		synctest.Wait()
+		if n := w.peers["a"].Counters(); n.Tunnels != 1 || n.BytesToClients != 12 {
+			t.Errorf("%+v", n)
+		}
+		if r := w.do("a", "CONNECT", "target.test:22", ""); r.StatusCode != http.StatusForbidden {
+			t.Errorf("port 22: %d", r.StatusCode)
+		}
+	})
+}
+
+func TestConfigRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	os.WriteFile(file, nil, 0o600)
+	_, err := New(Config{Name: "two words", Origin: &url.URL{Scheme: "ftp", Host: "x"}, MaxSiblings: -1})
+	for _, want := range []string{`"two words" cannot name a cache`, `"ftp://x" is no origin`, "negative"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("New: %v; want %q", err, want)
+		}
+	}
+	if _, err = New(Config{Name: "a", Store: store.Options{Dir: file, MaxBytes: 1 << 30}}); err == nil || !strings.Contains(err.Error(), "is a file") {
+		t.Errorf("New: %v", err)
+	}
+	dir := t.TempDir()
+	h, err := New(Config{Name: "a", Store: store.Options{Dir: dir, MaxBytes: 1 << 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if _, err = New(Config{Name: "b", Store: store.Options{Dir: dir, MaxBytes: 1 << 30}}); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("New: %v", err)
+	}
+}
+
+// TestRestart: a peer that comes back has its objects, lists those that are fresh
+// and serves them with the age that they have by then.
+func TestRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, true, row{origin: []scripted{{fields: tagged + " | Vary: X-V"}, {fields: minute}}}.serve)
+		dir := t.TempDir()
+		first := w.start("a", dir)
+		w.get("a", "/short", "X-V: 1")
+		w.get("a", "/long")
+		synctest.Wait()
+		first.Close()
+		w.digests.listed = map[string]map[string]int{}
+		time.Sleep(20 * time.Second)
+		w.start("a", dir)
+		defer w.close()
+		if w.digests.lists("a", "GET http://"+originHost+"/short\nX-V:1") || !w.digests.lists("a", "GET http://"+originHost+"/long") {
+			t.Errorf("listed: %v", w.digests.listed)
+		}
+		if r := w.get("a", "/long"); r.body != "n=1" || r.Header.Get("Age") != "20" || r.status() != "a; hit; ttl=40" {
+			t.Errorf("%q Age %s %q", r.body, r.Header.Get("Age"), r.status())
+		}
+		w.get("a", "/short", "X-V: 1")
+		if got := w.origin.last().Header.Get("If-None-Match"); got != `"a"` {
+			t.Errorf("the stale variant was not validated: %q", got)
+		}
+	})
+}
+
+func TestPurge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, true, row{origin: []scripted{{fields: minute + " | Vary: X-V"}}}.serve, "a")
+		defer w.close()
+		for i := range 3 {
+			w.get("a", "/dir/x", fmt.Sprint("X-V: ", i))
+			w.get("a", fmt.Sprint("/dir/", i))
+		}
+		w.get("a", "/other")
+		synctest.Wait()
+		h := w.peers["a"]
+		if n, err := h.Purge("/dir/x"); n != 3 || err != nil {
+			t.Errorf("Purge = %d, %v", n, err)
+		}
+		if n, err := h.Purge("http://elsewhere.test/"); n != 0 || err == nil {
+			t.Errorf("Purge of another origin's URL = %d, %v", n, err)
+		}
+		if n := h.PurgePrefix("/dir/"); n != 3 {
+			t.Errorf("PurgePrefix = %d", n)
+		}
+		if n := h.Store().Stats().Objects; n != 1 {
+			t.Errorf("%d objects are left", n)
+		}
+	})
 }

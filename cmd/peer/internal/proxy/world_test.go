@@ -61,7 +61,7 @@ func (p *pipes) listen(addr string) *pipeListener {
 
 func (p *pipes) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	p.mu.Lock()
-	l := p.listeners[addr]
+	l := p.listeners[strings.ToLower(addr)]
 	p.mu.Unlock()
 	refused := &net.OpError{Op: "dial", Net: network, Addr: pipeAddr(addr), Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	if l == nil {

@@ -1,0 +1,233 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestCollapse: concurrent misses for one response are one fetch, and all get it
+// while it arrives.
+func TestCollapse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+			time.Sleep(time.Second)
+			w.Header().Set("Cache-Control", "max-age=60")
+			for range 10 {
+				io.WriteString(w, strings.Repeat("x", 50_000))
+				w.(http.Flusher).Flush()
+				time.Sleep(time.Second)
+			}
+		}, "a")
+		defer w.close()
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 500 * time.Millisecond)
+				if r := w.get("a", "/x"); r.err != nil || r.body != strings.Repeat("x", 500_000) {
+					t.Errorf("request %d: %d bytes, %v", i, len(r.body), r.err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := w.peers["a"].Counters(); w.origin.count() != 1 || n.OriginFetches != 1 || n.Collapsed+n.LocalHits != 19 || n.Collapsed == 0 {
+			t.Errorf("%d origin requests, %+v", w.origin.count(), n)
+		}
+	})
+}
+
+// TestCollapseNotShared: what can't be shared is fetched for each, without one
+// waiting for the other twice.
+func TestCollapseNotShared(t *testing.T) {
+	for _, fields := range []string{"Cache-Control: private", "Cache-Control: no-cache | ETag: \"a\"", "Cache-Control: max-age=0 | ETag: \"a\""} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, false, row{origin: []scripted{{fields: fields, delay: time.Second}}}.serve, "a")
+			defer w.close()
+			var wg sync.WaitGroup
+			start := time.Now()
+			bodies := make([]string, 10)
+			for i := range bodies {
+				wg.Go(func() { bodies[i] = w.get("a", "/x").body })
+			}
+			wg.Wait()
+			if took := time.Since(start); took > 2*time.Second || w.origin.count() != 10 {
+				t.Errorf("%s: %d origin requests in %v", fields, w.origin.count(), took)
+			}
+			seen := map[string]bool{}
+			for _, b := range bodies {
+				seen[b] = true
+			}
+			if len(seen) != 10 {
+				t.Errorf("%s: answers %q", fields, bodies)
+			}
+		})
+	}
+}
+
+// TestCollapseVariants: requests that meet before it is known that they select
+// different variants part, and those for one variant meet again.
+func TestCollapseVariants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+			time.Sleep(time.Second)
+			w.Header().Set("Cache-Control", "max-age=60")
+			w.Header().Set("Vary", "X-V")
+			io.WriteString(w, "v="+r.Header.Get("X-V"))
+		}, "a")
+		defer w.close()
+		var wg sync.WaitGroup
+		for i := range 12 {
+			wg.Go(func() {
+				v := fmt.Sprint(i % 3)
+				if r := w.get("a", "/x", "X-V: "+v); r.body != "v="+v {
+					t.Errorf("variant %s: %q", v, r.body)
+				}
+			})
+		}
+		wg.Wait()
+		if n := w.origin.count(); n != 3 {
+			t.Errorf("%d origin requests for 3 variants", n)
+		}
+	})
+}
+
+// TestLeaderLeaves: the fetch goes on when the client that started it has left.
+func TestLeaderLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+			w.Header().Set("Cache-Control", "max-age=60")
+			io.WriteString(w, strings.Repeat("x", 100_000))
+			w.(http.Flusher).Flush()
+			time.Sleep(5 * time.Second)
+			io.WriteString(w, strings.Repeat("x", 100_000))
+		}, "a")
+		defer w.close()
+		conn, err := w.net.dial(context.Background(), "tcp", "peer-a:3128")
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "GET http://%s/x HTTP/1.1\r\nHost: x\r\n\r\n", originHost)
+		io.ReadFull(conn, make([]byte, 1000))
+		conn.Close()
+		time.Sleep(time.Second)
+		r := w.get("a", "/x")
+		if len(r.body) != 200_000 || w.origin.count() != 1 {
+			t.Errorf("%d bytes, %d origin requests", len(r.body), w.origin.count())
+		}
+		if n := w.peers["a"].Counters(); n.BrokenBodies != 1 || n.Stored != 1 {
+			t.Errorf("%+v", n)
+		}
+	})
+}
+
+// TestInvalidatedInFlight: what was being fetched when an unsafe method succeeded
+// may be older than that, so it is not kept.
+func TestInvalidatedInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+			w.Header().Set("Cache-Control", "max-age=60")
+			if r.Method == http.MethodGet {
+				time.Sleep(10 * time.Second)
+			}
+			fmt.Fprint(w, "n=", n)
+		}, "a")
+		defer w.close()
+		first := make(chan string)
+		go func() { first <- w.get("a", "/x").body }()
+		time.Sleep(time.Second)
+		w.do("a", "PUT", "/x", "new")
+		go func() { first <- w.get("a", "/x").body }()
+		if a, b := <-first, <-first; a != "n=0" || b != "n=2" {
+			t.Errorf("%q, then %q", a, b)
+		}
+		synctest.Wait()
+		if r := w.get("a", "/x"); r.body != "n=2" {
+			t.Errorf("at last %q", r.body)
+		}
+	})
+}
+
+// TestOriginFails: what a client hears when the origin can't be had.
+func TestOriginFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) { time.Sleep(time.Hour) }, "a")
+		defer w.close()
+		for _, tt := range []struct {
+			url    string
+			status int
+			body   string
+			detail string
+		}{
+			{"http://nowhere.test/x", 502, "a: the origin nowhere.test cannot be reached.\n", "origin-unreachable"},
+			{"http://" + originHost + "/x", 504, "a: the origin origin.test did not answer in time.\n", "origin-timeout"},
+		} {
+			for _, method := range []string{"GET", "POST"} {
+				r := w.do("a", method, tt.url, "")
+				if r.StatusCode != tt.status || r.body != tt.body || !strings.HasSuffix(r.status(), "detail="+tt.detail) {
+					t.Errorf("%s %s: %d %q %q", method, tt.url, r.StatusCode, r.body, r.status())
+				}
+			}
+		}
+		if n := w.peers["a"].Counters(); n.GatewayErrors != 4 || n.OriginErrors != 4 {
+			t.Errorf("%+v", n)
+		}
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+// TestCloseInFlight: Close ends what is under way.
+func TestCloseInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+			w.Header().Set("Cache-Control", "max-age=60")
+			w.Write(make([]byte, 100_000))
+			w.(http.Flusher).Flush()
+			time.Sleep(time.Hour)
+		}, "a")
+		go w.try("a", "GET", "/x", "")
+		go w.try("a", "POST", "/y", "")
+		time.Sleep(time.Second)
+		start := time.Now()
+		w.close()
+		if took := time.Since(start); took > 0 {
+			t.Errorf("Close took %v", took)
+		}
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+// TestInterim: 1xx responses reach the client that asked, and are not stored.
+func TestInterim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+			w.Header().Set("Link", "</style.css>; rel=preload")
+			w.WriteHeader(http.StatusEarlyHints)
+			w.Header().Del("Link")
+			w.Header().Set("Cache-Control", "max-age=60")
+			io.WriteString(w, "final")
+		}, "a")
+		defer w.close()
+		for i, method := range []string{"GET", "GET", "POST"} {
+			hints := 0
+			tr := &http.Transport{DialContext: w.net.dial, DisableKeepAlives: true}
+			ctx := traceHints(t.Context(), &hints)
+			req, _ := http.NewRequestWithContext(ctx, method, "http://peer-a:3128/x", nil)
+			resp, err := tr.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if want := []int{1, 0, 1}[i]; hints != want || string(b) != "final" || resp.Header.Get("Link") != "" {
+				t.Errorf("request %d: %d hints, %q, Link %q", i, hints, b, resp.Header.Get("Link"))
+			}
+			synctest.Wait()
+		}
+	})
+}

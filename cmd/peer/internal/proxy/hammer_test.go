@@ -1,0 +1,105 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/digest"
+)
+
+// TestFilterMirrorsStore has clients fetch, validate, invalidate and purge at
+// once, with a store too small for everything, and then compares the counting
+// filter that the hooks kept with what the store lists.
+func TestFilterMirrorsStore(t *testing.T) {
+	const seed = 42
+	synctest.Test(t, func(t *testing.T) {
+		filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1, Seed: seed}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var refused int
+		var mu sync.Mutex
+		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+			w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d", n%7*3))
+			w.Header().Set("ETag", `"a"`)
+			if n%3 == 0 {
+				w.Header().Set("Vary", "X-V")
+			}
+			if r.Method != "GET" {
+				return
+			}
+			if r.Header.Get("If-None-Match") != "" && n%2 == 0 {
+				w.WriteHeader(304)
+				return
+			}
+			io.WriteString(w, strings.Repeat("x", n%40*1000))
+		})
+		w.tune = func(c *Config) {
+			c.Store.MaxBytes = 2 << 20
+			c.Store.Hooks = store.Hooks{
+				Listed: func(id string) { filter.Add(digest.KeyOfString(seed, id)) },
+				Unlisted: func(id string) {
+					if !filter.Remove(digest.KeyOfString(seed, id)) {
+						mu.Lock()
+						refused++
+						mu.Unlock()
+					}
+				},
+			}
+		}
+		h := w.start("a", t.TempDir())
+		defer w.close()
+		var wg sync.WaitGroup
+		for g := range 8 {
+			wg.Go(func() { w.disturb(rand.New(rand.NewPCG(uint64(g), 1))) })
+		}
+		wg.Wait()
+		synctest.Wait()
+		st := h.Store().Stats()
+		if filter.Len() != st.Listed || refused != 0 {
+			t.Errorf("the filter holds %d keys, the store lists %d; %d removals were refused", filter.Len(), st.Listed, refused)
+		}
+		for id := range h.Store().Keys() {
+			o, _ := h.Store().Peek(id)
+			if o.Listed() && !filter.MayContain(digest.KeyOfString(seed, id)) {
+				t.Errorf("%q is listed and the filter denies it", id)
+			}
+		}
+		if st.Evictions == 0 || st.Listed == 0 || st.Listed == st.Objects {
+			t.Errorf("the test shows little: %+v", st)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := filter.Len(); n != 0 {
+			t.Errorf("%d keys are left in the filter when all is stale", n)
+		}
+	})
+}
+
+func (w *world) disturb(r *rand.Rand) {
+	for range 120 {
+		path := fmt.Sprint("/", r.IntN(150))
+		switch r.IntN(12) {
+		case 0:
+			w.do("a", "PUT", path, "new")
+		case 1:
+			w.peers["a"].Purge(path)
+		case 2:
+			time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+		case 3:
+			w.get("a", path, "Cache-Control: no-cache")
+		default:
+			if got := w.get("a", path, fmt.Sprint("X-V: ", r.IntN(2))); got.err != nil || got.StatusCode != 200 {
+				w.t.Errorf("%s: %d %v", path, got.StatusCode, got.err)
+			}
+		}
+	}
+}
