@@ -70,6 +70,7 @@ func (c *Cache) sendInterim(w http.ResponseWriter, r, out *http.Request) (a *ans
 		case i := <-interims:
 			i.write(w, r)
 		case <-done:
+			drain(interims, w, r)
 			return a, err
 		}
 	}

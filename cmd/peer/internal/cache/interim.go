@@ -48,3 +48,15 @@ func (i interim) write(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(i.status)
 	clear(h)
 }
+
+// drain sends what waits in ch, which nobody sends to any more.
+func drain(ch <-chan interim, w http.ResponseWriter, r *http.Request) {
+	for {
+		select {
+		case i := <-ch:
+			i.write(w, r)
+		default:
+			return
+		}
+	}
+}

@@ -107,13 +107,14 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 		default:
 		}
 	}
+	interims := f.interim
+	if joined {
+		interims = nil
+	}
 	for landed := false; !landed; {
-		interims := f.interim
-		if joined {
-			interims = nil
-		}
 		select {
 		case <-f.ready:
+			drain(interims, w, r.Request)
 			landed = true
 		case i := <-interims:
 			i.write(w, r.Request)
