@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
@@ -79,9 +78,6 @@ func unreachable(err error) error {
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
-
-// connectionRefused reports whether err proves that no process listens.
-func connectionRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
 // pool keeps connections between requests.
 type pool struct {

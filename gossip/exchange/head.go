@@ -82,10 +82,7 @@ func (h Head) LogValue() slog.Value {
 	)
 }
 
-// maxHead is the length of the longest encoded head.
-const maxHead = 8 + 8 + 8 + 3*binary.MaxVarintLen64
-
-// minHead is the length of the shortest.
+// minHead is the length of the shortest encoded head.
 const minHead = 8 + 8 + 8 + 3
 
 func (h Head) append(dst []byte) []byte {
