@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+var _ = experiments.add(Experiment{
+	Name:    "delta",
+	Summary: "bits per replaced key of deltas, measured on real filters, against the entropy and against others",
+	Run:     runDelta,
+})
+
+const (
+	deltaKeys    = 1_000_000
+	paperMaxBits = 64 // m/n that the paper still calls practical
+	recordBits   = 32 // of Summary Cache's update records, one a flipped bit
+	bucketBits   = 96 // of a cuckoo filter's bucket image; a replaced key touches two
+)
+
+var (
+	deltaRates  = []float64{0.02, 1e-2, 1e-3, 1e-4}
+	deltaShares = []float64{0.05, 0.01, 0.001}
+)
+
+// shape is a way to choose m and k for a false-positive rate and a share of
+// replaced keys.
+type shape struct {
+	name   string
+	choose func(f, c float64) (mn float64, k int)
+}
+
+var shapes = []shape{
+	{"standard", func(f, _ float64) (float64, int) {
+		return cheapest(f, math.Inf(1), func(mn float64, _ int) float64 { return mn })
+	}},
+	{"paper", func(f, c float64) (float64, int) {
+		return cheapest(f, paperMaxBits, func(mn float64, k int) float64 { return deltaBits(mn, float64(k), c) })
+	}},
+	{"ours", func(f, _ float64) (float64, int) { return sizeFor(f, 1), 1 }},
+}
+
+// sizeFor is the m/n at which k hashes have the false-positive rate f.
+func sizeFor(f float64, k int) float64 {
+	return -float64(k) / math.Log1p(-math.Pow(f, 1/float64(k)))
+}
+
+// cheapest returns the m/n, at most limit, and k of least cost that have rate f.
+func cheapest(f, limit float64, cost func(mn float64, k int) float64) (mn float64, k int) {
+	least := math.Inf(1)
+	for hashes := 1; hashes <= digest.MaxHashes; hashes++ {
+		if size := sizeFor(f, hashes); size <= limit {
+			if bits := cost(size, hashes); bits < least {
+				least, mn, k = bits, size, hashes
+			}
+		}
+	}
+	return mn, k
+}
+
+// conditionalBits is the entropy of the new filter given the old one, in bits per
+// replaced key: a zero becomes one with probability 1-p^c, and of the ones the
+// same number becomes zero.
+func conditionalBits(mn, k, c float64) float64 {
+	p := zeros(mn, k)
+	set := -math.Expm1(-c * k / mn)
+	return mn * (p*entropy(set) + (1-p)*entropy(set*p/(1-p))) / c
+}
+
+// roughBound is log2(1/f) + 2·log2(1/c) + log2(e): a new key must be told among
+// 1/f places a key, and an old one among 1/c.
+func roughBound(f, c float64) float64 {
+	return math.Log2(1/f) + 2*math.Log2(1/c) + math.Log2E
+}
+
+func runDelta(ctx context.Context, job *Job) error {
+	rounds := max(job.Trials, 1)
+	table := job.Table(fmt.Sprintf("bits per replaced key, n = %d, whole messages", deltaKeys),
+		Column{Name: "f", Format: "%g"},
+		Column{Name: "c", Format: "%g"},
+		Column{Name: "filter"},
+		Column{Name: "bits_per_key", Head: "m/n", Format: "%.1f"},
+		Column{Name: "hashes", Head: "k"},
+		Column{Name: "xor", Head: "XOR", Format: "%.2f"},
+		Column{Name: "context", Head: "given the old", Format: "%.2f"},
+		Column{Name: "entropy", Format: "%.2f"},
+		Column{Name: "ratio", Format: "%.4f"},
+		Column{Name: "bound", Format: "%.2f"},
+		Column{Name: "records", Head: "32-bit records", Format: "%.1f"},
+		Column{Name: "buckets", Head: "96-bit buckets", Format: "%.0f"})
+	for _, f := range deltaRates {
+		for _, s := range shapes {
+			for i, c := range deltaShares {
+				job.Progress("f = %g, %s, c = %g", f, s.name, c)
+				mn, k := s.choose(f, c)
+				m, err := measureDelta(ctx, job, deltaKeys, mn, k, c, rounds, uint64(i))
+				if err != nil {
+					return err
+				}
+				limit := conditionalBits(m.mn, float64(k), c)
+				table.Row(f, c, s.name, figures(m.mn, 4), k, m.xor, m.context, figures(limit, 6),
+					figures(m.context/limit, 6), figures(roughBound(f, c), 6), m.flips*recordBits, 2.0*bucketBits)
+			}
+		}
+	}
+	table.Note("XOR: the exclusive-or, coded; given the old: with the old filter as context, which is what digests are sent as")
+	table.Note("entropy: of the new filter given the old (formulas); ratio: what was sent over that, headers and checksums included")
+	table.Note("bound: log2(1/f) + 2 log2(1/c) + 1.44; records: 32 bits a flip (Summary Cache); buckets: two images of 96 bits")
+	return nil
+}
+
+// deltaSizes are bits per replaced key, but for mn, the m/n that was used.
+type deltaSizes struct{ mn, xor, context, flips float64 }
+
+// measureDelta replaces a share c of the n keys of a real filter, some rounds in
+// succession, and takes the mean size of the messages.
+func measureDelta(ctx context.Context, job *Job, n int, mn float64, k int, c float64, rounds int, stream uint64) (deltaSizes, error) {
+	g := digest.Geometry{Bits: uint64(math.Ceil(mn * float64(n))), Hashes: k}
+	held, err := digest.NewCountingFilter(g, 1)
+	if err != nil {
+		return deltaSizes{}, err
+	}
+	rng := job.Rand(g.Bits + stream)
+	keys := make([]digest.Key, n)
+	for i := range keys {
+		keys[i] = digest.Key(rng.Uint64())
+		held.Add(keys[i])
+	}
+	base := held.Advance()
+	replaced := int(math.Round(c * float64(n)))
+	sum := deltaSizes{mn: float64(g.Bits) / float64(n)}
+	per := 1 / float64(replaced*rounds)
+	at := 0
+	for range rounds {
+		if err := ctx.Err(); err != nil {
+			return deltaSizes{}, err
+		}
+		for range replaced {
+			held.Remove(keys[at])
+			keys[at] = digest.Key(rng.Uint64())
+			held.Add(keys[at])
+			at = (at + 1) % n
+		}
+		next, d := held.AdvanceDelta()
+		sum.context += 8 * per * float64(len(d.AppendTo(nil, base)))
+		sum.xor += 8 * per * float64(len(d.AppendTo(nil, nil)))
+		sum.flips += per * float64(d.Len())
+		base = next
+	}
+	return sum, nil
+}

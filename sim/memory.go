@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+var _ = experiments.add(Experiment{
+	Name:    "memory",
+	Summary: "memory, lookup and update times of a replica in each representation, and of its publisher",
+	Run:     runMemory,
+})
+
+const memoryKeys = 1_000_000
+
+var memoryShapes = []struct {
+	mn float64
+	k  int
+}{{8, 5}, {14, 2}, {48, 3}, {92, 1}, {50, 1}, {100, 1}, {1000, 1}, {10000, 1}}
+
+// replica is a filter as measured: bits per key, and nanoseconds.
+type replica struct {
+	bits, hit, miss, apply float64
+}
+
+func runMemory(ctx context.Context, job *Job) error {
+	rounds := max(job.Trials, 5)
+	table := job.Table(fmt.Sprintf("replicas of n = %d keys", memoryKeys),
+		Column{Name: "bits_per_key", Head: "m/n", Format: "%g"},
+		Column{Name: "hashes", Head: "k"},
+		Column{Name: "form"},
+		Column{Name: "memory", Head: "bits/key", Format: "%.2f"},
+		Column{Name: "limit", Head: "log2(m/n)+3", Format: "%.2f"},
+		Column{Name: "hit_ns", Head: "hit ns", Format: "%.0f"},
+		Column{Name: "miss_ns", Head: "miss ns", Format: "%.0f"},
+		Column{Name: "apply_ns", Head: "apply ns/flip", Format: "%.0f"})
+	local := job.Table(fmt.Sprintf("publishers of n = %d keys, 1 %% replaced between freezes", memoryKeys),
+		Column{Name: "bits_per_key", Head: "m/n", Format: "%g"},
+		Column{Name: "hashes", Head: "k"},
+		Column{Name: "bytes_per_key", Head: "bytes/key", Format: "%.2f"},
+		Column{Name: "change_ns", Head: "add or remove ns", Format: "%.0f"},
+		Column{Name: "freeze_ns", Head: "freeze ns/replaced key", Format: "%.0f"})
+	for _, s := range memoryShapes {
+		job.Progress("m/n = %g, k = %d", s.mn, s.k)
+		if err := measureMemory(ctx, job, s.mn, s.k, rounds, table, local); err != nil {
+			return err
+		}
+	}
+	table.Note("sorted-list: positions in a []uint64, binary search, what section III-A of the paper describes without the interpolation")
+	table.Note("times are medians of %d rounds and depend on the machine; apply is the whole new filter over its flips, 1 %% replaced", rounds)
+	return nil
+}
+
+func measureMemory(ctx context.Context, job *Job, mn float64, k, rounds int, table, local *Table) error {
+	g := digest.Geometry{Bits: uint64(mn * memoryKeys), Hashes: k}
+	held, err := digest.NewCountingFilter(g, 1)
+	if err != nil {
+		return err
+	}
+	rng := job.Rand(g.Bits)
+	keys, absent := make([]digest.Key, memoryKeys), make([]digest.Key, memoryKeys/10)
+	for i := range keys {
+		keys[i] = digest.Key(rng.Uint64())
+		held.Add(keys[i])
+	}
+	for i := range absent {
+		absent[i] = digest.Key(rng.Uint64())
+	}
+	base := held.Advance()
+	var change, freeze, apply, hit, miss, listHit, listMiss []float64
+	const replaced = memoryKeys / 100
+	for round := range rounds {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		part := keys[round*replaced%memoryKeys:][:replaced]
+		change = append(change, nanoseconds(2*replaced, func() {
+			for i, key := range part {
+				held.Remove(key)
+				part[i] = digest.Key(mix64(uint64(key)))
+				held.Add(part[i])
+			}
+		}))
+		var d *digest.Delta
+		var next *digest.Filter
+		freeze = append(freeze, nanoseconds(replaced, func() { next, d = held.AdvanceDelta() }))
+		apply = append(apply, nanoseconds(d.Len(), func() { _, err = d.Apply(base) }))
+		if err != nil {
+			return err
+		}
+		base = next
+		hit = append(hit, nanoseconds(len(absent), func() { ask(base, keys[:len(absent)], true) }))
+		miss = append(miss, nanoseconds(len(absent), func() { ask(base, absent, false) }))
+	}
+	list := slices.Collect(base.Positions())
+	for range rounds {
+		listHit = append(listHit, nanoseconds(len(absent), func() { search(list, g, keys[:len(absent)]) }))
+		listMiss = append(listMiss, nanoseconds(len(absent), func() { search(list, g, absent) }))
+	}
+	form := "sorted"
+	if base.Dense() {
+		form = "bitmap"
+	}
+	var limit any // of positions in sorted form; a key has k
+	if k == 1 {
+		limit = figures(math.Log2(mn)+3, 4)
+	}
+	perKey := func(bytes int) float64 { return 8 * float64(bytes) / memoryKeys }
+	table.Row(mn, k, form, perKey(base.MemoryBytes()), limit, median(hit), median(miss), median(apply))
+	if k == 1 {
+		table.Row(mn, k, "sorted-list", perKey(8*len(list)), limit, median(listHit), median(listMiss), nil)
+	}
+	local.Row(mn, k, float64(held.MemoryBytes())/memoryKeys, median(change), median(freeze))
+	return nil
+}
+
+// ask looks up keys that are all there, or not.
+func ask(f *digest.Filter, keys []digest.Key, there bool) {
+	for _, k := range keys {
+		if !f.MayContain(k) && there {
+			panic("sim: a key that was added is missing")
+		}
+	}
+}
+
+// search looks up keys of one position in a list, by halves.
+func search(list []uint64, g digest.Geometry, keys []digest.Key) (found int) {
+	for _, k := range keys {
+		p, _ := bits.Mul64(uint64(k), g.Bits)
+		if i := sort.Search(len(list), func(i int) bool { return list[i] >= p }); i < len(list) && list[i] == p {
+			found++
+		}
+	}
+	return found
+}
+
+func nanoseconds(n int, work func()) float64 {
+	begin := time.Now()
+	work()
+	return float64(time.Since(begin).Nanoseconds()) / float64(max(n, 1))
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return x[len(x)/2]
+}
