@@ -3,24 +3,217 @@ package digest
 import (
 	"fmt"
 	"math"
+	"time"
+
+	"github.com/summarycache/summarycache/arith"
 )
 
-// planRounding is what planned sizes are a multiple of, so that filters can be
-// folded several times.
-const planRounding = 1024
+// withHashes returns the best plan with k hashes, or what keeps it from being.
+func (g Goal) withHashes(k int) (Design, *GoalError) {
+	if g.FalseCandidates > 0 {
+		m, ok := fewestBits(g.Objects, k, g.rate())
+		if !ok {
+			_, possible := Geometry{Bits: MaxBits, Hashes: k}.Predict(g.Objects)
+			return Design{}, &GoalError{"FalseCandidates", g.FalseCandidates, possible * g.others()}
+		}
+		plan := g.evaluate(m, k)
+		plan.Binding = "FalseCandidates"
+		if g.pacing() {
+			plan.Binding = "BytesPerSecond"
+		}
+		return plan, g.exceeded(plan)
+	}
+	if err := g.exceeded(g.evaluate(1, k)); err != nil {
+		return Design{}, err
+	}
+	// The most bits that the budgets allow: everything grows with them, except
+	// that memory falls where a sorted set takes the place of a bitmap.
+	fits := func(m uint64) bool { return g.exceeded(g.evaluate(m, k)) == nil }
+	bitmap := search(1, MaxBits, func(m uint64) bool { return g.evaluate(m, k).Dense })
+	var m uint64
+	if bitmap < MaxBits && fits(bitmap+1) {
+		m = search(bitmap+1, MaxBits, fits)
+	} else {
+		m = search(1, bitmap, fits)
+	}
+	plan := g.evaluate(m, k)
+	if next := g.exceeded(g.evaluate(min(m+1, MaxBits), k)); next != nil {
+		plan.Binding = next.Budget
+	}
+	return plan, nil
+}
+
+// search returns the largest number in [low, high] that fits, given that low
+// does and that none does above one that does not.
+func search(low, high uint64, fits func(uint64) bool) uint64 {
+	for low < high {
+		mid := high - (high-low)/2
+		if fits(mid) {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return low
+}
+
+// fewestBits returns the smallest m at which n keys with k hashes have a
+// false-positive rate of at most f.
+func fewestBits(n uint64, k int, f float64) (m uint64, ok bool) {
+	rate := func(m uint64) float64 {
+		_, rate := Geometry{Bits: m, Hashes: k}.Predict(n)
+		return rate
+	}
+	switch {
+	case rate(MaxBits) > f:
+		return 0, false
+	case rate(1) <= f:
+		return 1, true
+	}
+	// The asymptotic formula is all but right.
+	low, high := uint64(1), uint64(MaxBits)
+	guess := -float64(k) * float64(n) / math.Log1p(-math.Pow(f, 1/float64(k)))
+	if near := uint64(guess * 0.999999); near > 2 && near-2 < high && rate(near-2) > f {
+		low = near - 2
+	}
+	if near := guess*1.000001 + 50; near < MaxBits && rate(uint64(near)) <= f {
+		high = uint64(near)
+	}
+	return search(low, high, func(m uint64) bool { return rate(m) > f }) + 1, true
+}
+
+// pacing reports whether the plan is to find the threshold.
+func (g Goal) pacing() bool {
+	return g.Interval == 0 && g.Threshold == 0 && g.BytesPerSecond > 0 && g.Churn > 0 && g.FalseCandidates > 0
+}
+
+// evaluate predicts everything for m bits and k hashes.
+func (g Goal) evaluate(m uint64, k int) Design {
+	p := Design{Geometry: Geometry{Bits: m, Hashes: k, Scheme: Double}}
+	fill, f := p.Geometry.Predict(g.Objects)
+	p.FalsePositiveRate, p.FalseCandidates = f, f*g.others()
+	ones := uint64(math.Round(fill * float64(m)))
+	p.Dense = dense(m, ones)
+	p.Coding = (codingArith + coding(arith.Choose(m, ones))).String()
+	p.Memory = g.others() * float64(replicaBytes(m, ones))
+	p.SnapshotBytes = float64(m)*entropy(fill)/8 + messageBytes
+	p.SnapshotBound = boundedBytes(m, k, g.Objects, fill, 1-g.SnapshotCertainty)
+	g.pace(&p, fill)
+	return p
+}
+
+// messageBytes is about what a message has besides its sets.
+const messageBytes = 56
+
+func replicaBytes(m, ones uint64) uint64 {
+	if dense(m, ones) {
+		return (m + 63) / 64 * 8
+	}
+	return sortedBytes(m, ones)
+}
+
+// boundedBytes is what a filter's encoding exceeds with a probability of at most
+// odds: by Azuma's inequality the number of ones strays from its mean by more
+// than d with a probability below 2·e^(-d²/2nk) (Mitzenmacher, appendix).
+func boundedBytes(m uint64, k int, n uint64, fill, odds float64) float64 {
+	stray := math.Sqrt(2 * float64(n) * float64(k) * math.Log(2/odds))
+	far := stray / float64(m)
+	worst := entropy(min(1, fill+far))
+	if fill-far < 0.5 && fill+far > 0.5 {
+		worst = 1
+	} else if fill > 0.5 {
+		worst = entropy(fill - far)
+	}
+	return float64(m)*worst/8 + messageBytes
+}
+
+// pace fills in how often updates go out, and what they cost.
+func (g Goal) pace(p *Design, fill float64) {
+	threshold := g.Threshold
+	if n := float64(g.Objects); g.Interval > 0 {
+		if share := g.Churn * g.Interval.Seconds() / n; threshold == 0 || share < threshold {
+			threshold = share
+		}
+	} else if threshold == 0 {
+		threshold = 0.01
+	}
+	if g.pacing() {
+		// The smallest share, in 2^-20, that the budget allows.
+		const parts = 1 << 20
+		over := func(part uint64) bool {
+			g.traffic(p, fill, float64(part)/parts)
+			return p.BytesPerSecond > g.BytesPerSecond
+		}
+		part := uint64(1)
+		if over(1) {
+			part = min(search(1, parts, over)+1, parts)
+		}
+		threshold = float64(part) / parts
+	}
+	g.traffic(p, fill, min(threshold, 1))
+}
+
+// traffic fills in the cost of updates that come when a share c was replaced.
+func (g Goal) traffic(p *Design, fill, c float64) {
+	p.Threshold = c
+	p.DeltaBytes = conditional(float64(p.Geometry.Bits), float64(p.Geometry.Hashes), float64(g.Objects), fill, c)/8 + messageBytes
+	seconds := g.Interval.Seconds()
+	if g.Churn > 0 {
+		if filled := c * float64(g.Objects) / g.Churn; seconds == 0 || filled < seconds {
+			seconds = filled
+		}
+	}
+	if seconds == 0 || c == 0 {
+		p.DeltaBytes, p.BytesPerSecond = 0, 0
+		if seconds > 0 {
+			p.BytesPerSecond = g.others() * g.Resend * p.SnapshotBytes / seconds
+		}
+		return
+	}
+	p.Interval = time.Duration(min(seconds*1e9, math.MaxInt64/2))
+	sent := min(p.DeltaBytes, p.SnapshotBytes)
+	p.BytesPerSecond = g.others() * ((1-g.Resend)*sent + g.Resend*p.SnapshotBytes) / seconds
+}
+
+// conditional is the entropy in bits of a filter given the one before, from which
+// a share c of n keys was replaced: a clear position is set with the odds that one
+// of c·n new keys falls on it, and as many are cleared.
+func conditional(m, k, n, fill, c float64) float64 {
+	if fill <= 0 || fill >= 1 {
+		return 0
+	}
+	set := -math.Expm1(c * n * k * math.Log1p(-1/m))
+	return m * ((1-fill)*entropy(set) + fill*entropy(min(1, set*(1-fill)/fill)))
+}
+
+// exceeded returns the budget that a plan breaks the most, or nil.
+func (g Goal) exceeded(p Design) (worst *GoalError) {
+	check := func(budget string, have, need float64) {
+		if have > 0 && need > have && (worst == nil || need/have > worst.Need/worst.Have) {
+			worst = &GoalError{budget, have, need}
+		}
+	}
+	check("BytesPerSecond", g.BytesPerSecond, p.BytesPerSecond)
+	check("Memory", float64(g.Memory), p.Memory)
+	check("SnapshotBytes", float64(g.SnapshotBytes), p.SnapshotBound)
+	return worst
+}
 
 // PlanForError returns the geometry that sends keys objects in the fewest bytes
 // at a false-positive rate of at most f: one hash, and a position space of
 // keys/f, which stays a compact sorted set in memory (Mitzenmacher, section
-// II-B, where the number of hashes goes to its lower limit). keys is at least 1;
-// f is above 0 and below 1.
+// II-B, where the number of hashes goes to its lower limit). It is rounded up so
+// that filters can be folded several times. keys is at least 1; f is above 0 and
+// below 1.
 func PlanForError(keys uint64, f float64) (Geometry, error) {
 	if keys == 0 || !(f > 0 && f < 1) {
 		return Geometry{}, fmt.Errorf("digest: plan for %d keys at %v false positives: %w", keys, f, ErrGeometry)
 	}
-	// f = 1-(1-1/m)^n, solved for m.
-	bits := -1 / math.Expm1(math.Log1p(-f)/float64(keys))
-	return planned(bits)
+	m, ok := fewestBits(keys, 1, f)
+	if !ok {
+		return Geometry{}, fmt.Errorf("digest: plan for %d keys at %v false positives: %w: more than %d bits", keys, f, ErrTooLarge, uint64(MaxBits))
+	}
+	return rounded(m + planRounding - 1), nil
 }
 
 // PlanForSize returns the geometry of fewest false positives that sends keys
@@ -30,32 +223,23 @@ func PlanForSize(keys uint64, bytes int) (Geometry, float64, error) {
 	if keys == 0 || bytes <= 0 {
 		return Geometry{}, 0, fmt.Errorf("digest: plan for %d keys in %d bytes: %w", keys, bytes, ErrGeometry)
 	}
-	size := func(m float64) float64 {
-		fill := -math.Expm1(float64(keys) * math.Log1p(-1/m))
-		return m * entropy(fill) / 8
+	fits := func(m uint64) bool {
+		fill, _ := Geometry{Bits: m, Hashes: 1}.Predict(keys)
+		return float64(m)*entropy(fill)/8 <= float64(bytes)
 	}
-	low, high := float64(planRounding), float64(MaxBits)
-	if size(low) > float64(bytes) {
+	if !fits(planRounding) {
 		return Geometry{}, 0, fmt.Errorf("digest: plan for %d keys in %d bytes: %w: too few bytes", keys, bytes, ErrTooLarge)
 	}
-	for high-low > planRounding/2 {
-		if mid := (low + high) / 2; size(mid) > float64(bytes) {
-			high = mid
-		} else {
-			low = mid
-		}
-	}
-	g, err := planned(low - planRounding)
+	g := rounded(search(planRounding, MaxBits, fits))
 	_, f := g.Predict(keys)
-	return g, f, err
+	return g, f, nil
 }
 
-func planned(bits float64) (Geometry, error) {
-	if bits > MaxBits {
-		return Geometry{}, fmt.Errorf("digest: plan needs %.0f bits: %w: at most %d", bits, ErrTooLarge, uint64(MaxBits))
-	}
-	m := (uint64(math.Ceil(bits)) + planRounding - 1) / planRounding * planRounding
-	return Geometry{Bits: max(m, planRounding), Hashes: 1, Scheme: Double}, nil
+// planRounding is what sizes planned without a goal are a multiple of.
+const planRounding = 1024
+
+func rounded(bits uint64) Geometry {
+	return Geometry{Bits: bits / planRounding * planRounding, Hashes: 1, Scheme: Double}
 }
 
 // entropy is that of one bit which is one with probability p, in bits.

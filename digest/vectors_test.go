@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -285,7 +284,7 @@ func TestDumpGoldens(t *testing.T) {
 	left, _ := filepath.Glob("testdata/*.dump")
 	for _, path := range left {
 		if name := strings.TrimSuffix(filepath.Base(path), ".dump"); dumps[name] == "" {
-			t.Error(fmt.Sprintf("%s is nothing's golden", path))
+			t.Errorf("%s is nothing's golden", path)
 		}
 	}
 }

@@ -25,11 +25,6 @@ var memoryShapes = []struct {
 	k  int
 }{{8, 5}, {14, 2}, {48, 3}, {92, 1}, {50, 1}, {100, 1}, {1000, 1}, {10000, 1}}
 
-// replica is a filter as measured: bits per key, and nanoseconds.
-type replica struct {
-	bits, hit, miss, apply float64
-}
-
 func runMemory(ctx context.Context, job *Job) error {
 	rounds := max(job.Trials, 5)
 	table := job.Table(fmt.Sprintf("replicas of n = %d keys", memoryKeys),

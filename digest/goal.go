@@ -1,0 +1,190 @@
+package digest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// A Goal is what an operator knows and wants. Zero means not given, for every
+// field but Objects; either FalseCandidates or one of the budgets must be.
+type Goal struct {
+	Objects uint64  // that one peer holds
+	Peers   int     // in the cluster, this one included; 2 if zero
+	Churn   float64 // objects that one peer replaces in a second
+
+	// An update is due when Interval has passed or a share Threshold (0 to 1) of
+	// the objects was replaced, whichever comes first. If neither is given, Plan
+	// picks the smallest threshold that the traffic budget allows, or 1 %.
+	Interval  time.Duration
+	Threshold float64
+	// Resend is the share of updates that must be sent whole: to who joined, or
+	// missed more than the publisher remembers. 0 to 1.
+	Resend float64
+
+	FalseCandidates   float64 // wanted per lookup, of all peers together, at most
+	BytesPerSecond    float64 // of digests that one peer receives from all others, at most
+	Memory            int     // bytes for the replicas of all other peers, at most
+	SnapshotBytes     int     // a whole digest on the wire, at most
+	SnapshotCertainty float64 // with which it is; 0.999 if zero
+}
+
+// A Design is what to do about a [Goal], and what to expect of it.
+type Design struct {
+	Geometry  Geometry
+	Dense     bool          // replicas are bitmaps
+	Coding    string        // of a whole digest
+	Threshold float64       // share of objects replaced between updates
+	Interval  time.Duration // between updates; zero if nothing ever changes
+
+	FalsePositiveRate float64 // of one digest
+	FalseCandidates   float64 // per lookup, of all peers
+	SnapshotBytes     float64 // expected
+	SnapshotBound     float64 // not exceeded, with the certainty wanted
+	DeltaBytes        float64 // expected
+	BytesPerSecond    float64 // received by one peer from all others
+	Memory            float64 // bytes, for the replicas of all others
+	Binding           string  // the budget that keeps the plan from being better: a field of Goal
+}
+
+// ErrImpossible means that no plan meets the goal; see [GoalError].
+var ErrImpossible = errors.New("no plan meets the goal")
+
+// A GoalError says which budget to raise, and to what, for a goal to become
+// possible with the rest of it unchanged.
+type GoalError struct {
+	Budget     string // a field of Goal
+	Have, Need float64
+}
+
+func (e *GoalError) Error() string {
+	return fmt.Sprintf("digest: %v: %s is %.4g and would have to be %.4g", ErrImpossible, e.Budget, e.Have, e.Need)
+}
+
+func (e *GoalError) Unwrap() error { return ErrImpossible }
+
+// Plan finds the cheapest geometry for a goal. If false candidates are given,
+// it is the one of least traffic that has no more; else the one of fewest false
+// positives that all budgets allow. For each number of hashes the best number of
+// bits is computed, and no integer neighbour is better. Sizes are those of an
+// ideal coder, which ours is within a thousandth of, and the bound is that of
+// Mitzenmacher's appendix. Pure; tens of microseconds.
+func Plan(goal Goal) (Design, error) {
+	goal, err := goal.complete()
+	if err != nil {
+		return Design{}, err
+	}
+	if goal.FalseCandidates > 0 {
+		return goal.best()
+	}
+	// Budgets that allow fewer false positives than anybody can notice bind
+	// nothing: then the cheapest such plan will do.
+	plenty := goal
+	plenty.FalseCandidates = fewEnough * goal.others()
+	if plan, err := plenty.best(); err == nil {
+		plan.Binding = ""
+		return plan, nil
+	}
+	return goal.best()
+}
+
+// fewEnough is a false-positive rate below which none is worth a byte.
+const fewEnough = 1e-12
+
+// best tries every number of hashes.
+func (g Goal) best() (Design, error) {
+	var best Design
+	var refusal *GoalError
+	for k := 1; k <= MaxHashes; k++ {
+		plan, err := g.withHashes(k)
+		if err != nil {
+			refusal = milder(refusal, err)
+			continue
+		}
+		if best.Geometry.Bits == 0 || g.better(plan, best) {
+			best = plan
+		}
+	}
+	if best.Geometry.Bits == 0 {
+		return Design{}, refusal
+	}
+	return best, nil
+}
+
+// complete checks a goal and fills in what was not given.
+func (g Goal) complete() (Goal, error) {
+	var errs []error
+	need := func(ok bool, field string, value any, want string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("digest: goal: %s is %v, want %s", field, value, want))
+		}
+	}
+	share := func(x float64) bool { return x >= 0 && x <= 1 }
+	sound := func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
+	if g.Peers == 0 {
+		g.Peers = 2
+	}
+	if g.SnapshotCertainty == 0 {
+		g.SnapshotCertainty = 0.999
+	}
+	need(g.Objects > 0 && g.Objects <= maxSorted, "Objects", g.Objects, "1 to 2^30")
+	need(g.Peers >= 2 && g.Peers <= 1<<24, "Peers", g.Peers, "2 to 2^24")
+	need(sound(g.Churn), "Churn", g.Churn, "0 or more objects a second")
+	need(g.Interval >= 0, "Interval", g.Interval, "0 or more")
+	need(share(g.Threshold), "Threshold", g.Threshold, "0 to 1")
+	need(share(g.Resend), "Resend", g.Resend, "0 to 1")
+	need(sound(g.FalseCandidates), "FalseCandidates", g.FalseCandidates, "0 or more")
+	need(sound(g.BytesPerSecond), "BytesPerSecond", g.BytesPerSecond, "0 or more")
+	need(g.Memory >= 0, "Memory", g.Memory, "0 or more")
+	need(g.SnapshotBytes >= 0, "SnapshotBytes", g.SnapshotBytes, "0 or more")
+	need(g.SnapshotCertainty > 0 && g.SnapshotCertainty < 1, "SnapshotCertainty", g.SnapshotCertainty, "between 0 and 1")
+	if g.FalseCandidates == 0 && g.BytesPerSecond == 0 && g.Memory == 0 && g.SnapshotBytes == 0 {
+		errs = append(errs, errors.New("digest: goal: neither FalseCandidates nor a budget is given"))
+	}
+	return g, errors.Join(errs...)
+}
+
+// others is how many peers one peer receives from.
+func (g Goal) others() float64 { return float64(g.Peers - 1) }
+
+// rate is the false-positive rate that the goal allows one digest; 1 if it does
+// not say.
+func (g Goal) rate() float64 {
+	if g.FalseCandidates == 0 {
+		return 1
+	}
+	return min(g.FalseCandidates/g.others(), 1)
+}
+
+// better reports whether a is better than b: of less traffic, or of fewer false
+// positives, as the goal has it; then of less memory.
+func (g Goal) better(a, b Design) bool {
+	x, y := a.FalsePositiveRate, b.FalsePositiveRate
+	if g.FalseCandidates > 0 {
+		x, y = a.cost(), b.cost()
+		if g.pacing() {
+			x, y = a.Threshold, b.Threshold
+		}
+	}
+	if math.Abs(x-y) > 1e-12*(x+y) {
+		return x < y
+	}
+	return a.Memory < b.Memory
+}
+
+// cost is the traffic, and that of whole digests where there is no other.
+func (p Design) cost() float64 {
+	if p.BytesPerSecond > 0 {
+		return p.BytesPerSecond
+	}
+	return p.SnapshotBytes
+}
+
+// milder returns the refusal that asks for less.
+func milder(a, b *GoalError) *GoalError {
+	if a == nil || b.Need/b.Have < a.Need/a.Have {
+		return b
+	}
+	return a
+}

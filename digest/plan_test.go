@@ -1,0 +1,242 @@
+package digest
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestPlans(t *testing.T) {
+	for _, f := range []float64{0.3, 0.02, 1e-3, 1e-6} {
+		g, err := PlanForError(100_000, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got := g.Predict(100_000); got > f || got < f*0.99 || g.Validate() != nil {
+			t.Errorf("PlanForError(%v) = %v with %v", f, g, got)
+		}
+	}
+	for _, bitsPerKey := range []float64{4, 8, 16, 24} {
+		bytes := int(bitsPerKey / 8 * 100_000)
+		g, f, err := PlanForSize(100_000, bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill, _ := g.Predict(100_000)
+		if got := float64(g.Bits) * entropy(fill) / 8; got > float64(bytes) || got < float64(bytes)*0.99 {
+			t.Errorf("PlanForSize(%d bytes) = %v, %.0f bytes, f=%v", bytes, g, got, f)
+		}
+	}
+	for _, err := range []error{
+		second(PlanForError(0, 0.1)), second(PlanForError(1, 0)), second(PlanForError(1, 1)), second(PlanForError(1<<40, 1e-9)),
+		third(PlanForSize(0, 1)), third(PlanForSize(1, 0)),
+	} {
+		if err == nil {
+			t.Error("an impossible plan was made")
+		}
+	}
+}
+
+func second[A, B any](_ A, b B) B        { return b }
+func third[A, B, C any](_ A, _ B, c C) C { return c }
+
+// goals is a grid of what operators may want.
+func goals() (all []Goal) {
+	for _, n := range []uint64{1, 1_000, 100_000, 10_000_000} {
+		for _, peers := range []int{2, 50, 1_000} {
+			for _, churn := range []float64{0, 1, 1_000} {
+				base := Goal{Objects: n, Peers: peers, Churn: churn, Interval: time.Minute, Resend: 0.01}
+				for _, edit := range []func(*Goal){
+					func(g *Goal) { g.FalseCandidates = 0.1 },
+					func(g *Goal) { g.FalseCandidates = 1e-4; g.Threshold = 0.05 },
+					func(g *Goal) { g.FalseCandidates = 0.5; g.Memory = 1 << 40 },
+					func(g *Goal) { g.FalseCandidates = 0.1; g.Interval = 0; g.BytesPerSecond = 1e7 },
+					func(g *Goal) { g.BytesPerSecond = 1e6; g.Interval = 10 * time.Minute },
+					func(g *Goal) { g.Memory = int(n) * peers * 2 },
+					func(g *Goal) { g.SnapshotBytes = int(n) + 100; g.SnapshotCertainty = 0.99999 },
+				} {
+					g := base
+					edit(&g)
+					all = append(all, g)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// TestPlanHasNoBetterNeighbour compares every plan of the grid with its
+// neighbours in m and k, evaluated one by one.
+func TestPlanHasNoBetterNeighbour(t *testing.T) {
+	planned := 0
+	for _, goal := range goals() {
+		plan, err := Plan(goal)
+		if err != nil {
+			if !errors.Is(err, ErrImpossible) {
+				t.Errorf("Plan(%+v) = %v", goal, err)
+			}
+			continue
+		}
+		planned++
+		goal, _ = goal.complete()
+		if goal.FalseCandidates == 0 && plan.Binding == "" {
+			goal.FalseCandidates = fewEnough * goal.others()
+		}
+		if err := goal.exceeded(plan); err != nil || plan.FalsePositiveRate > goal.rate() {
+			t.Errorf("Plan(%+v) = %+v breaks %v", goal, plan, err)
+		}
+		m, k := plan.Geometry.Bits, plan.Geometry.Hashes
+		sizes := []uint64{m - 1, m, m + 1, m - m/100, m + m/100, m / 2, 2 * m}
+		for _, hashes := range []int{k - 1, k, k + 1} {
+			if hashes < 1 || hashes > MaxHashes {
+				continue
+			}
+			if least, ok := fewestBits(goal.Objects, hashes, goal.rate()); ok {
+				sizes = append(sizes, least, least+1)
+			}
+			for _, bits := range sizes {
+				if bits < 1 || bits > MaxBits {
+					continue
+				}
+				other := goal.evaluate(bits, hashes)
+				if other.FalsePositiveRate <= goal.rate() && goal.exceeded(other) == nil && goal.better(other, plan) {
+					t.Fatalf("Plan(%+v) = %+v, but m=%d k=%d is better: %+v", goal, plan, bits, hashes, other)
+				}
+			}
+		}
+	}
+	if planned < 150 {
+		t.Errorf("only %d goals were possible", planned)
+	}
+}
+
+// TestImpossibleGoals: raising the budget that is named to what is asked makes a
+// goal possible, and a little less does not.
+func TestImpossibleGoals(t *testing.T) {
+	refused := 0
+	for _, goal := range append(goals(),
+		Goal{Objects: 1e6, Peers: 100, Churn: 100, Interval: time.Second, FalseCandidates: 0.1, BytesPerSecond: 1000},
+		Goal{Objects: 1e6, Peers: 100, FalseCandidates: 0.1, Memory: 1000},
+		Goal{Objects: 1e6, Peers: 100, FalseCandidates: 0.1, SnapshotBytes: 1000},
+		Goal{Objects: 1 << 30, Peers: 100, FalseCandidates: 1e-300},
+	) {
+		_, err := Plan(goal)
+		var impossible *GoalError
+		if !errors.As(err, &impossible) {
+			continue
+		}
+		refused++
+		raise := func(by float64) Goal {
+			g := goal
+			switch impossible.Budget {
+			case "BytesPerSecond":
+				g.BytesPerSecond = impossible.Need * by
+			case "Memory":
+				g.Memory = int(impossible.Need * by)
+			case "SnapshotBytes":
+				g.SnapshotBytes = int(math.Ceil(impossible.Need * by))
+			case "FalseCandidates":
+				g.FalseCandidates = impossible.Need * by
+			}
+			return g
+		}
+		if _, err := Plan(raise(1.001)); err != nil {
+			t.Errorf("Plan(%+v): %v; with that: %v", goal, impossible, err)
+		}
+		if _, err := Plan(raise(0.9)); err == nil {
+			t.Errorf("Plan(%+v): %v; but less is enough", goal, impossible)
+		}
+	}
+	if refused < 4 {
+		t.Errorf("only %d goals were refused", refused)
+	}
+	for _, goal := range []Goal{
+		{}, {Objects: 1}, {Objects: 1, FalseCandidates: -1}, {Objects: 1, Memory: 1, Peers: 1},
+		{Objects: 1, Memory: 1, Threshold: 2}, {Objects: 1, Memory: 1, Churn: math.NaN()},
+		{Objects: 1, Memory: 1, Interval: -1}, {Objects: 1 << 60, Memory: 1},
+	} {
+		if _, err := Plan(goal); err == nil || errors.Is(err, ErrImpossible) {
+			t.Errorf("Plan(%+v) = %v", goal, err)
+		}
+	}
+}
+
+// TestPlanPredicts builds what was planned and measures it.
+func TestPlanPredicts(t *testing.T) {
+	const n = 50_000
+	for _, goal := range []Goal{
+		{Objects: n, Peers: 11, Churn: 10, Interval: time.Minute, FalseCandidates: 0.01},
+		{Objects: n, Peers: 11, Churn: 100, Threshold: 0.02, FalseCandidates: 0.3},
+		{Objects: n, Churn: 10, Memory: n, Threshold: 0.01},
+		{Objects: n, Churn: 10, SnapshotBytes: n, Threshold: 0.01},
+	} {
+		plan, err := Plan(goal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace := int(math.Round(plan.Threshold * n))
+		v := versionsInTurn(t, plan.Geometry, n, replace, 2)
+		d, _ := Diff(v[0], v[1])
+		others := float64(max(goal.Peers, 2) - 1)
+		for _, c := range []struct {
+			name               string
+			got, want, per100k float64
+		}{
+			{"rate", v[0].FalsePositiveRate(), plan.FalsePositiveRate, 3_000},
+			{"snapshot", float64(len(v[0].AppendTo(nil))), plan.SnapshotBytes, 500},
+			{"delta", float64(len(d.AppendTo(nil, v[0]))), plan.DeltaBytes, 3_000},
+			{"memory", float64(v[0].MemoryBytes()) * others, plan.Memory, 500},
+		} {
+			if math.Abs(c.got/c.want-1)*1e5 > c.per100k {
+				t.Errorf("%v: %s is %.5g, planned %.5g", plan.Geometry, c.name, c.got, c.want)
+			}
+		}
+		if got := float64(len(v[0].AppendTo(nil))); got > plan.SnapshotBound {
+			t.Errorf("%v: a snapshot of %.0f bytes, bound %.0f", plan.Geometry, got, plan.SnapshotBound)
+		}
+	}
+}
+
+// versionsInTurn is versions with every key replaced at most once.
+func versionsInTurn(t testing.TB, g Geometry, n, replace, count int) (out []*Filter) {
+	r := random(g.Bits)
+	keys := randomKeys(r, n)
+	c := counting(t, g, keys...)
+	for i := range count {
+		out = append(out, c.Advance())
+		for j := range replace {
+			c.Remove(keys[i*replace+j])
+			c.Add(Key(r.Uint64()))
+		}
+	}
+	return out
+}
+
+// TestSnapshotBoundHolds draws many filters: none is larger than the bound at
+// 99.9 %, and the bound is not idle.
+func TestSnapshotBoundHolds(t *testing.T) {
+	goal, _ := Goal{Objects: 2_000, Memory: 1}.complete()
+	for _, g := range []Geometry{{Bits: 28_000, Hashes: 2}, {Bits: 14_000, Hashes: 1}, {Bits: 2_000_000, Hashes: 1}} {
+		plan := goal.evaluate(g.Bits, g.Hashes)
+		var sizes []int
+		for seed := range 300 {
+			f := counting(t, g, randomKeys(random(uint64(seed)), 2_000)...).Advance()
+			sizes = append(sizes, len(f.AppendTo(nil)))
+		}
+		most := float64(slices.Max(sizes))
+		if most > plan.SnapshotBound || plan.SnapshotBound > 1.15*plan.SnapshotBytes {
+			t.Errorf("%v: at most %.0f bytes of %.0f expected, bound %.0f", g, most, plan.SnapshotBytes, plan.SnapshotBound)
+		}
+	}
+}
+
+func BenchmarkPlan(b *testing.B) {
+	goal := Goal{Objects: 1e6, Peers: 100, Churn: 100, Interval: time.Minute, FalseCandidates: 0.1}
+	for b.Loop() {
+		if _, err := Plan(goal); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
