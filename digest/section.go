@@ -3,6 +3,7 @@ package digest
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/summarycache/summarycache/arith"
 )
@@ -25,6 +26,10 @@ func (c coding) String() string {
 	}
 	return arith.Method(c - codingArith).String()
 }
+
+// known reports whether there is such a coding: whether arith has a name for it,
+// if it is one of arith's.
+func (c coding) known() bool { return c.String() != arith.Method(math.MaxUint8).String() }
 
 // A positionSet is x positions in [0, m): ascending in list, or as the ones of
 // words.
@@ -82,7 +87,7 @@ func insertSectionHead(dst []byte, at int, c coding) []byte {
 func (r *reader) section(field string, m, x uint64, words bool) positionSet {
 	at := r.off
 	c := coding(r.u8(field + " coding"))
-	if r.err == nil && c > codingArith+coding(lastMethod) {
+	if r.err == nil && !c.known() {
 		r.corrupt(field+" coding", at, "%d", uint8(c))
 	}
 	lengthAt := r.off
@@ -100,9 +105,6 @@ func (r *reader) section(field string, m, x uint64, words bool) positionSet {
 	}
 	return s
 }
-
-// lastMethod is the highest of arith's methods that the format knows.
-const lastMethod = arith.Adaptive
 
 // decode fills in the list or the words of s.
 func (s *positionSet) decode(c coding, payload []byte, words bool) (err error) {
