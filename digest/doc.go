@@ -31,7 +31,9 @@
 // hash: pairs of names can be constructed that have one key under every seed.
 // Who has one of a pair cached at a peer can then ask for the other and cause a
 // false hit, one for each request of his own. With the seed, names can be chosen
-// that cover as many or as few positions as one likes.
+// that share no position, which raises the false-positive rate by 1.4 at
+// m/n = 8, k = 5 and by 1.14 at 14, 2, and not at all with one hash; and names can
+// be asked for that are false positives every time.
 //
 // Encodings reveal a tag of the seed, not the seed; a secret that can be guessed
 // can be tested against it. The state hash and the checksum find mistakes, not

@@ -1,0 +1,129 @@
+package digest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"testing"
+)
+
+// hostile is who chooses the names of objects, and what he knows of the seed.
+const (
+	hostileKeys = 20_000
+	hostileAsks = 200_000
+)
+
+// rate asks a filter for names that nobody added.
+func rate(f *Filter, seed uint64) float64 {
+	hits := 0
+	for i := range hostileAsks {
+		if f.MayContain(KeyOfString(seed, fmt.Sprintf("http://innocent.example/%d", i))) {
+			hits++
+		}
+	}
+	return float64(hits) / hostileAsks
+}
+
+// spread picks, of many names, those whose positions under the attacker's seed
+// are all new: a filter of them is as full as can be.
+func spread(g Geometry, seed uint64, n int) (names []string) {
+	taken := make(map[uint64]bool)
+	var buf [MaxHashes]uint64
+next:
+	for i := 0; len(names) < n; i++ {
+		name := fmt.Sprintf("http://hostile.example/%d", i)
+		positions := g.positions(&buf, KeyOfString(seed, name))
+		for _, p := range positions {
+			if taken[p] {
+				continue next
+			}
+		}
+		if len(positions) < g.Hashes {
+			continue
+		}
+		for _, p := range positions {
+			taken[p] = true
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// TestHostileKeys: names chosen under a wrong guess of the seed do not raise the
+// false-positive rate by a tenth; chosen under the right one they raise it by as
+// much as no two of them sharing a position can.
+func TestHostileKeys(t *testing.T) {
+	const seed, guess = 0x5eed, 0x6e55
+	for _, g := range []Geometry{
+		{Bits: 8 * hostileKeys, Hashes: 5},
+		{Bits: 14 * hostileKeys, Hashes: 2},
+		{Bits: 100 * hostileKeys, Hashes: 1},
+	} {
+		_, fair := g.Predict(hostileKeys)
+		room := hostileKeys
+		if g.Hashes > 2 {
+			room = hostileKeys / 2 // more do not fit without sharing
+		}
+		measure := func(names []string) float64 {
+			c := counting(t, g)
+			for _, name := range names {
+				c.Add(KeyOfString(seed, name))
+			}
+			for i := len(names); i < hostileKeys; i++ {
+				c.Add(KeyOfString(seed, fmt.Sprintf("http://filler.example/%d", i)))
+			}
+			return rate(c.Advance(), seed)
+		}
+		unknown, known := measure(spread(g, guess, room)), measure(spread(g, seed, room))
+		t.Logf("%v: predicted %.5f; chosen without the seed %.5f (×%.2f), with it %.5f (×%.2f)",
+			g, fair, unknown, unknown/fair, known, known/fair)
+		noise := 4 * math.Sqrt(fair/hostileAsks) / fair
+		if unknown > fair*(1.1+noise) {
+			t.Errorf("%v: without the seed the rate rose from %.5f to %.5f", g, fair, unknown)
+		}
+		if g.Hashes > 1 && known < fair*1.1 {
+			t.Errorf("%v: with the seed the rate only rose from %.5f to %.5f: the test shows nothing", g, fair, known)
+		}
+	}
+}
+
+// TestHostileAsker: who knows the seed can choose what to ask, and finds a false
+// positive at every try; who does not, cannot, but for twins, which XXH64 has
+// under every seed: a false hit for each name he gets cached himself.
+func TestHostileAsker(t *testing.T) {
+	const seed, guess = 0x5eed, 0x6e55
+	g := Geometry{Bits: 1000 * hostileKeys, Hashes: 1}
+	fill := func(seed uint64) *Filter {
+		c := counting(t, g)
+		for i := range hostileKeys {
+			c.Add(KeyOfString(seed, fmt.Sprintf("http://filler.example/%d", i)))
+		}
+		return c.Advance()
+	}
+	victim, model := fill(seed), fill(guess)
+	asked, hits := 0, 0
+	for i := 0; asked < 500; i++ {
+		name := fmt.Sprintf("http://hostile.example/%d", i)
+		if model.MayContain(KeyOfString(guess, name)) { // what he believes to be a false positive
+			asked++
+			if victim.MayContain(KeyOfString(seed, name)) {
+				hits++
+			}
+		}
+	}
+	if hits > 8 { // 0.5 expected
+		t.Errorf("without the seed, %d of %d chosen names are false positives", hits, asked)
+	}
+	c := counting(t, g)
+	found := 0
+	for i := range 100 {
+		one, two := twins(string(binary.BigEndian.AppendUint64(nil, uint64(i)|1<<60)), "/c/d/efg")
+		c.Add(KeyOf(seed, one))
+		if c.Advance().MayContain(KeyOf(seed, two)) {
+			found++
+		}
+	}
+	if found != 100 {
+		t.Errorf("%d of 100 twins are found; the security notes say all", found)
+	}
+}
