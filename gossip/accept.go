@@ -145,8 +145,10 @@ type peeked struct {
 
 func (p *peeked) Read(b []byte) (int, error) { return p.in.Read(b) }
 
+// peek reads the first byte of c ahead. The buffer is as small as can be: whoever
+// reads larger pieces than it holds reads past it.
 func peek(c net.Conn) (*peeked, byte, error) {
-	p := &peeked{c, bufio.NewReaderSize(c, 4<<10)}
+	p := &peeked{c, bufio.NewReaderSize(c, 16)}
 	b, err := p.in.Peek(1)
 	if err != nil {
 		return nil, 0, err
@@ -173,7 +175,7 @@ func (a *acceptor) sort(c *accepted) {
 		conn.SetReadDeadline(time.Time{})
 		a.memberlist(conn)
 	case firstExchange:
-		a.exchange(&wire{Conn: conn, in: conn.in})
+		a.exchange(newWire(conn))
 		c.Close()
 	case firstTLS:
 		a.quiet.log(slog.LevelError, "tls "+c.from.String(), "refused a peer that has a secret; this one has none", "from", c.from)

@@ -153,7 +153,7 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 				}
 				cfg.Network = liarNetwork{cfg.Network, func(conn net.Conn, in *bufio.Reader) {
 					in.Discard(2)
-					w := &wire{Conn: conn, in: in}
+					w := newWire(&peeked{conn, in})
 					if _, err := liar.welcome(w); err != nil {
 						return
 					}

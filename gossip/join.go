@@ -36,7 +36,6 @@ func (n *Node) Join(ctx context.Context) error {
 		}
 	}
 	for _, err := range errs {
-		n.joinErrors.Add(1)
 		n.log.Warn("could not join through a seed", "err", err)
 	}
 	entered := len(open) > 0

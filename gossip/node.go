@@ -56,12 +56,11 @@ type Node struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	closed sync.Once
-	left   atomic.Bool
 	joined sync.Once // starts the rejoining
 	seeds  sync.Map  // seed as configured → name of the peer that answered there
 
-	lookups, quarantines, malformed, syncBytes         atomic.Int64
-	datagramsLost, datagramsBad, hooksLost, joinErrors atomic.Int64
+	lookups, quarantines, malformed, syncBytes atomic.Int64
+	datagramsLost, datagramsBad, hooksLost     atomic.Int64
 }
 
 const (
@@ -253,7 +252,6 @@ func (n *Node) Leave(ctx context.Context) error {
 	if n.ctx.Err() != nil {
 		return ErrClosed
 	}
-	n.left.Store(true)
 	wait := 5 * time.Second
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, max(time.Until(deadline), time.Millisecond))

@@ -16,14 +16,11 @@ const busyWait = 100 * time.Millisecond
 
 // serve answers one stream of the exchange, until the other side is done or silent.
 func (n *Node) serve(w *wire) {
-	var magic [2]byte
-	if _, err := w.in.Read(magic[:1]); err != nil {
-		return
-	}
 	w.SetReadDeadline(time.Now().Add(firstByteWait))
-	if b, err := w.in.ReadByte(); err != nil || b != exchange.StreamMagic1 {
+	if magic, err := w.in.Peek(2); err != nil || magic[1] != exchange.StreamMagic1 {
 		return
 	}
+	w.in.Discard(2)
 	peer, err := n.welcome(w)
 	if err != nil {
 		return

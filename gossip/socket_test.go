@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -87,3 +88,5 @@ func TestJoinerHasAllDigests(t *testing.T) {
 		t.Error("the change did not travel as a delta")
 	}
 }
+
+var errNotYet = errors.New("not yet")

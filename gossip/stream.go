@@ -31,7 +31,7 @@ type wire struct {
 }
 
 func newWire(c net.Conn) *wire {
-	return &wire{Conn: c, in: bufio.NewReaderSize(c, 16<<10)}
+	return &wire{Conn: c, in: bufio.NewReaderSize(c, 4<<10)}
 }
 
 // readFrame reads a frame whose payload, if it is a body, is at most limit
