@@ -132,7 +132,7 @@ func TestCandidatesDoNotAllocate(t *testing.T) {
 }
 
 func BenchmarkCandidates(b *testing.B) {
-	nodes := startFifty(b, 10, 10_000)
+	nodes := startReal(b, 10, 10_000)
 	eventually(b, time.Minute, allInStep(nodes))
 	n := nodes[0]
 	for _, bc := range []struct {
