@@ -166,6 +166,7 @@ func TestConformance(t *testing.T) {
 				continue
 			}
 			t.Run(r.section+"/"+strings.ReplaceAll(r.name, " ", "_")+"/"+mode, func(t *testing.T) {
+				t.Parallel()
 				synctest.Test(t, func(t *testing.T) { r.run(t, mode == "reverse", mode == "sibling") })
 			})
 		}

@@ -1,0 +1,106 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+)
+
+// BenchmarkHit asks for a stored object over one kept connection; plain is
+// net/http writing the same bytes from memory, the most that this server can do.
+func BenchmarkHit(b *testing.B) {
+	for _, size := range []int{1 << 10, 64 << 10, 1 << 20} {
+		body := make([]byte, size)
+		origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "max-age=3600")
+			w.Header().Set("Content-Type", "application/octet-stream")
+			w.Header().Set("Etag", `"abc"`)
+			w.Header().Set("Content-Length", fmt.Sprint(size))
+			w.Write(body)
+		}))
+		target, _ := url.Parse(origin.URL)
+		h, err := New(Config{Name: "bench", Origin: target, Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		peer := httptest.NewServer(h)
+		for _, side := range []struct {
+			name string
+			addr string
+		}{{"plain", origin.Listener.Addr().String()}, {"peer", peer.Listener.Addr().String()}} {
+			b.Run(fmt.Sprintf("size=%dk/%s", size>>10, side.name), func(b *testing.B) { benchGet(b, side.addr, size) })
+		}
+		peer.Close()
+		h.Close()
+		origin.Close()
+	}
+}
+
+// benchGet is a client that costs little.
+func benchGet(b *testing.B, addr string, size int) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	br := bufio.NewReaderSize(conn, 128<<10)
+	request := []byte("GET /x HTTP/1.1\r\nHost: bench\r\n\r\n")
+	b.SetBytes(int64(size))
+	b.ReportAllocs()
+	for b.Loop() {
+		conn.Write(request)
+		for {
+			line, err := br.ReadSlice('\n')
+			if err != nil {
+				b.Fatal(err)
+			}
+			if len(line) == 2 {
+				break
+			}
+		}
+		if _, err := br.Discard(size); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkServe is a hit without the network.
+func BenchmarkServe(b *testing.B) {
+	h, err := New(Config{Name: "bench", Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20},
+		OriginTransport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, ContentLength: 1024, Header: http.Header{"Cache-Control": {"max-age=3600"}, "Etag": {`"a"`},
+				"Content-Type": {"text/plain"}}, Body: io.NopCloser(io.LimitReader(zeroes{}, 1024))}, nil
+		})})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer h.Close()
+	r := httptest.NewRequest("GET", "http://origin.test/x", nil)
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	b.ReportAllocs()
+	for b.Loop() {
+		w := discard{http.Header{}}
+		h.ServeHTTP(w, r)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+type zeroes struct{}
+
+func (zeroes) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+type discard struct{ h http.Header }
+
+func (d discard) Header() http.Header         { return d.h }
+func (d discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d discard) WriteHeader(int)             {}

@@ -1,0 +1,121 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"hash"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+)
+
+// bigBody is long enough that a copy of it in memory would show.
+const bigBody = 256 << 20
+
+// fixed is a Locator that always names one peer.
+type fixed struct{ addr string }
+
+func (f *fixed) Candidates(dst []sibling.Candidate, _ string) []sibling.Candidate {
+	if f.addr == "" {
+		return dst
+	}
+	return append(dst, sibling.Candidate{Peer: "other", Addr: f.addr})
+}
+func (f *fixed) Report(sibling.Report) {}
+
+// TestBigBody passes a body much longer than the memory that it may take: from
+// the origin to two clients at once, from a sibling, and from the store.
+func TestBigBody(t *testing.T) {
+	block := make([]byte, 1<<20)
+	for i := range block {
+		block[i] = byte(i * i >> 8)
+	}
+	fetches := 0
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fetches++
+		w.Header().Set("Cache-Control", "max-age=600")
+		w.Header().Set("Content-Length", strconv.Itoa(bigBody))
+		for range bigBody / len(block) {
+			w.Write(block)
+		}
+	}))
+	defer origin.Close()
+	target, _ := url.Parse(origin.URL)
+	locators := []*fixed{{}, {}}
+	var servers []*httptest.Server
+	for i, name := range []string{"a", "b"} {
+		h, err := New(Config{Name: name, Origin: target, Locator: locators[i],
+			Store: store.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MaxObject: 512 << 20, MemoryBytes: 8 << 20}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := httptest.NewServer(h)
+		defer h.Close()
+		defer s.Close()
+		servers = append(servers, s)
+	}
+	want := sha256.New()
+	for range bigBody / len(block) {
+		want.Write(block)
+	}
+	peak := watchHeap(t)
+	get := func(s *httptest.Server) {
+		resp, err := http.Get(s.URL + "/big")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer resp.Body.Close()
+		got := sha256.New()
+		n, err := io.Copy(got, resp.Body)
+		if err != nil || n != bigBody || !sameSum(got, want) {
+			t.Errorf("%d bytes, %v, Cache-Status %q", n, err, resp.Header["Cache-Status"])
+		}
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { get(servers[0]) })
+	wg.Go(func() { get(servers[0]) })
+	wg.Wait()
+	locators[1].addr = servers[0].Listener.Addr().String()
+	get(servers[1])
+	get(servers[0])
+	if fetches != 1 {
+		t.Errorf("%d fetches", fetches)
+	}
+	if p := peak(); p > 64<<20 {
+		t.Errorf("the heap grew to %d MiB for a body of %d", p>>20, bigBody>>20)
+	}
+}
+
+func sameSum(a, b hash.Hash) bool { return string(a.Sum(nil)) == string(b.Sum(nil)) }
+
+// watchHeap samples the heap until the function that it returns is called, which
+// returns the most that was in use.
+func watchHeap(t *testing.T) func() uint64 {
+	stop, done := make(chan struct{}), make(chan struct{})
+	var peak uint64
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			peak = max(peak, m.HeapInuse)
+			select {
+			case <-tick.C:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return func() uint64 { close(stop); <-done; return peak }
+}
