@@ -53,7 +53,7 @@ func (c *demoCommand) Run(e *environment) error {
 	if c.Serve {
 		o.Serve = func(ctx context.Context, r *demo.Result, a demo.Addresses) {
 			show(r)
-			c.invite(e.stdout, o.Trace, a)
+			invite(e.stdout, a)
 			<-ctx.Done()
 		}
 	}
@@ -109,25 +109,23 @@ func (c *demoCommand) options() (o demo.Options, err error) {
 }
 
 // invite shows how to look at the running cluster.
-func (c *demoCommand) invite(w io.Writer, t *trace.Trace, a demo.Addresses) {
-	target := "/object/1"
-	if len(t.Requests) > 0 {
-		target = t.Requests[0].Target
-	}
-	first, last := a.Peers[0], a.Peers[len(a.Peers)-1]
+func invite(w io.Writer, a demo.Addresses) {
 	fmt.Fprintf(w, "\nThe cluster is up; Ctrl-C stops it. The origin is %s\n\n", a.Origin)
 	for i, p := range a.Peers {
 		fmt.Fprintf(w, "  peer-%d  http://%s  admin %s\n", i+1, p.Listen, p.Admin)
 	}
-	fmt.Fprintf(w, `
-Ask one peer for an object, then another, and look at Cache-Status:
-  curl -so /dev/null -D - 'http://%s%s'
+	if e := a.Example; e.Target != "" {
+		fmt.Fprintf(w, `
+peer-%d has %s and peer-%d lacks it. Ask that one, twice, and look at Cache-Status:
   curl -so /dev/null -D - 'http://%s%[2]s'
+`, e.Holder+1, e.Target, e.Other+1, a.Peers[e.Other].Listen)
+	}
+	fmt.Fprintf(w, `
 See how they do:
-  peer status --admin %[4]s
-  peer members --admin %[4]s
-  curl http://%[4]s/metrics
-`, first.Listen, target, last.Listen, first.Admin)
+  peer status --admin %s
+  peer members --admin %[1]s
+  curl http://%[1]s/metrics
+`, a.Peers[0].Admin)
 }
 
 func isTerminal(w io.Writer) bool {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,12 +16,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/demo"
 	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
 )
 
-// objectsHeld is how many objects the others hold when a peer joins. A release
-// is checked with 100000.
-var objectsHeld = flag.Int("objects", 3000, "objects that each of the others holds when a peer joins")
+// long is for what takes minutes: a joiner among 100,000 objects, a whole trace.
+var long = flag.Bool("long", false, "also test what takes minutes")
 
 // A site is an origin, and what the test knows of it.
 type site struct {
@@ -208,23 +209,52 @@ func asked(p *process, name string) int64 {
 	return m.Hits + m.FalseHits + m.Failures
 }
 
-// A peer that joins has everybody's digests at once.
+// A peer that joins has everybody's digests at once. The others come back warm.
 func TestJoinerHasAllDigests(t *testing.T) {
-	n := *objectsHeld
+	n, limit := 3000, 10*time.Second
+	if *long {
+		n = 100_000
+	}
 	s := newSite(t, n, 64)
-	a := s.peer(t, "a", filepath.Join(t.TempDir(), "a"))
-	b := s.peer(t, "b", filepath.Join(t.TempDir(), "b"), a.gossip)
+	dirA, dirB := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
+	a := s.peer(t, "a", dirA)
 	s.fill(t, a.listen, 0, n)
-	s.fill(t, b.listen, 0, n)
+	if code := a.stop(); code != 0 {
+		t.Fatalf("a ended with %d:\n%s", code, a.stderr.String())
+	}
+	if err := os.CopyFS(dirB, os.DirFS(dirA)); err != nil {
+		t.Fatal(err)
+	}
+	a = s.peer(t, "a", dirA)
+	b := s.peer(t, "b", dirB, a.gossip)
 	eventually(t, 30*time.Second, "a and b know each other", func() bool {
 		return a.knows("b", uint64(n))() && b.knows("a", uint64(n))()
 	})
 	c := s.peer(t, "c", filepath.Join(t.TempDir(), "c"), a.gossip)
 	up := time.Now()
-	eventually(t, 10*time.Second, "c has all digests", func() bool {
+	eventually(t, limit, "c has all digests", func() bool {
 		return c.knows("a", uint64(n))() && c.knows("b", uint64(n))()
 	})
-	started := c.status().Started
 	t.Logf("c had the digests of two peers with %d objects each %v after its process began and %v after it was up",
-		n, time.Since(started).Round(time.Millisecond), time.Since(up).Round(time.Millisecond))
+		n, time.Since(c.status().Started).Round(time.Millisecond), time.Since(up).Round(time.Millisecond))
+	if fetched := s.Tally().Requests; fetched != n {
+		t.Errorf("%d origin fetches of %d objects", fetched, n)
+	}
+}
+
+// The whole trace, as a user would replay it.
+func TestTraceReachesItsTargets(t *testing.T) {
+	if !*long {
+		t.Skip("takes half a minute: -long")
+	}
+	code, stdout, stderr := call(t, "demo", "--trace", "testdata/elastic-apache.ptrace.gz", "--json")
+	var r demo.Result
+	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil {
+		t.Fatalf("peer demo = %d, %v\n%s", code, err, stderr)
+	}
+	t.Logf("%d requests, %d origin fetches, %.2f %% over the floor of %d; %.2f %% false hits of %d questions; %d errors",
+		r.Total.Requests, r.Total.OriginFetches, 100*r.OverFloor, r.Workload.Objects, 100*r.FalseShare, r.Total.SiblingRequests, r.Errors)
+	if r.Total.Requests != 9744 || r.Workload.Objects != 1425 || r.Errors != 0 || r.OverFloor > 0.03 || r.FalseShare > 0.01 {
+		t.Errorf("want 9744 requests for 1425 objects, no error, origin fetches at most 3 %% over the floor, false hits below 1 %%")
+	}
 }

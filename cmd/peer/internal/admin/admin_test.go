@@ -118,7 +118,7 @@ func TestText(t *testing.T) {
 		"gossip 127.0.0.1:3 (encrypted)",
 		"to siblings 810 7 false hits, 3 failed",
 		"digest 1,234 objects of 32,768 planned, 4.00 KiB, false positives 0.042 %, version 17.5",
-		"members 1 alive of 2 others known, 1 of their digests current",
+		"others 2 peers, 1 alive, 1 digest current",
 		"peer-2 alive 1 h 0 min 127.0.0.1:9 77 current 0 5 1 0",
 		"peer-3 dead 1 min 30 s - 66 1 min 35 s old 0 0 0 2",
 	} {

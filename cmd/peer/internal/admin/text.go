@@ -41,15 +41,16 @@ func WriteStatus(w io.Writer, s Status) error {
 	if err := rows.Write(&b, ""); err != nil {
 		return err
 	}
-	fmt.Fprintf(&b, "\nstore     %s objects, %s of %s\n", table.Count(s.Store.Objects), table.Bytes(s.Store.Bytes), table.Bytes(s.Store.MaxBytes))
+	fmt.Fprintf(&b, "\nstore     %s, %s of %s\n", table.Of(s.Store.Objects, "object"), table.Bytes(s.Store.Bytes), table.Bytes(s.Store.MaxBytes))
 	d := s.Digest
-	fmt.Fprintf(&b, "digest    %s objects of %s planned, %s, false positives %s, version %d.%d\n",
-		table.Count(d.Keys), table.Count(d.Planned), table.Bytes(d.MemoryBytes), rate(d.FalsePositiveRate), d.Epoch, d.Sequence)
+	fmt.Fprintf(&b, "digest    %s of %s planned, %s, false positives %s, version %d.%d\n",
+		table.Of(d.Keys, "object"), table.Count(d.Planned), table.Bytes(d.MemoryBytes), rate(d.FalsePositiveRate), d.Epoch, d.Sequence)
 	e := s.Exchange
-	fmt.Fprintf(&b, "sent      %s: %s full digests, %s deltas, %s adverts\n",
-		table.Bytes(e.BytesSent()), table.Count(e.FullSent), table.Count(e.DeltasSent), table.Count(e.AdvertsSent))
-	fmt.Fprintf(&b, "received  %s: %s full digests, %s deltas; %s divergences, %s rejected\n",
-		table.Bytes(e.BytesReceived()), table.Count(e.FullHeard), table.Count(e.DeltasHeard), table.Count(e.Divergences), table.Count(e.Rejected))
+	fmt.Fprintf(&b, "sent      %s: %s, %s, %s\n", table.Bytes(e.BytesSent()),
+		table.Of(e.FullSent, "full digest"), table.Of(e.DeltasSent, "delta"), table.Of(e.AdvertsSent, "advert"))
+	fmt.Fprintf(&b, "received  %s: %s, %s, %s; %s, %s rejected\n", table.Bytes(e.BytesReceived()),
+		table.Of(e.FullHeard, "full digest"), table.Of(e.DeltasHeard, "delta"), table.Of(e.AdvertsHeard, "advert"),
+		table.Of(e.Divergences, "divergence"), table.Count(e.Rejected))
 	alive, current := 0, 0
 	for _, m := range s.Members {
 		if m.State != "dead" {
@@ -59,7 +60,7 @@ func WriteStatus(w io.Writer, s Status) error {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "members   %d alive of %d others known, %d of their digests current\n", alive, len(s.Members), current)
+	fmt.Fprintf(&b, "others    %s, %d alive, %s current\n", table.Of(len(s.Members), "peer"), alive, table.Of(current, "digest"))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -90,8 +91,11 @@ func WriteMembers(w io.Writer, s Status) error {
 }
 
 func rate(f float64) string {
-	if f == 0 {
+	switch {
+	case f == 0:
 		return "0"
+	case f < 1e-5:
+		return "<0.001 %"
 	}
 	return fmt.Sprintf("%.2g %%", 100*f)
 }

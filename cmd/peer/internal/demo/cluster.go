@@ -36,6 +36,7 @@ type cluster struct {
 // A toll counts what the peers' own counters cannot know.
 type toll struct {
 	missed         atomic.Int64 // origin fetches of what a sibling held at that moment
+	missedBytes    atomic.Int64
 	icpMisses      atomic.Int64 // requests after which an ICP cache would have asked its siblings
 	icpBytes       atomic.Int64 // of one query and one reply for each of them
 	clientRequests atomic.Int64
@@ -145,14 +146,19 @@ func (c *cluster) fetched(r *http.Request) {
 	if asking < 0 {
 		return
 	}
-	identity := "GET " + c.base + r.URL.RequestURI() // as package cache makes it of responses without Vary
+	identity := c.identity(r.URL.RequestURI())
 	for i, n := range c.nodes {
 		if i != asking && n.Holds(identity) {
 			c.tolls[asking].missed.Add(1)
+			c.tolls[asking].missedBytes.Add(c.origin.Sizes[r.URL.RequestURI()])
 			return
 		}
 	}
 }
+
+// identity is what package cache calls the response to a GET of the origin that
+// has no Vary field.
+func (c *cluster) identity(target string) string { return "GET " + c.base + target }
 
 // asking is the peer that a request to the origin came from, by its Via field,
 // or -1.

@@ -35,8 +35,17 @@ type Options struct {
 
 // Addresses are where a running demo can be reached.
 type Addresses struct {
-	Origin string            `json:"origin"` // URL
-	Peers  []admin.Addresses `json:"peers"`
+	Origin  string // URL
+	Peers   []admin.Addresses
+	Example Example
+}
+
+// Example is an object that Holder has and Other does not, by their places among
+// the peers: a request for it to Other shows cooperation. Target is "" if there
+// is none.
+type Example struct {
+	Target        string
+	Holder, Other int
 }
 
 // Run starts a cluster, sends it the trace, and stops it. Nothing is left behind,
@@ -77,6 +86,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	result = c.result(o, d, elapsed)
 	if o.Serve != nil {
 		o.Serve(ctx, result, c.addresses())
+		fmt.Fprintln(o.Progress, "Stopping and removing the files ...")
 	}
 	return result, nil
 }
@@ -101,6 +111,20 @@ func (c *cluster) addresses() Addresses {
 	a := Addresses{Origin: c.base}
 	for _, n := range c.nodes {
 		a.Peers = append(a.Peers, n.Addresses())
+	}
+	for target := range c.origin.Sizes {
+		holder, other := -1, -1
+		for i, n := range c.nodes {
+			if n.Holds(c.identity(target)) {
+				holder = i
+			} else {
+				other = i
+			}
+		}
+		if holder >= 0 && other >= 0 {
+			a.Example = Example{target, holder, other}
+			break
+		}
 	}
 	return a
 }

@@ -19,6 +19,7 @@ type Result struct {
 	// object; FalseShare the share of false hits in the questions to siblings.
 	OverFloor  float64 `json:"origin_fetches_over_floor"`
 	FalseShare float64 `json:"false_hits_per_sibling_request"`
+	Wait       float64 `json:"publish_wait_seconds"`    // that a change waits for others before it is published, at most
 	LagMean    float64 `json:"digest_lag_mean_seconds"` // from hearing of a version to having it
 	LagMax     float64 `json:"digest_lag_max_seconds"`
 	Membership int64   `json:"membership_bytes"`       // of gossip datagrams that are no adverts
@@ -96,6 +97,7 @@ func (c *cluster) result(o Options, d *driver, elapsed time.Duration) *Result {
 			Name: o.Trace.Name, Requests: len(o.Trace.Requests), Objects: len(o.Trace.Sizes), Bytes: o.Trace.Bytes(),
 			Clients: o.Trace.Clients(), Rate: o.Rate, Seed: o.Seed,
 		},
+		Wait:    wait(o).Seconds(),
 		Seconds: elapsed.Seconds(), Total: Row{Name: "total"}, Checked: d.bytes.Load(),
 	}
 	var statuses []admin.Status
@@ -125,6 +127,14 @@ func (c *cluster) result(o Options, d *driver, elapsed time.Duration) *Result {
 	return r
 }
 
+// wait is gossip's default where none is set: see exchange.Publishing.
+func wait(o Options) time.Duration {
+	if o.Publish > 0 {
+		return o.Publish
+	}
+	return max(100*time.Millisecond, time.Duration(o.Peers)*10*time.Millisecond)
+}
+
 func (c *cluster) row(i int, s admin.Status) Row {
 	t, x, mine := s.Traffic, s.Exchange, c.tolls[i]
 	return Row{
@@ -146,7 +156,7 @@ func (c *cluster) row(i int, s admin.Status) Row {
 // once. The stores of the demo evict nothing.
 func (c *cluster) compare(d *driver, statuses []admin.Status) []Alternative {
 	ours := Alternative{Name: "summarycache", OriginBytes: c.origin.Tally().Bytes}
-	icp := Alternative{Name: "icp"}
+	icp := Alternative{Name: "icp", OriginBytes: ours.OriginBytes}
 	siblings := int64(len(c.nodes) - 1)
 	for i, s := range statuses {
 		x := s.Exchange
@@ -154,10 +164,10 @@ func (c *cluster) compare(d *driver, statuses []admin.Status) []Alternative {
 		ours.Messages += x.AdvertsSent + 2*(x.FullHeard+x.DeltasHeard) + 2*x.Syncs // each body is asked for, each sync answered
 		ours.MessageBytes += x.BytesReceived()
 		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.tolls[i].missed.Load()
+		icp.OriginBytes -= c.tolls[i].missedBytes.Load()
 		icp.Messages += 2 * siblings * c.tolls[i].icpMisses.Load()
 		icp.MessageBytes += siblings * c.tolls[i].icpBytes.Load()
 	}
-	icp.OriginBytes = c.leastBytes(d)
 	alone := Alternative{Name: "none"}
 	type pair struct {
 		peer   int
@@ -171,8 +181,6 @@ func (c *cluster) compare(d *driver, statuses []admin.Status) []Alternative {
 			alone.OriginBytes += d.trace.Sizes[r.Target]
 		}
 	}
-	floor := Alternative{Name: "floor", OriginFetches: int64(len(d.trace.Sizes)), OriginBytes: c.leastBytes(d)}
+	floor := Alternative{Name: "floor", OriginFetches: int64(len(d.trace.Sizes)), OriginBytes: d.trace.Bytes()}
 	return []Alternative{ours, icp, alone, floor}
 }
-
-func (c *cluster) leastBytes(d *driver) int64 { return d.trace.Bytes() }

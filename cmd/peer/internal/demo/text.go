@@ -40,10 +40,10 @@ func WriteText(w io.Writer, r *Result) error {
 	row(r.Total)
 	t.Write(&b, "  ")
 
-	b.WriteString("\nWhat the same requests cost otherwise\n")
+	b.WriteString("\nWhat the same requests cost, and would have cost otherwise\n")
 	t = table.New("", ">origin fetches", ">origin bytes", ">messages", ">message bytes")
 	titles := map[string]string{
-		"summarycache": "summarycache", "icp": "ICP, asking all at each miss", "none": "no cooperation", "floor": "the floor, each object once",
+		"summarycache": "summarycache, as it was", "icp": "ICP, asking all at each miss", "none": "no cooperation", "floor": "the floor, each object once",
 	}
 	for _, a := range r.Compare {
 		messages, bytes := "-", "-"
@@ -71,11 +71,11 @@ func notes(b *strings.Builder, r *Result) {
 false hits  siblings asked that lacked the object: %.2f %% of %s questions
 missed      origin fetches of what a sibling's store held at that moment; its digest was under way
 origin      %.2f %% more fetches than the floor; the rest were asked for at two peers at once
-digests     arrived %.0f ms after they were heard of, in the mean (at most %.0f ms); finding out who
-            lives took %s more
+sent        adverts, deltas and whole digests; a change waits up to %.0f ms for others to go with, and
+            is in place %.0f ms after the advert (at most %.0f ms). Knowing who lives took %s more.
 ICP         2 x (peers - 1) datagrams a miss; 25 bytes and the URL to ask, 21 and the URL to answer
             (RFC 2186). All bytes are payload, without the headers of TLS, TCP, UDP and IP.
-`, 100*r.FalseShare, table.Count(r.Total.SiblingRequests), 100*r.OverFloor, 1000*r.LagMean, 1000*r.LagMax, table.Bytes(r.Membership))
+`, 100*r.FalseShare, table.Count(r.Total.SiblingRequests), 100*r.OverFloor, 1000*r.Wait, 1000*r.LagMean, 1000*r.LagMax, table.Bytes(r.Membership))
 	if r.Errors == 0 {
 		fmt.Fprintf(b, "clients     no error; all %s of bodies were what their URLs say\n", table.Bytes(r.Checked))
 	} else {

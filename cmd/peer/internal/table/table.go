@@ -87,6 +87,14 @@ func Count[N int | int64 | uint64](n N) string {
 	return sign + digits
 }
 
+// Of writes how many there are of something that takes an s in the plural.
+func Of[N int | int64 | uint64](n N, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return Count(n) + " " + thing + "s"
+}
+
 // Bytes writes a number of bytes with three digits and a binary unit.
 func Bytes[N int | int64 | uint64](n N) string {
 	if n < 1024 {

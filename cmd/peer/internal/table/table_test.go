@@ -41,6 +41,9 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("Bytes(%d) = %s, want %s", n, got, want)
 		}
 	}
+	if got := Of(1, "object") + Of(0, "object") + Of(2000, "delta"); got != "1 object0 objects2,000 deltas" {
+		t.Errorf("Of = %s", got)
+	}
 	if got := Percent(1, 3) + Percent(1, 0); got != "33.3 %-" {
 		t.Errorf("Percent = %s", got)
 	}
