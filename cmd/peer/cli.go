@@ -99,19 +99,20 @@ func complain(w io.Writer, err error) int {
 	if err == nil {
 		return 0
 	}
+	code, kind := 1, "errors"
+	if errors.As(err, new(misuse)) {
+		code, kind = 2, "mistakes"
+	}
 	each := leaves(err)
 	if len(each) == 1 {
 		fmt.Fprintf(w, "peer: %v\n", each[0])
-	} else {
-		fmt.Fprintf(w, "peer: %d mistakes:\n", len(each))
-		for _, e := range each {
-			fmt.Fprintf(w, "  %v\n", e)
-		}
+		return code
 	}
-	if errors.As(err, new(misuse)) {
-		return 2
+	fmt.Fprintf(w, "peer: %d %s:\n", len(each), kind)
+	for _, e := range each {
+		fmt.Fprintf(w, "  %v\n", e)
 	}
-	return 1
+	return code
 }
 
 // leaves takes joined errors apart.

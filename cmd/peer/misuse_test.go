@@ -46,7 +46,7 @@ func TestStartSaysAllThatItCannotHave(t *testing.T) {
 		t.Errorf("peer run = %d, %q, want 1", code, stdout)
 	}
 	for _, want := range []string{
-		"peer: 3 mistakes:\n", "--listen " + listen + " is in use", "--admin " + admin + " is in use", "--gossip " + gossip + " is in use",
+		"peer: 3 errors:\n", "--listen " + listen + " is in use", "--admin " + admin + " is in use", "--gossip " + gossip + " is in use",
 	} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("no word of %q in\n%s", want, stderr)

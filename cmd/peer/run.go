@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -35,19 +36,23 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context) error {
 	warnStrays(e)
 	log := newLogger(e.stderr, cfg)
 	n, err := node.Start(e.ctx, node.Options{Config: cfg, Logger: log, Version: thisBuild().Version})
-	if err != nil {
+	switch {
+	case err != nil && e.ctx.Err() != nil: // told to stop while starting
+		return nil
+	case err != nil:
 		return err
 	}
 	a := n.Addresses()
 	fmt.Fprintf(e.stdout, "%s is up: listen %s, admin %s, gossip %s\n", cfg.Name, a.Listen, a.Admin, a.Gossip)
+	var failure error
 	select {
 	case <-e.ctx.Done():
 		log.Info("stopping", "drain", cfg.Drain)
-	case <-n.Failed():
+	case failure = <-n.Failed():
 	}
 	drain, cancel := context.WithTimeout(context.Background(), cfg.Drain)
 	defer cancel()
-	return n.Shutdown(drain)
+	return errors.Join(failure, n.Shutdown(drain))
 }
 
 func newLogger(w io.Writer, cfg config.Config) *slog.Logger {

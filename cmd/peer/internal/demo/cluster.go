@@ -112,16 +112,39 @@ func storeSize(o Options) int64 {
 func (c *cluster) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
+	if !until(ctx, c.settled) {
+		return errors.New("the peers did not find each other in 20 s")
+	}
+	return nil
+}
+
+// until waits for a condition, and reports whether it came true before ctx ended.
+func until(ctx context.Context, holds func() bool) bool {
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !c.settled() {
+	for !holds() {
 		select {
 		case <-ctx.Done():
-			return errors.New("the peers did not find each other in 20 s")
+			return false
 		case <-tick.C:
 		}
 	}
-	return nil
+	return true
+}
+
+// catchUp waits until the peers have counted the requests, which they do after
+// the client has its answer; not for long, since they don't count those that
+// never reached them.
+func (c *cluster) catchUp(ctx context.Context, requests int64) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	until(ctx, func() bool {
+		var counted int64
+		for _, t := range c.tolls {
+			counted += t.clientRequests.Load()
+		}
+		return counted >= requests
+	})
 }
 
 func (c *cluster) settled() bool {

@@ -83,6 +83,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if err != nil {
 		return nil, interrupted(ctx, err)
 	}
+	c.catchUp(ctx, int64(len(o.Trace.Requests)))
 	result = c.result(o, d, elapsed)
 	if o.Serve != nil {
 		o.Serve(ctx, result, c.addresses())

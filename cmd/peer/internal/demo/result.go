@@ -72,6 +72,11 @@ type Alternative struct {
 	MessageBytes  int64  `json:"message_bytes"`
 }
 
+// Late reports whether the requests took a tenth longer than they should have.
+func (r *Result) Late() bool {
+	return r.Workload.Rate > 0 && r.Seconds > 1+1.1*float64(r.Workload.Requests)/r.Workload.Rate
+}
+
 func (r *Row) add(o Row) {
 	r.Requests += o.Requests
 	r.LocalHits += o.LocalHits

@@ -76,6 +76,13 @@ sent        adverts, deltas and whole digests; a change waits up to %.0f ms for 
 ICP         2 x (peers - 1) datagrams a miss; 25 bytes and the URL to ask, 21 and the URL to answer
             (RFC 2186). All bytes are payload, without the headers of TLS, TCP, UDP and IP.
 `, 100*r.FalseShare, table.Count(r.Total.SiblingRequests), 100*r.OverFloor, 1000*r.Wait, 1000*r.LagMean, 1000*r.LagMax, table.Bytes(r.Membership))
+	if n := r.Total.SiblingErrors; n > 0 {
+		fmt.Fprintf(b, "failed      %s to siblings got no answer in time\n", table.Of(n, "question"))
+	}
+	if r.Late() {
+		fmt.Fprintf(b, "pace        %.0f requests a second, not %.0f: this machine was too busy, and digests were late\n",
+			float64(r.Workload.Requests)/r.Seconds, r.Workload.Rate)
+	}
 	if r.Errors == 0 {
 		fmt.Fprintf(b, "clients     no error; all %s of bodies were what their URLs say\n", table.Bytes(r.Checked))
 	} else {

@@ -47,10 +47,15 @@ func TestText(t *testing.T) {
 			t.Errorf("a line of %d columns: %s", len(line), line)
 		}
 	}
+	if strings.Contains(b.String(), "pace  ") || strings.Contains(b.String(), "failed  ") {
+		t.Errorf("complaints of a run that went well:\n%s", b.String())
+	}
 	r.Errors, r.FirstError, r.Workload.Clients = 3, "request 7: oh", 0
+	r.Total.SiblingErrors, r.Workload.Requests, r.Workload.Rate, r.Seconds = 1, 3000, 300, 15
 	b.Reset()
 	WriteText(&b, r)
-	for _, want := range []string{"3 ERRORS, the first: request 7: oh", "each request dealt to one of 2 peers at random"} {
+	for _, want := range []string{"3 ERRORS, the first: request 7: oh", "each request dealt to one of 2 peers at random",
+		"failed      1 question to siblings", "pace        200 requests a second, not 300"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

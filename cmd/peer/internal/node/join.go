@@ -95,22 +95,6 @@ func inUse(setting, addr string, err error) error {
 	return fmt.Errorf("%s %s: %w", setting, addr, err)
 }
 
-// bare is err without the prefix of package store, since the setting is named.
-func bare(err error) error {
-	if text, ok := strings.CutPrefix(err.Error(), "store: "); ok {
-		return &reworded{text, err}
-	}
-	return err
-}
-
-type reworded struct {
-	text string
-	err  error
-}
-
-func (r *reworded) Error() string { return r.text }
-func (r *reworded) Unwrap() error { return r.err }
-
 // publishing turns the one setting into gossip's policy: a change waits no
 // longer than that, and sooner than the set time only if a hundredth of the set
 // changed.

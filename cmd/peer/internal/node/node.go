@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,6 +76,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		n.release()
 		return nil, err
 	}
+	n.warn()
 	n.serve()
 	if err := n.join(ctx); err != nil {
 		n.Close()
@@ -81,6 +84,16 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	}
 	n.enter(serving)
 	return n, nil
+}
+
+// warn tells of what is allowed and seldom meant.
+func (n *Node) warn() {
+	if a, err := netip.ParseAddrPort(n.admin.Addr().String()); err == nil && !a.Addr().IsLoopback() {
+		n.log.Warn("the admin listener is open to the network: whoever reaches it sees everything", "admin", a)
+	}
+	if a, err := netip.ParseAddrPort(n.traffic.Addr().String()); err == nil && !a.Addr().IsLoopback() && n.cfg.Origin == nil {
+		n.log.Warn("a forward proxy open to the network: whoever reaches it can use it, and reach what this machine does", "listen", a)
+	}
 }
 
 func (n *Node) enter(state string) { n.state.Store(&state) }
@@ -108,7 +121,7 @@ func (n *Node) acquire(o Options) error {
 	errs = append(errs, inUse("--admin", n.cfg.Admin, err))
 	siblings := &locator{seed: geometry.Seed}
 	if n.proxy, err = proxy.New(n.proxyConfig(o, siblings)); err != nil {
-		errs = append(errs, fmt.Errorf("--store: %w", bare(err)))
+		errs = append(errs, fmt.Errorf("--store: %s", strings.TrimPrefix(err.Error(), "store: ")))
 	}
 	if n.gossip, err = gossip.New(n.gossipConfig(o)); err != nil {
 		errs = append(errs, inUse("--gossip", n.cfg.Gossip, err))
@@ -136,8 +149,12 @@ func (n *Node) proxyConfig(o Options, siblings *locator) proxy.Config {
 	if o.Observe != nil {
 		c.Observe = func(e proxy.Event) { n.durations.Observe(e); o.Observe(e) }
 	}
+	c.Dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	if o.Network != nil {
 		c.Dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return o.Network.Dial(ctx, addr) }
+	}
+	if n.admin != nil {
+		c.Dial = guarded(c.Dial, n.admin.Addr())
 	}
 	return c
 }

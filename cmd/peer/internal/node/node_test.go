@@ -1,0 +1,176 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
+)
+
+func local(t *testing.T, dir string) config.Config {
+	return config.Config{
+		Name: "a", Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", Gossip: "127.0.0.1:0", Store: dir, StoreSize: 64 << 20,
+		Objects: 1000, FalsePositives: 0.001,
+	}
+}
+
+func start(t *testing.T, cfg config.Config, log *slog.Logger) *Node {
+	t.Helper()
+	n, err := Start(t.Context(), Options{Config: cfg, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Close() })
+	return n
+}
+
+// What the store has from a former life is in the digest before anybody hears
+// of the peer.
+func TestWarmStart(t *testing.T) {
+	const objects = 50
+	site := &origin.Handler{Sizes: make(map[string]int64)}
+	server := httptest.NewServer(site)
+	defer server.Close()
+	base, _ := url.Parse(server.URL)
+	cfg := local(t, filepath.Join(t.TempDir(), "a"))
+	cfg.Origin = base
+
+	first := start(t, cfg, nil)
+	for i := range objects {
+		site.Sizes[fmt.Sprintf("/%d", i)] = 100
+		answer, err := http.Get("http://" + first.Addresses().Listen + fmt.Sprintf("/%d", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+	}
+	if !first.Holds("GET "+server.URL+"/7") || first.Holds("GET "+server.URL+"/x") {
+		t.Error("Holds does not say what the store has")
+	}
+	if err := first.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, cfg, nil)
+	if d := second.Status().Digest; d.Keys != objects || d.Published != objects {
+		t.Errorf("after the start the digest has %d objects, of which %d are published; want %d", d.Keys, d.Published, objects)
+	}
+	if s := second.Status().Store; s.Reloaded != objects {
+		t.Errorf("%d objects reloaded, want %d", s.Reloaded, objects)
+	}
+}
+
+func TestStartThatFailsGivesEverythingBack(t *testing.T) {
+	cfg := local(t, t.TempDir())
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cfg.Admin = taken.Addr().String()
+	if _, err := Start(t.Context(), Options{Config: cfg}); err == nil || !strings.Contains(err.Error(), "--admin "+cfg.Admin+" is in use") {
+		t.Fatalf("Start = %v, want a word of the admin port", err)
+	}
+	taken.Close()
+	start(t, cfg, nil) // the store's lock and the ports are free again
+}
+
+// A client of the proxy must not reach the admin listener through it.
+func TestAdminIsNotForwardedTo(t *testing.T) {
+	n := start(t, local(t, t.TempDir()), nil)
+	proxy := &url.URL{Scheme: "http", Host: n.Addresses().Listen}
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}}
+	_, port, _ := net.SplitHostPort(n.Addresses().Admin)
+	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]"} {
+		answer, err := client.Get("http://" + host + ":" + port + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusBadGateway {
+			t.Errorf("GET of the admin listener as %s by way of the proxy = %s, want 502", host, answer.Status)
+		}
+	}
+}
+
+func TestReaches(t *testing.T) {
+	for _, c := range []struct {
+		local, remote, listener string
+		want                    bool
+	}{
+		{"127.0.0.1:5", "127.0.0.1:80", "127.0.0.1:80", true},
+		{"127.0.0.1:5", "127.0.0.1:81", "127.0.0.1:80", false},
+		{"10.0.0.1:5", "10.0.0.2:80", "10.0.0.1:80", false},
+		{"10.0.0.1:5", "10.0.0.1:80", "0.0.0.0:80", true},
+		{"10.0.0.1:5", "10.0.0.2:80", "[::]:80", false},
+		{"127.0.0.1:5", "127.0.0.2:80", "[::]:80", true},
+		{"[::ffff:127.0.0.1]:5", "[::ffff:127.0.0.1]:80", "127.0.0.1:80", true},
+	} {
+		if got := reaches(pair{address(c.local), address(c.remote)}, address(c.listener)); got != c.want {
+			t.Errorf("connection %s to %s reaches %s: %v, want %v", c.local, c.remote, c.listener, got, c.want)
+		}
+	}
+}
+
+type address string
+
+func (a address) Network() string { return "tcp" }
+func (a address) String() string  { return string(a) }
+
+type pair struct{ local, remote net.Addr }
+
+func (p pair) LocalAddr() net.Addr  { return p.local }
+func (p pair) RemoteAddr() net.Addr { return p.remote }
+
+func TestOpenListenersAreWarnedOf(t *testing.T) {
+	var log strings.Builder
+	cfg := local(t, t.TempDir())
+	cfg.Listen, cfg.Admin, cfg.Advertise = "0.0.0.0:0", "0.0.0.0:0", "127.0.0.1"
+	n := start(t, cfg, slog.New(slog.NewTextHandler(&log, nil)))
+	n.Close()
+	for _, want := range []string{"the admin listener is open to the network", "a forward proxy open to the network"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no warning %q in\n%s", want, log.String())
+		}
+	}
+	if host, _, _ := net.SplitHostPort(n.service()); host != "127.0.0.1" {
+		t.Errorf("siblings are told to ask at %s, want the advertised host", n.service())
+	}
+}
+
+func TestBrokenListenerIsReported(t *testing.T) {
+	n := start(t, local(t, t.TempDir()), nil)
+	n.traffic.Close()
+	select {
+	case err := <-n.Failed():
+		if err == nil || !strings.Contains(err.Error(), "listener 127.0.0.1:") {
+			t.Errorf("Failed() = %v", err)
+		}
+	case <-t.Context().Done():
+		t.Error("a listener that broke down was not reported")
+	}
+}
+
+func TestStartCalledOff(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	cfg := local(t, t.TempDir())
+	cfg.Join = []string{silent.Addr().String()}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("called off"))
+	if _, err := Start(ctx, Options{Config: cfg}); err == nil || err.Error() != "called off" {
+		t.Errorf("Start = %v, want called off", err)
+	}
+}
