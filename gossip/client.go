@@ -170,6 +170,7 @@ func (n *Node) request(name, addr string, frame []byte) (exchange.FrameType, []b
 			if w, welcome, err = n.connect(n.ctx, addr, false); err != nil {
 				return 0, nil, err
 			}
+			n.meet(welcome.Name, welcome.Incarnation, welcome.Address, addrOf(w.RemoteAddr()))
 			if welcome.Name != name {
 				w.Close()
 				return 0, nil, fmt.Errorf("%w: %s is now the address of %s", ErrUnreachable, addr, welcome.Name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -188,4 +189,41 @@ func (n *Node) confirm(name string) bool {
 	}
 	m.knows.Store(true)
 	return true
+}
+
+// meetEvery is how often, at most, one address is contacted for being met.
+const meetEvery = 2 * time.Second
+
+// meet is called when a peer has said who it is over a stream. If membership knows
+// nothing of that life of it, its member list and ours are merged: so a peer that
+// restarted before anybody noticed, and that has no seeds, is found by the first who
+// talks to it.
+func (n *Node) meet(name string, incarnation uint64, addr string, from netip.Addr) {
+	ap, err := netip.ParseAddrPort(addr)
+	if name == n.cfg.Name || n.known(name) == incarnation || err != nil {
+		return
+	}
+	if n.keys.stream == nil && ap.Addr() != from {
+		return // do not let strangers send us where they like
+	}
+	now := time.Now()
+	n.met.Lock()
+	for a, at := range n.met.at {
+		if now.Sub(at) >= meetEvery {
+			delete(n.met.at, a)
+		}
+	}
+	_, lately := n.met.at[addr]
+	if !lately {
+		n.met.at[addr] = now
+	}
+	n.met.Unlock()
+	if lately || n.ctx.Err() != nil {
+		return
+	}
+	n.wg.Go(func() {
+		if _, err := n.memberlist.Join([]string{addr}); err != nil {
+			n.log.Debug("merging member lists failed", "member", name, "addr", addr, "err", err)
+		}
+	})
 }

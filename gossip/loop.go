@@ -177,7 +177,7 @@ func (n *Node) takeMember(ev memberEvent) {
 	name := ev.node.Name
 	m := (*n.members.Load())[name]
 	meta, err := exchange.DecodeMeta(ev.node.Meta)
-	if err != nil && m == nil {
+	if err != nil && (m == nil || ev.up) {
 		return // NotifyAlive keeps these out
 	}
 	if m == nil {

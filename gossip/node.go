@@ -48,6 +48,10 @@ type Node struct {
 		sync.Mutex
 		members map[string]memberEvent
 	}
+	met struct {
+		sync.Mutex
+		at map[string]time.Time // addresses contacted lately for being met
+	}
 	datagrams chan []byte
 	woken     chan struct{}
 	hooks     chan func()
@@ -139,6 +143,7 @@ func newNode(cfg Config, keys keys, advertise netip.AddrPort) *Node {
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.members.Store(new(memberTable))
 	n.inbox.members = make(map[string]memberEvent)
+	n.met.at = make(map[string]time.Time)
 	n.incarnation.Store(exchange.NewIncarnation(time.Now(), rand.Uint64()))
 	if cfg.Sign {
 		// The system's randomness does not fail.

@@ -234,3 +234,21 @@ func TestSignedDigestsSpread(t *testing.T) {
 		}
 	})
 }
+
+// TestSeedRestartsUnnoticed: the peer through which all others joined has no seeds
+// of its own, and is back before anybody has missed it.
+func TestSeedRestartsUnnoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(4)
+		within(t, 5*time.Second, c.inStep)
+		time.Sleep(2 * time.Minute) // until nobody gossips of anybody any more
+		c.kill("p1")
+		cfg := c.config("p1", "10.0.0.1")
+		cfg.Filter.Add(key("p1", 1))
+		c.start(cfg)
+		took := within(t, 10*time.Second, c.inStep)
+		t.Logf("the seed was a member again after %v", took)
+	})
+}

@@ -84,6 +84,9 @@ func (n *Node) welcome(w *wire) (string, error) {
 		Name:        n.cfg.Name,
 		Address:     n.advertise.String(),
 	}
+	if !h.Joining {
+		n.meet(h.Name, h.Incarnation, h.Address, addrOf(w.RemoteAddr()))
+	}
 	return h.Name, w.writeAll(welcome.AppendTo(nil))
 }
 
