@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -155,11 +156,13 @@ func checkFields(t *testing.T, what string, h http.Header, want string) {
 	}
 }
 
+// requirements are all rows, in the order of the documentation.
+func requirements() []row {
+	return slices.Concat(storing, freshness, requests, validation, variants, invalidation, messages)
+}
+
 func TestConformance(t *testing.T) {
-	var rows []row
-	for _, part := range [][]row{storing, freshness, requests, validation, variants, invalidation, messages} {
-		rows = append(rows, part...)
-	}
+	rows := requirements()
 	for _, r := range rows {
 		for _, mode := range []string{"forward", "reverse", "sibling"} {
 			if r.local && mode == "sibling" {

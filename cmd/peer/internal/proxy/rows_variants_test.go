@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -79,7 +80,16 @@ func invalidates(method string, status int, fields, path string, gone bool) row 
 	if method == "OPTIONS" {
 		body = ""
 	}
-	return row{section: "9111-4.4", name: method + " " + path + " " + fields + " " + time.Duration(status).String(), local: true,
+	name := fmt.Sprintf("%s of %s answered %d", method, path, status)
+	if fields != "" {
+		name += " " + fields
+	}
+	if gone {
+		name += " removes /r"
+	} else {
+		name += " keeps /r"
+	}
+	return row{section: "9111-4.4", name: name, local: true,
 		origin: []scripted{{fields: minute}, {status: status, fields: fields}, {fields: minute}},
 		steps:  []step{{origin: true}, {method: method, path: path, body: body, origin: true, status: status}, {after: time.Second, origin: gone}}}
 }

@@ -1,0 +1,85 @@
+package proxy
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the table in CONFORMANCE.md")
+
+const (
+	docFile  = "CONFORMANCE.md"
+	docBegin = "<!-- rows -->\n"
+	docEnd   = "<!-- end of rows -->\n"
+)
+
+// TestConformanceDoc: the table in the documentation is that of the test.
+func TestConformanceDoc(t *testing.T) {
+	doc, err := os.ReadFile(docFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(doc), docBegin)
+	table, foot, ok2 := strings.Cut(rest, docEnd)
+	if !ok || !ok2 {
+		t.Fatalf("%s lacks its marks", docFile)
+	}
+	want := conformanceTable()
+	if table == want {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s is not what the rows say; go test ./cmd/peer/internal/proxy -run ConformanceDoc -update rewrites it", docFile)
+	}
+	if err := os.WriteFile(docFile, []byte(head+docBegin+want+docEnd+foot), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// conformanceTable lists the rows by section.
+func conformanceTable() string {
+	rows := requirements()
+	var sections []string
+	for _, r := range rows {
+		if !slices.Contains(sections, r.section) {
+			sections = append(sections, r.section)
+		}
+	}
+	slices.SortFunc(sections, compareSections)
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%d requirements. Modes: f forward, r reverse, s through a sibling.\n\n", len(rows))
+	b.WriteString("| RFC, section | requirement | modes |\n|---|---|---|\n")
+	for _, s := range sections {
+		rfc, section, _ := strings.Cut(s, "-")
+		for _, r := range rows {
+			if r.section != s {
+				continue
+			}
+			modes := "f r s"
+			if r.local {
+				modes = "f r"
+			}
+			fmt.Fprintf(&b, "| %s, %s | %s | %s |\n", rfc, section, strings.ReplaceAll(r.name, "|", "\\|"), modes)
+		}
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// compareSections orders "9111-5.2.2" before "9111-5.2.10".
+func compareSections(a, b string) int {
+	numbers := func(s string) []int {
+		var ns []int
+		for _, f := range strings.FieldsFunc(s, func(r rune) bool { return r == '-' || r == '.' }) {
+			n := 0
+			fmt.Sscan(f, &n)
+			ns = append(ns, n)
+		}
+		return ns
+	}
+	return slices.Compare(numbers(a), numbers(b))
+}
