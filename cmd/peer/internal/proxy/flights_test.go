@@ -231,3 +231,35 @@ func TestInterim(t *testing.T) {
 		}
 	})
 }
+
+// TestTooLong: what is longer than the store takes is delivered whole all the
+// same, and not stored, whether its length was announced or not.
+func TestTooLong(t *testing.T) {
+	for _, announced := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			const size = 3 << 20
+			w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+				w.Header().Set("Cache-Control", "max-age=60")
+				if announced {
+					w.Header().Set("Content-Length", fmt.Sprint(size))
+				}
+				for range 30 {
+					w.Write(make([]byte, size/30))
+				}
+				w.Write(make([]byte, size-size/30*30))
+			})
+			w.tune = func(c *Config) { c.Store.MaxObject = 1 << 20 }
+			h := w.start("a", t.TempDir())
+			defer w.close()
+			for range 2 {
+				if r := w.get("a", "/x"); len(r.body) != size || r.err != nil {
+					t.Errorf("announced=%v: %d bytes, %v", announced, len(r.body), r.err)
+				}
+				synctest.Wait()
+			}
+			if st := h.Store().Stats(); st.Objects != 0 || st.WritingBytes != 0 || w.origin.count() != 2 {
+				t.Errorf("announced=%v: %+v, %d origin requests", announced, st, w.origin.count())
+			}
+		})
+	}
+}

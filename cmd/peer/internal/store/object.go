@@ -163,7 +163,7 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 	if err != nil {
 		s.unref(o.file)
 		s.DeleteObject(o)
-		s.writeError.Add(1)
+		s.failed(err)
 		return nil, err
 	}
 	fresh := s.newObject(o.key, o.file, size, m)

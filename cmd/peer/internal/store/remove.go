@@ -13,6 +13,7 @@ type remover struct {
 	mu   sync.Mutex
 	more sync.Cond
 	todo []string
+	busy bool // unlinking what it took from todo
 	stop bool
 	done chan struct{}
 }
@@ -28,7 +29,7 @@ func (r *remover) remove(path string) {
 	r.mu.Lock()
 	r.todo = append(r.todo, path)
 	r.mu.Unlock()
-	r.more.Signal()
+	r.more.Broadcast()
 }
 
 func (r *remover) run() {
@@ -39,7 +40,7 @@ func (r *remover) run() {
 			r.more.Wait()
 		}
 		todo := r.todo
-		r.todo = nil
+		r.todo, r.busy = nil, len(todo) > 0
 		r.mu.Unlock()
 		if len(todo) == 0 {
 			return
@@ -49,6 +50,19 @@ func (r *remover) run() {
 				r.log.Error("cannot remove an object's file", "error", err)
 			}
 		}
+		r.mu.Lock()
+		r.busy = false
+		r.mu.Unlock()
+		r.more.Broadcast()
+	}
+}
+
+// idle waits until everything that was to be unlinked is.
+func (r *remover) idle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.todo) > 0 || r.busy {
+		r.more.Wait()
 	}
 }
 
@@ -57,6 +71,6 @@ func (r *remover) close() {
 	r.mu.Lock()
 	r.stop = true
 	r.mu.Unlock()
-	r.more.Signal()
+	r.more.Broadcast()
 	<-r.done
 }

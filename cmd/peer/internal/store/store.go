@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/maypok86/otter/v2"
 )
@@ -35,8 +36,10 @@ type Store struct {
 
 	room struct { // what the index may hold while objects are being written
 		sync.Mutex
-		writing int64 // bytes reserved
-		applied int64 // of which the index's bound takes account
+		writing int64     // bytes reserved
+		missing int64     // bytes of MaxBytes that the disk turned out not to have
+		since   time.Time // when that was found
+		applied int64     // of both, what the index's bound takes account of
 	}
 
 	listed                                                     atomic.Int64
@@ -245,8 +248,43 @@ func (s *Store) reserve(n int64) {
 	s.room.Lock()
 	defer s.room.Unlock()
 	s.room.writing += n
-	if d := s.room.writing - s.room.applied; d >= 1<<20 || d <= -1<<20 || s.room.writing == 0 && d != 0 {
-		s.room.applied = s.room.writing
-		s.index.SetMaximum(uint64(max(s.opt.MaxBytes-s.room.writing, block) / 1024))
+	if s.room.missing > 0 && time.Since(s.room.since) > fullFor {
+		s.room.missing = 0
+	}
+	taken := s.room.writing + s.room.missing
+	if d := taken - s.room.applied; d >= 1<<20 || d <= -1<<20 || s.room.writing == 0 && d != 0 {
+		s.applyLocked(taken)
+	}
+}
+
+func (s *Store) applyLocked(taken int64) {
+	s.room.applied = taken
+	s.index.SetMaximum(uint64(max(s.opt.MaxBytes-taken, block) / 1024))
+}
+
+// fullFor is how long a store that met a full disk is content with less.
+const fullFor = 10 * time.Minute
+
+// full makes room after the disk turned out to be full: others use it too, and
+// MaxBytes promises more than there is. The store shrinks by an eighth of what
+// it holds, and tries again to grow later.
+func (s *Store) full() {
+	held := int64(s.index.WeightedSize()) * 1024
+	s.room.Lock()
+	defer s.room.Unlock()
+	if s.room.missing > 0 && time.Since(s.room.since) < time.Second {
+		return // another writer met the same
+	}
+	s.room.missing = max(s.opt.MaxBytes-held+held/8, s.room.missing)
+	s.room.since = time.Now()
+	s.log.Warn("the disk is full: the store makes room", "held", held, "keeps", s.opt.MaxBytes-s.room.missing)
+	s.applyLocked(s.room.writing + s.room.missing)
+}
+
+// failed counts an error of the file system and makes room if it is for want of it.
+func (s *Store) failed(err error) {
+	s.writeError.Add(1)
+	if isFull(err) {
+		s.full()
 	}
 }

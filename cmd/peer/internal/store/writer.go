@@ -84,7 +84,7 @@ func (w *Writer) Write(p []byte) (n int, err error) {
 	w.mu.Unlock()
 	w.hash(p[:n])
 	if err != nil {
-		w.store.writeError.Add(1)
+		w.store.failed(err)
 		return n, fmt.Errorf("store: %w", err)
 	}
 	return n, nil
@@ -102,7 +102,7 @@ func (w *Writer) spill() error {
 		}
 	}
 	if err != nil {
-		w.store.writeError.Add(1)
+		w.store.failed(err)
 		return fmt.Errorf("store: %w", err)
 	}
 	w.mu.Lock()
@@ -205,7 +205,7 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 	}
 	o, err := w.place(m)
 	if err != nil {
-		s.writeError.Add(1)
+		s.failed(err)
 		w.Abort()
 		return nil, fmt.Errorf("store: %w", err)
 	}
