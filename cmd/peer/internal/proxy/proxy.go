@@ -22,6 +22,7 @@ type Handler struct {
 	cfg      Config
 	cache    *cache.Cache
 	siblings *sibling.Client // nil = none
+	origins  http.RoundTripper
 	counters counters
 	idle     []interface{ CloseIdleConnections() }
 
@@ -44,6 +45,7 @@ func New(c Config) (*Handler, error) {
 	if c.Origin != nil {
 		origins = forwarded{origins}
 	}
+	h.origins = origins
 	if c.Locator != nil {
 		t := c.SiblingTransport
 		if t == nil {
@@ -124,6 +126,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		e.URL = r.Host
 		return h.connect(w, r)
 	}
+	webSocket := h.cfg.Origin != nil && isWebSocket(r)
 	r = withoutHopByHop(r)
 	target, no := h.target(r)
 	if no != nil {
@@ -144,6 +147,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		res := h.cache.Refuse(w, r, http.StatusLoopDetected, "loop", "the request has come through this cache before")
 		res.Outcome = GatewayError
 		return res
+	}
+	if webSocket && !onlyIfCached {
+		return h.upgrade(w, r)
 	}
 	if res, done := h.maxForwards(w, r); done {
 		return res

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -267,6 +268,58 @@ func TestPurge(t *testing.T) {
 		}
 		if n := h.Store().Stats().Objects; n != 1 {
 			t.Errorf("%d objects are left", n)
+		}
+	})
+}
+
+// TestWebSocket: an upgrade passes to the origin of a reverse proxy, or its
+// refusal comes back.
+func TestWebSocket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+			if n > 0 || r.Header.Get("Upgrade") != "websocket" || r.Header.Get("Via") != "1.1 a" {
+				w.WriteHeader(http.StatusTeapot)
+				return
+			}
+			conn, buf, _ := http.NewResponseController(w).Hijack()
+			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+			io.Copy(conn, buf) // echo
+			conn.Close()
+		}, "a")
+		defer w.close()
+		ask := func() (net.Conn, *bufio.Reader, *http.Response) {
+			conn, err := w.net.dial(t.Context(), "tcp", "peer-a:3128")
+			if err != nil {
+				t.Fatal(err)
+			}
+			go fmt.Fprint(conn, "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n")
+			br := bufio.NewReader(conn)
+			resp, err := http.ReadResponse(br, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return conn, br, resp
+		}
+		conn, br, resp := ask()
+		if resp.StatusCode != 101 || resp.Header.Get("Upgrade") != "websocket" || resp.Header.Get("Cache-Status") != "a; fwd=bypass; fwd-status=101" {
+			t.Errorf("%d %v", resp.StatusCode, resp.Header)
+		}
+		for range 3 {
+			go io.WriteString(conn, "ping")
+			b := make([]byte, 4)
+			if _, err := io.ReadFull(br, b); err != nil || string(b) != "ping" {
+				t.Errorf("%q %v", b, err)
+			}
+		}
+		conn.Close()
+		synctest.Wait()
+		if n := w.peers["a"].Counters(); n.Tunnels != 1 || n.BytesToClients != 12 {
+			t.Errorf("%+v", n)
+		}
+		conn, _, resp = ask()
+		conn.Close()
+		if resp.StatusCode != http.StatusTeapot {
+			t.Errorf("a refusal came back as %d", resp.StatusCode)
 		}
 	})
 }

@@ -1,0 +1,103 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+)
+
+// isWebSocket reports whether r asks to change to the WebSocket protocol (RFC
+// 6455 section 4.1). Other upgrades are dropped with the connection fields: h2c
+// above all would carry requests past the cache.
+func isWebSocket(r *http.Request) bool {
+	if r.Method != http.MethodGet || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return false
+	}
+	for _, line := range r.Header["Connection"] {
+		for token := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// upgrade passes r, with its upgrade, to the origin and, when that agrees, bytes
+// both ways. r's header is our own.
+func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) cache.Result {
+	out := r.Clone(r.Context())
+	out.RequestURI = ""
+	out.Header.Set("Connection", "Upgrade")
+	out.Header.Set("Upgrade", "websocket")
+	out.Header["Via"] = append(out.Header["Via"], "1.1 "+h.cfg.Name)
+	resp, err := h.origins.RoundTrip(out)
+	if err != nil {
+		res := h.cache.Refuse(w, r, http.StatusBadGateway, "origin-unreachable", "the origin "+out.URL.Host+" cannot be reached")
+		res.Outcome, res.Err = GatewayError, err
+		return res
+	}
+	defer resp.Body.Close()
+	origin, ok := resp.Body.(io.ReadWriteCloser)
+	if resp.StatusCode != http.StatusSwitchingProtocols || !ok {
+		return h.notUpgraded(w, resp)
+	}
+	client, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		res := h.cache.Refuse(w, r, http.StatusHTTPVersionNotSupported, "no-upgrade", "upgrades work over HTTP/1.1 only")
+		res.Outcome = ClientError
+		return res
+	}
+	res := cache.Result{Status: resp.StatusCode, Outcome: Bypass}
+	if !h.track(client) {
+		res.Err = net.ErrClosed
+		return res
+	}
+	defer h.untrack(client)
+	h.counters.tunnels.Add(1)
+	if res.Err = h.writeSwitch(client, resp); res.Err != nil {
+		return res
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		io.Copy(origin, buf.Reader)
+		origin.Close()
+	}()
+	res.Bytes, _ = io.Copy(client, origin)
+	client.Close()
+	<-done
+	return res
+}
+
+// writeSwitch sends the origin's 101 to the client.
+func (h *Handler) writeSwitch(client net.Conn, resp *http.Response) error {
+	resp.Header["Via"] = append(resp.Header["Via"], "1.1 "+h.cfg.Name)
+	resp.Header["Cache-Status"] = append(resp.Header["Cache-Status"], h.cache.Name()+"; fwd=bypass; fwd-status=101")
+	bw := bufio.NewWriter(client)
+	fmt.Fprintf(bw, "HTTP/1.1 101 Switching Protocols\r\n")
+	resp.Header.Write(bw)
+	bw.WriteString("\r\n")
+	return bw.Flush()
+}
+
+// notUpgraded passes on the answer of an origin that didn't agree.
+func (h *Handler) notUpgraded(w http.ResponseWriter, resp *http.Response) cache.Result {
+	cache.RemoveHopByHop(resp.Header)
+	header := w.Header()
+	for name, lines := range resp.Header {
+		header[name] = lines
+	}
+	header["Via"] = append(resp.Header["Via"], "1.1 "+h.cfg.Name)
+	header["Cache-Status"] = append(resp.Header["Cache-Status"], fmt.Sprintf("%s; fwd=bypass; fwd-status=%d", h.cache.Name(), resp.StatusCode))
+	w.WriteHeader(resp.StatusCode)
+	res := cache.Result{Status: resp.StatusCode, Outcome: Bypass}
+	res.Bytes, res.Err = io.Copy(w, resp.Body)
+	res.Broken = res.Err != nil
+	return res
+}
