@@ -30,6 +30,7 @@ type counters struct {
 	spanBits  uint   // positions with equal upper bits share a shard
 	salt      uint64 // odd, for the hash tables
 	inherited stock  // what was there from the start, on top of what the shards count
+	arena     *arena // where the shards' words are, if not in ordinary memory
 	shards    []shard
 	retired   bool // replaced by a rebuild; guarded by any shard's lock, changed under all
 }

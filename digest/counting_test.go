@@ -16,7 +16,7 @@ func TestCountingAgainstOracle(t *testing.T) {
 			c := counting(t, g)
 			o := &oracle{g, map[uint64]int{}}
 			pool := randomKeys(r, 600)
-			for range 30_000 {
+			for range 15_000 {
 				k := pool[r.IntN(len(pool))]
 				switch r.IntN(12) {
 				case 0, 1, 2, 3, 4:
@@ -119,7 +119,7 @@ func TestChurnBetweenFreezes(t *testing.T) {
 		c := counting(t, g, randomKeys(r, 200)...)
 		c.Advance()
 		before := c.MemoryBytes()
-		for range 200_000 {
+		for range 60_000 {
 			k := Key(r.Uint64())
 			c.Add(k)
 			c.Remove(k)

@@ -25,8 +25,8 @@ type Goal struct {
 
 	FalseCandidates   float64 // wanted per lookup, of all peers together, at most
 	BytesPerSecond    float64 // of digests that one peer receives from all others, at most
-	Memory            int     // bytes for the replicas of all other peers, at most
-	SnapshotBytes     int     // a whole digest on the wire, at most
+	Memory            int64   // bytes for the replicas of all other peers, at most
+	SnapshotBytes     int64   // a whole digest on the wire, at most
 	SnapshotCertainty float64 // with which it is; 0.999 if zero
 }
 

@@ -54,8 +54,8 @@ func goals() (all []Goal) {
 					func(g *Goal) { g.FalseCandidates = 0.5; g.Memory = 1 << 40 },
 					func(g *Goal) { g.FalseCandidates = 0.1; g.Interval = 0; g.BytesPerSecond = 1e7 },
 					func(g *Goal) { g.BytesPerSecond = 1e6; g.Interval = 10 * time.Minute },
-					func(g *Goal) { g.Memory = int(n) * peers * 2 },
-					func(g *Goal) { g.SnapshotBytes = int(n) + 100; g.SnapshotCertainty = 0.99999 },
+					func(g *Goal) { g.Memory = int64(n) * int64(peers) * 2 },
+					func(g *Goal) { g.SnapshotBytes = int64(n) + 100; g.SnapshotCertainty = 0.99999 },
 				} {
 					g := base
 					edit(&g)
@@ -134,9 +134,9 @@ func TestImpossibleGoals(t *testing.T) {
 			case "BytesPerSecond":
 				g.BytesPerSecond = impossible.Need * by
 			case "Memory":
-				g.Memory = int(impossible.Need * by)
+				g.Memory = int64(impossible.Need * by)
 			case "SnapshotBytes":
-				g.SnapshotBytes = int(math.Ceil(impossible.Need * by))
+				g.SnapshotBytes = int64(math.Ceil(impossible.Need * by))
 			case "FalseCandidates":
 				g.FalseCandidates = impossible.Need * by
 			}
@@ -221,7 +221,7 @@ func TestSnapshotBoundHolds(t *testing.T) {
 	for _, g := range []Geometry{{Bits: 28_000, Hashes: 2}, {Bits: 14_000, Hashes: 1}, {Bits: 2_000_000, Hashes: 1}} {
 		plan := goal.evaluate(g.Bits, g.Hashes)
 		var sizes []int
-		for seed := range 300 {
+		for seed := range 60 {
 			f := counting(t, g, randomKeys(random(uint64(seed)), 2_000)...).Advance()
 			sizes = append(sizes, len(f.AppendTo(nil)))
 		}

@@ -29,7 +29,8 @@ func (s *shard) touch(k Key, before uint8, change int) {
 // before Rebuild was called and which is not removed meanwhile. Keys may be added
 // and removed while it runs, and filters read; only the last step, which is
 // applying what was added and removed meanwhile, makes writers wait. It needs
-// eight bytes a key while it runs. On an error nothing has changed.
+// eight bytes a key while it runs. On an error nothing has changed, except that
+// one about the file of a mapped filter comes when the rebuild is done.
 func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
 	if err := g.Validate(); err != nil {
 		return err
@@ -48,10 +49,10 @@ func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
 
 	c.freezing.Lock()
 	defer c.freezing.Unlock()
-	r.finish(old, c)
+	err := r.finish(old, c)
 	empty := emptyFilter(r.fresh.geometry, c.current.Load().version.Epoch+1)
 	c.current.Store(r.fresh.collect(empty, false).delta.flip(empty))
-	return nil
+	return err
 }
 
 // A rebuilding is a set of new counters and what has been put into them.
@@ -93,11 +94,9 @@ func (c *counters) times(k Key) int {
 
 // finish brings the fresh counters up to date with what writers did to the old
 // ones meanwhile, and puts them in their place. Writers wait.
-func (r *rebuilding) finish(old *counters, c *CountingFilter) {
-	for i := range old.shards {
-		old.shards[i].mu.Lock()
-		defer old.shards[i].mu.Unlock()
-	}
+func (r *rebuilding) finish(old *counters, c *CountingFilter) error {
+	old.lockAll()
+	defer old.unlockAll()
 	for i := range old.shards {
 		for k, t := range old.shards[i].rarely().touched {
 			// What the caller yielded for k may be from before or after the
@@ -111,8 +110,8 @@ func (r *rebuilding) finish(old *counters, c *CountingFilter) {
 			}
 		}
 	}
-	old.retired = true
 	c.counters.Store(r.fresh)
+	return old.retire()
 }
 
 // count returns how often k is in the fresh counters.

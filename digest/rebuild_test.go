@@ -84,7 +84,7 @@ func TestRebuildUnderWrites(t *testing.T) {
 	all := func(yield func(Key) bool) {
 		store.Range(func(k, _ any) bool { return yield(k.(Key)) })
 	}
-	for i := range 20 {
+	for i := range 10 {
 		g := Geometry{Bits: 1<<36 + uint64(i%5)*1_000_000, Hashes: 1 + i%4, Seed: uint64(i)}
 		if err := c.Rebuild(g, all); err != nil {
 			t.Fatal(err)

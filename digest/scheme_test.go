@@ -33,7 +33,7 @@ func schemeGeometries() []Geometry {
 func TestFalsePositiveRate(t *testing.T) {
 	for _, g := range schemeGeometries() {
 		t.Run(g.String(), func(t *testing.T) {
-			const n, trials = 10_000, 300_000
+			const n, trials = 10_000, 100_000
 			r := random(g.Bits + uint64(g.Scheme))
 			f := counting(t, g, randomKeys(r, n)...).Advance()
 			hits := 0

@@ -89,8 +89,8 @@ func (s *shard) decrement(c *counters, rel uint32) uint8 {
 // grow makes room in the table, or an array of it.
 func (s *shard) grow(c *counters) {
 	old := s.words()
-	if size := grownSlots(len(old)); size < arrayWords(c.span()) {
-		s.resize(size)
+	if size := s.grownSlots(c); size < arrayWords(c.span()) {
+		s.resize(c, size)
 		for _, slot := range old {
 			if slot != 0 {
 				i, _ := s.find(c, slot>>slotBits)
@@ -100,7 +100,7 @@ func (s *shard) grow(c *counters) {
 		}
 		return
 	}
-	s.resize(arrayWords(c.span()))
+	s.resize(c, arrayWords(c.span()))
 	s.isArray, s.used = true, 0
 	for _, slot := range old {
 		if slot != 0 {
@@ -110,8 +110,8 @@ func (s *shard) grow(c *counters) {
 }
 
 // resize gives the shard fresh words, none of them dirty.
-func (s *shard) resize(words int) {
-	fresh := make([]uint32, words)
+func (s *shard) resize(c *counters, words int) {
+	fresh := c.arena.words(words)
 	s.base, s.size = &fresh[0], int32(words)
 	s.dirty = 0
 	s.groupShift = uint8(max(6, bits.Len(uint(words-1))) - 6)

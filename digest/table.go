@@ -21,8 +21,14 @@ func differs(slot uint32) bool { return (slot&slotCount != 0) != (slot&slotFroze
 // full reports whether four fifths of the slots are taken.
 func (s *shard) full() bool { return int(s.used)*5 >= int(s.size)*4 }
 
-// grownSlots is the next size of a table.
-func grownSlots(slots int) int { return max(minSlots, slots*5/4) }
+// grownSlots is the next size of a table: a quarter more, or twice as much in an
+// arena, which does not take back what is outgrown.
+func (s *shard) grownSlots(c *counters) int {
+	if c.arena != nil {
+		return max(minSlots, 2*int(s.size))
+	}
+	return max(minSlots, int(s.size)*5/4)
+}
 
 // home is the slot where the search for rel begins. The salt is random, so that
 // nobody can make probes long.

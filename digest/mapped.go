@@ -1,0 +1,84 @@
+package digest
+
+import "fmt"
+
+// MapTo moves the counters to a file at path, which is mapped into memory: the
+// system may then write them out when memory is short, so that they need not be
+// resident (after Grothoff, who notes that lookups never touch them; frozen
+// filters stay where they are). The file is scratch space. It is created anew, must
+// not be used by anyone else, and is removed by Close. To survive a restart, save
+// what [CountingFilter.AppendTo] gives, and check what
+// [DecodeCountingFilter] returns by [CountingFilter.Verify].
+//
+// Writers wait while the counters are copied. A [CountingFilter.Rebuild] moves
+// them back to ordinary memory. It is an error to map twice, or where the system
+// cannot.
+func (c *CountingFilter) MapTo(path string) error {
+	c.building.Lock()
+	defer c.building.Unlock()
+	counters := c.counters.Load()
+	if counters.arena != nil {
+		return fmt.Errorf("digest: map counters to %s: they are in %s", path, counters.arena.file.Name())
+	}
+	arena, err := newArena(path)
+	if err != nil {
+		return err
+	}
+	counters.lockAll()
+	defer counters.unlockAll()
+	counters.arena = arena
+	for i := range counters.shards {
+		s := &counters.shards[i]
+		if s.size > 0 {
+			words := arena.words(int(s.size))
+			copy(words, s.words())
+			s.base = &words[0]
+		}
+	}
+	if err := arena.overflow; err != nil {
+		return fmt.Errorf("digest: map counters to %s: %w", path, err)
+	}
+	return nil
+}
+
+// Close empties the filter and removes the file that its counters are in, if
+// there is one. The last frozen filter remains. It returns, among others, the
+// error that kept the file from growing, after which counters were kept in
+// ordinary memory. Only mapped filters need it.
+func (c *CountingFilter) Close() error {
+	c.building.Lock()
+	defer c.building.Unlock()
+	c.freezing.Lock()
+	defer c.freezing.Unlock()
+	old := c.counters.Load()
+	old.lockAll()
+	defer old.unlockAll()
+	c.counters.Store(newCounters(old.geometry))
+	return old.retire()
+}
+
+// retire lets go of the counters. Whoever still has them finds them retired, or
+// empty. All shards are locked.
+func (c *counters) retire() error {
+	c.retired = true
+	if c.arena == nil {
+		return nil
+	}
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.base, s.size, s.used, s.dirty, s.isArray = nil, 0, 0, 0, false
+	}
+	return c.arena.close()
+}
+
+func (c *counters) lockAll() {
+	for i := range c.shards {
+		c.shards[i].mu.Lock()
+	}
+}
+
+func (c *counters) unlockAll() {
+	for i := range c.shards {
+		c.shards[i].mu.Unlock()
+	}
+}
