@@ -11,7 +11,8 @@
 // to share. [Diff] tells two filters of one cache apart, a [History] keeps such
 // [Delta]s, and an [Index] asks the filters of many peers at once. [Filter] and
 // Delta append their encodings to the caller's slice, and decoders keep nothing
-// of the bytes they were given.
+// of the bytes they were given. [Plan] chooses the [Geometry] from what an operator
+// knows and wants.
 //
 // The ideas are those of Fan, Cao, Almeida and Broder (Summary Cache) and of
 // Mitzenmacher (Compressed Bloom Filters): tune the filter as a message. His
