@@ -47,7 +47,7 @@ func TestRun(t *testing.T) {
 	if total.SiblingHits+total.FalseHits+total.SiblingErrors > total.SiblingRequests {
 		t.Errorf("more answers of siblings than questions: %+v", total)
 	}
-	if total.SiblingHits < 50 || total.BytesSent == 0 || total.BytesReceived == 0 || total.DeltasSent == 0 {
+	if total.SiblingHits < 10 || total.BytesSent == 0 || total.BytesReceived == 0 || total.DeltasSent == 0 {
 		t.Errorf("hardly any cooperation: %+v", total)
 	}
 	floor, icp, none := r.Compare[3], r.Compare[1], r.Compare[2]
