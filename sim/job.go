@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -17,8 +18,10 @@ type Job struct {
 	Args   []string // what followed the name, if the experiment takes arguments
 	Out    string   // directory for the files that an experiment writes
 	JSON   any      // what --json prints instead of the tables, if not nil
+	Short  bool     // do as little as shows that the tables still come out alike
 
 	name     string
+	options  any // the values of the experiment's own flags
 	tables   []*Table
 	stderr   io.Writer
 	start    time.Time
@@ -61,7 +64,13 @@ type Column struct {
 	Name   string // the key in JSON: lower case, words joined by _
 	Head   string // the heading in text; empty says Name
 	Format string // a fmt verb for text; empty says %v
+	// Loose is by what share a number of a short run may differ from that of a
+	// full one; zero asks for the same text, [AnyValue] for nothing.
+	Loose float64
 }
+
+// AnyValue is for columns of which a short run says nothing.
+const AnyValue = math.MaxFloat64
 
 // Row adds one value for each column. A nil prints as "-" and null.
 func (t *Table) Row(values ...any) {
@@ -94,12 +103,8 @@ func (t *Table) writeText(w io.Writer) error {
 	widths := make([]int, len(t.Columns))
 	left := make([]bool, len(t.Columns))
 	for i, c := range t.Columns {
-		head := c.Head
-		if head == "" {
-			head = c.Name
-		}
-		cells[0] = append(cells[0], head)
-		widths[i] = len([]rune(head))
+		cells[0] = append(cells[0], c.head())
+		widths[i] = len([]rune(c.head()))
 	}
 	for _, row := range t.Rows {
 		line := make([]string, len(row))
@@ -133,6 +138,13 @@ func (t *Table) writeText(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func (c Column) head() string {
+	if c.Head == "" {
+		return c.Name
+	}
+	return c.Head
 }
 
 func (c Column) text(v any) string {

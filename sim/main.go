@@ -100,6 +100,9 @@ func (j *Job) parseArgs(flags *flag.FlagSet, args []string) (*Experiment, error)
 				return nil, err
 			}
 			experiment, j.name = &found, found.Name
+			if found.Flags != nil {
+				j.options = found.Flags(flags)
+			}
 		case experiment.Args == "":
 			return nil, fmt.Errorf("one experiment at a time: %s or %s", j.name, strings.Join(flags.Args(), " "))
 		default:

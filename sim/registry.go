@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"slices"
@@ -15,7 +16,11 @@ type Experiment struct {
 	Name    string // one word, lower case
 	Summary string // one line, no full stop
 	Args    string // the arguments it takes, as in "[TRACE]"; empty for none
-	Run     func(ctx context.Context, job *Job) error
+	// Flags adds flags of the experiment's own and returns where their values will
+	// be, which the job then has as options; nil for none. Help explains them.
+	Flags func(*flag.FlagSet) any
+	Help  string
+	Run   func(ctx context.Context, job *Job) error
 }
 
 type registry map[string]Experiment
@@ -52,6 +57,11 @@ func (r registry) list(w io.Writer) {
 			summary += "; arguments: " + args
 		}
 		fmt.Fprintf(w, "  %-*s  %s\n", width, name, summary)
+	}
+	for _, name := range r.names() {
+		if help := r[name].Help; help != "" {
+			fmt.Fprintf(w, "\n%s", help)
+		}
 	}
 }
 

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+var _ = experiments.add(Experiment{
+	Name:    "systems",
+	Args:    "[TRACE]",
+	Summary: "replays a request trace, or three of its own, over caches that cooperate in many ways",
+	Flags: func(flags *flag.FlagSet) any {
+		o := new(systemsOptions)
+		flags.IntVar(&o.caches, "caches", 4, "")
+		flags.Float64Var(&o.capacity, "capacity", 0.1, "")
+		flags.BoolVar(&o.skip, "skip", false, "")
+		flags.BoolVar(&o.invent, "synthetic", false, "")
+		flags.IntVar(&o.synthetic.requests, "requests", 1_000_000, "")
+		flags.IntVar(&o.synthetic.objects, "objects", 20_000, "")
+		flags.Float64Var(&o.synthetic.zipf, "zipf", 0.8, "")
+		flags.Float64Var(&o.synthetic.overlap, "overlap", 0.8, "")
+		flags.Float64Var(&o.synthetic.churn, "churn", 0.5, "")
+		return o
+	},
+	Help: `flags of systems:
+  --caches N      how many caches cooperate: 2 to 64 (default 4)
+  --capacity S    what each holds, as a share of all unique objects: of their bytes,
+                  or of their number where the trace has no sizes (default 0.1)
+  --skip          leave broken lines of the trace out
+  --synthetic     invent a trace: --requests N (default 1,000,000) of 256 clients for
+                  --objects N that all want and as many for each client (20,000), with
+                  popularity falling by rank to the power of --zipf S (0.8), the share
+                  --overlap S (0.8) for what all want, every object replaced --churn C
+                  times on average (0.5), and lognormal sizes
+`,
+	Run: runSystems,
+})
+
+type systemsOptions struct {
+	caches   int
+	capacity float64
+	skip     bool
+
+	invent    bool
+	synthetic synthetic
+}
+
+// outcomes are what became of the requests under one way of cooperating.
+type outcomes struct {
+	local, remote, falseHits, stale, missed int
+	roundTrips                              int // before an answer, beyond that to the origin
+	queries, queryBytes                     int
+	updates, updateBytes                    int
+	memory                                  int // bytes per cache for what is known of the others, at the end
+}
+
+//go:embed testdata/*.ptrace.gz
+var traceFiles embed.FS
+
+// ownTraces are replayed if no trace is named, over so many caches each.
+var (
+	ownTraces = []string{"elastic-apache", "cache2k-web07", "adaptsize"}
+	ownCaches = []int{4, 16}
+)
+
+func runSystems(ctx context.Context, job *Job) error {
+	o, _ := job.options.(*systemsOptions)
+	if o == nil {
+		o = &systemsOptions{caches: ownCaches[0], capacity: 0.1}
+	}
+	switch {
+	case len(job.Args) > 1:
+		return usagef("want one TRACE, not %q", job.Args)
+	case o.caches < 2 || o.caches > 64:
+		return usagef("--caches %d: want 2 to 64", o.caches)
+	case !(o.capacity > 0 && o.capacity <= 1):
+		return usagef("--capacity %v: want above 0, to 1", o.capacity)
+	}
+	if o.invent {
+		if len(job.Args) > 0 {
+			return usagef("--synthetic invents a trace: %s would not be read", job.Args[0])
+		}
+		if err := o.synthetic.validate(); err != nil {
+			return err
+		}
+		t := o.synthetic.trace(job.Rand(10))
+		return replayAll(ctx, job, "synthetic", t, *o, len(t.requests))
+	}
+	if len(job.Args) == 1 {
+		t, err := readTrace(job.Args[0], o.skip)
+		if err != nil {
+			return err
+		}
+		return replayAll(ctx, job, filepath.Base(job.Args[0]), t, *o, len(t.requests))
+	}
+	for _, name := range ownTraces {
+		f, err := traceFiles.Open("testdata/" + name + ".ptrace.gz")
+		if err != nil {
+			return err
+		}
+		t, err := parseTrace(f, name, false)
+		f.Close()
+		if err != nil {
+			return err
+		}
+		for _, caches := range ownCaches {
+			first := len(t.requests)
+			if job.Short && (name != ownTraces[0] || caches != ownCaches[0]) {
+				first = 500
+			}
+			own := *o
+			own.caches = caches
+			if err := replayAll(ctx, job, name, t, own, first); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// replayAll replays the first so many requests of a trace in every way.
+func replayAll(ctx context.Context, job *Job, name string, t *trace, o systemsOptions, first int) error {
+	loose := 0.02 // a better encoder changes a few bytes
+	if first < len(t.requests) {
+		loose = AnyValue
+		shorter := *t
+		shorter.requests = t.requests[:first]
+		t = &shorter
+	}
+	c := newCluster(t, &o, job)
+	ways := c.ways()
+	results := make([]outcomes, len(ways))
+	errs := make([]error, len(ways))
+	err := job.each(ctx, len(ways), name+": ways of cooperating replayed", func(i int) {
+		results[i], errs[i] = c.replay(ctx, ways[i])
+	})
+	if err != nil {
+		return err
+	}
+	column := func(name, head, format string) Column {
+		return Column{Name: name, Head: head, Format: format, Loose: loose}
+	}
+	table := job.Table(fmt.Sprintf("%s: %d requests for %d objects, %d caches of %s", name, len(c.requests), len(t.names), o.caches, c.size()),
+		Column{Name: "way"},
+		column("local", "local hit %", "%.2f"), column("remote", "remote hit %", "%.2f"), column("total", "total hit %", "%.2f"),
+		column("false_hits", "false hits %", "%.3f"), column("stale", "stale hits %", "%.3f"), column("missed", "missed %", "%.3f"),
+		column("queries", "query messages/request", "%.3f"), column("query_bytes", "query bytes/request", "%.1f"),
+		column("updates", "update messages/request", "%.4f"), column("update_bytes", "update bytes/request", "%.1f"),
+		column("memory", "memory/cache, bytes", ""), column("round_trips", "extra round trips/miss", "%.3f"))
+	n := float64(len(c.requests))
+	for i, w := range ways {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		r := results[i]
+		share := func(count int) float64 { return figures(100*float64(count)/n, 6) }
+		misses := float64(max(1, len(c.requests)-r.local))
+		table.Row(w.name, share(r.local), share(r.remote), share(r.local+r.remote), share(r.falseHits), share(r.stale), share(r.missed),
+			figures(float64(r.queries)/n, 6), figures(float64(r.queryBytes)/n, 6), figures(float64(r.updates)/n, 6), figures(float64(r.updateBytes)/n, 6),
+			r.memory, figures(float64(r.roundTrips)/misses, 5))
+	}
+	if t.skipped > 0 {
+		table.Note("%d broken lines were left out.", t.skipped)
+	}
+	return nil
+}
+
+// A cluster is what all ways of cooperating have in common.
+type cluster struct {
+	caches   int
+	limit    int64
+	requests []dealt
+	keys     []digest.Key
+	names    []string
+	sized    bool
+	most     int // objects in the fullest cache, without cooperation
+}
+
+func newCluster(t *trace, o *systemsOptions, job *Job) *cluster {
+	c := &cluster{caches: o.caches, requests: deal(t, o.caches, job.Rand(9)), names: t.names}
+	seed := mix64(job.Seed)
+	c.keys = make([]digest.Key, len(t.names))
+	for i, name := range t.names {
+		c.keys[i] = digest.KeyOfString(seed, name)
+	}
+	largest := make([]int64, len(t.names))
+	for _, r := range c.requests {
+		largest[r.key] = max(largest[r.key], r.size)
+		c.sized = c.sized || r.size > 0
+	}
+	total := int64(0)
+	for _, size := range largest {
+		total += weigh(size)
+	}
+	c.limit = max(1, int64(o.capacity*float64(total)))
+	nodes := c.empty()
+	ignore := func(uint32) {}
+	for _, r := range c.requests {
+		node := nodes[r.cache]
+		if held, ok := node.get(r.key); !ok || !held.fresh(r.size) {
+			node.put(object{r.key, r.size}, ignore, ignore)
+		}
+		c.most = max(c.most, len(node.at))
+	}
+	return c
+}
+
+func (c *cluster) empty() []*lru {
+	nodes := make([]*lru, c.caches)
+	for i := range nodes {
+		nodes[i] = newLRU(c.limit)
+	}
+	return nodes
+}
+
+func (c *cluster) size() string {
+	if c.sized {
+		return fmt.Sprintf("%.4g MB", float64(c.limit)/1e6)
+	}
+	return fmt.Sprintf("%d objects", c.limit)
+}
+
+// server is the host of a URL, or "" of any other name.
+func server(name string) string {
+	_, rest, found := strings.Cut(name, "://")
+	if !found {
+		return ""
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return strings.ToLower(host)
+}

@@ -1,0 +1,128 @@
+package main
+
+import "github.com/summarycache/summarycache/digest"
+
+// publishing says when a cache's digest is sent, and what that costs.
+type publishing struct {
+	threshold float64 // when this share of the objects is new; or
+	period    float64 // every so many seconds
+	cost      func(base, next *digest.Filter, d *digest.Delta) (bytes, messages int)
+	memory    func(*digest.Filter) int // of a replica, in bytes
+}
+
+// digests keeps a counting filter in each cache, and what it last published.
+type digests struct {
+	publishing
+	keys    []digest.Key
+	caches  []digestOf
+	updates int
+	sent    int // bytes
+	due     float64
+	started bool
+}
+
+type digestOf struct {
+	filter    *digest.CountingFilter
+	published *digest.Filter
+	held, new int
+}
+
+func newDigests(c *cluster, geometry digest.Geometry, p publishing) (*digests, error) {
+	d := &digests{publishing: p, keys: c.keys, caches: make([]digestOf, c.caches)}
+	for i := range d.caches {
+		filter, err := digest.NewCountingFilter(geometry, 1)
+		if err != nil {
+			return nil, err
+		}
+		d.caches[i] = digestOf{filter: filter, published: filter.Current()}
+	}
+	return d, nil
+}
+
+func (d *digests) came(cache int, key uint32) {
+	c := &d.caches[cache]
+	c.filter.Add(d.keys[key])
+	c.held++
+	c.new++
+	if d.threshold > 0 && float64(c.new) >= d.threshold*float64(c.held) {
+		d.publish(c)
+	}
+}
+
+func (d *digests) left(cache int, key uint32) {
+	c := &d.caches[cache]
+	c.filter.Remove(d.keys[key])
+	c.held--
+}
+
+func (d *digests) publish(c *digestOf) {
+	base := c.published
+	next, delta := c.filter.AdvanceDelta()
+	c.published, c.new = next, 0
+	bytes, messages := d.cost(base, next, delta)
+	d.updates += messages * (len(d.caches) - 1)
+	d.sent += bytes * (len(d.caches) - 1)
+}
+
+func (d *digests) tick(now float64) {
+	if d.period == 0 {
+		return
+	}
+	if !d.started {
+		d.started, d.due = true, now+d.period
+	}
+	if now < d.due {
+		return
+	}
+	for i := range d.caches {
+		d.publish(&d.caches[i])
+	}
+	// Quiet periods would have sent the same digest again each time.
+	for d.due += d.period; d.due <= now; d.due += d.period {
+		for i := range d.caches {
+			d.publish(&d.caches[i])
+		}
+	}
+}
+
+func (d *digests) ask(dst []int, cache int, key uint32) []int {
+	for at := range d.caches {
+		if at != cache && d.caches[at].published.MayContain(d.keys[key]) {
+			dst = append(dst, at)
+		}
+	}
+	return dst
+}
+
+func (d *digests) account(o *outcomes) {
+	o.updates, o.updateBytes = d.updates, d.sent
+	for i := range d.caches {
+		o.memory += d.memory(d.caches[i].published)
+	}
+	o.memory = o.memory * (len(d.caches) - 1) / len(d.caches)
+}
+
+func arrayBytes(f *digest.Filter) int { return int(f.Geometry().Bits+7) / 8 }
+
+// recordsCost is Summary Cache's: a record of 32 bits for each bit that flipped,
+// or the array if that is shorter.
+func recordsCost(_, next *digest.Filter, d *digest.Delta) (bytes, messages int) {
+	return updateHeader + min(4*d.Len(), arrayBytes(next)), 1
+}
+
+// wholeArrayCost is Squid's: the array behind a header of 128 bytes, fetched.
+func wholeArrayCost(_, next *digest.Filter, _ *digest.Delta) (bytes, messages int) {
+	const header, request = 128, 200
+	return request + header + arrayBytes(next), 2
+}
+
+// encodedCost is ours: an advert, a request for what it announces, and the delta
+// coded against the base, or the filter if that is shorter.
+func encodedCost(base, next *digest.Filter, d *digest.Delta) (bytes, messages int) {
+	const advert, request = 64, 64
+	body := len(d.AppendTo(nil, base))
+	if base.Count() == 0 {
+		body = min(body, len(next.AppendTo(nil)))
+	}
+	return advert + request + body, 3
+}

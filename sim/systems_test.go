@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestParseTrace(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	w.Write([]byte("1 a /x 10\n2 b /y 20\n"))
+	w.Close()
+	const common = `1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 10 "-" "x"` + "\n" +
+		`1.2.3.4 - - [17/May/2015:10:05:02 +0000] "POST /a HTTP/1.1" 200 10` + "\n" +
+		`5.6.7.8 - - [17/May/2015:10:05:01 +0000] "GET /b HTTP/1.1" 304 -` + "\n"
+	const squid = "1066036250.603 310 10.0.0.1 TCP_MISS/200 3452 GET http://a.example/ - NONE/- text/html\n" +
+		"1066036251.603 310 10.0.0.2 TCP_HIT/200 99 GET http://a.example/ - NONE/- text/html\n" +
+		"1066036252.603 310 10.0.0.2 TCP_MISS/404 99 GET http://b.example/ - NONE/- text/html\n"
+	for _, c := range []struct {
+		name, text string
+		skip       bool
+		requests   int
+		names      string
+		skipped    int
+		says       string
+	}{
+		{name: "plain", text: "0 - 7 0\n\n1.5 c 8 12\n1 c 7 3\n", requests: 3, names: "7 8"},
+		{name: "gzip", text: packed.String(), requests: 2, names: "/x /y"},
+		{name: "common", text: common, requests: 2, names: "/a /b"},
+		{name: "squid", text: squid, requests: 2, names: "http://a.example/"},
+		{name: "broken", text: "0 - 7 0\n1 - 8\n", says: "broken:2: 3 fields: want SECONDS CLIENT KEY SIZE (--skip leaves such lines out)"},
+		{name: "skipped", text: "0 - 7 0\n1 - 8\nx - 8 0\n2 - 8 -1\n3 - 9 1\n", skip: true, requests: 2, names: "7 9", skipped: 3},
+		{name: "time", text: "NaN - 7 0\n", says: `time:1: time "NaN": want seconds`},
+		{name: "size", text: "0 - 7 1e3\n", says: `size:1: size "1e3": want bytes`},
+		{name: "stamp", text: `h - - [yesterday] "GET /a HTTP/1.1" 200 10` + "\n", says: `stamp:1: time "yesterday"`},
+		{name: "empty", text: "\n", says: "empty: no requests"},
+		{name: "torn", text: packed.String()[:20], says: "torn"},
+		{name: "long", text: "0 - " + strings.Repeat("x", maxTraceLine) + " 0\n", says: "long:1: "},
+	} {
+		got, err := parseTrace(strings.NewReader(c.text), c.name, c.skip)
+		switch {
+		case c.says != "":
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("parseTrace(%s) = %v, want %q", c.name, err, c.says)
+			}
+		case err != nil:
+			t.Errorf("parseTrace(%s) = %v", c.name, err)
+		case len(got.requests) != c.requests || strings.Join(got.names, " ") != c.names || got.skipped != c.skipped:
+			t.Errorf("parseTrace(%s) = %d requests for %q and %d skipped, want %d, %q and %d",
+				c.name, len(got.requests), got.names, got.skipped, c.requests, c.names, c.skipped)
+		}
+	}
+	late, err := parseTrace(strings.NewReader("5 - a 0\n4 - a 0\n"), "late", false)
+	if err != nil || late.requests[1].time != 5 {
+		t.Errorf("time runs backwards: %+v, %v", late, err)
+	}
+}
+
+func FuzzParseTrace(f *testing.F) {
+	f.Add("1 a /x 10\n2 b /y 20\n")
+	f.Add(`h - - [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 10` + "\n")
+	f.Add("1066036250.603 310 10.0.0.1 TCP_MISS/200 3452 GET http://a.example/ - NONE/- text/html\n")
+	f.Add("\x1f\x8b")
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := parseTrace(strings.NewReader(text), "x", len(text)%2 == 0)
+		if err != nil {
+			return
+		}
+		last := math.Inf(-1)
+		for _, r := range got.requests {
+			if int(r.key) >= len(got.names) || r.size < 0 || !(r.time >= last) {
+				t.Fatalf("request %+v of %d names after %v", r, len(got.names), last)
+			}
+			last = r.time
+		}
+	})
+}
+
+func TestLRU(t *testing.T) {
+	c := newLRU(10)
+	var log []string
+	put := func(key uint32, size int64) bool {
+		return c.put(object{key, size}, func(k uint32) { log = append(log, "+"+string(rune('a'+k))) }, func(k uint32) { log = append(log, "-"+string(rune('a'+k))) })
+	}
+	put(0, 4)
+	put(1, 4)
+	c.get(0)
+	put(2, 4)       // drives out b
+	put(0, 2)       // shrinks
+	put(3, 4)       // fits
+	if put(4, 11) { // is larger than the cache
+		t.Error("an object larger than the cache was stored")
+	}
+	c.peek(2)
+	put(5, 1) // drives out c, which peeking does not save
+	if got := strings.Join(log, " "); got != "+a +b +c -b +d +f -c" {
+		t.Errorf("changes: %s", got)
+	}
+	if c.weight != 7 || len(c.at) != 3 || c.order.Len() != 3 {
+		t.Errorf("weight %d, %d objects", c.weight, len(c.at))
+	}
+}
+
+func TestCuckooFilter(t *testing.T) {
+	f := cuckooFilter{make([][4]uint16, 64), map[[2]uint32]int{}}
+	job := testJob(1)
+	rng := job.source(0)
+	ignore := func(uint32) {}
+	var held []uint64
+	for step := range 20_000 {
+		if len(held) < 250 && step%3 > 0 { // up to 98 % full
+			key := rng.Uint64()
+			held = append(held, key)
+			f.insert(key, ignore)
+		} else if len(held) > 0 {
+			i := int(below(rng, uint64(len(held))))
+			f.remove(held[i], ignore)
+			held[i] = held[len(held)-1]
+			held = held[:len(held)-1]
+		}
+		if step%100 == 0 {
+			for _, key := range held {
+				if !f.contains(key) {
+					t.Fatalf("step %d: a key that was inserted is denied", step)
+				}
+			}
+		}
+	}
+	for _, key := range held {
+		f.remove(key, ignore)
+	}
+	for _, b := range f.buckets {
+		if b != ([4]uint16{}) || len(f.spilled) > 0 {
+			t.Fatalf("emptied, it holds %v and %v", b, f.spilled)
+		}
+	}
+}
+
+// TestReplay compares the ways with each other on one invented trace.
+func TestReplay(t *testing.T) {
+	job := testJob(2)
+	s := synthetic{requests: 10_000, objects: 600, zipf: 0.8, overlap: 0.8, churn: 0.5}
+	tr := s.trace(job.Rand(10))
+	c := newCluster(tr, &systemsOptions{caches: 4, capacity: 0.05}, job)
+	results := map[string]outcomes{}
+	for _, w := range c.ways() {
+		r, err := c.replay(context.Background(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(w.name, "0.1 %") {
+			if again, _ := c.replay(context.Background(), w); again != r {
+				t.Errorf("%s: replayed twice, %+v and %+v", w.name, r, again)
+			}
+		}
+		if w.name != "one owner per key" && r.local+r.remote+r.missed+r.stale > len(c.requests) {
+			t.Errorf("%s: %+v of %d requests", w.name, r, len(c.requests))
+		}
+		results[w.name] = r
+	}
+	none, icp, exact := results["none"], results["ICP"], results["exact directory (MD5), 1 %"]
+	if none.remote != 0 || none.missed == 0 || none.queries+none.updates != 0 {
+		t.Errorf("none: %+v", none)
+	}
+	if icp.missed != 0 || icp.falseHits != 0 || icp.remote == 0 || icp.queries != 2*3*(len(c.requests)-icp.local) {
+		t.Errorf("ICP: %+v", icp)
+	}
+	for name, r := range results {
+		switch name {
+		case "none", "ICP", "one owner per key":
+			continue
+		}
+		// All store what they fetch, so that what is local hardly differs, and
+		// nobody finds more than who asks everyone.
+		if math.Abs(float64(r.local-icp.local)) > 0.03*float64(icp.local) || float64(r.remote) > 1.01*float64(icp.remote) || r.updates == 0 && !strings.Contains(name, "hourly") {
+			t.Errorf("%s: %+v, and ICP %+v", name, r, icp)
+		}
+	}
+	// A false positive is a false hit; more bits and fresher digests have fewer.
+	misses := float64(len(c.requests) - exact.local)
+	eight, exactFalse := results["Summary Cache, 8 bits, 1 %"], float64(exact.falseHits)
+	rate := (float64(eight.falseHits) - exactFalse) / misses / 3
+	if most := falsePositives(8, 4); rate <= most/10 || rate > 1.2*most {
+		t.Errorf("8 bits: %v false positives per lookup, want %v when full", rate, most)
+	}
+	ours := results["ours, 1 %"]
+	if vain := (float64(ours.falseHits) - exactFalse) / misses; vain > 1.5*plannedCandidates {
+		t.Errorf("ours: %v caches asked in vain per miss, planned %v", vain, plannedCandidates)
+	}
+	if fine := results["ours, 0.1 %"]; fine.missed > ours.missed || fine.updates <= ours.updates {
+		t.Errorf("ours at 0.1 %%: %+v, at 1 %%: %+v", fine, ours)
+	}
+}
+
+func TestSynthetic(t *testing.T) {
+	s := synthetic{requests: 30_000, objects: 500, zipf: 1, overlap: 0.5, churn: 2}
+	tr := s.trace(testJob(1).Rand(10))
+	shared, sizes := 0, map[uint32]int64{}
+	for _, r := range tr.requests {
+		if strings.Contains(tr.names[r.key], ".com/0/") {
+			shared++
+		}
+		if size, seen := sizes[r.key]; seen && size != r.size {
+			t.Fatalf("%s has sizes %d and %d", tr.names[r.key], size, r.size)
+		}
+		sizes[r.key] = r.size
+	}
+	if got := float64(shared) / 30_000; math.Abs(got-0.5) > 5*0.5/math.Sqrt(30_000) {
+		t.Errorf("%v of the requests are for what all want, want 0.5", got)
+	}
+	generations := map[string]bool{}
+	for _, name := range tr.names {
+		if strings.Contains(name, ".com/0/0/") {
+			generations[name] = true
+		}
+	}
+	if n := len(generations); n < 2 || n > 4 {
+		t.Errorf("the most popular object had %d generations, want 2 or 3", n)
+	}
+}
+
+func TestSystemsRefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trace")
+	if err := os.WriteFile(path, []byte("0 - a 1\n0 - b\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{path}, 1, path + ":2: 3 fields"},
+		{[]string{path, path}, 2, "want one TRACE"},
+		{[]string{path + "x"}, 1, "no such file"},
+		{[]string{path, "--caches", "1"}, 2, "--caches 1: want 2 to 64"},
+		{[]string{path, "--capacity", "0"}, 2, "--capacity 0"},
+		{[]string{path, "--capacity", "NaN"}, 2, "--capacity NaN"},
+		{[]string{path, "--synthetic"}, 2, "--synthetic invents"},
+		{[]string{"--synthetic", "--requests", "0"}, 2, "--requests 0"},
+		{[]string{"--synthetic", "--objects", "-1"}, 2, "--objects -1"},
+		{[]string{"--synthetic", "--zipf", "-1"}, 2, "--zipf -1"},
+		{[]string{"--synthetic", "--overlap", "2"}, 2, "--overlap 2"},
+		{[]string{"--synthetic", "--churn", "-1"}, 2, "--churn -1"},
+	} {
+		code, out, errs := call(append([]string{"systems"}, c.args...)...)
+		if code != c.code || out != "" || !strings.Contains(errs, c.says) {
+			t.Errorf("systems %q = %d, prints %q and says %q; want %d and %q", c.args, code, out, errs, c.code, c.says)
+		}
+	}
+	if code, out, errs := call("systems", path, "--skip", "--caches", "2", "--capacity", "1"); code != 0 || !strings.Contains(out, "1 requests for 1 objects") || !strings.Contains(out, "1 broken lines") {
+		t.Errorf("systems --skip = %d, %q, %q", code, out, errs)
+	}
+}
