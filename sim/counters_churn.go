@@ -127,9 +127,9 @@ func stuck(ctx context.Context, job *Job, turnovers int) error {
 		return err
 	}
 	table := job.Table(fmt.Sprintf("Package digest's counting filter, n = %d, k = %d, after each of %d turnovers", n, k, turnovers),
-		Column{Name: "load", Head: "load kn/m", Format: "%.3f"}, Column{Name: "lookups", Head: "held keys looked up"},
+		Column{Name: "load", Head: "load kn/m", Format: "%.3f"}, Column{Name: "lookups", Head: "held keys looked up", Loose: AnyValue},
 		Column{Name: "negatives", Head: "false negatives"}, Column{Name: "refused", Head: "removals refused"},
-		Column{Name: "f", Head: "f at the end", Format: "%.5g"}, Column{Name: "anew", Head: "f, built anew", Format: "%.5g"})
+		Column{Name: "f", Head: "f at the end", Format: "%.5g", Loose: 0.3}, Column{Name: "anew", Head: "f, built anew", Format: "%.5g", Loose: 0.3})
 	for i, r := range results {
 		if errs[i] != nil {
 			return errs[i]

@@ -41,7 +41,7 @@ func runFigures(ctx context.Context, job *Job) error {
 		if err := writeFile(filepath.Join(dir, f.File+".png"), png); err != nil {
 			return err
 		}
-		table.Row(filepath.Join(dir, f.File), f.Title, len(f.Curves))
+		table.Row("figures/"+f.File, f.Title, len(f.Curves))
 	}
 	table.Note("Each as .svg and .png; --json prints the points.")
 	job.JSON = figures

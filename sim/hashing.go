@@ -55,9 +55,9 @@ func runHashing(ctx context.Context, job *Job) error {
 	}
 	table := job.Table("Schemes: false positives and chi-square, each in standard deviations from what independent uniform positions give",
 		Column{Name: "n"}, Column{Name: "m"}, Column{Name: "k"}, Column{Name: "scheme"},
-		Column{Name: "predicted", Head: "f predicted", Format: "%.5g"}, Column{Name: "measured", Head: "f measured", Format: "%.5g"},
-		Column{Name: "excess", Head: "excess %", Format: "%+.2f"}, Column{Name: "sd", Head: "in sd", Format: "%+.1f"},
-		Column{Name: "chi_square", Head: "chi-square in sd", Format: "%+.1f"})
+		Column{Name: "predicted", Head: "f predicted", Format: "%.5g"}, Column{Name: "measured", Head: "f measured", Format: "%.5g", Loose: AnyValue},
+		Column{Name: "excess", Head: "excess %", Format: "%+.2f", Loose: AnyValue}, Column{Name: "sd", Head: "in sd", Format: "%+.1f", Loose: AnyValue},
+		Column{Name: "chi_square", Head: "chi-square in sd", Format: "%+.1f", Loose: AnyValue})
 	for _, r := range runs {
 		table.Row(r.geometry.n, r.result.m, r.geometry.k, r.scheme.name, figures(r.result.predicted, 8), figures(r.result.f, 6),
 			figures(100*(r.result.f/r.result.predicted-1), 4), figures((r.result.f-r.result.predicted)/r.result.sd, 3), figures(r.result.chi, 3))
@@ -101,7 +101,7 @@ func (s hashScheme) try(job *Job, label uint64, g hashingGeometry, lookups int) 
 		r.m = s.fit(r.m, g.k)
 	}
 	r.predicted = exactFalsePositives(r.m, g.n, g.k)
-	each := int(10 * g.n)
+	each := max(1, min(int(10*g.n), lookups/2))
 	filters := max(2, (lookups+each-1)/each)
 	rates := make([]float64, filters)
 	var bins chiSquare

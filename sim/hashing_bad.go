@@ -107,9 +107,9 @@ func chooseCovering(words []uint64, m uint64, k, n int) []uint64 {
 func badHashes(job *Job, lookups int) {
 	table := job.Table("Bad hashes: n = 10,000",
 		Column{Name: "hash"}, Column{Name: "m"}, Column{Name: "k"},
-		Column{Name: "predicted", Head: "f predicted", Format: "%.4g"}, Column{Name: "measured", Head: "f measured", Format: "%.4g"},
-		Column{Name: "times", Format: "%.2f"}, Column{Name: "sent_predicted", Head: "z/n predicted", Format: "%.3f"},
-		Column{Name: "sent", Head: "z/n", Format: "%.3f"}, Column{Name: "why"})
+		Column{Name: "predicted", Head: "f predicted", Format: "%.4g"}, Column{Name: "measured", Head: "f measured", Format: "%.4g", Loose: AnyValue},
+		Column{Name: "times", Format: "%.2f", Loose: AnyValue}, Column{Name: "sent_predicted", Head: "z/n predicted", Format: "%.3f"},
+		Column{Name: "sent", Head: "z/n", Format: "%.3f", Loose: 0.005}, Column{Name: "why"})
 	lookups = min(lookups, 1_000_000)
 	for _, b := range badHashesTried {
 		f, sent := b.try(lookups)

@@ -11,7 +11,7 @@ func grothoff(job *Job, lookups int) {
 		Column{Name: "nearest", Head: "nearest k"}, Column{Name: "best", Head: "best k"},
 		Column{Name: "low", Head: "f of lower k", Format: "%.5g"}, Column{Name: "high", Head: "f of upper k", Format: "%.5g"},
 		Column{Name: "between", Head: "linear combination", Format: "%.5g"}, Column{Name: "choice", Head: "f of the choice", Format: "%.5g"},
-		Column{Name: "measured", Format: "%.5g"})
+		Column{Name: "measured", Format: "%.5g", Loose: AnyValue})
 	for i, mn := range []float64{2.1, 5, 8, 12, 16} {
 		k := bestHashes(mn)
 		low := math.Floor(k)

@@ -166,7 +166,7 @@ func printTables(job *Job, cells []Cell) {
 			}
 			table = job.Table(title, Column{Name: "row"}, Column{Name: "column"}, Column{Name: "published"},
 				Column{Name: "computed", Format: "%.6g"}, Column{Name: "difference", Format: "%+.2g"},
-				Column{Name: "measured", Format: "%.4g"}, Column{Name: "agrees"}, Column{Name: "note"})
+				Column{Name: "measured", Format: "%.4g", Loose: 0.1}, Column{Name: "agrees"}, Column{Name: "note", Loose: AnyValue})
 		}
 		var measured any
 		if c.Measured != nil {

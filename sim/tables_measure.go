@@ -39,7 +39,7 @@ func measureCells(ctx context.Context, job *Job, printed []printedCell, cells []
 	index := map[filterKind]int{}
 	for _, p := range printed {
 		kind := filterKind{p.MN, p.K, p.C}
-		if _, seen := index[kind]; !seen && p.K > 0 {
+		if _, seen := index[kind]; !seen && p.K > 0 && !(job.Short && p.Table == "SC") {
 			index[kind] = len(kinds)
 			kinds = append(kinds, kind)
 		}
@@ -52,6 +52,9 @@ func measureCells(ctx context.Context, job *Job, printed []printedCell, cells []
 	for _, p := range printed {
 		if p.Table != "SC" {
 			filters[filterKind{p.MN, p.K, p.C}] = measuredFilters
+			if job.Short {
+				filters[filterKind{p.MN, p.K, p.C}] = 2
+			}
 		}
 	}
 	measured := make([]measurement, len(kinds))
@@ -63,10 +66,10 @@ func measureCells(ctx context.Context, job *Job, printed []printedCell, cells []
 		return err
 	}
 	for i, p := range printed {
-		if p.K == 0 {
+		at, built := index[filterKind{p.MN, p.K, p.C}]
+		if p.K == 0 || !built {
 			continue
 		}
-		at := index[filterKind{p.MN, p.K, p.C}]
 		if errs[at] != nil {
 			return errs[at]
 		}

@@ -141,12 +141,12 @@ func printSizes(job *Job, simulations []simulation, results []sizes) {
 	table := job.Table(fmt.Sprintf("Coded size in bytes over %d trials", len(results[0].coded)),
 		Column{Name: "simulation"},
 		Column{Name: "theory", Head: "m·H", Format: "%.1f"}, Column{Name: "paper_theory", Head: "paper's m·H", Format: "%.5g"},
-		Column{Name: "limit", Head: "log2 C(m,x)", Format: "%.1f"}, Column{Name: "appendix", Head: "appendix's L", Format: "%.1f"},
-		Column{Name: "mean", Format: "%.2f"}, Column{Name: "paper_mean", Head: "paper's mean", Format: "%.5g"},
-		Column{Name: "sd", Format: "%.3f"}, Column{Name: "paper_sd", Head: "paper's sd", Format: "%.3f"},
-		Column{Name: "max"}, Column{Name: "paper_max", Head: "paper's max", Format: "%.5g"},
-		Column{Name: "budget", Format: "%.5g"}, Column{Name: "over_budget", Head: "over"},
-		Column{Name: "context", Head: "against the old", Format: "%.2f"})
+		Column{Name: "limit", Head: "log2 C(m,x)", Format: "%.1f", Loose: 0.002}, Column{Name: "appendix", Head: "appendix's L", Format: "%.1f", Loose: 0.002},
+		Column{Name: "mean", Format: "%.2f", Loose: 0.002}, Column{Name: "paper_mean", Head: "paper's mean", Format: "%.5g"},
+		Column{Name: "sd", Format: "%.3f", Loose: 0.5}, Column{Name: "paper_sd", Head: "paper's sd", Format: "%.3f"},
+		Column{Name: "max", Loose: 0.02}, Column{Name: "paper_max", Head: "paper's max", Format: "%.5g"},
+		Column{Name: "budget", Format: "%.5g"}, Column{Name: "over_budget", Head: "over", Loose: AnyValue},
+		Column{Name: "context", Head: "against the old", Format: "%.2f", Loose: 0.005})
 	orNil := func(x float64) any {
 		if x == 0 {
 			return nil
@@ -185,9 +185,9 @@ func printSizes(job *Job, simulations []simulation, results []sizes) {
 
 func printOnes(job *Job, simulations []simulation, results []sizes) {
 	table := job.Table("How far the number of ones strays, and what Theorem 1 of the paper allows",
-		Column{Name: "simulation"}, Column{Name: "mean", Format: "%.1f"}, Column{Name: "sd", Format: "%.2f"},
+		Column{Name: "simulation"}, Column{Name: "mean", Format: "%.1f", Loose: 0.001}, Column{Name: "sd", Format: "%.2f", Loose: 0.5},
 		Column{Name: "predicted_sd", Head: "occupancy sd", Format: "%.2f"},
-		Column{Name: "farthest", Head: "farthest from m(1-p)", Format: "%.0f"}, Column{Name: "azuma", Head: "Azuma's bound on that", Format: "%.3g"})
+		Column{Name: "farthest", Head: "farthest from m(1-p)", Format: "%.0f", Loose: AnyValue}, Column{Name: "azuma", Head: "Azuma's bound on that", Format: "%.3g", Loose: AnyValue})
 	for i, s := range simulations {
 		if s.c > 0 {
 			continue

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A shownTable is one of RESULTS.md: the cells below its head, as text.
+type shownTable struct {
+	title string
+	head  []string
+	rows  [][]string
+}
+
+// readResults returns the chapters' tables, by the chapters' titles.
+func readResults(t *testing.T, text string) map[string][]shownTable {
+	t.Helper()
+	shown := map[string][]shownTable{}
+	chapter := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		last := len(shown[chapter]) - 1
+		switch {
+		case strings.HasPrefix(line, "## "):
+			chapter = line[3:]
+		case strings.HasPrefix(line, "### "):
+			shown[chapter] = append(shown[chapter], shownTable{title: line[4:]})
+		case strings.HasPrefix(line, "| ") && last >= 0:
+			cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "| "), " |"), " | ")
+			table := &shown[chapter][last]
+			switch {
+			case table.head == nil:
+				table.head = cells
+			case strings.Trim(strings.Join(cells, ""), "-:") == "":
+			default:
+				table.rows = append(table.rows, cells)
+			}
+		}
+	}
+	return shown
+}
+
+// TestResults runs a short version of every chapter and compares it with the
+// document: what is computed must be the same, what is measured near.
+func TestResults(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the chapters' own tests run under the race detector")
+	}
+	text, err := os.ReadFile("RESULTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := readResults(t, string(text))
+	job := testJob(1)
+	job.Short, job.Out = true, t.TempDir()
+	for _, c := range chapters {
+		for _, name := range c.pictures {
+			for _, kind := range []string{".svg", ".png"} {
+				if info, err := os.Stat(filepath.Join("figures", name+kind)); err != nil || info.Size() == 0 {
+					t.Errorf("%s: no picture %s%s: %v", c.experiment, name, kind, err)
+				}
+			}
+		}
+		part, err := c.run(context.Background(), job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), strings.TrimSpace(c.words)) {
+			t.Errorf("RESULTS.md does not have the words of %s: run go run ./sim results", c.experiment)
+		}
+		var short strings.Builder
+		c.write(&short, part)
+		shown, again := document[c.title], readResults(t, short.String())[c.title]
+		if len(shown) != len(again) {
+			t.Errorf("RESULTS.md has %d tables of %s, want %d", len(shown), c.experiment, len(again))
+			continue
+		}
+		for i, table := range part.tables {
+			compareTables(t, table, shown[i], again[i])
+		}
+	}
+}
+
+func compareTables(t *testing.T, table *Table, shown, again shownTable) {
+	t.Helper()
+	if strings.Join(shown.head, "|") != strings.Join(again.head, "|") || len(shown.rows) != len(again.rows) {
+		t.Errorf("%s: RESULTS.md has %d rows of %q, want %d of %q", shown.title, len(shown.rows), shown.head, len(again.rows), again.head)
+		return
+	}
+	for r, row := range shown.rows {
+		for i, column := range table.Columns {
+			if !near(row[i], again.rows[r][i], column.Loose) {
+				t.Errorf("%s, row %d, %s: RESULTS.md has %q, a short run %q", shown.title, r+1, column.head(), row[i], again.rows[r][i])
+			}
+		}
+	}
+}
+
+// near compares a value of the document with one of a short run, in which what
+// is loose may be missing.
+func near(full, short string, loose float64) bool {
+	if full == short || loose == AnyValue || loose > 0 && short == "-" {
+		return true
+	}
+	a, err1 := strconv.ParseFloat(full, 64)
+	b, err2 := strconv.ParseFloat(short, 64)
+	return err1 == nil && err2 == nil && math.Abs(a-b) <= loose*max(math.Abs(a), math.Abs(b))
+}
+
+func TestNear(t *testing.T) {
+	for _, c := range []struct {
+		full, short string
+		loose       float64
+		want        bool
+	}{
+		{"1.5", "1.5", 0, true}, {"1.5", "1.6", 0, false}, {"1.5", "1.6", 0.1, true}, {"1.5", "1.7", 0.1, false},
+		{"1.5", "-", 0, false}, {"1.5", "-", 0.1, true}, {"-", "1.5", 0.1, false}, {"yes", "no", 0.1, false}, {"yes", "no", AnyValue, true},
+	} {
+		if got := near(c.full, c.short, c.loose); got != c.want {
+			t.Errorf("near(%s, %s, %v) = %v", c.full, c.short, c.loose, got)
+		}
+	}
+}
+
+// TestResultsInterrupted must leave the old document as it was.
+func TestResultsInterrupted(t *testing.T) {
+	job := testJob(1)
+	job.Out = t.TempDir()
+	path := filepath.Join(job.Out, "RESULTS.md")
+	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := runResults(ctx, job); !errors.Is(err, context.Canceled) {
+		t.Errorf("runResults = %v, want that it was interrupted", err)
+	}
+	files, _ := os.ReadDir(job.Out)
+	if text, _ := os.ReadFile(path); string(text) != "old" || len(files) != 1 {
+		t.Errorf("interrupted, it leaves %q and %v", text, files)
+	}
+	if code, _, errs := call("results", "--out", path); code != 2 || !strings.Contains(errs, "want a directory") {
+		t.Errorf("results --out FILE: %d, %q", code, errs)
+	}
+}
+
+// TestResultsByChapter replaces one chapter and keeps the rest.
+func TestResultsByChapter(t *testing.T) {
+	job := testJob(1)
+	job.Out, job.Short, job.Args = t.TempDir(), true, []string{"trials"}
+	path := filepath.Join(job.Out, "RESULTS.md")
+	if err := runResults(context.Background(), job); err == nil {
+		t.Error("chapters of no document were replaced")
+	}
+	old := "# Head\n\nwords\n\n## " + chapters[0].title + "\n\nkept\n\n## " + chapters[1].title + "\n\nreplaced\n\n## " + chapters[3].title + "\n\nkept too\n"
+	if err := os.WriteFile(path, []byte(old), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := runResults(context.Background(), job); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile(path)
+	before, after, found := strings.Cut(string(text), "## "+chapters[1].title)
+	if !found || before != "# Head\n\nwords\n\n## "+chapters[0].title+"\n\nkept\n\n" ||
+		!strings.HasSuffix(after, "\n\n## "+chapters[3].title+"\n\nkept too\n") || strings.Contains(after, "replaced") || !strings.Contains(after, "log2 C(m,x)") {
+		t.Errorf("replaced one chapter: %.300s … %.300s", before, after)
+	}
+	job.Args = []string{"trails"}
+	if err := runResults(context.Background(), job); err == nil || !strings.Contains(err.Error(), `no chapter "trails"`) {
+		t.Errorf("results trails: %v", err)
+	}
+}

@@ -1,0 +1,87 @@
+package main
+
+// What RESULTS.md says above the tables of a chapter.
+
+const tablesWords = `
+Every number that Mitzenmacher's Tables I–VII and the false-positive tables of Summary Cache print, and those of the running
+text, against the formulas they stand for. A value within one unit of its last printed digit agrees: it was rounded, perhaps
+the other way, or cut off. What is left is wrong, and every wrong value betrays itself:
+
+- **Table VI, rows z/n and z/(cn): the columns m/n = 12 and m/n = 32 are exchanged.** Each value is, to all of its digits, what
+  the formula gives for the other column; k and f are those of the columns as printed; and real deltas, coded, have the sizes
+  of the formula. The text's 2066.5 bytes for m/n = 32 are made of the exchanged value: 2075.9 is right, and with it the
+  simulated mean of 2090 is as far above theory as the paper's other simulations are.
+- **Summary Cache, m/n = 30, k = 15 and k = 16: the exponent is one too large.** f falls as m/n grows, and these two do not lie
+  between those of m/n = 29 and m/n = 31.
+- **Summary Cache, text to Figure 4: "the optimum case of 5 hash functions" at m/n = 10.** Its own table has fewer false
+  positives at k = 6, 7 and 8.
+
+A measured f is a count of false positives, or where those are too rare follows from the share of positions set; the note
+says so.
+`
+
+const trialsWords = `
+Filters of n = 10,000 keys with positions drawn independently and uniformly, as in the paper, coded by package arith's adaptive
+coder. Means agree with m·H to a byte or two, deviations with the paper's; the paper's own sizes carry the overhead of its
+program. The delta's mean settles the quarrel in the paper: it is the 2075.9 bytes of the formula, not 2066.5, which is less
+than the logarithm of the number of such sets and so beyond any coder. Coded against the old filter, which the receiver has,
+the same deltas take an eighth less.
+`
+
+const figuresWords = `
+The first two are the paper's Figures 1 and 2: what is best uncompressed is worst compressed. The third is Figure 4 of Summary
+Cache with its printed values. The last two are ours: what a set with a given false-positive rate costs on the wire in each
+representation, and what an update costs per replaced key. One hash over a large array stays within 1.44 bits of the bound
+at every rate, and a delta coded against the old set within about as much of its own. Rice-coded gaps are the honest rival of
+the coder: at most an eighth of a bit behind. Each figure is in figures/ as SVG and PNG.
+`
+
+const hashingWords = `
+At 10,000 keys the false positives hardly tell the schemes from independent hashes, except at k = 11 double hashing modulo a
+power of two, whose steps may be even or zero, and the lecture's two hashes modulo a prime, where keys share whole sequences.
+At 100 keys that decides: the lecture's scheme has ten times the false positives promised. Double hashing modulo 2^64 with an
+odd step, which package digest uses, is second to enhanced double hashing among the cheap ones; with the one hash of the
+planned geometry all are the same.
+
+What a bad hash does is not subtle. The number of hashes that count falls to one, or positions crowd; and who knows the seed
+can choose names that set k new positions each.
+`
+
+const countersWords = `
+Four bits suffice, and Summary Cache's bound is right and some twenty times too careful. The claim that a false negative is
+less likely than a reboot holds at the load that was planned for, and no longer when a cache has outgrown its filter: at a
+load of four, some twenty turnovers are enough. A counter that stays full costs next to nothing and denies no key, so ours
+do.
+`
+
+const systemsWords = `
+Three real request traces over 4 and 16 caches, each of which holds a tenth of all unique objects (of their bytes, where the
+trace has sizes) and evicts by LRU; testdata/README.md says where they come from and how requests are dealt. Two of the
+traces number their requests instead of timing them: there a request is a second. A cache stores what it fetches, from
+whomever, except that one owner per key keeps the only copy. Shares are of all requests. False hit: a cache was named that
+has no copy, counted for each. Stale: the copy is of another size. Missed: another cache had a copy and none was found. ICP,
+directories and Summary Cache ask all candidates by small queries and then fetch; Squid's digests, cuckoo filters and ours
+fetch from one candidate after the other, and only a failed fetch counts as a query. A query with its answer is two messages;
+an update counts once for each receiver, and ours as three messages, of which the advert and the request for the body are
+taken at 64 bytes each. A percentage behind a name is the share of new objects at which a cache publishes. The digests are
+package digest's, planned for 0.01 candidates named in vain per lookup.
+
+What they show:
+
+- Cooperation is worth 11 to 27 points of hit ratio, and every way finds most of it. How fresh the digests are decides what is
+  missed: at 1 %, up to a point; at 0.1 %, a fifth of that.
+- ICP finds everything, and costs a round trip on every miss and more bytes in queries than Summary Cache in queries and
+  updates together.
+- **Where ours is best**: hardly a query or a round trip in vain, like cuckoo filters but at a third of their memory; and at 4
+  caches of thousands of objects that publish at 1 %, the fewest update bytes: 24 to 26 a request, against 34 to 45 for cuckoo
+  images and 36 to 49 for Summary Cache's 16 bits.
+- **Where ours is not best**: where updates are small. A delta of a few keys is smaller than its own frame, advert and request,
+  some 180 bytes in all to each receiver. So at 16 caches and 1 % it sends 1.4 times the bytes of Summary Cache's 16 bits, at
+  0.1 % two to three times, and on the small elastic-apache trace three times at either; and its messages are three to their
+  one. Caches of few thousand objects should publish by the bytes that have gathered, not by the share of keys. Summary
+  Cache's 8 bits also take less memory, for two to twenty times as many false hits.
+- Squid's digests take the least memory and send up to two misses in five in vain. Hourly misses what is new; every minute,
+  each whole, costs more bytes than anything else.
+- One owner per key has the highest total on two of the traces, as objects are kept once only. It needs no digest and no
+  memory, and sends three quarters of all requests, or more, to another cache.
+`
