@@ -36,6 +36,7 @@ func TestCollapse(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		synctest.Wait()
 		if n := w.peers["a"].Counters(); w.origin.count() != 1 || n.OriginFetches != 1 || n.Collapsed+n.LocalHits != 19 || n.Collapsed == 0 {
 			t.Errorf("%d origin requests, %+v", w.origin.count(), n)
 		}
@@ -120,6 +121,7 @@ func TestLeaderLeaves(t *testing.T) {
 		if len(r.body) != 200_000 || w.origin.count() != 1 {
 			t.Errorf("%d bytes, %d origin requests", len(r.body), w.origin.count())
 		}
+		synctest.Wait()
 		if n := w.peers["a"].Counters(); n.BrokenBodies != 1 || n.Stored != 1 {
 			t.Errorf("%+v", n)
 		}
@@ -174,6 +176,7 @@ func TestOriginFails(t *testing.T) {
 				}
 			}
 		}
+		synctest.Wait()
 		if n := w.peers["a"].Counters(); n.GatewayErrors != 4 || n.OriginErrors != 4 {
 			t.Errorf("%+v", n)
 		}

@@ -72,6 +72,7 @@ func TestSiblingHit(t *testing.T) {
 			if r := w.get("a", "/x"); r.status() != "a; hit; ttl=50" {
 				t.Errorf("then %q", r.status())
 			}
+			synctest.Wait()
 			n, m := w.peers["a"].Counters(), w.peers["b"].Counters()
 			if n.SiblingHits != 1 || n.SiblingRequests != 1 || n.FalseHits != 0 || n.LocalHits != 1 || m.ServedToSiblings != 1 ||
 				n.BytesFromSiblings != 5 || m.BytesToSiblings != 5 || m.BytesFromOrigins != 5 || n.BytesToClients != 10 {

@@ -103,6 +103,7 @@ func TestSiblingMisbehaves(t *testing.T) {
 			if got := w.digests.outcomes(); got != tt.reports {
 				t.Errorf("%s: reports %q, want %q", tt.name, got, tt.reports)
 			}
+			synctest.Wait()
 			n := w.peers["a"].Counters()
 			if n.FalseHits != tt.false_ || n.SiblingErrors != tt.errors || n.SiblingRequests != 1 || n.OriginFetches != 1 {
 				t.Errorf("%s: %+v", tt.name, n)
@@ -184,6 +185,7 @@ func TestRefusedAtOnce(t *testing.T) {
 				t.Errorf("%d %q", r.StatusCode, r.body)
 			}
 		}
+		synctest.Wait()
 		if n := w.peers["a"].Counters(); n.SiblingRequests != 1 || n.SiblingErrors != 1 {
 			t.Errorf("%+v", n)
 		}
@@ -207,6 +209,7 @@ func TestNoLoops(t *testing.T) {
 			if got := w.digests.outcomes(); got != "b:false-hit c:false-hit" {
 				t.Errorf("reports %q", got)
 			}
+			synctest.Wait()
 			if n := w.peers["b"].Counters(); n.NotServedToSiblings != 1 || n.SiblingRequests != 0 || n.OriginRequests != 0 {
 				t.Errorf("b: %+v", n)
 			}
@@ -258,6 +261,7 @@ func TestNotForSiblings(t *testing.T) {
 			w.fakePeer("c", hitBy("c", "sibling"))
 			w.claim("c", "/x")
 			w.do("a", tt.method, "/x", "", tt.field)
+			synctest.Wait()
 			if n := w.peers["a"].Counters(); n.SiblingRequests != 0 || n.OriginRequests != 1 {
 				t.Errorf("%s, %s: %+v", tt.method, tt.field, n)
 			}
@@ -331,6 +335,7 @@ func TestSiblingValidates(t *testing.T) {
 		if want := "b; hit; ttl=7, a; fwd=stale; fwd-status=304; stored; detail=sibling"; r.status() != want || r.body != "n=0" {
 			t.Errorf("%q %q, want %q", r.body, r.status(), want)
 		}
+		synctest.Wait()
 		if w.origin.count() != 2 || w.events["a"][1].Outcome != Revalidated {
 			t.Errorf("%d origin requests, %+v", w.origin.count(), w.events["a"][1])
 		}
