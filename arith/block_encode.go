@@ -1,0 +1,161 @@
+package arith
+
+// chunkEncoder codes the chunks of one set.
+type chunkEncoder struct {
+	encodeTable
+	plan blockPlan
+	long uint   // the most bits that a symbol takes
+	raw  uint   // gaps: a class is 1<<raw gaps
+	jump uint64 // gaps: the jump's ordinal, which is the number of classes
+}
+
+func (e *chunkEncoder) init(p *blockPlan) {
+	e.plan = *p
+	var mod model
+	var sym [maxSymbols]uint8
+	kept, groups := uint8(0), 0
+	p.model(&mod, func(ordinal int, keep bool) {
+		sym[ordinal] = 255
+		if keep {
+			sym[ordinal] = kept
+			kept++
+		}
+		groups = ordinal + 1
+	})
+	if p.form == gaps {
+		for ; groups < mod.n; groups++ {
+			sym[groups] = uint8(groups)
+		}
+		e.raw = uint(mod.symbols[0].raw)
+		e.jump = uint64(mod.n - 1)
+	} else {
+		mod.symbols[mod.n-1].base = 0 // what follows an escape is the rank
+		for i := range sym[:groups] {
+			sym[i] = min(sym[i], kept)
+		}
+	}
+	e.long = mod.longest()
+	e.build(&mod, sym[:groups])
+}
+
+// bound returns no fewer bytes than a chunk of count members takes.
+func (e *chunkEncoder) bound(from, to, count uint64) int {
+	symbols := count
+	switch e.plan.form {
+	case blocks16:
+		symbols = wordsFor(to-from) * 4
+	case blocks32:
+		symbols = wordsFor(to-from) * 2
+	case gaps:
+		symbols += (to - from) / (e.jump << e.raw)
+	}
+	return int((symbols*uint64(e.long)+2*blockLog)/8) + 24
+}
+
+// encode codes the chunk [from, to) into buffer, which is at least bound
+// bytes, and returns its code, a part of buffer.
+func (e *chunkEncoder) encode(buffer []byte, s *blockSource, from, to uint64) []byte {
+	var p bitPacker
+	p.reset(buffer, &e.encodeTable)
+	switch {
+	case e.plan.form != gaps:
+		e.encodeBlocks(&p, s, from, to)
+	case s.words == nil && !s.flip:
+		e.encodePositions(&p, s, from, to)
+	default:
+		e.encodeMembers(&p, s, from, to)
+	}
+	return p.finish(&e.encodeTable)
+}
+
+// wordBatch is the number of words that are looked at together.
+const wordBatch = 64
+
+// encodeBlocks goes from the last block to the first.
+func (e *chunkEncoder) encodeBlocks(p *bitPacker, s *blockSource, from, to uint64) {
+	fillTables()
+	var words [wordBatch]uint64
+	var entries [batch]uint64
+	for n := wordsFor(to - from); n > 0; {
+		now := words[:(n-1)%wordBatch+1]
+		n -= uint64(len(now))
+		now = s.array(now, from+64*n)
+		if e.plan.form == blocks16 {
+			p.words16(now, &e.encodeTable)
+		} else {
+			p.singles(entries32(&entries, now), &e.encodeTable)
+		}
+	}
+}
+
+// encodePositions codes the gaps of a sorted slice.
+func (e *chunkEncoder) encodePositions(p *bitPacker, s *blockSource, from, to uint64) {
+	var g [batch]uint64
+	for positions := s.between(from, to); len(positions) > 0; {
+		rest := (len(positions) - 1) / batch * batch
+		last := from
+		if rest > 0 {
+			last = positions[rest-1] + 1
+		}
+		for i, position := range positions[rest:] {
+			g[i%batch] = position - last
+			last = position + 1
+		}
+		e.encodeGaps(p, g[:len(positions)-rest])
+		positions = positions[:rest]
+	}
+}
+
+// gapWords is the number of words of an array that are searched at a time.
+const gapWords = 128
+
+// encodeMembers codes the gaps of an array of bits.
+func (e *chunkEncoder) encodeMembers(p *bitPacker, s *blockSource, from, to uint64) {
+	var words [gapWords]uint64
+	var found [gapWords*64 + 1]uint64
+	above := uint64(0) // the lowest member so far, whose gap is not yet known
+	any := false
+	for left := wordsFor(to - from); left > 0; {
+		now := words[:(left-1)%gapWords+1]
+		left -= uint64(len(now))
+		now = s.array(now, from+64*left)
+		n := members((*[gapWords * 64]uint64)(found[:]), now, from+64*left)
+		if n == 0 {
+			continue
+		}
+		lowest := found[0]
+		if any {
+			found[n] = above
+			n++
+		}
+		for i := range n - 1 {
+			found[i] = found[i+1] - found[i] - 1
+		}
+		e.encodeGaps(p, found[:n-1])
+		above, any = lowest, true
+	}
+	found[0] = above - from
+	e.encodeGaps(p, found[:1])
+}
+
+// encodeGaps codes gaps, from the last to the first. In the order of decoding
+// a gap's jumps come first, then its class.
+func (e *chunkEncoder) encodeGaps(p *bitPacker, g []uint64) {
+	for len(g) > 0 {
+		if e.long <= 28 {
+			g = g[:p.gaps(g, &e.encodeTable, e.raw, e.jump)]
+		}
+		if len(g) == 0 {
+			return
+		}
+		jump := e.jump << e.raw
+		gap := g[len(g)-1]
+		jumps := gap / jump
+		gap %= jump
+		p.single(gap<<8|gap>>e.raw, &e.encodeTable)
+		for range jumps {
+			p.single(jump<<8|e.jump, &e.encodeTable)
+		}
+		g = g[:len(g)-1]
+	}
+}

@@ -1,0 +1,191 @@
+package arith
+
+import "encoding/binary"
+
+// The loops of this file are those that a form spends its time in. The coding
+// steps are the ones of bitPacker.singles, spelled out so that all that they
+// need stays in registers.
+
+// words16 codes the blocks of 16 bits of words, from the last to the first.
+func (p *bitPacker) words16(words []uint64, t *encodeTable) {
+	s0, s1, acc, n, at, dst := p.next, p.last, p.acc, p.n, p.at, p.dst
+	for i := len(words) - 1; i >= 0; i-- {
+		w := words[i]
+		entry := tables.entry16[w>>48]
+		sym := uint8(entry)
+		shed := (s0 + t.shed[sym]) >> 16
+		kept := s0 >> (shed & 63)
+		acc = (acc-kept)<<(shed&63) + s0
+		raw := t.raw[sym]
+		acc = acc<<(raw&63) + (uint64(entry>>8) - t.base[sym])
+		n += shed + raw
+		s0 = uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
+
+		entry = tables.entry16[uint16(w>>32)]
+		sym = uint8(entry)
+		shed = (s1 + t.shed[sym]) >> 16
+		kept = s1 >> (shed & 63)
+		acc = (acc-kept)<<(shed&63) + s1
+		raw = t.raw[sym]
+		acc = acc<<(raw&63) + (uint64(entry>>8) - t.base[sym])
+		n += shed + raw
+		s1 = uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
+
+		binary.LittleEndian.PutUint64(dst[at:at+8:at+8], acc<<(-n&63))
+		at -= uint(n >> 3)
+		n &= 7
+
+		entry = tables.entry16[uint16(w>>16)]
+		sym = uint8(entry)
+		shed = (s0 + t.shed[sym]) >> 16
+		kept = s0 >> (shed & 63)
+		acc = (acc-kept)<<(shed&63) + s0
+		raw = t.raw[sym]
+		acc = acc<<(raw&63) + (uint64(entry>>8) - t.base[sym])
+		n += shed + raw
+		s0 = uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
+
+		entry = tables.entry16[uint16(w)]
+		sym = uint8(entry)
+		shed = (s1 + t.shed[sym]) >> 16
+		kept = s1 >> (shed & 63)
+		acc = (acc-kept)<<(shed&63) + s1
+		raw = t.raw[sym]
+		acc = acc<<(raw&63) + (uint64(entry>>8) - t.base[sym])
+		n += shed + raw
+		s1 = uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
+
+		binary.LittleEndian.PutUint64(dst[at:at+8:at+8], acc<<(-n&63))
+		at -= uint(n >> 3)
+		n &= 7
+	}
+	p.next, p.last, p.acc, p.n, p.at = s0, s1, acc, n, at
+}
+
+// gaps codes plain gaps from the last to the first, and stops before one that
+// needs a jump: it returns how many are left. Symbol i is the class of gaps from
+// i<<raw on, up to jump; no symbol takes more than 28 bits.
+func (p *bitPacker) gaps(g []uint64, t *encodeTable, raw uint, jump uint64) int {
+	s0, s1, acc, n, at, dst := p.next, p.last, p.acc, p.n, p.at, p.dst
+	jump = min(jump, maxSymbols-1)
+	low := uint64(1)<<(raw&63) - 1
+	i := len(g)
+	for ; i > 1; i -= 2 {
+		a, b := g[i-1], g[i-2]
+		x, y := a>>(raw&63), b>>(raw&63)
+		if x >= jump || y >= jump {
+			break
+		}
+		shed := (s0 + t.shed[x]) >> 16
+		kept := s0 >> (shed & 63)
+		acc = (acc-kept)<<(shed&63) + s0
+		s0 = uint64(t.next[(kept+t.turn[x])%(1<<blockLog)])
+		acc = acc<<(raw&63) + a&low
+		n += shed + 2*uint64(raw)
+
+		shed = (s1 + t.shed[y]) >> 16
+		kept = s1 >> (shed & 63)
+		acc = (acc-kept)<<(shed&63) + s1
+		s1 = uint64(t.next[(kept+t.turn[y])%(1<<blockLog)])
+		acc = acc<<(raw&63) + b&low
+		n += shed
+
+		binary.LittleEndian.PutUint64(dst[at:at+8:at+8], acc<<(-n&63))
+		at -= uint(n >> 3)
+		n &= 7
+	}
+	p.next, p.last, p.acc, p.n, p.at = s0, s1, acc, n, at
+	return i
+}
+
+// entries32 returns the entries of the blocks of 32 bits of words, at most
+// batch/2 words, from the last to the first. Coding them in a second loop is
+// faster than in this one, which has no registers left.
+func entries32(entries *[batch]uint64, words []uint64) []uint64 {
+	j := 0
+	for i := len(words) - 1; i >= 0; i-- {
+		w := words[i]
+		low, high := tables.halves[uint16(w>>32)], tables.halves[w>>48]
+		c := &tables.cells[(low>>16*32+high>>16)%1024]
+		rank := c.first + uint64(uint16(low))*c.high + uint64(uint16(high))
+		var ordinal uint64
+		if rank < quick32 {
+			ordinal = uint64(tables.ordinal32[rank])
+		} else {
+			ordinal = slowOrdinal32(rank, low>>16+high>>16)
+		}
+		entries[j%batch] = rank<<8 | ordinal
+
+		low, high = tables.halves[uint16(w)], tables.halves[uint16(w>>16)]
+		c = &tables.cells[(low>>16*32+high>>16)%1024]
+		rank = c.first + uint64(uint16(low))*c.high + uint64(uint16(high))
+		if rank < quick32 {
+			ordinal = uint64(tables.ordinal32[rank])
+		} else {
+			ordinal = slowOrdinal32(rank, low>>16+high>>16)
+		}
+		entries[(j+1)%batch] = rank<<8 | ordinal
+		j += 2
+	}
+	return entries[:j]
+}
+
+// blocks16 turns decoded values into words of four blocks each. It returns
+// false if a block was escaped that must not be.
+func from16(words, values []uint64, kept *[maxSymbols]bool) bool {
+	for i := range words {
+		v := values[4*i:]
+		v = v[:4:4]
+		w := uint64(tables.unrank16[uint16(v[0])]) | uint64(tables.unrank16[uint16(v[1])])<<16 |
+			uint64(tables.unrank16[uint16(v[2])])<<32 | uint64(tables.unrank16[uint16(v[3])])<<48
+		words[i] = w
+		if escapes := (v[0] + v[1] + v[2] + v[3]) >> 32; escapes != 0 && escapes != unkept16(w, kept) {
+			return false
+		}
+	}
+	return true
+}
+
+// unkept16 returns how many blocks of 16 bits in w must be escaped.
+func unkept16(w uint64, kept *[maxSymbols]bool) uint64 {
+	n := uint64(0)
+	for shift := 0; shift < 64; shift += 16 {
+		if !kept[uint8(tables.entry16[uint16(w>>shift)])] {
+			n++
+		}
+	}
+	return n
+}
+
+// from32 is from16 for words of two blocks each.
+func from32(words, values []uint64, kept *[maxSymbols]bool) bool {
+	for i := range words {
+		v := values[2*i:]
+		v = v[:2:2]
+		if v[0] < quick32 && v[1] < quick32 {
+			words[i] = uint64(tables.unrank32[uint16(v[0])]) | uint64(tables.unrank32[uint16(v[1])])<<32
+			continue
+		}
+		low, ok := block32(v[0], kept)
+		high, also := block32(v[1], kept)
+		if !ok || !also {
+			return false
+		}
+		words[i] = uint64(low) | uint64(high)<<32
+	}
+	return true
+}
+
+// block32 returns the block for a decoded value, and whether it was rightly
+// escaped if it was.
+func block32(v uint64, kept *[maxSymbols]bool) (block uint32, ok bool) {
+	if v < quick32 {
+		return tables.unrank32[v], true
+	}
+	rank := v & (1<<32 - 1)
+	block = slowUnrank32(rank)
+	if v>>32 == 0 {
+		return block, true
+	}
+	return block, !kept[slowOrdinal32(rank, tables.halves[block&0xffff]>>16+tables.halves[block>>16]>>16)]
+}

@@ -1,0 +1,161 @@
+package arith
+
+import "math/bits"
+
+// The block method codes a set as a sequence of symbols, each of which stands
+// for 1<<raw values that are equally likely: from base on, one after another.
+// A symbol goes through the state machine of block_table.go, which spends
+// fractions of a bit; which of its values is meant follows in raw plain bits.
+// So one step codes a whole block of 16 or 32 bits, or a whole gap, without a
+// table of all blocks or gaps.
+//
+// A model lists the symbols of a form at one density. It is computed from m
+// and the number of members by integer arithmetic alone.
+type model struct {
+	log     uint // the frequencies sum to 1<<log
+	n       int
+	symbols [maxSymbols]symbol
+}
+
+type symbol struct {
+	base   uint64
+	raw    uint8
+	freq   uint16
+	weight uint64 // probability times 2^64
+}
+
+const (
+	maxSymbols = 256
+	blockLog   = 12
+	gapLog     = 11
+)
+
+func (m *model) add(base uint64, raw uint8, weight uint64) {
+	m.symbols[m.n] = symbol{base: base, raw: raw, weight: weight}
+	m.n++
+}
+
+// longest returns the most bits that one symbol can take, place included.
+func (m *model) longest() uint {
+	most := uint(0)
+	for _, s := range m.symbols[:m.n] {
+		most = max(most, m.log-uint(bits.Len16(s.freq)-1)+uint(s.raw))
+	}
+	return most
+}
+
+// normalise turns weights into frequencies: the nearest integers, at least
+// one, and then, until they sum to 1<<log, one more or less where it changes
+// the cost the least: -weight*log(freq) changes by about weight/(freq±1/2).
+func (m *model) normalise() {
+	symbols := m.symbols[:m.n]
+	sum := 0
+	for i := range symbols {
+		s := &symbols[i]
+		s.freq = uint16(max(1, (s.weight>>(63-m.log)+1)>>1))
+		sum += int(s.freq)
+	}
+	for ; sum < 1<<m.log; sum++ {
+		best, gain := 0, uint64(0)
+		for i, s := range symbols {
+			if g := s.weight / (2*uint64(s.freq) + 1); g > gain {
+				best, gain = i, g
+			}
+		}
+		symbols[best].freq++
+	}
+	for ; sum > 1<<m.log; sum-- {
+		best, loss := -1, uint64(0)
+		for i, s := range symbols {
+			if s.freq == 1 {
+				continue
+			}
+			if l := s.weight / (2*uint64(s.freq) - 1); best < 0 || l < loss {
+				best, loss = i, l
+			}
+		}
+		symbols[best].freq--
+	}
+}
+
+// Blocks of B bits are ranked by the number of ones and, among equals, as
+// block_rank.go says. The C(B, c) blocks with c ones are cut into groups whose
+// sizes are the powers of two in C(B, c), largest first.
+//
+// blockModel gives a symbol to every group that is likely enough to deserve a
+// frequency, in order of rank, and one more to all the others: the escape,
+// followed by the rank as it is. Its base lies beyond all ranks, so that a
+// decoded value tells how it was coded. ordinal counts all groups of size B.
+func blockModel(mod *model, m, y uint64, size uint, visit func(ordinal int, kept bool)) {
+	const enough = 1 << 49 // an eighth of a unit of frequency
+	mod.log, mod.n = blockLog, 0
+	zeros, _ := bits.Div64(m-y, 0, m) // probability of a zero, then of a block of zeros
+	for n := size; n > 1; n /= 2 {
+		zeros, _ = bits.Mul64(zeros, zeros)
+	}
+	odds := uint64(1<<64 - 1)
+	if y < m-y {
+		odds, _ = bits.Div64(y, 0, m-y)
+	}
+	escaped := uint64(0) // less 2^64
+	likely := zeros      // probability of one block with c ones
+	start, ordinal := uint64(0), 0
+	for c := range size + 1 {
+		count := choose(size, c)
+		base := start
+		for j := bits.Len64(count) - 1; j >= 0; j-- {
+			if count>>j&1 == 0 {
+				continue
+			}
+			kept := likely<<j >= enough && ordinal < maxSymbols-1
+			if kept {
+				mod.add(base, uint8(j), likely<<j)
+				escaped -= likely << j
+			}
+			visit(min(ordinal, maxSymbols-1), kept)
+			base += 1 << j
+			ordinal++
+		}
+		start = base
+		likely, _ = bits.Mul64(likely, odds)
+	}
+	mod.add(1<<32, uint8(size), escaped)
+	mod.normalise()
+}
+
+// choose returns C(n, k) for n <= 32.
+func choose(n, k uint) uint64 {
+	c := uint64(1)
+	for i := range min(k, n-k) {
+		c = c * uint64(n-i) / uint64(i+1)
+	}
+	return c
+}
+
+// gapModelOf makes the model of gaps between members that lie at random: classes of
+// 1<<raw gaps each, about an eighth of the mean gap wide, until fewer than one
+// gap in 128 is longer. The last symbol is the jump: it passes over all those
+// classes without a member, and another symbol follows.
+func gapModelOf(mod *model, m, y uint64) {
+	mod.log, mod.n = gapLog, 0
+	r, _ := bits.Div64(m-y, 0, m) // probability that a gap is 1<<raw or more
+	raw := uint8(0)
+	for {
+		twice, _ := bits.Mul64(r, r)
+		if twice < 7<<61 {
+			break
+		}
+		r = twice
+		raw++
+	}
+	left := uint64(1<<64 - 1)
+	base := uint64(0)
+	for left >= 1<<57 {
+		rest, _ := bits.Mul64(left, r)
+		mod.add(base, raw, left-rest)
+		base += 1 << raw
+		left = rest
+	}
+	mod.add(base, 0, left)
+	mod.normalise()
+}

@@ -1,0 +1,122 @@
+package arith
+
+import (
+	"math/bits"
+	"sync"
+)
+
+// Blocks are ranked from 0: first by the number of ones. Among blocks of 16
+// bits with equally many the smaller number comes first. Among blocks of 32
+// bits the low half decides first, by its rank among the halves with fewer or
+// as many ones, then the high half by its rank: blocks whose low half has
+// fewer ones come first, then those whose low half ranks lower, then those
+// whose high half does.
+
+// tables are the same for every model, and too big to compute for each. They
+// are filled by fillTables, before first use, and never change. Being a variable
+// and not something pointed to saves the loops that use them a register.
+var tables struct {
+	unrank16 [1 << 16]uint16 // block of each rank
+	entry16  [1 << 16]uint32 // of each block: rank<<8 | ordinal of its group
+	halves   [1 << 16]uint32 // of each half block: rank among equals | ones<<16
+
+	cells      [1 << 10]cell   // of ones in the low half * 32 + ones in the high half
+	unrank32   [1 << 16]uint32 // block of each rank below quick32
+	ordinal32  [1 << 16]uint8  // its group's ordinal
+	firstOrd32 [34]uint16      // ordinal of the first group with c ones
+	first16    [18]uint64      // rank of the first block with c ones
+	first32    [34]uint64
+	least32    [34]uint8 // the fewest ones of a block whose rank has so many binary digits
+}
+
+// cell is the blocks of 32 bits with a ones in the low half and b in the high.
+type cell struct {
+	first uint64 // rank of the first of them
+	high  uint64 // C(16, b)
+}
+
+// quick32 is the number of blocks of 32 bits with at most four ones.
+const quick32 = 1 + 32 + 496 + 4960 + 35960
+
+var fillTables = sync.OnceFunc(func() {
+	t := &tables
+	for c := range uint(17) {
+		t.first16[c+1] = t.first16[c] + choose(16, c)
+	}
+	next := t.first16
+	for b := range uint(1 << 16) {
+		c := bits.OnesCount(b)
+		t.unrank16[next[c]] = uint16(b)
+		t.halves[b] = uint32(next[c]-t.first16[c]) | uint32(c)<<16
+		next[c]++
+	}
+	eachGroup(16, func(ordinal int, first, size uint64) {
+		for rank := first; rank < first+size; rank++ {
+			t.entry16[t.unrank16[rank]] = uint32(rank)<<8 | uint32(ordinal)
+		}
+	})
+
+	for c := range uint(33) {
+		first := t.first32[c]
+		for a := max(c, 16) - 16; a <= min(c, 16); a++ {
+			t.cells[a*32+c-a] = cell{first: first, high: choose(16, c-a)}
+			first += choose(16, a) * choose(16, c-a)
+		}
+		t.first32[c+1] = first
+		t.firstOrd32[c+1] = t.firstOrd32[c] + uint16(bits.OnesCount64(choose(32, c)))
+	}
+	for n := range uint(33) {
+		for t.first32[t.least32[n]+1] <= 1<<n>>1 {
+			t.least32[n]++
+		}
+	}
+	for rank := range uint64(quick32) {
+		t.unrank32[rank] = slowUnrank32(rank)
+	}
+	eachGroup(32, func(ordinal int, first, size uint64) {
+		for rank := first; rank < min(first+size, quick32); rank++ {
+			t.ordinal32[rank] = uint8(ordinal)
+		}
+	})
+})
+
+// eachGroup visits the groups of blocks of size bits in order of rank.
+func eachGroup(size uint, visit func(ordinal int, first, size uint64)) {
+	first, ordinal := uint64(0), 0
+	for c := range size + 1 {
+		count := choose(size, c)
+		for j := bits.Len64(count) - 1; j >= 0; j-- {
+			if count>>j&1 == 1 {
+				visit(ordinal, first, 1<<j)
+				first += 1 << j
+				ordinal++
+			}
+		}
+	}
+}
+
+// slowOrdinal32 returns the ordinal of the group that rank belongs to, among
+// those with as many ones. A rank that lies in the group of 1<<j blocks has
+// the same bits as the count of its class above j, and a zero for a one at j.
+func slowOrdinal32(rank uint64, ones uint32) uint64 {
+	count := tables.first32[ones+1] - tables.first32[ones]
+	j := bits.Len64((rank-tables.first32[ones])^count) - 1
+	return min(uint64(tables.firstOrd32[ones])+uint64(bits.OnesCount64(count>>(j+1))), maxSymbols-1)
+}
+
+// slowUnrank32 returns the block of that rank.
+func slowUnrank32(rank uint64) uint32 {
+	c := uint(tables.least32[bits.Len64(rank)%34])
+	for rank >= tables.first32[c+1] {
+		c++
+	}
+	a := max(c, 16) - 16
+	for a < min(c, 16) && rank >= tables.cells[((a+1)*32+c-a-1)%1024].first {
+		a++
+	}
+	cell := tables.cells[(a*32+c-a)%1024]
+	rest, high := uint32(rank-cell.first), uint32(cell.high)
+	low16 := tables.unrank16[uint16(tables.first16[a])+uint16(rest/high)]
+	high16 := tables.unrank16[uint16(tables.first16[c-a])+uint16(rest%high)]
+	return uint32(low16) | uint32(high16)<<16
+}

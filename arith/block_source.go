@@ -1,0 +1,112 @@
+package arith
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// blockSource is the set to be coded, as either of its shapes, turned round
+// where the plan says so.
+type blockSource struct {
+	words     []uint64
+	positions []uint64 // if words is nil
+	m         uint64
+	flip      bool
+}
+
+// count returns the number of members in [from, to).
+func (s *blockSource) count(from, to uint64) uint64 {
+	n := uint64(0)
+	if s.words != nil {
+		n = popcount(s.words[from/64 : wordsFor(to)])
+	} else {
+		n = uint64(len(s.between(from, to)))
+	}
+	if s.flip {
+		n = to - from - n
+	}
+	return n
+}
+
+// between returns the positions in [from, to).
+func (s *blockSource) between(from, to uint64) []uint64 {
+	i, _ := slices.BinarySearch(s.positions, from)
+	j, _ := slices.BinarySearch(s.positions, to)
+	return s.positions[i:j]
+}
+
+// array returns members as an array of bits that begins at position from, a
+// multiple of 64, for as many words as dst has. It may be written to dst.
+func (s *blockSource) array(dst []uint64, from uint64) []uint64 {
+	if s.words != nil {
+		words := s.words[from/64:][:len(dst)]
+		if !s.flip {
+			return words
+		}
+		copy(dst, words)
+	} else {
+		clear(dst)
+		for _, p := range s.between(from, from+64*uint64(len(dst))) {
+			dst[(p-from)/64] |= 1 << (p % 64)
+		}
+	}
+	if s.flip {
+		invert(dst, from, s.m)
+	}
+	return dst
+}
+
+// invert turns the bits of words round that stand for positions from from on
+// and below m.
+func invert(words []uint64, from, m uint64) {
+	for i := range words {
+		words[i] = ^words[i]
+	}
+	if end := from + 64*uint64(len(words)); end > m {
+		words[len(words)-1] &= 1<<(m%64) - 1
+	}
+}
+
+// members puts the positions of the ones in words, at most gapWords of them
+// that begin at position from, into found, and returns how many there are.
+//
+// Whether a word has any ones and whether it has a second can't be guessed, so
+// there is no branch on either.
+func members(found *[gapWords * 64]uint64, words []uint64, from uint64) int {
+	var some [gapWords]uint8 // which words have any
+	k := uint64(0)
+	for i, w := range words {
+		some[k%gapWords] = uint8(i)
+		_, any := bits.Sub64(0, w, 0)
+		k += any
+	}
+	n := uint64(0)
+	for _, i := range some[:k] {
+		w := words[i]
+		at := from + 64*uint64(i)
+		found[n%(gapWords*64)] = at + uint64(lowestOne(w))
+		w &= w - 1
+		found[(n+1)%(gapWords*64)] = at + uint64(lowestOne(w))
+		_, second := bits.Sub64(0, w, 0)
+		n += 1 + second
+		for w &= w - 1; w != 0; w &= w - 1 {
+			found[n%(gapWords*64)] = at + uint64(lowestOne(w))
+			n++
+		}
+	}
+	return int(n)
+}
+
+// lowestOne returns the place of the lowest one of w, or 0 if w is zero. It is
+// de Bruijn's way (Leiserson, Prokop and Randall 1998): faster than the
+// instruction that every amd64 has, and than asking whether there is a better.
+func lowestOne(w uint64) uint8 { return places[w&-w*deBruijn>>58] }
+
+const deBruijn = 0x03f79d71b4ca8b09
+
+var places = func() (t [64]uint8) {
+	for i := range t {
+		t[uint64(deBruijn)<<i>>58] = uint8(i)
+	}
+	return t
+}()

@@ -1,0 +1,235 @@
+package arith
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// drawWords returns an array of m bits of which x are one.
+func drawWords(rng *rand.Rand, m, x uint64) []uint64 {
+	words := make([]uint64, wordsFor(m))
+	flip := x > m/2
+	if flip {
+		x = m - x
+	}
+	for n := uint64(0); n < x; {
+		p := rng.Uint64N(m)
+		if words[p/64]>>(p%64)&1 == 0 {
+			words[p/64] |= 1 << (p % 64)
+			n++
+		}
+	}
+	if flip {
+		invert(words, 0, m)
+	}
+	return words
+}
+
+func positionsOf(words []uint64) []uint64 {
+	s := filler{dst: make([]uint64, popcount(words))}
+	dst := s.dst
+	s.members(words, 0)
+	return dst
+}
+
+// TestBlockSize holds the block method to 0.05 % of the limit at the size of
+// 10^6 keys, for the filters and deltas of Mitzenmacher's tables and between
+// them, and to a few bytes at the smallest size for which Choose picks it.
+func TestBlockSize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("codes 25 million bits for each of many densities")
+	}
+	rng := rand.New(rand.NewPCG(10, 10))
+	for _, c := range []struct{ m, x uint64 }{
+		{8_000_000, 3_717_800}, {8_000_000, 4_282_200}, {12_600_000, 1_851_300}, {14_000_000, 1_864_000},
+		{28_000_000, 3_728_000}, {48_000_000, 2_907_700}, {92_000_000, 994_600},
+		{25_000_000, 12_499_000}, {25_000_000, 7_000_000}, {25_000_000, 2_500_000}, {25_000_000, 1_930_000},
+		{25_000_000, 1_915_000}, {25_000_000, 1_200_000}, {25_000_000, 970_000}, {25_000_000, 950_000}, {25_000_000, 800_000}, {25_000_000, 620_000},
+		{25_000_000, 24_400_000}, {48_000_000, 60_000}, {92_000_000, 19_900},
+	} {
+		words := drawWords(rng, c.m, c.x)
+		code := AppendBitmap(nil, Block, c.m, words)
+		over := float64(len(code)) - limitBits(c.m, c.x)/8
+		if allowed := 0.0005 * limitBits(c.m, c.x) / 8; over > allowed {
+			t.Errorf("m=%d x=%d: %d bytes are %.1f over the limit, want at most %.1f", c.m, c.x, len(code), over, allowed)
+		}
+		if Choose(c.m, c.x) != Block {
+			t.Errorf("Choose(%d, %d) = %v, want %v", c.m, c.x, Choose(c.m, c.x), Block)
+		}
+	}
+}
+
+// TestBlockChunks looks at sets of several chunks: against the slow coder, in
+// parallel, and region by region.
+func TestBlockChunks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 11))
+	for _, c := range []struct {
+		name      string
+		m         uint64
+		positions []uint64
+	}{
+		{"blocks of 16", 5_000_011, positionsOf(drawWords(rng, 5_000_011, 700_000))},
+		{"turned round", 3_000_000, positionsOf(drawWords(rng, 3_000_000, 2_000_000))},
+		{"blocks of 32", 9_000_001, positionsOf(drawWords(rng, 9_000_001, 400_000))},
+		{"gaps", 60_000_000, positionsOf(drawWords(rng, 60_000_000, 240_000))},
+		{"gaps in a corner", 1 << 36, positionsOf(drawWords(rng, 4_000_000, 100_000))},
+	} {
+		x := uint64(len(c.positions))
+		p := planBlocks(c.m, x)
+		if p.chunks < 2 {
+			t.Fatalf("%s: one chunk", c.name)
+		}
+		code := AppendSet([]byte{7}, Block, c.m, c.positions)[1:]
+		if c.m < 1<<24 && !bytes.Equal(code, slowBlock(c.m, c.positions)) {
+			t.Errorf("%s: the slow coder says otherwise", c.name)
+		}
+		for _, workers := range []Workers{2, 3, 100} {
+			if again := workers.AppendSet(nil, Block, c.m, c.positions); !bytes.Equal(again, code) {
+				t.Errorf("%s: %d workers code it otherwise", c.name, workers)
+			}
+			if got, err := workers.DecodeSet(nil, Block, code, c.m, x); err != nil || !slices.Equal(got, c.positions) {
+				t.Errorf("%s: %d workers decode %d positions, %v", c.name, workers, len(got), err)
+			}
+			if _, err := workers.DecodeSet(nil, Block, code[:len(code)-100], c.m, x); !errors.Is(err, ErrTruncated) {
+				t.Errorf("%s: %d workers decode what is cut: %v", c.name, workers, err)
+			}
+		}
+		if c.m < 1<<30 {
+			words := bitmapOf(c.m, c.positions)
+			if again := Workers(2).AppendBitmap(nil, Block, c.m, words); !bytes.Equal(again, code) {
+				t.Errorf("%s: the array is coded otherwise", c.name)
+			}
+			got := make([]uint64, len(words))
+			if err := Workers(2).DecodeBitmap(got, Block, code, c.m, x); err != nil || !slices.Equal(got, words) {
+				t.Errorf("%s: DecodeBitmap: %v", c.name, err)
+			}
+		}
+		checkRegions(t, c.name, c.m, code, c.positions)
+		checkDirectory(t, c.name, c.m, code, x)
+	}
+}
+
+// checkRegions puts a set together from its regions.
+func checkRegions(t *testing.T, name string, m uint64, code []byte, positions []uint64) {
+	t.Helper()
+	x := uint64(len(positions))
+	all := []uint64{}
+	regions := 0
+	for at := uint64(0); at < m; regions++ {
+		r, err := DecodeRegion(all, Block, code, m, x, at)
+		if err != nil || r.From != at || r.To <= at {
+			t.Fatalf("%s: DecodeRegion(%d) = [%d, %d), %v", name, at, r.From, r.To, err)
+		}
+		inside, err := DecodeRegion(nil, Block, code, m, x, r.To-1)
+		if err != nil || inside.From != at || !slices.Equal(inside.Positions, r.Positions) {
+			t.Fatalf("%s: DecodeRegion(%d) = [%d, %d), %v", name, r.To-1, inside.From, inside.To, err)
+		}
+		all = append(all, r.Positions...)
+		at = r.To
+	}
+	if !slices.Equal(all, positions) || regions != planBlocks(m, x).chunks {
+		t.Errorf("%s: %d regions with %d positions", name, regions, len(all))
+	}
+}
+
+// checkDirectory damages what precedes the chunks.
+func checkDirectory(t *testing.T, name string, m uint64, code []byte, x uint64) {
+	t.Helper()
+	for i := range 20 {
+		damaged := slices.Clone(code)
+		damaged[i] ^= 1 << (i * 5 % 8)
+		got, err := DecodeSet(nil, Block, damaged, m, x)
+		switch {
+		case errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated):
+		case err != nil || !bytes.Equal(AppendSet(nil, Block, m, got), damaged):
+			t.Fatalf("%s: DecodeSet with byte %d changed = %v", name, i, err)
+		}
+	}
+	for n := range 12 {
+		if _, err := DecodeSet(nil, Block, code[:n], m, x); !errors.Is(err, ErrTruncated) {
+			t.Errorf("%s: DecodeSet of %d bytes = %v, want %v", name, n, err, ErrTruncated)
+		}
+	}
+}
+
+func TestRegionOfAdaptive(t *testing.T) {
+	positions := []uint64{3, 77, 500}
+	code := AppendSet(nil, Adaptive, 1000, positions)
+	r, err := DecodeRegion(nil, Adaptive, code, 1000, 3, 400)
+	if err != nil || r.From != 0 || r.To != 1000 || !slices.Equal(r.Positions, positions) {
+		t.Errorf("DecodeRegion = %+v, %v", r, err)
+	}
+	for _, x := range []uint64{0, 1000} {
+		r, err := DecodeRegion(nil, Block, nil, 1000, x, 400)
+		if err != nil || r.From != 0 || r.To != 1000 || uint64(len(r.Positions)) != x {
+			t.Errorf("DecodeRegion of %d in 1000 = [%d, %d), %d positions, %v", x, r.From, r.To, len(r.Positions), err)
+		}
+	}
+}
+
+// TestModels looks at the models of many densities: what the loops rely on.
+func TestModels(t *testing.T) {
+	check := func(m, y uint64) {
+		t.Helper()
+		p := planBlocks(m, y)
+		var mod model
+		p.model(&mod, func(int, bool) {})
+		name := fmt.Sprintf("m=%d y=%d (form %d)", m, y, p.form)
+		sum := 0
+		for i, s := range mod.symbols[:mod.n] {
+			if s.freq == 0 {
+				t.Fatalf("%s: symbol %d has no frequency", name, i)
+			}
+			sum += int(s.freq)
+		}
+		longest := map[blockForm]uint{blocks16: 28, blocks32: 44, gaps: gapLog + 40}[p.form]
+		if sum != 1<<mod.log || mod.longest() > longest {
+			t.Fatalf("%s: frequencies sum to %d of %d, longest symbol %d", name, sum, 1<<mod.log, mod.longest())
+		}
+		if p.form == gaps {
+			for i, s := range mod.symbols[:mod.n-1] {
+				if s.base != uint64(i)<<s.raw || s.raw != mod.symbols[0].raw {
+					t.Fatalf("%s: class %d begins at %d", name, i, s.base)
+				}
+			}
+		}
+	}
+	for y := uint64(1); y <= 2000; y++ {
+		check(4000, y)
+	}
+	for m := uint64(2); m <= MaxUniverse; m = m*3/2 + 1 {
+		for y := m / 2; y > 0; y = y * 2 / 3 {
+			check(m, y)
+		}
+	}
+}
+
+// TestRanks compares the tables with the definition.
+func TestRanks(t *testing.T) {
+	fillTables()
+	for rank, block := range sorted16 {
+		if uint64(tables.unrank16[rank]) != block || uint64(tables.entry16[block]>>8) != uint64(rank) {
+			t.Fatalf("block %#x has rank %d, want %d", block, tables.entry16[block]>>8, rank)
+		}
+	}
+	rng := rand.New(rand.NewPCG(12, 12))
+	for range 20_000 {
+		block := rng.Uint32()
+		for n := rng.IntN(6); n > 0; n-- {
+			block &= rng.Uint32()
+		}
+		rank := slowRank(uint64(block), 32)
+		var entries [batch]uint64
+		got := entries32(&entries, []uint64{uint64(block) << 32})
+		if got[0]>>8 != rank || slowUnrank32(rank) != block {
+			t.Fatalf("block %#x: rank %d, want %d, which is block %#x", block, got[0]>>8, rank, slowUnrank32(rank))
+		}
+		if ordinal := slowOrdinal32(rank, tables.halves[block&0xffff]>>16+tables.halves[block>>16]>>16); ordinal != got[0]&0xff {
+			t.Fatalf("block %#x: ordinal %d by table, %d by search", block, got[0]&0xff, ordinal)
+		}
+	}
+}
