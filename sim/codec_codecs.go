@@ -1,0 +1,247 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"github.com/klauspost/compress/fse"
+	"github.com/klauspost/compress/huff0"
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/summarycache/summarycache/arith"
+)
+
+// A bitArray is what codecs are given and give back: m bits of which x are one,
+// as words and as the same bytes, little-endian.
+type bitArray struct {
+	m, x  uint64
+	words []uint64
+	bytes []byte
+}
+
+func newBitArray(m uint64, words []uint64) *bitArray {
+	a := &bitArray{m: m, words: words, bytes: make([]byte, 0, 8*len(words))}
+	for _, w := range words {
+		a.x += uint64(bits.OnesCount64(w))
+		a.bytes = binary.LittleEndian.AppendUint64(a.bytes, w)
+	}
+	return a
+}
+
+// A codec turns a bit array into bytes and back. encode appends to dst. decode
+// fills a.words or a.bytes of an array of which only m and x are known; it says
+// which by inWords.
+type codec struct {
+	name    string
+	inWords bool
+	encode  func(dst []byte, a *bitArray) ([]byte, error)
+	decode  func(a *bitArray, code []byte) error
+}
+
+func codecs() ([]codec, error) {
+	all := []codec{
+		ours("adaptive", func(uint64, uint64) arith.Method { return arith.Adaptive }),
+		ours("block", func(uint64, uint64) arith.Method { return arith.Block }),
+		ours("automatic", arith.Choose),
+		fseCodec(),
+		huff0Codec(),
+	}
+	for _, level := range []zstd.EncoderLevel{zstd.SpeedFastest, zstd.SpeedDefault, zstd.SpeedBestCompression} {
+		c, err := zstdCodec(level)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return append(all,
+		codec{
+			name:   "s2",
+			encode: func(dst []byte, a *bitArray) ([]byte, error) { return append(dst, s2.Encode(nil, a.bytes)...), nil },
+			decode: func(a *bitArray, code []byte) error {
+				_, err := s2.Decode(a.bytes, code)
+				return err
+			},
+		},
+		codec{name: "rice", inWords: true, encode: encodeRice, decode: decodeRice},
+		codec{
+			name:   "raw",
+			encode: func(dst []byte, a *bitArray) ([]byte, error) { return append(dst, a.bytes...), nil },
+			decode: func(a *bitArray, code []byte) error { copy(a.bytes, code); return nil },
+		}), nil
+}
+
+func ours(name string, method func(m, x uint64) arith.Method) codec {
+	return codec{
+		name: name, inWords: true,
+		encode: func(dst []byte, a *bitArray) ([]byte, error) {
+			return arith.AppendBitmap(dst, method(a.m, a.x), a.m, a.words), nil
+		},
+		decode: func(a *bitArray, code []byte) error {
+			return arith.DecodeBitmap(a.words, method(a.m, a.x), code, a.m, a.x)
+		},
+	}
+}
+
+// inBlocks codes bytes block by block: a length, in four bytes, and the code; the
+// greatest bit of the length marks a block that is as it was.
+func inBlocks(name string, size int, encode func(block []byte) ([]byte, error), decode func(dst, code []byte) error) codec {
+	const plain = 1 << 31
+	return codec{
+		name: name,
+		encode: func(dst []byte, a *bitArray) ([]byte, error) {
+			for in := a.bytes; len(in) > 0; {
+				block := in[:min(size, len(in))]
+				in = in[len(block):]
+				code, err := encode(block)
+				if err != nil { // not compressible, or one symbol repeated
+					dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(block))|plain), block...)
+					continue
+				}
+				dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(code))), code...)
+			}
+			return dst, nil
+		},
+		decode: func(a *bitArray, code []byte) error {
+			for out := a.bytes; len(out) > 0; {
+				block := out[:min(size, len(out))]
+				out = out[len(block):]
+				n := binary.LittleEndian.Uint32(code)
+				body := code[4:][:n&^plain]
+				code = code[4+len(body):]
+				if n&plain != 0 {
+					copy(block, body)
+				} else if err := decode(block, body); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func fseCodec() codec {
+	var enc, dec fse.Scratch
+	return inBlocks("fse", 1<<20,
+		func(block []byte) ([]byte, error) { return fse.Compress(block, &enc) },
+		func(dst, code []byte) error {
+			dec.DecompressLimit = len(dst)
+			out, err := fse.Decompress(code, &dec)
+			copy(dst, out)
+			return err
+		})
+}
+
+func huff0Codec() codec {
+	var enc, dec huff0.Scratch
+	return inBlocks("huff0", huff0.BlockSizeMax,
+		func(block []byte) ([]byte, error) {
+			enc.Reuse = huff0.ReusePolicyNone
+			out, _, err := huff0.Compress4X(block, &enc)
+			return out, err
+		},
+		func(dst, code []byte) error {
+			s, rest, err := huff0.ReadTable(code, &dec)
+			if err != nil {
+				return err
+			}
+			_, err = s.Decoder().Decompress4X(dst[:0:len(dst)], rest)
+			return err
+		})
+}
+
+func zstdCodec(level zstd.EncoderLevel) (codec, error) {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return codec{}, err
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return codec{}, err
+	}
+	return codec{
+		name:   "zstd-" + level.String(),
+		encode: func(dst []byte, a *bitArray) ([]byte, error) { return enc.EncodeAll(a.bytes, dst), nil },
+		decode: func(a *bitArray, code []byte) error {
+			_, err := dec.DecodeAll(code, a.bytes[:0])
+			return err
+		},
+	}, nil
+}
+
+// riceShift is the parameter for gaps of mean m/x: the low bits of each are
+// written plainly, the rest in unary.
+func riceShift(m, x uint64) uint {
+	return uint(max(bits.Len64(m*45/64/max(x, 1)), 1)) - 1 // about log2(0.69·m/x)
+}
+
+func encodeRice(dst []byte, a *bitArray) ([]byte, error) {
+	shift := riceShift(a.m, a.x)
+	var hold uint64
+	var fill uint
+	put := func(v uint64, n uint) { // n <= 32
+		hold |= v << fill
+		for fill += n; fill >= 8; fill -= 8 {
+			dst = append(dst, byte(hold))
+			hold >>= 8
+		}
+	}
+	next := uint64(0)
+	for i, w := range a.words {
+		for ; w != 0; w &= w - 1 {
+			p := uint64(i*64 + bits.TrailingZeros64(w))
+			gap := p - next
+			next = p + 1
+			high := gap >> shift
+			for ; high >= 32; high -= 32 {
+				put(0, 32)
+			}
+			put(1<<high, uint(high)+1)
+			put(gap&(1<<shift-1), shift)
+		}
+	}
+	if fill > 0 {
+		dst = append(dst, byte(hold))
+	}
+	return dst, nil
+}
+
+func decodeRice(a *bitArray, code []byte) error {
+	shift := riceShift(a.m, a.x)
+	var hold uint64
+	var fill uint
+	refill := func() {
+		for fill <= 56 && len(code) > 0 {
+			hold |= uint64(code[0]) << fill
+			code = code[1:]
+			fill += 8
+		}
+	}
+	clear(a.words)
+	next := uint64(0)
+	for range a.x {
+		high := uint64(0)
+		for refill(); hold == 0; refill() {
+			if fill == 0 {
+				return fmt.Errorf("rice: code ends early")
+			}
+			high += uint64(fill)
+			fill = 0
+		}
+		zeros := uint(bits.TrailingZeros64(hold))
+		high += uint64(zeros)
+		hold >>= zeros + 1
+		fill -= zeros + 1
+		refill()
+		p := next + high<<shift + hold&(1<<shift-1)
+		hold >>= shift
+		fill -= shift
+		if p >= a.m {
+			return fmt.Errorf("rice: position %d of %d", p, a.m)
+		}
+		a.words[p>>6] |= 1 << (p & 63)
+		next = p + 1
+	}
+	return nil
+}
