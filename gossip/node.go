@@ -261,8 +261,27 @@ func (n *Node) Leave(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, max(time.Until(deadline), time.Millisecond))
 	}
-	err := n.memberlist.Leave(wait)
+	err := n.leave(wait)
 	return errors.Join(err, n.Close())
+}
+
+// leave is memberlist's Leave, which waits in vain if the others go at the same
+// time, as when a whole cluster is stopped: nobody is left to be told.
+func (n *Node) leave(wait time.Duration) error {
+	told := make(chan error, 1)
+	go func() { told <- n.memberlist.Leave(wait) }() // ends after wait at the latest
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-told:
+			return err
+		case <-look.C:
+			if n.memberlist.NumMembers() == 0 { // neither this peer, which has left, nor another
+				return nil
+			}
+		}
+	}
 }
 
 // Close stops everything at once; to the others it looks like a death. It saves the

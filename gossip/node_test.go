@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,6 +159,30 @@ func TestLeaveIsNoticedAtOnce(t *testing.T) {
 			}
 			return nil
 		})
+	})
+}
+
+// A cluster that is stopped as a whole does not wait for itself.
+func TestAllLeaveAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(3)
+		within(t, 5*time.Second, c.inStep)
+		start := time.Now()
+		var leaving sync.WaitGroup
+		for name, n := range c.nodes {
+			leaving.Go(func() {
+				if err := n.Leave(t.Context()); err != nil {
+					t.Errorf("%s: Leave = %v", name, err)
+				}
+			})
+		}
+		leaving.Wait()
+		clear(c.nodes)
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("leaving took %v", took)
+		}
 	})
 }
 
