@@ -114,15 +114,15 @@ func parseDelta(s string) (d time.Duration, ok bool) {
 	if s == "" {
 		return 0, false
 	}
+	const most = int64(maxDelta / time.Second)
+	seconds := int64(0)
 	for _, c := range []byte(s) {
 		if c < '0' || c > '9' {
 			return 0, false
 		}
-		if d = d*10 + time.Duration(c-'0')*time.Second; d > maxDelta {
-			d = maxDelta
-		}
+		seconds = min(seconds*10+int64(c-'0'), most)
 	}
-	return d, true
+	return time.Duration(seconds) * time.Second, true
 }
 
 // cutList splits the first element off a comma-separated list, in which commas
