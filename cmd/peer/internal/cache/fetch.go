@@ -200,7 +200,7 @@ func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources,
 	if res.sibling == nil {
 		publish()
 	}
-	if err := c.pump(w, res.answer, publish); err != nil {
+	if err := c.pump(f, w, res.answer, publish); err != nil {
 		w.End(err)
 		w.Abort()
 		if !landed {
@@ -233,7 +233,7 @@ const (
 )
 
 // pump copies a body into the store.
-func (c *Cache) pump(w *store.Writer, a *answer, publish func()) error {
+func (c *Cache) pump(f *flight, w *store.Writer, a *answer, publish func()) error {
 	var buf []byte
 	select {
 	case buf = <-c.buffers:
@@ -271,7 +271,7 @@ func (c *Cache) pump(w *store.Writer, a *answer, publish func()) error {
 		case total >= publishSize:
 			publish()
 		}
-		if w.Followers() <= 1 && total > patience && (a.length < 0 || a.length-total > patience) {
+		if total > patience && (a.length < 0 || a.length-total > patience) && c.abandon(f) {
 			return errUnwanted
 		}
 	}

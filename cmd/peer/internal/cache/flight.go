@@ -18,9 +18,9 @@ type flight struct {
 	stored *found   // a stale copy to be validated; nil = none
 	reason string   // for Cache-Status: why the request went forward
 
-	waiters sync.WaitGroup // who joined and hasn't got hold of the body yet
-	ready   chan struct{}  // closed when out is set
-	interim chan interim   // 1xx responses, for the leader
+	waiters waiters       // the requests that it has still to answer, in part or whole
+	ready   chan struct{} // closed when out is set
+	interim chan interim  // 1xx responses, for the leader
 	out     *landing
 
 	mu        sync.Mutex
@@ -56,18 +56,48 @@ type landing struct {
 func (c *Cache) newFlight(r *request, key string, stored *found, reason string) (f *flight, joined bool) {
 	f = &flight{key: key, r: r, stored: stored, reason: reason, ready: make(chan struct{}),
 		interim: make(chan interim, maxInterim)}
-	f.waiters.Add(1)
+	f.waiters.join()
 	if key == "" {
 		return f, false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if other := c.flights[key]; other != nil {
-		other.waiters.Add(1)
+		other.waiters.join()
 		return other, true
 	}
 	c.flights[key] = f
 	return f, false
+}
+
+// waiters counts the requests that a flight answers.
+type waiters struct {
+	sync.WaitGroup
+	n atomic.Int64
+}
+
+func (w *waiters) join() {
+	w.n.Add(1)
+	w.Add(1)
+}
+
+func (w *waiters) leave() {
+	w.n.Add(-1)
+	w.Done()
+}
+
+// abandon lets nobody join the flight any more if nobody waits for it now, and
+// reports whether that is so. Who waits need not have come to read the body yet.
+func (c *Cache) abandon(f *flight) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.waiters.n.Load() > 0 {
+		return false
+	}
+	if c.flights[f.key] == f {
+		delete(c.flights, f.key)
+	}
+	return true
 }
 
 // forget lets nobody join the flight any more.
@@ -147,7 +177,7 @@ func (c *Cache) validate(r *request, stored *found) {
 	quiet.Request = clone
 	quiet.cc = noDirectives()
 	f, joined := c.newFlight(&quiet, stored.obj.Key(), stored, "stale")
-	f.waiters.Done()
+	f.waiters.leave()
 	if joined {
 		return
 	}

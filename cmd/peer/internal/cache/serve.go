@@ -90,7 +90,7 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 	if !joined {
 		if key != "" { // a flight may have landed between our look-up and this one's start
 			if now, _ := c.lookup(r); now != nil && (stored == nil || now.obj != stored.obj) {
-				f.waiters.Done()
+				f.waiters.leave()
 				c.forget(f)
 				f.land(&landing{err: context.Canceled}) // whoever joined meanwhile looks again
 				return Result{}, &again{}
@@ -98,7 +98,7 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 		}
 		c.start(f)
 	}
-	defer f.waiters.Done()
+	defer f.waiters.leave()
 	late := false // the response is here, only not yet in the store
 	if joined {
 		select {

@@ -97,6 +97,58 @@ func TestBigBody(t *testing.T) {
 	}
 }
 
+// TestBodyFasterThanItsClient receives bodies that arrive faster than the
+// requests that wait for them are woken: on one processor, nearly always. They
+// are then wanted although nobody has begun to read them.
+func TestBodyFasterThanItsClient(t *testing.T) {
+	const size = 64 << 20
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	target, _ := url.Parse("http://origin.test")
+	h, err := New(Config{Name: "a", Origin: target,
+		OriginTransport: instant{size},
+		Store:           store.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MaxObject: 512 << 20, MemoryBytes: 8 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for i := range 5 {
+		r := httptest.NewRequest(http.MethodGet, "http://origin.test/"+strconv.Itoa(i), nil)
+		w := &counter{ResponseRecorder: *httptest.NewRecorder()}
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Errorf("request %d: %v after %d bytes", i, p, w.n)
+				}
+			}()
+			h.ServeHTTP(w, r)
+		}()
+		if w.n != size {
+			t.Errorf("request %d: %d of %d bytes", i, w.n, size)
+		}
+	}
+}
+
+// counter is a client that only counts.
+type counter struct {
+	httptest.ResponseRecorder
+	n int
+}
+
+func (c *counter) Write(p []byte) (int, error) { c.n += len(p); return len(p), nil }
+
+// instant is an origin that answers every request at once with size zero bytes.
+type instant struct{ size int64 }
+
+func (o instant) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Request: r, ContentLength: o.size,
+		Header: http.Header{"Cache-Control": {"max-age=600"}, "Date": {time.Now().UTC().Format(http.TimeFormat)}},
+		Body:   io.NopCloser(io.LimitReader(zeros{}, o.size))}, nil
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
 func sameSum(a, b hash.Hash) bool { return string(a.Sum(nil)) == string(b.Sum(nil)) }
 
 // watchHeap samples the heap until the function that it returns is called, which

@@ -281,17 +281,3 @@ func (w *Writer) closeFileLocked() {
 		w.f = nil
 	}
 }
-
-// Written returns how many bytes of the body there are.
-func (w *Writer) Written() int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.n
-}
-
-// Followers returns how many readers follow the body now.
-func (w *Writer) Followers() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.readers
-}
