@@ -148,6 +148,8 @@ func (d *Delta) make(base *Filter, c changes) *Filter {
 	f := &Filter{geometry: base.geometry, version: d.target, keys: d.keys, ones: d.ones}
 	bitmap := dense(f.geometry.Bits, f.ones)
 	switch {
+	case len(d.flips) == 0:
+		f.words, f.set = base.words, base.set
 	case bitmap && base.words != nil:
 		f.words = slices.Clone(base.words)
 		for _, p := range d.flips {

@@ -183,3 +183,35 @@ func TestHistoryTakesDeltas(t *testing.T) {
 		t.Fatalf("Since the start = %v, %v, %v", d, base, ok)
 	}
 }
+
+// TestUndoneChanges: what was done and undone is a delta of no flips, which moves
+// its base on to a later sequence.
+func TestUndoneChanges(t *testing.T) {
+	for _, g := range []Geometry{geometries[3], geometries[7]} {
+		keys := randomKeys(random(3), 301)
+		c := counting(t, g, keys[:300]...)
+		h := NewHistory(1 << 20)
+		start := c.Advance()
+		h.Advance(start)
+		c.Add(keys[300])
+		h.Advance(c.Advance())
+		c.Remove(keys[300])
+		end := c.Advance()
+		h.Advance(end)
+		d, base, ok := h.Since(start.Version())
+		if !ok || d.Len() != 0 || d.Target() != end.Version() || end.Version().Sequence != start.Version().Sequence+2 {
+			t.Fatalf("%v: Since(%v) = %v, %v", g, start.Version(), d, ok)
+		}
+		for name, b := range map[string][]byte{"context": d.AppendTo(nil, base), "plain": d.AppendTo(nil, nil)} {
+			got, err := DecodeDelta(b, start, Limits{Seed: g.Seed})
+			if err != nil {
+				t.Fatalf("%v, %s: DecodeDelta = %v", g, name, err)
+			}
+			f, err := got.Apply(start)
+			if err != nil {
+				t.Fatalf("%v, %s: Apply = %v", g, name, err)
+			}
+			equalFilters(t, f, end)
+		}
+	}
+}

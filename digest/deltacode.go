@@ -168,8 +168,10 @@ func DecodeDelta(b []byte, base *Filter, lim Limits) (*Delta, error) {
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
-	step := d.base.Sequence != d.target.Sequence
-	if step != (len(d.flips) > 0) || !step && d.base != d.target {
+	// Changes that were undone leave a step without flips.
+	none := len(d.flips) == 0
+	if step := d.base.Sequence != d.target.Sequence; !step && !none ||
+		none && (d.base.State != d.target.State || d.baseOnes != d.ones) {
 		r.corrupt("sequence step", h.baseAt, "%d flips from %v to %v", len(d.flips), d.base, d.target)
 		return nil, r.err
 	}

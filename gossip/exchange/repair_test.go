@@ -9,10 +9,11 @@ import (
 )
 
 // TestChangeAndBack has a peer miss a change and its undoing: the version is newer,
-// the contents are the same.
+// the contents are the same, and a delta of no flips is all that is sent.
 func TestChangeAndBack(t *testing.T) {
 	w := quietWorld(t, 2)
 	b := w.peers[0]
+	before := w.peers[1].engine.Stats()
 	w.cut[[2]int{0, 1}], w.cut[[2]int{1, 0}] = true, true
 	for range 3 {
 		b.filter.Add(77)
@@ -23,6 +24,9 @@ func TestChangeAndBack(t *testing.T) {
 	clear(w.cut)
 	w.run(w.now.Add(6 * time.Second))
 	w.mustBeInStep(t)
+	if after := w.peers[1].engine.Stats(); after.WholesIn != before.WholesIn || after.DeltasIn == before.DeltasIn {
+		t.Errorf("%d whole digests and %d deltas came", after.WholesIn-before.WholesIn, after.DeltasIn-before.DeltasIn)
+	}
 }
 
 // TestBadDeltasEndInTheWhole breaks every delta on its way.

@@ -171,8 +171,7 @@ func (a Answer) delta() (Answer, *digest.Delta, *digest.Filter, bool) {
 		return a, nil, nil, false
 	}
 	d, base, ok := a.history.Since(a.have)
-	if !ok || d.Len() == 0 {
-		// What changed changed back. The format has no delta for that.
+	if !ok {
 		return a, nil, nil, false
 	}
 	if d.Target() != a.filter.Version() {
