@@ -1,0 +1,136 @@
+package squid
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// A Digest is what one cache says it holds. It is immutable.
+type Digest struct {
+	header Header
+	mask   []byte // bit i is bit i%8, the least significant first, of byte i/8
+	ones   int
+}
+
+// maxFill is the share of ones beyond which a Squid refuses a mask, in percent.
+const maxFill = 65
+
+// Decode reads a digest, all of b. See [DecodeHeader] for the errors.
+func Decode(b []byte, lim Limits) (*Digest, error) {
+	h, err := DecodeHeader(b, lim)
+	if err != nil {
+		return nil, err
+	}
+	body := b[HeaderSize:]
+	switch {
+	case len(body) < h.MaskBytes:
+		return nil, bad("mask", len(b), digest.ErrCorrupt, "%d of %d bytes", len(body), h.MaskBytes)
+	case len(body) > h.MaskBytes:
+		return nil, bad("mask", HeaderSize+h.MaskBytes, digest.ErrCorrupt, "%d bytes follow it", len(body)-h.MaskBytes)
+	}
+	return newDigest(h, append([]byte(nil), body...))
+}
+
+// Read reads a digest from r to its end. length is how many bytes were announced,
+// -1 if none were. Nothing is allocated for the mask before the header and length
+// were found to agree. An error of r is returned as it is; see [DecodeHeader] for
+// the others.
+func Read(r io.Reader, length int64, lim Limits) (*Digest, error) {
+	var block [HeaderSize]byte
+	if n, err := io.ReadFull(r, block[:]); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, bad("header", n, digest.ErrCorrupt, "%d of %d bytes", n, HeaderSize)
+	} else if err != nil {
+		return nil, err
+	}
+	h, err := DecodeHeader(block[:], lim)
+	if err != nil {
+		return nil, err
+	}
+	if want := int64(HeaderSize + h.MaskBytes); length >= 0 && length != want {
+		return nil, bad("mask size", 16, digest.ErrCorrupt, "%d bytes were announced, %d belong to the header", length, want)
+	}
+	mask := make([]byte, h.MaskBytes)
+	if n, err := io.ReadFull(r, mask); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, bad("mask", HeaderSize+n, digest.ErrCorrupt, "%d of %d bytes", n, h.MaskBytes)
+	} else if err != nil {
+		return nil, err
+	}
+	switch n, err := io.ReadFull(r, block[:1]); {
+	case n > 0:
+		return nil, bad("mask", HeaderSize+h.MaskBytes, digest.ErrCorrupt, "more bytes follow it")
+	case err != io.EOF:
+		return nil, err
+	}
+	return newDigest(h, mask)
+}
+
+// newDigest takes over mask.
+func newDigest(h Header, mask []byte) (*Digest, error) {
+	d := &Digest{header: h, mask: mask}
+	for _, b := range mask {
+		d.ones += bits.OnesCount8(b)
+	}
+	if d.ones*100 > len(mask)*8*maxFill {
+		return nil, bad("mask", HeaderSize, digest.ErrCorrupt, "%.1f %% of its bits are set, more than %d", 100*d.Fill(), maxFill)
+	}
+	return d, nil
+}
+
+// MayContain reports whether the cache may hold the object of that key.
+func (d *Digest) MayContain(k Key) bool {
+	m := uint32(len(d.mask)) * 8
+	for i := range Hashes {
+		at := k.word(i) % m
+		if d.mask[at/8]&(1<<(at%8)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Header returns the control block.
+func (d *Digest) Header() Header { return d.header }
+
+// Fill is the share of ones, 0 to 0.65.
+func (d *Digest) Fill() float64 { return float64(d.ones) / float64(len(d.mask)*8) }
+
+// FalsePositiveRate is the share of absent objects that the digest claims.
+func (d *Digest) FalsePositiveRate() float64 { return math.Pow(d.Fill(), Hashes) }
+
+// Entries estimates from the mask how many objects it was made of. The header's
+// count can be wrong: a Squid does not set it back when it makes a new mask.
+func (d *Digest) Entries() int {
+	m := float64(len(d.mask) * 8)
+	return int(math.Round(-m / Hashes * math.Log1p(-d.Fill())))
+}
+
+// MemoryBytes is what the digest takes.
+func (d *Digest) MemoryBytes() int { return len(d.mask) + HeaderSize }
+
+// AppendTo appends the encoding to dst: of a digest that was read, the bytes
+// that it was read from.
+func (d *Digest) AppendTo(dst []byte) []byte {
+	return append(d.header.appendTo(dst), d.mask...)
+}
+
+// WriteTo writes the encoding to w.
+func (d *Digest) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(d.header.appendTo(nil))
+	if err != nil {
+		return int64(n), err
+	}
+	k, err := w.Write(d.mask)
+	return int64(n + k), err
+}
+
+// Size is the length of the encoding in bytes.
+func (d *Digest) Size() int { return HeaderSize + len(d.mask) }
+
+func (d *Digest) String() string {
+	return fmt.Sprintf("cache digest of about %d entries in %d bytes, fill %.3f", d.Entries(), d.Size(), d.Fill())
+}

@@ -1,0 +1,108 @@
+package squid
+
+import (
+	"crypto/md5"
+	"encoding/binary"
+	"strings"
+)
+
+// A Key stands for one response in a digest.
+type Key [md5.Size]byte
+
+// A Method is a request method as keys know it.
+type Method byte
+
+// The methods whose responses a Squid digests. A response to HEAD has a key of
+// its own.
+const (
+	Get Method = iota + 1
+	Post
+	Put
+	Head
+)
+
+// KeyOf returns the key of the response to a canonical URL (see [CanonicalURL]).
+// mark is its [VaryMark]; "" = a response that does not vary, or the note a Squid
+// keeps that responses to the URL do. So any variant can make the key with mark
+// "" match. The sum is no protection: names can be chosen that fill a digest.
+func KeyOf(m Method, url, mark string) Key {
+	b := make([]byte, 0, 256)
+	b = append(b, byte(m))
+	b = append(b, url...)
+	return md5.Sum(append(b, mark...))
+}
+
+// word is one of the key's four hash values.
+func (k *Key) word(i int) uint32 { return binary.BigEndian.Uint32(k[4*i:]) }
+
+// VaryMark is how a Squid tells the variants of one URL apart: the fields that
+// the response's Vary names, in its order, each with what the request said. value
+// returns a request's field as it came, several lines joined by ", ", and whether
+// there is one. A Squid does not normalise values: what means the same has
+// another mark if it is written otherwise.
+func VaryMark(fields []string, value func(name string) (string, bool)) string {
+	var b strings.Builder
+	for i, name := range fields {
+		if name == "*" {
+			return "*"
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strings.ToLower(name))
+		if v, ok := value(name); ok {
+			b.WriteString(`="`)
+			escape(&b, v)
+			b.WriteByte('"')
+		}
+	}
+	return b.String()
+}
+
+// reserved are the printing characters that stand escaped in a mark: those that
+// RFC 1738 calls unsafe or reserved.
+const reserved = "<>\"#{}|\\^~[]`'%;/?:@=&"
+
+func escape(b *strings.Builder, s string) {
+	const hex = "0123456789ABCDEF"
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(reserved, c) >= 0 {
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		} else {
+			b.WriteByte(c)
+		}
+	}
+}
+
+// CanonicalURL writes an absolute http or https URL as a Squid's keys have it:
+// scheme and host in lower case, without user and default port, "/" for an empty
+// path. Everything else stays, byte for byte. ok is false if there is no scheme
+// or host to be seen.
+func CanonicalURL(url string) (canonical string, ok bool) {
+	scheme, rest, found := strings.Cut(url, "://")
+	scheme = strings.ToLower(scheme)
+	if !found || scheme == "" {
+		return "", false
+	}
+	host, path := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		host, path = rest[:i], rest[i:]
+	}
+	if i := strings.LastIndexByte(host, '@'); i >= 0 {
+		host = host[i+1:]
+	}
+	host = strings.ToLower(host)
+	switch scheme {
+	case "http":
+		host = strings.TrimSuffix(host, ":80")
+	case "https":
+		host = strings.TrimSuffix(host, ":443")
+	}
+	if host == "" {
+		return "", false
+	}
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return scheme + "://" + host + path, true
+}
