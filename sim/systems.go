@@ -19,6 +19,7 @@ var _ = experiments.add(Experiment{
 		o := new(systemsOptions)
 		flags.IntVar(&o.caches, "caches", 4, "")
 		flags.Float64Var(&o.capacity, "capacity", 0.1, "")
+		flags.StringVar(&o.evict, "evict", "lru", "")
 		flags.BoolVar(&o.skip, "skip", false, "")
 		flags.BoolVar(&o.invent, "synthetic", false, "")
 		flags.IntVar(&o.synthetic.requests, "requests", 1_000_000, "")
@@ -32,6 +33,9 @@ var _ = experiments.add(Experiment{
   --caches N      how many caches cooperate: 2 to 64 (default 4)
   --capacity S    what each holds, as a share of all unique objects: of their bytes,
                   or of their number where the trace has no sizes (default 0.1)
+  --evict RULE    what leaves a full cache: lru, what was not asked for longest (the
+                  default), or otter, by that library's W-TinyLFU; otter hashes by a
+                  seed of its own, so that equal runs then differ a little
   --skip          leave broken lines of the trace out
   --synthetic     invent a trace: --requests N (default 1,000,000) of 256 clients for
                   --objects N that all want and as many for each client (20,000), with
@@ -45,6 +49,7 @@ var _ = experiments.add(Experiment{
 type systemsOptions struct {
 	caches   int
 	capacity float64
+	evict    string
 	skip     bool
 
 	invent    bool
@@ -72,7 +77,7 @@ var (
 func runSystems(ctx context.Context, job *Job) error {
 	o, _ := job.options.(*systemsOptions)
 	if o == nil {
-		o = &systemsOptions{caches: ownCaches[0], capacity: 0.1}
+		o = &systemsOptions{caches: ownCaches[0], capacity: 0.1, evict: "lru"}
 	}
 	switch {
 	case len(job.Args) > 1:
@@ -81,6 +86,8 @@ func runSystems(ctx context.Context, job *Job) error {
 		return usagef("--caches %d: want 2 to 64", o.caches)
 	case !(o.capacity > 0 && o.capacity <= 1):
 		return usagef("--capacity %v: want above 0, to 1", o.capacity)
+	case evictions[o.evict] == nil:
+		return usagef("--evict %q: want lru or otter", o.evict)
 	}
 	if o.invent {
 		if len(job.Args) > 0 {
@@ -165,6 +172,9 @@ func replayAll(ctx context.Context, job *Job, name string, t *trace, o systemsOp
 			figures(float64(r.queries)/n, 6), figures(float64(r.queryBytes)/n, 6), figures(float64(r.updates)/n, 6), figures(float64(r.updateBytes)/n, 6),
 			r.memory, figures(float64(r.roundTrips)/misses, 5))
 	}
+	if o.evict != "lru" {
+		table.Note("Objects leave by %s's policy.", o.evict)
+	}
 	if t.skipped > 0 {
 		table.Note("%d broken lines were left out.", t.skipped)
 	}
@@ -179,11 +189,12 @@ type cluster struct {
 	keys     []digest.Key
 	names    []string
 	sized    bool
+	evict    func(limit int64) copies
 	most     int // objects in the fullest cache, without cooperation
 }
 
 func newCluster(t *trace, o *systemsOptions, job *Job) *cluster {
-	c := &cluster{caches: o.caches, requests: deal(t, o.caches, job.Rand(9)), names: t.names}
+	c := &cluster{caches: o.caches, requests: deal(t, o.caches, job.Rand(9)), names: t.names, evict: evictions[o.evict]}
 	seed := mix64(job.Seed)
 	c.keys = make([]digest.Key, len(t.names))
 	for i, name := range t.names {
@@ -206,15 +217,15 @@ func newCluster(t *trace, o *systemsOptions, job *Job) *cluster {
 		if held, ok := node.get(r.key); !ok || !held.fresh(r.size) {
 			node.put(object{r.key, r.size}, ignore, ignore)
 		}
-		c.most = max(c.most, len(node.at))
+		c.most = max(c.most, node.len())
 	}
 	return c
 }
 
-func (c *cluster) empty() []*lru {
-	nodes := make([]*lru, c.caches)
+func (c *cluster) empty() []copies {
+	nodes := make([]copies, c.caches)
 	for i := range nodes {
-		nodes[i] = newLRU(c.limit)
+		nodes[i] = c.evict(c.limit)
 	}
 	return nodes
 }

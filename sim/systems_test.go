@@ -82,31 +82,6 @@ func FuzzParseTrace(f *testing.F) {
 	})
 }
 
-func TestLRU(t *testing.T) {
-	c := newLRU(10)
-	var log []string
-	put := func(key uint32, size int64) bool {
-		return c.put(object{key, size}, func(k uint32) { log = append(log, "+"+string(rune('a'+k))) }, func(k uint32) { log = append(log, "-"+string(rune('a'+k))) })
-	}
-	put(0, 4)
-	put(1, 4)
-	c.get(0)
-	put(2, 4)       // drives out b
-	put(0, 2)       // shrinks
-	put(3, 4)       // fits
-	if put(4, 11) { // is larger than the cache
-		t.Error("an object larger than the cache was stored")
-	}
-	c.peek(2)
-	put(5, 1) // drives out c, which peeking does not save
-	if got := strings.Join(log, " "); got != "+a +b +c -b +d +f -c" {
-		t.Errorf("changes: %s", got)
-	}
-	if c.weight != 7 || len(c.at) != 3 || c.order.Len() != 3 {
-		t.Errorf("weight %d, %d objects", c.weight, len(c.at))
-	}
-}
-
 func TestCuckooFilter(t *testing.T) {
 	f := cuckooFilter{make([][4]uint16, 64), map[[2]uint32]int{}}
 	job := testJob(1)
@@ -147,7 +122,7 @@ func TestReplay(t *testing.T) {
 	job := testJob(2)
 	s := synthetic{requests: 10_000, objects: 600, zipf: 0.8, overlap: 0.8, churn: 0.5}
 	tr := s.trace(job.Rand(10))
-	c := newCluster(tr, &systemsOptions{caches: 4, capacity: 0.05}, job)
+	c := newCluster(tr, &systemsOptions{caches: 4, capacity: 0.05, evict: "lru"}, job)
 	results := map[string]outcomes{}
 	for _, w := range c.ways() {
 		r, err := c.replay(context.Background(), w)
