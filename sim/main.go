@@ -17,11 +17,12 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -36,7 +37,8 @@ const usage = `usage: sim NAME [flags]
 experiments:
 `
 
-// run returns the exit code: 0 done, 1 the experiment failed, 2 a broken call.
+// run returns the exit code: 0 done, 1 the experiment failed, 2 a broken call,
+// 130 interrupted.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("sim", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -57,7 +59,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	name := experiment.Name
-	if err := experiment.Run(ctx, job); err != nil {
+	if err := runUntil(ctx, experiment, job); err != nil {
+		if ctx.Err() != nil {
+			fmt.Fprintf(stderr, "sim: %s: interrupted after %.0f s\n", name, time.Since(job.start).Seconds())
+			return 130
+		}
 		fmt.Fprintf(stderr, "sim: %s: %v\n", name, err)
 		if _, broken := errors.AsType[usageError](err); broken {
 			return 2
@@ -73,6 +79,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// runUntil runs the experiment, or gives it up a moment after ctx has ended:
+// files are written whole or not at all, so nothing is lost by leaving it.
+func runUntil(ctx context.Context, e *Experiment, job *Job) error {
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx, job) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(500 * time.Millisecond):
+		return ctx.Err()
+	}
 }
 
 // A usageError is an experiment's refusal of its arguments: sim exits with 2.

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -97,6 +98,44 @@ func TestRun(t *testing.T) {
 			t.Errorf("run(%q) = %d, prints %q and says %q; want %d and %q", c.args, code, out, stderr, c.code, c.says)
 		}
 	}
+}
+
+// TestInterrupted: an experiment that doesn't look at its context is left all
+// the same.
+func TestInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		deaf := make(chan struct{})
+		defer close(deaf)
+		withExperiment(t, Experiment{Name: "deaf", Run: func(context.Context, *Job) error { <-deaf; return nil }})
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		var out, errs strings.Builder
+		if code := run(ctx, []string{"deaf"}, &out, &errs); code != 130 || errs.String() != "sim: deaf: interrupted after 4 s\n" {
+			t.Errorf("%d, %q, %q", code, out.String(), errs.String())
+		}
+	})
+}
+
+// TestEachInterrupted: so is work that takes long.
+func TestEachInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		deaf := make(chan struct{})
+		defer close(deaf)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		var said strings.Builder
+		job := &Job{name: "deaf", stderr: &said, start: time.Now()}
+		if err := job.each(ctx, 7, "waited", func(i int) {
+			if i > 2 {
+				<-deaf
+			}
+		}); err != context.DeadlineExceeded {
+			t.Error(err)
+		}
+		if !strings.Contains(said.String(), "waited: 3 of 7") {
+			t.Errorf("progress: %q", said.String())
+		}
+	})
 }
 
 func TestRegistered(t *testing.T) {

@@ -6,35 +6,41 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // each calls work(0) … work(n-1) on all cores, in no particular order, and says
-// how far it is. It returns early, with the context's error, when ctx ends.
+// how far it is. When ctx ends it returns its error at once, and what is under
+// way is abandoned: the caller must not look at what work has written.
 func (j *Job) each(ctx context.Context, n int, what string, work func(i int)) error {
-	var (
-		mu   sync.Mutex
-		next int
-		wg   sync.WaitGroup
-	)
-	take := func() (int, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if next == n || ctx.Err() != nil {
-			return 0, false
-		}
-		j.Progress("%s: %d of %d", what, next, n)
-		next++
-		return next - 1, true
-	}
+	var next, done atomic.Int64
+	var wg sync.WaitGroup
 	for range min(n, runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
-			for i, ok := take(); ok; i, ok = take() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				work(i)
+				done.Add(1)
 			}
 		})
 	}
-	wg.Wait()
-	return ctx.Err()
+	finished := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(finished)
+	}()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-finished:
+			return ctx.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			j.Progress("%s: %d of %d", what, done.Load(), n)
+		}
+	}
 }
 
 // source returns random numbers that depend on the job's seed and the labels

@@ -190,11 +190,11 @@ type cluster struct {
 	names    []string
 	sized    bool
 	evict    func(limit int64) copies
-	most     int // objects in the fullest cache, without cooperation
+	most     int // objects in the fullest cache, without cooperation; at least 1
 }
 
 func newCluster(t *trace, o *systemsOptions, job *Job) *cluster {
-	c := &cluster{caches: o.caches, requests: deal(t, o.caches, job.Rand(9)), names: t.names, evict: evictions[o.evict]}
+	c := &cluster{caches: o.caches, requests: deal(t, o.caches, job.Rand(9)), names: t.names, evict: evictions[o.evict], most: 1}
 	seed := mix64(job.Seed)
 	c.keys = make([]digest.Key, len(t.names))
 	for i, name := range t.names {
