@@ -1,70 +1,193 @@
 package digest
 
 import (
-	"cmp"
+	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
-// An Index answers which peers may hold a key. Lookups never wait for updates
-// and never allocate beyond the caller's slice. Safe for concurrent use.
+// An Index answers which peers may hold a key, for all peers at once: it gives
+// the answers of the peers' filters, exactly, for about the price of asking one.
+//
+// Sparse filters share a table in which all that is known of a key is in one cache
+// line; a key held costs about three bytes, less where many peers hold the same.
+// Dense filters of equal geometry share rows of bits, one bit for each peer. Only
+// dense filters of unusual geometry are asked one by one.
+//
+// Lookups never wait, whatever the updates, and allocate nothing beyond the
+// caller's slice. During an update a lookup may see some of what changes; a key
+// that a peer's filter has before and after it is never missed. Updates exclude
+// each other. All methods are safe for concurrent use.
 type Index struct {
-	peers atomic.Pointer[[]indexed] // ordered by false-positive rate, then name; replaced as a whole
-	write sync.Mutex
-}
+	view  atomic.Pointer[view] // what lookups begin with; replaced as a whole
+	table table
 
-type indexed struct {
-	match  Match
-	filter *Filter
+	write     sync.Mutex
+	peers     map[string]*indexed
+	order     []*indexed // best first
+	groups    map[rowKey]*rows
+	separates map[rowKey]int // how many are asked one by one
+	free      []uint32       // places that were used and are not
+	places    uint32         // that were ever used
+	held      int            // bytes of filters that are asked one by one
+	limit     int            // bytes; 0 for none
+	buffer    []uint64
+
+	scratch sync.Pool // of *scratch, for more peers than the stack has room for
 }
 
 // A Match is a peer whose filter says yes.
 type Match struct {
 	Peer              string
-	FalsePositiveRate float64 // odds that a filter such as the peer's says yes for nothing, 0 to 1
+	FalsePositiveRate float64   // odds that a filter such as the peer's says yes for nothing, 0 to 1
+	AsOf              time.Time // what Confirm last said; zero if it has not
 }
 
 // NewIndex returns an empty index.
 func NewIndex() *Index {
-	x := new(Index)
-	x.peers.Store(new([]indexed))
+	x := &Index{
+		peers:     make(map[string]*indexed),
+		groups:    make(map[rowKey]*rows),
+		separates: make(map[rowKey]int),
+	}
+	x.table.init()
+	x.publish()
 	return x
 }
 
-// Set makes f what is known of peer, in place of what was. A lookup during the
-// change sees the one or the other.
-func (x *Index) Set(peer string, f *Filter) {
-	x.replace(peer, []indexed{{Match{peer, f.FalsePositiveRate()}, f}})
-}
-
-// Clear forgets peer, which ceases to match at once.
-func (x *Index) Clear(peer string) { x.replace(peer, nil) }
-
-func (x *Index) replace(peer string, with []indexed) {
+// SetLimit bounds the memory of the index to about so many bytes; 0 or less means
+// no bound, as at first. What is in the index already stays.
+func (x *Index) SetLimit(bytes int) {
 	x.write.Lock()
 	defer x.write.Unlock()
-	next := slices.Clone(*x.peers.Load())
-	next = slices.DeleteFunc(next, func(e indexed) bool { return e.match.Peer == peer })
-	next = append(next, with...)
-	slices.SortFunc(next, func(a, b indexed) int {
-		return cmp.Or(cmp.Compare(a.match.FalsePositiveRate, b.match.FalsePositiveRate),
-			strings.Compare(a.match.Peer, b.match.Peer))
-	})
-	x.peers.Store(&next)
+	x.limit = max(0, bytes)
 }
 
-// Lookup appends to dst the peers whose filters say yes for k, those whose yes
-// means most first.
-func (x *Index) Lookup(dst []Match, k Key) []Match {
-	for _, e := range *x.peers.Load() {
-		if e.filter.MayContain(k) {
-			dst = append(dst, e.match)
-		}
+// Set makes f what is known of peer, in place of what was. It takes time in
+// proportion to f's positions; for a peer whose changes are known, [Index.Apply]
+// takes less. If the index would exceed the limit of [Index.SetLimit], the peer is
+// forgotten, and the error wraps [ErrTooLarge]; there is no other error.
+func (x *Index) Set(peer string, f *Filter) error {
+	x.write.Lock()
+	defer x.write.Unlock()
+	return x.set(peer, f)
+}
+
+// Apply brings what is known of peer from d's base to its target, which is next.
+// It takes time in proportion to d's length. If what is known of peer is not d's
+// base, Apply does what [Index.Set] does. Errors are those of Set.
+func (x *Index) Apply(peer string, d *Delta, next *Filter) error {
+	x.write.Lock()
+	defer x.write.Unlock()
+	e := x.peers[peer]
+	if e == nil || e.version != d.base || next.version != d.target || !e.geometry.matches(d.geometry) ||
+		x.homeOf(next, e) != e.home {
+		return x.set(peer, next)
 	}
-	return dst
+	if e.home == inTable {
+		if err := x.reserve(peer, 4*uint64(d.Len())); err != nil {
+			return err
+		}
+		if x.table.flip(e.place, e.geometry.Bits, d.flips) != nil {
+			return x.set(peer, next)
+		}
+	} else {
+		x.changeInPlace(e, next, d.flips)
+	}
+	x.note(e, next)
+	x.table.sweepSome(d.Len())
+	return nil
+}
+
+// Clear forgets peer, which ceases to match at once. Its memory is used again or
+// freed in the course of later updates.
+func (x *Index) Clear(peer string) {
+	x.write.Lock()
+	defer x.write.Unlock()
+	if e := x.peers[peer]; e != nil {
+		x.forget(e)
+	}
+}
+
+// Confirm notes that what is known of peer was what it held at a time, which
+// matches then tell. It has no effect for a peer that is not in the index.
+func (x *Index) Confirm(peer string, at time.Time) {
+	x.write.Lock()
+	defer x.write.Unlock()
+	if e := x.peers[peer]; e != nil {
+		e.asOf.Store(at.UnixNano())
+	}
 }
 
 // Len returns how many peers are known.
-func (x *Index) Len() int { return len(*x.peers.Load()) }
+func (x *Index) Len() int { return len(x.view.Load().order) }
+
+// Bytes returns what the index occupies, those filters included that it keeps
+// because it asks them one by one. It keeps no other filter that it was given.
+func (x *Index) Bytes() int {
+	x.write.Lock()
+	defer x.write.Unlock()
+	return x.bytes()
+}
+
+func (x *Index) bytes() int {
+	const perPeer = 320 // the struct, its name, its places in the map and in views
+	n := x.table.bytes() + x.held + perPeer*len(x.peers) + 8*cap(x.buffer)
+	for _, g := range x.groups {
+		n += g.bytes()
+	}
+	return n
+}
+
+// reserve forgets the peer and returns an error if there is no memory for need
+// more bytes.
+func (x *Index) reserve(peer string, need uint64) error {
+	if x.limit == 0 {
+		return nil
+	}
+	have := uint64(x.bytes())
+	if have+need > uint64(x.limit) && x.table.dead > 0 {
+		x.table.sweepAll()
+		have = uint64(x.bytes())
+	}
+	if have+need <= uint64(x.limit) {
+		return nil
+	}
+	if e := x.peers[peer]; e != nil {
+		x.forget(e)
+	}
+	return fmt.Errorf("digest: index: %s: %w: %d bytes and %d more, %d allowed", peer, ErrTooLarge, have, need, x.limit)
+}
+
+// set puts a peer where its filter belongs.
+func (x *Index) set(peer string, f *Filter) error {
+	old := x.peers[peer]
+	home := x.homeOf(f, old)
+	if err := x.reserve(peer, x.needOf(f, home)); err != nil {
+		return err
+	}
+	old = x.peers[peer]
+	if old != nil && home != inTable && home == old.home && keyOf(f.geometry) == keyOf(old.geometry) {
+		x.changeInPlace(old, f, nil)
+		x.note(old, f)
+		return nil
+	}
+	e := &indexed{name: peer, geometry: f.geometry, version: f.version, home: home, place: x.takePlace()}
+	if old != nil {
+		e.asOf.Store(old.asOf.Load())
+	}
+	x.settle(e, f)
+	x.peers[peer] = e
+	if old != nil {
+		x.order = slices.DeleteFunc(x.order, func(o *indexed) bool { return o == old })
+	}
+	x.rank(e, f.FalsePositiveRate())
+	x.publish()
+	if old != nil {
+		x.abandon(old)
+	}
+	x.table.sweepSome(int(f.ones))
+	return x.gather(e, f)
+}

@@ -1,9 +1,13 @@
 package digest
 
 import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
 	"slices"
-	"sync"
 	"testing"
+	"time"
 )
 
 func TestIndex(t *testing.T) {
@@ -13,7 +17,9 @@ func TestIndex(t *testing.T) {
 	for i, peer := range []string{"c", "a", "b"} {
 		own[peer] = randomKeys(random(uint64(i+1)), 50)
 		g := Geometry{Bits: 1 << (40 - i), Hashes: 1}
-		x.Set(peer, counting(t, g, append(own[peer], shared...)...).Advance())
+		if err := x.Set(peer, counting(t, g, append(own[peer], shared...)...).Advance()); err != nil {
+			t.Fatalf("Set(%s) = %v", peer, err)
+		}
 	}
 	names := func(k Key) (names []string) {
 		for _, m := range x.Lookup(nil, k) {
@@ -33,46 +39,275 @@ func TestIndex(t *testing.T) {
 			}
 		}
 	}
-	dst := make([]Match, 0, 3)
-	if got := testing.AllocsPerRun(100, func() { x.Lookup(dst, shared[0]) }); got != 0 {
-		t.Errorf("Lookup allocates %v times", got)
-	}
 	x.Clear("a")
 	x.Clear("a")
 	if got := names(shared[0]); !slices.Equal(got, []string{"c", "b"}) || x.Len() != 2 {
 		t.Errorf("after Clear, Lookup = %v, Len = %d", got, x.Len())
 	}
+	x.Clear("b")
+	x.Clear("c")
+	if got := names(shared[0]); got != nil || x.Len() != 0 || x.Bytes() > 1<<16 {
+		t.Errorf("after Clear of all, Lookup = %v, Len = %d, Bytes = %d", got, x.Len(), x.Bytes())
+	}
 }
 
-// TestIndexUnderUpdates: a key in a peer's filter before and after an update is
-// found during it.
-func TestIndexUnderUpdates(t *testing.T) {
-	v := versions(t, Geometry{Bits: 1 << 20, Hashes: 1}, 100, 0, 1)
-	kept := Key(12345)
-	c := counting(t, v[0].Geometry(), kept)
+// TestIndexOrder: peers come by the rate that they have now, and know when they
+// were confirmed.
+func TestIndexOrder(t *testing.T) {
 	x := NewIndex()
-	x.Set("peer", c.Advance())
-	var wg sync.WaitGroup
-	done := make(chan struct{})
-	wg.Go(func() {
-		for _, k := range randomKeys(random(8), 500) {
-			c.Add(k)
-			x.Set("peer", c.Advance())
-			x.Set("other", v[0])
-			x.Clear("other")
-		}
-		close(done)
-	})
-	var dst []Match
-	for running := true; running; {
-		select {
-		case <-done:
-			running = false
-		default:
-		}
-		if dst = x.Lookup(dst[:0], kept); len(dst) == 0 || dst[0].Peer != "peer" && len(dst) < 2 {
-			t.Fatal("a key was missed during an update")
+	k := Key(1) << 60
+	filters := map[string]*CountingFilter{}
+	for i, peer := range []string{"a", "b", "c"} {
+		filters[peer] = counting(t, Geometry{Bits: 1 << 30, Hashes: 1}, append(randomKeys(random(uint64(i)), 10<<i), k)...)
+		if err := x.Set(peer, filters[peer].Advance()); err != nil {
+			t.Fatal(err)
 		}
 	}
-	wg.Wait()
+	when := time.Unix(1000, 5)
+	x.Confirm("b", when)
+	x.Confirm("nobody", when)
+	check := func(want ...string) {
+		t.Helper()
+		var names []string
+		for _, m := range x.Lookup([]Match{{Peer: "before"}}, k)[1:] {
+			names = append(names, m.Peer)
+			if f := filters[m.Peer].Current(); m.FalsePositiveRate != f.FalsePositiveRate() {
+				t.Errorf("%s has a rate of %v, want %v", m.Peer, m.FalsePositiveRate, f.FalsePositiveRate())
+			}
+			if want := m.Peer == "b"; m.AsOf.Equal(when) != want || m.AsOf.IsZero() == want {
+				t.Errorf("%s is as of %v", m.Peer, m.AsOf)
+			}
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("Lookup = %v, want %v", names, want)
+		}
+	}
+	check("a", "b", "c")
+	for _, more := range randomKeys(random(9), 30) {
+		filters["a"].Add(more)
+	}
+	next, d := filters["a"].AdvanceDelta()
+	if err := x.Apply("a", d, next); err != nil {
+		t.Fatal(err)
+	}
+	check("b", "a", "c")
+}
+
+// TestIndexManyPeers has more peers than lookups have room for on the stack.
+func TestIndexManyPeers(t *testing.T) {
+	const peers = 64*stackWords + 100
+	x := NewIndex()
+	g := Geometry{Bits: 1 << 24, Hashes: 1}
+	k := Key(12345) << 40
+	l := loop{}
+	for i := range peers {
+		keys := randomKeys(random(uint64(i)), 5)
+		if i%2 == 0 {
+			keys = append(keys, k)
+		}
+		name := fmt.Sprint(i)
+		l[name] = counting(t, g, keys...).Advance()
+		if err := x.Set(name, l[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := namesOf(x.Lookup(nil, k)), l.lookup(k); !slices.Equal(got, want) {
+		t.Errorf("Lookup finds %d peers, want %d", len(got), len(want))
+	}
+	audit(t, x, l)
+}
+
+// TestIndexAllocations: lookups take what memory the caller has.
+func TestIndexAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("a sync.Pool forgets at random under the race detector")
+	}
+	for name, mix := range mixes {
+		w := newWorld(t, 3, mix)
+		for range 100 {
+			w.step()
+		}
+		dst, counts := make([]Match, 0, 100), make([]Count, 0, 100)
+		for what, ask := range map[string]func(){
+			"Lookup":   func() { w.index.Lookup(dst, w.common[0]) },
+			"AllOf":    func() { w.index.AllOf(dst, w.common) },
+			"Prefixes": func() { w.index.Prefixes(counts, w.common) },
+		} {
+			if got := testing.AllocsPerRun(200, ask); got != 0 {
+				t.Errorf("%s: %s allocates %v times", name, what, got)
+			}
+		}
+	}
+}
+
+// TestIndexBytes compares what the index says it occupies with what the runtime
+// does.
+func TestIndexBytes(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector has memory of its own")
+	}
+	heap := func() int {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	for name, g := range map[string]Geometry{
+		"table": {Bits: 1 << 30, Hashes: 1},
+		"rows":  {Bits: 100_000, Hashes: 5},
+	} {
+		var filters []*Filter
+		for i := range 40 {
+			filters = append(filters, counting(t, g, randomKeys(random(uint64(i)), 10_000)...).Advance())
+		}
+		before := heap()
+		x := NewIndex()
+		for i, f := range filters {
+			if err := x.Set(fmt.Sprint(i), f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		used := heap() - before
+		if got := x.Bytes(); math.Abs(float64(got-used)) > 0.05*float64(used) {
+			t.Errorf("%s: Bytes() = %d, but the heap has grown by %d", name, got, used)
+		}
+		runtime.KeepAlive(filters)
+	}
+}
+
+// TestIndexLimit: what does not fit is refused, and not there in part.
+func TestIndexLimit(t *testing.T) {
+	g := Geometry{Bits: 1 << 30, Hashes: 1}
+	filter := func(i int) *CountingFilter { return counting(t, g, randomKeys(random(uint64(i)), 20_000)...) }
+	x := NewIndex()
+	x.SetLimit(500_000)
+	l := loop{}
+	var err error
+	for i := 0; err == nil; i++ {
+		f := filter(i).Advance()
+		if err = x.Set(fmt.Sprint(i), f); err == nil {
+			l[fmt.Sprint(i)] = f
+		}
+		if x.Bytes() > 600_000 {
+			t.Fatalf("%d peers occupy %d bytes", len(l), x.Bytes())
+		}
+	}
+	if !errors.Is(err, ErrTooLarge) || len(l) < 3 {
+		t.Fatalf("Set = %v with %d peers", err, len(l))
+	}
+	audit(t, x, l)
+
+	// Room is made of what has been cleared.
+	for _, name := range []string{"0", "1"} {
+		x.Clear(name)
+		delete(l, name)
+	}
+	again := filter(100)
+	if err := x.Set("again", again.Advance()); err != nil {
+		t.Fatalf("Set = %v after Clear", err)
+	}
+	l["again"] = again.Current()
+	audit(t, x, l)
+
+	// A peer that grows too large is gone.
+	for _, k := range randomKeys(random(200), 60_000) {
+		again.Add(k)
+	}
+	next, d := again.AdvanceDelta()
+	if err := x.Apply("again", d, next); !errors.Is(err, ErrTooLarge) {
+		t.Fatalf("Apply = %v", err)
+	}
+	delete(l, "again")
+	audit(t, x, l)
+	x.SetLimit(0)
+	if err := x.Apply("again", d, next); err != nil {
+		t.Fatalf("Apply = %v without a limit", err)
+	}
+	l["again"] = next
+	audit(t, x, l)
+}
+
+// TestIndexCrowds: positions that hashing does not give go where they can do no
+// harm.
+func TestIndexCrowds(t *testing.T) {
+	x := NewIndex()
+	l := loop{}
+	g := Geometry{Bits: 1 << 36, Hashes: 1}
+	for i := range 10 {
+		name := fmt.Sprint(i)
+		l[name] = counting(t, g, randomKeys(random(uint64(i)), 5000)...).Advance()
+		if err := x.Set(name, l[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	positions := make([]uint64, 5000)
+	for i := range positions {
+		positions[i] = 1<<35 + uint64(i)
+	}
+	l["liar"] = newFilter(g, Version{Epoch: 1}, 1, positions)
+	if err := x.Set("liar", l["liar"]); err != nil {
+		t.Fatal(err)
+	}
+	audit(t, x, l)
+	if got := x.peers["liar"].home; got != separate {
+		t.Errorf("the liar is in home %d", got)
+	}
+	for i := range 5000 {
+		k := Key(firstKey(1<<35+uint64(i), g.Bits))
+		if got, want := namesOf(x.Lookup(nil, k)), l.lookup(k); !slices.Equal(got, want) {
+			t.Fatalf("Lookup = %v, want %v", got, want)
+		}
+	}
+	// The same by a delta.
+	quiet := newFilter(g, Version{Epoch: 1, Sequence: 1}, 1, positions[:10])
+	next := newFilter(g, Version{Epoch: 1, Sequence: 2}, 1, positions)
+	d, err := Diff(quiet, next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Set("creeper", quiet); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Apply("creeper", d, next); err != nil {
+		t.Fatal(err)
+	}
+	l["creeper"] = next
+	audit(t, x, l)
+	if got := x.peers["creeper"].home; got != separate {
+		t.Errorf("the creeper is in home %d", got)
+	}
+}
+
+// TestIndexPlaces: peers that come whole again and again leave nothing behind, even
+// if they are too small for their memory to count.
+func TestIndexPlaces(t *testing.T) {
+	x := NewIndex()
+	g := Geometry{Bits: 1 << 30, Hashes: 1}
+	l := loop{"large": counting(t, g, randomKeys(random(0), 20_000)...).Advance()}
+	if err := x.Set("large", l["large"]); err != nil {
+		t.Fatal(err)
+	}
+	small := counting(t, g, 1<<60).Advance()
+	bytes := 0
+	for i := range 20_000 {
+		name := fmt.Sprint(i % 10)
+		l[name] = small
+		if err := x.Set(name, small); err != nil {
+			t.Fatal(err)
+		}
+		if i%2000 == 0 {
+			x.Clear(name)
+			delete(l, name)
+		}
+		if i == 1000 {
+			bytes = x.Bytes()
+		}
+	}
+	if words := x.view.Load().words(); words > 8 {
+		t.Errorf("sets of places take %d words for %d peers", words, x.Len())
+	}
+	if got := x.Bytes(); got > bytes+bytes/8 {
+		t.Errorf("%d bytes after 20,000 small updates, %d after 1,000", got, bytes)
+	}
+	audit(t, x, l)
 }

@@ -1,0 +1,101 @@
+package digest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// benchIndex holds peers of n random keys each at 0.1 false candidates a lookup, and
+// returns some keys of each.
+func benchIndex(b *testing.B, peers, n int) (x *Index, held [][]Key, g Geometry) {
+	b.Helper()
+	g = Geometry{Bits: uint64(n) * uint64(peers) * 10, Hashes: 1}
+	x = NewIndex()
+	for i := range peers {
+		rng := random(uint64(i))
+		keys := randomKeys(rng, n)
+		if err := x.Set(fmt.Sprint("peer", i), benchFilter(g, keys)); err != nil {
+			b.Fatal(err)
+		}
+		held = append(held, slices.Clone(keys[:min(n, 200)]))
+	}
+	b.ReportAllocs()
+	return x, held, g
+}
+
+func benchFilter(g Geometry, keys []Key) *Filter {
+	positions := make([]uint64, len(keys))
+	for i, k := range keys {
+		positions[i] = g.single(k)
+	}
+	slices.Sort(positions)
+	return newFilter(g, Version{Epoch: 1}, uint64(len(keys)), slices.Compact(positions))
+}
+
+var benchClusters = []struct{ peers, n int }{{10, 100_000}, {64, 100_000}, {1000, 10_000}}
+
+func BenchmarkIndexLookup(b *testing.B) {
+	for _, c := range benchClusters {
+		b.Run(fmt.Sprintf("peers=%d/n=%dk", c.peers, c.n/1000), func(b *testing.B) {
+			x, held, _ := benchIndex(b, c.peers, c.n)
+			perKey := float64(x.Bytes()) / float64(c.peers*c.n)
+			dst := make([]Match, 0, c.peers)
+			b.Run("in=none", func(b *testing.B) {
+				rng := random(1)
+				for b.Loop() {
+					dst = x.Lookup(dst[:0], Key(rng.Uint64()))
+				}
+				b.ReportMetric(perKey, "bytes/key")
+			})
+			b.Run("in=one", func(b *testing.B) {
+				rng := random(1)
+				for b.Loop() {
+					keys := held[rng.IntN(len(held))]
+					dst = x.Lookup(dst[:0], keys[rng.IntN(len(keys))])
+				}
+			})
+		})
+	}
+}
+
+func BenchmarkIndexApply(b *testing.B) {
+	for _, c := range benchClusters {
+		b.Run(fmt.Sprintf("peers=%d/n=%dk", c.peers, c.n/1000), func(b *testing.B) {
+			x, _, g := benchIndex(b, c.peers, c.n)
+			const flips = 2000
+			rng := random(2)
+			lists := make([][]uint64, 100)
+			for i := range lists {
+				for range flips {
+					lists[i] = append(lists[i], rng.Uint64N(g.Bits))
+				}
+				slices.Sort(lists[i])
+				lists[i] = slices.Compact(lists[i])
+			}
+			n := 0
+			for b.Loop() {
+				if err := x.table.flip(x.peers["peer1"].place, g.Bits, lists[n%len(lists)]); err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n*flips), "ns/flip")
+		})
+	}
+}
+
+func BenchmarkIndexSet(b *testing.B) {
+	for _, c := range benchClusters {
+		b.Run(fmt.Sprintf("peers=%d/n=%dk", c.peers, c.n/1000), func(b *testing.B) {
+			x, _, g := benchIndex(b, c.peers, c.n)
+			f := benchFilter(g, randomKeys(random(1<<40), c.n))
+			for b.Loop() {
+				if err := x.Set("another", f); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.n), "ns/key")
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package digest
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// A Count says how many of several keys a peer may hold.
+type Count struct {
+	Match
+	Keys int
+}
+
+// AllOf appends to dst the peers whose filters say yes for every one of keys, in
+// the order of [Index.Lookup]; of no keys, all peers.
+func (x *Index) AllOf(dst []Match, keys []Key) []Match {
+	b := x.borrow()
+	defer x.scratch.Put(b)
+	for {
+		v := b.begin(x)
+		copy(b.total, v.present)
+		for i, k := range keys {
+			b.ahead(x, keys, i)
+			b.find(x, v, k)
+			any := uint64(0)
+			for j := range b.total {
+				b.total[j] &= b.found[j]
+				any |= b.total[j]
+			}
+			if any == 0 {
+				break
+			}
+		}
+		if x.view.Load() == v {
+			return v.appendMatches(dst, b.total, b.ranked)
+		}
+	}
+}
+
+// AnyOf appends to dst the peers whose filters say yes for at least one of keys, in
+// the order of [Index.Lookup].
+func (x *Index) AnyOf(dst []Match, keys []Key) []Match {
+	b := x.borrow()
+	defer x.scratch.Put(b)
+	for {
+		v := b.begin(x)
+		for i, k := range keys {
+			b.ahead(x, keys, i)
+			b.find(x, v, k)
+			for j, w := range b.found {
+				b.total[j] |= w
+			}
+		}
+		if x.view.Load() == v {
+			return v.appendMatches(dst, b.total, b.ranked)
+		}
+	}
+}
+
+// Counts appends to dst for how many of keys each peer's filter says yes, the most
+// first, and then in the order of [Index.Lookup]. Peers with none are left out.
+func (x *Index) Counts(dst []Count, keys []Key) []Count {
+	b := x.borrow()
+	defer x.scratch.Put(b)
+	for {
+		v := b.begin(x)
+		for i, k := range keys {
+			b.ahead(x, keys, i)
+			b.find(x, v, k)
+			for j, w := range b.found {
+				b.total[j] |= w
+				for ; w != 0; w &= w - 1 {
+					b.counts[64*j+bits.TrailingZeros64(w)]++
+				}
+			}
+		}
+		if x.view.Load() == v {
+			return b.appendCounts(dst, v, len(keys))
+		}
+	}
+}
+
+// Prefixes appends to dst for how many of keys, from the first on and without a
+// gap, each peer's filter says yes: what one asks who shares work along a chain of
+// keys, such as blocks of a prompt. The longest come first, and then the order is
+// that of [Index.Lookup]. Peers that lack the first key are left out.
+func (x *Index) Prefixes(dst []Count, keys []Key) []Count {
+	b := x.borrow()
+	defer x.scratch.Put(b)
+	for {
+		v := b.begin(x)
+		b.prefixes(x, v, keys)
+		if x.view.Load() == v {
+			return b.appendCounts(dst, v, len(keys))
+		}
+	}
+}
+
+func (b *batch) prefixes(x *Index, v *view, keys []Key) {
+	var going []uint64
+	for i, k := range keys {
+		b.ahead(x, keys, i)
+		b.find(x, v, k)
+		if i == 0 {
+			copy(b.total, b.found)
+			going = b.ranked
+			copy(going, b.found)
+		}
+		any := uint64(0)
+		for j := range going {
+			for ended := going[j] &^ b.found[j]; ended != 0; ended &= ended - 1 {
+				b.counts[64*j+bits.TrailingZeros64(ended)] = uint32(i)
+			}
+			going[j] &= b.found[j]
+			any |= going[j]
+		}
+		if any == 0 {
+			break
+		}
+	}
+	for j, w := range going {
+		for ; w != 0; w &= w - 1 {
+			b.counts[64*j+bits.TrailingZeros64(w)] = uint32(len(keys))
+		}
+	}
+	clear(going)
+}
+
+// ahead touches, at every eighth key, the lines of the next eight, so that memory
+// looks for them at the same time.
+func (b *batch) ahead(x *Index, keys []Key, i int) {
+	const some = 8
+	if i%some != 0 {
+		return
+	}
+	for _, k := range keys[i:min(i+some, len(keys))] {
+		s := x.table.at(uint64(k))
+		s.touch(s.line(uint64(k)))
+	}
+}
+
+// appendCounts appends the peers in total by falling count.
+func (b *batch) appendCounts(dst []Count, v *view, most int) []Count {
+	n := v.rankAll(b.total, b.ranked)
+	if n == 0 {
+		return dst
+	}
+	// Counting sort: starts[c] is where peers with count most-c begin.
+	b.starts = renew(b.starts, most+2)
+	v.eachRanked(b.ranked, func(e *indexed) { b.starts[most-int(b.counts[e.place])+1]++ })
+	for c := range most {
+		b.starts[c+1] += b.starts[c]
+	}
+	from := len(dst)
+	dst = slices.Grow(dst, n)[:from+n]
+	v.eachRanked(b.ranked, func(e *indexed) {
+		keys := int(b.counts[e.place])
+		at := &b.starts[most-keys]
+		dst[from+int(*at)] = Count{e.match(), keys}
+		*at++
+	})
+	return dst
+}
