@@ -76,11 +76,7 @@ func (n *Node) step() time.Time {
 func (n *Node) do(out exchange.Outputs) {
 	table := *n.members.Load()
 	for _, u := range out.Updates {
-		if u.Filter == nil {
-			n.index.Clear(u.Peer)
-		} else {
-			n.index.Set(u.Peer, u.Filter)
-		}
+		n.learn(u)
 		if m := table[u.Peer]; m != nil {
 			m.inUse.Store(u.Filter)
 		}
@@ -109,6 +105,18 @@ func (n *Node) do(out exchange.Outputs) {
 	if out.Incarnation != 0 {
 		n.incarnation.Store(out.Incarnation)
 		n.wg.Go(func() { _ = n.memberlist.UpdateNode(time.Second) })
+	}
+}
+
+// learn changes what the index knows of a peer.
+func (n *Node) learn(u exchange.Update) {
+	switch {
+	case u.Filter == nil:
+		n.index.Clear(u.Peer)
+	case u.Delta != nil:
+		_ = n.index.Apply(u.Peer, u.Delta, u.Filter) // without a limit nothing is refused
+	default:
+		_ = n.index.Set(u.Peer, u.Filter)
 	}
 }
 

@@ -104,7 +104,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		p.holders = nil
 	}
 	if p.live && !p.whole {
-		e.update(p, p.filter)
+		e.update(p, p.filter, r.Delta)
 	}
 	e.emit(ev)
 	if repaired {

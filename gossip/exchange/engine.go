@@ -103,8 +103,8 @@ func (e *Engine) Drain() Outputs {
 
 func (e *Engine) emit(ev Event) { e.outputs.Events = append(e.outputs.Events, ev) }
 
-func (e *Engine) update(p *peer, f *digest.Filter) {
-	e.outputs.Updates = append(e.outputs.Updates, Update{p.name, f})
+func (e *Engine) update(p *peer, f *digest.Filter, d *digest.Delta) {
+	e.outputs.Updates = append(e.outputs.Updates, Update{p.name, f, d})
 }
 
 // PeerUp says that membership counts name among the living, in the life
@@ -128,13 +128,13 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 	}
 	if incarnation != p.incarnation {
 		if p.filter != nil && p.live {
-			e.update(p, nil)
+			e.update(p, nil, nil)
 		}
 		e.setFilter(p, nil)
 		p.forget()
 		p.incarnation = incarnation
 	} else if p.holds() {
-		e.update(p, p.filter) // back after a blip
+		e.update(p, p.filter, nil) // back after a blip
 	}
 	p.reacted, p.told = Version{}, Version{} // it may have lost its replica of us
 	if !p.live {
@@ -163,7 +163,7 @@ func (e *Engine) PeerDown(now time.Time, name string) {
 	p.repeatAt = time.Time{}
 	e.live = slices.DeleteFunc(e.live, func(q *peer) bool { return q == p })
 	if p.filter != nil {
-		e.update(p, nil)
+		e.update(p, nil, nil)
 	}
 	if len(e.live) == 0 {
 		e.syncAt = time.Time{}

@@ -261,7 +261,7 @@ func (e *Engine) confirmed(now time.Time, p *peer) {
 	if p.restored {
 		p.restored = false
 		if p.live && p.holds() {
-			e.update(p, p.filter)
+			e.update(p, p.filter, nil)
 		}
 	}
 	e.outputs.Fresh = append(e.outputs.Fresh, p.name)

@@ -139,7 +139,7 @@ func (e *Engine) diverge(p *peer, h Head) {
 		e.emit(Event{Kind: Diverged, Peer: p.name, Head: h})
 	}
 	if p.live && p.filter != nil {
-		e.update(p, nil) // until it is repaired
+		e.update(p, nil, nil) // until it is repaired
 	}
 	e.enqueue(p)
 }

@@ -77,7 +77,7 @@ func (e *Engine) use(p *peer, f *digest.Filter) float64 {
 // drop forgets p's replica and leaves p alone for a while.
 func (e *Engine) drop(now time.Time, p *peer) {
 	if p.live && p.holds() {
-		e.update(p, nil)
+		e.update(p, nil, nil)
 	}
 	e.setFilter(p, nil)
 	p.held, p.history, p.restored = Head{}, nil, false

@@ -213,6 +213,9 @@ func (p *simPeer) updateIndex(u Update) {
 	if !ok || hashOf(u.Filter) != want {
 		w.fail("%s uses a digest of %s, %v, that was never published", p.name, u.Peer, u.Filter.Version())
 	}
+	if d := u.Delta; d != nil && (d.Target() != u.Filter.Version() || p.index[b.i] != nil && p.index[b.i].Version() != d.Base()) {
+		w.fail("%s changes its digest of %s by a delta from %v to %v, not %v", p.name, u.Peer, d.Base(), d.Target(), u.Filter.Version())
+	}
 	p.index[b.i] = u.Filter
 	r, _ := p.engine.Replica(u.Peer)
 	if r.Filter == u.Filter {

@@ -45,10 +45,13 @@ type Sync struct {
 	Heads []Head
 }
 
-// Update changes what lookups see of a peer. A nil Filter means nothing.
+// Update changes what lookups see of a peer. A nil Filter means nothing. Delta is
+// what made Filter of what was held before, if that is how it came; lookups may have
+// seen something else, or nothing, since.
 type Update struct {
 	Peer   string
 	Filter *digest.Filter
+	Delta  *digest.Delta
 }
 
 // EventKind says what an [Event] is about.
