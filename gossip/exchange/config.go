@@ -65,6 +65,10 @@ type Publishing struct {
 	// 10 ms for each live peer, within MinInterval and 5 s: each peer so costs
 	// every other peer about the same, however many there are.
 	Interval time.Duration
+
+	// Round is the time over which the adverts of a publication are spread. Zero
+	// means 2 ms for each live peer, at most 1 s, and nothing for up to 32 peers.
+	Round time.Duration
 }
 
 const (
@@ -85,12 +89,6 @@ const (
 )
 
 func (c Config) withDefaults() Config {
-	if c.Publish.Fraction <= 0 {
-		c.Publish.Fraction = defaultFraction
-	}
-	if c.Publish.MinInterval <= 0 {
-		c.Publish.MinInterval = defaultMinInterval
-	}
 	if c.PublishedLog <= 0 {
 		c.PublishedLog = defaultPublishedLog
 	}
@@ -109,12 +107,23 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// interval is how long a change may wait among n live peers.
-func (p Publishing) interval(n int) time.Duration {
-	if p.Interval > 0 {
-		return max(p.Interval, p.MinInterval)
+// For returns p with the times that are zero replaced by what they mean among n
+// live peers.
+func (p Publishing) For(n int) Publishing {
+	if p.Fraction <= 0 {
+		p.Fraction = defaultFraction
 	}
-	return min(max(time.Duration(n)*intervalPerPeer, p.MinInterval), max(maxInterval, p.MinInterval))
+	if p.MinInterval <= 0 {
+		p.MinInterval = defaultMinInterval
+	}
+	if p.Interval <= 0 {
+		p.Interval = min(time.Duration(n)*intervalPerPeer, maxInterval)
+	}
+	p.Interval = max(p.Interval, p.MinInterval)
+	if p.Round <= 0 && n > freePeers {
+		p.Round = min(time.Duration(n)*paceOf, roundTime)
+	}
+	return p
 }
 
 // syncInterval is the mean time between syncs among n live peers.

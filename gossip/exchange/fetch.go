@@ -50,6 +50,9 @@ func (e *Engine) nextFetch() time.Time {
 // startFetches starts what is wanted, may start, and has a source, as long as
 // there is room.
 func (e *Engine) startFetches(now time.Time) {
+	if len(e.flights) >= e.cfg.Fetches {
+		return
+	}
 	keep := e.want[:0]
 	for _, p := range e.want {
 		switch {

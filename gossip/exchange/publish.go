@@ -14,10 +14,11 @@ func (e *Engine) PublishDue(now time.Time, changed, held int) bool {
 		return false // beyond the budget: let changes gather
 	}
 	since := now.Sub(e.publishedAt)
-	if e.publishedAt.IsZero() || since >= e.cfg.Publish.interval(len(e.live)) {
+	policy := e.cfg.Publish.For(len(e.live))
+	if e.publishedAt.IsZero() || since >= policy.Interval {
 		return true
 	}
-	return since >= e.cfg.Publish.MinInterval && float64(changed) >= e.cfg.Publish.Fraction*float64(held)
+	return since >= policy.MinInterval && float64(changed) >= policy.Fraction*float64(held)
 }
 
 // Publish makes f the digest of this peer. d, if not nil, leads from the one
@@ -106,10 +107,8 @@ func (e *Engine) beginRound(now time.Time) {
 	}
 	fresh := r.queue[start:]
 	e.rng.Shuffle(len(fresh), func(i, j int) { fresh[i], fresh[j] = fresh[j], fresh[i] })
-	r.pace = 0
-	if n := len(r.queue); n > freePeers {
-		r.pace = min(paceOf, roundTime/time.Duration(n))
-	}
+	n := len(r.queue)
+	r.pace = e.cfg.Publish.For(n).Round / time.Duration(max(1, n))
 	if start == 0 {
 		r.sendAt = now
 	}
