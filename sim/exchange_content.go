@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/summarycache/summarycache/digest"
+	engine "github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// A content is a cache whose objects come and go, with all versions of its digest
+// that somebody may still publish. Several peers may have the same content: each
+// publishes its versions, one after the other, in its own time.
+type content struct {
+	filter   *digest.CountingFilter
+	keys     []digest.Key
+	rng      *rand.Rand
+	versions []frozen // the first is number gone
+	gone     int
+	copies   int // peers
+}
+
+type frozen struct {
+	filter *digest.Filter
+	delta  *digest.Delta
+	taken  int // by so many peers
+}
+
+func newContent(g digest.Geometry, objects int, rng *rand.Rand) (*content, error) {
+	filter, err := digest.NewCountingFilter(g, 1)
+	if err != nil {
+		return nil, err
+	}
+	c := &content{filter: filter, keys: make([]digest.Key, objects), rng: rng}
+	for i := range c.keys {
+		c.keys[i] = digest.Key(rng.Uint64())
+		filter.Add(c.keys[i])
+	}
+	f, d := filter.AdvanceDelta()
+	c.versions = append(c.versions, frozen{filter: f, delta: d})
+	return c, nil
+}
+
+// version returns version n. The first who asks for it decides how many objects
+// were replaced since the one before.
+func (c *content) version(n, replaced int) (*digest.Filter, *digest.Delta) {
+	if n == c.gone+len(c.versions) {
+		for range replaced {
+			i := c.rng.IntN(len(c.keys))
+			fresh := digest.Key(c.rng.Uint64())
+			c.filter.Add(fresh)
+			c.filter.Remove(c.keys[i])
+			c.keys[i] = fresh
+		}
+		f, d := c.filter.AdvanceDelta()
+		c.versions = append(c.versions, frozen{filter: f, delta: d})
+	}
+	v := &c.versions[n-c.gone]
+	v.taken++
+	f, d := v.filter, v.delta
+	for len(c.versions) > 1 && c.versions[0].taken == c.copies {
+		c.versions = c.versions[1:]
+		c.gone++
+	}
+	return f, d
+}
+
+// bodies encodes every answer once for all peers with equal contents, and decodes
+// it once.
+type bodies struct {
+	known, old map[bodyKey]body
+}
+
+type bodyKey struct {
+	content       *content
+	have, current digest.Version
+}
+
+type body struct {
+	bytes  int
+	result engine.Result
+}
+
+// mostBodies is how many are kept, twice over.
+const mostBodies = 512
+
+// answer returns what comes of a fetch that is answered by a, and the length of
+// the frame.
+func (b *bodies) answer(c *content, f engine.Fetch, a engine.Answer) (engine.Result, int, error) {
+	id := a.Key()
+	if id == (engine.AnswerKey{}) {
+		r, n := decode(f, a.AppendTo(nil))
+		return r, n, r.Err
+	}
+	key := bodyKey{c, id.Have, id.Current}
+	made, ok := b.known[key]
+	if !ok {
+		if made, ok = b.old[key]; !ok {
+			made.result, made.bytes = decode(f, a.AppendTo(nil))
+			if made.result.Err != nil {
+				return engine.Result{}, 0, fmt.Errorf("a sound answer is refused: %w", made.result.Err)
+			}
+		}
+		if len(b.known) >= mostBodies || b.known == nil {
+			b.known, b.old = make(map[bodyKey]body, mostBodies), b.known
+		}
+		b.known[key] = made
+	}
+	r := made.result
+	r.Head.Origin, r.Head.Version.Incarnation = id.Origin, id.Incarnation
+	return r, made.bytes, nil
+}
+
+func decode(f engine.Fetch, frame []byte) (engine.Result, int) {
+	t := engine.FrameType(frame[0])
+	return engine.DecodeAnswer(f, t, frame[engine.FrameHeader:], digest.Limits{}), len(frame)
+}

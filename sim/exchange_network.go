@@ -1,0 +1,165 @@
+package main
+
+import (
+	"time"
+
+	engine "github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// oneWay draws the delay of one packet.
+func (w *exchange) oneWay() time.Duration {
+	return w.options.delay/2 + w.upTo(w.options.delay)
+}
+
+const (
+	firstResend = 200 * time.Millisecond
+	mostResends = 5
+)
+
+// stream draws the delay of one way of a stream, whose packets are sent again
+// until they arrive.
+func (w *exchange) stream() time.Duration {
+	d := w.oneWay()
+	for i := 0; i < mostResends && w.rng.Float64() < w.options.loss; i++ {
+		d += firstResend << i
+	}
+	return d
+}
+
+func (w *exchange) datagram(from, to *exchangePeer, data []byte) {
+	lost := w.options.loss > 0 && w.rng.Float64() < w.options.loss
+	w.sent(from, to, data, lost)
+	if !lost {
+		w.after(w.oneWay(), event{do: hear, peer: to, other: from, data: data})
+	}
+}
+
+// fetch carries a get to its source. One that is not observed holds too little to
+// stand for a peer that passes others' digests on: somebody else does.
+func (w *exchange) fetch(p *exchangePeer, f engine.Fetch) {
+	source := w.byName[f.Source]
+	if !source.observed(w) && f.Source != f.Origin {
+		source = w.standIn(p, w.byName[f.Origin])
+	}
+	w.asked(p, source, f)
+	w.after(w.stream(), event{do: serve, peer: source, other: p, fetch: f})
+}
+
+func (w *exchange) standIn(not, nor *exchangePeer) *exchangePeer {
+	for {
+		if p := w.peers[w.rng.IntN(w.options.observed)]; p != not && (p != nor || w.options.observed == 2) {
+			return p
+		}
+	}
+}
+
+func (w *exchange) serve(p, to *exchangePeer, f engine.Fetch) {
+	a := p.engine.HandleGet(w.now, to.name, f.Get)
+	r, n, err := w.bodies.answer(w.byName[f.Origin].content, f, a)
+	if err != nil {
+		w.err = err
+		return
+	}
+	p.engine.Served(w.now, r.Kind, n)
+	w.served(p, r.Kind, n)
+	w.after(w.stream(), event{do: fetched, peer: to, other: p, fetch: f, result: r, bytes: n})
+}
+
+// sync exchanges vectors between two observed peers. Others' vectors would be too
+// short.
+func (w *exchange) sync(p *exchangePeer, s engine.Sync) {
+	with := w.byName[s.Peer]
+	if !p.observed(w) {
+		w.after(w.stream(), event{do: synced, peer: p, other: with})
+		return
+	}
+	partner := with
+	if !partner.observed(w) {
+		partner = w.standIn(p, p)
+	}
+	reply := partner.engine.HandleSync(w.now, p.name, s.Heads)
+	w.compared(p, partner, len(engine.AppendVector(nil, engine.FrameSync, s.Heads)), len(engine.AppendVector(nil, engine.FrameVector, reply)))
+	w.pump(partner)
+	w.after(w.stream()+w.stream(), event{do: synced, peer: p, other: with, heads: reply})
+}
+
+// What an event is.
+const (
+	startPeer = iota
+	poll
+	tick
+	hear
+	serve
+	fetched
+	synced
+)
+
+type event struct {
+	at          time.Time
+	do          int
+	bytes       int
+	peer, other *exchangePeer
+	data        []byte
+	fetch       engine.Fetch
+	result      engine.Result
+	heads       []engine.Head
+}
+
+// An eventQueue gives events in order of time, and those of one moment in the order
+// in which they came.
+type eventQueue struct {
+	heap   []planned
+	free   []*event
+	number uint64
+}
+
+type planned struct {
+	at     int64 // nanoseconds since exchangeStart
+	number uint64
+	event  *event
+}
+
+func (a planned) before(b planned) bool {
+	return a.at < b.at || a.at == b.at && a.number < b.number
+}
+
+func (q *eventQueue) push(e event) {
+	p := new(event)
+	if n := len(q.free); n > 0 {
+		p, q.free = q.free[n-1], q.free[:n-1]
+	}
+	*p = e
+	q.number++
+	fresh := planned{int64(e.at.Sub(exchangeStart)), q.number, p}
+	q.heap = append(q.heap, fresh)
+	i := len(q.heap) - 1
+	for ; i > 0 && fresh.before(q.heap[(i-1)/4]); i = (i - 1) / 4 {
+		q.heap[i] = q.heap[(i-1)/4]
+	}
+	q.heap[i] = fresh
+}
+
+func (q *eventQueue) pop() event {
+	first := q.heap[0].event
+	n := len(q.heap) - 1
+	last := q.heap[n]
+	q.heap[n] = planned{}
+	q.heap = q.heap[:n]
+	for i := 0; n > 0; {
+		least, from := last, -1
+		for child := 4*i + 1; child <= 4*i+4 && child < n; child++ {
+			if q.heap[child].before(least) {
+				least, from = q.heap[child], child
+			}
+		}
+		q.heap[i] = least
+		if from < 0 {
+			break
+		}
+		i = from
+	}
+	e := *first
+	*first = event{}
+	q.free = append(q.free, first)
+	return e
+}

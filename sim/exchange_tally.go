@@ -1,0 +1,273 @@
+package main
+
+import (
+	"time"
+
+	engine "github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// Kinds of messages.
+const (
+	kindAdvert = iota
+	kindRepeat
+	kindInline
+	kindGet
+	kindDelta
+	kindWhole
+	kindAnswer
+	kindVector
+	manyKinds
+)
+
+var kinds = [manyKinds]struct{ name, head string }{
+	{"adverts", ""}, {"repeats", ""}, {"inline", ""}, {"gets", ""}, {"deltas", ""}, {"wholes", ""}, {"answers", ""}, {"vectors", ""},
+}
+
+const (
+	in = iota
+	out
+)
+
+// A tally is what is counted of an exchange.
+type tally struct {
+	size, observers int
+	joined          time.Duration
+	counting        bool // bytes
+	judging         bool // publications
+
+	bytes [2][manyKinds]int64 // in and out, of all observed peers
+
+	links        []link // see at
+	publications []publications
+	intervals    time.Duration // between publications that were counted
+	counted      int
+	pending      int // publications of observed peers that somebody lacks
+
+	lags, everyone spans
+
+	missed, repairs, repairBytes int64
+	repeatBytes, vectorBytes     int64
+}
+
+// A link is an origin and a receiver, one of them observed.
+type link struct {
+	told    uint32 // sequence last advertised
+	applied uint32 // sequence last applied
+	missed  bool   // an advert was lost, and its version has not been applied since
+}
+
+// publications are those of one peer that are judged: number i is of sequence
+// first+i.
+type publications struct {
+	first uint32
+	list  []publication
+}
+
+type publication struct {
+	oldest, change time.Time // when its oldest change happened, and one drawn at random
+	lacking        int       // how many have not applied it yet; judged for observed peers
+}
+
+func (t *tally) init(o exchangeOptions) {
+	t.size, t.observers = o.peers, o.observed
+	t.links = make([]link, 2*o.peers*o.observed)
+	t.publications = make([]publications, o.peers)
+}
+
+// link returns the record of two peers, at least one of which is observed.
+func (w *exchange) link(origin, receiver *exchangePeer) *link {
+	if receiver.observed(w) {
+		return &w.links[receiver.at*w.size+origin.at]
+	}
+	return &w.links[(w.observers+origin.at)*w.size+receiver.at]
+}
+
+func (w *exchange) count(p *exchangePeer, direction, kind, n int) {
+	if w.counting && p.observed(w) {
+		w.bytes[direction][kind] += int64(n)
+	}
+}
+
+// published notes a publication and when what it tells of happened.
+func (w *exchange) published(p *exchangePeer, before time.Time) {
+	if !w.judging {
+		return
+	}
+	list := &w.publications[p.at]
+	sequence := uint32(p.engine.Self().Version.Sequence)
+	if !w.counting {
+		return // too late to be judged
+	}
+	if list.list == nil {
+		list.first = sequence
+	}
+	change := before.Add(w.upTo(w.now.Sub(before)))
+	list.list = append(list.list, publication{oldest: before, change: change, lacking: w.size - 1})
+	w.intervals += w.now.Sub(before)
+	w.counted++
+	if p.observed(w) {
+		w.pending++
+	}
+}
+
+func (w *exchange) interval() float64 { return w.intervals.Seconds() / float64(max(1, w.counted)) }
+
+// sent notes a datagram.
+func (w *exchange) sent(from, to *exchangePeer, data []byte, lost bool) {
+	a, rest := splitAdvert(data)
+	kind := kindRepeat
+	l := w.link(from, to)
+	sequence := uint32(a.Head.Version.Sequence)
+	if a.Kind == engine.Announce && sequence != l.told {
+		kind = kindAdvert
+		l.told = sequence
+		if lost {
+			l.missed = true
+			if w.counting && to.observed(w) {
+				w.missed++
+			}
+		}
+	}
+	w.count(from, out, kind, len(data)-rest)
+	w.count(from, out, kindInline, rest)
+}
+
+// splitAdvert reads a datagram, and says how much of it is not the advert.
+func splitAdvert(data []byte) (engine.Advert, int) {
+	a, err := engine.DecodeAdvert(data)
+	if err != nil {
+		return engine.Advert{}, 0
+	}
+	return a, 0
+}
+
+func (w *exchange) heard(from, to *exchangePeer, data []byte) {
+	a, rest := splitAdvert(data)
+	kind := kindAdvert
+	if l := w.link(from, to); l.missed || uint32(a.Head.Version.Sequence) <= l.applied {
+		kind = kindRepeat
+		w.repair(to, len(data)-rest)
+	}
+	w.count(to, in, kind, len(data)-rest)
+	w.count(to, in, kindInline, rest)
+}
+
+// repair counts bytes that the peer received or asked with because it missed
+// something.
+func (w *exchange) repair(p *exchangePeer, n int) {
+	if w.counting && p.observed(w) {
+		w.repairBytes += int64(n)
+	}
+}
+
+func (w *exchange) asked(p, source *exchangePeer, f engine.Fetch) {
+	n := len(f.Get.AppendTo(nil))
+	w.count(p, out, kindGet, n)
+	w.count(source, in, kindGet, n)
+	if w.link(w.byName[f.Origin], p).missed {
+		w.repair(p, n)
+	}
+}
+
+func (w *exchange) served(p *exchangePeer, t engine.FrameType, n int) {
+	w.count(p, out, kindOf(t), n)
+}
+
+func (w *exchange) answered(p, source *exchangePeer, e *event) {
+	w.count(p, in, kindOf(e.result.Kind), e.bytes)
+	if w.link(w.byName[e.fetch.Origin], p).missed {
+		w.repair(p, e.bytes)
+	}
+}
+
+func kindOf(t engine.FrameType) int {
+	switch t {
+	case engine.FrameDelta:
+		return kindDelta
+	case engine.FrameFull:
+		return kindWhole
+	}
+	return kindAnswer
+}
+
+// compared notes an exchange of vectors.
+func (w *exchange) compared(p, with *exchangePeer, there, back int) {
+	w.count(p, out, kindVector, there)
+	w.count(with, in, kindVector, there)
+	w.count(with, out, kindVector, back)
+	w.count(p, in, kindVector, back)
+	w.repair(p, back)
+	w.repair(with, there)
+}
+
+// happened notes what a peer has come to use.
+func (w *exchange) happened(p *exchangePeer, ev engine.Event) {
+	if ev.Kind != engine.Applied {
+		return
+	}
+	origin := w.byName[ev.Peer]
+	l := w.link(origin, p)
+	sequence := uint32(ev.Head.Version.Sequence)
+	if l.missed {
+		l.missed = false
+		if w.counting && p.observed(w) {
+			w.repairs++
+		}
+	}
+	list := &w.publications[origin.at]
+	for s := max(l.applied+1, list.first); s <= sequence && int(s-list.first) < len(list.list); s++ {
+		made := &list.list[s-list.first]
+		w.lags.add(w.now.Sub(made.change), w.now.Sub(made.oldest))
+		if made.lacking--; made.lacking == 0 && origin.observed(w) {
+			w.everyone.add(w.now.Sub(made.change), w.now.Sub(made.oldest))
+			w.pending--
+		}
+	}
+	l.applied = max(l.applied, sequence)
+}
+
+// wholeBytes is the length of a whole digest, on average.
+func (w *exchange) wholeBytes() float64 {
+	sum := 0
+	for _, c := range w.contents {
+		sum += len(c.filter.Current().AppendTo(nil))
+	}
+	return float64(sum) / float64(len(w.contents))
+}
+
+// spans counts times by the millisecond.
+type spans struct {
+	counts []int
+	n      int
+	most   time.Duration
+}
+
+// add counts a time, and another for the greatest.
+func (s *spans) add(d, worst time.Duration) {
+	ms := int(d / time.Millisecond)
+	for len(s.counts) <= ms {
+		s.counts = append(s.counts, 0)
+	}
+	s.counts[ms]++
+	s.n++
+	s.most = max(s.most, worst)
+}
+
+// quantile returns the time in seconds that a share q of all is within; nil if
+// there is none.
+func (s *spans) quantile(q float64) any {
+	below := 0
+	for ms, n := range s.counts {
+		if below += n; n > 0 && float64(below) >= q*float64(s.n) {
+			return float64(ms+1) / 1000
+		}
+	}
+	return nil
+}
+
+func (s *spans) worst() any {
+	if s.n == 0 {
+		return nil
+	}
+	return s.most.Seconds()
+}

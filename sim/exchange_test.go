@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+)
+
+// exchanged measures a cluster.
+func exchanged(t *testing.T, o exchangeOptions) *exchange {
+	t.Helper()
+	o.objects, o.churn, o.delay, o.contents = 10_000, 0.1, 10*time.Millisecond, 4
+	w, err := newExchange(o.of(o.peers, o.loss, true), testJob(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.measure(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *exchange) sum(direction int) (sum float64) {
+	for _, n := range w.bytes[direction] {
+		sum += float64(n)
+	}
+	return sum / float64(w.options.observed)
+}
+
+// TestExchangeEndsInStep compares every replica with what its origin has.
+func TestExchangeEndsInStep(t *testing.T) {
+	w := exchanged(t, exchangeOptions{peers: 8, loss: 0.3})
+	w.options.churn = 0
+	if err := w.run(context.Background(), w.now.Add(30*time.Second), "resting"); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range w.peers {
+		for _, q := range w.peers {
+			if r, _ := p.engine.Replica(q.name); p != q && r.Head != q.engine.Self() {
+				t.Errorf("%s holds %v of %s, not %v", p.name, r.Head.Version, q.name, q.engine.Self().Version)
+			}
+		}
+	}
+	if w.missed == 0 || w.repairs == 0 {
+		t.Errorf("at 30 %% loss %d adverts were missed and %d repaired", w.missed, w.repairs)
+	}
+}
+
+// TestExchangeObserved has all peers observed, and then half of them: what is left
+// out must not show.
+func TestExchangeObserved(t *testing.T) {
+	all := exchanged(t, exchangeOptions{peers: 40})
+	half := exchanged(t, exchangeOptions{peers: 40, observed: 20})
+	for d, direction := range []string{"in", "out"} {
+		if a, b := all.sum(d), half.sum(d); math.Abs(a-b) > 0.1*a {
+			t.Errorf("%s: %.0f bytes a peer with all observed, %.0f with half", direction, a, b)
+		}
+	}
+	a, b := all.everyone.quantile(0.5).(float64), half.everyone.quantile(0.5).(float64)
+	if math.Abs(a-b) > 0.15*a {
+		t.Errorf("to everyone: %.3f s with all observed, %.3f s with half", a, b)
+	}
+}
+
+// TestExchangeBytes has what is sent arrive, if nothing is lost.
+func TestExchangeBytes(t *testing.T) {
+	w := exchanged(t, exchangeOptions{peers: 10})
+	sent, received := w.sum(out), w.sum(in)
+	if math.Abs(sent-received) > 0.02*sent || sent == 0 {
+		t.Errorf("%.0f bytes sent, %.0f received", sent, received)
+	}
+	if w.missed != 0 || w.repairs != 0 {
+		t.Errorf("without loss %d adverts were missed and %d repaired", w.missed, w.repairs)
+	}
+	if worst := w.lags.worst().(float64); worst > 2 {
+		t.Errorf("without loss a change took %.1f s", worst)
+	}
+}
+
+func TestExchangeArguments(t *testing.T) {
+	for _, args := range [][]string{
+		{"--peers", "1"}, {"--peers", "10001"}, {"--objects", "10"}, {"--loss", "0.95"}, {"--churn", "0"},
+		{"--time", "2h"}, {"--delay", "2s"}, {"--observed", "1"}, {"--contents", "0"},
+	} {
+		if code, _, errs := call(append([]string{"exchange"}, args...)...); code != 2 {
+			t.Errorf("exchange %v: %d, %q", args, code, errs)
+		}
+	}
+	code, text, _ := call("exchange", "--peers", "4", "--objects", "1000", "--time", "2s")
+	_, again, _ := call("exchange", "--peers", "4", "--objects", "1000", "--time", "2s")
+	if code != 0 || text != again {
+		t.Errorf("equal seeds print\n%s\nand\n%s", text, again)
+	}
+}
+
+func TestEventQueue(t *testing.T) {
+	var q eventQueue
+	for i := range 1000 {
+		q.push(event{at: exchangeStart.Add(time.Duration(i*7919%101) * time.Millisecond), bytes: i})
+	}
+	for last := (event{bytes: -1}); len(q.heap) > 0; {
+		e := q.pop()
+		if e.at.Before(last.at) || e.at.Equal(last.at) && e.bytes < last.bytes {
+			t.Fatalf("%d at %v after %d at %v", e.bytes, e.at, last.bytes, last.at)
+		}
+		last = e
+	}
+}

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+	engine "github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// An exchange is a cluster in virtual time: engines, the contents that they
+// publish, a network between them, and what is counted.
+type exchange struct {
+	options  exchangeOptions
+	job      *Job
+	rng      *rand.Rand
+	now      time.Time
+	events   eventQueue
+	contents []*content
+	bodies   bodies
+	peers    []*exchangePeer // the first options.observed of them know all others
+	byName   map[string]*exchangePeer
+	publish  engine.Publishing
+	err      error
+	tally
+}
+
+type exchangePeer struct {
+	at      int
+	name    string
+	engine  *engine.Engine // nil before its start
+	content *content
+	version int // of the content, published last
+	took    time.Time
+	tickAt  time.Time
+	owed    float64 // objects replaced that make no whole one yet
+}
+
+var exchangeStart = time.Unix(1_700_000_000, 0)
+
+const (
+	startTime = time.Second // within which observed peers start, and then the others
+	pollEvery = 50 * time.Millisecond
+)
+
+func newExchange(o exchangeOptions, job *Job) (*exchange, error) {
+	w := &exchange{options: o, job: job, rng: rand.New(job.source(uint64(o.peers), uint64(o.loss*1000))), now: exchangeStart}
+	geometry, err := digest.PlanForError(uint64(o.objects), plannedCandidates/float64(o.peers-1))
+	if err != nil {
+		return nil, err
+	}
+	geometry.Seed = mix64(job.Seed)
+	for range o.contents {
+		c, err := newContent(geometry, o.objects, rand.New(rand.NewPCG(w.rng.Uint64(), 1)))
+		if err != nil {
+			return nil, err
+		}
+		w.contents = append(w.contents, c)
+	}
+	w.publish = engine.Publishing{}.For(o.peers - 1)
+	w.byName = make(map[string]*exchangePeer, o.peers)
+	for i := range o.peers {
+		p := &exchangePeer{at: i, name: fmt.Sprintf("peer%05d", i), content: w.contents[i%o.contents]}
+		p.content.copies++
+		w.peers = append(w.peers, p)
+		w.byName[p.name] = p
+		wait := w.upTo(startTime)
+		if !p.observed(w) {
+			wait += startTime
+		}
+		w.after(wait, event{do: startPeer, peer: p})
+	}
+	w.tally.init(o)
+	return w, nil
+}
+
+func (w *exchange) upTo(d time.Duration) time.Duration {
+	return time.Duration(w.rng.Float64() * float64(d))
+}
+
+func (p *exchangePeer) observed(w *exchange) bool { return p.at < w.options.observed }
+
+// start begins the peer's life, with everything that it holds published.
+func (w *exchange) start(p *exchangePeer) {
+	c := engine.Config{
+		Name: p.name, Incarnation: engine.NewIncarnation(w.now, w.rng.Uint64()), Seed: w.rng.Uint64(),
+		Publish: w.publish, ReplicaLog: 16 << 10,
+	}
+	known := w.peers
+	if !p.observed(w) {
+		known = w.peers[:w.options.observed]
+		c.SyncInterval = 1000 * time.Hour
+	}
+	p.engine = engine.New(c, w.now)
+	w.advance(p)
+	for _, q := range known {
+		if q == p || q.engine == nil {
+			continue
+		}
+		p.engine.PeerUp(w.now, q.name, q.engine.Incarnation(), nil)
+	}
+	w.pump(p)
+	knowing := w.peers
+	if !p.observed(w) {
+		knowing = w.peers[:w.options.observed]
+	}
+	for _, q := range knowing {
+		if q == p || q.engine == nil {
+			continue
+		}
+		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation(), nil)
+		w.pump(q)
+	}
+	w.after(w.upTo(pollEvery), event{do: poll, peer: p})
+}
+
+// advance publishes the next version of p's content.
+func (w *exchange) advance(p *exchangePeer) {
+	replaced := int(p.owed)
+	p.owed -= float64(replaced)
+	before := p.took
+	f, d := p.content.version(p.version, replaced)
+	p.version++
+	p.took = w.now
+	p.engine.Publish(w.now, f, d)
+	w.published(p, before)
+}
+
+// look publishes if the engine says so, as package gossip does.
+func (w *exchange) look(p *exchangePeer) {
+	w.after(pollEvery, event{do: poll, peer: p})
+	p.owed += w.options.churn / 60 * float64(w.options.objects) * pollEvery.Seconds()
+	// A replaced object is a position set and, nearly always, one cleared.
+	if !w.settled() || !p.engine.PublishDue(w.now, 2*int(p.owed), w.options.objects) {
+		return
+	}
+	w.advance(p)
+	w.pump(p)
+}
+
+// pump does what p's engine wants, and plans its next tick.
+func (w *exchange) pump(p *exchangePeer) {
+	out := p.engine.Drain()
+	for _, ev := range out.Events {
+		w.happened(p, ev)
+	}
+	for _, d := range out.Datagrams {
+		w.datagram(p, w.byName[d.To], d.Data)
+	}
+	for _, f := range out.Fetches {
+		w.fetch(p, f)
+	}
+	for _, s := range out.Syncs {
+		w.sync(p, s)
+	}
+	next := p.engine.Next()
+	if next.IsZero() || !p.tickAt.IsZero() && !next.Before(p.tickAt) {
+		return
+	}
+	p.tickAt = next
+	w.after(max(0, next.Sub(w.now)), event{do: tick, peer: p})
+}
+
+func (w *exchange) handle(e *event) {
+	p := e.peer
+	switch e.do {
+	case startPeer:
+		w.start(p)
+		return
+	case poll:
+		w.look(p)
+		return
+	case tick:
+		if w.now.Before(p.tickAt) || p.tickAt.IsZero() {
+			return // another one has replaced it
+		}
+		p.tickAt = time.Time{}
+		p.engine.Tick(w.now)
+	case hear:
+		w.heard(e.other, p, e.data)
+		p.engine.HandleAdvert(w.now, e.data)
+		w.pump(p)
+		p.engine.Tick(w.now)
+	case serve:
+		w.serve(p, e.other, e.fetch)
+	case fetched:
+		w.answered(p, e.other, e)
+		p.engine.FetchDone(w.now, e.fetch.Number, e.result)
+		w.pump(p)
+		p.engine.Tick(w.now)
+	case synced:
+		p.engine.SyncDone(w.now, e.other.name, e.heads, nil)
+	}
+	w.pump(p)
+}
+
+// run lets time pass until then.
+func (w *exchange) run(ctx context.Context, then time.Time, what string) error {
+	for steps := 0; len(w.events.heap) > 0 && w.err == nil; steps++ {
+		if steps%4096 == 0 {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			w.job.Progress("%d peers, loss %g %%: %s, %.1f virtual seconds", w.options.peers, 100*w.options.loss, what, w.now.Sub(exchangeStart).Seconds())
+		}
+		if w.events.heap[0].event.at.After(then) {
+			break
+		}
+		e := w.events.pop()
+		w.now = e.at
+		w.handle(&e)
+	}
+	w.now = then
+	return w.err
+}
+
+const (
+	joinTime  = 2 * time.Minute  // at most, until all have all digests
+	settling  = 10 * time.Second // after that, before anything is counted
+	drainTime = 30 * time.Second // at most, until everyone has what was published
+)
+
+// measure lets the cluster come together, counts for the time asked for, and waits
+// until what was published in that time has arrived.
+func (w *exchange) measure(ctx context.Context) error {
+	for w.now.Sub(exchangeStart) < 2*startTime || !w.complete() {
+		if w.now.Sub(exchangeStart) > joinTime {
+			return fmt.Errorf("%d peers are not in step after %v", w.options.peers, joinTime)
+		}
+		if err := w.run(ctx, w.now.Add(100*time.Millisecond), "joining"); err != nil {
+			return err
+		}
+	}
+	w.joined = w.now.Sub(exchangeStart)
+	if err := w.run(ctx, w.now.Add(settling), "settling"); err != nil {
+		return err
+	}
+	w.counting, w.judging = true, true
+	if err := w.run(ctx, w.now.Add(w.options.time), "measuring"); err != nil {
+		return err
+	}
+	w.counting = false
+	for end := w.now.Add(drainTime); w.pending > 0 && w.now.Before(end); {
+		if err := w.run(ctx, w.now.Add(100*time.Millisecond), "waiting for the last"); err != nil {
+			return err
+		}
+	}
+	if w.pending > 0 {
+		return fmt.Errorf("%d publications did not reach everyone within %v", w.pending, drainTime)
+	}
+	return nil
+}
+
+// complete reports whether every digest is where it belongs.
+func (w *exchange) complete() bool {
+	for _, p := range w.peers {
+		known := w.peers
+		if !p.observed(w) {
+			known = w.peers[:w.options.observed]
+		}
+		for _, q := range known {
+			if p != q {
+				if r, _ := p.engine.Replica(q.name); r.Filter == nil {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// settled reports whether the contents may change: before, they are being joined.
+func (w *exchange) settled() bool { return w.joined > 0 }
+
+func (w *exchange) after(d time.Duration, e event) {
+	e.at = w.now.Add(d)
+	w.events.push(e)
+}
