@@ -1,0 +1,226 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// Path is what control requests are posted to. Requests to it without our
+	// field are none and go their usual way.
+	Path = "/.well-known/summarycache-control"
+	// Window is how far the clocks of two peers may be apart, and how long a
+	// request holds.
+	Window = time.Minute
+
+	field     = "Summarycache-Control"
+	maxBody   = 1 << 20  // bytes of a request
+	maxAnswer = 16 << 20 // bytes of an answer
+	maxNonces = 64 << 10 // requests remembered, of those that still hold
+)
+
+var (
+	// ErrNoSecret means that the cluster has no secret to sign by.
+	ErrNoSecret = errors.New("the cluster has no secret (--secret-file): peers take no orders from each other")
+	// ErrRefused means that the other peer did not take the signature.
+	ErrRefused = errors.New("refused: secrets or clocks differ")
+)
+
+// A Do carries out an operation that another peer asks for, and returns what to
+// answer, as JSON.
+type Do func(ctx context.Context, from, operation string, body []byte) (any, error)
+
+// Control is one peer's end. It is safe for concurrent use.
+type Control struct {
+	name string
+	keys func() [][]byte // derived from the secrets: the first signs, all are accepted
+
+	mu   sync.Mutex
+	seen map[string]time.Time // nonces of requests taken, until when they hold
+}
+
+// New returns the control of the peer of that name. secrets returns the
+// cluster's secrets, the one to sign by first; none = no control.
+func New(name string, secrets func() [][]byte) *Control {
+	return &Control{name: name, seen: make(map[string]time.Time), keys: func() (keys [][]byte) {
+		for _, s := range secrets() {
+			keys = append(keys, deriveKey(s))
+		}
+		return keys
+	}}
+}
+
+func deriveKey(secret []byte) []byte {
+	key, err := hkdf.Key(sha256.New, secret, []byte("summarycache"), "peer control 1", 32)
+	if err != nil { // 32 bytes are never too many
+		panic(err)
+	}
+	return key
+}
+
+// A message is what is signed of a request.
+type message struct {
+	from, to, operation, nonce string
+	at                         time.Time
+	body                       []byte
+}
+
+func (m *message) sign(key []byte) string {
+	h := hmac.New(sha256.New, key)
+	fmt.Fprintf(h, "request 1\n%s\n%s\n%s\n%s\n%d\n%x", m.from, m.to, m.operation, m.nonce, m.at.Unix(), sha256.Sum256(m.body))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func signAnswer(key []byte, nonce string, status int, body []byte) string {
+	h := hmac.New(sha256.New, key)
+	fmt.Fprintf(h, "answer 1\n%s\n%d\n%x", nonce, status, sha256.Sum256(body))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// header is "1 FROM TO OPERATION NONCE SECONDS MAC".
+func (m *message) header(key []byte) string {
+	return fmt.Sprintf("1 %s %s %s %s %d %s", m.from, m.to, m.operation, m.nonce, m.at.Unix(), m.sign(key))
+}
+
+// parse reads a header; ok is false for anything that header does not write.
+func parse(s string) (m message, mac string, ok bool) {
+	f := strings.Split(s, " ")
+	if len(f) != 7 || f[0] != "1" || len(f[4]) != 32 {
+		return m, "", false
+	}
+	seconds, err := strconv.ParseInt(f[5], 10, 64)
+	if err != nil {
+		return m, "", false
+	}
+	return message{from: f[1], to: f[2], operation: f[3], nonce: f[4], at: time.Unix(seconds, 0)}, f[6], true
+}
+
+// Handler answers control requests by do and leaves all others to next.
+func (c *Control) Handler(do Do, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.URL.Path != Path || r.Header.Get(field) == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		c.answer(w, r, do)
+	})
+}
+
+func (c *Control) answer(w http.ResponseWriter, r *http.Request, do Do) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, "the request is too long", http.StatusRequestEntityTooLarge)
+		return
+	}
+	m, key, ok := c.accept(r.Header.Get(field), body, time.Now())
+	if !ok {
+		http.Error(w, "not for this peer", http.StatusForbidden)
+		return
+	}
+	status := http.StatusOK
+	result, err := do(r.Context(), m.from, m.operation, body)
+	if err != nil {
+		status, result = http.StatusUnprocessableEntity, err.Error()
+	}
+	answer, err := json.Marshal(result)
+	if err != nil {
+		http.Error(w, "the answer cannot be written", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set(field, signAnswer(key, m.nonce, status, answer))
+	w.WriteHeader(status)
+	w.Write(answer)
+}
+
+// accept verifies a request and returns the key that it was signed by.
+func (c *Control) accept(header string, body []byte, now time.Time) (m message, key []byte, ok bool) {
+	m, mac, ok := parse(header)
+	if !ok || m.to != c.name || m.at.Before(now.Add(-Window)) || m.at.After(now.Add(Window)) {
+		return m, nil, false
+	}
+	m.body = body
+	for _, key := range c.keys() {
+		if hmac.Equal([]byte(m.sign(key)), []byte(mac)) {
+			return m, key, c.first(m.nonce, m.at.Add(Window), now)
+		}
+	}
+	return m, nil, false
+}
+
+// first reports whether a nonce is new, and remembers it for as long as its
+// request holds. Of more requests than can be remembered the last are refused.
+func (c *Control) first(nonce string, until, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.seen) >= maxNonces {
+		for n, t := range c.seen {
+			if t.Before(now) {
+				delete(c.seen, n)
+			}
+		}
+	}
+	if _, again := c.seen[nonce]; again || len(c.seen) >= maxNonces {
+		return false
+	}
+	c.seen[nonce] = until
+	return true
+}
+
+// Call asks the peer of that name, at its service address, to do an operation,
+// and reads its answer into out. A refusal by the operation itself is returned as
+// an error with the other peer's words.
+func (c *Control) Call(ctx context.Context, rt http.RoundTripper, peer, addr, operation string, in, out any) error {
+	keys := c.keys()
+	if len(keys) == 0 {
+		return ErrNoSecret
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	var nonce [16]byte
+	rand.Read(nonce[:])
+	m := message{from: c.name, to: peer, operation: operation, nonce: hex.EncodeToString(nonce[:]), at: time.Now(), body: body}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+Path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set(field, m.header(keys[0]))
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := rt.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return err
+	case len(answer) > maxAnswer:
+		return fmt.Errorf("an answer of more than %d bytes", maxAnswer)
+	case !hmac.Equal([]byte(signAnswer(keys[0], m.nonce, resp.StatusCode, answer)), []byte(resp.Header.Get(field))):
+		return fmt.Errorf("%w (%s)", ErrRefused, resp.Status)
+	case resp.StatusCode != http.StatusOK:
+		var words string
+		json.Unmarshal(answer, &words)
+		return errors.New(words)
+	}
+	return json.Unmarshal(answer, out)
+}
