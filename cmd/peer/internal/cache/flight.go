@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -114,10 +115,20 @@ func (c *Cache) forget(f *flight) {
 // responses; and it keeps siblings from bringing older copies back.
 func (c *Cache) poison(url string) {
 	c.graves.set(url, timeNow())
+	c.poisonFlights(func(other string) bool { return other == url })
+}
+
+// poisonPrefix does the same for all URLs that begin with prefix.
+func (c *Cache) poisonPrefix(prefix string) {
+	c.graves.setPrefix(prefix, timeNow())
+	c.poisonFlights(func(url string) bool { return strings.HasPrefix(url, prefix) })
+}
+
+func (c *Cache) poisonFlights(dead func(url string) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key, f := range c.flights {
-		if f.r.url == url {
+		if dead(f.r.url) {
 			f.poisoned.Store(true)
 			delete(c.flights, key)
 		}

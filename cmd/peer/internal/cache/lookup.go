@@ -83,13 +83,14 @@ func (c *Cache) Purge(url string) int {
 }
 
 // PurgePrefix removes every stored response whose canonical URL begins with
-// prefix and returns how many there were.
+// prefix and returns how many there were. What is being fetched under it is not
+// stored either, and siblings bring no older copies back.
 func (c *Cache) PurgePrefix(prefix string) int {
+	c.poisonPrefix(prefix)
 	n := 0
 	for id := range c.store.Keys() {
 		url, _, _ := strings.Cut(strings.TrimPrefix(id, "GET "), "\n")
 		if strings.HasPrefix(url, prefix) && c.store.Delete(id) {
-			c.poison(url)
 			n++
 		}
 	}

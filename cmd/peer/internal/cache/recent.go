@@ -1,7 +1,10 @@
 package cache
 
 import (
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -38,13 +41,51 @@ func (r *recent[V]) get(key string) (V, bool) {
 
 // graves remembers when URLs were invalidated or purged. A sibling may hold an
 // older copy for as long as it is fresh; it must not bring it back.
-type graves struct{ recent[time.Time] }
+type graves struct {
+	recent[time.Time]
+	bury     sync.Mutex
+	prefixes atomic.Pointer[[]prefixGrave] // the latest last; replaced as a whole
+}
+
+type prefixGrave struct {
+	prefix string
+	at     time.Time
+}
+
+// maxPrefixGraves is how many purges by prefix are remembered: operators make
+// them, one at a time.
+const maxPrefixGraves = 1024
+
+// setPrefix buries everything under a prefix.
+func (g *graves) setPrefix(prefix string, now time.Time) {
+	g.bury.Lock()
+	defer g.bury.Unlock()
+	var kept []prefixGrave
+	if old := g.prefixes.Load(); old != nil {
+		for _, p := range *old {
+			if !strings.HasPrefix(p.prefix, prefix) {
+				kept = append(kept, p)
+			}
+		}
+	}
+	kept = append(kept, prefixGrave{prefix, now})
+	kept = kept[max(0, len(kept)-maxPrefixGraves):]
+	g.prefixes.Store(&kept)
+}
 
 // buried reports whether a response generated at that time is one that was
 // invalidated since.
 func (g *graves) buried(url string, generated time.Time) bool {
-	t, ok := g.get(url)
-	return ok && !generated.After(t)
+	if t, ok := g.get(url); ok && !generated.After(t) {
+		return true
+	}
+	prefixes := g.prefixes.Load()
+	if prefixes == nil {
+		return false
+	}
+	return slices.ContainsFunc(*prefixes, func(p prefixGrave) bool {
+		return !generated.After(p.at) && strings.HasPrefix(url, p.prefix)
+	})
 }
 
 // solo remembers the URLs whose last response could not be shared, so that

@@ -20,9 +20,7 @@ type sources struct {
 func (c *Cache) sources(f *flight) *sources {
 	s := &sources{c: c, f: f}
 	r := f.r
-	// Siblings answer for what the client may get from a cache. A request with
-	// credentials stays between the client and the origin.
-	if c.cfg.Siblings == nil || r.cc.noCache || r.cc.maxAge == 0 || r.Header["Authorization"] != nil {
+	if !c.asksSiblings(r) {
 		return s
 	}
 	s.inquiry = c.cfg.Siblings.Ask(sibling.Question{
@@ -32,6 +30,13 @@ func (c *Cache) sources(f *flight) *sources {
 		Identities: c.identities(r),
 	})
 	return s
+}
+
+// asksSiblings reports whether siblings may be asked. They answer for what the
+// client may get from a cache; a request with credentials stays between the
+// client and the origin.
+func (c *Cache) asksSiblings(r *request) bool {
+	return c.cfg.Siblings != nil && !r.cc.noCache && r.cc.maxAge != 0 && r.Header["Authorization"] == nil
 }
 
 // siblingFields are sent to siblings whether or not a response is known to vary

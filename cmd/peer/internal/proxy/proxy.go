@@ -250,32 +250,6 @@ func isToken(s string) bool {
 // Store returns the store, for its statistics.
 func (h *Handler) Store() *store.Store { return h.cache.Store() }
 
-// Purge removes every stored response of an absolute URL, whatever the request
-// fields it was selected by, and returns how many there were. To a reverse proxy
-// the URL may be a path.
-func (h *Handler) Purge(rawURL string) (int, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return 0, fmt.Errorf("proxy: %w", err)
-	}
-	u, no := h.target(&http.Request{URL: u})
-	if no != nil {
-		return 0, fmt.Errorf("proxy: cannot purge %q: %s", rawURL, no.text)
-	}
-	return h.cache.Purge(cache.CanonicalURL(u)), nil
-}
-
-// PurgePrefix removes every stored response whose URL begins with prefix and
-// returns how many there were. To a reverse proxy the prefix may be a path.
-func (h *Handler) PurgePrefix(prefix string) int {
-	if o := h.cfg.Origin; o != nil && strings.HasPrefix(prefix, "/") {
-		base := *o
-		base.Path, base.RawPath = "/", ""
-		prefix = strings.TrimSuffix(cache.CanonicalURL(&base), "/") + strings.TrimSuffix(o.EscapedPath(), "/") + prefix
-	}
-	return h.cache.PurgePrefix(prefix)
-}
-
 // Close ends tunnels and background work and closes the store. Requests under
 // way are the http.Server's to wait for; call Close after it.
 func (h *Handler) Close() error {

@@ -264,8 +264,8 @@ func TestPurge(t *testing.T) {
 		if n, err := h.Purge("http://elsewhere.test/"); n != 0 || err == nil {
 			t.Errorf("Purge of another origin's URL = %d, %v", n, err)
 		}
-		if n := h.PurgePrefix("/dir/"); n != 3 {
-			t.Errorf("PurgePrefix = %d", n)
+		if n, err := h.PurgePrefix("/dir/"); n != 3 || err != nil {
+			t.Errorf("PurgePrefix = %d, %v", n, err)
 		}
 		if n := h.Store().Stats().Objects; n != 1 {
 			t.Errorf("%d objects are left", n)

@@ -1,0 +1,114 @@
+package cache
+
+import (
+	"net/http"
+	"time"
+)
+
+// A Verdict is how a request would be answered if it came now.
+type Verdict string
+
+const (
+	WouldHit      Verdict = "hit"       // from the store, fresh
+	WouldHitStale Verdict = "stale-hit" // from the store, stale, while it is validated
+	WouldValidate Verdict = "validate"  // from the store, once somebody said that it is still good
+	WouldFetch    Verdict = "fetch"     // from a sibling or the origin
+	WouldPass     Verdict = "pass"      // by the origin: no cache answers such requests
+	WouldRefuse   Verdict = "refuse"    // 504: only-if-cached, and nothing is here
+)
+
+// An Explanation says what the cache would do with a request, and why.
+type Explanation struct {
+	URL        string // canonical
+	Verdict    Verdict
+	Reason     string   // as Cache-Status would have it for fwd; "" = a hit
+	Stored     []Stored // every response held for the URL, whatever it varies by
+	Identities []string // that siblings' digests would be asked for, likeliest first; none = siblings are not asked
+}
+
+// Stored describes one response in the store.
+type Stored struct {
+	Identity string
+	Selected bool // by the request
+	Status   int
+	Bytes    int64 // of the body
+	Age      time.Duration
+	FreshFor time.Duration // negative = for how long it has been stale
+	Listed   bool          // in this peer's digest
+	Written  time.Time
+}
+
+// Explain says what [Cache.Serve] would do with r. It changes nothing and counts
+// as no use of what is stored.
+func (c *Cache) Explain(r *http.Request) Explanation {
+	q := &request{Request: r, url: CanonicalURL(r.URL), cc: requestDirectives(r.Header), now: timeNow()}
+	e := Explanation{URL: q.url, Verdict: WouldPass, Reason: "method"}
+	best := c.explainStored(q, &e)
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return e
+	case r.Header["If-Match"] != nil, r.Header["If-Unmodified-Since"] != nil:
+		e.Reason = "bypass"
+		return e
+	}
+	e.Verdict, e.Reason = WouldFetch, "uri-miss"
+	if best == nil && len(c.rules.of(q.url)) > 0 {
+		e.Reason = "vary-miss"
+	}
+	if best != nil {
+		v, reason := best.judge(&q.cc, q.now)
+		e.Reason = reason
+		switch {
+		case v == useFresh:
+			e.Verdict = WouldHit
+		case v == useStale, v == useAndCheck && !q.cc.onlyIfCached:
+			e.Verdict = WouldHitStale
+		default:
+			e.Verdict = WouldValidate
+		}
+	}
+	switch {
+	case e.Verdict == WouldHit:
+		return e
+	case q.cc.onlyIfCached && e.Verdict != WouldHitStale:
+		e.Verdict = WouldRefuse
+		return e
+	case r.Method == http.MethodHead, r.Header["Range"] != nil:
+		if e.Verdict != WouldHitStale {
+			e.Verdict = WouldPass
+		}
+		return e
+	}
+	if c.asksSiblings(q) {
+		e.Identities = c.identities(q)
+	}
+	return e
+}
+
+// explainStored lists what is stored for the URL and returns what r selects.
+func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
+	selected := map[string]bool{plainIdentity(r.url): true}
+	for _, fields := range c.rules.of(r.url) {
+		selected[variantIdentity(r.url, fields, r.Header)] = true
+	}
+	for _, id := range append([]string{plainIdentity(r.url)}, c.rules.identities(r.url)...) {
+		obj, ok := c.store.Peek(id)
+		if !ok {
+			continue
+		}
+		v, err := c.store.Open(obj, false)
+		if err != nil {
+			continue
+		}
+		v.Close()
+		held := v.Value().(*entry)
+		e.Stored = append(e.Stored, Stored{
+			Identity: id, Selected: selected[id], Status: held.status, Bytes: obj.Size(), Age: held.age(r.now),
+			FreshFor: held.freshFor(r.now), Listed: obj.Listed(), Written: obj.Written(),
+		})
+		if selected[id] && (best == nil || best.date.Before(held.date)) {
+			best = held
+		}
+	}
+	return best
+}

@@ -1,0 +1,59 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+)
+
+// Purge removes every stored response of an absolute URL, whatever the request
+// fields it was selected by, and returns how many there were. To a reverse proxy
+// the URL may be a path.
+func (h *Handler) Purge(rawURL string) (int, error) {
+	u, err := h.parse(rawURL)
+	if err != nil {
+		return 0, err
+	}
+	return h.cache.Purge(cache.CanonicalURL(u)), nil
+}
+
+// PurgePrefix removes every stored response whose URL begins with prefix, which
+// must name at least a scheme and a host, and returns how many there were. To a
+// reverse proxy the prefix may be a path.
+func (h *Handler) PurgePrefix(prefix string) (int, error) {
+	u, err := h.parse(prefix)
+	if err != nil {
+		return 0, err
+	}
+	return h.cache.PurgePrefix(cache.CanonicalURL(u)), nil
+}
+
+// Explain says what would become of a request for a URL, which may be a path to a
+// reverse proxy. Nothing is changed.
+func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Explanation, error) {
+	u, err := h.parse(rawURL)
+	if err != nil {
+		return cache.Explanation{}, err
+	}
+	header = header.Clone()
+	cache.RemoveHopByHop(header)
+	return h.cache.Explain(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}), nil
+}
+
+// parse turns what an operator calls a URL into what the cache does.
+func (h *Handler) parse(rawURL string) (*url.URL, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	if h.cfg.Origin == nil && !u.IsAbs() {
+		return nil, fmt.Errorf("proxy: %q is no absolute URL, such as http://example.com/a", rawURL)
+	}
+	target, no := h.target(&http.Request{URL: u})
+	if no != nil {
+		return nil, fmt.Errorf("proxy: %q: %s", rawURL, no.text)
+	}
+	return target, nil
+}
