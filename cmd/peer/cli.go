@@ -15,6 +15,11 @@ type grammar struct {
 	Demo     demoCommand     `cmd:"" help:"Run a whole cluster on this machine, put a workload through it and show what came of it."`
 	Status   statusCommand   `cmd:"" help:"Show how a running peer does."`
 	Members  membersCommand  `cmd:"" help:"Show the cluster as a running peer knows it."`
+	Why      whyCommand      `cmd:"" help:"Say what a running peer would do with a request, and why."`
+	Purge    purgeCommand    `cmd:"" help:"Remove a URL from a running peer's store, or from everyone's."`
+	Inspect  inspectCommand  `cmd:"" help:"Take apart a digest: a file's or a running peer's."`
+	Plan     planCommand     `cmd:"" help:"Work out which digest suits a cluster, and what it costs."`
+	Replay   replayCommand   `cmd:"" help:"Send a request trace to a running cluster and show which way the answers came."`
 	Validate validateCommand `cmd:"" help:"Check the configuration that run would use, and show it."`
 	Version  versionCommand  `cmd:"" help:"Show which build this is."`
 }

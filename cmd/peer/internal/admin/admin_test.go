@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -35,13 +37,36 @@ func example() Status {
 	}
 }
 
+// source is a peer that says what a test wants.
+type source struct{ status Status }
+
+func (s source) Status() Status { return s.status }
+
+func (s source) Why(in Inquiry) (Explanation, error) {
+	if in.URL == "" {
+		return Explanation{}, errors.New("no URL")
+	}
+	return Explanation{Method: in.Method, URL: in.URL, Text: strings.Join(in.Header["Accept"], "|"), Stored: []Stored{}, Matches: []Match{}}, nil
+}
+
+func (s source) Digest(peer string) ([]byte, error) {
+	if peer != "" {
+		return nil, ErrNoDigest
+	}
+	return []byte("digest"), nil
+}
+
+func (s source) Purge(_ context.Context, o PurgeOrder) (PurgeReport, error) {
+	return PurgeReport{Peers: []Purged{{Peer: "peer-1", Removed: 3}, {Peer: o.URL, Error: fmt.Sprint(o.Prefix, o.Everywhere)}}}, nil
+}
+
 func serve(t *testing.T, s Status) (addr string, get func(path string) (int, string)) {
 	t.Helper()
 	d := NewDurations()
 	var e proxy.Event
 	e.Outcome, e.Duration = proxy.LocalHit, 3*time.Millisecond
 	d.Observe(e)
-	server := httptest.NewServer(Handler(func() Status { return s }, d))
+	server := httptest.NewServer(Handler(source{s}, d))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://"), func(path string) (int, string) {
 		answer, err := http.Get(server.URL + path)

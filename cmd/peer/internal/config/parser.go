@@ -60,3 +60,15 @@ func (p *Parser) Duration(flag, value string, most time.Duration) time.Duration 
 	}
 	return d
 }
+
+// Size reads a number of bytes; "" is 0.
+func (p *Parser) Size(flag, value string) int64 {
+	if value == "" {
+		return 0
+	}
+	n, err := ParseSize(value)
+	if err != nil {
+		p.fail(flag, value, err.Error())
+	}
+	return n
+}

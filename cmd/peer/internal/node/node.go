@@ -15,7 +15,9 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
@@ -48,6 +50,9 @@ type Node struct {
 	filter    *digest.CountingFilter
 	gossip    *gossip.Node
 	proxy     *proxy.Handler
+	siblings  *locator
+	peers     *http.Transport // to the other peers
+	control   *control.Control
 	durations *admin.Durations
 	stop      sync.Once
 }
@@ -119,27 +124,28 @@ func (n *Node) acquire(o Options) error {
 	errs = append(errs, inUse("--listen", n.cfg.Listen, err))
 	n.admin, err = listen("tcp", n.cfg.Admin)
 	errs = append(errs, inUse("--admin", n.cfg.Admin, err))
-	siblings := &locator{seed: geometry.Seed}
-	if n.proxy, err = proxy.New(n.proxyConfig(o, siblings)); err != nil {
+	n.siblings = &locator{seed: geometry.Seed}
+	if n.proxy, err = proxy.New(n.proxyConfig(o)); err != nil {
 		errs = append(errs, fmt.Errorf("--store: %s", strings.TrimPrefix(err.Error(), "store: ")))
 	}
 	if n.gossip, err = gossip.New(n.gossipConfig(o)); err != nil {
 		errs = append(errs, inUse("--gossip", n.cfg.Gossip, err))
 	}
-	siblings.node = n.gossip
+	n.siblings.node = n.gossip
+	n.control = control.New(n.cfg.Name, n.secrets)
 	return errors.Join(errs...)
 }
 
 // proxyConfig has the keys of the objects that the proxy lists enter the digest,
 // those that it finds in its store at once.
-func (n *Node) proxyConfig(o Options, siblings *locator) proxy.Config {
+func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
-		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: siblings,
+		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings,
 		Store: store.Options{
 			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize,
 			Hooks: store.Hooks{
-				Listed:   func(identity string) { n.filter.Add(siblings.key(identity)) },
-				Unlisted: func(identity string) { n.filter.Remove(siblings.key(identity)) },
+				Listed:   func(identity string) { n.filter.Add(n.siblings.key(identity)) },
+				Unlisted: func(identity string) { n.filter.Remove(n.siblings.key(identity)) },
 			},
 			Logger: n.log,
 		},
@@ -156,6 +162,8 @@ func (n *Node) proxyConfig(o Options, siblings *locator) proxy.Config {
 	if n.admin != nil {
 		c.Dial = guarded(c.Dial, n.admin.Addr())
 	}
+	n.peers = sibling.NewTransport(c.Dial)
+	c.SiblingTransport = n.peers
 	return c
 }
 
@@ -165,6 +173,14 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Service: n.service(), Filter: n.filter, Publish: publishing(n.cfg.Publish),
 		Detection: o.Detect, Network: o.Network, Logger: n.log,
 	}
+}
+
+// secrets are those that orders between peers are signed by.
+func (n *Node) secrets() [][]byte {
+	if n.cfg.Secret == nil {
+		return nil
+	}
+	return [][]byte{n.cfg.Secret}
 }
 
 // service is where the others ask this peer.
@@ -185,8 +201,8 @@ func (n *Node) service() string {
 
 // serve begins to answer on both listeners.
 func (n *Node) serve() {
-	n.serveOn(n.traffic, n.proxy)
-	n.serveOn(n.admin, admin.Handler(n.Status, n.durations))
+	n.serveOn(n.traffic, n.control.Handler(n.obey, n.proxy))
+	n.serveOn(n.admin, admin.Handler(n, n.durations))
 }
 
 func (n *Node) serveOn(l net.Listener, h http.Handler) {
@@ -254,6 +270,9 @@ func (n *Node) release() error {
 	}
 	if n.proxy != nil {
 		errs = append(errs, n.proxy.Close())
+	}
+	if n.peers != nil {
+		n.peers.CloseIdleConnections()
 	}
 	return errors.Join(errs...)
 }

@@ -12,6 +12,10 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
+// MaxSiblings is how many siblings are asked for one request unless
+// Config.MaxSiblings says otherwise.
+const MaxSiblings = sibling.MaxAsked
+
 // Config says what a [Handler] does. The zero value of every field but Name and
 // Store is usable.
 type Config struct {

@@ -13,9 +13,12 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
+// MaxAsked is how many siblings are asked for one object unless Client.Max says
+// otherwise.
+const MaxAsked = 2
+
 const (
 	defaultTimeout = 500 * time.Millisecond
-	defaultMax     = 2
 	idleFactor     = 10 // a body may pause for this many times the deadline to the first byte
 )
 
@@ -69,7 +72,7 @@ func (c *Client) Ask(q Question) *Inquiry {
 	in := &Inquiry{c: c, q: q}
 	limit := c.Max
 	if limit <= 0 {
-		limit = defaultMax
+		limit = MaxAsked
 	}
 	var found []Candidate
 	for _, id := range q.Identities {

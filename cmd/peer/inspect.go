@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/table"
+	"github.com/summarycache/summarycache/digest"
+)
+
+type inspectCommand struct {
+	What   string `arg:"" name:"file|peer" help:"A file with a digest or a delta; the admin address, HOST:PORT, of a peer; or the name of one that the peer at --admin knows."`
+	Fields bool   `name:"fields" help:"Show every field, with its offset and bytes."`
+	Save   string `name:"save" placeholder:"FILE" help:"Write the bytes to a file too."`
+	target `embed:""`
+}
+
+func (c *inspectCommand) Help() string {
+	return `Takes apart an encoded digest or delta (digest/FORMAT.md). Of a peer that is asked at its own admin address it is the digest that it publishes; of one asked for by name, the copy that the peer at --admin holds of it.`
+}
+
+// inspected is what inspect prints as JSON.
+type inspected struct {
+	Source            string          `json:"source"`
+	Kind              string          `json:"kind"`
+	Bytes             int             `json:"bytes"`
+	Bits              uint64          `json:"bits"`
+	Hashes            int             `json:"hashes"`
+	Keys              uint64          `json:"keys"`
+	Ones              uint64          `json:"ones"`
+	Version           digest.Version  `json:"version"`
+	Base              *digest.Version `json:"base,omitempty"` // of a delta
+	BitsPerKey        float64         `json:"bits_per_key"`   // on the wire
+	FalsePositiveRate float64         `json:"false_positive_rate,omitempty"`
+	MemoryBytes       int             `json:"memory_bytes,omitempty"`
+	Fields            []string        `json:"fields,omitempty"`
+}
+
+func (c *inspectCommand) Run(e *environment) error {
+	b, err := c.bytes(e)
+	if err != nil {
+		return err
+	}
+	if c.Save != "" {
+		if err := os.WriteFile(c.Save, b, 0o644); err != nil {
+			return fmt.Errorf("--save: %w", err)
+		}
+	}
+	out, broken := c.describe(b)
+	if broken != nil && !c.Fields {
+		return fmt.Errorf("%s is no sound digest: %w (--fields shows what there is of it)", c.What, broken)
+	}
+	if c.JSON {
+		return errors.Join(printJSON(e, out), broken)
+	}
+	if broken == nil {
+		if err := out.write(e.stdout); err != nil {
+			return err
+		}
+	}
+	for _, line := range out.Fields {
+		fmt.Fprintln(e.stdout, line)
+	}
+	return broken
+}
+
+// bytes gets what is to be inspected. What can be opened is a file.
+func (c *inspectCommand) bytes(e *environment) ([]byte, error) {
+	f, err := os.Open(c.What)
+	if err == nil {
+		defer f.Close()
+		const most = 64 << 20
+		b, err := io.ReadAll(io.LimitReader(f, most+1))
+		switch {
+		case err != nil:
+			return nil, err
+		case len(b) > most:
+			return nil, fmt.Errorf("%s is longer than %d bytes: no digest", c.What, most)
+		}
+		return b, nil
+	}
+	if strings.ContainsAny(c.What, "/\\") || !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if _, _, err := net.SplitHostPort(c.What); err == nil {
+		return admin.Client(c.What).Digest(e.ctx, "")
+	}
+	b, err := admin.Client(c.Admin).Digest(e.ctx, c.What)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no file; as a peer: %w", c.What, err)
+	}
+	return b, nil
+}
+
+func (c *inspectCommand) describe(b []byte) (out inspected, err error) {
+	if c.Fields {
+		var dump bytes.Buffer
+		digest.Dump(&dump, b)
+		out.Fields = strings.Split(strings.TrimRight(dump.String(), "\n"), "\n")
+	}
+	h, err := digest.Peek(b, digest.Limits{})
+	if err != nil {
+		return out, err
+	}
+	out.Source, out.Kind, out.Bytes, out.Bits, out.Hashes = c.What, h.Kind.String(), len(b), h.Geometry.Bits, h.Geometry.Hashes
+	out.Keys, out.Ones, out.Version = h.Keys, h.Count, h.Version
+	if h.Keys > 0 {
+		out.BitsPerKey = 8 * float64(len(b)) / float64(h.Keys)
+	}
+	switch h.Kind {
+	case digest.KindDelta, digest.KindPlainDelta:
+		out.Base = &h.Base
+	case digest.KindFilter:
+		f, err := digest.DecodeFilter(b, digest.Limits{})
+		if err != nil {
+			return out, err
+		}
+		out.FalsePositiveRate, out.MemoryBytes = f.FalsePositiveRate(), f.MemoryBytes()
+	}
+	return out, nil
+}
+
+func (o *inspected) write(w io.Writer) error {
+	t := table.New("FIELD", "VALUE")
+	t.Row("kind", o.Kind)
+	t.Row("length", fmt.Sprintf("%s, %.2f bits an object", table.Bytes(o.Bytes), o.BitsPerKey))
+	t.Row("geometry", shape(o.Bits, o.Hashes))
+	t.Row("objects", table.Count(o.Keys))
+	t.Row("ones", table.Count(o.Ones))
+	t.Row("version", fmt.Sprintf("%d.%d, state %016x", o.Version.Epoch, o.Version.Sequence, o.Version.State))
+	if o.Base != nil {
+		t.Row("base", fmt.Sprintf("%d.%d, state %016x", o.Base.Epoch, o.Base.Sequence, o.Base.State))
+	}
+	if o.Kind == digest.KindFilter.String() {
+		t.Row("false positives", fmt.Sprintf("%.3g %%", 100*o.FalsePositiveRate))
+		t.Row("in memory", table.Bytes(o.MemoryBytes))
+	}
+	return t.Write(w, "")
+}

@@ -1,0 +1,120 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	maxAnswer = 128 << 20 // bytes of an answer that a client takes
+	patience  = 30 * time.Second
+)
+
+// A Client asks the peer whose admin listener is at an address, host:port.
+type Client string
+
+// Fetch asks the peer whose admin listener is at addr, host:port, for its status.
+func Fetch(ctx context.Context, addr string) (s Status, err error) { return Client(addr).Status(ctx) }
+
+// Status asks for the peer's status.
+func (c Client) Status(ctx context.Context) (s Status, err error) {
+	return s, c.json(ctx, http.MethodGet, "/status.json", nil, &s)
+}
+
+// Why asks what would become of a request.
+func (c Client) Why(ctx context.Context, in Inquiry) (e Explanation, err error) {
+	q := url.Values{"url": {in.URL}}
+	if in.Method != "" {
+		q.Set("method", in.Method)
+	}
+	for name, lines := range in.Header {
+		for _, line := range lines {
+			q.Add("header", name+": "+line)
+		}
+	}
+	return e, c.json(ctx, http.MethodGet, "/why?"+q.Encode(), nil, &e)
+}
+
+// Purge has responses removed.
+func (c Client) Purge(ctx context.Context, o PurgeOrder) (r PurgeReport, err error) {
+	return r, c.json(ctx, http.MethodPost, "/purge", o, &r)
+}
+
+// Digest fetches the encoding of a peer's digest, see [Source].
+func (c Client) Digest(ctx context.Context, peer string) ([]byte, error) {
+	b, kind, err := c.call(ctx, http.MethodGet, "/digest?"+url.Values{"peer": {peer}}.Encode(), nil)
+	if err == nil && kind != "application/octet-stream" {
+		err = fmt.Errorf("what answers at %s is not a peer's admin listener", c)
+	}
+	return b, err
+}
+
+func (c Client) json(ctx context.Context, method, path string, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	answer, kind, err := c.call(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	if kind != "application/json" {
+		return fmt.Errorf("what answers at %s is not a peer's admin listener (200 OK for %s)", c, cutQuery(path))
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("the answer from %s cannot be read: %w", c, err)
+	}
+	return nil
+}
+
+// call returns the body and the type of an answer.
+func (c Client) call(ctx context.Context, method, path string, body []byte) (answer []byte, kind string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+string(c)+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, "", fmt.Errorf("no peer can be at %q", string(c))
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	transport := &http.Transport{DisableKeepAlives: true} // without a proxy of the environment: it may be this very peer
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) {
+			err = op.Err
+		}
+		return nil, "", fmt.Errorf("no peer answers at %s: %w", c, err)
+	}
+	defer resp.Body.Close()
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, "", fmt.Errorf("the answer from %s broke off: %w", c, err)
+	case len(answer) > maxAnswer:
+		return nil, "", fmt.Errorf("the answer from %s is longer than %d bytes", c, maxAnswer)
+	case resp.StatusCode == http.StatusOK:
+		return answer, resp.Header.Get("Content-Type"), nil
+	case resp.Header.Get(saidBy) != "":
+		return nil, "", errors.New(strings.TrimSpace(string(answer)))
+	}
+	return nil, "", fmt.Errorf("what answers at %s is not a peer's admin listener (%s for %s)", c, resp.Status, cutQuery(path))
+}
+
+func cutQuery(path string) string {
+	path, _, _ = strings.Cut(path, "?")
+	return path
+}

@@ -1,0 +1,84 @@
+package admin
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestClient(t *testing.T) {
+	addr, _ := serve(t, example())
+	c := Client(addr)
+	e, err := c.Why(t.Context(), Inquiry{Method: "HEAD", URL: "/a b", Header: http.Header{"Accept": {"x: y", "z"}}})
+	if err != nil || e.Method != "HEAD" || e.URL != "/a b" || e.Text != "x: y|z" {
+		t.Errorf("Why = %+v, %v", e, err)
+	}
+	if _, err := c.Why(t.Context(), Inquiry{}); err == nil || err.Error() != "no URL" {
+		t.Errorf("Why of nothing = %v", err)
+	}
+	if b, err := c.Digest(t.Context(), ""); err != nil || string(b) != "digest" {
+		t.Errorf("Digest = %q, %v", b, err)
+	}
+	if _, err := c.Digest(t.Context(), "x"); err == nil || err.Error() != ErrNoDigest.Error() {
+		t.Errorf("Digest of nobody = %v", err)
+	}
+	r, err := c.Purge(t.Context(), PurgeOrder{URL: "/x", Prefix: true})
+	if err != nil || r.Failed() != 1 || r.Peers[0].Removed != 3 || r.Peers[1].Peer != "/x" || r.Peers[1].Error != "true false" {
+		t.Errorf("Purge = %+v, %v", r, err)
+	}
+}
+
+func TestOrdersThatAreNone(t *testing.T) {
+	addr, get := serve(t, example())
+	for name, c := range map[string]struct {
+		body, site string
+		want       int
+	}{
+		"not JSON":       {"x", "", 400},
+		"unknown field":  {`{"url":"/","all":true}`, "", 400},
+		"too long":       {`{"url":"` + strings.Repeat("x", maxOrder) + `"}`, "", 400},
+		"another site's": {`{"url":"/"}`, "cross-site", 403},
+		"good":           {`{"url":"/"}`, "same-origin", 200},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/purge", strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.site != "" {
+			r.Header.Set("Sec-Fetch-Site", c.site)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != c.want {
+			t.Errorf("%s: %s, want %d", name, resp.Status, c.want)
+		}
+	}
+	if code, _ := get("/purge"); code != http.StatusMethodNotAllowed {
+		t.Errorf("GET /purge = %d", code)
+	}
+	if code, _ := get("/why?url=/x&header=nothing"); code != 400 {
+		t.Errorf("a header that is none = %d", code)
+	}
+}
+
+func TestExplanationText(t *testing.T) {
+	var b strings.Builder
+	err := WriteExplanation(&b, Explanation{
+		Method: "GET", URL: "http://x/", Text: "A miss.",
+		Stored: []Stored{{Identity: "GET http://x/\nAccept:a\nOrigin:b", Status: 200, Bytes: 2048, Age: 70, FreshFor: -3, Listed: true}},
+		Matches: []Match{{Peer: "p", State: "alive", Identity: "GET http://x/", Says: true, Turn: 2, FalsePositiveRate: 0.001, Age: 2, Hits: 5},
+			{Peer: "q", State: "dead", Identity: "GET http://x/"}},
+	})
+	text := strings.Join(strings.Fields(b.String()), " ")
+	for _, want := range []string{
+		"GET http://x/ A miss.", "Accept:a Origin:b 200 2.00 KiB 1 min 10 s stale for 3 s yes no",
+		"p alive any yes 0.1 % 2 s 5 0 0 2.", "q dead any no 0 0 ms 0 0 0 no",
+	} {
+		if err != nil || !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s(%v)", want, b.String(), err)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+)
+
+// A Source is the peer behind a [Handler]. Its methods are called from many
+// goroutines at once.
+type Source interface {
+	// Status tells everything about the peer as it is now; it is quick.
+	Status() Status
+	// Why says what would become of a request. An error is the caller's mistake.
+	Why(Inquiry) (Explanation, error)
+	// Digest returns the encoding of a peer's digest: this peer's own, as
+	// published, for "" and its own name; of another, as it is held here.
+	// ErrNoDigest means that none is.
+	Digest(peer string) ([]byte, error)
+	// Purge removes responses, here or everywhere. An error is the caller's
+	// mistake; peers that could not be reached are in the report.
+	Purge(context.Context, PurgeOrder) (PurgeReport, error)
+}
+
+// ErrNoDigest means that no digest of that peer is held.
+var ErrNoDigest = errors.New("no digest of that peer is held here")
+
+// An Inquiry is a request that somebody might make.
+type Inquiry struct {
+	Method string // "" = GET
+	URL    string // absolute, or a path to a reverse proxy
+	Header http.Header
+}
+
+// An Explanation says what would become of a request.
+type Explanation struct {
+	Method  string `json:"method"`
+	URL     string `json:"url"` // canonical
+	Verdict string `json:"verdict"`
+	Reason  string `json:"reason"` // as Cache-Status would have it for fwd; "" = a hit
+	Text    string `json:"text"`   // the same in a sentence
+
+	Stored  []Stored `json:"stored"`  // every response held for the URL
+	Matches []Match  `json:"matches"` // every digest held, for each identity that it would be asked for
+}
+
+// Stored describes a response in the store.
+type Stored struct {
+	Identity string  `json:"identity"`
+	Selected bool    `json:"selected"` // by the request
+	Status   int     `json:"status"`
+	Bytes    int64   `json:"bytes"`
+	Age      float64 `json:"age_seconds"`
+	FreshFor float64 `json:"fresh_for_seconds"` // negative = for how long it has been stale
+	Listed   bool    `json:"listed"`            // in this peer's digest
+}
+
+// Match says what one digest says of one identity.
+type Match struct {
+	Peer     string `json:"peer"`
+	State    string `json:"state"` // as in [Member]
+	Identity string `json:"identity"`
+	Says     bool   `json:"says_yes"`
+	// Turn is the place among those that would be asked, from 1; 0 = it would
+	// not be asked.
+	Turn              int     `json:"turn"`
+	FalsePositiveRate float64 `json:"false_positive_rate"` // odds that the digest says yes for what the peer lacks
+	Age               float64 `json:"age_seconds"`         // of the digest, since it was last known to be current
+	Hits              int64   `json:"hits"`                // of the peer's record as a sibling
+	FalseHits         int64   `json:"false_hits"`
+	Failures          int64   `json:"failures"`
+}
+
+// A PurgeOrder says what to remove.
+type PurgeOrder struct {
+	URL        string `json:"url"`        // absolute, or a path to a reverse proxy
+	Prefix     bool   `json:"prefix"`     // everything whose URL begins with it
+	Everywhere bool   `json:"everywhere"` // at every peer of the cluster
+}
+
+// A PurgeReport says what was removed.
+type PurgeReport struct {
+	Peers []Purged `json:"peers"` // this peer first
+}
+
+// Purged is what one peer removed.
+type Purged struct {
+	Peer    string `json:"peer"`
+	Removed int    `json:"removed"` // responses, all variants
+	Error   string `json:"error"`   // why nothing was; "" = it was done
+}
+
+// Failed returns how many peers did not do it.
+func (r PurgeReport) Failed() (n int) {
+	for _, p := range r.Peers {
+		if p.Error != "" {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,81 @@
+package admin
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/table"
+)
+
+// WriteExplanation prints e for people.
+func WriteExplanation(w io.Writer, e Explanation) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n%s\n", e.Method, e.URL, e.Text)
+	if len(e.Stored) > 0 {
+		b.WriteString("\n")
+		t := table.New("STORED", ">STATUS", ">BYTES", ">AGE", "FRESHNESS", "IN DIGEST", "SELECTED")
+		for _, s := range e.Stored {
+			t.Row(variant(s.Identity), s.Status, table.Bytes(s.Bytes), seconds(s.Age), freshness(s.FreshFor), yes(s.Listed), yes(s.Selected))
+		}
+		if err := t.Write(&b, ""); err != nil {
+			return err
+		}
+	}
+	if len(e.Matches) > 0 {
+		b.WriteString("\n")
+		t := table.New("PEER", "STATE", "VARIANT", "DIGEST SAYS", ">WRONG ODDS", "DIGEST AGE", ">HITS", ">FALSE HITS", ">FAILED", "ASKED")
+		for _, m := range e.Matches {
+			turn := "no"
+			if m.Turn > 0 {
+				turn = fmt.Sprintf("%d.", m.Turn)
+			}
+			t.Row(m.Peer, m.State, variant(m.Identity), yes(m.Says), rate(m.FalsePositiveRate), seconds(m.Age),
+				table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures), turn)
+		}
+		if err := t.Write(&b, ""); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// variant is an identity without its URL.
+func variant(identity string) string {
+	_, fields, _ := strings.Cut(identity, "\n")
+	if fields == "" {
+		return "any"
+	}
+	return strings.ReplaceAll(fields, "\n", " ")
+}
+
+func seconds(s float64) string { return Span(time.Duration(s * float64(time.Second))) }
+
+func freshness(left float64) string {
+	if left > 0 {
+		return "fresh for " + seconds(left)
+	}
+	return "stale for " + seconds(-left)
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// WritePurge prints r for people.
+func WritePurge(w io.Writer, r PurgeReport) error {
+	t := table.New("PEER", ">REMOVED", "RESULT")
+	for _, p := range r.Peers {
+		if p.Error != "" {
+			t.Row(p.Peer, "-", p.Error)
+		} else {
+			t.Row(p.Peer, table.Count(p.Removed), "done")
+		}
+	}
+	return t.Write(w, "")
+}

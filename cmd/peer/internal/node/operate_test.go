@@ -1,0 +1,102 @@
+package node
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/digest"
+)
+
+// What one peer purges everywhere is gone from all that live, and those that
+// were not reached are named.
+func TestPurgeEverywhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVirtual(t, 3, map[string]int64{"/a/1": 10, "/a/2": 10, "/b": 10})
+		defer v.stop()
+		pause(3 * time.Second)
+		for i := range v.nodes {
+			for _, target := range []string{"/a/1", "/a/2", "/b"} {
+				if err := v.get(i, target); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		total := func(o admin.PurgeOrder) (removed, failed int) {
+			t.Helper()
+			r, err := v.nodes[0].Purge(t.Context(), o)
+			if err != nil || len(r.Peers) != 3 || r.Peers[0].Peer != "p0" {
+				t.Fatalf("Purge = %+v, %v", r, err)
+			}
+			for _, p := range r.Peers {
+				removed += p.Removed
+			}
+			return removed, r.Failed()
+		}
+		if removed, failed := total(admin.PurgeOrder{URL: "/b", Everywhere: true}); removed != 3 || failed != 0 {
+			t.Errorf("by URL: %d removed, %d failed", removed, failed)
+		}
+		v.nodes[2].Close()
+		pause(30 * time.Second)
+		if removed, failed := total(admin.PurgeOrder{URL: "/a/", Prefix: true, Everywhere: true}); removed != 4 || failed != 1 {
+			t.Errorf("by prefix, with a dead peer: %d removed, %d failed", removed, failed)
+		}
+		if r, err := v.nodes[0].Purge(t.Context(), admin.PurgeOrder{URL: "http://elsewhere/", Everywhere: true}); err == nil {
+			t.Errorf("Purge of another origin's URL = %+v", r)
+		}
+	})
+}
+
+func TestPurgeEverywhereNeedsASecret(t *testing.T) {
+	n := start(t, local(t, t.TempDir()), nil)
+	if _, err := n.Purge(t.Context(), admin.PurgeOrder{URL: "http://x/", Everywhere: true}); err == nil || !strings.Contains(err.Error(), "--secret-file") {
+		t.Errorf("Purge = %v", err)
+	}
+	if r, err := n.Purge(t.Context(), admin.PurgeOrder{URL: "http://x/"}); err != nil || len(r.Peers) != 1 {
+		t.Errorf("Purge here = %+v, %v", r, err)
+	}
+}
+
+func TestWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVirtual(t, 3, map[string]int64{"/x": 10})
+		defer v.stop()
+		pause(3 * time.Second)
+		if err := v.get(1, "/x"); err != nil {
+			t.Fatal(err)
+		}
+		pause(5 * time.Second)
+		e, err := v.nodes[0].Why(admin.Inquiry{URL: "/x"})
+		if err != nil || e.Method != "GET" || e.URL != originURL+"/x" || e.Verdict != "fetch" || !strings.Contains(e.Text, "Asked: p1, then the origin.") {
+			t.Errorf("Why = %+v, %v", e, err)
+		}
+		said, asked := 0, 0
+		for _, m := range e.Matches {
+			if m.Says {
+				said++
+			}
+			if m.Turn == 1 && m.Peer == "p1" && m.Says && m.FalsePositiveRate < 0.001 {
+				asked++
+			}
+		}
+		if len(e.Matches) != 4 || said != 1 || asked != 1 { // two peers, plain and by Accept-Encoding
+			t.Errorf("%d matches, %d say yes, %d would be asked: %+v", len(e.Matches), said, asked, e.Matches)
+		}
+		if e, _ := v.nodes[1].Why(admin.Inquiry{URL: "/x"}); e.Verdict != "hit" || len(e.Stored) != 1 || e.Text != "A hit: the stored response is fresh." {
+			t.Errorf("Why where it is = %+v", e)
+		}
+		if e, _ := v.nodes[0].Why(admin.Inquiry{URL: "/nowhere"}); !strings.HasSuffix(e.Text, "Asked: the origin.") {
+			t.Errorf("Why of what nobody has = %q", e.Text)
+		}
+		b, err := v.nodes[0].Digest("p1")
+		f, err2 := digest.DecodeFilter(b, digest.Limits{})
+		if err != nil || err2 != nil || f.Keys() != 1 {
+			t.Errorf("Digest = %v, %v, %v", f, err, err2)
+		}
+		if _, err := v.nodes[0].Digest("nobody"); err != admin.ErrNoDigest {
+			t.Errorf("Digest of nobody = %v", err)
+		}
+	})
+}

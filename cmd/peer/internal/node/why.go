@@ -1,0 +1,110 @@
+package node
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+)
+
+// Why says what would become of a request; see [admin.Source].
+func (n *Node) Why(in admin.Inquiry) (admin.Explanation, error) {
+	method := cmp.Or(in.Method, http.MethodGet)
+	e, err := n.proxy.Explain(method, in.URL, in.Header)
+	if err != nil {
+		return admin.Explanation{}, err
+	}
+	out := admin.Explanation{Method: method, URL: e.URL, Verdict: string(e.Verdict), Reason: e.Reason,
+		Stored: []admin.Stored{}, Matches: []admin.Match{}}
+	for _, s := range e.Stored {
+		out.Stored = append(out.Stored, admin.Stored{Identity: s.Identity, Selected: s.Selected, Status: s.Status, Bytes: s.Bytes,
+			Age: s.Age.Seconds(), FreshFor: s.FreshFor.Seconds(), Listed: s.Listed})
+	}
+	asked := n.matches(e.Identities, &out)
+	out.Text = sentence(e, asked)
+	return out, nil
+}
+
+// matches asks every digest for every identity and returns the names of the
+// peers that would be asked, in their order.
+func (n *Node) matches(identities []string, out *admin.Explanation) (asked []string) {
+	type question struct{ peer, identity string }
+	turn := make(map[question]int)
+	for _, identity := range identities {
+		for _, c := range n.siblings.Candidates(nil, identity) {
+			if len(asked) < proxy.MaxSiblings && !slices.Contains(asked, c.Peer) {
+				asked = append(asked, c.Peer)
+				turn[question{c.Peer, identity}] = len(asked)
+			}
+		}
+	}
+	for _, m := range n.gossip.Members() {
+		f, ok := n.gossip.Digest(m.Name)
+		if !ok {
+			continue
+		}
+		known := member(m)
+		for _, identity := range identities {
+			out.Matches = append(out.Matches, admin.Match{
+				Peer: m.Name, State: known.State, Identity: identity, Says: f.MayContain(n.siblings.key(identity)),
+				Turn: turn[question{m.Name, identity}], FalsePositiveRate: f.FalsePositiveRate(), Age: known.Age,
+				Hits: m.Hits, FalseHits: m.FalseHits, Failures: m.Failures,
+			})
+		}
+	}
+	return asked
+}
+
+var because = map[string]string{
+	"uri-miss":  "nothing is stored for the URL",
+	"vary-miss": "no stored variant is the one that the request selects",
+	"stale":     "the stored response is stale",
+	"request":   "the request wants a fresher response than the stored one",
+	"method":    "no cache answers this method",
+	"bypass":    "no cache answers this kind of request",
+	"partial":   "a part is asked for of what is not stored",
+}
+
+// sentence words a verdict.
+func sentence(e cache.Explanation, asked []string) string {
+	from := "the origin"
+	if len(asked) > 0 {
+		from = strings.Join(asked, ", then ") + ", then the origin"
+	}
+	why := because[e.Reason]
+	switch e.Verdict {
+	case cache.WouldHit:
+		return "A hit: the stored response is fresh."
+	case cache.WouldHitStale:
+		return "A hit: the stored response is stale, and may be served while it is validated."
+	case cache.WouldValidate:
+		return "Validated first: " + why + ". Asked: " + from + "."
+	case cache.WouldPass:
+		return "Passed to the origin: " + why + "."
+	case cache.WouldRefuse:
+		return "Refused with 504: the request is only-if-cached, and " + why + "."
+	}
+	if len(asked) == 0 && len(e.Identities) > 0 {
+		return "A miss: " + why + ", and no digest of a peer that can be asked has it. Asked: the origin."
+	}
+	if len(e.Identities) == 0 {
+		return "A miss: " + why + ", and siblings are not asked for such requests. Asked: the origin."
+	}
+	return "A miss: " + why + ". Asked: " + from + "."
+}
+
+// Digest returns a digest's encoding; see [admin.Source].
+func (n *Node) Digest(peer string) ([]byte, error) {
+	if peer == "" || peer == n.cfg.Name {
+		return n.filter.Current().AppendTo(nil), nil
+	}
+	f, ok := n.gossip.Digest(peer)
+	if !ok {
+		return nil, admin.ErrNoDigest
+	}
+	return f.AppendTo(nil), nil
+}

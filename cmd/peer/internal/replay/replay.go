@@ -1,0 +1,177 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
+)
+
+// Options say what to send, and where to.
+type Options struct {
+	Trace *trace.Trace
+	Peers []string // host:port where each takes requests
+	// Base is the origin that the trace's targets are asked for at, by forward
+	// proxies; nil = the peers are reverse proxies.
+	Base    *url.URL
+	Rate    float64 // requests a second in all; 0 = as fast as answers come, unless Speed is set
+	Speed   float64 // the trace's own times, this many times as fast; 0 = not by its times
+	Workers int     // requests under way at once, at most; 0 = 16 for each peer
+	Seed    uint64  // of the dealing of requests whose client is unknown
+	// Check compares each body with what its URL says, as the demo's origin
+	// answers; without it a body must only be whole.
+	Check bool
+	// Progress, if not nil, is told now and then how many requests are done.
+	Progress func(done, all int)
+}
+
+// Run sends the trace, or as much of it as ctx allows. Errors of requests are
+// counted in the result.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	if len(o.Peers) == 0 || len(o.Trace.Requests) == 0 {
+		return nil, errors.New("replay: no peers or no requests")
+	}
+	if o.Workers == 0 {
+		o.Workers = 16 * len(o.Peers)
+	}
+	p := &player{o: o, dealt: o.Trace.Deal(len(o.Peers), o.Seed), tallies: make([]tally, len(o.Peers)), began: time.Now()}
+	for _, addr := range o.Peers {
+		t := &http.Transport{MaxIdleConnsPerHost: o.Workers, MaxConnsPerHost: 0, DisableCompression: true}
+		if o.Base != nil {
+			t.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: addr})
+		}
+		defer t.CloseIdleConnections()
+		p.clients = append(p.clients, t)
+	}
+	jobs := make(chan int)
+	var all sync.WaitGroup
+	for range o.Workers {
+		all.Go(func() {
+			buf := make([]byte, 128<<10)
+			for i := range jobs {
+				p.request(ctx, i, buf)
+			}
+		})
+	}
+	p.feed(ctx, jobs)
+	close(jobs)
+	all.Wait()
+	return p.result(time.Since(p.began)), ctx.Err()
+}
+
+// A player is a run under way.
+type player struct {
+	o       Options
+	dealt   []int
+	clients []*http.Transport
+	began   time.Time
+
+	mu      sync.Mutex
+	tallies []tally // by peer
+	done    int
+	first   error
+}
+
+// feed hands out the requests when their time has come. Being late it hurries.
+func (p *player) feed(ctx context.Context, jobs chan<- int) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for i := range p.o.Trace.Requests {
+		timer.Reset(time.Until(p.began.Add(p.due(i))))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case jobs <- i:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// due is when the i-th request is to be sent, from the beginning.
+func (p *player) due(i int) time.Duration {
+	seconds := 0.0
+	switch {
+	case p.o.Speed > 0:
+		seconds = max(0, p.o.Trace.Requests[i].Seconds-p.o.Trace.Requests[0].Seconds) / p.o.Speed
+	case p.o.Rate > 0:
+		seconds = float64(i) / p.o.Rate
+	}
+	return time.Duration(min(seconds, 1e9) * float64(time.Second))
+}
+
+func (p *player) request(ctx context.Context, i int, buf []byte) {
+	began := time.Now()
+	way, n, err := p.ask(ctx, i, buf)
+	if ctx.Err() != nil {
+		return
+	}
+	took := time.Since(began)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done++
+	t := &p.tallies[p.dealt[i]]
+	t.bytes += n
+	if err != nil {
+		t.failed++
+		if p.first == nil {
+			p.first = fmt.Errorf("request %d: %w", i+1, err)
+		}
+	} else {
+		t.add(way, took)
+	}
+	if p.o.Progress != nil && (p.done%1000 == 0 || p.done == len(p.o.Trace.Requests)) {
+		p.o.Progress(p.done, len(p.o.Trace.Requests))
+	}
+}
+
+// ask sends one request and reads its answer to the end.
+func (p *player) ask(ctx context.Context, i int, buf []byte) (way Way, n int64, err error) {
+	target := p.o.Trace.Requests[i].Target
+	u, err := p.url(i, target)
+	if err != nil {
+		return 0, 0, err
+	}
+	r := (&http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: http.Header{}}).WithContext(ctx)
+	resp, err := p.clients[p.dealt[i]].RoundTrip(r)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 500 {
+		return 0, 0, fmt.Errorf("GET %s: %s (%s)", target, resp.Status, resp.Header.Get("Cache-Status"))
+	}
+	way = wayOf(resp.Header)
+	if !p.o.Check {
+		n, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, buf)
+		return way, n, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return way, 0, fmt.Errorf("GET %s: %s", target, resp.Status)
+	}
+	size := p.o.Trace.Sizes[target]
+	return way, size, origin.Check(resp.Body, target, size, buf)
+}
+
+func (p *player) url(i int, target string) (*url.URL, error) {
+	ref, err := url.ParseRequestURI(target)
+	if err != nil {
+		return nil, err
+	}
+	u := url.URL{Scheme: "http", Host: p.o.Peers[p.dealt[i]]}
+	if p.o.Base != nil {
+		u = *p.o.Base
+	}
+	u.Path, u.RawPath, u.RawQuery, u.ForceQuery = ref.Path, ref.RawPath, ref.RawQuery, ref.ForceQuery
+	return &u, nil
+}

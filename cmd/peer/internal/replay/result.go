@@ -1,0 +1,150 @@
+package replay
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/table"
+)
+
+// A Way is how an answer came, as Cache-Status says.
+type Way uint8
+
+const (
+	Unknown Way = iota // no Cache-Status that says
+	Local
+	Sibling
+	Origin
+	Shared // with another request, or validated
+	ways
+)
+
+// wayOf reads the last member of Cache-Status, which is that of the cache asked.
+func wayOf(h http.Header) Way {
+	list, err := httpsfv.UnmarshalList(h["Cache-Status"])
+	if err != nil || len(list) == 0 {
+		return Unknown
+	}
+	item, ok := list[len(list)-1].(httpsfv.Item)
+	if !ok {
+		return Unknown
+	}
+	is := func(name string, want any) bool {
+		v, ok := item.Params.Get(name)
+		return ok && v == want
+	}
+	_, fwd := item.Params.Get("fwd")
+	switch {
+	case is("hit", true):
+		return Local
+	case is("collapsed", true):
+		return Shared
+	case is("detail", httpsfv.Token("sibling")):
+		return Sibling
+	case fwd:
+		return Origin
+	}
+	return Unknown
+}
+
+// A tally counts the answers of one peer.
+type tally struct {
+	ways   [ways]int64
+	bytes  int64
+	failed int64
+	took   []time.Duration
+}
+
+func (t *tally) add(w Way, took time.Duration) {
+	t.ways[w]++
+	t.took = append(t.took, took)
+}
+
+// Row is what one peer answered, or all did.
+type Row struct {
+	Peer     string  `json:"peer"`
+	Requests int64   `json:"requests"`
+	Local    int64   `json:"local_hits"`
+	Sibling  int64   `json:"sibling_hits"`
+	Shared   int64   `json:"collapsed"`
+	Origin   int64   `json:"from_origin"`
+	Unknown  int64   `json:"unknown"` // answers whose Cache-Status did not say
+	Failed   int64   `json:"failed"`
+	Bytes    int64   `json:"bytes"`
+	P50      float64 `json:"p50_seconds"` // from sending the request to the end of its answer
+	P99      float64 `json:"p99_seconds"`
+}
+
+// Result is what the clients saw.
+type Result struct {
+	Trace      string  `json:"trace"`
+	Seconds    float64 `json:"seconds"`
+	Peers      []Row   `json:"peers"`
+	Total      Row     `json:"total"`
+	FirstError string  `json:"first_error"` // "" = none
+}
+
+func (p *player) result(elapsed time.Duration) *Result {
+	r := &Result{Trace: p.o.Trace.Name, Seconds: elapsed.Seconds()}
+	var all tally
+	for i := range p.tallies {
+		t := &p.tallies[i]
+		r.Peers = append(r.Peers, t.row(p.o.Peers[i]))
+		for w, n := range t.ways {
+			all.ways[w] += n
+		}
+		all.bytes, all.failed, all.took = all.bytes+t.bytes, all.failed+t.failed, append(all.took, t.took...)
+	}
+	r.Total = all.row("total")
+	if p.first != nil {
+		r.FirstError = p.first.Error()
+	}
+	return r
+}
+
+func (t *tally) row(name string) Row {
+	slices.Sort(t.took)
+	at := func(share float64) float64 {
+		if len(t.took) == 0 {
+			return 0
+		}
+		return t.took[min(int(share*float64(len(t.took))), len(t.took)-1)].Seconds()
+	}
+	return Row{
+		Peer: name, Requests: int64(len(t.took)) + t.failed, Local: t.ways[Local], Sibling: t.ways[Sibling], Shared: t.ways[Shared],
+		Origin: t.ways[Origin], Unknown: t.ways[Unknown], Failed: t.failed, Bytes: t.bytes, P50: at(0.5), P99: at(0.99),
+	}
+}
+
+// WriteText prints r for people.
+func WriteText(w io.Writer, r *Result) error {
+	var b strings.Builder
+	rate := 0.0
+	if r.Seconds > 0 {
+		rate = float64(r.Total.Requests) / r.Seconds
+	}
+	fmt.Fprintf(&b, "%s: %s in %.1f s, %.0f a second\n\n", r.Trace, table.Of(r.Total.Requests, "request"), r.Seconds, rate)
+	t := table.New("PEER", ">REQUESTS", ">LOCAL", ">SIBLING", ">SHARED", ">ORIGIN", ">UNKNOWN", ">FAILED", ">BYTES", ">P50", ">P99")
+	row := func(x Row) {
+		t.Row(x.Peer, table.Count(x.Requests), table.Count(x.Local), table.Count(x.Sibling), table.Count(x.Shared), table.Count(x.Origin),
+			table.Count(x.Unknown), table.Count(x.Failed), table.Bytes(x.Bytes), millis(x.P50), millis(x.P99))
+	}
+	for _, x := range r.Peers {
+		row(x)
+	}
+	t.Rule()
+	row(r.Total)
+	if err := t.Write(&b, ""); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func millis(seconds float64) string { return fmt.Sprintf("%.2f ms", 1000*seconds) }

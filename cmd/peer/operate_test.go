@@ -1,0 +1,147 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
+)
+
+// pair starts two peers in a cluster with a secret, in front of a site, and
+// waits until each knows the other's digest of nothing.
+func pair(t *testing.T, s *site) (a, b started) {
+	t.Helper()
+	secret := write(t, "secret", "0123456789abcdef0123456789abcdef")
+	a = inProcess(t, local(t, "a", "--origin", s.url, "--secret-file", secret))
+	b = inProcess(t, local(t, "b", "--origin", s.url, "--secret-file", secret, "--join", a.gossip))
+	eventually(t, 10*time.Second, "the peers know each other", func() bool {
+		for _, p := range []started{a, b} {
+			s, err := admin.Fetch(t.Context(), p.admin)
+			if err != nil || len(s.Members) != 1 || !s.Members[0].Current {
+				return false
+			}
+		}
+		return true
+	})
+	return a, b
+}
+
+// words calls the program and returns what it printed, blanks made one.
+func words(t *testing.T, want int, args ...string) string {
+	t.Helper()
+	code, stdout, stderr := call(t, args...)
+	if code != want {
+		t.Errorf("peer %q = %d\n%s%s", args, code, stdout, stderr)
+	}
+	return strings.Join(strings.Fields(stdout+" "+stderr), " ")
+}
+
+func holds(t *testing.T, text string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// An operator's afternoon: why, inspect, purge, replay, each as text and as JSON.
+func TestOperate(t *testing.T) {
+	s := newSite(t, 20, 100)
+	a, b := pair(t, s)
+	s.fill(t, a.listen, 0, 20)
+	eventually(t, 10*time.Second, "b knows what a holds", func() bool {
+		st, err := admin.Fetch(t.Context(), b.admin)
+		return err == nil && st.Members[0].Keys == 20 && st.Members[0].Current
+	})
+
+	holds(t, words(t, 0, "why", "/object/3", "--admin", b.admin), "GET "+s.url+"/object/3", "A miss: nothing is stored for the URL. Asked: a, then the origin.", "a alive any yes")
+	holds(t, words(t, 0, "why", "/object/3", "--admin", a.admin), "A hit: the stored response is fresh.", "any 200 100 B")
+	holds(t, words(t, 0, "why", "/object/3", "--json", "--method", "POST", "--admin", a.admin), `"verdict": "pass"`)
+	holds(t, words(t, 2, "why", "/object/3", "-H", "x", "--admin", a.admin), `--header "x" is no field`)
+	holds(t, words(t, 1, "why", "http://elsewhere/", "--admin", a.admin), "another origin")
+
+	file := filepath.Join(t.TempDir(), "digest")
+	holds(t, words(t, 0, "inspect", a.admin, "--save", file), "kind filter", "objects 20")
+	holds(t, words(t, 0, "inspect", "a", "--admin", b.admin), "objects 20")
+	holds(t, words(t, 0, "inspect", file, "--fields"), "53 43 44 magic", "XXH64")
+	holds(t, words(t, 0, "inspect", file, "--json"), `"keys": 20`)
+	holds(t, words(t, 1, "inspect", "nobody", "--admin", a.admin), "nobody is no file; as a peer: no digest")
+	holds(t, words(t, 1, "inspect", "./nowhere"), "no such file")
+	if err := os.WriteFile(file, []byte("SCD\x01rest"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, words(t, 1, "inspect", file), "is no sound digest", "--fields shows")
+
+	lines := ""
+	for i := range 60 {
+		lines += fmt.Sprintf("%d c%d /object/%d 100\n", i, i%4, i%10)
+	}
+	requests := write(t, "trace", lines)
+	var played replay.Result
+	code, stdout, stderr := call(t, "replay", requests, "--rate", "0", "--check", "--admin", b.admin, "--json")
+	if err := json.Unmarshal([]byte(stdout), &played); code != 0 || err != nil {
+		t.Fatalf("peer replay = %d, %v, %s", code, err, stderr)
+	}
+	if r := played.Total; r.Requests != 60 || r.Failed != 0 || r.Origin != 0 || r.Sibling == 0 || r.Local+r.Sibling+r.Shared != 60 || r.Bytes != 6000 || len(played.Peers) != 2 {
+		t.Errorf("replay: %+v", played)
+	}
+	holds(t, words(t, 0, "replay", requests, "--requests", "5", "--to", a.listen, "--speed", "1000"), "trace: 5 requests", a.listen+" 5 5 0 0 0 0 0 500 B")
+	holds(t, words(t, 2, "replay", requests, "--base", "http://x", "--admin", a.admin), "leave --base out")
+	holds(t, words(t, 2, "replay", requests, "--base", "ftp://x", "--rate", "x", "--to", "y"), "--base", "--rate", "--to")
+	holds(t, words(t, 1, "replay", requests, "--to", taken(t)+"0", "--requests", "1"), "1 requests failed, the first: request 1: ")
+
+	holds(t, words(t, 0, "purge", "/object/3", "--everywhere", "--admin", b.admin), "b 1 done a 1 done")
+	holds(t, words(t, 0, "purge", "/object/", "--prefix", "--admin", a.admin, "--json"), `"removed": 19`)
+	holds(t, words(t, 1, "purge", "http://elsewhere/", "--admin", a.admin), "another origin")
+	if held := must(admin.Fetch(t.Context(), b.admin)).Store.Objects; held != 9 {
+		t.Errorf("b holds %d objects, want the 9 that were replayed and not purged", held)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestForwardProxiesNeedABase(t *testing.T) {
+	a := inProcess(t, local(t, "a"))
+	requests := write(t, "trace", "0 c /object/1 100\n")
+	holds(t, words(t, 2, "replay", requests, "--admin", a.admin), "a is a forward proxy: --base must say")
+	s := newSite(t, 2, 100)
+	holds(t, words(t, 0, "replay", requests, "--admin", a.admin, "--base", s.url, "--check"), "1 0 0 0 1 0 0 100 B")
+	holds(t, words(t, 1, "purge", "/object/1", "--admin", a.admin), "is no absolute URL")
+	holds(t, words(t, 1, "purge", s.url+"/object/1", "--everywhere", "--admin", a.admin), "the cluster has no secret (--secret-file)")
+}
+
+func TestPlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want []string
+	}{
+		"usual":      {[]string{"--objects", "200000", "--peers", "8"}, 0, []string{"1 hash", "false positives 0.1 %", "bound by --false-candidates", "peer run --objects 200000 --false-positives 0.001"}},
+		"bandwidth":  {[]string{"--objects", "200000", "--peers", "8", "--churn", "20", "--bandwidth", "1KiB"}, 0, []string{"bound by --bandwidth", "received 1022 B/s", "--publish"}},
+		"memory":     {[]string{"--objects", "200000", "--memory", "1MiB"}, 0, []string{"bound by --memory", "memory 1.00 MiB"}},
+		"JSON":       {[]string{"--objects", "1000", "--json"}, 0, []string{`"binding": "--false-candidates"`, `"hashes": 1`}},
+		"little use": {[]string{"--objects", "200000", "--memory", "1KiB"}, 0, []string{"of little use"}},
+		"impossible": {[]string{"--objects", "200000", "--memory", "100KiB", "--false-candidates", "0.0001"}, 1, []string{"no plan meets all of this: --memory is 100 KiB and would have to be at least"}},
+		"mistakes":   {[]string{"--objects", "many", "--churn=-1", "--memory", "5"}, 2, []string{`--objects "many"`, `--churn "-1"`, `--memory "5" has no unit`}},
+		"nothing":    {nil, 2, []string{"missing flags: --objects"}},
+	} {
+		text := words(t, c.code, append([]string{"plan"}, c.args...)...)
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, text)
+			}
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+	"github.com/summarycache/summarycache/cmd/peer/internal/table"
+	"github.com/summarycache/summarycache/digest"
+)
+
+type planCommand struct {
+	Objects   string `name:"objects" placeholder:"COUNT" required:"" help:"Objects that one peer holds."`
+	Peers     string `name:"peers" placeholder:"COUNT" default:"2" help:"Peers in the cluster. Default: ${default}."`
+	Churn     string `name:"churn" placeholder:"RATE" default:"0" help:"Objects that one peer replaces in a second. Default: ${default}."`
+	Interval  string `name:"interval" placeholder:"TIME" default:"0s" help:"Time between updates. Default: 0s, as the share says."`
+	Share     string `name:"share" placeholder:"SHARE" default:"0" help:"Share of the objects, 0 to 1, that is replaced before an update. Default: 0, a hundredth or what the bandwidth allows."`
+	Resend    string `name:"resend" placeholder:"SHARE" default:"0" help:"Share of the updates that are sent whole, since the receiver missed too much. Default: ${default}."`
+	WrongAsks string `name:"false-candidates" placeholder:"RATE" help:"Peers asked in vain for an object that nobody has, on average, at most. Default: 0.001 for each other peer, unless --memory or --digest-size says how far to go."`
+	Bandwidth string `name:"bandwidth" placeholder:"SIZE" help:"Bytes of digests that one peer receives in a second from all others, at most."`
+	Memory    string `name:"memory" placeholder:"SIZE" help:"Memory for the digests of all others, at most."`
+	Whole     string `name:"digest-size" placeholder:"SIZE" help:"A whole digest on the wire, at most."`
+	Certainty string `name:"certainty" placeholder:"ODDS" default:"0.999" help:"Odds that a digest keeps within --digest-size. Default: ${default}."`
+	JSON      bool   `name:"json" help:"Print JSON."`
+}
+
+func (c *planCommand) Help() string {
+	return `Works out which digest suits a cluster, and what it will cost. Give what you know of the objects and what you can afford; the plan says which budget keeps it from being better.
+
+Example: 200,000 objects in each of 8 peers, 20 replaced a second, 16 KiB/s to spend:
+  peer plan --objects 200000 --peers 8 --churn 20 --bandwidth 16KiB`
+}
+
+// flagOf is the flag behind each field of a digest.Goal that can bind.
+var flagOf = map[string]string{
+	"FalseCandidates": "--false-candidates", "BytesPerSecond": "--bandwidth", "Memory": "--memory", "SnapshotBytes": "--digest-size",
+}
+
+// planned is what plan prints as JSON.
+type planned struct {
+	Bits              uint64  `json:"bits"`
+	Hashes            int     `json:"hashes"`
+	Coding            string  `json:"coding"`
+	FalsePositiveRate float64 `json:"false_positive_rate"`
+	FalseCandidates   float64 `json:"false_candidates"`
+	DigestBytes       float64 `json:"digest_bytes"`
+	DigestBytesBound  float64 `json:"digest_bytes_bound"`
+	UpdateBytes       float64 `json:"update_bytes"`
+	UpdateSeconds     float64 `json:"update_seconds"` // 0 = nothing ever changes
+	UpdateShare       float64 `json:"update_share"`
+	BytesPerSecond    float64 `json:"bytes_per_second"`
+	MemoryBytes       float64 `json:"memory_bytes"`
+	Binding           string  `json:"binding"` // the flag; "" = none
+	Run               string  `json:"run"`     // the settings that make a peer do this
+}
+
+func (c *planCommand) Run(e *environment) error {
+	goal, err := c.goal()
+	if err != nil {
+		return misuse{err}
+	}
+	d, err := digest.Plan(goal)
+	var impossible *digest.GoalError
+	switch {
+	case errors.As(err, &impossible):
+		return fmt.Errorf("no plan meets all of this: %s is %s and would have to be at least %s", flagOf[impossible.Budget],
+			amount(impossible.Budget, impossible.Have), amount(impossible.Budget, impossible.Need))
+	case err != nil:
+		return misuse{errors.New(strings.TrimPrefix(err.Error(), "digest: "))}
+	}
+	p := planned{
+		Bits: d.Geometry.Bits, Hashes: d.Geometry.Hashes, Coding: d.Coding, FalsePositiveRate: d.FalsePositiveRate,
+		FalseCandidates: d.FalseCandidates, DigestBytes: d.SnapshotBytes, DigestBytesBound: d.SnapshotBound,
+		UpdateBytes: d.DeltaBytes, UpdateSeconds: d.Interval.Seconds(), UpdateShare: d.Threshold,
+		BytesPerSecond: d.BytesPerSecond, MemoryBytes: d.Memory, Binding: flagOf[d.Binding], Run: settings(goal, d),
+	}
+	if c.JSON {
+		return printJSON(e, p)
+	}
+	return p.write(e, goal)
+}
+
+// goal reads the flags.
+func (c *planCommand) goal() (g digest.Goal, err error) {
+	p := config.NewParser()
+	g.Objects = uint64(p.Int("--objects", c.Objects, 1, 1<<30))
+	g.Peers = p.Int("--peers", c.Peers, 2, 1<<24)
+	g.Churn = p.Float("--churn", c.Churn, 0, 1e12)
+	g.Interval = p.Duration("--interval", c.Interval, 1000*time.Hour)
+	g.Threshold = p.Float("--share", c.Share, 0, 1)
+	g.Resend = p.Float("--resend", c.Resend, 0, 1)
+	g.SnapshotCertainty = p.Float("--certainty", c.Certainty, 0.5, 1-1e-12)
+	g.BytesPerSecond = float64(p.Size("--bandwidth", c.Bandwidth))
+	g.Memory = p.Size("--memory", c.Memory)
+	g.SnapshotBytes = p.Size("--digest-size", c.Whole)
+	switch {
+	case c.WrongAsks != "":
+		g.FalseCandidates = p.Float("--false-candidates", c.WrongAsks, 1e-12, 1e6)
+	case g.Memory == 0 && g.SnapshotBytes == 0:
+		g.FalseCandidates = 0.001 * float64(g.Peers-1)
+	}
+	return g, p.Err()
+}
+
+// settings are the flags of run that come closest to a design: run's digests
+// have one hash, and as many bits as the false positives need.
+func settings(g digest.Goal, d digest.Design) string {
+	publish := ""
+	if d.Interval > 0 {
+		publish = fmt.Sprintf(" --publish %v", min(max(d.Interval.Round(10*time.Millisecond), 10*time.Millisecond), time.Hour))
+	}
+	return fmt.Sprintf("--objects %d --false-positives %.3g%s", g.Objects, min(max(d.FalsePositiveRate, 1e-9), 0.5), publish)
+}
+
+func (p *planned) write(e *environment, g digest.Goal) error {
+	t := table.New("WHAT", ">VALUE", "")
+	t.Row("digest", shape(p.Bits, p.Hashes), fmt.Sprintf("%.1f bits an object, sent as %s", float64(p.Bits)/float64(g.Objects), p.Coding))
+	t.Row("false positives", fmt.Sprintf("%.3g %%", 100*p.FalsePositiveRate), "of the objects that a peer lacks, its digest claims")
+	t.Row("asked in vain", fmt.Sprintf("%.3g", p.FalseCandidates), "peers, on average, for an object that nobody has")
+	t.Row("whole digest", table.Bytes(int64(math.Ceil(p.DigestBytes))), fmt.Sprintf("%.2f bits an object; never above %s at the odds wanted", 8*p.DigestBytes/float64(g.Objects), table.Bytes(int64(math.Ceil(p.DigestBytesBound)))))
+	if p.UpdateSeconds > 0 {
+		t.Row("update", table.Bytes(int64(math.Ceil(p.UpdateBytes))), fmt.Sprintf("every %s, when %.3g %% of the objects were replaced", admin.Span(time.Duration(p.UpdateSeconds*1e9)), 100*p.UpdateShare))
+		t.Row("received", table.Bytes(int64(math.Ceil(p.BytesPerSecond)))+"/s", fmt.Sprintf("by one peer from the %s", table.Of(g.Peers-1, "other")))
+	}
+	t.Row("memory", table.Bytes(int64(math.Ceil(p.MemoryBytes))), "in one peer, for the digests of the others")
+	if p.Binding != "" {
+		t.Row("bound by", p.Binding, "with more of it the plan would be better")
+	} else {
+		t.Row("bound by", "nothing", "the budgets allow more than is of use")
+	}
+	if err := t.Write(e.stdout, ""); err != nil {
+		return err
+	}
+	if p.FalsePositiveRate > 0.1 {
+		fmt.Fprintf(e.stdout, "\nSuch a digest is of little use: the budgets are too small for so many objects.\n")
+	}
+	_, err := fmt.Fprintf(e.stdout, "\nAs settings: peer run %s\n", p.Run)
+	return err
+}
+
+// shape writes a geometry.
+func shape(bits uint64, hashes int) string {
+	if hashes == 1 {
+		return table.Count(bits) + " bits, 1 hash"
+	}
+	return fmt.Sprintf("%s bits, %d hashes", table.Count(bits), hashes)
+}
+
+// amount writes what a budget is measured in.
+func amount(budget string, x float64) string {
+	if budget == "FalseCandidates" {
+		return fmt.Sprintf("%.3g", x)
+	}
+	return table.Bytes(int64(math.Ceil(x)))
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+)
+
+type purgeCommand struct {
+	URL        string `arg:"" name:"url" help:"Absolute URL or, for a reverse proxy, a path."`
+	Prefix     bool   `name:"prefix" help:"Remove everything whose URL begins with it."`
+	Everywhere bool   `name:"everywhere" help:"At every peer of the cluster, which must have a secret."`
+	target     `embed:""`
+}
+
+func (c *purgeCommand) Help() string {
+	return `Removes every stored response of a URL, all variants, from a running peer. What is being fetched for it is not stored, and no sibling brings an older copy back. The exit code is 1 if a peer could not be reached.`
+}
+
+func (c *purgeCommand) Run(e *environment) error {
+	report, err := admin.Client(c.Admin).Purge(e.ctx, admin.PurgeOrder{URL: c.URL, Prefix: c.Prefix, Everywhere: c.Everywhere})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		err = printJSON(e, report)
+	} else {
+		err = admin.WritePurge(e.stdout, report)
+	}
+	if n := report.Failed(); err == nil && n > 0 {
+		err = fmt.Errorf("%d of %d peers did not purge", n, len(report.Peers))
+	}
+	return err
+}
