@@ -23,10 +23,13 @@ func TestPurgedStaysPurged(t *testing.T) {
 		}, "a", "b")
 		defer w.close()
 		w.get("a", "/dir/x")
+		synctest.Wait()
 		w.get("b", "/dir/x") // from a
+		synctest.Wait()
 		go w.get("a", "/dir/slow")
 		time.Sleep(time.Second)
 		if w.origin.count() != 2 {
+			close(release)
 			t.Fatalf("%d origin requests", w.origin.count())
 		}
 		if n, err := w.peers["a"].PurgePrefix("http://" + originHost + "/dir/"); n != 1 || err != nil {
@@ -41,6 +44,7 @@ func TestPurgedStaysPurged(t *testing.T) {
 			t.Errorf("what was under way when its prefix was purged is stored")
 		}
 		w.get("b", "/other")
+		synctest.Wait()
 		if r := w.get("a", "/other"); !strings.Contains(r.status(), "detail=sibling") {
 			t.Errorf("outside the prefix: %s", r.status())
 		}
