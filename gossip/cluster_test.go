@@ -113,14 +113,15 @@ func holders(n *Node, k digest.Key) map[string]bool {
 	return out
 }
 
-// inStep checks that every node's replicas equal their origins' filters.
+// inStep checks that every node's replicas equal their origins' filters, and that
+// it answers from them.
 func (c *cluster) inStep() error {
 	for _, n := range c.nodes {
 		for name, origin := range c.nodes {
 			if name == n.cfg.Name {
 				continue
 			}
-			if origin.cfg.Filter.Changed() != 0 {
+			if f := origin.cfg.Filter; f.Changed() != 0 || f.Current().Keys() != uint64(f.Len()) {
 				return fmt.Errorf("%s has changes to publish", name)
 			}
 			n.mu.Lock()
@@ -132,6 +133,9 @@ func (c *cluster) inStep() error {
 			want := origin.cfg.Filter.Current().Version()
 			if r.Filter == nil || r.Filter.Version() != want {
 				return fmt.Errorf("%s holds %v of %s, want %v", n.cfg.Name, r.Head, name, want)
+			}
+			if m := (*n.members.Load())[name]; m == nil || m.inUse.Load() != r.Filter {
+				return fmt.Errorf("%s holds %v of %s and does not answer from it yet", n.cfg.Name, r.Head, name)
 			}
 		}
 	}
