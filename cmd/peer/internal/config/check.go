@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -237,11 +238,30 @@ func (c *checker) addresses(s *Settings, out *Config) {
 			out.Join = append(out.Join, a)
 		}
 	}
+	out.SquidPeers = c.squids(s)
 	if !good {
 		return
 	}
 	c.distinct(s)
 	c.advertise(s, out)
+}
+
+// squids checks the addresses of Squids.
+func (c *checker) squids(s *Settings) (list []string) {
+	for _, a := range s.SquidPeer {
+		err := checkAddr(a, false)
+		switch {
+		case err != nil:
+		case slices.Contains(list, a):
+			err = errors.New("is there twice")
+		case a == s.Listen:
+			err = errors.New("is the address of --listen: want that of a Squid")
+		default:
+			list = append(list, a)
+		}
+		c.fail("squid-peer", a, err)
+	}
+	return list
 }
 
 // distinct refuses two listeners on one port of one host.

@@ -21,6 +21,8 @@ type Config struct {
 	JoinTimeout time.Duration
 	Secret      []byte // nil = none: gossip is neither encrypted nor authenticated
 
+	SquidPeers []string // host:port of the http_port of each Squid to cooperate with; none twice
+
 	Origin     *url.URL // nil = forward proxy
 	Store      string
 	StoreSize  int64 // bytes

@@ -2,6 +2,7 @@ package node
 
 import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 )
@@ -11,6 +12,8 @@ import (
 type locator struct {
 	seed uint64       // of the digest keys
 	node *gossip.Node // set before the first request
+	// The Squids beside the cluster; nil = none.
+	squids *squid.Neighbours
 }
 
 // key is what stands for an object in digests.
@@ -24,7 +27,19 @@ func (l *locator) Candidates(dst []sibling.Candidate, identity string) []sibling
 	return dst
 }
 
+// CandidatesFor adds the Squids: they know nothing of the cluster's digests, nor
+// it of theirs.
+func (l *locator) CandidatesFor(dst []sibling.Candidate, q *sibling.Question) []sibling.Candidate {
+	if l.squids == nil {
+		return dst
+	}
+	return l.squids.CandidatesFor(dst, q)
+}
+
 func (l *locator) Report(r sibling.Report) {
+	if l.squids != nil && l.squids.Report(r) {
+		return
+	}
 	switch r.Outcome {
 	case sibling.Hit:
 		l.node.ReportHit(r.Peer)

@@ -18,6 +18,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
@@ -53,6 +54,7 @@ type Node struct {
 	siblings  *locator
 	peers     *http.Transport // to the other peers
 	control   *control.Control
+	squids    *squid.Neighbours // nil = none
 	durations *admin.Durations
 	stop      sync.Once
 }
@@ -133,7 +135,12 @@ func (n *Node) acquire(o Options) error {
 	}
 	n.siblings.node = n.gossip
 	n.control = control.New(n.cfg.Name, n.secrets)
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	n.squids = n.neighbours(n.dial(o))
+	n.siblings.squids = n.squids
+	return nil
 }
 
 // proxyConfig has the keys of the objects that the proxy lists enter the digest,
@@ -155,16 +162,22 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	if o.Observe != nil {
 		c.Observe = func(e proxy.Event) { n.durations.Observe(e); o.Observe(e) }
 	}
-	c.Dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
-	if o.Network != nil {
-		c.Dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return o.Network.Dial(ctx, addr) }
-	}
-	if n.admin != nil {
-		c.Dial = guarded(c.Dial, n.admin.Addr())
-	}
+	c.Dial = n.dial(o)
 	n.peers = sibling.NewTransport(c.Dial)
 	c.SiblingTransport = n.peers
 	return c
+}
+
+// dial returns how the peer connects to others for HTTP.
+func (n *Node) dial(o Options) dialFunc {
+	dial := (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	if o.Network != nil {
+		dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return o.Network.Dial(ctx, addr) }
+	}
+	if n.admin != nil {
+		return guarded(dial, n.admin.Addr())
+	}
+	return dial
 }
 
 func (n *Node) gossipConfig(o Options) gossip.Config {
@@ -265,6 +278,9 @@ func (n *Node) release() error {
 		}
 	}
 	n.serving.Wait()
+	if n.squids != nil {
+		n.squids.Close()
+	}
 	if n.gossip != nil {
 		errs = append(errs, n.gossip.Close())
 	}

@@ -22,6 +22,7 @@ func (n *Node) Status() admin.Status {
 	for _, m := range n.gossip.Members() {
 		s.Members = append(s.Members, member(m))
 	}
+	s.Members = append(s.Members, n.squidMembers()...)
 	return s
 }
 

@@ -77,17 +77,25 @@ func (c *Client) Ask(q Question) *Inquiry {
 	var found []Candidate
 	for _, id := range q.Identities {
 		found = c.Locator.Candidates(found[:0], id)
-		for _, cand := range found {
-			if len(in.candidates) == limit {
-				return in
-			}
-			if !in.has(cand.Peer) {
-				in.candidates = append(in.candidates, cand)
-				in.identity = append(in.identity, id)
-			}
-		}
+		in.add(found, id, limit)
+	}
+	if more, ok := c.Locator.(ByQuestion); ok && len(in.candidates) < limit {
+		in.add(more.CandidatesFor(found[:0], &q), "", limit)
 	}
 	return in
+}
+
+// add takes over candidates for an identity, up to limit in all.
+func (in *Inquiry) add(found []Candidate, id string, limit int) {
+	for _, cand := range found {
+		if len(in.candidates) == limit {
+			return
+		}
+		if !in.has(cand.Peer) {
+			in.candidates = append(in.candidates, cand)
+			in.identity = append(in.identity, id)
+		}
+	}
 }
 
 func (in *Inquiry) has(peer string) bool {
@@ -164,6 +172,9 @@ func (in *Inquiry) ask(ctx context.Context, cand Candidate, conditions http.Head
 		clock.Stop()
 		cancel(nil)
 		return nil, outcomeOf(ctx, asking, err)
+	}
+	if cand.Squid {
+		translate(resp.Header)
 	}
 	if inTime := clock.Stop(); !inTime || !isHit(resp.Header) {
 		outcome := Failed

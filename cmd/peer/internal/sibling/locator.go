@@ -8,6 +8,7 @@ type Candidate struct {
 	Addr              string        // host:port where the peer answers siblings; never empty
 	FalsePositiveRate float64       // odds in [0,1] that the peer's digest matches an object it does not hold
 	Age               time.Duration // age of the peer's digest; 0 = unknown or new
+	Squid             bool          // it is a Squid, which before release 6 says in X-Cache what others say in Cache-Status
 }
 
 // A Locator says which peers may hold an object and learns from what became of
@@ -24,10 +25,18 @@ type Locator interface {
 	Report(Report)
 }
 
+// A ByQuestion is a Locator that also knows caches which don't list objects under
+// our identities. It is asked after Candidates, and under the same conditions.
+type ByQuestion interface {
+	// CandidatesFor appends the further caches that may answer q to dst, best
+	// first, and returns the result.
+	CandidatesFor(dst []Candidate, q *Question) []Candidate
+}
+
 // A Report is the fate of one question to a sibling.
 type Report struct {
 	Peer     string
-	Identity string        // what was asked for
+	Identity string        // what was asked for; "" = what the question as a whole is for
 	Outcome  Outcome       // how it ended
 	Latency  time.Duration // from asking to the first byte of the answer, or to the failure
 }

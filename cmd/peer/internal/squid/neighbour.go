@@ -1,0 +1,154 @@
+package squid
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	format "github.com/summarycache/summarycache/digest/squid"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+)
+
+// A neighbour is one Squid: its digest, and how it answers.
+type neighbour struct {
+	cfg       *Config
+	addr      string
+	peer      string // its name
+	transport http.RoundTripper
+
+	known     atomic.Pointer[known] // nil = no digest
+	asideTill atomic.Int64          // Unix nanoseconds; it is not asked before
+
+	hits, falseHits, failures atomic.Int64
+
+	mu    sync.Mutex
+	inRow int       // failures since the last answer
+	since time.Time // when known became nil or something; zero = never
+}
+
+// known is a digest and when it was good. It is immutable.
+type known struct {
+	digest    *format.Digest
+	name      string    // of the Squid in Via; "" = unknown
+	modified  string    // Last-Modified as it came
+	confirmed time.Time // when the Squid last stood by it
+	next      time.Time // when to fetch again
+}
+
+// keys are those of one question.
+type keys struct {
+	plain   format.Key
+	variant format.Key
+	varies  bool // the variant's must match as well
+}
+
+// keysFor returns the keys under which a Squid may list what a question is for.
+// It lists a response that varies under two: one for the URL and one for the
+// variant. The second counts only where it can be told: if we know that responses
+// to the URL vary, and by one field, for the order of several is not known.
+func keysFor(q *sibling.Question) (k keys, ok bool) {
+	var url, variant string
+	for i, id := range q.Identities {
+		rest, isGet := strings.CutPrefix(id, "GET ")
+		at, fields, varies := strings.Cut(rest, "\n")
+		switch {
+		case !isGet:
+		case !varies:
+			url = at
+		case i == 0 && strings.IndexByte(fields, '\n') < 0: // the likeliest: known, not guessed
+			variant, _, _ = strings.Cut(fields, ":")
+		}
+	}
+	if url == "" {
+		return k, false
+	}
+	k.plain = format.KeyOf(format.Get, url, "")
+	if variant != "" {
+		k.varies = true
+		k.variant = format.KeyOf(format.Get, url, format.VaryMark([]string{variant}, func(name string) (string, bool) {
+			lines, ok := q.Header[name]
+			return strings.Join(lines, ", "), ok
+		}))
+	}
+	return k, true
+}
+
+// candidate says whether the Squid may have what a question is for. It is not
+// asked for what came through it.
+func (n *neighbour) candidate(k *keys, header http.Header, now time.Time) (sibling.Candidate, bool) {
+	at := n.known.Load()
+	if at == nil || now.UnixNano() < n.asideTill.Load() ||
+		!at.digest.MayContain(k.plain) || k.varies && !at.digest.MayContain(k.variant) || passed(header, at.name) {
+		return sibling.Candidate{}, false
+	}
+	return sibling.Candidate{
+		Peer: n.peer, Addr: n.addr, Squid: true, FalsePositiveRate: at.digest.FalsePositiveRate(), Age: now.Sub(at.confirmed),
+	}, true
+}
+
+// passed reports whether a request came by way of the cache of a name.
+func passed(h http.Header, name string) bool {
+	for _, line := range h["Via"] {
+		for hop := range strings.SplitSeq(line, ",") {
+			if f := strings.Fields(hop); len(f) >= 2 && f[1] == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+const (
+	firstSuspension = time.Second
+	lastSuspension  = time.Minute
+)
+
+// report counts the fate of a question. A Squid that leaves one unanswered is
+// left alone for a while, longer each time.
+func (n *neighbour) report(o sibling.Outcome, now time.Time) {
+	switch o {
+	case sibling.Hit:
+		n.hits.Add(1)
+	case sibling.FalseHit:
+		n.falseHits.Add(1)
+	case sibling.Refused, sibling.TimedOut, sibling.Failed:
+		n.failures.Add(1)
+		n.mu.Lock()
+		n.asideTill.Store(now.Add(min(firstSuspension<<min(n.inRow, 10), lastSuspension)).UnixNano())
+		n.inRow++
+		n.mu.Unlock()
+		return
+	default:
+		return
+	}
+	if n.asideTill.Load() != 0 {
+		n.mu.Lock()
+		n.inRow = 0
+		n.asideTill.Store(0)
+		n.mu.Unlock()
+	}
+}
+
+func (n *neighbour) status(now time.Time) Status {
+	n.mu.Lock()
+	since := n.since
+	n.mu.Unlock()
+	s := Status{
+		Name: n.peer, Addr: n.addr, State: "dead", Since: since,
+		Hits: n.hits.Load(), FalseHits: n.falseHits.Load(), Failures: n.failures.Load(),
+	}
+	at := n.known.Load()
+	if at == nil {
+		return s
+	}
+	if s.State = "alive"; now.UnixNano() < n.asideTill.Load() {
+		s.State = "suspended"
+	}
+	s.Current = now.Before(at.next.Add(grace))
+	s.Keys, s.FalsePositiveRate, s.MemoryBytes = at.digest.Entries(), at.digest.FalsePositiveRate(), at.digest.MemoryBytes()
+	s.Age = now.Sub(at.confirmed)
+	return s
+}

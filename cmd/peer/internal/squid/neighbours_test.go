@@ -1,0 +1,269 @@
+package squid
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	format "github.com/summarycache/summarycache/digest/squid"
+	"github.com/summarycache/summarycache/gossip/memnet"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+)
+
+const squidAddr = "10.0.0.9:3128"
+
+// A mimic answers as Squid 5.7 was seen to, in virtual time.
+type mimic struct {
+	mu       sync.Mutex
+	body     []byte
+	written  time.Time // of the digest
+	period   time.Duration
+	fails    int // status instead of the digest; 0 = none
+	asked    []time.Time
+	answered []int
+}
+
+func (m *mimic) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	m.asked = append(m.asked, now)
+	status := http.StatusOK
+	switch {
+	case r.URL.Path != format.Path || r.URL.IsAbs() || r.Host != squidAddr:
+		status = http.StatusBadRequest
+	case m.fails != 0:
+		status = m.fails
+	}
+	if m.period > 0 {
+		for now.Sub(m.written) >= m.period {
+			m.written = m.written.Add(m.period)
+		}
+	}
+	h := w.Header()
+	h.Set("Via", "1.1 m (squid/5.7)")
+	if status == http.StatusOK {
+		h.Set("Last-Modified", m.written.UTC().Format(http.TimeFormat))
+		if m.period > 0 {
+			h.Set("Expires", m.written.Add(m.period).UTC().Format(http.TimeFormat))
+		}
+		if h.Get("Last-Modified") == r.Header.Get("If-Modified-Since") {
+			status = http.StatusNotModified
+		}
+	}
+	m.answered = append(m.answered, status)
+	w.WriteHeader(status)
+	switch status {
+	case http.StatusOK:
+		w.Write(m.body)
+	case http.StatusNotFound:
+		fmt.Fprint(w, "This cache is currently building its digest.\n")
+	}
+}
+
+func (m *mimic) set(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f()
+}
+
+// offsets are when the digest was asked for, in seconds after the first time.
+func (m *mimic) offsets() (list []int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, at := range m.asked {
+		list = append(list, int(at.Sub(m.asked[0]).Seconds()))
+	}
+	return list
+}
+
+// beside runs a test with one Squid that the mimic plays.
+func beside(t *testing.T, c Config, play func(*mimic, *Neighbours)) {
+	t.Helper()
+	body, err := os.ReadFile("../../../../digest/squid/testdata/squid57.digest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		network := memnet.New(1)
+		m := &mimic{body: body, written: time.Now()}
+		l, err := network.Host("10.0.0.9").Listen(squidAddr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{Handler: m}
+		go server.Serve(l)
+		c.Addrs = []string{squidAddr}
+		host := network.Host("10.0.0.1")
+		c.Dial = dialer(host)
+		n := New(c)
+		play(m, n)
+		n.Close()
+		server.Close()
+		pause(time.Minute)
+	})
+}
+
+func pause(d time.Duration) { <-time.After(d) }
+
+func question(url string, more ...string) *sibling.Question {
+	return &sibling.Question{Header: http.Header{"Accept-Encoding": {"gzip"}}, Identities: append(more, "GET "+url)}
+}
+
+func cached(i int) string { return fmt.Sprintf("http://127.0.0.1:9000/obj/%d", i) }
+
+func TestDigestIsFetchedWhenItExpires(t *testing.T) {
+	beside(t, Config{}, func(m *mimic, n *Neighbours) {
+		m.set(func() { m.period = 60 * time.Second })
+		pause(4*time.Minute + 30*time.Second)
+		if got := fmt.Sprint(m.offsets()); got != "[0 61 121 181 241]" {
+			t.Errorf("asked after %v seconds, want one second after each digest expired", got)
+		}
+		s := n.Status()[0]
+		if s.State != "alive" || !s.Current || s.Keys < 2000 || s.Keys > 2100 || s.Name != "squid@"+squidAddr {
+			t.Errorf("status %+v", s)
+		}
+		for i := 1; i <= 2000; i++ {
+			if got := n.CandidatesFor(nil, question(cached(i))); len(got) != 1 || got[0].Addr != squidAddr || !got[0].Squid {
+				t.Fatalf("candidates for %s: %+v", cached(i), got)
+			}
+		}
+	})
+}
+
+// A Squid that does not rewrite its digest, or says nothing of when, is not
+// asked for it whole.
+func TestUnchangedDigestIsNotSentAgain(t *testing.T) {
+	beside(t, Config{MinInterval: 30 * time.Second}, func(m *mimic, n *Neighbours) {
+		pause(2*time.Minute + 10*time.Second)
+		if got := fmt.Sprint(m.answered, m.offsets()); got != "[200 304 304 304 304] [0 30 60 90 120]" {
+			t.Errorf("answered %s", got)
+		}
+		if len(n.CandidatesFor(nil, question(cached(7)))) != 1 {
+			t.Error("the digest was lost by a 304")
+		}
+	})
+}
+
+func TestFailuresBackOff(t *testing.T) {
+	beside(t, Config{}, func(m *mimic, n *Neighbours) {
+		m.set(func() { m.fails = http.StatusNotFound })
+		pause(3 * time.Minute)
+		if s := n.Status()[0]; s.State != "dead" || s.Since.IsZero() || n.CandidatesFor(nil, question(cached(7))) != nil {
+			t.Errorf("a Squid without a digest: %+v", s)
+		}
+		// 10, 20, 40 and 80 s, and up to a tenth more
+		if got := m.offsets(); len(got) != 5 || got[4] < 150 || got[4] > 166 {
+			t.Errorf("asked after %v seconds", got)
+		}
+		m.set(func() { m.fails = 0 })
+		pause(3 * time.Minute)
+		if s := n.Status()[0]; s.State != "alive" {
+			t.Errorf("after it recovered: %+v", s)
+		}
+	})
+}
+
+// What a Squid refuses to be replaced by nonsense stays; what nobody confirms for
+// an hour goes.
+func TestBadDigestDoesNotReplaceAGoodOne(t *testing.T) {
+	beside(t, Config{}, func(m *mimic, n *Neighbours) {
+		m.set(func() { m.period = time.Minute })
+		pause(10 * time.Second)
+		m.set(func() { m.body = m.body[:500] })
+		pause(10 * time.Minute)
+		if s := n.Status()[0]; s.State != "alive" || s.Current || len(n.CandidatesFor(nil, question(cached(7)))) != 1 {
+			t.Errorf("after ten minutes of nonsense: %+v", s)
+		}
+		pause(70 * time.Minute)
+		if s := n.Status()[0]; s.State != "dead" || n.CandidatesFor(nil, question(cached(7))) != nil {
+			t.Errorf("after an hour of nonsense: %+v", s)
+		}
+	})
+}
+
+func TestSquidThatDoesNotAnswerIsLeftAlone(t *testing.T) {
+	beside(t, Config{}, func(_ *mimic, n *Neighbours) {
+		pause(time.Second)
+		asked := func() bool { return len(n.CandidatesFor(nil, question(cached(7)))) > 0 }
+		name := n.Status()[0].Name
+		for _, rest := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+			if !n.Report(sibling.Report{Peer: name, Outcome: sibling.TimedOut}) || asked() || n.Status()[0].State != "suspended" {
+				t.Errorf("asked at once after a question without answer")
+			}
+			pause(rest)
+			if !asked() {
+				t.Errorf("not asked %v after a question without answer", rest)
+			}
+		}
+		n.Report(sibling.Report{Peer: name, Outcome: sibling.Hit})
+		n.Report(sibling.Report{Peer: name, Outcome: sibling.FalseHit})
+		n.Report(sibling.Report{Peer: name, Outcome: sibling.Canceled})
+		n.Report(sibling.Report{Peer: name, Outcome: sibling.Refused})
+		pause(time.Second)
+		if s := n.Status()[0]; !asked() || s.Hits != 1 || s.FalseHits != 1 || s.Failures != 4 {
+			t.Errorf("status %+v", s)
+		}
+		if n.Report(sibling.Report{Peer: "p1", Outcome: sibling.Hit}) {
+			t.Error("took a report on a peer for its own")
+		}
+	})
+}
+
+func TestWhatIsNotAsked(t *testing.T) {
+	beside(t, Config{}, func(m *mimic, n *Neighbours) {
+		b, err := format.NewBuilder(100, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const url, mark = "http://example.com/v", `accept-encoding="gzip"`
+		b.Add(format.KeyOf(format.Get, url, ""))
+		b.Add(format.KeyOf(format.Get, url, mark))
+		d, err := b.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.set(func() { m.body, m.written = d.AppendTo(nil), time.Now() })
+		pause(time.Second)
+		other := question(url, "GET "+url+"\nAccept-Encoding:br")
+		other.Header.Set("Accept-Encoding", "br")
+		through := question(url)
+		through.Header["Via"] = []string{"1.0 x, 1.1 m (squid/5.7)", "1.1 us"}
+		byOther := question(url)
+		byOther.Header["Via"] = []string{"1.1 n (squid/5.7), 1.1 us"}
+		for name, c := range map[string]struct {
+			q    *sibling.Question
+			want int
+		}{
+			"the URL":                      {question(url), 1},
+			"the variant that it has":      {question(url, "GET "+url+"\nAccept-Encoding:gzip"), 1},
+			"another variant":              {other, 0},
+			"one that varies by two":       {question(url, "GET "+url+"\nAccept:\nAccept-Encoding:br"), 1},
+			"another URL":                  {question("http://example.com/w"), 0},
+			"a request that came from it":  {through, 0},
+			"a request from another Squid": {byOther, 1},
+			"no identity":                  {&sibling.Question{}, 0},
+		} {
+			if got := n.CandidatesFor(nil, c.q); len(got) != c.want {
+				t.Errorf("%s: %d candidates, want %d", name, len(got), c.want)
+			}
+		}
+	})
+}
+
+func TestImportantWordsOfErrors(t *testing.T) {
+	var log strings.Builder
+	beside(t, Config{Logger: textLogger(&log)}, func(m *mimic, _ *Neighbours) {
+		m.set(func() { m.fails = http.StatusForbidden })
+		pause(time.Second)
+	})
+	if !strings.Contains(log.String(), "it answers 403: see digest_generation and http_access") {
+		t.Errorf("log: %s", log.String())
+	}
+}
