@@ -26,8 +26,9 @@ type part struct {
 // onStack is how many chunks are managed without allocating.
 const onStack = 64
 
-// appendBlocks appends the code of s, of which x positions are in the set.
-func appendBlocks(dst []byte, s blockSource, x uint64, workers int) []byte {
+// appendBlocks appends the code of s, of which x positions are in the set. t is
+// the tally of its words, if there are.
+func appendBlocks(dst []byte, s blockSource, x uint64, t *tally, workers int) []byte {
 	p := planBlocks(s.m, x)
 	if p.chunks == 0 {
 		return dst
@@ -41,17 +42,25 @@ func appendBlocks(dst []byte, s blockSource, x uint64, workers int) []byte {
 	parts = parts[:p.chunks]
 	for i := range parts {
 		from, to := p.chunk(i)
-		parts[i].count = s.count(from, to)
+		parts[i].count = s.count(t, from, to)
 	}
 	if workers = min(workers, p.chunks); workers > 1 {
-		return appendParallel(dst, s, p, slices.Clone(parts), workers)
+		// Copies, since what goroutines see is allocated.
+		shared := s
+		if t != nil {
+			copied := *t
+			shared.tally = &copied
+		}
+		return appendParallel(dst, shared, p, slices.Clone(parts), workers)
 	}
+	own := s
+	own.tally = t
 	var e chunkEncoder
 	e.init(&p)
 	start := len(dst)
 	dst = e.reserve(dst, parts)
 	for i := range parts {
-		e.encodePart(dst, &s, i, parts)
+		e.encodePart(dst, &own, i, parts)
 	}
 	return assemble(dst, start, parts)
 }

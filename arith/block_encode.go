@@ -62,6 +62,8 @@ func (e *chunkEncoder) encode(buffer []byte, s *blockSource, from, to uint64) []
 		e.encodeBlocks(&p, s, from, to)
 	case s.words == nil && !s.flip:
 		e.encodePositions(&p, s, from, to)
+	case s.tally != nil && s.tally.few:
+		e.encodeFew(&p, s.words, s.tally, from/64, wordsFor(to))
 	default:
 		e.encodeMembers(&p, s, from, to)
 	}
@@ -90,20 +92,9 @@ func (e *chunkEncoder) encodeBlocks(p *bitPacker, s *blockSource, from, to uint6
 
 // encodePositions codes the gaps of a sorted slice.
 func (e *chunkEncoder) encodePositions(p *bitPacker, s *blockSource, from, to uint64) {
-	var g [batch]uint64
-	for positions := s.between(from, to); len(positions) > 0; {
-		rest := (len(positions) - 1) / batch * batch
-		last := from
-		if rest > 0 {
-			last = positions[rest-1] + 1
-		}
-		for i, position := range positions[rest:] {
-			g[i%batch] = position - last
-			last = position + 1
-		}
-		e.encodeGaps(p, g[:len(positions)-rest])
-		positions = positions[:rest]
-	}
+	positions := s.between(from, to)
+	e.encodeGaps(p, positions)
+	e.encodeGap(p, positions[0]-from)
 }
 
 // gapWords is the number of words of an array that are searched at a time.
@@ -123,39 +114,37 @@ func (e *chunkEncoder) encodeMembers(p *bitPacker, s *blockSource, from, to uint
 		if n == 0 {
 			continue
 		}
-		lowest := found[0]
 		if any {
 			found[n] = above
 			n++
 		}
-		for i := range n - 1 {
-			found[i] = found[i+1] - found[i] - 1
-		}
-		e.encodeGaps(p, found[:n-1])
-		above, any = lowest, true
+		e.encodeGaps(p, found[:n])
+		above, any = found[0], true
 	}
-	found[0] = above - from
-	e.encodeGaps(p, found[:1])
+	e.encodeGap(p, above-from)
 }
 
-// encodeGaps codes gaps, from the last to the first. In the order of decoding
-// a gap's jumps come first, then its class.
-func (e *chunkEncoder) encodeGaps(p *bitPacker, g []uint64) {
-	for len(g) > 0 {
+// encodeGaps codes the gaps between members, from the last to the first.
+func (e *chunkEncoder) encodeGaps(p *bitPacker, members []uint64) {
+	for len(members) > 1 {
 		if e.long <= 28 {
-			g = g[:p.gaps(g, &e.encodeTable, e.raw, e.jump)]
+			members = p.gaps(members, &e.encodeTable, e.raw, e.jump)
 		}
-		if len(g) == 0 {
-			return
+		if n := len(members); n > 1 {
+			e.encodeGap(p, members[n-1]-members[n-2]-1)
+			members = members[:n-1]
 		}
-		jump := e.jump << e.raw
-		gap := g[len(g)-1]
-		jumps := gap / jump
-		gap %= jump
-		p.single(gap<<8|gap>>e.raw, &e.encodeTable)
-		for range jumps {
-			p.single(jump<<8|e.jump, &e.encodeTable)
-		}
-		g = g[:len(g)-1]
+	}
+}
+
+// encodeGap codes one gap. In the order of decoding its jumps come first, then
+// its class.
+func (e *chunkEncoder) encodeGap(p *bitPacker, gap uint64) {
+	jump := e.jump << e.raw
+	jumps := gap / jump
+	gap %= jump
+	p.single(gap<<8|gap>>e.raw, &e.encodeTable)
+	for range jumps {
+		p.single(jump<<8|e.jump, &e.encodeTable)
 	}
 }

@@ -62,20 +62,23 @@ func (p *bitPacker) words16(words []uint64, t *encodeTable) {
 	p.next, p.last, p.acc, p.n, p.at = s0, s1, acc, n, at
 }
 
-// gaps codes plain gaps from the last to the first, and stops before one that
-// needs a jump: it returns how many are left. Symbol i is the class of gaps from
-// i<<raw on, up to jump; no symbol takes more than 28 bits.
-func (p *bitPacker) gaps(g []uint64, t *encodeTable, raw uint, jump uint64) int {
+// gaps codes the gaps between members, the last first, and returns the members
+// between which gaps are left: the first one or two, or all up to a gap that
+// needs a jump. Symbol i is the class of gaps from i<<raw on, up to jump; no
+// symbol takes more than 28 bits.
+func (p *bitPacker) gaps(members []uint64, t *encodeTable, raw uint, jump uint64) []uint64 {
 	s0, s1, acc, n, at, dst := p.next, p.last, p.acc, p.n, p.at, p.dst
 	jump = min(jump, maxSymbols-1)
 	low := uint64(1)<<(raw&63) - 1
-	i := len(g)
-	for ; i > 1; i -= 2 {
-		a, b := g[i-1], g[i-2]
+	for len(members) > 2 {
+		between := members[len(members)-2]
+		a := members[len(members)-1] - between - 1
+		b := between - members[len(members)-3] - 1
 		x, y := a>>(raw&63), b>>(raw&63)
 		if x >= jump || y >= jump {
 			break
 		}
+		members = members[:len(members)-2]
 		shed := (s0 + t.shed[x]) >> 16
 		kept := s0 >> (shed & 63)
 		acc = (acc-kept)<<(shed&63) + s0
@@ -95,7 +98,7 @@ func (p *bitPacker) gaps(g []uint64, t *encodeTable, raw uint, jump uint64) int 
 		n &= 7
 	}
 	p.next, p.last, p.acc, p.n, p.at = s0, s1, acc, n, at
-	return i
+	return members
 }
 
 // entries32 returns the entries of the blocks of 32 bits of words, at most

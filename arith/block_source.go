@@ -1,7 +1,6 @@
 package arith
 
 import (
-	"math/bits"
 	"slices"
 )
 
@@ -9,16 +8,18 @@ import (
 // where the plan says so.
 type blockSource struct {
 	words     []uint64
+	tally     *tally   // of words; may be nil
 	positions []uint64 // if words is nil
 	m         uint64
 	flip      bool
 }
 
-// count returns the number of members in [from, to).
-func (s *blockSource) count(from, to uint64) uint64 {
+// count returns the number of members in [from, to). t is of words, and may be
+// nil if these are.
+func (s *blockSource) count(t *tally, from, to uint64) uint64 {
 	n := uint64(0)
 	if s.words != nil {
-		n = popcount(s.words[from/64 : wordsFor(to)])
+		n = t.below(s.words, wordsFor(to)) - t.below(s.words, from/64)
 	} else {
 		n = uint64(len(s.between(from, to)))
 	}
@@ -70,25 +71,28 @@ func invert(words []uint64, from, m uint64) {
 // members puts the positions of the ones in words, at most gapWords of them
 // that begin at position from, into found, and returns how many there are.
 //
-// Whether a word has any ones and whether it has a second can't be guessed, so
-// there is no branch on either.
+// Whether a word has any ones and whether it has a second can't be guessed:
+// what is written so that Go makes a conditional set of it costs no branch.
 func members(found *[gapWords * 64]uint64, words []uint64, from uint64) int {
 	var some [gapWords]uint8 // which words have any
 	k := uint64(0)
 	for i, w := range words {
 		some[k%gapWords] = uint8(i)
-		_, any := bits.Sub64(0, w, 0)
-		k += any
+		if w != 0 {
+			k++
+		}
 	}
 	n := uint64(0)
 	for _, i := range some[:k] {
 		w := words[i]
 		at := from + 64*uint64(i)
 		found[n%(gapWords*64)] = at + uint64(lowestOne(w))
+		n++
 		w &= w - 1
-		found[(n+1)%(gapWords*64)] = at + uint64(lowestOne(w))
-		_, second := bits.Sub64(0, w, 0)
-		n += 1 + second
+		found[n%(gapWords*64)] = at + uint64(lowestOne(w))
+		if w != 0 {
+			n++
+		}
 		for w &= w - 1; w != 0; w &= w - 1 {
 			found[n%(gapWords*64)] = at + uint64(lowestOne(w))
 			n++

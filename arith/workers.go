@@ -15,7 +15,7 @@ func (n Workers) AppendSet(dst []byte, method Method, m uint64, positions []uint
 	case Adaptive:
 		return appendAdaptiveSet(dst, m, positions)
 	case Block:
-		return appendBlocks(dst, blockSource{positions: positions, m: m}, x, int(n))
+		return appendBlocks(dst, blockSource{positions: positions, m: m}, x, nil, int(n))
 	}
 	panic("arith: unknown method")
 }
@@ -30,7 +30,9 @@ func (n Workers) AppendBitmap(dst []byte, method Method, m uint64, words []uint6
 	case Adaptive:
 		return appendAdaptiveBitmap(dst, m, words)
 	case Block:
-		return appendBlocks(dst, blockSource{words: words, m: m}, popcount(words), int(n))
+		var t tally
+		x := t.count(words)
+		return appendBlocks(dst, blockSource{words: words, m: m}, x, &t, int(n))
 	}
 	panic("arith: unknown method")
 }
