@@ -7,7 +7,9 @@
 // from [AppendBitmap] and [DecodeBitmap] where the array is at hand: equal sets
 // give equal bytes by either way. m and x are not part of those bytes, and the
 // bytes don't say where they end: whoever frames them carries all three.
-// [Choose] picks the [Method] by rule.
+// [Choose] picks the [Method] by rule. For a reader who holds an array that
+// says something about this one, [AppendBitmapGiven] comes as near to the
+// conditional entropy.
 //
 // Beneath the sets lies a general coder: [Encoder] and [Decoder] narrow an
 // interval by integer arithmetic as Moffat, Neal and Witten do ("Arithmetic

@@ -91,6 +91,12 @@ func checkWords(m uint64, words []uint64) {
 	}
 }
 
+func checkBeyond(m uint64, words []uint64) {
+	if m%64 != 0 && words[len(words)-1]>>(m%64) != 0 {
+		panic("arith: bits beyond m")
+	}
+}
+
 func wordsFor(m uint64) uint64 { return (m + 63) / 64 }
 
 // checkCounts refuses counts that can't be, before anything of their size is

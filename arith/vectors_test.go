@@ -117,14 +117,7 @@ func TestSpecification(t *testing.T) {
 		if err1 != nil || err2 != nil {
 			t.Fatalf("%q: %v, %v", head, err1, err2)
 		}
-		var positions []uint64
-		for _, p := range strings.Split(values["positions"], ",") {
-			v, err := strconv.ParseUint(p, 10, 64)
-			if err != nil {
-				t.Fatalf("%q: %v", head, err)
-			}
-			positions = append(positions, v)
-		}
+		positions := parsePositions(t, values["positions"])
 		code := AppendSet(nil, Method(method), m, positions)
 		if hex.EncodeToString(code) != want {
 			t.Errorf("%s: AppendSet = %x, the text says %s", head, code, want)
@@ -134,7 +127,40 @@ func TestSpecification(t *testing.T) {
 		}
 		examples++
 	}
-	if examples < 4 {
+	for _, block := range strings.Split(string(text), "\n```given ")[1:] {
+		head, rest, _ := strings.Cut(block, "\n")
+		want, _, _ := strings.Cut(rest, "\n```")
+		m, arrays := uint64(0), map[string][]uint64{}
+		for _, field := range strings.Fields(head) {
+			name, value, _ := strings.Cut(field, "=")
+			if name == "m" {
+				m, err = strconv.ParseUint(value, 10, 16)
+			} else {
+				arrays[name] = bitmapOf(m, parsePositions(t, value))
+			}
+		}
+		code := AppendBitmapGiven(nil, m, arrays["positions"], arrays["context"])
+		if err != nil || hex.EncodeToString(code) != want {
+			t.Errorf("%s: AppendBitmapGiven = %x, the text says %s", head, code, want)
+		}
+		if slow := slowGiven(m, arrays["positions"], arrays["context"]); !bytes.Equal(slow, code) {
+			t.Errorf("%s: the slow coder says %x", head, slow)
+		}
+		examples++
+	}
+	if examples < 5 {
 		t.Errorf("%d examples in the text", examples)
 	}
+}
+
+func parsePositions(t *testing.T, list string) (positions []uint64) {
+	t.Helper()
+	for _, p := range strings.Split(list, ",") {
+		v, err := strconv.ParseUint(p, 10, 64)
+		if err != nil {
+			t.Fatalf("%q: %v", list, err)
+		}
+		positions = append(positions, v)
+	}
+	return positions
 }

@@ -23,9 +23,7 @@ func (n Workers) AppendSet(dst []byte, method Method, m uint64, positions []uint
 // AppendBitmap is [AppendBitmap] by several workers.
 func (n Workers) AppendBitmap(dst []byte, method Method, m uint64, words []uint64) []byte {
 	checkWords(m, words)
-	if m%64 != 0 && words[len(words)-1]>>(m%64) != 0 {
-		panic("arith: bits beyond m")
-	}
+	checkBeyond(m, words)
 	switch method {
 	case Adaptive:
 		return appendAdaptiveBitmap(dst, m, words)
