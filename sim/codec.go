@@ -59,8 +59,9 @@ func (in codecInput) name() string {
 	return name
 }
 
-// draw makes the array, of positions chosen independently and uniformly.
-func (in codecInput) draw(rng *rand.Rand) *bitArray {
+// draw makes the array, of positions chosen independently and uniformly, and for
+// a delta the filter that it applies to.
+func (in codecInput) draw(rng *rand.Rand) (a *bitArray, old []uint64) {
 	m := uint64(in.mn * float64(in.n))
 	words := make([]uint64, (m+63)/64)
 	set := func(words []uint64, keys int) {
@@ -71,7 +72,7 @@ func (in codecInput) draw(rng *rand.Rand) *bitArray {
 	}
 	if in.c == 0 {
 		set(words, in.n)
-		return newBitArray(m, words)
+		return newBitArray(m, words), nil
 	}
 	replaced := int(in.c * float64(in.n))
 	stay, gone, come := words, make([]uint64, len(words)), make([]uint64, len(words))
@@ -79,9 +80,10 @@ func (in codecInput) draw(rng *rand.Rand) *bitArray {
 	set(gone, replaced)
 	set(come, replaced)
 	for i, s := range stay {
-		words[i] = (s | gone[i]) ^ (s | come[i])
+		gone[i] |= s
+		words[i] = gone[i] ^ (s | come[i])
 	}
-	return newBitArray(m, words)
+	return newBitArray(m, words), gone
 }
 
 // codecTimes are a codec's times for one input, one an entry for each round.
@@ -100,7 +102,7 @@ func runCodec(ctx context.Context, job *Job) error {
 		rounds = 1
 	}
 	for i, in := range codecInputs(job.Short) {
-		a := in.draw(job.Rand(uint64(i)))
+		a, _ := in.draw(job.Rand(uint64(i)))
 		limit := log2Choose(a.m, a.x) / 8
 		times := make([]codecTimes, len(all))
 		for round := range rounds {
@@ -116,7 +118,10 @@ func runCodec(ctx context.Context, job *Job) error {
 		}
 		codecTable(job, in, a, limit, all, times)
 	}
-	return nil
+	if err := codecGiven(ctx, job, rounds); err != nil {
+		return err
+	}
+	return codecWorkers(ctx, job, rounds)
 }
 
 // run encodes and decodes once, and checks that the array came back.

@@ -15,7 +15,7 @@ func TestCodecsRoundTrip(t *testing.T) {
 	}
 	for _, in := range []codecInput{{n: 1, mn: 1, k: 1}, {n: 10, mn: 6.5, k: 1}, {n: 5000, mn: 8, k: 5}, {n: 5000, mn: 92, k: 1},
 		{n: 20000, mn: 92, k: 1, c: 0.01}, {n: 300_000, mn: 12.6, k: 2}} {
-		a := in.draw(rand.New(rand.NewPCG(1, 2)))
+		a, _ := in.draw(rand.New(rand.NewPCG(1, 2)))
 		for _, c := range all {
 			code, err := c.encode([]byte("prefix"), a)
 			if err != nil {
@@ -39,7 +39,7 @@ func TestCodecInputs(t *testing.T) {
 		if in.n > 10_000 {
 			in.n = 50_000
 		}
-		a := in.draw(rand.New(rand.NewPCG(3, 4)))
+		a, _ := in.draw(rand.New(rand.NewPCG(3, 4)))
 		want := float64(a.m) * onesShare(in)
 		if got := float64(a.x); got < 0.95*want || got > 1.05*want {
 			t.Errorf("%s has %v ones, want about %.0f", in.name(), got, want)
