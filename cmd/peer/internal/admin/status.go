@@ -90,10 +90,11 @@ func (e Exchange) BytesReceived() int64 {
 // Member is what a peer knows of another.
 type Member struct {
 	Name    string    `json:"name"`
-	State   string    `json:"state"` // "alive", "suspended", "quarantined" or "dead"
-	Since   time.Time `json:"since"` // when it became alive or dead
-	Gossip  string    `json:"gossip"`
+	State   string    `json:"state"`  // "alive", "suspended", "quarantined" or "dead"
+	Since   time.Time `json:"since"`  // when it became alive or dead
+	Gossip  string    `json:"gossip"` // "" for a Squid
 	Service string    `json:"service"`
+	Squid   bool      `json:"squid,omitempty"` // beside the cluster, known by its cache digest
 
 	Current           bool    `json:"current"` // its digest is held and no newer one is known of
 	Keys              uint64  `json:"keys"`

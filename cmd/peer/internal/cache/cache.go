@@ -92,6 +92,11 @@ func (c *Cache) Close() error {
 	return c.store.Close()
 }
 
+// meta is what the store is to keep beside the body of a response.
+func (c *Cache) meta(e *entry) store.Meta {
+	return store.Meta{Data: e.encode(), ListUntil: c.listUntil(e, timeNow()), Generated: e.generated()}
+}
+
 // listUntil is until when a response may be listed: while it is fresh, by a
 // margin that lets the digest which names it reach the siblings. A response that
 // must be validated each time, or may not be given to siblings, never is.

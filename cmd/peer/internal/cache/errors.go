@@ -50,6 +50,10 @@ func (c *Cache) failure(err error) failure {
 	return failure{http.StatusBadGateway, "origin-failed", host + " broke off the connection or sent an invalid answer"}
 }
 
+// A Refusable answer is an [http.ResponseWriter] that is told of a refusal in
+// place of being sent one.
+type Refusable interface{ Refused() }
+
 // Refuse answers with an error of this cache: a status, a token for
 // Cache-Status, and a sentence for the reader.
 func (c *Cache) Refuse(w http.ResponseWriter, r *http.Request, code int, detail, text string) Result {
@@ -57,6 +61,10 @@ func (c *Cache) Refuse(w http.ResponseWriter, r *http.Request, code int, detail,
 }
 
 func (c *Cache) refuse(w http.ResponseWriter, r *http.Request, code int, st status, text string) Result {
+	if a, ok := w.(Refusable); ok {
+		a.Refused()
+		return Result{}
+	}
 	h := w.Header()
 	body := c.cfg.Name + ": " + strings.TrimSuffix(text, ".") + ".\n"
 	h.Set("Content-Type", "text/plain; charset=utf-8")

@@ -135,7 +135,7 @@ func (c *Cache) freshened(f *flight, src *sources, res *result) *landing {
 	if f.poisoned.Load() || !storable(f.r.Header, &f.r.cc, e.status, e.header) {
 		return l // good for those who wait, no longer to be kept
 	}
-	obj, err := c.store.Update(old.obj, store.Meta{Data: e.encode(), ListUntil: c.listUntil(e, timeNow())})
+	obj, err := c.store.Update(old.obj, c.meta(e))
 	if err == nil {
 		l.obj.obj, l.storing = obj, true
 	}
@@ -285,7 +285,7 @@ func (c *Cache) commit(f *flight, w *store.Writer, l *landing) {
 		return
 	}
 	c.hints.learn(f.r.url, l.fields)
-	if _, err := w.Commit(store.Meta{Data: l.entry.encode(), ListUntil: c.listUntil(l.entry, timeNow())}); err != nil {
+	if _, err := w.Commit(c.meta(l.entry)); err != nil {
 		c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
 		return
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
 // forwardHead passes a HEAD on. What it brings may speak for the response stored
@@ -48,5 +46,5 @@ func (c *Cache) freshenBy(r *request, a *answer, stored *found) {
 		c.store.DeleteObject(stored.obj)
 		return
 	}
-	c.store.Update(stored.obj, store.Meta{Data: e.encode(), ListUntil: c.listUntil(e, timeNow())})
+	c.store.Update(stored.obj, c.meta(e))
 }

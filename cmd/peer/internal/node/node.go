@@ -156,6 +156,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			},
 			Logger: n.log,
 		},
+		Own:     n.forSquids(),
 		Observe: n.durations.Observe,
 		Logger:  n.log,
 	}

@@ -1,6 +1,11 @@
 package node
 
 import (
+	"iter"
+	"net/http"
+
+	format "github.com/summarycache/summarycache/digest/squid"
+
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 )
@@ -13,6 +18,26 @@ func (n *Node) neighbours(dial dialFunc) *squid.Neighbours {
 	return squid.New(squid.Config{Addrs: n.cfg.SquidPeers, Dial: dial, Logger: n.log})
 }
 
+// forSquids are the paths at which Squids find this peer's digest. Without Squids
+// there is none: it tells strangers more than they could ask for.
+func (n *Node) forSquids() map[string]http.Handler {
+	if len(n.cfg.SquidPeers) == 0 {
+		return nil
+	}
+	return map[string]http.Handler{format.Path: &squid.Publisher{Objects: n.listed, Logger: n.log}}
+}
+
+// listed are the objects that siblings may be told of.
+func (n *Node) listed() iter.Seq[squid.Object] {
+	return func(yield func(squid.Object) bool) {
+		for o := range n.proxy.Store().Listed() {
+			if !yield(squid.Object{Identity: o.Key(), FreshUntil: o.ListUntil(), Generated: o.Generated()}) {
+				return
+			}
+		}
+	}
+}
+
 // squidMembers lists the Squids among the members, under names that no peer has.
 func (n *Node) squidMembers() (list []admin.Member) {
 	if n.squids == nil {
@@ -20,7 +45,7 @@ func (n *Node) squidMembers() (list []admin.Member) {
 	}
 	for _, s := range n.squids.Status() {
 		list = append(list, admin.Member{
-			Name: s.Name, State: s.State, Since: s.Since, Service: s.Addr,
+			Name: s.Name, State: s.State, Since: s.Since, Service: s.Addr, Squid: true,
 			Current: s.Current, Keys: uint64(s.Keys), FalsePositiveRate: s.FalsePositiveRate,
 			Age: s.Age.Seconds(), MemoryBytes: s.MemoryBytes,
 			Hits: s.Hits, FalseHits: s.FalseHits, Failures: s.Failures,

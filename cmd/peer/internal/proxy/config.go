@@ -38,9 +38,13 @@ type Config struct {
 	SiblingTransport http.RoundTripper
 
 	OriginTimeout  time.Duration // to the origin's response header; 0 = 60 s
-	SiblingTimeout time.Duration // to a sibling's response header; 0 = 500 ms
+	SiblingTimeout time.Duration // to a sibling's response header, and to ours for a Squid; 0 = 500 ms
 	MaxSiblings    int           // siblings asked for one request; 0 = 2
 	MinListed      time.Duration // objects fresh for less than this are not listed in the digest; 0 = 1 s
+
+	// Own are the paths at which the peer answers for itself, if a request names no
+	// host. Such requests are neither counted nor observed.
+	Own map[string]http.Handler
 
 	AllowConnect func(host, port string) bool // which CONNECT targets a forward proxy tunnels to; nil = all
 

@@ -29,6 +29,7 @@ type Event struct {
 	Method, URL  string
 	cache.Result               // Status, Outcome, Peer, Asked, FalseHits, SiblingErrors, Stored, Stale, Bytes, Broken, Err
 	Sibling      bool          // the request came from a sibling (only-if-cached, by way of another cache)
+	Closed       bool          // it came from a Squid and was answered by closing the connection
 	Duration     time.Duration // from the request's arrival to the answer's end
 }
 
@@ -61,7 +62,7 @@ type Counts struct {
 	SiblingErrors   uint64 `json:"sibling_errors"`   // of those, failed or too slow
 
 	ServedToSiblings    uint64 `json:"served_to_siblings"`     // siblings' questions answered with the object
-	NotServedToSiblings uint64 `json:"not_served_to_siblings"` // siblings' questions answered 504
+	NotServedToSiblings uint64 `json:"not_served_to_siblings"` // siblings' questions answered 504 or, to a Squid, by closing
 
 	BytesToClients    uint64 `json:"bytes_to_clients"` // body bytes, tunnels' included
 	BytesToSiblings   uint64 `json:"bytes_to_siblings"`
@@ -88,7 +89,7 @@ func (c *counters) count(e *Event) {
 	switch {
 	case !e.Sibling:
 		c.bytesToClients.Add(uint64(e.Bytes))
-	case e.Outcome == LocalHit:
+	case e.Outcome == LocalHit && !e.Closed:
 		c.served.Add(1)
 		c.bytesToSiblings.Add(uint64(e.Bytes))
 	default:

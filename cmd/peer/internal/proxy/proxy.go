@@ -78,6 +78,9 @@ func (c *Config) check() error {
 	if c.OriginTimeout < 0 || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 {
 		errs = append(errs, errors.New("proxy: a negative setting"))
 	}
+	if c.SiblingTimeout == 0 {
+		c.SiblingTimeout = 500 * time.Millisecond
+	}
 	if c.OriginTimeout == 0 {
 		c.OriginTimeout = time.Minute
 	}
@@ -108,16 +111,24 @@ func newOriginTransport(c *Config) *http.Transport {
 
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if own, ok := h.cfg.Own[r.URL.Path]; ok && !r.URL.IsAbs() {
+		own.ServeHTTP(w, r)
+		return
+	}
 	start := time.Now()
 	e := Event{Method: r.Method}
-	e.Result = h.serve(w, r, &e)
+	if isQuestion(r) && fromSquid(r.Header) {
+		e.Result = h.answerSquid(w, r, &e)
+	} else {
+		e.Result = h.serve(w, r, &e)
+	}
 	e.Duration = time.Since(start)
 	h.counters.count(&e)
 	if h.cfg.Observe != nil {
 		h.cfg.Observe(e)
 	}
-	if e.Broken {
-		panic(http.ErrAbortHandler) // the client must see that the body is not whole
+	if e.Broken || e.Closed {
+		panic(http.ErrAbortHandler) // the client must see that the body is not whole, or that there is no answer
 	}
 }
 
@@ -141,14 +152,14 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		r = &clone
 	}
 	e.URL = target.String()
-	onlyIfCached := hasOnlyIfCached(r.Header)
-	e.Sibling = onlyIfCached && r.Header["Via"] != nil
-	if !onlyIfCached && cache.Seen(r.Header, h.cfg.Name) {
+	question := isQuestion(r)
+	e.Sibling = question && r.Header["Via"] != nil
+	if !question && cache.Seen(r.Header, h.cfg.Name) {
 		res := h.cache.Refuse(w, r, http.StatusLoopDetected, "loop", "the request has come through this cache before")
 		res.Outcome = GatewayError
 		return res
 	}
-	if webSocket && !onlyIfCached {
+	if webSocket && !question {
 		return h.upgrade(w, r)
 	}
 	if res, done := h.maxForwards(w, r); done {
@@ -223,6 +234,12 @@ func withoutHopByHop(r *http.Request) *http.Request {
 		}
 	}
 	return r
+}
+
+// isQuestion reports whether a request is answered from the store or not at all,
+// and so can't go in circles.
+func isQuestion(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && hasOnlyIfCached(r.Header)
 }
 
 func hasOnlyIfCached(h http.Header) bool {

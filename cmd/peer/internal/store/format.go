@@ -26,15 +26,16 @@ import (
 //	20      4   length of the data
 //	24      8   when the object stops being listed, Unix nanoseconds; 0 = never listed
 //	32      8   when the object was written, Unix nanoseconds
-//	40      8   xxhash64 of sums, key and data
-//	48      8   xxhash64 of the footer's first 48 bytes
+//	40      8   when the object was generated, Unix nanoseconds; 0 = not said
+//	48      8   xxhash64 of sums, key and data
+//	56      8   xxhash64 of the footer's first 56 bytes
 //
 // The parts fill the file exactly; a file of any other length is broken. A new
-// description of the same body (data, ListUntil) overwrites key, data and footer
+// description of the same body ([Meta]) overwrites key, data and footer
 // in place: a crash in between leaves a broken file, which the next Open removes.
 const (
-	magic      = "sumcach1"
-	footerSize = 56
+	magic      = "sumcach2"
+	footerSize = 64
 	chunkSize  = 256 << 10 // bytes of body under one checksum
 
 	maxKey  = 64 << 10
@@ -47,6 +48,7 @@ type footer struct {
 	key, data int
 	listUntil time.Time
 	written   int64 // Unix nanoseconds
+	generated time.Time
 	tailSum   uint64
 }
 
@@ -76,6 +78,7 @@ func appendTail(dst []byte, body int64, sums []uint64, key string, m Meta, writt
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(m.Data)))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(nanos(m.ListUntil)))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(written))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(nanos(m.Generated)))
 	dst = binary.LittleEndian.AppendUint64(dst, tail)
 	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
 }
@@ -89,7 +92,7 @@ func parseFooter(b []byte, size int64) (footer, error) {
 	switch {
 	case len(b) != footerSize || string(b[:8]) != magic:
 		return f, fmt.Errorf("%w: no footer", errBroken)
-	case le.Uint64(b[48:]) != xxhash.Sum64(b[:48]):
+	case le.Uint64(b[56:]) != xxhash.Sum64(b[:56]):
 		return f, fmt.Errorf("%w: footer checksum", errBroken)
 	case le.Uint32(b[16:]) > maxKey || le.Uint32(b[20:]) > maxData:
 		return f, fmt.Errorf("%w: lengths out of range", errBroken)
@@ -98,14 +101,20 @@ func parseFooter(b []byte, size int64) (footer, error) {
 	f.key = int(le.Uint32(b[16:]))
 	f.data = int(le.Uint32(b[20:]))
 	f.written = int64(le.Uint64(b[32:]))
-	f.tailSum = le.Uint64(b[40:])
-	if n := int64(le.Uint64(b[24:])); n != 0 {
-		f.listUntil = time.Unix(0, n)
-	}
+	f.tailSum = le.Uint64(b[48:])
+	f.listUntil, f.generated = instant(le.Uint64(b[24:])), instant(le.Uint64(b[40:]))
 	if f.body < 0 || f.body > size || f.fileSize() != size {
 		return f, fmt.Errorf("%w: lengths do not add up", errBroken)
 	}
 	return f, nil
+}
+
+// instant undoes nanos.
+func instant(n uint64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(n))
 }
 
 // nanos is t in Unix nanoseconds, the zero time as 0.

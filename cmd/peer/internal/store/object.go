@@ -19,6 +19,7 @@ type Object struct {
 	listed    atomic.Bool
 	gone      atomic.Bool // it left the index
 	listUntil time.Time
+	generated time.Time
 	place     int // in the queue of expiries; guarded by its lock
 }
 
@@ -30,6 +31,12 @@ func (o *Object) Size() int64 { return o.file.body }
 
 // Listed reports whether the object is listed now.
 func (o *Object) Listed() bool { return o.listed.Load() }
+
+// ListUntil returns when the object stops being listed.
+func (o *Object) ListUntil() time.Time { return o.listUntil }
+
+// Generated returns when what the object holds came into being; zero = not said.
+func (o *Object) Generated() time.Time { return o.generated }
 
 // Written returns when the body was stored.
 func (o *Object) Written() time.Time { return time.Unix(0, o.file.written) }
@@ -69,7 +76,8 @@ func kib(size int64) uint32 { return uint32((size + block - 1) / block * (block 
 
 // newObject makes an Object over f that holds one reference to it.
 func (s *Store) newObject(key string, f *file, size int64, m Meta) *Object {
-	return &Object{key: key, file: f, seq: s.lastSeq.Add(1), kib: kib(size), listUntil: m.ListUntil, place: -1}
+	return &Object{key: key, file: f, seq: s.lastSeq.Add(1), kib: kib(size), listUntil: m.ListUntil,
+		generated: m.Generated, place: -1}
 }
 
 // insert puts o into the index, in place of what is there under its key. The

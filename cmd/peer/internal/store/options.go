@@ -53,6 +53,7 @@ type Options struct {
 type Meta struct {
 	Data      []byte    // the owner's description of the object, at most 1 MiB; not interpreted
 	ListUntil time.Time // when the object stops being listed; zero or past = not listed
+	Generated time.Time // when what the object holds came into being, for [Store.Listed]; zero = not said
 }
 
 // Stats is a snapshot of a store's state.

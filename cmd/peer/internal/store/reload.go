@@ -43,7 +43,7 @@ func (s *Store) reload() error {
 	for _, f := range all {
 		file := &file{id: f.id, body: f.body, written: f.written}
 		file.refs.Store(1)
-		s.insert(s.newObject(f.key, file, f.fileSize(), Meta{ListUntil: f.listUntil}))
+		s.insert(s.newObject(f.key, file, f.fileSize(), Meta{ListUntil: f.listUntil, Generated: f.generated}))
 	}
 	return nil
 }

@@ -196,6 +196,18 @@ func (s *Store) Delete(key string) bool {
 // may be missed.
 func (s *Store) Keys() iter.Seq[string] { return s.index.Keys() }
 
+// Listed iterates over the objects that are listed, in no order. Objects that
+// come or go meanwhile may be missed. Nothing counts as a use.
+func (s *Store) Listed() iter.Seq[*Object] {
+	return func(yield func(*Object) bool) {
+		for o := range s.index.Values() {
+			if o.Listed() && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
 // Stats returns a snapshot.
 func (s *Store) Stats() Stats {
 	s.room.Lock()

@@ -395,3 +395,34 @@ func hammer(t *testing.T, s *Store, r *rand.Rand) {
 		}
 	}
 }
+
+// What is listed, and since when and until when, is known again after a start.
+func TestListed(t *testing.T) {
+	dir := t.TempDir()
+	until, since := time.Now().Add(time.Hour).Round(0), time.Now().Add(-time.Minute).Round(0)
+	s := open(t, Options{Dir: dir, MaxBytes: 1 << 20})
+	put(t, s, "listed", body(1, 10), Meta{ListUntil: until, Generated: since})
+	put(t, s, "not listed", body(2, 10), Meta{Generated: since})
+	check := func(s *Store) {
+		t.Helper()
+		n := 0
+		for o := range s.Listed() {
+			if n++; o.Key() != "listed" || !o.ListUntil().Equal(until) || !o.Generated().Equal(since) {
+				t.Errorf("%s, until %v, generated %v", o.Key(), o.ListUntil(), o.Generated())
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d objects are listed, want 1", n)
+		}
+	}
+	check(s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, Options{Dir: dir, MaxBytes: 1 << 20})
+	check(s)
+	s.Delete("listed")
+	for o := range s.Listed() {
+		t.Errorf("%s is listed", o.Key())
+	}
+}
