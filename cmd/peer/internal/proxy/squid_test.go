@@ -24,6 +24,7 @@ func TestSquidsQuestion(t *testing.T) {
 		w := newWorld(t, false, cached("x"), "a")
 		defer w.close()
 		w.get("a", "/held")
+		synctest.Wait() // it is stored after it was served
 		if r := w.get("a", "/held", bySquid...); r.StatusCode != 200 || r.body != "x" {
 			t.Errorf("what is held: %s %q", r.Status, r.body)
 		}
