@@ -21,13 +21,14 @@ const block = 4 << 10
 
 // A Store is a bounded store of objects on disk. It is safe for concurrent use.
 type Store struct {
-	opt   Options
-	log   *slog.Logger
-	lock  *os.File
-	index *otter.Cache[string, *Object]
-	hot   *hotSet // nil without memory
-	exp   *expiries
-	trash *remover
+	opt    Options
+	wanted Options // as they were given
+	log    *slog.Logger
+	lock   *os.File
+	index  *otter.Cache[string, *Object]
+	hot    *hotSet // nil without memory
+	exp    *expiries
+	trash  *remover
 
 	committing sync.RWMutex // held for reading while a file is put in place
 	closed     bool         // guarded by committing
@@ -36,11 +37,13 @@ type Store struct {
 
 	room struct { // what the index may hold while objects are being written
 		sync.Mutex
-		writing int64     // bytes reserved
-		missing int64     // bytes of MaxBytes that the disk turned out not to have
-		since   time.Time // when that was found
-		applied int64     // of both, what the index's bound takes account of
+		maxBytes int64     // see Options.MaxBytes
+		writing  int64     // bytes reserved
+		missing  int64     // bytes of maxBytes that the disk turned out not to have
+		since    time.Time // when that was found
+		applied  int64     // of both, what the index's bound takes account of
 	}
+	maxObject atomic.Int64
 
 	listed                                                     atomic.Int64
 	reloaded, removed, inserts, evictions, corrupt, writeError atomic.Uint64
@@ -51,10 +54,13 @@ type Store struct {
 // refuses a directory that is a file, can't be written or is in use by another
 // process ([ErrLocked]).
 func Open(o Options) (*Store, error) {
+	wanted := o
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Store{opt: o, log: o.Logger, exp: newExpiries()}
+	s := &Store{opt: o, wanted: wanted, log: o.Logger, exp: newExpiries()}
+	s.room.maxBytes = o.MaxBytes
+	s.maxObject.Store(o.MaxObject)
 	if err := s.takeDir(); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
@@ -90,10 +96,7 @@ func (o *Options) check() error {
 	if o.MaxObject < 0 || o.MemoryBytes < 0 {
 		errs = append(errs, errors.New("store: a negative size"))
 	}
-	if o.MaxObject == 0 || o.MaxObject > o.MaxBytes/4 {
-		o.MaxObject = o.MaxBytes / 4
-	}
-	o.MaxObject = min(o.MaxObject, 1<<40) // an index weight of 32 bits counts KiB
+	o.MaxObject = o.largest(o.MaxBytes)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -106,6 +109,31 @@ func (o *Options) check() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// largest returns the longest body that a store of maxBytes takes.
+func (o *Options) largest(maxBytes int64) int64 {
+	n := maxBytes / 4
+	if o.MaxObject > 0 {
+		n = min(n, o.MaxObject)
+	}
+	return min(n, 1<<40) // an index weight of 32 bits counts KiB
+}
+
+// Resize changes the bytes that the store may use. What no longer fits leaves
+// soon, by the order of use. Bodies being written are not cut off.
+func (s *Store) Resize(maxBytes int64) error {
+	o := s.opt
+	o.MaxBytes = maxBytes
+	if err := o.check(); err != nil {
+		return err
+	}
+	s.maxObject.Store(s.wanted.largest(maxBytes))
+	s.room.Lock()
+	defer s.room.Unlock()
+	s.room.maxBytes = maxBytes
+	s.applyLocked(s.room.writing + s.room.missing)
+	return nil
 }
 
 // takeDir makes the directory, locks it and empties its temporary part.
@@ -211,14 +239,14 @@ func (s *Store) Listed() iter.Seq[*Object] {
 // Stats returns a snapshot.
 func (s *Store) Stats() Stats {
 	s.room.Lock()
-	writing := s.room.writing
+	writing, maxBytes := s.room.writing, s.room.maxBytes
 	s.room.Unlock()
 	return Stats{
 		Objects:      s.index.EstimatedSize(),
 		Listed:       int(s.listed.Load()),
 		Bytes:        int64(s.index.WeightedSize()) * 1024,
 		WritingBytes: writing,
-		MaxBytes:     s.opt.MaxBytes,
+		MaxBytes:     maxBytes,
 		MemoryBytes:  s.hot.bytes(),
 		Reloaded:     s.reloaded.Load(),
 		Removed:      s.removed.Load(),
@@ -271,7 +299,7 @@ func (s *Store) reserve(n int64) {
 
 func (s *Store) applyLocked(taken int64) {
 	s.room.applied = taken
-	s.index.SetMaximum(uint64(max(s.opt.MaxBytes-taken, block) / 1024))
+	s.index.SetMaximum(uint64(max(s.room.maxBytes-taken, block) / 1024))
 }
 
 // fullFor is how long a store that met a full disk is content with less.
@@ -287,9 +315,9 @@ func (s *Store) full() {
 	if s.room.missing > 0 && time.Since(s.room.since) < time.Second {
 		return // another writer met the same
 	}
-	s.room.missing = max(s.opt.MaxBytes-held+held/8, s.room.missing)
+	s.room.missing = max(s.room.maxBytes-held+held/8, s.room.missing)
 	s.room.since = time.Now()
-	s.log.Warn("the disk is full: the store makes room", "held", held, "keeps", s.opt.MaxBytes-s.room.missing)
+	s.log.Warn("the disk is full: the store makes room", "held", held, "keeps", s.room.maxBytes-s.room.missing)
 	s.applyLocked(s.room.writing + s.room.missing)
 }
 

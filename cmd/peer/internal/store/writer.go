@@ -47,7 +47,7 @@ type Writer struct {
 // Create starts an object; size is the length of the body in bytes, -1 if it
 // isn't known. It returns [ErrTooLarge] for more than the store takes.
 func (s *Store) Create(key string, size int64) (*Writer, error) {
-	if size > s.opt.MaxObject || len(key) > maxKey {
+	if size > s.maxObject.Load() || len(key) > maxKey {
 		return nil, ErrTooLarge
 	}
 	w := &Writer{store: s, key: key, size: size, sum: xxhash.New()}
@@ -61,7 +61,7 @@ func (s *Store) Create(key string, size int64) (*Writer, error) {
 // [Writer.Divert] or [Writer.Abort]. n bytes of p can be read by followers.
 func (w *Writer) Write(p []byte) (n int, err error) {
 	total := w.n + int64(len(p))
-	if total > w.store.opt.MaxObject || w.size >= 0 && total > w.size {
+	if total > w.store.maxObject.Load() || w.size >= 0 && total > w.size {
 		return 0, ErrTooLarge
 	}
 	if w.f == nil && total <= memoryBody {
