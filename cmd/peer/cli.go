@@ -27,6 +27,7 @@ type grammar struct {
 // An environment is what a command works with.
 type environment struct {
 	ctx            context.Context
+	args           []string // the command line
 	stdout, stderr io.Writer
 }
 
@@ -51,7 +52,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		}
 	}()
 	var g grammar
-	parser, err := kong.New(&g,
+	parser, err := newParser(&g, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		parser.Parse([]string{"--help"})
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return misuse{fmt.Errorf("%w\n%s", err, hint(err))}
+	}
+	return command.Run(&environment{ctx, args, stdout, stderr})
+}
+
+// newParser makes the parser of a command line, which panics with leave in place
+// of ending the process.
+func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, error) {
+	return kong.New(g,
 		kong.Name("peer"),
 		kong.Description("An HTTP cache that shares what it holds with its neighbours."),
 		kong.Writers(stdout, stderr),
@@ -64,17 +82,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		}),
 		kong.Help(help),
 	)
-	if err != nil {
-		return err
-	}
-	if len(args) == 0 {
-		parser.Parse([]string{"--help"})
-	}
-	command, err := parser.Parse(args)
-	if err != nil {
-		return misuse{fmt.Errorf("%w\n%s", err, hint(err))}
-	}
-	return command.Run(&environment{ctx, stdout, stderr})
 }
 
 // help prints kong's help, and below that of the whole program where to begin.

@@ -6,11 +6,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/node"
+	"github.com/summarycache/summarycache/cmd/peer/internal/sd"
 )
 
 type runCommand struct {
@@ -25,16 +30,21 @@ func (c *runCommand) Help() string {
     peer run --name cache-1 --listen :80 --gossip :7946 --origin http://10.0.0.9:8080 \
       --join cache-2:7946,cache-3:7946 --secret-file /etc/peer/secret --store /var/cache/peer --store-size 10GiB
 
+SIGHUP reads the configuration again and applies log-level, drain and store-size; other changes are named in the log and wait for the next start. SIGTERM finishes the requests under way and leaves the cluster.
+
 A flag is stronger than its PEER_* variable, which is stronger than the file of --config.`
 }
 
 func (c *runCommand) Run(e *environment, ctx *kong.Context) error {
-	cfg, _, err := config.Load(ctx, &c.Settings)
+	cfg, settings, err := config.Load(ctx, &c.Settings)
 	if err != nil {
 		return misuse{err}
 	}
 	warnStrays(e)
-	log := newLogger(e.stderr, cfg)
+	manager := sd.FromEnvironment()
+	level := new(slog.LevelVar)
+	level.Set(cfg.LogLevel)
+	log := newLogger(e.stderr, cfg, level)
 	n, err := node.Start(e.ctx, node.Options{Config: cfg, Logger: log, Version: thisBuild().Version})
 	switch {
 	case err != nil && e.ctx.Err() != nil: // told to stop while starting
@@ -44,19 +54,57 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context) error {
 	}
 	a := n.Addresses()
 	fmt.Fprintf(e.stdout, "%s is up: listen %s, admin %s, gossip %s\n", cfg.Name, a.Listen, a.Admin, a.Gossip)
-	var failure error
-	select {
-	case <-e.ctx.Done():
-		log.Info("stopping", "drain", cfg.Drain)
-	case failure = <-n.Failed():
+	r := &reloader{args: e.args, log: log, level: level, node: n, cfg: cfg, settings: settings}
+	failure := watch(e.ctx, r, manager)
+	if failure == nil {
+		log.Info("stopping", "drain", r.cfg.Drain)
 	}
-	drain, cancel := context.WithTimeout(context.Background(), cfg.Drain)
+	tell(log, manager.Stopping("finishing the requests under way"))
+	drain, cancel := context.WithTimeout(context.Background(), r.cfg.Drain)
 	defer cancel()
 	return errors.Join(failure, n.Shutdown(drain))
 }
 
-func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
-	options := &slog.HandlerOptions{Level: cfg.LogLevel}
+// watch keeps a peer going until ctx ends or a listener fails: it reloads on
+// SIGHUP, and shows the service manager that the peer lives.
+func watch(ctx context.Context, r *reloader, manager *sd.Notifier) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	var alive <-chan time.Time
+	if every := manager.Watchdog(); every > 0 {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		alive = ticker.C
+	}
+	ready := func() { tell(r.log, manager.Ready("serving as "+r.cfg.Name+" on "+r.node.Addresses().Listen)) }
+	ready()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-r.node.Failed():
+			return err
+		case <-hangup:
+			tell(r.log, manager.Reloading())
+			r.reload()
+			ready()
+		case <-alive:
+			r.node.Status() // which takes every lock: a peer that hangs is not alive
+			tell(r.log, manager.Alive())
+		}
+	}
+}
+
+// tell logs that the service manager could not be told.
+func tell(log *slog.Logger, err error) {
+	if err != nil {
+		log.Warn("the service manager does not listen", "err", err)
+	}
+}
+
+func newLogger(w io.Writer, cfg config.Config, level slog.Leveler) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
 	if cfg.LogJSON {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}

@@ -1,0 +1,21 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+)
+
+// Reloadable are the settings, by name, that [Node.Reload] or whoever runs the
+// node applies while it runs.
+var Reloadable = map[string]bool{"log-level": true, "drain": true, "store-size": true}
+
+// Reload applies those of the configuration's settings that a running node can
+// change and leaves all others as they are.
+func (n *Node) Reload(cfg config.Config) error {
+	if err := n.proxy.Store().Resize(cfg.StoreSize); err != nil {
+		return fmt.Errorf("--store-size: %s", strings.TrimPrefix(err.Error(), "store: "))
+	}
+	return nil
+}

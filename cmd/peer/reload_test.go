@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A process under a service manager says how it does, and reloads on SIGHUP what
+// can be reloaded.
+func TestReloadAndServiceManager(t *testing.T) {
+	dir := t.TempDir()
+	socket, file := filepath.Join(dir, "notify"), filepath.Join(dir, "peer.yaml")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	expect := func(wants ...string) {
+		t.Helper()
+		manager.SetReadDeadline(time.Now().Add(20 * time.Second))
+		buf := make([]byte, 1000)
+		for _, want := range wants {
+			for n := 0; !bytes.HasPrefix(buf[:n], []byte(want)); {
+				if n, err = manager.Read(buf); err != nil {
+					t.Fatalf("the service manager waits for %s: %v", want, err)
+				}
+			}
+		}
+	}
+	configure := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("NOTIFY_SOCKET", socket)
+	t.Setenv("WATCHDOG_USEC", "200000")
+	configure("store-size: 64MiB\ndrain: 2s\n")
+	p := spawn(t, "run", "--config", file, "--name", "a", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+		"--gossip", "127.0.0.1:0", "--store", filepath.Join(dir, "store"))
+	expect("READY=1\nSTATUS=serving as a", "WATCHDOG=1", "WATCHDOG=1")
+
+	configure("store-size: 32MiB\ndrain: 1s\nlog-level: debug\nobjects: 77\n")
+	p.cmd.Process.Signal(syscall.SIGHUP)
+	expect("RELOADING=1\nMONOTONIC_USEC=", "READY=1")
+	if got := p.status().Store.MaxBytes; got != 32<<20 {
+		t.Errorf("the store may use %d bytes, want 32 MiB", got)
+	}
+	for _, want := range []string{"changed=store-size,log-level,drain", "settings=objects"} {
+		if !strings.Contains(p.stderr.String(), want) {
+			t.Errorf("no word of %q in\n%s", want, p.stderr.String())
+		}
+	}
+
+	configure("store-size: 16MiB\ndrain: soon\n")
+	p.cmd.Process.Signal(syscall.SIGHUP)
+	expect("RELOADING=1", "READY=1")
+	if got := p.status().Store.MaxBytes; got != 32<<20 || !strings.Contains(p.stderr.String(), `drain \"soon\" is no time`) {
+		t.Errorf("a configuration with a mistake: the store may use %d bytes\n%s", got, p.stderr.String())
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("the peer ended with %d\n%s", code, p.stderr.String())
+	}
+	expect("STOPPING=1")
+}
