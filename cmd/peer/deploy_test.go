@@ -1,0 +1,203 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// The files in deploy are what an operator begins with: they must stay right.
+
+func deployed(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("deploy", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestExampleConfiguration(t *testing.T) {
+	t.Setenv("PEER_ADVERTISE", "cache-1") // this machine may have no address but loopback
+	text := words(t, 0, "validate", "--config", filepath.Join("deploy", "peer.yaml"))
+	holds(t, text, "The configuration is good.", "store-size 10GiB", "drain 20s")
+	// What stands in comments must be right as well, once it is wanted.
+	secret := write(t, "secret", "0123456789abcdef")
+	all := regexp.MustCompile(`(?m)^#([a-z-]+:)`).ReplaceAllString(deployed(t, "peer.yaml"), "$1")
+	all = strings.ReplaceAll(all, "/etc/peer/secret", secret)
+	holds(t, words(t, 0, "validate", "--config", write(t, "peer.yaml", all)), "name cache-1", "objects 300000", "secret-file "+secret)
+}
+
+// composed is what of a compose file matters here.
+type composed struct {
+	Services map[string]struct {
+		Build struct {
+			Context, Dockerfile string
+		}
+		Image       string
+		Command     []string
+		Environment map[string]string
+		Ports       []string
+		Volumes     []string
+		Secrets     []string
+	}
+	Volumes map[string]any
+	Secrets map[string]struct{ File string }
+}
+
+func TestComposeFile(t *testing.T) {
+	var c composed
+	// A key beside a merge of the same key overrides it.
+	if err := yaml.UnmarshalWithOptions([]byte(deployed(t, "compose.yaml")), &c, yaml.AllowDuplicateMapKey()); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Services) != 3 {
+		t.Fatalf("%d services", len(c.Services))
+	}
+	published := make(map[string]string)
+	for name, s := range c.Services {
+		if _, err := os.Stat(filepath.Join("deploy", s.Build.Context, s.Build.Dockerfile)); err != nil {
+			t.Errorf("%s is built from what is not there: %v", name, err)
+		}
+		for _, p := range s.Ports {
+			if other := published[p]; other != "" || !strings.HasPrefix(p, "127.0.0.1:") {
+				t.Errorf("%s publishes %s; %q does too, or it is open to the network", name, p, other)
+			}
+			published[p] = name
+		}
+		for _, v := range s.Volumes {
+			volume, dir, _ := strings.Cut(v, ":")
+			if _, ok := c.Volumes[volume]; !ok || dir != s.Environment["PEER_STORE"] {
+				t.Errorf("%s mounts %s and stores in %s", name, v, s.Environment["PEER_STORE"])
+			}
+		}
+		for _, secret := range s.Secrets {
+			if c.Secrets[secret].File == "" || s.Environment["PEER_SECRET_FILE"] != "/run/secrets/"+secret {
+				t.Errorf("%s reads %s, but has the secret %s", name, s.Environment["PEER_SECRET_FILE"], secret)
+			}
+		}
+		for member := range c.Services {
+			if !strings.Contains(s.Environment["PEER_JOIN"], member+":7946") {
+				t.Errorf("%s does not join %s", name, member)
+			}
+		}
+		t.Run(name, func(t *testing.T) { composedSettings(t, s.Environment) })
+	}
+	if out, err := exec.Command("docker", "compose", "version").CombinedOutput(); err != nil {
+		t.Logf("docker compose is not here, so it does not check the file itself: %s", strings.TrimSpace(string(out)))
+		return
+	}
+	cmd := exec.Command("docker", "compose", "-f", filepath.Join("deploy", "compose.yaml"), "config", "--quiet")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("docker compose config: %v\n%s", err, out)
+	}
+}
+
+// composedSettings has the settings of one service checked by the program.
+func composedSettings(t *testing.T, environment map[string]string) {
+	t.Setenv("PEER_ADVERTISE", "cache-1") // this machine may have no address but loopback
+	for name, value := range environment {
+		if variable, ok := strings.CutPrefix(value, "${ORIGIN:-"); ok {
+			value = strings.TrimSuffix(variable, "}")
+		}
+		if name == "PEER_SECRET_FILE" {
+			value = write(t, "secret", "0123456789abcdef")
+		}
+		t.Setenv(name, value)
+	}
+	holds(t, words(t, 0, "validate"), "The configuration is good.", fmt.Sprintf("name %s PEER_NAME", environment["PEER_NAME"]))
+}
+
+func TestSystemdUnit(t *testing.T) {
+	unit := deployed(t, "peer.service")
+	section := ""
+	for i, line := range strings.Split(unit, "\n") {
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "["):
+			section = line
+		case section == "" || !regexp.MustCompile(`^[A-Z][A-Za-z]+=\S`).MatchString(line):
+			t.Errorf("peer.service:%d: %q is no setting", i+1, line)
+		}
+	}
+	for _, want := range []string{"Type=notify\n", "ExecReload=/bin/kill -HUP $MAINPID\n", "WatchdogSec=", "DynamicUser=yes\n", "ProtectSystem=strict\n",
+		"ExecStart=/usr/bin/peer run --config /etc/peer/peer.yaml\n", "CacheDirectory=peer\n"} {
+		if !strings.Contains(unit, want) {
+			t.Errorf("the unit lacks %q", want)
+		}
+	}
+	tool, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Log("systemd-analyze is not here, so it does not check the unit itself")
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "peer.service") // with a program that is there
+	if err := os.WriteFile(file, []byte(strings.Replace(unit, "/usr/bin/peer", self, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(tool, "verify", file).CombinedOutput(); err != nil || strings.Contains(string(out), "peer.service") {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}
+
+func TestDashboard(t *testing.T) {
+	var board struct {
+		Panels []struct {
+			ID      int
+			Type    string
+			Title   string
+			GridPos struct{ H, W, X, Y int }
+			Targets []struct{ Expr, RefID string }
+		}
+	}
+	if err := json.Unmarshal([]byte(deployed(t, "grafana.json")), &board); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("METRICS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := make(map[string]bool)
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\w+)").FindAllStringSubmatch(string(text), -1) {
+		known[m[1]] = true
+		if m[2] == "histogram" {
+			known[m[1]+"_bucket"] = true
+		}
+	}
+	ids, shown := make(map[int]bool), 0
+	for _, p := range board.Panels {
+		if ids[p.ID] || p.Title == "" || p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("panel %d %q: an id used twice, no title, or out of the grid", p.ID, p.Title)
+		}
+		ids[p.ID] = true
+		if p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("%s shows nothing", p.Title)
+		}
+		for _, target := range p.Targets {
+			names := regexp.MustCompile(`peer_\w+`).FindAllString(target.Expr, -1)
+			for _, name := range names {
+				shown++
+				if !known[name] {
+					t.Errorf("%s: no metric %s", p.Title, name)
+				}
+			}
+			if len(names) == 0 || strings.Count(target.Expr, "(") != strings.Count(target.Expr, ")") || strings.Count(target.Expr, "{") != strings.Count(target.Expr, "}") {
+				t.Errorf("%s: %s", p.Title, target.Expr)
+			}
+		}
+	}
+	if shown < 20 {
+		t.Errorf("only %d metrics are shown", shown)
+	}
+}
