@@ -4,8 +4,9 @@ package digest
 // than the stack has room for.
 type batch struct {
 	memory                     []uint64
-	found, part, total, ranked []uint64 // sets of places, but ranked of ranks
-	counts, starts             []uint32 // by place; by count
+	found, part, total, ranked []uint64       // sets of places, but ranked of ranks
+	counts, starts             []uint32       // by place; by count
+	lines                      [ahead]keyLine // of the keys to come
 }
 
 func (x *Index) borrow() *batch {
@@ -26,8 +27,34 @@ func (b *batch) begin(x *Index) *view {
 	return v
 }
 
-// find makes found the places of all whose filters say yes for k.
-func (b *batch) find(x *Index, v *view, k Key) {
+// ahead is for how many keys memory is asked before the first of their lines is
+// looked at; half of them on, for what the line refers to.
+const ahead = 8
+
+// find makes found the places of all whose filters say yes for the i-th of keys, of
+// which all those before have been asked for.
+func (b *batch) find(x *Index, v *view, keys []Key, i int) {
+	if i == 0 {
+		for j := range min(ahead, len(keys)) {
+			b.ask(x, keys, j)
+		}
+		for j := range min(ahead/2, len(keys)) {
+			b.lines[j].prefetchMore()
+		}
+	}
+	l := b.lines[i%ahead]
+	if i+ahead < len(keys) {
+		b.ask(x, keys, i+ahead)
+	}
+	if i+ahead/2 < len(keys) {
+		b.lines[(i+ahead/2)%ahead].prefetchMore()
+	}
 	clear(b.found)
-	x.collect(v, k, b.found, b.part)
+	x.collect(v, keys[i], l, b.found, b.part)
+}
+
+func (b *batch) ask(x *Index, keys []Key, i int) {
+	l := x.table.lineOf(uint64(keys[i]))
+	prefetch(&l.words[0])
+	b.lines[i%ahead] = l
 }

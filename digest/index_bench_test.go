@@ -33,11 +33,11 @@ func benchFilter(g Geometry, keys []Key) *Filter {
 	return newFilter(g, Version{Epoch: 1}, uint64(len(keys)), slices.Compact(positions))
 }
 
-var benchClusters = []struct{ peers, n int }{{10, 100_000}, {64, 100_000}, {1000, 10_000}}
+var benchClusters = []struct{ peers, n int }{{10, 100_000}, {64, 100_000}, {1000, 10_000}, {10, 1000}, {1000, 100}}
 
 func BenchmarkIndexLookup(b *testing.B) {
 	for _, c := range benchClusters {
-		b.Run(fmt.Sprintf("peers=%d/n=%dk", c.peers, c.n/1000), func(b *testing.B) {
+		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
 			x, held, _ := benchIndex(b, c.peers, c.n)
 			perKey := float64(x.Bytes()) / float64(c.peers*c.n)
 			dst := make([]Match, 0, c.peers)
@@ -61,7 +61,7 @@ func BenchmarkIndexLookup(b *testing.B) {
 
 func BenchmarkIndexApply(b *testing.B) {
 	for _, c := range benchClusters {
-		b.Run(fmt.Sprintf("peers=%d/n=%dk", c.peers, c.n/1000), func(b *testing.B) {
+		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
 			x, _, g := benchIndex(b, c.peers, c.n)
 			const flips = 2000
 			rng := random(2)
@@ -87,7 +87,7 @@ func BenchmarkIndexApply(b *testing.B) {
 
 func BenchmarkIndexSet(b *testing.B) {
 	for _, c := range benchClusters {
-		b.Run(fmt.Sprintf("peers=%d/n=%dk", c.peers, c.n/1000), func(b *testing.B) {
+		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
 			x, _, g := benchIndex(b, c.peers, c.n)
 			f := benchFilter(g, randomKeys(random(1<<40), c.n))
 			for b.Loop() {
@@ -96,6 +96,48 @@ func BenchmarkIndexSet(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.n), "ns/key")
+		})
+	}
+}
+
+// BenchmarkIndexPrefixes asks for the longest prefix of 64 keys, of which some peers
+// hold beginnings of any length, beside as many lookups.
+func BenchmarkIndexPrefixes(b *testing.B) {
+	const peers, n, chains, length = 64, 100_000, 1000, 64
+	for _, holders := range []int{1, 4, 16} {
+		x := NewIndex()
+		g := Geometry{Bits: n * peers * 10, Hashes: 1}
+		rng := random(1)
+		all := randomKeys(rng, chains*length)
+		for i := range peers {
+			var keys []Key
+			for c := range chains {
+				if rng.IntN(peers) < holders {
+					keys = append(keys, all[c*length:][:1+rng.IntN(length)]...)
+				}
+			}
+			keys = append(keys, randomKeys(rng, n-len(keys))...)
+			if err := x.Set(fmt.Sprint("peer", i), benchFilter(g, keys)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(fmt.Sprintf("holders=%d/at=once", holders), func(b *testing.B) {
+			b.ReportAllocs()
+			dst := make([]Count, 0, peers)
+			for b.Loop() {
+				c := rng.IntN(chains)
+				dst = x.Prefixes(dst[:0], all[c*length:][:length])
+			}
+		})
+		b.Run(fmt.Sprintf("holders=%d/one-by-one", holders), func(b *testing.B) {
+			b.ReportAllocs()
+			dst := make([]Match, 0, peers)
+			for b.Loop() {
+				c := rng.IntN(chains)
+				for _, k := range all[c*length:][:length] {
+					dst = x.Lookup(dst[:0], k)
+				}
+			}
 		})
 	}
 }

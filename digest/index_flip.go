@@ -14,8 +14,7 @@ func (t *table) flip(place uint32, m uint64, positions []uint64) error {
 		// Memory answers many questions in the time of one.
 		for i, p := range positions[:n] {
 			keys[i] = firstKey(p, m)
-			s := t.at(keys[i])
-			s.touch(s.line(keys[i]))
+			prefetch(&t.lineOf(keys[i]).words[0])
 		}
 		for i, p := range positions[:n] {
 			if err := t.toggle(place, p, m, keys[i], step); err != nil {

@@ -17,7 +17,7 @@ func (x *Index) Lookup(dst []Match, k Key) []Match {
 		}
 		var memory [3 * stackWords]uint64
 		found, ranked := memory[:n], memory[stackWords:stackWords+n]
-		x.collect(v, k, found, memory[2*stackWords:])
+		x.collect(v, k, x.table.lineOf(uint64(k)), found, memory[2*stackWords:])
 		if x.view.Load() == v {
 			return v.appendMatches(dst, found, ranked)
 		}
@@ -33,7 +33,8 @@ func (x *Index) lookupMany(dst []Match, k Key) []Match {
 	defer x.scratch.Put(b)
 	for {
 		v := b.begin(x)
-		b.find(x, v, k)
+		clear(b.found)
+		x.collect(v, k, x.table.lineOf(uint64(k)), b.found, b.part)
 		if x.view.Load() == v {
 			return v.appendMatches(dst, b.found, b.ranked)
 		}
@@ -41,9 +42,9 @@ func (x *Index) lookupMany(dst []Match, k Key) []Match {
 }
 
 // collect makes found, which is empty, the places of all whose filters say yes for
-// k. part is memory for as much.
-func (x *Index) collect(v *view, k Key, found, part []uint64) {
-	x.table.collect(uint64(k), found)
+// k, whose line of the table is l. part is memory for as much.
+func (x *Index) collect(v *view, k Key, l keyLine, found, part []uint64) {
+	l.collect(uint64(k), found)
 	if len(v.deeper) > 0 {
 		x.collectDeeper(v, k, found, part[:len(found)])
 	}
@@ -71,7 +72,7 @@ func (x *Index) collectDeeper(v *view, k Key, found, part []uint64) {
 		}
 		h += d
 		clear(part)
-		x.table.collect(h, part)
+		x.table.lineOf(h).collect(h, part)
 		for i := range found {
 			found[i] &= part[i] | ^deeper[i]
 		}
@@ -111,17 +112,38 @@ func (v *view) eachRanked(ranked []uint64, f func(*indexed)) {
 // at one by one instead of once for each m.
 const mixedClasses = 4
 
-// collect marks the places whose codes in the table are k's.
-func (t *table) collect(k uint64, set []uint64) {
+// A keyLine is the line where all that the table knows of a key is, or begins.
+type keyLine struct {
+	*segment
+	words []uint64
+}
+
+// lineOf returns the line of k at this moment.
+func (t *table) lineOf(k uint64) keyLine {
 	s := t.at(k)
-	line := s.home(s.line(k))
-	classes := *s.shape.classes.Load()
+	return keyLine{s, s.home(s.line(k))}
+}
+
+// prefetchMore asks memory for what a line at hand refers to: the bitmap of a row,
+// as rows come first, and the words that the last one links to.
+func (l *keyLine) prefetchMore() {
+	if w := atomic.LoadUint64(&l.words[0]); w >= special && w < link {
+		prefetch(&l.bitmap(w)[0])
+	}
+	if w := atomic.LoadUint64(&l.words[lineWords-1]); w >= link {
+		prefetch(&l.linked(w)[0])
+	}
+}
+
+// collect marks the places whose codes in the table are k's.
+func (l keyLine) collect(k uint64, set []uint64) {
+	classes := *l.shape.classes.Load()
 	if len(classes) > mixedClasses {
-		s.collectMixed(line, k, classes, set)
+		l.collectMixed(l.words, k, classes, set)
 		return
 	}
 	for i := range classes {
-		s.collectClass(line, k, i, &classes[i], set)
+		l.collectClass(l.words, k, i, &classes[i], set)
 	}
 }
 

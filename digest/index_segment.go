@@ -102,9 +102,6 @@ func (s *segment) home(line uint64) []uint64 {
 	return s.words[at : at+lineWords : at+lineWords]
 }
 
-// touch brings a line into the processor's cache.
-func (s *segment) touch(line uint64) { atomic.LoadUint64(&s.words[line*lineWords]) }
-
 // crowd is how many positions of one peer meet in a line by design of the peer
 // only: two hundred standard deviations beyond the mean.
 const crowd = 512

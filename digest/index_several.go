@@ -19,9 +19,8 @@ func (x *Index) AllOf(dst []Match, keys []Key) []Match {
 	for {
 		v := b.begin(x)
 		copy(b.total, v.present)
-		for i, k := range keys {
-			b.ahead(x, keys, i)
-			b.find(x, v, k)
+		for i := range keys {
+			b.find(x, v, keys, i)
 			any := uint64(0)
 			for j := range b.total {
 				b.total[j] &= b.found[j]
@@ -44,9 +43,8 @@ func (x *Index) AnyOf(dst []Match, keys []Key) []Match {
 	defer x.scratch.Put(b)
 	for {
 		v := b.begin(x)
-		for i, k := range keys {
-			b.ahead(x, keys, i)
-			b.find(x, v, k)
+		for i := range keys {
+			b.find(x, v, keys, i)
 			for j, w := range b.found {
 				b.total[j] |= w
 			}
@@ -64,9 +62,8 @@ func (x *Index) Counts(dst []Count, keys []Key) []Count {
 	defer x.scratch.Put(b)
 	for {
 		v := b.begin(x)
-		for i, k := range keys {
-			b.ahead(x, keys, i)
-			b.find(x, v, k)
+		for i := range keys {
+			b.find(x, v, keys, i)
 			for j, w := range b.found {
 				b.total[j] |= w
 				for ; w != 0; w &= w - 1 {
@@ -98,9 +95,8 @@ func (x *Index) Prefixes(dst []Count, keys []Key) []Count {
 
 func (b *batch) prefixes(x *Index, v *view, keys []Key) {
 	var going []uint64
-	for i, k := range keys {
-		b.ahead(x, keys, i)
-		b.find(x, v, k)
+	for i := range keys {
+		b.find(x, v, keys, i)
 		if i == 0 {
 			copy(b.total, b.found)
 			going = b.ranked
@@ -124,19 +120,6 @@ func (b *batch) prefixes(x *Index, v *view, keys []Key) {
 		}
 	}
 	clear(going)
-}
-
-// ahead touches, at every eighth key, the lines of the next eight, so that memory
-// looks for them at the same time.
-func (b *batch) ahead(x *Index, keys []Key, i int) {
-	const some = 8
-	if i%some != 0 {
-		return
-	}
-	for _, k := range keys[i:min(i+some, len(keys))] {
-		s := x.table.at(uint64(k))
-		s.touch(s.line(uint64(k)))
-	}
 }
 
 // appendCounts appends the peers in total by falling count.

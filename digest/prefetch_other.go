@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package digest
+
+import "sync/atomic"
+
+func prefetch(p *uint64) { atomic.LoadUint64(p) }
