@@ -16,7 +16,8 @@ type Goal struct {
 
 	// An update is due when Interval has passed or a share Threshold (0 to 1) of
 	// the objects was replaced, whichever comes first. If neither is given, Plan
-	// picks the smallest threshold that the traffic budget allows, or 1 %.
+	// picks the smallest threshold that the traffic budget allows, but no update
+	// more often than every second; or 1 % if there is no such budget.
 	Interval  time.Duration
 	Threshold float64
 	// Resend is the share of updates that must be sent whole: to who joined, or
@@ -43,7 +44,7 @@ type Design struct {
 	SnapshotBytes     float64 // expected
 	SnapshotBound     float64 // not exceeded, with the certainty wanted
 	DeltaBytes        float64 // expected
-	BytesPerSecond    float64 // received by one peer from all others
+	BytesPerSecond    float64 // received by one peer from all others, with the notices of updates
 	Memory            float64 // bytes, for the replicas of all others
 	Binding           string  // the budget that keeps the plan from being better: a field of Goal
 }

@@ -18,7 +18,7 @@ func (g Goal) withHashes(k int) (Design, *GoalError) {
 		}
 		plan := g.evaluate(m, k)
 		plan.Binding = "FalseCandidates"
-		if g.pacing() {
+		if g.pacing() && plan.Threshold > g.leastShare() {
 			plan.Binding = "BytesPerSecond"
 		}
 		return plan, g.exceeded(plan)
@@ -87,6 +87,19 @@ func (g Goal) pacing() bool {
 	return g.Interval == 0 && g.Threshold == 0 && g.BytesPerSecond > 0 && g.Churn > 0 && g.FalseCandidates > 0
 }
 
+// Shares that pacing chooses are multiples of 1/shareParts.
+const shareParts = 1 << 20
+
+// leastInterval is the shortest that pacing chooses: news a second old is as good
+// as any, since spreading it takes about as long.
+const leastInterval = time.Second
+
+// leastShare is the share of the objects that is replaced in leastInterval.
+func (g Goal) leastShare() float64 {
+	parts := math.Ceil(shareParts * g.Churn * leastInterval.Seconds() / float64(g.Objects))
+	return min(max(parts, 1), shareParts) / shareParts
+}
+
 // evaluate predicts everything for m bits and k hashes.
 func (g Goal) evaluate(m uint64, k int) Design {
 	p := Design{Geometry: Geometry{Bits: m, Hashes: k, Scheme: Double}}
@@ -104,6 +117,10 @@ func (g Goal) evaluate(m uint64, k int) Design {
 
 // messageBytes is about what a message has besides its sets.
 const messageBytes = 56
+
+// noticeBytes is about what it takes to say that there is an update, and to ask
+// for it.
+const noticeBytes = 128
 
 func replicaBytes(m, ones uint64) uint64 {
 	if dense(m, ones) {
@@ -138,17 +155,16 @@ func (g Goal) pace(p *Design, fill float64) {
 		threshold = 0.01
 	}
 	if g.pacing() {
-		// The smallest share, in 2^-20, that the budget allows.
-		const parts = 1 << 20
+		// The smallest share that the budget allows.
 		over := func(part uint64) bool {
-			g.traffic(p, fill, float64(part)/parts)
+			g.traffic(p, fill, float64(part)/shareParts)
 			return p.BytesPerSecond > g.BytesPerSecond
 		}
-		part := uint64(1)
-		if over(1) {
-			part = min(search(1, parts, over)+1, parts)
+		part := uint64(g.leastShare() * shareParts)
+		if over(part) {
+			part = min(search(part, shareParts, over)+1, shareParts)
 		}
-		threshold = float64(part) / parts
+		threshold = float64(part) / shareParts
 	}
 	g.traffic(p, fill, min(threshold, 1))
 }
@@ -171,7 +187,7 @@ func (g Goal) traffic(p *Design, fill, c float64) {
 		return
 	}
 	p.Interval = time.Duration(min(seconds*1e9, math.MaxInt64/2))
-	sent := min(p.DeltaBytes, p.SnapshotBytes)
+	sent := noticeBytes + min(p.DeltaBytes, p.SnapshotBytes)
 	p.BytesPerSecond = g.others() * ((1-g.Resend)*sent + g.Resend*p.SnapshotBytes) / seconds
 }
 

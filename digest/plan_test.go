@@ -163,6 +163,25 @@ func TestImpossibleGoals(t *testing.T) {
 	}
 }
 
+// TestPlanPaces: as often as the budget allows, and no more often than is of use.
+func TestPlanPaces(t *testing.T) {
+	goal := Goal{Objects: 200_000, Peers: 8, Churn: 20, FalseCandidates: 0.007}
+	for _, c := range []struct {
+		budget      float64
+		least, most time.Duration
+		binding     string
+	}{
+		{1e9, time.Second, 1200 * time.Millisecond, "FalseCandidates"},
+		{1000, 2 * time.Second, 10 * time.Second, "BytesPerSecond"},
+	} {
+		goal.BytesPerSecond = c.budget
+		plan, err := Plan(goal)
+		if err != nil || plan.Interval < c.least || plan.Interval > c.most || plan.Binding != c.binding || plan.BytesPerSecond > c.budget {
+			t.Errorf("for %v bytes a second: %+v, %v", c.budget, plan, err)
+		}
+	}
+}
+
 // TestPlanPredicts builds what was planned and measures it.
 func TestPlanPredicts(t *testing.T) {
 	const n = 50_000
