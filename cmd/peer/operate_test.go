@@ -129,7 +129,7 @@ func TestPlan(t *testing.T) {
 		want []string
 	}{
 		"usual":      {[]string{"--objects", "200000", "--peers", "8"}, 0, []string{"1 hash", "false positives 0.1 %", "bound by --false-candidates", "peer run --objects 200000 --false-positives 0.001"}},
-		"bandwidth":  {[]string{"--objects", "200000", "--peers", "8", "--churn", "20", "--bandwidth", "1KiB"}, 0, []string{"bound by --bandwidth", "received 1022 B/s", "--publish"}},
+		"bandwidth":  {[]string{"--objects", "200000", "--peers", "8", "--churn", "20", "--bandwidth", "1KiB"}, 0, []string{"bound by --bandwidth", "received 1.00 KiB/s", "--publish"}},
 		"memory":     {[]string{"--objects", "200000", "--memory", "1MiB"}, 0, []string{"bound by --memory", "memory 1.00 MiB"}},
 		"JSON":       {[]string{"--objects", "1000", "--json"}, 0, []string{`"binding": "--false-candidates"`, `"hashes": 1`}},
 		"little use": {[]string{"--objects", "200000", "--memory", "1KiB"}, 0, []string{"of little use"}},
