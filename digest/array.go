@@ -14,8 +14,11 @@ const (
 	changedMask = fieldChanged * ((1<<(fieldBits*fieldsPerWord) - 1) / (1<<fieldBits - 1))
 )
 
-// arrayWords is how many words span positions take.
-func arrayWords(span uint64) int { return int((span + fieldsPerWord - 1) / fieldsPerWord) }
+// arrayWords is how many words span positions take, in whole lines.
+func arrayWords(span uint64) int {
+	words := int((span + fieldsPerWord - 1) / fieldsPerWord)
+	return (words + dirtWords - 1) / dirtWords * dirtWords
+}
 
 // arrayAt returns the word of rel and how far up its field is.
 func arrayAt(rel uint32) (i int, shift uint) {
@@ -24,15 +27,15 @@ func arrayAt(rel uint32) (i int, shift uint) {
 
 func (s *shard) arrayCount(rel uint32) uint8 {
 	i, shift := arrayAt(rel)
-	return uint8(s.words()[i] >> shift & maxCount)
+	return uint8(*s.word(i) >> shift & maxCount)
 }
 
 // arrayLoad sets a counter of an array that is being filled.
 func (s *shard) arrayLoad(rel, count uint32, changed bool) {
 	i, shift := arrayAt(rel)
-	s.words()[i] |= count << shift
+	*s.word(i) |= count << shift
 	if changed {
-		s.words()[i] |= fieldChanged << shift
+		*s.word(i) |= fieldChanged << shift
 		s.mark(i)
 	}
 }
@@ -40,11 +43,11 @@ func (s *shard) arrayLoad(rel, count uint32, changed bool) {
 // arrayIncrement returns the former count.
 func (s *shard) arrayIncrement(rel uint32) uint8 {
 	i, shift := arrayAt(rel)
-	n := s.words()[i] >> shift & maxCount
+	n := *s.word(i) >> shift & maxCount
 	if n == maxCount {
 		return maxCount
 	}
-	s.words()[i] += 1 << shift
+	*s.word(i) += 1 << shift
 	if n == 0 {
 		s.toggle(i, shift)
 	}
@@ -53,11 +56,11 @@ func (s *shard) arrayIncrement(rel uint32) uint8 {
 
 func (s *shard) arrayDecrement(rel uint32) uint8 {
 	i, shift := arrayAt(rel)
-	n := s.words()[i] >> shift & maxCount
+	n := *s.word(i) >> shift & maxCount
 	if n == 0 || n == maxCount {
 		return uint8(n)
 	}
-	s.words()[i] -= 1 << shift
+	*s.word(i) -= 1 << shift
 	if n == 1 {
 		s.toggle(i, shift)
 	}
@@ -66,8 +69,8 @@ func (s *shard) arrayDecrement(rel uint32) uint8 {
 
 // toggle notes that a position went from clear to set or back.
 func (s *shard) toggle(i int, shift uint) {
-	s.words()[i] ^= fieldChanged << shift
-	if s.words()[i]>>shift&fieldChanged == 0 {
+	*s.word(i) ^= fieldChanged << shift
+	if *s.word(i)>>shift&fieldChanged == 0 {
 		s.differing--
 		return
 	}

@@ -21,19 +21,24 @@ func (c *counters) collect(base *Filter, withCounts bool) collected {
 		ones:     base.ones,
 		keys:     base.keys,
 	}
-	room := 0
-	for s := range c.locked {
-		room += int(s.differing)
-	}
-	d.flips = make([]uint64, 0, room)
 	out := collected{delta: d, sum: c.inherited.sum}
 	keys := c.inherited.keys
+	flat := c.geometry.flat()
+	if flat {
+		var counts *[]uint8
+		if withCounts {
+			counts = &out.counts
+		}
+		d.take(c.flatDrain(nil, counts))
+	}
 	var found, counted []uint32
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.mu.Lock()
-		found = s.drain(c, found[:0])
-		if withCounts {
+		if !flat {
+			found = s.drain(c, found[:0])
+		}
+		if withCounts && !flat {
 			counted = s.counted(counted[:0])
 		}
 		keys += int64(s.keys)
@@ -41,12 +46,13 @@ func (c *counters) collect(base *Filter, withCounts bool) collected {
 		s.mu.Unlock()
 
 		slices.Sort(found)
-		d.take(found, uint64(i)<<c.spanBits)
+		d.takeFrom(found, uint64(i)<<c.spanBits)
 		slices.Sort(counted)
 		for _, entry := range counted {
 			out.counts = append(out.counts, uint8(entry&maxCount))
 		}
 	}
+	d.flips = slices.Clip(d.flips)
 	out.keys = uint64(max(0, keys))
 	if len(d.flips) > 0 {
 		d.keys = out.keys
@@ -55,17 +61,31 @@ func (c *counters) collect(base *Filter, withCounts bool) collected {
 	return out
 }
 
-// take appends what changed in the shard that begins at position from.
-func (d *Delta) take(found []uint32, from uint64) {
+// take makes flips of all changes, which are positions doubled and whether they
+// are set now.
+func (d *Delta) take(changes []uint64) {
+	d.flips = changes
+	for i, change := range changes {
+		d.flips[i] = change >> 1
+		d.account(change>>1, change&1 != 0)
+	}
+}
+
+// takeFrom appends what changed in the shard that begins at position from.
+func (d *Delta) takeFrom(found []uint32, from uint64) {
 	for _, change := range found {
 		p := from + uint64(change>>1)
 		d.flips = append(d.flips, p)
-		if change&1 != 0 {
-			d.target.State += stateOf(p)
-			d.ones++
-		} else {
-			d.target.State -= stateOf(p)
-			d.ones--
-		}
+		d.account(p, change&1 != 0)
+	}
+}
+
+func (d *Delta) account(p uint64, set bool) {
+	if set {
+		d.target.State += stateOf(p)
+		d.ones++
+	} else {
+		d.target.State -= stateOf(p)
+		d.ones--
 	}
 }

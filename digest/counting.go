@@ -32,17 +32,22 @@ type counters struct {
 	inherited stock  // what was there from the start, on top of what the shards count
 	arena     *arena // where the shards' words are, if not in ordinary memory
 	shards    []shard
-	retired   bool // replaced by a rebuild; guarded by any shard's lock, changed under all
+	flat      []uint32     // if geometry.flat(), the counters of all positions: see flat.go
+	unfrozen  atomic.Int64 // and of positions that differ, what is no longer in shards' accounts
+	retired   bool         // replaced by a rebuild; guarded by any shard's lock, changed under all
 }
 
-// Up to 256 shards of 2^10 to 2^27 positions, and more only if m is above 2^35.
+// Up to 512 shards of 2^12 to 2^27 positions, and more only if m is above 2^36.
 const (
-	shardBits   = 8
-	minSpanBits = 10
+	shardBits   = 10
+	minSpanBits = 12
 )
 
 func newCounters(g Geometry) *counters {
 	c := &counters{geometry: g, salt: rand.Uint64() | 1}
+	if g.flat() {
+		return newFlat(c)
+	}
 	c.spanBits = min(max(minSpanBits+shardBits, uint(bits.Len64(g.Bits-1)))-shardBits, maxSpanBits)
 	c.shards = make([]shard, (g.Bits-1)>>c.spanBits+1)
 	return c
@@ -89,18 +94,11 @@ func (c *CountingFilter) Remove(k Key) bool {
 
 // MayContain reports whether every counter of k is above zero.
 func (c *CountingFilter) MayContain(k Key) bool {
-	counters := c.counters.Load()
-	var buf [MaxHashes]uint64
-	for _, p := range counters.geometry.positions(&buf, k) {
-		s, rel := counters.at(p)
-		s.mu.Lock()
-		n := s.count(counters, rel)
-		s.mu.Unlock()
-		if n == 0 {
-			return false
+	for {
+		if n, ok := c.counters.Load().times(k); ok {
+			return n > 0
 		}
 	}
-	return true
 }
 
 // Current returns the last frozen version: an empty one at first. It never blocks.
@@ -141,6 +139,9 @@ func (c *counters) span() uint64 { return 1 << c.spanBits }
 // add returns false if the counters are retired.
 func (c *counters) add(k Key) bool {
 	if c.geometry.Hashes > 1 {
+		if c.geometry.flat() {
+			return c.flatAdd(k)
+		}
 		return c.addMany(k)
 	}
 	s, rel := c.at(c.geometry.single(k))
@@ -162,6 +163,9 @@ func (c *counters) add(k Key) bool {
 // remove returns done as false if the counters are retired.
 func (c *counters) remove(k Key) (done, removed bool) {
 	if c.geometry.Hashes > 1 {
+		if c.geometry.flat() {
+			return c.flatRemove(k)
+		}
 		return c.removeMany(k)
 	}
 	s, rel := c.at(c.geometry.single(k))
@@ -233,6 +237,29 @@ func (c *counters) removeMany(k Key) (done, removed bool) {
 	home.keys--
 	home.sum -= sumOf(k)
 	return true, true
+}
+
+// times returns the smallest count among a key's positions: no fewer than how
+// often it was added and not removed. ok is false if the counters are retired.
+func (c *counters) times(k Key) (n uint8, ok bool) {
+	var buf [MaxHashes]uint64
+	positions := c.geometry.positions(&buf, k)
+	if c.geometry.flat() {
+		s := &c.shards[k%flatShards]
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if c.retired {
+			return 0, false
+		}
+		return c.flatLeast(positions), true
+	}
+	sortFew(positions)
+	c.lock(positions)
+	defer c.unlock(positions)
+	if c.retired {
+		return 0, false
+	}
+	return c.least(positions), true
 }
 
 // sortFew sorts by insertion.

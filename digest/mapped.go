@@ -16,6 +16,8 @@ import "fmt"
 func (c *CountingFilter) MapTo(path string) error {
 	c.building.Lock()
 	defer c.building.Unlock()
+	c.freezing.Lock()
+	defer c.freezing.Unlock()
 	counters := c.counters.Load()
 	if counters.arena != nil {
 		return fmt.Errorf("digest: map counters to %s: they are in %s", path, counters.arena.file.Name())
@@ -27,6 +29,11 @@ func (c *CountingFilter) MapTo(path string) error {
 	counters.lockAll()
 	defer counters.unlockAll()
 	counters.arena = arena
+	if counters.geometry.flat() {
+		flat := arena.words(len(counters.flat))
+		copy(flat, counters.flat)
+		counters.flat = flat
+	}
 	for i := range counters.shards {
 		s := &counters.shards[i]
 		if s.size > 0 {
@@ -64,8 +71,12 @@ func (c *counters) retire() error {
 	if c.arena == nil {
 		return nil
 	}
+	c.flat = nil
 	for i := range c.shards {
 		s := &c.shards[i]
+		if s.rare != nil {
+			s.rare.journal = nil
+		}
 		s.base, s.size, s.used, s.dirty, s.isArray = nil, 0, 0, 0, false
 	}
 	return c.arena.close()

@@ -44,7 +44,7 @@ func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
 	r := rebuilding{fresh: newCounters(g.normal()), more: make(map[Key]int)}
 	r.held = slices.Compact(slices.Sorted(keys))
 	for _, k := range r.held {
-		r.add(k, old.times(k))
+		r.add(k, old.additions(k))
 	}
 
 	c.freezing.Lock()
@@ -68,25 +68,19 @@ func (r *rebuilding) add(k Key, times int) {
 	}
 	if times > 1 {
 		r.more[k] = times
-		var buf [MaxHashes]uint64
-		home, _ := r.fresh.at(r.fresh.geometry.positions(&buf, k)[0])
+		home := r.fresh.keeper(k)
 		home.keys -= int32(times - 1)
 		home.sum -= uint64(times-1) * sumOf(k)
 	}
 }
 
-// times returns how often a key that is held is to be counted: once, unless its
+// additions returns how often a key that is held is to be counted: once, unless its
 // counters allow for more. An object that is being replaced by itself is added
 // before it is removed, and that removal may come when the rebuild is over. Where
 // the counters mean other keys instead, which is as rare as a false positive, a
 // position will outlive its key. Stuck counters say nothing.
-func (c *counters) times(k Key) int {
-	var buf [MaxHashes]uint64
-	positions := c.geometry.positions(&buf, k)
-	slices.Sort(positions)
-	c.lock(positions)
-	defer c.unlock(positions)
-	if n := c.least(positions); n < maxCount {
+func (c *counters) additions(k Key) int {
+	if n, _ := c.times(k); n < maxCount {
 		return max(1, int(n))
 	}
 	return 1

@@ -1,10 +1,8 @@
 package digest
 
-import "math/bits"
-
 // A shard that is a table is an open-addressed hash table with linear probing. A
 // slot of 32 bits holds a position, whether it is set in the frozen filter, and
-// its count: five to seven bytes a position in all, which matters less for the
+// its count: seven to nine bytes a position in all, which matters less for the
 // memory than for how often an operation finds its slot in the processor's
 // caches. A slot goes when there is neither a count nor a frozen bit in it.
 const (
@@ -18,8 +16,8 @@ const (
 // differs reports whether a slot's position is to be flipped in the frozen filter.
 func differs(slot uint32) bool { return (slot&slotCount != 0) != (slot&slotFrozen != 0) }
 
-// full reports whether four fifths of the slots are taken.
-func (s *shard) full() bool { return int(s.used)*5 >= int(s.size)*4 }
+// full reports whether three fifths of the slots are taken.
+func (s *shard) full() bool { return int(s.used)*5 >= int(s.size)*3 }
 
 // grownSlots is the next size of a table: a quarter more, or twice as much in an
 // arena, which does not take back what is outgrown.
@@ -33,18 +31,16 @@ func (s *shard) grownSlots(c *counters) int {
 // home is the slot where the search for rel begins. The salt is random, so that
 // nobody can make probes long.
 func (s *shard) home(c *counters, rel uint32) int {
-	high, low := bits.Mul64(uint64(rel)+golden, c.salt)
-	return int((high ^ low) >> 32 * uint64(s.size) >> 32)
+	return int(uint64(rel) * c.salt >> 32 * uint64(s.size) >> 32)
 }
 
 // find returns the slot of rel, or the free one where it would go.
 func (s *shard) find(c *counters, rel uint32) (i int, slot uint32) {
-	slots := s.words()
 	for i = s.home(c, rel); ; i++ {
-		if i >= len(slots) {
+		if i == int(s.size) {
 			i = 0
 		}
-		slot = slots[i]
+		slot = *s.word(i)
 		if slot>>slotBits == rel || slot == 0 {
 			return i, slot
 		}
@@ -70,7 +66,7 @@ func (s *shard) tableIncrement(c *counters, rel uint32) uint8 {
 		s.used++
 		slot = rel << slotBits
 	}
-	s.words()[i] = slot + 1
+	*s.word(i) = slot + 1
 	if n == 0 {
 		s.flipped(i, slot+1)
 	}
@@ -86,7 +82,7 @@ func (s *shard) tableDecrement(c *counters, rel uint32) uint8 {
 	if n == 0 || n == maxCount {
 		return uint8(n)
 	}
-	s.words()[i] = slot - 1
+	*s.word(i) = slot - 1
 	if n == 1 {
 		s.flipped(i, slot-1)
 		s.dropIfIdle(c, i)
@@ -105,26 +101,26 @@ func (s *shard) flipped(i int, slot uint32) {
 }
 
 func (s *shard) markSlot(i int) {
-	if differs(s.words()[i]) {
+	if differs(*s.word(i)) {
 		s.mark(i)
 	}
 }
 
 func (s *shard) drainTable(c *counters, dst []uint32, from, to int) []uint32 {
 	for i := from; i < to; {
-		slot := s.words()[i]
+		slot := *s.word(i)
 		if !differs(slot) {
 			i++
 			continue
 		}
 		if slot&slotCount != 0 {
 			dst = append(dst, slot>>slotBits<<1|1)
-			s.words()[i] = slot | slotFrozen
+			*s.word(i) = slot | slotFrozen
 			i++
 			continue
 		}
 		dst = append(dst, slot>>slotBits<<1)
-		s.words()[i] = slot &^ slotFrozen
+		*s.word(i) = slot &^ slotFrozen
 		s.dropIfIdle(c, i) // and look at what came in its place
 	}
 	return dst
@@ -133,7 +129,7 @@ func (s *shard) drainTable(c *counters, dst []uint32, from, to int) []uint32 {
 // dropIfIdle frees a slot that neither counts nor is frozen, moving back those
 // behind it that were displaced.
 func (s *shard) dropIfIdle(c *counters, i int) {
-	if s.words()[i]&(slotCount|slotFrozen) != 0 {
+	if *s.word(i)&(slotCount|slotFrozen) != 0 {
 		return
 	}
 	s.used--
@@ -141,17 +137,17 @@ func (s *shard) dropIfIdle(c *counters, i int) {
 		if j++; j == int(s.size) {
 			j = 0
 		}
-		slot := s.words()[j]
+		slot := *s.word(j)
 		if slot == 0 {
 			break
 		}
 		if s.distance(s.home(c, slot>>slotBits), j) >= s.distance(i, j) {
-			s.words()[i] = slot
+			*s.word(i) = slot
 			s.markSlot(i)
 			i = j
 		}
 	}
-	s.words()[i] = 0
+	*s.word(i) = 0
 }
 
 // distance is how many slots on from i to j, going round.

@@ -21,6 +21,7 @@ func (c *CountingFilter) Tally() Tally {
 			t.Refused += s.rare.refused
 		}
 	}
+	t.Changed += int(counters.unfrozen.Load())
 	t.Keys = max(0, int(counters.stock().keys))
 	return t
 }
@@ -44,11 +45,15 @@ func (c *counters) stock() stock {
 
 // MemoryBytes returns what the counters occupy, the frozen filter not included.
 func (c *CountingFilter) MemoryBytes() int {
+	counters := c.counters.Load()
 	n := 0
-	for s := range c.counters.Load().locked {
+	if counters.geometry.flat() {
+		n = 4 * arrayWords(counters.geometry.Bits)
+	}
+	for s := range counters.locked {
 		n += int(unsafe.Sizeof(*s)) + 4*int(s.size)
 		if s.rare != nil {
-			n += int(unsafe.Sizeof(*s.rare)) + 8*cap(s.rare.fine)
+			n += int(unsafe.Sizeof(*s.rare)) + 8*cap(s.rare.fine) + 4*cap(s.rare.journal)
 		}
 	}
 	return n
