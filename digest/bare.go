@@ -1,0 +1,51 @@
+package digest
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// AppendBare appends what of the delta's encoding cannot be known from its base
+// and its target's version: neither header nor checksum, some fifty bytes less.
+// It is for a carrier that tells the rest itself; that the result has the target's
+// state is then the only check. base is the delta's base or its target; any other
+// filter is refused with [ErrBase].
+func (d *Delta) AppendBare(dst []byte, base *Filter) ([]byte, error) {
+	sets, clears, ok := d.inContext(base)
+	if !ok {
+		return dst, fmt.Errorf("digest: bare delta from %v: %w", d.base, ErrBase)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(sets)))
+	dst = binary.AppendUvarint(dst, uint64(len(clears)))
+	dst = appendSection(dst, listed(d.geometry.Bits-d.baseOnes, sets))
+	return appendSection(dst, listed(d.baseOnes, clears)), nil
+}
+
+// DecodeBareDelta reads what [Delta.AppendBare] wrote, given the filter that it
+// starts from and what it leads to: a version of the same epoch and a later
+// sequence, and its number of keys. Only [Delta.Apply] tells whether it does.
+func DecodeBareDelta(b []byte, base *Filter, target Version, keys uint64, lim Limits) (*Delta, error) {
+	lim = lim.withDefaults()
+	if len(b) > lim.Bytes {
+		return nil, &FormatError{Field: "length", Err: fmt.Errorf("%w: %d bytes, %d allowed", ErrTooLarge, len(b), lim.Bytes)}
+	}
+	if target.Epoch != base.version.Epoch || target.Sequence <= base.version.Sequence {
+		return nil, fmt.Errorf("digest: bare delta from %v to %v: %w", base.version, target, ErrBase)
+	}
+	d := &Delta{geometry: base.geometry, base: base.version, target: target, keys: keys, baseKeys: base.keys, baseOnes: base.ones}
+	r := reader{b: b}
+	zeros := base.geometry.Bits - base.ones
+	a := r.bounded("positions set", 0, zeros)
+	c := r.bounded("positions cleared", 0, base.ones)
+	if r.err == nil {
+		r.afford(lim, 16*(a+c))
+	}
+	d.ones = base.ones + a - c
+	sets := r.section("positions set", zeros, a, false)
+	clears := r.section("positions cleared", base.ones, c, false)
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	d.flips = unrank(base, sets.list, clears.list)
+	return d, nil
+}

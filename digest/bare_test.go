@@ -1,0 +1,124 @@
+package digest
+
+import (
+	"encoding/hex"
+	"errors"
+	"slices"
+	"testing"
+)
+
+func TestBareDelta(t *testing.T) {
+	for _, g := range geometries {
+		v := versions(t, g, 300, 20, 4)
+		for from := range v {
+			for to := from + 1; to < len(v); to++ {
+				d, err := Diff(v[from], v[to])
+				if err != nil || d.base == d.target {
+					continue // nothing changed in so small a filter
+				}
+				b, err := d.AppendBare(nil, v[from])
+				if err != nil {
+					t.Fatal(err)
+				}
+				same, err := d.AppendBare(nil, v[to])
+				if err != nil || !slices.Equal(b, same) {
+					t.Fatalf("%v: with the target %x, %v, with the base %x", g, same, err, b)
+				}
+				if framed := len(d.AppendTo(nil, v[from])); len(b) > framed-30 {
+					t.Errorf("%v: %d bytes bare, %d in a message", g, len(b), framed)
+				}
+				again, err := DecodeBareDelta(b, v[from], v[to].Version(), v[to].Keys(), Limits{})
+				if err != nil {
+					t.Fatalf("%v: DecodeBareDelta = %v", g, err)
+				}
+				got, err := again.Apply(v[from])
+				if err != nil {
+					t.Fatal(err)
+				}
+				equalFilters(t, got, v[to])
+			}
+		}
+	}
+}
+
+func TestBareDeltaRefuses(t *testing.T) {
+	v := versions(t, Geometry{Bits: 1 << 20, Hashes: 1}, 1_000, 10, 3)
+	d, _ := Diff(v[0], v[1])
+	b, _ := d.AppendBare(nil, v[0])
+	if _, err := d.AppendBare(nil, v[2]); !errors.Is(err, ErrBase) {
+		t.Errorf("AppendBare with another filter = %v, want ErrBase", err)
+	}
+	for name, target := range map[string]Version{
+		"the base": v[0].Version(), "another epoch": {Epoch: 99, Sequence: 99},
+	} {
+		if _, err := DecodeBareDelta(b, v[0], target, 0, Limits{}); !errors.Is(err, ErrBase) {
+			t.Errorf("to %s: %v, want ErrBase", name, err)
+		}
+	}
+	for n := range b {
+		if _, err := DecodeBareDelta(b[:n], v[0], v[1].Version(), 0, Limits{}); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("the first %d bytes: %v, want ErrCorrupt", n, err)
+		}
+	}
+	if _, err := DecodeBareDelta(append(slices.Clone(b), 0), v[0], v[1].Version(), 0, Limits{}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a byte too many: %v, want ErrCorrupt", err)
+	}
+	if _, err := DecodeBareDelta(b, v[0], v[1].Version(), 0, Limits{Bytes: len(b) - 1}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("beyond the limit: %v, want ErrTooLarge", err)
+	}
+	// It decodes on another base of that epoch, perhaps; it does not lead there.
+	if wrong, err := DecodeBareDelta(b, v[2], Version{v[2].version.Epoch, 99, v[1].version.State}, 0, Limits{}); err == nil {
+		if _, err := wrong.Apply(v[2]); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("on another base: %v, want ErrCorrupt", err)
+		}
+	}
+}
+
+// TestBareDeltaVector is the example of FORMAT.md, section 4.
+func TestBareDeltaVector(t *testing.T) {
+	g := Geometry{Bits: 1000, Hashes: 1}
+	base := newFilter(g, Version{Epoch: 1, Sequence: 1}, 4, []uint64{10, 200, 500, 900})
+	target := newFilter(g, Version{Epoch: 1, Sequence: 2}, 4, []uint64{10, 201, 500, 901})
+	base.version.State, target.version.State = base.state(), target.state()
+	d, err := Diff(base, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "0202020354a2bf00010a"
+	b, err := d.AppendBare(nil, base)
+	if got := hex.EncodeToString(b); err != nil || got != want {
+		t.Errorf("AppendBare = %s, %v, want %s", got, err, want)
+	}
+}
+
+func FuzzBareDelta(f *testing.F) {
+	for _, g := range []Geometry{{Bits: 1 << 12, Hashes: 2}, {Bits: 1 << 30, Hashes: 1}} {
+		v := versions(f, g, 100, 10, 2)
+		d, _ := Diff(v[0], v[1])
+		b, _ := d.AppendBare(nil, v[0])
+		f.Add(g.Bits > 1<<20, b)
+		f.Add(g.Bits > 1<<20, b[:len(b)/2])
+	}
+	bases := map[bool]*Filter{
+		false: versions(f, Geometry{Bits: 1 << 12, Hashes: 2}, 100, 10, 1)[0],
+		true:  versions(f, Geometry{Bits: 1 << 30, Hashes: 1}, 100, 10, 1)[0],
+	}
+	f.Fuzz(func(t *testing.T, large bool, b []byte) {
+		base := bases[large]
+		to := base.version
+		to.Sequence++
+		d, err := DecodeBareDelta(b, base, to, 1, Limits{Bytes: 1 << 16, Memory: 1 << 20})
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTooLarge) {
+				t.Errorf("DecodeBareDelta = %v, which is no sentinel's", err)
+			}
+			return
+		}
+		if !slices.IsSorted(d.flips) {
+			t.Error("flips are not in order")
+		}
+		if _, err := d.Apply(base); err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Errorf("Apply = %v", err)
+		}
+	})
+}
