@@ -207,6 +207,9 @@ func (n *Node) fetch(f exchange.Fetch) {
 }
 
 func (n *Node) get(f exchange.Fetch) exchange.Result {
+	if f.Carried != nil {
+		return exchange.DecodeCarried(f, n.digestLimits)
+	}
 	addr, ok := n.addressOf(f.Source)
 	if !ok {
 		return exchange.Result{Err: ErrUnreachable}

@@ -116,7 +116,7 @@ type Limits struct {
 	PublishedLog int           // memory of the deltas kept of this peer's digest, bytes; zero means 4 MiB
 	ReplicaLog   int           // the same for each replica; zero means 256 KiB
 	Replicas     int           // memory of all replicas' filters, bytes; zero means no bound (see [exchange.Config.ReplicaBytes])
-	Fetches      int           // bodies fetched at once; zero means 16
+	Fetches      int           // whole digests fetched at once; zero means 16 (see [exchange.Config.Fetches])
 	Serves       int           // bodies served at once; zero means 32
 	BytesIn      int           // bodies fetched, bytes a second; zero means no bound
 	BytesOut     int           // bodies served, bytes a second; zero means no bound

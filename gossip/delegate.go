@@ -38,7 +38,7 @@ func (d delegate) NodeMeta(limit int) []byte {
 
 // NotifyMsg takes in an advert. The slice is memberlist's.
 func (d delegate) NotifyMsg(b []byte) {
-	if len(b) > exchange.MaxAdvert {
+	if len(b) > exchange.MaxDatagram {
 		d.n.datagramsBad.Add(1)
 		return
 	}

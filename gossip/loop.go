@@ -269,9 +269,9 @@ func (n *Node) tellMember(m *member, up bool, now time.Time) {
 // publishLoop looks whether the filter changed, and publishes when the engine
 // says so.
 func (n *Node) publishLoop() {
-	every := n.cfg.Publish.MinInterval / 2
-	if every <= 0 {
-		every = 50 * time.Millisecond
+	every := 50 * time.Millisecond
+	if m := n.cfg.Publish.MinInterval; m > 0 {
+		every = m / 2
 	}
 	ticker := time.NewTicker(max(every, 5*time.Millisecond))
 	defer ticker.Stop()

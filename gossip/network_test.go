@@ -85,9 +85,12 @@ func TestConnectionsAreReused(t *testing.T) {
 	eventually(t, 30*time.Second, replicas(b, 1))
 	for i := range 5 {
 		before := b.Stats().Exchange.Fetches
-		a.cfg.Filter.Add(key("a", 100+i))
+		const many = 3000 // more than an advert carries
+		for j := range many {
+			a.cfg.Filter.Add(key("a", 100+many*i+j))
+		}
 		eventually(t, 30*time.Second, func() error {
-			if !holders(b, key("a", 100+i))["a"] || b.Stats().Exchange.Fetches == before {
+			if !holders(b, key("a", 99+many*(i+1)))["a"] || b.Stats().Exchange.Fetches == before {
 				return errNotYet
 			}
 			return nil

@@ -35,11 +35,12 @@ func TestClusterKeepsInStep(t *testing.T) {
 		if took > 200*time.Millisecond {
 			t.Errorf("a change took %v to be everywhere, want at most 200ms", took)
 		}
-		before := c.nodes["p2"].Stats().Exchange
-		if before.DeltasIn == 0 {
-			t.Error("the change did not travel as a delta")
+		if s := c.nodes["p2"].Stats().Exchange; s.Carried == 0 {
+			t.Error("the change did not travel with its advert")
 		}
 
+		time.Sleep(10 * time.Second) // until everyone has confirmed it
+		before := c.nodes["p2"].Stats().Exchange
 		time.Sleep(time.Minute)
 		after := c.nodes["p2"].Stats().Exchange
 		if after.AdvertsHeard != before.AdvertsHeard || after.Fetches != before.Fetches {

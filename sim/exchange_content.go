@@ -72,8 +72,9 @@ type bodies struct {
 }
 
 type bodyKey struct {
-	content       *content
-	have, current digest.Version
+	content  *content
+	have, to digest.Version
+	carried  bool
 }
 
 type body struct {
@@ -92,23 +93,38 @@ func (b *bodies) answer(c *content, f engine.Fetch, a engine.Answer) (engine.Res
 		r, n := decode(f, a.AppendTo(nil))
 		return r, n, r.Err
 	}
-	key := bodyKey{c, id.Have, id.Current}
-	made, ok := b.known[key]
-	if !ok {
-		if made, ok = b.old[key]; !ok {
-			made.result, made.bytes = decode(f, a.AppendTo(nil))
-			if made.result.Err != nil {
-				return engine.Result{}, 0, fmt.Errorf("a sound answer is refused: %w", made.result.Err)
-			}
-		}
-		if len(b.known) >= mostBodies || b.known == nil {
-			b.known, b.old = make(map[bodyKey]body, mostBodies), b.known
-		}
-		b.known[key] = made
-	}
+	key := bodyKey{c, id.Have, id.Current, false}
+	made := b.get(key, func() (engine.Result, int) { return decode(f, a.AppendTo(nil)) })
 	r := made.result
+	if r.Err != nil {
+		return r, 0, fmt.Errorf("a sound answer is refused: %w", r.Err)
+	}
 	r.Head.Origin, r.Head.Version.Incarnation = id.Origin, id.Incarnation
 	return r, made.bytes, nil
+}
+
+// carried returns what comes of a change that came with an advert.
+func (b *bodies) carried(c *content, f engine.Fetch) engine.Result {
+	v := f.Carried.Head.Version
+	to := digest.Version{Epoch: v.Epoch, Sequence: v.Sequence, State: f.Carried.Head.State}
+	r := b.get(bodyKey{c, f.Base.Version(), to, true}, func() (engine.Result, int) { return engine.DecodeCarried(f, digest.Limits{}), 0 }).result
+	r.Head, r.Bytes = f.Carried.Head, len(f.Carried.Change)
+	return r
+}
+
+func (b *bodies) get(key bodyKey, make func() (engine.Result, int)) body {
+	made, ok := b.known[key]
+	if ok {
+		return made
+	}
+	if made, ok = b.old[key]; !ok {
+		made.result, made.bytes = make()
+	}
+	if len(b.known) >= mostBodies || b.known == nil {
+		b.known, b.old = map[bodyKey]body{}, b.known
+	}
+	b.known[key] = made
+	return made
 }
 
 func decode(f engine.Fetch, frame []byte) (engine.Result, int) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"time"
 
 	engine "github.com/summarycache/summarycache/gossip/exchange"
@@ -37,9 +38,16 @@ func (w *exchange) datagram(from, to *exchangePeer, data []byte) {
 // fetch carries a get to its source. One that is not observed holds too little to
 // stand for a peer that passes others' digests on: somebody else does.
 func (w *exchange) fetch(p *exchangePeer, f engine.Fetch) {
+	origin := w.byName[f.Origin]
+	if f.Carried != nil {
+		r := w.bodies.carried(origin.content, f)
+		w.err = cmp.Or(w.err, r.Err)
+		w.after(0, event{do: unpacked, peer: p, fetch: f, result: r})
+		return
+	}
 	source := w.byName[f.Source]
 	if !source.observed(w) && f.Source != f.Origin {
-		source = w.standIn(p, w.byName[f.Origin])
+		source = w.standIn(p, origin)
 	}
 	w.asked(p, source, f)
 	w.after(w.stream(), event{do: serve, peer: source, other: p, fetch: f})
@@ -91,6 +99,7 @@ const (
 	hear
 	serve
 	fetched
+	unpacked
 	synced
 )
 

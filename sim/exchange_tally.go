@@ -134,10 +134,11 @@ func (w *exchange) sent(from, to *exchangePeer, data []byte, lost bool) {
 
 // splitAdvert reads a datagram, and says how much of it is not the advert.
 func splitAdvert(data []byte) (engine.Advert, int) {
-	a, err := engine.DecodeAdvert(data)
-	if err != nil {
-		return engine.Advert{}, 0
+	if c, err := engine.DecodeCarrier(data); err == nil {
+		a := engine.Advert{Kind: engine.Announce, Head: c.Head}
+		return a, len(data) - len(a.AppendTo(nil))
 	}
+	a, _ := engine.DecodeAdvert(data)
 	return a, 0
 }
 

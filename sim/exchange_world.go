@@ -190,6 +190,10 @@ func (w *exchange) handle(e *event) {
 		p.engine.FetchDone(w.now, e.fetch.Number, e.result)
 		w.pump(p)
 		p.engine.Tick(w.now)
+	case unpacked:
+		p.engine.FetchDone(w.now, e.fetch.Number, e.result)
+		w.pump(p)
+		p.engine.Tick(w.now)
 	case synced:
 		p.engine.SyncDone(w.now, e.other.name, e.heads, nil)
 	}

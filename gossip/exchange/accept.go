@@ -62,7 +62,8 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		e.drop(now, p)
 		return
 	}
-	repaired := f.source == p && (p.whole || r.Head.Version == p.held.Version)
+	direct := f.source == p && !f.carried // the origin itself said so, over a stream
+	repaired := direct && (p.whole || r.Head.Version == p.held.Version)
 	if repaired && !p.whole && p.diverged != r.Head.Version {
 		p.diverged = r.Head.Version
 		e.stats.Divergences++
@@ -80,6 +81,8 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 	p.refusals, p.refused, p.badDeltas = 0, 0, 0
 	if f.source == p {
 		e.outputs.Fresh = append(e.outputs.Fresh, p.name)
+	}
+	if direct {
 		p.whole, p.check = false, false
 		p.confirmed = r.Head.Version
 		if p.announced.Version.Compare(p.held.Version) > 0 && r.Head.Version.Compare(f.get.Have) <= 0 {

@@ -4,10 +4,10 @@ package exchange
 // only one so far.
 const ProtocolVersion = 1
 
-// MaxAdvert is the length in bytes of the longest datagram.
+// MaxAdvert is the length in bytes of the longest advert.
 const MaxAdvert = 64
 
-// AdvertKind distinguishes the datagrams.
+// AdvertKind distinguishes the datagrams: adverts and, beside them, [Carrying].
 type AdvertKind uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	Echo AdvertKind = 2
 )
 
-// Advert is a datagram.
+// Advert is a datagram without anything behind it.
 type Advert struct {
 	Kind AdvertKind
 	Head Head
@@ -37,13 +37,7 @@ func DecodeAdvert(b []byte) (Advert, error) {
 		r.fail("length")
 		return Advert{}, r.err
 	}
-	first := r.byte("kind")
-	a := Advert{Kind: AdvertKind(first & 0xf)}
-	if r.err == nil && first>>4 != ProtocolVersion {
-		r.off = 0
-		r.fail("version")
-		r.err.(*FormatError).Err = ErrVersion
-	}
+	a := Advert{Kind: r.kind()}
 	if a.Kind != Announce && a.Kind != Echo {
 		r.off = 0
 		r.fail("kind")

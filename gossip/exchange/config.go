@@ -31,7 +31,8 @@ type Config struct {
 	// DigestBytes is the greatest body asked for. Zero means 64 MiB.
 	DigestBytes int
 
-	// Fetches is how many gets may be under way at once. Zero means 16.
+	// Fetches is how many gets for whole digests may be under way at once. Zero means
+	// 16. With those for changes it may be eight times as many.
 	Fetches int
 
 	// BytesIn and BytesOut bound the bodies fetched and served, in bytes a
@@ -55,27 +56,38 @@ type Config struct {
 // Publishing says when a changed digest becomes a new version.
 type Publishing struct {
 	// Fraction of the set that must have changed to publish before Interval has
-	// passed. Zero means 0.01.
+	// passed, if what has changed is also worth a message. Zero means 0.01. What
+	// fills an advert's datagram is published early in any case.
 	Fraction float64
 
-	// MinInterval is the least time between two publications. Zero means 100 ms.
+	// MinInterval is the least time between two publications. Zero means 1 ms for
+	// each live peer, within 100 ms and 5 s: a peer so learns of at most a thousand
+	// publications a second, however many peers there are.
 	MinInterval time.Duration
 
-	// Interval is how long a change may wait if it is the only one. Zero means
-	// 10 ms for each live peer, within MinInterval and 5 s: each peer so costs
-	// every other peer about the same, however many there are.
+	// Interval is how long after a publication the next one may come, however
+	// little has changed. Zero means 10 ms for each live peer, at most 1 s, or
+	// MinInterval if that is longer.
 	Interval time.Duration
 
 	// Round is the time over which the adverts of a publication are spread. Zero
-	// means 2 ms for each live peer, at most 1 s, and nothing for up to 32 peers.
+	// means 2 ms for each live peer, at most a quarter of Interval and 1 s, and
+	// nothing for up to 32 peers.
 	Round time.Duration
+
+	// Carry is the greatest change, in bytes, that travels with its adverts instead
+	// of being fetched, as long as it fits a datagram. Zero means whatever fits;
+	// below zero nothing does.
+	Carry int
 }
 
 const (
 	defaultFraction    = 0.01
 	defaultMinInterval = 100 * time.Millisecond
+	minIntervalPerPeer = time.Millisecond
+	maxMinInterval     = 5 * time.Second
 	intervalPerPeer    = 10 * time.Millisecond
-	maxInterval        = 5 * time.Second
+	maxInterval        = time.Second
 
 	minSync     = 2 * time.Second
 	maxSync     = 10 * time.Second
@@ -114,14 +126,20 @@ func (p Publishing) For(n int) Publishing {
 		p.Fraction = defaultFraction
 	}
 	if p.MinInterval <= 0 {
-		p.MinInterval = defaultMinInterval
+		p.MinInterval = min(max(time.Duration(n)*minIntervalPerPeer, defaultMinInterval), maxMinInterval)
+		if p.Interval > 0 {
+			p.MinInterval = min(p.MinInterval, p.Interval)
+		}
 	}
 	if p.Interval <= 0 {
 		p.Interval = min(time.Duration(n)*intervalPerPeer, maxInterval)
 	}
 	p.Interval = max(p.Interval, p.MinInterval)
 	if p.Round <= 0 && n > freePeers {
-		p.Round = min(time.Duration(n)*paceOf, roundTime)
+		p.Round = min(time.Duration(n)*paceOf, p.Interval/4, roundTime)
+	}
+	if p.Carry == 0 {
+		p.Carry = MaxDatagram
 	}
 	return p
 }

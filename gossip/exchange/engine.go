@@ -20,6 +20,8 @@ type Engine struct {
 	self        Head
 	history     *digest.History
 	publishedAt time.Time
+	carrying    []byte  // the datagram that brings self with it; nil if there is none
+	carryBase   Version // to whom holds this
 
 	peers map[ID]*peer
 	order []*peer // all, by ID
@@ -29,7 +31,9 @@ type Engine struct {
 	want    []*peer // behind, or recently so; see fetch.go
 	flights map[uint64]*flight
 	number  uint64 // of the last fetch
-	early   []Head // adverts of origins that are not members yet
+	// wholeFlights is how many of the flights can only bring a whole digest.
+	wholeFlights int
+	early        []Head // adverts of origins that are not members yet
 
 	syncAt   time.Time // zero if nobody is there
 	eager    int       // syncs left to do in quick succession after joining

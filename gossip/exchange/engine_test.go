@@ -388,6 +388,7 @@ func TestMemoryBoundDropsTheDeadThenTheUseless(t *testing.T) {
 	if a.index[2] != nil {
 		t.Error("the dropped replica is still among the candidates")
 	}
+	w.run(w.now.Add(5 * time.Second)) // until the last advert of p3 is confirmed
 	before := a.engine.Stats()
 	for range 60 {
 		w.peers[2].change(1)

@@ -13,6 +13,8 @@ type flight struct {
 	origin, source *peer
 	incarnation    uint64
 	get            Get
+	whole          bool // it can only bring a whole digest
+	carried        bool // the answer came with an advert
 }
 
 const (
@@ -36,21 +38,32 @@ func (e *Engine) enqueue(p *peer) {
 // nextFetch returns when startFetches may find something to do.
 func (e *Engine) nextFetch() time.Time {
 	var next time.Time
-	if len(e.flights) >= e.cfg.Fetches {
+	if e.full() {
 		return next
 	}
 	for _, p := range e.want {
-		if p.fetching == 0 {
+		switch {
+		case p.fetching != 0 || !p.behind():
+		case p.carriedFits():
+			next = earlier(next, p.carriedAt)
+		case e.wholeFlights < e.cfg.Fetches || !e.expectsWhole(p):
 			next = earlier(next, p.notBefore)
 		}
 	}
 	return next
 }
 
+// smallFetches is how many times as many fetches may be under way as may bring a
+// whole digest: changes are small, and where streams are slow there are many of them.
+const smallFetches = 8
+
+// full reports whether nothing can be fetched before something has come.
+func (e *Engine) full() bool { return len(e.flights) >= smallFetches*e.cfg.Fetches }
+
 // startFetches starts what is wanted, may start, and has a source, as long as
 // there is room.
 func (e *Engine) startFetches(now time.Time) {
-	if len(e.flights) >= e.cfg.Fetches {
+	if e.full() {
 		return
 	}
 	keep := e.want[:0]
@@ -59,7 +72,10 @@ func (e *Engine) startFetches(now time.Time) {
 		case !p.behind():
 			p.queued = false
 			continue
-		case p.fetching != 0, len(e.flights) >= e.cfg.Fetches, now.Before(p.notBefore):
+		case p.fetching != 0, e.full():
+		case p.carriedFits():
+			e.unpack(p)
+		case now.Before(p.notBefore), e.wholeFlights >= e.cfg.Fetches && e.expectsWhole(p):
 		default:
 			e.startFetch(now, p)
 		}
@@ -74,7 +90,8 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 		p.notBefore = now.Add(e.jitter(wait))
 		return
 	}
-	if e.expectsWhole(p) {
+	whole := e.expectsWhole(p)
+	if whole {
 		if wait := p.wholes.wait(now); wait > 0 {
 			p.notBefore = now.Add(e.jitter(wait))
 			return
@@ -92,13 +109,20 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 	} else if p.filter != nil && p.badDeltas < unusables {
 		get.Have, get.State, base = p.held.Version, p.held.State, p.filter
 	}
-	e.number++
-	p.fetching = e.number
-	e.flights[e.number] = &flight{origin: p, source: source, incarnation: p.incarnation, get: get}
 	e.stats.Fetches++
-	e.outputs.Fetches = append(e.outputs.Fetches, Fetch{
-		Number: e.number, Origin: p.name, Source: source.name, Get: get, Base: base, Key: p.key,
-	})
+	e.start(&flight{origin: p, source: source, incarnation: p.incarnation, get: get, whole: whole},
+		Fetch{Base: base, Key: p.key})
+}
+
+func (e *Engine) start(f *flight, out Fetch) {
+	e.number++
+	if f.whole {
+		e.wholeFlights++
+	}
+	f.origin.fetching = e.number
+	e.flights[e.number] = f
+	out.Number, out.Origin, out.Source, out.Get = e.number, f.origin.name, f.source.name, f.get
+	e.outputs.Fetches = append(e.outputs.Fetches, out)
 }
 
 // expectsWhole reports whether a fetch of p can only bring a whole digest.
@@ -151,6 +175,9 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 		return
 	}
 	delete(e.flights, number)
+	if f.whole {
+		e.wholeFlights--
+	}
 	e.in.take(r.Bytes)
 	p := f.origin
 	if p.fetching != number || p.incarnation != f.incarnation {
@@ -159,6 +186,10 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 	}
 	p.fetching = 0
 	defer e.enqueue(p)
+	if f.carried {
+		e.unpacked(now, f, r)
+		return
+	}
 	if r.Err != nil {
 		e.fetchFailed(now, f, r)
 		return

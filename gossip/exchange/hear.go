@@ -4,13 +4,24 @@ import "time"
 
 // HandleAdvert takes in a datagram. b is not retained.
 func (e *Engine) HandleAdvert(now time.Time, b []byte) {
-	a, err := DecodeAdvert(b)
+	var a Advert
+	var c *Carrier
+	var err error
+	if len(b) > 0 && b[0] == ProtocolVersion<<4|byte(Carrying) {
+		c = new(Carrier)
+		*c, err = DecodeCarrier(b)
+		a = Advert{Announce, c.Head}
+	} else {
+		a, err = DecodeAdvert(b)
+	}
 	if err != nil {
 		e.stats.AdvertsBad++
 		return
 	}
 	e.stats.AdvertsHeard++
-	e.stats.AdvertBytesIn += int64(len(b))
+	advert := len(a.AppendTo(nil))
+	e.stats.AdvertBytesIn += int64(advert)
+	e.stats.DeltaBytesIn += int64(len(b) - advert)
 	switch {
 	case a.Kind == Echo:
 		if a.Head.Origin == e.id {
@@ -20,6 +31,10 @@ func (e *Engine) HandleAdvert(now time.Time, b []byte) {
 	default:
 		if p := e.peers[a.Head.Origin]; p != nil && p.live && a.Head.Version.Incarnation <= p.incarnation {
 			e.hear(now, p, a.Head, p)
+			if c != nil {
+				e.stats.CarriersHeard++
+				e.carry(now, p, c)
+			}
 		} else {
 			e.keepEarly(a.Head)
 		}
@@ -81,6 +96,9 @@ func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 	}
 	switch c := h.Version.Compare(p.held.Version); {
 	case c < 0:
+		if via == p && p.confirmed != p.held.Version {
+			e.contest(now, p) // late, or it never published what is held here
+		}
 	case c == 0:
 		e.compare(now, p, h, via)
 	default:
@@ -120,7 +138,13 @@ func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
 	}
 	// One of the two is wrong. The origin will tell which, over a stream: an advert
 	// or somebody else's vector is too cheap to forge to act on.
-	if e.stats.Contested++; now.Sub(p.contestedAt) >= contestEvery || p.contestedAt.IsZero() {
+	e.stats.Contested++
+	e.contest(now, p)
+}
+
+// contest asks the origin whether what is held is right, unless it did so just now.
+func (e *Engine) contest(now time.Time, p *peer) {
+	if p.filter != nil && (now.Sub(p.contestedAt) >= contestEvery || p.contestedAt.IsZero()) {
 		p.contestedAt = now
 		p.check = true
 		e.enqueue(p)

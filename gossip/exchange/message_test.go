@@ -61,6 +61,10 @@ var codecs = map[string]codec{
 		a, err := DecodeAdvert(b)
 		return a, a.AppendTo(nil), err
 	},
+	"carrier": func(b []byte) (any, []byte, error) {
+		c, err := DecodeCarrier(b)
+		return c, c.AppendTo(nil), err
+	},
 	"metadata": func(b []byte) (any, []byte, error) {
 		m, err := DecodeMeta(b)
 		return m, m.AppendTo(nil), err
@@ -173,6 +177,11 @@ func TestLengths(t *testing.T) {
 	h := Head{Origin: ID(most), Version: Version{most, most, most}, State: most, Keys: most}
 	if n := len(Advert{Announce, h}.AppendTo(nil)); n > MaxAdvert {
 		t.Errorf("the longest advert has %d bytes, want at most %d", n, MaxAdvert)
+	}
+	if c := (Carrier{h, most, make([]byte, 64), make([]byte, MaxDatagram)}); len(c.AppendTo(nil))-len(c.Change) > MaxDatagram/4 {
+		t.Errorf("the longest carrier has %d bytes besides the change", len(c.AppendTo(nil))-len(c.Change))
+	} else if _, err := DecodeCarrier(c.AppendTo(nil)); !errors.Is(err, ErrMalformed) {
+		t.Errorf("too long a carrier: %v, want ErrMalformed", err)
 	}
 	name := strings.Repeat("n", MaxName)
 	addr := strings.Repeat("a", MaxAddress)

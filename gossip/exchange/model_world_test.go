@@ -234,8 +234,7 @@ func (w *world) streams(a, b *simPeer) bool {
 
 func (w *world) datagram(from, to *simPeer, data []byte) {
 	if w.bug == "no anti-entropy" {
-		a, _ := DecodeAdvert(data)
-		v := [2]uint64{uint64(to.i), a.Head.State}
+		v := [2]uint64{uint64(to.i), headIn(data).State}
 		if from.told[v] {
 			return
 		}
@@ -251,11 +250,35 @@ func (w *world) datagram(from, to *simPeer, data []byte) {
 		}
 		w.after(w.some(w.delay), func() {
 			if to.engine != nil {
-				to.engine.HandleAdvert(w.now, data)
+				to.engine.HandleAdvert(w.now, w.tamperCarrier(data))
 				to.pump()
 			}
 		})
 	}
+}
+
+// headIn returns the head of a datagram.
+func headIn(data []byte) Head {
+	if c, err := DecodeCarrier(data); err == nil {
+		return c.Head
+	}
+	a, _ := DecodeAdvert(data)
+	return a.Head
+}
+
+// tamperCarrier returns what arrives of a datagram: of one with a change, perhaps
+// another change.
+func (w *world) tamperCarrier(data []byte) []byte {
+	c, err := DecodeCarrier(data)
+	if err != nil || w.rng.Float64() >= w.broken {
+		return data
+	}
+	if w.rng.IntN(2) == 0 {
+		c.Change = c.Change[:1+w.rng.IntN(len(c.Change))]
+	} else {
+		c.Change[w.rng.IntN(len(c.Change))] ^= 1 << w.rng.IntN(8)
+	}
+	return c.AppendTo(nil)
 }
 
 var errGone = errors.New("no connection")
@@ -287,6 +310,17 @@ func (w *world) round(from, to *simPeer, serve func() []byte, done func([]byte))
 }
 
 func (w *world) fetch(p, source *simPeer, f Fetch) {
+	if f.Carried != nil {
+		r := DecodeCarried(f, digest.Limits{})
+		if w.bug == "wrong base" && r.Delta != nil && w.rng.Float64() < 0.1 {
+			r.Filter = f.Base
+		}
+		p.do(w.some(20*time.Millisecond), func() {
+			p.engine.FetchDone(w.now, f.Number, r)
+			p.pump()
+		})
+		return
+	}
 	w.round(p, source, func() []byte {
 		get, err := DecodeGet(f.Get.AppendTo(nil)[FrameHeader:])
 		if err != nil {

@@ -37,6 +37,9 @@ type Fetch struct {
 	Get    Get
 	Base   *digest.Filter    // what Get says is held; nil if nothing
 	Key    ed25519.PublicKey // by which the origin signs; empty if it does not
+	// Carried is not nil if the answer came with an advert. Then there is nothing to
+	// send: give the Fetch to [DecodeCarried].
+	Carried *Carrier
 }
 
 // Sync is a vector to exchange with Peer; the answer goes to [Engine.SyncDone].
@@ -111,10 +114,13 @@ type Stats struct {
 	AdvertsHeard  int64
 	AdvertBytesIn int64
 	AdvertsBad    int64 // datagrams that were no advert
+	Carriers      int64 // adverts sent with the change behind them
+	CarriersHeard int64
 
 	Fetches      int64 // gets sent
-	DeltasIn     int64
+	DeltasIn     int64 // fetched, and carried by adverts
 	DeltaBytesIn int64
+	Carried      int64 // of DeltasIn, those that came with an advert
 	WholesIn     int64 // whole digests
 	WholeBytesIn int64
 	Unchanged    int64 // answers that nothing is newer
@@ -122,11 +128,12 @@ type Stats struct {
 	Failures     int64 // gets without an answer
 	Rejected     int64 // answers not accepted
 
-	DeltasOut     int64
-	DeltaBytesOut int64
-	WholesOut     int64
-	WholeBytesOut int64
-	Refused       int64 // gets answered busy
+	DeltasOut       int64 // served, and sent with adverts (Carriers)
+	DeltaBytesOut   int64
+	CarriedBytesOut int64 // of DeltaBytesOut, those sent with adverts
+	WholesOut       int64
+	WholeBytesOut   int64
+	Refused         int64 // gets answered busy
 
 	Syncs       int64 // begun by this peer
 	Gaps        int64 // versions learnt of after at least one had been missed

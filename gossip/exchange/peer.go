@@ -27,6 +27,10 @@ type peer struct {
 	key       ed25519.PublicKey // by which it signs in this life; empty if it does not
 	signature []byte            // of held
 
+	carried   *Carrier  // of announced, not unpacked yet; nil if there is none
+	carriedAt time.Time // when it came
+	carryFrom time.Time // until when carriers are ignored
+
 	announced   Head      // the greatest heard of; zero Version if none
 	heardAt     time.Time // when it was heard of
 	byAdvert    bool      // whether by advert
@@ -54,6 +58,7 @@ type peer struct {
 
 	// As a receiver of this engine's adverts.
 	told     Version   // the last one sent
+	carrying bool      // whether it was sent by a carrier, and not repeated yet
 	reacted  Version   // the last one it is known to have
 	repeats  int       // of told
 	repeatAt time.Time // zero if no repeat is due
@@ -80,7 +85,7 @@ func (p *peer) holds() bool { return p.filter != nil && !p.whole && !p.restored 
 func (p *peer) forget() {
 	p.held, p.history = Head{}, nil
 	p.restored = false
-	p.announced = Head{}
+	p.announced, p.carried = Head{}, nil
 	p.heardAt, p.byAdvert = time.Time{}, false
 	p.check, p.whole, p.refused, p.refusals = false, false, 0, 0
 	p.diverged, p.contestedAt, p.confirmed = Version{}, time.Time{}, Version{}

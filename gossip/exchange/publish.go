@@ -18,8 +18,16 @@ func (e *Engine) PublishDue(now time.Time, changed, held int) bool {
 	if e.publishedAt.IsZero() || since >= policy.Interval {
 		return true
 	}
-	return since >= policy.MinInterval && float64(changed) >= policy.Fraction*float64(held)
+	return since >= policy.MinInterval && (changed >= fullCarrier ||
+		changed >= worthwhile && float64(changed) >= policy.Fraction*float64(held))
 }
+
+const (
+	// fullCarrier flips are about what a carrier takes, at a byte and a half each.
+	fullCarrier = 600
+	// worthwhile flips take a few times what goes with them: a tenth of a kilobyte.
+	worthwhile = 200
+)
 
 // Publish makes f the digest of this peer. d, if not nil, leads from the one
 // before to f. A filter that equals the one before changes nothing.
@@ -36,7 +44,12 @@ func (e *Engine) Publish(now time.Time, f *digest.Filter, d *digest.Delta) {
 	if e.history.Current() != f {
 		return // older than what is published
 	}
+	before := e.self.Version
 	e.self = headOf(e.id, e.Incarnation(), f)
+	e.carrying = nil
+	if d != nil && old != nil && d.Base() == old.Version() {
+		e.carrying, e.carryBase = e.carrier(f, d), before
+	}
 	e.publishedAt = now
 	e.stats.Published++
 	e.beginRound(now)
@@ -55,6 +68,7 @@ func headOf(id ID, incarnation uint64, f *digest.Filter) Head {
 // displace takes an incarnation above one that another life of this peer had.
 func (e *Engine) displace(now time.Time, theirs uint64) {
 	e.self.Version.Incarnation = theirs + 1
+	e.carrying = nil
 	e.outputs.Incarnation = theirs + 1
 	e.emit(Event{Kind: Displaced, Peer: e.cfg.Name, Head: e.self})
 	if e.published() {
@@ -83,6 +97,9 @@ const (
 var repeatAfter = [...]time.Duration{
 	400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond, 4 * time.Second,
 }
+
+// leastCarrierWait is the least time before a carrier's advert is repeated.
+const leastCarrierWait = time.Second
 
 // repeatGrain bounds how often all peers are looked through for due repeats.
 const repeatGrain = 50 * time.Millisecond
@@ -134,19 +151,32 @@ func (e *Engine) sendAdverts(now time.Time) {
 	}
 }
 
-// advertise tells p of the current version, and sees to it that p is told again.
+// advertise tells p of the current version, and sees to it that p is told again. To
+// whom was told of the version before it brings the change.
 func (e *Engine) advertise(now time.Time, p *peer) {
 	if !e.published() {
 		return
 	}
-	e.send(p, Advert{Announce, e.self})
+	p.carrying = e.carrying != nil && p.told == e.carryBase
+	if p.carrying {
+		e.carryTo(p)
+	} else {
+		e.send(p, Advert{Announce, e.self})
+	}
 	p.told = e.self.Version
 	p.repeats = 0
 	e.planRepeat(now, p)
 }
 
 func (e *Engine) planRepeat(now time.Time, p *peer) {
-	p.repeatAt = now.Add(e.jitter(repeatAfter[min(p.repeats, len(repeatAfter)-1)]))
+	wait := repeatAfter[min(p.repeats, len(repeatAfter)-1)]
+	if p.carrying {
+		// Nobody reacts to a carrier. That it was lost shows in the next one, unless
+		// none comes.
+		policy := e.cfg.Publish.For(len(e.live))
+		wait = max(2*(policy.Interval+policy.Round), leastCarrierWait)
+	}
+	p.repeatAt = now.Add(e.jitter(wait))
 	e.round.repeatAt = earlier(e.round.repeatAt, p.repeatAt)
 }
 
@@ -166,7 +196,7 @@ func (e *Engine) repeatAdverts(now time.Time) {
 		default:
 			e.stats.Repeats++
 			e.send(p, Advert{Announce, e.self})
-			p.told = e.self.Version
+			p.told, p.carrying = e.self.Version, false
 			p.repeats++
 			e.planRepeat(now, p)
 		}

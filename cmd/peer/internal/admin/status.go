@@ -67,6 +67,8 @@ type Exchange struct {
 	DeltaBytesSent   int64   `json:"delta_bytes_sent"`
 	DeltasHeard      int64   `json:"deltas_received"`
 	DeltaBytesHeard  int64   `json:"delta_bytes_received"`
+	CarriedBytesSent int64   `json:"carried_bytes_sent"` // of the deltas' bytes sent, those in adverts' datagrams
+	CarriedHeard     int64   `json:"carried_received"`   // of the deltas received, those that came so and were not asked for
 	Syncs            int64   `json:"syncs"`
 	Repairs          int64   `json:"repairs"`
 	Divergences      int64   `json:"divergences"`

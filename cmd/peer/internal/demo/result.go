@@ -114,7 +114,7 @@ func (c *cluster) result(o Options, d *driver, elapsed time.Duration) *Result {
 		r.Total.add(row)
 		r.LagMean += s.Exchange.LagMean / float64(len(c.nodes))
 		r.LagMax = max(r.LagMax, s.Exchange.LagMax)
-		r.Membership += s.Exchange.PacketBytesSent - s.Exchange.AdvertBytesSent
+		r.Membership += s.Exchange.PacketBytesSent - s.Exchange.AdvertBytesSent - s.Exchange.CarriedBytesSent
 	}
 	tally := c.origin.Tally()
 	r.OriginSeen = tally.Requests
@@ -166,7 +166,7 @@ func (c *cluster) compare(d *driver, statuses []admin.Status) []Alternative {
 	for i, s := range statuses {
 		x := s.Exchange
 		ours.OriginFetches += int64(s.Traffic.OriginRequests)
-		ours.Messages += x.AdvertsSent + 2*(x.FullHeard+x.DeltasHeard) + 2*x.Syncs // each body is asked for, each sync answered
+		ours.Messages += x.AdvertsSent + 2*(x.FullHeard+x.DeltasHeard-x.CarriedHeard) + 2*x.Syncs // a body is asked for unless an advert brings it, a sync is answered
 		ours.MessageBytes += x.BytesReceived()
 		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.tolls[i].missed.Load()
 		icp.OriginBytes -= c.tolls[i].missedBytes.Load()

@@ -45,6 +45,7 @@ func (n *Node) exchange() admin.Exchange {
 		Published: e.Published, AdvertsSent: e.Adverts, AdvertBytesSent: e.AdvertBytes, AdvertsHeard: e.AdvertsHeard,
 		FullSent: e.WholesOut, FullBytesSent: e.WholeBytesOut, FullHeard: e.WholesIn, FullBytesHeard: e.WholeBytesIn,
 		DeltasSent: e.DeltasOut, DeltaBytesSent: e.DeltaBytesOut, DeltasHeard: e.DeltasIn, DeltaBytesHeard: e.DeltaBytesIn,
+		CarriedBytesSent: e.CarriedBytesOut, CarriedHeard: e.Carried,
 		Syncs: e.Syncs, Repairs: e.Repairs, Divergences: e.Divergences, Rejected: e.Rejected,
 		LagMax:           e.LagMax.Seconds(),
 		AdvertBytesHeard: e.AdvertBytesIn, VectorBytesHeard: all.VectorBytesIn,

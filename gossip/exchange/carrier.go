@@ -1,0 +1,176 @@
+package exchange
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// Carrying is the kind of a datagram that is an advert with the change itself
+// behind it: a [Carrier].
+const Carrying AdvertKind = 3
+
+// MaxDatagram is the length in bytes of the longest datagram, a [Carrier]. With
+// what memberlist and encryption add it fits the least packet that every IPv6
+// network carries whole.
+const MaxDatagram = 1152
+
+// Carrier is an advert that brings the change from an earlier version with it.
+type Carrier struct {
+	Head      Head
+	Step      uint64 // Head's sequence less that of the version it starts from; at least 1
+	Signature []byte // of Head, by the origin; empty if it does not sign
+	Change    []byte // a bare delta: digest/FORMAT.md, section 4
+}
+
+// AppendTo appends the datagram to dst.
+func (c Carrier) AppendTo(dst []byte) []byte {
+	dst = Advert{Carrying, c.Head}.AppendTo(dst)
+	dst = binary.AppendUvarint(dst, c.Step)
+	dst = appendString8(dst, string(c.Signature))
+	return append(dst, c.Change...)
+}
+
+// DecodeCarrier reads a datagram. b is not retained.
+func DecodeCarrier(b []byte) (Carrier, error) {
+	r := reader{message: "carrier", b: b}
+	if len(b) > MaxDatagram {
+		r.off = MaxDatagram
+		r.fail("length")
+		return Carrier{}, r.err
+	}
+	if r.kind() != Carrying {
+		r.off = 0
+		r.fail("kind")
+	}
+	c := Carrier{Head: r.head()}
+	c.Step = r.uvarint("step")
+	if c.Step == 0 || c.Step > c.Head.Version.Sequence {
+		r.fail("step")
+	}
+	c.Signature = r.signature()
+	c.Change = append([]byte(nil), r.rest()...)
+	if len(c.Change) == 0 {
+		r.fail("change")
+	}
+	if r.err != nil {
+		return Carrier{}, r.err
+	}
+	return c, nil
+}
+
+// kind reads the first byte of a datagram.
+func (r *reader) kind() AdvertKind {
+	first := r.byte("kind")
+	if r.err == nil && first>>4 != ProtocolVersion {
+		r.off = 0
+		r.fail("version")
+		r.err.(*FormatError).Err = ErrVersion
+	}
+	return AdvertKind(first & 0xf)
+}
+
+// carrier makes the datagram that tells of f, whose delta is d; nil if the change is
+// too long for one.
+func (e *Engine) carrier(f *digest.Filter, d *digest.Delta) []byte {
+	// Encoding is left to those who fetch it, if it is for nothing here.
+	if d == nil || d.Len() == 0 || d.Len() > 2*MaxDatagram || d.Target() != f.Version() || e.cfg.Publish.Carry < 0 {
+		return nil
+	}
+	change, err := d.AppendBare(nil, f)
+	if err != nil {
+		return nil // a delta that is not one of this filter
+	}
+	c := Carrier{Head: e.self, Step: f.Version().Sequence - d.Base().Sequence, Change: change}
+	if len(change) > e.cfg.Publish.For(len(e.live)).Carry {
+		return nil
+	}
+	c.Signature = sign(e.cfg.Key, e.self)
+	data := c.AppendTo(make([]byte, 0, len(change)+2*MaxAdvert))
+	if len(data) > MaxDatagram {
+		return nil
+	}
+	return data
+}
+
+// carryTo sends p the carrier. Its advert counts as an advert, the rest as a delta.
+func (e *Engine) carryTo(p *peer) {
+	behind := len(e.carrying) - len(e.self.append(nil)) - 1
+	e.stats.Adverts++
+	e.stats.AdvertBytes += int64(len(e.carrying) - behind)
+	e.stats.Carriers++
+	e.stats.CarriedBytesOut += int64(behind)
+	e.stats.DeltasOut++
+	e.stats.DeltaBytesOut += int64(behind)
+	e.out.take(behind)
+	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{p.name, e.carrying})
+}
+
+// carry keeps a carrier until the fetch under way, if any, is done.
+func (e *Engine) carry(now time.Time, p *peer, c *Carrier) {
+	if p.behind() && p.announced == c.Head && !now.Before(p.carryFrom) {
+		p.carried, p.carriedAt = c, now
+		e.enqueue(p)
+	}
+}
+
+// carriedFits reports whether what was carried starts from what is held.
+func (p *peer) carriedFits() bool {
+	c := p.carried
+	if c == nil || !p.holds() || p.announced != c.Head {
+		return false
+	}
+	v := c.Head.Version
+	return v.Incarnation == p.held.Version.Incarnation && v.Epoch == p.held.Version.Epoch &&
+		v.Sequence == p.held.Version.Sequence+c.Step
+}
+
+// unpack starts to decode what was carried: a fetch whose answer is there already.
+func (e *Engine) unpack(p *peer) {
+	get := Get{Origin: p.id, Have: p.held.Version, State: p.held.State, Limit: uint64(e.cfg.DigestBytes)}
+	e.start(&flight{origin: p, source: p, incarnation: p.incarnation, get: get, carried: true},
+		Fetch{Base: p.filter, Key: p.key, Carried: p.carried})
+	p.carried = nil
+}
+
+// DecodeCarried decodes and checks the answer that f brings with it, as
+// [DecodeAnswer] does one that was fetched.
+func DecodeCarried(f Fetch, lim digest.Limits) Result {
+	c := f.Carried
+	r := Result{Kind: FrameDelta, Head: c.Head, Signature: c.Signature, Bytes: len(c.Change)}
+	if r.Err = verify(f.Key, c.Head, c.Signature); r.Err != nil {
+		return r
+	}
+	v := c.Head.Version
+	target := digest.Version{Epoch: v.Epoch, Sequence: v.Sequence, State: c.Head.State}
+	r.Delta, r.Err = digest.DecodeBareDelta(c.Change, f.Base, target, c.Head.Keys, lim)
+	if r.Err == nil {
+		r.Filter, r.Err = r.Delta.Apply(f.Base)
+	}
+	if r.Err != nil {
+		r.Err = fmt.Errorf("exchange: carrier: %w", r.Err)
+	}
+	return r
+}
+
+// unpacked installs what was carried, or sees to it that it is fetched instead.
+func (e *Engine) unpacked(now time.Time, f *flight, r Result) {
+	p := f.origin
+	switch {
+	case r.Err != nil:
+		e.reject(f, r)
+		p.carryFrom = now.Add(badCarrierWait)
+	case p.whole || f.get.Have != p.held.Version:
+		// Meanwhile what is held was found to be wrong, or dropped.
+	default:
+		e.stats.Carried++
+		e.stats.DeltasIn++
+		e.install(now, f, r)
+	}
+}
+
+// badCarrierWait is how long an origin's carriers are ignored, and what they bring
+// fetched from it, after one that was wrong: it need not have come from there.
+const badCarrierWait = time.Second

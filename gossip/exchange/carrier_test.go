@@ -1,0 +1,155 @@
+package exchange
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// TestSmallChangesAreCarried has a small change reach everyone without a get.
+func TestSmallChangesAreCarried(t *testing.T) {
+	w := quietWorld(t, 4)
+	b := w.peers[0]
+	w.run(w.now.Add(10 * time.Second))
+	before := make([]Stats, 4)
+	for i, p := range w.peers {
+		before[i] = p.engine.Stats()
+	}
+	b.filter.Add(77 << 56)
+	b.publish()
+	w.run(w.now.Add(300 * time.Millisecond))
+	for i, p := range w.peers[1:] {
+		s, was := p.engine.Stats(), before[i+1]
+		if s.Fetches != was.Fetches || s.Carried != was.Carried+1 {
+			t.Errorf("%s: %d gets and %d changes carried, want 0 and 1", p.name, s.Fetches-was.Fetches, s.Carried-was.Carried)
+		}
+	}
+	w.mustBeInStep(t)
+	// Nobody reacted. The origin asks once whether it came, unless a sync said so.
+	w.run(w.now.Add(10 * time.Second))
+	if n := b.engine.Stats().Repeats - before[0].Repeats; n < 1 || n > 3 {
+		t.Errorf("%d repeats, want one to each of those 3 that had not synced", n)
+	}
+}
+
+// TestLostCarrierShowsInTheNext loses a carrier between two.
+func TestLostCarrierShowsInTheNext(t *testing.T) {
+	w := quietWorld(t, 2)
+	a, b := w.peers[1], w.peers[0]
+	w.run(w.now.Add(10 * time.Second))
+	was := a.engine.Stats()
+	w.loss = 1
+	b.filter.Add(77 << 56)
+	b.publish()
+	w.loss = 0
+	w.run(w.now.Add(100 * time.Millisecond))
+	b.filter.Add(78 << 56)
+	b.publish()
+	w.run(w.now.Add(300 * time.Millisecond))
+	w.mustBeInStep(t)
+	if s := a.engine.Stats(); s.Gaps != was.Gaps+1 || s.DeltasIn != was.DeltasIn+1 {
+		t.Errorf("%d gaps and %d deltas fetched, want 1 and 1", s.Gaps-was.Gaps, s.DeltasIn-was.DeltasIn)
+	}
+}
+
+func TestLargeChangesAreFetched(t *testing.T) {
+	w := quietWorld(t, 2)
+	a, b := w.peers[1], w.peers[0]
+	w.run(w.now.Add(10 * time.Second))
+	was, wasB := a.engine.Stats(), b.engine.Stats()
+	for range 4 * MaxDatagram {
+		b.filter.Add(digest.Key(w.rng.Uint64()))
+	}
+	b.publish()
+	w.run(w.now.Add(300 * time.Millisecond))
+	w.mustBeInStep(t)
+	if s := a.engine.Stats(); s.Carried != was.Carried || b.engine.Stats().Carriers != wasB.Carriers {
+		t.Error("a change of kilobytes was carried")
+	}
+	for _, d := range b.engine.Drain().Datagrams {
+		if len(d.Data) > MaxDatagram {
+			t.Errorf("a datagram of %d bytes", len(d.Data))
+		}
+	}
+}
+
+// TestForgedCarrier has somebody send changes in b's name.
+func TestForgedCarrier(t *testing.T) {
+	forged := func(t *testing.T, b *simPeer, step uint64) []byte {
+		evil, err := digest.NewCountingFilter(b.filter.Geometry(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range b.keys {
+			evil.Add(k)
+		}
+		evil.Advance()
+		evil.Add(66 << 56)
+		f, d := evil.AdvanceDelta()
+		change, err := d.AppendBare(nil, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := b.engine.Self()
+		h.Version.Sequence += step
+		h.State, h.Keys = f.Version().State, f.Keys()
+		b.w.published[digest.Version{Epoch: h.Version.Epoch, Sequence: h.Version.Sequence, State: h.State}] = hashOf(f)
+		return Carrier{Head: h, Step: step, Change: change}.AppendTo(nil)
+	}
+	for _, signs := range []bool{false, true} {
+		w := quietWorld(t, 2)
+		a, b := w.peers[1], w.peers[0]
+		if signs {
+			b.key = ed25519.NewKeyFromSeed(make([]byte, 32))
+			b.start(b.inc + 1)
+			w.membershipChanged()
+		}
+		w.run(w.now.Add(10 * time.Second))
+		was := a.engine.Stats()
+		a.engine.HandleAdvert(w.now, forged(t, b, 1000))
+		a.pump()
+		w.run(w.now.Add(100 * time.Millisecond))
+		took := a.engine.Stats().Carried != was.Carried
+		if took == signs {
+			t.Errorf("signed %v: the forged change was taken: %v", signs, took)
+		}
+		if signs && a.engine.Stats().Rejected == was.Rejected {
+			t.Error("an unsigned change was not rejected")
+		}
+		a.last[b.i] = Version{} // it will go back
+		w.run(w.now.Add(3 * time.Second))
+		b.filter.Add(78 << 56)
+		b.publish()
+		w.run(w.now.Add(5 * time.Second))
+		w.mustBeInStep(t)
+	}
+}
+
+func TestDecodeCarriedChecksEverything(t *testing.T) {
+	c, _ := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
+	c.Add(1 << 60)
+	base := c.Advance()
+	c.Add(2 << 60)
+	f, d := c.AdvanceDelta()
+	change, _ := d.AppendBare(nil, base)
+	h := headOf(IDOf("p"), 7, f)
+	good := Carrier{Head: h, Step: 1, Change: change}
+	if r := DecodeCarried(Fetch{Base: base, Carried: &good}, digest.Limits{}); r.Err != nil || r.Filter.Version() != f.Version() {
+		t.Errorf("DecodeCarried = %+v", r)
+	}
+	state, broken := good, good
+	state.Head.State++
+	broken.Change = change[:len(change)-1]
+	for name, bad := range map[string]Carrier{"another state": state, "a short change": broken} {
+		if r := DecodeCarried(Fetch{Base: base, Carried: &bad}, digest.Limits{}); !errors.Is(r.Err, digest.ErrCorrupt) {
+			t.Errorf("%s: %v, want ErrCorrupt", name, r.Err)
+		}
+	}
+	public := ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey)
+	if r := DecodeCarried(Fetch{Base: base, Key: public, Carried: &good}, digest.Limits{}); !errors.Is(r.Err, ErrForged) {
+		t.Errorf("without a signature: %v, want ErrForged", r.Err)
+	}
+}
