@@ -42,6 +42,10 @@ type source struct{ status Status }
 
 func (s source) Status() Status { return s.status }
 
+func (s source) History() []Sample { return []Sample{SampleOf(s.status)} }
+
+func (s source) Cluster(context.Context) []ClusterRow { return []ClusterRow{RowOf(s.status)} }
+
 func (s source) Why(in Inquiry) (Explanation, error) {
 	if in.URL == "" {
 		return Explanation{}, errors.New("no URL")

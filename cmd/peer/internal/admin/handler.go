@@ -16,6 +16,7 @@ func Handler(source Source, durations *Durations) http.Handler {
 	mux := http.NewServeMux()
 	status := source.Status
 	operate(mux, source)
+	servePage(mux, source)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		plain(w, http.StatusOK, "ok\n")
 	})
@@ -36,9 +37,6 @@ func Handler(source Source, durations *Durations) http.Handler {
 		b.WriteString("\n")
 		WriteMembers(&b, s)
 		plain(w, http.StatusOK, b.String())
-	})
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		plain(w, http.StatusOK, "/healthz /readyz /metrics /status /status.json /why?url= /digest?peer= /debug/pprof/\n")
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(status, durations), promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)

@@ -11,6 +11,12 @@ import (
 type Source interface {
 	// Status tells everything about the peer as it is now; it is quick.
 	Status() Status
+	// History returns the samples of the last hour, oldest first, and the last of
+	// them is of now.
+	History() []Sample
+	// Cluster returns what every living peer, this one first, says of those that
+	// it asked. It may wait for them for a few seconds.
+	Cluster(context.Context) []ClusterRow
 	// Why says what would become of a request. An error is the caller's mistake.
 	Why(Inquiry) (Explanation, error)
 	// Digest returns the encoding of a peer's digest: this peer's own, as

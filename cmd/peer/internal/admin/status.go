@@ -25,6 +25,7 @@ type Status struct {
 	Store     store.Stats  `json:"store"`
 	Digest    Digest       `json:"digest"`
 	Exchange  Exchange     `json:"exchange"`
+	Plan      Plan         `json:"plan"`
 	Members   []Member     `json:"members"` // the other peers
 }
 

@@ -16,11 +16,19 @@ import (
 // controlTimeout is how long another peer may take to do what it is told.
 const controlTimeout = 10 * time.Second
 
-const orderPurge = "purge"
+// What one peer asks of another.
+const (
+	orderPurge = "purge"
+	orderRow   = "row" // admin.ClusterRow
+)
 
 // obey does what another peer asks for.
 func (n *Node) obey(_ context.Context, from, operation string, body []byte) (any, error) {
-	if operation != orderPurge {
+	switch operation {
+	case orderRow:
+		return admin.RowOf(n.Status()), nil
+	case orderPurge:
+	default:
 		return nil, fmt.Errorf("%s does not know the operation %q", n.cfg.Name, operation)
 	}
 	var order admin.PurgeOrder

@@ -56,6 +56,9 @@ type Node struct {
 	control   *control.Control
 	squids    *squid.Neighbours // nil = none
 	durations *admin.Durations
+	history   admin.History
+	cluster   clusterView
+	stopped   chan struct{} // closed when the node stops
 	stop      sync.Once
 }
 
@@ -73,7 +76,7 @@ const (
 func Start(ctx context.Context, o Options) (*Node, error) {
 	n := &Node{
 		cfg: o.Config, version: o.Version, log: o.Logger, started: time.Now(),
-		failure: make(chan error, 2), durations: admin.NewDurations(),
+		failure: make(chan error, 2), durations: admin.NewDurations(), stopped: make(chan struct{}),
 	}
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
@@ -217,6 +220,7 @@ func (n *Node) service() string {
 func (n *Node) serve() {
 	n.serveOn(n.traffic, n.control.Handler(n.obey, n.proxy))
 	n.serveOn(n.admin, admin.Handler(n, n.durations))
+	n.serving.Go(n.record)
 }
 
 func (n *Node) serveOn(l net.Listener, h http.Handler) {
@@ -267,6 +271,7 @@ func (n *Node) Close() (err error) {
 // release gives back what was acquired, in the order in which one part uses
 // another.
 func (n *Node) release() error {
+	close(n.stopped)
 	var errs []error
 	for _, s := range n.servers {
 		errs = append(errs, s.Close())

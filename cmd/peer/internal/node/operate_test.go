@@ -101,3 +101,46 @@ func TestWhy(t *testing.T) {
 		}
 	})
 }
+
+// What the status page shows of the cluster: samples, who asked whom,
+// and what the digest is made for.
+func TestClusterAndHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVirtual(t, 3, map[string]int64{"/x": 1000, "/y": 1000})
+		defer v.stop()
+		pause(3 * time.Second)
+		for _, i := range []int{1, 0, 2} {
+			if err := v.get(i, "/x"); err != nil {
+				t.Fatal(err)
+			}
+			pause(3 * time.Second)
+		}
+		rows := v.nodes[0].Cluster(t.Context())
+		if len(rows) != 3 || rows[0].Peer != "p0" || len(rows[1].Asked) != 2 {
+			t.Fatalf("Cluster = %+v", rows)
+		}
+		served := int64(0)
+		for _, r := range rows {
+			for _, a := range r.Asked {
+				served += a.Hits
+			}
+			if r.Error != "" {
+				t.Errorf("%s: %s", r.Peer, r.Error)
+			}
+		}
+		if served != 2 {
+			t.Errorf("%d objects came from siblings, want 2: %+v", served, rows)
+		}
+		pause(3 * admin.HistoryStep)
+		h := v.nodes[0].History()
+		if len(h) < 4 || h[1].At.Sub(h[0].At) != admin.HistoryStep {
+			t.Errorf("%d samples: %+v", len(h), h)
+		}
+		if last := h[len(h)-1]; last.ToClients != 1000 || last.FromSiblings != 1000 || last.Inserts != 1 || last.Vectors == 0 {
+			t.Errorf("the last sample: %+v", last)
+		}
+		if p := v.nodes[0].Status().Plan; p.Peers != 3 || p.Objects != 1000 || p.Binding != "--false-positives" || p.FalseCandidates > 0.002 || p.Note == "" {
+			t.Errorf("Plan = %+v", p)
+		}
+	})
+}

@@ -23,6 +23,7 @@ func (n *Node) Status() admin.Status {
 		s.Members = append(s.Members, member(m))
 	}
 	s.Members = append(s.Members, n.squidMembers()...)
+	s.Plan = n.plan(s)
 	return s
 }
 

@@ -1,0 +1,62 @@
+package admin
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHistoryKeepsAnHour(t *testing.T) {
+	var h History
+	if h.InsertRate() != 0 || len(h.Samples()) != 0 {
+		t.Error("an empty history is not empty")
+	}
+	begin := time.Unix(1_000_000, 0)
+	for i := range 1000 {
+		h.Add(Sample{At: begin.Add(time.Duration(i) * HistoryStep), Inserts: uint64(40 * i)})
+	}
+	all := h.Samples()
+	if first, last := all[0], all[len(all)-1]; last.At.Sub(first.At) != time.Hour || last.Inserts != 40*999 {
+		t.Errorf("the samples span %v, the last has %d inserts", last.At.Sub(first.At), last.Inserts)
+	}
+	if got := h.InsertRate(); got != 2 {
+		t.Errorf("InsertRate = %v, want 2", got)
+	}
+}
+
+// The page comes to browsers only, and may do nothing but ask its own server.
+func TestPage(t *testing.T) {
+	addr, get := serve(t, example())
+	if code, body := get("/"); code != 200 || !strings.HasPrefix(body, "/healthz /readyz") {
+		t.Errorf("GET / by a program = %d %q", code, body)
+	}
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+addr+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/html,*/*")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	policy := resp.Header.Get("Content-Security-Policy")
+	if string(body) != page || !strings.Contains(policy, "default-src 'none'") || strings.Count(policy, "'sha256-") != 2 || strings.Contains(policy, "unsafe") {
+		t.Errorf("%d bytes under %q", len(body), policy)
+	}
+	for _, outside := range []string{"http:", "https:", " src=", "@import", "url("} {
+		if n := strings.Count(strings.ReplaceAll(page, "http://www.w3.org/2000/svg", ""), outside); n > 0 {
+			t.Errorf("the page has %d times %q: it needs nothing from outside", n, outside)
+		}
+	}
+	if code, body := get("/history.json"); code != 200 || !strings.Contains(body, `"from_origins"`) {
+		t.Errorf("GET /history.json = %d %s", code, body)
+	}
+	if code, body := get("/cluster.json"); code != 200 || !strings.Contains(body, `"peer": "peer-1"`) || !strings.Contains(body, `"hits": 5`) {
+		t.Errorf("GET /cluster.json = %d %s", code, body)
+	}
+}

@@ -1,0 +1,45 @@
+package admin
+
+import (
+	"crypto/sha256"
+	_ "embed" // for the page
+	"encoding/base64"
+	"net/http"
+	"strings"
+)
+
+// page is the status page: one file, which asks for the JSON beside it.
+//
+//go:embed page.html
+var page string
+
+// policy lets the page run its own script and style, ask its own server, and
+// nothing else.
+var policy = "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; script-src " +
+	hashOf("<script>", "</script>") + "; style-src " + hashOf("<style>", "</style>")
+
+func hashOf(open, end string) string {
+	_, rest, _ := strings.Cut(page, open)
+	text, _, _ := strings.Cut(rest, end)
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// servePage adds the status page and what it is made of.
+func servePage(mux *http.ServeMux, s Source) {
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+			plain(w, http.StatusOK, "/healthz /readyz /metrics /status /status.json /history.json /cluster.json /why?url= /digest?peer= /debug/pprof/\n")
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		w.Write([]byte(page))
+	})
+	mux.HandleFunc("GET /history.json", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.History()) })
+	mux.HandleFunc("GET /cluster.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, s.Cluster(r.Context())) })
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+)
+
+// screenshots is where pictures of the status page are kept, for people.
+var screenshots = flag.String("screenshots", "", "directory to keep pictures of the status page in")
+
+// browser returns a real Chromium, or skips the test.
+func browser(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if *screenshots != "" {
+		t.Fatal("no Chromium is installed here")
+	}
+	t.Skip("no Chromium is installed here")
+	return ""
+}
+
+// browse opens a page and returns what the browser prints.
+func browse(t *testing.T, browser, url string, flags ...string) string {
+	t.Helper()
+	args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--no-proxy-server", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(),
+		"--virtual-time-budget=3000", "--enable-logging=stderr", "--timeout=30000"}, flags...)
+	cmd := exec.CommandContext(t.Context(), browser, append(args, url)...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", browser, err, errs.String())
+	}
+	for line := range strings.Lines(errs.String()) {
+		if strings.Contains(line, "CONSOLE") {
+			t.Errorf("the page complains: %s", line)
+		}
+	}
+	return string(out)
+}
+
+func TestStatusPageInChromium(t *testing.T) {
+	chromium := browser(t)
+	s := newSite(t, 60, 20_000)
+	a, b := pair(t, s)
+	s.fill(t, b.listen, 0, 40)
+	eventually(t, 10*time.Second, "a knows what b holds", func() bool {
+		st, err := admin.Fetch(t.Context(), a.admin)
+		return err == nil && st.Members[0].Keys == 40 && st.Members[0].Current
+	})
+	s.fill(t, a.listen, 0, 60)
+	s.fill(t, a.listen, 0, 60)
+	page := "http://" + a.admin + "/"
+
+	dom := browse(t, chromium, page, "--dump-dom")
+	if !strings.Contains(dom, `data-shown="yes"`) {
+		t.Fatalf("the page did not get its data:\n%s", dom)
+	}
+	text := strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(dom[strings.Index(dom, "<header"):strings.Index(dom, "<script")], " ")), " ")
+	for _, want := range []string{
+		"a serving reverse proxy for " + s.url, "gossip encrypted", "requests 120 of clients", "b alive",
+		"bound by --false-positives", "objects came from a sibling", "asked by ↓, served by → a b a · 40 b 0 ·", "−4 min",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not show %q:\n%s", want, text)
+		}
+	}
+	if n := strings.Count(dom, "<path class"); n != 8 {
+		t.Errorf("%d areas are drawn, want 8", n)
+	}
+
+	dir := *screenshots
+	if dir == "" {
+		dir = t.TempDir()
+	} else if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, hash    string
+		width, height int
+	}{{"light", "#light", 1280, 900}, {"dark", "#dark", 1280, 900}, {"phone", "#light", 500, 1500}} {
+		file := filepath.Join(dir, "status-"+c.name+".png")
+		browse(t, chromium, page+c.hash, fmt.Sprintf("--window-size=%d,%d", c.width, c.height), "--screenshot="+file)
+		if st, err := os.Stat(file); err != nil || st.Size() < 20_000 {
+			t.Errorf("the picture %s: %v", c.name, err)
+		}
+	}
+}
