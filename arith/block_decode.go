@@ -15,7 +15,10 @@ func (d *chunkDecoder) init(p *blockPlan) {
 	var mod model
 	p.model(&mod, func(ordinal int, keep bool) { d.kept[ordinal] = keep })
 	d.build(&mod)
-	d.jump = mod.symbols[mod.n-1].base
+	if p.form == gaps {
+		d.buildGaps(&mod)
+		d.jump = mod.symbols[mod.n-1].base
+	}
 }
 
 // bitmap decodes the chunk [from, to) with count members into words, which
@@ -92,30 +95,48 @@ func (r *chunkReader) end() error {
 	return nil
 }
 
-// gaps returns the next gaps, at least one, which begin at the place returned
-// and all end within the chunk. A gap less than d.jump has a member at its
-// end, a longer one is a jump.
-func (d *chunkDecoder) gaps(r *chunkReader) (gaps []uint64, at uint64, err error) {
-	gaps = r.values[:min(r.count, batch)]
-	r.bitReader.values(gaps, &d.decodeTable)
-	if r.overrun() {
-		return nil, 0, ErrTruncated
+// members returns the next members, less the chunk's first position. They lie
+// within the chunk; there may be none, after jumps.
+func (d *chunkDecoder) members(r *chunkReader) (found []uint64, err error) {
+	out := r.values[:min(r.count, batch)]
+	n, place, once := 0, r.place, len(out)
+	if d.long <= 28 {
+		once = 1
 	}
-	at = r.place
-	end, members := at, uint64(len(gaps))
-	for _, gap := range gaps {
-		end += gap
-		if gap >= d.jump {
-			members--
+	for range batch {
+		if once == 1 {
+			if k := r.gaps(out[n:], &d.decodeTable, place); k > 0 {
+				n += k
+				place = out[n-1] + 1
+			}
+		}
+		if n == len(out) {
+			break
+		}
+		// What the loop over plain gaps can't do: jumps, and the end of src.
+		rest := out[n:min(n+once, len(out))]
+		r.bitReader.values(rest, &d.decodeTable)
+		for _, gap := range rest {
+			place += gap
+			if gap < d.jump {
+				out[n] = place
+				n++
+				place++
+			}
+		}
+		if r.overrun() {
+			return nil, ErrTruncated
+		}
+		if place > r.span {
+			return nil, ErrCorrupt
 		}
 	}
-	end += members
-	if end > r.span {
-		return nil, 0, ErrCorrupt
+	if place > r.span {
+		return nil, ErrCorrupt
 	}
-	r.place = end
-	r.count -= members
-	return gaps, at, nil
+	r.place = place
+	r.count -= uint64(n)
+	return out[:n], nil
 }
 
 func (d *chunkDecoder) gapsToWords(words []uint64, src []byte, span, count uint64) error {
@@ -123,22 +144,17 @@ func (d *chunkDecoder) gapsToWords(words []uint64, src []byte, span, count uint6
 	if err := d.open(&r, src, span, count); err != nil {
 		return err
 	}
-	jump := d.jump
 	cleared := uint64(0)
 	for r.count > 0 {
-		gaps, at, err := d.gaps(&r)
+		found, err := d.members(&r)
 		if err != nil {
 			return err
 		}
 		// The words are cleared on the way, to be touched once only.
 		clear(words[cleared:wordsFor(r.place)])
 		cleared = wordsFor(r.place)
-		for _, gap := range gaps {
-			at += gap
-			if gap < jump {
-				words[at/64] |= 1 << (at % 64)
-				at++
-			}
+		for _, at := range found {
+			words[at/64] |= 1 << (at % 64)
 		}
 	}
 	clear(words[cleared:])
@@ -151,11 +167,11 @@ func (d *chunkDecoder) gapsToSet(s *filler, src []byte, from, to, count uint64) 
 		return err
 	}
 	for r.count > 0 {
-		gaps, at, err := d.gaps(&r)
+		found, err := d.members(&r)
 		if err != nil {
 			return err
 		}
-		s.gaps(gaps, from+at, d.jump, d.plan.flip)
+		s.found(found, from, d.plan.flip)
 	}
 	if d.plan.flip {
 		s.run(to)
@@ -243,23 +259,19 @@ func (s *filler) run(end uint64) {
 	}
 }
 
-// gaps adds the members at the end of gaps, the first of which begins at
-// position at; or if flip, all positions but those.
-func (s *filler) gaps(gaps []uint64, at, jump uint64, flip bool) {
-	n := 0
-	for _, gap := range gaps {
-		at += gap
-		switch {
-		case flip:
-			if s.run(at); gap < jump {
-				at++
-				s.at++
-			}
-		case gap < jump && n < len(s.dst):
-			s.dst[n] = at
-			at++
-			n++
+// found adds the members found from position from on; or if flip, all positions
+// up to the last but those.
+func (s *filler) found(found []uint64, from uint64, flip bool) {
+	if flip {
+		for _, at := range found {
+			s.run(from + at)
+			s.at++
 		}
+		return
+	}
+	n := min(len(found), len(s.dst))
+	for i, at := range found[:n] {
+		s.dst[i] = from + at
 	}
 	s.dst = s.dst[n:]
 }

@@ -101,6 +101,40 @@ func (p *bitPacker) gaps(members []uint64, t *encodeTable, raw uint, jump uint64
 	return members
 }
 
+// gaps decodes plain gaps, from place on, to the members that end them, an even
+// number of them: as many as there is room for in out, but none that the last
+// eight bytes hold and none from a jump on. No symbol takes more than 28 bits.
+func (r *bitReader) gaps(out []uint64, t *decodeTable, place uint64) int {
+	s0, s1, at, src := r.next, r.last, r.at, r.src
+	place--
+	raw := t.each
+	low := uint64(1)<<(raw&63) - 1
+	i := 0
+	for ; i+1 < len(out) && at>>3+8 <= uint64(len(src)); i += 2 {
+		e0, e1 := t.gap[s0%(1<<gapLog)], t.gap[s1%(1<<gapLog)]
+		if (e0|e1)&jumpBit != 0 {
+			break
+		}
+		x := binary.LittleEndian.Uint64(src[at>>3:at>>3+8:at>>3+8]) >> (at & 7)
+		place += e0>>16 + x&low
+		out[i] = place
+		x >>= raw & 63
+		shed := e0 & 15
+		s0 = uint64(uint16(e0))>>5 + x&(1<<shed-1)
+		x >>= shed
+		at += shed
+
+		place += e1>>16 + x&low
+		out[i+1] = place
+		x >>= raw & 63
+		shed = e1 & 15
+		s1 = uint64(uint16(e1))>>5 + x&(1<<shed-1)
+		at += shed + 2*uint64(raw)
+	}
+	r.next, r.last, r.at = s0, s1, at
+	return i
+}
+
 // entries32 returns the entries of the blocks of 32 bits of words, at most
 // batch/2 words, from the last to the first. Coding them in a second loop is
 // faster than in this one, which has no registers left.

@@ -74,31 +74,50 @@ func invert(words []uint64, from, m uint64) {
 // Whether a word has any ones and whether it has a second can't be guessed:
 // what is written so that Go makes a conditional set of it costs no branch.
 func members(found *[gapWords * 64]uint64, words []uint64, from uint64) int {
-	var some [gapWords]uint8 // which words have any
-	k := uint64(0)
-	for i, w := range words {
-		some[k%gapWords] = uint8(i)
-		if w != 0 {
-			k++
-		}
-	}
 	n := uint64(0)
-	for _, i := range some[:k] {
-		w := words[i]
-		at := from + 64*uint64(i)
-		found[n%(gapWords*64)] = at + uint64(lowestOne(w))
-		n++
-		w &= w - 1
-		found[n%(gapWords*64)] = at + uint64(lowestOne(w))
-		if w != 0 {
-			n++
-		}
-		for w &= w - 1; w != 0; w &= w - 1 {
+	for ; len(words) > 0; from += 64 * 64 {
+		now := words[:min(64, len(words))]
+		words = words[len(now):]
+		for some := nonzero(now); some != 0; some &= some - 1 {
+			i := uint64(lowestOne(some))
+			w := now[i]
+			at := from + 64*i
 			found[n%(gapWords*64)] = at + uint64(lowestOne(w))
 			n++
+			w &= w - 1
+			found[n%(gapWords*64)] = at + uint64(lowestOne(w))
+			if w != 0 {
+				n++
+			}
+			for w &= w - 1; w != 0; w &= w - 1 {
+				found[n%(gapWords*64)] = at + uint64(lowestOne(w))
+				n++
+			}
 		}
 	}
 	return int(n)
+}
+
+// nonzero returns which of at most 64 words are not zero.
+func nonzero(words []uint64) (some uint64) {
+	for ; len(words)%4 != 0; words = words[:len(words)-1] {
+		some = 2*some + one(words[len(words)-1] != 0)
+	}
+	for ; len(words) >= 4; words = words[:len(words)-4] {
+		w := words[len(words)-4:]
+		some = 2*some + one(w[3] != 0)
+		some = 2*some + one(w[2] != 0)
+		some = 2*some + one(w[1] != 0)
+		some = 2*some + one(w[0] != 0)
+	}
+	return some
+}
+
+func one(yes bool) uint64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // lowestOne returns the place of the lowest one of w, or 0 if w is zero. It is

@@ -74,6 +74,23 @@ type decodeTable struct {
 	mask [maxSymbols]uint64 // 1<<raw - 1
 	log  uint
 	long uint // the most bits that a symbol takes
+	// Gaps: all of it for a state, base+1<<16 | next<<5 | jump<<4 | shed.
+	gap  [1 << gapLog]uint64
+	each uint // raw, of all but the jump
+}
+
+// jumpBit says in gap that the symbol is the jump.
+const jumpBit = 1 << 4
+
+func (t *decodeTable) buildGaps(m *model) {
+	t.each = uint(m.symbols[0].raw)
+	for at := range t.gap {
+		sym := t.sym[at]
+		t.gap[at] = (t.base[sym]+1)<<16 | uint64(t.next[at])<<5 | uint64(t.shed[at])
+		if int(sym) == m.n-1 {
+			t.gap[at] |= jumpBit
+		}
+	}
 }
 
 func (t *decodeTable) build(m *model) {
