@@ -116,6 +116,7 @@ type Limits struct {
 	PublishedLog int           // memory of the deltas kept of this peer's digest, bytes; zero means 4 MiB
 	ReplicaLog   int           // the same for each replica; zero means 256 KiB
 	Replicas     int           // memory of all replicas' filters, bytes; zero means no bound (see [exchange.Config.ReplicaBytes])
+	Index        int           // memory of the index over them, bytes; who does not fit is no candidate; zero means no bound
 	Fetches      int           // whole digests fetched at once; zero means 16 (see [exchange.Config.Fetches])
 	Serves       int           // bodies served at once; zero means 32
 	BytesIn      int           // bodies fetched, bytes a second; zero means no bound
@@ -200,6 +201,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"published log", int64(c.Limits.PublishedLog)},
 		{"replica log", int64(c.Limits.ReplicaLog)},
 		{"replicas", int64(c.Limits.Replicas)},
+		{"index", int64(c.Limits.Index)},
 		{"fetches", int64(c.Limits.Fetches)},
 		{"serves", int64(c.Limits.Serves)},
 		{"bytes in", int64(c.Limits.BytesIn)},

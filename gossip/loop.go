@@ -76,9 +76,9 @@ func (n *Node) step() time.Time {
 func (n *Node) do(out exchange.Outputs) {
 	table := *n.members.Load()
 	for _, u := range out.Updates {
-		n.learn(u)
+		inUse := n.learn(u)
 		if m := table[u.Peer]; m != nil {
-			m.inUse.Store(u.Filter)
+			m.inUse.Store(inUse)
 		}
 	}
 	now := time.Now()
@@ -108,16 +108,23 @@ func (n *Node) do(out exchange.Outputs) {
 	}
 }
 
-// learn changes what the index knows of a peer.
-func (n *Node) learn(u exchange.Update) {
+// learn changes what the index knows of a peer, and returns what lookups see of it
+// now.
+func (n *Node) learn(u exchange.Update) *digest.Filter {
+	var err error
 	switch {
 	case u.Filter == nil:
 		n.index.Clear(u.Peer)
 	case u.Delta != nil:
-		_ = n.index.Apply(u.Peer, u.Delta, u.Filter) // without a limit nothing is refused
+		err = n.index.Apply(u.Peer, u.Delta, u.Filter)
 	default:
-		_ = n.index.Set(u.Peer, u.Filter)
+		err = n.index.Set(u.Peer, u.Filter)
 	}
+	if err != nil {
+		n.quiet.log(slog.LevelWarn, "index "+u.Peer, "a peer is no candidate: no memory left in the index", "member", u.Peer, "err", err)
+		return nil
+	}
+	return u.Filter
 }
 
 // report logs an event and tells the hook.

@@ -140,6 +140,7 @@ func newNode(cfg Config, keys keys, advertise netip.AddrPort) *Node {
 		woken:        make(chan struct{}, 1),
 		hooks:        make(chan func(), hookBacklog),
 	}
+	n.index.SetLimit(cfg.Limits.Index)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.members.Store(new(memberTable))
 	n.inbox.members = make(map[string]memberEvent)

@@ -13,6 +13,7 @@ type Stats struct {
 	Replicas     int   // of them, those whose digest is in use
 	Behind       int   // of them, those of whose digest something newer is known or supposed to exist
 	ReplicaBytes int64 // memory of the replicas' filters
+	IndexBytes   int64 // memory of the index that lookups ask
 
 	PacketsIn, PacketsOut         int64 // memberlist's, adverts included
 	PacketBytesIn, PacketBytesOut int64
@@ -61,6 +62,7 @@ func (n *Node) Stats() Stats {
 		Quarantines:    n.quarantines.Load(),
 		HooksLost:      n.hooksLost.Load(),
 	}
+	s.IndexBytes = int64(n.index.Bytes())
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Exchange = n.engine.Stats()
