@@ -1,0 +1,81 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+const (
+	lookupCatalogue = 100 // objects in the catalogue for each that a cache holds
+	lookupExponent  = 0.9
+)
+
+// size returns how many keys a peer's cache holds.
+func (c lookupCluster) size(peer int) int {
+	if c.contents != unequal {
+		return c.keys
+	}
+	// The mean of 4^x over x from -1 to 1 is 15/(8·ln 4).
+	x := 2*float64(peer%c.peers)/float64(max(1, c.peers-1)) - 1
+	return max(1, int(float64(c.keys)*math.Pow(4, x)*8*math.Log(4)/15))
+}
+
+// keysOf yields a peer's keys, each once: the same each time that it is called
+// with the same job. seen is scratch memory.
+func (c lookupCluster) keysOf(job *Job, peer int, seen *[]uint64) []digest.Key {
+	n := c.size(peer)
+	keys := make([]digest.Key, 0, n)
+	rng := rand.New(job.source(uint64(peer), uint64(n)))
+	if c.contents == disjoint {
+		for range n {
+			keys = append(keys, digest.Key(rng.Uint64()))
+		}
+		return keys
+	}
+	catalogue := uint64(lookupCatalogue * c.keys)
+	if words := int(catalogue/64 + 1); len(*seen) < words {
+		*seen = make([]uint64, words)
+	}
+	clear(*seen)
+	for len(keys) < n {
+		object := popular(rng.Float64(), float64(catalogue))
+		if (*seen)[object/64]>>(object%64)&1 == 0 {
+			(*seen)[object/64] |= 1 << (object % 64)
+			keys = append(keys, objectKey(job, object))
+		}
+	}
+	return keys
+}
+
+// popular turns a uniform number into an object, from 0 on, by Zipf's law: density
+// x^-0.9 over [1, catalogue+1), rounded down.
+func popular(u, catalogue float64) uint64 {
+	const rest = 1 - lookupExponent
+	most := math.Pow(catalogue+1, rest)
+	return min(uint64(math.Pow(1+u*(most-1), 1/rest))-1, uint64(catalogue)-1)
+}
+
+func objectKey(job *Job, object uint64) digest.Key {
+	return digest.Key(mix64(mix64(job.Seed+golden64) + object*golden64))
+}
+
+// anotherKey is one that may come into a cache next.
+func (c lookupCluster) anotherKey(job *Job, rng *rand.Rand) digest.Key {
+	if c.contents == disjoint {
+		return digest.Key(rng.Uint64())
+	}
+	return objectKey(job, popular(rng.Float64(), float64(lookupCatalogue*c.keys)))
+}
+
+// filterOf makes a peer's filter.
+func filterOf(g digest.Geometry, keys []digest.Key) (*digest.Filter, error) {
+	return digest.FilterOf(g, digest.Version{Epoch: 1, Sequence: 1}, func(yield func(digest.Key) bool) {
+		for _, k := range keys {
+			if !yield(k) {
+				return
+			}
+		}
+	})
+}
