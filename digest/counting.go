@@ -37,7 +37,7 @@ type counters struct {
 	retired   bool         // replaced by a rebuild; guarded by any shard's lock, changed under all
 }
 
-// Up to 512 shards of 2^12 to 2^27 positions, and more only if m is above 2^36.
+// Up to 1024 shards of 2^12 to 2^27 positions, and more only if m is above 2^37.
 const (
 	shardBits   = 10
 	minSpanBits = 12

@@ -41,7 +41,12 @@ func (f *Filter) MayContain(k Key) bool {
 		return f.hasPosition(f.geometry.single(k))
 	}
 	var buf [MaxHashes]uint64
-	for _, p := range f.geometry.draws(&buf, k) {
+	positions := f.geometry.draws(&buf, k)
+	if f.set != nil {
+		// Most keys that are not there fail at their first position.
+		return f.set.contains(positions[0]) && f.set.containsAll(positions[1:])
+	}
+	for _, p := range positions {
 		if !f.hasPosition(p) {
 			return false
 		}

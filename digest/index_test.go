@@ -160,6 +160,8 @@ func TestIndexBytes(t *testing.T) {
 		for i := range 40 {
 			filters = append(filters, counting(t, g, randomKeys(random(uint64(i)), 10_000)...).Advance())
 		}
+		counting(t, Geometry{Bits: 64, Hashes: 1}) // the last one's counters are to be garbage
+		heap()
 		before := heap()
 		x := NewIndex()
 		for i, f := range filters {

@@ -5,23 +5,28 @@ import (
 	"testing"
 )
 
-var operations = flag.Int("ops", 300_000, "random operations of TestNeverAFalseNegative, over all geometries")
+var (
+	operations = flag.Int("ops", 300_000, "random operations of TestNeverAFalseNegative, over all geometries")
+	opsSeed    = flag.Uint64("opsseed", 0, "which operations those are")
+)
 
 // TestNeverAFalseNegative adds, removes and looks up keys at random against a map
 // of what is held. Small geometries make counters overflow; a few favourite keys
-// are held many times. Run it with -ops 100000000 to believe it.
+// are held many times. Run it with -ops 100000000 to believe it, or
+// in pieces with one -opsseed each.
 func TestNeverAFalseNegative(t *testing.T) {
 	runs := []Geometry{
 		{Bits: 64, Hashes: 3}, // most counters stick at once
 		{Bits: 3_000, Hashes: 4},
 		{Bits: 60_000, Hashes: 2},
+		{Bits: 5_000, Hashes: 1},
 		{Bits: 1 << 30, Hashes: 1},
 		{Bits: 1 << 40, Hashes: 6},
 	}
 	for i, g := range runs {
 		t.Run(g.String(), func(t *testing.T) {
 			t.Parallel()
-			neverAFalseNegative(t, g, uint64(i), *operations/len(runs))
+			neverAFalseNegative(t, g, *opsSeed<<8+uint64(i), *operations/len(runs))
 		})
 	}
 }

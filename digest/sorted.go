@@ -27,13 +27,22 @@ const strideBuckets = 128
 // maxSorted bounds count so that the directory's 32 bits suffice.
 const maxSorted = 1 << 30
 
-// sortedShape returns the cut and the number of buckets for a set.
+// sortedShape returns the cut and the number of buckets for a set: that which
+// takes the fewest bits, one near log2(universe/count).
 func sortedShape(universe, count uint64) (shift uint, buckets uint64) {
 	if ratio := universe / max(count, 1); ratio > 1 {
 		shift = uint(bits.Len64(ratio)) - 1
 	}
-	return shift, (universe-1)>>shift + 1
+	buckets = (universe-1)>>shift + 1
+	// One low bit more for each position halves the buckets.
+	if half := (universe-1)>>(shift+1) + 1; count < bucketBits(buckets)-bucketBits(half) {
+		return shift + 1, half
+	}
+	return shift, buckets
 }
+
+// bucketBits is what buckets take, beside the positions in them.
+func bucketBits(buckets uint64) uint64 { return buckets + buckets*32/strideBuckets }
 
 // sortedBytes is what a set will take in memory.
 func sortedBytes(universe, count uint64) uint64 {
@@ -46,9 +55,42 @@ func (s *sortedSet) bytes() int {
 }
 
 // contains reports whether p, which must be below the universe, is in the set.
-func (s *sortedSet) contains(p uint64) bool {
-	_, found := s.find(p)
-	return found
+func (s *sortedSet) contains(p uint64) bool { return s.bucketHas(s.start(p>>s.shift), p) }
+
+// containsAll reports whether all positions are in the set. All buckets are found
+// before any is looked into, so that the processor waits for memory once.
+func (s *sortedSet) containsAll(positions []uint64) bool {
+	var at [MaxHashes]uint64
+	for i, p := range positions {
+		at[i] = s.start(p >> s.shift)
+	}
+	for i, p := range positions {
+		if !s.bucketHas(at[i], p) {
+			return false
+		}
+	}
+	return true
+}
+
+// bucketHas reports whether p is in its bucket, which begins at bit at of high.
+func (s *sortedSet) bucketHas(at, p uint64) bool {
+	bucket := p >> s.shift
+	want := p & (1<<s.shift - 1)
+	// The length of the run first, and not bit by bit: whether there is one more
+	// cannot be foretold.
+	for {
+		run := uint64(bits.TrailingZeros64(^bitsAt(s.high, at)))
+		first := at - bucket
+		for rank := first; rank < first+run; rank++ {
+			if s.lowAt(rank) == want {
+				return true
+			}
+		}
+		if run < 64 {
+			return false
+		}
+		at += run
+	}
 }
 
 // find returns how many positions are below p, and whether p is one.
@@ -67,19 +109,20 @@ func (s *sortedSet) find(p uint64) (rank uint64, found bool) {
 	return rank, false
 }
 
-// start returns the first bit of a bucket in high.
+// start returns the first bit of a bucket in high: what follows the zeros of the
+// buckets before it, counted from the directory's entry on.
 func (s *sortedSet) start(bucket uint64) uint64 {
 	at := uint64(s.starts[bucket/strideBuckets])
-	skip := uint(bucket % strideBuckets)
+	skip := uint64(bucket % strideBuckets)
 	if skip == 0 {
 		return at
 	}
 	w := at >> 6
-	zeros := ^s.high[w] >> (at & 63) << (at & 63)
+	zeros := ^s.high[w] &^ (1<<(at&63) - 1)
 	for {
-		n := uint(bits.OnesCount64(zeros))
+		n := uint64(bits.OnesCount64(zeros))
 		if n >= skip {
-			return w<<6 + uint64(selectBit(zeros, skip-1)) + 1
+			return w<<6 + selectBit(zeros, skip-1) + 1
 		}
 		skip -= n
 		w++
@@ -91,22 +134,34 @@ func (s *sortedSet) lowAt(i uint64) uint64 {
 	return bitsAt(s.low, i*uint64(s.shift)) & (1<<s.shift - 1)
 }
 
-// selectBit returns the place of the one with n ones below it in word.
-func selectBit(word uint64, n uint) uint {
-	place := uint(0)
-	for half := uint(32); half >= 8; half /= 2 {
-		below := uint(bits.OnesCount64(word & (1<<half - 1)))
-		if n >= below {
-			n -= below
-			word >>= half
-			place += half
+// selectBit returns the place of the one with n ones below it in word. It does not
+// branch on the word (Vigna, Broadword implementation of rank/select queries,
+// 2008): the ones up to the end of each byte, counted all at once; which bytes end
+// too early; and the rest by a table.
+func selectBit(word, n uint64) uint64 {
+	const each = 0x0101010101010101
+	counts := word - word>>1&(0x55*each)
+	counts = counts&(0x33*each) + counts>>2&(0x33*each)
+	counts = (counts + counts>>4) & (0x0f * each) * each
+	early := (n*each | 0x80*each) - counts
+	place := uint64(bits.OnesCount64(early&(0x80*each))) * 8
+	n -= counts << 8 >> place & 0xff
+	return place + uint64(selectInByte[n&7][word>>place&0xff])
+}
+
+// selectInByte[n][b] is the place of the one with n ones below it in b.
+var selectInByte = func() (places [8][256]uint8) {
+	for b := range 256 {
+		n := 0
+		for place := range 8 {
+			if b>>place&1 != 0 {
+				places[n][b] = uint8(place)
+				n++
+			}
 		}
 	}
-	for ; n > 0; n-- {
-		word &= word - 1
-	}
-	return place + uint(bits.TrailingZeros64(word))
-}
+	return places
+}()
 
 // A sortedBuilder takes exactly count ascending positions.
 type sortedBuilder struct {
