@@ -111,12 +111,14 @@ var families = []family{
 			emit(float64(s.Exchange.FullSent), "full")
 			emit(float64(s.Exchange.DeltasSent), "delta")
 			emit(float64(s.Exchange.AdvertsSent), "advert")
+			emit(float64(s.Exchange.SquidSent), "squid")
 		}),
 	byLabel(prometheus.CounterValue, "kind", "peer_digest_sent_bytes_total", "Bytes of them.",
 		func(s Status, emit func(float64, ...string)) {
 			emit(float64(s.Exchange.FullBytesSent), "full")
 			emit(float64(s.Exchange.DeltaBytesSent), "delta")
 			emit(float64(s.Exchange.AdvertBytesSent), "advert")
+			emit(float64(s.Exchange.SquidBytesSent), "squid")
 		}),
 	byLabel(prometheus.CounterValue, "kind", "peer_digest_received_total", "Messages about digests received.",
 		func(s Status, emit func(float64, ...string)) {

@@ -12,7 +12,7 @@ type Settings struct {
 	Join        []string `name:"join" env:"PEER_JOIN" placeholder:"ADDR" sep:"," group:"Cluster" help:"Gossip addresses of some other peers; repeat it or separate them by commas. They are tried again and again."`
 	JoinTimeout string   `name:"join-timeout" env:"PEER_JOIN_TIMEOUT" placeholder:"TIME" default:"0s" group:"Cluster" help:"Give up if no --join address answers within this time. Default: 0s, serve alone and keep trying."`
 	SecretFile  string   `name:"secret-file" env:"PEER_SECRET_FILE" placeholder:"FILE" group:"Cluster" help:"File with the cluster's secret, at least 16 bytes, the same for every peer. It encrypts gossip and keeps strangers out of it."`
-	SquidPeer   []string `name:"squid-peer" env:"PEER_SQUID_PEER" placeholder:"ADDR" sep:"," group:"Cluster" help:"HTTP addresses of Squids to ask for what their cache digests list; repeat it or separate them by commas."`
+	SquidPeer   []string `name:"squid-peer" env:"PEER_SQUID_PEER" placeholder:"ADDR" sep:"," group:"Cluster" help:"HTTP addresses of Squids to exchange cache digests with; repeat it or separate them by commas. SQUID.md has their side."`
 
 	Listen     string `name:"listen" env:"PEER_LISTEN" placeholder:"ADDR" default:"127.0.0.1:3128" group:"Cache" help:"Address for the HTTP requests of clients and of the other peers. Default: ${default}."`
 	Origin     string `name:"origin" env:"PEER_ORIGIN" placeholder:"URL" group:"Cache" help:"Be a reverse proxy for this origin. Without it, be a forward proxy."`

@@ -31,6 +31,9 @@ type Options struct {
 	Logger  *slog.Logger     // nil = discard
 	Network gossip.Network   // where sockets come from; nil = the system's
 	Detect  gossip.Detection // how soon a dead peer is noticed; zero = gossip's defaults
+	// Squids says how soon the digests of Squids are fetched again; the rest of it
+	// comes from the other fields.
+	Squids squid.Config
 	// Observe, if not nil, is called for every request; see [proxy.Config].
 	Observe func(proxy.Event)
 }
@@ -55,6 +58,7 @@ type Node struct {
 	peers     *http.Transport // to the other peers
 	control   *control.Control
 	squids    *squid.Neighbours // nil = none
+	forSquids *squid.Publisher  // nil = no Squids
 	durations *admin.Durations
 	history   admin.History
 	cluster   clusterView
@@ -141,7 +145,7 @@ func (n *Node) acquire(o Options) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	n.squids = n.neighbours(n.dial(o))
+	n.squids = n.neighbours(o)
 	n.siblings.squids = n.squids
 	return nil
 }
@@ -159,7 +163,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			},
 			Logger: n.log,
 		},
-		Own:     n.forSquids(),
+		Own:     n.ownPaths(),
 		Observe: n.durations.Observe,
 		Logger:  n.log,
 	}

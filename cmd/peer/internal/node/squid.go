@@ -11,20 +11,23 @@ import (
 )
 
 // neighbours begins to follow the Squids that the configuration names, if any.
-func (n *Node) neighbours(dial dialFunc) *squid.Neighbours {
+func (n *Node) neighbours(o Options) *squid.Neighbours {
 	if len(n.cfg.SquidPeers) == 0 {
 		return nil
 	}
-	return squid.New(squid.Config{Addrs: n.cfg.SquidPeers, Dial: dial, Logger: n.log})
+	c := o.Squids
+	c.Addrs, c.Dial, c.Logger = n.cfg.SquidPeers, n.dial(o), n.log
+	return squid.New(c)
 }
 
-// forSquids are the paths at which Squids find this peer's digest. Without Squids
-// there is none: it tells strangers more than they could ask for.
-func (n *Node) forSquids() map[string]http.Handler {
+// ownPaths are where Squids find this peer's digest. Without Squids there is no
+// such place: the digest tells strangers more than they could ask for.
+func (n *Node) ownPaths() map[string]http.Handler {
 	if len(n.cfg.SquidPeers) == 0 {
 		return nil
 	}
-	return map[string]http.Handler{format.Path: &squid.Publisher{Objects: n.listed, Logger: n.log}}
+	n.forSquids = &squid.Publisher{Objects: n.listed, Logger: n.log}
+	return map[string]http.Handler{format.Path: n.forSquids}
 }
 
 // listed are the objects that siblings may be told of.
@@ -36,6 +39,14 @@ func (n *Node) listed() iter.Seq[squid.Object] {
 			}
 		}
 	}
+}
+
+// servedToSquids counts the digests that Squids fetched, and their bytes.
+func (n *Node) servedToSquids() (digests, bytes int64) {
+	if n.forSquids == nil {
+		return 0, 0
+	}
+	return n.forSquids.Served()
 }
 
 // squidMembers lists the Squids among the members, under names that no peer has.

@@ -52,6 +52,7 @@ func (n *Node) exchange() admin.Exchange {
 		AdvertBytesHeard: e.AdvertBytesIn, VectorBytesHeard: all.VectorBytesIn,
 		PacketBytesSent: all.PacketBytesOut, PacketBytesHeard: all.PacketBytesIn,
 	}
+	x.SquidSent, x.SquidBytesSent = n.servedToSquids()
 	if e.Lags > 0 {
 		x.LagMean = e.LagSum.Seconds() / float64(e.Lags)
 	}
