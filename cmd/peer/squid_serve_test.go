@@ -1,0 +1,218 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	format "github.com/summarycache/summarycache/digest/squid"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
+)
+
+// What a peer holds, a Squid as Debian ships it has from the peer, in whatever
+// pieces the digest reaches it.
+func TestPeerToSquid(t *testing.T) {
+	t.Parallel()
+	sizes := []int{500}
+	if *long {
+		sizes = append(sizes, 5000, 50_000)
+	}
+	const strangers = 2000
+	most := sizes[len(sizes)-1]
+	s := newSite(t, most+strangers, 200)
+	dir, held := t.TempDir(), 0
+	for _, objects := range sizes {
+		// The Squid named here never comes: this peer's digest does not depend on it.
+		p := besidesAt(t, dir, "127.0.0.1:0", squid.Config{}, freeAddr(t))
+		s.hold(t, p, targets(held, objects))
+		held = objects
+		for _, pieces := range []int{0, 1024} {
+			t.Run(fmt.Sprintf("objects=%d/pieces=%d", objects, pieces), func(t *testing.T) {
+				s.siblingHits(t, p, objects, pieces, targets(most, most+strangers))
+			})
+		}
+		p.Close() // the next one makes its digest anew
+	}
+}
+
+// Without the mirrored mask a Squid with bug 5510 finds next to nothing, which
+// shows that the test above is one.
+func TestPlainDigestToSquid(t *testing.T) {
+	t.Parallel()
+	const objects = 500
+	s := newSite(t, objects, 200)
+	p := besides(t, freeAddr(t))
+	s.hold(t, p, targets(0, objects))
+	var served atomic.Bool
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		b, err := format.NewBuilder(2*objects, 16)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, target := range targets(0, objects) {
+			b.Add(format.KeyOf(format.Get, s.url+target, ""))
+		}
+		d, err := b.Digest()
+		if err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Length", fmt.Sprint(d.Size()))
+		d.WriteTo(w)
+		served.Store(true)
+	}))
+	defer plain.Close()
+	q := startSquid(t, squidSetup{lines: []string{siblingLine(p.Addresses().Listen, "digest-url="+plain.URL+"/digest")}})
+	for i := 0; !served.Load() || i < probes; i++ { // the rest is time for the Squid to read the digest
+		s.fetch(q.client, probe(i%probes))
+	}
+	s.fetchAll(t, q.client, targets(0, objects))
+	hits := 0
+	for _, l := range q.log() {
+		if strings.HasPrefix(l.url, s.url+"/object/") && l.from == "CD_SIBLING_HIT" {
+			hits++
+		}
+	}
+	t.Logf("%d of %d URLs of a digest that is not mirrored are CD_SIBLING_HIT", hits, objects)
+	if hits > objects*9/10 {
+		t.Skip("this Squid does not have bug 5510")
+	}
+}
+
+// siblingHits asks a new Squid for what the peer holds and for what it does not.
+func (s *site) siblingHits(t *testing.T, p *neighbour, objects, pieces int, absent []string) {
+	line := siblingLine(p.Addresses().Listen)
+	if pieces > 0 {
+		line = siblingLine(p.Addresses().Listen, "digest-url="+dribble(t, "http://"+p.Addresses().Listen+format.Path, pieces))
+	}
+	q := startSquid(t, squidSetup{lines: []string{line}})
+	s.learn(t, q)
+
+	before := p.Status().Traffic
+	s.fetchAll(t, q.client, targets(0, objects))
+	s.fetchAll(t, q.client, absent)
+	after := p.Status().Traffic
+	from := make(map[string]string)
+	for _, l := range q.log() {
+		from[strings.TrimPrefix(l.url, s.url)] = l.from
+	}
+	hits := 0
+	for _, target := range targets(0, objects) {
+		if from[target] == "CD_SIBLING_HIT" {
+			hits++
+		}
+	}
+	reached := after.NotServedToSiblings - before.NotServedToSiblings
+	t.Logf("%d of %d advertised URLs are CD_SIBLING_HIT; %d of %d others reached the peer", hits, objects, reached, len(absent))
+	if hits*100 < objects*99 {
+		t.Errorf("%d of %d advertised URLs are CD_SIBLING_HIT, want 99 %%", hits, objects)
+	}
+	if int(reached)*50 > len(absent) {
+		t.Errorf("%d of %d URLs that are not advertised reached the peer, want at most 2 %%", reached, len(absent))
+	}
+}
+
+// probes are objects that a peer is made to hold so that a Squid can be asked for
+// one after the other until it goes by the peer's digest.
+const probes = 100
+
+func probe(i int) string { return fmt.Sprintf("/probe/%d", i) }
+
+// hold makes a peer hold objects, and the probes.
+func (s *site) hold(t *testing.T, p *neighbour, held []string) {
+	t.Helper()
+	all := held
+	for i := range probes {
+		s.Sizes[probe(i)] = 100
+		all = append(all, probe(i))
+	}
+	s.fetchAll(t, p.client, all)
+	eventually(t, time.Minute, "the peer holds what it fetched", func() bool { return p.Status().Store.Listed >= len(all) })
+}
+
+// learn waits until a Squid goes by the peer's digest, which it fetches when it
+// first could have used it.
+func (s *site) learn(t *testing.T, q *squidProcess) {
+	t.Helper()
+	asked := 0
+	eventually(t, 30*time.Second, "the Squid goes by the peer's digest", func() bool {
+		for _, l := range q.log() {
+			if strings.HasPrefix(l.url, s.url+"/probe/") && l.from == "CD_SIBLING_HIT" {
+				return true
+			}
+		}
+		if asked < probes && asked <= len(q.log()) {
+			if _, err := s.fetch(q.client, probe(asked)); err != nil {
+				t.Fatal(err)
+			}
+			asked++
+		}
+		return false
+	})
+}
+
+// dribble serves another URL's body in pieces, with a pause after each that makes
+// them packets of their own.
+func dribble(t *testing.T, from string, pieces int) string {
+	relay := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, err := http.Get(from)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		defer answer.Body.Close()
+		w.Header().Set("Content-Length", answer.Header.Get("Content-Length"))
+		w.Header().Set("Content-Type", answer.Header.Get("Content-Type"))
+		pause := time.NewTicker(time.Millisecond)
+		defer pause.Stop()
+		for {
+			if _, err := io.CopyN(w, answer.Body, int64(pieces)); err != nil {
+				return
+			}
+			http.NewResponseController(w).Flush()
+			<-pause.C
+		}
+	}))
+	t.Cleanup(relay.Close)
+	return relay.URL + "/digest"
+}
+
+// An object that a Squid was told of and that is gone: its client does not notice,
+// and the Squid keeps what it fetched instead.
+func TestFalseHit(t *testing.T) {
+	t.Parallel()
+	const objects = 300
+	s := newSite(t, objects, 200)
+	p := besides(t, freeAddr(t))
+	s.hold(t, p, targets(0, objects))
+	q := startSquid(t, squidSetup{lines: []string{siblingLine(p.Addresses().Listen)}})
+	s.learn(t, q)
+	before := p.Status().Traffic.NotServedToSiblings
+	if _, err := p.Purge(t.Context(), admin.PurgeOrder{URL: s.url + "/object/", Prefix: true}); err != nil {
+		t.Fatal(err)
+	}
+	s.fetchAll(t, q.client, targets(0, objects))
+	asked := p.Status().Traffic.NotServedToSiblings - before
+	s.fetchAll(t, q.client, targets(0, objects))
+	results := make(map[string]int)
+	for _, l := range q.log() {
+		if strings.Contains(l.url, "/object/") {
+			results[l.result+" "+l.from]++
+		}
+	}
+	t.Logf("%d objects, each asked for twice: %v; %d questions reached the peer", objects, results, asked)
+	if asked < objects*99/100 {
+		t.Errorf("%d of %d false hits reached the peer", asked, objects)
+	}
+	if results["TCP_MISS/200 HIER_DIRECT"] != objects || results["TCP_MEM_HIT/200 HIER_NONE"] != objects {
+		t.Errorf("want each once from the origin and once from the Squid's memory")
+	}
+	if n := p.Status().Traffic.NotServedToSiblings - before - asked; n != 0 {
+		t.Errorf("%d questions for what the Squid should hold", n)
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	format "github.com/summarycache/summarycache/digest/squid"
+)
+
+// periods are those of SQUID.md, made short.
+var periods = []string{"digest_rebuild_period 1 seconds", "digest_rewrite_period 1 seconds"}
+
+// What a Squid holds and its digest lists, a peer has from it.
+func TestSquidToPeer(t *testing.T) {
+	t.Parallel()
+	const objects = 1000
+	s := newSite(t, objects+200, 300)
+	addr := freeAddr(t)
+	p := besides(t, addr)
+	q := startSquid(t, squidSetup{addr: addr, disk: true, lines: periods})
+	s.fetchAll(t, q.client, targets(0, objects))
+	eventually(t, 30*time.Second, "the peer knows what the Squid holds", func() bool {
+		keys, _ := p.known(t)
+		return keys > objects*95/100
+	})
+	listed := s.listedBy(t, q)
+	before, fetched := p.Status().Traffic, s.Tally().Requests
+	s.fetchAll(t, p.client, listed)
+	after := p.Status().Traffic
+	hits := after.SiblingHits - before.SiblingHits
+	t.Logf("%d URLs warmed, %d listed, %d served by the Squid, %d by the origin", objects, len(listed), hits, s.Tally().Requests-fetched)
+	if len(listed) < objects*99/100 || int(hits)*100 < len(listed)*99 {
+		t.Errorf("%d of %d URLs that the Squid holds and lists came from it", hits, len(listed))
+	}
+	// What came from it is ours now, with its name in Cache-Status.
+	answer, err := s.fetch(p.client, listed[0])
+	if err != nil || !strings.HasPrefix(answer.Header.Get("Cache-Status"), "peer; hit") {
+		t.Errorf("the second time: %v, %v", answer.Header, err)
+	}
+	s.fetchAll(t, p.client, targets(objects, objects+200))
+	end := p.Status().Traffic
+	if n := end.OriginFetches - after.OriginFetches; n != 200 {
+		t.Errorf("%d of 200 URLs that the Squid does not hold came from the origin", n)
+	}
+	if end.SiblingErrors != 0 || end.GatewayErrors != 0 {
+		t.Errorf("counters %+v", end)
+	}
+}
+
+// listedBy returns the objects that a Squid's digest, as it is now, matches.
+func (s *site) listedBy(t *testing.T, q *squidProcess) (list []string) {
+	t.Helper()
+	answer, err := http.Get("http://" + q.addr + format.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	d, err := format.Read(answer.Body, answer.ContentLength, format.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target := range s.Sizes {
+		if i := strings.TrimPrefix(target, "/object/"); len(i) < 4 && d.MayContain(format.KeyOf(format.Get, s.url+target, "")) {
+			list = append(list, target)
+		}
+	}
+	return list
+}
