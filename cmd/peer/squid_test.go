@@ -7,6 +7,8 @@ import (
 	"time"
 
 	format "github.com/summarycache/summarycache/digest/squid"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 )
 
 // periods are those of SQUID.md, made short.
@@ -26,6 +28,7 @@ func TestSquidToPeer(t *testing.T) {
 		return keys > objects*95/100
 	})
 	listed := s.listedBy(t, q)
+	s.explained(t, p, listed[0], q.addr)
 	before, fetched := p.Status().Traffic, s.Tally().Requests
 	s.fetchAll(t, p.client, listed)
 	after := p.Status().Traffic
@@ -67,4 +70,17 @@ func (s *site) listedBy(t *testing.T, q *squidProcess) (list []string) {
 		}
 	}
 	return list
+}
+
+// explained checks that an operator who asks is told of the Squid.
+func (s *site) explained(t *testing.T, p *neighbour, target, squid string) {
+	t.Helper()
+	e, err := p.Why(admin.Inquiry{URL: s.url + target, Header: http.Header{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(e.Matches) != 1 || e.Matches[0].Peer != "squid@"+squid || !e.Matches[0].Says || e.Matches[0].Turn != 1 ||
+		!strings.Contains(e.Text, "Asked: squid@"+squid+", then the origin") {
+		t.Errorf("Why = %+v", e)
+	}
 }

@@ -70,7 +70,7 @@ type Exchange struct {
 	DeltaBytesHeard  int64   `json:"delta_bytes_received"`
 	CarriedBytesSent int64   `json:"carried_bytes_sent"` // of the deltas' bytes sent, those in adverts' datagrams
 	CarriedHeard     int64   `json:"carried_received"`   // of the deltas received, those that came so and were not asked for
-	SquidSent        int64   `json:"squid_sent"` // digests fetched by Squids
+	SquidSent        int64   `json:"squid_sent"`         // digests fetched by Squids
 	SquidBytesSent   int64   `json:"squid_bytes_sent"`
 	Syncs            int64   `json:"syncs"`
 	Repairs          int64   `json:"repairs"`

@@ -7,6 +7,8 @@ import (
 	format "github.com/summarycache/summarycache/digest/squid"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 )
 
@@ -63,4 +65,27 @@ func (n *Node) squidMembers() (list []admin.Member) {
 		})
 	}
 	return list
+}
+
+// squidMatches adds to an explanation what the Squids' digests say, and to those
+// that would be asked the Squids that would be: after the peers.
+func (n *Node) squidMatches(q *sibling.Question, asked []string, out *admin.Explanation) []string {
+	if n.squids == nil || len(q.Identities) == 0 {
+		return asked
+	}
+	turn := make(map[string]int)
+	for _, c := range n.squids.CandidatesFor(nil, q) {
+		if len(asked) < proxy.MaxSiblings {
+			asked = append(asked, c.Peer)
+			turn[c.Peer] = len(asked)
+		}
+	}
+	says := n.squids.Says(q)
+	for i, s := range n.squids.Status() {
+		out.Matches = append(out.Matches, admin.Match{
+			Peer: s.Name, State: s.State, Identity: "GET " + out.URL, Says: says[i], Turn: turn[s.Name],
+			FalsePositiveRate: s.FalsePositiveRate, Age: s.Age.Seconds(), Hits: s.Hits, FalseHits: s.FalseHits, Failures: s.Failures,
+		})
+	}
+	return asked
 }

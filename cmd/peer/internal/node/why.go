@@ -9,6 +9,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
 )
 
 // Why says what would become of a request; see [admin.Source].
@@ -24,14 +25,14 @@ func (n *Node) Why(in admin.Inquiry) (admin.Explanation, error) {
 		out.Stored = append(out.Stored, admin.Stored{Identity: s.Identity, Selected: s.Selected, Status: s.Status, Bytes: s.Bytes,
 			Age: s.Age.Seconds(), FreshFor: s.FreshFor.Seconds(), Listed: s.Listed})
 	}
-	asked := n.matches(e.Identities, &out)
+	asked := n.matches(e.Identities, in.Header, &out)
 	out.Text = sentence(e, asked)
 	return out, nil
 }
 
 // matches asks every digest for every identity and returns the names of the
 // peers that would be asked, in their order.
-func (n *Node) matches(identities []string, out *admin.Explanation) (asked []string) {
+func (n *Node) matches(identities []string, header http.Header, out *admin.Explanation) (asked []string) {
 	type question struct{ peer, identity string }
 	turn := make(map[question]int)
 	for _, identity := range identities {
@@ -56,7 +57,7 @@ func (n *Node) matches(identities []string, out *admin.Explanation) (asked []str
 			})
 		}
 	}
-	return asked
+	return n.squidMatches(&sibling.Question{Header: header, Identities: identities}, asked, out)
 }
 
 var because = map[string]string{

@@ -76,12 +76,15 @@ func keysFor(q *sibling.Question) (k keys, ok bool) {
 	return k, true
 }
 
+func (at *known) matches(k *keys) bool {
+	return at.digest.MayContain(k.plain) && (!k.varies || at.digest.MayContain(k.variant))
+}
+
 // candidate says whether the Squid may have what a question is for. It is not
 // asked for what came through it.
 func (n *neighbour) candidate(k *keys, header http.Header, now time.Time) (sibling.Candidate, bool) {
 	at := n.known.Load()
-	if at == nil || now.UnixNano() < n.asideTill.Load() ||
-		!at.digest.MayContain(k.plain) || k.varies && !at.digest.MayContain(k.variant) || passed(header, at.name) {
+	if at == nil || now.UnixNano() < n.asideTill.Load() || !at.matches(k) || passed(header, at.name) {
 		return sibling.Candidate{}, false
 	}
 	return sibling.Candidate{

@@ -119,6 +119,18 @@ func (n *Neighbours) Status() []Status {
 	return list
 }
 
+// Says reports, for each Squid in the order of the configuration, whether its
+// digest matches a question, be it asked now or not.
+func (n *Neighbours) Says(q *sibling.Question) []bool {
+	says := make([]bool, len(n.all))
+	keys, ok := keysFor(q)
+	for i, one := range n.all {
+		at := one.known.Load()
+		says[i] = ok && at != nil && at.matches(&keys)
+	}
+	return says
+}
+
 // Status is what is known of one Squid.
 type Status struct {
 	Name  string    // unlike any peer's
