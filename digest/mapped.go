@@ -6,9 +6,14 @@ import "fmt"
 // system may then write them out when memory is short, so that they need not be
 // resident (after Grothoff, who notes that lookups never touch them; frozen
 // filters stay where they are). The file is scratch space. It is created anew, must
-// not be used by anyone else, and is removed by Close. To survive a restart, save
-// what [CountingFilter.AppendTo] gives, and check what
-// [DecodeCountingFilter] returns by [CountingFilter.Verify].
+// not be used by anyone else, and is removed by Close.
+//
+// What survives a restart is not this file, which a crash would leave half
+// written with nothing to tell by, but what [CountingFilter.AppendTo] gives: it is a
+// fraction of the size, and has a checksum. After a restart, read it by
+// [DecodeCountingFilter], go through the store once for
+// [CountingFilter.Verify], which finds what came or went since it was saved, and
+// map again.
 //
 // Writers wait while the counters are copied. A [CountingFilter.Rebuild] moves
 // them back to ordinary memory. It is an error to map twice, or where the system

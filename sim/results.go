@@ -33,6 +33,8 @@ var chapters = []chapter{
 	{"figures", "Figures", figuresWords, []string{"mitzenmacher-1", "mitzenmacher-2", "summary-cache-4", "sizes", "deltas"}, 0},
 	{"hashing", "Hash schemes", hashingWords, nil, 4000},
 	{"counters", "Counters", countersWords, nil, 60},
+	{"delta", "Deltas", deltaWords, nil, 1},
+	{"memory", "Memory and times of replicas and publishers", memoryWords, nil, 1},
 	{"systems", "Ways of cooperating", systemsWords, nil, 0},
 }
 
