@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 )
 
 // meanObject is what an object is taken to need on disk when the digest is
@@ -44,6 +46,7 @@ func check(s *Settings, sources map[string]Source) (Config, []error) {
 		FalsePositives: c.falsePositives(s.FalsePositives), Publish: c.duration("publish", s.Publish),
 		LogLevel: c.logLevel(s.LogLevel), LogJSON: c.logFormat(s.LogFormat), Drain: c.duration("drain", s.Drain),
 	}
+	out.PeerTLS = c.peerTLS(s, out.Name)
 	c.addresses(s, &out)
 	out.Objects = c.objects(s.Objects, out.StoreSize)
 	out.Store = c.store(s.Store, out.Name)
@@ -117,6 +120,34 @@ func (c *checker) secret(path string) []byte {
 		c.fail("secret-file", path, fmt.Errorf("holds %d bytes, want at least %d: head -c 32 /dev/urandom | base64 > %s", len(secret), minSecret, path))
 	}
 	return secret
+}
+
+// peerTLS loads the certificates between peers: all three files or none.
+func (c *checker) peerTLS(s *Settings, name string) *peertls.Identity {
+	files := []struct{ setting, value string }{{"tls-cert", s.TLSCert}, {"tls-key", s.TLSKey}, {"tls-ca", s.TLSCA}}
+	given := 0
+	for _, f := range files {
+		if f.value != "" {
+			given++
+		}
+	}
+	if given == 0 {
+		return nil
+	}
+	for _, f := range files {
+		if f.value == "" {
+			c.fail(f.setting, "", errors.New("is needed: TLS between peers takes --tls-cert, --tls-key and --tls-ca"))
+		}
+	}
+	if given < len(files) {
+		return nil
+	}
+	identity, err := peertls.Load(name, peertls.Files{Cert: s.TLSCert, Key: s.TLSKey, CA: s.TLSCA})
+	if err != nil {
+		c.fail("tls-cert", s.TLSCert, fmt.Errorf("cannot be used: %w", err))
+		return nil
+	}
+	return identity
 }
 
 func (c *checker) origin(s string) *url.URL {

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"net/url"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 )
 
 // Config is a checked configuration. It is plain data: copy it freely. A field's
@@ -22,6 +24,9 @@ type Config struct {
 	Secret      []byte // nil = none: gossip is neither encrypted nor authenticated
 
 	SquidPeers []string // host:port of the http_port of each Squid to cooperate with; none twice
+
+	// PeerTLS secures HTTP between peers; nil = it is plain.
+	PeerTLS *peertls.Identity
 
 	Origin     *url.URL // nil = forward proxy
 	Store      string

@@ -13,6 +13,9 @@ type Settings struct {
 	JoinTimeout string   `name:"join-timeout" env:"PEER_JOIN_TIMEOUT" placeholder:"TIME" default:"0s" group:"Cluster" help:"Give up if no --join address answers within this time. Default: 0s, serve alone and keep trying."`
 	SecretFile  string   `name:"secret-file" env:"PEER_SECRET_FILE" placeholder:"FILE" group:"Cluster" help:"File with the cluster's secret, at least 16 bytes, the same for every peer. It encrypts gossip and keeps strangers out of it."`
 	SquidPeer   []string `name:"squid-peer" env:"PEER_SQUID_PEER" placeholder:"ADDR" sep:"," group:"Cluster" help:"HTTP addresses of Squids to exchange cache digests with; repeat it or separate them by commas. SQUID.md has their side."`
+	TLSCert     string   `name:"tls-cert" env:"PEER_TLS_CERT" placeholder:"FILE" group:"Cluster" help:"This peer's certificate for TLS with the other peers, PEM, for its --name as a DNS name and for both ends. Every peer needs one then."`
+	TLSKey      string   `name:"tls-key" env:"PEER_TLS_KEY" placeholder:"FILE" group:"Cluster" help:"The key of --tls-cert."`
+	TLSCA       string   `name:"tls-ca" env:"PEER_TLS_CA" placeholder:"FILE" group:"Cluster" help:"Certificates of the authority that the peers' certificates come from."`
 
 	Listen     string `name:"listen" env:"PEER_LISTEN" placeholder:"ADDR" default:"127.0.0.1:3128" group:"Cache" help:"Address for the HTTP requests of clients and of the other peers. Default: ${default}."`
 	Origin     string `name:"origin" env:"PEER_ORIGIN" placeholder:"URL" group:"Cache" help:"Be a reverse proxy for this origin. Without it, be a forward proxy."`

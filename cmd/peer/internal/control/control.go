@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
 )
 
 const (
@@ -198,7 +200,7 @@ func (c *Control) Call(ctx context.Context, rt http.RoundTripper, peer, addr, op
 	var nonce [16]byte
 	rand.Read(nonce[:])
 	m := message{from: c.name, to: peer, operation: operation, nonce: hex.EncodeToString(nonce[:]), at: time.Now(), body: body}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+Path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(sibling.WithPeer(ctx, peer), http.MethodPost, "http://"+addr+Path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
+	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
@@ -55,7 +56,7 @@ type Node struct {
 	gossip    *gossip.Node
 	proxy     *proxy.Handler
 	siblings  *locator
-	peers     *http.Transport // to the other peers
+	peers     transport // to the other peers
 	control   *control.Control
 	squids    *squid.Neighbours // nil = none
 	forSquids *squid.Publisher  // nil = no Squids
@@ -64,6 +65,12 @@ type Node struct {
 	cluster   clusterView
 	stopped   chan struct{} // closed when the node stops
 	stop      sync.Once
+}
+
+// A transport carries requests to other peers.
+type transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
 }
 
 const (
@@ -131,6 +138,9 @@ func (n *Node) acquire(o Options) error {
 	var errs []error
 	n.traffic, err = listen("tcp", n.cfg.Listen)
 	errs = append(errs, inUse("--listen", n.cfg.Listen, err))
+	if err == nil && n.cfg.PeerTLS != nil {
+		n.traffic = peertls.Listen(n.traffic, n.cfg.PeerTLS)
+	}
 	n.admin, err = listen("tcp", n.cfg.Admin)
 	errs = append(errs, inUse("--admin", n.cfg.Admin, err))
 	n.siblings = &locator{seed: geometry.Seed}
@@ -172,6 +182,9 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	}
 	c.Dial = n.dial(o)
 	n.peers = sibling.NewTransport(c.Dial)
+	if n.cfg.PeerTLS != nil {
+		n.peers = peertls.NewTransport(n.cfg.PeerTLS, c.Dial)
+	}
 	c.SiblingTransport = n.peers
 	return c
 }

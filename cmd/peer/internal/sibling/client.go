@@ -215,7 +215,24 @@ func (in *Inquiry) request(ctx context.Context, cand Candidate, conditions http.
 		Header: h,
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
+	if !cand.Squid {
+		ctx = WithPeer(ctx, cand.Peer)
+	}
 	return r.WithContext(ctx)
+}
+
+type peerKey struct{}
+
+// WithPeer says which peer a request under ctx is for, by its name in the
+// cluster: a transport that checks names needs it.
+func WithPeer(ctx context.Context, peer string) context.Context {
+	return context.WithValue(ctx, peerKey{}, peer)
+}
+
+// PeerOf returns which peer a request is for; "" = it is no question to a peer.
+func PeerOf(ctx context.Context) string {
+	peer, _ := ctx.Value(peerKey{}).(string)
+	return peer
 }
 
 // outcomeOf says what an error in place of an answer means.

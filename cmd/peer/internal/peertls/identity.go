@@ -1,0 +1,130 @@
+package peertls
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// Files name a peer's certificate, its key, and the certificates of the authority
+// that all peers trust, in PEM.
+type Files struct{ Cert, Key, CA string }
+
+// An Identity is a peer's certificate and whom it trusts. It is safe for
+// concurrent use, and can be reloaded meanwhile.
+type Identity struct {
+	name  string
+	files Files
+	now   atomic.Pointer[material]
+}
+
+type material struct {
+	cert  tls.Certificate
+	roots *x509.CertPool
+}
+
+// Load reads the files of the peer of that name and refuses what other peers
+// would refuse: a certificate that is not for the name, has run out, or is not of
+// the authority. The error joins all that is wrong.
+func Load(name string, f Files) (*Identity, error) {
+	i := &Identity{name: name, files: f}
+	return i, i.Reload()
+}
+
+// Reload reads the files again. After an error the former ones stay in use.
+func (i *Identity) Reload() error {
+	m, err := read(i.name, i.files)
+	if err != nil {
+		return err
+	}
+	i.now.Store(m)
+	return nil
+}
+
+func read(name string, f Files) (*material, error) {
+	m := &material{roots: x509.NewCertPool()}
+	var errs []error
+	pem, err := os.ReadFile(f.CA)
+	switch {
+	case err != nil:
+		errs = append(errs, err)
+	case !m.roots.AppendCertsFromPEM(pem):
+		errs = append(errs, fmt.Errorf("%s holds no certificate in PEM", f.CA))
+	}
+	if m.cert, err = tls.LoadX509KeyPair(f.Cert, f.Key); err != nil {
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	chain := certificates(m.cert)
+	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+		if err := verify(chain, m.roots, usage, name); err != nil {
+			return nil, fmt.Errorf("other peers would refuse %s: %w", f.Cert, err)
+		}
+	}
+	return m, nil
+}
+
+// certificates parses a chain that tls has parsed before.
+func certificates(c tls.Certificate) (chain []*x509.Certificate) {
+	for _, der := range c.Certificate {
+		if cert, err := x509.ParseCertificate(der); err == nil {
+			chain = append(chain, cert)
+		}
+	}
+	return chain
+}
+
+// verify checks that a chain leads to the roots, and that its first certificate
+// is for a name; "" = any.
+func verify(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage, name string) error {
+	if len(chain) == 0 {
+		return errors.New("no certificate")
+	}
+	between := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		between.AddCert(c)
+	}
+	_, err := chain[0].Verify(x509.VerifyOptions{
+		DNSName: name, Roots: roots, Intermediates: between, CurrentTime: time.Now(), KeyUsages: []x509.ExtKeyUsage{usage},
+	})
+	return err
+}
+
+// Server is the configuration of the answering end.
+func (i *Identity) Server() *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		NextProtos:             []string{"http/1.1"},
+		ClientAuth:             tls.RequireAnyClientCert, // VerifyConnection does the rest, by the roots of the moment
+		SessionTicketsDisabled: true,                     // a resumed session would skip a reloaded authority
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return &i.now.Load().cert, nil
+		},
+		VerifyConnection: func(s tls.ConnectionState) error {
+			return verify(s.PeerCertificates, i.now.Load().roots, x509.ExtKeyUsageClientAuth, "")
+		},
+	}
+}
+
+// Client is the configuration of the end that asks the peer of a name.
+func (i *Identity) Client(peer string) *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		NextProtos:             []string{"http/1.1"},
+		ServerName:             peer,
+		InsecureSkipVerify:     true, // VerifyConnection does it, by the roots of the moment
+		SessionTicketsDisabled: true,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &i.now.Load().cert, nil
+		},
+		VerifyConnection: func(s tls.ConnectionState) error {
+			return verify(s.PeerCertificates, i.now.Load().roots, x509.ExtKeyUsageServerAuth, peer)
+		},
+	}
+}

@@ -1,0 +1,150 @@
+package peertls
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	handshakeRecord = 0x16 // the first byte of a TLS connection (RFC 8446 section 5.1)
+	firstByteWait   = 30 * time.Second
+)
+
+// Listen returns a listener that takes TLS and plain connections on l's port. It
+// closes l.
+func Listen(l net.Listener, i *Identity) net.Listener {
+	s := &sorter{Listener: l, config: i.Server(), sorted: make(chan net.Conn), failed: make(chan error), done: make(chan struct{}), new: make(map[net.Conn]struct{})}
+	s.running.Go(s.accept)
+	return s
+}
+
+type sorter struct {
+	net.Listener
+	config  *tls.Config
+	sorted  chan net.Conn
+	failed  chan error
+	done    chan struct{}
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	new    map[net.Conn]struct{} // whose first byte is awaited
+}
+
+func (s *sorter) accept() {
+	for {
+		c, err := s.Listener.Accept()
+		if err != nil {
+			select {
+			case s.failed <- err:
+				continue
+			case <-s.done:
+				return
+			}
+		}
+		if s.enter(c) {
+			s.running.Go(func() { s.sort(c) })
+		}
+	}
+}
+
+// enter notes a connection so that Close finds it.
+func (s *sorter) enter(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		c.Close()
+		return false
+	}
+	s.new[c] = struct{}{}
+	return true
+}
+
+func (s *sorter) sort(c net.Conn) {
+	p := &peeked{Conn: c}
+	c.SetReadDeadline(time.Now().Add(firstByteWait))
+	_, err := io.ReadFull(c, p.first[:])
+	c.SetReadDeadline(time.Time{})
+	s.mu.Lock()
+	delete(s.new, c)
+	s.mu.Unlock()
+	if err != nil {
+		c.Close()
+		return
+	}
+	p.unread = true
+	out := net.Conn(p)
+	if p.first[0] == handshakeRecord {
+		out = tls.Server(p, s.config)
+	}
+	select {
+	case s.sorted <- out:
+	case <-s.done:
+		c.Close()
+	}
+}
+
+// Accept implements [net.Listener].
+func (s *sorter) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.sorted:
+		return c, nil
+	case err := <-s.failed:
+		return nil, err
+	case <-s.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close stops listening, and drops the connections that nobody accepted yet.
+func (s *sorter) Close() error {
+	s.mu.Lock()
+	was := s.closed
+	s.closed = true
+	for c := range s.new {
+		c.Close()
+	}
+	s.mu.Unlock()
+	if was {
+		return net.ErrClosed
+	}
+	err := s.Listener.Close()
+	close(s.done)
+	s.running.Wait()
+	return err
+}
+
+// peeked is a connection whose first byte was read ahead.
+type peeked struct {
+	net.Conn
+	first  [1]byte
+	unread bool
+}
+
+func (p *peeked) Read(b []byte) (int, error) {
+	if p.unread && len(b) > 0 {
+		p.unread = false
+		b[0] = p.first[0]
+		return 1, nil
+	}
+	return p.Conn.Read(b)
+}
+
+// ReadFrom lets the kernel move a file's bytes where the connection can.
+func (p *peeked) ReadFrom(r io.Reader) (int64, error) {
+	if to, ok := p.Conn.(io.ReaderFrom); ok {
+		return to.ReadFrom(r)
+	}
+	return io.Copy(struct{ io.Writer }{p.Conn}, r)
+}
+
+// CloseWrite passes on that no more will come.
+func (p *peeked) CloseWrite() error {
+	if c, ok := p.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return p.Conn.Close()
+}

@@ -1,0 +1,82 @@
+package peertls
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+)
+
+// A Transport sends requests to siblings over TLS, each to the peer that
+// [sibling.PeerOf] names, and requests that name none as they are, since a Squid
+// has no certificate of ours. Connections are kept by name: one that was made to a
+// peer is never used for another that has come to its address.
+type Transport struct {
+	identity *Identity
+	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
+	plain    *http.Transport
+
+	mu     sync.Mutex
+	byPeer map[string]*http.Transport
+}
+
+// maxTransports is how many peers' connections are kept; clusters are smaller,
+// but their members come and go.
+const maxTransports = 4096
+
+// NewTransport returns a transport for the owner of an identity.
+func NewTransport(i *Identity, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *Transport {
+	return &Transport{identity: i, dial: dial, plain: sibling.NewTransport(dial), byPeer: make(map[string]*http.Transport)}
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	peer := sibling.PeerOf(r.Context())
+	if peer == "" {
+		return t.plain.RoundTrip(r)
+	}
+	return t.to(peer).RoundTrip(r)
+}
+
+func (t *Transport) to(peer string) *http.Transport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if own := t.byPeer[peer]; own != nil {
+		return own
+	}
+	for other, old := range t.byPeer {
+		if len(t.byPeer) < maxTransports {
+			break
+		}
+		old.CloseIdleConnections()
+		delete(t.byPeer, other)
+	}
+	config := t.identity.Client(peer)
+	own := sibling.NewTransport(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		raw, err := t.dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		conn := tls.Client(raw, config)
+		if err := conn.HandshakeContext(ctx); err != nil {
+			raw.Close()
+			return nil, err
+		}
+		return conn, nil
+	})
+	t.byPeer[peer] = own
+	return own
+}
+
+// CloseIdleConnections closes those that no request uses.
+func (t *Transport) CloseIdleConnections() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.plain.CloseIdleConnections()
+	for _, own := range t.byPeer {
+		own.CloseIdleConnections()
+	}
+}
