@@ -87,12 +87,7 @@ func (n *Node) do(out exchange.Outputs) {
 			m.fresh.Store(now.UnixNano())
 		}
 	}
-	for _, d := range out.Datagrams {
-		if m := table[d.To]; m != nil {
-			// Lost adverts are repeated; a failed send is one more.
-			_ = n.memberlist.SendBestEffort(&m.info.Load().node, d.Data)
-		}
-	}
+	n.send(out.Datagrams)
 	for _, f := range out.Fetches {
 		n.wg.Go(func() { n.fetch(f) })
 	}
@@ -105,6 +100,16 @@ func (n *Node) do(out exchange.Outputs) {
 	if out.Incarnation != 0 {
 		n.incarnation.Store(out.Incarnation)
 		n.wg.Go(func() { _ = n.memberlist.UpdateNode(time.Second) })
+	}
+}
+
+func (n *Node) send(datagrams []exchange.Datagram) {
+	table := *n.members.Load()
+	for _, d := range datagrams {
+		if m := table[d.To]; m != nil {
+			// Lost adverts are repeated; a failed send is one more.
+			_ = n.memberlist.SendBestEffort(&m.info.Load().node, d.Data)
+		}
 	}
 }
 
@@ -130,6 +135,11 @@ func (n *Node) learn(u exchange.Update) *digest.Filter {
 // report logs an event and tells the hook.
 func (n *Node) report(ev exchange.Event) {
 	switch ev.Kind {
+	case exchange.Leaving:
+		if m := (*n.members.Load())[ev.Peer]; m != nil {
+			m.left.Store(ev.Head.Version.Incarnation)
+		}
+		n.log.Debug("a peer is about to leave", "member", ev.Peer)
 	case exchange.Applied:
 		n.log.Debug("applied a digest", "member", ev.Peer, "from_peer", ev.Source, "head", ev.Head,
 			"whole", ev.Whole, "bytes", ev.Bytes, "lag", ev.Lag)
@@ -182,6 +192,7 @@ func (n *Node) takeMembers() {
 	}
 	n.inbox.members = make(map[string]memberEvent)
 	n.inbox.Unlock()
+	n.step() // what came before they went, such as a farewell
 	for _, ev := range events {
 		n.takeMember(ev)
 	}

@@ -19,6 +19,7 @@ type Member struct {
 	Zone        string
 	Incarnation uint64 // the life it is in
 	Alive       bool
+	Left        bool      // it is not alive, and said before that it would leave; false for one that died
 	Since       time.Time // when Alive last changed
 
 	// Of its digest; zero values if none is held.
@@ -53,6 +54,8 @@ type member struct {
 	// knows is set when the peer said that it counts this one among the living,
 	// and cleared when it dies.
 	knows atomic.Bool
+	// left is the life in which the peer said that it was about to leave; 0 if none.
+	left atomic.Uint64
 }
 
 type memberInfo struct {
@@ -100,6 +103,7 @@ func (n *Node) describe(m *member, now time.Time) Member {
 		Alive:       m.up.Load(),
 		Since:       info.since,
 	}
+	out.Left = !out.Alive && m.left.Load() == info.meta.Incarnation
 	m.record.describe(&out, now)
 	r, ok := n.engine.Replica(m.name)
 	if !ok {

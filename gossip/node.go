@@ -262,6 +262,10 @@ func (n *Node) Leave(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, max(time.Until(deadline), time.Millisecond))
 	}
+	n.mu.Lock()
+	farewells := n.engine.Leave()
+	n.mu.Unlock()
+	n.send(farewells) // before memberlist's own
 	err := n.leave(wait)
 	return errors.Join(err, n.Close())
 }

@@ -45,6 +45,9 @@ func (e *Engine) acceptable(p *peer, f *flight, r Result) error {
 	if r.Kind == FrameDelta && f.get.Have != p.held.Version {
 		return fmt.Errorf("%w: the base is gone", digest.ErrBase)
 	}
+	if p.whole && r.Head.Version.Compare(p.floor) < 0 && p.attempts < denials {
+		return fmt.Errorf("%w: it precedes what the origin said it has", errStale)
+	}
 	c := r.Head.Version.Compare(p.held.Version)
 	if p.filter == nil || c > 0 || p.whole && f.source == p {
 		return nil
@@ -78,6 +81,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 	e.setFilter(p, r.Filter)
 	p.held, p.signature, p.restored = r.Head, r.Signature, false
 	p.attempts, p.notBefore = 0, now
+	p.installedAt, p.doubted = now, false
 	p.refusals, p.refused, p.badDeltas = 0, 0, 0
 	if f.source == p {
 		e.outputs.Fresh = append(e.outputs.Fresh, p.name)

@@ -15,6 +15,8 @@ const (
 	Announce AdvertKind = 1
 	// Echo tells a peer of a greater incarnation of itself than it uses.
 	Echo AdvertKind = 2
+	// Farewell is the origin saying that it is about to leave.
+	Farewell AdvertKind = 4
 )
 
 // Advert is a datagram without anything behind it.
@@ -38,7 +40,7 @@ func DecodeAdvert(b []byte) (Advert, error) {
 		return Advert{}, r.err
 	}
 	a := Advert{Kind: r.kind()}
-	if a.Kind != Announce && a.Kind != Echo {
+	if a.Kind != Announce && a.Kind != Echo && a.Kind != Farewell {
 		r.off = 0
 		r.fail("kind")
 	}

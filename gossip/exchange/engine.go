@@ -29,6 +29,7 @@ type Engine struct {
 
 	round   adverts
 	want    []*peer // behind, or recently so; see fetch.go
+	waiting []*peer // likewise, but until there is room for another whole digest
 	flights map[uint64]*flight
 	number  uint64 // of the last fetch
 	// wholeFlights is how many of the flights can only bring a whole digest.

@@ -41,6 +41,9 @@ func (e *Engine) nextFetch() time.Time {
 	if e.full() {
 		return next
 	}
+	if e.wholeFlights < e.cfg.Fetches && len(e.waiting) > 0 {
+		next = e.waiting[0].notBefore // long past
+	}
 	for _, p := range e.want {
 		switch {
 		case p.fetching != 0 || !p.behind():
@@ -66,6 +69,11 @@ func (e *Engine) startFetches(now time.Time) {
 	if e.full() {
 		return
 	}
+	if room := e.cfg.Fetches - e.wholeFlights; room > 0 {
+		n := min(room, len(e.waiting))
+		e.want = append(e.want, e.waiting[:n]...)
+		e.waiting = e.waiting[n:]
+	}
 	keep := e.want[:0]
 	for _, p := range e.want {
 		switch {
@@ -75,7 +83,11 @@ func (e *Engine) startFetches(now time.Time) {
 		case p.fetching != 0, e.full():
 		case p.carriedFits():
 			e.unpack(p)
-		case now.Before(p.notBefore), e.wholeFlights >= e.cfg.Fetches && e.expectsWhole(p):
+		case now.Before(p.notBefore):
+		case e.wholeFlights >= e.cfg.Fetches && e.expectsWhole(p):
+			// Out of the way: who joins a large cluster waits for thousands.
+			e.waiting = append(e.waiting, p)
+			continue
 		default:
 			e.startFetch(now, p)
 		}
@@ -282,6 +294,10 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 		e.reject(f, r)
 		p.check = true
 		e.backOff(now, p)
+	case c < 0 && !p.doubted:
+		// It never published what is held here, if this is no answer of the past.
+		p.doubted, p.check = true, true
+		e.backOff(now, p)
 	case c < 0 || r.Head.State != p.held.State:
 		e.diverge(p, r.Head) // it never published what is held here
 	default:
@@ -292,6 +308,7 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 // confirmed handles the origin's word that what is held is its newest version.
 func (e *Engine) confirmed(now time.Time, p *peer) {
 	p.confirmed = p.held.Version
+	p.doubted = false
 	if p.restored {
 		p.restored = false
 		if p.live && p.holds() {

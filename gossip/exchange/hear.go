@@ -28,6 +28,10 @@ func (e *Engine) HandleAdvert(now time.Time, b []byte) {
 			e.hearOfSelf(now, a.Head)
 		}
 	case a.Head.Origin == e.id:
+	case a.Kind == Farewell:
+		if p := e.peers[a.Head.Origin]; p != nil && p.incarnation == a.Head.Version.Incarnation {
+			e.emit(Event{Kind: Leaving, Peer: p.name, Head: a.Head})
+		}
 	default:
 		if p := e.peers[a.Head.Origin]; p != nil && p.live && a.Head.Version.Incarnation <= p.incarnation {
 			e.hear(now, p, a.Head, p)
@@ -96,8 +100,8 @@ func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 	}
 	switch c := h.Version.Compare(p.held.Version); {
 	case c < 0:
-		if via == p && p.confirmed != p.held.Version {
-			e.contest(now, p) // late, or it never published what is held here
+		if via == p && p.confirmed != p.held.Version && now.Sub(p.installedAt) >= lateAdvert {
+			e.contest(now, p) // it never published what is held here, or starts anew
 		}
 	case c == 0:
 		e.compare(now, p, h, via)
@@ -151,12 +155,16 @@ func (e *Engine) contest(now time.Time, p *peer) {
 	}
 }
 
+// lateAdvert is how long after a version was installed adverts of earlier ones may
+// still arrive.
+const lateAdvert = 2 * time.Second
+
 // contestEvery is how often, at most, an origin is asked because of contradictions.
 const contestEvery = time.Second
 
 // diverge begins the repair of a replica that is not what its origin has.
 func (e *Engine) diverge(p *peer, h Head) {
-	p.whole = true
+	p.whole, p.floor = true, h.Version
 	if p.diverged != h.Version {
 		p.diverged = h.Version
 		e.stats.Divergences++

@@ -16,8 +16,9 @@ import (
 )
 
 var (
-	modelRuns = flag.Int("model.runs", 0, "schedules of the model test; 0 means a number that fits the test suite")
-	modelSeed = flag.Uint64("model.seed", 0, "run only the schedule of this seed")
+	modelRuns  = flag.Int("model.runs", 0, "schedules of the model test; 0 means a number that fits the test suite")
+	modelFirst = flag.Int64("model.first", 1, "seed of the first schedule")
+	modelSeed  = flag.Uint64("model.seed", 0, "run only the schedule of this seed")
 )
 
 const (
@@ -229,7 +230,7 @@ func (p *simPeer) updateIndex(u Update) {
 // checkBounds checks what must not grow.
 func (p *simPeer) checkBounds() {
 	e, n := p.engine, len(p.w.peers)
-	if len(e.flights) > smallFetches*e.cfg.Fetches || e.wholeFlights > e.cfg.Fetches || len(e.want) > n || len(e.round.queue) > n || len(e.early) > maxEarly || len(e.order) > n {
+	if len(e.flights) > smallFetches*e.cfg.Fetches || e.wholeFlights > e.cfg.Fetches || len(e.want)+len(e.waiting) > n || len(e.round.queue) > n || len(e.early) > maxEarly || len(e.order) > n {
 		p.w.fail("%s: %d flights, %d wants, %d adverts queued, %d early, %d peers",
 			p.name, len(e.flights), len(e.want), len(e.round.queue), len(e.early), len(e.order))
 	}
@@ -274,12 +275,13 @@ func TestModel(t *testing.T) {
 		runs = defaultModelRuns
 	}
 	var next, failures, checks, divergences atomic.Int64
+	next.Store(*modelFirst - 1)
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for {
 				seed := next.Add(1)
-				if seed > int64(runs) {
+				if seed >= *modelFirst+int64(runs) {
 					return
 				}
 				w, err := runModel(uint64(seed), "")

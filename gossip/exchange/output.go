@@ -69,6 +69,7 @@ const (
 	Displaced                      // another life of this very peer has a greater incarnation; a new one was taken
 	Dropped                        // Peer's replica was dropped for want of memory
 	Collision                      // Peer's name has the ID of another peer; it is ignored
+	Leaving                        // Peer says that it is about to leave
 )
 
 func (k EventKind) String() string {
@@ -89,6 +90,8 @@ func (k EventKind) String() string {
 		return "dropped"
 	case Collision:
 		return "collision"
+	case Leaving:
+		return "leaving"
 	}
 	return "none"
 }

@@ -36,9 +36,13 @@ type peer struct {
 	byAdvert    bool      // whether by advert
 	check       bool      // ask the origin although nothing newer was heard of
 	whole       bool      // diverged: ask the origin for everything
+	floor       Version   // of whole digests that can be the answer to that
 	restored    bool      // the replica is from a former life of this process, and not confirmed yet
 	diverged    Version   // the last version that was logged as diverged
 	contestedAt time.Time // when the origin was last asked because of a contradiction
+
+	installedAt time.Time // when what is held came
+	doubted     bool      // the origin answered once as if it had not published that
 
 	confirmed Version // the last one that the origin itself was asked for or served
 
@@ -88,6 +92,7 @@ func (p *peer) forget() {
 	p.announced, p.carried = Head{}, nil
 	p.heardAt, p.byAdvert = time.Time{}, false
 	p.check, p.whole, p.refused, p.refusals = false, false, 0, 0
+	p.doubted = false
 	p.diverged, p.contestedAt, p.confirmed = Version{}, time.Time{}, Version{}
 	p.holders = nil
 	p.attempts, p.badDeltas, p.notBefore = 0, 0, time.Time{}

@@ -151,6 +151,17 @@ func (e *Engine) sendAdverts(now time.Time) {
 	}
 }
 
+// Leave returns what to send at once when this peer is about to leave, so that the
+// others can tell it from one that died. Nothing else follows from it: that a peer is
+// gone is for membership to say.
+func (e *Engine) Leave() []Datagram {
+	out := make([]Datagram, len(e.live))
+	for i, p := range e.live {
+		out[i] = Datagram{p.name, Advert{Farewell, e.self}.AppendTo(nil)}
+	}
+	return out
+}
+
 // advertise tells p of the current version, and sees to it that p is told again. To
 // whom was told of the version before it brings the change.
 func (e *Engine) advertise(now time.Time, p *peer) {

@@ -1,0 +1,192 @@
+package gossip
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// TestLeftIsNotDead has one peer leave and another die.
+func TestLeftIsNotDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		told := make(chan Member, 10)
+		for i := 1; i <= 4; i++ {
+			cfg := c.config(fmt.Sprintf("p%d", i), fmt.Sprintf("10.0.0.%d", i))
+			if i > 1 {
+				cfg.Join = []string{"10.0.0.1:7946"}
+			} else {
+				cfg.Hooks.PeerDown = func(m Member) { told <- m }
+			}
+			c.start(cfg)
+		}
+		within(t, 5*time.Second, c.inStep)
+		if err := c.nodes["p4"].Leave(t.Context()); err != nil {
+			t.Errorf("Leave = %v", err)
+		}
+		delete(c.nodes, "p4")
+		c.kill("p3")
+		time.Sleep(time.Minute)
+		for range 2 {
+			if m := <-told; m.Alive || m.Left != (m.Name == "p4") {
+				t.Errorf("PeerDown is told of %s: alive %v, left %v", m.Name, m.Alive, m.Left)
+			}
+		}
+		for _, name := range []string{"p1", "p2"} {
+			for _, m := range c.nodes[name].Members() {
+				if gone := m.Name == "p3" || m.Name == "p4"; m.Alive == gone || m.Left != (m.Name == "p4") {
+					t.Errorf("at %s: %s is alive %v, left %v", name, m.Name, m.Alive, m.Left)
+				}
+			}
+		}
+		// Who comes back has not left.
+		cfg := c.config("p4", "10.0.0.4")
+		cfg.Join = []string{"10.0.0.1:7946"}
+		c.start(cfg)
+		within(t, 30*time.Second, c.inStep)
+		c.kill("p4")
+		time.Sleep(time.Minute)
+		for _, m := range c.nodes["p1"].Members() {
+			if m.Name == "p4" && (m.Alive || m.Left) {
+				t.Errorf("the second life of p4 is alive %v, left %v, want dead", m.Alive, m.Left)
+			}
+		}
+	})
+}
+
+// TestGeometryChangesOnline grows a digest while others look keys up in it.
+func TestGeometryChangesOnline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(3)
+		p1, p2 := c.nodes["p1"], c.nodes["p2"]
+		keys := make([]digest.Key, 2000)
+		for i := range keys {
+			keys[i] = key("p1", i)
+			p1.cfg.Filter.Add(keys[i])
+		}
+		within(t, 5*time.Second, c.inStep)
+		stop, checks := make(chan struct{}), 0
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Millisecond):
+				}
+				if k := checks * 7 % len(keys); !holders(p2, keys[k])["p1"] {
+					t.Errorf("after %d ms p2 does not find key %d at p1", checks, k)
+					return
+				}
+				checks++
+			}
+		}()
+		epoch := p1.Version().Epoch
+		for _, factor := range []uint64{4, 2, 8} {
+			g := p1.cfg.Filter.Geometry()
+			g.Bits = factor * 1 << 16
+			if err := p1.cfg.Filter.Rebuild(g, slices.Values(keys)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(3 * time.Second)
+			if r, _ := p2.engine.Replica("p1"); r.Filter.Geometry().Bits != g.Bits {
+				t.Errorf("p2 has a digest of %d bits, want %d", r.Filter.Geometry().Bits, g.Bits)
+			}
+		}
+		close(stop)
+		<-done
+		if got := p1.Version().Epoch; got != epoch+3 || checks < 5000 {
+			t.Errorf("epoch %d after %d, %d lookups", got, epoch, checks)
+		}
+	})
+}
+
+// TestSecretChangesOnline moves a cluster to another secret, and so to another
+// digest seed, as the package comment says: each peer runs a node under either until
+// all have both. Every lookup at every moment finds what is there.
+func TestSecretChangesOnline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(3)
+		const many = 500
+		for name, n := range c.nodes {
+			for i := range many {
+				n.cfg.Filter.Add(key(name, i))
+			}
+		}
+		within(t, 5*time.Second, c.inStep)
+
+		fresh := []byte("another secret of the cluster")
+		seed := digest.SeedFrom(fresh)
+		identity := func(name string, i int) string { return fmt.Sprintf("%s/%d", name, i) }
+		old, next := map[string]*Node{}, map[string]*Node{}
+		find := func(at, name string, i int) bool {
+			if n := next[at]; n != nil && holders(n, digest.KeyOfString(seed, identity(name, i)))[name] {
+				return true
+			}
+			n := old[at]
+			return n != nil && holders(n, key(name, i))[name]
+		}
+		everywhere := func(when string) {
+			t.Helper()
+			for at := range old {
+				for name := range old {
+					for i := 0; at != name && i < many; i += 17 {
+						if !find(at, name, i) {
+							t.Fatalf("%s: %s does not find key %d of %s", when, at, i, name)
+						}
+					}
+				}
+			}
+		}
+		for name, n := range c.nodes {
+			old[name] = n
+		}
+		everywhere("before")
+		for j, name := range []string{"p1", "p2", "p3"} {
+			f, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1, Seed: seed}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range many {
+				f.Add(digest.KeyOfString(seed, identity(name, i)))
+			}
+			ip := fmt.Sprintf("10.0.0.%d", j+1)
+			cfg := c.config(name, ip)
+			cfg.Bind, cfg.Secret, cfg.Filter = ip+":7947", fresh, f
+			if j > 0 {
+				cfg.Join = []string{"10.0.0.1:7947"}
+			}
+			n, err := New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer n.Close()
+			if err := n.Join(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			next[name] = n
+			time.Sleep(2 * time.Second)
+			everywhere("with " + name + " under both")
+		}
+		for _, name := range []string{"p1", "p2", "p3"} {
+			if err := c.nodes[name].Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			delete(c.nodes, name)
+			n := old[name]
+			old[name] = nil
+			time.Sleep(time.Second)
+			everywhere("after " + n.Name() + " left the old one")
+		}
+	})
+}
