@@ -74,7 +74,7 @@ func (b *Builder) Mirror() {
 // Digest returns the digest, or [ErrFull]. The Builder must not be used any more.
 func (b *Builder) Digest() (*Digest, error) {
 	d, err := newDigest(b.header, b.mask)
-	if err != nil || d.ones*100 > len(d.mask)*8*full {
+	if err != nil || d.fuller(full) {
 		return nil, fmt.Errorf("%w: %d entries, capacity %d", ErrFull, b.header.Count, b.header.Capacity)
 	}
 	return d, nil

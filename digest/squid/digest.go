@@ -75,10 +75,15 @@ func newDigest(h Header, mask []byte) (*Digest, error) {
 	for _, b := range mask {
 		d.ones += bits.OnesCount8(b)
 	}
-	if d.ones*100 > len(mask)*8*maxFill {
+	if d.fuller(maxFill) {
 		return nil, bad("mask", HeaderSize, digest.ErrCorrupt, "%.1f %% of its bits are set, more than %d", 100*d.Fill(), maxFill)
 	}
 	return d, nil
+}
+
+// fuller reports whether more than a share of the bits is set, in percent.
+func (d *Digest) fuller(percent int64) bool {
+	return int64(d.ones)*100 > int64(len(d.mask))*8*percent
 }
 
 // MayContain reports whether the cache may hold the object of that key.
@@ -97,7 +102,7 @@ func (d *Digest) MayContain(k Key) bool {
 func (d *Digest) Header() Header { return d.header }
 
 // Fill is the share of ones, 0 to 0.65.
-func (d *Digest) Fill() float64 { return float64(d.ones) / float64(len(d.mask)*8) }
+func (d *Digest) Fill() float64 { return float64(d.ones) / (8 * float64(len(d.mask))) }
 
 // FalsePositiveRate is the share of absent objects that the digest claims.
 func (d *Digest) FalsePositiveRate() float64 { return math.Pow(d.Fill(), Hashes) }
@@ -105,7 +110,7 @@ func (d *Digest) FalsePositiveRate() float64 { return math.Pow(d.Fill(), Hashes)
 // Entries estimates from the mask how many objects it was made of. The header's
 // count can be wrong: a Squid does not set it back when it makes a new mask.
 func (d *Digest) Entries() int {
-	m := float64(len(d.mask) * 8)
+	m := 8 * float64(len(d.mask))
 	return int(math.Round(-m / Hashes * math.Log1p(-d.Fill())))
 }
 
