@@ -107,7 +107,7 @@ func (c *CountingFilter) Current() *Filter { return c.current.Load() }
 // Advance freezes the present contents as the next version and returns it. If no
 // position changed since the last time it returns the same filter again. The
 // time that others may have to wait for it is that of collecting the changes of
-// one 256th of the filter.
+// one 1024th of the filter; with several hashes, of handing over a list.
 func (c *CountingFilter) Advance() *Filter {
 	f, _ := c.AdvanceDelta()
 	return f

@@ -71,6 +71,12 @@ func (e *GoalError) Unwrap() error { return ErrImpossible }
 // bits is computed, and no integer neighbour is better. Sizes are those of an
 // ideal coder, which ours is within a thousandth of, and the bound is that of
 // Mitzenmacher's appendix. Pure; tens of microseconds.
+//
+// Where deltas are sent, one hash is the cheapest at every rate. Where everything
+// is sent whole (Resend is 1, or nothing changes) and more than some 7 % false
+// positives are allowed, so is a nearly full filter of many hashes: the sizes fall
+// towards both ends of k (Mitzenmacher, section II-B). That saves up to a seventh
+// of the bytes, for several times the memory. Give Memory to keep it from that.
 func Plan(goal Goal) (Design, error) {
 	goal, err := goal.complete()
 	if err != nil {

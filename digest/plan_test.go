@@ -182,6 +182,22 @@ func TestPlanPaces(t *testing.T) {
 	}
 }
 
+// TestPlanPrefersOneHash wherever a delta is ever sent; where none is, many hashes
+// are cheaper at loose rates, as Plan says.
+func TestPlanPrefersOneHash(t *testing.T) {
+	for _, f := range []float64{0.5, 0.3, 0.1, 0.07, 0.02, 1e-3, 1e-6} {
+		for _, resend := range []float64{0, 0.1, 1} {
+			plan, err := Plan(Goal{Objects: 1e6, Churn: 100, Interval: time.Minute, FalseCandidates: f, Resend: resend})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if many := plan.Geometry.Hashes > 1; many != (resend == 1 && f > 0.08) {
+				t.Errorf("f=%v, %v of the updates whole: %v", f, resend, plan.Geometry)
+			}
+		}
+	}
+}
+
 // TestPlanPredicts builds what was planned and measures it.
 func TestPlanPredicts(t *testing.T) {
 	const n = 50_000
