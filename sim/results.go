@@ -36,6 +36,7 @@ var chapters = []chapter{
 	{"delta", "Deltas", deltaWords, nil, 1},
 	{"memory", "Memory and times of replicas and publishers", memoryWords, nil, 1},
 	{"systems", "Ways of cooperating", systemsWords, nil, 0},
+	{"lookup", "Which of many peers has it", lookupWords, nil, 0},
 }
 
 const resultsHead = `# What the simulator finds

@@ -101,3 +101,27 @@ log2(m/n)+3 bits a key, and a lookup goes to one place in it; the list of 64-bit
 to seven times the memory and a search. A publisher's counters take several times what its digest does, and only on its own machine.
 Times are of the machine that this was run on and are not compared by the test.
 `
+
+const lookupWords = `
+A cluster in which each peer asks its index of all the others' digests, which together may name 0.1 peers in vain per lookup.
+Caches hold objects of one catalogue, a hundred times as large as each of them, by popularity that falls with the rank to the
+power of 0.9; or caches of sizes from a quarter to four times the mean, no two equal; or nothing in common. Times depend on
+the machine and on what else it does, so that only those of one run compare.
+
+What the layouts are, and why the index has the two it has:
+
+- **One table over the space of keys** (index): what all peers' positions say of a key is in one cache line, as codes of about
+  21 bits. It takes the least memory of all that answer at once for a thousand peers, and a lookup is the wait for that line.
+  Popular positions become bitmaps of peers, which is why caches that overlap take less than those that do not.
+- **Bit-sliced rows** (index, rows), for dense filters: k rows are k cache lines, and each has a bit for every peer. Up to a
+  hundred peers they take less memory than the table and are nearly as fast; at a thousand they take as much and are several
+  times slower. They stay for those who publish dense filters, whose geometry the index does not choose.
+- **Postings** (a hash table from position to peer) are the simplest and fastest where peers are few and share little. They
+  take twice the memory of the table, need one m for all peers, and positions that many peers have pile up before their
+  neighbours: at a thousand peers that overlap, a lookup for a key that nobody has reads on past them. So they were dropped.
+- **A loop** costs time in proportion to the peers, in whatever form the filters are.
+
+From 10 to 1,000 peers a lookup takes about a quarter longer where nothing is in the processor's caches (cold). Warm, it takes
+some six times as long: the table of 10 peers stays there, that of 1,000 does not, and the difference is the wait for memory.
+The rows of 40 and of 100 million keys are those of --more.
+`
