@@ -23,6 +23,7 @@ type demoCommand struct {
 	Trace    string `name:"trace" placeholder:"FILE" help:"Replay a request trace instead, lines of SECONDS CLIENT KEY SIZE, plain or gzip. Its order is kept, its times are not. Clients are dealt to the peers by hash; requests of unknown clients at random."`
 	Rate     string `name:"rate" placeholder:"RATE" default:"300" help:"Requests a second in all; 0 is as fast as answers come. Default: ${default}."`
 	Publish  string `name:"publish" placeholder:"TIME" default:"0s" help:"How long a change may wait until the other peers hear of it. Default: 0s, which is 100 ms for few peers."`
+	Forward  bool   `name:"forward" help:"Run the peers as forward proxies, not as reverse proxies of the origin."`
 	Serve    bool   `name:"serve" help:"Keep the cluster up afterwards, print its addresses and wait for Ctrl-C."`
 	JSON     bool   `name:"json" help:"Print JSON."`
 	Verbose  bool   `name:"verbose" short:"v" help:"Show what the peers log."`
@@ -53,7 +54,7 @@ func (c *demoCommand) Run(e *environment) error {
 	if c.Serve {
 		o.Serve = func(ctx context.Context, r *demo.Result, a demo.Addresses) {
 			show(r)
-			invite(e.stdout, a)
+			invite(e.stdout, a, c.Forward)
 			<-ctx.Done()
 		}
 	}
@@ -81,6 +82,7 @@ func (c *demoCommand) options() (o demo.Options, err error) {
 	o.Seed = p.Uint("--seed", c.Seed)
 	o.Rate = p.Float("--rate", c.Rate, 0, 1e6)
 	o.Publish = p.Duration("--publish", c.Publish, time.Hour)
+	o.Forward = c.Forward
 	requests := 0
 	if c.Requests != "" {
 		requests = p.Int("--requests", c.Requests, 0, 100_000_000)
@@ -109,7 +111,7 @@ func (c *demoCommand) options() (o demo.Options, err error) {
 }
 
 // invite shows how to look at the running cluster.
-func invite(w io.Writer, a demo.Addresses) {
+func invite(w io.Writer, a demo.Addresses, forward bool) {
 	fmt.Fprintf(w, "\nThe cluster is up; Ctrl-C stops it. The origin is %s\n\n", a.Origin)
 	for i, p := range a.Peers {
 		fmt.Fprintf(w, "  peer-%d  http://%s  admin %s\n", i+1, p.Listen, p.Admin)
@@ -117,8 +119,8 @@ func invite(w io.Writer, a demo.Addresses) {
 	if e := a.Example; e.Target != "" {
 		fmt.Fprintf(w, `
 peer-%d has %s and peer-%d lacks it. Ask that one, twice, and look at Cache-Status:
-  curl -so /dev/null -D - 'http://%s%[2]s'
-`, e.Holder+1, e.Target, e.Other+1, a.Peers[e.Other].Listen)
+  curl -so /dev/null -D - %s
+`, e.Holder+1, e.Target, e.Other+1, howToAsk(a, e, forward))
 	}
 	fmt.Fprintf(w, `
 See how they do:
@@ -126,6 +128,15 @@ See how they do:
   peer members --admin %[1]s
   curl http://%[1]s/metrics
 `, a.Peers[0].Admin)
+}
+
+// howToAsk are curl's arguments for the example.
+func howToAsk(a demo.Addresses, e demo.Example, forward bool) string {
+	peer := a.Peers[e.Other].Listen
+	if forward {
+		return fmt.Sprintf("-x '%s' '%s%s'", peer, a.Origin, e.Target)
+	}
+	return fmt.Sprintf("'http://%s%s'", peer, e.Target)
 }
 
 func isTerminal(w io.Writer) bool {

@@ -267,3 +267,27 @@ func TestTraceReachesItsTargets(t *testing.T) {
 		t.Errorf("want 9744 requests for 1425 objects, no error, origin fetches at most 3 %% over the floor, false hits below 1 %%")
 	}
 }
+
+// Two forward proxies, 20,000 requests over 5,000 objects, Zipf 0.9, and the
+// default policy: the origin is asked hardly more often than once for an object,
+// and telling each other takes a tenth of what ICP's datagrams would.
+func TestTwoPeersReachTheirTargets(t *testing.T) {
+	if !*long {
+		t.Skip("takes more than a minute: -long")
+	}
+	code, stdout, stderr := call(t, "demo", "--forward", "--peers", "2", "--requests", "20000", "--objects", "5000", "--skew", "0.9", "--json")
+	var r demo.Result
+	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil {
+		t.Fatalf("peer demo = %d, %v\n%s", code, err, stderr)
+	}
+	ours, icp := r.Compare[0], r.Compare[1]
+	t.Logf("%d requests, %d origin fetches, %.2f %% over the floor of %d; %d bytes of messages, ICP's %d, %.3f of them; %.2f %% false hits of %d questions",
+		r.Total.Requests, r.Total.OriginFetches, 100*r.OverFloor, r.Workload.Objects, ours.MessageBytes, icp.MessageBytes,
+		float64(ours.MessageBytes)/float64(icp.MessageBytes), 100*r.FalseShare, r.Total.SiblingRequests)
+	if r.Total.Requests != 20000 || r.Errors != 0 {
+		t.Errorf("%d requests, %d errors, the first: %s", r.Total.Requests, r.Errors, r.FirstError)
+	}
+	if r.OverFloor > 0.01 || r.FalseShare > 0.005 || 10*ours.MessageBytes > icp.MessageBytes {
+		t.Error("want origin fetches within 1 % of the floor, a tenth of ICP's bytes, and less than 0.5 % false hits")
+	}
+}

@@ -91,6 +91,9 @@ func (c *cluster) config(o Options, i int, secret []byte) config.Config {
 		Objects: uint64(max(len(o.Trace.Sizes), 1000)), FalsePositives: o.FalsePositives, Publish: o.Publish,
 		JoinTimeout: 10 * time.Second,
 	}
+	if o.Forward {
+		cfg.Origin = nil
+	}
 	if i > 0 {
 		cfg.Join = []string{c.nodes[0].Addresses().Gossip}
 	}

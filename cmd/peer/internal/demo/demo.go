@@ -21,6 +21,7 @@ type Options struct {
 	Workers        int           // requests under way at once, at most; 0 = 16 for each peer
 	Seed           uint64        // of the dealing of requests whose client is unknown
 	FalsePositives float64       // of the peers' digests; 0 = 0.001
+	Forward        bool          // the peers are forward proxies; else reverse proxies
 	Publish        time.Duration // as the setting of that name; 0 = by the number of peers
 
 	TempDir  string       // where the files go meanwhile; "" = the system's
@@ -74,7 +75,11 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	defer func() { err = errors.Join(err, c.close()) }()
 	fmt.Fprintf(o.Progress, " they know each other after %.1f s\n", time.Since(began).Seconds())
 
-	d := newDriver(o, c.urls())
+	var through *url.URL
+	if o.Forward {
+		through, _ = url.Parse(c.base)
+	}
+	d := newDriver(o, c.urls(), through)
 	stop := report(o, c, d)
 	began = time.Now()
 	err = d.run(ctx)

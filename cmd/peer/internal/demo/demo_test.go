@@ -82,3 +82,16 @@ func TestInterruptedRunLeavesNothing(t *testing.T) {
 		}
 	}
 }
+
+// Forward proxies cooperate as reverse proxies do.
+func TestRunForward(t *testing.T) {
+	t.Parallel()
+	tr := trace.Synthetic(trace.Workload{Requests: 300, Objects: 50, Exponent: 0.9, Seed: 2})
+	r, err := Run(t.Context(), Options{Peers: 2, Trace: tr, Rate: 200, Seed: 2, TempDir: t.TempDir(), Forward: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Errors != 0 || r.Total.Requests != 300 || r.Total.SiblingHits == 0 || int64(r.OriginSeen) != r.Total.OriginFetches {
+		t.Errorf("%d errors, the first: %s; %+v", r.Errors, r.FirstError, r.Total)
+	}
+}

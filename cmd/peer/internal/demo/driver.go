@@ -18,10 +18,10 @@ import (
 type driver struct {
 	trace   *trace.Trace
 	dealt   []int
-	rate    float64 // requests a second; 0 = as fast as answers come
-	workers int     // requests under way at once, at most
-	bases   []*url.URL
-	client  *http.Client
+	rate    float64        // requests a second; 0 = as fast as answers come
+	workers int            // requests under way at once, at most
+	bases   []*url.URL     // where a peer's requests are for: itself or, through it, the origin
+	clients []*http.Client // one for each peer
 
 	done   atomic.Int64
 	bytes  atomic.Int64
@@ -31,19 +31,32 @@ type driver struct {
 	first error // what went wrong first
 }
 
-func newDriver(o Options, bases []*url.URL) *driver {
-	return &driver{
-		trace: o.Trace, dealt: o.Trace.Deal(len(bases), o.Seed), rate: o.Rate, workers: o.Workers, bases: bases,
-		client: &http.Client{
-			Transport:     &http.Transport{MaxIdleConnsPerHost: o.Workers, DisableCompression: true},
+// newDriver sends the requests to peers, as to the sites that they stand before
+// or, with an origin, as to proxies on the way there.
+func newDriver(o Options, peers []*url.URL, origin *url.URL) *driver {
+	d := &driver{trace: o.Trace, dealt: o.Trace.Deal(len(peers), o.Seed), rate: o.Rate, workers: o.Workers}
+	for _, peer := range peers {
+		t := &http.Transport{MaxIdleConnsPerHost: o.Workers, DisableCompression: true}
+		base := peer
+		if origin != nil {
+			t.Proxy, base = http.ProxyURL(peer), origin
+		}
+		d.bases = append(d.bases, base)
+		d.clients = append(d.clients, &http.Client{
+			Transport:     t,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		})
 	}
+	return d
 }
 
 // run sends everything, or until ctx ends.
 func (d *driver) run(ctx context.Context) error {
-	defer d.client.CloseIdleConnections()
+	defer func() {
+		for _, c := range d.clients {
+			c.CloseIdleConnections()
+		}
+	}()
 	jobs := make(chan int)
 	var all sync.WaitGroup
 	for range d.workers {
@@ -96,7 +109,7 @@ func (d *driver) request(ctx context.Context, i int, buf []byte) error {
 	u := *base
 	u.Path, u.RawPath, u.RawQuery, u.ForceQuery = reference.Path, reference.RawPath, reference.RawQuery, reference.ForceQuery
 	r := (&http.Request{Method: http.MethodGet, URL: &u, Host: base.Host, Header: http.Header{}}).WithContext(ctx)
-	answer, err := d.client.Do(r)
+	answer, err := d.clients[d.dealt[i]].Do(r)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func TestDriverChecksEveryAnswer(t *testing.T) {
 		},
 		"/moved": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/right?x=1;y", http.StatusFound) },
 	})
-	d := newDriver(Options{Trace: tr, Workers: 1}, []*url.URL{peer})
+	d := newDriver(Options{Trace: tr, Workers: 1}, []*url.URL{peer}, nil)
 	if err := d.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestDriverKeepsPaceAndDeal(t *testing.T) {
 	for i := range peers {
 		peers[i] = fakePeer(t, tr.Sizes, nil)
 	}
-	d := newDriver(Options{Trace: tr, Workers: 4, Rate: 400, Seed: 9}, peers)
+	d := newDriver(Options{Trace: tr, Workers: 4, Rate: 400, Seed: 9}, peers, nil)
 	began := time.Now()
 	if err := d.run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestDriverStops(t *testing.T) {
 	tr := trace.Synthetic(trace.Workload{Requests: 1000, Objects: 5, Seed: 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	peer := fakePeer(t, tr.Sizes, nil)
-	d := newDriver(Options{Trace: tr, Workers: 2, Rate: 1000}, []*url.URL{peer})
+	d := newDriver(Options{Trace: tr, Workers: 2, Rate: 1000}, []*url.URL{peer}, nil)
 	time.AfterFunc(50*time.Millisecond, cancel)
 	if err := d.run(ctx); err != context.Canceled {
 		t.Errorf("run = %v, want context.Canceled", err)
