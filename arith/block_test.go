@@ -84,7 +84,7 @@ func TestBlockChunks(t *testing.T) {
 			t.Fatalf("%s: one chunk", c.name)
 		}
 		code := AppendSet([]byte{7}, Block, c.m, c.positions)[1:]
-		if c.m < 1<<24 && !bytes.Equal(code, slowBlock(c.m, c.positions)) {
+		if (c.m < 1<<24 || p.form == gaps) && !bytes.Equal(code, slowBlock(c.m, c.positions)) {
 			t.Errorf("%s: the slow coder says otherwise", c.name)
 		}
 		for _, workers := range []Workers{2, 3, 100} {
@@ -110,6 +110,23 @@ func TestBlockChunks(t *testing.T) {
 		}
 		checkRegions(t, c.name, c.m, code, c.positions)
 		checkDirectory(t, c.name, c.m, code, x)
+	}
+}
+
+// TestBlockAllocations: as many for a set of many chunks as for one of few.
+func TestBlockAllocations(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 15))
+	for _, workers := range []Workers{1, 2} {
+		var counts [2][2]float64
+		for i, m := range []uint64{8_000_000, 24_000_000} {
+			words := drawWords(rng, m, m/4)
+			code := workers.AppendBitmap(nil, Block, m, words)
+			counts[i][0] = testing.AllocsPerRun(5, func() { code = workers.AppendBitmap(code[:0], Block, m, words) })
+			counts[i][1] = testing.AllocsPerRun(5, func() { _ = workers.DecodeBitmap(words, Block, code, m, m/4) })
+		}
+		if counts[0] != counts[1] || workers == 1 && counts[0] != [2]float64{} || counts[0][0] > 20 || counts[0][1] > 20 {
+			t.Errorf("%d workers allocate %v times", workers, counts)
+		}
 	}
 }
 
