@@ -31,7 +31,7 @@ type codecInput struct {
 	c  float64
 }
 
-func codecInputs(short bool) (all []codecInput) {
+func codecInputs() (all []codecInput) {
 	shapes := []codecInput{{mn: 8, k: 5}, {mn: 12.6, k: 2}, {mn: 14, k: 2}, {mn: 28, k: 4}, {mn: 48, k: 3}, {mn: 92, k: 1}}
 	for _, n := range []int{10_000, 1_000_000} {
 		for _, s := range shapes {
@@ -44,9 +44,6 @@ func codecInputs(short bool) (all []codecInput) {
 			s.n, s.c = 1_000_000, c
 			all = append(all, s)
 		}
-	}
-	if short {
-		return all[:len(shapes)]
 	}
 	return all
 }
@@ -93,17 +90,55 @@ type codecTimes struct {
 }
 
 func runCodec(ctx context.Context, job *Job) error {
-	all, err := codecs()
-	if err != nil {
-		return err
-	}
 	rounds := max(job.Trials, codecRounds)
 	if job.Short {
 		rounds = 1
 	}
-	for i, in := range codecInputs(job.Short) {
+	inputs := codecInputs()
+	if err := codecSizes(ctx, job, inputs, rounds); err != nil {
+		return err
+	}
+	if err := codecGiven(ctx, job, inputs, rounds); err != nil {
+		return err
+	}
+	return codecWorkers(ctx, job, inputs, rounds)
+}
+
+// left tells whether a short run names an input only.
+func (in codecInput) left(job *Job) bool { return job.Short && in.n > 10_000 }
+
+// exact is of values that are the same in every run, and missing in a short one
+// where the input is large.
+const exact = 1e-6
+
+// codecSizes prints every input by every codec.
+func codecSizes(ctx context.Context, job *Job, inputs []codecInput, rounds int) error {
+	all, err := codecs()
+	if err != nil {
+		return err
+	}
+	table := job.Table("Filters and exclusive-or deltas by every codec",
+		Column{Name: "input"},
+		Column{Name: "bits", Loose: exact},
+		Column{Name: "ones", Loose: exact},
+		Column{Name: "limit", Format: "%.1f", Loose: exact},
+		Column{Name: "codec"},
+		Column{Name: "bytes", Loose: exact},
+		Column{Name: "over_limit_bytes", Head: "over limit", Format: "%+.1f", Loose: 0.2},
+		Column{Name: "ratio", Head: "x limit", Format: "%.5f", Loose: exact},
+		Column{Name: "encode_mb_s", Head: "encode MB/s", Format: "%.0f", Loose: AnyValue},
+		Column{Name: "decode_mb_s", Head: "decode MB/s", Format: "%.0f", Loose: AnyValue},
+		Column{Name: "encode_x_fse", Head: "encode x fse", Format: "%.2f", Loose: AnyValue},
+		Column{Name: "decode_x_fse", Head: "decode x fse", Format: "%.2f", Loose: AnyValue})
+	reference := slices.IndexFunc(all, func(c codec) bool { return c.name == "fse" })
+	for i, in := range inputs {
+		if in.left(job) {
+			for _, c := range all {
+				table.Row(in.name(), nil, nil, nil, c.name, nil, nil, nil, nil, nil, nil, nil)
+			}
+			continue
+		}
 		a, _ := in.draw(job.Rand(uint64(i)))
-		limit := log2Choose(a.m, a.x) / 8
 		times := make([]codecTimes, len(all))
 		for round := range rounds {
 			for j := range all {
@@ -116,12 +151,21 @@ func runCodec(ctx context.Context, job *Job) error {
 				}
 			}
 		}
-		codecTable(job, in, a, limit, all, times)
+		limit := log2Choose(a.m, a.x) / 8
+		for j, t := range times {
+			fse := &times[reference]
+			table.Row(in.name(), a.m, a.x, figures(limit, 9), all[j].name, len(t.code), figures(float64(len(t.code))-limit, 6), figures(float64(len(t.code))/limit, 6),
+				a.speed(t.encode), a.speed(t.decode), inPairs(fse.encode, t.encode), inPairs(fse.decode, t.decode))
+		}
 	}
-	if err := codecGiven(ctx, job, rounds); err != nil {
-		return err
-	}
-	return codecWorkers(ctx, job, rounds)
+	table.Note("Medians of %d rounds, the codecs by turns in each; of %d for those that take over %v. MB are of the array.", rounds, slowRounds, codecSlow)
+	table.Note("fse keeps a block that it can't compress as it is: it is fast there, and nothing to compare with.")
+	return nil
+}
+
+// speed is in MB of the array a second.
+func (a *bitArray) speed(ds []time.Duration) float64 {
+	return float64(len(a.bytes)) / 1e6 / middle(ds).Seconds()
 }
 
 // run encodes and decodes once, and checks that the array came back.
@@ -148,26 +192,6 @@ func (t *codecTimes) run(c *codec, a *bitArray, round int) (err error) {
 		return fmt.Errorf("what was decoded is not what was encoded")
 	}
 	return nil
-}
-
-func codecTable(job *Job, in codecInput, a *bitArray, limit float64, all []codec, times []codecTimes) {
-	table := job.Table(fmt.Sprintf("%s: %d bits of which %d are one, limit %.1f bytes", in.name(), a.m, a.x, limit),
-		Column{Name: "codec"},
-		Column{Name: "bytes"},
-		Column{Name: "over_limit_bytes", Head: "over limit", Format: "%+.1f"},
-		Column{Name: "ratio", Head: "x limit", Format: "%.5f"},
-		Column{Name: "encode_mb_s", Head: "encode MB/s", Format: "%.0f", Loose: AnyValue},
-		Column{Name: "decode_mb_s", Head: "decode MB/s", Format: "%.0f", Loose: AnyValue},
-		Column{Name: "encode_x_fse", Head: "x fse", Format: "%.2f", Loose: AnyValue},
-		Column{Name: "decode_x_fse", Head: "x fse", Format: "%.2f", Loose: AnyValue})
-	reference := times[slices.IndexFunc(all, func(c codec) bool { return c.name == "fse" })]
-	speed := func(ds []time.Duration) float64 { return float64(len(a.bytes)) / 1e6 / middle(ds).Seconds() }
-	for i, c := range all {
-		t := times[i]
-		table.Row(c.name, len(t.code), float64(len(t.code))-limit, float64(len(t.code))/limit,
-			speed(t.encode), speed(t.decode), inPairs(reference.encode, t.encode), inPairs(reference.decode, t.decode))
-	}
-	table.Note("medians of %d rounds, the codecs by turns in each; of %d for those that take over %v", len(reference.encode), slowRounds, codecSlow)
 }
 
 func middle(ds []time.Duration) time.Duration {

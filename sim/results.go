@@ -30,6 +30,7 @@ type chapter struct {
 var chapters = []chapter{
 	{"tables", "The tables of the documents", tablesWords, nil, 4000},
 	{"trials", "The simulations of Compressed Bloom Filters", trialsWords, nil, 40},
+	{"codec", "The coders beside others", codecWords, nil, 0},
 	{"figures", "Figures", figuresWords, []string{"mitzenmacher-1", "mitzenmacher-2", "summary-cache-4", "sizes", "deltas"}, 0},
 	{"hashing", "Hash schemes", hashingWords, nil, 4000},
 	{"counters", "Counters", countersWords, nil, 60},
