@@ -21,6 +21,11 @@ func (c *counters) collect(base *Filter, withCounts bool) collected {
 		ones:     base.ones,
 		keys:     base.keys,
 	}
+	room := int(c.unfrozen.Load())
+	for s := range c.locked {
+		room += int(s.differing)
+	}
+	d.flips = make([]uint64, 0, max(0, room))
 	out := collected{delta: d, sum: c.inherited.sum}
 	keys := c.inherited.keys
 	flat := c.geometry.flat()
@@ -29,7 +34,7 @@ func (c *counters) collect(base *Filter, withCounts bool) collected {
 		if withCounts {
 			counts = &out.counts
 		}
-		d.take(c.flatDrain(nil, counts))
+		d.take(c.flatDrain(d.flips, counts))
 	}
 	var found, counted []uint32
 	for i := range c.shards {
@@ -52,7 +57,6 @@ func (c *counters) collect(base *Filter, withCounts bool) collected {
 			out.counts = append(out.counts, uint8(entry&maxCount))
 		}
 	}
-	d.flips = slices.Clip(d.flips)
 	out.keys = uint64(max(0, keys))
 	if len(d.flips) > 0 {
 		d.keys = out.keys
