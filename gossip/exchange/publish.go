@@ -65,11 +65,13 @@ func headOf(id ID, incarnation uint64, f *digest.Filter) Head {
 	}
 }
 
-// displace takes an incarnation above one that another life of this peer had.
+// displace takes an incarnation above one that another life of this peer had: by a
+// random step, as a third life may have been displaced by the same one.
 func (e *Engine) displace(now time.Time, theirs uint64) {
-	e.self.Version.Incarnation = theirs + 1
+	mine := theirs + 1 + e.rng.Uint64N(min(1<<20, ^uint64(0)-theirs))
+	e.self.Version.Incarnation = mine
 	e.carrying = nil
-	e.outputs.Incarnation = theirs + 1
+	e.outputs.Incarnation = mine
 	e.emit(Event{Kind: Displaced, Peer: e.cfg.Name, Head: e.self})
 	if e.published() {
 		e.beginRound(now)
