@@ -38,6 +38,7 @@ var chapters = []chapter{
 	{"memory", "Memory and times of replicas and publishers", memoryWords, nil, 1},
 	{"systems", "Ways of cooperating", systemsWords, nil, 0},
 	{"lookup", "Which of many peers has it", lookupWords, nil, 0},
+	{"exchange", "Keeping digests in step", exchangeWords, nil, 0},
 }
 
 const resultsHead = `# What the simulator finds
