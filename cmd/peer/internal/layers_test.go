@@ -1,0 +1,152 @@
+package internal
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/summarycache/summarycache/"
+
+// layers is the module's layout: what the code of each directory may import, of
+// this module, of other modules, and of the network ("net" stands for net, all
+// below it and crypto/tls). Arrows point up the page. Tests may import more.
+var layers = []struct {
+	dir     string
+	imports string
+	without string // of the standard library
+}{
+	{dir: "arith"},
+	{dir: "digest", imports: "arith github.com/cespare/xxhash/v2"},
+	{dir: "digest/squid", imports: "digest"},
+
+	// The engine gets the time and messages from its caller.
+	{dir: "gossip/exchange", imports: "digest", without: "os sync"},
+	{dir: "gossip/memnet", imports: "net"},
+	// Nothing else sees memberlist.
+	{dir: "gossip", imports: "net digest gossip/exchange github.com/hashicorp/memberlist"},
+
+	// The store knows nothing of HTTP, siblings or digests.
+	{dir: "cmd/peer/internal/store", imports: "github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
+	// Siblings are asked by whoever locates them, of whatever caches.
+	{dir: "cmd/peer/internal/sibling", imports: "net github.com/dunglas/httpsfv"},
+	// The cache knows siblings, not how they are found.
+	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/sibling cmd/peer/internal/store github.com/dunglas/httpsfv " +
+		"github.com/bartventer/httpcache github.com/bartventer/httpcache/store github.com/bartventer/httpcache/store/driver"},
+	// The request path knows a Locator, not the gossip behind it.
+	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/sibling cmd/peer/internal/store"},
+
+	// What peers ask of each other besides objects, the Squids beside them, and TLS to both.
+	{dir: "cmd/peer/internal/control", imports: "net cmd/peer/internal/sibling"},
+	{dir: "cmd/peer/internal/squid", imports: "net digest/squid cmd/peer/internal/sibling"},
+	{dir: "cmd/peer/internal/peertls", imports: "net cmd/peer/internal/sibling"},
+	{dir: "cmd/peer/internal/peertls/certtest"},
+	{dir: "cmd/peer/internal/sd", imports: "net golang.org/x/sys/unix"},
+
+	{dir: "cmd/peer/internal/table"},
+	{dir: "cmd/peer/internal/trace", imports: "net github.com/cespare/xxhash/v2"},
+	{dir: "cmd/peer/internal/origin", imports: "net github.com/cespare/xxhash/v2"},
+	{dir: "cmd/peer/internal/replay", imports: "net cmd/peer/internal/origin cmd/peer/internal/table cmd/peer/internal/trace " +
+		"github.com/dunglas/httpsfv"},
+	{dir: "cmd/peer/internal/config", imports: "net cmd/peer/internal/peertls github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
+		"github.com/goccy/go-yaml/parser github.com/goccy/go-yaml/token"},
+	{dir: "cmd/peer/internal/admin", imports: "net cmd/peer/internal/proxy cmd/peer/internal/store cmd/peer/internal/table " +
+		"github.com/prometheus/client_golang/prometheus github.com/prometheus/client_golang/prometheus/collectors " +
+		"github.com/prometheus/client_golang/prometheus/promhttp"},
+	// Here the parts become a peer.
+	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange cmd/peer/internal/admin " +
+		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/control cmd/peer/internal/peertls " +
+		"cmd/peer/internal/proxy cmd/peer/internal/sibling cmd/peer/internal/squid cmd/peer/internal/store"},
+	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
+		"cmd/peer/internal/origin cmd/peer/internal/proxy cmd/peer/internal/table cmd/peer/internal/trace"},
+	{dir: "cmd/peer", imports: "net digest github.com/alecthomas/kong cmd/peer/internal/admin cmd/peer/internal/config " +
+		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/replay cmd/peer/internal/sd cmd/peer/internal/table " +
+		"cmd/peer/internal/trace"},
+
+	// The simulator opens no socket.
+	{dir: "sim", imports: "arith digest gossip/exchange github.com/bits-and-blooms/bloom/v3 " +
+		"github.com/panmari/cuckoofilter github.com/klauspost/compress/fse github.com/klauspost/compress/huff0 " +
+		"github.com/klauspost/compress/s2 github.com/klauspost/compress/zstd github.com/maypok86/otter/v2 gonum.org/v1/plot " +
+		"gonum.org/v1/plot/font gonum.org/v1/plot/plotter gonum.org/v1/plot/vg gonum.org/v1/plot/vg/draw " +
+		"gonum.org/v1/plot/vg/vgimg gonum.org/v1/plot/vg/vgsvg"},
+}
+
+// TestLayers compares the imports of every directory with the layout, both ways:
+// what a line allows and nothing uses is taken off it.
+func TestLayers(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	found := imports(t, root)
+	for _, l := range layers {
+		allowed, used := strings.Fields(l.imports), found[l.dir]
+		if used == nil {
+			t.Errorf("%s: no such package", l.dir)
+		}
+		for _, path := range used {
+			if name, counts := layerName(path); counts && !slices.Contains(allowed, name) || slices.Contains(strings.Fields(l.without), path) {
+				t.Errorf("%s imports %s", l.dir, path)
+			}
+		}
+		for _, name := range allowed {
+			if !slices.ContainsFunc(used, func(path string) bool { got, _ := layerName(path); return got == name }) {
+				t.Errorf("%s may import %s and does not", l.dir, name)
+			}
+		}
+		delete(found, l.dir)
+	}
+	for dir := range found {
+		t.Errorf("%s has no place in the layout", dir)
+	}
+}
+
+// layerName is what an import is called in the layout, if it counts there.
+func layerName(path string) (name string, counts bool) {
+	if path == "net" || path == "crypto/tls" || strings.HasPrefix(path, "net/") {
+		return "net", true
+	}
+	first, _, _ := strings.Cut(path, "/")
+	return strings.TrimPrefix(path, module), strings.Contains(first, ".")
+}
+
+// imports returns what the files of each directory import, but for tests.
+func imports(t *testing.T, root string) map[string][]string {
+	found := map[string][]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "examples"):
+			return fs.SkipDir // examples are modules of their own
+		case d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		dir = filepath.ToSlash(dir)
+		found[dir] = append(found[dir], "") // there is a package, whatever it imports
+		for _, i := range f.Imports {
+			name, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(found[dir], name) {
+				found[dir] = append(found[dir], name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
