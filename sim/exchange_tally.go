@@ -46,7 +46,6 @@ type tally struct {
 	lags, everyone spans
 
 	missed, repairs, repairBytes int64
-	repeatBytes, vectorBytes     int64
 }
 
 // A link is an origin and a receiver, one of them observed.

@@ -1,6 +1,9 @@
 package main
 
-import "github.com/summarycache/summarycache/digest"
+import (
+	"github.com/summarycache/summarycache/digest"
+	engine "github.com/summarycache/summarycache/gossip/exchange"
+)
 
 // publishing says when a cache's digest is sent, and what that costs.
 type publishing struct {
@@ -116,10 +119,14 @@ func wholeArrayCost(_, next *digest.Filter, _ *digest.Delta) (bytes, messages in
 	return request + header + arrayBytes(next), 2
 }
 
-// encodedCost is ours: an advert, a request for what it announces, and the delta
-// coded against the base, or the filter if that is shorter.
+// encodedCost is ours: an advert that carries the bare delta while both fit a
+// datagram; else an advert, a request for what it announces, and the delta coded
+// against the base, or the filter if that is shorter.
 func encodedCost(base, next *digest.Filter, d *digest.Delta) (bytes, messages int) {
 	const advert, request = 64, 64
+	if bare, err := d.AppendBare(nil, base); err == nil && advert+len(bare) <= engine.MaxDatagram {
+		return advert + len(bare), 1
+	}
 	body := len(d.AppendTo(nil, base))
 	if base.Count() == 0 {
 		body = min(body, len(next.AppendTo(nil)))
