@@ -200,5 +200,3 @@ next:
 	}
 	return n
 }
-
-func (s *segment) bytes() int { return 128 + 8*cap(s.words) }
