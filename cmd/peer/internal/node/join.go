@@ -102,5 +102,5 @@ func publishing(d time.Duration) exchange.Publishing {
 	if d == 0 {
 		return exchange.Publishing{}
 	}
-	return exchange.Publishing{Interval: d, MinInterval: min(d, 100*time.Millisecond)}
+	return exchange.Publishing{Interval: d}
 }
