@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"strings"
@@ -38,7 +39,7 @@ func (c *replayCommand) Run(e *environment) error {
 		return err
 	}
 	limit := config.NewParser()
-	o.Trace = o.Trace.Head(limit.Int("--requests", c.Limit, 0, 1<<40))
+	o.Trace = o.Trace.Head(limit.Int("--requests", c.Limit, 0, math.MaxInt32))
 	if err := limit.Err(); err != nil {
 		return misuse{err}
 	}
