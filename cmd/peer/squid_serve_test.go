@@ -199,12 +199,18 @@ func TestFalseHit(t *testing.T) {
 	s.fetchAll(t, q.client, targets(0, objects))
 	asked := p.Status().Traffic.NotServedToSiblings - before
 	s.fetchAll(t, q.client, targets(0, objects))
-	results := make(map[string]int)
-	for _, l := range q.log() {
-		if strings.Contains(l.url, "/object/") {
-			results[l.result+" "+l.from]++
+	var results map[string]int
+	eventually(t, 10*time.Second, "the Squid has logged all requests, which it does after they are answered", func() bool {
+		results = make(map[string]int)
+		n := 0
+		for _, l := range q.log() {
+			if strings.Contains(l.url, "/object/") {
+				results[l.result+" "+l.from]++
+				n++
+			}
 		}
-	}
+		return n >= 2*objects
+	})
 	t.Logf("%d objects, each asked for twice: %v; %d questions reached the peer", objects, results, asked)
 	if asked < objects*99/100 {
 		t.Errorf("%d of %d false hits reached the peer", asked, objects)
