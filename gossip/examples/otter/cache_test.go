@@ -10,10 +10,13 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// start starts two caches that know each other; loads counts what both load.
-func start(t *testing.T, bytes uint64) (a, b *Cache, loads *atomic.Int64) {
+// start starts two caches that know each other; loads counts what both load, and heard
+// gets a word when b has heard something.
+func start(t *testing.T, bytes uint64) (a, b *Cache, loads *atomic.Int64, heard chan struct{}) {
+	heard = make(chan struct{}, 1) // b's digests changed
 	loads = new(atomic.Int64)
 	load := func(_ context.Context, key string) ([]byte, error) {
 		loads.Add(1)
@@ -26,6 +29,12 @@ func start(t *testing.T, bytes uint64) (a, b *Cache, loads *atomic.Int64) {
 			Service: server.Listener.Addr().String()}
 		if len(caches) > 0 {
 			cfg.Join = []string{caches[0].node.Addr()}
+			cfg.Hooks.Event = func(exchange.Event) {
+				select {
+				case heard <- struct{}{}:
+				default: // it is told already
+				}
+			}
 		}
 		c, err := New(cfg, bytes, load)
 		if err != nil {
@@ -39,16 +48,18 @@ func start(t *testing.T, bytes uint64) (a, b *Cache, loads *atomic.Int64) {
 		}
 		caches = append(caches, c)
 	}
-	return caches[0], caches[1], loads
+	return caches[0], caches[1], loads, heard
 }
 
 func TestSiblingHit(t *testing.T) {
-	a, b, loads := start(t, 1<<20)
+	a, b, loads, heard := start(t, 1<<20)
 	if _, err := a.Get(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(b.node.Candidates(nil, b.key("x"))) == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	for timeout := time.After(10 * time.Second); len(b.node.Candidates(nil, b.key("x"))) == 0; {
+		select {
+		case <-heard:
+		case <-timeout:
 			t.Fatal("b has not heard of what a holds")
 		}
 	}
@@ -60,7 +71,7 @@ func TestSiblingHit(t *testing.T) {
 // TestFilterFollowsCache: whatever is written and evicted at the same time, the
 // filter holds the cache's keys and no others.
 func TestFilterFollowsCache(t *testing.T) {
-	a, _, _ := start(t, 2000)
+	a, _, _, _ := start(t, 2000)
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		wg.Go(func() {

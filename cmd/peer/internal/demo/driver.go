@@ -70,33 +70,14 @@ func (d *driver) run(ctx context.Context) error {
 			}
 		})
 	}
-	d.feed(ctx, jobs)
+	var due func(i int) time.Time
+	if began := time.Now(); d.rate > 0 {
+		due = func(i int) time.Time { return began.Add(time.Duration(float64(i) / d.rate * float64(time.Second))) }
+	}
+	trace.Feed(ctx, len(d.trace.Requests), due, jobs)
 	close(jobs)
 	all.Wait()
 	return ctx.Err()
-}
-
-// feed hands out the requests at the driver's pace. Being late it hurries, so
-// that the rate is kept in the mean.
-func (d *driver) feed(ctx context.Context, jobs chan<- int) {
-	began := time.Now()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for i := range d.trace.Requests {
-		if d.rate > 0 {
-			timer.Reset(time.Until(began.Add(time.Duration(float64(i) / d.rate * float64(time.Second)))))
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-		select {
-		case jobs <- i:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 func (d *driver) request(ctx context.Context, i int, buf []byte) error {

@@ -60,7 +60,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			}
 		})
 	}
-	p.feed(ctx, jobs)
+	trace.Feed(ctx, len(o.Trace.Requests), func(i int) time.Time { return p.began.Add(p.due(i)) }, jobs)
 	close(jobs)
 	all.Wait()
 	return p.result(time.Since(p.began)), ctx.Err()
@@ -77,25 +77,6 @@ type player struct {
 	tallies []tally // by peer
 	done    int
 	first   error
-}
-
-// feed hands out the requests when their time has come. Being late it hurries.
-func (p *player) feed(ctx context.Context, jobs chan<- int) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for i := range p.o.Trace.Requests {
-		timer.Reset(time.Until(p.began.Add(p.due(i))))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case jobs <- i:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // due is when the i-th request is to be sent, from the beginning.
