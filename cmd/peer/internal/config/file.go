@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -143,7 +145,22 @@ func syntaxError(path string, err error) error {
 		GetToken() *token.Token
 	}
 	if errors.As(err, &positioned) && positioned.GetToken() != nil {
-		return fmt.Errorf("%s:%d: %s", path, positioned.GetToken().Position.Line, positioned.GetMessage())
+		return fmt.Errorf("%s:%d: %s", path, positioned.GetToken().Position.Line, printable(positioned.GetMessage()))
 	}
-	return fmt.Errorf("%s: %s", path, yaml.FormatError(err, false, false))
+	return fmt.Errorf("%s: %s", path, printable(yaml.FormatError(err, false, false)))
+}
+
+// printable escapes what would move a terminal's cursor: the parser's messages
+// repeat characters of the file.
+func printable(message string) string {
+	var b strings.Builder
+	for _, r := range message {
+		if unicode.IsControl(r) {
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 var someNames = map[string]bool{"name": false, "store-size": false, "join": true}
@@ -69,8 +70,8 @@ func FuzzFile(f *testing.F) {
 			}
 		}
 		for _, err := range errs {
-			if strings.Contains(err.Error(), "%!") {
-				t.Fatalf("badly worded: %v", err)
+			if !strings.HasPrefix(err.Error(), "f:") || strings.ContainsFunc(err.Error(), unicode.IsControl) {
+				t.Fatalf("not one line that names its place: %q", err)
 			}
 		}
 	})
