@@ -1,0 +1,366 @@
+package main
+
+import (
+	"bytes"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// others are programs that pages may call without their being looked at.
+var others = []string{"curl", "docker", "head", "base64", "openssl", "systemctl", "cp", "kill", "git", "cd", "python3", "apt-get", "squid", "wget"}
+
+// Every command in a block of shell is one that could be typed: programs of this
+// repository are there, take these flags, and tests that are named exist.
+func TestPagesCommands(t *testing.T) {
+	n := 0
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			if b.language != "sh" && b.language != "console" {
+				continue
+			}
+			for _, words := range commands(b) {
+				n++
+				if why := wrong(t, words); why != "" {
+					t.Errorf("%s:%d: %q: %s", p.path, b.line, strings.Join(words, " "), why)
+				}
+			}
+		}
+		for _, span := range p.code() {
+			words := strings.Fields(span)
+			switch {
+			case len(words) == 0:
+			case words[0] == "peer" && len(words) > 1 && !strings.Contains(span, "…") || strings.HasPrefix(span, "go run ./") || strings.HasPrefix(span, "go test "):
+				n++
+				if why := wrong(t, split(span)); why != "" && !strings.Contains(why, "expected ") && !strings.Contains(why, "missing flags") {
+					t.Errorf("%s: `%s`: %s", p.path, span, why)
+				}
+			case regexp.MustCompile(`^--[a-z]`).MatchString(span):
+				n++
+				if name, _, _ := strings.Cut(strings.TrimLeft(words[0], "-"), "="); !anyFlag(t)[name] {
+					t.Errorf("%s: no command has the flag %s", p.path, span)
+				}
+			}
+		}
+	}
+	if n < 40 {
+		t.Errorf("only %d commands found", n)
+	}
+}
+
+// What has a mistake is found to have one.
+func TestPagesMistakesAreFound(t *testing.T) {
+	for _, line := range []string{
+		"peer rnu", "peer run --stroe x", "peer run --store-size 10", "peer plan --objects", "./peer members --listen x", "nosuch program",
+		"go run ./cmd/peer demo --nosuch", "go run ./cmd/nosuch", "go run ./sim nosuch", "go run ./sim delta --nosuch", "go test ./nosuch",
+		"go test ./digest -run NoSuchTest", "go test ./digest -nosuch", ".ci/run nosuch", ".ci/nosuch",
+	} {
+		if wrong(t, split(line)) == "" {
+			t.Errorf("nothing is found wrong with %q", line)
+		}
+	}
+	if list := simple(split(`A=b curl -H 'x: y' "$u" >f | head -c 3 && cd x # no`)); len(list) != 3 || len(list[0]) != 4 || list[1][0] != "head" {
+		t.Errorf("simple commands: %q", list)
+	}
+	if slug("What to do when …") != "what-to-do-when-" {
+		t.Errorf("slug: %q", slug("What to do when …"))
+	}
+}
+
+// commands are the simple commands of a block, each as its words; in a console
+// those behind "$ ".
+func commands(b block) (list [][]string) {
+	text := strings.ReplaceAll(b.text, "\\\n", " ")
+	for line := range strings.Lines(text) {
+		if b.language == "console" {
+			var ok bool
+			if line, ok = strings.CutPrefix(line, "$ "); !ok {
+				continue
+			}
+		}
+		for _, words := range simple(split(line)) {
+			list = append(list, words)
+		}
+	}
+	return list
+}
+
+// split is a shell's: quotes keep words together, and a # begins a comment.
+func split(line string) (words []string) {
+	word, quote, in := "", rune(0), false
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word += string(r)
+		case r == '"' || r == '\'':
+			quote, in = r, true
+		case r == ' ' || r == '\n' || r == '\t':
+			if in || word != "" {
+				words = append(words, word)
+			}
+			word, in = "", false
+		case r == '#' && word == "":
+			return words
+		default:
+			word += string(r)
+		}
+	}
+	if in || word != "" {
+		words = append(words, word)
+	}
+	return words
+}
+
+// simple cuts a line at what joins commands, and drops assignments before them and
+// redirections behind.
+func simple(words []string) (list [][]string) {
+	var now []string
+	end := func() {
+		if len(now) > 0 {
+			list = append(list, now)
+		}
+		now = nil
+	}
+	skip := false
+	for _, w := range words {
+		switch {
+		case skip:
+			skip = false
+		case w == "|" || w == "&&" || w == "&" || w == ";":
+			end()
+		case w == ">" || w == "<" || w == ">>":
+			skip = true
+		case strings.HasPrefix(w, ">") || strings.HasPrefix(w, "<"):
+		case len(now) == 0 && regexp.MustCompile(`^[A-Z_]+=`).MatchString(w):
+		default:
+			now = append(now, w)
+		}
+	}
+	end()
+	return list
+}
+
+// wrong says what is wrong with a command; "" = nothing.
+func wrong(t *testing.T, words []string) string {
+	name, args := words[0], words[1:]
+	switch {
+	case name == "peer" || name == "./peer":
+		return wrongPeer(t, args)
+	case name == "go" && len(args) > 1:
+		return wrongGo(t, args[0], args[1:])
+	case strings.HasPrefix(name, ".ci/"):
+		return wrongGate(t, name, args)
+	case !slices.Contains(others, name):
+		return "not known here"
+	}
+	return ""
+}
+
+func wrongPeer(t *testing.T, args []string) string {
+	var g grammar
+	p, err := newParser(&g, io.Discard, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parsed *kong.Context
+	func() {
+		defer func() { recover() }() // of leave, for --help
+		parsed, err = p.Parse(args)
+	}()
+	if err != nil {
+		return err.Error()
+	}
+	if parsed != nil && args[0] == "run" && !slices.Contains(args, "--config") && !slices.Contains(args, "--tls-cert") {
+		return wrongSettings(t, args[1:])
+	}
+	return ""
+}
+
+// wrongSettings has the program check the values of a run's flags.
+func wrongSettings(t *testing.T, args []string) string {
+	args = append([]string{"validate", "--advertise", "cache"}, args...)
+	if i := slices.Index(args, "--secret-file"); i >= 0 {
+		args[i+1] = write(t, "secret", "0123456789abcdef")
+	}
+	if code, _, stderr := call(t, args...); code != 0 {
+		return stderr
+	}
+	return ""
+}
+
+// flagsOf are the flags of a command of peer.
+func flagsOf(t *testing.T, command string) []*kong.Flag {
+	var g grammar
+	p, err := newParser(&g, io.Discard, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range p.Model.Children {
+		if n.Name == command {
+			return n.Flags
+		}
+	}
+	t.Fatalf("no command %s", command)
+	return nil
+}
+
+var flagNames map[string]bool
+
+// anyFlag are the flags of all commands of peer and of sim.
+func anyFlag(t *testing.T) map[string]bool {
+	if flagNames != nil {
+		return flagNames
+	}
+	flagNames = map[string]bool{"help": true}
+	var g grammar
+	p, err := newParser(&g, io.Discard, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range p.Model.Children {
+		for _, f := range n.Flags {
+			flagNames[f.Name] = true
+		}
+	}
+	for _, m := range flagDefinition.FindAllStringSubmatch(code(t, filepath.Join(root, "sim"), ""), -1) {
+		flagNames[m[1]] = true
+	}
+	return flagNames
+}
+
+var flagDefinition = regexp.MustCompile(`\.(?:Bool|Int|Int64|Uint|Uint64|String|Float64|Duration)(?:Var)?\((?:[^",]+, )?"([a-z][a-z.-]*)"`)
+
+// code is the text of a package's Go files with a suffix.
+func code(t *testing.T, dir, suffix string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"+suffix+".go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all bytes.Buffer
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+func wrongGo(t *testing.T, verb string, args []string) string {
+	i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "./") || a == "." })
+	if i < 0 {
+		return "" // a package of others
+	}
+	dir := filepath.Join(root, strings.TrimSuffix(args[i], "..."))
+	if _, err := os.Stat(dir); err != nil {
+		return err.Error()
+	}
+	rest := args[i+1:]
+	switch {
+	case verb == "run" && args[i] == "./cmd/peer" && len(rest) > 0:
+		return wrongPeer(t, rest)
+	case verb == "run" && args[i] == "./sim" && len(rest) > 0:
+		return wrongSim(t, dir, rest)
+	case verb == "test":
+		return wrongTest(t, dir, strings.HasSuffix(args[i], "..."), append(slices.Clone(args[:i]), rest...))
+	case !slices.Contains([]string{"run", "build", "vet", "test", "doc", "install"}, verb):
+		return "go has no " + verb
+	}
+	return ""
+}
+
+func wrongSim(t *testing.T, dir string, args []string) string {
+	text := code(t, dir, "")
+	for i, a := range args {
+		name, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		switch {
+		case strings.HasPrefix(a, "-") && !anyFlag(t)[name]:
+			return "sim has no flag " + a
+		case i == 0 && !regexp.MustCompile(`Name:\s+"`+regexp.QuoteMeta(a)+`"`).MatchString(text) && a != "NAME":
+			return "sim has no experiment " + a
+		}
+	}
+	return ""
+}
+
+// goTestFlags are those of go test that take a value.
+var goTestFlags = []string{"run", "bench", "fuzz", "fuzztime", "count", "timeout", "benchtime", "cpu"}
+
+func wrongTest(t *testing.T, dir string, below bool, args []string) string {
+	if below {
+		return ""
+	}
+	text := code(t, dir, "_test")
+	for i := 0; i < len(args); i++ {
+		name, isFlag := strings.CutPrefix(args[i], "-")
+		name, value, has := strings.Cut(name, "=")
+		switch {
+		case !isFlag:
+			continue
+		case slices.Contains(goTestFlags, name):
+			if !has && i+1 < len(args) {
+				i++
+				value = args[i]
+			}
+			if (name == "run" || name == "bench" || name == "fuzz") && !names(t, dir, value) {
+				return "nothing is called " + value
+			}
+		case name == "race" || name == "v" || name == "short":
+		case !regexp.MustCompile(`flag\.\w+\("` + regexp.QuoteMeta(name) + `"`).MatchString(text):
+			return "the tests have no flag -" + name
+		}
+	}
+	return ""
+}
+
+// names reports whether a pattern matches the name of a test, benchmark, fuzz
+// target or example of the package.
+func names(t *testing.T, dir, pattern string) bool {
+	top, _, _ := strings.Cut(pattern, "/")
+	re, err := regexp.Compile(top)
+	if err != nil {
+		return false
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range functions(f) {
+			if pattern == "^$" || re.MatchString(name) && regexp.MustCompile(`^(Test|Benchmark|Fuzz|Example)`).MatchString(name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wrongGate checks the steps given to .ci/run.
+func wrongGate(t *testing.T, name string, args []string) string {
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		return err.Error()
+	}
+	for _, step := range args {
+		if name == ".ci/run" && !strings.Contains(string(text), "\nstep_"+step+"()") {
+			return "no step " + step
+		}
+	}
+	return ""
+}

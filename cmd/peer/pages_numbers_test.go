@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// facts are the numbers of OPERATING.md and the code that they come from: who
+// changes the one is told of the other.
+var facts = []struct{ says, file, code string }{
+	{"the exit code of every command is 0 for done, 1 for failed and 2 for a mistake", "cmd/peer/cli.go", "// complain tells err to people and returns the exit code: 0 for none, 1 for\n// failure, 2 for misuse."},
+	{"gives up instead, exit code 1", "cmd/peer/internal/node/join.go", `"no --join address answered within %s: %w"`},
+	{"one for each 32 KiB of `--store-size`", "cmd/peer/internal/config/check.go", "meanObject = 32 << 10"},
+	{"a change waits 10 ms for each peer", "gossip/exchange/config.go", "intervalPerPeer    = 10 * time.Millisecond"},
+	{"at least 100 ms", "gossip/exchange/config.go", "defaultMinInterval = 100 * time.Millisecond"},
+	{"at most 1 s", "gossip/exchange/config.go", "maxInterval        = time.Second"},
+	{"at least 16\nbytes", "cmd/peer/internal/config/check.go", "minSecret = 16"},
+	{"200 while the process answers", "cmd/peer/internal/admin/handler.go", `plain(w, http.StatusOK, "ok\n")`},
+	{"200 when it takes requests, otherwise 503", "cmd/peer/internal/admin/handler.go", `plain(w, http.StatusServiceUnavailable, s.State+"\n")`},
+	{"It had 32 or\nmore false hits, more than hits, and over four times as many as its digest explains", "gossip/record.go", "quarantineLeast  = 32\n\tquarantineExcess = 4"},
+	{"not asked for a minute, twice as long each further\ntime, up to 30 minutes", "gossip/record.go", "firstQuarantine  = time.Minute\n\tlastQuarantine   = 30 * time.Minute"},
+	{"did not answer within 500 ms", "cmd/peer/internal/sibling/client.go", "defaultTimeout = 500 * time.Millisecond"},
+	{"for half a second, doubling up to\n30 s", "gossip/record.go", "firstSuspension = 500 * time.Millisecond\n\tlastSuspension  = 30 * time.Second"},
+	{"about 5 s after its last sign of life among up to ten peers, 9 s among a hundred", "gossip/config.go", "defaultProbe   = time.Second\n\tmaxTimeout     = 500 * time.Millisecond\n\tdefaultSuspect = 4"},
+	{"Its digest is kept for 10 minutes", "gossip/exchange/config.go", "defaultKeepDead     = 10 * time.Minute"},
+	{"Every 12 s peers try again", "gossip/config.go", "defaultRejoin  = 12 * time.Second"},
+	{"an eighth less than it holds", "cmd/peer/internal/store/store.go", "maxBytes-held+held/8"},
+	{"to grow again after 10 minutes", "cmd/peer/internal/store/store.go", "fullFor = 10 * time.Minute"},
+	{"bytes of version 1 may still\nchange", "digest/FORMAT.md", "bytes may change until the first release"},
+	{"10 peers, 9 of 1,000 misses ask in vain", operating, "| 10 | 2.12 KiB/s | 13.1 MiB | 0.009 |"},
+	{"| 3128, TCP | `--listen` |", "cmd/peer/internal/config/settings.go", `default:"127.0.0.1:3128" group:"Cache" help:"Address for the HTTP requests`},
+	{"| 7946, TCP and UDP | `--gossip` |", "cmd/peer/internal/config/settings.go", `default:"127.0.0.1:7946" group:"Cluster" help:"Address for gossip`},
+	{"| 3129, TCP | `--admin` |", "cmd/peer/internal/config/settings.go", `default:"127.0.0.1:3129" group:"Operation" help:"Address for health`},
+}
+
+var number = regexp.MustCompile(`\d[\d.,]*`)
+
+// Each number of the page's prose belongs to a fact, and each fact is so.
+func TestOperatingNumbers(t *testing.T) {
+	prose := pageOf(t, operating).prose
+	rest := prose
+	for _, f := range facts {
+		if !strings.Contains(prose, f.says) {
+			t.Errorf("%s does not say %q", operating, f.says)
+		}
+		rest = strings.ReplaceAll(rest, f.says, "")
+		text, err := os.ReadFile(filepath.Join(root, f.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), f.code) {
+			t.Errorf("%s says %q, but %s has no %q", operating, f.says, f.file, f.code)
+		}
+	}
+	for line := range strings.Lines(codeSpan.ReplaceAllString(rest, "")) {
+		if strings.HasPrefix(line, "| ") && strings.Contains(line, "MiB") {
+			continue // a row of sizes, which has a test of its own
+		}
+		for _, n := range number.FindAllString(link.ReplaceAllString(line, ""), -1) {
+			t.Errorf("%s: nothing vouches for the %s in %q", operating, n, strings.TrimSpace(line))
+		}
+	}
+}
