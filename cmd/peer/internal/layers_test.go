@@ -31,20 +31,21 @@ var layers = []struct {
 	// Nothing else sees memberlist.
 	{dir: "gossip", imports: "net digest gossip/exchange github.com/hashicorp/memberlist"},
 
+	// Siblings are asked by whoever locates them, of whatever caches.
+	{dir: "gossip/sibling", imports: "net github.com/dunglas/httpsfv"},
+
 	// The store knows nothing of HTTP, siblings or digests.
 	{dir: "cmd/peer/internal/store", imports: "github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
-	// Siblings are asked by whoever locates them, of whatever caches.
-	{dir: "cmd/peer/internal/sibling", imports: "net github.com/dunglas/httpsfv"},
 	// The cache knows siblings, not how they are found.
-	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/sibling cmd/peer/internal/store github.com/dunglas/httpsfv " +
+	{dir: "cmd/peer/internal/cache", imports: "net gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv " +
 		"github.com/bartventer/httpcache github.com/bartventer/httpcache/store github.com/bartventer/httpcache/store/driver"},
 	// The request path knows a Locator, not the gossip behind it.
-	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/sibling cmd/peer/internal/store"},
+	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache gossip/sibling cmd/peer/internal/store"},
 
 	// What peers ask of each other besides objects, the Squids beside them, and TLS to both.
-	{dir: "cmd/peer/internal/control", imports: "net cmd/peer/internal/sibling"},
-	{dir: "cmd/peer/internal/squid", imports: "net digest/squid cmd/peer/internal/sibling"},
-	{dir: "cmd/peer/internal/peertls", imports: "net cmd/peer/internal/sibling"},
+	{dir: "cmd/peer/internal/control", imports: "net gossip/sibling"},
+	{dir: "cmd/peer/internal/squid", imports: "net digest/squid gossip/sibling"},
+	{dir: "cmd/peer/internal/peertls", imports: "net gossip/sibling"},
 	{dir: "cmd/peer/internal/peertls/certtest"},
 	{dir: "cmd/peer/internal/sd", imports: "net golang.org/x/sys/unix"},
 
@@ -61,7 +62,7 @@ var layers = []struct {
 	// Here the parts become a peer.
 	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange cmd/peer/internal/admin " +
 		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/control cmd/peer/internal/peertls " +
-		"cmd/peer/internal/proxy cmd/peer/internal/sibling cmd/peer/internal/squid cmd/peer/internal/store"},
+		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
 		"cmd/peer/internal/origin cmd/peer/internal/proxy cmd/peer/internal/table cmd/peer/internal/trace"},
 	{dir: "cmd/peer", imports: "net digest github.com/alecthomas/kong cmd/peer/internal/admin cmd/peer/internal/config " +

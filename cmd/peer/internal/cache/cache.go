@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // Config says what a [Cache] works with.

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // timeNow is the clock; tests run it under synctest.

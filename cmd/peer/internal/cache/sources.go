@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // sources are where a flight can get its response: the siblings whose digests

@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 const (

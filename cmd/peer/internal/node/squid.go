@@ -8,8 +8,8 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
-	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // neighbours begins to follow the Squids that the configuration names, if any.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls/certtest"
-	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 func later() time.Time { return time.Now().Add(time.Hour) }

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // A Transport sends requests to siblings over TLS, each to the peer that

@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // MaxSiblings is how many siblings are asked for one request unless

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // bigBody is long enough that a copy of it in memory would show.

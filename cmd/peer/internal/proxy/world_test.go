@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // pipes is a network of net.Pipe connections: all of HTTP in one bubble of

@@ -9,7 +9,7 @@ import (
 
 	format "github.com/summarycache/summarycache/digest/squid"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // A neighbour is one Squid: its digest, and how it answers.

@@ -13,7 +13,7 @@ import (
 
 	format "github.com/summarycache/summarycache/digest/squid"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // Config says which Squids to know. The zero value of every field but Addrs is

@@ -13,7 +13,7 @@ import (
 	format "github.com/summarycache/summarycache/digest/squid"
 	"github.com/summarycache/summarycache/gossip/memnet"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/sibling"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 const squidAddr = "10.0.0.9:3128"
