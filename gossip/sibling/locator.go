@@ -17,13 +17,24 @@ type Candidate struct {
 type Locator interface {
 	// Candidates appends the peers that may hold the object of that identity
 	// to dst, best first, and returns the result. The identity is the string
-	// under which the cache lists the object (see the package cache): hash it
-	// with the cluster's seed to get the digest key.
+	// under which caches list the object; hashed under the cluster's seed it is
+	// the digest key.
 	Candidates(dst []Candidate, identity string) []Candidate
 
 	// Report tells what became of one question to a peer.
 	Report(Report)
 }
+
+// A LocatorFunc is a [Locator] that learns nothing.
+type LocatorFunc func(dst []Candidate, identity string) []Candidate
+
+// Candidates calls f.
+func (f LocatorFunc) Candidates(dst []Candidate, identity string) []Candidate {
+	return f(dst, identity)
+}
+
+// Report does nothing.
+func (f LocatorFunc) Report(Report) {}
 
 // A ByQuestion is a Locator that also knows caches which don't list objects under
 // our identities. It is asked after Candidates, and under the same conditions.

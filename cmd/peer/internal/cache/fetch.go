@@ -204,7 +204,7 @@ func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources,
 		w.End(err)
 		w.Abort()
 		if !landed {
-			src.inquiry.Reject(res.sibling, sibling.Failed)
+			src.inquiry.Broken(res.sibling)
 			return false, false
 		}
 		c.log.Info("a body broke off", "url", f.r.url, "error", err)

@@ -63,7 +63,11 @@ func (c *Cache) sendInterim(w http.ResponseWriter, r, out *http.Request) (a *ans
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		a, err = c.send(out)
+		requested := timeNow()
+		resp, failed := c.send(out)
+		if err = failed; err == nil {
+			a = c.received(resp, requested, timeNow())
+		}
 	}()
 	for {
 		select {

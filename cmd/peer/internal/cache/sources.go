@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -12,9 +13,10 @@ import (
 // sources are where a flight can get its response: the siblings whose digests
 // match, best first, then the origin.
 type sources struct {
-	c       *Cache
-	f       *flight
-	inquiry *sibling.Inquiry // nil = no siblings for this request
+	c        *Cache
+	f        *flight
+	inquiry  *sibling.Inquiry // nil = no siblings for this request
+	accepted *answer          // of the sibling whose answer was accepted last
 }
 
 func (c *Cache) sources(f *flight) *sources {
@@ -28,6 +30,11 @@ func (c *Cache) sources(f *flight) *sources {
 		Host:       r.Host,
 		Header:     c.siblingHeader(r),
 		Identities: c.identities(r),
+		Accept: func(got *sibling.Answer) bool {
+			s.accepted = fromSibling(got)
+			return s.acceptable(s.accepted, got.Request.Header)
+		},
+		Origin: s.fromOrigin,
 	})
 	return s
 }
@@ -76,18 +83,22 @@ func (c *Cache) siblingHeader(r *request) http.Header {
 
 // next returns the next sibling's answer that will do, or the origin's.
 func (s *sources) next(ctx context.Context, conditions http.Header) (*answer, error) {
-	for s.inquiry != nil {
-		got := s.inquiry.Next(ctx, conditions)
-		if got == nil {
-			break
+	if s.inquiry == nil {
+		requested := timeNow()
+		resp, err := s.fromOrigin(ctx, conditions)
+		if err != nil {
+			return nil, err
 		}
-		a := fromSibling(got)
-		if s.acceptable(a, got.Request.Header) {
-			return a, nil
-		}
-		s.inquiry.Reject(got, sibling.FalseHit)
+		return s.c.received(resp, requested, timeNow()), nil
 	}
-	return s.c.fromOrigin(traceInterim(ctx, s.f.interim), s.f.r, conditions)
+	got, err := s.inquiry.Next(ctx, conditions)
+	switch {
+	case err != nil:
+		return nil, err
+	case got.Peer != "":
+		return s.accepted, nil
+	}
+	return s.c.received(got.Response, got.Requested, got.Arrived), nil
 }
 
 // acceptable reports whether a sibling's copy is one that we would serve
@@ -150,7 +161,8 @@ func withoutLast(lines []string) []string {
 }
 
 // fromOrigin sends a GET for the whole response to the origin.
-func (c *Cache) fromOrigin(ctx context.Context, r *request, conditions http.Header) (*answer, error) {
+func (s *sources) fromOrigin(ctx context.Context, conditions http.Header) (*http.Response, error) {
+	c, r := s.c, s.f.r
 	h := withoutConditions(r.Header)
 	for name, lines := range conditions {
 		h[name] = lines
@@ -163,27 +175,30 @@ func (c *Cache) fromOrigin(ctx context.Context, r *request, conditions http.Head
 		Header: h,
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		RemoteAddr: r.RemoteAddr, // for a transport that tells the origin of the client
-	}).WithContext(ctx)
+	}).WithContext(traceInterim(ctx, s.f.interim))
 	return c.send(out)
 }
 
 // send sends a request to the origin.
-func (c *Cache) send(out *http.Request) (*answer, error) {
+func (c *Cache) send(out *http.Request) (*http.Response, error) {
 	if _, ok := out.Header["User-Agent"]; !ok {
 		out.Header["User-Agent"] = []string{""} // keeps net/http from adding one
 	}
 	c.OriginRequests.Add(1)
-	requested := timeNow()
 	resp, err := c.cfg.Origin.RoundTrip(out)
 	if err != nil {
 		c.OriginErrors.Add(1)
 		return nil, &originError{host: out.URL.Host, err: err}
 	}
-	received := timeNow()
+	return resp, nil
+}
+
+// received takes the origin's answer.
+func (c *Cache) received(resp *http.Response, requested, received time.Time) *answer {
 	RemoveHopByHop(resp.Header)
 	if headerTime(resp.Header, "Date").IsZero() { // RFC 9110 section 6.6.1
 		resp.Header["Date"] = []string{received.UTC().Format(http.TimeFormat)}
 	}
 	return &answer{status: resp.StatusCode, header: resp.Header, trailer: resp.Trailer, length: resp.ContentLength,
-		body: counted{resp.Body, &c.BytesFromOrigins}, requested: requested, received: received}, nil
+		body: counted{resp.Body, &c.BytesFromOrigins}, requested: requested, received: received}
 }

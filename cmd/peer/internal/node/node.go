@@ -150,7 +150,7 @@ func (n *Node) acquire(o Options) error {
 	if n.gossip, err = gossip.New(n.gossipConfig(o)); err != nil {
 		errs = append(errs, inUse("--gossip", n.cfg.Gossip, err))
 	}
-	n.siblings.node = n.gossip
+	n.siblings.Locator = sibling.Digests(n.gossip, geometry.Seed)
 	n.control = control.New(n.cfg.Name, n.secrets)
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		c.Observe = func(e proxy.Event) { n.durations.Observe(e); o.Observe(e) }
 	}
 	c.Dial = n.dial(o)
-	n.peers = sibling.NewTransport(c.Dial)
+	n.peers = sibling.NewCarrier(c.Dial)
 	if n.cfg.PeerTLS != nil {
 		n.peers = peertls.NewTransport(n.cfg.PeerTLS, c.Dial)
 	}

@@ -34,7 +34,7 @@ type Config struct {
 	// OriginTransport replaces the transport to origins that is built on Dial.
 	OriginTransport http.RoundTripper
 	// SiblingTransport replaces the transport to siblings that is built on Dial.
-	// It must send absolute-form requests to the sibling (see sibling.NewTransport).
+	// It must send absolute-form requests to the sibling (see sibling.NewCarrier).
 	SiblingTransport http.RoundTripper
 
 	OriginTimeout  time.Duration // to the origin's response header; 0 = 60 s

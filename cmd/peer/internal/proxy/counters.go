@@ -129,8 +129,9 @@ func (h *Handler) Counters() Counts {
 		n.Requests += c.outcomes[i].Load()
 	}
 	if s := h.siblings; s != nil {
-		n.SiblingRequests, n.FalseHits = s.Asked.Load(), s.FalseHits.Load()
-		n.SiblingErrors, n.BytesFromSiblings = s.Errors.Load(), s.Bytes.Load()
+		k := s.Stats()
+		n.SiblingRequests, n.FalseHits = k.Asked, k.FalseHits
+		n.SiblingErrors, n.BytesFromSiblings = k.Errors, k.Bytes
 	}
 	return n
 }

@@ -35,6 +35,7 @@ func New(c Config) (*Handler, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+	var err error
 	h := &Handler{cfg: c, tunnels: make(map[net.Conn]struct{})}
 	origins := c.OriginTransport
 	if origins == nil {
@@ -49,13 +50,15 @@ func New(c Config) (*Handler, error) {
 	if c.Locator != nil {
 		t := c.SiblingTransport
 		if t == nil {
-			own := sibling.NewTransport(c.Dial)
+			own := sibling.NewCarrier(c.Dial)
 			h.idle = append(h.idle, own)
 			t = own
 		}
-		h.siblings = &sibling.Client{Locator: c.Locator, Transport: t, Timeout: c.SiblingTimeout, Max: c.MaxSiblings}
+		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, Carrier: t, Timeout: c.SiblingTimeout, Max: c.MaxSiblings})
+		if err != nil {
+			return nil, err
+		}
 	}
-	var err error
 	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: origins, Siblings: h.siblings, Store: c.Store,
 		MinListed: c.MinListed, Logger: c.Logger})
 	if err != nil {
@@ -117,7 +120,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	start := time.Now()
 	e := Event{Method: r.Method}
-	if isQuestion(r) && fromSquid(r.Header) {
+	if sibling.IsQuestion(r) && fromSquid(r.Header) {
 		e.Result = h.answerSquid(w, r, &e)
 	} else {
 		e.Result = h.serve(w, r, &e)
@@ -152,7 +155,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		r = &clone
 	}
 	e.URL = target.String()
-	question := isQuestion(r)
+	question := sibling.IsQuestion(r)
 	e.Sibling = question && r.Header["Via"] != nil
 	if !question && cache.Seen(r.Header, h.cfg.Name) {
 		res := h.cache.Refuse(w, r, http.StatusLoopDetected, "loop", "the request has come through this cache before")
@@ -234,21 +237,6 @@ func withoutHopByHop(r *http.Request) *http.Request {
 		}
 	}
 	return r
-}
-
-// isQuestion reports whether a request is answered from the store or not at all,
-// and so can't go in circles.
-func isQuestion(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && hasOnlyIfCached(r.Header)
-}
-
-func hasOnlyIfCached(h http.Header) bool {
-	for _, line := range h["Cache-Control"] {
-		if strings.Contains(strings.ToLower(line), "only-if-cached") {
-			return true
-		}
-	}
-	return false
 }
 
 // isToken reports whether s is a token (RFC 9110 section 5.6.2).

@@ -1,0 +1,153 @@
+package sibling
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+)
+
+const idleFactor = 10 // a body may pause for this many times the deadline to the first byte
+
+var (
+	errNoFirstByte = errors.New("sibling: no answer within the deadline")
+	errStalled     = errors.New("sibling: body stalled")
+)
+
+// ask puts the question to one sibling.
+func (in *Inquiry) ask(ctx context.Context, cand Candidate, conditions http.Header) (*Answer, Outcome) {
+	timeout := in.c.cfg.Timeout
+	asking, cancel := context.WithCancelCause(ctx)
+	clock := time.AfterFunc(timeout, func() { cancel(errNoFirstByte) })
+	start := time.Now()
+	resp, err := in.c.cfg.Carrier.RoundTrip(in.request(asking, cand, conditions))
+	if err != nil {
+		clock.Stop()
+		cancel(nil)
+		return nil, outcomeOf(ctx, asking, err)
+	}
+	if cand.Squid {
+		translate(resp.Header)
+	}
+	if inTime := clock.Stop(); !inTime || !isHit(resp.Header) {
+		outcome := Failed
+		switch {
+		case !inTime:
+			outcome = TimedOut
+		case resp.StatusCode == http.StatusGatewayTimeout:
+			outcome = FalseHit
+		}
+		io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
+		resp.Body.Close()
+		cancel(nil)
+		return nil, outcome
+	}
+	a := &Answer{Response: resp, Peer: cand.Peer, Requested: start, Arrived: time.Now()}
+	resp.Body = &watched{ReadCloser: resp.Body, c: in.c, peer: cand.Peer, ctx: ctx, cancel: cancel, pause: idleFactor * timeout}
+	return a, Hit
+}
+
+// request is an absolute-form GET sent to the candidate's address.
+func (in *Inquiry) request(ctx context.Context, cand Candidate, conditions http.Header) *http.Request {
+	h := in.q.Header
+	if len(conditions) > 0 {
+		h = h.Clone()
+		for name, lines := range conditions {
+			h[name] = lines
+		}
+	}
+	u := *in.q.URL
+	u.Fragment, u.RawFragment, u.User = "", "", nil
+	host := in.q.Host
+	if host == "" {
+		host = u.Host
+	}
+	r := &http.Request{
+		Method: http.MethodGet,
+		URL:    &url.URL{Scheme: "http", Host: cand.Addr, Opaque: u.String()},
+		Host:   host,
+		Header: h,
+		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	if !cand.Squid {
+		ctx = WithPeer(ctx, cand.Peer)
+	}
+	return r.WithContext(ctx)
+}
+
+// outcomeOf says what an error in place of an answer means.
+func outcomeOf(ctx, asking context.Context, err error) Outcome {
+	var op *net.OpError
+	switch {
+	case ctx.Err() != nil:
+		return Canceled
+	case errors.Is(context.Cause(asking), errNoFirstByte):
+		return TimedOut
+	case errors.As(err, &op) && op.Op == "dial":
+		return Refused
+	}
+	return Failed
+}
+
+// isHit reports whether an answer comes from the store of the cache that gave
+// it: the last member of Cache-Status (RFC 9211) is its own, and says so. What a
+// sibling says of itself, an error say, is no answer to a question.
+func isHit(h http.Header) bool {
+	list, err := httpsfv.UnmarshalList(h["Cache-Status"])
+	if err != nil || len(list) == 0 {
+		return false
+	}
+	item, ok := list[len(list)-1].(httpsfv.Item)
+	if !ok {
+		return false
+	}
+	hit, _ := item.Params.Get("hit")
+	return hit == true
+}
+
+// watched is a body that may not pause for long: a sibling that hangs in the
+// middle must not hang our client. One that breaks off is reported.
+type watched struct {
+	io.ReadCloser
+	c      *Client
+	peer   string
+	ctx    context.Context // the asker's
+	cancel context.CancelCauseFunc
+	pause  time.Duration
+	clock  *time.Timer
+	broken bool
+	closed atomic.Bool
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	if w.clock == nil {
+		w.clock = time.AfterFunc(w.pause, func() { w.cancel(errStalled) })
+	} else {
+		w.clock.Reset(w.pause)
+	}
+	n, err := w.ReadCloser.Read(p)
+	w.clock.Stop()
+	w.c.stats.bytes.Add(uint64(n))
+	if err != nil && err != io.EOF && !w.broken && !w.closed.Load() && w.ctx.Err() == nil {
+		w.broken = true
+		w.c.stats.errors.Add(1)
+		w.c.cfg.Locator.Report(Report{Peer: w.peer, Outcome: Failed})
+	}
+	return n, err
+}
+
+func (w *watched) Close() error {
+	w.closed.Store(true)
+	if w.clock != nil {
+		w.clock.Stop()
+	}
+	err := w.ReadCloser.Close()
+	w.cancel(nil)
+	return err
+}

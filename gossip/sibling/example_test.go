@@ -1,0 +1,110 @@
+package sibling_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/sibling"
+)
+
+var secret = []byte("at least 16 bytes, better random")
+
+// A shelf stands for any HTTP cache that is a transport. It keeps every body for
+// ever, and the filter in step.
+type shelf struct {
+	sync.Map // body by identity
+	filter   *digest.CountingFilter
+	next     http.RoundTripper
+}
+
+func (s *shelf) RoundTrip(r *http.Request) (*http.Response, error) {
+	id := sibling.Identity(r)
+	if body, ok := s.Load(id); ok {
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body.([]byte))), Request: r}, nil
+	}
+	resp, err := s.next.RoundTrip(r)
+	if err != nil || resp.StatusCode != 200 {
+		return resp, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	if _, had := s.Swap(id, body); !had && err == nil {
+		s.filter.Add(digest.KeyOfString(s.filter.Geometry().Seed, id))
+	}
+	return resp, err
+}
+
+// program starts a cache that knows its siblings, and answers them.
+func program(name string, join []string, heard func(exchange.Event)) (cache *shelf, node *gossip.Node, stop func()) {
+	filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1, Seed: digest.SeedFrom(secret)}, 1)
+	if err != nil {
+		panic(err)
+	}
+	cache = &shelf{filter: filter}
+	server := httptest.NewServer(&sibling.Handler{Name: name, Cache: cache})
+	node, err = gossip.New(gossip.Config{
+		Name: name, Bind: "127.0.0.1:0", Join: join, Secret: secret, Service: server.Listener.Addr().String(), Filter: filter,
+		Hooks: gossip.Hooks{Event: heard}, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		panic(err)
+	}
+	siblings, err := sibling.New(sibling.Config{Name: name, Locator: sibling.Digests(node, filter.Geometry().Seed)})
+	if err != nil {
+		panic(err)
+	}
+	transport := &sibling.Transport{Siblings: siblings} // the origin's is http.DefaultTransport
+	cache.next = transport
+	return cache, node, func() { transport.CloseIdleConnections(); node.Close(); server.Close() }
+}
+
+// Two programs, each with a cache of its own. The origin is asked once.
+func Example() {
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println("origin: asked for", r.URL)
+		io.WriteString(w, "a picture")
+	}))
+	defer origin.Close()
+
+	a, nodeA, stop := program("a", nil, nil)
+	defer stop()
+	get(a, origin.URL+"/logo.png")
+
+	heard := make(chan exchange.Event, 10)
+	b, nodeB, stop := program("b", []string{nodeA.Addr()}, func(e exchange.Event) { heard <- e })
+	defer stop()
+	if err := nodeB.Join(context.Background()); err != nil {
+		panic(err)
+	}
+	logo := digest.KeyOfString(digest.SeedFrom(secret), "GET "+origin.URL+"/logo.png")
+	for len(nodeB.Candidates(nil, logo)) == 0 {
+		<-heard // something of a's digest
+	}
+	get(b, origin.URL+"/logo.png")
+	// Output:
+	// origin: asked for /logo.png
+	// got "a picture", Cache-Status: []
+	// got "a picture", Cache-Status: [a; hit]
+}
+
+func get(cache http.RoundTripper, url string) {
+	resp, err := (&http.Client{Transport: cache}).Get(url)
+	if err != nil {
+		panic(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("got %q, Cache-Status: %v\n", body, resp.Header["Cache-Status"])
+}

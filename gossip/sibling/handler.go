@@ -1,0 +1,96 @@
+package sibling
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// IsQuestion reports whether a request is answered from what is stored or not at
+// all: a GET or HEAD under "Cache-Control: only-if-cached".
+func IsQuestion(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != "" {
+		return false
+	}
+	for _, line := range r.Header["Cache-Control"] {
+		if strings.Contains(strings.ToLower(line), "only-if-cached") {
+			return true
+		}
+	}
+	return false
+}
+
+// MarkHit says in a header that the response comes from what the cache of that name
+// holds. Who asks takes no answer without it.
+func MarkHit(h http.Header, name string) { h.Add("Cache-Status", name+"; hit") }
+
+// AnswerMiss answers a question whose object the cache of that name does not hold, or
+// not fresh.
+func AnswerMiss(w http.ResponseWriter, name string) {
+	h := w.Header()
+	h.Add("Cache-Status", name+"; detail=only-if-cached")
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusGatewayTimeout)
+	io.WriteString(w, "no fresh copy here\n")
+}
+
+// A Handler answers siblings from an HTTP cache that is a transport. It asks
+// nobody: over a cache that stands on a [Transport] nothing else can happen. What
+// is no question it refuses with 403. It is safe for concurrent use.
+type Handler struct {
+	Name string // this cache's in Cache-Status: a token, such as Config.Name
+	// Cache gets the questions as they come, only-if-cached, and is to answer from
+	// what it holds, or 504. A response that outlived its lifetime counts as none,
+	// since not every cache heeds that.
+	Cache http.RoundTripper
+	// Else serves what is no question; nil = 403.
+	Else http.Handler
+}
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !IsQuestion(r) {
+		if h.Else != nil {
+			h.Else.ServeHTTP(w, r)
+			return
+		}
+		http.Error(w, "only siblings' questions are answered here", http.StatusForbidden)
+		return
+	}
+	out := r.Clone(r.Context())
+	out.URL = target(r)
+	out.RequestURI, out.Body, out.Close = "", nil, false
+	for _, name := range []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Upgrade"} {
+		delete(out.Header, name)
+	}
+	resp, err := h.Cache.RoundTrip(out)
+	if err != nil {
+		AnswerMiss(w, h.Name)
+		return
+	}
+	defer resp.Body.Close()
+	stored := resp.Header
+	if resp.StatusCode == http.StatusGatewayTimeout || isStale(stored, directives(stored), time.Now()) {
+		AnswerMiss(w, h.Name)
+		return
+	}
+	for name, lines := range stored {
+		w.Header()[name] = lines
+	}
+	delete(w.Header(), "Connection")
+	MarkHit(w.Header(), h.Name)
+	w.WriteHeader(resp.StatusCode)
+	if _, err := io.Copy(w, resp.Body); err != nil {
+		panic(http.ErrAbortHandler) // who asks must see that the body is not whole
+	}
+}
+
+// target is the absolute URL that a request is for.
+func target(r *http.Request) *url.URL {
+	u := *r.URL
+	if !u.IsAbs() {
+		u.Scheme, u.Host = "http", r.Host
+	}
+	return &u
+}

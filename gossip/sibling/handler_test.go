@@ -1,0 +1,76 @@
+package sibling
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// roundTrip is a cache.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// stored answers by a response in its textual form.
+func stored(head, body string) roundTrip {
+	return func(r *http.Request) (*http.Response, error) {
+		rec := httptest.NewRecorder()
+		for line := range strings.Lines(head) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			rec.Header().Set(name, value)
+		}
+		io.WriteString(rec, body)
+		return rec.Result(), nil
+	}
+}
+
+func TestHandler(t *testing.T) {
+	var seen *http.Request
+	for name, tt := range map[string]struct {
+		cache  roundTrip
+		target string
+		cc     string
+		status int
+		body   string
+		hit    bool
+	}{
+		"held":        {stored("Cache-Control: max-age=60\nAge: 9", "x"), "http://o.test/x", "only-if-cached", 200, "x", true},
+		"by its path": {stored("Cache-Control: max-age=60\nAge: 9", "x"), "/x", "only-if-cached", 200, "x", true},
+		"stale":       {stored("Cache-Control: max-age=60\nAge: 60", "x"), "http://o.test/x", "only-if-cached", 504, "no fresh copy here\n", false},
+		"a failure":   {func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, "http://o.test/x", "only-if-cached", 504, "no fresh copy here\n", false},
+		"no question": {stored("", "x"), "http://o.test/x", "no-transform", 403, "only siblings' questions are answered here\n", false},
+		"over a Transport": {func(r *http.Request) (*http.Response, error) {
+			client, err := New(Config{Name: "me", Locator: LocatorFunc(func(dst []Candidate, _ string) []Candidate {
+				t.Error("a question is about to be asked on")
+				return dst
+			})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return (&Transport{Siblings: client}).RoundTrip(r)
+		}, "http://o.test/x", "only-if-cached", 504, "no fresh copy here\n", false},
+	} {
+		h := Handler{Name: "p", Cache: roundTrip(func(r *http.Request) (*http.Response, error) {
+			seen = r
+			return tt.cache(r)
+		})}
+		r := httptest.NewRequest("GET", tt.target, nil)
+		r.Host = "o.test"
+		r.Header.Set("Cache-Control", tt.cc)
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		if rec.Code != tt.status || rec.Body.String() != tt.body || isHit(rec.Result().Header) != tt.hit {
+			t.Errorf("%s: %d %q %v", name, rec.Code, rec.Body, rec.Result().Header)
+		}
+		if tt.status != 403 && (seen.URL.String() != "http://o.test/x" || !IsQuestion(seen)) {
+			t.Errorf("%s: the cache was asked for %s, %v", name, seen.URL, seen.Header)
+		}
+	}
+	h := Handler{Name: "p", Else: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "else") })}
+	rec := httptest.NewRecorder()
+	if h.ServeHTTP(rec, httptest.NewRequest("GET", "/x", nil)); rec.Body.String() != "else" {
+		t.Errorf("what is no question: %q", rec.Body)
+	}
+}

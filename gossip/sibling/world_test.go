@@ -1,0 +1,146 @@
+package sibling
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/summarycache/summarycache/gossip/memnet"
+)
+
+// A world is a client of siblings, an origin, and siblings that answer as a test
+// wants, on a network in memory and in virtual time.
+type world struct {
+	t       *testing.T
+	net     *memnet.Network
+	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
+	carrier *http.Transport
+	origins *http.Transport
+	client  *Client
+	servers []*http.Server
+
+	mu      sync.Mutex
+	known   []Candidate // whom the locator names, whatever is asked for
+	reports []string
+	origin  int // requests to it
+}
+
+const originURL = "http://10.9.9.9:80"
+
+func newWorld(t *testing.T, c Config) *world {
+	w := &world{t: t, net: memnet.New(1)}
+	host := w.net.Host("10.8.8.8")
+	w.dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return host.Dial(ctx, addr) }
+	w.carrier, w.origins = NewCarrier(w.dial), &http.Transport{DialContext: w.dial}
+	c.Name, c.Locator, c.Carrier = "me", w, w.carrier
+	var err error
+	if w.client, err = New(c); err != nil {
+		t.Fatal(err)
+	}
+	w.serve("10.9.9.9:80", func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		w.origin++
+		w.mu.Unlock()
+		io.WriteString(rw, "origin")
+	})
+	return w
+}
+
+func (w *world) serve(addr string, h http.HandlerFunc) {
+	ip, _, _ := net.SplitHostPort(addr)
+	l, err := w.net.Host(ip).Listen(addr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s := &http.Server{Handler: h}
+	w.servers = append(w.servers, s)
+	go s.Serve(l)
+}
+
+// sibling adds one that all digests match for; h nil = nobody listens.
+func (w *world) sibling(h http.HandlerFunc) string {
+	w.mu.Lock()
+	n := len(w.known) + 1
+	c := Candidate{Peer: fmt.Sprint("p", n), Addr: fmt.Sprintf("10.0.0.%d:80", n)}
+	w.known = append(w.known, c)
+	w.mu.Unlock()
+	if h != nil {
+		w.serve(c.Addr, h)
+	} else {
+		w.net.Host(fmt.Sprintf("10.0.0.%d", n))
+	}
+	return c.Peer
+}
+
+func (w *world) Candidates(dst []Candidate, identity string) []Candidate {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append(dst, w.known...)
+}
+
+func (w *world) Report(r Report) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reports = append(w.reports, r.Peer+":"+r.Outcome.String())
+}
+
+func (w *world) told() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.reports, " ")
+}
+
+func (w *world) asked() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.origin
+}
+
+func (w *world) transport() *Transport { return &Transport{Siblings: w.client, Origin: w.origins} }
+
+// get fetches a path of the origin with fields "Name: value".
+func (w *world) get(ctx context.Context, path string, fields ...string) (*http.Response, string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, originURL+path, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, f := range fields {
+		name, value, _ := strings.Cut(f, ": ")
+		r.Header.Add(name, value)
+	}
+	resp, err := w.transport().RoundTrip(r)
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp, string(body), err
+}
+
+// close ends everything, as a test in a bubble must.
+func (w *world) close() {
+	w.transport().CloseIdleConnections()
+	for _, s := range w.servers {
+		s.Close()
+	}
+}
+
+// holds answers every question by a fresh object.
+func holds(body string, fields ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		for _, f := range fields {
+			name, value, _ := strings.Cut(f, ": ")
+			w.Header().Set(name, value)
+		}
+		MarkHit(w.Header(), "p")
+		io.WriteString(w, body)
+	}
+}
+
+func lacks(w http.ResponseWriter, r *http.Request) { AnswerMiss(w, "p") }
