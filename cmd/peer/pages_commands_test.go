@@ -86,9 +86,7 @@ func commands(b block) (list [][]string) {
 				continue
 			}
 		}
-		for _, words := range simple(split(line)) {
-			list = append(list, words)
-		}
+		list = append(list, simple(split(line))...)
 	}
 	return list
 }

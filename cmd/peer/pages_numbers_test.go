@@ -22,7 +22,7 @@ var facts = []struct{ says, file, code string }{
 	{"200 when it takes requests, otherwise 503", "cmd/peer/internal/admin/handler.go", `plain(w, http.StatusServiceUnavailable, s.State+"\n")`},
 	{"It had 32 or\nmore false hits, more than hits, and over four times as many as its digest explains", "gossip/record.go", "quarantineLeast  = 32\n\tquarantineExcess = 4"},
 	{"not asked for a minute, twice as long each further\ntime, up to 30 minutes", "gossip/record.go", "firstQuarantine  = time.Minute\n\tlastQuarantine   = 30 * time.Minute"},
-	{"did not answer within 500 ms", "cmd/peer/internal/sibling/client.go", "defaultTimeout = 500 * time.Millisecond"},
+	{"did not answer within 500 ms", "gossip/sibling/client.go", "defaultTimeout = 500 * time.Millisecond"},
 	{"for half a second, doubling up to\n30 s", "gossip/record.go", "firstSuspension = 500 * time.Millisecond\n\tlastSuspension  = 30 * time.Second"},
 	{"about 5 s after its last sign of life among up to ten peers, 9 s among a hundred", "gossip/config.go", "defaultProbe   = time.Second\n\tmaxTimeout     = 500 * time.Millisecond\n\tdefaultSuspect = 4"},
 	{"Its digest is kept for 10 minutes", "gossip/exchange/config.go", "defaultKeepDead     = 10 * time.Minute"},
