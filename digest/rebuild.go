@@ -23,9 +23,9 @@ func (s *shard) touch(k Key, before uint8, change int) {
 	touched[k] = t
 }
 
-// Rebuild starts a new epoch with another geometry, another seed, or the same
-// again to be rid of stuck counters, and freezes its first version, which Current
-// then returns. keys must yield, at least once, every key whose Add returned
+// Rebuild starts a new epoch with another geometry, or the same again to be rid of
+// stuck counters, and freezes its first version, which Current then returns. Under
+// another seed it is of use only while nobody writes: see [CountingFilter.Rekey]. keys must yield, at least once, every key whose Add returned
 // before Rebuild was called and which is not removed meanwhile. Keys may be added
 // and removed while it runs, and filters read; only the last step, which is
 // applying what was added and removed meanwhile, makes writers wait. It needs
@@ -47,9 +47,15 @@ func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
 		r.add(k, old.additions(k))
 	}
 
+	return r.replace(old, c, func(k Key) Key { return k })
+}
+
+// replace puts what was rebuilt in the place of what was there. renamed tells what a
+// key written meanwhile is called in it.
+func (r *rebuilding) replace(old *counters, c *CountingFilter, renamed func(Key) Key) error {
 	c.freezing.Lock()
 	defer c.freezing.Unlock()
-	err := r.finish(old, c)
+	err := r.finish(old, c, renamed)
 	empty := emptyFilter(r.fresh.geometry, c.current.Load().version.Epoch+1)
 	c.current.Store(r.fresh.collect(empty, false).delta.flip(empty))
 	return err
@@ -88,11 +94,12 @@ func (c *counters) additions(k Key) int {
 
 // finish brings the fresh counters up to date with what writers did to the old
 // ones meanwhile, and puts them in their place. Writers wait.
-func (r *rebuilding) finish(old *counters, c *CountingFilter) error {
+func (r *rebuilding) finish(old *counters, c *CountingFilter, renamed func(Key) Key) error {
 	old.lockAll()
 	defer old.unlockAll()
 	for i := range old.shards {
 		for k, t := range old.shards[i].rarely().touched {
+			k = renamed(k)
 			// What the caller yielded for k may be from before or after the
 			// change; the counters know better.
 			have, want := r.count(k), int(t.before)+t.net

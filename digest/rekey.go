@@ -1,0 +1,53 @@
+package digest
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"sync"
+)
+
+// Rekey starts a new epoch under another seed, g's, and freezes its first version,
+// as [CountingFilter.Rebuild] does for another geometry. keys yields, of every
+// object whose Add returned before Rekey was called and which is not removed
+// meanwhile, the key that it was added under and that under g.Seed.
+//
+// Objects may be added and removed while it runs, by whoever holds writers shared
+// (the other half of a [sync.RWMutex], say) from before making a key under the
+// filter's Geometry().Seed until Add or Remove has returned. Rekey locks writers for
+// its last step, and then asks renamed, for each key that was added or removed since
+// Rekey was called, for the one under g.Seed. It needs sixteen bytes a key while it
+// runs. Errors are those of Rebuild.
+func (c *CountingFilter) Rekey(g Geometry, keys iter.Seq2[Key, Key], writers sync.Locker, renamed func(Key) Key) error {
+	if err := g.Validate(); err != nil {
+		return err
+	}
+	c.building.Lock()
+	defer c.building.Unlock()
+
+	old := c.counters.Load()
+	old.watch(true)
+	defer old.watch(false)
+	r := rebuilding{fresh: newCounters(g.normal()), more: make(map[Key]int)}
+	for _, n := range renaming(keys) {
+		r.held = append(r.held, n.now)
+		r.add(n.now, old.additions(n.was))
+	}
+
+	writers.Lock()
+	defer writers.Unlock()
+	return r.replace(old, c, renamed)
+}
+
+// names are the keys of one object under two seeds.
+type names struct{ was, now Key }
+
+// renaming returns those of each object once, in the order of the new ones.
+func renaming(keys iter.Seq2[Key, Key]) []names {
+	var all []names
+	for was, now := range keys {
+		all = append(all, names{was, now})
+	}
+	slices.SortFunc(all, func(a, b names) int { return cmp.Compare(a.now, b.now) })
+	return slices.CompactFunc(all, func(a, b names) bool { return a.now == b.now })
+}
