@@ -3,6 +3,7 @@ package gossip
 import (
 	"bufio"
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
 	"errors"
 	"log/slog"
@@ -26,11 +27,12 @@ const (
 // to whom its first byte names.
 type acceptor struct {
 	listener  net.Listener
-	keys      keys
+	ring      func() *ring
 	log       *slog.Logger
 	quiet     *limiter
 	allowed   func(netip.Addr) bool
-	max, host int // connections in all, and from one address
+	who       func(netip.Addr) string // the members at an address, for the log
+	max, host int                     // connections in all, and from one address
 
 	memberlist func(net.Conn)
 	exchange   func(*wire)
@@ -50,6 +52,8 @@ type accepted struct {
 	a    *acceptor
 	from netip.Addr
 	once sync.Once
+
+	public ed25519.PublicKey // what it proved a secret by; nil if it did not; guarded by a.mu
 }
 
 func (c *accepted) Close() error {
@@ -160,9 +164,10 @@ func peek(c net.Conn) (*peeked, byte, error) {
 func (a *acceptor) sort(c *accepted) {
 	c.SetReadDeadline(time.Now().Add(firstByteWait))
 	conn, first, err := peek(c)
-	if err == nil && first == firstTLS && a.keys.stream != nil {
-		conn, first, err = a.unwrap(conn)
-	} else if err == nil && a.keys.stream != nil {
+	stream := a.ring().stream
+	if err == nil && first == firstTLS && stream != nil {
+		conn, first, err = a.unwrap(c, conn, stream)
+	} else if err == nil && stream != nil {
 		a.plain(conn, c.from, first)
 		return
 	}
@@ -187,17 +192,48 @@ func (a *acceptor) sort(c *accepted) {
 }
 
 // unwrap does the TLS handshake and reads the first byte inside.
-func (a *acceptor) unwrap(c *peeked) (*peeked, byte, error) {
+func (a *acceptor) unwrap(conn *accepted, c *peeked, config *tls.Config) (*peeked, byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), frameWait)
 	defer cancel()
-	t := tls.Server(c, a.keys.stream)
-	if err := t.HandshakeContext(ctx); err != nil {
-		from := addrOf(c.RemoteAddr())
-		a.quiet.log(slog.LevelError, "handshake "+from.String(), "refused a peer that does not prove to have this cluster's secret", "from", from, "err", err)
+	t := tls.Server(c, config)
+	err := t.HandshakeContext(ctx)
+	if err == nil {
+		err = a.prove(conn, shown(t.ConnectionState()))
+	}
+	if err != nil {
+		a.quiet.log(slog.LevelError, "handshake "+conn.from.String(), "refused a peer that does not prove to have this cluster's secret",
+			"from", conn.from, "member", a.who(conn.from), "err", err)
 		return nil, 0, err
 	}
 	t.SetReadDeadline(time.Now().Add(firstByteWait))
 	return peek(t)
+}
+
+// prove notes by what a connection proved to have a secret, if that is still accepted.
+func (a *acceptor) prove(c *accepted, public ed25519.PublicKey) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.ring().accepts(public) {
+		return exchange.ErrSecret
+	}
+	c.public = public
+	return nil
+}
+
+// expel closes the connections of those who proved to have a secret that is not
+// accepted any more.
+func (a *acceptor) expel() {
+	a.mu.Lock()
+	var gone []*accepted
+	for c := range a.conns {
+		if c.public != nil && !a.ring().accepts(c.public) {
+			gone = append(gone, c)
+		}
+	}
+	a.mu.Unlock()
+	for _, c := range gone {
+		c.Close()
+	}
 }
 
 // plain refuses a stream without TLS to a node with a secret, in words if the
@@ -208,7 +244,7 @@ func (a *acceptor) plain(c *peeked, from netip.Addr, first byte) {
 		c.Close()
 		return
 	}
-	a.quiet.log(slog.LevelError, "plain "+from.String(), "refused a peer that has no secret; this one has", "from", from)
+	a.quiet.log(slog.LevelError, "plain "+from.String(), "refused a peer that has no secret; this one has", "from", from, "member", a.who(from))
 	refusePlainly(c, &exchange.Refusal{Err: exchange.ErrSecret, Text: "this cluster has a secret"})
 }
 

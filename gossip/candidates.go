@@ -28,23 +28,56 @@ const maxMatches = 32
 // among equals the order differs from key to key, so that the load is spread. Peers
 // without a service address, and those set aside for failing or for lying, are left
 // out. It does no I/O, never waits, and allocates only to grow dst.
+//
+// k is made under [Node.Seed], and only digests under that are asked. Where the
+// seed may change while the node runs, ask by [Node.CandidatesOf].
 func (n *Node) Candidates(dst []Candidate, k digest.Key) []Candidate {
 	n.lookups.Add(1)
+	return n.ask(dst, len(dst), (*n.views.Load())[0], k)
+}
+
+// CandidatesOf is [Node.Candidates] for the object of an identity, whose key it makes
+// under each seed that digests are under: one, and while the seed of a cluster
+// changes two. No peer is missed, and none named twice, because its digest goes over
+// from one to the other meanwhile.
+func (n *Node) CandidatesOf(dst []Candidate, identity string) []Candidate {
+	n.lookups.Add(1)
+	start := len(dst)
+	for range maxMoves {
+		moves := n.moves.Load()
+		dst = dst[:start]
+		for _, v := range *n.views.Load() {
+			dst = n.ask(dst, start, v, digest.KeyOfString(v.seed, identity))
+		}
+		if n.moves.Load() == moves {
+			break
+		}
+	}
+	return dst
+}
+
+// maxMoves bounds how often a lookup begins anew because a peer's digest went over
+// to another seed; each does so once.
+const maxMoves = 16
+
+// ask appends to dst[:start] and the candidates behind it those that an index adds, and
+// sorts them.
+func (n *Node) ask(dst []Candidate, start int, v seeded, k digest.Key) []Candidate {
 	var buf [maxMatches]digest.Match
-	matches := n.index.Lookup(buf[:0], k)
+	matches := v.index.Lookup(buf[:0], k)
 	if len(matches) == 0 {
 		return dst
 	}
 	table := *n.members.Load()
 	now := time.Now()
-	start := len(dst)
+	others := dst[start:]
 	for i := range matches {
 		m := table[matches[i].Peer]
 		if m == nil || !m.up.Load() || !m.record.available(now) {
 			continue
 		}
 		info := m.info.Load()
-		if info.meta.Service == "" {
+		if info.meta.Service == "" || named(others, m.name) {
 			continue
 		}
 		dst = append(dst, Candidate{
@@ -57,6 +90,10 @@ func (n *Node) Candidates(dst []Candidate, k digest.Key) []Candidate {
 	}
 	slices.SortFunc(dst[start:], func(a, b Candidate) int { return cmp.Compare(b.rank, a.rank) })
 	return dst
+}
+
+func named(cs []Candidate, peer string) bool {
+	return slices.ContainsFunc(cs, func(c Candidate) bool { return c.Peer == peer })
 }
 
 // mix is a bijection in which every input bit moves every output bit.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,10 +24,11 @@ func (n *Node) dial(ctx context.Context, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.keys.stream == nil {
+	stream := n.ring.Load().stream
+	if stream == nil {
 		return c, nil
 	}
-	t := tls.Client(c, n.keys.stream)
+	t := tls.Client(c, stream)
 	if err := t.HandshakeContext(ctx); err != nil {
 		c.Close()
 		return nil, secretError(err)
@@ -38,25 +40,27 @@ func (n *Node) dial(ctx context.Context, addr string) (net.Conn, error) {
 func (n *Node) connect(ctx context.Context, addr string, joining bool) (*wire, exchange.Welcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
+	under, seeds := n.ring.Load(), n.digestSeeds()
 	c, err := n.dial(ctx, addr)
 	if err != nil {
 		return nil, exchange.Welcome{}, unreachable(err)
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	w := newWire(c)
+	w.under = under
 	welcome, err := w.greet(exchange.Hello{
 		MinVersion:  exchange.ProtocolVersion,
 		MaxVersion:  exchange.ProtocolVersion,
 		Joining:     joining,
 		Incarnation: n.incarnation.Load(),
-		Canary:      n.canary,
+		Canary:      canaryOf(seeds[0]),
 		Name:        n.cfg.Name,
 		Address:     n.advertise.String(),
 	})
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
-	if err == nil && welcome.Canary != n.canary {
+	if err == nil && !slices.Contains(canariesOf(seeds), welcome.Canary) {
 		err = exchange.ErrCanary
 	}
 	if err != nil {
@@ -108,10 +112,11 @@ func (p *pool) take(addr string) *wire {
 	return last.wire
 }
 
-func (p *pool) put(addr string, w *wire) {
+// put keeps w, unless the secrets have changed since it was opened.
+func (p *pool) put(addr string, w *wire, now *ring) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if list := p.idle[addr]; len(list) < poolPerPeer && p.size < poolSize && p.idle != nil {
+	if list := p.idle[addr]; len(list) < poolPerPeer && p.size < poolSize && p.idle != nil && w.under == now {
 		p.set(addr, append(list, idleWire{w, time.Now()}))
 		return
 	}
@@ -145,8 +150,8 @@ func (p *pool) prune(before time.Time) {
 	}
 }
 
-// close closes what is idle, and lets nothing become idle again.
-func (p *pool) close() {
+// empty closes what is idle.
+func (p *pool) empty() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, list := range p.idle {
@@ -154,7 +159,16 @@ func (p *pool) close() {
 			i.wire.Close()
 		}
 	}
-	p.idle, p.size = nil, 0
+	clear(p.idle)
+	p.size = 0
+}
+
+// close closes what is idle, and lets nothing become idle again.
+func (p *pool) close() {
+	p.empty()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = nil
 }
 
 // request sends one frame to the peer called name at addr and reads its answer.
@@ -178,7 +192,7 @@ func (n *Node) request(name, addr string, frame []byte) (exchange.FrameType, []b
 		}
 		t, payload, err := n.roundTrip(w, frame)
 		if err == nil {
-			n.pool.put(addr, w)
+			n.pool.put(addr, w, n.ring.Load())
 			return t, payload, nil
 		}
 		w.Close()
@@ -218,7 +232,7 @@ func (n *Node) get(f exchange.Fetch) exchange.Result {
 	if err != nil {
 		return exchange.Result{Err: err}
 	}
-	return exchange.DecodeAnswer(f, t, payload, n.digestLimits)
+	return exchange.DecodeAnswer(f, t, payload, n.digestLimits, n.digestSeeds()...)
 }
 
 // sync carries out one sync of the engine.

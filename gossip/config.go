@@ -37,6 +37,11 @@ type Config struct {
 	// Empty means that anybody who reaches the port can take part.
 	Secret []byte
 
+	// AcceptSecrets are further secrets under which others are believed, at most
+	// three: those that a cluster is about to use, or has used until now. See
+	// [Node.SetSecrets].
+	AcceptSecrets [][]byte
+
 	// Service is the host:port where this peer answers its siblings, told to
 	// them verbatim; at most 63 bytes. Empty means that it does not.
 	Service string
@@ -50,7 +55,8 @@ type Config struct {
 
 	// Seed is the digest seed of the cluster, used if Filter is nil; otherwise
 	// it must be zero or the filter's. Zero without a Filter means
-	// digest.SeedFrom(Secret).
+	// digest.SeedFrom(Secret). A seed that does not follow from any of the secrets
+	// stays what it is when these change.
 	Seed uint64
 
 	// StateFile is where replicas are saved when the node ends, and every five
@@ -164,6 +170,16 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if n := len(c.Secret); n > 0 && n < MinSecret {
 		bad("secret of %d bytes: want at least %d", n, MinSecret)
+	}
+	for i, b := range c.AcceptSecrets {
+		if len(b) < MinSecret {
+			bad("accepted secret %d of %d bytes: want at least %d", i+1, len(b), MinSecret)
+		}
+	}
+	if len(c.AcceptSecrets) >= exchange.MaxSecrets {
+		bad("%d accepted secrets: want at most %d", len(c.AcceptSecrets), exchange.MaxSecrets-1)
+	} else if len(c.AcceptSecrets) > 0 && len(c.Secret) == 0 {
+		bad("accepted secrets, but no secret")
 	}
 	if len(c.Service) > exchange.MaxService {
 		bad("service %q: longer than %d bytes", c.Service, exchange.MaxService)

@@ -26,9 +26,10 @@ func (d delegate) NodeMeta(limit int) []byte {
 		MinVersion:  exchange.ProtocolVersion,
 		MaxVersion:  exchange.ProtocolVersion,
 		Incarnation: d.n.incarnation.Load(),
-		Canary:      d.n.canary,
+		Canary:      canaryOf(d.n.digestSeeds()[0]),
 		Service:     d.n.cfg.Service,
 		Zone:        d.n.cfg.Zone,
+		Secrets:     d.n.ring.Load().ids(),
 	}
 	if d.n.signing != nil {
 		m.Key = d.n.signing.Public().(ed25519.PublicKey)
@@ -72,7 +73,7 @@ func (d delegate) NotifyAlive(node *memberlist.Node) error {
 	if exchange.ValidName(node.Name) {
 		var meta exchange.Meta
 		if meta, err = exchange.DecodeMeta(node.Meta); err == nil {
-			err = meta.Compatible(d.n.canary)
+			err = meta.Compatible(canariesOf(d.n.digestSeeds())...)
 		}
 	}
 	if err == nil || node.Name == d.n.cfg.Name {

@@ -13,11 +13,10 @@
 // Holders of the secret trust each other: see the last section there.
 //
 // The secret, and with it the seed that keys are hashed under, can be changed
-// without a moment in which lookups fail: let each peer run a second node under
-// the new one, with a filter under the new seed, add to and remove from both, and
-// ask both for candidates; close the old nodes when all peers have both. The
-// geometry of a filter changes by [digest.CountingFilter.Rebuild], while it is
-// published.
+// without a moment in which lookups fail: see [Node.SetSecrets]. A peer that wants
+// that keeps its contents in [Holdings], which rebuild the digest under another seed
+// while it is published, and asks by [Node.CandidatesOf]. The geometry of a filter
+// changes by [digest.CountingFilter.Rebuild], likewise.
 //
 // Slices given to a Config are copied or only read during New; the filter is
 // shared with the caller by design. A [Node] is safe for concurrent use. It logs

@@ -300,7 +300,7 @@ func TestStrangePacketsAreDropped(t *testing.T) {
 		defer from.Close()
 		n := c.nodes["p1"]
 		to := net.UDPAddrFromAddrPort(n.advertise)
-		label := labelHeader(n.keys.label)
+		label := n.ring.Load().secrets[0].header
 		before := n.Stats().PacketsStrange
 		from.WriteTo([]byte("hello"), to)
 		from.WriteTo(nil, to)

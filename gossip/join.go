@@ -203,7 +203,7 @@ func (n *Node) meet(name string, incarnation uint64, addr string, from netip.Add
 	if name == n.cfg.Name || n.known(name) == incarnation || err != nil {
 		return
 	}
-	if n.keys.stream == nil && ap.Addr() != from {
+	if n.ring.Load().stream == nil && ap.Addr() != from {
 		return // do not let strangers send us where they like
 	}
 	now := time.Now()

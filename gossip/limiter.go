@@ -24,6 +24,14 @@ func newLimiter(l *slog.Logger) *limiter {
 	return &limiter{logger: l, last: make(map[string]time.Time)}
 }
 
+// would reports whether log would log, now, under that key.
+func (l *limiter) would(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, ok := l.last[key]
+	return !ok || time.Since(at) >= limiterQuiet
+}
+
 // log logs unless the same key was logged within the last minute.
 func (l *limiter) log(level slog.Level, key, msg string, args ...any) {
 	now := time.Now()

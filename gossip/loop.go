@@ -36,6 +36,8 @@ func (n *Node) loop() {
 			n.mu.Lock()
 			n.engine.HandleAdvert(time.Now(), b)
 			n.mu.Unlock()
+		case f := <-n.calls:
+			f()
 		case <-timer.C:
 		}
 		n.takeMembers()
@@ -76,9 +78,8 @@ func (n *Node) step() time.Time {
 func (n *Node) do(out exchange.Outputs) {
 	table := *n.members.Load()
 	for _, u := range out.Updates {
-		inUse := n.learn(u)
 		if m := table[u.Peer]; m != nil {
-			m.inUse.Store(inUse)
+			n.learn(m, u)
 		}
 	}
 	now := time.Now()
@@ -111,25 +112,6 @@ func (n *Node) send(datagrams []exchange.Datagram) {
 			_ = n.memberlist.SendBestEffort(&m.info.Load().node, d.Data)
 		}
 	}
-}
-
-// learn changes what the index knows of a peer, and returns what lookups see of it
-// now.
-func (n *Node) learn(u exchange.Update) *digest.Filter {
-	var err error
-	switch {
-	case u.Filter == nil:
-		n.index.Clear(u.Peer)
-	case u.Delta != nil:
-		err = n.index.Apply(u.Peer, u.Delta, u.Filter)
-	default:
-		err = n.index.Set(u.Peer, u.Filter)
-	}
-	if err != nil {
-		n.quiet.log(slog.LevelWarn, "index "+u.Peer, "a peer is no candidate: no memory left in the index", "member", u.Peer, "err", err)
-		return nil
-	}
-	return u.Filter
 }
 
 // report logs an event and tells the hook.

@@ -17,7 +17,8 @@ type Member struct {
 	Addr        string // of gossip, ip:port
 	Service     string // where it answers siblings, host:port; may be empty
 	Zone        string
-	Incarnation uint64 // the life it is in
+	Secrets     []string // names of the secrets that it accepts, the one that it uses first; nil without any
+	Incarnation uint64   // the life it is in
 	Alive       bool
 	Left        bool      // it is not alive, and said before that it would leave; false for one that died
 	Since       time.Time // when Alive last changed
@@ -102,6 +103,9 @@ func (n *Node) describe(m *member, now time.Time) Member {
 		Incarnation: info.meta.Incarnation,
 		Alive:       m.up.Load(),
 		Since:       info.since,
+	}
+	for _, id := range info.meta.Secrets {
+		out.Secrets = append(out.Secrets, idText(id))
 	}
 	out.Left = !out.Alive && m.left.Load() == info.meta.Incarnation
 	m.record.describe(&out, now)

@@ -27,11 +27,23 @@ func (l *logBuffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-func (l *logBuffer) has(s string) bool {
+// has reports whether a line has all of parts.
+func (l *logBuffer) has(parts ...string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Contains(l.b.String(), s)
+lines:
+	for line := range strings.Lines(l.b.String()) {
+		for _, part := range parts {
+			if !strings.Contains(line, part) {
+				continue lines
+			}
+		}
+		return true
+	}
+	return false
 }
+
+func (l *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 func TestJoinNamesTheMistake(t *testing.T) {
 	otherSeed, err := digest.NewCountingFilter(geometry([]byte("another secret")), 1)
@@ -113,7 +125,7 @@ func TestIncompatibleVersionIsRefused(t *testing.T) {
 		}
 		defer conn.Close()
 		_, err = newWire(conn).greet(exchange.Hello{
-			MinVersion: 7, MaxVersion: 9, Incarnation: 1, Canary: n.canary, Name: "future", Address: "10.0.0.2:1",
+			MinVersion: 7, MaxVersion: 9, Incarnation: 1, Canary: canaryOf(n.Seed()), Name: "future", Address: "10.0.0.2:1",
 		})
 		if !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "theirs is 7 to 9, ours 1") {
 			t.Errorf("greet = %v, want ErrVersion with both ranges", err)

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,8 +25,8 @@ type Node struct {
 	cfg          Config
 	log          *slog.Logger
 	quiet        *limiter
-	keys         keys
-	canary       uint32
+	ring         atomic.Pointer[ring]
+	ownSeed      bool               // the digest seed does not follow from a secret
 	signing      ed25519.PrivateKey // nil if this peer does not sign
 	advertise    netip.AddrPort
 	digestLimits digest.Limits
@@ -37,7 +38,9 @@ type Node struct {
 	bodies     *bodies
 	serving    chan struct{} // a place for each body being served
 
-	index       *digest.Index
+	views       atomic.Pointer[[]seeded]
+	moves       atomic.Uint64 // of a peer from one of them to another
+	rotation    sync.Mutex    // held while secrets change
 	members     atomic.Pointer[memberTable]
 	incarnation atomic.Uint64
 
@@ -54,6 +57,7 @@ type Node struct {
 	}
 	datagrams chan []byte
 	woken     chan struct{}
+	calls     chan func() // for the node's loop
 	hooks     chan func()
 
 	ctx    context.Context // ends with the node
@@ -80,7 +84,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := deriveKeys(cfg.Secret)
+	ring, err := newRing(cfg.Secret, cfg.AcceptSecrets)
 	if err != nil {
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
@@ -99,15 +103,15 @@ func New(cfg Config) (*Node, error) {
 		opened()
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
-	n := newNode(cfg, keys, advertise)
+	n := newNode(cfg, ring, advertise)
 	n.transport = &transport{
 		network: cfg.Network, packets: packets, advertise: advertise,
-		label: labelHeader(keys.label), allowed: n.allowed, dial: n.dial,
+		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial,
 		packetCh: make(chan *memberlist.Packet, packetBacklog),
 		streamCh: make(chan net.Conn), closing: make(chan struct{}),
 	}
 	n.acceptor = &acceptor{
-		listener: listener, keys: keys, log: n.log, quiet: n.quiet, allowed: n.allowed,
+		listener: listener, ring: n.ring.Load, log: n.log, quiet: n.quiet, allowed: n.allowed, who: n.membersAt,
 		max: cfg.Limits.Conns, host: cfg.Limits.ConnsPerHost,
 		memberlist: n.transport.handOver, exchange: n.serve,
 		conns: make(map[*accepted]struct{}), perHost: make(map[netip.Addr]int),
@@ -125,22 +129,23 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-func newNode(cfg Config, keys keys, advertise netip.AddrPort) *Node {
+func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 	n := &Node{
-		cfg: cfg, keys: keys, advertise: advertise,
+		cfg: cfg, advertise: advertise,
 		log:          cfg.Logger,
 		quiet:        newLimiter(cfg.Logger),
-		canary:       uint32(digest.KeyOfString(cfg.Seed, "summarycache canary") >> 32),
-		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: cfg.Limits.DigestMemory, Seed: cfg.Seed},
+		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: cfg.Limits.DigestMemory},
 		pool:         pool{idle: make(map[string][]idleWire)},
 		bodies:       newBodies(bodiesMax),
 		serving:      make(chan struct{}, cfg.Limits.Serves),
-		index:        digest.NewIndex(),
 		datagrams:    make(chan []byte, datagramBacklog),
 		woken:        make(chan struct{}, 1),
+		calls:        make(chan func()),
 		hooks:        make(chan func(), hookBacklog),
 	}
-	n.index.SetLimit(cfg.Limits.Index)
+	n.ring.Store(ring)
+	n.ownSeed = !slices.ContainsFunc(ring.secrets, func(s *secret) bool { return s.seed == cfg.Seed })
+	n.setViews(n.seedsUnder(ring))
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.members.Store(new(memberTable))
 	n.inbox.members = make(map[string]memberEvent)
@@ -192,10 +197,10 @@ func (n *Node) start() error {
 	if n.cfg.Filter != nil {
 		n.wg.Go(n.publishLoop)
 	}
-	if n.keys.stream == nil && !n.advertise.Addr().IsLoopback() {
+	if n.ring.Load().stream == nil && !n.advertise.Addr().IsLoopback() {
 		n.log.Warn("no secret is set: whoever reaches this address can join and read everything", "addr", n.advertise)
 	}
-	n.log.Info("gossip is up", "addr", n.advertise, "incarnation", fmt.Sprintf("%x", n.incarnation.Load()), "secret", n.keys.stream != nil)
+	n.log.Info("gossip is up", "addr", n.advertise, "incarnation", fmt.Sprintf("%x", n.incarnation.Load()), "secret", n.ring.Load().stream != nil)
 	return nil
 }
 
@@ -203,8 +208,8 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = n.cfg.Name
 	c.Transport = n.transport
-	c.Label = n.keys.label
-	c.SecretKey = n.keys.packet
+	c.Label = plainLabel
+	c.UDPBufferSize -= sealOverhead // packets are sealed by the transport, streams by TLS
 	c.BindAddr, c.BindPort = n.advertise.Addr().String(), int(n.advertise.Port())
 	c.AdvertiseAddr, c.AdvertisePort = c.BindAddr, c.BindPort
 	c.EnableCompression = false // what travels is at its entropy; and a compressed packet can expand without bound
@@ -215,11 +220,6 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c.Delegate, c.Events, c.Conflict, c.Alive = delegate{n}, delegate{n}, delegate{n}, delegate{n}
 	c.Logger = memberlistLogger(n.log)
 	return c
-}
-
-// labelHeader is how every packet of memberlist's begins.
-func labelHeader(label string) []byte {
-	return append([]byte{firstMemberlist, byte(len(label))}, label...)
 }
 
 // allowed reports whether the allow-list, if there is one, has the address.

@@ -61,7 +61,8 @@ func (n *Node) welcome(w *wire) (string, error) {
 		n.strange(w, "hello", err)
 		return "", err
 	}
-	version, err := h.Accept(n.canary)
+	seeds := n.digestSeeds()
+	version, err := h.Accept(canariesOf(seeds)...)
 	text := ""
 	if errors.Is(err, exchange.ErrVersion) {
 		text, err = err.Error(), exchange.ErrVersion
@@ -79,7 +80,7 @@ func (n *Node) welcome(w *wire) (string, error) {
 	welcome := exchange.Welcome{
 		Version:     version,
 		Incarnation: n.incarnation.Load(),
-		Canary:      n.canary,
+		Canary:      canaryOf(seeds[0]),
 		Known:       n.known(h.Name),
 		Name:        n.cfg.Name,
 		Address:     n.advertise.String(),

@@ -133,7 +133,7 @@ func (n *Node) readState(in *bufio.Reader) (loaded int, err error) {
 			return loaded, errors.Join(err, io.ErrUnexpectedEOF)
 		}
 		f := exchange.Fetch{Get: exchange.Get{Origin: exchange.IDOf(string(name))}}
-		if n.engine.Restore(time.Now(), string(name), exchange.DecodeAnswer(f, t, payload, n.digestLimits)) {
+		if n.engine.Restore(time.Now(), string(name), exchange.DecodeAnswer(f, t, payload, n.digestLimits, n.digestSeeds()...)) {
 			loaded++
 		}
 	}

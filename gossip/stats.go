@@ -62,7 +62,9 @@ func (n *Node) Stats() Stats {
 		Quarantines:    n.quarantines.Load(),
 		HooksLost:      n.hooksLost.Load(),
 	}
-	s.IndexBytes = int64(n.index.Bytes())
+	for _, v := range *n.views.Load() {
+		s.IndexBytes += int64(v.index.Bytes())
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Exchange = n.engine.Stats()

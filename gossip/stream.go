@@ -26,8 +26,9 @@ const progress = 64 << 10
 // time.
 type wire struct {
 	net.Conn
-	in  *bufio.Reader
-	out []byte
+	in    *bufio.Reader
+	out   []byte
+	under *ring // the secrets when a client opened it
 }
 
 func newWire(c net.Conn) *wire {

@@ -25,8 +25,9 @@ type transport struct {
 	network   Network
 	packets   net.PacketConn
 	advertise netip.AddrPort
-	label     []byte // with which every packet must begin
+	ring      func() *ring
 	allowed   func(netip.Addr) bool
+	foreign   func(from netip.AddrPort, known bool) // is told of packets that an accepted secret does not open
 	dial      func(ctx context.Context, addr string) (net.Conn, error)
 
 	packetCh chan *memberlist.Packet
@@ -59,11 +60,12 @@ func (t *transport) readPackets() {
 		}
 		t.packetsIn.Add(1)
 		t.bytesIn.Add(int64(n))
-		if n > maxPacket || n < len(t.label) || string(buf[:len(t.label)]) != string(t.label) || !t.allowed(addrOf(from)) {
+		opened := t.open(buf[:n], from)
+		if opened == nil {
 			t.strange.Add(1)
 			continue
 		}
-		p := &memberlist.Packet{Buf: append([]byte(nil), buf[:n]...), From: from, Timestamp: now}
+		p := &memberlist.Packet{Buf: opened, From: from, Timestamp: now}
 		select {
 		case t.packetCh <- p:
 		default:
@@ -72,19 +74,32 @@ func (t *transport) readPackets() {
 	}
 }
 
+// open returns the packet in b for memberlist; nil if it is not for it.
+func (t *transport) open(b []byte, from net.Addr) []byte {
+	if len(b) > maxPacket || !t.allowed(addrOf(from)) {
+		return nil
+	}
+	packet, known := t.ring().open(b)
+	if packet == nil && ours(b) {
+		t.foreign(addrPortOf(from), known)
+	}
+	return packet
+}
+
 // addrOf returns the IP address of a socket address; the zero Addr if it has none.
-func addrOf(a net.Addr) netip.Addr {
+func addrOf(a net.Addr) netip.Addr { return addrPortOf(a).Addr() }
+
+func addrPortOf(a net.Addr) netip.AddrPort {
+	var ap netip.AddrPort
 	switch a := a.(type) {
 	case *net.UDPAddr:
-		return a.AddrPort().Addr().Unmap()
+		ap = a.AddrPort()
 	case *net.TCPAddr:
-		return a.AddrPort().Addr().Unmap()
+		ap = a.AddrPort()
+	default:
+		ap, _ = netip.ParseAddrPort(a.String()) // the zero AddrPort if it is none
 	}
-	ap, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return netip.Addr{}
-	}
-	return ap.Addr().Unmap()
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }
 
 func (t *transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
@@ -100,6 +115,7 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	if err != nil {
 		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", a.Addr, err)
 	}
+	b = t.ring().seal(b)
 	t.packetsOut.Add(1)
 	t.bytesOut.Add(int64(len(b)))
 	_, err = t.packets.WriteTo(b, net.UDPAddrFromAddrPort(to))

@@ -22,8 +22,9 @@ type Result struct {
 // DecodeAnswer reads the frame of type t that answers f, and checks everything
 // that can be checked without the engine's state: that the head is of the origin
 // asked for, and signed by it if it signs, that a delta fits its base, that version and set hash of the result
-// are the head's. It may run while the engine goes on. payload is not retained.
-func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits) Result {
+// are the head's. If seeds are given, the digest must be under one of them, and
+// lim.Seed is ignored. It may run while the engine goes on. payload is not retained.
+func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds ...uint64) Result {
 	r := Result{Kind: t, Bytes: len(payload)}
 	switch t {
 	case FrameBusy:
@@ -42,6 +43,7 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits) Resul
 			r.Err = verify(f.Key, r.Head, r.Signature)
 		}
 		if r.Err == nil {
+			lim.Seed = chooseSeed(f, t, body, lim, seeds)
 			r.Filter, r.Delta, r.Err = decodeBody(f, t, body, lim)
 		}
 		if r.Err == nil && headOf(r.Head.Origin, r.Head.Version.Incarnation, r.Filter) != r.Head {
@@ -54,6 +56,26 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits) Resul
 		r.Err = &FormatError{Message: t.String(), Field: "origin", Err: ErrMalformed}
 	}
 	return r
+}
+
+// chooseSeed returns the seed that a body must be under: of a delta that of its base,
+// of a whole digest the one that it names, or any if it names none of them.
+func chooseSeed(f Fetch, t FrameType, body []byte, lim digest.Limits, seeds []uint64) uint64 {
+	switch {
+	case len(seeds) == 0:
+		return lim.Seed
+	case t == FrameDelta && f.Base != nil:
+		return f.Base.Geometry().Seed
+	case len(seeds) > 1:
+		lim.Seed = 0
+		h, err := digest.Peek(body, lim)
+		for _, s := range seeds {
+			if err == nil && h.Geometry.SeedTag() == (digest.Geometry{Seed: s}).SeedTag() {
+				return s
+			}
+		}
+	}
+	return seeds[0]
 }
 
 func decodeBody(f Fetch, t FrameType, body []byte, lim digest.Limits) (*digest.Filter, *digest.Delta, error) {

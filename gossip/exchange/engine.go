@@ -99,6 +99,16 @@ func (e *Engine) Replica(name string) (Replica, bool) {
 	return Replica{Head: p.held, Filter: p.filter, Live: p.live, Behind: p.behind()}, true
 }
 
+// Usable returns the digest of the peer called name that lookups should see now; ok
+// is false if there is none.
+func (e *Engine) Usable(name string) (f *digest.Filter, ok bool) {
+	p := e.peers[IDOf(name)]
+	if p == nil || p.name != name || !p.live || !p.holds() {
+		return nil, false
+	}
+	return p.filter, true
+}
+
 // Drain returns what is to be done since the last call.
 func (e *Engine) Drain() Outputs {
 	out := e.outputs

@@ -3,6 +3,7 @@ package exchange
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -65,11 +66,11 @@ func (r *reader) identity(incarnation uint64) (name, address string) {
 	return name, address
 }
 
-// Accept returns the protocol version for a stream that opens with h, or why
-// there can be none.
-func (h Hello) Accept(canary uint32) (uint8, error) {
+// Accept returns the protocol version for a stream that opens with h to a peer that
+// hashes keys as one of canaries shows, or why there can be none.
+func (h Hello) Accept(canaries ...uint32) (uint8, error) {
 	v, err := chooseVersion(h.MinVersion, h.MaxVersion)
-	if err == nil && h.Canary != canary {
+	if err == nil && !slices.Contains(canaries, h.Canary) {
 		err = ErrCanary
 	}
 	return v, err

@@ -4,14 +4,18 @@ import (
 	"crypto/ed25519"
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // Longest fields of [Meta], in bytes.
 const (
-	MaxMeta    = 128
+	MaxMeta    = 160
 	MaxService = 63
 	MaxZone    = 15
 )
+
+// MaxSecrets is how many secrets a peer may accept at a time.
+const MaxSecrets = 4
 
 const metaMagic = 0x53
 
@@ -19,20 +23,29 @@ const metaMagic = 0x53
 type Meta struct {
 	MinVersion, MaxVersion uint8  // protocol versions spoken
 	Incarnation            uint64 // this life of the peer; never 0
-	Canary                 uint32 // how the peer hashes keys
+	Canary                 uint32 // how the peer hashes keys, or is about to
 	Service                string // host:port where it answers siblings; may be empty
 	Zone                   string // where it is, for display and preference; may be empty
 	Key                    []byte // Ed25519 public key by which it signs what it publishes; empty if it does not
+	// Secrets are the names of those that it accepts, of which it uses the first; nil
+	// if it has none.
+	Secrets []uint32
 }
 
-// AppendTo appends the metadata to dst. Service, Zone and Key must fit their limits.
+// AppendTo appends the metadata to dst. Service, Zone, Key and Secrets must fit their
+// limits.
 func (m Meta) AppendTo(dst []byte) []byte {
 	dst = append(dst, metaMagic, m.MinVersion, m.MaxVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, m.Incarnation)
 	dst = binary.LittleEndian.AppendUint32(dst, m.Canary)
 	dst = appendString8(dst, m.Service)
 	dst = appendString8(dst, m.Zone)
-	return appendString8(dst, string(m.Key))
+	dst = appendString8(dst, string(m.Key))
+	dst = append(dst, byte(4*len(m.Secrets)))
+	for _, id := range m.Secrets {
+		dst = binary.LittleEndian.AppendUint32(dst, id)
+	}
+	return dst
 }
 
 // DecodeMeta reads the metadata of a peer. Bytes after the fields it knows are
@@ -62,6 +75,13 @@ func DecodeMeta(b []byte) (Meta, error) {
 	} else if key != "" {
 		r.fail("key")
 	}
+	ids := r.string8("secrets")
+	if len(ids)%4 != 0 || len(ids) > 4*MaxSecrets {
+		r.fail("secrets")
+	}
+	for ; r.err == nil && len(ids) > 0; ids = ids[4:] {
+		m.Secrets = append(m.Secrets, binary.LittleEndian.Uint32([]byte(ids)))
+	}
 	if r.err != nil {
 		return Meta{}, r.err
 	}
@@ -69,12 +89,12 @@ func DecodeMeta(b []byte) (Meta, error) {
 }
 
 // Compatible reports, as an error that names the reason, whether a peer with
-// metadata m can exchange digests with one whose canary is canary.
-func (m Meta) Compatible(canary uint32) error {
+// metadata m can exchange digests with one that hashes keys as one of canaries shows.
+func (m Meta) Compatible(canaries ...uint32) error {
 	if _, err := chooseVersion(m.MinVersion, m.MaxVersion); err != nil {
 		return err
 	}
-	if m.Canary != canary {
+	if !slices.Contains(canaries, m.Canary) {
 		return ErrCanary
 	}
 	return nil

@@ -1,0 +1,104 @@
+package gossip
+
+import (
+	"iter"
+	"sync"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// Holdings is what a peer holds, by identity, in the digest that it publishes. It
+// makes the keys, so that the seed they are made under can change while objects come
+// and go and the digest is published. Give [Holdings.Filter] to [Config]. Safe for
+// concurrent use.
+type Holdings struct {
+	filter *digest.CountingFilter
+	reseed sync.Mutex // held while the seed changes
+
+	// writers is held shared from before a key is made until it is in the filter,
+	// and by who exchanges the seed.
+	writers sync.RWMutex
+	next    *renaming // nil unless the seed is changing
+}
+
+// A renaming is the keys under the next seed of what was added and removed lately.
+type renaming struct {
+	seed uint64
+	mu   sync.Mutex
+	keys map[digest.Key]digest.Key
+}
+
+// NewHoldings returns Holdings that keep what is added in filter, which nothing else
+// may write to from then on.
+func NewHoldings(filter *digest.CountingFilter) *Holdings { return &Holdings{filter: filter} }
+
+// Filter returns the filter, to be published.
+func (h *Holdings) Filter() *digest.CountingFilter { return h.filter }
+
+// Add notes that an object is held. What is added twice must be removed twice.
+func (h *Holdings) Add(identity string) {
+	h.writers.RLock()
+	defer h.writers.RUnlock()
+	h.filter.Add(h.key(identity))
+}
+
+// Remove notes that an object is not held any more. It returns false, and changes
+// nothing, for one that certainly was not.
+func (h *Holdings) Remove(identity string) bool {
+	h.writers.RLock()
+	defer h.writers.RUnlock()
+	return h.filter.Remove(h.key(identity))
+}
+
+// MayContain reports whether an object is held, and for few that are not that they
+// are.
+func (h *Holdings) MayContain(identity string) bool {
+	h.writers.RLock()
+	defer h.writers.RUnlock()
+	return h.filter.MayContain(digest.KeyOfString(h.filter.Geometry().Seed, identity))
+}
+
+// key returns the key to write, and notes what it will be called.
+func (h *Holdings) key(identity string) digest.Key {
+	k := digest.KeyOfString(h.filter.Geometry().Seed, identity)
+	if h.next != nil {
+		h.next.mu.Lock()
+		h.next.keys[k] = digest.KeyOfString(h.next.seed, identity)
+		h.next.mu.Unlock()
+	}
+	return k
+}
+
+// Reseed changes the seed that keys are made under: see [Node.SetSecrets] for when,
+// and [digest.SeedFrom] for what to. held must yield, at least once, everything that
+// was added before the call and is not removed meanwhile; objects may be added and
+// removed while it runs. The digest is published in a new epoch, which everybody
+// fetches whole; until they have it they answer from the one before. It takes
+// sixteen bytes an object while it runs, and about as long as adding them all anew.
+// Under the seed in use already it does nothing.
+func (h *Holdings) Reseed(seed uint64, held iter.Seq[string]) error {
+	h.reseed.Lock()
+	defer h.reseed.Unlock()
+	g := h.filter.Geometry()
+	if g.Seed == seed {
+		return nil
+	}
+	next := &renaming{seed: seed, keys: make(map[digest.Key]digest.Key)}
+	h.setNext(next)
+	defer h.setNext(nil)
+	was := g.Seed
+	g.Seed = seed
+	return h.filter.Rekey(g, func(yield func(digest.Key, digest.Key) bool) {
+		for identity := range held {
+			if !yield(digest.KeyOfString(was, identity), digest.KeyOfString(seed, identity)) {
+				return
+			}
+		}
+	}, &h.writers, func(k digest.Key) digest.Key { return next.keys[k] })
+}
+
+func (h *Holdings) setNext(r *renaming) {
+	h.writers.Lock()
+	h.next = r
+	h.writers.Unlock()
+}

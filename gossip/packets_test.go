@@ -1,0 +1,96 @@
+package gossip
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// packetVectors are what follows from secrets, and packets sealed under them.
+type packetVectors []struct {
+	Secret string // its bytes as text
+	ID     string // name, 4 bytes as they travel, hex
+	Public string // Ed25519, hex
+	Seed   uint64 // of digests
+	Plain  string // memberlist's packet, hex
+	Sealed string // what travels, hex
+}
+
+func readPackets(t testing.TB) packetVectors {
+	t.Helper()
+	b, err := os.ReadFile("testdata/packets.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v packetVectors
+	if err := json.Unmarshal(b, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestPacketVectors(t *testing.T) {
+	for _, v := range readPackets(t) {
+		r, err := newRing([]byte(v.Secret), [][]byte{[]byte("one that is accepted too")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := r.secrets[0]
+		if got := string(s.header[2:]); got != "sc1-"+v.ID {
+			t.Errorf("%q is named %s, want %s", v.Secret, got, v.ID)
+		}
+		if got := fmt.Sprintf("%x", s.public); got != v.Public || s.seed != v.Seed {
+			t.Errorf("%q has public key %s and seed %d, want %s and %d", v.Secret, got, s.seed, v.Public, v.Seed)
+		}
+		plain, _ := hex.DecodeString(v.Plain)
+		sealed, _ := hex.DecodeString(v.Sealed)
+		for _, b := range [][]byte{sealed, r.seal(plain)} {
+			if got, known := r.open(b); !bytes.Equal(got, plain) || !known {
+				t.Errorf("open(%x) = %x, %v, want %x", b, got, known, plain)
+			}
+			for bit := range 8 * len(b) {
+				bad := bytes.Clone(b)
+				bad[bit/8] ^= 1 << (bit % 8)
+				if got, _ := r.open(bad); got != nil {
+					t.Errorf("with bit %d flipped it still opens, as %x", bit, got)
+				}
+			}
+			if got := len(b) - len(plain); got != sealOverhead {
+				t.Errorf("sealing adds %d bytes, want %d", got, sealOverhead)
+			}
+		}
+	}
+}
+
+// FuzzPacket: no bytes but those sealed under an accepted secret reach memberlist.
+func FuzzPacket(f *testing.F) {
+	for _, v := range readPackets(f) {
+		sealed, _ := hex.DecodeString(v.Sealed)
+		plain, _ := hex.DecodeString(v.Plain)
+		f.Add(sealed)
+		f.Add(sealed[:len(sealed)/2])
+		f.Add(plain)
+		f.Add(append([]byte(nil), sealed[:20]...))
+	}
+	r, err := newRing(testSecret, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	none := &ring{}
+	known := make(map[string]bool)
+	for _, v := range readPackets(f) {
+		known[v.Sealed] = v.Secret == string(testSecret)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if got, _ := r.open(b); got != nil && !known[hex.EncodeToString(b)] {
+			t.Errorf("open(%x) = %x", b, got)
+		}
+		if got, _ := none.open(b); got != nil && !bytes.Equal(got, b) {
+			t.Errorf("without a secret open(%x) = %x", b, got)
+		}
+		ours(b)
+	})
+}

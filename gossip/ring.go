@@ -1,0 +1,144 @@
+package gossip
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/tls"
+	"fmt"
+	"slices"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// A ring is the secrets that a node accepts; the first is the one that it uses
+// itself. It is immutable. A node without a secret has an empty one.
+type ring struct {
+	secrets []*secret
+	stream  *tls.Config // for both ends; nil means plain streams
+}
+
+const (
+	// plainLabel is memberlist's: how its streams begin, and packets that are not
+	// sealed. Those that are name the secret instead.
+	plainLabel = "sc1"
+
+	// sealOverhead is how much longer than memberlist's a sealed packet is, in
+	// bytes: by what names the secret, a nonce and a tag.
+	sealOverhead = 1 + 8 + 12 + 16
+)
+
+var plainHeader = labelHeader(plainLabel)
+
+// labelHeader is how every packet of memberlist's begins.
+func labelHeader(label string) []byte {
+	return append([]byte{firstMemberlist, byte(len(label))}, label...)
+}
+
+// newRing derives what a node needs that uses primary and accepts the others too.
+func newRing(primary []byte, accept [][]byte) (*ring, error) {
+	if len(primary) == 0 {
+		if len(accept) > 0 {
+			return nil, fmt.Errorf("secrets to accept, but none to use")
+		}
+		return &ring{}, nil
+	}
+	r := &ring{}
+	for _, b := range append([][]byte{primary}, accept...) {
+		if len(b) < MinSecret {
+			return nil, fmt.Errorf("secret of %d bytes: want at least %d", len(b), MinSecret)
+		}
+		s, err := derive(b)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(r.secrets, func(o *secret) bool { return bytes.Equal(o.public, s.public) }) {
+			r.secrets = append(r.secrets, s)
+		}
+	}
+	if len(r.secrets) > exchange.MaxSecrets {
+		return nil, fmt.Errorf("%d secrets: want at most %d", len(r.secrets), exchange.MaxSecrets)
+	}
+	r.stream = r.tls()
+	return r, nil
+}
+
+// tls lets only holders of accepted secrets talk: the handshake proves that the
+// other end has the private key, and the check that it is one of these.
+func (r *ring) tls() *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		Certificates:           []tls.Certificate{r.secrets[0].certificate},
+		ClientAuth:             tls.RequireAnyClientCert,
+		InsecureSkipVerify:     true, // there is no authority to verify by; the key itself is compared
+		SessionTicketsDisabled: true,
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if !r.accepts(shown(s)) {
+				return exchange.ErrSecret
+			}
+			return nil
+		},
+	}
+}
+
+// shown returns the key by which the other end of a stream proved to have a secret.
+func shown(s tls.ConnectionState) ed25519.PublicKey {
+	if len(s.PeerCertificates) == 0 {
+		return nil
+	}
+	key, _ := s.PeerCertificates[0].PublicKey.(ed25519.PublicKey)
+	return key
+}
+
+// accepts reports whether the secret that public stands for is one of the ring's.
+func (r *ring) accepts(public ed25519.PublicKey) bool {
+	return slices.ContainsFunc(r.secrets, func(s *secret) bool { return bytes.Equal(s.public, public) })
+}
+
+// ids names the secrets, the one in use first.
+func (r *ring) ids() []uint32 {
+	var out []uint32
+	for _, s := range r.secrets {
+		out = append(out, s.id)
+	}
+	return out
+}
+
+// seal returns what is sent for a packet of memberlist's.
+func (r *ring) seal(packet []byte) []byte {
+	if len(r.secrets) == 0 {
+		return packet
+	}
+	s, body := r.secrets[0], packet[len(plainHeader):]
+	out := make([]byte, 0, len(packet)+sealOverhead)
+	return s.packets.Seal(append(out, s.header...), nil, body, s.header)
+}
+
+// open returns the packet of memberlist's that arrived as b, of which nothing is
+// retained; nil if it was not sealed under an accepted secret. known is false if it
+// does not even claim so.
+func (r *ring) open(b []byte) (packet []byte, known bool) {
+	if len(r.secrets) == 0 {
+		if !bytes.HasPrefix(b, plainHeader) {
+			return nil, false
+		}
+		return bytes.Clone(b), true
+	}
+	for _, s := range r.secrets {
+		if !bytes.HasPrefix(b, s.header) {
+			continue
+		}
+		known = true
+		out := append(make([]byte, 0, len(b)), plainHeader...)
+		if out, err := s.packets.Open(out, nil, b[len(s.header):], s.header); err == nil {
+			return out, true
+		}
+	}
+	return nil, known
+}
+
+// ours reports whether a packet that could not be opened is one of this protocol:
+// of another secret, or without one.
+func ours(b []byte) bool {
+	const least = len(plainLabel)
+	return len(b) >= 2+least && b[0] == firstMemberlist && string(b[2:2+least]) == plainLabel
+}

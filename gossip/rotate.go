@@ -1,0 +1,159 @@
+package gossip
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// SetSecrets changes, while the node runs, which secret it uses and which others it
+// accepts; the zero value of the rest of its [Config] stays. A cluster moves from
+// one secret to the next without a lookup that fails in three steps, each of which
+// every peer must have done before any does the next, in any order and at leisure:
+//
+//	every peer: SetSecrets(old, fresh)   it understands who uses the fresh one
+//	every peer: SetSecrets(fresh, old)   it uses the fresh one
+//	            Holdings.Reseed(fresh)   and publishes under the seed of that
+//	every peer: SetSecrets(fresh)        who has only the old one is cut off
+//
+// [Node.CutOff] tells beforehand who would not follow. Connections of peers that
+// have only secrets which are no longer accepted are closed at once; the digests
+// under the seeds of such secrets leave the lookups. An error changes nothing: of
+// secrets that are too short, too many or none, of a node that was made without
+// one, and of dropping the one under whose seed this peer's own digest is.
+func (n *Node) SetSecrets(primary []byte, accept ...[]byte) error {
+	n.rotation.Lock()
+	defer n.rotation.Unlock()
+	fresh, err := n.ringOf(primary, accept)
+	if err != nil {
+		return err
+	}
+	seeds := n.seedsUnder(fresh)
+	if err := n.checkSeed(seeds); err != nil {
+		return err
+	}
+	for _, name := range n.cutOff(fresh) {
+		n.log.Warn("a peer is cut off by a change of secrets: it has not made the step before", "member", name)
+	}
+	// Digests under both the old seeds and the new ones are usable before anybody
+	// is let in who might send one, and as long as somebody is who might.
+	if !n.inLoop(func() { n.reindex(union(seeds, n.digestSeeds())) }) {
+		return ErrClosed
+	}
+	n.ring.Store(fresh)
+	n.acceptor.expel()
+	n.pool.empty()
+	if !n.inLoop(func() { n.reindex(seeds) }) {
+		return ErrClosed
+	}
+	n.log.Info("the secrets have changed", "uses", idText(fresh.secrets[0].id), "accepts", len(fresh.secrets))
+	// A peer that does not learn of it from this learns of it from a later exchange of
+	// member lists.
+	_ = n.memberlist.UpdateNode(time.Second)
+	return nil
+}
+
+func (n *Node) ringOf(primary []byte, accept [][]byte) (*ring, error) {
+	switch {
+	case n.ctx.Err() != nil:
+		return nil, ErrClosed
+	case len(n.ring.Load().secrets) == 0:
+		return nil, errors.New("gossip: a node without a secret cannot be given one while it runs")
+	case len(primary) == 0:
+		return nil, errors.New("gossip: a node with a secret cannot do without one while it runs")
+	}
+	r, err := newRing(primary, accept)
+	if err != nil {
+		return nil, fmt.Errorf("gossip: %w", err)
+	}
+	return r, nil
+}
+
+// CutOff returns the names of the live peers that would not understand this one
+// after SetSecrets(primary, accept...), or not be understood by it, or whose digest
+// would become useless: those that have not made the step before. It is nil if all
+// would go on as before, and for arguments that SetSecrets does not take.
+func (n *Node) CutOff(primary []byte, accept ...[]byte) []string {
+	r, err := n.ringOf(primary, accept)
+	if err != nil {
+		return nil
+	}
+	return n.cutOff(r)
+}
+
+func (n *Node) cutOff(r *ring) []string {
+	ids, seeds := r.ids(), n.seedsUnder(r)
+	var out []string
+	for name, m := range *n.members.Load() {
+		if !m.up.Load() {
+			continue
+		}
+		theirs := m.info.Load().meta.Secrets
+		f := m.inUse.Load()
+		if len(theirs) == 0 || !slices.Contains(theirs, ids[0]) || !slices.Contains(ids, theirs[0]) ||
+			f != nil && !slices.Contains(seeds, f.Geometry().Seed) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// inLoop has the node's loop call f, and waits. It returns false if the node ends
+// before.
+func (n *Node) inLoop(f func()) bool {
+	done := make(chan struct{})
+	select {
+	case n.calls <- func() { f(); close(done) }:
+		<-done
+		return true
+	case <-n.ctx.Done():
+		return false
+	}
+}
+
+func union(a, b []uint64) []uint64 {
+	out := slices.Clone(a)
+	for _, s := range b {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// idText is how a secret is named: by the bytes that travel.
+func idText(id uint32) string {
+	return hex.EncodeToString(binary.LittleEndian.AppendUint32(nil, id))
+}
+
+// foreign is told of packets of this protocol that no accepted secret opens: of a
+// peer that was left behind when the secrets changed, or of another cluster.
+func (n *Node) foreign(from netip.AddrPort, known bool) {
+	msg := "dropped packets under a secret that is not accepted, or under none"
+	if known {
+		msg = "dropped packets that name the secret but are not sealed under it"
+	}
+	key := "foreign " + from.Addr().String()
+	if n.quiet.would(key) {
+		n.quiet.log(slog.LevelError, key, msg, "from", from, "member", n.membersAt(from.Addr()))
+	}
+}
+
+// membersAt names the members known at an address, dead ones too; usually one.
+func (n *Node) membersAt(a netip.Addr) string {
+	var names []string
+	for name, m := range *n.members.Load() {
+		if info := m.info.Load(); info != nil && info.addr.Addr() == a {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names[:min(len(names), 3)], ",")
+}

@@ -1,0 +1,333 @@
+package gossip
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// A tenant is a peer whose contents change while its cluster's secret does.
+type tenant struct {
+	node     *Node
+	holdings *Holdings
+	mu       sync.Mutex
+	held     map[string]time.Time // since when
+}
+
+func identity(peer string, i int) string { return fmt.Sprintf("%s/%d", peer, i) }
+
+// tenants starts n peers that hold many objects each.
+func (c *cluster) tenants(n, many int, log *logBuffer) map[string]*tenant {
+	out := make(map[string]*tenant)
+	for i := 1; i <= n; i++ {
+		cfg := c.config(fmt.Sprintf("p%d", i), fmt.Sprintf("10.0.0.%d", i))
+		cfg.Logger = log.logger()
+		if i > 1 {
+			cfg.Join = []string{"10.0.0.1:7946"}
+		}
+		p := &tenant{holdings: NewHoldings(cfg.Filter), held: make(map[string]time.Time)}
+		for j := range many {
+			p.add(identity(cfg.Name, j))
+		}
+		p.node = c.start(cfg)
+		out[cfg.Name] = p
+	}
+	return out
+}
+
+func (p *tenant) add(id string) {
+	p.mu.Lock()
+	p.held[id] = time.Now()
+	p.mu.Unlock()
+	p.holdings.Add(id)
+}
+
+func (p *tenant) identities(yield func(string) bool) {
+	p.mu.Lock()
+	var all []string
+	for id := range p.held {
+		all = append(all, id)
+	}
+	p.mu.Unlock()
+	for _, id := range all {
+		time.Sleep(10 * time.Microsecond) // others write meanwhile
+		if !yield(id) {
+			return
+		}
+	}
+}
+
+// churn changes what a peer holds until stop is closed.
+func (p *tenant) churn(stop chan struct{}, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Duration(r.IntN(int(30 * time.Millisecond)))):
+		}
+		if r.IntN(2) == 0 {
+			p.add(identity(p.node.Name(), 1_000_000+i))
+			continue
+		}
+		p.mu.Lock()
+		var id string
+		for id = range p.held {
+			break
+		}
+		delete(p.held, id)
+		p.mu.Unlock()
+		p.holdings.Remove(id)
+	}
+}
+
+// settled is how long after an object came everybody must find it.
+const settled = 2 * time.Second
+
+// look asks p for what others hold, until stop is closed, and reports what it does not
+// find. who are the peers whose objects must be found.
+func (p *tenant) look(t *testing.T, all map[string]*tenant, who []string, stop chan struct{}, seed uint64) (asked int) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	for {
+		select {
+		case <-stop:
+			return asked
+		case <-time.After(time.Duration(r.IntN(int(15 * time.Millisecond)))):
+		}
+		name := who[r.IntN(len(who))]
+		o := all[name]
+		if o == p {
+			continue
+		}
+		o.mu.Lock()
+		var id string
+		for i, since := range o.held {
+			if id = i; time.Since(since) > settled {
+				break
+			}
+			id = ""
+		}
+		o.mu.Unlock()
+		if id == "" {
+			continue
+		}
+		asked++
+		found := slices.ContainsFunc(p.node.CandidatesOf(nil, id), func(c Candidate) bool { return c.Peer == name })
+		o.mu.Lock()
+		_, still := o.held[id]
+		o.mu.Unlock()
+		if !found && still {
+			t.Errorf("%v: %s does not find %s", time.Now().Format("05.000"), p.node.Name(), id)
+			return asked
+		}
+	}
+}
+
+// TestSecretChangesOnline moves a cluster to another secret and its seed, peer by
+// peer, while objects come and go and every peer looks for what the others hold. No
+// lookup fails at any moment. One peer stays behind after the first step, one before
+// it: the node says so beforehand, cuts them off, and names them.
+func TestSecretChangesOnline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		log := new(logBuffer)
+		all := c.tenants(6, 300, log)
+		follow, old, fresh := []string{"p1", "p2", "p3", "p4"}, testSecret, []byte("another secret of the cluster")
+		time.Sleep(2 * settled)
+
+		stop := make(chan struct{})
+		var load sync.WaitGroup
+		asked := 0
+		var count sync.Mutex
+		for i, name := range follow {
+			p := all[name]
+			load.Go(func() { p.churn(stop, uint64(i)) })
+			for j := range 2 {
+				load.Go(func() {
+					n := p.look(t, all, follow, stop, uint64(10*i+j))
+					count.Lock()
+					asked += n
+					count.Unlock()
+				})
+			}
+		}
+		step := func(what string, names []string, do func(p *tenant) error) {
+			for _, name := range names {
+				time.Sleep(700 * time.Millisecond)
+				if err := do(all[name]); err != nil {
+					t.Fatalf("%s, %s: %v", name, what, err)
+				}
+			}
+			time.Sleep(3 * time.Second)
+		}
+		expect := func(what string, got []string, want ...string) {
+			t.Helper()
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: CutOff = %v, want %v", what, got, want)
+			}
+		}
+		p1 := all["p1"].node
+		expect("before", p1.CutOff(fresh, old), "p2", "p3", "p4", "p5", "p6")
+		step("accept", append(follow, "p5"), func(p *tenant) error { return p.node.SetSecrets(old, fresh) })
+		expect("when they accept it", p1.CutOff(fresh, old), "p6")
+		if err := p1.SetSecrets(fresh); err == nil {
+			t.Error("the secret of this peer's own digest could be dropped")
+		}
+		step("use", follow, func(p *tenant) error {
+			if err := p.node.SetSecrets(fresh, old); err != nil {
+				return err
+			}
+			return p.holdings.Reseed(p.node.Seed(), p.identities)
+		})
+		if !log.has("cut off by a change", "member=p6") {
+			t.Error("the peer that did not make the first step was not named when it was cut off")
+		}
+		if !holdersOf(p1, identity("p5", 1))["p5"] {
+			t.Error("what p5 holds, which made the first step, is not found after the second")
+		}
+		// p6 understands only p5 now, which keeps it in the cluster.
+		expect("when they use it", p1.CutOff(fresh), "p5", "p6")
+		step("drop", follow, func(p *tenant) error { return p.node.SetSecrets(fresh) })
+		time.Sleep(20 * time.Second)
+		close(stop)
+		load.Wait()
+		t.Logf("%d lookups", asked)
+		if asked < 5_000 {
+			t.Errorf("only %d lookups were made", asked)
+		}
+
+		for _, name := range follow {
+			n := all[name].node
+			for _, m := range n.Members() {
+				if m.Alive && !slices.Equal(m.Secrets, []string{idText(n.ring.Load().secrets[0].id)}) {
+					t.Errorf("%s says that %s accepts %v", name, m.Name, m.Secrets)
+				}
+				if gone := m.Name == "p5" || m.Name == "p6"; m.Alive == gone {
+					t.Errorf("at %s: %s is alive: %v", name, m.Name, m.Alive)
+				}
+			}
+			if got, want := n.digestSeeds(), digest.SeedFrom(fresh); len(got) != 1 || got[0] != want || n.Seed() != want {
+				t.Errorf("%s uses the seeds %x, want %x", name, got, want)
+			}
+			if !log.has("peer="+name, "cut off by a change", "member=p5") {
+				t.Errorf("%s did not name p5 when it cut it off", name)
+			}
+		}
+		if !log.has("dropped packets under a secret that is not accepted", "member=p5") {
+			t.Error("packets of p5 were dropped without naming it")
+		}
+		// The last one to have joined by now has never heard of the old one.
+		cfg := c.config("p7", "10.0.0.7")
+		cfg.Secret, cfg.Join, cfg.Filter = fresh, []string{"10.0.0.1:7946"}, newFilter(t, fresh)
+		n := c.start(cfg)
+		within(t, 5*time.Second, func() error {
+			if got := len(n.CandidatesOf(nil, oldest(all["p2"]))); got == 0 {
+				return fmt.Errorf("a newcomer finds nothing of p2")
+			}
+			return nil
+		})
+	})
+}
+
+func oldest(p *tenant) (id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	best := time.Now()
+	for i, since := range p.held {
+		if since.Before(best) {
+			id, best = i, since
+		}
+	}
+	return id
+}
+
+func holdersOf(n *Node, identity string) map[string]bool {
+	out := make(map[string]bool)
+	for _, c := range n.CandidatesOf(nil, identity) {
+		out[c.Peer] = true
+	}
+	return out
+}
+
+// TestSecretGoesBack gives a change of secrets up half way.
+func TestSecretGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		all := c.tenants(3, 100, new(logBuffer))
+		fresh := []byte("a secret that nobody will use")
+		time.Sleep(settled)
+		for _, step := range []func(p *tenant) error{
+			func(p *tenant) error { return p.node.SetSecrets(testSecret, fresh) },
+			func(p *tenant) error { return p.node.SetSecrets(fresh, testSecret) },
+			func(p *tenant) error { return p.holdings.Reseed(p.node.Seed(), p.identities) },
+			func(p *tenant) error { return p.node.SetSecrets(testSecret, fresh) },
+			func(p *tenant) error { return p.holdings.Reseed(p.node.Seed(), p.identities) },
+			func(p *tenant) error { return p.node.SetSecrets(testSecret) },
+		} {
+			for _, p := range all {
+				if err := step(p); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				for at, a := range all {
+					for name := range all {
+						if at != name && !holdersOf(a.node, identity(name, 7))[name] {
+							t.Fatalf("%s does not find what %s holds", at, name)
+						}
+					}
+				}
+			}
+		}
+		if s := all["p1"].node.Stats(); s.Behind != 0 || s.Replicas != 2 {
+			t.Errorf("in the end %d replicas, %d behind", s.Replicas, s.Behind)
+		}
+	})
+}
+
+func TestSetSecretsMistakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(1)
+		n := c.nodes["p1"]
+		other := func(i int) []byte { return fmt.Appendf(nil, "another secret, number %d", i) }
+		for _, tc := range []struct {
+			name    string
+			primary []byte
+			accept  [][]byte
+		}{
+			{"none", nil, nil},
+			{"too short", []byte("short"), nil},
+			{"too short to accept", testSecret, [][]byte{[]byte("short")}},
+			{"too many", testSecret, [][]byte{other(1), other(2), other(3), other(4)}},
+			{"the one of its digest dropped", other(1), nil},
+		} {
+			if err := n.SetSecrets(tc.primary, tc.accept...); err == nil {
+				t.Errorf("%s: no error", tc.name)
+			}
+			if got := n.ring.Load().ids(); len(got) != 1 || n.Seed() != digest.SeedFrom(testSecret) {
+				t.Errorf("%s: it changed something", tc.name)
+			}
+		}
+		if err := n.SetSecrets(testSecret, other(1), testSecret, other(1)); err != nil || len(n.digestSeeds()) != 2 {
+			t.Errorf("secrets named twice: %v, %d seeds", err, len(n.digestSeeds()))
+		}
+		cfg := c.config("p2", "10.0.0.2")
+		cfg.Secret, cfg.Filter, cfg.Seed = nil, nil, 0
+		if err := c.start(cfg).SetSecrets(testSecret); err == nil {
+			t.Error("a node without a secret could be given one")
+		}
+		n.Close()
+		if err := n.SetSecrets(testSecret); err != ErrClosed {
+			t.Errorf("of a closed node: %v", err)
+		}
+	})
+}
