@@ -1,0 +1,79 @@
+package digest_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// A history answers who is behind, by however much, with one delta.
+func ExampleHistory() {
+	held, _ := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
+	history := digest.NewHistory(1 << 20)
+	history.Advance(held.Current())
+	start := held.Current().Version()
+	for i := range 3 {
+		held.Add(digest.KeyOfString(0, fmt.Sprint("object ", i)))
+		history.AdvanceDelta(held.AdvanceDelta())
+	}
+	delta, base, ok := history.Since(start)
+	fmt.Println(delta.Len(), "positions since version", start.Sequence, ok)
+	fmt.Println("a message of less than 100 bytes:", len(delta.AppendTo(nil, base)) < 100)
+
+	_, _, ok = history.Since(digest.Version{Epoch: 1, Sequence: 99})
+	fmt.Println("of a version it does not know it says", ok, "and the whole filter is sent")
+	// Output:
+	// 3 positions since version 0 true
+	// a message of less than 100 bytes: true
+	// of a version it does not know it says false and the whole filter is sent
+}
+
+// One lookup asks all peers; several keys at once say who has most of them.
+func ExampleIndex() {
+	index := digest.NewIndex()
+	g := digest.Geometry{Bits: 1 << 24, Hashes: 1}
+	keys := []digest.Key{digest.KeyOfString(0, "block 0"), digest.KeyOfString(0, "block 1"), digest.KeyOfString(0, "block 2")}
+	for peer, holds := range map[string]int{"east": 1, "west": 3} {
+		f, err := digest.FilterOf(g, digest.Version{Epoch: 1}, slices.Values(keys[:holds]))
+		if err != nil {
+			panic(err)
+		}
+		index.Set(peer, f)
+	}
+	for _, m := range index.Lookup(nil, keys[0]) {
+		fmt.Println(m.Peer)
+	}
+	for _, c := range index.Prefixes(nil, keys) {
+		fmt.Println(c.Peer, "has the first", c.Keys)
+	}
+	index.Clear("west")
+	fmt.Println(len(index.Lookup(nil, keys[2])))
+	// Output:
+	// east
+	// west
+	// west has the first 3
+	// east has the first 1
+	// 0
+}
+
+// A filter that grew too full gets a larger geometry while it is in use.
+func ExampleCountingFilter_Rebuild() {
+	small, _ := digest.PlanForError(100, 0.01)
+	held, _ := digest.NewCountingFilter(small, 1)
+	var cache []digest.Key // what the cache holds
+	for i := range 1000 {
+		cache = append(cache, digest.KeyOfString(0, fmt.Sprint(i)))
+		held.Add(cache[i])
+	}
+	fmt.Printf("%.1f %%\n", 100*held.Advance().FalsePositiveRate())
+
+	large, _ := digest.PlanForError(1000, 0.01)
+	if err := held.Rebuild(large, slices.Values(cache)); err != nil {
+		panic(err)
+	}
+	fmt.Printf("%.1f %%, epoch %d\n", 100*held.Current().FalsePositiveRate(), held.Current().Version().Epoch)
+	// Output:
+	// 9.4 %
+	// 1.0 %, epoch 2
+}

@@ -1,0 +1,35 @@
+package squid_test
+
+import (
+	"fmt"
+
+	"github.com/summarycache/summarycache/digest/squid"
+)
+
+// A digest as a Squid would fetch it, and what it answers.
+func Example() {
+	b, err := squid.NewBuilder(1000, 16)
+	if err != nil {
+		panic(err)
+	}
+	url, _ := squid.CanonicalURL("HTTP://Example.com:80")
+	fmt.Println(url)
+	b.Add(squid.KeyOf(squid.Get, url, ""))
+	b.Mirror() // Squid up to 7.6 damages the digests that it fetches
+	made, err := b.Digest()
+	if err != nil {
+		panic(err)
+	}
+	message := made.AppendTo(nil) // to be served as squid.ContentType at squid.Path
+
+	d, err := squid.Decode(message, squid.Limits{})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(d.MayContain(squid.KeyOf(squid.Get, "http://example.com/", "")))
+	fmt.Println(d.MayContain(squid.KeyOf(squid.Get, "http://example.com/other", "")))
+	// Output:
+	// http://example.com/
+	// true
+	// false
+}

@@ -1,0 +1,60 @@
+package gossip_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// What a program can hear of: who comes and goes, and what becomes of digests. Hooks
+// run one after another, away from lookups; they should hand on what takes long.
+func ExampleHooks() {
+	quiet := slog.New(slog.DiscardHandler)
+	heard := make(chan string, 10)
+	b, err := gossip.New(gossip.Config{Name: "b", Bind: "127.0.0.1:0", Logger: quiet, Hooks: gossip.Hooks{
+		PeerUp: func(m gossip.Member) { heard <- m.Name + " is there" },
+		PeerDown: func(m gossip.Member) {
+			if m.Left {
+				heard <- m.Name + " left"
+			} else {
+				heard <- m.Name + " died"
+			}
+		},
+		Event: func(e exchange.Event) {
+			if e.Kind == exchange.Applied || e.Kind == exchange.Diverged {
+				heard <- fmt.Sprintf("%s, keys: %d", e.Kind, e.Head.Keys)
+			}
+		},
+	}})
+	if err != nil {
+		panic(err)
+	}
+	defer b.Close()
+
+	filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
+	if err != nil {
+		panic(err)
+	}
+	filter.Add(digest.KeyOfString(0, "an object"))
+	a, err := gossip.New(gossip.Config{Name: "a", Bind: "127.0.0.1:0", Join: []string{b.Addr()}, Filter: filter, Logger: quiet})
+	if err != nil {
+		panic(err)
+	}
+	if err := a.Join(context.Background()); err != nil {
+		panic(err)
+	}
+	fmt.Println(<-heard)
+	fmt.Println(<-heard)
+	if err := a.Leave(context.Background()); err != nil {
+		panic(err)
+	}
+	fmt.Println(<-heard)
+	// Output:
+	// a is there
+	// applied, keys: 1
+	// a left
+}

@@ -1,0 +1,51 @@
+package memnet_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/memnet"
+)
+
+// Two peers without a socket, on a network that loses a fifth of all packets. In a
+// test, put it into a bubble of testing/synctest: then the waiting takes no time.
+func Example() {
+	net := memnet.New(1)
+	net.SetConditions(memnet.Conditions{Loss: 0.2, Latency: time.Millisecond})
+	quiet := slog.New(slog.DiscardHandler)
+
+	filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
+	if err != nil {
+		panic(err)
+	}
+	filter.Add(digest.KeyOfString(0, "an object"))
+	a, err := gossip.New(gossip.Config{Name: "a", Bind: "10.0.0.1:7946", Service: "10.0.0.1:80", Filter: filter,
+		Network: net.Host("10.0.0.1"), Logger: quiet})
+	if err != nil {
+		panic(err)
+	}
+	defer a.Close()
+	applied := make(chan exchange.Event, 10)
+	b, err := gossip.New(gossip.Config{Name: "b", Bind: "10.0.0.2:7946", Join: []string{a.Addr()},
+		Network: net.Host("10.0.0.2"), Logger: quiet, Hooks: gossip.Hooks{Event: func(e exchange.Event) { applied <- e }}})
+	if err != nil {
+		panic(err)
+	}
+	defer b.Close()
+	if err := b.Join(context.Background()); err != nil {
+		panic(err)
+	}
+	fmt.Println((<-applied).Kind, len(b.Candidates(nil, digest.KeyOfString(0, "an object"))))
+
+	net.Partition([]string{"10.0.0.1"}, []string{"10.0.0.2"})
+	_, err = net.Host("10.0.0.2").ListenPacket("10.0.0.2:7946")
+	fmt.Println(err)
+	// Output:
+	// applied 1
+	// listen udp 10.0.0.2:7946: bind: address already in use
+}
