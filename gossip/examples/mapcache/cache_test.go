@@ -1,0 +1,89 @@
+package mapcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip"
+)
+
+// start starts a cache that is joined to others.
+func start(t *testing.T, name string, most int, join ...string) *Cache {
+	t.Helper()
+	server := httptest.NewUnstartedServer(nil)
+	c, err := New(gossip.Config{Name: name, Bind: "127.0.0.1:0", Join: join, Secret: []byte("at least 16 bytes, better random"),
+		Service: server.Listener.Addr().String(), Logger: slog.New(slog.DiscardHandler)}, most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Config.Handler = c
+	server.Start()
+	t.Cleanup(func() { c.Node.Close(); server.Close() })
+	if err := c.Node.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func never(context.Context) ([]byte, error) {
+	return nil, errors.New("loaded, though a sibling has it")
+}
+
+func TestSiblingHit(t *testing.T) {
+	a := start(t, "a", 100)
+	b := start(t, "b", 100, a.Node.Addr())
+	for i := range 50 {
+		value, err := a.Get(t.Context(), fmt.Sprint(i), func(context.Context) ([]byte, error) { return fmt.Append(nil, "value ", i), nil })
+		if err != nil || string(value) != fmt.Sprint("value ", i) {
+			t.Fatalf("Get(%d) = %q, %v", i, value, err)
+		}
+	}
+	until := time.After(20 * time.Second)
+	for tick := time.Tick(10 * time.Millisecond); len(b.Node.Candidates(nil, b.key("49"))) == 0; {
+		select {
+		case <-tick:
+		case <-until:
+			t.Fatal("b has not heard of what a holds")
+		}
+	}
+	if value, err := b.Get(t.Context(), "49", never); err != nil || string(value) != "value 49" {
+		t.Errorf("Get = %q, %v", value, err)
+	}
+	if value, err := b.Get(t.Context(), "49", never); err != nil || string(value) != "value 49" {
+		t.Errorf("Get of what is held = %q, %v", value, err)
+	}
+	if m := b.Node.Members(); len(m) != 1 || m[0].Hits != 1 {
+		t.Errorf("members: %+v", m)
+	}
+	broken := errors.New("broken")
+	if _, err := b.Get(t.Context(), "nobody's", func(context.Context) ([]byte, error) { return nil, broken }); err != broken {
+		t.Errorf("Get of what cannot be loaded: %v", err)
+	}
+}
+
+func TestFilterFollowsMap(t *testing.T) {
+	c := start(t, "a", 100)
+	var all sync.WaitGroup
+	for worker := range 4 {
+		all.Go(func() {
+			for i := range 1000 {
+				c.put(fmt.Sprint((i*7+worker)%300), nil)
+			}
+		})
+	}
+	all.Wait()
+	if len(c.values) != 100 || c.held.Len() != 100 {
+		t.Errorf("%d values, %d keys in the filter", len(c.values), c.held.Len())
+	}
+	for name := range c.values {
+		if !c.held.MayContain(c.key(name)) {
+			t.Errorf("%s is held, and the filter denies it", name)
+		}
+	}
+}
