@@ -1,0 +1,86 @@
+package caddy
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/sibling"
+)
+
+// A cache keeps objects and knows who else does. Its lock keeps the filter in step.
+type cache struct {
+	mu       sync.Mutex
+	objects  map[string]object // by identity
+	most     int
+	filter   *digest.CountingFilter
+	node     *gossip.Node
+	siblings *sibling.Client
+}
+
+func newCache(objects int, cfg gossip.Config) (*cache, error) {
+	if objects == 0 {
+		objects = 10_000
+	}
+	geometry, err := digest.PlanForError(uint64(objects), 0.001)
+	if err != nil {
+		return nil, err
+	}
+	geometry.Seed = digest.SeedFrom(cfg.Secret)
+	c := &cache{objects: map[string]object{}, most: objects}
+	if c.filter, err = digest.NewCountingFilter(geometry, uint64(time.Now().Unix())); err != nil {
+		return nil, err
+	}
+	cfg.Filter = c.filter
+	if c.node, err = gossip.New(cfg); err != nil {
+		return nil, err
+	}
+	if c.siblings, err = sibling.New(sibling.Config{Name: cfg.Name, Locator: sibling.Digests(c.node, geometry.Seed)}); err != nil {
+		return nil, err
+	}
+	go c.node.Join(context.Background()) // until Destruct; it logs why it cannot
+	return c, nil
+}
+
+// Destruct is called when no configuration uses the cache any more.
+func (c *cache) Destruct() error {
+	c.siblings.CloseIdleConnections()
+	return c.node.Close()
+}
+
+func (c *cache) key(identity string) digest.Key {
+	return digest.KeyOfString(c.filter.Geometry().Seed, identity)
+}
+
+func (c *cache) get(identity string) (object, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o, ok := c.objects[identity]
+	if ok && !time.Now().Before(o.expires) {
+		c.drop(identity)
+		return object{}, false
+	}
+	return o, ok
+}
+
+func (c *cache) put(identity string, o object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for old := range c.objects {
+		if len(c.objects) < c.most {
+			break
+		}
+		c.drop(old) // any one, since maps have no order
+	}
+	if _, had := c.objects[identity]; !had {
+		c.filter.Add(c.key(identity))
+	}
+	c.objects[identity] = o
+}
+
+func (c *cache) drop(identity string) {
+	delete(c.objects, identity)
+	c.filter.Remove(c.key(identity))
+}

@@ -1,0 +1,170 @@
+package caddy
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/summarycache/summarycache/gossip"
+)
+
+type fields = map[string]any
+
+// A site is a listener on a free port, for a server of Caddy's to take over: its
+// number must be known before Caddy starts.
+type site struct{ addr, listen string }
+
+func newSite(t *testing.T) site {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	t.Cleanup(func() { f.Close() })
+	return site{l.Addr().String(), fmt.Sprintf("fd/%d", f.Fd())}
+}
+
+// server is the configuration of a server whose origin says by what it was asked.
+func server(s site, name string, join ...string) fields {
+	return fields{
+		"listen": []string{s.listen}, "protocols": []string{"h1"}, "automatic_https": fields{"disable": true},
+		"routes": []fields{{"handle": []fields{
+			{"handler": "summarycache", "name": name, "gossip": "127.0.0.1:0", "service": s.addr, "join": join, "secret": "at least 16 bytes, better random"},
+			{"handler": "static_response", "body": "made by " + name, "headers": fields{"Cache-Control": []string{"public, max-age=600"}}},
+		}}},
+	}
+}
+
+// load has Caddy run servers in the place of those before.
+func load(t *testing.T, servers fields) {
+	t.Helper()
+	config, err := json.Marshal(fields{
+		"admin":   fields{"disabled": true, "config": fields{"persist": false}},
+		"logging": fields{"logs": fields{"default": fields{"level": "ERROR"}}},
+		"apps":    fields{"http": fields{"grace_period": "1s", "servers": servers}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := caddy.Load(config, true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// handler is the module as it runs in a server.
+func handler(t *testing.T, name string) *Handler {
+	t.Helper()
+	app, err := caddy.ActiveContext().App("http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app.(*caddyhttp.App).Servers[name].Routes[0].Handlers[0].(*Handler)
+}
+
+// get asks a server for the object.
+func get(t *testing.T, s site, cacheControl string) (status int, body, cacheStatus string) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, "http://"+s.addr+"/x?y=%7e", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "site.example" // the same at both
+	if cacheControl != "" {
+		r.Header.Set("Cache-Control", cacheControl)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b), resp.Header.Get("Cache-Status")
+}
+
+// Two servers in one Caddy: what the first has made the second has from it, also
+// after a reload; and neither makes anything for a sibling.
+func TestTwoCaddies(t *testing.T) {
+	a, b := newSite(t), newSite(t)
+	t.Cleanup(func() { caddy.Stop(); http.DefaultClient.CloseIdleConnections() })
+	load(t, fields{"a": server(a, "a")})
+	if code, _, status := get(t, a, "only-if-cached"); code != http.StatusGatewayTimeout || status != "a; detail=only-if-cached" {
+		t.Errorf("a question for what is not there: %d, %s", code, status)
+	}
+	if code, body, status := get(t, a, ""); code != 200 || body != "made by a" || status != "" {
+		t.Errorf("the first request: %d %q, %s", code, body, status)
+	}
+	addr := handler(t, "a").node.Addr()
+	load(t, fields{"a": server(a, "a"), "b": server(b, "b", addr)}) // a keeps what it has
+	if code, body, status := get(t, a, ""); code != 200 || body != "made by a" || status != "a; hit" {
+		t.Errorf("after a reload: %d %q, %s", code, body, status)
+	}
+	h := handler(t, "b")
+	until := time.After(20 * time.Second)
+	for tick := time.Tick(10 * time.Millisecond); len(h.node.Candidates(nil, h.key("GET http://site.example/x?y=%7e"))) == 0; {
+		select {
+		case <-tick:
+		case <-until:
+			t.Fatal("b has not heard of what a holds")
+		}
+	}
+	if code, body, status := get(t, b, ""); code != 200 || body != "made by a" || status != "b; hit" {
+		t.Errorf("at the sibling: %d %q, %s", code, body, status)
+	}
+	if code, body, _ := get(t, b, "no-cache"); code != 200 || body != "made by b" {
+		t.Errorf("with no-cache: %d %q", code, body)
+	}
+	if s := h.siblings.Stats(); s.Asked != 1 || s.Hits != 1 {
+		t.Errorf("siblings: %+v", s)
+	}
+}
+
+// What is kept is bounded, fresh, and what the filter says.
+func TestCacheKeepsFilterInStep(t *testing.T) {
+	c, err := newCache(10, gossip.Config{Name: "a", Bind: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Destruct()
+	h := http.Header{"Cache-Control": {"public, max-age=1"}, "Age": {"0"}}
+	for i := range 100 {
+		o, ok := newObject(h, []byte("x"))
+		if !ok {
+			t.Fatal("may not be kept")
+		}
+		c.put(fmt.Sprint(i%30), o)
+	}
+	if len(c.objects) != 10 || c.filter.Len() != 10 {
+		t.Errorf("%d objects, %d in the filter", len(c.objects), c.filter.Len())
+	}
+	for id, o := range c.objects {
+		o.expires = time.Now()
+		c.objects[id] = o
+		if _, ok := c.get(id); ok || c.filter.Len() != len(c.objects) {
+			t.Errorf("%s is stale, and answered; or the filter holds %d of %d", id, c.filter.Len(), len(c.objects))
+		}
+	}
+	for _, h := range []http.Header{
+		{}, {"Cache-Control": {"private, max-age=5"}}, {"Cache-Control": {"public, max-age=5"}, "Vary": {"Accept"}},
+		{"Cache-Control": {"public, max-age=5"}, "Set-Cookie": {"a=b"}}, {"Cache-Control": {"public, max-age=5"}, "Age": {"5"}},
+	} {
+		if _, ok := newObject(h, nil); ok {
+			t.Errorf("%v may not be kept", h)
+		}
+	}
+}
