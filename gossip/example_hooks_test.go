@@ -15,7 +15,7 @@ import (
 func ExampleHooks() {
 	quiet := slog.New(slog.DiscardHandler)
 	heard := make(chan string, 10)
-	b, err := gossip.New(gossip.Config{Name: "b", Bind: "127.0.0.1:0", Logger: quiet, Hooks: gossip.Hooks{
+	hooks := gossip.Hooks{
 		PeerUp: func(m gossip.Member) { heard <- m.Name + " is there" },
 		PeerDown: func(m gossip.Member) {
 			if m.Left {
@@ -29,7 +29,8 @@ func ExampleHooks() {
 				heard <- fmt.Sprintf("%s, keys: %d", e.Kind, e.Head.Keys)
 			}
 		},
-	}})
+	}
+	b, err := gossip.New(gossip.Config{Name: "b", Bind: "127.0.0.1:0", Logger: quiet, Hooks: hooks})
 	if err != nil {
 		panic(err)
 	}

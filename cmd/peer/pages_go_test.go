@@ -1,0 +1,67 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Go on a page is compiled and run: it stands in an example of a package, or in one
+// of the programs in gossip/examples.
+func TestPagesGoIsInExamples(t *testing.T) {
+	examples := exampleCode(t)
+	n := 0
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			if b.language != "go" {
+				continue
+			}
+			n++
+			if !strings.Contains(examples, flush(b.text)) {
+				t.Errorf("%s:%d: no example has\n%s", p.path, b.line, b.text)
+			}
+		}
+	}
+	if n < 8 {
+		t.Errorf("only %d blocks of Go found", n)
+	}
+}
+
+// exampleCode is the text of all examples.
+func exampleCode(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && strings.HasPrefix(name, "."):
+			return fs.SkipDir
+		case d.IsDir() || filepath.Ext(name) != ".go":
+			return nil
+		case strings.HasPrefix(name, "example") && strings.HasSuffix(name, "_test.go"), strings.Contains(filepath.ToSlash(path), "/gossip/examples/"):
+			text, err := os.ReadFile(path)
+			all.WriteString(flush(string(text)))
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+// flush is code without its indentation and without blanks between its tokens'
+// columns, which gofmt sets by the lines around.
+func flush(code string) string {
+	var out strings.Builder
+	for line := range strings.Lines(code) {
+		out.WriteString(strings.Join(strings.Fields(line), " "))
+		out.WriteString("\n")
+	}
+	return out.String()
+}
