@@ -36,8 +36,10 @@ var layers = []struct {
 
 	// The store knows nothing of HTTP, siblings or digests.
 	{dir: "cmd/peer/internal/store", imports: "github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
+	// How answers leave, whatever they are.
+	{dir: "cmd/peer/internal/conn", imports: "net golang.org/x/sys/unix"},
 	// The cache knows siblings, not how they are found.
-	{dir: "cmd/peer/internal/cache", imports: "net gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv " +
+	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv " +
 		"github.com/bartventer/httpcache github.com/bartventer/httpcache/store github.com/bartventer/httpcache/store/driver"},
 	// The request path knows a Locator, not the gossip behind it.
 	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache gossip/sibling cmd/peer/internal/store"},
@@ -61,7 +63,7 @@ var layers = []struct {
 		"github.com/prometheus/client_golang/prometheus/promhttp"},
 	// Here the parts become a peer.
 	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange cmd/peer/internal/admin " +
-		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/control cmd/peer/internal/peertls " +
+		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/peertls " +
 		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
 		"cmd/peer/internal/origin cmd/peer/internal/proxy cmd/peer/internal/table cmd/peer/internal/trace"},

@@ -9,6 +9,7 @@ import (
 	"net/textproto"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,8 +27,9 @@ type entry struct {
 	lifetime time.Duration // freshness lifetime; 0 = always stale
 	date     time.Time
 	etag     string
-	modified time.Time   // Last-Modified; zero if absent or invalid
-	serve    http.Header // header without what a cache must not send, with our Via
+	modified time.Time              // Last-Modified; zero if absent or invalid
+	serve    http.Header            // header without what a cache must not send, with our Via
+	wire     atomic.Pointer[[]byte] // serve as it is sent; made when it is needed
 }
 
 // newEntry describes a response whose header a cache may keep: hop-by-hop

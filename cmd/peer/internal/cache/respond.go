@@ -18,10 +18,13 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st stat
 		return Result{}, false
 	}
 	defer v.Close()
-	c.writeHeader(w, r, f.entry, p, st, via)
 	res := Result{Status: p.status}
+	if c.answerDirectly(w, r, f.entry, p, st, via, &v, &res) {
+		return res, true
+	}
+	c.writeHeader(w, r, f.entry, p, st, via)
 	if r.Method != http.MethodHead && p.length > 0 {
-		res.Bytes, res.Err = v.WriteRange(w, p.offset, p.length)
+		res.Bytes, res.Err = writeBody(w, r, &v, p)
 		res.Broken = res.Err != nil
 	}
 	return res, true
@@ -98,6 +101,9 @@ func (c *Cache) writeHeader(w http.ResponseWriter, r *request, e *entry, p answe
 	}
 	if via != nil {
 		h["Cache-Status"] = via
+	}
+	if h["Content-Type"] == nil {
+		h["Content-Type"] = nil // keeps net/http from guessing one
 	}
 	c.addStatus(h, st)
 	h["Age"] = []string{strconv.FormatInt(seconds(e.age(timeNow())), 10)}

@@ -36,7 +36,10 @@ type status struct {
 }
 
 func (c *Cache) formatStatus(s status) string {
-	b := make([]byte, 0, 96)
+	return string(c.appendStatus(make([]byte, 0, 96), s))
+}
+
+func (c *Cache) appendStatus(b []byte, s status) []byte {
 	b = append(b, c.statusName...)
 	if s.hit {
 		b = append(b, "; hit"...)
@@ -63,7 +66,7 @@ func (c *Cache) formatStatus(s status) string {
 		b = append(b, "; detail="...)
 		b = append(b, s.detail...)
 	}
-	return string(b)
+	return b
 }
 
 // addStatus appends our member after those of the caches nearer to the origin.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
@@ -138,6 +139,9 @@ func (n *Node) acquire(o Options) error {
 	var errs []error
 	n.traffic, err = listen("tcp", n.cfg.Listen)
 	errs = append(errs, inUse("--listen", n.cfg.Listen, err))
+	if err == nil {
+		n.traffic = conn.Listen(n.traffic)
+	}
 	if err == nil && n.cfg.PeerTLS != nil {
 		n.traffic = peertls.Listen(n.traffic, n.cfg.PeerTLS)
 	}
@@ -243,7 +247,8 @@ func (n *Node) serve() {
 func (n *Node) serveOn(l net.Listener, h http.Handler) {
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
+		ConnContext: conn.Context,
+		ErrorLog:    slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
 	}
 	n.servers = append(n.servers, server)
 	n.serving.Go(func() {

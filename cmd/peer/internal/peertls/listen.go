@@ -133,6 +133,9 @@ func (p *peeked) Read(b []byte) (int, error) {
 	return p.Conn.Read(b)
 }
 
+// NetConn returns the connection below.
+func (p *peeked) NetConn() net.Conn { return p.Conn }
+
 // ReadFrom lets the kernel move a file's bytes where the connection can.
 func (p *peeked) ReadFrom(r io.Reader) (int64, error) {
 	if to, ok := p.Conn.(io.ReaderFrom); ok {

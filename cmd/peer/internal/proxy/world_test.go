@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -203,11 +204,11 @@ func newWorld(t *testing.T, reverse bool, serve func(http.ResponseWriter, *http.
 }
 
 func (w *world) serve(addr string, h http.Handler) *http.Server {
-	s := &http.Server{Handler: h}
+	s := &http.Server{Handler: h, ConnContext: conn.Context}
 	w.mu.Lock()
 	w.servers = append(w.servers, s)
 	w.mu.Unlock()
-	l := w.net.listen(addr)
+	l := conn.Listen(w.net.listen(addr))
 	go s.Serve(l)
 	return s
 }
@@ -285,7 +286,7 @@ func (w *world) try(peer, method, path, body string, fields ...string) (reply, e
 		target = "http://" + originHost + path
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", method, target, host)
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, target, host)
 	for _, f := range fields {
 		b.WriteString(f + "\r\n")
 	}

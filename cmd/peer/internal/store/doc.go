@@ -12,6 +12,11 @@
 // while it is being written ([Writer.Follow]), so that many readers can attach
 // to a body that is still arriving.
 //
+// A body's checksums are verified before or while it is first read in a process
+// that did not write it. From then on it goes from the file to the reader as it
+// is, moved by the kernel where that can be ([View.Source]): what a disk spoils
+// after that, while the process runs, is found by the next process only.
+//
 // The store knows nothing of HTTP: metadata is opaque, a key is any string. It
 // tells its owner through [Hooks] which keys it holds and which of them are
 // listed, that is, worth telling other caches about.

@@ -67,6 +67,7 @@ func (f *file) acquire() bool {
 
 func (s *Store) unref(f *file) {
 	if f.refs.Add(-1) == 0 {
+		s.files.drop(f)
 		s.trash.remove(s.path(f.id))
 	}
 }

@@ -27,6 +27,7 @@ type Store struct {
 	lock   *os.File
 	index  *otter.Cache[string, *Object]
 	hot    *hotSet // nil without memory
+	files  *openFiles
 	exp    *expiries
 	trash  *remover
 
@@ -71,6 +72,7 @@ func Open(o Options) (*Store, error) {
 		Logger:           &otter.NoopLogger{},
 	})
 	s.hot = newHotSet(o.MemoryBytes)
+	s.files = newOpenFiles()
 	s.trash = newRemover(s.log)
 	if err := s.reload(); err != nil {
 		s.trash.close()
@@ -277,6 +279,7 @@ func (s *Store) Close() error {
 func (s *Store) release() {
 	s.index.StopAllGoroutines()
 	s.hot.close()
+	s.files.close()
 	s.trash.close()
 	s.lock.Close()
 }

@@ -24,7 +24,7 @@ type View struct {
 	value any
 	data  []byte // the body, if it is in memory
 	inMem bool
-	f     *os.File
+	f     *openFile
 	sums  []uint64 // of the body's chunks, if they must be checked while it is read
 }
 
@@ -37,6 +37,11 @@ func (s *Store) Open(o *Object, body bool) (View, error) {
 		v.value, v.data, v.inMem = h.value, h.body, h.hasBody
 		if h.hasBody || !body {
 			return v, nil
+		}
+		if o.file.verified.Load() {
+			if v.f = s.files.get(o.file); v.f != nil {
+				return v, nil
+			}
 		}
 	}
 	if err := v.load(); err != nil {
@@ -56,7 +61,7 @@ func (s *Store) Open(o *Object, body bool) (View, error) {
 // its body, and verifies what it can before anything is served.
 func (v *View) load() error {
 	o, s := v.obj, v.store
-	f, err := os.Open(s.path(o.file.id))
+	f, err := openShared(s.path(o.file.id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrGone
 	} else if err != nil {
@@ -64,7 +69,7 @@ func (v *View) load() error {
 	}
 	v.f = f
 	o.file.tail.RLock()
-	data, sums, err := readTail(f, o.file.body, o.key)
+	data, sums, err := readTail(f.File, o.file.body, o.key)
 	o.file.tail.RUnlock()
 	if err != nil {
 		return err
@@ -91,9 +96,12 @@ func (v *View) load() error {
 		}
 	}
 	s.hot.put(o, hotObject{value: v.value, body: v.data, hasBody: v.inMem, size: len(data) + len(v.data)})
-	if v.inMem {
-		f.Close()
+	switch {
+	case v.inMem:
+		f.release()
 		v.f = nil
+	case v.sums == nil:
+		s.files.put(o.file, f)
 	}
 	return nil
 }
@@ -137,9 +145,7 @@ func (v *View) Value() any { return v.value }
 // Size returns the length of the body in bytes.
 func (v *View) Size() int64 { return v.obj.file.body }
 
-// WriteRange writes n bytes of the body from offset off on to w. A writer that
-// is an [io.ReaderFrom] gets an *os.File where possible, so that the kernel may
-// move the bytes. No byte that fails its checksum is written: then the object
+// WriteRange writes n bytes of the body from offset off on to w. No byte that fails its checksum is written: then the object
 // is removed and [ErrCorrupt] returned.
 func (v *View) WriteRange(w io.Writer, off, n int64) (int64, error) {
 	if off < 0 || n < 0 || off+n > v.Size() {
@@ -154,10 +160,11 @@ func (v *View) WriteRange(w io.Writer, off, n int64) (int64, error) {
 	case v.sums != nil:
 		return v.writeVerified(w, off, n)
 	}
-	if _, err := v.f.Seek(off, io.SeekStart); err != nil {
-		return 0, err
+	k, err := io.Copy(w, &span{v.f.File, off, n})
+	if err == nil && k < n {
+		err = io.ErrUnexpectedEOF
 	}
-	return io.CopyN(w, v.f, n)
+	return k, err
 }
 
 // writeVerified is WriteRange for a body whose sums weren't checked yet.
@@ -194,7 +201,7 @@ func (v *View) Close() error {
 	if v.f == nil {
 		return nil
 	}
-	err := v.f.Close()
+	err := v.f.release()
 	v.f = nil
 	return err
 }

@@ -1,0 +1,195 @@
+// Package conn lets the header and the body of an HTTP answer leave a server
+// together, and a body on disk without a detour through this process's memory.
+//
+// net/http writes a header when it knows nothing of the body yet, and a body
+// through a buffer of 4 KiB: that is one packet and one wake-up of the client too
+// many, which is what an answer from a cache costs most. [Listen] wraps the
+// connections of a listener, [Context] puts them where a handler finds them.
+// With [Conn.Answer] a handler sends what it has at hand as it is; with
+// [Conn.Hold] it keeps back what the server writes until the body comes.
+//
+// Start from [Listen]. On connections that come from elsewhere, TLS above all,
+// [Of] finds nothing, and a handler writes as ever.
+package conn
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"syscall"
+)
+
+const (
+	maxHeld  = 8 << 10 // how much a connection keeps back: the header of nearly every answer
+	maxJoins = 8 << 10 // a body up to this length is copied behind its header, which costs less than two places to write from
+)
+
+// Listen returns a listener whose connections are each a [Conn]. It closes l.
+func Listen(l net.Listener) net.Listener { return listener{l} }
+
+type listener struct{ net.Listener }
+
+// Accept implements [net.Listener].
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	wrapped := &Conn{Conn: c}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		wrapped.raw, _ = tcp.SyscallConn()
+	}
+	return wrapped, nil
+}
+
+// A Conn is a connection that can keep back what is written to it. Like what it
+// wraps it is safe for concurrent use, but for Buffer, Answer, Hold and Release:
+// these are for the handler of a request, while it runs.
+type Conn struct {
+	net.Conn
+	raw syscall.RawConn // nil = the kernel can't move bodies to it
+
+	holding bool
+	replace bool   // what the server writes next, by what is held
+	held    []byte // kept back, or lent by Buffer
+}
+
+type key struct{}
+
+// Context is for [net/http.Server.ConnContext].
+func Context(ctx context.Context, c net.Conn) context.Context {
+	if _, encrypted := c.(*tls.Conn); encrypted {
+		return ctx
+	}
+	if wrapper, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = wrapper.NetConn()
+	}
+	if c, ok := c.(*Conn); ok {
+		return context.WithValue(ctx, key{}, c)
+	}
+	return ctx
+}
+
+// Of returns the connection of a request by the request's context; nil = it is
+// none of these.
+func Of(ctx context.Context) *Conn {
+	c, _ := ctx.Value(key{}).(*Conn)
+	return c
+}
+
+// Buffer returns an empty slice to append a header to, for Answer.
+func (c *Conn) Buffer() []byte { return c.held[:0] }
+
+// Answer sends header and body, nil = none, as the whole answer to a request.
+// Nothing may have been written to its [net/http.ResponseWriter] before or after:
+// what the server writes on its own for such a request when the handler returns,
+// an empty answer, is dropped, or replaced by this one if that is short: like the
+// server's own short answers it leaves after the handler is done. n counts bytes
+// of the body. After an error the connection must be closed: panic with
+// [net/http.ErrAbortHandler].
+func (c *Conn) Answer(header []byte, body io.Reader) (n int64, err error) {
+	c.held, c.replace, c.holding = header, true, false
+	if body == nil {
+		return 0, nil
+	}
+	if b, ok := body.(memory); ok && len(b.Bytes()) <= maxJoins {
+		c.held = append(c.held, b.Bytes()...)
+		return int64(len(b.Bytes())), nil
+	}
+	return c.send(body)
+}
+
+// Hold keeps back what the server writes until the body comes by ReadFrom, until
+// it is more than a header, or until Release.
+func (c *Conn) Hold() { c.holding = true }
+
+// Release writes what is kept back, if anything is.
+func (c *Conn) Release() error {
+	c.holding = false
+	if len(c.held) == 0 {
+		return nil
+	}
+	_, err := c.Conn.Write(c.held)
+	c.held = c.held[:0]
+	return err
+}
+
+// Write implements [net.Conn].
+func (c *Conn) Write(p []byte) (int, error) {
+	switch {
+	case c.replace:
+		c.replace = false
+		return len(p), c.Release()
+	case !c.holding:
+		return c.Conn.Write(p)
+	case len(c.held)+len(p) <= maxHeld:
+		c.held = append(c.held, p...)
+		return len(p), nil
+	}
+	return c.writeAfterHeld(p)
+}
+
+// writeAfterHeld writes what is kept back and p in one call. n counts bytes of p.
+func (c *Conn) writeAfterHeld(p []byte) (n int, err error) {
+	c.holding = false
+	before := len(c.held)
+	var written int64
+	switch {
+	case before == 0:
+		return c.Conn.Write(p)
+	case len(p) <= maxJoins:
+		c.held = append(c.held, p...)
+		n, err = c.Conn.Write(c.held)
+		written = int64(n)
+	default:
+		both := net.Buffers{c.held, p}
+		written, err = both.WriteTo(c.Conn)
+	}
+	c.held = c.held[:0]
+	return max(0, int(written)-before), err
+}
+
+// ReadFrom writes a body after what is kept back. A body with a method
+// Bytes() []byte goes along in one call; one with a method
+// Span() (f *os.File, off, n int64), which is n bytes of the file from off on, is
+// moved by the kernel where it can be. Neither may change meanwhile.
+func (c *Conn) ReadFrom(body io.Reader) (int64, error) { return c.send(body) }
+
+func (c *Conn) send(body io.Reader) (int64, error) {
+	switch b := body.(type) {
+	case memory:
+		n, err := c.writeAfterHeld(b.Bytes())
+		return int64(n), err
+	case span:
+		if c.raw != nil {
+			return c.sendSpan(b, body)
+		}
+	}
+	if err := c.Release(); err != nil {
+		return 0, err
+	}
+	if to, ok := c.Conn.(io.ReaderFrom); ok {
+		return to.ReadFrom(body)
+	}
+	return io.Copy(struct{ io.Writer }{c.Conn}, body)
+}
+
+// A memory is a body that lies in memory.
+type memory interface{ Bytes() []byte }
+
+// WriteTo lets the kernel move bytes to another connection where it can.
+func (c *Conn) WriteTo(w io.Writer) (int64, error) {
+	if from, ok := c.Conn.(io.WriterTo); ok {
+		return from.WriteTo(w)
+	}
+	return io.Copy(w, struct{ io.Reader }{c.Conn})
+}
+
+// CloseWrite passes on that no more will come.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Conn.Close()
+}

@@ -1,0 +1,93 @@
+package store
+
+import (
+	"os"
+	"sync/atomic"
+
+	"github.com/maypok86/otter/v2"
+)
+
+// maxOpen is how many files of objects in use stay open. Opening and closing one
+// costs as much as sending the body of a small object.
+const maxOpen = 256
+
+// An openFile is a file that several views may read at once, by offsets. It is
+// closed with the last of them, but for those that the set of open files keeps.
+type openFile struct {
+	*os.File
+	refs atomic.Int32
+}
+
+func openShared(path string) (*openFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	o := &openFile{File: f}
+	o.refs.Store(1)
+	return o, nil
+}
+
+// acquire takes a reference unless the file is closed.
+func (o *openFile) acquire() bool {
+	for {
+		n := o.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if o.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (o *openFile) release() error {
+	if o.refs.Add(-1) == 0 {
+		return o.File.Close()
+	}
+	return nil
+}
+
+// openFiles keeps the files used most open, by their numbers.
+type openFiles struct {
+	cache *otter.Cache[uint64, *openFile]
+}
+
+func newOpenFiles() *openFiles {
+	return &openFiles{otter.Must(&otter.Options[uint64, *openFile]{
+		MaximumSize:      maxOpen,
+		OnAtomicDeletion: func(e otter.DeletionEvent[uint64, *openFile]) { e.Value.release() },
+		Logger:           &otter.NoopLogger{},
+	})}
+}
+
+// get returns an open file with a reference for the caller, or nil.
+func (s *openFiles) get(f *file) *openFile {
+	o, ok := s.cache.GetIfPresent(f.id)
+	if !ok || !o.acquire() {
+		return nil
+	}
+	return o
+}
+
+// put keeps o, of which the caller has a reference, open for the next view.
+func (s *openFiles) put(f *file, o *openFile) {
+	if !o.acquire() {
+		return
+	}
+	if _, fresh := s.cache.SetIfAbsent(f.id, o); !fresh {
+		o.release()
+		return
+	}
+	if f.refs.Load() == 0 { // it left the store meanwhile: nobody would drop it again
+		s.drop(f)
+	}
+}
+
+// drop closes a file that left the store, when its last view is closed.
+func (s *openFiles) drop(f *file) { s.cache.Invalidate(f.id) }
+
+func (s *openFiles) close() {
+	s.cache.InvalidateAll()
+	s.cache.StopAllGoroutines()
+}
