@@ -16,14 +16,14 @@ const (
 	ClientError                     // refused: the request was no request for this proxy
 	GatewayError                    // 502, 504 or 508: the origin or the way there failed
 	ClientGone                      // the client left before its answer began
-	outcomes
+	Outcomes                        // their number, the zero value included
 )
 
-var outcomeNames = [outcomes]string{"none", "local-hit", "revalidated", "sibling-hit", "origin-fetch",
+var outcomeNames = [Outcomes]string{"none", "local-hit", "revalidated", "sibling-hit", "origin-fetch",
 	"collapsed", "bypass", "not-cached", "client-error", "gateway-error", "client-gone"}
 
 func (o Outcome) String() string {
-	if o >= outcomes {
+	if o >= Outcomes {
 		return "unknown"
 	}
 	return outcomeNames[o]

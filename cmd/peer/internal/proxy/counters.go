@@ -22,6 +22,7 @@ const (
 	ClientError  = cache.ClientError
 	GatewayError = cache.GatewayError
 	ClientGone   = cache.ClientGone
+	Outcomes     = cache.Outcomes // their number
 )
 
 // An Event is one finished request.
@@ -72,7 +73,7 @@ type Counts struct {
 
 // counters are what the Handler itself counts.
 type counters struct {
-	outcomes                        [16]atomic.Uint64
+	outcomes                        [Outcomes]atomic.Uint64
 	broken, stale, tunnels          atomic.Uint64
 	served, notServed               atomic.Uint64
 	bytesToClients, bytesToSiblings atomic.Uint64
