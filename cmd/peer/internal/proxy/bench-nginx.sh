@@ -1,16 +1,26 @@
 #!/usr/bin/env bash
-# Hits of peer against hits of nginx's proxy_cache, by wrk, side by side in one run, on one CPU and on all.
+# Hits of peer against hits of nginx's proxy_cache, by wrk, side by side in one run.
 #
-#   cmd/peer/internal/proxy/bench-nginx.sh [SECONDS a round, default 5] [ROUNDS, default 3]
+#   cmd/peer/internal/proxy/bench-nginx.sh [-t SECONDS] [-r ROUNDS] [-c "CPUS..."] [-s "SIZES..."] [-p PROFILE]
 #
-# Installs nginx and wrk where apt-get can. Prints requests a second of each round and the ratio of the medians, and the CPU time
-# that each server took for a request, which other work on the machine disturbs less.
+#   -t  length of a round, default 5          -r  rounds of each server, by turns, default 3; the medians count
+#   -c  CPUs the server has, default "1 2"    -s  bodies, default "1k 64k"
+#   -p  write a CPU profile of peer's last round to this file
+#
+# Installs nginx and wrk where apt-get can. Prints a table in Markdown: requests a second, their ratio, and the CPU time that each
+# server took for a request, which other work on the machine disturbs less. PEER names a binary to measure, default: what is built here.
 set -euo pipefail
+seconds=5 rounds=3 cpu_list="1 2" sizes="1k 64k" profile=
+while getopts t:r:c:s:p: o; do
+  case $o in
+  t) seconds=$OPTARG ;; r) rounds=$OPTARG ;; c) cpu_list=$OPTARG ;; s) sizes=$OPTARG ;; p) profile=$(realpath -m "$OPTARG") ;;
+  *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  esac
+done
 cd "$(dirname "$0")/../../../.."
-seconds=${1:-5} rounds=${2:-3}
 
-for tool in nginx wrk; do
-  command -v $tool >/dev/null || { apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nginx wrk >/dev/null; }
+for tool in nginx wrk curl; do
+  command -v $tool >/dev/null || { apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nginx wrk curl >/dev/null; break; }
 done
 work=$(mktemp -d)
 pids=()
@@ -18,8 +28,7 @@ trap 'kill "${pids[@]}" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$
 chmod 755 "$work"
 mkdir -p "$work/www" "$work/cache"
 chmod 777 "$work/cache"
-head -c 1024 /dev/urandom > "$work/www/1k"
-head -c 65536 /dev/urandom > "$work/www/64k"
+for size in $sizes; do head -c "${size^^}" /dev/urandom > "$work/www/$size"; done
 
 # nginx_conf WORKERS: an origin on 18080 and a cache of it on 18081.
 nginx_conf() {
@@ -36,31 +45,38 @@ CONF
 }
 # ticks PID: CPU time of a process and its children so far, in clock ticks.
 ticks() { cat "/proc/$1/stat" $(pgrep -P "$1" | sed 's|.*|/proc/&/stat|') | awk '{t += $14 + $15} END {print t}'; }
-rate() { wrk -t1 -c32 -d"${seconds}s" "http://127.0.0.1:$1/$2" | awk '/Requests\/sec/ {print $2}'; }
+rate() { wrk -t1 -c32 -d"${seconds}s" "http://127.0.0.1:$1/$2" | awk '/Requests\/sec/ {print $2} /Non-2xx|Socket errors/ {print > "/dev/stderr"}'; }
 median() { printf '%s\n' "$@" | sort -g | sed -n "$((($# + 1) / 2))p"; }
 
-go build -o "$work/peer" ./cmd/peer
-for cpus in 1 $(nproc); do
+[ -n "${PEER:-}" ] || { go build -o "$work/peer" ./cmd/peer; PEER=$work/peer; }
+echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs; $(nginx -v 2>&1 | sed 's/.*: //'); $("$PEER" version | grep -o 'go1[^ ,)]*' | head -n 1); wrk -t1 -c32, $rounds rounds of $seconds s each"
+echo
+echo "| CPUs | body | nginx/s | peer/s | peer/nginx | nginx CPU µs | peer CPU µs | nginx/peer CPU |"
+echo "|---:|---:|---:|---:|---:|---:|---:|---:|"
+for cpus in $cpu_list; do
   pin=(); [ "$cpus" = 1 ] && pin=(taskset -c 0)
   nginx_conf "$cpus"
   "${pin[@]}" nginx -c "$work/nginx.conf" -p "$work" & pids=($!)
-  GOMAXPROCS=$cpus "${pin[@]}" "$work/peer" run --name bench --listen 127.0.0.1:18082 --admin 127.0.0.1:18083 --gossip 127.0.0.1:18084 \
+  GOMAXPROCS=$cpus "${pin[@]}" "$PEER" run --name bench --listen 127.0.0.1:18082 --admin 127.0.0.1:18083 --gossip 127.0.0.1:18084 \
     --origin http://127.0.0.1:18080 --store "$work/store-$cpus" --store-size 1GiB >"$work/peer.log" 2>&1 & pids+=($!)
-  for port in 18081 18082; do
-    for i in $(seq 50); do curl -sf -o /dev/null "http://127.0.0.1:$port/1k" && break; sleep 0.1; done
-    curl -sf -o /dev/null "http://127.0.0.1:$port/64k" || { cat "$work/peer.log" "$work/error.log"; exit 1; }
-  done
-  for size in 1k 64k; do
-    n=() p=() nt=0 pt=0
-    for _ in $(seq "$rounds"); do
-      t=$(ticks "${pids[0]}"); n+=("$(rate 18081 $size)"); nt=$((nt + $(ticks "${pids[0]}") - t))
-      t=$(ticks "${pids[1]}"); p+=("$(rate 18082 $size)"); pt=$((pt + $(ticks "${pids[1]}") - t))
+  for size in $sizes; do
+    for port in 18081 18082; do
+      for i in $(seq 50); do curl -sf -o /dev/null "http://127.0.0.1:$port/$size" && break; sleep 0.1; done
+      curl -sf -o /dev/null "http://127.0.0.1:$port/$size" || { cat "$work/peer.log" "$work/error.log" >&2; exit 1; }
     done
-    awk -v c="$cpus" -v s=$size -v n="$(median "${n[@]}")" -v p="$(median "${p[@]}")" -v ns="${n[*]}" -v ps="${p[*]}" \
+    n=() p=() nt=0 pt=0
+    for round in $(seq "$rounds"); do
+      t=$(ticks "${pids[0]}"); n+=("$(rate 18081 "$size")"); nt=$((nt + $(ticks "${pids[0]}") - t))
+      if [ -n "$profile" ] && [ "$round" = "$rounds" ]; then
+        curl -s -o "$profile" "http://127.0.0.1:18083/debug/pprof/profile?seconds=$seconds" & profiling=$!
+      fi
+      t=$(ticks "${pids[1]}"); p+=("$(rate 18082 "$size")"); pt=$((pt + $(ticks "${pids[1]}") - t))
+      [ -z "${profiling:-}" ] || wait "$profiling"
+    done
+    awk -v c="$cpus" -v s="$size" -v n="$(median "${n[@]}")" -v p="$(median "${p[@]}")" -v ns="${n[*]}" -v ps="${p[*]}" \
       -v nt="$nt" -v pt="$pt" -v hz="$(getconf CLK_TCK)" -v sec="$seconds" '
       function per(t, rates,   a, i, sum) { for (i = split(rates, a, " "); i > 0; i--) sum += a[i] * sec; return t / hz * 1e6 / sum }
-      BEGIN { printf "%s CPU, %s: nginx %s/s (%s), peer %s/s (%s), peer/nginx %.2f; CPU a request: nginx %.1f us, peer %.1f us, %.2f\n",
-                     c, s, n, ns, p, ps, p/n, per(nt, ns), per(pt, ps), per(nt, ns) / per(pt, ps) }'
+      BEGIN { printf "| %s | %s | %.0f | %.0f | %.2f | %.1f | %.1f | %.2f |\n", c, s, n, p, p/n, per(nt, ns), per(pt, ps), per(nt, ns) / per(pt, ps) }'
   done
   kill "${pids[@]}"; wait "${pids[@]}" 2>/dev/null || true
   pids=()
