@@ -21,18 +21,18 @@ var (
 )
 
 // ask puts the question to one sibling.
-func (in *Inquiry) ask(ctx context.Context, cand Candidate, conditions http.Header) (*Answer, Outcome) {
+func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, to Step, conditions http.Header) (*Answer, Outcome) {
 	timeout := in.c.cfg.Timeout
-	asking, cancel := context.WithCancelCause(ctx)
 	clock := time.AfterFunc(timeout, func() { cancel(errNoFirstByte) })
 	start := time.Now()
-	resp, err := in.c.cfg.Carrier.RoundTrip(in.request(asking, cand, conditions))
+	resp, err := in.c.cfg.Carrier.RoundTrip(in.request(asking, to.Candidate, conditions))
 	if err != nil {
 		clock.Stop()
+		outcome := outcomeOf(asking, err)
 		cancel(nil)
-		return nil, outcomeOf(ctx, asking, err)
+		return nil, outcome
 	}
-	if cand.Squid {
+	if to.Squid {
 		translate(resp.Header)
 	}
 	if inTime := clock.Stop(); !inTime || !isHit(resp.Header) {
@@ -48,8 +48,8 @@ func (in *Inquiry) ask(ctx context.Context, cand Candidate, conditions http.Head
 		cancel(nil)
 		return nil, outcome
 	}
-	a := &Answer{Response: resp, Peer: cand.Peer, Requested: start, Arrived: time.Now()}
-	resp.Body = &watched{ReadCloser: resp.Body, c: in.c, peer: cand.Peer, ctx: ctx, cancel: cancel, pause: idleFactor * timeout}
+	a := &Answer{Response: resp, Peer: to.Peer, Requested: start, Arrived: time.Now()}
+	resp.Body = &watched{ReadCloser: resp.Body, c: in.c, peer: to.Peer, asking: asking, cancel: cancel, pause: idleFactor * timeout}
 	return a, Hit
 }
 
@@ -82,13 +82,13 @@ func (in *Inquiry) request(ctx context.Context, cand Candidate, conditions http.
 }
 
 // outcomeOf says what an error in place of an answer means.
-func outcomeOf(ctx, asking context.Context, err error) Outcome {
+func outcomeOf(asking context.Context, err error) Outcome {
 	var op *net.OpError
 	switch {
-	case ctx.Err() != nil:
-		return Canceled
-	case errors.Is(context.Cause(asking), errNoFirstByte):
+	case context.Cause(asking) == errNoFirstByte:
 		return TimedOut
+	case asking.Err() != nil:
+		return Canceled
 	case errors.As(err, &op) && op.Op == "dial":
 		return Refused
 	}
@@ -117,7 +117,7 @@ type watched struct {
 	io.ReadCloser
 	c      *Client
 	peer   string
-	ctx    context.Context // the asker's
+	asking context.Context
 	cancel context.CancelCauseFunc
 	pause  time.Duration
 	clock  *time.Timer
@@ -134,7 +134,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	w.clock.Stop()
 	w.c.stats.bytes.Add(uint64(n))
-	if err != nil && err != io.EOF && !w.broken && !w.closed.Load() && w.ctx.Err() == nil {
+	if err != nil && err != io.EOF && !w.broken && !w.closed.Load() && (w.asking.Err() == nil || context.Cause(w.asking) == errStalled) {
 		w.broken = true
 		w.c.stats.errors.Add(1)
 		w.c.cfg.Locator.Report(Report{Peer: w.peer, Outcome: Failed})

@@ -25,12 +25,17 @@ type Config struct {
 	Carrier http.RoundTripper // of the questions; nil = NewCarrier(nil)
 	Timeout time.Duration     // from asking a sibling to its response's header; 0 = 500 ms
 	Max     int               // siblings asked for one object; 0 = 2
+	// Hedges is how many more questions may be asked because an answer takes long,
+	// to the origin included, as a share of all; 0 = 0.05, negative = none.
+	Hedges float64
 }
 
 // A Client asks siblings. It is safe for concurrent use.
 type Client struct {
-	cfg   Config
-	stats counters
+	cfg     Config
+	stats   counters
+	records records
+	budget  budget
 }
 
 // New returns a Client, or every mistake in c at once.
@@ -42,8 +47,8 @@ func New(c Config) (*Client, error) {
 	if c.Locator == nil {
 		errs = append(errs, errors.New("sibling: no Locator"))
 	}
-	if c.Timeout < 0 || c.Max < 0 {
-		errs = append(errs, errors.New("sibling: a negative setting"))
+	if c.Timeout < 0 || c.Max < 0 || c.Hedges > 1 {
+		errs = append(errs, errors.New("sibling: a setting out of range"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -57,7 +62,14 @@ func New(c Config) (*Client, error) {
 	if c.Max == 0 {
 		c.Max = MaxAsked
 	}
-	return &Client{cfg: c}, nil
+	if c.Hedges == 0 {
+		c.Hedges = defaultBudget
+	}
+	client := &Client{cfg: c}
+	if c.Hedges > 0 {
+		client.budget = budget{share: c.Hedges, saved: 1}
+	}
+	return client, nil
 }
 
 // CloseIdleConnections closes those of the Carrier that no question uses.
@@ -73,15 +85,24 @@ type Stats struct {
 	Hits      uint64 // of those, answered with an object that was of use
 	FalseHits uint64 // of those, answered that there is no fresh copy, or with what was of no use
 	Errors    uint64 // of those, failed, too slow, or broken off within the body
+	Outrun    uint64 // of those, overtaken by another that was asked later
+	Hedges    uint64 // questions, to the origin included, asked while another was unanswered
+	HedgesWon uint64 // of those, answered first
+	Unhedged  uint64 // hedges that there was no budget for
 	Bytes     uint64 // of bodies received
 }
 
-type counters struct{ asked, hits, falseHits, errors, bytes atomic.Uint64 }
+type counters struct {
+	asked, hits, falseHits, errors, outrun, hedges, hedgesWon, unhedged, bytes atomic.Uint64
+}
 
 // Stats returns the counts as they are.
 func (c *Client) Stats() Stats {
 	s := &c.stats
-	return Stats{Asked: s.asked.Load(), Hits: s.hits.Load(), FalseHits: s.falseHits.Load(), Errors: s.errors.Load(), Bytes: s.bytes.Load()}
+	return Stats{
+		Asked: s.asked.Load(), Hits: s.hits.Load(), FalseHits: s.falseHits.Load(), Errors: s.errors.Load(), Outrun: s.outrun.Load(),
+		Hedges: s.hedges.Load(), HedgesWon: s.hedgesWon.Load(), Unhedged: s.unhedged.Load(), Bytes: s.bytes.Load(),
+	}
 }
 
 // isToken reports whether s is a token (RFC 9110 section 5.6.2).

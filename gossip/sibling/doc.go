@@ -25,6 +25,32 @@
 // Locator, so that a peer which refuses connections or whose digest lies stops
 // being a candidate.
 //
+// # Whom to ask first
+//
+// A candidate's expected cost is its round trip over the odds that it has the
+// object: what finding it costs by such questions. The cheapest is asked first, and
+// between those within a factor of √2 the Locator decides, which spreads the load.
+//
+// The round trip, to an answer's header, is an exponentially weighted average of
+// the latest (an eighth for the newest), false hits included. One that is not
+// repeated loses half of its weight against the average of all siblings every 30 s,
+// so that who was slow once is tried again; less than 1 ms counts as 1 ms. The odds
+// are the share of the latest questions that brought the object, together with five
+// that went as the digest lets expect: 1/(1+16f) for odds f of a false positive, and
+// half as much when it was last confirmed ten minutes ago.
+//
+// # Hedges
+//
+// If a sibling has not answered after the time within which it answered 19 times
+// of 20 lately (at least 5 ms, at most half of the deadline; that too before eight
+// answers are known), the next candidate is asked besides. If there is none, it is
+// the origin, which siblings are there to spare: after four times that, and at least
+// 50 ms. The first good answer wins and the other question is canceled. Such
+// questions are at most one in twenty ([Config.Hedges]), and ten at once, so that
+// a cluster in trouble is not asked twice as much. A sibling that is silent for half
+// of the deadline, or overtaken three times in a row, counts as one that does not
+// answer.
+//
 // # Sharing
 //
 // A [Client], a [Transport] and a [Handler] are safe for concurrent use, and have

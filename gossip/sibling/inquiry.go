@@ -18,17 +18,17 @@ type Question struct {
 	// counts as a false hit. It must not read the body.
 	Accept func(*Answer) bool
 	// Origin asks who has the object in any case, when nobody else is left to ask;
-	// nil = nobody has. The conditions are those given to Next.
+	// nil = nobody has. The conditions are those given to Next; ctx is canceled for
+	// ErrOutrun if a sibling answers first after all.
 	Origin func(ctx context.Context, conditions http.Header) (*http.Response, error)
 }
 
-// An Inquiry asks the candidates for one question, one at a time. It is not
-// safe for concurrent use.
+// An Inquiry asks the candidates for one question, one after another, and two at
+// a time if the first takes long. It is not safe for concurrent use.
 type Inquiry struct {
-	c          *Client
-	q          Question
-	candidates []Candidate
-	identity   []string // of each candidate
+	c     *Client
+	q     Question
+	steps []Step // whom to ask still
 
 	Asked, FalseHits, Errors int // so far
 }
@@ -38,99 +38,53 @@ type Answer struct {
 	*http.Response
 	Peer               string    // the sibling; "" = the origin
 	Requested, Arrived time.Time // when it was asked, when its header was there
-
-	identity string
 }
 
 // Ask finds the candidates for a question and asks none of them yet.
-func (c *Client) Ask(q Question) *Inquiry {
-	in := &Inquiry{c: c, q: q}
-	var found []Candidate
-	for _, id := range q.Identities {
-		found = c.cfg.Locator.Candidates(found[:0], id)
-		in.add(found, id)
-	}
-	if more, ok := c.cfg.Locator.(ByQuestion); ok && len(in.candidates) < c.cfg.Max {
-		in.add(more.CandidatesFor(found[:0], &q), "")
-	}
-	return in
-}
-
-// add takes over candidates for an identity, up to the limit in all.
-func (in *Inquiry) add(found []Candidate, id string) {
-	for _, cand := range found {
-		if len(in.candidates) == in.c.cfg.Max {
-			return
-		}
-		if !in.has(cand.Peer) {
-			in.candidates = append(in.candidates, cand)
-			in.identity = append(in.identity, id)
-		}
-	}
-}
-
-func (in *Inquiry) has(peer string) bool {
-	for _, c := range in.candidates {
-		if c.Peer == peer {
-			return true
-		}
-	}
-	return false
-}
+func (c *Client) Ask(q Question) *Inquiry { return &Inquiry{c: c, q: q, steps: c.Plan(q)} }
 
 // Next asks candidates until one has the object, and then the origin, and returns
-// the answer, whose body the caller must close. An error is the origin's, or that
-// of ctx. Without an origin it returns nil, and no error, when nobody is left to
-// ask; the origin can be asked more than once. conditions are added to the
-// question's header.
+// the answer, whose body the caller must close. If one takes longer than it
+// mostly does, the next is asked as well, and who answers first wins. An error is
+// the origin's, or that of ctx. Without an origin it returns nil, and no error,
+// when nobody is left to ask; the origin is asked by each call. conditions are
+// added to the question's header.
 //
 // Canceling ctx ends the asking, and breaks off the body of the answer.
 func (in *Inquiry) Next(ctx context.Context, conditions http.Header) (*Answer, error) {
-	for len(in.candidates) > 0 && ctx.Err() == nil {
-		cand, id := in.candidates[0], in.identity[0]
-		in.candidates, in.identity = in.candidates[1:], in.identity[1:]
-		in.Asked++
-		in.c.stats.asked.Add(1)
-		start := time.Now()
-		a, outcome := in.ask(ctx, cand, conditions)
-		if a != nil {
-			a.identity = id
-		}
-		in.settle(Report{Peer: cand.Peer, Identity: id, Outcome: outcome, Latency: time.Since(start)})
-		if a == nil {
-			continue
-		}
-		if in.q.Accept == nil || in.q.Accept(a) {
-			in.c.stats.hits.Add(1)
-			return a, nil
-		}
-		in.reject(a, FalseHit)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
-	}
-	if in.q.Origin == nil {
-		return nil, nil
-	}
-	start := time.Now()
-	resp, err := in.q.Origin(ctx, conditions)
-	if err != nil {
-		return nil, err
-	}
-	return &Answer{Response: resp, Requested: start, Arrived: time.Now()}, nil
+	r := race{in: in, ctx: ctx, conditions: conditions, ended: make(chan *runner, len(in.steps)+1)}
+	return r.next()
 }
 
 // settle counts and reports what became of a question.
-func (in *Inquiry) settle(r Report) {
-	switch r.Outcome {
+func (in *Inquiry) settle(done *runner) {
+	now := time.Now()
+	took := now.Sub(done.started)
+	r := in.c.records.of(done.step.Peer)
+	switch done.outcome {
+	case Hit, FalseHit:
+		r.answered(took, now)
+		in.c.records.answered(took)
+	case TimedOut:
+		r.unanswered(took, now)
+	}
+	in.report(done.step, done.outcome, took)
+}
+
+// report counts a question that brought nothing, and tells the Locator what it
+// brought.
+func (in *Inquiry) report(to Step, o Outcome, took time.Duration) {
+	switch o {
 	case FalseHit:
 		in.FalseHits++
 		in.c.stats.falseHits.Add(1)
+		in.c.records.of(to.Peer).count(false)
 	case Refused, TimedOut, Failed:
 		in.Errors++
 		in.c.stats.errors.Add(1)
+		in.c.records.of(to.Peer).count(false)
 	}
-	in.c.cfg.Locator.Report(r)
+	in.c.cfg.Locator.Report(Report{Peer: to.Peer, Identity: to.Identity, Outcome: o, Latency: took})
 }
 
 // Broken tells that the body of a sibling's answer broke off, so that another
@@ -138,10 +92,4 @@ func (in *Inquiry) settle(r Report) {
 func (in *Inquiry) Broken(a *Answer) {
 	a.Body.Close()
 	in.Errors++
-}
-
-// reject closes an answer that is of no use.
-func (in *Inquiry) reject(a *Answer, o Outcome) {
-	a.Body.Close()
-	in.settle(Report{Peer: a.Peer, Identity: a.identity, Outcome: o, Latency: a.Arrived.Sub(a.Requested)})
 }

@@ -62,6 +62,7 @@ const (
 	TimedOut                    // no first byte within the deadline
 	Failed                      // anything else: a reset connection, an answer that is no answer
 	Canceled                    // nobody wanted the answer any more; says nothing about the peer
+	Outrun                      // it was overtaken by another that was asked later
 )
 
 func (o Outcome) String() string {
@@ -78,6 +79,8 @@ func (o Outcome) String() string {
 		return "failed"
 	case Canceled:
 		return "canceled"
+	case Outrun:
+		return "outrun"
 	}
 	return "none"
 }

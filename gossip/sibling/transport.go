@@ -55,19 +55,14 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.Identity != nil {
 		identity = t.Identity
 	}
-	asked := false
 	q := Question{
 		URL: r.URL, Host: r.Host, Identities: []string{identity(r)}, Header: questionHeader(r, t.Siblings.cfg.Name),
 		Origin: func(ctx context.Context, _ http.Header) (*http.Response, error) {
-			asked = true
 			return t.origin().RoundTrip(r.WithContext(ctx))
 		},
 	}
 	q.Accept = func(a *Answer) bool { return usable(a.Response, r.Header, q.Header, a.Arrived) }
 	a, err := t.Siblings.Ask(q).Next(r.Context(), nil)
-	if !asked && r.Body != nil {
-		r.Body.Close() // it is empty, but closing it is a RoundTripper's duty
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func TestTransport(t *testing.T) {
 		"false hit, then hit":    {[]http.HandlerFunc{lacks, holds("x")}, "x", "p1:false-hit p2:hit", Stats{Asked: 2, Hits: 1, FalseHits: 1, Bytes: 1}},
 		"no more than two":       {[]http.HandlerFunc{lacks, lacks, holds("x")}, "origin", "p1:false-hit p2:false-hit", Stats{Asked: 2, FalseHits: 2}},
 		"nobody listens":         {[]http.HandlerFunc{nil}, "origin", "p1:refused", Stats{Asked: 1, Errors: 1}},
-		"too slow":               {[]http.HandlerFunc{slow}, "origin", "p1:timed-out", Stats{Asked: 1, Errors: 1}},
+		"too slow":               {[]http.HandlerFunc{slow}, "origin", "p1:timed-out", Stats{Asked: 1, Errors: 1, Hedges: 1, HedgesWon: 1}},
 		"an answer of its own":   {[]http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") }}, "origin", "p1:failed", Stats{Asked: 1, Errors: 1}},
 		"stale":                  {[]http.HandlerFunc{holds("x", "Age: 60")}, "origin", "p1:hit p1:false-hit", Stats{Asked: 1, FalseHits: 1}},
 		"expired":                {[]http.HandlerFunc{holds("x", "Cache-Control: public", "Expires: 0")}, "origin", "p1:hit p1:false-hit", Stats{Asked: 1, FalseHits: 1}},
@@ -218,7 +218,7 @@ func TestCanceled(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	_, err := New(Config{Name: "two words", Timeout: -1})
-	for _, want := range []string{"two words", "no Locator", "negative"} {
+	for _, want := range []string{"two words", "no Locator", "out of range"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New = %v, want %q in it", err, want)
 		}

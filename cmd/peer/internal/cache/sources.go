@@ -187,7 +187,9 @@ func (c *Cache) send(out *http.Request) (*http.Response, error) {
 	c.OriginRequests.Add(1)
 	resp, err := c.cfg.Origin.RoundTrip(out)
 	if err != nil {
-		c.OriginErrors.Add(1)
+		if context.Cause(out.Context()) != sibling.ErrOutrun {
+			c.OriginErrors.Add(1)
+		}
 		return nil, &originError{host: out.URL.Host, err: err}
 	}
 	return resp, nil

@@ -1,0 +1,166 @@
+package sibling
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A delay may change while a sibling uses it.
+type delay struct{ atomic.Int64 }
+
+func (d *delay) set(to time.Duration) { d.Store(int64(to)) }
+
+// after holds every object and answers after a time that may change.
+func after(d *delay, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(time.Duration(d.Load())):
+			holds(body)(w, r)
+		case <-r.Context().Done():
+		}
+	}
+}
+
+// learn lets the client see how fast everybody is.
+func (w *world) learn(n int) {
+	for i := range n {
+		if _, _, err := w.get(w.t.Context(), fmt.Sprint("/", i)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// A sibling that hangs costs a client not the deadline but little more than the
+// sibling took before, and it hears that it is no longer wanted.
+func TestHedgeToSibling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		defer w.close()
+		var first, second delay
+		first.set(2 * time.Millisecond)
+		second.set(30 * time.Millisecond)
+		w.sibling(after(&first, "first"))
+		w.learn(40)
+		w.sibling(after(&second, "second"))
+		first.set(time.Hour)
+		start := time.Now()
+		_, body, err := w.get(t.Context(), "/x")
+		if took := time.Since(start); err != nil || body != "second" || took > 50*time.Millisecond {
+			t.Errorf("%q, %v after %v, want the second's within 50 ms", body, err, took)
+		}
+		if s := w.client.Stats(); s.Hedges != 1 || s.HedgesWon != 1 || s.Outrun != 1 || s.Asked != 42 {
+			t.Errorf("%+v", s)
+		}
+		synctest.Wait()
+		if n := w.asked(); n != 0 {
+			t.Errorf("the origin was asked %d times", n)
+		}
+	})
+}
+
+// The origin is asked later than a sibling would be, and not twice.
+func TestHedgeToOrigin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		defer w.close()
+		var d delay
+		d.set(2 * time.Millisecond)
+		w.sibling(after(&d, "sibling"))
+		w.learn(40)
+		for _, tt := range []struct {
+			d    time.Duration
+			want string
+		}{{40 * time.Millisecond, "sibling"}, {time.Hour, "origin"}} {
+			d.set(tt.d)
+			start := time.Now()
+			_, body, err := w.get(t.Context(), "/x")
+			if took := time.Since(start); err != nil || body != tt.want || took > 60*time.Millisecond {
+				t.Errorf("a sibling that takes %v: %q, %v after %v", tt.d, body, err, took)
+			}
+		}
+		if s := w.client.Stats(); w.asked() != 1 || s.Hedges != 1 {
+			t.Errorf("the origin was asked %d times; %+v", w.asked(), s)
+		}
+	})
+}
+
+// An origin in trouble, asked because a sibling is late, does not keep the client
+// from the sibling's answer.
+func TestHedgeToFailingOrigin(t *testing.T) {
+	for name, fail := range map[string]http.HandlerFunc{
+		"500":   func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) },
+		"reset": func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, Config{})
+			defer w.close()
+			w.serve("10.9.9.8:80", fail)
+			var d delay
+			d.set(300 * time.Millisecond)
+			w.sibling(after(&d, "sibling"))
+			r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://10.9.9.8:80/x", nil)
+			resp, err := w.transport().RoundTrip(r)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			defer resp.Body.Close()
+			if body, _ := io.ReadAll(resp.Body); string(body) != "sibling" || w.client.Stats().Hedges != 1 {
+				t.Errorf("%s: %q, %+v", name, body, w.client.Stats())
+			}
+		})
+	}
+}
+
+// However many answers are late, hedges stay within their budget; none is possible.
+func TestHedgeBudget(t *testing.T) {
+	const questions, late = 2000, 80
+	for _, tt := range []struct {
+		share       float64
+		least, most uint64
+	}{{0, late - 5, late}, {0.01, 10, questions/100 + savedBudget}, {-1, 0, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, Config{Hedges: tt.share})
+			defer w.close()
+			var d delay
+			d.set(2 * time.Millisecond)
+			w.sibling(after(&d, "a"))
+			w.sibling(after(&d, "b"))
+			for i := range questions {
+				if d.set(2 * time.Millisecond); i%(questions/late) == 0 {
+					d.set(60 * time.Millisecond) // of both
+				}
+				w.get(t.Context(), fmt.Sprint("/", i))
+			}
+			s := w.client.Stats()
+			if s.Hedges < tt.least || s.Hedges > tt.most || (s.Unhedged > 0) != (tt.share != 0) {
+				t.Errorf("share %v: %d hedges, %d more wanted; want %d to %d", tt.share, s.Hedges, s.Unhedged, tt.least, tt.most)
+			}
+		})
+	}
+}
+
+// A sibling that is overtaken time after time is reported as one that does not
+// answer.
+func TestOutrunTooOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{Hedges: 1})
+		defer w.close()
+		var d delay
+		d.set(2 * time.Millisecond)
+		w.sibling(after(&d, "sibling"))
+		w.learn(40)
+		w.mu.Lock()
+		w.reports = nil
+		w.mu.Unlock()
+		d.set(time.Hour)
+		w.learn(3)
+		if got := w.told(); got != "p1:outrun p1:outrun p1:timed-out" {
+			t.Errorf("reports %q", got)
+		}
+	})
+}

@@ -1,0 +1,215 @@
+package sibling
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+// ErrOutrun is the cause ([context.Cause]) by which a request is canceled whose
+// answer was overtaken by another's.
+var ErrOutrun = errors.New("sibling: another answered first")
+
+// A race is what one call of Next has under way: a candidate, or the origin, and
+// if that takes long, the next one beside it. All but run's end happens on one
+// goroutine.
+type race struct {
+	in         *Inquiry
+	ctx        context.Context
+	conditions http.Header
+	ended      chan *runner
+	running    []*runner
+	origin     bool    // it was asked
+	held       *runner // the origin's, if it has ended
+	poor       bool    // there was no budget for a hedge
+}
+
+// A runner is one question under way.
+type runner struct {
+	step    Step // of the candidate; Peer "" = the origin
+	started time.Time
+	hedge   bool // it was asked while another was
+	cancel  context.CancelCauseFunc
+
+	answer  *Answer
+	outcome Outcome
+	err     error // the origin's
+}
+
+// next asks until there is an answer.
+func (r *race) next() (*Answer, error) {
+	for {
+		if len(r.running) == 0 && !r.start(false) {
+			return r.nobody()
+		}
+		late, stop := r.alarm()
+		select {
+		case done := <-r.ended:
+			stop()
+			r.remove(done)
+			if r.good(done) {
+				return r.won(done), nil
+			}
+		case <-late:
+			r.hedge()
+		}
+	}
+}
+
+// hedge asks another besides, if there is budget for it.
+func (r *race) hedge() {
+	if r.poor = !r.in.c.budget.take(); r.poor {
+		r.in.c.stats.unhedged.Add(1)
+		return
+	}
+	r.in.c.stats.hedges.Add(1)
+	r.start(true)
+}
+
+// nobody ends a race in which nobody is left to ask.
+func (r *race) nobody() (*Answer, error) {
+	if r.held != nil {
+		return r.held.answer, r.held.err
+	}
+	if r.ctx.Err() != nil {
+		return nil, context.Cause(r.ctx)
+	}
+	return nil, nil
+}
+
+// start asks the next candidate or, if there is none, the origin.
+func (r *race) start(hedge bool) bool {
+	in := r.in
+	done := &runner{started: time.Now(), hedge: hedge}
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	done.cancel = cancel
+	var run func()
+	switch {
+	case len(in.steps) > 0 && r.ctx.Err() == nil:
+		done.step, in.steps = in.steps[0], in.steps[1:]
+		in.Asked++
+		in.c.stats.asked.Add(1)
+		in.c.budget.question()
+		run = func() { done.answer, done.outcome = in.ask(ctx, cancel, done.step, r.conditions) }
+	case in.q.Origin != nil && !r.origin:
+		r.origin = true
+		run = func() { done.answer, done.err = in.askOrigin(ctx, cancel, r.conditions) }
+	default:
+		cancel(nil)
+		return false
+	}
+	r.running = append(r.running, done)
+	go func() {
+		run()
+		r.ended <- done
+	}()
+	return true
+}
+
+// alarm rings when it is time to ask another besides.
+func (r *race) alarm() (late <-chan time.Time, stop func() bool) {
+	one := r.running[0]
+	toOrigin := len(r.in.steps) == 0
+	if r.poor || len(r.running) > 1 || one.step.Peer == "" || toOrigin && (r.in.q.Origin == nil || r.origin) {
+		return nil, func() bool { return false }
+	}
+	t := time.NewTimer(r.in.c.hedgeAfter(one.step.Peer, toOrigin) - time.Since(one.started))
+	return t.C, t.Stop
+}
+
+func (r *race) remove(done *runner) {
+	for i, other := range r.running {
+		if other == done {
+			r.running = append(r.running[:i], r.running[i+1:]...)
+		}
+	}
+}
+
+// good judges what came of a question, and settles it.
+func (r *race) good(done *runner) bool {
+	if done.step.Peer == "" {
+		r.held = done
+		// An origin in trouble does not overtake a sibling.
+		return done.err == nil && (len(r.running) == 0 || done.answer.StatusCode < 500)
+	}
+	in := r.in
+	in.settle(done)
+	if done.answer == nil {
+		return false
+	}
+	if in.q.Accept == nil || in.q.Accept(done.answer) {
+		in.c.stats.hits.Add(1)
+		in.c.records.of(done.step.Peer).count(true)
+		return true
+	}
+	done.answer.Body.Close()
+	in.report(done.step, FalseHit, done.answer.Arrived.Sub(done.started))
+	return false
+}
+
+// won ends the race: all others are canceled.
+func (r *race) won(winner *runner) *Answer {
+	if winner.hedge {
+		r.in.c.stats.hedgesWon.Add(1)
+	}
+	if r.held != nil && r.held != winner && r.held.answer != nil {
+		r.held.answer.Body.Close()
+	}
+	for _, loser := range r.running {
+		loser.cancel(ErrOutrun)
+		if loser.step.Peer != "" {
+			r.in.outrun(loser)
+		}
+	}
+	if n := len(r.running); n > 0 {
+		go func() {
+			for range n {
+				if late := <-r.ended; late.answer != nil {
+					late.answer.Body.Close()
+				}
+			}
+		}()
+	}
+	return winner.answer
+}
+
+// outrun counts and reports a question that another answered first. A sibling that
+// is silent for half of the deadline, or overtaken time after time, is no better
+// than one that lets the deadline pass.
+func (in *Inquiry) outrun(loser *runner) {
+	now := time.Now()
+	took := now.Sub(loser.started)
+	outcome := Outrun
+	if often := in.c.records.of(loser.step.Peer).unanswered(took, now); often || took >= in.c.cfg.Timeout/2 {
+		outcome = TimedOut
+	} else {
+		in.c.stats.outrun.Add(1)
+	}
+	in.report(loser.step, outcome, took)
+}
+
+// askOrigin asks the origin. Its body keeps ctx alive.
+func (in *Inquiry) askOrigin(ctx context.Context, cancel context.CancelCauseFunc, conditions http.Header) (*Answer, error) {
+	start := time.Now()
+	resp, err := in.q.Origin(ctx, conditions)
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	resp.Body = &released{resp.Body, cancel}
+	return &Answer{Response: resp, Requested: start, Arrived: time.Now()}, nil
+}
+
+// released is a body that ends its request's context when it is closed.
+type released struct {
+	io.ReadCloser
+	cancel context.CancelCauseFunc
+}
+
+func (b *released) Close() error {
+	err := b.ReadCloser.Close()
+	b.cancel(nil)
+	return err
+}
