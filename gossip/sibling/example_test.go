@@ -19,10 +19,10 @@ import (
 var secret = []byte("at least 16 bytes, better random")
 
 // A shelf stands for any HTTP cache that is a transport. It keeps every body for
-// ever, and the filter in step.
+// ever, and the digest in step.
 type shelf struct {
 	sync.Map // body by identity
-	filter   *digest.CountingFilter
+	listed   *gossip.Holdings
 	next     http.RoundTripper
 }
 
@@ -38,7 +38,7 @@ func (s *shelf) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(resp.Body)
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	if _, had := s.Swap(id, body); !had && err == nil {
-		s.filter.Add(digest.KeyOfString(s.filter.Geometry().Seed, id))
+		s.listed.Add(id)
 	}
 	return resp, err
 }
@@ -49,7 +49,7 @@ func program(name string, join []string, heard func(exchange.Event)) (cache *she
 	if err != nil {
 		panic(err)
 	}
-	cache = &shelf{filter: filter}
+	cache = &shelf{listed: gossip.NewHoldings(filter)}
 	server := httptest.NewServer(&sibling.Handler{Name: name, Cache: cache})
 	node, err = gossip.New(gossip.Config{
 		Name: name, Bind: "127.0.0.1:0", Join: join, Secret: secret, Service: server.Listener.Addr().String(), Filter: filter,
@@ -58,7 +58,7 @@ func program(name string, join []string, heard func(exchange.Event)) (cache *she
 	if err != nil {
 		panic(err)
 	}
-	siblings, err := sibling.New(sibling.Config{Name: name, Locator: sibling.Digests(node, filter.Geometry().Seed)})
+	siblings, err := sibling.New(sibling.Config{Name: name, Locator: sibling.Digests(node)})
 	if err != nil {
 		panic(err)
 	}
@@ -85,8 +85,7 @@ func Example() {
 	if err := nodeB.Join(context.Background()); err != nil {
 		panic(err)
 	}
-	logo := digest.KeyOfString(digest.SeedFrom(secret), "GET "+origin.URL+"/logo.png")
-	for len(nodeB.Candidates(nil, logo)) == 0 {
+	for len(nodeB.CandidatesOf(nil, "GET "+origin.URL+"/logo.png")) == 0 {
 		<-heard // something of a's digest
 	}
 	get(b, origin.URL+"/logo.png")

@@ -32,7 +32,7 @@ var layers = []struct {
 	{dir: "gossip", imports: "net digest gossip/exchange github.com/hashicorp/memberlist"},
 
 	// Siblings are asked by whoever locates them, of whatever caches.
-	{dir: "gossip/sibling", imports: "net digest gossip github.com/dunglas/httpsfv"},
+	{dir: "gossip/sibling", imports: "net gossip github.com/dunglas/httpsfv"},
 
 	// The store knows nothing of HTTP, siblings or digests.
 	{dir: "cmd/peer/internal/store", imports: "github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},

@@ -154,7 +154,7 @@ func (n *Node) acquire(o Options) error {
 	if n.gossip, err = gossip.New(n.gossipConfig(o)); err != nil {
 		errs = append(errs, inUse("--gossip", n.cfg.Gossip, err))
 	}
-	n.siblings.Locator = sibling.Digests(n.gossip, geometry.Seed)
+	n.siblings.Locator = sibling.Digests(n.gossip)
 	n.control = control.New(n.cfg.Name, n.secrets)
 	if err := errors.Join(errs...); err != nil {
 		return err
