@@ -41,6 +41,15 @@ func (c *Client) Plan(q Question) []Step {
 	return steps
 }
 
+// RoundTrip returns what one to a sibling took lately, from a question to the
+// answer's header; 0 = it never answered.
+func (c *Client) RoundTrip(peer string) time.Duration {
+	r := c.records.of(peer)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Duration(r.trip.value * float64(time.Second))
+}
+
 // ranked puts candidates for one identity in the order of their cost. Asking in
 // the order of cost over odds is what finds an object soonest, if each candidate
 // has it or not whatever the others do.

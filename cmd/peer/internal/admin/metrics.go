@@ -75,9 +75,17 @@ var families = []family{
 	byLabel(prometheus.CounterValue, "result", "peer_sibling_requests_total", "Questions to siblings, by what came of them.",
 		func(s Status, emit func(float64, ...string)) {
 			t := s.Traffic
-			emit(float64(t.SiblingRequests-min(t.SiblingRequests, t.FalseHits+t.SiblingErrors)), "hit")
+			emit(float64(t.SiblingRequests-min(t.SiblingRequests, t.FalseHits+t.SiblingErrors+t.SiblingsOutrun)), "hit")
 			emit(float64(t.FalseHits), "false-hit")
 			emit(float64(t.SiblingErrors), "failed")
+			emit(float64(t.SiblingsOutrun), "outrun")
+		}),
+	byLabel(prometheus.CounterValue, "result", "peer_sibling_hedges_total", "Questions asked besides because a sibling was late: answered first, or not, or not asked for want of budget.",
+		func(s Status, emit func(float64, ...string)) {
+			t := s.Traffic
+			emit(float64(t.HedgesWon), "won")
+			emit(float64(t.Hedges-min(t.Hedges, t.HedgesWon)), "lost")
+			emit(float64(t.HedgesDenied), "denied")
 		}),
 	byLabel(prometheus.CounterValue, "result", "peer_sibling_answers_total", "Siblings' questions to this peer, by the answer.",
 		func(s Status, emit func(float64, ...string)) {
@@ -147,6 +155,7 @@ var families = []family{
 	perMember(prometheus.GaugeValue, "peer_member_digest_age_seconds", "Time since the member's digest was last known to be current.", func(m Member) float64 { return m.Age }),
 	perMember(prometheus.GaugeValue, "peer_member_digest_keys", "Objects in the member's digest.", func(m Member) float64 { return float64(m.Keys) }),
 	perMember(prometheus.CounterValue, "peer_member_hits_total", "Questions that the member answered with the object.", func(m Member) float64 { return float64(m.Hits) }),
+	perMember(prometheus.GaugeValue, "peer_member_round_trip_seconds", "Time from a question to the member's answer lately; 0 if it never answered.", func(m Member) float64 { return m.RoundTrip }),
 	perMember(prometheus.CounterValue, "peer_member_false_hits_total", "Questions for objects that the member did not have.", func(m Member) float64 { return float64(m.FalseHits) }),
 	perMember(prometheus.CounterValue, "peer_member_failures_total", "Questions that the member did not answer.", func(m Member) float64 { return float64(m.Failures) }),
 }

@@ -69,13 +69,14 @@ func TestExplanationText(t *testing.T) {
 	err := WriteExplanation(&b, Explanation{
 		Method: "GET", URL: "http://x/", Text: "A miss.",
 		Stored: []Stored{{Identity: "GET http://x/\nAccept:a\nOrigin:b", Status: 200, Bytes: 2048, Age: 70, FreshFor: -3, Listed: true}},
-		Matches: []Match{{Peer: "p", State: "alive", Identity: "GET http://x/", Says: true, Turn: 2, FalsePositiveRate: 0.001, Age: 2, Hits: 5},
+		Matches: []Match{{Peer: "p", State: "alive", Identity: "GET http://x/", Says: true, Turn: 2, FalsePositiveRate: 0.001, Age: 2, Hits: 5,
+			RoundTrip: 0.00123, Odds: 0.95, Cost: 0.0013},
 			{Peer: "q", State: "dead", Identity: "GET http://x/"}},
 	})
 	text := strings.Join(strings.Fields(b.String()), " ")
 	for _, want := range []string{
 		"GET http://x/ A miss.", "Accept:a Origin:b 200 2.00 KiB 1 min 10 s stale for 3 s yes no",
-		"p alive any yes 0.1 % 2 s 5 0 0 2.", "q dead any no 0 0 ms 0 0 0 no",
+		"p alive any yes 0.1 % 2 s 5 0 0 1.23 ms 95 % 1.3 ms 2.", "q dead any no 0 0 ms 0 0 0 - - - no",
 	} {
 		if err != nil || !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s(%v)", want, b.String(), err)

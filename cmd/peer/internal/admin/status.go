@@ -110,4 +110,6 @@ type Member struct {
 	Hits      int64 `json:"hits"` // as a sibling that this peer asked
 	FalseHits int64 `json:"false_hits"`
 	Failures  int64 `json:"failures"`
+	// From a question to the header of its answer, lately; 0 = it never answered.
+	RoundTrip float64 `json:"round_trip_seconds"`
 }

@@ -25,14 +25,14 @@ func WriteExplanation(w io.Writer, e Explanation) error {
 	}
 	if len(e.Matches) > 0 {
 		b.WriteString("\n")
-		t := table.New("PEER", "STATE", "VARIANT", "DIGEST SAYS", ">WRONG ODDS", "DIGEST AGE", ">HITS", ">FALSE HITS", ">FAILED", "ASKED")
+		t := table.New("PEER", "STATE", "VARIANT", "DIGEST SAYS", ">WRONG ODDS", "DIGEST AGE", ">HITS", ">FALSE HITS", ">FAILED", ">ROUND TRIP", ">ODDS", ">COST", "ASKED")
 		for _, m := range e.Matches {
-			turn := "no"
+			turn, odds, cost := "no", "-", "-"
 			if m.Turn > 0 {
-				turn = fmt.Sprintf("%d.", m.Turn)
+				turn, odds, cost = fmt.Sprintf("%d.", m.Turn), fmt.Sprintf("%.0f %%", 100*m.Odds), trip(m.Cost)
 			}
 			t.Row(m.Peer, m.State, variant(m.Identity), yes(m.Says), rate(m.FalsePositiveRate), seconds(m.Age),
-				table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures), turn)
+				table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures), trip(m.RoundTrip), odds, cost, turn)
 		}
 		if err := t.Write(&b, ""); err != nil {
 			return err
@@ -49,6 +49,14 @@ func variant(identity string) string {
 		return "any"
 	}
 	return strings.ReplaceAll(fields, "\n", " ")
+}
+
+// trip writes a time that is mostly some milliseconds; 0 = unknown.
+func trip(s float64) string {
+	if s == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3g ms", 1000*s)
 }
 
 func seconds(s float64) string { return Span(time.Duration(s * float64(time.Second))) }

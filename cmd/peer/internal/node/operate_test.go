@@ -78,7 +78,7 @@ func TestWhy(t *testing.T) {
 			if m.Says {
 				said++
 			}
-			if m.Turn == 1 && m.Peer == "p1" && m.Says && m.FalsePositiveRate < 0.001 {
+			if m.Turn == 1 && m.Peer == "p1" && m.Odds > 0.9 && m.Cost > 0 && m.Says && m.FalsePositiveRate < 0.001 {
 				asked++
 			}
 		}

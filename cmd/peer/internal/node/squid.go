@@ -7,7 +7,6 @@ import (
 	format "github.com/summarycache/summarycache/digest/squid"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -67,25 +66,16 @@ func (n *Node) squidMembers() (list []admin.Member) {
 	return list
 }
 
-// squidMatches adds to an explanation what the Squids' digests say, and to those
-// that would be asked the Squids that would be: after the peers.
-func (n *Node) squidMatches(q *sibling.Question, asked []string, out *admin.Explanation) []string {
+// squidMatches adds to an explanation what the Squids' digests say.
+func (n *Node) squidMatches(q *sibling.Question, steps []sibling.Step, out *admin.Explanation) {
 	if n.squids == nil || len(q.Identities) == 0 {
-		return asked
-	}
-	turn := make(map[string]int)
-	for _, c := range n.squids.CandidatesFor(nil, q) {
-		if len(asked) < proxy.MaxSiblings {
-			asked = append(asked, c.Peer)
-			turn[c.Peer] = len(asked)
-		}
+		return
 	}
 	says := n.squids.Says(q)
 	for i, s := range n.squids.Status() {
-		out.Matches = append(out.Matches, admin.Match{
-			Peer: s.Name, State: s.State, Identity: "GET " + out.URL, Says: says[i], Turn: turn[s.Name],
+		out.Matches = append(out.Matches, n.expected(admin.Match{
+			Peer: s.Name, State: s.State, Identity: "GET " + out.URL, Says: says[i],
 			FalsePositiveRate: s.FalsePositiveRate, Age: s.Age.Seconds(), Hits: s.Hits, FalseHits: s.FalseHits, Failures: s.Failures,
-		})
+		}, steps))
 	}
-	return asked
 }

@@ -23,6 +23,9 @@ func (n *Node) Status() admin.Status {
 		s.Members = append(s.Members, member(m))
 	}
 	s.Members = append(s.Members, n.squidMembers()...)
+	for i := range s.Members {
+		s.Members[i].RoundTrip = n.proxy.RoundTrip(s.Members[i].Name).Seconds()
+	}
 	s.Plan = n.plan(s)
 	return s
 }

@@ -3,12 +3,10 @@ package node
 import (
 	"cmp"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
-	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -33,15 +31,10 @@ func (n *Node) Why(in admin.Inquiry) (admin.Explanation, error) {
 // matches asks every digest for every identity and returns the names of the
 // peers that would be asked, in their order.
 func (n *Node) matches(identities []string, header http.Header, out *admin.Explanation) (asked []string) {
-	type question struct{ peer, identity string }
-	turn := make(map[question]int)
-	for _, identity := range identities {
-		for _, c := range n.siblings.Candidates(nil, identity) {
-			if len(asked) < proxy.MaxSiblings && !slices.Contains(asked, c.Peer) {
-				asked = append(asked, c.Peer)
-				turn[question{c.Peer, identity}] = len(asked)
-			}
-		}
+	q := sibling.Question{Header: header, Identities: identities}
+	steps := n.proxy.Candidates(q)
+	for _, s := range steps {
+		asked = append(asked, s.Peer)
 	}
 	for _, m := range n.gossip.Members() {
 		f, ok := n.gossip.Digest(m.Name)
@@ -50,14 +43,27 @@ func (n *Node) matches(identities []string, header http.Header, out *admin.Expla
 		}
 		known := member(m)
 		for _, identity := range identities {
-			out.Matches = append(out.Matches, admin.Match{
+			match := admin.Match{
 				Peer: m.Name, State: known.State, Identity: identity, Says: f.MayContain(n.siblings.key(identity)),
-				Turn: turn[question{m.Name, identity}], FalsePositiveRate: f.FalsePositiveRate(), Age: known.Age,
+				FalsePositiveRate: f.FalsePositiveRate(), Age: known.Age,
 				Hits: m.Hits, FalseHits: m.FalseHits, Failures: m.Failures,
-			})
+			}
+			out.Matches = append(out.Matches, n.expected(match, steps))
 		}
 	}
-	return n.squidMatches(&sibling.Question{Header: header, Identities: identities}, asked, out)
+	n.squidMatches(&q, steps, out)
+	return asked
+}
+
+// expected adds to a match what is expected of asking for it.
+func (n *Node) expected(m admin.Match, steps []sibling.Step) admin.Match {
+	m.RoundTrip = n.proxy.RoundTrip(m.Peer).Seconds()
+	for i, s := range steps {
+		if s.Peer == m.Peer && (s.Identity == m.Identity || s.Identity == "") {
+			m.Turn, m.Odds, m.Cost = i+1, s.Odds, s.Cost.Seconds()
+		}
+	}
+	return m
 }
 
 var because = map[string]string{
@@ -94,6 +100,9 @@ func sentence(e cache.Explanation, asked []string) string {
 	}
 	if len(e.Identities) == 0 {
 		return "A miss: " + why + ", and siblings are not asked for such requests. Asked: the origin."
+	}
+	if len(asked) > 1 {
+		from += "; the cheapest first, by round trip over odds"
 	}
 	return "A miss: " + why + ". Asked: " + from + "."
 }

@@ -61,6 +61,10 @@ type Counts struct {
 	SiblingRequests uint64 `json:"sibling_requests"` // questions to siblings
 	FalseHits       uint64 `json:"false_hits"`       // of those, answered that there is no fresh copy
 	SiblingErrors   uint64 `json:"sibling_errors"`   // of those, failed or too slow
+	SiblingsOutrun  uint64 `json:"siblings_outrun"`  // of those, overtaken by a hedge
+	Hedges          uint64 `json:"hedges"`           // questions, to origins included, asked because a sibling was late
+	HedgesWon       uint64 `json:"hedges_won"`       // of those, answered first
+	HedgesDenied    uint64 `json:"hedges_denied"`    // wanted, but over the budget
 
 	ServedToSiblings    uint64 `json:"served_to_siblings"`     // siblings' questions answered with the object
 	NotServedToSiblings uint64 `json:"not_served_to_siblings"` // siblings' questions answered 504 or, to a Squid, by closing
@@ -133,6 +137,7 @@ func (h *Handler) Counters() Counts {
 		k := s.Stats()
 		n.SiblingRequests, n.FalseHits = k.Asked, k.FalseHits
 		n.SiblingErrors, n.BytesFromSiblings = k.Errors, k.Bytes
+		n.SiblingsOutrun, n.Hedges, n.HedgesWon, n.HedgesDenied = k.Outrun, k.Hedges, k.HedgesWon, k.Unhedged
 	}
 	return n
 }

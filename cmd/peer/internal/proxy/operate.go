@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // Purge removes every stored response of an absolute URL, whatever the request
@@ -40,6 +42,23 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Expl
 	header = header.Clone()
 	cache.RemoveHopByHop(header)
 	return h.cache.Explain(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}), nil
+}
+
+// Candidates returns the siblings that would be asked a question, in their order
+// and with what is expected of each; nobody is asked.
+func (h *Handler) Candidates(q sibling.Question) []sibling.Step {
+	if h.siblings == nil {
+		return nil
+	}
+	return h.siblings.Plan(q)
+}
+
+// RoundTrip returns what one to a sibling took lately; 0 = it never answered.
+func (h *Handler) RoundTrip(peer string) time.Duration {
+	if h.siblings == nil {
+		return 0
+	}
+	return h.siblings.RoundTrip(peer)
 }
 
 // parse turns what an operator calls a URL into what the cache does.
