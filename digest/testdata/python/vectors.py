@@ -1,0 +1,53 @@
+"""Runs reader.py on the vectors: python3 vectors.py FILE. Exits with 0 if it agrees with all."""
+import json
+import sys
+
+from reader import Refused, decode, positions, seed_of, tag_of, xxh64
+
+def main(path):
+    with open(path) as f:
+        v = json.load(f)
+    counts = {}
+
+    def check(what, got, want):
+        counts[what] = counts.get(what, 0) + 1
+        if got != want:
+            sys.exit(f"{what}: {got}, want {want}")
+
+    for s in v["Seeds"]:
+        seed = seed_of(s["Secret"].encode())
+        check("seeds", (seed, tag_of(seed)), (int(s["Seed"], 16), int(s["Tag"], 16)))
+    for k in v["Keys"]:
+        check("keys", xxh64(k["Identity"].encode(), int(k["Seed"], 16)), int(k["Key"], 16))
+    for p in v["Positions"]:
+        if p["Scheme"] == "double":
+            check("positions", positions(p["Bits"], p["Hashes"], int(p["Key"], 16)), p["Positions"])
+    filters = {}
+    for f in v["Filters"]:
+        if f["Scheme"] != "double":
+            continue
+        h, members = filters[f["Name"]] = decode(bytes.fromhex(f["Hex"]))
+        want = sorted({p for k in f["Keys"] for p in positions(f["Bits"], f["Hashes"], int(k, 16))})
+        check("filters", (members, h["state"], h["epoch"], h["sequence"], h["keys"], h["tag"]),
+              (want, int(f["State"], 16), f["Epoch"], f["Sequence"], len(f["Keys"]), tag_of(int(f["Seed"], 16))))
+    for d in v["Deltas"]:
+        for form in ("Hex", "Plain"):
+            h, members = decode(bytes.fromhex(d[form]), filters[d["Base"]])
+            target, want = filters[d["Target"]]
+            check("deltas", (members, h["state"], h["sequence"], h["keys"]),
+                  (want, target["state"], target["sequence"], target["keys"]))
+    for bad in v["Invalid"]:
+        if 2 <= bytes.fromhex(bad["Hex"] + 6 * "00")[5] <= 5:
+            continue  # another scheme
+        try:
+            got = decode(bytes.fromhex(bad["Hex"]), filters[bad["Base"]] if bad["Base"] else None)
+        except Refused as refused:
+            got = refused.args
+        want = (bad["Error"], bad["Field"], bad["Offset"])
+        if bad["Error"] == "too large":  # how far the limits go, and where that is noticed, is a reader's business
+            got, want = got[:2], want[:2]
+        check("refusals", got, want)
+    print("agrees:", ", ".join(f"{n} {what}" for what, n in counts.items()))
+
+if __name__ == "__main__":
+    main(sys.argv[1])
