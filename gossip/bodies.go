@@ -30,6 +30,10 @@ func newBodies(max int) *bodies {
 // frame returns the bytes of a, made once however many ask at the same time. The
 // caller must not change them.
 func (c *bodies) frame(a exchange.Answer) []byte {
+	a = a.Resolve()
+	if whole, ok := a.Whole(); ok {
+		return a.AppendRest(nil, c.frame(whole))
+	}
 	key := a.Key()
 	if key == (exchange.AnswerKey{}) {
 		return a.AppendTo(nil)

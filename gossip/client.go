@@ -171,7 +171,8 @@ func (p *pool) close() {
 	p.idle = nil
 }
 
-// request sends one frame to the peer called name at addr and reads its answer.
+// request sends one frame to the peer called name at addr and reads its answer; what
+// came of it, with an error, if the stream broke.
 // A connection kept from before may have been closed by the other side meanwhile:
 // then it tries once more with a fresh one.
 func (n *Node) request(name, addr string, frame []byte) (exchange.FrameType, []byte, error) {
@@ -196,8 +197,8 @@ func (n *Node) request(name, addr string, frame []byte) (exchange.FrameType, []b
 			return t, payload, nil
 		}
 		w.Close()
-		if !kept || n.ctx.Err() != nil {
-			return 0, nil, err
+		if !kept || len(payload) > 0 || n.ctx.Err() != nil {
+			return t, payload, err
 		}
 	}
 }
@@ -229,6 +230,9 @@ func (n *Node) get(f exchange.Fetch) exchange.Result {
 		return exchange.Result{Err: ErrUnreachable}
 	}
 	t, payload, err := n.request(f.Source, addr, f.Get.AppendTo(nil))
+	if err != nil && len(payload) > 0 {
+		return exchange.DecodeBroken(f, t, payload)
+	}
 	if err != nil {
 		return exchange.Result{Err: err}
 	}

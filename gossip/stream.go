@@ -37,7 +37,8 @@ func newWire(c net.Conn) *wire {
 
 // readFrame reads a frame whose payload, if it is a body, is at most limit
 // bytes. The first byte may take until wait; then the other side must keep
-// moving. Memory is claimed as bytes arrive, not as a length promises them.
+// moving. Memory is claimed as bytes arrive, not as a length promises them. If the
+// stream breaks within a payload, what came of it is returned with the error.
 func (w *wire) readFrame(wait time.Duration, limit int) (exchange.FrameType, []byte, error) {
 	w.SetReadDeadline(time.Now().Add(wait))
 	if _, err := w.in.Peek(1); err != nil {
@@ -60,8 +61,8 @@ func (w *wire) readFrame(wait time.Duration, limit int) (exchange.FrameType, []b
 			payload = append(make([]byte, 0, min(n, 2*start)), payload...)
 		}
 		payload = payload[:min(cap(payload), start+progress, n)]
-		if _, err := io.ReadFull(w.in, payload[start:]); err != nil {
-			return 0, nil, unexpected(err)
+		if got, err := io.ReadFull(w.in, payload[start:]); err != nil {
+			return t, payload[:start+got], unexpected(err)
 		}
 	}
 	return t, payload, nil

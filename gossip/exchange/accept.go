@@ -17,6 +17,10 @@ func (e *Engine) bodyArrived(now time.Time, f *flight, r Result) {
 	if r.Kind == FrameFull {
 		e.stats.WholesIn++
 		e.stats.WholeBytesIn += int64(r.Bytes)
+		if r.Resumed > 0 {
+			e.stats.Resumed++
+			e.stats.ResumedBytes += int64(r.Resumed)
+		}
 		if p.wholes.spend(now) {
 			e.stats.Floods++
 			e.emit(Event{Kind: Flooding, Peer: p.name, Head: r.Head})
@@ -80,15 +84,16 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 	}
 	e.setFilter(p, r.Filter)
 	p.held, p.signature, p.restored = r.Head, r.Signature, false
-	p.attempts, p.notBefore = 0, now
+	p.attempts, p.notBefore, p.partial = 0, now, nil
 	p.installedAt, p.doubted = now, false
 	p.refusals, p.refused, p.badDeltas = 0, 0, 0
 	if f.source == p {
 		e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 	}
 	if direct {
-		p.whole, p.check = false, false
+		p.whole = false
 		p.confirmed = r.Head.Version
+		p.check = r.Resumed > 0 // it may have been one of the past
 		if p.announced.Version.Compare(p.held.Version) > 0 && r.Head.Version.Compare(f.get.Have) <= 0 {
 			p.announced = Head{}
 		}

@@ -15,6 +15,8 @@ type Result struct {
 	Filter     *digest.Filter // delta, full: verified to be what Head says
 	Delta      *digest.Delta  // delta
 	RetryAfter time.Duration  // busy
+	Resumed    int            // bytes of a full that had come earlier
+	Partial    *Partial       // with Err: what came of a full before the stream broke; nil if nothing
 	Bytes      int            // received for it
 	Err        error          // wraps a sentinel of this package or of digest if the answer was bad
 }
@@ -34,11 +36,17 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds
 		in := reader{message: "same", b: payload}
 		r.Head = in.head()
 		r.Err = in.end()
-	case FrameDelta, FrameFull:
+	case FrameDelta, FrameFull, FrameRest:
 		in := reader{message: t.String(), b: payload}
 		r.Head = in.head()
-		r.Signature = in.signature()
-		body := in.rest()
+		var body []byte
+		if t == FrameRest {
+			body = in.continued(f, &r)
+			t, r.Kind = FrameFull, FrameFull
+		} else {
+			r.Signature = in.signature()
+			body = in.rest()
+		}
 		if r.Err = in.err; r.Err == nil {
 			r.Err = verify(f.Key, r.Head, r.Signature)
 		}

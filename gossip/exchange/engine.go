@@ -42,6 +42,8 @@ type Engine struct {
 
 	replicaBytes int // memory of all replicas' filters
 
+	leastPartial uint64 // bytes of progress to keep what came before a stream broke
+
 	in, out budget
 	outputs Outputs
 	stats   Stats
@@ -66,6 +68,8 @@ func New(cfg Config, now time.Time) *Engine {
 		flights: make(map[uint64]*flight),
 		in:      newBudget(cfg.BytesIn, now),
 		out:     newBudget(cfg.BytesOut, now),
+
+		leastPartial: leastPartial,
 	}
 	e.self = Head{Origin: e.id, Version: Version{Incarnation: cfg.Incarnation}}
 	return e
@@ -175,6 +179,7 @@ func (e *Engine) PeerDown(now time.Time, name string) {
 	}
 	p.live = false
 	p.died = now
+	p.partial = nil
 	p.repeatAt = time.Time{}
 	e.live = slices.DeleteFunc(e.live, func(q *peer) bool { return q == p })
 	if p.filter != nil {

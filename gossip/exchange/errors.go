@@ -25,6 +25,9 @@ var (
 	// another program; their digests would be noise to each other.
 	ErrCanary = errors.New("the peers hash keys differently")
 
+	// ErrBroken: a stream ended within an answer.
+	ErrBroken = errors.New("the stream broke")
+
 	// ErrBusy: the other side has too much to do; ask again later.
 	ErrBusy = errors.New("busy")
 )

@@ -121,9 +121,13 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 	} else if p.filter != nil && p.badDeltas < unusables {
 		get.Have, get.State, base = p.held.Version, p.held.State, p.filter
 	}
+	partial := e.resumable(now, p)
+	if partial != nil && !get.Whole {
+		get.Resume = partial.resume()
+	}
 	e.stats.Fetches++
 	e.start(&flight{origin: p, source: source, incarnation: p.incarnation, get: get, whole: whole},
-		Fetch{Base: base, Key: p.key})
+		Fetch{Base: base, Key: p.key, Partial: partial})
 }
 
 func (e *Engine) start(f *flight, out Fetch) {
@@ -227,6 +231,11 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 // fetchFailed waits longer each time, and turns to another source.
 func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 	p := f.origin
+	if e.keepPartial(now, f, r) {
+		e.stats.Failures++
+		p.notBefore = now.Add(e.jitter(firstRetry))
+		return
+	}
 	switch {
 	case errors.Is(r.Err, digest.ErrVersion), errors.Is(r.Err, digest.ErrTooLarge), errors.Is(r.Err, digest.ErrSeed):
 		// Nothing that repeating could change, unless the answer was damaged on its
@@ -265,6 +274,7 @@ func (e *Engine) backOff(now time.Time, p *peer) {
 // unknown handles a source that has nothing to give.
 func (e *Engine) unknown(now time.Time, f *flight) {
 	p := f.origin
+	p.partial = nil // it may be what cannot be completed
 	if f.source != p {
 		p.dropHolder(f.source)
 		p.notBefore = now

@@ -26,10 +26,11 @@ const (
 	FrameUnknown FrameType = 9
 	FrameSync    FrameType = 10
 	FrameVector  FrameType = 11
+	FrameRest    FrameType = 12
 )
 
 var frameNames = [...]string{
-	"", "hello", "welcome", "refuse", "get", "full", "delta", "same", "busy", "unknown", "sync", "vector",
+	"", "hello", "welcome", "refuse", "get", "full", "delta", "same", "busy", "unknown", "sync", "vector", "rest",
 }
 
 func (t FrameType) String() string {
@@ -42,7 +43,7 @@ func (t FrameType) String() string {
 // Greatest payloads in bytes, by type.
 const (
 	maxGreeting = 256
-	maxGet      = 64
+	maxGet      = 128
 	maxSame     = 64
 	maxBusy     = binary.MaxVarintLen64
 	maxVector   = 1 << 20
@@ -56,7 +57,7 @@ func (t FrameType) MaxPayload(limit int) (int, bool) {
 		return maxGreeting, true
 	case FrameGet:
 		return maxGet, true
-	case FrameFull, FrameDelta:
+	case FrameFull, FrameDelta, FrameRest:
 		return limit, true
 	case FrameSame:
 		return maxSame, true

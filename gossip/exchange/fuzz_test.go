@@ -10,7 +10,7 @@ import (
 
 func FuzzMessage(f *testing.F) {
 	v := readVectors(f)
-	names := []string{"advert", "metadata", "hello", "welcome", "refuse", "get", "busy", "sync", "vector", "carrier"}
+	names := []string{"advert", "metadata", "hello", "welcome", "refuse", "get", "busy", "sync", "vector", "carrier", "rest"}
 	add := func(message, text string) {
 		b := unhex(f, text)
 		for i, n := range names {
@@ -79,9 +79,23 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(frame[0], frame[FrameHeader:])
 		f.Add(frame[0], frame[FrameHeader:FrameHeader+(len(frame)-FrameHeader)*3/4])
 	}
+	// The first half of a whole digest has come before.
+	whole := origin.HandleGet(time.Unix(1, 0), "x", Get{Origin: IDOf("origin"), Limit: 1 << 20}).AppendTo(nil)
+	broken := Fetch{Get: Get{Origin: IDOf("origin"), Limit: 1 << 20}, Source: "origin"}
+	broken.Partial = DecodeBroken(broken, FrameFull, whole[FrameHeader:len(whole)/2]).Partial
+	broken.Get.Resume = broken.Partial.resume()
+	rest := origin.HandleGet(time.Unix(1, 0), "x", broken.Get).AppendTo(nil)
+	f.Add(rest[0], rest[FrameHeader:])
+	f.Add(rest[0], rest[FrameHeader:len(rest)-3])
 	f.Add(uint8(FrameBusy), appendBusy(nil, time.Second)[FrameHeader:])
 	lim := digest.Limits{Bytes: 1 << 16, Memory: 1 << 20}
 	f.Fuzz(func(t *testing.T, typ uint8, b []byte) {
+		if p := DecodeBroken(broken, FrameType(typ), b).Partial; p != nil && (len(p.Body) > len(b)+len(broken.Partial.Body) || p.Head.Origin != ask.Get.Origin) {
+			t.Errorf("of %d bytes %d are kept, of %v", len(b), len(p.Body), p.Head.Origin)
+		}
+		if r := DecodeAnswer(broken, FrameType(typ), b, lim); r.Err == nil && r.Filter != nil && r.Head.State != r.Filter.Version().State {
+			t.Errorf("accepted %v for %+v", r.Filter.Version(), r.Head)
+		}
 		r := DecodeAnswer(ask, FrameType(typ), b, lim)
 		if r.Err != nil || r.Filter == nil {
 			return

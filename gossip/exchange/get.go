@@ -10,14 +10,23 @@ type Get struct {
 	Origin ID
 	Have   Version // held already; zero if none
 	State  uint64  // of Have
-	Whole  bool    // no delta, whatever is held; excludes Have
+	Whole  bool    // no delta, whatever is held; excludes Have and Resume
+	Resume Resume  // of which whole digest the first bytes are there already; zero if of none
 	Limit  uint64  // greatest payload accepted, in bytes
 }
 
+// Resume is how much of a whole digest came before its stream broke.
+type Resume struct {
+	Version Version
+	State   uint64
+	Offset  uint64 // bytes of the body that are there; at least 1
+}
+
 const (
-	getHave  = 1
-	getWhole = 2
-	minLimit = 64
+	getHave   = 1
+	getWhole  = 2
+	getResume = 4
+	minLimit  = 64
 )
 
 // AppendTo appends the frame to dst.
@@ -26,26 +35,48 @@ func (g Get) AppendTo(dst []byte) []byte {
 	var flags byte
 	if g.Whole {
 		flags = getWhole
-	} else if !g.Have.IsZero() {
-		flags = getHave
+	} else {
+		if !g.Have.IsZero() {
+			flags |= getHave
+		}
+		if g.Resume.Offset > 0 {
+			flags |= getResume
+		}
 	}
 	dst = append(BeginFrame(dst, FrameGet), flags)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(g.Origin))
 	dst = binary.AppendUvarint(dst, max(g.Limit, minLimit))
 	if flags&getHave != 0 {
-		dst = binary.LittleEndian.AppendUint64(dst, g.Have.Incarnation)
-		dst = binary.AppendUvarint(dst, g.Have.Epoch)
-		dst = binary.AppendUvarint(dst, g.Have.Sequence)
-		dst = binary.LittleEndian.AppendUint64(dst, g.State)
+		dst = g.Have.append(dst, g.State)
+	}
+	if flags&getResume != 0 {
+		dst = g.Resume.Version.append(dst, g.Resume.State)
+		dst = binary.AppendUvarint(dst, g.Resume.Offset)
 	}
 	return EndFrame(dst, start)
+}
+
+func (v Version) append(dst []byte, state uint64) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, v.Incarnation)
+	dst = binary.AppendUvarint(dst, v.Epoch)
+	dst = binary.AppendUvarint(dst, v.Sequence)
+	return binary.LittleEndian.AppendUint64(dst, state)
+}
+
+func (r *reader) version() (v Version, state uint64) {
+	if v.Incarnation = r.uint64("incarnation"); v.Incarnation == 0 {
+		r.fail("incarnation")
+	}
+	v.Epoch = r.uvarint("epoch")
+	v.Sequence = r.uvarint("sequence")
+	return v, r.uint64("state")
 }
 
 // DecodeGet reads the payload of a get. b is not retained.
 func DecodeGet(b []byte) (Get, error) {
 	r := reader{message: "get", b: b}
 	flags := r.byte("flags")
-	if flags > getWhole {
+	if flags > getHave|getResume && flags != getWhole || flags == getHave|getWhole {
 		r.off = 0
 		r.fail("flags")
 	}
@@ -53,13 +84,14 @@ func DecodeGet(b []byte) (Get, error) {
 	if g.Limit = r.uvarint("limit"); g.Limit < minLimit {
 		r.fail("limit")
 	}
-	if flags == getHave {
-		if g.Have.Incarnation = r.uint64("incarnation"); g.Have.Incarnation == 0 {
-			r.fail("incarnation")
+	if flags&getHave != 0 {
+		g.Have, g.State = r.version()
+	}
+	if flags&getResume != 0 {
+		g.Resume.Version, g.Resume.State = r.version()
+		if g.Resume.Offset = r.uvarint("offset"); g.Resume.Offset == 0 {
+			r.fail("offset")
 		}
-		g.Have.Epoch = r.uvarint("epoch")
-		g.Have.Sequence = r.uvarint("sequence")
-		g.State = r.uint64("state")
 	}
 	if err := r.end(); err != nil {
 		return Get{}, err

@@ -80,7 +80,7 @@ func (e *Engine) drop(now time.Time, p *peer) {
 		e.update(p, nil, nil)
 	}
 	e.setFilter(p, nil)
-	p.held, p.history, p.restored = Head{}, nil, false
+	p.held, p.history, p.restored, p.partial = Head{}, nil, false, nil
 	e.leave(now, p)
 	e.stats.Dropped++
 	e.emit(Event{Kind: Dropped, Peer: p.name})

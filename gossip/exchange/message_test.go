@@ -88,6 +88,29 @@ var codecs = map[string]codec{
 		g, err := DecodeGet(b)
 		return g, g.AppendTo(nil), err
 	}),
+	"rest": framed(FrameRest, func(b []byte) (any, []byte, error) {
+		in := reader{message: "rest", b: b}
+		fields := struct {
+			Head   Head
+			Offset uint64
+			Body   []byte
+		}{Head: in.head(), Offset: in.uvarint("offset"), Body: in.rest()}
+		if in.err != nil || fields.Offset == 0 || fields.Offset > 1<<16 || len(fields.Body) == 0 {
+			in.fail("offset")
+			return nil, nil, in.err
+		}
+		// Those who have that many bytes join the rest to them, and make it of the whole.
+		f := Fetch{Partial: &Partial{Head: fields.Head, Body: make([]byte, fields.Offset)}}
+		r := Result{Head: fields.Head}
+		in.off = len(fields.Head.append(nil))
+		body := in.continued(f, &r)
+		if in.err != nil {
+			return nil, nil, in.err
+		}
+		a := Answer{kind: FrameRest, head: fields.Head, resume: Resume{Offset: fields.Offset}}
+		whole := append(a.appendHead(BeginFrame(nil, FrameFull)), body...)
+		return fields, a.AppendRest(nil, whole), nil
+	}),
 	"busy": framed(FrameBusy, func(b []byte) (any, []byte, error) {
 		d, err := decodeBusy(b)
 		return d, appendBusy(nil, d), err
@@ -198,7 +221,8 @@ func TestLengths(t *testing.T) {
 		Hello{1, 1, true, most, 0, name, addr}.AppendTo(nil),
 		Welcome{1, most, 0, most, name, addr}.AppendTo(nil),
 		(&Refusal{ErrVersion, strings.Repeat("x", 500)}).AppendTo(nil),
-		Get{Origin: ID(most), Have: Version{most, most, most}, State: most, Limit: most}.AppendTo(nil),
+		Get{Origin: ID(most), Have: Version{most, most, most}, State: most, Limit: most,
+			Resume: Resume{Version{most, most, most}, most, most}}.AppendTo(nil),
 		Answer{kind: FrameSame, head: h}.AppendTo(nil),
 		Answer{kind: FrameBusy, wait: time.Hour}.AppendTo(nil),
 		Answer{kind: FrameUnknown}.AppendTo(nil),

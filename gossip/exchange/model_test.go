@@ -44,6 +44,7 @@ func newWorld(seed uint64, bug string) *world {
 	w.loss, w.dup = 0.3*r.Float64(), 0.2*r.Float64()
 	w.delay = w.some(200 * time.Millisecond)
 	w.broken = 0.1 * r.Float64() * float64(r.IntN(2))
+	w.breaks = 0.5 * r.Float64() * float64(r.IntN(2))
 	w.peers = make([]*simPeer, n)
 	for i := range w.peers {
 		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i), slow: r.IntN(8) == 0}
@@ -240,7 +241,7 @@ func (p *simPeer) checkBounds() {
 // holds what everyone else has.
 func (w *world) settle() {
 	w.run(time.Unix(0, 0).Add(faultTime + 8*time.Second + returnTime))
-	w.loss, w.dup, w.broken = 0, 0, 0
+	w.loss, w.dup, w.broken, w.breaks = 0, 0, 0, 0
 	w.run(w.now.Add(2 * updateInterval))
 	for _, a := range w.peers {
 		for _, b := range w.peers {
@@ -274,7 +275,7 @@ func TestModel(t *testing.T) {
 	if runs == 0 {
 		runs = defaultModelRuns
 	}
-	var next, failures, checks, divergences atomic.Int64
+	var next, failures, checks, divergences, resumed atomic.Int64
 	next.Store(*modelFirst - 1)
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -289,6 +290,7 @@ func TestModel(t *testing.T) {
 				for _, p := range w.peers {
 					if p.engine != nil {
 						divergences.Add(p.engine.Stats().Divergences)
+						resumed.Add(p.engine.Stats().Resumed)
 					}
 				}
 				if err != nil && failures.Add(1) <= 3 {
@@ -298,7 +300,11 @@ func TestModel(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	t.Logf("%d schedules, %d failures; %d updates checked, %d divergences found", runs, failures.Load(), checks.Load(), divergences.Load())
+	t.Logf("%d schedules, %d failures; %d updates checked, %d divergences found, %d digests resumed",
+		runs, failures.Load(), checks.Load(), divergences.Load(), resumed.Load())
+	if resumed.Load() == 0 {
+		t.Error("no schedule resumed a digest")
+	}
 }
 
 func TestModelCatchesPlantedBugs(t *testing.T) {

@@ -28,6 +28,7 @@ type world struct {
 	dup    float64
 	delay  time.Duration // at most, of datagrams and of each way of a stream
 	broken float64       // odds that an answer arrives corrupt, short, or is an old one
+	breaks float64       // odds that a stream ends within an answer
 	bug    string        // planted; see TestModelCatchesPlantedBugs
 	failed error         // the first invariant that did not hold
 
@@ -118,6 +119,7 @@ func (p *simPeer) start(inc uint64) {
 	p.told = make(map[[2]uint64]bool)
 	p.tickAt = time.Time{}
 	p.engine = New(Config{Name: p.name, Key: p.key, Incarnation: inc, Seed: p.w.rng.Uint64(), ReplicaLog: 2048, PublishedLog: 8192, Fetches: 4}, p.w.now)
+	p.engine.leastPartial = 8
 	p.publish()
 }
 
@@ -332,7 +334,11 @@ func (w *world) fetch(p, source *simPeer, f Fetch) {
 		return w.tamper(frame)
 	}, func(frame []byte) {
 		r := Result{Err: errGone}
-		if frame != nil {
+		switch {
+		case frame == nil:
+		case w.rng.Float64() < w.breaks && len(frame) > FrameHeader:
+			r = DecodeBroken(f, FrameType(frame[0]), frame[FrameHeader:FrameHeader+w.rng.IntN(len(frame)-FrameHeader)])
+		default:
 			r = DecodeAnswer(f, FrameType(frame[0]), frame[FrameHeader:], digest.Limits{})
 		}
 		if w.bug == "wrong base" && r.Delta != nil && w.rng.Float64() < 0.1 {

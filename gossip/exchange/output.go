@@ -37,6 +37,8 @@ type Fetch struct {
 	Get    Get
 	Base   *digest.Filter    // what Get says is held; nil if nothing
 	Key    ed25519.PublicKey // by which the origin signs; empty if it does not
+	// Partial is what Get says is there of a whole digest; nil if nothing.
+	Partial *Partial
 	// Carried is not nil if the answer came with an advert. Then there is nothing to
 	// send: give the Fetch to [DecodeCarried].
 	Carried *Carrier
@@ -126,6 +128,8 @@ type Stats struct {
 	Carried      int64 // of DeltasIn, those that came with an advert
 	WholesIn     int64 // whole digests
 	WholeBytesIn int64
+	Resumed      int64 // of WholesIn, those of which a part had come before a stream broke
+	ResumedBytes int64 // that so were not fetched again
 	Unchanged    int64 // answers that nothing is newer
 	Busy         int64 // answers to ask again later
 	Failures     int64 // gets without an answer

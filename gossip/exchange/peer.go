@@ -46,6 +46,9 @@ type peer struct {
 
 	confirmed Version // the last one that the origin itself was asked for or served
 
+	partial   *Partial  // the first bytes of a whole digest; nil if there are none
+	partialAt time.Time // when the last of them came
+
 	// Fetching.
 	fetching  uint64    // number of the fetch under way; 0 if none
 	queued    bool      // in the engine's list of wants
@@ -94,7 +97,7 @@ func (p *peer) forget() {
 	p.check, p.whole, p.refused, p.refusals = false, false, 0, 0
 	p.doubted = false
 	p.diverged, p.contestedAt, p.confirmed = Version{}, time.Time{}, Version{}
-	p.holders = nil
+	p.holders, p.partial = nil, nil
 	p.attempts, p.badDeltas, p.notBefore = 0, 0, time.Time{}
 	p.fetching = 0
 }

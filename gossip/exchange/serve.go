@@ -19,6 +19,8 @@ type Answer struct {
 	key     ed25519.PrivateKey // of this peer, if head is its own
 	signed  []byte             // else the origin's signature of head
 	have    digest.Version     // to send a delta from; the zero Version for none
+	resume  Resume             // what the other side has of a whole digest
+	past    bool               // filter is an earlier version than the newest
 }
 
 // AnswerKey tells answers with equal bytes, so that they can be made once and
@@ -28,6 +30,7 @@ type AnswerKey struct {
 	Incarnation uint64
 	Have        digest.Version
 	Current     digest.Version
+	Past        bool // of a version that is not the newest
 }
 
 // HandleGet answers a get from the peer called name.
@@ -51,12 +54,13 @@ func (e *Engine) HandleGet(now time.Time, name string, g Get) Answer {
 		}
 	}
 	if a.kind == FrameFull {
+		a.resume = g.Resume
 		if wait := e.out.wait(now); wait > 0 {
 			e.stats.Refused++
 			return Answer{kind: FrameBusy, wait: wait}
 		}
 	}
-	if g.Origin == e.id {
+	if g.Origin == e.id && (g.Resume.Offset == 0 || g.Resume.Version == h.Version) {
 		if p := e.peers[IDOf(name)]; p != nil && p.name == name {
 			p.reacted = e.self.Version
 		}
@@ -77,7 +81,7 @@ func (e *Engine) Served(now time.Time, t FrameType, bytes int) {
 	case FrameDelta:
 		e.stats.DeltasOut++
 		e.stats.DeltaBytesOut += int64(bytes)
-	case FrameFull:
+	case FrameFull, FrameRest:
 		e.stats.WholesOut++
 		e.stats.WholeBytesOut += int64(bytes)
 	default:
@@ -106,7 +110,7 @@ func (a Answer) Key() AnswerKey {
 	if a.kind != FrameFull {
 		return AnswerKey{}
 	}
-	return AnswerKey{a.head.Origin, a.head.Version.Incarnation, a.have, a.filter.Version()}
+	return AnswerKey{a.head.Origin, a.head.Version.Incarnation, a.have, a.filter.Version(), a.past}
 }
 
 // AppendTo appends the frame to dst. It takes time in proportion to the digest
@@ -114,6 +118,7 @@ func (a Answer) Key() AnswerKey {
 // goroutines at once.
 func (a Answer) AppendTo(dst []byte) []byte {
 	start := len(dst)
+	a = a.Resolve()
 	switch a.kind {
 	case FrameSame:
 		return EndFrame(a.head.append(BeginFrame(dst, FrameSame)), start)
@@ -121,6 +126,9 @@ func (a Answer) AppendTo(dst []byte) []byte {
 		return appendBusy(dst, a.wait)
 	case FrameUnknown:
 		return EndFrame(BeginFrame(dst, FrameUnknown), start)
+	}
+	if whole, ok := a.Whole(); ok {
+		return a.AppendRest(dst, whole.AppendTo(nil))
 	}
 	dst = a.appendBody(dst)
 	if len(dst)-start-FrameHeader > a.limit {
