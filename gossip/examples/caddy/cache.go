@@ -10,12 +10,12 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// A cache keeps objects and knows who else does. Its lock keeps the filter in step.
+// A cache keeps objects and knows who else does. Its lock keeps the digest in step.
 type cache struct {
 	mu       sync.Mutex
 	objects  map[string]object // by identity
 	most     int
-	filter   *digest.CountingFilter
+	listed   *gossip.Holdings // the same identities
 	node     *gossip.Node
 	siblings *sibling.Client
 }
@@ -29,15 +29,14 @@ func newCache(objects int, cfg gossip.Config) (*cache, error) {
 		return nil, err
 	}
 	geometry.Seed = digest.SeedFrom(cfg.Secret)
-	c := &cache{objects: map[string]object{}, most: objects}
-	if c.filter, err = digest.NewCountingFilter(geometry, uint64(time.Now().Unix())); err != nil {
+	if cfg.Filter, err = digest.NewCountingFilter(geometry, uint64(time.Now().Unix())); err != nil {
 		return nil, err
 	}
-	cfg.Filter = c.filter
+	c := &cache{objects: map[string]object{}, most: objects, listed: gossip.NewHoldings(cfg.Filter)}
 	if c.node, err = gossip.New(cfg); err != nil {
 		return nil, err
 	}
-	if c.siblings, err = sibling.New(sibling.Config{Name: cfg.Name, Locator: sibling.Digests(c.node, geometry.Seed)}); err != nil {
+	if c.siblings, err = sibling.New(sibling.Config{Name: cfg.Name, Locator: sibling.Digests(c.node)}); err != nil {
 		return nil, err
 	}
 	go c.node.Join(context.Background()) // until Destruct; it logs why it cannot
@@ -48,10 +47,6 @@ func newCache(objects int, cfg gossip.Config) (*cache, error) {
 func (c *cache) Destruct() error {
 	c.siblings.CloseIdleConnections()
 	return c.node.Close()
-}
-
-func (c *cache) key(identity string) digest.Key {
-	return digest.KeyOfString(c.filter.Geometry().Seed, identity)
 }
 
 func (c *cache) get(identity string) (object, bool) {
@@ -75,12 +70,12 @@ func (c *cache) put(identity string, o object) {
 		c.drop(old) // any one, since maps have no order
 	}
 	if _, had := c.objects[identity]; !had {
-		c.filter.Add(c.key(identity))
+		c.listed.Add(identity)
 	}
 	c.objects[identity] = o
 }
 
 func (c *cache) drop(identity string) {
 	delete(c.objects, identity)
-	c.filter.Remove(c.key(identity))
+	c.listed.Remove(identity)
 }

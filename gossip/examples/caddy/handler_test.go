@@ -116,7 +116,7 @@ func TestTwoCaddies(t *testing.T) {
 	}
 	h := handler(t, "b")
 	until := time.After(20 * time.Second)
-	for tick := time.Tick(10 * time.Millisecond); len(h.node.Candidates(nil, h.key("GET http://site.example/x?y=%7e"))) == 0; {
+	for tick := time.Tick(10 * time.Millisecond); len(h.node.CandidatesOf(nil, "GET http://site.example/x?y=%7e")) == 0; {
 		select {
 		case <-tick:
 		case <-until:
@@ -149,14 +149,14 @@ func TestCacheKeepsFilterInStep(t *testing.T) {
 		}
 		c.put(fmt.Sprint(i%30), o)
 	}
-	if len(c.objects) != 10 || c.filter.Len() != 10 {
-		t.Errorf("%d objects, %d in the filter", len(c.objects), c.filter.Len())
+	if len(c.objects) != 10 || c.listed.Filter().Len() != 10 {
+		t.Errorf("%d objects, %d in the filter", len(c.objects), c.listed.Filter().Len())
 	}
 	for id, o := range c.objects {
 		o.expires = time.Now()
 		c.objects[id] = o
-		if _, ok := c.get(id); ok || c.filter.Len() != len(c.objects) {
-			t.Errorf("%s is stale, and answered; or the filter holds %d of %d", id, c.filter.Len(), len(c.objects))
+		if _, ok := c.get(id); ok || c.listed.Filter().Len() != len(c.objects) {
+			t.Errorf("%s is stale, and answered; or the filter holds %d of %d", id, c.listed.Filter().Len(), len(c.objects))
 		}
 	}
 	for _, h := range []http.Header{

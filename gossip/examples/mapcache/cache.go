@@ -16,12 +16,12 @@ import (
 	"github.com/summarycache/summarycache/gossip"
 )
 
-// A Cache keeps up to a number of values. Its lock keeps map and filter in step.
+// A Cache keeps up to a number of values. Its lock keeps map and digest in step.
 type Cache struct {
 	mu     sync.Mutex
 	values map[string][]byte
 	most   int
-	held   *digest.CountingFilter
+	listed *gossip.Holdings // the same names, as digests have them
 	client http.Client
 
 	Node *gossip.Node // this process's place in the cluster
@@ -34,23 +34,21 @@ func New(cfg gossip.Config, most int) (c *Cache, err error) {
 		return nil, err
 	}
 	geometry.Seed = digest.SeedFrom(cfg.Secret)
-	c = &Cache{values: map[string][]byte{}, most: most, client: http.Client{Timeout: 500 * time.Millisecond}}
-	if c.held, err = digest.NewCountingFilter(geometry, uint64(time.Now().Unix())); err != nil {
+	if cfg.Filter, err = digest.NewCountingFilter(geometry, uint64(time.Now().Unix())); err != nil {
 		return nil, err
 	}
-	cfg.Filter = c.held
+	c = &Cache{values: map[string][]byte{}, most: most, listed: gossip.NewHoldings(cfg.Filter),
+		client: http.Client{Timeout: 500 * time.Millisecond}}
 	c.Node, err = gossip.New(cfg)
 	return c, err
 }
-
-func (c *Cache) key(name string) digest.Key { return digest.KeyOfString(c.held.Geometry().Seed, name) }
 
 // Get returns the value of a name from here, from a sibling, or by load.
 func (c *Cache) Get(ctx context.Context, name string, load func(context.Context) ([]byte, error)) ([]byte, error) {
 	if value, ok := c.get(name); ok {
 		return value, nil
 	}
-	for _, sibling := range c.Node.Candidates(nil, c.key(name)) {
+	for _, sibling := range c.Node.CandidatesOf(nil, name) {
 		if value, err := c.ask(ctx, sibling, name); err == nil {
 			c.put(name, value)
 			return value, nil
@@ -80,10 +78,10 @@ func (c *Cache) put(name string, value []byte) {
 			break
 		}
 		delete(c.values, old)
-		c.held.Remove(c.key(old))
+		c.listed.Remove(old)
 	}
 	if !had {
-		c.held.Add(c.key(name))
+		c.listed.Add(name)
 	}
 	c.values[name] = value
 }

@@ -45,7 +45,7 @@ func TestSiblingHit(t *testing.T) {
 		}
 	}
 	until := time.After(20 * time.Second)
-	for tick := time.Tick(10 * time.Millisecond); len(b.Node.Candidates(nil, b.key("49"))) == 0; {
+	for tick := time.Tick(10 * time.Millisecond); len(b.Node.CandidatesOf(nil, "49")) == 0; {
 		select {
 		case <-tick:
 		case <-until:
@@ -78,11 +78,11 @@ func TestFilterFollowsMap(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(c.values) != 100 || c.held.Len() != 100 {
-		t.Errorf("%d values, %d keys in the filter", len(c.values), c.held.Len())
+	if len(c.values) != 100 || c.listed.Filter().Len() != 100 {
+		t.Errorf("%d values, %d keys in the filter", len(c.values), c.listed.Filter().Len())
 	}
 	for name := range c.values {
-		if !c.held.MayContain(c.key(name)) {
+		if !c.listed.MayContain(name) {
 			t.Errorf("%s is held, and the filter denies it", name)
 		}
 	}
