@@ -15,7 +15,7 @@ import (
 )
 
 type inspectCommand struct {
-	What   string `arg:"" name:"file|peer" help:"A file with a digest or a delta; the admin address, HOST:PORT, of a peer; or the name of one that the peer at --admin knows."`
+	What   string `arg:"" name:"file|peer" help:"A file with a digest or a delta; the admin address, HOST:PORT, of a peer; or the name of one that the peer at --admin knows. What has a slash or names a regular file is a file."`
 	Fields bool   `name:"fields" help:"Show every field, with its offset and bytes."`
 	Save   string `name:"save" placeholder:"FILE" help:"Write the bytes to a file too."`
 	target `embed:""`
@@ -70,23 +70,13 @@ func (c *inspectCommand) Run(e *environment) error {
 	return broken
 }
 
-// bytes gets what is to be inspected. What can be opened is a file.
+// bytes gets what is to be inspected. What has a slash is a file, and so is what
+// names one that is neither a directory nor anything else but a file; all else is a
+// peer.
 func (c *inspectCommand) bytes(e *environment) ([]byte, error) {
-	f, err := os.Open(c.What)
-	if err == nil {
-		defer f.Close()
-		const most = 64 << 20
-		b, err := io.ReadAll(io.LimitReader(f, most+1))
-		switch {
-		case err != nil:
-			return nil, err
-		case len(b) > most:
-			return nil, fmt.Errorf("%s is longer than %d bytes: no digest", c.What, most)
-		}
-		return b, nil
-	}
-	if strings.ContainsAny(c.What, "/\\") || !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+	st, err := os.Stat(c.What)
+	if err == nil && st.Mode().IsRegular() || strings.ContainsAny(c.What, "/\\") {
+		return readDigest(c.What)
 	}
 	if _, _, err := net.SplitHostPort(c.What); err == nil {
 		return admin.Client(c.What).Digest(e.ctx, "")
@@ -94,6 +84,24 @@ func (c *inspectCommand) bytes(e *environment) ([]byte, error) {
 	b, err := admin.Client(c.Admin).Digest(e.ctx, c.What)
 	if err != nil {
 		return nil, fmt.Errorf("%s is no file; as a peer: %w", c.What, err)
+	}
+	return b, nil
+}
+
+// readDigest reads a file, or a pipe, that is no longer than a digest may be.
+func readDigest(path string) ([]byte, error) {
+	const most = 64 << 20
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(b) > most:
+		return nil, fmt.Errorf("%s is longer than %d bytes: no digest", path, most)
 	}
 	return b, nil
 }

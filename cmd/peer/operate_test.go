@@ -74,6 +74,8 @@ func TestOperate(t *testing.T) {
 	holds(t, words(t, 0, "inspect", file, "--json"), `"keys": 20`)
 	holds(t, words(t, 1, "inspect", "nobody", "--admin", a.admin), "nobody is no file; as a peer: no digest")
 	holds(t, words(t, 1, "inspect", "./nowhere"), "no such file")
+	holds(t, words(t, 1, "inspect", "./internal"), "is a directory")
+	holds(t, words(t, 1, "inspect", "internal", "--admin", a.admin), "internal is no file; as a peer: no digest")
 	if err := os.WriteFile(file, []byte("SCD\x01rest"), 0o600); err != nil {
 		t.Fatal(err)
 	}
