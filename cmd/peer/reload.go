@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"io"
 	"log/slog"
 	"strings"
@@ -35,6 +34,9 @@ func (r *reloader) reload() {
 	}
 	applied, waiting := r.changed(cfg, settings)
 	r.level.Set(cfg.LogLevel)
+	if cfg.Secret != nil && r.cfg.Secret != nil {
+		r.cfg.Secret, r.cfg.AcceptSecrets = cfg.Secret, cfg.AcceptSecrets
+	}
 	r.cfg.LogLevel, r.cfg.Drain, r.cfg.StoreSize = cfg.LogLevel, cfg.Drain, cfg.StoreSize
 	for i, s := range settings {
 		if node.Reloadable[s.Name] {
@@ -67,10 +69,10 @@ func (r *reloader) changed(cfg config.Config, settings []config.Effective) (appl
 	for i, s := range settings {
 		differs := s.Value != r.settings[i].Value
 		if s.Name == "secret-file" {
-			differs = !bytes.Equal(cfg.Secret, r.cfg.Secret)
+			differs = !node.SameSecrets(cfg, r.cfg)
 		}
 		switch {
-		case differs && node.Reloadable[s.Name]:
+		case differs && (node.Reloadable[s.Name] || s.Name == "secret-file" && cfg.Secret != nil && r.cfg.Secret != nil):
 			applied = append(applied, s.Name)
 		case differs && s.Name != "config":
 			waiting = append(waiting, s.Name)

@@ -112,6 +112,7 @@ var families = []family{
 
 	gauge("peer_digest_keys", "Objects in this peer's digest.", func(s Status) float64 { return float64(s.Digest.Keys) }),
 	gauge("peer_digest_planned_keys", "Objects that the digest was planned for.", func(s Status) float64 { return float64(s.Digest.Planned) }),
+	counter("peer_digest_replans_total", "How often the digest was planned anew, since the peer held more than it was planned for.", func(s Status) float64 { return float64(s.Digest.Replans) }),
 	gauge("peer_digest_false_positive_ratio", "Share of absent objects that this peer's digest claims.", func(s Status) float64 { return s.Digest.FalsePositiveRate }),
 	counter("peer_digest_versions_total", "Versions of the digest published.", func(s Status) float64 { return float64(s.Exchange.Published) }),
 	byLabel(prometheus.CounterValue, "kind", "peer_digest_sent_total", "Messages about digests sent.",

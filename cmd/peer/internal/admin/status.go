@@ -42,6 +42,7 @@ type Digest struct {
 	Keys              int     `json:"keys"`      // objects in it now
 	Published         uint64  `json:"published"` // objects in the version that the others can have
 	Planned           uint64  `json:"planned"`   // objects that it was planned for
+	Replans           uint64  `json:"replans"`   // how often it was planned anew since the start, for more
 	Bits              uint64  `json:"bits"`      // m
 	Hashes            int     `json:"hashes"`    // k
 	FalsePositiveRate float64 `json:"false_positive_rate"`

@@ -40,12 +40,13 @@ func (c *checker) fail(setting, value string, err error) {
 func check(s *Settings, sources map[string]Source) (Config, []error) {
 	c := &checker{sources: sources}
 	out := Config{
-		Name: c.name(s.Name), JoinTimeout: c.duration("join-timeout", s.JoinTimeout), Secret: c.secret(s.SecretFile),
+		Name: c.name(s.Name), JoinTimeout: c.duration("join-timeout", s.JoinTimeout),
 		Origin:    c.origin(s.Origin),
 		StoreSize: c.size("store-size", s.StoreSize, 1<<20), MemorySize: c.size("memory-size", s.MemorySize, 0),
 		FalsePositives: c.falsePositives(s.FalsePositives), Publish: c.duration("publish", s.Publish),
 		LogLevel: c.logLevel(s.LogLevel), LogJSON: c.logFormat(s.LogFormat), Drain: c.duration("drain", s.Drain),
 	}
+	out.Secret, out.AcceptSecrets = c.secrets(s.SecretFile)
 	out.PeerTLS = c.peerTLS(s, out.Name)
 	c.addresses(s, &out)
 	out.Objects = c.objects(s.Objects, out.StoreSize)
@@ -94,32 +95,57 @@ func (c *checker) size(setting, s string, least int64) int64 {
 }
 
 const (
-	minSecret = 16
-	maxSecret = 4 << 10
+	minSecret  = 16
+	maxSecrets = 4 // that gossip takes
+	maxSecret  = 4 << 10
 )
 
-// secret reads the cluster's secret; line ends at its end are no part of it.
-func (c *checker) secret(path string) []byte {
+// secrets reads the cluster's secrets, one a line: the first is used, the others
+// are accepted. Empty lines are nothing.
+func (c *checker) secrets(path string) (use []byte, accept [][]byte) {
 	if path == "" {
-		return nil
+		return nil, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		c.fail("secret-file", path, errors.New("cannot be read: "+reason(err)))
-		return nil
+		return nil, nil
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
-	secret := bytes.TrimRight(data, "\r\n")
 	switch {
 	case err != nil:
 		c.fail("secret-file", path, errors.New("cannot be read: "+reason(err)))
+		return nil, nil
 	case len(data) > maxSecret:
 		c.fail("secret-file", path, fmt.Errorf("holds more than %d bytes", maxSecret))
-	case len(secret) < minSecret:
-		c.fail("secret-file", path, fmt.Errorf("holds %d bytes, want at least %d: head -c 32 /dev/urandom | base64 > %s", len(secret), minSecret, path))
+		return nil, nil
 	}
-	return secret
+	var all [][]byte
+	number, where := 0, ""
+	for line := range bytes.Lines(data) {
+		if number++; number > 1 {
+			where = fmt.Sprintf(" in line %d", number)
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		switch {
+		case len(line) == 0:
+			continue
+		case len(line) < minSecret:
+			c.fail("secret-file", path, fmt.Errorf("holds %d bytes%s, want at least %d: head -c 32 /dev/urandom | base64 > %s", len(line), where, minSecret, path))
+		case slices.ContainsFunc(all, func(other []byte) bool { return bytes.Equal(line, other) }):
+			c.fail("secret-file", path, fmt.Errorf("holds a secret again%s", where))
+		}
+		all = append(all, line)
+	}
+	switch {
+	case len(all) == 0:
+		c.fail("secret-file", path, fmt.Errorf("holds 0 bytes, want at least %d: head -c 32 /dev/urandom | base64 > %s", minSecret, path))
+		return nil, nil
+	case len(all) > maxSecrets:
+		c.fail("secret-file", path, fmt.Errorf("holds %d secrets, want at most %d, one a line", len(all), maxSecrets))
+	}
+	return all[0], all[1:]
 }
 
 // peerTLS loads the certificates between peers: all three files or none.

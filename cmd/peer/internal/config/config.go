@@ -22,6 +22,9 @@ type Config struct {
 	// don't wait.
 	JoinTimeout time.Duration
 	Secret      []byte // nil = none: gossip is neither encrypted nor authenticated
+	// AcceptSecrets are those under which others are believed besides, while a
+	// cluster moves from one to the next.
+	AcceptSecrets [][]byte
 
 	SquidPeers []string // host:port of the http_port of each Squid to cooperate with; none twice
 

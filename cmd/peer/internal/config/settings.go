@@ -11,7 +11,7 @@ type Settings struct {
 	Advertise   string   `name:"advertise" env:"PEER_ADVERTISE" placeholder:"HOST" group:"Cluster" help:"Host or IP at which the other peers reach this one. Default: the host of --listen and --gossip or, if that is a wildcard, this machine's first private address."`
 	Join        []string `name:"join" env:"PEER_JOIN" placeholder:"ADDR" sep:"," group:"Cluster" help:"Gossip addresses of some other peers; repeat it or separate them by commas. They are tried again and again."`
 	JoinTimeout string   `name:"join-timeout" env:"PEER_JOIN_TIMEOUT" placeholder:"TIME" default:"0s" group:"Cluster" help:"Give up if no --join address answers within this time. Default: 0s, serve alone and keep trying."`
-	SecretFile  string   `name:"secret-file" env:"PEER_SECRET_FILE" placeholder:"FILE" group:"Cluster" help:"File with the cluster's secret, at least 16 bytes, the same for every peer. It encrypts gossip and keeps strangers out of it."`
+	SecretFile  string   `name:"secret-file" env:"PEER_SECRET_FILE" placeholder:"FILE" group:"Cluster" help:"File with the cluster's secret, at least 16 bytes, the same for every peer. It encrypts gossip and keeps strangers out of it. Further lines are secrets that are accepted too, while the cluster moves to another one."`
 	SquidPeer   []string `name:"squid-peer" env:"PEER_SQUID_PEER" placeholder:"ADDR" sep:"," group:"Cluster" help:"HTTP addresses of Squids to exchange cache digests with; repeat it or separate them by commas. SQUID.md has their side."`
 	TLSCert     string   `name:"tls-cert" env:"PEER_TLS_CERT" placeholder:"FILE" group:"Cluster" help:"This peer's certificate for TLS with the other peers, PEM, for its --name as a DNS name and for both ends. Every peer needs one then."`
 	TLSKey      string   `name:"tls-key" env:"PEER_TLS_KEY" placeholder:"FILE" group:"Cluster" help:"The key of --tls-cert."`
@@ -23,7 +23,7 @@ type Settings struct {
 	StoreSize  string `name:"store-size" env:"PEER_STORE_SIZE" placeholder:"SIZE" default:"1GiB" group:"Cache" help:"Bytes that the store may use on disk, such as 512MiB or 10GiB. Default: ${default}."`
 	MemorySize string `name:"memory-size" env:"PEER_MEMORY_SIZE" placeholder:"SIZE" default:"64MiB" group:"Cache" help:"Bytes of hot objects kept in memory besides. Default: ${default}."`
 
-	Objects        string `name:"objects" env:"PEER_OBJECTS" placeholder:"COUNT" default:"0" group:"Digest" help:"Objects that the digest is planned for. Default: 0, what fits the store at 32 KiB each."`
+	Objects        string `name:"objects" env:"PEER_OBJECTS" placeholder:"COUNT" default:"0" group:"Digest" help:"Objects that the digest is planned for. Default: 0, what fits the store at 32 KiB each. A peer that comes to hold more plans it anew."`
 	FalsePositives string `name:"false-positives" env:"PEER_FALSE_POSITIVES" placeholder:"RATE" default:"0.001" group:"Digest" help:"Share of absent objects that the digest may claim in error, between 0 and 0.5. Default: ${default}."`
 	Publish        string `name:"publish" env:"PEER_PUBLISH" placeholder:"TIME" default:"0s" group:"Digest" help:"How long a change may wait until the other peers hear of it. Default: 0s, 10 ms for each peer but between 100 ms and 1 s; among more than 1,000, 1 ms for each up to 5 s."`
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -56,9 +55,7 @@ func (n *Node) plan(s admin.Status) admin.Plan {
 	}
 	switch held := uint64(s.Digest.Keys); {
 	case held > p.Objects:
-		p.Binding = "--objects"
-		p.Note = fmt.Sprintf("The peer holds more objects than its digest was planned for: its false positives are %.2g %% instead of %.2g %%. Restart it with --objects %d.",
-			100*s.Digest.FalsePositiveRate, 100*f, held+held/4)
+		p.Note = "The peer holds more objects than its digest was planned for: it is being planned anew."
 	case held > p.Objects-p.Objects/10:
 		p.Note = "The peer holds nearly as many objects as its digest was planned for."
 	default:

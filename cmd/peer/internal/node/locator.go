@@ -2,21 +2,16 @@ package node
 
 import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
-	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // A locator finds siblings by the digests that gossip keeps, and by those of
 // Squids, and tells both how they did.
 type locator struct {
-	sibling.Locator        // by digests; set before the first request
-	seed            uint64 // of the digest keys
+	sibling.Locator // by digests; set before the first request
 	// The Squids beside the cluster; nil = none.
 	squids *squid.Neighbours
 }
-
-// key is what stands for an object in digests.
-func (l *locator) key(identity string) digest.Key { return digest.KeyOfString(l.seed, identity) }
 
 // CandidatesFor adds the Squids: they know nothing of the cluster's digests, nor
 // it of theirs.

@@ -21,7 +21,6 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
-	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -53,7 +52,9 @@ type Node struct {
 	serving        sync.WaitGroup
 	failure        chan error
 
-	filter    *digest.CountingFilter
+	holdings  *gossip.Holdings // what the store lists, in the digest
+	shape     shape
+	secret    atomic.Pointer[[][]byte] // see secrets
 	gossip    *gossip.Node
 	proxy     *proxy.Handler
 	siblings  *locator
@@ -123,20 +124,16 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 // acquire takes everything that a peer needs of the system and reports all that
 // it could not have.
 func (n *Node) acquire(o Options) error {
-	geometry, err := digest.PlanForError(n.cfg.Objects, n.cfg.FalsePositives)
-	if err != nil {
+	if err := n.shapeDigest(); err != nil {
 		return err
 	}
-	geometry.Seed = digest.SeedFrom(n.cfg.Secret)
-	n.filter, err = digest.NewCountingFilter(geometry, uint64(n.started.Unix()))
-	if err != nil {
-		return err
-	}
+	n.useSecrets(n.cfg)
 	listen := net.Listen
 	if o.Network != nil {
 		listen = func(_, addr string) (net.Listener, error) { return o.Network.Listen(addr) }
 	}
 	var errs []error
+	var err error
 	n.traffic, err = listen("tcp", n.cfg.Listen)
 	errs = append(errs, inUse("--listen", n.cfg.Listen, err))
 	if err == nil {
@@ -147,9 +144,11 @@ func (n *Node) acquire(o Options) error {
 	}
 	n.admin, err = listen("tcp", n.cfg.Admin)
 	errs = append(errs, inUse("--admin", n.cfg.Admin, err))
-	n.siblings = &locator{seed: geometry.Seed}
+	n.siblings = &locator{}
 	if n.proxy, err = proxy.New(n.proxyConfig(o)); err != nil {
 		errs = append(errs, fmt.Errorf("--store: %s", strings.TrimPrefix(err.Error(), "store: ")))
+	} else {
+		n.replan() // for what the store holds already
 	}
 	if n.gossip, err = gossip.New(n.gossipConfig(o)); err != nil {
 		errs = append(errs, inUse("--gossip", n.cfg.Gossip, err))
@@ -172,8 +171,8 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		Store: store.Options{
 			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize,
 			Hooks: store.Hooks{
-				Listed:   func(identity string) { n.filter.Add(n.siblings.key(identity)) },
-				Unlisted: func(identity string) { n.filter.Remove(n.siblings.key(identity)) },
+				Listed:   n.holdings.Add,
+				Unlisted: func(identity string) { n.holdings.Remove(identity) },
 			},
 			Logger: n.log,
 		},
@@ -207,18 +206,11 @@ func (n *Node) dial(o Options) dialFunc {
 
 func (n *Node) gossipConfig(o Options) gossip.Config {
 	return gossip.Config{
-		Name: n.cfg.Name, Bind: n.cfg.Gossip, Advertise: n.cfg.Advertise, Join: n.cfg.Join, Secret: n.cfg.Secret,
-		Service: n.service(), Filter: n.filter, Publish: publishing(n.cfg.Publish),
+		Name: n.cfg.Name, Bind: n.cfg.Gossip, Advertise: n.cfg.Advertise, Join: n.cfg.Join,
+		Secret: n.cfg.Secret, AcceptSecrets: n.cfg.AcceptSecrets,
+		Service: n.service(), Filter: n.holdings.Filter(), Publish: publishing(n.cfg.Publish),
 		Detection: o.Detect, Network: o.Network, Logger: n.log,
 	}
-}
-
-// secrets are those that orders between peers are signed by.
-func (n *Node) secrets() [][]byte {
-	if n.cfg.Secret == nil {
-		return nil
-	}
-	return [][]byte{n.cfg.Secret}
 }
 
 // service is where the others ask this peer.
@@ -242,6 +234,7 @@ func (n *Node) serve() {
 	n.serveOn(n.traffic, n.control.Handler(n.obey, n.proxy))
 	n.serveOn(n.admin, admin.Handler(n, n.durations))
 	n.serving.Go(n.record)
+	n.serving.Go(n.watchPlan)
 }
 
 func (n *Node) serveOn(l net.Listener, h http.Handler) {

@@ -13,8 +13,13 @@ var Reloadable = map[string]bool{"log-level": true, "drain": true, "store-size":
 
 // Reload applies those of the configuration's settings that a running node can
 // change and leaves all others as they are. The certificates between peers are read
-// again from their files.
+// again from their files. So are the secrets, of a peer that has some and is to have
+// some: which one it uses, which it accepts, and which its digest's keys are made
+// under.
 func (n *Node) Reload(cfg config.Config) error {
+	if err := n.changeSecrets(cfg); err != nil {
+		return fmt.Errorf("--secret-file: %s", strings.TrimPrefix(err.Error(), "gossip: "))
+	}
 	if err := n.proxy.Store().Resize(cfg.StoreSize); err != nil {
 		return fmt.Errorf("--store-size: %s", strings.TrimPrefix(err.Error(), "store: "))
 	}

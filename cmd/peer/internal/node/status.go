@@ -31,12 +31,13 @@ func (n *Node) Status() admin.Status {
 }
 
 func (n *Node) digest() admin.Digest {
-	f := n.filter.Current()
+	filter := n.holdings.Filter()
+	f := filter.Current()
 	g := f.Geometry()
 	v := f.Version()
-	t := n.filter.Tally()
+	t := filter.Tally()
 	return admin.Digest{
-		Keys: t.Keys, Published: f.Keys(), Planned: n.cfg.Objects, Bits: g.Bits, Hashes: g.Hashes,
+		Keys: t.Keys, Published: f.Keys(), Planned: n.shape.planned.Load(), Replans: n.shape.replans.Load(), Bits: g.Bits, Hashes: g.Hashes,
 		FalsePositiveRate: f.FalsePositiveRate(), Epoch: v.Epoch, Sequence: v.Sequence,
 		MemoryBytes: f.MemoryBytes(), Saturated: t.Saturated,
 	}

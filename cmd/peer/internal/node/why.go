@@ -7,6 +7,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -44,7 +45,7 @@ func (n *Node) matches(identities []string, header http.Header, out *admin.Expla
 		known := member(m)
 		for _, identity := range identities {
 			match := admin.Match{
-				Peer: m.Name, State: known.State, Identity: identity, Says: f.MayContain(n.siblings.key(identity)),
+				Peer: m.Name, State: known.State, Identity: identity, Says: f.MayContain(digest.KeyOfString(f.Geometry().Seed, identity)),
 				FalsePositiveRate: f.FalsePositiveRate(), Age: known.Age,
 				Hits: m.Hits, FalseHits: m.FalseHits, Failures: m.Failures,
 			}
@@ -110,7 +111,7 @@ func sentence(e cache.Explanation, asked []string) string {
 // Digest returns a digest's encoding; see [admin.Source].
 func (n *Node) Digest(peer string) ([]byte, error) {
 	if peer == "" || peer == n.cfg.Name {
-		return n.filter.Current().AppendTo(nil), nil
+		return n.holdings.Filter().Current().AppendTo(nil), nil
 	}
 	f, ok := n.gossip.Digest(peer)
 	if !ok {

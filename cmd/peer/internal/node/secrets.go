@@ -1,0 +1,52 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+	"github.com/summarycache/summarycache/digest"
+)
+
+// secrets are those that orders between peers are taken under; the first signs.
+func (n *Node) secrets() [][]byte {
+	if all := n.secret.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+func (n *Node) useSecrets(c config.Config) {
+	if c.Secret != nil {
+		all := append([][]byte{c.Secret}, c.AcceptSecrets...)
+		n.secret.Store(&all)
+	}
+}
+
+// changeSecrets moves a running node from its secrets to those of the
+// configuration. An error changes nothing.
+func (n *Node) changeSecrets(c config.Config) error {
+	held := n.secrets()
+	if held == nil || c.Secret == nil { // with and without: from the next start on
+		return nil
+	}
+	if SameSecrets(config.Config{Secret: held[0], AcceptSecrets: held[1:]}, c) {
+		return nil
+	}
+	if err := n.gossip.SetSecrets(c.Secret, c.AcceptSecrets...); err != nil {
+		return err
+	}
+	n.useSecrets(c)
+	n.shape.changing.Lock()
+	defer n.shape.changing.Unlock()
+	if err := n.holdings.Reseed(digest.SeedFrom(c.Secret), n.identities()); err != nil {
+		return errors.Join(errors.New("the secrets have changed, the keys of the digest have not"), err)
+	}
+	return nil
+}
+
+// SameSecrets reports whether two configurations use and accept the same secrets.
+func SameSecrets(a, b config.Config) bool {
+	return bytes.Equal(a.Secret, b.Secret) && slices.EqualFunc(a.AcceptSecrets, b.AcceptSecrets, bytes.Equal)
+}
