@@ -17,7 +17,7 @@ const (
 // arrayWords is how many words span positions take, in whole lines.
 func arrayWords(span uint64) int {
 	words := int((span + fieldsPerWord - 1) / fieldsPerWord)
-	return (words + dirtWords - 1) / dirtWords * dirtWords
+	return (words + perLine - 1) / perLine * perLine
 }
 
 // arrayAt returns the word of rel and how far up its field is.
@@ -36,7 +36,7 @@ func (s *shard) arrayLoad(rel, count uint32, changed bool) {
 	*s.word(i) |= count << shift
 	if changed {
 		*s.word(i) |= fieldChanged << shift
-		s.mark(i)
+		s.mark(i / perLine)
 	}
 }
 
@@ -75,7 +75,7 @@ func (s *shard) toggle(i int, shift uint) {
 		return
 	}
 	s.differing++
-	s.mark(i)
+	s.mark(i / perLine)
 }
 
 func (s *shard) drainArray(dst []uint32, from, to int) []uint32 {

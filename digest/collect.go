@@ -44,7 +44,7 @@ func (c *counters) collect(base *Filter, withCounts bool) collected {
 			found = s.drain(c, found[:0])
 		}
 		if withCounts && !flat {
-			counted = s.counted(counted[:0])
+			counted = s.counted(c, counted[:0])
 		}
 		keys += int64(s.keys)
 		out.sum += s.sum

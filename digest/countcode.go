@@ -153,24 +153,24 @@ func restore(f *Filter, counts []uint8, held stock) *CountingFilter {
 
 // load puts a counter of a frozen position into a shard that does not have it.
 func (s *shard) load(c *counters, rel uint32, count uint8) {
-	if !s.isArray && s.full() {
-		s.grow(c)
-	}
 	if count == maxCount {
 		s.rarely().saturated++
 	}
-	if s.isArray {
-		s.arrayLoad(rel, uint32(count), false)
-		return
+	for !s.isArray {
+		if s.room > 0 {
+			if l, _ := s.insert(c, c.scatter(rel), slotFrozen|uint32(count)); l != nil {
+				s.room--
+				return
+			}
+		}
+		s.grow(c)
 	}
-	i, _ := s.find(c, rel)
-	*s.word(i) = rel<<slotBits | slotFrozen | uint32(count)
-	s.used++
+	s.arrayLoad(rel, uint32(count), false)
 }
 
 // counted appends the positions of a shard that keys stand on, each as
 // rel<<4 with the count in the low bits, in no order.
-func (s *shard) counted(dst []uint32) []uint32 {
+func (s *shard) counted(c *counters, dst []uint32) []uint32 {
 	if s.isArray {
 		for i, word := range s.words() {
 			for shift := uint(0); word&^changedMask != 0 && shift < fieldBits*fieldsPerWord; shift += fieldBits {
@@ -181,9 +181,9 @@ func (s *shard) counted(dst []uint32) []uint32 {
 		}
 		return dst
 	}
-	for _, slot := range s.words() {
-		if slot&slotCount != 0 {
-			dst = append(dst, slot>>slotBits<<4|slot&slotCount)
+	for h, state := range s.all(c) {
+		if n := state & slotCount; n != 0 {
+			dst = append(dst, c.gather(h)<<4|n)
 		}
 	}
 	return dst

@@ -27,8 +27,10 @@ type CountingFilter struct {
 // counters is everything that depends on the geometry.
 type counters struct {
 	geometry  Geometry
+	spanMask  uint32 // what of a position is within a shard
 	spanBits  uint   // positions with equal upper bits share a shard
-	salt      uint64 // odd, for the hash tables
+	salt      uint32 // odd, for the hash tables; and its inverse
+	unsalt    uint32
 	inherited stock  // what was there from the start, on top of what the shards count
 	arena     *arena // where the shards' words are, if not in ordinary memory
 	shards    []shard
@@ -44,11 +46,13 @@ const (
 )
 
 func newCounters(g Geometry) *counters {
-	c := &counters{geometry: g, salt: rand.Uint64() | 1}
+	salt := rand.Uint32() | 1
+	c := &counters{geometry: g, salt: salt, unsalt: uint32(inverse(uint64(salt)))}
 	if g.flat() {
 		return newFlat(c)
 	}
 	c.spanBits = min(max(minSpanBits+shardBits, uint(bits.Len64(g.Bits-1)))-shardBits, maxSpanBits)
+	c.spanMask = 1<<c.spanBits - 1
 	c.shards = make([]shard, (g.Bits-1)>>c.spanBits+1)
 	return c
 }
@@ -130,7 +134,7 @@ func (c *CountingFilter) AdvanceDelta() (*Filter, *Delta) {
 }
 
 func (c *counters) at(p uint64) (*shard, uint32) {
-	return &c.shards[p>>c.spanBits], uint32(p & (1<<c.spanBits - 1))
+	return &c.shards[p>>(c.spanBits&63)], uint32(p) & c.spanMask
 }
 
 // span is the number of positions of a shard.
@@ -153,7 +157,15 @@ func (c *counters) add(k Key) bool {
 	if s.rare != nil && s.rare.touched != nil {
 		s.touch(k, s.count(c, rel), +1)
 	}
-	s.increment(c, rel)
+	var n uint8
+	if s.isArray {
+		n = s.arrayIncrement(rel)
+	} else {
+		n = s.tableIncrement(c, rel)
+	}
+	if n == maxCount-1 {
+		s.rarely().saturated++
+	}
 	s.keys++
 	s.sum += sumOf(k)
 	s.mu.Unlock()
@@ -205,7 +217,7 @@ func (c *counters) addMany(k Key) bool {
 	}
 	for _, p := range positions {
 		s, rel := c.at(p)
-		s.increment(c, rel)
+		s.bump(c, rel)
 	}
 	home.keys++
 	home.sum += sumOf(k)

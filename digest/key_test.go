@@ -74,12 +74,3 @@ func twins(first, second string) (one, two []byte) {
 	two = binary.LittleEndian.AppendUint64(two, undo(round(b)^1<<63))
 	return one, two
 }
-
-// inverse is that of an odd number modulo 2^64, by Newton's method.
-func inverse(a uint64) uint64 {
-	x := a
-	for range 6 {
-		x *= 2 - a*x
-	}
-	return x
-}

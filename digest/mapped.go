@@ -82,7 +82,7 @@ func (c *counters) retire() error {
 		if s.rare != nil {
 			s.rare.journal = nil
 		}
-		s.base, s.size, s.used, s.dirty, s.isArray = nil, 0, 0, 0, false
+		s.lines, s.room, s.dirty, s.isArray = lines{}, 0, 0, false
 	}
 	return c.arena.close()
 }

@@ -23,15 +23,14 @@ const maxCount = 15
 // is what lets cores work on different shards at once.
 type shard struct {
 	mu         sync.Mutex // guards everything
-	base       *uint32    // the first word of the table or the array: see words
-	size       int32      // how many there are
-	used       int32      // slots taken, of a table
-	dirty      uint64     // bit g: something differs in lines [g<<groupShift, (g+1)<<groupShift)
-	sum        uint64     // of mix over the keys whose first position is here: see Verify
-	keys       int32      // their number
+	lines                 // the words of the table or the array: see words
+	room       int32      // slots that may be taken before a table grows
+	keys       int32      // whose first position is here
 	differing  int32      // positions that differ from the frozen filter
 	groupShift uint8
 	isArray    bool
+	dirty      uint64     // bit g: something differs in lines [g<<groupShift, (g+1)<<groupShift)
+	sum        uint64     // of mix over the keys: see Verify
 	rare       *rareState // or nil
 }
 
@@ -43,9 +42,6 @@ func (s *shard) words() []uint32 { return unsafe.Slice(s.base, s.size) }
 func (s *shard) word(i int) *uint32 {
 	return (*uint32)(unsafe.Add(unsafe.Pointer(s.base), i*4))
 }
-
-// dirtWords is the unit in which dirt is noted: as many words as a cache line has.
-const dirtWords = 16
 
 // rareState is what few shards, or few operations, need.
 type rareState struct {
@@ -71,20 +67,19 @@ func (s *shard) count(c *counters, rel uint32) uint8 {
 	return s.tableCount(c, rel)
 }
 
-// increment adds one to a counter, unless it is stuck.
-func (s *shard) increment(c *counters, rel uint32) {
-	if !s.isArray && s.full() {
-		s.grow(c)
-	}
-	var n uint8
-	if s.isArray {
-		n = s.arrayIncrement(rel)
-	} else {
-		n = s.tableIncrement(c, rel)
-	}
-	if n == maxCount-1 {
+// bump adds one to a counter, and counts those that are stuck by it.
+func (s *shard) bump(c *counters, rel uint32) {
+	if s.increment(c, rel) == maxCount-1 {
 		s.rarely().saturated++
 	}
+}
+
+// increment adds one to a counter, unless it is stuck, and returns what it was.
+func (s *shard) increment(c *counters, rel uint32) uint8 {
+	if s.isArray {
+		return s.arrayIncrement(rel)
+	}
+	return s.tableIncrement(c, rel)
 }
 
 // decrement takes one from a counter, unless it is stuck, and returns what it
@@ -96,35 +91,12 @@ func (s *shard) decrement(c *counters, rel uint32) uint8 {
 	return s.tableDecrement(c, rel)
 }
 
-// grow makes room in the table, or an array of it.
-func (s *shard) grow(c *counters) {
-	old := s.words()
-	if size := s.grownSlots(c); size < arrayWords(c.span()) {
-		s.resize(c, size)
-		for _, slot := range old {
-			if slot != 0 {
-				i, _ := s.find(c, slot>>slotBits)
-				*s.word(i) = slot
-				s.markSlot(i)
-			}
-		}
-		return
-	}
-	s.resize(c, arrayWords(c.span()))
-	s.isArray, s.used = true, 0
-	for _, slot := range old {
-		if slot != 0 {
-			s.arrayLoad(slot>>slotBits, slot&slotCount, differs(slot))
-		}
-	}
-}
-
 // resize gives the shard fresh words, none of them dirty.
 func (s *shard) resize(c *counters, words int) {
 	fresh := c.arena.words(words)
 	s.base, s.size = &fresh[0], int32(words)
 	s.dirty = 0
-	lines := (words + dirtWords - 1) / dirtWords
+	lines := (words + perLine - 1) / perLine
 	s.groupShift = uint8(max(6, bits.Len(uint(lines-1))) - 6)
 	if s.groupShift > maxCoarse {
 		s.rarely().fine = make([]uint64, (lines-1)>>6+1)
@@ -134,9 +106,9 @@ func (s *shard) resize(c *counters, words int) {
 // maxCoarse is the groupShift up to which all lines of a group are looked at.
 const maxCoarse = 1
 
-// mark notes that word i holds a position that differs.
-func (s *shard) mark(i int) {
-	line := uint(i) / dirtWords
+// mark notes that a line holds a position that differs.
+func (s *shard) mark(at int) {
+	line := uint(at)
 	s.dirty |= 1 << (line >> s.groupShift & 63)
 	if s.groupShift > maxCoarse {
 		s.rare.fine[line>>6] |= 1 << (line & 63)
@@ -147,7 +119,7 @@ func (s *shard) mark(i int) {
 // rel<<1 with the low bit saying whether it is set now, in no order, and makes
 // the present contents the frozen ones.
 func (s *shard) drain(c *counters, dst []uint32) []uint32 {
-	lines := (uint(s.size) + dirtWords - 1) / dirtWords
+	lines := (uint(s.size) + perLine - 1) / perLine
 	for s.dirty != 0 {
 		group := uint(bits.TrailingZeros64(s.dirty))
 		s.dirty &= s.dirty - 1
@@ -176,9 +148,8 @@ func (s *shard) drain(c *counters, dst []uint32) []uint32 {
 }
 
 func (s *shard) drainLines(c *counters, dst []uint32, from, to uint) []uint32 {
-	first, last := int(from)*dirtWords, min(int(s.size), int(to)*dirtWords)
 	if s.isArray {
-		return s.drainArray(dst, first, last)
+		return s.drainArray(dst, int(from)*perLine, min(int(s.size), int(to)*perLine))
 	}
-	return s.drainTable(c, dst, first, last)
+	return s.drainTable(c, dst, int(from), int(to))
 }

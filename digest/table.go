@@ -1,159 +1,266 @@
 package digest
 
-// A shard that is a table is an open-addressed hash table with linear probing. A
-// slot of 32 bits holds a position, whether it is set in the frozen filter, and
-// its count: seven to nine bytes a position in all, which matters less for the
-// memory than for how often an operation finds its slot in the processor's
-// caches. A slot goes when there is neither a count nor a frozen bit in it.
-const (
-	slotCount   = 0xf    // how many keys
-	slotFrozen  = 1 << 4 // set in the frozen filter
-	slotBits    = 5      // above them, the position; a free slot is zero
-	maxSpanBits = 32 - slotBits
-	minSlots    = 16
-)
+import "math/bits"
 
-// differs reports whether a slot's position is to be flipped in the frozen filter.
-func differs(slot uint32) bool { return (slot&slotCount != 0) != (slot&slotFrozen != 0) }
+// A shard that is a table is a hash table of lines. A position belongs in one line,
+// which is told by multiplying it by a secret; if that is full, in the next that has
+// room. A slot goes when there is neither a count nor a frozen bit in it. That takes
+// four to five bytes a position, and six to seven where there are more than four
+// thousand positions to a key.
+const maxSpanBits = 27
 
-// full reports whether three fifths of the slots are taken.
-func (s *shard) full() bool { return int(s.used)*5 >= int(s.size)*3 }
+// scatter permutes the positions of a shard. The salt is random, so that nobody can
+// make positions meet in one line.
+func (c *counters) scatter(rel uint32) uint32 { return rel * c.salt & c.spanMask }
 
-// grownSlots is the next size of a table: a quarter more, or twice as much in an
-// arena, which does not take back what is outgrown.
-func (s *shard) grownSlots(c *counters) int {
+// gather undoes that.
+func (c *counters) gather(h uint32) uint32 { return h * c.unsalt & c.spanMask }
+
+// inverse is that of an odd number modulo 2^64, by Newton's method.
+func inverse(a uint64) uint64 {
+	x := a
+	for range 6 {
+		x *= 2 - a*x
+	}
+	return x
+}
+
+// find returns where the scattered position h is, and what is there beside its
+// lower half; the line is nil if it is nowhere.
+func (t *lines) find(c *counters, h uint32) (l *line, at int, slot uint, rest uint32) {
+	if t.size == 0 {
+		return nil, 0, 0, 0
+	}
+	upper := h >> lowBits
+	if !t.wide {
+		upper &= 1<<(narrowBits-lowBits) - 1
+	}
+	for at = t.home(c, h); ; at = t.next(at) {
+		l = t.at(at)
+		for match := l.match(h); match != 0; match &= match - 1 {
+			slot = matchSlot(match)
+			if l.head>>slot&1 == 0 || slot >= narrowSlots || *l.lower(slot) != uint16(h) {
+				continue
+			}
+			if rest = t.rest(l, slot); rest>>slotBits == upper {
+				return l, at, slot, rest
+			}
+		}
+		if !l.spilled() {
+			return nil, at, 0, 0
+		}
+	}
+}
+
+// insert takes a slot for h, which is nowhere yet. It returns nil if there is none
+// near enough.
+func (t *lines) insert(c *counters, h, state uint32) (l *line, at int) {
+	home := t.home(c, h)
+	at = home
+	for range min(maxSpill+1, t.len()) {
+		l = t.at(at)
+		if slot := l.room(); slot < t.slots() {
+			t.put(l, slot, h, state)
+			if at != home {
+				t.spill(home, at, lineSpill)
+			}
+			return l, at
+		}
+		at = t.next(at)
+	}
+	return nil, 0
+}
+
+// spill counts what went from its home to another line.
+func (t *lines) spill(home, to int, by uint32) {
+	for ; home != to; home = t.next(home) {
+		t.at(home).head += by
+	}
+}
+
+// drop frees a slot.
+func (t *lines) drop(c *counters, h uint32, at int, slot uint) {
+	l := t.at(at)
+	t.setRest(l, slot, 0)
+	*l.lower(slot) = 0
+	l.head &^= 1 << slot
+	t.spill(t.home(c, h), at, -lineSpill&(1<<32-1))
+}
+
+// all yields every position, scattered, and its state.
+func (t *lines) all(c *counters) func(yield func(h, state uint32) bool) {
+	return func(yield func(h, state uint32) bool) {
+		for at := range t.len() {
+			l := t.at(at)
+			for taken := l.head & lineTaken; taken != 0; taken &= taken - 1 {
+				slot := uint(bits.TrailingZeros32(taken))
+				if !yield(t.whole(c, at, slot), t.rest(l, slot)&slotState) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// differs reports whether a position of this state is to be flipped in the frozen
+// filter.
+func differs(state uint32) bool { return (state&slotCount != 0) != (state&slotFrozen != 0) }
+
+// grow makes more lines, or an array of them.
+func (s *shard) grow(c *counters) {
+	old := s.lines
+	for more := int(old.size); ; more = int(s.size) {
+		words, wide := s.grown(c, more)
+		if words >= arrayWords(c.span()) {
+			s.resize(c, arrayWords(c.span()))
+			s.isArray = true
+			for h, state := range old.all(c) {
+				s.arrayLoad(c.gather(h), state&slotCount, differs(state))
+			}
+			return
+		}
+		s.resize(c, words)
+		s.wide = wide
+		s.room = int32(s.len() * int(s.slots()) * 5 / 6)
+		if s.takeOver(c, &old) {
+			return
+		}
+	}
+}
+
+// takeOver copies what is in old lines. It returns false if they do not fit, which
+// takes an unlucky salt.
+func (s *shard) takeOver(c *counters, old *lines) bool {
+	for h, state := range old.all(c) {
+		l, at := s.insert(c, h, state)
+		if l == nil {
+			return false
+		}
+		s.room--
+		if differs(state) {
+			s.mark(at)
+		}
+	}
+	return true
+}
+
+// grown returns a size, in words, above one given: a quarter more, or twice as much
+// in an arena, which does not take back what is outgrown. Of the two forms it takes
+// that which needs less.
+func (s *shard) grown(c *counters, words int) (more int, isWide bool) {
+	slots := words / perLine * int(s.slots())
 	if c.arena != nil {
-		return max(minSlots, 2*int(s.size))
+		slots *= 2
+	} else {
+		slots = slots * 5 / 4
 	}
-	return max(minSlots, int(s.size)*5/4)
-}
-
-// home is the slot where the search for rel begins. The salt is random, so that
-// nobody can make probes long.
-func (s *shard) home(c *counters, rel uint32) int {
-	return int(uint64(rel) * c.salt >> 32 * uint64(s.size) >> 32)
-}
-
-// find returns the slot of rel, or the free one where it would go.
-func (s *shard) find(c *counters, rel uint32) (i int, slot uint32) {
-	for i = s.home(c, rel); ; i++ {
-		if i == int(s.size) {
-			i = 0
-		}
-		slot = *s.word(i)
-		if slot>>slotBits == rel || slot == 0 {
-			return i, slot
-		}
+	thin := slots/narrowSlots + 1
+	if c.spanBits > narrowBits {
+		thin = max(thin, (maxSpill+1)<<(c.spanBits-narrowBits))
 	}
+	thick := slots/wideSlots + 1
+	return perLine * min(thin, thick), thick < thin
 }
 
+// tableCount returns how many keys stand on rel.
 func (s *shard) tableCount(c *counters, rel uint32) uint8 {
-	if s.used == 0 {
-		return 0
-	}
-	_, slot := s.find(c, rel)
-	return uint8(slot & slotCount)
+	_, _, _, rest := s.find(c, c.scatter(rel))
+	return uint8(rest & slotCount)
 }
 
-// tableIncrement needs a table that is not full. It returns the former count.
+// tableIncrement returns the former count. Most positions are new and their lines
+// have room, which takes the fewest instructions.
 func (s *shard) tableIncrement(c *counters, rel uint32) uint8 {
-	i, slot := s.find(c, rel)
-	n := slot & slotCount
-	if n == maxCount {
-		return maxCount
+	h := c.scatter(rel)
+	if s.room > 0 {
+		at := s.home(c, h)
+		l := s.at(at)
+		head := l.head
+		slot := uint(bits.TrailingZeros32(^head))
+		if l.match(h) == 0 && head < lineSpill && slot < s.slots() {
+			s.put(l, slot, h, 1)
+			s.room--
+			s.differing++
+			s.mark(at)
+			return 0
+		}
 	}
-	if slot == 0 {
-		s.used++
-		slot = rel << slotBits
+	return s.tableIncrementSlow(c, rel, h)
+}
+
+// tableIncrementSlow is that in all cases.
+func (s *shard) tableIncrementSlow(c *counters, rel, h uint32) uint8 {
+	l, at, slot, rest := s.find(c, h)
+	if l != nil {
+		n := rest & slotCount
+		if n == maxCount {
+			return maxCount
+		}
+		s.setRest(l, slot, rest+1)
+		if n == 0 {
+			s.flipped(at, rest+1)
+		}
+		return uint8(n)
 	}
-	*s.word(i) = slot + 1
-	if n == 0 {
-		s.flipped(i, slot+1)
+	if s.room > 0 {
+		if l, at = s.insert(c, h, 1); l != nil {
+			s.room--
+			s.differing++
+			s.mark(at)
+			return 0
+		}
 	}
-	return uint8(n)
+	s.grow(c)
+	return s.increment(c, rel)
 }
 
 func (s *shard) tableDecrement(c *counters, rel uint32) uint8 {
-	if s.used == 0 {
-		return 0
-	}
-	i, slot := s.find(c, rel)
-	n := slot & slotCount
+	h := c.scatter(rel)
+	l, at, slot, rest := s.find(c, h)
+	n := rest & slotCount
 	if n == 0 || n == maxCount {
 		return uint8(n)
 	}
-	*s.word(i) = slot - 1
+	s.setRest(l, slot, rest-1)
 	if n == 1 {
-		s.flipped(i, slot-1)
-		s.dropIfIdle(c, i)
+		s.flipped(at, rest-1)
+		if rest&slotFrozen == 0 {
+			s.room++
+			s.drop(c, h, at, slot)
+		}
 	}
 	return uint8(n)
 }
 
-// flipped notes that the position of slot i went from clear to set or back.
-func (s *shard) flipped(i int, slot uint32) {
-	if !differs(slot) {
+// flipped notes that a position of a line went from clear to set or back.
+func (s *shard) flipped(at int, state uint32) {
+	if !differs(state) {
 		s.differing--
 		return
 	}
 	s.differing++
-	s.mark(i)
+	s.mark(at)
 }
 
-func (s *shard) markSlot(i int) {
-	if differs(*s.word(i)) {
-		s.mark(i)
-	}
-}
-
+// drainTable is drain for some lines.
 func (s *shard) drainTable(c *counters, dst []uint32, from, to int) []uint32 {
-	for i := from; i < to; {
-		slot := *s.word(i)
-		if !differs(slot) {
-			i++
-			continue
+	for at := from; at < to; at++ {
+		l := s.at(at)
+		for taken := l.head & lineTaken; taken != 0; taken &= taken - 1 {
+			slot := uint(bits.TrailingZeros32(taken))
+			rest := s.rest(l, slot)
+			if !differs(rest) {
+				continue
+			}
+			h := s.whole(c, at, slot)
+			set := uint32(1)
+			if s.setRest(l, slot, rest^slotFrozen); rest&slotCount == 0 {
+				set = 0
+				s.room++
+				s.drop(c, h, at, slot)
+			}
+			dst = append(dst, c.gather(h)<<1|set)
 		}
-		if slot&slotCount != 0 {
-			dst = append(dst, slot>>slotBits<<1|1)
-			*s.word(i) = slot | slotFrozen
-			i++
-			continue
-		}
-		dst = append(dst, slot>>slotBits<<1)
-		*s.word(i) = slot &^ slotFrozen
-		s.dropIfIdle(c, i) // and look at what came in its place
 	}
 	return dst
-}
-
-// dropIfIdle frees a slot that neither counts nor is frozen, moving back those
-// behind it that were displaced.
-func (s *shard) dropIfIdle(c *counters, i int) {
-	if *s.word(i)&(slotCount|slotFrozen) != 0 {
-		return
-	}
-	s.used--
-	for j := i; ; {
-		if j++; j == int(s.size) {
-			j = 0
-		}
-		slot := *s.word(j)
-		if slot == 0 {
-			break
-		}
-		if s.distance(s.home(c, slot>>slotBits), j) >= s.distance(i, j) {
-			*s.word(i) = slot
-			s.markSlot(i)
-			i = j
-		}
-	}
-	*s.word(i) = 0
-}
-
-// distance is how many slots on from i to j, going round.
-func (s *shard) distance(i, j int) int {
-	if j < i {
-		j += int(s.size)
-	}
-	return j - i
 }
