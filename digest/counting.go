@@ -26,17 +26,19 @@ type CountingFilter struct {
 
 // counters is everything that depends on the geometry.
 type counters struct {
-	geometry  Geometry
-	spanMask  uint32 // what of a position is within a shard
-	spanBits  uint   // positions with equal upper bits share a shard
-	salt      uint32 // odd, for the hash tables; and its inverse
-	unsalt    uint32
-	inherited stock  // what was there from the start, on top of what the shards count
-	arena     *arena // where the shards' words are, if not in ordinary memory
-	shards    []shard
-	flat      []uint32     // if geometry.flat(), the counters of all positions: see flat.go
-	unfrozen  atomic.Int64 // and of positions that differ, what is no longer in shards' accounts
-	retired   bool         // replaced by a rebuild; guarded by any shard's lock, changed under all
+	geometry   Geometry
+	spanMask   uint32 // what of a position is within a shard
+	spanBits   uint   // positions with equal upper bits share a shard
+	salt       uint32 // odd, for the hash tables; and its inverse
+	unsalt     uint32
+	inherited  stock  // what was there from the start, on top of what the shards count
+	arena      *arena // where the shards' words are, if not in ordinary memory
+	shards     []shard
+	flat       []uint32               // if geometry.flat(), the counters of all positions: see flat.go
+	flatBase   atomic.Pointer[uint32] // where flat begins
+	arrayWords int                    // of a shard that is an array
+	unfrozen   atomic.Int64           // and of positions that differ, what is no longer in shards' accounts
+	retired    bool                   // replaced by a rebuild; guarded by any shard's lock, changed under all
 }
 
 // Up to 1024 shards of 2^12 to 2^27 positions, and more only if m is above 2^37.
@@ -53,6 +55,7 @@ func newCounters(g Geometry) *counters {
 	}
 	c.spanBits = min(max(minSpanBits+shardBits, uint(bits.Len64(g.Bits-1)))-shardBits, maxSpanBits)
 	c.spanMask = 1<<c.spanBits - 1
+	c.arrayWords = arrayWords(c.span())
 	c.shards = make([]shard, (g.Bits-1)>>c.spanBits+1)
 	return c
 }

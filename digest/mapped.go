@@ -37,14 +37,14 @@ func (c *CountingFilter) MapTo(path string) error {
 	if counters.geometry.flat() {
 		flat := arena.words(len(counters.flat))
 		copy(flat, counters.flat)
-		counters.flat = flat
+		counters.setFlat(flat)
 	}
 	for i := range counters.shards {
 		s := &counters.shards[i]
 		if s.size > 0 {
 			words := arena.words(int(s.size))
 			copy(words, s.words())
-			s.base = &words[0]
+			s.move(&words[0], len(words))
 		}
 	}
 	if err := arena.overflow; err != nil {
@@ -76,13 +76,14 @@ func (c *counters) retire() error {
 	if c.arena == nil {
 		return nil
 	}
-	c.flat = nil
+	c.setFlat(nil)
 	for i := range c.shards {
 		s := &c.shards[i]
 		if s.rare != nil {
 			s.rare.journal = nil
 		}
-		s.lines, s.room, s.dirty, s.isArray = lines{}, 0, 0, false
+		s.move(nil, 0)
+		s.wide, s.room, s.dirty, s.isArray = false, 0, 0, false
 	}
 	return c.arena.close()
 }

@@ -5,3 +5,6 @@ package digest
 //
 //go:noescape
 func prefetch(p *uint64)
+
+// prefetchAt is prefetch of an address that need not be valid any more.
+func prefetchAt(address uintptr)

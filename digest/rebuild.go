@@ -43,7 +43,12 @@ func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
 	defer old.watch(false)
 	r := rebuilding{fresh: newCounters(g.normal()), more: make(map[Key]int)}
 	r.held = slices.Compact(slices.Sorted(keys))
-	for _, k := range r.held {
+	for i, k := range r.held {
+		if i+lookAhead < len(r.held) {
+			next := r.held[i+lookAhead]
+			old.ask(next)
+			r.fresh.ask(next)
+		}
 		r.add(k, old.additions(k))
 	}
 

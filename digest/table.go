@@ -111,8 +111,8 @@ func (s *shard) grow(c *counters) {
 	old := s.lines
 	for more := int(old.size); ; more = int(s.size) {
 		words, wide := s.grown(c, more)
-		if words >= arrayWords(c.span()) {
-			s.resize(c, arrayWords(c.span()))
+		if words >= c.arrayWords {
+			s.resize(c, c.arrayWords)
 			s.isArray = true
 			for h, state := range old.all(c) {
 				s.arrayLoad(c.gather(h), state&slotCount, differs(state))
