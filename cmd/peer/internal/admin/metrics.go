@@ -91,6 +91,7 @@ var families = []family{
 		func(s Status, emit func(float64, ...string)) {
 			emit(float64(s.Traffic.ServedToSiblings), "hit")
 			emit(float64(s.Traffic.NotServedToSiblings), "miss")
+			emit(float64(s.Traffic.RefusedAskers), "refused")
 		}),
 	byLabel(prometheus.CounterValue, "way", "peer_body_bytes_total", "Body bytes, by where they went or came from.",
 		func(s Status, emit func(float64, ...string)) {

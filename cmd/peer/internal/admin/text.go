@@ -20,7 +20,7 @@ func WriteStatus(w io.Writer, s Status) error {
 	fmt.Fprintf(&b, "%s is %s, up %s, %s\n", s.Name, s.State, Span(s.Now.Sub(s.Started)), role)
 	fmt.Fprintf(&b, "listen %s   admin %s   gossip %s%s\n\n", s.Addresses.Listen, s.Addresses.Admin, s.Addresses.Gossip, encryption(s))
 	t := s.Traffic
-	fromClients := t.Requests - t.ServedToSiblings - t.NotServedToSiblings
+	fromClients := t.Requests - t.ServedToSiblings - t.NotServedToSiblings - t.RefusedAskers
 	rows := table.New("requests", ">count", ">share", "")
 	row := func(name string, n uint64, note string) {
 		rows.Row(name, table.Count(n), table.Percent(n, fromClients), note)
@@ -32,7 +32,7 @@ func WriteStatus(w io.Writer, s Status) error {
 	row("  from the origin", t.OriginFetches, "")
 	row("  collapsed", t.Collapsed, "shared the answer to another request")
 	row("  not cacheable", t.Bypassed, "")
-	row("  errors", t.ClientErrors+t.GatewayErrors, "")
+	row("  errors", t.ClientErrors-min(t.ClientErrors, t.RefusedAskers)+t.GatewayErrors, "")
 	rows.Row("of siblings", table.Count(t.ServedToSiblings+t.NotServedToSiblings), "",
 		fmt.Sprintf("%s had the object, %s not", table.Count(t.ServedToSiblings), table.Count(t.NotServedToSiblings)))
 	rows.Row("to siblings", table.Count(t.SiblingRequests), "",

@@ -177,6 +177,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			Logger: n.log,
 		},
 		Own:     n.ownPaths(),
+		Admit:   (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, log: n.log}).admit,
 		Observe: n.durations.Observe,
 		Logger:  n.log,
 	}
@@ -212,6 +213,9 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Detection: o.Detect, Network: o.Network, Logger: n.log,
 	}
 }
+
+// others are the other members of the cluster.
+func (n *Node) others() []gossip.Member { return n.gossip.Members() }
 
 // service is where the others ask this peer.
 func (n *Node) service() string {

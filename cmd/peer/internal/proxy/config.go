@@ -46,6 +46,12 @@ type Config struct {
 	// host. Such requests are neither counted nor observed.
 	Own map[string]http.Handler
 
+	// Admit says why a question of a cache that calls itself by a name, in Via, is
+	// not to be answered, because that is a sibling's and it is not that sibling;
+	// nil error = it is, or no sibling has that name. nil = all are answered. It is
+	// called for each question and must not block.
+	Admit func(r *http.Request, name string) error
+
 	AllowConnect func(host, port string) bool // which CONNECT targets a forward proxy tunnels to; nil = all
 
 	// Observe is called once for every request, after its answer; it must not block.

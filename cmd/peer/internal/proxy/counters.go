@@ -30,6 +30,7 @@ type Event struct {
 	Method, URL  string
 	cache.Result               // Status, Outcome, Peer, Asked, FalseHits, SiblingErrors, Stored, Stale, Bytes, Broken, Err
 	Sibling      bool          // the request came from a sibling (only-if-cached, by way of another cache)
+	Refused      bool          // it was a question in a sibling's name by somebody else
 	Closed       bool          // it came from a Squid and was answered by closing the connection
 	Duration     time.Duration // from the request's arrival to the answer's end
 }
@@ -66,6 +67,7 @@ type Counts struct {
 	HedgesWon       uint64 `json:"hedges_won"`       // of those, answered first
 	HedgesDenied    uint64 `json:"hedges_denied"`    // wanted, but over the budget
 
+	RefusedAskers       uint64 `json:"refused_askers"`         // questions in a sibling's name by somebody else
 	ServedToSiblings    uint64 `json:"served_to_siblings"`     // siblings' questions answered with the object
 	NotServedToSiblings uint64 `json:"not_served_to_siblings"` // siblings' questions answered 504 or, to a Squid, by closing
 
@@ -79,7 +81,7 @@ type Counts struct {
 type counters struct {
 	outcomes                        [Outcomes]atomic.Uint64
 	broken, stale, tunnels          atomic.Uint64
-	served, notServed               atomic.Uint64
+	served, notServed, refused      atomic.Uint64
 	bytesToClients, bytesToSiblings atomic.Uint64
 }
 
@@ -92,6 +94,8 @@ func (c *counters) count(e *Event) {
 		c.stale.Add(1)
 	}
 	switch {
+	case e.Refused:
+		c.refused.Add(1)
 	case !e.Sibling:
 		c.bytesToClients.Add(uint64(e.Bytes))
 	case e.Outcome == LocalHit && !e.Closed:
@@ -124,6 +128,7 @@ func (h *Handler) Counters() Counts {
 		OriginErrors:        k.OriginErrors.Load(),
 		Background:          k.Background.Load(),
 		Tunnels:             c.tunnels.Load(),
+		RefusedAskers:       c.refused.Load(),
 		ServedToSiblings:    c.served.Load(),
 		NotServedToSiblings: c.notServed.Load(),
 		BytesToClients:      c.bytesToClients.Load(),

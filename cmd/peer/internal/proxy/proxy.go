@@ -120,9 +120,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	start := time.Now()
 	e := Event{Method: r.Method}
-	if sibling.IsQuestion(r) && fromSquid(r.Header) {
+	question := sibling.IsQuestion(r)
+	switch {
+	case question && !h.admits(r):
+		e.URL, e.Sibling, e.Refused = r.RequestURI, true, true
+		e.Result = h.cache.Refuse(w, r, http.StatusForbidden, "not-a-sibling", "a sibling's name, and not that sibling")
+		e.Outcome = ClientError
+	case question && fromSquid(r.Header):
 		e.Result = h.answerSquid(w, r, &e)
-	} else {
+	default:
 		e.Result = h.serve(w, r, &e)
 	}
 	e.Duration = time.Since(start)
@@ -133,6 +139,29 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if e.Broken || e.Closed {
 		panic(http.ErrAbortHandler) // the client must see that the body is not whole, or that there is no answer
 	}
+}
+
+// admits reports whether a question is from whom its last Via member names, if
+// that is a sibling.
+func (h *Handler) admits(r *http.Request) bool {
+	if h.cfg.Admit == nil {
+		return true
+	}
+	name := lastVia(r.Header)
+	return name == "" || h.cfg.Admit(r, name) == nil
+}
+
+// lastVia is the name of the cache that sent a request; "" = it is a client's.
+func lastVia(h http.Header) string {
+	lines := h["Via"]
+	if len(lines) == 0 {
+		return ""
+	}
+	last := lines[len(lines)-1]
+	if f := strings.Fields(last[strings.LastIndexByte(last, ',')+1:]); len(f) >= 2 {
+		return f[1]
+	}
+	return ""
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.Result {

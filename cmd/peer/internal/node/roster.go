@@ -1,0 +1,107 @@
+package node
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip"
+)
+
+// A roster knows who may ask under which name. It is safe for concurrent use.
+type roster struct {
+	members func() []gossip.Member
+	secure  bool // siblings have certificates
+	log     *slog.Logger
+
+	mu     sync.Mutex
+	read   time.Time
+	alive  map[string]bool // by name; of every member known
+	at     map[netip.Addr]bool
+	warned time.Time
+}
+
+const (
+	rosterFor     = time.Second            // for which it is good
+	rosterAtLeast = 100 * time.Millisecond // before it is read again for a member that it says is gone, or elsewhere
+	rosterWarning = time.Minute            // between warnings
+)
+
+var (
+	errDead          = errors.New("the member of that name is not alive")
+	errNoCertificate = errors.New("members have certificates here")
+	errOtherName     = errors.New("the certificate is for another name")
+	errElsewhere     = errors.New("no member has that address")
+)
+
+// admit says why a request that names a member of the cluster as its sender is
+// not from it; see [proxy.Config]. A name that no member has is any other cache's.
+func (s *roster) admit(r *http.Request, name string) error {
+	from, _ := netip.ParseAddrPort(r.RemoteAddr)
+	addr := from.Addr().Unmap()
+	alive, known, here := s.look(name, addr, rosterFor)
+	if known && (!alive || !here) {
+		alive, known, here = s.look(name, addr, rosterAtLeast)
+	}
+	var err error
+	switch {
+	case !known:
+		return nil
+	case !alive:
+		err = errDead
+	case s.secure && r.TLS == nil:
+		err = errNoCertificate
+	case s.secure && r.TLS.PeerCertificates[0].VerifyHostname(name) != nil:
+		err = errOtherName
+	case !s.secure && !here:
+		err = errElsewhere
+	}
+	if err != nil {
+		s.warn(name, r.RemoteAddr, err)
+	}
+	return err
+}
+
+// look finds a name and an address in a roster that is not older than an age.
+func (s *roster) look(name string, addr netip.Addr, age time.Duration) (alive, known, here bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); s.alive == nil || now.Sub(s.read) >= age {
+		s.read = now
+		s.alive, s.at = make(map[string]bool), make(map[netip.Addr]bool)
+		for _, m := range s.members() {
+			s.alive[m.Name] = m.Alive
+			if m.Alive {
+				s.note(m.Addr)
+				s.note(m.Service)
+			}
+		}
+	}
+	alive, known = s.alive[name]
+	return alive, known, s.at[addr]
+}
+
+// note adds the address of a host:port, unless the host is a name.
+func (s *roster) note(hostPort string) {
+	host, _, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		s.at[addr.Unmap()] = true
+	}
+}
+
+// warn tells of a refusal, now and then.
+func (s *roster) warn(name, from string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); now.Sub(s.warned) >= rosterWarning {
+		s.warned = now
+		s.log.Warn("refused a question: it is not from the sibling that it names", "member", name, "from", from, "err", err)
+	}
+}
