@@ -1,0 +1,39 @@
+package digest
+
+import (
+	"fmt"
+	"math"
+)
+
+// Follow freezes the present contents as the version after former, in former's epoch,
+// and returns it with what has changed since: for a publisher that was restarted and
+// has its contents again, so that those who hold former need only that. If nothing
+// has changed it returns former, with a delta of length zero. Call it before the
+// filter is published; what was frozen earlier has no part in it. The error wraps
+// [ErrBase] if former has another geometry or seed.
+func (c *CountingFilter) Follow(former *Filter) (*Filter, *Delta, error) {
+	c.freezing.Lock()
+	defer c.freezing.Unlock()
+	base := c.current.Load()
+	if !base.geometry.matches(former.geometry) || former.version.Sequence == math.MaxUint64 {
+		return nil, nil, fmt.Errorf("digest: %v (%v) cannot follow %v (%v): %w",
+			base.version, base.geometry, former.version, former.geometry, ErrBase)
+	}
+	d := c.counters.Load().collect(base, false).delta
+	f := *d.flip(base)
+	if d.Len() == 0 {
+		f = *base
+	}
+	f.version.Epoch, f.version.Sequence = former.version.Epoch, former.version.Sequence+1
+	since, err := Diff(former, &f)
+	next := &f
+	if err == nil && since.Len() == 0 {
+		next = former
+		since, err = Diff(former, former)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	c.current.Store(next)
+	return next, since, nil
+}
