@@ -61,8 +61,10 @@ type Config struct {
 
 	// StateFile is where replicas are saved when the node ends, and every five
 	// minutes, and loaded from when one is made: a restarted peer then fetches
-	// only what changed. Its directory must exist. Empty means that they are not
-	// kept.
+	// only what changed. So is what this peer publishes: if Filter, of the same
+	// geometry, has been given its contents again before New and was not frozen,
+	// the others too fetch only what changed. Its directory must exist. Empty means
+	// that nothing is kept.
 	StateFile string
 
 	// Sign makes this peer sign what it publishes, by a key of this life that its

@@ -43,6 +43,7 @@ type Node struct {
 	rotation    sync.Mutex    // held while secrets change
 	members     atomic.Pointer[memberTable]
 	incarnation atomic.Uint64
+	former      *digest.Filter // what this peer published in a former life; nil if unknown, and once it is used
 
 	mu     sync.Mutex // guards engine
 	engine *exchange.Engine
@@ -178,8 +179,7 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 // start publishes what the filter holds already and sets everything going.
 func (n *Node) start() error {
 	if n.cfg.Filter != nil {
-		f, d := n.cfg.Filter.AdvanceDelta()
-		n.engine.Publish(time.Now(), f, d)
+		n.publishFirst()
 	}
 	n.transport.start()
 	m, err := memberlist.Create(n.memberlistConfig())

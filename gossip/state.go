@@ -13,9 +13,10 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// A state file is a line that says so, and for each replica the peer's name, after
-// a byte of its length, and the frame that would answer a get for it. What is not
-// sound in it is left out: it is a cache of what others have.
+// A state file is a line that says so, and for each replica, and for what this peer
+// publishes, the peer's name, after a byte of its length, and the frame that would
+// answer a get for it. What is not sound in it is left out: it is a cache of what
+// others have.
 const stateMagic = "summarycache replicas 1\n"
 
 const saveInterval = 5 * time.Minute
@@ -101,6 +102,25 @@ func (n *Node) restore() error {
 	return nil
 }
 
+// publishFirst publishes what the filter holds already: as what follows the digest of
+// a former life, if that was saved, so that nobody has to fetch it whole.
+func (n *Node) publishFirst() {
+	filter, former := n.cfg.Filter, n.former
+	n.former = nil
+	now := time.Now()
+	if former != nil && filter.Current().Version().Sequence == 0 {
+		f, d, err := filter.Follow(former)
+		if err == nil {
+			n.log.Info("going on with the digest of a former life", "version", f.Version(), "changed", d.Len())
+			n.engine.Continue(now, former, f, d)
+			return
+		}
+		n.log.Debug("beginning a new digest", "err", err)
+	}
+	f, d := filter.AdvanceDelta()
+	n.engine.Publish(now, f, d)
+}
+
 // readState reads replicas until the end or the first damage. A replica that is
 // sound but of no use, such as one under another seed, is skipped.
 func (n *Node) readState(in *bufio.Reader) (loaded int, err error) {
@@ -133,7 +153,11 @@ func (n *Node) readState(in *bufio.Reader) (loaded int, err error) {
 			return loaded, errors.Join(err, io.ErrUnexpectedEOF)
 		}
 		f := exchange.Fetch{Get: exchange.Get{Origin: exchange.IDOf(string(name))}}
-		if n.engine.Restore(time.Now(), string(name), exchange.DecodeAnswer(f, t, payload, n.digestLimits, n.digestSeeds()...)) {
+		r := exchange.DecodeAnswer(f, t, payload, n.digestLimits, n.digestSeeds()...)
+		switch {
+		case string(name) == n.cfg.Name:
+			n.former = r.Filter // nil if it is not sound
+		case n.engine.Restore(time.Now(), string(name), r):
 			loaded++
 		}
 	}

@@ -114,11 +114,11 @@ func TestDamagedStateIsLeftOut(t *testing.T) {
 			reader.engine = newNode(reader.cfg, reader.ring.Load(), reader.advertise).engine
 			return reader.readState(bufio.NewReader(bytes.NewReader(b)))
 		}
-		if got, err := load(sound); got != 3 || err != nil {
-			t.Errorf("the sound file gives %d replicas, %v, want 3", got, err)
+		if got, err := load(sound); got != 4 || err != nil {
+			t.Errorf("the sound file gives %d replicas, %v, want 4", got, err)
 		}
 		for cut := range len(sound) {
-			if got, err := load(sound[:cut]); got > 3 || got == 3 && err != nil {
+			if got, err := load(sound[:cut]); got > 4 || got == 4 && err != nil {
 				t.Errorf("cut at %d it gives %d replicas, %v", cut, got, err)
 			}
 		}
@@ -126,7 +126,7 @@ func TestDamagedStateIsLeftOut(t *testing.T) {
 			b := bytes.Clone(sound)
 			b[bit/8] ^= 1 << (bit % 8)
 			load(b) // must neither panic nor accept what does not fit its name and state
-			for _, p := range []string{"p1", "p3", "p4"} {
+			for _, p := range []string{"p1", "p2", "p3", "p4"} {
 				reader.mu.Lock()
 				r, ok := reader.engine.Replica(p)
 				reader.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 type Result struct {
 	Kind       FrameType
 	Head       Head           // same, delta, full
-	Signature  []byte         // delta, full: of the origin; empty if it does not sign
+	Signature  []byte         // delta, full, same across lives: of the origin; empty if it does not sign
 	Filter     *digest.Filter // delta, full: verified to be what Head says
 	Delta      *digest.Delta  // delta
 	RetryAfter time.Duration  // busy
@@ -35,7 +35,10 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds
 	case FrameSame:
 		in := reader{message: "same", b: payload}
 		r.Head = in.head()
-		r.Err = in.end()
+		r.Signature = in.signature()
+		if r.Err = in.end(); r.Err == nil && len(r.Signature) > 0 {
+			r.Err = verify(f.Key, r.Head, r.Signature)
+		}
 	case FrameDelta, FrameFull, FrameRest:
 		in := reader{message: t.String(), b: payload}
 		r.Head = in.head()

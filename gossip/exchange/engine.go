@@ -149,8 +149,15 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 		if p.filter != nil && p.live {
 			e.update(p, nil, nil)
 		}
-		e.setFilter(p, nil)
+		held, history := p.held, p.history
+		keep := p.filter != nil && !p.whole && incarnation > p.incarnation
 		p.forget()
+		if keep {
+			// Perhaps it goes on with what it had.
+			p.held, p.history, p.restored = held, history, true
+		} else {
+			e.setFilter(p, nil)
+		}
 		p.incarnation = incarnation
 	} else if p.holds() {
 		e.update(p, p.filter, nil) // back after a blip

@@ -20,6 +20,9 @@ type flight struct {
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
+	// brokenRetry is the longest wait after streams that broke within the answer: the
+	// source is there, and believes to have answered.
+	brokenRetry = 4 * time.Second
 
 	unusables   = 3 // of an origin's digest in a row, until it is left alone
 	refusedWait = 5 * time.Minute
@@ -258,6 +261,9 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 		p.dropHolder(f.source)
 	}
 	e.backOff(now, p)
+	if latest := now.Add(e.jitter(brokenRetry)); errors.Is(r.Err, ErrBroken) && p.notBefore.After(latest) {
+		p.notBefore = latest
+	}
 }
 
 func (e *Engine) reject(f *flight, r Result) {
@@ -293,6 +299,10 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 		return
 	}
 	p.check = false
+	if e.adopt(p, r) {
+		e.confirmed(now, p)
+		return
+	}
 	switch c := r.Head.Version.Compare(p.held.Version); {
 	case r.Head.Version.Incarnation != p.incarnation:
 		p.check = true // membership does not know yet

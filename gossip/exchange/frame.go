@@ -44,7 +44,7 @@ func (t FrameType) String() string {
 const (
 	maxGreeting = 256
 	maxGet      = 128
-	maxSame     = 64
+	maxSame     = 128
 	maxBusy     = binary.MaxVarintLen64
 	maxVector   = 1 << 20
 )

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"crypto/ed25519"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
 // vectors.json serves any implementation: each valid case is a message in hex with
@@ -111,6 +114,22 @@ var codecs = map[string]codec{
 		whole := append(a.appendHead(BeginFrame(nil, FrameFull)), body...)
 		return fields, a.AppendRest(nil, whole), nil
 	}),
+	"same": framed(FrameSame, func(b []byte) (any, []byte, error) {
+		r := DecodeAnswer(Fetch{Get: Get{Origin: headAt(b).Origin}}, FrameSame, b, digest.Limits{})
+		if r.Err != nil {
+			return nil, nil, r.Err
+		}
+		fields := struct {
+			Head      Head
+			Signature []byte
+		}{r.Head, r.Signature}
+		a := Answer{kind: FrameSame, head: r.Head}
+		again := a.AppendTo(nil)
+		if len(r.Signature) > 0 { // as if signed by this
+			again = EndFrame(appendString8(again[:len(again)-1], string(r.Signature)), 0)
+		}
+		return fields, again, nil
+	}),
 	"busy": framed(FrameBusy, func(b []byte) (any, []byte, error) {
 		d, err := decodeBusy(b)
 		return d, appendBusy(nil, d), err
@@ -123,6 +142,12 @@ var codecs = map[string]codec{
 		h, err := DecodeVector(b)
 		return h, AppendVector(nil, FrameVector, h), err
 	}),
+}
+
+// headAt returns the head that b begins with.
+func headAt(b []byte) Head {
+	r := reader{b: b}
+	return r.head()
 }
 
 // framed wraps the codec of a payload with that of its frame.
@@ -224,6 +249,7 @@ func TestLengths(t *testing.T) {
 		Get{Origin: ID(most), Have: Version{most, most, most}, State: most, Limit: most,
 			Resume: Resume{Version{most, most, most}, most, most}}.AppendTo(nil),
 		Answer{kind: FrameSame, head: h}.AppendTo(nil),
+		Answer{kind: FrameSame, head: h, again: true, key: ed25519.NewKeyFromSeed(make([]byte, 32))}.AppendTo(nil),
 		Answer{kind: FrameBusy, wait: time.Hour}.AppendTo(nil),
 		Answer{kind: FrameUnknown}.AppendTo(nil),
 		AppendVector(nil, FrameSync, heads),

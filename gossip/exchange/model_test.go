@@ -275,7 +275,7 @@ func TestModel(t *testing.T) {
 	if runs == 0 {
 		runs = defaultModelRuns
 	}
-	var next, failures, checks, divergences, resumed atomic.Int64
+	var next, failures, checks, divergences, resumed, adopted atomic.Int64
 	next.Store(*modelFirst - 1)
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -291,6 +291,7 @@ func TestModel(t *testing.T) {
 					if p.engine != nil {
 						divergences.Add(p.engine.Stats().Divergences)
 						resumed.Add(p.engine.Stats().Resumed)
+						adopted.Add(p.engine.Stats().Adopted)
 					}
 				}
 				if err != nil && failures.Add(1) <= 3 {
@@ -300,10 +301,10 @@ func TestModel(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	t.Logf("%d schedules, %d failures; %d updates checked, %d divergences found, %d digests resumed",
-		runs, failures.Load(), checks.Load(), divergences.Load(), resumed.Load())
-	if resumed.Load() == 0 {
-		t.Error("no schedule resumed a digest")
+	t.Logf("%d schedules, %d failures; %d updates checked, %d divergences found, %d digests resumed, %d of former lives adopted",
+		runs, failures.Load(), checks.Load(), divergences.Load(), resumed.Load(), adopted.Load())
+	if resumed.Load() == 0 || adopted.Load() == 0 {
+		t.Error("no schedule resumed a digest, or adopted one")
 	}
 }
 

@@ -48,6 +48,7 @@ type simPeer struct {
 	inc    uint64
 	filter *digest.CountingFilter
 	keys   []digest.Key
+	saved  *digest.Filter   // some version that it published; outlives a crash
 	index  []*digest.Filter // what lookups see of each other peer
 	view   []uint64         // membership: the incarnation of each live peer, else 0
 	last   []Version        // in index, to see that it never goes back
@@ -120,7 +121,20 @@ func (p *simPeer) start(inc uint64) {
 	p.tickAt = time.Time{}
 	p.engine = New(Config{Name: p.name, Key: p.key, Incarnation: inc, Seed: p.w.rng.Uint64(), ReplicaLog: 2048, PublishedLog: 8192, Fetches: 4}, p.w.now)
 	p.engine.leastPartial = 8
+	if p.saved != nil && p.w.rng.IntN(2) == 0 {
+		p.goOn()
+	}
 	p.publish()
+}
+
+// goOn begins a life with what a former one published, and the store now holds.
+func (p *simPeer) goOn() {
+	f, d, err := p.filter.Follow(p.saved)
+	if err != nil {
+		return // of another geometry
+	}
+	p.w.published[f.Version()] = hashOf(f)
+	p.engine.Continue(p.w.now, p.saved, f, d)
 }
 
 // public is what membership says of p's key.
@@ -135,6 +149,9 @@ func (p *simPeer) public() ed25519.PublicKey {
 func (p *simPeer) publish() {
 	f, d := p.filter.AdvanceDelta()
 	p.w.published[f.Version()] = hashOf(f)
+	if p.saved == nil || p.w.rng.IntN(3) > 0 {
+		p.saved = f
+	}
 	p.engine.Publish(p.w.now, f, d)
 	p.pump()
 }

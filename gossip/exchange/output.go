@@ -131,6 +131,7 @@ type Stats struct {
 	Resumed      int64 // of WholesIn, those of which a part had come before a stream broke
 	ResumedBytes int64 // that so were not fetched again
 	Unchanged    int64 // answers that nothing is newer
+	Adopted      int64 // of them, those by which a digest of a former life went on
 	Busy         int64 // answers to ask again later
 	Failures     int64 // gets without an answer
 	Rejected     int64 // answers not accepted

@@ -152,8 +152,8 @@ func (a Answer) Resolve() Answer {
 	if a.kind != FrameFull || r.Offset == 0 || r.Version.Incarnation != a.head.Version.Incarnation {
 		return a
 	}
-	if _, _, _, ok := a.delta(); ok {
-		return a // from what it holds besides
+	if a.have != (digest.Version{}) && FrameType(a.AppendTo(nil)[0]) == FrameDelta {
+		return a // from what it holds besides, that is less than a whole
 	}
 	rest := a
 	if at := (digest.Version{Epoch: r.Version.Epoch, Sequence: r.Version.Sequence, State: r.State}); a.filter.Version() != at {

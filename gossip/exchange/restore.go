@@ -13,9 +13,13 @@ type Saved struct {
 	Answer Answer
 }
 
-// Save returns all replicas that are verified, dead peers' included.
+// Save returns what this peer publishes, and all replicas that are verified, dead
+// peers' included.
 func (e *Engine) Save() []Saved {
 	var out []Saved
+	if a, ok := e.whole(e.id); ok {
+		out = append(out, Saved{e.cfg.Name, a})
+	}
 	for _, p := range e.order {
 		if a, ok := e.whole(p.id); ok {
 			out = append(out, Saved{p.name, a})
@@ -24,9 +28,42 @@ func (e *Engine) Save() []Saved {
 	return out
 }
 
+// adopt takes what is held of a former life of p for the present one, if p says that
+// it has the same again, and signs that if it signs.
+func (e *Engine) adopt(p *peer, r Result) bool {
+	h, held := r.Head, p.held
+	if p.filter == nil || !p.restored || held.Version.Incarnation >= p.incarnation || h.Version.Incarnation != p.incarnation ||
+		h.State != held.State || h.Keys != held.Keys || len(p.key) > 0 && len(r.Signature) == 0 {
+		return false
+	}
+	h.Version.Incarnation = held.Version.Incarnation
+	if h != held {
+		return false
+	}
+	p.held, p.signature = r.Head, r.Signature
+	e.stats.Adopted++
+	return true
+}
+
+// Continue publishes f as what follows former, which this peer published in a former
+// life, by d, as [digest.CountingFilter.Follow] returns both. Those who hold former
+// need only the change. It is for the first publication.
+func (e *Engine) Continue(now time.Time, former, f *digest.Filter, d *digest.Delta) {
+	e.history.Advance(former)
+	if f.Version() != former.Version() {
+		e.Publish(now, f, d)
+		e.carrying = nil // nobody was told of what precedes it in this life
+		return
+	}
+	e.self = headOf(e.id, e.Incarnation(), f)
+	e.publishedAt = now
+	e.stats.Published++
+	e.beginRound(now)
+}
+
 // Restore gives the engine a replica from a former life of this process: what
-// [DecodeAnswer] made of a frame saved for peer. It is used once its origin, in the
-// same life as then, has confirmed it or sent what changed. Restore replicas before
+// [DecodeAnswer] made of a frame saved for peer. It is used once its origin has
+// confirmed it or sent what changed. Restore replicas before
 // the first PeerUp; one of a peer that is already known is ignored.
 func (e *Engine) Restore(now time.Time, peer string, r Result) bool {
 	if r.Err != nil || r.Filter == nil || r.Head.Origin != IDOf(peer) || e.peers[r.Head.Origin] != nil {

@@ -19,6 +19,7 @@ type Answer struct {
 	key     ed25519.PrivateKey // of this peer, if head is its own
 	signed  []byte             // else the origin's signature of head
 	have    digest.Version     // to send a delta from; the zero Version for none
+	again   bool               // of a same: what the other side has is of a former life
 	resume  Resume             // what the other side has of a whole digest
 	past    bool               // filter is an earlier version than the newest
 }
@@ -46,10 +47,14 @@ func (e *Engine) HandleGet(now time.Time, name string, g Get) Answer {
 	a.limit = min(a.limit, int(min(g.Limit, uint64(e.cfg.DigestBytes))))
 	if !g.Whole && !g.Have.IsZero() {
 		c := g.Have.Compare(h.Version)
+		// A version of a former life is as good, if the same digest goes on.
+		formerly := g.Have.Incarnation < h.Version.Incarnation && g.Have.Epoch == h.Version.Epoch
 		switch {
+		case formerly && g.Origin == e.id && g.Have.Sequence == h.Version.Sequence && g.State == h.State:
+			a.kind, a.again = FrameSame, true
 		case c > 0, c == 0 && (g.State == h.State || g.Origin != e.id):
 			a.kind = FrameSame
-		case c < 0 && g.Have.Incarnation == h.Version.Incarnation && g.Have.Epoch == h.Version.Epoch:
+		case c < 0 && (formerly || g.Have.Incarnation == h.Version.Incarnation) && g.Have.Epoch == h.Version.Epoch:
 			a.have = digest.Version{Epoch: g.Have.Epoch, Sequence: g.Have.Sequence, State: g.State}
 		}
 	}
@@ -121,7 +126,11 @@ func (a Answer) AppendTo(dst []byte) []byte {
 	a = a.Resolve()
 	switch a.kind {
 	case FrameSame:
-		return EndFrame(a.head.append(BeginFrame(dst, FrameSame)), start)
+		dst = a.head.append(BeginFrame(dst, FrameSame))
+		if a.again {
+			return EndFrame(appendString8(dst, string(sign(a.key, a.head))), start)
+		}
+		return EndFrame(append(dst, 0), start)
 	case FrameBusy:
 		return appendBusy(dst, a.wait)
 	case FrameUnknown:
