@@ -13,7 +13,10 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-const idleFactor = 10 // a body may pause for this many times the deadline to the first byte
+const (
+	idleFactor    = 10          // a body may pause for this many times the deadline to the first byte
+	arrivingPause = time.Minute // or for this long, if the sibling is itself waiting for it
+)
 
 var (
 	errNoFirstByte = errors.New("sibling: no answer within the deadline")
@@ -35,7 +38,8 @@ func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, t
 	if to.Squid {
 		translate(resp.Header)
 	}
-	if inTime := clock.Stop(); !inTime || !isHit(resp.Header) {
+	hit, arriving := isHit(resp.Header)
+	if inTime := clock.Stop(); !inTime || !hit {
 		outcome := Failed
 		switch {
 		case !inTime:
@@ -49,7 +53,11 @@ func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, t
 		return nil, outcome
 	}
 	a := &Answer{Response: resp, Peer: to.Peer, Requested: start, Arrived: time.Now()}
-	resp.Body = &watched{ReadCloser: resp.Body, c: in.c, peer: to.Peer, asking: asking, cancel: cancel, pause: idleFactor * timeout}
+	pause := idleFactor * timeout
+	if arriving {
+		pause = max(pause, arrivingPause)
+	}
+	resp.Body = &watched{ReadCloser: resp.Body, c: in.c, peer: to.Peer, asking: asking, cancel: cancel, pause: pause}
 	return a, Hit
 }
 
@@ -97,18 +105,20 @@ func outcomeOf(asking context.Context, err error) Outcome {
 
 // isHit reports whether an answer comes from the store of the cache that gave
 // it: the last member of Cache-Status (RFC 9211) is its own, and says so. What a
-// sibling says of itself, an error say, is no answer to a question.
-func isHit(h http.Header) bool {
+// sibling says of itself, an error say, is no answer to a question. arriving says
+// that the body is still on its way to the sibling.
+func isHit(h http.Header) (hit, arriving bool) {
 	list, err := httpsfv.UnmarshalList(h["Cache-Status"])
 	if err != nil || len(list) == 0 {
-		return false
+		return false, false
 	}
 	item, ok := list[len(list)-1].(httpsfv.Item)
 	if !ok {
-		return false
+		return false, false
 	}
-	hit, _ := item.Params.Get("hit")
-	return hit == true
+	is, _ := item.Params.Get("hit")
+	detail, _ := item.Params.Get("detail")
+	return is == true, detail == httpsfv.Token("arriving")
 }
 
 // watched is a body that may not pause for long: a sibling that hangs in the

@@ -61,7 +61,7 @@ func TestHandler(t *testing.T) {
 		r.Header.Set("Cache-Control", tt.cc)
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, r)
-		if rec.Code != tt.status || rec.Body.String() != tt.body || isHit(rec.Result().Header) != tt.hit {
+		if rec.Code != tt.status || rec.Body.String() != tt.body || hitOf(rec.Result().Header) != tt.hit {
 			t.Errorf("%s: %d %q %v", name, rec.Code, rec.Body, rec.Result().Header)
 		}
 		if tt.status != 403 && (seen.URL.String() != "http://o.test/x" || !IsQuestion(seen)) {

@@ -44,8 +44,9 @@ type Cache struct {
 
 	buffers chan []byte // spare ones, for receiving bodies
 
-	mu      sync.Mutex
-	flights map[string]*flight // by identity
+	mu       sync.Mutex
+	flights  map[string]*flight // by identity
+	arriving arriving
 
 	background sync.WaitGroup // flights under way
 	stop       context.CancelCauseFunc
@@ -64,7 +65,7 @@ func New(cfg Config) (*Cache, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{cfg: cfg, log: cfg.Logger, statusName: statusName(cfg.Name), engine: newEngine(), rules: newRules(),
-		flights: make(map[string]*flight), buffers: make(chan []byte, 64)}
+		flights: make(map[string]*flight), arriving: make(arriving), buffers: make(chan []byte, 64)}
 	c.graves.limit, c.solo.limit = maxGraves, maxSolo
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	o := cfg.Store

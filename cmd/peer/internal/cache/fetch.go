@@ -183,14 +183,16 @@ func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources,
 	c.noteReuse(f, e)
 
 	hold, _ := w.Follow(context.Background()) // keeps the body at hand until all who wait have it
-	landed := false
+	landed, over := false, func() {}
 	publish := func() {
 		if !landed {
 			landed = true
 			f.land(l)
+			over = c.arrives(f, l)
 		}
 	}
 	defer func() {
+		over()
 		if landed {
 			c.forget(f)
 			f.waiters.Wait()

@@ -49,6 +49,9 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		}
 		switch {
 		case r.cc.onlyIfCached:
+			if res, ok := c.attach(w, r); ok {
+				return res
+			}
 			res := c.refuse(w, r.Request, http.StatusGatewayTimeout, status{detail: "only-if-cached"}, "no fresh copy here")
 			res.Outcome = NotCached
 			return res

@@ -1,0 +1,144 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slowly sends a body of ten pieces, one a second, or breaks off within it.
+func slowly(fields string, breakAt int) func(http.ResponseWriter, *http.Request, int) {
+	return func(w http.ResponseWriter, r *http.Request, n int) {
+		name, value, _ := strings.Cut(fields, ": ")
+		w.Header().Set(name, value)
+		for i := range 10 {
+			if i == breakAt {
+				panic(http.ErrAbortHandler)
+			}
+			io.WriteString(w, strings.Repeat("x", 20_000))
+			w.(http.Flusher).Flush()
+			time.Sleep(time.Second)
+		}
+	}
+}
+
+// A body that takes long is listed while it arrives, and siblings that want it
+// read it as it does: one fetch for the cluster, and chained ones no more.
+func TestArrivingIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, slowly("Cache-Control: max-age=60", -1), "a", "b", "c")
+		defer w.close()
+		var all sync.WaitGroup
+		for i, peer := range []string{"a", "b", "c"} {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 2 * time.Second)
+				start := time.Now()
+				r := w.get(peer, "/x")
+				if r.err != nil || r.body != strings.Repeat("x", 200_000) {
+					t.Errorf("%s: %d bytes, %v", peer, len(r.body), r.err)
+				}
+				if left := 10*time.Second - time.Duration(i)*2*time.Second; time.Since(start) > left+100*time.Millisecond {
+					t.Errorf("%s waited %v, want %v", peer, time.Since(start), left)
+				}
+				if want := "a; hit; ttl=58; detail=arriving, b; fwd=uri-miss; fwd-status=200; stored; detail=sibling"; peer == "b" && r.status() != want {
+					t.Errorf("b: %q, want %q", r.status(), want)
+				}
+			})
+		}
+		all.Wait()
+		synctest.Wait()
+		if n := w.origin.count(); n != 1 {
+			t.Errorf("%d origin requests", n)
+		}
+		w.digests.mu.Lock()
+		defer w.digests.mu.Unlock()
+		for peer, listed := range w.digests.listed {
+			if n := listed["GET http://"+originHost+"/x"]; n != 1 {
+				t.Errorf("%s lists it %d times", peer, n)
+			}
+		}
+	})
+}
+
+// What breaks off is no longer listed, who attached sees that it did, and the next
+// gets it whole.
+func TestArrivingBreaksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+			at := 5
+			if n > 0 {
+				at = -1
+			}
+			slowly("Cache-Control: max-age=60", at)(rw, r, n)
+		}, "a", "b")
+		defer w.close()
+		var all sync.WaitGroup
+		for i, peer := range []string{"a", "b"} {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 2 * time.Second)
+				if r, err := w.try(peer, "GET", "/x", ""); err == nil && r.err == nil {
+					t.Errorf("%s: %d bytes as if they were all", peer, len(r.body))
+				}
+			})
+		}
+		all.Wait()
+		synctest.Wait()
+		if w.digests.lists("a", "GET http://"+originHost+"/x") {
+			t.Error("listed still")
+		}
+		if r := w.get("b", "/x"); len(r.body) != 200_000 || w.origin.count() != 2 {
+			t.Errorf("then %d bytes, %d origin requests", len(r.body), w.origin.count())
+		}
+	})
+}
+
+// Not listed while it arrives is what comes fast, and what never may be.
+func TestArrivingIsNotListed(t *testing.T) {
+	for fields, after := range map[string]time.Duration{
+		"Cache-Control: max-age=60":                             200 * time.Millisecond,
+		"Cache-Control: private, max-age=60":                    3 * time.Second,
+		"Cache-Control: max-age=60, no-cache":                   3 * time.Second,
+		"Cache-Control: max-age=60, stale-if-error=0, no-store": 3 * time.Second,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, false, slowly(fields, -1), "a", "b")
+			defer w.close()
+			got := make(chan int)
+			go func() { got <- len(w.get("a", "/x").body) }()
+			time.Sleep(after)
+			if w.digests.lists("a", "GET http://"+originHost+"/x") {
+				t.Errorf("%s: listed after %v", fields, after)
+			}
+			if n := <-got; n != 200_000 {
+				t.Errorf("%s: %d bytes", fields, n)
+			}
+		})
+	}
+}
+
+// A crowd comes for one large object at three peers within some seconds: how often
+// it is fetched, in virtual time with exact digests a moment later.
+func TestCrowdForALargeObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, slowly("Cache-Control: max-age=60", -1), "a", "b", "c")
+		defer w.close()
+		var all sync.WaitGroup
+		for i := range 60 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				peer := []string{"a", "b", "c"}[i/3%3]
+				if r := w.get(peer, "/x"); r.err != nil || len(r.body) != 200_000 {
+					t.Errorf("%s: %d bytes, %v", peer, len(r.body), r.err)
+				}
+			})
+		}
+		all.Wait()
+		if n := w.origin.count(); n != 1 {
+			t.Errorf("%d origin requests for one object", n)
+		}
+	})
+}
