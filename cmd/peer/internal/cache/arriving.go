@@ -1,7 +1,10 @@
 package cache
 
 import (
+	"iter"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -63,6 +66,29 @@ func (c *Cache) listArriving(a *arrival) {
 	}
 	a.listed = true
 	c.cfg.Store.Hooks.Listed(a.l.id)
+}
+
+// Listed yields the identity of everything that siblings are told of, at least
+// once: what is stored, and what is arriving.
+func (c *Cache) Listed() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for o := range c.store.Listed() {
+			if !yield(o.Key()) {
+				return
+			}
+		}
+		c.mu.Lock()
+		all := slices.Collect(maps.Values(c.arriving))
+		c.mu.Unlock()
+		for _, a := range all {
+			a.mu.Lock()
+			listed := a.listed && !a.over
+			a.mu.Unlock()
+			if listed && !yield(a.l.id) {
+				return
+			}
+		}
+	}
 }
 
 // attach answers a question by a response that is still arriving. It isn't ok, and

@@ -187,8 +187,8 @@ func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources,
 	publish := func() {
 		if !landed {
 			landed = true
-			f.land(l)
 			over = c.arrives(f, l)
+			f.land(l)
 		}
 	}
 	defer func() {

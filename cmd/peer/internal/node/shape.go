@@ -80,21 +80,10 @@ func (n *Node) replan() {
 		"now", planRoom*held, "bits", g.Bits, "epoch", filter.Current().Version().Epoch)
 }
 
-// identities are those of the objects that the store lists.
-func (n *Node) identities() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for o := range n.proxy.Store().Listed() {
-			if !yield(o.Key()) {
-				return
-			}
-		}
-	}
-}
-
-// keys are what stands for them in digests.
+// keys are what stands for the listed objects in digests.
 func (n *Node) keys(seed uint64) iter.Seq[digest.Key] {
 	return func(yield func(digest.Key) bool) {
-		for identity := range n.identities() {
+		for identity := range n.proxy.Listed() {
 			if !yield(digest.KeyOfString(seed, identity)) {
 				return
 			}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +28,7 @@ func slowly(fields string, breakAt int) func(http.ResponseWriter, *http.Request,
 }
 
 // A body that takes long is listed while it arrives, and siblings that want it
-// read it as it does: one fetch for the cluster, and chained ones no more.
+// read it as it does: one fetch for the cluster.
 func TestArrivingIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, slowly("Cache-Control: max-age=60", -1), "a", "b", "c")
@@ -36,6 +37,9 @@ func TestArrivingIsShared(t *testing.T) {
 		for i, peer := range []string{"a", "b", "c"} {
 			all.Go(func() {
 				time.Sleep(time.Duration(i) * 2 * time.Second)
+				if i > 0 && !slices.Contains(slices.Collect(w.peers["a"].Listed()), "GET http://"+originHost+"/x") {
+					t.Error("a does not list it")
+				}
 				start := time.Now()
 				r := w.get(peer, "/x")
 				if r.err != nil || r.body != strings.Repeat("x", 200_000) {

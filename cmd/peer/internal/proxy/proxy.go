@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -283,6 +284,10 @@ func isToken(s string) bool {
 
 // Store returns the store, for its statistics.
 func (h *Handler) Store() *store.Store { return h.cache.Store() }
+
+// Listed yields the identity of everything that siblings are told of, at least
+// once.
+func (h *Handler) Listed() iter.Seq[string] { return h.cache.Listed() }
 
 // Close ends tunnels and background work and closes the store. Requests under
 // way are the http.Server's to wait for; call Close after it.
