@@ -38,7 +38,7 @@ func DecodeBareDelta(b []byte, base *Filter, target Version, keys uint64, lim Li
 	a := r.bounded("positions set", 0, zeros)
 	c := r.bounded("positions cleared", 0, base.ones)
 	if r.err == nil {
-		r.afford(lim, 16*(a+c))
+		r.afford(lim, "positions set", 0, 16*(a+c))
 	}
 	d.ones = base.ones + a - c
 	sets := r.section("positions set", zeros, a, false)

@@ -70,7 +70,7 @@ func DecodeCountingFilter(b []byte, lim Limits) (*CountingFilter, error) {
 	if r.err == nil && h.Kind != KindCounting {
 		r.corrupt("kind", kindAt, "%v is no counting filter", h.Kind)
 	}
-	r.afford(lim, 32*h.Count) // a list of positions, a filter, counts, tables at their worst
+	r.afford(lim, "count", h.countAt, 32*h.Count) // a list of positions, a filter, counts, tables at their worst
 	sum := r.u64("key sum")
 	f := r.filterBody(h, lim)
 	counts := r.levels(h.Count)

@@ -203,7 +203,7 @@ func (r *reader) contextual(d *Delta, base *Filter, lim Limits) {
 		return
 	}
 	b := d.baseOnes + a - d.ones
-	r.afford(lim, 16*(a+b))
+	r.afford(lim, "positions set", at, 16*(a+b))
 	sets := r.section("positions set", zeros, a, false)
 	clears := r.section("positions cleared", d.baseOnes, b, false)
 	if r.err == nil {
@@ -212,7 +212,8 @@ func (r *reader) contextual(d *Delta, base *Filter, lim Limits) {
 }
 
 func (r *reader) plain(d *Delta, lim Limits) {
+	at := r.off
 	n := r.bounded("flips", 0, d.geometry.Bits)
-	r.afford(lim, 8*n)
+	r.afford(lim, "flips", at, 8*n)
 	d.flips = r.section("flips", d.geometry.Bits, n, false).list
 }

@@ -58,9 +58,9 @@ func (r *reader) filterBody(h Header, lim Limits) *Filter {
 	m := f.geometry.Bits
 	bitmap := dense(m, f.ones)
 	if bitmap {
-		r.afford(lim, (m+63)/64*8)
+		r.afford(lim, "count", h.countAt, (m+63)/64*8)
 	} else {
-		r.afford(lim, 8*f.ones+sortedBytes(m, f.ones))
+		r.afford(lim, "count", h.countAt, 8*f.ones+sortedBytes(m, f.ones))
 	}
 	set := r.section("positions", m, f.ones, bitmap)
 	if r.err != nil {
@@ -75,9 +75,9 @@ func (r *reader) filterBody(h Header, lim Limits) *Filter {
 	return f
 }
 
-// afford refuses what comes next if it would take more memory than allowed.
-func (r *reader) afford(lim Limits, bytes uint64) {
+// afford refuses what a field asks for if it would take more memory than allowed.
+func (r *reader) afford(lim Limits, field string, at int, bytes uint64) {
 	if r.err == nil && bytes > uint64(lim.Memory) {
-		r.fail("count", r.off, fmt.Errorf("%w: %d bytes of memory, %d allowed", ErrTooLarge, bytes, lim.Memory))
+		r.fail(field, at, fmt.Errorf("%w: %d bytes of memory, %d allowed", ErrTooLarge, bytes, lim.Memory))
 	}
 }
