@@ -62,8 +62,8 @@ type Config struct {
 	// StateFile is where replicas are saved when the node ends, and every five
 	// minutes, and loaded from when one is made: a restarted peer then fetches
 	// only what changed. So is what this peer publishes: if Filter, of the same
-	// geometry, has been given its contents again before New and was not frozen,
-	// the others too fetch only what changed. Its directory must exist. Empty means
+	// geometry, has been given its contents again before New, and is published by no
+	// other node, the others too fetch only what changed. Its directory must exist. Empty means
 	// that nothing is kept.
 	StateFile string
 

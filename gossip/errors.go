@@ -18,6 +18,8 @@ var (
 	ErrCanary = exchange.ErrCanary
 	// ErrUnreachable: nothing that speaks this protocol answers there.
 	ErrUnreachable = errors.New("unreachable")
+	// ErrStateFile: the state file can't be used.
+	ErrStateFile = errors.New("gossip: state file")
 	// ErrClosed: the node was closed, or left.
 	ErrClosed = errors.New("gossip: node is closed")
 )

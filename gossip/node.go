@@ -120,7 +120,7 @@ func New(cfg Config) (*Node, error) {
 	if err := n.restore(); err != nil {
 		opened()
 		n.cancel()
-		return nil, fmt.Errorf("gossip: state file: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrStateFile, err)
 	}
 	if err := n.start(); err != nil {
 		opened()
@@ -301,7 +301,7 @@ func (n *Node) Close() error {
 		n.wg.Wait()
 		if n.cfg.StateFile != "" {
 			if e := n.save(); e != nil {
-				err = errors.Join(err, fmt.Errorf("gossip: state file: %w", e))
+				err = errors.Join(err, fmt.Errorf("%w: %w", ErrStateFile, e))
 			}
 		}
 	})

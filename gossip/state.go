@@ -108,7 +108,7 @@ func (n *Node) publishFirst() {
 	filter, former := n.cfg.Filter, n.former
 	n.former = nil
 	now := time.Now()
-	if former != nil && filter.Current().Version().Sequence == 0 {
+	if former != nil {
 		f, d, err := filter.Follow(former)
 		if err == nil {
 			n.log.Info("going on with the digest of a former life", "version", f.Version(), "changed", d.Len())

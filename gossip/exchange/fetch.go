@@ -20,9 +20,10 @@ type flight struct {
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// brokenRetry is the longest wait after streams that broke within the answer: the
-	// source is there, and believes to have answered.
-	brokenRetry = 4 * time.Second
+	// brokenMost is how many streams that broke within the answer count as attempts:
+	// the source is there, and believes to have answered. So they delay the next one by
+	// no more than an advert is repeated after.
+	brokenMost = 5
 
 	unusables   = 3 // of an origin's digest in a row, until it is left alone
 	refusedWait = 5 * time.Minute
@@ -261,8 +262,8 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 		p.dropHolder(f.source)
 	}
 	e.backOff(now, p)
-	if latest := now.Add(e.jitter(brokenRetry)); errors.Is(r.Err, ErrBroken) && p.notBefore.After(latest) {
-		p.notBefore = latest
+	if errors.Is(r.Err, ErrBroken) {
+		p.attempts = min(p.attempts, brokenMost)
 	}
 }
 

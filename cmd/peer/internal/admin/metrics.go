@@ -151,6 +151,9 @@ var families = []family{
 	counter("peer_digest_repairs_total", "Versions learnt of by comparison, their adverts having been lost.", func(s Status) float64 { return float64(s.Exchange.Repairs) }),
 	counter("peer_digest_divergences_total", "Replicas found to differ from their origin, and fetched anew.", func(s Status) float64 { return float64(s.Exchange.Divergences) }),
 	counter("peer_digest_rejected_total", "Digests and deltas refused.", func(s Status) float64 { return float64(s.Exchange.Rejected) }),
+	counter("peer_digest_resumed_bytes_total", "Bytes of whole digests that were not received again although a stream broke.", func(s Status) float64 { return float64(s.Exchange.ResumedBytes) }),
+	gauge("peer_digest_replica_bytes", "Memory of the other members' digests.", func(s Status) float64 { return float64(s.Exchange.ReplicaBytes) }),
+	gauge("peer_digest_index_bytes", "Memory of the index over them, which lookups ask.", func(s Status) float64 { return float64(s.Exchange.IndexBytes) }),
 
 	perMember(prometheus.GaugeValue, "peer_member_up", "1 if the member is alive.", func(m Member) float64 { return truth(m.State != "dead") }),
 	perMember(prometheus.GaugeValue, "peer_member_digest_current", "1 if no newer digest of the member is known of than the one held.", func(m Member) float64 { return truth(m.Current) }),

@@ -77,6 +77,9 @@ type Exchange struct {
 	Repairs          int64   `json:"repairs"`
 	Divergences      int64   `json:"divergences"`
 	Rejected         int64   `json:"rejected"`
+	ResumedBytes     int64   `json:"resumed_bytes"`    // of whole digests, not received again although a stream broke
+	ReplicaBytes     int64   `json:"replica_bytes"`    // memory of the others' digests
+	IndexBytes       int64   `json:"index_bytes"`      // memory of the index over them, which lookups ask
 	LagMean          float64 `json:"lag_mean_seconds"` // from hearing of a version to having it
 	LagMax           float64 `json:"lag_max_seconds"`
 	// PacketBytes are those of all gossip datagrams: adverts, and what finding

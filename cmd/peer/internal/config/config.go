@@ -33,12 +33,14 @@ type Config struct {
 
 	Origin     *url.URL // nil = forward proxy
 	Store      string
-	StoreSize  int64 // bytes
-	MemorySize int64 // bytes
+	StoreSize  int64  // bytes
+	MemorySize int64  // bytes
+	State      string // file of digests that outlive the process; "" = none
 
 	Objects        uint64        // planned for; at least 1
 	FalsePositives float64       // in (0, 0.5]
 	Publish        time.Duration // 0 = by the number of peers
+	IndexSize      int64         // bytes of the index over all digests; 0 = no bound
 
 	LogLevel slog.Level
 	LogJSON  bool

@@ -22,10 +22,12 @@ type Settings struct {
 	Store      string `name:"store" env:"PEER_STORE" placeholder:"DIR" group:"Cache" help:"Directory that keeps the objects; made if missing. Default: summarycache/NAME in the user's cache directory."`
 	StoreSize  string `name:"store-size" env:"PEER_STORE_SIZE" placeholder:"SIZE" default:"1GiB" group:"Cache" help:"Bytes that the store may use on disk, such as 512MiB or 10GiB. Default: ${default}."`
 	MemorySize string `name:"memory-size" env:"PEER_MEMORY_SIZE" placeholder:"SIZE" default:"64MiB" group:"Cache" help:"Bytes of hot objects kept in memory besides. Default: ${default}."`
+	State      string `name:"state" env:"PEER_STATE" placeholder:"FILE" group:"Cache" help:"File that keeps the digests of the other peers, and what they have of this one's, across a restart; none for no file. Default: digests, in the --store directory."`
 
 	Objects        string `name:"objects" env:"PEER_OBJECTS" placeholder:"COUNT" default:"0" group:"Digest" help:"Objects that the digest is planned for. Default: 0, what fits the store at 32 KiB each. A peer that comes to hold more plans it anew."`
 	FalsePositives string `name:"false-positives" env:"PEER_FALSE_POSITIVES" placeholder:"RATE" default:"0.001" group:"Digest" help:"Share of absent objects that the digest may claim in error, between 0 and 0.5. Default: ${default}."`
 	Publish        string `name:"publish" env:"PEER_PUBLISH" placeholder:"TIME" default:"0s" group:"Digest" help:"How long a change may wait until the other peers hear of it. Default: 0s, 10 ms for each peer but between 100 ms and 1 s; among more than 1,000, 1 ms for each up to 5 s."`
+	IndexSize      string `name:"index-size" env:"PEER_INDEX_SIZE" placeholder:"SIZE" default:"0" group:"Digest" help:"Bytes of memory for the index over the other peers' digests. A peer whose digest does not fit is not asked for anything. Default: 0, no bound."`
 
 	Admin     string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" group:"Operation" help:"Address for health, metrics and status. Keep it private. Default: ${default}."`
 	LogLevel  string `name:"log-level" env:"PEER_LOG_LEVEL" placeholder:"LEVEL" default:"info" group:"Operation" help:"Least severe messages to log: debug, info, warn or error. Default: ${default}."`

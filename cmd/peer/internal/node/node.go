@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -151,7 +152,11 @@ func (n *Node) acquire(o Options) error {
 		n.replan() // for what the store holds already
 	}
 	if n.gossip, err = gossip.New(n.gossipConfig(o)); err != nil {
-		errs = append(errs, inUse("--gossip", n.cfg.Gossip, err))
+		if errors.Is(err, gossip.ErrStateFile) {
+			errs = append(errs, fmt.Errorf("--state %s: %w", n.cfg.State, err))
+		} else {
+			errs = append(errs, inUse("--gossip", n.cfg.Gossip, err))
+		}
 	}
 	n.siblings.Locator = sibling.Digests(n.gossip)
 	n.control = control.New(n.cfg.Name, n.secrets)
@@ -210,8 +215,18 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Name: n.cfg.Name, Bind: n.cfg.Gossip, Advertise: n.cfg.Advertise, Join: n.cfg.Join,
 		Secret: n.cfg.Secret, AcceptSecrets: n.cfg.AcceptSecrets,
 		Service: n.service(), Filter: n.holdings.Filter(), Publish: publishing(n.cfg.Publish),
+		StateFile: n.digests(), Limits: gossip.Limits{Index: int(min(n.cfg.IndexSize, math.MaxInt))},
 		Detection: o.Detect, Network: o.Network, Logger: n.log,
 	}
+}
+
+// digests is the file of those that outlive the process; "" if there is no store, and
+// so perhaps no directory either.
+func (n *Node) digests() string {
+	if n.proxy == nil {
+		return ""
+	}
+	return n.cfg.State
 }
 
 // others are the other members of the cluster.

@@ -52,6 +52,7 @@ func (n *Node) exchange() admin.Exchange {
 		DeltasSent: e.DeltasOut, DeltaBytesSent: e.DeltaBytesOut, DeltasHeard: e.DeltasIn, DeltaBytesHeard: e.DeltaBytesIn,
 		CarriedBytesSent: e.CarriedBytesOut, CarriedHeard: e.Carried,
 		Syncs: e.Syncs, Repairs: e.Repairs, Divergences: e.Divergences, Rejected: e.Rejected,
+		ResumedBytes: e.ResumedBytes, ReplicaBytes: all.ReplicaBytes, IndexBytes: all.IndexBytes,
 		LagMax:           e.LagMax.Seconds(),
 		AdvertBytesHeard: e.AdvertBytesIn, VectorBytesHeard: all.VectorBytesIn,
 		PacketBytesSent: all.PacketBytesOut, PacketBytesHeard: all.PacketBytesIn,
