@@ -1,0 +1,257 @@
+package digest_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// testdata/frozen holds messages as the programs of their day wrote them, a
+// directory for each, named like its revision. They are never written again:
+// whatever changes here, it must still be able to read them (FORMAT.md, section 9).
+
+var freeze = flag.String("freeze", "", "write testdata/frozen/`NAME`, which must not exist")
+
+const frozenDir = "testdata/frozen"
+
+// A frozen message, and what it says.
+type frozen struct {
+	Name, Kind string
+	Scheme     uint8
+	Bits       uint64
+	Hashes     int
+	Secret     string // of the seed; "" = none
+	First      int    // the keys are those of "object First" …
+	Last       int    // … to "object Last-1"
+	Epoch      uint64
+	Sequence   uint64
+	State      string // hexadecimal
+	Base       string // of a delta: the name of the filter that it starts from
+}
+
+func (f frozen) geometry() digest.Geometry {
+	return digest.Geometry{Bits: f.Bits, Hashes: f.Hashes, Scheme: digest.Scheme(f.Scheme), Seed: digest.SeedFrom([]byte(f.Secret))}
+}
+
+func (f frozen) key(i int) digest.Key {
+	return digest.KeyOfString(f.geometry().Seed, fmt.Sprint("object ", i))
+}
+
+// shapes are what the messages of a freeze are made of: every coding, every
+// scheme, with and without a secret, and as long as they are with several chunks.
+var shapes = []frozen{
+	{Name: "empty", Bits: 1 << 24, Hashes: 1},
+	{Name: "one", Bits: 1 << 24, Hashes: 1, Last: 1, Secret: "a secret of the cluster"},
+	{Name: "dense", Bits: 500, Hashes: 4, Last: 60},
+	{Name: "sparse", Bits: 1 << 26, Hashes: 1, Last: 300, Secret: "a secret of the cluster"},
+	{Name: "huge", Bits: 1 << 40, Hashes: 1, Last: 40},
+	{Name: "blocks-16", Bits: 200_000, Hashes: 2, Last: 30_000},
+	{Name: "blocks-32", Bits: 700_000, Hashes: 1, Last: 36_000},
+	{Name: "gaps", Bits: 24_000_000, Hashes: 1, Last: 24_000, Secret: "a secret of the cluster"},
+	{Name: "chunks", Bits: 1_400_000, Hashes: 1, Last: 970_000},
+	{Name: "enhanced-double", Scheme: uint8(digest.EnhancedDouble), Bits: 14_001, Hashes: 4, Last: 500},
+	{Name: "independent", Scheme: uint8(digest.Independent), Bits: 14_001, Hashes: 4, Last: 500},
+	{Name: "partitioned", Scheme: uint8(digest.Partitioned), Bits: 14_000, Hashes: 4, Last: 500},
+	{Name: "two-mod-prime", Scheme: uint8(digest.TwoModPrime), Bits: 196_611, Hashes: 3, Last: 500},
+}
+
+// TestFreeze writes the messages of today's program, once.
+func TestFreeze(t *testing.T) {
+	if *freeze == "" {
+		t.Skip("only with -freeze NAME")
+	}
+	dir := filepath.Join(frozenDir, *freeze)
+	if err := os.MkdirAll(frozenDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatalf("what is frozen is not written again: %v", err)
+	}
+	var all []frozen
+	save := func(f frozen, v digest.Version, b []byte) {
+		f.Epoch, f.Sequence, f.State = v.Epoch, v.Sequence, fmt.Sprintf("%016x", v.State)
+		if err := os.WriteFile(filepath.Join(dir, f.Name+".bin"), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, f)
+	}
+	for _, s := range shapes {
+		if s.Scheme == 0 {
+			s.Scheme = uint8(digest.Double)
+		}
+		held, err := digest.NewCountingFilter(s.geometry(), 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := s.First; i < s.Last; i++ {
+			held.Add(s.key(i))
+		}
+		base, later := s, s
+		before := held.Advance()
+		base.Kind = "filter"
+		save(base, before.Version(), before.AppendTo(nil))
+		if s.Last > 1000 && s.Name != "gaps" {
+			continue // the other messages would be long, and no different
+		}
+		counting := s
+		counting.Kind, counting.Name = "counting", s.Name+"-counting"
+		save(counting, before.Version(), held.AppendTo(nil))
+		later.First, later.Last, later.Base = s.First+s.Last/20, s.Last+2+s.Last/20, s.Name
+		for i := s.First; i < later.First; i++ {
+			held.Remove(s.key(i))
+		}
+		for i := s.Last; i < later.Last; i++ {
+			held.Add(s.key(i))
+		}
+		after, delta := held.AdvanceDelta()
+		bare, err := delta.AppendBare(nil, before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for kind, b := range map[string][]byte{"delta": delta.AppendTo(nil, before), "plain": delta.AppendTo(nil, nil), "bare": bare} {
+			later.Kind, later.Name = kind, s.Name+"-"+kind
+			save(later, after.Version(), b)
+		}
+	}
+	slices.SortFunc(all, func(a, b frozen) int { return strings.Compare(a.Name, b.Name) })
+	b, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "frozen.json"), append(b, '\n'), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Today's code reads what every earlier one wrote, and finds in it what that one
+// meant.
+func TestFrozen(t *testing.T) {
+	dirs, err := filepath.Glob(filepath.Join(frozenDir, "*"))
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("nothing is frozen: %v", err)
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) { readFrozen(t, dir) })
+	}
+}
+
+func readFrozen(t *testing.T, dir string) {
+	b, err := os.ReadFile(filepath.Join(dir, "frozen.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []frozen
+	if err := json.Unmarshal(b, &all); err != nil {
+		t.Fatal(err)
+	}
+	message := func(name string) []byte {
+		b, err := os.ReadFile(filepath.Join(dir, name+".bin"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	codings := map[string]bool{}
+	for _, f := range all {
+		b := message(f.Name)
+		var got *digest.Filter
+		if f.Base == "" {
+			got, err = f.whole(b)
+		} else {
+			got, err = f.change(b, message(f.Base))
+		}
+		if err != nil {
+			t.Errorf("%s: %v", f.Name, err)
+			continue
+		}
+		f.compare(t, got)
+		var dump strings.Builder
+		if f.Kind != "bare" {
+			digest.Dump(&dump, b)
+		}
+		for _, m := range regexp.MustCompile(`coding +(\w+)`).FindAllStringSubmatch(dump.String(), -1) {
+			codings[m[1]] = true
+		}
+	}
+	if len(all) < 30 || !codings["bitmap"] || !codings["gaps"] || !codings["adaptive"] || !codings["block"] {
+		t.Errorf("%d messages, of codings %v", len(all), codings)
+	}
+}
+
+// whole reads a filter or a counting filter.
+func (f frozen) whole(b []byte) (*digest.Filter, error) {
+	lim := digest.Limits{Seed: f.geometry().Seed}
+	if f.Kind == "filter" {
+		return digest.DecodeFilter(b, lim)
+	}
+	held, err := digest.DecodeCountingFilter(b, lim)
+	if err != nil {
+		return nil, err
+	}
+	now := held.Current()
+	for i := f.First; i < f.Last; i++ {
+		if !held.Remove(f.key(i)) {
+			return nil, fmt.Errorf("object %d cannot be removed", i)
+		}
+	}
+	if n := held.Len(); n != 0 {
+		return nil, fmt.Errorf("%d keys are left of none", n)
+	}
+	return now, nil
+}
+
+// change reads a delta and its base, and applies it.
+func (f frozen) change(b, base []byte) (*digest.Filter, error) {
+	lim := digest.Limits{Seed: f.geometry().Seed}
+	before, err := digest.DecodeFilter(base, lim)
+	if err != nil {
+		return nil, err
+	}
+	var d *digest.Delta
+	if f.Kind == "bare" {
+		target := digest.Version{Epoch: f.Epoch, Sequence: f.Sequence}
+		if _, err := fmt.Sscanf(f.State, "%x", &target.State); err != nil {
+			return nil, err
+		}
+		d, err = digest.DecodeBareDelta(b, before, target, uint64(f.Last-f.First), lim)
+	} else {
+		d, err = digest.DecodeDelta(b, before, lim)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.Apply(before)
+}
+
+// compare compares a filter that was read with one made anew.
+func (f frozen) compare(t *testing.T, got *digest.Filter) {
+	t.Helper()
+	anew, err := digest.NewCountingFilter(f.geometry(), f.Epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := f.First; i < f.Last; i++ {
+		anew.Add(f.key(i))
+		if !got.MayContain(f.key(i)) {
+			t.Fatalf("%s: object %d is not in it", f.Name, i)
+		}
+	}
+	v := got.Version()
+	if v.Epoch != f.Epoch || v.Sequence != f.Sequence || fmt.Sprintf("%016x", v.State) != f.State || got.Keys() != uint64(f.Last-f.First) {
+		t.Errorf("%s: version %v, %d keys", f.Name, v, got.Keys())
+	}
+	if got.Geometry() != f.geometry() {
+		t.Errorf("%s: geometry %v", f.Name, got.Geometry())
+	}
+	if want := anew.Advance(); want.Version().State != v.State || !slices.Equal(slices.Collect(want.Positions()), slices.Collect(got.Positions())) {
+		t.Errorf("%s: other positions than those of a filter made anew", f.Name)
+	}
+}

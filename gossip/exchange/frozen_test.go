@@ -1,0 +1,232 @@
+package exchange
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// testdata/frozen holds messages as the programs of their day wrote them, a
+// directory for each, named like its revision. They are never written again:
+// whatever changes here, it must still be able to read them (PROTOCOL.md, section 9).
+
+var freeze = flag.String("freeze", "", "write testdata/frozen/`NAME`, which must not exist")
+
+const frozenDir = "testdata/frozen"
+
+// frozenAnswers are the frames with bodies, which vectors.json has not.
+const frozenAnswers = "answers.json"
+
+// A frozenAnswer is the frame that answers a get of one who has Base, or nothing.
+type frozenAnswer struct {
+	Name  string
+	Frame string // hexadecimal
+	Base  string // the name of the full answer before; "" = none
+	Key   string // of the origin, hexadecimal; "" = it does not sign
+	Head  Head
+	Keys  int // "object 0" … are in the digest
+}
+
+// origin is an engine that publishes twice.
+func frozenOrigin(sign bool) (*Engine, *digest.CountingFilter, time.Time) {
+	now := time.Unix(1_700_000_000, 0)
+	cfg := Config{Name: "origin", Incarnation: NewIncarnation(now, 1)}
+	if sign {
+		cfg.Key = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+	}
+	filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 3)
+	if err != nil {
+		panic(err)
+	}
+	return New(cfg, now), filter, now
+}
+
+func frozenKey(i int) digest.Key { return digest.KeyOfString(0, fmt.Sprint("object ", i)) }
+
+// freezeAnswers has an engine answer: the whole, what changed, that nothing did, and
+// that it knows nothing.
+func freezeAnswers(t *testing.T, sign bool) (all []frozenAnswer) {
+	e, filter, now := frozenOrigin(sign)
+	suffix, key := "", ""
+	if sign {
+		suffix, key = ", signed", fmt.Sprintf("%x", e.cfg.Key.Public())
+	}
+	add := func(name, base string, get Get, keys int) Head {
+		frame := e.HandleGet(now, "reader", get).AppendTo(nil)
+		a := frozenAnswer{Name: name + suffix, Frame: fmt.Sprintf("%x", frame), Base: base, Key: key, Keys: keys}
+		typ, n, err := DecodeFrameHeader([FrameHeader]byte(frame), 1<<20)
+		if err != nil || n != len(frame)-FrameHeader {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if typ != FrameUnknown {
+			in := reader{b: frame[FrameHeader:]}
+			a.Head = in.head()
+		}
+		all = append(all, a)
+		return a.Head
+	}
+	get := Get{Origin: IDOf("origin"), Limit: 1 << 20}
+	for i := range 200 {
+		filter.Add(frozenKey(i))
+	}
+	e.Publish(now, filter.Advance(), nil)
+	first := add("full", "", get, 200)
+	for i := 200; i < 230; i++ {
+		filter.Add(frozenKey(i))
+	}
+	f, d := filter.AdvanceDelta()
+	e.Publish(now, f, d)
+	get.Have, get.State = first.Version, first.State
+	last := add("delta", "full"+suffix, get, 230)
+	get.Have, get.State = last.Version, last.State
+	add("same", "", get, 0)
+	add("unknown", "", Get{Origin: IDOf("nobody"), Limit: 1 << 20}, 0)
+	return all
+}
+
+// TestFreeze writes the messages of today's program, once.
+func TestFreeze(t *testing.T) {
+	if *freeze == "" {
+		t.Skip("only with -freeze NAME")
+	}
+	dir := filepath.Join(frozenDir, *freeze)
+	if err := os.MkdirAll(frozenDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatalf("what is frozen is not written again: %v", err)
+	}
+	vectors, err := os.ReadFile("testdata/vectors.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := json.MarshalIndent(append(freezeAnswers(t, false), freezeAnswers(t, true)...), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"vectors.json": vectors, frozenAnswers: append(answers, '\n')} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Today's code reads what every earlier one wrote, and finds in it what that one
+// meant.
+func TestFrozen(t *testing.T) {
+	dirs, err := filepath.Glob(filepath.Join(frozenDir, "*"))
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("nothing is frozen: %v", err)
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			var v vectors
+			thaw(t, filepath.Join(dir, "vectors.json"), &v)
+			readFrozenVectors(t, v)
+			var answers []frozenAnswer
+			thaw(t, filepath.Join(dir, frozenAnswers), &answers)
+			readFrozenAnswers(t, answers)
+		})
+	}
+}
+
+func thaw(t *testing.T, path string, into any) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// readFrozenVectors compares the fields that were there then; there may be more now.
+func readFrozenVectors(t *testing.T, v vectors) {
+	if len(v.Valid) < 10 {
+		t.Errorf("only %d messages", len(v.Valid))
+	}
+	for _, tc := range v.Valid {
+		fields, _, err := codecs[tc.Message](unhex(t, tc.Hex))
+		if err != nil {
+			t.Errorf("%s: %v", tc.Name, err)
+			continue
+		}
+		if got, want := plain(t, fields), plain(t, tc.Fields); !includes(got, want) {
+			t.Errorf("%s: fields %v, want %v", tc.Name, got, want)
+		}
+	}
+	for name, want := range v.IDs {
+		if got := IDOf(name).String(); got != want {
+			t.Errorf("IDOf(%q) = %s, want %s", name, got, want)
+		}
+	}
+}
+
+// plain is a value as JSON has it, numbers exact.
+func plain(t *testing.T, v any) (out any) {
+	d := json.NewDecoder(strings.NewReader(canonical(t, v)))
+	d.UseNumber()
+	if err := d.Decode(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// includes reports whether every field of want is in got.
+func includes(got, want any) bool {
+	g, ok := got.(map[string]any)
+	w, both := want.(map[string]any)
+	if !ok || !both {
+		return reflect.DeepEqual(got, want)
+	}
+	for name, field := range w {
+		if !includes(g[name], field) {
+			return false
+		}
+	}
+	return true
+}
+
+func readFrozenAnswers(t *testing.T, answers []frozenAnswer) {
+	filters := map[string]*digest.Filter{}
+	for _, a := range answers {
+		frame := unhex(t, a.Frame)
+		typ, n, err := DecodeFrameHeader([FrameHeader]byte(frame), 1<<20)
+		if err != nil || n != len(frame)-FrameHeader {
+			t.Errorf("%s: frame of %d bytes for %d, %v", a.Name, n, len(frame)-FrameHeader, err)
+			continue
+		}
+		f := Fetch{Get: Get{Origin: a.Head.Origin}, Base: filters[a.Base], Key: unhex(t, a.Key)}
+		r := DecodeAnswer(f, typ, frame[FrameHeader:], digest.Limits{})
+		if r.Err != nil || r.Head != a.Head {
+			t.Errorf("%s: head %v, %v, want %v", a.Name, r.Head, r.Err, a.Head)
+			continue
+		}
+		if a.Keys == 0 {
+			continue
+		}
+		for i := range a.Keys {
+			if !r.Filter.MayContain(frozenKey(i)) {
+				t.Fatalf("%s: object %d is not in it", a.Name, i)
+			}
+		}
+		if (len(r.Signature) > 0) != (a.Key != "") {
+			t.Errorf("%s: signature %x", a.Name, r.Signature)
+		}
+		filters[a.Name] = r.Filter
+	}
+	if len(answers) != 8 || len(filters) != 4 {
+		t.Errorf("%d answers, %d filters", len(answers), len(filters))
+	}
+}

@@ -1,0 +1,95 @@
+package gossip
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// testdata/frozen holds state files as the programs of their day wrote them, named
+// like their revision. They are never written again: whatever changes here, a peer
+// that is upgraded starts warm.
+
+var freeze = flag.String("freeze", "", "write testdata/frozen/`NAME`.state, which must not exist")
+
+const (
+	frozenDir  = "testdata/frozen"
+	frozenKeys = 300 // at p1; p2, whose state it is, and p3 have none
+)
+
+// TestFreeze writes the state of a node of today's, once.
+func TestFreeze(t *testing.T) {
+	if *freeze == "" {
+		t.Skip("only with -freeze NAME")
+	}
+	file := filepath.Join(frozenDir, *freeze+".state")
+	if _, err := os.Stat(file); err == nil {
+		t.Fatal("what is frozen is not written again")
+	}
+	if err := os.MkdirAll(frozenDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(3)
+		for i := range frozenKeys {
+			c.nodes["p1"].cfg.Filter.Add(key("p1", i))
+		}
+		time.Sleep(5 * time.Second)
+		within(t, 5*time.Second, c.inStep)
+		n := c.nodes["p2"]
+		n.cfg.StateFile = file
+		if err := n.save(); err != nil {
+			t.Fatal(err)
+		}
+		n.cfg.StateFile = ""
+	})
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Today's code reads what every earlier one wrote.
+func TestFrozen(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(frozenDir, "*.state"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("nothing is frozen: %v", err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t)
+			defer c.close()
+			n, err := New(c.config("p9", "10.0.0.9"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer n.Close()
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if loaded, err := n.readState(bufio.NewReader(bytes.NewReader(b))); loaded != 3 || err != nil {
+				t.Fatalf("%s gives %d replicas, %v, want 3", file, loaded, err)
+			}
+			for name, keys := range map[string]int{"p1": frozenKeys, "p2": 0, "p3": 0} {
+				r, ok := n.engine.Replica(name)
+				if !ok || r.Filter == nil || r.Filter.Keys() != uint64(keys) {
+					t.Fatalf("%s: %s: %+v, want %d keys", file, name, r, keys)
+				}
+				for i := range keys {
+					if !r.Filter.MayContain(key(name, i)) {
+						t.Fatalf("%s: %s lacks key %d", file, name, i)
+					}
+				}
+			}
+		})
+	}
+}
