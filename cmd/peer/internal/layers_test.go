@@ -38,11 +38,15 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/store", imports: "github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
 	// How answers leave, whatever they are.
 	{dir: "cmd/peer/internal/conn", imports: "net golang.org/x/sys/unix"},
+	// Traces of requests, whoever answers them; nothing else sees OpenTelemetry.
+	{dir: "cmd/peer/internal/tracing", imports: "net go.opentelemetry.io/otel/attribute go.opentelemetry.io/otel/codes " +
+		"go.opentelemetry.io/otel/propagation go.opentelemetry.io/otel/sdk/resource go.opentelemetry.io/otel/sdk/trace " +
+		"go.opentelemetry.io/otel/trace"},
 	// The cache knows siblings, not how they are found.
 	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv " +
 		"github.com/bartventer/httpcache github.com/bartventer/httpcache/store github.com/bartventer/httpcache/store/driver"},
 	// The request path knows a Locator, not the gossip behind it.
-	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache gossip/sibling cmd/peer/internal/store"},
+	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
 
 	// What peers ask of each other besides objects, the Squids beside them, and TLS to both.
 	{dir: "cmd/peer/internal/control", imports: "net gossip/sibling"},
@@ -64,7 +68,7 @@ var layers = []struct {
 	// Here the parts become a peer.
 	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange cmd/peer/internal/admin " +
 		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/peertls " +
-		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store"},
+		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store cmd/peer/internal/tracing"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
 		"cmd/peer/internal/origin cmd/peer/internal/proxy cmd/peer/internal/table cmd/peer/internal/trace"},
 	{dir: "cmd/peer", imports: "net digest github.com/alecthomas/kong cmd/peer/internal/admin cmd/peer/internal/config " +

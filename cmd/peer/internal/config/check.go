@@ -48,6 +48,7 @@ func check(s *Settings, sources map[string]Source) (Config, []error) {
 	}
 	out.Secret, out.AcceptSecrets = c.secrets(s.SecretFile)
 	out.PeerTLS = c.peerTLS(s, out.Name)
+	c.traces(s.OTLP, &out)
 	c.addresses(s, &out)
 	out.Objects = c.objects(s.Objects, out.StoreSize)
 	out.Store = c.store(s.Store, out.Name)

@@ -42,6 +42,11 @@ type Config struct {
 	Publish        time.Duration // 0 = by the number of peers
 	IndexSize      int64         // bytes of the index over all digests; 0 = no bound
 
+	// Traces says where spans are posted to, as OTLP over HTTP; nil = nowhere.
+	Traces       *url.URL
+	TraceHeader  map[string]string // sent along
+	TraceTimeout time.Duration     // for one post; 0 = 10 s
+
 	LogLevel slog.Level
 	LogJSON  bool
 	Drain    time.Duration

@@ -32,5 +32,6 @@ type Settings struct {
 	Admin     string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" group:"Operation" help:"Address for health, metrics and status. Keep it private. Default: ${default}."`
 	LogLevel  string `name:"log-level" env:"PEER_LOG_LEVEL" placeholder:"LEVEL" default:"info" group:"Operation" help:"Least severe messages to log: debug, info, warn or error. Default: ${default}."`
 	LogFormat string `name:"log-format" env:"PEER_LOG_FORMAT" placeholder:"FORMAT" default:"text" group:"Operation" help:"text or json. Default: ${default}."`
+	OTLP      string `name:"otlp-endpoint" env:"PEER_OTLP_ENDPOINT" placeholder:"URL" group:"Operation" help:"Send traces to this OpenTelemetry collector, as OTLP over HTTP, such as http://127.0.0.1:4318. Default: what OTEL_EXPORTER_OTLP_ENDPOINT and its kin say, or none."`
 	Drain     string `name:"drain" env:"PEER_DRAIN" placeholder:"TIME" default:"10s" group:"Operation" help:"How long requests under way may take to end when the peer is stopped. Default: ${default}."`
 }

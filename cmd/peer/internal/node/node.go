@@ -22,6 +22,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -63,6 +64,7 @@ type Node struct {
 	control   *control.Control
 	squids    *squid.Neighbours // nil = none
 	forSquids *squid.Publisher  // nil = no Squids
+	tracing   *tracing.Tracer   // nil = off
 	durations *admin.Durations
 	history   admin.History
 	cluster   clusterView
@@ -128,6 +130,9 @@ func (n *Node) acquire(o Options) error {
 	if err := n.shapeDigest(); err != nil {
 		return err
 	}
+	if err := n.trace(); err != nil {
+		return err
+	}
 	n.useSecrets(n.cfg)
 	listen := net.Listen
 	if o.Network != nil {
@@ -184,6 +189,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		Own:     n.ownPaths(),
 		Admit:   (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, log: n.log}).admit,
 		Observe: n.durations.Observe,
+		Tracing: n.tracing,
 		Logger:  n.log,
 	}
 	if o.Observe != nil {
@@ -329,6 +335,11 @@ func (n *Node) release() error {
 	}
 	if n.peers != nil {
 		n.peers.CloseIdleConnections()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastTraces)
+	defer cancel()
+	if err := n.tracing.Close(ctx); err != nil {
+		n.log.Warn("the last traces are lost", "err", err)
 	}
 	return errors.Join(errs...)
 }

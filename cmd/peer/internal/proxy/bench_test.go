@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 )
 
 // BenchmarkHit asks for a stored object over one kept connection; plain is
@@ -71,24 +73,45 @@ func benchGet(b *testing.B, addr string, size int) {
 	}
 }
 
-// BenchmarkServe is a hit without the network.
+// BenchmarkServe is a hit without the network, with and without traces of it.
 func BenchmarkServe(b *testing.B) {
-	h, err := New(Config{Name: "bench", Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20},
+	for name, serve := range map[string]func(testing.TB) func(){"tracing=off": hit, "tracing=on": tracedHit} {
+		b.Run(name, func(b *testing.B) {
+			once := serve(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				once()
+			}
+		})
+	}
+}
+
+// hit returns a function that serves a stored object.
+func hit(tb testing.TB) func() { return serveHit(tb, nil) }
+
+func tracedHit(tb testing.TB) func() {
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	tracer, err := tracing.New(tb.Context(), tracing.Config{Endpoint: collector.URL})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { tracer.Close(context.Background()); collector.Close() })
+	return serveHit(tb, tracer)
+}
+
+func serveHit(tb testing.TB, tracer *tracing.Tracer) func() {
+	h, err := New(Config{Name: "bench", Store: store.Options{Dir: tb.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Tracing: tracer,
 		OriginTransport: roundTripper(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, ContentLength: 1024, Header: http.Header{"Cache-Control": {"max-age=3600"}, "Etag": {`"a"`},
 				"Content-Type": {"text/plain"}}, Body: io.NopCloser(io.LimitReader(zeroes{}, 1024))}, nil
 		})})
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
-	defer h.Close()
+	tb.Cleanup(func() { h.Close() })
 	r := httptest.NewRequest("GET", "http://origin.test/x", nil)
 	h.ServeHTTP(httptest.NewRecorder(), r)
-	b.ReportAllocs()
-	for b.Loop() {
-		w := discard{http.Header{}}
-		h.ServeHTTP(w, r)
-	}
+	return func() { h.ServeHTTP(discard{http.Header{}}, r) }
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -56,5 +57,8 @@ type Config struct {
 
 	// Observe is called once for every request, after its answer; it must not block.
 	Observe func(Event)
+	// Tracing makes a span of each request and of what is asked for its sake; nil =
+	// none.
+	Tracing *tracing.Tracer
 	Logger  *slog.Logger // nil = discard
 }

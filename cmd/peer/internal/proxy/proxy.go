@@ -14,6 +14,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -47,6 +48,7 @@ func New(c Config) (*Handler, error) {
 	if c.Origin != nil {
 		origins = forwarded{origins}
 	}
+	origins = c.Tracing.Transport("fetch from origin", origins)
 	h.origins = origins
 	if c.Locator != nil {
 		t := c.SiblingTransport
@@ -55,7 +57,7 @@ func New(c Config) (*Handler, error) {
 			h.idle = append(h.idle, own)
 			t = own
 		}
-		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, Carrier: t, Timeout: c.SiblingTimeout, Max: c.MaxSiblings})
+		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, Carrier: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Max: c.MaxSiblings})
 		if err != nil {
 			return nil, err
 		}
@@ -121,6 +123,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	start := time.Now()
 	e := Event{Method: r.Method}
+	var span tracing.Request
+	if h.cfg.Tracing != nil {
+		r, span = h.cfg.Tracing.Request(r)
+	}
 	question := sibling.IsQuestion(r)
 	switch {
 	case question && !h.admits(r):
@@ -134,6 +140,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	e.Duration = time.Since(start)
 	h.counters.count(&e)
+	if h.cfg.Tracing != nil {
+		span.End(tracing.End{URL: e.URL, Status: e.Status, Outcome: e.Outcome.String(), Peer: e.Peer, Bytes: e.Bytes, Err: e.Err})
+	}
 	if h.cfg.Observe != nil {
 		h.cfg.Observe(e)
 	}

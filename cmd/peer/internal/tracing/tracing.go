@@ -1,0 +1,98 @@
+package tracing
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Config says where spans go.
+type Config struct {
+	Endpoint string            // URL that spans are posted to, as OTLP in JSON
+	Header   map[string]string // sent along, for authorization
+	Timeout  time.Duration     // for one batch; 0 = 10 s
+	Name     string            // of this peer: service.instance.id
+	Version  string            // of the program: service.version
+	Logger   *slog.Logger      // nil = discard
+}
+
+// A Tracer makes spans. It is safe for concurrent use; nil makes none.
+type Tracer struct {
+	provider *sdk.TracerProvider
+	tracer   trace.Tracer
+	exporter *exporter
+}
+
+const scope = "github.com/summarycache/summarycache/cmd/peer"
+
+var w3c = propagation.TraceContext{}
+
+// New returns a Tracer that sends to c's endpoint. OTEL_SERVICE_NAME,
+// OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_* are heeded.
+func New(ctx context.Context, c Config) (*Tracer, error) {
+	what, err := resource.New(ctx,
+		resource.WithAttributes(
+			attribute.String("service.name", "summarycache-peer"), attribute.String("service.version", c.Version),
+			attribute.String("service.instance.id", c.Name)),
+		resource.WithTelemetrySDK(), resource.WithFromEnv())
+	if err != nil {
+		return nil, err
+	}
+	t := &Tracer{exporter: newExporter(c)}
+	t.provider = sdk.NewTracerProvider(sdk.WithResource(what), sdk.WithBatcher(t.exporter))
+	t.tracer = t.provider.Tracer(scope, trace.WithInstrumentationVersion(c.Version))
+	return t, nil
+}
+
+// Close sends what is left, for as long as ctx allows.
+func (t *Tracer) Close(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
+	return t.provider.Shutdown(ctx)
+}
+
+// A Request is the span of a request that is being answered.
+type Request struct{ span trace.Span }
+
+// Request begins the span of a request and returns the request with it in its
+// context. It must be ended.
+func (t *Tracer) Request(r *http.Request) (*http.Request, Request) {
+	ctx := w3c.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+	ctx, span := t.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithAttributes(attribute.String("http.request.method", r.Method), attribute.String("client.address", r.RemoteAddr)))
+	return r.WithContext(ctx), Request{span}
+}
+
+// An End is what became of a request.
+type End struct {
+	URL     string
+	Status  int    // 0 = there was no answer
+	Outcome string // which way it took
+	Peer    string // the sibling that answered; "" = none
+	Bytes   int64  // of the body
+	Err     error  // nil = none
+}
+
+// End ends the span.
+func (r Request) End(e End) {
+	r.span.SetAttributes(attribute.String("url.full", e.URL), attribute.Int("http.response.status_code", e.Status),
+		attribute.String("summarycache.outcome", e.Outcome), attribute.Int64("http.response.body.size", e.Bytes))
+	if e.Peer != "" {
+		r.span.SetAttributes(attribute.String("summarycache.sibling", e.Peer))
+	}
+	if e.Err != nil {
+		r.span.SetStatus(codes.Error, e.Err.Error())
+	} else if e.Status >= 500 {
+		r.span.SetStatus(codes.Error, "")
+	}
+	r.span.End()
+}

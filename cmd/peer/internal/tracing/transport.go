@@ -1,0 +1,78 @@
+package tracing
+
+import (
+	"io"
+	"net/http"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Transport returns next with a span of that name about each request, from when
+// it is sent until its answer's body is closed, and with the span's context in the
+// request's header. A nil Tracer returns next.
+func (t *Tracer) Transport(name string, next http.RoundTripper) http.RoundTripper {
+	if t == nil {
+		return next
+	}
+	return &transport{t, name, next}
+}
+
+type transport struct {
+	*Tracer
+	name string
+	next http.RoundTripper
+}
+
+// CloseIdleConnections passes on.
+func (t *transport) CloseIdleConnections() {
+	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, span := t.tracer.Start(r.Context(), t.name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attribute.String("http.request.method", r.Method), attribute.String("url.full", r.URL.String())))
+	out := r.WithContext(ctx)
+	out.Header = r.Header.Clone()
+	w3c.Inject(ctx, propagation.HeaderCarrier(out.Header))
+	resp, err := t.next.RoundTrip(out)
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+		span.End()
+		return nil, err
+	}
+	span.SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
+	if resp.StatusCode == http.StatusSwitchingProtocols || resp.Body == nil {
+		span.End() // what follows is no body
+		return resp, nil
+	}
+	resp.Body = &traced{ReadCloser: resp.Body, span: span}
+	return resp, nil
+}
+
+// traced is a body whose end is that of a span.
+type traced struct {
+	io.ReadCloser
+	span trace.Span
+	once sync.Once
+}
+
+func (b *traced) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.span.SetStatus(codes.Error, err.Error())
+	}
+	return n, err
+}
+
+func (b *traced) Close() error {
+	err := b.ReadCloser.Close()
+	b.once.Do(func() { b.span.End() })
+	return err
+}
