@@ -52,7 +52,7 @@ func check(s *Settings, sources map[string]Source) (Config, []error) {
 	c.addresses(s, &out)
 	out.Objects = c.objects(s.Objects, out.StoreSize)
 	out.Store = c.store(s.Store, out.Name)
-	out.State = c.state(s.State, out.Store)
+	out.Digests = c.digests(s.Digests, out.Store)
 	out.IndexSize = c.size("index-size", s.IndexSize, 0)
 	if out.Publish != 0 && out.Publish < 10*time.Millisecond || out.Publish > time.Hour {
 		c.fail("publish", s.Publish, errors.New("is not between 10ms and 1h"))
@@ -273,9 +273,9 @@ func (c *checker) store(dir, name string) string {
 	}
 }
 
-// state returns the file that digests are kept in. That its directory can't be written
+// digests returns the file that they are kept in. That its directory can't be written
 // to is found out when it is needed, since it may be the store's, and not made yet.
-func (c *checker) state(file, store string) string {
+func (c *checker) digests(file, store string) string {
 	switch file {
 	case "none":
 		return ""
@@ -283,11 +283,11 @@ func (c *checker) state(file, store string) string {
 		return filepath.Join(store, "digests")
 	}
 	if st, err := os.Stat(file); err == nil && !st.Mode().IsRegular() {
-		c.fail("state", file, errors.New("is not a file"))
+		c.fail("digests", file, errors.New("is not a file"))
 	} else if st, err := os.Stat(filepath.Dir(file)); err != nil {
-		c.fail("state", file, fmt.Errorf("cannot be made: its directory: %s", reason(err)))
+		c.fail("digests", file, fmt.Errorf("cannot be made: its directory: %s", reason(err)))
 	} else if !st.IsDir() {
-		c.fail("state", file, fmt.Errorf("cannot be made: %s is a file", filepath.Dir(file)))
+		c.fail("digests", file, fmt.Errorf("cannot be made: %s is a file", filepath.Dir(file)))
 	}
 	return file
 }

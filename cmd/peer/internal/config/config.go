@@ -35,7 +35,7 @@ type Config struct {
 	Store      string
 	StoreSize  int64  // bytes
 	MemorySize int64  // bytes
-	State      string // file of digests that outlive the process; "" = none
+	Digests    string // file of digests that outlive the process; "" = none
 
 	Objects        uint64        // planned for; at least 1
 	FalsePositives float64       // in (0, 0.5]

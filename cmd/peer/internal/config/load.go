@@ -115,7 +115,7 @@ func overlay(path string, flags []*kong.Flag, sources map[string]Source) []error
 // effective lists what the settings came to, in the order of the help.
 func effective(flags []*kong.Flag, sources map[string]Source, c Config) []Effective {
 	computed := map[string]string{
-		"name": c.Name, "advertise": c.Advertise, "store": c.Store, "state": c.State, "objects": fmt.Sprint(c.Objects),
+		"name": c.Name, "advertise": c.Advertise, "store": c.Store, "digests": c.Digests, "objects": fmt.Sprint(c.Objects),
 	}
 	var list []Effective
 	for _, f := range flags {

@@ -21,15 +21,15 @@ import (
 // A virtual cluster lives in one process and in virtual time; gossip and HTTP go
 // through a network in memory.
 type virtual struct {
-	t      *testing.T
-	net    *memnet.Network
-	origin *origin.Handler
-	server *http.Server
-	client *http.Client
-	hosts  []*memnet.Host
-	nodes  []*Node
-	buf    []byte
-	state  string // of the peers started next
+	t       *testing.T
+	net     *memnet.Network
+	origin  *origin.Handler
+	server  *http.Server
+	client  *http.Client
+	hosts   []*memnet.Host
+	nodes   []*Node
+	buf     []byte
+	digests string // file of the peers started next
 }
 
 const originURL = "http://10.9.9.9:8080"
@@ -61,7 +61,7 @@ func (v *virtual) start(i int, dir string) {
 	cfg := config.Config{
 		Name: fmt.Sprintf("p%d", i), Listen: ip + ":80", Admin: ip + ":81", Gossip: ip + ":7946", Origin: base,
 		Secret: []byte("0123456789abcdef"), Store: dir, StoreSize: 256 << 20, MemorySize: 1 << 20,
-		Objects: 1000, FalsePositives: 0.001, JoinTimeout: 10 * time.Second, State: v.state,
+		Objects: 1000, FalsePositives: 0.001, JoinTimeout: 10 * time.Second, Digests: v.digests,
 	}
 	if i > 0 {
 		cfg.Join = []string{"10.0.0.1:7946"}

@@ -158,7 +158,7 @@ func (n *Node) acquire(o Options) error {
 	}
 	if n.gossip, err = gossip.New(n.gossipConfig(o)); err != nil {
 		if errors.Is(err, gossip.ErrStateFile) {
-			errs = append(errs, fmt.Errorf("--state %s: %w", n.cfg.State, err))
+			errs = append(errs, fmt.Errorf("--digests %s: %w", n.cfg.Digests, err))
 		} else {
 			errs = append(errs, inUse("--gossip", n.cfg.Gossip, err))
 		}
@@ -232,7 +232,7 @@ func (n *Node) digests() string {
 	if n.proxy == nil {
 		return ""
 	}
-	return n.cfg.State
+	return n.cfg.Digests
 }
 
 // others are the other members of the cluster.

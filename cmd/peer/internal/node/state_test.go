@@ -19,7 +19,7 @@ func TestRestartCostsNoWholeDigest(t *testing.T) {
 		v := newVirtual(t, 2, sizes)
 		defer v.stop()
 		dir := t.TempDir()
-		v.state = filepath.Join(dir, "digests")
+		v.digests = filepath.Join(dir, "digests")
 		v.start(2, filepath.Join(dir, "store"))
 		for i := range 30 {
 			if err := v.get(i%3, fmt.Sprintf("/%d", i)); err != nil {
