@@ -16,7 +16,7 @@ import (
 // object goes. All methods are safe for concurrent use. Adding and removing
 // different keys scales with the number of cores; [CountingFilter.Advance] and
 // [CountingFilter.Rebuild] exclude each other but stop neither readers nor, for
-// longer than a fraction of a millisecond at a million keys, writers.
+// longer than a millisecond at a million keys, writers.
 type CountingFilter struct {
 	counters atomic.Pointer[counters]
 	current  atomic.Pointer[Filter]

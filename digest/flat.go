@@ -177,15 +177,14 @@ func (c *counters) flatTake(s *shard, positions []uint64) bool {
 // appends those above zero.
 func (c *counters) flatDrain(dst []uint64, counts *[]uint8) []uint64 {
 	var list []uint32
-	for s := range c.locked {
-		c.unfrozen.Add(int64(s.differing))
-		s.differing = 0
-		if s.rare != nil && len(s.rare.journal) > 0 {
-			list = append(list, s.rare.journal...)
-			if s.rare.journal = s.rare.journal[:0]; cap(s.rare.journal) > 1024 {
-				s.rare.journal = nil // it is seldom that so much changes
-			}
-		}
+	few := make([]uint32, 0, 1024)
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		taken, differing := s.handOver(few)
+		c.unfrozen.Add(differing)
+		s.mu.Unlock()
+		list = append(list, taken...)
 	}
 	before := len(dst)
 	if counts != nil {
@@ -199,6 +198,21 @@ func (c *counters) flatDrain(dst []uint64, counts *[]uint8) []uint64 {
 	}
 	c.unfrozen.Add(int64(before - len(dst)))
 	return dst
+}
+
+// handOver empties the journal and the account of what differs. A long journal is
+// given away, not copied: writers wait for this.
+func (s *shard) handOver(few []uint32) (journal []uint32, differing int64) {
+	differing, s.differing = int64(s.differing), 0
+	if s.rare == nil {
+		return nil, differing
+	}
+	if journal = s.rare.journal; len(journal) > cap(few) {
+		s.rare.journal = nil
+		return journal, differing
+	}
+	s.rare.journal = journal[:0]
+	return append(few, journal...), differing
 }
 
 // flatSettle takes one word's changes, and its counts, at one moment.

@@ -1,0 +1,95 @@
+package digest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A stallMeter is a writer that replaces keys one after another and notes how long
+// each change took, its own clock included.
+type stallMeter struct {
+	keys  []Key
+	pause time.Duration // between two changes, of a cache that has other things to do
+	took  []time.Duration
+}
+
+func (m *stallMeter) run(c *CountingFilter, stop *atomic.Bool) {
+	for i := 0; !stop.Load(); i = (i + 1) % len(m.keys) {
+		begin := time.Now()
+		c.Remove(m.keys[i])
+		removed := time.Now()
+		m.keys[i] = Key(mix(uint64(m.keys[i]) + golden))
+		c.Add(m.keys[i])
+		added := time.Now()
+		m.took = append(m.took, removed.Sub(begin), added.Sub(removed))
+		for m.pause > 0 && time.Since(added) < m.pause {
+		}
+	}
+}
+
+// report gives the longest change and that which one in a thousand exceeds.
+func (m *stallMeter) report(b *testing.B, who string) {
+	slices.Sort(m.took)
+	n := len(m.took)
+	b.ReportMetric(float64(m.took[n-1].Nanoseconds())/1e3, who+"-max-µs")
+	b.ReportMetric(float64(m.took[n-1-n/1000].Nanoseconds())/1e3, who+"-p99.9-µs")
+}
+
+// roomFor returns an empty slice whose memory has been touched, so that the meter
+// does not measure the system giving it.
+func roomFor(n int) []time.Duration {
+	room := make([]time.Duration, n)
+	for i := range room {
+		room[i] = 1
+	}
+	return room[:0]
+}
+
+// BenchmarkWriterStall reports the longest that a change of one of a million keys
+// took while filters were frozen, or rebuilt, and the longest while nothing else
+// happened: that is what the machine does to a program, and is to be subtracted.
+// The promise is a millisecond. It needs two cores.
+func BenchmarkWriterStall(b *testing.B) {
+	for _, g := range million {
+		works := map[string]func(*CountingFilter, []Key){
+			"Advance": func(c *CountingFilter, _ []Key) { c.Advance() },
+			"Rebuild": func(c *CountingFilter, keys []Key) {
+				if err := c.Rebuild(g, slices.Values(keys)); err != nil {
+					b.Fatal(err)
+				}
+			},
+		}
+		for _, what := range []string{"Advance", "Rebuild"} {
+			for _, pause := range []time.Duration{0, 20 * time.Microsecond} {
+				b.Run(fmt.Sprintf("%s/%s/pause=%v", name(g), what, pause), func(b *testing.B) {
+					c, keys := filled(b, g)
+					c.Advance()
+					stays := keys[:benchKeys/2]
+					writes := slices.Clone(keys[benchKeys/2:])
+					measure := func(m *stallMeter, work func()) time.Duration {
+						var stop atomic.Bool
+						var wg sync.WaitGroup
+						wg.Go(func() { m.run(c, &stop) })
+						begin := time.Now()
+						work()
+						stop.Store(true)
+						wg.Wait()
+						return time.Since(begin)
+					}
+					busy := &stallMeter{keys: writes, pause: pause, took: roomFor(1 << 23)}
+					alone := &stallMeter{keys: writes, pause: pause, took: roomFor(1 << 23)}
+					for b.Loop() {
+						lasted := measure(busy, func() { works[what](c, stays) })
+						measure(alone, func() { time.Sleep(lasted) })
+					}
+					busy.report(b, "busy")
+					alone.report(b, "alone")
+				})
+			}
+		}
+	}
+}
