@@ -3,10 +3,13 @@ package digest
 import "fmt"
 
 // MapTo moves the counters to a file at path, which is mapped into memory: the
-// system may then write them out when memory is short, so that they need not be
-// resident (after Grothoff, who notes that lookups never touch them; frozen
-// filters stay where they are). The file is scratch space. It is created anew, must
-// not be used by anyone else, and is removed by Close.
+// system may then write them out when memory is short, without swap space, so that
+// they need not be resident (after Grothoff, who notes that lookups never touch
+// them). That saves nothing while keys come and go: what is touched is resident, and
+// what was touched has to be written. It saves all but some tens of kilobytes of
+// accounts and journals while they do not. Frozen filters stay where they are. The
+// file is scratch space. It is created anew, must not be used by anyone else, and
+// is removed by Close.
 //
 // What survives a restart is not this file, which a crash would leave half
 // written with nothing to tell by, but what [CountingFilter.AppendTo] gives: it is a

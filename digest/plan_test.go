@@ -267,11 +267,29 @@ func TestSnapshotBoundHolds(t *testing.T) {
 	}
 }
 
+// BenchmarkPlan plans for each kind of goal.
 func BenchmarkPlan(b *testing.B) {
-	goal := Goal{Objects: 1e6, Peers: 100, Churn: 100, Interval: time.Minute, FalseCandidates: 0.1}
-	for b.Loop() {
-		if _, err := Plan(goal); err != nil {
-			b.Fatal(err)
-		}
+	base := Goal{Objects: 1e6, Peers: 100, Churn: 100, Interval: time.Minute, FalseCandidates: 0.1}
+	for _, c := range []struct {
+		name string
+		with func(*Goal)
+	}{
+		{"candidates", func(*Goal) {}},
+		{"memory", func(g *Goal) { g.FalseCandidates, g.Memory = 0, 200<<20 }},
+		{"traffic", func(g *Goal) { g.FalseCandidates, g.BytesPerSecond = 0, 1e6 }},
+		{"snapshot", func(g *Goal) { g.FalseCandidates, g.SnapshotBytes, g.SnapshotCertainty = 0, 1<<20, 0.99999 }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			goal := base
+			c.with(&goal)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Plan(goal); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/1e3/float64(b.N), "µs/plan")
+			b.ReportMetric(0, "ns/op")
+		})
 	}
 }
