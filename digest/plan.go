@@ -28,19 +28,39 @@ func (g Goal) withHashes(k int) (Design, *GoalError) {
 	}
 	// The most bits that the budgets allow: everything grows with them, except
 	// that memory falls where a sorted set takes the place of a bitmap.
-	fits := func(m uint64) bool { return g.exceeded(g.evaluate(m, k)) == nil }
-	bitmap := search(1, MaxBits, func(m uint64) bool { return g.evaluate(m, k).Dense })
+	bitmap := g.lastBitmap(k)
 	var m uint64
-	if bitmap < MaxBits && fits(bitmap+1) {
-		m = search(bitmap+1, MaxBits, fits)
+	if bitmap < MaxBits && g.fits(bitmap+1, k) {
+		m = search(bitmap+1, MaxBits, func(m uint64) bool { return g.fits(m, k) })
 	} else {
-		m = search(1, bitmap, fits)
+		m = search(1, bitmap, func(m uint64) bool { return g.fits(m, k) })
 	}
-	plan := g.evaluate(m, k)
-	if next := g.exceeded(g.evaluate(min(m+1, MaxBits), k)); next != nil {
-		plan.Binding = next.Budget
+	plan, next := g.evaluate(m, k), g.evaluate(min(m+1, MaxBits), k)
+	if worst, broken := g.worst(&next); broken {
+		plan.Binding = worst.Budget
 	}
 	return plan, nil
+}
+
+func (g Goal) fits(m uint64, k int) bool {
+	plan := g.evaluate(m, k)
+	_, broken := g.worst(&plan)
+	return !broken
+}
+
+// lastBitmap returns the most bits of which a bitmap is the better form.
+func (g Goal) lastBitmap(k int) uint64 {
+	return search(1, MaxBits, func(m uint64) bool {
+		fill, _ := Geometry{Bits: m, Hashes: k}.Predict(g.Objects)
+		return dense(m, uint64(math.Round(fill*float64(m))))
+	})
+}
+
+// hopeless reports whether the budgets allow k hashes no rate as low as f, for one
+// that the least bits of that rate already exceed, in either form.
+func (g Goal) hopeless(k int, f float64) bool {
+	m, ok := fewestBits(g.Objects, k, min(1, f*(1+1e-9)))
+	return !ok || !g.fits(m, k) && !g.fits(min(max(m, g.lastBitmap(k)+1), MaxBits), k)
 }
 
 // search returns the largest number in [low, high] that fits, given that low
@@ -203,16 +223,25 @@ func conditional(m, k, n, fill, c float64) float64 {
 }
 
 // exceeded returns the budget that a plan breaks the most, or nil.
-func (g Goal) exceeded(p Design) (worst *GoalError) {
+func (g Goal) exceeded(p Design) *GoalError {
+	worst, broken := g.worst(&p)
+	if !broken {
+		return nil
+	}
+	found := worst // only this one is allocated
+	return &found
+}
+
+func (g Goal) worst(p *Design) (worst GoalError, broken bool) {
 	check := func(budget string, have, need float64) {
-		if have > 0 && need > have && (worst == nil || need/have > worst.Need/worst.Have) {
-			worst = &GoalError{budget, have, need}
+		if have > 0 && need > have && (!broken || need/have > worst.Need/worst.Have) {
+			worst, broken = GoalError{budget, have, need}, true
 		}
 	}
 	check("BytesPerSecond", g.BytesPerSecond, p.BytesPerSecond)
 	check("Memory", float64(g.Memory), p.Memory)
 	check("SnapshotBytes", float64(g.SnapshotBytes), p.SnapshotBound)
-	return worst
+	return worst, broken
 }
 
 // PlanForError returns the geometry that sends keys objects in the fewest bytes
