@@ -141,10 +141,7 @@ func encodeWords(e *Encoder, m, x uint64, word func(i uint64) uint64) {
 	left, ones := m, x
 	for i := uint64(0); left > 0 && ones > 0 && ones < left; i++ {
 		w, n := word(i), min(left, 64)
-		zero := zeroOdds(left, ones)
-		for j := range n {
-			e.encodeBit(zero, w>>j&1)
-		}
+		e.encodeBits(zeroOdds(left, ones), w, n)
 		left -= n
 		ones -= uint64(bits.OnesCount64(w))
 	}
@@ -161,10 +158,7 @@ func decodeWords(d *Decoder, m, x uint64, emit func(i, w uint64)) error {
 		case left:
 			w = ^uint64(0) >> (64 - n)
 		default:
-			zero := zeroOdds(left, ones)
-			for j := range n {
-				w |= d.decodeBit(zero) << j
-			}
+			w = d.decodeBits(zeroOdds(left, ones), n)
 			if d.err != nil {
 				return d.err
 			}

@@ -108,6 +108,26 @@ func (d *Decoder) decodeBit(zero uint64) uint64 {
 	return 1
 }
 
+// decodeBits is the inverse of Encoder.encodeBits, for n of 1 to 64.
+func (d *Decoder) decodeBits(zero, n uint64) uint64 {
+	ahead, width, w := d.ahead, d.width, uint64(0)
+	for range n {
+		split, _ := bits.Mul64(width, zero)
+		_, below := bits.Sub64(ahead, split, 0) // 1 for a zero
+		one := below - 1                        // all ones for a one
+		w = w>>1 | one<<63
+		ahead -= split & one
+		width = split ^ (split^(width-split))&one
+		if width < minWidth {
+			d.ahead, d.width = ahead, width<<32
+			d.shift()
+			ahead, width = d.ahead, d.width
+		}
+	}
+	d.ahead, d.width = ahead, width
+	return w >> ((64 - n) & 63)
+}
+
 func (d *Decoder) narrow(from, width uint64) {
 	d.ahead -= from
 	d.width = width

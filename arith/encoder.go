@@ -75,6 +75,29 @@ func (e *Encoder) encodeBit(zero uint64, bit uint64) {
 	}
 }
 
+// encodeBits is encodeBit for the low n bits of w. It has the interval in
+// registers, and what depends on a bit is no branch, since none can be guessed.
+func (e *Encoder) encodeBits(zero, w, n uint64) {
+	low, width := e.low, e.width
+	for ; n > 0; n-- {
+		split, _ := bits.Mul64(width, zero)
+		one := -(w & 1) // all ones for a one
+		w >>= 1
+		var carry uint64
+		low, carry = bits.Add64(low, split&one, 0)
+		width = split ^ (split^(width-split))&one
+		if carry != 0 {
+			propagate(e.dst)
+		}
+		if width < minWidth {
+			e.dst = binary.BigEndian.AppendUint32(e.dst, uint32(low>>32))
+			low <<= 32
+			width <<= 32
+		}
+	}
+	e.low, e.width = low, width
+}
+
 // narrow moves to the part [from, from+width) of the interval.
 func (e *Encoder) narrow(from, width uint64) {
 	low, carry := bits.Add64(e.low, from, 0)
