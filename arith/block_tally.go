@@ -18,7 +18,7 @@ type tally struct {
 const (
 	tallies    = 256
 	tallyLines = 1 << 18
-	fewOnes    = 500 // fewer than one position in so many
+	fewOnes    = 2500 // fewer than one position in so many: where more, most lines have any
 )
 
 func (t *tally) count(words []uint64) (ones uint64) {
@@ -39,6 +39,21 @@ func (t *tally) count(words []uint64) (ones uint64) {
 		} else {
 			ones += popcount(now)
 		}
+	}
+	return ones
+}
+
+// countParallel is count by several workers. It notes no lines.
+func (t *tally) countParallel(words []uint64, workers int) (ones uint64) {
+	n := uint64(len(words))
+	t.each = n/tallies + 1
+	inParallel(workers, tallies, func(i int) {
+		from := min(uint64(i)*t.each, n)
+		t.before[i+1] = popcount(words[from:min(from+t.each, n)])
+	})
+	for i := range t.before {
+		ones += t.before[i]
+		t.before[i] = ones
 	}
 	return ones
 }

@@ -28,11 +28,21 @@ func (n Workers) AppendBitmap(dst []byte, method Method, m uint64, words []uint6
 	case Adaptive:
 		return appendAdaptiveBitmap(dst, m, words)
 	case Block:
+		if n > 1 && len(words) >= 1<<14 {
+			return n.appendWords(dst, m, words)
+		}
 		var t tally
 		x := t.count(words)
 		return appendBlocks(dst, blockSource{words: words, m: m}, x, &t, int(n))
 	}
 	panic("arith: unknown method")
+}
+
+// appendWords is AppendBitmap where the workers count the ones, too.
+func (n Workers) appendWords(dst []byte, m uint64, words []uint64) []byte {
+	t := new(tally)
+	x := t.countParallel(words, int(n))
+	return appendBlocks(dst, blockSource{words: words, m: m}, x, t, int(n))
 }
 
 // DecodeSet is [DecodeSet] by several workers.
