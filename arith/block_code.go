@@ -29,32 +29,67 @@ func (p *bitPacker) reset(dst []byte, t *encodeTable) {
 	*p = bitPacker{dst: dst, at: uint(len(dst) - 8), next: t.one, last: t.one}
 }
 
-// singles codes entries from the first on: the last symbols of the chunk come
-// first. An entry is a value<<8 and the ordinal of its symbol, which takes at
-// most 56 bits.
+// singles codes entries from the first on, at most a batch: the last symbols of
+// the chunk come first. An entry is a value<<8 and the ordinal of its symbol,
+// which takes at most 56 bits.
 func (p *bitPacker) singles(entries []uint64, t *encodeTable) {
-	s0, s1, acc, n, at, dst := p.next, p.last, p.acc, p.n, p.at, p.dst
-	for _, entry := range entries {
-		sym := uint8(entry)
-		shed := (s0 + t.shed[sym]) >> 16
-		kept := s0 >> (shed & 63)
-		acc = (acc-kept)<<(shed&63) + s0
-		s0, s1 = s1, uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
-		raw := t.raw[sym]
-		acc = acc<<(raw&63) + (entry>>8 - t.base[sym])
-		n += shed + raw
+	s0, s1, acc, n := p.next, p.last, p.acc, p.n
+	for len(entries) > 1 {
+		window, at := p.window(), uint(windowBytes-1)
+		for ; len(entries) > 1 && at > 16; entries = entries[2:] {
+			e, f := entries[0], entries[1]
+			sym := uint8(e)
+			shed := (s0 + t.shed[sym]) >> 16
+			kept := s0 >> (shed & 63)
+			acc = (acc-kept)<<(shed&63) + s0
+			s0 = uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
+			raw := t.raw[sym]
+			acc = acc<<(raw&63) + (e>>8 - t.base[sym])
+			n += shed + raw
 
-		binary.LittleEndian.PutUint64(dst[at:at+8:at+8], acc<<(-n&63))
-		at -= uint(n >> 3)
-		n &= 7
+			sym = uint8(f)
+			shed = (s1 + t.shed[sym]) >> 16
+			raw = t.raw[sym]
+			if n+shed+raw > 64 {
+				binary.LittleEndian.PutUint64(window[at%windowBytes:at%windowBytes+8], acc<<(-n&63))
+				at -= uint(n >> 3)
+				n &= 7
+			}
+			kept = s1 >> (shed & 63)
+			acc = (acc-kept)<<(shed&63) + s1
+			s1 = uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
+			acc = acc<<(raw&63) + (f>>8 - t.base[sym])
+			n += shed + raw
+
+			binary.LittleEndian.PutUint64(window[at%windowBytes:at%windowBytes+8], acc<<(-n&63))
+			at -= uint(n >> 3)
+			n &= 7
+		}
+		p.at -= windowBytes - 1 - at
 	}
-	p.next, p.last, p.acc, p.n, p.at = s0, s1, acc, n, at
+	p.next, p.last, p.acc, p.n = s0, s1, acc, n
+	for _, entry := range entries {
+		p.single(entry, t)
+	}
+}
+
+// windowBytes is more than a batch of symbols of at most 28 bits takes.
+const windowBytes = 1024
+
+// window returns where the next windowBytes are to be stored, from the byte at
+// windowBytes-1 down, eight at a time.
+func (p *bitPacker) window() *[windowBytes + 7]byte {
+	return (*[windowBytes + 7]byte)(p.dst[p.at-(windowBytes-1):])
 }
 
 // single codes one symbol.
 func (p *bitPacker) single(entry uint64, t *encodeTable) {
-	entries := [1]uint64{entry}
-	p.singles(entries[:], t)
+	sym := uint8(entry)
+	shed := (p.next + t.shed[sym]) >> 16
+	kept := p.next >> (shed & 63)
+	p.push(p.next-kept<<(shed&63), shed)
+	p.push(entry>>8-t.base[sym], t.raw[sym])
+	p.next, p.last = p.last, uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
 }
 
 // push puts the n bits of v, at most 56, before all bits so far.

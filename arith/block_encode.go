@@ -49,7 +49,7 @@ func (e *chunkEncoder) bound(from, to, count uint64) int {
 	case gaps:
 		symbols += (to - from) / (e.jump << e.raw)
 	}
-	return int((symbols*uint64(e.long)+2*blockLog)/8) + 24
+	return int((symbols*uint64(e.long)+2*blockLog)/8) + 24 + windowBytes
 }
 
 // encode codes the chunk [from, to) into buffer, which is at least bound

@@ -67,38 +67,41 @@ func (p *bitPacker) words16(words []uint64, t *encodeTable) {
 // needs a jump. Symbol i is the class of gaps from i<<raw on, up to jump; no
 // symbol takes more than 28 bits.
 func (p *bitPacker) gaps(members []uint64, t *encodeTable, raw uint, jump uint64) []uint64 {
-	s0, s1, acc, n, at, dst := p.next, p.last, p.acc, p.n, p.at, p.dst
+	s0, s1, acc, n := p.next, p.last, p.acc, p.n
 	jump = min(jump, maxSymbols-1)
 	low := uint64(1)<<(raw&63) - 1
-	for len(members) > 2 {
-		between := members[len(members)-2]
-		a := members[len(members)-1] - between - 1
-		b := between - members[len(members)-3] - 1
+	window, at := p.window(), uint(windowBytes-1)
+	above := members[len(members)-1]
+	left := len(members) - 1
+	for end := max(left-batch, 1); left > end; left -= 2 {
+		between, below := members[left-1], members[left-2]
+		a, b := above-between-1, between-below-1
 		x, y := a>>(raw&63), b>>(raw&63)
 		if x >= jump || y >= jump {
 			break
 		}
-		members = members[:len(members)-2]
+		above = below
 		shed := (s0 + t.shed[x]) >> 16
 		kept := s0 >> (shed & 63)
 		acc = (acc-kept)<<(shed&63) + s0
 		s0 = uint64(t.next[(kept+t.turn[x])%(1<<blockLog)])
 		acc = acc<<(raw&63) + a&low
-		n += shed + 2*uint64(raw)
+		n += shed
 
 		shed = (s1 + t.shed[y]) >> 16
 		kept = s1 >> (shed & 63)
 		acc = (acc-kept)<<(shed&63) + s1
 		s1 = uint64(t.next[(kept+t.turn[y])%(1<<blockLog)])
 		acc = acc<<(raw&63) + b&low
-		n += shed
+		n += shed + 2*uint64(raw)
 
-		binary.LittleEndian.PutUint64(dst[at:at+8:at+8], acc<<(-n&63))
+		binary.LittleEndian.PutUint64(window[at%windowBytes:at%windowBytes+8], acc<<(-n&63))
 		at -= uint(n >> 3)
 		n &= 7
 	}
-	p.next, p.last, p.acc, p.n, p.at = s0, s1, acc, n, at
-	return members
+	p.next, p.last, p.acc, p.n = s0, s1, acc, n
+	p.at -= windowBytes - 1 - at
+	return members[:left+1]
 }
 
 // gaps decodes plain gaps, from place on, to the members that end them, an even

@@ -26,7 +26,9 @@ var tables struct {
 	firstOrd32 [34]uint16      // ordinal of the first group with c ones
 	first16    [18]uint64      // rank of the first block with c ones
 	first32    [34]uint64
-	least32    [34]uint8 // the fewest ones of a block whose rank has so many binary digits
+	least32    [34]uint8     // the fewest ones of a block whose rank has so many binary digits
+	shift32    [33]uint8     // of a rank among those with c ones: what is left are six bits,
+	start32    [33][64]uint8 // and the fewest ones that the low half then has
 }
 
 // cell is the blocks of 32 bits with a ones in the low half and b in the high.
@@ -70,6 +72,16 @@ var fillTables = sync.OnceFunc(func() {
 			t.least32[n]++
 		}
 	}
+	for c := range uint(33) {
+		t.shift32[c] = uint8(max(bits.Len64(choose(32, c)-1), 6) - 6)
+		a := max(c, 16) - 16
+		for i := range t.start32[c] {
+			for rank := t.first32[c] + uint64(i)<<t.shift32[c]; a < min(c, 16) && rank >= t.cells[(a+1)*32+c-a-1].first; {
+				a++
+			}
+			t.start32[c][i] = uint8(a)
+		}
+	}
 	for rank := range uint64(quick32) {
 		t.unrank32[rank] = slowUnrank32(rank)
 	}
@@ -110,7 +122,7 @@ func slowUnrank32(rank uint64) uint32 {
 	for rank >= tables.first32[c+1] {
 		c++
 	}
-	a := max(c, 16) - 16
+	a := uint(tables.start32[c][(rank-tables.first32[c])>>tables.shift32[c]%64])
 	for a < min(c, 16) && rank >= tables.cells[((a+1)*32+c-a-1)%1024].first {
 		a++
 	}

@@ -1,6 +1,7 @@
 package arith
 
 import (
+	"math/bits"
 	"slices"
 )
 
@@ -75,40 +76,51 @@ func invert(words []uint64, from, m uint64) {
 // what is written so that Go makes a conditional set of it costs no branch.
 func members(found *[gapWords * 64]uint64, words []uint64, from uint64) int {
 	n := uint64(0)
-	for ; len(words) > 0; from += 64 * 64 {
-		now := words[:min(64, len(words))]
-		words = words[len(now):]
-		for some := nonzero(now); some != 0; some &= some - 1 {
-			i := uint64(lowestOne(some))
-			w := now[i]
-			at := from + 64*i
-			found[n%(gapWords*64)] = at + uint64(lowestOne(w))
-			n++
-			w &= w - 1
-			found[n%(gapWords*64)] = at + uint64(lowestOne(w))
-			if w != 0 {
-				n++
-			}
-			for w &= w - 1; w != 0; w &= w - 1 {
-				found[n%(gapWords*64)] = at + uint64(lowestOne(w))
-				n++
-			}
-		}
+	for ; len(words) >= 64; from += 64 * 64 {
+		n = membersOf(found, n, (*[64]uint64)(words), from)
+		words = words[64:]
+	}
+	if len(words) > 0 {
+		var last [64]uint64
+		copy(last[:], words)
+		n = membersOf(found, n, &last, from)
 	}
 	return int(n)
 }
 
-// nonzero returns which of at most 64 words are not zero.
-func nonzero(words []uint64) (some uint64) {
-	for ; len(words)%4 != 0; words = words[:len(words)-1] {
-		some = 2*some + one(words[len(words)-1] != 0)
+// membersOf is members for 64 words, behind the n that were found before.
+//
+// The lowest one of w is where the number of ones in w^(w-1) says, less one.
+func membersOf(found *[gapWords * 64]uint64, n uint64, words *[64]uint64, from uint64) uint64 {
+	from--
+	for some := nonzero(words); some != 0; some &= some - 1 {
+		i := uint64(bits.OnesCount64(some^(some-1))) - 1
+		w := words[i%64]
+		at := from + 64*i
+		found[n%(gapWords*64)] = at + uint64(bits.OnesCount64(w^(w-1)))
+		w &= w - 1
+		found[(n+1)%(gapWords*64)] = at + uint64(bits.OnesCount64(w^(w-1)))
+		n += 1 + one(w != 0)
+		for w &= w - 1; w != 0; w &= w - 1 {
+			found[n%(gapWords*64)] = at + uint64(bits.OnesCount64(w^(w-1)))
+			n++
+		}
 	}
-	for ; len(words) >= 4; words = words[:len(words)-4] {
-		w := words[len(words)-4:]
-		some = 2*some + one(w[3] != 0)
-		some = 2*some + one(w[2] != 0)
-		some = 2*some + one(w[1] != 0)
-		some = 2*some + one(w[0] != 0)
+	return n
+}
+
+// nonzero returns which of the words are not zero: those that carry when all
+// ones are added.
+func nonzero(words *[64]uint64) (some uint64) {
+	for i := len(words) - 4; i >= 0; i -= 4 {
+		_, carry := bits.Add64(words[i+3], 1<<64-1, 0)
+		some, _ = bits.Add64(some, some, carry)
+		_, carry = bits.Add64(words[i+2], 1<<64-1, 0)
+		some, _ = bits.Add64(some, some, carry)
+		_, carry = bits.Add64(words[i+1], 1<<64-1, 0)
+		some, _ = bits.Add64(some, some, carry)
+		_, carry = bits.Add64(words[i], 1<<64-1, 0)
+		some, _ = bits.Add64(some, some, carry)
 	}
 	return some
 }
