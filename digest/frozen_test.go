@@ -234,24 +234,26 @@ func (f frozen) change(b, base []byte) (*digest.Filter, error) {
 // compare compares a filter that was read with one made anew.
 func (f frozen) compare(t *testing.T, got *digest.Filter) {
 	t.Helper()
-	anew, err := digest.NewCountingFilter(f.geometry(), f.Epoch)
+	v := got.Version()
+	anew, err := digest.FilterOf(f.geometry(), v, func(yield func(digest.Key) bool) {
+		for i := f.First; i < f.Last && yield(f.key(i)); i++ {
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := f.First; i < f.Last; i++ {
-		anew.Add(f.key(i))
+	for i := f.First; i < f.Last; i += 1 + f.Last/1000 {
 		if !got.MayContain(f.key(i)) {
 			t.Fatalf("%s: object %d is not in it", f.Name, i)
 		}
 	}
-	v := got.Version()
 	if v.Epoch != f.Epoch || v.Sequence != f.Sequence || fmt.Sprintf("%016x", v.State) != f.State || got.Keys() != uint64(f.Last-f.First) {
 		t.Errorf("%s: version %v, %d keys", f.Name, v, got.Keys())
 	}
 	if got.Geometry() != f.geometry() {
 		t.Errorf("%s: geometry %v", f.Name, got.Geometry())
 	}
-	if want := anew.Advance(); want.Version().State != v.State || !slices.Equal(slices.Collect(want.Positions()), slices.Collect(got.Positions())) {
+	if anew.Version().State != v.State || anew.Count() != got.Count() || f.Last < 100_000 && !slices.Equal(slices.Collect(anew.Positions()), slices.Collect(got.Positions())) {
 		t.Errorf("%s: other positions than those of a filter made anew", f.Name)
 	}
 }
