@@ -52,6 +52,7 @@ func TestBigBody(t *testing.T) {
 	target, _ := url.Parse(origin.URL)
 	locators := []*fixed{{}, {}}
 	var servers []*httptest.Server
+	var b *Handler // the last
 	for i, name := range []string{"a", "b"} {
 		h, err := New(Config{Name: name, Origin: target, Locator: locators[i],
 			SiblingTimeout: time.Minute, // a busy machine is not what is tested
@@ -63,6 +64,7 @@ func TestBigBody(t *testing.T) {
 		defer h.Close()
 		defer s.Close()
 		servers = append(servers, s)
+		b = h
 	}
 	want := sha256.New()
 	for range bigBody / len(block) {
@@ -89,8 +91,9 @@ func TestBigBody(t *testing.T) {
 	locators[1].addr = servers[0].Listener.Addr().String()
 	get(servers[1])
 	get(servers[0])
-	if n := fetches.Load(); n != 1 {
-		t.Errorf("%d fetches", n)
+	// On a busy machine the sibling may be late enough for the origin to be asked too.
+	if n, hedges := fetches.Load(), int64(b.Counters().Hedges); n < 1 || n > 1+hedges {
+		t.Errorf("%d fetches, %d hedges", n, hedges)
 	}
 	if p := peak(); p > 64<<20 {
 		t.Errorf("the heap grew to %d MiB for a body of %d", p>>20, bigBody>>20)

@@ -52,9 +52,7 @@ func (c *collector) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (c *collector) spans() (all []spanJSON) {
 	for _, r := range c.requests {
-		for _, s := range r.ResourceSpans[0].ScopeSpans[0].Spans {
-			all = append(all, s)
-		}
+		all = append(all, r.ResourceSpans[0].ScopeSpans[0].Spans...)
 	}
 	return all
 }
