@@ -11,7 +11,7 @@ var _ = experiments.add(Experiment{
 	Name:    "exchange",
 	Summary: "keeps the digests of 10 to 10,000 peers in step, in virtual time: bytes, lag, repair",
 	Flags: func(flags *flag.FlagSet) any {
-		o := new(exchangeOptions)
+		o := &exchangeOptions{flags: flags}
 		flags.IntVar(&o.peers, "peers", 0, "")
 		flags.IntVar(&o.objects, "objects", 100_000, "")
 		flags.Float64Var(&o.churn, "churn", 0.01, "")
@@ -46,6 +46,15 @@ type exchangeOptions struct {
 	delay    time.Duration
 	observed int
 	contents int
+	flags    *flag.FlagSet // that they were read from; nil if from nowhere
+}
+
+// given reports whether an option was said, rather than left to its default.
+func (o *exchangeOptions) given(name string) (given bool) {
+	if o.flags != nil {
+		o.flags.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	}
+	return given
 }
 
 var exchangePeers = []int{10, 100, 1000} // more takes minutes
@@ -60,19 +69,19 @@ const (
 
 func (o *exchangeOptions) validate() error {
 	switch {
-	case o.peers != 0 && (o.peers < 2 || o.peers > mostExchanged):
+	case (o.peers != 0 || o.given("peers")) && (o.peers < 2 || o.peers > mostExchanged):
 		return usagef("--peers %d: want 2 to %d", o.peers, mostExchanged)
 	case o.objects < 1000 || o.objects > 1_000_000:
 		return usagef("--objects %d: want 1,000 to 1,000,000", o.objects)
 	case !(o.churn > 0 && o.churn <= 10):
 		return usagef("--churn %v: want above 0, to 10", o.churn)
-	case o.loss > 0.9:
+	case o.loss > 0.9 || o.loss < 0 && o.given("loss"):
 		return usagef("--loss %v: want 0 to 0.9", o.loss)
-	case o.time < 0 || o.time > time.Hour:
-		return usagef("--time %v: want up to an hour", o.time)
+	case o.time < 0 || o.time > time.Hour || o.time == 0 && o.given("time"):
+		return usagef("--time %v: want above 0, to an hour", o.time)
 	case o.delay < 0 || o.delay > time.Second:
 		return usagef("--delay %v: want up to a second", o.delay)
-	case o.observed != 0 && (o.observed < 2 || o.observed > mostObserved):
+	case (o.observed != 0 || o.given("observed")) && (o.observed < 2 || o.observed > mostObserved):
 		return usagef("--observed %d: want 2 to %d", o.observed, mostObserved)
 	case o.contents < 1 || o.contents > 1000:
 		return usagef("--contents %d: want 1 to 1,000", o.contents)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -82,9 +83,10 @@ func TestExchangeArguments(t *testing.T) {
 	for _, args := range [][]string{
 		{"--peers", "1"}, {"--peers", "10001"}, {"--objects", "10"}, {"--loss", "0.95"}, {"--churn", "0"},
 		{"--time", "2h"}, {"--delay", "2s"}, {"--observed", "1"}, {"--contents", "0"},
+		{"--peers", "0"}, {"--observed", "0"}, {"--time", "0s"}, {"--loss", "-1"},
 	} {
-		if code, _, errs := call(append([]string{"exchange"}, args...)...); code != 2 {
-			t.Errorf("exchange %v: %d, %q", args, code, errs)
+		if code, _, errs := call(append([]string{"exchange"}, args...)...); code != 2 || !strings.Contains(errs, args[0]) {
+			t.Errorf("exchange %v: %d, %q, want 2 and the flag by name", args, code, errs)
 		}
 	}
 	code, text, _ := call("exchange", "--peers", "4", "--objects", "1000", "--time", "2s")

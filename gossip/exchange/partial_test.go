@@ -227,7 +227,7 @@ func TestResumeIsBounded(t *testing.T) {
 	if p.partial != nil {
 		t.Error("what made a wrong digest is kept")
 	}
-	f, p = start("i")
+	f, _ = start("i")
 	e.FetchDone(now, f.Number, broken("i", 50_000))
 	now = now.Add(partialAge + time.Second)
 	if f, _ = start("i"); f.Partial != nil || f.Get.Resume.Offset != 0 {
