@@ -41,6 +41,7 @@ func runMemory(ctx context.Context, job *Job) error {
 		Column{Name: "hashes", Head: "k"},
 		Column{Name: "bytes_per_key", Head: "bytes/key", Format: "%.2f", Loose: 0.01},
 		Column{Name: "change_ns", Head: "add or remove ns", Format: "%.0f", Loose: AnyValue},
+		Column{Name: "together_ns", Head: "by fifties ns", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "freeze_ns", Head: "freeze ns/replaced key", Format: "%.0f", Loose: AnyValue})
 	for _, s := range memoryShapes {
 		job.Progress("m/n = %g, k = %d", s.mn, s.k)
@@ -49,7 +50,7 @@ func runMemory(ctx context.Context, job *Job) error {
 			if s.k == 1 {
 				table.Row(s.mn, s.k, nil, nil, keyLimit(s.mn, s.k), nil, nil, nil)
 			}
-			local.Row(s.mn, s.k, nil, nil, nil)
+			local.Row(s.mn, s.k, nil, nil, nil, nil)
 			continue
 		}
 		if err := measureMemory(ctx, job, s.mn, s.k, rounds, table, local); err != nil {
@@ -57,6 +58,7 @@ func runMemory(ctx context.Context, job *Job) error {
 		}
 	}
 	table.Note("sorted-list: positions in a []uint64, binary search, what section III-A of the paper describes without the interpolation")
+	local.Note("by fifties: AddAll and RemoveAll of fifty keys each, which ask memory ahead")
 	table.Note("times are medians of %d rounds and depend on the machine; apply is the whole new filter over its flips, 1 %% replaced", rounds)
 	return nil
 }
@@ -77,7 +79,7 @@ func measureMemory(ctx context.Context, job *Job, mn float64, k, rounds int, tab
 		absent[i] = digest.Key(rng.Uint64())
 	}
 	base := held.Advance()
-	var change, freeze, apply, hit, miss, listHit, listMiss []float64
+	var change, together, freeze, apply, hit, miss, listHit, listMiss []float64
 	const replaced = memoryKeys / 100
 	for round := range rounds {
 		if err := ctx.Err(); err != nil {
@@ -101,6 +103,8 @@ func measureMemory(ctx context.Context, job *Job, mn float64, k, rounds int, tab
 		base = next
 		hit = append(hit, nanoseconds(len(absent), func() { ask(base, keys[:len(absent)], true) }))
 		miss = append(miss, nanoseconds(len(absent), func() { ask(base, absent, false) }))
+		together = append(together, nanoseconds(2*replaced, func() { replaceByFifties(held, part) }))
+		base = held.Advance()
 	}
 	list := slices.Collect(base.Positions())
 	for range rounds {
@@ -117,8 +121,19 @@ func measureMemory(ctx context.Context, job *Job, mn float64, k, rounds int, tab
 	if k == 1 {
 		table.Row(mn, k, "sorted-list", perKey(8*len(list)), limit, median(listHit), median(listMiss), nil)
 	}
-	local.Row(mn, k, float64(held.MemoryBytes())/memoryKeys, median(change), median(freeze))
+	local.Row(mn, k, float64(held.MemoryBytes())/memoryKeys, median(change), median(together), median(freeze))
 	return nil
+}
+
+// replaceByFifties puts a new key in the place of each.
+func replaceByFifties(held *digest.CountingFilter, keys []digest.Key) {
+	for some := range slices.Chunk(keys, 50) {
+		held.RemoveAll(some)
+		for i, key := range some {
+			some[i] = digest.Key(mix64(uint64(key)))
+		}
+		held.AddAll(some)
+	}
 }
 
 // keyLimit is what a key may take in sorted form, where it has one position.
