@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +27,7 @@ var (
 // ask puts the question to one sibling.
 func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, to Step, conditions http.Header) (*Answer, Outcome) {
 	timeout := in.c.cfg.Timeout
-	clock := time.AfterFunc(timeout, func() { cancel(errNoFirstByte) })
+	clock := time.AfterFunc(timeout+to.Wait, func() { cancel(errNoFirstByte) })
 	start := time.Now()
 	resp, err := in.c.cfg.Carrier.RoundTrip(in.request(asking, to.Candidate, conditions))
 	if err != nil {
@@ -82,6 +83,11 @@ func (in *Inquiry) request(ctx context.Context, cand Candidate, conditions http.
 		Host:   host,
 		Header: h,
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	if cand.Wait > 0 {
+		h = h.Clone()
+		h["Prefer"] = []string{"wait=" + strconv.FormatInt(int64((cand.Wait+time.Second-1)/time.Second), 10)} // RFC 7240 section 4.3
+		r.Header = h
 	}
 	if !cand.Squid {
 		ctx = WithPeer(ctx, cand.Peer)

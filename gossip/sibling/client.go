@@ -88,12 +88,15 @@ type Stats struct {
 	Outrun    uint64 // of those, overtaken by another that was asked later
 	Hedges    uint64 // questions, to the origin included, asked while another was unanswered
 	HedgesWon uint64 // of those, answered first
+	Origins   uint64 // hedges to the origin that a sibling overtook after all
 	Unhedged  uint64 // hedges that there was no budget for
+	Waits     uint64 // further questions, to siblings that were fetching the object
+	WaitsWon  uint64 // of those, answered with it
 	Bytes     uint64 // of bodies received
 }
 
 type counters struct {
-	asked, hits, falseHits, errors, outrun, hedges, hedgesWon, unhedged, bytes atomic.Uint64
+	asked, hits, falseHits, errors, outrun, hedges, hedgesWon, origins, unhedged, waits, waitsWon, bytes atomic.Uint64
 }
 
 // Stats returns the counts as they are.
@@ -101,7 +104,8 @@ func (c *Client) Stats() Stats {
 	s := &c.stats
 	return Stats{
 		Asked: s.asked.Load(), Hits: s.hits.Load(), FalseHits: s.falseHits.Load(), Errors: s.errors.Load(), Outrun: s.outrun.Load(),
-		Hedges: s.hedges.Load(), HedgesWon: s.hedgesWon.Load(), Unhedged: s.unhedged.Load(), Bytes: s.bytes.Load(),
+		Hedges: s.hedges.Load(), HedgesWon: s.hedgesWon.Load(), Origins: s.origins.Load(), Unhedged: s.unhedged.Load(),
+		Waits: s.waits.Load(), WaitsWon: s.waitsWon.Load(), Bytes: s.bytes.Load(),
 	}
 }
 

@@ -22,6 +22,20 @@ func IsQuestion(r *http.Request) bool {
 	return false
 }
 
+// Asker is the name of the cache that sent a request, in the last member of Via;
+// "" = it is a client's. Anybody can claim a name.
+func Asker(h http.Header) string {
+	lines := h["Via"]
+	if len(lines) == 0 {
+		return ""
+	}
+	last := lines[len(lines)-1]
+	if f := strings.Fields(last[strings.LastIndexByte(last, ',')+1:]); len(f) >= 2 {
+		return f[1]
+	}
+	return ""
+}
+
 // MarkHit says in a header that the response comes from what the cache of that name
 // holds. Who asks takes no answer without it.
 func MarkHit(h http.Header, name string) { h.Add("Cache-Status", name+"; hit") }

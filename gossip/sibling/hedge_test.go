@@ -109,7 +109,7 @@ func TestHedgeToFailingOrigin(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			defer resp.Body.Close()
-			if body, _ := io.ReadAll(resp.Body); string(body) != "sibling" || w.client.Stats().Hedges != 1 {
+			if body, _ := io.ReadAll(resp.Body); string(body) != "sibling" || w.client.Stats().Hedges != 1 || w.client.Stats().Origins != 1 {
 				t.Errorf("%s: %q, %+v", name, body, w.client.Stats())
 			}
 		})

@@ -43,6 +43,16 @@ type Answer struct {
 // Ask finds the candidates for a question and asks none of them yet.
 func (c *Client) Ask(q Question) *Inquiry { return &Inquiry{c: c, q: q, steps: c.Plan(q)} }
 
+// Left returns how many candidates have not been asked.
+func (in *Inquiry) Left() int { return len(in.steps) }
+
+// Also adds a candidate that is fetching the object, to be asked last. Its answer
+// tells of no digest, so neither it nor its absence is reported to the Locator, but
+// that it could not be had.
+func (in *Inquiry) Also(c Candidate) {
+	in.steps = append(in.steps, Step{Candidate: c})
+}
+
 // Next asks candidates until one has the object, and then the origin, and returns
 // the answer, whose body the caller must close. If one takes longer than it
 // mostly does, the next is asked as well, and who answers first wins. An error is
@@ -60,6 +70,10 @@ func (in *Inquiry) Next(ctx context.Context, conditions http.Header) (*Answer, e
 func (in *Inquiry) settle(done *runner) {
 	now := time.Now()
 	took := now.Sub(done.started)
+	if done.step.Wait > 0 {
+		in.waited(done, took)
+		return
+	}
 	r := in.c.records.of(done.step.Peer)
 	switch done.outcome {
 	case Hit, FalseHit:
@@ -69,6 +83,16 @@ func (in *Inquiry) settle(done *runner) {
 		r.unanswered(took, now)
 	}
 	in.report(done.step, done.outcome, took)
+}
+
+// waited settles a question to one that was fetching the object.
+func (in *Inquiry) waited(done *runner, took time.Duration) {
+	switch done.outcome {
+	case Hit:
+		in.c.stats.waitsWon.Add(1)
+	case Refused, Failed:
+		in.report(done.step, done.outcome, took)
+	}
 }
 
 // report counts a question that brought nothing, and tells the Locator what it

@@ -8,7 +8,10 @@ type Candidate struct {
 	Addr              string        // host:port where the peer answers siblings; never empty
 	FalsePositiveRate float64       // odds in [0,1] that the peer's digest matches an object it does not hold
 	Age               time.Duration // age of the peer's digest; 0 = unknown or new
-	Squid             bool          // it is a Squid, which before release 6 says in X-Cache what others say in Cache-Status
+	// Wait is for how long its answer may take beyond the deadline, because it is
+	// fetching the object now; 0 = it has it, or has it not.
+	Wait  time.Duration
+	Squid bool // it is a Squid, which before release 6 says in X-Cache what others say in Cache-Status
 }
 
 // A Locator says which peers may hold an object and learns from what became of

@@ -90,8 +90,12 @@ func (r *race) start(hedge bool) bool {
 	case len(in.steps) > 0 && r.ctx.Err() == nil:
 		done.step, in.steps = in.steps[0], in.steps[1:]
 		in.Asked++
-		in.c.stats.asked.Add(1)
-		in.c.budget.question()
+		if done.step.Wait > 0 {
+			in.c.stats.waits.Add(1)
+		} else {
+			in.c.stats.asked.Add(1)
+			in.c.budget.question()
+		}
 		run = func() { done.answer, done.outcome = in.ask(ctx, cancel, done.step, r.conditions) }
 	case in.q.Origin != nil && !r.origin:
 		r.origin = true
@@ -112,7 +116,7 @@ func (r *race) start(hedge bool) bool {
 func (r *race) alarm() (late <-chan time.Time, stop func() bool) {
 	one := r.running[0]
 	toOrigin := len(r.in.steps) == 0
-	if r.poor || len(r.running) > 1 || one.step.Peer == "" || toOrigin && (r.in.q.Origin == nil || r.origin) {
+	if r.poor || len(r.running) > 1 || one.step.Peer == "" || one.step.Wait > 0 || toOrigin && (r.in.q.Origin == nil || r.origin) {
 		return nil, func() bool { return false }
 	}
 	t := time.NewTimer(r.in.c.hedgeAfter(one.step.Peer, toOrigin) - time.Since(one.started))
@@ -139,12 +143,18 @@ func (r *race) good(done *runner) bool {
 	if done.answer == nil {
 		return false
 	}
+	waited := done.step.Wait > 0
 	if in.q.Accept == nil || in.q.Accept(done.answer) {
-		in.c.stats.hits.Add(1)
-		in.c.records.of(done.step.Peer).count(true)
+		if !waited {
+			in.c.stats.hits.Add(1)
+			in.c.records.of(done.step.Peer).count(true)
+		}
 		return true
 	}
 	done.answer.Body.Close()
+	if waited {
+		return false
+	}
 	in.report(done.step, FalseHit, done.answer.Arrived.Sub(done.started))
 	return false
 }
@@ -153,6 +163,9 @@ func (r *race) good(done *runner) bool {
 func (r *race) won(winner *runner) *Answer {
 	if winner.hedge {
 		r.in.c.stats.hedgesWon.Add(1)
+	}
+	if r.origin && winner.step.Peer != "" {
+		r.in.c.stats.origins.Add(1)
 	}
 	if r.held != nil && r.held != winner && r.held.answer != nil {
 		r.held.answer.Body.Close()

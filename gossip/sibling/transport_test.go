@@ -177,6 +177,7 @@ func TestStalls(t *testing.T) {
 			holds("begin")(rw, r)
 			rw.(http.Flusher).Flush()
 			<-r.Context().Done()
+			panic(http.ErrAbortHandler)
 		})
 		start := time.Now()
 		if _, body, err := w.get(t.Context(), "/x"); err == nil || body != "begin" {

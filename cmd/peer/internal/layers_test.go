@@ -48,6 +48,7 @@ var layers = []struct {
 	// The request path knows a Locator, not the gossip behind it.
 	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
 
+	{dir: "cmd/peer/internal/crowd", imports: "net gossip/sibling"},
 	// What peers ask of each other besides objects, the Squids beside them, and TLS to both.
 	{dir: "cmd/peer/internal/control", imports: "net gossip/sibling"},
 	{dir: "cmd/peer/internal/squid", imports: "net digest/squid gossip/sibling"},
@@ -67,7 +68,7 @@ var layers = []struct {
 		"github.com/prometheus/client_golang/prometheus/promhttp"},
 	// Here the parts become a peer.
 	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange cmd/peer/internal/admin " +
-		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/peertls " +
+		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/crowd cmd/peer/internal/peertls " +
 		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store cmd/peer/internal/tracing"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
 		"cmd/peer/internal/origin cmd/peer/internal/proxy cmd/peer/internal/table cmd/peer/internal/trace"},

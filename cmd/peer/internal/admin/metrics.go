@@ -87,6 +87,13 @@ var families = []family{
 			emit(float64(t.Hedges-min(t.Hedges, t.HedgesWon)), "lost")
 			emit(float64(t.HedgesDenied), "denied")
 		}),
+	byLabel(prometheus.CounterValue, "result", "peer_collapse_total", "Misses that asked which peer is fetching the object: of none, of one that handed it over, or of one that did not in time.",
+		func(s Status, emit func(float64, ...string)) {
+			t := s.Traffic
+			emit(float64(t.HomesAsked-min(t.HomesAsked, t.FetchersFound)), "nobody")
+			emit(float64(t.FetchersShared), "shared")
+			emit(float64(t.FetchersFound-min(t.FetchersFound, t.FetchersShared)), "in-vain")
+		}),
 	byLabel(prometheus.CounterValue, "result", "peer_sibling_answers_total", "Siblings' questions to this peer, by the answer.",
 		func(s Status, emit func(float64, ...string)) {
 			emit(float64(s.Traffic.ServedToSiblings), "hit")

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -103,6 +105,58 @@ func (c *Cache) attach(w http.ResponseWriter, r *request) (res Result, ok bool) 
 	res, ok = c.serveArriving(w, r, a.l, st, nil)
 	res.Outcome = LocalHit
 	return res, ok
+}
+
+// maxWait bounds how long a question waits for a fetch that is under way.
+const maxWait = 10 * time.Second
+
+// await waits for the fetch under way of what r asks for, if there is one, until
+// its answer begins and for as long as r prefers (RFC 7240 section 4.3): siblings
+// that were told of the fetch say so. It reports whether to look again.
+func (c *Cache) await(r *request) bool {
+	wait := preferredWait(r.Header)
+	if wait <= 0 {
+		return false
+	}
+	var f *flight
+	ids := c.identities(r)
+	c.mu.Lock()
+	for _, id := range ids {
+		if f = c.flights[id]; f != nil {
+			f.waiters.join()
+			break
+		}
+	}
+	c.mu.Unlock()
+	if f == nil {
+		return false
+	}
+	defer f.waiters.leave()
+	clock := time.NewTimer(wait)
+	defer clock.Stop()
+	select {
+	case <-f.ready:
+		return true
+	case <-clock.C:
+	case <-r.Context().Done():
+	}
+	return false
+}
+
+func preferredWait(h http.Header) time.Duration {
+	for _, line := range h["Prefer"] {
+		for line != "" {
+			var item string
+			item, line = cutList(line)
+			if arg, ok := strings.CutPrefix(trimLower(item), "wait="); ok {
+				n, err := strconv.ParseUint(arg, 10, 16)
+				if err == nil {
+					return min(time.Duration(n)*time.Second, maxWait)
+				}
+			}
+		}
+	}
+	return 0
 }
 
 // arrivingFor finds the arrival that answers r, and makes r one of those who wait

@@ -17,10 +17,18 @@ type Config struct {
 	Name     string            // in Via and Cache-Status: a token
 	Origin   http.RoundTripper // sends requests to origins; must neither follow redirects nor decompress
 	Siblings *sibling.Client   // nil = none
+	Crowd    Crowd             // nil = none
 	Store    store.Options     // the Hooks for Stored and Evicted and Decode are the cache's
 
 	MinListed time.Duration // responses fresh for less than this are not listed; 0 = 1 s
 	Logger    *slog.Logger  // nil = discard
+}
+
+// A Crowd knows which sibling is fetching a response that no digest lists yet.
+type Crowd interface {
+	// Fetching returns the sibling that is fetching the response of an identity.
+	// If there is none, it lets the others know that this cache is about to.
+	Fetching(ctx context.Context, identity string) (sibling.Candidate, bool)
 }
 
 const (

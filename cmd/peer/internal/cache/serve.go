@@ -31,6 +31,7 @@ type again struct {
 // get answers a GET or HEAD.
 func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 	var next again
+	waited := false
 	for joins := 0; ; {
 		hit, varies := c.lookup(r)
 		reason := "uri-miss"
@@ -51,6 +52,10 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		case r.cc.onlyIfCached:
 			if res, ok := c.attach(w, r); ok {
 				return res
+			}
+			if !waited && c.await(r) {
+				waited = true
+				continue
 			}
 			res := c.refuse(w, r.Request, http.StatusGatewayTimeout, status{detail: "only-if-cached"}, "no fresh copy here")
 			res.Outcome = NotCached

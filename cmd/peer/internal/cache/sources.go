@@ -17,6 +17,7 @@ type sources struct {
 	f        *flight
 	inquiry  *sibling.Inquiry // nil = no siblings for this request
 	accepted *answer          // of the sibling whose answer was accepted last
+	crowded  bool             // it was asked who else fetches
 }
 
 func (c *Cache) sources(f *flight) *sources {
@@ -90,6 +91,12 @@ func (s *sources) next(ctx context.Context, conditions http.Header) (*answer, er
 			return nil, err
 		}
 		return s.c.received(resp, requested, timeNow()), nil
+	}
+	if crowd := s.c.cfg.Crowd; crowd != nil && !s.crowded && s.inquiry.Left() == 0 && s.f.key != "" && s.f.stored == nil {
+		s.crowded = true
+		if first, ok := crowd.Fetching(ctx, s.f.key); ok {
+			s.inquiry.Also(first)
+		}
 	}
 	got, err := s.inquiry.Next(ctx, conditions)
 	switch {

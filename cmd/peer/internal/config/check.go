@@ -45,6 +45,7 @@ func check(s *Settings, sources map[string]Source) (Config, []error) {
 		StoreSize: c.size("store-size", s.StoreSize, 1<<20), MemorySize: c.size("memory-size", s.MemorySize, 0),
 		FalsePositives: c.falsePositives(s.FalsePositives), Publish: c.duration("publish", s.Publish),
 		LogLevel: c.logLevel(s.LogLevel), LogJSON: c.logFormat(s.LogFormat), Drain: c.duration("drain", s.Drain),
+		CollapseWait: c.duration("collapse-wait", s.CollapseWait),
 	}
 	out.Secret, out.AcceptSecrets = c.secrets(s.SecretFile)
 	out.PeerTLS = c.peerTLS(s, out.Name)

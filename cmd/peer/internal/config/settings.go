@@ -24,6 +24,8 @@ type Settings struct {
 	MemorySize string `name:"memory-size" env:"PEER_MEMORY_SIZE" placeholder:"SIZE" default:"64MiB" group:"Cache" help:"Bytes of hot objects kept in memory besides. Default: ${default}."`
 	Digests    string `name:"digests" env:"PEER_DIGESTS" placeholder:"FILE" group:"Cache" help:"File that keeps the digests of the other peers, and what they have of this one's, across a restart; none for no file. Default: digests, in the --store directory."`
 
+	CollapseWait string `name:"collapse-wait" env:"PEER_COLLAPSE_WAIT" placeholder:"TIME" default:"0s" group:"Cache" help:"How long a miss may wait for a peer that is already fetching the object. Each miss that no digest answers then asks one peer who fetches it. For slow origins and crowds. Default: 0s, peers fetch on their own."`
+
 	Objects        string `name:"objects" env:"PEER_OBJECTS" placeholder:"COUNT" default:"0" group:"Digest" help:"Objects that the digest is planned for. Default: 0, what fits the store at 32 KiB each. A peer that comes to hold more plans it anew."`
 	FalsePositives string `name:"false-positives" env:"PEER_FALSE_POSITIVES" placeholder:"RATE" default:"0.001" group:"Digest" help:"Share of absent objects that the digest may claim in error, between 0 and 0.5. Default: ${default}."`
 	Publish        string `name:"publish" env:"PEER_PUBLISH" placeholder:"TIME" default:"0s" group:"Digest" help:"How long a change may wait until the other peers hear of it. Default: 0s, 10 ms for each peer but between 100 ms and 1 s; among more than 1,000, 1 ms for each up to 5 s."`

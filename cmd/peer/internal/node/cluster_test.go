@@ -29,7 +29,8 @@ type virtual struct {
 	hosts   []*memnet.Host
 	nodes   []*Node
 	buf     []byte
-	digests string // file of the peers started next
+	digests string               // file of the peers started next
+	tune    func(*config.Config) // of the peers to be started; nil = nothing
 }
 
 const originURL = "http://10.9.9.9:8080"
@@ -66,6 +67,9 @@ func (v *virtual) start(i int, dir string) {
 	if i > 0 {
 		cfg.Join = []string{"10.0.0.1:7946"}
 	}
+	if v.tune != nil {
+		v.tune(&cfg)
+	}
 	n, err := Start(v.t.Context(), Options{Config: cfg, Network: host})
 	if err != nil {
 		v.t.Fatal(err)
@@ -73,7 +77,10 @@ func (v *virtual) start(i int, dir string) {
 	v.hosts, v.nodes = append(v.hosts, host), append(v.nodes, n)
 }
 
-func (v *virtual) get(i int, target string) error {
+func (v *virtual) get(i int, target string) error { return v.getInto(i, target, v.buf) }
+
+// getInto is get for several at a time.
+func (v *virtual) getInto(i int, target string, buf []byte) error {
 	answer, err := v.client.Get(fmt.Sprintf("http://10.0.0.%d:80%s", i+1, target))
 	if err != nil {
 		return err
@@ -82,7 +89,7 @@ func (v *virtual) get(i int, target string) error {
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s of p%d: %s (%s)", target, i, answer.Status, answer.Header.Get("Cache-Status"))
 	}
-	return origin.Check(answer.Body, target, v.origin.Sizes[target], v.buf)
+	return origin.Check(answer.Body, target, v.origin.Sizes[target], buf)
 }
 
 // stop ends everything, so that no goroutine outlives the test.

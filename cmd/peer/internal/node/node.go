@@ -18,11 +18,13 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
+	"github.com/summarycache/summarycache/cmd/peer/internal/crowd"
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
+	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -61,6 +63,7 @@ type Node struct {
 	proxy     *proxy.Handler
 	siblings  *locator
 	peers     transport // to the other peers
+	crowd     *crowd.Crowd
 	control   *control.Control
 	squids    *squid.Neighbours // nil = none
 	forSquids *squid.Publisher  // nil = no Squids
@@ -201,6 +204,11 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		n.peers = peertls.NewTransport(n.cfg.PeerTLS, c.Dial)
 	}
 	c.SiblingTransport = n.peers
+	n.crowd = crowd.New(crowd.Config{Name: n.cfg.Name, Others: n.living, Key: n.crowdKey, Carrier: n.peers, Wait: n.cfg.CollapseWait, Admit: c.Admit})
+	c.Own[crowd.Path] = n.crowd
+	if n.cfg.CollapseWait > 0 {
+		c.Crowd = n.crowd
+	}
 	return c
 }
 
@@ -237,6 +245,21 @@ func (n *Node) digests() string {
 
 // others are the other members of the cluster.
 func (n *Node) others() []gossip.Member { return n.gossip.Members() }
+
+// living are those of them that can be asked.
+func (n *Node) living() (list []crowd.Member) {
+	for _, m := range n.gossip.Members() {
+		if m.Alive && m.Service != "" {
+			list = append(list, crowd.Member{Name: m.Name, Addr: m.Service})
+		}
+	}
+	return list
+}
+
+// crowdKey is what stands for an object among those who fetch it.
+func (n *Node) crowdKey(identity string) uint64 {
+	return uint64(digest.KeyOfString(n.holdings.Filter().Geometry().Seed, identity))
+}
 
 // service is where the others ask this peer.
 func (n *Node) service() string {

@@ -25,7 +25,7 @@ func (n *Node) neighbours(o Options) *squid.Neighbours {
 // such place: the digest tells strangers more than they could ask for.
 func (n *Node) ownPaths() map[string]http.Handler {
 	if len(n.cfg.SquidPeers) == 0 {
-		return nil
+		return map[string]http.Handler{}
 	}
 	n.forSquids = &squid.Publisher{Objects: n.listed, Logger: n.log}
 	return map[string]http.Handler{format.Path: n.forSquids}

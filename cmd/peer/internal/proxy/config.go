@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -23,6 +24,9 @@ type Config struct {
 	Name    string          // this cache in Cache-Status and Via: a token (RFC 9110 section 5.6.2), unique in the cluster
 	Origin  *url.URL        // reverse proxy for this origin (scheme, host and an optional path prefix); nil = forward proxy
 	Locator sibling.Locator // which peers may hold an object; nil = no cooperation
+
+	// Crowd knows who else fetches what this cache is about to; nil = nobody does.
+	Crowd cache.Crowd
 
 	// Store says where and how much to keep. Hooks.Listed and Hooks.Unlisted
 	// hear the identities of the objects that siblings may be told of, those

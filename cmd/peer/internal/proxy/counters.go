@@ -65,7 +65,12 @@ type Counts struct {
 	SiblingsOutrun  uint64 `json:"siblings_outrun"`  // of those, overtaken by a hedge
 	Hedges          uint64 `json:"hedges"`           // questions, to origins included, asked because a sibling was late
 	HedgesWon       uint64 `json:"hedges_won"`       // of those, answered first
+	OriginsOutrun   uint64 `json:"origins_outrun"`   // hedges to origins that a sibling overtook after all
 	HedgesDenied    uint64 `json:"hedges_denied"`    // wanted, but over the budget
+
+	HomesAsked     uint64 `json:"homes_asked"`     // misses that asked who is fetching the object
+	FetchersFound  uint64 `json:"fetchers_found"`  // of those, that were told of somebody
+	FetchersShared uint64 `json:"fetchers_shared"` // of those, that got the object from there
 
 	RefusedAskers       uint64 `json:"refused_askers"`         // questions in a sibling's name by somebody else
 	ServedToSiblings    uint64 `json:"served_to_siblings"`     // siblings' questions answered with the object
@@ -142,6 +147,7 @@ func (h *Handler) Counters() Counts {
 		k := s.Stats()
 		n.SiblingRequests, n.FalseHits = k.Asked, k.FalseHits
 		n.SiblingErrors, n.BytesFromSiblings = k.Errors, k.Bytes
+		n.FetchersShared, n.OriginsOutrun = k.WaitsWon, k.Origins
 		n.SiblingsOutrun, n.Hedges, n.HedgesWon, n.HedgesDenied = k.Outrun, k.Hedges, k.HedgesWon, k.Unhedged
 	}
 	return n

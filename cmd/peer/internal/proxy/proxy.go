@@ -62,7 +62,7 @@ func New(c Config) (*Handler, error) {
 			return nil, err
 		}
 	}
-	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: origins, Siblings: h.siblings, Store: c.Store,
+	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: origins, Siblings: h.siblings, Crowd: c.Crowd, Store: c.Store,
 		MinListed: c.MinListed, Logger: c.Logger})
 	if err != nil {
 		return nil, err
@@ -157,21 +157,8 @@ func (h *Handler) admits(r *http.Request) bool {
 	if h.cfg.Admit == nil {
 		return true
 	}
-	name := lastVia(r.Header)
+	name := sibling.Asker(r.Header)
 	return name == "" || h.cfg.Admit(r, name) == nil
-}
-
-// lastVia is the name of the cache that sent a request; "" = it is a client's.
-func lastVia(h http.Header) string {
-	lines := h["Via"]
-	if len(lines) == 0 {
-		return ""
-	}
-	last := lines[len(lines)-1]
-	if f := strings.Fields(last[strings.LastIndexByte(last, ',')+1:]); len(f) >= 2 {
-		return f[1]
-	}
-	return ""
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.Result {
