@@ -315,7 +315,7 @@ func wrongTest(t *testing.T, dir string, below bool, args []string) string {
 			if (name == "run" || name == "bench" || name == "fuzz") && !names(t, dir, value) {
 				return "nothing is called " + value
 			}
-		case name == "race" || name == "v" || name == "short":
+		case name == "race" || name == "v" || name == "short" || name == "benchmem":
 		case !regexp.MustCompile(`flag\.\w+\("` + regexp.QuoteMeta(name) + `"`).MatchString(text):
 			return "the tests have no flag -" + name
 		}
