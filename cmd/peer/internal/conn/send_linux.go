@@ -16,28 +16,52 @@ type span interface {
 
 // sendSpan writes what is kept back and has the kernel send a part of a file
 // after it. The offset is its own, so that a file can be sent to many at once.
-func (c *Conn) sendSpan(body span, _ io.Reader) (done int64, err error) {
+func (c *Conn) sendSpan(body span, _ io.Reader) (int64, error) {
 	if err := c.sendHeld(); err != nil {
 		return 0, err
 	}
 	f, off, n := body.Span()
 	from := int(f.Fd())
+	return c.sendBy("sendfile", n, func(to int, done int64) (int, error) {
+		at := off + done
+		return unix.Sendfile(to, from, &at, int(min(n-done, 1<<30)))
+	})
+}
+
+// sendHeld writes what is kept back and lets it wait for what follows, so that
+// both leave in one packet.
+func (c *Conn) sendHeld() error {
+	c.holding = false
+	if len(c.held) == 0 {
+		return nil
+	}
+	all := c.held
+	c.held = c.held[:0]
+	_, err := c.sendBy("sendmsg", int64(len(all)), func(to int, done int64) (int, error) {
+		return unix.SendmsgN(to, all[done:], nil, nil, unix.MSG_MORE|unix.MSG_NOSIGNAL)
+	})
+	return err
+}
+
+// sendBy makes system calls, each of which sends some of what is left of n bytes,
+// until all are sent. One that sends nothing has met the end of a file that is
+// shorter than it was.
+func (c *Conn) sendBy(name string, n int64, call func(to int, done int64) (int, error)) (done int64, err error) {
 	failure := c.raw.Write(func(to uintptr) bool {
 		for done < n {
-			at := off + done
 			var k int
-			k, err = unix.Sendfile(int(to), from, &at, int(min(n-done, 1<<30)))
+			k, err = call(int(to), done)
 			switch {
 			case err == unix.EINTR:
 				continue
 			case err == unix.EAGAIN:
 				err = nil
-				return false
+				return false // until the client has taken some
 			case err != nil:
-				err = &net.OpError{Op: "sendfile", Net: "tcp", Addr: c.RemoteAddr(), Err: os.NewSyscallError("sendfile", err)}
+				err = &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: os.NewSyscallError(name, err)}
 				return true
 			case k == 0:
-				err = io.ErrUnexpectedEOF // the file is shorter than it was
+				err = io.ErrUnexpectedEOF
 				return true
 			}
 			done += int64(k)
@@ -48,38 +72,4 @@ func (c *Conn) sendSpan(body span, _ io.Reader) (done int64, err error) {
 		err = failure
 	}
 	return done, err
-}
-
-// sendHeld writes what is kept back and lets it wait for what follows, so that
-// both leave in one packet.
-func (c *Conn) sendHeld() error {
-	c.holding = false
-	if len(c.held) == 0 {
-		return nil
-	}
-	rest := c.held
-	c.held = c.held[:0]
-	var err error
-	failure := c.raw.Write(func(to uintptr) bool {
-		for len(rest) > 0 {
-			var k int
-			k, err = unix.SendmsgN(int(to), rest, nil, nil, unix.MSG_MORE|unix.MSG_NOSIGNAL)
-			switch {
-			case err == unix.EINTR:
-				continue
-			case err == unix.EAGAIN:
-				err = nil
-				return false
-			case err != nil:
-				err = &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: os.NewSyscallError("sendmsg", err)}
-				return true
-			}
-			rest = rest[k:]
-		}
-		return true
-	})
-	if err == nil {
-		err = failure
-	}
-	return err
 }
