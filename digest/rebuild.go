@@ -26,14 +26,15 @@ func (s *shard) touch(k Key, before uint8, change int) {
 
 // Rebuild starts a new epoch with another geometry, or the same again to be rid of
 // stuck counters, and freezes its first version, which Current then returns. Under
-// another seed it is of use only while nobody writes: see [CountingFilter.Rekey]. keys must yield, at least once, every key whose Add returned
-// before Rebuild was called and which is not removed meanwhile. Keys may be added
-// and removed while it runs, and filters read. What was added and removed meanwhile is
-// applied in rounds, each shorter than the one before; only the last, of some
-// hundreds of keys, makes writers wait. Who changes keys for as long at more than
-// some hundred thousand a second outruns the rounds, and waits for the last of them
-// for tenths of a second. It needs eight bytes a key while it runs. On an error nothing has changed, except that
-// one about the file of a mapped filter comes when the rebuild is done.
+// another seed it is of use only while nobody writes: see [CountingFilter.Rekey].
+// keys must yield, at least once, every key whose Add returned before Rebuild was
+// called and which is not removed meanwhile. Keys may be added and removed while it
+// runs, and filters read. What was added and removed meanwhile is applied in rounds,
+// each shorter than the one before; only the last, of some hundreds of keys, makes
+// writers wait. Who changes keys for as long at more than some hundred thousand a
+// second outruns the rounds, and waits for the last of them for tenths of a second.
+// It needs eight bytes a key while it runs. On an error nothing has changed, except
+// that one about the file of a mapped filter comes when the rebuild is done.
 func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
 	if err := g.Validate(); err != nil {
 		return err
