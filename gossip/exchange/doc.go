@@ -12,6 +12,10 @@
 // The messages of the protocol are here as well, with decoders that survive any
 // bytes: [Advert], [Meta], [Hello], [Welcome], [Get], [Answer], [DecodeVector].
 //
+// Programs need of it what package gossip's API names: [Publishing], [Event],
+// [Version], [Stats] and the errors. The rest is for carriers of the exchange other
+// than package gossip, and follows the protocol when that changes.
+//
 // An Engine is not safe for concurrent use. Filters, deltas and answers that it
 // hands out are immutable or lock themselves, so that encoding and decoding, the
 // expensive part, can happen elsewhere at the same time.
