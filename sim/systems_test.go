@@ -119,6 +119,9 @@ func TestCuckooFilter(t *testing.T) {
 
 // TestReplay compares the ways with each other on one invented trace.
 func TestReplay(t *testing.T) {
+	if raceEnabled {
+		t.Skip("replays one way after the other: TestSystemsEvictByOtter does it at once")
+	}
 	job := testJob(2)
 	s := synthetic{requests: 10_000, objects: 600, zipf: 0.8, overlap: 0.8, churn: 0.5}
 	tr := s.trace(job.Rand(10))

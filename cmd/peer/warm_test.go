@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,13 +10,15 @@ import (
 	"time"
 )
 
+var warmObjects = flag.Int("warm", 200_000, "objects that TestComesBackWarm starts with again")
+
 // TestComesBackWarm kills a peer that holds 200,000 objects and starts it again:
 // it has them all, and the log tells how long that took.
 func TestComesBackWarm(t *testing.T) {
 	if !*long {
-		t.Skip("takes a minute: -long")
+		t.Skip("takes two minutes: -long")
 	}
-	const objects = 200_000
+	objects := *warmObjects
 	s := newSite(t, objects, 300)
 	dir := filepath.Join(t.TempDir(), "store")
 	p := s.peer(t, "a", dir)
