@@ -36,6 +36,24 @@ func (s *shard) touch(k Key, before uint8, change int) {
 // It needs eight bytes a key while it runs. On an error nothing has changed, except
 // that one about the file of a mapped filter comes when the rebuild is done.
 func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
+	return c.rebuild(g, func(r *rebuilding, old *counters) error {
+		r.held = slices.Compact(slices.Sorted(keys))
+		for i, k := range r.held {
+			if i+lookAhead < len(r.held) {
+				next := r.held[i+lookAhead]
+				old.ask(next)
+				r.fresh.ask(next)
+			}
+			r.add(k, old.additions(k))
+		}
+		r.catchUp(old)
+		return r.replace(old, c, sameName)
+	})
+}
+
+// rebuild has work put what the counters stand for into new ones of geometry g, while
+// old notes what writers do to it.
+func (c *CountingFilter) rebuild(g Geometry, work func(r *rebuilding, old *counters) error) error {
 	if err := g.Validate(); err != nil {
 		return err
 	}
@@ -45,19 +63,7 @@ func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
 	old := c.counters.Load()
 	old.watch(true)
 	defer old.watch(false)
-	r := rebuilding{fresh: newCounters(g.normal()), more: make(map[Key]int)}
-	r.held = slices.Compact(slices.Sorted(keys))
-	for i, k := range r.held {
-		if i+lookAhead < len(r.held) {
-			next := r.held[i+lookAhead]
-			old.ask(next)
-			r.fresh.ask(next)
-		}
-		r.add(k, old.additions(k))
-	}
-
-	r.catchUp(old)
-	return r.replace(old, c, sameName)
+	return work(&rebuilding{fresh: newCounters(g.normal()), more: make(map[Key]int)}, old)
 }
 
 // replace puts what was rebuilt in the place of what was there. renamed tells what a

@@ -19,24 +19,15 @@ import (
 // Rekey was called, for the one under g.Seed. It needs sixteen bytes a key while it
 // runs. Errors are those of Rebuild.
 func (c *CountingFilter) Rekey(g Geometry, keys iter.Seq2[Key, Key], writers sync.Locker, renamed func(Key) Key) error {
-	if err := g.Validate(); err != nil {
-		return err
-	}
-	c.building.Lock()
-	defer c.building.Unlock()
-
-	old := c.counters.Load()
-	old.watch(true)
-	defer old.watch(false)
-	r := rebuilding{fresh: newCounters(g.normal()), more: make(map[Key]int)}
-	for _, n := range renaming(keys) {
-		r.held = append(r.held, n.now)
-		r.add(n.now, old.additions(n.was))
-	}
-
-	writers.Lock()
-	defer writers.Unlock()
-	return r.replace(old, c, renamed)
+	return c.rebuild(g, func(r *rebuilding, old *counters) error {
+		for _, n := range renaming(keys) {
+			r.held = append(r.held, n.now)
+			r.add(n.now, old.additions(n.was))
+		}
+		writers.Lock()
+		defer writers.Unlock()
+		return r.replace(old, c, renamed)
+	})
 }
 
 // names are the keys of one object under two seeds.

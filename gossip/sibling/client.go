@@ -41,8 +41,8 @@ type Client struct {
 // New returns a Client, or every mistake in c at once.
 func New(c Config) (*Client, error) {
 	var errs []error
-	if !isToken(c.Name) {
-		errs = append(errs, fmt.Errorf("sibling: %q cannot name a cache: use letters, digits and any of !#$%%&'*+-.^_`|~", c.Name))
+	if err := CheckName(c.Name); err != nil {
+		errs = append(errs, fmt.Errorf("sibling: %w", err))
 	}
 	if c.Locator == nil {
 		errs = append(errs, errors.New("sibling: no Locator"))
@@ -109,15 +109,14 @@ func (c *Client) Stats() Stats {
 	}
 }
 
-// isToken reports whether s is a token (RFC 9110 section 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c|0x20 < 'a' || c|0x20 > 'z' {
-			if strings.IndexByte("0123456789!#$%&'*+-.^_`|~", c) < 0 {
-				return false
-			}
-		}
+// CheckName says what keeps name from being a cache's in Via and Cache-Status: it
+// must be a token (RFC 9110 section 5.6.2).
+func CheckName(name string) error {
+	bad := func(c rune) bool {
+		return (c|0x20 < 'a' || c|0x20 > 'z') && !strings.ContainsRune("0123456789!#$%&'*+-.^_`|~", c)
 	}
-	return s != ""
+	if name == "" || strings.ContainsFunc(name, bad) {
+		return fmt.Errorf("%q cannot name a cache: use letters, digits and any of !#$%%&'*+-.^_`|~", name)
+	}
+	return nil
 }

@@ -73,8 +73,8 @@ func New(c Config) (*Handler, error) {
 // check reports every mistake and fills in the defaults.
 func (c *Config) check() error {
 	var errs []error
-	if !isToken(c.Name) {
-		errs = append(errs, fmt.Errorf("proxy: %q cannot name a cache: use letters, digits and any of !#$%%&'*+-.^_`|~", c.Name))
+	if err := sibling.CheckName(c.Name); err != nil {
+		errs = append(errs, fmt.Errorf("proxy: %w", err))
 	}
 	if o := c.Origin; o != nil {
 		if o.Scheme != "http" && o.Scheme != "https" || o.Host == "" || o.RawQuery != "" || o.Fragment != "" || o.User != nil {
@@ -263,19 +263,6 @@ func withoutHopByHop(r *http.Request) *http.Request {
 		}
 	}
 	return r
-}
-
-// isToken reports whether s is a token (RFC 9110 section 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c|0x20 < 'a' || c|0x20 > 'z' {
-			if strings.IndexByte("0123456789!#$%&'*+-.^_`|~", c) < 0 {
-				return false
-			}
-		}
-	}
-	return s != ""
 }
 
 // Store returns the store, for its statistics.
