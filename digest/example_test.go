@@ -9,7 +9,7 @@ import (
 
 func Example() {
 	seed := digest.SeedFrom([]byte("what only the cluster knows"))
-	geometry, _ := digest.PlanForError(100_000, 0.001)
+	geometry, _ := digest.GeometryFor(100_000, 0.001)
 	geometry.Seed = seed
 
 	// In the cache that publishes:
@@ -32,7 +32,7 @@ func Example() {
 }
 
 func ExampleDelta_Apply() {
-	geometry, _ := digest.PlanForError(1_000, 0.001)
+	geometry, _ := digest.GeometryFor(1_000, 0.001)
 	held, _ := digest.NewCountingFilter(geometry, 1)
 	held.Add(1 << 60)
 	before := held.Advance()

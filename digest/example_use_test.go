@@ -59,7 +59,7 @@ func ExampleIndex() {
 
 // A filter that grew too full gets a larger geometry while it is in use.
 func ExampleCountingFilter_Rebuild() {
-	small, _ := digest.PlanForError(100, 0.01)
+	small, _ := digest.GeometryFor(100, 0.01)
 	held, _ := digest.NewCountingFilter(small, 1)
 	var cache []digest.Key // what the cache holds
 	for i := range 1000 {
@@ -68,7 +68,7 @@ func ExampleCountingFilter_Rebuild() {
 	}
 	fmt.Printf("%.1f %%\n", 100*held.Advance().FalsePositiveRate())
 
-	large, _ := digest.PlanForError(1000, 0.01)
+	large, _ := digest.GeometryFor(1000, 0.01)
 	if err := held.Rebuild(large, slices.Values(cache)); err != nil {
 		panic(err)
 	}

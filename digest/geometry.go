@@ -14,8 +14,8 @@ const (
 
 // A Geometry says how keys become positions. All filters of one epoch share one;
 // two filters can only be compared, united or told apart by a delta if their
-// geometries are equal. The zero Geometry is not valid: see [PlanForError] and
-// [PlanForSize], or fill it by hand.
+// geometries are equal. The zero Geometry is not valid: see [GeometryFor] and
+// [Plan], or fill it by hand.
 type Geometry struct {
 	Bits   uint64 // m, size of the position space: 1 to [MaxBits]
 	Hashes int    // k, positions per key: 1 to [MaxHashes]

@@ -244,47 +244,28 @@ func (g Goal) worst(p *Design) (worst GoalError, broken bool) {
 	return worst, broken
 }
 
-// PlanForError returns the geometry that sends keys objects in the fewest bytes
-// at a false-positive rate of at most f: one hash, and a position space of
-// keys/f, which stays a compact sorted set in memory (Mitzenmacher, section
-// II-B, where the number of hashes goes to its lower limit). It is rounded up so
-// that filters can be folded several times. keys is at least 1; f is above 0 and
-// below 1.
-func PlanForError(keys uint64, f float64) (Geometry, error) {
-	if keys == 0 || !(f > 0 && f < 1) {
-		return Geometry{}, fmt.Errorf("digest: plan for %d keys at %v false positives: %w", keys, f, ErrGeometry)
+// GeometryFor returns the geometry in which keys objects take the fewest bytes on
+// the wire at the given rate of false positives, above 0 and below 1: one hash, and
+// keys/falsePositiveRate bits, which stay a compact sorted set in memory
+// (Mitzenmacher, section II-B, where the number of hashes goes to its lower limit).
+// The bits are rounded up to a multiple of 1024, so that filters can be folded ten
+// times. The geometry has no seed yet. No keys or another rate wraps
+// [ErrGeometry], more than [MaxBits] wraps [ErrTooLarge].
+//
+// Where traffic or memory is what counts, use [Plan].
+func GeometryFor(keys uint64, falsePositiveRate float64) (Geometry, error) {
+	fail := func(err error, why string) (Geometry, error) {
+		return Geometry{}, fmt.Errorf("digest: geometry for %d keys at %v false positives: %w: %s", keys, falsePositiveRate, err, why)
 	}
-	m, ok := fewestBits(keys, 1, f)
+	if keys == 0 || !(falsePositiveRate > 0 && falsePositiveRate < 1) {
+		return fail(ErrGeometry, "want at least 1 key, and a rate above 0 and below 1")
+	}
+	m, ok := fewestBits(keys, 1, falsePositiveRate)
 	if !ok {
-		return Geometry{}, fmt.Errorf("digest: plan for %d keys at %v false positives: %w: more than %d bits", keys, f, ErrTooLarge, uint64(MaxBits))
+		return fail(ErrTooLarge, fmt.Sprintf("more than %d bits", uint64(MaxBits)))
 	}
-	return rounded(m + planRounding - 1), nil
-}
-
-// PlanForSize returns the geometry of fewest false positives that sends keys
-// objects in at most about the given number of bytes, and the rate it will have.
-// One hash with n·(log2(m/n)+log2(e)) bits is nearly the information limit.
-func PlanForSize(keys uint64, bytes int) (Geometry, float64, error) {
-	if keys == 0 || bytes <= 0 {
-		return Geometry{}, 0, fmt.Errorf("digest: plan for %d keys in %d bytes: %w", keys, bytes, ErrGeometry)
-	}
-	fits := func(m uint64) bool {
-		fill, _ := Geometry{Bits: m, Hashes: 1}.Predict(keys)
-		return float64(m)*entropy(fill)/8 <= float64(bytes)
-	}
-	if !fits(planRounding) {
-		return Geometry{}, 0, fmt.Errorf("digest: plan for %d keys in %d bytes: %w: too few bytes", keys, bytes, ErrTooLarge)
-	}
-	g := rounded(search(planRounding, MaxBits, fits))
-	_, f := g.Predict(keys)
-	return g, f, nil
-}
-
-// planRounding is what sizes planned without a goal are a multiple of.
-const planRounding = 1024
-
-func rounded(bits uint64) Geometry {
-	return Geometry{Bits: bits / planRounding * planRounding, Hashes: 1, Scheme: Double}
+	const multiple = 1024
+	return Geometry{Bits: (m + multiple - 1) / multiple * multiple, Hashes: 1, Scheme: Double}, nil
 }
 
 // entropy is that of one bit which is one with probability p, in bits.

@@ -10,28 +10,16 @@ import (
 
 func TestPlans(t *testing.T) {
 	for _, f := range []float64{0.3, 0.02, 1e-3, 1e-6} {
-		g, err := PlanForError(100_000, f)
+		g, err := GeometryFor(100_000, f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, got := g.Predict(100_000); got > f || got < f*0.99 || g.Validate() != nil {
-			t.Errorf("PlanForError(%v) = %v with %v", f, g, got)
-		}
-	}
-	for _, bitsPerKey := range []float64{4, 8, 16, 24} {
-		bytes := int(bitsPerKey / 8 * 100_000)
-		g, f, err := PlanForSize(100_000, bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fill, _ := g.Predict(100_000)
-		if got := float64(g.Bits) * entropy(fill) / 8; got > float64(bytes) || got < float64(bytes)*0.99 {
-			t.Errorf("PlanForSize(%d bytes) = %v, %.0f bytes, f=%v", bytes, g, got, f)
+			t.Errorf("GeometryFor(%v) = %v with %v", f, g, got)
 		}
 	}
 	for _, err := range []error{
-		second(PlanForError(0, 0.1)), second(PlanForError(1, 0)), second(PlanForError(1, 1)), second(PlanForError(1<<40, 1e-9)),
-		third(PlanForSize(0, 1)), third(PlanForSize(1, 0)),
+		second(GeometryFor(0, 0.1)), second(GeometryFor(1, 0)), second(GeometryFor(1, 1)), second(GeometryFor(1<<40, 1e-9)),
 	} {
 		if err == nil {
 			t.Error("an impossible plan was made")
@@ -39,8 +27,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-func second[A, B any](_ A, b B) B        { return b }
-func third[A, B, C any](_ A, _ B, c C) C { return c }
+func second[A, B any](_ A, b B) B { return b }
 
 // goals is a grid of what operators may want.
 func goals() (all []Goal) {

@@ -47,7 +47,7 @@ const (
 
 func newExchange(o exchangeOptions, job *Job) (*exchange, error) {
 	w := &exchange{options: o, job: job, rng: rand.New(job.source(uint64(o.peers), uint64(o.loss*1000))), now: exchangeStart}
-	geometry, err := digest.PlanForError(uint64(o.objects), plannedCandidates/float64(o.peers-1))
+	geometry, err := digest.GeometryFor(uint64(o.objects), plannedCandidates/float64(o.peers-1))
 	if err != nil {
 		return nil, err
 	}

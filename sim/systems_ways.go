@@ -35,7 +35,7 @@ func (c *cluster) ways() []way {
 	}
 	ours := func(threshold float64) func(c *cluster) (finder, error) {
 		return func(c *cluster) (finder, error) {
-			geometry, err := digest.PlanForError(uint64(c.most), plannedCandidates/float64(c.caches-1))
+			geometry, err := digest.GeometryFor(uint64(c.most), plannedCandidates/float64(c.caches-1))
 			if err != nil {
 				return nil, err
 			}

@@ -24,7 +24,7 @@ func newCache(objects int, cfg gossip.Config) (*cache, error) {
 	if objects == 0 {
 		objects = 10_000
 	}
-	geometry, err := digest.PlanForError(uint64(objects), 0.001)
+	geometry, err := digest.GeometryFor(uint64(objects), 0.001)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ type Cache struct {
 
 // New makes a cache; serve it at cfg.Service, and join its Node.
 func New(cfg gossip.Config, most int) (c *Cache, err error) {
-	geometry, err := digest.PlanForError(uint64(most), 0.001)
+	geometry, err := digest.GeometryFor(uint64(most), 0.001)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ type Cache struct {
 
 // New makes a cache that loads what no sibling has. Serve it at cfg.Service.
 func New(cfg gossip.Config, bytes uint64, load func(context.Context, string) ([]byte, error)) (c *Cache, err error) {
-	geometry, err := digest.PlanForError(100_000, 0.001)
+	geometry, err := digest.GeometryFor(100_000, 0.001)
 	if err != nil {
 		return nil, err
 	}

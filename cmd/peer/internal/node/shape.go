@@ -24,7 +24,7 @@ type shape struct {
 
 // shapeDigest makes the digest as the configuration plans it.
 func (n *Node) shapeDigest() error {
-	g, err := digest.PlanForError(n.cfg.Objects, n.cfg.FalsePositives)
+	g, err := digest.GeometryFor(n.cfg.Objects, n.cfg.FalsePositives)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (n *Node) replan() {
 	}
 	n.shape.changing.Lock()
 	defer n.shape.changing.Unlock()
-	g, err := digest.PlanForError(planRoom*held, n.cfg.FalsePositives)
+	g, err := digest.GeometryFor(planRoom*held, n.cfg.FalsePositives)
 	if err == nil {
 		g.Seed = filter.Geometry().Seed
 		err = filter.Rebuild(g, n.keys(g.Seed))
