@@ -57,9 +57,9 @@ func NewIndex() *Index {
 	return x
 }
 
-// SetLimit bounds the memory of the index to about so many bytes; 0 or less means
-// no bound, as at first. What is in the index already stays.
-func (x *Index) SetLimit(bytes int) {
+// SetMemoryLimit bounds the memory of the index to about so many bytes; 0 or less
+// means no bound, as at first. What is in the index already stays.
+func (x *Index) SetMemoryLimit(bytes int) {
 	x.write.Lock()
 	defer x.write.Unlock()
 	x.limit = max(0, bytes)
@@ -67,8 +67,8 @@ func (x *Index) SetLimit(bytes int) {
 
 // Set makes f what is known of peer, in place of what was. It takes time in
 // proportion to f's positions; for a peer whose changes are known, [Index.Apply]
-// takes less. If the index would exceed the limit of [Index.SetLimit], the peer is
-// forgotten, and the error wraps [ErrTooLarge]; there is no other error.
+// takes less. If the index would exceed the limit of [Index.SetMemoryLimit], the peer
+// is forgotten, and the error wraps [ErrTooLarge]; there is no other error.
 func (x *Index) Set(peer string, f *Filter) error {
 	x.write.Lock()
 	defer x.write.Unlock()
@@ -124,9 +124,9 @@ func (x *Index) Confirm(peer string, at time.Time) {
 // Len returns how many peers are known.
 func (x *Index) Len() int { return len(x.view.Load().order) }
 
-// Bytes returns what the index occupies, those filters included that it keeps
-// because it asks them one by one. It keeps no other filter that it was given.
-func (x *Index) Bytes() int {
+// MemoryBytes returns what the index occupies, those filters included that it
+// keeps because it asks them one by one. It keeps no other filter that it was given.
+func (x *Index) MemoryBytes() int {
 	x.write.Lock()
 	defer x.write.Unlock()
 	return x.bytes()

@@ -39,7 +39,7 @@ func BenchmarkIndexLookup(b *testing.B) {
 	for _, c := range benchClusters {
 		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
 			x, held, _ := benchIndex(b, c.peers, c.n)
-			perKey := float64(x.Bytes()) / float64(c.peers*c.n)
+			perKey := float64(x.MemoryBytes()) / float64(c.peers*c.n)
 			dst := make([]Match, 0, c.peers)
 			b.Run("in=none", func(b *testing.B) {
 				rng := random(1)

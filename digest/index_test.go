@@ -46,8 +46,8 @@ func TestIndex(t *testing.T) {
 	}
 	x.Clear("b")
 	x.Clear("c")
-	if got := names(shared[0]); got != nil || x.Len() != 0 || x.Bytes() > 1<<16 {
-		t.Errorf("after Clear of all, Lookup = %v, Len = %d, Bytes = %d", got, x.Len(), x.Bytes())
+	if got := names(shared[0]); got != nil || x.Len() != 0 || x.MemoryBytes() > 1<<16 {
+		t.Errorf("after Clear of all, Lookup = %v, Len = %d, MemoryBytes = %d", got, x.Len(), x.MemoryBytes())
 	}
 }
 
@@ -172,7 +172,7 @@ func TestIndexBytes(t *testing.T) {
 			}
 		}
 		used := heap() - before
-		if got := x.Bytes(); math.Abs(float64(got-used)) > 0.05*float64(used) {
+		if got := x.MemoryBytes(); math.Abs(float64(got-used)) > 0.05*float64(used) {
 			t.Errorf("%s: Bytes() = %d, but the heap has grown by %d", name, got, used)
 		}
 		runtime.KeepAlive(filters)
@@ -184,7 +184,7 @@ func TestIndexLimit(t *testing.T) {
 	g := Geometry{Bits: 1 << 30, Hashes: 1}
 	filter := func(i int) *CountingFilter { return counting(t, g, randomKeys(random(uint64(i)), 20_000)...) }
 	x := NewIndex()
-	x.SetLimit(500_000)
+	x.SetMemoryLimit(500_000)
 	l := loop{}
 	var err error
 	for i := 0; err == nil; i++ {
@@ -192,8 +192,8 @@ func TestIndexLimit(t *testing.T) {
 		if err = x.Set(fmt.Sprint(i), f); err == nil {
 			l[fmt.Sprint(i)] = f
 		}
-		if x.Bytes() > 600_000 {
-			t.Fatalf("%d peers occupy %d bytes", len(l), x.Bytes())
+		if x.MemoryBytes() > 600_000 {
+			t.Fatalf("%d peers occupy %d bytes", len(l), x.MemoryBytes())
 		}
 	}
 	if !errors.Is(err, ErrTooLarge) || len(l) < 3 {
@@ -223,7 +223,7 @@ func TestIndexLimit(t *testing.T) {
 	}
 	delete(l, "again")
 	audit(t, x, l)
-	x.SetLimit(0)
+	x.SetMemoryLimit(0)
 	if err := x.Apply("again", d, next); err != nil {
 		t.Fatalf("Apply = %v without a limit", err)
 	}
@@ -304,13 +304,13 @@ func TestIndexPlaces(t *testing.T) {
 			delete(l, name)
 		}
 		if i == 1000 {
-			bytes = x.Bytes()
+			bytes = x.MemoryBytes()
 		}
 	}
 	if words := x.view.Load().words(); words > 8 {
 		t.Errorf("sets of places take %d words for %d peers", words, x.Len())
 	}
-	if got := x.Bytes(); got > bytes+bytes/8 {
+	if got := x.MemoryBytes(); got > bytes+bytes/8 {
 		t.Errorf("%d bytes after 20,000 small updates, %d after 1,000", got, bytes)
 	}
 	audit(t, x, l)

@@ -138,10 +138,10 @@ func (n *Node) limit(index *digest.Index) {
 	}
 	for _, v := range *n.views.Load() {
 		if v.index != index && v.index.Len() > 0 {
-			most -= v.index.Bytes()
+			most -= v.index.MemoryBytes()
 		}
 	}
-	index.SetLimit(max(most, 1))
+	index.SetMemoryLimit(max(most, 1))
 }
 
 // reindex brings what lookups see in line with the seeds in use: it forgets the

@@ -63,7 +63,7 @@ func (n *Node) Stats() Stats {
 		HooksLost:      n.hooksLost.Load(),
 	}
 	for _, v := range *n.views.Load() {
-		s.IndexBytes += int64(v.index.Bytes())
+		s.IndexBytes += int64(v.index.MemoryBytes())
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

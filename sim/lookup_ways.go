@@ -41,7 +41,7 @@ func (w *indexWay) lookup(k digest.Key) int {
 	return len(w.matches)
 }
 
-func (w *indexWay) bytes() int { return w.index.Bytes() }
+func (w *indexWay) bytes() int { return w.index.MemoryBytes() }
 
 // loopWay asks one filter after the other.
 type loopWay struct {
