@@ -123,7 +123,7 @@ func BenchmarkIndexPrefixes(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("holders=%d/at=once", holders), func(b *testing.B) {
 			b.ReportAllocs()
-			dst := make([]Count, 0, peers)
+			dst := make([]MatchCount, 0, peers)
 			for b.Loop() {
 				c := rng.IntN(chains)
 				dst = x.Prefixes(dst[:0], all[c*length:][:length])

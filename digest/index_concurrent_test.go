@@ -26,7 +26,7 @@ func TestIndexNeverMisses(t *testing.T) {
 			for i := range 2 {
 				wg.Go(func() {
 					var matches []Match
-					var counts []Count
+					var counts []MatchCount
 					rng := random(uint64(100 + i))
 					for !done.Load() {
 						k := kept[rng.IntN(len(kept))]
@@ -36,7 +36,7 @@ func TestIndexNeverMisses(t *testing.T) {
 							return
 						}
 						counts = w.index.Prefixes(counts[:0], kept)
-						if !slices.ContainsFunc(counts, func(c Count) bool { return c.Peer == "steady" && c.Keys == len(kept) }) {
+						if !slices.ContainsFunc(counts, func(c MatchCount) bool { return c.Peer == "steady" && c.Keys == len(kept) }) {
 							t.Errorf("Prefixes = %v, which lacks steady", counts)
 							return
 						}

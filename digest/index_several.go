@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// A Count says how many of several keys a peer may hold.
-type Count struct {
+// A MatchCount is a peer whose filter says yes for some of several keys.
+type MatchCount struct {
 	Match
-	Keys int
+	Keys int // for how many of them, at least 1
 }
 
 // AllOf appends to dst the peers whose filters say yes for every one of keys, in
@@ -57,7 +57,7 @@ func (x *Index) AnyOf(dst []Match, keys []Key) []Match {
 
 // Counts appends to dst for how many of keys each peer's filter says yes, the most
 // first, and then in the order of [Index.Lookup]. Peers with none are left out.
-func (x *Index) Counts(dst []Count, keys []Key) []Count {
+func (x *Index) Counts(dst []MatchCount, keys []Key) []MatchCount {
 	b := x.borrow()
 	defer x.scratch.Put(b)
 	for {
@@ -81,7 +81,7 @@ func (x *Index) Counts(dst []Count, keys []Key) []Count {
 // gap, each peer's filter says yes: what one asks who shares work along a chain of
 // keys, such as blocks of a prompt. The longest come first, and then the order is
 // that of [Index.Lookup]. Peers that lack the first key are left out.
-func (x *Index) Prefixes(dst []Count, keys []Key) []Count {
+func (x *Index) Prefixes(dst []MatchCount, keys []Key) []MatchCount {
 	b := x.borrow()
 	defer x.scratch.Put(b)
 	for {
@@ -123,7 +123,7 @@ func (b *batch) prefixes(x *Index, v *view, keys []Key) {
 }
 
 // appendCounts appends the peers in total by falling count.
-func (b *batch) appendCounts(dst []Count, v *view, most int) []Count {
+func (b *batch) appendCounts(dst []MatchCount, v *view, most int) []MatchCount {
 	n := v.rankAll(b.total, b.ranked)
 	if n == 0 {
 		return dst
@@ -139,7 +139,7 @@ func (b *batch) appendCounts(dst []Count, v *view, most int) []Count {
 	v.eachRanked(b.ranked, func(e *indexed) {
 		keys := int(b.counts[e.place])
 		at := &b.starts[most-keys]
-		dst[from+int(*at)] = Count{e.match(), keys}
+		dst[from+int(*at)] = MatchCount{e.match(), keys}
 		*at++
 	})
 	return dst

@@ -48,13 +48,13 @@ func (w *world) checkSeveral(keys []Key) {
 	if got := namesOf(w.index.AnyOf(nil, keys)); !slices.Equal(got, some) {
 		w.t.Fatalf("AnyOf(%x) = %v, want %v", keys, got, some)
 	}
-	w.checkCounts("Counts", w.index.Counts(make([]Count, 1), keys), all)
-	w.checkCounts("Prefixes", w.index.Prefixes(make([]Count, 1), keys), prefixes)
+	w.checkCounts("Counts", w.index.Counts(make([]MatchCount, 1), keys), all)
+	w.checkCounts("Prefixes", w.index.Prefixes(make([]MatchCount, 1), keys), prefixes)
 }
 
-func (w *world) checkCounts(what string, got []Count, want map[string]int) {
+func (w *world) checkCounts(what string, got []MatchCount, want map[string]int) {
 	w.t.Helper()
-	if got[0] != (Count{}) {
+	if got[0] != (MatchCount{}) {
 		w.t.Fatalf("%s changes what was in dst", what)
 	}
 	got = got[1:]
@@ -66,8 +66,8 @@ func (w *world) checkCounts(what string, got []Count, want map[string]int) {
 			w.t.Fatalf("%s = %d for %s, want %d", what, c.Keys, c.Peer, want[c.Peer])
 		}
 	}
-	rank := func(c Count) float64 { return w.index.peers[c.Peer].ranked }
-	if !slices.IsSortedFunc(got, func(a, b Count) int {
+	rank := func(c MatchCount) float64 { return w.index.peers[c.Peer].ranked }
+	if !slices.IsSortedFunc(got, func(a, b MatchCount) int {
 		return cmp.Or(b.Keys-a.Keys, cmp.Compare(rank(a), rank(b)), strings.Compare(a.Peer, b.Peer))
 	}) {
 		w.t.Fatalf("%s = %v is not in order", what, got)

@@ -127,7 +127,7 @@ func TestIndexAllocations(t *testing.T) {
 		for range 100 {
 			w.step()
 		}
-		dst, counts := make([]Match, 0, 100), make([]Count, 0, 100)
+		dst, counts := make([]Match, 0, 100), make([]MatchCount, 0, 100)
 		for what, ask := range map[string]func(){
 			"Lookup":   func() { w.index.Lookup(dst, w.common[0]) },
 			"AllOf":    func() { w.index.AllOf(dst, w.common) },

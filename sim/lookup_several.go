@@ -74,7 +74,7 @@ func chainedIndex(rng *rand.Rand, peers, keys, chains, holders int) (*digest.Ind
 
 func askSeveral(job *Job, table *Table, x *digest.Index, chains [][]digest.Key, holders int) {
 	var matches []digest.Match
-	var counts []digest.Count
+	var counts []digest.MatchCount
 	separate := perChain(job, chains, func(chain []digest.Key) int {
 		for _, k := range chain {
 			matches = x.Lookup(matches[:0], k)
