@@ -27,7 +27,7 @@ func (c *CountingFilter) AppendTo(dst []byte) []byte {
 		Geometry: f.geometry,
 		Version:  f.version,
 		Keys:     now.keys,
-		Count:    f.ones,
+		Ones:     f.ones,
 	})
 	dst = binary.LittleEndian.AppendUint64(dst, now.sum)
 	dst = appendSection(dst, f.positionSet())
@@ -70,10 +70,10 @@ func DecodeCountingFilter(b []byte, lim Limits) (*CountingFilter, error) {
 	if r.err == nil && h.Kind != KindCounting {
 		r.corrupt("kind", kindAt, "%v is no counting filter", h.Kind)
 	}
-	r.afford(lim, "count", h.countAt, 32*h.Count) // a list of positions, a filter, counts, tables at their worst
+	r.afford(lim, "count", h.countAt, 32*h.Ones) // a list of positions, a filter, counts, tables at their worst
 	sum := r.u64("key sum")
 	f := r.filterBody(h, lim)
-	counts := r.levels(h.Count)
+	counts := r.levels(h.Ones)
 	if err := r.finish(); err != nil {
 		return nil, err
 	}

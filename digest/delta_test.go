@@ -179,7 +179,7 @@ func TestHistoryTakesDeltas(t *testing.T) {
 		h.AdvanceDelta(c.AdvanceDelta())
 	}
 	d, base, ok := h.Since(start)
-	if !ok || base.Count() != 0 || d.Len() != 20 || h.Len() != 20 {
+	if !ok || base.Ones() != 0 || d.Len() != 20 || h.Len() != 20 {
 		t.Fatalf("Since the start = %v, %v, %v", d, base, ok)
 	}
 }

@@ -17,13 +17,13 @@ import (
 // base.
 func (d *Delta) AppendTo(dst []byte, base *Filter) []byte {
 	h := Header{
-		Kind:      KindDelta,
-		Geometry:  d.geometry,
-		Version:   d.target,
-		Keys:      d.keys,
-		Count:     d.ones,
-		Base:      d.base,
-		BaseCount: d.baseOnes,
+		Kind:     KindDelta,
+		Geometry: d.geometry,
+		Version:  d.target,
+		Keys:     d.keys,
+		Ones:     d.ones,
+		Base:     d.base,
+		BaseOnes: d.baseOnes,
 	}
 	start := len(dst)
 	sets, clears, ok := d.inContext(base)
@@ -154,8 +154,8 @@ func DecodeDelta(b []byte, base *Filter, lim Limits) (*Delta, error) {
 		base:     h.Base,
 		target:   h.Version,
 		keys:     h.Keys,
-		baseOnes: h.BaseCount,
-		ones:     h.Count,
+		baseOnes: h.BaseOnes,
+		ones:     h.Ones,
 	}
 	if err := r.base(d, h, base); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ func (f *Filter) AppendTo(dst []byte) []byte {
 		Geometry: f.geometry,
 		Version:  f.version,
 		Keys:     f.keys,
-		Count:    f.ones,
+		Ones:     f.ones,
 	})
 	return seal(appendSection(dst, f.positionSet()), start)
 }
@@ -54,7 +54,7 @@ func DecodeFilter(b []byte, lim Limits) (*Filter, error) {
 
 // filterBody reads the positions of a filter and checks that they have its state.
 func (r *reader) filterBody(h Header, lim Limits) *Filter {
-	f := &Filter{geometry: h.Geometry, version: h.Version, keys: h.Keys, ones: h.Count}
+	f := &Filter{geometry: h.Geometry, version: h.Version, keys: h.Keys, ones: h.Ones}
 	m := f.geometry.Bits
 	bitmap := dense(m, f.ones)
 	if bitmap {

@@ -32,7 +32,7 @@ func TestFilterRoundTrip(t *testing.T) {
 				t.Errorf("without the seed: %v", err)
 			}
 			h, err := Peek(b, Limits{})
-			if err != nil || h.Kind != KindFilter || h.Version != f.Version() || h.Count != f.Count() || h.Keys != uint64(n) {
+			if err != nil || h.Kind != KindFilter || h.Version != f.Version() || h.Ones != f.Ones() || h.Keys != uint64(n) {
 				t.Errorf("Peek = %+v, %v", h, err)
 			}
 			if _, err := DecodeFilter(b, Limits{Seed: 78}); !errors.Is(err, ErrSeed) {
@@ -99,7 +99,7 @@ func claims(m, count uint64, c coding, payload []byte) []byte {
 		Kind:     KindFilter,
 		Geometry: Geometry{Bits: m, Hashes: 1},
 		Version:  Version{Epoch: 1, Sequence: 1},
-		Count:    count,
+		Ones:     count,
 	})
 	b = append(b, byte(c))
 	b = binary.AppendUvarint(b, uint64(len(payload)))

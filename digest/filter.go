@@ -27,8 +27,8 @@ func (f *Filter) Geometry() Geometry { return f.geometry }
 // Version returns what identifies these contents.
 func (f *Filter) Version() Version { return f.version }
 
-// Count returns the number of positions that are set.
-func (f *Filter) Count() uint64 { return f.ones }
+// Ones returns the number of positions that are set, 0 to Geometry().Bits.
+func (f *Filter) Ones() uint64 { return f.ones }
 
 // Keys returns how many keys the publisher says the filter stands for. Nothing
 // can check it: use [Filter.EstimateKeys] where a false claim would do harm.

@@ -121,11 +121,11 @@ func FuzzDelta(f *testing.F) {
 // fittingBase makes a filter that a delta with this header may apply to, if that
 // is cheap. Its positions are made up.
 func fittingBase(h Header) *Filter {
-	if h.BaseCount > 1<<12 {
+	if h.BaseOnes > 1<<12 {
 		return nil
 	}
-	base := newFilter(h.Geometry, h.Base, 0, randomSet(h.Geometry.Bits, int(h.BaseCount), h.Base.State))
-	if base.ones != h.BaseCount {
+	base := newFilter(h.Geometry, h.Base, 0, randomSet(h.Geometry.Bits, int(h.BaseOnes), h.Base.State))
+	if base.ones != h.BaseOnes {
 		return nil
 	}
 	return base

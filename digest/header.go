@@ -38,10 +38,9 @@ type Header struct {
 	Geometry Geometry // its Seed is known only if the Limits said so
 	Version  Version  // of the filter, or of the delta's target
 	Keys     uint64   // in it, as stated
-	Count    uint64   // set positions in it
+	Ones     uint64   // set positions in it
 	Base     Version  // of a delta
-	// BaseCount is the number of set positions in a delta's base.
-	BaseCount uint64
+	BaseOnes uint64   // set positions in a delta's base
 
 	stateAt, baseAt, countAt int // where they stand in the message
 }
@@ -63,11 +62,11 @@ func appendHeader(dst []byte, h Header) []byte {
 	dst = binary.AppendUvarint(dst, h.Version.Sequence)
 	dst = binary.LittleEndian.AppendUint64(dst, h.Version.State)
 	dst = binary.AppendUvarint(dst, h.Keys)
-	dst = binary.AppendUvarint(dst, h.Count)
+	dst = binary.AppendUvarint(dst, h.Ones)
 	if h.Kind.delta() {
 		dst = binary.AppendUvarint(dst, h.Version.Sequence-h.Base.Sequence)
 		dst = binary.LittleEndian.AppendUint64(dst, h.Base.State)
-		dst = binary.AppendUvarint(dst, h.BaseCount)
+		dst = binary.AppendUvarint(dst, h.BaseOnes)
 	}
 	return dst
 }
@@ -87,13 +86,13 @@ func (r *reader) header(lim Limits) (h Header) {
 	h.Version.State = r.u64("state")
 	h.Keys = r.bounded("keys", 0, 1<<63)
 	h.countAt = r.off
-	h.Count = r.bounded("count", 0, m)
+	h.Ones = r.bounded("count", 0, m)
 	if r.err == nil && h.Kind.delta() {
 		h.baseAt = r.off
 		h.Base.Epoch = h.Version.Epoch
 		h.Base.Sequence = h.Version.Sequence - r.bounded("sequence step", 0, h.Version.Sequence)
 		h.Base.State = r.u64("base state")
-		h.BaseCount = r.bounded("base count", 0, m)
+		h.BaseOnes = r.bounded("base count", 0, m)
 	}
 	if r.err != nil {
 		return Header{}

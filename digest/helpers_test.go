@@ -48,11 +48,11 @@ var geometries = []Geometry{
 
 func equalFilters(t *testing.T, got, want *Filter) {
 	t.Helper()
-	if got.Version() != want.Version() || got.Keys() != want.Keys() || got.Count() != want.Count() ||
+	if got.Version() != want.Version() || got.Keys() != want.Keys() || got.Ones() != want.Ones() ||
 		!got.geometry.matches(want.geometry) {
 		t.Fatalf("filter %v %v keys %d count %d, want %v %v keys %d count %d",
-			got.Version(), got.geometry, got.Keys(), got.Count(),
-			want.Version(), want.geometry, want.Keys(), want.Count())
+			got.Version(), got.geometry, got.Keys(), got.Ones(),
+			want.Version(), want.geometry, want.Keys(), want.Ones())
 	}
 	if !slices.Equal(got.list(), want.list()) {
 		t.Fatalf("filter %v has other positions", got.Version())

@@ -102,7 +102,7 @@ func TestRebuildUnderWrites(t *testing.T) {
 	}
 	// Each writer may have been between taking a key out of the filter and out of
 	// the store when the last rebuild asked the store.
-	if extra := int(got.Count()) - len(o.set()); extra > 3*c.Geometry().Hashes {
+	if extra := int(got.Ones()) - len(o.set()); extra > 3*c.Geometry().Hashes {
 		t.Errorf("%d positions too many", extra)
 	}
 }

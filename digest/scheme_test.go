@@ -55,7 +55,7 @@ func TestFalsePositiveRate(t *testing.T) {
 				t.Errorf("%.0f false positives of %.0f, %.1f standard deviations from %.6f", hits, trials, off, p)
 			}
 			fill, predicted := g.Predict(uint64(n))
-			got := float64(f.Count()) / float64(g.Bits)
+			got := float64(f.Ones()) / float64(g.Bits)
 			spread := math.Sqrt(fill * (1 - fill) / float64(g.Bits)) // or less
 			if math.Abs(got-fill) > 4*spread {
 				t.Errorf("fill %.5f, predicted %.5f±%.5f", got, fill, spread)

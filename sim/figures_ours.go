@@ -153,8 +153,8 @@ func contextSize(job *Job, i int, f, c float64) float64 {
 		filter.Add(digest.Key(rng.Uint64()))
 	}
 	sets, clears := flipRanks(ascending(before), ascending(filter.Advance()))
-	coded := arith.AppendSet(nil, arith.Choose(geometry.Bits-before.Count(), uint64(len(sets))), geometry.Bits-before.Count(), sets)
-	coded = arith.AppendSet(coded, arith.Choose(before.Count(), uint64(len(clears))), before.Count(), clears)
+	coded := arith.AppendSet(nil, arith.Choose(geometry.Bits-before.Ones(), uint64(len(sets))), geometry.Bits-before.Ones(), sets)
+	coded = arith.AppendSet(coded, arith.Choose(before.Ones(), uint64(len(clears))), before.Ones(), clears)
 	return 8 * float64(len(coded)) / float64(changed)
 }
 

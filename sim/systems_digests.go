@@ -128,7 +128,7 @@ func encodedCost(base, next *digest.Filter, d *digest.Delta) (bytes, messages in
 		return advert + len(bare), 1
 	}
 	body := len(d.AppendTo(nil, base))
-	if base.Count() == 0 {
+	if base.Ones() == 0 {
 		body = min(body, len(next.AppendTo(nil)))
 	}
 	return advert + request + body, 3

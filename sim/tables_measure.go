@@ -156,7 +156,7 @@ func (kind filterKind) build(geometry digest.Geometry, rng rand.Source) (before,
 }
 
 func ascending(f *digest.Filter) []uint64 {
-	positions := make([]uint64, 0, f.Count())
+	positions := make([]uint64, 0, f.Ones())
 	for p := range f.Positions() {
 		positions = append(positions, p)
 	}

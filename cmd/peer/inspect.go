@@ -117,7 +117,7 @@ func (c *inspectCommand) describe(b []byte) (out inspected, err error) {
 		return out, err
 	}
 	out.Source, out.Kind, out.Bytes, out.Bits, out.Hashes = c.What, h.Kind.String(), len(b), h.Geometry.Bits, h.Geometry.Hashes
-	out.Keys, out.Ones, out.Version = h.Keys, h.Count, h.Version
+	out.Keys, out.Ones, out.Version = h.Keys, h.Ones, h.Version
 	if h.Keys > 0 {
 		out.BitsPerKey = 8 * float64(len(b)) / float64(h.Keys)
 	}

@@ -155,7 +155,7 @@ func (a Answer) appendBody(dst []byte) []byte {
 		dst = EndFrame(d.AppendTo(dst, base), start)
 		// A delta of few flips is smaller than the whole in any case; that of
 		// many may not be.
-		if uint64(d.Len()) <= a.filter.Count()/2 {
+		if uint64(d.Len()) <= a.filter.Ones()/2 {
 			return dst
 		}
 	}
