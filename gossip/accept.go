@@ -6,9 +6,11 @@ import (
 	"crypto/ed25519"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -201,12 +203,25 @@ func (a *acceptor) unwrap(conn *accepted, c *peeked, config *tls.Config) (*peeke
 		err = a.prove(conn, shown(t.ConnectionState()))
 	}
 	if err != nil {
-		a.quiet.log(slog.LevelError, "handshake "+conn.from.String(), "refused a peer that does not prove to have this cluster's secret",
-			"from", conn.from, "member", a.who(conn.from), "err", err)
+		if !brokeOff(err) {
+			a.quiet.log(slog.LevelError, "handshake "+conn.from.String(), "refused a peer that does not prove to have this cluster's secret",
+				"from", conn.from, "member", a.who(conn.from), "err", err)
+		}
 		return nil, 0, err
 	}
 	t.SetReadDeadline(time.Now().Add(firstByteWait))
 	return peek(t)
+}
+
+// brokeOff reports whether a connection ended, as those of a peer that stops do,
+// before anything was said against its secret.
+func brokeOff(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Op == "read" || op.Op == "write" // and not "remote error", an alert
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.Is(err, context.DeadlineExceeded)
 }
 
 // prove notes by what a connection proved to have a secret, if that is still accepted.

@@ -57,8 +57,8 @@ func (n *Node) connect(ctx context.Context, addr string, joining bool) (*wire, e
 		Name:        n.cfg.Name,
 		Address:     n.advertise.String(),
 	})
-	if !stop() && err == nil {
-		err = ctx.Err()
+	if !stop() && (err == nil || errors.Is(err, net.ErrClosed)) {
+		err = fmt.Errorf("no answer in time: %w", ctx.Err())
 	}
 	if err == nil && !slices.Contains(canariesOf(seeds), welcome.Canary) {
 		err = exchange.ErrCanary
@@ -74,11 +74,14 @@ func (n *Node) connect(ctx context.Context, addr string, joining bool) (*wire, e
 func unreachable(err error) error {
 	for _, known := range []error{
 		exchange.ErrSecret, exchange.ErrNameTaken, exchange.ErrVersion, exchange.ErrCanary,
-		exchange.ErrBusy, exchange.ErrMalformed, context.Canceled,
+		exchange.ErrBusy, context.Canceled,
 	} {
 		if errors.Is(err, known) {
 			return err
 		}
+	}
+	if errors.Is(err, exchange.ErrMalformed) {
+		return fmt.Errorf("%w: what answers there is no peer's gossip port: %w", ErrUnreachable, err)
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }

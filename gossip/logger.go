@@ -5,6 +5,7 @@ import (
 	"context"
 	"log"
 	"log/slog"
+	"net"
 )
 
 // memberlistLogger passes memberlist's lines on to slog, at their level; what
@@ -26,12 +27,22 @@ var memberlistLevels = []struct {
 	{"[ERROR] ", slog.LevelWarn},
 }
 
+// memberlistUsual are in the lines about what happens at each restart: a peer that
+// comes back contradicts what is said of its former life, and one that stops has
+// probes under way.
+var memberlistUsual = []string{"Refuting a", net.ErrClosed.Error()}
+
 func (w levelWriter) Write(b []byte) (int, error) {
 	line, level := bytes.TrimSpace(b), slog.LevelInfo
 	for _, m := range memberlistLevels {
 		if rest, ok := bytes.CutPrefix(line, []byte(m.prefix)); ok {
 			line, level = rest, m.level
 			break
+		}
+	}
+	for _, usual := range memberlistUsual {
+		if bytes.Contains(line, []byte(usual)) {
+			level = slog.LevelDebug
 		}
 	}
 	if w.l.Enabled(context.Background(), level) {

@@ -258,6 +258,8 @@ func (n *Node) tellMember(m *member, up bool, now time.Time) {
 	hook, msg := n.cfg.Hooks.PeerDown, "a peer is gone"
 	if up {
 		hook, msg = n.cfg.Hooks.PeerUp, "a peer is here"
+	} else if m.hasLeft(info) {
+		msg = "a peer has left"
 	}
 	n.log.Info(msg, "member", m.name, "addr", info.addr, "service", info.meta.Service)
 	if hook != nil {

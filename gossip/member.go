@@ -59,6 +59,10 @@ type member struct {
 	left atomic.Uint64
 }
 
+// hasLeft reports whether the peer said, in the life that info is of, that it was
+// about to leave.
+func (m *member) hasLeft(info *memberInfo) bool { return m.left.Load() == info.meta.Incarnation }
+
 type memberInfo struct {
 	node  memberlist.Node // a copy
 	addr  netip.AddrPort
@@ -107,7 +111,7 @@ func (n *Node) describe(m *member, now time.Time) Member {
 	for _, id := range info.meta.Secrets {
 		out.Secrets = append(out.Secrets, idText(id))
 	}
-	out.Left = !out.Alive && m.left.Load() == info.meta.Incarnation
+	out.Left = !out.Alive && m.hasLeft(info)
 	m.record.describe(&out, now)
 	r, ok := n.engine.Replica(m.name)
 	if !ok {

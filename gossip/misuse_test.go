@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -109,6 +110,81 @@ func TestJoinNamesTheMistake(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A seed that is another program's port is not taken for a peer with another secret.
+func TestJoinAtAnotherProgram(t *testing.T) {
+	for name, tc := range map[string]struct {
+		secret []byte
+		says   string
+	}{
+		"with a secret": {testSecret, "no peer's gossip port"},
+		"without":       {nil, "no answer in time"}, // an HTTP server waits for the end of the line
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				defer c.close()
+				l, err := c.net.Host("10.0.0.1").Listen("10.0.0.1:80")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				go http.Serve(l, http.NotFoundHandler())
+				cfg := c.config("p2", "10.0.0.2")
+				cfg.Secret, cfg.Filter, cfg.Join = tc.secret, nil, []string{"10.0.0.1:80"}
+				n, err := New(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer n.Close()
+				err = n.Join(t.Context())
+				if !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrSecret) || !strings.Contains(err.Error(), tc.says) {
+					t.Errorf("Join = %v, want %q", err, tc.says)
+				}
+			})
+		})
+	}
+}
+
+// A connection that breaks off within its handshake says nothing of the secret, and
+// what memberlist says at each restart is no news.
+func TestLogKeepsQuietOfRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		var log logBuffer
+		cfg := c.config("p1", "10.0.0.1")
+		cfg.Logger = log.logger()
+		c.start(cfg)
+		conn, err := c.net.Host("10.0.0.2").Dial(t.Context(), "10.0.0.1:7946")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Write([]byte{firstTLS, 3, 1, 2})
+		conn.Close()
+		second := c.config("p2", "10.0.0.2")
+		second.Join, second.Logger = []string{"10.0.0.1:7946"}, log.logger()
+		for _, ends := range []func(){func() { c.kill("p2") }, func() {
+			if err := c.nodes["p2"].Leave(t.Context()); err != nil {
+				t.Errorf("Leave = %v", err)
+			}
+			delete(c.nodes, "p2")
+		}, func() {}} {
+			c.start(second)
+			within(t, 30*time.Second, c.inStep)
+			ends()
+			time.Sleep(10 * time.Second)
+		}
+		for _, quiet := range []string{"does not prove", "Refuting", "use of closed"} {
+			if log.has(quiet) {
+				t.Errorf("the log says %q:\n%s", quiet, log.b.String())
+			}
+		}
+		if !log.has("a peer has left") || !log.has("a peer is gone") {
+			t.Errorf("the log does not tell a peer that left from one that died:\n%s", log.b.String())
+		}
+	})
 }
 
 func TestIncompatibleVersionIsRefused(t *testing.T) {

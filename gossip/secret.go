@@ -12,6 +12,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math/big"
 	"time"
 
@@ -79,12 +80,18 @@ func selfSigned(identity ed25519.PrivateKey) (tls.Certificate, error) {
 }
 
 // secretError finds out whether a failed handshake means that the other side
-// has another secret, or none.
+// has another secret, or none: an alert, or the refusal that a peer without one
+// sends. Whoever answers anything else is no peer.
 func secretError(err error) error {
 	var alert tls.AlertError
 	var header tls.RecordHeaderError
-	if errors.As(err, &header) || errors.As(err, &alert) {
-		return errors.Join(exchange.ErrSecret, err)
+	switch {
+	case errors.As(err, &header) && exchange.FrameType(header.RecordHeader[0]) != exchange.FrameRefuse:
+		return fmt.Errorf("%w: %w", exchange.ErrMalformed, err)
+	case errors.As(err, &header):
+		return fmt.Errorf("%w (it has none)", exchange.ErrSecret)
+	case errors.As(err, &alert):
+		return fmt.Errorf("%w: %w", exchange.ErrSecret, err)
 	}
 	return err
 }
