@@ -89,7 +89,7 @@ func TestLatencyDelaysStreams(t *testing.T) {
 	})
 }
 
-func TestCutLinkStallsAndMends(t *testing.T) {
+func TestCutLinkStallsUntilHealed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := New(1)
 		client, server := stream(t, n)

@@ -87,25 +87,17 @@ func (n *Network) Traffic() Traffic {
 	return n.traffic
 }
 
-// Cut stops everything from one host to another, one way. Streams stall;
-// packets are lost.
-func (n *Network) Cut(from, to string) { n.setCut(from, to, true) }
-
-// Mend undoes [Network.Cut].
-func (n *Network) Mend(from, to string) { n.setCut(from, to, false) }
-
-func (n *Network) setCut(from, to string, cut bool) {
-	l := link{netip.MustParseAddr(from), netip.MustParseAddr(to)}
+// Cut stops everything from one host to another, one way, until [Network.Heal].
+// Streams stall; packets are lost. Like [Network.Host] it panics if one is not an IP
+// address.
+func (n *Network) Cut(from, to string) {
 	n.mu.Lock()
-	if cut {
-		n.cut[l] = true
-	} else {
-		delete(n.cut, l)
-	}
+	n.cut[link{netip.MustParseAddr(from), netip.MustParseAddr(to)}] = true
 	n.linksChanged()
 }
 
-// Partition cuts every link, both ways, between hosts of different groups.
+// Partition cuts every link, both ways, between hosts of different groups, until
+// [Network.Heal]. It panics if one is not an IP address.
 func (n *Network) Partition(groups ...[]string) {
 	n.mu.Lock()
 	for i, a := range groups {
@@ -123,7 +115,7 @@ func (n *Network) Partition(groups ...[]string) {
 	n.linksChanged()
 }
 
-// Heal mends every link.
+// Heal undoes every [Network.Cut] and [Network.Partition].
 func (n *Network) Heal() {
 	n.mu.Lock()
 	clear(n.cut)
