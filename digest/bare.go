@@ -9,11 +9,11 @@ import (
 // and its target's version: neither header nor checksum, some fifty bytes less.
 // It is for a carrier that tells the rest itself; that the result has the target's
 // state is then the only check. base is the delta's base or its target; any other
-// filter is refused with [ErrBase].
+// filter is refused with [ErrBase], and dst returned as it was.
 func (d *Delta) AppendBare(dst []byte, base *Filter) ([]byte, error) {
-	sets, clears, ok := d.inContext(base)
-	if !ok {
-		return dst, fmt.Errorf("digest: bare delta from %v: %w", d.base, ErrBase)
+	sets, clears, err := d.inContext(base)
+	if err != nil {
+		return dst, err
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(sets)))
 	dst = binary.AppendUvarint(dst, uint64(len(clears)))

@@ -24,7 +24,7 @@ func TestBareDelta(t *testing.T) {
 				if err != nil || !slices.Equal(b, same) {
 					t.Fatalf("%v: with the target %x, %v, with the base %x", g, same, err, b)
 				}
-				if framed := len(d.AppendTo(nil, v[from])); len(b) > framed-30 {
+				if framed := len(encode(t, d, v[from])); len(b) > framed-30 {
 					t.Errorf("%v: %d bytes bare, %d in a message", g, len(b), framed)
 				}
 				again, err := DecodeBareDelta(b, v[from], v[to].Version(), v[to].Keys(), Limits{})
@@ -45,8 +45,10 @@ func TestBareDeltaRefuses(t *testing.T) {
 	v := versions(t, Geometry{Bits: 1 << 20, Hashes: 1}, 1_000, 10, 3)
 	d, _ := Diff(v[0], v[1])
 	b, _ := d.AppendBare(nil, v[0])
-	if _, err := d.AppendBare(nil, v[2]); !errors.Is(err, ErrBase) {
-		t.Errorf("AppendBare with another filter = %v, want ErrBase", err)
+	for name, f := range map[string]*Filter{"another filter": v[2], "none": nil} {
+		if got, err := d.AppendBare([]byte("x"), f); !errors.Is(err, ErrBase) || string(got) != "x" {
+			t.Errorf("AppendBare with %s = %x, %v, want ErrBase", name, got, err)
+		}
 	}
 	for name, target := range map[string]Version{
 		"the base": v[0].Version(), "another epoch": {Epoch: 99, Sequence: 99},

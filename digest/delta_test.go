@@ -35,8 +35,8 @@ func TestDeltaRoundTrip(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				context, plain := d.AppendTo(nil, v[0]), d.AppendTo(nil, nil)
-				if other := d.AppendTo(nil, v[1]); !slices.Equal(context, other) {
+				context, plain := encode(t, d, v[0]), encode(t, d, nil)
+				if other := encode(t, d, v[1]); !slices.Equal(context, other) {
 					t.Error("coded from the target, the delta has other bytes")
 				}
 				for name, c := range map[string]struct {
@@ -61,10 +61,22 @@ func TestDeltaRoundTrip(t *testing.T) {
 	}
 }
 
+func TestDeltaIsOnlyEncodedGivenItsBase(t *testing.T) {
+	v := versions(t, Geometry{Bits: 1 << 20, Hashes: 1}, 1_000, 10, 3)
+	d, _ := Diff(v[0], v[1])
+	other := emptyFilter(Geometry{Bits: 1 << 20, Hashes: 2}, v[0].version.Epoch)
+	other.version = v[0].version
+	for name, base := range map[string]*Filter{"later": v[2], "other geometry": other} {
+		if got, err := d.AppendTo([]byte("x"), base); !errors.Is(err, ErrBase) || string(got) != "x" {
+			t.Errorf("%s: AppendTo = %x, %v, want ErrBase", name, got, err)
+		}
+	}
+}
+
 func TestDeltaOnlyAppliesToItsBase(t *testing.T) {
 	v := versions(t, Geometry{Bits: 1 << 20, Hashes: 1}, 1_000, 10, 3)
 	d, _ := Diff(v[0], v[1])
-	b := d.AppendTo(nil, v[0])
+	b := encode(t, d, v[0])
 	reborn := *v[0]
 	reborn.version.Epoch++
 	for name, base := range map[string]*Filter{"target": v[1], "later": v[2], "other epoch": &reborn} {
@@ -151,7 +163,7 @@ func TestHistory(t *testing.T) {
 			continue
 		}
 		equalFilters(t, base, f)
-		got, err := DecodeDelta(d.AppendTo(nil, base), f, Limits{})
+		got, err := DecodeDelta(encode(t, d, base), f, Limits{})
 		if err != nil {
 			t.Fatalf("Since version %d: %v", i, err)
 		}
@@ -202,7 +214,7 @@ func TestUndoneChanges(t *testing.T) {
 		if !ok || d.Len() != 0 || d.Target() != end.Version() || end.Version().Sequence != start.Version().Sequence+2 {
 			t.Fatalf("%v: Since(%v) = %v, %v", g, start.Version(), d, ok)
 		}
-		for name, b := range map[string][]byte{"context": d.AppendTo(nil, base), "plain": d.AppendTo(nil, nil)} {
+		for name, b := range map[string][]byte{"context": encode(t, d, base), "plain": encode(t, d, nil)} {
 			got, err := DecodeDelta(b, start, Limits{Seed: g.Seed})
 			if err != nil {
 				t.Fatalf("%v, %s: DecodeDelta = %v", g, name, err)

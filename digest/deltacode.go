@@ -12,10 +12,10 @@ import (
 // ones. That takes the delta to its entropy given the base, well below that of
 // the XOR (Mitzenmacher, section IV).
 //
-// The target serves as well as the base, and gives the same bytes. With nil or
-// any other filter the delta is written plain: larger, and readable without the
-// base.
-func (d *Delta) AppendTo(dst []byte, base *Filter) []byte {
+// The target serves as well as the base, and gives the same bytes. With nil the
+// delta is written plain: larger, and readable without the base. Any other filter
+// is refused with [ErrBase], and dst returned as it was.
+func (d *Delta) AppendTo(dst []byte, base *Filter) ([]byte, error) {
 	h := Header{
 		Kind:     KindDelta,
 		Geometry: d.geometry,
@@ -26,29 +26,37 @@ func (d *Delta) AppendTo(dst []byte, base *Filter) []byte {
 		BaseOnes: d.baseOnes,
 	}
 	start := len(dst)
-	sets, clears, ok := d.inContext(base)
-	if !ok {
+	if base == nil {
 		h.Kind = KindPlainDelta
 		dst = appendHeader(dst, h)
 		dst = binary.AppendUvarint(dst, uint64(len(d.flips)))
 		dst = appendSection(dst, listed(d.geometry.Bits, d.flips))
-		return seal(dst, start)
+		return seal(dst, start), nil
+	}
+	sets, clears, err := d.inContext(base)
+	if err != nil {
+		return dst, err
 	}
 	dst = appendHeader(dst, h)
 	dst = binary.AppendUvarint(dst, uint64(len(sets)))
 	dst = appendSection(dst, listed(d.geometry.Bits-d.baseOnes, sets))
 	dst = appendSection(dst, listed(d.baseOnes, clears))
-	return seal(dst, start)
+	return seal(dst, start), nil
 }
 
 // inContext is ranks, if f is the delta's base or target. It is neither if the
 // counts do not work out: a delta that came plain, from someone who lied.
-func (d *Delta) inContext(f *Filter) (sets, clears []uint64, ok bool) {
-	if f == nil || f.version != d.base && f.version != d.target || !f.geometry.matches(d.geometry) {
-		return nil, nil, false
+func (d *Delta) inContext(f *Filter) (sets, clears []uint64, err error) {
+	if f == nil {
+		return nil, nil, fmt.Errorf("digest: encode a delta from %v: %w: none given", d.base, ErrBase)
 	}
-	sets, clears = d.ranks(f)
-	return sets, clears, d.baseOnes+uint64(len(sets)) == d.ones+uint64(len(clears))
+	if (f.version == d.base || f.version == d.target) && f.geometry.matches(d.geometry) {
+		sets, clears = d.ranks(f)
+		if d.baseOnes+uint64(len(sets)) == d.ones+uint64(len(clears)) {
+			return sets, clears, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("digest: encode a delta from %v to %v: %w: %v is neither", d.base, d.target, ErrBase, f.version)
 }
 
 // ranks returns the flips as ranks among the base's clear and set positions,

@@ -39,12 +39,16 @@ func ExampleDelta_Apply() {
 	held.Remove(1 << 60)
 	held.Add(2 << 60)
 	_, delta := held.AdvanceDelta()
-	message := delta.AppendTo(nil, before)
+	message, err := delta.AppendTo(nil, before)
+	if err != nil {
+		fmt.Println(err) // before is not what the delta starts from
+		return
+	}
 
 	// A replica that holds the version before:
 	received, err := digest.DecodeDelta(message, before, digest.Limits{})
 	if err != nil {
-		fmt.Println(err) // ErrBase: ask for the whole filter
+		fmt.Println(err) // ErrBase: ask for a snapshot
 		return
 	}
 	after, err := received.Apply(before)

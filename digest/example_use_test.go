@@ -18,14 +18,15 @@ func ExampleHistory() {
 		history.AdvanceDelta(held.AdvanceDelta())
 	}
 	delta, base, ok := history.Since(start)
+	message, err := delta.AppendTo(nil, base)
 	fmt.Println(delta.Len(), "positions since version", start.Sequence, ok)
-	fmt.Println("a message of less than 100 bytes:", len(delta.AppendTo(nil, base)) < 100)
+	fmt.Println("a message of less than 100 bytes:", len(message) < 100, err)
 
 	_, _, ok = history.Since(digest.Version{Epoch: 1, Sequence: 99})
 	fmt.Println("of a version it does not know it says", ok, "and the whole filter is sent")
 	// Output:
 	// 3 positions since version 0 true
-	// a message of less than 100 bytes: true
+	// a message of less than 100 bytes: true <nil>
 	// of a version it does not know it says false and the whole filter is sent
 }
 

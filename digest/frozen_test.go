@@ -2,6 +2,7 @@ package digest_test
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -112,11 +113,13 @@ func TestFreeze(t *testing.T) {
 			held.Add(s.key(i))
 		}
 		after, delta := held.AdvanceDelta()
-		bare, err := delta.AppendBare(nil, before)
-		if err != nil {
+		coded, err := delta.AppendTo(nil, before)
+		plain, errPlain := delta.AppendTo(nil, nil)
+		bare, errBare := delta.AppendBare(nil, before)
+		if err := errors.Join(err, errPlain, errBare); err != nil {
 			t.Fatal(err)
 		}
-		for kind, b := range map[string][]byte{"delta": delta.AppendTo(nil, before), "plain": delta.AppendTo(nil, nil), "bare": bare} {
+		for kind, b := range map[string][]byte{"delta": coded, "plain": plain, "bare": bare} {
 			later.Kind, later.Name = kind, s.Name+"-"+kind
 			save(later, after.Version(), b)
 		}

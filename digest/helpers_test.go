@@ -46,6 +46,16 @@ var geometries = []Geometry{
 	{Bits: 3 * 65_537, Hashes: 3, Scheme: TwoModPrime},
 }
 
+// encode is [Delta.AppendTo] where it must succeed.
+func encode(t testing.TB, d *Delta, base *Filter) []byte {
+	t.Helper()
+	b, err := d.AppendTo(nil, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 func equalFilters(t *testing.T, got, want *Filter) {
 	t.Helper()
 	if got.Version() != want.Version() || got.Keys() != want.Keys() || got.Ones() != want.Ones() ||

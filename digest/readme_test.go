@@ -91,7 +91,7 @@ func costOf(t *testing.T, g Geometry, n int) [4]float64 {
 	return [4]float64{
 		100 * before.FalsePositiveRate(),
 		bits(len(before.AppendTo(nil)), n),
-		bits(len(delta.AppendTo(nil, before)), n/100),
+		bits(len(encode(t, delta, before)), n/100),
 		bits(before.MemoryBytes(), n),
 	}
 }

@@ -111,7 +111,11 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			c.Write(frame(exchange.FrameDelta, d.AppendTo(head(self()), filter())))
+			body, err := d.AppendTo(head(self()), filter())
+			if err != nil {
+				t.Error(err)
+			}
+			c.Write(frame(exchange.FrameDelta, body))
 		}, "rejected an answer"},
 		{"a length beyond the limit", func(c net.Conn) {
 			c.Write([]byte{byte(exchange.FrameFull), 0xff, 0xff, 0xff, 0xff})

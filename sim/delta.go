@@ -151,8 +151,16 @@ func measureDelta(ctx context.Context, job *Job, n int, mn float64, k int, c flo
 			at = (at + 1) % n
 		}
 		next, d := held.AdvanceDelta()
-		sum.context += 8 * per * float64(len(d.AppendTo(nil, base)))
-		sum.xor += 8 * per * float64(len(d.AppendTo(nil, nil)))
+		given, err := d.AppendTo(nil, base)
+		if err != nil {
+			return deltaSizes{}, err
+		}
+		plain, err := d.AppendTo(nil, nil)
+		if err != nil {
+			return deltaSizes{}, err
+		}
+		sum.context += 8 * per * float64(len(given))
+		sum.xor += 8 * per * float64(len(plain))
 		sum.flips += per * float64(d.Len())
 		base = next
 	}

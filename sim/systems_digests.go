@@ -127,9 +127,11 @@ func encodedCost(base, next *digest.Filter, d *digest.Delta) (bytes, messages in
 	if bare, err := d.AppendBare(nil, base); err == nil && advert+len(bare) <= engine.MaxDatagram {
 		return advert + len(bare), 1
 	}
-	body := len(d.AppendTo(nil, base))
-	if base.Ones() == 0 {
-		body = min(body, len(next.AppendTo(nil)))
+	body, err := d.AppendTo(nil, base)
+	if err != nil || base.Ones() == 0 {
+		if snapshot := next.AppendTo(nil); err != nil || len(snapshot) < len(body) {
+			body = snapshot
+		}
 	}
-	return advert + request + body, 3
+	return advert + request + len(body), 3
 }

@@ -151,11 +151,13 @@ func (a Answer) appendBody(dst []byte) []byte {
 	start := len(dst)
 	a, d, base, ok := a.delta()
 	if ok {
-		dst = a.appendHead(BeginFrame(dst, FrameDelta))
-		dst = EndFrame(d.AppendTo(dst, base), start)
+		coded, err := d.AppendTo(a.appendHead(BeginFrame(dst, FrameDelta)), base)
+		if ok = err == nil; ok {
+			dst = EndFrame(coded, start)
+		}
 		// A delta of few flips is smaller than the whole in any case; that of
 		// many may not be.
-		if uint64(d.Len()) <= a.filter.Ones()/2 {
+		if ok && uint64(d.Len()) <= a.filter.Ones()/2 {
 			return dst
 		}
 	}
