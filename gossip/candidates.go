@@ -23,24 +23,18 @@ type Candidate struct {
 // maxMatches is how many matches of a lookup are looked at without allocating.
 const maxMatches = 32
 
-// Candidates appends to dst the live peers that probably hold k, best first, and
-// returns the result. Best is who most often had what it was asked for lately;
-// among equals the order differs from key to key, so that the load is spread. Peers
-// without a service address, and those set aside for failing or for lying, are left
-// out. It does no I/O, never waits, and allocates only to grow dst.
+// Candidates appends to dst the live peers that probably hold the object of an
+// identity, best first, and returns the result. Best is who most often had what it
+// was asked for lately; among equals the order differs from object to object, so that
+// the load is spread. Peers without a service address, and those set aside for failing
+// or for lying, are left out. It does no I/O, never waits, and allocates only to grow
+// dst.
 //
-// k is made under [Node.Seed], and only digests under that are asked. Where the
-// seed may change while the node runs, ask by [Node.CandidatesOf].
-func (n *Node) Candidates(dst []Candidate, k digest.Key) []Candidate {
-	n.lookups.Add(1)
-	return n.ask(dst, len(dst), (*n.views.Load())[0], k)
-}
-
-// CandidatesOf is [Node.Candidates] for the object of an identity, whose key it makes
-// under each seed that digests are under: one, and while the seed of a cluster
-// changes two. No peer is missed, and none named twice, because its digest goes over
-// from one to the other meanwhile.
-func (n *Node) CandidatesOf(dst []Candidate, identity string) []Candidate {
+// The identity is what the peers give to [Holdings.Add]. Its key is made under each
+// seed that digests are under: one, and while the seed of a cluster changes two. No
+// peer is missed, and none named twice, because its digest goes over from one to the
+// other meanwhile.
+func (n *Node) Candidates(dst []Candidate, identity string) []Candidate {
 	n.lookups.Add(1)
 	start := len(dst)
 	for range maxMoves {
@@ -54,6 +48,14 @@ func (n *Node) CandidatesOf(dst []Candidate, identity string) []Candidate {
 		}
 	}
 	return dst
+}
+
+// CandidatesByKey is [Node.Candidates] for a key that the program made itself, by
+// [digest.KeyOf] under [Node.Seed]. Only digests under that seed are asked: where it
+// may change while the node runs, ask by Candidates.
+func (n *Node) CandidatesByKey(dst []Candidate, k digest.Key) []Candidate {
+	n.lookups.Add(1)
+	return n.ask(dst, len(dst), (*n.views.Load())[0], k)
 }
 
 // maxMoves bounds how often a lookup begins anew because a peer's digest went over

@@ -13,8 +13,8 @@ func TestFalseHitsBeyondThePlanAreQuarantined(t *testing.T) {
 		defer c.close()
 		c.startMany(3)
 		for i := range 10 {
-			c.nodes["p2"].cfg.Filter.Add(key("x", i))
-			c.nodes["p3"].cfg.Filter.Add(key("x", i))
+			c.nodes["p2"].cfg.Holdings.Filter().Add(key("x", i))
+			c.nodes["p3"].cfg.Holdings.Filter().Add(key("x", i))
 		}
 		within(t, 5*time.Second, c.inStep)
 		n := c.nodes["p1"]
@@ -78,14 +78,14 @@ func TestCandidatesBestFirst(t *testing.T) {
 				continue
 			}
 			for i := range 200 {
-				n.cfg.Filter.Add(key("x", i))
+				n.cfg.Holdings.Filter().Add(key("x", i))
 			}
 		}
 		within(t, 5*time.Second, c.inStep)
 		n := c.nodes["p1"]
 		first := make(map[string]int)
 		for i := range 200 {
-			first[n.Candidates(nil, key("x", i))[0].Peer]++
+			first[n.CandidatesByKey(nil, key("x", i))[0].Peer]++
 		}
 		for _, name := range []string{"p2", "p3", "p4", "p5"} {
 			// Binomial with n=200, p=1/4: standard deviation 6.1; five of them.
@@ -98,13 +98,13 @@ func TestCandidatesBestFirst(t *testing.T) {
 			n.ReportHit("p4")
 		}
 		for i := range 200 {
-			got := n.Candidates(nil, key("x", i))
+			got := n.CandidatesByKey(nil, key("x", i))
 			if got[0].Peer != "p4" || got[3].Peer != "p3" {
 				t.Fatalf("key %d: the best is %s and the worst %s, want p4 and p3", i, got[0].Peer, got[3].Peer)
 			}
 		}
 		time.Sleep(time.Minute)
-		for _, got := range n.Candidates(nil, key("x", 1)) {
+		for _, got := range n.CandidatesByKey(nil, key("x", 1)) {
 			if got.Age < 0 || got.Age > time.Minute+10*time.Second || got.Service == "" || got.FalsePositiveRate <= 0 {
 				t.Errorf("candidate %+v after a minute", got)
 			}
@@ -119,13 +119,13 @@ func TestCandidatesDoNotAllocate(t *testing.T) {
 		c.startMany(5)
 		for name, n := range c.nodes {
 			if name != "p1" {
-				n.cfg.Filter.Add(key("x", 1))
+				n.cfg.Holdings.Filter().Add(key("x", 1))
 			}
 		}
 		within(t, 5*time.Second, c.inStep)
 		n := c.nodes["p1"]
 		dst, k := make([]Candidate, 0, 8), key("x", 1)
-		if got := testing.AllocsPerRun(100, func() { dst = n.Candidates(dst[:0], k) }); got != 0 || len(dst) != 4 {
+		if got := testing.AllocsPerRun(100, func() { dst = n.CandidatesByKey(dst[:0], k) }); got != 0 || len(dst) != 4 {
 			t.Errorf("%v allocations and %d candidates, want 0 and 4", got, len(dst))
 		}
 	})
@@ -144,7 +144,7 @@ func BenchmarkCandidates(b *testing.B) {
 			dst := make([]Candidate, 0, 8)
 			b.ReportAllocs()
 			for b.Loop() {
-				dst = n.Candidates(dst[:0], k)
+				dst = n.CandidatesByKey(dst[:0], k)
 			}
 		})
 	}
@@ -161,7 +161,7 @@ func TestIndexLimit(t *testing.T) {
 		cfg.Join = []string{"10.0.0.1:7946"}
 		large := c.start(cfg)
 		for _, n := range c.nodes {
-			n.cfg.Filter.Add(key("x", 1))
+			n.cfg.Holdings.Filter().Add(key("x", 1))
 		}
 		time.Sleep(5 * time.Second)
 		if got := holders(small, key("x", 1)); len(got) != 0 {

@@ -58,7 +58,7 @@ func newCluster(t testing.TB) *cluster {
 func (c *cluster) config(name, ip string) Config {
 	return Config{
 		Name: name, Bind: ip + ":7946", Secret: testSecret, Service: ip + ":8080",
-		Filter: newFilter(c.t, testSecret), Network: c.net.Host(ip), Logger: testLog(),
+		Holdings: NewHoldings(newFilter(c.t, testSecret)), Network: c.net.Host(ip), Logger: testLog(),
 		Detection: Detection{ProbeInterval: 500 * time.Millisecond},
 	}
 }
@@ -107,7 +107,7 @@ func (c *cluster) close() {
 // holders returns who n thinks may hold k.
 func holders(n *Node, k digest.Key) map[string]bool {
 	out := make(map[string]bool)
-	for _, c := range n.Candidates(nil, k) {
+	for _, c := range n.CandidatesByKey(nil, k) {
 		out[c.Peer] = true
 	}
 	return out
@@ -121,7 +121,7 @@ func (c *cluster) inStep() error {
 			if name == n.cfg.Name {
 				continue
 			}
-			if f := origin.cfg.Filter; f.Changed() != 0 || f.Current().Keys() != uint64(f.Len()) {
+			if f := origin.cfg.Holdings.Filter(); f.Changed() != 0 || f.Current().Keys() != uint64(f.Len()) {
 				return fmt.Errorf("%s has changes to publish", name)
 			}
 			n.mu.Lock()
@@ -130,7 +130,7 @@ func (c *cluster) inStep() error {
 			if !ok || !r.Live {
 				return fmt.Errorf("%s does not know %s", n.cfg.Name, name)
 			}
-			want := origin.cfg.Filter.Current().Version()
+			want := origin.cfg.Holdings.Filter().Current().Version()
 			if r.Filter == nil || r.Filter.Version() != want {
 				return fmt.Errorf("%s holds %v of %s, want %v", n.cfg.Name, r.Head, name, want)
 			}

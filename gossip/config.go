@@ -49,22 +49,29 @@ type Config struct {
 	// Zone is told to the others for display; at most 15 bytes.
 	Zone string
 
-	// Filter is what this peer publishes; the cache adds to it and removes from
-	// it. Nil means that this peer only listens.
-	Filter *digest.CountingFilter
+	// Objects is how many objects this peer will hold, about. New then makes the
+	// [Holdings] to note them in, which [Node.Holdings] returns, empty, with a filter
+	// by [digest.GeometryFor] that claims one in a thousand of those not held: twice
+	// as many objects, and it claims two. Its epoch is the time, in seconds of Unix.
+	// Zero means that none is made; not more than 2^30.
+	Objects int
 
-	// Seed is the digest seed of the cluster, used if Filter is nil; otherwise
-	// it must be zero or the filter's. Zero without a Filter means
-	// digest.SeedFrom(Secret). A seed that does not follow from any of the secrets
-	// stays what it is when these change.
+	// Holdings, in the place of Objects, is what this peer publishes: with a filter
+	// of the program's own design, or with contents already. Nil, and Objects zero,
+	// means that this peer only listens.
+	Holdings *Holdings
+
+	// Seed is the digest seed of the cluster. With Holdings it must be zero or that of
+	// their filter; else zero means digest.SeedFrom(Secret). A seed that does not
+	// follow from any of the secrets stays what it is when these change.
 	Seed uint64
 
 	// StateFile is where replicas are saved when the node ends, and every five
 	// minutes, and loaded from when one is made: a restarted peer then fetches
-	// only what changed. So is what this peer publishes: if Filter, of the same
-	// geometry, has been given its contents again before New, and is published by no
-	// other node, the others too fetch only what changed. Its directory must exist. Empty means
-	// that nothing is kept.
+	// only what changed. So is what this peer publishes: if Holdings, with a filter of
+	// the same geometry, have been given their contents again before New, and are
+	// published by no other node, the others too fetch only what changed. Its directory
+	// must exist. Empty means that nothing is kept.
 	StateFile string
 
 	// Sign makes this peer sign what it publishes, by a key of this life that its
@@ -193,14 +200,8 @@ func (c Config) withDefaults() (Config, error) {
 	if len(c.Zone) > exchange.MaxZone {
 		bad("zone %q: longer than %d bytes", c.Zone, exchange.MaxZone)
 	}
-	if c.Filter != nil {
-		if seed := c.Filter.Geometry().Seed; c.Seed == 0 {
-			c.Seed = seed
-		} else if c.Seed != seed {
-			bad("seed: differs from the filter's")
-		}
-	} else if c.Seed == 0 {
-		c.Seed = digest.SeedFrom(c.Secret)
+	if err := c.hold(); err != nil {
+		bad("%w", err)
 	}
 	for _, n := range []struct {
 		name  string
@@ -236,6 +237,49 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.fill()
 	return c, errors.Join(errs...)
+}
+
+// objectsMax bounds Config.Objects: planned with the odds below, they need the
+// widest filter that there is.
+const (
+	objectsMax     = 1 << 30
+	falsePositives = 0.001
+)
+
+// hold completes Holdings and Seed by each other, or by Objects and Secret.
+func (c *Config) hold() error {
+	switch {
+	case c.Objects < 0 || c.Objects > objectsMax:
+		return fmt.Errorf("%d objects: want 0 to %d", c.Objects, objectsMax)
+	case c.Holdings != nil && c.Objects != 0:
+		return errors.New("objects and holdings: want one of them")
+	case c.Holdings != nil && c.Holdings.filter == nil:
+		return errors.New("holdings without a filter")
+	case c.Holdings != nil:
+		seed := c.Holdings.filter.Geometry().Seed
+		if c.Seed != 0 && c.Seed != seed {
+			return errors.New("seed: differs from that of the holdings' filter")
+		}
+		c.Seed = seed
+		return nil
+	}
+	if c.Seed == 0 {
+		c.Seed = digest.SeedFrom(c.Secret)
+	}
+	if c.Objects == 0 {
+		return nil
+	}
+	g, err := digest.GeometryFor(uint64(c.Objects), falsePositives)
+	if err != nil {
+		return err
+	}
+	g.Seed = c.Seed
+	filter, err := digest.NewCountingFilter(g, uint64(time.Now().Unix()))
+	if err != nil {
+		return err
+	}
+	c.Holdings = NewHoldings(filter)
+	return nil
 }
 
 func (c *Config) fill() {

@@ -3,10 +3,11 @@
 // keeps replicas of theirs, and answers at every miss which peer probably has the
 // object.
 //
-// Start with [Config] and [New], then [Node.Join]. [Node.Candidates] answers from
-// memory without waiting for anything; what it returns are hints, and whoever
-// acts on one must survive its being wrong, and should say so with
-// [Node.ReportHit], [Node.ReportFalseHit] or [Node.ReportFailure].
+// Start with [Config] and [New], then [Node.Join]. What this peer holds is noted in
+// [Node.Holdings] as it comes and goes. [Node.Candidates] answers from memory without
+// waiting for anything; what it returns are hints, and whoever acts on one must
+// survive its being wrong, and should say so with [Node.ReportHit],
+// [Node.ReportFalseHit] or [Node.ReportFailure].
 //
 // PROTOCOL.md specifies what travels. With a secret everything between peers is
 // authenticated and encrypted; without one, whoever reaches the port is trusted.
@@ -14,11 +15,11 @@
 //
 // The secret, and with it the seed that keys are hashed under, can be changed
 // without a moment in which lookups fail: see [Node.SetSecrets]. A peer that wants
-// that keeps its contents in [Holdings], which rebuild the digest under another seed
-// while it is published, and asks by [Node.CandidatesOf]. The geometry of a filter
+// that calls [Holdings.Reseed], which rebuilds the digest under another seed while it
+// is published, and asks by [Node.Candidates]. The geometry of a filter
 // changes by [digest.CountingFilter.Rebuild], likewise.
 //
-// Slices given to a Config are copied or only read during New; the filter is
+// Slices given to a Config are copied or only read during New; the holdings are
 // shared with the caller by design. A [Node] is safe for concurrent use. It logs
 // through slog and has no global state, so that many can run in one process.
 package gossip

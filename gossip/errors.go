@@ -6,7 +6,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Why a peer could not be joined; test with [errors.Is].
+// Why [Node.Join] could not join a peer, within a [JoinError] that says which; test
+// with [errors.Is].
 var (
 	// ErrSecret: it has another secret, or only one of the two has one.
 	ErrSecret = exchange.ErrSecret
@@ -18,9 +19,12 @@ var (
 	ErrCanary = exchange.ErrCanary
 	// ErrUnreachable: nothing that speaks this protocol answers there.
 	ErrUnreachable = errors.New("unreachable")
-	// ErrStateFile: the state file can't be used.
+)
+
+var (
+	// ErrStateFile: the state file can't be used; from [New] and [Node.Close].
 	ErrStateFile = errors.New("gossip: state file")
-	// ErrClosed: the node was closed, or left.
+	// ErrClosed: the node was closed, or left; from what needs it to run.
 	ErrClosed = errors.New("gossip: node is closed")
 )
 

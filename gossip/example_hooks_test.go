@@ -40,8 +40,9 @@ func ExampleHooks() {
 	if err != nil {
 		panic(err)
 	}
-	filter.Add(digest.KeyOfString(0, "an object"))
-	a, err := gossip.New(gossip.Config{Name: "a", Bind: "127.0.0.1:0", Join: []string{b.Addr()}, Filter: filter, Logger: quiet})
+	held := gossip.NewHoldings(filter)
+	held.Add("an object")
+	a, err := gossip.New(gossip.Config{Name: "a", Bind: "127.0.0.1:0", Join: []string{b.Addr()}, Holdings: held, Logger: quiet})
 	if err != nil {
 		panic(err)
 	}

@@ -3,10 +3,8 @@ package gossip_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 
-	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
@@ -14,21 +12,16 @@ import (
 // Two peers on one machine. The first holds an object, the second learns of it.
 func ExampleNew() {
 	secret := []byte("at least 16 bytes, better random")
-	seed := digest.SeedFrom(secret)
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	quiet := slog.New(slog.DiscardHandler)
 
-	filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1, Seed: seed}, 1)
-	if err != nil {
-		panic(err)
-	}
-	filter.Add(digest.KeyOfString(seed, "GET http://example.com/"))
 	a, err := gossip.New(gossip.Config{
-		Name: "a", Bind: "127.0.0.1:0", Secret: secret, Service: "127.0.0.1:8080", Filter: filter, Logger: quiet,
+		Name: "a", Bind: "127.0.0.1:0", Secret: secret, Service: "127.0.0.1:8080", Objects: 100_000, Logger: quiet,
 	})
 	if err != nil {
 		panic(err)
 	}
 	defer a.Close()
+	a.Holdings().Add("GET http://example.com/")
 
 	applied := make(chan exchange.Event, 10)
 	b, err := gossip.New(gossip.Config{
@@ -42,9 +35,11 @@ func ExampleNew() {
 	if err := b.Join(context.Background()); err != nil {
 		panic(err)
 	}
-	<-applied
+	for len(b.Candidates(nil, "GET http://example.com/")) == 0 {
+		<-applied // something of what a holds
+	}
 
-	for _, c := range b.Candidates(nil, digest.KeyOfString(seed, "GET http://example.com/")) {
+	for _, c := range b.Candidates(nil, "GET http://example.com/") {
 		fmt.Println("ask", c.Peer, "at", c.Service)
 	}
 	// Output: ask a at 127.0.0.1:8080

@@ -9,8 +9,8 @@ import (
 
 // Holdings is what a peer holds, by identity, in the digest that it publishes. It
 // makes the keys, so that the seed they are made under can change while objects come
-// and go and the digest is published. Give [Holdings.Filter] to [Config]. Safe for
-// concurrent use.
+// and go and the digest is published. [Node.Holdings] has those that New made by
+// Config.Objects. Safe for concurrent use.
 type Holdings struct {
 	filter *digest.CountingFilter
 	reseed sync.Mutex // held while the seed changes
@@ -28,22 +28,24 @@ type renaming struct {
 	keys map[digest.Key]digest.Key
 }
 
-// NewHoldings returns Holdings that keep what is added in filter, which nothing else
-// may write to from then on.
+// NewHoldings returns Holdings that keep what is added in filter, for [Config]. Nothing
+// else may write to it from then on, unless all writers go by keys and none by
+// [Holdings.Reseed].
 func NewHoldings(filter *digest.CountingFilter) *Holdings { return &Holdings{filter: filter} }
 
-// Filter returns the filter, to be published.
+// Filter returns the filter that the identities are in.
 func (h *Holdings) Filter() *digest.CountingFilter { return h.filter }
 
-// Add notes that an object is held. What is added twice must be removed twice.
+// Add notes that an object is held, and is to be called before others can find it
+// here. What is added twice must be removed twice.
 func (h *Holdings) Add(identity string) {
 	h.writers.RLock()
 	defer h.writers.RUnlock()
 	h.filter.Add(h.key(identity))
 }
 
-// Remove notes that an object is not held any more. It returns false, and changes
-// nothing, for one that certainly was not.
+// Remove notes that an object is not held any more, after it has gone. It returns
+// false, and changes nothing, for one that certainly was not.
 func (h *Holdings) Remove(identity string) bool {
 	h.writers.RLock()
 	defer h.writers.RUnlock()

@@ -61,7 +61,7 @@ func (l liarListener) Accept() (net.Conn, error) {
 // say who it was.
 func TestLiarsAreNamedAndHarmless(t *testing.T) {
 	var liar *Node
-	filter := func() *digest.Filter { return liar.cfg.Filter.Current() }
+	filter := func() *digest.Filter { return liar.cfg.Holdings.Filter().Current() }
 	head := func(h exchange.Head) []byte {
 		// An advert is a byte and a head. What follows says that it is not signed.
 		return append(exchange.Advert{Kind: exchange.Announce, Head: h}.AppendTo(nil)[1:], 0)
@@ -139,7 +139,7 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 				plain := func(name, ip string) Config {
 					cfg := c.config(name, ip)
 					cfg.Secret = nil
-					cfg.Filter = newFilter(t, nil)
+					cfg.Holdings = NewHoldings(newFilter(t, nil))
 					cfg.Join = []string{"10.0.0.1:7946"}
 					return cfg
 				}
@@ -153,7 +153,7 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 				}
 				cfg := plain("liar", "10.0.0.66")
 				for i := range 500 {
-					cfg.Filter.Add(digest.KeyOfString(0, fmt.Sprint(i)))
+					cfg.Holdings.Filter().Add(digest.KeyOfString(0, fmt.Sprint(i)))
 				}
 				cfg.Network = liarNetwork{cfg.Network, func(conn net.Conn, in *bufio.Reader) {
 					in.Discard(2)
@@ -180,7 +180,7 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i := range 60 {
-					c.nodes["p1"].cfg.Filter.Add(digest.KeyOfString(0, fmt.Sprintf("p1/%d", i)))
+					c.nodes["p1"].cfg.Holdings.Filter().Add(digest.KeyOfString(0, fmt.Sprintf("p1/%d", i)))
 					time.Sleep(500 * time.Millisecond)
 				}
 				within(t, 5*time.Second, c.inStep)

@@ -69,7 +69,7 @@ func TestGeometryChangesOnline(t *testing.T) {
 		keys := make([]digest.Key, 2000)
 		for i := range keys {
 			keys[i] = key("p1", i)
-			p1.cfg.Filter.Add(keys[i])
+			p1.cfg.Holdings.Filter().Add(keys[i])
 		}
 		within(t, 5*time.Second, c.inStep)
 		stop, checks := make(chan struct{}), 0
@@ -91,9 +91,9 @@ func TestGeometryChangesOnline(t *testing.T) {
 		}()
 		epoch := p1.Version().Epoch
 		for _, factor := range []uint64{4, 2, 8} {
-			g := p1.cfg.Filter.Geometry()
+			g := p1.cfg.Holdings.Filter().Geometry()
 			g.Bits = factor * 1 << 16
-			if err := p1.cfg.Filter.Rebuild(g, slices.Values(keys)); err != nil {
+			if err := p1.cfg.Holdings.Filter().Rebuild(g, slices.Values(keys)); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(3 * time.Second)

@@ -282,7 +282,7 @@ func (n *Node) publishLoop() {
 		case <-n.ctx.Done():
 			return
 		case <-ticker.C:
-			n.publish(n.cfg.Filter)
+			n.publish(n.cfg.Holdings.filter)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestManyPeersComeIntoStep(t *testing.T) {
 	for _, n := range nodes {
 		busy += n.Stats().Exchange.Busy
 	}
-	nodes[7].cfg.Filter.Add(key("p7", 1000))
+	nodes[7].cfg.Holdings.Filter().Add(key("p7", 1000))
 	took := eventually(t, 3*time.Minute, func() error {
 		for _, n := range nodes {
 			if n != nodes[7] && !holders(n, key("p7", 1000))["p7"] {
@@ -68,8 +68,8 @@ func BenchmarkManyPeers(b *testing.B) {
 				second := time.NewTimer(time.Second)
 				for _, n := range nodes {
 					for i := range perSecond {
-						n.cfg.Filter.Add(key(n.Name(), next+i))
-						n.cfg.Filter.Remove(key(n.Name(), next+i-keys))
+						n.cfg.Holdings.Filter().Add(key(n.Name(), next+i))
+						n.cfg.Holdings.Filter().Remove(key(n.Name(), next+i-keys))
 					}
 				}
 				next += perSecond

@@ -63,7 +63,7 @@ func TestJoinNamesTheMistake(t *testing.T) {
 		{"only the joiner has a secret", func(c *Config) { c.Secret = nil }, nil, ErrSecret, "has a secret; this one has none"},
 		{"name of the seed", nil, func(c *Config) { c.Name = "p1" }, ErrNameTaken, "p1 is this very peer"},
 		{"name of a member", nil, func(c *Config) { c.Name = "p2" }, ErrNameTaken, "p2 is at 10.0.0.2:7946"},
-		{"other digest seed", nil, func(c *Config) { c.Filter = otherSeed }, ErrCanary, "hash keys differently"},
+		{"other digest seed", nil, func(c *Config) { c.Holdings = NewHoldings(otherSeed) }, ErrCanary, "hash keys differently"},
 		{"address not allowed", func(c *Config) { c.Allow = prefixes("10.0.0.2/32") }, nil, ErrUnreachable, "not allowed"},
 		{"nobody there", nil, func(c *Config) { c.Join = []string{"10.0.0.77:7946"} }, ErrUnreachable, ""},
 		{"another port", nil, func(c *Config) { c.Join = []string{"10.0.0.1:1"} }, ErrUnreachable, ""},
@@ -132,7 +132,7 @@ func TestJoinAtAnotherProgram(t *testing.T) {
 				defer l.Close()
 				go http.Serve(l, http.NotFoundHandler())
 				cfg := c.config("p2", "10.0.0.2")
-				cfg.Secret, cfg.Filter, cfg.Join = tc.secret, nil, []string{"10.0.0.1:80"}
+				cfg.Secret, cfg.Holdings, cfg.Join = tc.secret, nil, []string{"10.0.0.1:80"}
 				n, err := New(cfg)
 				if err != nil {
 					t.Fatal(err)
@@ -193,7 +193,7 @@ func TestIncompatibleVersionIsRefused(t *testing.T) {
 		defer c.close()
 		cfg := c.config("p1", "10.0.0.1")
 		cfg.Secret = nil
-		cfg.Filter = nil
+		cfg.Holdings = nil
 		n := c.start(cfg)
 		conn, err := c.net.Host("10.0.0.2").Dial(t.Context(), "10.0.0.1:7946")
 		if err != nil {
@@ -218,7 +218,7 @@ func TestRestartElsewhereIsNotANameTaken(t *testing.T) {
 		c.kill("p3")
 		cfg := c.config("p3", "10.0.0.33")
 		cfg.Join = []string{"10.0.0.1:7946"}
-		cfg.Filter.Add(key("p3", 1))
+		cfg.Holdings.Filter().Add(key("p3", 1))
 		c.start(cfg)
 		took := within(t, 20*time.Second, c.inStep)
 		t.Logf("a peer restarted at another address was a member after %v", took)

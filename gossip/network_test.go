@@ -60,7 +60,7 @@ func TestIPv6(t *testing.T) {
 	start := func(name string, join ...string) *Node {
 		f := newFilter(t, testSecret)
 		f.Add(key(name, 1))
-		n, err := New(Config{Name: name, Bind: "[::1]:0", Secret: testSecret, Service: "[::1]:1", Join: join, Filter: f, Logger: testLog()})
+		n, err := New(Config{Name: name, Bind: "[::1]:0", Secret: testSecret, Service: "[::1]:1", Join: join, Holdings: NewHoldings(f), Logger: testLog()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestConnectionsAreReused(t *testing.T) {
 		before := b.Stats().Exchange.Fetches
 		const many = 3000 // more than an advert carries
 		for j := range many {
-			a.cfg.Filter.Add(key("a", 100+many*i+j))
+			a.cfg.Holdings.Filter().Add(key("a", 100+many*i+j))
 		}
 		eventually(t, 30*time.Second, func() error {
 			if !holders(b, key("a", 99+many*(i+1)))["a"] || b.Stats().Exchange.Fetches == before {

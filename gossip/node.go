@@ -178,7 +178,7 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 
 // start publishes what the filter holds already and sets everything going.
 func (n *Node) start() error {
-	if n.cfg.Filter != nil {
+	if n.cfg.Holdings != nil {
 		n.publishFirst()
 	}
 	n.transport.start()
@@ -194,7 +194,7 @@ func (n *Node) start() error {
 	if n.cfg.StateFile != "" {
 		n.wg.Go(n.saveLoop)
 	}
-	if n.cfg.Filter != nil {
+	if n.cfg.Holdings != nil {
 		n.wg.Go(n.publishLoop)
 	}
 	if n.ring.Load().stream == nil && !n.advertise.Addr().IsLoopback() {
@@ -240,6 +240,10 @@ func (n *Node) Addr() string { return n.advertise.String() }
 
 // Name returns the name of this peer.
 func (n *Node) Name() string { return n.cfg.Name }
+
+// Holdings returns what this peer says that it holds: Config.Holdings, or those that
+// New made for Config.Objects; nil if this peer only listens.
+func (n *Node) Holdings() *Holdings { return n.cfg.Holdings }
 
 // Incarnation returns the number of this life of the peer.
 func (n *Node) Incarnation() uint64 { return n.incarnation.Load() }

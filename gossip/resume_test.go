@@ -56,12 +56,12 @@ func TestFetchGoesOnWhereItBroke(t *testing.T) {
 		bodies := 0
 		for _, n := range c.nodes {
 			for range 200_000 {
-				n.cfg.Filter.Add(digest.Key(r.Uint64()))
+				n.cfg.Holdings.Filter().Add(digest.Key(r.Uint64()))
 			}
 		}
 		within(t, 10*time.Second, c.inStep)
 		for _, n := range c.nodes {
-			bodies += len(n.cfg.Filter.Current().AppendTo(nil))
+			bodies += len(n.cfg.Holdings.Filter().Current().AppendTo(nil))
 		}
 		var read atomic.Int64
 		cfg := c.config("p4", "10.0.0.4")
@@ -69,7 +69,7 @@ func TestFetchGoesOnWhereItBroke(t *testing.T) {
 		cfg.Network = fraying{cfg.Network, 100 << 10, &read}
 		c.start(cfg)
 		for range 20 {
-			c.nodes["p1"].cfg.Filter.Add(digest.Key(r.Uint64()))
+			c.nodes["p1"].cfg.Holdings.Filter().Add(digest.Key(r.Uint64()))
 			time.Sleep(100 * time.Millisecond)
 		}
 		took := within(t, 20*time.Second, c.inStep)

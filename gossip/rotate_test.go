@@ -31,7 +31,7 @@ func (c *cluster) tenants(n, many int, log *logBuffer) map[string]*tenant {
 		if i > 1 {
 			cfg.Join = []string{"10.0.0.1:7946"}
 		}
-		p := &tenant{holdings: NewHoldings(cfg.Filter), held: make(map[string]time.Time)}
+		p := &tenant{holdings: cfg.Holdings, held: make(map[string]time.Time)}
 		for j := range many {
 			p.add(identity(cfg.Name, j))
 		}
@@ -118,7 +118,7 @@ func (p *tenant) look(t *testing.T, all map[string]*tenant, who []string, stop c
 			continue
 		}
 		asked++
-		found := slices.ContainsFunc(p.node.CandidatesOf(nil, id), func(c Candidate) bool { return c.Peer == name })
+		found := slices.ContainsFunc(p.node.Candidates(nil, id), func(c Candidate) bool { return c.Peer == name })
 		o.mu.Lock()
 		_, still := o.held[id]
 		o.mu.Unlock()
@@ -231,10 +231,10 @@ func TestSecretChangesOnline(t *testing.T) {
 		}
 		// The last one to have joined by now has never heard of the old one.
 		cfg := c.config("p7", "10.0.0.7")
-		cfg.Secret, cfg.Join, cfg.Filter = fresh, []string{"10.0.0.1:7946"}, newFilter(t, fresh)
+		cfg.Secret, cfg.Join, cfg.Holdings = fresh, []string{"10.0.0.1:7946"}, NewHoldings(newFilter(t, fresh))
 		n := c.start(cfg)
 		within(t, 5*time.Second, func() error {
-			if got := len(n.CandidatesOf(nil, oldest(all["p2"]))); got == 0 {
+			if got := len(n.Candidates(nil, oldest(all["p2"]))); got == 0 {
 				return fmt.Errorf("a newcomer finds nothing of p2")
 			}
 			return nil
@@ -256,7 +256,7 @@ func oldest(p *tenant) (id string) {
 
 func holdersOf(n *Node, identity string) map[string]bool {
 	out := make(map[string]bool)
-	for _, c := range n.CandidatesOf(nil, identity) {
+	for _, c := range n.Candidates(nil, identity) {
 		out[c.Peer] = true
 	}
 	return out
@@ -327,7 +327,7 @@ func TestSetSecretsMistakes(t *testing.T) {
 			t.Errorf("secrets named twice: %v, %d seeds", err, len(n.digestSeeds()))
 		}
 		cfg := c.config("p2", "10.0.0.2")
-		cfg.Secret, cfg.Filter, cfg.Seed = nil, nil, 0
+		cfg.Secret, cfg.Holdings, cfg.Seed = nil, nil, 0
 		if err := c.start(cfg).SetSecrets(testSecret); err == nil {
 			t.Error("a node without a secret could be given one")
 		}

@@ -167,10 +167,10 @@ func (n *Node) reindex(seeds []uint64) {
 
 // checkSeed reports whether this peer publishes under one of seeds.
 func (n *Node) checkSeed(seeds []uint64) error {
-	if n.cfg.Filter == nil {
+	if n.cfg.Holdings == nil {
 		return nil
 	}
-	own := n.cfg.Filter.Geometry().Seed
+	own := n.cfg.Holdings.filter.Geometry().Seed
 	for _, s := range seeds {
 		if s == own {
 			return nil

@@ -17,7 +17,7 @@ func realNode(t testing.TB, name string, keys int, join ...string) *Node {
 	}
 	n, err := New(Config{
 		Name: name, Bind: "127.0.0.1:0", Secret: testSecret, Service: "127.0.0.1:1",
-		Join: join, Filter: f, Logger: testLog(),
+		Join: join, Holdings: NewHoldings(f), Logger: testLog(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -76,8 +76,8 @@ func TestJoinerHasAllDigests(t *testing.T) {
 			}
 		}
 	}
-	p1.cfg.Filter.Remove(key("p1", 0))
-	p1.cfg.Filter.Add(key("p1", keys))
+	p1.cfg.Holdings.Filter().Remove(key("p1", 0))
+	p1.cfg.Holdings.Filter().Add(key("p1", keys))
 	took = eventually(t, 30*time.Second, func() error {
 		if !holders(joiner, key("p1", keys))["p1"] || holders(joiner, key("p1", 0))["p1"] {
 			return fmt.Errorf("the joiner does not have the change")

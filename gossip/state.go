@@ -105,7 +105,7 @@ func (n *Node) restore() error {
 // publishFirst publishes what the filter holds already: as what follows the digest of
 // a former life, if that was saved, so that nobody has to fetch it whole.
 func (n *Node) publishFirst() {
-	filter, former := n.cfg.Filter, n.former
+	filter, former := n.cfg.Holdings.filter, n.former
 	n.former = nil
 	now := time.Now()
 	if former != nil {

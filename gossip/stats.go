@@ -85,9 +85,3 @@ func (n *Node) Stats() Stats {
 	}
 	return s
 }
-
-// InStep reports whether the newest known digest of every live peer is in use.
-func (n *Node) InStep() bool {
-	s := n.Stats()
-	return s.Behind == 0
-}

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/memnet"
@@ -19,17 +18,13 @@ func Example() {
 	net.SetConditions(memnet.Conditions{Loss: 0.2, Latency: time.Millisecond})
 	quiet := slog.New(slog.DiscardHandler)
 
-	filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
-	if err != nil {
-		panic(err)
-	}
-	filter.Add(digest.KeyOfString(0, "an object"))
-	a, err := gossip.New(gossip.Config{Name: "a", Bind: "10.0.0.1:7946", Service: "10.0.0.1:80", Filter: filter,
+	a, err := gossip.New(gossip.Config{Name: "a", Bind: "10.0.0.1:7946", Service: "10.0.0.1:80", Objects: 100,
 		Network: net.Host("10.0.0.1"), Logger: quiet})
 	if err != nil {
 		panic(err)
 	}
 	defer a.Close()
+	a.Holdings().Add("an object")
 	applied := make(chan exchange.Event, 10)
 	b, err := gossip.New(gossip.Config{Name: "b", Bind: "10.0.0.2:7946", Join: []string{a.Addr()},
 		Network: net.Host("10.0.0.2"), Logger: quiet, Hooks: gossip.Hooks{Event: func(e exchange.Event) { applied <- e }}})
@@ -40,12 +35,15 @@ func Example() {
 	if err := b.Join(context.Background()); err != nil {
 		panic(err)
 	}
-	fmt.Println((<-applied).Kind, len(b.Candidates(nil, digest.KeyOfString(0, "an object"))))
+	for len(b.Candidates(nil, "an object")) == 0 {
+		<-applied // something of what a holds
+	}
+	fmt.Println(b.Candidates(nil, "an object")[0].Peer, "has it")
 
 	net.Partition([]string{"10.0.0.1"}, []string{"10.0.0.2"})
 	_, err = net.Host("10.0.0.2").ListenPacket("10.0.0.2:7946")
 	fmt.Println(err)
 	// Output:
-	// applied 1
+	// a has it
 	// listen udp 10.0.0.2:7946: bind: address already in use
 }

@@ -5,7 +5,7 @@ import "github.com/summarycache/summarycache/gossip"
 // A Node knows who probably holds an object, and learns how they did: a
 // [gossip.Node] is one.
 type Node interface {
-	CandidatesOf(dst []gossip.Candidate, identity string) []gossip.Candidate
+	Candidates(dst []gossip.Candidate, identity string) []gossip.Candidate
 	ReportHit(peer string)
 	ReportFalseHit(peer string)
 	ReportFailure(peer string)
@@ -20,7 +20,7 @@ type digests struct{ node Node }
 
 func (d digests) Candidates(dst []Candidate, identity string) []Candidate {
 	var room [8]gossip.Candidate
-	for _, c := range d.node.CandidatesOf(room[:0], identity) {
+	for _, c := range d.node.Candidates(room[:0], identity) {
 		dst = append(dst, Candidate{Peer: c.Peer, Addr: c.Service, FalsePositiveRate: c.FalsePositiveRate, Age: c.Age})
 	}
 	return dst

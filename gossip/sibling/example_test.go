@@ -52,7 +52,7 @@ func program(name string, join []string, heard func(exchange.Event)) (cache *she
 	cache = &shelf{listed: gossip.NewHoldings(filter)}
 	server := httptest.NewServer(&sibling.Handler{Name: name, Cache: cache})
 	node, err = gossip.New(gossip.Config{
-		Name: name, Bind: "127.0.0.1:0", Join: join, Secret: secret, Service: server.Listener.Addr().String(), Filter: filter,
+		Name: name, Bind: "127.0.0.1:0", Join: join, Secret: secret, Service: server.Listener.Addr().String(), Holdings: cache.listed,
 		Hooks: gossip.Hooks{Event: heard}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -85,7 +85,7 @@ func Example() {
 	if err := nodeB.Join(context.Background()); err != nil {
 		panic(err)
 	}
-	for len(nodeB.CandidatesOf(nil, "GET "+origin.URL+"/logo.png")) == 0 {
+	for len(nodeB.Candidates(nil, "GET "+origin.URL+"/logo.png")) == 0 {
 		<-heard // something of a's digest
 	}
 	get(b, origin.URL+"/logo.png")

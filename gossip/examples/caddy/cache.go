@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -24,18 +23,13 @@ func newCache(objects int, cfg gossip.Config) (*cache, error) {
 	if objects == 0 {
 		objects = 10_000
 	}
-	geometry, err := digest.GeometryFor(uint64(objects), 0.001)
-	if err != nil {
-		return nil, err
-	}
-	geometry.Seed = digest.SeedFrom(cfg.Secret)
-	if cfg.Filter, err = digest.NewCountingFilter(geometry, uint64(time.Now().Unix())); err != nil {
-		return nil, err
-	}
-	c := &cache{objects: map[string]object{}, most: objects, listed: gossip.NewHoldings(cfg.Filter)}
+	cfg.Objects = objects
+	c := &cache{objects: map[string]object{}, most: objects}
+	var err error
 	if c.node, err = gossip.New(cfg); err != nil {
 		return nil, err
 	}
+	c.listed = c.node.Holdings()
 	if c.siblings, err = sibling.New(sibling.Config{Name: cfg.Name, Locator: sibling.Digests(c.node)}); err != nil {
 		return nil, err
 	}

@@ -116,7 +116,7 @@ func TestTwoCaddies(t *testing.T) {
 	}
 	h := handler(t, "b")
 	until := time.After(20 * time.Second)
-	for tick := time.Tick(10 * time.Millisecond); len(h.node.CandidatesOf(nil, "GET http://site.example/x?y=%7e")) == 0; {
+	for tick := time.Tick(10 * time.Millisecond); len(h.node.Candidates(nil, "GET http://site.example/x?y=%7e")) == 0; {
 		select {
 		case <-tick:
 		case <-until:

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 )
 
@@ -29,18 +28,14 @@ type Cache struct {
 
 // New makes a cache; serve it at cfg.Service, and join its Node.
 func New(cfg gossip.Config, most int) (c *Cache, err error) {
-	geometry, err := digest.GeometryFor(uint64(most), 0.001)
-	if err != nil {
-		return nil, err
-	}
-	geometry.Seed = digest.SeedFrom(cfg.Secret)
-	if cfg.Filter, err = digest.NewCountingFilter(geometry, uint64(time.Now().Unix())); err != nil {
-		return nil, err
-	}
-	c = &Cache{values: map[string][]byte{}, most: most, listed: gossip.NewHoldings(cfg.Filter),
+	cfg.Objects = most
+	c = &Cache{values: map[string][]byte{}, most: most,
 		client: http.Client{Timeout: 500 * time.Millisecond}}
-	c.Node, err = gossip.New(cfg)
-	return c, err
+	if c.Node, err = gossip.New(cfg); err != nil {
+		return nil, err
+	}
+	c.listed = c.Node.Holdings()
+	return c, nil
 }
 
 // Get returns the value of a name from here, from a sibling, or by load.
@@ -48,7 +43,7 @@ func (c *Cache) Get(ctx context.Context, name string, load func(context.Context)
 	if value, ok := c.get(name); ok {
 		return value, nil
 	}
-	for _, sibling := range c.Node.CandidatesOf(nil, name) {
+	for _, sibling := range c.Node.Candidates(nil, name) {
 		if value, err := c.ask(ctx, sibling, name); err == nil {
 			c.put(name, value)
 			return value, nil

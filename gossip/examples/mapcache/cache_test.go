@@ -45,7 +45,7 @@ func TestSiblingHit(t *testing.T) {
 		}
 	}
 	until := time.After(20 * time.Second)
-	for tick := time.Tick(10 * time.Millisecond); len(b.Node.CandidatesOf(nil, "49")) == 0; {
+	for tick := time.Tick(10 * time.Millisecond); len(b.Node.Candidates(nil, "49")) == 0; {
 		select {
 		case <-tick:
 		case <-until:

@@ -50,7 +50,7 @@ func New(cfg gossip.Config, bytes uint64, load func(context.Context, string) ([]
 	if err != nil {
 		return nil, err
 	}
-	cfg.Filter = c.held
+	cfg.Holdings = gossip.NewHoldings(c.held)
 	c.node, err = gossip.New(cfg)
 	return c, err
 }
@@ -71,7 +71,7 @@ func (c *Cache) Get(ctx context.Context, key string) (value []byte, err error) {
 	if value, ok := c.values.GetIfPresent(key); ok {
 		return value, nil
 	}
-	for _, sibling := range c.node.Candidates(nil, c.key(key)) {
+	for _, sibling := range c.node.CandidatesByKey(nil, c.key(key)) {
 		if value, err = c.ask(ctx, sibling, key); err == nil {
 			c.put(key, value)
 			return value, nil

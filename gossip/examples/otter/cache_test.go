@@ -56,7 +56,7 @@ func TestSiblingHit(t *testing.T) {
 	if _, err := a.Get(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
-	for timeout := time.After(10 * time.Second); len(b.node.Candidates(nil, b.key("x"))) == 0; {
+	for timeout := time.After(10 * time.Second); len(b.node.CandidatesByKey(nil, b.key("x"))) == 0; {
 		select {
 		case <-heard:
 		case <-timeout:

@@ -228,7 +228,7 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 	return gossip.Config{
 		Name: n.cfg.Name, Bind: n.cfg.Gossip, Advertise: n.cfg.Advertise, Join: n.cfg.Join,
 		Secret: n.cfg.Secret, AcceptSecrets: n.cfg.AcceptSecrets,
-		Service: n.service(), Filter: n.holdings.Filter(), Publish: publishing(n.cfg.Publish),
+		Service: n.service(), Holdings: n.holdings, Publish: publishing(n.cfg.Publish),
 		StateFile: n.digests(), Limits: gossip.Limits{Index: int(min(n.cfg.IndexSize, math.MaxInt))},
 		Detection: o.Detect, Network: o.Network, Logger: n.log,
 	}
