@@ -9,10 +9,12 @@
 // Start with a [CountingFilter], which follows one cache as objects come and go.
 // [CountingFilter.Advance] freezes it into a Filter, which is immutable and safe
 // to share. [Diff] tells two filters of one cache apart, a [History] keeps such
-// [Delta]s, and an [Index] asks the filters of many peers at once. [Filter] and
+// [Delta]s, and an [Index] asks the filters of many peers at once. A peer
+// is sent a snapshot, the encoding of a Filter, and then deltas. [Filter] and
 // Delta append their encodings to the caller's slice, and decoders keep nothing
-// of the bytes they were given. [Plan] chooses the [Geometry] from what an operator
-// knows and wants.
+// of the bytes they were given. [GeometryFor] makes a [Geometry] of the number of
+// keys and a rate of false positives, and [Plan] one of what an operator knows and
+// wants.
 //
 // The ideas are those of Fan, Cao, Almeida and Broder (Summary Cache) and of
 // Mitzenmacher (Compressed Bloom Filters): tune the filter as a message. His

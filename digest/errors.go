@@ -14,7 +14,7 @@ var (
 	ErrTooLarge = errors.New("beyond the limits")
 	// ErrCorrupt: not what any encoder writes. Drop it; keep the last good digest.
 	ErrCorrupt = errors.New("corrupt")
-	// ErrBase: a delta for another filter than the one at hand. Ask for a full digest.
+	// ErrBase: a delta for another filter than the one at hand. Ask for a snapshot.
 	ErrBase = errors.New("delta belongs to another filter")
 	// ErrSeed: the publisher hashes keys under another secret. Its digests are of no use here.
 	ErrSeed = errors.New("keys are hashed under another seed")

@@ -23,11 +23,11 @@ func ExampleHistory() {
 	fmt.Println("a message of less than 100 bytes:", len(message) < 100, err)
 
 	_, _, ok = history.Since(digest.Version{Epoch: 1, Sequence: 99})
-	fmt.Println("of a version it does not know it says", ok, "and the whole filter is sent")
+	fmt.Println("of a version it does not know it says", ok, "and a snapshot is sent")
 	// Output:
 	// 3 positions since version 0 true
 	// a message of less than 100 bytes: true <nil>
-	// of a version it does not know it says false and the whole filter is sent
+	// of a version it does not know it says false and a snapshot is sent
 }
 
 // One lookup asks all peers; several keys at once say who has most of them.

@@ -20,14 +20,14 @@ type Goal struct {
 	// more often than every second; or 1 % if there is no such budget.
 	Interval  time.Duration
 	Threshold float64
-	// Resend is the share of updates that must be sent whole: to who joined, or
+	// Resend is the share of updates that must be sent as snapshots: to who joined, or
 	// missed more than the publisher remembers. 0 to 1.
 	Resend float64
 
 	FalseCandidates   float64 // wanted per lookup, of all peers together, at most
 	BytesPerSecond    float64 // of digests that one peer receives from all others, at most
 	Memory            int64   // bytes for the replicas of all other peers, at most
-	SnapshotBytes     int64   // a whole digest on the wire, at most
+	SnapshotBytes     int64   // of a filter on the wire, at most
 	SnapshotCertainty float64 // with which it is; 0.999 if zero
 }
 
@@ -35,7 +35,7 @@ type Goal struct {
 type Design struct {
 	Geometry  Geometry
 	Dense     bool          // replicas are bitmaps
-	Coding    string        // of a whole digest
+	Coding    string        // of a snapshot
 	Threshold float64       // share of objects replaced between updates
 	Interval  time.Duration // between updates; zero if nothing ever changes
 
@@ -73,7 +73,7 @@ func (e *GoalError) Unwrap() error { return ErrImpossible }
 // Mitzenmacher's appendix. Pure; 40 to 200 microseconds.
 //
 // Where deltas are sent, one hash is the cheapest at every rate. Where everything
-// is sent whole (Resend is 1, or nothing changes) and more than some 7 % false
+// is sent as snapshots (Resend is 1, or nothing changes) and more than some 7 % false
 // positives are allowed, so is a nearly full filter of many hashes: the sizes fall
 // towards both ends of k (Mitzenmacher, section II-B). That saves up to a seventh
 // of the bytes, for several times the memory. Give Memory to keep it from that.
@@ -183,7 +183,7 @@ func (g Goal) better(a, b Design) bool {
 	return a.Memory < b.Memory
 }
 
-// cost is the traffic, and that of whole digests where there is no other.
+// cost is the traffic, and that of snapshots where there is no other.
 func (p Design) cost() float64 {
 	if p.BytesPerSecond > 0 {
 		return p.BytesPerSecond

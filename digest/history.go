@@ -90,7 +90,7 @@ func (h *History) Len() int {
 
 // Since returns one delta from version v to the current filter, and the filter of
 // version v, which [Delta.AppendTo] wants. ok is false if v is not in the log:
-// send the current filter whole. Asking for the current version gives an empty
+// send the current filter, a snapshot. Asking for the current version gives an empty
 // delta.
 func (h *History) Since(v Version) (d *Delta, base *Filter, ok bool) {
 	current, chain := h.chain(v)

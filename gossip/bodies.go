@@ -7,7 +7,7 @@ import (
 )
 
 // bodies keeps encoded answers: after a publication everyone asks for the same
-// delta, and while many join for the same wholes.
+// delta, and while many join for the same snapshots.
 type bodies struct {
 	mu    sync.Mutex
 	max   int // bytes
@@ -31,8 +31,8 @@ func newBodies(max int) *bodies {
 // caller must not change them.
 func (c *bodies) frame(a exchange.Answer) []byte {
 	a = a.Resolve()
-	if whole, ok := a.Whole(); ok {
-		return a.AppendRest(nil, c.frame(whole))
+	if snapshot, ok := a.Snapshot(); ok {
+		return a.AppendRest(nil, c.frame(snapshot))
 	}
 	key := a.Key()
 	if key == (exchange.AnswerKey{}) {

@@ -132,7 +132,7 @@ type Limits struct {
 	ReplicaLog   int           // the same for each replica; zero means 256 KiB
 	Replicas     int           // memory of all replicas' filters, bytes; zero means no bound (see [exchange.Config.ReplicaBytes])
 	Index        int           // memory of the index over them, bytes; who does not fit is no candidate; zero means no bound
-	Fetches      int           // whole digests fetched at once; zero means 16 (see [exchange.Config.Fetches])
+	Fetches      int           // snapshots fetched at once; zero means 16 (see [exchange.Config.Fetches])
 	Serves       int           // bodies served at once; zero means 32
 	BytesIn      int           // bodies fetched, bytes a second; zero means no bound
 	BytesOut     int           // bodies served, bytes a second; zero means no bound

@@ -75,7 +75,7 @@ func (h *Holdings) key(identity string) digest.Key {
 // and [digest.SeedFrom] for what to. held must yield, at least once, everything that
 // was added before the call and is not removed meanwhile; objects may be added and
 // removed while it runs. The digest is published in a new epoch, which everybody
-// fetches whole; until they have it they answer from the one before. It takes
+// fetches as a snapshot; until they have it they answer from the one before. It takes
 // sixteen bytes an object while it runs, and about as long as adding them all anew.
 // Under the seed in use already it does nothing.
 func (h *Holdings) Reseed(seed uint64, held iter.Seq[string]) error {

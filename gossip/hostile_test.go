@@ -84,27 +84,27 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 			for i := range b {
 				b[i] = byte(rand.Uint32())
 			}
-			c.Write(frame(exchange.FrameFull, append(head(self()), b...)))
+			c.Write(frame(exchange.FrameSnapshot, append(head(self()), b...)))
 		}, "rejected an answer"},
 		{"a state that is not that of the body", func(c net.Conn) {
 			h := self()
 			h.State++
-			c.Write(frame(exchange.FrameFull, filter().AppendTo(head(h))))
+			c.Write(frame(exchange.FrameSnapshot, filter().AppendTo(head(h))))
 		}, "not what its head says"},
 		{"a version that is not that of the body", func(c net.Conn) {
 			h := self()
 			h.Version.Sequence += 7
-			c.Write(frame(exchange.FrameFull, filter().AppendTo(head(h))))
+			c.Write(frame(exchange.FrameSnapshot, filter().AppendTo(head(h))))
 		}, "not what its head says"},
 		{"another number of keys", func(c net.Conn) {
 			h := self()
 			h.Keys = 1 << 60
-			c.Write(frame(exchange.FrameFull, filter().AppendTo(head(h))))
+			c.Write(frame(exchange.FrameSnapshot, filter().AppendTo(head(h))))
 		}, "not what its head says"},
 		{"another peer's digest", func(c net.Conn) {
 			h := self()
 			h.Origin++
-			c.Write(frame(exchange.FrameFull, filter().AppendTo(head(h))))
+			c.Write(frame(exchange.FrameSnapshot, filter().AppendTo(head(h))))
 		}, "rejected an answer"},
 		{"a delta nobody asked for", func(c net.Conn) {
 			d, err := digest.Diff(filter(), filter())
@@ -118,10 +118,10 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 			c.Write(frame(exchange.FrameDelta, body))
 		}, "rejected an answer"},
 		{"a length beyond the limit", func(c net.Conn) {
-			c.Write([]byte{byte(exchange.FrameFull), 0xff, 0xff, 0xff, 0xff})
+			c.Write([]byte{byte(exchange.FrameSnapshot), 0xff, 0xff, 0xff, 0xff})
 		}, "rejected an answer"},
 		{"a length that never comes", func(c net.Conn) {
-			b := frame(exchange.FrameFull, head(self()))
+			b := frame(exchange.FrameSnapshot, head(self()))
 			binary.LittleEndian.PutUint32(b[1:], 60<<20)
 			c.Write(b)
 			io.Copy(io.Discard, c)
@@ -205,7 +205,7 @@ func TestLengthsDoNotAllocate(t *testing.T) {
 		near, far := net.Pipe()
 		defer near.Close()
 		var header [exchange.FrameHeader]byte
-		header[0] = byte(exchange.FrameFull)
+		header[0] = byte(exchange.FrameSnapshot)
 		binary.LittleEndian.PutUint32(header[1:], 64<<20)
 		go func() {
 			far.Write(header[:])

@@ -124,9 +124,9 @@ func (n *Node) report(ev exchange.Event) {
 		n.log.Debug("a peer is about to leave", "member", ev.Peer)
 	case exchange.Applied:
 		n.log.Debug("applied a digest", "member", ev.Peer, "from_peer", ev.Source, "head", ev.Head,
-			"whole", ev.Whole, "bytes", ev.Bytes, "lag", ev.Lag)
+			"snapshot", ev.Snapshot, "bytes", ev.Bytes, "lag", ev.Lag)
 	case exchange.Diverged:
-		n.log.Warn("a digest differs from its origin's; fetching it whole", "member", ev.Peer, "head", ev.Head)
+		n.log.Warn("a digest differs from its origin's; fetching a snapshot", "member", ev.Peer, "head", ev.Head)
 	case exchange.Repaired:
 		n.log.Info("a digest that had diverged is right again", "member", ev.Peer, "head", ev.Head)
 	case exchange.Rejected:

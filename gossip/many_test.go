@@ -89,7 +89,7 @@ func BenchmarkManyPeers(b *testing.B) {
 func total(nodes []*Node) (bytes int64) {
 	for _, n := range nodes {
 		s := n.Stats()
-		bytes += s.PacketBytesOut + s.Exchange.DeltaBytesOut + s.Exchange.WholeBytesOut + s.VectorBytesIn
+		bytes += s.PacketBytesOut + s.Exchange.DeltaBytesOut + s.Exchange.SnapshotBytesOut + s.VectorBytesIn
 	}
 	return bytes
 }

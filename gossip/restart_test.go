@@ -39,9 +39,9 @@ func restartGoesOn(t *testing.T, changed int, sign bool) {
 	}
 	within(t, 5*time.Second, c.inStep)
 	before := p4.Version()
-	wholes := make(map[string]int64)
+	snapshots := make(map[string]int64)
 	for name, n := range c.nodes {
-		wholes[name] = n.Stats().Exchange.WholesIn
+		snapshots[name] = n.Stats().Exchange.SnapshotsIn
 	}
 	c.kill("p4")
 	time.Sleep(10 * time.Second)
@@ -55,10 +55,10 @@ func restartGoesOn(t *testing.T, changed int, sign bool) {
 	for name, n := range c.nodes {
 		s := n.Stats().Exchange
 		if name == "p4" {
-			wholes[name] = 0
+			snapshots[name] = 0
 		}
-		if got := s.WholesIn - wholes[name]; got != 0 {
-			t.Errorf("%s fetched %d whole digests after the restart", name, got)
+		if got := s.SnapshotsIn - snapshots[name]; got != 0 {
+			t.Errorf("%s fetched %d snapshots after the restart", name, got)
 		}
 		if name == "p4" {
 			continue

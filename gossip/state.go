@@ -103,7 +103,7 @@ func (n *Node) restore() error {
 }
 
 // publishFirst publishes what the filter holds already: as what follows the digest of
-// a former life, if that was saved, so that nobody has to fetch it whole.
+// a former life, if that was saved, so that nobody has to fetch a snapshot.
 func (n *Node) publishFirst() {
 	filter, former := n.cfg.Holdings.filter, n.former
 	n.former = nil

@@ -35,12 +35,12 @@ type Stats struct {
 // DigestBytesIn returns all bytes received to keep replicas in step: adverts,
 // vectors and bodies.
 func (s Stats) DigestBytesIn() int64 {
-	return s.VectorBytesIn + s.Exchange.AdvertBytesIn + s.Exchange.DeltaBytesIn + s.Exchange.WholeBytesIn
+	return s.VectorBytesIn + s.Exchange.AdvertBytesIn + s.Exchange.DeltaBytesIn + s.Exchange.SnapshotBytesIn
 }
 
 // DigestBytesOut returns all bytes sent for others' replicas: adverts and bodies.
 func (s Stats) DigestBytesOut() int64 {
-	return s.Exchange.AdvertBytes + s.Exchange.DeltaBytesOut + s.Exchange.WholeBytesOut
+	return s.Exchange.AdvertBytes + s.Exchange.DeltaBytesOut + s.Exchange.SnapshotBytesOut
 }
 
 // Stats returns the counters.

@@ -184,7 +184,7 @@ func kindOf(t engine.FrameType) int {
 	switch t {
 	case engine.FrameDelta:
 		return kindDelta
-	case engine.FrameFull:
+	case engine.FrameSnapshot:
 		return kindWhole
 	}
 	return kindAnswer

@@ -14,14 +14,14 @@ var errStale = errors.New("not newer than what is held")
 // bodyArrived decides whether a decoded and verified body becomes the replica.
 func (e *Engine) bodyArrived(now time.Time, f *flight, r Result) {
 	p := f.origin
-	if r.Kind == FrameFull {
-		e.stats.WholesIn++
-		e.stats.WholeBytesIn += int64(r.Bytes)
+	if r.Kind == FrameSnapshot {
+		e.stats.SnapshotsIn++
+		e.stats.SnapshotBytesIn += int64(r.Bytes)
 		if r.Resumed > 0 {
 			e.stats.Resumed++
 			e.stats.ResumedBytes += int64(r.Resumed)
 		}
-		if p.wholes.spend(now) {
+		if p.snapshots.spend(now) {
 			e.stats.Floods++
 			e.emit(Event{Kind: Flooding, Peer: p.name, Head: r.Head})
 		}
@@ -49,11 +49,11 @@ func (e *Engine) acceptable(p *peer, f *flight, r Result) error {
 	if r.Kind == FrameDelta && f.get.Have != p.held.Version {
 		return fmt.Errorf("%w: the base is gone", digest.ErrBase)
 	}
-	if p.whole && r.Head.Version.Compare(p.floor) < 0 && p.attempts < denials {
+	if p.distrusted && r.Head.Version.Compare(p.floor) < 0 && p.attempts < denials {
 		return fmt.Errorf("%w: it precedes what the origin said it has", errStale)
 	}
 	c := r.Head.Version.Compare(p.held.Version)
-	if p.filter == nil || c > 0 || p.whole && f.source == p {
+	if p.filter == nil || c > 0 || p.distrusted && f.source == p {
 		return nil
 	}
 	if c == 0 && f.source == p && r.Head.State != p.held.State {
@@ -70,8 +70,8 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		return
 	}
 	direct := f.source == p && !f.carried // the origin itself said so, over a stream
-	repaired := direct && (p.whole || r.Head.Version == p.held.Version)
-	if repaired && !p.whole && p.diverged != r.Head.Version {
+	repaired := direct && (p.distrusted || r.Head.Version == p.held.Version)
+	if repaired && !p.distrusted && p.diverged != r.Head.Version {
 		p.diverged = r.Head.Version
 		e.stats.Divergences++
 		e.emit(Event{Kind: Diverged, Peer: p.name, Head: p.held})
@@ -91,7 +91,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 	}
 	if direct {
-		p.whole = false
+		p.distrusted = false
 		p.confirmed = r.Head.Version
 		p.check = r.Resumed > 0 // it may have been one of the past
 		if p.announced.Version.Compare(p.held.Version) > 0 && r.Head.Version.Compare(f.get.Have) <= 0 {
@@ -100,7 +100,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 	}
 	ev := Event{
 		Kind: Applied, Peer: p.name, Source: f.source.name, Head: r.Head,
-		Whole: r.Kind == FrameFull, Bytes: r.Bytes,
+		Snapshot: r.Kind == FrameSnapshot, Bytes: r.Bytes,
 	}
 	if heard := p.announced.Version; !heard.IsZero() && heard.Compare(p.held.Version) <= 0 && !p.heardAt.IsZero() {
 		ev.Lag = now.Sub(p.heardAt)
@@ -115,7 +115,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 	if p.announced.Version.Compare(p.held.Version) <= 0 {
 		p.holders = nil
 	}
-	if p.live && !p.whole {
+	if p.live && !p.distrusted {
 		e.update(p, p.filter, r.Delta)
 	}
 	e.emit(ev)

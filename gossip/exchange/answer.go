@@ -10,13 +10,13 @@ import (
 // Result is what came of a [Fetch]. For one that got no answer only Err is set.
 type Result struct {
 	Kind       FrameType
-	Head       Head           // same, delta, full
-	Signature  []byte         // delta, full, same across lives: of the origin; empty if it does not sign
-	Filter     *digest.Filter // delta, full: verified to be what Head says
+	Head       Head           // same, delta, snapshot
+	Signature  []byte         // delta, snapshot, same across lives: of the origin; empty if it does not sign
+	Filter     *digest.Filter // delta, snapshot: verified to be what Head says
 	Delta      *digest.Delta  // delta
 	RetryAfter time.Duration  // busy
-	Resumed    int            // bytes of a full that had come earlier
-	Partial    *Partial       // with Err: what came of a full before the stream broke; nil if nothing
+	Resumed    int            // bytes of a snapshot that had come earlier
+	Partial    *Partial       // with Err: what came of a snapshot before the stream broke; nil if nothing
 	Bytes      int            // received for it
 	Err        error          // wraps a sentinel of this package or of digest if the answer was bad
 }
@@ -39,13 +39,13 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds
 		if r.Err = in.end(); r.Err == nil && len(r.Signature) > 0 {
 			r.Err = verify(f.Key, r.Head, r.Signature)
 		}
-	case FrameDelta, FrameFull, FrameRest:
+	case FrameDelta, FrameSnapshot, FrameRest:
 		in := reader{message: t.String(), b: payload}
 		r.Head = in.head()
 		var body []byte
 		if t == FrameRest {
 			body = in.continued(f, &r)
-			t, r.Kind = FrameFull, FrameFull
+			t, r.Kind = FrameSnapshot, FrameSnapshot
 		} else {
 			r.Signature = in.signature()
 			body = in.rest()
@@ -70,7 +70,7 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds
 }
 
 // chooseSeed returns the seed that a body must be under: of a delta that of its base,
-// of a whole digest the one that it names, or any if it names none of them.
+// of a snapshot the one that it names, or any if it names none of them.
 func chooseSeed(f Fetch, t FrameType, body []byte, lim digest.Limits, seeds []uint64) uint64 {
 	switch {
 	case len(seeds) == 0:
@@ -90,7 +90,7 @@ func chooseSeed(f Fetch, t FrameType, body []byte, lim digest.Limits, seeds []ui
 }
 
 func decodeBody(f Fetch, t FrameType, body []byte, lim digest.Limits) (*digest.Filter, *digest.Delta, error) {
-	if t == FrameFull {
+	if t == FrameSnapshot {
 		filter, err := digest.DecodeFilter(body, lim)
 		return filter, nil, err
 	}

@@ -31,7 +31,7 @@ type Config struct {
 	// DigestBytes is the greatest body asked for. Zero means 64 MiB.
 	DigestBytes int
 
-	// Fetches is how many gets for whole digests may be under way at once. Zero means
+	// Fetches is how many gets for snapshots may be under way at once. Zero means
 	// 16. With those for changes it may be eight times as many.
 	Fetches int
 

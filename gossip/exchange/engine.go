@@ -29,12 +29,12 @@ type Engine struct {
 
 	round   adverts
 	want    []*peer // behind, or recently so; see fetch.go
-	waiting []*peer // likewise, but until there is room for another whole digest
+	waiting []*peer // likewise, but until there is room for another snapshot
 	flights map[uint64]*flight
 	number  uint64 // of the last fetch
-	// wholeFlights is how many of the flights can only bring a whole digest.
-	wholeFlights int
-	early        []Head // adverts of origins that are not members yet
+	// snapshotFlights is how many of the flights can only bring a snapshot.
+	snapshotFlights int
+	early           []Head // adverts of origins that are not members yet
 
 	syncAt   time.Time // zero if nobody is there
 	eager    int       // syncs left to do in quick succession after joining
@@ -150,7 +150,7 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 			e.update(p, nil, nil)
 		}
 		held, history := p.held, p.history
-		keep := p.filter != nil && !p.whole && incarnation > p.incarnation
+		keep := p.filter != nil && !p.distrusted && incarnation > p.incarnation
 		p.forget()
 		if keep {
 			// Perhaps it goes on with what it had.
@@ -220,7 +220,7 @@ func (e *Engine) find(name string, now time.Time) *peer {
 	if len(e.order) >= MaxHeads-1 {
 		return nil
 	}
-	p := &peer{name: name, id: id, wholes: allowance{since: now}}
+	p := &peer{name: name, id: id, snapshots: allowance{since: now}}
 	e.peers[id] = p
 	i, _ := slices.BinarySearchFunc(e.order, id, func(p *peer, id ID) int {
 		if p.id < id {

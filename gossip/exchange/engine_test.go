@@ -167,8 +167,8 @@ func TestFloodIsThrottledAndNamed(t *testing.T) {
 	}
 	s := a.engine.Stats()
 	// Eight at once, then one a second, and slower.
-	if got := s.WholesIn - before.WholesIn; got > wholeBurst+10 {
-		t.Errorf("fetched %d whole digests of a peer that had 10000 in ten seconds", got)
+	if got := s.SnapshotsIn - before.SnapshotsIn; got > snapshotBurst+10 {
+		t.Errorf("fetched %d snapshots of a peer that had 10000 in ten seconds", got)
 	}
 	if s.Floods == before.Floods {
 		t.Error("the liar was not named")
@@ -195,15 +195,15 @@ func TestGapIsOneDelta(t *testing.T) {
 	w.run(w.now.Add(6 * time.Second))
 	w.mustBeInStep(t)
 	s := a.engine.Stats()
-	if d, h := s.DeltasIn-before.DeltasIn, s.WholesIn-before.WholesIn; d != 1 || h != 0 {
-		t.Errorf("a gap of 20 versions took %d deltas and %d whole digests, want one delta", d, h)
+	if d, h := s.DeltasIn-before.DeltasIn, s.SnapshotsIn-before.SnapshotsIn; d != 1 || h != 0 {
+		t.Errorf("a gap of 20 versions took %d deltas and %d snapshots, want one delta", d, h)
 	}
 	if s.Gaps == before.Gaps {
 		t.Error("the gap was not counted")
 	}
 }
 
-func TestBeyondTheLogIsTheWhole(t *testing.T) {
+func TestBeyondTheLogIsASnapshot(t *testing.T) {
 	w := quietWorld(t, 2)
 	a, b := w.peers[1], w.peers[0]
 	w.cut[[2]int{0, 1}], w.cut[[2]int{1, 0}] = true, true
@@ -215,8 +215,8 @@ func TestBeyondTheLogIsTheWhole(t *testing.T) {
 	before := a.engine.Stats()
 	w.run(w.now.Add(6 * time.Second))
 	w.mustBeInStep(t)
-	if s := a.engine.Stats(); s.WholesIn-before.WholesIn != 1 {
-		t.Errorf("%d whole digests, want 1", s.WholesIn-before.WholesIn)
+	if s := a.engine.Stats(); s.SnapshotsIn-before.SnapshotsIn != 1 {
+		t.Errorf("%d snapshots, want 1", s.SnapshotsIn-before.SnapshotsIn)
 	}
 }
 
@@ -291,14 +291,14 @@ func TestOutBudgetAnswersBusy(t *testing.T) {
 	e.Publish(now, c.Advance(), nil)
 	get := Get{Origin: e.id, Limit: 1 << 20}
 	a := e.HandleGet(now, "b", get)
-	if a.kind != FrameFull {
+	if a.kind != FrameSnapshot {
 		t.Fatalf("the first get is answered %v", a.kind)
 	}
-	e.Served(now, FrameFull, 6000) // 4 s' worth may be used at once; this is two more
+	e.Served(now, FrameSnapshot, 6000) // 4 s' worth may be used at once; this is two more
 	if a = e.HandleGet(now, "b", get); a.kind != FrameBusy || a.wait < 1900*time.Millisecond || a.wait > 2100*time.Millisecond {
 		t.Errorf("beyond the budget the answer is %v, again in %v, want busy and 2s", a.kind, a.wait)
 	}
-	if a = e.HandleGet(now.Add(2100*time.Millisecond), "b", get); a.kind != FrameFull {
+	if a = e.HandleGet(now.Add(2100*time.Millisecond), "b", get); a.kind != FrameSnapshot {
 		t.Errorf("after the wait the answer is %v", a.kind)
 	}
 }

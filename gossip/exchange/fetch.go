@@ -13,7 +13,7 @@ type flight struct {
 	origin, source *peer
 	incarnation    uint64
 	get            Get
-	whole          bool // it can only bring a whole digest
+	snapshot       bool // it can only bring a snapshot
 	carried        bool // the answer came with an advert
 }
 
@@ -45,7 +45,7 @@ func (e *Engine) nextFetch() time.Time {
 	if e.full() {
 		return next
 	}
-	if e.wholeFlights < e.cfg.Fetches && len(e.waiting) > 0 {
+	if e.snapshotFlights < e.cfg.Fetches && len(e.waiting) > 0 {
 		next = e.waiting[0].notBefore // long past
 	}
 	for _, p := range e.want {
@@ -53,7 +53,7 @@ func (e *Engine) nextFetch() time.Time {
 		case p.fetching != 0 || !p.behind():
 		case p.carriedFits():
 			next = earlier(next, p.carriedAt)
-		case e.wholeFlights < e.cfg.Fetches || !e.expectsWhole(p):
+		case e.snapshotFlights < e.cfg.Fetches || !e.expectsSnapshot(p):
 			next = earlier(next, p.notBefore)
 		}
 	}
@@ -61,7 +61,7 @@ func (e *Engine) nextFetch() time.Time {
 }
 
 // smallFetches is how many times as many fetches may be under way as may bring a
-// whole digest: changes are small, and where streams are slow there are many of them.
+// snapshot: changes are small, and where streams are slow there are many of them.
 const smallFetches = 8
 
 // full reports whether nothing can be fetched before something has come.
@@ -73,7 +73,7 @@ func (e *Engine) startFetches(now time.Time) {
 	if e.full() {
 		return
 	}
-	if room := e.cfg.Fetches - e.wholeFlights; room > 0 {
+	if room := e.cfg.Fetches - e.snapshotFlights; room > 0 {
 		n := min(room, len(e.waiting))
 		e.want = append(e.want, e.waiting[:n]...)
 		e.waiting = e.waiting[n:]
@@ -88,7 +88,7 @@ func (e *Engine) startFetches(now time.Time) {
 		case p.carriedFits():
 			e.unpack(p)
 		case now.Before(p.notBefore):
-		case e.wholeFlights >= e.cfg.Fetches && e.expectsWhole(p):
+		case e.snapshotFlights >= e.cfg.Fetches && e.expectsSnapshot(p):
 			// Out of the way: who joins a large cluster waits for thousands.
 			e.waiting = append(e.waiting, p)
 			continue
@@ -106,9 +106,9 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 		p.notBefore = now.Add(e.jitter(wait))
 		return
 	}
-	whole := e.expectsWhole(p)
-	if whole {
-		if wait := p.wholes.wait(now); wait > 0 {
+	snapshot := e.expectsSnapshot(p)
+	if snapshot {
+		if wait := p.snapshots.wait(now); wait > 0 {
 			p.notBefore = now.Add(e.jitter(wait))
 			return
 		}
@@ -120,7 +120,7 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 	}
 	get := Get{Origin: p.id, Limit: uint64(e.cfg.DigestBytes)}
 	var base *digest.Filter
-	if p.whole {
+	if p.distrusted {
 		get.Whole = true
 	} else if p.filter != nil && p.badDeltas < unusables {
 		get.Have, get.State, base = p.held.Version, p.held.State, p.filter
@@ -130,14 +130,14 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 		get.Resume = partial.resume()
 	}
 	e.stats.Fetches++
-	e.start(&flight{origin: p, source: source, incarnation: p.incarnation, get: get, whole: whole},
+	e.start(&flight{origin: p, source: source, incarnation: p.incarnation, get: get, snapshot: snapshot},
 		Fetch{Base: base, Key: p.key, Partial: partial})
 }
 
 func (e *Engine) start(f *flight, out Fetch) {
 	e.number++
-	if f.whole {
-		e.wholeFlights++
+	if f.snapshot {
+		e.snapshotFlights++
 	}
 	f.origin.fetching = e.number
 	e.flights[e.number] = f
@@ -145,9 +145,9 @@ func (e *Engine) start(f *flight, out Fetch) {
 	e.outputs.Fetches = append(e.outputs.Fetches, out)
 }
 
-// expectsWhole reports whether a fetch of p can only bring a whole digest.
-func (e *Engine) expectsWhole(p *peer) bool {
-	if p.whole || p.filter == nil || p.badDeltas >= unusables {
+// expectsSnapshot reports whether a fetch of p can only bring a snapshot.
+func (e *Engine) expectsSnapshot(p *peer) bool {
+	if p.distrusted || p.filter == nil || p.badDeltas >= unusables {
 		return true
 	}
 	return p.announced.Version.Compare(p.held.Version) > 0 && p.announced.Version.Epoch != p.held.Version.Epoch
@@ -156,7 +156,7 @@ func (e *Engine) expectsWhole(p *peer) bool {
 // source picks whom to ask for p's digest, or says how long to wait.
 //
 // What has changed since the version held is little: the origin serves it. A
-// whole digest is much, and everyone who joins wants all of them: then all who
+// snapshot is much, and everyone who joins wants all of them: then all who
 // have it are asked alike.
 func (e *Engine) source(now time.Time, p *peer) (*peer, time.Duration) {
 	var able [maxHolders + 1]*peer
@@ -169,7 +169,7 @@ func (e *Engine) source(now time.Time, p *peer) (*peer, time.Duration) {
 	}
 	add(p)
 	originAble := n == 1
-	if !p.whole && !p.check || p.filter == nil {
+	if !p.distrusted && !p.check || p.filter == nil {
 		for _, h := range p.holders {
 			if h.version.Compare(p.announced.Version) >= 0 {
 				add(h.peer)
@@ -195,8 +195,8 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 		return
 	}
 	delete(e.flights, number)
-	if f.whole {
-		e.wholeFlights--
+	if f.snapshot {
+		e.snapshotFlights--
 	}
 	e.in.take(r.Bytes)
 	p := f.origin
@@ -218,7 +218,7 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 	case FrameSame:
 		e.stats.Unchanged++
 		e.same(now, f, r)
-	case FrameDelta, FrameFull:
+	case FrameDelta, FrameSnapshot:
 		e.bodyArrived(now, f, r)
 	case FrameBusy:
 		e.stats.Busy++
@@ -253,7 +253,7 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 	case errors.Is(r.Err, digest.ErrBase), errors.Is(r.Err, digest.ErrCorrupt), errors.Is(r.Err, ErrMalformed), errors.Is(r.Err, ErrForged):
 		e.reject(f, r)
 		if r.Kind == FrameDelta {
-			p.badDeltas++ // some more, and it has to be the whole
+			p.badDeltas++ // some more, and it has to be a snapshot
 		}
 	default:
 		e.stats.Failures++

@@ -15,22 +15,22 @@ const (
 type FrameType uint8
 
 const (
-	FrameHello   FrameType = 1
-	FrameWelcome FrameType = 2
-	FrameRefuse  FrameType = 3
-	FrameGet     FrameType = 4
-	FrameFull    FrameType = 5
-	FrameDelta   FrameType = 6
-	FrameSame    FrameType = 7
-	FrameBusy    FrameType = 8
-	FrameUnknown FrameType = 9
-	FrameSync    FrameType = 10
-	FrameVector  FrameType = 11
-	FrameRest    FrameType = 12
+	FrameHello    FrameType = 1
+	FrameWelcome  FrameType = 2
+	FrameRefuse   FrameType = 3
+	FrameGet      FrameType = 4
+	FrameSnapshot FrameType = 5
+	FrameDelta    FrameType = 6
+	FrameSame     FrameType = 7
+	FrameBusy     FrameType = 8
+	FrameUnknown  FrameType = 9
+	FrameSync     FrameType = 10
+	FrameVector   FrameType = 11
+	FrameRest     FrameType = 12
 )
 
 var frameNames = [...]string{
-	"", "hello", "welcome", "refuse", "get", "full", "delta", "same", "busy", "unknown", "sync", "vector", "rest",
+	"", "hello", "welcome", "refuse", "get", "snapshot", "delta", "same", "busy", "unknown", "sync", "vector", "rest",
 }
 
 func (t FrameType) String() string {
@@ -57,7 +57,7 @@ func (t FrameType) MaxPayload(limit int) (int, bool) {
 		return maxGreeting, true
 	case FrameGet:
 		return maxGet, true
-	case FrameFull, FrameDelta, FrameRest:
+	case FrameSnapshot, FrameDelta, FrameRest:
 		return limit, true
 	case FrameSame:
 		return maxSame, true

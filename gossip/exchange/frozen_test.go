@@ -31,7 +31,7 @@ const frozenAnswers = "answers.json"
 type frozenAnswer struct {
 	Name  string
 	Frame string // hexadecimal
-	Base  string // the name of the full answer before; "" = none
+	Base  string // the name of the snapshot before; "" = none
 	Key   string // of the origin, hexadecimal; "" = it does not sign
 	Head  Head
 	Keys  int // "object 0" … are in the digest
@@ -53,7 +53,7 @@ func frozenOrigin(sign bool) (*Engine, *digest.CountingFilter, time.Time) {
 
 func frozenKey(i int) digest.Key { return digest.KeyOfString(0, fmt.Sprint("object ", i)) }
 
-// freezeAnswers has an engine answer: the whole, what changed, that nothing did, and
+// freezeAnswers has an engine answer: a snapshot, what changed, that nothing did, and
 // that it knows nothing.
 func freezeAnswers(t *testing.T, sign bool) (all []frozenAnswer) {
 	e, filter, now := frozenOrigin(sign)
@@ -80,14 +80,14 @@ func freezeAnswers(t *testing.T, sign bool) (all []frozenAnswer) {
 		filter.Add(frozenKey(i))
 	}
 	e.Publish(now, filter.Advance(), nil)
-	first := add("full", "", get, 200)
+	first := add("snapshot", "", get, 200)
 	for i := 200; i < 230; i++ {
 		filter.Add(frozenKey(i))
 	}
 	f, d := filter.AdvanceDelta()
 	e.Publish(now, f, d)
 	get.Have, get.State = first.Version, first.State
-	last := add("delta", "full"+suffix, get, 230)
+	last := add("delta", "snapshot"+suffix, get, 230)
 	get.Have, get.State = last.Version, last.State
 	add("same", "", get, 0)
 	add("unknown", "", Get{Origin: IDOf("nobody"), Limit: 1 << 20}, 0)

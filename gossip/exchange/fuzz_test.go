@@ -79,10 +79,10 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(frame[0], frame[FrameHeader:])
 		f.Add(frame[0], frame[FrameHeader:FrameHeader+(len(frame)-FrameHeader)*3/4])
 	}
-	// The first half of a whole digest has come before.
-	whole := origin.HandleGet(time.Unix(1, 0), "x", Get{Origin: IDOf("origin"), Limit: 1 << 20}).AppendTo(nil)
+	// The first half of a snapshot has come before.
+	snapshot := origin.HandleGet(time.Unix(1, 0), "x", Get{Origin: IDOf("origin"), Limit: 1 << 20}).AppendTo(nil)
 	broken := Fetch{Get: Get{Origin: IDOf("origin"), Limit: 1 << 20}, Source: "origin"}
-	broken.Partial = DecodeBroken(broken, FrameFull, whole[FrameHeader:len(whole)/2]).Partial
+	broken.Partial = DecodeBroken(broken, FrameSnapshot, snapshot[FrameHeader:len(snapshot)/2]).Partial
 	broken.Get.Resume = broken.Partial.resume()
 	rest := origin.HandleGet(time.Unix(1, 0), "x", broken.Get).AppendTo(nil)
 	f.Add(rest[0], rest[FrameHeader:])

@@ -10,12 +10,12 @@ type Get struct {
 	Origin ID
 	Have   Version // held already; zero if none
 	State  uint64  // of Have
-	Whole  bool    // no delta, whatever is held; excludes Have and Resume
-	Resume Resume  // of which whole digest the first bytes are there already; zero if of none
+	Whole  bool    // a snapshot is wanted, whatever is held; excludes Have and Resume
+	Resume Resume  // of which snapshot the first bytes are there already; zero if of none
 	Limit  uint64  // greatest payload accepted, in bytes
 }
 
-// Resume is how much of a whole digest came before its stream broke.
+// Resume is how much of a snapshot came before its stream broke.
 type Resume struct {
 	Version Version
 	State   uint64

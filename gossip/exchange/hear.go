@@ -126,7 +126,7 @@ func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 
 // compare checks what is held against what somebody says of the same version.
 func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
-	if p.filter == nil || p.held.Version != h.Version || p.whole {
+	if p.filter == nil || p.held.Version != h.Version || p.distrusted {
 		return
 	}
 	if p.held.State == h.State {
@@ -164,7 +164,7 @@ const contestEvery = time.Second
 
 // diverge begins the repair of a replica that is not what its origin has.
 func (e *Engine) diverge(p *peer, h Head) {
-	p.whole, p.floor = true, h.Version
+	p.distrusted, p.floor = true, h.Version
 	if p.diverged != h.Version {
 		p.diverged = h.Version
 		e.stats.Divergences++
@@ -176,8 +176,8 @@ func (e *Engine) diverge(p *peer, h Head) {
 	e.enqueue(p)
 }
 
-// Distrust makes the engine fetch p's digest anew and whole, whatever it holds:
-// for a caller who has seen it to be wrong.
+// Distrust makes the engine fetch a snapshot of what the peer called name publishes,
+// whatever it holds of it: for a caller who has seen that to be wrong.
 func (e *Engine) Distrust(name string) {
 	if p := e.peers[IDOf(name)]; p != nil && p.name == name && p.holds() {
 		e.diverge(p, p.held)

@@ -88,7 +88,7 @@ func (e *Engine) drop(now time.Time, p *peer) {
 
 // leave plans to ask for p's digest again after a while, and not before.
 func (e *Engine) leave(now time.Time, p *peer) {
-	p.check, p.whole = true, false
+	p.check, p.distrusted = true, false
 	p.refused = max(1, p.announced.Version.Epoch)
 	p.notBefore = now.Add(e.jitter(dropWait))
 	e.enqueue(p)

@@ -102,7 +102,7 @@ var codecs = map[string]codec{
 			in.fail("offset")
 			return nil, nil, in.err
 		}
-		// Those who have that many bytes join the rest to them, and make it of the whole.
+		// Those who have that many bytes join the rest to them, and make it of the snapshot.
 		f := Fetch{Partial: &Partial{Head: fields.Head, Body: make([]byte, fields.Offset)}}
 		r := Result{Head: fields.Head}
 		in.off = len(fields.Head.append(nil))
@@ -111,8 +111,8 @@ var codecs = map[string]codec{
 			return nil, nil, in.err
 		}
 		a := Answer{kind: FrameRest, head: fields.Head, resume: Resume{Offset: fields.Offset}}
-		whole := append(a.appendHead(BeginFrame(nil, FrameFull)), body...)
-		return fields, a.AppendRest(nil, whole), nil
+		snapshot := append(a.appendHead(BeginFrame(nil, FrameSnapshot)), body...)
+		return fields, a.AppendRest(nil, snapshot), nil
 	}),
 	"same": framed(FrameSame, func(b []byte) (any, []byte, error) {
 		r := DecodeAnswer(Fetch{Get: Get{Origin: headAt(b).Origin}}, FrameSame, b, digest.Limits{})

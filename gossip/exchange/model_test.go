@@ -231,7 +231,7 @@ func (p *simPeer) updateIndex(u Update) {
 // checkBounds checks what must not grow.
 func (p *simPeer) checkBounds() {
 	e, n := p.engine, len(p.w.peers)
-	if len(e.flights) > smallFetches*e.cfg.Fetches || e.wholeFlights > e.cfg.Fetches || len(e.want)+len(e.waiting) > n || len(e.round.queue) > n || len(e.early) > maxEarly || len(e.order) > n {
+	if len(e.flights) > smallFetches*e.cfg.Fetches || e.snapshotFlights > e.cfg.Fetches || len(e.want)+len(e.waiting) > n || len(e.round.queue) > n || len(e.early) > maxEarly || len(e.order) > n {
 		p.w.fail("%s: %d flights, %d wants, %d adverts queued, %d early, %d peers",
 			p.name, len(e.flights), len(e.want), len(e.round.queue), len(e.early), len(e.order))
 	}

@@ -37,7 +37,7 @@ type Fetch struct {
 	Get    Get
 	Base   *digest.Filter    // what Get says is held; nil if nothing
 	Key    ed25519.PublicKey // by which the origin signs; empty if it does not
-	// Partial is what Get says is there of a whole digest; nil if nothing.
+	// Partial is what Get says is there of a snapshot; nil if nothing.
 	Partial *Partial
 	// Carried is not nil if the answer came with an advert. Then there is nothing to
 	// send: give the Fetch to [DecodeCarried].
@@ -100,14 +100,14 @@ func (k EventKind) String() string {
 
 // Event is something that operators and embedders may want to know.
 type Event struct {
-	Kind   EventKind
-	Peer   string
-	Source string // who served it: Applied, Rejected
-	Head   Head
-	Whole  bool          // Applied: by a whole digest, not by a delta
-	Bytes  int           // Applied: length of the body
-	Lag    time.Duration // Applied: since the version was first heard of
-	Err    error
+	Kind     EventKind
+	Peer     string
+	Source   string // who served it: Applied, Rejected
+	Head     Head
+	Snapshot bool          // Applied: by a snapshot, not by a delta
+	Bytes    int           // Applied: length of the body
+	Lag      time.Duration // Applied: since the version was first heard of
+	Err      error
 }
 
 // Stats counts what an [Engine] did since it was made.
@@ -122,26 +122,26 @@ type Stats struct {
 	Carriers      int64 // adverts sent with the change behind them
 	CarriersHeard int64
 
-	Fetches      int64 // gets sent
-	DeltasIn     int64 // fetched, and carried by adverts
-	DeltaBytesIn int64
-	Carried      int64 // of DeltasIn, those that came with an advert
-	WholesIn     int64 // whole digests
-	WholeBytesIn int64
-	Resumed      int64 // of WholesIn, those of which a part had come before a stream broke
-	ResumedBytes int64 // that so were not fetched again
-	Unchanged    int64 // answers that nothing is newer
-	Adopted      int64 // of them, those by which a digest of a former life went on
-	Busy         int64 // answers to ask again later
-	Failures     int64 // gets without an answer
-	Rejected     int64 // answers not accepted
+	Fetches         int64 // gets sent
+	DeltasIn        int64 // fetched, and carried by adverts
+	DeltaBytesIn    int64
+	Carried         int64 // of DeltasIn, those that came with an advert
+	SnapshotsIn     int64 // digests that came whole
+	SnapshotBytesIn int64
+	Resumed         int64 // of SnapshotsIn, those of which a part had come before a stream broke
+	ResumedBytes    int64 // that so were not fetched again
+	Unchanged       int64 // answers that nothing is newer
+	Adopted         int64 // of them, those by which a digest of a former life went on
+	Busy            int64 // answers to ask again later
+	Failures        int64 // gets without an answer
+	Rejected        int64 // answers not accepted
 
-	DeltasOut       int64 // served, and sent with adverts (Carriers)
-	DeltaBytesOut   int64
-	CarriedBytesOut int64 // of DeltaBytesOut, those sent with adverts
-	WholesOut       int64
-	WholeBytesOut   int64
-	Refused         int64 // gets answered busy
+	DeltasOut        int64 // served, and sent with adverts (Carriers)
+	DeltaBytesOut    int64
+	CarriedBytesOut  int64 // of DeltaBytesOut, those sent with adverts
+	SnapshotsOut     int64
+	SnapshotBytesOut int64
+	Refused          int64 // gets answered busy
 
 	Syncs       int64 // begun by this peer
 	Gaps        int64 // versions learnt of after at least one had been missed

@@ -8,7 +8,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// A Partial is the first bytes of a whole digest, whose stream broke. Equal digests
+// A Partial is the first bytes of a snapshot, whose stream broke. Equal digests
 // are equal bytes, so that the rest of it can come from anybody who holds that
 // version. It is immutable.
 type Partial struct {
@@ -42,7 +42,7 @@ func DecodeBroken(f Fetch, t FrameType, payload []byte) Result {
 	part := Result{Head: head}
 	var body []byte
 	switch t {
-	case FrameFull:
+	case FrameSnapshot:
 		part.Signature = in.signature()
 		body = append(body, in.rest()...)
 	case FrameRest:
@@ -85,13 +85,13 @@ func (e *Engine) keepPartial(now time.Time, f *flight, r Result) bool {
 		}
 		return false
 	}
-	e.stats.WholeBytesIn += int64(r.Bytes)
+	e.stats.SnapshotBytesIn += int64(r.Bytes)
 	have := uint64(0)
 	if p.partial != nil && p.partial.Head == r.Partial.Head {
 		have = uint64(len(p.partial.Body))
 	}
 	more := uint64(len(r.Partial.Body))
-	if p.whole || more < have+e.leastPartial || r.Partial.Head.Version.Compare(p.held.Version) <= 0 ||
+	if p.distrusted || more < have+e.leastPartial || r.Partial.Head.Version.Compare(p.held.Version) <= 0 ||
 		!e.partialRoom(now, p, len(r.Partial.Body)) {
 		return false
 	}
@@ -127,7 +127,7 @@ func (e *Engine) partialRoom(now time.Time, p *peer, bytes int) bool {
 	}
 }
 
-// resumable returns what there is of a whole digest of p that is still worth
+// resumable returns what there is of a snapshot of p that is still worth
 // completing.
 func (e *Engine) resumable(now time.Time, p *peer) *Partial {
 	part := p.partial
@@ -135,25 +135,25 @@ func (e *Engine) resumable(now time.Time, p *peer) *Partial {
 		return nil
 	}
 	v := part.Head.Version
-	if p.whole || now.Sub(p.partialAt) > partialAge || v.Incarnation != p.incarnation || v.Compare(p.held.Version) <= 0 {
+	if p.distrusted || now.Sub(p.partialAt) > partialAge || v.Incarnation != p.incarnation || v.Compare(p.held.Version) <= 0 {
 		p.partial = nil
 		return nil
 	}
 	return part
 }
 
-// Resolve finds out whether an answer can be the rest of a whole digest of which the
+// Resolve finds out whether an answer can be the rest of a snapshot of which the
 // other side has the first bytes: that needs its version to be held, or in the log.
 // It takes time in proportion to the digest, may run while the engine goes on, and
 // need not be called before [Answer.AppendTo].
 func (a Answer) Resolve() Answer {
 	r := a.resume
 	a.resume = Resume{}
-	if a.kind != FrameFull || r.Offset == 0 || r.Version.Incarnation != a.head.Version.Incarnation {
+	if a.kind != FrameSnapshot || r.Offset == 0 || r.Version.Incarnation != a.head.Version.Incarnation {
 		return a
 	}
 	if a.have != (digest.Version{}) && FrameType(a.AppendTo(nil)[0]) == FrameDelta {
-		return a // from what it holds besides, that is less than a whole
+		return a // from what it holds besides, that is less than a snapshot
 	}
 	rest := a
 	if at := (digest.Version{Epoch: r.Version.Epoch, Sequence: r.Version.Sequence, State: r.State}); a.filter.Version() != at {
@@ -168,26 +168,26 @@ func (a Answer) Resolve() Answer {
 	return rest
 }
 
-// Whole returns the answer whose bytes a rest is part of; ok is false if a is no rest.
-func (a Answer) Whole() (whole Answer, ok bool) {
+// Snapshot returns the answer whose bytes a rest is part of; ok is false if a is no rest.
+func (a Answer) Snapshot() (snapshot Answer, ok bool) {
 	if a.kind != FrameRest {
 		return Answer{}, false
 	}
-	a.kind, a.resume = FrameFull, Resume{}
+	a.kind, a.resume = FrameSnapshot, Resume{}
 	return a, true
 }
 
-// AppendRest appends the frame of a rest to dst, given the bytes of its [Answer.Whole].
+// AppendRest appends the frame of a rest to dst, given the bytes of its [Answer.Snapshot].
 // Should there be nothing beyond what was asked to be left out, it is unknown.
-func (a Answer) AppendRest(dst, whole []byte) []byte {
+func (a Answer) AppendRest(dst, snapshot []byte) []byte {
 	start := len(dst)
-	in := reader{b: whole[FrameHeader:]}
-	if FrameType(whole[0]) == FrameFull {
+	in := reader{b: snapshot[FrameHeader:]}
+	if FrameType(snapshot[0]) == FrameSnapshot {
 		in.head()
 		in.signature()
 	}
 	body := in.rest()
-	if FrameType(whole[0]) != FrameFull || in.err != nil || a.resume.Offset >= uint64(len(body)) {
+	if FrameType(snapshot[0]) != FrameSnapshot || in.err != nil || a.resume.Offset >= uint64(len(body)) {
 		return EndFrame(BeginFrame(dst, FrameUnknown), start)
 	}
 	dst = a.head.append(BeginFrame(dst, FrameRest))

@@ -73,11 +73,11 @@ func publisher(t *testing.T, n int) (*Engine, func(keys int) *digest.Filter) {
 	return e, change
 }
 
-// TestResume breaks the stream of a whole digest again and again. Each get asks for
+// TestResume breaks the stream of a snapshot again and again. Each get asks for
 // what follows; nothing is sent twice but what goes with it.
 func TestResume(t *testing.T) {
 	a, change := publisher(t, 100_000)
-	whole := a.HandleGet(time.Unix(0, 0), "b", Get{Origin: a.id, Limit: 1 << 26}).AppendTo(nil)
+	snapshot := a.HandleGet(time.Unix(0, 0), "b", Get{Origin: a.id, Limit: 1 << 26}).AppendTo(nil)
 	b := &breaking{t: t, now: time.Unix(1, 0), sources: map[string]*Engine{"a": a}, every: 40_000}
 	b.to = New(Config{Name: "b", Incarnation: 6}, b.now)
 	b.to.PeerUp(b.now, "a", 5, nil)
@@ -85,11 +85,11 @@ func TestResume(t *testing.T) {
 	if r, _ := b.to.Replica("a"); r.Filter == nil || r.Head != a.Self() {
 		t.Fatalf("b holds %v after %v, %+v, want %v", r.Head, b.got, b.to.Stats(), a.Self())
 	}
-	times := (len(whole) + 39_999) / 40_000
-	if s := b.to.Stats(); b.sent > len(whole)+100*times+200 || s.Resumed != 1 || s.Failures != int64(times-1) || s.ResumedBytes < int64(40_000*(times-2)) {
-		t.Errorf("%d bytes were sent for a digest of %d; %+v", b.sent, len(whole), s)
+	times := (len(snapshot) + 39_999) / 40_000
+	if s := b.to.Stats(); b.sent > len(snapshot)+100*times+200 || s.Resumed != 1 || s.Failures != int64(times-1) || s.ResumedBytes < int64(40_000*(times-2)) {
+		t.Errorf("%d bytes were sent for a digest of %d; %+v", b.sent, len(snapshot), s)
 	}
-	if b.got[0] != FrameFull || slices.Contains(b.got[1:], FrameFull) || b.got[len(b.got)-1] != FrameSame {
+	if b.got[0] != FrameSnapshot || slices.Contains(b.got[1:], FrameSnapshot) || b.got[len(b.got)-1] != FrameSame {
 		t.Errorf("the answers were %v", b.got)
 	}
 
@@ -136,7 +136,7 @@ func TestResumeElsewhere(t *testing.T) {
 	for _, newer := range []int{0, 300} { // the relay has gone on meanwhile, or has not
 		f := Fetch{Get: Get{Origin: a.id, Limit: 1 << 26}, Source: "a"}
 		frame := a.HandleGet(now, "b", f.Get).AppendTo(nil)
-		f.Partial = DecodeBroken(f, FrameFull, frame[FrameHeader:30_000]).Partial
+		f.Partial = DecodeBroken(f, FrameSnapshot, frame[FrameHeader:30_000]).Partial
 		f.Get.Resume = f.Partial.resume()
 		if newer > 0 {
 			change(newer)
@@ -149,7 +149,7 @@ func TestResumeElsewhere(t *testing.T) {
 			t.Fatalf("%d keys later: %v, %+v", newer, FrameType(rest[0]), r)
 		}
 		if again := r.Filter.AppendTo(nil); !bytes.HasSuffix(frame, again) {
-			t.Errorf("%d keys later: the parts make other bytes than the whole", newer)
+			t.Errorf("%d keys later: the parts make other bytes than the snapshot", newer)
 		}
 		// Parts that do not fit are noticed, whichever is wrong.
 		for _, at := range []int{0, len(f.Partial.Body) / 2} {
@@ -190,7 +190,7 @@ func TestResumeIsBounded(t *testing.T) {
 	}
 	broken := func(name string, bytes int) Result {
 		h := Head{Origin: IDOf(name), Version: Version{1, 1, 9}, State: 3}
-		return Result{Kind: FrameFull, Err: ErrBroken, Bytes: bytes, Partial: &Partial{Head: h, Body: make([]byte, bytes)}}
+		return Result{Kind: FrameSnapshot, Err: ErrBroken, Bytes: bytes, Partial: &Partial{Head: h, Body: make([]byte, bytes)}}
 	}
 	for i, name := range []string{"a", "b", "c", "d"} {
 		f, p := start(name)
@@ -223,7 +223,7 @@ func TestResumeIsBounded(t *testing.T) {
 	if f.Partial == nil || f.Get.Resume.Offset != 50_000 {
 		t.Fatalf("asked for %+v", f.Get)
 	}
-	e.FetchDone(now, f.Number, Result{Kind: FrameFull, Err: digest.ErrCorrupt})
+	e.FetchDone(now, f.Number, Result{Kind: FrameSnapshot, Err: digest.ErrCorrupt})
 	if p.partial != nil {
 		t.Error("what made a wrong digest is kept")
 	}

@@ -35,8 +35,8 @@ type peer struct {
 	heardAt     time.Time // when it was heard of
 	byAdvert    bool      // whether by advert
 	check       bool      // ask the origin although nothing newer was heard of
-	whole       bool      // diverged: ask the origin for everything
-	floor       Version   // of whole digests that can be the answer to that
+	distrusted  bool      // diverged: ask the origin for a snapshot
+	floor       Version   // of snapshots that can be the answer to that
 	restored    bool      // the replica is from a former life of this process, and not confirmed yet
 	diverged    Version   // the last version that was logged as diverged
 	contestedAt time.Time // when the origin was last asked because of a contradiction
@@ -46,7 +46,7 @@ type peer struct {
 
 	confirmed Version // the last one that the origin itself was asked for or served
 
-	partial   *Partial  // the first bytes of a whole digest; nil if there are none
+	partial   *Partial  // the first bytes of a snapshot; nil if there are none
 	partialAt time.Time // when the last of them came
 
 	// Fetching.
@@ -58,7 +58,7 @@ type peer struct {
 	refusals  int       // answers in a row that cannot be used here: too large, unknown format
 	refused   uint64    // epoch in which that happened too often; 0 if none
 	holders   []holder  // who else listed announced.Version
-	wholes    allowance // for whole digests
+	snapshots allowance // for snapshots
 
 	// As a source for others' digests.
 	busyUntil time.Time
@@ -81,11 +81,11 @@ const maxHolders = 4
 
 // behind reports whether there is something to fetch of p.
 func (p *peer) behind() bool {
-	return p.live && (p.whole || p.check || p.announced.Version.Compare(p.held.Version) > 0)
+	return p.live && (p.distrusted || p.check || p.announced.Version.Compare(p.held.Version) > 0)
 }
 
 // holds reports whether there is a replica that may be used and passed on.
-func (p *peer) holds() bool { return p.filter != nil && !p.whole && !p.restored }
+func (p *peer) holds() bool { return p.filter != nil && !p.distrusted && !p.restored }
 
 // forget drops everything heard and held, but for the filter (see setFilter), for a
 // new life.
@@ -94,7 +94,7 @@ func (p *peer) forget() {
 	p.restored = false
 	p.announced, p.carried = Head{}, nil
 	p.heardAt, p.byAdvert = time.Time{}, false
-	p.check, p.whole, p.refused, p.refusals = false, false, 0, 0
+	p.check, p.distrusted, p.refused, p.refusals = false, false, 0, 0
 	p.doubted = false
 	p.diverged, p.contestedAt, p.confirmed = Version{}, time.Time{}, Version{}
 	p.holders, p.partial = nil, nil
@@ -139,13 +139,13 @@ type allowance struct {
 }
 
 const (
-	wholeBurst    = 8
-	wholeInterval = time.Second
-	wholeMaxWait  = time.Minute
+	snapshotBurst    = 8
+	snapshotInterval = time.Second
+	snapshotMaxWait  = time.Minute
 )
 
 func (a *allowance) interval() time.Duration {
-	return min(wholeInterval<<a.penalty, wholeMaxWait)
+	return min(snapshotInterval<<a.penalty, snapshotMaxWait)
 }
 
 // refill gives back what time has earned. A quiet minute, and all is forgiven.
@@ -156,7 +156,7 @@ func (a *allowance) refill(now time.Time) {
 	}
 	if a.spent == 0 {
 		a.run = 0
-		if now.Sub(a.since) >= wholeMaxWait {
+		if now.Sub(a.since) >= snapshotMaxWait {
 			a.penalty = 0
 		}
 	}
@@ -165,7 +165,7 @@ func (a *allowance) refill(now time.Time) {
 // wait returns how long until one may be spent.
 func (a *allowance) wait(now time.Time) time.Duration {
 	a.refill(now)
-	if a.spent < wholeBurst {
+	if a.spent < snapshotBurst {
 		return 0
 	}
 	return a.since.Add(a.interval()).Sub(now)
@@ -179,7 +179,7 @@ func (a *allowance) spend(now time.Time) bool {
 	}
 	a.spent++
 	a.run++
-	if a.run < 2*wholeBurst || a.run%wholeBurst != 0 {
+	if a.run < 2*snapshotBurst || a.run%snapshotBurst != 0 {
 		return false
 	}
 	a.penalty = min(a.penalty+1, 6)

@@ -24,13 +24,13 @@ func TestChangeAndBack(t *testing.T) {
 	clear(w.cut)
 	w.run(w.now.Add(6 * time.Second))
 	w.mustBeInStep(t)
-	if after := w.peers[1].engine.Stats(); after.WholesIn != before.WholesIn || after.DeltasIn == before.DeltasIn {
-		t.Errorf("%d whole digests and %d deltas came", after.WholesIn-before.WholesIn, after.DeltasIn-before.DeltasIn)
+	if after := w.peers[1].engine.Stats(); after.SnapshotsIn != before.SnapshotsIn || after.DeltasIn == before.DeltasIn {
+		t.Errorf("%d snapshots and %d deltas came", after.SnapshotsIn-before.SnapshotsIn, after.DeltasIn-before.DeltasIn)
 	}
 }
 
-// TestBadDeltasEndInTheWhole breaks every delta on its way.
-func TestBadDeltasEndInTheWhole(t *testing.T) {
+// TestBadDeltasEndInASnapshot breaks every delta on its way.
+func TestBadDeltasEndInASnapshot(t *testing.T) {
 	w := quietWorld(t, 2)
 	a, b := w.peers[1], w.peers[0]
 	before := a.engine.Stats()
@@ -55,8 +55,8 @@ func TestBadDeltasEndInTheWhole(t *testing.T) {
 		}
 	}
 	s := a.engine.Stats()
-	if deltas != unusables || s.WholesIn-before.WholesIn != 1 {
-		t.Errorf("%d deltas and %d whole digests, want %d and 1", deltas, s.WholesIn-before.WholesIn, unusables)
+	if deltas != unusables || s.SnapshotsIn-before.SnapshotsIn != 1 {
+		t.Errorf("%d deltas and %d snapshots, want %d and 1", deltas, s.SnapshotsIn-before.SnapshotsIn, unusables)
 	}
 	if got, want := a.replica(b).held.Version, b.engine.Self().Version; got != want {
 		t.Errorf("a holds %v, want %v", got, want)

@@ -17,11 +17,11 @@ type Saved struct {
 // peers' included.
 func (e *Engine) Save() []Saved {
 	var out []Saved
-	if a, ok := e.whole(e.id); ok {
+	if a, ok := e.snapshot(e.id); ok {
 		out = append(out, Saved{e.cfg.Name, a})
 	}
 	for _, p := range e.order {
-		if a, ok := e.whole(p.id); ok {
+		if a, ok := e.snapshot(p.id); ok {
 			out = append(out, Saved{p.name, a})
 		}
 	}

@@ -20,7 +20,7 @@ type Answer struct {
 	signed  []byte             // else the origin's signature of head
 	have    digest.Version     // to send a delta from; the zero Version for none
 	again   bool               // of a same: what the other side has is of a former life
-	resume  Resume             // what the other side has of a whole digest
+	resume  Resume             // what the other side has of a snapshot
 	past    bool               // filter is an earlier version than the newest
 }
 
@@ -36,7 +36,7 @@ type AnswerKey struct {
 
 // HandleGet answers a get from the peer called name.
 func (e *Engine) HandleGet(now time.Time, name string, g Get) Answer {
-	a, ok := e.whole(g.Origin)
+	a, ok := e.snapshot(g.Origin)
 	if !ok {
 		if g.Origin == e.id {
 			return Answer{kind: FrameSame, head: e.self}
@@ -58,7 +58,7 @@ func (e *Engine) HandleGet(now time.Time, name string, g Get) Answer {
 			a.have = digest.Version{Epoch: g.Have.Epoch, Sequence: g.Have.Sequence, State: g.State}
 		}
 	}
-	if a.kind == FrameFull {
+	if a.kind == FrameSnapshot {
 		a.resume = g.Resume
 		if wait := e.out.wait(now); wait > 0 {
 			e.stats.Refused++
@@ -86,18 +86,18 @@ func (e *Engine) Served(now time.Time, t FrameType, bytes int) {
 	case FrameDelta:
 		e.stats.DeltasOut++
 		e.stats.DeltaBytesOut += int64(bytes)
-	case FrameFull, FrameRest:
-		e.stats.WholesOut++
-		e.stats.WholeBytesOut += int64(bytes)
+	case FrameSnapshot, FrameRest:
+		e.stats.SnapshotsOut++
+		e.stats.SnapshotBytesOut += int64(bytes)
 	default:
 		return
 	}
 	e.out.take(bytes)
 }
 
-// whole returns the answer that is all of an origin's digest, if it may be served.
-func (e *Engine) whole(id ID) (Answer, bool) {
-	a := Answer{kind: FrameFull, limit: e.cfg.DigestBytes}
+// snapshot returns the answer that is an origin's digest whole, if it may be served.
+func (e *Engine) snapshot(id ID) (Answer, bool) {
+	a := Answer{kind: FrameSnapshot, limit: e.cfg.DigestBytes}
 	if id == e.id {
 		a.head, a.history, a.filter, a.key = e.self, e.history, e.history.Current(), e.cfg.Key
 		return a, a.filter != nil
@@ -112,14 +112,14 @@ func (e *Engine) whole(id ID) (Answer, bool) {
 
 // Key returns the answer's key.
 func (a Answer) Key() AnswerKey {
-	if a.kind != FrameFull {
+	if a.kind != FrameSnapshot {
 		return AnswerKey{}
 	}
 	return AnswerKey{a.head.Origin, a.head.Version.Incarnation, a.have, a.filter.Version(), a.past}
 }
 
 // AppendTo appends the frame to dst. It takes time in proportion to the digest
-// for a whole one, to the change for a delta; it may be called by several
+// for a snapshot, to the change for a delta; it may be called by several
 // goroutines at once.
 func (a Answer) AppendTo(dst []byte) []byte {
 	start := len(dst)
@@ -136,8 +136,8 @@ func (a Answer) AppendTo(dst []byte) []byte {
 	case FrameUnknown:
 		return EndFrame(BeginFrame(dst, FrameUnknown), start)
 	}
-	if whole, ok := a.Whole(); ok {
-		return a.AppendRest(dst, whole.AppendTo(nil))
+	if snapshot, ok := a.Snapshot(); ok {
+		return a.AppendRest(dst, snapshot.AppendTo(nil))
 	}
 	dst = a.appendBody(dst)
 	if len(dst)-start-FrameHeader > a.limit {
@@ -146,7 +146,7 @@ func (a Answer) AppendTo(dst []byte) []byte {
 	return dst
 }
 
-// appendBody appends the delta or the whole, whichever is smaller.
+// appendBody appends the delta or the snapshot, whichever is smaller.
 func (a Answer) appendBody(dst []byte) []byte {
 	start := len(dst)
 	a, d, base, ok := a.delta()
@@ -155,14 +155,14 @@ func (a Answer) appendBody(dst []byte) []byte {
 		if ok = err == nil; ok {
 			dst = EndFrame(coded, start)
 		}
-		// A delta of few flips is smaller than the whole in any case; that of
+		// A delta of few flips is smaller than the snapshot in any case; that of
 		// many may not be.
 		if ok && uint64(d.Len()) <= a.filter.Ones()/2 {
 			return dst
 		}
 	}
 	end := len(dst)
-	dst = a.appendHead(BeginFrame(dst, FrameFull))
+	dst = a.appendHead(BeginFrame(dst, FrameSnapshot))
 	dst = EndFrame(a.filter.AppendTo(dst), end)
 	if !ok {
 		return dst
