@@ -19,11 +19,11 @@ type planCommand struct {
 	Churn     string `name:"churn" placeholder:"RATE" default:"0" help:"Objects that one peer replaces in a second. Default: ${default}."`
 	Interval  string `name:"interval" placeholder:"TIME" default:"0s" help:"Time between updates. Default: 0s, as the share says."`
 	Share     string `name:"share" placeholder:"SHARE" default:"0" help:"Share of the objects, 0 to 1, that is replaced before an update. Default: 0, a hundredth or what the bandwidth allows."`
-	Resend    string `name:"resend" placeholder:"SHARE" default:"0" help:"Share of the updates that are sent whole, since the receiver missed too much. Default: ${default}."`
+	Resend    string `name:"resend" placeholder:"SHARE" default:"0" help:"Share of the updates that are sent as snapshots, since the receiver missed too much. Default: ${default}."`
 	WrongAsks string `name:"false-candidates" placeholder:"RATE" help:"Peers asked in vain for an object that nobody has, on average, at most. Default: 0.001 for each other peer, unless --memory or --digest-size says how far to go."`
 	Bandwidth string `name:"bandwidth" placeholder:"SIZE" help:"Bytes of digests that one peer receives in a second from all others, at most."`
 	Memory    string `name:"memory" placeholder:"SIZE" help:"Memory for the digests of all others, at most."`
-	Whole     string `name:"digest-size" placeholder:"SIZE" help:"A whole digest on the wire, at most."`
+	Snapshot  string `name:"digest-size" placeholder:"SIZE" help:"A snapshot, the digest whole, on the wire, at most."`
 	Certainty string `name:"certainty" placeholder:"ODDS" default:"0.999" help:"Odds that a digest keeps within --digest-size. Default: ${default}."`
 	JSON      bool   `name:"json" help:"Print JSON."`
 }
@@ -96,7 +96,7 @@ func (c *planCommand) goal() (g digest.Goal, err error) {
 	g.SnapshotCertainty = p.Float("--certainty", c.Certainty, 0.5, 1-1e-12)
 	g.BytesPerSecond = float64(p.Size("--bandwidth", c.Bandwidth))
 	g.Memory = p.Size("--memory", c.Memory)
-	g.SnapshotBytes = p.Size("--digest-size", c.Whole)
+	g.SnapshotBytes = p.Size("--digest-size", c.Snapshot)
 	switch {
 	case c.WrongAsks != "":
 		g.FalseCandidates = p.Float("--false-candidates", c.WrongAsks, 1e-12, 1e6)
@@ -121,7 +121,7 @@ func (p *planned) write(e *environment, g digest.Goal) error {
 	t.Row("digest", shape(p.Bits, p.Hashes), fmt.Sprintf("%.1f bits an object, sent as %s", float64(p.Bits)/float64(g.Objects), p.Coding))
 	t.Row("false positives", fmt.Sprintf("%.3g %%", 100*p.FalsePositiveRate), "of the objects that a peer lacks, its digest claims")
 	t.Row("asked in vain", fmt.Sprintf("%.3g", p.FalseCandidates), "peers, on average, for an object that nobody has")
-	t.Row("whole digest", table.Bytes(int64(math.Ceil(p.DigestBytes))), fmt.Sprintf("%.2f bits an object; never above %s at the odds wanted", 8*p.DigestBytes/float64(g.Objects), table.Bytes(int64(math.Ceil(p.DigestBytesBound)))))
+	t.Row("snapshot", table.Bytes(int64(math.Ceil(p.DigestBytes))), fmt.Sprintf("%.2f bits an object; never above %s at the odds wanted", 8*p.DigestBytes/float64(g.Objects), table.Bytes(int64(math.Ceil(p.DigestBytesBound)))))
 	if p.UpdateSeconds > 0 {
 		t.Row("update", table.Bytes(int64(math.Ceil(p.UpdateBytes))), fmt.Sprintf("every %s, when %.3g %% of the objects were replaced", admin.Span(time.Duration(p.UpdateSeconds*1e9)), 100*p.UpdateShare))
 		t.Row("received", table.Bytes(int64(math.Ceil(p.BytesPerSecond)))+"/s", fmt.Sprintf("by one peer from the %s", table.Of(g.Peers-1, "other")))

@@ -7,7 +7,7 @@ type Plan struct {
 	Churn             float64 `json:"churn_per_second"`    // objects stored, over the last hour at most
 	FalsePositiveRate float64 `json:"false_positive_rate"` // of one digest, holding Objects
 	FalseCandidates   float64 `json:"false_candidates"`    // per lookup, of all peers
-	DigestBytes       float64 `json:"digest_bytes"`        // of a whole digest
+	DigestBytes       float64 `json:"digest_bytes"`        // of a snapshot
 	UpdateBytes       float64 `json:"update_bytes"`
 	BytesPerSecond    float64 `json:"bytes_per_second"` // received from all others
 	MemoryBytes       float64 `json:"memory_bytes"`     // for the digests of all others

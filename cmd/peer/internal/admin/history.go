@@ -22,10 +22,10 @@ type Sample struct {
 	ToSiblings   uint64 `json:"to_siblings"`
 
 	// Bytes of messages about digests, sent and received.
-	Adverts int64 `json:"adverts"`
-	Deltas  int64 `json:"deltas"`
-	Full    int64 `json:"full"`
-	Vectors int64 `json:"vectors"`
+	Adverts   int64 `json:"adverts"`
+	Deltas    int64 `json:"deltas"`
+	Snapshots int64 `json:"snapshots"`
+	Vectors   int64 `json:"vectors"`
 
 	Inserts uint64 `json:"inserts"` // objects stored
 }
@@ -36,7 +36,7 @@ func SampleOf(s Status) Sample {
 	return Sample{
 		At: s.Now, ToClients: t.BytesToClients, FromOrigins: t.BytesFromOrigins, FromSiblings: t.BytesFromSiblings, ToSiblings: t.BytesToSiblings,
 		Adverts: e.AdvertBytesSent + e.AdvertBytesHeard, Deltas: e.DeltaBytesSent + e.DeltaBytesHeard,
-		Full: e.FullBytesSent + e.FullBytesHeard, Vectors: e.VectorBytesHeard, Inserts: s.Store.Inserts,
+		Snapshots: e.SnapshotBytesSent + e.SnapshotBytesHeard, Vectors: e.VectorBytesHeard, Inserts: s.Store.Inserts,
 	}
 }
 

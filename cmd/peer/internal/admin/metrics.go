@@ -125,27 +125,27 @@ var families = []family{
 	counter("peer_digest_versions_total", "Versions of the digest published.", func(s Status) float64 { return float64(s.Exchange.Published) }),
 	byLabel(prometheus.CounterValue, "kind", "peer_digest_sent_total", "Messages about digests sent.",
 		func(s Status, emit func(float64, ...string)) {
-			emit(float64(s.Exchange.FullSent), "full")
+			emit(float64(s.Exchange.SnapshotsSent), "snapshot")
 			emit(float64(s.Exchange.DeltasSent), "delta")
 			emit(float64(s.Exchange.AdvertsSent), "advert")
 			emit(float64(s.Exchange.SquidSent), "squid")
 		}),
 	byLabel(prometheus.CounterValue, "kind", "peer_digest_sent_bytes_total", "Bytes of them.",
 		func(s Status, emit func(float64, ...string)) {
-			emit(float64(s.Exchange.FullBytesSent), "full")
+			emit(float64(s.Exchange.SnapshotBytesSent), "snapshot")
 			emit(float64(s.Exchange.DeltaBytesSent), "delta")
 			emit(float64(s.Exchange.AdvertBytesSent), "advert")
 			emit(float64(s.Exchange.SquidBytesSent), "squid")
 		}),
 	byLabel(prometheus.CounterValue, "kind", "peer_digest_received_total", "Messages about digests received.",
 		func(s Status, emit func(float64, ...string)) {
-			emit(float64(s.Exchange.FullHeard), "full")
+			emit(float64(s.Exchange.SnapshotsHeard), "snapshot")
 			emit(float64(s.Exchange.DeltasHeard), "delta")
 			emit(float64(s.Exchange.AdvertsHeard), "advert")
 		}),
 	byLabel(prometheus.CounterValue, "kind", "peer_digest_received_bytes_total", "Bytes of them; vectors are the comparisons of all versions with a random peer.",
 		func(s Status, emit func(float64, ...string)) {
-			emit(float64(s.Exchange.FullBytesHeard), "full")
+			emit(float64(s.Exchange.SnapshotBytesHeard), "snapshot")
 			emit(float64(s.Exchange.DeltaBytesHeard), "delta")
 			emit(float64(s.Exchange.AdvertBytesHeard), "advert")
 			emit(float64(s.Exchange.VectorBytesHeard), "vector")
@@ -158,7 +158,7 @@ var families = []family{
 	counter("peer_digest_repairs_total", "Versions learnt of by comparison, their adverts having been lost.", func(s Status) float64 { return float64(s.Exchange.Repairs) }),
 	counter("peer_digest_divergences_total", "Replicas found to differ from their origin, and fetched anew.", func(s Status) float64 { return float64(s.Exchange.Divergences) }),
 	counter("peer_digest_rejected_total", "Digests and deltas refused.", func(s Status) float64 { return float64(s.Exchange.Rejected) }),
-	counter("peer_digest_resumed_bytes_total", "Bytes of whole digests that were not received again although a stream broke.", func(s Status) float64 { return float64(s.Exchange.ResumedBytes) }),
+	counter("peer_digest_resumed_bytes_total", "Bytes of snapshots that were not received again although a stream broke.", func(s Status) float64 { return float64(s.Exchange.ResumedBytes) }),
 	gauge("peer_digest_replica_bytes", "Memory of the other members' digests.", func(s Status) float64 { return float64(s.Exchange.ReplicaBytes) }),
 	gauge("peer_digest_index_bytes", "Memory of the index over them, which lookups ask.", func(s Status) float64 { return float64(s.Exchange.IndexBytes) }),
 

@@ -55,33 +55,33 @@ type Digest struct {
 // Exchange counts what keeping each other informed takes. Bytes are those of
 // messages, without the headers of TLS, TCP, UDP and IP.
 type Exchange struct {
-	Published        int64   `json:"published"` // versions of this peer's digest
-	AdvertsSent      int64   `json:"adverts_sent"`
-	AdvertBytesSent  int64   `json:"advert_bytes_sent"`
-	AdvertsHeard     int64   `json:"adverts_received"`
-	AdvertBytesHeard int64   `json:"advert_bytes_received"`
-	VectorBytesHeard int64   `json:"vector_bytes_received"` // comparisons of all versions with a random peer
-	FullSent         int64   `json:"full_sent"`             // whole digests
-	FullBytesSent    int64   `json:"full_bytes_sent"`
-	FullHeard        int64   `json:"full_received"`
-	FullBytesHeard   int64   `json:"full_bytes_received"`
-	DeltasSent       int64   `json:"deltas_sent"`
-	DeltaBytesSent   int64   `json:"delta_bytes_sent"`
-	DeltasHeard      int64   `json:"deltas_received"`
-	DeltaBytesHeard  int64   `json:"delta_bytes_received"`
-	CarriedBytesSent int64   `json:"carried_bytes_sent"` // of the deltas' bytes sent, those in adverts' datagrams
-	CarriedHeard     int64   `json:"carried_received"`   // of the deltas received, those that came so and were not asked for
-	SquidSent        int64   `json:"squid_sent"`         // digests fetched by Squids
-	SquidBytesSent   int64   `json:"squid_bytes_sent"`
-	Syncs            int64   `json:"syncs"`
-	Repairs          int64   `json:"repairs"`
-	Divergences      int64   `json:"divergences"`
-	Rejected         int64   `json:"rejected"`
-	ResumedBytes     int64   `json:"resumed_bytes"`    // of whole digests, not received again although a stream broke
-	ReplicaBytes     int64   `json:"replica_bytes"`    // memory of the others' digests
-	IndexBytes       int64   `json:"index_bytes"`      // memory of the index over them, which lookups ask
-	LagMean          float64 `json:"lag_mean_seconds"` // from hearing of a version to having it
-	LagMax           float64 `json:"lag_max_seconds"`
+	Published          int64   `json:"published"` // versions of this peer's digest
+	AdvertsSent        int64   `json:"adverts_sent"`
+	AdvertBytesSent    int64   `json:"advert_bytes_sent"`
+	AdvertsHeard       int64   `json:"adverts_received"`
+	AdvertBytesHeard   int64   `json:"advert_bytes_received"`
+	VectorBytesHeard   int64   `json:"vector_bytes_received"` // comparisons of all versions with a random peer
+	SnapshotsSent      int64   `json:"snapshots_sent"`        // snapshots
+	SnapshotBytesSent  int64   `json:"snapshot_bytes_sent"`
+	SnapshotsHeard     int64   `json:"snapshots_received"`
+	SnapshotBytesHeard int64   `json:"snapshot_bytes_received"`
+	DeltasSent         int64   `json:"deltas_sent"`
+	DeltaBytesSent     int64   `json:"delta_bytes_sent"`
+	DeltasHeard        int64   `json:"deltas_received"`
+	DeltaBytesHeard    int64   `json:"delta_bytes_received"`
+	CarriedBytesSent   int64   `json:"carried_bytes_sent"` // of the deltas' bytes sent, those in adverts' datagrams
+	CarriedHeard       int64   `json:"carried_received"`   // of the deltas received, those that came so and were not asked for
+	SquidSent          int64   `json:"squid_sent"`         // digests fetched by Squids
+	SquidBytesSent     int64   `json:"squid_bytes_sent"`
+	Syncs              int64   `json:"syncs"`
+	Repairs            int64   `json:"repairs"`
+	Divergences        int64   `json:"divergences"`
+	Rejected           int64   `json:"rejected"`
+	ResumedBytes       int64   `json:"resumed_bytes"`    // of snapshots, not received again although a stream broke
+	ReplicaBytes       int64   `json:"replica_bytes"`    // memory of the others' digests
+	IndexBytes         int64   `json:"index_bytes"`      // memory of the index over them, which lookups ask
+	LagMean            float64 `json:"lag_mean_seconds"` // from hearing of a version to having it
+	LagMax             float64 `json:"lag_max_seconds"`
 	// PacketBytes are those of all gossip datagrams: adverts, and what finding
 	// out who lives takes.
 	PacketBytesSent  int64 `json:"packet_bytes_sent"`
@@ -89,11 +89,13 @@ type Exchange struct {
 }
 
 // BytesSent is the sum of the adverts, digests and deltas sent.
-func (e Exchange) BytesSent() int64 { return e.AdvertBytesSent + e.FullBytesSent + e.DeltaBytesSent }
+func (e Exchange) BytesSent() int64 {
+	return e.AdvertBytesSent + e.SnapshotBytesSent + e.DeltaBytesSent
+}
 
 // BytesReceived is the sum of all messages about digests received.
 func (e Exchange) BytesReceived() int64 {
-	return e.AdvertBytesHeard + e.FullBytesHeard + e.DeltaBytesHeard + e.VectorBytesHeard
+	return e.AdvertBytesHeard + e.SnapshotBytesHeard + e.DeltaBytesHeard + e.VectorBytesHeard
 }
 
 // Member is what a peer knows of another.

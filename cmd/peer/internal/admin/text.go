@@ -47,9 +47,9 @@ func WriteStatus(w io.Writer, s Status) error {
 		table.Of(d.Keys, "object"), table.Count(d.Planned), table.Bytes(d.MemoryBytes), rate(d.FalsePositiveRate), d.Epoch, d.Sequence)
 	e := s.Exchange
 	fmt.Fprintf(&b, "sent      %s: %s, %s, %s\n", table.Bytes(e.BytesSent()),
-		table.Of(e.FullSent, "full digest"), table.Of(e.DeltasSent, "delta"), table.Of(e.AdvertsSent, "advert"))
+		table.Of(e.SnapshotsSent, "snapshot"), table.Of(e.DeltasSent, "delta"), table.Of(e.AdvertsSent, "advert"))
 	fmt.Fprintf(&b, "received  %s: %s, %s, %s; %s, %s rejected\n", table.Bytes(e.BytesReceived()),
-		table.Of(e.FullHeard, "full digest"), table.Of(e.DeltasHeard, "delta"), table.Of(e.AdvertsHeard, "advert"),
+		table.Of(e.SnapshotsHeard, "snapshot"), table.Of(e.DeltasHeard, "delta"), table.Of(e.AdvertsHeard, "advert"),
 		table.Of(e.Divergences, "divergence"), table.Count(e.Rejected))
 	alive, current := 0, 0
 	for _, m := range s.Members {

@@ -54,14 +54,14 @@ type Row struct {
 	Overtaken       int64  `json:"overtaken"` // origin fetches, because a sibling was late, that it then overtook
 	// Missed counts origin fetches of what the store of a sibling held at the
 	// moment the origin was asked.
-	Missed         int64 `json:"missed_opportunities"`
-	BytesSent      int64 `json:"digest_bytes_sent"`
-	BytesReceived  int64 `json:"digest_bytes_received"`
-	FullSent       int64 `json:"full_digests_sent"`
-	FullReceived   int64 `json:"full_digests_received"`
-	DeltasSent     int64 `json:"deltas_sent"`
-	DeltasReceived int64 `json:"deltas_received"`
-	AdvertsSent    int64 `json:"adverts_sent"`
+	Missed            int64 `json:"missed_opportunities"`
+	BytesSent         int64 `json:"digest_bytes_sent"`
+	BytesReceived     int64 `json:"digest_bytes_received"`
+	SnapshotsSent     int64 `json:"snapshots_sent"`
+	SnapshotsReceived int64 `json:"snapshots_received"`
+	DeltasSent        int64 `json:"deltas_sent"`
+	DeltasReceived    int64 `json:"deltas_received"`
+	AdvertsSent       int64 `json:"adverts_sent"`
 }
 
 // Alternative is what the same requests cost, or would have cost.
@@ -91,8 +91,8 @@ func (r *Row) add(o Row) {
 	r.Missed += o.Missed
 	r.BytesSent += o.BytesSent
 	r.BytesReceived += o.BytesReceived
-	r.FullSent += o.FullSent
-	r.FullReceived += o.FullReceived
+	r.SnapshotsSent += o.SnapshotsSent
+	r.SnapshotsReceived += o.SnapshotsReceived
 	r.DeltasSent += o.DeltasSent
 	r.DeltasReceived += o.DeltasReceived
 	r.AdvertsSent += o.AdvertsSent
@@ -150,7 +150,7 @@ func (c *cluster) row(i int, s admin.Status) Row {
 		SiblingRequests: int64(t.SiblingRequests), FalseHits: int64(t.FalseHits), SiblingErrors: int64(t.SiblingErrors), Overtaken: int64(t.OriginsOutrun),
 		Missed:    mine.missed.Load(),
 		BytesSent: x.BytesSent(), BytesReceived: x.BytesReceived(),
-		FullSent: x.FullSent, FullReceived: x.FullHeard, DeltasSent: x.DeltasSent, DeltasReceived: x.DeltasHeard,
+		SnapshotsSent: x.SnapshotsSent, SnapshotsReceived: x.SnapshotsHeard, DeltasSent: x.DeltasSent, DeltasReceived: x.DeltasHeard,
 		AdvertsSent: x.AdvertsSent,
 	}
 }
@@ -168,7 +168,7 @@ func (c *cluster) compare(d *driver, statuses []admin.Status) []Alternative {
 	for i, s := range statuses {
 		x := s.Exchange
 		ours.OriginFetches += int64(s.Traffic.OriginRequests)
-		ours.Messages += x.AdvertsSent + 2*(x.FullHeard+x.DeltasHeard-x.CarriedHeard) + 2*x.Syncs // a body is asked for unless an advert brings it, a sync is answered
+		ours.Messages += x.AdvertsSent + 2*(x.SnapshotsHeard+x.DeltasHeard-x.CarriedHeard) + 2*x.Syncs // a body is asked for unless an advert brings it, a sync is answered
 		ours.MessageBytes += x.BytesReceived()
 		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.tolls[i].missed.Load()
 		icp.OriginBytes -= c.tolls[i].missedBytes.Load()

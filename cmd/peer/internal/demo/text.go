@@ -28,9 +28,9 @@ func WriteText(w io.Writer, r *Result) error {
 	t.Write(&b, "  ")
 
 	b.WriteString("\nWhat telling each other took\n")
-	t = table.New("peer", ">sent", ">received", ">digests sent", ">received", ">deltas sent", ">received", ">adverts")
+	t = table.New("peer", ">sent", ">received", ">snapshots sent", ">received", ">deltas sent", ">received", ">adverts")
 	row = func(p Row) {
-		t.Row(p.Name, table.Bytes(p.BytesSent), table.Bytes(p.BytesReceived), table.Count(p.FullSent), table.Count(p.FullReceived),
+		t.Row(p.Name, table.Bytes(p.BytesSent), table.Bytes(p.BytesReceived), table.Count(p.SnapshotsSent), table.Count(p.SnapshotsReceived),
 			table.Count(p.DeltasSent), table.Count(p.DeltasReceived), table.Count(p.AdvertsSent))
 	}
 	for _, p := range r.Peers {
@@ -71,7 +71,7 @@ func notes(b *strings.Builder, r *Result) {
 false hits  siblings asked that lacked the object: %.2f %% of %s questions
 missed      origin fetches of what a sibling's store held at that moment; its digest was under way
 origin      %.2f %% more fetches than the floor; the rest were asked for at two peers at once
-sent        adverts, deltas and whole digests; a change waits up to %.0f ms for others to go with, and
+sent        adverts, deltas and snapshots; a change waits up to %.0f ms for others to go with, and
             is in place %.0f ms after the advert (at most %.0f ms). Knowing who lives took %s more.
 ICP         2 x (peers - 1) datagrams a miss; 25 bytes and the URL to ask, 21 and the URL to answer
             (RFC 2186). All bytes are payload, without the headers of TLS, TCP, UDP and IP.

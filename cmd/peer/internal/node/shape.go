@@ -54,7 +54,7 @@ func (n *Node) watchPlan() {
 
 // replan gives the digest a new geometry if it holds more than it was planned
 // for, so that its false positives stay what they may be. The others answer from
-// the digest before until they have this one, whole: no lookup fails in between.
+// the digest before until they have a snapshot of this one: no lookup fails in between.
 // A digest never shrinks while the peer runs; a sparse one costs next to nothing
 // for the room that it has.
 func (n *Node) replan() {

@@ -28,8 +28,8 @@ func TestRestartCostsNoWholeDigest(t *testing.T) {
 			pause(200 * time.Millisecond)
 		}
 		pause(5 * time.Second)
-		wholes := func(i int) int64 { return v.nodes[i].Status().Exchange.FullHeard }
-		before, old := []int64{wholes(0), wholes(1)}, v.nodes[2].Status().Digest
+		snapshots := func(i int) int64 { return v.nodes[i].Status().Exchange.SnapshotsHeard }
+		before, old := []int64{snapshots(0), snapshots(1)}, v.nodes[2].Status().Digest
 		if err := v.nodes[2].Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -41,8 +41,8 @@ func TestRestartCostsNoWholeDigest(t *testing.T) {
 		if now.Keys != old.Keys || now.Epoch != old.Epoch || now.Sequence != old.Sequence {
 			t.Errorf("it goes on with %d keys, version %d.%d; want %d, %d.%d", now.Keys, now.Epoch, now.Sequence, old.Keys, old.Epoch, old.Sequence)
 		}
-		if got := []int64{wholes(0) - before[0], wholes(1) - before[1], wholes(2)}; got[0] != 0 || got[1] != 0 || got[2] != 0 {
-			t.Errorf("whole digests fetched: %v, want none", got)
+		if got := []int64{snapshots(0) - before[0], snapshots(1) - before[1], snapshots(2)}; got[0] != 0 || got[1] != 0 || got[2] != 0 {
+			t.Errorf("snapshots fetched: %v, want none", got)
 		}
 		for i := range 2 {
 			m := v.nodes[i].Status().Members

@@ -49,7 +49,7 @@ func (n *Node) exchange() admin.Exchange {
 	e := all.Exchange
 	x := admin.Exchange{
 		Published: e.Published, AdvertsSent: e.Adverts, AdvertBytesSent: e.AdvertBytes, AdvertsHeard: e.AdvertsHeard,
-		FullSent: e.SnapshotsOut, FullBytesSent: e.SnapshotBytesOut, FullHeard: e.SnapshotsIn, FullBytesHeard: e.SnapshotBytesIn,
+		SnapshotsSent: e.SnapshotsOut, SnapshotBytesSent: e.SnapshotBytesOut, SnapshotsHeard: e.SnapshotsIn, SnapshotBytesHeard: e.SnapshotBytesIn,
 		DeltasSent: e.DeltasOut, DeltaBytesSent: e.DeltaBytesOut, DeltasHeard: e.DeltasIn, DeltaBytesHeard: e.DeltaBytesIn,
 		CarriedBytesSent: e.CarriedBytesOut, CarriedHeard: e.Carried,
 		Syncs: e.Syncs, Repairs: e.Repairs, Divergences: e.Divergences, Rejected: e.Rejected,
