@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"log/slog"
 	"strings"
@@ -23,7 +24,9 @@ type reloader struct {
 // refused whole.
 func (r *reloader) reload() {
 	cfg, settings, err := r.read()
+	var applied, waiting []string
 	if err == nil {
+		applied, waiting = r.changed(cfg, settings)
 		err = r.node.Reload(cfg)
 	}
 	if err != nil {
@@ -32,7 +35,6 @@ func (r *reloader) reload() {
 		}
 		return
 	}
-	applied, waiting := r.changed(cfg, settings)
 	r.level.Set(cfg.LogLevel)
 	if cfg.Secret != nil && r.cfg.Secret != nil {
 		r.cfg.Secret, r.cfg.AcceptSecrets = cfg.Secret, cfg.AcceptSecrets
@@ -43,7 +45,9 @@ func (r *reloader) reload() {
 			r.settings[i] = s
 		}
 	}
-	r.log.Info("reloaded the configuration", "changed", strings.Join(applied, ","))
+	if len(applied) > 0 || len(waiting) == 0 {
+		r.log.Info("reloaded the configuration", "changed", cmp.Or(strings.Join(applied, ","), "nothing"))
+	}
 	if len(waiting) > 0 {
 		r.log.Warn("these settings changed, and hold from the next start on", "settings", strings.Join(waiting, ","))
 	}
@@ -64,15 +68,23 @@ func (r *reloader) read() (config.Config, []config.Effective, error) {
 }
 
 // changed names the settings that differ from those applied last, apart by
-// whether they can be applied now.
+// whether they can be applied now. A default that follows from another setting is
+// none that anybody changed.
 func (r *reloader) changed(cfg config.Config, settings []config.Effective) (applied, waiting []string) {
+	secure := cfg.Secret != nil && r.cfg.Secret != nil
 	for i, s := range settings {
-		differs := s.Value != r.settings[i].Value
-		if s.Name == "secret-file" {
-			differs = !node.SameSecrets(cfg, r.cfg)
-		}
+		was := r.settings[i]
+		differs := s.Value != was.Value && (s.Source != "default" || was.Source != "default")
 		switch {
-		case differs && (node.Reloadable[s.Name] || s.Name == "secret-file" && cfg.Secret != nil && r.cfg.Secret != nil):
+		case s.Name == "secret-file" && secure:
+			if !node.SameSecrets(cfg, r.cfg) {
+				applied = append(applied, s.Name)
+			}
+		case s.Name == "tls-cert" && !differs:
+			if !cfg.PeerTLS.Same(r.cfg.PeerTLS) {
+				applied = append(applied, s.Name)
+			}
+		case differs && node.Reloadable[s.Name]:
 			applied = append(applied, s.Name)
 		case differs && s.Name != "config":
 			waiting = append(waiting, s.Name)

@@ -2,13 +2,17 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/peertls/certtest"
 )
 
 // A process under a service manager says how it does, and reloads on SIGHUP what
@@ -41,10 +45,34 @@ func TestReloadAndServiceManager(t *testing.T) {
 	}
 	t.Setenv("NOTIFY_SOCKET", socket)
 	t.Setenv("WATCHDOG_USEC", "200000")
+	certs := certtest.New(t)
+	certificate := func(cert, key string) {
+		t.Helper()
+		if err := errors.Join(os.Rename(cert, filepath.Join(dir, "cert")), os.Rename(key, filepath.Join(dir, "key"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	certificate(certs.Peer("a", time.Now().Add(time.Hour)))
 	configure("store-size: 64MiB\ndrain: 2s\n")
-	p := spawn(t, "run", "--config", file, "--name", "a", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+	p := spawn(t, "run", "--config", file, "--tls-cert", filepath.Join(dir, "cert"), "--tls-key", filepath.Join(dir, "key"), "--tls-ca", certs.File, "--name", "a", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
 		"--gossip", "127.0.0.1:0", "--store", filepath.Join(dir, "store"))
 	expect("READY=1\nSTATUS=serving as a", "WATCHDOG=1", "WATCHDOG=1")
+
+	reload := func(want string, not ...string) {
+		t.Helper()
+		already := len(p.stderr.String())
+		p.cmd.Process.Signal(syscall.SIGHUP)
+		expect("RELOADING=1\nMONOTONIC_USEC=", "READY=1")
+		log := p.stderr.String()[already:]
+		if !strings.Contains(log, want) || slices.ContainsFunc(not, func(s string) bool { return strings.Contains(log, s) }) {
+			t.Errorf("want %q and none of %q in\n%s", want, not, log)
+		}
+	}
+	reload("changed=nothing")
+	configure("store-size: 48MiB\ndrain: 2s\n")
+	reload("changed=store-size\n", "settings=") // whose default follows
+	certificate(certs.Peer("a", time.Now().Add(2*time.Hour)))
+	reload("changed=tls-cert\n")
 
 	configure("store-size: 32MiB\ndrain: 1s\nlog-level: debug\nobjects: 77\n")
 	p.cmd.Process.Signal(syscall.SIGHUP)

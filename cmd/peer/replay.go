@@ -113,7 +113,7 @@ func (c *replayCommand) peers(e *environment, o replay.Options) ([]string, error
 	}
 	peers := []string{s.Addresses.Service}
 	for _, m := range s.Members {
-		if m.State != "dead" && m.Service != "" && !m.Squid {
+		if m.Here() && m.Service != "" && !m.Squid {
 			peers = append(peers, m.Service)
 		}
 	}

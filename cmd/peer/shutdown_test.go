@@ -55,7 +55,7 @@ func TestGracefulStop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(s.Members) == 1 && s.Members[0].State == "dead"
+		return len(s.Members) == 1 && s.Members[0].State == "left"
 	})
 	select {
 	case err := <-ended:

@@ -23,7 +23,7 @@ func example() Status {
 		Name: "peer-1", Version: "v1.2.3", Started: now.Add(-75 * time.Minute), Now: now, Ready: true, State: "serving",
 		Origin:    "http://origin:8080",
 		Addresses: Addresses{Listen: "127.0.0.1:1", Admin: "127.0.0.1:2", Gossip: "127.0.0.1:3", Service: "127.0.0.1:1"},
-		Encrypted: true,
+		Encrypted: true, CertificateUntil: now.Add(24 * time.Hour),
 		Traffic: proxy.Counts{
 			Requests: 12_345, LocalHits: 9_000, SiblingHits: 800, OriginFetches: 700, Collapsed: 6, ServedToSiblings: 50,
 			NotServedToSiblings: 4, SiblingRequests: 810, FalseHits: 7, SiblingErrors: 3, OriginRequests: 701, OriginErrors: 2,
@@ -33,6 +33,7 @@ func example() Status {
 		Members: []Member{
 			{Name: "peer-2", State: "alive", Since: now.Add(-time.Hour), Service: "127.0.0.1:9", Current: true, Keys: 77, Hits: 5, FalseHits: 1},
 			{Name: "peer-3", State: "dead", Since: now.Add(-90 * time.Second), Keys: 66, Age: 95, Failures: 2},
+			{Name: "peer-4", State: "left", Since: now.Add(-80 * time.Second)},
 		},
 	}
 }
@@ -147,9 +148,11 @@ func TestText(t *testing.T) {
 		"gossip 127.0.0.1:3 (encrypted)",
 		"to siblings 810 7 false hits, 3 failed",
 		"digest 1,234 objects of 32,768 planned, 4.00 KiB, false positives 0.042 %, version 17.5",
-		"others 2 peers, 1 alive, 1 digest current",
+		"others 3 peers, 1 alive, 1 digest current",
+		"certificate until 2026-01-03 03:04:05 UTC",
 		"peer-2 alive 1 h 0 min 127.0.0.1:9 77 current 0 5 1 0",
 		"peer-3 dead 1 min 30 s - 66 1 min 35 s old 0 0 0 2",
+		"peer-4 left 1 min 20 s - 0 none",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " ")+" ", want) {
 			t.Errorf("the status lacks %q:\n%s", want, text)

@@ -51,6 +51,12 @@ func truth(b bool) float64 {
 var families = []family{
 	gauge("peer_ready", "1 if the peer is ready for traffic.", func(s Status) float64 { return truth(s.Ready) }),
 	gauge("peer_start_time_seconds", "When the peer started, in Unix time.", func(s Status) float64 { return float64(s.Started.UnixMilli()) / 1000 }),
+	byLabel(prometheus.GaugeValue, "", "peer_certificate_end_time_seconds", "When the peer's certificate for TLS with the others runs out, in Unix time; none without TLS.",
+		func(s Status, emit func(float64, ...string)) {
+			if !s.CertificateUntil.IsZero() {
+				emit(float64(s.CertificateUntil.Unix()))
+			}
+		}),
 	byLabel(prometheus.GaugeValue, "version", "peer_build_info", "Always 1; the label says which build runs.",
 		func(s Status, emit func(float64, ...string)) { emit(1, s.Version) }),
 
@@ -162,7 +168,14 @@ var families = []family{
 	gauge("peer_digest_replica_bytes", "Memory of the other members' digests.", func(s Status) float64 { return float64(s.Exchange.ReplicaBytes) }),
 	gauge("peer_digest_index_bytes", "Memory of the index over them, which lookups ask.", func(s Status) float64 { return float64(s.Exchange.IndexBytes) }),
 
-	perMember(prometheus.GaugeValue, "peer_member_up", "1 if the member is alive.", func(m Member) float64 { return truth(m.State != "dead") }),
+	byLabel(prometheus.GaugeValue, "member", "peer_member_up", "1 if the member is alive, 0 if it died; none of one that took its leave.",
+		func(s Status, emit func(float64, ...string)) {
+			for _, m := range s.Members {
+				if m.State != "left" {
+					emit(truth(m.Here()), m.Name)
+				}
+			}
+		}),
 	perMember(prometheus.GaugeValue, "peer_member_digest_current", "1 if no newer digest of the member is known of than the one held.", func(m Member) float64 { return truth(m.Current) }),
 	perMember(prometheus.GaugeValue, "peer_member_digest_age_seconds", "Time since the member's digest was last known to be current.", func(m Member) float64 { return m.Age }),
 	perMember(prometheus.GaugeValue, "peer_member_digest_keys", "Objects in the member's digest.", func(m Member) float64 { return float64(m.Keys) }),

@@ -66,12 +66,16 @@ func TestMetrics(t *testing.T) {
 		`peer_digest_received_bytes_total{kind="delta"} 3000`,
 		`peer_member_up{member="peer-2"} 1`,
 		`peer_member_up{member="peer-3"} 0`,
+		"peer_certificate_end_time_seconds 1.767409445e+09",
 		`peer_request_duration_seconds_count{outcome="local-hit"} 1`,
 		"go_goroutines ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the metrics lack %q", want)
 		}
+	}
+	if strings.Contains(text, `peer_member_up{member="peer-4"}`) {
+		t.Error("a peer that took its leave is said to be down")
 	}
 	for _, f := range families {
 		if !strings.Contains(text, "# HELP "+f.name+" "+f.help) {

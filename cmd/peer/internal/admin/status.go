@@ -19,14 +19,17 @@ type Status struct {
 	State   string    `json:"state"`  // "starting", "serving" or "draining"
 	Origin  string    `json:"origin"` // of a reverse proxy; "" = forward proxy
 
-	Addresses Addresses    `json:"addresses"`
-	Encrypted bool         `json:"encrypted"` // gossip is, by the cluster's secret
-	Traffic   proxy.Counts `json:"traffic"`
-	Store     store.Stats  `json:"store"`
-	Digest    Digest       `json:"digest"`
-	Exchange  Exchange     `json:"exchange"`
-	Plan      Plan         `json:"plan"`
-	Members   []Member     `json:"members"` // the other peers
+	Addresses Addresses `json:"addresses"`
+	Encrypted bool      `json:"encrypted"` // gossip is, by the cluster's secret
+	// When this peer's certificate for TLS with the others runs out; zero = it has none.
+	CertificateUntil time.Time `json:"certificate_until,omitzero"`
+
+	Traffic  proxy.Counts `json:"traffic"`
+	Store    store.Stats  `json:"store"`
+	Digest   Digest       `json:"digest"`
+	Exchange Exchange     `json:"exchange"`
+	Plan     Plan         `json:"plan"`
+	Members  []Member     `json:"members"` // the other peers
 }
 
 // Addresses are where a peer listens, ports chosen by the system included.
@@ -101,8 +104,8 @@ func (e Exchange) BytesReceived() int64 {
 // Member is what a peer knows of another.
 type Member struct {
 	Name    string    `json:"name"`
-	State   string    `json:"state"`  // "alive", "suspended", "quarantined" or "dead"
-	Since   time.Time `json:"since"`  // when it became alive or dead
+	State   string    `json:"state"`  // "alive", "suspended", "quarantined", "left" (as it said it would) or "dead"
+	Since   time.Time `json:"since"`  // when it came or went
 	Gossip  string    `json:"gossip"` // "" for a Squid
 	Service string    `json:"service"`
 	Squid   bool      `json:"squid,omitempty"` // beside the cluster, known by its cache digest
@@ -119,3 +122,7 @@ type Member struct {
 	// From a question to the header of its answer, lately; 0 = it never answered.
 	RoundTrip float64 `json:"round_trip_seconds"`
 }
+
+// Here reports whether the member is in the cluster now: it has neither left nor
+// died.
+func (m Member) Here() bool { return m.State != "left" && m.State != "dead" }

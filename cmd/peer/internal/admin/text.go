@@ -18,7 +18,7 @@ func WriteStatus(w io.Writer, s Status) error {
 		role = "reverse proxy for " + s.Origin
 	}
 	fmt.Fprintf(&b, "%s is %s, up %s, %s\n", s.Name, s.State, Span(s.Now.Sub(s.Started)), role)
-	fmt.Fprintf(&b, "listen %s   admin %s   gossip %s%s\n\n", s.Addresses.Listen, s.Addresses.Admin, s.Addresses.Gossip, encryption(s))
+	fmt.Fprintf(&b, "listen %s   admin %s   gossip %s%s\n%s\n", s.Addresses.Listen, s.Addresses.Admin, s.Addresses.Gossip, encryption(s), certificate(s))
 	t := s.Traffic
 	fromClients := t.Requests - t.ServedToSiblings - t.NotServedToSiblings - t.RefusedAskers
 	rows := table.New("requests", ">count", ">share", "")
@@ -53,7 +53,7 @@ func WriteStatus(w io.Writer, s Status) error {
 		table.Of(e.Divergences, "divergence"), table.Count(e.Rejected))
 	alive, current := 0, 0
 	for _, m := range s.Members {
-		if m.State != "dead" {
+		if m.Here() {
 			alive++
 			if m.Current {
 				current++
@@ -70,6 +70,13 @@ func encryption(s Status) string {
 		return " (encrypted)"
 	}
 	return " (not encrypted)"
+}
+
+func certificate(s Status) string {
+	if s.CertificateUntil.IsZero() {
+		return ""
+	}
+	return "certificate until " + s.CertificateUntil.Format(time.DateTime+" MST") + "\n"
 }
 
 // WriteMembers prints the cluster as s knows it, its own peer first.

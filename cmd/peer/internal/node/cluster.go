@@ -37,7 +37,7 @@ func (n *Node) History() []admin.Sample {
 func (n *Node) plan(s admin.Status) admin.Plan {
 	p := admin.Plan{Objects: s.Digest.Planned, Peers: 1, Churn: n.history.InsertRate(), Binding: "--false-positives"}
 	for _, m := range s.Members {
-		if m.State != "dead" {
+		if m.Here() {
 			p.Peers++
 		}
 	}

@@ -48,6 +48,7 @@ type Node struct {
 	cfg     config.Config
 	version string
 	log     *slog.Logger
+	quiet   *quiet
 	started time.Time
 	state   atomic.Pointer[string]
 
@@ -100,6 +101,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
 	}
+	n.quiet = &quiet{log: n.log}
 	n.enter(starting)
 	if err := n.acquire(o); err != nil {
 		n.release()
@@ -190,7 +192,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			Logger: n.log,
 		},
 		Own:     n.ownPaths(),
-		Admit:   (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, log: n.log}).admit,
+		Admit:   (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}).admit,
 		Observe: n.durations.Observe,
 		Tracing: n.tracing,
 		Logger:  n.log,
@@ -199,9 +201,9 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		c.Observe = func(e proxy.Event) { n.durations.Observe(e); o.Observe(e) }
 	}
 	c.Dial = n.dial(o)
-	n.peers = sibling.NewCarrier(c.Dial)
+	n.peers = outspoken{sibling.NewCarrier(c.Dial), n.quiet}
 	if n.cfg.PeerTLS != nil {
-		n.peers = peertls.NewTransport(n.cfg.PeerTLS, c.Dial)
+		n.peers = outspoken{peertls.NewTransport(n.cfg.PeerTLS, c.Dial), n.quiet}
 	}
 	c.SiblingTransport = n.peers
 	n.crowd = crowd.New(crowd.Config{Name: n.cfg.Name, Others: n.living, Key: n.crowdKey, Carrier: n.peers, Wait: n.cfg.CollapseWait, Admit: c.Admit})
@@ -283,6 +285,9 @@ func (n *Node) serve() {
 	n.serveOn(n.admin, admin.Handler(n, n.durations))
 	n.serving.Go(n.record)
 	n.serving.Go(n.watchPlan)
+	if n.cfg.PeerTLS != nil {
+		n.serving.Go(n.watchCertificate)
+	}
 }
 
 func (n *Node) serveOn(l net.Listener, h http.Handler) {

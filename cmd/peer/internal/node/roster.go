@@ -2,7 +2,6 @@ package node
 
 import (
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,19 +15,17 @@ import (
 type roster struct {
 	members func() []gossip.Member
 	secure  bool // siblings have certificates
-	log     *slog.Logger
+	quiet   *quiet
 
-	mu     sync.Mutex
-	read   time.Time
-	alive  map[string]bool // by name; of every member known
-	at     map[netip.Addr]bool
-	warned time.Time
+	mu    sync.Mutex
+	read  time.Time
+	alive map[string]bool // by name; of every member known
+	at    map[netip.Addr]bool
 }
 
 const (
 	rosterFor     = time.Second            // for which it is good
 	rosterAtLeast = 100 * time.Millisecond // before it is read again for a member that it says is gone, or elsewhere
-	rosterWarning = time.Minute            // between warnings
 )
 
 var (
@@ -61,7 +58,7 @@ func (s *roster) admit(r *http.Request, name string) error {
 		err = errElsewhere
 	}
 	if err != nil {
-		s.warn(name, r.RemoteAddr, err)
+		s.quiet.warn("asker "+name, "refused a question: it is not from the sibling that it names", "member", name, "from", r.RemoteAddr, "err", err)
 	}
 	return err
 }
@@ -93,15 +90,5 @@ func (s *roster) note(hostPort string) {
 	}
 	if addr, err := netip.ParseAddr(host); err == nil {
 		s.at[addr.Unmap()] = true
-	}
-}
-
-// warn tells of a refusal, now and then.
-func (s *roster) warn(name, from string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now := time.Now(); now.Sub(s.warned) >= rosterWarning {
-		s.warned = now
-		s.log.Warn("refused a question: it is not from the sibling that it names", "member", name, "from", from, "err", err)
 	}
 }

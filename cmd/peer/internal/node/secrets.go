@@ -9,6 +9,11 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
+// errStep is why a change of secrets is refused that would cut this peer off from
+// all others at once.
+var errStep = errors.New("a step is left out: the secret in use must stay in the file as an accepted one; " +
+	"change every peer's file to the lines old, new, then to new, old, and then to new")
+
 // secrets are those that orders between peers are taken under; the first signs.
 func (n *Node) secrets() [][]byte {
 	if all := n.secret.Load(); all != nil {
@@ -33,6 +38,9 @@ func (n *Node) changeSecrets(c config.Config) error {
 	}
 	if SameSecrets(config.Config{Secret: held[0], AcceptSecrets: held[1:]}, c) {
 		return nil
+	}
+	if !slices.ContainsFunc(append([][]byte{c.Secret}, c.AcceptSecrets...), func(s []byte) bool { return bytes.Equal(s, held[0]) }) {
+		return errStep
 	}
 	if err := n.gossip.SetSecrets(c.Secret, c.AcceptSecrets...); err != nil {
 		return err

@@ -48,7 +48,7 @@ func TestChangeOfSecrets(t *testing.T) {
 			}
 		}
 		check("before")
-		if err := reload(v.nodes[0], fresh); err == nil || !strings.HasPrefix(err.Error(), "--secret-file: ") {
+		if err := reload(v.nodes[0], fresh); err == nil || !strings.HasPrefix(err.Error(), "--secret-file: a step is left out") {
 			t.Errorf("a change without the steps between: %v", err)
 		}
 		seed := v.nodes[0].holdings.Filter().Geometry().Seed

@@ -19,6 +19,9 @@ func (n *Node) Status() admin.Status {
 	if n.cfg.Origin != nil {
 		s.Origin = n.cfg.Origin.String()
 	}
+	if n.cfg.PeerTLS != nil {
+		_, s.CertificateUntil = n.cfg.PeerTLS.Validity()
+	}
 	for _, m := range n.gossip.Members() {
 		s.Members = append(s.Members, member(m))
 	}
@@ -68,6 +71,8 @@ func (n *Node) exchange() admin.Exchange {
 func member(m gossip.Member) admin.Member {
 	state := "alive"
 	switch {
+	case m.Left:
+		state = "left"
 	case !m.Alive:
 		state = "dead"
 	case m.Quarantined:

@@ -1,11 +1,13 @@
 package peertls
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -43,6 +45,30 @@ func (i *Identity) Reload() error {
 	}
 	i.now.Store(m)
 	return nil
+}
+
+// Same reports whether two peers' certificates, and whom they trust, are the same;
+// nil = none.
+func (i *Identity) Same(other *Identity) bool {
+	if i == nil || other == nil {
+		return i == other
+	}
+	a, b := i.now.Load(), other.now.Load()
+	return slices.EqualFunc(a.cert.Certificate, b.cert.Certificate, bytes.Equal) && a.roots.Equal(b.roots)
+}
+
+// Validity returns the time within which all certificates that this peer shows are
+// good.
+func (i *Identity) Validity() (from, until time.Time) {
+	for n, c := range certificates(i.now.Load().cert) {
+		if n == 0 || c.NotBefore.After(from) {
+			from = c.NotBefore
+		}
+		if n == 0 || c.NotAfter.Before(until) {
+			until = c.NotAfter
+		}
+	}
+	return from, until
 }
 
 func read(name string, f Files) (*material, error) {

@@ -23,11 +23,15 @@ type Authority struct {
 	File string // its certificate, PEM
 }
 
-// New makes an authority whose files last as long as the test.
-func New(t testing.TB) *Authority {
+// New makes an authority that is good for a day, and whose files last as long as the
+// test.
+func New(t testing.TB) *Authority { return For(t, 24*time.Hour) }
+
+// For makes one that is good for a time.
+func For(t testing.TB, life time.Duration) *Authority {
 	a := &Authority{t: t, cert: &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotAfter: time.Now().Add(life), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}}
 	a.key = a.newKey()
 	a.File = a.write("ca.pem", "CERTIFICATE", a.sign(a.cert, a.key))

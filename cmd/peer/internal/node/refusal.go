@@ -1,0 +1,30 @@
+package node
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+
+	"github.com/summarycache/summarycache/gossip/sibling"
+)
+
+// An outspoken transport tells the log why a sibling could not be asked, and that
+// one refuses this peer's questions. Clients get their answers from elsewhere, so
+// that nobody else would notice: a certificate that has run out, say, or TLS at one
+// end only.
+type outspoken struct {
+	transport
+	quiet *quiet
+}
+
+func (o outspoken) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := o.transport.RoundTrip(r)
+	name := cmp.Or(sibling.PeerOf(r.Context()), r.URL.Host)
+	switch {
+	case err != nil && r.Context().Err() == nil: // and not for want of patience, which is counted
+		o.quiet.warn("ask "+name, "a sibling cannot be asked", "member", name, "addr", r.URL.Host, "err", err)
+	case err == nil && resp.StatusCode == http.StatusForbidden && strings.Contains(resp.Header.Get("Cache-Status"), "not-a-sibling"):
+		o.quiet.warn("ask "+name, "a sibling refuses this peer's questions: its log says why", "member", name, "addr", r.URL.Host)
+	}
+	return resp, err
+}

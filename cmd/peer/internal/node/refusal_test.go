@@ -1,0 +1,69 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/sibling"
+)
+
+// answers is a transport that answers as a test wants.
+type answers struct {
+	code   int
+	status string
+	err    error
+}
+
+func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	return &http.Response{StatusCode: a.code, Header: http.Header{"Cache-Status": {a.status}}, Body: http.NoBody}, nil
+}
+
+func (answers) CloseIdleConnections() {}
+
+// Why a sibling is of no use is in the log, once a minute for each.
+func TestSiblingsThatRefuse(t *testing.T) {
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tt := range []struct {
+		name string
+		as   answers
+		ctx  context.Context
+		want string // in the log; "" = nothing
+	}{
+		{"no connection", answers{err: errors.New("certificate has expired")}, t.Context(), `msg="a sibling cannot be asked" member=b addr=10.0.0.2:80 err="certificate has expired"`},
+		{"no patience", answers{err: context.Canceled}, canceled, ""},
+		{"refused", answers{code: 403, status: "b; detail=not-a-sibling"}, t.Context(), `msg="a sibling refuses this peer's questions: its log says why" member=b`},
+		{"forbidden by the origin", answers{code: 403, status: "b; hit"}, t.Context(), ""},
+		{"a hit", answers{code: 200, status: "b; hit"}, t.Context(), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log strings.Builder
+				o := outspoken{tt.as, &quiet{log: slog.New(slog.NewTextHandler(&log, nil))}}
+				ask := func(peer string) {
+					r, _ := http.NewRequestWithContext(sibling.WithPeer(tt.ctx, peer), "GET", "http://10.0.0.2:80/", nil)
+					if resp, err := o.RoundTrip(r); !errors.Is(err, tt.as.err) || err == nil && resp.StatusCode != tt.as.code {
+						t.Errorf("RoundTrip = %v, %v", resp, err)
+					}
+				}
+				for range 3 {
+					ask("b")
+				}
+				time.Sleep(quietFor)
+				ask("b")
+				if lines, told := strings.Count(log.String(), "\n"), strings.Count(log.String(), tt.want); tt.want == "" && lines != 0 || tt.want != "" && told != 2 {
+					t.Errorf("%d lines, %d of them as wanted:\n%s", lines, told, log.String())
+				}
+			})
+		})
+	}
+}
