@@ -27,6 +27,8 @@ func TestMistakes(t *testing.T) {
 		"empty size":           {[]string{"--store-size", ""}, "--store-size is no size"},
 		"port of letters":      {[]string{"--listen", "127.0.0.1:http"}, `has port "http", which is no number`},
 		"url to listen on":     {[]string{"--listen", "http://127.0.0.1:80"}, "is no HOST:PORT"},
+		"listen, no port":      {[]string{"--listen", "a"}, "such as a:3128"},
+		"admin, no port":       {[]string{"--admin", "a"}, "such as a:3129"},
 		"bare IPv6":            {[]string{"--gossip", "::1:7946"}, "in brackets"},
 		"one address twice":    {[]string{"--admin", "127.0.0.1:3128"}, "--admin \"127.0.0.1:3128\" is the address of --listen 127.0.0.1:3128 too"},
 		"wildcard covers":      {[]string{"--gossip", ":3128", "--advertise", "h"}, "is the address of --listen"},

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -78,44 +77,4 @@ func parseDuration(s string) (time.Duration, error) {
 		return 0, errors.New("is negative")
 	}
 	return d, nil
-}
-
-// checkAddr checks a host:port to listen on or to connect to. To listen on, the
-// host may be missing (every interface) and the port 0 (any free one).
-func checkAddr(s string, listen bool) error {
-	host, port, err := net.SplitHostPort(s)
-	if err != nil {
-		switch {
-		case !strings.Contains(s, ":"):
-			return fmt.Errorf("has no port: want HOST:PORT, such as %s", net.JoinHostPort(orLocal(s), "7946"))
-		case strings.Count(s, ":") > 1 && !strings.Contains(s, "["):
-			return errors.New("is no HOST:PORT: an IPv6 address goes in brackets, such as [::1]:7946")
-		}
-		return errors.New("is no HOST:PORT")
-	}
-	if strings.Contains(s, "/") {
-		return errors.New("is no HOST:PORT: it looks like a URL or a path")
-	}
-	if strings.ContainsAny(host, " \t@?#") {
-		return errors.New("is no HOST:PORT: its host holds a character that no host has")
-	}
-	n, err := strconv.Atoi(port)
-	switch {
-	case err != nil:
-		return fmt.Errorf("has port %q, which is no number", port)
-	case n < 0 || n > 65535:
-		return fmt.Errorf("has port %d, which is not between 0 and 65535", n)
-	case !listen && n == 0:
-		return errors.New("has port 0, at which nobody can be reached")
-	case !listen && host == "":
-		return errors.New("has no host")
-	}
-	return nil
-}
-
-func orLocal(host string) string {
-	if host == "" || strings.ContainsAny(host, "/ ") {
-		return "127.0.0.1"
-	}
-	return host
 }
