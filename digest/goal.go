@@ -14,6 +14,10 @@ type Goal struct {
 	Peers   int     // in the cluster, this one included; 2 if zero
 	Churn   float64 // objects that one peer replaces in a second
 
+	// Hashes is the number of them that every digest has, at most [MaxHashes]. If it
+	// is not given, Plan picks the best.
+	Hashes int
+
 	// An update is due when Interval has passed or a share Threshold (0 to 1) of
 	// the objects was replaced, whichever comes first. If neither is given, Plan
 	// picks the smallest threshold that the traffic budget allows, but no update
@@ -76,7 +80,9 @@ func (e *GoalError) Unwrap() error { return ErrImpossible }
 // is sent as snapshots (Resend is 1, or nothing changes) and more than some 7 % false
 // positives are allowed, so is a nearly full filter of many hashes: the sizes fall
 // towards both ends of k (Mitzenmacher, section II-B). That saves up to a seventh
-// of the bytes, for several times the memory. Give Memory to keep it from that.
+// of the bytes, for several times the memory. Give Memory or Hashes to keep it
+// from that. Where memory is less than a byte a key, several hashes in a bitmap are
+// the best there is.
 func Plan(goal Goal) (Design, error) {
 	goal, err := goal.complete()
 	if err != nil {
@@ -99,11 +105,15 @@ func Plan(goal Goal) (Design, error) {
 // fewEnough is a false-positive rate below which none is worth a byte.
 const fewEnough = 1e-12
 
-// best tries every number of hashes.
+// best tries every number of hashes that the goal leaves open.
 func (g Goal) best() (Design, error) {
 	var best Design
 	var refusal *GoalError
-	for k := 1; k <= MaxHashes; k++ {
+	least, most := 1, MaxHashes
+	if g.Hashes != 0 {
+		least, most = g.Hashes, g.Hashes
+	}
+	for k := least; k <= most; k++ {
 		if best.Geometry.Bits != 0 && g.FalseCandidates == 0 && g.hopeless(k, best.FalsePositiveRate) {
 			continue
 		}
@@ -141,6 +151,7 @@ func (g Goal) complete() (Goal, error) {
 	need(g.Objects > 0 && g.Objects <= maxSorted, "Objects", g.Objects, "1 to 2^30")
 	need(g.Peers >= 2 && g.Peers <= 1<<24, "Peers", g.Peers, "2 to 2^24")
 	need(sound(g.Churn), "Churn", g.Churn, "0 or more objects a second")
+	need(g.Hashes >= 0 && g.Hashes <= MaxHashes, "Hashes", g.Hashes, fmt.Sprintf("0 to %d", MaxHashes))
 	need(g.Interval >= 0, "Interval", g.Interval, "0 or more")
 	need(share(g.Threshold), "Threshold", g.Threshold, "0 to 1")
 	need(share(g.Resend), "Resend", g.Resend, "0 to 1")

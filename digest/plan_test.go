@@ -99,6 +99,39 @@ func TestPlanHasNoBetterNeighbour(t *testing.T) {
 	}
 }
 
+// TestPlansOfGivenHashes: of the plans with each number of hashes, one is the best.
+func TestPlansOfGivenHashes(t *testing.T) {
+	for _, goal := range []Goal{
+		{Objects: 200_000, Peers: 8, Memory: 1 << 20},
+		{Objects: 200_000, Peers: 8, Churn: 20, FalseCandidates: 1, Resend: 1},
+		{Objects: 1_000, FalseCandidates: 0.01, Churn: 1},
+	} {
+		best, err := Plan(goal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := false
+		for goal.Hashes = 1; goal.Hashes <= MaxHashes; goal.Hashes++ {
+			plan, err := Plan(goal)
+			if err != nil {
+				continue
+			}
+			seen = seen || plan == best
+			if plan.Geometry.Hashes != goal.Hashes || goal.better(plan, best) {
+				t.Errorf("Plan(%+v) = %+v, and of any number %+v", goal, plan, best)
+			}
+		}
+		if !seen {
+			t.Errorf("the best plan for %+v is that of no number of hashes: %+v", goal, best)
+		}
+	}
+	for _, hashes := range []int{-1, MaxHashes + 1} {
+		if _, err := Plan(Goal{Objects: 1, FalseCandidates: 0.1, Hashes: hashes}); err == nil || errors.Is(err, ErrImpossible) {
+			t.Errorf("Plan with %d hashes = %v", hashes, err)
+		}
+	}
+}
+
 // TestImpossibleGoals: raising the budget that is named to what is asked makes a
 // goal possible, and a little less does not.
 func TestImpossibleGoals(t *testing.T) {

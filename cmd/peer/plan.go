@@ -29,7 +29,7 @@ type planCommand struct {
 }
 
 func (c *planCommand) Help() string {
-	return `Works out which digest suits a cluster, and what it will cost. Give what you know of the objects and what you can afford; the plan says which budget keeps it from being better.
+	return `Works out which digest suits a cluster, and what it will cost. Give what you know of the objects and what you can afford; the plan says which budget keeps it from being better. Digests have one hash, like those of peer run: in packages that use digest.Plan, less than a byte of memory an object is better spent on several.
 
 Example: 200,000 objects in each of 8 peers, 20 replaced a second, 16 KiB/s to spend:
   peer plan --objects 200000 --peers 8 --churn 20 --bandwidth 16KiB`
@@ -87,6 +87,7 @@ func (c *planCommand) Run(e *environment) error {
 // goal reads the flags.
 func (c *planCommand) goal() (g digest.Goal, err error) {
 	p := config.NewParser()
+	g.Hashes = 1 // as run has it
 	g.Objects = uint64(p.Int("--objects", c.Objects, 1, 1<<30))
 	g.Peers = p.Int("--peers", c.Peers, 2, 1<<24)
 	g.Churn = p.Float("--churn", c.Churn, 0, 1e12)
@@ -106,14 +107,19 @@ func (c *planCommand) goal() (g digest.Goal, err error) {
 	return g, p.Err()
 }
 
-// settings are the flags of run that come closest to a design: run's digests
-// have one hash, and as many bits as the false positives need.
+// settings are the flags of run that make a design's digest: from the objects and the
+// false positives run comes to the same bits.
 func settings(g digest.Goal, d digest.Design) string {
 	publish := ""
 	if d.Interval > 0 {
 		publish = fmt.Sprintf(" --publish %v", min(max(d.Interval.Round(10*time.Millisecond), 10*time.Millisecond), time.Hour))
 	}
-	return fmt.Sprintf("--objects %d --false-positives %.3g%s", g.Objects, min(max(d.FalsePositiveRate, 1e-9), 0.5), publish)
+	rate := min(max(d.FalsePositiveRate, 1e-9), 0.5)
+	if g.FalseCandidates == 0 { // rounded up to what is printed, so that the digest keeps within the budgets
+		unit := math.Pow(10, math.Floor(math.Log10(rate))-2)
+		rate = math.Ceil(rate/unit) * unit
+	}
+	return fmt.Sprintf("--objects %d --false-positives %.3g%s", g.Objects, rate, publish)
 }
 
 func (p *planned) write(e *environment, g digest.Goal) error {
