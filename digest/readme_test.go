@@ -7,7 +7,6 @@ import (
 	"os"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 )
 
@@ -18,23 +17,6 @@ func readme(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(b)
-}
-
-// The Go code on the first screen is the body of the package's example.
-func TestReadmeCodeIsTheExample(t *testing.T) {
-	_, rest, _ := strings.Cut(readme(t), "```go\n")
-	code, _, ok := strings.Cut(rest, "```")
-	if !ok {
-		t.Fatal("README.md has no Go block")
-	}
-	b, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	example := strings.ReplaceAll(string(b), "\n\t", "\n")
-	if !strings.Contains(example, strings.TrimSpace(code)) {
-		t.Errorf("README.md's Go block is not in example_test.go:\n%s", code)
-	}
 }
 
 // Every row of the README's table of sizes is what real filters cost. The page

@@ -29,6 +29,35 @@ func TestPagesGoIsInExamples(t *testing.T) {
 	}
 }
 
+// The programs in gossip/examples are as short as the README says, each in its own
+// module, comments and all.
+func TestPagesExamplesAreShort(t *testing.T) {
+	modules, err := filepath.Glob(filepath.Join(root, "gossip", "examples", "*", "go.mod"))
+	if err != nil || len(modules) < 3 {
+		t.Fatalf("%d examples, %v", len(modules), err)
+	}
+	for _, module := range modules {
+		files, err := filepath.Glob(filepath.Join(filepath.Dir(module), "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := 0
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines += strings.Count(string(text), "\n")
+		}
+		if lines == 0 || lines >= 100 {
+			t.Errorf("%s has %d lines, want less than a hundred", filepath.Dir(module), lines)
+		}
+	}
+}
+
 // exampleCode is the text of all examples.
 func exampleCode(t *testing.T) string {
 	t.Helper()

@@ -2,12 +2,15 @@
 // whose digests say that they hold an object before anybody goes to the origin,
 // and helps to answer those that ask.
 //
-// It is no cache and keeps no object; it stands under one. Start with [New]. Then
-// [Transport] is an [http.RoundTripper] that asks siblings and falls back to the
-// origin's, for HTTP caches that are transports themselves and for programs that
-// fetch by an [http.Client]; [Client.Ask] is what it is made of, for caches that
-// judge the answers themselves. [Handler] answers siblings from such a cache, and
-// [MarkHit] and [AnswerMiss] are what it is made of.
+// A program without a cache of its own starts with [NewCache]: a [Cache] keeps in a
+// [Store], such as [Memory], what a handler makes ([Cache.Wrap]) or a function loads
+// ([Cache.Get]), and gets from siblings what they have.
+//
+// Under a cache that there is already stands [Transport], an [http.RoundTripper] that
+// asks siblings and falls back to the origin's, for HTTP caches that are transports
+// themselves and for programs that fetch by an [http.Client]. [Handler] answers
+// siblings from such a cache. What they are made of is there for caches that judge
+// answers themselves: [New] and [Client.Ask], [IsQuestion], [MarkHit] and [AnswerMiss].
 //
 // # Questions
 //
@@ -53,7 +56,7 @@
 //
 // # Sharing
 //
-// A [Client], a [Transport] and a [Handler] are safe for concurrent use, and have
+// A [Client], a [Transport], a [Handler] and a [Cache] are safe for concurrent use, and have
 // no global state. An [Inquiry] belongs to one goroutine, an [Answer] to whom it
 // was given. Headers handed in are read until the question is answered, and never
 // changed.

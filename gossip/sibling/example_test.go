@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"sync"
 
-	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -45,14 +44,10 @@ func (s *shelf) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // program starts a cache that knows its siblings, and answers them.
 func program(name string, join []string, heard func(exchange.Event)) (cache *shelf, node *gossip.Node, stop func()) {
-	filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1, Seed: digest.SeedFrom(secret)}, 1)
-	if err != nil {
-		panic(err)
-	}
-	cache = &shelf{listed: gossip.NewHoldings(filter)}
+	cache = new(shelf)
 	server := httptest.NewServer(&sibling.Handler{Name: name, Cache: cache})
-	node, err = gossip.New(gossip.Config{
-		Name: name, Bind: "127.0.0.1:0", Join: join, Secret: secret, Service: server.Listener.Addr().String(), Holdings: cache.listed,
+	node, err := gossip.New(gossip.Config{
+		Name: name, Bind: "127.0.0.1:0", Join: join, Secret: secret, Service: server.Listener.Addr().String(), Objects: 10_000,
 		Hooks: gossip.Hooks{Event: heard}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -62,6 +57,7 @@ func program(name string, join []string, heard func(exchange.Event)) (cache *she
 	if err != nil {
 		panic(err)
 	}
+	cache.listed = node.Holdings()
 	transport := &sibling.Transport{Siblings: siblings} // the origin's is http.DefaultTransport
 	cache.next = transport
 	return cache, node, func() { transport.CloseIdleConnections(); node.Close(); server.Close() }

@@ -50,6 +50,11 @@ func AnswerMiss(w http.ResponseWriter, name string) {
 	io.WriteString(w, "no fresh copy here\n")
 }
 
+// refuse answers what is no question where nothing else is answered.
+func refuse(w http.ResponseWriter) {
+	http.Error(w, "only siblings' questions are answered here", http.StatusForbidden)
+}
+
 // A Handler answers siblings from an HTTP cache that is a transport. It asks
 // nobody: over a cache that stands on a [Transport] nothing else can happen. What
 // is no question it refuses with 403. It is safe for concurrent use.
@@ -69,7 +74,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.Else.ServeHTTP(w, r)
 			return
 		}
-		http.Error(w, "only siblings' questions are answered here", http.StatusForbidden)
+		refuse(w)
 		return
 	}
 	out := r.Clone(r.Context())

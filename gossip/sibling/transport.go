@@ -101,7 +101,7 @@ func mayAsk(r *http.Request) bool {
 	}
 	cc := directives(r.Header)
 	if _, given := r.Header["Cache-Control"]; !given {
-		cc = list(r.Header["Pragma"]) // RFC 9111 section 5.4
+		cc = members(r.Header["Pragma"]) // RFC 9111 section 5.4
 	}
 	return !has(cc, "no-cache") && !has(cc, "no-store") && !has(cc, "max-age=0")
 }
@@ -137,7 +137,7 @@ func usable(resp *http.Response, wanted, asked http.Header, now time.Time) bool 
 	if has(cc, "private") || has(cc, "no-store") || has(cc, "no-cache") || isStale(resp.Header, cc, now) {
 		return false
 	}
-	for _, field := range list(resp.Header["Vary"]) {
+	for _, field := range members(resp.Header["Vary"]) {
 		field = http.CanonicalHeaderKey(field)
 		if field == "*" || strings.Join(asked[field], ",") != strings.Join(wanted[field], ",") {
 			return false

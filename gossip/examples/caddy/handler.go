@@ -4,10 +4,8 @@
 package caddy
 
 import (
-	"bytes"
-	"io"
+	"context"
 	"net/http"
-	"net/url"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -30,8 +28,6 @@ type Handler struct {
 	*cache // of this name, as long as any configuration has it
 }
 
-var caches = caddy.NewUsagePool()
-
 // CaddyModule implements caddy.Module.
 func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.summarycache", New: func() caddy.Module { return new(Handler) }}
@@ -39,8 +35,11 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision implements caddy.Provisioner.
 func (h *Handler) Provision(ctx caddy.Context) error {
+	if h.Objects == 0 {
+		h.Objects = 10_000
+	}
 	c, _, err := caches.LoadOrNew(h.Name, func() (caddy.Destructor, error) {
-		return newCache(h.Objects, gossip.Config{Name: h.Name, Bind: h.Gossip, Service: h.Service, Join: h.Join,
+		return newCache(gossip.Config{Name: h.Name, Bind: h.Gossip, Service: h.Service, Join: h.Join, Objects: h.Objects,
 			Secret: []byte(caddy.NewReplacer().ReplaceAll(h.Secret, "")), Logger: ctx.Slogger()})
 	})
 	if err == nil {
@@ -61,49 +60,33 @@ func (h *Handler) Cleanup() error {
 // ServeHTTP answers from the store, from a sibling, or by the next handler. Siblings
 // are answered from the store or not at all, so that questions can't go in circles.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	question := sibling.IsQuestion(r)
-	if r.Method != http.MethodGet || r.Header.Get("Authorization") != "" || r.Header.Get("Cache-Control") != "" && !question {
-		return next.ServeHTTP(w, r)
-	}
-	u := &url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
-	identity := "GET " + u.String()
-	if o, ok := h.get(identity); ok {
-		return h.write(w, o)
-	}
-	if question {
-		sibling.AnswerMiss(w, h.Name)
-		return nil
-	}
-	if o, ok := h.ask(r, u, identity); ok {
-		h.put(identity, o)
-		return h.write(w, o)
-	}
-	var body bytes.Buffer
-	recorder := caddyhttp.NewResponseRecorder(w, &body, func(status int, header http.Header) bool {
-		_, ok := newObject(header, nil)
-		return ok && status == http.StatusOK
-	})
-	if err := next.ServeHTTP(recorder, r); err != nil || !recorder.Buffered() {
-		return err
-	}
-	if o, ok := newObject(recorder.Header(), body.Bytes()); ok {
-		h.put(identity, o)
-	}
-	return recorder.WriteResponse()
+	return h.Serve(w, r, next.ServeHTTP)
 }
 
-// ask asks the siblings whose digests match.
-func (h *Handler) ask(r *http.Request, u *url.URL, identity string) (o object, ok bool) {
-	answer, err := h.siblings.Ask(sibling.Question{
-		URL: u, Header: http.Header{"Cache-Control": {"only-if-cached"}}, Identities: []string{identity},
-	}).Next(r.Context(), nil)
-	if err != nil || answer == nil {
-		return o, false
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+var caches = caddy.NewUsagePool() // by name
+
+// A cache outlives the configurations that use it.
+type cache struct {
+	*sibling.Cache
+	node *gossip.Node
+}
+
+func newCache(cfg gossip.Config) (*cache, error) {
+	node, err := gossip.New(cfg)
 	if err != nil {
-		return o, false
+		return nil, err
 	}
-	return newObject(answer.Header, body)
+	c, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), int64(cfg.Objects), 0))
+	if err != nil {
+		node.Close()
+		return nil, err
+	}
+	go node.Join(context.Background()) // until Destruct; it logs why it cannot
+	return &cache{c, node}, nil
+}
+
+// Destruct is called when no configuration uses the cache any more.
+func (c *cache) Destruct() error {
+	c.Siblings.CloseIdleConnections()
+	return c.node.Close()
 }

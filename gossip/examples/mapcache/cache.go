@@ -4,113 +4,77 @@
 package mapcache
 
 import (
-	"context"
-	"errors"
-	"io"
-	"net/http"
-	"net/url"
 	"sync"
-	"time"
 
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// A Cache keeps up to a number of values. Its lock keeps map and digest in step.
+// A Cache finds values here, in other processes, or by loading them: see its Get.
+// Its ServeHTTP answers the other processes.
 type Cache struct {
-	mu     sync.Mutex
-	values map[string][]byte
-	most   int
-	listed *gossip.Holdings // the same names, as digests have them
-	client http.Client
-
+	*sibling.Cache
 	Node *gossip.Node // this process's place in the cluster
 }
 
-// New makes a cache; serve it at cfg.Service, and join its Node.
-func New(cfg gossip.Config, most int) (c *Cache, err error) {
-	cfg.Objects = most
-	c = &Cache{values: map[string][]byte{}, most: most,
-		client: http.Client{Timeout: 500 * time.Millisecond}}
-	if c.Node, err = gossip.New(cfg); err != nil {
-		return nil, err
-	}
-	c.listed = c.Node.Holdings()
-	return c, nil
-}
-
-// Get returns the value of a name from here, from a sibling, or by load.
-func (c *Cache) Get(ctx context.Context, name string, load func(context.Context) ([]byte, error)) ([]byte, error) {
-	if value, ok := c.get(name); ok {
-		return value, nil
-	}
-	for _, sibling := range c.Node.Candidates(nil, name) {
-		if value, err := c.ask(ctx, sibling, name); err == nil {
-			c.put(name, value)
-			return value, nil
-		}
-	}
-	value, err := load(ctx)
+// New makes a cache of up to cfg.Objects values. Serve it at cfg.Service, and join its
+// Node.
+func New(cfg gossip.Config) (*Cache, error) {
+	node, err := gossip.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	c.put(name, value)
-	return value, nil
+	cache, err := sibling.NewCache(node, &store{values: map[string]*sibling.Object{}, most: cfg.Objects, held: node.Holdings()})
+	if err != nil {
+		node.Close()
+		return nil, err
+	}
+	return &Cache{cache, node}, nil
 }
 
-func (c *Cache) get(name string) ([]byte, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	value, ok := c.values[name]
+// A store keeps up to a number of values. Its lock keeps map and digest in step.
+type store struct {
+	mu     sync.Mutex
+	values map[string]*sibling.Object
+	most   int
+	held   *gossip.Holdings // the same names, as digests have them
+}
+
+// Get implements sibling.Store.
+func (s *store) Get(name string) (*sibling.Object, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	value, ok := s.values[name]
 	return value, ok
 }
 
-func (c *Cache) put(name string, value []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, had := c.values[name]
-	for old := range c.values { // any one, since maps have no order
-		if had || len(c.values) < c.most {
-			break
+// Put implements sibling.Store. The name is in the digest before the value can be
+// found; that of a value that is replaced is there already.
+func (s *store) Put(name string, value *sibling.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, had := s.values[name]; !had {
+		for old := range s.values { // any one, since maps have no order
+			if len(s.values) < s.most {
+				break
+			}
+			s.drop(old)
 		}
-		delete(c.values, old)
-		c.listed.Remove(old)
+		s.held.Add(name)
 	}
-	if !had {
-		c.listed.Add(name)
-	}
-	c.values[name] = value
+	s.values[name] = value
 }
 
-// ask asks a sibling and tells the node how it did: who often lacks what its digest
-// claims is asked last, and who does not answer is left alone for a while.
-func (c *Cache) ask(ctx context.Context, sibling gossip.Candidate, name string) (value []byte, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+sibling.Service+"/?name="+url.QueryEscape(name), nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := c.client.Do(r)
-	if err == nil {
-		defer resp.Body.Close()
-		value, err = io.ReadAll(resp.Body)
-	}
-	switch {
-	case err != nil:
-		c.Node.ReportFailure(sibling.Peer)
-	case resp.StatusCode != http.StatusOK:
-		c.Node.ReportFalseHit(sibling.Peer)
-		err = errors.New(resp.Status)
-	default:
-		c.Node.ReportHit(sibling.Peer)
-	}
-	return value, err
+// Drop implements sibling.Store.
+func (s *store) Drop(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(name)
 }
 
-// ServeHTTP answers siblings, and asks nobody: questions can't go in circles.
-func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	value, ok := c.get(r.URL.Query().Get("name"))
-	if !ok {
-		http.NotFound(w, r)
-		return
+func (s *store) drop(name string) {
+	if _, had := s.values[name]; had {
+		delete(s.values, name)
+		s.held.Remove(name)
 	}
-	w.Write(value)
 }

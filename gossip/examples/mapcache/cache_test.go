@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // start starts a cache that is joined to others.
@@ -18,7 +19,7 @@ func start(t *testing.T, name string, most int, join ...string) *Cache {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
 	c, err := New(gossip.Config{Name: name, Bind: "127.0.0.1:0", Join: join, Secret: []byte("at least 16 bytes, better random"),
-		Service: server.Listener.Addr().String(), Logger: slog.New(slog.DiscardHandler)}, most)
+		Service: server.Listener.Addr().String(), Logger: slog.New(slog.DiscardHandler), Objects: most})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,16 +74,21 @@ func TestFilterFollowsMap(t *testing.T) {
 	for worker := range 4 {
 		all.Go(func() {
 			for i := range 1000 {
-				c.put(fmt.Sprint((i*7+worker)%300), nil)
+				name := fmt.Sprint((i*7 + worker) % 300)
+				c.Store.Put(name, &sibling.Object{})
+				if i%5 == 0 {
+					c.Store.Drop(name)
+				}
 			}
 		})
 	}
 	all.Wait()
-	if len(c.values) != 100 || c.listed.Filter().Len() != 100 {
-		t.Errorf("%d values, %d keys in the filter", len(c.values), c.listed.Filter().Len())
+	s := c.Store.(*store)
+	if n := len(s.values); n == 0 || n > 100 || s.held.Filter().Len() != n {
+		t.Errorf("%d values, %d keys in the filter", n, s.held.Filter().Len())
 	}
-	for name := range c.values {
-		if !c.listed.MayContain(name) {
+	for name := range s.values {
+		if !s.held.MayContain(name) {
 			t.Errorf("%s is held, and the filter denies it", name)
 		}
 	}

@@ -3,115 +3,72 @@
 package otter
 
 import (
-	"context"
-	"fmt"
-	"io"
-	"net/http"
-	"net/url"
-	"time"
-
 	"github.com/maypok86/otter/v2"
 
-	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// A Cache keeps values up to a number of bytes and finds others at its siblings.
+// A Cache finds values here, in other processes, or by loading them: see its Get.
+// Its ServeHTTP answers the other processes.
 type Cache struct {
-	values *otter.Cache[string, []byte]
-	held   *digest.CountingFilter
-	node   *gossip.Node
-	client http.Client
-	load   func(ctx context.Context, key string) ([]byte, error)
+	*sibling.Cache
+	Node *gossip.Node // this process's place in the cluster
 }
 
-// New makes a cache that loads what no sibling has. Serve it at cfg.Service.
-func New(cfg gossip.Config, bytes uint64, load func(context.Context, string) ([]byte, error)) (c *Cache, err error) {
-	geometry, err := digest.GeometryFor(100_000, 0.001)
+// New makes a cache of values up to a number of bytes, which should be about
+// cfg.Objects. Serve it at cfg.Service, and join its Node.
+func New(cfg gossip.Config, bytes uint64) (*Cache, error) {
+	node, err := gossip.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	geometry.Seed = digest.SeedFrom(cfg.Secret)
-	c = &Cache{load: load, client: http.Client{Timeout: 500 * time.Millisecond}}
-	if c.held, err = digest.NewCountingFilter(geometry, 1); err != nil {
+	s, err := newStore(node.Holdings(), bytes)
+	if err != nil {
+		node.Close()
 		return nil, err
 	}
-	c.values, err = otter.New(&otter.Options[string, []byte]{
+	cache, err := sibling.NewCache(node, s)
+	if err != nil {
+		node.Close()
+		return nil, err
+	}
+	return &Cache{cache, node}, nil
+}
+
+// A store is an otter cache that keeps a digest in step.
+type store struct {
+	values *otter.Cache[string, *sibling.Object]
+	held   *gossip.Holdings
+}
+
+func newStore(held *gossip.Holdings, bytes uint64) (*store, error) {
+	values, err := otter.New(&otter.Options[string, *sibling.Object]{
 		MaximumWeight: bytes,
-		Weigher:       func(_ string, value []byte) uint32 { return uint32(len(value)) },
-		// Like the function in put, this runs under the lock of the key's bucket, so
-		// that a key is never removed from the filter before it was added.
-		OnAtomicDeletion: func(e otter.DeletionEvent[string, []byte]) {
+		Weigher:       func(_ string, value *sibling.Object) uint32 { return uint32(len(value.Body)) },
+		// Like the function in Put, this runs under the lock of the key's bucket, so
+		// that a key is never removed from the digest before it was added.
+		OnAtomicDeletion: func(e otter.DeletionEvent[string, *sibling.Object]) {
 			if e.Cause != otter.CauseReplacement {
-				c.held.Remove(c.key(e.Key))
+				held.Remove(e.Key)
 			}
 		},
 	})
-	if err != nil {
-		return nil, err
-	}
-	cfg.Holdings = gossip.NewHoldings(c.held)
-	c.node, err = gossip.New(cfg)
-	return c, err
+	return &store{values, held}, err
 }
 
-func (c *Cache) key(key string) digest.Key { return digest.KeyOfString(c.held.Geometry().Seed, key) }
+// Get implements sibling.Store.
+func (s *store) Get(key string) (*sibling.Object, bool) { return s.values.GetIfPresent(key) }
 
-func (c *Cache) put(key string, value []byte) {
-	c.values.Compute(key, func(_ []byte, present bool) ([]byte, otter.ComputeOp) {
+// Put implements sibling.Store.
+func (s *store) Put(key string, value *sibling.Object) {
+	s.values.Compute(key, func(_ *sibling.Object, present bool) (*sibling.Object, otter.ComputeOp) {
 		if !present {
-			c.held.Add(c.key(key))
+			s.held.Add(key)
 		}
 		return value, otter.WriteOp
 	})
 }
 
-// Get returns the value from here, from a sibling, or by loading it.
-func (c *Cache) Get(ctx context.Context, key string) (value []byte, err error) {
-	if value, ok := c.values.GetIfPresent(key); ok {
-		return value, nil
-	}
-	for _, sibling := range c.node.CandidatesByKey(nil, c.key(key)) {
-		if value, err = c.ask(ctx, sibling, key); err == nil {
-			c.put(key, value)
-			return value, nil
-		}
-	}
-	if value, err = c.load(ctx, key); err == nil {
-		c.put(key, value)
-	}
-	return value, err
-}
-
-// ask gets the value from a sibling and says how that went, since a digest may be
-// wrong: who often is, is asked last.
-func (c *Cache) ask(ctx context.Context, sibling gossip.Candidate, key string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+sibling.Service+"/?key="+url.QueryEscape(key), nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := c.client.Do(req)
-	if err != nil {
-		c.node.ReportFailure(sibling.Peer)
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		c.node.ReportFalseHit(sibling.Peer)
-		return nil, fmt.Errorf("%s does not have %q", sibling.Peer, key)
-	}
-	value, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
-	if err == nil {
-		c.node.ReportHit(sibling.Peer)
-	}
-	return value, err
-}
-
-// ServeHTTP answers siblings, and asks nobody: requests cannot go in circles.
-func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if value, ok := c.values.GetIfPresent(r.URL.Query().Get("key")); ok {
-		w.Write(value)
-		return
-	}
-	http.NotFound(w, r)
-}
+// Drop implements sibling.Store.
+func (s *store) Drop(key string) { s.values.Invalidate(key) }

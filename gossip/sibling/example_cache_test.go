@@ -1,0 +1,122 @@
+package sibling_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/sibling"
+)
+
+// shared puts a cache before handler that tells its siblings what it holds, and finds
+// there what they hold. It is to be served at cfg.Service.
+func shared(ctx context.Context, cfg gossip.Config, handler http.Handler) (http.Handler, *gossip.Node, error) {
+	node, err := gossip.New(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	cache, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), int64(cfg.Objects), 1<<30))
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := node.Join(ctx); err != nil {
+		return nil, nil, err
+	}
+	return cache.Wrap(handler), node, nil
+}
+
+// Two servers of one site. What the first has made the second does not make again.
+func ExampleCache_Wrap() {
+	heard := make(chan exchange.Event, 10)
+	site := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println("making", r.URL.Path)
+		w.Header().Set("Cache-Control", "public, max-age=60")
+		io.WriteString(w, "a page")
+	})
+	var nodes []*gossip.Node
+	var servers []*httptest.Server
+	for _, name := range []string{"a", "b"} {
+		server := httptest.NewUnstartedServer(nil)
+		cfg := gossip.Config{
+			Name: name, Bind: "127.0.0.1:0", Secret: secret, Service: server.Listener.Addr().String(), Objects: 10_000,
+			Hooks: gossip.Hooks{Event: func(e exchange.Event) { heard <- e }}, Logger: slog.New(slog.DiscardHandler),
+		}
+		if nodes != nil {
+			cfg.Join = []string{nodes[0].Addr()}
+		}
+		handler, node, err := shared(context.Background(), cfg, site)
+		if err != nil {
+			panic(err)
+		}
+		defer node.Close()
+		server.Config.Handler = handler
+		server.Start()
+		defer server.Close()
+		nodes, servers = append(nodes, node), append(servers, server)
+	}
+	visit := func(server *httptest.Server) {
+		r, err := http.NewRequest(http.MethodGet, server.URL+"/news", nil)
+		if err != nil {
+			panic(err)
+		}
+		r.Host = "site.example"
+		resp, err := server.Client().Do(r)
+		if err != nil {
+			panic(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Printf("%q, Cache-Status: %q\n", body, resp.Header["Cache-Status"])
+	}
+
+	visit(servers[0])
+	for len(nodes[1].Candidates(nil, "GET http://site.example/news")) == 0 {
+		<-heard // something of what a holds
+	}
+	visit(servers[1])
+	visit(servers[1])
+	// Output:
+	// making /news
+	// "a page", Cache-Status: []
+	// "a page", Cache-Status: ["a; hit" "b; fwd=uri-miss; stored; detail=sibling"]
+	// "a page", Cache-Status: ["b; hit"]
+}
+
+// Values that are no HTTP responses. Of what nobody holds, the first Get loads it.
+func ExampleCache_Get() {
+	node, err := gossip.New(gossip.Config{
+		Name: "a", Bind: "127.0.0.1:0", Service: "127.0.0.1:8080", Objects: 10_000, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer node.Close()
+	cache, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), 10_000, 1<<30))
+	if err != nil {
+		panic(err)
+	}
+	http.NewServeMux().Handle("/", cache) // and serve that at 127.0.0.1:8080
+
+	for range 2 {
+		value, err := cache.Get(context.Background(), "user 17", func(context.Context) ([]byte, error) {
+			fmt.Println("loading")
+			return []byte("Ada"), nil
+		})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Printf("%s\n", value)
+	}
+	// Output:
+	// loading
+	// Ada
+	// Ada
+}

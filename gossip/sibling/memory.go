@@ -1,0 +1,120 @@
+package sibling
+
+import (
+	"container/list"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/summarycache/summarycache/gossip"
+)
+
+// Memory is a [Store] in memory. What was not asked for the longest time leaves first.
+// It is safe for concurrent use, under one lock.
+type Memory struct {
+	held           *gossip.Holdings
+	objects, bytes int64 // bounds
+
+	mu    sync.Mutex
+	order *list.List // of *shelved, what was asked for last in front
+	by    map[string]*list.Element
+	used  int64 // bytes
+}
+
+type shelved struct {
+	identity string
+	object   *Object
+	bytes    int64
+}
+
+// NewMemory returns an empty Memory that keeps up to so many objects, of up to so many
+// bytes together, headers and identities included; a bound below 1 is none. It lists
+// them in held; nil = nowhere.
+func NewMemory(held *gossip.Holdings, objects, bytes int64) *Memory {
+	return &Memory{held: held, objects: objects, bytes: bytes, order: list.New(), by: make(map[string]*list.Element)}
+}
+
+// Get returns the object of an identity, expired or not.
+func (m *Memory) Get(identity string) (*Object, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.by[identity]
+	if e == nil {
+		return nil, false
+	}
+	m.order.MoveToFront(e)
+	return e.Value.(*shelved).object, true
+}
+
+// Put keeps an object, unless it is larger than all may be together; others leave if
+// there is no room.
+func (m *Memory) Put(identity string, o *Object) {
+	s := &shelved{identity, o, sizeOf(identity, o)}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.bytes > 0 && s.bytes > m.bytes {
+		m.drop(m.by[identity])
+		return
+	}
+	if e := m.by[identity]; e != nil {
+		m.used += s.bytes - e.Value.(*shelved).bytes
+		e.Value = s
+		m.order.MoveToFront(e)
+	} else {
+		if m.held != nil {
+			m.held.Add(identity)
+		}
+		m.used += s.bytes
+		m.by[identity] = m.order.PushFront(s)
+	}
+	for m.objects > 0 && int64(len(m.by)) > m.objects || m.bytes > 0 && m.used > m.bytes {
+		m.drop(m.order.Back())
+	}
+}
+
+// Drop forgets the object of an identity, if there is one.
+func (m *Memory) Drop(identity string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.drop(m.by[identity])
+}
+
+func (m *Memory) drop(e *list.Element) {
+	if e == nil {
+		return
+	}
+	s := m.order.Remove(e).(*shelved)
+	delete(m.by, s.identity)
+	m.used -= s.bytes
+	if m.held != nil {
+		m.held.Remove(s.identity)
+	}
+}
+
+// Len returns the number of objects.
+func (m *Memory) Len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.by)
+}
+
+// Identities yields those of the objects that are there when it is called, in no
+// order: what [gossip.Holdings.Reseed] wants to know.
+func (m *Memory) Identities() iter.Seq[string] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Values(slices.Collect(maps.Keys(m.by)))
+}
+
+// sizeOf counts what the bytes of an object are in.
+func sizeOf(identity string, o *Object) int64 {
+	n := len(identity) + len(o.Body)
+	for name, lines := range o.Header {
+		n += len(name)
+		for _, line := range lines {
+			n += len(line)
+		}
+	}
+	return int64(n)
+}

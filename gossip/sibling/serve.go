@@ -1,0 +1,130 @@
+package sibling
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Wrap is [Cache.Serve] as middleware, for a handler that makes the answers.
+func (c *Cache) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = c.Serve(w, r, func(w http.ResponseWriter, r *http.Request) error {
+			next.ServeHTTP(w, r)
+			return nil
+		})
+	})
+}
+
+// ServeHTTP answers siblings' questions, and refuses with 403 what is none.
+func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_ = c.Serve(w, r, func(w http.ResponseWriter, _ *http.Request) error {
+		refuse(w)
+		return nil
+	})
+}
+
+// Serve answers a GET or HEAD from the Store, from a sibling, or by next, and keeps
+// what next writes if every cache may, and for how long is said: status 200, under
+// "public" or "s-maxage" with a lifetime, without Vary and Set-Cookie. Ranges and
+// conditions of what is stored it answers itself. Everything else goes to next as if
+// there were no cache, requests with Authorization or Cache-Control too; after one
+// that may change the object ("POST", say) it is dropped here, though not at siblings,
+// where it stays until it expires. An error of next's is returned, and what it wrote
+// is not kept.
+//
+// An object's identity is "GET" and its URL, of the scheme https if the request came
+// by TLS and of the host that it names. A sibling's question is answered from the
+// Store or by 504.
+func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request) error) error {
+	u, identity := requested(r)
+	if IsQuestion(r) {
+		if o := c.fresh(identity); o != nil {
+			o.write(w, r, c.name()+"; hit")
+		} else {
+			AnswerMiss(w, c.name())
+		}
+		return nil
+	}
+	if !isCacheable(r) {
+		err := next(w, r)
+		if mayChange(r.Method) {
+			c.Store.Drop(identity)
+		}
+		return err
+	}
+	reuse := r.Header["Cache-Control"] == nil && r.Header["Pragma"] == nil
+	if reuse {
+		if o := c.fresh(identity); o != nil {
+			o.write(w, r, c.name()+"; hit")
+			return nil
+		}
+	}
+	if r.Method == http.MethodHead {
+		return next(w, r)
+	}
+	if reuse {
+		o, status, err := c.find(r.Context(), u, identity, func(a *Answer) bool { return isStorable(a.Header, a.Arrived) })
+		if err != nil {
+			return nil // the client has gone
+		}
+		if o != nil {
+			c.Store.Put(identity, o)
+			o.write(w, r, append(slices.Clone(status), c.name()+"; fwd=uri-miss; stored; detail=sibling")...)
+			return nil
+		}
+	}
+	rec := &recorder{ResponseWriter: w, room: c.maxBytes()}
+	if err := next(rec, r); err != nil {
+		return err
+	}
+	if o := rec.object(); o != nil {
+		c.Store.Put(identity, o)
+	}
+	return nil
+}
+
+// requested is what a request or a sibling's question is for.
+func requested(r *http.Request) (*url.URL, string) {
+	u := &url.URL{Scheme: "http", Host: strings.ToLower(r.Host), Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
+	if r.TLS != nil || IsQuestion(r) && r.URL.Scheme == "https" {
+		u.Scheme = "https"
+	}
+	if u.Host == valueHost && IsQuestion(r) {
+		identity, _ := url.QueryUnescape(u.RawQuery)
+		return u, identity
+	}
+	return u, "GET " + u.String()
+}
+
+// isCacheable reports whether the answer to a request may be kept, and be that to
+// others.
+func isCacheable(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.ContentLength == 0 &&
+		r.Header["Authorization"] == nil && r.Header["Upgrade"] == nil && !has(directives(r.Header), "no-store")
+}
+
+// mayChange reports whether a method is not safe (RFC 9110 section 9.2.1).
+func mayChange(method string) bool {
+	return !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}, method)
+}
+
+// write answers a request by an object.
+func (o *Object) write(w http.ResponseWriter, r *http.Request, status ...string) {
+	h := w.Header()
+	for name, lines := range o.Header {
+		h[name] = lines
+	}
+	h["Cache-Status"] = status
+	if o.Header == nil {
+		h.Set("Content-Type", "application/octet-stream")
+	} else {
+		h.Set("Age", strconv.Itoa(int(time.Since(o.Made).Seconds())))
+	}
+	modified, _ := http.ParseTime(o.Header.Get("Last-Modified"))
+	http.ServeContent(w, r, "", modified, bytes.NewReader(o.Body))
+}
