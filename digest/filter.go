@@ -54,11 +54,7 @@ func (f *Filter) MayContain(k Key) bool {
 	return true
 }
 
-// HasPosition reports whether position p is set; it is not for p >= Geometry().Bits.
-func (f *Filter) HasPosition(p uint64) bool {
-	return p < f.geometry.Bits && f.hasPosition(p)
-}
-
+// hasPosition reports whether position p, which must be below Bits, is set.
 func (f *Filter) hasPosition(p uint64) bool {
 	if f.words != nil {
 		return f.words[p>>6]>>(p&63)&1 != 0

@@ -40,8 +40,8 @@ func TestRepresentationsAgree(t *testing.T) {
 			bitmap, sorted := both(g, set)
 			equalFilters(t, sorted, bitmap)
 			for p := range m {
-				if bitmap.HasPosition(p) != sorted.HasPosition(p) {
-					t.Fatalf("m=%d n=%d: position %d: %v, %v", m, n, p, bitmap.HasPosition(p), sorted.HasPosition(p))
+				if bitmap.hasPosition(p) != sorted.hasPosition(p) {
+					t.Fatalf("m=%d n=%d: position %d: %v, %v", m, n, p, bitmap.hasPosition(p), sorted.hasPosition(p))
 				}
 			}
 			rank, ranker := 0, newRanker(bitmap, len(set))
