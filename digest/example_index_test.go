@@ -3,6 +3,7 @@ package digest_test
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/summarycache/summarycache/digest"
 )
@@ -58,23 +59,29 @@ func ExampleIndex() {
 	// 0
 }
 
-// A filter that grew too full gets a larger geometry while it is in use.
-func ExampleCountingFilter_Rebuild() {
-	small, _ := digest.GeometryFor(100, 0.01)
-	held, _ := digest.NewCountingFilter(small, 1)
-	var cache []digest.Key // what the cache holds
-	for i := range 1000 {
-		cache = append(cache, digest.KeyOfString(0, fmt.Sprint(i)))
-		held.Add(cache[i])
+// Who knows that a digest was current at a time tells the index, and lookups tell how
+// old what they say is.
+func ExampleIndex_Confirm() {
+	index := digest.NewIndex()
+	key := digest.KeyOfString(0, "an object")
+	g := digest.Geometry{Bits: 1 << 24, Hashes: 1}
+	for _, peer := range []string{"east", "west"} {
+		f, err := digest.FilterOf(g, digest.Version{Epoch: 1}, slices.Values([]digest.Key{key}))
+		if err != nil {
+			panic(err)
+		}
+		index.Set(peer, f)
 	}
-	fmt.Printf("%.1f %%\n", 100*held.Advance().FalsePositiveRate())
-
-	large, _ := digest.GeometryFor(1000, 0.01)
-	if err := held.Rebuild(large, slices.Values(cache)); err != nil {
-		panic(err)
+	now := time.Unix(1_000_000, 0)
+	index.Confirm("west", now.Add(-3*time.Second)) // it said so
+	for _, m := range index.Lookup(nil, key) {
+		if m.AsOf.IsZero() {
+			fmt.Println(m.Peer, "may have it, or may have had it")
+			continue
+		}
+		fmt.Println(m.Peer, "may have it, as of", now.Sub(m.AsOf), "ago")
 	}
-	fmt.Printf("%.1f %%, epoch %d\n", 100*held.Current().FalsePositiveRate(), held.Current().Version().Epoch)
 	// Output:
-	// 9.4 %
-	// 1.0 %, epoch 2
+	// east may have it, or may have had it
+	// west may have it, as of 3s ago
 }

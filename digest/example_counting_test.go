@@ -1,0 +1,86 @@
+package digest_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// A cache that learns of its objects by the batch, from a log or another process.
+func ExampleCountingFilter_AddAll() {
+	g, _ := digest.GeometryFor(1_000, 0.001)
+	held, _ := digest.NewCountingFilter(g, 1)
+	var batch []digest.Key
+	for i := range 50 {
+		batch = append(batch, digest.KeyOfString(0, fmt.Sprint("block ", i)))
+	}
+	held.AddAll(batch)
+	gone := append(batch[:10], digest.KeyOfString(0, "what was never there"))
+	fmt.Println(held.RemoveAll(gone), "refused,", held.Len(), "held")
+	// Output: 1 refused, 40 held
+}
+
+// A cache that comes back warm: its filter is saved, loaded, and compared with what
+// the store really holds before anybody is told.
+func ExampleCountingFilter_Verify() {
+	store := []digest.Key{digest.KeyOfString(0, "a"), digest.KeyOfString(0, "b")}
+	g, _ := digest.GeometryFor(1_000, 0.001)
+	held, _ := digest.NewCountingFilter(g, 1)
+	held.AddAll(store)
+	saved := held.AppendTo(nil)
+
+	// After the restart:
+	again, err := digest.DecodeCountingFilter(saved, digest.Limits{})
+	if err != nil {
+		panic(err) // then begin with an empty one
+	}
+	fmt.Println("as it was:", again.Verify(slices.Values(store)))
+	store = store[:1] // an object was lost with its disk
+	if !again.Verify(slices.Values(store)) {
+		err = again.Rebuild(g, slices.Values(store))
+	}
+	fmt.Println("after the loss:", again.Verify(slices.Values(store)), again.Len(), err)
+	// Output:
+	// as it was: true
+	// after the loss: true 1 <nil>
+}
+
+// Counters that are seldom touched need not stay in memory.
+func ExampleCountingFilter_MapTo() {
+	dir, err := os.MkdirTemp("", "counters")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	held, _ := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
+	held.Add(1 << 60)
+	if err := held.MapTo(filepath.Join(dir, "counters")); err != nil {
+		fmt.Println(err) // not on this system, or no room: they are where they were
+	}
+	fmt.Println(held.MayContain(1<<60), held.Remove(1<<60), held.Close())
+	// Output: true true <nil>
+}
+
+// A filter that grew too full gets a larger geometry while it is in use.
+func ExampleCountingFilter_Rebuild() {
+	small, _ := digest.GeometryFor(100, 0.01)
+	held, _ := digest.NewCountingFilter(small, 1)
+	var cache []digest.Key // what the cache holds
+	for i := range 1000 {
+		cache = append(cache, digest.KeyOfString(0, fmt.Sprint(i)))
+		held.Add(cache[i])
+	}
+	fmt.Printf("%.1f %%\n", 100*held.Advance().FalsePositiveRate())
+
+	large, _ := digest.GeometryFor(1000, 0.01)
+	if err := held.Rebuild(large, slices.Values(cache)); err != nil {
+		panic(err)
+	}
+	fmt.Printf("%.1f %%, epoch %d\n", 100*held.Current().FalsePositiveRate(), held.Current().Version().Epoch)
+	// Output:
+	// 9.4 %
+	// 1.0 %, epoch 2
+}
