@@ -89,6 +89,11 @@ func TestOperatingSizes(t *testing.T) {
 		got := words(t, 0, append(split(m[1])[1:], "--peers", row[1])...)
 		holds(t, got, "received "+row[2]+" ", "memory "+row[3]+" ", "asked in vain "+row[4]+" ")
 	}
+	m = regexp.MustCompile("`(peer plan --objects 100000 [^`]*)` says").FindStringSubmatch(p.prose)
+	if m == nil {
+		t.Fatal("the page has no plan of what was measured")
+	}
+	holds(t, words(t, 0, split(m[1])[1:]...), "received 26.1 KiB/s ")
 }
 
 // Every path of the page is served on the admin port.
