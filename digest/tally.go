@@ -14,7 +14,9 @@ type Tally struct {
 func (c *CountingFilter) Tally() Tally {
 	var t Tally
 	counters := c.counters.Load()
+	keys := counters.inherited.keys
 	for s := range counters.locked {
+		keys += int64(s.keys)
 		t.Changed += int(s.differing)
 		if s.rare != nil {
 			t.Saturated += s.rare.saturated
@@ -22,7 +24,7 @@ func (c *CountingFilter) Tally() Tally {
 		}
 	}
 	t.Changed += int(counters.unfrozen.Load())
-	t.Keys = max(0, int(counters.stock().keys))
+	t.Keys = max(0, int(keys))
 	return t
 }
 

@@ -288,11 +288,11 @@ func (n *Node) publishLoop() {
 }
 
 func (n *Node) publish(filter *digest.CountingFilter) {
-	changed := filter.Changed()
+	tally := filter.Tally()
 	n.mu.Lock()
 	// A rebuilt filter is a new version without a change since it was frozen.
 	rebuilt := filter.Current().Version().Epoch != n.engine.Self().Version.Epoch
-	due := rebuilt || n.engine.PublishDue(time.Now(), changed, filter.Len())
+	due := rebuilt || n.engine.PublishDue(time.Now(), tally.Changed, tally.Keys)
 	n.mu.Unlock()
 	if !due {
 		return
