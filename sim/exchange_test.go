@@ -11,7 +11,7 @@ import (
 // exchanged measures a cluster.
 func exchanged(t *testing.T, o exchangeOptions) *exchange {
 	t.Helper()
-	o.objects, o.churn, o.delay, o.contents = 10_000, 0.1, 10*time.Millisecond, 4
+	o.objects, o.churn, o.delay, o.contents = exchangedObjects, 0.1, 10*time.Millisecond, 4
 	w, err := newExchange(o.of(o.peers, o.loss, true), testJob(1))
 	if err != nil {
 		t.Fatal(err)
