@@ -155,7 +155,7 @@ func TestIndexLimit(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
 		cfg := c.config("p1", "10.0.0.1")
-		cfg.Limits.Index = 1
+		cfg.Limits.IndexBytes = 1
 		small := c.start(cfg)
 		cfg = c.config("p2", "10.0.0.2")
 		cfg.Join = []string{"10.0.0.1:7946"}

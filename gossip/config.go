@@ -130,8 +130,8 @@ type Limits struct {
 	DigestMemory int           // memory that decoding one may take, bytes; zero means 256 MiB
 	PublishedLog int           // memory of the deltas kept of this peer's digest, bytes; zero means 4 MiB
 	ReplicaLog   int           // the same for each replica; zero means 256 KiB
-	Replicas     int           // memory of all replicas' filters, bytes; zero means no bound (see [exchange.Config.ReplicaBytes])
-	Index        int           // memory of the index over them, bytes; who does not fit is no candidate; zero means no bound
+	ReplicaBytes int           // memory of all replicas' filters, bytes; zero means no bound (see [exchange.Config.ReplicaBytes])
+	IndexBytes   int           // memory of the index over them, bytes; who does not fit is no candidate; zero means no bound
 	Fetches      int           // snapshots fetched at once; zero means 16 (see [exchange.Config.Fetches])
 	Serves       int           // bodies served at once; zero means 32
 	BytesIn      int           // bodies fetched, bytes a second; zero means no bound
@@ -219,8 +219,8 @@ func (c Config) withDefaults() (Config, error) {
 		{"digest memory", int64(c.Limits.DigestMemory)},
 		{"published log", int64(c.Limits.PublishedLog)},
 		{"replica log", int64(c.Limits.ReplicaLog)},
-		{"replicas", int64(c.Limits.Replicas)},
-		{"index", int64(c.Limits.Index)},
+		{"replica bytes", int64(c.Limits.ReplicaBytes)},
+		{"index bytes", int64(c.Limits.IndexBytes)},
 		{"fetches", int64(c.Limits.Fetches)},
 		{"serves", int64(c.Limits.Serves)},
 		{"bytes in", int64(c.Limits.BytesIn)},

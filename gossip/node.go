@@ -165,7 +165,7 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		SyncInterval: cfg.SyncInterval,
 		PublishedLog: cfg.Limits.PublishedLog,
 		ReplicaLog:   cfg.Limits.ReplicaLog,
-		ReplicaBytes: cfg.Limits.Replicas,
+		ReplicaBytes: cfg.Limits.ReplicaBytes,
 		Use:          n.hits,
 		DigestBytes:  cfg.Limits.DigestBytes,
 		Fetches:      cfg.Limits.Fetches,

@@ -132,7 +132,7 @@ func (n *Node) unlearn(m *member, but *digest.Index) {
 
 // limit divides the memory of all indexes: one may have what the others leave.
 func (n *Node) limit(index *digest.Index) {
-	most := n.cfg.Limits.Index
+	most := n.cfg.Limits.IndexBytes
 	if most == 0 {
 		return
 	}

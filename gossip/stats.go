@@ -16,19 +16,19 @@ type Stats struct {
 	IndexBytes   int64 // memory of the index that lookups ask
 
 	PacketsIn, PacketsOut         int64 // memberlist's, adverts included
-	PacketBytesIn, PacketBytesOut int64
+	PacketBytesIn, PacketBytesOut int64 // of those, as they travel, without the headers of IP and UDP
 	PacketsStrange                int64 // dropped: not of this cluster, too long, or from an address not allowed
 	PacketsDropped                int64 // dropped: memberlist was too slow
 	AdvertsDropped                int64 // dropped: the node was too slow
-	VectorBytesIn                 int64
+	VectorBytesIn                 int64 // of other peers' lists of versions, compared every Config.SyncInterval
 
 	ConnsAccepted int64
 	ConnsRefused  int64 // beyond the limits, or from addresses not allowed
 	ConnsStrange  int64 // closed for their first byte
 	Malformed     int64 // requests that were none
 
-	Lookups     int64
-	Quarantines int64
+	Lookups     int64 // calls of Candidates and CandidatesByKey
+	Quarantines int64 // of peers whose digests were far from true: see Node.ReportFalseHit
 	HooksLost   int64 // events that no hook was called for, because hooks were too slow
 }
 

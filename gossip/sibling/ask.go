@@ -29,7 +29,7 @@ func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, t
 	timeout := in.c.cfg.Timeout
 	clock := time.AfterFunc(timeout+to.Wait, func() { cancel(errNoFirstByte) })
 	start := time.Now()
-	resp, err := in.c.cfg.Carrier.RoundTrip(in.request(asking, to.Candidate, conditions))
+	resp, err := in.c.cfg.HTTP.RoundTrip(in.request(asking, to.Candidate, conditions))
 	if err != nil {
 		clock.Stop()
 		outcome := outcomeOf(asking, err)

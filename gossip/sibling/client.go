@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// MaxAsked is how many siblings are asked for one object unless Config.Max says
-// otherwise.
-const MaxAsked = 2
+// DefaultMax is how many siblings are asked for one object, at most, unless
+// Config.Max says otherwise.
+const DefaultMax = 2
 
 const defaultTimeout = 500 * time.Millisecond
 
@@ -22,9 +22,9 @@ type Config struct {
 	// in the cluster, since siblings may look for it among the members.
 	Name    string
 	Locator Locator           // who may hold an object
-	Carrier http.RoundTripper // of the questions; nil = NewCarrier(nil)
+	HTTP    http.RoundTripper // of the questions; nil = NewHTTPTransport(nil)
 	Timeout time.Duration     // from asking a sibling to its response's header; 0 = 500 ms
-	Max     int               // siblings asked for one object; 0 = 2
+	Max     int               // siblings asked for one object, at most; 0 = DefaultMax
 	// Hedges is how many more questions may be asked because an answer takes long,
 	// to the origin included, as a share of all; 0 = 0.05, negative = none.
 	Hedges float64
@@ -53,14 +53,14 @@ func New(c Config) (*Client, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if c.Carrier == nil {
-		c.Carrier = NewCarrier(nil)
+	if c.HTTP == nil {
+		c.HTTP = NewHTTPTransport(nil)
 	}
 	if c.Timeout == 0 {
 		c.Timeout = defaultTimeout
 	}
 	if c.Max == 0 {
-		c.Max = MaxAsked
+		c.Max = DefaultMax
 	}
 	if c.Hedges == 0 {
 		c.Hedges = defaultBudget
@@ -72,9 +72,9 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
-// CloseIdleConnections closes those of the Carrier that no question uses.
+// CloseIdleConnections closes those of Config.HTTP that no question uses.
 func (c *Client) CloseIdleConnections() {
-	if t, ok := c.cfg.Carrier.(interface{ CloseIdleConnections() }); ok {
+	if t, ok := c.cfg.HTTP.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}
 }

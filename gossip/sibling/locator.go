@@ -39,11 +39,12 @@ func (f LocatorFunc) Candidates(dst []Candidate, identity string) []Candidate {
 // Report does nothing.
 func (f LocatorFunc) Report(Report) {}
 
-// A ByQuestion is a Locator that also knows caches which don't list objects under
-// our identities. It is asked after Candidates, and under the same conditions.
-type ByQuestion interface {
+// A QuestionLocator is a [Locator] that also knows caches which don't list objects under
+// our identities. [Client.Plan] looks whether a Config.Locator is one.
+type QuestionLocator interface {
 	// CandidatesFor appends the further caches that may answer q to dst, best
-	// first, and returns the result.
+	// first, and returns the result. It is called after Candidates, if that named
+	// fewer than are to be asked, and under the same conditions.
 	CandidatesFor(dst []Candidate, q *Question) []Candidate
 }
 

@@ -9,10 +9,10 @@ import (
 
 // An Expectation is what asking a candidate is likely to bring.
 type Expectation struct {
-	RoundTrip time.Duration // to its answer; 0 = nothing is known yet
-	Odds      float64       // that it has the object, in [0,1]
-	Cost      time.Duration // what the object is likely to cost by such questions: RoundTrip/Odds, a round trip counting for at least 1 ms
-	Level     int           // of Cost, from 0; √2 times dearer is the next. Within a level the Locator's order holds.
+	RoundTripTime time.Duration // to its answer; 0 = nothing is known yet
+	Odds          float64       // that it has the object, in [0,1]
+	Cost          time.Duration // what the object is likely to cost by such questions: RoundTripTime/Odds, a round trip counting for at least 1 ms
+	Level         int           // of Cost, from 0; √2 times dearer is the next. Within a level the Locator's order holds.
 }
 
 // A Step is one question that would be asked.
@@ -35,15 +35,15 @@ func (c *Client) Plan(q Question) []Step {
 	for _, id := range q.Identities {
 		add(c.cfg.Locator.Candidates(nil, id), id)
 	}
-	if more, ok := c.cfg.Locator.(ByQuestion); ok && len(steps) < c.cfg.Max {
+	if more, ok := c.cfg.Locator.(QuestionLocator); ok && len(steps) < c.cfg.Max {
 		add(more.CandidatesFor(nil, &q), "")
 	}
 	return steps
 }
 
-// RoundTrip returns what one to a sibling took lately, from a question to the
-// answer's header; 0 = it never answered.
-func (c *Client) RoundTrip(peer string) time.Duration {
+// RoundTripTime returns what a round trip to a sibling took lately, from a question to
+// the answer's header; 0 = it never answered.
+func (c *Client) RoundTripTime(peer string) time.Duration {
 	r := c.records.of(peer)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,8 +64,8 @@ func (c *Client) ranked(found []Candidate, id string) []Step {
 }
 
 func expect(r *record, cand Candidate, others average, now time.Time) Expectation {
-	e := Expectation{RoundTrip: r.roundTrip(others, now), Odds: r.odds(cand.FalsePositiveRate, cand.Age)}
-	cost := float64(max(e.RoundTrip, leastTrip)) / e.Odds
+	e := Expectation{RoundTripTime: r.roundTrip(others, now), Odds: r.odds(cand.FalsePositiveRate, cand.Age)}
+	cost := float64(max(e.RoundTripTime, leastTrip)) / e.Odds
 	e.Cost = time.Duration(min(cost, float64(time.Hour)))
 	e.Level = int(2 * math.Log2(float64(e.Cost)/float64(leastTrip)))
 	return e

@@ -16,13 +16,13 @@ import (
 // A world is a client of siblings, an origin, and siblings that answer as a test
 // wants, on a network in memory and in virtual time.
 type world struct {
-	t       *testing.T
-	net     *memnet.Network
-	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
-	carrier *http.Transport
-	origins *http.Transport
-	client  *Client
-	servers []*http.Server
+	t         *testing.T
+	net       *memnet.Network
+	dial      func(ctx context.Context, network, addr string) (net.Conn, error)
+	questions *http.Transport
+	origins   *http.Transport
+	client    *Client
+	servers   []*http.Server
 
 	mu      sync.Mutex
 	known   []Candidate // whom the locator names, whatever is asked for
@@ -36,8 +36,8 @@ func newWorld(t *testing.T, c Config) *world {
 	w := &world{t: t, net: memnet.New(1)}
 	host := w.net.Host("10.8.8.8")
 	w.dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return host.Dial(ctx, addr) }
-	w.carrier, w.origins = NewCarrier(w.dial), &http.Transport{DialContext: w.dial}
-	c.Name, c.Locator, c.Carrier = "me", w, w.carrier
+	w.questions, w.origins = NewHTTPTransport(w.dial), &http.Transport{DialContext: w.dial}
+	c.Name, c.Locator, c.HTTP = "me", w, w.questions
 	var err error
 	if w.client, err = New(c); err != nil {
 		t.Fatal(err)

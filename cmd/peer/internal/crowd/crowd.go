@@ -34,11 +34,11 @@ type Member struct{ Name, Addr string }
 
 // Config says who is there. All fields but Admit are needed.
 type Config struct {
-	Name    string                       // of this peer
-	Others  func() []Member              // the other living members
-	Key     func(identity string) uint64 // the same at all peers
-	Carrier http.RoundTripper            // to other peers
-	Wait    time.Duration                // for which an answer of who fetches is waited for, besides the usual
+	Name   string                       // of this peer
+	Others func() []Member              // the other living members
+	Key    func(identity string) uint64 // the same at all peers
+	HTTP   http.RoundTripper            // to other peers
+	Wait   time.Duration                // for which an answer of who fetches is waited for, besides the usual
 	// Admit says why a request is not from the peer that it names; nil = it is.
 	Admit func(r *http.Request, name string) error
 }
@@ -130,7 +130,7 @@ func (c *Crowd) ask(ctx context.Context, home Member, key uint64) (string, error
 		Header: http.Header{"Via": {"1.1 " + c.cfg.Name}, "User-Agent": {""}},
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}).WithContext(ctx)
-	resp, err := c.cfg.Carrier.RoundTrip(r)
+	resp, err := c.cfg.HTTP.RoundTrip(r)
 	if err != nil {
 		return "", err
 	}

@@ -25,7 +25,7 @@ func newCluster(peers int) *cluster {
 		c.names = append(c.names, fmt.Sprint("p", i))
 	}
 	for _, name := range c.names {
-		c.crowds[name+":80"] = New(Config{Name: name, Carrier: c, Wait: time.Second,
+		c.crowds[name+":80"] = New(Config{Name: name, HTTP: c, Wait: time.Second,
 			Key: func(identity string) uint64 { return uint64(len(identity)) * 0x9e3779b97f4a7c15 },
 			Others: func() (list []Member) {
 				for _, other := range c.names {

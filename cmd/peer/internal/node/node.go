@@ -201,12 +201,12 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		c.Observe = func(e proxy.Event) { n.durations.Observe(e); o.Observe(e) }
 	}
 	c.Dial = n.dial(o)
-	n.peers = outspoken{sibling.NewCarrier(c.Dial), n.quiet}
+	n.peers = outspoken{sibling.NewHTTPTransport(c.Dial), n.quiet}
 	if n.cfg.PeerTLS != nil {
 		n.peers = outspoken{peertls.NewTransport(n.cfg.PeerTLS, c.Dial), n.quiet}
 	}
 	c.SiblingTransport = n.peers
-	n.crowd = crowd.New(crowd.Config{Name: n.cfg.Name, Others: n.living, Key: n.crowdKey, Carrier: n.peers, Wait: n.cfg.CollapseWait, Admit: c.Admit})
+	n.crowd = crowd.New(crowd.Config{Name: n.cfg.Name, Others: n.living, Key: n.crowdKey, HTTP: n.peers, Wait: n.cfg.CollapseWait, Admit: c.Admit})
 	c.Own[crowd.Path] = n.crowd
 	if n.cfg.CollapseWait > 0 {
 		c.Crowd = n.crowd
@@ -231,7 +231,7 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Name: n.cfg.Name, Bind: n.cfg.Gossip, Advertise: n.cfg.Advertise, Join: n.cfg.Join,
 		Secret: n.cfg.Secret, AcceptSecrets: n.cfg.AcceptSecrets,
 		Service: n.service(), Holdings: n.holdings, Publish: publishing(n.cfg.Publish),
-		StateFile: n.digests(), Limits: gossip.Limits{Index: int(min(n.cfg.IndexSize, math.MaxInt))},
+		StateFile: n.digests(), Limits: gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt))},
 		Detection: o.Detect, Network: o.Network, Logger: n.log,
 	}
 }

@@ -28,7 +28,7 @@ func (n *Node) Status() admin.Status {
 	s.Members = append(s.Members, n.squidMembers()...)
 	s.Traffic.HomesAsked, s.Traffic.FetchersFound = n.crowd.Asked.Load(), n.crowd.Told.Load()
 	for i := range s.Members {
-		s.Members[i].RoundTrip = n.proxy.RoundTrip(s.Members[i].Name).Seconds()
+		s.Members[i].RoundTrip = n.proxy.RoundTripTime(s.Members[i].Name).Seconds()
 	}
 	s.Plan = n.plan(s)
 	return s

@@ -58,7 +58,7 @@ func (n *Node) matches(identities []string, header http.Header, out *admin.Expla
 
 // expected adds to a match what is expected of asking for it.
 func (n *Node) expected(m admin.Match, steps []sibling.Step) admin.Match {
-	m.RoundTrip = n.proxy.RoundTrip(m.Peer).Seconds()
+	m.RoundTrip = n.proxy.RoundTripTime(m.Peer).Seconds()
 	for i, s := range steps {
 		if s.Peer == m.Peer && (s.Identity == m.Identity || s.Identity == "") {
 			m.Turn, m.Odds, m.Cost = i+1, s.Odds, s.Cost.Seconds()

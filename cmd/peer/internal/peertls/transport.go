@@ -29,7 +29,7 @@ const maxTransports = 4096
 
 // NewTransport returns a transport for the owner of an identity.
 func NewTransport(i *Identity, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *Transport {
-	return &Transport{identity: i, dial: dial, plain: sibling.NewCarrier(dial), byPeer: make(map[string]*http.Transport)}
+	return &Transport{identity: i, dial: dial, plain: sibling.NewHTTPTransport(dial), byPeer: make(map[string]*http.Transport)}
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -55,7 +55,7 @@ func (t *Transport) to(peer string) *http.Transport {
 		delete(t.byPeer, other)
 	}
 	config := t.identity.Client(peer)
-	own := sibling.NewCarrier(func(ctx context.Context, network, addr string) (net.Conn, error) {
+	own := sibling.NewHTTPTransport(func(ctx context.Context, network, addr string) (net.Conn, error) {
 		raw, err := t.dial(ctx, network, addr)
 		if err != nil {
 			return nil, err

@@ -16,7 +16,7 @@ import (
 
 // MaxSiblings is how many siblings are asked for one request unless
 // Config.MaxSiblings says otherwise.
-const MaxSiblings = sibling.MaxAsked
+const MaxSiblings = sibling.DefaultMax
 
 // Config says what a [Handler] does. The zero value of every field but Name and
 // Store is usable.
@@ -39,7 +39,7 @@ type Config struct {
 	// OriginTransport replaces the transport to origins that is built on Dial.
 	OriginTransport http.RoundTripper
 	// SiblingTransport replaces the transport to siblings that is built on Dial.
-	// It must send absolute-form requests to the sibling (see sibling.NewCarrier).
+	// It must send absolute-form requests to the sibling (see sibling.NewHTTPTransport).
 	SiblingTransport http.RoundTripper
 
 	OriginTimeout  time.Duration // to the origin's response header; 0 = 60 s

@@ -53,12 +53,12 @@ func (h *Handler) Candidates(q sibling.Question) []sibling.Step {
 	return h.siblings.Plan(q)
 }
 
-// RoundTrip returns what one to a sibling took lately; 0 = it never answered.
-func (h *Handler) RoundTrip(peer string) time.Duration {
+// RoundTripTime returns what a round trip to a sibling took lately; 0 = it never answered.
+func (h *Handler) RoundTripTime(peer string) time.Duration {
 	if h.siblings == nil {
 		return 0
 	}
-	return h.siblings.RoundTrip(peer)
+	return h.siblings.RoundTripTime(peer)
 }
 
 // parse turns what an operator calls a URL into what the cache does.

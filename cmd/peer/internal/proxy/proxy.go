@@ -53,11 +53,11 @@ func New(c Config) (*Handler, error) {
 	if c.Locator != nil {
 		t := c.SiblingTransport
 		if t == nil {
-			own := sibling.NewCarrier(c.Dial)
+			own := sibling.NewHTTPTransport(c.Dial)
 			h.idle = append(h.idle, own)
 			t = own
 		}
-		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, Carrier: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Max: c.MaxSiblings})
+		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Max: c.MaxSiblings})
 		if err != nil {
 			return nil, err
 		}

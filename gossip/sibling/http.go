@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// NewCarrier returns a transport for questions: over plain connections, bodies as
-// they come, many connections to one sibling. dial nil = net.Dialer. The caller
-// may change it before its first use.
-func NewCarrier(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Transport {
+// NewHTTPTransport returns what carries questions unless [Config] says otherwise: plain
+// connections, many to one sibling, and bodies as they come. dial nil = net.Dialer.
+// The caller may change it before its first use.
+func NewHTTPTransport(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Transport {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext
 	}
@@ -28,7 +28,7 @@ func NewCarrier(dial func(ctx context.Context, network, addr string) (net.Conn, 
 type peerKey struct{}
 
 // WithPeer says which peer a request under ctx is for, by its name in the
-// cluster: a carrier that checks names needs it.
+// cluster: a Config.HTTP that checks names needs it.
 func WithPeer(ctx context.Context, peer string) context.Context {
 	return context.WithValue(ctx, peerKey{}, peer)
 }
