@@ -143,8 +143,7 @@ func DecodeCarried(f Fetch, lim digest.Limits) Result {
 	if r.Err = verify(f.Key, c.Head, c.Signature); r.Err != nil {
 		return r
 	}
-	v := c.Head.Version
-	target := digest.Version{Epoch: v.Epoch, Sequence: v.Sequence, State: c.Head.State}
+	target := c.Head.Version.Digest(c.Head.State)
 	r.Delta, r.Err = digest.DecodeBareDelta(c.Change, f.Base, target, c.Head.Keys, lim)
 	if r.Err == nil {
 		r.Filter, r.Err = r.Delta.Apply(f.Base)

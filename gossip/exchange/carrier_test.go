@@ -96,7 +96,7 @@ func TestForgedCarrier(t *testing.T) {
 		h := b.engine.Self()
 		h.Version.Sequence += step
 		h.State, h.Keys = f.Version().State, f.Keys()
-		b.w.published[digest.Version{Epoch: h.Version.Epoch, Sequence: h.Version.Sequence, State: h.State}] = hashOf(f)
+		b.w.published[h.Version.Digest(h.State)] = hashOf(f)
 		return Carrier{Head: h, Step: step, Change: change}.AppendTo(nil)
 	}
 	for _, signs := range []bool{false, true} {

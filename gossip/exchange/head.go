@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
 // ID stands for a peer's name in messages too small for names: the first eight
@@ -42,11 +44,17 @@ func ValidName(name string) bool {
 
 // Version orders everything an origin ever published: by life, then by
 // geometry, then by change. The zero Version precedes all others and means that
-// nothing is known.
+// nothing is known. A [digest.Version] in turn identifies contents, whoever says so
+// and in whatever life: see [Version.Digest].
 type Version struct {
 	Incarnation uint64 // a life of the origin's process; 0 only in the zero Version
-	Epoch       uint64 // of the digest's geometry
-	Sequence    uint64 // of its contents
+	Epoch       uint64 // that of the digest
+	Sequence    uint64 // likewise
+}
+
+// Digest returns the version that the digest published as v has, given its state.
+func (v Version) Digest(state uint64) digest.Version {
+	return digest.Version{Epoch: v.Epoch, Sequence: v.Sequence, State: state}
 }
 
 // Compare returns -1, 0 or +1 as v precedes, equals or follows w.
@@ -69,7 +77,7 @@ func (v Version) String() string {
 type Head struct {
 	Origin  ID
 	Version Version
-	State   uint64 // set hash of the digest at that version
+	State   uint64 // set hash of the digest at that version: see [digest.Version]
 	Keys    uint64 // held by the origin at that version, as it states
 }
 

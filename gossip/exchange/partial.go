@@ -156,7 +156,7 @@ func (a Answer) Resolve() Answer {
 		return a // from what it holds besides, that is less than a snapshot
 	}
 	rest := a
-	if at := (digest.Version{Epoch: r.Version.Epoch, Sequence: r.Version.Sequence, State: r.State}); a.filter.Version() != at {
+	if at := r.Version.Digest(r.State); a.filter.Version() != at {
 		_, base, ok := a.history.Since(at)
 		if !ok {
 			return a

@@ -55,7 +55,7 @@ func (e *Engine) HandleGet(now time.Time, name string, g Get) Answer {
 		case c > 0, c == 0 && (g.State == h.State || g.Origin != e.id):
 			a.kind = FrameSame
 		case c < 0 && (formerly || g.Have.Incarnation == h.Version.Incarnation) && g.Have.Epoch == h.Version.Epoch:
-			a.have = digest.Version{Epoch: g.Have.Epoch, Sequence: g.Have.Sequence, State: g.State}
+			a.have = g.Have.Digest(g.State)
 		}
 	}
 	if a.kind == FrameSnapshot {
