@@ -40,7 +40,7 @@ func (s Stats) DigestBytesIn() int64 {
 
 // DigestBytesOut returns all bytes sent for others' replicas: adverts and bodies.
 func (s Stats) DigestBytesOut() int64 {
-	return s.Exchange.AdvertBytes + s.Exchange.DeltaBytesOut + s.Exchange.SnapshotBytesOut
+	return s.Exchange.AdvertBytesOut + s.Exchange.DeltaBytesOut + s.Exchange.SnapshotBytesOut
 }
 
 // Stats returns the counters.

@@ -98,9 +98,9 @@ func (e *Engine) carrier(f *digest.Filter, d *digest.Delta) []byte {
 // carryTo sends p the carrier. Its advert counts as an advert, the rest as a delta.
 func (e *Engine) carryTo(p *peer) {
 	behind := len(e.carrying) - len(e.self.append(nil)) - 1
-	e.stats.Adverts++
-	e.stats.AdvertBytes += int64(len(e.carrying) - behind)
-	e.stats.Carriers++
+	e.stats.AdvertsOut++
+	e.stats.AdvertBytesOut += int64(len(e.carrying) - behind)
+	e.stats.CarriersOut++
 	e.stats.CarriedBytesOut += int64(behind)
 	e.stats.DeltasOut++
 	e.stats.DeltaBytesOut += int64(behind)
@@ -164,7 +164,7 @@ func (e *Engine) unpacked(now time.Time, f *flight, r Result) {
 	case p.distrusted || f.get.Have != p.held.Version:
 		// Meanwhile what is held was found to be wrong, or dropped.
 	default:
-		e.stats.Carried++
+		e.stats.CarriedIn++
 		e.stats.DeltasIn++
 		e.install(now, f, r)
 	}

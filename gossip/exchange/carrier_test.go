@@ -23,8 +23,8 @@ func TestSmallChangesAreCarried(t *testing.T) {
 	w.run(w.now.Add(300 * time.Millisecond))
 	for i, p := range w.peers[1:] {
 		s, was := p.engine.Stats(), before[i+1]
-		if s.Fetches != was.Fetches || s.Carried != was.Carried+1 {
-			t.Errorf("%s: %d gets and %d changes carried, want 0 and 1", p.name, s.Fetches-was.Fetches, s.Carried-was.Carried)
+		if s.Fetches != was.Fetches || s.CarriedIn != was.CarriedIn+1 {
+			t.Errorf("%s: %d gets and %d changes carried, want 0 and 1", p.name, s.Fetches-was.Fetches, s.CarriedIn-was.CarriedIn)
 		}
 	}
 	w.mustBeInStep(t)
@@ -66,7 +66,7 @@ func TestLargeChangesAreFetched(t *testing.T) {
 	b.publish()
 	w.run(w.now.Add(300 * time.Millisecond))
 	w.mustBeInStep(t)
-	if s := a.engine.Stats(); s.Carried != was.Carried || b.engine.Stats().Carriers != wasB.Carriers {
+	if s := a.engine.Stats(); s.CarriedIn != was.CarriedIn || b.engine.Stats().CarriersOut != wasB.CarriersOut {
 		t.Error("a change of kilobytes was carried")
 	}
 	for _, d := range b.engine.Drain().Datagrams {
@@ -112,7 +112,7 @@ func TestForgedCarrier(t *testing.T) {
 		a.engine.HandleAdvert(w.now, forged(t, b, 1000))
 		a.pump()
 		w.run(w.now.Add(100 * time.Millisecond))
-		took := a.engine.Stats().Carried != was.Carried
+		took := a.engine.Stats().CarriedIn != was.CarriedIn
 		if took == signs {
 			t.Errorf("signed %v: the forged change was taken: %v", signs, took)
 		}

@@ -68,7 +68,7 @@ func TestNothingIsSentWhenNothingChanges(t *testing.T) {
 	before := w.peers[0].engine.Stats()
 	w.run(w.now.Add(time.Minute))
 	after := w.peers[0].engine.Stats()
-	if after.Adverts != before.Adverts || after.Fetches != before.Fetches || after.Published != before.Published {
+	if after.AdvertsOut != before.AdvertsOut || after.Fetches != before.Fetches || after.Published != before.Published {
 		t.Errorf("in a quiet minute the stats went from %+v to %+v", before, after)
 	}
 	if after.Syncs == before.Syncs {

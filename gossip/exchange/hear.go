@@ -18,7 +18,7 @@ func (e *Engine) HandleAdvert(now time.Time, b []byte) {
 		e.stats.AdvertsBad++
 		return
 	}
-	e.stats.AdvertsHeard++
+	e.stats.AdvertsIn++
 	advert := len(a.AppendTo(nil))
 	e.stats.AdvertBytesIn += int64(advert)
 	e.stats.DeltaBytesIn += int64(len(b) - advert)
@@ -36,7 +36,7 @@ func (e *Engine) HandleAdvert(now time.Time, b []byte) {
 		if p := e.peers[a.Head.Origin]; p != nil && p.live && a.Head.Version.Incarnation <= p.incarnation {
 			e.hear(now, p, a.Head, p)
 			if c != nil {
-				e.stats.CarriersHeard++
+				e.stats.CarriersIn++
 				e.carry(now, p, c)
 			}
 		} else {

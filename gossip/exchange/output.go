@@ -112,20 +112,20 @@ type Event struct {
 
 // Stats counts what an [Engine] did since it was made.
 type Stats struct {
-	Published     int64 // versions
-	Adverts       int64 // datagrams sent, repeats and echoes included
-	AdvertBytes   int64
-	Repeats       int64 // adverts sent again to peers that had not reacted
-	AdvertsHeard  int64
-	AdvertBytesIn int64
-	AdvertsBad    int64 // datagrams that were no advert
-	Carriers      int64 // adverts sent with the change behind them
-	CarriersHeard int64
+	Published      int64 // versions
+	AdvertsOut     int64 // datagrams sent, repeats and echoes included
+	AdvertBytesOut int64 // without what carriers have behind the advert
+	Repeats        int64 // of AdvertsOut, those sent again to peers that had not reacted
+	CarriersOut    int64 // of AdvertsOut, those with the change behind them
+	AdvertsIn      int64
+	AdvertBytesIn  int64 // likewise
+	AdvertsBad     int64 // datagrams that were no advert
+	CarriersIn     int64 // of AdvertsIn, those of live peers with the change behind them
 
 	Fetches         int64 // gets sent
 	DeltasIn        int64 // fetched, and carried by adverts
 	DeltaBytesIn    int64
-	Carried         int64 // of DeltasIn, those that came with an advert
+	CarriedIn       int64 // of DeltasIn, those that came with an advert
 	SnapshotsIn     int64 // digests that came whole
 	SnapshotBytesIn int64
 	Resumed         int64 // of SnapshotsIn, those of which a part had come before a stream broke
@@ -136,7 +136,7 @@ type Stats struct {
 	Failures        int64 // gets without an answer
 	Rejected        int64 // answers not accepted
 
-	DeltasOut        int64 // served, and sent with adverts (Carriers)
+	DeltasOut        int64 // served, and sent with adverts (CarriersOut)
 	DeltaBytesOut    int64
 	CarriedBytesOut  int64 // of DeltaBytesOut, those sent with adverts
 	SnapshotsOut     int64

@@ -221,7 +221,7 @@ func (e *Engine) repeatAdverts(now time.Time) {
 
 func (e *Engine) send(p *peer, a Advert) {
 	data := a.AppendTo(make([]byte, 0, MaxAdvert))
-	e.stats.Adverts++
-	e.stats.AdvertBytes += int64(len(data))
+	e.stats.AdvertsOut++
+	e.stats.AdvertBytesOut += int64(len(data))
 	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{p.name, data})
 }

@@ -51,10 +51,10 @@ func (n *Node) exchange() admin.Exchange {
 	all := n.gossip.Stats()
 	e := all.Exchange
 	x := admin.Exchange{
-		Published: e.Published, AdvertsSent: e.Adverts, AdvertBytesSent: e.AdvertBytes, AdvertsHeard: e.AdvertsHeard,
+		Published: e.Published, AdvertsSent: e.AdvertsOut, AdvertBytesSent: e.AdvertBytesOut, AdvertsHeard: e.AdvertsIn,
 		SnapshotsSent: e.SnapshotsOut, SnapshotBytesSent: e.SnapshotBytesOut, SnapshotsHeard: e.SnapshotsIn, SnapshotBytesHeard: e.SnapshotBytesIn,
 		DeltasSent: e.DeltasOut, DeltaBytesSent: e.DeltaBytesOut, DeltasHeard: e.DeltasIn, DeltaBytesHeard: e.DeltaBytesIn,
-		CarriedBytesSent: e.CarriedBytesOut, CarriedHeard: e.Carried,
+		CarriedBytesSent: e.CarriedBytesOut, CarriedHeard: e.CarriedIn,
 		Syncs: e.Syncs, Repairs: e.Repairs, Divergences: e.Divergences, Rejected: e.Rejected,
 		ResumedBytes: e.ResumedBytes, ReplicaBytes: all.ReplicaBytes, IndexBytes: all.IndexBytes,
 		LagMax:           e.LagMax.Seconds(),
