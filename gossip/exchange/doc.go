@@ -12,6 +12,12 @@
 // The messages of the protocol are here as well, with decoders that survive any
 // bytes: [Advert], [Meta], [Hello], [Welcome], [Get], [Answer], [DecodeVector].
 //
+// What is heard flows one way through it, a step a file: an advert or a vector is
+// heard (hear.go, sync.go), what it tells of is wanted and fetched from somebody
+// (fetch.go), the answer is read (answer.go) and judged (outcome.go, accept.go), and
+// becomes the replica and an [Update] for lookups. What is published goes the other:
+// publish.go, advert.go, carrier.go, and serve.go for those who ask.
+//
 // Programs need of it what package gossip's API names: [Publishing], [Event],
 // [Version], [Stats] and the errors. The rest is for carriers of the exchange other
 // than package gossip, and follows the protocol when that changes.

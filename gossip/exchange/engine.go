@@ -1,9 +1,7 @@
 package exchange
 
 import (
-	"crypto/ed25519"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -126,112 +124,6 @@ func (e *Engine) update(p *peer, f *digest.Filter, d *digest.Delta) {
 	e.outputs.Updates = append(e.outputs.Updates, Update{p.name, f, d})
 }
 
-// PeerUp says that membership counts name among the living, in the life
-// incarnation, in which it signs by key; an empty key means that it does not sign.
-// Repeating it changes nothing: a key cannot be changed within a life.
-func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25519.PublicKey) {
-	p := e.find(name, now)
-	if p == nil {
-		return
-	}
-	if p.live && p.incarnation == incarnation {
-		return
-	}
-	if incarnation != p.incarnation || p.restored {
-		p.key = key
-	}
-	if incarnation < p.incarnation {
-		// Its clock went back. Others may know it by the greater number: let it
-		// take one beyond.
-		e.send(p, Advert{Echo, Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}})
-	}
-	if incarnation != p.incarnation {
-		if p.filter != nil && p.live {
-			e.update(p, nil, nil)
-		}
-		held, history := p.held, p.history
-		keep := p.filter != nil && !p.distrusted && incarnation > p.incarnation
-		p.forget()
-		if keep {
-			// Perhaps it goes on with what it had.
-			p.held, p.history, p.restored = held, history, true
-		} else {
-			e.setFilter(p, nil)
-		}
-		p.incarnation = incarnation
-	} else if p.holds() {
-		e.update(p, p.filter, nil) // back after a blip
-	}
-	p.reacted, p.told = Version{}, Version{} // it may have lost its replica of us
-	if !p.live {
-		p.live = true
-		e.live = append(e.live, p)
-		if len(e.live) == 1 {
-			e.eager = eagerSyncs
-			e.syncAt = now.Add(e.spread(eagerInterval))
-		}
-	}
-	p.check = true
-	p.notBefore = now
-	e.enqueue(p)
-	e.advertise(now, p)
-	e.hearEarly(now, p)
-}
-
-// PeerDown says that membership counts name among the dead, or those who left.
-func (e *Engine) PeerDown(now time.Time, name string) {
-	p := e.peers[IDOf(name)]
-	if p == nil || p.name != name || !p.live {
-		return
-	}
-	p.live = false
-	p.died = now
-	p.partial = nil
-	p.repeatAt = time.Time{}
-	e.live = slices.DeleteFunc(e.live, func(q *peer) bool { return q == p })
-	if p.filter != nil {
-		e.update(p, nil, nil)
-	}
-	if len(e.live) == 0 {
-		e.syncAt = time.Time{}
-	}
-	if e.expireAt.IsZero() {
-		e.expireAt = now.Add(e.cfg.KeepDead)
-	}
-}
-
-// find returns the peer called name, and makes it known if it is not. It returns
-// nil for this peer itself and for a name that cannot be told from another.
-func (e *Engine) find(name string, now time.Time) *peer {
-	id := IDOf(name)
-	if p := e.peers[id]; p != nil {
-		if p.name != name {
-			e.emit(Event{Kind: Collision, Peer: name})
-			return nil
-		}
-		return p
-	}
-	if id == e.id {
-		if name != e.cfg.Name {
-			e.emit(Event{Kind: Collision, Peer: name})
-		}
-		return nil
-	}
-	if len(e.order) >= MaxHeads-1 {
-		return nil
-	}
-	p := &peer{name: name, id: id, snapshots: allowance{since: now}}
-	e.peers[id] = p
-	i, _ := slices.BinarySearchFunc(e.order, id, func(p *peer, id ID) int {
-		if p.id < id {
-			return -1
-		}
-		return 1
-	})
-	e.order = slices.Insert(e.order, i, p)
-	return p
-}
-
 // Tick does what time has made due. Call it at [Engine.Next] at the latest;
 // calling it more often does no harm.
 func (e *Engine) Tick(now time.Time) {
@@ -256,27 +148,6 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// expire forgets peers that have been dead for long.
-func (e *Engine) expire(now time.Time) {
-	if e.expireAt.IsZero() || now.Before(e.expireAt) {
-		return
-	}
-	e.expireAt = time.Time{}
-	e.order = slices.DeleteFunc(e.order, func(p *peer) bool {
-		if p.live {
-			return false
-		}
-		gone := p.died.Add(e.cfg.KeepDead)
-		if now.Before(gone) {
-			e.expireAt = earlier(e.expireAt, gone)
-			return false
-		}
-		e.setFilter(p, nil)
-		delete(e.peers, p.id)
-		return true
-	})
 }
 
 // spread returns d made longer or shorter by up to half.

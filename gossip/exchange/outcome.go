@@ -1,0 +1,186 @@
+package exchange
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 30 * time.Second
+	// brokenMost is how many streams that broke within the answer count as attempts:
+	// the source is there, and believes to have answered. So they delay the next one by
+	// no more than an advert is repeated after.
+	brokenMost = 5
+
+	unusables   = 3 // of an origin's digest in a row, until it is left alone
+	refusedWait = 5 * time.Minute
+
+	denials = 4 // by the origin, until an announced version is taken not to exist
+)
+
+// FetchDone says what came of a fetch. An answer to a fetch that does not matter
+// any more is ignored.
+func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
+	f := e.flights[number]
+	if f == nil {
+		return
+	}
+	delete(e.flights, number)
+	if f.snapshot {
+		e.snapshotFlights--
+	}
+	e.in.take(r.Bytes)
+	p := f.origin
+	if p.fetching != number || p.incarnation != f.incarnation {
+		e.enqueue(p)
+		return // a new life of the origin began meanwhile
+	}
+	p.fetching = 0
+	defer e.enqueue(p)
+	if f.carried {
+		e.unpacked(now, f, r)
+		return
+	}
+	if r.Err != nil {
+		e.fetchFailed(now, f, r)
+		return
+	}
+	switch r.Kind {
+	case FrameSame:
+		e.stats.Unchanged++
+		e.same(now, f, r)
+	case FrameDelta, FrameSnapshot:
+		e.bodyArrived(now, f, r)
+	case FrameBusy:
+		e.stats.Busy++
+		f.source.busyUntil = now.Add(e.jitter(r.RetryAfter))
+		if f.source == p {
+			// Others may have it; if not, source waits for the origin.
+			p.attempts |= 1
+		}
+	case FrameUnknown:
+		e.unknown(now, f)
+	}
+}
+
+// fetchFailed waits longer each time, and turns to another source.
+func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
+	p := f.origin
+	if e.keepPartial(now, f, r) {
+		e.stats.Failures++
+		p.notBefore = now.Add(e.jitter(firstRetry))
+		return
+	}
+	switch {
+	case errors.Is(r.Err, digest.ErrVersion), errors.Is(r.Err, digest.ErrTooLarge), errors.Is(r.Err, digest.ErrSeed):
+		// Nothing that repeating could change, unless the answer was damaged on its
+		// way: after some attempts leave it, until the origin changes or for long.
+		e.reject(f, r)
+		if p.refusals++; p.refusals >= unusables {
+			p.refused = max(1, p.announced.Version.Epoch, p.held.Version.Epoch)
+			p.notBefore = now.Add(e.jitter(refusedWait))
+			return
+		}
+	case errors.Is(r.Err, digest.ErrBase), errors.Is(r.Err, digest.ErrCorrupt), errors.Is(r.Err, ErrMalformed), errors.Is(r.Err, ErrForged):
+		e.reject(f, r)
+		if r.Kind == FrameDelta {
+			p.badDeltas++ // some more, and it has to be a snapshot
+		}
+	default:
+		e.stats.Failures++
+	}
+	if f.source != p {
+		p.dropHolder(f.source)
+	}
+	e.backOff(now, p)
+	if errors.Is(r.Err, ErrBroken) {
+		p.attempts = min(p.attempts, brokenMost)
+	}
+}
+
+func (e *Engine) reject(f *flight, r Result) {
+	e.stats.Rejected++
+	e.emit(Event{Kind: Rejected, Peer: f.origin.name, Source: f.source.name, Head: r.Head, Err: r.Err})
+}
+
+func (e *Engine) backOff(now time.Time, p *peer) {
+	wait := min(firstRetry<<min(p.attempts, 10), lastRetry)
+	p.attempts++
+	p.notBefore = now.Add(e.jitter(wait))
+}
+
+// unknown handles a source that has nothing to give.
+func (e *Engine) unknown(now time.Time, f *flight) {
+	p := f.origin
+	p.partial = nil // it may be what cannot be completed
+	if f.source != p {
+		p.dropHolder(f.source)
+		p.notBefore = now
+		return
+	}
+	// The origin itself: it has more than the limit, or has only just begun.
+	e.backOff(now, p)
+}
+
+// same handles the answer that there is nothing newer than what is held.
+func (e *Engine) same(now time.Time, f *flight, r Result) {
+	p := f.origin
+	if f.source != p {
+		p.dropHolder(f.source)
+		p.notBefore = now
+		return
+	}
+	p.check = false
+	if e.adopt(p, r) {
+		e.confirmed(now, p)
+		return
+	}
+	switch c := r.Head.Version.Compare(p.held.Version); {
+	case r.Head.Version.Incarnation != p.incarnation:
+		p.check = true // membership does not know yet
+		e.backOff(now, p)
+	case p.filter == nil && r.Head.Version.Sequence == 0 && r.Head.State == 0:
+		p.attempts = 0 // it publishes nothing
+	case p.filter == nil || c > 0:
+		r.Err = fmt.Errorf("exchange: same: %w: it is not", ErrMalformed)
+		e.reject(f, r)
+		p.check = true
+		e.backOff(now, p)
+	case c < 0 && !p.doubted:
+		// It never published what is held here, if this is no answer of the past.
+		p.doubted, p.check = true, true
+		e.backOff(now, p)
+	case c < 0 || r.Head.State != p.held.State:
+		e.diverge(p, r.Head) // it never published what is held here
+	default:
+		e.confirmed(now, p)
+	}
+}
+
+// confirmed handles the origin's word that what is held is its newest version.
+func (e *Engine) confirmed(now time.Time, p *peer) {
+	p.confirmed = p.held.Version
+	p.doubted = false
+	if p.restored {
+		p.restored = false
+		if p.live && p.holds() {
+			e.update(p, p.filter, nil)
+		}
+	}
+	e.outputs.Fresh = append(e.outputs.Fresh, p.name)
+	if p.announced.Version.Compare(p.held.Version) <= 0 {
+		p.attempts = 0
+		return
+	}
+	// Somebody announced more. If the origin goes on denying it, that is final.
+	if p.attempts >= denials {
+		p.announced, p.holders = Head{}, nil
+		p.attempts = 0
+		return
+	}
+	e.backOff(now, p)
+}
