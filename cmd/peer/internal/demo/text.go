@@ -16,28 +16,18 @@ func WriteText(w io.Writer, r *Result) error {
 
 	b.WriteString("\nWhat became of the requests\n")
 	t := table.New("peer", ">requests", ">local hits", ">sibling hits", ">origin", ">collapsed", ">false hits", ">missed")
-	row := func(p Row) {
+	r.eachRow(t, func(p Row) {
 		t.Row(p.Name, table.Count(p.Requests), table.Count(p.LocalHits), table.Count(p.SiblingHits), table.Count(p.OriginFetches),
 			table.Count(p.Collapsed), table.Count(p.FalseHits), table.Count(p.Missed))
-	}
-	for _, p := range r.Peers {
-		row(p)
-	}
-	t.Rule()
-	row(r.Total)
+	})
 	t.Write(&b, "  ")
 
 	b.WriteString("\nWhat telling each other took\n")
 	t = table.New("peer", ">sent", ">received", ">snapshots sent", ">received", ">deltas sent", ">received", ">adverts")
-	row = func(p Row) {
+	r.eachRow(t, func(p Row) {
 		t.Row(p.Name, table.Bytes(p.BytesSent), table.Bytes(p.BytesReceived), table.Count(p.SnapshotsSent), table.Count(p.SnapshotsReceived),
 			table.Count(p.DeltasSent), table.Count(p.DeltasReceived), table.Count(p.AdvertsSent))
-	}
-	for _, p := range r.Peers {
-		row(p)
-	}
-	t.Rule()
-	row(r.Total)
+	})
 	t.Write(&b, "  ")
 
 	b.WriteString("\nWhat the same requests cost, and would have cost otherwise\n")
@@ -56,6 +46,15 @@ func WriteText(w io.Writer, r *Result) error {
 	notes(&b, r)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// eachRow adds the row of each peer to t, and that of all together below a rule.
+func (r *Result) eachRow(t *table.Table, row func(Row)) {
+	for _, p := range r.Peers {
+		row(p)
+	}
+	t.Rule()
+	row(r.Total)
 }
 
 func dealt(r *Result) string {

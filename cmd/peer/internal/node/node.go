@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"net/http"
 	"net/netip"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,14 +17,10 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/crowd"
-	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
-	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
-	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // Options say how a node is to run.
@@ -128,156 +122,6 @@ func (n *Node) warn() {
 }
 
 func (n *Node) enter(state string) { n.state.Store(&state) }
-
-// acquire takes everything that a peer needs of the system and reports all that
-// it could not have.
-func (n *Node) acquire(o Options) error {
-	if err := n.shapeDigest(); err != nil {
-		return err
-	}
-	if err := n.trace(); err != nil {
-		return err
-	}
-	n.useSecrets(n.cfg)
-	listen := net.Listen
-	if o.Network != nil {
-		listen = func(_, addr string) (net.Listener, error) { return o.Network.Listen(addr) }
-	}
-	var errs []error
-	var err error
-	n.traffic, err = listen("tcp", n.cfg.Listen)
-	errs = append(errs, inUse("--listen", n.cfg.Listen, err))
-	if err == nil {
-		n.traffic = conn.Listen(n.traffic)
-	}
-	if err == nil && n.cfg.PeerTLS != nil {
-		n.traffic = peertls.Listen(n.traffic, n.cfg.PeerTLS)
-	}
-	n.admin, err = listen("tcp", n.cfg.Admin)
-	errs = append(errs, inUse("--admin", n.cfg.Admin, err))
-	n.siblings = &locator{}
-	if n.proxy, err = proxy.New(n.proxyConfig(o)); err != nil {
-		errs = append(errs, fmt.Errorf("--store: %s", strings.TrimPrefix(err.Error(), "store: ")))
-	} else {
-		n.replan() // for what the store holds already
-	}
-	if n.gossip, err = gossip.New(n.gossipConfig(o)); err != nil {
-		if errors.Is(err, gossip.ErrStateFile) {
-			errs = append(errs, fmt.Errorf("--digests %s: %w", n.cfg.Digests, err))
-		} else {
-			errs = append(errs, inUse("--gossip", n.cfg.Gossip, err))
-		}
-	}
-	n.siblings.Locator = sibling.Digests(n.gossip)
-	n.control = control.New(n.cfg.Name, n.secrets)
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	n.squids = n.neighbours(o)
-	n.siblings.squids = n.squids
-	return nil
-}
-
-// proxyConfig has the keys of the objects that the proxy lists enter the digest,
-// those that it finds in its store at once.
-func (n *Node) proxyConfig(o Options) proxy.Config {
-	c := proxy.Config{
-		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings,
-		Store: store.Options{
-			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize,
-			Hooks: store.Hooks{
-				Listed:   n.holdings.Add,
-				Unlisted: func(identity string) { n.holdings.Remove(identity) },
-			},
-			Logger: n.log,
-		},
-		Own:     n.ownPaths(),
-		Admit:   (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}).admit,
-		Observe: n.durations.Observe,
-		Tracing: n.tracing,
-		Logger:  n.log,
-	}
-	if o.Observe != nil {
-		c.Observe = func(e proxy.Event) { n.durations.Observe(e); o.Observe(e) }
-	}
-	c.Dial = n.dial(o)
-	n.peers = outspoken{sibling.NewHTTPTransport(c.Dial), n.quiet}
-	if n.cfg.PeerTLS != nil {
-		n.peers = outspoken{peertls.NewTransport(n.cfg.PeerTLS, c.Dial), n.quiet}
-	}
-	c.SiblingTransport = n.peers
-	n.crowd = crowd.New(crowd.Config{Name: n.cfg.Name, Others: n.living, Key: n.crowdKey, HTTP: n.peers, Wait: n.cfg.CollapseWait, Admit: c.Admit})
-	c.Own[crowd.Path] = n.crowd
-	if n.cfg.CollapseWait > 0 {
-		c.Crowd = n.crowd
-	}
-	return c
-}
-
-// dial returns how the peer connects to others for HTTP.
-func (n *Node) dial(o Options) dialFunc {
-	dial := (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
-	if o.Network != nil {
-		dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return o.Network.Dial(ctx, addr) }
-	}
-	if n.admin != nil {
-		return guarded(dial, n.admin.Addr())
-	}
-	return dial
-}
-
-func (n *Node) gossipConfig(o Options) gossip.Config {
-	return gossip.Config{
-		Name: n.cfg.Name, Bind: n.cfg.Gossip, Advertise: n.cfg.Advertise, Join: n.cfg.Join,
-		Secret: n.cfg.Secret, AcceptSecrets: n.cfg.AcceptSecrets,
-		Service: n.service(), Holdings: n.holdings, Publish: publishing(n.cfg.Publish),
-		StateFile: n.digests(), Limits: gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt))},
-		Detection: o.Detect, Network: o.Network, Logger: n.log,
-	}
-}
-
-// digests is the file of those that outlive the process; "" if there is no store, and
-// so perhaps no directory either.
-func (n *Node) digests() string {
-	if n.proxy == nil {
-		return ""
-	}
-	return n.cfg.Digests
-}
-
-// others are the other members of the cluster.
-func (n *Node) others() []gossip.Member { return n.gossip.Members() }
-
-// living are those of them that can be asked.
-func (n *Node) living() (list []crowd.Member) {
-	for _, m := range n.gossip.Members() {
-		if m.Alive && m.Service != "" {
-			list = append(list, crowd.Member{Name: m.Name, Addr: m.Service})
-		}
-	}
-	return list
-}
-
-// crowdKey is what stands for an object among those who fetch it.
-func (n *Node) crowdKey(identity string) uint64 {
-	return uint64(digest.KeyOfString(n.holdings.Filter().Geometry().Seed, identity))
-}
-
-// service is where the others ask this peer.
-func (n *Node) service() string {
-	if n.traffic == nil {
-		return ""
-	}
-	addr := n.traffic.Addr().String()
-	if n.cfg.Advertise == "" {
-		return addr
-	}
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return addr
-	}
-	return net.JoinHostPort(n.cfg.Advertise, port)
-}
 
 // serve begins to answer on both listeners.
 func (n *Node) serve() {
