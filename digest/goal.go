@@ -30,7 +30,7 @@ type Goal struct {
 
 	FalseCandidates   float64 // wanted per lookup, of all peers together, at most
 	BytesPerSecond    float64 // of digests that one peer receives from all others, at most
-	Memory            int64   // bytes for the replicas of all other peers, at most
+	MemoryBytes       int64   // for the replicas of all other peers, at most
 	SnapshotBytes     int64   // of a filter on the wire, at most
 	SnapshotCertainty float64 // with which it is; 0.999 if zero
 }
@@ -49,7 +49,7 @@ type Design struct {
 	SnapshotBound     float64 // not exceeded, with the certainty wanted
 	DeltaBytes        float64 // expected
 	BytesPerSecond    float64 // received by one peer from all others, with the notices of updates
-	Memory            float64 // bytes, for the replicas of all others
+	MemoryBytes       float64 // for the replicas of all others
 	Binding           string  // the budget that keeps the plan from being better: a field of Goal
 }
 
@@ -80,7 +80,7 @@ func (e *GoalError) Unwrap() error { return ErrImpossible }
 // is sent as snapshots (Resend is 1, or nothing changes) and more than some 7 % false
 // positives are allowed, so is a nearly full filter of many hashes: the sizes fall
 // towards both ends of k (Mitzenmacher, section II-B). That saves up to a seventh
-// of the bytes, for several times the memory. Give Memory or Hashes to keep it
+// of the bytes, for several times the memory. Give MemoryBytes or Hashes to keep it
 // from that. Where memory is less than a byte a key, several hashes in a bitmap are
 // the best there is.
 func Plan(goal Goal) (Design, error) {
@@ -157,10 +157,10 @@ func (g Goal) complete() (Goal, error) {
 	need(share(g.Resend), "Resend", g.Resend, "0 to 1")
 	need(sound(g.FalseCandidates), "FalseCandidates", g.FalseCandidates, "0 or more")
 	need(sound(g.BytesPerSecond), "BytesPerSecond", g.BytesPerSecond, "0 or more")
-	need(g.Memory >= 0, "Memory", g.Memory, "0 or more")
+	need(g.MemoryBytes >= 0, "MemoryBytes", g.MemoryBytes, "0 or more")
 	need(g.SnapshotBytes >= 0, "SnapshotBytes", g.SnapshotBytes, "0 or more")
 	need(g.SnapshotCertainty > 0 && g.SnapshotCertainty < 1, "SnapshotCertainty", g.SnapshotCertainty, "between 0 and 1")
-	if g.FalseCandidates == 0 && g.BytesPerSecond == 0 && g.Memory == 0 && g.SnapshotBytes == 0 {
+	if g.FalseCandidates == 0 && g.BytesPerSecond == 0 && g.MemoryBytes == 0 && g.SnapshotBytes == 0 {
 		errs = append(errs, errors.New("digest: goal: neither FalseCandidates nor a budget is given"))
 	}
 	return g, errors.Join(errs...)
@@ -191,7 +191,7 @@ func (g Goal) better(a, b Design) bool {
 	if math.Abs(x-y) > 1e-12*(x+y) {
 		return x < y
 	}
-	return a.Memory < b.Memory
+	return a.MemoryBytes < b.MemoryBytes
 }
 
 // cost is the traffic, and that of snapshots where there is no other.

@@ -128,7 +128,7 @@ func (g Goal) evaluate(m uint64, k int) Design {
 	ones := uint64(math.Round(fill * float64(m)))
 	p.Dense = dense(m, ones)
 	p.Coding = (codingArith + coding(arith.Choose(m, ones))).String()
-	p.Memory = g.others() * float64(replicaBytes(m, ones))
+	p.MemoryBytes = g.others() * float64(replicaBytes(m, ones))
 	p.SnapshotBytes = float64(m)*entropy(fill)/8 + messageBytes
 	p.SnapshotBound = boundedBytes(m, k, g.Objects, fill, 1-g.SnapshotCertainty)
 	g.pace(&p, fill)
@@ -239,7 +239,7 @@ func (g Goal) worst(p *Design) (worst GoalError, broken bool) {
 		}
 	}
 	check("BytesPerSecond", g.BytesPerSecond, p.BytesPerSecond)
-	check("Memory", float64(g.Memory), p.Memory)
+	check("MemoryBytes", float64(g.MemoryBytes), p.MemoryBytes)
 	check("SnapshotBytes", float64(g.SnapshotBytes), p.SnapshotBound)
 	return worst, broken
 }

@@ -38,10 +38,10 @@ func goals() (all []Goal) {
 				for _, edit := range []func(*Goal){
 					func(g *Goal) { g.FalseCandidates = 0.1 },
 					func(g *Goal) { g.FalseCandidates = 1e-4; g.Threshold = 0.05 },
-					func(g *Goal) { g.FalseCandidates = 0.5; g.Memory = 1 << 40 },
+					func(g *Goal) { g.FalseCandidates = 0.5; g.MemoryBytes = 1 << 40 },
 					func(g *Goal) { g.FalseCandidates = 0.1; g.Interval = 0; g.BytesPerSecond = 1e7 },
 					func(g *Goal) { g.BytesPerSecond = 1e6; g.Interval = 10 * time.Minute },
-					func(g *Goal) { g.Memory = int64(n) * int64(peers) * 2 },
+					func(g *Goal) { g.MemoryBytes = int64(n) * int64(peers) * 2 },
 					func(g *Goal) { g.SnapshotBytes = int64(n) + 100; g.SnapshotCertainty = 0.99999 },
 				} {
 					g := base
@@ -102,7 +102,7 @@ func TestPlanHasNoBetterNeighbour(t *testing.T) {
 // TestPlansOfGivenHashes: of the plans with each number of hashes, one is the best.
 func TestPlansOfGivenHashes(t *testing.T) {
 	for _, goal := range []Goal{
-		{Objects: 200_000, Peers: 8, Memory: 1 << 20},
+		{Objects: 200_000, Peers: 8, MemoryBytes: 1 << 20},
 		{Objects: 200_000, Peers: 8, Churn: 20, FalseCandidates: 1, Resend: 1},
 		{Objects: 1_000, FalseCandidates: 0.01, Churn: 1},
 	} {
@@ -138,7 +138,7 @@ func TestImpossibleGoals(t *testing.T) {
 	refused := 0
 	for _, goal := range append(goals(),
 		Goal{Objects: 1e6, Peers: 100, Churn: 100, Interval: time.Second, FalseCandidates: 0.1, BytesPerSecond: 1000},
-		Goal{Objects: 1e6, Peers: 100, FalseCandidates: 0.1, Memory: 1000},
+		Goal{Objects: 1e6, Peers: 100, FalseCandidates: 0.1, MemoryBytes: 1000},
 		Goal{Objects: 1e6, Peers: 100, FalseCandidates: 0.1, SnapshotBytes: 1000},
 		Goal{Objects: 1 << 30, Peers: 100, FalseCandidates: 1e-300},
 	) {
@@ -153,8 +153,8 @@ func TestImpossibleGoals(t *testing.T) {
 			switch impossible.Budget {
 			case "BytesPerSecond":
 				g.BytesPerSecond = impossible.Need * by
-			case "Memory":
-				g.Memory = int64(impossible.Need * by)
+			case "MemoryBytes":
+				g.MemoryBytes = int64(impossible.Need * by)
 			case "SnapshotBytes":
 				g.SnapshotBytes = int64(math.Ceil(impossible.Need * by))
 			case "FalseCandidates":
@@ -173,9 +173,9 @@ func TestImpossibleGoals(t *testing.T) {
 		t.Errorf("only %d goals were refused", refused)
 	}
 	for _, goal := range []Goal{
-		{}, {Objects: 1}, {Objects: 1, FalseCandidates: -1}, {Objects: 1, Memory: 1, Peers: 1},
-		{Objects: 1, Memory: 1, Threshold: 2}, {Objects: 1, Memory: 1, Churn: math.NaN()},
-		{Objects: 1, Memory: 1, Interval: -1}, {Objects: 1 << 60, Memory: 1},
+		{}, {Objects: 1}, {Objects: 1, FalseCandidates: -1}, {Objects: 1, MemoryBytes: 1, Peers: 1},
+		{Objects: 1, MemoryBytes: 1, Threshold: 2}, {Objects: 1, MemoryBytes: 1, Churn: math.NaN()},
+		{Objects: 1, MemoryBytes: 1, Interval: -1}, {Objects: 1 << 60, MemoryBytes: 1},
 	} {
 		if _, err := Plan(goal); err == nil || errors.Is(err, ErrImpossible) {
 			t.Errorf("Plan(%+v) = %v", goal, err)
@@ -224,7 +224,7 @@ func TestPlanPredicts(t *testing.T) {
 	for _, goal := range []Goal{
 		{Objects: n, Peers: 11, Churn: 10, Interval: time.Minute, FalseCandidates: 0.01},
 		{Objects: n, Peers: 11, Churn: 100, Threshold: 0.02, FalseCandidates: 0.3},
-		{Objects: n, Churn: 10, Memory: n, Threshold: 0.01},
+		{Objects: n, Churn: 10, MemoryBytes: n, Threshold: 0.01},
 		{Objects: n, Churn: 10, SnapshotBytes: n, Threshold: 0.01},
 	} {
 		plan, err := Plan(goal)
@@ -242,7 +242,7 @@ func TestPlanPredicts(t *testing.T) {
 			{"rate", v[0].FalsePositiveRate(), plan.FalsePositiveRate, 3_000},
 			{"snapshot", float64(len(v[0].AppendTo(nil))), plan.SnapshotBytes, 500},
 			{"delta", float64(len(encode(t, d, v[0]))), plan.DeltaBytes, 3_000},
-			{"memory", float64(v[0].MemoryBytes()) * others, plan.Memory, 500},
+			{"memory", float64(v[0].MemoryBytes()) * others, plan.MemoryBytes, 500},
 		} {
 			if math.Abs(c.got/c.want-1)*1e5 > c.per100k {
 				t.Errorf("%v: %s is %.5g, planned %.5g", plan.Geometry, c.name, c.got, c.want)
@@ -272,7 +272,7 @@ func versionsInTurn(t testing.TB, g Geometry, n, replace, count int) (out []*Fil
 // TestSnapshotBoundHolds draws many filters: none is larger than the bound at
 // 99.9 %, and the bound is not idle.
 func TestSnapshotBoundHolds(t *testing.T) {
-	goal, _ := Goal{Objects: 2_000, Memory: 1}.complete()
+	goal, _ := Goal{Objects: 2_000, MemoryBytes: 1}.complete()
 	for _, g := range []Geometry{{Bits: 28_000, Hashes: 2}, {Bits: 14_000, Hashes: 1}, {Bits: 2_000_000, Hashes: 1}} {
 		plan := goal.evaluate(g.Bits, g.Hashes)
 		var sizes []int
@@ -295,7 +295,7 @@ func BenchmarkPlan(b *testing.B) {
 		with func(*Goal)
 	}{
 		{"candidates", func(*Goal) {}},
-		{"memory", func(g *Goal) { g.FalseCandidates, g.Memory = 0, 200<<20 }},
+		{"memory", func(g *Goal) { g.FalseCandidates, g.MemoryBytes = 0, 200<<20 }},
 		{"traffic", func(g *Goal) { g.FalseCandidates, g.BytesPerSecond = 0, 1e6 }},
 		{"snapshot", func(g *Goal) { g.FalseCandidates, g.SnapshotBytes, g.SnapshotCertainty = 0, 1<<20, 0.99999 }},
 	} {

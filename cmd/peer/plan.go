@@ -37,7 +37,7 @@ Example: 200,000 objects in each of 8 peers, 20 replaced a second, 16 KiB/s to s
 
 // flagOf is the flag behind each field of a digest.Goal that can bind.
 var flagOf = map[string]string{
-	"FalseCandidates": "--false-candidates", "BytesPerSecond": "--bandwidth", "Memory": "--memory", "SnapshotBytes": "--digest-size",
+	"FalseCandidates": "--false-candidates", "BytesPerSecond": "--bandwidth", "MemoryBytes": "--memory", "SnapshotBytes": "--digest-size",
 }
 
 // planned is what plan prints as JSON.
@@ -76,7 +76,7 @@ func (c *planCommand) Run(e *environment) error {
 		Bits: d.Geometry.Bits, Hashes: d.Geometry.Hashes, Coding: d.Coding, FalsePositiveRate: d.FalsePositiveRate,
 		FalseCandidates: d.FalseCandidates, DigestBytes: d.SnapshotBytes, DigestBytesBound: d.SnapshotBound,
 		UpdateBytes: d.DeltaBytes, UpdateSeconds: d.Interval.Seconds(), UpdateShare: d.Threshold,
-		BytesPerSecond: d.BytesPerSecond, MemoryBytes: d.Memory, Binding: flagOf[d.Binding], Run: settings(goal, d),
+		BytesPerSecond: d.BytesPerSecond, MemoryBytes: d.MemoryBytes, Binding: flagOf[d.Binding], Run: settings(goal, d),
 	}
 	if c.JSON {
 		return printJSON(e, p)
@@ -96,12 +96,12 @@ func (c *planCommand) goal() (g digest.Goal, err error) {
 	g.Resend = p.Float("--resend", c.Resend, 0, 1)
 	g.SnapshotCertainty = p.Float("--certainty", c.Certainty, 0.5, 1-1e-12)
 	g.BytesPerSecond = float64(p.Size("--bandwidth", c.Bandwidth))
-	g.Memory = p.Size("--memory", c.Memory)
+	g.MemoryBytes = p.Size("--memory", c.Memory)
 	g.SnapshotBytes = p.Size("--digest-size", c.Snapshot)
 	switch {
 	case c.WrongAsks != "":
 		g.FalseCandidates = p.Float("--false-candidates", c.WrongAsks, 1e-12, 1e6)
-	case g.Memory == 0 && g.SnapshotBytes == 0:
+	case g.MemoryBytes == 0 && g.SnapshotBytes == 0:
 		g.FalseCandidates = 0.001 * float64(g.Peers-1)
 	}
 	return g, p.Err()

@@ -51,7 +51,7 @@ func (n *Node) plan(s admin.Status) admin.Plan {
 	}
 	p.FalsePositiveRate, p.DigestBytes, p.UpdateBytes = d.FalsePositiveRate, d.SnapshotBytes, d.DeltaBytes
 	if p.Peers > 1 {
-		p.FalseCandidates, p.BytesPerSecond, p.MemoryBytes = d.FalseCandidates, d.BytesPerSecond, d.Memory
+		p.FalseCandidates, p.BytesPerSecond, p.MemoryBytes = d.FalseCandidates, d.BytesPerSecond, d.MemoryBytes
 	}
 	switch held := uint64(s.Digest.Keys); {
 	case held > p.Objects:
