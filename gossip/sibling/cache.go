@@ -42,6 +42,9 @@ const defaultMaxBytes = 64 << 20
 // for HTTP. Requests at the same time for an object that is not there each ask and
 // make it: where that is dear, let the first do it for all (singleflight). A Cache is
 // safe for concurrent use; its fields must not change meanwhile.
+//
+// What a sibling answers is believed, and whoever reaches the address where siblings
+// are answered can ask for all that is kept.
 type Cache struct {
 	Siblings *Client
 	Store    Store
@@ -66,8 +69,10 @@ func NewCache(node *gossip.Node, store Store) (*Cache, error) {
 }
 
 // Get returns the value of an identity, any string, from the Store, from a sibling, or
-// by load, whose error it returns as it is. It is kept until the Store drops it. The
-// caller must not change it. [Cache.ServeHTTP] is what answers the siblings.
+// by load, whose error it returns as it is; any other error is ctx's. The value is kept
+// until the Store drops it, and the caller must not change it. [Cache.ServeHTTP] is
+// what answers the siblings; a question for a value is one for
+// "http://value.invalid/?" and the identity, escaped as in a query.
 func (c *Cache) Get(ctx context.Context, identity string, load func(context.Context) ([]byte, error)) ([]byte, error) {
 	if o := c.fresh(identity); o != nil {
 		return o.Body, nil
@@ -77,7 +82,7 @@ func (c *Cache) Get(ctx context.Context, identity string, load func(context.Cont
 		return nil, err
 	}
 	if o != nil {
-		o = &Object{Body: o.Body}
+		o = &Object{Body: o.Body, Expires: o.Expires} // if it is a response after all
 	} else {
 		body, err := load(ctx)
 		if err != nil {

@@ -175,6 +175,45 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// What is held stays listed while the seed that lists are made under changes, and
+// objects come and go.
+func TestMemoryIdentitiesReseed(t *testing.T) {
+	held := newHeld(t)
+	m := NewMemory(held, 1000, 0)
+	for i := range 1000 {
+		m.Put(fmt.Sprint(i), &Object{})
+	}
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	for worker := range 2 {
+		all.Go(func() {
+			for i := worker; ; i += 2 {
+				select {
+				case <-stop:
+					return
+				default:
+					m.Put(fmt.Sprint(i%3000), &Object{})
+				}
+			}
+		})
+	}
+	for seed := range uint64(5) {
+		if err := held.Reseed(seed+1, m.Identities()); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	all.Wait()
+	for id := range m.Identities() {
+		if !held.MayContain(id) {
+			t.Errorf("%s is held, and not listed", id)
+		}
+	}
+	if held.Filter().Geometry().Seed != 5 || held.Filter().Len() != m.Len() || m.Len() != 1000 {
+		t.Errorf("seed %d, %d held, %d listed", held.Filter().Geometry().Seed, m.Len(), held.Filter().Len())
+	}
+}
+
 func TestMemoryFromManyGoroutines(t *testing.T) {
 	held := newHeld(t)
 	m := NewMemory(held, 100, 0)

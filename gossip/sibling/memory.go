@@ -99,12 +99,19 @@ func (m *Memory) Len() int {
 	return len(m.by)
 }
 
-// Identities yields those of the objects that are there when it is called, in no
-// order: what [gossip.Holdings.Reseed] wants to know.
+// Identities yields those of the objects that are there when the loop over it begins,
+// in no order: what [gossip.Holdings.Reseed] wants to know. The loop may call m.
 func (m *Memory) Identities() iter.Seq[string] {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Values(slices.Collect(maps.Keys(m.by)))
+	return func(yield func(string) bool) {
+		m.mu.Lock()
+		all := slices.Collect(maps.Keys(m.by))
+		m.mu.Unlock()
+		for _, identity := range all {
+			if !yield(identity) {
+				return
+			}
+		}
+	}
 }
 
 // sizeOf counts what the bytes of an object are in.

@@ -30,12 +30,14 @@ func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Serve answers a GET or HEAD from the Store, from a sibling, or by next, and keeps
 // what next writes if every cache may, and for how long is said: status 200, under
-// "public" or "s-maxage" with a lifetime, without Vary and Set-Cookie. Ranges and
-// conditions of what is stored it answers itself. Everything else goes to next as if
-// there were no cache, requests with Authorization or Cache-Control too; after one
-// that may change the object ("POST", say) it is dropped here, though not at siblings,
-// where it stays until it expires. An error of next's is returned, and what it wrote
-// is not kept.
+// "public" or "s-maxage" with a lifetime, without Vary and Set-Cookie. It is handed on
+// as it is written. Ranges and conditions of what is stored Serve answers itself.
+//
+// A request with Cache-Control, such as "no-cache", goes to next, whose answer takes
+// the place of what is stored. One of another method, with a body, Authorization,
+// Upgrade or "no-store" goes there as if there were no cache; after a method that may
+// change the object ("POST", say) it is dropped here, though not at siblings, where it
+// stays until it expires. An error is next's, and what that wrote is not kept.
 //
 // An object's identity is "GET" and its URL, of the scheme https if the request came
 // by TLS and of the host that it names. A sibling's question is answered from the

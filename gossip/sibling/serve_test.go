@@ -267,3 +267,35 @@ func (w *readFromWriter) ReadFrom(r io.Reader) (int64, error) {
 	w.used = true
 	return io.Copy(w.ResponseRecorder, r)
 }
+
+// What a cache costs over the handler behind it, which does next to nothing: at a hit,
+// at a miss that is kept, and where it has nothing to do.
+func BenchmarkServe(b *testing.B) {
+	handler := fields(strings.Repeat("x", 4096), "Cache-Control: public, max-age=60", "Content-Type: text/plain")
+	client, err := New(Config{Name: "me", Locator: LocatorFunc(func(dst []Candidate, _ string) []Candidate { return dst })})
+	if err != nil {
+		b.Fatal(err)
+	}
+	wrapped := (&Cache{Siblings: client, Store: NewMemory(nil, 0, 0)}).Wrap(handler)
+	for _, bb := range []struct {
+		name    string
+		handler http.Handler
+		field   string
+	}{{"handler", handler, "X-A"}, {"hit", wrapped, "X-A"}, {"kept", wrapped, "Pragma"}, {"passed", wrapped, "Authorization"}} {
+		b.Run(bb.name, func(b *testing.B) {
+			r := httptest.NewRequest("GET", "http://o.test/x", nil)
+			r.Header.Set(bb.field, "no-cache")
+			b.ReportAllocs()
+			for b.Loop() {
+				bb.handler.ServeHTTP(&discard{h: http.Header{}}, r)
+			}
+		})
+	}
+}
+
+// discard is a response that nobody reads.
+type discard struct{ h http.Header }
+
+func (d *discard) Header() http.Header         { return d.h }
+func (d *discard) WriteHeader(int)             {}
+func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
