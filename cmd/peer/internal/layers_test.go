@@ -11,7 +11,10 @@ import (
 	"testing"
 )
 
-const module = "github.com/summarycache/summarycache/"
+const (
+	module = "github.com/summarycache/summarycache/"
+	root   = "../../.."
+)
 
 // layers is the module's layout: what the code of each directory may import, of
 // this module, of other modules, and of the network ("net" stands for net, all
@@ -87,7 +90,6 @@ var layers = []struct {
 // TestLayers compares the imports of every directory with the layout, both ways:
 // what a line allows and nothing uses is taken off it.
 func TestLayers(t *testing.T) {
-	root := filepath.Join("..", "..", "..")
 	found := imports(t, root)
 	for _, l := range layers {
 		allowed, used := strings.Fields(l.imports), found[l.dir]
