@@ -105,15 +105,3 @@ func targets(first, last int) (list []string) {
 	}
 	return list
 }
-
-// known is what the peer knows of its only Squid.
-func (p *neighbour) known(t *testing.T) (keys uint64, state string) {
-	t.Helper()
-	for _, m := range p.Status().Members {
-		if m.Squid {
-			return m.Keys, m.State
-		}
-	}
-	t.Fatal("no Squid among the members")
-	return 0, ""
-}
