@@ -153,9 +153,7 @@ func (d *chunkDecoder) gapsToWords(words []uint64, src []byte, span, count uint6
 		// The words are cleared on the way, to be touched once only.
 		clear(words[cleared:wordsFor(r.place)])
 		cleared = wordsFor(r.place)
-		for _, at := range found {
-			words[at/64] |= 1 << (at % 64)
-		}
+		insert(words, found)
 	}
 	clear(words[cleared:])
 	return r.end()
@@ -183,11 +181,9 @@ func (d *chunkDecoder) gapsToSet(s *filler, src []byte, from, to, count uint64) 
 func (d *chunkDecoder) blocks(r *chunkReader, words []uint64) error {
 	ok := false
 	if d.plan.form == blocks16 {
-		r.bitReader.values(r.values[:4*len(words)], &d.decodeTable)
-		ok = from16(words, r.values[:], &d.kept)
+		ok = r.words16(words, d)
 	} else {
-		r.bitReader.values(r.values[:2*len(words)], &d.decodeTable)
-		ok = from32(words, r.values[:], &d.kept)
+		ok = r.words32(words, d)
 	}
 	if r.overrun() {
 		return ErrTruncated

@@ -1,5 +1,7 @@
 package arith
 
+import "math/bits"
+
 // chunkEncoder codes the chunks of one set.
 type chunkEncoder struct {
 	encodeTable
@@ -36,6 +38,23 @@ func (e *chunkEncoder) init(p *blockPlan) {
 	}
 	e.long = mod.longest()
 	e.build(&mod, sym[:groups])
+	if p.form == blocks16 {
+		e.baseInClass()
+	}
+}
+
+// baseInClass makes the bases of blocks of 16 bits count from the first block
+// with as many ones, as place16 does.
+func (e *chunkEncoder) baseInClass() {
+	ordinal, first := 0, uint64(0)
+	for c := range uint(17) {
+		count := choose(16, c)
+		for range bits.OnesCount64(count) {
+			e.base[ordinal] -= first
+			ordinal++
+		}
+		first += count
+	}
 }
 
 // bound returns no fewer bytes than a chunk of count members takes.
@@ -77,7 +96,6 @@ const wordBatch = 64
 func (e *chunkEncoder) encodeBlocks(p *bitPacker, s *blockSource, from, to uint64) {
 	fillTables()
 	var words [wordBatch]uint64
-	var entries [batch]uint64
 	for n := wordsFor(to - from); n > 0; {
 		now := words[:(n-1)%wordBatch+1]
 		n -= uint64(len(now))
@@ -85,7 +103,7 @@ func (e *chunkEncoder) encodeBlocks(p *bitPacker, s *blockSource, from, to uint6
 		if e.plan.form == blocks16 {
 			p.words16(now, &e.encodeTable)
 		} else {
-			p.singles(entries32(&entries, now), &e.encodeTable)
+			p.words32(now, &e.encodeTable)
 		}
 	}
 }

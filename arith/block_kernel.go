@@ -1,33 +1,36 @@
 package arith
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
-// The loops of this file are those that a form spends its time in. The coding
-// steps are the ones of bitPacker.singles, spelled out so that all that they
-// need stays in registers.
+// The loops of this file are those that a form spends its time in, as they are
+// where block_bmi_amd64.go has no others. The coding steps are the ones of
+// bitPacker.singles, spelled out so that all that they need stays in registers.
 
-// words16 codes the blocks of 16 bits of words, from the last to the first.
-func (p *bitPacker) words16(words []uint64, t *encodeTable) {
+// words16Generic codes the blocks of 16 bits of words, from the last to the first.
+func (p *bitPacker) words16Generic(words []uint64, t *encodeTable) {
 	s0, s1, acc, n, at, dst := p.next, p.last, p.acc, p.n, p.at, p.dst
 	for i := len(words) - 1; i >= 0; i-- {
 		w := words[i]
-		entry := tables.entry16[w>>48]
-		sym := uint8(entry)
+		block := uint16(w >> 48)
+		sym := tables.ordinal16[block]
 		shed := (s0 + t.shed[sym]) >> 16
 		kept := s0 >> (shed & 63)
 		acc = (acc-kept)<<(shed&63) + s0
 		raw := t.raw[sym]
-		acc = acc<<(raw&63) + (uint64(entry>>8) - t.base[sym])
+		acc = acc<<(raw&63) + (uint64(tables.place16[block]) - t.base[sym])
 		n += shed + raw
 		s0 = uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
 
-		entry = tables.entry16[uint16(w>>32)]
-		sym = uint8(entry)
+		block = uint16(w >> 32)
+		sym = tables.ordinal16[block]
 		shed = (s1 + t.shed[sym]) >> 16
 		kept = s1 >> (shed & 63)
 		acc = (acc-kept)<<(shed&63) + s1
 		raw = t.raw[sym]
-		acc = acc<<(raw&63) + (uint64(entry>>8) - t.base[sym])
+		acc = acc<<(raw&63) + (uint64(tables.place16[block]) - t.base[sym])
 		n += shed + raw
 		s1 = uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
 
@@ -35,23 +38,23 @@ func (p *bitPacker) words16(words []uint64, t *encodeTable) {
 		at -= uint(n >> 3)
 		n &= 7
 
-		entry = tables.entry16[uint16(w>>16)]
-		sym = uint8(entry)
+		block = uint16(w >> 16)
+		sym = tables.ordinal16[block]
 		shed = (s0 + t.shed[sym]) >> 16
 		kept = s0 >> (shed & 63)
 		acc = (acc-kept)<<(shed&63) + s0
 		raw = t.raw[sym]
-		acc = acc<<(raw&63) + (uint64(entry>>8) - t.base[sym])
+		acc = acc<<(raw&63) + (uint64(tables.place16[block]) - t.base[sym])
 		n += shed + raw
 		s0 = uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
 
-		entry = tables.entry16[uint16(w)]
-		sym = uint8(entry)
+		block = uint16(w)
+		sym = tables.ordinal16[block]
 		shed = (s1 + t.shed[sym]) >> 16
 		kept = s1 >> (shed & 63)
 		acc = (acc-kept)<<(shed&63) + s1
 		raw = t.raw[sym]
-		acc = acc<<(raw&63) + (uint64(entry>>8) - t.base[sym])
+		acc = acc<<(raw&63) + (uint64(tables.place16[block]) - t.base[sym])
 		n += shed + raw
 		s1 = uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
 
@@ -62,11 +65,11 @@ func (p *bitPacker) words16(words []uint64, t *encodeTable) {
 	p.next, p.last, p.acc, p.n, p.at = s0, s1, acc, n, at
 }
 
-// gaps codes the gaps between members, the last first, and returns the members
+// gapsGeneric codes the gaps between members, the last first, and returns the members
 // between which gaps are left: the first one or two, or all up to a gap that
 // needs a jump. Symbol i is the class of gaps from i<<raw on, up to jump; no
 // symbol takes more than 28 bits.
-func (p *bitPacker) gaps(members []uint64, t *encodeTable, raw uint, jump uint64) []uint64 {
+func (p *bitPacker) gapsGeneric(members []uint64, t *encodeTable, raw uint, jump uint64) []uint64 {
 	s0, s1, acc, n := p.next, p.last, p.acc, p.n
 	jump = min(jump, maxSymbols-1)
 	low := uint64(1)<<(raw&63) - 1
@@ -104,10 +107,10 @@ func (p *bitPacker) gaps(members []uint64, t *encodeTable, raw uint, jump uint64
 	return members[:left+1]
 }
 
-// gaps decodes plain gaps, from place on, to the members that end them, an even
+// gapsGeneric decodes plain gaps, from place on, to the members that end them, an even
 // number of them: as many as there is room for in out, but none that the last
 // eight bytes hold and none from a jump on. No symbol takes more than 28 bits.
-func (r *bitReader) gaps(out []uint64, t *decodeTable, place uint64) int {
+func (r *bitReader) gapsGeneric(out []uint64, t *decodeTable, place uint64) int {
 	s0, s1, at, src := r.next, r.last, r.at, r.src
 	place--
 	raw := t.each
@@ -138,6 +141,13 @@ func (r *bitReader) gaps(out []uint64, t *decodeTable, place uint64) int {
 	return i
 }
 
+// words32Generic codes the blocks of 32 bits of words, at most wordBatch of
+// them, from the last to the first.
+func (p *bitPacker) words32Generic(words []uint64, t *encodeTable) {
+	var entries [batch]uint64
+	p.singles(entries32(&entries, words), t)
+}
+
 // entries32 returns the entries of the blocks of 32 bits of words, at most
 // batch/2 words, from the last to the first. Coding them in a second loop is
 // faster than in this one, which has no registers left.
@@ -145,24 +155,24 @@ func entries32(entries *[batch]uint64, words []uint64) []uint64 {
 	j := 0
 	for i := len(words) - 1; i >= 0; i-- {
 		w := words[i]
-		low, high := tables.halves[uint16(w>>32)], tables.halves[w>>48]
-		c := &tables.cells[(low>>16*32+high>>16)%1024]
-		rank := c.first + uint64(uint16(low))*c.high + uint64(uint16(high))
+		low, high := uint16(w>>32), uint16(w>>48)
+		c := (bits.OnesCount16(low)*32 + bits.OnesCount16(high)) % 1024
+		rank := tables.cell32[c] + uint64(tables.place16[low])*tables.high32[c] + uint64(tables.place16[high])
 		var ordinal uint64
 		if rank < quick32 {
 			ordinal = uint64(tables.ordinal32[rank])
 		} else {
-			ordinal = slowOrdinal32(rank, low>>16+high>>16)
+			ordinal = slowOrdinal32(rank, bits.OnesCount32(uint32(w>>32)))
 		}
 		entries[j%batch] = rank<<8 | ordinal
 
-		low, high = tables.halves[uint16(w)], tables.halves[uint16(w>>16)]
-		c = &tables.cells[(low>>16*32+high>>16)%1024]
-		rank = c.first + uint64(uint16(low))*c.high + uint64(uint16(high))
+		low, high = uint16(w), uint16(w>>16)
+		c = (bits.OnesCount16(low)*32 + bits.OnesCount16(high)) % 1024
+		rank = tables.cell32[c] + uint64(tables.place16[low])*tables.high32[c] + uint64(tables.place16[high])
 		if rank < quick32 {
 			ordinal = uint64(tables.ordinal32[rank])
 		} else {
-			ordinal = slowOrdinal32(rank, low>>16+high>>16)
+			ordinal = slowOrdinal32(rank, bits.OnesCount32(uint32(w)))
 		}
 		entries[(j+1)%batch] = rank<<8 | ordinal
 		j += 2
@@ -170,7 +180,27 @@ func entries32(entries *[batch]uint64, words []uint64) []uint64 {
 	return entries[:j]
 }
 
-// blocks16 turns decoded values into words of four blocks each. It returns
+// words16Generic decodes the blocks of 16 bits of words, at most wordBatch of
+// them. It returns false if a block was escaped that must not be.
+func (r *chunkReader) words16Generic(words []uint64, d *chunkDecoder) bool {
+	r.bitReader.values(r.values[:4*len(words)], &d.decodeTable)
+	return from16(words, r.values[:], &d.kept)
+}
+
+// words32Generic is words16Generic for blocks of 32 bits.
+func (r *chunkReader) words32Generic(words []uint64, d *chunkDecoder) bool {
+	r.bitReader.values(r.values[:2*len(words)], &d.decodeTable)
+	return from32(words, r.values[:], &d.kept)
+}
+
+// insertGeneric sets the bits of words that members, which increase, stand for.
+func insertGeneric(words, members []uint64) {
+	for _, at := range members {
+		words[at/64] |= 1 << (at % 64)
+	}
+}
+
+// from16 turns decoded values into words of four blocks each. It returns
 // false if a block was escaped that must not be.
 func from16(words, values []uint64, kept *[maxSymbols]bool) bool {
 	for i := range words {
@@ -190,7 +220,7 @@ func from16(words, values []uint64, kept *[maxSymbols]bool) bool {
 func unkept16(w uint64, kept *[maxSymbols]bool) uint64 {
 	n := uint64(0)
 	for shift := 0; shift < 64; shift += 16 {
-		if !kept[uint8(tables.entry16[uint16(w>>shift)])] {
+		if !kept[tables.ordinal16[uint16(w>>shift)]] {
 			n++
 		}
 	}
@@ -227,5 +257,13 @@ func block32(v uint64, kept *[maxSymbols]bool) (block uint32, ok bool) {
 	if v>>32 == 0 {
 		return block, true
 	}
-	return block, !kept[slowOrdinal32(rank, tables.halves[block&0xffff]>>16+tables.halves[block>>16]>>16)]
+	return block, !kept[slowOrdinal32(rank, bits.OnesCount32(block))]
+}
+
+func popcountGeneric(words []uint64) uint64 {
+	n := 0
+	for _, w := range words {
+		n += bits.OnesCount64(w)
+	}
+	return uint64(n)
 }

@@ -15,12 +15,15 @@ import (
 // tables are the same for every model, and too big to compute for each. They
 // are filled by fillTables, before first use, and never change. Being a variable
 // and not something pointed to saves the loops that use them a register.
-var tables struct {
-	unrank16 [1 << 16]uint16 // block of each rank
-	entry16  [1 << 16]uint32 // of each block: rank<<8 | ordinal of its group
-	halves   [1 << 16]uint32 // of each half block: rank among equals | ones<<16
+var tables blockTables
 
-	cells      [1 << 10]cell   // of ones in the low half * 32 + ones in the high half
+type blockTables struct {
+	unrank16  [1 << 16]uint16 // block of each rank
+	place16   [1 << 16]uint16 // of each block, or half of one of 32 bits: its rank among equals
+	ordinal16 [1 << 16]uint8  // of each block: ordinal of its group
+
+	cell32     [1 << 10]uint64 // of ones in the low half * 32 + ones in the high half: rank of the first such block
+	high32     [1 << 10]uint64 // how many high halves there are with as many ones
 	unrank32   [1 << 16]uint32 // block of each rank below quick32
 	ordinal32  [1 << 16]uint8  // its group's ordinal
 	firstOrd32 [34]uint16      // ordinal of the first group with c ones
@@ -29,12 +32,6 @@ var tables struct {
 	least32    [34]uint8     // the fewest ones of a block whose rank has so many binary digits
 	shift32    [33]uint8     // of a rank among those with c ones: what is left are six bits,
 	start32    [33][64]uint8 // and the fewest ones that the low half then has
-}
-
-// cell is the blocks of 32 bits with a ones in the low half and b in the high.
-type cell struct {
-	first uint64 // rank of the first of them
-	high  uint64 // C(16, b)
 }
 
 // quick32 is the number of blocks of 32 bits with at most four ones.
@@ -49,19 +46,19 @@ var fillTables = sync.OnceFunc(func() {
 	for b := range uint(1 << 16) {
 		c := bits.OnesCount(b)
 		t.unrank16[next[c]] = uint16(b)
-		t.halves[b] = uint32(next[c]-t.first16[c]) | uint32(c)<<16
+		t.place16[b] = uint16(next[c] - t.first16[c])
 		next[c]++
 	}
 	eachGroup(16, func(ordinal int, first, size uint64) {
 		for rank := first; rank < first+size; rank++ {
-			t.entry16[t.unrank16[rank]] = uint32(rank)<<8 | uint32(ordinal)
+			t.ordinal16[t.unrank16[rank]] = uint8(ordinal)
 		}
 	})
 
 	for c := range uint(33) {
 		first := t.first32[c]
 		for a := max(c, 16) - 16; a <= min(c, 16); a++ {
-			t.cells[a*32+c-a] = cell{first: first, high: choose(16, c-a)}
+			t.cell32[a*32+c-a], t.high32[a*32+c-a] = first, choose(16, c-a)
 			first += choose(16, a) * choose(16, c-a)
 		}
 		t.first32[c+1] = first
@@ -76,7 +73,7 @@ var fillTables = sync.OnceFunc(func() {
 		t.shift32[c] = uint8(max(bits.Len64(choose(32, c)-1), 6) - 6)
 		a := max(c, 16) - 16
 		for i := range t.start32[c] {
-			for rank := t.first32[c] + uint64(i)<<t.shift32[c]; a < min(c, 16) && rank >= t.cells[(a+1)*32+c-a-1].first; {
+			for rank := t.first32[c] + uint64(i)<<t.shift32[c]; a < min(c, 16) && rank >= t.cell32[(a+1)*32+c-a-1]; {
 				a++
 			}
 			t.start32[c][i] = uint8(a)
@@ -110,7 +107,7 @@ func eachGroup(size uint, visit func(ordinal int, first, size uint64)) {
 // slowOrdinal32 returns the ordinal of the group that rank belongs to, among
 // those with as many ones. A rank that lies in the group of 1<<j blocks has
 // the same bits as the count of its class above j, and a zero for a one at j.
-func slowOrdinal32(rank uint64, ones uint32) uint64 {
+func slowOrdinal32(rank uint64, ones int) uint64 {
 	count := tables.first32[ones+1] - tables.first32[ones]
 	j := bits.Len64((rank-tables.first32[ones])^count) - 1
 	return min(uint64(tables.firstOrd32[ones])+uint64(bits.OnesCount64(count>>(j+1))), maxSymbols-1)
@@ -123,11 +120,11 @@ func slowUnrank32(rank uint64) uint32 {
 		c++
 	}
 	a := uint(tables.start32[c][(rank-tables.first32[c])>>tables.shift32[c]%64])
-	for a < min(c, 16) && rank >= tables.cells[((a+1)*32+c-a-1)%1024].first {
+	for a < min(c, 16) && rank >= tables.cell32[((a+1)*32+c-a-1)%1024] {
 		a++
 	}
-	cell := tables.cells[(a*32+c-a)%1024]
-	rest, high := uint32(rank-cell.first), uint32(cell.high)
+	cell := (a*32 + c - a) % 1024
+	rest, high := uint32(rank-tables.cell32[cell]), uint32(tables.high32[cell])
 	low16 := tables.unrank16[uint16(tables.first16[a])+uint16(rest/high)]
 	high16 := tables.unrank16[uint16(tables.first16[c-a])+uint16(rest%high)]
 	return uint32(low16) | uint32(high16)<<16

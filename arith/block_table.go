@@ -66,17 +66,19 @@ func (t *encodeTable) build(m *model, sym []uint8) {
 
 // decodeTable holds, for each state less L, its symbol and where to go on.
 type decodeTable struct {
-	next [1 << blockLog]uint16 // the next state less L, before the bits shed are added
-	shed [1 << blockLog]uint8  // how many bits that is
-	sym  [1 << blockLog]uint8
-	raw  [1 << blockLog]uint8
-	base [maxSymbols]uint64
-	mask [maxSymbols]uint64 // 1<<raw - 1
-	log  uint
-	long uint // the most bits that a symbol takes
+	next  [1 << blockLog]uint16 // the next state less L, before the bits shed are added
+	shed  [1 << blockLog]uint8  // how many bits that is
+	sym   [1 << blockLog]uint8
+	raw   [1 << blockLog]uint8
+	taken [1 << blockLog]uint8 // raw + shed
+	base  [maxSymbols]uint64
+	mask  [maxSymbols]uint64 // 1<<raw - 1
+	log   uint
+	long  uint // the most bits that a symbol takes
 	// Gaps: all of it for a state, base+1<<16 | next<<5 | jump<<4 | shed.
 	gap  [1 << gapLog]uint64
-	each uint // raw, of all but the jump
+	step [1 << gapLog]uint64 // the same for block_bmi_decode_amd64.s: base+1, or 1<<63 for the jump
+	each uint                // raw, of all but the jump
 }
 
 // jumpBit says in gap that the symbol is the jump.
@@ -86,9 +88,11 @@ func (t *decodeTable) buildGaps(m *model) {
 	t.each = uint(m.symbols[0].raw)
 	for at := range t.gap {
 		sym := t.sym[at]
+		t.step[at] = t.base[sym] + 1
 		t.gap[at] = (t.base[sym]+1)<<16 | uint64(t.next[at])<<5 | uint64(t.shed[at])
 		if int(sym) == m.n-1 {
 			t.gap[at] |= jumpBit
+			t.step[at] = 1 << 63
 		}
 	}
 }
@@ -110,5 +114,6 @@ func (t *decodeTable) build(m *model) {
 		t.next[at] = uint16(s<<shed - 1<<m.log)
 		t.shed[at] = uint8(shed)
 		t.raw[at] = m.symbols[i].raw
+		t.taken[at] = t.raw[at] + t.shed[at]
 	}
 }

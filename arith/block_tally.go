@@ -18,7 +18,8 @@ type tally struct {
 const (
 	tallies    = 256
 	tallyLines = 1 << 18
-	fewOnes    = 2500 // fewer than one position in so many: where more, most lines have any
+	// Fewer ones than one position in so many are few: where more, most lines have any.
+	fewOnesGeneric = 2500
 )
 
 func (t *tally) count(words []uint64) (ones uint64) {
@@ -29,13 +30,14 @@ func (t *tally) count(words []uint64) (ones uint64) {
 	}
 	t.each = (n/tallies/t.line + 1) * t.line
 	t.few = true
+	sparsest := fewOnes()
 	for i := range t.before {
 		t.before[i] = ones
 		from := min(uint64(i)*t.each, n)
 		now := words[from:min(from+t.each, n)]
 		if t.few {
 			ones += t.mark(now, from/t.line)
-			t.few = ones*fewOnes < 64*(from+t.each)
+			t.few = ones*sparsest < 64*(from+t.each)
 		} else {
 			ones += popcount(now)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -229,8 +230,8 @@ func TestModels(t *testing.T) {
 func TestRanks(t *testing.T) {
 	fillTables()
 	for rank, block := range sorted16 {
-		if uint64(tables.unrank16[rank]) != block || uint64(tables.entry16[block]>>8) != uint64(rank) {
-			t.Fatalf("block %#x has rank %d, want %d", block, tables.entry16[block]>>8, rank)
+		if uint64(tables.unrank16[rank]) != block || uint64(tables.place16[block])+tables.first16[bits.OnesCount64(block)] != uint64(rank) {
+			t.Fatalf("block %#x has place %d, want rank %d", block, tables.place16[block], rank)
 		}
 	}
 	rng := rand.New(rand.NewPCG(12, 12))
@@ -245,7 +246,7 @@ func TestRanks(t *testing.T) {
 		if got[0]>>8 != rank || slowUnrank32(rank) != block {
 			t.Fatalf("block %#x: rank %d, want %d, which is block %#x", block, got[0]>>8, rank, slowUnrank32(rank))
 		}
-		if ordinal := slowOrdinal32(rank, tables.halves[block&0xffff]>>16+tables.halves[block>>16]>>16); ordinal != got[0]&0xff {
+		if ordinal := slowOrdinal32(rank, bits.OnesCount32(block)); ordinal != got[0]&0xff {
 			t.Fatalf("block %#x: ordinal %d by table, %d by search", block, got[0]&0xff, ordinal)
 		}
 	}

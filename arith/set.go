@@ -1,7 +1,5 @@
 package arith
 
-import "math/bits"
-
 // Method says how a set is coded. Its values are wire values: they never
 // change their meaning.
 type Method uint8
@@ -110,12 +108,4 @@ func checkCounts(src []byte, m, x uint64) error {
 		return ErrTruncated
 	}
 	return nil
-}
-
-func popcount(words []uint64) uint64 {
-	n := 0
-	for _, w := range words {
-		n += bits.OnesCount64(w)
-	}
-	return uint64(n)
 }
