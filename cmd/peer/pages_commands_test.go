@@ -301,9 +301,6 @@ func wrongTest(t *testing.T, dir string, below bool, args []string) string {
 		return ""
 	}
 	text := code(t, dir, "_test")
-	if strings.Contains(text, `/internal/frozen"`) {
-		text += code(t, filepath.Join(root, "internal", "frozen"), "") // which has the flag for all
-	}
 	for i := 0; i < len(args); i++ {
 		name, isFlag := strings.CutPrefix(args[i], "-")
 		name, value, has := strings.Cut(name, "=")

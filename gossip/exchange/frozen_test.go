@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,12 +14,15 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/internal/frozen"
 )
 
 // testdata/frozen holds messages as the programs of their day wrote them, a
 // directory for each, named like its revision. They are never written again:
 // whatever changes here, it must still be able to read them (PROTOCOL.md, section 9).
+
+var freeze = flag.String("freeze", "", "write testdata/frozen/`NAME`, which must not exist")
+
+const frozenDir = "testdata/frozen"
 
 // frozenAnswers are the frames with bodies, which vectors.json has not.
 const frozenAnswers = "answers.json"
@@ -92,9 +96,15 @@ func freezeAnswers(t *testing.T, sign bool) (all []frozenAnswer) {
 
 // TestFreeze writes the messages of today's program, once.
 func TestFreeze(t *testing.T) {
-	dir := frozen.Write(t, "")
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if *freeze == "" {
+		t.Skip("only with -freeze NAME")
+	}
+	dir := filepath.Join(frozenDir, *freeze)
+	if err := os.MkdirAll(frozenDir, 0o755); err != nil {
 		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatalf("what is frozen is not written again: %v", err)
 	}
 	vectors, err := os.ReadFile("testdata/vectors.json")
 	if err != nil {
@@ -114,14 +124,20 @@ func TestFreeze(t *testing.T) {
 // Today's code reads what every earlier one wrote, and finds in it what that one
 // meant.
 func TestFrozen(t *testing.T) {
-	frozen.Read(t, func(t *testing.T, dir string) {
-		var v vectors
-		thaw(t, filepath.Join(dir, "vectors.json"), &v)
-		readFrozenVectors(t, v)
-		var answers []frozenAnswer
-		thaw(t, filepath.Join(dir, frozenAnswers), &answers)
-		readFrozenAnswers(t, answers)
-	})
+	dirs, err := filepath.Glob(filepath.Join(frozenDir, "*"))
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("nothing is frozen: %v", err)
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			var v vectors
+			thaw(t, filepath.Join(dir, "vectors.json"), &v)
+			readFrozenVectors(t, v)
+			var answers []frozenAnswer
+			thaw(t, filepath.Join(dir, frozenAnswers), &answers)
+			readFrozenAnswers(t, answers)
+		})
+	}
 }
 
 func thaw(t *testing.T, path string, into any) {

@@ -25,7 +25,6 @@ var layers = []struct {
 	without string // of the standard library
 }{
 	{dir: "arith"},
-	{dir: "internal/frozen"}, // for tests
 	{dir: "digest", imports: "arith github.com/cespare/xxhash/v2"},
 	{dir: "digest/squid", imports: "digest"},
 

@@ -2,18 +2,21 @@ package store
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/summarycache/summarycache/internal/frozen"
 )
 
 // testdata/frozen holds stores as the programs of their day left them, a directory
 // for each, named like its revision. They are never written again: whatever changes
 // here, an operator who upgrades keeps what he has.
+
+var freeze = flag.String("freeze", "", "write testdata/frozen/`NAME`, which must not exist")
+
+const frozenDir = "testdata/frozen"
 
 var (
 	frozenSizes = []int{0, 1, 100, hotBody + 1, chunkSize + 1}
@@ -26,7 +29,14 @@ func frozenBody(n int) []byte { return bytes.Repeat([]byte("frozen. "), n/8+1)[:
 
 // TestFreeze leaves a store of today's program, once.
 func TestFreeze(t *testing.T) {
-	s := open(t, Options{Dir: frozen.Write(t, "")})
+	if *freeze == "" {
+		t.Skip("only with -freeze NAME")
+	}
+	dir := filepath.Join(frozenDir, *freeze)
+	if _, err := os.Stat(dir); err == nil {
+		t.Fatal("what is frozen is not written again")
+	}
+	s := open(t, Options{Dir: dir})
 	for _, n := range frozenSizes {
 		put(t, s, fmt.Sprint("listed ", n), frozenBody(n), Meta{Data: fmt.Appendf(nil, "meta %d", n), ListUntil: frozenUntil, Generated: frozenMade})
 	}
@@ -38,29 +48,35 @@ func TestFreeze(t *testing.T) {
 
 // Today's code opens what every earlier one left, and finds all of it.
 func TestFrozen(t *testing.T) {
-	frozen.Read(t, func(t *testing.T, dir string) {
-		mine := filepath.Join(t.TempDir(), "store")
-		if err := os.CopyFS(mine, os.DirFS(dir)); err != nil {
-			t.Fatal(err)
-		}
-		m := newMirror()
-		s := open(t, Options{Dir: mine, Hooks: m.hooks()})
-		for _, n := range frozenSizes {
-			key := fmt.Sprint("listed ", n)
-			data, b, err := read(s, key)
-			if err != nil || string(data) != fmt.Sprintf("meta %d", n) || !bytes.Equal(b, frozenBody(n)) {
-				t.Errorf("read(%q) = %q, %d bytes, %v", key, data, len(b), err)
+	dirs, err := filepath.Glob(filepath.Join(frozenDir, "*"))
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("nothing is frozen: %v", err)
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			mine := filepath.Join(t.TempDir(), "store")
+			if err := os.CopyFS(mine, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
 			}
-			if m.count(key) != 1 {
-				t.Errorf("%q is not listed", key)
+			m := newMirror()
+			s := open(t, Options{Dir: mine, Hooks: m.hooks()})
+			for _, n := range frozenSizes {
+				key := fmt.Sprint("listed ", n)
+				data, b, err := read(s, key)
+				if err != nil || string(data) != fmt.Sprintf("meta %d", n) || !bytes.Equal(b, frozenBody(n)) {
+					t.Errorf("read(%q) = %q, %d bytes, %v", key, data, len(b), err)
+				}
+				if m.count(key) != 1 {
+					t.Errorf("%q is not listed", key)
+				}
 			}
-		}
-		if _, b, err := read(s, "not listed"); err != nil || len(b) != 10 {
-			t.Errorf(`read("not listed") = %d bytes, %v`, len(b), err)
-		}
-		if st := s.Stats(); st.Objects != len(frozenSizes)+1 || st.Listed != len(frozenSizes) || st.Removed != 0 || st.Corrupt != 0 {
-			t.Errorf("Stats() = %+v", st)
-		}
-		m.check(t, s)
-	})
+			if _, b, err := read(s, "not listed"); err != nil || len(b) != 10 {
+				t.Errorf(`read("not listed") = %d bytes, %v`, len(b), err)
+			}
+			if st := s.Stats(); st.Objects != len(frozenSizes)+1 || st.Listed != len(frozenSizes) || st.Removed != 0 || st.Corrupt != 0 {
+				t.Errorf("Stats() = %+v", st)
+			}
+			m.check(t, s)
+		})
+	}
 }
