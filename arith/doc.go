@@ -24,5 +24,6 @@
 // Encoders append to the slice they are given and decoders keep no reference
 // to their input. Functions are safe for concurrent use; Encoder, Decoder and
 // the models are not. The bytes are specified in ../digest/CODERS.md and are
-// the same on every platform.
+// the same on every platform, with the assembly for amd64 that has BMI2 and
+// without it, which the build tag purego asks for.
 package arith
