@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +25,8 @@ func TestGracefulStop(t *testing.T) {
 		io.WriteString(w, "second")
 	}))
 	defer slow.Close()
+	release := sync.OnceFunc(func() { close(rest) })
+	defer release() // or Close waits
 	other := inProcess(t, local(t, "other"))
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -34,6 +37,15 @@ func TestGracefulStop(t *testing.T) {
 	}()
 	var peer started
 	eventually(t, 10*time.Second, "the peer is up", func() (up bool) { peer, up = parseStarted(out.String()); return up })
+	// A peer says farewell to those that it knows, and those that know it hear it.
+	knows := func(at, name string) bool {
+		s, err := admin.Fetch(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(s.Members) == 1 && s.Members[0].Name == name && s.Members[0].State == "alive"
+	}
+	eventually(t, 10*time.Second, "they know each other", func() bool { return knows(other.admin, "stopped") && knows(peer.admin, "other") })
 
 	answer, err := http.Get("http://" + peer.listen + "/")
 	if err != nil {
@@ -50,19 +62,22 @@ func TestGracefulStop(t *testing.T) {
 		ready.Body.Close()
 		return ready.StatusCode == http.StatusServiceUnavailable
 	})
+	var seen []admin.Member
+	defer func() { t.Logf("the other peer knows %+v", seen) }()
 	eventually(t, 10*time.Second, "the other peer knows that it left", func() bool {
 		s, err := admin.Fetch(t.Context(), other.admin)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(s.Members) == 1 && s.Members[0].State == "left"
+		seen = s.Members
+		return len(seen) == 1 && seen[0].State == "left"
 	})
 	select {
 	case err := <-ended:
 		t.Fatalf("the peer ended with a request under way: %v", err)
 	default:
 	}
-	close(rest)
+	release()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || string(body) != "first second" {
 		t.Errorf("the request under way got %q, %v", body, err)
