@@ -58,14 +58,20 @@ func TestReloadAndServiceManager(t *testing.T) {
 		"--gossip", "127.0.0.1:0", "--store", filepath.Join(dir, "store"))
 	expect("READY=1\nSTATUS=serving as a", "WATCHDOG=1", "WATCHDOG=1")
 
+	already := 0 // of the log, which comes by another way than READY
+	logged := func(want string) string {
+		t.Helper()
+		eventually(t, 10*time.Second, "the log has "+want, func() bool { return strings.Contains(p.stderr.String()[already:], want) })
+		return p.stderr.String()[already:]
+	}
 	reload := func(want string, not ...string) {
 		t.Helper()
-		already := len(p.stderr.String())
+		already = len(p.stderr.String())
 		p.cmd.Process.Signal(syscall.SIGHUP)
 		expect("RELOADING=1\nMONOTONIC_USEC=", "READY=1")
-		log := p.stderr.String()[already:]
-		if !strings.Contains(log, want) || slices.ContainsFunc(not, func(s string) bool { return strings.Contains(log, s) }) {
-			t.Errorf("want %q and none of %q in\n%s", want, not, log)
+		log := logged(want)
+		if slices.ContainsFunc(not, func(s string) bool { return strings.Contains(log, s) }) {
+			t.Errorf("want none of %q in\n%s", not, log)
 		}
 	}
 	reload("changed=nothing")
@@ -81,15 +87,14 @@ func TestReloadAndServiceManager(t *testing.T) {
 		t.Errorf("the store may use %d bytes, want 32 MiB", got)
 	}
 	for _, want := range []string{"changed=store-size,log-level,drain", "settings=objects"} {
-		if !strings.Contains(p.stderr.String(), want) {
-			t.Errorf("no word of %q in\n%s", want, p.stderr.String())
-		}
+		logged(want)
 	}
 
 	configure("store-size: 16MiB\ndrain: soon\n")
 	p.cmd.Process.Signal(syscall.SIGHUP)
 	expect("RELOADING=1", "READY=1")
-	if got := p.status().Store.MaxBytes; got != 32<<20 || !strings.Contains(p.stderr.String(), `drain \"soon\" is no time`) {
+	logged(`drain \"soon\" is no time`)
+	if got := p.status().Store.MaxBytes; got != 32<<20 {
 		t.Errorf("a configuration with a mistake: the store may use %d bytes\n%s", got, p.stderr.String())
 	}
 	if code := p.stop(); code != 0 {

@@ -41,8 +41,10 @@ func TestRun(t *testing.T) {
 	if sum := total.LocalHits + total.SiblingHits + total.Collapsed + total.OriginFetches; sum != total.Requests+total.Overtaken {
 		t.Errorf("the outcomes sum to %d of %d requests: %+v", sum, total.Requests, total)
 	}
-	if int64(r.OriginSeen) != total.OriginFetches || r.Compare[0].OriginFetches != total.OriginFetches {
-		t.Errorf("peers count %d origin fetches, the origin %d, the comparison %d", total.OriginFetches, r.OriginSeen, r.Compare[0].OriginFetches)
+	// A fetch that a sibling overtook may have been given up before it reached the origin.
+	if unseen := total.OriginFetches - int64(r.OriginSeen); unseen < 0 || unseen > total.Overtaken || r.Compare[0].OriginFetches != total.OriginFetches {
+		t.Errorf("peers count %d origin fetches, %d of them overtaken, the origin %d, the comparison %d",
+			total.OriginFetches, total.Overtaken, r.OriginSeen, r.Compare[0].OriginFetches)
 	}
 	if total.SiblingHits+total.FalseHits+total.SiblingErrors > total.SiblingRequests {
 		t.Errorf("more answers of siblings than questions: %+v", total)
