@@ -140,6 +140,7 @@ func (n *Node) serveOn(l net.Listener, h http.Handler) {
 		ConnContext: conn.Context,
 		ErrorLog:    slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
 	}
+	new(unused).of(server)
 	n.servers = append(n.servers, server)
 	n.serving.Go(func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
