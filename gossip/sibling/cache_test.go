@@ -16,10 +16,11 @@ import (
 	"github.com/summarycache/summarycache/gossip"
 )
 
-// newHeld returns holdings in a filter of their own.
+// newHeld returns holdings in so many positions that no two objects share one: while
+// a seed changes, a filter counts those that do only approximately.
 func newHeld(t *testing.T) *gossip.Holdings {
 	t.Helper()
-	filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
+	filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 40, Hashes: 1}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
