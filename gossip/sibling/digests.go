@@ -28,7 +28,7 @@ func (d digests) Candidates(dst []Candidate, identity string) []Candidate {
 
 func (d digests) Report(r Report) {
 	switch r.Outcome {
-	case Hit:
+	case Hit, Unusable: // the digest was right
 		d.node.ReportHit(r.Peer)
 	case FalseHit:
 		d.node.ReportFalseHit(r.Peer)

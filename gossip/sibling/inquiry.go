@@ -15,7 +15,8 @@ type Question struct {
 	Identities []string    // under which a sibling may list the object, likeliest first
 
 	// Accept says whether an answer is of use; nil = every one is. One that is not
-	// counts as a false hit. It must not read the body.
+	// counts as a false hit here, though not against the digest, which was right
+	// ([Unusable]). It must not read the body.
 	Accept func(*Answer) bool
 	// Origin asks who has the object in any case, when nobody else is left to ask;
 	// nil = nobody has. The conditions are those given to Next; ctx is canceled for
@@ -76,7 +77,7 @@ func (in *Inquiry) settle(done *runner) {
 	}
 	r := in.c.records.of(done.step.Peer)
 	switch done.outcome {
-	case Hit, FalseHit:
+	case Hit, FalseHit, Unusable:
 		r.answered(took, now)
 		in.c.records.answered(took)
 	case TimedOut:
@@ -95,11 +96,13 @@ func (in *Inquiry) waited(done *runner, took time.Duration) {
 	}
 }
 
-// report counts a question that brought nothing, and tells the Locator what it
-// brought.
+// report counts what a question brought, and tells the Locator.
 func (in *Inquiry) report(to Step, o Outcome, took time.Duration) {
 	switch o {
-	case FalseHit:
+	case Hit:
+		in.c.stats.hits.Add(1)
+		in.c.records.of(to.Peer).count(true)
+	case FalseHit, Unusable:
 		in.FalseHits++
 		in.c.stats.falseHits.Add(1)
 		in.c.records.of(to.Peer).count(false)

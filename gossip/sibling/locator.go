@@ -60,13 +60,14 @@ type Report struct {
 type Outcome uint8
 
 const (
-	Hit      Outcome = iota + 1 // it answered with the object
+	Hit      Outcome = iota + 1 // it answered with the object, as it was wanted
 	FalseHit                    // it answered that it holds no fresh copy (504)
 	Refused                     // no connection: refused, unreachable, no route; stop asking it
 	TimedOut                    // no first byte within the deadline
 	Failed                      // anything else: a reset connection, an answer that is no answer
 	Canceled                    // nobody wanted the answer any more; says nothing about the peer
 	Outrun                      // it was overtaken by another that was asked later
+	Unusable                    // it answered with the object, and not as it was wanted: stale by this clock, say
 )
 
 func (o Outcome) String() string {
@@ -85,6 +86,8 @@ func (o Outcome) String() string {
 		return "canceled"
 	case Outrun:
 		return "outrun"
+	case Unusable:
+		return "unusable"
 	}
 	return "none"
 }

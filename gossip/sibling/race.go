@@ -138,25 +138,12 @@ func (r *race) good(done *runner) bool {
 		// An origin in trouble does not overtake a sibling.
 		return done.err == nil && (len(r.running) == 0 || done.answer.StatusCode < 500)
 	}
-	in := r.in
-	in.settle(done)
-	if done.answer == nil {
-		return false
+	if done.answer != nil && r.in.q.Accept != nil && !r.in.q.Accept(done.answer) {
+		done.answer.Body.Close()
+		done.answer, done.outcome = nil, Unusable
 	}
-	waited := done.step.Wait > 0
-	if in.q.Accept == nil || in.q.Accept(done.answer) {
-		if !waited {
-			in.c.stats.hits.Add(1)
-			in.c.records.of(done.step.Peer).count(true)
-		}
-		return true
-	}
-	done.answer.Body.Close()
-	if waited {
-		return false
-	}
-	in.report(done.step, FalseHit, done.answer.Arrived.Sub(done.started))
-	return false
+	r.in.settle(done)
+	return done.answer != nil
 }
 
 // won ends the race: all others are canceled.

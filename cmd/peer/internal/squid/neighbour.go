@@ -113,7 +113,7 @@ const (
 // left alone for a while, longer each time.
 func (n *neighbour) report(o sibling.Outcome, now time.Time) {
 	switch o {
-	case sibling.Hit:
+	case sibling.Hit, sibling.Unusable: // the digest was right
 		n.hits.Add(1)
 	case sibling.FalseHit:
 		n.falseHits.Add(1)
