@@ -218,11 +218,25 @@ func (c *Control) Call(ctx context.Context, rt http.RoundTripper, peer, addr, op
 	case len(answer) > maxAnswer:
 		return fmt.Errorf("an answer of more than %d bytes", maxAnswer)
 	case !hmac.Equal([]byte(signAnswer(keys[0], m.nonce, resp.StatusCode, answer)), []byte(resp.Header.Get(field))):
-		return fmt.Errorf("%w (%s)", ErrRefused, resp.Status)
+		return fmt.Errorf("%w (%s)", ErrRefused, resp.Status+offBy(resp.Header, time.Now()))
 	case resp.StatusCode != http.StatusOK:
 		var words string
 		json.Unmarshal(answer, &words)
 		return errors.New(words)
 	}
 	return json.Unmarshal(answer, out)
+}
+
+// offBy says how far the clock of who refused is off, if that may be why.
+func offBy(h http.Header, now time.Time) string {
+	date, err := http.ParseTime(h.Get("Date"))
+	switch off := date.Sub(now).Round(time.Second); {
+	case err != nil:
+		return ""
+	case off > Window:
+		return fmt.Sprintf("; its clock is ahead of this one by %v", off)
+	case off < -Window:
+		return fmt.Sprintf("; its clock is behind this one by %v", -off)
+	}
+	return ""
 }

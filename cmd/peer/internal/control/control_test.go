@@ -67,6 +67,22 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// Whoever is refused for its clock is told so.
+func TestRefusalTellsOfClocks(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	for date, want := range map[string]string{
+		"":     "",
+		"soon": "",
+		now.Add(Window).UTC().Format(http.TimeFormat):     "",
+		now.Add(time.Hour).UTC().Format(http.TimeFormat):  "; its clock is ahead of this one by 1h0m0s",
+		now.Add(-time.Hour).UTC().Format(http.TimeFormat): "; its clock is behind this one by 1h0m0s",
+	} {
+		if got := offBy(http.Header{"Date": {date}}, now); got != want {
+			t.Errorf("offBy(%q) = %q, want %q", date, got, want)
+		}
+	}
+}
+
 // A request that was overheard does nothing a second time, nor later, nor changed.
 func TestAccept(t *testing.T) {
 	b := New("b", secrets("s"))
