@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// An outspoken transport tells the log why a sibling could not be asked, and that
-// one refuses this peer's questions. Clients get their answers from elsewhere, so
-// that nobody else would notice: a certificate that has run out, say, or TLS at one
-// end only.
+// An outspoken transport tells the log why a sibling could not be asked, that one
+// refuses this peer's questions, and that its answers are stale by this clock only.
+// Clients get their answers from elsewhere, so that nobody else would notice: a
+// certificate that has run out, say, or TLS at one end only.
 type outspoken struct {
 	transport
 	quiet *quiet
@@ -25,6 +26,10 @@ func (o outspoken) RoundTrip(r *http.Request) (*http.Response, error) {
 		o.quiet.warn("ask "+name, "a sibling cannot be asked", "member", name, "addr", r.URL.Host, "err", err)
 	case err == nil && resp.StatusCode == http.StatusForbidden && strings.Contains(resp.Header.Get("Cache-Status"), "not-a-sibling"):
 		o.quiet.warn("ask "+name, "a sibling refuses this peer's questions: its log says why", "member", name, "addr", r.URL.Host)
+	case err == nil:
+		if by := aheadBy(resp.Header, time.Now()); by >= aheadAtLeast {
+			o.quiet.warn("clock", "this machine's clock is ahead of a sibling's: objects go stale too early here", "member", name, "by", by)
+		}
 	}
 	return resp, err
 }

@@ -18,13 +18,19 @@ type answers struct {
 	code   int
 	status string
 	err    error
+	since  time.Duration // Date; 0 = none
+	age    string
 }
 
 func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	return &http.Response{StatusCode: a.code, Header: http.Header{"Cache-Status": {a.status}}, Body: http.NoBody}, nil
+	h := http.Header{"Cache-Status": {a.status}, "Age": {a.age}}
+	if a.since != 0 {
+		h.Set("Date", time.Now().Add(-a.since).UTC().Format(http.TimeFormat))
+	}
+	return &http.Response{StatusCode: a.code, Header: h, Body: http.NoBody}, nil
 }
 
 func (answers) CloseIdleConnections() {}
@@ -44,6 +50,9 @@ func TestSiblingsThatRefuse(t *testing.T) {
 		{"refused", answers{code: 403, status: "b; detail=not-a-sibling"}, t.Context(), `msg="a sibling refuses this peer's questions: its log says why" member=b`},
 		{"forbidden by the origin", answers{code: 403, status: "b; hit"}, t.Context(), ""},
 		{"a hit", answers{code: 200, status: "b; hit"}, t.Context(), ""},
+		{"an old one", answers{code: 200, status: "b; hit", since: time.Hour, age: "3595"}, t.Context(), ""},
+		{"a clock that is behind", answers{code: 200, status: "b; hit", since: -time.Hour, age: "5"}, t.Context(), ""},
+		{"a clock that is ahead", answers{code: 200, status: "b; hit", since: time.Hour, age: "5"}, t.Context(), `msg="this machine's clock is ahead of a sibling's: objects go stale too early here" member=b by=59m55s`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
