@@ -23,6 +23,8 @@ var facts = []struct{ says, file, code string }{
 	{"at least 16\nbytes", "cmd/peer/internal/config/secrets.go", "minSecret  = 16"},
 	{"the log warns two weeks before", "cmd/peer/internal/node/certificate.go", "certificateSoon = 14 * 24 * time.Hour"},
 	{"once\na minute for each sibling", "cmd/peer/internal/node/quiet.go", "quietFor = time.Minute"},
+	{"a tenth of the time since, at most a day", "cmd/peer/internal/cache/freshness.go", "heuristicShare = 10 "},
+	{"a tenth of the time since, at most a day", "cmd/peer/internal/cache/freshness.go", "maxHeuristic   = 24 * time.Hour "},
 	{"refused where clocks are more than a minute\napart", "cmd/peer/internal/control/control.go", "Window = time.Minute"},
 	{"200 while the process answers", "cmd/peer/internal/admin/handler.go", `plain(w, http.StatusOK, "ok\n")`},
 	{"200 when it takes requests, otherwise 503", "cmd/peer/internal/admin/handler.go", `plain(w, http.StatusServiceUnavailable, s.State+"\n")`},

@@ -64,7 +64,7 @@ type Exchange struct {
 	AdvertsHeard       int64   `json:"adverts_received"`
 	AdvertBytesHeard   int64   `json:"advert_bytes_received"`
 	VectorBytesHeard   int64   `json:"vector_bytes_received"` // comparisons of all versions with a random peer
-	SnapshotsSent      int64   `json:"snapshots_sent"`        // snapshots
+	SnapshotsSent      int64   `json:"snapshots_sent"`        // digests sent whole
 	SnapshotBytesSent  int64   `json:"snapshot_bytes_sent"`
 	SnapshotsHeard     int64   `json:"snapshots_received"`
 	SnapshotBytesHeard int64   `json:"snapshot_bytes_received"`
