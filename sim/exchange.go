@@ -172,7 +172,7 @@ func newExchangeReport(job *Job, o *exchangeOptions) *exchangeReport {
 		}
 		columns = append(columns, c)
 	}
-	columns = append(columns, number("total", "", "%.4g"), number("broadcast", "whole digests every minute", "%.4g"),
+	columns = append(columns, number("total", "", "%.4g"), number("broadcast", "snapshots every minute", "%.4g"),
 		number("share", "share of that %", "%.3g"))
 	r.traffic = job.Table("Bytes a second and peer: "+title, columns...)
 	r.lag = job.Table("Lag from change to use, and repair: "+title,
@@ -181,7 +181,7 @@ func newExchangeReport(job *Job, o *exchangeOptions) *exchangeReport {
 		number("all", "to everyone, median s", "%.2f"), loosely("all_worst", "worst", "%.2f"),
 		number("broadcast", "broadcast to everyone, median s", "%.1f"),
 		loosely("missed", "adverts missed/s and peer", "%.4g"), loosely("repair", "bytes a repair", "%.4g"),
-		number("whole", "bytes of a whole", "%.4g"), loosely("repair_share", "repair of wholes %", "%.3g"),
+		number("snapshot", "bytes of a snapshot", "%.4g"), loosely("repair_share", "repair of snapshots %", "%.3g"),
 		loosely("join", "joined after s", "%.1f"))
 	return r
 }
@@ -203,8 +203,8 @@ func (r *exchangeReport) skip(peers int, loss float64) {
 func (r *exchangeReport) add(w *exchange) {
 	o := w.options
 	seconds, n := o.time.Seconds(), float64(o.observed)
-	whole := w.wholeBytes()
-	broadcast := whole * float64(o.peers-1) / 60
+	snapshot := w.snapshotBytes()
+	broadcast := snapshot * float64(o.peers-1) / 60
 	for d, direction := range []string{"in", "out"} {
 		row := []any{o.peers, 100 * o.loss, direction}
 		total := 0.0
@@ -219,19 +219,19 @@ func (r *exchangeReport) add(w *exchange) {
 	var repair, share any
 	if w.repairs > 0 {
 		each := float64(w.repairBytes) / float64(w.repairs)
-		repair, share = figures(each, 6), figures(100*each/whole, 6)
+		repair, share = figures(each, 6), figures(100*each/snapshot, 6)
 	}
 	r.lag.Row(o.peers, 100*o.loss, figures(w.interval(), 4),
 		w.lags.quantile(0.5), w.lags.quantile(0.99), w.lags.worst(),
 		w.everyone.quantile(0.5), w.everyone.worst(), 30+o.delay.Seconds(),
-		figures(missed, 6), repair, figures(whole, 6), share, figures(w.joined.Seconds(), 4))
+		figures(missed, 6), repair, figures(snapshot, 6), share, figures(w.joined.Seconds(), 4))
 	r.modelled = r.modelled || o.observed < o.peers
 }
 
 func (r *exchangeReport) notes() {
 	r.traffic.Note("Every peer runs the engine of gossip/exchange, unchanged. Counted is what it sends and receives, framing of the protocol included; not the headers of UDP, TCP and TLS, setting up connections, and memberlist's own packets.")
-	r.traffic.Note("Adverts: as published, and repeated. Inline: deltas in the same datagram. Answers: to gets, without a body. Whole digests every minute: the same filters, as coded, from everyone to everyone.")
-	r.lag.Note("A lag is that of a change drawn at random from each publication; worst is that of the oldest. Repair: everything a peer received to make up for adverts that it missed (repeated adverts, gets and their answers, vectors), for each that it missed, against a whole digest. Joined after: until everyone, started within two seconds, had everyone's digest.")
+	r.traffic.Note("Adverts: as published, and repeated. Inline: deltas in the same datagram. Answers: to gets, without a body. Snapshots every minute: the same filters, as coded, from everyone to everyone.")
+	r.lag.Note("A lag is that of a change drawn at random from each publication; worst is that of the oldest. Repair: everything a peer received to make up for adverts that it missed (repeated adverts, gets and their answers, vectors), for each that it missed, against a snapshot. Joined after: until everyone, started within two seconds, had everyone's digest.")
 	r.lag.Note("Modelled: contents (a few counting filters with real changes, coded, decoded and verified by package digest once; peers with equal contents share the result), membership (known, nobody dies), the network (delay 0.5 to 1.5 of the mean; a stream repeats what is lost after 0.2 s, 0.4 s and so on). Computing takes no time.")
 	if r.modelled {
 		r.lag.Note("Above %d peers, %d are observed: they know all others. The others know these only, spread their adverts over the time a full round takes, publish at the full cluster's pace, and take no part in anti-entropy, in which observed peers stand in for them.", mostComplete, fewObserved)

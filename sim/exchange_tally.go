@@ -13,14 +13,14 @@ const (
 	kindInline
 	kindGet
 	kindDelta
-	kindWhole
+	kindSnapshot
 	kindAnswer
 	kindVector
 	manyKinds
 )
 
 var kinds = [manyKinds]struct{ name, head string }{
-	{"adverts", ""}, {"repeats", ""}, {"inline", ""}, {"gets", ""}, {"deltas", ""}, {"wholes", ""}, {"answers", ""}, {"vectors", ""},
+	{"adverts", ""}, {"repeats", ""}, {"inline", ""}, {"gets", ""}, {"deltas", ""}, {"snapshots", ""}, {"answers", ""}, {"vectors", ""},
 }
 
 const (
@@ -185,7 +185,7 @@ func kindOf(t engine.FrameType) int {
 	case engine.FrameDelta:
 		return kindDelta
 	case engine.FrameSnapshot:
-		return kindWhole
+		return kindSnapshot
 	}
 	return kindAnswer
 }
@@ -226,8 +226,8 @@ func (w *exchange) happened(p *exchangePeer, ev engine.Event) {
 	l.applied = max(l.applied, sequence)
 }
 
-// wholeBytes is the length of a whole digest, on average.
-func (w *exchange) wholeBytes() float64 {
+// snapshotBytes is the length of a snapshot, on average.
+func (w *exchange) snapshotBytes() float64 {
 	sum := 0
 	for _, c := range w.contents {
 		sum += len(c.filter.Current().AppendTo(nil))

@@ -133,8 +133,8 @@ to keep the digests of all others, planned for 0.01 candidates named in vain per
 notes say what is modelled. 10,000 peers, and 1,000,000 objects, take minutes and are left to --peers and --objects.
 
 - Without loss a change reaches everyone in less than a second in the median, also at 1,000 peers, for a fraction of what a
-  whole digest every minute costs.
+  snapshot every minute costs.
 - Nearly all of it travels behind adverts: gets and fetched deltas are left for what was lost.
-- Where three datagrams in ten are lost, a repair costs a few hundred bytes against the whole digest's hundred thousand and
-  more. The lag's tail is that of the streams, which have to resend as well.
+- Where three datagrams in ten are lost, a repair costs a few hundred bytes against the snapshot's hundred thousand and more.
+  The lag's tail is that of the streams, which have to resend as well.
 `
