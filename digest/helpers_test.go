@@ -60,7 +60,7 @@ func equalFilters(t *testing.T, got, want *Filter) {
 	t.Helper()
 	if got.Version() != want.Version() || got.Keys() != want.Keys() || got.Ones() != want.Ones() ||
 		!got.geometry.matches(want.geometry) {
-		t.Fatalf("filter %v %v keys %d count %d, want %v %v keys %d count %d",
+		t.Fatalf("filter %v %v keys %d ones %d, want %v %v keys %d ones %d",
 			got.Version(), got.geometry, got.Keys(), got.Ones(),
 			want.Version(), want.geometry, want.Keys(), want.Ones())
 	}

@@ -140,9 +140,9 @@ func TestIndexAllocations(t *testing.T) {
 	}
 }
 
-// TestIndexBytes compares what the index says it occupies with what the runtime
+// TestIndexMemoryBytes compares what the index says it occupies with what the runtime
 // does.
-func TestIndexBytes(t *testing.T) {
+func TestIndexMemoryBytes(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector has memory of its own")
 	}
@@ -173,7 +173,7 @@ func TestIndexBytes(t *testing.T) {
 		}
 		used := heap() - before
 		if got := x.MemoryBytes(); math.Abs(float64(got-used)) > 0.05*float64(used) {
-			t.Errorf("%s: Bytes() = %d, but the heap has grown by %d", name, got, used)
+			t.Errorf("%s: MemoryBytes() = %d, but the heap has grown by %d", name, got, used)
 		}
 		runtime.KeepAlive(filters)
 	}

@@ -1,7 +1,6 @@
 package digest
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -242,30 +241,6 @@ func (g Goal) worst(p *Design) (worst GoalError, broken bool) {
 	check("MemoryBytes", float64(g.MemoryBytes), p.MemoryBytes)
 	check("SnapshotBytes", float64(g.SnapshotBytes), p.SnapshotBound)
 	return worst, broken
-}
-
-// GeometryFor returns the geometry in which keys objects take the fewest bytes on
-// the wire at the given rate of false positives, above 0 and below 1: one hash, and
-// keys/falsePositiveRate bits, which stay a compact sorted set in memory
-// (Mitzenmacher, section II-B, where the number of hashes goes to its lower limit).
-// The bits are rounded up to a multiple of 1024, so that filters can be folded ten
-// times. The geometry has no seed yet. No keys or another rate wraps
-// [ErrGeometry], more than [MaxBits] wraps [ErrTooLarge].
-//
-// Where traffic or memory is what counts, use [Plan].
-func GeometryFor(keys uint64, falsePositiveRate float64) (Geometry, error) {
-	fail := func(err error, why string) (Geometry, error) {
-		return Geometry{}, fmt.Errorf("digest: geometry for %d keys at %v false positives: %w: %s", keys, falsePositiveRate, err, why)
-	}
-	if keys == 0 || !(falsePositiveRate > 0 && falsePositiveRate < 1) {
-		return fail(ErrGeometry, "want at least 1 key, and a rate above 0 and below 1")
-	}
-	m, ok := fewestBits(keys, 1, falsePositiveRate)
-	if !ok {
-		return fail(ErrTooLarge, fmt.Sprintf("more than %d bits", uint64(MaxBits)))
-	}
-	const multiple = 1024
-	return Geometry{Bits: (m + multiple - 1) / multiple * multiple, Hashes: 1, Scheme: Double}, nil
 }
 
 // entropy is that of one bit which is one with probability p, in bits.
