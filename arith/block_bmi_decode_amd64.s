@@ -11,6 +11,39 @@
 //	R10 the state whose turn it is, R11 the other one
 //	DX  where the next word goes, CX how many are still to come
 
+// LOAD loads the bitReader, the first argument, which is in R12 then.
+#define LOAD \
+	MOVQ r+0(FP), R12             \
+	MOVQ bitReader_src(R12), SI   \
+	MOVQ bitReader_at(R12), AX    \
+	MOVQ bitReader_next(R12), R10 \
+	MOVQ bitReader_last(R12), R11
+
+// SAVE is the reverse.
+#define SAVE \
+	MOVQ r+0(FP), R12             \
+	MOVQ AX, bitReader_at(R12)    \
+	MOVQ R10, bitReader_next(R12) \
+	MOVQ R11, bitReader_last(R12)
+
+// WORDS loads what read16BMI and read32BMI are given.
+#define WORDS \
+	MOVQ words+8(FP), DX   \
+	MOVQ n+16(FP), CX      \
+	MOVQ t+24(FP), DI      \
+	MOVQ tables+32(FP), R8 \
+	LOAD
+
+// ENOUGH goes to DONE unless there are sixteen bytes from the next one on, in the chunk
+// of the bitReader in R12: a window here, and one that begins up to eight bytes behind.
+// R9 is lost.
+#define ENOUGH(DONE) \
+	MOVQ AX, R9                     \
+	SHRQ $3, R9                     \
+	ADDQ $16, R9                    \
+	CMPQ R9, (bitReader_src+8)(R12) \
+	JHI  DONE
+
 // WINDOW loads the next 56 bits or more to BX. R9 is lost.
 #define WINDOW \
 	MOVQ  AX, R9            \
@@ -42,26 +75,41 @@ BACK:                 \
 	MOVWLZX blockTables_unrank16(R8)(R13*2), R9 \
 	MOVW R9, AT(DX)
 
+// ESCAPED counts the escaped block in R13, and leaves its rank there.
+#define ESCAPED(BACK) \
+	MOVWLZX R13, R13    \
+	INCQ escaped+48(FP) \
+	JMP  BACK
+
+// UNRANK32 stores the block of the rank in R13, unless it has more than four ones: MANY
+// notes it.
+#define UNRANK32(AT, MANY, BACK) \
+	CMPQ R13, $const_quick32 \
+	JCC  MANY                \
+	MOVL blockTables_unrank32(R8)(R13*4), R9 \
+	MOVL R9, AT(DX)          \
+BACK:
+
+// NOTE notes the decoded value in R13: HALF is 0 for the low block of the word, or 1.
+#define NOTE(HALF, BACK) \
+	MOVQ n+16(FP), R9       \
+	SUBQ CX, R9             \
+	LEAQ HALF(R9)(R9*1), R9 \
+	SHLQ $8, R13            \
+	ORQ  R9, R13            \
+	MOVQ many+40(FP), R12   \
+	MOVQ noted+56(FP), R9   \
+	MOVQ R13, (R12)(R9*8)   \
+	INCQ noted+56(FP)       \
+	JMP  BACK
+
 // func read16BMI(r *bitReader, words *uint64, n int, t *decodeTable, tables *blockTables) (left, escaped int)
 TEXT ·read16BMI(SB), NOSPLIT, $0-56
-	MOVQ r+0(FP), R12
-	MOVQ words+8(FP), DX
-	MOVQ n+16(FP), CX
-	MOVQ t+24(FP), DI
-	MOVQ tables+32(FP), R8
-	MOVQ bitReader_src(R12), SI
-	MOVQ bitReader_at(R12), AX
-	MOVQ bitReader_next(R12), R10
-	MOVQ bitReader_last(R12), R11
+	WORDS
 	MOVQ $0, escaped+48(FP)
 loop:
-	// A word takes at most four times 28 bits, so the second window begins in
-	// the eight bytes after this byte and ends in the sixteen.
-	MOVQ AX, R9
-	SHRQ $3, R9
-	ADDQ $16, R9
-	CMPQ R9, (bitReader_src+8)(R12)
-	JHI  done
+	// Two blocks take at most 56 bits, after which the second window begins.
+	ENOUGH(done)
 	WINDOW
 	SYMBOL(R10)
 	UNRANK16(0, escape0, back0)
@@ -83,57 +131,25 @@ loop:
 	DECQ CX
 	JNZ  loop
 done:
-	MOVQ r+0(FP), R12
 	MOVQ CX, left+40(FP)
-	MOVQ AX, bitReader_at(R12)
-	MOVQ R10, bitReader_next(R12)
-	MOVQ R11, bitReader_last(R12)
+	SAVE
 	RET
 escape0:
-	MOVWLZX R13, R13
-	INCQ escaped+48(FP)
-	JMP back0
+	ESCAPED(back0)
 escape1:
-	MOVWLZX R13, R13
-	INCQ escaped+48(FP)
-	JMP back1
+	ESCAPED(back1)
 escape2:
-	MOVWLZX R13, R13
-	INCQ escaped+48(FP)
-	JMP back2
+	ESCAPED(back2)
 escape3:
-	MOVWLZX R13, R13
-	INCQ escaped+48(FP)
-	JMP back3
-
-// UNRANK32 stores the block of the rank in R13, unless it has more than four ones: MANY
-// notes it.
-#define UNRANK32(AT, MANY, BACK) \
-	CMPQ R13, $const_quick32 \
-	JCC  MANY                \
-	MOVL blockTables_unrank32(R8)(R13*4), R9 \
-	MOVL R9, AT(DX)          \
-BACK:
+	ESCAPED(back3)
 
 // func read32BMI(r *bitReader, words *uint64, n int, t *decodeTable, tables *blockTables, many *[batch]uint64) (left, noted int)
 TEXT ·read32BMI(SB), NOSPLIT, $0-64
-	MOVQ r+0(FP), R12
-	MOVQ words+8(FP), DX
-	MOVQ n+16(FP), CX
-	MOVQ t+24(FP), DI
-	MOVQ tables+32(FP), R8
-	MOVQ bitReader_src(R12), SI
-	MOVQ bitReader_at(R12), AX
-	MOVQ bitReader_next(R12), R10
-	MOVQ bitReader_last(R12), R11
+	WORDS
 	MOVQ $0, noted+56(FP)
 loop:
 	// A block takes at most 56 bits.
-	MOVQ AX, R9
-	SHRQ $3, R9
-	ADDQ $16, R9
-	CMPQ R9, (bitReader_src+8)(R12)
-	JHI  done
+	ENOUGH(done)
 	WINDOW
 	SYMBOL(R10)
 	ADDQ R15, AX
@@ -147,34 +163,13 @@ loop:
 	DECQ CX
 	JNZ  loop
 done:
-	MOVQ r+0(FP), R12
 	MOVQ CX, left+48(FP)
-	MOVQ AX, bitReader_at(R12)
-	MOVQ R10, bitReader_next(R12)
-	MOVQ R11, bitReader_last(R12)
+	SAVE
 	RET
 many0:
-	MOVQ n+16(FP), R9
-	SUBQ CX, R9
-	SHLQ $1, R9
-	SHLQ $8, R13
-	ORQ  R9, R13
-	MOVQ many+40(FP), R12
-	MOVQ noted+56(FP), R9
-	MOVQ R13, (R12)(R9*8)
-	INCQ noted+56(FP)
-	JMP  back0
+	NOTE(0, back0)
 many1:
-	MOVQ n+16(FP), R9
-	SUBQ CX, R9
-	LEAQ 1(R9)(R9*1), R9
-	SHLQ $8, R13
-	ORQ  R9, R13
-	MOVQ many+40(FP), R12
-	MOVQ noted+56(FP), R9
-	MOVQ R13, (R12)(R9*8)
-	INCQ noted+56(FP)
-	JMP  back1
+	NOTE(1, back1)
 
 // GAP decodes a gap from state S and adds it to R12, the member before. The bits in BX
 // are used up but for the shed ones. R9, R14 and R15 are lost.
@@ -191,18 +186,14 @@ many1:
 
 // func decodeGapsBMI(r *bitReader, out *uint64, pairs int, t *decodeTable, place uint64) (left int)
 TEXT ·decodeGapsBMI(SB), NOSPLIT, $0-48
-	MOVQ r+0(FP), R8
+	LOAD
+	MOVQ (bitReader_src+8)(R12), R8
 	MOVQ out+8(FP), DX
 	MOVQ pairs+16(FP), CX
 	MOVQ t+24(FP), DI
-	MOVQ place+32(FP), R12
-	MOVQ bitReader_src(R8), SI
-	MOVQ bitReader_at(R8), AX
-	MOVQ bitReader_next(R8), R10
-	MOVQ bitReader_last(R8), R11
-	MOVQ (bitReader_src+8)(R8), R8
 	SUBQ $8, R8
 	JCS  done // fewer than eight bytes
+	MOVQ place+32(FP), R12
 	DECQ R12
 	MOVQ decodeTable_each(DI), R13
 loop:
@@ -224,11 +215,8 @@ loop:
 	DECQ CX
 	JNZ  loop
 done:
-	MOVQ r+0(FP), R8
 	MOVQ CX, left+40(FP)
-	MOVQ AX, bitReader_at(R8)
-	MOVQ R10, bitReader_next(R8)
-	MOVQ R11, bitReader_last(R8)
+	SAVE
 	RET
 
 // func insertBMI(words, members *uint64, n int)

@@ -10,23 +10,63 @@
 //	DI  *encodeTable
 //	R10 the state whose turn it is, R11 the other one
 
-// SHED takes a symbol's step from state S: the symbol's ordinal is in R14 and its
-// value less the base in R13. It leaves the symbol's bits in R13, how many in R15, and
-// the next state in S. R9 and R12 are lost.
+// LOAD loads the bitPacker, the first argument. R12 is lost.
+#define LOAD \
+	MOVQ p+0(FP), R12             \
+	MOVQ bitPacker_dst(R12), DX   \
+	ADDQ bitPacker_at(R12), DX    \
+	MOVQ bitPacker_acc(R12), AX   \
+	MOVQ bitPacker_n(R12), BX     \
+	MOVQ bitPacker_next(R12), R10 \
+	MOVQ bitPacker_last(R12), R11
+
+// SAVE is the reverse.
+#define SAVE \
+	MOVQ p+0(FP), R12             \
+	SUBQ bitPacker_dst(R12), DX   \
+	MOVQ DX, bitPacker_at(R12)    \
+	MOVQ AX, bitPacker_acc(R12)   \
+	MOVQ BX, bitPacker_n(R12)     \
+	MOVQ R10, bitPacker_next(R12) \
+	MOVQ R11, bitPacker_last(R12)
+
+// WORDS loads what words16BMI and words32BMI are given: SI is the last of CX words,
+// and R8 *blockTables.
+#define WORDS \
+	LOAD                   \
+	MOVQ words+8(FP), SI   \
+	MOVQ n+16(FP), CX      \
+	MOVQ t+24(FP), DI      \
+	MOVQ tables+32(FP), R8 \
+	LEAQ -8(SI)(CX*8), SI
+
+// SHED finds how many bits, R15, state S sheds for the symbol whose ordinal is in R14.
 #define SHED(S) \
-	MOVQ  encodeTable_shed(DI)(R14*8), R15 \
-	ADDQ  S, R15                           \
-	SHRQ  $16, R15                         \
-	MOVQ  encodeTable_raw(DI)(R14*8), R9   \
+	MOVQ encodeTable_shed(DI)(R14*8), R15 \
+	ADDQ S, R15                           \
+	SHRQ $16, R15
+
+// STEP takes the symbol's step from state S, behind SHED: its raw bits are in R13, and
+// how many these are in RAW. It leaves all of the symbol's bits in R13, how many in R15,
+// and the next state in S. R12 is lost.
+#define STEP(S, RAW) \
 	SHRXQ R15, S, R12                      \
 	BZHIQ R15, S, S                        \
 	ADDQ  encodeTable_turn(DI)(R14*8), R12 \
-	SHLXQ R9, S, S                         \
-	ADDQ  R9, R15                          \
+	SHLXQ RAW, S, S                        \
+	ADDQ  RAW, R15                         \
 	ORQ   S, R13                           \
 	MOVWLZX encodeTable_next(DI)(R12*2), S
 
-// PUT puts those bits before all bits so far.
+// BLOCK is SHED and STEP for the block whose rank is in R13, counted from where the
+// bases are. R9 is lost, too.
+#define BLOCK(S) \
+	SUBQ encodeTable_base(DI)(R14*8), R13 \
+	SHED(S)                               \
+	MOVQ encodeTable_raw(DI)(R14*8), R9   \
+	STEP(S, R9)
+
+// PUT puts the R15 bits in R13 before all bits so far.
 #define PUT \
 	SHLXQ R15, AX, AX \
 	ADDQ  R15, BX     \
@@ -53,39 +93,16 @@
 AFTER:                   \
 	PUT
 
+// BLOCK16 is BLOCK for the block of 16 bits at AT.
 #define BLOCK16(AT, S) \
 	MOVWLZX AT(SI), R12                           \
 	MOVBLZX blockTables_ordinal16(R8)(R12*1), R14 \
 	MOVWLZX blockTables_place16(R8)(R12*2), R13   \
-	SUBQ    encodeTable_base(DI)(R14*8), R13      \
-	SHED(S)
-
-#define LOAD \
-	MOVQ p+0(FP), R12              \
-	MOVQ words+8(FP), SI           \
-	MOVQ n+16(FP), CX              \
-	MOVQ t+24(FP), DI              \
-	MOVQ tables+32(FP), R8         \
-	MOVQ bitPacker_dst(R12), DX    \
-	ADDQ bitPacker_at(R12), DX     \
-	MOVQ bitPacker_acc(R12), AX    \
-	MOVQ bitPacker_n(R12), BX      \
-	MOVQ bitPacker_next(R12), R10  \
-	MOVQ bitPacker_last(R12), R11
-
-#define SAVE \
-	MOVQ p+0(FP), R12              \
-	SUBQ bitPacker_dst(R12), DX    \
-	MOVQ DX, bitPacker_at(R12)     \
-	MOVQ AX, bitPacker_acc(R12)    \
-	MOVQ BX, bitPacker_n(R12)      \
-	MOVQ R10, bitPacker_next(R12)  \
-	MOVQ R11, bitPacker_last(R12)
+	BLOCK(S)
 
 // func words16BMI(p *bitPacker, words *uint64, n int, t *encodeTable, tables *blockTables)
 TEXT ·words16BMI(SB), NOSPLIT, $0-40
-	LOAD
-	LEAQ -8(SI)(CX*8), SI
+	WORDS
 loop:
 	BLOCK16(6, R10)
 	PUT
@@ -121,8 +138,7 @@ loop:
 	JCC     MANY                                 \
 	MOVBLZX blockTables_ordinal32(R8)(R13*1), R14 \
 BACK:                                            \
-	SUBQ    encodeTable_base(DI)(R14*8), R13     \
-	SHED(S)
+	BLOCK(S)
 
 // ORDINAL32 finds the ordinal of the group of the block of 32 bits at AT, whose rank is
 // in R13, as slowOrdinal32 does. R9, R12 and R15 are lost.
@@ -147,8 +163,7 @@ BACK:                                            \
 
 // func words32BMI(p *bitPacker, words *uint64, n int, t *encodeTable, tables *blockTables)
 TEXT ·words32BMI(SB), NOSPLIT, $0-40
-	LOAD
-	LEAQ -8(SI)(CX*8), SI
+	WORDS
 loop:
 	BLOCK32(4, R10, many4, found4)
 	PUT
@@ -165,19 +180,19 @@ many4:
 many0:
 	ORDINAL32(0, found0)
 
+// CODE is SHED and STEP for the gap in GAP, whose class is in R14. R8 is raw.
+#define CODE(GAP, S) \
+	SHED(S)             \
+	BZHIQ R8, GAP, R13  \
+	STEP(S, R8)
+
 // func encodeGapsBMI(p *bitPacker, last *uint64, pairs int, t *encodeTable, raw, jump uint64) (left int)
 TEXT ·encodeGapsBMI(SB), NOSPLIT, $0-56
-	MOVQ p+0(FP), R12
+	LOAD
 	MOVQ last+8(FP), SI
 	MOVQ pairs+16(FP), CX
 	MOVQ t+24(FP), DI
 	MOVQ raw+32(FP), R8
-	MOVQ bitPacker_dst(R12), DX
-	ADDQ bitPacker_at(R12), DX
-	MOVQ bitPacker_acc(R12), AX
-	MOVQ bitPacker_n(R12), BX
-	MOVQ bitPacker_next(R12), R10
-	MOVQ bitPacker_last(R12), R11
 loop:
 	MOVQ  (SI), R13
 	MOVQ  -8(SI), R9
@@ -191,30 +206,10 @@ loop:
 	SHRXQ R8, R13, R14
 	CMPQ  R14, jump+40(FP)
 	JCC   done
-	MOVQ  encodeTable_shed(DI)(R14*8), R15
-	ADDQ  R10, R15
-	SHRQ  $16, R15
-	SHRXQ R15, R10, R12
-	BZHIQ R15, R10, R10
-	ADDQ  encodeTable_turn(DI)(R14*8), R12
-	BZHIQ R8, R13, R13
-	SHLXQ R8, R10, R10
-	ADDQ  R8, R15
-	ORQ   R10, R13
-	MOVWLZX encodeTable_next(DI)(R12*2), R10
+	CODE(R13, R10)
 	PUT
 	SHRXQ R8, R9, R14
-	BZHIQ R8, R9, R13
-	MOVQ  encodeTable_shed(DI)(R14*8), R15
-	ADDQ  R11, R15
-	SHRQ  $16, R15
-	SHRXQ R15, R11, R12
-	BZHIQ R15, R11, R11
-	ADDQ  encodeTable_turn(DI)(R14*8), R12
-	SHLXQ R8, R11, R11
-	ADDQ  R8, R15
-	ORQ   R11, R13
-	MOVWLZX encodeTable_next(DI)(R12*2), R11
+	CODE(R9, R11)
 	PUT
 	STORE
 	SUBQ $16, SI
@@ -222,11 +217,5 @@ loop:
 	JNZ  loop
 done:
 	MOVQ CX, left+48(FP)
-	MOVQ p+0(FP), R12
-	SUBQ bitPacker_dst(R12), DX
-	MOVQ DX, bitPacker_at(R12)
-	MOVQ AX, bitPacker_acc(R12)
-	MOVQ BX, bitPacker_n(R12)
-	MOVQ R10, bitPacker_next(R12)
-	MOVQ R11, bitPacker_last(R12)
+	SAVE
 	RET
