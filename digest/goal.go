@@ -74,7 +74,7 @@ func (e *GoalError) Unwrap() error { return ErrImpossible }
 // positives that all budgets allow. For each number of hashes the best number of
 // bits is computed, and no integer neighbour is better. Sizes are those of an
 // ideal coder, which ours is within a thousandth of, and the bound is that of
-// Mitzenmacher's appendix. Pure; 40 to 200 microseconds.
+// Mitzenmacher's appendix. Pure; a tenth of a millisecond to half a one.
 //
 // Where deltas are sent, one hash is the cheapest at every rate. Where everything
 // is sent as snapshots (Resend is 1, or nothing changes) and more than some 7 % false
