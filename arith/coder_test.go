@@ -279,6 +279,37 @@ func TestSymbolsLength(t *testing.T) {
 	}
 }
 
+// TestDecoderErr: a loop that ends at a symbol which never comes ends by Err.
+func TestDecoderErr(t *testing.T) {
+	const end = 2
+	rng := rand.New(rand.NewPCG(8, 8))
+	model := NewSymbols(3)
+	var e Encoder
+	e.Reset(nil)
+	const coded = 1000
+	for range coded {
+		e.EncodeSymbol(model, rng.IntN(end))
+	}
+	code := e.Finish()
+
+	model.Reset()
+	var d Decoder
+	d.Reset(code)
+	n := 0
+	for d.Err() == nil && d.DecodeSymbol(model) != end {
+		if n++; n > 1000*coded {
+			t.Fatal("it goes on and on")
+		}
+	}
+	if n < coded || !errors.Is(d.Err(), ErrTruncated) {
+		t.Errorf("after %d symbols Err = %v, want ErrTruncated after %d or more", n, d.Err(), coded)
+	}
+	d.DecodeSymbol(model)
+	if err := d.Finish(); err != d.Err() || !errors.Is(err, ErrTruncated) {
+		t.Errorf("Finish = %v, Err = %v", err, d.Err())
+	}
+}
+
 func TestEncodeRefusesEmptyInterval(t *testing.T) {
 	for name, call := range map[string]func(e *Encoder){
 		"empty":         func(e *Encoder) { e.Encode(3, 3, 5) },
