@@ -20,7 +20,7 @@ func popcount(words []uint64) uint64 {
 	return popcountBMI(&words[0], len(words))
 }
 
-// fewOnes is larger where lines that have no ones cost little.
+// fewOnes is more than fewOnesGeneric, since here lines that have no ones cost less.
 func fewOnes() uint64 {
 	if !useBMI {
 		return fewOnesGeneric

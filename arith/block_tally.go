@@ -18,7 +18,7 @@ type tally struct {
 const (
 	tallies    = 256
 	tallyLines = 1 << 18
-	// Fewer ones than one position in so many are few: where more, most lines have any.
+	// Ones are few if they are fewer than one position in so many: of more, most lines have any.
 	fewOnesGeneric = 2500
 )
 
@@ -30,14 +30,14 @@ func (t *tally) count(words []uint64) (ones uint64) {
 	}
 	t.each = (n/tallies/t.line + 1) * t.line
 	t.few = true
-	sparsest := fewOnes()
+	oneIn := fewOnes()
 	for i := range t.before {
 		t.before[i] = ones
 		from := min(uint64(i)*t.each, n)
 		now := words[from:min(from+t.each, n)]
 		if t.few {
 			ones += t.mark(now, from/t.line)
-			t.few = ones*sparsest < 64*(from+t.each)
+			t.few = ones*oneIn < 64*(from+t.each)
 		} else {
 			ones += popcount(now)
 		}
