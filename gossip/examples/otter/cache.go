@@ -16,8 +16,8 @@ type Cache struct {
 	Node *gossip.Node // this process's place in the cluster
 }
 
-// New makes a cache of values up to a number of bytes, which should be about
-// cfg.Objects. Serve it at cfg.Service, and join its Node.
+// New makes a cache of values that take up to so many bytes together, keys included:
+// about cfg.Objects of them. Serve it at cfg.Service, and join its Node.
 func New(cfg gossip.Config, bytes uint64) (*Cache, error) {
 	node, err := gossip.New(cfg)
 	if err != nil {
@@ -45,7 +45,7 @@ type store struct {
 func newStore(held *gossip.Holdings, bytes uint64) (*store, error) {
 	values, err := otter.New(&otter.Options[string, *sibling.Object]{
 		MaximumWeight: bytes,
-		Weigher:       func(_ string, value *sibling.Object) uint32 { return uint32(len(value.Body)) },
+		Weigher:       func(key string, value *sibling.Object) uint32 { return uint32(1 + len(key) + len(value.Body)) }, // of weight 0, it would stay for ever
 		// Like the function in Put, this runs under the lock of the key's bucket, so
 		// that a key is never removed from the digest before it was added.
 		OnAtomicDeletion: func(e otter.DeletionEvent[string, *sibling.Object]) {
