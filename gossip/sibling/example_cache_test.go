@@ -65,16 +65,7 @@ func ExampleCache_Wrap() {
 			panic(err)
 		}
 		r.Host = "site.example"
-		resp, err := server.Client().Do(r)
-		if err != nil {
-			panic(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			panic(err)
-		}
-		fmt.Printf("%q, Cache-Status: %q\n", body, resp.Header["Cache-Status"])
+		show(server.Client().Do(r))
 	}
 
 	visit(servers[0])

@@ -87,12 +87,14 @@ func Example() {
 	get(b, origin.URL+"/logo.png")
 	// Output:
 	// origin: asked for /logo.png
-	// got "a picture", Cache-Status: []
-	// got "a picture", Cache-Status: [a; hit]
+	// "a picture", Cache-Status: []
+	// "a picture", Cache-Status: ["a; hit"]
 }
 
-func get(cache http.RoundTripper, url string) {
-	resp, err := (&http.Client{Transport: cache}).Get(url)
+func get(cache http.RoundTripper, url string) { show((&http.Client{Transport: cache}).Get(url)) }
+
+// show prints an answer.
+func show(resp *http.Response, err error) {
 	if err != nil {
 		panic(err)
 	}
@@ -101,5 +103,5 @@ func get(cache http.RoundTripper, url string) {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("got %q, Cache-Status: %v\n", body, resp.Header["Cache-Status"])
+	fmt.Printf("%q, Cache-Status: %q\n", body, resp.Header["Cache-Status"])
 }
