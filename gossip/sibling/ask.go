@@ -45,6 +45,8 @@ func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, t
 		switch {
 		case !inTime:
 			outcome = TimedOut
+		case resp.StatusCode == http.StatusGatewayTimeout && in.wantsFresh():
+			outcome = Unusable // it may well have the object: no client is to make its digest a liar
 		case resp.StatusCode == http.StatusGatewayTimeout:
 			outcome = FalseHit
 		}
@@ -60,6 +62,13 @@ func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, t
 	}
 	resp.Body = &watched{ReadCloser: resp.Body, c: in.c, peer: to.Peer, asking: asking, cancel: cancel, pause: pause}
 	return a, Hit
+}
+
+// wantsFresh reports whether the question is for an object that is fresher than
+// caches must be, so that who has one may have to say no.
+func (in *Inquiry) wantsFresh() bool {
+	cc := directives(in.q.Header)
+	return has(cc, "max-age") || has(cc, "min-fresh")
 }
 
 // request is an absolute-form GET sent to the candidate's address.

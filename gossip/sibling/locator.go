@@ -67,7 +67,7 @@ const (
 	Failed                      // anything else: a reset connection, an answer that is no answer
 	Canceled                    // nobody wanted the answer any more; says nothing about the peer
 	Outrun                      // it was overtaken by another that was asked later
-	Unusable                    // it answered with the object, and not as it was wanted: stale by this clock, say
+	Unusable                    // it has the object, and not as it was wanted: stale by this clock, or by the client's max-age
 )
 
 func (o Outcome) String() string {

@@ -192,6 +192,25 @@ func TestRefusedAtOnce(t *testing.T) {
 	})
 }
 
+// TestClientWantsFresh: what a client asks for beyond freshness says nothing against
+// the digest of a sibling that does not have it so.
+func TestClientWantsFresh(t *testing.T) {
+	for _, cc := range []string{"max-age=1", "min-fresh=59"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, false, cached("origin"), "a", "b")
+			defer w.close()
+			w.get("b", "/x")
+			time.Sleep(5 * time.Second)
+			w.claim("b", "/x")
+			r := w.get("a", "/x", "Cache-Control: "+cc)
+			synctest.Wait()
+			if got := w.digests.outcomes(); r.body != "origin" || w.origin.count() != 2 || got != "b:unusable" {
+				t.Errorf("%s: %q, %d origin requests, reports %q", cc, r.body, w.origin.count(), got)
+			}
+		})
+	}
+}
+
 // TestNoLoops: a request that a sibling sent stays where it is, whatever the
 // digests say, and so do those that have come round.
 func TestNoLoops(t *testing.T) {
