@@ -21,6 +21,9 @@ func sample(rng *rand.Rand, m, onceIn uint64) []uint64 {
 // TestBMISameBytes has both kinds of loops code and decode the same arrays, of all forms
 // and of sizes around those of batches and chunks.
 func TestBMISameBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("codes in one goroutine")
+	}
 	if !useBMI {
 		t.Skip("this machine has no BMI2")
 	}
@@ -50,6 +53,9 @@ func TestBMISameBytes(t *testing.T) {
 
 // TestBMISameErrors has both decode what was broken: the same words, or the same error.
 func TestBMISameErrors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("codes in one goroutine")
+	}
 	if !useBMI {
 		t.Skip("this machine has no BMI2")
 	}

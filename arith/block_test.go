@@ -85,7 +85,7 @@ func TestBlockChunks(t *testing.T) {
 			t.Fatalf("%s: one chunk", c.name)
 		}
 		code := AppendSet([]byte{7}, Block, c.m, c.positions)[1:]
-		if (c.m < 1<<24 || p.form == gaps) && !bytes.Equal(code, slowBlock(c.m, c.positions)) {
+		if !testing.Short() && (c.m < 1<<24 || p.form == gaps) && !bytes.Equal(code, slowBlock(c.m, c.positions)) {
 			t.Errorf("%s: the slow coder says otherwise", c.name)
 		}
 		for _, workers := range []Workers{2, 3, 100} {
@@ -109,13 +109,18 @@ func TestBlockChunks(t *testing.T) {
 				t.Errorf("%s: DecodeBitmap: %v", c.name, err)
 			}
 		}
-		checkRegions(t, c.name, c.m, code, c.positions)
-		checkDirectory(t, c.name, c.m, code, x)
+		if !testing.Short() { // one goroutine decodes
+			checkRegions(t, c.name, c.m, code, c.positions)
+			checkDirectory(t, c.name, c.m, code, x)
+		}
 	}
 }
 
 // TestBlockAllocations: as many for a set of many chunks as for one of few.
 func TestBlockAllocations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("codes tens of millions of bits to count allocations")
+	}
 	rng := rand.New(rand.NewPCG(15, 15))
 	for _, workers := range []Workers{1, 2} {
 		var counts [2][2]float64
@@ -191,6 +196,9 @@ func TestRegionOfAdaptive(t *testing.T) {
 
 // TestModels looks at the models of many densities: what the loops rely on.
 func TestModels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("looks at the models of many densities in one goroutine")
+	}
 	check := func(m, y uint64) {
 		t.Helper()
 		p := planBlocks(m, y)
@@ -228,6 +236,9 @@ func TestModels(t *testing.T) {
 
 // TestRanks compares the tables with the definition.
 func TestRanks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compares tables in one goroutine")
+	}
 	fillTables()
 	for rank, block := range sorted16 {
 		if uint64(tables.unrank16[rank]) != block || uint64(tables.place16[block])+tables.first16[bits.OnesCount64(block)] != uint64(rank) {

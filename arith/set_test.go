@@ -125,6 +125,9 @@ func testSetRoundTrip(t *testing.T, method Method) {
 }
 
 func TestSetSize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures sizes in one goroutine")
+	}
 	rng := rand.New(rand.NewPCG(6, 6))
 	for _, c := range []struct{ m, x uint64 }{
 		{100, 3}, {80_000, 37_178}, {140_000, 18_640}, {126_000, 18_513}, {280_000, 37_284},
@@ -138,6 +141,9 @@ func TestSetSize(t *testing.T) {
 }
 
 func TestSetDamaged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("decodes thousands of damaged codes in one goroutine")
+	}
 	for _, method := range methods {
 		t.Run(method.String(), func(t *testing.T) { testSetDamaged(t, method) })
 	}

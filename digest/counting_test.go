@@ -15,8 +15,11 @@ func TestCountingAgainstOracle(t *testing.T) {
 			r := random(uint64(i))
 			c := counting(t, g)
 			o := &oracle{g, map[uint64]int{}}
-			pool := randomKeys(r, 600)
-			for range 15_000 {
+			pool, steps := randomKeys(r, 600), 15_000
+			if testing.Short() {
+				steps = 1_500
+			}
+			for range steps {
 				k := pool[r.IntN(len(pool))]
 				switch r.IntN(12) {
 				case 0, 1, 2, 3, 4:
@@ -114,6 +117,9 @@ func TestRefusedRemovalChangesNothing(t *testing.T) {
 
 // TestChurnBetweenFreezes: what comes and goes between two freezes leaves nothing.
 func TestChurnBetweenFreezes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("adds and removes in one goroutine")
+	}
 	for _, g := range []Geometry{{Bits: 1 << 12, Hashes: 2}, {Bits: 1 << 34, Hashes: 1}} {
 		r := random(3)
 		c := counting(t, g, randomKeys(r, 200)...)

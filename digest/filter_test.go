@@ -68,6 +68,9 @@ func TestRepresentationsAgree(t *testing.T) {
 }
 
 func TestSortedSetIsCompact(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures a size in one goroutine")
+	}
 	for _, perKey := range []uint64{17, 50, 92, 100, 127, 128, 1000, 1023, 10_000, 1 << 20} {
 		const n = 100_000
 		set := randomSet(n*perKey, n, perKey)

@@ -48,11 +48,15 @@ func TestFlatWrites(t *testing.T) {
 	for _, k := range keys {
 		c.Add(k)
 	}
+	rounds := 20_000
+	if testing.Short() {
+		rounds = 4_000
+	}
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
 			r := random(uint64(w))
-			for range 20_000 {
+			for range rounds {
 				k := keys[r.IntN(len(keys))]
 				c.Add(k)
 				if r.IntN(50) == 0 {

@@ -24,6 +24,9 @@ func readme(t *testing.T) string {
 // within 1 %; a tenth of that costs up to 3 % more, mostly the header's share of a
 // small delta.
 func TestReadmeTable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures sizes in one goroutine")
+	}
 	keys, tolerance := 100_000, 0.03
 	if os.Getenv("READMEKEYS") == "1000000" {
 		keys, tolerance = 1_000_000, 0.01

@@ -36,6 +36,9 @@ var rateKeys = flag.Int("rate-keys", 10_000, "keys in the filters of TestFalsePo
 // geometry says for so many keys; and the fill is within four of what the geometry
 // says. Run it with -rate-keys 1000000 for filters as large as those of a cache.
 func TestFalsePositiveRate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("counts false positives in one goroutine")
+	}
 	for _, g := range schemeGeometries(uint64(*rateKeys)) {
 		t.Run(g.String(), func(t *testing.T) {
 			n, trials := *rateKeys, 10*float64(max(10_000, *rateKeys/5))
@@ -76,6 +79,9 @@ func TestFalsePositiveRate(t *testing.T) {
 // TestPositionsAreUniform: a chi-square of where keys fall, for every scheme and
 // each of its hashes.
 func TestPositionsAreUniform(t *testing.T) {
+	if testing.Short() {
+		t.Skip("counts positions in one goroutine")
+	}
 	for _, g := range schemeGeometries(10_000) {
 		const cells, n = 64, 64_000
 		counts := make([][cells]float64, g.Hashes)

@@ -26,7 +26,7 @@ func testLog() *slog.Logger {
 }
 
 func geometry(secret []byte) digest.Geometry {
-	return digest.Geometry{Bits: 1 << 26, Hashes: 1, Seed: digest.SeedFrom(secret)}
+	return digest.Geometry{Bits: filterBits, Hashes: 1, Seed: digest.SeedFrom(secret)}
 }
 
 func newFilter(t testing.TB, secret []byte) *digest.CountingFilter {

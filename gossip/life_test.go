@@ -97,7 +97,10 @@ func TestGeometryChangesOnline(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(3 * time.Second)
-			if r, _ := p2.engine.Replica("p1"); r.Filter.Geometry().Bits != g.Bits {
+			p2.mu.Lock()
+			r, _ := p2.engine.Replica("p1")
+			p2.mu.Unlock()
+			if r.Filter.Geometry().Bits != g.Bits {
 				t.Errorf("p2 has a digest of %d bits, want %d", r.Filter.Geometry().Bits, g.Bits)
 			}
 		}

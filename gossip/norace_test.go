@@ -3,3 +3,5 @@
 package gossip
 
 const manyPeers = 50
+
+const filterBits = 1 << 26

@@ -3,6 +3,7 @@ package gossip
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"sync/atomic"
@@ -51,10 +52,22 @@ func TestFetchGoesOnWhereItBroke(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
-		c.startMany(3)
+		sparse := func(cfg Config) Config {
+			f, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 26, Hashes: 1, Seed: digest.SeedFrom(testSecret)}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Holdings = NewHoldings(f)
+			return cfg
+		}
 		r := rand.New(rand.NewPCG(1, 1))
 		bodies := 0
-		for _, n := range c.nodes {
+		for i := range 3 {
+			cfg := sparse(c.config(fmt.Sprintf("p%d", i+1), fmt.Sprintf("10.0.0.%d", i+1)))
+			if i > 0 {
+				cfg.Join = []string{"10.0.0.1:7946"}
+			}
+			n := c.start(cfg)
 			for range 200_000 {
 				n.cfg.Holdings.Filter().Add(digest.Key(r.Uint64()))
 			}
@@ -64,7 +77,7 @@ func TestFetchGoesOnWhereItBroke(t *testing.T) {
 			bodies += len(n.cfg.Holdings.Filter().Current().AppendTo(nil))
 		}
 		var read atomic.Int64
-		cfg := c.config("p4", "10.0.0.4")
+		cfg := sparse(c.config("p4", "10.0.0.4"))
 		cfg.Join = []string{"10.0.0.1:7946"}
 		cfg.Network = fraying{cfg.Network, 100 << 10, &read}
 		c.start(cfg)

@@ -57,7 +57,10 @@ func replicas(n *Node, want int) func() error {
 }
 
 func TestJoinerHasAllDigests(t *testing.T) {
-	const keys = 100_000
+	keys := 100_000
+	if testing.Short() {
+		keys = 10_000
+	}
 	p1 := realNode(t, "p1", keys)
 	p2 := realNode(t, "p2", keys, p1.Addr())
 	p3 := realNode(t, "p3", keys, p1.Addr())

@@ -16,6 +16,9 @@ func TestCodecsRoundTrip(t *testing.T) {
 	}
 	for _, in := range []codecInput{{n: 1, mn: 1, k: 1}, {n: 10, mn: 6.5, k: 1}, {n: 5000, mn: 8, k: 5}, {n: 5000, mn: 92, k: 1},
 		{n: 20000, mn: 92, k: 1, c: 0.01}, {n: 300_000, mn: 12.6, k: 2}} {
+		if in.n > 100_000 && testing.Short() {
+			continue // one goroutine codes
+		}
 		a, _ := in.draw(rand.New(rand.NewPCG(1, 2)))
 		for _, c := range all {
 			code, err := c.encode([]byte("prefix"), a)

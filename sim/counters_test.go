@@ -41,12 +41,13 @@ func TestCounters(t *testing.T) {
 		}
 	}
 	var quick []churn
+	runs, least := 4, 4
 	for _, c := range churns {
-		if c.load != 2.5 { // that takes millions of replacements
+		if c.load != 2.5 && (len(quick) == 0 || !testing.Short()) { // that takes millions of replacements
 			quick = append(quick, c)
 		}
 	}
-	if err := decremented(context.Background(), job, quick, 4); err != nil {
+	if err := decremented(context.Background(), job, quick, runs); err != nil {
 		t.Fatal(err)
 	}
 	failed := 0
@@ -58,7 +59,10 @@ func TestCounters(t *testing.T) {
 			t.Errorf("%v bits at load %v: %d keys denied by counters that keep their maximum", row[0], row[1], kept)
 		}
 	}
-	if failed < 4 {
+	if testing.Short() {
+		least = 0
+	}
+	if failed < least {
 		t.Errorf("only %d kinds of counters that are decremented when full led to a false negative", failed)
 	}
 	if err := stuck(context.Background(), job, 5); err != nil {

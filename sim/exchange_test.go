@@ -51,6 +51,9 @@ func TestExchangeEndsInStep(t *testing.T) {
 // TestExchangeObserved has all peers observed, and then half of them: what is left
 // out must not show.
 func TestExchangeObserved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a large cluster in one goroutine")
+	}
 	all := exchanged(t, exchangeOptions{peers: 40})
 	half := exchanged(t, exchangeOptions{peers: 40, observed: 20})
 	for d, direction := range []string{"in", "out"} {

@@ -13,6 +13,9 @@ import (
 func TestLookupWays(t *testing.T) {
 	for _, how := range []contents{zipf, unequal, disjoint} {
 		c := lookupCluster{peers: 20, keys: 500, contents: how}
+		if testing.Short() {
+			c.peers = 8
+		}
 		r := newLookupRun(context.Background(), testJob(1), nil, nil, c)
 		ways := map[string]lookupWay{
 			"index":          &indexWay{index: digest.NewIndex(), geometry: r.sparse},

@@ -41,7 +41,11 @@ func TestEvictions(t *testing.T) {
 			c := make(limit)
 			held := map[uint32]int64{}
 			rng := rand.New(rand.NewPCG(1, 2))
-			for range 20_000 {
+			steps := 20_000
+			if testing.Short() {
+				steps = 2_000
+			}
+			for range steps {
 				key := uint32(float64(300) * rng.Float64() * rng.Float64())
 				if o, ok := c.get(key); ok != (held[key] != 0) || ok && o.size != held[key] {
 					t.Fatalf("get(%d) = %v, %v, having been told of %d", key, o, ok, held[key])
@@ -83,8 +87,11 @@ func TestEvictions(t *testing.T) {
 // TestSystemsEvictByOtter replays a trace on caches that are not LRU.
 func TestSystemsEvictByOtter(t *testing.T) {
 	job := testJob(1)
-	job.options = &systemsOptions{caches: 4, capacity: 0.1, evict: "otter", invent: true,
-		synthetic: synthetic{requests: 20_000, objects: 2000, zipf: 0.8, overlap: 0.8, churn: 0.5}}
+	s := synthetic{requests: 20_000, objects: 2000, zipf: 0.8, overlap: 0.8, churn: 0.5}
+	if testing.Short() {
+		s.requests, s.objects = 4_000, 400
+	}
+	job.options = &systemsOptions{caches: 4, capacity: 0.1, evict: "otter", invent: true, synthetic: s}
 	if err := runSystems(context.Background(), job); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,9 @@ import (
 // within five of their standard deviations, and each size with the fewest bytes
 // that sets of so many could take on average.
 func TestTrials(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs one trial after the other: TestTrialsReproducible runs them at once")
+	}
 	const trials = 60
 	job := testJob(5)
 	for i, s := range paperSimulations {
