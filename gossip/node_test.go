@@ -39,11 +39,13 @@ func TestClusterKeepsInStep(t *testing.T) {
 			t.Error("the change did not travel with its advert")
 		}
 
-		time.Sleep(10 * time.Second) // until everyone has confirmed it
+		// What came by way of others is confirmed once, when its origin is next heard.
+		unconfirmed := int64(len(c.nodes) - 1)
+		time.Sleep(10 * time.Second)
 		before := c.nodes["p2"].Stats().Exchange
 		time.Sleep(time.Minute)
 		after := c.nodes["p2"].Stats().Exchange
-		if after.AdvertsIn != before.AdvertsIn || after.Fetches != before.Fetches {
+		if after.AdvertsIn != before.AdvertsIn || after.Fetches > before.Fetches+unconfirmed {
 			t.Errorf("nothing changed for a minute, yet adverts went from %d to %d, fetches from %d to %d",
 				before.AdvertsIn, after.AdvertsIn, before.Fetches, after.Fetches)
 		}
