@@ -45,7 +45,7 @@ func newSite(t *testing.T, objects int, size int64) *site {
 
 func object(i int) string { return fmt.Sprintf("/object/%d", i) }
 
-var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 20 * time.Second}
+var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: time.Minute}
 
 // get asks a peer for an object, checks the body, and returns Cache-Status.
 func (s *site) get(ctx context.Context, addr, target string) (string, error) {
@@ -147,24 +147,24 @@ func TestKilledPeer(t *testing.T) {
 	c := s.peer(t, "c", store, a.gossip)
 	s.fill(t, c.listen, 0, all)
 	for _, p := range []*process{a, b} {
-		eventually(t, 10*time.Second, p.name+" has the digest of c", p.knows("c", all))
+		eventually(t, time.Minute, p.name+" has the digest of c", p.knows("c", all))
 	}
 
 	complain := s.watch(a, b)
 	stop := s.load(t, loaded, a.listen, b.listen)
-	eventually(t, 10*time.Second, "c answers siblings", func() bool { return c.status().Traffic.ServedToSiblings > 100 })
+	eventually(t, time.Minute, "c answers siblings", func() bool { return c.status().Traffic.ServedToSiblings > 100 })
 	complain(t)
 	c.kill()
 	dead := func(p *process) func() bool {
 		return func() bool { m, ok := p.member("c"); return ok && m.State == "dead" }
 	}
 	for _, p := range []*process{a, b} {
-		took := eventually(t, 20*time.Second, p.name+" knows that c is dead", dead(p))
+		took := eventually(t, time.Minute, p.name+" knows that c is dead", dead(p))
 		t.Logf("%s knew that c was dead after %v", p.name, took.Round(time.Millisecond))
 	}
 	before := []int64{asked(a, "c"), asked(b, "c")}
 	served := a.status().Traffic.Requests
-	eventually(t, 10*time.Second, "the load goes on", func() bool { return a.status().Traffic.Requests > served+200 })
+	eventually(t, time.Minute, "the load goes on", func() bool { return a.status().Traffic.Requests > served+200 })
 	if after := []int64{asked(a, "c"), asked(b, "c")}; after[0] != before[0] || after[1] != before[1] {
 		t.Errorf("the dead peer was still asked: %v questions, then %v", before, after)
 	}
@@ -175,7 +175,7 @@ func TestKilledPeer(t *testing.T) {
 
 	c = s.peer(t, "c", store, a.gossip)
 	for _, p := range []*process{a, b} {
-		eventually(t, 20*time.Second, p.name+" has the digest of c as it was", p.knows("c", all))
+		eventually(t, time.Minute, p.name+" has the digest of c as it was", p.knows("c", all))
 	}
 	complain = s.watch(a)
 	s.fill(t, a.listen, loaded, loaded+100)
@@ -187,7 +187,7 @@ func TestKilledPeer(t *testing.T) {
 	}
 	c = s.peer(t, "c", store, a.gossip)
 	for _, p := range []*process{a, b} {
-		eventually(t, 20*time.Second, p.name+" has the digest of c, which is empty", p.knows("c", 0))
+		eventually(t, time.Minute, p.name+" has the digest of c, which is empty", p.knows("c", 0))
 	}
 	falseHits := b.status().Traffic.FalseHits
 	s.fill(t, b.listen, loaded+100, loaded+300)
@@ -247,7 +247,7 @@ func TestJoinerHasAllDigests(t *testing.T) {
 	}
 	a = s.peer(t, "a", dirA)
 	b := s.peer(t, "b", dirB, a.gossip)
-	eventually(t, 30*time.Second, "a and b know each other", func() bool {
+	eventually(t, time.Minute, "a and b know each other", func() bool {
 		return a.knows("b", uint64(n))() && b.knows("a", uint64(n))()
 	})
 	c := s.peer(t, "c", filepath.Join(t.TempDir(), "c"), a.gossip)

@@ -20,7 +20,7 @@ func pair(t *testing.T, s *site) (a, b started) {
 	secret := write(t, "secret", "0123456789abcdef0123456789abcdef")
 	a = inProcess(t, local(t, "a", "--origin", s.url, "--secret-file", secret))
 	b = inProcess(t, local(t, "b", "--origin", s.url, "--secret-file", secret, "--join", a.gossip))
-	eventually(t, 10*time.Second, "the peers know each other", func() bool {
+	eventually(t, time.Minute, "the peers know each other", func() bool {
 		for _, p := range []started{a, b} {
 			s, err := admin.Fetch(t.Context(), p.admin)
 			if err != nil || len(s.Members) != 1 || !s.Members[0].Current {
@@ -56,7 +56,7 @@ func TestOperate(t *testing.T) {
 	s := newSite(t, 20, 100)
 	a, b := pair(t, s)
 	s.fill(t, a.listen, 0, 20)
-	eventually(t, 10*time.Second, "b knows what a holds", func() bool {
+	eventually(t, time.Minute, "b knows what a holds", func() bool {
 		st, err := admin.Fetch(t.Context(), b.admin)
 		return err == nil && st.Members[0].Keys == 20 && st.Members[0].Current
 	})

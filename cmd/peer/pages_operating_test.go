@@ -62,7 +62,7 @@ func TestPagesConsoles(t *testing.T) {
 func namedPair(t *testing.T) started {
 	a := inProcess(t, local(t, "cache-1"))
 	inProcess(t, local(t, "cache-2", "--join", a.gossip))
-	eventually(t, 10*time.Second, "the peers know each other", func() bool {
+	eventually(t, time.Minute, "the peers know each other", func() bool {
 		s, err := admin.Fetch(t.Context(), a.admin)
 		return err == nil && len(s.Members) == 1 && s.Members[0].Current
 	})

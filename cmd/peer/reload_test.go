@@ -61,7 +61,7 @@ func TestReloadAndServiceManager(t *testing.T) {
 	already := 0 // of the log, which comes by another way than READY
 	logged := func(want string) string {
 		t.Helper()
-		eventually(t, 10*time.Second, "the log has "+want, func() bool { return strings.Contains(p.stderr.String()[already:], want) })
+		eventually(t, time.Minute, "the log has "+want, func() bool { return strings.Contains(p.stderr.String()[already:], want) })
 		return p.stderr.String()[already:]
 	}
 	reload := func(want string, not ...string) {

@@ -32,7 +32,7 @@ func TestSecretsChangeBySIGHUP(t *testing.T) {
 	asked := 0
 	ask := func(when string) {
 		t.Helper()
-		eventually(t, 20*time.Second, "b has a's digest, "+when, b.knows("a", objects))
+		eventually(t, time.Minute, "b has a's digest, "+when, b.knows("a", objects))
 		status, err := s.get(t.Context(), b.listen, object(asked))
 		if err != nil || !strings.HasPrefix(status, "a; hit") {
 			t.Errorf("%s, b got object %d by %q, %v, want a's", when, asked, status, err)
@@ -44,7 +44,7 @@ func TestSecretsChangeBySIGHUP(t *testing.T) {
 		t.Helper()
 		for _, p := range []*process{a, b} {
 			p.cmd.Process.Signal(syscall.SIGHUP)
-			eventually(t, 20*time.Second, fmt.Sprintf("%s says %q", p.name, word), func() bool {
+			eventually(t, time.Minute, fmt.Sprintf("%s says %q", p.name, word), func() bool {
 				return strings.Count(p.stderr.String(), word) == times
 			})
 			ask(fmt.Sprintf("%q said by %s", word, p.name))

@@ -36,7 +36,7 @@ func TestGracefulStop(t *testing.T) {
 		ended <- run(ctx, local(t, "stopped", "--origin", slow.URL, "--join", other.gossip, "--drain", "20s"), &out, &errs)
 	}()
 	var peer started
-	eventually(t, 10*time.Second, "the peer is up", func() (up bool) { peer, up = parseStarted(out.String()); return up })
+	eventually(t, time.Minute, "the peer is up", func() (up bool) { peer, up = parseStarted(out.String()); return up })
 	// A peer says farewell to those that it knows, and those that know it hear it.
 	knows := func(at, name string) bool {
 		s, err := admin.Fetch(t.Context(), at)
@@ -45,7 +45,7 @@ func TestGracefulStop(t *testing.T) {
 		}
 		return len(s.Members) == 1 && s.Members[0].Name == name && s.Members[0].State == "alive"
 	}
-	eventually(t, 10*time.Second, "they know each other", func() bool { return knows(other.admin, "stopped") && knows(peer.admin, "other") })
+	eventually(t, time.Minute, "they know each other", func() bool { return knows(other.admin, "stopped") && knows(peer.admin, "other") })
 
 	answer, err := http.Get("http://" + peer.listen + "/")
 	if err != nil {
@@ -54,7 +54,7 @@ func TestGracefulStop(t *testing.T) {
 	defer answer.Body.Close()
 	<-half
 	stop()
-	eventually(t, 10*time.Second, "the peer says that it is draining", func() bool {
+	eventually(t, time.Minute, "the peer says that it is draining", func() bool {
 		ready, err := http.Get("http://" + peer.admin + "/readyz")
 		if err != nil {
 			t.Fatal(err)
@@ -64,7 +64,7 @@ func TestGracefulStop(t *testing.T) {
 	})
 	var seen []admin.Member
 	defer func() { t.Logf("the other peer knows %+v", seen) }()
-	eventually(t, 10*time.Second, "the other peer knows that it left", func() bool {
+	eventually(t, time.Minute, "the other peer knows that it left", func() bool {
 		s, err := admin.Fetch(t.Context(), other.admin)
 		if err != nil {
 			t.Fatal(err)

@@ -117,7 +117,7 @@ func startSquid(t *testing.T, s squidSetup) *squidProcess {
 	}
 	go func() { p.err = p.cmd.Wait(); close(p.ended) }()
 	t.Cleanup(p.stop)
-	eventually(t, 20*time.Second, "squid listens", func() bool {
+	eventually(t, time.Minute, "squid listens", func() bool {
 		conn, err := net.Dial("tcp", p.addr)
 		if err == nil {
 			conn.Close()

@@ -141,7 +141,7 @@ func (s *site) hold(t *testing.T, p *neighbour, held []string) {
 func (s *site) learn(t *testing.T, q *squidProcess) {
 	t.Helper()
 	asked := 0
-	eventually(t, 30*time.Second, "the Squid goes by the peer's digest", func() bool {
+	eventually(t, time.Minute, "the Squid goes by the peer's digest", func() bool {
 		for _, l := range q.log() {
 			if strings.HasPrefix(l.url, s.url+"/probe/") && l.from == "CD_SIBLING_HIT" {
 				return true
@@ -200,7 +200,7 @@ func TestFalseHit(t *testing.T) {
 	asked := p.Status().Traffic.NotServedToSiblings - before
 	s.fetchAll(t, q.client, targets(0, objects))
 	var results map[string]int
-	eventually(t, 10*time.Second, "the Squid has logged all requests, which it does after they are answered", func() bool {
+	eventually(t, time.Minute, "the Squid has logged all requests, which it does after they are answered", func() bool {
 		results = make(map[string]int)
 		n := 0
 		for _, l := range q.log() {

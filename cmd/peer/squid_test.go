@@ -25,7 +25,7 @@ func TestSquidToPeer(t *testing.T) {
 	s.fetchAll(t, q.client, targets(0, objects))
 	// A digest that the Squid made while it was still storing, or makes again at the moment, lacks some.
 	var listed []string
-	eventually(t, 30*time.Second, "the Squid lists what it holds, and the peer knows", func() bool {
+	eventually(t, time.Minute, "the Squid lists what it holds, and the peer knows", func() bool {
 		listed = s.listedBy(t, q)
 		known := 0
 		for _, target := range listed {

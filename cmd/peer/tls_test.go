@@ -39,12 +39,12 @@ func TestTLSBetweenPeers(t *testing.T) {
 		}
 	}
 	s.fill(t, a.listen, 0, 1)
-	eventually(t, 10*time.Second, "b knows what a has", knows(b, "a", 1))
+	eventually(t, time.Minute, "b knows what a has", knows(b, "a", 1))
 	if status, err := s.get(t.Context(), b.listen, object(0)); err != nil || !strings.HasPrefix(status, "a; hit") {
 		t.Errorf("over TLS: %s, %v", status, err)
 	}
 	s.fill(t, c.listen, 2, 3)
-	eventually(t, 10*time.Second, "b knows what c has", knows(b, "c", 1))
+	eventually(t, time.Minute, "b knows what c has", knows(b, "c", 1))
 	if status, err := s.get(t.Context(), b.listen, object(2)); err != nil || !strings.HasPrefix(status, "b; fwd=uri-miss") {
 		t.Errorf("a sibling without a certificate: %s, %v", status, err)
 	}
