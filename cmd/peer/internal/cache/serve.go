@@ -31,7 +31,7 @@ type again struct {
 // get answers a GET or HEAD.
 func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 	var next again
-	waited := false
+	waited, sure := false, false
 	for joins := 0; ; {
 		hit, varies := c.lookup(r)
 		reason := "uri-miss"
@@ -54,7 +54,11 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 				return res
 			}
 			if !waited && c.await(r) {
-				waited = true
+				waited, sure = true, false
+				continue
+			}
+			if !sure { // what was arriving may have come into the store since that was looked at
+				sure = true
 				continue
 			}
 			res := c.refuse(w, r.Request, http.StatusGatewayTimeout, status{detail: "only-if-cached"}, "no fresh copy here")
