@@ -39,13 +39,11 @@ func TestClusterKeepsInStep(t *testing.T) {
 			t.Error("the change did not travel with its advert")
 		}
 
-		// What came by way of others is confirmed once, when its origin is next heard.
-		unconfirmed := int64(len(c.nodes) - 1)
-		time.Sleep(10 * time.Second)
+		time.Sleep(2 * time.Minute) // what came by way of others is confirmed when its origin is next heard: at some sync
 		before := c.nodes["p2"].Stats().Exchange
 		time.Sleep(time.Minute)
 		after := c.nodes["p2"].Stats().Exchange
-		if after.AdvertsIn != before.AdvertsIn || after.Fetches > before.Fetches+unconfirmed {
+		if after.AdvertsIn != before.AdvertsIn || after.Fetches != before.Fetches {
 			t.Errorf("nothing changed for a minute, yet adverts went from %d to %d, fetches from %d to %d",
 				before.AdvertsIn, after.AdvertsIn, before.Fetches, after.Fetches)
 		}
