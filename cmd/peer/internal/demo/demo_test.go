@@ -41,11 +41,10 @@ func TestRun(t *testing.T) {
 	if sum := total.LocalHits + total.SiblingHits + total.Collapsed + total.OriginFetches; sum != total.Requests+total.Overtaken {
 		t.Errorf("the outcomes sum to %d of %d requests: %+v", sum, total.Requests, total)
 	}
-	// A fetch that a sibling overtook may have been given up before it reached the origin.
-	if unseen := total.OriginFetches - int64(r.OriginSeen); unseen < 0 || unseen > total.Overtaken || r.Compare[0].OriginFetches != total.OriginFetches {
-		t.Errorf("peers count %d origin fetches, %d of them overtaken, the origin %d, the comparison %d",
-			total.OriginFetches, total.Overtaken, r.OriginSeen, r.Compare[0].OriginFetches)
+	if r.Compare[0].OriginFetches != total.OriginFetches {
+		t.Errorf("peers count %d origin fetches, the comparison %d", total.OriginFetches, r.Compare[0].OriginFetches)
 	}
+	checkOrigin(t, r)
 	if total.SiblingHits+total.FalseHits+total.SiblingErrors > total.SiblingRequests {
 		t.Errorf("more answers of siblings than questions: %+v", total)
 	}
@@ -65,6 +64,15 @@ func TestRun(t *testing.T) {
 	}
 	if !strings.Contains(progress.String(), "600 of 600 requests, 100.0 %") {
 		t.Errorf("progress: %s", progress.String())
+	}
+}
+
+// checkOrigin compares what the peers count with what the origin saw. A fetch that a
+// sibling overtook may have been given up before it got there.
+func checkOrigin(t *testing.T, r *Result) {
+	t.Helper()
+	if unseen := r.Total.OriginFetches - int64(r.OriginSeen); unseen < 0 || unseen > r.Total.Overtaken {
+		t.Errorf("peers count %d origin fetches, %d of them overtaken, the origin %d", r.Total.OriginFetches, r.Total.Overtaken, r.OriginSeen)
 	}
 }
 
@@ -93,7 +101,8 @@ func TestRunForward(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Errors != 0 || r.Total.Requests != 300 || r.Total.SiblingHits == 0 || int64(r.OriginSeen) != r.Total.OriginFetches {
+	if r.Errors != 0 || r.Total.Requests != 300 || r.Total.SiblingHits == 0 {
 		t.Errorf("%d errors, the first: %s; %+v", r.Errors, r.FirstError, r.Total)
 	}
+	checkOrigin(t, r)
 }
