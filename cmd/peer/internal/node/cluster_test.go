@@ -107,7 +107,9 @@ func (v *virtual) stop() {
 	}
 }
 
-func pause(d time.Duration) { <-time.After(d) }
+// pause waits for more than no time: goroutines of one bubble that receive at once from timers
+// that have run out share a context of the race detector, which then crashes (Go 1.26).
+func pause(d time.Duration) { <-time.After(max(d, 1)) }
 
 // knowing counts the pairs of which one has the other's current digest.
 func (v *virtual) knowing() (pairs int) {
