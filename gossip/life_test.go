@@ -59,6 +59,40 @@ func TestLeftIsNotDead(t *testing.T) {
 	})
 }
 
+// TestLeavesAtOnce has a peer leave before its loop has learned that it joined.
+func TestLeavesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		told := make(chan Member, 10)
+		cfg := c.config("p1", "10.0.0.1")
+		cfg.Hooks.PeerDown = func(m Member) { told <- m }
+		c.start(cfg)
+		cfg = c.config("p2", "10.0.0.2")
+		cfg.Join = []string{"10.0.0.1:7946"}
+		p2, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release := make(chan struct{})
+		go p2.inLoop(func() { <-release })
+		synctest.Wait()
+		if err := p2.Join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if err := p2.Leave(t.Context()); err != nil {
+				t.Errorf("Leave = %v", err)
+			}
+		}()
+		synctest.Wait()
+		close(release)
+		if m := <-told; !m.Left {
+			t.Error("p1 takes p2 for dead, which said that it would leave")
+		}
+	})
+}
+
 // TestGeometryChangesOnline grows a digest while others look keys up in it.
 func TestGeometryChangesOnline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

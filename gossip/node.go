@@ -266,12 +266,20 @@ func (n *Node) Leave(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, max(time.Until(deadline), time.Millisecond))
 	}
+	if !n.inLoop(n.sayFarewell) { // before memberlist's own
+		return ErrClosed
+	}
+	err := n.leave(wait)
+	return errors.Join(err, n.Close())
+}
+
+// sayFarewell tells every live peer, those that became members just now, too.
+func (n *Node) sayFarewell() {
+	n.takeMembers()
 	n.mu.Lock()
 	farewells := n.engine.Leave()
 	n.mu.Unlock()
-	n.send(farewells) // before memberlist's own
-	err := n.leave(wait)
-	return errors.Join(err, n.Close())
+	n.send(farewells)
 }
 
 // leave is memberlist's Leave, which waits in vain if the others go at the same
