@@ -83,8 +83,8 @@ func (m *mimic) offsets() (list []int) {
 	return list
 }
 
-// beside runs a test with one Squid that the mimic plays.
-func beside(t *testing.T, c Config, play func(*mimic, *Neighbours)) {
+// beside runs a test with one Squid that the mimic plays, as it is from the beginning.
+func beside(t *testing.T, c Config, m *mimic, play func(*mimic, *Neighbours)) {
 	t.Helper()
 	body, err := os.ReadFile("../../../../digest/squid/testdata/squid57.digest")
 	if err != nil {
@@ -92,7 +92,10 @@ func beside(t *testing.T, c Config, play func(*mimic, *Neighbours)) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New(1)
-		m := &mimic{body: body, written: time.Now()}
+		m.written = time.Now()
+		if m.body == nil {
+			m.body = body
+		}
 		l, err := network.Host("10.0.0.9").Listen(squidAddr)
 		if err != nil {
 			t.Fatal(err)
@@ -119,8 +122,7 @@ func question(url string, more ...string) *sibling.Question {
 func cached(i int) string { return fmt.Sprintf("http://127.0.0.1:9000/obj/%d", i) }
 
 func TestDigestIsFetchedWhenItExpires(t *testing.T) {
-	beside(t, Config{}, func(m *mimic, n *Neighbours) {
-		m.set(func() { m.period = 60 * time.Second })
+	beside(t, Config{}, &mimic{period: time.Minute}, func(m *mimic, n *Neighbours) {
 		pause(4*time.Minute + 30*time.Second)
 		if got := fmt.Sprint(m.offsets()); got != "[0 61 121 181 241]" {
 			t.Errorf("asked after %v seconds, want one second after each digest expired", got)
@@ -140,7 +142,7 @@ func TestDigestIsFetchedWhenItExpires(t *testing.T) {
 // A Squid that does not rewrite its digest, or says nothing of when, is not
 // asked for it whole.
 func TestUnchangedDigestIsNotSentAgain(t *testing.T) {
-	beside(t, Config{MinInterval: 30 * time.Second}, func(m *mimic, n *Neighbours) {
+	beside(t, Config{MinInterval: 30 * time.Second}, &mimic{}, func(m *mimic, n *Neighbours) {
 		pause(2*time.Minute + 10*time.Second)
 		if got := fmt.Sprint(m.answered, m.offsets()); got != "[200 304 304 304 304] [0 30 60 90 120]" {
 			t.Errorf("answered %s", got)
@@ -152,8 +154,7 @@ func TestUnchangedDigestIsNotSentAgain(t *testing.T) {
 }
 
 func TestFailuresBackOff(t *testing.T) {
-	beside(t, Config{}, func(m *mimic, n *Neighbours) {
-		m.set(func() { m.fails = http.StatusNotFound })
+	beside(t, Config{}, &mimic{fails: http.StatusNotFound}, func(m *mimic, n *Neighbours) {
 		pause(3 * time.Minute)
 		if s := n.Status()[0]; s.State != "dead" || s.Since.IsZero() || n.CandidatesFor(nil, question(cached(7))) != nil {
 			t.Errorf("a Squid without a digest: %+v", s)
@@ -173,8 +174,7 @@ func TestFailuresBackOff(t *testing.T) {
 // What a Squid refuses to be replaced by nonsense stays; what nobody confirms for
 // an hour goes.
 func TestBadDigestDoesNotReplaceAGoodOne(t *testing.T) {
-	beside(t, Config{}, func(m *mimic, n *Neighbours) {
-		m.set(func() { m.period = time.Minute })
+	beside(t, Config{}, &mimic{period: time.Minute}, func(m *mimic, n *Neighbours) {
 		pause(10 * time.Second)
 		m.set(func() { m.body = m.body[:500] })
 		pause(10 * time.Minute)
@@ -189,7 +189,7 @@ func TestBadDigestDoesNotReplaceAGoodOne(t *testing.T) {
 }
 
 func TestSquidThatDoesNotAnswerIsLeftAlone(t *testing.T) {
-	beside(t, Config{}, func(_ *mimic, n *Neighbours) {
+	beside(t, Config{}, &mimic{}, func(_ *mimic, n *Neighbours) {
 		pause(time.Second)
 		asked := func() bool { return len(n.CandidatesFor(nil, question(cached(7)))) > 0 }
 		name := n.Status()[0].Name
@@ -217,19 +217,18 @@ func TestSquidThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 }
 
 func TestWhatIsNotAsked(t *testing.T) {
-	beside(t, Config{}, func(m *mimic, n *Neighbours) {
-		b, err := format.NewBuilder(100, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const url, mark = "http://example.com/v", `accept-encoding="gzip"`
-		b.Add(format.KeyOf(format.Get, url, ""))
-		b.Add(format.KeyOf(format.Get, url, mark))
-		d, err := b.Digest()
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.set(func() { m.body, m.written = d.AppendTo(nil), time.Now() })
+	b, err := format.NewBuilder(100, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const url, mark = "http://example.com/v", `accept-encoding="gzip"`
+	b.Add(format.KeyOf(format.Get, url, ""))
+	b.Add(format.KeyOf(format.Get, url, mark))
+	d, err := b.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside(t, Config{}, &mimic{body: d.AppendTo(nil)}, func(_ *mimic, n *Neighbours) {
 		pause(time.Second)
 		other := question(url, "GET "+url+"\nAccept-Encoding:br")
 		other.Header.Set("Accept-Encoding", "br")
@@ -259,8 +258,7 @@ func TestWhatIsNotAsked(t *testing.T) {
 
 func TestImportantWordsOfErrors(t *testing.T) {
 	var log strings.Builder
-	beside(t, Config{Logger: textLogger(&log)}, func(m *mimic, _ *Neighbours) {
-		m.set(func() { m.fails = http.StatusForbidden })
+	beside(t, Config{Logger: textLogger(&log)}, &mimic{fails: http.StatusForbidden}, func(*mimic, *Neighbours) {
 		pause(time.Second)
 	})
 	if !strings.Contains(log.String(), "it answers 403: see digest_generation and http_access") {
