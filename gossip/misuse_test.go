@@ -114,12 +114,13 @@ func TestJoinNamesTheMistake(t *testing.T) {
 
 // A seed that is another program's port is not taken for a peer with another secret.
 func TestJoinAtAnotherProgram(t *testing.T) {
+	const notOurs = "no peer's gossip port"
 	for name, tc := range map[string]struct {
-		secret []byte
-		says   string
+		secret     []byte
+		says, orIt string
 	}{
-		"with a secret": {testSecret, "no peer's gossip port"},
-		"without":       {nil, "no answer in time"}, // an HTTP server waits for the end of the line
+		"with a secret": {testSecret, notOurs, notOurs},
+		"without":       {nil, "no answer in time", notOurs}, // an HTTP server waits for the end of the line, which an incarnation may hold
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -139,8 +140,8 @@ func TestJoinAtAnotherProgram(t *testing.T) {
 				}
 				defer n.Close()
 				err = n.Join(t.Context())
-				if !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrSecret) || !strings.Contains(err.Error(), tc.says) {
-					t.Errorf("Join = %v, want %q", err, tc.says)
+				if !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrSecret) || !strings.Contains(err.Error(), tc.says) && !strings.Contains(err.Error(), tc.orIt) {
+					t.Errorf("Join = %v, want %q or %q", err, tc.says, tc.orIt)
 				}
 			})
 		})

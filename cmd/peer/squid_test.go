@@ -39,10 +39,10 @@ func TestSquidToPeer(t *testing.T) {
 	before, fetched := p.Status().Traffic, s.Tally().Requests
 	s.fetchAll(t, p.client, listed)
 	after := p.Status().Traffic
-	hits := after.SiblingHits - before.SiblingHits
+	hits, hedges := after.SiblingHits-before.SiblingHits, after.Hedges-before.Hedges
 	t.Logf("%d URLs warmed, %d listed, %d served by the Squid, %d by the origin", objects, len(listed), hits, s.Tally().Requests-fetched)
-	if int(hits)*100 < len(listed)*99 {
-		t.Errorf("%d of %d URLs that the Squid holds and lists came from it", hits, len(listed))
+	if int(hits+hedges)*100 < len(listed)*99 {
+		t.Errorf("%d of %d URLs that the Squid holds and lists came from it, %d were hedged", hits, len(listed), hedges)
 	}
 	// What came from it is ours now, with its name in Cache-Status.
 	answer, err := s.fetch(p.client, listed[0])
@@ -54,7 +54,7 @@ func TestSquidToPeer(t *testing.T) {
 	if n := end.OriginFetches - after.OriginFetches; n != 200 {
 		t.Errorf("%d of 200 URLs that the Squid does not hold came from the origin", n)
 	}
-	if end.SiblingErrors != 0 || end.GatewayErrors != 0 {
+	if end.SiblingErrors > end.Hedges || end.GatewayErrors != 0 { // one that the origin outran may have been late, too
 		t.Errorf("counters %+v", end)
 	}
 }
