@@ -206,6 +206,21 @@ func (n *Node) meet(name string, incarnation uint64, addr string, from netip.Add
 	if n.ring.Load().stream == nil && ap.Addr() != from {
 		return // do not let strangers send us where they like
 	}
+	n.merge(name, addr)
+}
+
+// meetAgain is called when a peer advertises that is dead as far as membership knows:
+// its member list and ours are merged, too. Death spreads to who missed the last word
+// of a peer and is not corrected there, since the others know better and say nothing.
+func (n *Node) meetAgain(m *member) {
+	if info := m.info.Load(); !m.up.Load() && !m.hasLeft(info) {
+		n.merge(m.name, info.addr.String())
+	}
+}
+
+// merge merges this peer's member list with that of the one at addr, unless it did
+// lately.
+func (n *Node) merge(name, addr string) {
 	now := time.Now()
 	n.met.Lock()
 	for a, at := range n.met.at {

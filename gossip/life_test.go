@@ -93,6 +93,44 @@ func TestLeavesAtOnce(t *testing.T) {
 	})
 }
 
+// TestMeetsAgainWhoIsNotDead has a peer advertise to one that takes it for dead.
+func TestMeetsAgainWhoIsNotDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(2)
+		within(t, 5*time.Second, c.inStep)
+		p1, p2 := c.nodes["p1"], c.nodes["p2"]
+		dead := func(left bool) {
+			p1.inLoop(func() {
+				m := (*p1.members.Load())["p2"]
+				m.left.Store(0)
+				if left {
+					m.left.Store(p2.Incarnation())
+				}
+				p1.takeMember(memberEvent{node: m.info.Load().node})
+			})
+			p1.met.Lock()
+			clear(p1.met.at)
+			p1.met.Unlock()
+		}
+		met := func() bool {
+			p1.met.Lock()
+			defer p1.met.Unlock()
+			_, ok := p1.met.at[p2.Addr()]
+			return ok
+		}
+		for i, left := range []bool{true, false} {
+			dead(left)
+			p2.Holdings().Add(fmt.Sprint(i))
+			time.Sleep(5 * time.Second)
+			if met() == left {
+				t.Errorf("a peer that advertises, and has left %t, was met again: %t", left, met())
+			}
+		}
+	})
+}
+
 // TestGeometryChangesOnline grows a digest while others look keys up in it.
 func TestGeometryChangesOnline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -88,6 +88,11 @@ func (n *Node) do(out exchange.Outputs) {
 			m.fresh.Store(now.UnixNano())
 		}
 	}
+	for _, name := range out.NotDead {
+		if m := table[name]; m != nil {
+			n.meetAgain(m)
+		}
+	}
 	n.send(out.Datagrams)
 	for _, f := range out.Fetches {
 		n.wg.Go(func() { n.fetch(f) })

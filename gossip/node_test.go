@@ -128,7 +128,8 @@ func TestRestartIsANewLife(t *testing.T) {
 		if n.Incarnation() <= old {
 			t.Errorf("the new incarnation is %x, after %x", n.Incarnation(), old)
 		}
-		took := within(t, 5*time.Second, c.inStep)
+		// Who misses the word of it, as a few in a thousand do, is told by the next stream from or to the peer.
+		took := within(t, 15*time.Second, c.inStep)
 		t.Logf("a restarted peer's digest was everywhere after %v", took)
 		for name, other := range c.nodes {
 			if name == "p4" {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -235,6 +236,32 @@ func TestAdvertBeforeMembershipIsKept(t *testing.T) {
 	e.PeerUp(now, "b", 7, nil)
 	if got := e.peers[b.Origin].announced; got != b {
 		t.Errorf("after PeerUp %v is announced, want %v", got, b)
+	}
+}
+
+func TestDeadThatAdvertiseAreNamed(t *testing.T) {
+	w := quietWorld(t, 2)
+	a, b := w.peers[1], w.peers[0]
+	hear := func(incarnation uint64) []string {
+		h := b.engine.Self()
+		h.Version.Incarnation = incarnation
+		a.engine.HandleAdvert(w.now, Advert{Announce, h}.AppendTo(nil))
+		return a.engine.Drain().NotDead
+	}
+	life := b.engine.Incarnation()
+	if got := hear(life); got != nil {
+		t.Errorf("while it lives: %v", got)
+	}
+	a.engine.PeerDown(w.now, b.name)
+	if got := hear(life); !slices.Equal(got, []string{b.name}) {
+		t.Errorf("when it is dead: %v", got)
+	}
+	if got := hear(life - 1); got != nil {
+		t.Errorf("in a former life: %v", got)
+	}
+	a.engine.PeerUp(w.now, b.name, life, nil)
+	if got := hear(life); got != nil {
+		t.Errorf("when it is back: %v", got)
 	}
 }
 

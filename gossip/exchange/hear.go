@@ -41,6 +41,9 @@ func (e *Engine) HandleAdvert(now time.Time, b []byte) {
 			}
 		} else {
 			e.keepEarly(a.Head)
+			if p != nil && !p.live && a.Head.Version.Incarnation == p.incarnation {
+				e.outputs.NotDead = append(e.outputs.NotDead, p.name)
+			}
 		}
 	}
 }

@@ -17,6 +17,9 @@ type Outputs struct {
 	// Fresh names peers whose digest was just learnt, from the peer itself, to be
 	// what is held.
 	Fresh []string
+	// NotDead names peers that advertise though membership says that this life of them
+	// is over: they may have been taken for dead by mistake.
+	NotDead []string
 	// Incarnation is the new one if this peer had to take another, to be told to
 	// membership; otherwise 0.
 	Incarnation uint64
