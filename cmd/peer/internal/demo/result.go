@@ -51,6 +51,7 @@ type Row struct {
 	SiblingRequests int64  `json:"sibling_requests"`
 	FalseHits       int64  `json:"false_hits"`
 	SiblingErrors   int64  `json:"sibling_errors"`
+	Hedges          int64  `json:"hedges"`    // questions, to the origin too, because a sibling was late
 	Overtaken       int64  `json:"overtaken"` // origin fetches, because a sibling was late, that it then overtook
 	// Missed counts origin fetches of what the store of a sibling held at the
 	// moment the origin was asked.
@@ -87,6 +88,7 @@ func (r *Row) add(o Row) {
 	r.SiblingRequests += o.SiblingRequests
 	r.FalseHits += o.FalseHits
 	r.SiblingErrors += o.SiblingErrors
+	r.Hedges += o.Hedges
 	r.Overtaken += o.Overtaken
 	r.Missed += o.Missed
 	r.BytesSent += o.BytesSent
@@ -148,7 +150,7 @@ func (c *cluster) row(i int, s admin.Status) Row {
 		Name: s.Name, Requests: mine.clientRequests.Load(), LocalHits: mine.localHits.Load(),
 		SiblingHits: mine.siblingHits.Load(), Collapsed: mine.collapsed.Load(), OriginFetches: int64(t.OriginRequests),
 		SiblingRequests: int64(t.SiblingRequests), FalseHits: int64(t.FalseHits), SiblingErrors: int64(t.SiblingErrors), Overtaken: int64(t.OriginsOutrun),
-		Missed:    mine.missed.Load(),
+		Hedges: int64(t.Hedges), Missed: mine.missed.Load(),
 		BytesSent: x.BytesSent(), BytesReceived: x.BytesReceived(),
 		SnapshotsSent: x.SnapshotsSent, SnapshotsReceived: x.SnapshotsHeard, DeltasSent: x.DeltasSent, DeltasReceived: x.DeltasHeard,
 		AdvertsSent: x.AdvertsSent,
