@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestReaderMeetsRetiredCounters: a reader has got hold of the counters when a
@@ -32,7 +33,7 @@ func TestReaderMeetsRetiredCounters(t *testing.T) {
 			old.lockAll()
 			answer := make(chan bool)
 			go func() { answer <- operation(c) }()
-			waitForLock(name)
+			waitForLock(t, name)
 			c.counters.Store(fresh) // what Rebuild does last
 			err := old.retire()
 			old.unlockAll()
@@ -44,11 +45,16 @@ func TestReaderMeetsRetiredCounters(t *testing.T) {
 }
 
 // waitForLock returns when some goroutine waits for a mutex in a method of this
-// name.
-func waitForLock(method string) {
+// name. If none does for a minute, it shows what all of them do.
+func waitForLock(t *testing.T, method string) {
+	t.Helper()
 	buf := make([]byte, 1<<20)
-	for {
-		for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+	for began := time.Now(); ; {
+		all := string(buf[:runtime.Stack(buf, true)])
+		if time.Since(began) > time.Minute {
+			t.Fatalf("nobody waits for a lock in %s:\n%s", method, all)
+		}
+		for stack := range strings.SplitSeq(all, "\n\n") {
 			if strings.Contains(stack, "Mutex.Lock") && strings.Contains(stack, "CountingFilter)."+method+"(") {
 				return
 			}
