@@ -98,6 +98,7 @@ func TestTable(t *testing.T) {
 // checkDrained freezes a shard.
 func checkDrained(t *testing.T, c *counters, s *shard, counts map[uint32]uint8, frozen map[uint32]bool) {
 	t.Helper()
+	checkTable(t, c, s)
 	differing := int(s.differing)
 	found := s.drain(c, nil)
 	if len(found) != differing || s.differing != 0 {
