@@ -41,11 +41,21 @@ type counters struct {
 	retired    bool                   // replaced by a rebuild; guarded by any shard's lock, changed under all
 }
 
-// Up to 1024 shards of 2^12 to 2^27 positions, and more only if m is above 2^37.
+// Shards have 2^17 positions or more, so that at a thousand positions to a key their
+// tables have some lines each, and a freeze does not go from one lock to the next for
+// next to nothing; less where there would not be some tens of them; and more where
+// there would be more than 1024, but no more than 2^27.
 const (
-	shardBits   = 10
-	minSpanBits = 12
+	shardBits    = 10
+	fewShardBits = 6
+	fewSpanBits  = 17
+	minSpanBits  = 12
 )
+
+func spanBits(m uint64) uint {
+	b := bits.Len64(m - 1)
+	return uint(min(max(b-shardBits, min(b-fewShardBits, fewSpanBits), minSpanBits), maxSpanBits))
+}
 
 func newCounters(g Geometry) *counters {
 	salt := rand.Uint32() | 1
@@ -53,7 +63,7 @@ func newCounters(g Geometry) *counters {
 	if g.flat() {
 		return newFlat(c)
 	}
-	c.spanBits = min(max(minSpanBits+shardBits, uint(bits.Len64(g.Bits-1)))-shardBits, maxSpanBits)
+	c.spanBits = spanBits(g.Bits)
 	c.spanMask = 1<<c.spanBits - 1
 	c.arrayWords = arrayWords(c.span())
 	c.shards = make([]shard, (g.Bits-1)>>c.spanBits+1)
@@ -113,8 +123,9 @@ func (c *CountingFilter) Current() *Filter { return c.current.Load() }
 
 // Advance freezes the present contents as the next version and returns it. If no
 // position changed since the last time it returns the same filter again. The
-// time that others may have to wait for it is that of collecting the changes of
-// one 1024th of the filter; with several hashes, of handing over a list.
+// time that others may have to wait for it is that of collecting the changes of one
+// part of the filter: of 2^17 positions, of a thirtieth if it is smaller than
+// that, or of one 1024th if it is larger; with several hashes, of handing over a list.
 func (c *CountingFilter) Advance() *Filter {
 	f, _ := c.AdvanceDelta()
 	return f

@@ -5,10 +5,24 @@ import (
 	"testing"
 )
 
+// spanned returns counters whose shards have 2^spanBits positions.
+func spanned(t *testing.T, spanBits uint) *counters {
+	t.Helper()
+	g := Geometry{Bits: 1 << (spanBits + shardBits), Hashes: 1}
+	if spanBits < fewSpanBits {
+		g.Bits = 1 << (spanBits + fewShardBits)
+	}
+	c := newCounters(g)
+	if c.spanBits != spanBits {
+		t.Fatalf("shards of %v have 2^%d positions, want 2^%d", g, c.spanBits, spanBits)
+	}
+	return c
+}
+
 // tableOf returns a shard of 2^spanBits positions with n empty lines, wide or narrow.
 func tableOf(t *testing.T, spanBits uint, n int, wide bool) (*counters, *shard) {
 	t.Helper()
-	c := newCounters(Geometry{Bits: 1 << (spanBits + shardBits), Hashes: 1})
+	c := spanned(t, spanBits)
 	s := &c.shards[0]
 	s.resize(c, n*perLine)
 	s.wide = wide
