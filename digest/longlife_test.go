@@ -78,7 +78,7 @@ func runLife(t *testing.T, n int, way string, freeze, salt, times int) {
 		// Chance crowds a shard in a hundred turnovers more than in one. Then its table
 		// grows once more, by a quarter.
 		growth := 1.1
-		if n < 10_000 {
+		if n < 20_000 {
 			growth = 1.25
 		}
 		if got := c.MemoryBytes(); float64(got) > growth*float64(memory) {
