@@ -93,6 +93,8 @@ func (c *CountingFilter) Geometry() Geometry { return c.counters.Load().geometry
 // Add says that the cache now holds k. A frozen filter contains every key whose
 // Add returned before [CountingFilter.Advance] was called.
 func (c *CountingFilter) Add(k Key) {
+	// Counters that are retired have been replaced before: another turn takes another
+	// rebuild. So it is below.
 	for !c.counters.Load().add(k) {
 	}
 }

@@ -24,8 +24,13 @@ func TestLongLife(t *testing.T) {
 		}
 		for i, n := range []int{100, 1_000, 10_000, 32_768} {
 			for j, way := range ways {
-				runLife(t, n, way, freezes[(i+j+1)%len(freezes)], (j+2)%3, max(3, min(30, 200_000/n)))
+				freeze, salt := freezes[(i+j+1)%len(freezes)], (j+2)%3
+				times := max(3, min(30, 200_000/n))
+				runLife(t, fmt.Sprintf("n=%d", n), oneHash(t, n), n, way, freeze, salt, times)
 			}
+		}
+		for i, g := range severalHashes {
+			runLife(t, g.String(), g, manyKeys, ways[i], freezes[i], 0, 3)
 		}
 		return
 	}
@@ -37,21 +42,41 @@ func TestLongLife(t *testing.T) {
 		for _, way := range ways {
 			for _, freeze := range freezes {
 				for salt := range 3 {
-					runLife(t, n, way, freeze, salt, times)
+					runLife(t, fmt.Sprintf("n=%d", n), oneHash(t, n), n, way, freeze, salt, times)
 				}
+			}
+		}
+	}
+	for _, g := range severalHashes {
+		for _, way := range ways {
+			for _, freeze := range freezes {
+				runLife(t, g.String(), g, manyKeys, way, freeze, 0, *turnovers)
 			}
 		}
 	}
 }
 
+func oneHash(t *testing.T, n int) Geometry {
+	t.Helper()
+	g, err := GeometryFor(uint64(n), 0.001)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// severalHashes are for manyKeys: the first have one array of counters, as has what
+// [Plan] chooses for little memory, the last has tables.
+var severalHashes = []Geometry{
+	{Bits: 14 * manyKeys, Hashes: 2}, {Bits: 10 * manyKeys, Hashes: 6}, {Bits: 1 << 29, Hashes: 3},
+}
+
+const manyKeys = 20_000
+
 // runLife replaces n keys so many times, and freezes the filter after so many
 // changes, or never. The salt is what the filter draws at random otherwise.
-func runLife(t *testing.T, n int, way string, freeze, salt, times int) {
-	t.Run(fmt.Sprintf("n=%d/%s/freeze=%d/salt=%d", n, way, freeze, salt), func(t *testing.T) {
-		g, err := GeometryFor(uint64(n), 0.001)
-		if err != nil {
-			t.Fatal(err)
-		}
+func runLife(t *testing.T, name string, g Geometry, n int, way string, freeze, salt, times int) {
+	t.Run(fmt.Sprintf("%s/%s/freeze=%d/salt=%d", name, way, freeze, salt), func(t *testing.T) {
 		c := counting(t, g)
 		all := c.counters.Load()
 		all.salt = uint32(mix(uint64(salt)+1)) | 1
@@ -115,7 +140,7 @@ func checkLife(t *testing.T, c *CountingFilter, held []Key, seed uint64) {
 		}
 	}
 	fill, p := f.Geometry().Predict(uint64(len(held)))
-	spread := math.Sqrt(fill * (1 - fill) / float64(f.Geometry().Bits))
+	spread := math.Sqrt(fill*(1-fill)/float64(f.Geometry().Bits)) * float64(f.Geometry().Hashes) * p / fill
 	sd := math.Hypot(math.Sqrt(trials*p*(1-p)), trials*spread)
 	if off := (hits - trials*p) / sd; math.Abs(off) > 4 {
 		t.Errorf("%.0f false positives of %d, %.1f standard deviations from the planned %.6f", hits, trials, off, p)

@@ -88,7 +88,7 @@ func TestRekeyUnderWrites(t *testing.T) {
 	if missing := slices.ContainsFunc(o.set(), func(p uint64) bool { return !got.hasPosition(p) }); missing {
 		t.Error("a key is missing after the changes")
 	}
-	if extra := int(got.Ones()) - len(o.set()); extra > writers*c.Geometry().Hashes*10 {
+	if extra := int(got.Ones()) - len(o.set()); extra > writers*2*c.Geometry().Hashes {
 		t.Errorf("%d positions too many", extra)
 	}
 	if err := c.Rekey(Geometry{}, nil, &lock, nil); err == nil || c.Current() != got {

@@ -114,7 +114,8 @@ func (t *lines) all(c *counters) func(yield func(h, state uint32) bool) {
 // filter.
 func differs(state uint32) bool { return (state&slotCount != 0) != (state&slotFrozen != 0) }
 
-// grow makes more lines, or an array of them.
+// grow makes more lines, or an array of them. It ends, since each size that it tries
+// has more slots than the one before, and an array has room for all.
 func (s *shard) grow(c *counters) {
 	old := s.lines
 	for more := int(old.size); ; more = int(s.size) {
