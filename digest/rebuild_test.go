@@ -75,6 +75,24 @@ func TestRebuildBetweenStoreAndFilter(t *testing.T) {
 	}
 }
 
+// TestRebuildNotesBeforeItAsks: what writers do from the moment that keys is called is
+// not lost, so keys can wait for those that were under way before.
+func TestRebuildNotesBeforeItAsks(t *testing.T) {
+	keys := randomKeys(random(9), 3)
+	waitedFor, later, goes := keys[0], keys[1], keys[2]
+	for _, g := range []Geometry{{Bits: 1 << 36, Hashes: 2}, {Bits: 1 << 24, Hashes: 1}, {Bits: 1 << 16, Hashes: 3}} {
+		c := counting(t, g, waitedFor, goes)
+		err := c.Rebuild(g, func(yield func(Key) bool) {
+			c.Add(later)
+			c.Remove(goes)
+			yield(waitedFor)
+		})
+		if err != nil || !c.MayContain(waitedFor) || !c.MayContain(later) || c.MayContain(goes) || c.Len() != 2 {
+			t.Errorf("%v: a key is missing, or one too many; %v", g, err)
+		}
+	}
+}
+
 // TestRebuildUnderWrites changes the geometry again and again while writers add,
 // remove and replace. Afterwards no key is missing, and few positions are too many.
 func TestRebuildUnderWrites(t *testing.T) {
