@@ -41,10 +41,10 @@ type counters struct {
 	retired    bool                   // replaced by a rebuild; guarded by any shard's lock, changed under all
 }
 
-// Shards have 2^17 positions or more, so that at a thousand positions to a key their
-// tables have some lines each, and a freeze does not go from one lock to the next for
-// next to nothing; less where there would not be some tens of them; and more where
-// there would be more than 1024, but no more than 2^27.
+// A shard has at least 2^17 positions: at a thousand of them to a key its table then
+// has some lines, whose number chance changes little, and a freeze takes few locks. It
+// has fewer where there would be less than some forty shards, and more, up to 2^27,
+// where there would be more than 1024.
 const (
 	shardBits    = 10
 	fewShardBits = 6
@@ -126,8 +126,8 @@ func (c *CountingFilter) Current() *Filter { return c.current.Load() }
 // Advance freezes the present contents as the next version and returns it. If no
 // position changed since the last time it returns the same filter again. The
 // time that others may have to wait for it is that of collecting the changes of one
-// part of the filter: of 2^17 positions, of a thirtieth if it is smaller than
-// that, or of one 1024th if it is larger; with several hashes, of handing over a list.
+// part of the filter, a thirtieth at most and of large filters one 1024th; with
+// several hashes, of handing over a list.
 func (c *CountingFilter) Advance() *Filter {
 	f, _ := c.AdvanceDelta()
 	return f

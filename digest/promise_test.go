@@ -12,6 +12,9 @@ var promised = flag.Int("filters", 500, "random filters of each geometry in Test
 // them are larger than the certainty says, and they use what there is. CI runs it with
 // -filters 10000, a release with 100000, which takes three minutes of one core.
 func TestSnapshotPromise(t *testing.T) {
+	if testing.Short() {
+		t.Skip("draws filters in one goroutine")
+	}
 	for _, c := range []struct {
 		goal Goal
 		used float64 // of the budget, at least
