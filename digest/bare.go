@@ -46,6 +46,6 @@ func DecodeBareDelta(b []byte, base *Filter, target Version, keys uint64, lim Li
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
-	d.flips = unrank(base, sets.list, clears.list)
+	d.flips = base.unrank(sets.list, clears.list)
 	return d, nil
 }

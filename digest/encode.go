@@ -17,18 +17,11 @@ func (f *Filter) AppendTo(dst []byte) []byte {
 }
 
 func (f *Filter) positionSet() positionSet {
-	set := positionSet{m: f.geometry.Bits, x: f.ones, words: f.words}
-	if f.words == nil {
+	set := positionSet{m: f.geometry.Bits, x: f.ones}
+	if f.bitmap {
+		set.words = f.whole()
+	} else {
 		set.list = f.list()
-	}
-	return set
-}
-
-func (f *Filter) list() []uint64 {
-	set := make([]uint64, 0, f.ones)
-	c := f.cursor()
-	for p, ok := c.next(); ok; p, ok = c.next() {
-		set = append(set, p)
 	}
 	return set
 }
@@ -54,21 +47,24 @@ func DecodeFilter(b []byte, lim Limits) (*Filter, error) {
 
 // filterBody reads the positions of a filter and checks that they have its state.
 func (r *reader) filterBody(h Header, lim Limits) *Filter {
-	f := &Filter{geometry: h.Geometry, version: h.Version, keys: h.Keys, ones: h.Ones}
-	m := f.geometry.Bits
-	bitmap := dense(m, f.ones)
-	if bitmap {
-		r.afford(lim, "count", h.countAt, (m+63)/64*8)
-	} else {
-		r.afford(lim, "count", h.countAt, 8*f.ones+sortedBytes(m, f.ones))
-	}
-	set := r.section("positions", m, f.ones, bitmap)
 	if r.err != nil {
 		return nil
 	}
-	if f.words = set.words; !bitmap {
-		f.fill(set.list)
+	f := &Filter{geometry: h.Geometry, version: h.Version, keys: h.Keys, ones: h.Ones}
+	m := f.geometry.Bits
+	l := formFor(m, f.ones)
+	r.afford(lim, "count", h.countAt, 8*f.ones+l.bytesFor(f.ones))
+	set := r.section("positions", m, f.ones, l.bitmap)
+	if r.err != nil {
+		return nil
 	}
+	b := newPieceBuilder(l)
+	if l.bitmap {
+		b.addWords(0, set.words)
+	} else {
+		b.add(set.list)
+	}
+	f.pieces = b.finish()
 	if state := f.state(); state != f.version.State {
 		r.corrupt("state", h.stateAt, "%016x, but the positions have %016x", f.version.State, state)
 	}

@@ -97,7 +97,7 @@ func TestRebuildUnderWrites(t *testing.T) {
 		o.add(k)
 	}
 	got := c.Advance()
-	if missing := slices.ContainsFunc(o.set(), func(p uint64) bool { return !got.hasPosition(p) }); missing {
+	if missing := slices.ContainsFunc(o.set(), func(p uint64) bool { return !got.contains(p) }); missing {
 		t.Errorf("a key is missing after the rebuilds")
 	}
 	// Each writer may have been between taking a key out of the filter and out of
