@@ -8,6 +8,7 @@ import "math/bits"
 type cursor struct {
 	set   *pieces
 	piece uint64 // that comes next
+	end   uint64 // where it stops
 	words []uint64
 	highs []uint64 // words of the piece in hand; of a list, those with the high parts
 	start uint64   // its first position
@@ -18,7 +19,10 @@ type cursor struct {
 	n, i  int // how many were found, and how many of them given
 }
 
-func (s *pieces) cursor() cursor { return cursor{set: s, at: -1} }
+func (s *pieces) cursor() cursor { return cursor{set: s, end: s.count, at: -1} }
+
+// cursorOf walks one piece.
+func (s *pieces) cursorOf(i uint64) cursor { return cursor{set: s, piece: i, end: i + 1, at: -1} }
 
 // next returns the next position; ok is false after the last.
 func (c *cursor) next() (p uint64, ok bool) {
@@ -53,7 +57,7 @@ func (c *cursor) fill() {
 				c.word = c.highs[c.at]
 				continue
 			}
-			if c.piece == s.count {
+			if c.piece == c.end {
 				break
 			}
 			c.open()
@@ -94,8 +98,9 @@ func (c *cursor) open() {
 func (s *pieces) list() []uint64 {
 	last := &s.nodes[len(s.nodes)-1]
 	list := make([]uint64, 0, last.before+last.node.ones())
-	for i := range s.count {
-		list = s.appendPiece(list, i)
+	c := s.cursor()
+	for some := c.batch(); len(some) > 0; some = c.batch() {
+		list = append(list, some...)
 	}
 	return list
 }

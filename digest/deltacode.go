@@ -63,17 +63,24 @@ func (d *Delta) inContext(f *Filter) (sets, clears []uint64, err error) {
 func (d *Delta) ranks(f *Filter) (sets, clears []uint64) {
 	sets = make([]uint64, 0, len(d.flips))
 	isTarget := f.version != d.base
-	for _, p := range d.flips {
-		below, set := f.rank(p)
-		if isTarget {
-			below = below + uint64(len(clears)) - uint64(len(sets))
-			set = !set
+	var places []place
+	for flips := d.flips; len(flips) > 0; {
+		i, n := f.inOnePiece(flips)
+		places = f.places(places[:0], i, flips[:n])
+		before := f.before(i, true)
+		for j, p := range flips[:n] {
+			below, set := before+places[j].rank(), places[j].found()
+			if isTarget {
+				below = below + uint64(len(clears)) - uint64(len(sets))
+				set = !set
+			}
+			if set {
+				clears = append(clears, below)
+			} else {
+				sets = append(sets, p-below)
+			}
 		}
-		if set {
-			clears = append(clears, below)
-		} else {
-			sets = append(sets, p-below)
-		}
+		flips = flips[n:]
 	}
 	return sets, clears
 }
@@ -148,10 +155,10 @@ func (r *reader) contextual(d *Delta, base *Filter, lim Limits) {
 	}
 	b := d.baseOnes + a - d.ones
 	r.afford(lim, "positions set", at, 16*(a+b))
-	sets := r.section("positions set", zeros, a, false)
-	clears := r.section("positions cleared", d.baseOnes, b, false)
+	sets := r.section("positions set", zeros, a)
+	clears := r.section("positions cleared", d.baseOnes, b)
 	if r.err == nil {
-		d.flips = base.unrank(sets.list, clears.list)
+		d.flips = base.unrank(sets, clears)
 	}
 }
 
@@ -159,5 +166,5 @@ func (r *reader) plain(d *Delta, lim Limits) {
 	at := r.off
 	n := r.bounded("flips", 0, d.geometry.Bits)
 	r.afford(lim, "flips", at, 8*n)
-	d.flips = r.section("flips", d.geometry.Bits, n, false).list
+	d.flips = r.section("flips", d.geometry.Bits, n)
 }

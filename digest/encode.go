@@ -50,25 +50,51 @@ func (r *reader) filterBody(h Header, lim Limits) *Filter {
 	if r.err != nil {
 		return nil
 	}
+	// The message is read straight into the filter: a list in between would take
+	// several times its memory.
 	f := &Filter{geometry: h.Geometry, version: h.Version, keys: h.Keys, ones: h.Ones}
 	m := f.geometry.Bits
 	l := formFor(m, f.ones)
-	r.afford(lim, "count", h.countAt, 8*f.ones+l.bytesFor(f.ones))
-	set := r.section("positions", m, f.ones, l.bitmap)
+	need := decodingBytes(&l, f.ones)
+	if !l.bitmap && f.ones > maxPieced {
+		r.fail("count", h.countAt, fmt.Errorf("%w: %d positions, %d allowed", ErrTooLarge, f.ones, maxPieced))
+	}
+	r.afford(lim, "count", h.countAt, need)
+	c, body, payload := r.payload("positions")
 	if r.err != nil {
+		return nil
+	}
+	if err := plausible(c, uint64(len(payload)), m, f.ones); err != nil {
+		r.fail("positions", body, err)
 		return nil
 	}
 	b := newPieceBuilder(l)
 	if l.bitmap {
-		b.addWords(0, set.words)
-	} else {
-		b.add(set.list)
+		words, err := decodeWords(c, payload, m, f.ones)
+		if err != nil {
+			r.fail("positions", body, err)
+			return nil
+		}
+		b.addWords(0, words)
+	} else if err := decodePositions(c, payload, m, f.ones, b.add); err != nil {
+		r.fail("positions", body, err)
+		return nil
 	}
 	f.pieces = b.finish()
 	if state := f.state(); state != f.version.State {
 		r.corrupt("state", h.stateAt, "%016x, but the positions have %016x", f.version.State, state)
 	}
 	return f
+}
+
+// decodingBytes is the most that it takes to read so many positions into a filter: of a
+// bitmap, an array and the pieces; of a list, the pieces and, if somebody has put all
+// positions into one, that piece while it grows.
+func decodingBytes(l *form, ones uint64) uint64 {
+	if l.bitmap {
+		return 2 * l.bytesFor(ones)
+	}
+	return 3 * l.bytesFor(ones)
 }
 
 // afford refuses what a field asks for if it would take more memory than allowed.

@@ -2,16 +2,19 @@ package digest
 
 import (
 	"math/bits"
+	"slices"
 	"sort"
 )
 
-// A pieceBuilder makes a set of positions that come in ascending order.
+// A pieceBuilder makes a set of positions that come in ascending order. What it holds
+// besides is one piece, written as far as it is known.
 type pieceBuilder struct {
-	set     pieces
-	pending []uint64 // of a list, positions for the piece at hand that are not yet written
-	words   []uint64 // of a bitmap, the piece at hand
-	next    uint64   // the piece at hand
-	end     uint64   // first position after it
+	set   pieces
+	words []uint64 // the piece at hand: if a bitmap, all; of a list, the low bits
+	highs []uint64 // of a list, the high parts
+	ones  uint64   // of a list
+	next  uint64   // the piece at hand
+	end   uint64   // first position after it
 }
 
 func newPieceBuilder(l form) *pieceBuilder {
@@ -23,27 +26,58 @@ func newPieceBuilder(l form) *pieceBuilder {
 // add takes more positions, above all so far.
 func (b *pieceBuilder) add(positions []uint64) {
 	for len(positions) > 0 {
-		if positions[0] >= b.end {
-			b.close(b.pending)
-			b.pending = b.pending[:0]
-			b.skip(positions[0])
+		for positions[0] >= b.end {
+			b.close()
 		}
 		n := len(positions)
 		if positions[n-1] >= b.end {
 			n = sort.Search(n, func(i int) bool { return positions[i] >= b.end })
 		}
-		switch {
-		case b.set.bitmap:
+		if b.set.bitmap {
 			for _, p := range positions[:n] {
 				b.set1(p)
 			}
-		case n < len(positions) && len(b.pending) == 0:
-			b.close(positions[:n])
-		default:
-			b.pending = append(b.pending, positions[:n]...)
+		} else {
+			b.list(positions[:n])
 		}
 		positions = positions[n:]
 	}
+}
+
+// list adds positions to the list at hand.
+func (b *pieceBuilder) list(positions []uint64) {
+	l := &b.set.form
+	n := b.ones + uint64(len(positions))
+	b.words, b.highs = lengthen(b.words, l.lowWords(n)+1), lengthen(b.highs, (l.buckets+n+63)/64)
+	start, at := b.end-l.span(), b.ones*uint64(l.shift)
+	word, fill := at>>6, uint(at&63)
+	pending := b.words[word]
+	for i, p := range positions {
+		p -= start
+		bit := p>>l.shift + b.ones + uint64(i)
+		b.highs[bit>>6] |= 1 << (bit & 63)
+		low := p & (1<<l.shift - 1)
+		pending |= low << fill
+		if fill += l.shift; fill >= 64 {
+			b.words[word] = pending
+			word++
+			fill -= 64
+			pending = low >> (l.shift - fill)
+		}
+	}
+	b.words[word] = pending
+	b.ones = n
+}
+
+// lengthen returns words with zeros behind them, if there are fewer than n.
+func lengthen(words []uint64, n uint64) []uint64 {
+	have := len(words)
+	if uint64(have) >= n {
+		return words
+	}
+	words = slices.Grow(words, int(n)-have)[:n]
+	clear(words[have:])
+	return words
 }
 
 // set1 sets a position of the bitmap at hand.
@@ -60,7 +94,7 @@ func (b *pieceBuilder) set1(p uint64) {
 func (b *pieceBuilder) addWords(from uint64, words []uint64) {
 	for len(words) > 0 {
 		if from >= b.end {
-			b.close(nil)
+			b.close()
 			continue
 		}
 		n := min(uint64(len(words)), (b.end-from)/64)
@@ -72,15 +106,8 @@ func (b *pieceBuilder) addWords(from uint64, words []uint64) {
 	}
 }
 
-// skip closes the empty pieces before that of p.
-func (b *pieceBuilder) skip(p uint64) {
-	for p >= b.end {
-		b.close(nil)
-	}
-}
-
-// close ends the piece at hand, of which list are the positions.
-func (b *pieceBuilder) close(list []uint64) {
+// close ends the piece at hand.
+func (b *pieceBuilder) close() {
 	s := &b.set
 	ref := &s.nodes[b.next/fanOut]
 	if ref.node == nil {
@@ -91,7 +118,8 @@ func (b *pieceBuilder) close(list []uint64) {
 		*e = s.newBitmap(b.words)
 		b.words = nil
 	} else {
-		*e = s.newList(list, b.end-s.span())
+		*e = s.newList(b.words, b.highs, b.ones)
+		b.words, b.highs, b.ones = b.words[:0], b.highs[:0], 0
 	}
 	s.held += s.holds(e)
 	b.next++
@@ -100,8 +128,7 @@ func (b *pieceBuilder) close(list []uint64) {
 
 func (b *pieceBuilder) finish() pieces {
 	for b.next < b.set.count {
-		b.close(b.pending)
-		b.pending = b.pending[:0]
+		b.close()
 	}
 	s := b.set
 	for i := range s.nodes {
@@ -153,30 +180,14 @@ func (l *form) newBitmap(words []uint64) piece {
 	return piece{words: &words[0], ones: uint32(ones)}
 }
 
-// newList makes a piece of positions from start on.
-func (l *form) newList(positions []uint64, start uint64) piece {
-	n := uint64(len(positions))
-	if n == 0 {
+// newList makes a piece of the low bits and the high parts of ones positions.
+func (l *form) newList(lows, highs []uint64, ones uint64) piece {
+	if ones == 0 {
 		return piece{words: &zeroWords[0]}
 	}
-	words := make([]uint64, l.length(n))
-	highs := words[l.lowWords(n):]
-	pending, fill, at := uint64(0), uint(0), 0
-	for i, p := range positions {
-		p -= start
-		bit := p>>l.shift + uint64(i)
-		highs[bit>>6] |= 1 << (bit & 63)
-		low := p & (1<<l.shift - 1)
-		pending |= low << fill
-		if fill += l.shift; fill >= 64 {
-			words[at] = pending
-			at++
-			fill -= 64
-			pending = low >> (l.shift - fill)
-		}
-	}
-	if fill > 0 {
-		words[at] = pending
-	}
-	return piece{words: &words[0], ones: uint32(n)}
+	words := make([]uint64, l.length(ones))
+	n := l.lowWords(ones)
+	copy(words, lows[:n])
+	copy(words[n:], highs)
+	return piece{words: &words[0], ones: uint32(ones)}
 }

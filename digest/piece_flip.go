@@ -19,6 +19,47 @@ func (c *changes) note(p uint64, found bool) {
 // and in the low bit whether it is there.
 type place uint64
 
+func placeOf(rank uint64, found bool) place {
+	if found {
+		return place(rank<<1 | 1)
+	}
+	return place(rank << 1)
+}
+
+func (p place) rank() uint64 { return uint64(p) >> 1 }
+func (p place) found() bool  { return p&1 != 0 }
+
+// places appends where ascending positions of one piece stand. From many on it goes
+// through the piece, which may be crowded.
+func (s *pieces) places(dst []place, i uint64, positions []uint64) []place {
+	if len(positions) < selectAhead {
+		e := s.piece(i)
+		for _, p := range positions {
+			_, bucket := s.at(p)
+			dst = append(dst, placeOf(s.find(e, bucket, p&(1<<s.shift-1))))
+		}
+		return dst
+	}
+	c, rank := s.cursorOf(i), uint64(0)
+	q, more := c.next()
+	for _, p := range positions {
+		for ; more && q < p; rank++ {
+			q, more = c.next()
+		}
+		dst = append(dst, placeOf(rank, more && q == p))
+	}
+	return dst
+}
+
+// inOnePiece returns the piece of the first of ascending positions, and how many are in
+// it.
+func (s *pieces) inOnePiece(positions []uint64) (i uint64, n int) {
+	i, _ = s.at(positions[0])
+	for end := (i + 1) * s.span(); n < len(positions) && positions[n] < end; n++ {
+	}
+	return i, n
+}
+
 // flip returns the set that differs from s by flips, which ascend, and shares with
 // it all pieces without one. What it allocates is the root, and for each flip at
 // most a node and a piece.
@@ -29,11 +70,7 @@ func (s *pieces) flip(flips []uint64) (next pieces, c changes) {
 	var buffer [64]place
 	places := buffer[:0]
 	for len(flips) > 0 {
-		i, _ := s.at(flips[0])
-		end, n := (i+1)*s.span(), 1
-		for n < len(flips) && flips[n] < end {
-			n++
-		}
+		i, n := s.inOnePiece(flips)
 		if n < len(flips) {
 			s.askNext(flips[n])
 		}
@@ -52,15 +89,9 @@ func (s *pieces) flip(flips []uint64) (next pieces, c changes) {
 		if s.bitmap {
 			*e = s.flipBitmap(&old, flips[:n], &c)
 		} else {
-			places = places[:0]
-			for _, p := range flips[:n] {
-				_, bucket := s.at(p)
-				rank, found := s.find(&old, bucket, p&(1<<s.shift-1))
-				c.note(p, found)
-				places = append(places, place(rank<<1))
-				if found {
-					places[len(places)-1]++
-				}
+			places = s.places(places[:0], i, flips[:n])
+			for j, p := range flips[:n] {
+				c.note(p, places[j].found())
 			}
 			*e = s.flipList(&old, flips[:n], places)
 		}
@@ -109,14 +140,14 @@ func (l *form) flipList(old *piece, flips []uint64, places []place) piece {
 	var next, written uint64 // and written
 	for i, p := range flips {
 		_, bucket := l.at(p)
-		rank := uint64(places[i] >> 1)
+		rank := places[i].rank()
 		until := bucket + rank
 		copyBits(words, next*width, from, index*width, (rank-index)*width)
 		copyBits(highs, written, fromHighs, mark, until-mark)
 		next += rank - index
 		written += until - mark
 		index, mark = rank, until
-		if places[i]&1 != 0 {
+		if places[i].found() {
 			index++
 			mark++
 			continue
@@ -177,9 +208,8 @@ func (s *pieces) rewrite(flips []uint64, ones uint64) (next pieces, c changes) {
 // looks at the others only.
 func diff(a, b *pieces) (flips []uint64) {
 	if a.form != b.form {
-		return diffLists(nil, a.list(), b.list())
+		return diffCursors(nil, a.cursor(), b.cursor())
 	}
-	var left, right []uint64
 	for at := range a.nodes {
 		if a.nodes[at].node == b.nodes[at].node {
 			continue
@@ -189,24 +219,28 @@ func diff(a, b *pieces) (flips []uint64) {
 				continue
 			}
 			i := uint64(at)*fanOut + uint64(j)
-			left, right = a.appendPiece(left[:0], i), b.appendPiece(right[:0], i)
-			flips = diffLists(flips, left, right)
+			flips = diffCursors(flips, a.cursorOf(i), b.cursorOf(i))
 		}
 	}
 	return flips
 }
 
-// diffLists appends what is in one of two ascending lists only.
-func diffLists(dst, a, b []uint64) []uint64 {
-	for len(a) > 0 && len(b) > 0 {
+// diffCursors appends what one of two cursors comes across only.
+func diffCursors(dst []uint64, a, b cursor) []uint64 {
+	p, more := a.next()
+	q, moreB := b.next()
+	for more || moreB {
 		switch {
-		case a[0] < b[0]:
-			dst, a = append(dst, a[0]), a[1:]
-		case b[0] < a[0]:
-			dst, b = append(dst, b[0]), b[1:]
+		case !moreB || more && p < q:
+			dst = append(dst, p)
+			p, more = a.next()
+		case !more || q < p:
+			dst = append(dst, q)
+			q, moreB = b.next()
 		default:
-			a, b = a[1:], b[1:]
+			p, more = a.next()
+			q, moreB = b.next()
 		}
 	}
-	return append(append(dst, a...), b...)
+	return dst
 }

@@ -33,7 +33,6 @@ const selectAhead = 32
 // at the same time, so that memory answers for all of them in the time of one.
 func (s *pieces) positions(ranks []uint64, set bool) {
 	var at [selectAhead]uint64
-	var list []uint64
 	for len(ranks) > 0 {
 		some := ranks[:min(selectAhead, len(ranks))]
 		for j, r := range some {
@@ -44,42 +43,42 @@ func (s *pieces) positions(ranks []uint64, set bool) {
 			at[j] = s.locateIn(at[j], r, set)
 			s.ask(at[j])
 		}
-		for j := 0; j < len(some); {
-			i, same := at[j], j+1
-			for same < len(some) && at[same] == i {
-				same++
-			}
-			before := s.before(i, set)
-			if same-j < walkFrom {
-				for ; j < same; j++ {
-					some[j] = s.selectIn(i, some[j]-before, set)
-				}
-				continue
-			}
-			list = s.appendPiece(list[:0], i)
-			s.walk(some[j:same], list, i, before, set)
-			j = same
+		if len(some) == selectAhead && at[0] == at[len(some)-1] {
+			ranks = ranks[s.walk(ranks, at[0], set):]
+			continue
+		}
+		for j, i := range at[:len(some)] {
+			some[j] = s.selectIn(i, some[j]-s.before(i, set), set)
 		}
 		ranks = ranks[len(some):]
 	}
 }
 
-// walkFrom is how many ranks in one piece are found faster by a walk through it.
-const walkFrom = 8
-
-// walk is selectIn for several ranks, given the piece's positions.
-func (s *pieces) walk(ranks, list []uint64, i, before uint64, set bool) {
-	start, below := i*s.span(), uint64(0)
-	for j, r := range ranks {
-		if r -= before; set {
-			ranks[j] = list[r]
+// walk does positions for the first of ranks, which are in one piece, by going through
+// it: all of those, however many there are.
+func (s *pieces) walk(ranks []uint64, i uint64, set bool) (n int) {
+	start, before, ones := i*s.span(), s.before(i, set), uint64(s.piece(i).ones)
+	size := ones
+	if !set {
+		size = s.span() - ones
+	}
+	c, below := s.cursorOf(i), uint64(0)
+	p, more := c.next()
+	for ; n < len(ranks) && ranks[n]-before < size; n++ {
+		r := ranks[n] - before
+		if set {
+			for ; below < r; below++ {
+				p, more = c.next()
+			}
+			ranks[n] = p
 			continue
 		}
-		for below < uint64(len(list)) && list[below]-start-below <= r {
-			below++
+		for ; more && p-start-below <= r; below++ {
+			p, more = c.next()
 		}
-		ranks[j] = start + r + below
+		ranks[n] = start + r + below
 	}
+	return n
 }
 
 // before returns how many positions before a piece are set, or clear.
@@ -201,27 +200,4 @@ func (l *form) selectClear(words, highs []uint64, r uint64) uint64 {
 		}
 	}
 	return r + below
-}
-
-// appendPiece appends the positions of a piece.
-func (s *pieces) appendPiece(dst []uint64, i uint64) []uint64 {
-	e, start := s.piece(i), i*s.span()
-	words := s.words(e)
-	if s.bitmap {
-		for w, word := range words {
-			for ; word != 0; word &= word - 1 {
-				dst = append(dst, start+uint64(w)<<6+uint64(bits.TrailingZeros64(word)))
-			}
-		}
-		return dst
-	}
-	rank := uint64(0)
-	for w, word := range words[s.lowWords(uint64(e.ones)):] {
-		for ; word != 0; word &= word - 1 {
-			bucket := uint64(w)<<6 + uint64(bits.TrailingZeros64(word)) - rank
-			dst = append(dst, start+(bucket<<s.shift|s.low(words, rank)))
-			rank++
-		}
-	}
-	return dst
 }

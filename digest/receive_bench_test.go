@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 )
 
 // perMille is the geometry for n keys at one false positive in a thousand.
@@ -44,11 +45,12 @@ func deltaChain(t testing.TB, n, replaced, count int) (*Filter, [][]byte) {
 }
 
 // BenchmarkReceive decodes and applies deltas of 32 flips: what a peer does for each
-// that it gets, and must not depend on the number of keys.
+// that it gets, and must not depend on the number of keys. The last is a stream of
+// small events, 8 of 89,000 keys each.
 func BenchmarkReceive(b *testing.B) {
-	for _, n := range []int{10_000, 100_000, 1_000_000, 10_000_000} {
-		b.Run(fmt.Sprintf("n=%d/flips=32", n), func(b *testing.B) {
-			base, deltas := deltaChain(b, n, 16, 1000)
+	for _, c := range []struct{ n, replaced int }{{10_000, 16}, {100_000, 16}, {1_000_000, 16}, {10_000_000, 16}, {89_000, 8}} {
+		b.Run(fmt.Sprintf("n=%d/replaced=%d", c.n, c.replaced), func(b *testing.B) {
+			base, deltas := deltaChain(b, c.n, c.replaced, 1000)
 			b.ReportAllocs()
 			f, i, begin := base, 0, cpuTime()
 			for b.Loop() {
@@ -64,7 +66,38 @@ func BenchmarkReceive(b *testing.B) {
 				}
 				i++
 			}
-			b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/float64(b.N)/1000, "cpu-µs/delta")
+			spent := float64((cpuTime() - begin).Nanoseconds()) / float64(b.N)
+			b.ReportMetric(spent/1000, "cpu-µs/delta")
+			b.ReportMetric(float64(c.replaced)/spent*1000, "Mkeys/cpu-s")
+		})
+	}
+}
+
+// BenchmarkPublish freezes a filter after 166 of its keys were replaced: one second of
+// a cache of a million, of which one in a hundred is replaced a minute.
+func BenchmarkPublish(b *testing.B) {
+	for _, n := range []int{10_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("n=%d/replaced=166", n), func(b *testing.B) {
+			r := random(uint64(n))
+			keys := randomKeys(r, n)
+			c := counting(b, perMille(n), keys...)
+			c.Advance()
+			b.ReportAllocs()
+			spent := time.Duration(0)
+			for b.Loop() {
+				b.StopTimer()
+				for range 166 {
+					i := r.IntN(n)
+					c.Remove(keys[i])
+					keys[i] = Key(r.Uint64())
+					c.Add(keys[i])
+				}
+				b.StartTimer()
+				begin := cpuTime()
+				c.AdvanceDelta()
+				spent += cpuTime() - begin
+			}
+			b.ReportMetric(float64(spent.Microseconds())/float64(b.N), "cpu-µs/freeze")
 		})
 	}
 }
