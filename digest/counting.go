@@ -134,8 +134,8 @@ func (c *CountingFilter) Advance() *Filter {
 }
 
 // AdvanceDelta is [CountingFilter.Advance], and also returns what changed: a
-// delta of length zero if nothing did. Collecting it takes time in proportion to
-// its length; making the filter of it, in proportion to the filter's size.
+// delta of length zero if nothing did. It takes time and memory in proportion to
+// the delta's length: see [Delta.Apply].
 func (c *CountingFilter) AdvanceDelta() (*Filter, *Delta) {
 	c.freezing.Lock()
 	defer c.freezing.Unlock()

@@ -151,7 +151,7 @@ func (g Goal) complete() (Goal, error) {
 	if g.SnapshotCertainty == 0 {
 		g.SnapshotCertainty = 0.999
 	}
-	need(g.Objects > 0 && g.Objects <= maxSorted, "Objects", g.Objects, "1 to 2^30")
+	need(g.Objects > 0 && g.Objects <= maxPieced, "Objects", g.Objects, "1 to 2^30")
 	need(g.Peers >= 2 && g.Peers <= 1<<24, "Peers", g.Peers, "2 to 2^24")
 	need(sound(g.Churn), "Churn", g.Churn, "0 or more objects a second")
 	need(g.Hashes >= 0 && g.Hashes <= MaxHashes, "Hashes", g.Hashes, fmt.Sprintf("0 to %d", MaxHashes))

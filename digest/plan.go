@@ -145,10 +145,8 @@ const messageBytes = 56
 const noticeBytes = 128
 
 func replicaBytes(m, ones uint64) uint64 {
-	if dense(m, ones) {
-		return (m + 63) / 64 * 8
-	}
-	return sortedBytes(m, ones)
+	l := formFor(m, ones)
+	return l.bytesFor(ones)
 }
 
 // boundedBytes is what a filter's encoding exceeds with a probability of at most

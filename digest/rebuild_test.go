@@ -146,7 +146,7 @@ func TestRebuildUnderWrites(t *testing.T) {
 		o.add(k)
 	}
 	got := c.Advance()
-	if missing := slices.ContainsFunc(o.set(), func(p uint64) bool { return !got.hasPosition(p) }); missing {
+	if missing := slices.ContainsFunc(o.set(), func(p uint64) bool { return !got.contains(p) }); missing {
 		t.Errorf("a key is missing after the rebuilds")
 	}
 	// Each writer may have been between the filter and the store when the last rebuild

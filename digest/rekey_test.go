@@ -85,7 +85,7 @@ func TestRekeyUnderWrites(t *testing.T) {
 	o := &oracle{c.Geometry(), map[uint64]int{}}
 	store.Range(func(n, _ any) bool { o.add(KeyOfString(6, n.(string))); return true })
 	got := c.Advance()
-	if missing := slices.ContainsFunc(o.set(), func(p uint64) bool { return !got.hasPosition(p) }); missing {
+	if missing := slices.ContainsFunc(o.set(), func(p uint64) bool { return !got.contains(p) }); missing {
 		t.Error("a key is missing after the changes")
 	}
 	if extra := int(got.Ones()) - len(o.set()); extra > writers*2*c.Geometry().Hashes {
