@@ -46,8 +46,7 @@ var layers = []struct {
 		"go.opentelemetry.io/otel/propagation go.opentelemetry.io/otel/sdk/resource go.opentelemetry.io/otel/sdk/trace " +
 		"go.opentelemetry.io/otel/trace"},
 	// The cache knows siblings, not how they are found.
-	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv " +
-		"github.com/bartventer/httpcache github.com/bartventer/httpcache/store github.com/bartventer/httpcache/store/driver"},
+	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv"},
 	// The request path knows a Locator, not the gossip behind it.
 	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
 

@@ -44,7 +44,6 @@ type Cache struct {
 	log        *slog.Logger
 	statusName string
 	store      *store.Store
-	engine     *engine
 	rules      *rules
 	hints      hints
 	graves     graves
@@ -72,7 +71,7 @@ func New(cfg Config) (*Cache, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Cache{cfg: cfg, log: cfg.Logger, statusName: statusName(cfg.Name), engine: newEngine(), rules: newRules(),
+	c := &Cache{cfg: cfg, log: cfg.Logger, statusName: statusName(cfg.Name), rules: newRules(),
 		flights: make(map[string]*flight), arriving: make(arriving), buffers: make(chan []byte, 64)}
 	c.graves.limit, c.solo.limit = maxGraves, maxSolo
 	c.stopped, c.stop = context.WithCancelCause(context.Background())

@@ -4,12 +4,10 @@
 // from a sibling, or from the origin, and stores what it may. Concurrent misses
 // for one response share one fetch, and its body while it arrives.
 //
-// The semantics of storing and validating come from the httpcache library,
-// which is a private cache with whole bodies in memory; it is wrapped on both
-// sides (engine.go). Inside, its upstream sees to the rules of a shared cache:
-// s-maxage, private, Authorization, Vary, CDN-Cache-Control. Outside, this
-// package chooses the variant, serves hits, ranges and conditional requests, and
-// streams the bodies, which the library never sees.
+// The rules of a shared cache (RFC 9111) are this package's own: what may be stored
+// and for how long it is fresh (freshness.go, directives.go), what selects a stored
+// response (vary.go), when and how it is validated (validate.go). The rows of
+// ../proxy/CONFORMANCE.md, each of which is run, prove them.
 //
 // # Identity
 //

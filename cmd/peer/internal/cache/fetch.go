@@ -53,44 +53,28 @@ func (c *Cache) attempt(ctx context.Context, cancel context.CancelCauseFunc, f *
 	if f.stored != nil {
 		stored = f.stored.entry
 	}
-	res, err := c.engine.exchange(ctx, stored, func(a *answer) bool { return c.mayStore(f, a) }, src.next)
+	a, err := src.next(ctx, stored.conditions())
 	switch {
 	case err != nil:
 		f.land(c.failed(f, src, err))
 		return true, false
-	case res.confirmed && !confirms(res, stored):
-		res.body.Close()
-		f.stored = nil // it is another response that the 304 speaks of: get it whole
-		return false, false
-	case res.confirmed:
-		res.body.Close()
-		f.land(c.freshened(f, src, res))
+	case a.status == http.StatusNotModified && stored != nil:
+		a.body.Close()
+		if !stored.confirmedBy(a) {
+			f.stored = nil // it is another response that the 304 speaks of: get it whole
+			return false, false
+		}
+		f.land(c.freshened(f, src, a))
 		return true, false
-	case f.stored != nil && res.sibling == nil && staleStatus(res.status) && stored.onError(&f.r.cc, res.status, timeNow()):
-		res.body.Close()
-		f.land(c.standIn(f, src, res.status))
+	case f.stored != nil && a.sibling == nil && staleStatus(a.status) && stored.onError(&f.r.cc, a.status, timeNow()):
+		a.body.Close()
+		f.land(c.standIn(f, src, a.status))
 		return true, false
-	case !res.store || f.poisoned.Load():
-		c.dropReplaced(f, res)
-		return true, c.handOver(cancel, f, src, res)
+	case !storable(f.r.Header, &f.r.cc, a.status, a.header) || f.poisoned.Load() || !newEntry(a.status, a.header, headerAge(a.header), a.requested, a.received, "").useful():
+		c.dropReplaced(f, a)
+		return true, c.handOver(cancel, f, src, a)
 	}
-	return c.receive(cancel, f, src, res)
-}
-
-// mayStore is what the engine asks of a whole response.
-func (c *Cache) mayStore(f *flight, a *answer) bool {
-	if !storable(f.r.Header, &f.r.cc, a.status, a.header) {
-		return false
-	}
-	e := newEntry(a.status, a.header, headerAge(a.header), a.requested, a.received, "")
-	return e.useful()
-}
-
-// confirms reports whether a 304 speaks of the stored response: one with another
-// entity tag does not (RFC 9111 section 4.3.4).
-func confirms(res *result, stored *entry) bool {
-	tag := res.answer.header.Get("Etag")
-	return tag == "" || stored.etag == "" || weakMatch(tag, stored.etag)
+	return c.receive(cancel, f, src, a)
 }
 
 // landing starts one with what is known of the siblings asked.
@@ -123,9 +107,9 @@ func (c *Cache) standIn(f *flight, src *sources, status int) *landing {
 
 // freshened is the landing of a validation: the stored response with its header
 // brought up to date (RFC 9111 section 4.3.4).
-func (c *Cache) freshened(f *flight, src *sources, res *result) *landing {
+func (c *Cache) freshened(f *flight, src *sources, res *answer) *landing {
 	old := f.stored
-	e := newEntry(old.entry.status, res.header, headerAge(res.answer.header), res.requested, res.received, c.cfg.Name)
+	e := old.entry.freshened(res, c.cfg.Name)
 	l := f.landing(src)
 	l.entry, l.id, l.confirmed, l.fwdStatus = e, old.obj.Key(), true, res.status
 	_, l.fields = splitIdentity(l.id)
@@ -143,19 +127,19 @@ func (c *Cache) freshened(f *flight, src *sources, res *result) *landing {
 }
 
 // handOver gives an answer that can't be shared to the leader alone.
-func (c *Cache) handOver(cancel context.CancelCauseFunc, f *flight, src *sources, res *result) bool {
+func (c *Cache) handOver(cancel context.CancelCauseFunc, f *flight, src *sources, res *answer) bool {
 	c.solo.mark(f.r.url, timeNow())
 	l := f.landing(src)
-	l.answer, l.fwdStatus = res.answer, res.status
+	l.answer, l.fwdStatus = res, res.status
 	l.peer, l.via = res.peer()
-	res.answer.body = &closing{ReadCloser: res.answer.body, after: func() { cancel(nil) }}
+	res.body = &closing{ReadCloser: res.body, after: func() { cancel(nil) }}
 	f.land(l)
 	return true
 }
 
 // dropReplaced removes a stored response that the origin no longer stands by but
 // has replaced by one that can't be stored.
-func (c *Cache) dropReplaced(f *flight, res *result) {
+func (c *Cache) dropReplaced(f *flight, res *answer) {
 	if f.stored != nil && res.status < 500 && res.sibling == nil && !f.r.cc.noStore {
 		c.store.DeleteObject(f.stored.obj)
 	}
@@ -164,7 +148,7 @@ func (c *Cache) dropReplaced(f *flight, res *result) {
 // receive takes a response into the store and publishes it: at once if it comes
 // from the origin; if from a sibling, when it is whole or too long to wait for,
 // so that another source can step in for as long as nobody saw a byte.
-func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources, res *result) (done, handedOver bool) {
+func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources, res *answer) (done, handedOver bool) {
 	fields := varyFields(res.header)
 	id := variantIdentity(f.r.url, fields, f.r.Header)
 	length := res.length
@@ -175,7 +159,7 @@ func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources,
 	if err != nil {
 		return true, c.handOver(cancel, f, src, res)
 	}
-	e := newEntry(res.status, res.header, headerAge(res.answer.header), res.requested, res.received, c.cfg.Name)
+	e := entryOf(res, c.cfg.Name)
 	l := f.landing(src)
 	l.id, l.fields, l.entry, l.body, l.length = id, fields, e, w, length
 	l.storing, l.fwdStatus = true, res.status
@@ -202,7 +186,7 @@ func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources,
 	if res.sibling == nil {
 		publish()
 	}
-	if err := c.pump(f, w, res.answer, publish); err != nil {
+	if err := c.pump(f, w, res, publish); err != nil {
 		w.End(err)
 		w.Abort()
 		if !landed {
@@ -298,7 +282,7 @@ func (c *Cache) commit(f *flight, w *store.Writer, l *landing) {
 }
 
 // peer returns the name of the sibling that gave the answer and its Cache-Status.
-func (r *result) peer() (string, []string) {
+func (r *answer) peer() (string, []string) {
 	if r.sibling == nil {
 		return "", nil
 	}
