@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -74,7 +73,7 @@ func (c *Cache) attempt(ctx context.Context, cancel context.CancelCauseFunc, f *
 		c.dropReplaced(f, a)
 		return true, c.handOver(cancel, f, src, a)
 	}
-	return c.receive(cancel, f, src, a)
+	return c.receive(ctx, cancel, f, src, a)
 }
 
 // landing starts one with what is known of the siblings asked.
@@ -148,7 +147,7 @@ func (c *Cache) dropReplaced(f *flight, res *answer) {
 // receive takes a response into the store and publishes it: at once if it comes
 // from the origin; if from a sibling, when it is whole or too long to wait for,
 // so that another source can step in for as long as nobody saw a byte.
-func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources, res *answer) (done, handedOver bool) {
+func (c *Cache) receive(ctx context.Context, cancel context.CancelCauseFunc, f *flight, src *sources, res *answer) (done, handedOver bool) {
 	fields := varyFields(res.header)
 	id := variantIdentity(f.r.url, fields, f.r.Header)
 	length := res.length
@@ -166,7 +165,7 @@ func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources,
 	l.peer, l.via = res.peer()
 	c.noteReuse(f, e)
 
-	hold, _ := w.Follow(context.Background()) // keeps the body at hand until all who wait have it
+	release := f.waiters.untilNone(w.Hold()) // keeps the body at hand until all who wait have it
 	landed, over := false, func() {}
 	publish := func() {
 		if !landed {
@@ -181,12 +180,12 @@ func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources,
 			c.forget(f)
 			f.waiters.Wait()
 		}
-		hold.Close()
+		release()
 	}()
 	if res.sibling == nil {
 		publish()
 	}
-	if err := c.pump(f, w, res, publish); err != nil {
+	if err := c.pump(ctx, f, w, res, publish); err != nil {
 		w.End(err)
 		w.Abort()
 		if !landed {
@@ -219,7 +218,7 @@ const (
 )
 
 // pump copies a body into the store.
-func (c *Cache) pump(f *flight, w *store.Writer, a *answer, publish func()) error {
+func (c *Cache) pump(ctx context.Context, f *flight, w *store.Writer, a *answer, publish func()) error {
 	var buf []byte
 	select {
 	case buf = <-c.buffers:
@@ -232,22 +231,13 @@ func (c *Cache) pump(f *flight, w *store.Writer, a *answer, publish func()) erro
 		default:
 		}
 	}()
-	diverted := false
-	defer func() {
-		if !diverted {
-			a.body.Close()
-		}
-	}()
+	defer a.body.Close()
 	var total int64
 	for {
 		n, err := a.body.Read(buf)
 		total += int64(n)
-		if k, werr := w.Write(buf[:n]); werr != nil {
-			publish()
-			diverted = true
-			rest := io.MultiReader(bytes.NewReader(bytes.Clone(buf[k:n])), errReader{err}, a.body)
-			w.Divert(&closing{ReadCloser: a.body, instead: rest})
-			return werr
+		if err := w.Write(ctx, buf[:n]); err != nil {
+			return err
 		}
 		switch {
 		case err == io.EOF:

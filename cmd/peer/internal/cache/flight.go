@@ -74,7 +74,8 @@ func (c *Cache) newFlight(r *request, key string, stored *found, reason string) 
 // waiters counts the requests that a flight answers.
 type waiters struct {
 	sync.WaitGroup
-	n atomic.Int64
+	n    atomic.Int64
+	none atomic.Pointer[func()] // called when there are none
 }
 
 func (w *waiters) join() {
@@ -83,8 +84,21 @@ func (w *waiters) join() {
 }
 
 func (w *waiters) leave() {
-	w.n.Add(-1)
+	if w.n.Add(-1) == 0 {
+		if none := w.none.Load(); none != nil {
+			(*none)()
+		}
+	}
 	w.Done()
+}
+
+// untilNone has release called, and returns it, as soon as there are no waiters.
+func (w *waiters) untilNone(release func()) func() {
+	w.none.Store(&release)
+	if w.n.Load() == 0 {
+		release()
+	}
+	return release
 }
 
 // abandon lets nobody join the flight any more if nobody waits for it now, and

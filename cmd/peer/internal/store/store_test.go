@@ -115,7 +115,7 @@ func put(t testing.TB, s *Store, key string, b []byte, m Meta) *Object {
 	if err != nil {
 		t.Fatalf("Create(%q): %v", key, err)
 	}
-	if _, err := w.Write(b); err != nil {
+	if err := w.Write(t.Context(), b); err != nil {
 		t.Fatalf("Write(%q): %v", key, err)
 	}
 	o, err := w.Commit(m)
@@ -282,7 +282,7 @@ func TestReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 20 {
-		if _, err := w.Write(body(1, 100_000)); err != nil {
+		if err := w.Write(t.Context(), body(1, 100_000)); err != nil {
 			t.Fatal(err)
 		}
 	}
