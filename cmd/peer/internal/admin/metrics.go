@@ -75,6 +75,9 @@ var families = []family{
 			emit(float64(t.ClientsGone), "client-gone")
 		}),
 	counter("peer_broken_bodies_total", "Answers that were cut short after they began.", func(s Status) float64 { return float64(s.Traffic.BrokenBodies) }),
+	counter("peer_bodies_resumed_total", "Bodies whose source ended within them, and that another source finished.", func(s Status) float64 { return float64(s.Traffic.BodiesResumed) }),
+	counter("peer_bodies_taken_over_total", "Bodies whose source made no progress, so that another source went on.", func(s Status) float64 { return float64(s.Traffic.BodiesTakenOver) }),
+	counter("peer_bodies_cut_total", "Bodies that no source could finish, while somebody waited for the rest.", func(s Status) float64 { return float64(s.Traffic.BodiesCut) }),
 	counter("peer_stale_served_total", "Answers that were stale.", func(s Status) float64 { return float64(s.Traffic.StaleServed) }),
 	counter("peer_origin_requests_total", "Requests sent to origins, validations included.", func(s Status) float64 { return float64(s.Traffic.OriginRequests) }),
 	counter("peer_origin_errors_total", "Requests to origins that got no answer.", func(s Status) float64 { return float64(s.Traffic.OriginErrors) }),

@@ -16,7 +16,8 @@ import (
 // same breath. That is what most answers of a busy cache are. It reports whether
 // it did; if not, nothing was sent. A w that wants to know what is sent through it
 // is left to do so.
-func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p answerPlan, st status, via []string, v *store.View, res *Result) bool {
+func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p answerPlan, st status, via []string, v *store.View, res *Result) bool {
+	e := f.entry
 	if !st.hit || via != nil || p.status != e.status || p.contentRange != "" || noBody(p.status) ||
 		r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close {
 		return false
@@ -33,18 +34,29 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p an
 	}
 	h := append(to.Buffer(), e.wireHeader()...)
 	h = append(h, "Age: "...)
-	h = strconv.AppendInt(h, seconds(e.age(r.now)), 10)
+	h = strconv.AppendInt(h, seconds(min(e.age(r.now), maxDelta)), 10)
 	h = append(h, "\r\nCache-Status: "...)
 	h = c.appendStatus(h, st)
 	h = append(h, "\r\nContent-Length: "...)
 	h = strconv.AppendInt(h, p.length, 10)
 	h = append(h, "\r\n\r\n"...)
 	res.Bytes, res.Err = to.Answer(h, body)
-	if body != nil && res.Err == nil && res.Bytes < p.length {
-		res.Err = io.ErrUnexpectedEOF
+	if body != nil {
+		if res.Err == nil && res.Bytes < p.length {
+			res.Err = io.ErrUnexpectedEOF
+		}
+		c.finish(direct{to}, r, f, v, p, res)
 	}
 	res.Broken = res.Err != nil
 	return true
+}
+
+// direct writes to a connection behind an answer that was begun on it.
+type direct struct{ to *conn.Conn }
+
+func (d direct) Write(p []byte) (int, error) {
+	n, err := d.to.ReadFrom(bytes.NewReader(p))
+	return int(n), err
 }
 
 // wireHeader returns the status line and the fields of a hit, but for those that

@@ -41,7 +41,7 @@ type Stored struct {
 // Explain says what [Cache.Serve] would do with r. It changes nothing and counts
 // as no use of what is stored.
 func (c *Cache) Explain(r *http.Request) Explanation {
-	q := &request{Request: r, url: CanonicalURL(r.URL), cc: requestDirectives(r.Header), now: timeNow()}
+	q := &request{Request: r, url: CanonicalURL(r.URL), cc: requestDirectives(r.Header), now: c.now()}
 	e := Explanation{URL: q.url, Verdict: WouldPass, Reason: "method"}
 	best := c.explainStored(q, &e)
 	switch {

@@ -35,12 +35,12 @@ func (e *entry) freshened(a *answer, via string) *entry {
 	h := e.header.Clone()
 	for name, lines := range a.header {
 		switch name {
-		case "Content-Encoding", "Content-Range", "Content-Type", "Content-Length", "Age":
+		case "Content-Encoding", "Content-Range", "Content-Length", "Age":
 		default:
 			h[name] = lines
 		}
 	}
-	return newEntry(e.status, h, headerAge(a.header), a.requested, a.received, via)
+	return newEntry(e.status, h, headerAge(a.header), a.delay, a.received, via)
 }
 
 // entryOf describes a whole response that is to be stored. It takes over the
@@ -50,5 +50,5 @@ func entryOf(a *answer, via string) *entry {
 	for _, name := range transferFields {
 		delete(a.header, name)
 	}
-	return newEntry(a.status, a.header, age, a.requested, a.received, via)
+	return newEntry(a.status, a.header, age, a.delay, a.received, via)
 }

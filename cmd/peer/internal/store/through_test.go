@@ -271,9 +271,9 @@ func TestPassThroughAlone(t *testing.T) {
 	})
 }
 
-// TestRestart: another source goes on with a body, and one that gives other bytes
+// TestCompare: another source goes on with a body, and one that gives other bytes
 // is found out before any of them is passed on.
-func TestRestart(t *testing.T) {
+func TestCompare(t *testing.T) {
 	const n = 3*chunkSize + 1000
 	b := body(1, n)
 	for _, at := range []int{0, 1, 1000, chunkSize - 1, chunkSize, chunkSize + 1, 2*chunkSize + 77, n} {
@@ -294,17 +294,25 @@ func TestRestart(t *testing.T) {
 				if wrong >= 0 {
 					other[wrong] ^= 1
 				}
-				r := w.Restart()
-				for rest := other; len(rest) > 0 && err == nil; {
-					k := min(len(rest), piece)
-					err = r.Write(t.Context(), rest[:k])
-					rest = rest[k:]
+				resume := func(from []byte) (*Comparison, error) {
+					r := w.Compare()
+					for len(from) > 0 {
+						k := min(len(from), piece)
+						rest, err := r.Take(from[:k])
+						if err != nil {
+							return r, err
+						}
+						check(t, w.Write(t.Context(), rest))
+						from = from[k:]
+					}
+					return r, nil
 				}
+				r, err := resume(other)
 				if wrong >= 0 {
 					if !errors.Is(err, ErrDiffers) || w.Len() != int64(at) {
 						t.Errorf("at=%d piece=%d wrong=%d: %v, %d bytes received", at, piece, wrong, err, w.Len())
 					}
-					w.Restart().Write(t.Context(), b)
+					resume(b)
 				} else if err != nil || r.Left() != 0 {
 					t.Errorf("at=%d piece=%d: %v, %d left", at, piece, err, r.Left())
 				}
