@@ -15,6 +15,7 @@ const maxOpen = 256
 // closed with the last of them, but for those that the set of open files keeps.
 type openFile struct {
 	*os.File
+	sums []uint64 // of the body's blocks
 	refs atomic.Int32
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -44,12 +45,11 @@ func (o *Object) Written() time.Time { return time.Unix(0, o.file.written) }
 // A file is a body on disk, shared by the successive Objects that describe it.
 // It is unlinked when the last of them has left the index.
 type file struct {
-	id       uint64
-	body     int64
-	written  int64        // Unix nanoseconds
-	refs     atomic.Int32 // Objects in the index, or about to be
-	verified atomic.Bool  // the body's checksums were found right, or computed, in this process
-	tail     sync.RWMutex // guards the part of the file after the body
+	id      uint64
+	body    int64
+	written int64        // Unix nanoseconds
+	refs    atomic.Int32 // Objects in the index, or about to be
+	tail    sync.RWMutex // guards the part of the file after the body
 }
 
 // acquire takes a reference unless the file is being unlinked.
@@ -72,8 +72,8 @@ func (s *Store) unref(f *file) {
 	}
 }
 
-// kib rounds the bytes of a file up to whole blocks.
-func kib(size int64) uint32 { return uint32((size + block - 1) / block * (block / 1024)) }
+// kib rounds the bytes of a file up to what its file system gives it.
+func kib(size int64) uint32 { return uint32((size + unit - 1) / unit * (unit / 1024)) }
 
 // newObject makes an Object over f that holds one reference to it.
 func (s *Store) newObject(key string, f *file, size int64, m Meta) *Object {
@@ -110,6 +110,19 @@ func (s *Store) DeleteObject(o *Object) bool {
 	done := false
 	s.index.ComputeIfPresent(o.key, func(cur *Object) (*Object, otter.ComputeOp) {
 		if done = cur == o; done {
+			return nil, otter.InvalidateOp
+		}
+		return nil, otter.CancelOp
+	})
+	return done
+}
+
+// dropFile removes the object that o describes, also under a newer description,
+// and reports whether it was there still.
+func (s *Store) dropFile(o *Object) bool {
+	done := false
+	s.index.ComputeIfPresent(o.key, func(cur *Object) (*Object, otter.ComputeOp) {
+		if done = cur.file == o.file; done {
 			return nil, otter.InvalidateOp
 		}
 		return nil, otter.CancelOp
@@ -171,6 +184,9 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 	size, err := s.rewriteTail(o, m)
 	if err != nil {
 		s.unref(o.file)
+		if errors.Is(err, errBroken) {
+			return nil, s.spoiled(o, err)
+		}
 		s.DeleteObject(o)
 		s.failed(err)
 		return nil, err

@@ -25,6 +25,12 @@ type found struct {
 // youngest are those that a store which has shrunk keeps.
 func (s *Store) reload() error {
 	all, err := s.scan()
+	for version := range s.otherVersions {
+		if n := s.otherVersions[version].Load(); n > 0 {
+			s.log.Warn("removed files of a version that this program doesn't read",
+				"files", n, "version", string(rune(version)), "reads", magic[len(family):])
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -109,7 +115,12 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 			some = append(some, f)
 		case errors.Is(err, errBroken):
 			s.removed.Add(1)
-			s.log.Warn("removed a broken file", "file", path, "error", err)
+			var v *versionError
+			if errors.As(err, &v) {
+				s.otherVersions[v.version].Add(1)
+			} else {
+				s.complaints.warn(s.log, "removed a broken file", "file", path, "error", err)
+			}
 			if err := os.Remove(path); err != nil {
 				return nil, err
 			}
@@ -155,7 +166,7 @@ func readFooter(path string, buf []byte) (found, error) {
 	if xxhash.Sum64(tail) != ft.tailSum {
 		return found{}, fmt.Errorf("%w: checksum", errBroken)
 	}
-	at := 8 * chunks(ft.body)
+	at := 8 * blockCount(ft.body)
 	return found{footer: ft, key: string(tail[at : at+int64(ft.key)])}, nil
 }
 

@@ -12,7 +12,7 @@ type Restart struct {
 	w   *Writer
 	to  int64          // bytes to compare
 	off int64          // bytes compared
-	sum *xxhash.Digest // of the chunk that off stands in
+	sum *xxhash.Digest // of the block that off stands in
 }
 
 // Restart returns one. Nothing else may write to w from then on, but for another
@@ -29,13 +29,13 @@ func (r *Restart) Left() int64 { return r.to - r.off }
 func (r *Restart) Write(ctx context.Context, p []byte) error {
 	w := r.w
 	for len(p) > 0 && r.off < r.to {
-		k := min(int64(len(p)), chunkSize-r.off%chunkSize, r.to-r.off)
+		k := min(int64(len(p)), blockSize-r.off%blockSize, r.to-r.off)
 		r.sum.Write(p[:k])
 		p = p[k:]
 		r.off += k
 		switch {
-		case r.off%chunkSize == 0:
-			if r.sum.Sum64() != w.sums[r.off/chunkSize-1] {
+		case r.off%blockSize == 0:
+			if r.sum.Sum64() != w.sums[r.off/blockSize-1] {
 				return ErrDiffers
 			}
 			r.sum.Reset()

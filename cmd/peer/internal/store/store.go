@@ -15,9 +15,8 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// block is the unit in which room on disk is counted: file systems give a file
-// whole blocks.
-const block = 4 << 10
+// unit is what room on disk is counted in: file systems give a file whole ones.
+const unit = 4 << 10
 
 // A Store is a bounded store of objects on disk. It is safe for concurrent use.
 type Store struct {
@@ -30,6 +29,11 @@ type Store struct {
 	files  *openFiles
 	exp    *expiries
 	trash  *remover
+
+	buffers    sync.Pool // *[blockSize]byte
+	complaints complaints
+
+	otherVersions [256]atomic.Uint64 // files removed at start, by their version
 
 	committing sync.RWMutex // held for reading while a file is put in place
 	closed     bool         // guarded by committing
@@ -60,6 +64,7 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{opt: o, wanted: wanted, log: o.Logger, exp: newExpiries()}
+	s.buffers.New = func() any { return new([blockSize]byte) }
 	s.room.maxBytes = o.MaxBytes
 	s.maxObject.Store(o.MaxObject)
 	if err := s.takeDir(); err != nil {
@@ -302,7 +307,7 @@ func (s *Store) reserve(n int64) {
 
 func (s *Store) applyLocked(taken int64) {
 	s.room.applied = taken
-	s.index.SetMaximum(uint64(max(s.room.maxBytes-taken, block) / 1024))
+	s.index.SetMaximum(uint64(max(s.room.maxBytes-taken, unit) / 1024))
 }
 
 // fullFor is how long a store that met a full disk is content with less.

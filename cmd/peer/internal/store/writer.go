@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	memoryBody  = 64 << 10      // a body stays in memory up to this length, and gets its file when it is complete
-	keptBody    = 2 * chunkSize // bytes kept in memory of a longer body, the last that came
-	maxWindow   = 4 * chunkSize // the same of a body that is not stored, at most: what its slowest follower may lag behind
+	memoryBody  = blockSize     // a body stays in memory up to this length, and gets its file when it is complete
+	keptBody    = 2 * blockSize // bytes kept in memory of a longer body, the last that came
+	maxWindow   = 4 * blockSize // the same of a body that is not stored, at most: what its slowest follower may lag behind
 	reserveStep = 1 << 20       // room taken at a time for a body of unknown length
 )
 
@@ -37,15 +37,15 @@ var (
 // A body that can't be stored, because the disk fails or it turns out larger than
 // the store takes, passes through: its followers still get every byte, and only
 // Commit reports what happened. Bytes that are not on disk are then kept in
-// memory, at most 1 MiB of them, until every follower has read them: the slowest
+// memory, at most 256 KiB of them, until every follower has read them: the slowest
 // sets the pace.
 type Writer struct {
 	store *Store
 	key   string
 	size  int64 // announced; -1 = unknown
 
-	sum  *xxhash.Digest // of the chunk that n stands in
-	sums []uint64       // of the whole chunks before
+	sum  *xxhash.Digest // of the block that n stands in
+	sums []uint64       // of the whole blocks before; only appended to, with mu held
 	room int64          // reserved for this body
 
 	mu        sync.Mutex
@@ -59,6 +59,7 @@ type Writer struct {
 	finished  bool     // committed or aborted
 	ended     bool     // no more bytes will come
 	err       error    // what followers read at the end; nil = io.EOF
+	spoiled   error    // what a follower found the file to be; nil = nothing wrong
 	followers []*Follower
 	holds     int
 	changed   chan struct{} // closed when n or ended changes; nil if no follower waits
@@ -127,7 +128,7 @@ func (w *Writer) take(p []byte) {
 	w.hash(p)
 }
 
-// save writes to the file what it lacks of the body, and keeps the last chunk in
+// save writes to the file what it lacks of the body, and keeps the last block in
 // memory, for the followers that keep up. If that fails the body passes through.
 func (w *Writer) save() {
 	if err := w.append(nil); err != nil {
@@ -136,7 +137,7 @@ func (w *Writer) save() {
 		return
 	}
 	w.mu.Lock()
-	w.trimLocked(max(w.base, (w.n-1)/chunkSize*chunkSize))
+	w.trimLocked(max(w.base, (w.n-1)/blockSize*blockSize))
 	w.mu.Unlock()
 }
 
@@ -236,19 +237,26 @@ func (w *Writer) reserve(n int64) {
 	}
 }
 
-// hash takes p into the chunks' checksums.
+// hash takes p into the blocks' checksums.
 func (w *Writer) hash(p []byte) {
-	at := int(w.n-int64(len(p))) % chunkSize
+	at := int(w.n-int64(len(p))) % blockSize
 	for len(p) > 0 {
-		k := min(len(p), chunkSize-at)
+		k := min(len(p), blockSize-at)
 		w.sum.Write(p[:k])
-		if at += k; at == chunkSize {
-			w.sums = append(w.sums, w.sum.Sum64())
-			w.sum.Reset()
+		if at += k; at == blockSize {
+			w.closeBlock()
 			at = 0
 		}
 		p = p[k:]
 	}
+}
+
+// closeBlock notes the checksum of the block that ends here.
+func (w *Writer) closeBlock() {
+	w.mu.Lock()
+	w.sums = append(w.sums, w.sum.Sum64())
+	w.mu.Unlock()
+	w.sum.Reset()
 }
 
 // wakeLocked wakes the followers that wait for bytes. w.mu is held.
@@ -311,7 +319,9 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 	}
 	o, err := w.place(m)
 	if err != nil {
-		s.failed(err)
+		if !errors.Is(err, ErrCorrupt) {
+			s.failed(err)
+		}
 		w.Abort()
 		return nil, fmt.Errorf("store: not stored: %w", err)
 	}
@@ -324,8 +334,8 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 // place completes the file and gives it its name.
 func (w *Writer) place(m Meta) (*Object, error) {
 	s := w.store
-	if w.n%chunkSize != 0 {
-		w.sums = append(w.sums, w.sum.Sum64())
+	if w.n%blockSize != 0 {
+		w.closeBlock()
 	}
 	now := time.Now().UnixNano()
 	tail := appendTail(nil, w.n, w.sums, w.key, m, now)
@@ -340,13 +350,18 @@ func (w *Writer) place(m Meta) (*Object, error) {
 	} else if err := w.append(tail); err != nil {
 		return nil, err
 	}
-	if err := s.rename(id); err != nil {
+	w.mu.Lock()
+	err := w.spoiled
+	w.mu.Unlock()
+	if err == nil {
+		err = s.rename(id)
+	}
+	if err != nil {
 		os.Remove(s.tmpPath(id))
 		return nil, err
 	}
 	f := &file{id: id, body: w.n, written: now}
 	f.refs.Store(1)
-	f.verified.Store(true)
 	return s.newObject(w.key, f, w.n+int64(len(tail)), m), nil
 }
 
