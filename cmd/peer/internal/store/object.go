@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -204,7 +203,7 @@ func (s *Store) rewriteTail(o *Object, m Meta) (size int64, err error) {
 	f := o.file
 	f.tail.Lock()
 	defer f.tail.Unlock()
-	h, err := os.OpenFile(s.path(f.id), os.O_RDWR, 0)
+	h, err := s.opt.FS.Edit(s.path(f.id))
 	if err != nil {
 		return 0, err
 	}

@@ -48,6 +48,7 @@ type Options struct {
 	// nil = the data itself.
 	Decode func(key string, data []byte) (any, error)
 	Logger *slog.Logger // nil = discard
+	FS     FS           // nil = the system's
 }
 
 // Meta is what a store keeps beside a body.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -79,9 +78,9 @@ func (s *Store) scan() ([]found, error) {
 			}
 		})
 	}
-	dirs, err := os.ReadDir(filepath.Join(s.opt.Dir, "objects"))
-	for _, d := range dirs {
-		if shard, err := strconv.ParseUint(d.Name(), 16, 8); err == nil && len(d.Name()) == 2 {
+	dirs, err := s.opt.FS.ReadDir(filepath.Join(s.opt.Dir, "objects"))
+	for _, name := range dirs {
+		if shard, err := strconv.ParseUint(name, 16, 8); err == nil && len(name) == 2 {
 			shardc <- int(shard)
 		}
 	}
@@ -92,12 +91,7 @@ func (s *Store) scan() ([]found, error) {
 
 func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 	dir := s.shardDir(shard)
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
+	names, err := s.opt.FS.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +102,7 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 			continue
 		}
 		path := filepath.Join(dir, name)
-		f, err := readFooter(path, buf)
+		f, err := readFooter(s.opt.FS, path, buf)
 		switch {
 		case err == nil:
 			f.id = id
@@ -121,7 +115,7 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 			} else {
 				s.complaints.warn(s.log, "removed a broken file", "file", path, "error", err)
 			}
-			if err := os.Remove(path); err != nil {
+			if err := s.opt.FS.Remove(path); err != nil {
 				return nil, err
 			}
 		default:
@@ -133,24 +127,24 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 
 // readFooter reads the end of a file and verifies the description that stands
 // there. The body is verified when it is first read.
-func readFooter(path string, buf []byte) (found, error) {
-	h, err := os.Open(path)
+func readFooter(files FS, path string, buf []byte) (found, error) {
+	h, err := files.Open(path)
 	if err != nil {
 		return found{}, err
 	}
 	defer h.Close()
-	st, err := h.Stat()
+	size, err := h.Size()
 	if err != nil {
 		return found{}, err
 	}
-	end := buf[:min(int64(len(buf)), st.Size())]
-	if err := readAt(h, end, st.Size()-int64(len(end))); err != nil {
+	end := buf[:min(int64(len(buf)), size)]
+	if err := readAt(h, end, size-int64(len(end))); err != nil {
 		return found{}, err
 	}
 	if len(end) < footerSize {
 		return found{}, fmt.Errorf("%w: too short", errBroken)
 	}
-	ft, err := parseFooter(end[len(end)-footerSize:], st.Size())
+	ft, err := parseFooter(end[len(end)-footerSize:], size)
 	if err != nil {
 		return found{}, err
 	}
@@ -171,7 +165,7 @@ func readFooter(path string, buf []byte) (found, error) {
 }
 
 // readAt fills b; a file that is too short for that is broken.
-func readAt(h *os.File, b []byte, off int64) error {
+func readAt(h File, b []byte, off int64) error {
 	_, err := h.ReadAt(b, off)
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: %w", errBroken, err)

@@ -1,8 +1,9 @@
 package store
 
 import (
+	"errors"
+	"io/fs"
 	"log/slog"
-	"os"
 	"sync"
 )
 
@@ -10,6 +11,7 @@ import (
 // its lock which objects left.
 type remover struct {
 	log  *slog.Logger
+	fs   FS
 	mu   sync.Mutex
 	more sync.Cond
 	todo []string
@@ -18,8 +20,8 @@ type remover struct {
 	done chan struct{}
 }
 
-func newRemover(log *slog.Logger) *remover {
-	r := &remover{log: log, done: make(chan struct{})}
+func newRemover(files FS, log *slog.Logger) *remover {
+	r := &remover{fs: files, log: log, done: make(chan struct{})}
 	r.more.L = &r.mu
 	go r.run()
 	return r
@@ -46,7 +48,7 @@ func (r *remover) run() {
 			return
 		}
 		for _, path := range todo {
-			if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+			if err := r.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				r.log.Error("cannot remove an object's file", "error", err)
 			}
 		}

@@ -3,10 +3,10 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -23,7 +23,7 @@ type Store struct {
 	opt    Options
 	wanted Options // as they were given
 	log    *slog.Logger
-	lock   *os.File
+	lock   io.Closer
 	index  *otter.Cache[string, *Object]
 	hot    *hotSet // nil without memory
 	files  *openFiles
@@ -78,7 +78,7 @@ func Open(o Options) (*Store, error) {
 	})
 	s.hot = newHotSet(o.MemoryBytes)
 	s.files = newOpenFiles()
-	s.trash = newRemover(s.log)
+	s.trash = newRemover(o.FS, s.log)
 	if err := s.reload(); err != nil {
 		s.trash.close()
 		s.release()
@@ -104,6 +104,9 @@ func (o *Options) check() error {
 		errs = append(errs, errors.New("store: a negative size"))
 	}
 	o.MaxObject = o.largest(o.MaxBytes)
+	if o.FS == nil {
+		o.FS = system{}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -146,13 +149,13 @@ func (s *Store) Resize(maxBytes int64) error {
 // takeDir makes the directory, locks it and empties its temporary part.
 func (s *Store) takeDir() error {
 	dir := s.opt.Dir
-	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
+	switch err := s.opt.FS.MkdirAll(dir); {
+	case err != nil && isFile(err, dir):
 		return fmt.Errorf("%s is a file, not a directory", dir)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	case err != nil:
 		return fmt.Errorf("cannot make the directory: %w", err)
 	}
-	l, err := lock(filepath.Join(dir, "lock"))
+	l, err := s.opt.FS.Lock(filepath.Join(dir, "lock"))
 	switch {
 	case errors.Is(err, ErrLocked):
 		return fmt.Errorf("%s: %w", dir, err)
@@ -169,18 +172,18 @@ func (s *Store) takeDir() error {
 
 func (s *Store) makeDirs() error {
 	tmp := filepath.Join(s.opt.Dir, "tmp")
-	if old, err := os.ReadDir(tmp); err == nil {
+	if old, err := s.opt.FS.ReadDir(tmp); err == nil {
 		s.removed.Add(uint64(len(old)))
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.RemoveAll(tmp); err != nil {
+	if err := s.opt.FS.RemoveAll(tmp); err != nil {
 		return err
 	}
-	if err := os.Mkdir(tmp, 0o700); err != nil {
+	if err := s.opt.FS.MkdirAll(tmp); err != nil {
 		return err
 	}
-	return os.MkdirAll(filepath.Join(s.opt.Dir, "objects"), 0o700)
+	return s.opt.FS.MkdirAll(filepath.Join(s.opt.Dir, "objects"))
 }
 
 const shards = 256 // directories that the object files are spread over, made when they are needed
@@ -199,12 +202,12 @@ func (s *Store) tmpPath(id uint64) string {
 
 // rename gives a complete temporary file its place.
 func (s *Store) rename(id uint64) error {
-	err := os.Rename(s.tmpPath(id), s.path(id))
+	err := s.opt.FS.Rename(s.tmpPath(id), s.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(s.shardDir(int(id%shards)), 0o700); err != nil {
+		if err := s.opt.FS.MkdirAll(s.shardDir(int(id % shards))); err != nil {
 			return err
 		}
-		err = os.Rename(s.tmpPath(id), s.path(id))
+		err = s.opt.FS.Rename(s.tmpPath(id), s.path(id))
 	}
 	return err
 }

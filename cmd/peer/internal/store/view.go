@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"syscall"
 
 	"github.com/cespare/xxhash/v2"
@@ -72,7 +71,7 @@ func (s *Store) Open(o *Object, a Access) (View, error) {
 // may stay in memory, its body.
 func (v *View) load() error {
 	o, s := v.obj, v.store
-	f, err := openShared(s.path(o.file.id))
+	f, err := s.openShared(s.path(o.file.id))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && o.file.refs.Load() == 0:
 		return ErrGone
@@ -83,7 +82,7 @@ func (v *View) load() error {
 	}
 	v.f = f
 	o.file.tail.RLock()
-	data, sums, err := readTail(f.File, o.file.body, o.key)
+	data, sums, err := readTail(f, o.file.body, o.key)
 	o.file.tail.RUnlock()
 	if err != nil {
 		return err
@@ -221,12 +220,12 @@ func (v *View) Close() error {
 
 // readTail reads and verifies what follows the body of a file: the owner's data
 // and the blocks' sums.
-func readTail(f *os.File, body int64, key string) (data []byte, sums []uint64, err error) {
-	st, err := f.Stat()
+func readTail(f File, body int64, key string) (data []byte, sums []uint64, err error) {
+	size, err := f.Size()
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errBroken, err)
 	}
-	n := st.Size() - body
+	n := size - body
 	if n < footerSize || n > footerSize+8*blockCount(body)+maxKey+maxData {
 		return nil, nil, fmt.Errorf("%w: length", errBroken)
 	}
@@ -234,7 +233,7 @@ func readTail(f *os.File, body int64, key string) (data []byte, sums []uint64, e
 	if _, err := f.ReadAt(b, body); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errBroken, err)
 	}
-	ft, err := parseFooter(b[n-footerSize:], st.Size())
+	ft, err := parseFooter(b[n-footerSize:], size)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -49,17 +48,17 @@ type Writer struct {
 	room int64          // reserved for this body
 
 	mu        sync.Mutex
-	n         int64    // bytes received
-	window    []byte   // the last of them
-	base      int64    // where the window begins
-	f         *os.File // nil while there is none
-	saved     int64    // bytes of the body that are in the file
-	id        uint64   // the temporary file's, while it has its name
-	failure   error    // why the body will not be stored; nil = it will
-	finished  bool     // committed or aborted
-	ended     bool     // no more bytes will come
-	err       error    // what followers read at the end; nil = io.EOF
-	spoiled   error    // what a follower found the file to be; nil = nothing wrong
+	n         int64  // bytes received
+	window    []byte // the last of them
+	base      int64  // where the window begins
+	f         File   // nil while there is none
+	saved     int64  // bytes of the body that are in the file
+	id        uint64 // the temporary file's, while it has its name
+	failure   error  // why the body will not be stored; nil = it will
+	finished  bool   // committed or aborted
+	ended     bool   // no more bytes will come
+	err       error  // what followers read at the end; nil = io.EOF
+	spoiled   error  // what a follower found the file to be; nil = nothing wrong
 	followers []*Follower
 	holds     int
 	changed   chan struct{} // closed when n or ended changes; nil if no follower waits
@@ -146,7 +145,7 @@ func (w *Writer) save() {
 func (w *Writer) append(tail []byte) error {
 	if w.f == nil {
 		id := w.store.lastID.Add(1)
-		f, err := os.OpenFile(w.store.tmpPath(id), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		f, err := w.store.opt.FS.Create(w.store.tmpPath(id))
 		if err != nil {
 			return err
 		}
@@ -343,8 +342,8 @@ func (w *Writer) place(m Meta) (*Object, error) {
 	if w.f == nil {
 		id = s.lastID.Add(1)
 		whole := append(append(make([]byte, 0, len(w.window)+len(tail)), w.window...), tail...)
-		if err := os.WriteFile(s.tmpPath(id), whole, 0o600); err != nil {
-			os.Remove(s.tmpPath(id))
+		if err := s.writeFile(s.tmpPath(id), whole); err != nil {
+			s.opt.FS.Remove(s.tmpPath(id))
 			return nil, err
 		}
 	} else if err := w.append(tail); err != nil {
@@ -357,12 +356,25 @@ func (w *Writer) place(m Meta) (*Object, error) {
 		err = s.rename(id)
 	}
 	if err != nil {
-		os.Remove(s.tmpPath(id))
+		s.opt.FS.Remove(s.tmpPath(id))
 		return nil, err
 	}
 	f := &file{id: id, body: w.n, written: now}
 	f.refs.Store(1)
 	return s.newObject(w.key, f, w.n+int64(len(tail)), m), nil
+}
+
+// writeFile makes a file of b.
+func (s *Store) writeFile(name string, b []byte) error {
+	f, err := s.opt.FS.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	if late := f.Close(); err == nil {
+		err = late
+	}
+	return err
 }
 
 // Abort ends the body, if nobody did, and removes what was written of it.
@@ -380,7 +392,7 @@ func (w *Writer) Abort() {
 // open can read it. w.mu is held.
 func (w *Writer) unnameLocked() {
 	if w.id != 0 {
-		os.Remove(w.store.tmpPath(w.id))
+		w.store.opt.FS.Remove(w.store.tmpPath(w.id))
 		w.id = 0
 	}
 }
