@@ -21,7 +21,8 @@ type found struct {
 }
 
 // reload fills the index from the files. The oldest go in first, so that the
-// youngest are those that a store which has shrunk keeps.
+// youngest are those that a store which has shrunk keeps, and that stand for a key
+// of which there are several. Ages are told by numbers, which no clock puts back.
 func (s *Store) reload() error {
 	all, err := s.scan()
 	for version := range s.otherVersions {
@@ -34,7 +35,7 @@ func (s *Store) reload() error {
 		return err
 	}
 	slices.SortFunc(all, func(a, b found) int {
-		return cmp.Or(cmp.Compare(a.written, b.written), cmp.Compare(a.id, b.id))
+		return cmp.Compare(a.id, b.id)
 	})
 	seen := make(map[string]struct{}, len(all))
 	for _, f := range slices.Backward(all) {

@@ -48,6 +48,7 @@ type Store struct {
 		since    time.Time // when that was found
 		applied  int64     // of both, what the index's bound takes account of
 	}
+	short     atomic.Bool // room.missing > 0
 	maxObject atomic.Int64
 
 	listed                                                     atomic.Int64
@@ -201,13 +202,13 @@ func (s *Store) tmpPath(id uint64) string {
 }
 
 // rename gives a complete temporary file its place.
-func (s *Store) rename(id uint64) error {
-	err := s.opt.FS.Rename(s.tmpPath(id), s.path(id))
+func (s *Store) rename(tmp, id uint64) error {
+	err := s.opt.FS.Rename(s.tmpPath(tmp), s.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := s.opt.FS.MkdirAll(s.shardDir(int(id % shards))); err != nil {
 			return err
 		}
-		err = s.opt.FS.Rename(s.tmpPath(id), s.path(id))
+		err = s.opt.FS.Rename(s.tmpPath(tmp), s.path(id))
 	}
 	return err
 }
@@ -299,12 +300,23 @@ func (s *Store) reserve(n int64) {
 	s.room.Lock()
 	defer s.room.Unlock()
 	s.room.writing += n
-	if s.room.missing > 0 && time.Since(s.room.since) > fullFor {
-		s.room.missing = 0
-	}
 	taken := s.room.writing + s.room.missing
 	if d := taken - s.room.applied; d >= 1<<20 || d <= -1<<20 || s.room.writing == 0 && d != 0 {
 		s.applyLocked(taken)
+	}
+}
+
+// regrow ends the store's being content with less when its time is over.
+func (s *Store) regrow() {
+	if !s.short.Load() {
+		return
+	}
+	s.room.Lock()
+	defer s.room.Unlock()
+	if time.Since(s.room.since) > fullFor {
+		s.room.missing = 0
+		s.short.Store(false)
+		s.applyLocked(s.room.writing)
 	}
 }
 
@@ -328,6 +340,7 @@ func (s *Store) full() {
 	}
 	s.room.missing = max(s.room.maxBytes-held+held/8, s.room.missing)
 	s.room.since = time.Now()
+	s.short.Store(true)
 	s.log.Warn("the disk is full: the store makes room", "held", held, "keeps", s.room.maxBytes-s.room.missing)
 	s.applyLocked(s.room.writing + s.room.missing)
 }

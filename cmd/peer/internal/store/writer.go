@@ -325,6 +325,7 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 		return nil, fmt.Errorf("store: not stored: %w", err)
 	}
 	w.finish()
+	s.regrow()
 	s.inserts.Add(1)
 	s.insert(o)
 	return o, nil
@@ -338,12 +339,13 @@ func (w *Writer) place(m Meta) (*Object, error) {
 	}
 	now := time.Now().UnixNano()
 	tail := appendTail(nil, w.n, w.sums, w.key, m, now)
-	id := w.id
+	id := s.lastID.Add(1) // in the order of commits, which reload goes by
+	tmp := w.id
 	if w.f == nil {
-		id = s.lastID.Add(1)
+		tmp = id
 		whole := append(append(make([]byte, 0, len(w.window)+len(tail)), w.window...), tail...)
-		if err := s.writeFile(s.tmpPath(id), whole); err != nil {
-			s.opt.FS.Remove(s.tmpPath(id))
+		if err := s.writeFile(s.tmpPath(tmp), whole); err != nil {
+			s.opt.FS.Remove(s.tmpPath(tmp))
 			return nil, err
 		}
 	} else if err := w.append(tail); err != nil {
@@ -353,10 +355,10 @@ func (w *Writer) place(m Meta) (*Object, error) {
 	err := w.spoiled
 	w.mu.Unlock()
 	if err == nil {
-		err = s.rename(id)
+		err = s.rename(tmp, id)
 	}
 	if err != nil {
-		s.opt.FS.Remove(s.tmpPath(id))
+		s.opt.FS.Remove(s.tmpPath(tmp))
 		return nil, err
 	}
 	f := &file{id: id, body: w.n, written: now}
