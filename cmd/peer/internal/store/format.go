@@ -25,7 +25,7 @@ import (
 //	16      4   length of the key
 //	20      4   length of the data
 //	24      8   when the object stops being listed, Unix nanoseconds; 0 = never listed
-//	32      8   when the object was written, Unix nanoseconds
+//	32      8   when the object was written or described anew, Unix nanoseconds
 //	40      8   when the object was generated, Unix nanoseconds; 0 = not said
 //	48      8   xxhash64 of sums, key and data
 //	56      8   xxhash64 of the footer's first 56 bytes

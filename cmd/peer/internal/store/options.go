@@ -49,6 +49,10 @@ type Options struct {
 	Decode func(key string, data []byte) (any, error)
 	Logger *slog.Logger // nil = discard
 	FS     FS           // nil = the system's
+	// Now is the wall clock, which may jump; nil = time.Now. It says when objects
+	// are written, and for how long they are still to be listed when they enter the
+	// store. From then on elapsed time counts.
+	Now func() time.Time
 }
 
 // Meta is what a store keeps beside a body.

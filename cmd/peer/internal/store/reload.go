@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -46,10 +47,15 @@ func (s *Store) reload() error {
 		seen[f.key] = struct{}{}
 	}
 	s.reloaded.Store(uint64(len(seen)))
+	now := s.opt.Now().UnixNano()
 	for _, f := range all {
-		file := &file{id: f.id, body: f.body, written: f.written}
+		file := &file{id: f.id, body: f.body}
 		file.refs.Store(1)
-		s.insert(s.newObject(f.key, file, f.fileSize(), Meta{ListUntil: f.listUntil, Generated: f.generated}))
+		m := Meta{ListUntil: f.listUntil, Generated: f.generated}
+		if f.written > now { // by a clock that was put back since: how long it may be listed isn't known
+			m.ListUntil = time.Time{}
+		}
+		s.insert(s.newObject(f.key, file, f.fileSize(), m, f.written))
 	}
 	return nil
 }

@@ -108,6 +108,9 @@ func (o *Options) check() error {
 	if o.FS == nil {
 		o.FS = system{}
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -426,3 +426,60 @@ func TestListed(t *testing.T) {
 		t.Errorf("%s is listed", o.Key())
 	}
 }
+
+// TestClockJumps: what is listed stays so for as long as it was to be, whichever way
+// the wall clock jumps meanwhile; a time of writing that is still to come makes an
+// object unlisted at a start, for nobody knows what the clock said then.
+func TestClockJumps(t *testing.T) {
+	for _, jump := range []time.Duration{0, -24 * time.Hour, 24 * time.Hour, -30 * time.Minute, 30 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			var ahead time.Duration
+			now := func() time.Time { return time.Now().Add(ahead).Round(0) }
+			m := newMirror()
+			dir := t.TempDir()
+			s, err := Open(Options{Dir: dir, MaxBytes: 1 << 20, Hooks: m.hooks(), Now: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, s, "before", nil, Meta{ListUntil: now().Add(time.Hour)})
+			o := put(t, s, "renewed", nil, Meta{ListUntil: now().Add(time.Hour)})
+			put(t, s, "far", nil, Meta{ListUntil: now().Add(1<<63 - 1)})
+			ahead = jump
+			put(t, s, "after", nil, Meta{ListUntil: now().Add(time.Hour)})
+			if _, err := s.Update(o, Meta{ListUntil: now().Add(time.Hour)}); err != nil {
+				t.Fatal(err)
+			}
+			for _, wait := range []time.Duration{59 * time.Minute, 2 * time.Minute} {
+				time.Sleep(wait)
+				synctest.Wait()
+				want := 0
+				if wait == 59*time.Minute {
+					want = 1
+				}
+				for _, key := range []string{"before", "renewed", "after"} {
+					if got := m.count(key); got != want {
+						t.Errorf("jump %v: %q listed: %d, want %d, %v later", jump, key, got, want, wait)
+					}
+				}
+			}
+			put(t, s, "kept", nil, Meta{ListUntil: now().Add(time.Hour)})
+			s.Close()
+
+			ahead = 0 // a clock that was ahead is put right
+			m = newMirror()
+			s, err = Open(Options{Dir: dir, MaxBytes: 1 << 20, Hooks: m.hooks(), Now: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := 1
+			if jump > 0 || jump == -24*time.Hour { // written in the future; listed until yesterday
+				want = 0
+			}
+			if got := m.count("kept"); got != want {
+				t.Errorf("jump %v: listed after a start: %d, want %d", jump, got, want)
+			}
+			m.check(t, s)
+			s.Close()
+		})
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -337,7 +336,7 @@ func (w *Writer) place(m Meta) (*Object, error) {
 	if w.n%blockSize != 0 {
 		w.closeBlock()
 	}
-	now := time.Now().UnixNano()
+	now := s.opt.Now().UnixNano()
 	tail := appendTail(nil, w.n, w.sums, w.key, m, now)
 	id := s.lastID.Add(1) // in the order of commits, which reload goes by
 	tmp := w.id
@@ -361,9 +360,9 @@ func (w *Writer) place(m Meta) (*Object, error) {
 		s.opt.FS.Remove(s.tmpPath(tmp))
 		return nil, err
 	}
-	f := &file{id: id, body: w.n, written: now}
+	f := &file{id: id, body: w.n}
 	f.refs.Store(1)
-	return s.newObject(w.key, f, w.n+int64(len(tail)), m), nil
+	return s.newObject(w.key, f, w.n+int64(len(tail)), m, now), nil
 }
 
 // writeFile makes a file of b.
