@@ -38,6 +38,7 @@ var layers = []struct {
 	{dir: "gossip/sibling", imports: "net gossip github.com/dunglas/httpsfv"},
 
 	// The store knows nothing of HTTP, siblings or digests.
+	{dir: "cmd/peer/internal/store/disktest", imports: "cmd/peer/internal/store"},
 	{dir: "cmd/peer/internal/store", imports: "github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
 	// How answers leave, whatever they are.
 	{dir: "cmd/peer/internal/conn", imports: "net golang.org/x/sys/unix"},

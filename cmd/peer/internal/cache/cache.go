@@ -97,6 +97,7 @@ func New(cfg Config) (*Cache, error) {
 	c.tombstones.limit, c.hitForMiss.limit = maxTombstones, maxHitForMiss
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	o := cfg.Store
+	o.Now = cfg.Now
 	o.Hooks = store.Hooks{Stored: c.rules.stored, Evicted: c.rules.evicted, Listed: cfg.Advertise, Unlisted: cfg.Withdraw}
 	o.Decode = func(_ string, data []byte) (any, error) { return decodeEntry(data, cfg.Name) }
 	if o.Logger == nil {

@@ -28,7 +28,8 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p an
 	}
 	var body io.Reader
 	if r.Method != http.MethodHead && p.length > 0 {
-		if body = v.Source(p.offset, p.length); body == nil {
+		var err error
+		if body, err = v.Source(p.offset, p.length); err != nil {
 			return false
 		}
 	}
@@ -85,12 +86,13 @@ func writeBody(w http.ResponseWriter, r *request, v *store.View, p answerPlan) (
 	if !ok || c == nil || p.length < shortBody {
 		return v.WriteRange(w, p.offset, p.length)
 	}
-	body := v.Source(p.offset, p.length)
-	if body == nil {
-		return v.WriteRange(w, p.offset, p.length)
+	body, err := v.Source(p.offset, p.length)
+	if err != nil {
+		return 0, err
 	}
 	c.Hold()
-	n, err := int64(0), http.NewResponseController(w).Flush() // the header, which is held
+	n := int64(0)
+	err = http.NewResponseController(w).Flush() // the header, which is held
 	if err == nil {
 		n, err = to.ReadFrom(body)
 	}

@@ -3,6 +3,8 @@ package cache
 import (
 	"net/http"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
 // A Verdict is how a request would be answered if it came now.
@@ -96,7 +98,7 @@ func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
 		if !ok {
 			continue
 		}
-		v, err := c.store.Open(obj, false)
+		v, err := c.store.Open(obj, store.Describe)
 		if err != nil {
 			continue
 		}

@@ -42,7 +42,7 @@ func (c *Cache) peek(id string) *found {
 	if !ok {
 		return nil
 	}
-	v, err := c.store.Open(obj, false)
+	v, err := c.store.Open(obj, store.Describe)
 	if err != nil {
 		return nil
 	}

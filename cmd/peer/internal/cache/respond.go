@@ -16,17 +16,27 @@ import (
 // sent, if the response can't be read.
 func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st status, via []string) (Result, bool) {
 	p := plan(r, f.entry, f.obj.Size())
-	v, err := c.store.Open(f.obj, p.length > 0 && r.Method != http.MethodHead)
+	access := store.Describe
+	if p.length > 0 && r.Method != http.MethodHead {
+		access = store.Serve
+		if r.cc.onlyIfCached { // siblings ask so
+			access = store.Share
+		}
+	}
+	v, err := c.store.Open(f.obj, access)
 	if err != nil {
 		return Result{}, false
 	}
 	defer v.Close()
+	if access != store.Describe && v.Check(p.offset) != nil {
+		return Result{}, false
+	}
 	res := Result{Status: p.status}
 	if c.answerDirectly(w, r, f, p, st, via, &v, &res) {
 		return res, true
 	}
 	c.writeHeader(w, r, f.entry, p, st, via)
-	if r.Method != http.MethodHead && p.length > 0 {
+	if access != store.Describe {
 		res.Bytes, res.Err = writeBody(w, r, &v, p)
 		c.finish(w, r, f, &v, p, &res)
 		res.Broken = res.Err != nil

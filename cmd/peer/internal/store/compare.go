@@ -5,7 +5,7 @@ import "github.com/cespare/xxhash/v2"
 // A Comparison tells whether another source gives the bytes that a [Writer] has
 // received so far, and so may go on behind them.
 type Comparison struct {
-	sums []uint64 // of the whole chunks
+	sums []uint64 // of the whole blocks
 	last uint64   // of the rest of them
 	to   int64    // bytes to compare
 	off  int64    // bytes compared
@@ -27,14 +27,14 @@ func (c *Comparison) Left() int64 { return c.to - c.off }
 // the same, at the latest with the last byte that is compared.
 func (c *Comparison) Take(p []byte) (rest []byte, err error) {
 	for len(p) > 0 && c.off < c.to {
-		k := min(int64(len(p)), chunkSize-c.off%chunkSize, c.to-c.off)
+		k := min(int64(len(p)), blockSize-c.off%blockSize, c.to-c.off)
 		c.sum.Write(p[:k])
 		p = p[k:]
 		c.off += k
 		want := c.last
 		switch {
-		case c.off%chunkSize == 0:
-			want = c.sums[c.off/chunkSize-1]
+		case c.off%blockSize == 0:
+			want = c.sums[c.off/blockSize-1]
 		case c.off < c.to:
 			continue
 		}

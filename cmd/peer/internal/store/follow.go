@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"io"
 )
 
@@ -66,7 +67,9 @@ func (f *Follower) watchLocked() {
 	})
 }
 
-// Read reads what has arrived, waiting for at least one byte.
+// Read reads what has arrived, waiting for at least one byte. A part of the body
+// that is read back from the disk is checked first: if it isn't what was received,
+// Read returns an error that wraps [ErrCorrupt], and the body will not be stored.
 func (f *Follower) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -81,15 +84,17 @@ func (f *Follower) Read(p []byte) (int, error) {
 			f.advanceLocked(k)
 			return k, nil
 		case f.off < w.n && f.off < w.saved:
-			file, off, n := w.f, f.off, min(w.base, w.saved)-f.off
+			b := blocks{store: w.store, f: w.f, body: min(w.base, w.saved), sums: w.sums}
 			w.mu.Unlock()
-			k, err := file.ReadAt(p[:min(int64(len(p)), n)], off)
+			got, err := b.at(f.off)
+			k := copy(p, got)
+			b.park()
 			w.mu.Lock()
-			f.advanceLocked(k)
-			if k > 0 {
-				err = nil
+			if err != nil {
+				return 0, w.spoiledLocked(err)
 			}
-			return k, err
+			f.advanceLocked(k)
+			return k, nil
 		case f.off < w.n: // its context ended, and nobody waited for it
 			return 0, context.Cause(f.ctx)
 		case w.ended && w.err != nil:
@@ -110,6 +115,18 @@ func (f *Follower) Read(p []byte) (int, error) {
 			return 0, context.Cause(f.ctx)
 		}
 	}
+}
+
+// spoiledLocked notes that a follower found the file broken: the body is not
+// stored then. w.mu is held.
+func (w *Writer) spoiledLocked(cause error) error {
+	cause = fmt.Errorf("%w: %w", ErrCorrupt, cause)
+	if w.spoiled == nil {
+		w.spoiled = cause
+		w.store.corrupt.Add(1)
+		w.store.complaints.warn(w.store.log, "a body being received was read back corrupt", "key", w.key, "error", cause)
+	}
+	return w.spoiled
 }
 
 func (f *Follower) advanceLocked(k int) {

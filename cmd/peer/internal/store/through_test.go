@@ -1,3 +1,5 @@
+//go:build linux
+
 package store
 
 import (
@@ -274,9 +276,9 @@ func TestPassThroughAlone(t *testing.T) {
 // TestCompare: another source goes on with a body, and one that gives other bytes
 // is found out before any of them is passed on.
 func TestCompare(t *testing.T) {
-	const n = 3*chunkSize + 1000
+	const n = 3*blockSize + 1000
 	b := body(1, n)
-	for _, at := range []int{0, 1, 1000, chunkSize - 1, chunkSize, chunkSize + 1, 2*chunkSize + 77, n} {
+	for _, at := range []int{0, 1, 1000, blockSize - 1, blockSize, blockSize + 1, 2*blockSize + 77, n} {
 		for _, piece := range []int{1000, 50_001, n} {
 			for _, wrong := range []int{-1, 0, at - 1, at / 2} {
 				s := open(t, Options{})

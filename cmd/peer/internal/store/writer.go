@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 )
 
 const (
-	memoryBody  = 64 << 10      // a body stays in memory up to this length, and gets its file when it is complete
-	keptBody    = 2 * chunkSize // bytes kept in memory of a longer body, the last that came
-	maxWindow   = 4 * chunkSize // the same of a body that is not stored, at most: what its slowest follower may lag behind
+	memoryBody  = blockSize     // a body stays in memory up to this length, and gets its file when it is complete
+	keptBody    = 2 * blockSize // bytes kept in memory of a longer body, the last that came
+	maxWindow   = 4 * blockSize // the same of a body that is not stored, at most: what its slowest follower may lag behind
 	reserveStep = 1 << 20       // room taken at a time for a body of unknown length
 )
 
@@ -37,28 +35,29 @@ var (
 // A body that can't be stored, because the disk fails or it turns out larger than
 // the store takes, passes through: its followers still get every byte, and only
 // Commit reports what happened. Bytes that are not on disk are then kept in
-// memory, at most 1 MiB of them, until every follower has read them: the slowest
+// memory, at most 256 KiB of them, until every follower has read them: the slowest
 // sets the pace.
 type Writer struct {
 	store *Store
 	key   string
 	size  int64 // announced; -1 = unknown
 
-	sum  *xxhash.Digest // of the chunk that n stands in
-	sums []uint64       // of the whole chunks before
+	sum  *xxhash.Digest // of the block that n stands in
+	sums []uint64       // of the whole blocks before; only appended to, with mu held
 	room int64          // reserved for this body
 
 	mu        sync.Mutex
-	n         int64    // bytes received
-	window    []byte   // the last of them
-	base      int64    // where the window begins
-	f         *os.File // nil while there is none
-	saved     int64    // bytes of the body that are in the file
-	id        uint64   // the temporary file's, while it has its name
-	failure   error    // why the body will not be stored; nil = it will
-	finished  bool     // committed or aborted
-	ended     bool     // no more bytes will come
-	err       error    // what followers read at the end; nil = io.EOF
+	n         int64  // bytes received
+	window    []byte // the last of them
+	base      int64  // where the window begins
+	f         File   // nil while there is none
+	saved     int64  // bytes of the body that are in the file
+	id        uint64 // the temporary file's, while it has its name
+	failure   error  // why the body will not be stored; nil = it will
+	finished  bool   // committed or aborted
+	ended     bool   // no more bytes will come
+	err       error  // what followers read at the end; nil = io.EOF
+	spoiled   error  // what a follower found the file to be; nil = nothing wrong
 	followers []*Follower
 	holds     int
 	changed   chan struct{} // closed when n or ended changes; nil if no follower waits
@@ -127,7 +126,7 @@ func (w *Writer) take(p []byte) {
 	w.hash(p)
 }
 
-// save writes to the file what it lacks of the body, and keeps the last chunk in
+// save writes to the file what it lacks of the body, and keeps the last block in
 // memory, for the followers that keep up. If that fails the body passes through.
 func (w *Writer) save() {
 	if err := w.append(nil); err != nil {
@@ -136,7 +135,7 @@ func (w *Writer) save() {
 		return
 	}
 	w.mu.Lock()
-	w.trimLocked(max(w.base, (w.n-1)/chunkSize*chunkSize))
+	w.trimLocked(max(w.base, (w.n-1)/blockSize*blockSize))
 	w.mu.Unlock()
 }
 
@@ -145,7 +144,7 @@ func (w *Writer) save() {
 func (w *Writer) append(tail []byte) error {
 	if w.f == nil {
 		id := w.store.lastID.Add(1)
-		f, err := os.OpenFile(w.store.tmpPath(id), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		f, err := w.store.opt.FS.Create(w.store.tmpPath(id))
 		if err != nil {
 			return err
 		}
@@ -236,19 +235,26 @@ func (w *Writer) reserve(n int64) {
 	}
 }
 
-// hash takes p into the chunks' checksums.
+// hash takes p into the blocks' checksums.
 func (w *Writer) hash(p []byte) {
-	at := int(w.n-int64(len(p))) % chunkSize
+	at := int(w.n-int64(len(p))) % blockSize
 	for len(p) > 0 {
-		k := min(len(p), chunkSize-at)
+		k := min(len(p), blockSize-at)
 		w.sum.Write(p[:k])
-		if at += k; at == chunkSize {
-			w.sums = append(w.sums, w.sum.Sum64())
-			w.sum.Reset()
+		if at += k; at == blockSize {
+			w.closeBlock()
 			at = 0
 		}
 		p = p[k:]
 	}
+}
+
+// closeBlock notes the checksum of the block that ends here.
+func (w *Writer) closeBlock() {
+	w.mu.Lock()
+	w.sums = append(w.sums, w.sum.Sum64())
+	w.mu.Unlock()
+	w.sum.Reset()
 }
 
 // wakeLocked wakes the followers that wait for bytes. w.mu is held.
@@ -311,11 +317,14 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 	}
 	o, err := w.place(m)
 	if err != nil {
-		s.failed(err)
+		if !errors.Is(err, ErrCorrupt) {
+			s.failed(err)
+		}
 		w.Abort()
 		return nil, fmt.Errorf("store: not stored: %w", err)
 	}
 	w.finish()
+	s.regrow()
 	s.inserts.Add(1)
 	s.insert(o)
 	return o, nil
@@ -324,30 +333,49 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 // place completes the file and gives it its name.
 func (w *Writer) place(m Meta) (*Object, error) {
 	s := w.store
-	if w.n%chunkSize != 0 {
-		w.sums = append(w.sums, w.sum.Sum64())
+	if w.n%blockSize != 0 {
+		w.closeBlock()
 	}
-	now := time.Now().UnixNano()
+	now := s.opt.Now().UnixNano()
 	tail := appendTail(nil, w.n, w.sums, w.key, m, now)
-	id := w.id
+	id := s.lastID.Add(1) // in the order of commits, which reload goes by
+	tmp := w.id
 	if w.f == nil {
-		id = s.lastID.Add(1)
+		tmp = id
 		whole := append(append(make([]byte, 0, len(w.window)+len(tail)), w.window...), tail...)
-		if err := os.WriteFile(s.tmpPath(id), whole, 0o600); err != nil {
-			os.Remove(s.tmpPath(id))
+		if err := s.writeFile(s.tmpPath(tmp), whole); err != nil {
+			s.opt.FS.Remove(s.tmpPath(tmp))
 			return nil, err
 		}
 	} else if err := w.append(tail); err != nil {
 		return nil, err
 	}
-	if err := s.rename(id); err != nil {
-		os.Remove(s.tmpPath(id))
+	w.mu.Lock()
+	err := w.spoiled
+	w.mu.Unlock()
+	if err == nil {
+		err = s.rename(tmp, id)
+	}
+	if err != nil {
+		s.opt.FS.Remove(s.tmpPath(tmp))
 		return nil, err
 	}
-	f := &file{id: id, body: w.n, written: now}
+	f := &file{id: id, body: w.n}
 	f.refs.Store(1)
-	f.verified.Store(true)
-	return s.newObject(w.key, f, w.n+int64(len(tail)), m), nil
+	return s.newObject(w.key, f, w.n+int64(len(tail)), m, now), nil
+}
+
+// writeFile makes a file of b.
+func (s *Store) writeFile(name string, b []byte) error {
+	f, err := s.opt.FS.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	if late := f.Close(); err == nil {
+		err = late
+	}
+	return err
 }
 
 // Abort ends the body, if nobody did, and removes what was written of it.
@@ -365,7 +393,7 @@ func (w *Writer) Abort() {
 // open can read it. w.mu is held.
 func (w *Writer) unnameLocked() {
 	if w.id != 0 {
-		os.Remove(w.store.tmpPath(w.id))
+		w.store.opt.FS.Remove(w.store.tmpPath(w.id))
 		w.id = 0
 	}
 }

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package store
+
+// Uncache does nothing here.
+func (f systemFile) Uncache() {}
