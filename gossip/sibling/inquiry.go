@@ -58,6 +58,14 @@ func (c *Client) Ask(q Question) *Inquiry {
 // Left returns how many candidates have not been asked.
 func (in *Inquiry) Left() int { return len(in.steps) }
 
+// OriginFirst has the origin asked before the candidates that are left, which are
+// then asked if it fails.
+func (in *Inquiry) OriginFirst() {
+	if in.q.Origin != nil {
+		in.steps, in.later = nil, append(in.steps, in.later...)
+	}
+}
+
 // Also adds a candidate that is fetching the object, to be asked last. Its answer
 // tells of no digest, so neither it nor its absence is reported to the Locator, but
 // that it could not be had.

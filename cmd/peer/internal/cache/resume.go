@@ -16,6 +16,7 @@ import (
 const (
 	stallTime     = time.Second             // without a byte, after which another source is looked for
 	arrivingStall = 1500 * time.Millisecond // the same for a body that its sender is waiting for: it looks for another source first
+	crawlTime     = 500 * time.Millisecond  // over which a sibling's pace is measured, and that an origin must be ahead of it
 	otherPatience = 4                       // times as patient is an attempt with its source: that of an origin that always pauses there costs one request
 	maxFruitless  = 3                       // times in a row that looking for a source brings nothing, once there is none
 	retryPause    = 100 * time.Millisecond  // before the second of these times; doubled for each further
@@ -68,7 +69,7 @@ func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *bod
 	}
 	b.patience = b.stall()
 	b.mark.when = time.Now()
-	b.watch = time.AfterFunc(b.patience, b.check)
+	b.watch = time.AfterFunc(crawlTime, b.check)
 	return b
 }
 
@@ -131,7 +132,7 @@ func (b *body) advance(n int) {
 	}
 	b.at += int64(n)
 	b.fruitless = 0
-	if b.attempt != nil && !b.attempt.crawling {
+	if b.attempt != nil && !b.attempt.strong {
 		b.attempt.cancel(sibling.ErrOutrun)
 	}
 	b.wake()
@@ -163,7 +164,7 @@ func (b *body) resume(from *answer) error {
 				b.mu.Unlock()
 				return from.err
 			}
-			b.begin(false)
+			b.begin()
 		}
 		done := b.attempt.done
 		b.mu.Unlock()
@@ -185,7 +186,7 @@ func (b *body) check() {
 	if b.ended {
 		return
 	}
-	next := stallTime
+	next := crawlTime
 	if now := time.Now(); !b.reading.IsZero() {
 		idle := now.Sub(b.reading)
 		limit := b.c.cfg.BetweenBytes
@@ -218,7 +219,7 @@ func (b *body) overtake(crawling bool) {
 	case b.from.sibling == nil && b.f.waiters.followers.Load() == 0:
 	case crawling && b.repr.strong() == "":
 	case b.mayResume():
-		b.begin(crawling)
+		b.begin()
 	}
 }
 
@@ -226,7 +227,7 @@ func (b *body) overtake(crawling bool) {
 // what it did lately, that the sibling should not be waited for. b.mu is held.
 func (b *body) crawls(now time.Time) bool {
 	passed := now.Sub(b.mark.when)
-	if b.from.sibling == nil || b.repr.length < 0 || passed < stallTime {
+	if b.from.sibling == nil || b.from.arriving() || b.repr.length < 0 || passed < crawlTime {
 		return false
 	}
 	came := b.at - b.mark.at
@@ -236,7 +237,7 @@ func (b *body) crawls(now time.Time) bool {
 		return false
 	}
 	rest := float64(b.repr.length - b.at)
-	return rest/float64(max(came, 1))*passed.Seconds() > 4*(first.Seconds()+rest*pace)+stallTime.Seconds()
+	return rest/float64(max(came, 1))*passed.Seconds() > 4*(first.Seconds()+rest*pace)+crawlTime.Seconds()
 }
 
 // stalled reports whether the body makes no progress.
@@ -304,7 +305,8 @@ func (b *body) Close() error {
 type attempt struct {
 	b        *body
 	at       int64
-	crawling bool          // the source makes progress meanwhile
+	strong   bool          // a strong validator tells that bytes which the source gives meanwhile are the same
+	slow     bool          // it is a sibling that makes none, or too little
 	pause    time.Duration // before anybody is asked
 	patience time.Duration
 	received *store.Comparison // what came before; nil = nobody has it
@@ -316,8 +318,8 @@ type attempt struct {
 }
 
 // begin starts one. b.mu is held, and nothing is written to b.w: Read is waiting.
-func (b *body) begin(crawling bool) {
-	t := &attempt{b: b, at: b.at, crawling: crawling, patience: b.patience, done: make(chan struct{})}
+func (b *body) begin() {
+	t := &attempt{b: b, at: b.at, strong: b.repr.strong() != "", slow: !b.resuming && b.from.sibling != nil, patience: b.patience, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(b.f.r.Context()))
 	if b.resuming && b.fruitless > 0 {
 		t.pause = retryPause << (b.fruitless - 1)
@@ -374,6 +376,9 @@ func (t *attempt) find() (found, superseded bool) {
 		conditions = http.Header{"Range": {"bytes=" + strconv.FormatInt(t.at, 10) + "-"}, "If-Range": {v}}
 	}
 	b.src.begun = b.repr.status
+	if in := b.src.inquiry; in != nil && t.slow {
+		in.OriginFirst() // who came to a slow sibling has waited for long enough
+	}
 	for {
 		a, err := b.src.next(t.ctx, conditions)
 		if err != nil {
@@ -444,7 +449,7 @@ func (t *attempt) lead(a *answer) bool {
 	for pos := t.at; ; {
 		b.mu.Lock()
 		gap := b.at - pos
-		if b.ended || t.ctx.Err() != nil || gap > 0 && !t.crawling {
+		if b.ended || t.ctx.Err() != nil || gap > 0 && !t.strong {
 			b.mu.Unlock()
 			return false
 		}

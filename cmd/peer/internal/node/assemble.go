@@ -88,11 +88,11 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		},
 		Advertise: n.holdings.Add,
 		Withdraw:  func(identity string) { n.holdings.Remove(identity) },
-		Own:     n.ownPaths(),
-		Admit:   (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}).admit,
-		Observe: n.durations.Observe,
-		Tracing: n.tracing,
-		Logger:  n.log,
+		Own:       n.ownPaths(),
+		Admit:     (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}).admit,
+		Observe:   n.durations.Observe,
+		Tracing:   n.tracing,
+		Logger:    n.log,
 	}
 	if o.Observe != nil {
 		c.Observe = func(e proxy.Event) { n.durations.Observe(e); o.Observe(e) }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -12,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 )
+
+var allFaults = flag.Bool("faults", false, "run every combination of faults, and the long runs")
 
 // content is a body that differs at every place from another's.
 func content(seed uint64, n int) []byte {
@@ -105,7 +108,7 @@ func TestResume(t *testing.T) {
 			for _, validator := range []string{"none", "weak", "strong", "strong, no ranges", "changed", "changed, untold", "unsized"} {
 				for _, clients := range []int{1, 2, 5} {
 					for _, sibling := range []bool{false, true} {
-						if tests++; testing.Short() && tests%7 != 0 {
+						if tests++; !*allFaults && tests%5 != 0 {
 							continue
 						}
 						o := &faulty{body: body, fault: fault, at: at}

@@ -130,7 +130,7 @@ type locator struct {
 func (l locator) Candidates(dst []sibling.Candidate, id string) []sibling.Candidate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, peer := range []string{"a", "b", "c"} {
+	for _, peer := range []string{"a", "b", "c", "d", "e"} {
 		if peer != l.self && l.listed[peer][id] > 0 && !l.dead[peer] {
 			dst = append(dst, sibling.Candidate{Peer: peer, Addr: l.addr[peer]})
 		}
