@@ -125,6 +125,8 @@ var families = []family{
 	counter("peer_store_inserts_total", "Objects stored.", func(s Status) float64 { return float64(s.Store.Inserts) }),
 	counter("peer_store_evictions_total", "Objects that left for want of room.", func(s Status) float64 { return float64(s.Store.Evictions) }),
 	counter("peer_store_corrupt_total", "Objects found corrupt when read, and dropped.", func(s Status) float64 { return float64(s.Store.Corrupt) }),
+	counter("peer_store_scrubbed_bytes_total", "Bytes of bodies read in the background, for errors of the disk.", func(s Status) float64 { return float64(s.Store.ScrubbedBytes) }),
+	counter("peer_store_scrub_passes_total", "How often everything in the store was.", func(s Status) float64 { return float64(s.Store.ScrubPasses) }),
 	counter("peer_store_write_errors_total", "Objects given up for an error of the file system.", func(s Status) float64 { return float64(s.Store.WriteErrors) }),
 
 	gauge("peer_digest_keys", "Objects in this peer's digest.", func(s Status) float64 { return float64(s.Digest.Keys) }),

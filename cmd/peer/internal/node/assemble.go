@@ -83,7 +83,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
 		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings,
 		Store: store.Options{
-			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize,
+			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize, Scrub: n.cfg.Scrub,
 			Logger: n.log,
 		},
 		Advertise: n.holdings.Add,

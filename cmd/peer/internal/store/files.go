@@ -70,6 +70,12 @@ func (s *openFiles) get(f *file) *openFile {
 	return o
 }
 
+// has reports whether a file is kept open, by its number.
+func (s *openFiles) has(id uint64) bool {
+	_, ok := s.cache.GetEntryQuietly(id)
+	return ok
+}
+
 // put keeps o, of which the caller has a reference, open for the next view.
 func (s *openFiles) put(f *file, o *openFile) {
 	if !o.acquire() {

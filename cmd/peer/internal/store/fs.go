@@ -30,8 +30,10 @@ type File interface {
 	io.Closer
 	Size() (int64, error)
 	Truncate(size int64) error
-	// Uncache says that what was read of it won't be read again soon. That is a
-	// hint: it may do nothing.
+	// Cached reports whether any of it is in memory; false = none, or not known.
+	Cached() bool
+	// Uncache says that it won't be read again soon. That is a hint: it may do
+	// nothing.
 	Uncache()
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -214,9 +215,12 @@ func (s *Store) rewriteTail(o *Object, m Meta, now int64) (size int64, err error
 		return 0, err
 	}
 	defer h.Close()
-	_, sums, err := readTail(h, f.body, o.key)
-	if err != nil {
+	key, _, sums, err := readTail(h, f.body)
+	switch {
+	case err != nil:
 		return 0, err
+	case key != o.key:
+		return 0, fmt.Errorf("%w: it holds another key", errBroken)
 	}
 	tail := appendTail(nil, f.body, sums, o.key, m, now)
 	if _, err := h.WriteAt(tail, f.body); err != nil {

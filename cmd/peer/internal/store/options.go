@@ -48,7 +48,11 @@ type Options struct {
 	// nil = the data itself.
 	Decode func(key string, data []byte) (any, error)
 	Logger *slog.Logger // nil = discard
-	FS     FS           // nil = the system's
+	// Scrub is how long it takes to read, in the background, everything that the
+	// store holds, for errors of the disk; longer where that were more than 8 MiB/s.
+	// 0 = never.
+	Scrub time.Duration
+	FS    FS // nil = the system's
 	// Now is the wall clock, which may jump; nil = time.Now. It says when objects
 	// are written, and for how long they are still to be listed when they enter the
 	// store. From then on elapsed time counts.
@@ -77,4 +81,7 @@ type Stats struct {
 	Evictions   uint64 `json:"evictions"`    // objects that left for want of room
 	Corrupt     uint64 `json:"corrupt"`      // objects found corrupt when read
 	WriteErrors uint64 `json:"write_errors"` // objects given up for an error of the file system
+
+	ScrubbedBytes uint64 `json:"scrubbed_bytes"` // bytes of bodies read in the background
+	ScrubPasses   uint64 `json:"scrub_passes"`   // how often everything was
 }

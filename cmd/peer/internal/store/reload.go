@@ -109,7 +109,7 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 			continue
 		}
 		path := filepath.Join(dir, name)
-		f, err := readFooter(s.opt.FS, path, buf)
+		f, err := s.footerOf(path, buf)
 		switch {
 		case err == nil:
 			f.id = id
@@ -132,14 +132,18 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 	return some, nil
 }
 
-// readFooter reads the end of a file and verifies the description that stands
-// there. The body is verified when it is first read.
-func readFooter(files FS, path string, buf []byte) (found, error) {
-	h, err := files.Open(path)
+func (s *Store) footerOf(path string, buf []byte) (found, error) {
+	h, err := s.opt.FS.Open(path)
 	if err != nil {
 		return found{}, err
 	}
 	defer h.Close()
+	return readFooter(h, buf)
+}
+
+// readFooter reads the end of a file and verifies the description that stands
+// there. The body is verified when it is read.
+func readFooter(h File, buf []byte) (found, error) {
 	size, err := h.Size()
 	if err != nil {
 		return found{}, err

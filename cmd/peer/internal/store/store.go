@@ -29,6 +29,7 @@ type Store struct {
 	files  *openFiles
 	exp    *expiries
 	trash  *remover
+	scrub  *scrubber
 
 	buffers    sync.Pool // *[blockSize]byte
 	complaints complaints
@@ -86,6 +87,7 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	go s.exp.run(s.unlist)
+	s.scrub = newScrubber(s, o.Scrub)
 	return s, nil
 }
 
@@ -268,6 +270,9 @@ func (s *Store) Stats() Stats {
 		Evictions:    s.evictions.Load(),
 		Corrupt:      s.corrupt.Load(),
 		WriteErrors:  s.writeError.Load(),
+
+		ScrubbedBytes: s.scrub.bytes.Load(),
+		ScrubPasses:   s.scrub.passes.Load(),
 	}
 }
 
@@ -282,6 +287,7 @@ func (s *Store) Close() error {
 	if was {
 		return ErrClosed
 	}
+	s.scrub.close()
 	s.exp.close()
 	s.release()
 	return nil

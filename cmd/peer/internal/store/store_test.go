@@ -294,6 +294,7 @@ func TestReserve(t *testing.T) {
 	if st := s.Stats(); st.WritingBytes != 0 {
 		t.Errorf("after Abort %d bytes are reserved", st.WritingBytes)
 	}
+	s.trash.idle()
 	if files, _ := os.ReadDir(filepath.Join(s.opt.Dir, "tmp")); len(files) != 0 {
 		t.Errorf("%d temporary files are left", len(files))
 	}

@@ -82,10 +82,13 @@ func (v *View) load() error {
 	}
 	v.f = f
 	o.file.tail.RLock()
-	data, sums, err := readTail(f, o.file.body, o.key)
+	key, data, sums, err := readTail(f, o.file.body)
 	o.file.tail.RUnlock()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case key != o.key:
+		return fmt.Errorf("%w: it holds another key", errBroken)
 	}
 	f.sums = sums
 	if v.value == nil {
@@ -218,36 +221,33 @@ func (v *View) Close() error {
 	return err
 }
 
-// readTail reads and verifies what follows the body of a file: the owner's data
-// and the blocks' sums.
-func readTail(f File, body int64, key string) (data []byte, sums []uint64, err error) {
+// readTail reads and verifies what follows the body of a file: the blocks' sums, the
+// key and the owner's data.
+func readTail(f File, body int64) (key string, data []byte, sums []uint64, err error) {
 	size, err := f.Size()
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errBroken, err)
+		return "", nil, nil, fmt.Errorf("%w: %w", errBroken, err)
 	}
 	n := size - body
 	if n < footerSize || n > footerSize+8*blockCount(body)+maxKey+maxData {
-		return nil, nil, fmt.Errorf("%w: length", errBroken)
+		return "", nil, nil, fmt.Errorf("%w: length", errBroken)
 	}
 	b := make([]byte, n)
 	if _, err := f.ReadAt(b, body); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errBroken, err)
+		return "", nil, nil, fmt.Errorf("%w: %w", errBroken, err)
 	}
 	ft, err := parseFooter(b[n-footerSize:], size)
 	if err != nil {
-		return nil, nil, err
+		return "", nil, nil, err
 	}
 	b = b[:n-footerSize]
 	if ft.body != body || xxhash.Sum64(b) != ft.tailSum {
-		return nil, nil, fmt.Errorf("%w: checksum", errBroken)
+		return "", nil, nil, fmt.Errorf("%w: checksum", errBroken)
 	}
 	sums = make([]uint64, blockCount(body))
 	for i := range sums {
 		sums[i] = binary.LittleEndian.Uint64(b[8*i:])
 	}
 	b = b[8*len(sums):]
-	if string(b[:ft.key]) != key {
-		return nil, nil, fmt.Errorf("%w: it holds another key", errBroken)
-	}
-	return b[ft.key:], sums, nil
+	return string(b[:ft.key]), b[ft.key:], sums, nil
 }

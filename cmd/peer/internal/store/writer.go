@@ -344,7 +344,7 @@ func (w *Writer) place(m Meta) (*Object, error) {
 		tmp = id
 		whole := append(append(make([]byte, 0, len(w.window)+len(tail)), w.window...), tail...)
 		if err := s.writeFile(s.tmpPath(tmp), whole); err != nil {
-			s.opt.FS.Remove(s.tmpPath(tmp))
+			s.trash.remove(s.tmpPath(tmp))
 			return nil, err
 		}
 	} else if err := w.append(tail); err != nil {
@@ -357,7 +357,7 @@ func (w *Writer) place(m Meta) (*Object, error) {
 		err = s.rename(tmp, id)
 	}
 	if err != nil {
-		s.opt.FS.Remove(s.tmpPath(tmp))
+		s.trash.remove(s.tmpPath(tmp))
 		return nil, err
 	}
 	f := &file{id: id, body: w.n}
@@ -393,7 +393,7 @@ func (w *Writer) Abort() {
 // open can read it. w.mu is held.
 func (w *Writer) unnameLocked() {
 	if w.id != 0 {
-		w.store.opt.FS.Remove(w.store.tmpPath(w.id))
+		w.store.trash.remove(w.store.tmpPath(w.id))
 		w.id = 0
 	}
 }
