@@ -36,6 +36,10 @@ type Client struct {
 	stats   counters
 	records records
 	budget  budget
+
+	underway underway
+	bodies   paces // of siblings
+	origins  paces // by host
 }
 
 // New returns a Client, or every mistake in c at once.

@@ -17,6 +17,24 @@ type originError struct {
 func (e *originError) Error() string { return "origin " + e.host + ": " + e.err.Error() }
 func (e *originError) Unwrap() error { return e.err }
 
+// clientError is a request whose body could not be read to its end.
+type clientError struct{ err error }
+
+func (e *clientError) Error() string { return "request body: " + e.err.Error() }
+func (e *clientError) Unwrap() error { return e.err }
+
+// timeout is an error for want of an answer in time.
+type timeout string
+
+func (e timeout) Error() string { return string(e) }
+func (timeout) Timeout() bool   { return true }
+func (timeout) Temporary() bool { return true }
+
+const (
+	errFirstByte    = timeout("cache: no header within the time for the first byte")
+	errBetweenBytes = timeout("cache: no byte within the time between bytes")
+)
+
 // failure is what a client is told of an error on the way to the origin: a
 // status, a token for Cache-Status, and a sentence that names the hop and
 // nothing of our insides.
@@ -32,12 +50,15 @@ func (c *Cache) failure(err error) failure {
 		dns    *net.DNSError
 		op     *net.OpError
 		nerr   net.Error
+		client *clientError
 	)
 	host := "the origin"
 	if errors.As(err, &origin) {
 		host = "the origin " + origin.host
 	}
 	switch {
+	case errors.As(err, &client):
+		return failure{http.StatusBadRequest, "bad-request", "the request's body is broken"}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &nerr) && nerr.Timeout():
 		return failure{http.StatusGatewayTimeout, "origin-timeout", host + " did not answer in time"}
 	case errors.Is(err, errStopped):

@@ -33,9 +33,10 @@ type Config struct {
 
 	Origin     *url.URL // nil = forward proxy
 	Store      string
-	StoreSize  int64  // bytes
-	MemorySize int64  // bytes
-	Digests    string // file of digests that outlive the process; "" = none
+	StoreSize  int64         // bytes
+	MemorySize int64         // bytes
+	Scrub      time.Duration // of all of the store; 0 = never
+	Digests    string        // file of digests that outlive the process; "" = none
 
 	Objects        uint64        // planned for; at least 1
 	FalsePositives float64       // in (0, 0.5]

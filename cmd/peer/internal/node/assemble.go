@@ -83,18 +83,16 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
 		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings,
 		Store: store.Options{
-			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize,
-			Hooks: store.Hooks{
-				Listed:   n.holdings.Add,
-				Unlisted: func(identity string) { n.holdings.Remove(identity) },
-			},
+			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize, Scrub: n.cfg.Scrub,
 			Logger: n.log,
 		},
-		Own:     n.ownPaths(),
-		Admit:   (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}).admit,
-		Observe: n.durations.Observe,
-		Tracing: n.tracing,
-		Logger:  n.log,
+		Advertise: n.holdings.Add,
+		Withdraw:  func(identity string) { n.holdings.Remove(identity) },
+		Own:       n.ownPaths(),
+		Admit:     (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}).admit,
+		Observe:   n.durations.Observe,
+		Tracing:   n.tracing,
+		Logger:    n.log,
 	}
 	if o.Observe != nil {
 		c.Observe = func(e proxy.Event) { n.durations.Observe(e); o.Observe(e) }
@@ -132,6 +130,11 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Service: n.service(), Holdings: n.holdings, Publish: publishing(n.cfg.Publish),
 		StateFile: n.digests(), Limits: gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt))},
 		Detection: o.Detect, Network: o.Network, Logger: n.log,
+		Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {
+			if n.proxy != nil {
+				n.proxy.SiblingGone(m.Name)
+			}
+		}},
 	}
 }
 
