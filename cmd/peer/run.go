@@ -91,8 +91,9 @@ func watch(ctx context.Context, r *reloader, manager *sd.Notifier) error {
 			r.reload()
 			ready()
 		case <-alive:
-			r.node.Status() // which takes every lock: a peer that hangs is not alive
-			tell(r.log, manager.Alive())
+			if r.node.Health().OK { // else the service manager starts it again
+				tell(r.log, manager.Alive())
+			}
 		}
 	}
 }

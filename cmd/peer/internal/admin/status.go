@@ -24,6 +24,9 @@ type Status struct {
 	// When this peer's certificate for TLS with the others runs out; zero = it has none.
 	CertificateUntil time.Time `json:"certificate_until,omitzero"`
 
+	Health  Health          `json:"health"`
+	Origins []proxy.Failing `json:"origins_failing"` // those whose last request got no answer, the latest first
+
 	Traffic  proxy.Counts `json:"traffic"`
 	Store    store.Stats  `json:"store"`
 	Digest   Digest       `json:"digest"`

@@ -41,6 +41,9 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 		st.detail = fail.detail
 		res := c.refuse(w, r, fail.status, st, fail.text)
 		res.Outcome, res.Err = GatewayError, err
+		if fail.status < 500 {
+			res.Outcome = ClientError
+		}
 		return res
 	}
 	if !safe(r.Method) && a.status >= 200 && a.status < 400 {

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -194,7 +195,8 @@ func (c *Cache) send(out *http.Request) (*http.Response, error) {
 	c.OriginRequests.Add(1)
 	resp, err := c.cfg.Origin.RoundTrip(out)
 	if err != nil {
-		if context.Cause(out.Context()) != sibling.ErrOutrun {
+		var body *RequestBodyError
+		if context.Cause(out.Context()) != sibling.ErrOutrun && !errors.As(err, &body) {
 			c.OriginErrors.Add(1)
 		}
 		return nil, &originError{host: out.URL.Host, err: err}

@@ -88,6 +88,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 				Listed:   n.holdings.Add,
 				Unlisted: func(identity string) { n.holdings.Remove(identity) },
 			},
+			Beat:   n.watchdog.Watch("store-writer"),
 			Logger: n.log,
 		},
 		Own:     n.ownPaths(),

@@ -34,10 +34,14 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 	defer cancel()
 	target, err := h.cfg.Dial(ctx, "tcp", r.Host)
 	if err != nil {
+		if !ownFault(r.Context(), err) {
+			h.failing.failed(r.Host, err)
+		}
 		res := refuse(http.StatusBadGateway, "origin-unreachable", r.Host+" cannot be reached", GatewayError)
 		res.Err = err
 		return res
 	}
+	h.failing.answered(r.Host)
 	client, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		target.Close()

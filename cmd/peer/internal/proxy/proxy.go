@@ -25,6 +25,7 @@ type Handler struct {
 	cache    *cache.Cache
 	siblings *sibling.Client // nil = none
 	origins  http.RoundTripper
+	failing  *origins
 	counters counters
 	idle     []interface{ CloseIdleConnections() }
 
@@ -39,17 +40,18 @@ func New(c Config) (*Handler, error) {
 	}
 	var err error
 	h := &Handler{cfg: c, tunnels: make(map[net.Conn]struct{})}
-	origins := c.OriginTransport
-	if origins == nil {
+	transport := c.OriginTransport
+	if transport == nil {
 		t := newOriginTransport(&c)
 		h.idle = append(h.idle, t)
-		origins = t
+		transport = t
 	}
 	if c.Origin != nil {
-		origins = forwarded{origins}
+		transport = forwarded{transport}
 	}
-	origins = c.Tracing.Transport("fetch from origin", origins)
-	h.origins = origins
+	transport = c.Tracing.Transport("fetch from origin", transport)
+	h.failing = &origins{RoundTripper: transport, log: c.Logger, forget: c.Origin == nil}
+	h.origins = h.failing
 	if c.Locator != nil {
 		t := c.SiblingTransport
 		if t == nil {
@@ -62,7 +64,7 @@ func New(c Config) (*Handler, error) {
 			return nil, err
 		}
 	}
-	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: origins, Siblings: h.siblings, Crowd: c.Crowd, Store: c.Store,
+	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Crowd: c.Crowd, Store: c.Store,
 		MinListed: c.MinListed, Logger: c.Logger})
 	if err != nil {
 		return nil, err

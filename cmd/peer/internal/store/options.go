@@ -4,6 +4,8 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 )
 
 var (
@@ -46,6 +48,9 @@ type Options struct {
 	// is shared and must not be changed. An error makes the object corrupt.
 	// nil = the data itself.
 	Decode func(key string, data []byte) (any, error)
+	// Beat follows what is done for objects being written: on the disk, and in the
+	// index; nil = nobody wants to know.
+	Beat   *health.Heartbeat
 	Logger *slog.Logger // nil = discard
 }
 

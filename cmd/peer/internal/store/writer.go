@@ -72,6 +72,8 @@ func (w *Writer) Write(p []byte) (n int, err error) {
 		w.hash(p)
 		return len(p), nil
 	}
+	w.store.opt.Beat.Begin()
+	defer w.store.opt.Beat.End()
 	if w.f == nil {
 		if err := w.spill(); err != nil {
 			return 0, err
@@ -193,6 +195,8 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 		return nil, err
 	}
 	s := w.store
+	s.opt.Beat.Begin()
+	defer s.opt.Beat.End()
 	s.committing.RLock()
 	defer s.committing.RUnlock()
 	if s.closed {
