@@ -50,7 +50,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv " +
 		"github.com/bartventer/httpcache github.com/bartventer/httpcache/store github.com/bartventer/httpcache/store/driver"},
 	// The request path knows a Locator, not the gossip behind it.
-	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
+	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/conn gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
 
 	{dir: "cmd/peer/internal/crowd", imports: "net gossip/sibling"},
 	// What peers ask of each other besides objects, the Squids beside them, and TLS to both.

@@ -20,8 +20,10 @@ type Config struct {
 	Crowd    Crowd             // nil = none
 	Store    store.Options     // the Hooks for Stored and Evicted and Decode are the cache's
 
-	MinListed time.Duration // responses fresh for less than this are not listed; 0 = 1 s
-	Logger    *slog.Logger  // nil = discard
+	MinListed    time.Duration // responses fresh for less than this are not listed; 0 = 1 s
+	FirstByte    time.Duration // from a request's last byte to the header of the origin's answer; 0 = 60 s
+	BetweenBytes time.Duration // for which the origin or a sibling may pause in a body, where no other source can go on; 0 = 60 s
+	Logger       *slog.Logger  // nil = discard
 }
 
 // A Crowd knows which sibling is fetching a response that no digest lists yet.

@@ -26,6 +26,16 @@ type RequestBodyError struct{ Err error }
 func (e *RequestBodyError) Error() string { return "request body: " + e.Err.Error() }
 func (e *RequestBodyError) Unwrap() error { return e.Err }
 
+// failedBody returns the [*RequestBodyError] of a request whose body says that it had
+// one, by a method Failed() error; nil if none had. The error that the body's sender
+// returns need not be it: a connection that fails ends the request's context too.
+func failedBody(r *http.Request) error {
+	if b, ok := r.Body.(interface{ Failed() error }); ok {
+		return b.Failed()
+	}
+	return nil
+}
+
 // failure is what a client is told of an error on the way to the origin: a
 // status, a token for Cache-Status, and a sentence that names the hop and
 // nothing of our insides.

@@ -34,11 +34,14 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	a, err := c.sendInterim(w, r, out)
 	st := status{fwd: reason}
 	if err != nil {
-		if r.Context().Err() != nil {
+		if r.Context().Err() != nil && failedBody(r) == nil {
 			return Result{Outcome: ClientGone, Err: err}
 		}
 		fail := c.failure(err)
 		st.detail = fail.detail
+		if failedBody(r) != nil {
+			w.Header().Set("Connection", "close") // where the next request begins, nobody knows
+		}
 		res := c.refuse(w, r, fail.status, st, fail.text)
 		res.Outcome, res.Err = GatewayError, err
 		if fail.status < 500 {

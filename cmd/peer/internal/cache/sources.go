@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -195,8 +194,10 @@ func (c *Cache) send(out *http.Request) (*http.Response, error) {
 	c.OriginRequests.Add(1)
 	resp, err := c.cfg.Origin.RoundTrip(out)
 	if err != nil {
-		var body *RequestBodyError
-		if context.Cause(out.Context()) != sibling.ErrOutrun && !errors.As(err, &body) {
+		if body := failedBody(out); body != nil {
+			return nil, body
+		}
+		if context.Cause(out.Context()) != sibling.ErrOutrun {
 			c.OriginErrors.Add(1)
 		}
 		return nil, &originError{host: out.URL.Host, err: err}

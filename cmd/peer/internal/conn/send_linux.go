@@ -46,7 +46,14 @@ func (c *Conn) sendHeld() error {
 // sendBy makes system calls, each of which sends some of what is left of n bytes,
 // until all are sent. One that sends nothing has met the end of a file that is
 // shorter than it was.
-func (c *Conn) sendBy(name string, n int64, call func(to int, done int64) (int, error)) (done int64, err error) {
+func (c *Conn) sendBy(name string, n int64, call func(to int, done int64) (int, error)) (int64, error) {
+	return c.patiently(n, func(done int64) (int64, error) {
+		return c.sendSome(name, n-done, func(to int, more int64) (int, error) { return call(to, done+more) })
+	})
+}
+
+// sendSome is sendBy until the deadline.
+func (c *Conn) sendSome(name string, n int64, call func(to int, done int64) (int, error)) (done int64, err error) {
 	failure := c.raw.Write(func(to uintptr) bool {
 		for done < n {
 			var k int

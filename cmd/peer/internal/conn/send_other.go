@@ -17,5 +17,5 @@ func (c *Conn) sendSpan(_ span, src io.Reader) (int64, error) {
 	if err := c.Release(); err != nil {
 		return 0, err
 	}
-	return c.Conn.(io.ReaderFrom).ReadFrom(src)
+	return c.copyFrom(src)
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,6 +101,9 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		failure: make(chan error, 2), durations: admin.NewDurations(), stopped: make(chan struct{}),
 		watchdog: watchdogFor(o), readings: newReadings(),
 	}
+	for _, d := range []*time.Duration{&n.cfg.ClientBodyTimeout, &n.cfg.SendTimeout} {
+		*d = cmp.Or(*d, time.Minute)
+	}
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
 	}
@@ -146,7 +150,7 @@ func (n *Node) serve() {
 
 func (n *Node) serveOn(l net.Listener, h http.Handler) {
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ConnContext: conn.Context,
 		ErrorLog:    slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
 	}

@@ -34,7 +34,8 @@ type Config struct {
 	// Decode are set by the Handler.
 	Store store.Options
 
-	// Dial connects to origins, siblings and CONNECT targets; nil = net.Dialer.
+	// Dial connects to origins, siblings and CONNECT targets, within the time that its
+	// context has; nil = net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// OriginTransport replaces the transport to origins that is built on Dial.
 	OriginTransport http.RoundTripper
@@ -42,7 +43,11 @@ type Config struct {
 	// It must send absolute-form requests to the sibling (see sibling.NewHTTPTransport).
 	SiblingTransport http.RoundTripper
 
-	OriginTimeout  time.Duration // to the origin's response header; 0 = 60 s
+	// Deadlines to origins, each 0 = 60 s: for a connection, TLS included, and of a
+	// CONNECT target alike; from the end of a request to the header of its answer; for a
+	// pause within the body; for a pause in which the origin takes nothing of a request.
+	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout, SendTimeout time.Duration
+
 	SiblingTimeout time.Duration // to a sibling's response header, and to ours for a Squid; 0 = 500 ms
 	MaxSiblings    int           // siblings asked for one request; 0 = 2
 	MinListed      time.Duration // objects fresh for less than this are not listed in the digest; 0 = 1 s

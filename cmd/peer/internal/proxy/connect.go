@@ -30,7 +30,7 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 	if h.cfg.AllowConnect != nil && !h.cfg.AllowConnect(host, port) {
 		return refuse(http.StatusForbidden, "not-allowed", "tunnels to that port are not allowed here", ClientError)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.OriginTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.ConnectTimeout)
 	defer cancel()
 	target, err := h.cfg.Dial(ctx, "tcp", r.Host)
 	if err != nil {

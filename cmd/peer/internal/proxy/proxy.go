@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -65,7 +66,7 @@ func New(c Config) (*Handler, error) {
 		}
 	}
 	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Crowd: c.Crowd, Store: c.Store,
-		MinListed: c.MinListed, Logger: c.Logger})
+		MinListed: c.MinListed, FirstByte: c.FirstByteTimeout, BetweenBytes: c.BetweenBytesTimeout, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -83,17 +84,20 @@ func (c *Config) check() error {
 			errs = append(errs, fmt.Errorf("proxy: %q is no origin: want http://HOST[:PORT][/PATH] or https", o))
 		}
 	}
-	if c.OriginTimeout < 0 || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 {
+	deadlines := []*time.Duration{&c.ConnectTimeout, &c.FirstByteTimeout, &c.BetweenBytesTimeout, &c.SendTimeout}
+	for _, d := range deadlines {
+		if *d == 0 {
+			*d = time.Minute
+		}
+	}
+	if slices.ContainsFunc(deadlines, func(d *time.Duration) bool { return *d < 0 }) || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 {
 		errs = append(errs, errors.New("proxy: a negative setting"))
 	}
 	if c.SiblingTimeout == 0 {
 		c.SiblingTimeout = 500 * time.Millisecond
 	}
-	if c.OriginTimeout == 0 {
-		c.OriginTimeout = time.Minute
-	}
 	if c.Dial == nil {
-		c.Dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+		c.Dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -103,15 +107,15 @@ func (c *Config) check() error {
 
 func newOriginTransport(c *Config) *http.Transport {
 	return &http.Transport{
-		DialContext:            c.Dial,
+		DialContext:            dialOrigin(c),
 		DisableCompression:     true, // bodies pass as the origin sends them
 		ForceAttemptHTTP2:      true,
 		MaxIdleConnsPerHost:    64,
 		MaxIdleConns:           1024,
 		IdleConnTimeout:        60 * time.Second,
-		TLSHandshakeTimeout:    10 * time.Second,
+		TLSHandshakeTimeout:    c.ConnectTimeout,
 		ExpectContinueTimeout:  time.Second,
-		ResponseHeaderTimeout:  c.OriginTimeout,
+		ResponseHeaderTimeout:  c.FirstByteTimeout,
 		MaxResponseHeaderBytes: 256 << 10,
 		ReadBufferSize:         32 << 10,
 	}
