@@ -26,7 +26,7 @@ var (
 
 // ask puts the question to one sibling.
 func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, to Step, conditions http.Header) (*Answer, Outcome) {
-	timeout := in.c.cfg.Timeout
+	timeout := in.c.deadline()
 	clock := time.AfterFunc(timeout+to.Wait, func() { cancel(errNoFirstByte) })
 	start := time.Now()
 	resp, err := in.c.cfg.HTTP.RoundTrip(in.request(asking, to.Candidate, conditions))

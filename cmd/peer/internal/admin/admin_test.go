@@ -114,7 +114,7 @@ func TestHealthAndReadiness(t *testing.T) {
 
 func TestHealthSaysWhatIsWrong(t *testing.T) {
 	s := example()
-	s.Health = Health{OK: true, Parts: []Part{{Name: "exchange", Stalled: 3}}, Degraded: []Trouble{{"store", "the file system refused 3 objects in the last minute"}}}
+	s.Health = Health{OK: true, Parts: []Part{{Name: "exchange", Stalled: 3}}, Degraded: []Trouble{{Part: "store", Text: "the file system refused 3 objects in the last minute"}}}
 	_, get := serve(t, s)
 	if code, body := get("/healthz"); code != 200 || body != "degraded: store: the file system refused 3 objects in the last minute\n" {
 		t.Errorf("GET /healthz of a degraded peer = %d %q", code, body)

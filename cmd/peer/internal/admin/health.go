@@ -28,12 +28,13 @@ type Part struct {
 
 // A Trouble is one thing that goes wrong.
 type Trouble struct {
-	Part string `json:"part"` // "store", "origin" or "siblings"
-	Text string `json:"text"` // a sentence without its full stop
+	Part   string `json:"part"`   // "store", "origin", "siblings" or "machine"
+	Text   string `json:"text"`   // a sentence without its full stop
+	Severe bool   `json:"severe"` // it costs most of what the part is for
 }
 
 // degradable are the parts of troubles.
-var degradable = []string{"store", "origin", "siblings"}
+var degradable = []string{"store", "origin", "siblings", "machine"}
 
 // lines says what is wrong, one thing a line; "" = nothing is.
 func (h Health) lines() string {

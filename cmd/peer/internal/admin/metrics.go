@@ -102,6 +102,11 @@ var families = []family{
 			emit(float64(t.SiblingErrors), "failed")
 			emit(float64(t.SiblingsOutrun), "outrun")
 		}),
+	gauge("peer_sibling_deadline_seconds", "How long a sibling may take to begin its answer now: it follows what siblings need.", func(s Status) float64 { return s.Siblings.Deadline }),
+	gauge("peer_sibling_lost_ratio", "Share of the questions of the last half minute that got no answer in time.", func(s Status) float64 { return s.Siblings.Lost }),
+	counter("peer_sibling_excused_total", "Failed questions not held against the sibling: this process was late, or most siblings were.", func(s Status) float64 { return float64(s.Traffic.SiblingsExcused) }),
+	counter("peer_sibling_spared_total", "Questions not asked, since too many were lost.", func(s Status) float64 { return float64(s.Traffic.SiblingsSpared) }),
+	gauge("peer_late_seconds", "By how much this process runs late, for want of a processor.", func(s Status) float64 { return s.Late }),
 	byLabel(prometheus.CounterValue, "result", "peer_sibling_hedges_total", "Questions asked besides because a sibling was late: answered first, or not, or not asked for want of budget.",
 		func(s Status, emit func(float64, ...string)) {
 			t := s.Traffic

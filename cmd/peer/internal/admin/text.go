@@ -37,7 +37,7 @@ func WriteStatus(w io.Writer, s Status) error {
 	rows.Row("of siblings", table.Count(t.ServedToSiblings+t.NotServedToSiblings), "",
 		fmt.Sprintf("%s had the object, %s not", table.Count(t.ServedToSiblings), table.Count(t.NotServedToSiblings)))
 	rows.Row("to siblings", table.Count(t.SiblingRequests), "",
-		fmt.Sprintf("%s false hits, %s failed", table.Count(t.FalseHits), table.Count(t.SiblingErrors)))
+		fmt.Sprintf("%s false hits, %s failed, %s spared", table.Count(t.FalseHits), table.Count(t.SiblingErrors), table.Count(t.SiblingsSpared)))
 	rows.Row("to origins", table.Count(t.OriginRequests), "", fmt.Sprintf("%s failed", table.Count(t.OriginErrors)))
 	if err := rows.Write(&b, ""); err != nil {
 		return err

@@ -96,6 +96,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		},
 		ConnectTimeout: n.cfg.ConnectTimeout, FirstByteTimeout: n.cfg.FirstByteTimeout,
 		BetweenBytesTimeout: n.cfg.BetweenBytesTimeout, SendTimeout: n.cfg.SendTimeout,
+		Late:    n.lateness.Now,
 		Own:     n.ownPaths(),
 		Admit:   (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}).admit,
 		Observe: n.durations.Observe,

@@ -105,8 +105,21 @@ func (t *troubles) of(n *Node) []admin.Trouble {
 			list = append(list, admin.Trouble{Part: "origin", Text: fmt.Sprintf("%s does not answer since %s: %s", f.Host, f.Since.UTC().Format(time.RFC3339), f.Reason)})
 		}
 	}
+	if load := n.proxy.SiblingLoad(); load.Lost > bearable {
+		list = append(list, admin.Trouble{Part: "siblings", Severe: load.Lost > 0.5, Text: fmt.Sprintf(
+			"%.0f %% of the questions of the last half minute got no answer in time: fewer are asked, and each may take %v", 100*load.Lost, load.Deadline.Round(time.Millisecond))})
+	}
+	if late := n.lateness.Now(); late > lateBearable {
+		list = append(list, admin.Trouble{Part: "machine", Severe: late > 4*lateBearable, Text: fmt.Sprintf(
+			"this process runs %v late: it gets too little of a processor", late.Round(time.Millisecond))})
+	}
 	return list
 }
+
+const (
+	bearable     = 0.1                    // share of lost questions that is not worth a word
+	lateBearable = 125 * time.Millisecond // likewise
+)
 
 // A reading is what a part of the node says of itself, and what it said last.
 type reading[T any] struct {

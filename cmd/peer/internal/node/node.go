@@ -71,6 +71,7 @@ type Node struct {
 	durations *admin.Durations
 	history   admin.History
 	watchdog  *health.Watchdog
+	lateness  *health.Lateness
 	troubles  troubles
 	readings  readings
 	cluster   clusterView
@@ -99,7 +100,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	n := &Node{
 		cfg: o.Config, version: o.Version, log: o.Logger, started: time.Now(),
 		failure: make(chan error, 2), durations: admin.NewDurations(), stopped: make(chan struct{}),
-		watchdog: watchdogFor(o), readings: newReadings(),
+		watchdog: watchdogFor(o), lateness: health.NewLateness(), readings: newReadings(),
 	}
 	for _, d := range []*time.Duration{&n.cfg.ClientBodyTimeout, &n.cfg.SendTimeout} {
 		*d = cmp.Or(*d, time.Minute)
@@ -143,6 +144,7 @@ func (n *Node) serve() {
 	n.serving.Go(n.record)
 	n.serving.Go(n.watchPlan)
 	n.serving.Go(n.reportHangs)
+	n.serving.Go(func() { n.lateness.Run(n.stopped) })
 	if n.cfg.PeerTLS != nil {
 		n.serving.Go(n.watchCertificate)
 	}

@@ -17,6 +17,9 @@ func (n *Node) Status() admin.Status {
 		State: *n.state.Load(), Addresses: n.Addresses(), Encrypted: n.cfg.Secret != nil,
 		Health: n.Health(), Origins: n.proxy.FailingOrigins(), Traffic: n.proxy.Counters(),
 	}
+	load := n.proxy.SiblingLoad()
+	s.Siblings = admin.Siblings{Deadline: load.Deadline.Seconds(), Lost: load.Lost}
+	s.Late = n.lateness.Now().Seconds()
 	s.Ready = s.State == serving
 	if n.cfg.Origin != nil {
 		s.Origin = n.cfg.Origin.String()

@@ -48,9 +48,10 @@ type Config struct {
 	// pause within the body; for a pause in which the origin takes nothing of a request.
 	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout, SendTimeout time.Duration
 
-	SiblingTimeout time.Duration // to a sibling's response header, and to ours for a Squid; 0 = 500 ms
-	MaxSiblings    int           // siblings asked for one request; 0 = 2
-	MinListed      time.Duration // objects fresh for less than this are not listed in the digest; 0 = 1 s
+	SiblingTimeout time.Duration        // to a sibling's response header, and to ours for a Squid; 0 = 500 ms; see sibling.Config
+	Late           func() time.Duration // by how much this process runs late, see sibling.Config; nil = it does not
+	MaxSiblings    int                  // siblings asked for one request; 0 = 2
+	MinListed      time.Duration        // objects fresh for less than this are not listed in the digest; 0 = 1 s
 
 	// Own are the paths at which the peer answers for itself, if a request names no
 	// host. Such requests are neither counted nor observed.
