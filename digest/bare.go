@@ -41,11 +41,11 @@ func DecodeBareDelta(b []byte, base *Filter, target Version, keys uint64, lim Li
 		r.afford(lim, "positions set", 0, 16*(a+c))
 	}
 	d.ones = base.ones + a - c
-	sets := r.section("positions set", zeros, a, false)
-	clears := r.section("positions cleared", base.ones, c, false)
+	sets := r.section("positions set", zeros, a)
+	clears := r.section("positions cleared", base.ones, c)
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
-	d.flips = unrank(base, sets.list, clears.list)
+	d.flips = base.unrank(sets, clears)
 	return d, nil
 }
