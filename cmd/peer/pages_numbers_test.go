@@ -48,7 +48,7 @@ var facts = []struct{ says, file, code string }{
 	{"Every 12 s peers try again", "gossip/config.go", "defaultRejoin  = 12 * time.Second"},
 	{"an eighth less than it holds", "cmd/peer/internal/store/store.go", "maxBytes-held+held/8"},
 	{"to grow again after 10 minutes", "cmd/peer/internal/store/store.go", "fullFor = 10 * time.Minute"},
-	{"10 peers, 9 of 1,000 misses ask in vain", operating, "| 10 | 2.12 KiB/s | 13.1 MiB | 0.009 |"},
+	{"10 peers, 9 of 1,000 misses ask in vain", operating, "| 10 | 2.12 KiB/s | 13.9 MiB | 0.009 |"},
 	{"| 3128, TCP | `--listen` |", "cmd/peer/internal/config/settings.go", `default:"127.0.0.1:3128" group:"Cache" help:"Address for the HTTP requests`},
 	{"| 7946, TCP and UDP | `--gossip` |", "cmd/peer/internal/config/settings.go", `default:"127.0.0.1:7946" group:"Cluster" help:"Address for gossip`},
 	{"| 3129, TCP | `--admin` |", "cmd/peer/internal/config/settings.go", `default:"127.0.0.1:3129" group:"Operation" help:"Address for health`},
