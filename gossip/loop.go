@@ -288,6 +288,8 @@ func (n *Node) publishLoop() {
 			return
 		case <-ticker.C:
 			n.publish(n.cfg.Holdings.filter)
+		case f := <-n.publisher:
+			f()
 		}
 	}
 }

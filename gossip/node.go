@@ -59,6 +59,7 @@ type Node struct {
 	datagrams chan []byte
 	woken     chan struct{}
 	calls     chan func() // for the node's loop
+	publisher chan func() // for what publishes
 	hooks     chan func()
 
 	ctx    context.Context // ends with the node
@@ -142,6 +143,7 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		datagrams:    make(chan []byte, datagramBacklog),
 		woken:        make(chan struct{}, 1),
 		calls:        make(chan func()),
+		publisher:    make(chan func()),
 		hooks:        make(chan func(), hookBacklog),
 	}
 	n.ring.Store(ring)

@@ -24,7 +24,7 @@ var errNoFirstByte = errors.New("sibling: no answer within the deadline")
 // ask puts the question to one sibling.
 func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, to Step, conditions http.Header) (*Answer, Outcome) {
 	cancel = in.c.underway.add(to.Peer, cancel)
-	timeout := in.c.cfg.Timeout
+	timeout := in.c.deadline()
 	clock := time.AfterFunc(timeout+to.Wait, func() { cancel(errNoFirstByte) })
 	start := time.Now()
 	resp, err := in.c.cfg.HTTP.RoundTrip(in.request(asking, to.Candidate, conditions))

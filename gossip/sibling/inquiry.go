@@ -42,10 +42,16 @@ type Answer struct {
 	Requested, Arrived time.Time // when it was asked, when its header was there
 }
 
-// Ask finds the candidates for a question and asks none of them yet.
+// Ask finds the candidates for a question and asks none of them yet. If many
+// questions were lost lately, and there is an origin, some have no candidates.
 func (c *Client) Ask(q Question) *Inquiry {
 	in := &Inquiry{c: c, q: q, steps: c.Plan(q)}
-	if q.Origin != nil {
+	switch {
+	case q.Origin == nil || len(in.steps) == 0:
+	case c.recent.spares(time.Now()):
+		c.stats.spared.Add(1)
+		in.steps = nil
+	default:
 		i := len(in.steps)
 		for i > 0 && in.steps[i-1].AfterOrigin {
 			i--
@@ -100,8 +106,9 @@ func (in *Inquiry) settle(done *runner) {
 	case Hit, FalseHit, Unusable:
 		r.answered(took, now)
 		in.c.records.answered(took)
+		in.c.recent.add(done.step.Peer, took, false, now)
 	case TimedOut:
-		r.unanswered(took, now)
+		in.c.lost(done.step.Peer, took, r.unanswered(took, now), now)
 	}
 	in.report(done.step, done.outcome, took)
 }
@@ -126,7 +133,16 @@ func (in *Inquiry) report(to Step, o Outcome, took time.Duration) {
 		in.FalseHits++
 		in.c.stats.falseHits.Add(1)
 		in.c.records.of(to.Peer).count(false)
-	case Refused, TimedOut, Failed:
+	case TimedOut:
+		in.Errors++
+		in.c.stats.errors.Add(1)
+		if in.c.excused() {
+			in.c.stats.excused.Add(1)
+			o = Canceled // says nothing about the peer
+			break
+		}
+		in.c.records.of(to.Peer).count(false)
+	case Refused, Failed:
 		in.Errors++
 		in.c.stats.errors.Add(1)
 		in.c.records.of(to.Peer).count(false)

@@ -194,9 +194,10 @@ func (r *race) won(winner *runner) *Answer {
 func (in *Inquiry) outrun(loser *runner) {
 	now := time.Now()
 	took := now.Sub(loser.started)
-	outcome := Outrun
-	if often := in.c.records.of(loser.step.Peer).unanswered(took, now); often || took >= in.c.cfg.Timeout/2 {
+	outcome, row := Outrun, in.c.records.of(loser.step.Peer).unanswered(took, now)
+	if row >= tooOften || took >= in.c.deadline()/2 {
 		outcome = TimedOut
+		in.c.lost(loser.step.Peer, took, row, now)
 	} else {
 		in.c.stats.outrun.Add(1)
 	}

@@ -98,9 +98,9 @@ func (r *record) answered(d time.Duration, now time.Time) {
 	r.last, r.outrun = now, 0
 }
 
-// unanswered notes that there was no answer for so long, and reports whether it
-// was outrun so often that something must be wrong.
-func (r *record) unanswered(d time.Duration, now time.Time) (often bool) {
+// unanswered notes that there was no answer for so long, and returns how often that
+// was so in a row: after some times something must be wrong.
+func (r *record) unanswered(d time.Duration, now time.Time) (row int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if d.Seconds() > r.trip.value {
@@ -109,7 +109,7 @@ func (r *record) unanswered(d time.Duration, now time.Time) (often bool) {
 	r.spread.add(d)
 	r.last = now
 	r.outrun++
-	return r.outrun >= tooOften
+	return r.outrun
 }
 
 // count notes whether an answer was of use, if there was one.

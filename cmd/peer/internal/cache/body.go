@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -64,7 +65,7 @@ type closing struct {
 // charged neither with the time that the client takes nor with its faults.
 type upload struct {
 	io.ReadCloser
-	failed atomic.Pointer[clientError] // how reading it failed
+	failed atomic.Pointer[RequestBodyError] // how reading it failed; nil = it didn't
 
 	mu    sync.Mutex
 	clock *time.Timer // of the origin; nil = it answered
@@ -74,8 +75,10 @@ type upload struct {
 func (u *upload) Read(p []byte) (int, error) {
 	u.charge(false)
 	n, err := u.ReadCloser.Read(p)
-	if err != nil && err != io.EOF {
-		u.failed.Store(&clientError{err})
+	if err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) {
+		failed := &RequestBodyError{err}
+		u.failed.Store(failed)
+		err = failed
 	}
 	u.charge(true)
 	return n, err

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -17,11 +18,12 @@ type originError struct {
 func (e *originError) Error() string { return "origin " + e.host + ": " + e.err.Error() }
 func (e *originError) Unwrap() error { return e.err }
 
-// clientError is a request whose body could not be read to its end.
-type clientError struct{ err error }
+// A RequestBodyError is the failure of a request's body to come from the client,
+// which is no fault of the origin that it was being sent to.
+type RequestBodyError struct{ Err error }
 
-func (e *clientError) Error() string { return "request body: " + e.err.Error() }
-func (e *clientError) Unwrap() error { return e.err }
+func (e *RequestBodyError) Error() string { return "request body: " + e.Err.Error() }
+func (e *RequestBodyError) Unwrap() error { return e.Err }
 
 // timeout is an error for want of an answer in time.
 type timeout string
@@ -50,15 +52,20 @@ func (c *Cache) failure(err error) failure {
 		dns    *net.DNSError
 		op     *net.OpError
 		nerr   net.Error
-		client *clientError
+		body   *RequestBodyError
+		cert   *tls.CertificateVerificationError
 	)
 	host := "the origin"
 	if errors.As(err, &origin) {
 		host = "the origin " + origin.host
 	}
 	switch {
-	case errors.As(err, &client):
-		return failure{http.StatusBadRequest, "bad-request", "the request's body is broken"}
+	case errors.As(err, &body) && errors.As(body.Err, &nerr) && nerr.Timeout():
+		return failure{http.StatusRequestTimeout, "request-timeout", "the body of the request did not come in time"}
+	case errors.As(err, &body):
+		return failure{http.StatusBadRequest, "bad-request-body", "the body of the request is malformed or broke off"}
+	case errors.As(err, &cert):
+		return failure{http.StatusBadGateway, "origin-certificate", "the certificate of " + host + " is not trusted"}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &nerr) && nerr.Timeout():
 		return failure{http.StatusGatewayTimeout, "origin-timeout", host + " did not answer in time"}
 	case errors.Is(err, errStopped):

@@ -38,6 +38,12 @@ type Config struct {
 	Scrub      time.Duration // of all of the store; 0 = never
 	Digests    string        // file of digests that outlive the process; "" = none
 
+	// Deadlines; 0 = 60 s. To an origin: for a connection, from the end of a request to
+	// the header of its answer, and for a pause within the body. To a client: for a pause
+	// within the body of its request, and for taking nothing of its answer.
+	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout time.Duration
+	ClientBodyTimeout, SendTimeout                        time.Duration
+
 	Objects        uint64        // planned for; at least 1
 	FalsePositives float64       // in (0, 0.5]
 	CollapseWait   time.Duration // 0 = peers that miss the same object at once don't find each other

@@ -27,6 +27,12 @@ type Settings struct {
 
 	CollapseWait string `name:"collapse-wait" env:"PEER_COLLAPSE_WAIT" placeholder:"TIME" default:"0s" group:"Cache" help:"How long a miss may wait for a peer that is already fetching the object. Each miss that no digest answers then asks one peer who fetches it. For slow origins and crowds. Default: 0s, peers fetch on their own."`
 
+	ConnectTimeout      string `name:"connect-timeout" env:"PEER_CONNECT_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a connection to an origin, or through a tunnel, may take to be made, TLS included. Default: ${default}."`
+	FirstByteTimeout    string `name:"first-byte-timeout" env:"PEER_FIRST_BYTE_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long an origin may take to begin its answer, from the end of the request. Default: ${default}."`
+	BetweenBytesTimeout string `name:"between-bytes-timeout" env:"PEER_BETWEEN_BYTES_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long an origin may pause within its answer. Default: ${default}."`
+	ClientBodyTimeout   string `name:"client-body-timeout" env:"PEER_CLIENT_BODY_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a client may pause within the body of its request. Default: ${default}."`
+	SendTimeout         string `name:"send-timeout" env:"PEER_SEND_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a client may take nothing of its answer. One that takes it slowly is never cut off. Default: ${default}."`
+
 	Objects        string `name:"objects" env:"PEER_OBJECTS" placeholder:"COUNT" default:"0" group:"Digest" help:"Objects that the digest is planned for. Default: 0, what fits the store at 32 KiB each. A peer that comes to hold more plans it anew."`
 	FalsePositives string `name:"false-positives" env:"PEER_FALSE_POSITIVES" placeholder:"RATE" default:"0.001" group:"Digest" help:"Share of absent objects that the digest may claim in error, between 0 and 0.5. Default: ${default}."`
 	Publish        string `name:"publish" env:"PEER_PUBLISH" placeholder:"TIME" default:"0s" group:"Digest" help:"How long a change may wait until the other peers hear of it. Default: 0s, 10 ms for each peer but between 100 ms and 1 s; among more than 1,000, 1 ms for each up to 5 s."`

@@ -18,6 +18,7 @@ import (
 	"io"
 	"net"
 	"syscall"
+	"time"
 )
 
 const (
@@ -25,10 +26,17 @@ const (
 	maxJoins = 8 << 10 // a body up to this length is copied behind its header, which costs less than two places to write from
 )
 
-// Listen returns a listener whose connections are each a [Conn]. It closes l.
-func Listen(l net.Listener) net.Listener { return listener{l} }
+// Listen returns a listener whose connections are each a [Conn]. It closes l. A write
+// fails with [os.ErrDeadlineExceeded] when the client has taken nothing for the time
+// patience, or up to a quarter longer; 0 = it waits for ever. That ends for a
+// connection when somebody sets a deadline for its writes, or takes it over from the
+// server.
+func Listen(l net.Listener, patience time.Duration) net.Listener { return listener{l, patience} }
 
-type listener struct{ net.Listener }
+type listener struct {
+	net.Listener
+	patience time.Duration
+}
 
 // Accept implements [net.Listener].
 func (l listener) Accept() (net.Conn, error) {
@@ -36,11 +44,7 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	wrapped := &Conn{Conn: c}
-	if tcp, ok := c.(*net.TCPConn); ok {
-		wrapped.raw, _ = tcp.SyscallConn()
-	}
-	return wrapped, nil
+	return Patient(c, l.patience), nil
 }
 
 // A Conn is a connection that can keep back what is written to it. Like what it
@@ -48,7 +52,8 @@ func (l listener) Accept() (net.Conn, error) {
 // these are for the handler of a request, while it runs.
 type Conn struct {
 	net.Conn
-	raw syscall.RawConn // nil = it can't be told when it takes more
+	raw      syscall.RawConn // nil = it can't be told when it takes more
+	patience patience
 
 	holding bool
 	replace bool   // what the server writes next, by what is held
@@ -111,7 +116,7 @@ func (c *Conn) Release() error {
 	if len(c.held) == 0 {
 		return nil
 	}
-	_, err := c.Conn.Write(c.held)
+	_, err := c.write(c.held)
 	c.held = c.held[:0]
 	return err
 }
@@ -123,7 +128,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 		c.replace = false
 		return len(p), c.Release()
 	case !c.holding:
-		return c.Conn.Write(p)
+		return c.write(p)
 	case len(c.held)+len(p) <= maxHeld:
 		c.held = append(c.held, p...)
 		return len(p), nil
@@ -138,14 +143,14 @@ func (c *Conn) writeAfterHeld(p []byte) (n int, err error) {
 	var written int64
 	switch {
 	case before == 0:
-		return c.Conn.Write(p)
+		return c.write(p)
 	case len(p) <= maxJoins:
 		c.held = append(c.held, p...)
-		n, err = c.Conn.Write(c.held)
+		n, err = c.write(c.held)
 		written = int64(n)
 	default:
-		both := net.Buffers{c.held, p}
-		written, err = both.WriteTo(c.Conn)
+		both := net.Buffers{c.held, p} // WriteTo drops what is written
+		written, err = c.patiently(int64(before+len(p)), func(int64) (int64, error) { return both.WriteTo(c.Conn) })
 	}
 	c.held = c.held[:0]
 	return max(0, int(written)-before), err
@@ -170,10 +175,7 @@ func (c *Conn) send(body io.Reader) (int64, error) {
 	if err := c.Release(); err != nil {
 		return 0, err
 	}
-	if to, ok := c.Conn.(io.ReaderFrom); ok {
-		return to.ReadFrom(body)
-	}
-	return io.Copy(struct{ io.Writer }{c.Conn}, body)
+	return c.copyFrom(body)
 }
 
 // A memory is a body that lies in memory.

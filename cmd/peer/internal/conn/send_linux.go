@@ -9,14 +9,19 @@ import (
 )
 
 // sendBlocks writes what is kept back, and after it the body.
-func (c *Conn) sendBlocks(body Blocks) (done int64, err error) {
+func (c *Conn) sendBlocks(body Blocks) (int64, error) {
 	defer body.Park()
 	head := c.held
 	c.holding, c.held = false, c.held[:0]
+	return c.patiently(-1, func(int64) (int64, error) { return c.sendSome(&head, body) })
+}
+
+// sendSome is sendBlocks until the deadline. It drops from head what is sent of it.
+func (c *Conn) sendSome(head *[]byte, body Blocks) (done int64, err error) {
 	failure := c.raw.Write(func(to uintptr) bool {
 		for { // each round sends at least a byte, was interrupted, or is the last
-			b, flags := head, unix.MSG_NOSIGNAL|unix.MSG_MORE // in one packet with what follows
-			if len(head) == 0 {
+			b, flags := *head, unix.MSG_NOSIGNAL|unix.MSG_MORE // in one packet with what follows
+			if len(*head) == 0 {
 				if b, err = body.Next(); err != nil {
 					return true
 				}
@@ -33,8 +38,8 @@ func (c *Conn) sendBlocks(body Blocks) (done int64, err error) {
 			case err != nil:
 				err = &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: os.NewSyscallError("sendmsg", err)}
 				return true
-			case len(head) > 0:
-				head = head[k:]
+			case len(*head) > 0:
+				*head = (*head)[k:]
 			default:
 				body.Advance(k)
 				done += int64(k)

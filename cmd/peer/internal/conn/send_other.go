@@ -17,7 +17,7 @@ func (c *Conn) sendBlocks(body Blocks) (done int64, err error) {
 		} else if err != nil {
 			return done, err
 		}
-		n, err := c.Conn.Write(b)
+		n, err := c.write(b)
 		body.Advance(n)
 		done += int64(n)
 		if err != nil {

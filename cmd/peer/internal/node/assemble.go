@@ -51,10 +51,13 @@ func (n *Node) listen(o Options) error {
 	n.traffic, errTraffic = listen("tcp", n.cfg.Listen)
 	n.admin, errAdmin = listen("tcp", n.cfg.Admin)
 	if errTraffic == nil {
-		n.traffic = conn.Listen(n.traffic)
+		n.traffic = conn.Listen(n.traffic, n.cfg.SendTimeout)
 		if n.cfg.PeerTLS != nil {
 			n.traffic = peertls.Listen(n.traffic, n.cfg.PeerTLS)
 		}
+	}
+	if errAdmin == nil {
+		n.admin = conn.Listen(n.admin, n.cfg.SendTimeout)
 	}
 	return errors.Join(inUse("--listen", n.cfg.Listen, errTraffic), inUse("--admin", n.cfg.Admin, errAdmin))
 }
@@ -84,15 +87,19 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings,
 		Store: store.Options{
 			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize, Scrub: n.cfg.Scrub,
+			Beat:   n.watchdog.Watch("store-writer"),
 			Logger: n.log,
 		},
-		Advertise: n.holdings.Add,
-		Withdraw:  func(identity string) { n.holdings.Remove(identity) },
-		Own:       n.ownPaths(),
-		Admit:     (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}).admit,
-		Observe:   n.durations.Observe,
-		Tracing:   n.tracing,
-		Logger:    n.log,
+		Advertise:      n.holdings.Add,
+		Withdraw:       func(identity string) { n.holdings.Remove(identity) },
+		ConnectTimeout: n.cfg.ConnectTimeout, FirstByteTimeout: n.cfg.FirstByteTimeout,
+		BetweenBytesTimeout: n.cfg.BetweenBytesTimeout, SendTimeout: n.cfg.SendTimeout,
+		Late:    n.lateness.Now,
+		Own:     n.ownPaths(),
+		Admit:   (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}).admit,
+		Observe: n.durations.Observe,
+		Tracing: n.tracing,
+		Logger:  n.log,
 	}
 	if o.Observe != nil {
 		c.Observe = func(e proxy.Event) { n.durations.Observe(e); o.Observe(e) }
@@ -113,7 +120,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 
 // dial returns how the peer connects to others for HTTP.
 func (n *Node) dial(o Options) dialFunc {
-	dial := (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	dial := (&net.Dialer{Timeout: max(10*time.Second, n.cfg.ConnectTimeout), KeepAlive: 30 * time.Second}).DialContext
 	if o.Network != nil {
 		dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return o.Network.Dial(ctx, addr) }
 	}

@@ -35,7 +35,8 @@ type Config struct {
 	// nothing is advertised.
 	Advertise, Withdraw func(identity string)
 
-	// Dial connects to origins, siblings and CONNECT targets; nil = net.Dialer.
+	// Dial connects to origins, siblings and CONNECT targets, within the time that its
+	// context has; nil = net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// OriginTransport replaces the transport to origins that is built on Dial.
 	OriginTransport http.RoundTripper
@@ -43,11 +44,15 @@ type Config struct {
 	// It must send absolute-form requests to the sibling (see sibling.NewHTTPTransport).
 	SiblingTransport http.RoundTripper
 
-	OriginTimeout  time.Duration // to the origin's response header; 0 = 60 s
-	SiblingTimeout time.Duration // to a sibling's response header, and to ours for a Squid; 0 = 500 ms
-	MaxSiblings    int           // siblings asked for one request; 0 = 2
-	BetweenBytes   time.Duration // for which an origin or a sibling may pause within a body if nobody else can go on with it; 0 = 60 s
-	MinListed      time.Duration // objects fresh for less than this are not advertised; 0 = 1 s
+	// Deadlines to origins, each 0 = 60 s: for a connection, TLS included, and of a
+	// CONNECT target alike; from the end of a request to the header of its answer; for a
+	// pause within the body; for a pause in which the origin takes nothing of a request.
+	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout, SendTimeout time.Duration
+
+	SiblingTimeout time.Duration        // to a sibling's response header, and to ours for a Squid; 0 = 500 ms; see sibling.Config
+	Late           func() time.Duration // by how much this process runs late, see sibling.Config; nil = it does not
+	MaxSiblings    int                  // siblings asked for one request; 0 = 2
+	MinListed      time.Duration        // objects fresh for less than this are not advertised; 0 = 1 s
 
 	Now func() time.Time // the wall clock, which may jump; nil = time.Now
 

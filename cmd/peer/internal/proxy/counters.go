@@ -65,6 +65,8 @@ type Counts struct {
 	SiblingRequests uint64 `json:"sibling_requests"` // questions to siblings
 	FalseHits       uint64 `json:"false_hits"`       // of those, answered that there is no fresh copy
 	SiblingErrors   uint64 `json:"sibling_errors"`   // of those, failed or too slow
+	SiblingsExcused uint64 `json:"siblings_excused"` // of the failed, those not held against the sibling: this process was late, or most siblings were
+	SiblingsSpared  uint64 `json:"siblings_spared"`  // questions not asked, since too many were lost
 	SiblingsOutrun  uint64 `json:"siblings_outrun"`  // of those, overtaken by a hedge
 	Hedges          uint64 `json:"hedges"`           // questions, to origins included, asked because a sibling was late
 	HedgesWon       uint64 `json:"hedges_won"`       // of those, answered first
@@ -153,6 +155,7 @@ func (h *Handler) Counters() Counts {
 		k := s.Stats()
 		n.SiblingRequests, n.FalseHits = k.Asked, k.FalseHits
 		n.SiblingErrors, n.BytesFromSiblings = k.Errors, k.Bytes
+		n.SiblingsExcused, n.SiblingsSpared = k.Excused, k.Spared
 		n.FetchersShared, n.OriginsOutrun = k.WaitsWon, k.Origins
 		n.SiblingsOutrun, n.Hedges, n.HedgesWon, n.HedgesDenied = k.Outrun, k.Hedges, k.HedgesWon, k.Unhedged
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ type Handler struct {
 	cache    *cache.Cache
 	siblings *sibling.Client // nil = none
 	origins  http.RoundTripper
+	failing  *origins
 	counters counters
 	idle     []interface{ CloseIdleConnections() }
 
@@ -39,17 +41,18 @@ func New(c Config) (*Handler, error) {
 	}
 	var err error
 	h := &Handler{cfg: c, tunnels: make(map[net.Conn]struct{})}
-	origins := c.OriginTransport
-	if origins == nil {
+	transport := c.OriginTransport
+	if transport == nil {
 		t := newOriginTransport(&c)
 		h.idle = append(h.idle, t)
-		origins = t
+		transport = t
 	}
 	if c.Origin != nil {
-		origins = forwarded{origins}
+		transport = forwarded{transport}
 	}
-	origins = c.Tracing.Transport("fetch from origin", origins)
-	h.origins = origins
+	transport = c.Tracing.Transport("fetch from origin", transport)
+	h.failing = &origins{RoundTripper: transport, log: c.Logger, forget: c.Origin == nil}
+	h.origins = h.failing
 	if c.Locator != nil {
 		t := c.SiblingTransport
 		if t == nil {
@@ -57,14 +60,14 @@ func New(c Config) (*Handler, error) {
 			h.idle = append(h.idle, own)
 			t = own
 		}
-		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Max: c.MaxSiblings})
+		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Late: c.Late, Max: c.MaxSiblings})
 		if err != nil {
 			return nil, err
 		}
 	}
-	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: origins, Siblings: h.siblings, Crowd: c.Crowd, Store: c.Store,
+	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Crowd: c.Crowd, Store: c.Store,
 		Advertise: c.Advertise, Withdraw: c.Withdraw, MinListed: c.MinListed,
-		FirstByte: c.OriginTimeout, BetweenBytes: c.BetweenBytes, Now: c.Now, Logger: c.Logger})
+		FirstByte: c.FirstByteTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -82,17 +85,20 @@ func (c *Config) check() error {
 			errs = append(errs, fmt.Errorf("proxy: %q is no origin: want http://HOST[:PORT][/PATH] or https", o))
 		}
 	}
-	if c.OriginTimeout < 0 || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 || c.BetweenBytes < 0 {
+	deadlines := []*time.Duration{&c.ConnectTimeout, &c.FirstByteTimeout, &c.BetweenBytesTimeout, &c.SendTimeout}
+	for _, d := range deadlines {
+		if *d == 0 {
+			*d = time.Minute
+		}
+	}
+	if slices.ContainsFunc(deadlines, func(d *time.Duration) bool { return *d < 0 }) || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 {
 		errs = append(errs, errors.New("proxy: a negative setting"))
 	}
 	if c.SiblingTimeout == 0 {
 		c.SiblingTimeout = 500 * time.Millisecond
 	}
-	if c.OriginTimeout == 0 {
-		c.OriginTimeout = time.Minute
-	}
 	if c.Dial == nil {
-		c.Dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+		c.Dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -102,15 +108,15 @@ func (c *Config) check() error {
 
 func newOriginTransport(c *Config) *http.Transport {
 	return &http.Transport{
-		DialContext:            c.Dial,
+		DialContext:            dialOrigin(c),
 		DisableCompression:     true, // bodies pass as the origin sends them
 		ForceAttemptHTTP2:      true,
 		MaxIdleConnsPerHost:    64,
 		MaxIdleConns:           1024,
 		IdleConnTimeout:        60 * time.Second,
-		TLSHandshakeTimeout:    10 * time.Second,
+		TLSHandshakeTimeout:    c.ConnectTimeout,
 		ExpectContinueTimeout:  time.Second,
-		ResponseHeaderTimeout:  c.OriginTimeout,
+		ResponseHeaderTimeout:  c.FirstByteTimeout,
 		MaxResponseHeaderBytes: 256 << 10,
 		ReadBufferSize:         32 << 10,
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 )
 
 var (
@@ -47,6 +49,9 @@ type Options struct {
 	// is shared and must not be changed. An error makes the object corrupt.
 	// nil = the data itself.
 	Decode func(key string, data []byte) (any, error)
+	// Beat follows what is done for objects being written: on the disk, and in the
+	// index; nil = nobody wants to know.
+	Beat   *health.Heartbeat
 	Logger *slog.Logger // nil = discard
 	// Scrub is how long it takes to read, in the background, everything that the
 	// store holds, for errors of the disk; longer where that were more than 8 MiB/s.

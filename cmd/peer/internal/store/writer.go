@@ -142,6 +142,8 @@ func (w *Writer) save() {
 // append writes to the file, which it makes if there is none, what it lacks of
 // the body, and tail.
 func (w *Writer) append(tail []byte) error {
+	w.store.opt.Beat.Begin()
+	defer w.store.opt.Beat.End()
 	if w.f == nil {
 		id := w.store.lastID.Add(1)
 		f, err := w.store.opt.FS.Create(w.store.tmpPath(id))
@@ -302,6 +304,8 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 		return nil, err
 	}
 	s := w.store
+	s.opt.Beat.Begin()
+	defer s.opt.Beat.End()
 	s.committing.RLock()
 	defer s.committing.RUnlock()
 	switch {
