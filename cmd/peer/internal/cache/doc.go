@@ -39,7 +39,7 @@
 // of it are here, since until then the next source can begin anew.
 //
 // The body (resume.go) is one stream of bytes from one source after another. The
-// next source begins at byte n if a strong validator shows that it has the same
+// next one (attempt.go) begins at byte n if a strong validator shows that it has the same
 // representation (Range and If-Range), or begins at byte 0, and what it gives up to
 // byte n is compared with what was delivered. An attempt is made
 //   - when the source ends within the body: the body waits for it;

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -161,3 +163,29 @@ type discard struct{ h http.Header }
 func (d discard) Header() http.Header         { return d.h }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
+
+// BenchmarkMiss is a request that nothing is stored for, of 1 KiB, without the
+// connections to client and origin. "not stored" shows what storing takes.
+func BenchmarkMiss(b *testing.B) {
+	for name, fields := range map[string]string{"stored": "max-age=600", "not stored": "private"} {
+		b.Run(name, func(b *testing.B) {
+			h, err := New(Config{Name: "a", OriginTransport: answering(fields), Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer h.Close()
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				r := httptest.NewRequest("GET", "http://origin.test/"+strconv.Itoa(n), nil)
+				h.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		})
+	}
+}
+
+type answering string
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Request: r, ContentLength: 1024,
+		Header: http.Header{"Cache-Control": {string(a)}, "Etag": {`"a"`}}, Body: io.NopCloser(bytes.NewReader(make([]byte, 1024)))}, nil
+}
