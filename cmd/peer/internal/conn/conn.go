@@ -17,6 +17,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
+	"os"
 	"syscall"
 	"time"
 )
@@ -159,7 +160,8 @@ func (c *Conn) writeAfterHeld(p []byte) (n int, err error) {
 // ReadFrom writes a body after what is kept back. A body with a method
 // Bytes() []byte goes along in one call and must not change meanwhile. One that
 // comes in blocks, with the methods of [Blocks], is asked for a block whenever the
-// client takes bytes, and keeps none while it doesn't.
+// client takes bytes, and keeps none while it doesn't. See [Spans] for what the
+// kernel sends.
 func (c *Conn) ReadFrom(body io.Reader) (int64, error) { return c.send(body) }
 
 func (c *Conn) send(body io.Reader) (int64, error) {
@@ -186,6 +188,13 @@ type Blocks interface {
 	Next() ([]byte, error) // the bytes that come next, at least one, good until the next call of a method; io.EOF at the end
 	Advance(n int)         // n of them were sent
 	Park()                 // no more are wanted for now
+}
+
+// Spans is a body in blocks, some of which the kernel may send from their file.
+type Spans interface {
+	Blocks
+	Span() (f *os.File, off, n int64) // n of the bytes that come next are those from off on in f; n = 0: use Next
+	Distrust()                        // the kernel couldn't send them: use Next
 }
 
 // WriteTo lets the kernel move bytes to another connection where it can.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -32,6 +34,58 @@ func (p *parts) Next() ([]byte, error) {
 }
 func (p *parts) Advance(n int) { p.b = p.b[n:] }
 func (p *parts) Park()         { p.parked++ }
+
+// spanned is a body whose bytes are in a file too, up to some of them.
+type spanned struct {
+	parts
+	f          *os.File
+	off        int64
+	distrusted int
+}
+
+func (s *spanned) Span() (*os.File, int64, int64) {
+	if s.distrusted > 0 {
+		return nil, 0, 0
+	}
+	return s.f, s.off, min(int64(len(s.b)), 100_000)
+}
+func (s *spanned) Advance(n int) { s.parts.Advance(n); s.off += int64(n) }
+func (s *spanned) Distrust()     { s.distrusted++ }
+
+// TestSpans: the kernel sends what it may from the file; where it can't, because the
+// file is not as long as it was, the body is asked for its bytes.
+func TestSpans(t *testing.T) {
+	b := pattern(1 << 20)
+	for _, length := range []int{len(b), 300_000, 0} {
+		path := filepath.Join(t.TempDir(), "body")
+		if err := os.WriteFile(path, b[:length], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		body := &spanned{parts: parts{b: b, size: 64 << 10, err: io.EOF}, f: f}
+		done := make(chan error, 1)
+		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			c := Of(r.Context())
+			_, err := c.Answer(append(c.Buffer(), "HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n"...), body)
+			done <- err
+		})
+		fmt.Fprintf(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(got, b) {
+			t.Errorf("%d bytes in the file: read %d bytes, %v", length, len(got), err)
+		}
+		if err := <-done; err != nil || runtime.GOOS == "linux" && (body.distrusted > 0) != (length < len(b)) {
+			t.Errorf("%d bytes in the file: Answer() = %v, distrusted %d times", length, err, body.distrusted)
+		}
+	}
+}
 
 type block struct {
 	io.Reader

@@ -18,8 +18,26 @@ func (c *Conn) sendBlocks(body Blocks) (int64, error) {
 
 // sendSome is sendBlocks until the deadline. It drops from head what is sent of it.
 func (c *Conn) sendSome(head *[]byte, body Blocks) (done int64, err error) {
+	refused := false // the kernel could not send from the file
 	failure := c.raw.Write(func(to uintptr) bool {
 		for { // each round sends at least a byte, was interrupted, or is the last
+			if spans, ok := body.(Spans); ok && len(*head) == 0 && !refused {
+				if f, off, n := spans.Span(); n > 0 {
+					k, fault := unix.Sendfile(int(to), int(f.Fd()), &off, int(n))
+					switch {
+					case fault == unix.EINTR:
+					case fault == unix.EAGAIN:
+						return false // until the client has taken some
+					case fault != nil || k == 0:
+						spans.Distrust()
+						refused = true // whichever end is at fault, it shows below
+					default:
+						body.Advance(k)
+						done += int64(k)
+					}
+					continue
+				}
+			}
 			b, flags := *head, unix.MSG_NOSIGNAL|unix.MSG_MORE // in one packet with what follows
 			if len(*head) == 0 {
 				if b, err = body.Next(); err != nil {

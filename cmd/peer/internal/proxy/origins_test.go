@@ -50,10 +50,10 @@ func TestUntrustedCertificate(t *testing.T) {
 	}
 }
 
-// answering is a transport that answers as a test says.
-type answering struct{ err error }
+// failing is a transport that fails as a test says.
+type failing struct{ err error }
 
-func (s *answering) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *failing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -65,7 +65,7 @@ func (s *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestOriginsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		s := &answering{}
+		s := &failing{}
 		o := &origins{RoundTripper: s, log: slog.New(slog.NewTextHandler(&log, nil))}
 		ask := func(ctx context.Context, host string) {
 			r, _ := http.NewRequestWithContext(ctx, "GET", "http://"+host+"/", nil)
@@ -104,7 +104,7 @@ func TestOriginsFail(t *testing.T) {
 func TestOriginsOfAForwardProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		o := &origins{RoundTripper: &answering{err: errors.New("no")}, log: slog.New(slog.NewTextHandler(&log, nil)), forget: true}
+		o := &origins{RoundTripper: &failing{err: errors.New("no")}, log: slog.New(slog.NewTextHandler(&log, nil)), forget: true}
 		for i := range 1000 {
 			r, _ := http.NewRequest("GET", fmt.Sprintf("http://host%d/", i), nil)
 			o.RoundTrip(r)

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -10,7 +11,8 @@ import (
 // blocks reads a body from its file, block by block, and lets nobody see a byte
 // of a block before its checksum was found right. That is done at every read, not
 // only at the first: the system drops pages of a file from memory when it likes,
-// and what comes back from the disk need not be what was there.
+// and what comes back from the disk need not be what was there. See trust for what
+// is not read at all.
 type blocks struct {
 	store *Store // lends the buffers
 	f     io.ReaderAt
@@ -18,6 +20,7 @@ type blocks struct {
 	sums  []uint64
 	buf   *[blockSize]byte // nil = given back
 	have  int64            // the block in it; -1 = none
+	trust *trust           // told of blocks that are right; nil = nobody is
 }
 
 // at returns the body from off on, to the end of the block that off stands in.
@@ -38,6 +41,9 @@ func (b *blocks) at(off int64) ([]byte, error) {
 			return nil, fmt.Errorf("%w: checksum of block %d", errBroken, i)
 		}
 		b.have = i
+		if b.trust != nil {
+			b.trust.note(i)
+		}
 	}
 	return b.buf[off-i*blockSize : n], nil
 }
@@ -71,6 +77,7 @@ type span struct {
 	blocks blocks
 	off    int64
 	end    int64
+	ready  bool // off was checked and is where it was then
 }
 
 // Next returns the bytes that come next, as many as one block has. They are good
@@ -87,8 +94,35 @@ func (s *span) Next() ([]byte, error) {
 	return b[:min(int64(len(b)), s.end-s.off)], nil
 }
 
+// trusted returns how many bytes of those that come next, up to offset end, may be
+// sent unread.
+func (s *span) trusted(end int64) int64 {
+	if s.blocks.trust == nil || s.off >= end {
+		return 0
+	}
+	return s.blocks.trust.run(s.off, end)
+}
+
+// Span returns a part of a file that may be sent as the bytes that come next: n
+// bytes from offset off on. 0 = ask for the bytes by Next.
+func (s *span) Span() (f *os.File, off, n int64) {
+	if s.blocks.buf != nil && s.blocks.have == s.off/blockSize {
+		return nil, 0, 0 // it was just read
+	}
+	if n = s.trusted(s.end); n == 0 {
+		return nil, 0, 0
+	}
+	return s.blocks.trust.file.Descriptor(), s.off, n
+}
+
+// Distrust says that the kernel could not send what Span returned: Next reads it.
+func (s *span) Distrust() { s.blocks.trust.forget() }
+
 // Advance says that n of the bytes that come next are done with.
-func (s *span) Advance(n int) { s.off += int64(n) }
+func (s *span) Advance(n int) {
+	s.off += int64(n)
+	s.ready = false
+}
 
 // Park says that it will be a while until Next is called, if it is: the memory is
 // for others meanwhile.

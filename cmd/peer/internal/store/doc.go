@@ -9,15 +9,28 @@
 //
 // # Bytes
 //
-// No byte of a body is given away that wasn't found right by its block's checksum
-// after it was last read from the disk, by a [View] as by a [Follower]. The check
-// is made at every read, in the memory from which the bytes are then sent. Asking
-// the system whether they are in its page cache, and trusting them if so, would
-// save next to nothing (BENCHMARKS.md has the numbers) and not be the same: between
-// two looks a page can be dropped and come back from the disk, by reading ahead or
-// by another process, and between the look and the sending too. Bodies that lie in
-// this process's memory were checked on their way there, and are checked once more
-// for another cache ([Share]).
+// What comes from the disk is checked, block by block, before any of it leaves: in
+// the memory into which it was read, and from which it is sent. That costs a
+// connection some 25 us for 64 KiB and up to 100 us for 1 MiB more than to let the
+// kernel send it from its page cache (BENCHMARKS.md), a third of the whole answer.
+// So a block that was checked less than a minute ago is sent by the kernel, if the
+// system says that all of its pages are in memory; if any is not, all that was
+// checked of the file is forgotten. For another cache every byte is checked each
+// time ([Share]), also of bodies in memory: an error there would be kept as truth.
+// A [Follower] that reads the file of a body being written checks each block too.
+//
+// Why that is enough: a page holds what was checked until it leaves memory, and
+// comes back from the disk only by being read. Of the store's own reads, those for
+// a body bring in the pages of the block that is then checked, and no others, since
+// reading ahead is off for its files. Descriptions share a page with the end of a
+// body, so the last block is always checked. The scrub ends the trust in what it
+// read. A reader looks at all pages of what it is about to send, up to 1 MiB.
+//
+// What is left: a page that leaves memory unnoticed and is brought back, spoilt, by
+// a process that is not the store, within the minute after it was checked; and one
+// that leaves memory between the look and the sending, microseconds later. Where
+// the system doesn't tell what is in memory (Linux before 6.5, others, a [FS] of
+// one's own), everything is checked every time.
 //
 // An object whose bytes are not those that were stored, or can't be read, is
 // dropped and counted. Nothing of the bad block leaves; what left before is right.

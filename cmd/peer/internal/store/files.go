@@ -14,8 +14,9 @@ const maxOpen = 256
 // closed with the last of them, but for those that the set of open files keeps.
 type openFile struct {
 	File
-	sums []uint64 // of the body's blocks
-	refs atomic.Int32
+	sums  []uint64 // of the body's blocks
+	trust trust
+	refs  atomic.Int32
 }
 
 func (s *Store) openShared(path string) (*openFile, error) {
@@ -68,6 +69,13 @@ func (s *openFiles) get(f *file) *openFile {
 		return nil
 	}
 	return o
+}
+
+// distrust ends the trust in what was checked of a file, if it is open.
+func (s *openFiles) distrust(id uint64) {
+	if e, ok := s.cache.GetEntryQuietly(id); ok {
+		e.Value.trust.forget()
+	}
 }
 
 // has reports whether a file is kept open, by its number.

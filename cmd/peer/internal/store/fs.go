@@ -43,12 +43,19 @@ type system struct{}
 type systemFile struct{ *os.File }
 
 func (system) Lock(name string) (io.Closer, error) { return lock(name) }
-func (system) Open(name string) (File, error)      { return wrap(os.Open(name)) }
 func (system) Rename(from, to string) error        { return os.Rename(from, to) }
 func (system) Remove(name string) error            { return os.Remove(name) }
 func (system) RemoveAll(name string) error         { return os.RemoveAll(name) }
 func (system) MkdirAll(name string) error          { return os.MkdirAll(name, 0o700) }
 func (system) Edit(name string) (File, error)      { return wrap(os.OpenFile(name, os.O_RDWR, 0)) }
+
+func (system) Open(name string) (File, error) {
+	f, err := os.Open(name)
+	if err == nil {
+		noReadAhead(f)
+	}
+	return wrap(f, err)
+}
 
 func (system) Create(name string) (File, error) {
 	return wrap(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600))

@@ -112,6 +112,7 @@ func (c *scrubber) file(id uint64, path string) (more bool) {
 		return true // it left, or can't be opened now; if it never can, its next reader finds out
 	}
 	defer f.Close()
+	defer s.files.distrust(id) // the pages that are read here nobody else has seen
 	if !f.Cached() {
 		defer f.Uncache()
 	}

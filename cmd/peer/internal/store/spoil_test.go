@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,6 +44,36 @@ var ways = map[string]func(v *View, off, n int64) ([]byte, error){
 			return nil, err
 		}
 		return io.ReadAll(src)
+	},
+	"kernel": func(v *View, off, n int64) ([]byte, error) {
+		src, err := v.Source(off, n)
+		if err != nil {
+			return nil, err
+		}
+		s, ok := src.(*span)
+		if !ok {
+			return src.(*memory).b, nil
+		}
+		var got []byte
+		for {
+			if f, off, n := s.Span(); n > 0 {
+				b := make([]byte, n)
+				k, err := f.ReadAt(b, off) // what sendfile would send
+				if got = append(got, b[:k]...); err != nil {
+					return got, err
+				}
+				s.Advance(k)
+				continue
+			}
+			b, err := s.Next()
+			if err == io.EOF {
+				return got, nil
+			} else if err != nil {
+				return got, err
+			}
+			got = append(got, b...)
+			s.Advance(len(b))
+		}
 	},
 	"blocks": func(v *View, off, n int64) ([]byte, error) {
 		src, err := v.Source(off, n)
@@ -75,7 +107,7 @@ func TestFlips(t *testing.T) {
 	for _, memory := range []int64{0, 64 << 10} {
 		for _, access := range []Access{Serve, Share} {
 			for way, read := range ways {
-				if way != "blocks" && (memory > 0 || access == Share) {
+				if way != "blocks" && way != "kernel" && (memory > 0 || access == Share) {
 					continue
 				}
 				name := fmt.Sprintf("memory=%d access=%d %s", memory, access, way)
@@ -87,9 +119,12 @@ func TestFlips(t *testing.T) {
 					key := fmt.Sprint(i)
 					m[key] = body(uint64(i), n)
 					o := put(t, s, key, m[key], Meta{})
-					if v, err := s.Open(o, Serve); err != nil { // its file is open, or it is in memory
-						t.Fatal(err)
-					} else {
+					for range 2 { // its file is open, or it is in memory, and blocks were checked
+						v, err := s.Open(o, access)
+						check(t, err)
+						if got, err := read(&v, 0, v.Size()); err != nil || !bytes.Equal(got, m[key]) {
+							t.Fatalf("%s: %d bytes, %v", name, len(got), err)
+						}
 						v.Close()
 					}
 				}
@@ -248,4 +283,56 @@ func TestFollowSpoiled(t *testing.T) {
 	if st := s.Stats(); st.Corrupt != 1 || st.WriteErrors != 0 || st.Objects != 0 {
 		t.Errorf("%+v", st)
 	}
+}
+
+// TestTrust: what was checked is sent by the kernel while it stays in memory, for a
+// minute, but never to another cache, and never the last block.
+func TestTrust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{MemoryBytes: 1 << 20})
+		const n = 5*blockSize + 1000
+		o := put(t, s, "k", body(1, n), Meta{})
+		spans := func(a Access) (trusted int64) {
+			t.Helper()
+			v, err := s.Open(o, a)
+			check(t, err)
+			defer v.Close()
+			src, err := v.Source(0, n)
+			check(t, err)
+			sp := src.(*span)
+			for {
+				if _, _, k := sp.Span(); k > 0 {
+					trusted += k
+					sp.Advance(int(k))
+					continue
+				}
+				b, err := sp.Next()
+				if err == io.EOF {
+					return trusted
+				}
+				check(t, err)
+				sp.Advance(len(b))
+			}
+		}
+		if got := spans(Serve); got != 0 {
+			t.Errorf("%d bytes were trusted unread", got)
+		}
+		if got := spans(Serve); got == 0 {
+			t.Skip("the system doesn't tell what is in memory")
+		} else if got != 5*blockSize {
+			t.Errorf("%d bytes were trusted, want %d", got, 5*blockSize)
+		}
+		if got := spans(Share); got != 0 {
+			t.Errorf("%d bytes were trusted for another cache", got)
+		}
+		time.Sleep(trustFor + time.Second)
+		if got := spans(Serve); got != 0 {
+			t.Errorf("%d bytes were trusted after %v", got, trustFor)
+		}
+		spans(Serve)
+		forget(t, s.path(o.file.id))
+		if got := spans(Serve); got != 0 {
+			t.Errorf("%d bytes were trusted that had left memory", got)
+		}
+	})
 }

@@ -2,6 +2,10 @@
 
 package store
 
+import "os"
+
+func noReadAhead(*os.File) {}
+
 // Cached reports false: the system doesn't say.
 func (f systemFile) Cached() bool { return false }
 

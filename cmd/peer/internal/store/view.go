@@ -26,9 +26,7 @@ const (
 // A View is an object opened for reading. It stays readable when the object
 // leaves the store. It must be closed; it is not safe for concurrent use.
 //
-// No byte leaves it that wasn't found right by its checksum after it was last read
-// from the disk. With [Share], bytes that lay in memory since are checked once
-// more when the view is opened: an error here would be stored elsewhere as truth.
+// Its bytes are checked as the package's comment says; with [Share] each time.
 type View struct {
 	store *Store
 	obj   *Object
@@ -37,6 +35,7 @@ type View struct {
 	inMem bool
 	f     *openFile
 	span  *span // of the body on disk, once it was asked for
+	share bool
 }
 
 // Open opens o for what a says. A hot object whose description alone is wanted
@@ -44,7 +43,7 @@ type View struct {
 // meanwhile and an error that wraps [ErrCorrupt], having dropped the object, if it
 // is not what was stored or can't be read.
 func (s *Store) Open(o *Object, a Access) (View, error) {
-	v := View{store: s, obj: o}
+	v := View{store: s, obj: o, share: a == Share}
 	if h, ok := s.hot.get(o); ok {
 		v.value, v.data, v.inMem = h.value, h.body, h.hasBody
 		switch {
@@ -90,7 +89,10 @@ func (v *View) load() error {
 	case key != o.key:
 		return fmt.Errorf("%w: it holds another key", errBroken)
 	}
-	f.sums = sums
+	f.sums, f.trust.body = sums, o.file.body
+	if file, ok := f.File.(resident); ok && o.file.body > blockSize {
+		f.trust.file = file
+	}
 	if v.value == nil {
 		if v.value, err = s.opt.Decode(o.key, data); err != nil {
 			return fmt.Errorf("%w: %w", errBroken, err)
@@ -168,9 +170,19 @@ func (v *View) Check(off int64) error {
 	}
 	if v.span == nil {
 		v.span = &span{obj: v.obj, blocks: v.blocks()}
+		if !v.share {
+			v.span.blocks.trust = &v.f.trust
+		}
 	}
-	v.span.off, v.span.end = off, v.Size()
-	if _, err := v.span.Next(); err != io.EOF {
+	if v.span.ready && v.span.off == off {
+		return nil
+	}
+	v.span.off, v.span.end, v.span.ready = off, v.Size(), true
+	if v.span.trusted(off+1) > 0 {
+		return nil
+	}
+	if _, err := v.span.Next(); err != nil && err != io.EOF {
+		v.span.ready = false
 		return err
 	}
 	return nil
@@ -178,8 +190,7 @@ func (v *View) Check(off int64) error {
 
 // Source returns n bytes of the body from offset off on, for a connection that
 // knows how to send them (see package conn): a body in memory has a method Bytes,
-// one on disk the methods Next, Advance and Park. The first block was checked. It
-// is valid until the view is closed or Source is called again.
+// one on disk those of conn.Spans. The first block was checked. It is valid until the view is closed or Source is called again.
 func (v *View) Source(off, n int64) (io.Reader, error) {
 	if off < 0 || n < 0 || off+n > v.Size() {
 		return nil, fmt.Errorf("store: range %d+%d of %d bytes", off, n, v.Size())
