@@ -74,7 +74,9 @@ func (e *GoalError) Unwrap() error { return ErrImpossible }
 // positives that all budgets allow. For each number of hashes the best number of
 // bits is computed, and no integer neighbour is better. Sizes are those of an
 // ideal coder, which ours is within a thousandth of, and the bound is that of
-// Mitzenmacher's appendix. Pure; a tenth of a millisecond to half a one.
+// Mitzenmacher's appendix. Pure; a tenth of a millisecond to half a one. The error
+// wraps [ErrImpossible], or [ErrTooLarge] if receivers with the default [Limits] would
+// refuse the filter: of a hundred million keys, for one.
 //
 // Where deltas are sent, one hash is the cheapest at every rate. Where everything
 // is sent as snapshots (Resend is 1, or nothing changes) and more than some 7 % false
@@ -88,6 +90,18 @@ func Plan(goal Goal) (Design, error) {
 	if err != nil {
 		return Design{}, err
 	}
+	plan, err := goal.plan()
+	if err != nil {
+		return Design{}, err
+	}
+	fill, _ := plan.Geometry.Predict(goal.Objects)
+	if err := (Limits{}).Accept(plan.Geometry, uint64(fill*float64(plan.Geometry.Bits))); err != nil {
+		return Design{}, fmt.Errorf("digest: a plan that receivers refuse unless their limits are raised: %w", err)
+	}
+	return plan, nil
+}
+
+func (goal Goal) plan() (Design, error) {
 	if goal.FalseCandidates > 0 {
 		return goal.best()
 	}
