@@ -37,16 +37,23 @@ func (d delegate) NodeMeta(limit int) []byte {
 	return m.AppendTo(make([]byte, 0, exchange.MaxMeta))
 }
 
-// NotifyMsg takes in an advert. The slice is memberlist's.
+// NotifyMsg takes in a datagram of a peer that has memberlist carry it. The slice is
+// memberlist's.
 func (d delegate) NotifyMsg(b []byte) {
+	d.n.meters.in.packet(Membership, -len(b)) // the engine counts it
+	d.n.noteDatagram(append([]byte(nil), b...))
+}
+
+// noteDatagram leaves a datagram for the node's loop.
+func (n *Node) noteDatagram(b []byte) {
 	if len(b) > exchange.MaxDatagram {
-		d.n.datagramsBad.Add(1)
+		n.datagramsBad.Add(1)
 		return
 	}
 	select {
-	case d.n.datagrams <- append([]byte(nil), b...):
+	case n.datagrams <- b:
 	default:
-		d.n.datagramsLost.Add(1) // repeated by its sender, or found by the next sync
+		n.datagramsLost.Add(1) // repeated by its sender, or found by the next sync
 	}
 }
 

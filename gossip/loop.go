@@ -114,6 +114,7 @@ func (n *Node) send(datagrams []exchange.Datagram) {
 	for _, d := range datagrams {
 		if m := table[d.To]; m != nil {
 			// Lost adverts are repeated; a failed send is one more.
+			n.meters.out.packet(Membership, -len(d.Data)) // the engine counts it
 			_ = n.memberlist.SendBestEffort(&m.info.Load().node, d.Data)
 		}
 	}

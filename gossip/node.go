@@ -68,8 +68,9 @@ type Node struct {
 	joined sync.Once // starts the rejoining
 	seeds  sync.Map  // seed as configured → name of the peer that answered there
 
-	lookups, quarantines, malformed, syncBytes atomic.Int64
-	datagramsLost, datagramsBad, hooksLost     atomic.Int64
+	meters                                 meters
+	lookups, quarantines, malformed        atomic.Int64
+	datagramsLost, datagramsBad, hooksLost atomic.Int64
 }
 
 const (
@@ -107,14 +108,14 @@ func New(cfg Config) (*Node, error) {
 	n := newNode(cfg, ring, advertise)
 	n.transport = &transport{
 		network: cfg.Network, packets: packets, advertise: advertise,
-		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial,
+		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.noteDatagram,
 		packetCh: make(chan *memberlist.Packet, packetBacklog),
 		streamCh: make(chan net.Conn), closing: make(chan struct{}),
 	}
 	n.acceptor = &acceptor{
 		listener: listener, ring: n.ring.Load, log: n.log, quiet: n.quiet, allowed: n.allowed, who: n.membersAt,
 		max: cfg.Limits.Conns, host: cfg.Limits.ConnsPerHost,
-		memberlist: n.transport.handOver, exchange: n.serve,
+		meters: &n.meters, memberlist: n.transport.handOver, exchange: n.serve,
 		conns: make(map[*accepted]struct{}), perHost: make(map[netip.Addr]int),
 	}
 	if err := n.restore(); err != nil {

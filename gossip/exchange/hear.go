@@ -16,11 +16,13 @@ func (e *Engine) HandleAdvert(now time.Time, b []byte) {
 	}
 	if err != nil {
 		e.stats.AdvertsBad++
+		e.stats.AdvertBytesIn += int64(len(b))
 		return
 	}
 	e.stats.AdvertsIn++
 	advert := len(a.AppendTo(nil))
 	e.stats.AdvertBytesIn += int64(advert)
+	e.stats.CarriedBytesIn += int64(len(b) - advert)
 	e.stats.DeltaBytesIn += int64(len(b) - advert)
 	switch {
 	case a.Kind == Echo:

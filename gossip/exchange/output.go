@@ -121,9 +121,10 @@ type Stats struct {
 	Repeats        int64 // of AdvertsOut, those sent again to peers that had not reacted
 	CarriersOut    int64 // of AdvertsOut, those with the change behind them
 	AdvertsIn      int64
-	AdvertBytesIn  int64 // likewise
+	AdvertBytesIn  int64 // likewise; AdvertsBad included
 	AdvertsBad     int64 // datagrams that were no advert
 	CarriersIn     int64 // of AdvertsIn, those of live peers with the change behind them
+	CarriedBytesIn int64 // behind adverts
 
 	Fetches         int64 // gets sent
 	DeltasIn        int64 // fetched, and carried by adverts

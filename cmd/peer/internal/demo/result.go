@@ -118,7 +118,7 @@ func (c *cluster) result(o Options, d *driver, elapsed time.Duration) *Result {
 		r.Total.add(row)
 		r.LagMean += s.Exchange.LagMean / float64(len(c.nodes))
 		r.LagMax = max(r.LagMax, s.Exchange.LagMax)
-		r.Membership += s.Exchange.PacketBytesSent - s.Exchange.AdvertBytesSent - s.Exchange.CarriedBytesSent
+		r.Membership += s.Exchange.MembershipBytesSent
 	}
 	tally := c.origin.Tally()
 	r.OriginSeen = tally.Requests
