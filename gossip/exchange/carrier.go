@@ -161,7 +161,7 @@ func (e *Engine) unpacked(now time.Time, f *flight, r Result) {
 	case r.Err != nil:
 		e.reject(f, r)
 		p.carryFrom = now.Add(badCarrierWait)
-	case p.distrusted || f.get.Have != p.held.Version:
+	case p.state == Wrong || f.get.Have != p.held.Version:
 		// Meanwhile what is held was found to be wrong, or dropped.
 	default:
 		e.stats.CarriedIn++

@@ -40,6 +40,8 @@ type Engine struct {
 
 	replicaBytes int // memory of all replicas' filters
 
+	became func(from, to ReplicaState) // for the model test; nil otherwise
+
 	leastPartial uint64 // bytes of progress to keep what came before a stream broke
 
 	in, out budget

@@ -131,7 +131,7 @@ func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 
 // compare checks what is held against what somebody says of the same version.
 func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
-	if p.filter == nil || p.held.Version != h.Version || p.distrusted {
+	if p.state == Nothing || p.state == Wrong || p.held.Version != h.Version {
 		return
 	}
 	if p.held.State == h.State {
@@ -153,7 +153,7 @@ func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
 
 // contest asks the origin whether what is held is right, unless it did so just now.
 func (e *Engine) contest(now time.Time, p *peer) {
-	if p.filter != nil && (now.Sub(p.contestedAt) >= contestEvery || p.contestedAt.IsZero()) {
+	if p.state != Nothing && (now.Sub(p.contestedAt) >= contestEvery || p.contestedAt.IsZero()) {
 		p.contestedAt = now
 		p.check = true
 		e.enqueue(p)
@@ -169,13 +169,15 @@ const contestEvery = time.Second
 
 // diverge begins the repair of a replica that is not what its origin has.
 func (e *Engine) diverge(p *peer, h Head) {
-	p.distrusted, p.floor = true, h.Version
+	inUse := p.live && p.holds()
+	e.become(p, Wrong)
+	p.floor = h.Version
 	if p.diverged != h.Version {
 		p.diverged = h.Version
 		e.stats.Divergences++
 		e.emit(Event{Kind: Diverged, Peer: p.name, Head: h})
 	}
-	if p.live && p.filter != nil {
+	if inUse {
 		e.update(p, nil, nil) // until it is repaired
 	}
 	e.enqueue(p)

@@ -276,6 +276,7 @@ func TestModel(t *testing.T) {
 		runs = defaultModelRuns
 	}
 	var next, failures, checks, divergences, resumed, adopted atomic.Int64
+	var led [replicaStates][replicaStates]atomic.Int64
 	next.Store(*modelFirst - 1)
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -287,6 +288,11 @@ func TestModel(t *testing.T) {
 				}
 				w, err := runModel(uint64(seed), "")
 				checks.Add(int64(w.checks))
+				for from := range led {
+					for to := range led {
+						led[from][to].Add(int64(w.led[from][to]))
+					}
+				}
 				for _, p := range w.peers {
 					if p.engine != nil {
 						divergences.Add(p.engine.Stats().Divergences)
@@ -303,6 +309,11 @@ func TestModel(t *testing.T) {
 	wg.Wait()
 	t.Logf("%d schedules, %d failures; %d updates checked, %d divergences found, %d digests resumed, %d of former lives adopted",
 		runs, failures.Load(), checks.Load(), divergences.Load(), resumed.Load(), adopted.Load())
+	for from, list := range leads {
+		for _, to := range list {
+			t.Logf("%v to %v: %d times", ReplicaState(from), to, led[from][to].Load())
+		}
+	}
 	if resumed.Load() == 0 || adopted.Load() == 0 {
 		t.Error("no schedule resumed a digest, or adopted one")
 	}

@@ -31,6 +31,7 @@ type world struct {
 	breaks float64       // odds that a stream ends within an answer
 	bug    string        // planted; see TestModelCatchesPlantedBugs
 	failed error         // the first invariant that did not hold
+	led    [replicaStates][replicaStates]int
 
 	// published has a hash of the positions of every version that any peer ever
 	// published, made independently of the digest's own state hash.
@@ -121,6 +122,12 @@ func (p *simPeer) start(inc uint64) {
 	p.tickAt = time.Time{}
 	p.engine = New(Config{Name: p.name, Key: p.key, Incarnation: inc, Seed: p.w.rng.Uint64(), ReplicaLog: 2048, PublishedLog: 8192, Fetches: 4}, p.w.now)
 	p.engine.leastPartial = 8
+	p.engine.became = func(from, to ReplicaState) {
+		p.w.led[from][to]++
+		if !slices.Contains(leads[from], to) {
+			p.w.fail("%s: a replica that was %v became %v", p.name, from, to)
+		}
+	}
 	if p.saved != nil && p.w.rng.IntN(2) == 0 {
 		p.goOn()
 	}
