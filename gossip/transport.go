@@ -31,7 +31,8 @@ type transport struct {
 	allowed   func(netip.Addr) bool
 	foreign   func(from netip.AddrPort, known bool) // is told of packets that an accepted secret does not open
 	dial      func(ctx context.Context, addr string) (net.Conn, error)
-	exchange  func(datagram []byte) // takes in one of the exchange's own
+	exchange  func(datagram []byte)  // takes in one of the exchange's own
+	short     func(peer string) bool // reports whether a peer knows what members is
 	meters    *meters
 
 	packetCh chan *memberlist.Packet
@@ -70,11 +71,14 @@ func (t *transport) readPackets() {
 			continue
 		}
 		t.meters.in.packet(Sealing, n-len(opened))
-		if isDatagram(opened) {
+		if isDatagram(opened) && opened[0] != members {
 			t.exchange(opened)
 			continue
 		}
 		t.meters.in.packet(Membership, len(opened))
+		if opened[0] == members {
+			opened = append(append(make([]byte, 0, n+len(plainHeader)), plainHeader...), opened[1:]...)
+		}
 		p := &memberlist.Packet{Buf: opened, From: from, Timestamp: now}
 		select {
 		case t.packetCh <- p:
@@ -83,6 +87,10 @@ func (t *transport) readPackets() {
 		}
 	}
 }
+
+// members is the first byte of a packet of memberlist's to those that speak version 2 of
+// the protocol, in the place of its label.
+const members = 2<<4 | 15
 
 // isDatagram reports whether an opened packet is one of the exchange, and not of
 // memberlist: these begin with its label, or a type below 16.
@@ -131,13 +139,14 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	if err != nil {
 		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", a.Addr, err)
 	}
+	if t.short(a.Name) && len(t.ring().secrets) == 0 {
+		b = append([]byte{members}, b[len(plainHeader):]...)
+	}
 	t.meters.out.packet(Membership, len(b))
 	return time.Now(), t.write(b, to)
 }
 
-// send sends a datagram of the exchange, without what memberlist would put around it.
-func (t *transport) send(b []byte, to netip.AddrPort) error { return t.write(b, to) }
-
+// write sends a packet of memberlist's, or a datagram of the exchange as it is.
 func (t *transport) write(b []byte, to netip.AddrPort) error {
 	sealed := t.ring().seal(b)
 	t.meters.out.packet(Sealing, len(sealed)-len(b))

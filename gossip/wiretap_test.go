@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"net"
@@ -17,6 +18,7 @@ type wiretap struct {
 	traffic Traffic
 	headers int64 // of IP, UDP and TCP, as far as they can be told from the calls
 	packets int64
+	short   map[string]int // packets of version 2, by receiver
 	streams int64
 }
 
@@ -72,17 +74,26 @@ func (c tappedPackets) WriteTo(b []byte, to net.Addr) (int, error) {
 	c.tap.headers += udpHeaders
 	c.tap.packets++
 	c.tap.packet(b)
+	if b[0]>>4 == exchange.ProtocolVersion {
+		if c.tap.short == nil {
+			c.tap.short = make(map[string]int)
+		}
+		c.tap.short[to.String()]++
+	}
 	c.tap.mu.Unlock()
 	return c.PacketConn.WriteTo(b, to)
 }
 
 // packet sorts a packet's bytes.
 func (w *wiretap) packet(b []byte) {
-	if isDatagram(b) {
+	if isDatagram(b) && b[0] != members {
 		w.datagram(b)
 		return
 	}
 	around := len(plainHeader)
+	if b[0] == members {
+		around = 1
+	}
 	if len(b) > around+5 && b[around] == 12 { // a checksum
 		around += 5
 	}
@@ -92,13 +103,21 @@ func (w *wiretap) packet(b []byte) {
 		w.datagram(b[around+1:])
 		return
 	}
-	w.traffic[Membership] += int64(len(b))
+	sum := 0
+	if bytes.Contains(b, []byte("\xa7Payload\xa4")) { // of an answer to a probe
+		sum = sumBytes
+	}
+	w.traffic[Vectors] += int64(sum)
+	w.traffic[Membership] += int64(len(b) - sum)
 }
 
 func (w *wiretap) datagram(b []byte) {
 	change := 0
 	if c, err := exchange.DecodeCarrier(b); err == nil {
 		change = len(b) - len(exchange.Advert{Kind: exchange.Announce, Head: c.Head}.AppendTo(nil))
+	}
+	if s, err := exchange.DecodeStep(b); err == nil {
+		change = len(s.Behind)
 	}
 	w.traffic[Deltas] += int64(change)
 	w.traffic[Adverts] += int64(len(b) - change)

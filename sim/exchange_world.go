@@ -99,7 +99,7 @@ func (w *exchange) start(p *exchangePeer) {
 		if q == p || q.engine == nil {
 			continue
 		}
-		p.engine.PeerUp(w.now, q.name, q.engine.Incarnation(), nil)
+		p.engine.PeerUp(w.now, q.name, q.engine.Incarnation(), nil, engine.ProtocolVersion)
 	}
 	w.pump(p)
 	knowing := w.peers
@@ -110,7 +110,7 @@ func (w *exchange) start(p *exchangePeer) {
 		if q == p || q.engine == nil {
 			continue
 		}
-		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation(), nil)
+		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation(), nil, engine.ProtocolVersion)
 		w.pump(q)
 	}
 	w.after(w.upTo(pollEvery), event{do: poll, peer: p})
@@ -180,7 +180,7 @@ func (w *exchange) handle(e *event) {
 		p.engine.Tick(w.now)
 	case hear:
 		w.heard(e.other, p, e.data)
-		p.engine.HandleAdvert(w.now, e.data)
+		p.engine.HandleDatagram(w.now, e.data)
 		w.pump(p)
 		p.engine.Tick(w.now)
 	case serve:

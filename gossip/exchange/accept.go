@@ -76,6 +76,9 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		e.stats.Divergences++
 		e.emit(Event{Kind: Diverged, Peer: p.name, Head: p.held})
 	}
+	if base := p.held.Version; p.state != Nothing && r.Head.Version.Epoch == base.Epoch && r.Head.Version.Sequence > base.Sequence+1 {
+		e.stats.Gaps++
+	}
 	if r.Delta != nil {
 		p.history.AdvanceDelta(r.Filter, r.Delta)
 	} else {
@@ -95,6 +98,9 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 	}
 	if direct {
 		p.confirmed = r.Head.Version
+		if p.speaks >= shortVersion {
+			e.note(p, Note{Kind: Receipt, From: e.id.tag(), Mark: p.held.mark()})
+		}
 		p.check = r.Resumed > 0 // it may have been one of the past
 		if p.announced.Version.Compare(p.held.Version) > 0 && r.Head.Version.Compare(f.get.Have) <= 0 {
 			p.announced = Head{}

@@ -8,8 +8,9 @@ import (
 
 // PeerUp says that membership counts name among the living, in the life
 // incarnation, in which it signs by key; an empty key means that it does not sign.
-// Repeating it changes nothing: a key cannot be changed within a life.
-func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25519.PublicKey) {
+// version is the greatest protocol version that it shares with this peer.
+// Repeating it changes nothing: neither can be changed within a life.
+func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25519.PublicKey, version uint8) {
 	p := e.find(name, now)
 	if p == nil {
 		return
@@ -20,6 +21,7 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 	if incarnation != p.incarnation || p.state == Former {
 		p.key = key
 	}
+	p.speaks = version
 	if incarnation < p.incarnation {
 		// Its clock went back. Others may know it by the greater number: let it
 		// take one beyond.
@@ -49,6 +51,7 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 			e.syncAt = now.Add(e.spread(eagerInterval))
 		}
 	}
+	e.reckon(p)
 	p.check = true
 	p.notBefore = now
 	e.enqueue(p)
@@ -66,6 +69,7 @@ func (e *Engine) PeerDown(now time.Time, name string) {
 	p.died = now
 	p.partial = nil
 	p.repeatAt = time.Time{}
+	e.reckon(p)
 	e.live = slices.DeleteFunc(e.live, func(q *peer) bool { return q == p })
 	if p.holds() {
 		e.update(p, nil, nil)
@@ -100,6 +104,7 @@ func (e *Engine) find(name string, now time.Time) *peer {
 	}
 	p := &peer{name: name, id: id, pursuit: pursuit{snapshots: allowance{since: now}}}
 	e.peers[id] = p
+	e.tag(p)
 	i, _ := slices.BinarySearchFunc(e.order, id, func(p *peer, id ID) int {
 		if p.id < id {
 			return -1
@@ -131,4 +136,5 @@ func (e *Engine) expire(now time.Time) {
 		delete(e.peers, p.id)
 		return true
 	})
+	e.tagPeers()
 }

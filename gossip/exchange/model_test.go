@@ -47,7 +47,12 @@ func newWorld(seed uint64, bug string) *world {
 	w.breaks = 0.5 * r.Float64() * float64(r.IntN(2))
 	w.peers = make([]*simPeer, n)
 	for i := range w.peers {
-		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i), slow: r.IntN(8) == 0}
+		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i), slow: r.IntN(8) == 0, speaks: ProtocolVersion}
+	}
+	if r.IntN(3) == 0 { // half of them are of today, half of earlier days
+		for _, p := range w.peers {
+			p.speaks = LeastVersion + uint8(r.IntN(2))
+		}
 	}
 	signing := r.IntN(10) == 0
 	for _, p := range w.peers {
@@ -187,7 +192,7 @@ func (p *simPeer) believe(b *simPeer) {
 	case p.sees(b) && p.view[b.i] != b.inc:
 		p.view[b.i] = b.inc
 		p.last[b.i] = Version{}
-		p.engine.PeerUp(p.w.now, b.name, b.inc, b.public())
+		p.engine.PeerUp(p.w.now, b.name, b.inc, b.public(), min(p.speaks, b.speaks))
 	case !p.sees(b) && p.view[b.i] != 0:
 		p.view[b.i] = 0
 		p.engine.PeerDown(p.w.now, b.name)
@@ -228,9 +233,20 @@ func (p *simPeer) updateIndex(u Update) {
 	}
 }
 
-// checkBounds checks what must not grow.
+// checkBounds checks what must not grow, and the account of what is known.
 func (p *simPeer) checkBounds() {
 	e, n := p.engine, len(p.w.peers)
+	known := uint64(0)
+	for _, q := range e.live {
+		h := Head{Origin: q.id, Version: Version{Incarnation: q.incarnation}}
+		if q.holds() {
+			h = q.held
+		}
+		known += h.sum()
+	}
+	if known != e.known {
+		p.w.fail("%s: the sum of what it knows is %x, not %x", p.name, e.known, known)
+	}
 	if len(e.flights) > smallFetches*e.cfg.Fetches || e.snapshotFlights > e.cfg.Fetches || len(e.want)+len(e.waiting) > n || len(e.round.queue) > n || len(e.early) > maxEarly || len(e.order) > n {
 		p.w.fail("%s: %d flights, %d wants, %d adverts queued, %d early, %d peers",
 			p.name, len(e.flights), len(e.want), len(e.round.queue), len(e.early), len(e.order))

@@ -54,6 +54,7 @@ type simPeer struct {
 	view   []uint64         // membership: the incarnation of each live peer, else 0
 	last   []Version        // in index, to see that it never goes back
 	slow   bool
+	speaks uint8 // the greatest protocol version
 	tickAt time.Time
 	poll   bool               // a look at the filter is planned
 	key    ed25519.PrivateKey // nil if it does not sign
@@ -132,6 +133,31 @@ func (p *simPeer) start(inc uint64) {
 		p.goOn()
 	}
 	p.publish()
+	if p.speaks >= shortVersion {
+		p.do(p.w.some(probeInterval), p.probe)
+	}
+}
+
+const probeInterval = time.Second
+
+// probe compares sums with another peer, as membership's probes do.
+func (p *simPeer) probe() {
+	p.do(probeInterval, p.probe)
+	to := p.w.peers[p.w.rng.IntN(len(p.w.peers))]
+	if to == p || p.view[to.i] == 0 || to.speaks < shortVersion || to.engine == nil ||
+		p.w.cut[[2]int{p.i, to.i}] || p.w.rng.Float64() < p.w.loss || p.w.bug == "no anti-entropy" {
+		return
+	}
+	p.w.after(p.w.some(p.w.delay), func() {
+		if to.engine == nil || p.w.cut[[2]int{to.i, p.i}] {
+			return
+		}
+		sum := to.engine.Sum()
+		p.do(p.w.some(p.w.delay), func() {
+			p.engine.HandleSum(p.w.now, to.name, sum == p.engine.Sum())
+			p.pump()
+		})
+	})
 }
 
 // goOn begins a life with what a former one published, and the store now holds.
@@ -260,8 +286,9 @@ func (w *world) streams(a, b *simPeer) bool {
 
 func (w *world) datagram(from, to *simPeer, data []byte) {
 	if w.bug == "no anti-entropy" {
+		n, _ := DecodeNote(data)
 		v := [2]uint64{uint64(to.i), headIn(data).State}
-		if from.told[v] {
+		if n.Kind != 0 || from.told[v] && v[1] != 0 {
 			return
 		}
 		from.told[v] = true
@@ -276,7 +303,7 @@ func (w *world) datagram(from, to *simPeer, data []byte) {
 		}
 		w.after(w.some(w.delay), func() {
 			if to.engine != nil {
-				to.engine.HandleAdvert(w.now, w.tamperCarrier(data))
+				to.engine.HandleDatagram(w.now, w.tamperCarrier(data))
 				to.pump()
 			}
 		})
@@ -296,6 +323,10 @@ func headIn(data []byte) Head {
 // another change.
 func (w *world) tamperCarrier(data []byte) []byte {
 	c, err := DecodeCarrier(data)
+	if s, short := DecodeStep(data); short == nil && w.rng.Float64() < w.broken {
+		s.Behind[w.rng.IntN(len(s.Behind))] ^= 1 << w.rng.IntN(8)
+		return s.AppendTo(nil)
+	}
 	if err != nil || w.rng.Float64() >= w.broken {
 		return data
 	}

@@ -145,6 +145,11 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 		e.backOff(now, p)
 	case p.state == Nothing && r.Head.Version.Sequence == 0 && r.Head.State == 0:
 		p.attempts = 0 // it publishes nothing
+	case p.state == Former && c > 0:
+		// The same positions, but not the same digest: of another number of keys.
+		p.badDeltas = unusables
+		p.check = true
+		p.notBefore = now
 	case p.state == Nothing || c > 0:
 		r.Err = fmt.Errorf("exchange: same: %w: it is not", ErrMalformed)
 		e.reject(f, r)

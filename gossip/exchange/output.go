@@ -147,8 +147,10 @@ type Stats struct {
 	SnapshotBytesOut int64
 	Refused          int64 // gets answered busy
 
-	Syncs       int64 // begun by this peer
-	Gaps        int64 // versions learnt of after at least one had been missed
+	Compared    int64 // sums of others heard
+	Agreed      int64 // of them, those that equalled this peer's
+	Syncs       int64 // exchanges of whole vectors begun by this peer
+	Gaps        int64 // versions taken in after at least one before had been missed
 	Repairs     int64 // versions learnt of by sync, not by advert
 	Contested   int64 // contradictions heard of between what is held and what others say of that version
 	Divergences int64 // those in which the origin contradicted what was held

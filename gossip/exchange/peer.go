@@ -14,6 +14,8 @@ type peer struct {
 	incarnation uint64
 	speaks      uint8 // the greatest protocol version that both speak
 
+	share uint64 // of the engine's sum
+
 	replica
 	pursuit
 	audience

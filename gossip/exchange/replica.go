@@ -63,4 +63,5 @@ func (e *Engine) become(p *peer, to ReplicaState) {
 		e.setFilter(p, nil)
 		p.held, p.history, p.signature = Head{}, nil, nil
 	}
+	e.reckon(p)
 }
