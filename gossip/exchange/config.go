@@ -76,7 +76,7 @@ type Publishing struct {
 	Worth float64
 
 	// Round is the time over which the adverts of a publication are spread. Zero
-	// means 2 ms for each live peer, at most a quarter of Interval and 1 s, and
+	// means 2 ms for each live peer, at most a quarter of MinInterval and 1 s, and
 	// nothing for up to 32 peers.
 	Round time.Duration
 
@@ -140,7 +140,7 @@ func (p Publishing) For(n int) Publishing {
 	}
 	p.Interval = max(p.Interval, p.MinInterval)
 	if p.Round <= 0 && n > freePeers {
-		p.Round = min(time.Duration(n)*paceOf, p.Interval/4, roundTime)
+		p.Round = min(time.Duration(n)*paceOf, p.MinInterval/4, roundTime)
 	}
 	if p.Carry == 0 {
 		p.Carry = MaxDatagram

@@ -112,7 +112,8 @@ var repeatAfter = [...]time.Duration{
 // means nobody to the receiver.
 const wholeRepeat = 4
 
-// Carriers' adverts are repeated after at least and at most so long.
+// Carriers' adverts are repeated after at least and at most so long, or after half as
+// long again as no other can come.
 const (
 	leastCarrierWait = time.Second
 	mostCarrierWait  = 4 * time.Second
@@ -201,7 +202,8 @@ func (e *Engine) planRepeat(now time.Time, p *peer) {
 	if p.carrying {
 		// Nobody reacts to a carrier. That it was lost shows in the next one, unless
 		// none comes.
-		wait = min(max(2*e.nextPublication(now), leastCarrierWait), mostCarrierWait)
+		policy := e.cfg.Publish.For(len(e.live))
+		wait = min(max(2*e.nextPublication(now), leastCarrierWait), max(mostCarrierWait, 3*(policy.MinInterval+policy.Round)/2))
 	}
 	p.repeatAt = now.Add(e.jitter(wait))
 	e.round.repeatAt = earlier(e.round.repeatAt, p.repeatAt)
