@@ -77,35 +77,48 @@ func appendAdaptiveBitmap(dst []byte, m uint64, words []uint64) []byte {
 }
 
 func decodeAdaptiveSet(dst []uint64, src []byte, m, x uint64) ([]uint64, error) {
+	before := len(dst)
+	if err := decodeAdaptiveEach(src, m, x, func(p uint64) { dst = append(dst, p) }); err != nil {
+		return dst[:before], err
+	}
+	return dst, nil
+}
+
+func decodeAdaptiveTo(src []byte, m, x uint64, take func([]uint64)) error {
+	t := taker{take: take}
+	err := decodeAdaptiveEach(src, m, x, t.add)
+	if err == nil {
+		t.flush()
+	}
+	return err
+}
+
+func decodeAdaptiveEach(src []byte, m, x uint64, emit func(p uint64)) error {
 	var d Decoder
 	d.Reset(src)
-	before := len(dst)
 	var err error
 	switch {
 	case !sparse(m, x):
 		err = decodeWords(&d, m, x, func(i, w uint64) {
 			for ; w != 0; w &= w - 1 {
-				dst = append(dst, i*64+uint64(bits.TrailingZeros64(w)))
+				emit(i*64 + uint64(bits.TrailingZeros64(w)))
 			}
 		})
 	case x <= m-x:
-		err = decodeGaps(&d, m, x, func(p uint64) { dst = append(dst, p) })
+		err = decodeGaps(&d, m, x, emit)
 	default:
 		from := uint64(0)
 		err = decodeGaps(&d, m, m-x, func(p uint64) {
 			for ; from < p; from++ {
-				dst = append(dst, from)
+				emit(from)
 			}
 			from = p + 1
 		})
 		for ; err == nil && from < m; from++ {
-			dst = append(dst, from)
+			emit(from)
 		}
 	}
-	if err != nil {
-		return dst[:before], err
-	}
-	return dst, nil
+	return err
 }
 
 func decodeAdaptiveBitmap(words []uint64, src []byte, m, x uint64) error {

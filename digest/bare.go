@@ -41,12 +41,12 @@ func DecodeBareDelta(b []byte, base *Filter, target Version, keys uint64, lim Li
 		r.afford(lim, "positions set", 0, 16*(a+c))
 	}
 	d.ones = base.ones + a - c
-	sets := r.section("positions set", zeros, a, false)
-	clears := r.section("positions cleared", base.ones, c, false)
+	sets := r.section("positions set", zeros, a)
+	clears := r.section("positions cleared", base.ones, c)
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
-	d.flips = unrank(base, sets.list, clears.list)
+	d.flips = base.unrank(sets, clears)
 	return d, nil
 }
 
@@ -58,6 +58,10 @@ func DecodeBareStep(b []byte, base *Filter, sequence, keys uint64, lim Limits) (
 	if err != nil {
 		return nil, err
 	}
-	d.target.State = base.version.State + base.locate(d.flips).state
+	if d.ones > maxPieced && !dense(d.geometry.Bits, d.ones) {
+		return nil, fmt.Errorf("digest: bare delta: %w: %d positions, %d allowed", ErrTooLarge, d.ones, maxPieced)
+	}
+	_, c := d.make(base)
+	d.target.State = base.version.State + c.state
 	return d, nil
 }

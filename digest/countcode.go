@@ -107,7 +107,7 @@ func (r *reader) levels(ones uint64) []uint8 {
 		if n == 0 {
 			break
 		}
-		ranks := r.section("level", below, n, false).list
+		ranks := r.section("level", below, n)
 		if r.err != nil {
 			return nil
 		}

@@ -41,11 +41,21 @@ type counters struct {
 	retired    bool                   // replaced by a rebuild; guarded by any shard's lock, changed under all
 }
 
-// Up to 1024 shards of 2^12 to 2^27 positions, and more only if m is above 2^37.
+// A shard has at least 2^17 positions: at a thousand of them to a key its table then
+// has some lines, whose number chance changes little, and a freeze takes few locks. It
+// has fewer where there would be less than some forty shards, and more, up to 2^27,
+// where there would be more than 1024.
 const (
-	shardBits   = 10
-	minSpanBits = 12
+	shardBits    = 10
+	fewShardBits = 6
+	fewSpanBits  = 17
+	minSpanBits  = 12
 )
+
+func spanBits(m uint64) uint {
+	b := bits.Len64(m - 1)
+	return uint(min(max(b-shardBits, min(b-fewShardBits, fewSpanBits), minSpanBits), maxSpanBits))
+}
 
 func newCounters(g Geometry) *counters {
 	salt := rand.Uint32() | 1
@@ -53,7 +63,7 @@ func newCounters(g Geometry) *counters {
 	if g.flat() {
 		return newFlat(c)
 	}
-	c.spanBits = min(max(minSpanBits+shardBits, uint(bits.Len64(g.Bits-1)))-shardBits, maxSpanBits)
+	c.spanBits = spanBits(g.Bits)
 	c.spanMask = 1<<c.spanBits - 1
 	c.arrayWords = arrayWords(c.span())
 	c.shards = make([]shard, (g.Bits-1)>>c.spanBits+1)
@@ -83,6 +93,8 @@ func (c *CountingFilter) Geometry() Geometry { return c.counters.Load().geometry
 // Add says that the cache now holds k. A frozen filter contains every key whose
 // Add returned before [CountingFilter.Advance] was called.
 func (c *CountingFilter) Add(k Key) {
+	// Counters that are retired have been replaced before: another turn takes another
+	// rebuild. So it is below.
 	for !c.counters.Load().add(k) {
 	}
 }
@@ -113,16 +125,17 @@ func (c *CountingFilter) Current() *Filter { return c.current.Load() }
 
 // Advance freezes the present contents as the next version and returns it. If no
 // position changed since the last time it returns the same filter again. The
-// time that others may have to wait for it is that of collecting the changes of
-// one 1024th of the filter; with several hashes, of handing over a list.
+// time that others may have to wait for it is that of collecting the changes of one
+// part of the filter, a thirtieth at most and of large filters one 1024th; with
+// several hashes, of handing over a list.
 func (c *CountingFilter) Advance() *Filter {
 	f, _ := c.AdvanceDelta()
 	return f
 }
 
 // AdvanceDelta is [CountingFilter.Advance], and also returns what changed: a
-// delta of length zero if nothing did. Collecting it takes time in proportion to
-// its length; making the filter of it, in proportion to the filter's size.
+// delta of length zero if nothing did. It takes time and memory in proportion to
+// the delta's length: see [Delta.Apply].
 func (c *CountingFilter) AdvanceDelta() (*Filter, *Delta) {
 	c.freezing.Lock()
 	defer c.freezing.Unlock()

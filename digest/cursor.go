@@ -2,43 +2,114 @@ package digest
 
 import "math/bits"
 
-// A cursor walks the positions of a filter in ascending order, whatever its
-// representation. Both are walks over the ones of an array: in a bitmap the place
-// of a one is the position, in a sortedSet it is the position's high half plus
-// its index.
+// A cursor walks the positions of a set in ascending order. Both forms are walks
+// over the ones of words: in a bitmap the place of a one is the position, in a list
+// it is the position's high part plus its rank.
 type cursor struct {
+	set   *pieces
+	piece uint64 // that comes next
+	end   uint64 // where it stops
 	words []uint64
-	at    int    // index of the word in hand
-	word  uint64 // its ones not yet visited
-	set   *sortedSet
-	index uint64 // of the next position in set
+	highs []uint64 // words of the piece in hand; of a list, those with the high parts
+	start uint64   // its first position
+	at    int      // index of the word in hand
+	word  uint64   // its ones not yet visited
+	rank  uint64   // in the piece, of the next position
+	found [64]uint64
+	n, i  int // how many were found, and how many of them given
 }
 
-func (f *Filter) cursor() cursor {
-	c := cursor{words: f.words, set: f.set}
-	if f.set != nil {
-		c.words = f.set.high
-	}
-	if len(c.words) > 0 {
-		c.word = c.words[0]
-	}
-	return c
-}
+func (s *pieces) cursor() cursor { return cursor{set: s, end: s.count, at: -1} }
+
+// cursorOf walks one piece.
+func (s *pieces) cursorOf(i uint64) cursor { return cursor{set: s, piece: i, end: i + 1, at: -1} }
 
 // next returns the next position; ok is false after the last.
 func (c *cursor) next() (p uint64, ok bool) {
-	for c.word == 0 {
-		c.at++
-		if c.at >= len(c.words) {
+	if c.i == c.n {
+		if c.fill(); c.n == 0 {
 			return 0, false
 		}
-		c.word = c.words[c.at]
 	}
-	p = uint64(c.at)<<6 + uint64(bits.TrailingZeros64(c.word))
-	c.word &= c.word - 1
-	if c.set != nil {
-		p = (p-c.index)<<c.set.shift | c.set.lowAt(c.index)
-		c.index++
-	}
+	p = c.found[c.i&63]
+	c.i++
 	return p, true
+}
+
+// batch returns the next positions, up to 64 of them, and none after the last. They
+// are good until the next call.
+func (c *cursor) batch() []uint64 {
+	if c.i == c.n {
+		c.fill()
+	}
+	some := c.found[c.i:c.n]
+	c.i = c.n
+	return some
+}
+
+// fill finds the next positions. Each round takes a one or goes on to another word
+// or piece, of which there are so many.
+func (c *cursor) fill() {
+	n, s := 0, c.set
+	for n < len(c.found) {
+		if c.word == 0 {
+			if c.at++; c.at < len(c.highs) {
+				c.word = c.highs[c.at]
+				continue
+			}
+			if c.piece == c.end {
+				break
+			}
+			c.open()
+			continue
+		}
+		word, from, rank := c.word, uint64(c.at)<<6, c.rank
+		if s.bitmap {
+			for from += c.start; word != 0 && n < len(c.found); word &= word - 1 {
+				c.found[n&63] = from + uint64(bits.TrailingZeros64(word))
+				n++
+			}
+		} else {
+			for ; word != 0 && n < len(c.found); word &= word - 1 {
+				bucket := from + uint64(bits.TrailingZeros64(word)) - rank
+				c.found[n&63] = c.start + (bucket<<s.shift | s.low(c.words, rank))
+				rank++
+				n++
+			}
+			c.rank = rank
+		}
+		c.word = word
+	}
+	c.n, c.i = n, 0
+}
+
+func (c *cursor) open() {
+	e := c.set.piece(c.piece)
+	c.start = c.piece * c.set.span()
+	c.words, c.at, c.rank = c.set.words(e), -1, 0
+	c.highs = c.words
+	if !c.set.bitmap {
+		c.highs = c.words[c.set.lowWords(uint64(e.ones)):]
+	}
+	c.piece++
+}
+
+// list returns all positions.
+func (s *pieces) list() []uint64 {
+	last := &s.nodes[len(s.nodes)-1]
+	list := make([]uint64, 0, last.before+last.node.ones())
+	c := s.cursor()
+	for some := c.batch(); len(some) > 0; some = c.batch() {
+		list = append(list, some...)
+	}
+	return list
+}
+
+// whole returns all of a bitmap.
+func (s *pieces) whole() []uint64 {
+	words := make([]uint64, 0, s.count*s.buckets/64)
+	for i := range s.count {
+		words = append(words, s.words(s.piece(i))...)
+	}
+	return words[:(s.bits+63)/64]
 }

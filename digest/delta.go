@@ -1,9 +1,6 @@
 package digest
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // A Delta is what changed between two versions of one cache's filter: the
 // positions that flipped. It is immutable, and safe to share.
@@ -51,56 +48,30 @@ func Diff(base, target *Filter) (*Delta, error) {
 		baseOnes: base.ones,
 		ones:     target.ones,
 	}
-	if base.words != nil && target.words != nil {
-		d.flips = diffWords(base.words, target.words)
-		return d, nil
-	}
-	a, b := base.cursor(), target.cursor()
-	p, more := a.next()
-	q, moreB := b.next()
-	for more || moreB {
-		switch {
-		case !moreB || more && p < q:
-			d.flips = append(d.flips, p)
-			p, more = a.next()
-		case !more || q < p:
-			d.flips = append(d.flips, q)
-			q, moreB = b.next()
-		default:
-			p, more = a.next()
-			q, moreB = b.next()
-		}
-	}
+	d.flips = diff(&base.pieces, &target.pieces)
 	return d, nil
-}
-
-func diffWords(a, b []uint64) (flips []uint64) {
-	var c cursor
-	for i := range a {
-		c.word, c.at = a[i]^b[i], i
-		c.words = a[:i+1]
-		for p, ok := c.next(); ok; p, ok = c.next() {
-			flips = append(flips, p)
-		}
-	}
-	return flips
 }
 
 // Apply returns the target, given the base: any other filter is refused with
 // [ErrBase], and a result that does not have the target's state with
-// [ErrCorrupt]. It takes time in proportion to the filter's size, and leaves base
-// as it is.
+// [ErrCorrupt]. It leaves base as it is. It takes time and memory in proportion to
+// the number of flips, whatever the filter's size, and so does the target, which
+// shares the rest with the base; except that after many changes of a filter's size
+// (a quarter less or a third more than before) one delta pays for all of it.
 func (d *Delta) Apply(base *Filter) (*Filter, error) {
 	if err := d.checkBase(base); err != nil {
 		return nil, fmt.Errorf("digest: apply: %w", err)
 	}
-	changes := base.locate(d.flips)
+	if d.ones > maxPieced && !dense(d.geometry.Bits, d.ones) {
+		return nil, fmt.Errorf("digest: apply: %w: %d positions, %d allowed", ErrTooLarge, d.ones, maxPieced)
+	}
+	f, changes := d.make(base)
 	ones, state := base.ones+2*changes.sets-uint64(len(d.flips)), base.version.State+changes.state
 	if state != d.target.State || ones != d.ones {
 		return nil, fmt.Errorf("digest: delta to %v gives state %016x with %d positions, not %d: %w",
 			d.target, state, ones, d.ones, ErrCorrupt)
 	}
-	return d.make(base, changes), nil
+	return f, nil
 }
 
 func (d *Delta) checkBase(base *Filter) error {
@@ -111,79 +82,24 @@ func (d *Delta) checkBase(base *Filter) error {
 	return nil
 }
 
-// changes are what flips do to a filter.
-type changes struct {
-	sets   uint64 // how many of them set a position
-	state  uint64 // what they add to the state
-	places []place
-}
-
-// locate finds the positions of flips.
-func (f *Filter) locate(flips []uint64) (c changes) {
-	if f.set != nil {
-		c.places = make([]place, len(flips))
-	}
-	for i, p := range flips {
-		var found bool
-		if f.set != nil {
-			c.places[i] = f.set.place(p)
-			found = c.places[i].found()
-		} else {
-			found = f.hasPosition(p)
-		}
-		if found {
-			c.state -= stateOf(p)
-		} else {
-			c.state += stateOf(p)
-			c.sets++
-		}
-	}
-	return c
-}
-
 // flip makes the target of the base, both known to be right.
-func (d *Delta) flip(base *Filter) *Filter { return d.make(base, base.locate(d.flips)) }
-
-func (d *Delta) make(base *Filter, c changes) *Filter {
-	f := &Filter{geometry: base.geometry, version: d.target, keys: d.keys, ones: d.ones}
-	bitmap := dense(f.geometry.Bits, f.ones)
-	switch {
-	case len(d.flips) == 0:
-		f.words, f.set = base.words, base.set
-	case bitmap && base.words != nil:
-		f.words = slices.Clone(base.words)
-		for _, p := range d.flips {
-			f.words[p>>6] ^= 1 << (p & 63)
-		}
-	case !bitmap && base.set != nil:
-		f.set = base.set.flip(d.flips, c.places, f.ones)
-	default:
-		d.convert(base, f)
-	}
+func (d *Delta) flip(base *Filter) *Filter {
+	f, _ := d.make(base)
 	return f
 }
 
-// convert makes f where its representation is not the base's.
-func (d *Delta) convert(base, f *Filter) {
-	b := newFilterBuilder(f.geometry.Bits, f.ones)
-	c := base.cursor()
-	p, more := c.next()
-	for _, q := range d.flips {
-		for more && p < q {
-			b.add(p)
-			p, more = c.next()
-		}
-		if more && p == q {
-			p, more = c.next()
-			continue
-		}
-		b.add(q)
+func (d *Delta) make(base *Filter) (*Filter, changes) {
+	f := &Filter{geometry: base.geometry, version: d.target, keys: d.keys, ones: d.ones}
+	var c changes
+	switch {
+	case len(d.flips) == 0:
+		f.pieces = base.pieces
+	case base.suits(d.ones):
+		f.pieces, c = base.pieces.flip(d.flips)
+	default:
+		f.pieces, c = base.rewrite(d.flips, d.ones)
 	}
-	for more {
-		b.add(p)
-		p, more = c.next()
-	}
-	b.finish(f)
+	return f, c
 }
 
 // Compose returns the delta from d's base to next's target, where next's base is

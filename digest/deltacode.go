@@ -3,7 +3,6 @@ package digest
 import (
 	"encoding/binary"
 	"fmt"
-	"math/bits"
 )
 
 // AppendTo appends the delta's encoding with base as context: who holds the base
@@ -63,83 +62,27 @@ func (d *Delta) inContext(f *Filter) (sets, clears []uint64, err error) {
 // given the base or the target.
 func (d *Delta) ranks(f *Filter) (sets, clears []uint64) {
 	sets = make([]uint64, 0, len(d.flips))
-	ranker := newRanker(f, len(d.flips))
 	isTarget := f.version != d.base
-	for _, p := range d.flips {
-		below, set := ranker.rank(p)
-		if isTarget {
-			below = below + uint64(len(clears)) - uint64(len(sets))
-			set = !set
+	var places []place
+	for flips := d.flips; len(flips) > 0; {
+		i, n := f.inOnePiece(flips)
+		places = f.places(places[:0], i, flips[:n])
+		before := f.before(i, true)
+		for j, p := range flips[:n] {
+			below, set := before+places[j].rank(), places[j].found()
+			if isTarget {
+				below = below + uint64(len(clears)) - uint64(len(sets))
+				set = !set
+			}
+			if set {
+				clears = append(clears, below)
+			} else {
+				sets = append(sets, p-below)
+			}
 		}
-		if set {
-			clears = append(clears, below)
-		} else {
-			sets = append(sets, p-below)
-		}
+		flips = flips[n:]
 	}
 	return sets, clears
-}
-
-// A ranker says how many positions of a filter lie below each of an ascending
-// series.
-type ranker struct {
-	f     *Filter
-	jump  bool // few questions: look each up
-	c     cursor
-	head  uint64 // the cursor's position in hand, if more
-	more  bool
-	count uint64 // positions before head; for a bitmap, before word at
-	at    int
-}
-
-func newRanker(f *Filter, questions int) *ranker {
-	r := &ranker{f: f, jump: f.set != nil && uint64(questions) < f.ones/16}
-	if f.set != nil && !r.jump {
-		r.c = f.cursor()
-		r.head, r.more = r.c.next()
-	}
-	return r
-}
-
-func (r *ranker) rank(p uint64) (below uint64, set bool) {
-	if r.f.words != nil {
-		w := int(p >> 6)
-		for ; r.at < w; r.at++ {
-			r.count += uint64(bits.OnesCount64(r.f.words[r.at]))
-		}
-		word := r.f.words[w]
-		return r.count + uint64(bits.OnesCount64(word&(1<<(p&63)-1))), word>>(p&63)&1 != 0
-	}
-	if r.jump {
-		return r.f.set.find(p)
-	}
-	for r.more && r.head < p {
-		r.count++
-		r.head, r.more = r.c.next()
-	}
-	return r.count, r.more && r.head == p
-}
-
-// unrank turns ranks among f's clear and set positions into positions, ascending.
-func unrank(f *Filter, sets, clears []uint64) []uint64 {
-	flips := make([]uint64, 0, len(sets)+len(clears))
-	c := f.cursor()
-	index := uint64(0)
-	for p, ok := c.next(); ok && len(sets)+len(clears) > 0; p, ok = c.next() {
-		for len(sets) > 0 && sets[0]+index < p {
-			flips = append(flips, sets[0]+index)
-			sets = sets[1:]
-		}
-		if len(clears) > 0 && clears[0] == index {
-			flips = append(flips, p)
-			clears = clears[1:]
-		}
-		index++
-	}
-	for _, rank := range sets {
-		flips = append(flips, rank+index)
-	}
-	return flips
 }
 
 // DecodeDelta reads what [Delta.AppendTo] wrote. base is the filter it applies
@@ -212,10 +155,10 @@ func (r *reader) contextual(d *Delta, base *Filter, lim Limits) {
 	}
 	b := d.baseOnes + a - d.ones
 	r.afford(lim, "positions set", at, 16*(a+b))
-	sets := r.section("positions set", zeros, a, false)
-	clears := r.section("positions cleared", d.baseOnes, b, false)
+	sets := r.section("positions set", zeros, a)
+	clears := r.section("positions cleared", d.baseOnes, b)
 	if r.err == nil {
-		d.flips = unrank(base, sets.list, clears.list)
+		d.flips = base.unrank(sets, clears)
 	}
 }
 
@@ -223,5 +166,5 @@ func (r *reader) plain(d *Delta, lim Limits) {
 	at := r.off
 	n := r.bounded("flips", 0, d.geometry.Bits)
 	r.afford(lim, "flips", at, 8*n)
-	d.flips = r.section("flips", d.geometry.Bits, n, false).list
+	d.flips = r.section("flips", d.geometry.Bits, n)
 }

@@ -17,18 +17,11 @@ func (f *Filter) AppendTo(dst []byte) []byte {
 }
 
 func (f *Filter) positionSet() positionSet {
-	set := positionSet{m: f.geometry.Bits, x: f.ones, words: f.words}
-	if f.words == nil {
+	set := positionSet{m: f.geometry.Bits, x: f.ones}
+	if f.bitmap {
+		set.words = f.whole()
+	} else {
 		set.list = f.list()
-	}
-	return set
-}
-
-func (f *Filter) list() []uint64 {
-	set := make([]uint64, 0, f.ones)
-	c := f.cursor()
-	for p, ok := c.next(); ok; p, ok = c.next() {
-		set = append(set, p)
 	}
 	return set
 }
@@ -54,25 +47,54 @@ func DecodeFilter(b []byte, lim Limits) (*Filter, error) {
 
 // filterBody reads the positions of a filter and checks that they have its state.
 func (r *reader) filterBody(h Header, lim Limits) *Filter {
-	f := &Filter{geometry: h.Geometry, version: h.Version, keys: h.Keys, ones: h.Ones}
-	m := f.geometry.Bits
-	bitmap := dense(m, f.ones)
-	if bitmap {
-		r.afford(lim, "count", h.countAt, (m+63)/64*8)
-	} else {
-		r.afford(lim, "count", h.countAt, 8*f.ones+sortedBytes(m, f.ones))
-	}
-	set := r.section("positions", m, f.ones, bitmap)
 	if r.err != nil {
 		return nil
 	}
-	if f.words = set.words; !bitmap {
-		f.fill(set.list)
+	// The message is read straight into the filter: a list in between would take
+	// several times its memory.
+	f := &Filter{geometry: h.Geometry, version: h.Version, keys: h.Keys, ones: h.Ones}
+	m := f.geometry.Bits
+	l := formFor(m, f.ones)
+	need := decodingBytes(&l, f.ones)
+	if !l.bitmap && f.ones > maxPieced {
+		r.fail("count", h.countAt, fmt.Errorf("%w: %d positions, %d allowed", ErrTooLarge, f.ones, maxPieced))
 	}
+	r.afford(lim, "count", h.countAt, need)
+	c, body, payload := r.payload("positions")
+	if r.err != nil {
+		return nil
+	}
+	if err := plausible(c, uint64(len(payload)), m, f.ones); err != nil {
+		r.fail("positions", body, err)
+		return nil
+	}
+	b := newPieceBuilder(l)
+	if l.bitmap {
+		words, err := decodeWords(c, payload, m, f.ones)
+		if err != nil {
+			r.fail("positions", body, err)
+			return nil
+		}
+		b.addWords(0, words)
+	} else if err := decodePositions(c, payload, m, f.ones, b.add); err != nil {
+		r.fail("positions", body, err)
+		return nil
+	}
+	f.pieces = b.finish()
 	if state := f.state(); state != f.version.State {
 		r.corrupt("state", h.stateAt, "%016x, but the positions have %016x", f.version.State, state)
 	}
 	return f
+}
+
+// decodingBytes is the most that it takes to read so many positions into a filter: of a
+// bitmap, an array and the pieces; of a list, the pieces and, if somebody has put all
+// positions into one, that piece while it grows.
+func decodingBytes(l *form, ones uint64) uint64 {
+	if l.bitmap {
+		return 2 * l.bytesFor(ones)
+	}
+	return 3 * l.bytesFor(ones)
 }
 
 // afford refuses what a field asks for if it would take more memory than allowed.

@@ -73,5 +73,5 @@ func ExamplePlan() {
 		plan.SnapshotBytes/1e3, plan.DeltaBytes/1e3, plan.BytesPerSecond/1e3, plan.MemoryBytes/1e6)
 	// Output:
 	// 1 hash, 949 positions a key
-	// 142 kB a snapshot, 3.0 kB a delta, 1.00 kB/s, 2.9 MB for replicas
+	// 142 kB a snapshot, 3.0 kB a delta, 1.00 kB/s, 3.1 MB for replicas
 }

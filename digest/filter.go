@@ -3,6 +3,7 @@ package digest
 import (
 	"iter"
 	"math"
+	"unsafe"
 )
 
 // A Filter is what one cache held at one moment: an immutable set of positions
@@ -10,15 +11,15 @@ import (
 // it never says no for one that was present. Safe for concurrent use and to
 // share.
 //
-// A dense filter is a bitmap, a sparse one a compact sorted set; nothing but
-// [Filter.MemoryBytes] and speed depends on which.
+// A dense filter is a bitmap, a sparse one a compact list; nothing but
+// [Filter.MemoryBytes] and speed depends on which. Either is in pieces, which
+// versions that follow each other share.
 type Filter struct {
 	geometry Geometry
 	version  Version
 	keys     uint64
 	ones     uint64
-	words    []uint64   // the bitmap, or nil
-	set      *sortedSet // or nil; exactly one of the two is there
+	pieces   // shared with other versions
 }
 
 // Geometry returns how keys become positions.
@@ -38,28 +39,16 @@ func (f *Filter) Keys() uint64 { return f.keys }
 // cache did not hold k when the filter was frozen.
 func (f *Filter) MayContain(k Key) bool {
 	if f.geometry.Hashes == 1 {
-		return f.hasPosition(f.geometry.single(k))
+		return f.contains(f.geometry.single(k))
 	}
 	var buf [MaxHashes]uint64
 	positions := f.geometry.draws(&buf, k)
-	if f.set != nil {
-		// Most keys that are not there fail at their first position.
-		return f.set.contains(positions[0]) && f.set.containsAll(positions[1:])
-	}
 	for _, p := range positions {
-		if !f.hasPosition(p) {
+		if !f.contains(p) {
 			return false
 		}
 	}
 	return true
-}
-
-// hasPosition reports whether position p, which must be below Bits, is set.
-func (f *Filter) hasPosition(p uint64) bool {
-	if f.words != nil {
-		return f.words[p>>6]>>(p&63)&1 != 0
-	}
-	return f.set.contains(p)
 }
 
 // Positions yields the set positions in ascending order.
@@ -84,17 +73,12 @@ func (f *Filter) EstimateKeys() float64 {
 	return -m / k * math.Log1p(-float64(f.ones)/m)
 }
 
-// MemoryBytes returns what the filter occupies.
-func (f *Filter) MemoryBytes() int {
-	const header = 160 // the structs themselves
-	if f.words != nil {
-		return header + 8*len(f.words)
-	}
-	return header + f.set.bytes()
-}
+// MemoryBytes returns what the filter occupies, what it shares with other versions
+// of itself included.
+func (f *Filter) MemoryBytes() int { return int(unsafe.Sizeof(*f)) + f.bytes() }
 
 // Dense reports whether the filter is kept as a bitmap.
-func (f *Filter) Dense() bool { return f.words != nil }
+func (f *Filter) Dense() bool { return f.bitmap }
 
 // FilterOf makes a filter from keys, without counters: for a cache that never
 // removes, and for tools. seq may yield a key more than once. The version's
@@ -112,60 +96,21 @@ func FilterOf(g Geometry, v Version, seq iter.Seq[Key]) (*Filter, error) {
 	return &f, nil
 }
 
-// dense reports whether a set of ones positions in [0, bits) is better kept as a
-// bitmap: it then takes at most about twice the memory of a sorted set, and
-// answers several times faster.
-func dense(bits, ones uint64) bool { return bits <= 4096 || bits/16 <= ones }
-
-// A filterBuilder takes exactly ones ascending positions and picks the
-// representation.
-type filterBuilder struct {
-	words  []uint64
-	sorted *sortedBuilder
-}
-
-func newFilterBuilder(m, ones uint64) filterBuilder {
-	if dense(m, ones) {
-		return filterBuilder{words: make([]uint64, (m+63)/64)}
-	}
-	return filterBuilder{sorted: newSortedBuilder(m, ones)}
-}
-
-func (b *filterBuilder) add(p uint64) {
-	if b.words != nil {
-		b.words[p>>6] |= 1 << (p & 63)
-		return
-	}
-	b.sorted.add(p)
-}
-
-func (b *filterBuilder) finish(f *Filter) {
-	if f.words = b.words; b.sorted != nil {
-		f.set = b.sorted.finish()
-	}
-}
-
 // newFilter makes a filter of ascending positions.
 func newFilter(g Geometry, v Version, keys uint64, positions []uint64) *Filter {
-	f := &Filter{geometry: g, version: v, keys: keys, ones: uint64(len(positions))}
-	f.fill(positions)
-	return f
-}
-
-func (f *Filter) fill(positions []uint64) {
-	b := newFilterBuilder(f.geometry.Bits, f.ones)
-	for _, p := range positions {
-		b.add(p)
-	}
-	b.finish(f)
+	b := newPieceBuilder(formFor(g.Bits, uint64(len(positions))))
+	b.add(positions)
+	return &Filter{geometry: g, version: v, keys: keys, ones: uint64(len(positions)), pieces: b.finish()}
 }
 
 // state computes the set hash from scratch.
 func (f *Filter) state() uint64 {
 	sum := emptyState(f.geometry)
 	c := f.cursor()
-	for p, ok := c.next(); ok; p, ok = c.next() {
-		sum += stateOf(p)
+	for some := c.batch(); len(some) > 0; some = c.batch() {
+		for _, p := range some {
+			sum += stateOf(p)
+		}
 	}
 	return sum
 }

@@ -2,7 +2,6 @@ package digest
 
 import (
 	"errors"
-	"math"
 	"slices"
 	"testing"
 )
@@ -10,13 +9,12 @@ import (
 // both returns a set of positions in both representations.
 func both(g Geometry, set []uint64) (bitmap, sorted *Filter) {
 	g = g.normal()
-	bitmap = &Filter{geometry: g, ones: uint64(len(set)), words: make([]uint64, (g.Bits+63)/64)}
-	b := newSortedBuilder(g.Bits, uint64(len(set)))
-	for _, p := range set {
-		bitmap.words[p>>6] |= 1 << (p & 63)
-		b.add(p)
-	}
-	sorted = &Filter{geometry: g, ones: uint64(len(set)), set: b.finish()}
+	ones := uint64(len(set))
+	a, b := newPieceBuilder(bitmapForm(g.Bits, ones)), newPieceBuilder(sortedForm(g.Bits, ones))
+	a.add(set)
+	b.add(set)
+	bitmap = &Filter{geometry: g, ones: ones, pieces: a.finish()}
+	sorted = &Filter{geometry: g, ones: ones, pieces: b.finish()}
 	bitmap.version = Version{1, 1, bitmap.state()}
 	sorted.version = Version{1, 1, sorted.state()}
 	return bitmap, sorted
@@ -40,14 +38,14 @@ func TestRepresentationsAgree(t *testing.T) {
 			bitmap, sorted := both(g, set)
 			equalFilters(t, sorted, bitmap)
 			for p := range m {
-				if bitmap.hasPosition(p) != sorted.hasPosition(p) {
-					t.Fatalf("m=%d n=%d: position %d: %v, %v", m, n, p, bitmap.hasPosition(p), sorted.hasPosition(p))
+				if bitmap.contains(p) != sorted.contains(p) {
+					t.Fatalf("m=%d n=%d: position %d: %v, %v", m, n, p, bitmap.contains(p), sorted.contains(p))
 				}
 			}
-			rank, ranker := 0, newRanker(bitmap, len(set))
+			rank := 0
 			for p := range m {
-				below, found := sorted.set.find(p)
-				below2, found2 := ranker.rank(p)
+				below, found := sorted.rank(p)
+				below2, found2 := bitmap.rank(p)
 				if below != uint64(rank) || below2 != below || found != found2 {
 					t.Fatalf("m=%d n=%d: rank of %d is %d, %d, want %d", m, n, p, below, below2, rank)
 				}
@@ -79,7 +77,7 @@ func TestSortedSetIsCompact(t *testing.T) {
 			t.Fatalf("%d bits a key are dense", perKey)
 		}
 		got := float64(f.MemoryBytes()) * 8 / float64(len(set))
-		if limit := math.Log2(float64(perKey)) + 3; got > limit {
+		if limit := mostPerKey(float64(perKey)); got > limit {
 			t.Errorf("m/n=%d: %.2f bits a key, want at most %.2f", perKey, got, limit)
 		}
 	}

@@ -78,7 +78,10 @@ func (g Geometry) SeedTag() uint32 {
 
 // Predict returns the expected share of positions that n keys set, and the
 // expected false-positive rate: 1-(1-1/m)^(kn) and its k-th power
-// (Mitzenmacher, section II-A; for the partitioned schemes, 1-(1-k/m)^n).
+// (Mitzenmacher, section II-A; for the partitioned schemes, 1-(1-k/m)^n). For the
+// scheme [Double] the rate is larger by what two hashes cannot tell apart, of the
+// order of n/m²: next to nothing in a filter of thousands of keys, and a third of it
+// for 100 keys, 17 bits a key and 8 hashes.
 func (g Geometry) Predict(n uint64) (fill, falsePositives float64) {
 	m, k := float64(g.Bits), float64(g.Hashes)
 	draws, cell := k*float64(n), 1/m
@@ -92,7 +95,27 @@ func (g Geometry) Predict(n uint64) (fill, falsePositives float64) {
 		return 1, 1
 	}
 	fill = -math.Expm1(draws * math.Log1p(-cell))
-	return fill, math.Pow(fill, k)
+	falsePositives = math.Pow(fill, k)
+	if g.scheme() == Double && g.Hashes > 1 {
+		falsePositives = min(1, falsePositives+alike(m, k, float64(n), fill))
+	}
+	return fill, falsePositives
+}
+
+// alike is what double hashing adds to the rate of false positives: a key of which
+// both hashes are all but those of one that is held has all of its positions. So has,
+// with the odds p^s of a fill p, one whose sequence begins s steps before the other's
+// or after it, or runs backwards. The other k-s positions must lie in m cells twice,
+// which gives n/m²; the factor of 3/2 is measured, and right to a fifth from 4 hashes
+// on.
+func alike(m, k, n, p float64) float64 {
+	const measured = 1.5
+	sum := k * k * (1 - p) // for p close to 1
+	if p < 0.999 {
+		all := math.Pow(p, k)
+		sum = 1 + 2*(p-all)/(1-p) - (2*k-1)*all // of p^|s| - p^k over all |s| < k
+	}
+	return measured * n / (m * m) * sum
 }
 
 func (g Geometry) String() string {

@@ -2,6 +2,8 @@ package digest
 
 import (
 	"errors"
+	"math"
+	"slices"
 	"testing"
 )
 
@@ -32,6 +34,48 @@ func TestGeometryForRefuses(t *testing.T) {
 	} {
 		if g, err := GeometryFor(c.keys, c.rate); !errors.Is(err, c.want) || g != (Geometry{}) {
 			t.Errorf("GeometryFor(%d, %v) = %v, %v, want %v", c.keys, c.rate, g, err, c.want)
+		}
+	}
+}
+
+// TestSmallFiltersOfManyHashes: where two hashes stand for many, few keys have more
+// false positives than the fill's k-th power, and as many as predicted.
+func TestSmallFiltersOfManyHashes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("counts false positives in one goroutine")
+	}
+	for _, c := range []struct {
+		n       int
+		k       int
+		perKey  float64
+		noticed float64 // how many times the k-th power the rate is, about
+	}{
+		{30, 8, 12, 1.3}, {100, 4, 6, 1}, {100, 8, 12, 1.1}, {100, 8, 17, 1.3}, {100, 11, 16, 1.4}, {100, 16, 23, 6}, {1_000, 8, 17, 1},
+	} {
+		g := Geometry{Bits: uint64(float64(c.n) * c.perKey), Hashes: c.k}
+		fill, rate := g.Predict(uint64(c.n))
+		power := math.Pow(fill, float64(c.k))
+		if got := rate / power; math.Abs(got/c.noticed-1) > 0.1 {
+			t.Errorf("n=%d, %v: predicted %.2f times the power, want about %.2f", c.n, g, got, c.noticed)
+		}
+		r := random(uint64(c.n)<<8 | uint64(c.k))
+		hits, trials := 0.0, 0.0
+		var filters, perFilter = 0.0, 20 * c.n
+		for hits < 1_000 {
+			f, _ := FilterOf(g, Version{Epoch: 1}, slices.Values(randomKeys(r, c.n)))
+			for range perFilter {
+				if f.MayContain(Key(r.Uint64())) {
+					hits++
+				}
+			}
+			filters++
+			trials += float64(perFilter)
+		}
+		// A filter's own rate strays from the mean as its fill does.
+		spread := math.Sqrt(fill*(1-fill)/float64(g.Bits)) * float64(c.k) / fill / math.Sqrt(filters)
+		sd := math.Hypot(math.Sqrt(hits), hits*spread)
+		if off := math.Abs(hits - rate*trials); off > 4*sd+0.25*(rate-power)*trials {
+			t.Errorf("n=%d, %v: %.3g of all are false positives, predicted %.3g; the power is %.3g", c.n, g, hits/trials, rate, power)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func audit(t *testing.T, x *Index, filters loop) {
 			}
 			f := filters[e.name]
 			for p := range f.geometry.Bits {
-				if got := g.words[(p*uint64(g.width)+uint64(column))/64]>>((p*uint64(g.width)+uint64(column))%64)&1 != 0; got != f.hasPosition(p) {
+				if got := g.words[(p*uint64(g.width)+uint64(column))/64]>>((p*uint64(g.width)+uint64(column))%64)&1 != 0; got != f.contains(p) {
 					t.Fatalf("rows of %s: position %d is %v", e.name, p, got)
 				}
 			}
@@ -141,7 +141,7 @@ func auditLine(t *testing.T, x *table, s *segment, line uint64, want map[uint32]
 		if x.gone[place] {
 			return
 		}
-		if f := want[place]; f == nil || !f.hasPosition(p) {
+		if f := want[place]; f == nil || !f.contains(p) {
 			t.Fatalf("line %d of segment at %x has position %d of place %d, which the filter has not", line, s.first, p, place)
 		}
 	}

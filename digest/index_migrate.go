@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -18,6 +19,7 @@ type migrator struct {
 	scale  []uint64 // by place: 2^64·global/m, rounded down; 0 if unknown
 	drafts []draft  // the lines at hand,
 	next   uint64   // of which this is the first
+	added  addition // of a peer that is being loaded
 	begun  []uint64 // the lines that are done, and
 	more   []uint64 // what follows all lines
 	packed []uint64 // one line
@@ -43,12 +45,13 @@ const (
 )
 
 // build makes a segment of what old has for the keys that begin with the depth
-// bits that first begins with.
-func (m *migrator) build(old *segment, sh *shape, first uint64, depth uint, lines uint64, gone []bool) *segment {
+// bits that first begins with, and of what is added.
+func (m *migrator) build(old *segment, sh *shape, first uint64, depth uint, lines uint64, gone []bool, added addition) *segment {
 	m.segment = &segment{shape: sh, first: first, depth: depth, lines: lines, row: (len(gone) + 63) / 64}
 	m.old, m.gone = old, gone
 	m.global, m.before, m.next = lines<<depth, first>>(64-depth)*lines, 0
 	m.scale = renew(m.scale, len(sh.blocks))
+	m.added = added
 	m.begun, m.more = m.begun[:0], m.more[:0]
 
 	low := old.start(old.line(first))
@@ -104,7 +107,7 @@ func (m *migrator) moveCode(from *slot, code, low, top uint64) {
 	least := high(low, from.bits)
 	p := least + (code-least)&(1<<from.low-1)
 	code = m.shape.blocks[from.place].code(p)
-	scale := m.scaleOf(from)
+	scale := m.scaleOf(from.bits, from.place)
 	line, rest := bits.Mul64(p, scale)
 	// With a remainder that small, it is the line of all keys that have p, in spite
 	// of what scale lacks. Only the least position may be in the old line before.
@@ -120,14 +123,15 @@ func (m *migrator) moveCode(from *slot, code, low, top uint64) {
 	}
 }
 
-func (m *migrator) scaleOf(from *slot) uint64 {
-	scale := m.scale[from.place]
+// scaleOf returns what turns positions below size into lines, for the peer at place.
+func (m *migrator) scaleOf(size uint64, place uint32) uint64 {
+	scale := m.scale[place]
 	if scale == 0 {
 		scale = 1
-		if m.global < from.bits/2 {
-			scale, _ = bits.Div64(m.global, 0, from.bits)
+		if m.global < size/2 {
+			scale, _ = bits.Div64(m.global, 0, size)
 		}
-		m.scale[from.place] = scale
+		m.scale[place] = scale
 	}
 	return scale
 }
@@ -193,6 +197,7 @@ func (m *migrator) draft(line uint64) *draft {
 
 // finishTo writes the lines before end.
 func (m *migrator) finishTo(end uint64) {
+	m.add(end)
 	n := int(end - m.next)
 	for i := range n {
 		if i >= len(m.drafts) {
@@ -227,7 +232,7 @@ func (m *migrator) finishLine(p *draft) {
 	}
 	m.packed = m.packed[:0]
 	codes := m.oldRows(p)
-	if enough := m.enough(); len(codes) >= enough && m.shape.width <= widestRows {
+	if enough := m.enough(); len(codes) >= enough && m.shape.width <= widestRows && m.mayShare(codes, enough) {
 		codes = m.newRows(codes, enough)
 	}
 	m.used += min(lineWords*fields, len(m.packed)*fields+len(codes))
@@ -296,6 +301,19 @@ func (m *migrator) absorb(codes []uint64, row draftRow, bitmap []uint64) []uint6
 	})
 }
 
+// mayShare reports whether so many codes may mean the same position: whether so many
+// agree in their lowest bits, which nearly always says no without a sort.
+func (m *migrator) mayShare(codes []uint64, enough int) bool {
+	var counts [64]uint8
+	mask := uint64(1)<<min(6, m.shape.granule) - 1
+	for i, code := range codes {
+		if counts[code&mask]++; int(counts[code&mask]) >= enough || i == math.MaxUint8 {
+			return true
+		}
+	}
+	return false
+}
+
 // newRows packs rows for positions that many peers have, and returns the codes that
 // are left.
 func (m *migrator) newRows(codes []uint64, enough int) []uint64 {
@@ -358,7 +376,7 @@ func (m *migrator) deliver() *segment {
 	s.words = s.words[:cap(s.words)] // what the allocator gives in any case
 	copy(s.words, m.begun)
 	copy(s.words[len(m.begun):], m.more)
-	m.segment, m.old, m.gone = nil, nil, nil
+	m.segment, m.old, m.gone, m.added = nil, nil, nil, addition{}
 	if len(m.drafts) > 64 {
 		m.drafts = nil // an old line had something for very many
 	}

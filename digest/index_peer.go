@@ -138,20 +138,17 @@ func (x *Index) settle(e *indexed, f *Filter) {
 
 // load puts f's positions into the table.
 func (x *Index) load(e *indexed, f *Filter) error {
-	const most = 4096
-	x.buffer = slices.Grow(x.buffer[:0], most)
-	c := f.cursor()
-	for p, ok := c.next(); ; p, ok = c.next() {
-		if ok {
-			x.buffer = append(x.buffer, p)
-		}
-		if !ok || len(x.buffer) == most {
-			if err := x.table.flip(e.place, e.geometry.Bits, x.buffer); err != nil || !ok {
-				return err
-			}
-			x.buffer = x.buffer[:0]
-		}
+	l := loading{
+		table:    &x.table,
+		addition: addition{place: e.place, bits: e.geometry.Bits, positions: x.buffer[:0]},
+		from:     f.cursor(),
+		ones:     f.ones,
 	}
+	err := l.load()
+	if x.buffer = l.positions[:0]; cap(x.buffer) > mostAtHand/8 {
+		x.buffer = nil
+	}
+	return err
 }
 
 // changeInPlace brings a peer that is not in the table from one filter to another

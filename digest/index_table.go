@@ -146,7 +146,10 @@ func (t *table) mostLines() uint64 {
 }
 
 // rebuild writes a segment anew with so many lines, if need be as several.
-func (t *table) rebuild(s *segment, lines uint64) {
+func (t *table) rebuild(s *segment, lines uint64) { t.rebuildWith(s, lines, addition{}) }
+
+// rebuildWith is that with what is to be added to the segment.
+func (t *table) rebuildWith(s *segment, lines uint64, added addition) {
 	deeper := uint(0)
 	for lines>>deeper > t.mostLines() {
 		deeper++
@@ -155,7 +158,8 @@ func (t *table) rebuild(s *segment, lines uint64) {
 	var by []*segment
 	for i := range uint64(1) << deeper {
 		depth := s.depth + deeper
-		by = append(by, t.migrator.build(s, t.shape, s.first|i<<(64-depth), depth, lines, t.gone))
+		first := s.first | i<<(64-depth)
+		by = append(by, t.migrator.build(s, t.shape, first, depth, lines, t.gone, added.within(first, first|^uint64(0)>>depth)))
 	}
 	t.publish(s, by...)
 }

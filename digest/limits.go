@@ -8,7 +8,7 @@ type Limits struct {
 	// Bits is the largest m: [MaxBits] if zero. A sparse filter's cost does not
 	// depend on it.
 	Bits uint64
-	// Memory is how many bytes decoding one message may allocate: 256 MiB if zero.
+	// Memory is how many bytes decoding one message may take: 256 MiB if zero.
 	Memory int
 	// Seed is the cluster's. Messages of another seed are refused with ErrSeed.
 	// Zero accepts any, and leaves Geometry().Seed unknown.

@@ -37,11 +37,7 @@ func TestLineMatch(t *testing.T) {
 // positions are such that they all belong in a few lines, and go on to others.
 func TestTable(t *testing.T) {
 	for spanBits := uint(minSpanBits); spanBits <= maxSpanBits; spanBits++ {
-		g := Geometry{Bits: 1 << (spanBits + shardBits), Hashes: 1}
-		c := newCounters(g)
-		if c.spanBits != spanBits {
-			t.Fatalf("shards of %v have 2^%d positions, want 2^%d", g, c.spanBits, spanBits)
-		}
+		c := spanned(t, spanBits)
 		r := random(uint64(spanBits))
 		s := &c.shards[3]
 		counts, frozen := map[uint32]uint8{}, map[uint32]bool{}
@@ -98,6 +94,7 @@ func TestTable(t *testing.T) {
 // checkDrained freezes a shard.
 func checkDrained(t *testing.T, c *counters, s *shard, counts map[uint32]uint8, frozen map[uint32]bool) {
 	t.Helper()
+	checkTable(t, c, s)
 	differing := int(s.differing)
 	found := s.drain(c, nil)
 	if len(found) != differing || s.differing != 0 {
@@ -123,7 +120,7 @@ func checkDrained(t *testing.T, c *counters, s *shard, counts map[uint32]uint8, 
 // TestTableFormsMeet: where positions are far apart the shard begins with wide lines
 // and turns to narrow ones when there are enough of them.
 func TestTableFormsMeet(t *testing.T) {
-	c := newCounters(Geometry{Bits: 1 << (21 + shardBits), Hashes: 1})
+	c := spanned(t, 21)
 	s := &c.shards[0]
 	r := random(5)
 	counts := map[uint32]uint8{}

@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"encoding/binary"
 	"math"
 	"time"
 
@@ -113,9 +114,10 @@ const shareParts = 1 << 20
 // as any, since spreading it takes about as long.
 const leastInterval = time.Second
 
-// leastShare is the share of the objects that is replaced in leastInterval.
+// leastShare is the share of the objects that is replaced in leastInterval, and one at
+// least: before that there is nothing to say.
 func (g Goal) leastShare() float64 {
-	parts := math.Ceil(shareParts * g.Churn * leastInterval.Seconds() / float64(g.Objects))
+	parts := math.Ceil(shareParts * max(1, g.Churn*leastInterval.Seconds()) / float64(g.Objects))
 	return min(max(parts, 1), shareParts) / shareParts
 }
 
@@ -128,13 +130,14 @@ func (g Goal) evaluate(m uint64, k int) Design {
 	p.Dense = dense(m, ones)
 	p.Coding = (codingArith + coding(arith.Choose(m, ones))).String()
 	p.MemoryBytes = g.others() * float64(replicaBytes(m, ones))
-	p.SnapshotBytes = float64(m)*entropy(fill)/8 + messageBytes
+	code := float64(m) * entropy(fill) / 8
+	p.SnapshotBytes = code + headBytes(m, k, g.Objects, code)
 	p.SnapshotBound = boundedBytes(m, k, g.Objects, fill, 1-g.SnapshotCertainty)
 	g.pace(&p, fill)
 	return p
 }
 
-// messageBytes is about what a message has besides its sets.
+// messageBytes is about what a delta has besides its sets.
 const messageBytes = 56
 
 // noticeBytes is about what it takes to say that there is an update, and to ask
@@ -142,36 +145,77 @@ const messageBytes = 56
 const noticeBytes = 128
 
 func replicaBytes(m, ones uint64) uint64 {
-	if dense(m, ones) {
-		return (m + 63) / 64 * 8
-	}
-	return sortedBytes(m, ones)
+	l := formFor(m, ones)
+	return l.bytesFor(ones)
 }
 
 // boundedBytes is what a filter's encoding exceeds with a probability of at most
-// odds: by Azuma's inequality the number of ones strays from its mean by more
-// than d with a probability below 2·e^(-d²/2nk) (Mitzenmacher, appendix).
+// odds. The number of ones after so many draws is distributed as a sum of independent
+// events (Vatutin and Mikhailov, 1982), so Bernstein's inequality holds with its own
+// variance, m·p·(1-(1+a)·p) for a load of a and p = e^-a, which is far less than what
+// Azuma's needs (Mitzenmacher, appendix). That the positions of one key are not
+// independent makes no difference that many filters show.
 func boundedBytes(m uint64, k int, n uint64, fill, odds float64) float64 {
-	stray := math.Sqrt(2 * float64(n) * float64(k) * math.Log(2/odds))
-	far := stray / float64(m)
-	worst := entropy(min(1, fill+far))
-	if fill-far < 0.5 && fill+far > 0.5 {
-		worst = 1
-	} else if fill > 0.5 {
-		worst = entropy(fill - far)
+	size, draws := float64(m), float64(n)*float64(k)
+	load := draws / size
+	spread := load * load / 2 // for small loads, where the difference below has no digits left
+	if load > 1e-3 {
+		spread = math.Exp(-load) * (-math.Expm1(-load) - load*math.Exp(-load))
 	}
-	return float64(m)*worst/8 + messageBytes
+	unlikely := math.Log(1 / odds)
+	stray := unlikely/3 + math.Sqrt(unlikely*unlikely/9+2*unlikely*size*spread)
+	worst := 1.0
+	switch most, least := min(fill*size+stray, draws), fill*size-stray; {
+	case most < size/2:
+		worst = entropy(most / size)
+	case least > size/2:
+		worst = entropy(least / size)
+	}
+	return encodedAtMost(m, k, n, worst)
+}
+
+// encodedAtMost is what the encoding of a filter takes at most whose bits have so
+// much entropy each.
+func encodedAtMost(m uint64, k int, n uint64, entropy float64) float64 {
+	code := float64(m) * entropy / 8
+	code = min(code+coderBytes+code*coderShare, math.Ceil(float64(m)/8)) // or as a bitmap
+	return code + headBytes(m, k, n, code)
+}
+
+// What a coder takes above the entropy, at most: some bytes and some share.
+const (
+	coderBytes = 12
+	coderShare = 1.0 / 2000
+)
+
+// headBytes is what a filter's message has besides the code of its positions, for an
+// epoch that is Unix time and up to 2^35 versions.
+func headBytes(m uint64, k int, n uint64, code float64) float64 {
+	var buf [128]byte
+	b := appendHeader(buf[:0], Header{
+		Kind:     KindFilter,
+		Geometry: Geometry{Bits: m, Hashes: k},
+		Version:  Version{Epoch: 1 << 34, Sequence: 1<<35 - 1},
+		Keys:     n,
+		Ones:     min(m, n*uint64(k)),
+	})
+	b = binary.AppendUvarint(b, uint64(code))
+	return float64(len(b) + 1 + checksumBytes)
 }
 
 // pace fills in how often updates go out, and what they cost.
 func (g Goal) pace(p *Design, fill float64) {
 	threshold := g.Threshold
-	if n := float64(g.Objects); g.Interval > 0 {
-		if share := g.Churn * g.Interval.Seconds() / n; threshold == 0 || share < threshold {
+	if threshold == 0 && g.Interval == 0 {
+		threshold = max(0.01, g.leastShare())
+	}
+	if threshold > 0 {
+		threshold = max(threshold, 1/float64(g.Objects))
+	}
+	if g.Interval > 0 {
+		if share := g.Churn * g.Interval.Seconds() / float64(g.Objects); threshold == 0 || share < threshold {
 			threshold = share
 		}
-	} else if threshold == 0 {
-		threshold = 0.01
 	}
 	if g.pacing() {
 		// The smallest share that the budget allows.

@@ -36,25 +36,28 @@ func (s positionSet) appendBitmap(dst []byte) []byte {
 }
 
 // decodeBitmap is given as many bytes as m bits take.
-func (s *positionSet) decodeBitmap(b []byte) error {
+func decodeBitmap(b []byte, m, x uint64, take func([]uint64)) error {
 	ones := uint64(0)
 	for _, c := range b {
 		ones += uint64(bits.OnesCount8(c))
 	}
-	if ones != s.x || s.m%8 != 0 && b[len(b)-1]>>(s.m%8) != 0 {
-		return fmt.Errorf("%w: not %d positions below %d", ErrCorrupt, s.x, s.m)
+	if ones != x || m%8 != 0 && b[len(b)-1]>>(m%8) != 0 {
+		return fmt.Errorf("%w: not %d positions below %d", ErrCorrupt, x, m)
 	}
-	if s.words != nil {
-		for i, c := range b {
-			s.words[i>>3] |= uint64(c) << (i & 7 * 8)
-		}
-		return nil
-	}
-	s.list = make([]uint64, 0, s.x)
+	var found [64]uint64
+	n := 0
 	for i, c := range b {
-		for ; c != 0; c &= c - 1 {
-			s.list = append(s.list, uint64(i)<<3+uint64(bits.TrailingZeros8(c)))
+		if n > len(found)-8 {
+			take(found[:n])
+			n = 0
 		}
+		for ; c != 0; c &= c - 1 {
+			found[n] = uint64(i)<<3 + uint64(bits.TrailingZeros8(c))
+			n++
+		}
+	}
+	if n > 0 {
+		take(found[:n])
 	}
 	return nil
 }
@@ -82,26 +85,28 @@ func (s positionSet) appendGaps(dst []byte) []byte {
 }
 
 // decodeGaps is given at least a byte for each gap.
-func (s *positionSet) decodeGaps(b []byte) error {
-	if s.words == nil {
-		s.list = make([]uint64, 0, s.x)
-	}
-	next := uint64(0)
-	for i := range s.x {
-		gap, n := minimalUvarint(b)
-		if n <= 0 || gap >= s.m-next {
-			return fmt.Errorf("%w: gap %d of %d", ErrCorrupt, i, s.x)
+func decodeGaps(b []byte, m, x uint64, take func([]uint64)) error {
+	var found [64]uint64
+	next, n := uint64(0), 0
+	for i := range x {
+		gap, size := minimalUvarint(b)
+		if size <= 0 || gap >= m-next {
+			return fmt.Errorf("%w: gap %d of %d", ErrCorrupt, i, x)
 		}
-		b = b[n:]
-		if p := next + gap; s.words != nil {
-			s.words[p>>6] |= 1 << (p & 63)
-		} else {
-			s.list = append(s.list, p)
+		if n == len(found) {
+			take(found[:])
+			n = 0
 		}
+		found[n] = next + gap
+		n++
+		b = b[size:]
 		next += gap + 1
 	}
 	if len(b) != 0 {
 		return fmt.Errorf("%w: %d bytes after the last gap", ErrCorrupt, len(b))
+	}
+	if n > 0 {
+		take(found[:n])
 	}
 	return nil
 }

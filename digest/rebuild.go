@@ -28,7 +28,12 @@ func (s *shard) touch(k Key, before uint8, change int) {
 // stuck counters, and freezes its first version, which Current then returns. Under
 // another seed it is of use only while nobody writes: see [CountingFilter.Rekey].
 // keys must yield, at least once, every key whose Add returned before Rebuild was
-// called and which is not removed meanwhile. Keys may be added and removed while it
+// called and which is not removed meanwhile: a writer lets keys know of an object
+// before it calls Add, and forgets it after Remove, or keys begins by waiting for
+// writers that do it the other way round, since it is called when what they do is
+// noted already. A key that is yielded is held from then on, whether or not it was
+// before; so that of a writer which is between the two when the rebuild begins or
+// ends may be held for too long, until the next rebuild. Keys may be added and removed while it
 // runs, and filters read. What was added and removed meanwhile is applied in rounds,
 // each shorter than the one before; only the last, of some hundreds of keys, makes
 // writers wait. Who changes keys for as long at more than some hundred thousand a

@@ -82,11 +82,29 @@ func insertSectionHead(dst []byte, at int, c coding) []byte {
 	return dst
 }
 
-// section reads a set of x positions in [0, m), as words if they are asked for and
-// otherwise as a list. The caller has bounded what that takes.
-func (r *reader) section(field string, m, x uint64, words bool) positionSet {
+// section reads a set of x positions in [0, m) as a list. The caller has bounded what
+// that takes.
+func (r *reader) section(field string, m, x uint64) (list []uint64) {
+	c, body, payload := r.payload(field)
+	if r.err != nil {
+		return nil
+	}
+	err := plausible(c, uint64(len(payload)), m, x)
+	if err == nil {
+		list = make([]uint64, 0, x)
+		err = decodePositions(c, payload, m, x, func(positions []uint64) { list = append(list, positions...) })
+	}
+	if err != nil {
+		r.fail(field, body, err)
+		return nil
+	}
+	return list
+}
+
+// payload reads a section's coding, and what is coded, which begins at body.
+func (r *reader) payload(field string) (c coding, body int, payload []byte) {
 	at := r.off
-	c := coding(r.u8(field + " coding"))
+	c = coding(r.u8(field + " coding"))
 	if r.err == nil && !c.known() {
 		r.corrupt(field+" coding", at, "%d", uint8(c))
 	}
@@ -96,57 +114,59 @@ func (r *reader) section(field string, m, x uint64, words bool) positionSet {
 		r.corrupt(field+" length", lengthAt, "%d bytes of %d", n, len(r.b)-r.off)
 	}
 	if r.err != nil {
-		return positionSet{}
+		return 0, 0, nil
 	}
-	body := r.off
-	s := positionSet{m: m, x: x}
-	if err := s.decode(c, r.take(field, int(n)), words); err != nil {
-		r.fail(field, body, err)
-	}
-	return s
+	body = r.off
+	return c, body, r.take(field, int(n))
 }
 
-// decode fills in the list or the words of s.
-func (s *positionSet) decode(c coding, payload []byte, words bool) (err error) {
-	if err := s.plausible(c, uint64(len(payload))); err != nil {
-		return err
-	}
-	if words {
-		s.words = make([]uint64, (s.m+63)/64)
-	}
+// decodePositions hands on the positions that a payload means, which is plausible, in
+// order, some at a time.
+func decodePositions(c coding, payload []byte, m, x uint64, take func([]uint64)) error {
 	switch c {
 	case codingBitmap:
-		return s.decodeBitmap(payload)
+		return decodeBitmap(payload, m, x, take)
 	case codingGaps:
-		return s.decodeGaps(payload)
+		return decodeGaps(payload, m, x, take)
 	}
-	method := arith.Method(c - codingArith)
-	if words {
-		err = arith.DecodeBitmap(s.words, method, payload, s.m, s.x)
-	} else {
-		s.list, err = arith.DecodeSet(nil, method, payload, s.m, s.x)
-	}
-	if err != nil {
+	if err := arith.DecodeSetTo(arith.Method(c-codingArith), payload, m, x, take); err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return nil
 }
 
+// decodeWords returns the positions that a payload means, which is plausible, as an
+// array of bits.
+func decodeWords(c coding, payload []byte, m, x uint64) ([]uint64, error) {
+	words := make([]uint64, (m+63)/64)
+	if c >= codingArith {
+		if err := arith.DecodeBitmap(words, arith.Method(c-codingArith), payload, m, x); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		return words, nil
+	}
+	return words, decodePositions(c, payload, m, x, func(positions []uint64) {
+		for _, p := range positions {
+			words[p>>6] |= 1 << (p & 63)
+		}
+	})
+}
+
 // plausible refuses a payload of n bytes that cannot be x positions in [0, m),
 // before memory is taken for them. Of a coded set, each member of the rarer kind
 // takes a bit and more.
-func (s *positionSet) plausible(c coding, n uint64) error {
+func plausible(c coding, n, m, x uint64) error {
 	ok := true
 	switch c {
 	case codingBitmap:
-		ok = n == (s.m+7)/8
+		ok = n == (m+7)/8
 	case codingGaps:
-		ok = n >= s.x
+		ok = n >= x
 	default:
-		ok = min(s.x, s.m-s.x) <= 8*(n+8)
+		ok = min(x, m-x) <= 8*(n+8)
 	}
 	if !ok {
-		return fmt.Errorf("%w: %d bytes cannot be %d positions below %d as %v", ErrCorrupt, n, s.x, s.m, c)
+		return fmt.Errorf("%w: %d bytes cannot be %d positions below %d as %v", ErrCorrupt, n, x, m, c)
 	}
 	return nil
 }

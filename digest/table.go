@@ -25,17 +25,21 @@ func inverse(a uint64) uint64 {
 	return x
 }
 
+// near is how many lines a position may be in: its own and those that follow. Since
+// insert goes no further and nothing moves, find need not either. That is what ends
+// it where every line has spilled, and what keeps it from positions that the narrow
+// form cannot tell from the one it looks for (see whole).
+func (t *lines) near() int { return min(maxSpill+1, t.len()) }
+
 // find returns where the scattered position h is, and what is there beside its
 // lower half; the line is nil if it is nowhere.
 func (t *lines) find(c *counters, h uint32) (l *line, at int, slot uint, rest uint32) {
-	if t.size == 0 {
-		return nil, 0, 0, 0
-	}
 	upper := h >> lowBits
 	if !t.wide {
 		upper &= 1<<(narrowBits-lowBits) - 1
 	}
-	for at = t.home(c, h); ; at = t.next(at) {
+	at = t.home(c, h)
+	for range t.near() {
 		l = t.at(at)
 		for match := l.match(h); match != 0; match &= match - 1 {
 			slot = matchSlot(match)
@@ -47,9 +51,11 @@ func (t *lines) find(c *counters, h uint32) (l *line, at int, slot uint, rest ui
 			}
 		}
 		if !l.spilled() {
-			return nil, at, 0, 0
+			break
 		}
+		at = t.next(at)
 	}
+	return nil, 0, 0, 0
 }
 
 // insert takes a slot for h, which is nowhere yet. It returns nil if there is none
@@ -57,7 +63,7 @@ func (t *lines) find(c *counters, h uint32) (l *line, at int, slot uint, rest ui
 func (t *lines) insert(c *counters, h, state uint32) (l *line, at int) {
 	home := t.home(c, h)
 	at = home
-	for range min(maxSpill+1, t.len()) {
+	for range t.near() {
 		l = t.at(at)
 		if slot := l.room(); slot < t.slots() {
 			t.put(l, slot, h, state)
@@ -71,7 +77,9 @@ func (t *lines) insert(c *counters, h, state uint32) (l *line, at int) {
 	return nil, 0
 }
 
-// spill counts what went from its home to another line.
+// spill counts what went from its home to another line. No line counts more than
+// the slots of the lines after it that are near, of which a head has room for many
+// times more. The walk ends, since next goes through all lines.
 func (t *lines) spill(home, to int, by uint32) {
 	for ; home != to; home = t.next(home) {
 		t.at(home).head += by
@@ -106,7 +114,8 @@ func (t *lines) all(c *counters) func(yield func(h, state uint32) bool) {
 // filter.
 func differs(state uint32) bool { return (state&slotCount != 0) != (state&slotFrozen != 0) }
 
-// grow makes more lines, or an array of them.
+// grow makes more lines, or an array of them. It ends, since each size that it tries
+// has more slots than the one before, and an array has room for all.
 func (s *shard) grow(c *counters) {
 	old := s.lines
 	for more := int(old.size); ; more = int(s.size) {

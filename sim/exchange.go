@@ -157,8 +157,8 @@ func (o exchangeOptions) of(peers int, loss float64, short bool) exchangeOptions
 
 // An exchangeReport is the experiment's tables.
 type exchangeReport struct {
-	traffic, lag *Table
-	modelled     bool
+	traffic, lag, work *Table
+	modelled           bool
 }
 
 func newExchangeReport(job *Job, o *exchangeOptions) *exchangeReport {
@@ -191,6 +191,9 @@ func newExchangeReport(job *Job, o *exchangeOptions) *exchangeReport {
 		loosely("missed", "adverts missed/s and peer", "%.4g"), loosely("repair", "bytes a repair", "%.4g"),
 		number("snapshot", "bytes of a snapshot", "%.4g"), loosely("repair_share", "repair of snapshots %", "%.3g"),
 		loosely("join", "joined after s", "%.1f"))
+	r.work = job.Table("Computing, by observed peers: "+title,
+		text("peers", ""), text("loss", "loss %"), number("decoded", "decoded and applied/s and peer", "%.4g"),
+		loosely("each", "CPU µs each", "%.4g"), loosely("share", "of a core %", "%.3g"))
 	return r
 }
 
@@ -205,6 +208,7 @@ func (r *exchangeReport) skip(peers int, loss float64) {
 	row(r.traffic, peers, 100*loss, "in")
 	row(r.traffic, peers, 100*loss, "out")
 	row(r.lag, peers, 100*loss)
+	row(r.work, peers, 100*loss)
 	r.modelled = true
 }
 
@@ -233,6 +237,9 @@ func (r *exchangeReport) add(w *exchange) {
 		w.lags.quantile(0.5), w.lags.quantile(0.99), w.lags.worst(),
 		w.everyone.quantile(0.5), w.everyone.worst(), 30+o.delay.Seconds(),
 		figures(missed, 6), repair, figures(snapshot, 6), share, figures(w.joined.Seconds(), 4))
+	rate := float64(w.decoded) / seconds / n
+	each := w.computing.Seconds() / float64(max(1, w.decoded))
+	r.work.Row(o.peers, 100*o.loss, figures(rate, 6), figures(1e6*each, 6), figures(100*rate*each, 6))
 	r.modelled = r.modelled || o.observed < o.peers
 }
 
@@ -240,7 +247,8 @@ func (r *exchangeReport) notes() {
 	r.traffic.Note("Every peer runs the engine of gossip/exchange, unchanged. Counted is what it sends and receives, framing of the protocol included; not the headers of UDP, TCP and TLS, setting up connections, and memberlist's own packets.")
 	r.traffic.Note("Adverts: as published, and repeated. Inline: deltas in the same datagram. Answers: to gets, without a body. Snapshots every minute: the same filters, as coded, from everyone to everyone.")
 	r.lag.Note("A lag is that of a change drawn at random from each publication; worst is that of the oldest. Repair: everything a peer received to make up for adverts that it missed (repeated adverts, gets and their answers, vectors), for each that it missed, against a snapshot. Joined after: until everyone, started within two seconds, had everyone's digest.")
-	r.lag.Note("Modelled: contents (a few counting filters with real changes, coded, decoded and verified by package digest once; peers with equal contents share the result), membership (known, nobody dies), the network (delay 0.5 to 1.5 of the mean; a stream repeats what is lost after 0.2 s, 0.4 s and so on). Computing takes no time.")
+	r.lag.Note("Modelled: contents (a few counting filters with real changes, coded, decoded and verified by package digest once; peers with equal contents share the result), membership (known, nobody dies), the network (delay 0.5 to 1.5 of the mean; a stream repeats what is lost after 0.2 s, 0.4 s and so on). Computing takes no time; what it would take is in the next table.")
+	r.work.Note("Each observed peer decodes, verifies and applies for itself everything that it gets. Not counted: the index (see the chapter on received deltas), signatures, the engine. Times depend on the machine.")
 	if r.modelled {
 		r.lag.Note("Above %d peers, %d are observed: they know all others. The others know these only, spread their adverts over the time a full round takes, publish at the full cluster's pace, and take no part in anti-entropy, in which observed peers stand in for them.", mostComplete, fewObserved)
 	}

@@ -66,7 +66,8 @@ func (c *content) version(n, replaced int) (*digest.Filter, *digest.Delta) {
 }
 
 // bodies encodes every answer once for all peers with equal contents, and decodes
-// it once.
+// it once, for all to share the memory of what comes of it. What each peer spends on
+// its own decoding is counted apart: see computed.
 type bodies struct {
 	known, old map[bodyKey]body
 }
@@ -78,46 +79,48 @@ type bodyKey struct {
 }
 
 type body struct {
-	bytes  int
+	frame  []byte // unless it came with an advert
 	result engine.Result
 }
 
 // mostBodies is how many are kept, twice over.
 const mostBodies = 512
 
-// answer returns what comes of a fetch that is answered by a, and the length of
-// the frame.
-func (b *bodies) answer(c *content, f engine.Fetch, a engine.Answer) (engine.Result, int, error) {
+// answer returns what comes of a fetch that is answered by a, and the frame.
+func (b *bodies) answer(c *content, f engine.Fetch, a engine.Answer) (engine.Result, []byte, error) {
+	whole := func() body {
+		frame := a.AppendTo(nil)
+		return body{frame, decode(f, frame)}
+	}
 	id := a.Key()
 	if id == (engine.AnswerKey{}) {
-		r, n := decode(f, a.AppendTo(nil))
-		return r, n, r.Err
+		made := whole()
+		return made.result, made.frame, made.result.Err
 	}
-	key := bodyKey{c, id.Have, id.Current, false}
-	made := b.get(key, func() (engine.Result, int) { return decode(f, a.AppendTo(nil)) })
+	made := b.get(bodyKey{c, id.Have, id.Current, false}, whole)
 	r := made.result
 	if r.Err != nil {
-		return r, 0, fmt.Errorf("a sound answer is refused: %w", r.Err)
+		return r, nil, fmt.Errorf("a sound answer is refused: %w", r.Err)
 	}
 	r.Head.Origin, r.Head.Version.Incarnation = id.Origin, id.Incarnation
-	return r, made.bytes, nil
+	return r, made.frame, nil
 }
 
 // carried returns what comes of a change that came with an advert.
 func (b *bodies) carried(c *content, f engine.Fetch) engine.Result {
 	to := f.Carried.Head.Version.Digest(0) // a step does not say the state
-	r := b.get(bodyKey{c, f.Base.Version(), to, true}, func() (engine.Result, int) { return engine.DecodeCarried(f, digest.Limits{}), 0 }).result
+	r := b.get(bodyKey{c, f.Base.Version(), to, true}, func() body { return body{nil, engine.DecodeCarried(f, digest.Limits{})} }).result
 	r.Head.Origin, r.Head.Version, r.Bytes = f.Carried.Head.Origin, f.Carried.Head.Version, len(f.Carried.Change)
 	return r
 }
 
-func (b *bodies) get(key bodyKey, make func() (engine.Result, int)) body {
+func (b *bodies) get(key bodyKey, make func() body) body {
 	made, ok := b.known[key]
 	if ok {
 		return made
 	}
 	if made, ok = b.old[key]; !ok {
-		made.result, made.bytes = make()
+		made = make()
 	}
 	if len(b.known) >= mostBodies || b.known == nil {
 		b.known, b.old = map[bodyKey]body{}, b.known
@@ -126,7 +129,6 @@ func (b *bodies) get(key bodyKey, make func() (engine.Result, int)) body {
 	return made
 }
 
-func decode(f engine.Fetch, frame []byte) (engine.Result, int) {
-	t := engine.FrameType(frame[0])
-	return engine.DecodeAnswer(f, t, frame[engine.FrameHeader:], digest.Limits{}), len(frame)
+func decode(f engine.Fetch, frame []byte) engine.Result {
+	return engine.DecodeAnswer(f, engine.FrameType(frame[0]), frame[engine.FrameHeader:], digest.Limits{})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/summarycache/summarycache/digest"
 	engine "github.com/summarycache/summarycache/gossip/exchange"
 )
 
@@ -41,6 +42,7 @@ func (w *exchange) fetch(p *exchangePeer, f engine.Fetch) {
 	origin := w.byName[f.Origin]
 	if f.Carried != nil {
 		r := w.bodies.carried(origin.content, f)
+		w.computed(p, func() { engine.DecodeCarried(f, digest.Limits{}) })
 		w.err = cmp.Or(w.err, r.Err)
 		w.after(0, event{do: unpacked, peer: p, fetch: f, result: r})
 		return
@@ -63,11 +65,13 @@ func (w *exchange) standIn(not, nor *exchangePeer) *exchangePeer {
 
 func (w *exchange) serve(p, to *exchangePeer, f engine.Fetch) {
 	a := p.engine.HandleGet(w.now, to.name, f.Get)
-	r, n, err := w.bodies.answer(w.byName[f.Origin].content, f, a)
+	r, frame, err := w.bodies.answer(w.byName[f.Origin].content, f, a)
 	if err != nil {
 		w.err = err
 		return
 	}
+	n := len(frame)
+	w.computed(to, func() { decode(f, frame) })
 	p.engine.Served(w.now, r.Kind, n)
 	w.served(p, r.Kind, n)
 	w.after(w.stream(), event{do: fetched, peer: to, other: p, fetch: f, result: r, bytes: n})

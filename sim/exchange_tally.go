@@ -46,6 +46,9 @@ type tally struct {
 	lags, everyone spans
 
 	missed, repairs, repairBytes int64
+
+	decoded   int           // changes and filters that observed peers decoded and applied
+	computing time.Duration // of processors, for that
 }
 
 // A link is an origin and a receiver, one of them observed.
@@ -200,6 +203,17 @@ func (w *exchange) compared(p, with *exchangePeer, there, back int) {
 	w.count(p, in, kindVector, back)
 	w.repair(p, back)
 	w.repair(with, there)
+}
+
+// computed counts the processor's time that a peer takes to decode and apply what it
+// got: by doing so once more.
+func (w *exchange) computed(p *exchangePeer, work func()) {
+	if w.counting && p.observed(w) {
+		begin := cpuTime()
+		work()
+		w.computing += cpuTime() - begin
+		w.decoded++
+	}
 }
 
 // happened notes what a peer has come to use.

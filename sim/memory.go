@@ -59,7 +59,7 @@ func runMemory(ctx context.Context, job *Job) error {
 	}
 	table.Note("sorted-list: positions in a []uint64, binary search, what section III-A of the paper describes without the interpolation")
 	local.Note("by fifties: AddAll and RemoveAll of fifty keys each, which ask memory ahead")
-	table.Note("times are medians of %d rounds and depend on the machine; apply is the whole new filter over its flips, 1 %% replaced", rounds)
+	table.Note("times are medians of %d rounds and depend on the machine; apply is the new filter over its flips, 1 %% replaced", rounds)
 	return nil
 }
 

@@ -96,9 +96,16 @@ Summary Cache's records of 32 bits a flip take 1.7 to 3.7 times as much, and two
 11 times.
 `
 
+const receiveWords = `
+What a peer does for each delta that it gets: decode it, given the filter that it has, apply it, verify the state, and bring
+the index up to date. All of it touches what changed: the pieces of the filter in which a position flipped, the nodes above
+them, and the lines of the index. What still grows with n is that these are less often in the processor's caches, and the
+root, which is copied once a delta.
+`
+
 const memoryWords = `
-A replica is a bitmap where that takes little more than a sorted set, and else a sorted set. A sorted set takes at most
-log2(m/n)+3 bits a key, and a lookup goes to one place in it; the list of 64-bit positions that the paper thinks of takes four
+A replica is a bitmap where that takes little more than a sorted set, and else a sorted set. A sorted set takes about
+log2(m/n)+3 bits a key, what leads to its pieces included, and a lookup goes to one place in it; the list of 64-bit positions that the paper thinks of takes four
 to seven times the memory and a search. A publisher's counters take several times what its digest does, and only on its own machine.
 Times are of the machine that this was run on and are not compared by the test.
 `

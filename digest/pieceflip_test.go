@@ -38,7 +38,7 @@ func TestFlipAgainstRebuild(t *testing.T) {
 					}
 					equalFilters(t, got, target)
 					for _, p := range changed {
-						if _, is := slices.BinarySearch(want, p); got.hasPosition(p) != is {
+						if _, is := slices.BinarySearch(want, p); got.contains(p) != is {
 							t.Fatalf("position %d is %v", p, !is)
 						}
 					}

@@ -1,0 +1,193 @@
+package digest
+
+import (
+	"math/bits"
+	"slices"
+	"sort"
+)
+
+// A pieceBuilder makes a set of positions that come in ascending order. What it holds
+// besides is one piece, written as far as it is known.
+type pieceBuilder struct {
+	set   pieces
+	words []uint64 // the piece at hand: if a bitmap, all; of a list, the low bits
+	highs []uint64 // of a list, the high parts
+	ones  uint64   // of a list
+	next  uint64   // the piece at hand
+	end   uint64   // first position after it
+}
+
+func newPieceBuilder(l form) *pieceBuilder {
+	b := &pieceBuilder{set: pieces{form: l, nodes: make([]nodeRef, (l.count-1)/fanOut+1)}}
+	b.end = l.span()
+	return b
+}
+
+// add takes more positions, above all so far.
+func (b *pieceBuilder) add(positions []uint64) {
+	for len(positions) > 0 {
+		for positions[0] >= b.end {
+			b.close()
+		}
+		n := len(positions)
+		if positions[n-1] >= b.end {
+			n = sort.Search(n, func(i int) bool { return positions[i] >= b.end })
+		}
+		if b.set.bitmap {
+			for _, p := range positions[:n] {
+				b.set1(p)
+			}
+		} else {
+			b.list(positions[:n])
+		}
+		positions = positions[n:]
+	}
+}
+
+// list adds positions to the list at hand.
+func (b *pieceBuilder) list(positions []uint64) {
+	l := &b.set.form
+	n := b.ones + uint64(len(positions))
+	b.words, b.highs = lengthen(b.words, l.lowWords(n)+1), lengthen(b.highs, (l.buckets+n+63)/64)
+	start, at := b.end-l.span(), b.ones*uint64(l.shift)
+	word, fill := at>>6, uint(at&63)
+	pending := b.words[word]
+	for i, p := range positions {
+		p -= start
+		bit := p>>l.shift + b.ones + uint64(i)
+		b.highs[bit>>6] |= 1 << (bit & 63)
+		low := p & (1<<l.shift - 1)
+		pending |= low << fill
+		if fill += l.shift; fill >= 64 {
+			b.words[word] = pending
+			word++
+			fill -= 64
+			pending = low >> (l.shift - fill)
+		}
+	}
+	b.words[word] = pending
+	b.ones = n
+}
+
+// lengthen returns words with zeros behind them, if there are fewer than n.
+func lengthen(words []uint64, n uint64) []uint64 {
+	have := len(words)
+	if uint64(have) >= n {
+		return words
+	}
+	words = slices.Grow(words, int(n)-have)[:n]
+	clear(words[have:])
+	return words
+}
+
+// set1 sets a position of the bitmap at hand.
+func (b *pieceBuilder) set1(p uint64) {
+	if b.words == nil {
+		b.words = make([]uint64, b.set.buckets/64)
+	}
+	p += b.set.buckets - b.end
+	b.words[p>>6] |= 1 << (p & 63)
+}
+
+// addWords takes the ones of words, which begin at a position that is a multiple of
+// 64. The set is a bitmap.
+func (b *pieceBuilder) addWords(from uint64, words []uint64) {
+	for len(words) > 0 {
+		if from >= b.end {
+			b.close()
+			continue
+		}
+		n := min(uint64(len(words)), (b.end-from)/64)
+		if b.words == nil {
+			b.words = make([]uint64, b.set.buckets/64)
+		}
+		copy(b.words[(from+b.set.buckets-b.end)/64:], words[:n])
+		from, words = from+64*n, words[n:]
+	}
+}
+
+// close ends the piece at hand.
+func (b *pieceBuilder) close() {
+	s := &b.set
+	ref := &s.nodes[b.next/fanOut]
+	if ref.node == nil {
+		ref.node = new(node)
+	}
+	e := &ref.node[b.next%fanOut]
+	if s.bitmap {
+		*e = s.newBitmap(b.words)
+		b.words = nil
+	} else {
+		*e = s.newList(b.words, b.highs, b.ones)
+		b.words, b.highs, b.ones = b.words[:0], b.highs[:0], 0
+	}
+	s.held += s.holds(e)
+	b.next++
+	b.end += s.span()
+}
+
+func (b *pieceBuilder) finish() pieces {
+	for b.next < b.set.count {
+		b.close()
+	}
+	s := b.set
+	for i := range s.nodes {
+		s.nodes[i].node.sum()
+	}
+	s.sum(0)
+	return s
+}
+
+// sum counts the positions before each piece. What the last node has beyond the
+// last piece is empty.
+func (n *node) sum() {
+	before := uint32(0)
+	for i := range n {
+		if n[i].words == nil {
+			n[i].words = &zeroWords[0]
+		}
+		n[i].before = before
+		before += n[i].ones
+	}
+}
+
+func (n *node) ones() uint64 { return uint64(n[fanOut-1].before) + uint64(n[fanOut-1].ones) }
+
+// sum counts the positions before each node from the first on that changed.
+func (s *pieces) sum(first int) {
+	for i := first + 1; i < len(s.nodes); i++ {
+		s.nodes[i].before = s.nodes[i-1].before + s.nodes[i-1].node.ones()
+	}
+}
+
+// holds is how many words a piece takes.
+func (l *form) holds(e *piece) uint64 {
+	if e.words == &zeroWords[0] {
+		return 0
+	}
+	return classWords(l.length(uint64(e.ones)))
+}
+
+// newBitmap makes a piece of words, which it keeps.
+func (l *form) newBitmap(words []uint64) piece {
+	ones := 0
+	for _, w := range words {
+		ones += bits.OnesCount64(w)
+	}
+	if ones == 0 {
+		return piece{words: &zeroWords[0]}
+	}
+	return piece{words: &words[0], ones: uint32(ones)}
+}
+
+// newList makes a piece of the low bits and the high parts of ones positions.
+func (l *form) newList(lows, highs []uint64, ones uint64) piece {
+	if ones == 0 {
+		return piece{words: &zeroWords[0]}
+	}
+	words := make([]uint64, l.length(ones))
+	n := l.lowWords(ones)
+	copy(words, lows[:n])
+	copy(words[n:], highs)
+	return piece{words: &words[0], ones: uint32(ones)}
+}

@@ -1,0 +1,103 @@
+package digest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// perMille is the geometry for n keys at one false positive in a thousand.
+func perMille(n int) Geometry { return Geometry{Bits: uint64(n) * 1000, Hashes: 1} }
+
+// deltaChain is count deltas in succession, each of which replaces some keys of n, as a
+// receiver gets them, and the filter that they start from.
+func deltaChain(t testing.TB, n, replaced, count int) (*Filter, [][]byte) {
+	r := random(uint64(n))
+	g := perMille(n)
+	b := newPieceBuilder(formFor(g.Bits, uint64(n)))
+	positions := make([]uint64, n)
+	for i := range positions {
+		positions[i] = r.Uint64N(g.Bits)
+	}
+	slices.Sort(positions)
+	positions = slices.Compact(positions)
+	b.add(positions)
+	base := &Filter{geometry: g, keys: uint64(n), ones: uint64(len(positions)), pieces: b.finish()}
+	base.version = Version{Epoch: 1, State: base.state()}
+	deltas := make([][]byte, count)
+	f := base
+	for i := range deltas {
+		d := &Delta{geometry: g, base: f.version, baseKeys: f.keys, baseOnes: f.ones, target: f.version, keys: f.keys, ones: f.ones}
+		for range replaced {
+			d.flips = append(d.flips, f.unrank(nil, []uint64{r.Uint64N(f.ones)})[0], r.Uint64N(g.Bits))
+		}
+		slices.Sort(d.flips)
+		d.flips = slices.Compact(d.flips)
+		_, c := f.pieces.flip(d.flips)
+		d.target.Sequence++
+		d.target.State += c.state
+		d.ones += 2*c.sets - uint64(len(d.flips))
+		deltas[i] = encode(t, d, f)
+		f = d.flip(f)
+	}
+	return base, deltas
+}
+
+// BenchmarkReceive decodes and applies deltas of 32 flips: what a peer does for each
+// that it gets, and must not depend on the number of keys. The last is a stream of
+// small events, 8 of 89,000 keys each.
+func BenchmarkReceive(b *testing.B) {
+	for _, c := range []struct{ n, replaced int }{{10_000, 16}, {100_000, 16}, {1_000_000, 16}, {10_000_000, 16}, {89_000, 8}} {
+		b.Run(fmt.Sprintf("n=%d/replaced=%d", c.n, c.replaced), func(b *testing.B) {
+			base, deltas := deltaChain(b, c.n, c.replaced, 1000)
+			b.ReportAllocs()
+			f, i, begin := base, 0, cpuTime()
+			for b.Loop() {
+				if i == len(deltas) {
+					f, i = base, 0
+				}
+				d, err := DecodeDelta(deltas[i], f, Limits{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if f, err = d.Apply(f); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+			spent := float64((cpuTime() - begin).Nanoseconds()) / float64(b.N)
+			b.ReportMetric(spent/1000, "cpu-µs/delta")
+			b.ReportMetric(float64(c.replaced)/spent*1000, "Mkeys/cpu-s")
+		})
+	}
+}
+
+// BenchmarkPublish freezes a filter after 166 of its keys were replaced: one second of
+// a cache of a million, of which one in a hundred is replaced a minute.
+func BenchmarkPublish(b *testing.B) {
+	for _, n := range []int{10_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("n=%d/replaced=166", n), func(b *testing.B) {
+			r := random(uint64(n))
+			keys := randomKeys(r, n)
+			c := counting(b, perMille(n), keys...)
+			c.Advance()
+			b.ReportAllocs()
+			spent := time.Duration(0)
+			for b.Loop() {
+				b.StopTimer()
+				for range 166 {
+					i := r.IntN(n)
+					c.Remove(keys[i])
+					keys[i] = Key(r.Uint64())
+					c.Add(keys[i])
+				}
+				b.StartTimer()
+				begin := cpuTime()
+				c.AdvanceDelta()
+				spent += cpuTime() - begin
+			}
+			b.ReportMetric(float64(spent.Microseconds())/float64(b.N), "cpu-µs/freeze")
+		})
+	}
+}
