@@ -49,3 +49,19 @@ func DecodeBareDelta(b []byte, base *Filter, target Version, keys uint64, lim Li
 	d.flips = base.unrank(sets, clears)
 	return d, nil
 }
+
+// DecodeBareStep is [DecodeBareDelta] for a carrier that does not say the target's
+// state: the flips give it. Whether it is right is for the carrier to check, before
+// anything is made of it.
+func DecodeBareStep(b []byte, base *Filter, sequence, keys uint64, lim Limits) (*Delta, error) {
+	d, err := DecodeBareDelta(b, base, Version{Epoch: base.version.Epoch, Sequence: sequence}, keys, lim)
+	if err != nil {
+		return nil, err
+	}
+	if d.ones > maxPieced && !dense(d.geometry.Bits, d.ones) {
+		return nil, fmt.Errorf("digest: bare delta: %w: %d positions, %d allowed", ErrTooLarge, d.ones, maxPieced)
+	}
+	_, c := d.make(base)
+	d.target.State = base.version.State + c.state
+	return d, nil
+}

@@ -36,6 +36,7 @@ type acceptor struct {
 	who       func(netip.Addr) string // the members at an address, for the log
 	max, host int                     // connections in all, and from one address
 
+	meters     *meters
 	memberlist func(net.Conn)
 	exchange   func(*wire)
 
@@ -88,7 +89,7 @@ func (a *acceptor) loop() {
 // admit counts a connection in, or closes it.
 func (a *acceptor) admit(c net.Conn) *accepted {
 	from := addrOf(c.RemoteAddr())
-	conn := &accepted{Conn: c, a: a, from: from}
+	conn := &accepted{Conn: a.meters.whole(c), a: a, from: from}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -180,9 +181,9 @@ func (a *acceptor) sort(c *accepted) {
 	switch first {
 	case firstMemberlist:
 		conn.SetReadDeadline(time.Time{})
-		a.memberlist(conn)
+		a.memberlist(a.meters.members(conn))
 	case firstExchange:
-		a.exchange(newWire(conn))
+		a.exchange(newWire(conn, a.meters))
 		c.Close()
 	case firstTLS:
 		a.quiet.log(slog.LevelError, "tls "+c.from.String(), "refused a peer that has a secret; this one has none", "from", c.from)

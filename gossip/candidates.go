@@ -36,6 +36,7 @@ const maxMatches = 32
 // other meanwhile.
 func (n *Node) Candidates(dst []Candidate, identity string) []Candidate {
 	n.lookups.Add(1)
+	n.demand.note(digest.KeyOfString((*n.views.Load())[0].seed, identity))
 	start := len(dst)
 	for range maxMoves {
 		moves := n.moves.Load()
@@ -55,6 +56,7 @@ func (n *Node) Candidates(dst []Candidate, identity string) []Candidate {
 // may change while the node runs, ask by Candidates.
 func (n *Node) CandidatesByKey(dst []Candidate, k digest.Key) []Candidate {
 	n.lookups.Add(1)
+	n.demand.note(k)
 	return n.ask(dst, len(dst), (*n.views.Load())[0], k)
 }
 

@@ -24,6 +24,7 @@ func (n *Node) dial(ctx context.Context, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	c = n.meters.whole(c)
 	stream := n.ring.Load().stream
 	if stream == nil {
 		return c, nil
@@ -46,11 +47,11 @@ func (n *Node) connect(ctx context.Context, addr string, joining bool) (*wire, e
 		return nil, exchange.Welcome{}, unreachable(err)
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() })
-	w := newWire(c)
+	w := newWire(c, &n.meters)
 	w.under = under
 	welcome, err := w.greet(exchange.Hello{
-		MinVersion:  exchange.ProtocolVersion,
-		MaxVersion:  exchange.ProtocolVersion,
+		MinVersion:  exchange.LeastVersion,
+		MaxVersion:  n.cfg.speaks,
 		Joining:     joining,
 		Incarnation: n.incarnation.Load(),
 		Canary:      canaryOf(seeds[0]),
@@ -263,7 +264,6 @@ func (n *Node) vector(s exchange.Sync) ([]exchange.Head, error) {
 	if t != exchange.FrameVector {
 		return nil, fmt.Errorf("%w: %v in answer to sync", exchange.ErrMalformed, t)
 	}
-	n.syncBytes.Add(int64(len(payload)))
 	return exchange.DecodeVector(payload)
 }
 

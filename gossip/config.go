@@ -85,8 +85,9 @@ type Config struct {
 	// Detection says how soon a dead peer is noticed.
 	Detection Detection
 
-	// SyncInterval is the mean time between two comparisons of all versions with
-	// a random peer. Zero means 2 s for small clusters, 10 s for large ones.
+	// SyncInterval is the mean time between two exchanges of the versions of everything
+	// with a random peer, where the sums that probes compare do not do. Zero means 2 s
+	// for small clusters, 10 s for large ones.
 	SyncInterval time.Duration
 
 	// RejoinInterval is the time between attempts to reach seeds and dead peers
@@ -107,6 +108,8 @@ type Config struct {
 
 	// Hooks are told of events.
 	Hooks Hooks
+
+	speaks uint8 // greatest protocol version, for tests; 0 means the program's
 }
 
 // Detection tunes memberlist. A peer of which nothing is heard is declared dead
@@ -306,6 +309,9 @@ func (c *Config) fill() {
 	}
 	if c.Limits.ConnsPerHost == 0 {
 		c.Limits.ConnsPerHost = 512
+	}
+	if c.speaks == 0 {
+		c.speaks = exchange.ProtocolVersion
 	}
 	if c.Network == nil {
 		c.Network = new(systemNetwork)

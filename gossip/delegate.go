@@ -2,8 +2,10 @@ package gossip
 
 import (
 	"crypto/ed25519"
+	"encoding/binary"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/hashicorp/memberlist"
 
@@ -19,12 +21,13 @@ var (
 	_ memberlist.EventDelegate    = delegate{}
 	_ memberlist.ConflictDelegate = delegate{}
 	_ memberlist.AliveDelegate    = delegate{}
+	_ memberlist.PingDelegate     = delegate{}
 )
 
 func (d delegate) NodeMeta(limit int) []byte {
 	m := exchange.Meta{
-		MinVersion:  exchange.ProtocolVersion,
-		MaxVersion:  exchange.ProtocolVersion,
+		MinVersion:  exchange.LeastVersion,
+		MaxVersion:  d.n.cfg.speaks,
 		Incarnation: d.n.incarnation.Load(),
 		Canary:      canaryOf(d.n.digestSeeds()[0]),
 		Service:     d.n.cfg.Service,
@@ -37,16 +40,23 @@ func (d delegate) NodeMeta(limit int) []byte {
 	return m.AppendTo(make([]byte, 0, exchange.MaxMeta))
 }
 
-// NotifyMsg takes in an advert. The slice is memberlist's.
+// NotifyMsg takes in a datagram of a peer that has memberlist carry it. The slice is
+// memberlist's.
 func (d delegate) NotifyMsg(b []byte) {
+	d.n.meters.in.packet(Membership, -len(b)) // the engine counts it
+	d.n.noteDatagram(append([]byte(nil), b...))
+}
+
+// noteDatagram leaves a datagram for the node's loop.
+func (n *Node) noteDatagram(b []byte) {
 	if len(b) > exchange.MaxDatagram {
-		d.n.datagramsBad.Add(1)
+		n.datagramsBad.Add(1)
 		return
 	}
 	select {
-	case d.n.datagrams <- append([]byte(nil), b...):
+	case n.datagrams <- b:
 	default:
-		d.n.datagramsLost.Add(1) // repeated by its sender, or found by the next sync
+		n.datagramsLost.Add(1) // repeated by its sender, or found by the next sync
 	}
 }
 
@@ -63,6 +73,38 @@ func (d delegate) NotifyLeave(node *memberlist.Node)  { d.n.noteMember(node, fal
 func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
 	d.n.quiet.log(slog.LevelError, "conflict "+other.Name+other.Address(), "two peers have one name; the second is ignored while the first lives",
 		"member", existing.Name, "addr", existing.Address(), "other", other.Address())
+}
+
+// sumBytes is the length of a sum in the answer to a probe.
+const sumBytes = 4
+
+// AckPayload says, in the answer to a probe, what this peer knows.
+func (d delegate) AckPayload() []byte {
+	if d.n.cfg.speaks == exchange.LeastVersion {
+		return nil
+	}
+	d.n.meters.out.packet(Membership, -sumBytes)
+	d.n.meters.out.packet(Vectors, sumBytes)
+	return binary.LittleEndian.AppendUint32(nil, d.n.sum.Load())
+}
+
+// NotifyPingComplete is told of the answer to a probe.
+func (d delegate) NotifyPingComplete(other *memberlist.Node, rtt time.Duration, payload []byte) {
+	if len(payload) != sumBytes {
+		return // of an earlier version of the protocol
+	}
+	d.n.meters.in.packet(Membership, -sumBytes)
+	d.n.meters.in.packet(Vectors, sumBytes)
+	select {
+	case d.n.compared <- comparison{other.Name, binary.LittleEndian.Uint32(payload)}:
+	default: // there will be others
+	}
+}
+
+// A comparison is the sum of another peer.
+type comparison struct {
+	peer string
+	sum  uint32
 }
 
 var errName = errors.New("not a valid name")

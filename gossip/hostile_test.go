@@ -157,7 +157,7 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 				}
 				cfg.Network = liarNetwork{cfg.Network, func(conn net.Conn, in *bufio.Reader) {
 					in.Discard(2)
-					w := newWire(&peeked{conn, in})
+					w := newWire(&peeked{conn, in}, new(meters))
 					if _, err := liar.welcome(w); err != nil {
 						return
 					}
@@ -213,7 +213,7 @@ func TestLengthsDoNotAllocate(t *testing.T) {
 		}()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _, err := newWire(near).readFrame(time.Second, 64<<20)
+		_, _, err := newWire(near, new(meters)).readFrame(time.Second, 64<<20)
 		runtime.ReadMemStats(&after)
 		var timeout net.Error
 		if !errors.As(err, &timeout) || !timeout.Timeout() {

@@ -34,7 +34,11 @@ func (n *Node) loop() {
 		case <-n.woken:
 		case b := <-n.datagrams:
 			n.mu.Lock()
-			n.engine.HandleAdvert(time.Now(), b)
+			n.engine.HandleDatagram(time.Now(), b)
+			n.mu.Unlock()
+		case c := <-n.compared:
+			n.mu.Lock()
+			n.engine.HandleSum(time.Now(), c.peer, c.sum == n.ownSum())
 			n.mu.Unlock()
 		case f := <-n.calls:
 			f()
@@ -62,14 +66,19 @@ func (n *Node) step() time.Time {
 	for drained := false; !drained; {
 		select {
 		case b := <-n.datagrams:
-			n.engine.HandleAdvert(time.Now(), b)
+			n.engine.HandleDatagram(time.Now(), b)
 		default:
 			drained = true
 		}
 	}
-	n.engine.Tick(time.Now())
+	now := time.Now()
+	if asks, news := n.demand.look(now, (*n.views.Load())[0].seed, n.liveMembers); news {
+		n.engine.SetAsks(asks)
+	}
+	n.engine.Tick(now)
 	out := n.engine.Drain()
 	next := n.engine.Next()
+	n.sum.Store(n.ownSum())
 	n.mu.Unlock()
 	n.do(out)
 	return next
@@ -105,6 +114,7 @@ func (n *Node) do(out exchange.Outputs) {
 	}
 	if out.Incarnation != 0 {
 		n.incarnation.Store(out.Incarnation)
+		n.sumMembers()
 		n.wg.Go(func() { _ = n.memberlist.UpdateNode(time.Second) })
 	}
 }
@@ -112,12 +122,32 @@ func (n *Node) do(out exchange.Outputs) {
 func (n *Node) send(datagrams []exchange.Datagram) {
 	table := *n.members.Load()
 	for _, d := range datagrams {
-		if m := table[d.To]; m != nil {
-			// Lost adverts are repeated; a failed send is one more.
-			_ = n.memberlist.SendBestEffort(&m.info.Load().node, d.Data)
+		m := table[d.To]
+		if m == nil {
+			continue
+		}
+		// Lost adverts are repeated; a failed send is one more.
+		if info := m.info.Load(); n.sharedWith(m) > exchange.LeastVersion {
+			_ = n.transport.write(d.Data, info.addr)
+		} else {
+			n.meters.out.packet(Membership, -len(d.Data)) // the engine counts it
+			_ = n.memberlist.SendBestEffort(&info.node, d.Data)
 		}
 	}
 }
+
+// ownSum is the sum of all that this peer knows, of digests and of members. It is called
+// with n.mu held.
+func (n *Node) ownSum() uint32 { return n.engine.Sum() + uint32(n.memberSum.Load()) }
+
+// speaksShort reports whether the peer of that name knows datagrams of version 2.
+func (n *Node) speaksShort(name string) bool {
+	m := (*n.members.Load())[name]
+	return m != nil && n.sharedWith(m) > exchange.LeastVersion
+}
+
+// sharedWith returns the greatest protocol version that a peer and this one speak.
+func (n *Node) sharedWith(m *member) uint8 { return min(m.info.Load().meta.MaxVersion, n.cfg.speaks) }
 
 // report logs an event and tells the hook.
 func (n *Node) report(ev exchange.Event) {
@@ -183,6 +213,7 @@ func (n *Node) takeMembers() {
 	for _, ev := range events {
 		n.takeMember(ev)
 	}
+	n.sumMembers()
 }
 
 func (n *Node) takeMember(ev memberEvent) {
@@ -221,7 +252,7 @@ func (n *Node) takeMember(ev memberEvent) {
 	defer n.mu.Unlock()
 	if ev.up {
 		m.up.Store(true)
-		n.engine.PeerUp(now, name, meta.Incarnation, meta.Key)
+		n.engine.PeerUp(now, name, meta.Incarnation, meta.Key, n.sharedWith(m))
 	} else {
 		m.up.Store(false)
 		m.knows.Store(false)

@@ -86,11 +86,11 @@ func BenchmarkManyPeers(b *testing.B) {
 	}
 }
 
-// total is what all nodes sent: packets, bodies and vectors.
+// total is what all nodes sent.
 func total(nodes []*Node) (bytes int64) {
 	for _, n := range nodes {
 		s := n.Stats()
-		bytes += s.PacketBytesOut + s.Exchange.DeltaBytesOut + s.Exchange.SnapshotBytesOut + s.VectorBytesIn
+		bytes += s.Out.All()
 	}
 	return bytes
 }

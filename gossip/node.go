@@ -57,6 +57,9 @@ type Node struct {
 		at map[string]time.Time // addresses contacted lately for being met
 	}
 	datagrams chan []byte
+	compared  chan comparison
+	sum       atomic.Uint32 // of what this peer knows
+	memberSum atomic.Uint64 // of what membership says of everyone
 	woken     chan struct{}
 	calls     chan func() // for the node's loop
 	publisher chan func() // for what publishes
@@ -69,8 +72,10 @@ type Node struct {
 	joined sync.Once // starts the rejoining
 	seeds  sync.Map  // seed as configured → name of the peer that answered there
 
-	lookups, quarantines, malformed, syncBytes atomic.Int64
-	datagramsLost, datagramsBad, hooksLost     atomic.Int64
+	meters                                 meters
+	demand                                 demand
+	lookups, quarantines, malformed        atomic.Int64
+	datagramsLost, datagramsBad, hooksLost atomic.Int64
 }
 
 const (
@@ -108,14 +113,14 @@ func New(cfg Config) (*Node, error) {
 	n := newNode(cfg, ring, advertise)
 	n.transport = &transport{
 		network: cfg.Network, packets: packets, advertise: advertise,
-		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial,
+		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.noteDatagram, short: n.speaksShort,
 		packetCh: make(chan *memberlist.Packet, packetBacklog),
 		streamCh: make(chan net.Conn), closing: make(chan struct{}),
 	}
 	n.acceptor = &acceptor{
 		listener: listener, ring: n.ring.Load, log: n.log, quiet: n.quiet, allowed: n.allowed, who: n.membersAt,
 		max: cfg.Limits.Conns, host: cfg.Limits.ConnsPerHost,
-		memberlist: n.transport.handOver, exchange: n.serve,
+		meters: &n.meters, memberlist: n.transport.handOver, exchange: n.serve,
 		conns: make(map[*accepted]struct{}), perHost: make(map[netip.Addr]int),
 	}
 	if err := n.restore(); err != nil {
@@ -141,6 +146,7 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		bodies:       newBodies(bodiesMax),
 		serving:      make(chan struct{}, cfg.Limits.Serves),
 		datagrams:    make(chan []byte, datagramBacklog),
+		compared:     make(chan comparison, 16),
 		woken:        make(chan struct{}, 1),
 		calls:        make(chan func()),
 		publisher:    make(chan func()),
@@ -191,7 +197,9 @@ func (n *Node) start() error {
 	}
 	n.memberlist = m
 	n.acceptor.start()
+	n.sumMembers()
 	n.wg.Go(n.loop)
+	n.wg.Go(n.listLoop)
 	n.wg.Go(n.callHooks)
 	if n.cfg.StateFile != "" {
 		n.wg.Go(n.saveLoop)
@@ -214,12 +222,13 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c.UDPBufferSize -= sealOverhead // packets are sealed by the transport, streams by TLS
 	c.BindAddr, c.BindPort = n.advertise.Addr().String(), int(n.advertise.Port())
 	c.AdvertiseAddr, c.AdvertisePort = c.BindAddr, c.BindPort
+	c.PushPullInterval = 0      // see listLoop
 	c.EnableCompression = false // what travels is at its entropy; and a compressed packet can expand without bound
 	c.ProbeInterval = n.cfg.Detection.ProbeInterval
 	c.ProbeTimeout = n.cfg.Detection.ProbeTimeout
 	c.SuspicionMult = n.cfg.Detection.Suspicion
 	c.DeadNodeReclaimTime = time.Millisecond // a peer may come back at another address as soon as it is dead
-	c.Delegate, c.Events, c.Conflict, c.Alive = delegate{n}, delegate{n}, delegate{n}, delegate{n}
+	c.Delegate, c.Events, c.Conflict, c.Alive, c.Ping = delegate{n}, delegate{n}, delegate{n}, delegate{n}, delegate{n}
 	c.Logger = memberlistLogger(n.log)
 	return c
 }

@@ -103,22 +103,25 @@ func (r *ring) ids() []uint32 {
 	return out
 }
 
-// seal returns what is sent for a packet of memberlist's.
+// seal returns what is sent for a packet, memberlist's or a datagram of the exchange.
 func (r *ring) seal(packet []byte) []byte {
 	if len(r.secrets) == 0 {
 		return packet
 	}
-	s, body := r.secrets[0], packet[len(plainHeader):]
+	s, body := r.secrets[0], packet
+	if !isDatagram(packet) {
+		body = packet[len(plainHeader):]
+	}
 	out := make([]byte, 0, len(packet)+sealOverhead)
 	return s.packets.Seal(append(out, s.header...), nil, body, s.header)
 }
 
-// open returns the packet of memberlist's that arrived as b, of which nothing is
+// open returns the packet that arrived as b, of which nothing is
 // retained; nil if it was not sealed under an accepted secret. known is false if it
 // does not even claim so.
 func (r *ring) open(b []byte) (packet []byte, known bool) {
 	if len(r.secrets) == 0 {
-		if !bytes.HasPrefix(b, plainHeader) {
+		if !bytes.HasPrefix(b, plainHeader) && !isDatagram(b) {
 			return nil, false
 		}
 		return bytes.Clone(b), true
@@ -130,6 +133,9 @@ func (r *ring) open(b []byte) (packet []byte, known bool) {
 		known = true
 		out := append(make([]byte, 0, len(b)), plainHeader...)
 		if out, err := s.packets.Open(out, nil, b[len(s.header):], s.header); err == nil {
+			if body := out[len(plainHeader):]; isDatagram(body) {
+				return body, true
+			}
 			return out, true
 		}
 	}

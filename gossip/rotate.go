@@ -49,7 +49,7 @@ func (n *Node) SetSecrets(primary []byte, accept ...[]byte) error {
 	n.ring.Store(fresh)
 	n.acceptor.expel()
 	n.pool.empty()
-	if !n.inLoop(func() { n.reindex(seeds) }) {
+	if !n.inLoop(func() { n.reindex(seeds); n.sumMembers() }) {
 		return ErrClosed
 	}
 	n.log.Info("the secrets have changed", "uses", idText(fresh.secrets[0].id), "accepts", len(fresh.secrets))

@@ -21,6 +21,7 @@ func (n *Node) serve(w *wire) {
 		return
 	}
 	w.in.Discard(2)
+	w.meter.in.stream(Greetings, 2)
 	peer, err := n.welcome(w)
 	if err != nil {
 		return

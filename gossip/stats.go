@@ -15,12 +15,12 @@ type Stats struct {
 	ReplicaBytes int64 // memory of the replicas' filters
 	IndexBytes   int64 // memory of the index that lookups ask
 
-	PacketsIn, PacketsOut         int64 // memberlist's, adverts included
-	PacketBytesIn, PacketBytesOut int64 // of those, as they travel, without the headers of IP and UDP
-	PacketsStrange                int64 // dropped: not of this cluster, too long, or from an address not allowed
-	PacketsDropped                int64 // dropped: memberlist was too slow
-	AdvertsDropped                int64 // dropped: the node was too slow
-	VectorBytesIn                 int64 // of other peers' lists of versions, compared every Config.SyncInterval
+	In, Out Traffic // everything on the gossip port
+
+	PacketsIn, PacketsOut int64 // all datagrams
+	PacketsStrange        int64 // dropped: not of this cluster, too long, or from an address not allowed
+	PacketsDropped        int64 // dropped: memberlist was too slow
+	AdvertsDropped        int64 // dropped: the node was too slow
 
 	ConnsAccepted int64
 	ConnsRefused  int64 // beyond the limits, or from addresses not allowed
@@ -32,28 +32,14 @@ type Stats struct {
 	HooksLost   int64 // events that no hook was called for, because hooks were too slow
 }
 
-// DigestBytesIn returns all bytes received to keep replicas in step: adverts,
-// vectors and bodies.
-func (s Stats) DigestBytesIn() int64 {
-	return s.VectorBytesIn + s.Exchange.AdvertBytesIn + s.Exchange.DeltaBytesIn + s.Exchange.SnapshotBytesIn
-}
-
-// DigestBytesOut returns all bytes sent for others' replicas: adverts and bodies.
-func (s Stats) DigestBytesOut() int64 {
-	return s.Exchange.AdvertBytesOut + s.Exchange.DeltaBytesOut + s.Exchange.SnapshotBytesOut
-}
-
 // Stats returns the counters.
 func (n *Node) Stats() Stats {
 	s := Stats{
 		PacketsIn:      n.transport.packetsIn.Load(),
 		PacketsOut:     n.transport.packetsOut.Load(),
-		PacketBytesIn:  n.transport.bytesIn.Load(),
-		PacketBytesOut: n.transport.bytesOut.Load(),
 		PacketsStrange: n.transport.strange.Load(),
 		PacketsDropped: n.transport.dropped.Load(),
 		AdvertsDropped: n.datagramsLost.Load(),
-		VectorBytesIn:  n.syncBytes.Load(),
 		ConnsAccepted:  n.acceptor.accepted.Load(),
 		ConnsRefused:   n.acceptor.overCap.Load() + n.acceptor.notAllowed.Load(),
 		ConnsStrange:   n.acceptor.strange.Load(),
@@ -68,6 +54,11 @@ func (n *Node) Stats() Stats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Exchange = n.engine.Stats()
+	s.In, s.Out = n.meters.in.traffic(), n.meters.out.traffic()
+	s.In[Adverts] += s.Exchange.AdvertBytesIn
+	s.In[Deltas] += s.Exchange.CarriedBytesIn
+	s.Out[Adverts] += s.Exchange.AdvertBytesOut
+	s.Out[Deltas] += s.Exchange.CarriedBytesOut
 	for name, m := range *n.members.Load() {
 		r, ok := n.engine.Replica(name)
 		if !ok || !m.up.Load() {

@@ -29,10 +29,11 @@ type wire struct {
 	in    *bufio.Reader
 	out   []byte
 	under *ring // the secrets when a client opened it
+	meter *meters
 }
 
-func newWire(c net.Conn) *wire {
-	return &wire{Conn: c, in: bufio.NewReaderSize(c, 4<<10)}
+func newWire(c net.Conn, m *meters) *wire {
+	return &wire{Conn: c, in: bufio.NewReaderSize(c, 4<<10), meter: m}
 }
 
 // readFrame reads a frame whose payload, if it is a body, is at most limit
@@ -53,7 +54,9 @@ func (w *wire) readFrame(wait time.Duration, limit int) (exchange.FrameType, []b
 	if err != nil {
 		return 0, nil, err
 	}
+	w.meter.in.frame(t, exchange.FrameHeader)
 	payload := make([]byte, 0, min(n, progress))
+	defer func() { w.meter.in.frame(t, len(payload)) }()
 	for len(payload) < n {
 		w.SetReadDeadline(time.Now().Add(frameWait))
 		start := len(payload)
@@ -62,7 +65,8 @@ func (w *wire) readFrame(wait time.Duration, limit int) (exchange.FrameType, []b
 		}
 		payload = payload[:min(cap(payload), start+progress, n)]
 		if got, err := io.ReadFull(w.in, payload[start:]); err != nil {
-			return t, payload[:start+got], unexpected(err)
+			payload = payload[:start+got]
+			return t, payload, unexpected(err)
 		}
 	}
 	return t, payload, nil
@@ -76,11 +80,14 @@ func unexpected(err error) error {
 	return err
 }
 
-// writeAll writes b in pieces, each of which must move within frameWait.
+// writeAll writes b, a frame or the beginning of a stream, in pieces, each of which
+// must move within frameWait.
 func (w *wire) writeAll(b []byte) error {
+	t := exchange.FrameType(b[0])
 	for len(b) > 0 {
 		w.SetWriteDeadline(time.Now().Add(frameWait))
 		n, err := w.Write(b[:min(len(b), progress)])
+		w.meter.out.frame(t, n)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
 // maxPacket is the longest packet accepted, in bytes. memberlist is configured
@@ -29,6 +31,9 @@ type transport struct {
 	allowed   func(netip.Addr) bool
 	foreign   func(from netip.AddrPort, known bool) // is told of packets that an accepted secret does not open
 	dial      func(ctx context.Context, addr string) (net.Conn, error)
+	exchange  func(datagram []byte)  // takes in one of the exchange's own
+	short     func(peer string) bool // reports whether a peer knows what members is
+	meters    *meters
 
 	packetCh chan *memberlist.Packet
 	streamCh chan net.Conn
@@ -36,7 +41,7 @@ type transport struct {
 	close    sync.Once
 	wg       sync.WaitGroup
 
-	packetsIn, packetsOut, bytesIn, bytesOut, strange, dropped atomic.Int64
+	packetsIn, packetsOut, strange, dropped atomic.Int64
 }
 
 var _ memberlist.NodeAwareTransport = (*transport)(nil)
@@ -59,11 +64,20 @@ func (t *transport) readPackets() {
 			}
 		}
 		t.packetsIn.Add(1)
-		t.bytesIn.Add(int64(n))
 		opened := t.open(buf[:n], from)
 		if opened == nil {
 			t.strange.Add(1)
+			t.meters.in.packet(Membership, n) // as far as can be told
 			continue
+		}
+		t.meters.in.packet(Sealing, n-len(opened))
+		if isDatagram(opened) && opened[0] != members {
+			t.exchange(opened)
+			continue
+		}
+		t.meters.in.packet(Membership, len(opened))
+		if opened[0] == members {
+			opened = append(append(make([]byte, 0, n+len(plainHeader)), plainHeader...), opened[1:]...)
 		}
 		p := &memberlist.Packet{Buf: opened, From: from, Timestamp: now}
 		select {
@@ -74,7 +88,17 @@ func (t *transport) readPackets() {
 	}
 }
 
-// open returns the packet in b for memberlist; nil if it is not for it.
+// members is the first byte of a packet of memberlist's to those that speak version 2 of
+// the protocol, in the place of its label.
+const members = 2<<4 | 15
+
+// isDatagram reports whether an opened packet is one of the exchange, and not of
+// memberlist: these begin with its label, or a type below 16.
+func isDatagram(b []byte) bool {
+	return len(b) > 0 && b[0]>>4 >= 1 && b[0]>>4 <= exchange.ProtocolVersion
+}
+
+// open returns the packet in b; nil if it is not for this node.
 func (t *transport) open(b []byte, from net.Addr) []byte {
 	if len(b) > maxPacket || !t.allowed(addrOf(from)) {
 		return nil
@@ -115,11 +139,20 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	if err != nil {
 		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", a.Addr, err)
 	}
-	b = t.ring().seal(b)
+	if t.short(a.Name) && len(t.ring().secrets) == 0 {
+		b = append([]byte{members}, b[len(plainHeader):]...)
+	}
+	t.meters.out.packet(Membership, len(b))
+	return time.Now(), t.write(b, to)
+}
+
+// write sends a packet of memberlist's, or a datagram of the exchange as it is.
+func (t *transport) write(b []byte, to netip.AddrPort) error {
+	sealed := t.ring().seal(b)
+	t.meters.out.packet(Sealing, len(sealed)-len(b))
 	t.packetsOut.Add(1)
-	t.bytesOut.Add(int64(len(b)))
-	_, err = t.packets.WriteTo(b, net.UDPAddrFromAddrPort(to))
-	return time.Now(), err
+	_, err := t.packets.WriteTo(sealed, net.UDPAddrFromAddrPort(to))
+	return err
 }
 
 func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
@@ -135,6 +168,7 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 	if err != nil {
 		return nil, err
 	}
+	c = t.meters.members(c)
 	c.SetDeadline(time.Now().Add(timeout))
 	return c, nil
 }

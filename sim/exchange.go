@@ -20,6 +20,7 @@ var _ = experiments.add(Experiment{
 		flags.DurationVar(&o.delay, "delay", 10*time.Millisecond, "")
 		flags.IntVar(&o.observed, "observed", 0, "")
 		flags.IntVar(&o.contents, "contents", 8, "")
+		flags.DurationVar(&o.wait, "wait", 0, "")
 		return o
 	},
 	Help: `flags of exchange:
@@ -33,6 +34,7 @@ var _ = experiments.add(Experiment{
                   for up to 300 peers, 32 above
   --contents N    how many different caches there are; the other peers have copies of
                   their contents (default 8)
+  --wait T        between publications (default 10 ms for each peer, 0.1 to 1 s)
 `,
 	Run: runExchange,
 })
@@ -46,6 +48,7 @@ type exchangeOptions struct {
 	delay    time.Duration
 	observed int
 	contents int
+	wait     time.Duration
 	flags    *flag.FlagSet // that they were read from; nil if from nowhere
 }
 
@@ -83,6 +86,8 @@ func (o *exchangeOptions) validate() error {
 		return usagef("--delay %v: want up to a second", o.delay)
 	case (o.observed != 0 || o.given("observed")) && (o.observed < 2 || o.observed > mostObserved):
 		return usagef("--observed %d: want 2 to %d", o.observed, mostObserved)
+	case o.wait < 0 || o.wait > time.Minute || o.wait == 0 && o.given("wait"):
+		return usagef("--wait %v: want above 0, to a minute", o.wait)
 	case o.contents < 1 || o.contents > 1000:
 		return usagef("--contents %d: want 1 to 1,000", o.contents)
 	}
@@ -142,6 +147,9 @@ func (o exchangeOptions) of(peers int, loss float64, short bool) exchangeOptions
 		if short {
 			o.time = 5 * time.Second
 		}
+	}
+	if o.wait == 0 {
+		o.wait = min(max(time.Duration(peers)*10*time.Millisecond, 100*time.Millisecond), time.Second)
 	}
 	o.contents = min(o.contents, peers)
 	return o

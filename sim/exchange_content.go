@@ -108,9 +108,9 @@ func (b *bodies) answer(c *content, f engine.Fetch, a engine.Answer) (engine.Res
 
 // carried returns what comes of a change that came with an advert.
 func (b *bodies) carried(c *content, f engine.Fetch) engine.Result {
-	to := f.Carried.Head.Version.Digest(f.Carried.Head.State)
+	to := f.Carried.Head.Version.Digest(0) // a step does not say the state
 	r := b.get(bodyKey{c, f.Base.Version(), to, true}, func() body { return body{nil, engine.DecodeCarried(f, digest.Limits{})} }).result
-	r.Head, r.Bytes = f.Carried.Head, len(f.Carried.Change)
+	r.Head.Origin, r.Head.Version, r.Bytes = f.Carried.Head.Origin, f.Carried.Head.Version, len(f.Carried.Change)
 	return r
 }
 

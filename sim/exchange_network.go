@@ -32,7 +32,7 @@ func (w *exchange) datagram(from, to *exchangePeer, data []byte) {
 	lost := w.options.loss > 0 && w.rng.Float64() < w.options.loss
 	w.sent(from, to, data, lost)
 	if !lost {
-		w.after(w.oneWay(), event{do: hear, peer: to, other: from, data: data})
+		w.after(w.oneWay(), event{do: hear, peer: to, other: from, data: data, bytes: int(from.engine.Self().Version.Sequence)})
 	}
 }
 
@@ -85,15 +85,41 @@ func (w *exchange) sync(p *exchangePeer, s engine.Sync) {
 		w.after(w.stream(), event{do: synced, peer: p, other: with})
 		return
 	}
-	partner := with
-	if !partner.observed(w) {
-		partner = w.standIn(p, p)
-	}
+	partner := w.partner(p, with)
 	reply := partner.engine.HandleSync(w.now, p.name, s.Heads)
 	w.compared(p, partner, len(engine.AppendVector(nil, engine.FrameSync, s.Heads)), len(engine.AppendVector(nil, engine.FrameVector, reply)))
 	w.pump(partner)
 	w.after(w.stream()+w.stream(), event{do: synced, peer: p, other: with, heads: reply})
 }
+
+// partner returns who of those that know all takes the part of with in comparing.
+func (w *exchange) partner(p, with *exchangePeer) *exchangePeer {
+	if with.observed(w) {
+		return with
+	}
+	return w.standIn(p, p)
+}
+
+// probe compares sums, as membership's probes do: each observed peer once a second.
+func (w *exchange) probe(p *exchangePeer) {
+	w.after(probeEvery, event{do: probe, peer: p})
+	with := w.peers[w.rng.IntN(w.options.peers)]
+	if with == p || with.engine == nil || w.options.observed < 2 {
+		return
+	}
+	with = w.partner(p, with)
+	if with.engine == nil || w.rng.Float64() < w.options.loss || w.rng.Float64() < w.options.loss {
+		return
+	}
+	w.count(with, out, kindVector, sumBytes)
+	w.count(p, in, kindVector, sumBytes)
+	w.after(w.oneWay()+w.oneWay(), event{do: summed, peer: p, other: with, bytes: int(with.engine.Sum())})
+}
+
+const (
+	probeEvery = time.Second
+	sumBytes   = 4
+)
 
 // What an event is.
 const (
@@ -105,12 +131,14 @@ const (
 	fetched
 	unpacked
 	synced
+	probe
+	summed
 )
 
 type event struct {
 	at          time.Time
 	do          int
-	bytes       int
+	bytes       int // of an answer; of hear the sequence told of, of summed the sum
 	peer, other *exchangePeer
 	data        []byte
 	fetch       engine.Fetch

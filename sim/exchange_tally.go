@@ -116,11 +116,11 @@ func (w *exchange) interval() float64 { return w.intervals.Seconds() / float64(m
 
 // sent notes a datagram.
 func (w *exchange) sent(from, to *exchangePeer, data []byte, lost bool) {
-	a, rest := splitAdvert(data)
+	news, rest := splitDatagram(data)
 	kind := kindRepeat
 	l := w.link(from, to)
-	sequence := uint32(a.Head.Version.Sequence)
-	if a.Kind == engine.Announce && sequence != l.told {
+	sequence := uint32(from.engine.Self().Version.Sequence)
+	if news && sequence != l.told {
 		kind = kindAdvert
 		l.told = sequence
 		if lost {
@@ -134,20 +134,22 @@ func (w *exchange) sent(from, to *exchangePeer, data []byte, lost bool) {
 	w.count(from, out, kindInline, rest)
 }
 
-// splitAdvert reads a datagram, and says how much of it is not the advert.
-func splitAdvert(data []byte) (engine.Advert, int) {
+// splitDatagram says whether a datagram is an advert, and how much of it is not that.
+func splitDatagram(data []byte) (advert bool, change int) {
 	if c, err := engine.DecodeCarrier(data); err == nil {
-		a := engine.Advert{Kind: engine.Announce, Head: c.Head}
-		return a, len(data) - len(a.AppendTo(nil))
+		return true, len(data) - len(engine.Advert{Kind: engine.Announce, Head: c.Head}.AppendTo(nil))
 	}
-	a, _ := engine.DecodeAdvert(data)
-	return a, 0
+	if s, err := engine.DecodeStep(data); err == nil {
+		return true, len(s.Behind)
+	}
+	a, err := engine.DecodeAdvert(data)
+	return err == nil && a.Kind == engine.Announce, 0
 }
 
-func (w *exchange) heard(from, to *exchangePeer, data []byte) {
-	a, rest := splitAdvert(data)
+func (w *exchange) heard(from, to *exchangePeer, data []byte, sequence uint32) {
+	news, rest := splitDatagram(data)
 	kind := kindAdvert
-	if l := w.link(from, to); l.missed || uint32(a.Head.Version.Sequence) <= l.applied {
+	if l := w.link(from, to); !news || l.missed || sequence <= l.applied {
 		kind = kindRepeat
 		w.repair(to, len(data)-rest)
 	}

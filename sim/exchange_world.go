@@ -59,7 +59,7 @@ func newExchange(o exchangeOptions, job *Job) (*exchange, error) {
 		}
 		w.contents = append(w.contents, c)
 	}
-	w.publish = engine.Publishing{}.For(o.peers - 1)
+	w.publish = engine.Publishing{MinInterval: o.wait}.For(o.peers - 1)
 	w.byName = make(map[string]*exchangePeer, o.peers)
 	for i := range o.peers {
 		p := &exchangePeer{at: i, name: fmt.Sprintf("peer%05d", i), content: w.contents[i%o.contents]}
@@ -99,7 +99,7 @@ func (w *exchange) start(p *exchangePeer) {
 		if q == p || q.engine == nil {
 			continue
 		}
-		p.engine.PeerUp(w.now, q.name, q.engine.Incarnation(), nil)
+		p.engine.PeerUp(w.now, q.name, q.engine.Incarnation(), nil, engine.ProtocolVersion)
 	}
 	w.pump(p)
 	knowing := w.peers
@@ -110,10 +110,13 @@ func (w *exchange) start(p *exchangePeer) {
 		if q == p || q.engine == nil {
 			continue
 		}
-		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation(), nil)
+		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation(), nil, engine.ProtocolVersion)
 		w.pump(q)
 	}
 	w.after(w.upTo(pollEvery), event{do: poll, peer: p})
+	if p.observed(w) {
+		w.after(w.upTo(probeEvery), event{do: probe, peer: p})
+	}
 }
 
 // advance publishes the next version of p's content.
@@ -179,8 +182,8 @@ func (w *exchange) handle(e *event) {
 		p.tickAt = time.Time{}
 		p.engine.Tick(w.now)
 	case hear:
-		w.heard(e.other, p, e.data)
-		p.engine.HandleAdvert(w.now, e.data)
+		w.heard(e.other, p, e.data, uint32(e.bytes))
+		p.engine.HandleDatagram(w.now, e.data)
 		w.pump(p)
 		p.engine.Tick(w.now)
 	case serve:
@@ -196,6 +199,11 @@ func (w *exchange) handle(e *event) {
 		p.engine.Tick(w.now)
 	case synced:
 		p.engine.SyncDone(w.now, e.other.name, e.heads, nil)
+	case probe:
+		w.probe(p)
+		return
+	case summed:
+		p.engine.HandleSum(w.now, e.other.name, uint32(e.bytes) == p.engine.Sum())
 	}
 	w.pump(p)
 }

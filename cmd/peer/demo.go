@@ -21,8 +21,8 @@ type demoCommand struct {
 	Skew     string `name:"skew" placeholder:"EXPONENT" default:"0.9" help:"How skewed their popularity is: the exponent of a Zipf law. Default: ${default}."`
 	Seed     string `name:"seed" placeholder:"NUMBER" default:"1" help:"Equal seeds give equal workloads. Default: ${default}."`
 	Trace    string `name:"trace" placeholder:"FILE" help:"Replay a request trace instead, lines of SECONDS CLIENT KEY SIZE, plain or gzip. Its order is kept, its times are not. Clients are dealt to the peers by hash; requests of unknown clients at random."`
-	Rate     string `name:"rate" placeholder:"RATE" default:"300" help:"Requests a second in all; 0 is as fast as answers come. Default: ${default}."`
-	Publish  string `name:"publish" placeholder:"TIME" default:"0s" help:"How long a change may wait until the other peers hear of it. Default: 0s, which is 100 ms for few peers."`
+	Rate     string `name:"rate" placeholder:"RATE" default:"300" help:"Requests a second in all; 0 is as fast as answers come. What telling each other takes depends on it. Default: ${default}."`
+	Publish  string `name:"publish" placeholder:"TIME" default:"0s" help:"How long a change may wait, at most, until the other peers hear of it. Default: 0s, at most 5 s, and as long as waiting saves more than it costs."`
 	Forward  bool   `name:"forward" help:"Run the peers as forward proxies, not as reverse proxies of the origin."`
 	Serve    bool   `name:"serve" help:"Keep the cluster up afterwards, print its addresses and wait for Ctrl-C."`
 	JSON     bool   `name:"json" help:"Print JSON."`

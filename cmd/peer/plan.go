@@ -42,20 +42,43 @@ var flagOf = map[string]string{
 
 // planned is what plan prints as JSON.
 type planned struct {
-	Bits              uint64  `json:"bits"`
-	Hashes            int     `json:"hashes"`
-	Coding            string  `json:"coding"`
-	FalsePositiveRate float64 `json:"false_positive_rate"`
-	FalseCandidates   float64 `json:"false_candidates"`
-	DigestBytes       float64 `json:"digest_bytes"`
-	DigestBytesBound  float64 `json:"digest_bytes_bound"`
-	UpdateBytes       float64 `json:"update_bytes"`
-	UpdateSeconds     float64 `json:"update_seconds"` // 0 = nothing ever changes
-	UpdateShare       float64 `json:"update_share"`
-	BytesPerSecond    float64 `json:"bytes_per_second"`
-	MemoryBytes       float64 `json:"memory_bytes"`
-	Binding           string  `json:"binding"` // the flag; "" = none
-	Run               string  `json:"run"`     // the settings that make a peer do this
+	Bits              uint64   `json:"bits"`
+	Hashes            int      `json:"hashes"`
+	Coding            string   `json:"coding"`
+	FalsePositiveRate float64  `json:"false_positive_rate"`
+	FalseCandidates   float64  `json:"false_candidates"`
+	DigestBytes       float64  `json:"digest_bytes"`
+	DigestBytesBound  float64  `json:"digest_bytes_bound"`
+	UpdateBytes       float64  `json:"update_bytes"`
+	UpdateSeconds     float64  `json:"update_seconds"` // 0 = nothing ever changes
+	UpdateShare       float64  `json:"update_share"`
+	BytesPerSecond    float64  `json:"bytes_per_second"`
+	MemoryBytes       float64  `json:"memory_bytes"`
+	Waits             []waited `json:"waits"`
+	Binding           string   `json:"binding"` // the flag; "" = none
+	Run               string   `json:"run"`     // the settings that make a peer do this
+}
+
+// A waited is what it takes to publish after each wait: none of them if nothing changes.
+type waited struct {
+	Seconds        float64 `json:"seconds"`
+	BytesPerSecond float64 `json:"bytes_per_second"`
+}
+
+// waits are those that a plan compares.
+var waits = []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second}
+
+func compareWaits(g digest.Goal) (out []waited) {
+	if g.Churn == 0 {
+		return nil
+	}
+	g.Threshold, g.BytesPerSecond = 0, 0
+	for _, g.Interval = range waits {
+		if d, err := digest.Plan(g); err == nil {
+			out = append(out, waited{g.Interval.Seconds(), d.BytesPerSecond})
+		}
+	}
+	return out
 }
 
 func (c *planCommand) Run(e *environment) error {
@@ -77,6 +100,7 @@ func (c *planCommand) Run(e *environment) error {
 		FalseCandidates: d.FalseCandidates, DigestBytes: d.SnapshotBytes, DigestBytesBound: d.SnapshotBound,
 		UpdateBytes: d.DeltaBytes, UpdateSeconds: d.Interval.Seconds(), UpdateShare: d.Threshold,
 		BytesPerSecond: d.BytesPerSecond, MemoryBytes: d.MemoryBytes, Binding: flagOf[d.Binding], Run: settings(goal, d),
+		Waits: compareWaits(goal),
 	}
 	if c.JSON {
 		return printJSON(e, p)
@@ -131,6 +155,9 @@ func (p *planned) write(e *environment, g digest.Goal) error {
 	if p.UpdateSeconds > 0 {
 		t.Row("update", table.Bytes(int64(math.Ceil(p.UpdateBytes))), fmt.Sprintf("every %s, when %.3g %% of the objects were replaced", admin.Span(time.Duration(p.UpdateSeconds*1e9)), 100*p.UpdateShare))
 		t.Row("received", table.Bytes(int64(math.Ceil(p.BytesPerSecond)))+"/s", fmt.Sprintf("by one peer from the %s", table.Of(g.Peers-1, "other")))
+	}
+	for _, w := range p.Waits {
+		t.Row("if a change waits "+admin.Span(time.Duration(w.Seconds*1e9)), table.Bytes(int64(math.Ceil(w.BytesPerSecond)))+"/s", "received; found half of that later on average")
 	}
 	t.Row("memory", table.Bytes(int64(math.Ceil(p.MemoryBytes))), "in one peer, for the digests of the others")
 	if p.Binding != "" {

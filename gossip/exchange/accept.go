@@ -49,11 +49,11 @@ func (e *Engine) acceptable(p *peer, f *flight, r Result) error {
 	if r.Kind == FrameDelta && f.get.Have != p.held.Version {
 		return fmt.Errorf("%w: the base is gone", digest.ErrBase)
 	}
-	if p.distrusted && r.Head.Version.Compare(p.floor) < 0 && p.attempts < denials {
+	if p.state == Wrong && r.Head.Version.Compare(p.floor) < 0 && p.attempts < denials {
 		return fmt.Errorf("%w: it precedes what the origin said it has", errStale)
 	}
 	c := r.Head.Version.Compare(p.held.Version)
-	if p.filter == nil || c > 0 || p.distrusted && f.source == p {
+	if p.state == Nothing || c > 0 || p.state == Wrong && f.source == p {
 		return nil
 	}
 	if c == 0 && f.source == p && r.Head.State != p.held.State {
@@ -70,11 +70,14 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		return
 	}
 	direct := f.source == p && !f.carried // the origin itself said so, over a stream
-	repaired := direct && (p.distrusted || r.Head.Version == p.held.Version)
-	if repaired && !p.distrusted && p.diverged != r.Head.Version {
+	repaired := direct && (p.state == Wrong || r.Head.Version == p.held.Version)
+	if repaired && p.state != Wrong && p.diverged != r.Head.Version {
 		p.diverged = r.Head.Version
 		e.stats.Divergences++
 		e.emit(Event{Kind: Diverged, Peer: p.name, Head: p.held})
+	}
+	if base := p.held.Version; p.state != Nothing && r.Head.Version.Epoch == base.Epoch && r.Head.Version.Sequence > base.Sequence+1 {
+		e.stats.Gaps++
 	}
 	if r.Delta != nil {
 		p.history.AdvanceDelta(r.Filter, r.Delta)
@@ -83,16 +86,21 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		p.history.Advance(r.Filter)
 	}
 	e.setFilter(p, r.Filter)
-	p.held, p.signature, p.restored = r.Head, r.Signature, false
+	p.held, p.signature = r.Head, r.Signature
+	if direct || p.state != Wrong { // only the origin can tell what is right
+		e.become(p, Trusted)
+	}
 	p.attempts, p.notBefore, p.partial = 0, now, nil
-	p.installedAt, p.doubted = now, false
+	p.installedAt = now
 	p.refusals, p.refused, p.badDeltas = 0, 0, 0
 	if f.source == p {
 		e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 	}
 	if direct {
-		p.distrusted = false
 		p.confirmed = r.Head.Version
+		if p.speaks >= shortVersion {
+			e.note(p, Note{Kind: Receipt, From: e.id.tag(), Mark: p.held.mark()})
+		}
 		p.check = r.Resumed > 0 // it may have been one of the past
 		if p.announced.Version.Compare(p.held.Version) > 0 && r.Head.Version.Compare(f.get.Have) <= 0 {
 			p.announced = Head{}
@@ -115,7 +123,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 	if p.announced.Version.Compare(p.held.Version) <= 0 {
 		p.holders = nil
 	}
-	if p.live && !p.distrusted {
+	if p.live && p.holds() {
 		e.update(p, p.filter, r.Delta)
 	}
 	e.emit(ev)

@@ -1,8 +1,11 @@
 package exchange
 
-// ProtocolVersion is the version of PROTOCOL.md that this package speaks, the
-// only one so far.
-const ProtocolVersion = 1
+// ProtocolVersion is the greatest version of PROTOCOL.md that this package speaks,
+// LeastVersion the least.
+const (
+	ProtocolVersion = 2
+	LeastVersion    = 1
+)
 
 // MaxAdvert is the length in bytes of the longest advert.
 const MaxAdvert = 64
@@ -27,7 +30,7 @@ type Advert struct {
 
 // AppendTo appends the datagram to dst.
 func (a Advert) AppendTo(dst []byte) []byte {
-	dst = append(dst, ProtocolVersion<<4|byte(a.Kind))
+	dst = append(dst, LeastVersion<<4|byte(a.Kind))
 	return a.Head.append(dst)
 }
 

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -23,6 +24,12 @@ type Carrier struct {
 	Step      uint64 // Head's sequence less that of the version it starts from; at least 1
 	Signature []byte // of Head, by the origin; empty if it does not sign
 	Change    []byte // a bare delta: digest/FORMAT.md, section 4
+
+	// short: it came as a [Step]. Of Head there is only the version; mark is that of
+	// the whole, and keys what the change adds to the number of keys.
+	short bool
+	mark  uint32
+	keys  uint64
 }
 
 // AppendTo appends the datagram to dst.
@@ -62,9 +69,12 @@ func DecodeCarrier(b []byte) (Carrier, error) {
 }
 
 // kind reads the first byte of a datagram.
-func (r *reader) kind() AdvertKind {
+func (r *reader) kind() AdvertKind { return r.kindOf(LeastVersion) }
+
+// kindOf reads the first byte of a datagram that came with a protocol version.
+func (r *reader) kindOf(version uint8) AdvertKind {
 	first := r.byte("kind")
-	if r.err == nil && first>>4 != ProtocolVersion {
+	if r.err == nil && first>>4 != version {
 		r.off = 0
 		r.fail("version")
 		r.err.(*FormatError).Err = ErrVersion
@@ -72,45 +82,64 @@ func (r *reader) kind() AdvertKind {
 	return AdvertKind(first & 0xf)
 }
 
-// carrier makes the datagram that tells of f, whose delta is d; nil if the change is
-// too long for one.
-func (e *Engine) carrier(f *digest.Filter, d *digest.Delta) []byte {
-	// Encoding is left to those who fetch it, if it is for nothing here.
-	if d == nil || d.Len() == 0 || d.Len() > 2*MaxDatagram || d.Target() != f.Version() || e.cfg.Publish.Carry < 0 {
-		return nil
-	}
-	change, err := d.AppendBare(nil, f)
-	if err != nil {
-		return nil // a delta that is not one of this filter
-	}
-	c := Carrier{Head: e.self, Step: f.Version().Sequence - d.Base().Sequence, Change: change}
-	if len(change) > e.cfg.Publish.For(len(e.live)).Carry {
-		return nil
-	}
-	c.Signature = sign(e.cfg.Key, e.self)
-	data := c.AppendTo(make([]byte, 0, len(change)+2*MaxAdvert))
-	if len(data) > MaxDatagram {
-		return nil
-	}
-	return data
+// carriers are the datagrams that bring a change with its advert, for those who hold
+// base and speak that version of the protocol.
+type carriers struct {
+	base       Version
+	whole      []byte // of version 1; nil if there are none
+	step       []byte // of version 2; nil if there is none of that
+	changeSize int    // how much of step is the change, signature included
 }
 
-// carryTo sends p the carrier. Its advert counts as an advert, the rest as a delta.
+// carriersOf makes the datagrams that tell of f, which follows before by the delta d;
+// none if the change is too long for one.
+func (e *Engine) carriersOf(before Head, f *digest.Filter, d *digest.Delta) (c carriers) {
+	// Encoding is left to those who fetch it, if it is for nothing here.
+	if d.Len() == 0 || d.Len() > 2*MaxDatagram || d.Target() != f.Version() || e.cfg.Publish.Carry < 0 {
+		return c
+	}
+	change, err := d.AppendBare(nil, f)
+	if err != nil || len(change) > e.cfg.Publish.For(len(e.live)).Carry {
+		return c // a delta that is not one of this filter, or not for a datagram
+	}
+	step, signature := e.self.Version.Sequence-before.Version.Sequence, sign(e.cfg.Key, e.self)
+	c.base = before.Version
+	c.whole = Carrier{Head: e.self, Step: step, Signature: signature, Change: change}.AppendTo(nil)
+	if len(c.whole) > MaxDatagram {
+		return carriers{}
+	}
+	squeezed := squeeze(change)
+	if !bytes.Equal(unsqueeze(squeezed), change) {
+		return c // of a filter with so few positions that it is coded otherwise
+	}
+	c.changeSize = len(signature) + len(squeezed)
+	c.step = Step{
+		Origin: e.id.tag(), From: uint8(before.Version.Sequence), Step: step, Keys: int64(e.self.Keys - before.Keys),
+		Mark: e.self.mark(), Behind: append(signature, squeezed...),
+	}.AppendTo(nil)
+	return c
+}
+
+// carryTo sends p the change. Its advert counts as an advert, the rest as a delta.
 func (e *Engine) carryTo(p *peer) {
-	behind := len(e.carrying) - len(e.self.append(nil)) - 1
+	data, behind := e.carrying.step, e.carrying.changeSize
+	if p.speaks < shortVersion || data == nil {
+		data = e.carrying.whole
+		behind = len(data) - len(e.self.append(nil)) - 1
+	}
 	e.stats.AdvertsOut++
-	e.stats.AdvertBytesOut += int64(len(e.carrying) - behind)
+	e.stats.AdvertBytesOut += int64(len(data) - behind)
 	e.stats.CarriersOut++
 	e.stats.CarriedBytesOut += int64(behind)
 	e.stats.DeltasOut++
 	e.stats.DeltaBytesOut += int64(behind)
 	e.out.take(behind)
-	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{p.name, e.carrying})
+	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{p.name, data})
 }
 
 // carry keeps a carrier until the fetch under way, if any, is done.
 func (e *Engine) carry(now time.Time, p *peer, c *Carrier) {
-	if p.behind() && p.announced == c.Head && !now.Before(p.carryFrom) {
+	if p.behind() && p.announced.Version == c.Head.Version && !now.Before(p.carryFrom) {
 		p.carried, p.carriedAt = c, now
 		e.enqueue(p)
 	}
@@ -119,7 +148,7 @@ func (e *Engine) carry(now time.Time, p *peer, c *Carrier) {
 // carriedFits reports whether what was carried starts from what is held.
 func (p *peer) carriedFits() bool {
 	c := p.carried
-	if c == nil || !p.holds() || p.announced != c.Head {
+	if c == nil || !p.holds() || p.announced.Version != c.Head.Version {
 		return false
 	}
 	v := c.Head.Version
@@ -140,11 +169,22 @@ func (e *Engine) unpack(p *peer) {
 func DecodeCarried(f Fetch, lim digest.Limits) Result {
 	c := f.Carried
 	r := Result{Kind: FrameDelta, Head: c.Head, Signature: c.Signature, Bytes: len(c.Change)}
-	if r.Err = verify(f.Key, c.Head, c.Signature); r.Err != nil {
-		return r
+	if c.short {
+		r.Head.Keys = f.Base.Keys() + c.keys
+		r.Delta, r.Err = digest.DecodeBareStep(c.Change, f.Base, r.Head.Version.Sequence, r.Head.Keys, lim)
+		if r.Err == nil {
+			r.Head.State = r.Delta.Target().State
+			if r.Head.mark() != c.mark {
+				r.Err = fmt.Errorf("%w: it does not lead to what was announced", digest.ErrCorrupt)
+			}
+		}
+	} else {
+		target := c.Head.Version.Digest(c.Head.State)
+		r.Delta, r.Err = digest.DecodeBareDelta(c.Change, f.Base, target, c.Head.Keys, lim)
 	}
-	target := c.Head.Version.Digest(c.Head.State)
-	r.Delta, r.Err = digest.DecodeBareDelta(c.Change, f.Base, target, c.Head.Keys, lim)
+	if r.Err == nil {
+		r.Err = verify(f.Key, r.Head, c.Signature)
+	}
 	if r.Err == nil {
 		r.Filter, r.Err = r.Delta.Apply(f.Base)
 	}
@@ -161,7 +201,7 @@ func (e *Engine) unpacked(now time.Time, f *flight, r Result) {
 	case r.Err != nil:
 		e.reject(f, r)
 		p.carryFrom = now.Add(badCarrierWait)
-	case p.distrusted || f.get.Have != p.held.Version:
+	case p.state == Wrong || f.get.Have != p.held.Version:
 		// Meanwhile what is held was found to be wrong, or dropped.
 	default:
 		e.stats.CarriedIn++

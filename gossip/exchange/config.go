@@ -20,7 +20,8 @@ type Config struct {
 	Publish Publishing
 
 	// SyncInterval is the mean time between two exchanges of vectors with a
-	// random peer. Zero means 2 s for up to 16 peers, growing to 10 s for 80.
+	// random peer, where sums do not do. Zero means 2 s for up to 16 peers, growing to
+	// 10 s for 80.
 	SyncInterval time.Duration
 
 	// PublishedLog and ReplicaLog bound the memory of the deltas kept to answer
@@ -55,8 +56,8 @@ type Config struct {
 
 // Publishing says when a changed digest becomes a new version.
 type Publishing struct {
-	// Fraction of the set that must have changed to publish before Interval has
-	// passed, if what has changed is also worth a message. Zero means 0.01. What
+	// Fraction of the set that must have changed to publish without a further wait, if
+	// what has changed is also worth a message. Zero means 0.01. What
 	// fills an advert's datagram is published early in any case.
 	Fraction float64
 
@@ -65,13 +66,17 @@ type Publishing struct {
 	// publications a second, however many peers there are.
 	MinInterval time.Duration
 
-	// Interval is how long after a publication the next one may come, however
-	// little has changed. Zero means 10 ms for each live peer, at most 1 s, or
-	// MinInterval if that is longer.
+	// Interval is the longest that a change waits for others to go with it. How long it
+	// does follows from what waiting saves and costs: see [Publishing.Wait]. Zero means
+	// 5 s, or MinInterval if that is longer.
 	Interval time.Duration
 
+	// Worth is what it is worth, in bytes of messages, that a miss finds what a sibling
+	// has just got. Zero means 4,096: the more, the shorter the waits.
+	Worth float64
+
 	// Round is the time over which the adverts of a publication are spread. Zero
-	// means 2 ms for each live peer, at most a quarter of Interval and 1 s, and
+	// means 2 ms for each live peer, at most a quarter of MinInterval and 1 s, and
 	// nothing for up to 32 peers.
 	Round time.Duration
 
@@ -86,8 +91,7 @@ const (
 	defaultMinInterval = 100 * time.Millisecond
 	minIntervalPerPeer = time.Millisecond
 	maxMinInterval     = 5 * time.Second
-	intervalPerPeer    = 10 * time.Millisecond
-	maxInterval        = time.Second
+	defaultInterval    = 5 * time.Second
 
 	minSync     = 2 * time.Second
 	maxSync     = 10 * time.Second
@@ -132,11 +136,11 @@ func (p Publishing) For(n int) Publishing {
 		}
 	}
 	if p.Interval <= 0 {
-		p.Interval = min(time.Duration(n)*intervalPerPeer, maxInterval)
+		p.Interval = defaultInterval
 	}
 	p.Interval = max(p.Interval, p.MinInterval)
 	if p.Round <= 0 && n > freePeers {
-		p.Round = min(time.Duration(n)*paceOf, p.Interval/4, roundTime)
+		p.Round = min(time.Duration(n)*paceOf, p.MinInterval/4, roundTime)
 	}
 	if p.Carry == 0 {
 		p.Carry = MaxDatagram

@@ -18,12 +18,16 @@ type Engine struct {
 	self        Head
 	history     *digest.History
 	publishedAt time.Time
-	carrying    []byte  // the datagram that brings self with it; nil if there is none
-	carryBase   Version // to whom holds this
+	changedAt   time.Time // before the first change since; zero if none was seen
+	lookedAt    time.Time // for changes, last
+	changes     pace      // positions
+	asks        float64   // see SetAsks
+	carrying    carriers  // the datagrams that bring self with it
 
 	peers map[ID]*peer
-	order []*peer // all, by ID
-	live  []*peer // those that are, in no particular order
+	tags  map[Tag]*peer // nil where several have the tag, or this peer has it
+	order []*peer       // all, by ID
+	live  []*peer       // those that are, in no particular order
 
 	round   adverts
 	want    []*peer // behind, or recently so; see fetch.go
@@ -35,10 +39,16 @@ type Engine struct {
 	early           []Head // adverts of origins that are not members yet
 
 	syncAt   time.Time // zero if nobody is there
+	streamAt time.Time // when vectors may be exchanged whole again
+	known    uint64    // sum of what is known of others
+	agreedAt time.Time // when somebody last knew exactly the same
+	differed bool      // the last sum that was heard
 	eager    int       // syncs left to do in quick succession after joining
 	expireAt time.Time
 
 	replicaBytes int // memory of all replicas' filters
+
+	became func(from, to ReplicaState) // for the model test; nil otherwise
 
 	leastPartial uint64 // bytes of progress to keep what came before a stream broke
 
@@ -62,7 +72,9 @@ func New(cfg Config, now time.Time) *Engine {
 		rng:     rand.New(rand.NewPCG(cfg.Seed, uint64(IDOf(cfg.Name)))),
 		id:      IDOf(cfg.Name),
 		history: digest.NewHistory(cfg.PublishedLog),
+		asks:    PriorAsks,
 		peers:   make(map[ID]*peer),
+		tags:    make(map[Tag]*peer),
 		flights: make(map[uint64]*flight),
 		in:      newBudget(cfg.BytesIn, now),
 		out:     newBudget(cfg.BytesOut, now),
@@ -70,6 +82,7 @@ func New(cfg Config, now time.Time) *Engine {
 		leastPartial: leastPartial,
 	}
 	e.self = Head{Origin: e.id, Version: Version{Incarnation: cfg.Incarnation}}
+	e.tagPeers()
 	return e
 }
 

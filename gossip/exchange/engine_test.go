@@ -20,7 +20,7 @@ func quietWorld(t *testing.T, n int) *world {
 	}
 	w.peers = make([]*simPeer, n)
 	for i := range w.peers {
-		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i)}
+		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i), speaks: ProtocolVersion}
 	}
 	for _, p := range w.peers {
 		var err error
@@ -59,7 +59,7 @@ func (w *world) mustBeInStep(t *testing.T) {
 func (a *simPeer) replica(b *simPeer) *peer { return a.engine.peers[b.engine.id] }
 
 func (a *simPeer) hear(ad Advert) {
-	a.engine.HandleAdvert(a.w.now, ad.AppendTo(nil))
+	a.engine.HandleDatagram(a.w.now, ad.AppendTo(nil))
 	a.engine.Tick(a.w.now)
 	a.pump()
 }
@@ -72,8 +72,8 @@ func TestNothingIsSentWhenNothingChanges(t *testing.T) {
 	if after.AdvertsOut != before.AdvertsOut || after.Fetches != before.Fetches || after.Published != before.Published {
 		t.Errorf("in a quiet minute the stats went from %+v to %+v", before, after)
 	}
-	if after.Syncs == before.Syncs {
-		t.Error("no anti-entropy for a minute")
+	if after.Agreed < before.Agreed+20 || after.Syncs != before.Syncs {
+		t.Errorf("in a quiet minute %d sums agreed, %d vectors were exchanged", after.Agreed-before.Agreed, after.Syncs-before.Syncs)
 	}
 }
 
@@ -84,6 +84,7 @@ func TestDivergenceIsFoundAndRepaired(t *testing.T) {
 	p := a.replica(b)
 	p.filter = w.peers[2].filter.Current()
 	p.held.State = p.filter.Version().State
+	a.engine.reckon(p)
 	a.index[b.i] = p.filter
 	w.run(w.now.Add(10 * time.Second))
 	w.mustBeInStep(t)
@@ -226,14 +227,14 @@ func TestAdvertBeforeMembershipIsKept(t *testing.T) {
 	e := New(Config{Name: "a", Incarnation: 1}, now)
 	for i := range 10 * maxEarly {
 		h := Head{Origin: ID(i), Version: Version{1, 1, 1}, State: 1}
-		e.HandleAdvert(now, Advert{Announce, h}.AppendTo(nil))
+		e.HandleDatagram(now, Advert{Announce, h}.AppendTo(nil))
 	}
 	if len(e.early) != maxEarly {
 		t.Errorf("%d early adverts are kept, want %d", len(e.early), maxEarly)
 	}
 	b := Head{Origin: IDOf("b"), Version: Version{7, 1, 5}, State: 9}
-	e.HandleAdvert(now, Advert{Announce, b}.AppendTo(nil))
-	e.PeerUp(now, "b", 7, nil)
+	e.HandleDatagram(now, Advert{Announce, b}.AppendTo(nil))
+	e.PeerUp(now, "b", 7, nil, ProtocolVersion)
 	if got := e.peers[b.Origin].announced; got != b {
 		t.Errorf("after PeerUp %v is announced, want %v", got, b)
 	}
@@ -245,7 +246,7 @@ func TestDeadThatAdvertiseAreNamed(t *testing.T) {
 	hear := func(incarnation uint64) []string {
 		h := b.engine.Self()
 		h.Version.Incarnation = incarnation
-		a.engine.HandleAdvert(w.now, Advert{Announce, h}.AppendTo(nil))
+		a.engine.HandleDatagram(w.now, Advert{Announce, h}.AppendTo(nil))
 		return a.engine.Drain().NotDead
 	}
 	life := b.engine.Incarnation()
@@ -259,7 +260,7 @@ func TestDeadThatAdvertiseAreNamed(t *testing.T) {
 	if got := hear(life - 1); got != nil {
 		t.Errorf("in a former life: %v", got)
 	}
-	a.engine.PeerUp(w.now, b.name, life, nil)
+	a.engine.PeerUp(w.now, b.name, life, nil, ProtocolVersion)
 	if got := hear(life); got != nil {
 		t.Errorf("when it is back: %v", got)
 	}
@@ -270,7 +271,7 @@ func TestRoundIsPaced(t *testing.T) {
 	e := New(Config{Name: "origin", Incarnation: 1}, now)
 	const n = 1000
 	for i := range n {
-		e.PeerUp(now, fmt.Sprintf("p%d", i), 1, nil)
+		e.PeerUp(now, fmt.Sprintf("p%d", i), 1, nil, ProtocolVersion)
 	}
 	c, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 10, Hashes: 1}, 1)
 	if err != nil {
@@ -342,8 +343,8 @@ func TestUnusableDigestIsLeftAlone(t *testing.T) {
 	now := w.now
 	h := b.engine.Self()
 	h.Version.Sequence += 5
-	a.engine.HandleAdvert(now, Advert{Announce, h}.AppendTo(nil))
-	for end := now.Add(4 * time.Minute); now.Before(end); now = now.Add(50 * time.Millisecond) {
+	a.engine.HandleDatagram(now, Advert{Announce, h}.AppendTo(nil))
+	for end := now.Add(3 * time.Minute); now.Before(end); now = now.Add(50 * time.Millisecond) {
 		a.engine.Tick(now)
 		for _, f := range a.engine.Drain().Fetches {
 			asked++
@@ -351,13 +352,13 @@ func TestUnusableDigestIsLeftAlone(t *testing.T) {
 		}
 	}
 	if asked != unusables {
-		t.Errorf("asked %d times in four minutes for a digest that is too large, want %d", asked, unusables)
+		t.Errorf("asked %d times in three minutes for a digest that is too large, want %d", asked, unusables)
 	}
 	if s := a.engine.Stats(); s.Rejected-before.Rejected != int64(asked) {
 		t.Errorf("%d rejections counted, want %d", s.Rejected-before.Rejected, asked)
 	}
 	h.Version.Epoch++
-	a.engine.HandleAdvert(now, Advert{Announce, h}.AppendTo(nil))
+	a.engine.HandleDatagram(now, Advert{Announce, h}.AppendTo(nil))
 	a.engine.Tick(now)
 	if p.fetching == 0 {
 		t.Error("a new epoch does not make it ask again")

@@ -104,9 +104,9 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 	}
 	get := Get{Origin: p.id, Limit: uint64(e.cfg.DigestBytes)}
 	var base *digest.Filter
-	if p.distrusted {
+	if p.state == Wrong {
 		get.Whole = true
-	} else if p.filter != nil && p.badDeltas < unusables {
+	} else if p.state != Nothing && p.badDeltas < unusables {
 		get.Have, get.State, base = p.held.Version, p.held.State, p.filter
 	}
 	partial := e.resumable(now, p)
@@ -131,7 +131,7 @@ func (e *Engine) start(f *flight, out Fetch) {
 
 // expectsSnapshot reports whether a fetch of p can only bring a snapshot.
 func (e *Engine) expectsSnapshot(p *peer) bool {
-	if p.distrusted || p.filter == nil || p.badDeltas >= unusables {
+	if p.state == Wrong || p.state == Nothing || p.badDeltas >= unusables {
 		return true
 	}
 	return p.announced.Version.Compare(p.held.Version) > 0 && p.announced.Version.Epoch != p.held.Version.Epoch
@@ -153,7 +153,7 @@ func (e *Engine) source(now time.Time, p *peer) (*peer, time.Duration) {
 	}
 	add(p)
 	originAble := n == 1
-	if !p.distrusted && !p.check || p.filter == nil {
+	if p.state != Wrong && !p.check || p.state == Nothing {
 		for _, h := range p.holders {
 			if h.version.Compare(p.announced.Version) >= 0 {
 				add(h.peer)
@@ -163,7 +163,7 @@ func (e *Engine) source(now time.Time, p *peer) (*peer, time.Duration) {
 	switch {
 	case n == 0:
 		return nil, max(p.busyUntil.Sub(now), 0) + e.jitter(firstRetry)
-	case originAble && p.filter != nil && p.attempts%2 == 0:
+	case originAble && p.state != Nothing && p.attempts%2 == 0:
 		return p, 0
 	case originAble && p.attempts%2 == 1 && n > 1:
 		return able[1+e.rng.IntN(n-1)], 0

@@ -2,26 +2,63 @@ package exchange
 
 import "time"
 
-// HandleAdvert takes in a datagram. b is not retained.
-func (e *Engine) HandleAdvert(now time.Time, b []byte) {
-	var a Advert
-	var c *Carrier
-	var err error
-	if len(b) > 0 && b[0] == ProtocolVersion<<4|byte(Carrying) {
-		c = new(Carrier)
-		*c, err = DecodeCarrier(b)
-		a = Advert{Announce, c.Head}
-	} else {
-		a, err = DecodeAdvert(b)
-	}
-	if err != nil {
-		e.stats.AdvertsBad++
+// HandleDatagram takes in a datagram. b is not retained.
+func (e *Engine) HandleDatagram(now time.Time, b []byte) {
+	if len(b) == 0 {
+		e.badDatagram(b)
 		return
 	}
+	switch b[0] {
+	case LeastVersion<<4 | byte(Carrying):
+		c, err := DecodeCarrier(b)
+		if err != nil {
+			e.badDatagram(b)
+			return
+		}
+		a := Advert{Announce, c.Head}
+		e.datagramIn(len(b), len(b)-len(a.AppendTo(nil)))
+		e.handleAdvert(now, a, &c)
+	case shortVersion<<4 | byte(Stepping):
+		s, err := DecodeStep(b)
+		if err != nil {
+			e.badDatagram(b)
+			return
+		}
+		e.datagramIn(len(b), len(s.Behind))
+		e.handleStep(now, s)
+	case shortVersion<<4 | byte(Reminder), shortVersion<<4 | byte(Receipt):
+		n, err := DecodeNote(b)
+		if err != nil {
+			e.badDatagram(b)
+			return
+		}
+		e.datagramIn(len(b), 0)
+		e.handleNote(now, n)
+	default:
+		a, err := DecodeAdvert(b)
+		if err != nil {
+			e.badDatagram(b)
+			return
+		}
+		e.datagramIn(len(b), 0)
+		e.handleAdvert(now, a, nil)
+	}
+}
+
+func (e *Engine) badDatagram(b []byte) {
+	e.stats.AdvertsBad++
+	e.stats.AdvertBytesIn += int64(len(b))
+}
+
+// datagramIn counts an advert of so many bytes, of which some are a change.
+func (e *Engine) datagramIn(bytes, change int) {
 	e.stats.AdvertsIn++
-	advert := len(a.AppendTo(nil))
-	e.stats.AdvertBytesIn += int64(advert)
-	e.stats.DeltaBytesIn += int64(len(b) - advert)
+	e.stats.AdvertBytesIn += int64(bytes - change)
+	e.stats.CarriedBytesIn += int64(change)
+	e.stats.DeltaBytesIn += int64(change)
+}
+
+func (e *Engine) handleAdvert(now time.Time, a Advert, c *Carrier) {
 	switch {
 	case a.Kind == Echo:
 		if a.Head.Origin == e.id {
@@ -95,11 +132,8 @@ func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 		p.refused, p.refusals = 0, 0
 		p.notBefore = now
 	}
-	if via == p && p.attempts > 0 && p.refused == 0 {
-		// It is there: no reason to wait out the failures.
-		if soon := now.Add(e.jitter(firstRetry)); soon.Before(p.notBefore) {
-			p.notBefore = soon
-		}
+	if via == p {
+		e.reachable(now, p)
 	}
 	switch c := h.Version.Compare(p.held.Version); {
 	case c < 0:
@@ -114,10 +148,6 @@ func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 				p.heardAt = now
 				p.byAdvert = via == p
 			}
-			if h.Version.Epoch == p.held.Version.Epoch && h.Version.Sequence > p.held.Version.Sequence+1 &&
-				h.Version.Sequence > p.announced.Version.Sequence+1 {
-				e.stats.Gaps++
-			}
 			p.announced = h
 		}
 		if h.Version == p.announced.Version {
@@ -127,16 +157,29 @@ func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 	}
 }
 
+// reachable ends the waiting after failed gets: p is there.
+func (e *Engine) reachable(now time.Time, p *peer) {
+	if p.attempts > 0 && p.refused == 0 {
+		if soon := now.Add(e.jitter(firstRetry)); soon.Before(p.notBefore) {
+			p.notBefore = soon
+		}
+	}
+}
+
 // compare checks what is held against what somebody says of the same version.
 func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
-	if p.filter == nil || p.held.Version != h.Version || p.distrusted {
+	if p.state == Nothing || p.state == Wrong || p.held.Version != h.Version {
 		return
 	}
 	if p.held.State == h.State {
 		if via == p {
 			e.outputs.Fresh = append(e.outputs.Fresh, p.name)
-			if p.confirmed != h.Version {
-				// It came from somebody else. Let the origin know that it came.
+			switch {
+			case p.confirmed == h.Version:
+			// It came from somebody else, or with an advert. Let the origin know that it came.
+			case p.speaks >= shortVersion:
+				e.note(p, Note{Kind: Receipt, From: e.id.tag(), Mark: h.mark()})
+			default:
 				p.check = true
 				e.enqueue(p)
 			}
@@ -151,7 +194,7 @@ func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
 
 // contest asks the origin whether what is held is right, unless it did so just now.
 func (e *Engine) contest(now time.Time, p *peer) {
-	if p.filter != nil && (now.Sub(p.contestedAt) >= contestEvery || p.contestedAt.IsZero()) {
+	if p.state != Nothing && (now.Sub(p.contestedAt) >= contestEvery || p.contestedAt.IsZero()) {
 		p.contestedAt = now
 		p.check = true
 		e.enqueue(p)
@@ -167,13 +210,15 @@ const contestEvery = time.Second
 
 // diverge begins the repair of a replica that is not what its origin has.
 func (e *Engine) diverge(p *peer, h Head) {
-	p.distrusted, p.floor = true, h.Version
+	inUse := p.live && p.holds()
+	e.become(p, Wrong)
+	p.floor = h.Version
 	if p.diverged != h.Version {
 		p.diverged = h.Version
 		e.stats.Divergences++
 		e.emit(Event{Kind: Diverged, Peer: p.name, Head: h})
 	}
-	if p.live && p.filter != nil {
+	if inUse {
 		e.update(p, nil, nil) // until it is repaired
 	}
 	e.enqueue(p)

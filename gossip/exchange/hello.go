@@ -106,7 +106,7 @@ func DecodeWelcome(b []byte) (Welcome, error) {
 	w.Canary = r.uint32("canary")
 	w.Known = r.uint64("known")
 	w.Name, w.Address = r.identity(w.Incarnation)
-	if r.err == nil && w.Version != ProtocolVersion {
+	if r.err == nil && (w.Version < LeastVersion || w.Version > ProtocolVersion) {
 		return Welcome{}, &FormatError{Message: "welcome", Field: "version", Err: ErrVersion}
 	}
 	if r.err != nil {

@@ -8,8 +8,9 @@ import (
 
 // PeerUp says that membership counts name among the living, in the life
 // incarnation, in which it signs by key; an empty key means that it does not sign.
-// Repeating it changes nothing: a key cannot be changed within a life.
-func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25519.PublicKey) {
+// version is the greatest protocol version that it shares with this peer.
+// Repeating it changes nothing: neither can be changed within a life.
+func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25519.PublicKey, version uint8) {
 	p := e.find(name, now)
 	if p == nil {
 		return
@@ -17,28 +18,27 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 	if p.live && p.incarnation == incarnation {
 		return
 	}
-	if incarnation != p.incarnation || p.restored {
+	if incarnation != p.incarnation || p.state == Former {
 		p.key = key
 	}
+	p.speaks = version
 	if incarnation < p.incarnation {
 		// Its clock went back. Others may know it by the greater number: let it
 		// take one beyond.
 		e.send(p, Advert{Echo, Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}})
 	}
 	if incarnation != p.incarnation {
-		if p.filter != nil && p.live {
+		if p.holds() && p.live {
 			e.update(p, nil, nil)
 		}
-		held, history := p.held, p.history
-		keep := p.filter != nil && !p.distrusted && incarnation > p.incarnation
-		p.forget()
-		if keep {
-			// Perhaps it goes on with what it had.
-			p.held, p.history, p.restored = held, history, true
-		} else {
-			e.setFilter(p, nil)
+		switch {
+		case p.state == Nothing:
+		case p.state != Wrong && incarnation > p.incarnation:
+			e.become(p, Former) // perhaps it goes on with what it had
+		default:
+			e.become(p, Nothing)
 		}
-		p.incarnation = incarnation
+		p.begin(incarnation)
 	} else if p.holds() {
 		e.update(p, p.filter, nil) // back after a blip
 	}
@@ -51,6 +51,7 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 			e.syncAt = now.Add(e.spread(eagerInterval))
 		}
 	}
+	e.reckon(p)
 	p.check = true
 	p.notBefore = now
 	e.enqueue(p)
@@ -68,8 +69,9 @@ func (e *Engine) PeerDown(now time.Time, name string) {
 	p.died = now
 	p.partial = nil
 	p.repeatAt = time.Time{}
+	e.reckon(p)
 	e.live = slices.DeleteFunc(e.live, func(q *peer) bool { return q == p })
-	if p.filter != nil {
+	if p.holds() {
 		e.update(p, nil, nil)
 	}
 	if len(e.live) == 0 {
@@ -100,8 +102,9 @@ func (e *Engine) find(name string, now time.Time) *peer {
 	if len(e.order) >= MaxHeads-1 {
 		return nil
 	}
-	p := &peer{name: name, id: id, snapshots: allowance{since: now}}
+	p := &peer{name: name, id: id, pursuit: pursuit{snapshots: allowance{since: now}}}
 	e.peers[id] = p
+	e.tag(p)
 	i, _ := slices.BinarySearchFunc(e.order, id, func(p *peer, id ID) int {
 		if p.id < id {
 			return -1
@@ -127,8 +130,11 @@ func (e *Engine) expire(now time.Time) {
 			e.expireAt = earlier(e.expireAt, gone)
 			return false
 		}
-		e.setFilter(p, nil)
+		if p.state != Nothing {
+			e.become(p, Nothing)
+		}
 		delete(e.peers, p.id)
 		return true
 	})
+	e.tagPeers()
 }

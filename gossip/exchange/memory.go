@@ -79,8 +79,10 @@ func (e *Engine) drop(now time.Time, p *peer) {
 	if p.live && p.holds() {
 		e.update(p, nil, nil)
 	}
-	e.setFilter(p, nil)
-	p.held, p.history, p.restored, p.partial = Head{}, nil, false, nil
+	if p.state != Nothing {
+		e.become(p, Nothing)
+	}
+	p.partial = nil
 	e.leave(now, p)
 	e.stats.Dropped++
 	e.emit(Event{Kind: Dropped, Peer: p.name})
@@ -88,7 +90,7 @@ func (e *Engine) drop(now time.Time, p *peer) {
 
 // leave plans to ask for p's digest again after a while, and not before.
 func (e *Engine) leave(now time.Time, p *peer) {
-	p.check, p.distrusted = true, false
+	p.check = true
 	p.refused = max(1, p.announced.Version.Epoch)
 	p.notBefore = now.Add(e.jitter(dropWait))
 	e.enqueue(p)

@@ -102,8 +102,8 @@ func (m Meta) Compatible(canaries ...uint32) error {
 
 // chooseVersion picks the greatest version that both sides speak.
 func chooseVersion(least, greatest uint8) (uint8, error) {
-	if least > ProtocolVersion || greatest < ProtocolVersion {
-		return 0, fmt.Errorf("%w: theirs is %d to %d, ours %d", ErrVersion, least, greatest, ProtocolVersion)
+	if least > ProtocolVersion || greatest < LeastVersion {
+		return 0, fmt.Errorf("%w: theirs is %d to %d, ours %d to %d", ErrVersion, least, greatest, LeastVersion, ProtocolVersion)
 	}
-	return ProtocolVersion, nil
+	return min(greatest, ProtocolVersion), nil
 }

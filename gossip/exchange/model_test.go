@@ -47,7 +47,12 @@ func newWorld(seed uint64, bug string) *world {
 	w.breaks = 0.5 * r.Float64() * float64(r.IntN(2))
 	w.peers = make([]*simPeer, n)
 	for i := range w.peers {
-		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i), slow: r.IntN(8) == 0}
+		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i), slow: r.IntN(8) == 0, speaks: ProtocolVersion}
+	}
+	if r.IntN(3) == 0 { // half of them are of today, half of earlier days
+		for _, p := range w.peers {
+			p.speaks = LeastVersion + uint8(r.IntN(2))
+		}
 	}
 	signing := r.IntN(10) == 0
 	for _, p := range w.peers {
@@ -187,7 +192,7 @@ func (p *simPeer) believe(b *simPeer) {
 	case p.sees(b) && p.view[b.i] != b.inc:
 		p.view[b.i] = b.inc
 		p.last[b.i] = Version{}
-		p.engine.PeerUp(p.w.now, b.name, b.inc, b.public())
+		p.engine.PeerUp(p.w.now, b.name, b.inc, b.public(), min(p.speaks, b.speaks))
 	case !p.sees(b) && p.view[b.i] != 0:
 		p.view[b.i] = 0
 		p.engine.PeerDown(p.w.now, b.name)
@@ -228,9 +233,20 @@ func (p *simPeer) updateIndex(u Update) {
 	}
 }
 
-// checkBounds checks what must not grow.
+// checkBounds checks what must not grow, and the account of what is known.
 func (p *simPeer) checkBounds() {
 	e, n := p.engine, len(p.w.peers)
+	known := uint64(0)
+	for _, q := range e.live {
+		h := Head{Origin: q.id, Version: Version{Incarnation: q.incarnation}}
+		if q.holds() {
+			h = q.held
+		}
+		known += h.sum()
+	}
+	if known != e.known {
+		p.w.fail("%s: the sum of what it knows is %x, not %x", p.name, e.known, known)
+	}
 	if len(e.flights) > smallFetches*e.cfg.Fetches || e.snapshotFlights > e.cfg.Fetches || len(e.want)+len(e.waiting) > n || len(e.round.queue) > n || len(e.early) > maxEarly || len(e.order) > n {
 		p.w.fail("%s: %d flights, %d wants, %d adverts queued, %d early, %d peers",
 			p.name, len(e.flights), len(e.want), len(e.round.queue), len(e.early), len(e.order))
@@ -276,6 +292,7 @@ func TestModel(t *testing.T) {
 		runs = defaultModelRuns
 	}
 	var next, failures, checks, divergences, resumed, adopted atomic.Int64
+	var led [replicaStates][replicaStates]atomic.Int64
 	next.Store(*modelFirst - 1)
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -287,6 +304,11 @@ func TestModel(t *testing.T) {
 				}
 				w, err := runModel(uint64(seed), "")
 				checks.Add(int64(w.checks))
+				for from := range led {
+					for to := range led {
+						led[from][to].Add(int64(w.led[from][to]))
+					}
+				}
 				for _, p := range w.peers {
 					if p.engine != nil {
 						divergences.Add(p.engine.Stats().Divergences)
@@ -303,6 +325,11 @@ func TestModel(t *testing.T) {
 	wg.Wait()
 	t.Logf("%d schedules, %d failures; %d updates checked, %d divergences found, %d digests resumed, %d of former lives adopted",
 		runs, failures.Load(), checks.Load(), divergences.Load(), resumed.Load(), adopted.Load())
+	for from, list := range leads {
+		for _, to := range list {
+			t.Logf("%v to %v: %d times", ReplicaState(from), to, led[from][to].Load())
+		}
+	}
 	if resumed.Load() == 0 || adopted.Load() == 0 {
 		t.Error("no schedule resumed a digest, or adopted one")
 	}

@@ -31,6 +31,7 @@ type world struct {
 	breaks float64       // odds that a stream ends within an answer
 	bug    string        // planted; see TestModelCatchesPlantedBugs
 	failed error         // the first invariant that did not hold
+	led    [replicaStates][replicaStates]int
 
 	// published has a hash of the positions of every version that any peer ever
 	// published, made independently of the digest's own state hash.
@@ -53,6 +54,7 @@ type simPeer struct {
 	view   []uint64         // membership: the incarnation of each live peer, else 0
 	last   []Version        // in index, to see that it never goes back
 	slow   bool
+	speaks uint8 // the greatest protocol version
 	tickAt time.Time
 	poll   bool               // a look at the filter is planned
 	key    ed25519.PrivateKey // nil if it does not sign
@@ -121,10 +123,41 @@ func (p *simPeer) start(inc uint64) {
 	p.tickAt = time.Time{}
 	p.engine = New(Config{Name: p.name, Key: p.key, Incarnation: inc, Seed: p.w.rng.Uint64(), ReplicaLog: 2048, PublishedLog: 8192, Fetches: 4}, p.w.now)
 	p.engine.leastPartial = 8
+	p.engine.became = func(from, to ReplicaState) {
+		p.w.led[from][to]++
+		if !slices.Contains(leads[from], to) {
+			p.w.fail("%s: a replica that was %v became %v", p.name, from, to)
+		}
+	}
 	if p.saved != nil && p.w.rng.IntN(2) == 0 {
 		p.goOn()
 	}
 	p.publish()
+	if p.speaks >= shortVersion {
+		p.do(p.w.some(probeInterval), p.probe)
+	}
+}
+
+const probeInterval = time.Second
+
+// probe compares sums with another peer, as membership's probes do.
+func (p *simPeer) probe() {
+	p.do(probeInterval, p.probe)
+	to := p.w.peers[p.w.rng.IntN(len(p.w.peers))]
+	if to == p || p.view[to.i] == 0 || to.speaks < shortVersion || to.engine == nil ||
+		p.w.cut[[2]int{p.i, to.i}] || p.w.rng.Float64() < p.w.loss || p.w.bug == "no anti-entropy" {
+		return
+	}
+	p.w.after(p.w.some(p.w.delay), func() {
+		if to.engine == nil || p.w.cut[[2]int{to.i, p.i}] {
+			return
+		}
+		sum := to.engine.Sum()
+		p.do(p.w.some(p.w.delay), func() {
+			p.engine.HandleSum(p.w.now, to.name, sum == p.engine.Sum())
+			p.pump()
+		})
+	})
 }
 
 // goOn begins a life with what a former one published, and the store now holds.
@@ -253,8 +286,9 @@ func (w *world) streams(a, b *simPeer) bool {
 
 func (w *world) datagram(from, to *simPeer, data []byte) {
 	if w.bug == "no anti-entropy" {
+		n, _ := DecodeNote(data)
 		v := [2]uint64{uint64(to.i), headIn(data).State}
-		if from.told[v] {
+		if n.Kind != 0 || from.told[v] && v[1] != 0 {
 			return
 		}
 		from.told[v] = true
@@ -269,7 +303,7 @@ func (w *world) datagram(from, to *simPeer, data []byte) {
 		}
 		w.after(w.some(w.delay), func() {
 			if to.engine != nil {
-				to.engine.HandleAdvert(w.now, w.tamperCarrier(data))
+				to.engine.HandleDatagram(w.now, w.tamperCarrier(data))
 				to.pump()
 			}
 		})
@@ -289,6 +323,10 @@ func headIn(data []byte) Head {
 // another change.
 func (w *world) tamperCarrier(data []byte) []byte {
 	c, err := DecodeCarrier(data)
+	if s, short := DecodeStep(data); short == nil && w.rng.Float64() < w.broken {
+		s.Behind[w.rng.IntN(len(s.Behind))] ^= 1 << w.rng.IntN(8)
+		return s.AppendTo(nil)
+	}
 	if err != nil || w.rng.Float64() >= w.broken {
 		return data
 	}

@@ -143,16 +143,22 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 	case r.Head.Version.Incarnation != p.incarnation:
 		p.check = true // membership does not know yet
 		e.backOff(now, p)
-	case p.filter == nil && r.Head.Version.Sequence == 0 && r.Head.State == 0:
+	case p.state == Nothing && r.Head.Version.Sequence == 0 && r.Head.State == 0:
 		p.attempts = 0 // it publishes nothing
-	case p.filter == nil || c > 0:
+	case p.state == Former && c > 0:
+		// The same positions, but not the same digest: of another number of keys.
+		p.badDeltas = unusables
+		p.check = true
+		p.notBefore = now
+	case p.state == Nothing || c > 0:
 		r.Err = fmt.Errorf("exchange: same: %w: it is not", ErrMalformed)
 		e.reject(f, r)
 		p.check = true
 		e.backOff(now, p)
-	case c < 0 && !p.doubted:
+	case c < 0 && p.state == Trusted:
 		// It never published what is held here, if this is no answer of the past.
-		p.doubted, p.check = true, true
+		e.become(p, Doubted)
+		p.check = true
 		e.backOff(now, p)
 	case c < 0 || r.Head.State != p.held.State:
 		e.diverge(p, r.Head) // it never published what is held here
@@ -164,10 +170,9 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 // confirmed handles the origin's word that what is held is its newest version.
 func (e *Engine) confirmed(now time.Time, p *peer) {
 	p.confirmed = p.held.Version
-	p.doubted = false
-	if p.restored {
-		p.restored = false
-		if p.live && p.holds() {
+	if was := p.state; was == Former || was == Doubted {
+		e.become(p, Trusted)
+		if p.live && was == Former {
 			e.update(p, p.filter, nil)
 		}
 	}

@@ -121,9 +121,10 @@ type Stats struct {
 	Repeats        int64 // of AdvertsOut, those sent again to peers that had not reacted
 	CarriersOut    int64 // of AdvertsOut, those with the change behind them
 	AdvertsIn      int64
-	AdvertBytesIn  int64 // likewise
+	AdvertBytesIn  int64 // likewise; AdvertsBad included
 	AdvertsBad     int64 // datagrams that were no advert
 	CarriersIn     int64 // of AdvertsIn, those of live peers with the change behind them
+	CarriedBytesIn int64 // behind adverts
 
 	Fetches         int64 // gets sent
 	DeltasIn        int64 // fetched, and carried by adverts
@@ -146,8 +147,10 @@ type Stats struct {
 	SnapshotBytesOut int64
 	Refused          int64 // gets answered busy
 
-	Syncs       int64 // begun by this peer
-	Gaps        int64 // versions learnt of after at least one had been missed
+	Compared    int64 // sums of others heard
+	Agreed      int64 // of them, those that equalled this peer's
+	Syncs       int64 // exchanges of whole vectors begun by this peer
+	Gaps        int64 // versions taken in after at least one before had been missed
 	Repairs     int64 // versions learnt of by sync, not by advert
 	Contested   int64 // contradictions heard of between what is held and what others say of that version
 	Divergences int64 // those in which the origin contradicted what was held

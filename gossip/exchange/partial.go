@@ -91,7 +91,7 @@ func (e *Engine) keepPartial(now time.Time, f *flight, r Result) bool {
 		have = uint64(len(p.partial.Body))
 	}
 	more := uint64(len(r.Partial.Body))
-	if p.distrusted || more < have+e.leastPartial || r.Partial.Head.Version.Compare(p.held.Version) <= 0 ||
+	if p.state == Wrong || more < have+e.leastPartial || r.Partial.Head.Version.Compare(p.held.Version) <= 0 ||
 		!e.partialRoom(now, p, len(r.Partial.Body)) {
 		return false
 	}
@@ -135,7 +135,7 @@ func (e *Engine) resumable(now time.Time, p *peer) *Partial {
 		return nil
 	}
 	v := part.Head.Version
-	if p.distrusted || now.Sub(p.partialAt) > partialAge || v.Incarnation != p.incarnation || v.Compare(p.held.Version) <= 0 {
+	if p.state == Wrong || now.Sub(p.partialAt) > partialAge || v.Incarnation != p.incarnation || v.Compare(p.held.Version) <= 0 {
 		p.partial = nil
 		return nil
 	}

@@ -1,11 +1,6 @@
 package exchange
 
-import (
-	"crypto/ed25519"
-	"time"
-
-	"github.com/summarycache/summarycache/digest"
-)
+import "time"
 
 // A peer is what the engine knows of one other member.
 type peer struct {
@@ -17,39 +12,34 @@ type peer struct {
 	// incarnation is the life that membership says it is in. Heads of other
 	// lives are not believed.
 	incarnation uint64
+	speaks      uint8 // the greatest protocol version that both speak
 
-	// The replica. held.Version is zero if there is none; filter and history are
-	// then nil.
-	held    Head
-	filter  *digest.Filter
-	history *digest.History
+	share uint64 // of the engine's sum
 
-	key       ed25519.PublicKey // by which it signs in this life; empty if it does not
-	signature []byte            // of held
+	replica
+	pursuit
+	audience
+
+	// As a source for others' digests.
+	busyUntil time.Time
+	syncedAt  time.Time // when it last said, over a stream, all that it holds
+}
+
+// pursuit is what was heard of a peer's digest, and what is done to get it.
+type pursuit struct {
+	announced   Head      // the greatest heard of; zero Version if none
+	heardAt     time.Time // when it was heard of
+	byAdvert    bool      // whether by advert
+	check       bool      // ask the origin although nothing newer was heard of
+	contestedAt time.Time // when the origin was last asked because of a contradiction
 
 	carried   *Carrier  // of announced, not unpacked yet; nil if there is none
 	carriedAt time.Time // when it came
 	carryFrom time.Time // until when carriers are ignored
 
-	announced   Head      // the greatest heard of; zero Version if none
-	heardAt     time.Time // when it was heard of
-	byAdvert    bool      // whether by advert
-	check       bool      // ask the origin although nothing newer was heard of
-	distrusted  bool      // diverged: ask the origin for a snapshot
-	floor       Version   // of snapshots that can be the answer to that
-	restored    bool      // the replica is from a former life of this process, and not confirmed yet
-	diverged    Version   // the last version that was logged as diverged
-	contestedAt time.Time // when the origin was last asked because of a contradiction
-
-	installedAt time.Time // when what is held came
-	doubted     bool      // the origin answered once as if it had not published that
-
-	confirmed Version // the last one that the origin itself was asked for or served
-
 	partial   *Partial  // the first bytes of a snapshot; nil if there are none
 	partialAt time.Time // when the last of them came
 
-	// Fetching.
 	fetching  uint64    // number of the fetch under way; 0 if none
 	queued    bool      // in the engine's list of wants
 	notBefore time.Time // earliest start of the next fetch
@@ -59,13 +49,12 @@ type peer struct {
 	refused   uint64    // epoch in which that happened too often; 0 if none
 	holders   []holder  // who else listed announced.Version
 	snapshots allowance // for snapshots
+}
 
-	// As a source for others' digests.
-	busyUntil time.Time
-
-	// As a receiver of this engine's adverts.
+// audience is a peer as a receiver of this engine's adverts.
+type audience struct {
 	told     Version   // the last one sent
-	carrying bool      // whether it was sent by a carrier, and not repeated yet
+	carrying bool      // whether it was sent with the change, and not repeated yet
 	reacted  Version   // the last one it is known to have
 	repeats  int       // of told
 	repeatAt time.Time // zero if no repeat is due
@@ -81,25 +70,15 @@ const maxHolders = 4
 
 // behind reports whether there is something to fetch of p.
 func (p *peer) behind() bool {
-	return p.live && (p.distrusted || p.check || p.announced.Version.Compare(p.held.Version) > 0)
+	return p.live && (p.state == Wrong || p.check || p.announced.Version.Compare(p.held.Version) > 0)
 }
 
-// holds reports whether there is a replica that may be used and passed on.
-func (p *peer) holds() bool { return p.filter != nil && !p.distrusted && !p.restored }
-
-// forget drops everything heard and held, but for the filter (see setFilter), for a
-// new life.
-func (p *peer) forget() {
-	p.held, p.history = Head{}, nil
-	p.restored = false
-	p.announced, p.carried = Head{}, nil
-	p.heardAt, p.byAdvert = time.Time{}, false
-	p.check, p.distrusted, p.refused, p.refusals = false, false, 0, 0
-	p.doubted = false
-	p.diverged, p.contestedAt, p.confirmed = Version{}, time.Time{}, Version{}
-	p.holders, p.partial = nil, nil
-	p.attempts, p.badDeltas, p.notBefore = 0, 0, time.Time{}
-	p.fetching = 0
+// begin forgets what was heard of a life that has ended.
+func (p *peer) begin(incarnation uint64) {
+	p.incarnation = incarnation
+	p.diverged, p.confirmed = Version{}, Version{}
+	snapshots, queued := p.snapshots, p.queued // outlive it: they bound what it can cost, and where it is
+	p.pursuit = pursuit{snapshots: snapshots, queued: queued, carryFrom: p.carryFrom}
 }
 
 // addHolder notes that via has version v of p.

@@ -10,16 +10,21 @@ import (
 // [Engine.Publish] now: changed is the number of positions that flipped since the
 // last time, held the number of keys.
 func (e *Engine) PublishDue(now time.Time, changed, held int) bool {
+	looked := e.lookedAt
+	e.lookedAt = now
 	if changed == 0 || e.out.wait(now) > 0 {
 		return false // beyond the budget: let changes gather
 	}
-	since := now.Sub(e.publishedAt)
-	policy := e.cfg.Publish.For(len(e.live))
-	if e.publishedAt.IsZero() || since >= policy.Interval {
+	if e.publishedAt.IsZero() {
 		return true
 	}
-	return since >= policy.MinInterval && (changed >= fullCarrier ||
-		changed >= worthwhile && float64(changed) >= policy.Fraction*float64(held))
+	if e.changedAt.IsZero() {
+		e.changedAt = looked // or since
+	}
+	policy := e.cfg.Publish.For(len(e.live))
+	return now.Sub(e.publishedAt) >= policy.MinInterval && (changed >= fullCarrier ||
+		changed >= worthwhile && float64(changed) >= policy.Fraction*float64(held) ||
+		now.Sub(e.changedAt) >= e.wait(now, changed))
 }
 
 const (
@@ -44,13 +49,16 @@ func (e *Engine) Publish(now time.Time, f *digest.Filter, d *digest.Delta) {
 	if e.history.Current() != f {
 		return // older than what is published
 	}
-	before := e.self.Version
+	before := e.self
 	e.self = headOf(e.id, e.Incarnation(), f)
-	e.carrying = nil
+	e.carrying = carriers{}
 	if d != nil && old != nil && d.Base() == old.Version() {
-		e.carrying, e.carryBase = e.carrier(f, d), before
+		e.carrying = e.carriersOf(before, f, d)
 	}
-	e.publishedAt = now
+	if d != nil && !e.publishedAt.IsZero() {
+		e.changes.add(float64(d.Len()), now.Sub(e.publishedAt).Seconds())
+	}
+	e.publishedAt, e.changedAt = now, time.Time{}
 	e.stats.Published++
 	e.beginRound(now)
 }
@@ -70,7 +78,7 @@ func headOf(id ID, incarnation uint64, f *digest.Filter) Head {
 func (e *Engine) displace(now time.Time, theirs uint64) {
 	mine := theirs + 1 + e.rng.Uint64N(min(1<<20, ^uint64(0)-theirs))
 	e.self.Version.Incarnation = mine
-	e.carrying = nil
+	e.carrying = carriers{}
 	e.outputs.Incarnation = mine
 	e.emit(Event{Kind: Displaced, Peer: e.cfg.Name, Head: e.self})
 	if e.published() {
@@ -100,8 +108,16 @@ var repeatAfter = [...]time.Duration{
 	400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond, 4 * time.Second,
 }
 
-// leastCarrierWait is the least time before a carrier's advert is repeated.
-const leastCarrierWait = time.Second
+// wholeRepeat: each so many-th repeat is a whole advert, in case that this peer's tag
+// means nobody to the receiver.
+const wholeRepeat = 4
+
+// Carriers' adverts are repeated after at least and at most so long, or after half as
+// long again as no other can come.
+const (
+	leastCarrierWait = time.Second
+	mostCarrierWait  = 4 * time.Second
+)
 
 // repeatGrain bounds how often all peers are looked through for due repeats.
 const repeatGrain = 50 * time.Millisecond
@@ -170,7 +186,7 @@ func (e *Engine) advertise(now time.Time, p *peer) {
 	if !e.published() {
 		return
 	}
-	p.carrying = e.carrying != nil && p.told == e.carryBase
+	p.carrying = e.carrying.whole != nil && p.told == e.carrying.base
 	if p.carrying {
 		e.carryTo(p)
 	} else {
@@ -187,7 +203,7 @@ func (e *Engine) planRepeat(now time.Time, p *peer) {
 		// Nobody reacts to a carrier. That it was lost shows in the next one, unless
 		// none comes.
 		policy := e.cfg.Publish.For(len(e.live))
-		wait = max(2*(policy.Interval+policy.Round), leastCarrierWait)
+		wait = min(max(2*e.nextPublication(now), leastCarrierWait), max(mostCarrierWait, 3*(policy.MinInterval+policy.Round)/2))
 	}
 	p.repeatAt = now.Add(e.jitter(wait))
 	e.round.repeatAt = earlier(e.round.repeatAt, p.repeatAt)
@@ -208,7 +224,11 @@ func (e *Engine) repeatAdverts(now time.Time) {
 			r.repeatAt = earlier(r.repeatAt, p.repeatAt)
 		default:
 			e.stats.Repeats++
-			e.send(p, Advert{Announce, e.self})
+			if p.speaks >= shortVersion && p.repeats%wholeRepeat != wholeRepeat-1 {
+				e.note(p, Note{Kind: Reminder, From: e.id.tag(), Mark: e.self.mark()})
+			} else {
+				e.send(p, Advert{Announce, e.self})
+			}
 			p.told, p.carrying = e.self.Version, false
 			p.repeats++
 			e.planRepeat(now, p)

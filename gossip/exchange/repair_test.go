@@ -37,7 +37,7 @@ func TestBadDeltasEndInASnapshot(t *testing.T) {
 	b.filter.Add(77)
 	b.publish() // a hears of it
 	now := w.now.Add(10 * time.Millisecond)
-	a.engine.HandleAdvert(now, Advert{Announce, b.engine.Self()}.AppendTo(nil))
+	a.engine.HandleDatagram(now, Advert{Announce, b.engine.Self()}.AppendTo(nil))
 	deltas := 0
 	for end := now.Add(time.Minute); now.Before(end); now = now.Add(10 * time.Millisecond) {
 		a.engine.Tick(now)

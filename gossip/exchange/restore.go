@@ -32,7 +32,7 @@ func (e *Engine) Save() []Saved {
 // it has the same again, and signs that if it signs.
 func (e *Engine) adopt(p *peer, r Result) bool {
 	h, held := r.Head, p.held
-	if p.filter == nil || !p.restored || held.Version.Incarnation >= p.incarnation || h.Version.Incarnation != p.incarnation ||
+	if p.state != Former || held.Version.Incarnation >= p.incarnation || h.Version.Incarnation != p.incarnation ||
 		h.State != held.State || h.Keys != held.Keys || len(p.key) > 0 && len(r.Signature) == 0 {
 		return false
 	}
@@ -52,7 +52,7 @@ func (e *Engine) Continue(now time.Time, former, f *digest.Filter, d *digest.Del
 	e.history.Advance(former)
 	if f.Version() != former.Version() {
 		e.Publish(now, f, d)
-		e.carrying = nil // nobody was told of what precedes it in this life
+		e.carrying = carriers{} // nobody was told of what precedes it in this life
 		return
 	}
 	e.self = headOf(e.id, e.Incarnation(), f)
@@ -81,7 +81,7 @@ func (e *Engine) Restore(now time.Time, peer string, r Result) bool {
 	e.setFilter(p, r.Filter)
 	p.history = digest.NewHistory(e.cfg.ReplicaLog)
 	p.history.Advance(r.Filter)
-	p.restored = true
+	e.become(p, Former)
 	p.died = now
 	if e.expireAt.IsZero() {
 		e.expireAt = now.Add(e.cfg.KeepDead)

@@ -66,8 +66,8 @@ func (e *Engine) HandleGet(now time.Time, name string, g Get) Answer {
 		}
 	}
 	if g.Origin == e.id && (g.Resume.Offset == 0 || g.Resume.Version == h.Version) {
-		if p := e.peers[IDOf(name)]; p != nil && p.name == name {
-			p.reacted = e.self.Version
+		if p := e.peers[IDOf(name)]; p != nil && p.name == name && (p.speaks < shortVersion || a.kind == FrameSame) {
+			p.reacted = e.self.Version // others say so when they have it
 		}
 	}
 	return a

@@ -8,6 +8,8 @@ import (
 // ErrForged: a body whose origin signs what it publishes, without its signature.
 var ErrForged = errors.New("the origin's signature is missing or wrong")
 
+const signatureBytes = ed25519.SignatureSize
+
 // signContext keeps signatures of heads from being taken for anything else.
 const signContext = "summarycache head 1"
 
@@ -33,7 +35,7 @@ func verify(key ed25519.PublicKey, h Head, signature []byte) error {
 // signature reads a signature or its absence.
 func (r *reader) signature() []byte {
 	n := r.byte("signature")
-	if n != 0 && n != ed25519.SignatureSize {
+	if n != 0 && n != signatureBytes {
 		r.off--
 		r.fail("signature")
 	}

@@ -71,14 +71,14 @@ func TestSignatureTravelsWithRelays(t *testing.T) {
 		t.Fatal(err)
 	}
 	relay := New(Config{Name: "relay", Incarnation: 8}, now)
-	relay.PeerUp(now, "origin", 7, public)
+	relay.PeerUp(now, "origin", 7, public, ProtocolVersion)
 	last := New(Config{Name: "last", Incarnation: 9}, now)
-	last.PeerUp(now, "relay", 8, nil)
-	last.PeerUp(now, "origin", 7, public)
+	last.PeerUp(now, "relay", 8, nil, ProtocolVersion)
+	last.PeerUp(now, "origin", 7, public, ProtocolVersion)
 	// carry takes what e wants of the origin's digest from source.
 	carry := func(e, source *Engine) Result {
 		t.Helper()
-		e.HandleAdvert(now, Advert{Announce, origin.Self()}.AppendTo(nil))
+		e.HandleDatagram(now, Advert{Announce, origin.Self()}.AppendTo(nil))
 		now = now.Add(time.Minute)
 		e.Tick(now)
 		for _, f := range e.Drain().Fetches {

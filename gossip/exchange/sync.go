@@ -6,23 +6,89 @@ const (
 	eagerSyncs    = 3 // after joining
 	eagerInterval = 200 * time.Millisecond
 	syncRetry     = 500 * time.Millisecond // after a sync that failed, doubled by chance
+
+	// Vectors are exchanged at most so often by one that finds a difference: while
+	// all publish there always is one, and the next change shows what was lost.
+	leastStream   = 2 * time.Second
+	streamPerPeer = 32 * time.Millisecond
+
+	// staleAgreement is for how many intervals sums will do after one was found equal
+	// to somebody's: should no datagram arrive any more, vectors do, by stream.
+	staleAgreement = 6
 )
 
-// startSync exchanges vectors with a random peer when it is time to.
+// startSync exchanges vectors with a random peer when it is time to. That is for those
+// who know nothing yet, and for those of whom too little is heard to compare sums.
 func (e *Engine) startSync(now time.Time) {
 	if e.syncAt.IsZero() || now.Before(e.syncAt) || len(e.live) == 0 {
 		return
 	}
 	mean := e.cfg.syncInterval(len(e.live))
-	if e.eager > 0 {
+	eager := e.eager > 0
+	if eager {
 		e.eager--
 		mean = min(mean, eagerInterval)
 	}
 	e.syncAt = now.Add(e.spread(mean))
 	p := e.live[e.rng.IntN(len(e.live))]
+	if eager || p.speaks < shortVersion || now.Sub(e.agreedAt) > staleAgreement*mean && !now.Before(e.streamAt) {
+		e.exchangeVectors(now, p)
+	}
+}
+
+// exchangeVectors begins to exchange vectors with p.
+func (e *Engine) exchangeVectors(now time.Time, p *peer) {
+	e.streamAt = now.Add(max(leastStream, time.Duration(len(e.live))*streamPerPeer))
 	e.stats.Syncs++
 	e.outputs.Syncs = append(e.outputs.Syncs, Sync{Peer: p.name, Heads: e.vector()})
 }
+
+// Sum is a hash of what this peer knows: of all live members, itself included, and of
+// what is held of each. Two that know the same have the same. Those who speak version
+// 2 of the protocol tell it with each answer to a probe of membership.
+func (e *Engine) Sum() uint32 { return uint32(e.known + e.self.sum()) }
+
+// reckon keeps account of p in the sum.
+func (e *Engine) reckon(p *peer) {
+	share := uint64(0)
+	if p.live {
+		h := Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}
+		if p.holds() {
+			h = p.held
+		}
+		share = h.sum()
+	}
+	e.known += share - p.share
+	p.share = share
+}
+
+// HandleSum takes in whether the peer called name, asked just now, has the sum that this
+// peer has. If others' differ time and again, one of them lacks something, and vectors
+// will tell what.
+func (e *Engine) HandleSum(now time.Time, name string, equal bool) {
+	p := e.peers[IDOf(name)]
+	if p == nil || p.name != name || !p.live {
+		return
+	}
+	e.stats.Compared++
+	e.reachable(now, p)
+	if equal {
+		e.stats.Agreed++
+		e.agreedAt, e.differed = now, false
+		p.reacted = e.self.Version
+		e.outputs.Fresh = append(e.outputs.Fresh, p.name)
+		return
+	}
+	// Once may be a change that is on its way.
+	if e.differed && !now.Before(e.streamAt) {
+		e.exchangeVectors(now, p)
+	}
+	e.differed = true
+}
+
+// AgreedAt returns when another peer last knew exactly what this one did: of all
+// members the same life and the same version. The zero Time means never.
+func (e *Engine) AgreedAt() time.Time { return e.agreedAt }
 
 // vector lists what is held verified, this peer included, by ID.
 func (e *Engine) vector() []Head {

@@ -36,7 +36,7 @@ func SampleOf(s Status) Sample {
 	return Sample{
 		At: s.Now, ToClients: t.BytesToClients, FromOrigins: t.BytesFromOrigins, FromSiblings: t.BytesFromSiblings, ToSiblings: t.BytesToSiblings,
 		Adverts: e.AdvertBytesSent + e.AdvertBytesHeard, Deltas: e.DeltaBytesSent + e.DeltaBytesHeard,
-		Snapshots: e.SnapshotBytesSent + e.SnapshotBytesHeard, Vectors: e.VectorBytesHeard, Inserts: s.Store.Inserts,
+		Snapshots: e.SnapshotBytesSent + e.SnapshotBytesHeard, Vectors: e.VectorBytesSent + e.VectorBytesHeard, Inserts: s.Store.Inserts,
 	}
 }
 

@@ -162,11 +162,13 @@ var families = []family{
 			emit(float64(s.Exchange.AdvertsSent), "advert")
 			emit(float64(s.Exchange.SquidSent), "squid")
 		}),
-	byLabel(prometheus.CounterValue, "kind", "peer_digest_sent_bytes_total", "Bytes of them.",
+	byLabel(prometheus.CounterValue, "kind", "peer_digest_sent_bytes_total", "Bytes of them, and of comparisons of all versions with a random peer, of requests and of answers without a digest.",
 		func(s Status, emit func(float64, ...string)) {
 			emit(float64(s.Exchange.SnapshotBytesSent), "snapshot")
 			emit(float64(s.Exchange.DeltaBytesSent), "delta")
 			emit(float64(s.Exchange.AdvertBytesSent), "advert")
+			emit(float64(s.Exchange.VectorBytesSent), "vector")
+			emit(float64(s.Exchange.RequestBytesSent), "request")
 			emit(float64(s.Exchange.SquidBytesSent), "squid")
 		}),
 	byLabel(prometheus.CounterValue, "kind", "peer_digest_received_total", "Messages about digests received.",
@@ -175,17 +177,23 @@ var families = []family{
 			emit(float64(s.Exchange.DeltasHeard), "delta")
 			emit(float64(s.Exchange.AdvertsHeard), "advert")
 		}),
-	byLabel(prometheus.CounterValue, "kind", "peer_digest_received_bytes_total", "Bytes of them; vectors are the comparisons of all versions with a random peer.",
+	byLabel(prometheus.CounterValue, "kind", "peer_digest_received_bytes_total", "Bytes of them, likewise.",
 		func(s Status, emit func(float64, ...string)) {
 			emit(float64(s.Exchange.SnapshotBytesHeard), "snapshot")
 			emit(float64(s.Exchange.DeltaBytesHeard), "delta")
 			emit(float64(s.Exchange.AdvertBytesHeard), "advert")
 			emit(float64(s.Exchange.VectorBytesHeard), "vector")
+			emit(float64(s.Exchange.RequestBytesHeard), "request")
 		}),
-	byLabel(prometheus.CounterValue, "way", "peer_gossip_packet_bytes_total", "Bytes of all gossip datagrams: adverts, and finding out who lives.",
+	byLabel(prometheus.CounterValue, "way", "peer_membership_bytes_total", "Bytes of failure detection and member lists.",
 		func(s Status, emit func(float64, ...string)) {
-			emit(float64(s.Exchange.PacketBytesSent), "sent")
-			emit(float64(s.Exchange.PacketBytesHeard), "received")
+			emit(float64(s.Exchange.MembershipBytesSent), "sent")
+			emit(float64(s.Exchange.MembershipBytesHeard), "received")
+		}),
+	byLabel(prometheus.CounterValue, "way", "peer_sealing_bytes_total", "Bytes that encryption adds to digests and membership, handshakes included.",
+		func(s Status, emit func(float64, ...string)) {
+			emit(float64(s.Exchange.SealingBytesSent), "sent")
+			emit(float64(s.Exchange.SealingBytesHeard), "received")
 		}),
 	counter("peer_digest_repairs_total", "Versions learnt of by comparison, their adverts having been lost.", func(s Status) float64 { return float64(s.Exchange.Repairs) }),
 	counter("peer_digest_divergences_total", "Replicas found to differ from their origin, and fetched anew.", func(s Status) float64 { return float64(s.Exchange.Divergences) }),

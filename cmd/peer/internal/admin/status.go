@@ -66,16 +66,19 @@ type Digest struct {
 	Saturated         int     `json:"saturated"` // counters that are stuck
 }
 
-// Exchange counts what keeping each other informed takes. Bytes are those of
-// messages, without the headers of TLS, TCP, UDP and IP.
+// Exchange counts what keeping each other informed takes. Bytes are the payload of UDP
+// and TCP on the gossip port, all of it, without the headers of either and of IP.
 type Exchange struct {
 	Published          int64   `json:"published"` // versions of this peer's digest
 	AdvertsSent        int64   `json:"adverts_sent"`
 	AdvertBytesSent    int64   `json:"advert_bytes_sent"`
 	AdvertsHeard       int64   `json:"adverts_received"`
 	AdvertBytesHeard   int64   `json:"advert_bytes_received"`
-	VectorBytesHeard   int64   `json:"vector_bytes_received"` // comparisons of all versions with a random peer
-	SnapshotsSent      int64   `json:"snapshots_sent"`        // digests sent whole
+	VectorBytesSent    int64   `json:"vector_bytes_sent"` // comparisons of all versions with a random peer
+	VectorBytesHeard   int64   `json:"vector_bytes_received"`
+	RequestBytesSent   int64   `json:"request_bytes_sent"` // for digests and changes, answers without one, and greetings
+	RequestBytesHeard  int64   `json:"request_bytes_received"`
+	SnapshotsSent      int64   `json:"snapshots_sent"` // digests sent whole
 	SnapshotBytesSent  int64   `json:"snapshot_bytes_sent"`
 	SnapshotsHeard     int64   `json:"snapshots_received"`
 	SnapshotBytesHeard int64   `json:"snapshot_bytes_received"`
@@ -96,20 +99,22 @@ type Exchange struct {
 	IndexBytes         int64   `json:"index_bytes"`      // memory of the index over them, which lookups ask
 	LagMean            float64 `json:"lag_mean_seconds"` // from hearing of a version to having it
 	LagMax             float64 `json:"lag_max_seconds"`
-	// PacketBytes are those of all gossip datagrams: adverts, and what finding
-	// out who lives takes.
-	PacketBytesSent  int64 `json:"packet_bytes_sent"`
-	PacketBytesHeard int64 `json:"packet_bytes_received"`
+	// Membership: failure detection and member lists. Sealing: what encryption adds to
+	// everything on the port.
+	MembershipBytesSent  int64 `json:"membership_bytes_sent"`
+	MembershipBytesHeard int64 `json:"membership_bytes_received"`
+	SealingBytesSent     int64 `json:"sealing_bytes_sent"`
+	SealingBytesHeard    int64 `json:"sealing_bytes_received"`
 }
 
-// BytesSent is the sum of the adverts, digests and deltas sent.
+// BytesSent is the sum of all messages about digests sent.
 func (e Exchange) BytesSent() int64 {
-	return e.AdvertBytesSent + e.SnapshotBytesSent + e.DeltaBytesSent
+	return e.AdvertBytesSent + e.SnapshotBytesSent + e.DeltaBytesSent + e.VectorBytesSent + e.RequestBytesSent
 }
 
 // BytesReceived is the sum of all messages about digests received.
 func (e Exchange) BytesReceived() int64 {
-	return e.AdvertBytesHeard + e.SnapshotBytesHeard + e.DeltaBytesHeard + e.VectorBytesHeard
+	return e.AdvertBytesHeard + e.SnapshotBytesHeard + e.DeltaBytesHeard + e.VectorBytesHeard + e.RequestBytesHeard
 }
 
 // Member is what a peer knows of another.

@@ -35,7 +35,7 @@ type Settings struct {
 
 	Objects        string `name:"objects" env:"PEER_OBJECTS" placeholder:"COUNT" default:"0" group:"Digest" help:"Objects that the digest is planned for. Default: 0, what fits the store at 32 KiB each. A peer that comes to hold more plans it anew."`
 	FalsePositives string `name:"false-positives" env:"PEER_FALSE_POSITIVES" placeholder:"RATE" default:"0.001" group:"Digest" help:"Share of absent objects that the digest may claim in error, between 0 and 0.5. Default: ${default}."`
-	Publish        string `name:"publish" env:"PEER_PUBLISH" placeholder:"TIME" default:"0s" group:"Digest" help:"How long a change may wait until the other peers hear of it. Default: 0s, 10 ms for each peer but between 100 ms and 1 s; among more than 1,000, 1 ms for each up to 5 s."`
+	Publish        string `name:"publish" env:"PEER_PUBLISH" placeholder:"TIME" default:"0s" group:"Digest" help:"How long a change may wait, at most, until the other peers hear of it. It waits for others to go with it as long as that saves more than it costs. Default: 0s, at most 5 s."`
 	IndexSize      string `name:"index-size" env:"PEER_INDEX_SIZE" placeholder:"SIZE" default:"0" group:"Digest" help:"Bytes of memory for the index over the other peers' digests. A peer whose digest does not fit is not asked for anything. Default: 0, no bound."`
 
 	Admin     string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" group:"Operation" help:"Address for health, metrics and status. Keep it private. Default: ${default}."`

@@ -22,7 +22,7 @@ type Options struct {
 	Seed           uint64        // of the dealing of requests whose client is unknown
 	FalsePositives float64       // of the peers' digests; 0 = 0.001
 	Forward        bool          // the peers are forward proxies; else reverse proxies
-	Publish        time.Duration // as the setting of that name; 0 = by the number of peers
+	Publish        time.Duration // as the setting of that name
 
 	TempDir  string       // where the files go meanwhile; "" = the system's
 	Version  string       // of the program

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
 // Result is what came of a demo. Bytes of messages are payload, without the
@@ -118,7 +119,7 @@ func (c *cluster) result(o Options, d *driver, elapsed time.Duration) *Result {
 		r.Total.add(row)
 		r.LagMean += s.Exchange.LagMean / float64(len(c.nodes))
 		r.LagMax = max(r.LagMax, s.Exchange.LagMax)
-		r.Membership += s.Exchange.PacketBytesSent - s.Exchange.AdvertBytesSent - s.Exchange.CarriedBytesSent
+		r.Membership += s.Exchange.MembershipBytesSent
 	}
 	tally := c.origin.Tally()
 	r.OriginSeen = tally.Requests
@@ -136,12 +137,9 @@ func (c *cluster) result(o Options, d *driver, elapsed time.Duration) *Result {
 	return r
 }
 
-// wait is gossip's default where none is set: see exchange.Publishing.
+// wait is the longest that a change waits.
 func wait(o Options) time.Duration {
-	if o.Publish > 0 {
-		return o.Publish
-	}
-	return max(100*time.Millisecond, time.Duration(o.Peers)*10*time.Millisecond)
+	return exchange.Publishing{Interval: o.Publish}.For(o.Peers - 1).Interval
 }
 
 func (c *cluster) row(i int, s admin.Status) Row {
@@ -171,7 +169,7 @@ func (c *cluster) compare(d *driver, statuses []admin.Status) []Alternative {
 		x := s.Exchange
 		ours.OriginFetches += int64(s.Traffic.OriginRequests)
 		ours.Messages += x.AdvertsSent + 2*(x.SnapshotsHeard+x.DeltasHeard-x.CarriedHeard) + 2*x.Syncs // a body is asked for unless an advert brings it, a sync is answered
-		ours.MessageBytes += x.BytesReceived()
+		ours.MessageBytes += x.BytesReceived() + x.MembershipBytesHeard
 		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.tolls[i].missed.Load()
 		icp.OriginBytes -= c.tolls[i].missedBytes.Load()
 		icp.Messages += 2 * siblings * c.tolls[i].icpMisses.Load()

@@ -33,7 +33,7 @@ func WriteText(w io.Writer, r *Result) error {
 	b.WriteString("\nWhat the same requests cost, and would have cost otherwise\n")
 	t = table.New("", ">origin fetches", ">origin bytes", ">messages", ">message bytes")
 	titles := map[string]string{
-		"summarycache": "summarycache, as it was", "icp": "ICP, asking all at each miss", "none": "no cooperation", "floor": "the floor, each object once",
+		"summarycache": "summarycache, membership included", "icp": "ICP, asking all at each miss", "none": "no cooperation", "floor": "the floor, each object once",
 	}
 	for _, a := range r.Compare {
 		messages, bytes := "-", "-"
@@ -70,16 +70,18 @@ func notes(b *strings.Builder, r *Result) {
 false hits  siblings asked that lacked the object: %.2f %% of %s questions
 missed      origin fetches of what a sibling's store held at that moment; its digest was under way
 origin      %.2f %% more fetches than the floor; the rest were asked for at two peers at once
-sent        adverts, deltas and snapshots; a change waits up to %.0f ms for others to go with, and
-            is in place %.0f ms after the advert (at most %.0f ms). Knowing who lives took %s more.
+sent        all messages about digests; a change waits for others to go with, at most %.0f ms, and
+            is in place %.0f ms after the advert (at most %.0f ms). Membership took %s more.
+pace        %s requests a second; at fewer, changes travel with fewer others, and
+            membership, which takes the same each second, weighs more
 ICP         2 x (peers - 1) datagrams a miss; 25 bytes and the URL to ask, 21 and the URL to answer
             (RFC 2186). All bytes are payload, without the headers of TLS, TCP, UDP and IP.
-`, 100*r.FalseShare, table.Count(r.Total.SiblingRequests), 100*r.OverFloor, 1000*r.Wait, 1000*r.LagMean, 1000*r.LagMax, table.Bytes(r.Membership))
+`, 100*r.FalseShare, table.Count(r.Total.SiblingRequests), 100*r.OverFloor, 1000*r.Wait, 1000*r.LagMean, 1000*r.LagMax, table.Bytes(r.Membership), table.Count(int64(float64(r.Workload.Requests)/max(r.Seconds, 1))))
 	if n := r.Total.SiblingErrors; n > 0 {
 		fmt.Fprintf(b, "failed      %s to siblings got no answer in time\n", table.Of(n, "question"))
 	}
 	if r.Late() {
-		fmt.Fprintf(b, "pace        %.0f requests a second, not %.0f: this machine was too busy, and digests were late\n",
+		fmt.Fprintf(b, "late        %.0f requests a second, not %.0f: this machine was too busy, and digests were late\n",
 			float64(r.Workload.Requests)/r.Seconds, r.Workload.Rate)
 	}
 	if r.Errors == 0 {

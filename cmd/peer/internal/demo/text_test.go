@@ -47,7 +47,7 @@ func TestText(t *testing.T) {
 			t.Errorf("a line of %d columns: %s", len(line), line)
 		}
 	}
-	if strings.Contains(b.String(), "pace  ") || strings.Contains(b.String(), "failed  ") {
+	if strings.Contains(b.String(), "late  ") || strings.Contains(b.String(), "failed  ") {
 		t.Errorf("complaints of a run that went well:\n%s", b.String())
 	}
 	r.Errors, r.FirstError, r.Workload.Clients = 3, "request 7: oh", 0
@@ -55,7 +55,7 @@ func TestText(t *testing.T) {
 	b.Reset()
 	WriteText(&b, r)
 	for _, want := range []string{"3 ERRORS, the first: request 7: oh", "each request dealt to one of 2 peers at random",
-		"failed      1 question to siblings", "pace        200 requests a second, not 300"} {
+		"failed      1 question to siblings", "late        200 requests a second, not 300"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

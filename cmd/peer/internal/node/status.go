@@ -79,17 +79,21 @@ func (n *Node) digest() admin.Digest {
 
 func (n *Node) exchange() admin.Exchange {
 	all := n.gossip.Stats()
-	e := all.Exchange
+	e, in, out := all.Exchange, all.In, all.Out
 	x := admin.Exchange{
-		Published: e.Published, AdvertsSent: e.AdvertsOut, AdvertBytesSent: e.AdvertBytesOut, AdvertsHeard: e.AdvertsIn,
-		SnapshotsSent: e.SnapshotsOut, SnapshotBytesSent: e.SnapshotBytesOut, SnapshotsHeard: e.SnapshotsIn, SnapshotBytesHeard: e.SnapshotBytesIn,
-		DeltasSent: e.DeltasOut, DeltaBytesSent: e.DeltaBytesOut, DeltasHeard: e.DeltasIn, DeltaBytesHeard: e.DeltaBytesIn,
+		Published: e.Published, AdvertsSent: e.AdvertsOut, AdvertBytesSent: out[gossip.Adverts], AdvertsHeard: e.AdvertsIn,
+		AdvertBytesHeard: in[gossip.Adverts],
+		SnapshotsSent:    e.SnapshotsOut, SnapshotBytesSent: out[gossip.Snapshots],
+		SnapshotsHeard: e.SnapshotsIn, SnapshotBytesHeard: in[gossip.Snapshots],
+		DeltasSent: e.DeltasOut, DeltaBytesSent: out[gossip.Deltas], DeltasHeard: e.DeltasIn, DeltaBytesHeard: in[gossip.Deltas],
+		RequestBytesSent: out[gossip.Requests] + out[gossip.Greetings], RequestBytesHeard: in[gossip.Requests] + in[gossip.Greetings],
+		VectorBytesSent: out[gossip.Vectors], VectorBytesHeard: in[gossip.Vectors],
+		MembershipBytesSent: out[gossip.Membership], MembershipBytesHeard: in[gossip.Membership],
+		SealingBytesSent: out[gossip.Sealing], SealingBytesHeard: in[gossip.Sealing],
 		CarriedBytesSent: e.CarriedBytesOut, CarriedHeard: e.CarriedIn,
 		Syncs: e.Syncs, Repairs: e.Repairs, Divergences: e.Divergences, Rejected: e.Rejected,
 		ResumedBytes: e.ResumedBytes, ReplicaBytes: all.ReplicaBytes, IndexBytes: all.IndexBytes,
-		LagMax:           e.LagMax.Seconds(),
-		AdvertBytesHeard: e.AdvertBytesIn, VectorBytesHeard: all.VectorBytesIn,
-		PacketBytesSent: all.PacketBytesOut, PacketBytesHeard: all.PacketBytesIn,
+		LagMax: e.LagMax.Seconds(),
 	}
 	x.SquidSent, x.SquidBytesSent = n.servedToSquids()
 	if e.Lags > 0 {

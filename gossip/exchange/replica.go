@@ -1,0 +1,67 @@
+package exchange
+
+import (
+	"crypto/ed25519"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// A ReplicaState says what what is held of a peer's digest is worth. PROTOCOL.md, 6.6,
+// draws the states and what leads from one to another; that the peer is live or dead
+// is another matter.
+type ReplicaState uint8
+
+const (
+	Nothing ReplicaState = iota // nothing is held
+	Former                      // of a life that has ended, or of one that this process had: for its origin to confirm or go on with
+	Trusted                     // verified: used while the peer lives, listed and passed on
+	Doubted                     // as Trusted, but the origin once answered as if it had not published that
+	Wrong                       // the origin contradicted it: neither used nor passed on, and replaced by a snapshot
+
+	replicaStates = int(Wrong) + 1
+)
+
+var stateNames = [replicaStates]string{"nothing", "former", "trusted", "doubted", "wrong"}
+
+func (s ReplicaState) String() string { return stateNames[s] }
+
+// replica is what is held of a peer.
+type replica struct {
+	state     ReplicaState
+	held      Head // zero, as what follows is nil, with Nothing
+	filter    *digest.Filter
+	history   *digest.History
+	key       ed25519.PublicKey // by which the peer signs in this life; empty if it does not
+	signature []byte            // of held
+
+	installedAt time.Time // when what is held came
+	confirmed   Version   // the last one that the origin itself was asked for or served
+	diverged    Version   // the last one that was logged as diverged
+	floor       Version   // with Wrong: of snapshots that can be the origin's answer
+}
+
+// holds reports whether there is a replica that may be used and passed on.
+func (r *replica) holds() bool { return r.state == Trusted || r.state == Doubted }
+
+// leads are the transitions that there are.
+var leads = [replicaStates][]ReplicaState{
+	Nothing: {Trusted, Former},
+	Former:  {Trusted, Wrong, Nothing, Former},
+	Trusted: {Doubted, Wrong, Former, Nothing, Trusted},
+	Doubted: {Trusted, Wrong, Former, Nothing},
+	Wrong:   {Trusted, Nothing, Wrong},
+}
+
+// become changes the state of p's replica.
+func (e *Engine) become(p *peer, to ReplicaState) {
+	if e.became != nil {
+		e.became(p.state, to)
+	}
+	p.state = to
+	if to == Nothing {
+		e.setFilter(p, nil)
+		p.held, p.history, p.signature = Head{}, nil, nil
+	}
+	e.reckon(p)
+}

@@ -1,0 +1,156 @@
+package exchange
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// A Tag stands for a peer in the short datagrams of version 2: the lower three bytes of
+// its ID. Two members may have the same one; to those who know both it means nobody.
+type Tag uint32
+
+const (
+	tagBytes = 3
+	tagMask  = 1<<(8*tagBytes) - 1
+)
+
+func (id ID) tag() Tag { return Tag(id & tagMask) }
+
+// sum is a hash of a head. Its lower half is the head's mark.
+func (h Head) sum() uint64 {
+	var b [MaxAdvert]byte
+	return uint64(digest.KeyOf(0, h.append(b[:0])))
+}
+
+func (h Head) mark() uint32 { return uint32(h.sum()) }
+
+// Kinds of the short datagrams.
+const (
+	Stepping AdvertKind = 5 // a [Step]
+	Reminder AdvertKind = 6 // a [Note] of the origin: this is what was published; did it come?
+	Receipt  AdvertKind = 7 // a [Note] to the origin: it did
+)
+
+// A Step is a carrier for those who hold the version that it starts from: of what they
+// know from that, it says no more than it takes to notice that they do not.
+type Step struct {
+	Origin Tag
+	From   uint8  // the lowest byte of the sequence of the version that it starts from
+	Step   uint64 // the sequence's growth; at least 1
+	Keys   int64  // the growth of the number of keys
+	Mark   uint32 // of the head that results
+	Behind []byte // the origin's signature of that head, 64 bytes, if it signs; then the change
+}
+
+// AppendTo appends the datagram to dst.
+func (s Step) AppendTo(dst []byte) []byte {
+	dst = appendTag(append(dst, shortVersion<<4|byte(Stepping)), s.Origin)
+	dst = binary.AppendUvarint(append(dst, s.From), s.Step)
+	dst = binary.AppendVarint(dst, s.Keys)
+	dst = binary.LittleEndian.AppendUint32(dst, s.Mark)
+	return append(dst, s.Behind...)
+}
+
+// DecodeStep reads a datagram. b is not retained.
+func DecodeStep(b []byte) (Step, error) {
+	r := reader{message: "step", b: b}
+	if len(b) > MaxDatagram {
+		r.off = MaxDatagram
+		r.fail("length")
+		return Step{}, r.err
+	}
+	if r.shortKind() != Stepping {
+		r.off = 0
+		r.fail("kind")
+	}
+	s := Step{Origin: r.tag(), From: r.byte("from"), Step: r.uvarint("step")}
+	if s.Step == 0 {
+		r.fail("step")
+	}
+	u := r.uvarint("keys")
+	s.Keys = int64(u>>1) ^ -int64(u&1)
+	s.Mark = r.uint32("mark")
+	s.Behind = append([]byte(nil), r.rest()...)
+	if len(s.Behind) == 0 {
+		r.fail("change")
+	}
+	if r.err != nil {
+		return Step{}, r.err
+	}
+	return s, nil
+}
+
+// A Note is a datagram of a few bytes.
+type Note struct {
+	Kind AdvertKind
+	From Tag    // who sends it
+	Mark uint32 // of the origin's head
+}
+
+// AppendTo appends the datagram to dst.
+func (n Note) AppendTo(dst []byte) []byte {
+	dst = appendTag(append(dst, shortVersion<<4|byte(n.Kind)), n.From)
+	return binary.LittleEndian.AppendUint32(dst, n.Mark)
+}
+
+// DecodeNote reads a datagram. b is not retained.
+func DecodeNote(b []byte) (Note, error) {
+	r := reader{message: "note", b: b}
+	n := Note{Kind: r.shortKind()}
+	if n.Kind != Reminder && n.Kind != Receipt {
+		r.off = 0
+		r.fail("kind")
+	}
+	n.From, n.Mark = r.tag(), r.uint32("mark")
+	if err := r.end(); err != nil {
+		return Note{}, err
+	}
+	return n, nil
+}
+
+// emptySection is how a bare delta ends that clears no position.
+const emptySection = "\x01\x00"
+
+// squeeze returns a bare delta as a [Step] has it: without what follows from the rest, if
+// no position is cleared.
+func squeeze(change []byte) []byte {
+	_, n := binary.Uvarint(change)
+	if n <= 0 || len(change) < n+2 || change[n] != 0 || !bytes.HasSuffix(change, []byte(emptySection)) {
+		return change
+	}
+	coding := n + 1
+	length, m := binary.Uvarint(change[coding+1:])
+	payload := change[:len(change)-len(emptySection)]
+	if m <= 0 || coding+1+m > len(payload) || uint64(len(payload)-coding-1-m) != length {
+		return change
+	}
+	return append(append([]byte(nil), change[:coding+1]...), payload[coding+1+m:]...)
+}
+
+// unsqueeze undoes squeeze.
+func unsqueeze(b []byte) []byte {
+	_, n := binary.Uvarint(b)
+	if n <= 0 || len(b) < n+2 || b[n] != 0 {
+		return b
+	}
+	payload := b[n+2:]
+	out := binary.AppendUvarint(append(make([]byte, 0, len(b)+8), b[:n+2]...), uint64(len(payload)))
+	return append(append(out, payload...), emptySection...)
+}
+
+func appendTag(dst []byte, t Tag) []byte { return append(dst, byte(t), byte(t>>8), byte(t>>16)) }
+
+func (r *reader) tag() Tag {
+	b := r.take("origin", tagBytes)
+	if b == nil {
+		return 0
+	}
+	return Tag(b[0]) | Tag(b[1])<<8 | Tag(b[2])<<16
+}
+
+// shortVersion is the protocol version that short datagrams came with.
+const shortVersion = 2
+
+func (r *reader) shortKind() AdvertKind { return r.kindOf(shortVersion) }

@@ -1,0 +1,66 @@
+package gossip
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+const (
+	// listInterval is the mean time between two exchanges of member lists with a random
+	// peer, in a cluster of up to 32; it grows with each doubling beyond.
+	listInterval = 30 * time.Second
+	// agreedListInterval is the same where comparisons prove that somebody else knows
+	// the very same members: for what a comparison cannot show.
+	agreedListInterval = 10 * time.Minute
+)
+
+// listLoop exchanges member lists now and then, in the place of memberlist's own timer,
+// which does not know when there is nothing to find.
+func (n *Node) listLoop() {
+	last := time.Now()
+	for {
+		live := n.liveMembers()
+		interval := listInterval * time.Duration(max(1, bits.Len(uint(len(live)))-4))
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-time.After(interval/2 + rand.N(interval)):
+		}
+		n.mu.Lock()
+		agreed := time.Since(n.engine.AgreedAt()) < interval
+		n.mu.Unlock()
+		if live = n.liveMembers(); len(live) == 0 || agreed && time.Since(last) < agreedListInterval {
+			continue
+		}
+		last = time.Now()
+		m := live[rand.IntN(len(live))]
+		n.merge(m.name, m.info.Load().addr.String())
+	}
+}
+
+func (n *Node) liveMembers() (live []*member) {
+	for _, m := range *n.members.Load() {
+		if m.up.Load() {
+			live = append(live, m)
+		}
+	}
+	return live
+}
+
+// sumMembers makes the hash of what membership says of everyone alive, this peer
+// included: names and metadata. It runs in the node's loop, or before that.
+func (n *Node) sumMembers() {
+	sum := memberSum(n.cfg.Name, delegate{n}.NodeMeta(0))
+	for _, m := range n.liveMembers() {
+		sum += memberSum(m.name, m.info.Load().node.Meta)
+	}
+	n.memberSum.Store(sum)
+}
+
+func memberSum(name string, meta []byte) uint64 {
+	return uint64(digest.KeyOf(0, slices.Concat([]byte(name), []byte{0}, meta)))
+}

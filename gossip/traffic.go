@@ -1,0 +1,121 @@
+package gossip
+
+import (
+	"net"
+	"sync/atomic"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// A TrafficKind is what bytes on the gossip port are for.
+type TrafficKind uint8
+
+const (
+	Adverts    TrafficKind = iota // datagrams that say what is published or held, without the changes in them
+	Deltas                        // changes, in the datagrams of adverts and fetched
+	Snapshots                     // digests fetched whole
+	Requests                      // for those, and the answers without one
+	Vectors                       // comparisons of all versions with a random peer
+	Greetings                     // at the start of streams
+	Membership                    // failure detection and member lists: memberlist's own
+	Sealing                       // what encryption adds, handshakes included
+
+	TrafficKinds = int(Sealing) + 1
+)
+
+var trafficNames = [...]string{"advert", "delta", "snapshot", "request", "vector", "greeting", "membership", "sealing"}
+
+func (k TrafficKind) String() string { return trafficNames[k] }
+
+// Traffic counts bytes on the gossip port, by [TrafficKind]: the payload of UDP and
+// TCP, all of it, without the headers of either and of IP.
+type Traffic [TrafficKinds]int64
+
+// Digests returns the bytes that keeping replicas in step took: all but membership
+// and sealing.
+func (t Traffic) Digests() int64 { return t.All() - t[Membership] - t[Sealing] }
+
+// All returns the bytes of every kind.
+func (t Traffic) All() (sum int64) {
+	for _, n := range t {
+		sum += n
+	}
+	return sum
+}
+
+// A meter counts what goes one way. All methods may be called at any time.
+type meter struct {
+	kinds   [TrafficKinds]atomic.Int64
+	streams atomic.Int64 // bytes of connections, encryption and all
+	inside  atomic.Int64 // of those, what the kinds count
+}
+
+func (m *meter) packet(k TrafficKind, n int) { m.kinds[k].Add(int64(n)) }
+
+func (m *meter) stream(k TrafficKind, n int) {
+	m.kinds[k].Add(int64(n))
+	m.inside.Add(int64(n))
+}
+
+// frame counts bytes of a frame.
+func (m *meter) frame(t exchange.FrameType, n int) {
+	k := Greetings
+	switch t {
+	case exchange.FrameDelta:
+		k = Deltas
+	case exchange.FrameSnapshot, exchange.FrameRest:
+		k = Snapshots
+	case exchange.FrameGet, exchange.FrameSame, exchange.FrameBusy, exchange.FrameUnknown:
+		k = Requests
+	case exchange.FrameSync, exchange.FrameVector:
+		k = Vectors
+	}
+	m.stream(k, n)
+}
+
+func (m *meter) traffic() (t Traffic) {
+	for k := range t {
+		t[k] = m.kinds[k].Load()
+	}
+	t[Sealing] += max(0, m.streams.Load()-m.inside.Load())
+	return t
+}
+
+// meters count both ways.
+type meters struct{ in, out meter }
+
+// A meteredConn counts what it carries: by kind, or as a stream whatever is inside.
+type meteredConn struct {
+	net.Conn
+	in, out func(n int)
+}
+
+func (c *meteredConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.in(n)
+	return n, err
+}
+
+func (c *meteredConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.out(n)
+	return n, err
+}
+
+// CloseWrite ends the stream this way, if the connection can do that.
+func (c *meteredConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// whole counts everything that c carries.
+func (m *meters) whole(c net.Conn) net.Conn {
+	return &meteredConn{c, func(n int) { m.in.streams.Add(int64(n)) }, func(n int) { m.out.streams.Add(int64(n)) }}
+}
+
+// members counts what c carries as memberlist's.
+func (m *meters) members(c net.Conn) net.Conn {
+	return &meteredConn{c, func(n int) { m.in.stream(Membership, n) }, func(n int) { m.out.stream(Membership, n) }}
+}

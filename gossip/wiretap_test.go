@@ -1,0 +1,202 @@
+package gossip
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"net"
+	"sync"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/memnet"
+)
+
+// A wiretap counts what hosts of a network without a secret send each other, from
+// the bytes alone: beside a node's own counters as tcpdump would be.
+type wiretap struct {
+	mu      sync.Mutex
+	traffic Traffic
+	headers int64 // of IP, UDP and TCP, as far as they can be told from the calls
+	packets int64
+	short   map[string]int // packets of version 2, by receiver
+	streams int64
+}
+
+// What goes with payload on the wire, in bytes.
+const (
+	udpHeaders  = 20 + 8
+	tcpHeaders  = 20 + 20 + 12 // with time stamps, as is usual
+	tcpSegment  = 1448
+	tcpAround   = 7 * tcpHeaders // to open and to close
+	memberMagic = firstMemberlist
+)
+
+func (w *wiretap) read() (Traffic, int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.traffic, w.headers
+}
+
+func (w *wiretap) host(net *memnet.Network, ip string) Network { return tappedHost{w, net.Host(ip)} }
+
+type tappedHost struct {
+	tap *wiretap
+	*memnet.Host
+}
+
+func (h tappedHost) ListenPacket(addr string) (net.PacketConn, error) {
+	c, err := h.Host.ListenPacket(addr)
+	if err != nil {
+		return nil, err
+	}
+	return tappedPackets{h.tap, c}, nil
+}
+
+func (h tappedHost) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := h.Host.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	h.tap.mu.Lock()
+	h.tap.headers += tcpAround
+	h.tap.streams++
+	h.tap.mu.Unlock()
+	return &tappedStream{Conn: c, tap: h.tap}, nil
+}
+
+type tappedPackets struct {
+	tap *wiretap
+	net.PacketConn
+}
+
+func (c tappedPackets) WriteTo(b []byte, to net.Addr) (int, error) {
+	c.tap.mu.Lock()
+	c.tap.headers += udpHeaders
+	c.tap.packets++
+	c.tap.packet(b)
+	if b[0]>>4 == exchange.ProtocolVersion {
+		if c.tap.short == nil {
+			c.tap.short = make(map[string]int)
+		}
+		c.tap.short[to.String()]++
+	}
+	c.tap.mu.Unlock()
+	return c.PacketConn.WriteTo(b, to)
+}
+
+// packet sorts a packet's bytes.
+func (w *wiretap) packet(b []byte) {
+	if isDatagram(b) && b[0] != members {
+		w.datagram(b)
+		return
+	}
+	around := len(plainHeader)
+	if b[0] == members {
+		around = 1
+	}
+	if len(b) > around+5 && b[around] == 12 { // a checksum
+		around += 5
+	}
+	const user = 8
+	if len(b) > around+1 && b[around] == user {
+		w.traffic[Membership] += int64(around + 1)
+		w.datagram(b[around+1:])
+		return
+	}
+	sum := 0
+	if bytes.Contains(b, []byte("\xa7Payload\xa4")) { // of an answer to a probe
+		sum = sumBytes
+	}
+	w.traffic[Vectors] += int64(sum)
+	w.traffic[Membership] += int64(len(b) - sum)
+}
+
+func (w *wiretap) datagram(b []byte) {
+	change := 0
+	if c, err := exchange.DecodeCarrier(b); err == nil {
+		change = len(b) - len(exchange.Advert{Kind: exchange.Announce, Head: c.Head}.AppendTo(nil))
+	}
+	if s, err := exchange.DecodeStep(b); err == nil {
+		change = len(s.Behind)
+	}
+	w.traffic[Deltas] += int64(change)
+	w.traffic[Adverts] += int64(len(b) - change)
+}
+
+// A tappedStream is the client's end of a stream.
+type tappedStream struct {
+	net.Conn
+	tap     *wiretap
+	there   frames
+	back    frames
+	members bool
+}
+
+// frames finds the frames in a stream of bytes.
+type frames struct {
+	begun bool
+	kind  exchange.FrameType
+	head  []byte // of a header, as far as it has come
+	left  int    // of a payload
+}
+
+func (c *tappedStream) Write(b []byte) (int, error) {
+	c.tap.mu.Lock()
+	if !c.there.begun {
+		c.members = b[0] == memberMagic
+		if !c.members {
+			c.tap.traffic[Greetings] += 2
+		}
+		c.count(&c.there, b[min(2, len(b)):], len(b))
+	} else {
+		c.count(&c.there, b, len(b))
+	}
+	c.tap.mu.Unlock()
+	return c.Conn.Write(b)
+}
+
+func (c *tappedStream) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.tap.mu.Lock()
+		c.count(&c.back, b[:n], n)
+		c.tap.mu.Unlock()
+	}
+	return n, err
+}
+
+// count sorts n bytes of a stream; b are those that frames are in.
+func (c *tappedStream) count(f *frames, b []byte, n int) {
+	f.begun = true
+	segments := (n + tcpSegment - 1) / tcpSegment
+	c.tap.headers += int64((segments + 1) * tcpHeaders) // and one that confirms
+	if c.members {
+		c.tap.traffic[Membership] += int64(n)
+		return
+	}
+	for len(b) > 0 {
+		if f.left == 0 {
+			take := min(len(b), exchange.FrameHeader-len(f.head))
+			f.head = append(f.head, b[:take]...)
+			b = b[take:]
+			if len(f.head) < exchange.FrameHeader {
+				return
+			}
+			f.kind = exchange.FrameType(f.head[0])
+			f.left = int(binary.LittleEndian.Uint32(f.head[1:]))
+			f.head = f.head[:0]
+			c.tap.traffic[frameKinds[f.kind]] += exchange.FrameHeader
+		}
+		take := min(len(b), f.left)
+		c.tap.traffic[frameKinds[f.kind]] += int64(take)
+		f.left -= take
+		b = b[take:]
+	}
+}
+
+var frameKinds = map[exchange.FrameType]TrafficKind{
+	exchange.FrameHello: Greetings, exchange.FrameWelcome: Greetings, exchange.FrameRefuse: Greetings,
+	exchange.FrameGet: Requests, exchange.FrameSame: Requests, exchange.FrameBusy: Requests, exchange.FrameUnknown: Requests,
+	exchange.FrameDelta: Deltas, exchange.FrameSnapshot: Snapshots, exchange.FrameRest: Snapshots,
+	exchange.FrameSync: Vectors, exchange.FrameVector: Vectors,
+}
