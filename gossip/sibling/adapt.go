@@ -14,7 +14,7 @@ const (
 	recentFor    = 30 * time.Second // for which one counts
 	recentEnough = 3                // questions below which nothing is known
 	recentShare  = 0.9              // of them took no longer than half of the deadline
-	deadlineMost = 4                // times Config.Timeout
+	deadlineMost = 3                // times Config.Timeout
 	lateFactor   = 4                // a question waits for this process several times, here and at the sibling
 	lateExcuses  = 4                // a question that is lost while this process is late by a quarter of Config.Timeout or more says nothing about the sibling
 	lostByMost   = 0.5              // share of lost questions from which on no sibling is to blame, if they are
@@ -111,7 +111,7 @@ func (c *Client) lost(peer string, took time.Duration, row int, now time.Time) {
 
 // deadline is how long a sibling may take to its answer's header, now: twice what
 // nine of ten took lately, and longer if this process itself is late; between
-// Config.Timeout and four times that.
+// Config.Timeout and three times that.
 func (c *Client) deadline() time.Duration {
 	need, _ := c.recent.now(time.Now())
 	return min(max(2*need, c.cfg.Timeout)+lateFactor*c.late(), deadlineMost*c.cfg.Timeout)

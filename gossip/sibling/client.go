@@ -24,7 +24,7 @@ type Config struct {
 	Locator Locator           // who may hold an object
 	HTTP    http.RoundTripper // of the questions; nil = NewHTTPTransport(nil)
 	// Timeout is from asking a sibling to its response's header; 0 = 500 ms. While
-	// siblings take long, or this process is late, it is up to four times that.
+	// siblings take long, or this process is late, it is up to three times that.
 	Timeout time.Duration
 	// Late says by how much this process runs late, for want of a processor; nil = it
 	// does not. It is called for each question and must not block.
@@ -42,6 +42,10 @@ type Client struct {
 	records records
 	recent  recent
 	budget  budget
+
+	underway underway
+	bodies   paces // of siblings
+	origins  paces // by host
 }
 
 // New returns a Client, or every mistake in c at once.

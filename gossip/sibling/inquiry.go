@@ -30,6 +30,7 @@ type Inquiry struct {
 	c     *Client
 	q     Question
 	steps []Step // whom to ask still
+	later []Step // the same, if the origin fails
 
 	Asked, FalseHits, Errors int // so far
 }
@@ -42,18 +43,33 @@ type Answer struct {
 }
 
 // Ask finds the candidates for a question and asks none of them yet. If many
-// questions were lost lately, and there is an origin, some have no candidates.
+// questions were lost lately, some are asked of siblings only if the origin fails.
 func (c *Client) Ask(q Question) *Inquiry {
-	steps := c.Plan(q)
-	if q.Origin != nil && len(steps) > 0 && c.recent.spares(time.Now()) {
-		c.stats.spared.Add(1)
-		steps = nil
+	in := &Inquiry{c: c, q: q, steps: c.Plan(q)}
+	if q.Origin != nil {
+		i := len(in.steps)
+		for i > 0 && in.steps[i-1].AfterOrigin {
+			i--
+		}
+		if i > 0 && c.recent.spares(time.Now()) {
+			c.stats.spared.Add(1)
+			i = 0
+		}
+		in.steps, in.later = in.steps[:i:i], in.steps[i:]
 	}
-	return &Inquiry{c: c, q: q, steps: steps}
+	return in
 }
 
 // Left returns how many candidates have not been asked.
 func (in *Inquiry) Left() int { return len(in.steps) }
+
+// OriginFirst has the origin asked before the candidates that are left, which are
+// then asked if it fails.
+func (in *Inquiry) OriginFirst() {
+	if in.q.Origin != nil {
+		in.steps, in.later = nil, append(in.steps, in.later...)
+	}
+}
 
 // Also adds a candidate that is fetching the object, to be asked last. Its answer
 // tells of no digest, so neither it nor its absence is reported to the Locator, but
@@ -64,14 +80,15 @@ func (in *Inquiry) Also(c Candidate) {
 
 // Next asks candidates until one has the object, and then the origin, and returns
 // the answer, whose body the caller must close. If one takes longer than it
-// mostly does, the next is asked as well, and who answers first wins. An error is
-// the origin's, or that of ctx. Without an origin it returns nil, and no error,
+// mostly does, the next is asked as well, and who answers first wins. Candidates
+// that are far slower than the origin are asked only if it fails. An error is the
+// origin's, or that of ctx. Without an origin it returns nil, and no error,
 // when nobody is left to ask; the origin is asked by each call. conditions are
 // added to the question's header.
 //
 // Canceling ctx ends the asking, and breaks off the body of the answer.
 func (in *Inquiry) Next(ctx context.Context, conditions http.Header) (*Answer, error) {
-	r := race{in: in, ctx: ctx, conditions: conditions, ended: make(chan *runner, len(in.steps)+1)}
+	r := race{in: in, ctx: ctx, conditions: conditions, ended: make(chan *runner, len(in.steps)+len(in.later)+1)}
 	return r.next()
 }
 

@@ -30,7 +30,7 @@ const (
 	tooOften  = 3                // times outrun in a row that count as a failure
 )
 
-// An average is an exponentially weighted moving one, of seconds.
+// An average is an exponentially weighted moving one.
 type average struct {
 	value float64
 	known bool
@@ -38,12 +38,14 @@ type average struct {
 
 const averageGain = 1.0 / 8 // as TCP smooths round trips (RFC 6298)
 
-func (a *average) add(d time.Duration) {
+func (a *average) add(d time.Duration) { a.observe(d.Seconds()) }
+
+func (a *average) observe(v float64) {
 	if !a.known {
-		a.value, a.known = d.Seconds(), true
+		a.value, a.known = v, true
 		return
 	}
-	a.value += averageGain * (d.Seconds() - a.value)
+	a.value += averageGain * (v - a.value)
 }
 
 // A histogram counts durations in quarters of an octave, the older ones less.
@@ -141,6 +143,13 @@ func (r *record) roundTrip(others average, now time.Time) time.Duration {
 		v += (r.trip.value - v) * math.Exp2(-now.Sub(r.last).Seconds()/forget.Seconds())
 	}
 	return time.Duration(v * float64(time.Second))
+}
+
+// answeredSince reports whether the sibling answered since then.
+func (r *record) answeredSince(then time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last.After(then)
 }
 
 // late returns after how long an answer is later than all but one in twenty.

@@ -39,6 +39,7 @@ var layers = []struct {
 
 	{dir: "cmd/peer/internal/health"},
 	// The store knows nothing of HTTP, siblings or digests.
+	{dir: "cmd/peer/internal/store/disktest", imports: "cmd/peer/internal/store"},
 	{dir: "cmd/peer/internal/store", imports: "cmd/peer/internal/health github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
 	// How answers leave, whatever they are.
 	{dir: "cmd/peer/internal/conn", imports: "net golang.org/x/sys/unix"},
@@ -47,8 +48,7 @@ var layers = []struct {
 		"go.opentelemetry.io/otel/propagation go.opentelemetry.io/otel/sdk/resource go.opentelemetry.io/otel/sdk/trace " +
 		"go.opentelemetry.io/otel/trace"},
 	// The cache knows siblings, not how they are found.
-	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv " +
-		"github.com/bartventer/httpcache github.com/bartventer/httpcache/store github.com/bartventer/httpcache/store/driver"},
+	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv"},
 	// The request path knows a Locator, not the gossip behind it.
 	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/conn gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
 

@@ -90,6 +90,9 @@ var families = []family{
 			emit(float64(t.ClientsGone), "client-gone")
 		}),
 	counter("peer_broken_bodies_total", "Answers that were cut short after they began.", func(s Status) float64 { return float64(s.Traffic.BrokenBodies) }),
+	counter("peer_bodies_resumed_total", "Bodies whose source ended within them, and that another source finished.", func(s Status) float64 { return float64(s.Traffic.BodiesResumed) }),
+	counter("peer_bodies_taken_over_total", "Bodies whose source made no progress, so that another source went on.", func(s Status) float64 { return float64(s.Traffic.BodiesTakenOver) }),
+	counter("peer_bodies_cut_total", "Bodies that no source could finish, while somebody waited for the rest.", func(s Status) float64 { return float64(s.Traffic.BodiesCut) }),
 	counter("peer_stale_served_total", "Answers that were stale.", func(s Status) float64 { return float64(s.Traffic.StaleServed) }),
 	counter("peer_origin_requests_total", "Requests sent to origins, validations included.", func(s Status) float64 { return float64(s.Traffic.OriginRequests) }),
 	counter("peer_origin_errors_total", "Requests to origins that got no answer.", func(s Status) float64 { return float64(s.Traffic.OriginErrors) }),
@@ -143,6 +146,8 @@ var families = []family{
 	counter("peer_store_inserts_total", "Objects stored.", func(s Status) float64 { return float64(s.Store.Inserts) }),
 	counter("peer_store_evictions_total", "Objects that left for want of room.", func(s Status) float64 { return float64(s.Store.Evictions) }),
 	counter("peer_store_corrupt_total", "Objects found corrupt when read, and dropped.", func(s Status) float64 { return float64(s.Store.Corrupt) }),
+	counter("peer_store_scrubbed_bytes_total", "Bytes of bodies read in the background, for errors of the disk.", func(s Status) float64 { return float64(s.Store.ScrubbedBytes) }),
+	counter("peer_store_scrub_passes_total", "How often everything in the store was.", func(s Status) float64 { return float64(s.Store.ScrubPasses) }),
 	counter("peer_store_write_errors_total", "Objects given up for an error of the file system.", func(s Status) float64 { return float64(s.Store.WriteErrors) }),
 
 	gauge("peer_digest_keys", "Objects in this peer's digest.", func(s Status) float64 { return float64(s.Digest.Keys) }),

@@ -18,23 +18,30 @@ type originError struct {
 func (e *originError) Error() string { return "origin " + e.host + ": " + e.err.Error() }
 func (e *originError) Unwrap() error { return e.err }
 
-// A RequestBodyError is the failure of a request's body to come from the client,
-// which is no fault of the origin that it was being sent to. What reads bodies from
-// clients wraps its errors so.
-type RequestBodyError struct{ Err error }
+// clientError is a request whose body could not be read to its end.
+type clientError struct{ err error }
 
-func (e *RequestBodyError) Error() string { return "request body: " + e.Err.Error() }
-func (e *RequestBodyError) Unwrap() error { return e.Err }
-
-// failedBody returns the [*RequestBodyError] of a request whose body says that it had
-// one, by a method Failed() error; nil if none had. The error that the body's sender
-// returns need not be it: a connection that fails ends the request's context too.
-func failedBody(r *http.Request) error {
-	if b, ok := r.Body.(interface{ Failed() error }); ok {
-		return b.Failed()
-	}
-	return nil
+// RequestBodyFailed reports whether an error of sending a request is that of its
+// body's coming from the client, which is no fault of the origin.
+func RequestBodyFailed(r *http.Request) bool {
+	u, ok := r.Body.(*upload)
+	return ok && u.failed.Load() != nil
 }
+
+func (e *clientError) Error() string { return "request body: " + e.err.Error() }
+func (e *clientError) Unwrap() error { return e.err }
+
+// timeout is an error for want of an answer in time.
+type timeout string
+
+func (e timeout) Error() string { return string(e) }
+func (timeout) Timeout() bool   { return true }
+func (timeout) Temporary() bool { return true }
+
+const (
+	errFirstByte    = timeout("cache: no header within the time for the first byte")
+	errBetweenBytes = timeout("cache: no byte within the time between bytes")
+)
 
 // failure is what a client is told of an error on the way to the origin: a
 // status, a token for Cache-Status, and a sentence that names the hop and
@@ -51,7 +58,7 @@ func (c *Cache) failure(err error) failure {
 		dns    *net.DNSError
 		op     *net.OpError
 		nerr   net.Error
-		body   *RequestBodyError
+		client *clientError
 		cert   *tls.CertificateVerificationError
 	)
 	host := "the origin"
@@ -59,10 +66,10 @@ func (c *Cache) failure(err error) failure {
 		host = "the origin " + origin.host
 	}
 	switch {
-	case errors.As(err, &body) && errors.As(body.Err, &nerr) && nerr.Timeout():
+	case errors.As(err, &client) && errors.As(client.err, &nerr) && nerr.Timeout():
 		return failure{http.StatusRequestTimeout, "request-timeout", "the body of the request did not come in time"}
-	case errors.As(err, &body):
-		return failure{http.StatusBadRequest, "bad-request-body", "the body of the request is malformed or broke off"}
+	case errors.As(err, &client):
+		return failure{http.StatusBadRequest, "bad-request", "the request's body is broken"}
 	case errors.As(err, &cert):
 		return failure{http.StatusBadGateway, "origin-certificate", "the certificate of " + host + " is not trusted"}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &nerr) && nerr.Timeout():

@@ -35,6 +35,7 @@ func check(s *Settings, sources map[string]Source) (Config, []error) {
 		Name: c.name(s.Name), JoinTimeout: c.duration("join-timeout", s.JoinTimeout),
 		Origin:    c.origin(s.Origin),
 		StoreSize: c.size("store-size", s.StoreSize, 1<<20), MemorySize: c.size("memory-size", s.MemorySize, 0),
+		Scrub:          c.duration("scrub", s.Scrub),
 		FalsePositives: c.falsePositives(s.FalsePositives), Publish: c.duration("publish", s.Publish),
 		LogLevel: c.logLevel(s.LogLevel), LogJSON: c.logFormat(s.LogFormat), Drain: c.duration("drain", s.Drain),
 		CollapseWait:   c.duration("collapse-wait", s.CollapseWait),

@@ -22,6 +22,7 @@ type Settings struct {
 	Store      string `name:"store" env:"PEER_STORE" placeholder:"DIR" group:"Cache" help:"Directory that keeps the objects; made if missing. Default: summarycache/NAME in the user's cache directory."`
 	StoreSize  string `name:"store-size" env:"PEER_STORE_SIZE" placeholder:"SIZE" default:"1GiB" group:"Cache" help:"Bytes that the store may use on disk, such as 512MiB or 10GiB. Default: ${default}."`
 	MemorySize string `name:"memory-size" env:"PEER_MEMORY_SIZE" placeholder:"SIZE" default:"64MiB" group:"Cache" help:"Bytes of hot objects kept in memory besides. Default: ${default}."`
+	Scrub      string `name:"scrub" env:"PEER_SCRUB" placeholder:"TIME" default:"168h" group:"Cache" help:"How long it takes to read all of the store in the background, for errors of the disk, at 8 MiB/s at most; 0s = never. Default: ${default}, a week."`
 	Digests    string `name:"digests" env:"PEER_DIGESTS" placeholder:"FILE" group:"Cache" help:"File that keeps the digests of the other peers, and what they have of this one's, across a restart; none for no file. Default: digests, in the --store directory."`
 
 	CollapseWait string `name:"collapse-wait" env:"PEER_COLLAPSE_WAIT" placeholder:"TIME" default:"0s" group:"Cache" help:"How long a miss may wait for a peer that is already fetching the object. Each miss that no digest answers then asks one peer who fetches it. For slow origins and crowds. Default: 0s, peers fetch on their own."`

@@ -1,5 +1,5 @@
 // Package conn lets the header and the body of an HTTP answer leave a server
-// together, and a body on disk without a detour through this process's memory.
+// together, and a body on disk without keeping memory for a client that is slow.
 //
 // net/http writes a header when it knows nothing of the body yet, and a body
 // through a buffer of 4 KiB: that is one packet and one wake-up of the client too
@@ -91,7 +91,8 @@ func (c *Conn) Buffer() []byte { return c.held[:0] }
 // what the server writes on its own for such a request when the handler returns,
 // an empty answer, is dropped, or replaced by this one if that is short: like the
 // server's own short answers it leaves after the handler is done. n counts bytes
-// of the body. After an error the connection must be closed: panic with
+// of the body. After an error of the body, ReadFrom may send the rest of it from
+// elsewhere; after any other the connection must be closed: panic with
 // [net/http.ErrAbortHandler].
 func (c *Conn) Answer(header []byte, body io.Reader) (n int64, err error) {
 	c.held, c.replace, c.holding = header, true, false
@@ -156,9 +157,9 @@ func (c *Conn) writeAfterHeld(p []byte) (n int, err error) {
 }
 
 // ReadFrom writes a body after what is kept back. A body with a method
-// Bytes() []byte goes along in one call; one with a method
-// Span() (f *os.File, off, n int64), which is n bytes of the file from off on, is
-// moved by the kernel where it can be. Neither may change meanwhile.
+// Bytes() []byte goes along in one call and must not change meanwhile. One that
+// comes in blocks, with the methods of [Blocks], is asked for a block whenever the
+// client takes bytes, and keeps none while it doesn't.
 func (c *Conn) ReadFrom(body io.Reader) (int64, error) { return c.send(body) }
 
 func (c *Conn) send(body io.Reader) (int64, error) {
@@ -166,9 +167,9 @@ func (c *Conn) send(body io.Reader) (int64, error) {
 	case memory:
 		n, err := c.writeAfterHeld(b.Bytes())
 		return int64(n), err
-	case span:
+	case Blocks:
 		if c.raw != nil {
-			return c.sendSpan(b, body)
+			return c.sendBlocks(b)
 		}
 	}
 	if err := c.Release(); err != nil {
@@ -179,6 +180,13 @@ func (c *Conn) send(body io.Reader) (int64, error) {
 
 // A memory is a body that lies in memory.
 type memory interface{ Bytes() []byte }
+
+// Blocks is a body that comes in blocks.
+type Blocks interface {
+	Next() ([]byte, error) // the bytes that come next, at least one, good until the next call of a method; io.EOF at the end
+	Advance(n int)         // n of them were sent
+	Park()                 // no more are wanted for now
+}
 
 // WriteTo lets the kernel move bytes to another connection where it can.
 func (c *Conn) WriteTo(w io.Writer) (int64, error) {

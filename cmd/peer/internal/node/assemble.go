@@ -86,14 +86,12 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
 		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings,
 		Store: store.Options{
-			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize,
-			Hooks: store.Hooks{
-				Listed:   n.holdings.Add,
-				Unlisted: func(identity string) { n.holdings.Remove(identity) },
-			},
+			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize, Scrub: n.cfg.Scrub,
 			Beat:   n.watchdog.Watch("store-writer"),
 			Logger: n.log,
 		},
+		Advertise:      n.holdings.Add,
+		Withdraw:       func(identity string) { n.holdings.Remove(identity) },
 		ConnectTimeout: n.cfg.ConnectTimeout, FirstByteTimeout: n.cfg.FirstByteTimeout,
 		BetweenBytesTimeout: n.cfg.BetweenBytesTimeout, SendTimeout: n.cfg.SendTimeout,
 		Late:    n.lateness.Now,
@@ -139,6 +137,11 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Service: n.service(), Holdings: n.holdings, Publish: publishing(n.cfg.Publish),
 		StateFile: n.digests(), Limits: gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt))},
 		Detection: o.Detect, Network: o.Network, Logger: n.log,
+		Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {
+			if n.proxy != nil {
+				n.proxy.SiblingGone(m.Name)
+			}
+		}},
 	}
 }
 

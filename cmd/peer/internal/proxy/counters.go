@@ -50,14 +50,17 @@ type Counts struct {
 	GatewayErrors uint64 `json:"gateway_errors"`
 	ClientsGone   uint64 `json:"clients_gone"`
 
-	BrokenBodies   uint64 `json:"broken_bodies"` // answers cut short after they began, by us or by the client
-	StaleServed    uint64 `json:"stale_served"`
-	Stored         uint64 `json:"stored"`
-	Invalidations  uint64 `json:"invalidations"`   // responses removed by unsafe methods
-	OriginRequests uint64 `json:"origin_requests"` // requests sent to origins, validations and background ones included
-	OriginErrors   uint64 `json:"origin_errors"`   // of those, failed without an answer
-	Background     uint64 `json:"background"`      // fetches that no client waited for
-	Tunnels        uint64 `json:"tunnels"`
+	BrokenBodies    uint64 `json:"broken_bodies"` // answers cut short after they began, by us or by the client
+	StaleServed     uint64 `json:"stale_served"`
+	Stored          uint64 `json:"stored"`
+	Invalidations   uint64 `json:"invalidations"`     // responses removed by unsafe methods
+	OriginRequests  uint64 `json:"origin_requests"`   // requests sent to origins, validations and background ones included
+	OriginErrors    uint64 `json:"origin_errors"`     // of those, failed without an answer
+	Background      uint64 `json:"background"`        // fetches that no client waited for
+	BodiesResumed   uint64 `json:"bodies_resumed"`    // whose source ended within them, and another went on
+	BodiesTakenOver uint64 `json:"bodies_taken_over"` // whose source made no progress, and another went on
+	BodiesCut       uint64 `json:"bodies_cut"`        // that no source could finish
+	Tunnels         uint64 `json:"tunnels"`
 
 	SiblingRequests uint64 `json:"sibling_requests"` // questions to siblings
 	FalseHits       uint64 `json:"false_hits"`       // of those, answered that there is no fresh copy
@@ -134,6 +137,9 @@ func (h *Handler) Counters() Counts {
 		OriginRequests:      k.OriginRequests.Load(),
 		OriginErrors:        k.OriginErrors.Load(),
 		Background:          k.Background.Load(),
+		BodiesResumed:       k.BodiesResumed.Load(),
+		BodiesTakenOver:     k.BodiesTakenOver.Load(),
+		BodiesCut:           k.BodiesCut.Load(),
 		Tunnels:             c.tunnels.Load(),
 		RefusedAskers:       c.refused.Load(),
 		ServedToSiblings:    c.served.Load(),

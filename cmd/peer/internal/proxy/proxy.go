@@ -66,7 +66,8 @@ func New(c Config) (*Handler, error) {
 		}
 	}
 	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Crowd: c.Crowd, Store: c.Store,
-		MinListed: c.MinListed, FirstByte: c.FirstByteTimeout, BetweenBytes: c.BetweenBytesTimeout, Logger: c.Logger})
+		Advertise: c.Advertise, Withdraw: c.Withdraw, MinListed: c.MinListed,
+		FirstByte: c.FirstByteTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -274,9 +275,17 @@ func withoutHopByHop(r *http.Request) *http.Request {
 // Store returns the store, for its statistics.
 func (h *Handler) Store() *store.Store { return h.cache.Store() }
 
-// Listed yields the identity of everything that siblings are told of, at least
-// once.
-func (h *Handler) Listed() iter.Seq[string] { return h.cache.Listed() }
+// Advertised yields the identity of everything that is advertised to siblings, at
+// least once.
+func (h *Handler) Advertised() iter.Seq[string] { return h.cache.Advertised() }
+
+// SiblingGone tells that a peer of that name is no longer a member of the cluster:
+// what it was asked, and bodies that it is sending, are got from elsewhere at once.
+func (h *Handler) SiblingGone(name string) {
+	if h.siblings != nil {
+		h.siblings.Gone(name)
+	}
+}
 
 // Close ends tunnels and background work and closes the store. Requests under
 // way are the http.Server's to wait for; call Close after it.

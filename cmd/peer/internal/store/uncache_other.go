@@ -1,0 +1,9 @@
+//go:build !linux
+
+package store
+
+// Cached reports false: the system doesn't say.
+func (f systemFile) Cached() bool { return false }
+
+// Uncache does nothing here.
+func (f systemFile) Uncache() {}
