@@ -55,11 +55,15 @@ func (r *recent) add(peer string, took time.Duration, lost bool, now time.Time) 
 func (r *recent) compute(now time.Time) {
 	var room [recentMost]time.Duration
 	var names [recentMost]string
+	var quick [recentMost]time.Duration
+	answers := quick[:0]
 	took, lost, losers := room[:0], 0, names[:0]
 	for i := range r.asked {
 		if a := &r.asked[i]; !a.at.IsZero() && now.Sub(a.at) < recentFor {
 			took = append(took, a.took)
-			if a.lost {
+			if !a.lost {
+				answers = append(answers, a.took)
+			} else {
 				if lost++; !slices.Contains(losers, a.peer) {
 					losers = append(losers, a.peer)
 				}
@@ -69,8 +73,12 @@ func (r *recent) compute(now time.Time) {
 	r.need, r.lost, r.losers, r.known = 0, 0, len(losers), now
 	if len(took) >= recentEnough {
 		slices.Sort(took)
-		r.need = took[min(int(recentShare*float64(len(took))), len(took)-1)]
 		r.lost = float64(lost) / float64(len(took))
+		if r.lost < lostByMost { // few losses are the network's, and waiting longer does not help
+			took = answers
+			slices.Sort(took)
+		}
+		r.need = took[min(int(recentShare*float64(len(took))), len(took)-1)]
 	}
 }
 
