@@ -36,7 +36,7 @@ var facts = []struct{ says, file, code string }{
 	{"200 when it takes requests, otherwise 503", "cmd/peer/internal/admin/handler.go", `plain(w, http.StatusServiceUnavailable, s.State+"\n")`},
 	{"It had 32 or\nmore false hits, more than hits, and over four times as many as its digest explains", "gossip/record.go", "quarantineLeast  = 32\n\tquarantineExcess = 4"},
 	{"not asked for a minute, twice as long each further\ntime, up to 30 minutes", "gossip/record.go", "firstQuarantine  = time.Minute\n\tlastQuarantine   = 30 * time.Minute"},
-	{"from 500 ms to four times that", "gossip/sibling/adapt.go", "deadlineMost = 4"},
+	{"from 500 ms to three times that", "gossip/sibling/adapt.go", "deadlineMost = 3"},
 	{"From a quarter of lost questions on", "gossip/sibling/adapt.go", "lostBearable = 0.25"},
 	{"late by 125 ms or more", "gossip/sibling/adapt.go", "lateExcuses*c.late() >= c.cfg.Timeout"},
 	{"half of the questions of three siblings or more are lost", "gossip/sibling/adapt.go", "most         = 3"},

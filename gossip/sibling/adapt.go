@@ -14,7 +14,7 @@ const (
 	recentFor    = 30 * time.Second // for which one counts
 	recentEnough = 3                // questions below which nothing is known
 	recentShare  = 0.9              // of them took no longer than half of the deadline
-	deadlineMost = 4                // times Config.Timeout
+	deadlineMost = 3                // times Config.Timeout
 	lateFactor   = 4                // a question waits for this process several times, here and at the sibling
 	lateExcuses  = 4                // a question that is lost while this process is late by a quarter of Config.Timeout or more says nothing about the sibling
 	lostByMost   = 0.5              // share of lost questions from which on no sibling is to blame, if they are
@@ -55,11 +55,15 @@ func (r *recent) add(peer string, took time.Duration, lost bool, now time.Time) 
 func (r *recent) compute(now time.Time) {
 	var room [recentMost]time.Duration
 	var names [recentMost]string
+	var quick [recentMost]time.Duration
+	answers := quick[:0]
 	took, lost, losers := room[:0], 0, names[:0]
 	for i := range r.asked {
 		if a := &r.asked[i]; !a.at.IsZero() && now.Sub(a.at) < recentFor {
 			took = append(took, a.took)
-			if a.lost {
+			if !a.lost {
+				answers = append(answers, a.took)
+			} else {
 				if lost++; !slices.Contains(losers, a.peer) {
 					losers = append(losers, a.peer)
 				}
@@ -69,8 +73,12 @@ func (r *recent) compute(now time.Time) {
 	r.need, r.lost, r.losers, r.known = 0, 0, len(losers), now
 	if len(took) >= recentEnough {
 		slices.Sort(took)
-		r.need = took[min(int(recentShare*float64(len(took))), len(took)-1)]
 		r.lost = float64(lost) / float64(len(took))
+		if r.lost < lostByMost { // few losses are the network's, and waiting longer does not help
+			took = answers
+			slices.Sort(took)
+		}
+		r.need = took[min(int(recentShare*float64(len(took))), len(took)-1)]
 	}
 }
 
@@ -111,7 +119,7 @@ func (c *Client) lost(peer string, took time.Duration, row int, now time.Time) {
 
 // deadline is how long a sibling may take to its answer's header, now: twice what
 // nine of ten took lately, and longer if this process itself is late; between
-// Config.Timeout and four times that.
+// Config.Timeout and three times that.
 func (c *Client) deadline() time.Duration {
 	need, _ := c.recent.now(time.Now())
 	return min(max(2*need, c.cfg.Timeout)+lateFactor*c.late(), deadlineMost*c.cfg.Timeout)

@@ -111,7 +111,9 @@ func TestDeadlineFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{Hedges: -1})
 		defer w.close()
-		var d delay
+		var d, origin delay
+		origin.set(300 * time.Millisecond) // not so fast that it is asked first
+		w.servers[0].Handler = after(&origin, "origin")
 		d.set(time.Millisecond)
 		for range 4 {
 			w.sibling(after(&d, "x"))
@@ -140,7 +142,7 @@ func TestDeadlineFollows(t *testing.T) {
 			w.learn(1)
 		}
 		after := w.client.Stats()
-		if l := w.client.Load(); l.Deadline < time.Second || after.Hits-before.Hits < 20 {
+		if l := w.client.Load(); l.Deadline < 900*time.Millisecond || after.Hits-before.Hits < 20 {
 			t.Errorf("with all slow: %+v, %d hits of 40", l, after.Hits-before.Hits)
 		}
 		time.Sleep(recentFor + time.Second)
@@ -168,7 +170,9 @@ func TestLateBlamesNobody(t *testing.T) {
 		late := time.Duration(0)
 		w := newWorld(t, Config{Hedges: -1, Late: func() time.Duration { return late }})
 		defer w.close()
-		var d delay
+		var d, origin delay
+		origin.set(300 * time.Millisecond)
+		w.servers[0].Handler = after(&origin, "origin")
 		d.set(time.Hour)
 		w.sibling(after(&d, "x"))
 		w.learn(1)
@@ -178,7 +182,7 @@ func TestLateBlamesNobody(t *testing.T) {
 		late = 300 * time.Millisecond
 		start := time.Now()
 		w.learn(1)
-		if took := time.Since(start); took < 1700*time.Millisecond || took > deadlineMost*defaultTimeout {
+		if took := time.Since(start); took < time.Second || took > deadlineMost*defaultTimeout+time.Second {
 			t.Errorf("waited for %v while 300 ms late", took)
 		}
 		if got, s := w.told(), w.client.Stats(); got != "p1:timed-out p1:canceled" || s.Excused != 1 || s.Errors != 2 {

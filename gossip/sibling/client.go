@@ -24,7 +24,7 @@ type Config struct {
 	Locator Locator           // who may hold an object
 	HTTP    http.RoundTripper // of the questions; nil = NewHTTPTransport(nil)
 	// Timeout is from asking a sibling to its response's header; 0 = 500 ms. While
-	// siblings take long, or this process is late, it is up to four times that.
+	// siblings take long, or this process is late, it is up to three times that.
 	Timeout time.Duration
 	// Late says by how much this process runs late, for want of a processor; nil = it
 	// does not. It is called for each question and must not block.

@@ -43,18 +43,17 @@ type Answer struct {
 }
 
 // Ask finds the candidates for a question and asks none of them yet. If many
-// questions were lost lately, and there is an origin, some have no candidates.
+// questions were lost lately, some are asked of siblings only if the origin fails.
 func (c *Client) Ask(q Question) *Inquiry {
 	in := &Inquiry{c: c, q: q, steps: c.Plan(q)}
-	switch {
-	case q.Origin == nil || len(in.steps) == 0:
-	case c.recent.spares(time.Now()):
-		c.stats.spared.Add(1)
-		in.steps = nil
-	default:
+	if q.Origin != nil {
 		i := len(in.steps)
 		for i > 0 && in.steps[i-1].AfterOrigin {
 			i--
+		}
+		if i > 0 && c.recent.spares(time.Now()) {
+			c.stats.spared.Add(1)
+			i = 0
 		}
 		in.steps, in.later = in.steps[:i:i], in.steps[i:]
 	}

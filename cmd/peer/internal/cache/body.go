@@ -65,7 +65,7 @@ type closing struct {
 // charged neither with the time that the client takes nor with its faults.
 type upload struct {
 	io.ReadCloser
-	failed atomic.Pointer[RequestBodyError] // how reading it failed; nil = it didn't
+	failed atomic.Pointer[clientError] // how reading it failed
 
 	mu    sync.Mutex
 	clock *time.Timer // of the origin; nil = it answered
@@ -76,9 +76,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	u.charge(false)
 	n, err := u.ReadCloser.Read(p)
 	if err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) {
-		failed := &RequestBodyError{err}
-		u.failed.Store(failed)
-		err = failed
+		u.failed.Store(&clientError{err})
 	}
 	u.charge(true)
 	return n, err

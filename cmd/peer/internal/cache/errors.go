@@ -18,12 +18,18 @@ type originError struct {
 func (e *originError) Error() string { return "origin " + e.host + ": " + e.err.Error() }
 func (e *originError) Unwrap() error { return e.err }
 
-// A RequestBodyError is the failure of a request's body to come from the client,
-// which is no fault of the origin that it was being sent to.
-type RequestBodyError struct{ Err error }
+// clientError is a request whose body could not be read to its end.
+type clientError struct{ err error }
 
-func (e *RequestBodyError) Error() string { return "request body: " + e.Err.Error() }
-func (e *RequestBodyError) Unwrap() error { return e.Err }
+// RequestBodyFailed reports whether an error of sending a request is that of its
+// body's coming from the client, which is no fault of the origin.
+func RequestBodyFailed(r *http.Request) bool {
+	u, ok := r.Body.(*upload)
+	return ok && u.failed.Load() != nil
+}
+
+func (e *clientError) Error() string { return "request body: " + e.err.Error() }
+func (e *clientError) Unwrap() error { return e.err }
 
 // timeout is an error for want of an answer in time.
 type timeout string
@@ -52,7 +58,7 @@ func (c *Cache) failure(err error) failure {
 		dns    *net.DNSError
 		op     *net.OpError
 		nerr   net.Error
-		body   *RequestBodyError
+		client *clientError
 		cert   *tls.CertificateVerificationError
 	)
 	host := "the origin"
@@ -60,10 +66,10 @@ func (c *Cache) failure(err error) failure {
 		host = "the origin " + origin.host
 	}
 	switch {
-	case errors.As(err, &body) && errors.As(body.Err, &nerr) && nerr.Timeout():
+	case errors.As(err, &client) && errors.As(client.err, &nerr) && nerr.Timeout():
 		return failure{http.StatusRequestTimeout, "request-timeout", "the body of the request did not come in time"}
-	case errors.As(err, &body):
-		return failure{http.StatusBadRequest, "bad-request-body", "the body of the request is malformed or broke off"}
+	case errors.As(err, &client):
+		return failure{http.StatusBadRequest, "bad-request", "the request's body is broken"}
 	case errors.As(err, &cert):
 		return failure{http.StatusBadGateway, "origin-certificate", "the certificate of " + host + " is not trusted"}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &nerr) && nerr.Timeout():

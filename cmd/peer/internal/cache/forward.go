@@ -29,25 +29,26 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	out.RequestURI = ""
 	out.Close = false
 	addVia(out.Header, r.ProtoMajor, r.ProtoMinor, c.cfg.Name)
-	body := &upload{ReadCloser: r.Body}
-	if out.Body = body; r.ContentLength == 0 {
+	if r.ContentLength == 0 {
 		out.Body = nil
+	} else {
+		out.Body = &upload{ReadCloser: r.Body}
 	}
 	a, err := c.sendInterim(w, r, out)
 	st := status{fwd: reason}
 	if err != nil {
-		failed := body.failed.Load() != nil
-		if r.Context().Err() != nil && !failed { // a body that fails may end the context, too
+		broken := RequestBodyFailed(out) // which ends the request's context, too
+		if r.Context().Err() != nil && !broken {
 			return Result{Outcome: ClientGone, Err: err}
+		}
+		if broken {
+			w.Header().Set("Connection", "close") // where the next request begins, nobody knows
 		}
 		fail := c.failure(err)
 		st.detail = fail.detail
-		if failed {
-			w.Header().Set("Connection", "close") // where the next request begins, nobody knows
-		}
 		res := c.refuse(w, r, fail.status, st, fail.text)
 		res.Outcome, res.Err = GatewayError, err
-		if fail.status < 500 {
+		if broken {
 			res.Outcome = ClientError
 		}
 		return res

@@ -15,12 +15,12 @@ import (
 const testPatience = 200 * time.Millisecond
 
 // answers are ways to send a large body.
-func answers(t *testing.T, body []byte) map[string]func(c *Conn, w http.ResponseWriter) (int64, error) {
+func answers(body []byte) map[string]func(c *Conn, w http.ResponseWriter) (int64, error) {
 	file := inBlocks(body, 64<<10)
 	head := func(c *Conn) []byte { return append(c.Buffer(), "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"...) }
 	return map[string]func(c *Conn, w http.ResponseWriter) (int64, error){
 		"from memory": func(c *Conn, _ http.ResponseWriter) (int64, error) { return c.Answer(head(c), inMemory(body)) },
-		"from a disk": func(c *Conn, _ http.ResponseWriter) (int64, error) { return c.Answer(head(c), file()) },
+		"in blocks":   func(c *Conn, _ http.ResponseWriter) (int64, error) { return c.Answer(head(c), file()) },
 		"as a stream": func(c *Conn, _ http.ResponseWriter) (int64, error) {
 			return c.Answer(head(c), io.LimitReader(bytes.NewReader(body), int64(len(body))))
 		},
@@ -36,7 +36,7 @@ func answers(t *testing.T, body []byte) map[string]func(c *Conn, w http.Response
 // though that takes many times as long.
 func TestPatience(t *testing.T) {
 	body := pattern(50 << 20)
-	for name, send := range answers(t, body) {
+	for name, send := range answers(body) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			type end struct {

@@ -9,11 +9,18 @@ import (
 )
 
 // sendBlocks writes what is kept back, and after it the body.
-func (c *Conn) sendBlocks(body Blocks) (int64, error) {
+func (c *Conn) sendBlocks(body Blocks) (_ int64, err error) {
 	defer body.Park()
 	head := c.held
 	c.holding, c.held = false, c.held[:0]
-	return c.patiently(-1, func(int64) (int64, error) { return c.sendSome(&head, body) })
+	total := int64(0) // of the body
+	_, err = c.patiently(-1, func(int64) (int64, error) {
+		left := len(head)
+		n, err := c.sendSome(&head, body)
+		total += n
+		return n + int64(left-len(head)), err // progress is either
+	})
+	return total, err
 }
 
 // sendSome is sendBlocks until the deadline. It drops from head what is sent of it.

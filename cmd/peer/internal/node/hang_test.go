@@ -1,5 +1,3 @@
-//go:build unix
-
 package node
 
 import (
@@ -8,12 +6,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -24,7 +19,7 @@ import (
 
 // mutex returns a lock deep within v, by the names of fields; "Load" is what an
 // atomic pointer points to, "0" the first of a slice.
-func mutex(t *testing.T, v any, path ...string) *sync.Mutex {
+func mutex(t *testing.T, v any, path ...string) sync.Locker {
 	t.Helper()
 	at := reflect.ValueOf(v)
 	for _, name := range path {
@@ -45,7 +40,7 @@ func mutex(t *testing.T, v any, path ...string) *sync.Mutex {
 		}
 		at = reflect.NewAt(at.Type(), unsafe.Pointer(at.UnsafeAddr())).Elem() // fields that are not exported, too
 	}
-	return at.Addr().Interface().(*sync.Mutex)
+	return at.Addr().Interface().(sync.Locker)
 }
 
 // Each part that can hang is made to, for real, at a peer that is asked for objects
@@ -53,23 +48,25 @@ func mutex(t *testing.T, v any, path ...string) *sync.Mutex {
 // second, and all is well again when the part goes on.
 func TestHangs(t *testing.T) {
 	hangs := map[string]struct {
-		hang  func(t *testing.T, n *Node, dir string) (goOn func())
+		hang  func(t *testing.T, n *Node) (goOn func())
 		names []string // of parts that are said to hang, one of them at least
 		says  string   // the status lacks; "" = nothing
 	}{
-		"a shard of the digest": {held(func(t *testing.T, n *Node) *sync.Mutex {
+		"a shard of the digest": {held(func(t *testing.T, n *Node) sync.Locker {
 			return mutex(t, n.holdings.Filter(), "counters", "Load", "shards", "0", "mu")
 		}), []string{"digest", "publishing"}, "digest"},
-		"publishing": {held(func(t *testing.T, n *Node) *sync.Mutex {
+		"publishing": {held(func(t *testing.T, n *Node) sync.Locker {
 			return mutex(t, n.holdings.Filter(), "freezing")
 		}), []string{"publishing"}, ""},
-		"the exchange": {held(func(t *testing.T, n *Node) *sync.Mutex {
+		"the exchange": {held(func(t *testing.T, n *Node) sync.Locker {
 			return mutex(t, n.gossip, "mu")
 		}), []string{"exchange"}, "exchange"},
-		"the store's room": {held(func(t *testing.T, n *Node) *sync.Mutex {
+		"the store's room": {held(func(t *testing.T, n *Node) sync.Locker {
 			return mutex(t, n.proxy.Store(), "room", "Mutex")
 		}), []string{"store"}, "store"},
-		"the disk": {blockedDisk, []string{"store-writer"}, ""},
+		"the store's writer": {held(func(t *testing.T, n *Node) sync.Locker {
+			return mutex(t, n.proxy.Store(), "committing")
+		}), []string{"store-writer"}, ""},
 	}
 	for name, h := range hangs {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +81,7 @@ func TestHangs(t *testing.T) {
 			if code, body := a.get("/healthz"); code != http.StatusOK || body != "ok\n" {
 				t.Fatalf("/healthz of an idle peer = %d %q", code, body)
 			}
-			goOn := sync.OnceFunc(h.hang(t, n, dir))
+			goOn := sync.OnceFunc(h.hang(t, n))
 			defer goOn()
 			var all sync.WaitGroup
 			defer all.Wait()
@@ -125,31 +122,11 @@ func TestHangs(t *testing.T) {
 }
 
 // held makes a part hang by a lock.
-func held(lock func(*testing.T, *Node) *sync.Mutex) func(*testing.T, *Node, string) func() {
-	return func(t *testing.T, n *Node, _ string) func() {
+func held(lock func(*testing.T, *Node) sync.Locker) func(*testing.T, *Node) func() {
+	return func(t *testing.T, n *Node) func() {
 		m := lock(t, n)
 		m.Lock()
 		return m.Unlock
-	}
-}
-
-// blockedDisk puts pipes that nobody reads where the store will write next: whoever
-// opens one waits.
-func blockedDisk(t *testing.T, _ *Node, dir string) func() {
-	var pipes []string
-	for id := range 300 {
-		path := filepath.Join(dir, "tmp", fmt.Sprintf("%016x", id+1))
-		if err := syscall.Mkfifo(path, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		pipes = append(pipes, path)
-	}
-	return func() {
-		for _, path := range pipes {
-			if f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0); err == nil {
-				t.Cleanup(func() { f.Close() }) // what is written stays in the pipe
-			}
-		}
 	}
 }
 

@@ -34,8 +34,8 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 	defer cancel()
 	target, err := h.cfg.Dial(ctx, "tcp", r.Host)
 	if err != nil {
-		if !ownFault(r.Context(), err) {
-			h.failing.failed(r.Host, err)
+		if cause := fault(r, err); cause != nil {
+			h.failing.failed(r.Host, cause)
 		}
 		res := refuse(http.StatusBadGateway, "origin-unreachable", r.Host+" cannot be reached", GatewayError)
 		res.Err = err

@@ -51,20 +51,29 @@ type origin struct {
 // RoundTrip implements [http.RoundTripper].
 func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := o.RoundTripper.RoundTrip(r)
-	switch {
-	case err == nil:
+	if err == nil {
 		o.answered(r.URL.Host)
-	case !ownFault(r.Context(), err):
-		o.failed(r.URL.Host, err)
+	} else if cause := fault(r, err); cause != nil {
+		o.failed(r.URL.Host, cause)
 	}
 	return resp, err
 }
 
-// ownFault reports whether a request failed for what the client did, or because
-// nobody wants its answer any more.
-func ownFault(ctx context.Context, err error) bool {
-	var body *cache.RequestBodyError
-	return errors.As(err, &body) || ctx.Err() != nil
+// fault returns the error that an origin is to be blamed for, nil if a request failed
+// for what the client did, or because nobody wants its answer any more.
+func fault(r *http.Request, err error) error {
+	if cache.RequestBodyFailed(r) {
+		return nil
+	}
+	cause := context.Cause(r.Context())
+	var late net.Error
+	switch {
+	case cause == nil:
+		return err
+	case errors.As(cause, &late) && late.Timeout():
+		return cause // the origin did not answer in time
+	}
+	return nil
 }
 
 func (o *origins) answered(host string) {

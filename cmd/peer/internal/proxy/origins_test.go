@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
@@ -75,8 +74,6 @@ func TestOriginsFail(t *testing.T) {
 		cancel()
 		s.err = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 		ask(gone, "a")
-		s.err = &cache.RequestBodyError{Err: errors.New("malformed chunk")}
-		ask(t.Context(), "a")
 		if len(o.list()) != 0 || log.Len() != 0 {
 			t.Errorf("what clients did counts: %+v\n%s", o.list(), &log)
 		}

@@ -129,6 +129,8 @@ func (w *Writer) take(p []byte) {
 // save writes to the file what it lacks of the body, and keeps the last block in
 // memory, for the followers that keep up. If that fails the body passes through.
 func (w *Writer) save() {
+	w.store.opt.Beat.Begin()
+	defer w.store.opt.Beat.End()
 	if err := w.append(nil); err != nil {
 		w.store.failed(err)
 		w.giveUp(err)
