@@ -77,7 +77,8 @@ func (e *GoalError) Unwrap() error { return ErrImpossible }
 // an ideal coder, which ours is within a thousandth of. The bound allows for what ours
 // takes above that, and for how far the ones of a filter stray: 2 % of the bytes at
 // 1,000 keys, 0.5 % at 10,000, 0.12 % at 100,000. Pure; a twentieth of a millisecond to
-// half a one.
+// half a one. The error wraps [ErrImpossible], or [ErrTooLarge] if receivers with the
+// default [Limits] would refuse the filter: of a hundred million keys, for one.
 //
 // Where deltas are sent, one hash is the cheapest at every rate. Where everything
 // is sent as snapshots (Resend is 1, or nothing changes) and more than some 7 % false
@@ -91,6 +92,18 @@ func Plan(goal Goal) (Design, error) {
 	if err != nil {
 		return Design{}, err
 	}
+	plan, err := goal.plan()
+	if err != nil {
+		return Design{}, err
+	}
+	fill, _ := plan.Geometry.Predict(goal.Objects)
+	if err := (Limits{}).Accept(plan.Geometry, uint64(fill*float64(plan.Geometry.Bits))); err != nil {
+		return Design{}, fmt.Errorf("digest: a plan that receivers refuse unless their limits are raised: %w", err)
+	}
+	return plan, nil
+}
+
+func (goal Goal) plan() (Design, error) {
 	if goal.FalseCandidates > 0 {
 		return goal.best()
 	}

@@ -118,7 +118,7 @@ func TestImpossibleGoals(t *testing.T) {
 		Goal{Objects: 1e6, Peers: 100, Churn: 100, Interval: time.Second, FalseCandidates: 0.1, BytesPerSecond: 1000},
 		Goal{Objects: 1e6, Peers: 100, FalseCandidates: 0.1, MemoryBytes: 1000},
 		Goal{Objects: 1e6, Peers: 100, FalseCandidates: 0.1, SnapshotBytes: 1000},
-		Goal{Objects: 1 << 30, Peers: 100, FalseCandidates: 1e-300},
+		Goal{Objects: 100_000, Peers: 100, FalseCandidates: 1e-300},
 	) {
 		_, err := Plan(goal)
 		var impossible *GoalError

@@ -10,7 +10,7 @@ var promised = flag.Int("filters", 500, "random filters of each geometry in Test
 
 // TestSnapshotPromise plans for a size on the wire and draws many filters: no more of
 // them are larger than the certainty says, and they use what there is. CI runs it with
-// -filters 10000, a release with 100000, which takes three minutes of one core.
+// -filters 10000, a release with 100000, which takes 40 s of one core.
 func TestSnapshotPromise(t *testing.T) {
 	if testing.Short() {
 		t.Skip("draws filters in one goroutine")

@@ -21,12 +21,16 @@ func TestAnotherReaderAgrees(t *testing.T) {
 		}
 		t.Skip("python3 is not here, so the second reader is not run")
 	}
-	run := func(vectors string) ([]byte, error) {
-		cmd := exec.Command(interpreter, "testdata/python/vectors.py", vectors)
+	run := func(vectors string, frozen ...string) ([]byte, error) {
+		cmd := exec.Command(interpreter, append([]string{"testdata/python/vectors.py", vectors}, frozen...)...)
 		cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 		return cmd.CombinedOutput()
 	}
-	out, err := run("testdata/vectors.json")
+	frozen, err := filepath.Glob("testdata/frozen/*")
+	if err != nil || len(frozen) == 0 {
+		t.Fatalf("nothing is frozen: %v", err)
+	}
+	out, err := run("testdata/vectors.json", frozen...)
 	if err != nil || !bytes.HasPrefix(out, []byte("agrees: ")) {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -319,6 +319,8 @@ func (n *Node) publishLoop() {
 			return
 		case <-ticker.C:
 			n.publish(n.cfg.Holdings.filter)
+		case f := <-n.publisher:
+			f()
 		}
 	}
 }
@@ -334,8 +336,17 @@ func (n *Node) publish(filter *digest.CountingFilter) {
 		return
 	}
 	f, d := filter.AdvanceDelta()
+	n.warnOfRefusal(f)
 	n.mu.Lock()
 	n.engine.Publish(time.Now(), f, d)
 	n.mu.Unlock()
 	n.wake()
+}
+
+// warnOfRefusal says so if peers with the limits of this one refuse its digest: else
+// nothing here would tell why nobody finds anything at it.
+func (n *Node) warnOfRefusal(f *digest.Filter) {
+	if err := n.digestLimits.Accept(f.Geometry(), f.Ones()); err != nil {
+		n.quiet.log(slog.LevelWarn, "refused digest", "the digest is too large: peers with the same limits refuse it", "err", err)
+	}
 }

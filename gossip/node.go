@@ -62,6 +62,7 @@ type Node struct {
 	memberSum atomic.Uint64 // of what membership says of everyone
 	woken     chan struct{}
 	calls     chan func() // for the node's loop
+	publisher chan func() // for what publishes
 	hooks     chan func()
 
 	ctx    context.Context // ends with the node
@@ -148,6 +149,7 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		compared:     make(chan comparison, 16),
 		woken:        make(chan struct{}, 1),
 		calls:        make(chan func()),
+		publisher:    make(chan func()),
 		hooks:        make(chan func(), hookBacklog),
 	}
 	n.ring.Store(ring)

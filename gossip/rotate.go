@@ -107,10 +107,12 @@ func (n *Node) cutOff(r *ring) []string {
 
 // inLoop has the node's loop call f, and waits. It returns false if the node ends
 // before.
-func (n *Node) inLoop(f func()) bool {
+func (n *Node) inLoop(f func()) bool { return n.in(n.calls, f) }
+
+func (n *Node) in(loop chan<- func(), f func()) bool {
 	done := make(chan struct{})
 	select {
-	case n.calls <- func() { f(); close(done) }:
+	case loop <- func() { f(); close(done) }:
 		<-done
 		return true
 	case <-n.ctx.Done():

@@ -118,6 +118,7 @@ func (n *Node) publishFirst() {
 		n.log.Debug("beginning a new digest", "err", err)
 	}
 	f, d := filter.AdvanceDelta()
+	n.warnOfRefusal(f)
 	n.engine.Publish(now, f, d)
 }
 

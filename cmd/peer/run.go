@@ -63,7 +63,24 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context) error {
 	tell(log, manager.Stopping("finishing the requests under way"))
 	drain, cancel := context.WithTimeout(context.Background(), r.cfg.Drain)
 	defer cancel()
-	return errors.Join(failure, n.Shutdown(drain))
+	return errors.Join(failure, within(r.cfg.Drain+stopGrace, func() error { return n.Shutdown(drain) }))
+}
+
+// stopGrace is how long a peer may take to stop, once the requests under way have
+// ended or were cut off.
+const stopGrace = 10 * time.Second
+
+// within returns what f does, or gives up waiting for it: a part that hangs must not
+// keep the process.
+func within(limit time.Duration, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(limit):
+		return fmt.Errorf("not stopped within %v: a part of the peer hangs", limit)
+	}
 }
 
 // watch keeps a peer going until ctx ends or a listener fails: it reloads on
@@ -91,8 +108,9 @@ func watch(ctx context.Context, r *reloader, manager *sd.Notifier) error {
 			r.reload()
 			ready()
 		case <-alive:
-			r.node.Status() // which takes every lock: a peer that hangs is not alive
-			tell(r.log, manager.Alive())
+			if r.node.Health().OK { // else the service manager starts it again
+				tell(r.log, manager.Alive())
+			}
 		}
 	}
 }

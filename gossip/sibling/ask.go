@@ -19,14 +19,12 @@ const (
 	arrivingPause = time.Minute // or for this long, if the sibling is itself waiting for it
 )
 
-var (
-	errNoFirstByte = errors.New("sibling: no answer within the deadline")
-	errStalled     = errors.New("sibling: body stalled")
-)
+var errNoFirstByte = errors.New("sibling: no answer within the deadline")
 
 // ask puts the question to one sibling.
 func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, to Step, conditions http.Header) (*Answer, Outcome) {
-	timeout := in.c.cfg.Timeout
+	cancel = in.c.underway.add(to.Peer, cancel)
+	timeout := in.c.deadline()
 	clock := time.AfterFunc(timeout+to.Wait, func() { cancel(errNoFirstByte) })
 	start := time.Now()
 	resp, err := in.c.cfg.HTTP.RoundTrip(in.request(asking, to.Candidate, conditions))
@@ -60,7 +58,8 @@ func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, t
 	if arriving {
 		pause = max(pause, arrivingPause)
 	}
-	resp.Body = &watched{ReadCloser: resp.Body, c: in.c, peer: to.Peer, asking: asking, cancel: cancel, pause: pause}
+	body := &timed{ReadCloser: resp.Body, paces: &in.c.bodies, name: to.Peer}
+	resp.Body = &watched{ReadCloser: body, c: in.c, peer: to.Peer, asking: asking, cancel: cancel, pause: pause}
 	return a, Hit
 }
 
@@ -110,6 +109,8 @@ func outcomeOf(asking context.Context, err error) Outcome {
 	switch {
 	case context.Cause(asking) == errNoFirstByte:
 		return TimedOut
+	case context.Cause(asking) == ErrGone:
+		return Failed
 	case asking.Err() != nil:
 		return Canceled
 	case errors.As(err, &op) && op.Op == "dial":
@@ -152,19 +153,25 @@ type watched struct {
 
 func (w *watched) Read(p []byte) (int, error) {
 	if w.clock == nil {
-		w.clock = time.AfterFunc(w.pause, func() { w.cancel(errStalled) })
+		w.clock = time.AfterFunc(w.pause, func() { w.cancel(ErrStalled) })
 	} else {
 		w.clock.Reset(w.pause)
 	}
 	n, err := w.ReadCloser.Read(p)
 	w.clock.Stop()
 	w.c.stats.bytes.Add(uint64(n))
-	if err != nil && err != io.EOF && !w.broken && !w.closed.Load() && (w.asking.Err() == nil || context.Cause(w.asking) == errStalled) {
+	if err != nil && err != io.EOF && !w.broken && !w.closed.Load() && w.faulty() {
 		w.broken = true
 		w.c.stats.errors.Add(1)
 		w.c.cfg.Locator.Report(Report{Peer: w.peer, Outcome: Failed})
 	}
 	return n, err
+}
+
+// faulty reports whether it is the sibling's doing that the body broke off.
+func (w *watched) faulty() bool {
+	cause := context.Cause(w.asking)
+	return cause == nil || cause == ErrStalled || cause == ErrGone
 }
 
 func (w *watched) Close() error {

@@ -23,8 +23,13 @@ type Config struct {
 	Name    string
 	Locator Locator           // who may hold an object
 	HTTP    http.RoundTripper // of the questions; nil = NewHTTPTransport(nil)
-	Timeout time.Duration     // from asking a sibling to its response's header; 0 = 500 ms
-	Max     int               // siblings asked for one object, at most; 0 = DefaultMax
+	// Timeout is from asking a sibling to its response's header; 0 = 500 ms. While
+	// siblings take long, or this process is late, it is up to four times that.
+	Timeout time.Duration
+	// Late says by how much this process runs late, for want of a processor; nil = it
+	// does not. It is called for each question and must not block.
+	Late func() time.Duration
+	Max  int // siblings asked for one object, at most; 0 = DefaultMax
 	// Hedges is how many more questions may be asked because an answer takes long,
 	// to the origin included, as a share of all; 0 = 0.05, negative = none.
 	Hedges float64
@@ -35,7 +40,12 @@ type Client struct {
 	cfg     Config
 	stats   counters
 	records records
+	recent  recent
 	budget  budget
+
+	underway underway
+	bodies   paces // of siblings
+	origins  paces // by host
 }
 
 // New returns a Client, or every mistake in c at once.
@@ -92,11 +102,13 @@ type Stats struct {
 	Unhedged  uint64 // hedges that there was no budget for
 	Waits     uint64 // further questions, to siblings that were fetching the object
 	WaitsWon  uint64 // of those, answered with it
+	Excused   uint64 // of Errors, those not held against the sibling, since this process itself was late, or most siblings were
+	Spared    uint64 // questions not asked, since too many were lost
 	Bytes     uint64 // of bodies received
 }
 
 type counters struct {
-	asked, hits, falseHits, errors, outrun, hedges, hedgesWon, origins, unhedged, waits, waitsWon, bytes atomic.Uint64
+	asked, hits, falseHits, errors, outrun, hedges, hedgesWon, origins, unhedged, waits, waitsWon, excused, spared, bytes atomic.Uint64
 }
 
 // Stats returns the counts as they are.
@@ -105,7 +117,7 @@ func (c *Client) Stats() Stats {
 	return Stats{
 		Asked: s.asked.Load(), Hits: s.hits.Load(), FalseHits: s.falseHits.Load(), Errors: s.errors.Load(), Outrun: s.outrun.Load(),
 		Hedges: s.hedges.Load(), HedgesWon: s.hedgesWon.Load(), Origins: s.origins.Load(), Unhedged: s.unhedged.Load(),
-		Waits: s.waits.Load(), WaitsWon: s.waitsWon.Load(), Bytes: s.bytes.Load(),
+		Waits: s.waits.Load(), WaitsWon: s.waitsWon.Load(), Excused: s.excused.Load(), Spared: s.spared.Load(), Bytes: s.bytes.Load(),
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 // hedgeAfter returns for how long to wait for a sibling before asking another as
 // well, or the origin.
 func (c *Client) hedgeAfter(peer string, origin bool) time.Duration {
-	longest := c.cfg.Timeout / 2
+	longest := c.deadline() / 2
 	late, known := c.records.of(peer).late()
 	least := leastHedge
 	if origin {

@@ -30,6 +30,7 @@ type Inquiry struct {
 	c     *Client
 	q     Question
 	steps []Step // whom to ask still
+	later []Step // the same, if the origin fails
 
 	Asked, FalseHits, Errors int // so far
 }
@@ -41,11 +42,35 @@ type Answer struct {
 	Requested, Arrived time.Time // when it was asked, when its header was there
 }
 
-// Ask finds the candidates for a question and asks none of them yet.
-func (c *Client) Ask(q Question) *Inquiry { return &Inquiry{c: c, q: q, steps: c.Plan(q)} }
+// Ask finds the candidates for a question and asks none of them yet. If many
+// questions were lost lately, and there is an origin, some have no candidates.
+func (c *Client) Ask(q Question) *Inquiry {
+	in := &Inquiry{c: c, q: q, steps: c.Plan(q)}
+	switch {
+	case q.Origin == nil || len(in.steps) == 0:
+	case c.recent.spares(time.Now()):
+		c.stats.spared.Add(1)
+		in.steps = nil
+	default:
+		i := len(in.steps)
+		for i > 0 && in.steps[i-1].AfterOrigin {
+			i--
+		}
+		in.steps, in.later = in.steps[:i:i], in.steps[i:]
+	}
+	return in
+}
 
 // Left returns how many candidates have not been asked.
 func (in *Inquiry) Left() int { return len(in.steps) }
+
+// OriginFirst has the origin asked before the candidates that are left, which are
+// then asked if it fails.
+func (in *Inquiry) OriginFirst() {
+	if in.q.Origin != nil {
+		in.steps, in.later = nil, append(in.steps, in.later...)
+	}
+}
 
 // Also adds a candidate that is fetching the object, to be asked last. Its answer
 // tells of no digest, so neither it nor its absence is reported to the Locator, but
@@ -56,14 +81,15 @@ func (in *Inquiry) Also(c Candidate) {
 
 // Next asks candidates until one has the object, and then the origin, and returns
 // the answer, whose body the caller must close. If one takes longer than it
-// mostly does, the next is asked as well, and who answers first wins. An error is
-// the origin's, or that of ctx. Without an origin it returns nil, and no error,
+// mostly does, the next is asked as well, and who answers first wins. Candidates
+// that are far slower than the origin are asked only if it fails. An error is the
+// origin's, or that of ctx. Without an origin it returns nil, and no error,
 // when nobody is left to ask; the origin is asked by each call. conditions are
 // added to the question's header.
 //
 // Canceling ctx ends the asking, and breaks off the body of the answer.
 func (in *Inquiry) Next(ctx context.Context, conditions http.Header) (*Answer, error) {
-	r := race{in: in, ctx: ctx, conditions: conditions, ended: make(chan *runner, len(in.steps)+1)}
+	r := race{in: in, ctx: ctx, conditions: conditions, ended: make(chan *runner, len(in.steps)+len(in.later)+1)}
 	return r.next()
 }
 
@@ -80,8 +106,9 @@ func (in *Inquiry) settle(done *runner) {
 	case Hit, FalseHit, Unusable:
 		r.answered(took, now)
 		in.c.records.answered(took)
+		in.c.recent.add(done.step.Peer, took, false, now)
 	case TimedOut:
-		r.unanswered(took, now)
+		in.c.lost(done.step.Peer, took, r.unanswered(took, now), now)
 	}
 	in.report(done.step, done.outcome, took)
 }
@@ -106,7 +133,16 @@ func (in *Inquiry) report(to Step, o Outcome, took time.Duration) {
 		in.FalseHits++
 		in.c.stats.falseHits.Add(1)
 		in.c.records.of(to.Peer).count(false)
-	case Refused, TimedOut, Failed:
+	case TimedOut:
+		in.Errors++
+		in.c.stats.errors.Add(1)
+		if in.c.excused() {
+			in.c.stats.excused.Add(1)
+			o = Canceled // says nothing about the peer
+			break
+		}
+		in.c.records.of(to.Peer).count(false)
+	case Refused, Failed:
 		in.Errors++
 		in.c.stats.errors.Add(1)
 		in.c.records.of(to.Peer).count(false)

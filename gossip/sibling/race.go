@@ -42,6 +42,9 @@ type runner struct {
 func (r *race) next() (*Answer, error) {
 	for {
 		if len(r.running) == 0 && !r.start(false) {
+			if r.postponed() {
+				continue
+			}
 			return r.nobody()
 		}
 		late, stop := r.alarm()
@@ -66,6 +69,16 @@ func (r *race) hedge() {
 	}
 	r.in.c.stats.hedges.Add(1)
 	r.start(true)
+}
+
+// postponed has the siblings asked that the origin was asked before, if it failed.
+func (r *race) postponed() bool {
+	in := r.in
+	if r.held == nil || r.held.err == nil || len(in.later) == 0 || r.ctx.Err() != nil {
+		return false
+	}
+	in.steps, in.later = in.later, nil
+	return true
 }
 
 // nobody ends a race in which nobody is left to ask.
@@ -181,9 +194,10 @@ func (r *race) won(winner *runner) *Answer {
 func (in *Inquiry) outrun(loser *runner) {
 	now := time.Now()
 	took := now.Sub(loser.started)
-	outcome := Outrun
-	if often := in.c.records.of(loser.step.Peer).unanswered(took, now); often || took >= in.c.cfg.Timeout/2 {
+	outcome, row := Outrun, in.c.records.of(loser.step.Peer).unanswered(took, now)
+	if row >= tooOften || took >= in.c.deadline()/2 {
 		outcome = TimedOut
+		in.c.lost(loser.step.Peer, took, row, now)
 	} else {
 		in.c.stats.outrun.Add(1)
 	}
@@ -198,8 +212,11 @@ func (in *Inquiry) askOrigin(ctx context.Context, cancel context.CancelCauseFunc
 		cancel(nil)
 		return nil, err
 	}
-	resp.Body = &released{resp.Body, cancel}
-	return &Answer{Response: resp, Requested: start, Arrived: time.Now()}, nil
+	a := &Answer{Response: resp, Requested: start, Arrived: time.Now()}
+	host := in.q.URL.Host
+	in.c.origins.began(host, a.Arrived.Sub(start))
+	resp.Body = &released{&timed{ReadCloser: resp.Body, paces: &in.c.origins, name: host}, cancel}
+	return a, nil
 }
 
 // released is a body that ends its request's context when it is closed.

@@ -13,6 +13,7 @@ type Expectation struct {
 	Odds          float64       // that it has the object, in [0,1]
 	Cost          time.Duration // what the object is likely to cost by such questions: RoundTripTime/Odds, a round trip counting for at least 1 ms
 	Level         int           // of Cost, from 0; √2 times dearer is the next. Within a level the Locator's order holds.
+	AfterOrigin   bool          // the origin, if there is one to ask, is far faster, and asked before
 }
 
 // A Step is one question that would be asked.
@@ -38,7 +39,20 @@ func (c *Client) Plan(q Question) []Step {
 	if more, ok := c.cfg.Locator.(QuestionLocator); ok && len(steps) < c.cfg.Max {
 		add(more.CandidatesFor(nil, &q), "")
 	}
+	if now := time.Now(); q.URL != nil {
+		for i := range steps {
+			steps[i].AfterOrigin = c.afterOrigin(q.URL.Host, steps[i].Peer, steps[i].RoundTripTime, now)
+		}
+		slices.SortStableFunc(steps, func(a, b Step) int { return order(a.AfterOrigin) - order(b.AfterOrigin) })
+	}
 	return steps
+}
+
+func order(last bool) int {
+	if last {
+		return 1
+	}
+	return 0
 }
 
 // RoundTripTime returns what a round trip to a sibling took lately, from a question to

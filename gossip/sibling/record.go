@@ -30,7 +30,7 @@ const (
 	tooOften  = 3                // times outrun in a row that count as a failure
 )
 
-// An average is an exponentially weighted moving one, of seconds.
+// An average is an exponentially weighted moving one.
 type average struct {
 	value float64
 	known bool
@@ -38,12 +38,14 @@ type average struct {
 
 const averageGain = 1.0 / 8 // as TCP smooths round trips (RFC 6298)
 
-func (a *average) add(d time.Duration) {
+func (a *average) add(d time.Duration) { a.observe(d.Seconds()) }
+
+func (a *average) observe(v float64) {
 	if !a.known {
-		a.value, a.known = d.Seconds(), true
+		a.value, a.known = v, true
 		return
 	}
-	a.value += averageGain * (d.Seconds() - a.value)
+	a.value += averageGain * (v - a.value)
 }
 
 // A histogram counts durations in quarters of an octave, the older ones less.
@@ -96,9 +98,9 @@ func (r *record) answered(d time.Duration, now time.Time) {
 	r.last, r.outrun = now, 0
 }
 
-// unanswered notes that there was no answer for so long, and reports whether it
-// was outrun so often that something must be wrong.
-func (r *record) unanswered(d time.Duration, now time.Time) (often bool) {
+// unanswered notes that there was no answer for so long, and returns how often that
+// was so in a row: after some times something must be wrong.
+func (r *record) unanswered(d time.Duration, now time.Time) (row int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if d.Seconds() > r.trip.value {
@@ -107,7 +109,7 @@ func (r *record) unanswered(d time.Duration, now time.Time) (often bool) {
 	r.spread.add(d)
 	r.last = now
 	r.outrun++
-	return r.outrun >= tooOften
+	return r.outrun
 }
 
 // count notes whether an answer was of use, if there was one.
@@ -141,6 +143,13 @@ func (r *record) roundTrip(others average, now time.Time) time.Duration {
 		v += (r.trip.value - v) * math.Exp2(-now.Sub(r.last).Seconds()/forget.Seconds())
 	}
 	return time.Duration(v * float64(time.Second))
+}
+
+// answeredSince reports whether the sibling answered since then.
+func (r *record) answeredSince(then time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last.After(then)
 }
 
 // late returns after how long an answer is later than all but one in twenty.

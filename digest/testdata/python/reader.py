@@ -1,9 +1,11 @@
 """A second reader of the digest format, written from FORMAT.md and CODERS.md.
 
-It knows filters and deltas, scheme 1, and the codings that every reader must know:
-bitmap, gaps and the adaptive method. vectors.py runs it. Comments name sections.
+It knows filters and deltas, scheme 1, and all codings. vectors.py runs it. Comments
+name sections.
 """
 import hashlib
+
+from block import block
 
 M64 = 2**64 - 1
 GAMMA = 0x9E3779B97F4A7C15
@@ -203,9 +205,7 @@ class Reader:  # FORMAT.md, sections 4 and 5
             raise Refused("corrupt", name + " length", at)
         at, payload = self.at, self.take(name, length)
         try:
-            if coding == 3:
-                raise ValueError("this reader does not know the block method")
-            return [bitmap, gaps, adaptive][coding](payload, m, x)
+            return [bitmap, gaps, adaptive, block][coding](payload, m, x)
         except ValueError:
             raise Refused("corrupt", name, at)
 

@@ -1,10 +1,15 @@
-"""Runs reader.py on the vectors: python3 vectors.py FILE. Exits with 0 if it agrees with all."""
+"""Runs reader.py on the vectors, and on frozen messages: python3 vectors.py FILE [DIRECTORY...].
+
+Exits with 0 if it agrees with all."""
 import json
+import os
 import sys
 
 from reader import Refused, decode, positions, seed_of, tag_of, xxh64
 
-def main(path):
+LONG = 30_000  # bytes: longer frozen messages take this reader seconds
+
+def main(path, *frozen):
     with open(path) as f:
         v = json.load(f)
     counts = {}
@@ -44,7 +49,16 @@ def main(path):
         except Refused as refused:
             got = refused.args
         check("refusals", got, (bad["Error"], bad["Field"], bad["Offset"]))
+    for directory in frozen:
+        message = lambda name: open(os.path.join(directory, name + ".bin"), "rb").read()
+        with open(os.path.join(directory, "frozen.json")) as f:
+            for m in json.load(f):
+                if m["Scheme"] != 1 or m["Kind"] not in ("filter", "delta", "plain") or len(message(m["Name"])) > LONG:
+                    continue
+                base = decode(message(m["Base"])) if m["Base"] else None
+                h, _ = decode(message(m["Name"]), base)  # which compares positions with the state
+                check("frozen", (f"{h['state']:016x}", h["sequence"], h["keys"]), (m["State"], m["Sequence"], m["Last"] - m["First"]))
     print("agrees:", ", ".join(f"{n} {what}" for what, n in counts.items()))
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -24,6 +24,7 @@ func example() Status {
 		Origin:    "http://origin:8080",
 		Addresses: Addresses{Listen: "127.0.0.1:1", Admin: "127.0.0.1:2", Gossip: "127.0.0.1:3", Service: "127.0.0.1:1"},
 		Encrypted: true, CertificateUntil: now.Add(24 * time.Hour),
+		Health: Health{OK: true, Parts: []Part{{Name: "exchange"}}},
 		Traffic: proxy.Counts{
 			Requests: 12_345, LocalHits: 9_000, SiblingHits: 800, OriginFetches: 700, Collapsed: 6, ServedToSiblings: 50,
 			NotServedToSiblings: 4, SiblingRequests: 810, FalseHits: 7, SiblingErrors: 3, OriginRequests: 701, OriginErrors: 2,
@@ -42,6 +43,8 @@ func example() Status {
 type source struct{ status Status }
 
 func (s source) Status() Status { return s.status }
+
+func (s source) Health() Health { return s.status.Health }
 
 func (s source) History() []Sample { return []Sample{SampleOf(s.status)} }
 
@@ -94,7 +97,7 @@ func TestHealthAndReadiness(t *testing.T) {
 			t.Errorf("GET %s = %d %q, want 200 %q", path, code, body, want)
 		}
 	}
-	_, get = serve(t, Status{State: "draining"})
+	_, get = serve(t, Status{State: "draining", Health: Health{OK: true}})
 	if code, body := get("/readyz"); code != 503 || body != "draining\n" {
 		t.Errorf("GET /readyz = %d %q, want 503 draining", code, body)
 	}
@@ -106,6 +109,32 @@ func TestHealthAndReadiness(t *testing.T) {
 	}
 	if code, body := get("/debug/pprof/goroutine?debug=1"); code != 200 || !strings.Contains(body, "goroutine profile") {
 		t.Errorf("GET /debug/pprof/goroutine = %d", code)
+	}
+}
+
+func TestHealthSaysWhatIsWrong(t *testing.T) {
+	s := example()
+	s.Health = Health{OK: true, Parts: []Part{{Name: "exchange", Stalled: 3}}, Degraded: []Trouble{{Part: "store", Text: "the file system refused 3 objects in the last minute"}}}
+	_, get := serve(t, s)
+	if code, body := get("/healthz"); code != 200 || body != "degraded: store: the file system refused 3 objects in the last minute\n" {
+		t.Errorf("GET /healthz of a degraded peer = %d %q", code, body)
+	}
+	s.Health.OK, s.Health.Missing = false, []string{"members"}
+	s.Health.Parts[0] = Part{Name: "exchange", Stalled: 75, Hangs: true}
+	_, get = serve(t, s)
+	if code, body := get("/healthz"); code != 503 || !strings.HasPrefix(body, "exchange hangs: no progress for 1 min 15 s though there was work\n") {
+		t.Errorf("GET /healthz of a peer that hangs = %d %q", code, body)
+	}
+	for path, wants := range map[string][]string{
+		"/status":  {"exchange hangs: no progress for 1 min 15 s", "degraded: store: the file", "said last, and not now: members\n"},
+		"/metrics": {`peer_part_hangs{part="exchange"} 1`, `peer_degraded{part="store"} 1`, `peer_degraded{part="origin"} 0`},
+	} {
+		_, text := get(path)
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q:\n%s", path, want, text)
+			}
+		}
 	}
 }
 

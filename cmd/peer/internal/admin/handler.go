@@ -17,9 +17,7 @@ func Handler(source Source, durations *Durations) http.Handler {
 	status := source.Status
 	operate(mux, source)
 	servePage(mux, source)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		plain(w, http.StatusOK, "ok\n")
-	})
+	serveHealth(mux, source)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if s := status(); !s.Ready {
 			plain(w, http.StatusServiceUnavailable, s.State+"\n")

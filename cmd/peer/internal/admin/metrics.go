@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
@@ -50,6 +52,19 @@ func truth(b bool) float64 {
 // lists them, and a test compares the two.
 var families = []family{
 	gauge("peer_ready", "1 if the peer is ready for traffic.", func(s Status) float64 { return truth(s.Ready) }),
+	byLabel(prometheus.GaugeValue, "part", "peer_part_hangs", "1 if the part has made no progress for 10 s though there was work: what /healthz fails for.",
+		func(s Status, emit func(float64, ...string)) {
+			for _, p := range s.Health.Parts {
+				emit(truth(p.Hangs), p.Name)
+			}
+		}),
+	byLabel(prometheus.GaugeValue, "part", "peer_degraded", "1 if something goes wrong with the part though nothing hangs: what /healthz says with 200.",
+		func(s Status, emit func(float64, ...string)) {
+			for _, part := range degradable {
+				bad := slices.ContainsFunc(s.Health.Degraded, func(t Trouble) bool { return t.Part == part })
+				emit(truth(bad), part)
+			}
+		}),
 	gauge("peer_start_time_seconds", "When the peer started, in Unix time.", func(s Status) float64 { return float64(s.Started.UnixMilli()) / 1000 }),
 	byLabel(prometheus.GaugeValue, "", "peer_certificate_end_time_seconds", "When the peer's certificate for TLS with the others runs out, in Unix time; none without TLS.",
 		func(s Status, emit func(float64, ...string)) {
@@ -75,9 +90,13 @@ var families = []family{
 			emit(float64(t.ClientsGone), "client-gone")
 		}),
 	counter("peer_broken_bodies_total", "Answers that were cut short after they began.", func(s Status) float64 { return float64(s.Traffic.BrokenBodies) }),
+	counter("peer_bodies_resumed_total", "Bodies whose source ended within them, and that another source finished.", func(s Status) float64 { return float64(s.Traffic.BodiesResumed) }),
+	counter("peer_bodies_taken_over_total", "Bodies whose source made no progress, so that another source went on.", func(s Status) float64 { return float64(s.Traffic.BodiesTakenOver) }),
+	counter("peer_bodies_cut_total", "Bodies that no source could finish, while somebody waited for the rest.", func(s Status) float64 { return float64(s.Traffic.BodiesCut) }),
 	counter("peer_stale_served_total", "Answers that were stale.", func(s Status) float64 { return float64(s.Traffic.StaleServed) }),
 	counter("peer_origin_requests_total", "Requests sent to origins, validations included.", func(s Status) float64 { return float64(s.Traffic.OriginRequests) }),
 	counter("peer_origin_errors_total", "Requests to origins that got no answer.", func(s Status) float64 { return float64(s.Traffic.OriginErrors) }),
+	gauge("peer_origins_failing", "Origins whose last request got no answer.", func(s Status) float64 { return float64(len(s.Origins)) }),
 	byLabel(prometheus.CounterValue, "result", "peer_sibling_requests_total", "Questions to siblings, by what came of them.",
 		func(s Status, emit func(float64, ...string)) {
 			t := s.Traffic
@@ -86,6 +105,11 @@ var families = []family{
 			emit(float64(t.SiblingErrors), "failed")
 			emit(float64(t.SiblingsOutrun), "outrun")
 		}),
+	gauge("peer_sibling_deadline_seconds", "How long a sibling may take to begin its answer now: it follows what siblings need.", func(s Status) float64 { return s.Siblings.Deadline }),
+	gauge("peer_sibling_lost_ratio", "Share of the questions of the last half minute that got no answer in time.", func(s Status) float64 { return s.Siblings.Lost }),
+	counter("peer_sibling_excused_total", "Failed questions not held against the sibling: this process was late, or most siblings were.", func(s Status) float64 { return float64(s.Traffic.SiblingsExcused) }),
+	counter("peer_sibling_spared_total", "Questions not asked, since too many were lost.", func(s Status) float64 { return float64(s.Traffic.SiblingsSpared) }),
+	gauge("peer_late_seconds", "By how much this process runs late, for want of a processor.", func(s Status) float64 { return s.Late }),
 	byLabel(prometheus.CounterValue, "result", "peer_sibling_hedges_total", "Questions asked besides because a sibling was late: answered first, or not, or not asked for want of budget.",
 		func(s Status, emit func(float64, ...string)) {
 			t := s.Traffic
@@ -122,6 +146,8 @@ var families = []family{
 	counter("peer_store_inserts_total", "Objects stored.", func(s Status) float64 { return float64(s.Store.Inserts) }),
 	counter("peer_store_evictions_total", "Objects that left for want of room.", func(s Status) float64 { return float64(s.Store.Evictions) }),
 	counter("peer_store_corrupt_total", "Objects found corrupt when read, and dropped.", func(s Status) float64 { return float64(s.Store.Corrupt) }),
+	counter("peer_store_scrubbed_bytes_total", "Bytes of bodies read in the background, for errors of the disk.", func(s Status) float64 { return float64(s.Store.ScrubbedBytes) }),
+	counter("peer_store_scrub_passes_total", "How often everything in the store was.", func(s Status) float64 { return float64(s.Store.ScrubPasses) }),
 	counter("peer_store_write_errors_total", "Objects given up for an error of the file system.", func(s Status) float64 { return float64(s.Store.WriteErrors) }),
 
 	gauge("peer_digest_keys", "Objects in this peer's digest.", func(s Status) float64 { return float64(s.Digest.Keys) }),

@@ -22,25 +22,23 @@ func operate(mux *http.ServeMux, s Source) {
 			}
 			in.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 		}
-		e, err := s.Why(in)
-		if err != nil {
-			plain(w, http.StatusBadRequest, err.Error()+"\n")
-			return
-		}
-		writeJSON(w, e)
+		within(w, s, func() func(http.ResponseWriter) {
+			e, err := s.Why(in)
+			return func(w http.ResponseWriter) {
+				if err != nil {
+					plain(w, http.StatusBadRequest, err.Error()+"\n")
+					return
+				}
+				writeJSON(w, e)
+			}
+		})
 	})
 	mux.HandleFunc("GET /digest", func(w http.ResponseWriter, r *http.Request) {
-		b, err := s.Digest(r.URL.Query().Get("peer"))
-		switch {
-		case errors.Is(err, ErrNoDigest):
-			plain(w, http.StatusNotFound, err.Error()+"\n")
-		case err != nil:
-			plain(w, http.StatusInternalServerError, err.Error()+"\n")
-		default:
-			w.Header().Set("Content-Type", "application/octet-stream")
-			w.Header().Set("Cache-Control", "no-store")
-			w.Write(b)
-		}
+		peer := r.URL.Query().Get("peer")
+		within(w, s, func() func(http.ResponseWriter) {
+			b, err := s.Digest(peer)
+			return func(w http.ResponseWriter) { writeDigest(w, b, err) }
+		})
 	})
 	mux.HandleFunc("POST /purge", func(w http.ResponseWriter, r *http.Request) {
 		var order PurgeOrder
@@ -57,6 +55,19 @@ func operate(mux *http.ServeMux, s Source) {
 		}
 		writeJSON(w, report)
 	})
+}
+
+func writeDigest(w http.ResponseWriter, b []byte, err error) {
+	switch {
+	case errors.Is(err, ErrNoDigest):
+		plain(w, http.StatusNotFound, err.Error()+"\n")
+	case err != nil:
+		plain(w, http.StatusInternalServerError, err.Error()+"\n")
+	default:
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set("Cache-Control", "no-store")
+		w.Write(b)
+	}
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

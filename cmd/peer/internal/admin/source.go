@@ -9,13 +9,16 @@ import (
 // A Source is the peer behind a [Handler]. Its methods are called from many
 // goroutines at once.
 type Source interface {
-	// Status tells everything about the peer as it is now; it is quick.
+	// Status tells everything about the peer as it is now. It is quick, also when a
+	// part of the peer hangs: Status.Health says then what is missing.
 	Status() Status
+	// Health says how the peer does, without asking anything that may hang.
+	Health() Health
 	// History returns the samples of the last hour, oldest first, and the last of
 	// them is of now.
 	History() []Sample
 	// Cluster returns what every living peer, this one first, says of those that
-	// it asked. It may wait for them for a few seconds.
+	// it asked. Those that do not answer within a second say so.
 	Cluster(context.Context) []ClusterRow
 	// Why says what would become of a request. An error is the caller's mistake.
 	Why(Inquiry) (Explanation, error)
@@ -24,7 +27,8 @@ type Source interface {
 	// ErrNoDigest means that none is.
 	Digest(peer string) ([]byte, error)
 	// Purge removes responses, here or everywhere. An error is the caller's
-	// mistake; peers that could not be reached are in the report.
+	// mistake; peers that could not be reached, or did not do it within a second,
+	// are in the report.
 	Purge(context.Context, PurgeOrder) (PurgeReport, error)
 }
 

@@ -24,12 +24,23 @@ type Status struct {
 	// When this peer's certificate for TLS with the others runs out; zero = it has none.
 	CertificateUntil time.Time `json:"certificate_until,omitzero"`
 
+	Health  Health          `json:"health"`
+	Origins []proxy.Failing `json:"origins_failing"` // those whose last request got no answer, the latest first
+
+	Late     float64      `json:"late_seconds"` // by which this process runs late, for want of a processor
+	Siblings Siblings     `json:"siblings"`
 	Traffic  proxy.Counts `json:"traffic"`
 	Store    store.Stats  `json:"store"`
 	Digest   Digest       `json:"digest"`
 	Exchange Exchange     `json:"exchange"`
 	Plan     Plan         `json:"plan"`
 	Members  []Member     `json:"members"` // the other peers
+}
+
+// Siblings is how well they answer now.
+type Siblings struct {
+	Deadline float64 `json:"deadline_seconds"` // of the next question: it follows what siblings need
+	Lost     float64 `json:"lost_ratio"`       // of the questions of the last half minute, those without an answer in time
 }
 
 // Addresses are where a peer listens, ports chosen by the system included.

@@ -19,6 +19,7 @@ func WriteStatus(w io.Writer, s Status) error {
 	}
 	fmt.Fprintf(&b, "%s is %s, up %s, %s\n", s.Name, s.State, Span(s.Now.Sub(s.Started)), role)
 	fmt.Fprintf(&b, "listen %s   admin %s   gossip %s%s\n%s\n", s.Addresses.Listen, s.Addresses.Admin, s.Addresses.Gossip, encryption(s), certificate(s))
+	writeHealth(&b, s)
 	t := s.Traffic
 	fromClients := t.Requests - t.ServedToSiblings - t.NotServedToSiblings - t.RefusedAskers
 	rows := table.New("requests", ">count", ">share", "")
@@ -36,7 +37,7 @@ func WriteStatus(w io.Writer, s Status) error {
 	rows.Row("of siblings", table.Count(t.ServedToSiblings+t.NotServedToSiblings), "",
 		fmt.Sprintf("%s had the object, %s not", table.Count(t.ServedToSiblings), table.Count(t.NotServedToSiblings)))
 	rows.Row("to siblings", table.Count(t.SiblingRequests), "",
-		fmt.Sprintf("%s false hits, %s failed", table.Count(t.FalseHits), table.Count(t.SiblingErrors)))
+		fmt.Sprintf("%s false hits, %s failed, %s spared", table.Count(t.FalseHits), table.Count(t.SiblingErrors), table.Count(t.SiblingsSpared)))
 	rows.Row("to origins", table.Count(t.OriginRequests), "", fmt.Sprintf("%s failed", table.Count(t.OriginErrors)))
 	if err := rows.Write(&b, ""); err != nil {
 		return err
@@ -63,6 +64,22 @@ func WriteStatus(w io.Writer, s Status) error {
 	fmt.Fprintf(&b, "others    %s, %d alive, %s current\n", table.Of(len(s.Members), "peer"), alive, table.Of(current, "digest"))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeHealth says what is wrong, if anything is.
+func writeHealth(b *strings.Builder, s Status) {
+	text := s.Health.lines()
+	if s.Origin == "" { // to a reverse proxy its origin is a trouble of its own
+		for _, f := range s.Origins[:min(len(s.Origins), 5)] {
+			text += fmt.Sprintf("origin %s does not answer since %s: %s\n", f.Host, f.Since.UTC().Format(time.RFC3339), f.Reason)
+		}
+	}
+	if len(s.Health.Missing) > 0 {
+		text += "said last, and not now: " + strings.Join(s.Health.Missing, ", ") + "\n"
+	}
+	if text != "" {
+		b.WriteString(text + "\n")
+	}
 }
 
 func encryption(s Status) string {

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// ListArriving is for how long a body must have been arriving before siblings may
-// be told of it. What arrives sooner is listed when it is whole: the digest would
+// AdvertiseArriving is for how long a body must have been arriving before it is
+// advertised. What arrives sooner is advertised when it is whole: the digest would
 // not be there before it.
-const ListArriving = 250 * time.Millisecond
+const AdvertiseArriving = 250 * time.Millisecond
 
 // arriving are the responses whose bodies are being received, by identity.
 // Siblings that ask for one get it as it comes.
@@ -25,54 +25,54 @@ type arriving map[string]*arrival
 
 // An arrival is one of them.
 type arrival struct {
-	f *flight
-	l *landing
+	f *fetch
+	r *result
 
-	mu     sync.Mutex
-	over   bool
-	listed bool
+	mu         sync.Mutex
+	over       bool
+	advertised bool
 }
 
-// arrives makes a landing that was published known to siblings, until the returned
+// arrives makes a result that was delivered known to siblings, until the returned
 // function is called: when it is in the store or given up.
-func (c *Cache) arrives(f *flight, l *landing) (over func()) {
-	a := &arrival{f: f, l: l}
+func (c *Cache) arrives(f *fetch, r *result) (over func()) {
+	a := &arrival{f: f, r: r}
 	c.mu.Lock()
-	if c.arriving[l.id] != nil || f.poisoned.Load() {
+	if c.arriving[r.id] != nil || f.invalidated.Load() {
 		c.mu.Unlock()
 		return func() {}
 	}
-	c.arriving[l.id] = a
+	c.arriving[r.id] = a
 	c.mu.Unlock()
-	clock := time.AfterFunc(ListArriving, func() { c.listArriving(a) })
+	clock := time.AfterFunc(AdvertiseArriving, func() { c.advertise(a) })
 	return func() {
 		clock.Stop()
 		c.mu.Lock()
-		delete(c.arriving, l.id)
+		delete(c.arriving, r.id)
 		c.mu.Unlock()
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.over = true
-		if a.listed {
-			c.cfg.Store.Hooks.Unlisted(l.id)
+		if a.advertised {
+			c.cfg.Withdraw(r.id)
 		}
 	}
 }
 
-// listArriving puts an arrival into the digest, if what it brings may be listed.
-func (c *Cache) listArriving(a *arrival) {
+// advertise puts an arrival into the digest, if what it brings may be.
+func (c *Cache) advertise(a *arrival) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if h := c.cfg.Store.Hooks; a.over || a.f.poisoned.Load() || h.Listed == nil || h.Unlisted == nil || c.listUntil(a.l.entry, timeNow()).IsZero() {
+	if a.over || a.f.invalidated.Load() || c.cfg.Advertise == nil || c.listUntil(a.r.entry, c.now()).IsZero() {
 		return
 	}
-	a.listed = true
-	c.cfg.Store.Hooks.Listed(a.l.id)
+	a.advertised = true
+	c.cfg.Advertise(a.r.id)
 }
 
-// Listed yields the identity of everything that siblings are told of, at least
-// once: what is stored, and what is arriving.
-func (c *Cache) Listed() iter.Seq[string] {
+// Advertised yields the identity of everything that is advertised to siblings, at
+// least once: what is stored, and what is arriving.
+func (c *Cache) Advertised() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for o := range c.store.Listed() {
 			if !yield(o.Key()) {
@@ -84,9 +84,9 @@ func (c *Cache) Listed() iter.Seq[string] {
 		c.mu.Unlock()
 		for _, a := range all {
 			a.mu.Lock()
-			listed := a.listed && !a.over
+			advertised := a.advertised && !a.over
 			a.mu.Unlock()
-			if listed && !yield(a.l.id) {
+			if advertised && !yield(a.r.id) {
 				return
 			}
 		}
@@ -94,15 +94,18 @@ func (c *Cache) Listed() iter.Seq[string] {
 }
 
 // attach answers a question by a response that is still arriving. It isn't ok, and
-// nothing was sent, if there is none.
+// nothing was sent, if there is none that makes progress.
 func (c *Cache) attach(w http.ResponseWriter, r *request) (res Result, ok bool) {
 	a := c.arrivingFor(r)
 	if a == nil {
 		return res, false
 	}
-	defer a.f.waiters.leave()
-	st := status{hit: true, hasTTL: true, ttl: a.l.entry.freshFor(timeNow()), detail: "arriving"}
-	res, ok = c.serveArriving(w, r, a.l, st, nil)
+	defer a.f.waiters.leave(true)
+	if a.r.body.stalled() {
+		return res, false
+	}
+	st := status{hit: true, hasTTL: true, ttl: a.r.entry.freshFor(c.now()), detail: "arriving"}
+	res, ok = c.serveArriving(w, r, a.r, st, nil)
 	res.Outcome = LocalHit
 	return res, ok
 }
@@ -118,12 +121,12 @@ func (c *Cache) await(r *request) bool {
 	if wait <= 0 {
 		return false
 	}
-	var f *flight
+	var f *fetch
 	ids := c.identities(r)
 	c.mu.Lock()
 	for _, id := range ids {
-		if f = c.flights[id]; f != nil {
-			f.waiters.join()
+		if f = c.fetches[id]; f != nil {
+			f.waiters.join(true)
 			break
 		}
 	}
@@ -131,7 +134,7 @@ func (c *Cache) await(r *request) bool {
 	if f == nil {
 		return false
 	}
-	defer f.waiters.leave()
+	defer f.waiters.leave(true)
 	clock := time.NewTimer(wait)
 	defer clock.Stop()
 	select {
@@ -172,8 +175,8 @@ func (c *Cache) arrivingFor(r *request) *arrival {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, id := range ids {
-		if a := c.arriving[id]; a != nil && !a.f.poisoned.Load() && a.l.selects(r) {
-			a.f.waiters.join()
+		if a := c.arriving[id]; a != nil && !a.f.invalidated.Load() && c.selects(a.r, r) {
+			a.f.waiters.join(true)
 			return a
 		}
 	}

@@ -1,9 +1,13 @@
 package cache
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // noBody reports whether responses of a status have no content.
@@ -11,47 +15,90 @@ func noBody(status int) bool {
 	return status == http.StatusNoContent || status == http.StatusNotModified
 }
 
-// errReader returns an error that a Read gave along with its last bytes.
-type errReader struct{ err error }
-
-func (e errReader) Read([]byte) (int, error) {
-	if e.err == nil {
-		return 0, io.EOF // of this part: go on with the next reader
-	}
-	return 0, e.err
-}
-
-// closing is a body with something else to read instead, or to do after it is
-// closed.
-type closing struct {
+// originBody counts the bytes of a body, and ends its request when it is closed.
+type originBody struct {
 	io.ReadCloser
-	instead io.Reader
-	after   func()
+	n      *atomic.Uint64
+	cancel context.CancelCauseFunc
 }
 
-func (c *closing) Read(p []byte) (int, error) {
-	if c.instead != nil {
-		return c.instead.Read(p)
-	}
-	return c.ReadCloser.Read(p)
+func (b *originBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.n.Add(uint64(n))
+	return n, err
 }
 
-func (c *closing) Close() error {
-	err := c.ReadCloser.Close()
-	if c.after != nil {
-		c.after()
-	}
+func (b *originBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.cancel(nil)
 	return err
 }
 
-// counted counts the bytes of a body.
-type counted struct {
-	io.ReadCloser
-	n *atomic.Uint64
+// pausing is a body that may pause for so long between its bytes, and no longer.
+type pausing struct {
+	io.Reader
+	clock *time.Timer
+	limit time.Duration
 }
 
-func (c counted) Read(p []byte) (int, error) {
-	n, err := c.ReadCloser.Read(p)
-	c.n.Add(uint64(n))
+// newPausing returns one that is broken off by cancel.
+func newPausing(r io.Reader, limit time.Duration, cancel context.CancelCauseFunc) *pausing {
+	clock := time.AfterFunc(limit, func() { cancel(errBetweenBytes) })
+	clock.Stop()
+	return &pausing{r, clock, limit}
+}
+
+func (p *pausing) Read(b []byte) (int, error) {
+	p.clock.Reset(p.limit)
+	n, err := p.Reader.Read(b)
+	p.clock.Stop()
 	return n, err
+}
+
+// closing reads from one and closes another.
+type closing struct {
+	io.Reader
+	io.Closer
+}
+
+// An upload is the body of a client's request on its way to the origin, which is
+// charged neither with the time that the client takes nor with its faults.
+type upload struct {
+	io.ReadCloser
+	failed atomic.Pointer[RequestBodyError] // how reading it failed; nil = it didn't
+
+	mu    sync.Mutex
+	clock *time.Timer // of the origin; nil = it answered
+	limit time.Duration
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	u.charge(false)
+	n, err := u.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) {
+		failed := &RequestBodyError{err}
+		u.failed.Store(failed)
+		err = failed
+	}
+	u.charge(true)
+	return n, err
+}
+
+// charge lets the origin's clock go on, anew, or stops it.
+func (u *upload) charge(origin bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case u.clock == nil:
+	case origin:
+		u.clock.Reset(u.limit)
+	default:
+		u.clock.Stop()
+	}
+}
+
+func (u *upload) time(clock *time.Timer, limit time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.clock, u.limit = clock, limit
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -18,10 +20,21 @@ type Config struct {
 	Origin   http.RoundTripper // sends requests to origins; must neither follow redirects nor decompress
 	Siblings *sibling.Client   // nil = none
 	Crowd    Crowd             // nil = none
-	Store    store.Options     // the Hooks for Stored and Evicted and Decode are the cache's
+	Store    store.Options     // Hooks, Decode and Now are the cache's
 
-	MinListed time.Duration // responses fresh for less than this are not listed; 0 = 1 s
-	Logger    *slog.Logger  // nil = discard
+	// Advertise and Withdraw are told the identities of the responses that siblings
+	// may ask for: those that are stored, from New on, and those that are arriving.
+	// An identity is advertised to siblings while there were more calls of Advertise
+	// than of Withdraw for it. They are called from many goroutines at once, some
+	// under locks: they must be quick and must not call the cache. nil = nothing is
+	// advertised.
+	Advertise, Withdraw func(identity string)
+
+	MinListed    time.Duration    // responses fresh for less than this are not advertised; 0 = 1 s
+	FirstByte    time.Duration    // from a request's last byte to the header of the origin's answer; 0 = 60 s
+	BetweenBytes time.Duration    // for which the origin or a sibling may pause in a body, where no other source can go on; 0 = 60 s
+	Now          func() time.Time // the wall clock, which may jump; nil = time.Now
+	Logger       *slog.Logger     // nil = discard
 }
 
 // A Crowd knows which sibling is fetching a response that no digest lists yet.
@@ -32,8 +45,8 @@ type Crowd interface {
 }
 
 const (
-	maxGraves = 64 << 10 // URLs whose invalidation is remembered
-	maxSolo   = 16 << 10 // URLs whose responses can't be shared
+	maxTombstones = 64 << 10 // URLs whose invalidation is remembered
+	maxHitForMiss = 16 << 10 // URLs whose responses can't be shared
 )
 
 // A Cache answers requests. It is safe for concurrent use.
@@ -44,19 +57,20 @@ type Cache struct {
 	log        *slog.Logger
 	statusName string
 	store      *store.Store
-	engine     *engine
 	rules      *rules
 	hints      hints
-	graves     graves
-	solo       solo
+	tombstones tombstones
+	hitForMiss hitForMiss
+	opened     time.Time // by the steady clock
+	clock      int64     // names that clock; never 0
 
 	buffers chan []byte // spare ones, for receiving bodies
 
 	mu       sync.Mutex
-	flights  map[string]*flight // by identity
+	fetches  map[string]*fetch // by identity
 	arriving arriving
 
-	background sync.WaitGroup // flights under way
+	background sync.WaitGroup // fetches under way
 	stop       context.CancelCauseFunc
 	stopped    context.Context
 }
@@ -66,18 +80,25 @@ func New(cfg Config) (*Cache, error) {
 	if cfg.Origin == nil {
 		return nil, errors.New("cache: no transport to origins")
 	}
-	if cfg.MinListed <= 0 {
-		cfg.MinListed = time.Second
+	for _, d := range []struct {
+		field    *time.Duration
+		standard time.Duration
+	}{{&cfg.MinListed, time.Second}, {&cfg.FirstByte, time.Minute}, {&cfg.BetweenBytes, time.Minute}} {
+		if *d.field <= 0 {
+			*d.field = d.standard
+		}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Cache{cfg: cfg, log: cfg.Logger, statusName: statusName(cfg.Name), engine: newEngine(), rules: newRules(),
-		flights: make(map[string]*flight), arriving: make(arriving), buffers: make(chan []byte, 64)}
-	c.graves.limit, c.solo.limit = maxGraves, maxSolo
+	c := &Cache{cfg: cfg, log: cfg.Logger, statusName: statusName(cfg.Name), rules: newRules(),
+		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64),
+		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64)}
+	c.tombstones.limit, c.hitForMiss.limit = maxTombstones, maxHitForMiss
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	o := cfg.Store
-	o.Hooks.Stored, o.Hooks.Evicted = c.rules.stored, c.rules.evicted
+	o.Now = cfg.Now
+	o.Hooks = store.Hooks{Stored: c.rules.stored, Evicted: c.rules.evicted, Listed: cfg.Advertise, Unlisted: cfg.Withdraw}
 	o.Decode = func(_ string, data []byte) (any, error) { return decodeEntry(data, cfg.Name) }
 	if o.Logger == nil {
 		o.Logger = cfg.Logger
@@ -103,16 +124,16 @@ func (c *Cache) Close() error {
 
 // meta is what the store is to keep beside the body of a response.
 func (c *Cache) meta(e *entry) store.Meta {
-	return store.Meta{Data: e.encode(), ListUntil: c.listUntil(e, timeNow()), Generated: e.generated()}
+	return store.Meta{Data: e.encode(), ListUntil: c.listUntil(e, c.now()), Generated: e.generated().wall}
 }
 
-// listUntil is until when a response may be listed: while it is fresh, by a
+// listUntil is until when a response may be advertised: while it is fresh, by a
 // margin that lets the digest which names it reach the siblings. A response that
 // must be validated each time, or may not be given to siblings, never is.
-func (c *Cache) listUntil(e *entry, now time.Time) time.Time {
+func (c *Cache) listUntil(e *entry, now moment) time.Time {
 	left := e.freshFor(now)
 	if e.cc.noCache || left <= c.cfg.MinListed {
 		return time.Time{}
 	}
-	return now.Add(left)
+	return now.wall.Add(left)
 }

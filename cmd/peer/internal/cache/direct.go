@@ -16,7 +16,8 @@ import (
 // same breath. That is what most answers of a busy cache are. It reports whether
 // it did; if not, nothing was sent. A w that wants to know what is sent through it
 // is left to do so.
-func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p answerPlan, st status, via []string, v *store.View, res *Result) bool {
+func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p answerPlan, st status, via []string, v *store.View, res *Result) bool {
+	e := f.entry
 	if !st.hit || via != nil || p.status != e.status || p.contentRange != "" || noBody(p.status) ||
 		r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close {
 		return false
@@ -27,24 +28,36 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p an
 	}
 	var body io.Reader
 	if r.Method != http.MethodHead && p.length > 0 {
-		if body = v.Source(p.offset, p.length); body == nil {
+		var err error
+		if body, err = v.Source(p.offset, p.length); err != nil {
 			return false
 		}
 	}
 	h := append(to.Buffer(), e.wireHeader()...)
 	h = append(h, "Age: "...)
-	h = strconv.AppendInt(h, seconds(e.age(r.now)), 10)
+	h = strconv.AppendInt(h, seconds(min(e.age(r.now), maxDelta)), 10)
 	h = append(h, "\r\nCache-Status: "...)
 	h = c.appendStatus(h, st)
 	h = append(h, "\r\nContent-Length: "...)
 	h = strconv.AppendInt(h, p.length, 10)
 	h = append(h, "\r\n\r\n"...)
 	res.Bytes, res.Err = to.Answer(h, body)
-	if body != nil && res.Err == nil && res.Bytes < p.length {
-		res.Err = io.ErrUnexpectedEOF
+	if body != nil {
+		if res.Err == nil && res.Bytes < p.length {
+			res.Err = io.ErrUnexpectedEOF
+		}
+		c.finish(direct{to}, r, f, v, p, res)
 	}
 	res.Broken = res.Err != nil
 	return true
+}
+
+// direct writes to a connection behind an answer that was begun on it.
+type direct struct{ to *conn.Conn }
+
+func (d direct) Write(p []byte) (int, error) {
+	n, err := d.to.ReadFrom(bytes.NewReader(p))
+	return int(n), err
 }
 
 // wireHeader returns the status line and the fields of a hit, but for those that
@@ -73,12 +86,13 @@ func writeBody(w http.ResponseWriter, r *request, v *store.View, p answerPlan) (
 	if !ok || c == nil || p.length < shortBody {
 		return v.WriteRange(w, p.offset, p.length)
 	}
-	body := v.Source(p.offset, p.length)
-	if body == nil {
-		return v.WriteRange(w, p.offset, p.length)
+	body, err := v.Source(p.offset, p.length)
+	if err != nil {
+		return 0, err
 	}
 	c.Hold()
-	n, err := int64(0), http.NewResponseController(w).Flush() // the header, which is held
+	n := int64(0)
+	err = http.NewResponseController(w).Flush() // the header, which is held
 	if err == nil {
 		n, err = to.ReadFrom(body)
 	}

@@ -4,12 +4,57 @@
 // from a sibling, or from the origin, and stores what it may. Concurrent misses
 // for one response share one fetch, and its body while it arrives.
 //
-// The semantics of storing and validating come from the httpcache library,
-// which is a private cache with whole bodies in memory; it is wrapped on both
-// sides (engine.go). Inside, its upstream sees to the rules of a shared cache:
-// s-maxage, private, Authorization, Vary, CDN-Cache-Control. Outside, this
-// package chooses the variant, serves hits, ranges and conditional requests, and
-// streams the bodies, which the library never sees.
+// The rules of a shared cache (RFC 9111) are this package's own: what may be stored
+// and for how long it is fresh (freshness.go, directives.go), what selects a stored
+// response (vary.go), when and how it is validated (validate.go). The rows of
+// ../proxy/CONFORMANCE.md, each of which is run, prove them.
+//
+// # A fetch
+//
+// What is not in the store, or must be validated, is got by a fetch (fetch.go). The
+// request that begins it is its leader. Requests for the same response that come
+// while it is under way are its followers, siblings' questions among them
+// (coalesce.go, arriving.go): they get the same bytes as they arrive. A response
+// that can't be shared goes to the leader alone, and its URL is remembered
+// (hit-for-miss), so that no request for it follows another for some time.
+//
+//	siblings, best first, then the origin
+//	                │
+//	             asking ───nobody───▶ failed: a stale copy, or the error
+//	                │ a header
+//	                ├──304───────────▶ confirmed: the stored response, freshened
+//	                ├──not to share──▶ handed over: to the leader, as it comes
+//	                ▼
+//	            receiving ──────────▶ delivered: leader and followers read along,
+//	             │  ▲   │             and after 250 ms siblings are told
+//	 its source  │  │   └──all of it──▶ stored, unless it was invalidated meanwhile
+//	 ends, pauses│  │                   or the disk fails: that costs the next hit
+//	 or crawls   ▼  │
+//	            attempt: who goes on at byte n?
+//	                │
+//	                └──nobody────────▶ cut
+//
+// A response of the origin is delivered with its header; so is a sibling's that has
+// a strong validator. Any other of a sibling is delivered when it is whole or 64 KiB
+// of it are here, since until then the next source can begin anew.
+//
+// The body (resume.go) is one stream of bytes from one source after another. The
+// next one (attempt.go) begins at byte n if a strong validator shows that it has the same
+// representation (Range and If-Range), or begins at byte 0, and what it gives up to
+// byte n is compared with what was delivered. An attempt is made
+//   - when the source ends within the body: the body waits for it;
+//   - when the source gave nothing for a second: beside it, and the first to come to
+//     the next byte goes on. An origin with a single client is left alone, until its
+//     time between bytes is over;
+//   - when the rest from a sibling would take far longer than from the origin.
+//
+// There is one attempt at a time, however many wait. Between two that brought
+// nothing the pause doubles. New requests join no body that stands still: they wait
+// for the attempt, and if the origin has another representation by now, they begin
+// another fetch.
+//
+// A stored body that turns out unreadable in the middle of an answer is fetched
+// likewise, and the answer goes on where it was (respond.go).
 //
 // # Identity
 //

@@ -16,11 +16,10 @@ import (
 // An entry is what the cache knows of a stored response besides its body. It is
 // immutable and shared.
 type entry struct {
-	status    int
-	header    http.Header // end-to-end fields, as received; a Date, no Age
-	requested time.Time   // when the request was sent that brought or confirmed it
-	received  time.Time   // when its answer arrived
-	initial   time.Duration
+	status   int
+	header   http.Header   // end-to-end fields, as received; a Date, no Age
+	received moment        // when the answer arrived that brought or confirmed it
+	initial  time.Duration // its age then
 
 	// Derived from the above.
 	cc       directives
@@ -33,14 +32,15 @@ type entry struct {
 }
 
 // newEntry describes a response whose header a cache may keep: hop-by-hop
-// fields are gone. It takes over h. age is what the Age field said.
-func newEntry(status int, h http.Header, age time.Duration, requested, received time.Time, via string) *entry {
-	e := &entry{status: status, header: h, requested: requested, received: received}
+// fields are gone. It takes over h. age is what the Age field said, delay the time
+// from the request to the answer.
+func newEntry(status int, h http.Header, age, delay time.Duration, received moment, via string) *entry {
+	e := &entry{status: status, header: h, received: received}
 	e.date = headerTime(h, "Date")
 	if e.date.IsZero() {
-		e.date = received
+		e.date = received.wall
 	}
-	e.initial = initialAge(age, e.date, requested, received)
+	e.initial = initialAge(age, delay, e.date, received.wall)
 	e.derive(via)
 	return e
 }
@@ -61,23 +61,31 @@ func (e *entry) derive(via string) {
 	e.serve["Via"] = append(append([]string(nil), e.header["Via"]...), "1.1 "+via)
 }
 
+// ageUnknown is the age of a response that was received in the future: the clock
+// was put back since, and nobody knows by how much. No lifetime is as long.
+const ageUnknown = 2 * maxDelta
+
 // age returns the current age (RFC 9111 section 4.2.3).
-func (e *entry) age(now time.Time) time.Duration {
-	return e.initial + max(0, now.Sub(e.received))
+func (e *entry) age(now moment) time.Duration {
+	since, known := now.since(e.received)
+	if !known {
+		return ageUnknown
+	}
+	return min(e.initial+since, ageUnknown)
 }
 
 // freshFor returns for how long the response stays fresh; negative = for how
 // long it has been stale.
-func (e *entry) freshFor(now time.Time) time.Duration { return e.lifetime - e.age(now) }
+func (e *entry) freshFor(now moment) time.Duration { return e.lifetime - e.age(now) }
 
 // generated is when the origin generated or last confirmed the response, as far
 // as its age tells.
-func (e *entry) generated() time.Time { return e.received.Add(-e.initial) }
+func (e *entry) generated() moment { return e.received.ago(e.initial) }
 
 // encode writes the entry for the store: a line of numbers, then the header.
 func (e *entry) encode() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "1 %d %d %d %d\r\n", e.status, e.requested.UnixNano(), e.received.UnixNano(), int64(e.initial))
+	fmt.Fprintf(&b, "2 %d %d %d %d %d\r\n", e.status, e.received.wall.UnixNano(), int64(e.initial), e.received.clock, int64(e.received.steady))
 	e.header.Write(&b)
 	b.WriteString("\r\n")
 	return b.Bytes()
@@ -93,23 +101,32 @@ func decodeEntry(data []byte, via string) (*entry, error) {
 		return nil, errEntry
 	}
 	fields := strings.Fields(line)
-	if len(fields) != 5 || fields[0] != "1" {
-		return nil, errEntry
-	}
-	var n [4]int64
+	n := make([]int64, len(fields))
 	for i := range n {
-		if n[i], err = strconv.ParseInt(fields[i+1], 10, 64); err != nil {
+		if n[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil {
 			return nil, errEntry
 		}
 	}
+	e := &entry{}
+	switch {
+	case len(n) == 6 && n[0] == 2:
+		e.initial = time.Duration(n[3])
+		e.received = moment{time.Unix(0, n[2]), n[4], time.Duration(n[5])}
+	case len(n) == 5 && n[0] == 1: // with the time of the request, and no steady clock
+		e.initial = time.Duration(n[4])
+		e.received = moment{wall: time.Unix(0, n[3])}
+	default:
+		return nil, errEntry
+	}
+	e.status = int(n[1])
 	h, err := r.ReadMIMEHeader()
 	if err != nil {
 		return nil, errEntry
 	}
-	e := &entry{status: int(n[0]), header: http.Header(h), requested: time.Unix(0, n[1]), received: time.Unix(0, n[2]), initial: time.Duration(n[3])}
+	e.header = http.Header(h)
 	e.date = headerTime(e.header, "Date")
 	if e.date.IsZero() {
-		e.date = e.received
+		e.date = e.received.wall
 	}
 	e.derive(via)
 	return e, nil

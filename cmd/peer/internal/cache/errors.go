@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -16,6 +17,25 @@ type originError struct {
 
 func (e *originError) Error() string { return "origin " + e.host + ": " + e.err.Error() }
 func (e *originError) Unwrap() error { return e.err }
+
+// A RequestBodyError is the failure of a request's body to come from the client,
+// which is no fault of the origin that it was being sent to.
+type RequestBodyError struct{ Err error }
+
+func (e *RequestBodyError) Error() string { return "request body: " + e.Err.Error() }
+func (e *RequestBodyError) Unwrap() error { return e.Err }
+
+// timeout is an error for want of an answer in time.
+type timeout string
+
+func (e timeout) Error() string { return string(e) }
+func (timeout) Timeout() bool   { return true }
+func (timeout) Temporary() bool { return true }
+
+const (
+	errFirstByte    = timeout("cache: no header within the time for the first byte")
+	errBetweenBytes = timeout("cache: no byte within the time between bytes")
+)
 
 // failure is what a client is told of an error on the way to the origin: a
 // status, a token for Cache-Status, and a sentence that names the hop and
@@ -32,12 +52,20 @@ func (c *Cache) failure(err error) failure {
 		dns    *net.DNSError
 		op     *net.OpError
 		nerr   net.Error
+		body   *RequestBodyError
+		cert   *tls.CertificateVerificationError
 	)
 	host := "the origin"
 	if errors.As(err, &origin) {
 		host = "the origin " + origin.host
 	}
 	switch {
+	case errors.As(err, &body) && errors.As(body.Err, &nerr) && nerr.Timeout():
+		return failure{http.StatusRequestTimeout, "request-timeout", "the body of the request did not come in time"}
+	case errors.As(err, &body):
+		return failure{http.StatusBadRequest, "bad-request-body", "the body of the request is malformed or broke off"}
+	case errors.As(err, &cert):
+		return failure{http.StatusBadGateway, "origin-certificate", "the certificate of " + host + " is not trusted"}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &nerr) && nerr.Timeout():
 		return failure{http.StatusGatewayTimeout, "origin-timeout", host + " did not answer in time"}
 	case errors.Is(err, errStopped):

@@ -3,6 +3,8 @@ package cache
 import (
 	"net/http"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
 // A Verdict is how a request would be answered if it came now.
@@ -41,7 +43,7 @@ type Stored struct {
 // Explain says what [Cache.Serve] would do with r. It changes nothing and counts
 // as no use of what is stored.
 func (c *Cache) Explain(r *http.Request) Explanation {
-	q := &request{Request: r, url: CanonicalURL(r.URL), cc: requestDirectives(r.Header), now: timeNow()}
+	q := &request{Request: r, url: CanonicalURL(r.URL), cc: requestDirectives(r.Header), now: c.now()}
 	e := Explanation{URL: q.url, Verdict: WouldPass, Reason: "method"}
 	best := c.explainStored(q, &e)
 	switch {
@@ -96,7 +98,7 @@ func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
 		if !ok {
 			continue
 		}
-		v, err := c.store.Open(obj, false)
+		v, err := c.store.Open(obj, store.Describe)
 		if err != nil {
 			continue
 		}

@@ -1,241 +1,272 @@
 package cache
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
-	"time"
+	"sync"
+	"sync/atomic"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
-	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// timeNow is the clock; tests run it under synctest.
-func timeNow() time.Time { return time.Now() }
+// A fetch gets one response, for the request that began it, its leader, and for
+// those that join it, its followers. It goes on when they leave, so that what was
+// begun can be stored. The package comment draws its states.
+type fetch struct {
+	key    string   // in Cache.fetches; "" = private, nobody can join
+	r      *request // the leader's
+	stored *found   // a stale copy to be validated; nil = none
+	reason string   // for Cache-Status: why the request went forward
 
-// An answer is a response from the origin or a sibling. Its header has no
-// connection fields.
-type answer struct {
-	status              int
-	header              http.Header
-	trailer             http.Header // filled when the body was read
-	body                io.ReadCloser
-	length              int64 // of the body; -1 = unknown
-	requested, received time.Time
+	waiters waiters       // the requests that it has still to answer, in part or whole
+	ready   chan struct{} // closed when result is set
+	interim chan interim  // 1xx responses, for the leader
+	result  *result
 
-	sibling *sibling.Answer // nil = from the origin
-	via     []string        // the sibling's Cache-Status, with its own member
+	mu        sync.Mutex
+	leftAlone bool // the leader left before there was a result
+
+	invalidated atomic.Bool // the URL was: don't store what comes
 }
 
-// run is a flight's way: ask, decide, publish, receive, store.
-func (c *Cache) run(ctx context.Context, cancel context.CancelCauseFunc, f *flight) {
+// A result is what a fetch brought.
+type result struct {
+	err    error   // nobody answered
+	answer *answer // an answer for the leader alone, which closes it
+
+	// Else an answer for all that select it.
+	id        string // its identity
+	fields    []string
+	entry     *entry
+	body      *body         // being received
+	into      *store.Writer // where to
+	length    int64         // of the body; -1 = unknown
+	obj       *found        // or in the store: validated, or stale in place of an error
+	confirmed bool
+	stale     bool
+	storing   bool
+
+	fwdStatus                       int
+	peer                            string   // the sibling that answered
+	via                             []string // its Cache-Status
+	asked, falseHits, siblingErrors int
+}
+
+// run takes a fetch through its states. The loop ends: each round delivers a
+// result, or uses up a sibling, or gives up the copy that was to be validated,
+// and what the origin answers to a request without conditions is a result.
+func (c *Cache) run(f *fetch) {
 	src := c.sources(f)
-	for {
-		done, handedOver := c.attempt(ctx, cancel, f, src)
-		if !done {
-			continue
+	ctx := context.WithoutCancel(f.r.Context())
+	for f.result == nil {
+		var stored *entry
+		if f.stored != nil {
+			stored = f.stored.entry
 		}
-		c.forget(f)
-		if !handedOver {
-			cancel(nil)
+		a, err := src.next(ctx, stored.conditions())
+		switch {
+		case err != nil:
+			f.deliver(c.failed(f, src, err))
+		case a.status == http.StatusNotModified && stored != nil:
+			a.close()
+			if !stored.confirmedBy(a) {
+				f.stored = nil // it is another response that the 304 speaks of: get it whole
+				continue
+			}
+			f.deliver(c.confirmed(f, src, a))
+		case stored != nil && a.sibling == nil && staleStatus(a.status) && stored.onError(&f.r.cc, a.status, c.now()):
+			a.close()
+			f.deliver(c.serveStale(f, src, a.status))
+		case c.mayStore(f, a):
+			c.receive(f, src, a)
+		default:
+			if stored != nil && a.status < 500 && a.sibling == nil && !f.r.cc.noStore {
+				c.store.DeleteObject(f.stored.obj) // the origin has replaced it
+			}
+			c.handOver(f, src, a)
 		}
-		return
+	}
+	c.forget(f)
+	f.waiters.Wait()
+}
+
+// deliver gives those that wait for the fetch its result.
+func (f *fetch) deliver(res *result) {
+	f.mu.Lock()
+	f.result = res
+	close(f.ready)
+	orphan := f.leftAlone && res.answer != nil
+	f.mu.Unlock()
+	if orphan {
+		res.answer.close()
 	}
 }
 
-// attempt fetches from the next source. It isn't done when a sibling's body
-// broke off before anybody saw a byte of it, or the answer fits no copy of ours.
-// With handedOver, the leader reads the answer's body and ctx lives on with it.
-func (c *Cache) attempt(ctx context.Context, cancel context.CancelCauseFunc, f *flight, src *sources) (done, handedOver bool) {
-	var stored *entry
-	if f.stored != nil {
-		stored = f.stored.entry
-	}
-	res, err := c.engine.exchange(ctx, stored, func(a *answer) bool { return c.mayStore(f, a) }, src.next)
-	switch {
-	case err != nil:
-		f.land(c.failed(f, src, err))
-		return true, false
-	case res.confirmed && !confirms(res, stored):
-		res.body.Close()
-		f.stored = nil // it is another response that the 304 speaks of: get it whole
-		return false, false
-	case res.confirmed:
-		res.body.Close()
-		f.land(c.freshened(f, src, res))
-		return true, false
-	case f.stored != nil && res.sibling == nil && staleStatus(res.status) && stored.onError(&f.r.cc, res.status, timeNow()):
-		res.body.Close()
-		f.land(c.standIn(f, src, res.status))
-		return true, false
-	case !res.store || f.poisoned.Load():
-		c.dropReplaced(f, res)
-		return true, c.handOver(cancel, f, src, res)
-	}
-	return c.receive(cancel, f, src, res)
-}
-
-// mayStore is what the engine asks of a whole response.
-func (c *Cache) mayStore(f *flight, a *answer) bool {
-	if !storable(f.r.Header, &f.r.cc, a.status, a.header) {
+// delivered reports whether there is a result.
+func (f *fetch) delivered() bool {
+	select {
+	case <-f.ready:
+		return true
+	default:
 		return false
 	}
-	e := newEntry(a.status, a.header, headerAge(a.header), a.requested, a.received, "")
-	return e.useful()
 }
 
-// confirms reports whether a 304 speaks of the stored response: one with another
-// entity tag does not (RFC 9111 section 4.3.4).
-func confirms(res *result, stored *entry) bool {
-	tag := res.answer.header.Get("Etag")
-	return tag == "" || stored.etag == "" || weakMatch(tag, stored.etag)
-}
-
-// landing starts one with what is known of the siblings asked.
-func (f *flight) landing(src *sources) *landing {
-	l := &landing{}
-	if src.inquiry != nil {
-		l.asked, l.falseHits, l.siblingErrors = src.inquiry.Asked, src.inquiry.FalseHits, src.inquiry.Errors
+// leave is called by a leader that doesn't wait any longer.
+func (f *fetch) leave() {
+	f.mu.Lock()
+	f.leftAlone = true
+	res := f.result
+	f.mu.Unlock()
+	if res != nil && res.answer != nil {
+		res.answer.close()
 	}
-	return l
 }
 
-// failed is the landing of a flight that nobody answered: the stale copy, if it
-// may stand in, else the error.
-func (c *Cache) failed(f *flight, src *sources, err error) *landing {
-	if f.stored != nil && f.stored.entry.onError(&f.r.cc, 0, timeNow()) {
-		return c.standIn(f, src, 0)
+// newResult begins one with what is known of the siblings asked.
+func newResult(src *sources) *result {
+	res := &result{}
+	if in := src.inquiry; in != nil {
+		res.asked, res.falseHits, res.siblingErrors = in.Asked, in.FalseHits, in.Errors
 	}
-	l := f.landing(src)
-	l.err = err
-	return l
+	return res
 }
 
-func (c *Cache) standIn(f *flight, src *sources, status int) *landing {
-	l := f.landing(src)
-	l.obj, l.entry, l.id = f.stored, f.stored.entry, f.stored.obj.Key()
-	_, l.fields = splitIdentity(l.id)
-	l.stale, l.fwdStatus = true, status
-	return l
+// failed is the result of a fetch that nobody answered: the stale copy, if it may
+// be served, else the error.
+func (c *Cache) failed(f *fetch, src *sources, err error) *result {
+	if f.stored != nil && f.stored.entry.onError(&f.r.cc, 0, c.now()) {
+		return c.serveStale(f, src, 0)
+	}
+	res := newResult(src)
+	res.err = err
+	return res
 }
 
-// freshened is the landing of a validation: the stored response with its header
-// brought up to date (RFC 9111 section 4.3.4).
-func (c *Cache) freshened(f *flight, src *sources, res *result) *landing {
+func (c *Cache) serveStale(f *fetch, src *sources, status int) *result {
+	res := newResult(src)
+	res.obj, res.entry, res.id = f.stored, f.stored.entry, f.stored.obj.Key()
+	_, res.fields = splitIdentity(res.id)
+	res.stale, res.fwdStatus = true, status
+	return res
+}
+
+// confirmed is the result of a validation: the stored response with its header
+// brought up to date.
+func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	old := f.stored
-	e := newEntry(old.entry.status, res.header, headerAge(res.answer.header), res.requested, res.received, c.cfg.Name)
-	l := f.landing(src)
-	l.entry, l.id, l.confirmed, l.fwdStatus = e, old.obj.Key(), true, res.status
-	_, l.fields = splitIdentity(l.id)
-	l.peer, l.via = res.peer()
-	l.obj = &found{obj: old.obj, entry: e}
+	e := old.entry.freshened(a, c.cfg.Name)
+	res := newResult(src)
+	res.entry, res.id, res.confirmed, res.fwdStatus = e, old.obj.Key(), true, a.status
+	_, res.fields = splitIdentity(res.id)
+	res.peer, res.via = a.peer()
+	res.obj = &found{obj: old.obj, entry: e}
 	c.noteReuse(f, e)
-	if f.poisoned.Load() || !storable(f.r.Header, &f.r.cc, e.status, e.header) {
-		return l // good for those who wait, no longer to be kept
+	if f.invalidated.Load() || !storable(f.r.Header, &f.r.cc, e.status, e.header) {
+		return res // good for those who wait, no longer to be kept
 	}
-	obj, err := c.store.Update(old.obj, c.meta(e))
-	if err == nil {
-		l.obj.obj, l.storing = obj, true
+	if obj, err := c.store.Update(old.obj, c.meta(e)); err == nil {
+		res.obj.obj, res.storing = obj, true
 	}
-	return l
+	return res
 }
 
-// handOver gives an answer that can't be shared to the leader alone.
-func (c *Cache) handOver(cancel context.CancelCauseFunc, f *flight, src *sources, res *result) bool {
-	c.solo.mark(f.r.url, timeNow())
-	l := f.landing(src)
-	l.answer, l.fwdStatus = res.answer, res.status
-	l.peer, l.via = res.peer()
-	res.answer.body = &closing{ReadCloser: res.answer.body, after: func() { cancel(nil) }}
-	f.land(l)
-	return true
+// mayStore reports whether a whole response may be stored, and storing it can ever
+// save anything.
+func (c *Cache) mayStore(f *fetch, a *answer) bool {
+	return !f.invalidated.Load() && storable(f.r.Header, &f.r.cc, a.status, a.header) &&
+		newEntry(a.status, a.header, headerAge(a.header), a.delay, a.received, "").useful()
 }
 
-// dropReplaced removes a stored response that the origin no longer stands by but
-// has replaced by one that can't be stored.
-func (c *Cache) dropReplaced(f *flight, res *result) {
-	if f.stored != nil && res.status < 500 && res.sibling == nil && !f.r.cc.noStore {
-		c.store.DeleteObject(f.stored.obj)
-	}
+// handOver gives an answer that can't be shared to the leader alone. Its rest can
+// come from elsewhere only if that need not be compared with what was passed on,
+// which nobody keeps.
+func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
+	c.hitForMiss.mark(f.r.url, c.now())
+	res := newResult(src)
+	res.answer, res.fwdStatus = a, a.status
+	res.peer, res.via = a.peer()
+	whole := *a
+	whole.body, whole.cancel = c.newBody(f, src, a, nil), func(error) {}
+	res.answer = &whole
+	f.deliver(res)
 }
 
-// receive takes a response into the store and publishes it: at once if it comes
-// from the origin; if from a sibling, when it is whole or too long to wait for,
-// so that another source can step in for as long as nobody saw a byte.
-func (c *Cache) receive(cancel context.CancelCauseFunc, f *flight, src *sources, res *result) (done, handedOver bool) {
-	fields := varyFields(res.header)
+// receive takes a response into the store and delivers it: at once if it is the
+// origin's, or has a validator by which another source can go on with a sibling's;
+// else when the sibling's is whole or too long to wait for. It delivers nothing if
+// the sibling fails before that.
+func (c *Cache) receive(f *fetch, src *sources, a *answer) {
+	fields := varyFields(a.header)
 	id := variantIdentity(f.r.url, fields, f.r.Header)
-	length := res.length
-	if noBody(res.status) {
+	length := a.length
+	if noBody(a.status) {
 		length = 0
 	}
 	w, err := c.store.Create(id, length)
 	if err != nil {
-		return true, c.handOver(cancel, f, src, res)
+		c.handOver(f, src, a)
+		return
 	}
-	e := newEntry(res.status, res.header, headerAge(res.answer.header), res.requested, res.received, c.cfg.Name)
-	l := f.landing(src)
-	l.id, l.fields, l.entry, l.body, l.length = id, fields, e, w, length
-	l.storing, l.fwdStatus = true, res.status
-	l.peer, l.via = res.peer()
+	b := c.newBody(f, src, a, w)
+	e := entryOf(a, c.cfg.Name)
+	res := newResult(src)
+	res.id, res.fields, res.entry, res.body, res.into, res.length = id, fields, e, b, w, length
+	res.storing, res.fwdStatus = true, a.status
+	res.peer, res.via = a.peer()
 	c.noteReuse(f, e)
 
-	hold, _ := w.Follow(context.Background()) // keeps the body at hand until all who wait have it
-	landed, over := false, func() {}
-	publish := func() {
-		if !landed {
-			landed = true
-			over = c.arrives(f, l)
-			f.land(l)
+	release := f.waiters.untilNone(w.Hold()) // keeps the body at hand until all that wait have it
+	defer release()
+	over := func() {}
+	deliver := func() {
+		if f.result == nil {
+			over = c.arrives(f, res)
+			f.deliver(res)
 		}
 	}
-	defer func() {
-		over()
-		if landed {
-			c.forget(f)
-			f.waiters.Wait()
-		}
-		hold.Close()
-	}()
-	if res.sibling == nil {
-		publish()
+	if a.sibling == nil || b.repr.strong() != "" {
+		deliver()
 	}
-	if err := c.pump(f, w, res.answer, publish); err != nil {
-		w.End(err)
+	err = c.pump(f, w, b, deliver)
+	w.End(err)
+	if err == nil {
+		b.end(io.EOF)
+		deliver()
+		c.commit(f, w, res)
+	} else {
+		b.end(err)
 		w.Abort()
-		if !landed {
-			src.inquiry.Broken(res.sibling)
-			return false, false
-		}
-		c.log.Info("a body broke off", "url", f.r.url, "error", err)
-		return true, false
 	}
-	w.End(nil)
-	publish()
-	c.commit(f, w, l)
-	return true, false
+	over()
+	if f.result == nil {
+		src.inquiry.Broken(a.sibling)
+		return
+	}
+	if err != nil && f.waiters.n.Load() > 0 {
+		c.BodiesCut.Add(1)
+		c.log.Info("no source could finish a body", "url", f.r.url, "error", err)
+	}
+	c.forget(f)
+	f.waiters.Wait()
 }
 
 // noteReuse keeps requests from waiting for a response that must be validated for
 // each of them.
-func (c *Cache) noteReuse(f *flight, e *entry) {
-	if now := timeNow(); e.cc.noCache || e.freshFor(now) <= 0 {
-		c.solo.mark(f.r.url, now)
+func (c *Cache) noteReuse(f *fetch, e *entry) {
+	if now := c.now(); e.cc.noCache || e.freshFor(now) <= 0 {
+		c.hitForMiss.mark(f.r.url, now)
 	}
 }
 
-// errUnwanted ends a body that nobody reads and that isn't worth finishing.
-var errUnwanted = errors.New("cache: nobody waits for the rest")
-
 const (
-	patience    = 16 << 20 // bytes that may be missing of a body that is received although nobody reads it
-	publishSize = 64 << 10 // bytes of a sibling's body that are awaited before any is passed on
+	unattendedRest = 16 << 20 // bytes that may be missing of a body that is received although nobody reads it
+	deliverSize    = 64 << 10 // bytes of a sibling's body that are awaited before any is passed on
 )
 
 // pump copies a body into the store.
-func (c *Cache) pump(f *flight, w *store.Writer, a *answer, publish func()) error {
+func (c *Cache) pump(f *fetch, w *store.Writer, b *body, deliver func()) error {
 	var buf []byte
 	select {
 	case buf = <-c.buffers:
@@ -248,21 +279,11 @@ func (c *Cache) pump(f *flight, w *store.Writer, a *answer, publish func()) erro
 		default:
 		}
 	}()
-	diverted := false
-	defer func() {
-		if !diverted {
-			a.body.Close()
-		}
-	}()
 	var total int64
 	for {
-		n, err := a.body.Read(buf)
+		n, err := b.Read(buf)
 		total += int64(n)
-		if k, werr := w.Write(buf[:n]); werr != nil {
-			publish()
-			diverted = true
-			rest := io.MultiReader(bytes.NewReader(bytes.Clone(buf[k:n])), errReader{err}, a.body)
-			w.Divert(&closing{ReadCloser: a.body, instead: rest})
+		if werr := w.Write(c.stopped, buf[:n]); werr != nil {
 			return werr
 		}
 		switch {
@@ -270,37 +291,40 @@ func (c *Cache) pump(f *flight, w *store.Writer, a *answer, publish func()) erro
 			return w.End(nil)
 		case err != nil:
 			return err
-		case total >= publishSize:
-			publish()
+		case total >= deliverSize:
+			deliver()
 		}
-		if total > patience && (a.length < 0 || a.length-total > patience) && c.abandon(f) {
-			return errUnwanted
+		if total > unattendedRest && (b.repr.length < 0 || b.repr.length-total > unattendedRest) && c.abandon(f) {
+			return errUnattended
 		}
 	}
 }
 
 // commit puts a received body under its entry, unless its URL was invalidated
 // meanwhile.
-func (c *Cache) commit(f *flight, w *store.Writer, l *landing) {
-	if f.poisoned.Load() {
+func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
+	if f.invalidated.Load() {
 		w.Abort()
 		return
 	}
-	c.hints.learn(f.r.url, l.fields)
-	if _, err := w.Commit(c.meta(l.entry)); err != nil {
+	c.hints.learn(f.r.url, res.fields)
+	if _, err := w.Commit(c.meta(res.entry)); err != nil {
 		c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
 		return
 	}
 	c.Stored.Add(1)
-	if f.stored != nil && f.stored.obj.Key() != l.id {
+	if f.stored != nil && f.stored.obj.Key() != res.id {
 		c.store.DeleteObject(f.stored.obj) // its successor varies by other fields
 	}
 }
 
-// peer returns the name of the sibling that gave the answer and its Cache-Status.
-func (r *result) peer() (string, []string) {
-	if r.sibling == nil {
-		return "", nil
+// selects reports whether the result answers the follower's request r: the same
+// variant, and fresh enough for what r asks.
+func (c *Cache) selects(res *result, r *request) bool {
+	if res.entry == nil || variantIdentity(r.url, res.fields, r.Header) != res.id {
+		return false
 	}
-	return r.sibling.Peer, r.via
+	now := c.now()
+	v, _ := res.entry.judge(&r.cc, now)
+	return v == useFresh || res.stale && res.entry.onError(&r.cc, 0, now)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // forward sends a request that the cache can't answer to the origin and its
@@ -21,32 +22,41 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 		res.Outcome = NotCached
 		return res
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(c.stopped, cancel)()
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(c.stopped, func() { cancel(errStopped) })()
 	out := r.Clone(ctx)
 	out.RequestURI = ""
 	out.Close = false
 	addVia(out.Header, r.ProtoMajor, r.ProtoMinor, c.cfg.Name)
-	if r.ContentLength == 0 {
+	body := &upload{ReadCloser: r.Body}
+	if out.Body = body; r.ContentLength == 0 {
 		out.Body = nil
 	}
 	a, err := c.sendInterim(w, r, out)
 	st := status{fwd: reason}
 	if err != nil {
-		if r.Context().Err() != nil {
+		failed := body.failed.Load() != nil
+		if r.Context().Err() != nil && !failed { // a body that fails may end the context, too
 			return Result{Outcome: ClientGone, Err: err}
 		}
 		fail := c.failure(err)
 		st.detail = fail.detail
+		if failed {
+			w.Header().Set("Connection", "close") // where the next request begins, nobody knows
+		}
 		res := c.refuse(w, r, fail.status, st, fail.text)
 		res.Outcome, res.Err = GatewayError, err
+		if fail.status < 500 {
+			res.Outcome = ClientError
+		}
 		return res
 	}
 	if !safe(r.Method) && a.status >= 200 && a.status < 400 {
 		c.invalidate(r.URL, a.header)
 	}
 	see(a)
+	a.body, a.cancel = &closing{newPausing(a.body, c.cfg.BetweenBytes, cancel), a.body}, cancel
 	st.fwdStatus = a.status
 	res := c.relay(w, r, a, st)
 	res.Outcome = Bypass
@@ -63,10 +73,10 @@ func (c *Cache) sendInterim(w http.ResponseWriter, r, out *http.Request) (a *ans
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		requested := timeNow()
+		start := time.Now()
 		resp, failed := c.send(out)
 		if err = failed; err == nil {
-			a = c.received(resp, requested, timeNow())
+			a = c.fromOrigin(resp, time.Since(start), c.now())
 		}
 	}()
 	for {
@@ -98,7 +108,7 @@ func (c *Cache) invalidate(target *url.URL, h http.Header) {
 
 // relay sends an answer to one client as it comes.
 func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st status) Result {
-	defer a.body.Close()
+	defer a.close()
 	h := w.Header()
 	for name, lines := range a.header {
 		h[name] = lines

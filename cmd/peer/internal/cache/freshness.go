@@ -12,10 +12,8 @@ const (
 )
 
 // initialAge is the age of a response on arrival (RFC 9111 section 4.2.3).
-func initialAge(age time.Duration, date, requested, received time.Time) time.Duration {
-	apparent := max(0, received.Sub(date))
-	corrected := age + max(0, received.Sub(requested))
-	return max(apparent, corrected)
+func initialAge(age, delay time.Duration, date, received time.Time) time.Duration {
+	return max(0, received.Sub(date), age+delay)
 }
 
 // headerAge reads the Age field: the first value counts if there are several,
@@ -136,7 +134,7 @@ const (
 
 // judge decides (RFC 9111 section 4 and 5.2.1). reason is for Cache-Status: why
 // a request must go forward.
-func (e *entry) judge(req *directives, now time.Time) (v verdict, reason string) {
+func (e *entry) judge(req *directives, now moment) (v verdict, reason string) {
 	age := e.age(now)
 	left := e.lifetime - age
 	switch {
@@ -176,7 +174,7 @@ const maxDisconnected = time.Hour
 // onError reports whether the stale response may stand in for a failed fetch:
 // an origin that can't be reached or, with status, one that answers an error
 // (RFC 5861 section 4, RFC 9111 sections 4.2.4 and 4.3.3).
-func (e *entry) onError(req *directives, status int, now time.Time) bool {
+func (e *entry) onError(req *directives, status int, now moment) bool {
 	stale := -e.freshFor(now)
 	switch {
 	case e.cc.noCache || e.cc.mustRevalidate || e.cc.proxyRevalidate:

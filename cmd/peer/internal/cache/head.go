@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 )
@@ -34,14 +33,7 @@ func sameRepresentation(a *answer, stored *found) bool {
 
 // freshenBy updates the stored response as a 304 with the answer's header would.
 func (c *Cache) freshenBy(r *request, a *answer, stored *found) {
-	confirmed := *a
-	confirmed.status, confirmed.header, confirmed.body = http.StatusNotModified, a.header.Clone(), nil
-	res, err := c.engine.exchange(r.Context(), stored.entry, func(*answer) bool { return false },
-		func(context.Context, http.Header) (*answer, error) { return &confirmed, nil })
-	if err != nil {
-		return
-	}
-	e := newEntry(stored.entry.status, res.header, headerAge(a.header), a.requested, a.received, c.cfg.Name)
+	e := stored.entry.freshened(a, c.cfg.Name)
 	if !storable(r.Header, &r.cc, e.status, e.header) {
 		c.store.DeleteObject(stored.obj)
 		return

@@ -3,7 +3,6 @@ package cache
 import (
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
@@ -13,7 +12,7 @@ type request struct {
 	*http.Request        // absolute URL; without connection fields
 	url           string // canonical
 	cc            directives
-	now           time.Time // its arrival
+	now           moment // its arrival
 }
 
 // found is a stored response.
@@ -43,7 +42,7 @@ func (c *Cache) peek(id string) *found {
 	if !ok {
 		return nil
 	}
-	v, err := c.store.Open(obj, false)
+	v, err := c.store.Open(obj, store.Describe)
 	if err != nil {
 		return nil
 	}
@@ -72,7 +71,7 @@ func (c *Cache) identities(r *request) []string {
 // Purge removes every stored response of a canonical URL and returns how many
 // there were.
 func (c *Cache) Purge(url string) int {
-	c.poison(url)
+	c.invalidateURL(url)
 	n := 0
 	for _, id := range append(c.rules.identities(url), plainIdentity(url)) {
 		if c.store.Delete(id) {
@@ -86,7 +85,7 @@ func (c *Cache) Purge(url string) int {
 // prefix and returns how many there were. What is being fetched under it is not
 // stored either, and siblings bring no older copies back.
 func (c *Cache) PurgePrefix(prefix string) int {
-	c.poisonPrefix(prefix)
+	c.invalidatePrefix(prefix)
 	n := 0
 	for id := range c.store.Keys() {
 		url, _, _ := strings.Cut(strings.TrimPrefix(id, "GET "), "\n")

@@ -52,4 +52,7 @@ type Counters struct {
 	Invalidations    atomic.Uint64 // responses removed by unsafe methods
 	Stored           atomic.Uint64 // responses put into the store
 	Background       atomic.Uint64 // fetches that no client waited for
+	BodiesResumed    atomic.Uint64 // bodies whose source ended within them, so that another went on
+	BodiesTakenOver  atomic.Uint64 // bodies whose source made no progress, so that another went on
+	BodiesCut        atomic.Uint64 // bodies that no source could finish while somebody waited for the rest
 }

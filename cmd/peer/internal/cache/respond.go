@@ -1,8 +1,11 @@
 package cache
 
 import (
+	"bytes"
+	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
@@ -13,33 +16,107 @@ import (
 // sent, if the response can't be read.
 func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st status, via []string) (Result, bool) {
 	p := plan(r, f.entry, f.obj.Size())
-	v, err := c.store.Open(f.obj, p.length > 0 && r.Method != http.MethodHead)
+	access := store.Describe
+	if p.length > 0 && r.Method != http.MethodHead {
+		access = store.Serve
+		if r.cc.onlyIfCached { // siblings ask so
+			access = store.Share
+		}
+	}
+	v, err := c.store.Open(f.obj, access)
 	if err != nil {
 		return Result{}, false
 	}
 	defer v.Close()
+	if access != store.Describe && v.Check(p.offset) != nil {
+		return Result{}, false
+	}
 	res := Result{Status: p.status}
-	if c.answerDirectly(w, r, f.entry, p, st, via, &v, &res) {
+	if c.answerDirectly(w, r, f, p, st, via, &v, &res) {
 		return res, true
 	}
 	c.writeHeader(w, r, f.entry, p, st, via)
-	if r.Method != http.MethodHead && p.length > 0 {
+	if access != store.Describe {
 		res.Bytes, res.Err = writeBody(w, r, &v, p)
+		c.finish(w, r, f, &v, p, &res)
 		res.Broken = res.Err != nil
 	}
 	return res, true
 }
 
+// finish sends what is missing of an answer whose stored body turned out to be
+// unreadable in the middle: it is fetched anew, and must be the same as far as the
+// client has it. A sibling that asked is left to find the rest itself.
+func (c *Cache) finish(w io.Writer, r *request, f *found, v *store.View, p answerPlan, res *Result) {
+	if !errors.Is(res.Err, store.ErrCorrupt) || r.cc.onlyIfCached {
+		return
+	}
+	anew, joined := c.newFetch(unattended(r), f.obj.Key(), nil, "miss")
+	defer anew.waiters.leave(joined)
+	if !joined {
+		c.lead(anew)
+	}
+	select {
+	case <-anew.ready:
+	case <-r.Context().Done():
+		return
+	}
+	got := anew.result
+	if !joined {
+		defer anew.leave()
+	}
+	if got.into == nil || got.entry.status != f.entry.status || got.entry.etag != f.entry.etag || !got.entry.modified.Equal(f.entry.modified) ||
+		got.length >= 0 && got.length != f.obj.Size() || !slices.Equal(got.entry.header["Content-Encoding"], f.entry.header["Content-Encoding"]) {
+		return
+	}
+	body, ok := got.into.Follow(r.Context())
+	if !ok {
+		return
+	}
+	defer body.Close()
+	at := p.offset
+	if _, err := io.CopyN(io.Discard, body, at); err != nil {
+		return
+	}
+	if n, err := v.WriteRange(&comparing{with: body}, at, res.Bytes); err != nil || n != res.Bytes {
+		return
+	}
+	n, err := copyArriving(w, body, p.length-res.Bytes)
+	res.Bytes, res.Err = res.Bytes+n, err
+	if err == nil {
+		c.BodiesResumed.Add(1)
+	}
+}
+
+// comparing takes what a reader gives as well.
+type comparing struct {
+	with io.Reader
+	buf  []byte
+}
+
+func (c *comparing) Write(p []byte) (int, error) {
+	if len(c.buf) < len(p) {
+		c.buf = make([]byte, len(p))
+	}
+	if _, err := io.ReadFull(c.with, c.buf[:len(p)]); err != nil {
+		return 0, err
+	}
+	if !bytes.Equal(c.buf[:len(p)], p) {
+		return 0, errUnfit
+	}
+	return len(p), nil
+}
+
 // serveArriving answers r with a response whose body is still being received. It
 // isn't ok, and nothing was sent, if that is over already.
-func (c *Cache) serveArriving(w http.ResponseWriter, r *request, l *landing, st status, via []string) (Result, bool) {
-	body, ok := l.body.Follow(r.Context())
+func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st status, via []string) (Result, bool) {
+	body, ok := got.into.Follow(r.Context())
 	if !ok {
 		return Result{}, false
 	}
 	defer body.Close()
-	p := plan(r, l.entry, l.length)
-	c.writeHeader(w, r, l.entry, p, st, via)
+	p := plan(r, got.entry, got.length)
+	c.writeHeader(w, r, got.entry, p, st, via)
 	res := Result{Status: p.status}
 	if r.Method == http.MethodHead || p.length == 0 {
 		return res, true
@@ -55,7 +132,7 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, l *landing, st 
 
 // copyArriving copies n bytes of the body, all if n < 0, and flushes whenever it
 // would have to wait for more.
-func copyArriving(w http.ResponseWriter, body *store.Follower, n int64) (done int64, err error) {
+func copyArriving(w io.Writer, body *store.Follower, n int64) (done int64, err error) {
 	flusher, _ := w.(http.Flusher)
 	buf := make([]byte, 32<<10)
 	for n < 0 || done < n {
@@ -75,7 +152,7 @@ func copyArriving(w http.ResponseWriter, body *store.Follower, n int64) (done in
 			}
 		}
 		switch {
-		case err == io.EOF && n < 0:
+		case err == io.EOF && (n < 0 || done == n):
 			return done, nil
 		case err == io.EOF:
 			return done, io.ErrUnexpectedEOF
@@ -106,7 +183,7 @@ func (c *Cache) writeHeader(w http.ResponseWriter, r *request, e *entry, p answe
 		h["Content-Type"] = nil // keeps net/http from guessing one
 	}
 	c.addStatus(h, st)
-	h["Age"] = []string{strconv.FormatInt(seconds(e.age(timeNow())), 10)}
+	h["Age"] = []string{strconv.FormatInt(seconds(min(e.age(c.now()), maxDelta)), 10)}
 	switch p.status {
 	case http.StatusNotModified:
 		notModifiedHeader(h)

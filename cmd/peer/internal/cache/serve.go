@@ -15,14 +15,14 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request) Result {
 	case r.ContentLength != 0, r.Header["If-Match"] != nil, r.Header["If-Unmodified-Since"] != nil:
 		return c.forward(w, r, "bypass")
 	}
-	return c.get(w, &request{Request: r, url: CanonicalURL(r.URL), cc: requestDirectives(r.Header), now: timeNow()})
+	return c.get(w, &request{Request: r, url: CanonicalURL(r.URL), cc: requestDirectives(r.Header), now: c.now()})
 }
 
 // maxJoins bounds how often a request waits for the fetch of another one that
 // turns out to be of no use to it.
 const maxJoins = 3
 
-// again says how a request goes on for which a flight brought nothing.
+// again says how a request goes on for which a fetch brought nothing.
 type again struct {
 	fields []string // meet those who select the same variant by these, not by a guess
 	alone  bool     // meet nobody
@@ -91,43 +91,35 @@ func (c *Cache) hit(w http.ResponseWriter, r *request, hit *found, v verdict) (R
 	return res, ok
 }
 
-// fetch answers r by a flight: one of its own, or one that is under way. If that
+// fetch answers r by a fetch: one of its own, or one that is under way. If that
 // brought nothing for r, it says how to go on.
 func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason string, how again) (Result, *again) {
-	key := c.flightKey(r, stored, how.fields)
-	if how.alone || r.cc.noStore || r.cc.noCache || c.solo.is(r.url, r.now) {
+	key := c.fetchKey(r, stored, how.fields)
+	if how.alone || r.cc.noStore || r.cc.noCache || c.hitForMiss.is(r.url, r.now) {
 		key = ""
 	}
-	f, joined := c.newFlight(r, key, stored, reason)
+	f, joined := c.newFetch(r, key, stored, reason)
+	defer f.waiters.leave(joined)
 	if !joined {
-		if key != "" { // a flight may have landed between our look-up and this one's start
+		if key != "" { // a fetch may have ended between our look-up and this one's start
 			if now, _ := c.lookup(r); now != nil && (stored == nil || now.obj != stored.obj) {
-				f.waiters.leave()
 				c.forget(f)
-				f.land(&landing{err: context.Canceled}) // whoever joined meanwhile looks again
+				f.deliver(&result{err: context.Canceled}) // whoever joined meanwhile looks again
 				return Result{}, &again{}
 			}
 		}
-		c.start(f)
+		c.lead(f)
 	}
-	defer f.waiters.leave()
-	late := false // the response is here, only not yet in the store
-	if joined {
-		select {
-		case <-f.ready:
-			late = true
-		default:
-		}
-	}
+	late := joined && f.delivered() // the response is here, only not yet in the store
 	interims := f.interim
 	if joined {
 		interims = nil
 	}
-	for landed := false; !landed; {
+	for waiting := true; waiting; {
 		select {
 		case <-f.ready:
 			drain(interims, w, r.Request)
-			landed = true
+			waiting = false
 		case i := <-interims:
 			i.write(w, r.Request)
 		case <-r.Context().Done():
@@ -137,13 +129,13 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 			return Result{Outcome: ClientGone, Err: context.Cause(r.Context())}, nil
 		}
 	}
-	return c.landed(w, r, f, reason, joined, late)
+	return c.respond(w, r, f, reason, joined, late)
 }
 
-// flightKey is the identity under which requests for the same response meet. For
+// fetchKey is the identity under which requests for the same response meet. For
 // a URL of which nothing is known it is the plain one: if the response then
 // varies, those that don't select it meet again by the fields that it named.
-func (c *Cache) flightKey(r *request, stored *found, fields []string) string {
+func (c *Cache) fetchKey(r *request, stored *found, fields []string) string {
 	if stored != nil {
 		return stored.obj.Key()
 	}
@@ -156,63 +148,68 @@ func (c *Cache) flightKey(r *request, stored *found, fields []string) string {
 	return plainIdentity(r.url)
 }
 
-// landed answers r with what a flight brought, late if it had before r came.
-func (c *Cache) landed(w http.ResponseWriter, r *request, f *flight, reason string, joined, late bool) (Result, *again) {
-	l := f.out
+// respond answers r with what a fetch brought, late if it had before r came.
+func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason string, joined, late bool) (Result, *again) {
+	got := f.result
 	if joined {
 		switch {
-		case l.answer != nil:
+		case got.answer != nil:
 			return Result{}, &again{alone: true}
-		case l.err == context.Canceled:
+		case got.err == context.Canceled:
 			return Result{}, &again{}
-		case l.err == nil && !l.selects(r):
-			return Result{}, &again{fields: l.fields}
+		case got.err == nil && !c.selects(got, r):
+			return Result{}, &again{fields: got.fields}
+		case got.body != nil && !got.body.moving(r.Context()):
+			c.forget(f) // it is nothing to join
+			return Result{}, &again{fields: got.fields}
 		}
 	}
-	st := status{fwd: reason, fwdStatus: l.fwdStatus, stored: l.storing, collapsed: joined}
-	res := Result{Outcome: OriginFetch, Peer: l.peer, Stored: l.storing && !joined, Stale: l.stale}
-	if l.peer != "" {
+	st := status{fwd: reason, fwdStatus: got.fwdStatus, stored: got.storing, collapsed: joined}
+	res := Result{Outcome: OriginFetch, Peer: got.peer, Stored: got.storing && !joined, Stale: got.stale}
+	if got.peer != "" {
 		res.Outcome, st.detail = SiblingHit, "sibling"
 	}
-	if l.confirmed {
+	if got.confirmed {
 		res.Outcome = Revalidated
 	}
 	switch {
 	case !joined:
-		res.Asked, res.FalseHits, res.SiblingErrors = l.asked, l.falseHits, l.siblingErrors
-	case late && l.entry != nil:
+		res.Asked, res.FalseHits, res.SiblingErrors = got.asked, got.falseHits, got.siblingErrors
+	case late && got.entry != nil:
 		res.Outcome, res.Peer = LocalHit, ""
-		st = status{hit: true, hasTTL: true, ttl: l.entry.freshFor(r.now)}
+		st = status{hit: true, hasTTL: true, ttl: got.entry.freshFor(r.now)}
 	default:
 		res.Outcome, res.Peer = Collapsed, ""
 	}
 	var sent Result
 	ok := true
 	switch {
-	case l.err != nil:
-		fail := c.failure(l.err)
+	case got.err != nil:
+		fail := c.failure(got.err)
 		st.detail, st.stored = fail.detail, false
 		sent = c.refuse(w, r.Request, fail.status, st, fail.text)
-		sent.Err, res.Outcome = l.err, GatewayError
-	case l.answer != nil:
-		sent = c.relay(w, r.Request, l.answer, st)
-	case l.stale:
+		sent.Err, res.Outcome = got.err, GatewayError
+	case got.answer != nil:
+		sent = c.relay(w, r.Request, got.answer, st)
+	case got.stale:
 		if !joined {
 			res.Outcome = LocalHit
 		}
-		st = status{hit: true, hasTTL: true, ttl: l.entry.freshFor(timeNow()), detail: "stale-if-error"}
-		sent, ok = c.serveStored(w, r, l.obj, st, nil)
-	case l.obj != nil:
-		sent, ok = c.serveStored(w, r, l.obj, st, forwarded(st, l.via))
+		st = status{hit: true, hasTTL: true, ttl: got.entry.freshFor(c.now()), detail: "stale-if-error"}
+		sent, ok = c.serveStored(w, r, got.obj, st, nil)
+	case got.obj != nil:
+		sent, ok = c.serveStored(w, r, got.obj, st, forwarded(st, got.via))
 	default:
-		sent, ok = c.serveArriving(w, r, l, st, forwarded(st, l.via))
+		if sent, ok = c.serveArriving(w, r, got, st, forwarded(st, got.via)); !ok {
+			c.forget(f) // its beginning is gone, or it is in the store
+		}
 	}
 	res.Status, res.Bytes, res.Broken = sent.Status, sent.Bytes, sent.Broken
 	if sent.Err != nil {
 		res.Err = sent.Err
 	}
 	if !ok {
-		return Result{}, &again{fields: l.fields}
+		return Result{}, &again{fields: got.fields}
 	}
 	return res, nil
 }

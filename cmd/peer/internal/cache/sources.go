@@ -2,25 +2,66 @@ package cache
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// sources are where a flight can get its response: the siblings whose digests
-// match, best first, then the origin.
+// An answer is a response from the origin or a sibling. Its header has no
+// connection fields. It must be closed.
+type answer struct {
+	status   int
+	header   http.Header
+	trailer  http.Header // filled when the body was read
+	body     io.ReadCloser
+	length   int64         // of the body; -1 = unknown
+	delay    time.Duration // from the request to the header
+	received moment
+
+	sibling *sibling.Answer // nil = from the origin
+	via     []string        // the sibling's Cache-Status, with its own member
+
+	ahead  []byte // what was read of the body already
+	err    error  // how reading it ended
+	cancel context.CancelCauseFunc
+}
+
+// close ends the answer, whether or not its body was read.
+func (a *answer) close() {
+	a.body.Close()
+	a.cancel(nil)
+}
+
+// arriving reports whether the answer's sender is itself waiting for the body.
+func (a *answer) arriving() bool {
+	return len(a.via) > 0 && strings.HasSuffix(a.via[len(a.via)-1], "detail=arriving")
+}
+
+// peer returns the name of the sibling that gave the answer, and its Cache-Status.
+func (a *answer) peer() (string, []string) {
+	if a.sibling == nil {
+		return "", nil
+	}
+	return a.sibling.Peer, a.via
+}
+
+// sources are where a fetch can get its response: the siblings whose digests
+// match, best first, then the origin. They are asked by one goroutine at a time.
 type sources struct {
 	c        *Cache
-	f        *flight
+	f        *fetch
 	inquiry  *sibling.Inquiry // nil = no siblings for this request
 	accepted *answer          // of the sibling whose answer was accepted last
+	begun    int              // the status of the response whose rest is wanted; 0 = a whole one is
 	crowded  bool             // it was asked who else fetches
 }
 
-func (c *Cache) sources(f *flight) *sources {
+func (c *Cache) sources(f *fetch) *sources {
 	s := &sources{c: c, f: f}
 	r := f.r
 	if !c.asksSiblings(r) {
@@ -32,7 +73,7 @@ func (c *Cache) sources(f *flight) *sources {
 		Header:     c.siblingHeader(r),
 		Identities: c.identities(r),
 		Accept: func(got *sibling.Answer) bool {
-			s.accepted = fromSibling(got)
+			s.accepted = c.fromSibling(got)
 			return s.acceptable(s.accepted, got.Request.Header)
 		},
 		Origin: s.fromOrigin,
@@ -82,17 +123,37 @@ func (c *Cache) siblingHeader(r *request) http.Header {
 	return h
 }
 
-// next returns the next sibling's answer that will do, or the origin's.
+// next returns the next sibling's answer that will do, or the origin's, which is
+// asked by each call once no sibling is left.
+// The answer ends with ctx.
 func (s *sources) next(ctx context.Context, conditions http.Header) (*answer, error) {
+	c := s.c
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(c.stopped, func() { cancel(errStopped) })
+	a, err := s.ask(ctx, conditions)
+	if err != nil {
+		unhook()
+		cancel(nil)
+		return nil, err
+	}
+	a.cancel = func(cause error) {
+		unhook()
+		cancel(cause)
+	}
+	return a, nil
+}
+
+func (s *sources) ask(ctx context.Context, conditions http.Header) (*answer, error) {
+	c := s.c
 	if s.inquiry == nil {
-		requested := timeNow()
+		start := time.Now()
 		resp, err := s.fromOrigin(ctx, conditions)
 		if err != nil {
 			return nil, err
 		}
-		return s.c.received(resp, requested, timeNow()), nil
+		return c.fromOrigin(resp, time.Since(start), c.now()), nil
 	}
-	if crowd := s.c.cfg.Crowd; crowd != nil && !s.crowded && s.inquiry.Left() == 0 && s.f.key != "" && s.f.stored == nil {
+	if crowd := c.cfg.Crowd; crowd != nil && !s.crowded && s.inquiry.Left() == 0 && s.f.key != "" && s.f.stored == nil && s.begun == 0 {
 		s.crowded = true
 		if first, ok := crowd.Fetching(ctx, s.f.key); ok {
 			s.inquiry.Also(first)
@@ -105,7 +166,7 @@ func (s *sources) next(ctx context.Context, conditions http.Header) (*answer, er
 	case got.Peer != "":
 		return s.accepted, nil
 	}
-	return s.c.received(got.Response, got.Requested, got.Arrived), nil
+	return c.fromOrigin(got.Response, got.Arrived.Sub(got.Requested), c.now().ago(time.Since(got.Arrived))), nil
 }
 
 // acceptable reports whether a sibling's copy is one that we would serve
@@ -114,17 +175,17 @@ func (s *sources) next(ctx context.Context, conditions http.Header) (*answer, er
 func (s *sources) acceptable(a *answer, sent http.Header) bool {
 	r := s.f.r
 	status := a.status
-	if status == http.StatusNotModified {
-		if s.f.stored == nil {
-			return false
-		}
+	switch {
+	case status == http.StatusNotModified && s.f.stored != nil && s.begun == 0:
 		status = s.f.stored.entry.status
+	case status == http.StatusPartialContent && s.begun != 0:
+		status = s.begun
 	}
 	if !storable(http.Header{}, &directives{}, status, a.header) {
 		return false
 	}
-	e := newEntry(status, a.header, headerAge(a.header), a.requested, a.received, "")
-	if v, _ := e.judge(&r.cc, a.received); v != useFresh || s.c.graves.buried(r.url, e.generated()) {
+	e := newEntry(status, a.header, headerAge(a.header), a.delay, a.received, "")
+	if v, _ := e.judge(&r.cc, a.received); v != useFresh || s.c.tombstones.invalidated(r.url, e.generated()) {
 		return false
 	}
 	for _, name := range varyFields(a.header) {
@@ -137,11 +198,11 @@ func (s *sources) acceptable(a *answer, sent http.Header) bool {
 
 // fromSibling takes a sibling's answer. Its own member of Cache-Status tells of
 // this exchange and isn't kept with the response.
-func fromSibling(got *sibling.Answer) *answer {
+func (c *Cache) fromSibling(got *sibling.Answer) *answer {
 	h := got.Header
 	RemoveHopByHop(h)
 	a := &answer{status: got.StatusCode, header: h, trailer: got.Trailer, body: got.Body, length: got.ContentLength,
-		requested: got.Requested, received: got.Arrived, sibling: got, via: h["Cache-Status"]}
+		delay: got.Arrived.Sub(got.Requested), received: c.now().ago(time.Since(got.Arrived)), sibling: got, via: h["Cache-Status"]}
 	if kept := withoutLast(a.via); len(kept) > 0 {
 		h["Cache-Status"] = kept
 	} else {
@@ -186,28 +247,45 @@ func (s *sources) fromOrigin(ctx context.Context, conditions http.Header) (*http
 	return c.send(out)
 }
 
-// send sends a request to the origin.
+// send sends a request to the origin, whose header must come within the time for
+// it, counted from the request's last byte.
 func (c *Cache) send(out *http.Request) (*http.Response, error) {
 	if _, ok := out.Header["User-Agent"]; !ok {
 		out.Header["User-Agent"] = []string{""} // keeps net/http from adding one
 	}
 	c.OriginRequests.Add(1)
-	resp, err := c.cfg.Origin.RoundTrip(out)
-	if err != nil {
-		if context.Cause(out.Context()) != sibling.ErrOutrun {
-			c.OriginErrors.Add(1)
-		}
-		return nil, &originError{host: out.URL.Host, err: err}
+	ctx, cancel := context.WithCancelCause(out.Context())
+	clock := time.AfterFunc(c.cfg.FirstByte, func() { cancel(errFirstByte) })
+	defer clock.Stop()
+	upload, uploads := out.Body.(*upload)
+	if uploads {
+		upload.time(clock, c.cfg.FirstByte)
+		defer upload.time(nil, 0)
 	}
-	return resp, nil
+	resp, err := c.cfg.Origin.RoundTrip(out.WithContext(ctx))
+	switch {
+	case err == nil:
+		resp.Body = &originBody{resp.Body, &c.BytesFromOrigins, cancel}
+		return resp, nil
+	case uploads && upload.failed.Load() != nil:
+		err = upload.failed.Load()
+	case out.Context().Err() != nil: // nobody wants the answer any more
+	default:
+		if cause := context.Cause(ctx); cause == errFirstByte {
+			err = cause
+		}
+		c.OriginErrors.Add(1)
+	}
+	cancel(nil)
+	return nil, &originError{host: out.URL.Host, err: err}
 }
 
-// received takes the origin's answer.
-func (c *Cache) received(resp *http.Response, requested, received time.Time) *answer {
+// fromOrigin takes the origin's answer.
+func (c *Cache) fromOrigin(resp *http.Response, delay time.Duration, received moment) *answer {
 	RemoveHopByHop(resp.Header)
 	if headerTime(resp.Header, "Date").IsZero() { // RFC 9110 section 6.6.1
-		resp.Header["Date"] = []string{received.UTC().Format(http.TimeFormat)}
+		resp.Header["Date"] = []string{received.wall.UTC().Format(http.TimeFormat)}
 	}
 	return &answer{status: resp.StatusCode, header: resp.Header, trailer: resp.Trailer, length: resp.ContentLength,
-		body: counted{resp.Body, &c.BytesFromOrigins}, requested: requested, received: received}
+		body: resp.Body, delay: delay, received: received}
 }

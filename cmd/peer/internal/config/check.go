@@ -35,9 +35,13 @@ func check(s *Settings, sources map[string]Source) (Config, []error) {
 		Name: c.name(s.Name), JoinTimeout: c.duration("join-timeout", s.JoinTimeout),
 		Origin:    c.origin(s.Origin),
 		StoreSize: c.size("store-size", s.StoreSize, 1<<20), MemorySize: c.size("memory-size", s.MemorySize, 0),
+		Scrub:          c.duration("scrub", s.Scrub),
 		FalsePositives: c.falsePositives(s.FalsePositives), Publish: c.duration("publish", s.Publish),
 		LogLevel: c.logLevel(s.LogLevel), LogJSON: c.logFormat(s.LogFormat), Drain: c.duration("drain", s.Drain),
-		CollapseWait: c.duration("collapse-wait", s.CollapseWait),
+		CollapseWait:   c.duration("collapse-wait", s.CollapseWait),
+		ConnectTimeout: c.timeout("connect-timeout", s.ConnectTimeout), FirstByteTimeout: c.timeout("first-byte-timeout", s.FirstByteTimeout),
+		BetweenBytesTimeout: c.timeout("between-bytes-timeout", s.BetweenBytesTimeout),
+		ClientBodyTimeout:   c.timeout("client-body-timeout", s.ClientBodyTimeout), SendTimeout: c.timeout("send-timeout", s.SendTimeout),
 	}
 	out.Secret, out.AcceptSecrets = c.secrets(s.SecretFile)
 	out.PeerTLS = c.peerTLS(s, out.Name)
@@ -77,6 +81,16 @@ func (c *checker) name(s string) string {
 
 func (c *checker) duration(setting, s string) time.Duration {
 	d, err := parseDuration(s)
+	c.fail(setting, s, err)
+	return d
+}
+
+// timeout reads a deadline. There is none that is none: every wait ends.
+func (c *checker) timeout(setting, s string) time.Duration {
+	d, err := parseDuration(s)
+	if err == nil && (d < 10*time.Millisecond || d > 24*time.Hour) {
+		err = errors.New("is not between 10ms and 24h")
+	}
 	c.fail(setting, s, err)
 	return d
 }

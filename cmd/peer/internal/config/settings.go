@@ -22,9 +22,16 @@ type Settings struct {
 	Store      string `name:"store" env:"PEER_STORE" placeholder:"DIR" group:"Cache" help:"Directory that keeps the objects; made if missing. Default: summarycache/NAME in the user's cache directory."`
 	StoreSize  string `name:"store-size" env:"PEER_STORE_SIZE" placeholder:"SIZE" default:"1GiB" group:"Cache" help:"Bytes that the store may use on disk, such as 512MiB or 10GiB. Default: ${default}."`
 	MemorySize string `name:"memory-size" env:"PEER_MEMORY_SIZE" placeholder:"SIZE" default:"64MiB" group:"Cache" help:"Bytes of hot objects kept in memory besides. Default: ${default}."`
+	Scrub      string `name:"scrub" env:"PEER_SCRUB" placeholder:"TIME" default:"168h" group:"Cache" help:"How long it takes to read all of the store in the background, for errors of the disk, at 8 MiB/s at most; 0s = never. Default: ${default}, a week."`
 	Digests    string `name:"digests" env:"PEER_DIGESTS" placeholder:"FILE" group:"Cache" help:"File that keeps the digests of the other peers, and what they have of this one's, across a restart; none for no file. Default: digests, in the --store directory."`
 
 	CollapseWait string `name:"collapse-wait" env:"PEER_COLLAPSE_WAIT" placeholder:"TIME" default:"0s" group:"Cache" help:"How long a miss may wait for a peer that is already fetching the object. Each miss that no digest answers then asks one peer who fetches it. For slow origins and crowds. Default: 0s, peers fetch on their own."`
+
+	ConnectTimeout      string `name:"connect-timeout" env:"PEER_CONNECT_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a connection to an origin, or through a tunnel, may take to be made, TLS included. Default: ${default}."`
+	FirstByteTimeout    string `name:"first-byte-timeout" env:"PEER_FIRST_BYTE_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long an origin may take to begin its answer, from the end of the request. Default: ${default}."`
+	BetweenBytesTimeout string `name:"between-bytes-timeout" env:"PEER_BETWEEN_BYTES_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long an origin may pause within its answer. Default: ${default}."`
+	ClientBodyTimeout   string `name:"client-body-timeout" env:"PEER_CLIENT_BODY_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a client may pause within the body of its request. Default: ${default}."`
+	SendTimeout         string `name:"send-timeout" env:"PEER_SEND_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a client may take nothing of its answer. One that takes it slowly is never cut off. Default: ${default}."`
 
 	Objects        string `name:"objects" env:"PEER_OBJECTS" placeholder:"COUNT" default:"0" group:"Digest" help:"Objects that the digest is planned for. Default: 0, what fits the store at 32 KiB each. A peer that comes to hold more plans it anew."`
 	FalsePositives string `name:"false-positives" env:"PEER_FALSE_POSITIVES" placeholder:"RATE" default:"0.001" group:"Digest" help:"Share of absent objects that the digest may claim in error, between 0 and 0.5. Default: ${default}."`

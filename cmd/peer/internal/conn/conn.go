@@ -1,5 +1,5 @@
 // Package conn lets the header and the body of an HTTP answer leave a server
-// together, and a body on disk without a detour through this process's memory.
+// together, and a body on disk without keeping memory for a client that is slow.
 //
 // net/http writes a header when it knows nothing of the body yet, and a body
 // through a buffer of 4 KiB: that is one packet and one wake-up of the client too
@@ -17,7 +17,9 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
+	"os"
 	"syscall"
+	"time"
 )
 
 const (
@@ -25,10 +27,17 @@ const (
 	maxJoins = 8 << 10 // a body up to this length is copied behind its header, which costs less than two places to write from
 )
 
-// Listen returns a listener whose connections are each a [Conn]. It closes l.
-func Listen(l net.Listener) net.Listener { return listener{l} }
+// Listen returns a listener whose connections are each a [Conn]. It closes l. A write
+// fails with [os.ErrDeadlineExceeded] when the client has taken nothing for the time
+// patience, or up to a quarter longer; 0 = it waits for ever. That ends for a
+// connection when somebody sets a deadline for its writes, or takes it over from the
+// server.
+func Listen(l net.Listener, patience time.Duration) net.Listener { return listener{l, patience} }
 
-type listener struct{ net.Listener }
+type listener struct {
+	net.Listener
+	patience time.Duration
+}
 
 // Accept implements [net.Listener].
 func (l listener) Accept() (net.Conn, error) {
@@ -36,11 +45,7 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	wrapped := &Conn{Conn: c}
-	if tcp, ok := c.(*net.TCPConn); ok {
-		wrapped.raw, _ = tcp.SyscallConn()
-	}
-	return wrapped, nil
+	return Patient(c, l.patience), nil
 }
 
 // A Conn is a connection that can keep back what is written to it. Like what it
@@ -48,7 +53,8 @@ func (l listener) Accept() (net.Conn, error) {
 // these are for the handler of a request, while it runs.
 type Conn struct {
 	net.Conn
-	raw syscall.RawConn // nil = the kernel can't move bodies to it
+	raw      syscall.RawConn // nil = it can't be told when it takes more
+	patience patience
 
 	holding bool
 	replace bool   // what the server writes next, by what is held
@@ -86,7 +92,8 @@ func (c *Conn) Buffer() []byte { return c.held[:0] }
 // what the server writes on its own for such a request when the handler returns,
 // an empty answer, is dropped, or replaced by this one if that is short: like the
 // server's own short answers it leaves after the handler is done. n counts bytes
-// of the body. After an error the connection must be closed: panic with
+// of the body. After an error of the body, ReadFrom may send the rest of it from
+// elsewhere; after any other the connection must be closed: panic with
 // [net/http.ErrAbortHandler].
 func (c *Conn) Answer(header []byte, body io.Reader) (n int64, err error) {
 	c.held, c.replace, c.holding = header, true, false
@@ -110,7 +117,7 @@ func (c *Conn) Release() error {
 	if len(c.held) == 0 {
 		return nil
 	}
-	_, err := c.Conn.Write(c.held)
+	_, err := c.write(c.held)
 	c.held = c.held[:0]
 	return err
 }
@@ -122,7 +129,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 		c.replace = false
 		return len(p), c.Release()
 	case !c.holding:
-		return c.Conn.Write(p)
+		return c.write(p)
 	case len(c.held)+len(p) <= maxHeld:
 		c.held = append(c.held, p...)
 		return len(p), nil
@@ -137,23 +144,24 @@ func (c *Conn) writeAfterHeld(p []byte) (n int, err error) {
 	var written int64
 	switch {
 	case before == 0:
-		return c.Conn.Write(p)
+		return c.write(p)
 	case len(p) <= maxJoins:
 		c.held = append(c.held, p...)
-		n, err = c.Conn.Write(c.held)
+		n, err = c.write(c.held)
 		written = int64(n)
 	default:
-		both := net.Buffers{c.held, p}
-		written, err = both.WriteTo(c.Conn)
+		both := net.Buffers{c.held, p} // WriteTo drops what is written
+		written, err = c.patiently(int64(before+len(p)), func(int64) (int64, error) { return both.WriteTo(c.Conn) })
 	}
 	c.held = c.held[:0]
 	return max(0, int(written)-before), err
 }
 
 // ReadFrom writes a body after what is kept back. A body with a method
-// Bytes() []byte goes along in one call; one with a method
-// Span() (f *os.File, off, n int64), which is n bytes of the file from off on, is
-// moved by the kernel where it can be. Neither may change meanwhile.
+// Bytes() []byte goes along in one call and must not change meanwhile. One that
+// comes in blocks, with the methods of [Blocks], is asked for a block whenever the
+// client takes bytes, and keeps none while it doesn't. See [Spans] for what the
+// kernel sends.
 func (c *Conn) ReadFrom(body io.Reader) (int64, error) { return c.send(body) }
 
 func (c *Conn) send(body io.Reader) (int64, error) {
@@ -161,22 +169,33 @@ func (c *Conn) send(body io.Reader) (int64, error) {
 	case memory:
 		n, err := c.writeAfterHeld(b.Bytes())
 		return int64(n), err
-	case span:
+	case Blocks:
 		if c.raw != nil {
-			return c.sendSpan(b, body)
+			return c.sendBlocks(b)
 		}
 	}
 	if err := c.Release(); err != nil {
 		return 0, err
 	}
-	if to, ok := c.Conn.(io.ReaderFrom); ok {
-		return to.ReadFrom(body)
-	}
-	return io.Copy(struct{ io.Writer }{c.Conn}, body)
+	return c.copyFrom(body)
 }
 
 // A memory is a body that lies in memory.
 type memory interface{ Bytes() []byte }
+
+// Blocks is a body that comes in blocks.
+type Blocks interface {
+	Next() ([]byte, error) // the bytes that come next, at least one, good until the next call of a method; io.EOF at the end
+	Advance(n int)         // n of them were sent
+	Park()                 // no more are wanted for now
+}
+
+// Spans is a body in blocks, some of which the kernel may send from their file.
+type Spans interface {
+	Blocks
+	Span() (f *os.File, off, n int64) // n of the bytes that come next are those from off on in f; n = 0: use Next
+	Distrust()                        // the kernel couldn't send them: use Next
+}
 
 // WriteTo lets the kernel move bytes to another connection where it can.
 func (c *Conn) WriteTo(w io.Writer) (int64, error) {

@@ -3,25 +3,89 @@ package conn
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 )
 
-// part is a span of a file, or a memory.
-type part struct {
+// parts is a body in blocks that must be parked before it may be asked again
+// after a wait, as one from a file is.
+type parts struct {
 	io.Reader
-	f      *os.File
-	off, n int64
+	b      []byte
+	size   int
+	err    error // at the end
+	parked int
 }
 
-func (p part) Span() (*os.File, int64, int64) { return p.f, p.off, p.n }
+func (p *parts) Next() ([]byte, error) {
+	if len(p.b) == 0 {
+		return nil, p.err
+	}
+	return p.b[:min(p.size, len(p.b))], nil
+}
+func (p *parts) Advance(n int) { p.b = p.b[n:] }
+func (p *parts) Park()         { p.parked++ }
+
+// spanned is a body whose bytes are in a file too, up to some of them.
+type spanned struct {
+	parts
+	f          *os.File
+	off        int64
+	distrusted int
+}
+
+func (s *spanned) Span() (*os.File, int64, int64) {
+	if s.distrusted > 0 {
+		return nil, 0, 0
+	}
+	return s.f, s.off, min(int64(len(s.b)), 100_000)
+}
+func (s *spanned) Advance(n int) { s.parts.Advance(n); s.off += int64(n) }
+func (s *spanned) Distrust()     { s.distrusted++ }
+
+// TestSpans: the kernel sends what it may from the file; where it can't, because the
+// file is not as long as it was, the body is asked for its bytes.
+func TestSpans(t *testing.T) {
+	b := pattern(1 << 20)
+	for _, length := range []int{len(b), 300_000, 0} {
+		path := filepath.Join(t.TempDir(), "body")
+		if err := os.WriteFile(path, b[:length], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		body := &spanned{parts: parts{b: b, size: 64 << 10, err: io.EOF}, f: f}
+		done := make(chan error, 1)
+		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			c := Of(r.Context())
+			_, err := c.Answer(append(c.Buffer(), "HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n"...), body)
+			done <- err
+		})
+		fmt.Fprintf(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(got, b) {
+			t.Errorf("%d bytes in the file: read %d bytes, %v", length, len(got), err)
+		}
+		if err := <-done; err != nil || runtime.GOOS == "linux" && (body.distrusted > 0) != (length < len(b)) {
+			t.Errorf("%d bytes in the file: Answer() = %v, distrusted %d times", length, err, body.distrusted)
+		}
+	}
+}
 
 type block struct {
 	io.Reader
@@ -32,18 +96,8 @@ func (b block) Bytes() []byte { return b.b }
 
 func inMemory(b []byte) io.Reader { return block{bytes.NewReader(b), b} }
 
-func inFile(t *testing.T, b []byte, off, n int64) func() io.Reader {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "body")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return func() io.Reader { return part{io.NewSectionReader(f, off, n), f, off, n} }
+func inBlocks(b []byte, size int) func() io.Reader {
+	return func() io.Reader { return &parts{b: b, size: size, err: io.EOF} }
 }
 
 // serve runs a server and returns a connection to it.
@@ -53,7 +107,7 @@ func serve(t *testing.T, h http.HandlerFunc) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := Listen(inner)
+	l := Listen(inner, 0)
 	var running sync.WaitGroup
 	s := &http.Server{ConnContext: Context, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		running.Add(1)
@@ -81,7 +135,7 @@ func pattern(n int) []byte {
 // at once, and each is whole, in its place, and the only one.
 func TestAnswers(t *testing.T) {
 	short, long := pattern(1000), pattern(4<<20)
-	file, middle := inFile(t, long, 0, int64(len(long))), inFile(t, long, 4097, 70000-4097)
+	file, middle := inBlocks(long, 64<<10), inBlocks(long[4097:70000], 1000)
 	head := func(c *Conn, n int) []byte {
 		return fmt.Appendf(c.Buffer(), "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", n)
 	}
@@ -153,28 +207,56 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFileTooShort: a file that lost its end breaks the answer off.
-func TestFileTooShort(t *testing.T) {
-	b := pattern(100_000)
-	failed := make(chan error, 1)
-	body := inFile(t, b, 0, 200_000)
+// TestBodyFails: what is wrong with a body is told apart from what is wrong with
+// the client, and the rest can be sent from elsewhere.
+func TestBodyFails(t *testing.T) {
+	b := pattern(200_000)
+	broken := errors.New("broken")
+	for _, good := range []int{0, 1, 64 << 10, 100_000} {
+		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			c := Of(r.Context())
+			n, err := c.Answer(append(c.Buffer(), "HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n"...), &parts{b: b[:good], size: 64 << 10, err: broken})
+			if n != int64(good) || err != broken {
+				t.Errorf("Answer() = %d, %v, want %d, %v", n, err, good, broken)
+			}
+			if n, err := c.ReadFrom(bytes.NewReader(b[good:])); n != int64(len(b)-good) || err != nil {
+				t.Errorf("ReadFrom() = %d, %v", n, err)
+			}
+		})
+		br := bufio.NewReader(client)
+		for range 2 {
+			fmt.Fprintf(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+			resp, err := http.ReadResponse(br, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(got, b) {
+				t.Errorf("%d good bytes: read %d bytes, %v", good, len(got), err)
+			}
+		}
+	}
+}
+
+// TestParks: a body keeps no memory while its client takes nothing.
+func TestParks(t *testing.T) {
+	body := &parts{b: pattern(64 << 20), size: 64 << 10, err: io.EOF}
+	want := body.b
+	done := make(chan error, 1)
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		c := Of(r.Context())
-		_, err := c.Answer(append(c.Buffer(), "HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n"...), body())
-		failed <- err
-		panic(http.ErrAbortHandler)
+		_, err := c.Answer(append(c.Buffer(), "HTTP/1.1 200 OK\r\nContent-Length: 67108864\r\n\r\n"...), body)
+		done <- err
 	})
 	fmt.Fprintf(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	resp, err := http.ReadResponse(bufio.NewReader(client), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := io.ReadAll(resp.Body)
-	if err != io.ErrUnexpectedEOF || !bytes.Equal(got, b) {
-		t.Errorf("read %d bytes, %v, want %d and an unexpected end", len(got), err, len(b))
+	if got, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("read %d bytes, %v", len(got), err)
 	}
-	if err := <-failed; err != io.ErrUnexpectedEOF {
-		t.Errorf("Answer() = %v, want %v", err, io.ErrUnexpectedEOF)
+	if err := <-done; err != nil || runtime.GOOS == "linux" && body.parked < 2 {
+		t.Errorf("Answer() = %v, parked %d times", err, body.parked)
 	}
 }
 
@@ -183,7 +265,7 @@ func TestFileTooShort(t *testing.T) {
 func TestClientGone(t *testing.T) {
 	b := pattern(16 << 20)
 	for name, body := range map[string]func() io.Reader{
-		"file":   inFile(t, b, 0, int64(len(b))),
+		"blocks": inBlocks(b, 64<<10),
 		"memory": func() io.Reader { return inMemory(b) },
 	} {
 		failed := make(chan error, 1)

@@ -8,68 +8,67 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A span is a part of a file that others may read at the same time: n bytes from
-// offset off on.
-type span interface {
-	Span() (f *os.File, off, n int64)
+// sendBlocks writes what is kept back, and after it the body.
+func (c *Conn) sendBlocks(body Blocks) (int64, error) {
+	defer body.Park()
+	head := c.held
+	c.holding, c.held = false, c.held[:0]
+	return c.patiently(-1, func(int64) (int64, error) { return c.sendSome(&head, body) })
 }
 
-// sendSpan writes what is kept back and has the kernel send a part of a file
-// after it. The offset is its own, so that a file can be sent to many at once.
-func (c *Conn) sendSpan(body span, _ io.Reader) (int64, error) {
-	if err := c.sendHeld(); err != nil {
-		return 0, err
-	}
-	f, off, n := body.Span()
-	from := int(f.Fd())
-	return c.sendBy("sendfile", n, func(to int, done int64) (int, error) {
-		at := off + done
-		return unix.Sendfile(to, from, &at, int(min(n-done, 1<<30)))
-	})
-}
-
-// sendHeld writes what is kept back and lets it wait for what follows, so that
-// both leave in one packet.
-func (c *Conn) sendHeld() error {
-	c.holding = false
-	if len(c.held) == 0 {
-		return nil
-	}
-	all := c.held
-	c.held = c.held[:0]
-	_, err := c.sendBy("sendmsg", int64(len(all)), func(to int, done int64) (int, error) {
-		return unix.SendmsgN(to, all[done:], nil, nil, unix.MSG_MORE|unix.MSG_NOSIGNAL)
-	})
-	return err
-}
-
-// sendBy makes system calls, each of which sends some of what is left of n bytes,
-// until all are sent. One that sends nothing has met the end of a file that is
-// shorter than it was.
-func (c *Conn) sendBy(name string, n int64, call func(to int, done int64) (int, error)) (done int64, err error) {
+// sendSome is sendBlocks until the deadline. It drops from head what is sent of it.
+func (c *Conn) sendSome(head *[]byte, body Blocks) (done int64, err error) {
+	refused := false // the kernel could not send from the file
 	failure := c.raw.Write(func(to uintptr) bool {
-		for done < n {
+		for { // each round sends at least a byte, was interrupted, or is the last
+			if spans, ok := body.(Spans); ok && len(*head) == 0 && !refused {
+				if f, off, n := spans.Span(); n > 0 {
+					k, fault := unix.Sendfile(int(to), int(f.Fd()), &off, int(n))
+					switch {
+					case fault == unix.EINTR:
+					case fault == unix.EAGAIN:
+						return false // until the client has taken some
+					case fault != nil || k == 0:
+						spans.Distrust()
+						refused = true // whichever end is at fault, it shows below
+					default:
+						body.Advance(k)
+						done += int64(k)
+					}
+					continue
+				}
+			}
+			b, flags := *head, unix.MSG_NOSIGNAL|unix.MSG_MORE // in one packet with what follows
+			if len(*head) == 0 {
+				if b, err = body.Next(); err != nil {
+					return true
+				}
+				flags = unix.MSG_NOSIGNAL
+			}
 			var k int
-			k, err = call(int(to), done)
+			k, err = unix.SendmsgN(int(to), b, nil, nil, flags)
 			switch {
 			case err == unix.EINTR:
 				continue
 			case err == unix.EAGAIN:
-				err = nil
+				body.Park()
 				return false // until the client has taken some
 			case err != nil:
-				err = &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: os.NewSyscallError(name, err)}
+				err = &net.OpError{Op: "write", Net: "tcp", Addr: c.RemoteAddr(), Err: os.NewSyscallError("sendmsg", err)}
 				return true
-			case k == 0:
-				err = io.ErrUnexpectedEOF
-				return true
+			case len(*head) > 0:
+				*head = (*head)[k:]
+			default:
+				body.Advance(k)
+				done += int64(k)
 			}
-			done += int64(k)
 		}
-		return true
 	})
-	if err == nil {
-		err = failure
+	if failure != nil {
+		return done, failure
+	}
+	if err == io.EOF {
+		err = nil
 	}
 	return done, err
 }

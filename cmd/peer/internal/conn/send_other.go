@@ -2,20 +2,26 @@
 
 package conn
 
-import (
-	"io"
-	"os"
-)
+import "io"
 
-// A span is a part of a file: n bytes from offset off on.
-type span interface {
-	Span() (f *os.File, off, n int64)
-}
-
-// sendSpan copies a part of a file after what is kept back.
-func (c *Conn) sendSpan(_ span, src io.Reader) (int64, error) {
+// sendBlocks writes what is kept back, and after it the body.
+func (c *Conn) sendBlocks(body Blocks) (done int64, err error) {
+	defer body.Park()
 	if err := c.Release(); err != nil {
 		return 0, err
 	}
-	return c.Conn.(io.ReaderFrom).ReadFrom(src)
+	for { // each round sends at least a byte, or is the last
+		b, err := body.Next()
+		if err == io.EOF {
+			return done, nil
+		} else if err != nil {
+			return done, err
+		}
+		n, err := c.write(b)
+		body.Advance(n)
+		done += int64(n)
+		if err != nil {
+			return done, err
+		}
+	}
 }

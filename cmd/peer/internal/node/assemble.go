@@ -51,10 +51,13 @@ func (n *Node) listen(o Options) error {
 	n.traffic, errTraffic = listen("tcp", n.cfg.Listen)
 	n.admin, errAdmin = listen("tcp", n.cfg.Admin)
 	if errTraffic == nil {
-		n.traffic = conn.Listen(n.traffic)
+		n.traffic = conn.Listen(n.traffic, n.cfg.SendTimeout)
 		if n.cfg.PeerTLS != nil {
 			n.traffic = peertls.Listen(n.traffic, n.cfg.PeerTLS)
 		}
+	}
+	if errAdmin == nil {
+		n.admin = conn.Listen(n.admin, n.cfg.SendTimeout)
 	}
 	return errors.Join(inUse("--listen", n.cfg.Listen, errTraffic), inUse("--admin", n.cfg.Admin, errAdmin))
 }
@@ -83,13 +86,15 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
 		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings,
 		Store: store.Options{
-			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize,
-			Hooks: store.Hooks{
-				Listed:   n.holdings.Add,
-				Unlisted: func(identity string) { n.holdings.Remove(identity) },
-			},
+			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize, Scrub: n.cfg.Scrub,
+			Beat:   n.watchdog.Watch("store-writer"),
 			Logger: n.log,
 		},
+		Advertise:      n.holdings.Add,
+		Withdraw:       func(identity string) { n.holdings.Remove(identity) },
+		ConnectTimeout: n.cfg.ConnectTimeout, FirstByteTimeout: n.cfg.FirstByteTimeout,
+		BetweenBytesTimeout: n.cfg.BetweenBytesTimeout, SendTimeout: n.cfg.SendTimeout,
+		Late:    n.lateness.Now,
 		Own:     n.ownPaths(),
 		Admit:   (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}).admit,
 		Observe: n.durations.Observe,
@@ -115,7 +120,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 
 // dial returns how the peer connects to others for HTTP.
 func (n *Node) dial(o Options) dialFunc {
-	dial := (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	dial := (&net.Dialer{Timeout: max(10*time.Second, n.cfg.ConnectTimeout), KeepAlive: 30 * time.Second}).DialContext
 	if o.Network != nil {
 		dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return o.Network.Dial(ctx, addr) }
 	}
@@ -132,6 +137,11 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Service: n.service(), Holdings: n.holdings, Publish: publishing(n.cfg.Publish),
 		StateFile: n.digests(), Limits: gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt))},
 		Detection: o.Detect, Network: o.Network, Logger: n.log,
+		Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {
+			if n.proxy != nil {
+				n.proxy.SiblingGone(m.Name)
+			}
+		}},
 	}
 }
 

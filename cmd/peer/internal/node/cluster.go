@@ -65,26 +65,33 @@ func (n *Node) plan(s admin.Status) admin.Plan {
 }
 
 // A clusterView is what all peers said last, kept for a moment so that many
-// readers ask the others once.
+// readers ask the others once. It is the reading's turn that guards it.
 type clusterView struct {
-	mu   sync.Mutex
 	rows []admin.ClusterRow
 	at   time.Time
 }
 
 const (
-	clusterFor  = 5 * time.Second // for which an answer is good
-	clusterWait = 3 * time.Second // for the others' answers
+	clusterFor  = 5 * time.Second        // for which an answer is good
+	clusterWait = 700 * time.Millisecond // for the others' answers
 )
 
 // Cluster returns what every living peer says of those that it asked.
 func (n *Node) Cluster(ctx context.Context) []admin.ClusterRow {
-	n.cluster.mu.Lock()
-	defer n.cluster.mu.Unlock()
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), clusterWait+100*time.Millisecond)
+	defer cancel()
+	rows, now := n.readings.cluster.get(late, n.askCluster)
+	if !now && rows == nil {
+		rows = []admin.ClusterRow{{Peer: n.cfg.Name, Error: "hangs: /healthz says what", Asked: []admin.ClusterAsk{}}}
+	}
+	return rows
+}
+
+func (n *Node) askCluster() []admin.ClusterRow {
 	if n.cluster.rows != nil && time.Since(n.cluster.at) < clusterFor {
 		return n.cluster.rows
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clusterWait)
+	ctx, cancel := context.WithTimeout(context.Background(), clusterWait)
 	defer cancel()
 	rows := []admin.ClusterRow{admin.RowOf(n.Status())}
 	var living []gossip.Member
@@ -109,6 +116,8 @@ func (n *Node) rowOf(ctx context.Context, m gossip.Member) (r admin.ClusterRow) 
 	case err == nil:
 		r.Peer = m.Name
 		return r
+	case errors.Is(err, context.DeadlineExceeded):
+		err = errors.New("no answer within a second")
 	case errors.Is(err, control.ErrNoSecret):
 		err = errors.New("peers without a secret do not answer each other")
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/crowd"
+	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
@@ -30,6 +32,9 @@ type Options struct {
 	Logger  *slog.Logger     // nil = discard
 	Network gossip.Network   // where sockets come from; nil = the system's
 	Detect  gossip.Detection // how soon a dead peer is noticed; zero = gossip's defaults
+	// HangLimit is for how long a part may make no progress, though there is work,
+	// until it hangs; 0 = 10 s.
+	HangLimit time.Duration
 	// Squids says how soon the digests of Squids are fetched again; the rest of it
 	// comes from the other fields.
 	Squids squid.Config
@@ -65,6 +70,10 @@ type Node struct {
 	tracing   *tracing.Tracer   // nil = off
 	durations *admin.Durations
 	history   admin.History
+	watchdog  *health.Watchdog
+	lateness  *health.Lateness
+	troubles  troubles
+	readings  readings
 	cluster   clusterView
 	stopped   chan struct{} // closed when the node stops
 	stop      sync.Once
@@ -91,6 +100,10 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	n := &Node{
 		cfg: o.Config, version: o.Version, log: o.Logger, started: time.Now(),
 		failure: make(chan error, 2), durations: admin.NewDurations(), stopped: make(chan struct{}),
+		watchdog: watchdogFor(o), lateness: health.NewLateness(), readings: newReadings(),
+	}
+	for _, d := range []*time.Duration{&n.cfg.ClientBodyTimeout, &n.cfg.SendTimeout} {
+		*d = cmp.Or(*d, time.Minute)
 	}
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
@@ -102,6 +115,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		return nil, err
 	}
 	n.warn()
+	n.watchParts()
 	n.serve()
 	if err := n.join(ctx); err != nil {
 		n.Close()
@@ -129,6 +143,8 @@ func (n *Node) serve() {
 	n.serveOn(n.admin, admin.Handler(n, n.durations))
 	n.serving.Go(n.record)
 	n.serving.Go(n.watchPlan)
+	n.serving.Go(n.reportHangs)
+	n.serving.Go(func() { n.lateness.Run(n.stopped) })
 	if n.cfg.PeerTLS != nil {
 		n.serving.Go(n.watchCertificate)
 	}
@@ -136,7 +152,7 @@ func (n *Node) serve() {
 
 func (n *Node) serveOn(l net.Listener, h http.Handler) {
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ConnContext: conn.Context,
 		ErrorLog:    slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
 	}
@@ -185,6 +201,7 @@ func (n *Node) Close() (err error) {
 // another.
 func (n *Node) release() error {
 	close(n.stopped)
+	n.watchdog.Close()
 	var errs []error
 	for _, s := range n.servers {
 		errs = append(errs, s.Close())

@@ -1,12 +1,13 @@
 package node
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
 )
 
-// quiet warns of each thing at most once a minute, so that nobody outside can fill
+// quiet logs each thing at most once a minute, so that nobody outside can fill
 // a log. It is safe for concurrent use.
 type quiet struct {
 	log *slog.Logger
@@ -17,8 +18,12 @@ type quiet struct {
 
 const quietFor = time.Minute
 
-// warn logs unless it has, of this key, within the last minute.
-func (q *quiet) warn(key, msg string, args ...any) {
+func (q *quiet) warn(key, msg string, args ...any) { q.tell(slog.LevelWarn, key, msg, args...) }
+
+func (q *quiet) error(key, msg string, args ...any) { q.tell(slog.LevelError, key, msg, args...) }
+
+// tell logs unless it has, of this key, within the last minute.
+func (q *quiet) tell(level slog.Level, key, msg string, args ...any) {
 	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -34,5 +39,5 @@ func (q *quiet) warn(key, msg string, args ...any) {
 		q.told = make(map[string]time.Time)
 	}
 	q.told[key] = now
-	q.log.Warn(msg, args...)
+	q.log.Log(context.Background(), level, msg, args...)
 }

@@ -83,7 +83,7 @@ func (n *Node) replan() {
 // keys are what stands for the listed objects in digests.
 func (n *Node) keys(seed uint64) iter.Seq[digest.Key] {
 	return func(yield func(digest.Key) bool) {
-		for identity := range n.proxy.Listed() {
+		for identity := range n.proxy.Advertised() {
 			if !yield(digest.KeyOfString(seed, identity)) {
 				return
 			}

@@ -1,20 +1,25 @@
 package node
 
 import (
+	"context"
+	"sync"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/gossip"
 )
 
-// Status tells everything about the node as it is now.
+// Status tells everything about the node as it is now, and of parts that do not
+// answer in time what they said last.
 func (n *Node) Status() admin.Status {
 	s := admin.Status{
 		Name: n.cfg.Name, Version: n.version, Started: n.started, Now: time.Now(),
 		State: *n.state.Load(), Addresses: n.Addresses(), Encrypted: n.cfg.Secret != nil,
-		Traffic: n.proxy.Counters(), Store: n.proxy.Store().Stats(), Digest: n.digest(), Exchange: n.exchange(),
-		Members: []admin.Member{},
+		Health: n.Health(), Origins: n.proxy.FailingOrigins(), Traffic: n.proxy.Counters(),
 	}
+	load := n.proxy.SiblingLoad()
+	s.Siblings = admin.Siblings{Deadline: load.Deadline.Seconds(), Lost: load.Lost}
+	s.Late = n.lateness.Now().Seconds()
 	s.Ready = s.State == serving
 	if n.cfg.Origin != nil {
 		s.Origin = n.cfg.Origin.String()
@@ -22,16 +27,41 @@ func (n *Node) Status() admin.Status {
 	if n.cfg.PeerTLS != nil {
 		_, s.CertificateUntil = n.cfg.PeerTLS.Validity()
 	}
-	for _, m := range n.gossip.Members() {
-		s.Members = append(s.Members, member(m))
-	}
-	s.Members = append(s.Members, n.squidMembers()...)
 	s.Traffic.HomesAsked, s.Traffic.FetchersFound = n.crowd.Asked.Load(), n.crowd.Told.Load()
-	for i := range s.Members {
-		s.Members[i].RoundTrip = n.proxy.RoundTripTime(s.Members[i].Name).Seconds()
-	}
+	n.askParts(&s)
 	s.Plan = n.plan(s)
 	return s
+}
+
+// askParts fills in what parts that may hang say, which they are asked at once.
+func (n *Node) askParts(s *admin.Status) {
+	late, cancel := context.WithTimeout(context.Background(), statusWait)
+	defer cancel()
+	var all sync.WaitGroup
+	var now [4]bool
+	all.Go(func() { s.Digest, now[0] = n.readings.digest.get(late, n.digest) })
+	all.Go(func() { s.Exchange, now[1] = n.readings.exchange.get(late, n.exchange) })
+	all.Go(func() { s.Members, now[2] = n.readings.members.get(late, n.allMembers) })
+	all.Go(func() { s.Store, now[3] = n.readings.store.get(late, n.proxy.Store().Stats) })
+	all.Wait()
+	for i, name := range []string{"digest", "exchange", "members", "store"} {
+		if !now[i] {
+			s.Health.Missing = append(s.Health.Missing, name)
+		}
+	}
+	s.Members = append([]admin.Member{}, s.Members...) // never null, and nobody else's
+}
+
+// allMembers are the other peers and the Squids, with what is known of them.
+func (n *Node) allMembers() (list []admin.Member) {
+	for _, m := range n.gossip.Members() {
+		list = append(list, member(m))
+	}
+	list = append(list, n.squidMembers()...)
+	for i := range list {
+		list[i].RoundTrip = n.proxy.RoundTripTime(list[i].Name).Seconds()
+	}
+	return list
 }
 
 func (n *Node) digest() admin.Digest {

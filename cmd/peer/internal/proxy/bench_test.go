@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -9,17 +10,39 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 )
 
 // BenchmarkHit asks for a stored object over one kept connection; plain is
-// net/http writing the same bytes from memory, the most that this server can do.
+// net/http writing the same bytes from memory, and sendfile from a file, the most
+// that this server can do. Bodies over 64 KiB are on disk, and every byte is checked.
 func BenchmarkHit(b *testing.B) {
-	for _, size := range []int{1 << 10, 64 << 10, 1 << 20} {
+	for _, size := range []int{1 << 10, 64 << 10, 128 << 10, 1 << 20} {
 		body := make([]byte, size)
+		path := filepath.Join(b.TempDir(), "body")
+		if err := os.WriteFile(path, body, 0o600); err != nil {
+			b.Fatal(err)
+		}
+		file := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			f, err := os.Open(path)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			defer f.Close()
+			w.Header().Set("Content-Type", "application/octet-stream")
+			w.Header().Set("Content-Length", fmt.Sprint(size))
+			io.Copy(w, f)
+		}))
 		origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "max-age=3600")
 			w.Header().Set("Content-Type", "application/octet-stream")
@@ -32,32 +55,37 @@ func BenchmarkHit(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		peer := httptest.NewServer(h)
+		peer := httptest.NewUnstartedServer(h)
+		peer.Config.ConnContext = conn.Context // as package node serves
+		peer.Listener = conn.Listen(peer.Listener, 0)
+		peer.Start()
 		for _, side := range []struct {
 			name string
 			addr string
-		}{{"plain", origin.Listener.Addr().String()}, {"peer", peer.Listener.Addr().String()}} {
+		}{{"plain", origin.Listener.Addr().String()}, {"sendfile", file.Listener.Addr().String()}, {"peer", peer.Listener.Addr().String()}} {
 			b.Run(fmt.Sprintf("size=%dk/%s", size>>10, side.name), func(b *testing.B) { benchGet(b, side.addr, size) })
 		}
 		peer.Close()
 		h.Close()
+		file.Close()
 		origin.Close()
 	}
 }
 
 // benchGet is a client that costs little.
 func benchGet(b *testing.B, addr string, size int) {
-	conn, err := net.Dial("tcp", addr)
+	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer conn.Close()
-	br := bufio.NewReaderSize(conn, 128<<10)
+	defer c.Close()
+	br := bufio.NewReaderSize(c, 128<<10)
 	request := []byte("GET /x HTTP/1.1\r\nHost: bench\r\n\r\n")
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
+	start := cpuTime()
 	for b.Loop() {
-		conn.Write(request)
+		c.Write(request)
 		for {
 			line, err := br.ReadSlice('\n')
 			if err != nil {
@@ -71,6 +99,14 @@ func benchGet(b *testing.B, addr string, size int) {
 			b.Fatal(err)
 		}
 	}
+	b.ReportMetric(float64(cpuTime()-start)/float64(b.N), "cpu-ns/op")
+}
+
+// cpuTime is what this process took of the processors, server and client.
+func cpuTime() time.Duration {
+	var r syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &r)
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 // BenchmarkServe is a hit without the network, with and without traces of it.
@@ -127,3 +163,29 @@ type discard struct{ h http.Header }
 func (d discard) Header() http.Header         { return d.h }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
+
+// BenchmarkMiss is a request that nothing is stored for, of 1 KiB, without the
+// connections to client and origin. "not stored" shows what storing takes.
+func BenchmarkMiss(b *testing.B) {
+	for name, fields := range map[string]string{"stored": "max-age=600", "not stored": "private"} {
+		b.Run(name, func(b *testing.B) {
+			h, err := New(Config{Name: "a", OriginTransport: answering(fields), Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer h.Close()
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				r := httptest.NewRequest("GET", "http://origin.test/"+strconv.Itoa(n), nil)
+				h.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		})
+	}
+}
+
+type answering string
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Request: r, ContentLength: 1024,
+		Header: http.Header{"Cache-Control": {string(a)}, "Etag": {`"a"`}}, Body: io.NopCloser(bytes.NewReader(make([]byte, 1024)))}, nil
+}

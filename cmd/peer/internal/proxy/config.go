@@ -28,13 +28,15 @@ type Config struct {
 	// Crowd knows who else fetches what this cache is about to; nil = nobody does.
 	Crowd cache.Crowd
 
-	// Store says where and how much to keep. Hooks.Listed and Hooks.Unlisted
-	// hear the identities of the objects that siblings may be told of, those
-	// found in the directory included, before New returns; the other hooks and
-	// Decode are set by the Handler.
-	Store store.Options
+	Store store.Options // where and how much to keep; Hooks, Decode and Now are set by the Handler
 
-	// Dial connects to origins, siblings and CONNECT targets; nil = net.Dialer.
+	// Advertise and Withdraw are told the identities of what siblings may ask for (see
+	// cache.Config), those found in the store included, before New returns; nil =
+	// nothing is advertised.
+	Advertise, Withdraw func(identity string)
+
+	// Dial connects to origins, siblings and CONNECT targets, within the time that its
+	// context has; nil = net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// OriginTransport replaces the transport to origins that is built on Dial.
 	OriginTransport http.RoundTripper
@@ -42,10 +44,17 @@ type Config struct {
 	// It must send absolute-form requests to the sibling (see sibling.NewHTTPTransport).
 	SiblingTransport http.RoundTripper
 
-	OriginTimeout  time.Duration // to the origin's response header; 0 = 60 s
-	SiblingTimeout time.Duration // to a sibling's response header, and to ours for a Squid; 0 = 500 ms
-	MaxSiblings    int           // siblings asked for one request; 0 = 2
-	MinListed      time.Duration // objects fresh for less than this are not listed in the digest; 0 = 1 s
+	// Deadlines to origins, each 0 = 60 s: for a connection, TLS included, and of a
+	// CONNECT target alike; from the end of a request to the header of its answer; for a
+	// pause within the body; for a pause in which the origin takes nothing of a request.
+	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout, SendTimeout time.Duration
+
+	SiblingTimeout time.Duration        // to a sibling's response header, and to ours for a Squid; 0 = 500 ms; see sibling.Config
+	Late           func() time.Duration // by how much this process runs late, see sibling.Config; nil = it does not
+	MaxSiblings    int                  // siblings asked for one request; 0 = 2
+	MinListed      time.Duration        // objects fresh for less than this are not advertised; 0 = 1 s
+
+	Now func() time.Time // the wall clock, which may jump; nil = time.Now
 
 	// Own are the paths at which the peer answers for itself, if a request names no
 	// host. Such requests are neither counted nor observed.

@@ -30,14 +30,18 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 	if h.cfg.AllowConnect != nil && !h.cfg.AllowConnect(host, port) {
 		return refuse(http.StatusForbidden, "not-allowed", "tunnels to that port are not allowed here", ClientError)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.OriginTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.ConnectTimeout)
 	defer cancel()
 	target, err := h.cfg.Dial(ctx, "tcp", r.Host)
 	if err != nil {
+		if !ownFault(r.Context(), err) {
+			h.failing.failed(r.Host, err)
+		}
 		res := refuse(http.StatusBadGateway, "origin-unreachable", r.Host+" cannot be reached", GatewayError)
 		res.Err = err
 		return res
 	}
+	h.failing.answered(r.Host)
 	client, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		target.Close()

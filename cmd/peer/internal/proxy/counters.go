@@ -50,18 +50,23 @@ type Counts struct {
 	GatewayErrors uint64 `json:"gateway_errors"`
 	ClientsGone   uint64 `json:"clients_gone"`
 
-	BrokenBodies   uint64 `json:"broken_bodies"` // answers cut short after they began, by us or by the client
-	StaleServed    uint64 `json:"stale_served"`
-	Stored         uint64 `json:"stored"`
-	Invalidations  uint64 `json:"invalidations"`   // responses removed by unsafe methods
-	OriginRequests uint64 `json:"origin_requests"` // requests sent to origins, validations and background ones included
-	OriginErrors   uint64 `json:"origin_errors"`   // of those, failed without an answer
-	Background     uint64 `json:"background"`      // fetches that no client waited for
-	Tunnels        uint64 `json:"tunnels"`
+	BrokenBodies    uint64 `json:"broken_bodies"` // answers cut short after they began, by us or by the client
+	StaleServed     uint64 `json:"stale_served"`
+	Stored          uint64 `json:"stored"`
+	Invalidations   uint64 `json:"invalidations"`     // responses removed by unsafe methods
+	OriginRequests  uint64 `json:"origin_requests"`   // requests sent to origins, validations and background ones included
+	OriginErrors    uint64 `json:"origin_errors"`     // of those, failed without an answer
+	Background      uint64 `json:"background"`        // fetches that no client waited for
+	BodiesResumed   uint64 `json:"bodies_resumed"`    // whose source ended within them, and another went on
+	BodiesTakenOver uint64 `json:"bodies_taken_over"` // whose source made no progress, and another went on
+	BodiesCut       uint64 `json:"bodies_cut"`        // that no source could finish
+	Tunnels         uint64 `json:"tunnels"`
 
 	SiblingRequests uint64 `json:"sibling_requests"` // questions to siblings
 	FalseHits       uint64 `json:"false_hits"`       // of those, answered that there is no fresh copy
 	SiblingErrors   uint64 `json:"sibling_errors"`   // of those, failed or too slow
+	SiblingsExcused uint64 `json:"siblings_excused"` // of the failed, those not held against the sibling: this process was late, or most siblings were
+	SiblingsSpared  uint64 `json:"siblings_spared"`  // questions not asked, since too many were lost
 	SiblingsOutrun  uint64 `json:"siblings_outrun"`  // of those, overtaken by a hedge
 	Hedges          uint64 `json:"hedges"`           // questions, to origins included, asked because a sibling was late
 	HedgesWon       uint64 `json:"hedges_won"`       // of those, answered first
@@ -132,6 +137,9 @@ func (h *Handler) Counters() Counts {
 		OriginRequests:      k.OriginRequests.Load(),
 		OriginErrors:        k.OriginErrors.Load(),
 		Background:          k.Background.Load(),
+		BodiesResumed:       k.BodiesResumed.Load(),
+		BodiesTakenOver:     k.BodiesTakenOver.Load(),
+		BodiesCut:           k.BodiesCut.Load(),
 		Tunnels:             c.tunnels.Load(),
 		RefusedAskers:       c.refused.Load(),
 		ServedToSiblings:    c.served.Load(),
@@ -147,6 +155,7 @@ func (h *Handler) Counters() Counts {
 		k := s.Stats()
 		n.SiblingRequests, n.FalseHits = k.Asked, k.FalseHits
 		n.SiblingErrors, n.BytesFromSiblings = k.Errors, k.Bytes
+		n.SiblingsExcused, n.SiblingsSpared = k.Excused, k.Spared
 		n.FetchersShared, n.OriginsOutrun = k.WaitsWon, k.Origins
 		n.SiblingsOutrun, n.Hedges, n.HedgesWon, n.HedgesDenied = k.Outrun, k.Hedges, k.HedgesWon, k.Unhedged
 	}

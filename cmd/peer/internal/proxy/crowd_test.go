@@ -54,7 +54,7 @@ func TestWaitForFetcher(t *testing.T) {
 			for range 3 {
 				io.WriteString(w, strings.Repeat("x", 1000))
 				w.(http.Flusher).Flush()
-				time.Sleep(time.Second)
+				time.Sleep(900 * time.Millisecond)
 			}
 		}, 2 * time.Second, 1, 3 * time.Second, ""},
 	} {

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/digest"
 )
 
@@ -44,15 +43,13 @@ func TestFilterMirrorsStore(t *testing.T) {
 		})
 		w.tune = func(c *Config) {
 			c.Store.MaxBytes = 2 << 20
-			c.Store.Hooks = store.Hooks{
-				Listed: func(id string) { filter.Add(digest.KeyOfString(seed, id)) },
-				Unlisted: func(id string) {
-					if !filter.Remove(digest.KeyOfString(seed, id)) {
-						mu.Lock()
-						refused++
-						mu.Unlock()
-					}
-				},
+			c.Advertise = func(id string) { filter.Add(digest.KeyOfString(seed, id)) }
+			c.Withdraw = func(id string) {
+				if !filter.Remove(digest.KeyOfString(seed, id)) {
+					mu.Lock()
+					refused++
+					mu.Unlock()
+				}
 			}
 		}
 		h := w.start("a", t.TempDir())

@@ -61,6 +61,14 @@ func (h *Handler) RoundTripTime(peer string) time.Duration {
 	return h.siblings.RoundTripTime(peer)
 }
 
+// SiblingLoad returns how well siblings answer now.
+func (h *Handler) SiblingLoad() sibling.Load {
+	if h.siblings == nil {
+		return sibling.Load{}
+	}
+	return h.siblings.Load()
+}
+
 // parse turns what an operator calls a URL into what the cache does.
 func (h *Handler) parse(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)

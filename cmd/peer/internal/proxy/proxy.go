@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ type Handler struct {
 	cache    *cache.Cache
 	siblings *sibling.Client // nil = none
 	origins  http.RoundTripper
+	failing  *origins
 	counters counters
 	idle     []interface{ CloseIdleConnections() }
 
@@ -39,17 +41,18 @@ func New(c Config) (*Handler, error) {
 	}
 	var err error
 	h := &Handler{cfg: c, tunnels: make(map[net.Conn]struct{})}
-	origins := c.OriginTransport
-	if origins == nil {
+	transport := c.OriginTransport
+	if transport == nil {
 		t := newOriginTransport(&c)
 		h.idle = append(h.idle, t)
-		origins = t
+		transport = t
 	}
 	if c.Origin != nil {
-		origins = forwarded{origins}
+		transport = forwarded{transport}
 	}
-	origins = c.Tracing.Transport("fetch from origin", origins)
-	h.origins = origins
+	transport = c.Tracing.Transport("fetch from origin", transport)
+	h.failing = &origins{RoundTripper: transport, log: c.Logger, forget: c.Origin == nil}
+	h.origins = h.failing
 	if c.Locator != nil {
 		t := c.SiblingTransport
 		if t == nil {
@@ -57,13 +60,14 @@ func New(c Config) (*Handler, error) {
 			h.idle = append(h.idle, own)
 			t = own
 		}
-		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Max: c.MaxSiblings})
+		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Late: c.Late, Max: c.MaxSiblings})
 		if err != nil {
 			return nil, err
 		}
 	}
-	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: origins, Siblings: h.siblings, Crowd: c.Crowd, Store: c.Store,
-		MinListed: c.MinListed, Logger: c.Logger})
+	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Crowd: c.Crowd, Store: c.Store,
+		Advertise: c.Advertise, Withdraw: c.Withdraw, MinListed: c.MinListed,
+		FirstByte: c.FirstByteTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -81,17 +85,20 @@ func (c *Config) check() error {
 			errs = append(errs, fmt.Errorf("proxy: %q is no origin: want http://HOST[:PORT][/PATH] or https", o))
 		}
 	}
-	if c.OriginTimeout < 0 || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 {
+	deadlines := []*time.Duration{&c.ConnectTimeout, &c.FirstByteTimeout, &c.BetweenBytesTimeout, &c.SendTimeout}
+	for _, d := range deadlines {
+		if *d == 0 {
+			*d = time.Minute
+		}
+	}
+	if slices.ContainsFunc(deadlines, func(d *time.Duration) bool { return *d < 0 }) || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 {
 		errs = append(errs, errors.New("proxy: a negative setting"))
 	}
 	if c.SiblingTimeout == 0 {
 		c.SiblingTimeout = 500 * time.Millisecond
 	}
-	if c.OriginTimeout == 0 {
-		c.OriginTimeout = time.Minute
-	}
 	if c.Dial == nil {
-		c.Dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+		c.Dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -101,15 +108,15 @@ func (c *Config) check() error {
 
 func newOriginTransport(c *Config) *http.Transport {
 	return &http.Transport{
-		DialContext:            c.Dial,
+		DialContext:            dialOrigin(c),
 		DisableCompression:     true, // bodies pass as the origin sends them
 		ForceAttemptHTTP2:      true,
 		MaxIdleConnsPerHost:    64,
 		MaxIdleConns:           1024,
 		IdleConnTimeout:        60 * time.Second,
-		TLSHandshakeTimeout:    10 * time.Second,
+		TLSHandshakeTimeout:    c.ConnectTimeout,
 		ExpectContinueTimeout:  time.Second,
-		ResponseHeaderTimeout:  c.OriginTimeout,
+		ResponseHeaderTimeout:  c.FirstByteTimeout,
 		MaxResponseHeaderBytes: 256 << 10,
 		ReadBufferSize:         32 << 10,
 	}
@@ -268,9 +275,17 @@ func withoutHopByHop(r *http.Request) *http.Request {
 // Store returns the store, for its statistics.
 func (h *Handler) Store() *store.Store { return h.cache.Store() }
 
-// Listed yields the identity of everything that siblings are told of, at least
-// once.
-func (h *Handler) Listed() iter.Seq[string] { return h.cache.Listed() }
+// Advertised yields the identity of everything that is advertised to siblings, at
+// least once.
+func (h *Handler) Advertised() iter.Seq[string] { return h.cache.Advertised() }
+
+// SiblingGone tells that a peer of that name is no longer a member of the cluster:
+// what it was asked, and bodies that it is sending, are got from elsewhere at once.
+func (h *Handler) SiblingGone(name string) {
+	if h.siblings != nil {
+		h.siblings.Gone(name)
+	}
+}
 
 // Close ends tunnels and background work and closes the store. Requests under
 // way are the http.Server's to wait for; call Close after it.

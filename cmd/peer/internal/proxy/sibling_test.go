@@ -27,7 +27,8 @@ func (w *world) fakeAddr(name string) string {
 
 // claim lets a digest match for a path, whether or not the peer holds it.
 func (w *world) claim(peer, path string) {
-	w.digests.hooks(peer).Listed("GET http://" + originHost + path)
+	advertise, _ := w.digests.hooks(peer)
+	advertise("GET http://" + originHost + path)
 }
 
 // hitBy writes a fresh response as a sibling's store would.

@@ -89,7 +89,7 @@ type digests struct {
 	dead    map[string]bool
 }
 
-func (d *digests) hooks(peer string) store.Hooks {
+func (d *digests) hooks(peer string) (advertise, withdraw func(string)) {
 	add := func(n int) func(string) {
 		return func(id string) {
 			d.mu.Lock()
@@ -102,7 +102,7 @@ func (d *digests) hooks(peer string) store.Hooks {
 			}
 		}
 	}
-	return store.Hooks{Listed: add(1), Unlisted: add(-1)}
+	return add(1), add(-1)
 }
 
 func (d *digests) lists(peer, id string) bool {
@@ -130,7 +130,7 @@ type locator struct {
 func (l locator) Candidates(dst []sibling.Candidate, id string) []sibling.Candidate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, peer := range []string{"a", "b", "c"} {
+	for _, peer := range []string{"a", "b", "c", "d", "e"} {
 		if peer != l.self && l.listed[peer][id] > 0 && !l.dead[peer] {
 			dst = append(dst, sibling.Candidate{Peer: peer, Addr: l.addr[peer]})
 		}
@@ -208,7 +208,7 @@ func (w *world) serve(addr string, h http.Handler) *http.Server {
 	w.mu.Lock()
 	w.servers = append(w.servers, s)
 	w.mu.Unlock()
-	l := conn.Listen(w.net.listen(addr))
+	l := conn.Listen(w.net.listen(addr), 0)
 	go s.Serve(l)
 	return s
 }
@@ -218,7 +218,7 @@ func (w *world) start(name, dir string) *Handler {
 	w.digests.addr[name] = addr
 	c := Config{
 		Name:    name,
-		Store:   store.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 4 << 20, Hooks: w.digests.hooks(name)},
+		Store:   store.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 4 << 20},
 		Locator: locator{&w.digests, name},
 		Dial:    w.net.dial,
 		Observe: func(e Event) {
@@ -227,6 +227,7 @@ func (w *world) start(name, dir string) *Handler {
 			w.events[name] = append(w.events[name], e)
 		},
 	}
+	c.Advertise, c.Withdraw = w.digests.hooks(name)
 	if w.reverse {
 		c.Origin = &url.URL{Scheme: "http", Host: originHost}
 	}

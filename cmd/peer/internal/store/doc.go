@@ -2,22 +2,58 @@
 // an index in memory.
 //
 // Every object is one self-describing file: the body first, then the checksums
-// of its chunks, the caller's metadata and a footer (see format.go). A file is
-// written under a temporary name and renamed when it is complete, so a process
-// that is killed leaves whole objects and temporary files, never half an object
-// that looks whole. [Open] removes the temporary files, reads the footers of
-// the others and comes back warm.
+// of its blocks, the caller's metadata and a footer (see format.go). Start from
+// [Open], [Store.Get] and [Store.Create]. A [Writer] may be read while it is being
+// written ([Writer.Follow]), so that many readers can attach to a body that is
+// still arriving.
 //
-// Start from [Open], [Store.Get] and [Store.Create]. A [Writer] may be read
-// while it is being written ([Writer.Follow]), so that many readers can attach
-// to a body that is still arriving.
+// # Bytes
 //
-// A body's checksums are verified before or while it is first read in a process
-// that did not write it. From then on it goes from the file to the reader as it
-// is, moved by the kernel where that can be ([View.Source]): what a disk spoils
-// after that, while the process runs, is found by the next process only.
+// What comes from the disk is checked, block by block, before any of it leaves: in
+// the memory into which it was read, and from which it is sent. That costs a
+// connection some 25 us for 64 KiB and up to 100 us for 1 MiB more than to let the
+// kernel send it from its page cache (BENCHMARKS.md), a third of the whole answer.
+// So a block that was checked less than a minute ago is sent by the kernel, if the
+// system says that all of its pages are in memory; if any is not, all that was
+// checked of the file is forgotten. For another cache every byte is checked each
+// time ([Share]), also of bodies in memory: an error there would be kept as truth.
+// A [Follower] that reads the file of a body being written checks each block too.
+//
+// Why that is enough: a page holds what was checked until it leaves memory, and
+// comes back from the disk only by being read. Of the store's own reads, those for
+// a body bring in the pages of the block that is then checked, and no others, since
+// reading ahead is off for its files. Descriptions share a page with the end of a
+// body, so the last block is always checked. The scrub ends the trust in what it
+// read. A reader looks at all pages of what it is about to send, up to 1 MiB.
+//
+// What is left: a page that leaves memory unnoticed and is brought back, spoilt, by
+// a process that is not the store, within the minute after it was checked; and one
+// that leaves memory between the look and the sending, microseconds later. Where
+// the system doesn't tell what is in memory (Linux before 6.5, others, a [FS] of
+// one's own), everything is checked every time.
+//
+// An object whose bytes are not those that were stored, or can't be read, is
+// dropped and counted. Nothing of the bad block leaves; what left before is right.
+//
+// # Crashes
+//
+// A file is written under a temporary name and renamed when it is complete. A
+// process that is killed therefore loses nothing that [Writer.Commit] returned
+// for, leaves no half object that looks whole, and removed what it removed. [Open]
+// deletes the temporary files, reads the footers of the others and comes back warm.
+//
+// The store never waits for the disk to sync, since what it keeps can be had
+// again. A power cut may therefore undo what was done in the seconds before it:
+// objects stored then are missing, and objects removed or replaced then are back.
+// It makes no wrong byte: what was written in part is found by its checksums, at
+// the next Open or when it is read.
+//
+// # Failures of the disk
+//
+// A disk that is full, broken or gone costs hits, not answers: a body that can't
+// be stored passes through its [Writer] to all who follow it.
 //
 // The store knows nothing of HTTP: metadata is opaque, a key is any string. It
 // tells its owner through [Hooks] which keys it holds and which of them are
-// listed, that is, worth telling other caches about.
+// listed, that is, worth advertising to other caches.
 package store

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"os"
 	"sync/atomic"
 
 	"github.com/maypok86/otter/v2"
@@ -14,12 +13,14 @@ const maxOpen = 256
 // An openFile is a file that several views may read at once, by offsets. It is
 // closed with the last of them, but for those that the set of open files keeps.
 type openFile struct {
-	*os.File
-	refs atomic.Int32
+	File
+	sums  []uint64 // of the body's blocks
+	trust trust
+	refs  atomic.Int32
 }
 
-func openShared(path string) (*openFile, error) {
-	f, err := os.Open(path)
+func (s *Store) openShared(path string) (*openFile, error) {
+	f, err := s.opt.FS.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +69,19 @@ func (s *openFiles) get(f *file) *openFile {
 		return nil
 	}
 	return o
+}
+
+// distrust ends the trust in what was checked of a file, if it is open.
+func (s *openFiles) distrust(id uint64) {
+	if e, ok := s.cache.GetEntryQuietly(id); ok {
+		e.Value.trust.forget()
+	}
+}
+
+// has reports whether a file is kept open, by its number.
+func (s *openFiles) has(id uint64) bool {
+	_, ok := s.cache.GetEntryQuietly(id)
+	return ok
 }
 
 // put keeps o, of which the caller has a reference, open for the next view.

@@ -2,91 +2,105 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"io"
-	"os"
 )
 
 // A Follower reads a body while it is being written. It is not safe for
 // concurrent use.
 type Follower struct {
-	w      *Writer
-	ctx    context.Context
-	off    int64
-	rest   io.ReadCloser // the body's end, past the store (see Writer.Divert)
-	closed bool
+	w       *Writer
+	ctx     context.Context
+	off     int64       // guarded by w.mu
+	place   int         // in w.followers, guarded by w.mu; -1 = closed
+	unwatch func() bool // see watchLocked; nil = not watched
 }
 
 // Follow returns a reader of the whole body. Reading waits for bytes to arrive,
-// until the body ends or ctx does. It must be closed. Once the body was committed
-// or aborted, it can be followed only for as long as somebody still does; Follow
-// returns false when it comes too late.
+// until the body ends or ctx does. It must be closed. It returns false when it
+// comes too late: the body passes through and its beginning is gone, or it was
+// committed or aborted and nobody follows or holds it any more.
 func (w *Writer) Follow(ctx context.Context) (*Follower, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.finished && w.readers == 0 {
+	if w.finished && !w.wantedLocked() || w.base > w.saved {
 		return nil, false
 	}
-	w.readers++
-	return &Follower{w: w, ctx: ctx}, true
+	f := &Follower{w: w, ctx: ctx, place: len(w.followers)}
+	w.followers = append(w.followers, f)
+	if w.failure != nil {
+		f.watchLocked()
+	}
+	return f, true
 }
 
-// Read reads what has arrived, waiting for at least one byte.
-func (f *Follower) Read(p []byte) (int, error) {
-	if f.rest != nil {
-		return f.rest.Read(p)
-	}
-	if len(p) == 0 {
-		return 0, nil
-	}
-	for {
-		mem, file, n, err := f.await()
-		switch {
-		case err != nil:
-			return 0, err
-		case f.rest != nil:
-			return f.rest.Read(p)
-		case file != nil:
-			k, err := file.ReadAt(p[:min(int64(len(p)), n)], f.off)
-			f.off += int64(k)
-			if k > 0 {
-				err = nil
-			}
-			return k, err
-		default:
-			k := copy(p, mem)
-			f.off += int64(k)
-			return k, nil
+// Hold is for those on whose way to Follow a body might end: until release is
+// called it can be followed even if it was committed or aborted, and a body that
+// passes through waits for a follower to come. release may be called twice.
+func (w *Writer) Hold() (release func()) {
+	w.mu.Lock()
+	w.holds++
+	w.mu.Unlock()
+	released := false
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !released {
+			released = true
+			w.holds--
+			w.movedLocked()
+			w.closeFileLocked()
 		}
 	}
 }
 
-// await waits until bytes stand at f.off and says where: in memory, or n of them
-// in a file. At the end of the body it returns its error, io.EOF if it has none,
-// or sets f.rest.
-func (f *Follower) await() (mem []byte, file *os.File, n int64, err error) {
+// wantedLocked reports whether somebody follows or holds the body.
+func (w *Writer) wantedLocked() bool { return len(w.followers) > 0 || w.holds > 0 }
+
+// watchLocked has a Write that waits for f go on when f's context ends, which
+// nobody need notice otherwise.
+func (f *Follower) watchLocked() {
+	f.unwatch = context.AfterFunc(f.ctx, func() {
+		f.w.mu.Lock()
+		f.w.movedLocked()
+		f.w.mu.Unlock()
+	})
+}
+
+// Read reads what has arrived, waiting for at least one byte. A part of the body
+// that is read back from the disk is checked first: if it isn't what was received,
+// Read returns an error that wraps [ErrCorrupt], and the body will not be stored.
+func (f *Follower) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
 	w := f.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for {
-		w.mu.Lock()
 		switch {
-		case f.off < w.n && w.f != nil:
-			file, n = w.f, w.n-f.off
+		case f.off < w.n && f.off >= w.base:
+			k := copy(p, w.window[f.off-w.base:])
+			f.advanceLocked(k)
+			return k, nil
+		case f.off < w.n && f.off < w.saved:
+			b := blocks{store: w.store, f: w.f, body: min(w.base, w.saved), sums: w.sums}
 			w.mu.Unlock()
-			return nil, file, n, nil
-		case f.off < w.n:
-			mem = w.buf[f.off:w.n]
-			w.mu.Unlock()
-			return mem, nil, 0, nil
-		case w.rest != nil:
-			f.rest, w.rest = w.rest, nil
-			w.mu.Unlock()
-			return nil, nil, 0, nil
-		case w.ended:
-			err := w.err
-			w.mu.Unlock()
-			if err == nil {
-				err = io.EOF
+			got, err := b.at(f.off)
+			k := copy(p, got)
+			b.park()
+			w.mu.Lock()
+			if err != nil {
+				return 0, w.spoiledLocked(err)
 			}
-			return nil, nil, 0, err
+			f.advanceLocked(k)
+			return k, nil
+		case f.off < w.n: // its context ended, and nobody waited for it
+			return 0, context.Cause(f.ctx)
+		case w.ended && w.err != nil:
+			return 0, w.err
+		case w.ended:
+			return 0, io.EOF
 		}
 		if w.changed == nil {
 			w.changed = make(chan struct{})
@@ -95,18 +109,34 @@ func (f *Follower) await() (mem []byte, file *os.File, n int64, err error) {
 		w.mu.Unlock()
 		select {
 		case <-changed:
+			w.mu.Lock()
 		case <-f.ctx.Done():
-			return nil, nil, 0, context.Cause(f.ctx)
+			w.mu.Lock()
+			return 0, context.Cause(f.ctx)
 		}
 	}
+}
+
+// spoiledLocked notes that a follower found the file broken: the body is not
+// stored then. w.mu is held.
+func (w *Writer) spoiledLocked(cause error) error {
+	cause = fmt.Errorf("%w: %w", ErrCorrupt, cause)
+	if w.spoiled == nil {
+		w.spoiled = cause
+		w.store.corrupt.Add(1)
+		w.store.complaints.warn(w.store.log, "a body being received was read back corrupt", "key", w.key, "error", cause)
+	}
+	return w.spoiled
+}
+
+func (f *Follower) advanceLocked(k int) {
+	f.off += int64(k)
+	f.w.movedLocked()
 }
 
 // Ready reports whether Read would return without waiting. A writer to a slow
 // client flushes what it has when it is not.
 func (f *Follower) Ready() bool {
-	if f.rest != nil {
-		return false
-	}
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
 	return f.off < f.w.n || f.w.ended
@@ -114,21 +144,22 @@ func (f *Follower) Ready() bool {
 
 // Close frees the reader.
 func (f *Follower) Close() error {
-	if f.closed {
-		return nil
-	}
-	f.closed = true
 	w := f.w
 	w.mu.Lock()
-	w.readers--
-	rest := f.rest
-	if w.readers == 0 && w.rest != nil { // nobody is left to read it
-		rest, w.rest = w.rest, nil
+	defer w.mu.Unlock()
+	if f.place < 0 {
+		return nil
 	}
+	if f.unwatch != nil {
+		f.unwatch()
+	}
+	last := len(w.followers) - 1
+	w.followers[f.place] = w.followers[last]
+	w.followers[f.place].place = f.place
+	w.followers[last] = nil
+	w.followers = w.followers[:last]
+	f.place = -1
+	w.movedLocked()
 	w.closeFileLocked()
-	w.mu.Unlock()
-	if rest != nil {
-		return rest.Close()
-	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,7 +47,7 @@ func TestFollow(t *testing.T) {
 				}
 				for rest := b; len(rest) > 0; {
 					k := min(len(rest), 300_000)
-					if _, err := w.Write(rest[:k]); err != nil {
+					if err := w.Write(t.Context(), rest[:k]); err != nil {
 						t.Fatal(err)
 					}
 					rest = rest[k:]
@@ -94,7 +93,7 @@ func TestFollowEnds(t *testing.T) {
 			w, _ := s.Create("k", 100)
 			f, _ := w.Follow(ctx)
 			defer f.Close()
-			w.Write([]byte("begun"))
+			w.Write(t.Context(), []byte("begun"))
 			go func() {
 				time.Sleep(time.Second)
 				tt.end(w, cancel)
@@ -108,46 +107,5 @@ func TestFollowEnds(t *testing.T) {
 				t.Errorf("%s: a broken body was stored", tt.name)
 			}
 		})
-	}
-}
-
-type closer struct {
-	io.Reader
-	closed bool
-}
-
-func (c *closer) Close() error { c.closed = true; return nil }
-
-// TestDivert: when the store can't take the rest, one follower gets the whole
-// body all the same, and the others an error and never a short body.
-func TestDivert(t *testing.T) {
-	for _, followers := range []int{0, 1, 3} {
-		s := open(t, Options{})
-		w, _ := s.Create("k", -1)
-		w.Write([]byte("from the store, "))
-		var fs []*Follower
-		for range followers {
-			f, _ := w.Follow(t.Context())
-			fs = append(fs, f)
-		}
-		rest := &closer{Reader: strings.NewReader("past the store")}
-		w.Divert(rest)
-		whole := 0
-		for _, f := range fs {
-			got, err := io.ReadAll(f)
-			switch {
-			case err == nil && string(got) == "from the store, past the store":
-				whole++
-			case err == nil || !errors.Is(err, ErrBrokenOff):
-				t.Errorf("%d followers: read %q, %v", followers, got, err)
-			}
-			f.Close()
-		}
-		if whole != min(followers, 1) || !rest.closed {
-			t.Errorf("%d followers: %d got the whole body, rest closed: %v", followers, whole, rest.closed)
-		}
-		if st := s.Stats(); st.Objects != 0 || st.WritingBytes != 0 {
-			t.Errorf("after Divert Stats() = %+v", st)
-		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 //
 //	body | sums | key | data | footer
 //
-// sums holds the xxhash64 of each chunk of the body (the last may be short), so
-// that a part of a body can be verified without reading the whole. The footer
+// sums holds the xxhash64 of each block of the body (the last may be short), so
+// that a part of a body can be checked without reading the whole. The footer
 // has a fixed size and stands at the end, because the length and the sums of a
 // body that is still arriving are not known before. All integers are
 // little-endian:
@@ -25,7 +25,7 @@ import (
 //	16      4   length of the key
 //	20      4   length of the data
 //	24      8   when the object stops being listed, Unix nanoseconds; 0 = never listed
-//	32      8   when the object was written, Unix nanoseconds
+//	32      8   when the object was written or described anew, Unix nanoseconds
 //	40      8   when the object was generated, Unix nanoseconds; 0 = not said
 //	48      8   xxhash64 of sums, key and data
 //	56      8   xxhash64 of the footer's first 56 bytes
@@ -33,10 +33,21 @@ import (
 // The parts fill the file exactly; a file of any other length is broken. A new
 // description of the same body ([Meta]) overwrites key, data and footer
 // in place: a crash in between leaves a broken file, which the next Open removes.
+//
+// Blocks have 64 KiB: what lies in memory of an object, and what another cache must
+// hold back until it is verified, is then one of them; a quarter of that costs a
+// third more to read and check. Their checksums are xxhash64, which
+// takes 3 us for 64 KiB; a cryptographic hash takes 18 (BLAKE3) or 38 (SHA-256), and
+// a disk is no adversary. What another cache verifies against a signed statement is
+// hashed by the same blocks, and travels in the object's data (BENCHMARKS.md).
+//
+// Version 2 had blocks of 256 KiB. Open removes files of other versions, and says
+// how many and of which.
 const (
-	magic      = "sumcach2"
+	family     = "sumcach"
+	magic      = family + "3"
 	footerSize = 64
-	chunkSize  = 256 << 10 // bytes of body under one checksum
+	blockSize  = 64 << 10 // bytes of body under one checksum
 
 	maxKey  = 64 << 10
 	maxData = 1 << 20
@@ -52,11 +63,11 @@ type footer struct {
 	tailSum   uint64
 }
 
-// chunks returns how many checksums a body of n bytes has.
-func chunks(n int64) int64 { return (n + chunkSize - 1) / chunkSize }
+// blockCount returns how many checksums a body of n bytes has.
+func blockCount(n int64) int64 { return (n + blockSize - 1) / blockSize }
 
 // tailSize returns the bytes of a file between its body and its footer.
-func (f *footer) tailSize() int64 { return 8*chunks(f.body) + int64(f.key) + int64(f.data) }
+func (f *footer) tailSize() int64 { return 8*blockCount(f.body) + int64(f.key) + int64(f.data) }
 
 // fileSize returns the length of the whole file.
 func (f *footer) fileSize() int64 { return f.body + f.tailSize() + footerSize }
@@ -85,13 +96,24 @@ func appendTail(dst []byte, body int64, sums []uint64, key string, m Meta, writt
 
 var errBroken = errors.New("broken file")
 
+// A versionError is met where a file has another version.
+type versionError struct{ version byte }
+
+func (e *versionError) Error() string {
+	return fmt.Sprintf("file of version %q, which this program doesn't read", e.version)
+}
+
+func (e *versionError) Unwrap() error { return errBroken }
+
 // parseFooter decodes the last footerSize bytes of a file of size bytes.
 func parseFooter(b []byte, size int64) (footer, error) {
 	var f footer
 	le := binary.LittleEndian
 	switch {
-	case len(b) != footerSize || string(b[:8]) != magic:
+	case len(b) != footerSize || string(b[:len(family)]) != family:
 		return f, fmt.Errorf("%w: no footer", errBroken)
+	case string(b[:8]) != magic:
+		return f, &versionError{b[7]}
 	case le.Uint64(b[56:]) != xxhash.Sum64(b[:56]):
 		return f, fmt.Errorf("%w: footer checksum", errBroken)
 	case le.Uint32(b[16:]) > maxKey || le.Uint32(b[20:]) > maxData:

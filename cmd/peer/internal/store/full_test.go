@@ -39,10 +39,10 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		f, _ := w.Follow(t.Context())
-		if n, err := w.Write(b); err != nil {
-			failed++
-			w.Divert(io.NopCloser(bytes.NewReader(b[n:])))
-		} else if _, err := w.Commit(Meta{}); err != nil {
+		if err := w.Write(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Commit(Meta{}); err != nil {
 			failed++
 		} else {
 			stored++

@@ -14,6 +14,7 @@ type hotObject struct {
 	value   any
 	body    []byte
 	hasBody bool
+	sum     uint64 // of the body
 	size    int
 }
 

@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// expiries unlists objects when their time has come: a heap by ListUntil and one
-// goroutine that sleeps until the first. Objects that leave the store earlier
+// expiries unlists objects when their time has come: a heap by it and one
+// goroutine that sleeps until the first. Times are since the store was opened, so
+// that a clock that is put forward or back doesn't move them. Objects that leave the store earlier
 // leave the heap too, so it holds no more than the store does.
 type expiries struct {
+	epoch time.Time // when the store was opened, by the monotonic clock
 	mu    sync.Mutex
 	queue expiryQueue
 	wake  chan struct{} // capacity 1: the first entry changed
@@ -18,11 +20,13 @@ type expiries struct {
 }
 
 func newExpiries() *expiries {
-	return &expiries{wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	return &expiries{epoch: time.Now(), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 }
 
-func (e *expiries) add(o *Object) {
+// add has o unlisted after a while.
+func (e *expiries) add(o *Object, after time.Duration) {
 	e.mu.Lock()
+	o.due = time.Since(e.epoch) + after
 	heap.Push(&e.queue, o)
 	first := o.place == 0
 	e.mu.Unlock()
@@ -50,7 +54,7 @@ func (e *expiries) due() (*Object, time.Duration) {
 	if len(e.queue) == 0 {
 		return nil, time.Hour
 	}
-	if d := time.Until(e.queue[0].listUntil); d > 0 {
+	if d := e.queue[0].due - time.Since(e.epoch); d > 0 {
 		return nil, min(d, time.Hour)
 	}
 	return heap.Pop(&e.queue).(*Object), 0
@@ -86,7 +90,7 @@ func (e *expiries) close() {
 type expiryQueue []*Object
 
 func (q expiryQueue) Len() int           { return len(q) }
-func (q expiryQueue) Less(i, j int) bool { return q[i].listUntil.Before(q[j].listUntil) }
+func (q expiryQueue) Less(i, j int) bool { return q[i].due < q[j].due }
 func (q expiryQueue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].place, q[j].place = i, j

@@ -1,7 +1,8 @@
 package store
 
 import (
-	"os"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,9 +19,11 @@ type Object struct {
 	kib       uint32 // room on disk
 	listed    atomic.Bool
 	gone      atomic.Bool // it left the index
+	written   int64       // Unix nanoseconds
 	listUntil time.Time
 	generated time.Time
-	place     int // in the queue of expiries; guarded by its lock
+	due       time.Duration // when it stops being listed, for the queue of expiries; guarded by its lock
+	place     int           // in that queue, -1 = not there
 }
 
 // Key returns the key under which the object is stored.
@@ -38,18 +41,16 @@ func (o *Object) ListUntil() time.Time { return o.listUntil }
 // Generated returns when what the object holds came into being; zero = not said.
 func (o *Object) Generated() time.Time { return o.generated }
 
-// Written returns when the body was stored.
-func (o *Object) Written() time.Time { return time.Unix(0, o.file.written) }
+// Written returns when the object was stored, or its description renewed.
+func (o *Object) Written() time.Time { return time.Unix(0, o.written) }
 
 // A file is a body on disk, shared by the successive Objects that describe it.
 // It is unlinked when the last of them has left the index.
 type file struct {
-	id       uint64
-	body     int64
-	written  int64        // Unix nanoseconds
-	refs     atomic.Int32 // Objects in the index, or about to be
-	verified atomic.Bool  // the body's checksums were found right, or computed, in this process
-	tail     sync.RWMutex // guards the part of the file after the body
+	id   uint64
+	body int64
+	refs atomic.Int32 // Objects in the index, or about to be
+	tail sync.RWMutex // guards the part of the file after the body
 }
 
 // acquire takes a reference unless the file is being unlinked.
@@ -72,12 +73,12 @@ func (s *Store) unref(f *file) {
 	}
 }
 
-// kib rounds the bytes of a file up to whole blocks.
-func kib(size int64) uint32 { return uint32((size + block - 1) / block * (block / 1024)) }
+// kib rounds the bytes of a file up to what its file system gives it.
+func kib(size int64) uint32 { return uint32((size + unit - 1) / unit * (unit / 1024)) }
 
 // newObject makes an Object over f that holds one reference to it.
-func (s *Store) newObject(key string, f *file, size int64, m Meta) *Object {
-	return &Object{key: key, file: f, seq: s.lastSeq.Add(1), kib: kib(size), listUntil: m.ListUntil,
+func (s *Store) newObject(key string, f *file, size int64, m Meta, written int64) *Object {
+	return &Object{key: key, file: f, seq: s.lastSeq.Add(1), kib: kib(size), written: written, listUntil: m.ListUntil,
 		generated: m.Generated, place: -1}
 }
 
@@ -117,6 +118,19 @@ func (s *Store) DeleteObject(o *Object) bool {
 	return done
 }
 
+// dropFile removes the object that o describes, also under a newer description,
+// and reports whether it was there still.
+func (s *Store) dropFile(o *Object) bool {
+	done := false
+	s.index.ComputeIfPresent(o.key, func(cur *Object) (*Object, otter.ComputeOp) {
+		if done = cur.file == o.file; done {
+			return nil, otter.InvalidateOp
+		}
+		return nil, otter.CancelOp
+	})
+	return done
+}
+
 // dropped is told by the index, under its lock, that an object left it.
 func (s *Store) dropped(e otter.DeletionEvent[string, *Object]) {
 	if e.Cause == otter.CauseOverflow {
@@ -125,16 +139,20 @@ func (s *Store) dropped(e otter.DeletionEvent[string, *Object]) {
 	s.left(e.Value)
 }
 
+// maxListed keeps sums of durations from overflowing.
+const maxListed = 100 * 365 * 24 * time.Hour
+
 // enter tells the hooks that o is about to be found, and queues its unlisting.
 func (s *Store) enter(o *Object) {
 	s.opt.Hooks.Stored(o.key)
-	if !o.listUntil.After(time.Now()) {
+	after := min(o.listUntil.Sub(s.opt.Now()), maxListed)
+	if after <= 0 {
 		return
 	}
 	s.opt.Hooks.Listed(o.key)
 	s.listed.Add(1)
 	o.listed.Store(true)
-	s.exp.add(o)
+	s.exp.add(o, after)
 }
 
 // left undoes enter, once.
@@ -168,14 +186,18 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 	if cur, ok := s.Peek(o.key); !ok || cur != o || !o.file.acquire() {
 		return nil, ErrGone
 	}
-	size, err := s.rewriteTail(o, m)
+	now := s.opt.Now().UnixNano()
+	size, err := s.rewriteTail(o, m, now)
 	if err != nil {
 		s.unref(o.file)
+		if errors.Is(err, errBroken) {
+			return nil, s.spoiled(o, err)
+		}
 		s.DeleteObject(o)
 		s.failed(err)
 		return nil, err
 	}
-	fresh := s.newObject(o.key, o.file, size, m)
+	fresh := s.newObject(o.key, o.file, size, m, now)
 	if !s.swap(o, fresh) {
 		return nil, ErrGone
 	}
@@ -184,20 +206,23 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 
 // rewriteTail overwrites what follows the body of o's file, in place. A crash
 // in between costs the object, never its truth: the file has no valid footer.
-func (s *Store) rewriteTail(o *Object, m Meta) (size int64, err error) {
+func (s *Store) rewriteTail(o *Object, m Meta, now int64) (size int64, err error) {
 	f := o.file
 	f.tail.Lock()
 	defer f.tail.Unlock()
-	h, err := os.OpenFile(s.path(f.id), os.O_RDWR, 0)
+	h, err := s.opt.FS.Edit(s.path(f.id))
 	if err != nil {
 		return 0, err
 	}
 	defer h.Close()
-	_, sums, err := readTail(h, f.body, o.key)
-	if err != nil {
+	key, _, sums, err := readTail(h, f.body)
+	switch {
+	case err != nil:
 		return 0, err
+	case key != o.key:
+		return 0, fmt.Errorf("%w: it holds another key", errBroken)
 	}
-	tail := appendTail(nil, f.body, sums, o.key, m, f.written)
+	tail := appendTail(nil, f.body, sums, o.key, m, now)
 	if _, err := h.WriteAt(tail, f.body); err != nil {
 		return 0, err
 	}

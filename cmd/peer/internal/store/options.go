@@ -4,6 +4,8 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 )
 
 var (
@@ -13,7 +15,8 @@ var (
 	ErrTooLarge = errors.New("store: object is larger than the store takes")
 	// ErrGone is returned when an object left the store before it was opened.
 	ErrGone = errors.New("store: object is gone")
-	// ErrCorrupt is returned when an object's bytes are not those that were stored.
+	// ErrCorrupt is returned when bytes of an object are not those that were stored,
+	// or can't be read.
 	ErrCorrupt = errors.New("store: object is corrupt")
 	// ErrClosed is returned by a store that was closed.
 	ErrClosed = errors.New("store: closed")
@@ -46,7 +49,19 @@ type Options struct {
 	// is shared and must not be changed. An error makes the object corrupt.
 	// nil = the data itself.
 	Decode func(key string, data []byte) (any, error)
+	// Beat follows what is done for objects being written: on the disk, and in the
+	// index; nil = nobody wants to know.
+	Beat   *health.Heartbeat
 	Logger *slog.Logger // nil = discard
+	// Scrub is how long it takes to read, in the background, everything that the
+	// store holds, for errors of the disk; longer where that were more than 8 MiB/s.
+	// 0 = never.
+	Scrub time.Duration
+	FS    FS // nil = the system's
+	// Now is the wall clock, which may jump; nil = time.Now. It says when objects
+	// are written, and for how long they are still to be listed when they enter the
+	// store. From then on elapsed time counts.
+	Now func() time.Time
 }
 
 // Meta is what a store keeps beside a body.
@@ -60,7 +75,7 @@ type Meta struct {
 type Stats struct {
 	Objects      int   `json:"objects"`       // objects held
 	Listed       int   `json:"listed"`        // objects that are listed
-	Bytes        int64 `json:"bytes"`         // bytes on disk of the objects held, in whole blocks of 4 KiB
+	Bytes        int64 `json:"bytes"`         // bytes on disk of the objects held, in units of 4 KiB
 	WritingBytes int64 `json:"writing_bytes"` // bytes on disk reserved by objects being written
 	MaxBytes     int64 `json:"max_bytes"`     // the bound on the sum of both
 	MemoryBytes  int64 `json:"memory_bytes"`  // bytes of hot objects in memory
@@ -71,4 +86,7 @@ type Stats struct {
 	Evictions   uint64 `json:"evictions"`    // objects that left for want of room
 	Corrupt     uint64 `json:"corrupt"`      // objects found corrupt when read
 	WriteErrors uint64 `json:"write_errors"` // objects given up for an error of the file system
+
+	ScrubbedBytes uint64 `json:"scrubbed_bytes"` // bytes of bodies read in the background
+	ScrubPasses   uint64 `json:"scrub_passes"`   // how often everything was
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -22,14 +22,21 @@ type found struct {
 }
 
 // reload fills the index from the files. The oldest go in first, so that the
-// youngest are those that a store which has shrunk keeps.
+// youngest are those that a store which has shrunk keeps, and that stand for a key
+// of which there are several. Ages are told by numbers, which no clock puts back.
 func (s *Store) reload() error {
 	all, err := s.scan()
+	for version := range s.otherVersions {
+		if n := s.otherVersions[version].Load(); n > 0 {
+			s.log.Warn("removed files of a version that this program doesn't read",
+				"files", n, "version", string(rune(version)), "reads", magic[len(family):])
+		}
+	}
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(all, func(a, b found) int {
-		return cmp.Or(cmp.Compare(a.written, b.written), cmp.Compare(a.id, b.id))
+		return cmp.Compare(a.id, b.id)
 	})
 	seen := make(map[string]struct{}, len(all))
 	for _, f := range slices.Backward(all) {
@@ -40,10 +47,15 @@ func (s *Store) reload() error {
 		seen[f.key] = struct{}{}
 	}
 	s.reloaded.Store(uint64(len(seen)))
+	now := s.opt.Now().UnixNano()
 	for _, f := range all {
-		file := &file{id: f.id, body: f.body, written: f.written}
+		file := &file{id: f.id, body: f.body}
 		file.refs.Store(1)
-		s.insert(s.newObject(f.key, file, f.fileSize(), Meta{ListUntil: f.listUntil, Generated: f.generated}))
+		m := Meta{ListUntil: f.listUntil, Generated: f.generated}
+		if f.written > now { // by a clock that was put back since: how long it may be listed isn't known
+			m.ListUntil = time.Time{}
+		}
+		s.insert(s.newObject(f.key, file, f.fileSize(), m, f.written))
 	}
 	return nil
 }
@@ -73,9 +85,9 @@ func (s *Store) scan() ([]found, error) {
 			}
 		})
 	}
-	dirs, err := os.ReadDir(filepath.Join(s.opt.Dir, "objects"))
-	for _, d := range dirs {
-		if shard, err := strconv.ParseUint(d.Name(), 16, 8); err == nil && len(d.Name()) == 2 {
+	dirs, err := s.opt.FS.ReadDir(filepath.Join(s.opt.Dir, "objects"))
+	for _, name := range dirs {
+		if shard, err := strconv.ParseUint(name, 16, 8); err == nil && len(name) == 2 {
 			shardc <- int(shard)
 		}
 	}
@@ -86,12 +98,7 @@ func (s *Store) scan() ([]found, error) {
 
 func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 	dir := s.shardDir(shard)
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
+	names, err := s.opt.FS.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -102,15 +109,20 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 			continue
 		}
 		path := filepath.Join(dir, name)
-		f, err := readFooter(path, buf)
+		f, err := s.footerOf(path, buf)
 		switch {
 		case err == nil:
 			f.id = id
 			some = append(some, f)
 		case errors.Is(err, errBroken):
 			s.removed.Add(1)
-			s.log.Warn("removed a broken file", "file", path, "error", err)
-			if err := os.Remove(path); err != nil {
+			var v *versionError
+			if errors.As(err, &v) {
+				s.otherVersions[v.version].Add(1)
+			} else {
+				s.complaints.warn(s.log, "removed a broken file", "file", path, "error", err)
+			}
+			if err := s.opt.FS.Remove(path); err != nil {
 				return nil, err
 			}
 		default:
@@ -120,26 +132,30 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 	return some, nil
 }
 
-// readFooter reads the end of a file and verifies the description that stands
-// there. The body is verified when it is first read.
-func readFooter(path string, buf []byte) (found, error) {
-	h, err := os.Open(path)
+func (s *Store) footerOf(path string, buf []byte) (found, error) {
+	h, err := s.opt.FS.Open(path)
 	if err != nil {
 		return found{}, err
 	}
 	defer h.Close()
-	st, err := h.Stat()
+	return readFooter(h, buf)
+}
+
+// readFooter reads the end of a file and verifies the description that stands
+// there. The body is verified when it is read.
+func readFooter(h File, buf []byte) (found, error) {
+	size, err := h.Size()
 	if err != nil {
 		return found{}, err
 	}
-	end := buf[:min(int64(len(buf)), st.Size())]
-	if err := readAt(h, end, st.Size()-int64(len(end))); err != nil {
+	end := buf[:min(int64(len(buf)), size)]
+	if err := readAt(h, end, size-int64(len(end))); err != nil {
 		return found{}, err
 	}
 	if len(end) < footerSize {
 		return found{}, fmt.Errorf("%w: too short", errBroken)
 	}
-	ft, err := parseFooter(end[len(end)-footerSize:], st.Size())
+	ft, err := parseFooter(end[len(end)-footerSize:], size)
 	if err != nil {
 		return found{}, err
 	}
@@ -155,12 +171,12 @@ func readFooter(path string, buf []byte) (found, error) {
 	if xxhash.Sum64(tail) != ft.tailSum {
 		return found{}, fmt.Errorf("%w: checksum", errBroken)
 	}
-	at := 8 * chunks(ft.body)
+	at := 8 * blockCount(ft.body)
 	return found{footer: ft, key: string(tail[at : at+int64(ft.key)])}, nil
 }
 
 // readAt fills b; a file that is too short for that is broken.
-func readAt(h *os.File, b []byte, off int64) error {
+func readAt(h File, b []byte, off int64) error {
 	_, err := h.ReadAt(b, off)
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: %w", errBroken, err)

@@ -1,25 +1,34 @@
 package store
 
 import (
+	"errors"
+	"io/fs"
 	"log/slog"
-	"os"
 	"sync"
+	"time"
 )
 
 // remover unlinks files on a goroutine of its own, since the index says under
 // its lock which objects left.
 type remover struct {
-	log  *slog.Logger
-	mu   sync.Mutex
-	more sync.Cond
-	todo []string
-	busy bool // unlinking what it took from todo
-	stop bool
-	done chan struct{}
+	log    *slog.Logger
+	fs     FS
+	mu     sync.Mutex
+	more   sync.Cond
+	todo   []string
+	failed []string    // to be tried again
+	retry  *time.Timer // when; nil if failed is empty
+	busy   bool        // unlinking what it took from todo
+	stop   bool
+	done   chan struct{}
 }
 
-func newRemover(log *slog.Logger) *remover {
-	r := &remover{log: log, done: make(chan struct{})}
+// removeAgain is how long a file that can't be removed is left alone: a later
+// start would find the object in it, which must not come back.
+const removeAgain = time.Minute
+
+func newRemover(files FS, log *slog.Logger) *remover {
+	r := &remover{fs: files, log: log, done: make(chan struct{})}
 	r.more.L = &r.mu
 	go r.run()
 	return r
@@ -45,19 +54,39 @@ func (r *remover) run() {
 		if len(todo) == 0 {
 			return
 		}
+		var failed []string
+		var cause error
 		for _, path := range todo {
-			if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
-				r.log.Error("cannot remove an object's file", "error", err)
+			if err := r.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				failed, cause = append(failed, path), err
 			}
 		}
+		if cause != nil {
+			r.log.Error("cannot remove objects' files, will try again", "files", len(failed), "error", cause)
+		}
 		r.mu.Lock()
+		r.failed = append(r.failed, failed...)
+		if len(r.failed) > 0 && r.retry == nil {
+			r.retry = time.AfterFunc(removeAgain, r.again)
+		}
 		r.busy = false
 		r.mu.Unlock()
 		r.more.Broadcast()
 	}
 }
 
-// idle waits until everything that was to be unlinked is.
+// again has what could not be removed tried again.
+func (r *remover) again() {
+	r.mu.Lock()
+	if !r.stop {
+		r.todo = append(r.todo, r.failed...)
+		r.failed, r.retry = nil, nil
+	}
+	r.mu.Unlock()
+	r.more.Broadcast()
+}
+
+// idle waits until everything that was to be unlinked is, or failed to be.
 func (r *remover) idle() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,6 +99,10 @@ func (r *remover) idle() {
 func (r *remover) close() {
 	r.mu.Lock()
 	r.stop = true
+	r.todo = append(r.todo, r.failed...)
+	if r.failed = nil; r.retry != nil {
+		r.retry.Stop()
+	}
 	r.mu.Unlock()
 	r.more.Broadcast()
 	<-r.done

@@ -3,10 +3,10 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -15,21 +15,26 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// block is the unit in which room on disk is counted: file systems give a file
-// whole blocks.
-const block = 4 << 10
+// unit is what room on disk is counted in: file systems give a file whole ones.
+const unit = 4 << 10
 
 // A Store is a bounded store of objects on disk. It is safe for concurrent use.
 type Store struct {
 	opt    Options
 	wanted Options // as they were given
 	log    *slog.Logger
-	lock   *os.File
+	lock   io.Closer
 	index  *otter.Cache[string, *Object]
 	hot    *hotSet // nil without memory
 	files  *openFiles
 	exp    *expiries
 	trash  *remover
+	scrub  *scrubber
+
+	buffers    sync.Pool // *[blockSize]byte
+	complaints complaints
+
+	otherVersions [256]atomic.Uint64 // files removed at start, by their version
 
 	committing sync.RWMutex // held for reading while a file is put in place
 	closed     bool         // guarded by committing
@@ -44,6 +49,7 @@ type Store struct {
 		since    time.Time // when that was found
 		applied  int64     // of both, what the index's bound takes account of
 	}
+	short     atomic.Bool // room.missing > 0
 	maxObject atomic.Int64
 
 	listed                                                     atomic.Int64
@@ -60,6 +66,7 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{opt: o, wanted: wanted, log: o.Logger, exp: newExpiries()}
+	s.buffers.New = func() any { return new([blockSize]byte) }
 	s.room.maxBytes = o.MaxBytes
 	s.maxObject.Store(o.MaxObject)
 	if err := s.takeDir(); err != nil {
@@ -73,13 +80,14 @@ func Open(o Options) (*Store, error) {
 	})
 	s.hot = newHotSet(o.MemoryBytes)
 	s.files = newOpenFiles()
-	s.trash = newRemover(s.log)
+	s.trash = newRemover(o.FS, s.log)
 	if err := s.reload(); err != nil {
 		s.trash.close()
 		s.release()
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	go s.exp.run(s.unlist)
+	s.scrub = newScrubber(s, o.Scrub)
 	return s, nil
 }
 
@@ -99,6 +107,12 @@ func (o *Options) check() error {
 		errs = append(errs, errors.New("store: a negative size"))
 	}
 	o.MaxObject = o.largest(o.MaxBytes)
+	if o.FS == nil {
+		o.FS = system{}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -141,13 +155,13 @@ func (s *Store) Resize(maxBytes int64) error {
 // takeDir makes the directory, locks it and empties its temporary part.
 func (s *Store) takeDir() error {
 	dir := s.opt.Dir
-	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
+	switch err := s.opt.FS.MkdirAll(dir); {
+	case err != nil && isFile(err, dir):
 		return fmt.Errorf("%s is a file, not a directory", dir)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	case err != nil:
 		return fmt.Errorf("cannot make the directory: %w", err)
 	}
-	l, err := lock(filepath.Join(dir, "lock"))
+	l, err := s.opt.FS.Lock(filepath.Join(dir, "lock"))
 	switch {
 	case errors.Is(err, ErrLocked):
 		return fmt.Errorf("%s: %w", dir, err)
@@ -164,18 +178,18 @@ func (s *Store) takeDir() error {
 
 func (s *Store) makeDirs() error {
 	tmp := filepath.Join(s.opt.Dir, "tmp")
-	if old, err := os.ReadDir(tmp); err == nil {
+	if old, err := s.opt.FS.ReadDir(tmp); err == nil {
 		s.removed.Add(uint64(len(old)))
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.RemoveAll(tmp); err != nil {
+	if err := s.opt.FS.RemoveAll(tmp); err != nil {
 		return err
 	}
-	if err := os.Mkdir(tmp, 0o700); err != nil {
+	if err := s.opt.FS.MkdirAll(tmp); err != nil {
 		return err
 	}
-	return os.MkdirAll(filepath.Join(s.opt.Dir, "objects"), 0o700)
+	return s.opt.FS.MkdirAll(filepath.Join(s.opt.Dir, "objects"))
 }
 
 const shards = 256 // directories that the object files are spread over, made when they are needed
@@ -193,13 +207,13 @@ func (s *Store) tmpPath(id uint64) string {
 }
 
 // rename gives a complete temporary file its place.
-func (s *Store) rename(id uint64) error {
-	err := os.Rename(s.tmpPath(id), s.path(id))
+func (s *Store) rename(tmp, id uint64) error {
+	err := s.opt.FS.Rename(s.tmpPath(tmp), s.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(s.shardDir(int(id%shards)), 0o700); err != nil {
+		if err := s.opt.FS.MkdirAll(s.shardDir(int(id % shards))); err != nil {
 			return err
 		}
-		err = os.Rename(s.tmpPath(id), s.path(id))
+		err = s.opt.FS.Rename(s.tmpPath(tmp), s.path(id))
 	}
 	return err
 }
@@ -256,6 +270,9 @@ func (s *Store) Stats() Stats {
 		Evictions:    s.evictions.Load(),
 		Corrupt:      s.corrupt.Load(),
 		WriteErrors:  s.writeError.Load(),
+
+		ScrubbedBytes: s.scrub.bytes.Load(),
+		ScrubPasses:   s.scrub.passes.Load(),
 	}
 }
 
@@ -270,6 +287,7 @@ func (s *Store) Close() error {
 	if was {
 		return ErrClosed
 	}
+	s.scrub.close()
 	s.exp.close()
 	s.release()
 	return nil
@@ -291,18 +309,29 @@ func (s *Store) reserve(n int64) {
 	s.room.Lock()
 	defer s.room.Unlock()
 	s.room.writing += n
-	if s.room.missing > 0 && time.Since(s.room.since) > fullFor {
-		s.room.missing = 0
-	}
 	taken := s.room.writing + s.room.missing
 	if d := taken - s.room.applied; d >= 1<<20 || d <= -1<<20 || s.room.writing == 0 && d != 0 {
 		s.applyLocked(taken)
 	}
 }
 
+// regrow ends the store's being content with less when its time is over.
+func (s *Store) regrow() {
+	if !s.short.Load() {
+		return
+	}
+	s.room.Lock()
+	defer s.room.Unlock()
+	if time.Since(s.room.since) > fullFor {
+		s.room.missing = 0
+		s.short.Store(false)
+		s.applyLocked(s.room.writing)
+	}
+}
+
 func (s *Store) applyLocked(taken int64) {
 	s.room.applied = taken
-	s.index.SetMaximum(uint64(max(s.room.maxBytes-taken, block) / 1024))
+	s.index.SetMaximum(uint64(max(s.room.maxBytes-taken, unit) / 1024))
 }
 
 // fullFor is how long a store that met a full disk is content with less.
@@ -320,6 +349,7 @@ func (s *Store) full() {
 	}
 	s.room.missing = max(s.room.maxBytes-held+held/8, s.room.missing)
 	s.room.since = time.Now()
+	s.short.Store(true)
 	s.log.Warn("the disk is full: the store makes room", "held", held, "keeps", s.room.maxBytes-s.room.missing)
 	s.applyLocked(s.room.writing + s.room.missing)
 }

@@ -6,18 +6,27 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"syscall"
 
 	"github.com/cespare/xxhash/v2"
 )
 
+const hotBody = blockSize // bodies up to this length, one block, are kept in memory when hot
+
+// Access says what an object is opened for.
+type Access int
+
+// What an object can be opened for.
 const (
-	hotBody    = 64 << 10 // bodies up to this length are kept in memory when hot
-	verifyBody = 1 << 20  // reloaded bodies up to this length are verified before their first byte is served
+	Describe Access = iota // its description
+	Serve                  // that and its body, for a client
+	Share                  // that and its body, for another cache: memory is checked too
 )
 
 // A View is an object opened for reading. It stays readable when the object
 // leaves the store. It must be closed; it is not safe for concurrent use.
+//
+// Its bytes are checked as the package's comment says; with [Share] each time.
 type View struct {
 	store *Store
 	obj   *Object
@@ -25,118 +34,114 @@ type View struct {
 	data  []byte // the body, if it is in memory
 	inMem bool
 	f     *openFile
-	sums  []uint64 // of the body's chunks, if they must be checked while it is read
+	span  *span // of the body on disk, once it was asked for
+	share bool
 }
 
-// Open opens o. Without body, only its description is wanted, and a hot object
+// Open opens o for what a says. A hot object whose description alone is wanted
 // costs no system call. It returns [ErrGone] if the object left the store
-// meanwhile and [ErrCorrupt], having removed it, if it is not what was stored.
-func (s *Store) Open(o *Object, body bool) (View, error) {
-	v := View{store: s, obj: o}
+// meanwhile and an error that wraps [ErrCorrupt], having dropped the object, if it
+// is not what was stored or can't be read.
+func (s *Store) Open(o *Object, a Access) (View, error) {
+	v := View{store: s, obj: o, share: a == Share}
 	if h, ok := s.hot.get(o); ok {
 		v.value, v.data, v.inMem = h.value, h.body, h.hasBody
-		if h.hasBody || !body {
+		switch {
+		case a == Share && h.hasBody && xxhash.Sum64(h.body) != h.sum:
+			return View{}, s.spoiled(o, fmt.Errorf("%w: checksum of a body in memory", errBroken))
+		case h.hasBody || a == Describe:
 			return v, nil
 		}
-		if o.file.verified.Load() {
-			if v.f = s.files.get(o.file); v.f != nil {
-				return v, nil
-			}
+		if v.f = s.files.get(o.file); v.f != nil {
+			return v, nil
 		}
 	}
 	if err := v.load(); err != nil {
 		v.Close()
 		if errors.Is(err, errBroken) {
-			s.corrupt.Add(1)
-			s.DeleteObject(o)
-			s.log.Error("object is corrupt, removed", "key", o.key, "error", err)
-			return View{}, ErrCorrupt
+			err = s.spoiled(o, err)
 		}
 		return View{}, err
 	}
 	return v, nil
 }
 
-// load opens the file, reads and decodes its description and, if it is short,
-// its body, and verifies what it can before anything is served.
+// load opens the file, reads and decodes its description and, if it is short and
+// may stay in memory, its body.
 func (v *View) load() error {
 	o, s := v.obj, v.store
-	f, err := openShared(s.path(o.file.id))
-	if errors.Is(err, fs.ErrNotExist) {
+	f, err := s.openShared(s.path(o.file.id))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && o.file.refs.Load() == 0:
 		return ErrGone
-	} else if err != nil {
+	case err != nil && ourFault(err):
 		return err
+	case err != nil:
+		return fmt.Errorf("%w: %w", errBroken, err)
 	}
 	v.f = f
 	o.file.tail.RLock()
-	data, sums, err := readTail(f.File, o.file.body, o.key)
+	key, data, sums, err := readTail(f, o.file.body)
 	o.file.tail.RUnlock()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case key != o.key:
+		return fmt.Errorf("%w: it holds another key", errBroken)
+	}
+	f.sums, f.trust.body = sums, o.file.body
+	if file, ok := f.File.(resident); ok && o.file.body > blockSize {
+		f.trust.file = file
 	}
 	if v.value == nil {
 		if v.value, err = s.opt.Decode(o.key, data); err != nil {
 			return fmt.Errorf("%w: %w", errBroken, err)
 		}
 	}
-	if !o.file.verified.Load() {
-		v.sums = sums
-	}
-	short := s.hot != nil && o.file.body <= hotBody
-	if short {
-		v.data = make([]byte, o.file.body)
-		v.inMem = true
-		if _, err := io.ReadFull(io.NewSectionReader(f, 0, o.file.body), v.data); err != nil {
-			return fmt.Errorf("%w: %w", errBroken, err)
-		}
-	}
-	if v.sums != nil && o.file.body <= verifyBody {
-		if err := v.verify(); err != nil {
+	h := hotObject{value: v.value, size: len(data)}
+	if s.hot != nil && o.file.body <= hotBody {
+		if err := v.loadBody(); err != nil {
 			return err
 		}
+		h.body, h.hasBody, h.size = v.data, true, h.size+len(v.data)
+		if len(sums) > 0 {
+			h.sum = sums[0]
+		} else {
+			h.sum = xxhash.Sum64(nil)
+		}
 	}
-	s.hot.put(o, hotObject{value: v.value, body: v.data, hasBody: v.inMem, size: len(data) + len(v.data)})
-	switch {
-	case v.inMem:
+	s.hot.put(o, h)
+	if v.inMem {
 		f.release()
 		v.f = nil
-	case v.sums == nil:
+	} else {
 		s.files.put(o.file, f)
 	}
 	return nil
 }
 
-// verify checks the whole body against its sums.
-func (v *View) verify() error {
-	buf := v.data
-	if !v.inMem {
-		buf = make([]byte, chunkSize)
+// loadBody reads a body of one block into memory.
+func (v *View) loadBody() error {
+	v.data, v.inMem = make([]byte, v.Size()), true
+	if v.Size() == 0 {
+		return nil
 	}
-	for i := range v.sums {
-		b, err := v.chunk(i, buf)
-		if err != nil {
-			return err
-		}
-		if xxhash.Sum64(b) != v.sums[i] {
-			return fmt.Errorf("%w: checksum of chunk %d", errBroken, i)
-		}
-	}
-	v.sums = nil
-	v.obj.file.verified.Store(true)
-	return nil
+	b := v.blocks()
+	defer b.park()
+	all, err := b.at(0)
+	copy(v.data, all)
+	return err
 }
 
-// chunk returns the i-th chunk of the body, read into buf unless it is in memory.
-func (v *View) chunk(i int, buf []byte) ([]byte, error) {
-	off := int64(i) * chunkSize
-	n := min(chunkSize, v.obj.file.body-off)
-	if v.inMem {
-		return v.data[off : off+n], nil
+// ourFault reports whether a file can't be opened for a want of this process or
+// machine, that says nothing of the file.
+func ourFault(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN} {
+		if errors.Is(err, e) {
+			return true
+		}
 	}
-	if _, err := v.f.ReadAt(buf[:n], off); err != nil {
-		return nil, fmt.Errorf("%w: %w", errBroken, err)
-	}
-	return buf[:n], nil
+	return false
 }
 
 // Value returns the decoded description. It is shared: don't change it.
@@ -145,55 +150,73 @@ func (v *View) Value() any { return v.value }
 // Size returns the length of the body in bytes.
 func (v *View) Size() int64 { return v.obj.file.body }
 
-// WriteRange writes n bytes of the body from offset off on to w. No byte that fails its checksum is written: then the object
-// is removed and [ErrCorrupt] returned.
-func (v *View) WriteRange(w io.Writer, off, n int64) (int64, error) {
-	if off < 0 || n < 0 || off+n > v.Size() {
-		return 0, fmt.Errorf("store: range %d+%d of %d bytes", off, n, v.Size())
-	}
-	switch {
-	case v.inMem:
-		k, err := w.Write(v.data[off : off+n])
-		return int64(k), err
-	case v.f == nil:
-		return 0, errors.New("store: view was opened without its body")
-	case v.sums != nil:
-		return v.writeVerified(w, off, n)
-	}
-	k, err := io.Copy(w, &span{v.f.File, off, n})
-	if err == nil && k < n {
-		err = io.ErrUnexpectedEOF
-	}
-	return k, err
+func (v *View) blocks() blocks {
+	return blocks{store: v.store, f: v.f, body: v.Size(), sums: v.f.sums}
 }
 
-// writeVerified is WriteRange for a body whose sums weren't checked yet.
-func (v *View) writeVerified(w io.Writer, off, n int64) (int64, error) {
-	var done int64
-	buf := make([]byte, chunkSize)
-	for done < n {
-		at := off + done
-		i := int(at / chunkSize)
-		b, err := v.chunk(i, buf)
-		if err == nil && xxhash.Sum64(b) != v.sums[i] {
-			err = errBroken
-		}
-		if err != nil {
-			v.store.corrupt.Add(1)
-			v.store.DeleteObject(v.obj)
-			return done, ErrCorrupt
-		}
-		b = b[at%chunkSize:]
-		k, err := w.Write(b[:min(int64(len(b)), n-done)])
-		done += int64(k)
-		if err != nil {
-			return done, err
+// Check reads and checks the block that offset off stands in, so that whoever finds
+// it corrupt has not begun an answer. The blocks after it are checked as they are
+// read. An error, here or there, wraps [ErrCorrupt] where the bytes are not those
+// that were stored or can't be read: the object was dropped then, and nothing of
+// the bad block was given.
+func (v *View) Check(off int64) error {
+	switch {
+	case off < 0 || off > v.Size():
+		return fmt.Errorf("store: offset %d of %d bytes", off, v.Size())
+	case v.inMem:
+		return nil
+	case v.f == nil:
+		return errors.New("store: view was opened without its body")
+	}
+	if v.span == nil {
+		v.span = &span{obj: v.obj, blocks: v.blocks()}
+		if !v.share {
+			v.span.blocks.trust = &v.f.trust
 		}
 	}
-	if n == v.Size() {
-		v.obj.file.verified.Store(true)
+	if v.span.ready && v.span.off == off {
+		return nil
 	}
-	return done, nil
+	v.span.off, v.span.end, v.span.ready = off, v.Size(), true
+	if v.span.trusted(off+1) > 0 {
+		return nil
+	}
+	if _, err := v.span.Next(); err != nil && err != io.EOF {
+		v.span.ready = false
+		return err
+	}
+	return nil
+}
+
+// Source returns n bytes of the body from offset off on, for a connection that
+// knows how to send them (see package conn): a body in memory has a method Bytes,
+// one on disk those of conn.Spans. The first block was checked. It is valid until the view is closed or Source is called again.
+func (v *View) Source(off, n int64) (io.Reader, error) {
+	if off < 0 || n < 0 || off+n > v.Size() {
+		return nil, fmt.Errorf("store: range %d+%d of %d bytes", off, n, v.Size())
+	}
+	if v.inMem {
+		return &memory{v.data[off : off+n]}, nil
+	}
+	if err := v.Check(off); err != nil {
+		return nil, err
+	}
+	v.span.end = off + n
+	return v.span, nil
+}
+
+// WriteRange writes n bytes of the body from offset off on to w, as they come from
+// [View.Source]. With an error it returns how many went out before.
+func (v *View) WriteRange(w io.Writer, off, n int64) (int64, error) {
+	if v.inMem && off >= 0 && n >= 0 && off+n <= v.Size() {
+		k, err := w.Write(v.data[off : off+n])
+		return int64(k), err
+	}
+	src, err := v.Source(off, n)
+	if err != nil {
+		return 0, err
+	}
+	return src.(io.WriterTo).WriteTo(w)
 }
 
 // Close frees the view.
@@ -201,41 +224,41 @@ func (v *View) Close() error {
 	if v.f == nil {
 		return nil
 	}
+	if v.span != nil {
+		v.span.Park()
+	}
 	err := v.f.release()
 	v.f = nil
 	return err
 }
 
-// readTail reads and verifies what follows the body of a file: the owner's data
-// and the chunks' sums.
-func readTail(f *os.File, body int64, key string) (data []byte, sums []uint64, err error) {
-	st, err := f.Stat()
+// readTail reads and verifies what follows the body of a file: the blocks' sums, the
+// key and the owner's data.
+func readTail(f File, body int64) (key string, data []byte, sums []uint64, err error) {
+	size, err := f.Size()
 	if err != nil {
-		return nil, nil, err
+		return "", nil, nil, fmt.Errorf("%w: %w", errBroken, err)
 	}
-	n := st.Size() - body
-	if n < footerSize || n > footerSize+8*chunks(body)+maxKey+maxData {
-		return nil, nil, fmt.Errorf("%w: length", errBroken)
+	n := size - body
+	if n < footerSize || n > footerSize+8*blockCount(body)+maxKey+maxData {
+		return "", nil, nil, fmt.Errorf("%w: length", errBroken)
 	}
 	b := make([]byte, n)
 	if _, err := f.ReadAt(b, body); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errBroken, err)
+		return "", nil, nil, fmt.Errorf("%w: %w", errBroken, err)
 	}
-	ft, err := parseFooter(b[n-footerSize:], st.Size())
+	ft, err := parseFooter(b[n-footerSize:], size)
 	if err != nil {
-		return nil, nil, err
+		return "", nil, nil, err
 	}
 	b = b[:n-footerSize]
 	if ft.body != body || xxhash.Sum64(b) != ft.tailSum {
-		return nil, nil, fmt.Errorf("%w: checksum", errBroken)
+		return "", nil, nil, fmt.Errorf("%w: checksum", errBroken)
 	}
-	sums = make([]uint64, chunks(body))
+	sums = make([]uint64, blockCount(body))
 	for i := range sums {
 		sums[i] = binary.LittleEndian.Uint64(b[8*i:])
 	}
 	b = b[8*len(sums):]
-	if string(b[:ft.key]) != key {
-		return nil, nil, fmt.Errorf("%w: it holds another key", errBroken)
-	}
-	return b[ft.key:], sums, nil
+	return string(b[:ft.key]), b[ft.key:], sums, nil
 }

@@ -1,47 +1,67 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"sync"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 )
 
 const (
-	memoryBody  = 64 << 10 // a body stays in memory up to this length, and gets its file when it is complete
-	reserveStep = 1 << 20  // room taken at a time for a body of unknown length
+	memoryBody  = blockSize     // a body stays in memory up to this length, and gets its file when it is complete
+	keptBody    = 2 * blockSize // bytes kept in memory of a longer body, the last that came
+	maxWindow   = 4 * blockSize // the same of a body that is not stored, at most: what its slowest follower may lag behind
+	reserveStep = 1 << 20       // room taken at a time for a body of unknown length
 )
 
-// ErrBrokenOff is what the followers of a body read when it ended before its end.
-var ErrBrokenOff = errors.New("store: body broke off")
+var (
+	// ErrBrokenOff is what the followers of a body read when it ended before its end.
+	ErrBrokenOff = errors.New("store: body broke off")
+	// ErrNoFollower is returned when a body is neither stored nor followed.
+	ErrNoFollower = errors.New("store: body can't be stored, and nobody follows it")
+	// ErrTooLong is returned for bytes past the announced length of a body.
+	ErrTooLong = errors.New("store: body is longer than announced")
+	// ErrDiffers is returned when a source gives other bytes than those received.
+	ErrDiffers = errors.New("store: body differs from what was received of it")
+)
 
-// A Writer receives the body of an object. One goroutine calls Write, then End,
-// then Commit; Abort may be called instead at any point, and after Commit does
-// nothing. Any number of goroutines may [Writer.Follow] the body meanwhile.
+// A Writer receives the body of an object. One goroutine at a time calls Write,
+// then End, then Commit; Abort may be called instead at any point, and after
+// Commit does nothing. Any number of goroutines may [Writer.Follow] the body
+// meanwhile.
+//
+// A body that can't be stored, because the disk fails or it turns out larger than
+// the store takes, passes through: its followers still get every byte, and only
+// Commit reports what happened. Bytes that are not on disk are then kept in
+// memory, at most 256 KiB of them, until every follower has read them: the slowest
+// sets the pace.
 type Writer struct {
 	store *Store
 	key   string
 	size  int64 // announced; -1 = unknown
 
-	sum  *xxhash.Digest // of the chunk that n stands in
-	sums []uint64       // of the whole chunks before
+	sum  *xxhash.Digest // of the block that n stands in
+	sums []uint64       // of the whole blocks before; only appended to, with mu held
 	room int64          // reserved for this body
 
-	mu       sync.Mutex
-	n        int64    // bytes written
-	buf      []byte   // all of them, while they are few
-	f        *os.File // all of them, else
-	id       uint64   // the temporary file's, while there is one
-	finished bool     // committed or aborted
-	ended    bool     // no more bytes will come
-	err      error    // what followers read at the end; nil = io.EOF
-	rest     io.ReadCloser
-	readers  int
-	changed  chan struct{} // closed when n, ended or rest changes; nil if nobody waits
+	mu        sync.Mutex
+	n         int64  // bytes received
+	window    []byte // the last of them
+	base      int64  // where the window begins
+	f         File   // nil while there is none
+	saved     int64  // bytes of the body that are in the file
+	id        uint64 // the temporary file's, while it has its name
+	failure   error  // why the body will not be stored; nil = it will
+	finished  bool   // committed or aborted
+	ended     bool   // no more bytes will come
+	err       error  // what followers read at the end; nil = io.EOF
+	spoiled   error  // what a follower found the file to be; nil = nothing wrong
+	followers []*Follower
+	holds     int
+	changed   chan struct{} // closed when n or ended changes; nil if no follower waits
+	moved     chan struct{} // closed when Write may go on; nil if it doesn't wait
 }
 
 // Create starts an object; size is the length of the body in bytes, -1 if it
@@ -51,68 +71,162 @@ func (s *Store) Create(key string, size int64) (*Writer, error) {
 		return nil, ErrTooLarge
 	}
 	w := &Writer{store: s, key: key, size: size, sum: xxhash.New()}
-	if size >= 0 && size <= memoryBody {
-		w.buf = make([]byte, 0, size)
+	if size >= 0 {
+		w.window = make([]byte, 0, min(size, keptBody))
 	}
 	return w, nil
 }
 
-// Write appends p to the body. After an error the body can't be completed: call
-// [Writer.Divert] or [Writer.Abort]. n bytes of p can be read by followers.
-func (w *Writer) Write(p []byte) (n int, err error) {
+// Write appends p to the body. It fails only if the body can be of no use to
+// anybody: when it is longer than announced ([ErrTooLong]), and, while the body
+// passes through, when ctx ends or nobody follows or holds it ([ErrNoFollower]).
+// ctx bounds how long the slowest follower may keep it waiting.
+func (w *Writer) Write(ctx context.Context, p []byte) error {
 	total := w.n + int64(len(p))
-	if total > w.store.maxObject.Load() || w.size >= 0 && total > w.size {
-		return 0, ErrTooLarge
+	switch {
+	case w.size >= 0 && total > w.size:
+		return ErrTooLong
+	case w.failure == nil && total > w.store.maxObject.Load():
+		w.giveUp(ErrTooLarge)
 	}
-	if w.f == nil && total <= memoryBody {
-		w.mu.Lock()
-		w.buf = append(w.buf, p...)
-		w.advance(len(p))
-		w.mu.Unlock()
-		w.hash(p)
-		return len(p), nil
-	}
-	if w.f == nil {
-		if err := w.spill(); err != nil {
-			return 0, err
+	for len(p) > 0 { // each round takes bytes of p, or makes room for some, or passes to the next kind of window
+		if room := w.limit() - len(w.window); room > 0 {
+			k := min(room, len(p))
+			w.take(p[:k])
+			p = p[k:]
+			continue
+		}
+		if w.failure == nil {
+			w.save()
+		} else if err := w.makeRoom(ctx); err != nil {
+			return err
 		}
 	}
-	w.grow(total)
-	n, err = w.f.Write(p)
-	w.mu.Lock()
-	w.advance(n)
-	w.mu.Unlock()
-	w.hash(p[:n])
-	if err != nil {
-		w.store.failed(err)
-		return n, fmt.Errorf("store: %w", err)
-	}
-	return n, nil
-}
-
-// spill moves the body from memory to a temporary file.
-func (w *Writer) spill() error {
-	id := w.store.lastID.Add(1)
-	f, err := os.OpenFile(w.store.tmpPath(id), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		w.grow(max(w.size, w.n))
-		if _, err = f.Write(w.buf); err != nil {
-			f.Close()
-			os.Remove(w.store.tmpPath(id))
-		}
-	}
-	if err != nil {
-		w.store.failed(err)
-		return fmt.Errorf("store: %w", err)
-	}
-	w.mu.Lock()
-	w.f, w.id, w.buf = f, id, nil
-	w.mu.Unlock()
 	return nil
 }
 
-// grow reserves room for a body of n bytes.
-func (w *Writer) grow(n int64) {
+// limit returns how many bytes the window may hold.
+func (w *Writer) limit() int {
+	if w.failure != nil {
+		return maxWindow
+	}
+	if w.f == nil && w.size < 0 {
+		return memoryBody
+	}
+	return keptBody
+}
+
+// take shows p to the followers.
+func (w *Writer) take(p []byte) {
+	w.mu.Lock()
+	w.window = append(w.window, p...)
+	w.n += int64(len(p))
+	w.wakeLocked()
+	w.mu.Unlock()
+	w.hash(p)
+}
+
+// save writes to the file what it lacks of the body, and keeps the last block in
+// memory, for the followers that keep up. If that fails the body passes through.
+func (w *Writer) save() {
+	if err := w.append(nil); err != nil {
+		w.store.failed(err)
+		w.giveUp(err)
+		return
+	}
+	w.mu.Lock()
+	w.trimLocked(max(w.base, (w.n-1)/blockSize*blockSize))
+	w.mu.Unlock()
+}
+
+// append writes to the file, which it makes if there is none, what it lacks of
+// the body, and tail.
+func (w *Writer) append(tail []byte) error {
+	w.store.opt.Beat.Begin()
+	defer w.store.opt.Beat.End()
+	if w.f == nil {
+		id := w.store.lastID.Add(1)
+		f, err := w.store.opt.FS.Create(w.store.tmpPath(id))
+		if err != nil {
+			return err
+		}
+		w.mu.Lock()
+		w.f, w.id = f, id
+		w.mu.Unlock()
+	}
+	w.reserve(max(w.size, w.n))
+	if b := w.window[w.saved-w.base:]; len(b) > 0 {
+		if _, err := w.f.WriteAt(b, w.saved); err != nil {
+			return err
+		}
+		w.mu.Lock()
+		w.saved = w.n
+		w.mu.Unlock()
+	}
+	if len(tail) > 0 {
+		if _, err := w.f.WriteAt(tail, w.n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveUp lets the body pass through.
+func (w *Writer) giveUp(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failure = err
+	w.unnameLocked()
+	for _, f := range w.followers {
+		f.watchLocked()
+	}
+}
+
+// makeRoom waits until the slowest follower has read a quarter of the window, and
+// drops what all have read. The wait ends: a follower can read the whole window
+// without any more being written, and one that doesn't is waited for until ctx ends.
+func (w *Writer) makeRoom(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		slowest := w.n
+		live := 0
+		for _, f := range w.followers {
+			if f.ctx.Err() == nil {
+				slowest = min(slowest, f.off)
+				live++
+			}
+		}
+		switch {
+		case live == 0 && w.holds == 0:
+			return ErrNoFollower
+		case live > 0 && slowest-w.base >= maxWindow/4:
+			w.trimLocked(slowest)
+			return nil
+		}
+		if w.moved == nil {
+			w.moved = make(chan struct{})
+		}
+		moved := w.moved
+		w.mu.Unlock()
+		select {
+		case <-moved:
+			w.mu.Lock()
+		case <-ctx.Done():
+			w.mu.Lock()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// trimLocked drops what the window holds before offset to. w.mu is held.
+func (w *Writer) trimLocked(to int64) {
+	w.window = w.window[:copy(w.window, w.window[to-w.base:])]
+	w.base = to
+}
+
+// reserve takes room for a body of n bytes.
+func (w *Writer) reserve(n int64) {
 	if n > w.room {
 		step := (n - w.room + reserveStep - 1) / reserveStep * reserveStep
 		if w.size >= 0 {
@@ -123,33 +237,47 @@ func (w *Writer) grow(n int64) {
 	}
 }
 
-// hash takes p into the chunks' checksums.
+// hash takes p into the blocks' checksums.
 func (w *Writer) hash(p []byte) {
-	at := int(w.n-int64(len(p))) % chunkSize
+	at := int(w.n-int64(len(p))) % blockSize
 	for len(p) > 0 {
-		k := min(len(p), chunkSize-at)
+		k := min(len(p), blockSize-at)
 		w.sum.Write(p[:k])
-		if at += k; at == chunkSize {
-			w.sums = append(w.sums, w.sum.Sum64())
-			w.sum.Reset()
+		if at += k; at == blockSize {
+			w.closeBlock()
 			at = 0
 		}
 		p = p[k:]
 	}
 }
 
-// advance makes n more bytes visible to the followers. w.mu is held.
-func (w *Writer) advance(n int) {
-	w.n += int64(n)
-	w.wakeLocked()
+// closeBlock notes the checksum of the block that ends here.
+func (w *Writer) closeBlock() {
+	w.mu.Lock()
+	w.sums = append(w.sums, w.sum.Sum64())
+	w.mu.Unlock()
+	w.sum.Reset()
 }
 
+// wakeLocked wakes the followers that wait for bytes. w.mu is held.
 func (w *Writer) wakeLocked() {
 	if w.changed != nil {
 		close(w.changed)
 		w.changed = nil
 	}
 }
+
+// movedLocked wakes a Write that waits for its followers. w.mu is held.
+func (w *Writer) movedLocked() {
+	if w.moved != nil {
+		close(w.moved)
+		w.moved = nil
+	}
+}
+
+// Len returns how many bytes of the body were received. It is for the goroutine
+// that writes.
+func (w *Writer) Len() int64 { return w.n }
 
 // End says that the body is complete (err = nil) or that no more of it will
 // come. Followers that read to the end get io.EOF or err. Ending a body short of
@@ -167,49 +295,40 @@ func (w *Writer) End(err error) error {
 	return w.err
 }
 
-// Divert gives up storing the body without breaking off its delivery: the first
-// follower that has read everything written so far goes on with rest, and so
-// only one can. The others get [ErrBrokenOff]. Rest is closed with that
-// follower, or at once if there is none. The caller need not call End or Abort.
-func (w *Writer) Divert(rest io.ReadCloser) {
-	w.mu.Lock()
-	orphan := w.readers == 0
-	w.ended, w.err = true, ErrBrokenOff
-	if !orphan {
-		w.rest = rest
-	}
-	w.wakeLocked()
-	w.mu.Unlock()
-	if orphan {
-		rest.Close()
-	}
-	w.Abort()
-}
-
-// Commit puts the complete body into the store under m and returns the object.
+// Commit puts the complete body into the store under m and returns the object. An
+// error means that it is not stored; followers get the whole body all the same if
+// it is complete.
 func (w *Writer) Commit(m Meta) (*Object, error) {
 	if err := w.End(nil); err != nil {
 		w.Abort()
 		return nil, err
 	}
 	s := w.store
+	s.opt.Beat.Begin()
+	defer s.opt.Beat.End()
 	s.committing.RLock()
 	defer s.committing.RUnlock()
-	if s.closed {
+	switch {
+	case s.closed:
 		w.Abort()
 		return nil, ErrClosed
-	}
-	if len(m.Data) > maxData {
+	case w.failure != nil:
+		w.Abort()
+		return nil, fmt.Errorf("store: not stored: %w", w.failure)
+	case len(m.Data) > maxData:
 		w.Abort()
 		return nil, ErrTooLarge
 	}
 	o, err := w.place(m)
 	if err != nil {
-		s.failed(err)
+		if !errors.Is(err, ErrCorrupt) {
+			s.failed(err)
+		}
 		w.Abort()
-		return nil, fmt.Errorf("store: %w", err)
+		return nil, fmt.Errorf("store: not stored: %w", err)
 	}
 	w.finish()
+	s.regrow()
 	s.inserts.Add(1)
 	s.insert(o)
 	return o, nil
@@ -218,47 +337,69 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 // place completes the file and gives it its name.
 func (w *Writer) place(m Meta) (*Object, error) {
 	s := w.store
-	if w.n%chunkSize != 0 {
-		w.sums = append(w.sums, w.sum.Sum64())
+	if w.n%blockSize != 0 {
+		w.closeBlock()
 	}
-	now := time.Now().UnixNano()
-	id := w.id
-	var tail []byte
+	now := s.opt.Now().UnixNano()
+	tail := appendTail(nil, w.n, w.sums, w.key, m, now)
+	id := s.lastID.Add(1) // in the order of commits, which reload goes by
+	tmp := w.id
 	if w.f == nil {
-		id = s.lastID.Add(1)
-		whole := append(make([]byte, 0, len(w.buf)+len(w.key)+len(m.Data)+footerSize+8), w.buf...)
-		whole = appendTail(whole, w.n, w.sums, w.key, m, now)
-		tail = whole[w.n:]
-		if err := os.WriteFile(s.tmpPath(id), whole, 0o600); err != nil {
-			os.Remove(s.tmpPath(id))
+		tmp = id
+		whole := append(append(make([]byte, 0, len(w.window)+len(tail)), w.window...), tail...)
+		if err := s.writeFile(s.tmpPath(tmp), whole); err != nil {
+			s.trash.remove(s.tmpPath(tmp))
 			return nil, err
 		}
-	} else {
-		tail = appendTail(nil, w.n, w.sums, w.key, m, now)
-		if _, err := w.f.Write(tail); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.rename(id); err != nil {
-		os.Remove(s.tmpPath(id))
+	} else if err := w.append(tail); err != nil {
 		return nil, err
 	}
-	f := &file{id: id, body: w.n, written: now}
+	w.mu.Lock()
+	err := w.spoiled
+	w.mu.Unlock()
+	if err == nil {
+		err = s.rename(tmp, id)
+	}
+	if err != nil {
+		s.trash.remove(s.tmpPath(tmp))
+		return nil, err
+	}
+	f := &file{id: id, body: w.n}
 	f.refs.Store(1)
-	f.verified.Store(true)
-	return s.newObject(w.key, f, w.n+int64(len(tail)), m), nil
+	return s.newObject(w.key, f, w.n+int64(len(tail)), m, now), nil
+}
+
+// writeFile makes a file of b.
+func (s *Store) writeFile(name string, b []byte) error {
+	f, err := s.opt.FS.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	if late := f.Close(); err == nil {
+		err = late
+	}
+	return err
 }
 
 // Abort ends the body, if nobody did, and removes what was written of it.
 func (w *Writer) Abort() {
 	w.End(ErrBrokenOff)
 	w.mu.Lock()
-	id, done := w.id, w.finished
-	w.mu.Unlock()
-	if !done && id != 0 {
-		os.Remove(w.store.tmpPath(id))
+	if !w.finished {
+		w.unnameLocked()
 	}
+	w.mu.Unlock()
 	w.finish()
+}
+
+// unnameLocked removes the name of the temporary file; those who have the file
+// open can read it. w.mu is held.
+func (w *Writer) unnameLocked() {
+	if w.id != 0 {
+		w.store.trash.remove(w.store.tmpPath(w.id))
+		w.id = 0
+	}
 }
 
 // finish gives back the room, and closes the file unless followers read it.
@@ -276,7 +417,7 @@ func (w *Writer) finish() {
 }
 
 func (w *Writer) closeFileLocked() {
-	if w.finished && w.readers == 0 && w.f != nil {
+	if w.finished && !w.wantedLocked() && w.f != nil {
 		w.f.Close()
 		w.f = nil
 	}

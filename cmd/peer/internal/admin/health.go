@@ -1,0 +1,85 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Health is how a peer does.
+type Health struct {
+	OK    bool   `json:"ok"`    // no part hangs: what /healthz says by 200
+	Parts []Part `json:"parts"` // those that are watched
+	// Degraded is what goes wrong without anything being hung: the peer serves, and
+	// not as well as it could.
+	Degraded []Trouble `json:"degraded"`
+	// Missing are the parts of this status that did not answer in time: what stands
+	// for them is what they said last.
+	Missing []string `json:"missing"`
+}
+
+// A Part is how one watched part of a peer does.
+type Part struct {
+	Name    string  `json:"name"`
+	Hangs   bool    `json:"hangs"`           // no progress for too long, though there was work
+	Stalled float64 `json:"stalled_seconds"` // for how long; 0 = there is no work
+}
+
+// A Trouble is one thing that goes wrong.
+type Trouble struct {
+	Part   string `json:"part"`   // "store", "origin", "siblings" or "machine"
+	Text   string `json:"text"`   // a sentence without its full stop
+	Severe bool   `json:"severe"` // it costs most of what the part is for
+}
+
+// degradable are the parts of troubles.
+var degradable = []string{"store", "origin", "siblings", "machine"}
+
+// lines says what is wrong, one thing a line; "" = nothing is.
+func (h Health) lines() string {
+	var b strings.Builder
+	for _, p := range h.Parts {
+		if p.Hangs {
+			fmt.Fprintf(&b, "%s hangs: no progress for %s though there was work\n", p.Name, Span(time.Duration(p.Stalled*float64(time.Second))))
+		}
+	}
+	for _, t := range h.Degraded {
+		fmt.Fprintf(&b, "degraded: %s: %s\n", t.Part, t.Text)
+	}
+	return b.String()
+}
+
+// serveHealth answers by what is known without asking any part, and so always.
+func serveHealth(mux *http.ServeMux, s Source) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		h := s.Health()
+		switch text := h.lines(); {
+		case !h.OK:
+			plain(w, http.StatusServiceUnavailable, text)
+		case text != "":
+			plain(w, http.StatusOK, text)
+		default:
+			plain(w, http.StatusOK, "ok\n")
+		}
+	})
+}
+
+// answerWithin is how long an answer of the admin listener may take to be made,
+// when a part of the peer hangs: with its way it is there within a second.
+const answerWithin = 900 * time.Millisecond
+
+// within answers 503 in place of f's if that takes too long. f must not touch the
+// answer itself, but return what is to be written.
+func within(w http.ResponseWriter, s Source, f func() (write func(http.ResponseWriter))) {
+	done := make(chan func(http.ResponseWriter), 1)
+	go func() { done <- f() }()
+	late := time.NewTimer(answerWithin)
+	defer late.Stop()
+	select {
+	case write := <-done:
+		write(w)
+	case <-late.C:
+		plain(w, http.StatusServiceUnavailable, "no answer within a second; /healthz says what hangs\n"+s.Health().lines())
+	}
+}

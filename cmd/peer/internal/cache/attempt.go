@@ -1,0 +1,204 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/sibling"
+)
+
+// An attempt looks for a source that goes on at a byte of a body. Its waits are
+// bounded: for a header by the time for the first byte, for each read by a few
+// times the patience that it began with.
+type attempt struct {
+	b        *body
+	at       int64
+	strong   bool          // a strong validator tells that bytes which the source gives meanwhile are the same
+	slow     bool          // it is a sibling that makes none, or too little
+	pause    time.Duration // before anybody is asked
+	patience time.Duration
+	received *store.Comparison // what came before; nil = nobody has it
+	source   *pausing
+	done     chan struct{} // closed at the end
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// begin starts one. b.mu is held, and nothing is written to b.w: Read is waiting.
+func (b *body) begin() {
+	t := &attempt{b: b, at: b.at, strong: b.repr.strong() != "", slow: !b.resuming && b.from.sibling != nil, patience: b.patience, done: make(chan struct{})}
+	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(b.f.r.Context()))
+	if b.resuming && b.fruitless > 0 {
+		t.pause = retryPause << (b.fruitless - 1)
+	}
+	if b.w != nil {
+		t.received = b.w.Compare()
+	}
+	b.attempt = t
+	b.c.background.Add(1)
+	go func() {
+		defer b.c.background.Done()
+		t.run()
+	}()
+}
+
+func (t *attempt) run() {
+	b := t.b
+	found, superseded := t.find()
+	b.mu.Lock()
+	if b.attempt == t {
+		b.attempt = nil
+	}
+	b.superseded = b.superseded || superseded
+	if !found {
+		b.fruitless++
+		b.patience = min(2*b.patience, b.c.cfg.BetweenBytes)
+		b.retry = time.Now().Add(b.patience)
+	}
+	b.wake()
+	b.mu.Unlock()
+	if !found {
+		t.cancel(nil)
+	}
+	if superseded {
+		b.c.forget(b.f) // what comes next is for another fetch
+	}
+	close(t.done)
+}
+
+// find asks the siblings that are left and then the origin. superseded means that
+// the origin has another representation by now. The loop ends: each round uses up
+// a sibling, or ends with the origin's answer.
+func (t *attempt) find() (found, superseded bool) {
+	b := t.b
+	select {
+	case <-time.After(t.pause):
+	case <-t.ctx.Done():
+		return false, false
+	case <-b.c.stopped.Done():
+		return false, false
+	}
+	var conditions http.Header
+	if v := b.repr.strong(); v != "" && t.at > 0 {
+		conditions = http.Header{"Range": {"bytes=" + strconv.FormatInt(t.at, 10) + "-"}, "If-Range": {v}}
+	}
+	b.src.begun = b.repr.status
+	if in := b.src.inquiry; in != nil && t.slow {
+		in.OriginFirst() // who came to a slow sibling has waited for long enough
+	}
+	for {
+		a, err := b.src.next(t.ctx, conditions)
+		if err != nil {
+			return false, false
+		}
+		other, err := t.position(a)
+		if err == nil && t.lead(a) {
+			return true, false
+		}
+		a.close()
+		if a.sibling == nil || t.ctx.Err() != nil {
+			return false, other
+		}
+	}
+}
+
+var errUnfit = errors.New("cache: not the rest of this response")
+
+// position reads an answer up to the byte at which the body is to go on and one
+// piece further. other means that it is the answer of a source that has another
+// representation.
+func (t *attempt) position(a *answer) (other bool, err error) {
+	repr := representationOf(a)
+	whole := &t.b.repr
+	switch {
+	case a.status == http.StatusPartialContent && whole.status == http.StatusOK:
+		if !whole.hasPart(a.header, t.at) {
+			return false, errUnfit
+		}
+		t.received = nil
+	case a.status == whole.status:
+		if !whole.same(&repr) {
+			return true, errUnfit
+		}
+		if t.at > 0 && t.received == nil {
+			return false, errUnfit
+		}
+	default:
+		return a.status < 500, errUnfit
+	}
+	t.source = newPausing(a.body, otherPatience*t.patience, a.cancel)
+	buf := make([]byte, 32<<10)
+	for len(a.ahead) == 0 {
+		n, err := t.source.Read(buf)
+		a.ahead = buf[:n]
+		if t.received != nil {
+			rest, differs := t.received.Take(a.ahead)
+			if differs != nil {
+				return true, differs
+			}
+			a.ahead = rest
+		}
+		if err != nil {
+			a.err = err
+			break
+		}
+	}
+	if len(a.ahead) == 0 && (a.err != io.EOF || whole.length >= 0 || t.received != nil && t.received.Left() > 0) {
+		return false, errUnfit
+	}
+	return false, nil
+}
+
+// lead makes an answer that is in position the body's source, unless the one that
+// it has came further meanwhile.
+func (t *attempt) lead(a *answer) bool {
+	b := t.b
+	for pos := t.at; ; {
+		b.mu.Lock()
+		gap := b.at - pos
+		if b.ended || t.ctx.Err() != nil || gap > 0 && !t.strong {
+			b.mu.Unlock()
+			return false
+		}
+		if gap < int64(len(a.ahead)) || gap == 0 {
+			a.ahead = a.ahead[gap:]
+			t.takeLocked(a)
+			b.mu.Unlock()
+			return true
+		}
+		b.mu.Unlock()
+		if a.err != nil {
+			return false
+		}
+		pos += int64(len(a.ahead))
+		buf := a.ahead[:cap(a.ahead)]
+		n, err := t.source.Read(buf)
+		a.ahead, a.err = buf[:n], err
+	}
+}
+
+// takeLocked makes an answer the body's source. b.mu is held.
+func (t *attempt) takeLocked(a *answer) {
+	b := t.b
+	old := b.from
+	b.from, b.attempt = a, nil
+	b.patience = b.stall()
+	switch {
+	case b.resuming:
+		b.c.BodiesResumed.Add(1)
+	default:
+		b.c.BodiesTakenOver.Add(1)
+	}
+	if b.reading.IsZero() {
+		old.close()
+	} else {
+		old.cancel(sibling.ErrStalled) // Read closes it
+		b.reading = time.Time{}
+	}
+}

@@ -1,0 +1,157 @@
+package cache
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// newFetch registers a fetch under key, unless there is one already, which it
+// returns with joined = true, having made the caller one of its followers.
+func (c *Cache) newFetch(r *request, key string, stored *found, reason string) (f *fetch, joined bool) {
+	f = &fetch{key: key, r: r, stored: stored, reason: reason, ready: make(chan struct{}),
+		interim: make(chan interim, maxInterim)}
+	f.waiters.join(false)
+	if key == "" {
+		return f, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if other := c.fetches[key]; other != nil {
+		other.waiters.join(true)
+		return other, true
+	}
+	c.fetches[key] = f
+	return f, false
+}
+
+// waiters counts the requests that a fetch answers.
+type waiters struct {
+	sync.WaitGroup
+	n         atomic.Int64           // all
+	followers atomic.Int64           // all but the leader
+	none      atomic.Pointer[func()] // called when there are none any more
+}
+
+func (w *waiters) join(follower bool) {
+	if follower {
+		w.followers.Add(1)
+	}
+	w.n.Add(1)
+	w.Add(1)
+}
+
+func (w *waiters) leave(follower bool) {
+	if follower {
+		w.followers.Add(-1)
+	}
+	if none := w.none.Load(); w.n.Add(-1) == 0 && none != nil {
+		(*none)()
+	}
+	w.Done()
+}
+
+// untilNone has release called, and returns it, as soon as nobody waits.
+func (w *waiters) untilNone(release func()) func() {
+	w.none.Store(&release)
+	if w.n.Load() == 0 {
+		release()
+	}
+	return release
+}
+
+// abandon lets nobody join the fetch any more if nobody waits for it now, and
+// reports whether that is so. Who waits need not have come to read the body yet.
+func (c *Cache) abandon(f *fetch) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.waiters.n.Load() > 0 {
+		return false
+	}
+	c.forgetLocked(f)
+	return true
+}
+
+// forget lets nobody join the fetch any more: the next request for its URL leads
+// another.
+func (c *Cache) forget(f *fetch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forgetLocked(f)
+}
+
+func (c *Cache) forgetLocked(f *fetch) {
+	if c.fetches[f.key] == f {
+		delete(c.fetches, f.key)
+	}
+}
+
+// invalidateFetches keeps the fetches for URLs from storing what they bring, and
+// new requests from joining them, since it may be older than what removed the
+// responses of those URLs.
+func (c *Cache) invalidateFetches(concerned func(url string) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, f := range c.fetches {
+		if concerned(f.r.url) {
+			f.invalidated.Store(true)
+			delete(c.fetches, key)
+		}
+	}
+}
+
+// invalidateURL removes what is known of a URL but for what is stored, and keeps
+// siblings from bringing older copies back.
+func (c *Cache) invalidateURL(url string) {
+	c.tombstones.set(url, c.now().steady)
+	c.invalidateFetches(func(other string) bool { return other == url })
+}
+
+// invalidatePrefix does the same for all URLs that begin with prefix.
+func (c *Cache) invalidatePrefix(prefix string) {
+	c.tombstones.setPrefix(prefix, c.now())
+	c.invalidateFetches(func(url string) bool { return strings.HasPrefix(url, prefix) })
+}
+
+// lead runs a fetch in the background of its leader's request.
+func (c *Cache) lead(f *fetch) {
+	c.background.Add(1)
+	go func() {
+		defer c.background.Done()
+		c.run(f)
+	}()
+}
+
+// unattended returns r as nobody's request, which outlives its client: any whole
+// response will do.
+func unattended(r *request) *request {
+	clone := r.Clone(context.WithoutCancel(r.Context()))
+	clone.Method, clone.Header = http.MethodGet, withoutConditions(r.Header)
+	return &request{Request: clone, url: r.url, cc: noDirectives(), now: r.now}
+}
+
+// validate validates a stale copy that was served already (RFC 5861).
+func (c *Cache) validate(r *request, stored *found) {
+	f, joined := c.newFetch(unattended(r), stored.obj.Key(), stored, "stale")
+	f.waiters.leave(joined)
+	if joined {
+		return
+	}
+	f.leave()
+	c.Background.Add(1)
+	c.lead(f)
+}
+
+// conditional are the request fields that a fetch for the cache must not pass
+// on: it wants the whole response.
+var conditional = []string{"If-None-Match", "If-Modified-Since", "If-Range", "Range"}
+
+func withoutConditions(h http.Header) http.Header {
+	h = h.Clone()
+	for _, name := range conditional {
+		delete(h, name)
+	}
+	return h
+}

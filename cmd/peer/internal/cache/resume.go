@@ -1,0 +1,298 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/sibling"
+)
+
+const (
+	stallTime     = time.Second             // without a byte, after which another source is looked for
+	arrivingStall = 1500 * time.Millisecond // the same for a body that its sender is waiting for: it looks for another source first
+	crawlTime     = 500 * time.Millisecond  // over which a sibling's pace is measured, and that an origin must be ahead of it
+	otherPatience = 4                       // times as patient is an attempt with its source: that of an origin that always pauses there costs one request
+	maxFruitless  = 3                       // times in a row that looking for a source brings nothing, once there is none
+	retryPause    = 100 * time.Millisecond  // before the second of these times; doubled for each further
+)
+
+// errUnattended ends a body that nobody reads and that isn't worth finishing.
+var errUnattended = errors.New("cache: nobody waits for the rest")
+
+// A body is that of a response whose bytes come from one source after another. It
+// is read by one goroutine.
+//
+// Where its source ends before the body does, Read waits for an attempt to find
+// another that goes on at the same byte. Where the source only makes no progress,
+// an attempt is made beside it, and whichever comes to the next byte first is the
+// source from then on. There is one attempt at a time, however many wait.
+type body struct {
+	c    *Cache
+	f    *fetch
+	src  *sources
+	repr representation
+	w    *store.Writer // has what came so far; nil = nobody has
+
+	mu         sync.Mutex
+	from       *answer       // the source
+	at         int64         // bytes that came
+	reading    time.Time     // since when Read waits for the source; zero = it doesn't
+	resuming   bool          // Read waits for another source
+	patience   time.Duration // how long the source may pause until another is looked for
+	attempt    *attempt      // nil = none under way
+	retry      time.Time     // not before that is one looked for again
+	fruitless  int           // attempts since a byte came
+	superseded bool          // the URL has another representation by now: no source has the rest of this one
+	mark       progress
+	ended      bool
+	err        error         // how it ended
+	changed    chan struct{} // closed when any of this changes for those in moving; nil = nobody is
+	watch      *time.Timer
+}
+
+// progress is where a body was at a time.
+type progress struct {
+	at   int64
+	when time.Time
+}
+
+func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *body {
+	b := &body{c: c, f: f, src: src, repr: representationOf(a), w: w, from: a}
+	if noBody(a.status) {
+		b.repr.length = 0
+	}
+	b.patience = b.stall()
+	b.mark.when = time.Now()
+	b.watch = time.AfterFunc(crawlTime, b.check)
+	return b
+}
+
+// stall is how long the source may pause.
+func (b *body) stall() time.Duration {
+	if b.from.arriving() {
+		return arrivingStall
+	}
+	return stallTime
+}
+
+// Read reads from whichever source is the body's. An error other than io.EOF is
+// final: no source can finish the body. Each round of the loop returns, or is
+// followed by one with another source.
+func (b *body) Read(p []byte) (int, error) {
+	for {
+		b.mu.Lock()
+		from := b.from
+		if n := copy(p, from.ahead); n > 0 {
+			from.ahead = from.ahead[n:]
+			b.advance(n)
+			b.mu.Unlock()
+			return n, nil
+		}
+		b.reading = time.Now()
+		b.mu.Unlock()
+		n, err := 0, from.err
+		if err == nil {
+			n, err = from.body.Read(p)
+		}
+		b.mu.Lock()
+		b.reading = time.Time{}
+		if b.from != from { // another was first
+			b.mu.Unlock()
+			from.close()
+			continue
+		}
+		b.advance(n)
+		whole := err == io.EOF && (b.repr.length < 0 || b.at == b.repr.length)
+		b.mu.Unlock()
+		switch {
+		case whole:
+			return n, io.EOF
+		case err == io.EOF:
+			err = io.ErrUnexpectedEOF
+		}
+		if from.err = err; n > 0 || err == nil {
+			return n, nil
+		}
+		if err := b.resume(from); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// advance notes that n bytes came. b.mu is held.
+func (b *body) advance(n int) {
+	if n == 0 {
+		return
+	}
+	b.at += int64(n)
+	b.fruitless = 0
+	if b.attempt != nil && !b.attempt.strong {
+		b.attempt.cancel(sibling.ErrOutrun)
+	}
+	b.wake()
+}
+
+// wake is called with b.mu held.
+func (b *body) wake() {
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// resume waits until the body has another source than one that ended, or returns
+// how that one did. Its loop ends: each round but the first follows an attempt, of
+// which only so many may bring nothing.
+func (b *body) resume(from *answer) error {
+	from.close()
+	for {
+		b.mu.Lock()
+		b.resuming = b.from == from
+		if !b.resuming {
+			b.mu.Unlock()
+			return nil
+		}
+		if b.attempt == nil {
+			if b.fruitless >= maxFruitless || !b.mayResume() {
+				b.resuming = false
+				b.mu.Unlock()
+				return from.err
+			}
+			b.begin()
+		}
+		done := b.attempt.done
+		b.mu.Unlock()
+		<-done // an attempt's waits are bounded, see there
+	}
+}
+
+// mayResume reports whether another source than the first may be asked: somebody
+// has a part of the body and waits for more. b.mu is held.
+func (b *body) mayResume() bool {
+	return b.f.delivered() && b.f.waiters.n.Load() > 0 && !b.superseded && !b.ended && b.c.stopped.Err() == nil &&
+		(b.w != nil || b.at == 0 || b.repr.strong() != "")
+}
+
+// check looks after a source that makes no progress, or too little.
+func (b *body) check() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended {
+		return
+	}
+	next := crawlTime
+	if now := time.Now(); !b.reading.IsZero() {
+		idle := now.Sub(b.reading)
+		limit := b.c.cfg.BetweenBytes
+		switch {
+		case idle >= limit:
+			b.from.cancel(errBetweenBytes)
+		case idle >= b.patience:
+			b.overtake(false)
+		case b.crawls(now):
+			b.overtake(true)
+		}
+		for _, d := range []time.Duration{limit - idle, b.patience - idle} {
+			if d > 0 {
+				next = min(next, d)
+			}
+		}
+	}
+	b.watch.Reset(next)
+}
+
+// overtake looks for another source beside one that may still go on. The origin is
+// left alone with its only client, who asked for no more. b.mu is held.
+func (b *body) overtake(crawling bool) {
+	switch {
+	case b.attempt != nil, time.Now().Before(b.retry):
+	case !b.f.delivered(): // nobody has a byte: begin anew with the next
+		if b.from.sibling != nil {
+			b.from.cancel(sibling.ErrStalled)
+		}
+	case b.from.sibling == nil && b.f.waiters.followers.Load() == 0:
+	case crawling && b.repr.strong() == "":
+	case b.mayResume():
+		b.begin()
+	}
+}
+
+// crawls reports whether the rest would come so much sooner from the origin, by
+// what it did lately, that the sibling should not be waited for. b.mu is held.
+func (b *body) crawls(now time.Time) bool {
+	passed := now.Sub(b.mark.when)
+	if b.from.sibling == nil || b.from.arriving() || b.repr.length < 0 || passed < crawlTime {
+		return false
+	}
+	came := b.at - b.mark.at
+	b.mark = progress{b.at, now}
+	first, pace, known := b.c.cfg.Siblings.OriginPace(b.f.r.URL.Host)
+	if !known {
+		return false
+	}
+	rest := float64(b.repr.length - b.at)
+	return rest/float64(max(came, 1))*passed.Seconds() > 4*(first.Seconds()+rest*pace)+crawlTime.Seconds()
+}
+
+// stalled reports whether the body makes no progress.
+func (b *body) stalled() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stalledLocked()
+}
+
+func (b *body) stalledLocked() bool {
+	return !b.ended && (b.resuming || !b.reading.IsZero() && time.Since(b.reading) >= b.stall())
+}
+
+// moving waits until the body makes progress. It returns false if it ended, or has
+// no source any more that could: then it is nothing to begin with.
+func (b *body) moving(ctx context.Context) bool {
+	for {
+		b.mu.Lock()
+		switch {
+		case b.ended && b.err != io.EOF || b.superseded:
+			b.mu.Unlock()
+			return false
+		case !b.stalledLocked():
+			b.mu.Unlock()
+			return true
+		case !b.resuming && time.Since(b.reading) >= b.patience:
+			b.overtake(false)
+		}
+		if b.changed == nil {
+			b.changed = make(chan struct{})
+		}
+		changed := b.changed
+		b.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// end says how the body ended, io.EOF if it is whole, and frees its source.
+func (b *body) end(err error) {
+	b.mu.Lock()
+	b.ended, b.err = true, err
+	b.watch.Stop()
+	if b.attempt != nil {
+		b.attempt.cancel(sibling.ErrOutrun)
+	}
+	b.wake()
+	from := b.from
+	b.mu.Unlock()
+	from.close()
+}
+
+// Close ends a body that was handed over.
+func (b *body) Close() error {
+	b.end(io.EOF)
+	return nil
+}

@@ -1,0 +1,58 @@
+package cache
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// tombstones remember when URLs were invalidated or purged. A sibling may hold an
+// older copy for as long as it is fresh; it must not bring it back.
+type tombstones struct {
+	recent[time.Duration] // by the steady clock
+	mu                    sync.Mutex
+	prefixes              atomic.Pointer[[]prefixTombstone] // the latest last; replaced as a whole
+}
+
+type prefixTombstone struct {
+	prefix string
+	at     time.Duration
+}
+
+// maxPrefixTombstones is how many purges by prefix are remembered: operators make
+// them, one at a time.
+const maxPrefixTombstones = 1024
+
+// setPrefix invalidates everything under a prefix.
+func (t *tombstones) setPrefix(prefix string, now moment) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var kept []prefixTombstone
+	if old := t.prefixes.Load(); old != nil {
+		for _, p := range *old {
+			if !strings.HasPrefix(p.prefix, prefix) {
+				kept = append(kept, p)
+			}
+		}
+	}
+	kept = append(kept, prefixTombstone{prefix, now.steady})
+	kept = kept[max(0, len(kept)-maxPrefixTombstones):]
+	t.prefixes.Store(&kept)
+}
+
+// invalidated reports whether a response generated then is one that was
+// invalidated since.
+func (t *tombstones) invalidated(url string, generated moment) bool {
+	if at, ok := t.get(url); ok && generated.steady <= at {
+		return true
+	}
+	prefixes := t.prefixes.Load()
+	if prefixes == nil {
+		return false
+	}
+	return slices.ContainsFunc(*prefixes, func(p prefixTombstone) bool {
+		return generated.steady <= p.at && strings.HasPrefix(url, p.prefix)
+	})
+}

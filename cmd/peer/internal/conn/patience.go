@@ -1,0 +1,102 @@
+package conn
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// looks is how often a wait for a client is looked at within the time that it may
+// take: that time is kept to a quarter.
+const looks = 4
+
+// patience bounds for how long a client may take nothing of what it is sent. It works
+// by the deadline for writes, which is always a little ahead: one that passes is no
+// error as long as the client took something. Whoever sets a deadline for writes on
+// the connection, as [net/http.Hijacker] does, ends it.
+type patience struct {
+	limit    time.Duration // 0 = a client may take as long as it likes
+	off      atomic.Bool
+	deadline time.Time // as it is set; of the goroutine that writes
+}
+
+// Patient returns c as a [Conn] of which a write fails when the other end has taken
+// nothing for the time limit; see [Listen].
+func Patient(c net.Conn, limit time.Duration) *Conn {
+	wrapped := &Conn{Conn: c}
+	wrapped.patience.limit = limit
+	if tcp, ok := c.(*net.TCPConn); ok {
+		wrapped.raw, _ = tcp.SyscallConn()
+	}
+	return wrapped
+}
+
+// SetDeadline implements [net.Conn].
+func (c *Conn) SetDeadline(t time.Time) error {
+	c.patience.off.Store(true)
+	return c.Conn.SetDeadline(t)
+}
+
+// SetWriteDeadline implements [net.Conn].
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	c.patience.off.Store(true)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// patiently calls write until all of n bytes are written; n < 0 = until it says so by
+// no error. Each call goes on after what was done, and returns how much it did. It
+// ends with an error that is none of time, or if the client took nothing for the
+// limit.
+func (c *Conn) patiently(n int64, write func(done int64) (int64, error)) (done int64, err error) {
+	p := &c.patience
+	if p.limit <= 0 || p.off.Load() {
+		return write(0)
+	}
+	look := p.limit / looks
+	moved := time.Now() // when the client took something last, or was first waited for
+	for now := moved; ; now = time.Now() {
+		if left := p.deadline.Sub(now); left < look/2 {
+			p.deadline = now.Add(min(look, max(p.limit-now.Sub(moved), time.Millisecond)))
+			if err := c.Conn.SetWriteDeadline(p.deadline); err != nil {
+				return done, err
+			}
+		}
+		k, err := write(done)
+		done += k
+		switch {
+		case err == nil, !errors.Is(err, os.ErrDeadlineExceeded), p.off.Load():
+			return done, err
+		case n >= 0 && done >= n:
+			return done, nil
+		case k > 0:
+			moved = time.Now()
+		case time.Since(moved) >= p.limit:
+			return done, err
+		}
+	}
+}
+
+// write writes p to the connection below.
+func (c *Conn) write(p []byte) (int, error) {
+	n, err := c.patiently(int64(len(p)), func(done int64) (int64, error) {
+		k, err := c.Conn.Write(p[done:])
+		return int64(k), err
+	})
+	return int(n), err
+}
+
+// copyFrom writes what comes from r.
+func (c *Conn) copyFrom(r io.Reader) (int64, error) {
+	if to, ok := c.Conn.(io.ReaderFrom); ok && (c.patience.limit <= 0 || c.patience.off.Load()) {
+		return to.ReadFrom(r)
+	}
+	return io.Copy(writer{c}, r)
+}
+
+// writer is the writing side of a connection, piece by piece.
+type writer struct{ c *Conn }
+
+func (w writer) Write(p []byte) (int, error) { return w.c.write(p) }

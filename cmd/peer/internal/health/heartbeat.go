@@ -1,0 +1,47 @@
+package health
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A Heartbeat follows the work of one part. Several units may be under way at
+// once, in several goroutines. The nil *Heartbeat follows nothing.
+type Heartbeat struct {
+	start time.Time    // of this heartbeat; times below count from it, so that a clock that jumps does no harm
+	units atomic.Int64 // under way
+	moved atomic.Int64 // nanoseconds: when a unit began with none under way, or one ended, whichever was last
+}
+
+func newHeartbeat() *Heartbeat { return &Heartbeat{start: time.Now()} }
+
+// Begin marks the begin of a unit of work; [Heartbeat.End] must follow.
+func (h *Heartbeat) Begin() {
+	if h == nil {
+		return
+	}
+	if h.units.Load() == 0 {
+		h.moved.Store(int64(time.Since(h.start))) // before the unit counts: nobody must see it with an old time
+	}
+	h.units.Add(1)
+}
+
+// End marks the end of a unit of work, whatever came of it.
+func (h *Heartbeat) End() {
+	if h == nil {
+		return
+	}
+	h.moved.Store(int64(time.Since(h.start)))
+	h.units.Add(-1)
+}
+
+// Stalled returns for how long no unit has ended though one is under way; 0 if
+// none is.
+func (h *Heartbeat) Stalled() time.Duration {
+	// In this order: a unit that begins in between is one under way for no time.
+	units, moved := h.units.Load(), h.moved.Load()
+	if units == 0 {
+		return 0
+	}
+	return time.Since(h.start) - time.Duration(moved)
+}

@@ -1,0 +1,223 @@
+package node
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+)
+
+// pause is what the tests' peers bear; several times of it pass in them.
+const shortly = 300 * time.Millisecond
+
+// impatient starts a peer with short deadlines before an origin.
+func impatient(t *testing.T, h http.HandlerFunc, tune func(*config.Config)) *Node {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	cfg := local(t, t.TempDir())
+	cfg.Origin, _ = url.Parse(server.URL)
+	cfg.ClientBodyTimeout, cfg.SendTimeout = shortly, shortly
+	if tune != nil {
+		tune(&cfg)
+	}
+	return start(t, cfg, nil)
+}
+
+// say opens a connection to a peer's listener, and sends it something.
+func say(t *testing.T, n *Node, text string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	c, err := net.Dial("tcp", n.Addresses().Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	io.WriteString(c, text)
+	return c, bufio.NewReader(c)
+}
+
+func drained(w http.ResponseWriter, r *http.Request) {
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	fmt.Fprint(w, len(b))
+}
+
+// A body that stops after one byte is given up, at the place for clients' requests and
+// at that for other peers' alike, and nobody blames the origin for it. One that goes
+// on slowly arrives whole, though it takes longer than any pause may.
+func TestClientBodyTimeout(t *testing.T) {
+	n := impatient(t, drained, nil)
+	for path, header := range map[string]string{"/upload": "", "/.well-known/summarycache-control": "Summarycache-Control: x\r\n"} {
+		begun := time.Now()
+		_, r := say(t, n, "POST "+path+" HTTP/1.1\r\nHost: x\r\n"+header+"Content-Length: 5000\r\n\r\na")
+		resp, err := http.ReadResponse(r, nil)
+		switch {
+		case err == nil && header == "" && (resp.StatusCode != http.StatusRequestTimeout || !strings.Contains(resp.Header.Get("Cache-Status"), "detail=request-timeout")):
+			t.Errorf("%s: %s, %v", path, resp.Status, resp.Header)
+		case err == nil:
+			_, err = io.ReadAll(resp.Body)
+			_, end := r.ReadByte()
+			if err != nil || end != io.EOF {
+				t.Errorf("%s: after the answer %v, %v", path, err, end)
+			}
+		case header == "":
+			t.Errorf("%s: %v", path, err)
+		}
+		if took := time.Since(begun); took < shortly || took > 15*time.Second {
+			t.Errorf("%s: given up after %v", path, took)
+		}
+	}
+	_, r := say(t, n, "POST /upload HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n")
+	if resp, err := http.ReadResponse(r, nil); err != nil || resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("a malformed chunk: %v, %v", resp, err)
+	}
+	s := n.Status()
+	if s.Traffic.OriginErrors != 0 || len(s.Origins) != 0 || s.Traffic.ClientErrors < 2 {
+		t.Errorf("clients' faults are the origin's: %+v, %+v", s.Traffic, s.Origins)
+	}
+
+	const pieces = 10
+	c, r := say(t, n, fmt.Sprintf("POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", pieces))
+	for range pieces {
+		<-time.After(shortly / 3)
+		io.WriteString(c, "a")
+	}
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("a slow body: %v, %v", resp, err)
+	}
+	io.Copy(io.Discard, resp.Body)
+	<-time.After(2 * shortly) // the deadline is that of the body, not of the connection
+	io.WriteString(c, "GET /again HTTP/1.1\r\nHost: x\r\n\r\n")
+	if resp, err := http.ReadResponse(r, nil); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("the next request on the connection: %v, %v", resp, err)
+	}
+}
+
+// A request whose body nobody reads does not hold its connection for ever either.
+func TestBodyThatNobodyReads(t *testing.T) {
+	n := impatient(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Cache-Control", "max-age=60") }, nil)
+	for range 2 { // the second is a hit
+		begun := time.Now()
+		_, r := say(t, n, "GET /x HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\na")
+		io.Copy(io.Discard, r)
+		if took := time.Since(begun); took > 15*time.Second {
+			t.Errorf("the connection lasted %v", took)
+		}
+	}
+}
+
+// An origin that thinks for longer than a client's body may pause is not hurried.
+func TestSlowOriginAfterUpload(t *testing.T) {
+	n := impatient(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		<-time.After(3 * shortly)
+		drained(w, r)
+	}, nil)
+	_, r := say(t, n, "POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na")
+	if resp, err := http.ReadResponse(r, nil); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("%v, %v", resp, err)
+	}
+}
+
+// A client that stops reading is given up, from the origin and from the store.
+func TestSendTimeout(t *testing.T) {
+	const size = 50 << 20
+	n := impatient(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Content-Length", fmt.Sprint(size))
+		for range size >> 20 {
+			w.Write(make([]byte, 1<<20))
+		}
+	}, func(c *config.Config) { c.StoreSize = 1 << 30 })
+	for i := range 2 {
+		begun := time.Now()
+		c, r := say(t, n, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+		c.(*net.TCPConn).SetReadBuffer(32 << 10)
+		for n.Status().Traffic.BrokenBodies < uint64(i+1) {
+			if time.Since(begun) > 30*time.Second {
+				t.Fatal("still sent after 30 s")
+			}
+			<-time.After(shortly / 10)
+		}
+		if got, err := io.Copy(io.Discard, r); got >= size {
+			t.Errorf("%d bytes, %v", got, err)
+		}
+		if took := time.Since(begun); took < shortly {
+			t.Errorf("given up after %v", took)
+		}
+		for answer, err := http.Get("http://" + n.Addresses().Listen + "/large"); ; { // it is stored all the same
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.Copy(io.Discard, answer.Body)
+			answer.Body.Close()
+			if got != size {
+				t.Fatalf("%d bytes, %v", got, err)
+			}
+			break
+		}
+	}
+}
+
+// Tunnels and WebSockets may be idle for as long as they like.
+func TestTunnelsMayPause(t *testing.T) {
+	echo, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer echo.Close()
+	go func() {
+		for {
+			c, err := echo.Accept()
+			if err != nil {
+				return
+			}
+			go func() { defer c.Close(); io.Copy(c, c) }()
+		}
+	}()
+	upgrade := func(w http.ResponseWriter, r *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		io.Copy(c, c)
+	}
+	for name, c := range map[string]struct {
+		request string
+		tune    func(*config.Config)
+		code    int
+	}{
+		"CONNECT":   {"CONNECT " + echo.Addr().String() + " HTTP/1.1\r\nHost: x\r\n\r\n", func(c *config.Config) { c.Origin = nil }, 200},
+		"WebSocket": {"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", nil, 101},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := impatient(t, upgrade, c.tune)
+			to, r := say(t, n, c.request)
+			resp, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect})
+			if err != nil || resp.StatusCode != c.code {
+				t.Fatalf("%v, %v", resp, err)
+			}
+			for range 2 {
+				<-time.After(3 * shortly)
+				io.WriteString(to, "ping")
+				if _, err := io.ReadFull(r, make([]byte, 4)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,180 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/health"
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip"
+)
+
+const (
+	hangLimit  = 10 * time.Second       // a part that makes no progress for longer, though there is work, hangs
+	statusWait = 500 * time.Millisecond // for all parts of a status, together
+)
+
+// watchParts has the watchdog try what can hang. The store's writer has a heartbeat
+// of its own, see openStore.
+func (n *Node) watchParts() {
+	n.watchdog.Probe("exchange", n.gossip.ProbeExchange)
+	n.watchdog.Probe("publishing", n.gossip.ProbePublishing)
+	n.watchdog.Probe("digest", func() { n.holdings.Filter().Tally() }) // takes the lock of each shard
+	n.watchdog.Probe("store", n.troubles.look(n))                      // takes the store's locks
+}
+
+// reportHangs logs when a part begins to hang, once a minute as long as it does, and
+// when it goes on.
+func (n *Node) reportHangs() {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	hung := make(map[string]bool)
+	for {
+		select {
+		case <-ticker.C:
+		case <-n.stopped:
+			return
+		}
+		for _, p := range n.watchdog.Parts() {
+			if p.Hangs {
+				n.quiet.error("hangs "+p.Name, "a part of this peer hangs: no progress though there is work", "part", p.Name, "for", p.Stalled.Truncate(time.Second))
+			} else if hung[p.Name] {
+				n.log.Info("a part that hung goes on", "part", p.Name)
+			}
+			hung[p.Name] = p.Hangs
+		}
+	}
+}
+
+// Health says how the node does; see [admin.Source]. It takes no lock of a part.
+func (n *Node) Health() admin.Health {
+	h := admin.Health{OK: true, Parts: []admin.Part{}, Degraded: n.troubles.of(n), Missing: []string{}}
+	for _, p := range n.watchdog.Parts() {
+		h.Parts = append(h.Parts, admin.Part{Name: p.Name, Hangs: p.Hangs, Stalled: p.Stalled.Seconds()})
+		h.OK = h.OK && !p.Hangs
+	}
+	return h
+}
+
+// troubles is what went wrong lately without anything being hung.
+type troubles struct {
+	samples []troubleSample // of the last minute, oldest first
+	store   atomic.Pointer[[]admin.Trouble]
+}
+
+// A troubleSample is what the counters of troubles were at a moment.
+type troubleSample struct {
+	at                   time.Time
+	writeErrors, corrupt uint64
+}
+
+// look returns a function that takes a sample and judges by those of the last minute.
+// Only one goroutine may call it.
+func (t *troubles) look(n *Node) func() {
+	return func() {
+		s, now := n.proxy.Store().Stats(), time.Now()
+		last := troubleSample{now, s.WriteErrors, s.Corrupt}
+		for len(t.samples) > 0 && now.Sub(t.samples[0].at) > time.Minute {
+			t.samples = t.samples[1:]
+		}
+		t.samples = append(t.samples, last)
+		first := t.samples[0]
+		list := []admin.Trouble{}
+		if d := last.writeErrors - first.writeErrors; d > 0 {
+			list = append(list, admin.Trouble{Part: "store", Text: fmt.Sprintf("the file system refused %d objects in the last minute", d)})
+		}
+		if d := last.corrupt - first.corrupt; d > 0 {
+			list = append(list, admin.Trouble{Part: "store", Text: fmt.Sprintf("%d objects were found corrupt in the last minute", d)})
+		}
+		t.store.Store(&list)
+	}
+}
+
+// of lists what goes wrong. Origins that fail are no trouble of a forward proxy: who
+// uses it may ask for any.
+func (t *troubles) of(n *Node) []admin.Trouble {
+	list := []admin.Trouble{}
+	if known := t.store.Load(); known != nil {
+		list = append(list, *known...)
+	}
+	if n.cfg.Origin != nil {
+		for _, f := range n.proxy.FailingOrigins() {
+			list = append(list, admin.Trouble{Part: "origin", Text: fmt.Sprintf("%s does not answer since %s: %s", f.Host, f.Since.UTC().Format(time.RFC3339), f.Reason)})
+		}
+	}
+	if load := n.proxy.SiblingLoad(); load.Lost > bearable {
+		list = append(list, admin.Trouble{Part: "siblings", Severe: load.Lost > 0.5, Text: fmt.Sprintf(
+			"%.0f %% of the questions of the last half minute got no answer in time: fewer are asked, and each may take %v", 100*load.Lost, load.Deadline.Round(time.Millisecond))})
+	}
+	if late := n.lateness.Now(); late > lateBearable {
+		list = append(list, admin.Trouble{Part: "machine", Severe: late > 4*lateBearable, Text: fmt.Sprintf(
+			"this process runs %v late: it gets too little of a processor", late.Round(time.Millisecond))})
+	}
+	return list
+}
+
+const (
+	bearable     = 0.1                    // share of lost questions that is not worth a word
+	lateBearable = 125 * time.Millisecond // likewise
+)
+
+// A reading is what a part of the node says of itself, and what it said last.
+type reading[T any] struct {
+	turn chan struct{} // one asks at a time: a part that hangs holds up one goroutine, whoever wants to know
+	last atomic.Pointer[T]
+}
+
+func newReading[T any]() *reading[T] { return &reading[T]{turn: make(chan struct{}, 1)} }
+
+// get asks the part, for as long as late lasts, and else returns what it said last.
+func (r *reading[T]) get(late context.Context, ask func() T) (v T, now bool) {
+	select {
+	case r.turn <- struct{}{}:
+		answer := make(chan T, 1)
+		go func() {
+			v := ask()
+			r.last.Store(&v)
+			<-r.turn
+			answer <- v
+		}()
+		select {
+		case v = <-answer:
+			return v, true
+		case <-late.Done():
+		}
+	case <-late.Done():
+	}
+	if known := r.last.Load(); known != nil {
+		v = *known
+	}
+	return v, false
+}
+
+// readings are those that make a status.
+type readings struct {
+	digest   *reading[admin.Digest]
+	exchange *reading[admin.Exchange]
+	members  *reading[[]admin.Member]
+	store    *reading[store.Stats]
+	cluster  *reading[[]admin.ClusterRow]
+	peers    *reading[[]gossip.Member]
+}
+
+func newReadings() readings {
+	return readings{
+		digest: newReading[admin.Digest](), exchange: newReading[admin.Exchange](), members: newReading[[]admin.Member](),
+		store: newReading[store.Stats](), cluster: newReading[[]admin.ClusterRow](),
+		peers: newReading[[]gossip.Member](),
+	}
+}
+
+// watchdogFor returns a watchdog with the limit that the options set.
+func watchdogFor(o Options) *health.Watchdog {
+	if o.HangLimit > 0 {
+		return health.NewWatchdog(o.HangLimit)
+	}
+	return health.NewWatchdog(hangLimit)
+}

@@ -1,0 +1,70 @@
+package node
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// withBodyDeadline gives up a client that sends nothing of a request's body for the
+// time pause, between two reads: the same as nginx's client_body_timeout.
+func withBodyDeadline(h http.Handler, pause time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body == nil || r.Body == http.NoBody {
+			h.ServeHTTP(w, r)
+			return
+		}
+		b := &upload{ReadCloser: r.Body, set: http.NewResponseController(w).SetReadDeadline, pause: pause}
+		r.Body = b
+		b.deadline(false) // also for the server, which reads what a handler leaves
+		defer b.end()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// upload is a request's body that must not pause for long.
+type upload struct {
+	io.ReadCloser
+	set   func(time.Time) error // the connection's deadline for reads
+	pause time.Duration
+
+	mu    sync.Mutex
+	whole bool // it has been read to its end: what comes next on the connection may take its time
+	ended bool // the handler has: the connection is the server's again
+}
+
+// Read implements [io.Reader].
+func (u *upload) Read(p []byte) (int, error) {
+	u.deadline(false)
+	n, err := u.ReadCloser.Read(p)
+	if err == io.EOF {
+		u.deadline(true)
+	}
+	return n, err
+}
+
+// deadline sets that for the next read, or none behind the body's end.
+func (u *upload) deadline(whole bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.whole = u.whole || whole
+	switch {
+	case u.ended:
+	case u.whole:
+		u.set(time.Time{})
+	default:
+		u.set(time.Now().Add(u.pause))
+	}
+}
+
+// end leaves the connection to the server, which reads what is left of the body for
+// as long as one pause.
+func (u *upload) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ended = true
+	if !u.whole {
+		u.set(time.Now().Add(u.pause))
+	}
+}

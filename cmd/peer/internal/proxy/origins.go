@@ -1,0 +1,164 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+)
+
+// Failing is an origin whose last request got no answer.
+type Failing struct {
+	Host     string    `json:"host"`
+	Reason   string    `json:"reason"`
+	Since    time.Time `json:"since"`    // the first of the requests in a row without an answer
+	Last     time.Time `json:"last"`     // the last of them
+	Requests int       `json:"requests"` // their number
+}
+
+const (
+	failingMost  = 64          // origins of which it is kept that they fail; a forward proxy is sent to any
+	failingFor   = time.Minute // a forward proxy forgets one that nobody asked for so long
+	failingLines = 20          // log lines a minute, of all origins
+)
+
+// origins is the transport to origins that keeps account of those that fail, for
+// the operator: in the log, each at most once a minute, and in the status.
+type origins struct {
+	http.RoundTripper
+	log    *slog.Logger
+	forget bool // what nobody asks for any more
+
+	mu      sync.Mutex
+	failing map[string]*origin
+	lines   int       // logged
+	minute  time.Time // since when
+}
+
+type origin struct {
+	Failing
+	logged time.Time // when the log was told last; zero = not yet
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := o.RoundTripper.RoundTrip(r)
+	switch {
+	case err == nil:
+		o.answered(r.URL.Host)
+	case !ownFault(r.Context(), err):
+		o.failed(r.URL.Host, err)
+	}
+	return resp, err
+}
+
+// ownFault reports whether a request failed for what the client did, or because
+// nobody wants its answer any more.
+func ownFault(ctx context.Context, err error) bool {
+	var body *cache.RequestBodyError
+	return errors.As(err, &body) || ctx.Err() != nil
+}
+
+func (o *origins) answered(host string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f := o.failing[host]
+	if f == nil {
+		return
+	}
+	delete(o.failing, host)
+	if !f.logged.IsZero() {
+		o.log.Info("an origin answers again", "origin", host, "failed_for", time.Since(f.Since).Truncate(time.Millisecond), "requests", f.Requests)
+	}
+}
+
+func (o *origins) failed(host string, err error) {
+	now := time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f := o.failing[host]
+	if f == nil {
+		o.makeRoom(now)
+		f = &origin{Failing: Failing{Host: host, Since: now}}
+		if o.failing == nil {
+			o.failing = make(map[string]*origin)
+		}
+		o.failing[host] = f
+	}
+	f.Requests++
+	f.Last, f.Reason = now, reason(err)
+	if now.Sub(o.minute) >= time.Minute {
+		o.minute, o.lines = now, 0
+	}
+	if now.Sub(f.logged) >= time.Minute && o.lines < failingLines {
+		o.lines++
+		f.logged = now
+		o.log.Warn("an origin does not answer", "origin", host, "reason", f.Reason, "requests", f.Requests, "since", f.Since)
+	}
+}
+
+// makeRoom drops those that nobody asked for lately and, if there are too many,
+// the one that failed last the longest ago. o.mu is held.
+func (o *origins) makeRoom(now time.Time) {
+	var oldest *origin
+	for host, f := range o.failing {
+		if o.forget && now.Sub(f.Last) >= failingFor {
+			delete(o.failing, host)
+		} else if oldest == nil || f.Last.Before(oldest.Last) {
+			oldest = f
+		}
+	}
+	if len(o.failing) >= failingMost {
+		delete(o.failing, oldest.Host)
+	}
+}
+
+// list returns those that fail, the latest first.
+func (o *origins) list() []Failing {
+	now := time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := make([]Failing, 0, len(o.failing))
+	for _, f := range o.failing {
+		if !o.forget || now.Sub(f.Last) < failingFor {
+			out = append(out, f.Failing)
+		}
+	}
+	slices.SortFunc(out, func(a, b Failing) int {
+		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Host, b.Host))
+	})
+	return out
+}
+
+// reason words an error for the operator, who may be told of our insides.
+func reason(err error) string {
+	var (
+		certificate *tls.CertificateVerificationError
+		dns         *net.DNSError
+		op          *net.OpError
+		nerr        net.Error
+	)
+	switch {
+	case errors.As(err, &certificate):
+		return "its certificate is not trusted: " + certificate.Err.Error()
+	case errors.As(err, &dns):
+		return "its name cannot be resolved: " + dns.Error()
+	case errors.As(err, &op) && op.Op == "dial":
+		return "no connection: " + op.Err.Error()
+	case errors.As(err, &nerr) && nerr.Timeout():
+		return "no answer in time: " + err.Error()
+	}
+	return err.Error()
+}
+
+// FailingOrigins returns the origins whose last request got no answer, the latest
+// first. A forward proxy forgets those that nobody asked for in the last minute.
+func (h *Handler) FailingOrigins() []Failing { return h.failing.list() }

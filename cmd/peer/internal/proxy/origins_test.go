@@ -1,0 +1,124 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+)
+
+// An origin whose certificate is not trusted is named as such, to the client, in the
+// log and to the operator.
+func TestUntrustedCertificate(t *testing.T) {
+	var log bytes.Buffer
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	defer server.Close()
+	base, _ := url.Parse(server.URL)
+	h, err := New(Config{Name: "a", Origin: base, Store: store.Options{Dir: t.TempDir(), MaxBytes: 1 << 20},
+		Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for range 3 {
+		answer := httptest.NewRecorder()
+		h.ServeHTTP(answer, httptest.NewRequest("GET", "/x", nil))
+		if answer.Code != http.StatusBadGateway || !strings.Contains(answer.Header().Get("Cache-Status"), "detail=origin-certificate") ||
+			!strings.Contains(answer.Body.String(), "certificate of the origin "+base.Host+" is not trusted") {
+			t.Errorf("%d, %v, %s", answer.Code, answer.Header(), answer.Body)
+		}
+	}
+	if n := strings.Count(log.String(), "an origin does not answer"); n != 1 || !strings.Contains(log.String(), "x509") {
+		t.Errorf("the log has %d lines:\n%s", n, &log)
+	}
+	f := h.FailingOrigins()
+	if len(f) != 1 || f[0].Host != base.Host || f[0].Requests != 3 || !strings.Contains(f[0].Reason, "its certificate is not trusted: x509") {
+		t.Errorf("FailingOrigins() = %+v", f)
+	}
+}
+
+// failing is a transport that fails as a test says.
+type failing struct{ err error }
+
+func (s *failing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	return &http.Response{StatusCode: 200, Body: http.NoBody, Request: r}, nil
+}
+
+// The log hears of an origin once a minute while it fails, and when it answers again;
+// what a client did itself is not held against the origin.
+func TestOriginsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := &failing{}
+		o := &origins{RoundTripper: s, log: slog.New(slog.NewTextHandler(&log, nil))}
+		ask := func(ctx context.Context, host string) {
+			r, _ := http.NewRequestWithContext(ctx, "GET", "http://"+host+"/", nil)
+			o.RoundTrip(r)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		s.err = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+		ask(gone, "a")
+		s.err = &cache.RequestBodyError{Err: errors.New("malformed chunk")}
+		ask(t.Context(), "a")
+		if len(o.list()) != 0 || log.Len() != 0 {
+			t.Errorf("what clients did counts: %+v\n%s", o.list(), &log)
+		}
+		s.err = &net.DNSError{Err: "no such host", Name: "a"}
+		for range 600 {
+			ask(t.Context(), "a")
+			time.Sleep(time.Second)
+		}
+		if n := strings.Count(log.String(), "an origin does not answer"); n != 10 {
+			t.Errorf("%d lines in ten minutes, want 10:\n%s", n, &log)
+		}
+		if f := o.list(); len(f) != 1 || f[0].Requests != 600 || !strings.HasPrefix(f[0].Reason, "its name cannot be resolved") {
+			t.Errorf("%+v", f)
+		}
+		s.err = nil
+		ask(t.Context(), "a")
+		if len(o.list()) != 0 || !strings.Contains(log.String(), "an origin answers again") {
+			t.Errorf("after an answer: %+v\n%s", o.list(), &log)
+		}
+	})
+}
+
+// Clients of a forward proxy can fill neither the log nor the memory by names of
+// hosts that do not exist, and what nobody asks for is forgotten.
+func TestOriginsOfAForwardProxy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		o := &origins{RoundTripper: &failing{err: errors.New("no")}, log: slog.New(slog.NewTextHandler(&log, nil)), forget: true}
+		for i := range 1000 {
+			r, _ := http.NewRequest("GET", fmt.Sprintf("http://host%d/", i), nil)
+			o.RoundTrip(r)
+			time.Sleep(time.Millisecond)
+		}
+		if n := strings.Count(log.String(), "an origin does not answer"); n != failingLines {
+			t.Errorf("%d lines, want %d", n, failingLines)
+		}
+		if f := o.list(); len(f) != failingMost || f[0].Host != "host999" {
+			t.Errorf("%d are kept, want %d", len(f), failingMost)
+		}
+		time.Sleep(failingFor)
+		if f := o.list(); len(f) != 0 {
+			t.Errorf("after a minute: %+v", f)
+		}
+	})
+}

@@ -1,0 +1,377 @@
+package proxy
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var allFaults = flag.Bool("faults", false, "run every combination of faults, and the long runs")
+
+// content is a body that differs at every place from another's.
+func content(seed uint64, n int) []byte {
+	b := make([]byte, n)
+	r := rand.New(rand.NewPCG(seed, seed))
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
+}
+
+// A faulty origin sends the first of its answers only up to a byte, and the others
+// whole.
+type faulty struct {
+	body     []byte
+	next     []byte // of all answers but the first; nil = the same
+	fault    string // "stall", "cut", or "crawl": a byte every half second
+	at       int
+	times    int // answers that fail; 0 = 1
+	tag      string
+	nextTag  string // "" = the same
+	ranges   bool   // it knows Range
+	unsized  bool   // it doesn't say how long the body is
+	fields   string // a further one: "Name: value"
+	mu       sync.Mutex
+	inRanges int // answers of 206
+}
+
+func (o *faulty) serve(w http.ResponseWriter, r *http.Request, n int) {
+	body, tag := o.body, o.tag
+	if n > 0 && o.next != nil {
+		body = o.next
+	}
+	if n > 0 && o.nextTag != "" {
+		tag = o.nextTag
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "max-age=600")
+	if tag != "" {
+		h.Set("ETag", tag)
+	}
+	if name, value, ok := strings.Cut(o.fields, ": "); ok {
+		h.Set(name, value)
+	}
+	if !o.unsized {
+		h.Set("Content-Length", fmt.Sprint(len(body)))
+	}
+	from := 0
+	if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &from); err == nil && o.ranges && r.Header.Get("If-Range") == tag {
+		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, len(body)-1, len(body)))
+		h.Set("Content-Length", fmt.Sprint(len(body)-from))
+		w.WriteHeader(206)
+		o.mu.Lock()
+		o.inRanges++
+		o.mu.Unlock()
+	} else {
+		from = 0
+		w.WriteHeader(200)
+	}
+	if n >= max(o.times, 1) {
+		w.Write(body[from:])
+		return
+	}
+	w.Write(body[from:max(o.at, from)])
+	w.(http.Flusher).Flush()
+	switch o.fault {
+	case "cut":
+		panic(http.ErrAbortHandler)
+	case "crawl":
+		for i := range body[o.at:] {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(500 * time.Millisecond):
+			}
+			w.Write(body[o.at+i:][:1])
+			w.(http.Flusher).Flush()
+		}
+	}
+	<-r.Context().Done()
+}
+
+// A body that stops anywhere is finished from another source, for all that read
+// it, byte for byte; and if the origin has another by now, nobody gets a mixture.
+func TestResume(t *testing.T) {
+	const size = 200_000
+	body, other := content(1, size), content(2, size)
+	tests := 0
+	for _, fault := range []string{"stall", "cut"} {
+		for _, at := range []int{0, 1, 100, 65_535, 65_536, 131_072, size - 1} {
+			for _, validator := range []string{"none", "weak", "strong", "strong, no ranges", "changed", "changed, untold", "unsized"} {
+				for _, clients := range []int{1, 2, 5} {
+					for _, sibling := range []bool{false, true} {
+						if tests++; !*allFaults && tests%5 != 0 {
+							continue
+						}
+						o := &faulty{body: body, fault: fault, at: at}
+						switch validator {
+						case "weak":
+							o.tag = `W/"a"`
+						case "strong":
+							o.tag, o.ranges = `"a"`, true
+						case "strong, no ranges":
+							o.tag = `"a"`
+						case "changed":
+							o.tag, o.nextTag, o.next, o.ranges = `"a"`, `"b"`, other, true
+						case "changed, untold":
+							o.next = other
+						case "unsized":
+							o.unsized = true
+						}
+						name := fmt.Sprintf("%s at %d, validator %s, %d clients, sibling=%v", fault, at, validator, clients, sibling)
+						synctest.Test(t, func(t *testing.T) { resume(t, name, o, clients, sibling) })
+					}
+				}
+			}
+		}
+	}
+}
+
+func resume(t *testing.T, name string, o *faulty, clients int, sibling bool) {
+	w := newWorld(t, false, o.serve, "a", "b")
+	defer w.close()
+	changed := o.next != nil
+	together := clients // at a
+	if sibling {
+		together--
+	}
+	var all sync.WaitGroup
+	start := time.Now()
+	for i := range clients {
+		peer := "a"
+		if sibling && i == clients-1 {
+			peer = "b"
+		}
+		all.Go(func() {
+			time.Sleep(time.Duration(i) * 300 * time.Millisecond)
+			r, err := w.try(peer, "GET", "/x", "")
+			took := time.Since(start)
+			switch got := []byte(r.body); {
+			case bytes.Equal(got, o.body), changed && bytes.Equal(got, o.next):
+				if limit := 4 * time.Second; took > limit && (together > 1 || o.fault == "cut") {
+					t.Errorf("%s: client %d waited for %v", name, i, took)
+				}
+			case err == nil && r.err == nil:
+				t.Errorf("%s: client %d: %d bytes as if they were all", name, i, len(got))
+			case !changed:
+				t.Errorf("%s: client %d: cut after %d bytes and %v: %v %v", name, i, len(got), took, err, r.err)
+			case err == nil && !bytes.HasPrefix(o.body, got) && !bytes.HasPrefix(o.next, got):
+				t.Errorf("%s: client %d: a mixture", name, i)
+			}
+		})
+	}
+	all.Wait()
+	if took := time.Since(start); took > 65*time.Second {
+		t.Errorf("%s: %v in all", name, took)
+	}
+	want := o.body
+	if changed {
+		want = o.next
+	}
+	for _, peer := range []string{"a", "b"} { // and so is what is kept
+		if r := w.get(peer, "/x"); r.err != nil || !bytes.Equal([]byte(r.body), want) && !bytes.Equal([]byte(r.body), o.body) {
+			t.Errorf("%s: then %s has %d bytes, %v", name, peer, len(r.body), r.err)
+		}
+	}
+	if o.ranges && !changed && o.at > 0 && o.inRanges == 0 {
+		t.Errorf("%s: no part was asked for", name)
+	}
+}
+
+// An origin that stalls once: the second client has the whole within 3 s, and by
+// that the first too.
+func TestStalledOrigin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &faulty{body: content(1, 1000), fault: "stall", at: 100}
+		w := newWorld(t, false, o.serve, "a")
+		defer w.close()
+		first := make(chan time.Duration)
+		start := time.Now()
+		go func() {
+			if r := w.get("a", "/x"); r.body != string(o.body) {
+				t.Errorf("the first: %d bytes, %v", len(r.body), r.err)
+			}
+			first <- time.Since(start)
+		}()
+		time.Sleep(42 * time.Second)
+		second := time.Now()
+		if r := w.get("a", "/x"); r.body != string(o.body) {
+			t.Errorf("the second: %d bytes, %v", len(r.body), r.err)
+		}
+		if took := time.Since(second); took > 3*time.Second {
+			t.Errorf("the second waited for %v", took)
+		}
+		if took := <-first; took > 45*time.Second {
+			t.Errorf("the first waited for %v", took)
+		}
+		if n := w.peers["a"].Counters(); w.origin.count() != 2 || n.BodiesTakenOver != 1 {
+			t.Errorf("%d origin requests, %+v", w.origin.count(), n)
+		}
+	})
+}
+
+// However many wait for an origin that never gets further, it is asked by one
+// attempt at a time, and ever less often; and before the first byte by none.
+func TestStalledOriginIsNotCrowded(t *testing.T) {
+	for _, header := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			o := &faulty{body: content(1, 1000), fault: "stall", at: 100, times: 1000}
+			var mu sync.Mutex
+			now, most := 0, 0
+			w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+				mu.Lock()
+				now++
+				most = max(most, now)
+				mu.Unlock()
+				if header {
+					o.serve(rw, r, n)
+				} else {
+					<-r.Context().Done()
+				}
+				mu.Lock()
+				now--
+				mu.Unlock()
+			}, "a")
+			defer w.close()
+			var all sync.WaitGroup
+			for i := range 50 {
+				all.Go(func() {
+					time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+					if r, err := w.try("a", "GET", "/x", ""); err == nil && r.err == nil && r.StatusCode == 200 {
+						t.Errorf("%d bytes as if they were all", len(r.body))
+					}
+				})
+			}
+			start := time.Now()
+			all.Wait()
+			if took := time.Since(start); took > 5*time.Minute {
+				t.Errorf("header=%v: %v", header, took)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if most > 2 || w.origin.count() > 16 {
+				t.Errorf("header=%v: up to %d requests at once, %d in all", header, most, w.origin.count())
+			}
+		})
+	}
+}
+
+// A single client's origin may pause for as long as is allowed between bytes, and
+// then is asked for the rest.
+func TestBetweenBytes(t *testing.T) {
+	for _, method := range []string{"GET", "POST"} {
+		for _, fields := range []string{"", "Cache-Control: no-store", "Cache-Control: private"} {
+			synctest.Test(t, func(t *testing.T) {
+				o := &faulty{body: content(1, 1000), fault: "stall", at: 100, tag: `"a"`, ranges: true, fields: fields}
+				w := newWorld(t, false, o.serve, "a")
+				defer w.close()
+				start := time.Now()
+				r, err := w.try("a", method, "/x", "")
+				whole := err == nil && r.err == nil && r.body == string(o.body)
+				if took := time.Since(start); took < 59*time.Second || took > 61*time.Second || whole != (method == "GET") {
+					t.Errorf("%s %s: %d bytes after %v, %v", method, fields, len(r.body), took, r.err)
+				}
+			})
+		}
+	}
+}
+
+// rogue starts a sibling that is none of the peers, c, and advertises what o sends.
+func (w *world) rogue(o *faulty) *http.Server {
+	w.digests.mu.Lock()
+	w.digests.addr["c"] = "rogue:80"
+	w.digests.listed["c"] = map[string]int{"GET http://" + originHost + "/x": 1}
+	w.digests.mu.Unlock()
+	return w.serve("rogue:80", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Cache-Status", "c; hit")
+		rw.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+		o.serve(rw, r, 0)
+	}))
+}
+
+// A sibling that stops, breaks off or crawls within a body costs its askers less
+// than two seconds, and a byte that the origin need not send again nothing.
+func TestFaultySibling(t *testing.T) {
+	for _, fault := range []string{"stall", "cut", "crawl"} {
+		for _, at := range []int{0, 1, 100_000, 999_000} {
+			for _, tag := range []string{"", `"a"`} {
+				synctest.Test(t, func(t *testing.T) {
+					o := &faulty{body: content(1, 1_000_000), fault: fault, at: at, tag: tag, ranges: true}
+					w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
+					defer w.close()
+					if fault == "crawl" {
+						w.get("a", "/other") // so that the origin's pace is known
+					}
+					w.rogue(o)
+					start := time.Now()
+					limit := 2 * time.Second
+					if fault == "crawl" {
+						limit = 4 * time.Second
+						if tag == "" || at == 999_000 {
+							return // it goes on as it does: nobody can go on at the same byte, or it isn't worth it
+						}
+					}
+					r := w.get("a", "/x")
+					if took := time.Since(start); r.body != string(o.body) || took > limit {
+						t.Errorf("%s at %d, tag %s: %d bytes, %v after %v; %s", fault, at, tag, len(r.body), r.err, took, r.status())
+					}
+					time.Sleep(time.Minute)
+				})
+			}
+		}
+	}
+}
+
+// A question to a sibling that is known to be dead ends at once.
+func TestDeadSibling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &faulty{body: content(1, 1_000_000), fault: "stall", at: 500_000, tag: `"a"`, ranges: true}
+		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
+		defer w.close()
+		w.rogue(o)
+		start := time.Now()
+		time.AfterFunc(300*time.Millisecond, func() { w.peers["a"].SiblingGone("c") })
+		if r := w.get("a", "/x"); r.body != string(o.body) || time.Since(start) > 400*time.Millisecond {
+			t.Errorf("%d bytes, %v after %v", len(r.body), r.err, time.Since(start))
+		}
+		if n := w.peers["a"].Counters(); n.BodiesResumed != 1 || n.SiblingErrors != 1 {
+			t.Errorf("%+v", n)
+		}
+	})
+}
+
+// A fault of the client is not charged to the origin.
+func TestBrokenUpload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, true, func(rw http.ResponseWriter, r *http.Request, n int) { io.Copy(io.Discard, r.Body) }, "a")
+		defer w.close()
+		for _, body := range []string{"5\r\nhello\r\nzz\r\n", "5\r\nhel"} {
+			conn, err := w.net.dial(t.Context(), "tcp", "peer-a:3128")
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(conn, "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%s", body)
+			if strings.HasSuffix(body, "hel") {
+				conn.Close()
+			} else {
+				line := make([]byte, 12)
+				if _, err := io.ReadFull(conn, line); err != nil || string(line) != "HTTP/1.1 400" {
+					t.Errorf("%q, %v", line, err)
+				}
+				conn.Close()
+			}
+			synctest.Wait()
+		}
+		if n := w.peers["a"].Counters(); n.OriginErrors != 0 || n.ClientErrors+n.ClientsGone != 2 {
+			t.Errorf("%+v", n)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"testing/synctest"
+)
+
+// A stored body that turns out to be spoilt in the middle of an answer is finished
+// from the origin, whichever way the answer goes out, and is kept anew. An origin
+// that has another body by then costs the connection: nobody gets a mixture.
+func TestSpoiltWithinAnswer(t *testing.T) {
+	const size = 2_000_000
+	body, other := content(1, size), content(2, size)
+	for _, tag := range []string{"", `"a"`} {
+		for _, changed := range []bool{false, true} {
+			for _, spoil := range []struct {
+				name string
+				do   func(f *os.File)
+			}{
+				{"a bit", func(f *os.File) { f.WriteAt([]byte{body[1_500_000] ^ 1}, 1_500_000) }},
+				{"the end", func(f *os.File) { f.Truncate(1_500_000) }},
+			} {
+				for _, fields := range [][]string{nil, {"Range: bytes=100-"}, {"Range: bytes=1000000-1999998"}, {"Connection: close"}} {
+					synctest.Test(t, func(t *testing.T) {
+						w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+							w.Header().Set("Cache-Control", "max-age=600")
+							w.Header().Set("Content-Length", strconv.Itoa(size))
+							if tag != "" {
+								w.Header().Set("ETag", tag)
+							}
+							if n > 0 && changed {
+								w.Header().Del("ETag")
+								w.Write(other)
+								return
+							}
+							w.Write(body)
+						})
+						dir := t.TempDir()
+						h := w.start("a", dir)
+						defer w.close()
+						w.get("a", "/x")
+						synctest.Wait()
+						files, _ := filepath.Glob(filepath.Join(dir, "objects", "*", "*"))
+						if len(files) != 1 {
+							t.Fatalf("%d files", len(files))
+						}
+						f, err := os.OpenFile(files[0], os.O_RDWR, 0)
+						if err != nil {
+							t.Fatal(err)
+						}
+						spoil.do(f)
+						f.Close()
+						r, err := w.try("a", "GET", "/x", "", fields...)
+						if err != nil {
+							t.Fatal(err)
+						}
+						from, to := 0, size
+						if r.StatusCode == 206 {
+							if from = 100; len(fields[0]) > 20 {
+								from, to = 1_000_000, size-1
+							}
+						}
+						whole := r.err == nil && bytes.Equal([]byte(r.body), body[from:to])
+						anew := changed && r.err == nil && bytes.Equal([]byte(r.body), other[from:to])
+						prefix := r.err != nil && bytes.HasPrefix(body[from:to], []byte(r.body))
+						if !whole && !anew && !(changed && prefix) {
+							t.Errorf("%s spoilt, %v, tag %q, changed=%v: %d, %d bytes, %v", spoil.name, fields, tag, changed, r.StatusCode, len(r.body), r.err)
+						}
+						synctest.Wait()
+						if r := w.get("a", "/x"); r.err != nil || !bytes.Equal([]byte(r.body), body) && !changed {
+							t.Errorf("%s spoilt, %v: then %d bytes, %v", spoil.name, fields, len(r.body), r.err)
+						}
+						if n := h.Store().Stats(); n.Corrupt != 1 || w.origin.count() > 2+len(fields) {
+							t.Errorf("%s spoilt, %v: %d corrupt, %d origin requests", spoil.name, fields, n.Corrupt, w.origin.count())
+						}
+					})
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package store
+
+import "github.com/cespare/xxhash/v2"
+
+// A Comparison tells whether another source gives the bytes that a [Writer] has
+// received so far, and so may go on behind them.
+type Comparison struct {
+	sums []uint64 // of the whole blocks
+	last uint64   // of the rest of them
+	to   int64    // bytes to compare
+	off  int64    // bytes compared
+	sum  *xxhash.Digest
+}
+
+// Compare returns one. It must not be called during a Write; what is written
+// later doesn't matter to it.
+func (w *Writer) Compare() *Comparison {
+	return &Comparison{sums: w.sums[:len(w.sums):len(w.sums)], last: w.sum.Sum64(), to: w.n, sum: xxhash.New()}
+}
+
+// Left returns how many bytes are still to be compared. A source that ends
+// before is not the same body.
+func (c *Comparison) Left() int64 { return c.to - c.off }
+
+// Take compares the next bytes of the other source's body and returns what of them
+// lies behind those that were received. The error is [ErrDiffers] if they are not
+// the same, at the latest with the last byte that is compared.
+func (c *Comparison) Take(p []byte) (rest []byte, err error) {
+	for len(p) > 0 && c.off < c.to {
+		k := min(int64(len(p)), blockSize-c.off%blockSize, c.to-c.off)
+		c.sum.Write(p[:k])
+		p = p[k:]
+		c.off += k
+		want := c.last
+		switch {
+		case c.off%blockSize == 0:
+			want = c.sums[c.off/blockSize-1]
+		case c.off < c.to:
+			continue
+		}
+		if c.sum.Sum64() != want {
+			return nil, ErrDiffers
+		}
+		c.sum.Reset()
+	}
+	return p, nil
+}

@@ -1,0 +1,92 @@
+package store
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// FS is the file system under a store, for tests that want one which fails. Names
+// are paths, errors are like those of package os; it must be safe for concurrent
+// use. The store never syncs.
+type FS interface {
+	Lock(name string) (io.Closer, error)   // take the lock of this name, and make the file if missing; ErrLocked if another has it
+	Open(name string) (File, error)        // for reading
+	Create(name string) (File, error)      // for reading and writing; it must not exist
+	Edit(name string) (File, error)        // for reading and writing; it must exist
+	Rename(from, to string) error          // replaces to
+	Remove(name string) error              // a file
+	RemoveAll(name string) error           // whatever it is; none is no error
+	MkdirAll(name string) error            // with its parents; being there is no error
+	ReadDir(name string) ([]string, error) // the names in a directory, in any order
+}
+
+// A File is an open file of an [FS]. It is safe for concurrent use.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Size() (int64, error)
+	Truncate(size int64) error
+	// Cached reports whether any of it is in memory; false = none, or not known.
+	Cached() bool
+	// Uncache says that it won't be read again soon. That is a hint: it may do
+	// nothing.
+	Uncache()
+}
+
+// system is the file system of the system.
+type system struct{}
+
+type systemFile struct{ *os.File }
+
+func (system) Lock(name string) (io.Closer, error) { return lock(name) }
+func (system) Rename(from, to string) error        { return os.Rename(from, to) }
+func (system) Remove(name string) error            { return os.Remove(name) }
+func (system) RemoveAll(name string) error         { return os.RemoveAll(name) }
+func (system) MkdirAll(name string) error          { return os.MkdirAll(name, 0o700) }
+func (system) Edit(name string) (File, error)      { return wrap(os.OpenFile(name, os.O_RDWR, 0)) }
+
+func (system) Open(name string) (File, error) {
+	f, err := os.Open(name)
+	if err == nil {
+		noReadAhead(f)
+	}
+	return wrap(f, err)
+}
+
+func (system) Create(name string) (File, error) {
+	return wrap(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600))
+}
+
+func (system) ReadDir(name string) ([]string, error) {
+	d, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Readdirnames(-1)
+}
+
+func wrap(f *os.File, err error) (File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return systemFile{f}, nil
+}
+
+func (f systemFile) Size() (int64, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
+}
+
+// isFile reports whether err says that name itself is a file, not a directory.
+func isFile(err error, name string) bool {
+	var p *fs.PathError
+	return errors.As(err, &p) && p.Path == name && errors.Is(err, syscall.ENOTDIR)
+}

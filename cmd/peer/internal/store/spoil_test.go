@@ -1,0 +1,338 @@
+//go:build linux
+
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// forget has the system drop what it keeps of a file in memory.
+func forget(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Open(path)
+	check(t, err)
+	defer f.Close()
+	check(t, f.Sync())
+	check(t, unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
+}
+
+// ways are how bytes leave a store. Each returns those that did.
+var ways = map[string]func(v *View, off, n int64) ([]byte, error){
+	"write": func(v *View, off, n int64) ([]byte, error) {
+		var b bytes.Buffer
+		k, err := v.WriteRange(&b, off, n)
+		if k != int64(b.Len()) {
+			return nil, fmt.Errorf("WriteRange() = %d for %d bytes", k, b.Len())
+		}
+		return b.Bytes(), err
+	},
+	"read": func(v *View, off, n int64) ([]byte, error) {
+		src, err := v.Source(off, n)
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(src)
+	},
+	"kernel": func(v *View, off, n int64) ([]byte, error) {
+		src, err := v.Source(off, n)
+		if err != nil {
+			return nil, err
+		}
+		s, ok := src.(*span)
+		if !ok {
+			return src.(*memory).b, nil
+		}
+		var got []byte
+		for {
+			if f, off, n := s.Span(); n > 0 {
+				b := make([]byte, n)
+				k, err := f.ReadAt(b, off) // what sendfile would send
+				if got = append(got, b[:k]...); err != nil {
+					return got, err
+				}
+				s.Advance(k)
+				continue
+			}
+			b, err := s.Next()
+			if err == io.EOF {
+				return got, nil
+			} else if err != nil {
+				return got, err
+			}
+			got = append(got, b...)
+			s.Advance(len(b))
+		}
+	},
+	"blocks": func(v *View, off, n int64) ([]byte, error) {
+		src, err := v.Source(off, n)
+		if err != nil {
+			return nil, err
+		}
+		s, ok := src.(*span)
+		if !ok {
+			return src.(*memory).b, nil
+		}
+		var got []byte
+		for {
+			b, err := s.Next()
+			if err == io.EOF {
+				return got, nil
+			} else if err != nil {
+				return got, err
+			}
+			k := (len(b) + 1) / 2
+			got = append(got, b[:k]...)
+			s.Advance(k)
+			s.Park()
+		}
+	},
+}
+
+// TestFlips turns a bit in each of 60 stored objects, while the store is in use,
+// and has the disk bring it to light. All are found, whichever way the bytes
+// leave, and none of the bad block's is given.
+func TestFlips(t *testing.T) {
+	for _, memory := range []int64{0, 64 << 10} {
+		for _, access := range []Access{Serve, Share} {
+			for way, read := range ways {
+				if way != "blocks" && way != "kernel" && (memory > 0 || access == Share) {
+					continue
+				}
+				name := fmt.Sprintf("memory=%d access=%d %s", memory, access, way)
+				var log strings.Builder
+				s := open(t, Options{MaxBytes: 256 << 20, MemoryBytes: memory, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				m := map[string][]byte{}
+				for i := range 60 {
+					n := []int{40_000, 300_000, 2_000_000}[i%3]
+					key := fmt.Sprint(i)
+					m[key] = body(uint64(i), n)
+					o := put(t, s, key, m[key], Meta{})
+					for range 2 { // its file is open, or it is in memory, and blocks were checked
+						v, err := s.Open(o, access)
+						check(t, err)
+						if got, err := read(&v, 0, v.Size()); err != nil || !bytes.Equal(got, m[key]) {
+							t.Fatalf("%s: %d bytes, %v", name, len(got), err)
+						}
+						v.Close()
+					}
+				}
+				r := rand.New(rand.NewPCG(1, 2))
+				found := 0
+				for key, want := range m {
+					o, _ := s.Get(key)
+					at := r.Int64N(int64(len(want)))
+					flip(t, s.path(o.file.id), at)
+					forget(t, s.path(o.file.id))
+					off, n := int64(0), int64(len(want))
+					if found%2 == 1 { // a range around it
+						off = at - min(at, 1000)
+						n = min(n-off, 2000)
+					}
+					v, err := s.Open(o, access)
+					var got []byte
+					if err == nil {
+						got, err = read(&v, off, n)
+						v.Close()
+					}
+					bad := max(0, at/blockSize*blockSize-off)
+					switch {
+					case err == nil && memory > 0 && len(want) <= hotBody && bytes.Equal(got, want[off:off+n]):
+						found++ // it was in memory
+						continue
+					case !errors.Is(err, ErrCorrupt):
+						t.Errorf("%s: %s, %d bytes, bit at %d, read %d+%d: %d bytes, %v", name, key, len(want), at, off, n, len(got), err)
+						continue
+					case !bytes.Equal(got, want[off:off+int64(len(got))]) || int64(len(got)) != bad:
+						t.Errorf("%s: %s: %d bytes before the error, want %d right ones", name, key, len(got), bad)
+					}
+					found++
+					if _, ok := s.Peek(key); ok {
+						t.Errorf("%s: %s is in the store still", name, key)
+					}
+				}
+				if st := s.Stats(); found != 60 || st.Corrupt < 59 || st.Corrupt+uint64(st.Objects) != 60 {
+					t.Errorf("%s: found %d of 60: %+v", name, found, st)
+				}
+				if n := strings.Count(log.String(), "\n"); n != 1 {
+					t.Errorf("%s: %d lines in the log", name, n)
+				}
+				s.Close()
+			}
+		}
+	}
+}
+
+// TestSpoiledLive: a file that can't be read as it was written is given up at its
+// first use, before a byte of it is sent, and the next user finds nothing.
+func TestSpoiledLive(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"truncated": func(path string) error { return os.Truncate(path, 1000) },
+		"emptied":   func(path string) error { return os.Truncate(path, 0) },
+		"removed":   os.Remove,
+		"a directory": func(path string) error {
+			os.Remove(path)
+			return os.Mkdir(path, 0o700)
+		},
+	} {
+		for _, kept := range []bool{true, false} { // the file is open
+			if kept && (name == "removed" || name == "a directory") {
+				continue // it can be read for as long as it is open
+			}
+			s := open(t, Options{MemoryBytes: 1 << 20})
+			o := put(t, s, "k", body(1, 300_000), Meta{Data: []byte("d")})
+			if kept {
+				v, err := s.Open(o, Serve)
+				check(t, err)
+				v.Close()
+			}
+			check(t, spoil(s.path(o.file.id)))
+			v, err := s.Open(o, Serve)
+			if err == nil {
+				_, err = v.Source(0, 300_000)
+				v.Close()
+			}
+			if !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%s, kept=%v: %v", name, kept, err)
+			}
+			if st := s.Stats(); st.Corrupt != 1 || st.Objects != 0 {
+				t.Errorf("%s, kept=%v: %+v", name, kept, st)
+			}
+			if _, err := s.Open(o, Serve); !kept && err == nil || s.Stats().Corrupt != 1 {
+				t.Errorf("%s: second Open() = %v", name, err)
+			}
+		}
+	}
+}
+
+// TestSpoiledUnderOther: an object found corrupt by a view that was opened under an
+// older description is dropped all the same.
+func TestSpoiledUnderOther(t *testing.T) {
+	s := open(t, Options{})
+	o := put(t, s, "k", body(1, 300_000), Meta{Data: []byte("old")})
+	v, err := s.Open(o, Serve)
+	check(t, err)
+	defer v.Close()
+	if _, err := s.Update(o, Meta{Data: []byte("new")}); err != nil {
+		t.Fatal(err)
+	}
+	flip(t, s.path(o.file.id), 200_000)
+	n, err := v.WriteRange(io.Discard, 0, 300_000)
+	if _, ok := s.Peek("k"); n != 200_000/blockSize*blockSize || !errors.Is(err, ErrCorrupt) || ok || s.Stats().Corrupt != 1 {
+		t.Errorf("WriteRange() = %d, %v, still there: %v, %+v", n, err, ok, s.Stats())
+	}
+}
+
+// TestSharedMemory: a bit that turned in memory is no other cache's problem.
+func TestSharedMemory(t *testing.T) {
+	s := open(t, Options{MemoryBytes: 1 << 20})
+	for _, n := range []int{0, 1, 1000, blockSize} {
+		o := put(t, s, fmt.Sprint(n), body(1, n), Meta{})
+		for range 2 {
+			v, err := s.Open(o, Share)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.Close()
+		}
+		if n == 0 {
+			continue
+		}
+		h, _ := s.hot.get(o)
+		h.body[n/2] ^= 1
+		if _, err := s.Open(o, Share); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%d bytes: Open() = %v", n, err)
+		}
+		if _, ok := s.Peek(fmt.Sprint(n)); ok {
+			t.Errorf("%d bytes: in the store still", n)
+		}
+	}
+}
+
+// TestFollowSpoiled: followers that lag behind read from the disk, and no wrong
+// byte either; a body that was found spoiled is not stored.
+func TestFollowSpoiled(t *testing.T) {
+	s := open(t, Options{})
+	b := body(1, 1<<20)
+	w, err := s.Create("k", int64(len(b)))
+	check(t, err)
+	f, _ := w.Follow(t.Context())
+	check(t, w.Write(t.Context(), b[:900_000]))
+	path := s.tmpPath(w.id)
+	flip(t, path, 3*blockSize+5)
+	forget(t, path)
+	got, err := follow(f, 20_000, 0)
+	if !bytes.Equal(got, b[:3*blockSize]) || !errors.Is(err, ErrCorrupt) {
+		t.Errorf("followed %d bytes, %v", len(got), err)
+	}
+	check(t, w.Write(t.Context(), b[900_000:]))
+	if _, err := w.Commit(Meta{}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("Commit() = %v", err)
+	}
+	if st := s.Stats(); st.Corrupt != 1 || st.WriteErrors != 0 || st.Objects != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestTrust: what was checked is sent by the kernel while it stays in memory, for a
+// minute, but never to another cache, and never the last block.
+func TestTrust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{MemoryBytes: 1 << 20})
+		const n = 5*blockSize + 1000
+		o := put(t, s, "k", body(1, n), Meta{})
+		spans := func(a Access) (trusted int64) {
+			t.Helper()
+			v, err := s.Open(o, a)
+			check(t, err)
+			defer v.Close()
+			src, err := v.Source(0, n)
+			check(t, err)
+			sp := src.(*span)
+			for {
+				if _, _, k := sp.Span(); k > 0 {
+					trusted += k
+					sp.Advance(int(k))
+					continue
+				}
+				b, err := sp.Next()
+				if err == io.EOF {
+					return trusted
+				}
+				check(t, err)
+				sp.Advance(len(b))
+			}
+		}
+		if got := spans(Serve); got != 0 {
+			t.Errorf("%d bytes were trusted unread", got)
+		}
+		if got := spans(Serve); got == 0 {
+			t.Skip("the system doesn't tell what is in memory")
+		} else if got != 5*blockSize {
+			t.Errorf("%d bytes were trusted, want %d", got, 5*blockSize)
+		}
+		if got := spans(Share); got != 0 {
+			t.Errorf("%d bytes were trusted for another cache", got)
+		}
+		time.Sleep(trustFor + time.Second)
+		if got := spans(Serve); got != 0 {
+			t.Errorf("%d bytes were trusted after %v", got, trustFor)
+		}
+		spans(Serve)
+		forget(t, s.path(o.file.id))
+		if got := spans(Serve); got != 0 {
+			t.Errorf("%d bytes were trusted that had left memory", got)
+		}
+	})
+}

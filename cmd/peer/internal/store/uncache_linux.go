@@ -1,0 +1,33 @@
+package store
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Cached reports whether the system has pages of the file in memory; false if it
+// doesn't say.
+func (f systemFile) Cached() bool {
+	var st unix.Cachestat_t
+	err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{}, &st, 0) // the whole file
+	return err == nil && st.Cache > 0
+}
+
+// Resident reports whether n bytes from off on are all in memory.
+func (f systemFile) Resident(off, n int64) bool {
+	page := int64(os.Getpagesize())
+	from, to := off/page*page, (off+n+page-1)/page*page
+	var st unix.Cachestat_t
+	err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{Off: uint64(from), Len: uint64(to - from)}, &st, 0)
+	return err == nil && int64(st.Cache)*page >= to-from
+}
+
+// Descriptor returns the file for the kernel to send from.
+func (f systemFile) Descriptor() *os.File { return f.File }
+
+// noReadAhead has the system read what it is asked for and no more.
+func noReadAhead(f *os.File) { unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_RANDOM) }
+
+// Uncache lets the system drop the file's pages.
+func (f systemFile) Uncache() { unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) }

@@ -1,0 +1,24 @@
+package digest
+
+import "fmt"
+
+// Accept says beforehand whether a receiver with these limits takes a filter of a
+// geometry with so many positions set: nil, or an error that wraps [ErrTooLarge] and
+// says what is exceeded. The message's length is estimated, to within a thousandth. A
+// publisher whose filter everybody refuses is of use to nobody.
+func (l Limits) Accept(g Geometry, ones uint64) error {
+	l = l.withDefaults()
+	form := formFor(g.Bits, ones)
+	message := float64(g.Bits)*entropy(float64(ones)/float64(g.Bits))/8*1.001 + messageBytes
+	switch memory := decodingBytes(&form, ones); {
+	case g.Bits > l.Bits:
+		return fmt.Errorf("digest: a filter of %d bits: %w: %d bits", g.Bits, ErrTooLarge, l.Bits)
+	case message > float64(l.Bytes):
+		return fmt.Errorf("digest: a filter of %d positions: %w: its message takes %.0f bytes, %d allowed", ones, ErrTooLarge, message, l.Bytes)
+	case memory > uint64(l.Memory):
+		return fmt.Errorf("digest: a filter of %d positions: %w: to read it takes %d bytes, %d allowed", ones, ErrTooLarge, memory, l.Memory)
+	case !form.bitmap && ones > maxPieced:
+		return fmt.Errorf("digest: a filter of %d positions: %w: %d positions", ones, ErrTooLarge, maxPieced)
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package gossip
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A probe returns at once from an idle node, not from one whose part is held up, and
+// from a closed one.
+func TestProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(1)
+		n := c.nodes["p1"]
+		for name, part := range map[string]struct {
+			probe func()
+			loop  chan func()
+		}{"exchange": {n.ProbeExchange, n.calls}, "publishing": {n.ProbePublishing, n.publisher}} {
+			begun := time.Now()
+			part.probe()
+			if took := time.Since(begun); took > time.Second {
+				t.Errorf("%s: an idle node was probed for %v", name, took)
+			}
+			held := make(chan struct{})
+			part.loop <- func() { <-held }
+			returned := make(chan struct{})
+			go func() { part.probe(); close(returned) }()
+			select {
+			case <-returned:
+				t.Errorf("%s: the probe returns though the part is held up", name)
+			case <-time.After(time.Minute):
+			}
+			close(held)
+			<-returned
+		}
+		n.Close()
+		n.ProbeExchange()
+		n.ProbePublishing()
+	})
+}

@@ -1,0 +1,150 @@
+package sibling
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Siblings that are slow because everything is slow are worth waiting for: to give
+// them up costs a request to the origin on top of the one to them. So the deadline of
+// a question follows what siblings took lately, within these bounds.
+const (
+	recentMost   = 64               // questions that the deadline follows
+	recentFor    = 30 * time.Second // for which one counts
+	recentEnough = 3                // questions below which nothing is known
+	recentShare  = 0.9              // of them took no longer than half of the deadline
+	deadlineMost = 4                // times Config.Timeout
+	lateFactor   = 4                // a question waits for this process several times, here and at the sibling
+	lateExcuses  = 4                // a question that is lost while this process is late by a quarter of Config.Timeout or more says nothing about the sibling
+	lostByMost   = 0.5              // share of lost questions from which on no sibling is to blame, if they are
+	most         = 3                // siblings or more
+	lostBearable = 0.25             // share of lost questions up to which all are asked
+	askedLeast   = 1.0 / 16         // share of questions asked even if all are lost
+)
+
+// recent is what became of the last questions, to all siblings. It is safe for
+// concurrent use.
+type recent struct {
+	mu    sync.Mutex
+	asked [recentMost]struct {
+		peer string
+		at   time.Time
+		took time.Duration
+		lost bool // no answer in time
+	}
+	next   int
+	need   time.Duration // what the share of them took
+	lost   float64       // share of them
+	losers int           // siblings of those
+	known  time.Time     // when both were computed
+	credit float64       // of a question to be asked
+}
+
+// add notes a question that took so long.
+func (r *recent) add(peer string, took time.Duration, lost bool, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := &r.asked[r.next]
+	a.peer, a.at, a.took, a.lost = peer, now, took, lost
+	r.next = (r.next + 1) % recentMost
+	r.compute(now)
+}
+
+// compute looks at the questions that still count. r.mu is held.
+func (r *recent) compute(now time.Time) {
+	var room [recentMost]time.Duration
+	var names [recentMost]string
+	took, lost, losers := room[:0], 0, names[:0]
+	for i := range r.asked {
+		if a := &r.asked[i]; !a.at.IsZero() && now.Sub(a.at) < recentFor {
+			took = append(took, a.took)
+			if a.lost {
+				if lost++; !slices.Contains(losers, a.peer) {
+					losers = append(losers, a.peer)
+				}
+			}
+		}
+	}
+	r.need, r.lost, r.losers, r.known = 0, 0, len(losers), now
+	if len(took) >= recentEnough {
+		slices.Sort(took)
+		r.need = took[min(int(recentShare*float64(len(took))), len(took)-1)]
+		r.lost = float64(lost) / float64(len(took))
+	}
+}
+
+// now returns what the share of the questions that count took, and how many of them
+// were lost.
+func (r *recent) now(now time.Time) (need time.Duration, lost float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.known) > time.Second {
+		r.compute(now)
+	}
+	return r.need, r.lost
+}
+
+// spares reports whether a question is not to be asked, because of those asked lately
+// so many were lost: the more, the fewer are asked.
+func (r *recent) spares(now time.Time) bool {
+	_, lost := r.now(now)
+	if lost <= lostBearable {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.credit += max(1-(lost-lostBearable)/(1-lostBearable), askedLeast); r.credit < 1 {
+		return true
+	}
+	r.credit--
+	return false
+}
+
+// lost notes a question without an answer in time, the sibling's row-th in a row. One
+// that never answers is one sibling's trouble, and not everybody's.
+func (c *Client) lost(peer string, took time.Duration, row int, now time.Time) {
+	if row <= tooOften {
+		c.recent.add(peer, took, true, now)
+	}
+}
+
+// deadline is how long a sibling may take to its answer's header, now: twice what
+// nine of ten took lately, and longer if this process itself is late; between
+// Config.Timeout and four times that.
+func (c *Client) deadline() time.Duration {
+	need, _ := c.recent.now(time.Now())
+	return min(max(2*need, c.cfg.Timeout)+lateFactor*c.late(), deadlineMost*c.cfg.Timeout)
+}
+
+// late is by how much this process runs late.
+func (c *Client) late() time.Duration {
+	if c.cfg.Late == nil {
+		return 0
+	}
+	return max(0, c.cfg.Late())
+}
+
+// excused reports whether a sibling that did not answer in time is not to blame: this
+// process itself was late, or most siblings are. What is to be done then is to
+// ask less, see spares, and not to ask some of them never.
+func (c *Client) excused() bool {
+	if lateExcuses*c.late() >= c.cfg.Timeout {
+		return true
+	}
+	c.recent.mu.Lock()
+	defer c.recent.mu.Unlock()
+	return c.recent.lost >= lostByMost && c.recent.losers >= most
+}
+
+// Load is how well siblings answer now.
+type Load struct {
+	Deadline time.Duration // that the next question has
+	Lost     float64       // share, in [0,1], of the questions of the last half minute that got no answer in time
+}
+
+// Load returns how well siblings answer now.
+func (c *Client) Load() Load {
+	_, lost := c.recent.now(time.Now())
+	return Load{Deadline: c.deadline(), Lost: lost}
+}

@@ -1,0 +1,188 @@
+package sibling
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// machine is what all caches and the origin of a test run on: requests wait for one of
+// its processors.
+type machine chan struct{}
+
+func (m machine) runs(cost time.Duration, h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case m <- struct{}{}:
+		case <-r.Context().Done():
+			return
+		}
+		time.Sleep(cost)
+		<-m
+		h(w, r)
+	}
+}
+
+// suspending is a world whose locator names one sibling for an object and leaves those
+// out that failed, as gossip does.
+type suspending struct {
+	*world
+	mu    sync.Mutex
+	rand  *rand.Rand
+	until map[string]time.Time
+	row   map[string]int
+}
+
+func (s *suspending) Candidates(dst []Candidate, _ string) []Candidate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.known[s.rand.IntN(len(s.known))]; time.Now().After(s.until[c.Peer]) {
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+func (s *suspending) Report(r Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch r.Outcome {
+	case Hit, FalseHit, Unusable:
+		s.row[r.Peer] = 0
+	case TimedOut, Refused, Failed:
+		s.until[r.Peer] = time.Now().Add(min(500*time.Millisecond<<min(s.row[r.Peer], 10), 30*time.Second))
+		s.row[r.Peer]++
+	}
+}
+
+// overloaded has so many clients ask for objects that siblings have, one after another,
+// on a machine of two processors, and returns what became of the questions.
+func overloaded(t *testing.T, clients, each int, late func() time.Duration) (s Stats, origin int) {
+	w := newWorld(t, Config{})
+	defer w.close()
+	m := make(machine, 2)
+	for range 24 {
+		w.sibling(m.runs(10*time.Millisecond, holds("sibling")))
+	}
+	w.servers[0].Handler = m.runs(16*time.Millisecond, w.servers[0].Handler.ServeHTTP)
+	l := &suspending{world: w, rand: rand.New(rand.NewPCG(1, 1)), until: map[string]time.Time{}, row: map[string]int{}}
+	c, err := New(Config{Name: "me", Locator: l, HTTP: w.questions, Late: late})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.client = c
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			for k := range each {
+				if _, _, err := w.get(t.Context(), fmt.Sprint("/", i, "/", k)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return c.Stats(), w.asked()
+}
+
+// On a machine on which questions take longer than the deadline of 500 ms, because of
+// all that is asked at once, siblings go on answering, and the origin is spared.
+func TestOverload(t *testing.T) {
+	for clients, mostOrigin := range map[int]float64{20: 0, 120: 0.12, 200: 0.45} {
+		t.Run(fmt.Sprint("clients=", clients), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const each = 20
+				s, origin := overloaded(t, clients, each, nil)
+				t.Logf("%d requests: %d questions, %d hits, %d lost, %d spared; %d to the origin", clients*each, s.Asked, s.Hits, s.Errors, s.Spared, origin)
+				if share := float64(origin) / float64(clients*each); share > mostOrigin {
+					t.Errorf("%.0f %% of the requests went to the origin, want at most %.0f", 100*share, 100*mostOrigin)
+				}
+			})
+		})
+	}
+}
+
+// The deadline stays what it is set to beside one sibling that hangs, follows all when
+// they get slow, no further than to four times that, and comes back.
+func TestDeadlineFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{Hedges: -1})
+		defer w.close()
+		var d delay
+		d.set(time.Millisecond)
+		for range 4 {
+			w.sibling(after(&d, "x"))
+		}
+		healthy := w.known
+		var hung delay
+		hung.set(time.Hour)
+		w.sibling(after(&hung, "x"))
+		bad := w.known[4:]
+		floor := w.client.cfg.Timeout
+		for i := range 100 {
+			w.known = healthy[i%4 : i%4+1]
+			if i%5 == 0 {
+				w.known = bad
+			}
+			w.learn(1)
+		}
+		if l := w.client.Load(); l.Deadline != floor || l.Lost > 0.1 {
+			t.Errorf("beside one that hangs: %+v", l)
+		}
+		time.Sleep(recentFor)
+		d.set(700 * time.Millisecond)
+		before := w.client.Stats()
+		for i := range 40 {
+			w.known = healthy[i%4 : i%4+1]
+			w.learn(1)
+		}
+		after := w.client.Stats()
+		if l := w.client.Load(); l.Deadline < time.Second || after.Hits-before.Hits < 20 {
+			t.Errorf("with all slow: %+v, %d hits of 40", l, after.Hits-before.Hits)
+		}
+		time.Sleep(recentFor + time.Second)
+		if l := w.client.Load(); l.Deadline != floor || l.Lost != 0 {
+			t.Errorf("half a minute later: %+v", l)
+		}
+		d.set(time.Hour)
+		for i := range 60 {
+			w.known = healthy[i%4 : i%4+1]
+			w.learn(1)
+		}
+		end := w.client.Stats()
+		if l := w.client.Load(); l.Deadline > deadlineMost*floor {
+			t.Errorf("with all hung: %+v", l)
+		}
+		if asked := end.Asked - after.Asked; asked > 40 || asked < 5 || end.Spared == 0 {
+			t.Errorf("with all hung %d of 60 are asked, %d spared", asked, end.Spared)
+		}
+	})
+}
+
+// A process that is itself late blames nobody, and waits for longer.
+func TestLateBlamesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := time.Duration(0)
+		w := newWorld(t, Config{Hedges: -1, Late: func() time.Duration { return late }})
+		defer w.close()
+		var d delay
+		d.set(time.Hour)
+		w.sibling(after(&d, "x"))
+		w.learn(1)
+		if got := w.told(); got != "p1:timed-out" {
+			t.Errorf("told %q", got)
+		}
+		late = 300 * time.Millisecond
+		start := time.Now()
+		w.learn(1)
+		if took := time.Since(start); took < 1700*time.Millisecond || took > deadlineMost*defaultTimeout {
+			t.Errorf("waited for %v while 300 ms late", took)
+		}
+		if got, s := w.told(), w.client.Stats(); got != "p1:timed-out p1:canceled" || s.Excused != 1 || s.Errors != 2 {
+			t.Errorf("told %q, %+v", got, s)
+		}
+	})
+}

@@ -1,0 +1,91 @@
+package sibling
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// An origin that is far faster than the siblings is asked first, and they are asked
+// if it fails; after a time they are tried again.
+func TestFastOriginFirst(t *testing.T) {
+	for _, tt := range []struct {
+		sibling, origin time.Duration
+		first           bool // the origin is
+	}{
+		{150 * time.Millisecond, 3 * time.Millisecond, true},
+		{150 * time.Millisecond, 100 * time.Millisecond, false},
+		{40 * time.Millisecond, time.Millisecond, false}, // siblings spare the origin
+		{2 * time.Millisecond, 100 * time.Microsecond, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, Config{})
+			defer w.close()
+			w.sibling(func(rw http.ResponseWriter, r *http.Request) {
+				time.Sleep(tt.sibling)
+				holds("theirs")(rw, r)
+			})
+			fail, asked := false, 0
+			ask := func() (peer string, err error) {
+				target, _ := url.Parse("http://x/y")
+				a, err := w.client.Ask(Question{
+					URL: target, Identities: []string{"i"}, Header: http.Header{"Cache-Control": {"only-if-cached"}},
+					Origin: func(context.Context, http.Header) (*http.Response, error) {
+						asked++
+						time.Sleep(tt.origin)
+						if fail {
+							return nil, errors.New("down")
+						}
+						return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("ours"))}, nil
+					},
+				}).Next(t.Context(), nil)
+				if err != nil {
+					return "", err
+				}
+				io.Copy(io.Discard, a.Body)
+				a.Body.Close()
+				return a.Peer, nil
+			}
+			w.client.origins.began("x", tt.origin) // as of other objects
+			ask()
+			if peer, err := ask(); (peer == "") != tt.first || err != nil {
+				t.Errorf("sibling %v, origin %v: answered by %q, %v", tt.sibling, tt.origin, peer, err)
+			}
+			if !tt.first {
+				return
+			}
+			fail = true
+			if peer, err := ask(); peer != "p1" || err != nil {
+				t.Errorf("with the origin down: %q, %v", peer, err)
+			}
+			fail = false
+			time.Sleep(forget + time.Second)
+			if peer, err := ask(); peer != "p1" || err != nil {
+				t.Errorf("after %v: %q, %v", forget, peer, err)
+			}
+		})
+	}
+}
+
+// What a member was asked that is gone is canceled at once.
+func TestGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{Timeout: time.Minute, Hedges: -1})
+		defer w.close()
+		w.sibling(func(rw http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		time.AfterFunc(time.Second, func() { w.client.Gone("p1") })
+		start := time.Now()
+		if _, body, err := w.get(t.Context(), "/x"); body != "origin" || err != nil || time.Since(start) > 1100*time.Millisecond {
+			t.Errorf("%q, %v after %v", body, err, time.Since(start))
+		}
+		if n := len(w.client.underway.of); n != 0 {
+			t.Errorf("%d siblings with questions under way", n)
+		}
+	})
+}
