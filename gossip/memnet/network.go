@@ -11,13 +11,16 @@ import (
 	"time"
 )
 
-// Conditions are those of every link of a network, in each direction. The zero
-// Conditions are a perfect network.
+// Conditions are those of a link, one way. The zero Conditions are a perfect network.
 type Conditions struct {
 	Loss      float64       // probability that a packet is dropped, 0 to 1
 	Duplicate float64       // probability that a packet arrives twice, 0 to 1
 	Latency   time.Duration // of packets, of stream data and of connecting
 	Jitter    time.Duration // added to a packet's latency, uniformly from 0: reorders
+
+	// Of streams, whose bytes all arrive, and in order.
+	Resend float64 // probability that what one Write sends is lost: it comes 200 ms later, or after twice that, and so on; 0 to 0.9
+	Rate   int64   // bytes a second that one stream carries; 0 = no bound
 }
 
 // Traffic counts packets since the network was made.
@@ -32,7 +35,9 @@ type Traffic struct {
 type Network struct {
 	mu         sync.Mutex
 	rng        *rand.Rand
-	conditions Conditions
+	conditions Conditions          // of the links that have none of their own
+	links      map[link]Conditions // of those that have
+	resets     map[link]int64      // see ResetAfter
 	hosts      map[netip.Addr]*Host
 	cut        map[link]bool
 	changed    chan struct{} // closed when links are cut or mended
@@ -47,6 +52,8 @@ func New(seed uint64) *Network {
 	return &Network{
 		rng:     rand.New(rand.NewPCG(seed, 0x6d656d6e6574)),
 		hosts:   make(map[netip.Addr]*Host),
+		links:   make(map[link]Conditions),
+		resets:  make(map[link]int64),
 		cut:     make(map[link]bool),
 		changed: make(chan struct{}),
 	}
@@ -73,7 +80,8 @@ func (n *Network) Host(ip string) *Host {
 	return h
 }
 
-// SetConditions applies to packets and stream data sent from now on.
+// SetConditions applies to packets and stream data sent from now on, on every link
+// that [Network.SetLink] was not called for.
 func (n *Network) SetConditions(c Conditions) {
 	n.mu.Lock()
 	n.conditions = c
@@ -127,28 +135,28 @@ func (n *Network) Heal() {
 func (n *Network) linksChanged() {
 	close(n.changed)
 	n.changed = make(chan struct{})
-	var conns []*conn
+	var wake []func()
 	for _, h := range n.hosts {
 		for c := range h.conns {
-			conns = append(conns, c)
+			wake = append(wake, c.in.wake, c.out.wake)
+		}
+		for _, l := range h.listeners {
+			wake = append(wake, l.wake)
+		}
+		for _, p := range h.packets {
+			wake = append(wake, p.wake)
 		}
 	}
 	n.mu.Unlock()
-	for _, c := range conns {
-		c.in.wake()
+	for _, f := range wake {
+		f()
 	}
 }
 
-func (n *Network) isCut(from, to netip.Addr) bool {
+func (n *Network) isCut(l link) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.cut[link{from, to}]
-}
-
-func (n *Network) latency() time.Duration {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.conditions.Latency
+	return n.cut[l]
 }
 
 // Host is one address on a network.
@@ -161,6 +169,7 @@ type Host struct {
 	packets   map[uint16]*PacketConn
 	listeners map[uint16]*listener
 	conns     map[*conn]struct{}
+	frozen    bool
 }
 
 // IP returns the host's address.
@@ -171,6 +180,7 @@ func (h *Host) IP() string { return h.addr.String() }
 // something listens again.
 func (h *Host) Kill() {
 	h.net.mu.Lock()
+	h.frozen = false
 	var packets []*PacketConn
 	for _, p := range h.packets {
 		packets = append(packets, p)

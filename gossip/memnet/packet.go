@@ -81,8 +81,8 @@ func (n *Network) schedule(l link, size int) []time.Duration {
 	defer n.mu.Unlock()
 	n.traffic.Packets++
 	n.traffic.Bytes += int64(size)
-	c := n.conditions
-	if n.cut[l] || c.Loss > 0 && n.rng.Float64() < c.Loss {
+	c := n.conditionsOf(l)
+	if n.cut[l] || n.frozenLocked(l.from) || c.Loss > 0 && n.rng.Float64() < c.Loss {
 		n.traffic.Lost++
 		return nil
 	}
@@ -134,13 +134,19 @@ func (p *PacketConn) ReadFrom(b []byte) (int, net.Addr, error) {
 			return 0, nil, p.host.opError("read", "udp", p.local.String(), net.ErrClosed)
 		case p.read.expired:
 			return 0, nil, p.host.opError("read", "udp", p.local.String(), os.ErrDeadlineExceeded)
-		case len(p.queue) > 0:
+		case len(p.queue) > 0 && !p.host.net.frozen(p.local.Addr()):
 			pk := p.queue[0]
 			p.queue = p.queue[1:]
 			return copy(b, pk.data), pk.from, nil
 		}
 		p.ready.Wait()
 	}
+}
+
+func (p *PacketConn) wake() {
+	p.mu.Lock()
+	p.ready.Broadcast()
+	p.mu.Unlock()
 }
 
 // Close closes the socket; readers return.

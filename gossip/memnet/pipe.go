@@ -26,6 +26,9 @@ type pipe struct {
 	readBy   deadline
 	writeBy  deadline
 	alarm    *time.Timer // wakes the reader when the first chunk arrives
+	back     *pipe       // the other direction
+	left     int64       // bytes until the stream is reset, if doomed
+	doomed   bool
 }
 
 type chunk struct {
@@ -53,9 +56,16 @@ func (p *pipe) write(b []byte) (int, error) {
 			return written, os.ErrDeadlineExceeded
 		case len(b) == 0:
 			return written, nil
-		case p.size < window:
-			n := min(len(b), window-p.size)
-			p.chunks = append(p.chunks, chunk{append([]byte(nil), b[:n]...), p.arrival()})
+		case p.size < window && !p.net.frozen(p.link.from):
+			n := p.allowed(min(len(b), window-p.size))
+			if n < 0 {
+				p.mu.Unlock() // the other direction has a lock of its own
+				p.fail(syscall.ECONNRESET)
+				p.back.fail(syscall.ECONNRESET)
+				p.mu.Lock()
+				continue
+			}
+			p.chunks = append(p.chunks, chunk{append([]byte(nil), b[:n]...), p.arrival(n)})
 			p.size += n
 			written += n
 			b = b[n:]
@@ -66,11 +76,30 @@ func (p *pipe) write(b []byte) (int, error) {
 	}
 }
 
-// arrival is when something sent now arrives: never before what was sent earlier.
-func (p *pipe) arrival() time.Time {
-	if t := time.Now().Add(p.net.latency()); t.After(p.end) {
+// allowed is how many of n bytes go before the stream is reset; -1 = now it is.
+func (p *pipe) allowed(n int) int {
+	if !p.doomed {
+		p.left, p.doomed = p.net.takeReset(p.link)
+	}
+	if !p.doomed {
+		return n
+	}
+	if p.left == 0 {
+		return -1
+	}
+	n = int(min(int64(n), p.left))
+	p.left -= int64(n)
+	return n
+}
+
+// arrival is when n bytes that are sent now have arrived: never before what was sent
+// earlier, and after it by as long as the stream's rate makes it.
+func (p *pipe) arrival(n int) time.Time {
+	delay, each := p.net.delay(p.link, n)
+	if t := time.Now().Add(delay); t.After(p.end) {
 		p.end = t
 	}
+	p.end = p.end.Add(each)
 	return p.end
 }
 
@@ -105,7 +134,7 @@ func (p *pipe) arrived() bool {
 	} else if !p.finished {
 		return false
 	}
-	if p.net.isCut(p.link.from, p.link.to) {
+	if p.net.isCut(p.link) || p.net.frozen(p.link.to) {
 		return false
 	}
 	wait := time.Until(at)
@@ -142,7 +171,7 @@ func (p *pipe) finish() {
 	p.mu.Lock()
 	if !p.finished {
 		p.finished = true
-		p.arrival()
+		p.arrival(0)
 	}
 	p.ready.Broadcast()
 	p.mu.Unlock()

@@ -45,7 +45,7 @@ func (h *Host) Listen(addr string) (net.Listener, error) {
 func (l *listener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for !l.closed && len(l.queue) == 0 {
+	for !l.closed && (len(l.queue) == 0 || l.host.net.frozen(l.host.addr)) {
 		l.ready.Wait()
 	}
 	if l.closed {
@@ -65,6 +65,12 @@ func (l *listener) push(c *conn) bool {
 	l.queue = append(l.queue, c)
 	l.ready.Broadcast()
 	return true
+}
+
+func (l *listener) wake() {
+	l.mu.Lock()
+	l.ready.Broadcast()
+	l.mu.Unlock()
 }
 
 func (l *listener) Close() error {
@@ -110,9 +116,9 @@ func (h *Host) Dial(ctx context.Context, addr string) (net.Conn, error) {
 func (n *Network) reach(ctx context.Context, from, to netip.Addr) error {
 	for {
 		n.mu.Lock()
-		cut := n.cut[link{from, to}] || n.cut[link{to, from}]
+		cut := n.cut[link{from, to}] || n.cut[link{to, from}] || n.frozenLocked(from)
 		changed := n.changed
-		wait := 2 * n.conditions.Latency
+		wait := n.conditionsOf(link{from, to}).Latency + n.conditionsOf(link{to, from}).Latency
 		n.mu.Unlock()
 		if cut {
 			select {
@@ -156,6 +162,7 @@ func (h *Host) connect(to netip.AddrPort) (net.Conn, error) {
 	}
 	local := netip.AddrPortFrom(h.addr, port)
 	there, back := newPipe(h.net, link{h.addr, to.Addr()}), newPipe(h.net, link{to.Addr(), h.addr})
+	there.back, back.back = back, there
 	near := &conn{host: h, local: local, remote: to, in: back, out: there}
 	far := &conn{host: peer, local: to, remote: local, in: there, out: back}
 	h.conns[near] = struct{}{}

@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -74,8 +75,10 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange cmd/peer/internal/admin " +
 		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/crowd cmd/peer/internal/health cmd/peer/internal/peertls " +
 		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store cmd/peer/internal/tracing"},
+	// All of it is tests.
+	{dir: "cmd/peer/internal/simulation"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
-		"cmd/peer/internal/origin cmd/peer/internal/proxy cmd/peer/internal/table cmd/peer/internal/trace"},
+		"cmd/peer/internal/origin cmd/peer/internal/proxy cmd/peer/internal/table cmd/peer/internal/trace gossip/exchange"},
 	{dir: "cmd/peer", imports: "net digest github.com/alecthomas/kong cmd/peer/internal/admin cmd/peer/internal/config " +
 		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/replay cmd/peer/internal/sd cmd/peer/internal/table " +
 		"cmd/peer/internal/trace"},
@@ -123,6 +126,12 @@ func layerName(path string) (name string, counts bool) {
 	return strings.TrimPrefix(path, module), strings.Contains(first, ".")
 }
 
+// ownModule reports whether a directory is a module of its own.
+func ownModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}
+
 // imports returns what the files of each directory import, but for tests.
 func imports(t *testing.T, root string) map[string][]string {
 	found := map[string][]string{}
@@ -130,8 +139,8 @@ func imports(t *testing.T, root string) map[string][]string {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "examples"):
-			return fs.SkipDir // examples are modules of their own
+		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || ownModule(path)):
+			return fs.SkipDir
 		case d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
 			return nil
 		}

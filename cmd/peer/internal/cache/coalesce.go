@@ -11,7 +11,7 @@ import (
 // newFetch registers a fetch under key, unless there is one already, which it
 // returns with joined = true, having made the caller one of its followers.
 func (c *Cache) newFetch(r *request, key string, stored *found, reason string) (f *fetch, joined bool) {
-	f = &fetch{key: key, r: r, stored: stored, reason: reason, ready: make(chan struct{}),
+	f = &fetch{key: key, r: r, stored: stored, reason: reason, began: c.now(), ready: make(chan struct{}),
 		interim: make(chan interim, maxInterim)}
 	f.waiters.join(false)
 	if key == "" {
@@ -100,6 +100,13 @@ func (c *Cache) invalidateFetches(concerned func(url string) bool) {
 			delete(c.fetches, key)
 		}
 	}
+}
+
+// outdated reports whether the URL was invalidated since the fetch began. The
+// tombstones know that of the fetches too that nobody can join, which are not in
+// c.fetches. One that began at that very moment began after it.
+func (c *Cache) outdated(f *fetch) bool {
+	return f.invalidated.Load() || c.tombstones.invalidated(f.r.url, f.began.ago(-1))
 }
 
 // invalidateURL removes what is known of a URL but for what is stored, and keeps

@@ -18,6 +18,7 @@ type fetch struct {
 	r      *request // the leader's
 	stored *found   // a stale copy to be validated; nil = none
 	reason string   // for Cache-Status: why the request went forward
+	began  moment   // before anybody was asked
 
 	waiters waiters       // the requests that it has still to answer, in part or whole
 	ready   chan struct{} // closed when result is set
@@ -163,7 +164,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	res.peer, res.via = a.peer()
 	res.obj = &found{obj: old.obj, entry: e}
 	c.noteReuse(f, e)
-	if f.invalidated.Load() || !storable(f.r.Header, &f.r.cc, e.status, e.header) {
+	if c.outdated(f) || !storable(f.r.Header, &f.r.cc, e.status, e.header) {
 		return res // good for those who wait, no longer to be kept
 	}
 	if obj, err := c.store.Update(old.obj, c.meta(e)); err == nil {
@@ -175,7 +176,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 // mayStore reports whether a whole response may be stored, and storing it can ever
 // save anything.
 func (c *Cache) mayStore(f *fetch, a *answer) bool {
-	return !f.invalidated.Load() && storable(f.r.Header, &f.r.cc, a.status, a.header) &&
+	return !c.outdated(f) && storable(f.r.Header, &f.r.cc, a.status, a.header) &&
 		newEntry(a.status, a.header, headerAge(a.header), a.delay, a.received, "").useful()
 }
 
@@ -303,13 +304,18 @@ func (c *Cache) pump(f *fetch, w *store.Writer, b *body, deliver func()) error {
 // commit puts a received body under its entry, unless its URL was invalidated
 // meanwhile.
 func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
-	if f.invalidated.Load() {
+	if c.outdated(f) {
 		w.Abort()
 		return
 	}
 	c.hints.learn(f.r.url, res.fields)
-	if _, err := w.Commit(c.meta(res.entry)); err != nil {
+	obj, err := w.Commit(c.meta(res.entry))
+	if err != nil {
 		c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
+		return
+	}
+	if c.outdated(f) { // by now
+		c.store.DeleteObject(obj)
 		return
 	}
 	c.Stored.Add(1)

@@ -19,10 +19,15 @@ func (e *entry) conditions() http.Header {
 }
 
 // confirmedBy reports whether a 304 speaks of the stored response: one with
-// another entity tag does not (RFC 9111 section 4.3.4).
+// another entity tag does not, nor one with another date of modification (RFC 9111
+// section 4.3.4). A sibling that holds an older response answers so, since that was
+// not modified after the date that it is asked about.
 func (e *entry) confirmedBy(a *answer) bool {
-	tag := a.header.Get("Etag")
-	return tag == "" || e.etag == "" || weakMatch(tag, e.etag)
+	if tag := a.header.Get("Etag"); tag != "" && e.etag != "" {
+		return weakMatch(tag, e.etag)
+	}
+	modified := headerTime(a.header, "Last-Modified")
+	return modified.IsZero() || e.modified.IsZero() || modified.Equal(e.modified)
 }
 
 // transferFields describe one transfer or its sender's clock, and are not stored.

@@ -88,8 +88,9 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		Store: store.Options{
 			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize, Scrub: n.cfg.Scrub,
 			Beat:   n.watchdog.Watch("store-writer"),
-			Logger: n.log,
+			Logger: n.log, FS: o.FS,
 		},
+		Now:            o.Now,
 		Advertise:      n.holdings.Add,
 		Withdraw:       func(identity string) { n.holdings.Remove(identity) },
 		ConnectTimeout: n.cfg.ConnectTimeout, FirstByteTimeout: n.cfg.FirstByteTimeout,

@@ -21,6 +21,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip"
 )
@@ -38,6 +39,8 @@ type Options struct {
 	// Squids says how soon the digests of Squids are fetched again; the rest of it
 	// comes from the other fields.
 	Squids squid.Config
+	FS     store.FS         // what the store is kept on; nil = the system's
+	Now    func() time.Time // the wall clock of store and cache, which may jump; nil = time.Now
 	// Observe, if not nil, is called for every request; see [proxy.Config].
 	Observe func(proxy.Event)
 }

@@ -1,0 +1,188 @@
+package simulation
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// patience is how long a client waits for the end of its answer: longer than any
+// deadline of a peer.
+const patience = 150 * time.Second
+
+// A result is what became of a request, as its client saw it.
+type result struct {
+	request
+	life       int // of the peer, when it began
+	start, end time.Time
+	status     int
+	header     http.Header
+	bytes      int64
+	version    version
+	complete   bool // the answer ended as its framing says
+	gone       bool // the client went away first
+	bad        string
+	err        error
+}
+
+// ask does what a request says and reports what became of it.
+func (w *world) ask(r request) (res result) {
+	res = result{request: r, life: w.peers[r.Node].lives(), start: time.Now()}
+	defer func() { res.end = time.Now() }()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := w.net.Host(clientsIP).Dial(ctx, fmt.Sprintf("%s:80", w.peers[r.Node].ip))
+	if err != nil {
+		res.err = err
+		return res
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	method, fields, body := "GET", "", ""
+	switch r.Kind {
+	case "head":
+		method = "HEAD"
+	case "range":
+		fields = fmt.Sprintf("Range: bytes=%d-\r\n", r.N%1000)
+	case "no-cache":
+		fields = "Cache-Control: no-cache\r\n"
+	case "only-if-cached":
+		fields = "Cache-Control: only-if-cached\r\n"
+	case "conditional":
+		p := pageOf(r.URL)
+		v := version{r.URL, w.origin.version(p, time.Now()), 0}
+		fields = fmt.Sprintf("If-None-Match: %s\r\n", v.tag())
+	case "post", "post-stop":
+		method, body = "POST", strings.Repeat("x", 1000)
+		fields = "Content-Length: 1000\r\n"
+		if r.Kind == "post-stop" {
+			body = "and then nothing"
+		}
+	}
+	if r.Kind != "conditional" && r.Sort > 0 {
+		fields += fmt.Sprintf("X-Sort: %s\r\nAccept-Encoding: %s\r\n", strings.Repeat("s", r.Sort), strings.Repeat("g", r.Sort))
+	}
+	if _, res.err = fmt.Fprintf(c, "%s /o/%d HTTP/1.1\r\nHost: site\r\n%s\r\n%s", method, r.URL, fields, body); res.err != nil {
+		return res
+	}
+	in := bufio.NewReader(c)
+	answer, err := http.ReadResponse(in, &http.Request{Method: method})
+	if err != nil {
+		res.err = err
+		return res
+	}
+	res.status, res.header = answer.StatusCode, answer.Header
+	res.version, _ = parseVersion(answer.Header.Get("X-Version"))
+	w.read(&res, answer)
+	return res
+}
+
+// churn asks for N new URLs, one after another on one connection, and reports the first
+// that fails.
+func (w *world) churn(r request) (res result) {
+	res = result{request: r, start: time.Now()}
+	defer func() { res.end = time.Now() }()
+	c, err := w.net.Host(clientsIP).Dial(context.Background(), w.peers[r.Node].ip+":80")
+	if err != nil {
+		res.err = err
+		return res
+	}
+	defer c.Close()
+	in := bufio.NewReader(c)
+	for i := range int(r.N) {
+		res.URL, res.bytes, res.complete = r.URL+i, 0, false
+		c.SetDeadline(time.Now().Add(patience))
+		if _, res.err = fmt.Fprintf(c, "GET /o/%d HTTP/1.1\r\nHost: site\r\n\r\n", res.URL); res.err != nil {
+			return res
+		}
+		answer, err := http.ReadResponse(in, nil)
+		if err != nil {
+			res.err = err
+			return res
+		}
+		res.status, res.header = answer.StatusCode, answer.Header
+		res.version, _ = parseVersion(answer.Header.Get("X-Version"))
+		if w.read(&res, answer); res.bad != "" || !res.complete || res.status != http.StatusOK {
+			return res
+		}
+	}
+	return res
+}
+
+// read takes an answer's body and compares it with the origin's.
+func (w *world) read(res *result, answer *http.Response) {
+	first := int64(0)
+	if res.status == http.StatusPartialContent {
+		if _, err := fmt.Sscanf(answer.Header.Get("Content-Range"), "bytes %d-", &first); err != nil {
+			res.bad = "a 206 without Content-Range"
+		}
+	}
+	body := (res.status == http.StatusOK || res.status == http.StatusPartialContent) && res.Kind != "post" && res.Kind != "post-stop"
+	buf := make([]byte, 16<<10)
+	if res.Kind == "slow" {
+		buf = buf[:4<<10]
+	}
+	for {
+		n, err := answer.Body.Read(buf)
+		if body && res.bytes == 0 && n >= 8 {
+			w.identify(res, buf[:n], first)
+		}
+		if body && res.bad == "" && !res.version.is(buf[:n], first+res.bytes) {
+			res.bad = fmt.Sprintf("wrong bytes between %d and %d", first+res.bytes, first+res.bytes+int64(n))
+		}
+		res.bytes += int64(n)
+		switch {
+		case err == io.EOF:
+			res.complete = true
+			if body && res.bad == "" && res.Kind != "head" {
+				res.bad = w.origin.wholeness(res.version, first+res.bytes)
+			}
+			return
+		case err != nil:
+			res.err = err
+			return
+		case res.Kind == "slow":
+			time.Sleep(100 * time.Millisecond)
+		case res.Kind == "leave" && res.bytes >= res.N:
+			w.sometimes("a client leaves in the middle")
+			res.gone = true
+			return
+		case res.Kind == "stop" && res.bytes >= res.N && !res.gone:
+			w.sometimes("a client stops reading")
+			res.gone = true
+			time.Sleep(patience - 10*time.Second)
+		}
+	}
+}
+
+// identify corrects the version of an answer without a validator: where the origin broke off
+// before the body, a peer may take all of a later version under the header that it had sent.
+func (w *world) identify(res *result, b []byte, off int64) {
+	p := pageOf(res.version.url)
+	if p.rule.tag || p.rule.mod || res.version.is(b, off) {
+		return
+	}
+	for v := res.version; v.number <= w.origin.version(p, time.Now()); v.number++ {
+		if v.is(b, off) {
+			w.sometimes("a later body under an earlier header")
+			res.version = v
+			return
+		}
+	}
+}
+
+// wholeness says what is wrong with a body of that length that is taken for the whole.
+func (o *origin) wholeness(v version, length int64) string {
+	want := pageOf(v.url).length(v)
+	o.mu.Lock()
+	short, lied := o.short[v]
+	o.mu.Unlock()
+	if length == want || lied && length == short {
+		return ""
+	}
+	return fmt.Sprintf("%d bytes are taken for the whole of %d", length, want)
+}

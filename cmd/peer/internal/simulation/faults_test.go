@@ -1,0 +1,230 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/gossip/memnet"
+)
+
+var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// A trouble is a time in which clients may get less than they asked for.
+type trouble struct {
+	kind     string
+	node     int // whose clients; anyone
+	url      int // or those of what URL; anyone
+	from, to time.Time
+}
+
+const anyone = -1
+
+// trouble notes one from now on, for as long as a fault lasts and a while longer. The
+// function that it returns ends it.
+func (w *world) trouble(kind string, node int, after time.Duration) (over func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := len(w.troubles)
+	w.troubles = append(w.troubles, trouble{kind: kind, node: node, url: anyone, from: time.Now(), to: never})
+	return func() {
+		w.mu.Lock()
+		w.troubles[i].to = time.Now().Add(after)
+		w.mu.Unlock()
+	}
+}
+
+// troubled returns the troubles in which a request may have been.
+func (w *world) troubled(r *result) (list []trouble) {
+	w.mu.Lock()
+	all := slices.Clone(w.troubles)
+	w.mu.Unlock()
+	w.origin.mu.Lock()
+	spoilt := slices.Clone(w.origin.spoilt)
+	w.origin.mu.Unlock()
+	for _, of := range [][]trouble{all, spoilt} {
+		for _, t := range of {
+			if !t.from.After(r.end) && !t.to.Before(r.start) && (t.node == anyone || t.node == r.Node) && (t.url == anyone || t.url == r.URL) {
+				list = append(list, t)
+			}
+		}
+	}
+	return list
+}
+
+// originState is what kind of trouble the whole origin is in.
+func (w *world) originState() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.troubles {
+		if (t.kind == "origin-hang" || t.kind == "origin-error") && !time.Now().After(t.to.Add(-recovery)) {
+			return t.kind
+		}
+	}
+	return ""
+}
+
+// recovery is how long after a trouble clients may still feel it.
+const recovery = 5 * time.Second
+
+// befall lets a fault happen, and waits for its end.
+func (w *world) befall(f fault) {
+	p := w.peers[f.Node%len(w.peers)]
+	w.log("fault %+v", f)
+	switch f.Kind {
+	case "loss":
+		for _, q := range w.peers { // what the origin and the clients send is not lost
+			for _, to := range w.peers {
+				w.net.SetLink(q.ip, to.ip, memnet.Conditions{Loss: f.P, Duplicate: f.P / 3, Latency: time.Millisecond, Jitter: 20 * time.Millisecond, Resend: f.P / 2})
+			}
+		}
+		w.wait(f.For)
+		w.calmLinks()
+	case "partition":
+		for _, q := range w.peers {
+			if q != p {
+				w.net.Partition([]string{p.ip}, []string{q.ip})
+			}
+		}
+		w.wait(f.For)
+		w.net.Heal()
+	case "origin-unreachable":
+		over := w.trouble(f.Kind, p.index, recovery)
+		w.net.Partition([]string{p.ip}, []string{originIP})
+		w.wait(f.For)
+		w.net.Heal()
+		over()
+	case "crawl":
+		for _, q := range w.peers {
+			w.net.SetLink(p.ip, q.ip, memnet.Conditions{Latency: time.Millisecond, Rate: 2000 + f.N/10})
+		}
+		w.wait(f.For)
+		w.calmLinks()
+	case "reset":
+		if f.To == theOrigin {
+			defer w.trouble(f.Kind, p.index, recovery)()
+			w.net.ResetAfter(originIP, p.ip, f.N)
+			w.wait(f.For)
+		} else {
+			w.net.ResetAfter(p.ip, w.peers[f.To%len(w.peers)].ip, f.N)
+		}
+	case "freeze":
+		p.changing.enter()
+		defer p.changing.leave()
+		over := w.trouble(f.Kind, p.index, recovery)
+		p.host.Freeze()
+		w.wait(f.For)
+		p.host.Thaw()
+		over()
+	case "kill", "power-cut", "empty", "restart":
+		p.changing.enter()
+		defer p.changing.leave()
+		over := w.trouble(f.Kind, p.index, recovery)
+		if f.Kind == "restart" {
+			p.shutdown()
+		} else {
+			p.kill(f.Kind)
+		}
+		w.wait(f.For)
+		p.again()
+		over()
+	case "origin-down":
+		w.origin.changing.enter()
+		defer w.origin.changing.leave()
+		over := w.trouble(f.Kind, anyone, recovery)
+		w.net.Host(originIP).Kill()
+		w.wait(f.For)
+		w.origin.listen()
+		over()
+	case "origin-hang", "origin-error":
+		over := w.trouble(f.Kind, anyone, recovery)
+		w.wait(f.For)
+		over()
+	case "stall", "cut", "origin-reset", "lie", "slow", "late":
+		w.origin.spoil(f)
+		return // sometimes happens when it has happened
+	case "change":
+		for u := range w.s.URLs {
+			w.origin.change(u)
+		}
+	case "rot", "truncate", "remove":
+		if !p.damage(f) {
+			return
+		}
+	case "disk-read", "disk-write", "disk-flip", "disk-full", "disk-any":
+		p.setDisk(f)
+		w.wait(f.For)
+		p.setDisk(fault{})
+		return // sometimes happens when it has happened
+	case "clock":
+		p.skew.Store(f.N * int64(time.Millisecond))
+		w.wait(f.For)
+		p.skew.Store(0)
+	case "purge", "purge-everywhere":
+		w.purge(p, f)
+	default:
+		panic("no such fault: " + f.Kind)
+	}
+	w.sometimes("fault " + f.Kind)
+}
+
+func (w *world) calmLinks() {
+	for _, q := range w.peers {
+		for _, to := range w.peers {
+			w.net.SetLink(q.ip, to.ip, memnet.Conditions{Latency: 500 * time.Microsecond, Jitter: time.Millisecond})
+		}
+	}
+}
+
+// again starts a node where there is none, as soon as its disk lets it.
+func (p *peer) again() {
+	for {
+		err := p.start()
+		if err == nil {
+			return
+		}
+		if p.diskFault().Kind == "" {
+			p.w.fail("start", nil, "a peer cannot start again: %v", err)
+			return
+		}
+		p.w.sometimes("a peer cannot start")
+		pause(time.Second)
+	}
+}
+
+// heal ends what the faults left behind.
+func (w *world) heal() {
+	w.net.Heal()
+	w.calmLinks()
+}
+
+// purge removes a URL at one peer, or everywhere.
+func (w *world) purge(p *peer, f fault) {
+	n := p.now()
+	if n == nil {
+		return
+	}
+	u := fmt.Sprintf("/o/%d", f.URL)
+	everywhere := f.Kind == "purge-everywhere"
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	start := time.Now()
+	number := w.origin.version(pageOf(f.URL), start)
+	lives := make([]int, len(w.peers))
+	for i, q := range w.peers {
+		lives[i] = q.lives()
+	}
+	report, err := n.Purge(ctx, admin.PurgeOrder{URL: u, Everywhere: everywhere})
+	if err != nil {
+		w.log("purge: %v", err)
+		return
+	}
+	for _, done := range report.Peers {
+		var i int
+		if _, err := fmt.Sscanf(done.Peer, "p%d", &i); err == nil && done.Error == "" {
+			w.barrier(barrier{node: i, life: lives[i], url: f.URL, number: number, from: time.Now()})
+		}
+	}
+}

@@ -1,0 +1,317 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/digest"
+)
+
+// A violation is a broken promise.
+type violation struct {
+	kind, text string
+}
+
+func (w *world) fail(kind string, r *result, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if r != nil {
+		text += fmt.Sprintf("\n\trequest %+v\n\t%.3f to %.3f s, status %d, %d bytes, complete %v, version %v, error %v, Cache-Status %q Age %q\n\ttroubles %v",
+			r.request, r.start.Sub(w.began).Seconds(), r.end.Sub(w.began).Seconds(), r.status, r.bytes, r.complete, r.version, r.err,
+			r.header["Cache-Status"], r.header["Age"], w.describe(w.troubled(r)))
+	}
+	w.mu.Lock()
+	w.wrong = append(w.wrong, violation{kind, text})
+	w.mu.Unlock()
+	w.log("VIOLATION %s: %s", kind, text)
+}
+
+func (w *world) describe(list []trouble) (s []string) {
+	for _, t := range list {
+		s = append(s, fmt.Sprintf("%s node=%d url=%d %.3f..%.3f", t.kind, t.node, t.url, t.from.Sub(w.began).Seconds(), min(t.to.Sub(w.began).Seconds(), 1e6)))
+	}
+	return s
+}
+
+// A barrier is a moment from which on a node must not answer with older versions of a
+// URL: it was written to, or purged, there.
+type barrier struct {
+	node, life, url, number int
+	from                    time.Time
+}
+
+func (w *world) barrier(b barrier) {
+	if b.life%2 == 0 {
+		return // nobody knows which node it was
+	}
+	w.mu.Lock()
+	w.barriers = append(w.barriers, b)
+	w.mu.Unlock()
+}
+
+const (
+	quick     = 5 * time.Second  // in which a request ends that nothing is in the way of
+	overtakes = 10 * time.Second // in which one ends that comes to an answer which stalled before it
+	lingers   = 75 * time.Second // in which one ends whatever the origin does with its answer
+	rounding  = 3 * time.Second  // by which ages may be wrong: whole seconds, at each cache on the way
+)
+
+// judge holds a result against what was promised.
+func (w *world) judge(r result) {
+	status := strings.Join(r.header["Cache-Status"], ", ")
+	w.log("p%d %s %d.%d: %d %v %d %v %q", r.Node, r.Kind, r.URL, r.Sort, r.status, r.version, r.bytes, r.complete, status)
+	troubles := w.troubled(&r)
+	took := r.end.Sub(r.start)
+	var whole, once, host bool // the trouble is the whole origin's, one answer's, the peer's own
+	for _, t := range troubles {
+		switch {
+		case t.url != anyone:
+			once = true
+		case slices.Contains([]string{"freeze", "kill", "power-cut", "restart", "empty"}, t.kind):
+			host = true
+		default:
+			whole = true
+		}
+	}
+	own := 30 * time.Second // what a client takes by itself
+	switch {
+	case r.Kind == "stop" && r.gone && r.complete && pageOf(r.URL).size > 500_000:
+		w.fail("held", &r, "a client that stopped reading was still served after %v", took)
+	case r.Kind == "post-stop" && took >= patience && !host:
+		w.fail("held", &r, "a client that stopped sending was waited for for %v", took)
+	case r.gone || r.Kind == "post-stop" || r.Kind == "churn":
+	case took >= patience && !host:
+		w.fail("hung", &r, "no end after %v", took)
+	case took > own+lingers && !whole && !host:
+		w.fail("slow", &r, "no end before %v", took)
+	case took > overtakes && r.Kind == "get" && len(troubles) == 1 && troubles[0].kind == "stall" && r.start.Sub(troubles[0].from) > 3*time.Second:
+		w.fail("slow", &r, "no end before %v, of a request that came when the answer had stalled for long", took)
+	case took > quick && r.Kind != "slow" && troubles == nil:
+		w.fail("slow", &r, "no end before %v", took)
+	}
+	if r.bad != "" {
+		w.fail("body", &r, "%s", r.bad)
+	}
+	switch {
+	case r.gone || r.Kind == "post-stop":
+	case r.status == 0:
+		if !host && !once && !errors.Is(r.err, os.ErrDeadlineExceeded) {
+			w.fail("error", &r, "no answer: %v", r.err)
+		}
+	case r.status >= 500 && !(r.Kind == "only-if-cached" && r.status == http.StatusGatewayTimeout):
+		if troubles == nil {
+			w.fail("error", &r, "status %d", r.status)
+		}
+	case !r.complete && r.err != nil && !errors.Is(r.err, os.ErrDeadlineExceeded):
+		if !whole && !host && !(once && !w.resumable(&r)) {
+			w.fail("cut", &r, "an answer was cut: %v", r.err)
+		}
+	}
+	w.cover(&r, status)
+	if r.complete && r.Kind == "post" && r.status == http.StatusOK {
+		w.barrier(barrier{node: r.Node, life: r.life, url: r.URL, number: r.version.number, from: r.end})
+	}
+	if (r.status == http.StatusOK || r.status == http.StatusPartialContent || r.status == http.StatusNotModified) && r.Kind != "post" && r.Kind != "post-stop" {
+		w.judgeVersion(&r, status, whole)
+	}
+}
+
+// resumable reports whether an answer that the origin broke off could have been finished:
+// it has what was begun, still.
+func (w *world) resumable(r *result) bool {
+	p := pageOf(r.URL)
+	for _, t := range w.troubled(r) {
+		if t.kind == "lie" {
+			return false
+		}
+	}
+	return p.rule.tag && w.origin.version(p, time.Now()) == r.version.number && r.Kind == "get" && p.rule.lifetime > 0
+}
+
+// judgeVersion holds an answer's version against what its freshness allows.
+func (w *world) judgeVersion(r *result, status string, whole bool) {
+	p := pageOf(r.URL)
+	if r.version.url != r.URL {
+		w.fail("body", r, "an answer of another URL")
+		return
+	}
+	if want := r.Sort % 3; p.rule.vary != "" && r.Kind != "conditional" && r.version.sort != want {
+		w.fail("body", r, "variant %d for a client that selects %d", r.version.sort, want)
+	}
+	w.origin.mu.Lock()
+	given := w.origin.given[r.version]
+	w.origin.mu.Unlock()
+	allowed := p.rule.lifetime + p.rule.stale + rounding + w.putBack()
+	if r.Kind == "no-cache" {
+		allowed = rounding
+	}
+	if strings.Contains(status, "detail=stale-if-error") {
+		allowed += p.rule.onError
+		if len(w.troubled(r)) == 0 {
+			w.fail("stale", r, "stale for an error, without one")
+		}
+	}
+	if old := r.start.Sub(given); old > allowed {
+		w.fail("stale", r, "the origin gave that version last %v before the request; %v are allowed", old, allowed)
+	}
+	w.mu.Lock()
+	barriers := w.barriers
+	w.mu.Unlock()
+	for _, b := range barriers {
+		if b.node == r.Node && b.life == r.life && b.url == r.URL && b.from.Before(r.start) && r.version.number < b.number {
+			w.fail("stale", r, "version %d after %d was written or purged at %.3f", r.version.number, b.number, b.from.Sub(w.began).Seconds())
+		}
+	}
+}
+
+// putBack is by how much a copy may be thought too young that outlived a restart: the wall
+// clock was put back meanwhile.
+func (w *world) putBack() time.Duration {
+	ahead, behind := int64(0), int64(0)
+	for _, f := range w.s.Faults {
+		if f.Kind == "clock" {
+			ahead, behind = max(ahead, f.N), min(behind, f.N)
+		}
+	}
+	for _, p := range w.peers {
+		if p.lives() > 1 {
+			return time.Duration(ahead-behind) * time.Millisecond
+		}
+	}
+	return 0
+}
+
+// cover notes what kind of answer it was.
+func (w *world) cover(r *result, status string) {
+	for _, word := range []string{"detail=sibling", "collapsed", "stale-if-error", "fwd=stale", "fwd=uri-miss", "ttl=-", "fwd=partial", "fwd=vary-miss"} {
+		if strings.Contains(status, word) {
+			w.sometimes("Cache-Status " + word)
+		}
+	}
+	if strings.HasPrefix(status, fmt.Sprintf("p%d; hit", r.Node)) {
+		w.sometimes("Cache-Status hit")
+	}
+	if r.status != 0 {
+		w.sometimes(fmt.Sprintf("status %d", r.status))
+	}
+}
+
+// rest waits until nothing moves and compares every digest with its store, here and where
+// it was sent.
+func (w *world) rest() {
+	pause(40 * time.Second)
+	for again := range 4 {
+		wrong := w.digests()
+		if len(wrong) == 0 {
+			break
+		}
+		if again == 3 {
+			w.fail("digest", nil, "%s", strings.Join(wrong, "\n\t"))
+		}
+		pause(5 * time.Second) // objects that expire are unlisted meanwhile, and that is published
+	}
+	for _, p := range w.peers {
+		n := p.now()
+		if n == nil {
+			continue
+		}
+		s := n.Status()
+		if s.Store.WritingBytes != 0 {
+			w.fail("leak", nil, "p%d: %d bytes are being written at rest", p.index, s.Store.WritingBytes)
+		}
+		if s.Store.Bytes > s.Store.MaxBytes {
+			w.fail("leak", nil, "p%d: the store has %d bytes of %d", p.index, s.Store.Bytes, s.Store.MaxBytes)
+		}
+		for what, n := range map[string]uint64{"evictions": s.Store.Evictions, "corrupt": s.Store.Corrupt, "write errors": s.Store.WriteErrors,
+			"reloaded": s.Store.Reloaded, "revalidations": s.Traffic.Revalidations, "sibling errors": s.Traffic.SiblingErrors, "background": s.Traffic.Background} {
+			if n > 0 {
+				w.sometimes("counter " + what)
+			}
+		}
+	}
+}
+
+// digests says what is wrong with the digests of all peers, here and where they were sent.
+func (w *world) digests() (wrong []string) {
+	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	for _, p := range w.peers {
+		n := p.now()
+		if n == nil {
+			continue
+		}
+		s := n.Status()
+		own, err := n.Digest("")
+		f, err2 := digest.DecodeFilter(own, digest.Limits{})
+		if err := errors.Join(err, err2); err != nil {
+			bad("p%d: %v", p.index, err)
+			continue
+		}
+		if w.s.Objects > 1000 { // too many to be asked for one by one
+			if f.Keys() != uint64(s.Store.Listed) {
+				bad("p%d: the store lists %d objects, the digest %d", p.index, s.Store.Listed, f.Keys())
+			}
+			continue
+		}
+		listed := w.listed(p)
+		for _, id := range listed {
+			if !f.MayContain(digest.KeyOfString(digest.SeedFrom(w.secret()), id)) {
+				bad("p%d: %q is listed and not in the digest", p.index, id)
+			}
+		}
+		if f.Keys() != uint64(len(listed)) || s.Store.Listed != len(listed) {
+			bad("p%d: %d objects are listed, the store says %d, the digest %d", p.index, len(listed), s.Store.Listed, f.Keys())
+		}
+		for _, q := range w.peers {
+			if m := q.now(); q != p && m != nil {
+				if theirs, err := m.Digest(s.Name); err != nil || !slices.Equal(theirs, own) {
+					bad("p%d has not p%d's digest: %d bytes, want %d, %v", q.index, p.index, len(theirs), len(own), err)
+				}
+			}
+		}
+	}
+	return wrong
+}
+
+// listed returns the identities that a node lists, asked for by every URL and variant.
+func (w *world) listed(p *peer) (ids []string) {
+	n := p.now()
+	for u := range w.s.URLs {
+		for sort := range 3 {
+			h := http.Header{}
+			if sort > 0 {
+				h = http.Header{"X-Sort": {strings.Repeat("s", sort)}, "Accept-Encoding": {strings.Repeat("g", sort)}}
+			}
+			e, err := n.Why(admin.Inquiry{URL: fmt.Sprintf("/o/%d", u), Header: h})
+			if err != nil {
+				w.fail("digest", nil, "p%d: %v", p.index, err)
+			}
+			for _, s := range e.Stored {
+				if s.Listed && !slices.Contains(ids, s.Identity) {
+					ids = append(ids, s.Identity)
+				}
+			}
+		}
+	}
+	return ids
+}
+
+// leftovers looks for what the nodes left behind when they had ended: sockets, files that
+// are open, temporary files. Goroutines left behind would keep the bubble from ending.
+func (w *world) leftovers() {
+	for _, p := range w.peers {
+		if n := p.host.Open(); n > 0 {
+			w.fail("leak", nil, "p%d left %d sockets open", p.index, n)
+		}
+		if left := p.disk.Names(storeDir + "/tmp"); len(left) > 0 && !p.broken.Load() {
+			w.fail("leak", nil, "p%d left temporary files: %q", p.index, left)
+		}
+		if flips := p.flips.Load(); flips > 10 && p.counted.Load() == 0 {
+			w.fail("undetected", nil, "p%d read %d blocks with a bit turned, and counted no object as corrupt", p.index, flips)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package simulation
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// A schedule is a run as data: what clients ask for, and what goes wrong when. Everything
+// else that happens follows from it, the seed of the network and the Go scheduler.
+type schedule struct {
+	Seed     uint64    `json:"seed"`
+	Peers    int       `json:"peers"`
+	URLs     int       `json:"urls"`
+	Seconds  int       `json:"seconds"` // under load
+	Store    int64     `json:"store"`   // bytes
+	Memory   int64     `json:"memory"`  // bytes
+	Publish  int       `json:"publish"` // milliseconds; 0 = the default
+	Objects  uint64    `json:"objects"` // that digests are planned for
+	Faults   []fault   `json:"faults"`
+	Requests []request `json:"requests"`
+}
+
+// A fault begins At and lasts For, milliseconds; what N and P are, depends on its kind.
+type fault struct {
+	Kind string  `json:"kind"`
+	At   int     `json:"at"`
+	For  int     `json:"for,omitempty"`
+	Node int     `json:"node"`          // whose
+	To   int     `json:"to,omitempty"`  // the other end of a link: a node, or theOrigin
+	URL  int     `json:"url,omitempty"` // of an origin's answer
+	N    int64   `json:"n,omitempty"`
+	P    float64 `json:"p,omitempty"`
+}
+
+// A request is one of a client.
+type request struct {
+	At   int    `json:"at"` // milliseconds
+	Node int    `json:"node"`
+	URL  int    `json:"url"`
+	Kind string `json:"kind"`
+	N    int64  `json:"n,omitempty"` // bytes after which the client changes its mind, or the range's first
+	Sort int    `json:"sort,omitempty"`
+}
+
+const theOrigin = -1
+
+// kinds of faults and how often each is drawn. A fault of an origin's answer befalls the
+// next answer for its URL only.
+var faultKinds = []struct {
+	kind   string
+	weight int
+}{
+	// The network between peers.
+	{"loss", 3}, {"partition", 2}, {"crawl", 3}, {"reset", 5},
+	// Hosts.
+	{"freeze", 4}, {"kill", 2}, {"power-cut", 2}, {"restart", 2}, {"empty", 1},
+	// The origin: all of it for a while, or one answer.
+	{"origin-down", 1}, {"origin-hang", 1}, {"origin-error", 1}, {"origin-unreachable", 1},
+	{"stall", 6}, {"cut", 5}, {"origin-reset", 4}, {"lie", 2}, {"slow", 3}, {"late", 3}, {"change", 2},
+	// The disk of a node.
+	{"rot", 4}, {"truncate", 3}, {"remove", 1}, {"disk-read", 2}, {"disk-write", 2}, {"disk-flip", 3}, {"disk-full", 2}, {"disk-any", 1},
+	// The wall clock of a node.
+	{"clock", 5},
+	// Orders of the operator.
+	{"purge", 3}, {"purge-everywhere", 2},
+}
+
+var requestKinds = []struct {
+	kind   string
+	weight int
+}{
+	{"get", 120}, {"head", 4}, {"range", 4}, {"no-cache", 4}, {"conditional", 5}, {"only-if-cached", 2}, {"post", 5},
+	{"slow", 5}, {"stop", 2}, {"leave", 6}, {"post-stop", 1},
+}
+
+// generate draws a schedule.
+func generate(seed uint64) schedule {
+	rng := rand.New(rand.NewPCG(seed, 0x73696d))
+	s := schedule{
+		Seed: seed, Peers: 2 + rng.IntN(3), URLs: 20 + rng.IntN(60), Seconds: 20 + rng.IntN(30),
+		Store: int64(2+rng.IntN(6)) << 20, Memory: []int64{0, 64 << 10, 1 << 20}[rng.IntN(3)],
+		Publish: []int{0, 0, 500, 3000}[rng.IntN(4)], Objects: 200,
+	}
+	if seed%churns == 100 {
+		return churning(s)
+	}
+	end := s.Seconds * 1000
+	for range rng.IntN(12) {
+		f := fault{Kind: draw(rng, faultKinds), At: rng.IntN(end), For: 500 + rng.IntN(1+end/3), Node: rng.IntN(s.Peers),
+			To: rng.IntN(s.Peers), URL: zipf(rng, s.URLs), N: []int64{0, 1, 100, 4096, 70000, 200000}[rng.IntN(6)]}
+		f.P = []float64{0.02, 0.1, 0.3}[rng.IntN(3)]
+		if f.Kind == "clock" { // by seconds, an hour or a day, either way
+			f.N = []int64{-86_400_000, -3_600_000, -20_000, -4000, 4000, 20_000, 3_600_000, 86_400_000}[rng.IntN(8)]
+		}
+		if f.Kind == "late" && rng.IntN(3) == 0 {
+			f.For = 200_000 // longer than anybody waits
+		}
+		if f.To == f.Node {
+			f.To = theOrigin
+		}
+		s.Faults = append(s.Faults, f)
+	}
+	rate := 5 + rng.IntN(20)
+	for i := range rate * s.Seconds {
+		r := request{At: i*1000/rate + rng.IntN(1000/rate), Node: rng.IntN(s.Peers), URL: zipf(rng, s.URLs),
+			Kind: draw(rng, requestKinds), N: int64(rng.IntN(200_000)), Sort: rng.IntN(3)}
+		s.Requests = append(s.Requests, r)
+		if rng.IntN(20) == 0 { // a crowd: others ask for the same at about the same time
+			for range rng.IntN(6) {
+				r.Node, r.At, r.Kind = rng.IntN(s.Peers), r.At+rng.IntN(5)*rng.IntN(400), "get"
+				s.Requests = append(s.Requests, r)
+			}
+		}
+	}
+	slices.SortStableFunc(s.Faults, func(a, b fault) int { return a.At - b.At })
+	slices.SortStableFunc(s.Requests, func(a, b request) int { return a.At - b.At })
+	return s
+}
+
+// churns is how many seeds have one among them that turns a store of some ten
+// thousand objects over, which takes as long as fifty others.
+const churns = 250
+
+// churning makes a schedule of nothing but new URLs, far more than the store has room for.
+func churning(s schedule) schedule {
+	const clients, each = 8, 9_000
+	s.Objects = 8000 + 2000*(s.Seed/churns%5)
+	s.Peers, s.Store, s.Memory = 2, int64(s.Objects)*4096, 0
+	for i := range clients {
+		s.Requests = append(s.Requests, request{Kind: "churn", URL: tinyURL + i*each, N: each})
+	}
+	return s
+}
+
+func draw(rng *rand.Rand, from []struct {
+	kind   string
+	weight int
+}) string {
+	all := 0
+	for _, k := range from {
+		all += k.weight
+	}
+	at := rng.IntN(all)
+	for _, k := range from {
+		if at -= k.weight; at < 0 {
+			return k.kind
+		}
+	}
+	panic("unreachable")
+}
+
+// zipf draws one of n, the first ones most often.
+func zipf(rng *rand.Rand, n int) int {
+	f := rng.Float64()
+	return int(float64(n) * f * f)
+}

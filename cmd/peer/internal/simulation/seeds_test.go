@@ -1,0 +1,158 @@
+package simulation
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	from   = flag.Uint64("from", 1, "the first seed")
+	seeds  = flag.Uint64("seeds", 6, "how many seeds")
+	plan   = flag.String("schedule", "", "a `file` with a schedule, in place of seeds")
+	full   = flag.Bool("full", false, "print the log of events, and that of the peers")
+	shrink = flag.Int("shrink", 40, "how many runs to spend on a smaller schedule for a failure")
+	only   = flag.String("only", "", "a `regexp` of the kinds of violations to look for")
+	stuck  = flag.Duration("stuck", 2*time.Minute, "real time without a second of virtual time after which a run is given up")
+)
+
+// TestSeeds runs schedules drawn from seeds.
+func TestSeeds(t *testing.T) {
+	if *plan != "" {
+		text, err := os.ReadFile(*plan)
+		var s schedule
+		if err == nil {
+			err = json.Unmarshal(text, &s)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		try(t, s)
+		return
+	}
+	var mu sync.Mutex
+	seen := map[string]int{}
+	next, end := *from, *from+*seeds
+	var workers sync.WaitGroup
+	for range option("parallel").(int) {
+		workers.Go(func() {
+			for {
+				mu.Lock()
+				seed := next
+				next++
+				mu.Unlock()
+				if seed >= end || t.Failed() && option("failfast").(bool) {
+					return
+				}
+				t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+					w := try(t, generate(seed))
+					mu.Lock()
+					defer mu.Unlock()
+					for what := range w.seen {
+						seen[what]++
+					}
+				})
+			}
+		})
+	}
+	workers.Wait()
+	if *seeds >= 250 && !t.Failed() {
+		for _, what := range expected {
+			if seen[what] == 0 {
+				t.Errorf("it never happened: %s", what)
+			}
+		}
+	}
+	var names []string
+	for what := range seen {
+		names = append(names, what)
+	}
+	sort.Strings(names)
+	for _, what := range names {
+		t.Logf("%5d of %d runs: %s", seen[what], *seeds, what)
+	}
+}
+
+// option returns the value of a flag of go test.
+func option(name string) any { return flag.Lookup("test." + name).Value.(flag.Getter).Get() }
+
+// expected is what happens in some of the runs of every sweep, or the sweep is worth less
+// than it seems: a fault that changed nothing, a way of answering that was never taken.
+var expected = func() []string {
+	list := []string{
+		"Cache-Status hit", "Cache-Status detail=sibling", "Cache-Status collapsed", "Cache-Status stale-if-error", "Cache-Status ttl=-",
+		"Cache-Status fwd=stale", "Cache-Status fwd=vary-miss", "Cache-Status fwd=partial", "a client leaves in the middle", "a client stops reading",
+		"a late header", "a slow body", "the origin answers nothing", "the origin answers 503", "the origin answers a range",
+		"the origin lies about the length", "an answer of the origin ends by cut", "an answer of the origin ends by origin-reset",
+		"an answer of the origin ends by stall", "counter evictions", "counter corrupt", "counter write errors", "counter reloaded",
+		"counter revalidations", "counter sibling errors", "counter background", "status 206", "status 304", "status 416", "status 502",
+	}
+	for _, k := range faultKinds {
+		if !slices.Contains([]string{"stall", "cut", "origin-reset", "lie", "slow", "late"}, k.kind) {
+			list = append(list, "fault "+k.kind)
+		}
+	}
+	return list
+}()
+
+// try runs a schedule and fails the test, with a smaller one that fails too.
+func try(t *testing.T, s schedule) *world {
+	w := guarded(t, s)
+	if *full {
+		t.Log(strings.Join(w.lines, "\n"))
+	}
+	if len(w.wrong) == 0 {
+		return w
+	}
+	var text strings.Builder
+	for _, v := range w.wrong[:min(len(w.wrong), 5)] {
+		fmt.Fprintf(&text, "%s: %s\n", v.kind, v.text)
+	}
+	t.Errorf("seed %d: %d violations\n%sagain: go test ./cmd/peer/internal/simulation -run Seeds -from %d -seeds 1 -full",
+		s.Seed, len(w.wrong), text.String(), s.Seed)
+	if small := shrunk(t, s, w.wrong[0].kind); small != nil {
+		t.Logf("a smaller schedule for it:\n%s", small)
+	}
+	return w
+}
+
+// guarded runs a schedule in a bubble of its own, and ends the process if the bubble's time
+// stands still: then something computes for ever, or waits for what it will not get.
+func guarded(t *testing.T, s schedule) (w *world) {
+	var seconds atomic.Int64
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		for last := int64(-1); last != seconds.Load(); {
+			last = seconds.Load()
+			select {
+			case <-time.After(*stuck):
+			case <-over:
+				return
+			}
+		}
+		buf := make([]byte, 1<<20)
+		fmt.Fprintf(os.Stderr, "seed %d: no end after %v without a second of its own\n%s\n", s.Seed, *stuck, buf[:runtime.Stack(buf, true)])
+		os.Exit(3)
+	}()
+	logger := slog.New(slog.DiscardHandler)
+	if *full {
+		logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	kinds := regexp.MustCompile(*only)
+	synctest.Test(t, func(t *testing.T) { w = run(t, s, logger, &seconds) })
+	w.wrong = slices.DeleteFunc(w.wrong, func(v violation) bool { return !kinds.MatchString(v.kind) })
+	return w
+}
