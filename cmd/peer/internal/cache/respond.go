@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -74,37 +73,39 @@ func (c *Cache) finish(w io.Writer, r *request, f *found, v *store.View, p answe
 		return
 	}
 	defer body.Close()
-	at := p.offset
-	if _, err := io.CopyN(io.Discard, body, at); err != nil {
+	sent, ok := v.Compare(p.offset + res.Bytes)
+	if !ok {
 		return
 	}
-	if n, err := v.WriteRange(&comparing{with: body}, at, res.Bytes); err != nil || n != res.Bytes {
-		return
-	}
-	n, err := copyArriving(w, body, p.length-res.Bytes)
+	n, err := copyBehind(w, body, sent, p.length-res.Bytes)
 	res.Bytes, res.Err = res.Bytes+n, err
 	if err == nil {
 		c.BodiesResumed.Add(1)
 	}
 }
 
-// comparing takes what a reader gives as well.
-type comparing struct {
-	with io.Reader
-	buf  []byte
-}
-
-func (c *comparing) Write(p []byte) (int, error) {
-	if len(c.buf) < len(p) {
-		c.buf = make([]byte, len(p))
+// copyBehind compares the first bytes of a body and copies the next n of it. The
+// loop ends: each round takes bytes of the body, or its end.
+func copyBehind(w io.Writer, body *store.Follower, before *store.Comparison, n int64) (done int64, err error) {
+	buf := make([]byte, 32<<10)
+	for before.Left() > 0 {
+		k, err := body.Read(buf)
+		rest, differs := before.Take(buf[:k])
+		if differs != nil {
+			return 0, differs
+		}
+		if len(rest) > 0 {
+			k, err := w.Write(rest[:min(int64(len(rest)), n)])
+			if done = int64(k); err != nil {
+				return done, err
+			}
+		}
+		if err != nil && before.Left() > 0 {
+			return done, err
+		}
 	}
-	if _, err := io.ReadFull(c.with, c.buf[:len(p)]); err != nil {
-		return 0, err
-	}
-	if !bytes.Equal(c.buf[:len(p)], p) {
-		return 0, errUnfit
-	}
-	return len(p), nil
+	k, err := copyArriving(w, body, n-done)
+	return done + k, err
 }
 
 // serveArriving answers r with a response whose body is still being received. It

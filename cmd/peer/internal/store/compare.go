@@ -18,6 +18,16 @@ func (w *Writer) Compare() *Comparison {
 	return &Comparison{sums: w.sums[:len(w.sums):len(w.sums)], last: w.sum.Sum64(), to: w.n, sum: xxhash.New()}
 }
 
+// Compare returns one with the first n bytes of the body, by their checksums: none of
+// them is read again. It isn't ok unless a block ends there, as it does with what was
+// given of a body of which the next block is corrupt.
+func (v *View) Compare(n int64) (c *Comparison, ok bool) {
+	if v.f == nil || n < 0 || n > v.Size() || n%blockSize != 0 {
+		return nil, false
+	}
+	return &Comparison{sums: v.f.sums[:n/blockSize], to: n, sum: xxhash.New()}, true
+}
+
 // Left returns how many bytes are still to be compared. A source that ends
 // before is not the same body.
 func (c *Comparison) Left() int64 { return c.to - c.off }
