@@ -63,7 +63,7 @@ func hang(t *testing.T, dir, key string) {
 			continue
 		}
 		data, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(data, []byte(key+"1 ")) { // the description that follows the key
+		if err != nil || !bytes.Contains(data, []byte(key+"2 ")) { // the description that follows the key
 			continue
 		}
 		if err := errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600)); err != nil {
