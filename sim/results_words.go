@@ -135,8 +135,9 @@ The rows of 40 and of 100 million keys are those of --more.
 `
 
 const exchangeWords = `
-The engine of gossip/exchange in virtual time, with the defaults of package gossip: what each of N peers sends and receives
-to keep the digests of all others, planned for 0.01 candidates named in vain per lookup, and how long a change takes. The
+The engine of gossip/exchange in virtual time: what each of N peers sends and receives
+to keep the digests of all others, planned for 0.01 candidates named in vain per lookup, and how long a change takes. Each publishes
+after 10 ms for each peer, 0.1 to 1 s: there are no requests here that would say how long waiting is worth it (--wait). The
 notes say what is modelled. 10,000 peers, and 1,000,000 objects, take minutes and are left to --peers and --objects.
 
 - Without loss a change reaches everyone in less than a second in the median, also at 1,000 peers, for a fraction of what a

@@ -22,7 +22,6 @@ type peer struct {
 
 	// As a source for others' digests.
 	busyUntil time.Time
-	syncedAt  time.Time // when it last said, over a stream, all that it holds
 }
 
 // pursuit is what was heard of a peer's digest, and what is done to get it.

@@ -185,7 +185,8 @@ func (s *sources) acceptable(a *answer, sent http.Header) bool {
 		return false
 	}
 	e := newEntry(status, a.header, headerAge(a.header), a.delay, a.received, "")
-	if v, _ := e.judge(&r.cc, a.received); v != useFresh || s.c.tombstones.invalidated(r.url, e.generated()) {
+	generated := e.generated().ago(time.Second) // or later: Age is in whole seconds
+	if v, _ := e.judge(&r.cc, a.received); v != useFresh || s.c.tombstones.invalidated(r.url, generated) {
 		return false
 	}
 	for _, name := range varyFields(a.header) {

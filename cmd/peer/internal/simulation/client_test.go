@@ -128,7 +128,7 @@ func (w *world) read(res *result, answer *http.Response) {
 	}
 	for {
 		n, err := answer.Body.Read(buf)
-		if body && res.bytes == 0 && n >= 8 {
+		if body && res.bytes == 0 && n > 0 {
 			w.identify(res, buf[:n], first)
 		}
 		if body && res.bad == "" && !res.version.is(buf[:n], first+res.bytes) {

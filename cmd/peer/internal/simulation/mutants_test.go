@@ -11,7 +11,7 @@ const (
 // code as that is now.
 var mutations = []mutation{
 	{"filter-hang", "a look-up in a digest that goes round for ever", []edit{
-		{digestTable, "	for range t.near() {\n		l = t.at(at)\n		for match", "	for {\n		l = t.at(at)\n		for match"},
+		{digestTable, "	for range t.near() {\n		l = t.at(at)\n		for match", "	for t.len() > 0 {\n		l = t.at(at)\n		for match"},
 	}},
 	{"stall-for-ever", "an origin that stalls once takes its URL away from everyone", []edit{
 		{cacheDir + "resume.go", "		case idle >= limit:\n			b.from.cancel(errBetweenBytes)\n		case idle >= b.patience:\n			b.overtake(false)\n", ""},
@@ -54,6 +54,18 @@ var mutations = []mutation{
 	}},
 	{"wall-clock-ages", "ages go by a clock that jumps", []edit{
 		{cacheDir + "clock.go", "	if m.clock == then.clock && m.clock != 0 {", "	if false && m.clock == then.clock {"},
+	}},
+	{"slow-reader", "a client that stops reading is never given up", []edit{
+		{"cmd/peer/internal/conn/patience.go", "	if p.limit <= 0 || p.off.Load() {\n		return write(0)", "	if true {\n		return write(0)"},
+	}},
+	{"slow-sender", "a client that stops sending is never given up", []edit{
+		{"cmd/peer/internal/node/node.go", "Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout)", "Handler: withBodyDeadline(h, 1000*n.cfg.ClientBodyTimeout)"},
+	}},
+	{"older-confirms", "an older copy of a sibling confirms a newer one", []edit{
+		{cacheDir + "validate.go", "modified.Equal(e.modified)\n}", "true\n}"},
+	}},
+	{"late-private-commit", "what nobody could join is stored after a write", []edit{
+		{cacheDir + "coalesce.go", "f.invalidated.Load() || c.tombstones", "f.invalidated.Load() || false && c.tombstones"},
 	}},
 	{"tombstones", "a sibling brings an older copy back after a write", []edit{
 		{cacheDir + "tombstones.go", "ok && generated.steady <= at {", "false && ok && generated.steady <= at {"},

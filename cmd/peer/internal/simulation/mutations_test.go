@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,7 @@ func TestMutations(t *testing.T) {
 
 var foundBy = regexp.MustCompile(`seed (\d+): (?:\d+ violations?\n\s*(\w+): (.*)|(no end after .*))`)
 
+// find runs seeds on a copy with the mutation until one fails that the code as it is passes.
 func (m mutation) find(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "copy")
 	if err := os.CopyFS(root, os.DirFS(moduleRoot)); err != nil {
@@ -82,23 +84,36 @@ func (m mutation) find(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	build := exec.Command("go", "test", "-c", "-vet=off", "-o", "mutant", "./cmd/peer/internal/simulation")
+	mutant := filepath.Join(root, "mutant")
+	build := exec.Command("go", "test", "-c", "-vet=off", "-o", mutant, "./cmd/peer/internal/simulation")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the mutant does not compile: %v\n%s", err, out)
 	}
 	began := time.Now()
-	run := exec.Command("./mutant", "-test.run=Seeds", "-test.failfast", "-only="+*only, "-shrink=0", "-stuck=90s", "-test.timeout=0",
-		fmt.Sprintf("-test.parallel=%d", option("parallel")), fmt.Sprintf("-from=%d", *from), fmt.Sprintf("-seeds=%d", *budget))
-	run.Dir = root
-	out, err := run.CombinedOutput()
-	if err == nil {
-		t.Errorf("not found within %d seeds: the simulation lacks something that shows %s", *budget, m.what)
-		return
+	for next, end := *from, *from+*budget; ; next++ {
+		out, err := sweep(mutant, next, end-next)
+		if err == nil {
+			t.Errorf("not found within %d seeds: the simulation lacks something that shows %s", *budget, m.what)
+			return
+		}
+		hit := foundBy.FindSubmatch(out)
+		if hit == nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		next, _ = strconv.ParseUint(string(hit[1]), 10, 64)
+		if _, err := sweep(os.Args[0], next, 1); err == nil {
+			t.Logf("found by seed %d from %d on, in %v: %s%s %s", next, *from, time.Since(began).Round(time.Second), hit[2], hit[4], hit[3])
+			return
+		}
+		t.Logf("seed %d fails without it too", next)
 	}
-	hit := foundBy.FindSubmatch(out)
-	if hit == nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Logf("found by seed %s from %d on, in %v: %s%s %s", hit[1], *from, time.Since(began).Round(time.Second), hit[2], hit[4], hit[3])
+}
+
+// sweep runs seeds up to the first that fails.
+func sweep(binary string, from, n uint64) ([]byte, error) {
+	run := exec.Command(binary, "-test.run=Seeds", "-test.failfast", "-only="+*only, "-shrink=0", "-stuck=90s", "-test.timeout=0",
+		fmt.Sprintf("-test.parallel=%d", option("parallel")), fmt.Sprintf("-from=%d", from), fmt.Sprintf("-seeds=%d", n))
+	run.Dir = filepath.Dir(binary)
+	return run.CombinedOutput()
 }

@@ -78,6 +78,7 @@ func (w *world) judge(r result) {
 			whole = true
 		}
 	}
+	superseded := w.superseded(&r)
 	own := 30 * time.Second // what a client takes by itself
 	switch {
 	case r.Kind == "stop" && r.gone && r.complete && pageOf(r.URL).size > 500_000:
@@ -91,7 +92,7 @@ func (w *world) judge(r result) {
 		w.fail("slow", &r, "no end before %v", took)
 	case took > overtakes && r.Kind == "get" && len(troubles) == 1 && troubles[0].kind == "stall" && r.start.Sub(troubles[0].from) > 3*time.Second:
 		w.fail("slow", &r, "no end before %v, of a request that came when the answer had stalled for long", took)
-	case took > quick && r.Kind != "slow" && troubles == nil:
+	case took > quick && r.Kind != "slow" && troubles == nil && !superseded:
 		w.fail("slow", &r, "no end before %v", took)
 	}
 	if r.bad != "" {
@@ -100,7 +101,7 @@ func (w *world) judge(r result) {
 	switch {
 	case r.gone || r.Kind == "post-stop":
 	case r.status == 0:
-		if !host && !once && !errors.Is(r.err, os.ErrDeadlineExceeded) {
+		if !host && !once && !superseded && !errors.Is(r.err, os.ErrDeadlineExceeded) {
 			w.fail("error", &r, "no answer: %v", r.err)
 		}
 	case r.status >= 500 && !(r.Kind == "only-if-cached" && r.status == http.StatusGatewayTimeout):
@@ -108,7 +109,9 @@ func (w *world) judge(r result) {
 			w.fail("error", &r, "status %d", r.status)
 		}
 	case !r.complete && r.err != nil && !errors.Is(r.err, os.ErrDeadlineExceeded):
-		if !whole && !host && !(once && !w.resumable(&r)) {
+		// What only-if-cached asks for is to come from the store, and a bad disk may end it.
+		alone := r.Kind == "only-if-cached" && slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Node == r.Node && spoils(f.Kind) })
+		if !whole && !host && !superseded && !alone && !(once && !w.resumable(&r)) {
 			w.fail("cut", &r, "an answer was cut: %v", r.err)
 		}
 	}
@@ -119,6 +122,24 @@ func (w *world) judge(r result) {
 	if (r.status == http.StatusOK || r.status == http.StatusPartialContent || r.status == http.StatusNotModified) && r.Kind != "post" && r.Kind != "post-stop" {
 		w.judgeVersion(&r, status, whole)
 	}
+}
+
+// spoils reports whether a fault makes stored bodies unreadable.
+func spoils(kind string) bool {
+	return slices.Contains([]string{"rot", "truncate", "remove", "disk-read", "disk-flip", "disk-any"}, kind)
+}
+
+// superseded reports whether an answer that broke off may be one of which nobody has the
+// rest: the origin has another version by now.
+func (w *world) superseded(r *result) bool {
+	if r.complete || r.gone {
+		return false
+	}
+	now := w.origin.version(pageOf(r.URL), r.end)
+	if r.status == 0 { // nobody knows which it was
+		return now > 0
+	}
+	return now != r.version.number
 }
 
 // resumable reports whether an answer that the origin broke off could have been finished:
@@ -252,8 +273,8 @@ func (w *world) digests() (wrong []string) {
 			continue
 		}
 		if w.s.Objects > 1000 { // too many to be asked for one by one
-			if f.Keys() != uint64(s.Store.Listed) {
-				bad("p%d: the store lists %d objects, the digest %d", p.index, s.Store.Listed, f.Keys())
+			if s.Digest.Keys != s.Store.Listed {
+				bad("p%d: the store lists %d objects, the digest %d", p.index, s.Store.Listed, s.Digest.Keys)
 			}
 			continue
 		}
@@ -263,8 +284,9 @@ func (w *world) digests() (wrong []string) {
 				bad("p%d: %q is listed and not in the digest", p.index, id)
 			}
 		}
-		if f.Keys() != uint64(len(listed)) || s.Store.Listed != len(listed) {
-			bad("p%d: %d objects are listed, the store says %d, the digest %d", p.index, len(listed), s.Store.Listed, f.Keys())
+		// What is published has the number of keys as of the last change of a position.
+		if s.Digest.Keys != len(listed) || s.Store.Listed != len(listed) {
+			bad("p%d: %d objects are listed, the store says %d, the digest %d", p.index, len(listed), s.Store.Listed, s.Digest.Keys)
 		}
 		for _, q := range w.peers {
 			if m := q.now(); q != p && m != nil {
