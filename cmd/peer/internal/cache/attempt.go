@@ -103,7 +103,7 @@ func (t *attempt) find() (found, superseded bool) {
 		}
 		a.close()
 		if a.sibling == nil || t.ctx.Err() != nil {
-			return false, other
+			return false, other && a.sibling == nil
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p an
 		if res.Err == nil && res.Bytes < p.length {
 			res.Err = io.ErrUnexpectedEOF
 		}
-		c.finish(direct{to}, r, f, v, p, res)
+		c.finishStored(direct{to}, r, f, v, p, res)
 	}
 	res.Broken = res.Err != nil
 	return true

@@ -184,7 +184,9 @@ func (c *Cache) mayStore(f *fetch, a *answer) bool {
 // come from elsewhere only if that need not be compared with what was passed on,
 // which nobody keeps.
 func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
-	c.hitForMiss.mark(f.r.url, c.now())
+	if !f.r.cc.noStore { // which says nothing of what others ask for
+		c.hitForMiss.mark(f.r.url, c.now())
+	}
 	res := newResult(src)
 	res.answer, res.fwdStatus = a, a.status
 	res.peer, res.via = a.peer()

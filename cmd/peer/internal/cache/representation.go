@@ -15,10 +15,16 @@ type representation struct {
 	length                       int64 // of the body; -1 = unknown
 }
 
-func representationOf(a *answer) representation {
-	h := a.header
-	return representation{status: a.status, etag: h.Get("Etag"), lastModified: h.Get("Last-Modified"),
-		encoding: h.Get("Content-Encoding"), date: h.Get("Date"), length: a.length}
+func representationOf(a *answer) representation { return describe(a.status, a.header, a.length) }
+
+// representation returns that of the entry's response.
+func (e *entry) representation(length int64) representation {
+	return describe(e.status, e.header, length)
+}
+
+func describe(status int, h http.Header, length int64) representation {
+	return representation{status: status, etag: h.Get("Etag"), lastModified: h.Get("Last-Modified"),
+		encoding: h.Get("Content-Encoding"), date: h.Get("Date"), length: length}
 }
 
 // strong returns the validator under which a part of the representation can be

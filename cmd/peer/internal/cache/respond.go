@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
@@ -37,75 +36,10 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st stat
 	c.writeHeader(w, r, f.entry, p, st, via)
 	if access != store.Describe {
 		res.Bytes, res.Err = writeBody(w, r, &v, p)
-		c.finish(w, r, f, &v, p, &res)
+		c.finishStored(w, r, f, &v, p, &res)
 		res.Broken = res.Err != nil
 	}
 	return res, true
-}
-
-// finish sends what is missing of an answer whose stored body turned out to be
-// unreadable in the middle: it is fetched anew, and must be the same as far as the
-// client has it. A sibling that asked is left to find the rest itself.
-func (c *Cache) finish(w io.Writer, r *request, f *found, v *store.View, p answerPlan, res *Result) {
-	if !errors.Is(res.Err, store.ErrCorrupt) || r.cc.onlyIfCached {
-		return
-	}
-	anew, joined := c.newFetch(unattended(r), f.obj.Key(), nil, "miss")
-	defer anew.waiters.leave(joined)
-	if !joined {
-		c.lead(anew)
-	}
-	select {
-	case <-anew.ready:
-	case <-r.Context().Done():
-		return
-	}
-	got := anew.result
-	if !joined {
-		defer anew.leave()
-	}
-	if got.into == nil || got.entry.status != f.entry.status || got.entry.etag != f.entry.etag || !got.entry.modified.Equal(f.entry.modified) ||
-		got.length >= 0 && got.length != f.obj.Size() || !slices.Equal(got.entry.header["Content-Encoding"], f.entry.header["Content-Encoding"]) {
-		return
-	}
-	body, ok := got.into.Follow(r.Context())
-	if !ok {
-		return
-	}
-	defer body.Close()
-	sent, ok := v.Compare(p.offset + res.Bytes)
-	if !ok {
-		return
-	}
-	n, err := copyBehind(w, body, sent, p.length-res.Bytes)
-	res.Bytes, res.Err = res.Bytes+n, err
-	if err == nil {
-		c.BodiesResumed.Add(1)
-	}
-}
-
-// copyBehind compares the first bytes of a body and copies the next n of it. The
-// loop ends: each round takes bytes of the body, or its end.
-func copyBehind(w io.Writer, body *store.Follower, before *store.Comparison, n int64) (done int64, err error) {
-	buf := make([]byte, 32<<10)
-	for before.Left() > 0 {
-		k, err := body.Read(buf)
-		rest, differs := before.Take(buf[:k])
-		if differs != nil {
-			return 0, differs
-		}
-		if len(rest) > 0 {
-			k, err := w.Write(rest[:min(int64(len(rest)), n)])
-			if done = int64(k); err != nil {
-				return done, err
-			}
-		}
-		if err != nil && before.Left() > 0 {
-			return done, err
-		}
-	}
-	k, err := copyArriving(w, body, n-done)
-	return done + k, err
 }
 
 // serveArriving answers r with a response whose body is still being received. It
@@ -122,18 +56,25 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 	if r.Method == http.MethodHead || p.length == 0 {
 		return res, true
 	}
-	if _, err := io.CopyN(io.Discard, body, p.offset); err != nil {
-		res.Err, res.Broken = err, true
-		return res, true
+	if _, res.Err = io.CopyN(io.Discard, body, p.offset); res.Err == nil {
+		res.Bytes, res.Err = copyArriving(w, body, p.length)
 	}
-	res.Bytes, res.Err = copyArriving(w, body, p.length)
+	if errors.Is(res.Err, store.ErrCorrupt) {
+		c.forget(got.body.f)
+		sums := body.Sums()
+		body.Close() // it keeps nobody waiting
+		c.finish(w, r, cutAnswer{got.id, got.entry.representation(got.length), sums, p}, &res)
+	}
 	res.Broken = res.Err != nil
 	return res, true
 }
 
 // copyArriving copies n bytes of the body, all if n < 0, and flushes whenever it
 // would have to wait for more.
-func copyArriving(w io.Writer, body *store.Follower, n int64) (done int64, err error) {
+func copyArriving(w io.Writer, body interface {
+	io.Reader
+	Ready() bool
+}, n int64) (done int64, err error) {
 	flusher, _ := w.(http.Flusher)
 	buf := make([]byte, 32<<10)
 	for n < 0 || done < n {

@@ -23,6 +23,9 @@ const (
 // errUnattended ends a body that nobody reads and that isn't worth finishing.
 var errUnattended = errors.New("cache: nobody waits for the rest")
 
+// errSuperseded ends a body that stalls when no other source can finish it.
+var errSuperseded = errors.New("cache: the origin has another representation by now, and the source of this one stalls")
+
 // A body is that of a response whose bytes come from one source after another. It
 // is read by one goroutine.
 //
@@ -189,6 +192,8 @@ func (b *body) check() {
 		idle := now.Sub(b.reading)
 		limit := b.c.cfg.BetweenBytes
 		switch {
+		case b.superseded && idle >= b.patience: // nobody has the rest
+			b.from.cancel(errSuperseded)
 		case idle >= limit:
 			b.from.cancel(errBetweenBytes)
 		case idle >= b.patience:

@@ -375,3 +375,52 @@ func TestBrokenUpload(t *testing.T) {
 		}
 	})
 }
+
+// The rest of a body that the origin has replaced can come only from the source that
+// has it. That may pause; once it stalls, those who have a part are let go soon.
+func TestStallOfReplaced(t *testing.T) {
+	const size = 200_000
+	body, other := content(1, size), content(2, size)
+	for _, stalls := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+				w.Header().Set("Cache-Control", "max-age=600")
+				w.Header().Set("Content-Length", fmt.Sprint(size))
+				w.Header().Set("ETag", fmt.Sprintf(`"%d"`, min(n, 1)))
+				if n > 0 {
+					w.Write(other)
+					return
+				}
+				for at := 0; at < size; at += size / 4 {
+					w.Write(body[at:][:size/4])
+					w.(http.Flusher).Flush()
+					if stalls && at > 0 {
+						<-r.Context().Done()
+						return
+					}
+					if at+size/4 < size {
+						time.Sleep(1500 * time.Millisecond)
+					}
+				}
+			}, "a")
+			defer w.close()
+			var all sync.WaitGroup
+			start := time.Now()
+			for i := range 2 {
+				all.Go(func() {
+					time.Sleep(time.Duration(i) * 300 * time.Millisecond)
+					r := w.get("a", "/x")
+					switch took := time.Since(start); {
+					case !stalls && (r.err != nil || !bytes.Equal([]byte(r.body), body)):
+						t.Errorf("client %d: %d bytes, %v after %v from a source that only pauses", i, len(r.body), r.err, took)
+					case stalls && (r.err == nil || !bytes.HasPrefix(body, []byte(r.body))):
+						t.Errorf("client %d: %d bytes, %v", i, len(r.body), r.err)
+					case stalls && took > 6*time.Second:
+						t.Errorf("client %d was let go after %v", i, took)
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
+}

@@ -46,7 +46,7 @@ var mutations = []mutation{
 		{storePkg + "blocks.go", "	if s.dropFile(o) {", "	if false && s.dropFile(o) {"},
 	}},
 	{"bad-block-cuts", "an answer is cut at a bad block", []edit{
-		{cacheDir + "respond.go", "	if !errors.Is(res.Err, store.ErrCorrupt) || r", "	if true || !errors.Is(res.Err, store.ErrCorrupt) || r"},
+		{cacheDir + "finish.go", "		if r.cc.onlyIfCached || ", "		if true || r.cc.onlyIfCached || "},
 	}},
 	{"clock-put-right", "a response stored while the clock was ahead stays fresh", []edit{
 		{cacheDir + "clock.go", "	return d, d >= 0", "	return max(0, d), true"},

@@ -85,12 +85,16 @@ func (s *Store) newObject(key string, f *file, size int64, m Meta, written int64
 // insert puts o into the index, in place of what is there under its key. The
 // hooks hear of o before anyone can find it.
 func (s *Store) insert(o *Object) {
+	s.entering.RLock()
+	defer s.entering.RUnlock()
 	s.enter(o)
 	s.index.Set(o.key, o)
 }
 
 // swap puts o into the index if old is there still.
 func (s *Store) swap(old, o *Object) bool {
+	s.entering.RLock()
+	defer s.entering.RUnlock()
 	s.enter(o)
 	done := false
 	s.index.Compute(o.key, func(cur *Object, found bool) (*Object, otter.ComputeOp) {

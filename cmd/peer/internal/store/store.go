@@ -38,6 +38,7 @@ type Store struct {
 
 	committing sync.RWMutex // held for reading while a file is put in place
 	closed     bool         // guarded by committing
+	entering   sync.RWMutex // held for reading between telling the hooks of an object and showing it
 	lastID     atomic.Uint64
 	lastSeq    atomic.Uint64
 
@@ -241,15 +242,23 @@ func (s *Store) Delete(key string) bool {
 func (s *Store) Keys() iter.Seq[string] { return s.index.Keys() }
 
 // Listed iterates over the objects that are listed, in no order. Objects that
-// come or go meanwhile may be missed. Nothing counts as a use.
+// come or go meanwhile may be missed, but none that Hooks.Listed was told of before:
+// it begins by waiting until such can be found. Nothing counts as a use.
 func (s *Store) Listed() iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
+		s.entered()
 		for o := range s.index.Values() {
 			if o.Listed() && !yield(o) {
 				return
 			}
 		}
 	}
+}
+
+// entered waits until what the hooks were told of can be found.
+func (s *Store) entered() {
+	s.entering.Lock()
+	defer s.entering.Unlock()
 }
 
 // Stats returns a snapshot.

@@ -1,0 +1,81 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/store/disktest"
+)
+
+// A disk that gives some blocks, and from then on errors or turned bits, cuts no
+// answer: neither one from the store, whatever of it was sent already, nor one that
+// is read from its own file while it arrives.
+func TestDiskFailsWithinAnswer(t *testing.T) {
+	const size = 1_000_000
+	body := content(1, size)
+	for _, flip := range []bool{false, true} {
+		for _, tag := range []string{"", `"a"`} {
+			for _, good := range []int64{0, 1, 2, 5, 12} {
+				for _, fields := range [][]string{nil, {"Range: bytes=100000-"}, {"Connection: close"}} {
+					name := fmt.Sprintf("flip=%v, tag %q, %d good reads, %v", flip, tag, good, fields)
+					synctest.Test(t, func(t *testing.T) {
+						w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+							w.Header().Set("Cache-Control", "max-age=600")
+							w.Header().Set("Content-Length", strconv.Itoa(size))
+							if tag != "" {
+								w.Header().Set("ETag", tag)
+							}
+							w.Write(body)
+						})
+						defer w.close()
+						var left atomic.Int64
+						left.Store(1000)
+						disk := disktest.New()
+						disk.Inject(func(op disktest.Op, _ string, b []byte) (int, error) {
+							switch {
+							case op != disktest.Read || len(b) < 10_000 || left.Add(-1) >= 0: // what describes a body is shorter
+							case flip:
+								b[0] ^= 1
+							default:
+								return 0, syscall.EIO
+							}
+							return 0, nil
+						})
+						w.tune = func(c *Config) { c.Store.FS = disk }
+						h := w.start("a", "/store")
+						w.get("a", "/x")
+						synctest.Wait()
+						left.Store(good)
+						r, err := w.try("a", "GET", "/x", "", fields...)
+						if err != nil {
+							t.Fatalf("%s: %v", name, err)
+						}
+						want := body
+						if r.StatusCode == http.StatusPartialContent {
+							want = body[100_000:]
+						}
+						if r.err != nil || !bytes.Equal([]byte(r.body), want) {
+							t.Errorf("%s: %d, %d bytes, %v, %s", name, r.StatusCode, len(r.body), r.err, r.status())
+						}
+						if r := w.get("a", "/y"); r.err != nil || !bytes.Equal([]byte(r.body), body) {
+							t.Errorf("%s: a body that arrives: %d bytes, %v", name, len(r.body), r.err)
+						}
+						synctest.Wait()
+						if n := h.Store().Stats(); n.WritingBytes != 0 {
+							t.Errorf("%s: %d bytes are still being written", name, n.WritingBytes)
+						}
+						if n := w.origin.count(); n > 7 {
+							t.Errorf("%s: %d origin requests", name, n)
+						}
+					})
+				}
+			}
+		}
+	}
+}
