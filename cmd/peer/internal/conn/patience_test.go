@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-const testPatience = 200 * time.Millisecond
+const testPatience = time.Second
 
 // answers are ways to send a large body.
 func answers(body []byte) map[string]func(c *Conn, w http.ResponseWriter) (int64, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -92,17 +93,27 @@ func get(t *testing.T, s *store.Store, key string) int {
 // TestFaults: on a disk that fails now and then in every way, no wrong byte is
 // served, every follower gets its body, and the store works when the disk does.
 func TestFaults(t *testing.T) {
+	failed := map[Op]int{}
 	for seed := range uint64(40) {
-		synctest.Test(t, func(t *testing.T) { testFaults(t, seed) })
+		synctest.Test(t, func(t *testing.T) { testFaults(t, seed, failed) })
+	}
+	for _, op := range []Op{Open, Create, Rename, Remove, Read, Write, Size} {
+		if failed[op] == 0 {
+			t.Errorf("no %s failed", op)
+		}
 	}
 }
 
-func testFaults(t *testing.T, seed uint64) {
+func testFaults(t *testing.T, seed uint64, failed map[Op]int) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	d := New()
 	s := open(t, d)
-	failed := map[Op]int{}
+	var mu sync.Mutex // files are removed in the background
+	faults := rand.New(rand.NewPCG(seed, 3))
 	d.Inject(func(op Op, name string, b []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		rng := faults
 		if rng.IntN(20) > 0 {
 			return 0, nil
 		}
@@ -131,11 +142,6 @@ func testFaults(t *testing.T, seed uint64) {
 			s.Delete(key)
 		default:
 			get(t, s, key)
-		}
-	}
-	for _, op := range []Op{Open, Create, Rename, Remove, Read, Write, Size} {
-		if failed[op] == 0 && seed == 0 {
-			t.Errorf("no %s failed", op)
 		}
 	}
 	d.Inject(nil)
