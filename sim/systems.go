@@ -172,8 +172,12 @@ func replayAll(ctx context.Context, job *Job, name string, t *trace, o systemsOp
 			figures(float64(r.queries)/n, 6), figures(float64(r.queryBytes)/n, 6), figures(float64(r.updates)/n, 6), figures(float64(r.updateBytes)/n, 6),
 			r.memory, figures(float64(r.roundTrips)/misses, 5))
 	}
+	table.Note("Truncated hashes with bits as planned have %d.", c.plannedBits())
 	if o.evict != "lru" {
 		table.Note("Objects leave by %s's policy.", o.evict)
+	}
+	if t.untimed() {
+		table.Note("The trace has no times: a request counts as a second. Every 60 s means every 60 requests, and ours publishes as at one request a second.")
 	}
 	if t.skipped > 0 {
 		table.Note("%d broken lines were left out.", t.skipped)

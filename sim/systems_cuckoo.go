@@ -1,7 +1,5 @@
 package main
 
-import "math/bits"
-
 // cuckoos keeps a cuckoo filter in each cache, of buckets of four fingerprints
 // of 16 bits. An update is the image of every bucket that was touched, 12 bytes
 // with its number, or all buckets if that is shorter.
@@ -27,13 +25,16 @@ type cuckooFilter struct {
 }
 
 const (
+	// Fuller tables are smaller, and move so many fingerprints about at each insertion
+	// that their updates are several times as long.
+	cuckooLoad        = 0.85
 	cuckooKicks       = 500
 	cuckooBucketBytes = 8
 	cuckooImageBytes  = 12
 )
 
 func newCuckoos(c *cluster, threshold float64) *cuckoos {
-	size := 1 << bits.Len(uint(float64(c.most)/4/0.95))
+	size := int(float64(c.most)/4/cuckooLoad) + 1
 	k := &cuckoos{cluster: c, threshold: threshold, caches: make([]cuckooOf, c.caches)}
 	for i := range k.caches {
 		k.caches[i] = cuckooOf{
@@ -45,18 +46,17 @@ func newCuckoos(c *cluster, threshold float64) *cuckoos {
 	return k
 }
 
-// places returns a key's fingerprint and its two buckets: each is the other, with
-// a hash of the fingerprint added by exclusive-or.
+// places returns a key's fingerprint and its two buckets: together they are a hash of
+// the fingerprint, so that each follows from the other in a table of any size.
 func (f *cuckooFilter) places(key uint64) (fingerprint uint16, a, b uint32) {
-	fingerprint = uint16(key>>48) | 1
-	a = uint32(mix64(key)) & f.mask()
+	fingerprint = max(1, uint16(key>>48))
+	a = uint32(high(mix64(key), uint64(len(f.buckets))))
 	return fingerprint, a, f.other(a, fingerprint)
 }
 
-func (f *cuckooFilter) mask() uint32 { return uint32(len(f.buckets) - 1) }
-
 func (f *cuckooFilter) other(bucket uint32, fingerprint uint16) uint32 {
-	return (bucket ^ uint32(mix64(uint64(fingerprint)))) & f.mask()
+	n := uint32(len(f.buckets))
+	return (uint32(high(mix64(uint64(fingerprint)), uint64(n))) + n - bucket) % n
 }
 
 // insert adds a key and tells touch of every bucket that changed.

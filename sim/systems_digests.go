@@ -8,7 +8,8 @@ import (
 // publishing says when a cache's digest is sent, and what that costs.
 type publishing struct {
 	threshold float64 // when this share of the objects is new; or
-	period    float64 // every so many seconds
+	period    float64 // every so many seconds; or
+	asPeers   bool    // when a running peer would
 	cost      func(base, next *digest.Filter, d *digest.Delta) (bytes, messages int)
 	memory    func(*digest.Filter) int // of a replica, in bytes
 }
@@ -19,7 +20,8 @@ type digests struct {
 	keys    []digest.Key
 	caches  []digestOf
 	updates int
-	sent    int // bytes
+	sent    int     // bytes
+	start   float64 // the first request's time
 	due     float64
 	started bool
 }
@@ -28,6 +30,8 @@ type digestOf struct {
 	filter    *digest.CountingFilter
 	published *digest.Filter
 	held, new int
+	changed   bool   // since the last update
+	pacer     *pacer // nil if not asPeers
 }
 
 func newDigests(c *cluster, geometry digest.Geometry, p publishing) (*digests, error) {
@@ -47,6 +51,7 @@ func (d *digests) came(cache int, key uint32) {
 	c.filter.Add(d.keys[key])
 	c.held++
 	c.new++
+	c.changed = true
 	if d.threshold > 0 && float64(c.new) >= d.threshold*float64(c.held) {
 		d.publish(c)
 	}
@@ -56,23 +61,28 @@ func (d *digests) left(cache int, key uint32) {
 	c := &d.caches[cache]
 	c.filter.Remove(d.keys[key])
 	c.held--
+	c.changed = true
 }
 
-func (d *digests) publish(c *digestOf) {
+func (d *digests) publish(c *digestOf) *digest.Delta {
 	base := c.published
 	next, delta := c.filter.AdvanceDelta()
-	c.published, c.new = next, 0
+	c.published, c.new, c.changed = next, 0, false
 	bytes, messages := d.cost(base, next, delta)
 	d.updates += messages * (len(d.caches) - 1)
 	d.sent += bytes * (len(d.caches) - 1)
+	return delta
 }
 
 func (d *digests) tick(now float64) {
+	if !d.started {
+		d.started, d.start, d.due = true, now, now+d.period
+	}
+	if d.asPeers {
+		d.pace(now - d.start)
+	}
 	if d.period == 0 {
 		return
-	}
-	if !d.started {
-		d.started, d.due = true, now+d.period
 	}
 	if now < d.due {
 		return
@@ -88,7 +98,27 @@ func (d *digests) tick(now float64) {
 	}
 }
 
+// pace publishes what running peers would have published by now, so many seconds after
+// the first request.
+func (d *digests) pace(now float64) {
+	for i := range d.caches {
+		c := &d.caches[i]
+		if c.pacer == nil {
+			c.pacer = newPacer(now)
+		}
+		c.pacer.look(now, i, d.caches)
+		if !c.changed || !c.pacer.due(now, c.filter) {
+			continue
+		}
+		delta := d.publish(c)
+		c.pacer.engine.Publish(clock(now), c.published, delta)
+	}
+}
+
 func (d *digests) ask(dst []int, cache int, key uint32) []int {
+	if p := d.caches[cache].pacer; p != nil {
+		p.asked(d.keys[key])
+	}
 	for at := range d.caches {
 		if at != cache && d.caches[at].published.MayContain(d.keys[key]) {
 			dst = append(dst, at)
@@ -119,11 +149,19 @@ func wholeArrayCost(_, next *digest.Filter, _ *digest.Delta) (bytes, messages in
 	return request + header + arrayBytes(next), 2
 }
 
+// hashesCost is that of truncated hashes, which one hash function over 2^bits positions
+// is: the list of those that came and of those that left, or of all if that is shorter.
+func hashesCost(bits int) func(_, next *digest.Filter, d *digest.Delta) (bytes, messages int) {
+	return func(_, next *digest.Filter, d *digest.Delta) (bytes, messages int) {
+		return updateHeader + (min(d.Len(), int(next.Ones()))*bits+7)/8, 1
+	}
+}
+
 // encodedCost is ours: an advert that carries the bare delta while both fit a
 // datagram; else an advert, a request for what it announces, and the delta coded
 // against the base, or the filter if that is shorter.
 func encodedCost(base, next *digest.Filter, d *digest.Delta) (bytes, messages int) {
-	const advert, request = 64, 64
+	const advert, request = updateHeader, 64
 	if bare, err := d.AppendBare(nil, base); err == nil && advert+len(bare) <= engine.MaxDatagram {
 		return advert + len(bare), 1
 	}

@@ -7,8 +7,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/summarycache/summarycache/digest"
+	engine "github.com/summarycache/summarycache/gossip/exchange"
 )
 
 func TestParseTrace(t *testing.T) {
@@ -83,13 +87,13 @@ func FuzzParseTrace(f *testing.F) {
 }
 
 func TestCuckooFilter(t *testing.T) {
-	f := cuckooFilter{make([][4]uint16, 64), map[[2]uint32]int{}}
+	f := cuckooFilter{make([][4]uint16, 67), map[[2]uint32]int{}}
 	job := testJob(1)
 	rng := job.source(0)
 	ignore := func(uint32) {}
 	var held []uint64
 	for step := range 20_000 {
-		if len(held) < 250 && step%3 > 0 { // up to 98 % full
+		if len(held) < 262 && step%3 > 0 { // up to 98 % full
 			key := rng.Uint64()
 			held = append(held, key)
 			f.insert(key, ignore)
@@ -117,6 +121,66 @@ func TestCuckooFilter(t *testing.T) {
 	}
 }
 
+// TestCuckooFalsePositives: a filter of any size names what it lacks as often as eight
+// fingerprints of 16 bits must.
+func TestCuckooFalsePositives(t *testing.T) {
+	const buckets, keys, trials = 1001, 3800, 1_000_000
+	f := cuckooFilter{make([][4]uint16, buckets), map[[2]uint32]int{}}
+	rng := testJob(1).source(0)
+	for range keys {
+		f.insert(rng.Uint64(), func(uint32) {})
+	}
+	found := 0
+	for range trials {
+		if f.contains(rng.Uint64()) {
+			found++
+		}
+	}
+	want := 8. * keys / (4 * buckets) / (1 << 16) * trials
+	if math.Abs(float64(found)-want) > 5*math.Sqrt(want) {
+		t.Errorf("%d false positives in %d look-ups, want %.0f", found, trials, want)
+	}
+	if n := len(f.spilled); n > keys/100 {
+		t.Errorf("%d of %d fingerprints found no place", n, keys)
+	}
+}
+
+// TestPublishAsPeers: caches whose publications a running peer's rule times publish no
+// change before the peer could, and none later than it does at the latest.
+func TestPublishAsPeers(t *testing.T) {
+	const step = 0.02 // seconds
+	policy := engine.Publishing{}.For(0)
+	for _, every := range []int{1, 10, 100, 1000} { // steps
+		c := &cluster{caches: 2}
+		d, err := newDigests(c, digest.Geometry{Bits: 1 << 16, Hashes: 1}, publishing{asPeers: true, cost: recordsCost, memory: arrayBytes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, changed, updates := math.Inf(-1), math.Inf(1), 0
+		for i := range 3000 {
+			now := 1e6 + float64(i)*step
+			d.tick(now)
+			if d.updates > updates {
+				if updates = d.updates; now-last < policy.MinInterval.Seconds()-1e-6 {
+					t.Errorf("a change every %d steps: published after %v s and %v s", every, last-1e6, now-1e6)
+				}
+				last, changed = now, math.Inf(1)
+			}
+			if waits := now - changed; waits > policy.Interval.Seconds()+step+1e-6 {
+				t.Fatalf("a change every %d steps: one waits for %v s", every, waits)
+			}
+			if i%every == 0 {
+				d.keys = append(d.keys, digest.KeyOfString(0, strconv.Itoa(i)))
+				d.came(0, uint32(len(d.keys)-1))
+				changed = min(changed, now)
+			}
+		}
+		if updates == 0 {
+			t.Errorf("a change every %d steps: nothing was published", every)
+		}
+	}
+}
+
 // TestReplay compares the ways with each other on one invented trace.
 func TestReplay(t *testing.T) {
 	if raceEnabled {
@@ -132,7 +196,7 @@ func TestReplay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(w.name, "0.1 %") {
+		if strings.Contains(w.name, "0.1 %") || w.name == "ours" {
 			if again, _ := c.replay(context.Background(), w); again != r {
 				t.Errorf("%s: replayed twice, %+v and %+v", w.name, r, again)
 			}
@@ -162,17 +226,37 @@ func TestReplay(t *testing.T) {
 	}
 	// A false positive is a false hit; more bits and fresher digests have fewer.
 	misses := float64(len(c.requests) - exact.local)
+	// Whoever knows the holder fetches from it: only a fetch that failed is a question.
+	for name, r := range results {
+		switch name {
+		case "ICP", "server names, 1 %", "one owner per key":
+			continue
+		}
+		if vain := r.falseHits + r.stale; r.queries < 2*r.falseHits || r.queries > 2*3*vain {
+			t.Errorf("%s: %d query messages for %d fetches that failed", name, r.queries, vain)
+		}
+	}
 	eight, exactFalse := results["Summary Cache, 8 bits, 1 %"], float64(exact.falseHits)
 	rate := (float64(eight.falseHits) - exactFalse) / misses / 3
 	if most := falsePositives(8, 4); rate <= most/10 || rate > 1.2*most {
 		t.Errorf("8 bits: %v false positives per lookup, want %v when full", rate, most)
 	}
-	ours := results["ours, 1 %"]
+	ours := results["our digests, 1 %"]
 	if vain := (float64(ours.falseHits) - exactFalse) / misses; vain > 1.5*plannedCandidates {
 		t.Errorf("ours: %v caches asked in vain per miss, planned %v", vain, plannedCandidates)
 	}
-	if fine := results["ours, 0.1 %"]; fine.missed > ours.missed || fine.updates <= ours.updates {
+	if fine := results["our digests, 0.1 %"]; fine.missed > ours.missed || fine.updates <= ours.updates {
 		t.Errorf("ours at 0.1 %%: %+v, at 1 %%: %+v", fine, ours)
+	}
+	// At this trace's pace a running peer waits for changes to go together, and misses
+	// little by that. Truncated hashes find as much.
+	run := results["ours"]
+	if run.updates == 0 || run.updates >= ours.updates || run.missed > len(c.requests)/100 {
+		t.Errorf("ours: %+v, at 1 %%: %+v", run, ours)
+	}
+	hashes := results["truncated hashes, 24 bits, when ours would"]
+	if math.Abs(float64(hashes.remote-run.remote)) > 0.02*float64(run.remote) || hashes.falseHits > run.falseHits {
+		t.Errorf("truncated hashes: %+v, ours: %+v", hashes, run)
 	}
 }
 
@@ -231,7 +315,13 @@ func TestSystemsRefuses(t *testing.T) {
 			t.Errorf("systems %q = %d, prints %q and says %q; want %d and %q", c.args, code, out, errs, c.code, c.says)
 		}
 	}
-	if code, out, errs := call("systems", path, "--skip", "--caches", "2", "--capacity", "1"); code != 0 || !strings.Contains(out, "1 requests for 1 objects") || !strings.Contains(out, "1 broken lines") {
+	if code, out, errs := call("systems", path, "--skip", "--caches", "2", "--capacity", "1"); code != 0 || !strings.Contains(out, "1 requests for 1 objects") || !strings.Contains(out, "1 broken lines") || strings.Contains(out, "no times") {
 		t.Errorf("systems --skip = %d, %q, %q", code, out, errs)
+	}
+	if err := os.WriteFile(path, []byte("7 - a 1\n8 - b 1\n9 - a 1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, _ := call("systems", path); code != 0 || !strings.Contains(out, "The trace has no times") {
+		t.Errorf("systems of a trace that numbers its requests = %d, %q", code, out)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/summarycache/summarycache/digest"
 )
@@ -11,7 +12,7 @@ func (c *cluster) ways() []way {
 	all := []way{
 		{name: "none", find: func(*cluster) (finder, error) { return silent{}, nil }},
 		{name: "ICP", queries: true, all: true, find: func(c *cluster) (finder, error) { return everyone{n: c.caches}, nil }},
-		{name: "exact directory (MD5), 1 %", queries: true, find: func(c *cluster) (finder, error) {
+		{name: "exact directory (MD5), 1 %", find: func(c *cluster) (finder, error) {
 			return newDirectory(c, 0.01, func(key uint32) uint64 { return uint64(key) }, func(uint64) int { return 16 }), nil
 		}},
 	}
@@ -21,7 +22,7 @@ func (c *cluster) ways() []way {
 	for _, load := range []uint64{8, 16, 32} {
 		for _, threshold := range []float64{0.001, 0.01, 0.1} {
 			all = append(all, way{
-				name: fmt.Sprintf("Summary Cache, %d bits, %g %%", load, 100*threshold), queries: true,
+				name: fmt.Sprintf("Summary Cache, %d bits, %g %%", load, 100*threshold),
 				find: func(c *cluster) (finder, error) {
 					return newDigests(c, digest.Geometry{Bits: load * uint64(c.most), Hashes: 4}, publishing{threshold: threshold, cost: recordsCost, memory: arrayBytes})
 				},
@@ -33,27 +34,46 @@ func (c *cluster) ways() []way {
 			return newDigests(c, digest.Geometry{Bits: 5 * uint64(c.most), Hashes: 4}, publishing{period: seconds, cost: wholeArrayCost, memory: arrayBytes})
 		}
 	}
-	ours := func(threshold float64) func(c *cluster) (finder, error) {
+	hashes := func(width int, when publishing) func(c *cluster) (finder, error) {
+		when.cost = hashesCost(width)
+		when.memory = func(f *digest.Filter) int { return (int(f.Ones())*width + 7) / 8 }
+		return func(c *cluster) (finder, error) {
+			return newDigests(c, digest.Geometry{Bits: 1 << width, Hashes: 1}, when)
+		}
+	}
+	ours := func(when publishing) func(c *cluster) (finder, error) {
+		when.cost, when.memory = encodedCost, (*digest.Filter).MemoryBytes
 		return func(c *cluster) (finder, error) {
 			geometry, err := digest.GeometryFor(uint64(c.most), plannedCandidates/float64(c.caches-1))
 			if err != nil {
 				return nil, err
 			}
-			return newDigests(c, geometry, publishing{threshold: threshold, cost: encodedCost, memory: (*digest.Filter).MemoryBytes})
+			return newDigests(c, geometry, when)
 		}
 	}
+	planned := c.plannedBits()
 	return append(all,
 		way{name: "Squid's digests, hourly", find: squid(3600)},
 		way{name: "Squid's digests, every 60 s", find: squid(60)},
 		way{name: "cuckoo filter, bucket images, 1 %", find: func(c *cluster) (finder, error) { return newCuckoos(c, 0.01), nil }},
 		way{name: "one owner per key", owner: true},
-		way{name: "ours, 1 %", find: ours(0.01)},
-		way{name: "ours, 0.1 %", find: ours(0.001)},
+		way{name: "truncated hashes, 24 bits, 1 %", find: hashes(24, publishing{threshold: 0.01})},
+		way{name: "truncated hashes, 24 bits, when ours would", find: hashes(24, publishing{asPeers: true})},
+		way{name: "truncated hashes, bits as planned, 1 %", find: hashes(planned, publishing{threshold: 0.01})},
+		way{name: "truncated hashes, bits as planned, when ours would", find: hashes(planned, publishing{asPeers: true})},
+		way{name: "our digests, 1 %", find: ours(publishing{threshold: 0.01})},
+		way{name: "our digests, 0.1 %", find: ours(publishing{threshold: 0.001})},
+		way{name: "ours", find: ours(publishing{asPeers: true})},
 	)
 }
 
 // plannedCandidates is how many caches a lookup may name in vain, on average.
 const plannedCandidates = 0.01
+
+// plannedBits is how long truncated hashes are so that no more are named in vain.
+func (c *cluster) plannedBits() int {
+	return bits.Len64(uint64(float64(c.most*(c.caches-1)) / plannedCandidates))
+}
 
 // silent asks nobody.
 type silent struct{}
@@ -97,8 +117,9 @@ type directoryOf struct {
 	held, new int             // objects, and how many came since the last update
 }
 
-// updateHeader is what an update takes beside its entries or bits, in bytes.
-const updateHeader = 32
+// updateHeader is what any update takes beside its entries or bits, in bytes: as much as
+// the short datagram that brings a running peer's change.
+const updateHeader = 16
 
 func newDirectory(c *cluster, threshold float64, of func(uint32) uint64, bytes func(uint64) int) *directory {
 	d := &directory{of: of, bytes: bytes, threshold: threshold, caches: make([]directoryOf, c.caches)}
@@ -155,15 +176,15 @@ func (d *directory) left(cache int, key uint32) {
 }
 
 func (d *directory) publish(c *directoryOf) {
-	bytes := updateHeader
+	bytes := updateHeader // with how many came, and how many left
 	for entry := range c.changed {
 		switch held := c.count[entry] > 0; {
 		case held && !c.published[entry]:
 			c.published[entry] = true
-			bytes += 1 + d.bytes(entry)
+			bytes += d.bytes(entry)
 		case !held && c.published[entry]:
 			delete(c.published, entry)
-			bytes += 1 + d.bytes(entry)
+			bytes += d.bytes(entry)
 		}
 	}
 	clear(c.changed)

@@ -29,6 +29,16 @@ type trace struct {
 	skipped  int // broken lines, left out on request
 }
 
+// untimed reports whether the times only number the requests.
+func (t *trace) untimed() bool {
+	for i, r := range t.requests {
+		if r.time-t.requests[0].time != float64(i) {
+			return false
+		}
+	}
+	return len(t.requests) > 1
+}
+
 // maxTraceLine bounds a line, in bytes.
 const maxTraceLine = 1 << 20
 

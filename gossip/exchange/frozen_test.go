@@ -27,6 +27,9 @@ const frozenDir = "testdata/frozen"
 // frozenAnswers are the frames with bodies, which vectors.json has not.
 const frozenAnswers = "answers.json"
 
+// frozenSteps are the steps of publications, which those of version 1 do not send.
+const frozenSteps = "steps.json"
+
 // A frozenAnswer is the frame that answers a get of one who has Base, or nothing.
 type frozenAnswer struct {
 	Name  string
@@ -35,6 +38,17 @@ type frozenAnswer struct {
 	Key   string // of the origin, hexadecimal; "" = it does not sign
 	Head  Head
 	Keys  int // "object 0" … are in the digest
+}
+
+// A frozenStep is the datagram to one who has Base.
+type frozenStep struct {
+	Name     string
+	Datagram string // hexadecimal
+	Base     string // the name of the snapshot before
+	Key      string // of the origin, hexadecimal; "" = it does not sign
+	Head     Head   // to which it leads
+	Keys     int    // "object 0" … are in the digest
+	Gone     int    // of them so many of the first are not
 }
 
 // origin is an engine that publishes twice.
@@ -55,7 +69,7 @@ func frozenKey(i int) digest.Key { return digest.KeyOfString(0, fmt.Sprint("obje
 
 // freezeAnswers has an engine answer: a snapshot, what changed, that nothing did, and
 // that it knows nothing.
-func freezeAnswers(t *testing.T, sign bool) (all []frozenAnswer) {
+func freezeAnswers(t *testing.T, sign bool) (all []frozenAnswer, steps []frozenStep) {
 	e, filter, now := frozenOrigin(sign)
 	suffix, key := "", ""
 	if sign {
@@ -88,10 +102,24 @@ func freezeAnswers(t *testing.T, sign bool) (all []frozenAnswer) {
 	e.Publish(now, f, d)
 	get.Have, get.State = first.Version, first.State
 	last := add("delta", "snapshot"+suffix, get, 230)
+	step := func(name, base string, keys, gone int) {
+		if len(e.carrying.step) == 0 {
+			t.Fatalf("%s: no datagram", name)
+		}
+		steps = append(steps, frozenStep{name + suffix, fmt.Sprintf("%x", e.carrying.step), base + suffix, key, e.self, keys, gone})
+	}
+	step("step", "snapshot", 230, 0)
 	get.Have, get.State = last.Version, last.State
 	add("same", "", get, 0)
 	add("unknown", "", Get{Origin: IDOf("nobody"), Limit: 1 << 20}, 0)
-	return all
+	for i := range 10 {
+		filter.Remove(frozenKey(i))
+		filter.Add(frozenKey(230 + i))
+	}
+	f, d = filter.AdvanceDelta()
+	e.Publish(now, f, d)
+	step("step that clears positions", "step", 240, 10)
+	return all, steps
 }
 
 // TestFreeze writes the messages of today's program, once.
@@ -110,15 +138,23 @@ func TestFreeze(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers, err := json.MarshalIndent(append(freezeAnswers(t, false), freezeAnswers(t, true)...), "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, b := range map[string][]byte{"vectors.json": vectors, frozenAnswers: append(answers, '\n')} {
+	answers, steps := freezeAnswers(t, false)
+	signed, signedSteps := freezeAnswers(t, true)
+	for name, b := range map[string][]byte{
+		"vectors.json": vectors, frozenAnswers: indented(t, append(answers, signed...)), frozenSteps: indented(t, append(steps, signedSteps...)),
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+func indented(t *testing.T, v any) []byte {
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(b, '\n')
 }
 
 // Today's code reads what every earlier one wrote, and finds in it what that one
@@ -135,10 +171,19 @@ func TestFrozen(t *testing.T) {
 			readFrozenVectors(t, v)
 			var answers []frozenAnswer
 			thaw(t, filepath.Join(dir, frozenAnswers), &answers)
-			readFrozenAnswers(t, answers)
+			filters := readFrozenAnswers(t, answers)
+			if filepath.Base(dir) == onlyVersion1 {
+				return
+			}
+			var steps []frozenStep
+			thaw(t, filepath.Join(dir, frozenSteps), &steps)
+			readFrozenSteps(t, steps, filters)
 		})
 	}
 }
+
+// onlyVersion1 has no steps.
+const onlyVersion1 = "2026-11-21-862c874"
 
 func thaw(t *testing.T, path string, into any) {
 	t.Helper()
@@ -198,7 +243,7 @@ func includes(got, want any) bool {
 	return true
 }
 
-func readFrozenAnswers(t *testing.T, answers []frozenAnswer) {
+func readFrozenAnswers(t *testing.T, answers []frozenAnswer) map[string]*digest.Filter {
 	filters := map[string]*digest.Filter{}
 	for _, a := range answers {
 		frame := unhex(t, a.Frame)
@@ -228,5 +273,37 @@ func readFrozenAnswers(t *testing.T, answers []frozenAnswer) {
 	}
 	if len(answers) != 8 || len(filters) != 4 {
 		t.Errorf("%d answers, %d filters", len(answers), len(filters))
+	}
+	return filters
+}
+
+func readFrozenSteps(t *testing.T, steps []frozenStep, filters map[string]*digest.Filter) {
+	for _, a := range steps {
+		s, err := DecodeStep(unhex(t, a.Datagram))
+		from := a.Head.Version.Sequence - s.Step
+		if err != nil || s.Origin != a.Head.Origin.tag() || s.From != uint8(from) {
+			t.Errorf("%s: %+v, %v, want one that leads to %v", a.Name, s, err, a.Head)
+			continue
+		}
+		base := filters[a.Base]
+		if base == nil || base.Version().Sequence != from {
+			t.Errorf("%s: starts from %d, and %q is not that", a.Name, from, a.Base)
+			continue
+		}
+		f := Fetch{Base: base, Key: unhex(t, a.Key), Carried: s.carrier(Head{Origin: a.Head.Origin, Version: a.Head.Version}, a.Key != "")}
+		r := DecodeCarried(f, digest.Limits{})
+		if r.Err != nil || r.Head != a.Head {
+			t.Errorf("%s: head %v, %v, want %v", a.Name, r.Head, r.Err, a.Head)
+			continue
+		}
+		for i := range a.Keys {
+			if r.Filter.MayContain(frozenKey(i)) != (i >= a.Gone) {
+				t.Fatalf("%s: object %d of %d, the first %d of them gone", a.Name, i, a.Keys, a.Gone)
+			}
+		}
+		filters[a.Name] = r.Filter
+	}
+	if len(steps) != 4 {
+		t.Errorf("%d steps", len(steps))
 	}
 }

@@ -56,15 +56,21 @@ func (e *Engine) handleStep(now time.Time, s Step) {
 		}
 		return
 	}
+	e.hear(now, p, h, p)
+	e.stats.CarriersIn++
+	e.carry(now, p, s.carrier(h, len(p.key) > 0))
+}
+
+// carrier is what the step brings, given the origin, the version that it leads to and
+// whether the origin signs.
+func (s Step) carrier(h Head, signed bool) *Carrier {
 	c := &Carrier{Head: h, Step: s.Step, Change: s.Behind, short: true, mark: s.Mark, keys: uint64(s.Keys)}
-	if len(p.key) > 0 {
+	if signed {
 		n := min(len(s.Behind), signatureBytes)
 		c.Signature, c.Change = s.Behind[:n], s.Behind[n:]
 	}
 	c.Change = unsqueeze(c.Change)
-	e.hear(now, p, h, p)
-	e.stats.CarriersIn++
-	e.carry(now, p, c)
+	return c
 }
 
 // ask has what p publishes fetched from it.

@@ -3,6 +3,7 @@ package demo
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
@@ -30,7 +31,7 @@ func WriteText(w io.Writer, r *Result) error {
 	})
 	t.Write(&b, "  ")
 
-	b.WriteString("\nWhat the same requests cost, and would have cost otherwise\n")
+	fmt.Fprintf(&b, "\nWhat the same requests cost at %s a second, and would have cost otherwise\n", table.Count(int64(r.pace())))
 	t = table.New("", ">origin fetches", ">origin bytes", ">messages", ">message bytes")
 	titles := map[string]string{
 		"summarycache": "summarycache, membership included", "icp": "ICP, asking all at each miss", "none": "no cooperation", "floor": "the floor, each object once",
@@ -57,6 +58,24 @@ func (r *Result) eachRow(t *table.Table, row func(Row)) {
 	row(r.Total)
 }
 
+// pace is how many requests came a second.
+func (r *Result) pace() float64 { return float64(r.Workload.Requests) / max(r.Seconds, 1) }
+
+// smallSite is a rate of requests that small sites have: about a million a day.
+const smallSite = 13.3
+
+// slower says how to run the same at the pace of a small site, if this was faster.
+func slower(r *Result) string {
+	if r.pace() <= 2*smallSite {
+		return ""
+	}
+	return fmt.Sprintf(".\n            A small site's: --rate %g, with which these take %s", smallSite, minutes(float64(r.Workload.Requests)/smallSite))
+}
+
+func minutes(seconds float64) string {
+	return table.Of(int64(max(1, math.Round(seconds/60))), "minute")
+}
+
 func dealt(r *Result) string {
 	if r.Workload.Clients > 0 {
 		return fmt.Sprintf("%s clients dealt to %d peers by hash", table.Count(r.Workload.Clients), len(r.Peers))
@@ -73,10 +92,10 @@ origin      %.2f %% more fetches than the floor; the rest were asked for at two 
 sent        all messages about digests; a change waits for others to go with, at most %.0f ms, and
             is in place %.0f ms after the advert (at most %.0f ms). Membership took %s more.
 pace        %s requests a second; at fewer, changes travel with fewer others, and
-            membership, which takes the same each second, weighs more
+            membership, which takes the same each second, weighs more%s
 ICP         2 x (peers - 1) datagrams a miss; 25 bytes and the URL to ask, 21 and the URL to answer
             (RFC 2186). All bytes are payload, without the headers of TLS, TCP, UDP and IP.
-`, 100*r.FalseShare, table.Count(r.Total.SiblingRequests), 100*r.OverFloor, 1000*r.Wait, 1000*r.LagMean, 1000*r.LagMax, table.Bytes(r.Membership), table.Count(int64(float64(r.Workload.Requests)/max(r.Seconds, 1))))
+`, 100*r.FalseShare, table.Count(r.Total.SiblingRequests), 100*r.OverFloor, 1000*r.Wait, 1000*r.LagMean, 1000*r.LagMax, table.Bytes(r.Membership), table.Count(int64(r.pace())), slower(r))
 	if n := r.Total.SiblingErrors; n > 0 {
 		fmt.Fprintf(b, "failed      %s to siblings got no answer in time\n", table.Of(n, "question"))
 	}

@@ -47,6 +47,22 @@ func TestText(t *testing.T) {
 			t.Errorf("a line of %d columns: %s", len(line), line)
 		}
 	}
+	// A run at a small site's pace need not be told how to be one.
+	r.Workload.Requests, r.Seconds = 3000, 10
+	for _, slow := range []bool{false, true} {
+		if slow {
+			r.Seconds = 226
+		}
+		b.Reset()
+		WriteText(&b, r)
+		hint, pace := strings.Contains(b.String(), "--rate 13.3, with which these take 4 minutes\n"), "cost at 300 a second,"
+		if slow {
+			pace = "cost at 13 a second,"
+		}
+		if hint == slow || !strings.Contains(b.String(), pace) {
+			t.Errorf("no %q, or a hint too much or too little, in\n%s", pace, b.String())
+		}
+	}
 	if strings.Contains(b.String(), "late  ") || strings.Contains(b.String(), "failed  ") {
 		t.Errorf("complaints of a run that went well:\n%s", b.String())
 	}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"math"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+	engine "github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// A pacer publishes when a running peer would: its engine's rule with its defaults, told
+// how soon siblings' new objects are asked for, as package gossip counts it.
+type pacer struct {
+	engine  *engine.Engine
+	lookups []digest.Key // since the look began
+
+	of             int            // the cache looked at, of all but this one
+	base           *digest.Filter // what it had then; nil if no look is under way
+	since          float64
+	asks, exposure float64 // and changes × seconds
+}
+
+// What package gossip takes for a look at a sibling, and for its memory.
+const (
+	lookKeys   = 1024
+	lookEnough = 128   // lookups
+	lookLeast  = 1.0   // seconds
+	lookMost   = 30.0  // seconds
+	lookMemory = 300.0 // seconds
+	lookPrior  = 100.0 // changes × seconds
+)
+
+// clock is a trace's time, in seconds after its first request.
+func clock(now float64) time.Time {
+	return time.Unix(0, 0).Add(time.Duration(min(now, 9e9) * float64(time.Second)))
+}
+
+func newPacer(now float64) *pacer {
+	at := clock(now)
+	return &pacer{engine: engine.New(engine.Config{Name: "cache", Incarnation: engine.NewIncarnation(at, 1)}, at)}
+}
+
+// asked keeps the key of a lookup.
+func (p *pacer) asked(key digest.Key) {
+	if len(p.lookups) == lookKeys {
+		p.lookups = p.lookups[1:]
+	}
+	p.lookups = append(p.lookups, key)
+}
+
+// look counts what of the cache looked at was asked for while it was new.
+func (p *pacer) look(now float64, self int, caches []digestOf) {
+	age := now - p.since
+	if p.base != nil && age < lookMost && (age < lookLeast || len(p.lookups) < lookEnough) {
+		return
+	}
+	if p.base != nil {
+		f := caches[p.of].published
+		if change, err := digest.Diff(p.base, f); err == nil && change.Len() > 0 {
+			keep := math.Exp(-age / lookMemory)
+			p.asks *= keep
+			p.exposure = p.exposure*keep + float64(change.Len())*age
+			for _, k := range p.lookups {
+				if f.MayContain(k) && !p.base.MayContain(k) {
+					p.asks++
+				}
+			}
+			p.engine.SetAsks((p.asks + engine.PriorAsks*lookPrior) / (p.exposure + lookPrior))
+		}
+	}
+	p.of = (p.of + 1) % len(caches)
+	if p.of == self {
+		p.of = (p.of + 1) % len(caches)
+	}
+	p.base, p.since, p.lookups = caches[p.of].published, now, p.lookups[:0]
+}
+
+// due reports whether the cache publishes now.
+func (p *pacer) due(now float64, filter *digest.CountingFilter) bool {
+	tally := filter.Tally()
+	return p.engine.PublishDue(clock(now), tally.Changed, tally.Keys)
+}
