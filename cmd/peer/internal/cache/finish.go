@@ -25,8 +25,9 @@ func (c *Cache) finishStored(w io.Writer, r *request, f *found, v *store.View, p
 // finish sends what is missing of an answer whose body on disk, stored or being
 // received, turned out to be unreadable: it is fetched anew, and must be the same as
 // far as the client has it, by the sums of its blocks. What is fetched may pass over
-// the same bad disk; if it breaks there as well it is fetched once more, past the
-// disk. A sibling that asked is left to find the rest itself.
+// the same bad disk, or come from a sibling that has another version: then it is
+// fetched once more, from the origin and past the disk. A sibling that asked is left
+// to find the rest itself.
 func (c *Cache) finish(w io.Writer, r *request, cut cutAnswer, res *Result) {
 	for _, pastDisk := range []bool{false, true} {
 		if r.cc.onlyIfCached || !errors.Is(res.Err, store.ErrCorrupt) || !c.finishOnce(w, r, &cut, pastDisk, res) {
@@ -40,7 +41,7 @@ func (c *Cache) finish(w io.Writer, r *request, cut cutAnswer, res *Result) {
 func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, pastDisk bool, res *Result) bool {
 	r2, key := unattended(r), cut.id
 	if pastDisk {
-		r2.cc.noStore, key = true, ""
+		r2.cc.noStore, r2.cc.noCache, key = true, true, ""
 	}
 	anew, joined := c.newFetch(r2, key, nil, "miss")
 	defer anew.waiters.leave(joined)
@@ -69,7 +70,7 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, pastDisk boo
 		return joined // what another request asked for is of no use here
 	}
 	if repr.status != cut.repr.status || !repr.same(&cut.repr) {
-		return false
+		return anew.result.peer != "" // a sibling has another version; the origin may have this one
 	}
 	checked := cut.sums.Check(body)
 	_, err := io.CopyN(io.Discard, checked, cut.plan.offset+res.Bytes)
