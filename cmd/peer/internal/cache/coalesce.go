@@ -63,7 +63,7 @@ func (w *waiters) untilNone(release func()) func() {
 }
 
 // abandon lets nobody join the fetch any more if nobody waits for it now, and
-// reports whether that is so. Who waits need not have come to read the body yet.
+// reports whether that is so. A request that waits need not read the body yet.
 func (c *Cache) abandon(f *fetch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
