@@ -69,9 +69,9 @@ func ExamplePlan() {
 		return
 	}
 	fmt.Printf("%d hash, %.0f positions a key\n", plan.Geometry.Hashes, float64(plan.Geometry.Bits)/100_000)
-	fmt.Printf("%.0f kB a snapshot, %.1f kB a delta, %.2f kB/s, %.1f MB for replicas\n",
+	fmt.Printf("%.0f kB a snapshot, %.1f kB a delta, %.2f kB/s, %.0f MB for replicas\n",
 		plan.SnapshotBytes/1e3, plan.DeltaBytes/1e3, plan.BytesPerSecond/1e3, plan.MemoryBytes/1e6)
 	// Output:
 	// 1 hash, 949 positions a key
-	// 142 kB a snapshot, 3.0 kB a delta, 1.00 kB/s, 3.1 MB for replicas
+	// 142 kB a snapshot, 3.0 kB a delta, 1.00 kB/s, 3 MB for replicas
 }
