@@ -23,7 +23,7 @@ func TestLargeFilterIsRead(t *testing.T) {
 	base, _ := deltaChain(t, n, 1, 0)
 	message := base.AppendTo(nil)
 	var f *Filter
-	taken := allocated(func() {
+	taken := allocated(1, func() {
 		var err error
 		if f, err = DecodeFilter(message, lim); err != nil {
 			t.Fatal(err)
