@@ -115,18 +115,20 @@ var errUnfit = errors.New("cache: not the rest of this response")
 // representation.
 func (t *attempt) position(a *answer) (other bool, err error) {
 	repr := representationOf(a)
-	whole := &t.b.repr
+	whole, received := &t.b.repr, t.received
 	switch {
 	case a.status == http.StatusPartialContent && whole.status == http.StatusOK:
 		if !whole.hasPart(a.header, t.at) {
 			return false, errUnfit
 		}
-		t.received = nil
+		received = nil
 	case a.status == whole.status:
 		if !whole.same(&repr) {
 			return true, errUnfit
 		}
-		if t.at > 0 && t.received == nil {
+		if received != nil {
+			received.Begin()
+		} else if t.at > 0 {
 			return false, errUnfit
 		}
 	default:
@@ -137,8 +139,8 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 	for len(a.ahead) == 0 {
 		n, err := t.source.Read(buf)
 		a.ahead = buf[:n]
-		if t.received != nil {
-			rest, differs := t.received.Take(a.ahead)
+		if received != nil {
+			rest, differs := received.Take(a.ahead)
 			if differs != nil {
 				return true, differs
 			}
@@ -149,7 +151,7 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 			break
 		}
 	}
-	if len(a.ahead) == 0 && (a.err != io.EOF || whole.length >= 0 || t.received != nil && t.received.Left() > 0) {
+	if len(a.ahead) == 0 && (a.err != io.EOF || whole.length >= 0 || received != nil && received.Left() > 0) {
 		return false, errUnfit
 	}
 	return false, nil

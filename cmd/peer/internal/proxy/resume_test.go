@@ -284,14 +284,15 @@ func TestBetweenBytes(t *testing.T) {
 	}
 }
 
-// rogue starts a sibling that is none of the peers, c, and advertises what o sends.
-func (w *world) rogue(o *faulty) *http.Server {
+// rogue starts a sibling that is none of the peers, and advertises what o sends.
+func (w *world) rogue(name string, o *faulty) {
+	addr := "rogue-" + name + ":80"
 	w.digests.mu.Lock()
-	w.digests.addr["c"] = "rogue:80"
-	w.digests.listed["c"] = map[string]int{"GET http://" + originHost + "/x": 1}
+	w.digests.addr[name] = addr
+	w.digests.listed[name] = map[string]int{"GET http://" + originHost + "/x": 1}
 	w.digests.mu.Unlock()
-	return w.serve("rogue:80", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		rw.Header().Set("Cache-Status", "c; hit")
+	w.serve(addr, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Cache-Status", name+"; hit")
 		rw.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
 		o.serve(rw, r, 0)
 	}))
@@ -310,7 +311,7 @@ func TestFaultySibling(t *testing.T) {
 					if fault == "crawl" {
 						w.get("a", "/other") // so that the origin's pace is known
 					}
-					w.rogue(o)
+					w.rogue("c", o)
 					start := time.Now()
 					limit := 2 * time.Second
 					if fault == "crawl" {
@@ -330,13 +331,31 @@ func TestFaultySibling(t *testing.T) {
 	}
 }
 
+// Each source that might go on is compared from its first byte: a sibling with another
+// version of the same length, and no validator to tell them apart, leaves the next one as
+// it was.
+func TestSecondSourceDiffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 200_000
+		body, other := content(1, size), content(2, size)
+		o := &faulty{body: body}
+		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
+		defer w.close()
+		w.rogue("c", &faulty{body: body, fault: "cut", at: 100_000})
+		w.rogue("d", &faulty{body: other, fault: "cut", at: 150_000})
+		if r := w.get("a", "/x"); r.err != nil || r.body != string(body) || !strings.Contains(r.status(), "c; hit") {
+			t.Errorf("%d bytes, right %v, %v; %s", len(r.body), r.body == string(body), r.err, r.status())
+		}
+	})
+}
+
 // A question to a sibling that is known to be dead ends at once.
 func TestDeadSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &faulty{body: content(1, 1_000_000), fault: "stall", at: 500_000, tag: `"a"`, ranges: true}
 		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
 		defer w.close()
-		w.rogue(o)
+		w.rogue("c", o)
 		start := time.Now()
 		time.AfterFunc(300*time.Millisecond, func() { w.peers["a"].SiblingGone("c") })
 		if r := w.get("a", "/x"); r.body != string(o.body) || time.Since(start) > 400*time.Millisecond {
