@@ -55,7 +55,12 @@ func (t *attempt) run() {
 	if b.attempt == t {
 		b.attempt = nil
 	}
-	b.superseded = b.superseded || superseded
+	if superseded {
+		b.superseded = true
+		if b.at == 0 {
+			b.from.cancel(errSuperseded) // nothing is lost if those who wait begin anew
+		}
+	}
 	if !found {
 		b.fruitless++
 		b.patience = min(2*b.patience, b.c.cfg.BetweenBytes)

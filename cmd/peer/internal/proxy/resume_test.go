@@ -264,23 +264,32 @@ func TestStalledOriginIsNotCrowded(t *testing.T) {
 	}
 }
 
-// A single client's origin may pause for as long as is allowed between bytes, and
-// then is asked for the rest.
+// A single client's origin may pause for ten seconds, and then is asked for the rest;
+// where it can't be, for as long as is allowed between bytes.
 func TestBetweenBytes(t *testing.T) {
-	for _, method := range []string{"GET", "POST"} {
-		for _, fields := range []string{"", "Cache-Control: no-store", "Cache-Control: private"} {
-			synctest.Test(t, func(t *testing.T) {
-				o := &faulty{body: content(1, 1000), fault: "stall", at: 100, tag: `"a"`, ranges: true, fields: fields}
-				w := newWorld(t, false, o.serve, "a")
-				defer w.close()
-				start := time.Now()
-				r, err := w.try("a", method, "/x", "")
-				whole := err == nil && r.err == nil && r.body == string(o.body)
-				if took := time.Since(start); took < 59*time.Second || took > 61*time.Second || whole != (method == "GET") {
-					t.Errorf("%s %s: %d bytes after %v, %v", method, fields, len(r.body), took, r.err)
-				}
-			})
-		}
+	for _, test := range []struct {
+		method, tag, fields string
+		pause               time.Duration
+		whole               bool
+	}{
+		{"GET", `"a"`, "", 10 * time.Second, true},
+		{"GET", `"a"`, "Cache-Control: no-store", 10 * time.Second, true},
+		{"GET", `"a"`, "Cache-Control: private", 10 * time.Second, true},
+		{"GET", `W/"a"`, "", 60 * time.Second, true},
+		{"GET", "", "Cache-Control: private", 60 * time.Second, false},
+		{"POST", `"a"`, "", 60 * time.Second, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o := &faulty{body: content(1, 1000), fault: "stall", at: 100, tag: test.tag, ranges: true, fields: test.fields}
+			w := newWorld(t, false, o.serve, "a")
+			defer w.close()
+			start := time.Now()
+			r, err := w.try("a", test.method, "/x", "")
+			whole := err == nil && r.err == nil && r.body == string(o.body)
+			if took := time.Since(start); took < test.pause || took > test.pause+time.Second || whole != test.whole || w.origin.count() > 2 {
+				t.Errorf("%+v: %d bytes after %v and %d requests, %v", test, len(r.body), took, w.origin.count(), r.err)
+			}
+		})
 	}
 }
 
@@ -347,6 +356,49 @@ func TestSecondSourceDiffers(t *testing.T) {
 			t.Errorf("%d bytes, right %v, %v; %s", len(r.body), r.body == string(body), r.err, r.status())
 		}
 	})
+}
+
+// What was delivered by its header alone, and that no source can finish, costs nobody an
+// answer: as long as no byte went out, the request begins anew with what the origin has
+// now, and is told by a status if that is nothing.
+func TestNothingSent(t *testing.T) {
+	for _, fault := range []string{"stall", "cut"} {
+		for _, fails := range []bool{false, true} {
+			for _, clients := range []int{1, 4} {
+				synctest.Test(t, func(t *testing.T) {
+					const size = 200_000
+					body, other := content(1, size), content(2, size)
+					o := &faulty{body: other, tag: `"b"`, ranges: true}
+					w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+						if fails {
+							panic(http.ErrAbortHandler)
+						}
+						o.serve(rw, r, n+1)
+					}, "a")
+					defer w.close()
+					w.rogue("c", &faulty{body: body, fault: fault, tag: `"a"`, ranges: true})
+					var all sync.WaitGroup
+					for i := range clients {
+						all.Go(func() {
+							time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+							start := time.Now()
+							r := w.get("a", "/x")
+							switch took := time.Since(start); {
+							case fails && r.StatusCode < 500, !fails && (r.err != nil || r.body != string(other)):
+								t.Errorf("%s, origin fails=%v, client %d: status %d, %d bytes, %v after %v; %s", fault, fails, i, r.StatusCode, len(r.body), r.err, took, r.status())
+							case took > 4*time.Second && !fails:
+								t.Errorf("%s: client %d waited for %v", fault, i, took)
+							}
+						})
+					}
+					all.Wait()
+					if n := w.origin.count(); !fails && n > 3 {
+						t.Errorf("%s, %d clients: the origin was asked %d times", fault, clients, n)
+					}
+				})
+			}
+		}
+	}
 }
 
 // A question to a sibling that is known to be dead ends at once.
