@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // A cluster carries requests to its peers' handlers.
@@ -25,7 +27,7 @@ func newCluster(peers int) *cluster {
 		c.names = append(c.names, fmt.Sprint("p", i))
 	}
 	for _, name := range c.names {
-		c.crowds[name+":80"] = New(Config{Name: name, HTTP: c, Wait: time.Second,
+		c.crowds[name+":80"] = New(Config{Name: name, HTTP: c, Wait: time.Second, Health: &sibling.Health{},
 			Key: func(identity string) uint64 { return uint64(len(identity)) * 0x9e3779b97f4a7c15 },
 			Others: func() (list []Member) {
 				for _, other := range c.names {
@@ -130,7 +132,7 @@ func TestHomeIsGone(t *testing.T) {
 			t.Errorf("asked %d times, want once and 200 times at home", asked)
 		}
 		c.broken = false
-		time.Sleep(max(shun, Remember))
+		time.Sleep(Remember)
 		c.fetching("p0", "x")
 		if got := c.fetching("p1", "x"); got != "p0" {
 			t.Errorf("then told of %q", got)
