@@ -1,21 +1,23 @@
-package digest
+package index
 
 import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
 // benchIndex holds peers of n random keys each at 0.1 false candidates a lookup, and
 // returns some keys of each.
-func benchIndex(b *testing.B, peers, n int) (x *Index, held [][]Key, g Geometry) {
+func benchIndex(b *testing.B, peers, n int) (x *Index, held [][]digest.Key, g digest.Geometry) {
 	b.Helper()
-	g = Geometry{Bits: uint64(n) * uint64(peers) * 10, Hashes: 1}
-	x = NewIndex()
+	g = digest.Geometry{Bits: uint64(n) * uint64(peers) * 10, Hashes: 1}
+	x = New()
 	for i := range peers {
 		rng := random(uint64(i))
 		keys := randomKeys(rng, n)
-		if err := x.Set(fmt.Sprint("peer", i), benchFilter(g, keys)); err != nil {
+		if err := x.Set(fmt.Sprint("peer", i), filterOf(b, g, digest.Version{Epoch: 1}, keys)); err != nil {
 			b.Fatal(err)
 		}
 		held = append(held, slices.Clone(keys[:min(n, 200)]))
@@ -24,20 +26,11 @@ func benchIndex(b *testing.B, peers, n int) (x *Index, held [][]Key, g Geometry)
 	return x, held, g
 }
 
-func benchFilter(g Geometry, keys []Key) *Filter {
-	positions := make([]uint64, len(keys))
-	for i, k := range keys {
-		positions[i] = g.single(k)
-	}
-	slices.Sort(positions)
-	return newFilter(g, Version{Epoch: 1}, uint64(len(keys)), slices.Compact(positions))
-}
-
 type benchCluster struct{ peers, n int }
 
 var benchClusters = []benchCluster{{10, 100_000}, {64, 100_000}, {1000, 10_000}, {10, 1000}, {1000, 100}}
 
-func BenchmarkIndexLookup(b *testing.B) {
+func BenchmarkLookup(b *testing.B) {
 	for _, c := range benchClusters {
 		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
 			x, held, _ := benchIndex(b, c.peers, c.n)
@@ -46,7 +39,7 @@ func BenchmarkIndexLookup(b *testing.B) {
 			b.Run("in=none", func(b *testing.B) {
 				rng := random(1)
 				for b.Loop() {
-					dst = x.Lookup(dst[:0], Key(rng.Uint64()))
+					dst = x.Lookup(dst[:0], digest.Key(rng.Uint64()))
 				}
 				b.ReportMetric(perKey, "bytes/key")
 			})
@@ -61,7 +54,7 @@ func BenchmarkIndexLookup(b *testing.B) {
 	}
 }
 
-func BenchmarkIndexApply(b *testing.B) {
+func BenchmarkApply(b *testing.B) {
 	for _, c := range benchClusters {
 		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
 			x, _, g := benchIndex(b, c.peers, c.n)
@@ -87,11 +80,11 @@ func BenchmarkIndexApply(b *testing.B) {
 	}
 }
 
-func BenchmarkIndexSet(b *testing.B) {
+func BenchmarkSet(b *testing.B) {
 	for _, c := range benchClusters {
 		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
 			x, _, g := benchIndex(b, c.peers, c.n)
-			f := benchFilter(g, randomKeys(random(1<<40), c.n))
+			f := filterOf(b, g, digest.Version{Epoch: 1}, randomKeys(random(1<<40), c.n))
 			begin := cpuTime()
 			for b.Loop() {
 				if err := x.Set("another", f); err != nil {
@@ -103,30 +96,30 @@ func BenchmarkIndexSet(b *testing.B) {
 	}
 }
 
-// BenchmarkIndexPrefixes asks for the longest prefix of 64 keys, of which some peers
+// BenchmarkPrefixes asks for the longest prefix of 64 keys, of which some peers
 // hold beginnings of any length, beside as many lookups.
-func BenchmarkIndexPrefixes(b *testing.B) {
+func BenchmarkPrefixes(b *testing.B) {
 	const peers, n, chains, length = 64, 100_000, 1000, 64
 	for _, holders := range []int{1, 4, 16} {
-		x := NewIndex()
-		g := Geometry{Bits: n * peers * 10, Hashes: 1}
+		x := New()
+		g := digest.Geometry{Bits: n * peers * 10, Hashes: 1}
 		rng := random(1)
 		all := randomKeys(rng, chains*length)
 		for i := range peers {
-			var keys []Key
+			var keys []digest.Key
 			for c := range chains {
 				if rng.IntN(peers) < holders {
 					keys = append(keys, all[c*length:][:1+rng.IntN(length)]...)
 				}
 			}
 			keys = append(keys, randomKeys(rng, n-len(keys))...)
-			if err := x.Set(fmt.Sprint("peer", i), benchFilter(g, keys)); err != nil {
+			if err := x.Set(fmt.Sprint("peer", i), filterOf(b, g, digest.Version{Epoch: 1}, keys)); err != nil {
 				b.Fatal(err)
 			}
 		}
 		b.Run(fmt.Sprintf("holders=%d/at=once", holders), func(b *testing.B) {
 			b.ReportAllocs()
-			dst := make([]MatchCount, 0, peers)
+			dst := make([]Prefix, 0, peers)
 			for b.Loop() {
 				c := rng.IntN(chains)
 				dst = x.Prefixes(dst[:0], all[c*length:][:length])
@@ -145,20 +138,20 @@ func BenchmarkIndexPrefixes(b *testing.B) {
 	}
 }
 
-// BenchmarkIndexJoin fills an empty index with all peers, one after the other: what
+// BenchmarkJoin fills an empty index with all peers, one after the other: what
 // a peer does that starts.
-func BenchmarkIndexJoin(b *testing.B) {
+func BenchmarkJoin(b *testing.B) {
 	for _, c := range append([]benchCluster{{1, 100_000}, {1, 1_000_000}}, benchClusters...) {
 		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
-			g := Geometry{Bits: uint64(c.n) * uint64(c.peers) * 10, Hashes: 1}
-			filters := make([]*Filter, c.peers)
+			g := digest.Geometry{Bits: uint64(c.n) * uint64(c.peers) * 10, Hashes: 1}
+			filters := make([]*digest.Filter, c.peers)
 			for i := range filters {
-				filters[i] = benchFilter(g, randomKeys(random(uint64(i)), c.n))
+				filters[i] = filterOf(b, g, digest.Version{Epoch: 1}, randomKeys(random(uint64(i)), c.n))
 			}
 			begin := cpuTime()
 			var x *Index
 			for b.Loop() {
-				x = NewIndex()
+				x = New()
 				for i, f := range filters {
 					if err := x.Set(fmt.Sprint("peer", i), f); err != nil {
 						b.Fatal(err)

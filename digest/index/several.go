@@ -1,19 +1,21 @@
-package digest
+package index
 
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
-// A MatchCount is a peer whose filter says yes for some of several keys.
-type MatchCount struct {
+// A Prefix is a peer whose filter says yes for some of several keys.
+type Prefix struct {
 	Match
 	Keys int // for how many of them, at least 1
 }
 
 // AllOf appends to dst the peers whose filters say yes for every one of keys, in
 // the order of [Index.Lookup]; of no keys, all peers.
-func (x *Index) AllOf(dst []Match, keys []Key) []Match {
+func (x *Index) AllOf(dst []Match, keys []digest.Key) []Match {
 	b := x.borrow()
 	defer x.scratch.Put(b)
 	for {
@@ -38,7 +40,7 @@ func (x *Index) AllOf(dst []Match, keys []Key) []Match {
 
 // AnyOf appends to dst the peers whose filters say yes for at least one of keys, in
 // the order of [Index.Lookup].
-func (x *Index) AnyOf(dst []Match, keys []Key) []Match {
+func (x *Index) AnyOf(dst []Match, keys []digest.Key) []Match {
 	b := x.borrow()
 	defer x.scratch.Put(b)
 	for {
@@ -55,33 +57,11 @@ func (x *Index) AnyOf(dst []Match, keys []Key) []Match {
 	}
 }
 
-// Counts appends to dst for how many of keys each peer's filter says yes, the most
-// first, and then in the order of [Index.Lookup]. Peers with none are left out.
-func (x *Index) Counts(dst []MatchCount, keys []Key) []MatchCount {
-	b := x.borrow()
-	defer x.scratch.Put(b)
-	for {
-		v := b.begin(x)
-		for i := range keys {
-			b.find(x, v, keys, i)
-			for j, w := range b.found {
-				b.total[j] |= w
-				for ; w != 0; w &= w - 1 {
-					b.counts[64*j+bits.TrailingZeros64(w)]++
-				}
-			}
-		}
-		if x.view.Load() == v {
-			return b.appendCounts(dst, v, len(keys))
-		}
-	}
-}
-
 // Prefixes appends to dst for how many of keys, from the first on and without a
 // gap, each peer's filter says yes: what one asks who shares work along a chain of
 // keys, such as blocks of a prompt. The longest come first, and then the order is
 // that of [Index.Lookup]. Peers that lack the first key are left out.
-func (x *Index) Prefixes(dst []MatchCount, keys []Key) []MatchCount {
+func (x *Index) Prefixes(dst []Prefix, keys []digest.Key) []Prefix {
 	b := x.borrow()
 	defer x.scratch.Put(b)
 	for {
@@ -93,7 +73,7 @@ func (x *Index) Prefixes(dst []MatchCount, keys []Key) []MatchCount {
 	}
 }
 
-func (b *batch) prefixes(x *Index, v *view, keys []Key) {
+func (b *batch) prefixes(x *Index, v *view, keys []digest.Key) {
 	var going []uint64
 	for i := range keys {
 		b.find(x, v, keys, i)
@@ -123,7 +103,7 @@ func (b *batch) prefixes(x *Index, v *view, keys []Key) {
 }
 
 // appendCounts appends the peers in total by falling count.
-func (b *batch) appendCounts(dst []MatchCount, v *view, most int) []MatchCount {
+func (b *batch) appendCounts(dst []Prefix, v *view, most int) []Prefix {
 	n := v.rankAll(b.total, b.ranked)
 	if n == 0 {
 		return dst
@@ -139,7 +119,7 @@ func (b *batch) appendCounts(dst []MatchCount, v *view, most int) []MatchCount {
 	v.eachRanked(b.ranked, func(e *indexed) {
 		keys := int(b.counts[e.place])
 		at := &b.starts[most-keys]
-		dst[from+int(*at)] = MatchCount{e.match(), keys}
+		dst[from+int(*at)] = Prefix{e.match(), keys}
 		*at++
 	})
 	return dst

@@ -1,14 +1,16 @@
-package digest
+package index
 
 import (
 	"cmp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
 // counts asks each filter for each key: all of them, and how many from the first on.
-func (l loop) counts(keys []Key) (all, prefixes map[string]int) {
+func (l loop) counts(keys []digest.Key) (all, prefixes map[string]int) {
 	all, prefixes = map[string]int{}, map[string]int{}
 	for name, f := range l {
 		for i, k := range keys {
@@ -28,7 +30,7 @@ func (l loop) counts(keys []Key) (all, prefixes map[string]int) {
 }
 
 // checkSeveral compares the questions about several keys with the loop.
-func (w *world) checkSeveral(keys []Key) {
+func (w *world) checkSeveral(keys []digest.Key) {
 	w.t.Helper()
 	all, prefixes := w.loop.counts(keys)
 	var every, some []string
@@ -48,13 +50,12 @@ func (w *world) checkSeveral(keys []Key) {
 	if got := namesOf(w.index.AnyOf(nil, keys)); !slices.Equal(got, some) {
 		w.t.Fatalf("AnyOf(%x) = %v, want %v", keys, got, some)
 	}
-	w.checkCounts("Counts", w.index.Counts(make([]MatchCount, 1), keys), all)
-	w.checkCounts("Prefixes", w.index.Prefixes(make([]MatchCount, 1), keys), prefixes)
+	w.checkCounts("Prefixes", w.index.Prefixes(make([]Prefix, 1), keys), prefixes)
 }
 
-func (w *world) checkCounts(what string, got []MatchCount, want map[string]int) {
+func (w *world) checkCounts(what string, got []Prefix, want map[string]int) {
 	w.t.Helper()
-	if got[0] != (MatchCount{}) {
+	if got[0] != (Prefix{}) {
 		w.t.Fatalf("%s changes what was in dst", what)
 	}
 	got = got[1:]
@@ -66,15 +67,15 @@ func (w *world) checkCounts(what string, got []MatchCount, want map[string]int) 
 			w.t.Fatalf("%s = %d for %s, want %d", what, c.Keys, c.Peer, want[c.Peer])
 		}
 	}
-	rank := func(c MatchCount) float64 { return w.index.peers[c.Peer].ranked }
-	if !slices.IsSortedFunc(got, func(a, b MatchCount) int {
+	rank := func(c Prefix) float64 { return w.index.peers[c.Peer].ranked }
+	if !slices.IsSortedFunc(got, func(a, b Prefix) int {
 		return cmp.Or(b.Keys-a.Keys, cmp.Compare(rank(a), rank(b)), strings.Compare(a.Peer, b.Peer))
 	}) {
 		w.t.Fatalf("%s = %v is not in order", what, got)
 	}
 }
 
-func TestIndexOfNoKeys(t *testing.T) {
+func TestNoKeys(t *testing.T) {
 	w := newWorld(t, 1, mixes["few sizes"])
 	for range 30 {
 		w.step()
@@ -82,8 +83,8 @@ func TestIndexOfNoKeys(t *testing.T) {
 	w.checkSeveral(nil)
 }
 
-// TestIndexPrefixes: chains of keys, of which peers hold beginnings.
-func TestIndexPrefixes(t *testing.T) {
+// TestPrefixes: chains of keys, of which peers hold beginnings.
+func TestPrefixes(t *testing.T) {
 	for name, mix := range mixes {
 		w := newWorld(t, 2, mix)
 		chain := randomKeys(w.rng, 100)

@@ -1,4 +1,6 @@
-package digest
+package index
+
+import "github.com/summarycache/summarycache/digest"
 
 // A batch is the memory for a question about several keys, or one about more peers
 // than the stack has room for.
@@ -33,7 +35,7 @@ const ahead = 8
 
 // find makes found the places of all whose filters say yes for the i-th of keys, of
 // which all those before have been asked for.
-func (b *batch) find(x *Index, v *view, keys []Key, i int) {
+func (b *batch) find(x *Index, v *view, keys []digest.Key, i int) {
 	if i == 0 {
 		for j := range min(ahead, len(keys)) {
 			b.ask(x, keys, j)
@@ -53,7 +55,7 @@ func (b *batch) find(x *Index, v *view, keys []Key, i int) {
 	x.collect(v, keys[i], l, b.found, b.part)
 }
 
-func (b *batch) ask(x *Index, keys []Key, i int) {
+func (b *batch) ask(x *Index, keys []digest.Key, i int) {
 	l := x.table.lineOf(uint64(keys[i]))
 	prefetch(&l.words[0])
 	b.lines[i%ahead] = l
