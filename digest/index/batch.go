@@ -7,8 +7,8 @@ import "github.com/summarycache/summarycache/digest"
 type batch struct {
 	memory                     []uint64
 	found, part, total, ranked []uint64       // sets of places, but ranked of ranks
-	counts, starts             []uint32       // by place; by count
 	lines                      [ahead]keyLine // of the keys to come
+	chain                      chainSearch
 }
 
 func (x *Index) borrow() *batch {
@@ -25,7 +25,6 @@ func (b *batch) begin(x *Index) *view {
 	b.memory = renew(b.memory, 4*n)
 	b.found, b.part = b.memory[:n:n], b.memory[n:2*n:2*n]
 	b.total, b.ranked = b.memory[2*n:3*n:3*n], b.memory[3*n:]
-	b.counts = renew(b.counts, 64*n)
 	return v
 }
 

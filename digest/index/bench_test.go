@@ -96,44 +96,56 @@ func BenchmarkSet(b *testing.B) {
 	}
 }
 
-// BenchmarkPrefixes asks for the longest prefix of 64 keys, of which some peers
-// hold beginnings of any length, beside as many lookups.
+// BenchmarkPrefixes asks for the prefixes of chains: blocks of prompts, of which a
+// quarter is one of sixteen system prompts. So many peers on average hold a chain, each
+// to a length of its own; others hold the system prompt or what they have of it. Key by
+// key is measured beside, and how often the answers differ.
 func BenchmarkPrefixes(b *testing.B) {
-	const peers, n, chains, length = 64, 100_000, 1000, 64
-	for _, holders := range []int{1, 4, 16} {
-		x := New()
-		g := digest.Geometry{Bits: n * peers * 10, Hashes: 1}
-		rng := random(1)
-		all := randomKeys(rng, chains*length)
-		for i := range peers {
-			var keys []digest.Key
-			for c := range chains {
-				if rng.IntN(peers) < holders {
-					keys = append(keys, all[c*length:][:1+rng.IntN(length)]...)
+	const rate, prompts = 1e-3, 16
+	for _, c := range []struct{ peers, length, chains, holders int }{
+		{64, 64, 2000, 2}, {64, 512, 1000, 2}, {64, 2048, 500, 2}, {64, 2048, 500, 16}, {1000, 2048, 1000, 2}, {1000, 2048, 500, 16},
+	} {
+		b.Run(fmt.Sprintf("peers=%d/length=%d/holders=%d", c.peers, c.length, c.holders), func(b *testing.B) {
+			rng := random(1)
+			all := randomKeys(rng, c.chains*c.length)
+			for i := range c.chains {
+				copy(all[i*c.length:][:c.length/4], all[i%prompts*c.length:])
+			}
+			x := New()
+			held := 0
+			for i := range c.peers {
+				keys := randomKeys(rng, 2000)
+				for j := range c.chains {
+					if rng.IntN(c.peers) < c.holders {
+						keys = append(keys, all[j*c.length:][:1+rng.IntN(c.length)]...)
+					}
 				}
-			}
-			keys = append(keys, randomKeys(rng, n-len(keys))...)
-			if err := x.Set(fmt.Sprint("peer", i), filterOf(b, g, digest.Version{Epoch: 1}, keys)); err != nil {
-				b.Fatal(err)
-			}
-		}
-		b.Run(fmt.Sprintf("holders=%d/at=once", holders), func(b *testing.B) {
-			b.ReportAllocs()
-			dst := make([]Prefix, 0, peers)
-			for b.Loop() {
-				c := rng.IntN(chains)
-				dst = x.Prefixes(dst[:0], all[c*length:][:length])
-			}
-		})
-		b.Run(fmt.Sprintf("holders=%d/one-by-one", holders), func(b *testing.B) {
-			b.ReportAllocs()
-			dst := make([]Match, 0, peers)
-			for b.Loop() {
-				c := rng.IntN(chains)
-				for _, k := range all[c*length:][:length] {
-					dst = x.Lookup(dst[:0], k)
+				slices.Sort(keys)
+				keys = slices.Compact(keys)
+				g := digest.Geometry{Bits: uint64(float64(len(keys)) / rate), Hashes: 1}
+				if err := x.Set(fmt.Sprint("peer", i), filterOf(b, g, digest.Version{Epoch: 1}, keys)); err != nil {
+					b.Fatal(err)
 				}
+				held += len(keys)
 			}
+			answers, longer, by := disagreement(b, x, all, c.length)
+			for name, ask := range map[string]func([]Prefix, []digest.Key) []Prefix{"gallop": x.Prefixes, "key-by-key": x.linearPrefixes} {
+				b.Run(name, func(b *testing.B) {
+					b.ReportAllocs()
+					dst := make([]Prefix, 0, c.peers)
+					begin := cpuTime()
+					for b.Loop() {
+						dst = ask(dst[:0], all[rng.IntN(c.chains)*c.length:][:c.length])
+					}
+					b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/1000/float64(b.N), "cpu-us")
+					b.ReportMetric(float64(answers)/float64(c.chains), "answers")
+					if name == "gallop" {
+						b.ReportMetric(1e6*float64(longer)/float64(answers), "longer/million")
+						b.ReportMetric(float64(by)/float64(answers), "keys-longer")
+					}
+				})
+			}
+			b.ReportMetric(float64(held)/float64(c.peers), "keys/peer")
 		})
 	}
 }

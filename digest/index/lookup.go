@@ -126,6 +126,9 @@ func (t *table) lineOf(k uint64) keyLine {
 	return keyLine{s, s.home(s.line(k))}
 }
 
+// prefetch asks memory for the line of a key.
+func (t *table) prefetch(k digest.Key) { prefetch(&t.lineOf(uint64(k)).words[0]) }
+
 // prefetchMore asks memory for what a line at hand refers to: the bitmap of a row,
 // as rows come first, and the words that the last one links to.
 func (l *keyLine) prefetchMore() {
