@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 )
 
 // Candidate is a peer that probably holds an object.
@@ -67,7 +68,7 @@ const maxMoves = 16
 // ask appends to dst[:start] and the candidates behind it those that an index adds, and
 // sorts them.
 func (n *Node) ask(dst []Candidate, start int, v seeded, k digest.Key) []Candidate {
-	var buf [maxMatches]digest.Match
+	var buf [maxMatches]index.Match
 	matches := v.index.Lookup(buf[:0], k)
 	if len(matches) == 0 {
 		return dst

@@ -1,4 +1,4 @@
-package digest
+package index
 
 import (
 	"math"
@@ -389,6 +389,12 @@ func (m *migrator) bytes() int {
 		n += 48 + 8*cap(p.codes) + 40*cap(p.rows)
 	}
 	return n
+}
+
+// high returns the position in [0, m) of a key.
+func high(k, m uint64) uint64 {
+	p, _ := bits.Mul64(k, m)
+	return p
 }
 
 // reach is the keys that have one position.

@@ -1,9 +1,10 @@
-package digest
+package index
 
 import (
 	"math/bits"
-	"slices"
 	"sort"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
 // An addition is ascending positions of a peer that are to go into the table, where it
@@ -26,9 +27,9 @@ func (a addition) within(first, last uint64) addition {
 // A loading brings a filter into the table.
 type loading struct {
 	*table
-	addition        // what is at hand
-	from     cursor // what is to come
-	ones     uint64 // of the filter
+	addition // what is at hand
+	filter   *digest.Filter
+	next     uint64 // what is to come begins here
 }
 
 // mergeFrom says how a filter is loaded: if at least one code in so many would be its,
@@ -36,24 +37,31 @@ type loading struct {
 // then takes less.
 const mergeFrom = 6
 
-// load adds all positions. It fails with ErrCorrupt, having added some, if they are not
+// load adds all positions. It fails with errCrowd, having added some, if they are not
 // such as hashing gives.
 func (l *loading) load() error {
-	if uint64(l.codes) < mergeFrom*l.ones {
+	if uint64(l.codes) < mergeFrom*l.filter.Ones() {
 		return l.merge()
 	}
-	const most = 4096
-	l.positions = slices.Grow(l.positions, most)
-	for {
-		some := l.from.batch()
-		l.positions = append(l.positions, some...)
-		if len(some) == 0 || len(l.positions) > most-64 {
-			if err := l.flip(l.place, l.bits, l.positions); err != nil || len(some) == 0 {
-				return err
-			}
-			l.positions = l.positions[:0]
+	for l.fetch(4096) {
+		if err := l.flip(l.place, l.bits, l.positions); err != nil {
+			return err
 		}
+		l.positions = l.positions[:0]
 	}
+	return nil
+}
+
+// fetch brings n positions more to hand, or as many as there are. It returns false if
+// there are none.
+func (l *loading) fetch(n int) bool {
+	had := len(l.positions)
+	l.positions = l.filter.AppendPositions(l.positions, l.next, n)
+	if len(l.positions) == had {
+		return false
+	}
+	l.next = l.positions[len(l.positions)-1] + 1
+	return true
 }
 
 // mostAtHand bounds how many positions are at hand: more than there are in a segment,
@@ -65,7 +73,7 @@ const mostAtHand = 1 << 17
 func (l *loading) merge() error {
 	for k, split := uint64(0), false; ; {
 		s := l.at(k)
-		lines := l.linesFor(s, l.ones>>s.depth) // about what there is for the segment
+		lines := l.linesFor(s, l.filter.Ones()>>s.depth) // about what there is for the segment
 		if lines > l.mostLines() && lines > s.lines && !split {
 			l.rebuild(s, lines)
 			split = true
@@ -105,9 +113,7 @@ const loadedTo = 0.875
 // take brings positions to hand up to top. It returns false if there are too many.
 func (l *loading) take(top uint64) bool {
 	for len(l.positions) < mostAtHand {
-		some := l.from.batch()
-		l.positions = append(l.positions, some...)
-		if len(some) == 0 || some[len(some)-1] > top {
+		if !l.fetch(512) || l.next > top {
 			return true
 		}
 	}
@@ -132,7 +138,7 @@ func (l *loading) addTo(s *segment, a addition, lines uint64) error {
 	near := max(1, a.bits/max(1, lines<<s.depth)) // positions in a line
 	for i := range max(0, len(a.positions)-crowd) {
 		if a.positions[i+crowd]-a.positions[i] < near {
-			return ErrCorrupt
+			return errCrowd
 		}
 	}
 	l.rebuildWith(s, lines, a)

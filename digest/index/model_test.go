@@ -1,10 +1,12 @@
-package digest
+package index
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
 // A world is a number of caches, an index of their filters and a loop over them.
@@ -14,19 +16,19 @@ type world struct {
 	index  *Index
 	loop   loop
 	caches map[string]*cacheModel
-	common []Key // what many caches hold
-	seen   []Key // keys that some cache holds or held
-	choose func(*rand.Rand) Geometry
+	common []digest.Key // what many caches hold
+	seen   []digest.Key // keys that some cache holds or held
+	choose func(*rand.Rand) digest.Geometry
 }
 
 type cacheModel struct {
-	filter *CountingFilter
-	keys   []Key
+	filter *digest.CountingFilter
+	keys   []digest.Key
 }
 
-func newWorld(t *testing.T, seed uint64, choose func(*rand.Rand) Geometry) *world {
+func newWorld(t *testing.T, seed uint64, choose func(*rand.Rand) digest.Geometry) *world {
 	w := &world{
-		t: t, rng: random(seed), index: NewIndex(), loop: loop{}, caches: map[string]*cacheModel{}, choose: choose,
+		t: t, rng: random(seed), index: New(), loop: loop{}, caches: map[string]*cacheModel{}, choose: choose,
 	}
 	w.index.table.maxLines = 8
 	w.index.table.fewCodes = 64
@@ -43,7 +45,7 @@ func (w *world) churn(c *cacheModel, n int) {
 			c.keys = slices.Delete(c.keys, i, i+1)
 			continue
 		}
-		k := Key(w.rng.Uint64())
+		k := digest.Key(w.rng.Uint64())
 		if w.rng.IntN(2) == 0 {
 			k = w.common[w.rng.IntN(len(w.common))]
 		}
@@ -64,7 +66,7 @@ func (w *world) step() {
 		w.churn(c, w.rng.IntN(300))
 		w.set(name, c.filter.Advance())
 	case what == 1:
-		w.index.Clear(name)
+		w.index.Delete(name)
 		delete(w.loop, name)
 		delete(w.caches, name)
 	case what == 2: // comes whole
@@ -83,7 +85,7 @@ func (w *world) step() {
 	}
 }
 
-func (w *world) set(name string, f *Filter) {
+func (w *world) set(name string, f *digest.Filter) {
 	if err := w.index.Set(name, f); err != nil {
 		w.t.Fatalf("Set(%s) = %v", name, err)
 	}
@@ -91,7 +93,7 @@ func (w *world) set(name string, f *Filter) {
 }
 
 // key returns one that many, some or no caches hold.
-func (w *world) key() Key {
+func (w *world) key() digest.Key {
 	switch w.rng.IntN(3) {
 	case 0:
 		return w.common[w.rng.IntN(len(w.common))]
@@ -100,12 +102,12 @@ func (w *world) key() Key {
 			return w.seen[w.rng.IntN(len(w.seen))]
 		}
 	}
-	return Key(w.rng.Uint64())
+	return digest.Key(w.rng.Uint64())
 }
 
 func (w *world) check() {
 	w.t.Helper()
-	var keys []Key
+	var keys []digest.Key
 	for range 10 {
 		k := w.key()
 		keys = append(keys, k)
@@ -117,24 +119,26 @@ func (w *world) check() {
 }
 
 // mixes are what kinds of geometry there are in a cluster.
-var mixes = map[string]func(*rand.Rand) Geometry{
-	"sparse": func(*rand.Rand) Geometry { return Geometry{Bits: 1 << 20, Hashes: 1} },
-	"sizes": func(r *rand.Rand) Geometry {
-		return Geometry{Bits: 1<<(10+r.IntN(31)) - r.Uint64N(1<<10), Hashes: 1}
+var mixes = map[string]func(*rand.Rand) digest.Geometry{
+	"sparse": func(*rand.Rand) digest.Geometry { return digest.Geometry{Bits: 1 << 20, Hashes: 1} },
+	"sizes": func(r *rand.Rand) digest.Geometry {
+		return digest.Geometry{Bits: 1<<(10+r.IntN(31)) - r.Uint64N(1<<10), Hashes: 1}
 	},
-	"few sizes": func(r *rand.Rand) Geometry { return Geometry{Bits: 1 << (16 + r.IntN(4)), Hashes: 1} },
-	"hashes":    func(r *rand.Rand) Geometry { return Geometry{Bits: 1 << (16 + r.IntN(20)), Hashes: 1 + r.IntN(4)} },
-	"dense":     func(r *rand.Rand) Geometry { return Geometry{Bits: 1000, Hashes: 4} },
-	"all": func(r *rand.Rand) Geometry {
+	"few sizes": func(r *rand.Rand) digest.Geometry { return digest.Geometry{Bits: 1 << (16 + r.IntN(4)), Hashes: 1} },
+	"hashes": func(r *rand.Rand) digest.Geometry {
+		return digest.Geometry{Bits: 1 << (16 + r.IntN(20)), Hashes: 1 + r.IntN(4)}
+	},
+	"dense": func(r *rand.Rand) digest.Geometry { return digest.Geometry{Bits: 1000, Hashes: 4} },
+	"all": func(r *rand.Rand) digest.Geometry {
 		if r.IntN(2) == 0 {
 			return geometries[r.IntN(len(geometries))]
 		}
-		return Geometry{Bits: 1 + r.Uint64N(1<<(1+r.IntN(39))), Hashes: 1 + r.IntN(3)}
+		return digest.Geometry{Bits: 1 + r.Uint64N(1<<(1+r.IntN(39))), Hashes: 1 + r.IntN(3)}
 	},
 }
 
-// TestIndexAgainstLoop does random things and compares with the plain loop.
-func TestIndexAgainstLoop(t *testing.T) {
+// TestAgainstLoop does random things and compares with the plain loop.
+func TestAgainstLoop(t *testing.T) {
 	for name, mix := range mixes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

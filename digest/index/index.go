@@ -1,25 +1,21 @@
-package digest
+package index
 
 import (
 	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
-// An Index answers which peers may hold a key, for all peers at once: it gives
-// the answers of the peers' filters, exactly, for about the price of asking one.
-//
-// Sparse filters share a table in which all that is known of a key is in one cache
-// line; a key held costs about three bytes, less where many peers hold the same.
-// Dense filters of equal geometry share rows of bits, one bit for each peer. Only
-// dense filters of unusual geometry are asked one by one.
+// An Index answers for the filters of all peers at once. Make one with [New]. All
+// methods are safe for concurrent use.
 //
 // Lookups never wait, whatever the updates, and allocate nothing beyond the
 // caller's slice. During an update a lookup may see some of what changes; a key
 // that a peer's filter has before and after it is never missed. Updates exclude
-// each other. All methods are safe for concurrent use.
+// each other.
 type Index struct {
 	view  atomic.Pointer[view] // what lookups begin with; replaced as a whole
 	table table
@@ -41,12 +37,11 @@ type Index struct {
 // A Match is a peer whose filter says yes.
 type Match struct {
 	Peer              string
-	FalsePositiveRate float64   // odds that a filter such as the peer's says yes for nothing, 0 to 1
-	AsOf              time.Time // what Confirm last said; zero if it has not
+	FalsePositiveRate float64 // odds that a filter such as the peer's says yes for nothing, 0 to 1
 }
 
-// NewIndex returns an empty index.
-func NewIndex() *Index {
+// New returns an empty index.
+func New() *Index {
 	x := &Index{
 		peers:     make(map[string]*indexed),
 		groups:    make(map[rowKey]*rows),
@@ -68,8 +63,8 @@ func (x *Index) SetMemoryLimit(bytes int) {
 // Set makes f what is known of peer, in place of what was. It takes time in
 // proportion to f's positions; for a peer whose changes are known, [Index.Apply]
 // takes less. If the index would exceed the limit of [Index.SetMemoryLimit], the peer
-// is forgotten, and the error wraps [ErrTooLarge]; there is no other error.
-func (x *Index) Set(peer string, f *Filter) error {
+// is forgotten, and the error wraps [digest.ErrTooLarge]; there is no other error.
+func (x *Index) Set(peer string, f *digest.Filter) error {
 	x.write.Lock()
 	defer x.write.Unlock()
 	return x.set(peer, f)
@@ -78,46 +73,40 @@ func (x *Index) Set(peer string, f *Filter) error {
 // Apply brings what is known of peer from d's base to its target, which is next.
 // It takes time in proportion to d's length. If what is known of peer is not d's
 // base, Apply does what [Index.Set] does. Errors are those of Set.
-func (x *Index) Apply(peer string, d *Delta, next *Filter) error {
+func (x *Index) Apply(peer string, d *digest.Delta, next *digest.Filter) error {
 	x.write.Lock()
 	defer x.write.Unlock()
 	e := x.peers[peer]
-	if e == nil || e.version != d.base || next.version != d.target || !e.geometry.matches(d.geometry) ||
-		x.homeOf(next, e) != e.home {
+	if e == nil || e.version != d.Base() || next.Version() != d.Target() || keyOf(e.geometry) != keyOf(d.Geometry()) ||
+		keyOf(e.geometry) != keyOf(next.Geometry()) || x.homeOf(next, e) != e.home {
 		return x.set(peer, next)
 	}
+	flips := d.AppendPositions(x.buffer[:0])
+	if x.buffer = flips[:0]; cap(x.buffer) > mostAtHand/8 {
+		x.buffer = nil
+	}
 	if e.home == inTable {
-		if err := x.reserve(peer, 4*uint64(d.Len())); err != nil {
+		if err := x.reserve(peer, 4*uint64(len(flips))); err != nil {
 			return err
 		}
-		if x.table.flip(e.place, e.geometry.Bits, d.flips) != nil {
+		if x.table.flip(e.place, e.geometry.Bits, flips) != nil {
 			return x.set(peer, next)
 		}
 	} else {
-		x.changeInPlace(e, next, d.flips)
+		x.changeInPlace(e, next, flips)
 	}
 	x.note(e, next)
 	x.table.sweepSome(d.Len())
 	return nil
 }
 
-// Clear forgets peer, which ceases to match at once. Its memory is used again or
-// freed in the course of later updates.
-func (x *Index) Clear(peer string) {
+// Delete forgets peer, which ceases to match at once. Its memory is used again or
+// freed in the course of later updates. It has no effect for a peer that is not there.
+func (x *Index) Delete(peer string) {
 	x.write.Lock()
 	defer x.write.Unlock()
 	if e := x.peers[peer]; e != nil {
 		x.forget(e)
-	}
-}
-
-// Confirm notes that what is known of peer was what it held at a time, which
-// matches then tell. It has no effect for a peer that is not in the index.
-func (x *Index) Confirm(peer string, at time.Time) {
-	x.write.Lock()
-	defer x.write.Unlock()
-	if e := x.peers[peer]; e != nil {
-		e.asOf.Store(at.UnixNano())
 	}
 }
 
@@ -158,26 +147,23 @@ func (x *Index) reserve(peer string, need uint64) error {
 	if e := x.peers[peer]; e != nil {
 		x.forget(e)
 	}
-	return fmt.Errorf("digest: index: %s: %w: %d bytes and %d more, %d allowed", peer, ErrTooLarge, have, need, x.limit)
+	return fmt.Errorf("index: %s: %w: %d bytes and %d more, %d allowed", peer, digest.ErrTooLarge, have, need, x.limit)
 }
 
 // set puts a peer where its filter belongs.
-func (x *Index) set(peer string, f *Filter) error {
+func (x *Index) set(peer string, f *digest.Filter) error {
 	old := x.peers[peer]
 	home := x.homeOf(f, old)
 	if err := x.reserve(peer, x.needOf(f, home)); err != nil {
 		return err
 	}
 	old = x.peers[peer]
-	if old != nil && home != inTable && home == old.home && keyOf(f.geometry) == keyOf(old.geometry) {
+	if old != nil && home != inTable && home == old.home && keyOf(f.Geometry()) == keyOf(old.geometry) {
 		x.changeInPlace(old, f, nil)
 		x.note(old, f)
 		return nil
 	}
-	e := &indexed{name: peer, geometry: f.geometry, version: f.version, home: home, place: x.takePlace()}
-	if old != nil {
-		e.asOf.Store(old.asOf.Load())
-	}
+	e := &indexed{name: peer, geometry: f.Geometry(), version: f.Version(), home: home, place: x.takePlace()}
 	x.settle(e, f)
 	x.peers[peer] = e
 	if old != nil {
@@ -188,6 +174,6 @@ func (x *Index) set(peer string, f *Filter) error {
 	if old != nil {
 		x.abandon(old)
 	}
-	x.table.sweepSome(int(f.ones))
+	x.table.sweepSome(int(f.Ones()))
 	return x.gather(e, f)
 }

@@ -1,4 +1,4 @@
-package digest
+package index
 
 import (
 	"errors"
@@ -7,21 +7,22 @@ import (
 	"runtime"
 	"slices"
 	"testing"
-	"time"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
-func TestIndex(t *testing.T) {
-	x := NewIndex()
+func TestLookup(t *testing.T) {
+	x := New()
 	shared := randomKeys(random(0), 100)
-	own := map[string][]Key{}
+	own := map[string][]digest.Key{}
 	for i, peer := range []string{"c", "a", "b"} {
 		own[peer] = randomKeys(random(uint64(i+1)), 50)
-		g := Geometry{Bits: 1 << (40 - i), Hashes: 1}
+		g := digest.Geometry{Bits: 1 << (40 - i), Hashes: 1}
 		if err := x.Set(peer, counting(t, g, append(own[peer], shared...)...).Advance()); err != nil {
 			t.Fatalf("Set(%s) = %v", peer, err)
 		}
 	}
-	names := func(k Key) (names []string) {
+	names := func(k digest.Key) (names []string) {
 		for _, m := range x.Lookup(nil, k) {
 			names = append(names, m.Peer)
 		}
@@ -39,33 +40,29 @@ func TestIndex(t *testing.T) {
 			}
 		}
 	}
-	x.Clear("a")
-	x.Clear("a")
+	x.Delete("a")
+	x.Delete("a")
 	if got := names(shared[0]); !slices.Equal(got, []string{"c", "b"}) || x.Len() != 2 {
-		t.Errorf("after Clear, Lookup = %v, Len = %d", got, x.Len())
+		t.Errorf("after Delete, Lookup = %v, Len = %d", got, x.Len())
 	}
-	x.Clear("b")
-	x.Clear("c")
+	x.Delete("b")
+	x.Delete("c")
 	if got := names(shared[0]); got != nil || x.Len() != 0 || x.MemoryBytes() > 1<<16 {
-		t.Errorf("after Clear of all, Lookup = %v, Len = %d, MemoryBytes = %d", got, x.Len(), x.MemoryBytes())
+		t.Errorf("after Delete of all, Lookup = %v, Len = %d, MemoryBytes = %d", got, x.Len(), x.MemoryBytes())
 	}
 }
 
-// TestIndexOrder: peers come by the rate that they have now, and know when they
-// were confirmed.
-func TestIndexOrder(t *testing.T) {
-	x := NewIndex()
-	k := Key(1) << 60
-	filters := map[string]*CountingFilter{}
+// TestOrder: peers come by the rate that they have now.
+func TestOrder(t *testing.T) {
+	x := New()
+	k := digest.Key(1) << 60
+	filters := map[string]*digest.CountingFilter{}
 	for i, peer := range []string{"a", "b", "c"} {
-		filters[peer] = counting(t, Geometry{Bits: 1 << 30, Hashes: 1}, append(randomKeys(random(uint64(i)), 10<<i), k)...)
+		filters[peer] = counting(t, digest.Geometry{Bits: 1 << 30, Hashes: 1}, append(randomKeys(random(uint64(i)), 10<<i), k)...)
 		if err := x.Set(peer, filters[peer].Advance()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	when := time.Unix(1000, 5)
-	x.Confirm("b", when)
-	x.Confirm("nobody", when)
 	check := func(want ...string) {
 		t.Helper()
 		var names []string
@@ -73,9 +70,6 @@ func TestIndexOrder(t *testing.T) {
 			names = append(names, m.Peer)
 			if f := filters[m.Peer].Current(); m.FalsePositiveRate != f.FalsePositiveRate() {
 				t.Errorf("%s has a rate of %v, want %v", m.Peer, m.FalsePositiveRate, f.FalsePositiveRate())
-			}
-			if want := m.Peer == "b"; m.AsOf.Equal(when) != want || m.AsOf.IsZero() == want {
-				t.Errorf("%s is as of %v", m.Peer, m.AsOf)
 			}
 		}
 		if !slices.Equal(names, want) {
@@ -93,12 +87,12 @@ func TestIndexOrder(t *testing.T) {
 	check("b", "a", "c")
 }
 
-// TestIndexManyPeers has more peers than lookups have room for on the stack.
-func TestIndexManyPeers(t *testing.T) {
+// TestManyPeers has more peers than lookups have room for on the stack.
+func TestManyPeers(t *testing.T) {
 	const peers = 64*stackWords + 100
-	x := NewIndex()
-	g := Geometry{Bits: 1 << 24, Hashes: 1}
-	k := Key(12345) << 40
+	x := New()
+	g := digest.Geometry{Bits: 1 << 24, Hashes: 1}
+	k := digest.Key(12345) << 40
 	l := loop{}
 	for i := range peers {
 		keys := randomKeys(random(uint64(i)), 5)
@@ -117,8 +111,8 @@ func TestIndexManyPeers(t *testing.T) {
 	audit(t, x, l)
 }
 
-// TestIndexAllocations: lookups take what memory the caller has.
-func TestIndexAllocations(t *testing.T) {
+// TestAllocations: lookups take what memory the caller has.
+func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("a sync.Pool forgets at random under the race detector")
 	}
@@ -127,7 +121,7 @@ func TestIndexAllocations(t *testing.T) {
 		for range 100 {
 			w.step()
 		}
-		dst, counts := make([]Match, 0, 100), make([]MatchCount, 0, 100)
+		dst, counts := make([]Match, 0, 100), make([]Prefix, 0, 100)
 		for what, ask := range map[string]func(){
 			"Lookup":   func() { w.index.Lookup(dst, w.common[0]) },
 			"AllOf":    func() { w.index.AllOf(dst, w.common) },
@@ -140,9 +134,9 @@ func TestIndexAllocations(t *testing.T) {
 	}
 }
 
-// TestIndexMemoryBytes compares what the index says it occupies with what the runtime
+// TestMemoryBytes compares what the index says it occupies with what the runtime
 // does.
-func TestIndexMemoryBytes(t *testing.T) {
+func TestMemoryBytes(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector has memory of its own")
 	}
@@ -154,18 +148,18 @@ func TestIndexMemoryBytes(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int(m.HeapAlloc)
 	}
-	for name, g := range map[string]Geometry{
+	for name, g := range map[string]digest.Geometry{
 		"table": {Bits: 1 << 30, Hashes: 1},
 		"rows":  {Bits: 100_000, Hashes: 5},
 	} {
-		var filters []*Filter
+		var filters []*digest.Filter
 		for i := range 40 {
 			filters = append(filters, counting(t, g, randomKeys(random(uint64(i)), 10_000)...).Advance())
 		}
-		counting(t, Geometry{Bits: 64, Hashes: 1}) // the last one's counters are to be garbage
+		counting(t, digest.Geometry{Bits: 64, Hashes: 1}) // the last one's counters are to be garbage
 		heap()
 		before := heap()
-		x := NewIndex()
+		x := New()
 		for i, f := range filters {
 			if err := x.Set(fmt.Sprint(i), f); err != nil {
 				t.Fatal(err)
@@ -179,11 +173,11 @@ func TestIndexMemoryBytes(t *testing.T) {
 	}
 }
 
-// TestIndexLimit: what does not fit is refused, and not there in part.
-func TestIndexLimit(t *testing.T) {
-	g := Geometry{Bits: 1 << 30, Hashes: 1}
-	filter := func(i int) *CountingFilter { return counting(t, g, randomKeys(random(uint64(i)), 20_000)...) }
-	x := NewIndex()
+// TestLimit: what does not fit is refused, and not there in part.
+func TestLimit(t *testing.T) {
+	g := digest.Geometry{Bits: 1 << 30, Hashes: 1}
+	filter := func(i int) *digest.CountingFilter { return counting(t, g, randomKeys(random(uint64(i)), 20_000)...) }
+	x := New()
 	x.SetMemoryLimit(500_000)
 	l := loop{}
 	var err error
@@ -196,19 +190,19 @@ func TestIndexLimit(t *testing.T) {
 			t.Fatalf("%d peers occupy %d bytes", len(l), x.MemoryBytes())
 		}
 	}
-	if !errors.Is(err, ErrTooLarge) || len(l) < 3 {
+	if !errors.Is(err, digest.ErrTooLarge) || len(l) < 3 {
 		t.Fatalf("Set = %v with %d peers", err, len(l))
 	}
 	audit(t, x, l)
 
-	// Room is made of what has been cleared.
+	// Room is made of what has been deleted.
 	for _, name := range []string{"0", "1"} {
-		x.Clear(name)
+		x.Delete(name)
 		delete(l, name)
 	}
 	again := filter(100)
 	if err := x.Set("again", again.Advance()); err != nil {
-		t.Fatalf("Set = %v after Clear", err)
+		t.Fatalf("Set = %v after Delete", err)
 	}
 	l["again"] = again.Current()
 	audit(t, x, l)
@@ -218,7 +212,7 @@ func TestIndexLimit(t *testing.T) {
 		again.Add(k)
 	}
 	next, d := again.AdvanceDelta()
-	if err := x.Apply("again", d, next); !errors.Is(err, ErrTooLarge) {
+	if err := x.Apply("again", d, next); !errors.Is(err, digest.ErrTooLarge) {
 		t.Fatalf("Apply = %v", err)
 	}
 	delete(l, "again")
@@ -231,12 +225,12 @@ func TestIndexLimit(t *testing.T) {
 	audit(t, x, l)
 }
 
-// TestIndexCrowds: positions that hashing does not give go where they can do no
+// TestCrowds: positions that hashing does not give go where they can do no
 // harm.
-func TestIndexCrowds(t *testing.T) {
-	x := NewIndex()
+func TestCrowds(t *testing.T) {
+	x := New()
 	l := loop{}
-	g := Geometry{Bits: 1 << 36, Hashes: 1}
+	g := digest.Geometry{Bits: 1 << 36, Hashes: 1}
 	for i := range 10 {
 		name := fmt.Sprint(i)
 		l[name] = counting(t, g, randomKeys(random(uint64(i)), 5000)...).Advance()
@@ -244,11 +238,8 @@ func TestIndexCrowds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	positions := make([]uint64, 5000)
-	for i := range positions {
-		positions[i] = 1<<35 + uint64(i)
-	}
-	l["liar"] = newFilter(g, Version{Epoch: 1}, 1, positions)
+	positions := keysAt(1<<35, g.Bits, 5000)
+	l["liar"] = filterOf(t, g, digest.Version{Epoch: 1}, positions)
 	if err := x.Set("liar", l["liar"]); err != nil {
 		t.Fatal(err)
 	}
@@ -256,16 +247,15 @@ func TestIndexCrowds(t *testing.T) {
 	if got := x.peers["liar"].home; got != separate {
 		t.Errorf("the liar is in home %d", got)
 	}
-	for i := range 5000 {
-		k := Key(firstKey(1<<35+uint64(i), g.Bits))
+	for _, k := range positions {
 		if got, want := namesOf(x.Lookup(nil, k)), l.lookup(k); !slices.Equal(got, want) {
 			t.Fatalf("Lookup = %v, want %v", got, want)
 		}
 	}
 	// The same by a delta.
-	quiet := newFilter(g, Version{Epoch: 1, Sequence: 1}, 1, positions[:10])
-	next := newFilter(g, Version{Epoch: 1, Sequence: 2}, 1, positions)
-	d, err := Diff(quiet, next)
+	quiet := filterOf(t, g, digest.Version{Epoch: 1, Sequence: 1}, positions[:10])
+	next := filterOf(t, g, digest.Version{Epoch: 1, Sequence: 2}, positions)
+	d, err := digest.Diff(quiet, next)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,11 +272,11 @@ func TestIndexCrowds(t *testing.T) {
 	}
 }
 
-// TestIndexPlaces: peers that come whole again and again leave nothing behind, even
+// TestPlaces: peers that come whole again and again leave nothing behind, even
 // if they are too small for their memory to count.
-func TestIndexPlaces(t *testing.T) {
-	x := NewIndex()
-	g := Geometry{Bits: 1 << 30, Hashes: 1}
+func TestPlaces(t *testing.T) {
+	x := New()
+	g := digest.Geometry{Bits: 1 << 30, Hashes: 1}
 	l := loop{"large": counting(t, g, randomKeys(random(0), 20_000)...).Advance()}
 	if err := x.Set("large", l["large"]); err != nil {
 		t.Fatal(err)
@@ -300,7 +290,7 @@ func TestIndexPlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%2000 == 0 {
-			x.Clear(name)
+			x.Delete(name)
 			delete(l, name)
 		}
 		if i == 1000 {

@@ -1,16 +1,18 @@
-package digest
+package index
 
 import (
 	"math/bits"
 	"slices"
 	"sync/atomic"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
 // A rows is the dense filters of peers with one geometry, bit by bit beside each
 // other: for each position the bits of all peers, so that the answer for all is the
 // conjunction of as many rows as there are hashes.
 type rows struct {
-	geometry Geometry
+	geometry digest.Geometry
 	width    uint       // bits of a row: 8, 16, 32, or a multiple of 64
 	words    []uint64   // rows do not straddle words
 	members  []*indexed // by column; nil for none
@@ -20,19 +22,19 @@ type rows struct {
 type rowKey struct {
 	bits   uint64
 	hashes int
-	scheme Scheme
+	scheme digest.Scheme
 }
 
-func keyOf(g Geometry) rowKey {
+func keyOf(g digest.Geometry) rowKey {
 	if g.Hashes == 1 {
-		g.Scheme = Double // all the same
+		g.Scheme = digest.Double // all the same
 	}
-	return rowKey{g.Bits, g.Hashes, g.scheme()}
+	return rowKey{g.Bits, g.Hashes, g.Scheme}
 }
 
 // A rowSet is what a view knows of rows.
 type rowSet struct {
-	geometry Geometry
+	geometry digest.Geometry
 	width    uint
 	words    []uint64
 	places   []uint32 // by column; noPlace for none
@@ -40,7 +42,7 @@ type rowSet struct {
 
 const noPlace = ^uint32(0)
 
-func newRows(g Geometry) *rows {
+func newRows(g digest.Geometry) *rows {
 	r := &rows{geometry: g}
 	r.widen(8)
 	return r
@@ -120,17 +122,18 @@ func (r *rows) set() rowSet {
 }
 
 // fill makes a column f's bits.
-func (r *rows) fill(column int, f *Filter) {
-	c := f.cursor()
-	next, more := c.next()
+func (r *rows) fill(column int, f *digest.Filter) {
+	var ahead [512]uint64
+	set := f.AppendPositions(ahead[:0], 0, len(ahead))
 	for p := range r.geometry.Bits {
+		if len(set) > 0 && set[0] < p {
+			if set = set[1:]; len(set) == 0 {
+				set = f.AppendPositions(ahead[:0], p, len(ahead))
+			}
+		}
 		at := p*uint64(r.width) + uint64(column)
 		is := r.words[at/64]>>(at%64)&1 != 0
-		should := more && p == next
-		if should {
-			next, more = c.next()
-		}
-		if is != should {
+		if should := len(set) > 0 && set[0] == p; is != should {
 			r.flipBit(at)
 		}
 	}
@@ -155,9 +158,9 @@ func (r *rows) flipBit(at uint64) {
 }
 
 // collect marks the places of members whose filters say yes.
-func (r *rowSet) collect(k Key, set []uint64) {
-	var buf [MaxHashes]uint64
-	positions := r.geometry.positions(&buf, k)
+func (r *rowSet) collect(k digest.Key, set []uint64) {
+	var buf [digest.MaxHashes]uint64
+	positions := r.geometry.AppendPositions(buf[:0], k)
 	if r.width < 64 {
 		all := uint64(1)<<r.width - 1
 		for _, p := range positions {

@@ -1,9 +1,9 @@
-package digest
+package index
 
 // moreLines is how a crowded segment grows: by one line in so many.
 const moreLines = 7
 
-// flip toggles ascending positions of a peer. It fails with ErrCorrupt, having
+// flip toggles ascending positions of a peer. It fails with errCrowd, having
 // toggled some of them, if they are not such as hashing gives.
 func (t *table) flip(place uint32, m uint64, positions []uint64) error {
 	const ahead = 16

@@ -1,15 +1,17 @@
-package digest
+package index
 
 import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
 // loop is the index that there would be without an index.
-type loop map[string]*Filter
+type loop map[string]*digest.Filter
 
-func (l loop) lookup(k Key) []string {
+func (l loop) lookup(k digest.Key) []string {
 	var peers []string
 	for name, f := range l {
 		if f.MayContain(k) {
@@ -29,6 +31,14 @@ func namesOf(matches []Match) []string {
 	return names
 }
 
+func positionsOf(f *digest.Filter) map[uint64]bool {
+	set := map[uint64]bool{}
+	for p := range f.Positions() {
+		set[p] = true
+	}
+	return set
+}
+
 // audit checks that the index holds what the filters do, in every place where it
 // should and nowhere else, and that its books are right.
 func audit(t *testing.T, x *Index, filters loop) {
@@ -36,14 +46,14 @@ func audit(t *testing.T, x *Index, filters loop) {
 	if got, want := slices.Sorted(maps.Keys(x.peers)), slices.Sorted(maps.Keys(filters)); !slices.Equal(got, want) {
 		t.Fatalf("peers %v, want %v", got, want)
 	}
-	want := map[uint32]*Filter{}
+	want := map[uint32]*digest.Filter{}
 	for name, f := range filters {
 		e := x.peers[name]
 		if e.home == inTable {
 			want[e.place] = f
 		}
-		if e.version != f.version || e.ones != f.ones {
-			t.Fatalf("%s is at version %v with %d positions, want %v with %d", name, e.version, e.ones, f.version, f.ones)
+		if e.version != f.Version() || e.ones != f.Ones() {
+			t.Fatalf("%s is at version %v with %d positions, want %v with %d", name, e.version, e.ones, f.Version(), f.Ones())
 		}
 	}
 	auditTable(t, &x.table, want)
@@ -53,8 +63,9 @@ func audit(t *testing.T, x *Index, filters loop) {
 				continue
 			}
 			f := filters[e.name]
-			for p := range f.geometry.Bits {
-				if got := g.words[(p*uint64(g.width)+uint64(column))/64]>>((p*uint64(g.width)+uint64(column))%64)&1 != 0; got != f.contains(p) {
+			set := positionsOf(f)
+			for p := range f.Geometry().Bits {
+				if got := g.words[(p*uint64(g.width)+uint64(column))/64]>>((p*uint64(g.width)+uint64(column))%64)&1 != 0; got != set[p] {
 					t.Fatalf("rows of %s: position %d is %v", e.name, p, got)
 				}
 			}
@@ -69,11 +80,15 @@ type code struct {
 	position      uint64
 }
 
-func auditTable(t *testing.T, x *table, want map[uint32]*Filter) {
+func auditTable(t *testing.T, x *table, want map[uint32]*digest.Filter) {
 	t.Helper()
 	codes, words, segments := 0, 0, 0
 	next := uint64(0)
 	found := map[code]bool{}
+	sets := map[uint32]map[uint64]bool{}
+	for place, f := range want {
+		sets[place] = positionsOf(f)
+	}
 	x.each(func(s *segment) {
 		if s.first != next || s.shape != x.shape || s.lines<<s.depth < x.shape.density {
 			t.Fatalf("segment for %x begins at %x, has %d lines at depth %d for density %d", next, s.first, s.lines, s.depth, x.shape.density)
@@ -84,7 +99,7 @@ func auditTable(t *testing.T, x *table, want map[uint32]*Filter) {
 		codes += s.codes
 		inSegment, used := 0, 0
 		for line := range s.lines {
-			n, u := auditLine(t, x, s, line, want, found)
+			n, u := auditLine(t, x, s, line, sets, found)
 			inSegment += n
 			used += u
 		}
@@ -95,7 +110,7 @@ func auditTable(t *testing.T, x *table, want map[uint32]*Filter) {
 	// And all that should be there.
 	for place, f := range want {
 		for p := range f.Positions() {
-			r := reachOf(p, f.geometry.Bits)
+			r := reachOf(p, f.Geometry().Bits)
 			for k := r.first; ; {
 				s := x.at(k)
 				line := s.line(k)
@@ -118,7 +133,7 @@ func auditTable(t *testing.T, x *table, want map[uint32]*Filter) {
 	}
 }
 
-func auditLine(t *testing.T, x *table, s *segment, line uint64, want map[uint32]*Filter, found map[code]bool) (codes, used int) {
+func auditLine(t *testing.T, x *table, s *segment, line uint64, want map[uint32]map[uint64]bool, found map[code]bool) (codes, used int) {
 	t.Helper()
 	low, end := s.start(line), s.last()
 	if line+1 < s.lines {
@@ -141,7 +156,7 @@ func auditLine(t *testing.T, x *table, s *segment, line uint64, want map[uint32]
 		if x.gone[place] {
 			return
 		}
-		if f := want[place]; f == nil || !f.contains(p) {
+		if !want[place][p] {
 			t.Fatalf("line %d of segment at %x has position %d of place %d, which the filter has not", line, s.first, p, place)
 		}
 	}

@@ -1,12 +1,14 @@
-package digest
+package index
+
+import "github.com/summarycache/summarycache/digest"
 
 // A batch is the memory for a question about several keys, or one about more peers
 // than the stack has room for.
 type batch struct {
 	memory                     []uint64
 	found, part, total, ranked []uint64       // sets of places, but ranked of ranks
-	counts, starts             []uint32       // by place; by count
 	lines                      [ahead]keyLine // of the keys to come
+	chain                      chainSearch
 }
 
 func (x *Index) borrow() *batch {
@@ -23,7 +25,6 @@ func (b *batch) begin(x *Index) *view {
 	b.memory = renew(b.memory, 4*n)
 	b.found, b.part = b.memory[:n:n], b.memory[n:2*n:2*n]
 	b.total, b.ranked = b.memory[2*n:3*n:3*n], b.memory[3*n:]
-	b.counts = renew(b.counts, 64*n)
 	return v
 }
 
@@ -33,7 +34,7 @@ const ahead = 8
 
 // find makes found the places of all whose filters say yes for the i-th of keys, of
 // which all those before have been asked for.
-func (b *batch) find(x *Index, v *view, keys []Key, i int) {
+func (b *batch) find(x *Index, v *view, keys []digest.Key, i int) {
 	if i == 0 {
 		for j := range min(ahead, len(keys)) {
 			b.ask(x, keys, j)
@@ -53,7 +54,7 @@ func (b *batch) find(x *Index, v *view, keys []Key, i int) {
 	x.collect(v, keys[i], l, b.found, b.part)
 }
 
-func (b *batch) ask(x *Index, keys []Key, i int) {
+func (b *batch) ask(x *Index, keys []digest.Key, i int) {
 	l := x.table.lineOf(uint64(keys[i]))
 	prefetch(&l.words[0])
 	b.lines[i%ahead] = l

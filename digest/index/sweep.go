@@ -1,4 +1,4 @@
-package digest
+package index
 
 // A sweep takes away the codes of peers that are gone, segment by segment, a few
 // with each update.

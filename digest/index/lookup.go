@@ -1,14 +1,16 @@
-package digest
+package index
 
 import (
 	"math/bits"
 	"sync/atomic"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
 // Lookup appends to dst the peers whose filters say yes for k, those whose yes
 // means most first: by false-positive rate, of which an eighth more or less does
 // not count, and by name.
-func (x *Index) Lookup(dst []Match, k Key) []Match {
+func (x *Index) Lookup(dst []Match, k digest.Key) []Match {
 	for {
 		v := x.view.Load()
 		n := v.words()
@@ -28,7 +30,7 @@ func (x *Index) Lookup(dst []Match, k Key) []Match {
 const stackWords = 19
 
 // lookupMany is for more peers than the stack has room for.
-func (x *Index) lookupMany(dst []Match, k Key) []Match {
+func (x *Index) lookupMany(dst []Match, k digest.Key) []Match {
 	b := x.borrow()
 	defer x.scratch.Put(b)
 	for {
@@ -43,7 +45,7 @@ func (x *Index) lookupMany(dst []Match, k Key) []Match {
 
 // collect makes found, which is empty, the places of all whose filters say yes for
 // k, whose line of the table is l. part is memory for as much.
-func (x *Index) collect(v *view, k Key, l keyLine, found, part []uint64) {
+func (x *Index) collect(v *view, k digest.Key, l keyLine, found, part []uint64) {
 	l.collect(uint64(k), found)
 	if len(v.deeper) > 0 {
 		x.collectDeeper(v, k, found, part[:len(found)])
@@ -60,8 +62,8 @@ func (x *Index) collect(v *view, k Key, l keyLine, found, part []uint64) {
 
 // collectDeeper asks for the further positions of those in the table who have more
 // than one hash.
-func (x *Index) collectDeeper(v *view, k Key, found, part []uint64) {
-	h, d := uint64(k), stride(k)
+func (x *Index) collectDeeper(v *view, k digest.Key, found, part []uint64) {
+	h, d := uint64(k), k.Stride()
 	for _, deeper := range v.deeper {
 		undecided := uint64(0)
 		for i := range found {
@@ -123,6 +125,9 @@ func (t *table) lineOf(k uint64) keyLine {
 	s := t.at(k)
 	return keyLine{s, s.home(s.line(k))}
 }
+
+// prefetch asks memory for the line of a key.
+func (t *table) prefetch(k digest.Key) { prefetch(&t.lineOf(uint64(k)).words[0]) }
 
 // prefetchMore asks memory for what a line at hand refers to: the bitmap of a row,
 // as rows come first, and the words that the last one links to.

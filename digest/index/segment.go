@@ -1,6 +1,7 @@
-package digest
+package index
 
 import (
+	"errors"
 	"math/bits"
 	"sync/atomic"
 )
@@ -106,9 +107,12 @@ func (s *segment) home(line uint64) []uint64 {
 // only: two hundred standard deviations beyond the mean.
 const crowd = 512
 
+// errCrowd says that positions are not such as hashing gives.
+var errCrowd = errors.New("index: more positions of a peer meet in a line than hashing gives")
+
 // toggle adds position p of a peer to a line that lacks it, and removes it from
 // one that has it; by is 1 or -1. It is 0, and nothing has changed, if that needs
-// more words than are left, or ErrCorrupt if p meets a crowd of the peer's own.
+// more words than are left, or errCrowd if p meets a crowd of the peer's own.
 func (s *segment) toggle(line uint64, place uint32, p uint64) (by int, err error) {
 	b := &s.shape.blocks[place]
 	code := b.code(p)
@@ -144,7 +148,7 @@ next:
 		return 1, nil
 	}
 	if length*int(s.shape.fields) > crowd && s.own(line, b) > crowd {
-		return 0, ErrCorrupt
+		return 0, errCrowd
 	}
 	if !s.extend(words, code, length) {
 		return 0, nil

@@ -1,10 +1,10 @@
-package digest
+package index
 
 import "testing"
 
-// FuzzIndex lets the input say what happens to an index, byte by byte, and compares
+// FuzzUpdates lets the input say what happens to an index, byte by byte, and compares
 // it with the plain loop.
-func FuzzIndex(f *testing.F) {
+func FuzzUpdates(f *testing.F) {
 	f.Add([]byte{0})
 	f.Add([]byte("\x01a new life, then deltas, then another geometry"))
 	f.Add([]byte("\x02\x00\x10\x20\x30\x01\x11\x21\x31\x02\x12\x22\x32\xff\xfe\xfd"))

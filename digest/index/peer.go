@@ -1,4 +1,4 @@
-package digest
+package index
 
 import (
 	"cmp"
@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
 // An indexed is what the index knows of one peer. Another one takes its place if
@@ -15,13 +16,12 @@ type indexed struct {
 	name     string
 	place    uint32
 	home     home
-	geometry Geometry
-	rate     atomic.Uint64          // bits of the false-positive rate
-	asOf     atomic.Int64           // Unix nanoseconds; 0 for never
-	filter   atomic.Pointer[Filter] // if separate
+	geometry digest.Geometry
+	rate     atomic.Uint64                 // bits of the false-positive rate
+	filter   atomic.Pointer[digest.Filter] // if separate
 
 	// The writer's:
-	version Version
+	version digest.Version
 	ones    uint64
 	ranked  float64 // the rate that its rank is by
 	column  int     // if in rows
@@ -37,11 +37,7 @@ const (
 )
 
 func (e *indexed) match() Match {
-	m := Match{Peer: e.name, FalsePositiveRate: math.Float64frombits(e.rate.Load())}
-	if at := e.asOf.Load(); at != 0 {
-		m.AsOf = time.Unix(0, at)
-	}
-	return m
+	return Match{Peer: e.name, FalsePositiveRate: math.Float64frombits(e.rate.Load())}
 }
 
 // rowsFrom is how many dense filters of one geometry share rows. Fewer are asked
@@ -50,11 +46,11 @@ const rowsFrom = 4
 
 // homeOf returns where f belongs, given where the peer is now, if anywhere. Twice
 // the memory is the price of staying.
-func (x *Index) homeOf(f *Filter, now *indexed) home {
+func (x *Index) homeOf(f *digest.Filter, now *indexed) home {
 	const bitsPerCode = 26
-	m, density := f.geometry.Bits, x.table.shape.density
-	if m >= 64 && (f.geometry.Hashes == 1 || f.geometry.scheme() == Double) {
-		inTableBits := bitsPerCode * (float64(f.ones) + float64(f.ones)*float64(density)/float64(m))
+	m, density := f.Geometry().Bits, x.table.shape.density
+	if m >= 64 && (f.Geometry().Hashes == 1 || f.Geometry().Scheme == digest.Double) {
+		inTableBits := bitsPerCode * (float64(f.Ones()) + float64(f.Ones())*float64(density)/float64(m))
 		switch {
 		case now == nil:
 		case now.home == inTable:
@@ -66,7 +62,7 @@ func (x *Index) homeOf(f *Filter, now *indexed) home {
 			return inTable
 		}
 	}
-	key := keyOf(f.geometry)
+	key := keyOf(f.Geometry())
 	others := x.separates[key]
 	if now != nil && now.home == separate && keyOf(now.geometry) == key {
 		others--
@@ -78,15 +74,15 @@ func (x *Index) homeOf(f *Filter, now *indexed) home {
 }
 
 // needOf estimates what f will occupy.
-func (x *Index) needOf(f *Filter, home home) uint64 {
+func (x *Index) needOf(f *digest.Filter, home home) uint64 {
 	switch home {
 	case inTable:
-		return 4 * f.ones
+		return 4 * f.Ones()
 	case inRows:
-		if g := x.groups[keyOf(f.geometry)]; g != nil {
+		if g := x.groups[keyOf(f.Geometry())]; g != nil {
 			return uint64(g.nextBytes())
 		}
-		return f.geometry.Bits
+		return f.Geometry().Bits
 	}
 	return uint64(f.MemoryBytes())
 }
@@ -105,18 +101,18 @@ func (x *Index) takePlace() uint32 {
 }
 
 // settle gives a peer, which no view has yet, its memory.
-func (x *Index) settle(e *indexed, f *Filter) {
-	e.version, e.ones = f.version, f.ones
+func (x *Index) settle(e *indexed, f *digest.Filter) {
+	e.version, e.ones = f.Version(), f.Ones()
 	e.rate.Store(math.Float64bits(f.FalsePositiveRate()))
 	switch e.home {
 	case inTable:
-		x.table.admit(e.place, e.geometry.Bits, f.ones)
+		x.table.admit(e.place, e.geometry.Bits, f.Ones())
 		if x.load(e, f) == nil {
 			return
 		}
 		// Positions that were made up to meet in few lines would slow down all who
 		// use them.
-		x.table.remove(e.place, int(f.ones))
+		x.table.remove(e.place, int(f.Ones()))
 		e.place = x.takePlace()
 		e.home = separate
 		fallthrough
@@ -137,12 +133,11 @@ func (x *Index) settle(e *indexed, f *Filter) {
 }
 
 // load puts f's positions into the table.
-func (x *Index) load(e *indexed, f *Filter) error {
+func (x *Index) load(e *indexed, f *digest.Filter) error {
 	l := loading{
 		table:    &x.table,
 		addition: addition{place: e.place, bits: e.geometry.Bits, positions: x.buffer[:0]},
-		from:     f.cursor(),
-		ones:     f.ones,
+		filter:   f,
 	}
 	err := l.load()
 	if x.buffer = l.positions[:0]; cap(x.buffer) > mostAtHand/8 {
@@ -153,7 +148,7 @@ func (x *Index) load(e *indexed, f *Filter) error {
 
 // changeInPlace brings a peer that is not in the table from one filter to another
 // of the same positions. flips may be nil, if they are not known.
-func (x *Index) changeInPlace(e *indexed, f *Filter, flips []uint64) {
+func (x *Index) changeInPlace(e *indexed, f *digest.Filter, flips []uint64) {
 	if e.home == separate {
 		x.held += f.MemoryBytes() - e.filter.Load().MemoryBytes()
 		e.filter.Store(f)
@@ -168,9 +163,9 @@ func (x *Index) changeInPlace(e *indexed, f *Filter, flips []uint64) {
 }
 
 // note records what has become known of a peer.
-func (x *Index) note(e *indexed, f *Filter) {
+func (x *Index) note(e *indexed, f *digest.Filter) {
 	rate := f.FalsePositiveRate()
-	e.geometry, e.version, e.ones = f.geometry, f.version, f.ones
+	e.geometry, e.version, e.ones = f.Geometry(), f.Version(), f.Ones()
 	e.rate.Store(math.Float64bits(rate))
 	if math.Abs(rate-e.ranked) > e.ranked/8 {
 		x.order = slices.DeleteFunc(x.order, func(o *indexed) bool { return o == e })
@@ -219,12 +214,12 @@ func (x *Index) abandon(e *indexed) {
 }
 
 // gather moves those who were separate into the rows that e has founded.
-func (x *Index) gather(e *indexed, f *Filter) error {
-	if e.home != inRows || x.separates[keyOf(f.geometry)] == 0 {
+func (x *Index) gather(e *indexed, f *digest.Filter) error {
+	if e.home != inRows || x.separates[keyOf(f.Geometry())] == 0 {
 		return nil
 	}
 	for _, o := range slices.Clone(x.order) {
-		if o.home == separate && keyOf(o.geometry) == keyOf(f.geometry) {
+		if o.home == separate && keyOf(o.geometry) == keyOf(f.Geometry()) {
 			if err := x.set(o.name, o.filter.Load()); err != nil {
 				return err
 			}

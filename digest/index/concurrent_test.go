@@ -1,4 +1,4 @@
-package digest
+package index
 
 import (
 	"fmt"
@@ -6,12 +6,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
-// TestIndexNeverMisses looks keys up that one peer holds all the time and keys that
+// TestNeverMisses looks keys up that one peer holds all the time and keys that
 // nobody ever held, while everything around them changes: that peer and others
 // come whole and by deltas, go, change their geometry, and meet in the same lines.
-func TestIndexNeverMisses(t *testing.T) {
+func TestNeverMisses(t *testing.T) {
 	for name, mix := range mixes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -26,7 +28,7 @@ func TestIndexNeverMisses(t *testing.T) {
 			for i := range 2 {
 				wg.Go(func() {
 					var matches []Match
-					var counts []MatchCount
+					var counts []Prefix
 					rng := random(uint64(100 + i))
 					for !done.Load() {
 						k := kept[rng.IntN(len(kept))]
@@ -36,11 +38,11 @@ func TestIndexNeverMisses(t *testing.T) {
 							return
 						}
 						counts = w.index.Prefixes(counts[:0], kept)
-						if !slices.ContainsFunc(counts, func(c MatchCount) bool { return c.Peer == "steady" && c.Keys == len(kept) }) {
+						if !slices.ContainsFunc(counts, func(c Prefix) bool { return c.Peer == "steady" && c.Keys == len(kept) }) {
 							t.Errorf("Prefixes = %v, which lacks steady", counts)
 							return
 						}
-						for _, m := range w.index.Lookup(matches[:0], Key(rng.Uint64())) {
+						for _, m := range w.index.Lookup(matches[:0], digest.Key(rng.Uint64())) {
 							if m.Peer == "" {
 								t.Errorf("Lookup = %v", m)
 							}
@@ -73,9 +75,9 @@ func TestIndexNeverMisses(t *testing.T) {
 	}
 }
 
-// TestIndexWriters has several writers at once: what counts is the end.
-func TestIndexWriters(t *testing.T) {
-	x := NewIndex()
+// TestWriters has several writers at once: what counts is the end.
+func TestWriters(t *testing.T) {
+	x := New()
 	want := make([]loop, 4)
 	var wg sync.WaitGroup
 	for i := range want {
@@ -85,7 +87,7 @@ func TestIndexWriters(t *testing.T) {
 			for range 100 {
 				name := fmt.Sprintf("%d/%d", i, rng.IntN(10))
 				if rng.IntN(4) == 0 {
-					x.Clear(name)
+					x.Delete(name)
 					delete(want[i], name)
 					continue
 				}
@@ -107,11 +109,11 @@ func TestIndexWriters(t *testing.T) {
 	audit(t, x, all)
 }
 
-// TestIndexEmptied looks up while the last peer goes and comes, and with it the
+// TestEmptied looks up while the last peer goes and comes, and with it the
 // whole table.
-func TestIndexEmptied(t *testing.T) {
-	x := NewIndex()
-	g := Geometry{Bits: 1 << 20, Hashes: 1}
+func TestEmptied(t *testing.T) {
+	x := New()
+	g := digest.Geometry{Bits: 1 << 20, Hashes: 1}
 	keys := randomKeys(random(1), 50)
 	f := counting(t, g, keys...).Advance()
 	var done atomic.Bool
@@ -129,7 +131,7 @@ func TestIndexEmptied(t *testing.T) {
 		if err := x.Set("a", f); err != nil {
 			t.Error(err)
 		}
-		x.Clear("a")
+		x.Delete("a")
 	}
 	done.Store(true)
 	wg.Wait()
