@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 )
 
 // Candidate is a peer that probably holds an object.
@@ -26,8 +27,8 @@ const maxMatches = 32
 
 // Candidates appends to dst the live peers that probably hold the object of an
 // identity, and returns the result. The order differs from object to object, so that
-// the load is spread: which of them do well is known to who asks them, such as a
-// client of package sibling. Peers without a service address are left out. It does no
+// the load is spread. It says nothing of how the peers do: a client of package sibling,
+// which asks them, knows that. Peers without a service address are left out. It does no
 // I/O, never waits, and allocates only to grow dst.
 //
 // The identity is what the peers give to [Holdings.Add]. Its key is made under each
@@ -67,7 +68,7 @@ const maxMoves = 16
 // ask appends to dst[:start] and the candidates behind it those that an index adds, and
 // sorts them.
 func (n *Node) ask(dst []Candidate, start int, v seeded, k digest.Key) []Candidate {
-	var buf [maxMatches]digest.Match
+	var buf [maxMatches]index.Match
 	matches := v.index.Lookup(buf[:0], k)
 	if len(matches) == 0 {
 		return dst
