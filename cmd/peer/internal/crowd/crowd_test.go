@@ -140,6 +140,33 @@ func TestHomeIsGone(t *testing.T) {
 	})
 }
 
+// A home that is suspended as a sibling is not asked, and one that fails is suspended as
+// a sibling.
+func TestHealthIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(2)
+		homeOf := func(name string) bool {
+			_, ok := c.crowds[name+":80"].home(c.crowds["p0:80"].cfg.Key("x"))
+			return ok
+		}
+		for name, other := range map[string]string{"p0": "p1", "p1": "p0"} {
+			h := c.crowds[name+":80"].cfg.Health
+			h.Asked(other, 0, errors.New("refused"))
+			best, _ := c.crowds[name+":80"].home(c.crowds["p0:80"].cfg.Key("x"))
+			if homeOf(name) != (best.Name == name) {
+				t.Errorf("%s would ask %s, which is suspended", name, best.Name)
+			}
+		}
+		time.Sleep(time.Second)
+		c.broken = true
+		c.fetching("p0", "x")
+		c.fetching("p1", "x")
+		if c.crowds["p0:80"].cfg.Health.Of("p1").Suspended == c.crowds["p1:80"].cfg.Health.Of("p0").Suspended {
+			t.Error("of two, not just the one that asked the other in vain suspends it")
+		}
+	})
+}
+
 func TestAlone(t *testing.T) {
 	c := newCluster(1)
 	if got := c.fetching("p0", "x"); got != "" || c.crowds["p0:80"].Asked.Load() != 0 {
