@@ -74,7 +74,7 @@ type Node struct {
 
 	meters                                 meters
 	demand                                 demand
-	lookups, quarantines, malformed        atomic.Int64
+	lookups, malformed                     atomic.Int64
 	datagramsLost, datagramsBad, hooksLost atomic.Int64
 }
 
