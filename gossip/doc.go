@@ -5,7 +5,8 @@
 //
 // Start with [Config] and [New], then [Node.Join]. What this peer holds is noted in
 // [Node.Holdings] as it comes and goes. [Node.Candidates] answers from memory without
-// waiting for anything; what it returns are hints, and whoever acts on one must
+// waiting for anything, and so do [Node.CandidatesOfAll], [Node.CandidatesOfAny] and
+// [Node.CandidatesByPrefix] for several keys at once; what they return are hints, and whoever acts on one must
 // survive its being wrong, and should say so with [Node.ReportHit],
 // [Node.ReportFalseHit] or [Node.ReportFailure].
 //

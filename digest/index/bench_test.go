@@ -98,8 +98,8 @@ func BenchmarkSet(b *testing.B) {
 
 // BenchmarkPrefixes asks for the prefixes of chains: blocks of prompts, of which a
 // quarter is one of sixteen system prompts. So many peers on average hold a chain, each
-// to a length of its own; others hold the system prompt or what they have of it. Key by
-// key is measured beside, and how often the answers differ.
+// to a length of its own; others hold its system prompt. Key by key is measured beside,
+// and how often the answers differ.
 func BenchmarkPrefixes(b *testing.B) {
 	const rate, prompts = 1e-3, 16
 	for _, c := range []struct{ peers, length, chains, holders int }{
@@ -117,7 +117,7 @@ func BenchmarkPrefixes(b *testing.B) {
 				keys := randomKeys(rng, 2000)
 				for j := range c.chains {
 					if rng.IntN(c.peers) < c.holders {
-						keys = append(keys, all[j*c.length:][:1+rng.IntN(c.length)]...)
+						keys = append(keys, all[j*c.length:][:c.length/4+1+rng.IntN(c.length*3/4)]...)
 					}
 				}
 				slices.Sort(keys)
