@@ -80,18 +80,35 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
+// BenchmarkSet gives the index a whole filter of a peer: one that it did not know, one
+// of which it knew another with nothing in common, and one of which it knew nine tenths.
 func BenchmarkSet(b *testing.B) {
 	for _, c := range benchClusters {
 		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
 			x, _, g := benchIndex(b, c.peers, c.n)
-			f := filterOf(b, g, digest.Version{Epoch: 1}, randomKeys(random(1<<40), c.n))
-			begin := cpuTime()
-			for b.Loop() {
-				if err := x.Set("another", f); err != nil {
-					b.Fatal(err)
+			keys := randomKeys(random(1<<40), 2*c.n)
+			filters := map[string][2]*digest.Filter{}
+			for name, from := range map[string]int{"other": c.n, "tenth": c.n / 10} {
+				filters[name] = [2]*digest.Filter{
+					filterOf(b, g, digest.Version{Epoch: 1}, keys[:c.n]), filterOf(b, g, digest.Version{Epoch: 2}, keys[from:][:c.n]),
 				}
 			}
-			b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/float64(b.N*c.n), "cpu-ns/key")
+			filters["new"] = filters["other"]
+			for _, what := range []string{"new", "other", "tenth"} {
+				b.Run(what, func(b *testing.B) {
+					i, begin := 0, cpuTime()
+					for b.Loop() {
+						if what == "new" {
+							x.Delete("another")
+						}
+						if err := x.Set("another", filters[what][i%2]); err != nil {
+							b.Fatal(err)
+						}
+						i++
+					}
+					b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/float64(b.N*c.n), "cpu-ns/key")
+				})
+			}
 		})
 	}
 }
