@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dunglas/httpsfv"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 const (
@@ -66,8 +66,8 @@ func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, t
 // wantsFresh reports whether the question is for an object that is fresher than
 // caches must be, so that who has one may have to say no.
 func (in *Inquiry) wantsFresh() bool {
-	cc := directives(in.q.Header)
-	return has(cc, "max-age") || has(cc, "min-fresh")
+	cc := rfc9111.RequestDirectives(in.q.Header)
+	return cc.MaxAge != rfc9111.Unset || cc.MinFresh != rfc9111.Unset
 }
 
 // request is an absolute-form GET sent to the candidate's address.
@@ -124,17 +124,8 @@ func outcomeOf(asking context.Context, err error) Outcome {
 // sibling says of itself, an error say, is no answer to a question. arriving says
 // that the body is still on its way to the sibling.
 func isHit(h http.Header) (hit, arriving bool) {
-	list, err := httpsfv.UnmarshalList(h["Cache-Status"])
-	if err != nil || len(list) == 0 {
-		return false, false
-	}
-	item, ok := list[len(list)-1].(httpsfv.Item)
-	if !ok {
-		return false, false
-	}
-	is, _ := item.Params.Get("hit")
-	detail, _ := item.Params.Get("detail")
-	return is == true, detail == httpsfv.Token("arriving")
+	last, _ := rfc9111.LastStatus(h)
+	return last.Hit, last.Detail == "arriving"
 }
 
 // watched is a body that may not pause for long: a sibling that hangs in the

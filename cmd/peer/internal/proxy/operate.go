@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -18,7 +19,7 @@ func (h *Handler) Purge(rawURL string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return h.cache.Purge(cache.CanonicalURL(u)), nil
+	return h.cache.Purge(rfc9111.CanonicalURL(u)), nil
 }
 
 // PurgePrefix removes every stored response whose URL begins with prefix, which
@@ -29,7 +30,7 @@ func (h *Handler) PurgePrefix(prefix string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return h.cache.PurgePrefix(cache.CanonicalURL(u)), nil
+	return h.cache.PurgePrefix(rfc9111.CanonicalURL(u)), nil
 }
 
 // Explain says what would become of a request for a URL, which may be a path to a
@@ -40,7 +41,7 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Expl
 		return cache.Explanation{}, err
 	}
 	header = header.Clone()
-	cache.RemoveHopByHop(header)
+	rfc9111.RemoveHopByHop(header)
 	return h.cache.Explain(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}), nil
 }
 

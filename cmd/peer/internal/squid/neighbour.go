@@ -2,13 +2,14 @@ package squid
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	format "github.com/summarycache/summarycache/digest/squid"
-
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -84,24 +85,12 @@ func (at *known) matches(k *keys) bool {
 // asked for what came through it.
 func (n *neighbour) candidate(k *keys, header http.Header, now time.Time) (sibling.Candidate, bool) {
 	at := n.known.Load()
-	if at == nil || now.UnixNano() < n.asideTill.Load() || !at.matches(k) || passed(header, at.name) {
+	if at == nil || now.UnixNano() < n.asideTill.Load() || !at.matches(k) || slices.Contains(rfc9111.Via(header), at.name) {
 		return sibling.Candidate{}, false
 	}
 	return sibling.Candidate{
 		Peer: n.peer, Addr: n.addr, Squid: true, FalsePositiveRate: at.digest.FalsePositiveRate(), Age: now.Sub(at.confirmed),
 	}, true
-}
-
-// passed reports whether a request came by way of the cache of a name.
-func passed(h http.Header, name string) bool {
-	for _, line := range h["Via"] {
-		for hop := range strings.SplitSeq(line, ",") {
-			if f := strings.Fields(hop); len(f) >= 2 && f[1] == name {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 const (

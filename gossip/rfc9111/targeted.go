@@ -1,4 +1,4 @@
-package cache
+package rfc9111
 
 import (
 	"net/http"
@@ -7,15 +7,15 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// targetedField is the targeted cache control field that this cache obeys in
-// preference to Cache-Control (RFC 9213 section 3.1).
+// targetedField is the targeted cache control field that is obeyed in preference
+// to Cache-Control (RFC 9213 section 3.1).
 const targetedField = "Cdn-Cache-Control"
 
-// responseDirectives returns the directives that apply to a response in this
+// responseDirectives returns the directives that apply to a response in a shared
 // cache. A valid targeted field replaces Cache-Control and Expires altogether
 // (RFC 9213 section 2.2), which targeted reports; an empty or broken one, or one
 // with a directive of the wrong type, is ignored.
-func responseDirectives(h http.Header) (d directives, targeted bool) {
+func responseDirectives(h http.Header) (d Directives, targeted bool) {
 	if lines := h[targetedField]; len(lines) > 0 {
 		if dict, err := httpsfv.UnmarshalDictionary(lines); err == nil && len(dict.Names()) > 0 {
 			if d, ok := targetedDirectives(dict); ok {
@@ -28,7 +28,7 @@ func responseDirectives(h http.Header) (d directives, targeted bool) {
 
 // targetedDirectives reads a structured dictionary: delta-seconds are integers,
 // the rest is true or a string of field names.
-func targetedDirectives(dict *httpsfv.Dictionary) (d directives, ok bool) {
+func targetedDirectives(dict *httpsfv.Dictionary) (d Directives, ok bool) {
 	d = noDirectives()
 	for _, name := range dict.Names() {
 		member, _ := dict.Get(name)
@@ -36,34 +36,20 @@ func targetedDirectives(dict *httpsfv.Dictionary) (d directives, ok bool) {
 		if !isItem {
 			return d, false
 		}
-		switch v := item.Value.(type) {
+		v, number := item.Value.(int64)
+		if d.delta(name) != nil && !number && item.Value != false {
+			return d, false
+		}
+		switch v2 := item.Value.(type) {
 		case bool:
-			if v && !takesDelta(name) {
+			if v2 {
 				d.set(name, "", false)
-			} else if v {
-				return d, false
 			}
 		case int64:
 			d.set(name, strconv.FormatInt(v, 10), true)
 		case string:
-			if takesDelta(name) {
-				return d, false
-			}
-			d.set(name, v, true)
-		default:
-			if takesDelta(name) {
-				return d, false
-			}
+			d.set(name, v2, true)
 		}
 	}
 	return d, true
-}
-
-// takesDelta reports whether a response directive has an argument in seconds.
-func takesDelta(name string) bool {
-	switch name {
-	case "max-age", "s-maxage", "stale-while-revalidate", "stale-if-error":
-		return true
-	}
-	return false
 }

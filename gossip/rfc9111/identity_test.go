@@ -1,4 +1,4 @@
-package cache
+package rfc9111
 
 import (
 	"net/http"
@@ -48,48 +48,48 @@ func TestIdentity(t *testing.T) {
 		{[]string{"Cookie"}, "GET http://x/\nCookie:"},
 	}
 	for _, tt := range tests {
-		fields := varyFields(http.Header{"Vary": tt.vary})
-		id := variantIdentity("http://x/", fields, h)
+		fields := VaryFields(http.Header{"Vary": tt.vary})
+		id := Identity("http://x/", fields, h)
 		if id != tt.want {
 			t.Errorf("identity under Vary %q = %q, want %q", tt.vary, id, tt.want)
 		}
-		if u, f := splitIdentity(id); u != "http://x/" || !slices.Equal(f, fields) {
-			t.Errorf("splitIdentity(%q) = %q, %q", id, u, f)
+		if u, f := SplitIdentity(id); u != "http://x/" || !slices.Equal(f, fields) {
+			t.Errorf("SplitIdentity(%q) = %q, %q", id, u, f)
 		}
 	}
 }
 
-// TestRules: the rules follow what is stored, replacements included.
-func TestRules(t *testing.T) {
-	r := newRules()
+// TestVariants: the rules follow what is stored, replacements included.
+func TestVariants(t *testing.T) {
+	r := NewVariants()
 	a1, a2, b := "GET u\nA:1", "GET u\nA:2", "GET u\nA:1\nB:1"
 	check := func(when string, want ...string) {
 		t.Helper()
 		var got []string
-		for _, fields := range r.of("u") {
+		for _, fields := range r.Rules("u") {
 			got = append(got, strings.Join(fields, "+"))
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: rules %q, want %q", when, got, want)
 		}
 	}
-	r.stored("GET u")
+	r.Stored("GET u")
 	check("plain")
-	r.stored(a1)
-	r.stored(a2)
-	r.stored(b)
+	r.Stored(a1)
+	r.Stored(a2)
+	r.Stored(b)
 	check("three variants", "A", "A+B")
-	r.stored(a1)
-	r.evicted(a1)
+	r.Stored(a1)
+	r.Evicted(a1)
 	check("one replaced", "A", "A+B")
-	if n := len(r.identities("u")); n != 3 {
+	if n := len(r.Identities("u")); n != 3 {
 		t.Errorf("%d identities", n)
 	}
-	r.evicted(a1)
+	r.Evicted(a1)
 	check("one gone", "A", "A+B")
-	r.evicted(a2)
+	r.Evicted(a2)
 	check("both gone", "A+B")
-	r.evicted(b)
+	r.Evicted(b)
 	check("all gone")
 	if n := len(r.shard("u").m); n != 0 {
 		t.Errorf("%d URLs are left", n)
@@ -97,10 +97,10 @@ func TestRules(t *testing.T) {
 }
 
 func TestHints(t *testing.T) {
-	var h hints
+	var h Hints
 	join := func(url string) string {
 		var s []string
-		for _, g := range h.guesses(url) {
+		for _, g := range h.Guesses(url) {
 			s = append(s, strings.Join(g, "+"))
 		}
 		return strings.Join(s, " ")
@@ -109,7 +109,7 @@ func TestHints(t *testing.T) {
 		t.Errorf("guesses of nothing: %q", got)
 	}
 	for _, f := range []string{"A", "B", "C", "A", "D", "E"} {
-		h.learn("http://x/1", []string{f})
+		h.Learn("http://x/1", []string{f})
 	}
 	if got := join("http://x/2"); got != "E D A C Accept-Encoding" {
 		t.Errorf("guesses: %q", got)
@@ -123,29 +123,14 @@ func TestParseDate(t *testing.T) {
 	want := time.Date(1994, 11, 6, 8, 49, 37, 0, time.UTC)
 	for _, s := range []string{"Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
 		"sun, 06 nov 1994 08:49:37 gmt", "Mon, 06 Nov 1994 08:49:37 GMT"} {
-		if got, ok := parseDate(s); !ok || !got.Equal(want) {
-			t.Errorf("parseDate(%q) = %v, %v", s, got, ok)
+		if got, ok := ParseDate(s); !ok || !got.Equal(want) {
+			t.Errorf("ParseDate(%q) = %v, %v", s, got, ok)
 		}
 	}
 	for _, s := range []string{"", "0", "-1", "Sun, 06 Nov 1994 8:49:37 GMT", "Sun,  06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 UTC",
 		"Sun, 06 Nov 1994 08:49:37", "Sun, 32 Nov 1994 08:49:37 GMT", "06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 94 08:49:37 GMT"} {
-		if got, ok := parseDate(s); ok {
-			t.Errorf("parseDate(%q) = %v", s, got)
-		}
-	}
-}
-
-func TestRecent(t *testing.T) {
-	r := recent[int]{limit: 100}
-	for i := range 1000 {
-		r.set(string(rune('a'+i)), i)
-		if n := len(r.cur) + len(r.old); n > 200 {
-			t.Fatalf("%d values are kept", n)
-		}
-	}
-	for i := 900; i < 1000; i++ {
-		if v, ok := r.get(string(rune('a' + i))); !ok || v != i {
-			t.Errorf("get(%d) = %d, %v", i, v, ok)
+		if got, ok := ParseDate(s); ok {
+			t.Errorf("ParseDate(%q) = %v", s, got)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package cache
+package rfc9111
 
 import (
 	"net/http"
@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// CanonicalURL returns the absolute URL under which responses are kept: scheme
+// CanonicalURL returns the absolute URL under which responses are kept (RFC 9111
+// section 2, RFC 3986 section 6.2): scheme
 // and host in lower case, no default port, no fragment, "/" for an empty path.
 // Path and query stay as they are, byte for byte but for escaping what may not
 // stand in a URL: an origin may tell apart what RFC 3986 calls equivalent, and a
@@ -50,15 +51,18 @@ func escapeQuery(q string) string {
 	return b.String()
 }
 
-// plainIdentity is the identity of a URL's response without a Vary field.
-func plainIdentity(url string) string { return "GET " + url }
-
-// variantIdentity is the identity of a URL's response that varies by fields, for
-// a request with header h. The fields are canonical and sorted; none = plain.
-func variantIdentity(url string, fields []string, h http.Header) string {
+// Identity is the key of the response to a GET of a canonical URL by a request with
+// header h, if the response varies by these fields, canonical and sorted as
+// [VaryFields] has them (RFC 9111 section 4.1): "GET", a space, the URL, and for each
+// field a line with its name and its normalised value.
+func Identity(url string, fields []string, h http.Header) string {
 	if len(fields) == 0 {
-		return plainIdentity(url)
+		return "GET " + url // inlined, and so without an allocation if it doesn't escape
 	}
+	return variantIdentity(url, fields, h)
+}
+
+func variantIdentity(url string, fields []string, h http.Header) string {
 	var b strings.Builder
 	b.Grow(len(url) + 32*len(fields))
 	b.WriteString("GET ")
@@ -72,8 +76,8 @@ func variantIdentity(url string, fields []string, h http.Header) string {
 	return b.String()
 }
 
-// splitIdentity takes an identity apart into URL and Vary fields.
-func splitIdentity(id string) (url string, fields []string) {
+// SplitIdentity takes an identity apart into URL and Vary fields.
+func SplitIdentity(id string) (url string, fields []string) {
 	url, rest, _ := strings.Cut(strings.TrimPrefix(id, "GET "), "\n")
 	for rest != "" {
 		var line string
@@ -84,20 +88,30 @@ func splitIdentity(id string) (url string, fields []string) {
 	return url, fields
 }
 
+// VaryFields returns the names in a response's Vary, canonical and sorted. One that
+// names "*" is not storable.
+func VaryFields(h http.Header) []string {
+	fields := appendFields(nil, h["Vary"]...)
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+// SameVariant reports whether requests with the headers a and b select the same
+// variant of a response that varies by these fields (RFC 9111 section 4.1).
+func SameVariant(fields []string, a, b http.Header) bool {
+	return !slices.ContainsFunc(fields, func(name string) bool {
+		return name == "*" || normalize(name, a[name]) != normalize(name, b[name])
+	})
+}
+
 // normalize brings the lines of a request field into a form in which values of
 // the same meaning are equal (RFC 9111 section 4.1). Several lines are one list,
 // in which space around commas means nothing. For the Accept fields neither do
 // case and "q=1", and for Accept-Encoding neither does order.
 func normalize(name string, lines []string) string {
-	value := ""
+	value := strings.Join(lines, ",")
 	if len(lines) == 1 {
-		value = strings.Trim(lines[0], " \t")
-	} else if len(lines) > 1 {
-		trimmed := make([]string, len(lines))
-		for i, line := range lines {
-			trimmed[i] = strings.Trim(line, " \t")
-		}
-		value = strings.Join(trimmed, ",")
+		value = trim(value)
 	}
 	value = strings.ReplaceAll(value, "\n", " ") // can't come from a request line; keeps identities parseable
 	switch name {
@@ -112,7 +126,7 @@ func normalize(name string, lines []string) string {
 		return value
 	}
 	var items []string
-	for value != "" {
+	for value != "" { // empty members count: nobody knows what they mean to the origin
 		var item string
 		item, value = cutList(value)
 		items = append(items, item)
@@ -124,12 +138,10 @@ func normalize(name string, lines []string) string {
 // space and without a quality of 1.
 func normalizeAccept(value string) []string {
 	var items []string
-	for value != "" {
-		var item string
-		item, value = cutList(value)
+	for item := range Members([]string{value}) {
 		var params []string
 		for p := range strings.SplitSeq(item, ";") {
-			p = trimLower(p)
+			p = strings.ToLower(trim(p))
 			switch p {
 			case "", "q=1", "q=1.0", "q=1.00", "q=1.000":
 			default:
@@ -141,10 +153,4 @@ func normalizeAccept(value string) []string {
 		}
 	}
 	return items
-}
-
-// sortFields sorts and deduplicates field names in place.
-func sortFields(fields []string) []string {
-	slices.Sort(fields)
-	return slices.Compact(fields)
 }
