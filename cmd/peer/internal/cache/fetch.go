@@ -18,6 +18,7 @@ type fetch struct {
 	key    string   // in Cache.fetches; "" = private, nobody can join
 	r      *request // the leader's
 	stored *found   // a stale copy to be validated; nil = none
+	origin bool     // no sibling is asked: one had a representation that the origin replaced
 	reason string   // for Cache-Status: why the request went forward
 	began  moment   // before anybody was asked
 
@@ -249,7 +250,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 		src.inquiry.Broken(a.sibling)
 		return
 	}
-	if err != nil && f.waiters.n.Load() > 0 {
+	if err != nil && f.waiters.n.Load() > 0 && w.Len() > 0 {
 		c.BodiesCut.Add(1)
 		c.log.Info("no source could finish a body", "url", f.r.url, "error", err)
 	}
