@@ -3,8 +3,8 @@ package sibling
 import (
 	"bytes"
 	"io"
+	"maps"
 	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +23,7 @@ import (
 // asked for what does not vary.
 type CachingTransport struct {
 	Name     string            // in Cache-Status: see CheckName
-	Store    *Memory           // for this transport alone
+	Store    *Memory           // for this transport alone, which puts in responses only
 	Next     http.RoundTripper // a Transport or the origin's; nil = http.DefaultTransport
 	MaxBytes int64             // longest body that is stored; 0 = 64 MiB
 
@@ -79,9 +79,10 @@ func (t *CachingTransport) lookup(q *cachedRequest) (best *Object) {
 	if len(rules) > 0 {
 		q.reason = "vary-miss"
 	}
-	for _, fields := range append(slices.Clip(rules), nil) {
+	best, _ = t.Store.Get(rfc9111.Identity(q.url, nil, nil))
+	for _, fields := range rules {
 		o, ok := t.Store.Get(rfc9111.Identity(q.url, fields, q.Header))
-		if ok && o.response != nil && (best == nil || best.response.Date.Before(o.response.Date)) {
+		if ok && (best == nil || best.response.Date.Before(o.response.Date)) {
 			best = o
 		}
 	}
@@ -91,13 +92,14 @@ func (t *CachingTransport) lookup(q *cachedRequest) (best *Object) {
 // fetch validates o or, if it is nil, gets a whole response. It calls itself once at
 // most: without o.
 func (t *CachingTransport) fetch(q *cachedRequest, o *Object) (*http.Response, error) {
-	out := q.Clone(q.Context())
-	for _, name := range []string{"If-None-Match", "If-Modified-Since", "If-Range"} {
-		delete(out.Header, name)
-	}
-	if o != nil {
-		for name, lines := range o.response.Conditions() {
-			out.Header[name] = lines
+	out := q.Request
+	if o != nil || q.Header["If-None-Match"] != nil || q.Header["If-Modified-Since"] != nil || q.Header["If-Range"] != nil {
+		out = q.Clone(q.Context())
+		for _, name := range []string{"If-None-Match", "If-Modified-Since", "If-Range"} {
+			delete(out.Header, name)
+		}
+		if o != nil {
+			maps.Copy(out.Header, o.response.Conditions())
 		}
 	}
 	asked := time.Now()
@@ -147,6 +149,7 @@ func (t *CachingTransport) forward(q *cachedRequest, o *Object, resp *http.Respo
 			t.store(q, o)
 		}}
 		resp.Body = k
+		k.kept.Grow(int(max(0, size)))
 		if size == 0 || resp.StatusCode == http.StatusNoContent {
 			k.end()
 		}
