@@ -58,8 +58,8 @@ func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, t
 	if arriving {
 		pause = max(pause, arrivingPause)
 	}
-	body := &timed{ReadCloser: resp.Body, paces: &in.c.bodies, name: to.Peer}
-	resp.Body = &watched{ReadCloser: body, c: in.c, peer: to.Peer, asking: asking, cancel: cancel, pause: pause}
+	body := &timed{ReadCloser: resp.Body, from: in.c.cfg.Health, name: to.Peer}
+	resp.Body = &watched{ReadCloser: body, c: in.c, from: to, asking: asking, cancel: cancel, pause: pause}
 	return a, Hit
 }
 
@@ -133,7 +133,7 @@ func isHit(h http.Header) (hit, arriving bool) {
 type watched struct {
 	io.ReadCloser
 	c      *Client
-	peer   string
+	from   Step
 	asking context.Context
 	cancel context.CancelCauseFunc
 	pause  time.Duration
@@ -154,7 +154,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	if err != nil && err != io.EOF && !w.broken && !w.closed.Load() && w.faulty() {
 		w.broken = true
 		w.c.stats.errors.Add(1)
-		w.c.cfg.Locator.Report(Report{Peer: w.peer, Outcome: Failed})
+		w.c.report(Report{Peer: w.from.Peer, Outcome: Failed}, w.from.Candidate)
 	}
 	return n, err
 }

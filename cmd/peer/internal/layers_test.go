@@ -27,13 +27,14 @@ var layers = []struct {
 }{
 	{dir: "arith"},
 	{dir: "digest", imports: "arith github.com/cespare/xxhash/v2"},
+	{dir: "digest/index", imports: "digest"},
 	{dir: "digest/squid", imports: "digest"},
 
 	// The engine gets the time and messages from its caller.
 	{dir: "gossip/exchange", imports: "digest", without: "os sync"},
 	{dir: "gossip/memnet", imports: "net"},
 	// Nothing else sees memberlist.
-	{dir: "gossip", imports: "net digest gossip/exchange github.com/hashicorp/memberlist"},
+	{dir: "gossip", imports: "net digest digest/index gossip/exchange github.com/hashicorp/memberlist"},
 
 	// The rules of caches: functions of requests, responses and times.
 	{dir: "gossip/rfc9111", imports: "net github.com/dunglas/httpsfv", without: "os context io net"},
@@ -86,7 +87,7 @@ var layers = []struct {
 		"cmd/peer/internal/trace"},
 
 	// The simulator opens no socket.
-	{dir: "sim", imports: "arith digest gossip/exchange github.com/bits-and-blooms/bloom/v3 " +
+	{dir: "sim", imports: "arith digest digest/index gossip/exchange github.com/bits-and-blooms/bloom/v3 " +
 		"github.com/panmari/cuckoofilter github.com/klauspost/compress/fse github.com/klauspost/compress/huff0 " +
 		"github.com/klauspost/compress/s2 github.com/klauspost/compress/zstd github.com/maypok86/otter/v2 gonum.org/v1/plot " +
 		"gonum.org/v1/plot/font gonum.org/v1/plot/plotter gonum.org/v1/plot/vg gonum.org/v1/plot/vg/draw " +

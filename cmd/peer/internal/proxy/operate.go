@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -52,14 +51,6 @@ func (h *Handler) Candidates(q sibling.Question) []sibling.Step {
 		return nil
 	}
 	return h.siblings.Plan(q)
-}
-
-// RoundTripTime returns what a round trip to a sibling took lately; 0 = it never answered.
-func (h *Handler) RoundTripTime(peer string) time.Duration {
-	if h.siblings == nil {
-		return 0
-	}
-	return h.siblings.RoundTripTime(peer)
 }
 
 // SiblingLoad returns how well siblings answer now.

@@ -61,7 +61,7 @@ func New(c Config) (*Handler, error) {
 			h.idle = append(h.idle, own)
 			t = own
 		}
-		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Late: c.Late, Max: c.MaxSiblings})
+		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, Health: c.Health, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Late: c.Late, Max: c.MaxSiblings})
 		if err != nil {
 			return nil, err
 		}
