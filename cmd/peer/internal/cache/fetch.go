@@ -47,6 +47,7 @@ type result struct {
 	length    int64         // of the body; -1 = unknown
 	obj       *found        // or in the store: validated, or stale in place of an error
 	confirmed bool
+	ended     bool // by the validation, which forbids to store it any longer
 	stale     bool
 	storing   bool
 
@@ -94,6 +95,9 @@ func (c *Cache) run(f *fetch) {
 	}
 	c.forget(f)
 	f.waiters.Wait()
+	if f.result.ended {
+		c.store.DeleteObject(f.stored.obj)
+	}
 }
 
 // deliver gives those that wait for the fetch its result.
@@ -169,6 +173,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	res.obj = &found{obj: old.obj, entry: e}
 	c.noteReuse(f, e)
 	if c.outdated(f) || !f.r.mayStore(e.Response) {
+		res.ended = !e.Storable(nil, false)
 		return res // good for those who wait, no longer to be kept
 	}
 	if obj, err := c.store.Update(old.obj, c.meta(e)); err == nil {
