@@ -4,7 +4,7 @@
 //
 // It is not a set: a [Filter] may say yes for a key that is absent. It never says
 // no for one that was present when it was frozen. It is no transport either:
-// package gossip spreads digests.
+// package gossip spreads digests, and package digest/feed helps those who have a carrier.
 //
 // Start with a [CountingFilter], which follows one cache as objects come and go.
 // [CountingFilter.Advance] freezes it into a Filter, which is immutable and safe

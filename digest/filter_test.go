@@ -30,6 +30,19 @@ func randomSet(m uint64, n int, seed uint64) []uint64 {
 	return slices.Compact(set)
 }
 
+func TestParseVersion(t *testing.T) {
+	for _, v := range []Version{{}, {Epoch: 1, Sequence: 2, State: 3}, {1 << 63, 1<<63 - 1, 1<<64 - 1}} {
+		if got, err := ParseVersion(v.String()); got != v || err != nil {
+			t.Errorf("ParseVersion(%q) = %v, %v", v, got, err)
+		}
+	}
+	for _, s := range []string{"", "1", "1.2@3", "1.2@0000000000000003x", "01.2@0000000000000003", "1.2@00000000000000003", "-1.2@0000000000000003", "18446744073709551616.2@0000000000000003"} {
+		if got, err := ParseVersion(s); !errors.Is(err, ErrCorrupt) || got != (Version{}) {
+			t.Errorf("ParseVersion(%q) = %v, %v", s, got, err)
+		}
+	}
+}
+
 func TestRepresentationsAgree(t *testing.T) {
 	for _, m := range []uint64{1, 2, 63, 64, 65, 1000, 4097, 100_000} {
 		for _, n := range []int{0, 1, 2, 10, 500, 20_000} {
