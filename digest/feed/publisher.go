@@ -20,7 +20,9 @@ type Publisher struct {
 // to answer from; 4 MiB last for some half a million flips, and none with zero. Nobody
 // else may freeze c. Each life of a cache must begin with a greater epoch than any
 // before (see [digest.NewCountingFilter]), such as the time. Replicas get over a smaller
-// one, but after some messages only.
+// one, but after some messages only. [digest.Limits.Accept] says beforehand whether
+// replicas will take so large a filter: of a hundred million keys they do with limits
+// raised.
 func NewPublisher(c *digest.CountingFilter, logBytes int) *Publisher {
 	p := &Publisher{counters: c, history: digest.NewHistory(logBytes)}
 	p.history.Advance(c.Advance())
