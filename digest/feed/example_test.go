@@ -5,6 +5,7 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/digest/feed"
+	"github.com/summarycache/summarycache/digest/index"
 )
 
 // Example has two functions in the place of a bus: one carries messages to everybody,
@@ -25,15 +26,15 @@ func Example() {
 	}
 
 	// In one that listens, for each message:
-	replica, index := feed.NewReplica(digest.Limits{}), digest.NewIndex()
+	replica, peers := feed.NewReplica(digest.Limits{}), index.New()
 	handle := func(message []byte) {
 		switch delta, changed, err := replica.Handle(message); {
 		case err != nil:
 			fmt.Println(err)
 		case changed && delta != nil:
-			index.Apply("west", delta, replica.Filter())
+			peers.Apply("west", delta, replica.Filter())
 		case changed:
-			index.Set("west", replica.Filter())
+			peers.Set("west", replica.Filter())
 		}
 	}
 	// and now and then:
@@ -49,9 +50,9 @@ func Example() {
 	toAll = handle
 	held.Add(2 << 60)
 	publish()
-	fmt.Println(len(index.Lookup(nil, 2<<60)), "peers may have it")
+	fmt.Println(len(peers.Lookup(nil, 2<<60)), "peers may have it")
 	catchUp()
-	fmt.Println(len(index.Lookup(nil, 2<<60)), "peer may have it")
+	fmt.Println(len(peers.Lookup(nil, 2<<60)), "peer may have it")
 	// Output:
 	// 0 peers may have it
 	// 1 peer may have it
