@@ -60,18 +60,6 @@ func (s Scheme) validate(g Geometry) error {
 // parted reports whether each hash has a part of the positions to itself.
 func (s Scheme) parted() bool { return s == Partitioned || s == TwoModPrime }
 
-// folds reports whether half a position is the key's position in a filter of half
-// the size.
-func (g *Geometry) folds() bool {
-	switch g.scheme() {
-	case Double, Independent:
-		return g.Bits%2 == 0
-	case Partitioned:
-		return g.Bits/uint64(g.Hashes)%2 == 0
-	}
-	return g.Hashes == 1 && g.Bits%2 == 0
-}
-
 func (g Geometry) scheme() Scheme {
 	if g.Scheme == 0 {
 		return Double

@@ -29,6 +29,8 @@ var layers = []struct {
 	{dir: "digest", imports: "arith github.com/cespare/xxhash/v2"},
 	{dir: "digest/index", imports: "digest"},
 	{dir: "digest/squid", imports: "digest"},
+	// It has no carrier and no clock.
+	{dir: "digest/feed", imports: "digest", without: "os time"},
 
 	// The engine gets the time and messages from its caller.
 	{dir: "gossip/exchange", imports: "digest", without: "os sync"},
