@@ -17,9 +17,13 @@ const (
 )
 
 // hedgeAfter returns for how long to wait for a sibling before asking another as
-// well, or the origin.
-func (c *Client) hedgeAfter(peer string, origin bool) time.Duration {
+// well, or the origin of that host: no longer than four times what the origin takes, if
+// that is known.
+func (c *Client) hedgeAfter(peer string, origin bool, host string) time.Duration {
 	longest := c.cfg.Timeout / 2
+	if after, known := c.hedgeFetch(host); known {
+		longest = min(longest, after)
+	}
 	late, known := c.records.of(peer).late()
 	least := leastHedge
 	if origin {
@@ -29,6 +33,13 @@ func (c *Client) hedgeAfter(peer string, origin bool) time.Duration {
 		return longest
 	}
 	return min(max(late, least), longest)
+}
+
+// hedgeFetch returns for how long to wait for a sibling that is itself fetching from the
+// origin of that host; known is false if it isn't known what that takes.
+func (c *Client) hedgeFetch(host string) (after time.Duration, known bool) {
+	origin, _ := c.origins.known(host)
+	return max(time.Duration(originFactor*origin.first.value*float64(time.Second)), leastOriginHedge), origin.first.known
 }
 
 // A budget bounds hedges to a share of the questions: each question saves that

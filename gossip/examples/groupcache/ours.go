@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -36,12 +37,8 @@ func (s *ours) join() {
 	if err != nil {
 		panic(err)
 	}
-	cache, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), int64(s.room), 0))
-	if err != nil {
-		panic(err)
-	}
 	transport := sibling.NewHTTPTransport(h.dial)
-	cache.Siblings, err = sibling.New(sibling.Config{Name: node.Name(), Locator: sibling.Digests(node), HTTP: transport})
+	cache, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), int64(s.room), 0), transport)
 	if err != nil {
 		panic(err)
 	}
@@ -53,7 +50,10 @@ func (s *ours) join() {
 }
 
 func (s *ours) get(ctx context.Context, i int, key string) error {
-	_, err := s.caches[i].Get(ctx, key, func(ctx context.Context) ([]byte, error) { return s.w.load(ctx, key) })
+	_, err := s.caches[i].Get(ctx, key, func(ctx context.Context) ([]byte, time.Time, error) {
+		value, err := s.w.load(ctx, key)
+		return value, time.Time{}, err
+	})
 	return err
 }
 

@@ -42,6 +42,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 			v, why := hit.entry.judge(&r.cc, r.now)
 			if v == useFresh || v == useStale || v == useAndCheck && !r.cc.onlyIfCached {
 				if res, ok := c.hit(w, r, hit, v); ok {
+					c.servedSibling(r)
 					return res
 				}
 				hit, why = nil, "miss" // it left the store between finding and opening
@@ -51,6 +52,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		switch {
 		case r.cc.onlyIfCached:
 			if res, ok := c.attach(w, r); ok {
+				c.servedSibling(r)
 				return res
 			}
 			if !waited && c.await(r) {
@@ -77,6 +79,16 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		if joins++; joins >= maxJoins {
 			next.alone = true
 		}
+	}
+}
+
+// servedSibling tells the coalescer of an answer to a sibling's question.
+func (c *Cache) servedSibling(r *request) {
+	if c.cfg.Coalescer == nil || !r.cc.onlyIfCached {
+		return
+	}
+	for _, identity := range c.identities(r) {
+		c.cfg.Coalescer.Served(identity)
 	}
 }
 

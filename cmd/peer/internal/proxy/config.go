@@ -25,8 +25,8 @@ type Config struct {
 	Origin  *url.URL        // reverse proxy for this origin (scheme, host and an optional path prefix); nil = forward proxy
 	Locator sibling.Locator // which peers may hold an object; nil = no cooperation
 
-	// Crowd knows who else fetches what this cache is about to; nil = nobody does.
-	Crowd cache.Crowd
+	// Coalescer knows which peer fetches what this cache is about to; nil = none does.
+	Coalescer cache.Coalescer
 
 	Store store.Options // where and how much to keep; Hooks, Decode and Now are set by the Handler
 
