@@ -6,8 +6,7 @@
 // Start with [Config] and [New], then [Node.Join]. What this peer holds is noted in
 // [Node.Holdings] as it comes and goes. [Node.Candidates] answers from memory without
 // waiting for anything; what it returns are hints, and whoever acts on one must
-// survive its being wrong, and should say so with [Node.ReportHit],
-// [Node.ReportFalseHit] or [Node.ReportFailure].
+// survive its being wrong. Package sibling asks them, and keeps the record of how they do.
 //
 // PROTOCOL.md specifies what travels. With a secret everything between peers is
 // authenticated and encrypted; without one, whoever reaches the port is trusted.

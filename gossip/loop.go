@@ -226,7 +226,6 @@ func (n *Node) takeMember(ev memberEvent) {
 	}
 	if m == nil {
 		m = &member{name: name, spread: uint64(exchange.IDOf(name))}
-		m.record.init()
 		table := maps.Clone(*n.members.Load())
 		if table == nil {
 			table = make(memberTable)
@@ -239,12 +238,8 @@ func (n *Node) takeMember(ev memberEvent) {
 		node: ev.node, meta: meta, since: now,
 		addr: netip.AddrPortFrom(ip.Unmap(), ev.node.Port),
 	}
-	if old := m.info.Load(); old != nil {
-		if old.meta.Incarnation != meta.Incarnation {
-			m.record.restarted()
-		} else if old.up == ev.up {
-			info.since = old.since
-		}
+	if old := m.info.Load(); old != nil && old.meta.Incarnation == meta.Incarnation && old.up == ev.up {
+		info.since = old.since
 	}
 	info.up = ev.up
 	m.info.Store(info)
@@ -263,7 +258,7 @@ func (n *Node) takeMember(ev memberEvent) {
 	}
 }
 
-// forgetDead drops the records of peers that have been dead for very long, and the
+// forgetDead drops what is known of peers that have been dead for very long, and the
 // oldest if there are very many.
 func (n *Node) forgetDead(now time.Time) {
 	old := *n.members.Load()

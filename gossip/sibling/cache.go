@@ -78,7 +78,7 @@ func NewCache(node *gossip.Node, store Store, transport http.RoundTripper) (*Cac
 		return nil, err
 	}
 	return &Cache{Siblings: client, Store: store, Coalescer: NewCoalescer(CoalescerConfig{
-		Name: node.Name(), HTTP: client.cfg.HTTP, Wait: defaultFlights,
+		Name: node.Name(), HTTP: client.cfg.HTTP, Health: client.cfg.Health, Wait: defaultFlights,
 		Key:        func(identity string) uint64 { return uint64(digest.KeyOfString(node.Seed(), identity)) },
 		Advertised: func(identity string) bool { return len(node.Candidates(nil, identity)) > 0 },
 		Others: func() (others []Peer) {
@@ -192,9 +192,8 @@ func (c *Cache) find(ctx context.Context, u *url.URL, identity string, wanted fu
 		},
 	})
 	if c.Coalescer != nil && inquiry.Left() == 0 {
-		pace, _ := c.Siblings.origins.known(u.Host)
-		first, ok := c.Coalescer.InFlight(ctx, identity, time.Duration(pace.first.value*float64(time.Second)))
-		if ok {
+		pace, _, _ := c.Siblings.OriginPace(u.Host)
+		if first, ok := c.Coalescer.InFlight(ctx, identity, pace); ok {
 			inquiry.Also(first)
 		}
 	}

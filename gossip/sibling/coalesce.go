@@ -22,7 +22,6 @@ const (
 
 	coalesceField  = "Summarycache-Fetching"
 	askTimeout     = 50 * time.Millisecond
-	shun           = time.Second // for which an owner that did not answer is not asked
 	membersFor     = time.Second // for which a list of members is good
 	maxInFlight    = 64 << 10
 	defaultFlights = 2 * time.Second // CoalescerConfig.Wait of a Cache
@@ -41,6 +40,9 @@ type CoalescerConfig struct {
 	// block nor do I/O.
 	Advertised func(identity string) bool
 	Wait       time.Duration // for which an answer of the one that fetches is waited for, besides the usual
+	// Health of the other members: an owner that failed lately, or is too far to answer
+	// in time, is not asked, and one that fails is not asked for objects either.
+	Health *Health
 	// Admit says why a request is not from the peer that it names; nil = it is.
 	Admit func(r *http.Request, name string) error
 }
@@ -63,7 +65,6 @@ type Coalescer struct {
 
 	mu      sync.Mutex
 	first   map[uint64]inFlight // by key
-	shunned map[string]time.Time
 	members []Peer
 	hashes  []uint64 // of their names
 	read    time.Time
@@ -78,7 +79,7 @@ type inFlight struct {
 
 // NewCoalescer returns a Coalescer.
 func NewCoalescer(c CoalescerConfig) *Coalescer {
-	return &Coalescer{cfg: c, yield: yield{share: 1}, first: make(map[uint64]inFlight), shunned: make(map[string]time.Time)}
+	return &Coalescer{cfg: c, yield: yield{share: 1}, first: make(map[uint64]inFlight)}
 }
 
 // InFlight returns the sibling that is fetching the object of an identity, if there is
@@ -106,10 +107,8 @@ func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 	default:
 		start := time.Now()
 		got, err := c.ask(ctx, owner, key)
-		if err != nil && ctx.Err() == nil {
-			c.mu.Lock()
-			c.shunned[owner.Name] = time.Now().Add(shun)
-			c.mu.Unlock()
+		if ctx.Err() == nil {
+			c.cfg.Health.Asked(owner.Name, time.Since(start), err)
 		}
 		if err == nil {
 			name = got

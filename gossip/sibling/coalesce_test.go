@@ -25,7 +25,7 @@ func newCrew(peers int) *crew {
 		c.names = append(c.names, fmt.Sprint("p", i))
 	}
 	for _, name := range c.names {
-		c.coalescers[name+":80"] = NewCoalescer(CoalescerConfig{Name: name, HTTP: c, Wait: time.Second, Advertised: func(string) bool { return false },
+		c.coalescers[name+":80"] = NewCoalescer(CoalescerConfig{Name: name, HTTP: c, Wait: time.Second, Health: &Health{}, Advertised: func(string) bool { return false },
 			Key: func(identity string) uint64 { return uint64(len(identity)) * 0x9e3779b97f4a7c15 },
 			Others: func() (list []Peer) {
 				for _, other := range c.names {
@@ -130,10 +130,37 @@ func TestOwnerIsGone(t *testing.T) {
 			t.Errorf("asked %d times, want once and 200 times at the owner", asked)
 		}
 		c.broken = false
-		time.Sleep(max(shun, CoalesceFor))
+		time.Sleep(CoalesceFor)
 		c.fetching("p0", "x")
 		if got := c.fetching("p1", "x"); got != "p0" {
 			t.Errorf("then told of %q", got)
+		}
+	})
+}
+
+// An owner that is suspended as a sibling is not asked, and one that fails is suspended as
+// a sibling.
+func TestOwnersHealthIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(2)
+		ownerOf := func(name string) bool {
+			_, ok := c.coalescers[name+":80"].owner(c.coalescers["p0:80"].cfg.Key("x"))
+			return ok
+		}
+		for name, other := range map[string]string{"p0": "p1", "p1": "p0"} {
+			h := c.coalescers[name+":80"].cfg.Health
+			h.Asked(other, 0, errors.New("refused"))
+			best, _ := c.coalescers[name+":80"].owner(c.coalescers["p0:80"].cfg.Key("x"))
+			if ownerOf(name) != (best.Name == name) {
+				t.Errorf("%s would ask %s, which is suspended", name, best.Name)
+			}
+		}
+		time.Sleep(time.Second)
+		c.broken = true
+		c.fetching("p0", "x")
+		c.fetching("p1", "x")
+		if c.coalescers["p0:80"].cfg.Health.Of("p1").Suspended == c.coalescers["p1:80"].cfg.Health.Of("p0").Suspended {
+			t.Error("of two, not just the one that asked the other in vain suspends it")
 		}
 	})
 }

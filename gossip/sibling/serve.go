@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // Wrap is [Cache.Serve] as middleware, for a handler that makes the answers.
@@ -59,7 +61,7 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, next func(http.Res
 	}
 	if !isCacheable(r) {
 		err := next(w, r)
-		if mayChange(r.Method) {
+		if !rfc9111.IsSafe(r.Method) {
 			c.Store.Drop(identity)
 			c.flights.forget(identity)
 		}
@@ -144,7 +146,7 @@ func (c *Cache) answer(w http.ResponseWriter, r *http.Request, identity string) 
 // preferredWait is for how long the asker would wait (RFC 7240 section 4.3), at most
 // twice as long as a Cache does.
 func preferredWait(h http.Header) time.Duration {
-	for _, m := range members(h["Prefer"]) {
+	for m := range rfc9111.Members(h["Prefer"]) {
 		if s, ok := strings.CutPrefix(m, "wait="); ok {
 			n, _ := strconv.ParseUint(s, 10, 16)
 			return min(time.Duration(n)*time.Second, 2*defaultFlights)
@@ -169,13 +171,9 @@ func requested(r *http.Request) (*url.URL, string) {
 // isCacheable reports whether the answer to a request may be kept, and be that to
 // others.
 func isCacheable(r *http.Request) bool {
+	cc := rfc9111.RequestDirectives(r.Header)
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.ContentLength == 0 &&
-		r.Header["Authorization"] == nil && r.Header["Upgrade"] == nil && !has(directives(r.Header), "no-store")
-}
-
-// mayChange reports whether a method is not safe (RFC 9110 section 9.2.1).
-func mayChange(method string) bool {
-	return !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}, method)
+		r.Header["Authorization"] == nil && r.Header["Upgrade"] == nil && !cc.NoStore
 }
 
 // write answers a request by an object.

@@ -83,7 +83,7 @@ func (n *Node) openGossip(o Options) (err error) {
 // those that it finds in its store at once.
 func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
-		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings,
+		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings, Health: &n.health,
 		Store: store.Options{
 			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize, Scrub: n.cfg.Scrub,
 			Beat:   n.watchdog.Watch("store-writer"),
@@ -111,7 +111,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	}
 	c.SiblingTransport = n.peers
 	n.coalescer = sibling.NewCoalescer(sibling.CoalescerConfig{Name: n.cfg.Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
-		Advertised: func(identity string) bool { return len(n.gossip.Candidates(nil, identity)) > 0 }, Wait: n.cfg.CollapseWait, Admit: c.Admit})
+		Advertised: func(identity string) bool { return len(n.gossip.Candidates(nil, identity)) > 0 }, Wait: n.cfg.CollapseWait, Health: &n.health, Admit: c.Admit})
 	c.Own[sibling.CoalescePath] = n.coalescer
 	if n.cfg.CollapseWait > 0 {
 		c.Coalescer = n.coalescer

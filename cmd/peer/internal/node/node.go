@@ -65,7 +65,8 @@ type Node struct {
 	gossip    *gossip.Node
 	proxy     *proxy.Handler
 	siblings  *locator
-	peers     transport // to the other peers
+	health    sibling.Health // of the other peers, and of the Squids
+	peers     transport      // to the other peers
 	coalescer *sibling.Coalescer
 	control   *control.Control
 	squids    *squid.Neighbours // nil = none

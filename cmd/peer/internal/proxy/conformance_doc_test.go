@@ -12,7 +12,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the table in CONFORMANCE.md")
 
 const (
-	docFile  = "CONFORMANCE.md"
+	docFile  = "../../../../gossip/rfc9111/CONFORMANCE.md"
 	docBegin = "<!-- rows -->\n"
 	docEnd   = "<!-- end of rows -->\n"
 )
