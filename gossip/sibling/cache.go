@@ -59,6 +59,11 @@ type Cache struct {
 	// makes its own.
 	Coalescer *Coalescer
 	MaxBytes  int64 // longest body that is kept, or taken from a sibling; 0 = 64 MiB
+	// Identity is under what Serve keeps and finds the response to a request, a
+	// sibling's question included; nil = "GET" and its URL with the host that it names.
+	// Servers of one site under several names need one without the host, or they never
+	// share. It must be the same at all siblings.
+	Identity func(*http.Request) string
 
 	flights flights
 }
@@ -92,6 +97,9 @@ func NewCache(node *gossip.Node, store Store, transport http.RoundTripper) (*Cac
 	})}, nil
 }
 
+// ErrNoCache is the error of a Cache that lacks Siblings or a Store: see [NewCache].
+var ErrNoCache = errors.New("sibling: a Cache needs Siblings and a Store")
+
 // A LoadFunc makes a value, that is good until it expires; the zero Time = for ever.
 type LoadFunc func(context.Context) (value []byte, expires time.Time, err error)
 
@@ -107,6 +115,9 @@ type LoadFunc func(context.Context) (value []byte, expires time.Time, err error)
 // [Cache.ServeHTTP] is what answers the siblings; a question for a value is one for
 // "http://value.invalid/?" and the identity, escaped as in a query.
 func (c *Cache) Get(ctx context.Context, identity string, load LoadFunc) ([]byte, error) {
+	if c.Siblings == nil || c.Store == nil {
+		return nil, ErrNoCache
+	}
 	if o := c.fresh(identity); o != nil {
 		return o.Body, nil
 	}

@@ -250,3 +250,43 @@ func TestOwnersAreAskedWhileItPays(t *testing.T) {
 		}
 	})
 }
+
+// Servers of one site under two names share by an identity of their own.
+func TestCacheIdentity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		defer w.close()
+		caches := []*Cache{{Siblings: w.client, Store: NewMemory(nil, 0, 0)}, w.newCache()}
+		made := 0
+		site := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			made++
+			rw.Header().Set("Cache-Control", "public, max-age=60")
+			io.WriteString(rw, "page")
+		})
+		for i, c := range caches {
+			c.Identity = func(r *http.Request) string { return r.URL.Path }
+			rec := httptest.NewRecorder()
+			c.Wrap(site).ServeHTTP(rec, httptest.NewRequest("GET", fmt.Sprintf("http://node%d.test/x", i), nil))
+			if rec.Body.String() != "page" {
+				t.Errorf("%q", rec.Body)
+			}
+			if i == 0 {
+				w.sibling(c.ServeHTTP)
+			}
+		}
+		if made != 1 {
+			t.Errorf("made %d times", made)
+		}
+	})
+}
+
+func TestZeroCache(t *testing.T) {
+	var c Cache
+	if _, err := c.Get(t.Context(), "x", nil); err != ErrNoCache {
+		t.Errorf("Get = %v", err)
+	}
+	rec := httptest.NewRecorder()
+	if c.ServeHTTP(rec, httptest.NewRequest("GET", "/x", nil)); rec.Code != http.StatusInternalServerError {
+		t.Errorf("ServeHTTP: %d", rec.Code)
+	}
+}

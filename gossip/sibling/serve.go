@@ -46,11 +46,18 @@ func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // change the object ("POST", say) it is dropped here, though not at siblings, where it
 // stays until it expires. An error is next's, and what that wrote is not kept.
 //
-// An object's identity is "GET" and its URL, of the scheme https if the request came
-// by TLS and of the host that it names. A sibling's question is answered from the
+// An object's identity is Cache.Identity or, without it, "GET" and its URL, of the scheme
+// https if the request came by TLS and of the host that it names. A sibling's question is answered from the
 // Store or by 504.
 func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request) error) error {
+	if c.Siblings == nil || c.Store == nil {
+		http.Error(w, ErrNoCache.Error(), http.StatusInternalServerError)
+		return ErrNoCache
+	}
 	u, identity := requested(r)
+	if c.Identity != nil && u.Host != valueHost {
+		identity = c.Identity(r)
+	}
 	if c.Coalescer != nil && r.URL.Path == CoalescePath {
 		c.Coalescer.ServeHTTP(w, r)
 		return nil
