@@ -70,32 +70,42 @@ const maxMoves = 16
 func (n *Node) ask(dst []Candidate, start int, v seeded, k digest.Key) []Candidate {
 	var buf [maxMatches]index.Match
 	matches := v.index.Lookup(buf[:0], k)
+	return n.judge(dst, start, matches, k)
+}
+
+// judge appends to dst[:start] and the candidates behind it those of matches that can be
+// asked, ranks them for a key, and sorts them.
+func (n *Node) judge(dst []Candidate, start int, matches []index.Match, k digest.Key) []Candidate {
 	if len(matches) == 0 {
 		return dst
 	}
 	table := *n.members.Load()
 	now := time.Now()
 	others := dst[start:]
-	for i := range matches {
-		m := table[matches[i].Peer]
-		if m == nil || !m.up.Load() {
-			continue
+	for _, match := range matches {
+		if c, ok := n.candidate(table, match, now, k); ok && !named(others, c.Peer) {
+			dst = append(dst, c)
 		}
-		info := m.info.Load()
-		if info.meta.Service == "" || named(others, m.name) {
-			continue
-		}
-		dst = append(dst, Candidate{
-			Peer:              m.name,
-			Service:           info.meta.Service,
-			Age:               max(0, now.Sub(time.Unix(0, m.fresh.Load()))),
-			FalsePositiveRate: matches[i].FalsePositiveRate,
-			Incarnation:       info.meta.Incarnation,
-			rank:              mix(uint64(k) ^ m.spread),
-		})
 	}
 	slices.SortFunc(dst[start:], func(a, b Candidate) int { return cmp.Compare(b.rank, a.rank) })
 	return dst
+}
+
+// candidate returns what is known of a match, ranked for a key, if it can be asked.
+func (n *Node) candidate(table map[string]*member, match index.Match, now time.Time, k digest.Key) (Candidate, bool) {
+	m := table[match.Peer]
+	if m == nil || !m.up.Load() {
+		return Candidate{}, false
+	}
+	info := m.info.Load()
+	return Candidate{
+		Peer:              m.name,
+		Service:           info.meta.Service,
+		Age:               max(0, now.Sub(time.Unix(0, m.fresh.Load()))),
+		FalsePositiveRate: match.FalsePositiveRate,
+		Incarnation:       info.meta.Incarnation,
+		rank:              mix(uint64(k) ^ m.spread),
+	}, info.meta.Service != ""
 }
 
 func named(cs []Candidate, peer string) bool {

@@ -237,9 +237,6 @@ func (c Config) withDefaults() (Config, error) {
 			bad("%s: negative", n.name)
 		}
 	}
-	if f := c.Publish.Fraction; !(f >= 0 && f <= 1) {
-		bad("publish fraction %v: want 0 to 1", f)
-	}
 	c.fill()
 	return c, errors.Join(errs...)
 }

@@ -155,16 +155,21 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	if t.short(a.Name) && len(t.ring().secrets) == 0 {
 		b = append([]byte{members}, b[len(plainHeader):]...)
 	}
-	t.meters.out.packet(Membership, len(b))
-	return time.Now(), t.write(b, to)
+	err = t.write(b, to)
+	if err == nil {
+		t.meters.out.packet(Membership, len(b))
+	}
+	return time.Now(), err
 }
 
 // write sends a packet of memberlist's, or a datagram of the exchange as it is.
 func (t *transport) write(b []byte, to netip.AddrPort) error {
 	sealed := t.ring().seal(b)
-	t.meters.out.packet(Sealing, len(sealed)-len(b))
-	t.packetsOut.Add(1)
 	_, err := t.packets.WriteTo(sealed, net.UDPAddrFromAddrPort(to))
+	if err == nil {
+		t.meters.out.packet(Sealing, len(sealed)-len(b))
+		t.packetsOut.Add(1)
+	}
 	return err
 }
 

@@ -80,26 +80,43 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
+// BenchmarkSet gives the index a whole filter of a peer: one that it did not know, one
+// of which it knew another with nothing in common, and one of which it knew nine tenths.
 func BenchmarkSet(b *testing.B) {
 	for _, c := range benchClusters {
 		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
 			x, _, g := benchIndex(b, c.peers, c.n)
-			f := filterOf(b, g, digest.Version{Epoch: 1}, randomKeys(random(1<<40), c.n))
-			begin := cpuTime()
-			for b.Loop() {
-				if err := x.Set("another", f); err != nil {
-					b.Fatal(err)
+			keys := randomKeys(random(1<<40), 2*c.n)
+			filters := map[string][2]*digest.Filter{}
+			for name, from := range map[string]int{"other": c.n, "tenth": c.n / 10} {
+				filters[name] = [2]*digest.Filter{
+					filterOf(b, g, digest.Version{Epoch: 1}, keys[:c.n]), filterOf(b, g, digest.Version{Epoch: 2}, keys[from:][:c.n]),
 				}
 			}
-			b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/float64(b.N*c.n), "cpu-ns/key")
+			filters["new"] = filters["other"]
+			for _, what := range []string{"new", "other", "tenth"} {
+				b.Run(what, func(b *testing.B) {
+					i, begin := 0, cpuTime()
+					for b.Loop() {
+						if what == "new" {
+							x.Delete("another")
+						}
+						if err := x.Set("another", filters[what][i%2]); err != nil {
+							b.Fatal(err)
+						}
+						i++
+					}
+					b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/float64(b.N*c.n), "cpu-ns/key")
+				})
+			}
 		})
 	}
 }
 
 // BenchmarkPrefixes asks for the prefixes of chains: blocks of prompts, of which a
 // quarter is one of sixteen system prompts. So many peers on average hold a chain, each
-// to a length of its own; others hold the system prompt or what they have of it. Key by
-// key is measured beside, and how often the answers differ.
+// to a length of its own; others hold its system prompt. Key by key is measured beside,
+// and how often the answers differ.
 func BenchmarkPrefixes(b *testing.B) {
 	const rate, prompts = 1e-3, 16
 	for _, c := range []struct{ peers, length, chains, holders int }{
@@ -117,7 +134,7 @@ func BenchmarkPrefixes(b *testing.B) {
 				keys := randomKeys(rng, 2000)
 				for j := range c.chains {
 					if rng.IntN(c.peers) < c.holders {
-						keys = append(keys, all[j*c.length:][:1+rng.IntN(c.length)]...)
+						keys = append(keys, all[j*c.length:][:c.length/4+1+rng.IntN(c.length*3/4)]...)
 					}
 				}
 				slices.Sort(keys)

@@ -4,8 +4,8 @@
 // It is no cache and no transport: whoever receives a peer's digest, or a delta of it,
 // hands it over. Start with [New]; [Index.Set] and [Index.Apply] keep a peer's filter,
 // [Index.Lookup] asks for one key, and [Index.AllOf], [Index.AnyOf] and
-// [Index.Prefixes] ask for several at once. An Index keeps no filter that it was given,
-// except those few that it must ask one by one, and no slice.
+// [Index.Prefixes] ask for several at once. An Index refers to the last filter that it
+// was given of each peer, as does whoever applies deltas to it, and keeps no slice.
 //
 // Sparse filters share a table in which all that is known of a key is in one cache
 // line; a key held costs about three bytes, less where many peers hold the same. Dense

@@ -61,8 +61,8 @@ func (x *Index) SetMemoryLimit(bytes int) {
 }
 
 // Set makes f what is known of peer, in place of what was. It takes time in
-// proportion to f's positions; for a peer whose changes are known, [Index.Apply]
-// takes less. If the index would exceed the limit of [Index.SetMemoryLimit], the peer
+// proportion to f's positions, most of it for those that were not known before; for a
+// peer whose changes are known, [Index.Apply] takes less. If the index would exceed the limit of [Index.SetMemoryLimit], the peer
 // is forgotten, and the error wraps [digest.ErrTooLarge]; there is no other error.
 func (x *Index) Set(peer string, f *digest.Filter) error {
 	x.write.Lock()
@@ -90,6 +90,7 @@ func (x *Index) Apply(peer string, d *digest.Delta, next *digest.Filter) error {
 			return err
 		}
 		if x.table.flip(e.place, e.geometry.Bits, flips) != nil {
+			e.last = nil // some are flipped
 			return x.set(peer, next)
 		}
 	} else {
@@ -113,8 +114,8 @@ func (x *Index) Delete(peer string) {
 // Len returns how many peers are known.
 func (x *Index) Len() int { return len(x.view.Load().order) }
 
-// MemoryBytes returns what the index occupies, those filters included that it
-// keeps because it asks them one by one. It keeps no other filter that it was given.
+// MemoryBytes returns what the index occupies, those filters included that it asks
+// one by one. The others that it refers to are not counted: they are the caller's.
 func (x *Index) MemoryBytes() int {
 	x.write.Lock()
 	defer x.write.Unlock()
@@ -158,6 +159,10 @@ func (x *Index) set(peer string, f *digest.Filter) error {
 		return err
 	}
 	old = x.peers[peer]
+	if old != nil && x.replace(old, f, home) {
+		x.note(old, f)
+		return nil
+	}
 	if old != nil && home != inTable && home == old.home && keyOf(f.Geometry()) == keyOf(old.geometry) {
 		x.changeInPlace(old, f, nil)
 		x.note(old, f)

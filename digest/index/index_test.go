@@ -286,6 +286,7 @@ func TestPlaces(t *testing.T) {
 	for i := range 20_000 {
 		name := fmt.Sprint(i % 10)
 		l[name] = small
+		x.Delete(name)
 		if err := x.Set(name, small); err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ type indexed struct {
 	filter   atomic.Pointer[digest.Filter] // if separate
 
 	// The writer's:
+	last    *digest.Filter // what is in the table; nil if that is not known
 	version digest.Version
 	ones    uint64
 	ranked  float64 // the rate that its rank is by
@@ -102,7 +103,7 @@ func (x *Index) takePlace() uint32 {
 
 // settle gives a peer, which no view has yet, its memory.
 func (x *Index) settle(e *indexed, f *digest.Filter) {
-	e.version, e.ones = f.Version(), f.Ones()
+	e.last, e.version, e.ones = f, f.Version(), f.Ones()
 	e.rate.Store(math.Float64bits(f.FalsePositiveRate()))
 	switch e.home {
 	case inTable:
@@ -165,7 +166,7 @@ func (x *Index) changeInPlace(e *indexed, f *digest.Filter, flips []uint64) {
 // note records what has become known of a peer.
 func (x *Index) note(e *indexed, f *digest.Filter) {
 	rate := f.FalsePositiveRate()
-	e.geometry, e.version, e.ones = f.Geometry(), f.Version(), f.Ones()
+	e.last, e.geometry, e.version, e.ones = f, f.Geometry(), f.Version(), f.Ones()
 	e.rate.Store(math.Float64bits(rate))
 	if math.Abs(rate-e.ranked) > e.ranked/8 {
 		x.order = slices.DeleteFunc(x.order, func(o *indexed) bool { return o == e })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // An Object is what a [Store] keeps. Nothing in it may change once it is stored.
@@ -22,6 +23,11 @@ type Object struct {
 	// Copied says that a sibling gave it, and has it too. A Store does well to let it go
 	// before others, until it is asked for again.
 	Copied bool
+
+	// A CachingTransport's: what the rules know of it, and what it varies by.
+	response *rfc9111.Response
+	arrived  time.Time
+	vary     []string
 }
 
 // A Store keeps objects by identity, until they expire or it needs the room. It adds

@@ -6,7 +6,8 @@
 // [Store], such as [Memory], what a handler makes ([Cache.Wrap]) or a function loads
 // ([Cache.Get]), and gets from siblings what they have.
 //
-// Under a cache that there is already stands [Transport], an [http.RoundTripper] that
+// A [CachingTransport] is a shared HTTP cache as an [http.RoundTripper], by all of RFC 9111's
+// rules. Under a cache that there is already stands [Transport], an [http.RoundTripper] that
 // asks siblings and falls back to the origin's, for HTTP caches that are transports
 // themselves and for programs that fetch by an [http.Client]. [Handler] answers
 // siblings from such a cache. What they are made of is there for caches that judge

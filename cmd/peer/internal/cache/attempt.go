@@ -55,7 +55,12 @@ func (t *attempt) run() {
 	if b.attempt == t {
 		b.attempt = nil
 	}
-	b.superseded = b.superseded || superseded
+	if superseded {
+		b.superseded = true
+		if b.at == 0 {
+			b.from.cancel(errSuperseded) // nothing is lost if those who wait begin anew
+		}
+	}
 	if !found {
 		b.fruitless++
 		b.patience = min(2*b.patience, b.c.cfg.BetweenBytes)
@@ -115,18 +120,20 @@ var errUnfit = errors.New("cache: not the rest of this response")
 // representation.
 func (t *attempt) position(a *answer) (other bool, err error) {
 	repr := a.representation()
-	whole := &t.b.repr
+	whole, received := &t.b.repr, t.received
 	switch {
 	case a.status == http.StatusPartialContent && whole.Status == http.StatusOK:
 		if !whole.HasRest(a.header, t.at, whole.length) {
 			return false, errUnfit
 		}
-		t.received = nil
+		received = nil
 	case a.status == whole.Status:
 		if !whole.same(repr) {
 			return true, errUnfit
 		}
-		if t.at > 0 && t.received == nil {
+		if received != nil {
+			received.Begin()
+		} else if t.at > 0 {
 			return false, errUnfit
 		}
 	default:
@@ -137,8 +144,8 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 	for len(a.ahead) == 0 {
 		n, err := t.source.Read(buf)
 		a.ahead = buf[:n]
-		if t.received != nil {
-			rest, differs := t.received.Take(a.ahead)
+		if received != nil {
+			rest, differs := received.Take(a.ahead)
 			if differs != nil {
 				return true, differs
 			}
@@ -149,7 +156,7 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 			break
 		}
 	}
-	if len(a.ahead) == 0 && (a.err != io.EOF || whole.length >= 0 || t.received != nil && t.received.Left() > 0) {
+	if len(a.ahead) == 0 && (a.err != io.EOF || whole.length >= 0 || received != nil && received.Left() > 0) {
 		return false, errUnfit
 	}
 	return false, nil

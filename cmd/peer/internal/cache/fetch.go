@@ -18,6 +18,7 @@ type fetch struct {
 	key    string   // in Cache.fetches; "" = private, nobody can join
 	r      *request // the leader's
 	stored *found   // a stale copy to be validated; nil = none
+	origin bool     // no sibling is asked: one had a representation that the origin replaced
 	reason string   // for Cache-Status: why the request went forward
 	began  moment   // before anybody was asked
 
@@ -46,6 +47,7 @@ type result struct {
 	length    int64         // of the body; -1 = unknown
 	obj       *found        // or in the store: validated, or stale in place of an error
 	confirmed bool
+	ended     bool // by the validation, which forbids to store it any longer
 	stale     bool
 	storing   bool
 
@@ -93,6 +95,9 @@ func (c *Cache) run(f *fetch) {
 	}
 	c.forget(f)
 	f.waiters.Wait()
+	if f.result.ended {
+		c.store.DeleteObject(f.stored.obj)
+	}
 }
 
 // deliver gives those that wait for the fetch its result.
@@ -168,6 +173,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	res.obj = &found{obj: old.obj, entry: e}
 	c.noteReuse(f, e)
 	if c.outdated(f) || !f.r.mayStore(e.Response) {
+		res.ended = !e.Storable(nil, false)
 		return res // good for those who wait, no longer to be kept
 	}
 	if obj, err := c.store.Update(old.obj, c.meta(e)); err == nil {
@@ -249,7 +255,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 		src.inquiry.Broken(a.sibling)
 		return
 	}
-	if err != nil && f.waiters.n.Load() > 0 {
+	if err != nil && f.waiters.n.Load() > 0 && w.Len() > 0 {
 		c.BodiesCut.Add(1)
 		c.log.Info("no source could finish a body", "url", f.r.url, "error", err)
 	}

@@ -43,7 +43,8 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 }
 
 // serveArriving answers r with a response whose body is still being received. It
-// isn't ok, and nothing was sent, if that is over already.
+// isn't ok, and nothing was sent, if that is over already, or ends (Result.Err) before
+// the first byte that r wants: the header goes out together with it.
 func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st rfc9111.Status, via []string) (Result, bool) {
 	body, ok := got.into.Follow(r.Context())
 	if !ok {
@@ -51,12 +52,21 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 	}
 	defer body.Close()
 	p := got.entry.PartFor(r.Request, got.length)
-	c.writeHeader(w, r, got.entry, p, st, via)
+	content := r.Method != http.MethodHead && p.Length != 0
 	res := Result{Status: p.Status}
-	if r.Method == http.MethodHead || p.Length == 0 {
+	if content {
+		if _, res.Err = io.CopyN(io.Discard, body, p.Offset); res.Err == nil {
+			res.Err = body.Wait()
+		}
+		if res.Err != nil && res.Err != io.EOF && !errors.Is(res.Err, store.ErrCorrupt) {
+			return Result{Err: res.Err}, false
+		}
+	}
+	c.writeHeader(w, r, got.entry, p, st, via)
+	if !content {
 		return res, true
 	}
-	if _, res.Err = io.CopyN(io.Discard, body, p.Offset); res.Err == nil {
+	if !errors.Is(res.Err, store.ErrCorrupt) {
 		res.Bytes, res.Err = copyArriving(w, body, p.Length)
 	}
 	if errors.Is(res.Err, store.ErrCorrupt) {

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -20,14 +21,15 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request) Result {
 	return c.get(w, &request{Request: r, url: rfc9111.CanonicalURL(r.URL), cc: rfc9111.RequestDirectives(r.Header), now: c.now()})
 }
 
-// maxJoins bounds how often a request waits for the fetch of another one that
-// turns out to be of no use to it.
+// maxJoins bounds how often a request waits for a fetch that turns out to be of no
+// use to it.
 const maxJoins = 3
 
 // again says how a request goes on for which a fetch brought nothing.
 type again struct {
 	fields []string // meet those who select the same variant by these, not by a guess
 	alone  bool     // meet nobody
+	origin bool     // ask no sibling
 }
 
 // get answers a GET or HEAD.
@@ -77,8 +79,12 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		if more == nil {
 			return res
 		}
+		more.origin = more.origin || next.origin
 		next = *more
-		if joins++; joins >= maxJoins {
+		switch joins++; {
+		case joins >= 2*maxJoins: // the origin has another each time, and then stalls
+			return c.unanswered(w, r, Result{}, rfc9111.Status{Fwd: reason}, errSuperseded)
+		case joins >= maxJoins:
 			next.alone = true
 		}
 	}
@@ -122,6 +128,7 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 				return Result{}, &again{}
 			}
 		}
+		f.origin = how.origin
 		c.lead(f)
 	}
 	late := joined && f.delivered() // the response is here, only not yet in the store
@@ -173,9 +180,11 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 			return Result{}, &again{}
 		case got.err == nil && !c.selects(got, r):
 			return Result{}, &again{fields: got.fields}
-		case got.body != nil && !got.body.moving(r.Context()):
-			c.forget(f) // it is nothing to join
-			return Result{}, &again{fields: got.fields}
+		case got.body != nil:
+			if err := got.body.moving(r.Context()); err != nil {
+				c.forget(f) // it is nothing to join
+				return Result{}, &again{fields: got.fields, origin: err == errSuperseded}
+			}
 		}
 	}
 	st := rfc9111.Status{Fwd: reason, FwdStatus: got.fwdStatus, Stored: got.storing, Collapsed: joined}
@@ -199,10 +208,7 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 	ok := true
 	switch {
 	case got.err != nil:
-		fail := c.failure(got.err)
-		st.Detail, st.Stored = fail.detail, false
-		sent = c.refuse(w, r.Request, fail.status, st, fail.text)
-		sent.Err, res.Outcome = got.err, GatewayError
+		return c.unanswered(w, r, res, st, got.err), nil
 	case got.answer != nil:
 		sent = c.relay(w, r.Request, got.answer, st)
 	case got.stale:
@@ -215,17 +221,33 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 		sent, ok = c.serveStored(w, r, got.obj, st, forwarded(st, got.via))
 	default:
 		if sent, ok = c.serveArriving(w, r, got, st, forwarded(st, got.via)); !ok {
-			c.forget(f) // its beginning is gone, or it is in the store
+			c.forget(f) // its beginning is gone, or it is in the store, or nobody has even that
 		}
 	}
 	res.Status, res.Bytes, res.Broken = sent.Status, sent.Bytes, sent.Broken
 	if sent.Err != nil {
 		res.Err = sent.Err
 	}
-	if !ok {
+	switch {
+	case ok:
+		return res, nil
+	case sent.Err == nil:
 		return Result{}, &again{fields: got.fields}
+	case errors.Is(sent.Err, errSuperseded):
+		return Result{}, &again{fields: got.fields, origin: true}
+	case r.Context().Err() != nil:
+		return Result{Outcome: ClientGone, Err: sent.Err}, nil
 	}
-	return res, nil
+	return c.unanswered(w, r, res, st, sent.Err), nil
+}
+
+// unanswered refuses a request for which nobody had an answer.
+func (c *Cache) unanswered(w http.ResponseWriter, r *request, res Result, st rfc9111.Status, err error) Result {
+	fail := c.failure(err)
+	st.Detail, st.Stored = fail.detail, false
+	sent := c.refuse(w, r.Request, fail.status, st, fail.text)
+	res.Status, res.Bytes, res.Outcome, res.Stored, res.Err = sent.Status, sent.Bytes, GatewayError, false, err
+	return res
 }
 
 // forwarded returns the Cache-Status of the caches that helped with an answer;

@@ -76,7 +76,7 @@ type sources struct {
 func (c *Cache) sources(f *fetch) *sources {
 	s := &sources{c: c, f: f}
 	r := f.r
-	if !c.asksSiblings(r) {
+	if f.origin || !c.asksSiblings(r) {
 		return s
 	}
 	s.inquiry = c.cfg.Siblings.Ask(sibling.Question{

@@ -27,6 +27,9 @@ var mutations = []mutation{
 	{"resume-blindly", "a body goes on with that of another version", []edit{
 		{cacheDir + "attempt.go", "			if differs != nil {", "			if false {"},
 	}},
+	{"compare-once", "a second source is compared from where the first one differed", []edit{
+		{cacheDir + "attempt.go", "			received.Begin()\n", ""},
+	}},
 	{"crawling-sibling", "a slow sibling is waited for though the origin is fast", []edit{
 		{cacheDir + "resume.go", "		case b.crawls(now):", "		case false && b.crawls(now):"},
 	}},
