@@ -48,7 +48,8 @@
 // of 20 lately (at least 5 ms, at most half of the deadline; that too before eight
 // answers are known), the next candidate is asked besides. If there is none, it is
 // the origin, which siblings are there to spare: after four times that, and at least
-// 50 ms. The first good answer wins and the other question is canceled. Such
+// 50 ms. One that mostly takes less is waited for no longer than four times what
+// the origin takes, if that is known, and 50 ms. The first good answer wins and the other question is canceled. Such
 // questions are at most one in twenty ([Config.Hedges]), and ten at once, so that
 // a cluster in trouble is not asked twice as much. A sibling that is silent for half
 // of the deadline, or overtaken three times in a row, counts as one that does not

@@ -129,10 +129,17 @@ func (r *race) start(hedge bool) bool {
 func (r *race) alarm() (late <-chan time.Time, stop func() bool) {
 	one := r.running[0]
 	toOrigin := len(r.in.steps) == 0
-	if r.poor || len(r.running) > 1 || one.step.Peer == "" || one.step.Wait > 0 || toOrigin && (r.in.q.Origin == nil || r.origin) {
+	if r.poor || len(r.running) > 1 || one.step.Peer == "" || toOrigin && (r.in.q.Origin == nil || r.origin) {
 		return nil, func() bool { return false }
 	}
-	t := time.NewTimer(r.in.c.hedgeAfter(one.step.Peer, toOrigin) - time.Since(one.started))
+	after := r.in.c.hedgeAfter(one.step.Peer, toOrigin, r.in.q.URL.Host)
+	if one.step.Wait > 0 {
+		known := false
+		if after, known = r.in.c.hedgeFetch(r.in.q.URL.Host); !known {
+			return nil, func() bool { return false }
+		}
+	}
+	t := time.NewTimer(after - time.Since(one.started))
 	return t.C, t.Stop
 }
 

@@ -18,6 +18,8 @@ type recorder struct {
 	header http.Header // as it was sent; nil = nothing is kept
 	sent   time.Time   // when it was
 	body   bytes.Buffer
+
+	unstorable func() // called when it is known that nothing is kept; may be nil
 }
 
 func (rec *recorder) WriteHeader(status int) {
@@ -26,6 +28,8 @@ func (rec *recorder) WriteHeader(status int) {
 		rec.sent = time.Now()
 		if h := rec.Header(); status == http.StatusOK && isStorable(h, rec.sent) {
 			rec.header = h.Clone()
+		} else if rec.unstorable != nil {
+			rec.unstorable()
 		}
 	}
 	rec.ResponseWriter.WriteHeader(status)
@@ -41,6 +45,9 @@ func (rec *recorder) Write(p []byte) (int, error) {
 	}
 	if err != nil || int64(rec.body.Len()+n) > rec.room {
 		rec.header, rec.body = nil, bytes.Buffer{}
+		if rec.unstorable != nil {
+			rec.unstorable()
+		}
 		return n, err
 	}
 	rec.body.Write(p[:n])

@@ -41,7 +41,7 @@ var layers = []struct {
 	// The rules of caches: functions of requests, responses and times.
 	{dir: "gossip/rfc9111", imports: "net github.com/dunglas/httpsfv", without: "os context io net"},
 	// Siblings are asked by whoever locates them, of whatever caches.
-	{dir: "gossip/sibling", imports: "net gossip gossip/rfc9111"},
+	{dir: "gossip/sibling", imports: "net digest gossip gossip/rfc9111"},
 
 	{dir: "cmd/peer/internal/health"},
 	// The store knows nothing of HTTP, siblings or digests.
@@ -58,7 +58,6 @@ var layers = []struct {
 	// The request path knows a Locator, not the gossip behind it.
 	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/conn gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
 
-	{dir: "cmd/peer/internal/crowd", imports: "net gossip/sibling"},
 	// What peers ask of each other besides objects, the Squids beside them, and TLS to both.
 	{dir: "cmd/peer/internal/control", imports: "net gossip/sibling"},
 	{dir: "cmd/peer/internal/squid", imports: "net digest/squid gossip/rfc9111 gossip/sibling"},
@@ -78,7 +77,7 @@ var layers = []struct {
 		"github.com/prometheus/client_golang/prometheus/promhttp"},
 	// Here the parts become a peer.
 	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange cmd/peer/internal/admin " +
-		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/crowd cmd/peer/internal/health cmd/peer/internal/peertls " +
+		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health cmd/peer/internal/peertls " +
 		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store cmd/peer/internal/tracing"},
 	// All of it is tests.
 	{dir: "cmd/peer/internal/simulation"},

@@ -17,11 +17,11 @@ import (
 
 // Config says what a [Cache] works with.
 type Config struct {
-	Name     string            // in Via and Cache-Status: a token
-	Origin   http.RoundTripper // sends requests to origins; must neither follow redirects nor decompress
-	Siblings *sibling.Client   // nil = none
-	Crowd    Crowd             // nil = none
-	Store    store.Options     // Hooks, Decode and Now are the cache's
+	Name      string            // in Via and Cache-Status: a token
+	Origin    http.RoundTripper // sends requests to origins; must neither follow redirects nor decompress
+	Siblings  *sibling.Client   // nil = none
+	Coalescer Coalescer         // nil = none
+	Store     store.Options     // Hooks, Decode and Now are the cache's
 
 	// Advertise and Withdraw are told the identities of the responses that siblings
 	// may ask for: those that are stored, from New on, and those that are arriving.
@@ -38,11 +38,15 @@ type Config struct {
 	Logger       *slog.Logger     // nil = discard
 }
 
-// A Crowd knows which sibling is fetching a response that no digest lists yet.
-type Crowd interface {
-	// Fetching returns the sibling that is fetching the response of an identity.
-	// If there is none, it lets the others know that this cache is about to.
-	Fetching(ctx context.Context, identity string) (sibling.Candidate, bool)
+// A Coalescer knows which sibling is fetching a response that no digest lists yet: a
+// [sibling.Coalescer].
+type Coalescer interface {
+	// InFlight returns the sibling that is fetching the response of an identity. If
+	// there is none, it lets the others know that this cache is about to. fetch is how
+	// long that takes; 0 = unknown.
+	InFlight(ctx context.Context, identity string, fetch time.Duration) (sibling.Candidate, bool)
+	Joined()                // a request joined a fetch here
+	Served(identity string) // a sibling got a response here
 }
 
 const (

@@ -23,6 +23,9 @@ func (c *Cache) newFetch(r *request, key string, stored *found, reason string) (
 	defer c.mu.Unlock()
 	if other := c.fetches[key]; other != nil {
 		other.waiters.join(true)
+		if c.cfg.Coalescer != nil {
+			c.cfg.Coalescer.Joined()
+		}
 		return other, true
 	}
 	c.fetches[key] = f

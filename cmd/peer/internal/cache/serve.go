@@ -46,6 +46,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 			v, why := hit.entry.Reuse(&r.cc, hit.entry.age(r.now))
 			if v == rfc9111.ServeFresh || v == rfc9111.ServeStale || v == rfc9111.StaleWhileRevalidate && !r.cc.OnlyIfCached {
 				if res, ok := c.hit(w, r, hit, v); ok {
+					c.servedSibling(r)
 					return res
 				}
 				hit, why = nil, "miss" // it left the store between finding and opening
@@ -55,6 +56,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		switch {
 		case r.cc.OnlyIfCached:
 			if res, ok := c.attach(w, r); ok {
+				c.servedSibling(r)
 				return res
 			}
 			if !waited && c.await(r) {
@@ -85,6 +87,16 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		case joins >= maxJoins:
 			next.alone = true
 		}
+	}
+}
+
+// servedSibling tells the coalescer of an answer to a sibling's question.
+func (c *Cache) servedSibling(r *request) {
+	if c.cfg.Coalescer == nil || !r.cc.OnlyIfCached {
+		return
+	}
+	for _, identity := range c.identities(r) {
+		c.cfg.Coalescer.Served(identity)
 	}
 }
 

@@ -65,12 +65,12 @@ func (a *answer) peer() (string, []string) {
 // sources are where a fetch can get its response: the siblings whose digests
 // match, best first, then the origin. They are asked by one goroutine at a time.
 type sources struct {
-	c        *Cache
-	f        *fetch
-	inquiry  *sibling.Inquiry // nil = no siblings for this request
-	accepted *answer          // of the sibling whose answer was accepted last
-	begun    int              // the status of the response whose rest is wanted; 0 = a whole one is
-	crowded  bool             // it was asked who else fetches
+	c         *Cache
+	f         *fetch
+	inquiry   *sibling.Inquiry // nil = no siblings for this request
+	accepted  *answer          // of the sibling whose answer was accepted last
+	begun     int              // the status of the response whose rest is wanted; 0 = a whole one is
+	coalesced bool             // it was asked who else fetches
 }
 
 func (c *Cache) sources(f *fetch) *sources {
@@ -137,9 +137,10 @@ func (s *sources) ask(ctx context.Context, conditions http.Header) (*answer, err
 		}
 		return c.fromOrigin(resp, time.Since(start), c.now()), nil
 	}
-	if crowd := c.cfg.Crowd; crowd != nil && !s.crowded && s.inquiry.Left() == 0 && s.f.key != "" && s.f.stored == nil && s.begun == 0 {
-		s.crowded = true
-		if first, ok := crowd.Fetching(ctx, s.f.key); ok {
+	if coalescer := c.cfg.Coalescer; coalescer != nil && !s.coalesced && s.inquiry.Left() == 0 && s.f.key != "" && s.f.stored == nil && s.begun == 0 {
+		s.coalesced = true
+		first, _, _ := c.cfg.Siblings.OriginPace(s.f.r.URL.Host)
+		if first, ok := coalescer.InFlight(ctx, s.f.key, first); ok {
 			s.inquiry.Also(first)
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
-	"github.com/summarycache/summarycache/cmd/peer/internal/crowd"
 	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
@@ -68,7 +67,7 @@ type Node struct {
 	siblings  *locator
 	health    sibling.Health // of the other peers, and of the Squids
 	peers     transport      // to the other peers
-	crowd     *crowd.Crowd
+	coalescer *sibling.Coalescer
 	control   *control.Control
 	squids    *squid.Neighbours // nil = none
 	forSquids *squid.Publisher  // nil = no Squids

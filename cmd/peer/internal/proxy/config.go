@@ -26,8 +26,8 @@ type Config struct {
 	Locator sibling.Locator // which peers may hold an object; nil = no cooperation
 	Health  *sibling.Health // of the siblings; nil = one of its own
 
-	// Crowd knows who else fetches what this cache is about to; nil = nobody does.
-	Crowd cache.Crowd
+	// Coalescer knows which peer fetches what this cache is about to; nil = none does.
+	Coalescer cache.Coalescer
 
 	Store store.Options // where and how much to keep; Hooks, Decode and Now are set by the Handler
 

@@ -13,14 +13,17 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// first is a crowd in which everybody but one peer is told of that one.
+// first is a coalescer by which everybody but one peer is told of that one.
 type first struct {
 	*world
 	self, peer string
 	wait       time.Duration
 }
 
-func (f first) Fetching(context.Context, string) (sibling.Candidate, bool) {
+func (first) Joined()       {}
+func (first) Served(string) {}
+
+func (f first) InFlight(context.Context, string, time.Duration) (sibling.Candidate, bool) {
 	if f.self == f.peer {
 		return sibling.Candidate{}, false
 	}
@@ -63,7 +66,7 @@ func TestWaitForFetcher(t *testing.T) {
 				w := newWorld(t, false, tt.origin)
 				defer w.close()
 				for _, peer := range []string{"a", "b"} {
-					w.tune = func(c *Config) { c.Crowd = first{w, peer, "a", tt.wait} }
+					w.tune = func(c *Config) { c.Coalescer = first{w, peer, "a", tt.wait} }
 					w.start(peer, t.TempDir())
 				}
 				var all sync.WaitGroup

@@ -1,14 +1,14 @@
-package crowd
+package sibling
 
 import (
 	"hash/fnv"
 	"time"
 )
 
-// home is the member that remembers who fetches a key: the one of highest weight,
-// so that a member which comes or goes takes only its own keys along. It isn't ok
-// if there is nobody else, or the home does badly.
-func (c *Crowd) home(key uint64) (best Member, ok bool) {
+// owner is the member that remembers which peer fetches a key: the one of highest
+// weight, so that a member which comes or goes takes only its own keys along. It isn't
+// ok if there is nobody else, or the owner does badly.
+func (c *Coalescer) owner(key uint64) (best Peer, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refresh()
@@ -26,7 +26,7 @@ func (c *Crowd) home(key uint64) (best Member, ok bool) {
 }
 
 // addr is where a living member other than this one answers; "" = nowhere.
-func (c *Crowd) addr(name string) string {
+func (c *Coalescer) addr(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refresh()
@@ -39,12 +39,12 @@ func (c *Crowd) addr(name string) string {
 }
 
 // refresh brings the members up to date. It is called with c.mu held.
-func (c *Crowd) refresh() {
+func (c *Coalescer) refresh() {
 	now := time.Now()
 	if c.members != nil && now.Sub(c.read) < membersFor {
 		return
 	}
-	c.read, c.members, c.hashes = now, append(c.cfg.Others(), Member{Name: c.cfg.Name}), c.hashes[:0]
+	c.read, c.members, c.hashes = now, append(c.cfg.Others(), Peer{Name: c.cfg.Name}), c.hashes[:0]
 	for _, m := range c.members {
 		h := fnv.New64a()
 		h.Write([]byte(m.Name))

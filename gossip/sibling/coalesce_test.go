@@ -1,4 +1,4 @@
-package crowd
+package sibling
 
 import (
 	"context"
@@ -10,29 +10,27 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // A cluster carries requests to its peers' handlers.
-type cluster struct {
-	names  []string
-	crowds map[string]*Crowd // by address, which is the name and a port
-	broken bool
+type crew struct {
+	names      []string
+	coalescers map[string]*Coalescer // by address, which is the name and a port
+	broken     bool
 }
 
-func newCluster(peers int) *cluster {
-	c := &cluster{crowds: make(map[string]*Crowd)}
+func newCrew(peers int) *crew {
+	c := &crew{coalescers: make(map[string]*Coalescer)}
 	for i := range peers {
 		c.names = append(c.names, fmt.Sprint("p", i))
 	}
 	for _, name := range c.names {
-		c.crowds[name+":80"] = New(Config{Name: name, HTTP: c, Wait: time.Second, Health: &sibling.Health{},
+		c.coalescers[name+":80"] = NewCoalescer(CoalescerConfig{Name: name, HTTP: c, Wait: time.Second, Health: &Health{}, Advertised: func(string) bool { return false },
 			Key: func(identity string) uint64 { return uint64(len(identity)) * 0x9e3779b97f4a7c15 },
-			Others: func() (list []Member) {
+			Others: func() (list []Peer) {
 				for _, other := range c.names {
 					if other != name {
-						list = append(list, Member{other, other + ":80"})
+						list = append(list, Peer{other, other + ":80"})
 					}
 				}
 				return list
@@ -41,17 +39,17 @@ func newCluster(peers int) *cluster {
 	return c
 }
 
-func (c *cluster) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *crew) RoundTrip(r *http.Request) (*http.Response, error) {
 	if c.broken {
 		return nil, errors.New("broken")
 	}
 	rec := httptest.NewRecorder()
-	c.crowds[r.URL.Host].ServeHTTP(rec, r)
+	c.coalescers[r.URL.Host].ServeHTTP(rec, r)
 	return rec.Result(), nil
 }
 
-func (c *cluster) fetching(name, identity string) string {
-	got, ok := c.crowds[name+":80"].Fetching(context.Background(), identity)
+func (c *crew) fetching(name, identity string) string {
+	got, ok := c.coalescers[name+":80"].InFlight(context.Background(), identity, 0)
 	if ok != (got.Peer != "") || ok && (got.Addr != got.Peer+":80" || got.Wait != time.Second) {
 		return fmt.Sprintf("%+v, %v", got, ok)
 	}
@@ -59,10 +57,10 @@ func (c *cluster) fetching(name, identity string) string {
 }
 
 // The first to ask is told of nobody, the others of the first, for a while,
-// whoever the home is.
-func TestFetching(t *testing.T) {
+// whichever peer the owner is.
+func TestInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(5)
+		c := newCrew(5)
 		identity := ""
 		for range 50 {
 			identity += "x"
@@ -75,7 +73,7 @@ func TestFetching(t *testing.T) {
 				t.Errorf("p0 is told of %q, want nobody", got)
 			}
 		}
-		time.Sleep(Remember)
+		time.Sleep(CoalesceFor)
 		if got := c.fetching("p3", identity); got != "" {
 			t.Errorf("told of %q, which is long ago", got)
 		}
@@ -85,41 +83,41 @@ func TestFetching(t *testing.T) {
 	})
 }
 
-// Keys are spread over the members, and only a member's own change their home when
+// Keys are spread over the members, and only a member's own change their owner when
 // it goes.
-func TestHomes(t *testing.T) {
+func TestOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys, peers = 10_000, 10
-		c := newCluster(peers)
-		one := c.crowds["p0:80"]
+		c := newCrew(peers)
+		one := c.coalescers["p0:80"]
 		before, count := make([]string, keys), make(map[string]int)
 		for k := range keys {
-			home, _ := one.home(mix(uint64(k)))
-			before[k] = home.Name
-			count[home.Name]++
+			owner, _ := one.owner(mix(uint64(k)))
+			before[k] = owner.Name
+			count[owner.Name]++
 		}
 		sigma := math.Sqrt(keys / peers * (1 - 1.0/peers))
 		for name, n := range count {
 			if math.Abs(float64(n-keys/peers)) > 5*sigma {
-				t.Errorf("%s is home to %d keys of %d", name, n, keys)
+				t.Errorf("%s owns %d keys of %d", name, n, keys)
 			}
 		}
 		c.names = c.names[:peers-1]
 		time.Sleep(membersFor)
 		for k := range keys {
-			if home, _ := one.home(mix(uint64(k))); home.Name != before[k] && before[k] != "p9" {
-				t.Fatalf("key %d has gone from %s to %s", k, before[k], home.Name)
+			if owner, _ := one.owner(mix(uint64(k))); owner.Name != before[k] && before[k] != "p9" {
+				t.Fatalf("key %d has gone from %s to %s", k, before[k], owner.Name)
 			}
 		}
 	})
 }
 
-// A home that does not answer holds nobody up for long.
-func TestHomeIsGone(t *testing.T) {
+// An owner that does not answer holds nobody up for long.
+func TestOwnerIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(2)
+		c := newCrew(2)
 		c.broken = true
-		one := c.crowds["p0:80"]
+		one := c.coalescers["p0:80"]
 		for range 200 {
 			if got := c.fetching("p0", "x"); got != "" {
 				t.Errorf("told of %q", got)
@@ -128,11 +126,11 @@ func TestHomeIsGone(t *testing.T) {
 				t.Errorf("told of %q", got)
 			}
 		}
-		if asked := one.Asked.Load() + c.crowds["p1:80"].Asked.Load(); asked != 201 {
-			t.Errorf("asked %d times, want once and 200 times at home", asked)
+		if asked := one.Asked.Load() + c.coalescers["p1:80"].Asked.Load(); asked != 201 {
+			t.Errorf("asked %d times, want once and 200 times at the owner", asked)
 		}
 		c.broken = false
-		time.Sleep(Remember)
+		time.Sleep(CoalesceFor)
 		c.fetching("p0", "x")
 		if got := c.fetching("p1", "x"); got != "p0" {
 			t.Errorf("then told of %q", got)
@@ -140,20 +138,20 @@ func TestHomeIsGone(t *testing.T) {
 	})
 }
 
-// A home that is suspended as a sibling is not asked, and one that fails is suspended as
+// An owner that is suspended as a sibling is not asked, and one that fails is suspended as
 // a sibling.
-func TestHealthIsShared(t *testing.T) {
+func TestOwnersHealthIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(2)
-		homeOf := func(name string) bool {
-			_, ok := c.crowds[name+":80"].home(c.crowds["p0:80"].cfg.Key("x"))
+		c := newCrew(2)
+		ownerOf := func(name string) bool {
+			_, ok := c.coalescers[name+":80"].owner(c.coalescers["p0:80"].cfg.Key("x"))
 			return ok
 		}
 		for name, other := range map[string]string{"p0": "p1", "p1": "p0"} {
-			h := c.crowds[name+":80"].cfg.Health
+			h := c.coalescers[name+":80"].cfg.Health
 			h.Asked(other, 0, errors.New("refused"))
-			best, _ := c.crowds[name+":80"].home(c.crowds["p0:80"].cfg.Key("x"))
-			if homeOf(name) != (best.Name == name) {
+			best, _ := c.coalescers[name+":80"].owner(c.coalescers["p0:80"].cfg.Key("x"))
+			if ownerOf(name) != (best.Name == name) {
 				t.Errorf("%s would ask %s, which is suspended", name, best.Name)
 			}
 		}
@@ -161,21 +159,21 @@ func TestHealthIsShared(t *testing.T) {
 		c.broken = true
 		c.fetching("p0", "x")
 		c.fetching("p1", "x")
-		if c.crowds["p0:80"].cfg.Health.Of("p1").Suspended == c.crowds["p1:80"].cfg.Health.Of("p0").Suspended {
+		if c.coalescers["p0:80"].cfg.Health.Of("p1").Suspended == c.coalescers["p1:80"].cfg.Health.Of("p0").Suspended {
 			t.Error("of two, not just the one that asked the other in vain suspends it")
 		}
 	})
 }
 
-func TestAlone(t *testing.T) {
-	c := newCluster(1)
-	if got := c.fetching("p0", "x"); got != "" || c.crowds["p0:80"].Asked.Load() != 0 {
+func TestCoalescerAlone(t *testing.T) {
+	c := newCrew(1)
+	if got := c.fetching("p0", "x"); got != "" || c.coalescers["p0:80"].Asked.Load() != 0 {
 		t.Errorf("told of %q", got)
 	}
 }
 
 // Strangers are told nothing, and can say nothing.
-func TestForMembersOnly(t *testing.T) {
+func TestCoalescerForMembersOnly(t *testing.T) {
 	for name, tt := range map[string]struct {
 		via, query string
 		admit      error
@@ -189,9 +187,9 @@ func TestForMembersOnly(t *testing.T) {
 		"no key":         {"1.1 p1", "", nil, 403},
 		"a key too long": {"1.1 p1", "key=11111111111111111", nil, 403},
 	} {
-		c := newCluster(2).crowds["p0:80"]
+		c := newCrew(2).coalescers["p0:80"]
 		c.cfg.Admit = func(*http.Request, string) error { return tt.admit }
-		r := httptest.NewRequest("GET", Path+"?"+tt.query, nil)
+		r := httptest.NewRequest("GET", CoalescePath+"?"+tt.query, nil)
 		r.Header.Set("Via", tt.via)
 		rec := httptest.NewRecorder()
 		if c.ServeHTTP(rec, r); rec.Code != tt.want || (len(c.first) == 1) != (tt.want == 204) {
@@ -200,17 +198,17 @@ func TestForMembersOnly(t *testing.T) {
 	}
 }
 
-// A home's memory is bounded, and what has run out makes room.
-func TestMemoryIsBounded(t *testing.T) {
+// An owner's memory is bounded, and what has run out makes room.
+func TestCoalescerIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(2).crowds["p0:80"]
-		for k := range maxEntries + 1000 {
+		c := newCrew(2).coalescers["p0:80"]
+		for k := range maxInFlight + 1000 {
 			c.enter(uint64(k), "p1")
 		}
-		if len(c.first) != maxEntries {
+		if len(c.first) != maxInFlight {
 			t.Errorf("%d entries", len(c.first))
 		}
-		time.Sleep(Remember)
+		time.Sleep(CoalesceFor)
 		c.enter(1<<40, "p1")
 		if got := c.enter(1<<40, "p2"); got != "p1" || len(c.first) != 1 {
 			t.Errorf("told of %q; %d entries", got, len(c.first))
