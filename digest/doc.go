@@ -9,7 +9,7 @@
 // Start with a [CountingFilter], which follows one cache as objects come and go.
 // [CountingFilter.Advance] freezes it into a Filter, which is immutable and safe
 // to share. [Diff] tells two filters of one cache apart, a [History] keeps such
-// [Delta]s, and an [Index] asks the filters of many peers at once. A peer
+// [Delta]s, and package index asks the filters of many peers at once. A peer
 // is sent a snapshot, the encoding of a Filter, and then deltas. [Filter] and
 // Delta append their encodings to the caller's slice, and decoders keep nothing
 // of the bytes they were given. [GeometryFor] makes a [Geometry] of the number of

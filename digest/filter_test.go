@@ -135,3 +135,29 @@ func TestUnion(t *testing.T) {
 		t.Errorf("Union of different geometries = %v", err)
 	}
 }
+
+// TestAppendPositions: from any position on, any number of them.
+func TestAppendPositions(t *testing.T) {
+	r := random(11)
+	for _, g := range geometries {
+		for _, n := range []int{0, 1, 300, 20_000} {
+			f := counting(t, g, randomKeys(r, n)...).Advance()
+			all := f.list()
+			for range 50 {
+				from := r.Uint64N(g.Bits + 2)
+				if len(all) > 0 && r.IntN(2) == 0 {
+					from = all[r.IntN(len(all))] + r.Uint64N(2)
+				}
+				at, _ := slices.BinarySearch(all, from)
+				want := all[at:]
+				want = want[:min(len(want), r.IntN(1000))]
+				if got := f.AppendPositions([]uint64{7}, from, len(want)); got[0] != 7 || !slices.Equal(got[1:], want) {
+					t.Fatalf("%v with %d positions: AppendPositions(%d, %d) = %d of them, want %d", g, len(all), from, len(want), len(got)-1, len(want))
+				}
+			}
+			if got := f.AppendPositions(nil, 0, len(all)+1); !slices.Equal(got, all) {
+				t.Fatalf("%v: AppendPositions of all = %d positions, want %d", g, len(got), len(all))
+			}
+		}
+	}
+}

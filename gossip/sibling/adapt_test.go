@@ -27,35 +27,17 @@ func (m machine) runs(cost time.Duration, h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// suspending is a world whose locator names one sibling for an object and leaves those
-// out that failed, as gossip does.
-type suspending struct {
+// picking is a world whose locator names one sibling for an object.
+type picking struct {
 	*world
-	mu    sync.Mutex
-	rand  *rand.Rand
-	until map[string]time.Time
-	row   map[string]int
+	mu   sync.Mutex
+	rand *rand.Rand
 }
 
-func (s *suspending) Candidates(dst []Candidate, _ string) []Candidate {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.known[s.rand.IntN(len(s.known))]; time.Now().After(s.until[c.Peer]) {
-		dst = append(dst, c)
-	}
-	return dst
-}
-
-func (s *suspending) Report(r Report) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch r.Outcome {
-	case Hit, FalseHit, Unusable:
-		s.row[r.Peer] = 0
-	case TimedOut, Refused, Failed:
-		s.until[r.Peer] = time.Now().Add(min(500*time.Millisecond<<min(s.row[r.Peer], 10), 30*time.Second))
-		s.row[r.Peer]++
-	}
+func (p *picking) Candidates(dst []Candidate, _ string) []Candidate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append(dst, p.known[p.rand.IntN(len(p.known))])
 }
 
 // overloaded has so many clients ask for objects that siblings have, one after another,
@@ -68,7 +50,7 @@ func overloaded(t *testing.T, clients, each int, late func() time.Duration) (s S
 		w.sibling(m.runs(10*time.Millisecond, holds("sibling")))
 	}
 	w.servers[0].Handler = m.runs(16*time.Millisecond, w.servers[0].Handler.ServeHTTP)
-	l := &suspending{world: w, rand: rand.New(rand.NewPCG(1, 1)), until: map[string]time.Time{}, row: map[string]int{}}
+	l := &picking{world: w, rand: rand.New(rand.NewPCG(1, 1))}
 	c, err := New(Config{Name: "me", Locator: l, HTTP: w.questions, Late: late})
 	if err != nil {
 		t.Fatal(err)
@@ -202,6 +184,7 @@ func TestLateBlamesNobody(t *testing.T) {
 		if got := w.told(); got != "p1:timed-out" {
 			t.Errorf("told %q", got)
 		}
+		time.Sleep(firstSuspension)
 		late = 300 * time.Millisecond
 		start := time.Now()
 		w.learn(1)

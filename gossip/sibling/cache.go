@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // An Object is what a [Store] keeps. Nothing in it may change once it is stored.
@@ -17,6 +18,11 @@ type Object struct {
 	Body    []byte      // whole
 	Made    time.Time   // when its origin made it, which Age counts from; zero for a bare value
 	Expires time.Time   // when it ceases to be fresh; zero = never
+
+	// A CachingTransport's: what the rules know of it, and what it varies by.
+	response *rfc9111.Response
+	arrived  time.Time
+	vary     []string
 }
 
 // A Store keeps objects by identity, until they expire or it needs the room. It adds

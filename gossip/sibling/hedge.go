@@ -20,7 +20,7 @@ const (
 // well, or the origin.
 func (c *Client) hedgeAfter(peer string, origin bool) time.Duration {
 	longest := c.cfg.Timeout / 2
-	late, known := c.records.of(peer).late()
+	late, known := c.cfg.Health.known(peer).late()
 	least := leastHedge
 	if origin {
 		late, least = originFactor*min(late, longest), leastOriginHedge

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // Memory is a [Store] in memory. What was not asked for the longest time leaves first.
@@ -15,6 +16,8 @@ import (
 type Memory struct {
 	held           *gossip.Holdings
 	objects, bytes int64 // bounds
+	// Variants knows the Vary fields of the responses that are held.
+	Variants *rfc9111.Variants
 
 	mu    sync.Mutex
 	order *list.List // of *shelved, what was asked for last in front
@@ -32,7 +35,7 @@ type shelved struct {
 // bytes together, headers and identities included; a bound below 1 is none. It lists
 // them in held; nil = nowhere.
 func NewMemory(held *gossip.Holdings, objects, bytes int64) *Memory {
-	return &Memory{held: held, objects: objects, bytes: bytes, order: list.New(), by: make(map[string]*list.Element)}
+	return &Memory{held: held, objects: objects, bytes: bytes, order: list.New(), by: make(map[string]*list.Element), Variants: rfc9111.NewVariants()}
 }
 
 // Get returns the object of an identity, expired or not.
@@ -65,6 +68,7 @@ func (m *Memory) Put(identity string, o *Object) {
 		if m.held != nil {
 			m.held.Add(identity)
 		}
+		m.Variants.Stored(identity)
 		m.used += s.bytes
 		m.by[identity] = m.order.PushFront(s)
 	}
@@ -86,6 +90,7 @@ func (m *Memory) drop(e *list.Element) {
 	}
 	s := m.order.Remove(e).(*shelved)
 	delete(m.by, s.identity)
+	m.Variants.Evicted(s.identity)
 	m.used -= s.bytes
 	if m.held != nil {
 		m.held.Remove(s.identity)

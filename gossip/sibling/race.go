@@ -194,7 +194,7 @@ func (r *race) won(winner *runner) *Answer {
 func (in *Inquiry) outrun(loser *runner) {
 	now := time.Now()
 	took := now.Sub(loser.started)
-	outcome, row := Outrun, in.c.records.of(loser.step.Peer).unanswered(took, now)
+	outcome, row := Outrun, in.c.cfg.Health.of(loser.step.Peer).unanswered(took, now)
 	if row >= tooOften || took >= in.c.deadline()/2 {
 		outcome = TimedOut
 		in.c.lost(loser.step.Peer, took, row, now)
@@ -214,8 +214,8 @@ func (in *Inquiry) askOrigin(ctx context.Context, cancel context.CancelCauseFunc
 	}
 	a := &Answer{Response: resp, Requested: start, Arrived: time.Now()}
 	host := in.q.URL.Host
-	in.c.origins.began(host, a.Arrived.Sub(start))
-	resp.Body = &released{&timed{ReadCloser: resp.Body, paces: &in.c.origins, name: host}, cancel}
+	in.c.origins.answered(host, a.Arrived.Sub(start), a.Arrived)
+	resp.Body = &released{&timed{ReadCloser: resp.Body, from: &in.c.origins, name: host}, cancel}
 	return a, nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // Wrap is [Cache.Serve] as middleware, for a handler that makes the answers.
@@ -54,7 +56,7 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, next func(http.Res
 	}
 	if !isCacheable(r) {
 		err := next(w, r)
-		if mayChange(r.Method) {
+		if !rfc9111.IsSafe(r.Method) {
 			c.Store.Drop(identity)
 		}
 		return err
@@ -106,13 +108,9 @@ func requested(r *http.Request) (*url.URL, string) {
 // isCacheable reports whether the answer to a request may be kept, and be that to
 // others.
 func isCacheable(r *http.Request) bool {
+	cc := rfc9111.RequestDirectives(r.Header)
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.ContentLength == 0 &&
-		r.Header["Authorization"] == nil && r.Header["Upgrade"] == nil && !has(directives(r.Header), "no-store")
-}
-
-// mayChange reports whether a method is not safe (RFC 9110 section 9.2.1).
-func mayChange(method string) bool {
-	return !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}, method)
+		r.Header["Authorization"] == nil && r.Header["Upgrade"] == nil && !cc.NoStore
 }
 
 // write answers a request by an object.

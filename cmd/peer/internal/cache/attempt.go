@@ -32,7 +32,7 @@ type attempt struct {
 
 // begin starts one. b.mu is held, and nothing is written to b.w: Read is waiting.
 func (b *body) begin() {
-	t := &attempt{b: b, at: b.at, strong: b.repr.strong() != "", slow: !b.resuming && b.from.sibling != nil, patience: b.patience, done: make(chan struct{})}
+	t := &attempt{b: b, at: b.at, strong: b.repr.StrongValidator() != "", slow: !b.resuming && b.from.sibling != nil, patience: b.patience, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(b.f.r.Context()))
 	if b.resuming && b.fruitless > 0 {
 		t.pause = retryPause << (b.fruitless - 1)
@@ -55,7 +55,12 @@ func (t *attempt) run() {
 	if b.attempt == t {
 		b.attempt = nil
 	}
-	b.superseded = b.superseded || superseded
+	if superseded {
+		b.superseded = true
+		if b.at == 0 {
+			b.from.cancel(errSuperseded) // nothing is lost if those who wait begin anew
+		}
+	}
 	if !found {
 		b.fruitless++
 		b.patience = min(2*b.patience, b.c.cfg.BetweenBytes)
@@ -85,10 +90,10 @@ func (t *attempt) find() (found, superseded bool) {
 		return false, false
 	}
 	var conditions http.Header
-	if v := b.repr.strong(); v != "" && t.at > 0 {
+	if v := b.repr.StrongValidator(); v != "" && t.at > 0 {
 		conditions = http.Header{"Range": {"bytes=" + strconv.FormatInt(t.at, 10) + "-"}, "If-Range": {v}}
 	}
-	b.src.begun = b.repr.status
+	b.src.begun = b.repr.Status
 	if in := b.src.inquiry; in != nil && t.slow {
 		in.OriginFirst() // who came to a slow sibling has waited for long enough
 	}
@@ -114,19 +119,21 @@ var errUnfit = errors.New("cache: not the rest of this response")
 // piece further. other means that it is the answer of a source that has another
 // representation.
 func (t *attempt) position(a *answer) (other bool, err error) {
-	repr := representationOf(a)
-	whole := &t.b.repr
+	repr := a.representation()
+	whole, received := &t.b.repr, t.received
 	switch {
-	case a.status == http.StatusPartialContent && whole.status == http.StatusOK:
-		if !whole.hasPart(a.header, t.at) {
+	case a.status == http.StatusPartialContent && whole.Status == http.StatusOK:
+		if !whole.HasRest(a.header, t.at, whole.length) {
 			return false, errUnfit
 		}
-		t.received = nil
-	case a.status == whole.status:
-		if !whole.same(&repr) {
+		received = nil
+	case a.status == whole.Status:
+		if !whole.same(repr) {
 			return true, errUnfit
 		}
-		if t.at > 0 && t.received == nil {
+		if received != nil {
+			received.Begin()
+		} else if t.at > 0 {
 			return false, errUnfit
 		}
 	default:
@@ -137,8 +144,8 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 	for len(a.ahead) == 0 {
 		n, err := t.source.Read(buf)
 		a.ahead = buf[:n]
-		if t.received != nil {
-			rest, differs := t.received.Take(a.ahead)
+		if received != nil {
+			rest, differs := received.Take(a.ahead)
 			if differs != nil {
 				return true, differs
 			}
@@ -149,7 +156,7 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 			break
 		}
 	}
-	if len(a.ahead) == 0 && (a.err != io.EOF || whole.length >= 0 || t.received != nil && t.received.Left() > 0) {
+	if len(a.ahead) == 0 && (a.err != io.EOF || whole.length >= 0 || received != nil && received.Left() > 0) {
 		return false, errUnfit
 	}
 	return false, nil

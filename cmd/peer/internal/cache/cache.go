@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -55,10 +56,9 @@ type Cache struct {
 
 	cfg        Config
 	log        *slog.Logger
-	statusName string
 	store      *store.Store
-	rules      *rules
-	hints      hints
+	variants   *rfc9111.Variants
+	hints      rfc9111.Hints
 	tombstones tombstones
 	hitForMiss hitForMiss
 	opened     time.Time // by the steady clock
@@ -91,14 +91,14 @@ func New(cfg Config) (*Cache, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Cache{cfg: cfg, log: cfg.Logger, statusName: statusName(cfg.Name), rules: newRules(),
+	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
 		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64),
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64)}
 	c.tombstones.limit, c.hitForMiss.limit = maxTombstones, maxHitForMiss
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	o := cfg.Store
 	o.Now = cfg.Now
-	o.Hooks = store.Hooks{Stored: c.rules.stored, Evicted: c.rules.evicted, Listed: cfg.Advertise, Unlisted: cfg.Withdraw}
+	o.Hooks = store.Hooks{Stored: c.variants.Stored, Evicted: c.variants.Evicted, Listed: cfg.Advertise, Unlisted: cfg.Withdraw}
 	o.Decode = func(_ string, data []byte) (any, error) { return decodeEntry(data, cfg.Name) }
 	if o.Logger == nil {
 		o.Logger = cfg.Logger
@@ -122,6 +122,18 @@ func (c *Cache) Close() error {
 	return c.store.Close()
 }
 
+// addStatus appends our member of Cache-Status for one answer.
+func (c *Cache) addStatus(h http.Header, st rfc9111.Status) {
+	st.Cache = c.cfg.Name
+	st.Add(h)
+}
+
+// freshened is the stored response brought up to date by a 304, or by the answer to
+// a HEAD.
+func (c *Cache) freshened(e *entry, a *answer) *entry {
+	return newEntry(e.Freshened(a.header, a.delay, a.received.wall), a.received, c.cfg.Name)
+}
+
 // meta is what the store is to keep beside the body of a response.
 func (c *Cache) meta(e *entry) store.Meta {
 	return store.Meta{Data: e.encode(), ListUntil: c.listUntil(e, c.now()), Generated: e.generated().wall}
@@ -132,7 +144,7 @@ func (c *Cache) meta(e *entry) store.Meta {
 // must be validated each time, or may not be given to siblings, never is.
 func (c *Cache) listUntil(e *entry, now moment) time.Time {
 	left := e.freshFor(now)
-	if e.cc.noCache || left <= c.cfg.MinListed {
+	if e.Control.NoCache || left <= c.cfg.MinListed {
 		return time.Time{}
 	}
 	return now.wall.Add(left)

@@ -4,10 +4,8 @@
 // from a sibling, or from the origin, and stores what it may. Concurrent misses
 // for one response share one fetch, and its body while it arrives.
 //
-// The rules of a shared cache (RFC 9111) are this package's own: what may be stored
-// and for how long it is fresh (freshness.go, directives.go), what selects a stored
-// response (vary.go), when and how it is validated (validate.go). The rows of
-// ../proxy/CONFORMANCE.md, each of which is run, prove them.
+// The rules of a shared cache, what may be stored, for how long it is fresh, what
+// selects and what validates it, are package rfc9111's.
 //
 // # A fetch
 //
@@ -36,7 +34,10 @@
 //
 // A response of the origin is delivered with its header; so is a sibling's that has
 // a strong validator. Any other of a sibling is delivered when it is whole or 64 KiB
-// of it are here, since until then the next source can begin anew.
+// of it are here, since until then the next source can begin anew. A client is sent
+// the header together with the first byte (respond.go): a body that is cut before
+// that is answered by another fetch if the origin has another representation by now,
+// or else by an error.
 //
 // The body (resume.go) is one stream of bytes from one source after another. The
 // next one (attempt.go) begins at byte n if a strong validator shows that it has the same
@@ -44,26 +45,25 @@
 // byte n is compared with what was delivered. An attempt is made
 //   - when the source ends within the body: the body waits for it;
 //   - when the source gave nothing for a second: beside it, and the first to come to
-//     the next byte goes on. An origin with a single client is left alone, until its
-//     time between bytes is over;
+//     the next byte goes on. An origin with a single client may pause for 10 s, since
+//     nobody else lost a byte by it; and without a strong validator until its time
+//     between bytes is over, since it would be asked for the whole once more;
 //   - when the rest from a sibling would take far longer than from the origin.
 //
 // There is one attempt at a time, however many wait. Between two that brought
 // nothing the pause doubles. New requests join no body that stands still: they wait
 // for the attempt, and if the origin has another representation by now, they begin
-// another fetch.
+// another fetch, which asks no sibling.
 //
 // A stored body that turns out unreadable in the middle of an answer is fetched
 // likewise, and the answer goes on where it was (respond.go).
 //
 // # Identity
 //
-// A stored response is known by its identity: "GET", a space and the canonical
-// absolute URL; if the response has a Vary field, then for each field that it
-// names, in alphabetical order, a line with the name and the request's
-// normalised value. Store keys are identities, and hashed under the cluster's
-// seed they are digest keys. So another variant of a URL is another key, and not
-// a false hit.
+// A stored response is known by its identity ([rfc9111.Identity]): its URL and what
+// selects it among the variants. Store keys are identities, and hashed under the
+// cluster's seed they are digest keys. So another variant of a URL is another key,
+// and not a false hit.
 //
 // To look up a varying response one must know by which fields it varies. A cache
 // learns that from the first response to a URL that it sees; before, it guesses:

@@ -14,6 +14,7 @@ import (
 const (
 	stallTime     = time.Second             // without a byte, after which another source is looked for
 	arrivingStall = 1500 * time.Millisecond // the same for a body that its sender is waiting for: it looks for another source first
+	aloneStall    = 10 * time.Second        // the same for an origin with a single client, if the rest can be asked for; doubled for each attempt that brings nothing
 	crawlTime     = 500 * time.Millisecond  // over which a sibling's pace is measured, and that an origin must be ahead of it
 	otherPatience = 4                       // times as patient is an attempt with its source: that of an origin that always pauses there costs one request
 	maxFruitless  = 3                       // times in a row that looking for a source brings nothing, once there is none
@@ -64,7 +65,7 @@ type progress struct {
 }
 
 func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *body {
-	b := &body{c: c, f: f, src: src, repr: representationOf(a), w: w, from: a}
+	b := &body{c: c, f: f, src: src, repr: a.representation(), w: w, from: a}
 	if noBody(a.status) {
 		b.repr.length = 0
 	}
@@ -162,6 +163,9 @@ func (b *body) resume(from *answer) error {
 		if b.attempt == nil {
 			if b.fruitless >= maxFruitless || !b.mayResume() {
 				b.resuming = false
+				if b.superseded {
+					from.err = errSuperseded
+				}
 				b.mu.Unlock()
 				return from.err
 			}
@@ -177,7 +181,7 @@ func (b *body) resume(from *answer) error {
 // has a part of the body and waits for more. b.mu is held.
 func (b *body) mayResume() bool {
 	return b.f.delivered() && b.f.waiters.n.Load() > 0 && !b.superseded && !b.ended && b.c.stopped.Err() == nil &&
-		(b.w != nil || b.at == 0 || b.repr.strong() != "")
+		(b.w != nil || b.at == 0 || b.repr.StrongValidator() != "")
 }
 
 // check looks after a source that makes no progress, or too little.
@@ -192,7 +196,7 @@ func (b *body) check() {
 		idle := now.Sub(b.reading)
 		limit := b.c.cfg.BetweenBytes
 		switch {
-		case b.superseded && idle >= b.patience: // nobody has the rest
+		case b.superseded && idle >= b.patience && !b.alone(): // nobody has the rest
 			b.from.cancel(errSuperseded)
 		case idle >= limit:
 			b.from.cancel(errBetweenBytes)
@@ -210,8 +214,12 @@ func (b *body) check() {
 	b.watch.Reset(next)
 }
 
-// overtake looks for another source beside one that may still go on. The origin is
-// left alone with its only client, who asked for no more. b.mu is held.
+// alone reports whether the origin is the source of a single client.
+func (b *body) alone() bool { return b.from.sibling == nil && b.f.waiters.followers.Load() == 0 }
+
+// overtake looks for another source beside one that may still go on. An origin with a
+// single client, which may just be slow, is asked for the rest much later, and for
+// nothing that it would have to begin with anew. b.mu is held.
 func (b *body) overtake(crawling bool) {
 	switch {
 	case b.attempt != nil, time.Now().Before(b.retry):
@@ -219,8 +227,8 @@ func (b *body) overtake(crawling bool) {
 		if b.from.sibling != nil {
 			b.from.cancel(sibling.ErrStalled)
 		}
-	case b.from.sibling == nil && b.f.waiters.followers.Load() == 0:
-	case crawling && b.repr.strong() == "":
+	case b.alone() && (b.repr.StrongValidator() == "" || time.Since(b.reading) < aloneStall<<b.fruitless):
+	case crawling && b.repr.StrongValidator() == "":
 	case b.mayResume():
 		b.begin()
 	}
@@ -254,18 +262,21 @@ func (b *body) stalledLocked() bool {
 	return !b.ended && (b.resuming || !b.reading.IsZero() && time.Since(b.reading) >= b.stall())
 }
 
-// moving waits until the body makes progress. It returns false if it ended, or has
+// moving waits until the body makes progress. An error says that it ended, or has
 // no source any more that could: then it is nothing to begin with.
-func (b *body) moving(ctx context.Context) bool {
+func (b *body) moving(ctx context.Context) error {
 	for {
 		b.mu.Lock()
 		switch {
-		case b.ended && b.err != io.EOF || b.superseded:
+		case b.superseded:
 			b.mu.Unlock()
-			return false
+			return errSuperseded
+		case b.ended && b.err != io.EOF:
+			b.mu.Unlock()
+			return b.err
 		case !b.stalledLocked():
 			b.mu.Unlock()
-			return true
+			return nil
 		case !b.resuming && time.Since(b.reading) >= b.patience:
 			b.overtake(false)
 		}
@@ -277,7 +288,7 @@ func (b *body) moving(ctx context.Context) bool {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return false
+			return context.Cause(ctx)
 		}
 	}
 }

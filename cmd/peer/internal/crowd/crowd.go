@@ -24,7 +24,6 @@ const (
 
 	field      = "Summarycache-Fetching"
 	askTimeout = 50 * time.Millisecond
-	shun       = time.Second // for which a home that did not answer is not asked
 	membersFor = time.Second // for which a list of members is good
 	maxEntries = 64 << 10
 )
@@ -39,6 +38,9 @@ type Config struct {
 	Key    func(identity string) uint64 // the same at all peers
 	HTTP   http.RoundTripper            // to other peers
 	Wait   time.Duration                // for which an answer of who fetches is waited for, besides the usual
+	// Health of the other members: a home that failed lately, or is too far to answer in
+	// time, is not asked, and one that fails is not asked for objects either.
+	Health *sibling.Health
 	// Admit says why a request is not from the peer that it names; nil = it is.
 	Admit func(r *http.Request, name string) error
 }
@@ -51,7 +53,6 @@ type Crowd struct {
 
 	mu      sync.Mutex
 	first   map[uint64]entry // by key
-	shunned map[string]time.Time
 	members []Member
 	hashes  []uint64 // of their names
 	read    time.Time
@@ -66,7 +67,7 @@ type entry struct {
 
 // New returns a Crowd.
 func New(c Config) *Crowd {
-	return &Crowd{cfg: c, first: make(map[uint64]entry), shunned: make(map[string]time.Time)}
+	return &Crowd{cfg: c, first: make(map[uint64]entry)}
 }
 
 // Fetching returns the sibling that is fetching the object of an identity, if
@@ -82,12 +83,12 @@ func (c *Crowd) Fetching(ctx context.Context, identity string) (sibling.Candidat
 	name := ""
 	if home.Name == c.cfg.Name {
 		name = c.enter(key, c.cfg.Name)
-	} else if got, err := c.ask(ctx, home, key); err == nil {
-		name = got
-	} else if ctx.Err() == nil {
-		c.mu.Lock()
-		c.shunned[home.Name] = time.Now().Add(shun)
-		c.mu.Unlock()
+	} else {
+		start := time.Now()
+		got, err := c.ask(ctx, home, key)
+		if name = got; ctx.Err() == nil {
+			c.cfg.Health.Asked(home.Name, time.Since(start), err)
+		}
 	}
 	addr := c.addr(name)
 	if addr == "" {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // A cluster carries requests to its peers' handlers.
@@ -25,7 +27,7 @@ func newCluster(peers int) *cluster {
 		c.names = append(c.names, fmt.Sprint("p", i))
 	}
 	for _, name := range c.names {
-		c.crowds[name+":80"] = New(Config{Name: name, HTTP: c, Wait: time.Second,
+		c.crowds[name+":80"] = New(Config{Name: name, HTTP: c, Wait: time.Second, Health: &sibling.Health{},
 			Key: func(identity string) uint64 { return uint64(len(identity)) * 0x9e3779b97f4a7c15 },
 			Others: func() (list []Member) {
 				for _, other := range c.names {
@@ -130,10 +132,37 @@ func TestHomeIsGone(t *testing.T) {
 			t.Errorf("asked %d times, want once and 200 times at home", asked)
 		}
 		c.broken = false
-		time.Sleep(max(shun, Remember))
+		time.Sleep(Remember)
 		c.fetching("p0", "x")
 		if got := c.fetching("p1", "x"); got != "p0" {
 			t.Errorf("then told of %q", got)
+		}
+	})
+}
+
+// A home that is suspended as a sibling is not asked, and one that fails is suspended as
+// a sibling.
+func TestHealthIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(2)
+		homeOf := func(name string) bool {
+			_, ok := c.crowds[name+":80"].home(c.crowds["p0:80"].cfg.Key("x"))
+			return ok
+		}
+		for name, other := range map[string]string{"p0": "p1", "p1": "p0"} {
+			h := c.crowds[name+":80"].cfg.Health
+			h.Asked(other, 0, errors.New("refused"))
+			best, _ := c.crowds[name+":80"].home(c.crowds["p0:80"].cfg.Key("x"))
+			if homeOf(name) != (best.Name == name) {
+				t.Errorf("%s would ask %s, which is suspended", name, best.Name)
+			}
+		}
+		time.Sleep(time.Second)
+		c.broken = true
+		c.fetching("p0", "x")
+		c.fetching("p1", "x")
+		if c.crowds["p0:80"].cfg.Health.Of("p1").Suspended == c.crowds["p1:80"].cfg.Health.Of("p0").Suspended {
+			t.Error("of two, not just the one that asked the other in vain suspends it")
 		}
 	})
 }

@@ -7,11 +7,11 @@ import (
 
 // home is the member that remembers who fetches a key: the one of highest weight,
 // so that a member which comes or goes takes only its own keys along. It isn't ok
-// if there is nobody else, or the home does not answer.
+// if there is nobody else, or the home does badly.
 func (c *Crowd) home(key uint64) (best Member, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.refresh()
+	c.refresh()
 	if len(c.members) < 2 {
 		return best, false
 	}
@@ -21,7 +21,8 @@ func (c *Crowd) home(key uint64) (best Member, ok bool) {
 			best, most = m, w
 		}
 	}
-	return best, !now.Before(c.shunned[best.Name])
+	r := c.cfg.Health.Of(best.Name)
+	return best, !r.Suspended && r.RoundTrip < askTimeout
 }
 
 // addr is where a living member other than this one answers; "" = nowhere.
@@ -38,10 +39,10 @@ func (c *Crowd) addr(name string) string {
 }
 
 // refresh brings the members up to date. It is called with c.mu held.
-func (c *Crowd) refresh() (now time.Time) {
-	now = time.Now()
+func (c *Crowd) refresh() {
+	now := time.Now()
 	if c.members != nil && now.Sub(c.read) < membersFor {
-		return now
+		return
 	}
 	c.read, c.members, c.hashes = now, append(c.cfg.Others(), Member{Name: c.cfg.Name}), c.hashes[:0]
 	for _, m := range c.members {
@@ -49,12 +50,6 @@ func (c *Crowd) refresh() (now time.Time) {
 		h.Write([]byte(m.Name))
 		c.hashes = append(c.hashes, mix(h.Sum64()))
 	}
-	for name, until := range c.shunned {
-		if now.After(until) {
-			delete(c.shunned, name)
-		}
-	}
-	return now
 }
 
 // mix is a bijection in which every input bit moves every output bit.

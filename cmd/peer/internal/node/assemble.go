@@ -84,7 +84,7 @@ func (n *Node) openGossip(o Options) (err error) {
 // those that it finds in its store at once.
 func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
-		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings,
+		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings, Health: &n.health,
 		Store: store.Options{
 			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize, Scrub: n.cfg.Scrub,
 			Beat:   n.watchdog.Watch("store-writer"),
@@ -111,7 +111,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		n.peers = outspoken{peertls.NewTransport(n.cfg.PeerTLS, c.Dial), n.quiet}
 	}
 	c.SiblingTransport = n.peers
-	n.crowd = crowd.New(crowd.Config{Name: n.cfg.Name, Others: n.living, Key: n.crowdKey, HTTP: n.peers, Wait: n.cfg.CollapseWait, Admit: c.Admit})
+	n.crowd = crowd.New(crowd.Config{Name: n.cfg.Name, Others: n.living, Key: n.crowdKey, HTTP: n.peers, Wait: n.cfg.CollapseWait, Health: &n.health, Admit: c.Admit})
 	c.Own[crowd.Path] = n.crowd
 	if n.cfg.CollapseWait > 0 {
 		c.Crowd = n.crowd

@@ -24,6 +24,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // Options say how a node is to run.
@@ -65,7 +66,8 @@ type Node struct {
 	gossip    *gossip.Node
 	proxy     *proxy.Handler
 	siblings  *locator
-	peers     transport // to the other peers
+	health    sibling.Health // of the other peers, and of the Squids
+	peers     transport      // to the other peers
 	crowd     *crowd.Crowd
 	control   *control.Control
 	squids    *squid.Neighbours // nil = none

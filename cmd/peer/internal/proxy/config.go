@@ -24,6 +24,7 @@ type Config struct {
 	Name    string          // this cache in Cache-Status and Via: a token (RFC 9110 section 5.6.2), unique in the cluster
 	Origin  *url.URL        // reverse proxy for this origin (scheme, host and an optional path prefix); nil = forward proxy
 	Locator sibling.Locator // which peers may hold an object; nil = no cooperation
+	Health  *sibling.Health // of the siblings; nil = one of its own
 
 	// Crowd knows who else fetches what this cache is about to; nil = nobody does.
 	Crowd cache.Crowd

@@ -27,6 +27,9 @@ var mutations = []mutation{
 	{"resume-blindly", "a body goes on with that of another version", []edit{
 		{cacheDir + "attempt.go", "			if differs != nil {", "			if false {"},
 	}},
+	{"compare-once", "a second source is compared from where the first one differed", []edit{
+		{cacheDir + "attempt.go", "			received.Begin()\n", ""},
+	}},
 	{"crawling-sibling", "a slow sibling is waited for though the origin is fast", []edit{
 		{cacheDir + "resume.go", "		case b.crawls(now):", "		case false && b.crawls(now):"},
 	}},
@@ -46,7 +49,7 @@ var mutations = []mutation{
 		{storePkg + "blocks.go", "	if s.dropFile(o) {", "	if false && s.dropFile(o) {"},
 	}},
 	{"bad-block-cuts", "an answer is cut at a bad block", []edit{
-		{cacheDir + "finish.go", "		if r.cc.onlyIfCached || ", "		if true || r.cc.onlyIfCached || "},
+		{cacheDir + "finish.go", "		if r.cc.OnlyIfCached || ", "		if true || r.cc.OnlyIfCached || "},
 	}},
 	{"clock-put-right", "a response stored while the clock was ahead stays fresh", []edit{
 		{cacheDir + "clock.go", "	return d, d >= 0", "	return max(0, d), true"},
@@ -62,7 +65,7 @@ var mutations = []mutation{
 		{"cmd/peer/internal/node/node.go", "Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout)", "Handler: withBodyDeadline(h, 1000*n.cfg.ClientBodyTimeout)"},
 	}},
 	{"older-confirms", "an older copy of a sibling confirms a newer one", []edit{
-		{cacheDir + "validate.go", "modified.Equal(e.modified)\n}", "true\n}"},
+		{"gossip/rfc9111/validate.go", "modified.Equal(r.LastModified)\n}", "true\n}"},
 	}},
 	{"late-private-commit", "what nobody could join is stored after a write", []edit{
 		{cacheDir + "coalesce.go", "f.invalidated.Load() || c.tombstones", "f.invalidated.Load() || false && c.tombstones"},

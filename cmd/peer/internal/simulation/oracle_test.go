@@ -57,7 +57,8 @@ func (w *world) barrier(b barrier) {
 const (
 	quick     = 5 * time.Second  // in which a request ends that nothing is in the way of
 	overtakes = 10 * time.Second // in which one ends that comes to an answer which stalled before it
-	lingers   = 75 * time.Second // in which one ends whatever the origin does with its answer
+	goesOn    = 20 * time.Second // in which one ends whose answer stalls, if the rest can be asked for
+	lingers   = 75 * time.Second // in which one ends whatever the origin does with its answer, each time
 	rounding  = 3 * time.Second  // by which ages may be wrong: whole seconds, at each cache on the way
 )
 
@@ -67,18 +68,19 @@ func (w *world) judge(r result) {
 	w.log("p%d %s %d.%d: %d %v %d %v %q", r.Node, r.Kind, r.URL, r.Sort, r.status, r.version, r.bytes, r.complete, status)
 	troubles := w.troubled(&r)
 	took := r.end.Sub(r.start)
-	var whole, once, host bool // the trouble is the whole origin's, one answer's, the peer's own
+	var whole, host bool // the trouble is the whole origin's, the peer's own
+	spoilt := 0          // or that of so many answers
 	for _, t := range troubles {
 		switch {
 		case t.url != anyone:
-			once = true
+			spoilt++
 		case slices.Contains([]string{"freeze", "kill", "power-cut", "restart", "empty"}, t.kind):
 			host = true
 		default:
 			whole = true
 		}
 	}
-	superseded := w.superseded(&r)
+	once, superseded := spoilt > 0, w.superseded(&r)
 	own := 30 * time.Second // what a client takes by itself
 	switch {
 	case r.Kind == "stop" && r.gone && r.complete && pageOf(r.URL).size > 500_000:
@@ -88,10 +90,12 @@ func (w *world) judge(r result) {
 	case r.gone || r.Kind == "post-stop" || r.Kind == "churn":
 	case took >= patience && !host:
 		w.fail("hung", &r, "no end after %v", took)
-	case took > own+lingers && !whole && !host:
+	case took > own+lingers*time.Duration(max(spoilt, 1)) && !whole && !host:
 		w.fail("slow", &r, "no end before %v", took)
 	case took > overtakes && r.Kind == "get" && len(troubles) == 1 && troubles[0].kind == "stall" && r.start.Sub(troubles[0].from) > 3*time.Second:
 		w.fail("slow", &r, "no end before %v, of a request that came when the answer had stalled for long", took)
+	case took > goesOn && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && w.resumable(&r):
+		w.fail("slow", &r, "no end before %v, of an answer whose rest could be asked for", took)
 	case took > quick && r.Kind != "slow" && troubles == nil && !superseded:
 		w.fail("slow", &r, "no end before %v", took)
 	}
@@ -101,7 +105,7 @@ func (w *world) judge(r result) {
 	switch {
 	case r.gone || r.Kind == "post-stop":
 	case r.status == 0:
-		if !host && !once && !superseded && !errors.Is(r.err, os.ErrDeadlineExceeded) {
+		if !host && !(once && !w.cacheable(&r)) && !errors.Is(r.err, os.ErrDeadlineExceeded) {
 			w.fail("error", &r, "no answer: %v", r.err)
 		}
 	case r.status >= 500 && !(r.Kind == "only-if-cached" && r.status == http.StatusGatewayTimeout):
@@ -132,14 +136,13 @@ func spoils(kind string) bool {
 // superseded reports whether an answer that broke off may be one of which nobody has the
 // rest: the origin has another version by now.
 func (w *world) superseded(r *result) bool {
-	if r.complete || r.gone {
-		return false
-	}
-	now := w.origin.version(pageOf(r.URL), r.end)
-	if r.status == 0 { // nobody knows which it was
-		return now > 0
-	}
-	return now != r.version.number
+	return !r.complete && !r.gone && r.status != 0 && w.origin.version(pageOf(r.URL), r.end) != r.version.number
+}
+
+// cacheable reports whether an answer goes through the store: nobody is sent its header
+// before there is a byte of its body, so that each request gets one.
+func (w *world) cacheable(r *result) bool {
+	return r.Kind == "get" && pageOf(r.URL).rule.lifetime > 0
 }
 
 // resumable reports whether an answer that the origin broke off could have been finished:
@@ -151,7 +154,7 @@ func (w *world) resumable(r *result) bool {
 			return false
 		}
 	}
-	return p.rule.tag && w.origin.version(p, time.Now()) == r.version.number && r.Kind == "get" && p.rule.lifetime > 0
+	return p.rule.tag && w.origin.version(p, time.Now()) == r.version.number && w.cacheable(r)
 }
 
 // judgeVersion holds an answer's version against what its freshness allows.

@@ -22,6 +22,13 @@ func (w *Writer) Compare() *Comparison {
 	return &Comparison{sums: w.sums[:len(w.sums):len(w.sums)], last: w.sum.Sum64(), to: w.n, sum: xxhash.New()}
 }
 
+// Begin begins with the first byte of a source. A comparison with another source may have
+// gone any way before.
+func (c *Comparison) Begin() {
+	c.off = 0
+	c.sum.Reset()
+}
+
 // Left returns how many bytes are still to be compared. A source that ends
 // before is not the same body.
 func (c *Comparison) Left() int64 { return c.to - c.off }

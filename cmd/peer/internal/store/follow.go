@@ -77,30 +77,45 @@ func (f *Follower) Read(p []byte) (int, error) {
 	w := f.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for {
+	if err := f.waitLocked(); err != nil {
+		return 0, err
+	}
+	switch {
+	case f.off >= w.base:
+		k := copy(p, w.window[f.off-w.base:])
+		f.advanceLocked(k)
+		return k, nil
+	case f.off < w.saved:
+		b := blocks{store: w.store, f: w.f, body: min(w.base, w.saved), sums: w.sums}
+		w.mu.Unlock()
+		got, err := b.at(f.off)
+		k := copy(p, got)
+		b.park()
+		w.mu.Lock()
+		if err != nil {
+			return 0, w.spoiledLocked(err)
+		}
+		f.advanceLocked(k)
+		return k, nil
+	}
+	return 0, context.Cause(f.ctx) // it ended, and nobody waited for f
+}
+
+// Wait waits until Read has something to return. An error is what Read would return.
+func (f *Follower) Wait() error {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	return f.waitLocked()
+}
+
+func (f *Follower) waitLocked() error {
+	w := f.w
+	for f.off >= w.n {
 		switch {
-		case f.off < w.n && f.off >= w.base:
-			k := copy(p, w.window[f.off-w.base:])
-			f.advanceLocked(k)
-			return k, nil
-		case f.off < w.n && f.off < w.saved:
-			b := blocks{store: w.store, f: w.f, body: min(w.base, w.saved), sums: w.sums}
-			w.mu.Unlock()
-			got, err := b.at(f.off)
-			k := copy(p, got)
-			b.park()
-			w.mu.Lock()
-			if err != nil {
-				return 0, w.spoiledLocked(err)
-			}
-			f.advanceLocked(k)
-			return k, nil
-		case f.off < w.n: // its context ended, and nobody waited for it
-			return 0, context.Cause(f.ctx)
 		case w.ended && w.err != nil:
-			return 0, w.err
+			return w.err
 		case w.ended:
-			return 0, io.EOF
+			return io.EOF
 		}
 		if w.changed == nil {
 			w.changed = make(chan struct{})
@@ -112,9 +127,10 @@ func (f *Follower) Read(p []byte) (int, error) {
 			w.mu.Lock()
 		case <-f.ctx.Done():
 			w.mu.Lock()
-			return 0, context.Cause(f.ctx)
+			return context.Cause(f.ctx)
 		}
 	}
+	return nil
 }
 
 // spoiledLocked notes that a follower found the file broken: the body is not
