@@ -17,7 +17,7 @@ var facts = []struct{ says, file, code string }{
 	{"a hundred peers with 100,000 objects each, of which 1 % are replaced in a minute, one receives 10.5 kB/s", "sim/RESULTS.md", "| 1.054e+04 | 3.036e+05 | 3.47 |\n| 100 | 0 | out |"},
 	{"says 26.1 KiB/s", "cmd/peer/pages_operating_test.go", `"received 26.1 KiB/s "`},
 	{"less than 450 B/s", "gossip/wire_test.go", "most := int64(450)"},
-	{"at least 100 ms", "gossip/exchange/config.go", "defaultMinInterval = 100 * time.Millisecond"},
+	{"at least 30 ms", "gossip/exchange/config.go", "defaultMinInterval = 30 * time.Millisecond"},
 	{"at most 5 s", "gossip/exchange/config.go", "defaultInterval    = 5 * time.Second"},
 	{"at least 16\nbytes", "cmd/peer/internal/config/secrets.go", "minSecret  = 16"},
 	{"the log warns two weeks before", "cmd/peer/internal/node/certificate.go", "certificateSoon = 14 * 24 * time.Hour"},

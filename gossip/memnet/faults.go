@@ -83,6 +83,17 @@ func (n *Network) delay(l link, bytes int) (first, all time.Duration) {
 	return first, all
 }
 
+// piece is how many bytes of a stream arrive together: where a rate bounds them, what it
+// carries in a tenth of a second.
+func (n *Network) piece(l link) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if c := n.conditionsOf(l); c.Rate > 0 {
+		return int(c.Rate/10) + 1
+	}
+	return window
+}
+
 func (n *Network) takeReset(l link) (bytes int64, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -57,7 +57,7 @@ func (p *pipe) write(b []byte) (int, error) {
 		case len(b) == 0:
 			return written, nil
 		case p.size < window && !p.net.frozen(p.link.from):
-			n := p.allowed(min(len(b), window-p.size))
+			n := p.allowed(min(len(b), window-p.size, p.net.piece(p.link)))
 			if n < 0 {
 				p.mu.Unlock() // the other direction has a lock of its own
 				p.fail(syscall.ECONNRESET)

@@ -84,3 +84,36 @@ func TestSpoiltWithinAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A sibling with another version, which nothing in the header tells from the one that was
+// begun, leaves the rest to the origin.
+func TestSpoiltBesideOlderSibling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 200_000
+		body := content(1, size)
+		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+			w.Header().Set("Cache-Control", "max-age=600")
+			w.Header().Set("Content-Length", strconv.Itoa(size))
+			w.Write(body)
+		})
+		dir := t.TempDir()
+		w.start("a", dir)
+		defer w.close()
+		w.get("a", "/x")
+		synctest.Wait()
+		files, _ := filepath.Glob(filepath.Join(dir, "objects", "*", "*"))
+		if len(files) != 1 {
+			t.Fatalf("%d files", len(files))
+		}
+		f, err := os.OpenFile(files[0], os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.WriteAt([]byte{body[150_000] ^ 1}, 150_000)
+		f.Close()
+		w.rogue("c", &faulty{body: content(2, size), fault: "cut", at: size})
+		if r := w.get("a", "/x"); r.err != nil || !bytes.Equal([]byte(r.body), body) || w.origin.count() != 2 {
+			t.Errorf("%d bytes, %v, %d origin requests; %s", len(r.body), r.err, w.origin.count(), r.status())
+		}
+	})
+}

@@ -28,6 +28,7 @@
 // For each request: the body is that of its version, whole; the version was the origin's no
 // longer ago than its freshness allows (three seconds more, for ages are whole seconds at each
 // cache on the way), or than stale-while-revalidate or stale-if-error do, these only in trouble;
+// its Age is no less than the time since the origin last gave that version;
 // after a write or purge at a peer that peer answers with nothing older; the answer is not cut
 // and no error while the origin could be asked; it ends within 5 s where nothing is in the way of
 // it, and within bounds in any case; clients that stop reading or sending are given up. What goes on between peers
@@ -37,7 +38,8 @@
 // written. At the end: no goroutine, socket, open or temporary file is left, and what was read
 // with bits turned was noticed.
 //
-// Over a sweep of many seeds: each fault and each way of answering happened (see world.sometimes).
+// Over a sweep of more than ten seeds: the heap is what it was after the first ten, but for
+// 8 MiB and 32 KiB a run. Over one of many: each fault and each way of answering happened (see world.sometimes).
 //
 // Wall clocks jump while what a peer has lived through is timed by a steady clock; a copy
 // that outlives a restart is aged by the wall clock alone, and so may be served for longer by

@@ -147,7 +147,7 @@ func (w *world) befall(f fault) {
 		return // sometimes happens when it has happened
 	case "change":
 		for u := range w.s.URLs {
-			w.origin.change(u)
+			w.origin.change(w.s.First + u)
 		}
 	case "rot", "truncate", "remove":
 		if !p.damage(f) {
@@ -181,11 +181,12 @@ func (w *world) calmLinks() {
 // again starts a node where there is none, as soon as its disk lets it.
 func (p *peer) again() {
 	for {
+		bad := p.diskFault().Kind // which may end before start does
 		err := p.start()
 		if err == nil {
 			return
 		}
-		if p.diskFault().Kind == "" {
+		if bad == "" {
 			p.w.fail("start", nil, "a peer cannot start again: %v", err)
 			return
 		}

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -22,6 +23,7 @@ var (
 type mutation struct {
 	name  string
 	what  string // would be seen
+	only  string // kinds of violations by which it is seen; "" = any
 	edits []edit
 }
 
@@ -30,16 +32,37 @@ type edit struct{ file, old, new string }
 
 const moduleRoot = "../../../.."
 
-func (e edit) apply(root string) error {
-	path := filepath.Join(root, e.file)
-	text, err := os.ReadFile(path)
+// overlay writes the files that the mutation changes to dir, and what go build is to read
+// in place of which.
+func (m mutation) overlay(dir string) (name string, err error) {
+	replaced := map[string]string{}
+	for i, e := range m.edits {
+		path, err := filepath.Abs(filepath.Join(moduleRoot, e.file))
+		if err != nil {
+			return "", err
+		}
+		from := path
+		if replaced[path] != "" {
+			from = replaced[path]
+		}
+		text, err := os.ReadFile(from)
+		if err != nil {
+			return "", err
+		}
+		if n := strings.Count(string(text), e.old); n != 1 {
+			return "", fmt.Errorf("%s has %d times %q, want once", e.file, n, e.old)
+		}
+		replaced[path] = filepath.Join(dir, fmt.Sprintf("%d.go", i))
+		if err := os.WriteFile(replaced[path], []byte(strings.Replace(string(text), e.old, e.new, 1)), 0o600); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replaced})
 	if err != nil {
-		return err
+		return "", err
 	}
-	if n := strings.Count(string(text), e.old); n != 1 {
-		return fmt.Errorf("%s has %d times %q, want once", e.file, n, e.old)
-	}
-	return os.WriteFile(path, []byte(strings.Replace(string(text), e.old, e.new, 1)), 0o600)
+	name = filepath.Join(dir, "overlay.json")
+	return name, os.WriteFile(name, text, 0o600)
 }
 
 // TestMutationsApply refuses a list that the code has outgrown.
@@ -62,57 +85,58 @@ func TestMutations(t *testing.T) {
 	if *mutate == "" {
 		t.Skip("takes an hour: -mutate . runs all")
 	}
+	table := ""
 	for _, m := range mutations {
 		if ok, err := regexp.MatchString(*mutate, m.name); err != nil {
 			t.Fatal(err)
 		} else if ok {
-			t.Run(m.name, func(t *testing.T) { m.find(t) })
+			t.Run(m.name, func(t *testing.T) { table += m.find(t) })
 		}
 	}
+	t.Logf("the first seed from %d on that fails with each, and how it fails:\n%s", *from, table)
 }
 
-var foundBy = regexp.MustCompile(`seed (\d+): (?:\d+ violations?\n\s*(\w+): (.*)|(no end after .*))`)
+var foundBy = regexp.MustCompile(`seed (\d+): (?:\d+ violations?\n\s*(\w+): (.*)|(no end after .*))|FAIL: TestSeeds/seed=(\d+) .*\s+(panic: .*)`)
 
-// find runs seeds on a copy with the mutation until one fails that the code as it is passes.
-func (m mutation) find(t *testing.T) {
-	root := filepath.Join(t.TempDir(), "copy")
-	if err := os.CopyFS(root, os.DirFS(moduleRoot)); err != nil {
+// find runs seeds with the mutation until one fails that the code as it is passes, and
+// returns a line of the table.
+func (m mutation) find(t *testing.T) string {
+	overlay, err := m.overlay(t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range m.edits {
-		if err := e.apply(root); err != nil {
-			t.Fatal(err)
-		}
-	}
-	mutant := filepath.Join(root, "mutant")
-	build := exec.Command("go", "test", "-c", "-vet=off", "-o", mutant, "./cmd/peer/internal/simulation")
-	build.Dir = root
+	mutant := filepath.Join(filepath.Dir(overlay), "mutant")
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", mutant, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the mutant does not compile: %v\n%s", err, out)
 	}
 	began := time.Now()
 	for next, end := *from, *from+*budget; ; next++ {
-		out, err := sweep(mutant, next, end-next)
+		out, err := m.sweep(mutant, next, end-next)
 		if err == nil {
 			t.Errorf("not found within %d seeds: the simulation lacks something that shows %s", *budget, m.what)
-			return
+			return fmt.Sprintf("%-20s not within %d\n", m.name, *budget)
 		}
 		hit := foundBy.FindSubmatch(out)
 		if hit == nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		next, _ = strconv.ParseUint(string(hit[1]), 10, 64)
-		if _, err := sweep(os.Args[0], next, 1); err == nil {
-			t.Logf("found by seed %d from %d on, in %v: %s%s %s", next, *from, time.Since(began).Round(time.Second), hit[2], hit[4], hit[3])
-			return
+		next, _ = strconv.ParseUint(string(hit[1])+string(hit[5]), 10, 64)
+		if _, err := m.sweep(os.Args[0], next, 1); err == nil {
+			t.Logf("found in %v: %s", time.Since(began).Round(time.Second), hit[3])
+			return fmt.Sprintf("%-20s %5d  %s%s%s\n", m.name, next, hit[2], hit[4], hit[6])
 		}
 		t.Logf("seed %d fails without it too", next)
 	}
 }
 
 // sweep runs seeds up to the first that fails.
-func sweep(binary string, from, n uint64) ([]byte, error) {
-	run := exec.Command(binary, "-test.run=Seeds", "-test.failfast", "-only="+*only, "-shrink=0", "-stuck=90s", "-test.timeout=0",
+func (m mutation) sweep(binary string, from, n uint64) ([]byte, error) {
+	kinds := m.only
+	if kinds == "" {
+		kinds = *only
+	}
+	run := exec.Command(binary, "-test.run=Seeds", "-test.failfast", "-only="+kinds, "-shrink=0", "-stuck=90s", "-test.timeout=0",
 		fmt.Sprintf("-test.parallel=%d", option("parallel")), fmt.Sprintf("-from=%d", from), fmt.Sprintf("-seeds=%d", n))
 	run.Dir = filepath.Dir(binary)
 	return run.CombinedOutput()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -96,7 +97,7 @@ func (w *world) judge(r result) {
 		w.fail("slow", &r, "no end before %v, of a request that came when the answer had stalled for long", took)
 	case took > goesOn && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && w.resumable(&r):
 		w.fail("slow", &r, "no end before %v, of an answer whose rest could be asked for", took)
-	case took > quick && r.Kind != "slow" && troubles == nil && !superseded:
+	case took > quick && r.Kind != "slow" && troubles == nil && !superseded && !w.crawls(&r):
 		w.fail("slow", &r, "no end before %v", took)
 	}
 	if r.bad != "" {
@@ -137,6 +138,14 @@ func spoils(kind string) bool {
 // rest: the origin has another version by now.
 func (w *world) superseded(r *result) bool {
 	return !r.complete && !r.gone && r.status != 0 && w.origin.version(pageOf(r.URL), r.end) != r.version.number
+}
+
+// crawls reports whether an answer may come from a sibling as slowly as it does: the origin
+// has another by now, or there is nothing by which the rest could be asked for.
+func (w *world) crawls(r *result) bool {
+	p := pageOf(r.URL)
+	return slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Kind == "crawl" }) &&
+		(w.origin.version(p, r.end) != r.version.number || !p.rule.tag && !p.rule.mod && p.size > 64<<10)
 }
 
 // cacheable reports whether an answer goes through the store: nobody is sent its header
@@ -182,6 +191,9 @@ func (w *world) judgeVersion(r *result, status string, whole bool) {
 	}
 	if old := r.start.Sub(given); old > allowed {
 		w.fail("stale", r, "the origin gave that version last %v before the request; %v are allowed", old, allowed)
+	}
+	if age, err := strconv.Atoi(r.header.Get("Age")); err == nil && time.Duration(age)*time.Second+rounding+w.putBack() < r.start.Sub(given) {
+		w.fail("age", r, "the origin gave that version last %v before the request", r.start.Sub(given))
 	}
 	w.mu.Lock()
 	barriers := w.barriers
@@ -311,7 +323,7 @@ func (w *world) listed(p *peer) (ids []string) {
 			if sort > 0 {
 				h = http.Header{"X-Sort": {strings.Repeat("s", sort)}, "Accept-Encoding": {strings.Repeat("g", sort)}}
 			}
-			e, err := n.Why(admin.Inquiry{URL: fmt.Sprintf("/o/%d", u), Header: h})
+			e, err := n.Why(admin.Inquiry{URL: fmt.Sprintf("/o/%d", w.s.First+u), Header: h})
 			if err != nil {
 				w.fail("digest", nil, "p%d: %v", p.index, err)
 			}

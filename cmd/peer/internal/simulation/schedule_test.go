@@ -10,6 +10,7 @@ import (
 type schedule struct {
 	Seed     uint64    `json:"seed"`
 	Peers    int       `json:"peers"`
+	First    int       `json:"first"` // URL: what pages there are follows from their numbers
 	URLs     int       `json:"urls"`
 	Seconds  int       `json:"seconds"` // under load
 	Store    int64     `json:"store"`   // bytes
@@ -77,7 +78,7 @@ var requestKinds = []struct {
 func generate(seed uint64) schedule {
 	rng := rand.New(rand.NewPCG(seed, 0x73696d))
 	s := schedule{
-		Seed: seed, Peers: 2 + rng.IntN(3), URLs: 20 + rng.IntN(60), Seconds: 20 + rng.IntN(30),
+		Seed: seed, Peers: 2 + rng.IntN(3), First: int(seed % 1000 * 100), URLs: 20 + rng.IntN(60), Seconds: 20 + rng.IntN(30),
 		Store: int64(2+rng.IntN(6)) << 20, Memory: []int64{0, 64 << 10, 1 << 20}[rng.IntN(3)],
 		Publish: []int{0, 0, 500, 3000}[rng.IntN(4)], Objects: 200,
 	}
@@ -87,10 +88,10 @@ func generate(seed uint64) schedule {
 	end := s.Seconds * 1000
 	for range rng.IntN(12) {
 		f := fault{Kind: draw(rng, faultKinds), At: rng.IntN(end), For: 500 + rng.IntN(1+end/3), Node: rng.IntN(s.Peers),
-			To: rng.IntN(s.Peers), URL: zipf(rng, s.URLs), N: []int64{0, 1, 100, 4096, 70000, 200000}[rng.IntN(6)]}
+			To: rng.IntN(s.Peers), URL: s.First + zipf(rng, s.URLs), N: []int64{0, 1, 100, 4096, 70000, 200000}[rng.IntN(6)]}
 		f.P = []float64{0.02, 0.1, 0.3}[rng.IntN(3)]
 		if f.Kind == "clock" { // by seconds, an hour or a day, either way
-			f.N = []int64{-86_400_000, -3_600_000, -20_000, -4000, 4000, 20_000, 3_600_000, 86_400_000}[rng.IntN(8)]
+			f.N = []int64{-86_400_000, -3_600_000, -20_000, -8000, 8000, 20_000, 3_600_000, 86_400_000}[rng.IntN(8)]
 		}
 		if f.Kind == "late" && rng.IntN(3) == 0 {
 			f.For = 200_000 // longer than anybody waits
@@ -102,7 +103,7 @@ func generate(seed uint64) schedule {
 	}
 	rate := 5 + rng.IntN(20)
 	for i := range rate * s.Seconds {
-		r := request{At: i*1000/rate + rng.IntN(1000/rate), Node: rng.IntN(s.Peers), URL: zipf(rng, s.URLs),
+		r := request{At: i*1000/rate + rng.IntN(1000/rate), Node: rng.IntN(s.Peers), URL: s.First + zipf(rng, s.URLs),
 			Kind: draw(rng, requestKinds), N: int64(rng.IntN(200_000)), Sort: rng.IntN(3)}
 		s.Requests = append(s.Requests, r)
 		if rng.IntN(20) == 0 { // a crowd: others ask for the same at about the same time

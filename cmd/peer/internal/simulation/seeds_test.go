@@ -44,30 +44,42 @@ func TestSeeds(t *testing.T) {
 	}
 	var mu sync.Mutex
 	seen := map[string]int{}
-	next, end := *from, *from+*seeds
-	var workers sync.WaitGroup
-	for range option("parallel").(int) {
-		workers.Go(func() {
-			for {
-				mu.Lock()
-				seed := next
-				next++
-				mu.Unlock()
-				if seed >= end || t.Failed() && option("failfast").(bool) {
-					return
-				}
-				t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-					w := try(t, generate(seed))
+	next, last := *from, *from+*seeds
+	sweep := func(end uint64) {
+		var workers sync.WaitGroup
+		for range option("parallel").(int) {
+			workers.Go(func() {
+				for {
 					mu.Lock()
-					defer mu.Unlock()
-					for what := range w.seen {
-						seen[what]++
+					seed := next
+					next++
+					mu.Unlock()
+					if seed >= end || t.Failed() && option("failfast").(bool) {
+						return
 					}
-				})
-			}
-		})
+					t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+						w := try(t, generate(seed))
+						mu.Lock()
+						defer mu.Unlock()
+						for what := range w.seen {
+							seen[what]++
+						}
+					})
+				}
+			})
+		}
+		workers.Wait()
 	}
-	workers.Wait()
+	sweep(min(*from+settled, last))
+	began := heap()
+	sweep(last)
+	if n := last - *from; n > settled && !t.Failed() {
+		grown := heap() - began
+		t.Logf("%d KiB of memory are left of each run", grown>>10/int64(n-settled))
+		if grown > 8<<20+int64(n-settled)*keeps {
+			t.Errorf("%d MiB of memory are left of %d runs", grown>>20, n-settled)
+		}
+	}
 	if *seeds >= 250 && !t.Failed() {
 		for _, what := range expected {
 			if seen[what] == 0 {
@@ -83,6 +95,20 @@ func TestSeeds(t *testing.T) {
 	for _, what := range names {
 		t.Logf("%5d of %d runs: %s", seen[what], *seeds, what)
 	}
+}
+
+const (
+	settled = 10       // runs after which there is everything that a process has once
+	keeps   = 32 << 10 // bytes that the test keeps of a run: its name, its output
+)
+
+// heap is how much memory is in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // finalizers ran
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // option returns the value of a flag of go test.

@@ -26,6 +26,7 @@ type rule struct {
 	stale    time.Duration // for which it may be used while it is validated
 	onError  time.Duration // for which it may stand in for an origin that fails
 	tag, mod bool          // has ETag, Last-Modified
+	fickle   bool          // of each other version all that is a second
 	vary     string
 }
 
@@ -35,6 +36,7 @@ var rules = []rule{
 	{header: "Cache-Control: max-age=5, stale-while-revalidate=10, stale-if-error=20", lifetime: 5 * time.Second,
 		stale: 10 * time.Second, onError: 20 * time.Second, tag: true},
 	{header: "Cache-Control: public, max-age=20", lifetime: 20 * time.Second, onError: time.Hour, mod: true},
+	{header: "Cache-Control: public, max-age=60", lifetime: time.Minute, onError: time.Hour, mod: true, fickle: true},
 	{header: "Cache-Control: max-age=10", lifetime: 10 * time.Second, onError: time.Hour},
 	{header: "Cache-Control: max-age=600", lifetime: 10 * time.Minute, onError: time.Hour},
 	{header: "Cache-Control: s-maxage=8, max-age=0", lifetime: 8 * time.Second, tag: true},
@@ -120,7 +122,10 @@ func (v version) modified() time.Time {
 func (p *page) header(v version, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Date: %s\r\nX-Version: %s\r\nContent-Type: application/octet-stream\r\n", now.UTC().Format(http.TimeFormat), v)
-	if p.rule.header != "" {
+	switch {
+	case p.rule.fickle && v.number%2 == 1:
+		b.WriteString("Cache-Control: max-age=1\r\n")
+	case p.rule.header != "":
 		b.WriteString(p.rule.header + "\r\n")
 	}
 	if p.rule.tag {
