@@ -16,8 +16,8 @@ func sparse(m, x uint64) bool { return sparseFactor*min(x, m-x) < m }
 
 func appendAdaptiveSet(dst []byte, m uint64, positions []uint64) []byte {
 	x := uint64(len(positions))
-	var e Encoder
-	e.Reset(dst)
+	var e encoder
+	e.reset(dst)
 	switch {
 	case !sparse(m, x):
 		next := 0
@@ -48,16 +48,16 @@ func appendAdaptiveSet(dst []byte, m uint64, positions []uint64) []byte {
 			from = absent + 1
 		}
 	}
-	return e.Finish()
+	return e.finish()
 }
 
 func appendAdaptiveBitmap(dst []byte, m uint64, words []uint64) []byte {
 	x := popcount(words)
-	var e Encoder
-	e.Reset(dst)
+	var e encoder
+	e.reset(dst)
 	if !sparse(m, x) {
 		encodeWords(&e, m, x, func(i uint64) uint64 { return words[i] })
-		return e.Finish()
+		return e.finish()
 	}
 	rare, flip := x, uint64(0)
 	if x > m-x {
@@ -73,7 +73,7 @@ func appendAdaptiveBitmap(dst []byte, m uint64, words []uint64) []byte {
 			rare--
 		}
 	}
-	return e.Finish()
+	return e.finish()
 }
 
 func decodeAdaptiveSet(dst []uint64, src []byte, m, x uint64) ([]uint64, error) {
@@ -94,8 +94,8 @@ func decodeAdaptiveTo(src []byte, m, x uint64, take func([]uint64)) error {
 }
 
 func decodeAdaptiveEach(src []byte, m, x uint64, emit func(p uint64)) error {
-	var d Decoder
-	d.Reset(src)
+	var d decoder
+	d.reset(src)
 	var err error
 	switch {
 	case !sparse(m, x):
@@ -122,8 +122,8 @@ func decodeAdaptiveEach(src []byte, m, x uint64, emit func(p uint64)) error {
 }
 
 func decodeAdaptiveBitmap(words []uint64, src []byte, m, x uint64) error {
-	var d Decoder
-	d.Reset(src)
+	var d decoder
+	d.reset(src)
 	if !sparse(m, x) {
 		return decodeWords(&d, m, x, func(i, w uint64) { words[i] = w })
 	}
@@ -150,7 +150,7 @@ func zeroOdds(left, ones uint64) uint64 {
 
 // encodeWords codes m bits, x of them one, that word delivers 64 at a time
 // from the first on.
-func encodeWords(e *Encoder, m, x uint64, word func(i uint64) uint64) {
+func encodeWords(e *encoder, m, x uint64, word func(i uint64) uint64) {
 	left, ones := m, x
 	for i := uint64(0); left > 0 && ones > 0 && ones < left; i++ {
 		w, n := word(i), min(left, 64)
@@ -162,7 +162,7 @@ func encodeWords(e *Encoder, m, x uint64, word func(i uint64) uint64) {
 
 // decodeWords hands all words of m bits to emit, from the first on, unless
 // there is an error.
-func decodeWords(d *Decoder, m, x uint64, emit func(i, w uint64)) error {
+func decodeWords(d *decoder, m, x uint64, emit func(i, w uint64)) error {
 	left, ones := m, x
 	for i := uint64(0); left > 0; i++ {
 		w, n := uint64(0), min(left, 64)
@@ -184,5 +184,5 @@ func decodeWords(d *Decoder, m, x uint64, emit func(i, w uint64)) error {
 		ones -= drawn
 		emit(i, w)
 	}
-	return d.Finish()
+	return d.finish()
 }

@@ -44,7 +44,7 @@ func newGapModel(m, x uint64) gapModel {
 	return g
 }
 
-func (g *gapModel) encode(e *Encoder, gap uint64) {
+func (g *gapModel) encode(e *encoder, gap uint64) {
 	for ; gap>>g.top != 0; gap -= 1 << g.top {
 		e.encodeBit(g.noJump, 1)
 	}
@@ -52,12 +52,12 @@ func (g *gapModel) encode(e *Encoder, gap uint64) {
 	for j := g.top; j > g.floor; j-- {
 		e.encodeBit(g.zero[j-1], gap>>(j-1)&1)
 	}
-	e.EncodeUniform(gap&(1<<g.floor-1), g.floor)
+	e.encodeUniform(gap&(1<<g.floor-1), g.floor)
 }
 
 // decode returns a gap, or the first multiple of the jump that is not below
 // bound.
-func (g *gapModel) decode(d *Decoder, bound uint64) uint64 {
+func (g *gapModel) decode(d *decoder, bound uint64) uint64 {
 	gap := uint64(0)
 	for d.decodeBit(g.noJump) != 0 {
 		if gap += 1 << g.top; gap >= bound {
@@ -68,12 +68,12 @@ func (g *gapModel) decode(d *Decoder, bound uint64) uint64 {
 	for j := g.top; j > g.floor; j-- {
 		digits = digits<<1 | d.decodeBit(g.zero[j-1])
 	}
-	return gap + digits<<g.floor + d.DecodeUniform(g.floor)
+	return gap + digits<<g.floor + d.decodeUniform(g.floor)
 }
 
 // decodeGaps hands x increasing positions below m to emit, unless there is an
 // error.
-func decodeGaps(d *Decoder, m, x uint64, emit func(p uint64)) error {
+func decodeGaps(d *decoder, m, x uint64, emit func(p uint64)) error {
 	g := newGapModel(m, x)
 	from := uint64(0)
 	for range x {
@@ -87,5 +87,5 @@ func decodeGaps(d *Decoder, m, x uint64, emit func(p uint64)) error {
 		emit(p)
 		from = p + 1
 	}
-	return d.Finish()
+	return d.finish()
 }

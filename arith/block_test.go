@@ -110,7 +110,6 @@ func TestBlockChunks(t *testing.T) {
 			}
 		}
 		if !testing.Short() { // one goroutine decodes
-			checkRegions(t, c.name, c.m, code, c.positions)
 			checkDirectory(t, c.name, c.m, code, x)
 		}
 	}
@@ -136,29 +135,6 @@ func TestBlockAllocations(t *testing.T) {
 	}
 }
 
-// checkRegions puts a set together from its regions.
-func checkRegions(t *testing.T, name string, m uint64, code []byte, positions []uint64) {
-	t.Helper()
-	x := uint64(len(positions))
-	all := []uint64{}
-	regions := 0
-	for at := uint64(0); at < m; regions++ {
-		r, err := DecodeRegion(all, Block, code, m, x, at)
-		if err != nil || r.From != at || r.To <= at {
-			t.Fatalf("%s: DecodeRegion(%d) = [%d, %d), %v", name, at, r.From, r.To, err)
-		}
-		inside, err := DecodeRegion(nil, Block, code, m, x, r.To-1)
-		if err != nil || inside.From != at || !slices.Equal(inside.Positions, r.Positions) {
-			t.Fatalf("%s: DecodeRegion(%d) = [%d, %d), %v", name, r.To-1, inside.From, inside.To, err)
-		}
-		all = append(all, r.Positions...)
-		at = r.To
-	}
-	if !slices.Equal(all, positions) || regions != planBlocks(m, x).chunks {
-		t.Errorf("%s: %d regions with %d positions", name, regions, len(all))
-	}
-}
-
 // checkDirectory damages what precedes the chunks.
 func checkDirectory(t *testing.T, name string, m uint64, code []byte, x uint64) {
 	t.Helper()
@@ -175,21 +151,6 @@ func checkDirectory(t *testing.T, name string, m uint64, code []byte, x uint64) 
 	for n := range 12 {
 		if _, err := DecodeSet(nil, Block, code[:n], m, x); !errors.Is(err, ErrTruncated) {
 			t.Errorf("%s: DecodeSet of %d bytes = %v, want %v", name, n, err, ErrTruncated)
-		}
-	}
-}
-
-func TestRegionOfAdaptive(t *testing.T) {
-	positions := []uint64{3, 77, 500}
-	code := AppendSet(nil, Adaptive, 1000, positions)
-	r, err := DecodeRegion(nil, Adaptive, code, 1000, 3, 400)
-	if err != nil || r.From != 0 || r.To != 1000 || !slices.Equal(r.Positions, positions) {
-		t.Errorf("DecodeRegion = %+v, %v", r, err)
-	}
-	for _, x := range []uint64{0, 1000} {
-		r, err := DecodeRegion(nil, Block, nil, 1000, x, 400)
-		if err != nil || r.From != 0 || r.To != 1000 || uint64(len(r.Positions)) != x {
-			t.Errorf("DecodeRegion of %d in 1000 = [%d, %d), %d positions, %v", x, r.From, r.To, len(r.Positions), err)
 		}
 	}
 }

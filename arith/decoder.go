@@ -5,15 +5,13 @@ import (
 	"math/bits"
 )
 
-// Decoder reads what an [Encoder] wrote, under the same models in the same
-// order. It never reads past its input: where the code has run out it reads
-// zeros and remembers that it did. Its first error sticks; what it returns
-// after one is meaningless but within range, so that a loop whose length does
-// not depend on what was decoded needs to look at [Decoder.Finish] only.
-//
-// A Decoder must be given its source by [Decoder.Reset] before use. It is not
-// safe for concurrent use.
-type Decoder struct {
+// decoder reads what an encoder wrote, under the same odds in the same order. It
+// never reads past its input: where the code has run out it reads zeros and
+// remembers that it did. Its first error sticks; what it returns after one is
+// meaningless but within range, so that a loop whose length does not depend on what
+// was decoded needs to look at finish only. It must be given its source by reset
+// before use.
+type decoder struct {
 	src   []byte
 	next  int    // bytes of src that have entered code, which runs past the end by zeros
 	code  uint64 // the last 64 bits of the code that have entered
@@ -22,10 +20,10 @@ type Decoder struct {
 	err   error
 }
 
-// Reset starts to decode src, which is all of a code and nothing more. The
-// Decoder keeps src until the next Reset.
-func (d *Decoder) Reset(src []byte) {
-	*d = Decoder{src: src, width: 1<<64 - 1}
+// reset starts to decode src, which is all of a code and nothing more. The decoder
+// keeps src until the next reset.
+func (d *decoder) reset(src []byte) {
+	*d = decoder{src: src, width: 1<<64 - 1}
 	d.shift()
 	d.shift()
 	if d.ahead >= d.width {
@@ -33,51 +31,15 @@ func (d *Decoder) Reset(src []byte) {
 	}
 }
 
-// Err returns the first error so far: nil, [ErrTruncated] or [ErrCorrupt].
-func (d *Decoder) Err() error { return d.err }
-
-func (d *Decoder) fail(err error) {
+func (d *decoder) fail(err error) {
 	if d.err == nil {
 		d.err = err
 	}
 	d.ahead, d.width = 0, 1<<64-1
 }
 
-// Target returns the frequency in [0, total) that the code points at. The
-// caller finds the symbol that owns it and calls [Decoder.Consume]. It panics
-// unless 0 < total <= [MaxTotal].
-func (d *Decoder) Target(total uint64) uint64 {
-	if total == 0 || total > MaxTotal {
-		panic("arith: Target needs 0 < total <= MaxTotal")
-	}
-	// The largest f with width*f/total <= ahead. ahead < width makes it < total.
-	hi, lo := bits.Mul64(d.ahead+1, total)
-	lo, borrow := bits.Sub64(lo, 1, 0)
-	f, _ := bits.Div64(hi-borrow, lo, d.width)
-	return f
-}
-
-// Consume narrows the interval to the symbol that owns [start, end) of total
-// and holds the frequency that [Decoder.Target] returned. It panics unless
-// start < end <= total <= [MaxTotal].
-func (d *Decoder) Consume(start, end, total uint64) {
-	if start >= end || end > total || total > MaxTotal {
-		panic("arith: Consume needs start < end <= total <= MaxTotal")
-	}
-	from := scale(d.width, start, total)
-	to := scale(d.width, end, total)
-	if d.ahead < from || d.ahead >= to {
-		panic("arith: Consume needs the symbol that holds Target")
-	}
-	d.narrow(from, to-from)
-}
-
-// DecodeUniform reads n bits that [Encoder.EncodeUniform] wrote. It panics
-// unless n <= 40.
-func (d *Decoder) DecodeUniform(n uint) uint64 {
-	if n > 40 {
-		panic("arith: DecodeUniform needs n <= 40")
-	}
+// decodeUniform reads n bits that encodeUniform wrote.
+func (d *decoder) decodeUniform(n uint) uint64 {
 	v := uint64(0)
 	for n > uniformBits {
 		n -= uniformBits
@@ -86,7 +48,7 @@ func (d *Decoder) DecodeUniform(n uint) uint64 {
 	return v<<n | d.uniform(n)
 }
 
-func (d *Decoder) uniform(n uint) uint64 {
+func (d *decoder) uniform(n uint) uint64 {
 	w := d.width >> n
 	v := d.ahead / w
 	if v>>n != 0 { // the rest that the division leaves belongs to no value
@@ -97,8 +59,8 @@ func (d *Decoder) uniform(n uint) uint64 {
 	return v
 }
 
-// decodeBit is the inverse of Encoder.encodeBit.
-func (d *Decoder) decodeBit(zero uint64) uint64 {
+// decodeBit is the inverse of encodeBit.
+func (d *decoder) decodeBit(zero uint64) uint64 {
 	split, _ := bits.Mul64(d.width, zero)
 	if d.ahead < split {
 		d.narrow(0, split)
@@ -108,8 +70,8 @@ func (d *Decoder) decodeBit(zero uint64) uint64 {
 	return 1
 }
 
-// decodeBits is the inverse of Encoder.encodeBits, for n of 1 to 64.
-func (d *Decoder) decodeBits(zero, n uint64) uint64 {
+// decodeBits is the inverse of encodeBits, for n of 1 to 64.
+func (d *decoder) decodeBits(zero, n uint64) uint64 {
 	ahead, width, w := d.ahead, d.width, uint64(0)
 	for range n {
 		split, _ := bits.Mul64(width, zero)
@@ -128,7 +90,7 @@ func (d *Decoder) decodeBits(zero, n uint64) uint64 {
 	return w >> ((64 - n) & 63)
 }
 
-func (d *Decoder) narrow(from, width uint64) {
+func (d *decoder) narrow(from, width uint64) {
 	d.ahead -= from
 	d.width = width
 	if width < minWidth {
@@ -138,7 +100,7 @@ func (d *Decoder) narrow(from, width uint64) {
 }
 
 // shift takes the next 32 bits of the code in.
-func (d *Decoder) shift() {
+func (d *decoder) shift() {
 	var word uint32
 	if rest := d.src[min(d.next, len(d.src)):]; len(rest) >= 4 {
 		word = binary.BigEndian.Uint32(rest)
@@ -156,11 +118,11 @@ func (d *Decoder) shift() {
 	}
 }
 
-// Finish ends decoding. It returns the first error, and otherwise checks that
+// finish ends decoding. It returns the first error, and otherwise checks that
 // the input is exactly what the encoder writes for the symbols decoded:
 // [ErrTruncated] if that is longer than the input, [ErrCorrupt] if it is
 // shorter or other.
-func (d *Decoder) Finish() error {
+func (d *decoder) finish() error {
 	if d.err != nil {
 		return d.err
 	}

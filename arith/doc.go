@@ -11,19 +11,11 @@
 // says something about this one, [AppendBitmapGiven] comes as near to the
 // conditional entropy.
 //
-// Beneath the sets lies a general coder: [Encoder] and [Decoder] narrow an
-// interval by integer arithmetic as Moffat, Neal and Witten do ("Arithmetic
-// coding revisited", ACM TOIS 16(3), 1998), under models that adapt: [Bit] for
-// binary decisions, [Symbols] for larger alphabets. [Bit] is the coder of the
-// appendix of Mitzenmacher's "Compressed Bloom filters" (IEEE/ACM ToN 10(5),
-// 2002): two counts that start at one.
-//
 // It is not a general-purpose compressor, and it detects damage only by luck:
 // most altered bytes decode to another set. Frame and checksum what you send.
 //
 // Encoders append to the slice they are given and decoders keep no reference
-// to their input. Functions are safe for concurrent use; Encoder, Decoder and
-// the models are not. The bytes are specified in ../digest/CODERS.md and are
+// to their input. Functions are safe for concurrent use. The bytes are specified in ../digest/CODERS.md and are
 // the same on every platform, with the assembly for amd64 that has BMI2 and
 // without it, which the build tag purego asks for.
 package arith

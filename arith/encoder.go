@@ -9,44 +9,25 @@ import (
 // renormalisation moves 32 bits at a time.
 const minWidth = 1 << 32
 
-// MaxTotal is the largest total of frequencies that [Encoder.Encode] and
-// [Decoder.Target] accept. A larger one could leave a symbol no code at all.
-const MaxTotal = 1 << 32
-
-// Encoder writes symbols as one number in [0, 1), after Moffat, Neal and
-// Witten: the interval that the symbols so far have narrowed it to is
-// [low, low+width), scaled to 64 bits.
-//
-// An Encoder must be given its destination by [Encoder.Reset] before use. It
-// is not safe for concurrent use.
-type Encoder struct {
+// encoder writes decisions as one number in [0, 1), after Moffat, Neal and
+// Witten ("Arithmetic coding revisited", ACM TOIS 16(3), 1998): the interval that
+// the decisions so far have narrowed it to is [low, low+width), scaled to 64 bits.
+// It must be given its destination by reset before use.
+type encoder struct {
 	dst   []byte
 	low   uint64
 	width uint64
 }
 
-// Reset starts a new code, to be appended to dst. The Encoder owns dst until
-// [Encoder.Finish] returns it, grown.
-func (e *Encoder) Reset(dst []byte) {
-	*e = Encoder{dst: dst, width: 1<<64 - 1}
+// reset starts a new code, to be appended to dst. The encoder owns dst until finish
+// returns it, grown.
+func (e *encoder) reset(dst []byte) {
+	*e = encoder{dst: dst, width: 1<<64 - 1}
 }
 
-// Encode narrows the interval to a symbol that owns the frequencies
-// [start, end) of total. It panics unless start < end <= total <= [MaxTotal].
-func (e *Encoder) Encode(start, end, total uint64) {
-	if start >= end || end > total || total > MaxTotal {
-		panic("arith: Encode needs start < end <= total <= MaxTotal")
-	}
-	from := scale(e.width, start, total)
-	e.narrow(from, scale(e.width, end, total)-from)
-}
-
-// EncodeUniform writes the low n bits of v, each value as likely as another.
-// It panics unless n <= 40 and v < 1<<n.
-func (e *Encoder) EncodeUniform(v uint64, n uint) {
-	if n > 40 || v>>n != 0 {
-		panic("arith: EncodeUniform needs n <= 40 and v < 1<<n")
-	}
+// encodeUniform writes v, which is below 1<<n, n at most 40, each value as likely
+// as another.
+func (e *encoder) encodeUniform(v uint64, n uint) {
 	for n > uniformBits {
 		n -= uniformBits
 		e.uniform(v>>n, uniformBits)
@@ -59,14 +40,14 @@ func (e *Encoder) EncodeUniform(v uint64, n uint) {
 // rounding then costs at most 2^-16 of a bit.
 const uniformBits = 16
 
-func (e *Encoder) uniform(v uint64, n uint) {
+func (e *encoder) uniform(v uint64, n uint) {
 	w := e.width >> n
 	e.narrow(v*w, w)
 }
 
 // encodeBit codes bit, which is zero with probability zero/2^64. zero must be
 // at least 1<<32, so that neither outcome's interval is empty.
-func (e *Encoder) encodeBit(zero uint64, bit uint64) {
+func (e *encoder) encodeBit(zero uint64, bit uint64) {
 	split, _ := bits.Mul64(e.width, zero)
 	if bit == 0 {
 		e.narrow(0, split)
@@ -77,7 +58,7 @@ func (e *Encoder) encodeBit(zero uint64, bit uint64) {
 
 // encodeBits is encodeBit for the low n bits of w. It has the interval in
 // registers, and what depends on a bit is no branch, since none can be guessed.
-func (e *Encoder) encodeBits(zero, w, n uint64) {
+func (e *encoder) encodeBits(zero, w, n uint64) {
 	low, width := e.low, e.width
 	for ; n > 0; n-- {
 		split, _ := bits.Mul64(width, zero)
@@ -99,7 +80,7 @@ func (e *Encoder) encodeBits(zero, w, n uint64) {
 }
 
 // narrow moves to the part [from, from+width) of the interval.
-func (e *Encoder) narrow(from, width uint64) {
+func (e *encoder) narrow(from, width uint64) {
 	low, carry := bits.Add64(e.low, from, 0)
 	if carry != 0 {
 		propagate(e.dst)
@@ -112,10 +93,10 @@ func (e *Encoder) narrow(from, width uint64) {
 	e.low, e.width = low, width
 }
 
-// Finish ends the code with the fewest bytes that name a number in the
-// interval, and returns the destination. Reset must be called before the next
+// finish ends the code with the fewest bytes that name a number in the
+// interval, and returns the destination. reset must be called before the next
 // use.
-func (e *Encoder) Finish() []byte {
+func (e *encoder) finish() []byte {
 	v, n := shortest(e.low, e.width)
 	if v < e.low {
 		propagate(e.dst)
@@ -124,7 +105,7 @@ func (e *Encoder) Finish() []byte {
 		e.dst = append(e.dst, byte(v>>(56-8*i)))
 	}
 	dst := e.dst
-	*e = Encoder{}
+	*e = encoder{}
 	return dst
 }
 
@@ -148,14 +129,4 @@ func propagate(b []byte) {
 		b[i] = 0
 	}
 	b[i]++
-}
-
-// scale returns width*part/total, rounded down.
-func scale(width, part, total uint64) uint64 {
-	if part == total {
-		return width
-	}
-	hi, lo := bits.Mul64(width, part)
-	q, _ := bits.Div64(hi, lo, total)
-	return q
 }

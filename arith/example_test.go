@@ -2,7 +2,6 @@ package arith_test
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/summarycache/summarycache/arith"
 )
@@ -47,88 +46,4 @@ func ExampleAppendBitmapGiven() {
 	// Output:
 	// 934 bytes, 5 given the array before
 	// true <nil>
-}
-
-// A model of one's own: bits that depend on the one before are coded under two
-// models, and the pair of coders needs nothing but the same order.
-func ExampleEncoder_EncodeBit() {
-	bits := make([]int, 1000)
-	for i := 400; i < 700; i++ {
-		bits[i] = 1
-	}
-	models := [2]arith.Bit{arith.NewBit(), arith.NewBit()}
-	var e arith.Encoder
-	e.Reset(nil)
-	last := 0
-	for _, b := range bits {
-		e.EncodeBit(&models[last], b)
-		last = b
-	}
-	code := e.Finish()
-	fmt.Println(len(bits), "bits in", len(code), "bytes")
-
-	models = [2]arith.Bit{arith.NewBit(), arith.NewBit()}
-	var d arith.Decoder
-	d.Reset(code)
-	last, ones := 0, 0
-	for range bits {
-		last = d.DecodeBit(&models[last])
-		ones += last
-	}
-	fmt.Println(ones, "ones", d.Finish())
-	// Output:
-	// 1000 bits in 5 bytes
-	// 300 ones <nil>
-}
-
-// A table of the symbols that are seen most, made while coding: which of five things
-// happened, a thousand times.
-func ExampleSymbols() {
-	happened := make([]int, 1000)
-	for i := range happened {
-		switch {
-		case i%100 == 99:
-			happened[i] = 4
-		case i%10 == 9:
-			happened[i] = 1
-		}
-	}
-	model := arith.NewSymbols(5)
-	var e arith.Encoder
-	e.Reset(nil)
-	for _, symbol := range happened {
-		e.EncodeSymbol(model, symbol)
-	}
-	code := e.Finish()
-	fmt.Println(len(code), "bytes for", len(happened), "symbols")
-
-	model.Reset()
-	var d arith.Decoder
-	d.Reset(code)
-	counts := make([]int, model.Len())
-	for range happened {
-		counts[d.DecodeSymbol(model)]++
-	}
-	fmt.Println(counts, d.Finish())
-	// Output:
-	// 68 bytes for 1000 symbols
-	// [900 90 0 0 10] <nil>
-}
-
-// Whether one position is in a large set can be told from a part of its code.
-func ExampleDecodeRegion() {
-	const m = 1 << 24
-	var positions []uint64
-	for p := uint64(0); p < m; p += 9 + p%7 {
-		positions = append(positions, p)
-	}
-	code := arith.AppendSet(nil, arith.Block, m, positions)
-
-	region, err := arith.DecodeRegion(nil, arith.Block, code, m, uint64(len(positions)), 10_000_000)
-	if err != nil {
-		panic(err)
-	}
-	_, found := slices.BinarySearch(region.Positions, 10_000_000)
-	fmt.Println(found, "by", len(region.Positions), "positions of", len(positions), "in", region.From, "to", region.To)
-	// Output: false by 359512 positions of 1438048 in 8388608 to 12582912
 }

@@ -31,13 +31,6 @@ func (s *slowEncoder) narrow(from, width *big.Int) {
 	}
 }
 
-// encode narrows to [start, end) of total.
-func (s *slowEncoder) encode(start, end, total uint64) {
-	from := quo(s.width, num(start), num(total))
-	to := quo(s.width, num(end), num(total))
-	s.narrow(from, to.Sub(to, from))
-}
-
 func (s *slowEncoder) uniform(v uint64, n uint) {
 	for n > 16 {
 		n -= 16
@@ -60,18 +53,6 @@ func (s *slowEncoder) bit(zero *big.Int, bit uint64) {
 	}
 }
 
-// adaptiveBit codes under counts c0 and c1.
-func (s *slowEncoder) adaptiveBit(c0, c1 uint64, bit int) {
-	split := quo(s.width, num(c0), num(c0+c1))
-	if bit == 0 {
-		s.narrow(num(0), split)
-	} else {
-		s.narrow(split, new(big.Int).Sub(s.width, split))
-	}
-}
-
-// finish returns the shortest whole number of bytes after the words that have
-// gone, 0 bytes included, that name a number in the interval.
 func (s *slowEncoder) finish() []byte {
 	high := new(big.Int).Add(s.low, s.width)
 	for n := uint(0); ; n++ {

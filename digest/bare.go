@@ -32,7 +32,7 @@ func DecodeBareDelta(b []byte, base *Filter, target Version, keys uint64, lim Li
 	if target.Epoch != base.version.Epoch || target.Sequence <= base.version.Sequence {
 		return nil, fmt.Errorf("digest: bare delta from %v to %v: %w", base.version, target, ErrBase)
 	}
-	d := &Delta{geometry: base.geometry, base: base.version, target: target, keys: keys, baseKeys: base.keys, baseOnes: base.ones}
+	d := base.startDelta(target, keys)
 	r := reader{b: b}
 	zeros := base.geometry.Bits - base.ones
 	a := r.bounded("positions set", 0, zeros)
@@ -50,6 +50,11 @@ func DecodeBareDelta(b []byte, base *Filter, target Version, keys uint64, lim Li
 	return d, nil
 }
 
+// startDelta makes a delta from f without flips.
+func (f *Filter) startDelta(target Version, keys uint64) *Delta {
+	return &Delta{geometry: f.geometry, base: f.version, target: target, keys: keys, baseKeys: f.keys, baseOnes: f.ones, ones: f.ones}
+}
+
 // DecodeBareStep is [DecodeBareDelta] for a carrier that does not say the target's
 // state: the flips give it. Whether it is right is for the carrier to check, before
 // anything is made of it.
@@ -58,6 +63,11 @@ func DecodeBareStep(b []byte, base *Filter, sequence, keys uint64, lim Limits) (
 	if err != nil {
 		return nil, err
 	}
+	return d.lead(base)
+}
+
+// lead gives the delta the state to which its flips lead.
+func (d *Delta) lead(base *Filter) (*Delta, error) {
 	if d.ones > maxPieced && !dense(d.geometry.Bits, d.ones) {
 		return nil, fmt.Errorf("digest: bare delta: %w: %d positions, %d allowed", ErrTooLarge, d.ones, maxPieced)
 	}

@@ -1,7 +1,6 @@
 package digest
 
 import (
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -34,7 +33,7 @@ func TestAddAll(t *testing.T) {
 }
 
 // TestAddAllWhileCountersMove: asking memory ahead looks at counters without a lock,
-// while others move them to a file, to a larger table, or replace them.
+// while others move them to a larger table, or replace them.
 func TestAddAllWhileCountersMove(t *testing.T) {
 	for _, g := range []Geometry{{Bits: 40_000, Hashes: 3}, {Bits: 1 << 24, Hashes: 1}, {Bits: 1 << 33, Hashes: 2}} {
 		keys := randomKeys(random(3), 20_000)
@@ -42,11 +41,6 @@ func TestAddAllWhileCountersMove(t *testing.T) {
 			keys = keys[:4_000]
 		}
 		c := counting(t, g)
-		if canMap {
-			if err := c.MapTo(filepath.Join(t.TempDir(), "counters")); err != nil {
-				t.Fatal(err)
-			}
-		}
 		var wg sync.WaitGroup
 		for w := range 2 {
 			wg.Go(func() {

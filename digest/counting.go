@@ -31,8 +31,7 @@ type counters struct {
 	spanBits   uint   // positions with equal upper bits share a shard
 	salt       uint32 // odd, for the hash tables; and its inverse
 	unsalt     uint32
-	inherited  stock  // what was there from the start, on top of what the shards count
-	arena      *arena // where the shards' words are, if not in ordinary memory
+	inherited  stock // what was there from the start, on top of what the shards count
 	shards     []shard
 	flat       []uint32               // if geometry.flat(), the counters of all positions: see flat.go
 	flatBase   atomic.Pointer[uint32] // where flat begins

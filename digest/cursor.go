@@ -24,6 +24,22 @@ func (s *pieces) cursor() cursor { return cursor{set: s, end: s.count, at: -1} }
 // cursorOf walks one piece.
 func (s *pieces) cursorOf(i uint64) cursor { return cursor{set: s, piece: i, end: i + 1, at: -1} }
 
+// cursorAt walks from the bucket of p on, which must be below m.
+func (s *pieces) cursorAt(p uint64) cursor {
+	i, bucket := s.at(p)
+	c := cursor{set: s, piece: i, end: s.count}
+	c.open()
+	at := bucket
+	if !s.bitmap {
+		at = bucketStart(c.highs, bucket)
+		c.rank = at - bucket
+	}
+	if c.at = int(at >> 6); c.at < len(c.highs) {
+		c.word = c.highs[c.at] &^ (1<<(at&63) - 1)
+	}
+	return c
+}
+
 // next returns the next position; ok is false after the last.
 func (c *cursor) next() (p uint64, ok bool) {
 	if c.i == c.n {

@@ -27,6 +27,9 @@ func (d *Delta) Geometry() Geometry { return d.geometry }
 // Len returns the number of positions that flip.
 func (d *Delta) Len() int { return len(d.flips) }
 
+// AppendPositions appends to dst the positions that flip, in ascending order.
+func (d *Delta) AppendPositions(dst []uint64) []uint64 { return append(dst, d.flips...) }
+
 // MemoryBytes returns what the delta occupies.
 func (d *Delta) MemoryBytes() int { return 176 + 8*cap(d.flips) }
 

@@ -4,13 +4,14 @@
 //
 // It is not a set: a [Filter] may say yes for a key that is absent. It never says
 // no for one that was present when it was frozen. It is no transport either:
-// package gossip spreads digests.
+// package gossip spreads digests, and package digest/feed helps those who have a carrier.
 //
 // Start with a [CountingFilter], which follows one cache as objects come and go.
 // [CountingFilter.Advance] freezes it into a Filter, which is immutable and safe
 // to share. [Diff] tells two filters of one cache apart, a [History] keeps such
-// [Delta]s, and an [Index] asks the filters of many peers at once. A peer
-// is sent a snapshot, the encoding of a Filter, and then deltas. [Filter] and
+// [Delta]s, and package index asks the filters of many peers at once. A peer
+// is sent a snapshot, the encoding of a Filter, and then deltas. [OpenFilter] asks a
+// snapshot in pieces for one key where it lies. [Filter] and
 // Delta append their encodings to the caller's slice, and decoders keep nothing
 // of the bytes they were given. [GeometryFor] makes a [Geometry] of the number of
 // keys and a rate of false positives, and [Plan] one of what an operator knows and

@@ -67,6 +67,12 @@ func layout(b []byte) (fields []field, err error) {
 	switch h.Kind {
 	case KindFilter:
 		r.sectionLayout("positions")
+	case KindPieces:
+		d := r.indexHead(h, lim)
+		r.index(h, &d, lim)
+		for i := 0; i < len(d.entries) && r.err == nil; i++ {
+			r.take("piece", d.entries[i].length)
+		}
 	case KindCounting:
 		r.u64("key sum")
 		r.sectionLayout("positions")

@@ -26,7 +26,7 @@ func (f *Filter) positionSet() positionSet {
 	return set
 }
 
-// DecodeFilter reads what [Filter.AppendTo] wrote. Any other bytes give an error,
+// DecodeFilter reads what [Filter.AppendTo] or [Filter.AppendPieces] wrote. Any other bytes give an error,
 // without allocating beyond the limits. What the publisher says of itself is
 // taken as said: Keys and the sequence cannot be checked here; the positions
 // agree with the State.
@@ -35,7 +35,7 @@ func DecodeFilter(b []byte, lim Limits) (*Filter, error) {
 	r := start(b, lim)
 	kindAt := r.off
 	h := r.header(lim)
-	if r.err == nil && h.Kind != KindFilter {
+	if r.err == nil && h.Kind != KindFilter && h.Kind != KindPieces {
 		r.corrupt("kind", kindAt, "%v is no filter", h.Kind)
 	}
 	f := r.filterBody(h, lim)
@@ -60,31 +60,47 @@ func (r *reader) filterBody(h Header, lim Limits) *Filter {
 		r.fail("count", h.countAt, fmt.Errorf("%w: %d positions, %d allowed", ErrTooLarge, f.ones, maxPieced))
 	}
 	r.afford(lim, "count", h.countAt, need)
-	c, body, payload := r.payload("positions")
 	if r.err != nil {
 		return nil
 	}
-	if err := plausible(c, uint64(len(payload)), m, f.ones); err != nil {
-		r.fail("positions", body, err)
-		return nil
-	}
-	b := newPieceBuilder(l)
-	if l.bitmap {
-		words, err := decodeWords(c, payload, m, f.ones)
-		if err != nil {
-			r.fail("positions", body, err)
+	if h.Kind == KindPieces {
+		b := newPieceBuilder(l)
+		if r.readPieces(h, lim, b.add); r.err != nil {
 			return nil
 		}
-		b.addWords(0, words)
-	} else if err := decodePositions(c, payload, m, f.ones, b.add); err != nil {
-		r.fail("positions", body, err)
+		f.pieces = b.finish()
+	} else if f.pieces = r.positions(l, f.ones); r.err != nil {
 		return nil
 	}
-	f.pieces = b.finish()
 	if state := f.state(); state != f.version.State {
 		r.corrupt("state", h.stateAt, "%016x, but the positions have %016x", f.version.State, state)
 	}
 	return f
+}
+
+// positions reads a section of ones positions in a form.
+func (r *reader) positions(l form, ones uint64) (set pieces) {
+	c, body, payload := r.payload("positions")
+	if r.err != nil {
+		return set
+	}
+	if err := plausible(c, uint64(len(payload)), l.bits, ones); err != nil {
+		r.fail("positions", body, err)
+		return set
+	}
+	b := newPieceBuilder(l)
+	if l.bitmap {
+		words, err := decodeWords(c, payload, l.bits, ones)
+		if err != nil {
+			r.fail("positions", body, err)
+			return set
+		}
+		b.addWords(0, words)
+	} else if err := decodePositions(c, payload, l.bits, ones, b.add); err != nil {
+		r.fail("positions", body, err)
+		return set
+	}
+	return b.finish()
 }
 
 // decodingBytes is the most that it takes to read so many positions into a filter: of a

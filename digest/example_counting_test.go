@@ -2,8 +2,6 @@ package digest_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/summarycache/summarycache/digest"
@@ -46,22 +44,6 @@ func ExampleCountingFilter_Verify() {
 	// Output:
 	// as it was: true
 	// after the loss: true 1 <nil>
-}
-
-// Counters that are seldom touched need not stay in memory.
-func ExampleCountingFilter_MapTo() {
-	dir, err := os.MkdirTemp("", "counters")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	held, _ := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
-	held.Add(1 << 60)
-	if err := held.MapTo(filepath.Join(dir, "counters")); err != nil {
-		fmt.Println(err) // not on this system, or no room: they are where they were
-	}
-	fmt.Println(held.MayContain(1<<60), held.Remove(1<<60), held.Close())
-	// Output: true true <nil>
 }
 
 // A filter that grew too full gets a larger geometry while it is in use.

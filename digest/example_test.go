@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 )
 
 func Example() {
@@ -18,14 +19,14 @@ func Example() {
 	snapshot := held.Advance().AppendTo(nil)
 
 	// In the one that listens:
-	index := digest.NewIndex()
+	peers := index.New()
 	filter, err := digest.DecodeFilter(snapshot, digest.Limits{Seed: seed})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	index.Set("west", filter)
-	for _, match := range index.Lookup(nil, digest.KeyOfString(seed, "GET http://example.com/")) {
+	peers.Set("west", filter)
+	for _, match := range peers.Lookup(nil, digest.KeyOfString(seed, "GET http://example.com/")) {
 		fmt.Println(match.Peer, "may have it")
 	}
 	// Output: west may have it
@@ -74,4 +75,27 @@ func ExamplePlan() {
 	// Output:
 	// 1 hash, 949 positions a key
 	// 142 kB a snapshot, 3.0 kB a delta, 1.00 kB/s, 3 MB for replicas
+}
+
+// A history answers who is behind, by however much, with one delta.
+func ExampleHistory() {
+	held, _ := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
+	history := digest.NewHistory(1 << 20)
+	history.Advance(held.Current())
+	start := held.Current().Version()
+	for i := range 3 {
+		held.Add(digest.KeyOfString(0, fmt.Sprint("object ", i)))
+		history.AdvanceDelta(held.AdvanceDelta())
+	}
+	delta, base, ok := history.Since(start)
+	message, err := delta.AppendTo(nil, base)
+	fmt.Println(delta.Len(), "positions since version", start.Sequence, ok)
+	fmt.Println("a message of less than 100 bytes:", len(message) < 100, err)
+
+	_, _, ok = history.Since(digest.Version{Epoch: 1, Sequence: 99})
+	fmt.Println("of a version it does not know it says", ok, "and a snapshot is sent")
+	// Output:
+	// 3 positions since version 0 true
+	// a message of less than 100 bytes: true <nil>
+	// of a version it does not know it says false and a snapshot is sent
 }

@@ -60,6 +60,25 @@ func (f *Filter) Positions() iter.Seq[uint64] {
 	}
 }
 
+// AppendPositions appends to dst the next set positions from a position on, in
+// ascending order: n of them, or as many as there are. It takes time in proportion to
+// what it appends, wherever that begins.
+func (f *Filter) AppendPositions(dst []uint64, from uint64, n int) []uint64 {
+	if from >= f.geometry.Bits {
+		return dst
+	}
+	c := f.cursorAt(from)
+	for some := c.batch(); n > 0 && len(some) > 0; some = c.batch() {
+		for len(some) > 0 && some[0] < from {
+			some = some[1:]
+		}
+		some = some[:min(n, len(some))]
+		dst = append(dst, some...)
+		n -= len(some)
+	}
+	return dst
+}
+
 // FalsePositiveRate returns the odds, from 0 to 1, that the filter says yes for
 // a key that the cache did not hold: the share of set positions to the power k.
 func (f *Filter) FalsePositiveRate() float64 {

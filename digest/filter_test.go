@@ -30,6 +30,19 @@ func randomSet(m uint64, n int, seed uint64) []uint64 {
 	return slices.Compact(set)
 }
 
+func TestParseVersion(t *testing.T) {
+	for _, v := range []Version{{}, {Epoch: 1, Sequence: 2, State: 3}, {1 << 63, 1<<63 - 1, 1<<64 - 1}} {
+		if got, err := ParseVersion(v.String()); got != v || err != nil {
+			t.Errorf("ParseVersion(%q) = %v, %v", v, got, err)
+		}
+	}
+	for _, s := range []string{"", "1", "1.2@3", "1.2@0000000000000003x", "01.2@0000000000000003", "1.2@00000000000000003", "-1.2@0000000000000003", "18446744073709551616.2@0000000000000003"} {
+		if got, err := ParseVersion(s); !errors.Is(err, ErrCorrupt) || got != (Version{}) {
+			t.Errorf("ParseVersion(%q) = %v, %v", s, got, err)
+		}
+	}
+}
+
 func TestRepresentationsAgree(t *testing.T) {
 	for _, m := range []uint64{1, 2, 63, 64, 65, 1000, 4097, 100_000} {
 		for _, n := range []int{0, 1, 2, 10, 500, 20_000} {
@@ -95,43 +108,28 @@ func TestNoFalseNegatives(t *testing.T) {
 	}
 }
 
-func TestFoldIsExact(t *testing.T) {
-	for _, g := range []Geometry{{Bits: 1 << 20, Hashes: 1}, {Bits: 30_000, Hashes: 4}, {Bits: 2_000_000, Hashes: 2},
-		{Bits: 50_000, Hashes: 3, Scheme: Independent}, {Bits: 48_000, Hashes: 3, Scheme: Partitioned},
-		{Bits: 10_000, Hashes: 1, Scheme: EnhancedDouble}} {
-		keys := randomKeys(random(3), 2_000)
-		f := counting(t, g, keys...).Advance()
-		half := g
-		half.Bits /= 2
-		want := counting(t, half, keys...).Advance()
-		got, err := f.Fold()
-		if err != nil {
-			t.Fatal(err)
-		}
-		equalFilters(t, got, want)
-	}
-	for _, g := range []Geometry{
-		{Bits: 7, Hashes: 1}, {Bits: 6, Hashes: 2, Scheme: Partitioned},
-		{Bits: 1000, Hashes: 2, Scheme: EnhancedDouble}, {Bits: 26, Hashes: 2, Scheme: TwoModPrime},
-	} {
-		if _, err := counting(t, g).Current().Fold(); !errors.Is(err, ErrGeometry) {
-			t.Errorf("%v: Fold = %v", g, err)
-		}
-	}
-}
-
-func TestUnion(t *testing.T) {
+// TestAppendPositions: from any position on, any number of them.
+func TestAppendPositions(t *testing.T) {
+	r := random(11)
 	for _, g := range geometries {
-		a, b := randomKeys(random(3), 300), randomKeys(random(4), 500)
-		fa, fb := counting(t, g, a...).Advance(), counting(t, g, b...).Advance()
-		got, err := fa.Union(fb)
-		if err != nil {
-			t.Fatal(err)
+		for _, n := range []int{0, 1, 300, 20_000} {
+			f := counting(t, g, randomKeys(r, n)...).Advance()
+			all := f.list()
+			for range 50 {
+				from := r.Uint64N(g.Bits + 2)
+				if len(all) > 0 && r.IntN(2) == 0 {
+					from = all[r.IntN(len(all))] + r.Uint64N(2)
+				}
+				at, _ := slices.BinarySearch(all, from)
+				want := all[at:]
+				want = want[:min(len(want), r.IntN(1000))]
+				if got := f.AppendPositions([]uint64{7}, from, len(want)); got[0] != 7 || !slices.Equal(got[1:], want) {
+					t.Fatalf("%v with %d positions: AppendPositions(%d, %d) = %d of them, want %d", g, len(all), from, len(want), len(got)-1, len(want))
+				}
+			}
+			if got := f.AppendPositions(nil, 0, len(all)+1); !slices.Equal(got, all) {
+				t.Fatalf("%v: AppendPositions of all = %d positions, want %d", g, len(got), len(all))
+			}
 		}
-		equalFilters(t, got, counting(t, g, append(a, b...)...).Advance())
-	}
-	x, y := counting(t, geometries[3]).Current(), counting(t, geometries[4]).Current()
-	if _, err := x.Union(y); !errors.Is(err, ErrGeometry) {
-		t.Errorf("Union of different geometries = %v", err)
 	}
 }

@@ -99,6 +99,9 @@ func TestFreeze(t *testing.T) {
 		before := held.Advance()
 		base.Kind = "filter"
 		save(base, before.Version(), before.AppendTo(nil))
+		pieces := s
+		pieces.Kind, pieces.Name = "pieces", s.Name+"-pieces"
+		save(pieces, before.Version(), before.AppendPieces(nil, 0))
 		if s.Last > 1000 && s.Name != "gaps" {
 			continue // the other messages would be long, and no different
 		}
@@ -192,10 +195,10 @@ func readFrozen(t *testing.T, dir string) {
 	}
 }
 
-// whole reads a filter or a counting filter.
+// whole reads a filter, in pieces or not, or a counting filter.
 func (f frozen) whole(b []byte) (*digest.Filter, error) {
 	lim := digest.Limits{Seed: f.geometry().Seed}
-	if f.Kind == "filter" {
+	if f.Kind == "filter" || f.Kind == "pieces" {
 		return digest.DecodeFilter(b, lim)
 	}
 	held, err := digest.DecodeCountingFilter(b, lim)

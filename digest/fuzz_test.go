@@ -18,7 +18,7 @@ func fuzzSeeds(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		for _, b := range [][]byte{v[0].AppendTo(nil), encode(f, d, v[0]), encode(f, d, nil),
+		for _, b := range [][]byte{v[0].AppendTo(nil), v[0].AppendPieces(nil, 20), encode(f, d, v[0]), encode(f, d, nil),
 			counting(f, g, 1<<60, 2<<60, 2<<60, 3<<60, 3<<60, 3<<60).AppendTo(nil)} {
 			f.Add(b)
 			f.Add(b[:len(b)/2])
@@ -53,6 +53,13 @@ func FuzzDecode(f *testing.F) {
 			b = reseal(b)
 		}
 		_ = Dump(io.Discard, b)
+		if at, err := OpenFilter(bytes.NewReader(b), fuzzLimits); err == nil {
+			if _, err := at.MayContain(Key(len(b))); err != nil {
+				checkError(t, err)
+			}
+		} else {
+			checkError(t, err)
+		}
 		if c, err := DecodeCountingFilter(b, fuzzLimits); err == nil {
 			if _, err = DecodeCountingFilter(c.AppendTo(nil), Limits{}); err != nil {
 				t.Fatalf("a counting filter does not survive being saved again: %v", err)
@@ -73,6 +80,18 @@ func FuzzDecode(f *testing.F) {
 		equalFilters(t, second, filter)
 		if len(again) > len(b) {
 			t.Fatalf("%d bytes became %d", len(b), len(again))
+		}
+		if at, err := OpenFilter(bytes.NewReader(b), fuzzLimits); err == nil {
+			if spans := filter.appendSpans(nil, at.index.span); !bytes.Equal(spans, b) {
+				t.Fatalf("%x in the same pieces is %x", b, spans)
+			}
+			for p := range filter.Positions() {
+				if yes, err := at.contains(p); !yes || err != nil {
+					t.Fatalf("position %d: %v, %v", p, yes, err)
+				}
+			}
+		} else if b[2] == piecesMagic[2] {
+			t.Fatalf("read as a whole, but not to be asked: %v", err)
 		}
 		if h, err := Peek(b, fuzzLimits); err != nil || h.Version != filter.Version() {
 			t.Fatalf("Peek = %v, %v", h, err)

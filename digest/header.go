@@ -13,7 +13,8 @@ const (
 	KindDelta      Kind = 2 // changes, coded with the base as context
 	KindPlainDelta Kind = 3 // changes, readable without the base
 	KindCounting   Kind = 4 // everything, with the counts
-	lastKind            = KindCounting
+	KindPieces     Kind = 5 // everything, in pieces that can be read apart
+	lastKind            = KindPieces
 )
 
 func (k Kind) String() string {
@@ -26,6 +27,8 @@ func (k Kind) String() string {
 		return "plain delta"
 	case KindCounting:
 		return "counting filter"
+	case KindPieces:
+		return "filter in pieces"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
@@ -54,7 +57,11 @@ func Peek(b []byte, lim Limits) (Header, error) {
 }
 
 func appendHeader(dst []byte, h Header) []byte {
-	dst = append(dst, magic...)
+	if h.Kind == KindPieces {
+		dst = append(dst, piecesMagic...)
+	} else {
+		dst = append(dst, magic...)
+	}
 	dst = append(dst, formatVersion, byte(h.Kind), byte(h.Geometry.scheme()), byte(h.Geometry.Hashes), 0)
 	dst = binary.LittleEndian.AppendUint32(dst, h.Geometry.SeedTag())
 	dst = binary.AppendUvarint(dst, h.Geometry.Bits)
@@ -75,7 +82,7 @@ func (r *reader) header(lim Limits) (h Header) {
 	at := r.off
 	h.Kind = Kind(r.u8("kind"))
 	r.annotate("%v", h.Kind)
-	if r.err == nil && (h.Kind < KindFilter || h.Kind > lastKind) {
+	if r.err == nil && (h.Kind < KindFilter || h.Kind > lastKind || r.inPieces != (h.Kind == KindPieces)) {
 		r.corrupt("kind", at, "%d", h.Kind)
 	}
 	h.Geometry = r.geometry(lim)

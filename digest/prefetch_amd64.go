@@ -1,10 +1,6 @@
 package digest
 
-// prefetch asks memory for what p points to, and does not wait. A mere load would:
-// few instructions can be under way behind one that has not got its value.
-//
-//go:noescape
-func prefetch(p *uint64)
-
-// prefetchAt is prefetch of an address that need not be valid any more.
+// prefetchAt asks memory for what is at an address, which need not be valid any more,
+// and does not wait. A mere load would: few instructions can be under way behind one
+// that has not got its value.
 func prefetchAt(address uintptr)

@@ -38,10 +38,9 @@ func (s *shard) touch(k Key, before uint8, change int) {
 // each shorter than the one before; only the last, of some hundreds of keys, makes
 // writers wait. Who changes keys for as long at more than some hundred thousand a
 // second outruns the rounds, and waits for the last of them for tenths of a second.
-// It needs eight bytes a key while it runs. On an error nothing has changed, except
-// that one about the file of a mapped filter comes when the rebuild is done.
+// It needs eight bytes a key while it runs. On an error nothing has changed.
 func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
-	return c.rebuild(g, func(r *rebuilding, old *counters) error {
+	return c.rebuild(g, func(r *rebuilding, old *counters) {
 		r.held = slices.Compact(slices.Sorted(keys))
 		for i, k := range r.held {
 			if i+lookAhead < len(r.held) {
@@ -52,13 +51,13 @@ func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
 			r.add(k, old.additions(k))
 		}
 		r.catchUp(old)
-		return r.replace(old, c, sameName)
+		r.replace(old, c, sameName)
 	})
 }
 
 // rebuild has work put what the counters stand for into new ones of geometry g, while
 // old notes what writers do to it.
-func (c *CountingFilter) rebuild(g Geometry, work func(r *rebuilding, old *counters) error) error {
+func (c *CountingFilter) rebuild(g Geometry, work func(r *rebuilding, old *counters)) error {
 	if err := g.Validate(); err != nil {
 		return err
 	}
@@ -68,18 +67,18 @@ func (c *CountingFilter) rebuild(g Geometry, work func(r *rebuilding, old *count
 	old := c.counters.Load()
 	old.watch(true)
 	defer old.watch(false)
-	return work(&rebuilding{fresh: newCounters(g.normal()), more: make(map[Key]int)}, old)
+	work(&rebuilding{fresh: newCounters(g.normal()), more: make(map[Key]int)}, old)
+	return nil
 }
 
 // replace puts what was rebuilt in the place of what was there. renamed tells what a
 // key written meanwhile is called in it.
-func (r *rebuilding) replace(old *counters, c *CountingFilter, renamed func(Key) Key) error {
+func (r *rebuilding) replace(old *counters, c *CountingFilter, renamed func(Key) Key) {
 	c.freezing.Lock()
 	defer c.freezing.Unlock()
-	err := r.finish(old, c, renamed)
+	r.finish(old, c, renamed)
 	empty := emptyFilter(r.fresh.geometry, c.current.Load().version.Epoch+1)
 	c.current.Store(r.fresh.collect(empty, false).delta.flip(empty))
-	return err
 }
 
 // A rebuilding is a set of new counters and what has been put into them.
@@ -146,14 +145,26 @@ func (r *rebuilding) catchUp(old *counters) {
 
 // finish does the rest, and puts the fresh counters in the place of the old.
 // Writers wait.
-func (r *rebuilding) finish(old *counters, c *CountingFilter, renamed func(Key) Key) error {
+func (r *rebuilding) finish(old *counters, c *CountingFilter, renamed func(Key) Key) {
 	old.lockAll()
 	defer old.unlockAll()
 	for i := range old.shards {
 		r.apply(old.shards[i].rarely().touched, renamed)
 	}
 	c.counters.Store(r.fresh)
-	return old.retire()
+	old.retired = true
+}
+
+func (c *counters) lockAll() {
+	for i := range c.shards {
+		c.shards[i].mu.Lock()
+	}
+}
+
+func (c *counters) unlockAll() {
+	for i := range c.shards {
+		c.shards[i].mu.Unlock()
+	}
 }
 
 // apply does to the fresh counters what writers did to the old. What the caller

@@ -19,14 +19,14 @@ import (
 // Rekey was called, for the one under g.Seed. It needs sixteen bytes a key while it
 // runs. Errors are those of Rebuild.
 func (c *CountingFilter) Rekey(g Geometry, keys iter.Seq2[Key, Key], writers sync.Locker, renamed func(Key) Key) error {
-	return c.rebuild(g, func(r *rebuilding, old *counters) error {
+	return c.rebuild(g, func(r *rebuilding, old *counters) {
 		for _, n := range renaming(keys) {
 			r.held = append(r.held, n.now)
 			r.add(n.now, old.additions(n.was))
 		}
 		writers.Lock()
 		defer writers.Unlock()
-		return r.replace(old, c, renamed)
+		r.replace(old, c, renamed)
 	})
 }
 

@@ -60,18 +60,6 @@ func (s Scheme) validate(g Geometry) error {
 // parted reports whether each hash has a part of the positions to itself.
 func (s Scheme) parted() bool { return s == Partitioned || s == TwoModPrime }
 
-// folds reports whether half a position is the key's position in a filter of half
-// the size.
-func (g *Geometry) folds() bool {
-	switch g.scheme() {
-	case Double, Independent:
-		return g.Bits%2 == 0
-	case Partitioned:
-		return g.Bits/uint64(g.Hashes)%2 == 0
-	}
-	return g.Hashes == 1 && g.Bits%2 == 0
-}
-
 func (g Geometry) scheme() Scheme {
 	if g.Scheme == 0 {
 		return Double
@@ -81,6 +69,13 @@ func (g Geometry) scheme() Scheme {
 
 // single returns the position of a key that has one.
 func (g *Geometry) single(k Key) uint64 { return high(uint64(k), g.Bits) }
+
+// AppendPositions appends to dst the key's positions, 1 to g.Hashes of them, each
+// below g.Bits and none twice, in no order. g must be valid: see [Geometry.Validate].
+func (g Geometry) AppendPositions(dst []uint64, k Key) []uint64 {
+	var buf [MaxHashes]uint64
+	return append(dst, g.positions(&buf, k)...)
+}
 
 // positions fills buf with the key's distinct positions and returns them. A
 // position that comes twice counts once: a counter then says how many keys stand
@@ -106,7 +101,7 @@ func (g *Geometry) draws(buf *[MaxHashes]uint64, k Key) []uint64 {
 	h, all := uint64(k), buf[:g.Hashes]
 	switch g.scheme() {
 	case Double:
-		for i, d := 0, stride(k); i < len(all); i++ {
+		for i, d := 0, k.Stride(); i < len(all); i++ {
 			all[i] = high(h, g.Bits)
 			h += d
 		}
@@ -141,9 +136,10 @@ func (g *Geometry) draws(buf *[MaxHashes]uint64, k Key) []uint64 {
 	return all
 }
 
-// stride is the second hash of double hashing. It is odd, so that the sequence
-// does not return to its start.
-func stride(k Key) uint64 { return mix(uint64(k)+golden) | 1 }
+// Stride returns the second hash of double hashing: the positions of k under [Double]
+// are those of k, k+Stride, k+2·Stride and so on, modulo 2^64, in a geometry of one
+// hash. It is odd, so that the sequence does not return to its start.
+func (k Key) Stride() uint64 { return mix(uint64(k)+golden) | 1 }
 
 func high(a, b uint64) uint64 {
 	h, _ := bits.Mul64(a, b)

@@ -92,8 +92,8 @@ func (s *shard) decrement(c *counters, rel uint32) uint8 {
 }
 
 // resize gives the shard fresh words, none of them dirty.
-func (s *shard) resize(c *counters, words int) {
-	fresh := c.arena.words(words)
+func (s *shard) resize(words int) {
+	fresh := make([]uint32, words)
 	s.move(&fresh[0], words)
 	s.dirty = 0
 	lines := (words + perLine - 1) / perLine

@@ -121,14 +121,14 @@ func (s *shard) grow(c *counters) {
 	for more := int(old.size); ; more = int(s.size) {
 		words, wide := s.grown(c, more)
 		if words >= c.arrayWords {
-			s.resize(c, c.arrayWords)
+			s.resize(c.arrayWords)
 			s.isArray = true
 			for h, state := range old.all(c) {
 				s.arrayLoad(c.gather(h), state&slotCount, differs(state))
 			}
 			return
 		}
-		s.resize(c, words)
+		s.resize(words)
 		s.wide = wide
 		s.room = int32(s.len() * int(s.slots()) * 5 / 6)
 		if s.takeOver(c, &old) {
@@ -153,16 +153,10 @@ func (s *shard) takeOver(c *counters, old *lines) bool {
 	return true
 }
 
-// grown returns a size, in words, above one given: a quarter more, or twice as much
-// in an arena, which does not take back what is outgrown. Of the two forms it takes
-// that which needs less.
+// grown returns a size, in words, a quarter above one given. Of the two forms it
+// takes that which needs less.
 func (s *shard) grown(c *counters, words int) (more int, isWide bool) {
-	slots := words / perLine * int(s.slots())
-	if c.arena != nil {
-		slots *= 2
-	} else {
-		slots = slots * 5 / 4
-	}
+	slots := words / perLine * int(s.slots()) * 5 / 4
 	thin := slots/narrowSlots + 1
 	if c.spanBits > narrowBits {
 		thin = max(thin, (maxSpill+1)<<(c.spanBits-narrowBits))

@@ -24,7 +24,7 @@ func tableOf(t *testing.T, spanBits uint, n int, wide bool) (*counters, *shard) 
 	t.Helper()
 	c := spanned(t, spanBits)
 	s := &c.shards[0]
-	s.resize(c, n*perLine)
+	s.resize(n * perLine)
 	s.wide = wide
 	s.room = int32(n * int(s.slots()) * 5 / 6)
 	return c, s

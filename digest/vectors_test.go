@@ -29,6 +29,11 @@ type vectors struct {
 		Positions []uint64
 	}
 	Filters []filterVector
+	Pieces  []struct {
+		Filter string
+		Span   uint64
+		Hex    string
+	}
 	Deltas  []struct{ Name, Base, Target, Hex, Plain string }
 	Invalid []struct {
 		Name, Hex, Base, Error, Field string
@@ -164,6 +169,18 @@ func TestVectorFilters(t *testing.T) {
 			equalFilters(t, back.Current(), want)
 		}
 	}
+	for _, p := range v.Pieces {
+		want := filters[p.Filter]
+		if got := hex.EncodeToString(want.appendSpans(nil, p.Span)); got != p.Hex {
+			t.Errorf("%s in pieces of %d: encodes to\n%s, want\n%s", p.Filter, p.Span, got, p.Hex)
+		}
+		got, err := DecodeFilter(unhex(t, p.Hex), Limits{Seed: want.geometry.Seed})
+		if err != nil {
+			t.Errorf("%s in pieces of %d: %v", p.Filter, p.Span, err)
+			continue
+		}
+		equalFilters(t, got, want)
+	}
 	for _, d := range v.Deltas {
 		base, target := filters[d.Base], filters[d.Target]
 		want, err := Diff(base, target)
@@ -262,6 +279,9 @@ func TestDumpGoldens(t *testing.T) {
 		if f.Counting != "" {
 			dumps["counting-"+f.Name] = dumpOf(unhex(t, f.Counting))
 		}
+	}
+	for _, p := range v.Pieces {
+		dumps["pieces-"+p.Filter] = dumpOf(unhex(t, p.Hex))
 	}
 	for _, d := range v.Deltas {
 		dumps["delta-"+d.Name] = dumpOf(unhex(t, d.Hex))

@@ -24,3 +24,11 @@ func emptyState(g Geometry) uint64 {
 // hash of the set that does not depend on order and can be undone per position.
 // It tells mistakes, not lies: collisions can be constructed.
 func stateOf(position uint64) uint64 { return mix(position + golden) }
+
+// ParseVersion reads what [Version.String] writes.
+func ParseVersion(s string) (v Version, err error) {
+	if _, err := fmt.Sscanf(s, "%d.%d@%x", &v.Epoch, &v.Sequence, &v.State); err != nil || v.String() != s {
+		return Version{}, fmt.Errorf("digest: %.60q is no version: %w", s, ErrCorrupt)
+	}
+	return v, nil
+}

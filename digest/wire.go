@@ -17,10 +17,12 @@ const (
 // A reader takes a message apart. Its first error stays, and everything after it
 // reads as zero.
 type reader struct {
-	b    []byte
-	off  int
-	err  error
-	seen *[]field // if not nil, every field read is noted there: see Dump
+	b   []byte
+	off int
+	err error
+
+	inPieces bool     // what the magic says
+	seen     *[]field // if not nil, every field read is noted there: see Dump
 }
 
 func (r *reader) fail(field string, at int, err error) {
@@ -132,10 +134,12 @@ func (r *reader) tooLong(lim Limits) error {
 
 // open reads magic and format version.
 func (r *reader) open() {
-	if m := r.take("magic", len(magic)); r.err == nil && string(m) != magic {
+	m := r.take("magic", len(magic))
+	r.inPieces = string(m) == piecesMagic
+	if r.err == nil && !r.inPieces && string(m) != magic {
 		r.corrupt("magic", 0, "%q", m)
 	}
-	r.annotate("%s", magic)
+	r.annotate("%s", m)
 	at := r.off
 	if v := r.u8("format version"); r.err == nil && v != formatVersion {
 		r.fail("format version", at, fmt.Errorf("%w: %d", ErrVersion, v))

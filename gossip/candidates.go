@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 )
 
 // Candidate is a peer that probably holds an object.
@@ -16,19 +17,19 @@ type Candidate struct {
 	Service           string        // where to ask it, host:port
 	Age               time.Duration // since its digest was last known to be current
 	FalsePositiveRate float64       // odds that its digest says yes for an object it does not hold, 0 to 1
+	Incarnation       uint64        // the life it is in
 
-	rank uint64
+	rank uint64 // differs from object to object
 }
 
 // maxMatches is how many matches of a lookup are looked at without allocating.
 const maxMatches = 32
 
 // Candidates appends to dst the live peers that probably hold the object of an
-// identity, best first, and returns the result. Best is who most often had what it
-// was asked for lately; among equals the order differs from object to object, so that
-// the load is spread. Peers without a service address, and those set aside for failing
-// or for lying, are left out. It does no I/O, never waits, and allocates only to grow
-// dst.
+// identity, and returns the result. The order differs from object to object, so that
+// the load is spread. It says nothing of how the peers do: a client of package sibling,
+// which asks them, knows that. Peers without a service address are left out. It does no
+// I/O, never waits, and allocates only to grow dst.
 //
 // The identity is what the peers give to [Holdings.Add]. Its key is made under each
 // seed that digests are under: one, and while the seed of a cluster changes two. No
@@ -67,33 +68,44 @@ const maxMoves = 16
 // ask appends to dst[:start] and the candidates behind it those that an index adds, and
 // sorts them.
 func (n *Node) ask(dst []Candidate, start int, v seeded, k digest.Key) []Candidate {
-	var buf [maxMatches]digest.Match
+	var buf [maxMatches]index.Match
 	matches := v.index.Lookup(buf[:0], k)
+	return n.judge(dst, start, matches, k)
+}
+
+// judge appends to dst[:start] and the candidates behind it those of matches that can be
+// asked, ranks them for a key, and sorts them.
+func (n *Node) judge(dst []Candidate, start int, matches []index.Match, k digest.Key) []Candidate {
 	if len(matches) == 0 {
 		return dst
 	}
 	table := *n.members.Load()
 	now := time.Now()
 	others := dst[start:]
-	for i := range matches {
-		m := table[matches[i].Peer]
-		if m == nil || !m.up.Load() || !m.record.available(now) {
-			continue
+	for _, match := range matches {
+		if c, ok := n.candidate(table, match, now, k); ok && !named(others, c.Peer) {
+			dst = append(dst, c)
 		}
-		info := m.info.Load()
-		if info.meta.Service == "" || named(others, m.name) {
-			continue
-		}
-		dst = append(dst, Candidate{
-			Peer:              m.name,
-			Service:           info.meta.Service,
-			Age:               max(0, now.Sub(time.Unix(0, m.fresh.Load()))),
-			FalsePositiveRate: matches[i].FalsePositiveRate,
-			rank:              uint64(m.record.score.Load())<<32 | uint64(uint32(mix(uint64(k)^m.spread))),
-		})
 	}
 	slices.SortFunc(dst[start:], func(a, b Candidate) int { return cmp.Compare(b.rank, a.rank) })
 	return dst
+}
+
+// candidate returns what is known of a match, ranked for a key, if it can be asked.
+func (n *Node) candidate(table map[string]*member, match index.Match, now time.Time, k digest.Key) (Candidate, bool) {
+	m := table[match.Peer]
+	if m == nil || !m.up.Load() {
+		return Candidate{}, false
+	}
+	info := m.info.Load()
+	return Candidate{
+		Peer:              m.name,
+		Service:           info.meta.Service,
+		Age:               max(0, now.Sub(time.Unix(0, m.fresh.Load()))),
+		FalsePositiveRate: match.FalsePositiveRate,
+		Incarnation:       info.meta.Incarnation,
+		rank:              mix(uint64(k) ^ m.spread),
+	}, info.meta.Service != ""
 }
 
 func named(cs []Candidate, peer string) bool {
@@ -109,61 +121,30 @@ func mix(x uint64) uint64 {
 	return x ^ x>>32
 }
 
-// ReportHit says that peer had what it was asked for.
+// ReportHit says that peer had what it was asked for: the exchange keeps the digests
+// that are of most use the most current.
 func (n *Node) ReportHit(peer string) {
 	if m := (*n.members.Load())[peer]; m != nil {
-		m.record.hit()
+		m.hits.Add(1)
 	}
 }
 
 // hits returns how often a peer had what it was asked for.
 func (n *Node) hits(peer string) float64 {
-	m := (*n.members.Load())[peer]
-	if m == nil {
-		return 0
+	if m := (*n.members.Load())[peer]; m != nil {
+		return float64(m.hits.Load())
 	}
-	m.record.mu.Lock()
-	defer m.record.mu.Unlock()
-	return float64(m.record.hits)
+	return 0
 }
 
-// ReportFalseHit says that peer answered that it does not have what its digest
-// said it has. A peer that does so much more often than its digest's error rate
-// explains is quarantined: it is no candidate for a while, and its digest is
-// fetched anew.
-func (n *Node) ReportFalseHit(peer string) {
-	m := (*n.members.Load())[peer]
-	if m == nil {
-		return
-	}
-	now := time.Now()
-	n.mu.Lock()
-	r, ok := n.engine.Replica(peer)
-	n.mu.Unlock()
-	rate := 0.0
-	if ok && r.Filter != nil {
-		rate = r.Filter.FalsePositiveRate()
-	}
-	until, quarantined := m.record.falseHit(now, n.lookups.Load(), rate)
-	if !quarantined {
-		return
-	}
-	n.quarantines.Add(1)
-	n.log.LogAttrs(n.ctx, slog.LevelWarn, "quarantined a peer: far more false hits than its digest promises",
-		slog.String("member", peer), slog.Float64("promised", rate), slog.Time("until", until))
+// Distrust says that peer lacks what its digest says it has, far more often than the
+// digest's error rate explains: the digest is fetched anew.
+func (n *Node) Distrust(peer string) {
+	n.log.LogAttrs(n.ctx, slog.LevelWarn, "quarantined a peer: far more false hits than its digest promises", slog.String("member", peer))
 	n.mu.Lock()
 	n.engine.Distrust(peer)
 	n.mu.Unlock()
 	n.wake()
-}
-
-// ReportFailure says that peer could not be reached or did not answer. It is no
-// candidate for half a second, and for twice as long after each further failure in
-// a row, up to 30 s.
-func (n *Node) ReportFailure(peer string) {
-	if m := (*n.members.Load())[peer]; m != nil {
-		m.record.failed(time.Now())
-	}
 }
 
 func sortMembers(ms []Member) {

@@ -2,73 +2,35 @@ package gossip
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
-func TestFalseHitsBeyondThePlanAreQuarantined(t *testing.T) {
+// The digest of a peer that is distrusted is fetched anew, and the peer stays a candidate.
+func TestDistrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
 		c.startMany(3)
 		for i := range 10 {
 			c.nodes["p2"].cfg.Holdings.Filter().Add(key("x", i))
-			c.nodes["p3"].cfg.Holdings.Filter().Add(key("x", i))
 		}
 		within(t, 5*time.Second, c.inStep)
 		n := c.nodes["p1"]
-		asked := 0
-		for holders(n, key("x", 1))["p2"] && asked < 100 {
-			asked++
-			n.ReportFalseHit("p2")
-			n.ReportHit("p3")
-		}
-		if asked != quarantineLeast {
-			t.Errorf("quarantined after %d false hits, want %d", asked, quarantineLeast)
-		}
-		if !holders(n, key("x", 1))["p3"] {
-			t.Error("the honest peer is no candidate")
-		}
-		for _, m := range n.Members() {
-			if m.Quarantined != (m.Name == "p2") {
-				t.Errorf("Members says of %s that Quarantined is %v", m.Name, m.Quarantined)
-			}
-		}
+		n.Distrust("p2")
+		n.Distrust("stranger")
 		time.Sleep(time.Second)
-		if s := n.Stats(); s.Quarantines != 1 || s.Exchange.Divergences != 1 || s.Behind != 0 {
-			t.Errorf("%d quarantines, %d divergences, %d behind, want 1, 1 and 0: its digest is fetched anew",
-				s.Quarantines, s.Exchange.Divergences, s.Behind)
-		}
-		time.Sleep(firstQuarantine)
-		if !holders(n, key("x", 1))["p2"] {
-			t.Errorf("after %v it is still no candidate", firstQuarantine)
+		if s := n.Stats(); s.Exchange.Divergences != 1 || s.Behind != 0 || !holders(n, key("x", 1))["p2"] {
+			t.Errorf("%d divergences, %d behind, candidate %v, want 1, 0 and true", s.Exchange.Divergences, s.Behind, holders(n, key("x", 1))["p2"])
 		}
 	})
 }
 
-// TestFewFalseHitsAreExplained: false hits that a digest's error rate explains, or
-// that hits outweigh, are no reason.
-func TestFewFalseHitsAreExplained(t *testing.T) {
-	var r record
-	now := time.Unix(0, 0)
-	r.init()
-	for i := range 10_000 {
-		lookups := int64(i * 1000)
-		if _, q := r.falseHit(now, lookups, 0.001); q {
-			t.Fatalf("quarantined after %d false hits in %d lookups at an error rate of 0.001", i+1, lookups)
-		}
-	}
-	r = record{}
-	for i := range 10_000 {
-		r.hit()
-		if _, q := r.falseHit(now, int64(i), 0); q {
-			t.Fatalf("quarantined after %d false hits and as many hits", i+1)
-		}
-	}
-}
-
-func TestCandidatesBestFirst(t *testing.T) {
+func TestCandidatesSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
@@ -93,19 +55,9 @@ func TestCandidatesBestFirst(t *testing.T) {
 				t.Errorf("of four equal candidates %s was first for %d of 200 keys", name, got)
 			}
 		}
-		for range 10 {
-			n.ReportFalseHit("p3")
-			n.ReportHit("p4")
-		}
-		for i := range 200 {
-			got := n.CandidatesByKey(nil, key("x", i))
-			if got[0].Peer != "p4" || got[3].Peer != "p3" {
-				t.Fatalf("key %d: the best is %s and the worst %s, want p4 and p3", i, got[0].Peer, got[3].Peer)
-			}
-		}
 		time.Sleep(time.Minute)
 		for _, got := range n.CandidatesByKey(nil, key("x", 1)) {
-			if got.Age < 0 || got.Age > time.Minute+10*time.Second || got.Service == "" || got.FalsePositiveRate <= 0 {
+			if got.Age < 0 || got.Age > time.Minute+10*time.Second || got.Service == "" || got.FalsePositiveRate <= 0 || got.Incarnation == 0 {
 				t.Errorf("candidate %+v after a minute", got)
 			}
 		}
@@ -127,6 +79,68 @@ func TestCandidatesDoNotAllocate(t *testing.T) {
 		dst, k := make([]Candidate, 0, 8), key("x", 1)
 		if got := testing.AllocsPerRun(100, func() { dst = n.CandidatesByKey(dst[:0], k) }); got != 0 || len(dst) != 4 {
 			t.Errorf("%v allocations and %d candidates, want 0 and 4", got, len(dst))
+		}
+	})
+}
+
+// TestCandidatesOfSeveral: who has all, any, or the longest beginning of some keys.
+func TestCandidatesOfSeveral(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(5)
+		var chain []digest.Key
+		for i := range 40 {
+			chain = append(chain, key("chain", i))
+		}
+		for name, held := range map[string]int{"p2": 40, "p3": 25, "p4": 25, "p5": 1} {
+			c.nodes[name].cfg.Holdings.Filter().AddAll(chain[:held])
+		}
+		within(t, 5*time.Second, c.inStep)
+		n := c.nodes["p1"]
+		names := func(candidates []Candidate) (names []string) {
+			for _, c := range candidates {
+				names = append(names, c.Peer)
+			}
+			slices.Sort(names)
+			return names
+		}
+		check := func(what string, got []string, want ...string) {
+			t.Helper()
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %v, want %v", what, got, want)
+			}
+		}
+		check("all of 25", names(n.CandidatesOfAll(nil, chain[:25])), "p2", "p3", "p4")
+		check("all of none", names(n.CandidatesOfAll(nil, nil)), "p2", "p3", "p4", "p5")
+		check("any of the last 20", names(n.CandidatesOfAny(nil, chain[20:])), "p2", "p3", "p4")
+		check("any of none", names(n.CandidatesOfAny(nil, nil)))
+
+		byPrefix := func() (found []string) {
+			last := len(chain)
+			for _, p := range n.CandidatesByPrefix(make([]PrefixCandidate, 1), chain)[1:] {
+				if p.Service == "" || p.FalsePositiveRate <= 0 {
+					t.Errorf("candidate %+v", p)
+				}
+				if p.Keys > last {
+					t.Errorf("%s has %d keys, after one that has %d", p.Peer, p.Keys, last)
+				}
+				last = p.Keys
+				found = append(found, fmt.Sprint(p.Peer, " ", p.Keys))
+			}
+			slices.Sort(found) // those with as many keys are in no order
+			return found
+		}
+		check("by prefix", byPrefix(), "p2 40", "p3 25", "p4 25", "p5 1")
+		c.kill("p5")
+		within(t, time.Minute, func() error {
+			if got := byPrefix(); slices.Contains(got, "p5 1") {
+				return fmt.Errorf("by prefix after p5 died: %v", got)
+			}
+			return nil
+		})
+		if got := n.CandidatesByPrefix(nil, nil); got != nil {
+			t.Errorf("by prefix of no keys: %v", got)
 		}
 	})
 }

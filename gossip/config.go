@@ -141,6 +141,7 @@ type Limits struct {
 	BytesOut     int           // bodies served, bytes a second; zero means no bound
 	Conns        int           // incoming connections; zero means 4096
 	ConnsPerHost int           // of them from one address; zero means 512
+	Members      int           // other peers, the dead of the last minutes included; zero means 4096
 	KeepDead     time.Duration // for which the replica of a dead peer is kept; zero means 10 min
 }
 
@@ -230,13 +231,11 @@ func (c Config) withDefaults() (Config, error) {
 		{"bytes out", int64(c.Limits.BytesOut)},
 		{"connections", int64(c.Limits.Conns)},
 		{"connections per host", int64(c.Limits.ConnsPerHost)},
+		{"members", int64(c.Limits.Members)},
 	} {
 		if n.value < 0 {
 			bad("%s: negative", n.name)
 		}
-	}
-	if f := c.Publish.Fraction; !(f >= 0 && f <= 1) {
-		bad("publish fraction %v: want 0 to 1", f)
 	}
 	c.fill()
 	return c, errors.Join(errs...)
@@ -309,6 +308,9 @@ func (c *Config) fill() {
 	}
 	if c.Limits.ConnsPerHost == 0 {
 		c.Limits.ConnsPerHost = 512
+	}
+	if c.Limits.Members == 0 {
+		c.Limits.Members = 4096
 	}
 	if c.speaks == 0 {
 		c.speaks = exchange.ProtocolVersion

@@ -5,9 +5,10 @@
 //
 // Start with [Config] and [New], then [Node.Join]. What this peer holds is noted in
 // [Node.Holdings] as it comes and goes. [Node.Candidates] answers from memory without
-// waiting for anything; what it returns are hints, and whoever acts on one must
-// survive its being wrong, and should say so with [Node.ReportHit],
-// [Node.ReportFalseHit] or [Node.ReportFailure].
+// waiting for anything, and so do [Node.CandidatesOfAll], [Node.CandidatesOfAny] and
+// [Node.CandidatesByPrefix] for several keys at once; what they return are hints, and
+// whoever acts on one must survive its being wrong. Package sibling asks them, and keeps
+// the record of how they do.
 //
 // PROTOCOL.md specifies what travels. With a secret everything between peers is
 // authenticated and encrypted; without one, whoever reaches the port is trusted.

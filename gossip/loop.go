@@ -226,7 +226,6 @@ func (n *Node) takeMember(ev memberEvent) {
 	}
 	if m == nil {
 		m = &member{name: name, spread: uint64(exchange.IDOf(name))}
-		m.record.init()
 		table := maps.Clone(*n.members.Load())
 		if table == nil {
 			table = make(memberTable)
@@ -239,12 +238,8 @@ func (n *Node) takeMember(ev memberEvent) {
 		node: ev.node, meta: meta, since: now,
 		addr: netip.AddrPortFrom(ip.Unmap(), ev.node.Port),
 	}
-	if old := m.info.Load(); old != nil {
-		if old.meta.Incarnation != meta.Incarnation {
-			m.record.restarted()
-		} else if old.up == ev.up {
-			info.since = old.since
-		}
+	if old := m.info.Load(); old != nil && old.meta.Incarnation == meta.Incarnation && old.up == ev.up {
+		info.since = old.since
 	}
 	info.up = ev.up
 	m.info.Store(info)
@@ -263,7 +258,7 @@ func (n *Node) takeMember(ev memberEvent) {
 	}
 }
 
-// forgetDead drops the records of peers that have been dead for very long, and the
+// forgetDead drops what is known of peers that have been dead for very long, and the
 // oldest if there are very many.
 func (n *Node) forgetDead(now time.Time) {
 	old := *n.members.Load()
@@ -307,18 +302,15 @@ func (n *Node) tellMember(m *member, up bool, now time.Time) {
 // publishLoop looks whether the filter changed, and publishes when the engine
 // says so.
 func (n *Node) publishLoop() {
-	every := 50 * time.Millisecond
-	if m := n.cfg.Publish.MinInterval; m > 0 {
-		every = m / 2
-	}
-	ticker := time.NewTicker(max(every, 5*time.Millisecond))
-	defer ticker.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
 		select {
 		case <-n.ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
 			n.publish(n.cfg.Holdings.filter)
+			timer.Reset(max(n.cfg.Publish.For(len(n.liveMembers())).MinInterval/2, 5*time.Millisecond))
 		case f := <-n.publisher:
 			f()
 		}
@@ -326,11 +318,11 @@ func (n *Node) publishLoop() {
 }
 
 func (n *Node) publish(filter *digest.CountingFilter) {
-	tally := filter.Tally()
+	changed := filter.Changed()
 	n.mu.Lock()
 	// A rebuilt filter is a new version without a change since it was frozen.
 	rebuilt := filter.Current().Version().Epoch != n.engine.Self().Version.Epoch
-	due := rebuilt || n.engine.PublishDue(time.Now(), tally.Changed, tally.Keys)
+	due := rebuilt || n.engine.PublishDue(time.Now(), changed)
 	n.mu.Unlock()
 	if !due {
 		return

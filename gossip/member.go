@@ -30,19 +30,14 @@ type Member struct {
 	Age               time.Duration // since it was last known to be current
 	MemoryBytes       int           // of the replica
 	Behind            bool          // a newer version is known to exist, or nothing is known yet
-
-	// Of its record as a sibling.
-	Hits, FalseHits, Failures int64
-	Suspended                 bool // refused connections; not a candidate for a while
-	Quarantined               bool // far more false hits than its digest promises; likewise
 }
 
-// member is the node's record of a peer. It outlives the peer's absence, so that
+// member is what the node knows of a peer. It outlives the peer's absence, so that
 // dead peers can be found again.
 type member struct {
 	name   string
-	spread uint64       // orders candidates of equal worth
-	record record       // as a sibling
+	spread uint64       // orders candidates
+	hits   atomic.Int64 // as a sibling
 	fresh  atomic.Int64 // Unix nanoseconds when its digest was last known to be current
 
 	inUse atomic.Pointer[digest.Filter] // what lookups see of it; nil if nothing
@@ -112,7 +107,6 @@ func (n *Node) describe(m *member, now time.Time) Member {
 		out.Secrets = append(out.Secrets, idText(id))
 	}
 	out.Left = !out.Alive && m.hasLeft(info)
-	m.record.describe(&out, now)
 	r, ok := n.engine.Replica(m.name)
 	if !ok {
 		return out

@@ -74,7 +74,7 @@ type Node struct {
 
 	meters                                 meters
 	demand                                 demand
-	lookups, quarantines, malformed        atomic.Int64
+	lookups, malformed                     atomic.Int64
 	datagramsLost, datagramsBad, hooksLost atomic.Int64
 }
 
@@ -114,6 +114,7 @@ func New(cfg Config) (*Node, error) {
 	n.transport = &transport{
 		network: cfg.Network, packets: packets, advertise: advertise,
 		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.noteDatagram, short: n.speaksShort,
+		screen: newScreen(cfg.Limits.Members, func() memberTable { return *n.members.Load() }), quiet: n.quiet,
 		packetCh: make(chan *memberlist.Packet, packetBacklog),
 		streamCh: make(chan net.Conn), closing: make(chan struct{}),
 	}
@@ -223,7 +224,7 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c.BindAddr, c.BindPort = n.advertise.Addr().String(), int(n.advertise.Port())
 	c.AdvertiseAddr, c.AdvertisePort = c.BindAddr, c.BindPort
 	c.PushPullInterval = 0      // see listLoop
-	c.EnableCompression = false // what travels is at its entropy; and a compressed packet can expand without bound
+	c.EnableCompression = false // what travels is at its entropy; and the screen lets nothing compressed through
 	c.ProbeInterval = n.cfg.Detection.ProbeInterval
 	c.ProbeTimeout = n.cfg.Detection.ProbeTimeout
 	c.SuspicionMult = n.cfg.Detection.Suspicion

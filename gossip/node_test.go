@@ -77,39 +77,6 @@ func TestDeadPeerIsNoCandidate(t *testing.T) {
 	})
 }
 
-func TestRefusedConnectionSuspends(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		defer c.close()
-		c.startMany(2)
-		c.nodes["p2"].cfg.Holdings.Filter().Add(key("p2", 1))
-		within(t, 5*time.Second, c.inStep)
-		n, k := c.nodes["p1"], key("p2", 1)
-		if !holders(n, k)["p2"] {
-			t.Fatal("p2 is no candidate at first")
-		}
-		for i, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
-			n.ReportFailure("p2")
-			if holders(n, k)["p2"] {
-				t.Errorf("after failure %d p2 is still a candidate", i+1)
-			}
-			start := time.Now()
-			for !holders(n, k)["p2"] {
-				time.Sleep(10 * time.Millisecond)
-			}
-			if took := time.Since(start); took != want {
-				t.Errorf("after failure %d p2 was away for %v, want %v", i+1, took, want)
-			}
-		}
-		n.ReportHit("p2")
-		n.ReportFailure("p2")
-		time.Sleep(500 * time.Millisecond)
-		if !holders(n, k)["p2"] {
-			t.Error("a hit did not end the doubling")
-		}
-	})
-}
-
 func TestRestartIsANewLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

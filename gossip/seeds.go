@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
@@ -12,7 +13,7 @@ import (
 // There is more than one only while the seed of a cluster changes.
 type seeded struct {
 	seed  uint64
-	index *digest.Index
+	index *index.Index
 }
 
 // canaryOf shows how keys are hashed under a seed (PROTOCOL.md 3.1).
@@ -71,14 +72,14 @@ func (n *Node) setViews(seeds []uint64) {
 			}
 		}
 		if fresh[i].index == nil {
-			fresh[i].index = digest.NewIndex()
+			fresh[i].index = index.New()
 		}
 	}
 	n.views.Store(&fresh)
 }
 
 // viewOf returns the index of the digests under a seed; nil if that is not in use.
-func (n *Node) viewOf(seed uint64) *digest.Index {
+func (n *Node) viewOf(seed uint64) *index.Index {
 	for _, v := range *n.views.Load() {
 		if v.seed == seed {
 			return v.index
@@ -118,11 +119,11 @@ func (n *Node) learn(m *member, u exchange.Update) {
 // unlearn makes lookups see nothing of a peer, except in the index where it is kept.
 // A lookup that asks one index after the other while the peer moves might see it in
 // neither: the count of moves tells it to ask again.
-func (n *Node) unlearn(m *member, but *digest.Index) {
+func (n *Node) unlearn(m *member, but *index.Index) {
 	if was := m.inUse.Load(); was != nil {
 		if index := n.viewOf(was.Geometry().Seed); index != nil && index != but {
 			n.moves.Add(1)
-			index.Clear(m.name)
+			index.Delete(m.name)
 		}
 	}
 	if but == nil {
@@ -131,7 +132,7 @@ func (n *Node) unlearn(m *member, but *digest.Index) {
 }
 
 // limit divides the memory of all indexes: one may have what the others leave.
-func (n *Node) limit(index *digest.Index) {
+func (n *Node) limit(index *index.Index) {
 	most := n.cfg.Limits.IndexBytes
 	if most == 0 {
 		return

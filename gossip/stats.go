@@ -27,9 +27,8 @@ type Stats struct {
 	ConnsStrange  int64 // closed for their first byte
 	Malformed     int64 // requests that were none
 
-	Lookups     int64 // calls of Candidates and CandidatesByKey
-	Quarantines int64 // of peers whose digests were far from true: see Node.ReportFalseHit
-	HooksLost   int64 // events that no hook was called for, because hooks were too slow
+	Lookups   int64 // calls of Candidates and CandidatesByKey
+	HooksLost int64 // events that no hook was called for, because hooks were too slow
 }
 
 // Stats returns the counters.
@@ -45,7 +44,6 @@ func (n *Node) Stats() Stats {
 		ConnsStrange:   n.acceptor.strange.Load(),
 		Malformed:      n.malformed.Load() + n.datagramsBad.Load(),
 		Lookups:        n.lookups.Load(),
-		Quarantines:    n.quarantines.Load(),
 		HooksLost:      n.hooksLost.Load(),
 	}
 	for _, v := range *n.views.Load() {

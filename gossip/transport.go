@@ -3,6 +3,7 @@ package gossip
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
@@ -34,6 +35,8 @@ type transport struct {
 	exchange  func(datagram []byte)  // takes in one of the exchange's own
 	short     func(peer string) bool // reports whether a peer knows what members is
 	meters    *meters
+	screen    *screen
+	quiet     *limiter
 
 	packetCh chan *memberlist.Packet
 	streamCh chan net.Conn
@@ -79,6 +82,10 @@ func (t *transport) readPackets() {
 		if opened[0] == members {
 			opened = append(append(make([]byte, 0, n+len(plainHeader)), plainHeader...), opened[1:]...)
 		}
+		if err := t.screen.packet(opened[len(plainHeader):]); err != nil {
+			t.refused(addrOf(from), err)
+			continue
+		}
 		p := &memberlist.Packet{Buf: opened, From: from, Timestamp: now}
 		select {
 		case t.packetCh <- p:
@@ -86,6 +93,12 @@ func (t *transport) readPackets() {
 			t.dropped.Add(1)
 		}
 	}
+}
+
+// refused counts a packet that the screen does not let through, and says so.
+func (t *transport) refused(from netip.Addr, err error) {
+	t.strange.Add(1)
+	t.quiet.log(slog.LevelWarn, "screen "+from.String(), "refused a packet of membership", "from", from, "err", err)
 }
 
 // members is the first byte of a packet of memberlist's to those that speak version 2 of
@@ -142,16 +155,21 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	if t.short(a.Name) && len(t.ring().secrets) == 0 {
 		b = append([]byte{members}, b[len(plainHeader):]...)
 	}
-	t.meters.out.packet(Membership, len(b))
-	return time.Now(), t.write(b, to)
+	err = t.write(b, to)
+	if err == nil {
+		t.meters.out.packet(Membership, len(b))
+	}
+	return time.Now(), err
 }
 
 // write sends a packet of memberlist's, or a datagram of the exchange as it is.
 func (t *transport) write(b []byte, to netip.AddrPort) error {
 	sealed := t.ring().seal(b)
-	t.meters.out.packet(Sealing, len(sealed)-len(b))
-	t.packetsOut.Add(1)
 	_, err := t.packets.WriteTo(sealed, net.UDPAddrFromAddrPort(to))
+	if err == nil {
+		t.meters.out.packet(Sealing, len(sealed)-len(b))
+		t.packetsOut.Add(1)
+	}
 	return err
 }
 
@@ -168,7 +186,7 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 	if err != nil {
 		return nil, err
 	}
-	c = t.meters.members(c)
+	c = t.screen.stream(t.meters.members(c), false)
 	c.SetDeadline(time.Now().Add(timeout))
 	return c, nil
 }
@@ -178,6 +196,7 @@ func (t *transport) StreamCh() <-chan net.Conn           { return t.streamCh }
 
 // handOver gives memberlist an incoming stream.
 func (t *transport) handOver(c net.Conn) {
+	c = t.screen.stream(c, true)
 	select {
 	case t.streamCh <- c:
 	case <-t.closing:

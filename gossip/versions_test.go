@@ -18,7 +18,7 @@ func TestVersionsUnderstandEachOther(t *testing.T) {
 		for i := 1; i <= 5; i++ {
 			ip := fmt.Sprintf("10.0.0.%d", i)
 			cfg := c.config(fmt.Sprintf("p%d", i), ip)
-			cfg.Network, cfg.Secret = tap.host(c.net, ip), nil
+			cfg.Network, cfg.Secret = tappedNetwork{tap, c.net.Host(ip)}, nil
 			cfg.Holdings = NewHoldings(newFilter(t, nil))
 			cfg.speaks = exchange.LeastVersion + uint8(i%2)
 			if i > 1 {

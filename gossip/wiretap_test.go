@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
-	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
 // A wiretap counts what hosts of a network without a secret send each other, from
@@ -37,23 +36,22 @@ func (w *wiretap) read() (Traffic, int64) {
 	return w.traffic, w.headers
 }
 
-func (w *wiretap) host(net *memnet.Network, ip string) Network { return tappedHost{w, net.Host(ip)} }
-
-type tappedHost struct {
+// A tappedNetwork is a network whose senders of packets and clients of streams are listened to.
+type tappedNetwork struct {
 	tap *wiretap
-	*memnet.Host
+	Network
 }
 
-func (h tappedHost) ListenPacket(addr string) (net.PacketConn, error) {
-	c, err := h.Host.ListenPacket(addr)
+func (h tappedNetwork) ListenPacket(addr string) (net.PacketConn, error) {
+	c, err := h.Network.ListenPacket(addr)
 	if err != nil {
 		return nil, err
 	}
 	return tappedPackets{h.tap, c}, nil
 }
 
-func (h tappedHost) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	c, err := h.Host.Dial(ctx, addr)
+func (h tappedNetwork) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := h.Network.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -126,31 +124,27 @@ func (w *wiretap) datagram(b []byte) {
 // A tappedStream is the client's end of a stream.
 type tappedStream struct {
 	net.Conn
-	tap     *wiretap
-	there   frames
-	back    frames
-	members bool
+	tap *wiretap
+	flow
+}
+
+// A flow is what is known of a stream.
+type flow struct {
+	there, back frames // from the client, and to it
+	members     bool   // the stream is memberlist's
 }
 
 // frames finds the frames in a stream of bytes.
 type frames struct {
 	begun bool
-	kind  exchange.FrameType
-	head  []byte // of a header, as far as it has come
-	left  int    // of a payload
+	kind  exchange.FrameType // zero before the first: greetings
+	head  []byte             // of a header, as far as it has come
+	left  int                // of a payload
 }
 
 func (c *tappedStream) Write(b []byte) (int, error) {
 	c.tap.mu.Lock()
-	if !c.there.begun {
-		c.members = b[0] == memberMagic
-		if !c.members {
-			c.tap.traffic[Greetings] += 2
-		}
-		c.count(&c.there, b[min(2, len(b)):], len(b))
-	} else {
-		c.count(&c.there, b, len(b))
-	}
+	c.tap.sent(&c.flow, b)
 	c.tap.mu.Unlock()
 	return c.Conn.Write(b)
 }
@@ -159,42 +153,54 @@ func (c *tappedStream) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
 		c.tap.mu.Lock()
-		c.count(&c.back, b[:n], n)
+		c.tap.stream(&c.flow, &c.back, b[:n])
 		c.tap.mu.Unlock()
 	}
 	return n, err
 }
 
-// count sorts n bytes of a stream; b are those that frames are in.
-func (c *tappedStream) count(f *frames, b []byte, n int) {
-	f.begun = true
-	segments := (n + tcpSegment - 1) / tcpSegment
-	c.tap.headers += int64((segments + 1) * tcpHeaders) // and one that confirms
-	if c.members {
-		c.tap.traffic[Membership] += int64(n)
+// sent sorts what the client of a stream sends.
+func (w *wiretap) sent(f *flow, b []byte) {
+	if len(b) > 0 && !f.there.begun {
+		f.there.begun = true
+		f.members = b[0] == memberMagic
+		if !f.members {
+			f.there.left = 2 // what a client begins with
+		}
+	}
+	w.stream(f, &f.there, b)
+}
+
+// stream sorts bytes that go one way of a stream.
+func (w *wiretap) stream(f *flow, way *frames, b []byte) {
+	segments := (len(b) + tcpSegment - 1) / tcpSegment
+	w.headers += int64((segments + 1) * tcpHeaders) // and one that confirms
+	if f.members {
+		w.traffic[Membership] += int64(len(b))
 		return
 	}
 	for len(b) > 0 {
-		if f.left == 0 {
-			take := min(len(b), exchange.FrameHeader-len(f.head))
-			f.head = append(f.head, b[:take]...)
+		if way.left == 0 {
+			take := min(len(b), exchange.FrameHeader-len(way.head))
+			way.head = append(way.head, b[:take]...)
 			b = b[take:]
-			if len(f.head) < exchange.FrameHeader {
+			if len(way.head) < exchange.FrameHeader {
 				return
 			}
-			f.kind = exchange.FrameType(f.head[0])
-			f.left = int(binary.LittleEndian.Uint32(f.head[1:]))
-			f.head = f.head[:0]
-			c.tap.traffic[frameKinds[f.kind]] += exchange.FrameHeader
+			way.kind = exchange.FrameType(way.head[0])
+			way.left = int(binary.LittleEndian.Uint32(way.head[1:]))
+			way.head = way.head[:0]
+			w.traffic[frameKinds[way.kind]] += exchange.FrameHeader
 		}
-		take := min(len(b), f.left)
-		c.tap.traffic[frameKinds[f.kind]] += int64(take)
-		f.left -= take
+		take := min(len(b), way.left)
+		w.traffic[frameKinds[way.kind]] += int64(take)
+		way.left -= take
 		b = b[take:]
 	}
 }
 
 var frameKinds = map[exchange.FrameType]TrafficKind{
+	0:                   Greetings,
 	exchange.FrameHello: Greetings, exchange.FrameWelcome: Greetings, exchange.FrameRefuse: Greetings,
 	exchange.FrameGet: Requests, exchange.FrameSame: Requests, exchange.FrameBusy: Requests, exchange.FrameUnknown: Requests,
 	exchange.FrameDelta: Deltas, exchange.FrameSnapshot: Snapshots, exchange.FrameRest: Snapshots,

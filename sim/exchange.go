@@ -21,6 +21,7 @@ var _ = experiments.add(Experiment{
 		flags.IntVar(&o.observed, "observed", 0, "")
 		flags.IntVar(&o.contents, "contents", 8, "")
 		flags.DurationVar(&o.wait, "wait", 0, "")
+		flags.BoolVar(&o.curve, "curve", false, "")
 		return o
 	},
 	Help: `flags of exchange:
@@ -35,6 +36,8 @@ var _ = experiments.add(Experiment{
   --contents N    how many different caches there are; the other peers have copies of
                   their contents (default 8)
   --wait T        between publications (default 10 ms for each peer, 0.1 to 1 s)
+  --curve         instead: 1,000 peers of 10,000 objects at several waits, bytes against lag;
+                  two minutes, for which other flags mean nothing
 `,
 	Run: runExchange,
 })
@@ -49,6 +52,7 @@ type exchangeOptions struct {
 	observed int
 	contents int
 	wait     time.Duration
+	curve    bool
 	flags    *flag.FlagSet // that they were read from; nil if from nowhere
 }
 
@@ -101,6 +105,9 @@ func runExchange(ctx context.Context, job *Job) error {
 	}
 	if err := o.validate(); err != nil {
 		return err
+	}
+	if o.curve {
+		return exchangeCurve(ctx, job)
 	}
 	counts, losses := exchangePeers, []float64{0, exchangeLoss}
 	if o.peers != 0 {

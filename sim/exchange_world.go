@@ -136,7 +136,7 @@ func (w *exchange) look(p *exchangePeer) {
 	w.after(pollEvery, event{do: poll, peer: p})
 	p.owed += w.options.churn / 60 * float64(w.options.objects) * pollEvery.Seconds()
 	// A replaced object is a position set and, nearly always, one cleared.
-	if !w.settled() || !p.engine.PublishDue(w.now, 2*int(p.owed), w.options.objects) {
+	if !w.settled() || !p.engine.PublishDue(w.now, 2*int(p.owed)) {
 		return
 	}
 	w.advance(p)

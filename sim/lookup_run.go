@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 )
 
 // A lookupRun measures one cluster.
@@ -38,7 +39,7 @@ const shortLookupKeys = 100_000
 
 func (r *lookupRun) measure() error {
 	skip := r.job.Short && r.cluster.peers*r.cluster.keys > shortLookupKeys
-	ours := &indexWay{index: digest.NewIndex(), geometry: r.sparse}
+	ours := &indexWay{index: index.New(), geometry: r.sparse}
 	if err := r.measureWay("index", ours, 1<<16, skip); err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (r *lookupRun) measure() error {
 		make    func() lookupWay
 		lookups int
 	}{
-		{"index, rows", func() lookupWay { return &indexWay{index: digest.NewIndex(), geometry: r.dense} }, 1 << 16},
+		{"index, rows", func() lookupWay { return &indexWay{index: index.New(), geometry: r.dense} }, 1 << 16},
 		{"postings", func() lookupWay {
 			return newPostings(r.sparse(r.cluster.keys), r.cluster.peers*r.cluster.keys)
 		}, 1 << 16},

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 )
 
 // A lookupChain is what a question is about: keys of which some peers hold the
@@ -42,8 +43,8 @@ func severalKeys(ctx context.Context, job *Job) error {
 
 // chainedIndex makes an index of peers, each of which holds the beginnings of some
 // chains beside keys of its own, and returns it with the chains.
-func chainedIndex(rng *rand.Rand, peers, keys, chains, holders int) (*digest.Index, [][]digest.Key, error) {
-	x := digest.NewIndex()
+func chainedIndex(rng *rand.Rand, peers, keys, chains, holders int) (*index.Index, [][]digest.Key, error) {
+	x := index.New()
 	asked := make([][]digest.Key, chains)
 	for i := range asked {
 		for range lookupChain {
@@ -72,9 +73,9 @@ func chainedIndex(rng *rand.Rand, peers, keys, chains, holders int) (*digest.Ind
 	return x, asked, nil
 }
 
-func askSeveral(job *Job, table *Table, x *digest.Index, chains [][]digest.Key, holders int) {
-	var matches []digest.Match
-	var counts []digest.MatchCount
+func askSeveral(job *Job, table *Table, x *index.Index, chains [][]digest.Key, holders int) {
+	var matches []index.Match
+	var counts []index.Prefix
 	separate := perChain(job, chains, func(chain []digest.Key) int {
 		for _, k := range chain {
 			matches = x.Lookup(matches[:0], k)
@@ -87,7 +88,6 @@ func askSeveral(job *Job, table *Table, x *digest.Index, chains [][]digest.Key, 
 	}{
 		{"all of", func(c []digest.Key) int { matches = x.AllOf(matches[:0], c); return len(matches) }},
 		{"any of", func(c []digest.Key) int { matches = x.AnyOf(matches[:0], c); return len(matches) }},
-		{"how many of", func(c []digest.Key) int { counts = x.Counts(counts[:0], c); return len(counts) }},
 		{"longest prefix", func(c []digest.Key) int { counts = x.Prefixes(counts[:0], c); return len(counts) }},
 	} {
 		answers := 0

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 )
 
 // TestLookupWays fills every way with the same caches: those of the same filters
@@ -18,9 +19,9 @@ func TestLookupWays(t *testing.T) {
 		}
 		r := newLookupRun(context.Background(), testJob(1), nil, nil, c)
 		ways := map[string]lookupWay{
-			"index":          &indexWay{index: digest.NewIndex(), geometry: r.sparse},
+			"index":          &indexWay{index: index.New(), geometry: r.sparse},
 			"sorted sets":    &loopWay{geometry: r.sparse},
-			"rows":           &indexWay{index: digest.NewIndex(), geometry: r.dense},
+			"rows":           &indexWay{index: index.New(), geometry: r.dense},
 			"bitmaps":        &loopWay{geometry: r.dense},
 			"bits-and-bloom": &bloomWay{rate: r.rate},
 			"cuckoo":         new(cuckooWay),

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 )
 
 // measureUpdates adds a row of what changes take, and of lookups meanwhile.
-func (r *lookupRun) measureUpdates(x *digest.Index, skip bool) error {
+func (r *lookupRun) measureUpdates(x *index.Index, skip bool) error {
 	c := r.cluster
 	if skip {
 		r.updates.Row(c.peers, c.keys, string(c.contents), nil, nil, nil, nil, nil)
@@ -75,7 +76,7 @@ func (c *changing) replace(r *lookupRun, rng *rand.Rand) (*digest.Filter, *diges
 }
 
 // apply measures deltas, a flip.
-func (r *lookupRun) apply(x *digest.Index) (float64, error) {
+func (r *lookupRun) apply(x *index.Index) (float64, error) {
 	var times []float64
 	rng := r.job.Rand(6)
 	for i := range min(4, r.cluster.peers) {
@@ -99,7 +100,7 @@ func (r *lookupRun) apply(x *digest.Index) (float64, error) {
 
 // load measures what it takes to add a peer to all the others: in milliseconds, and
 // in nanoseconds a key.
-func (r *lookupRun) load(x *digest.Index) (all, perKey float64, err error) {
+func (r *lookupRun) load(x *index.Index) (all, perKey float64, err error) {
 	var times, keyTimes []float64
 	for i := range 3 {
 		keys := r.cluster.keysOf(r.job, r.cluster.peers+i, new([]uint64))
@@ -112,13 +113,13 @@ func (r *lookupRun) load(x *digest.Index) (all, perKey float64, err error) {
 			return 0, 0, err
 		}
 		times, keyTimes = append(times, t/1e6), append(keyTimes, t/float64(len(keys)))
-		x.Clear("another")
+		x.Delete("another")
 	}
 	return median(times), median(keyTimes), nil
 }
 
 // stream measures lookups a second on all cores while deltas come in.
-func (r *lookupRun) stream(x *digest.Index) (lookups, flips float64, err error) {
+func (r *lookupRun) stream(x *index.Index) (lookups, flips float64, err error) {
 	const length = time.Second
 	c, err := r.changing(0)
 	if err != nil {
@@ -156,7 +157,7 @@ func (r *lookupRun) stream(x *digest.Index) (lookups, flips float64, err error) 
 	for i := range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			rng := r.job.Rand(uint64(8 + i))
-			var dst []digest.Match
+			var dst []index.Match
 			n := 0
 			for ; !stop.Load(); n++ {
 				dst = x.Lookup(dst[:0], digest.Key(rng.Uint64()))

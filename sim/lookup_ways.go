@@ -8,6 +8,7 @@ import (
 	cuckoo "github.com/panmari/cuckoofilter"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 )
 
 // A lookupWay answers how many peers may hold a key.
@@ -21,9 +22,9 @@ type lookupWay interface {
 
 // indexWay is the one that is on trial.
 type indexWay struct {
-	index    *digest.Index
+	index    *index.Index
 	geometry func(n int) digest.Geometry
-	matches  []digest.Match
+	matches  []index.Match
 }
 
 func peerName(peer int) string { return fmt.Sprint("peer-", peer) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 )
 
 var _ = experiments.add(Experiment{
@@ -136,7 +137,7 @@ func measureReceive(ctx context.Context, job *Job, n int) (c receiveCost, err er
 			c.receive = round
 		}
 	}
-	x := digest.NewIndex()
+	x := index.New()
 	if err := x.Set("peer", base); err != nil {
 		return c, err
 	}

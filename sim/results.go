@@ -36,6 +36,7 @@ var chapters = []chapter{
 	{"counters", "Counters", countersWords, nil, 60},
 	{"delta", "Deltas", deltaWords, nil, 1},
 	{"receive", "The cost of a received delta", receiveWords, nil, 0},
+	{"pieces", "Asking a digest that lies elsewhere", piecesWords, nil, 0},
 	{"memory", "Memory and times of replicas and publishers", memoryWords, nil, 1},
 	{"systems", "Ways of cooperating", systemsWords, nil, 0},
 	{"lookup", "Which of many peers has it", lookupWords, nil, 0},

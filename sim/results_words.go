@@ -113,6 +113,14 @@ them, and the lines of the index. What still grows with n is that these are less
 root, which is copied once a delta.
 `
 
+const piecesWords = `
+Section II-B of the paper suggests, after McIlroy, to compress a filter in pieces, so that a lookup decompresses one of them. Here
+the writer chooses their length, and an index before them says where each lies: a digest on a plain web server is asked for
+one key by two range requests. Short pieces cost bytes, each some eight and what its coder can't share; the index grows as pieces get
+shorter. The fewest bytes are read where the index is as long as a piece: near 3 KiB for a million keys, which is the length if
+none is given. From ten million keys on, a reader that asks more than once keeps the index.
+`
+
 const memoryWords = `
 A replica is a bitmap where that takes little more than a sorted set, and else a sorted set. A sorted set takes about
 log2(m/n)+3 bits a key, what leads to its pieces included, and a lookup goes to one place in it; the list of 64-bit positions that the paper thinks of takes four

@@ -77,6 +77,5 @@ func (p *pacer) look(now float64, self int, caches []digestOf) {
 
 // due reports whether the cache publishes now.
 func (p *pacer) due(now float64, filter *digest.CountingFilter) bool {
-	tally := filter.Tally()
-	return p.engine.PublishDue(clock(now), tally.Changed, tally.Keys)
+	return p.engine.PublishDue(clock(now), filter.Changed())
 }

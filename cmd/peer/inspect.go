@@ -22,7 +22,7 @@ type inspectCommand struct {
 }
 
 func (c *inspectCommand) Help() string {
-	return `Takes apart an encoded digest or delta (digest/FORMAT.md). Of a peer that is asked at its own admin address it is the digest that it publishes; of one asked for by name, the copy that the peer at --admin holds of it.`
+	return `Takes apart an encoded digest, whole or in pieces, or delta (digest/FORMAT.md). Of a peer that is asked at its own admin address it is the digest that it publishes; of one asked for by name, the copy that the peer at --admin holds of it.`
 }
 
 // inspected is what inspect prints as JSON.
@@ -39,6 +39,7 @@ type inspected struct {
 	BitsPerKey        float64         `json:"bits_per_key"`   // on the wire
 	FalsePositiveRate float64         `json:"false_positive_rate,omitempty"`
 	MemoryBytes       int             `json:"memory_bytes,omitempty"`
+	Pieces            int             `json:"pieces,omitempty"` // of a filter in pieces
 	Fields            []string        `json:"fields,omitempty"`
 }
 
@@ -124,12 +125,19 @@ func (c *inspectCommand) describe(b []byte) (out inspected, err error) {
 	switch h.Kind {
 	case digest.KindDelta, digest.KindPlainDelta:
 		out.Base = &h.Base
-	case digest.KindFilter:
+	case digest.KindFilter, digest.KindPieces:
 		f, err := digest.DecodeFilter(b, digest.Limits{})
 		if err != nil {
 			return out, err
 		}
 		out.FalsePositiveRate, out.MemoryBytes = f.FalsePositiveRate(), f.MemoryBytes()
+		if h.Kind == digest.KindPieces {
+			at, err := digest.OpenFilter(bytes.NewReader(b), digest.Limits{})
+			if err != nil {
+				return out, err
+			}
+			out.Pieces = at.Pieces()
+		}
 	}
 	return out, nil
 }
@@ -145,7 +153,10 @@ func (o *inspected) write(w io.Writer) error {
 	if o.Base != nil {
 		t.Row("base", fmt.Sprintf("%d.%d, state %016x", o.Base.Epoch, o.Base.Sequence, o.Base.State))
 	}
-	if o.Kind == digest.KindFilter.String() {
+	if o.Pieces > 0 {
+		t.Row("pieces", fmt.Sprintf("%s, about %s each", table.Count(uint64(o.Pieces)), table.Bytes(o.Bytes/o.Pieces)))
+	}
+	if o.MemoryBytes > 0 {
 		t.Row("false positives", fmt.Sprintf("%.3g %%", 100*o.FalsePositiveRate))
 		t.Row("in memory", table.Bytes(o.MemoryBytes))
 	}

@@ -83,11 +83,6 @@ func TestLife(t *testing.T) {
 	samples := l.watch(ctx)
 	all.Wait()
 	l.atRest()
-	if *lifeOut != "" {
-		if err := writeLife(*lifeOut, samples); err != nil {
-			t.Error(err)
-		}
-	}
 	l.judge(samples)
 }
 
@@ -219,10 +214,16 @@ type lifeSample struct {
 	Healthy                           float64 // 1 if /healthz said 200
 }
 
-// watch takes samples until ctx ends.
+// watch takes samples until ctx ends, and keeps them as they come.
 func (l *life) watch(ctx context.Context) (list []lifeSample) {
 	for sleep(ctx, *lifeFor/lifeSamples) {
 		list = append(list, l.sample())
+		if *lifeOut == "" {
+			continue
+		}
+		if err := writeLife(*lifeOut, list); err != nil {
+			l.t.Error(err)
+		}
 	}
 	return list
 }

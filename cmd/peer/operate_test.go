@@ -11,6 +11,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
+	"github.com/summarycache/summarycache/digest"
 )
 
 // pair starts two peers in a cluster with a secret, in front of a site, and
@@ -72,6 +73,16 @@ func TestOperate(t *testing.T) {
 	holds(t, words(t, 0, "inspect", "a", "--admin", b.admin), "objects 20")
 	holds(t, words(t, 0, "inspect", file, "--fields"), "53 43 44 magic", "XXH64")
 	holds(t, words(t, 0, "inspect", file, "--json"), `"keys": 20`)
+	pieces := filepath.Join(t.TempDir(), "pieces")
+	if b, err := os.ReadFile(file); err != nil {
+		t.Fatal(err)
+	} else if f, err := digest.DecodeFilter(b, digest.Limits{}); err != nil {
+		t.Fatal(err)
+	} else if err := os.WriteFile(pieces, f.AppendPieces(nil, 10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, words(t, 0, "inspect", pieces), "kind filter in pieces", "objects 20", "pieces ", "false positives")
+	holds(t, words(t, 0, "inspect", pieces, "--fields"), "53 43 50 magic", "head checksum")
 	holds(t, words(t, 1, "inspect", "nobody", "--admin", a.admin), "nobody is no file; as a peer: no digest")
 	holds(t, words(t, 1, "inspect", "./nowhere"), "no such file")
 	holds(t, words(t, 1, "inspect", "./internal"), "is a directory")

@@ -26,10 +26,11 @@ type Carrier struct {
 	Change    []byte // a bare delta: digest/FORMAT.md, section 4
 
 	// short: it came as a [Step]. Of Head there is only the version; mark is that of
-	// the whole, and keys what the change adds to the number of keys.
-	short bool
-	mark  uint32
-	keys  uint64
+	// the whole, and keys what the change adds to the number of keys. packed is how the
+	// change is written.
+	short, packed bool
+	mark          uint32
+	keys          uint64
 }
 
 // AppendTo appends the datagram to dst.
@@ -108,14 +109,18 @@ func (e *Engine) carriersOf(before Head, f *digest.Filter, d *digest.Delta) (c c
 	if len(c.whole) > MaxDatagram {
 		return carriers{}
 	}
-	squeezed := squeeze(change)
-	if !bytes.Equal(unsqueeze(squeezed), change) {
+	short := squeeze(change)
+	packed, err := d.AppendPacked(nil, f)
+	isPacked := err == nil && len(packed) < len(short)
+	if isPacked {
+		short = packed
+	} else if !bytes.Equal(unsqueeze(short), change) {
 		return c // of a filter with so few positions that it is coded otherwise
 	}
-	c.changeSize = len(signature) + len(squeezed)
+	c.changeSize = len(signature) + len(short)
 	c.step = Step{
 		Origin: e.id.tag(), From: uint8(before.Version.Sequence), Step: step, Keys: int64(e.self.Keys - before.Keys),
-		Mark: e.self.mark(), Behind: append(signature, squeezed...),
+		Mark: e.self.mark(), Packed: isPacked, Behind: append(signature, short...),
 	}.AppendTo(nil)
 	return c
 }
@@ -171,7 +176,11 @@ func DecodeCarried(f Fetch, lim digest.Limits) Result {
 	r := Result{Kind: FrameDelta, Head: c.Head, Signature: c.Signature, Bytes: len(c.Change)}
 	if c.short {
 		r.Head.Keys = f.Base.Keys() + c.keys
-		r.Delta, r.Err = digest.DecodeBareStep(c.Change, f.Base, r.Head.Version.Sequence, r.Head.Keys, lim)
+		if c.packed {
+			r.Delta, r.Err = digest.DecodePackedStep(c.Change, f.Base, r.Head.Version.Sequence, r.Head.Keys)
+		} else {
+			r.Delta, r.Err = digest.DecodeBareStep(c.Change, f.Base, r.Head.Version.Sequence, r.Head.Keys, lim)
+		}
 		if r.Err == nil {
 			r.Head.State = r.Delta.Target().State
 			if r.Head.mark() != c.mark {

@@ -56,19 +56,14 @@ type Config struct {
 
 // Publishing says when a changed digest becomes a new version.
 type Publishing struct {
-	// Fraction of the set that must have changed to publish without a further wait, if
-	// what has changed is also worth a message. Zero means 0.01. What
-	// fills an advert's datagram is published early in any case.
-	Fraction float64
-
 	// MinInterval is the least time between two publications. Zero means 1 ms for
-	// each live peer, within 100 ms and 5 s: a peer so learns of at most a thousand
+	// each live peer, within 30 ms and 5 s: a peer so learns of at most a thousand
 	// publications a second, however many peers there are.
 	MinInterval time.Duration
 
-	// Interval is the longest that a change waits for others to go with it. How long it
-	// does follows from what waiting saves and costs: see [Publishing.Wait]. Zero means
-	// 5 s, or MinInterval if that is longer.
+	// Interval is the longest that a change waits for others to go with it, until there are
+	// ten. How long it does follows from what waiting saves and costs: see
+	// [Publishing.Wait]. Zero means 5 s, or MinInterval if that is longer.
 	Interval time.Duration
 
 	// Worth is what it is worth, in bytes of messages, that a miss finds what a sibling
@@ -87,8 +82,7 @@ type Publishing struct {
 }
 
 const (
-	defaultFraction    = 0.01
-	defaultMinInterval = 100 * time.Millisecond
+	defaultMinInterval = 30 * time.Millisecond
 	minIntervalPerPeer = time.Millisecond
 	maxMinInterval     = 5 * time.Second
 	defaultInterval    = 5 * time.Second
@@ -126,9 +120,6 @@ func (c Config) withDefaults() Config {
 // For returns p with the times that are zero replaced by what they mean among n
 // live peers.
 func (p Publishing) For(n int) Publishing {
-	if p.Fraction <= 0 {
-		p.Fraction = defaultFraction
-	}
 	if p.MinInterval <= 0 {
 		p.MinInterval = min(max(time.Duration(n)*minIntervalPerPeer, defaultMinInterval), maxMinInterval)
 		if p.Interval > 0 {

@@ -18,7 +18,7 @@ func (e *Engine) HandleDatagram(now time.Time, b []byte) {
 		a := Advert{Announce, c.Head}
 		e.datagramIn(len(b), len(b)-len(a.AppendTo(nil)))
 		e.handleAdvert(now, a, &c)
-	case shortVersion<<4 | byte(Stepping):
+	case shortVersion<<4 | byte(Stepping), shortVersion<<4 | byte(Packed):
 		s, err := DecodeStep(b)
 		if err != nil {
 			e.badDatagram(b)

@@ -218,7 +218,7 @@ func (p *simPeer) look() {
 	if p.engine == nil || p.poll || p.filter.Changed() == 0 {
 		return
 	}
-	if p.engine.PublishDue(p.w.now, p.filter.Changed(), p.filter.Len()) {
+	if p.engine.PublishDue(p.w.now, p.filter.Changed()) {
 		p.publish()
 		return
 	}

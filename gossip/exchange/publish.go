@@ -8,8 +8,8 @@ import (
 
 // PublishDue reports whether the digest should be frozen and given to
 // [Engine.Publish] now: changed is the number of positions that flipped since the
-// last time, held the number of keys.
-func (e *Engine) PublishDue(now time.Time, changed, held int) bool {
+// last time.
+func (e *Engine) PublishDue(now time.Time, changed int) bool {
 	looked := e.lookedAt
 	e.lookedAt = now
 	if changed == 0 || e.out.wait(now) > 0 {
@@ -21,18 +21,13 @@ func (e *Engine) PublishDue(now time.Time, changed, held int) bool {
 	if e.changedAt.IsZero() {
 		e.changedAt = looked // or since
 	}
-	policy := e.cfg.Publish.For(len(e.live))
-	return now.Sub(e.publishedAt) >= policy.MinInterval && (changed >= fullCarrier ||
-		changed >= worthwhile && float64(changed) >= policy.Fraction*float64(held) ||
-		now.Sub(e.changedAt) >= e.wait(now, changed))
+	return now.Sub(e.publishedAt) >= e.cfg.Publish.For(len(e.live)).MinInterval &&
+		(changed >= enoughFlips || now.Sub(e.changedAt) >= e.wait(now, changed))
 }
 
-const (
-	// fullCarrier flips are about what a carrier takes, at a byte and a half each.
-	fullCarrier = 600
-	// worthwhile flips take a few times what goes with them: a tenth of a kilobyte.
-	worthwhile = 200
-)
+// enoughFlips are worth a message whatever waiting is worth: they take several times what
+// goes with them, so that more of them would save little.
+const enoughFlips = 10
 
 // Publish makes f the digest of this peer. d, if not nil, leads from the one
 // before to f. A filter that equals the one before changes nothing.

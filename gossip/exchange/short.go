@@ -28,7 +28,8 @@ func (h Head) mark() uint32 { return uint32(h.sum()) }
 
 // Kinds of the short datagrams.
 const (
-	Stepping AdvertKind = 5 // a [Step]
+	Stepping AdvertKind = 5 // a [Step], squeezed
+	Packed   AdvertKind = 8 // a [Step], packed
 	Reminder AdvertKind = 6 // a [Note] of the origin: this is what was published; did it come?
 	Receipt  AdvertKind = 7 // a [Note] to the origin: it did
 )
@@ -41,12 +42,17 @@ type Step struct {
 	Step   uint64 // the sequence's growth; at least 1
 	Keys   int64  // the growth of the number of keys
 	Mark   uint32 // of the head that results
+	Packed bool   // the change is a packed delta
 	Behind []byte // the origin's signature of that head, 64 bytes, if it signs; then the change
 }
 
 // AppendTo appends the datagram to dst.
 func (s Step) AppendTo(dst []byte) []byte {
-	dst = appendTag(append(dst, shortVersion<<4|byte(Stepping)), s.Origin)
+	kind := Stepping
+	if s.Packed {
+		kind = Packed
+	}
+	dst = appendTag(append(dst, shortVersion<<4|byte(kind)), s.Origin)
 	dst = binary.AppendUvarint(append(dst, s.From), s.Step)
 	dst = binary.AppendVarint(dst, s.Keys)
 	dst = binary.LittleEndian.AppendUint32(dst, s.Mark)
@@ -61,11 +67,12 @@ func DecodeStep(b []byte) (Step, error) {
 		r.fail("length")
 		return Step{}, r.err
 	}
-	if r.shortKind() != Stepping {
+	kind := r.shortKind()
+	if kind != Stepping && kind != Packed {
 		r.off = 0
 		r.fail("kind")
 	}
-	s := Step{Origin: r.tag(), From: r.byte("from"), Step: r.uvarint("step")}
+	s := Step{Packed: kind == Packed, Origin: r.tag(), From: r.byte("from"), Step: r.uvarint("step")}
 	if s.Step == 0 {
 		r.fail("step")
 	}

@@ -13,7 +13,7 @@ const (
 	recentMost   = 64               // questions that the deadline follows
 	recentFor    = 30 * time.Second // for which one counts
 	recentEnough = 3                // questions below which nothing is known
-	recentShare  = 0.9              // of them took no longer than half of the deadline
+	recentFactor = 3                // times what half of them took is the deadline
 	deadlineMost = 3                // times Config.Timeout
 	lateFactor   = 4                // a question waits for this process several times, here and at the sibling
 	lateExcuses  = 4                // a question that is lost while this process is late by a quarter of Config.Timeout or more says nothing about the sibling
@@ -34,7 +34,7 @@ type recent struct {
 		lost bool // no answer in time
 	}
 	next   int
-	need   time.Duration // what the share of them took
+	need   time.Duration // what half of them took
 	lost   float64       // share of them
 	losers int           // siblings of those
 	known  time.Time     // when both were computed
@@ -55,15 +55,11 @@ func (r *recent) add(peer string, took time.Duration, lost bool, now time.Time) 
 func (r *recent) compute(now time.Time) {
 	var room [recentMost]time.Duration
 	var names [recentMost]string
-	var quick [recentMost]time.Duration
-	answers := quick[:0]
 	took, lost, losers := room[:0], 0, names[:0]
 	for i := range r.asked {
 		if a := &r.asked[i]; !a.at.IsZero() && now.Sub(a.at) < recentFor {
 			took = append(took, a.took)
-			if !a.lost {
-				answers = append(answers, a.took)
-			} else {
+			if a.lost {
 				if lost++; !slices.Contains(losers, a.peer) {
 					losers = append(losers, a.peer)
 				}
@@ -73,17 +69,13 @@ func (r *recent) compute(now time.Time) {
 	r.need, r.lost, r.losers, r.known = 0, 0, len(losers), now
 	if len(took) >= recentEnough {
 		slices.Sort(took)
+		r.need = took[len(took)/2]
 		r.lost = float64(lost) / float64(len(took))
-		if r.lost < lostByMost { // few losses are the network's, and waiting longer does not help
-			took = answers
-			slices.Sort(took)
-		}
-		r.need = took[min(int(recentShare*float64(len(took))), len(took)-1)]
 	}
 }
 
-// now returns what the share of the questions that count took, and how many of them
-// were lost.
+// now returns what half of the questions that count took, and the share of them that
+// was lost.
 func (r *recent) now(now time.Time) (need time.Duration, lost float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,12 +109,14 @@ func (c *Client) lost(peer string, took time.Duration, row int, now time.Time) {
 	}
 }
 
-// deadline is how long a sibling may take to its answer's header, now: twice what
-// nine of ten took lately, and longer if this process itself is late; between
-// Config.Timeout and three times that.
+// deadline is how long a sibling may take to its answer's header, now: three times
+// what half of the questions took lately, and longer if this process itself is late;
+// between Config.Timeout and three times that. Half of them take longer only where
+// all siblings are slow: where packets are lost, some questions take much longer, and
+// waiting for those helps nobody.
 func (c *Client) deadline() time.Duration {
 	need, _ := c.recent.now(time.Now())
-	return min(max(2*need, c.cfg.Timeout)+lateFactor*c.late(), deadlineMost*c.cfg.Timeout)
+	return min(max(recentFactor*need, c.cfg.Timeout)+lateFactor*c.late(), deadlineMost*c.cfg.Timeout)
 }
 
 // late is by how much this process runs late.

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dunglas/httpsfv"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 const (
@@ -58,16 +58,16 @@ func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, t
 	if arriving {
 		pause = max(pause, arrivingPause)
 	}
-	body := &timed{ReadCloser: resp.Body, paces: &in.c.bodies, name: to.Peer}
-	resp.Body = &watched{ReadCloser: body, c: in.c, peer: to.Peer, asking: asking, cancel: cancel, pause: pause}
+	body := &timed{ReadCloser: resp.Body, from: in.c.cfg.Health, name: to.Peer}
+	resp.Body = &watched{ReadCloser: body, c: in.c, from: to, asking: asking, cancel: cancel, pause: pause}
 	return a, Hit
 }
 
 // wantsFresh reports whether the question is for an object that is fresher than
 // caches must be, so that who has one may have to say no.
 func (in *Inquiry) wantsFresh() bool {
-	cc := directives(in.q.Header)
-	return has(cc, "max-age") || has(cc, "min-fresh")
+	cc := rfc9111.RequestDirectives(in.q.Header)
+	return cc.MaxAge != rfc9111.Unset || cc.MinFresh != rfc9111.Unset
 }
 
 // request is an absolute-form GET sent to the candidate's address.
@@ -124,17 +124,8 @@ func outcomeOf(asking context.Context, err error) Outcome {
 // sibling says of itself, an error say, is no answer to a question. arriving says
 // that the body is still on its way to the sibling.
 func isHit(h http.Header) (hit, arriving bool) {
-	list, err := httpsfv.UnmarshalList(h["Cache-Status"])
-	if err != nil || len(list) == 0 {
-		return false, false
-	}
-	item, ok := list[len(list)-1].(httpsfv.Item)
-	if !ok {
-		return false, false
-	}
-	is, _ := item.Params.Get("hit")
-	detail, _ := item.Params.Get("detail")
-	return is == true, detail == httpsfv.Token("arriving")
+	last, _ := rfc9111.LastStatus(h)
+	return last.Hit, last.Detail == "arriving"
 }
 
 // watched is a body that may not pause for long: a sibling that hangs in the
@@ -142,7 +133,7 @@ func isHit(h http.Header) (hit, arriving bool) {
 type watched struct {
 	io.ReadCloser
 	c      *Client
-	peer   string
+	from   Step
 	asking context.Context
 	cancel context.CancelCauseFunc
 	pause  time.Duration
@@ -163,7 +154,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	if err != nil && err != io.EOF && !w.broken && !w.closed.Load() && w.faulty() {
 		w.broken = true
 		w.c.stats.errors.Add(1)
-		w.c.cfg.Locator.Report(Report{Peer: w.peer, Outcome: Failed})
+		w.c.report(Report{Peer: w.from.Peer, Outcome: Failed}, w.from.Candidate)
 	}
 	return n, err
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
@@ -38,8 +39,8 @@ func TestCacheGet(t *testing.T) {
 		w := newWorld(t, Config{})
 		defer w.close()
 		a, b := &Cache{Siblings: w.client, Store: NewMemory(nil, 0, 0)}, w.newCache()
-		value := func(v string) func(context.Context) ([]byte, error) {
-			return func(context.Context) ([]byte, error) { return []byte(v), nil }
+		value := func(v string) LoadFunc {
+			return func(context.Context) ([]byte, time.Time, error) { return []byte(v), time.Time{}, nil }
 		}
 		names := []string{"x", "", "a b/?&#%+;=ü\x00\xff/../", "GET http://site.test/x", strings.Repeat("long ", 1000)}
 		for i, name := range names {
@@ -49,7 +50,7 @@ func TestCacheGet(t *testing.T) {
 		}
 		w.sibling(a.ServeHTTP)
 		broken := errors.New("broken")
-		fails := func(context.Context) ([]byte, error) { return nil, broken }
+		fails := func(context.Context) ([]byte, time.Time, error) { return nil, time.Time{}, broken }
 		for i, name := range names {
 			for range 2 { // from a, and from where it was kept
 				if got, err := b.Get(t.Context(), name, fails); err != nil || string(got) != fmt.Sprint("value ", i) {
@@ -92,7 +93,7 @@ func TestCacheGetBroken(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		})
 		w.sibling(holds("whole"))
-		got, err := w.newCache().Get(t.Context(), "x", func(context.Context) ([]byte, error) { return nil, errors.New("loaded") })
+		got, err := w.newCache().Get(t.Context(), "x", func(context.Context) ([]byte, time.Time, error) { return nil, time.Time{}, errors.New("loaded") })
 		if err != nil || string(got) != "whole" || w.told() != "p1:hit p1:failed p2:hit" {
 			t.Errorf("Get = %q, %v; %s", got, err, w.told())
 		}
@@ -110,16 +111,16 @@ func TestNewCacheMisused(t *testing.T) {
 	}
 	store := NewMemory(nil, 0, 0)
 	for want, try := range map[string]func() (*Cache, error){
-		"needs a node and a store":      func() (*Cache, error) { return NewCache(nil, store) },
-		"needs a node":                  func() (*Cache, error) { return NewCache(node("a", 1), nil) },
-		"how many Objects it will hold": func() (*Cache, error) { return NewCache(node("a", 0), store) },
-		`"a:b" cannot name a cache`:     func() (*Cache, error) { return NewCache(node("a:b", 1), store) },
+		"needs a node and a store":      func() (*Cache, error) { return NewCache(nil, store, nil) },
+		"needs a node":                  func() (*Cache, error) { return NewCache(node("a", 1), nil, nil) },
+		"how many Objects it will hold": func() (*Cache, error) { return NewCache(node("a", 0), store, nil) },
+		`"a:b" cannot name a cache`:     func() (*Cache, error) { return NewCache(node("a:b", 1), store, nil) },
 	} {
 		if _, err := try(); err == nil || !strings.HasPrefix(err.Error(), "sibling: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("NewCache: %v, want %q", err, want)
 		}
 	}
-	c, err := NewCache(node("a", 1), store)
+	c, err := NewCache(node("a", 1), store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ type Config struct {
 	// in the cluster, since siblings may look for it among the members.
 	Name    string
 	Locator Locator           // who may hold an object
+	Health  *Health           // of the siblings, shared with what else talks to them; nil = one of its own
 	HTTP    http.RoundTripper // of the questions; nil = NewHTTPTransport(nil)
 	// Timeout is from asking a sibling to its response's header; 0 = 500 ms. While
 	// siblings take long, or this process is late, it is up to three times that.
@@ -37,15 +38,13 @@ type Config struct {
 
 // A Client asks siblings. It is safe for concurrent use.
 type Client struct {
-	cfg     Config
-	stats   counters
-	records records
-	recent  recent
-	budget  budget
+	cfg    Config
+	stats  counters
+	recent recent
+	budget budget
 
 	underway underway
-	bodies   paces // of siblings
-	origins  paces // by host
+	origins  Health // by host
 }
 
 // New returns a Client, or every mistake in c at once.
@@ -65,6 +64,9 @@ func New(c Config) (*Client, error) {
 	}
 	if c.HTTP == nil {
 		c.HTTP = NewHTTPTransport(nil)
+	}
+	if c.Health == nil {
+		c.Health = &Health{}
 	}
 	if c.Timeout == 0 {
 		c.Timeout = defaultTimeout

@@ -2,13 +2,11 @@ package sibling
 
 import "github.com/summarycache/summarycache/gossip"
 
-// A Node knows who probably holds an object, and learns how they did: a
-// [gossip.Node] is one.
+// A Node knows who probably holds an object: a [gossip.Node] is one.
 type Node interface {
 	Candidates(dst []gossip.Candidate, identity string) []gossip.Candidate
 	ReportHit(peer string)
-	ReportFalseHit(peer string)
-	ReportFailure(peer string)
+	Distrust(peer string)
 }
 
 // Digests is the [Locator] by the digests that gossip keeps. An object's key in
@@ -21,18 +19,16 @@ type digests struct{ node Node }
 func (d digests) Candidates(dst []Candidate, identity string) []Candidate {
 	var room [8]gossip.Candidate
 	for _, c := range d.node.Candidates(room[:0], identity) {
-		dst = append(dst, Candidate{Peer: c.Peer, Addr: c.Service, FalsePositiveRate: c.FalsePositiveRate, Age: c.Age})
+		dst = append(dst, Candidate{Peer: c.Peer, Addr: c.Service, FalsePositiveRate: c.FalsePositiveRate, Age: c.Age, Incarnation: c.Incarnation})
 	}
 	return dst
 }
 
 func (d digests) Report(r Report) {
-	switch r.Outcome {
-	case Hit, Unusable: // the digest was right
+	if r.Outcome == Hit || r.Outcome == Unusable { // the digest was right
 		d.node.ReportHit(r.Peer)
-	case FalseHit:
-		d.node.ReportFalseHit(r.Peer)
-	case Refused, TimedOut, Failed:
-		d.node.ReportFailure(r.Peer)
+	}
+	if r.Distrust {
+		d.node.Distrust(r.Peer)
 	}
 }

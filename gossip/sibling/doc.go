@@ -6,7 +6,8 @@
 // [Store], such as [Memory], what a handler makes ([Cache.Wrap]) or a function loads
 // ([Cache.Get]), and gets from siblings what they have.
 //
-// Under a cache that there is already stands [Transport], an [http.RoundTripper] that
+// A [CachingTransport] is a shared HTTP cache as an [http.RoundTripper], by all of RFC 9111's
+// rules. Under a cache that there is already stands [Transport], an [http.RoundTripper] that
 // asks siblings and falls back to the origin's, for HTTP caches that are transports
 // themselves and for programs that fetch by an [http.Client]. [Handler] answers
 // siblings from such a cache. What they are made of is there for caches that judge
@@ -17,22 +18,21 @@
 // A question is a GET in absolute form, sent to the sibling's address, under
 // "Cache-Control: only-if-cached" (RFC 9111 section 5.2.1.7). Who has the object
 // fresh answers with it and ends Cache-Status (RFC 9211) by a member that says
-// "hit". Who has not, answers 504: a false hit. Nobody answers a question by
+// "hit". A sibling without it answers 504: a false hit. Nobody answers a question by
 // asking others, so that questions can't go in circles: a Handler has nobody to
 // ask, and a Transport answers 504 to what is only-if-cached.
 //
 // A [Locator] turns the identity of an object into candidates; [Digests] is the
 // one that knows them by the digests which gossip keeps. A digest is a hint:
 // whatever a sibling does, its not answering included, the caller gets the object
-// from the next or from the origin. What becomes of each question is told to the
-// Locator, so that a peer which refuses connections or whose digest lies stops
-// being a candidate.
+// from the next or from the origin.
 //
 // # Whom to ask first
 //
 // A candidate's expected cost is its round trip over the odds that it has the
 // object: what finding it costs by such questions. The cheapest is asked first, and
-// between those within a factor of √2 the Locator decides, which spreads the load.
+// between those within a factor of √2 the Locator decides, which spreads the load. Caches
+// beside the cluster ([QuestionLocator]) are ranked with its members.
 //
 // The round trip, to an answer's header, is an exponentially weighted average of
 // the latest (an eighth for the newest), false hits included. One that is not
@@ -48,11 +48,39 @@
 // of 20 lately (at least 5 ms, at most half of the deadline; that too before eight
 // answers are known), the next candidate is asked besides. If there is none, it is
 // the origin, which siblings are there to spare: after four times that, and at least
-// 50 ms. The first good answer wins and the other question is canceled. Such
+// 50 ms. One that mostly takes less is waited for no longer than four times what
+// the origin takes, if that is known, and 50 ms. The first good answer wins and the other question is canceled. Such
 // questions are at most one in twenty ([Config.Hedges]), and ten at once, so that
 // a cluster in trouble is not asked twice as much. A sibling that is silent for half
 // of the deadline, or overtaken three times in a row, counts as one that does not
 // answer.
+//
+// # Health
+//
+// [Health] is the one record of how others do, by name. Nothing else remembers whom to
+// leave alone:
+//
+//	what happens                           noted by        what follows
+//	an answer's header                     Client          round trip, 95 % quantile, deadline; ends a suspension
+//	a body                                 Client          throughput, which decides if the origin goes first
+//	the object                             Client          odds of a hit
+//	504, a false hit                       Client          odds; 32 that the digest's error rate does not explain by
+//	                                                       a quarter, and more than hits: quarantine for 1 min,
+//	                                                       doubling to 30 min, and Report.Distrust
+//	refused, failed, broken body           Client          suspension for 0.5 s, doubling to 30 s until it answers
+//	no answer within the deadline          Client          the same, unless this process is late or most siblings are
+//	overtaken: after half of the deadline, Client          the same
+//	  or 3 times in a row
+//	other messages (Health.Asked)          their sender    errors suspend, the third silence in a row too; an answer
+//	                                                       ends a suspension
+//	a new Incarnation                      Locator         ends a suspension, forgets odds, keeps quarantine
+//	membership says that it died           [Client.Gone]   what it was asked is canceled; the Locator names it no more
+//
+// Read by: [Client.Plan], which leaves out those suspended or quarantined and ranks
+// the rest; hedges, which wait for the quantile; and status pages, by [Health.Of].
+// A deadline is not of one sibling but of all: twice what nine of the last ten questions
+// took, from [Config.Timeout] to three times that. Origins have records of the same kind,
+// of round trip and throughput only.
 //
 // # Sharing
 //

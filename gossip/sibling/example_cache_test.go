@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
@@ -20,7 +21,7 @@ func shared(ctx context.Context, cfg gossip.Config, handler http.Handler) (http.
 	if err != nil {
 		return nil, nil, err
 	}
-	cache, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), int64(cfg.Objects), 1<<30))
+	cache, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), int64(cfg.Objects), 1<<30), nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -90,16 +91,16 @@ func ExampleCache_Get() {
 		panic(err)
 	}
 	defer node.Close()
-	cache, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), 10_000, 1<<30))
+	cache, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), 10_000, 1<<30), nil)
 	if err != nil {
 		panic(err)
 	}
 	http.NewServeMux().Handle("/", cache) // and serve that at 127.0.0.1:8080
 
 	for range 2 {
-		value, err := cache.Get(context.Background(), "user 17", func(context.Context) ([]byte, error) {
+		value, err := cache.Get(context.Background(), "user 17", func(context.Context) ([]byte, time.Time, error) {
 			fmt.Println("loading")
-			return []byte("Ada"), nil
+			return []byte("Ada"), time.Time{}, nil
 		})
 		if err != nil {
 			panic(err)

@@ -4,8 +4,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // IsQuestion reports whether a request is answered from what is stored or not at
@@ -14,37 +15,35 @@ func IsQuestion(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != "" {
 		return false
 	}
-	for _, line := range r.Header["Cache-Control"] {
-		if strings.Contains(strings.ToLower(line), "only-if-cached") {
-			return true
-		}
+	if r.Header["Cache-Control"] == nil {
+		return false
 	}
-	return false
+	cc := rfc9111.RequestDirectives(r.Header)
+	return cc.OnlyIfCached
 }
 
 // Asker is the name of the cache that sent a request, in the last member of Via;
 // "" = it is a client's. Anybody can claim a name.
 func Asker(h http.Header) string {
-	lines := h["Via"]
-	if len(lines) == 0 {
-		return ""
-	}
-	last := lines[len(lines)-1]
-	if f := strings.Fields(last[strings.LastIndexByte(last, ',')+1:]); len(f) >= 2 {
-		return f[1]
+	if names := rfc9111.Via(h); len(names) > 0 {
+		return names[len(names)-1]
 	}
 	return ""
 }
 
 // MarkHit says in a header that the response comes from what the cache of that name
 // holds. Who asks takes no answer without it.
-func MarkHit(h http.Header, name string) { h.Add("Cache-Status", name+"; hit") }
+func MarkHit(h http.Header, name string) {
+	status := rfc9111.Status{Cache: name, Hit: true}
+	status.Add(h)
+}
 
 // AnswerMiss answers a question whose object the cache of that name does not hold, or
 // not fresh.
 func AnswerMiss(w http.ResponseWriter, name string) {
 	h := w.Header()
-	h.Add("Cache-Status", name+"; detail=only-if-cached")
+	status := rfc9111.Status{Cache: name, Detail: "only-if-cached"}
+	status.Add(h)
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(http.StatusGatewayTimeout)
 	io.WriteString(w, "no fresh copy here\n")
@@ -89,12 +88,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer resp.Body.Close()
-	stored := resp.Header
-	if resp.StatusCode == http.StatusGatewayTimeout || isStale(stored, directives(stored), time.Now()) {
+	if resp.StatusCode == http.StatusGatewayTimeout || isStale(rfc9111.NewResponse(resp.StatusCode, resp.Header, 0, time.Now())) {
 		AnswerMiss(w, h.Name)
 		return
 	}
-	for name, lines := range stored {
+	for name, lines := range resp.Header {
 		w.Header()[name] = lines
 	}
 	delete(w.Header(), "Connection")

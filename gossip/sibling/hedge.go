@@ -17,10 +17,18 @@ const (
 )
 
 // hedgeAfter returns for how long to wait for a sibling before asking another as
-// well, or the origin.
-func (c *Client) hedgeAfter(peer string, origin bool) time.Duration {
+// well, or the origin of that host: no longer than four times what the origin takes, if
+// that is known, and the sibling, or the others if it is new, takes less.
+func (c *Client) hedgeAfter(peer string, origin bool, host string) time.Duration {
 	longest := c.cfg.Timeout / 2
-	late, known := c.records.of(peer).late()
+	trip, _, _ := c.cfg.Health.known(peer).source()
+	if !trip.known {
+		trip = c.cfg.Health.average()
+	}
+	if after, known := c.hedgeFetch(host); known && trip.known && trip.value < after.Seconds() {
+		longest = min(longest, after)
+	}
+	late, known := c.cfg.Health.known(peer).late()
 	least := leastHedge
 	if origin {
 		late, least = originFactor*min(late, longest), leastOriginHedge
@@ -29,6 +37,13 @@ func (c *Client) hedgeAfter(peer string, origin bool) time.Duration {
 		return longest
 	}
 	return min(max(late, least), longest)
+}
+
+// hedgeFetch returns for how long to wait for a sibling that is itself fetching from the
+// origin of that host; known is false if it isn't known what that takes.
+func (c *Client) hedgeFetch(host string) (after time.Duration, known bool) {
+	first, _, _ := c.origins.known(host).source()
+	return max(time.Duration(originFactor*first.value*float64(time.Second)), leastOriginHedge), first.known
 }
 
 // A budget bounds hedges to a share of the questions: each question saves that

@@ -100,14 +100,12 @@ func (in *Inquiry) settle(done *runner) {
 		in.waited(done, took)
 		return
 	}
-	r := in.c.records.of(done.step.Peer)
 	switch done.outcome {
 	case Hit, FalseHit, Unusable:
-		r.answered(took, now)
-		in.c.records.answered(took)
+		in.c.cfg.Health.answered(done.step.Peer, took, now)
 		in.c.recent.add(done.step.Peer, took, false, now)
 	case TimedOut:
-		in.c.lost(done.step.Peer, took, r.unanswered(took, now), now)
+		in.c.lost(done.step.Peer, took, in.c.cfg.Health.of(done.step.Peer).unanswered(took, now), now)
 	}
 	in.report(done.step, done.outcome, took)
 }
@@ -127,26 +125,27 @@ func (in *Inquiry) report(to Step, o Outcome, took time.Duration) {
 	switch o {
 	case Hit:
 		in.c.stats.hits.Add(1)
-		in.c.records.of(to.Peer).count(true)
 	case FalseHit, Unusable:
 		in.FalseHits++
 		in.c.stats.falseHits.Add(1)
-		in.c.records.of(to.Peer).count(false)
 	case TimedOut:
 		in.Errors++
 		in.c.stats.errors.Add(1)
 		if in.c.excused() {
 			in.c.stats.excused.Add(1)
 			o = Canceled // says nothing about the peer
-			break
 		}
-		in.c.records.of(to.Peer).count(false)
 	case Refused, Failed:
 		in.Errors++
 		in.c.stats.errors.Add(1)
-		in.c.records.of(to.Peer).count(false)
 	}
-	in.c.cfg.Locator.Report(Report{Peer: to.Peer, Identity: to.Identity, Outcome: o, Latency: took})
+	in.c.report(Report{Peer: to.Peer, Identity: to.Identity, Outcome: o, Latency: took}, to.Candidate)
+}
+
+// report records what became of a question, and tells the Locator.
+func (c *Client) report(r Report, to Candidate) {
+	r.Distrust = c.cfg.Health.note(to, r.Outcome)
+	c.cfg.Locator.Report(r)
 }
 
 // Broken tells that the body of a sibling's answer broke off, so that another

@@ -8,6 +8,7 @@ type Candidate struct {
 	Addr              string        // host:port where the peer answers siblings; never empty
 	FalsePositiveRate float64       // odds in [0,1] that the peer's digest matches an object it does not hold
 	Age               time.Duration // age of the peer's digest; 0 = unknown or new
+	Incarnation       uint64        // the life the peer is in: a new one ends its suspension; 0 = unknown
 	// Wait is for how long its answer may take beyond the deadline, because it is
 	// fetching the object now; 0 = it has it, or has it not.
 	Wait  time.Duration
@@ -18,8 +19,9 @@ type Candidate struct {
 // asking them. Its methods are called from many goroutines at once and on the
 // way of a request: they must neither block nor do I/O.
 type Locator interface {
-	// Candidates appends the peers that may hold the object of that identity
-	// to dst, best first, and returns the result. The identity is the string
+	// Candidates appends the peers that may hold the object of that identity to dst,
+	// and returns the result. Those that cost the same are asked in that order; those
+	// that do badly the Client leaves out. The identity is the string
 	// under which caches list the object; hashed under the cluster's seed it is
 	// the digest key.
 	Candidates(dst []Candidate, identity string) []Candidate
@@ -42,9 +44,9 @@ func (f LocatorFunc) Report(Report) {}
 // A QuestionLocator is a [Locator] that also knows caches which don't list objects under
 // our identities. [Client.Plan] looks whether a Config.Locator is one.
 type QuestionLocator interface {
-	// CandidatesFor appends the further caches that may answer q to dst, best
-	// first, and returns the result. It is called after Candidates, if that named
-	// fewer than are to be asked, and under the same conditions.
+	// CandidatesFor appends the further caches that may answer q to dst, and returns
+	// the result. They are ranked with those that Candidates names for the likeliest
+	// identity. It is called under the same conditions.
 	CandidatesFor(dst []Candidate, q *Question) []Candidate
 }
 
@@ -54,6 +56,9 @@ type Report struct {
 	Identity string        // what was asked for; "" = what the question as a whole is for
 	Outcome  Outcome       // how it ended
 	Latency  time.Duration // from asking to the first byte of the answer, or to the failure
+	// Distrust says that the peer was quarantined for this false hit: its digest promises
+	// far more than it keeps, and should be fetched anew.
+	Distrust bool
 }
 
 // Outcome is how a question to a sibling ended.

@@ -8,31 +8,38 @@ import (
 	"sync"
 
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// Memory is a [Store] in memory. What was not asked for the longest time leaves first.
-// It is safe for concurrent use, under one lock.
+// Memory is a [Store] in memory. What was not asked for the longest time leaves first,
+// but before it what a sibling gave ([Object.Copied]) and nobody has asked for again,
+// here or there: the cluster has another copy of that. It is safe for concurrent use,
+// under one lock.
 type Memory struct {
 	held           *gossip.Holdings
 	objects, bytes int64 // bounds
+	// Variants knows the Vary fields of the responses that are held.
+	Variants *rfc9111.Variants
 
-	mu    sync.Mutex
-	order *list.List // of *shelved, what was asked for last in front
-	by    map[string]*list.Element
-	used  int64 // bytes
+	mu        sync.Mutex
+	order     *list.List // of *shelved, what was asked for last in front
+	probation *list.List // the same, of copies that were not asked for again
+	by        map[string]*list.Element
+	used      int64 // bytes
 }
 
 type shelved struct {
 	identity string
 	object   *Object
 	bytes    int64
+	in       *list.List
 }
 
 // NewMemory returns an empty Memory that keeps up to so many objects, of up to so many
 // bytes together, headers and identities included; a bound below 1 is none. It lists
 // them in held; nil = nowhere.
 func NewMemory(held *gossip.Holdings, objects, bytes int64) *Memory {
-	return &Memory{held: held, objects: objects, bytes: bytes, order: list.New(), by: make(map[string]*list.Element)}
+	return &Memory{held: held, objects: objects, bytes: bytes, order: list.New(), probation: list.New(), by: make(map[string]*list.Element), Variants: rfc9111.NewVariants()}
 }
 
 // Get returns the object of an identity, expired or not.
@@ -43,14 +50,17 @@ func (m *Memory) Get(identity string) (*Object, bool) {
 	if e == nil {
 		return nil, false
 	}
-	m.order.MoveToFront(e)
+	m.promote(e)
 	return e.Value.(*shelved).object, true
 }
 
 // Put keeps an object, unless it is larger than all may be together; others leave if
 // there is no room.
 func (m *Memory) Put(identity string, o *Object) {
-	s := &shelved{identity, o, sizeOf(identity, o)}
+	s := &shelved{identity: identity, object: o, bytes: sizeOf(identity, o), in: m.order}
+	if o.Copied {
+		s.in = m.probation
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.bytes > 0 && s.bytes > m.bytes {
@@ -58,19 +68,43 @@ func (m *Memory) Put(identity string, o *Object) {
 		return
 	}
 	if e := m.by[identity]; e != nil {
-		m.used += s.bytes - e.Value.(*shelved).bytes
-		e.Value = s
-		m.order.MoveToFront(e)
+		old := e.Value.(*shelved)
+		old.in.Remove(e)
+		m.used -= old.bytes
 	} else {
 		if m.held != nil {
 			m.held.Add(identity)
 		}
-		m.used += s.bytes
-		m.by[identity] = m.order.PushFront(s)
+		m.Variants.Stored(identity)
 	}
+	m.used += s.bytes
+	m.by[identity] = s.in.PushFront(s)
 	for m.objects > 0 && int64(len(m.by)) > m.objects || m.bytes > 0 && m.used > m.bytes {
-		m.drop(m.order.Back())
+		m.drop(m.last(s))
 	}
+}
+
+// promote moves what was asked for to the front, and off probation.
+func (m *Memory) promote(e *list.Element) {
+	s := e.Value.(*shelved)
+	if s.in == m.order {
+		m.order.MoveToFront(e)
+		return
+	}
+	s.in.Remove(e)
+	s.in = m.order
+	m.by[s.identity] = m.order.PushFront(s)
+}
+
+// last is what leaves first, other than what has just come.
+func (m *Memory) last(but *shelved) *list.Element {
+	if e := m.probation.Back(); e != nil && e.Value != but {
+		return e
+	}
+	if e := m.order.Back(); e != nil && e.Value != but {
+		return e
+	}
+	return m.by[but.identity]
 }
 
 // Drop forgets the object of an identity, if there is one.
@@ -84,8 +118,10 @@ func (m *Memory) drop(e *list.Element) {
 	if e == nil {
 		return
 	}
-	s := m.order.Remove(e).(*shelved)
+	s := e.Value.(*shelved)
+	s.in.Remove(e)
 	delete(m.by, s.identity)
+	m.Variants.Evicted(s.identity)
 	m.used -= s.bytes
 	if m.held != nil {
 		m.held.Remove(s.identity)

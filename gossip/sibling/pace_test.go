@@ -52,7 +52,7 @@ func TestFastOriginFirst(t *testing.T) {
 				a.Body.Close()
 				return a.Peer, nil
 			}
-			w.client.origins.began("x", tt.origin) // as of other objects
+			w.client.origins.answered("x", tt.origin, time.Now()) // as of other objects
 			ask()
 			if peer, err := ask(); (peer == "") != tt.first || err != nil {
 				t.Errorf("sibling %v, origin %v: answered by %q, %v", tt.sibling, tt.origin, peer, err)

@@ -129,10 +129,17 @@ func (r *race) start(hedge bool) bool {
 func (r *race) alarm() (late <-chan time.Time, stop func() bool) {
 	one := r.running[0]
 	toOrigin := len(r.in.steps) == 0
-	if r.poor || len(r.running) > 1 || one.step.Peer == "" || one.step.Wait > 0 || toOrigin && (r.in.q.Origin == nil || r.origin) {
+	if r.poor || len(r.running) > 1 || one.step.Peer == "" || toOrigin && (r.in.q.Origin == nil || r.origin) {
 		return nil, func() bool { return false }
 	}
-	t := time.NewTimer(r.in.c.hedgeAfter(one.step.Peer, toOrigin) - time.Since(one.started))
+	after := r.in.c.hedgeAfter(one.step.Peer, toOrigin, r.in.q.URL.Host)
+	if one.step.Wait > 0 {
+		known := false
+		if after, known = r.in.c.hedgeFetch(r.in.q.URL.Host); !known {
+			return nil, func() bool { return false }
+		}
+	}
+	t := time.NewTimer(after - time.Since(one.started))
 	return t.C, t.Stop
 }
 
@@ -194,7 +201,7 @@ func (r *race) won(winner *runner) *Answer {
 func (in *Inquiry) outrun(loser *runner) {
 	now := time.Now()
 	took := now.Sub(loser.started)
-	outcome, row := Outrun, in.c.records.of(loser.step.Peer).unanswered(took, now)
+	outcome, row := Outrun, in.c.cfg.Health.of(loser.step.Peer).unanswered(took, now)
 	if row >= tooOften || took >= in.c.deadline()/2 {
 		outcome = TimedOut
 		in.c.lost(loser.step.Peer, took, row, now)
@@ -214,8 +221,8 @@ func (in *Inquiry) askOrigin(ctx context.Context, cancel context.CancelCauseFunc
 	}
 	a := &Answer{Response: resp, Requested: start, Arrived: time.Now()}
 	host := in.q.URL.Host
-	in.c.origins.began(host, a.Arrived.Sub(start))
-	resp.Body = &released{&timed{ReadCloser: resp.Body, paces: &in.c.origins, name: host}, cancel}
+	in.c.origins.answered(host, a.Arrived.Sub(start), a.Arrived)
+	resp.Body = &released{&timed{ReadCloser: resp.Body, from: &in.c.origins, name: host}, cancel}
 	return a, nil
 }
 

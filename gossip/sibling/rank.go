@@ -23,21 +23,28 @@ type Step struct {
 	Expectation
 }
 
+// An origin is asked before siblings that are likely to take so many times as long, and
+// so much longer. Siblings are there to spare the origin: they may be slower.
+const (
+	farSlower   = 16
+	leastSlower = 50 * time.Millisecond
+)
+
 // Plan returns whom Ask would ask, in that order, and asks nobody.
 func (c *Client) Plan(q Question) []Step {
 	var steps []Step
-	add := func(found []Candidate, id string) {
-		for _, s := range c.ranked(found, id) {
+	for i, id := range q.Identities {
+		c.cfg.Health.lookups.Add(1)
+		found := c.steps(nil, c.cfg.Locator.Candidates(nil, id), id)
+		if more, ok := c.cfg.Locator.(QuestionLocator); ok && i == 0 {
+			found = c.steps(found, more.CandidatesFor(nil, &q), "")
+		}
+		slices.SortStableFunc(found, func(a, b Step) int { return cmp.Compare(a.Level, b.Level) })
+		for _, s := range found {
 			if len(steps) < c.cfg.Max && !slices.ContainsFunc(steps, func(o Step) bool { return o.Peer == s.Peer }) {
 				steps = append(steps, s)
 			}
 		}
-	}
-	for _, id := range q.Identities {
-		add(c.cfg.Locator.Candidates(nil, id), id)
-	}
-	if more, ok := c.cfg.Locator.(QuestionLocator); ok && len(steps) < c.cfg.Max {
-		add(more.CandidatesFor(nil, &q), "")
 	}
 	if now := time.Now(); q.URL != nil {
 		for i := range steps {
@@ -55,26 +62,17 @@ func order(last bool) int {
 	return 0
 }
 
-// RoundTripTime returns what a round trip to a sibling took lately, from a question to
-// the answer's header; 0 = it never answered.
-func (c *Client) RoundTripTime(peer string) time.Duration {
-	r := c.records.of(peer)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return time.Duration(r.trip.value * float64(time.Second))
-}
-
-// ranked puts candidates for one identity in the order of their cost. Asking in
-// the order of cost over odds is what finds an object soonest, if each candidate
-// has it or not whatever the others do.
-func (c *Client) ranked(found []Candidate, id string) []Step {
-	steps := make([]Step, len(found))
-	others, now := c.records.average(), time.Now()
-	for i, cand := range found {
-		steps[i] = Step{cand, id, expect(c.records.of(cand.Peer), cand, others, now)}
+// steps appends the candidates for one identity that may be asked, with what is to be
+// expected of each. Asking in the order of cost over odds is what finds an object
+// soonest, if each candidate has it or not whatever the others do.
+func (c *Client) steps(dst []Step, found []Candidate, id string) []Step {
+	others, now := c.cfg.Health.average(), time.Now()
+	for _, cand := range found {
+		if r := c.cfg.Health.of(cand.Peer); r.available(cand.Incarnation, now) {
+			dst = append(dst, Step{cand, id, expect(r, cand, others, now)})
+		}
 	}
-	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(a.Level, b.Level) })
-	return steps
+	return dst
 }
 
 func expect(r *record, cand Candidate, others average, now time.Time) Expectation {
@@ -83,4 +81,29 @@ func expect(r *record, cand Candidate, others average, now time.Time) Expectatio
 	e.Cost = time.Duration(min(cost, float64(time.Hour)))
 	e.Level = int(2 * math.Log2(float64(e.Cost)/float64(leastTrip)))
 	return e
+}
+
+// OriginPace returns what the origin of that host (as in a URL) took lately to an
+// answer's header and for each byte after it, in seconds; known is false if it has
+// not yet answered with a body long enough to tell.
+func (c *Client) OriginPace(host string) (first time.Duration, perByte float64, known bool) {
+	trip, pace, _ := c.origins.known(host).source()
+	return time.Duration(trip.value * float64(time.Second)), pace.value, pace.known
+}
+
+// afterOrigin reports whether the origin of a host should be asked before a
+// sibling that takes so long to a header: both are known, and the origin is far
+// faster with a body of the usual length.
+func (c *Client) afterOrigin(host, peer string, roundTrip time.Duration, now time.Time) bool {
+	first, perByte, _ := c.origins.known(host).source()
+	_, theirs, last := c.cfg.Health.known(peer).source()
+	if !first.known || !last.After(now.Add(-forget)) {
+		return false
+	}
+	c.origins.mu.Lock()
+	size := c.origins.size.value
+	c.origins.mu.Unlock()
+	here := roundTrip.Seconds() + size*theirs.value
+	there := first.value + size*perByte.value
+	return here > farSlower*there && here > there+leastSlower.Seconds()
 }

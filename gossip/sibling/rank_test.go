@@ -1,7 +1,6 @@
 package sibling
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -35,11 +34,12 @@ func TestRank(t *testing.T) {
 				t.Fatal(err)
 			}
 			for peer, p := range tt.past {
-				r := c.records.of(peer)
 				for i := range p.good + p.bad {
-					r.answered(p.trip, time.Now())
-					c.records.answered(p.trip)
-					r.count(i%(p.good+p.bad) < p.good)
+					c.cfg.Health.answered(peer, p.trip, time.Now())
+					r := c.cfg.Health.of(peer)
+					r.mu.Lock()
+					r.count(i < p.good)
+					r.mu.Unlock()
 				}
 			}
 			got := ""
@@ -91,15 +91,4 @@ func TestHistogram(t *testing.T) {
 	}
 	h.add(0)
 	h.add(time.Hour)
-}
-
-// What is known of siblings is bounded.
-func TestRecordsAreBounded(t *testing.T) {
-	var s records
-	for i := range 2 * maxRecords {
-		s.of(fmt.Sprint(i))
-	}
-	if len(s.byPeer) > maxRecords {
-		t.Errorf("%d records", len(s.byPeer))
-	}
 }

@@ -6,14 +6,31 @@ import (
 	"time"
 )
 
-// A record is how one sibling did lately. It is safe for concurrent use.
+// A record is what is known of one sibling, or of an origin. It is safe for
+// concurrent use.
 type record struct {
-	mu        sync.Mutex
-	good, bad float64   // questions answered with an object of use, and the others; fading
-	trip      average   // to an answer's header, be it a hit or a false hit
-	last      time.Time // when it answered last
-	spread    histogram // of the same round trips
-	outrun    int       // questions that another answered first, since it last answered
+	mu     sync.Mutex
+	life   uint64    // Candidate.Incarnation of which the rest is known
+	trip   average   // seconds to an answer's header, be it a hit or a false hit
+	pace   average   // seconds for each byte from then on
+	spread histogram // of round trips
+	last   time.Time // when it answered, or was waited for in vain, last
+
+	hits, falseHits, failures int64   // of all lives
+	good, bad                 float64 // questions answered with an object of use, and the others; fading
+
+	outrun           int // questions that it left unanswered in time or that another answered first, since it last answered
+	inRow            int // failures since it last answered
+	suspendedUntil   time.Time
+	quarantinedUntil time.Time
+	quarantines      int
+	window           window
+}
+
+// window is what the quarantine judges by.
+type window struct {
+	lookups         int64 // of the Health when the window began
+	hits, falseHits int
 }
 
 const (
@@ -26,68 +43,20 @@ const (
 
 	forget    = 30 * time.Second // half of what a round trip was above or below the others' counts no longer after that
 	leastTrip = time.Millisecond // round trips below are all the same
-	enough    = 8                // observations that a quantile needs
+	leastBody = 16 << 10         // bodies below tell nothing of their source's pace
 	tooOften  = 3                // times outrun in a row that count as a failure
+
+	firstSuspension = 500 * time.Millisecond
+	lastSuspension  = 30 * time.Second
+
+	// A sibling is quarantined when so many false hits have been seen, more than
+	// hits, and several times as many as its digest's error rate explains.
+	quarantineLeast  = 32
+	quarantineExcess = 4
+	firstQuarantine  = time.Minute
+	lastQuarantine   = 30 * time.Minute
+	windowFull       = 1024 // hits and false hits with which a window ends
 )
-
-// An average is an exponentially weighted moving one.
-type average struct {
-	value float64
-	known bool
-}
-
-const averageGain = 1.0 / 8 // as TCP smooths round trips (RFC 6298)
-
-func (a *average) add(d time.Duration) { a.observe(d.Seconds()) }
-
-func (a *average) observe(v float64) {
-	if !a.known {
-		a.value, a.known = v, true
-		return
-	}
-	a.value += averageGain * (v - a.value)
-}
-
-// A histogram counts durations in quarters of an octave, the older ones less.
-type histogram struct {
-	counts [64]uint16
-	total  int
-}
-
-const (
-	histogramFrom = 50 * time.Microsecond
-	histogramFull = 256 // observations at which all counts are halved
-)
-
-func (h *histogram) add(d time.Duration) {
-	i := 0
-	if d > histogramFrom {
-		i = min(int(4*math.Log2(float64(d)/float64(histogramFrom))), len(h.counts)-1)
-	}
-	h.counts[i]++
-	if h.total++; h.total < histogramFull {
-		return
-	}
-	h.total = 0
-	for i := range h.counts {
-		h.counts[i] /= 2
-		h.total += int(h.counts[i])
-	}
-}
-
-// quantile returns the end of the quarter octave below which a share q lies.
-func (h *histogram) quantile(q float64) (time.Duration, bool) {
-	if h.total < enough {
-		return 0, false
-	}
-	rest := q * float64(h.total)
-	for i, n := range h.counts {
-		if rest -= float64(n); rest <= 0 {
-			return time.Duration(float64(histogramFrom) * math.Exp2(float64(i+1)/4)), true
-		}
-	}
-	return time.Duration(math.MaxInt64), true
-}
 
 // answered notes the round trip of an answer.
 func (r *record) answered(d time.Duration, now time.Time) {
@@ -95,8 +64,12 @@ func (r *record) answered(d time.Duration, now time.Time) {
 	defer r.mu.Unlock()
 	r.trip.add(d)
 	r.spread.add(d)
-	r.last, r.outrun = now, 0
+	r.last = now
+	r.restore()
 }
+
+// restore ends a suspension. r.mu is held.
+func (r *record) restore() { r.outrun, r.inRow, r.suspendedUntil = 0, 0, time.Time{} }
 
 // unanswered notes that there was no answer for so long, and returns how often that
 // was so in a row: after some times something must be wrong.
@@ -112,16 +85,79 @@ func (r *record) unanswered(d time.Duration, now time.Time) (row int) {
 	return r.outrun
 }
 
-// count notes whether an answer was of use, if there was one.
-func (r *record) count(good bool) {
+// gave notes that n bytes took so long.
+func (r *record) gave(n int64, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.pace.observe(took.Seconds() / float64(n))
+}
+
+// count notes whether a question brought what is of use. r.mu is held.
+func (r *record) count(good bool) {
 	r.good, r.bad = r.good*fade, r.bad*fade
 	if good {
 		r.good++
 	} else {
 		r.bad++
 	}
+}
+
+// hit counts an object that the digest listed, be it of use or not.
+func (r *record) hit(useful bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hits++
+	r.window.hits++
+	r.count(useful)
+	r.restore()
+}
+
+// falseHit counts one, in the so-manieth lookup, of a digest that errs so often. It
+// reports whether the sibling is quarantined for it.
+func (r *record) falseHit(lookups int64, falsePositives float64, now time.Time) (quarantined bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.falseHits++
+	r.window.falseHits++
+	r.count(false)
+	r.restore()
+	w := r.window
+	explained := falsePositives * float64(lookups-w.lookups)
+	if w.falseHits < quarantineLeast || w.falseHits <= w.hits || float64(w.falseHits) <= quarantineExcess*explained {
+		if w.hits+w.falseHits >= windowFull {
+			r.window = window{lookups: lookups}
+		}
+		return false
+	}
+	r.quarantinedUntil = now.Add(min(firstQuarantine<<min(r.quarantines, 10), lastQuarantine))
+	r.quarantines++
+	r.window = window{lookups: lookups}
+	return true
+}
+
+// failed counts a question without an answer, and suspends the sibling.
+func (r *record) failed(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures++
+	r.count(false)
+	r.suspendedUntil = now.Add(min(firstSuspension<<min(r.inRow, 10), lastSuspension))
+	r.inRow++
+}
+
+// available reports whether the sibling may be asked in that life. A new life ends a
+// suspension, and the odds of the former; its honesty is remembered.
+func (r *record) available(life uint64, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if life != r.life {
+		if r.life != 0 {
+			r.good, r.bad = 0, 0
+			r.restore()
+		}
+		r.life = life
+	}
+	return !now.Before(r.suspendedUntil) && !now.Before(r.quarantinedUntil)
 }
 
 // odds is the probability that the sibling has what its digest says, of which it
@@ -145,11 +181,12 @@ func (r *record) roundTrip(others average, now time.Time) time.Duration {
 	return time.Duration(v * float64(time.Second))
 }
 
-// answeredSince reports whether the sibling answered since then.
-func (r *record) answeredSince(then time.Time) bool {
+// source returns what the source took lately to a header and for each byte after it, and
+// when it answered last.
+func (r *record) source() (trip, pace average, last time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.last.After(then)
+	return r.trip, r.pace, r.last
 }
 
 // late returns after how long an answer is later than all but one in twenty.
@@ -157,45 +194,4 @@ func (r *record) late() (time.Duration, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.spread.quantile(0.95)
-}
-
-// records are those of all siblings asked.
-type records struct {
-	mu     sync.Mutex
-	byPeer map[string]*record
-	all    average
-}
-
-const maxRecords = 4096 // clusters are smaller, but their members come and go
-
-func (s *records) of(peer string) *record {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r := s.byPeer[peer]; r != nil {
-		return r
-	}
-	if s.byPeer == nil {
-		s.byPeer = make(map[string]*record)
-	}
-	for other := range s.byPeer {
-		if len(s.byPeer) < maxRecords {
-			break
-		}
-		delete(s.byPeer, other)
-	}
-	r := &record{}
-	s.byPeer[peer] = r
-	return r
-}
-
-func (s *records) answered(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all.add(d)
-}
-
-func (s *records) average() average {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // A recorder hands a response on as it is written, and notes it if it may be kept.
@@ -16,6 +18,8 @@ type recorder struct {
 	header http.Header // as it was sent; nil = nothing is kept
 	sent   time.Time   // when it was
 	body   bytes.Buffer
+
+	unstorable func() // called when it is known that nothing is kept; may be nil
 }
 
 func (rec *recorder) WriteHeader(status int) {
@@ -24,6 +28,8 @@ func (rec *recorder) WriteHeader(status int) {
 		rec.sent = time.Now()
 		if h := rec.Header(); status == http.StatusOK && isStorable(h, rec.sent) {
 			rec.header = h.Clone()
+		} else if rec.unstorable != nil {
+			rec.unstorable()
 		}
 	}
 	rec.ResponseWriter.WriteHeader(status)
@@ -39,6 +45,9 @@ func (rec *recorder) Write(p []byte) (int, error) {
 	}
 	if err != nil || int64(rec.body.Len()+n) > rec.room {
 		rec.header, rec.body = nil, bytes.Buffer{}
+		if rec.unstorable != nil {
+			rec.unstorable()
+		}
 		return n, err
 	}
 	rec.body.Write(p[:n])
@@ -82,10 +91,10 @@ func (rec *recorder) object() *Object {
 // are its own from then on.
 func newObject(h http.Header, body []byte, arrived time.Time) *Object {
 	o := &Object{Header: h.Clone(), Body: body}
-	age, lifetime, limited := lifetimeOf(h, directives(h), arrived)
-	o.Made = arrived.Add(-age)
-	if limited {
-		o.Expires = o.Made.Add(lifetime)
+	r := rfc9111.NewResponse(http.StatusOK, h, 0, arrived)
+	o.Made = arrived.Add(-r.InitialAge)
+	if r.Explicit {
+		o.Expires = o.Made.Add(r.Lifetime)
 	}
 	for _, field := range []string{"Age", "Cache-Status", "Connection", "Content-Length", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"} {
 		delete(o.Header, field)
@@ -102,8 +111,9 @@ func newObject(h http.Header, body []byte, arrived time.Time) *Object {
 // isStorable reports whether a response with status 200 may be kept for everybody: if
 // it says so, and for how long, and is the same for all.
 func isStorable(h http.Header, now time.Time) bool {
-	cc := directives(h)
-	if !has(cc, "public") && !has(cc, "s-maxage") || has(cc, "private") || has(cc, "no-store") || has(cc, "no-cache") {
+	r := rfc9111.NewResponse(http.StatusOK, h, 0, now)
+	cc := &r.Control
+	if !cc.Public && cc.SMaxAge == rfc9111.Unset || cc.NoCache || cc.NoCacheFields != nil || !r.Storable(nil, false) {
 		return false
 	}
 	for _, field := range []string{"Vary", "Set-Cookie", "Content-Range", "Trailer"} {
@@ -111,6 +121,5 @@ func isStorable(h http.Header, now time.Time) bool {
 			return false
 		}
 	}
-	age, lifetime, limited := lifetimeOf(h, cc, now)
-	return limited && age < lifetime
+	return r.Explicit && !isStale(r)
 }

@@ -2,12 +2,15 @@ package sibling
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // Wrap is [Cache.Serve] as middleware, for a handler that makes the answers.
@@ -22,6 +25,10 @@ func (c *Cache) Wrap(next http.Handler) http.Handler {
 
 // ServeHTTP answers siblings' questions, and refuses with 403 what is none.
 func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == CoalescePath && c.Coalescer != nil {
+		c.Coalescer.ServeHTTP(w, r)
+		return
+	}
 	_ = c.Serve(w, r, func(w http.ResponseWriter, _ *http.Request) error {
 		refuse(w)
 		return nil
@@ -39,23 +46,31 @@ func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // change the object ("POST", say) it is dropped here, though not at siblings, where it
 // stays until it expires. An error is next's, and what that wrote is not kept.
 //
-// An object's identity is "GET" and its URL, of the scheme https if the request came
-// by TLS and of the host that it names. A sibling's question is answered from the
+// An object's identity is Cache.Identity or, without it, "GET" and its URL, of the scheme
+// https if the request came by TLS and of the host that it names. A sibling's question is answered from the
 // Store or by 504.
 func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request) error) error {
+	if c.Siblings == nil || c.Store == nil {
+		http.Error(w, ErrNoCache.Error(), http.StatusInternalServerError)
+		return ErrNoCache
+	}
 	u, identity := requested(r)
+	if c.Identity != nil && u.Host != valueHost {
+		identity = c.Identity(r)
+	}
+	if c.Coalescer != nil && r.URL.Path == CoalescePath {
+		c.Coalescer.ServeHTTP(w, r)
+		return nil
+	}
 	if IsQuestion(r) {
-		if o := c.fresh(identity); o != nil {
-			o.write(w, r, c.name()+"; hit")
-		} else {
-			AnswerMiss(w, c.name())
-		}
+		c.answer(w, r, identity)
 		return nil
 	}
 	if !isCacheable(r) {
 		err := next(w, r)
-		if mayChange(r.Method) {
+		if !rfc9111.IsSafe(r.Method) {
 			c.Store.Drop(identity)
+			c.flights.forget(identity)
 		}
 		return err
 	}
@@ -69,25 +84,82 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, next func(http.Res
 	if r.Method == http.MethodHead {
 		return next(w, r)
 	}
+	var f *flight
 	if reuse {
-		o, status, err := c.find(r.Context(), u, identity, func(a *Answer) bool { return isStorable(a.Header, a.Arrived) })
+		f = c.flights.lead(identity)
+		if f == nil {
+			c.joined()
+			if o := c.flights.join(r.Context(), identity); o != nil {
+				o.write(w, r, c.name()+"; fwd=uri-miss; collapsed")
+				return nil
+			}
+			// What was made is not for all, or failed: this one asks for itself.
+		}
+	}
+	return c.make(w, r, u, identity, f, next)
+}
+
+// make answers a GET from a sibling, or by next. Those that wait for f, unless it is
+// nil, get the object, or hear as soon as it is known that there will be none for them.
+func (c *Cache) make(w http.ResponseWriter, r *http.Request, u *url.URL, identity string, f *flight, next func(http.ResponseWriter, *http.Request) error) error {
+	var o *Object
+	land := func() {
+		if f != nil {
+			c.flights.land(identity, f, o, nil)
+		}
+	}
+	defer land()
+	if f != nil {
+		found, status, err := c.find(r.Context(), u, identity, func(a *Answer) bool { return isStorable(a.Header, a.Arrived) }, nil)
 		if err != nil {
 			return nil // the client has gone
 		}
-		if o != nil {
+		if found != nil {
+			o = found
 			c.Store.Put(identity, o)
 			o.write(w, r, append(slices.Clone(status), c.name()+"; fwd=uri-miss; stored; detail=sibling")...)
 			return nil
 		}
 	}
-	rec := &recorder{ResponseWriter: w, room: c.maxBytes()}
+	rec := &recorder{ResponseWriter: w, room: c.maxBytes(), unstorable: land}
 	if err := next(rec, r); err != nil {
 		return err
 	}
-	if o := rec.object(); o != nil {
+	if made := rec.object(); made != nil {
+		o = made
 		c.Store.Put(identity, o)
 	}
 	return nil
+}
+
+// answer answers a sibling's question. One that can wait gets what is being made.
+func (c *Cache) answer(w http.ResponseWriter, r *http.Request, identity string) {
+	o := c.fresh(identity)
+	if wait := preferredWait(r.Header); o == nil && wait > 0 {
+		ctx, cancel := context.WithTimeout(r.Context(), wait)
+		o = c.flights.join(ctx, identity)
+		cancel()
+	}
+	if o == nil {
+		AnswerMiss(w, c.name())
+		return
+	}
+	if c.Coalescer != nil {
+		c.Coalescer.Served(identity)
+	}
+	o.write(w, r, c.name()+"; hit")
+}
+
+// preferredWait is for how long the asker would wait (RFC 7240 section 4.3), at most
+// twice as long as a Cache does.
+func preferredWait(h http.Header) time.Duration {
+	for m := range rfc9111.Members(h["Prefer"]) {
+		if s, ok := strings.CutPrefix(m, "wait="); ok {
+			n, _ := strconv.ParseUint(s, 10, 16)
+			return min(time.Duration(n)*time.Second, 2*defaultFlights)
+		}
+	}
+	return 0
 }
 
 // requested is what a request or a sibling's question is for.
@@ -106,13 +178,9 @@ func requested(r *http.Request) (*url.URL, string) {
 // isCacheable reports whether the answer to a request may be kept, and be that to
 // others.
 func isCacheable(r *http.Request) bool {
+	cc := rfc9111.RequestDirectives(r.Header)
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.ContentLength == 0 &&
-		r.Header["Authorization"] == nil && r.Header["Upgrade"] == nil && !has(directives(r.Header), "no-store")
-}
-
-// mayChange reports whether a method is not safe (RFC 9110 section 9.2.1).
-func mayChange(method string) bool {
-	return !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}, method)
+		r.Header["Authorization"] == nil && r.Header["Upgrade"] == nil && !cc.NoStore
 }
 
 // write answers a request by an object.
@@ -124,6 +192,9 @@ func (o *Object) write(w http.ResponseWriter, r *http.Request, status ...string)
 	h["Cache-Status"] = status
 	if o.Header == nil {
 		h.Set("Content-Type", "application/octet-stream")
+		if !o.Expires.IsZero() {
+			h.Set("Cache-Control", "max-age="+strconv.Itoa(int(time.Until(o.Expires).Seconds())))
+		}
 	} else {
 		h.Set("Age", strconv.Itoa(int(time.Since(o.Made).Seconds())))
 	}

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/dunglas/httpsfv"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // translate writes what a Squid before release 6 says of its own part in an
@@ -22,14 +22,12 @@ func translate(h http.Header) {
 		h["X-Cache"] = rest
 	}
 	delete(h, "X-Cache-Lookup")
-	member := httpsfv.NewItem(name)
-	if result == "HIT" {
-		member.Params.Add("hit", true)
-	} else {
-		member.Params.Add("fwd", httpsfv.Token("miss"))
+	status := rfc9111.Status{Cache: name, Hit: result == "HIT"}
+	if !status.Hit {
+		status.Fwd = "miss"
 	}
-	if text, err := httpsfv.Marshal(member); err == nil {
-		h["Cache-Status"] = append(h["Cache-Status"], text)
+	if !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' }) {
+		status.Add(h)
 	}
 }
 

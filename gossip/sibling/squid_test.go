@@ -13,15 +13,15 @@ func TestTranslate(t *testing.T) {
 	}{
 		"hit": {
 			http.Header{"X-Cache": {"HIT from m"}, "X-Cache-Lookup": {"HIT from m:3128"}, "Age": {"7"}},
-			http.Header{"Cache-Status": {`"m";hit`}, "Age": {"7"}}, true,
+			http.Header{"Cache-Status": {"m; hit"}, "Age": {"7"}}, true,
 		},
 		"hit of what came through a CDN": {
 			http.Header{"X-Cache": {"MISS from cdn", "HIT from m"}, "Cache-Status": {"cdn; fwd=miss"}},
-			http.Header{"X-Cache": {"MISS from cdn"}, "Cache-Status": {"cdn; fwd=miss", `"m";hit`}}, true,
+			http.Header{"X-Cache": {"MISS from cdn"}, "Cache-Status": {"cdn; fwd=miss", "m; hit"}}, true,
 		},
 		"miss of what a CDN had": {
 			http.Header{"X-Cache": {"MISS from m"}, "Cache-Status": {"cdn; hit"}},
-			http.Header{"Cache-Status": {"cdn; hit", `"m";fwd=miss`}}, false,
+			http.Header{"Cache-Status": {"cdn; hit", "m; fwd=miss"}}, false,
 		},
 		"release 6":      {http.Header{"Cache-Status": {"m;hit;detail=match"}}, http.Header{"Cache-Status": {"m;hit;detail=match"}}, true},
 		"nothing":        {http.Header{}, http.Header{}, false},

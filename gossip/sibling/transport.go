@@ -4,8 +4,12 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // A Transport is an [http.RoundTripper] that looks for what a GET asks for at the
@@ -48,7 +52,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return notHere(r, t.Siblings.cfg.Name), nil
 	}
-	if !mayAsk(r) {
+	cc := rfc9111.RequestDirectives(r.Header)
+	if !mayAsk(r, &cc) {
 		return t.origin().RoundTrip(r)
 	}
 	identity := Identity
@@ -56,7 +61,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		identity = t.Identity
 	}
 	q := Question{
-		URL: r.URL, Host: r.Host, Identities: []string{identity(r)}, Header: questionHeader(r, t.Siblings.cfg.Name),
+		URL: r.URL, Host: r.Host, Identities: []string{identity(r)},
+		Header: QuestionHeader(r, &cc, t.Siblings.cfg.Name, "If-None-Match", "If-Modified-Since"),
 		Origin: func(ctx context.Context, _ http.Header) (*http.Response, error) {
 			return t.origin().RoundTrip(r.WithContext(ctx))
 		},
@@ -87,7 +93,7 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 // mayAsk reports whether siblings may answer a request.
-func mayAsk(r *http.Request) bool {
+func mayAsk(r *http.Request, cc *rfc9111.Directives) bool {
 	if r.Method != http.MethodGet && r.Method != "" || r.Body != nil && r.Body != http.NoBody {
 		return false
 	}
@@ -99,60 +105,59 @@ func mayAsk(r *http.Request) bool {
 			return false
 		}
 	}
-	cc := directives(r.Header)
-	if _, given := r.Header["Cache-Control"]; !given {
-		cc = members(r.Header["Pragma"]) // RFC 9111 section 5.4
-	}
-	return !has(cc, "no-cache") && !has(cc, "no-store") && !has(cc, "max-age=0")
+	return !cc.NoCache && !cc.NoStore && cc.MaxAge != 0
 }
 
-// told are the fields of a request that siblings are told: what selects a
-// variant, and validators.
-var told = []string{"Accept", "Accept-Encoding", "Accept-Language", "Accept-Charset", "User-Agent", "Origin",
-	"If-None-Match", "If-Modified-Since"}
+// selecting are the fields of a request that siblings are told whether or not a
+// response is known to vary by them.
+var selecting = []string{"Accept", "Accept-Encoding", "Accept-Language", "Accept-Charset", "User-Agent", "Origin"}
 
-// questionHeader is the header of the question for what r asks for.
-func questionHeader(r *http.Request, name string) http.Header {
+// QuestionHeader is the header of a question for what r asks for, from the cache of
+// that name: what selects the variant, further fields given by their canonical names,
+// and how fresh the answer must be by the directives of r. The rest of the request,
+// its cookies above all, is not for siblings.
+func QuestionHeader(r *http.Request, cc *rfc9111.Directives, name string, fields ...string) http.Header {
 	h := http.Header{}
-	for _, field := range told {
+	for _, field := range slices.Concat(selecting, fields) {
 		if lines := r.Header[field]; lines != nil {
 			h[field] = lines
 		}
 	}
-	cc := "only-if-cached"
-	for _, d := range directives(r.Header) {
-		if strings.HasPrefix(d, "max-age=") || strings.HasPrefix(d, "min-fresh=") {
-			cc += ", " + d
-		}
+	wants := "only-if-cached"
+	if cc.MaxAge != rfc9111.Unset {
+		wants += ", max-age=" + strconv.Itoa(int(cc.MaxAge.Seconds()))
 	}
-	h["Cache-Control"] = []string{cc}
-	h["Via"] = append(append([]string(nil), r.Header["Via"]...), "1.1 "+name)
+	if cc.MinFresh != rfc9111.Unset {
+		wants += ", min-fresh=" + strconv.Itoa(int(cc.MinFresh.Seconds()))
+	}
+	h["Cache-Control"] = []string{wants}
+	h["Via"] = r.Header["Via"]
+	rfc9111.AddVia(h, r.ProtoMajor, r.ProtoMinor, name)
 	return h
 }
 
 // usable reports whether a sibling's answer may stand for the origin's: shareable,
 // fresh by our clock, and selected by what the sibling was told.
 func usable(resp *http.Response, wanted, asked http.Header, now time.Time) bool {
-	cc := directives(resp.Header)
-	if has(cc, "private") || has(cc, "no-store") || has(cc, "no-cache") || isStale(resp.Header, cc, now) {
-		return false
-	}
-	for _, field := range members(resp.Header["Vary"]) {
-		field = http.CanonicalHeaderKey(field)
-		if field == "*" || strings.Join(asked[field], ",") != strings.Join(wanted[field], ",") {
-			return false
-		}
-	}
-	return true
+	r := rfc9111.NewResponse(resp.StatusCode, resp.Header, 0, now)
+	return !r.Control.Private && !r.Control.NoStore && !r.Control.NoCache && !isStale(r) &&
+		rfc9111.SameVariant(rfc9111.VaryFields(resp.Header), asked, wanted)
 }
+
+// isStale reports whether a response that just arrived has outlived the lifetime that
+// it states. One that states none is as fresh as its cache says.
+func isStale(r *rfc9111.Response) bool { return r.Explicit && r.InitialAge >= r.Lifetime }
 
 // notHere is the answer of a cache that may ask nobody.
 func notHere(r *http.Request, name string) *http.Response {
+	h := http.Header{"Content-Type": {"text/plain; charset=utf-8"}}
+	status := rfc9111.Status{Cache: name, Detail: "only-if-cached"}
+	status.Add(h)
 	const text = "no fresh copy here\n"
 	return &http.Response{
 		StatusCode: http.StatusGatewayTimeout, Status: "504 Gateway Timeout",
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header:        http.Header{"Cache-Status": {name + "; detail=only-if-cached"}, "Content-Type": {"text/plain; charset=utf-8"}},
+		Header:        h,
 		Body:          io.NopCloser(strings.NewReader(text)),
 		ContentLength: int64(len(text)),
 		Request:       r,

@@ -24,10 +24,11 @@ type world struct {
 	client    *Client
 	servers   []*http.Server
 
-	mu      sync.Mutex
-	known   []Candidate // whom the locator names, whatever is asked for
-	reports []string
-	origin  int // requests to it
+	mu         sync.Mutex
+	known      []Candidate // whom the locator names, whatever is asked for
+	reports    []string
+	distrusted int
+	origin     int // requests to it
 }
 
 const originURL = "http://10.9.9.9:80"
@@ -86,6 +87,9 @@ func (w *world) Candidates(dst []Candidate, identity string) []Candidate {
 func (w *world) Report(r Report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if r.Distrust {
+		w.distrusted++
+	}
 	w.reports = append(w.reports, r.Peer+":"+r.Outcome.String())
 }
 

@@ -27,16 +27,21 @@ var layers = []struct {
 }{
 	{dir: "arith"},
 	{dir: "digest", imports: "arith github.com/cespare/xxhash/v2"},
+	{dir: "digest/index", imports: "digest"},
 	{dir: "digest/squid", imports: "digest"},
+	// It has no carrier and no clock.
+	{dir: "digest/feed", imports: "digest", without: "os time"},
 
 	// The engine gets the time and messages from its caller.
 	{dir: "gossip/exchange", imports: "digest", without: "os sync"},
 	{dir: "gossip/memnet", imports: "net"},
 	// Nothing else sees memberlist.
-	{dir: "gossip", imports: "net digest gossip/exchange github.com/hashicorp/memberlist"},
+	{dir: "gossip", imports: "net digest digest/index gossip/exchange github.com/hashicorp/memberlist"},
 
+	// The rules of caches: functions of requests, responses and times.
+	{dir: "gossip/rfc9111", imports: "net github.com/dunglas/httpsfv", without: "os context io net"},
 	// Siblings are asked by whoever locates them, of whatever caches.
-	{dir: "gossip/sibling", imports: "net gossip github.com/dunglas/httpsfv"},
+	{dir: "gossip/sibling", imports: "net digest gossip gossip/rfc9111"},
 
 	{dir: "cmd/peer/internal/health"},
 	// The store knows nothing of HTTP, siblings or digests.
@@ -49,14 +54,13 @@ var layers = []struct {
 		"go.opentelemetry.io/otel/propagation go.opentelemetry.io/otel/sdk/resource go.opentelemetry.io/otel/sdk/trace " +
 		"go.opentelemetry.io/otel/trace"},
 	// The cache knows siblings, not how they are found.
-	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv"},
+	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/rfc9111 gossip/sibling cmd/peer/internal/store"},
 	// The request path knows a Locator, not the gossip behind it.
-	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/conn gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
+	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/conn gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
 
-	{dir: "cmd/peer/internal/crowd", imports: "net gossip/sibling"},
 	// What peers ask of each other besides objects, the Squids beside them, and TLS to both.
 	{dir: "cmd/peer/internal/control", imports: "net gossip/sibling"},
-	{dir: "cmd/peer/internal/squid", imports: "net digest/squid gossip/sibling"},
+	{dir: "cmd/peer/internal/squid", imports: "net digest/squid gossip/rfc9111 gossip/sibling"},
 	{dir: "cmd/peer/internal/peertls", imports: "net gossip/sibling"},
 	{dir: "cmd/peer/internal/peertls/certtest"},
 	{dir: "cmd/peer/internal/sd", imports: "net golang.org/x/sys/unix"},
@@ -65,7 +69,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/trace", imports: "net github.com/cespare/xxhash/v2"},
 	{dir: "cmd/peer/internal/origin", imports: "net github.com/cespare/xxhash/v2"},
 	{dir: "cmd/peer/internal/replay", imports: "net cmd/peer/internal/origin cmd/peer/internal/table cmd/peer/internal/trace " +
-		"github.com/dunglas/httpsfv"},
+		"gossip/rfc9111"},
 	{dir: "cmd/peer/internal/config", imports: "net cmd/peer/internal/peertls github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
 		"github.com/goccy/go-yaml/parser github.com/goccy/go-yaml/token"},
 	{dir: "cmd/peer/internal/admin", imports: "net cmd/peer/internal/proxy cmd/peer/internal/store cmd/peer/internal/table " +
@@ -73,7 +77,7 @@ var layers = []struct {
 		"github.com/prometheus/client_golang/prometheus/promhttp"},
 	// Here the parts become a peer.
 	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange cmd/peer/internal/admin " +
-		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/crowd cmd/peer/internal/health cmd/peer/internal/peertls " +
+		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health cmd/peer/internal/peertls " +
 		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store cmd/peer/internal/tracing"},
 	// All of it is tests.
 	{dir: "cmd/peer/internal/simulation"},
@@ -84,7 +88,7 @@ var layers = []struct {
 		"cmd/peer/internal/trace"},
 
 	// The simulator opens no socket.
-	{dir: "sim", imports: "arith digest gossip/exchange github.com/bits-and-blooms/bloom/v3 " +
+	{dir: "sim", imports: "arith digest digest/index gossip/exchange github.com/bits-and-blooms/bloom/v3 " +
 		"github.com/panmari/cuckoofilter github.com/klauspost/compress/fse github.com/klauspost/compress/huff0 " +
 		"github.com/klauspost/compress/s2 github.com/klauspost/compress/zstd github.com/maypok86/otter/v2 gonum.org/v1/plot " +
 		"gonum.org/v1/plot/font gonum.org/v1/plot/plotter gonum.org/v1/plot/vg gonum.org/v1/plot/vg/draw " +

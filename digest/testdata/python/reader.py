@@ -1,6 +1,6 @@
 """A second reader of the digest format, written from FORMAT.md and CODERS.md.
 
-It knows filters and deltas, scheme 1, and all codings. vectors.py runs it. Comments
+It knows filters, whole and in pieces, and deltas, scheme 1, and all codings. vectors.py runs it. Comments
 name sections.
 """
 import hashlib
@@ -10,6 +10,7 @@ from block import block
 M64 = 2**64 - 1
 GAMMA = 0x9E3779B97F4A7C15
 MAX_MEMORY = 256 << 20
+MAX_BYTES = 64 << 20
 
 class Refused(Exception):
     """Error, field and offset of a message: FORMAT.md, section 1."""
@@ -232,17 +233,38 @@ def gaps(payload, m, x):
 def decode(data, base=None):
     """Returns the header and the positions of a message; base is a filter so decoded."""
     r = Reader(data)
-    if r.take("magic", 3) != b"SCD":
-        raise Refused("corrupt", "magic", 0)
-    if r.fixed("format version", 1) != 1:
-        raise Refused("version", "format version", 3)
+    kinds = preamble(r, (1,) if base is None else (2, 3))
     if len(data) < 12:
         raise Refused("corrupt", "checksum", len(data))
     r.data = data[:-8]
     if xxh64(r.data, 0) != int.from_bytes(data[-8:], "little"):
         raise Refused("corrupt", "checksum", len(data) - 8)
+    h = header(r, kinds)
+    m, x = h["bits"], h["count"]
+    if h["kind"] == 5:
+        members = all_pieces(r, h)
+    elif base is None:
+        members = r.section("positions", m, x)
+    else:
+        members = delta(r, h, *base)
+    if r.at != len(r.data):
+        raise Refused("corrupt", "end", r.at)
+    if state_of(m, h["hashes"], h["tag"], members) != h["state"]:
+        raise Refused("corrupt", "state", h["state at"])
+    return h, members
+
+def preamble(r, kinds):
+    """The kinds that a message may be of, where one of kinds is due."""
+    magic = r.take("magic", 3)
+    if magic not in (b"SCD", b"SCP"):
+        raise Refused("corrupt", "magic", 0)
+    if r.fixed("format version", 1) != 1:
+        raise Refused("version", "format version", 3)
+    return kinds if magic == b"SCD" else (5,) if 1 in kinds else ()
+
+def header(r, kinds):
     h = {"kind": r.fixed("kind", 1)}
-    if h["kind"] not in ((1,) if base is None else (2, 3)):
+    if h["kind"] not in kinds:
         raise Refused("corrupt", "kind", 4)
     h["scheme"], h["hashes"], reserved = (r.fixed(f, 1) for f in ("scheme", "hashes", "reserved"))
     for field, good, at in ("scheme", h["scheme"] == 1, 5), ("hashes", 1 <= h["hashes"] <= 32, 6), ("reserved", reserved == 0, 7):
@@ -252,19 +274,87 @@ def decode(data, base=None):
     m = h["bits"] = r.uvarint("bits", 1, 1 << 40, "too large")
     h["epoch"] = r.uvarint("epoch", 1, 1 << 63)
     h["sequence"] = r.uvarint("sequence", 0, 1 << 63)
-    state_at = r.at
+    h["state at"] = r.at
     h["state"] = r.fixed("state", 8)
     h["keys"] = r.uvarint("keys", 0, 1 << 63)
-    count_at = r.at
-    x = h["count"] = r.uvarint("count", 0, m)
-    if 8 * x > MAX_MEMORY:  # section 6
-        raise Refused("too large", "count", count_at)
-    members = r.section("positions", m, x) if base is None else delta(r, h, *base)
-    if r.at != len(r.data):
-        raise Refused("corrupt", "end", r.at)
-    if state_of(m, h["hashes"], h["tag"], members) != h["state"]:
-        raise Refused("corrupt", "state", state_at)
-    return h, members
+    h["count at"] = r.at
+    h["count"] = r.uvarint("count", 0, m)
+    if 8 * h["count"] > MAX_MEMORY:  # section 6
+        raise Refused("too large", "count", h["count at"])
+    return h
+
+def index(r, m):
+    """The span, and of each piece the offset, the length and the check."""
+    span = r.uvarint("span", 1, m)
+    at, pieces = r.at, -(-m // span)
+    length = r.uvarint("index length", 0, MAX_BYTES, "too large")
+    if length < 5 * pieces:
+        raise Refused("corrupt", "index length", at)
+    start, end = r.at, r.at + length
+    if end + 8 > len(r.data):
+        raise Refused("corrupt", "index", start)
+    if xxh64(r.data[:end], 0) != int.from_bytes(r.data[end:end + 8], "little"):
+        raise Refused("corrupt", "head checksum", end)
+    entries, offset, i = [], end + 8, Reader(r.data[:end])
+    i.at = start
+    for _ in range(pieces):
+        at = i.at
+        try:
+            length, check = i.uvarint("piece length", 1), i.fixed("piece check", 4)
+        except Refused:
+            raise Refused("corrupt", "piece length", at)
+        if length > MAX_BYTES - offset - 8:
+            raise Refused("too large", "piece length", at)
+        entries.append((offset, length, check))
+        offset += length
+    if i.at != end:
+        raise Refused("corrupt", "index", i.at)
+    r.at = end + 8
+    return span, entries
+
+def piece(data, offset, check, start, size, most):
+    """The positions of the piece that is these bytes, which begin at offset."""
+    if xxh64(data, 0) & 0xFFFFFFFF != check:
+        raise Refused("corrupt", "piece", offset)
+    r = Reader(data)
+    try:
+        y = r.uvarint("piece count", 0, min(size, most, 1 << 20))
+    except Refused:
+        raise Refused("corrupt", "piece count", offset)
+    rarer = min(y, size - y)
+    method = block if rarer and rarer * ((size // rarer).bit_length() + 1) >= 8192 else adaptive  # CODERS.md, section 1
+    try:
+        return [start + p for p in method(data[r.at:], size, y)]
+    except ValueError:
+        raise Refused("corrupt", "piece", offset + r.at)
+
+def all_pieces(r, h):
+    m, found = h["bits"], []
+    span, entries = index(r, m)
+    for i, (offset, length, check) in enumerate(entries):
+        members = piece(r.take("piece", length), offset, check, i * span, min(span, m - i * span), h["count"] - len(found))
+        found += members
+    if len(found) != h["count"]:
+        raise Refused("corrupt", "count", h["count at"])
+    return found
+
+def ask(read, position):
+    """Whether a position is set in a filter in pieces, of which read(offset, length) gives bytes."""
+    r = Reader(read(0, 4096))
+    kinds = preamble(r, (1,))
+    m, most = (h := header(r, kinds))["bits"], h["count"]
+    at = r.at
+    while True:
+        try:
+            span, entries = index(r, m)
+            break
+        except Refused as refused:  # the index is longer
+            if refused.args[1] != "index" or len(r.data) != 4096:
+                raise
+            r.data, r.at = read(0, MAX_BYTES), at
+    i = position // span
+    offset, length, check = entries[i]
+    return position in piece(read(offset, length), offset, check, i * span, min(span, m - i * span), most)
 
 def delta(r, h, base, before):
     m, x = h["bits"], h["count"]

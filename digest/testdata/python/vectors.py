@@ -5,9 +5,9 @@ import json
 import os
 import sys
 
-from reader import Refused, decode, positions, seed_of, tag_of, xxh64
+from reader import Refused, ask, decode, positions, seed_of, tag_of, xxh64
 
-LONG = 30_000  # bytes: longer frozen messages take this reader seconds
+LONG = {"filter": 30_000, "pieces": 2_000, "delta": 30_000, "plain": 30_000}  # bytes: longer frozen messages take this reader seconds
 
 def main(path, *frozen):
     with open(path) as f:
@@ -35,6 +35,16 @@ def main(path, *frozen):
         want = sorted({p for k in f["Keys"] for p in positions(f["Bits"], f["Hashes"], int(k, 16))})
         check("filters", (members, h["state"], h["epoch"], h["sequence"], h["keys"], h["tag"]),
               (want, int(f["State"], 16), f["Epoch"], f["Sequence"], len(f["Keys"]), tag_of(int(f["Seed"], 16))))
+    for p in v["Pieces"]:
+        if p["Filter"] not in filters:
+            continue
+        (h, members), data = decode(bytes.fromhex(p["Hex"])), bytes.fromhex(p["Hex"])
+        want, positions_of = filters[p["Filter"]]
+        check("pieces", (members, h["state"], h["keys"]), (positions_of, want["state"], want["keys"]))
+        for position in range(0, h["bits"], h["bits"] // 50 + 1):
+            check("questions", ask(lambda at, n: data[at:at + n], position), position in members)
+        for position in members:
+            check("questions", ask(lambda at, n: data[at:at + n], position), True)
     for d in v["Deltas"]:
         for form in ("Hex", "Plain"):
             h, members = decode(bytes.fromhex(d[form]), filters[d["Base"]])
@@ -53,7 +63,11 @@ def main(path, *frozen):
         message = lambda name: open(os.path.join(directory, name + ".bin"), "rb").read()
         with open(os.path.join(directory, "frozen.json")) as f:
             for m in json.load(f):
-                if m["Scheme"] != 1 or m["Kind"] not in ("filter", "delta", "plain") or len(message(m["Name"])) > LONG:
+                if m["Scheme"] == 1 and m["Kind"] == "pieces" and m["Last"]:
+                    data, key = message(m["Name"]), xxh64(b"object %d" % m["First"], seed_of(m["Secret"].encode()))
+                    for p in positions(m["Bits"], m["Hashes"], key):
+                        check("questions", ask(lambda at, n: data[at:at + n], p), True)
+                if m["Scheme"] != 1 or len(message(m["Name"])) > LONG.get(m["Kind"], 0):
                     continue
                 base = decode(message(m["Base"])) if m["Base"] else None
                 h, _ = decode(message(m["Name"]), base)  # which compares positions with the state

@@ -76,7 +76,7 @@ func newCache(cfg gossip.Config) (*cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), int64(cfg.Objects), 0))
+	c, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), int64(cfg.Objects), 0), nil)
 	if err != nil {
 		node.Close()
 		return nil, err

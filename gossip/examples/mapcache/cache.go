@@ -24,7 +24,7 @@ func New(cfg gossip.Config) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := sibling.NewCache(node, &store{values: map[string]*sibling.Object{}, most: cfg.Objects, held: node.Holdings()})
+	cache, err := sibling.NewCache(node, &store{values: map[string]*sibling.Object{}, most: cfg.Objects, held: node.Holdings()}, nil)
 	if err != nil {
 		node.Close()
 		return nil, err

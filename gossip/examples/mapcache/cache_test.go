@@ -32,15 +32,17 @@ func start(t *testing.T, name string, most int, join ...string) *Cache {
 	return c
 }
 
-func never(context.Context) ([]byte, error) {
-	return nil, errors.New("loaded, though a sibling has it")
+func never(context.Context) ([]byte, time.Time, error) {
+	return nil, time.Time{}, errors.New("loaded, though a sibling has it")
 }
 
 func TestSiblingHit(t *testing.T) {
 	a := start(t, "a", 100)
 	b := start(t, "b", 100, a.Node.Addr())
 	for i := range 50 {
-		value, err := a.Get(t.Context(), fmt.Sprint(i), func(context.Context) ([]byte, error) { return fmt.Append(nil, "value ", i), nil })
+		value, err := a.Get(t.Context(), fmt.Sprint(i), func(context.Context) ([]byte, time.Time, error) {
+			return fmt.Append(nil, "value ", i), time.Time{}, nil
+		})
 		if err != nil || string(value) != fmt.Sprint("value ", i) {
 			t.Fatalf("Get(%d) = %q, %v", i, value, err)
 		}
@@ -63,7 +65,7 @@ func TestSiblingHit(t *testing.T) {
 		t.Errorf("members: %+v", m)
 	}
 	broken := errors.New("broken")
-	if _, err := b.Get(t.Context(), "nobody's", func(context.Context) ([]byte, error) { return nil, broken }); err != broken {
+	if _, err := b.Get(t.Context(), "nobody's", func(context.Context) ([]byte, time.Time, error) { return nil, time.Time{}, broken }); err != broken {
 		t.Errorf("Get of what cannot be loaded: %v", err)
 	}
 }

@@ -28,7 +28,7 @@ func New(cfg gossip.Config, bytes uint64) (*Cache, error) {
 		node.Close()
 		return nil, err
 	}
-	cache, err := sibling.NewCache(node, s)
+	cache, err := sibling.NewCache(node, s, nil)
 	if err != nil {
 		node.Close()
 		return nil, err

@@ -50,7 +50,10 @@ func start(t *testing.T, bytes uint64) (a, b *Cache, heard chan struct{}) {
 func TestSiblingHit(t *testing.T) {
 	a, b, heard := start(t, 1<<20)
 	loads := 0
-	load := func(context.Context) ([]byte, error) { loads++; return []byte("value of x"), nil }
+	load := func(context.Context) ([]byte, time.Time, error) {
+		loads++
+		return []byte("value of x"), time.Time{}, nil
+	}
 	if _, err := a.Get(t.Context(), "x", load); err != nil {
 		t.Fatal(err)
 	}

@@ -69,8 +69,8 @@ func TestExplanationText(t *testing.T) {
 	err := WriteExplanation(&b, Explanation{
 		Method: "GET", URL: "http://x/", Text: "A miss.",
 		Stored: []Stored{{Identity: "GET http://x/\nAccept:a\nOrigin:b", Status: 200, Bytes: 2048, Age: 70, FreshFor: -3, Listed: true}},
-		Matches: []Match{{Peer: "p", State: "alive", Identity: "GET http://x/", Says: true, Turn: 2, FalsePositiveRate: 0.001, Age: 2, Hits: 5,
-			RoundTrip: 0.00123, Odds: 0.95, Cost: 0.0013},
+		Matches: []Match{{Peer: "p", State: "alive", Identity: "GET http://x/", Says: true, Turn: 2, FalsePositiveRate: 0.001, Age: 2,
+			Record: Record{Hits: 5, RoundTrip: 0.00123}, Odds: 0.95, Cost: 0.0013},
 			{Peer: "q", State: "dead", Identity: "GET http://x/"}},
 	})
 	text := strings.Join(strings.Fields(b.String()), " ")

@@ -76,12 +76,9 @@ type Match struct {
 	Turn              int     `json:"turn"`
 	FalsePositiveRate float64 `json:"false_positive_rate"` // odds that the digest says yes for what the peer lacks
 	Age               float64 `json:"age_seconds"`         // of the digest, since it was last known to be current
-	Hits              int64   `json:"hits"`                // of the peer's record as a sibling
-	FalseHits         int64   `json:"false_hits"`
-	Failures          int64   `json:"failures"`
-	RoundTrip         float64 `json:"round_trip_seconds"` // of questions lately; 0 = unknown
-	Odds              float64 `json:"odds"`               // that it has the object, by record and digest; 0 = it would not be asked
-	Cost              float64 `json:"cost_seconds"`       // RoundTrip over Odds: the cheapest is asked first
+	Odds              float64 `json:"odds"`                // that it has the object, by record and digest; 0 = it would not be asked
+	Cost              float64 `json:"cost_seconds"`        // RoundTrip over Odds: the cheapest is asked first
+	Record
 }
 
 // A PurgeOrder says what to remove.

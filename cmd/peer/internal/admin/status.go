@@ -132,11 +132,18 @@ type Member struct {
 	Age               float64 `json:"age_seconds"` // since the digest was last known to be current
 	MemoryBytes       int     `json:"memory_bytes"`
 
-	Hits      int64 `json:"hits"` // as a sibling that this peer asked
+	Record
+}
+
+// Record is how a peer does as a sibling that this one asks: what decides whether it is
+// asked, and in which order.
+type Record struct {
+	Hits      int64 `json:"hits"`
 	FalseHits int64 `json:"false_hits"`
 	Failures  int64 `json:"failures"`
 	// From a question to the header of its answer, lately; 0 = it never answered.
-	RoundTrip float64 `json:"round_trip_seconds"`
+	RoundTrip  float64 `json:"round_trip_seconds"`
+	Throughput float64 `json:"bytes_per_second"` // of its bodies, lately; 0 = unknown
 }
 
 // Here reports whether the member is in the cluster now: it has neither left nor

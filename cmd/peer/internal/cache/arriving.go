@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // AdvertiseArriving is for how long a body must have been arriving before it is
@@ -104,7 +106,7 @@ func (c *Cache) attach(w http.ResponseWriter, r *request) (res Result, ok bool) 
 	if a.r.body.stalled() {
 		return res, false
 	}
-	st := status{hit: true, hasTTL: true, ttl: a.r.entry.freshFor(c.now()), detail: "arriving"}
+	st := rfc9111.Status{Hit: true, HasTTL: true, TTL: a.r.entry.freshFor(c.now()), Detail: "arriving"}
 	res, ok = c.serveArriving(w, r, a.r, st, nil)
 	res.Outcome = LocalHit
 	return res, ok
@@ -147,15 +149,11 @@ func (c *Cache) await(r *request) bool {
 }
 
 func preferredWait(h http.Header) time.Duration {
-	for _, line := range h["Prefer"] {
-		for line != "" {
-			var item string
-			item, line = cutList(line)
-			if arg, ok := strings.CutPrefix(trimLower(item), "wait="); ok {
-				n, err := strconv.ParseUint(arg, 10, 16)
-				if err == nil {
-					return min(time.Duration(n)*time.Second, maxWait)
-				}
+	for item := range rfc9111.Members(h["Prefer"]) {
+		if arg, ok := strings.CutPrefix(strings.ToLower(item), "wait="); ok {
+			n, err := strconv.ParseUint(arg, 10, 16)
+			if err == nil {
+				return min(time.Duration(n)*time.Second, maxWait)
 			}
 		}
 	}

@@ -32,7 +32,7 @@ type attempt struct {
 
 // begin starts one. b.mu is held, and nothing is written to b.w: Read is waiting.
 func (b *body) begin() {
-	t := &attempt{b: b, at: b.at, strong: b.repr.strong() != "", slow: !b.resuming && b.from.sibling != nil, patience: b.patience, done: make(chan struct{})}
+	t := &attempt{b: b, at: b.at, strong: b.repr.StrongValidator() != "", slow: !b.resuming && b.from.sibling != nil, patience: b.patience, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(b.f.r.Context()))
 	if b.resuming && b.fruitless > 0 {
 		t.pause = retryPause << (b.fruitless - 1)
@@ -90,10 +90,10 @@ func (t *attempt) find() (found, superseded bool) {
 		return false, false
 	}
 	var conditions http.Header
-	if v := b.repr.strong(); v != "" && t.at > 0 {
+	if v := b.repr.StrongValidator(); v != "" && t.at > 0 {
 		conditions = http.Header{"Range": {"bytes=" + strconv.FormatInt(t.at, 10) + "-"}, "If-Range": {v}}
 	}
-	b.src.begun = b.repr.status
+	b.src.begun = b.repr.Status
 	if in := b.src.inquiry; in != nil && t.slow {
 		in.OriginFirst() // who came to a slow sibling has waited for long enough
 	}
@@ -119,16 +119,16 @@ var errUnfit = errors.New("cache: not the rest of this response")
 // piece further. other means that it is the answer of a source that has another
 // representation.
 func (t *attempt) position(a *answer) (other bool, err error) {
-	repr := representationOf(a)
+	repr := a.representation()
 	whole, received := &t.b.repr, t.received
 	switch {
-	case a.status == http.StatusPartialContent && whole.status == http.StatusOK:
-		if !whole.hasPart(a.header, t.at) {
+	case a.status == http.StatusPartialContent && whole.Status == http.StatusOK:
+		if !whole.HasRest(a.header, t.at, whole.length) {
 			return false, errUnfit
 		}
 		received = nil
-	case a.status == whole.status:
-		if !whole.same(&repr) {
+	case a.status == whole.Status:
+		if !whole.same(repr) {
 			return true, errUnfit
 		}
 		if received != nil {

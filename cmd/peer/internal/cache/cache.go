@@ -11,16 +11,17 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // Config says what a [Cache] works with.
 type Config struct {
-	Name     string            // in Via and Cache-Status: a token
-	Origin   http.RoundTripper // sends requests to origins; must neither follow redirects nor decompress
-	Siblings *sibling.Client   // nil = none
-	Crowd    Crowd             // nil = none
-	Store    store.Options     // Hooks, Decode and Now are the cache's
+	Name      string            // in Via and Cache-Status: a token
+	Origin    http.RoundTripper // sends requests to origins; must neither follow redirects nor decompress
+	Siblings  *sibling.Client   // nil = none
+	Coalescer Coalescer         // nil = none
+	Store     store.Options     // Hooks, Decode and Now are the cache's
 
 	// Advertise and Withdraw are told the identities of the responses that siblings
 	// may ask for: those that are stored, from New on, and those that are arriving.
@@ -37,11 +38,15 @@ type Config struct {
 	Logger       *slog.Logger     // nil = discard
 }
 
-// A Crowd knows which sibling is fetching a response that no digest lists yet.
-type Crowd interface {
-	// Fetching returns the sibling that is fetching the response of an identity.
-	// If there is none, it lets the others know that this cache is about to.
-	Fetching(ctx context.Context, identity string) (sibling.Candidate, bool)
+// A Coalescer knows which sibling is fetching a response that no digest lists yet: a
+// [sibling.Coalescer].
+type Coalescer interface {
+	// InFlight returns the sibling that is fetching the response of an identity. If
+	// there is none, it lets the others know that this cache is about to. fetch is how
+	// long that takes; 0 = unknown.
+	InFlight(ctx context.Context, identity string, fetch time.Duration) (sibling.Candidate, bool)
+	Joined()                // a request joined a fetch here
+	Served(identity string) // a sibling got a response here
 }
 
 const (
@@ -55,10 +60,9 @@ type Cache struct {
 
 	cfg        Config
 	log        *slog.Logger
-	statusName string
 	store      *store.Store
-	rules      *rules
-	hints      hints
+	variants   *rfc9111.Variants
+	hints      rfc9111.Hints
 	tombstones tombstones
 	hitForMiss hitForMiss
 	opened     time.Time // by the steady clock
@@ -91,14 +95,14 @@ func New(cfg Config) (*Cache, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Cache{cfg: cfg, log: cfg.Logger, statusName: statusName(cfg.Name), rules: newRules(),
+	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
 		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64),
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64)}
 	c.tombstones.limit, c.hitForMiss.limit = maxTombstones, maxHitForMiss
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	o := cfg.Store
 	o.Now = cfg.Now
-	o.Hooks = store.Hooks{Stored: c.rules.stored, Evicted: c.rules.evicted, Listed: cfg.Advertise, Unlisted: cfg.Withdraw}
+	o.Hooks = store.Hooks{Stored: c.variants.Stored, Evicted: c.variants.Evicted, Listed: cfg.Advertise, Unlisted: cfg.Withdraw}
 	o.Decode = func(_ string, data []byte) (any, error) { return decodeEntry(data, cfg.Name) }
 	if o.Logger == nil {
 		o.Logger = cfg.Logger
@@ -122,6 +126,18 @@ func (c *Cache) Close() error {
 	return c.store.Close()
 }
 
+// addStatus appends our member of Cache-Status for one answer.
+func (c *Cache) addStatus(h http.Header, st rfc9111.Status) {
+	st.Cache = c.cfg.Name
+	st.Add(h)
+}
+
+// freshened is the stored response brought up to date by a 304, or by the answer to
+// a HEAD.
+func (c *Cache) freshened(e *entry, a *answer) *entry {
+	return newEntry(e.Freshened(a.header, a.delay, a.received.wall), a.received, c.cfg.Name)
+}
+
 // meta is what the store is to keep beside the body of a response.
 func (c *Cache) meta(e *entry) store.Meta {
 	return store.Meta{Data: e.encode(), ListUntil: c.listUntil(e, c.now()), Generated: e.generated().wall}
@@ -132,7 +148,7 @@ func (c *Cache) meta(e *entry) store.Meta {
 // must be validated each time, or may not be given to siblings, never is.
 func (c *Cache) listUntil(e *entry, now moment) time.Time {
 	left := e.freshFor(now)
-	if e.cc.noCache || left <= c.cfg.MinListed {
+	if e.Control.NoCache || left <= c.cfg.MinListed {
 		return time.Time{}
 	}
 	return now.wall.Add(left)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // newFetch registers a fetch under key, unless there is one already, which it
@@ -21,6 +23,9 @@ func (c *Cache) newFetch(r *request, key string, stored *found, reason string) (
 	defer c.mu.Unlock()
 	if other := c.fetches[key]; other != nil {
 		other.waiters.join(true)
+		if c.cfg.Coalescer != nil {
+			c.cfg.Coalescer.Joined()
+		}
 		return other, true
 	}
 	c.fetches[key] = f
@@ -136,7 +141,7 @@ func (c *Cache) lead(f *fetch) {
 func unattended(r *request) *request {
 	clone := r.Clone(context.WithoutCancel(r.Context()))
 	clone.Method, clone.Header = http.MethodGet, withoutConditions(r.Header)
-	return &request{Request: clone, url: r.url, cc: noDirectives(), now: r.now}
+	return &request{Request: clone, url: r.url, cc: rfc9111.RequestDirectives(nil), now: r.now}
 }
 
 // validate validates a stale copy that was served already (RFC 5861).

@@ -6,9 +6,11 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // answerDirectly answers a hit, whole, by writing to the client's connection what
@@ -16,9 +18,9 @@ import (
 // same breath. That is what most answers of a busy cache are. It reports whether
 // it did; if not, nothing was sent. A w that wants to know what is sent through it
 // is left to do so.
-func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p answerPlan, st status, via []string, v *store.View, res *Result) bool {
+func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p rfc9111.Part, st rfc9111.Status, via []string, v *store.View, res *Result) bool {
 	e := f.entry
-	if !st.hit || via != nil || p.status != e.status || p.contentRange != "" || noBody(p.status) ||
+	if !st.Hit || via != nil || p.Status != e.Status || p.ContentRange != "" || noBody(p.Status) ||
 		r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close {
 		return false
 	}
@@ -27,23 +29,24 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p an
 		return false
 	}
 	var body io.Reader
-	if r.Method != http.MethodHead && p.length > 0 {
+	if r.Method != http.MethodHead && p.Length > 0 {
 		var err error
-		if body, err = v.Source(p.offset, p.length); err != nil {
+		if body, err = v.Source(p.Offset, p.Length); err != nil {
 			return false
 		}
 	}
 	h := append(to.Buffer(), e.wireHeader()...)
 	h = append(h, "Age: "...)
-	h = strconv.AppendInt(h, seconds(min(e.age(r.now), maxDelta)), 10)
+	h = strconv.AppendInt(h, int64(min(e.age(r.now), rfc9111.MaxDelta)/time.Second), 10)
 	h = append(h, "\r\nCache-Status: "...)
-	h = c.appendStatus(h, st)
+	st.Cache = c.cfg.Name
+	h = st.Append(h)
 	h = append(h, "\r\nContent-Length: "...)
-	h = strconv.AppendInt(h, p.length, 10)
+	h = strconv.AppendInt(h, p.Length, 10)
 	h = append(h, "\r\n\r\n"...)
 	res.Bytes, res.Err = to.Answer(h, body)
 	if body != nil {
-		if res.Err == nil && res.Bytes < p.length {
+		if res.Err == nil && res.Bytes < p.Length {
 			res.Err = io.ErrUnexpectedEOF
 		}
 		c.finishStored(direct{to}, r, f, v, p, res)
@@ -67,8 +70,12 @@ func (e *entry) wireHeader() []byte {
 		return *w
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "HTTP/1.1 %03d %s\r\n", e.status, http.StatusText(e.status))
-	e.serve.WriteSubset(&b, map[string]bool{"Age": true, "Content-Length": true})
+	fmt.Fprintf(&b, "HTTP/1.1 %03d %s\r\n", e.Status, http.StatusText(e.Status))
+	h := http.Header{}
+	e.Fill(h, rfc9111.Part{Status: e.Status, Length: -1}, 0, false)
+	h["Via"] = e.via
+	delete(h, "Age")
+	h.Write(&b)
 	w := b.Bytes()
 	e.wire.Store(&w)
 	return w
@@ -80,13 +87,13 @@ const shortBody = 3 << 10
 
 // writeBody sends a stored body whose header the server has, together with it if
 // the connection can do that.
-func writeBody(w http.ResponseWriter, r *request, v *store.View, p answerPlan) (int64, error) {
+func writeBody(w http.ResponseWriter, r *request, v *store.View, p rfc9111.Part) (int64, error) {
 	to, ok := w.(io.ReaderFrom)
 	c := conn.Of(r.Context())
-	if !ok || c == nil || p.length < shortBody {
-		return v.WriteRange(w, p.offset, p.length)
+	if !ok || c == nil || p.Length < shortBody {
+		return v.WriteRange(w, p.Offset, p.Length)
 	}
-	body, err := v.Source(p.offset, p.length)
+	body, err := v.Source(p.Offset, p.Length)
 	if err != nil {
 		return 0, err
 	}
@@ -99,7 +106,7 @@ func writeBody(w http.ResponseWriter, r *request, v *store.View, p answerPlan) (
 	if late := c.Release(); err == nil {
 		err = late
 	}
-	if err == nil && n < p.length {
+	if err == nil && n < p.Length {
 		err = io.ErrUnexpectedEOF
 	}
 	return n, err

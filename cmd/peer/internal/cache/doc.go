@@ -4,10 +4,8 @@
 // from a sibling, or from the origin, and stores what it may. Concurrent misses
 // for one response share one fetch, and its body while it arrives.
 //
-// The rules of a shared cache (RFC 9111) are this package's own: what may be stored
-// and for how long it is fresh (freshness.go, directives.go), what selects a stored
-// response (vary.go), when and how it is validated (validate.go). The rows of
-// ../proxy/CONFORMANCE.md, each of which is run, prove them.
+// The rules of a shared cache, what may be stored, for how long it is fresh, what
+// selects and what validates it, are package rfc9111's.
 //
 // # A fetch
 //
@@ -62,12 +60,10 @@
 //
 // # Identity
 //
-// A stored response is known by its identity: "GET", a space and the canonical
-// absolute URL; if the response has a Vary field, then for each field that it
-// names, in alphabetical order, a line with the name and the request's
-// normalised value. Store keys are identities, and hashed under the cluster's
-// seed they are digest keys. So another variant of a URL is another key, and not
-// a false hit.
+// A stored response is known by its identity ([rfc9111.Identity]): its URL and what
+// selects it among the variants. Store keys are identities, and hashed under the
+// cluster's seed they are digest keys. So another variant of a URL is another key,
+// and not a false hit.
 //
 // To look up a varying response one must know by which fields it varies. A cache
 // learns that from the first response to a URL that it sees; before, it guesses:

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // originError is a request that the origin didn't answer.
@@ -91,10 +93,10 @@ type Refusable interface{ Refused() }
 // Refuse answers with an error of this cache: a status, a token for
 // Cache-Status, and a sentence for the reader.
 func (c *Cache) Refuse(w http.ResponseWriter, r *http.Request, code int, detail, text string) Result {
-	return c.refuse(w, r, code, status{detail: detail}, text)
+	return c.refuse(w, r, code, rfc9111.Status{Detail: detail}, text)
 }
 
-func (c *Cache) refuse(w http.ResponseWriter, r *http.Request, code int, st status, text string) Result {
+func (c *Cache) refuse(w http.ResponseWriter, r *http.Request, code int, st rfc9111.Status, text string) Result {
 	if a, ok := w.(Refusable); ok {
 		a.Refused()
 		return Result{}

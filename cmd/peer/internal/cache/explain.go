@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // A Verdict is how a request would be answered if it came now.
@@ -43,7 +44,7 @@ type Stored struct {
 // Explain says what [Cache.Serve] would do with r. It changes nothing and counts
 // as no use of what is stored.
 func (c *Cache) Explain(r *http.Request) Explanation {
-	q := &request{Request: r, url: CanonicalURL(r.URL), cc: requestDirectives(r.Header), now: c.now()}
+	q := &request{Request: r, url: rfc9111.CanonicalURL(r.URL), cc: rfc9111.RequestDirectives(r.Header), now: c.now()}
 	e := Explanation{URL: q.url, Verdict: WouldPass, Reason: "method"}
 	best := c.explainStored(q, &e)
 	switch {
@@ -54,16 +55,16 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 		return e
 	}
 	e.Verdict, e.Reason = WouldFetch, "uri-miss"
-	if best == nil && len(c.rules.of(q.url)) > 0 {
+	if best == nil && len(c.variants.Rules(q.url)) > 0 {
 		e.Reason = "vary-miss"
 	}
 	if best != nil {
-		v, reason := best.judge(&q.cc, q.now)
+		v, reason := best.Reuse(&q.cc, best.age(q.now))
 		e.Reason = reason
 		switch {
-		case v == useFresh:
+		case v == rfc9111.ServeFresh:
 			e.Verdict = WouldHit
-		case v == useStale, v == useAndCheck && !q.cc.onlyIfCached:
+		case v == rfc9111.ServeStale, v == rfc9111.StaleWhileRevalidate && !q.cc.OnlyIfCached:
 			e.Verdict = WouldHitStale
 		default:
 			e.Verdict = WouldValidate
@@ -72,7 +73,7 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 	switch {
 	case e.Verdict == WouldHit:
 		return e
-	case q.cc.onlyIfCached && e.Verdict != WouldHitStale:
+	case q.cc.OnlyIfCached && e.Verdict != WouldHitStale:
 		e.Verdict = WouldRefuse
 		return e
 	case r.Method == http.MethodHead, r.Header["Range"] != nil:
@@ -89,11 +90,11 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 
 // explainStored lists what is stored for the URL and returns what r selects.
 func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
-	selected := map[string]bool{plainIdentity(r.url): true}
-	for _, fields := range c.rules.of(r.url) {
-		selected[variantIdentity(r.url, fields, r.Header)] = true
+	selected := map[string]bool{rfc9111.Identity(r.url, nil, nil): true}
+	for _, fields := range c.variants.Rules(r.url) {
+		selected[rfc9111.Identity(r.url, fields, r.Header)] = true
 	}
-	for _, id := range append([]string{plainIdentity(r.url)}, c.rules.identities(r.url)...) {
+	for _, id := range append([]string{rfc9111.Identity(r.url, nil, nil)}, c.variants.Identities(r.url)...) {
 		obj, ok := c.store.Peek(id)
 		if !ok {
 			continue
@@ -105,10 +106,10 @@ func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
 		v.Close()
 		held := v.Value().(*entry)
 		e.Stored = append(e.Stored, Stored{
-			Identity: id, Selected: selected[id], Status: held.status, Bytes: obj.Size(), Age: held.age(r.now),
+			Identity: id, Selected: selected[id], Status: held.Status, Bytes: obj.Size(), Age: held.age(r.now),
 			FreshFor: held.freshFor(r.now), Listed: obj.Listed(), Written: obj.Written(),
 		})
-		if selected[id] && (best == nil || best.date.Before(held.date)) {
+		if selected[id] && (best == nil || best.Date.Before(held.Date)) {
 			best = held
 		}
 	}

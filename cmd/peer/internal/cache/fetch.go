@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // A fetch gets one response, for the request that began it, its leader, and for
@@ -46,6 +47,7 @@ type result struct {
 	length    int64         // of the body; -1 = unknown
 	obj       *found        // or in the store: validated, or stale in place of an error
 	confirmed bool
+	ended     bool // by the validation, which forbids to store it any longer
 	stale     bool
 	storing   bool
 
@@ -63,27 +65,29 @@ func (c *Cache) run(f *fetch) {
 	ctx := context.WithoutCancel(f.r.Context())
 	for f.result == nil {
 		var stored *entry
+		var conditions http.Header
 		if f.stored != nil {
 			stored = f.stored.entry
+			conditions = stored.Conditions()
 		}
-		a, err := src.next(ctx, stored.conditions())
+		a, err := src.next(ctx, conditions)
 		switch {
 		case err != nil:
 			f.deliver(c.failed(f, src, err))
 		case a.status == http.StatusNotModified && stored != nil:
 			a.close()
-			if !stored.confirmedBy(a) {
+			if !stored.ConfirmedBy(a.header) {
 				f.stored = nil // it is another response that the 304 speaks of: get it whole
 				continue
 			}
 			f.deliver(c.confirmed(f, src, a))
-		case stored != nil && a.sibling == nil && staleStatus(a.status) && stored.onError(&f.r.cc, a.status, c.now()):
+		case stored != nil && a.sibling == nil && stored.StaleOnError(&f.r.cc, a.status, stored.age(c.now())):
 			a.close()
 			f.deliver(c.serveStale(f, src, a.status))
 		case c.mayStore(f, a):
 			c.receive(f, src, a)
 		default:
-			if stored != nil && a.status < 500 && a.sibling == nil && !f.r.cc.noStore {
+			if stored != nil && a.status < 500 && a.sibling == nil && !f.r.cc.NoStore {
 				c.store.DeleteObject(f.stored.obj) // the origin has replaced it
 			}
 			c.handOver(f, src, a)
@@ -91,6 +95,9 @@ func (c *Cache) run(f *fetch) {
 	}
 	c.forget(f)
 	f.waiters.Wait()
+	if f.result.ended {
+		c.store.DeleteObject(f.stored.obj)
+	}
 }
 
 // deliver gives those that wait for the fetch its result.
@@ -138,7 +145,7 @@ func newResult(src *sources) *result {
 // failed is the result of a fetch that nobody answered: the stale copy, if it may
 // be served, else the error.
 func (c *Cache) failed(f *fetch, src *sources, err error) *result {
-	if f.stored != nil && f.stored.entry.onError(&f.r.cc, 0, c.now()) {
+	if f.stored != nil && f.stored.entry.StaleOnError(&f.r.cc, 0, f.stored.entry.age(c.now())) {
 		return c.serveStale(f, src, 0)
 	}
 	res := newResult(src)
@@ -149,7 +156,7 @@ func (c *Cache) failed(f *fetch, src *sources, err error) *result {
 func (c *Cache) serveStale(f *fetch, src *sources, status int) *result {
 	res := newResult(src)
 	res.obj, res.entry, res.id = f.stored, f.stored.entry, f.stored.obj.Key()
-	_, res.fields = splitIdentity(res.id)
+	_, res.fields = rfc9111.SplitIdentity(res.id)
 	res.stale, res.fwdStatus = true, status
 	return res
 }
@@ -158,14 +165,15 @@ func (c *Cache) serveStale(f *fetch, src *sources, status int) *result {
 // brought up to date.
 func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	old := f.stored
-	e := old.entry.freshened(a, c.cfg.Name)
+	e := c.freshened(old.entry, a)
 	res := newResult(src)
 	res.entry, res.id, res.confirmed, res.fwdStatus = e, old.obj.Key(), true, a.status
-	_, res.fields = splitIdentity(res.id)
+	_, res.fields = rfc9111.SplitIdentity(res.id)
 	res.peer, res.via = a.peer()
 	res.obj = &found{obj: old.obj, entry: e}
 	c.noteReuse(f, e)
-	if c.outdated(f) || !storable(f.r.Header, &f.r.cc, e.status, e.header) {
+	if c.outdated(f) || !f.r.mayStore(e.Response) {
+		res.ended = !e.Storable(nil, false)
 		return res // good for those who wait, no longer to be kept
 	}
 	if obj, err := c.store.Update(old.obj, c.meta(e)); err == nil {
@@ -177,15 +185,14 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 // mayStore reports whether a whole response may be stored, and storing it can ever
 // save anything.
 func (c *Cache) mayStore(f *fetch, a *answer) bool {
-	return !c.outdated(f) && storable(f.r.Header, &f.r.cc, a.status, a.header) &&
-		newEntry(a.status, a.header, headerAge(a.header), a.delay, a.received, "").useful()
+	return !c.outdated(f) && f.r.mayStore(a.response()) && a.response().Useful()
 }
 
 // handOver gives an answer that can't be shared to the leader alone. Its rest can
 // come from elsewhere only if that need not be compared with what was passed on,
 // which nobody keeps.
 func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
-	if !f.r.cc.noStore { // which says nothing of what others ask for
+	if !f.r.cc.NoStore { // which says nothing of what others ask for
 		c.hitForMiss.mark(f.r.url, c.now())
 	}
 	res := newResult(src)
@@ -202,8 +209,8 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 // else when the sibling's is whole or too long to wait for. It delivers nothing if
 // the sibling fails before that.
 func (c *Cache) receive(f *fetch, src *sources, a *answer) {
-	fields := varyFields(a.header)
-	id := variantIdentity(f.r.url, fields, f.r.Header)
+	fields := rfc9111.VaryFields(a.header)
+	id := rfc9111.Identity(f.r.url, fields, f.r.Header)
 	length := a.length
 	if noBody(a.status) {
 		length = 0
@@ -214,7 +221,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 		return
 	}
 	b := c.newBody(f, src, a, w)
-	e := entryOf(a, c.cfg.Name)
+	e := newEntry(a.response(), a.received, c.cfg.Name)
 	res := newResult(src)
 	res.id, res.fields, res.entry, res.body, res.into, res.length = id, fields, e, b, w, length
 	res.storing, res.fwdStatus = true, a.status
@@ -230,7 +237,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 			f.deliver(res)
 		}
 	}
-	if a.sibling == nil || b.repr.strong() != "" {
+	if a.sibling == nil || b.repr.StrongValidator() != "" {
 		deliver()
 	}
 	err = c.pump(f, w, b, deliver)
@@ -259,7 +266,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 // noteReuse keeps requests from waiting for a response that must be validated for
 // each of them.
 func (c *Cache) noteReuse(f *fetch, e *entry) {
-	if now := c.now(); e.cc.noCache || e.freshFor(now) <= 0 {
+	if now := c.now(); e.Control.NoCache || e.freshFor(now) <= 0 {
 		c.hitForMiss.mark(f.r.url, now)
 	}
 }
@@ -311,7 +318,7 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 		w.Abort()
 		return
 	}
-	c.hints.learn(f.r.url, res.fields)
+	c.hints.Learn(f.r.url, res.fields)
 	obj, err := w.Commit(c.meta(res.entry))
 	if err != nil {
 		c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
@@ -330,10 +337,10 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 // selects reports whether the result answers the follower's request r: the same
 // variant, and fresh enough for what r asks.
 func (c *Cache) selects(res *result, r *request) bool {
-	if res.entry == nil || variantIdentity(r.url, res.fields, r.Header) != res.id {
+	if res.entry == nil || rfc9111.Identity(r.url, res.fields, r.Header) != res.id {
 		return false
 	}
 	now := c.now()
-	v, _ := res.entry.judge(&r.cc, now)
-	return v == useFresh || res.stale && res.entry.onError(&r.cc, 0, now)
+	v, _ := res.entry.Reuse(&r.cc, res.entry.age(now))
+	return v == rfc9111.ServeFresh || res.stale && res.entry.StaleOnError(&r.cc, 0, res.entry.age(now))
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // A cutAnswer is one whose body the disk failed to give back in the middle.
@@ -12,11 +13,11 @@ type cutAnswer struct {
 	id   string
 	repr representation
 	sums store.Sums // reach past what was sent
-	plan answerPlan
+	plan rfc9111.Part
 }
 
 // finishStored is finish for a stored body.
-func (c *Cache) finishStored(w io.Writer, r *request, f *found, v *store.View, p answerPlan, res *Result) {
+func (c *Cache) finishStored(w io.Writer, r *request, f *found, v *store.View, p rfc9111.Part, res *Result) {
 	if errors.Is(res.Err, store.ErrCorrupt) {
 		c.finish(w, r, cutAnswer{f.obj.Key(), f.entry.representation(f.obj.Size()), v.Sums(), p}, res)
 	}
@@ -30,7 +31,7 @@ func (c *Cache) finishStored(w io.Writer, r *request, f *found, v *store.View, p
 // to find the rest itself.
 func (c *Cache) finish(w io.Writer, r *request, cut cutAnswer, res *Result) {
 	for _, pastDisk := range []bool{false, true} {
-		if r.cc.onlyIfCached || !errors.Is(res.Err, store.ErrCorrupt) || !c.finishOnce(w, r, &cut, pastDisk, res) {
+		if r.cc.OnlyIfCached || !errors.Is(res.Err, store.ErrCorrupt) || !c.finishOnce(w, r, &cut, pastDisk, res) {
 			return
 		}
 	}
@@ -41,7 +42,7 @@ func (c *Cache) finish(w io.Writer, r *request, cut cutAnswer, res *Result) {
 func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, pastDisk bool, res *Result) bool {
 	r2, key := unattended(r), cut.id
 	if pastDisk {
-		r2.cc.noStore, r2.cc.noCache, key = true, true, ""
+		r2.cc.NoStore, r2.cc.NoCache, key = true, true, ""
 	}
 	anew, joined := c.newFetch(r2, key, nil, "miss")
 	defer anew.waiters.leave(joined)
@@ -65,17 +66,17 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, pastDisk boo
 		defer f.Close()
 		repr, body = got.entry.representation(got.length), f
 	case got.answer != nil && !joined:
-		repr, body = representationOf(got.answer), got.answer.body
+		repr, body = got.answer.representation(), got.answer.body
 	default:
 		return joined // what another request asked for is of no use here
 	}
-	if repr.status != cut.repr.status || !repr.same(&cut.repr) {
+	if repr.Status != cut.repr.Status || !repr.same(cut.repr) {
 		return anew.result.peer != "" // a sibling has another version; the origin may have this one
 	}
 	checked := cut.sums.Check(body)
-	_, err := io.CopyN(io.Discard, checked, cut.plan.offset+res.Bytes)
+	_, err := io.CopyN(io.Discard, checked, cut.plan.Offset+res.Bytes)
 	if err == nil {
-		rest := cut.plan.length
+		rest := cut.plan.Length
 		if rest >= 0 {
 			rest -= res.Bytes
 		}

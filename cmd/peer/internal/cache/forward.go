@@ -4,8 +4,9 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/url"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // forward sends a request that the cache can't answer to the origin and its
@@ -17,8 +18,8 @@ func (c *Cache) forward(w http.ResponseWriter, r *http.Request, reason string) R
 
 // pass is forward that shows the answer to see before the client gets it.
 func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see func(*answer)) Result {
-	if requestDirectives(r.Header).onlyIfCached && safe(r.Method) {
-		res := c.refuse(w, r, http.StatusGatewayTimeout, status{detail: "only-if-cached"}, "no fresh copy here")
+	if rfc9111.RequestDirectives(r.Header).OnlyIfCached && rfc9111.IsSafe(r.Method) {
+		res := c.refuse(w, r, http.StatusGatewayTimeout, rfc9111.Status{Detail: "only-if-cached"}, "no fresh copy here")
 		res.Outcome = NotCached
 		return res
 	}
@@ -28,14 +29,14 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	out := r.Clone(ctx)
 	out.RequestURI = ""
 	out.Close = false
-	addVia(out.Header, r.ProtoMajor, r.ProtoMinor, c.cfg.Name)
+	rfc9111.AddVia(out.Header, r.ProtoMajor, r.ProtoMinor, c.cfg.Name)
 	if r.ContentLength == 0 {
 		out.Body = nil
 	} else {
 		out.Body = &upload{ReadCloser: r.Body}
 	}
 	a, err := c.sendInterim(w, r, out)
-	st := status{fwd: reason}
+	st := rfc9111.Status{Fwd: reason}
 	if err != nil {
 		broken := RequestBodyFailed(out) // which ends the request's context, too
 		if r.Context().Err() != nil && !broken {
@@ -45,7 +46,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 			w.Header().Set("Connection", "close") // where the next request begins, nobody knows
 		}
 		fail := c.failure(err)
-		st.detail = fail.detail
+		st.Detail = fail.detail
 		res := c.refuse(w, r, fail.status, st, fail.text)
 		res.Outcome, res.Err = GatewayError, err
 		if broken {
@@ -53,12 +54,12 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 		}
 		return res
 	}
-	if !safe(r.Method) && a.status >= 200 && a.status < 400 {
-		c.invalidate(r.URL, a.header)
+	for _, url := range rfc9111.Invalidated(r.Method, r.URL, a.status, a.header) {
+		c.Invalidations.Add(uint64(c.Purge(url)))
 	}
 	see(a)
 	a.body, a.cancel = &closing{newPausing(a.body, c.cfg.BetweenBytes, cancel), a.body}, cancel
-	st.fwdStatus = a.status
+	st.FwdStatus = a.status
 	res := c.relay(w, r, a, st)
 	res.Outcome = Bypass
 	if reason != "method" && reason != "bypass" {
@@ -91,24 +92,8 @@ func (c *Cache) sendInterim(w http.ResponseWriter, r, out *http.Request) (a *ans
 	}
 }
 
-// invalidate removes the responses stored under the target URL of a successful
-// unsafe request, and under those that its response points to on the same origin.
-func (c *Cache) invalidate(target *url.URL, h http.Header) {
-	c.Invalidations.Add(uint64(c.Purge(CanonicalURL(target))))
-	for _, name := range []string{"Location", "Content-Location"} {
-		ref, err := url.Parse(h.Get(name))
-		if h.Get(name) == "" || err != nil {
-			continue
-		}
-		other := CanonicalURL(target.ResolveReference(ref))
-		if hostOf(other) == hostOf(CanonicalURL(target)) {
-			c.Invalidations.Add(uint64(c.Purge(other)))
-		}
-	}
-}
-
 // relay sends an answer to one client as it comes.
-func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st status) Result {
+func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9111.Status) Result {
 	defer a.close()
 	h := w.Header()
 	for name, lines := range a.header {
@@ -118,7 +103,7 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st stat
 		h["Cache-Status"] = a.via
 	}
 	c.addStatus(h, st)
-	addVia(h, 1, 1, c.cfg.Name)
+	rfc9111.AddVia(h, 1, 1, c.cfg.Name)
 	for name := range a.trailer {
 		h.Add("Trailer", name)
 	}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // interim is a 1xx response on its way to the client (RFC 9110 section 15.2).
@@ -25,7 +27,7 @@ func traceInterim(ctx context.Context, ch chan<- interim) context.Context {
 		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
 			if code > 101 {
 				header := http.Header(h).Clone()
-				RemoveHopByHop(header)
+				rfc9111.RemoveHopByHop(header)
 				select {
 				case ch <- interim{code, header}:
 				default:

@@ -5,14 +5,20 @@ import (
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // A request is a GET or HEAD on its way through the cache.
 type request struct {
 	*http.Request        // absolute URL; without connection fields
 	url           string // canonical
-	cc            directives
+	cc            rfc9111.Directives
 	now           moment // its arrival
+}
+
+// mayStore reports whether the response to r may be stored.
+func (r *request) mayStore(resp *rfc9111.Response) bool {
+	return resp.Storable(&r.cc, r.Header["Authorization"] != nil)
 }
 
 // found is a stored response.
@@ -25,11 +31,11 @@ type found struct {
 // the one generated last (RFC 9111 section 4). varies reports whether responses
 // to the URL are stored that r does not select.
 func (c *Cache) lookup(r *request) (best *found, varies bool) {
-	best = c.peek(plainIdentity(r.url))
-	rules := c.rules.of(r.url)
+	best = c.peek(rfc9111.Identity(r.url, nil, nil))
+	rules := c.variants.Rules(r.url)
 	for _, fields := range rules {
-		f := c.peek(variantIdentity(r.url, fields, r.Header))
-		if f != nil && (best == nil || best.entry.date.Before(f.entry.date)) {
+		f := c.peek(rfc9111.Identity(r.url, fields, r.Header))
+		if f != nil && (best == nil || best.entry.Date.Before(f.entry.Date)) {
 			best = f
 		}
 	}
@@ -54,15 +60,15 @@ func (c *Cache) peek(id string) *found {
 // selects: under the rules of the URL's stored responses, or else under those
 // that are likely.
 func (c *Cache) identities(r *request) []string {
-	rules := c.rules.of(r.url)
+	rules := c.variants.Rules(r.url)
 	ids := make([]string, 0, 2+len(rules))
 	for _, fields := range rules {
-		ids = append(ids, variantIdentity(r.url, fields, r.Header))
+		ids = append(ids, rfc9111.Identity(r.url, fields, r.Header))
 	}
-	ids = append(ids, plainIdentity(r.url))
+	ids = append(ids, rfc9111.Identity(r.url, nil, nil))
 	if len(rules) == 0 {
-		for _, fields := range c.hints.guesses(r.url) {
-			ids = append(ids, variantIdentity(r.url, fields, r.Header))
+		for _, fields := range c.hints.Guesses(r.url) {
+			ids = append(ids, rfc9111.Identity(r.url, fields, r.Header))
 		}
 	}
 	return ids
@@ -73,7 +79,7 @@ func (c *Cache) identities(r *request) []string {
 func (c *Cache) Purge(url string) int {
 	c.invalidateURL(url)
 	n := 0
-	for _, id := range append(c.rules.identities(url), plainIdentity(url)) {
+	for _, id := range append(c.variants.Identities(url), rfc9111.Identity(url, nil, nil)) {
 		if c.store.Delete(id) {
 			n++
 		}

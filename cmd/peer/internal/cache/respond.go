@@ -4,20 +4,20 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // serveStored answers r with a stored response: whole, in part, or by 304. via
 // is the Cache-Status of the caches that helped. It isn't ok, and nothing was
 // sent, if the response can't be read.
-func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st status, via []string) (Result, bool) {
-	p := plan(r, f.entry, f.obj.Size())
+func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9111.Status, via []string) (Result, bool) {
+	p := f.entry.PartFor(r.Request, f.obj.Size())
 	access := store.Describe
-	if p.length > 0 && r.Method != http.MethodHead {
+	if p.Length > 0 && r.Method != http.MethodHead {
 		access = store.Serve
-		if r.cc.onlyIfCached { // siblings ask so
+		if r.cc.OnlyIfCached { // siblings ask so
 			access = store.Share
 		}
 	}
@@ -26,10 +26,10 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st stat
 		return Result{}, false
 	}
 	defer v.Close()
-	if access != store.Describe && v.Check(p.offset) != nil {
+	if access != store.Describe && v.Check(p.Offset) != nil {
 		return Result{}, false
 	}
-	res := Result{Status: p.status}
+	res := Result{Status: p.Status}
 	if c.answerDirectly(w, r, f, p, st, via, &v, &res) {
 		return res, true
 	}
@@ -45,17 +45,17 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st stat
 // serveArriving answers r with a response whose body is still being received. It
 // isn't ok, and nothing was sent, if that is over already, or ends (Result.Err) before
 // the first byte that r wants: the header goes out together with it.
-func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st status, via []string) (Result, bool) {
+func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st rfc9111.Status, via []string) (Result, bool) {
 	body, ok := got.into.Follow(r.Context())
 	if !ok {
 		return Result{}, false
 	}
 	defer body.Close()
-	p := plan(r, got.entry, got.length)
-	content := r.Method != http.MethodHead && p.length != 0
-	res := Result{Status: p.status}
+	p := got.entry.PartFor(r.Request, got.length)
+	content := r.Method != http.MethodHead && p.Length != 0
+	res := Result{Status: p.Status}
 	if content {
-		if _, res.Err = io.CopyN(io.Discard, body, p.offset); res.Err == nil {
+		if _, res.Err = io.CopyN(io.Discard, body, p.Offset); res.Err == nil {
 			res.Err = body.Wait()
 		}
 		if res.Err != nil && res.Err != io.EOF && !errors.Is(res.Err, store.ErrCorrupt) {
@@ -67,7 +67,7 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 		return res, true
 	}
 	if !errors.Is(res.Err, store.ErrCorrupt) {
-		res.Bytes, res.Err = copyArriving(w, body, p.length)
+		res.Bytes, res.Err = copyArriving(w, body, p.Length)
 	}
 	if errors.Is(res.Err, store.ErrCorrupt) {
 		c.forget(got.body.f)
@@ -116,46 +116,13 @@ func copyArriving(w io.Writer, body interface {
 }
 
 // writeHeader sends the header of a response from the store.
-func (c *Cache) writeHeader(w http.ResponseWriter, r *request, e *entry, p answerPlan, st status, via []string) {
+func (c *Cache) writeHeader(w http.ResponseWriter, r *request, e *entry, p rfc9111.Part, st rfc9111.Status, via []string) {
 	h := w.Header()
-	for name, lines := range e.serve {
-		h[name] = lines
-	}
-	if !st.hit && !st.collapsed { // it comes validated
-		for _, name := range e.cc.noCacheFields {
-			if lines, ok := e.header[name]; ok {
-				h[name] = lines
-			}
-		}
-	}
+	e.Fill(h, p, e.age(c.now()), !st.Hit && !st.Collapsed) // else it comes validated
+	h["Via"] = e.via
 	if via != nil {
 		h["Cache-Status"] = via
 	}
-	if h["Content-Type"] == nil {
-		h["Content-Type"] = nil // keeps net/http from guessing one
-	}
 	c.addStatus(h, st)
-	h["Age"] = []string{strconv.FormatInt(seconds(min(e.age(c.now()), maxDelta)), 10)}
-	switch p.status {
-	case http.StatusNotModified:
-		notModifiedHeader(h)
-	case http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable:
-		h["Content-Range"] = []string{p.contentRange}
-		fallthrough
-	default:
-		if p.length >= 0 && !noBody(p.status) {
-			h["Content-Length"] = []string{strconv.FormatInt(p.length, 10)}
-		}
-	}
-	w.WriteHeader(p.status)
-}
-
-// notModifiedHeader drops what a 304 need not repeat (RFC 9110 section 15.4.5).
-func notModifiedHeader(h http.Header) {
-	for _, name := range []string{"Content-Type", "Content-Encoding", "Content-Language", "Content-Range"} {
-		delete(h, name)
-	}
-	if h["Etag"] != nil {
-		delete(h, "Last-Modified")
-	}
+	w.WriteHeader(p.Status)
 }

@@ -65,7 +65,7 @@ type progress struct {
 }
 
 func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *body {
-	b := &body{c: c, f: f, src: src, repr: representationOf(a), w: w, from: a}
+	b := &body{c: c, f: f, src: src, repr: a.representation(), w: w, from: a}
 	if noBody(a.status) {
 		b.repr.length = 0
 	}
@@ -181,7 +181,7 @@ func (b *body) resume(from *answer) error {
 // has a part of the body and waits for more. b.mu is held.
 func (b *body) mayResume() bool {
 	return b.f.delivered() && b.f.waiters.n.Load() > 0 && !b.superseded && !b.ended && b.c.stopped.Err() == nil &&
-		(b.w != nil || b.at == 0 || b.repr.strong() != "")
+		(b.w != nil || b.at == 0 || b.repr.StrongValidator() != "")
 }
 
 // check looks after a source that makes no progress, or too little.
@@ -227,8 +227,8 @@ func (b *body) overtake(crawling bool) {
 		if b.from.sibling != nil {
 			b.from.cancel(sibling.ErrStalled)
 		}
-	case b.alone() && (b.repr.strong() == "" || time.Since(b.reading) < aloneStall<<b.fruitless):
-	case crawling && b.repr.strong() == "":
+	case b.alone() && (b.repr.StrongValidator() == "" || time.Since(b.reading) < aloneStall<<b.fruitless):
+	case crawling && b.repr.StrongValidator() == "":
 	case b.mayResume():
 		b.begin()
 	}

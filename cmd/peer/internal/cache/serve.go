@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // Serve answers r, whose URL is absolute and whose header has no connection
@@ -16,7 +18,7 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request) Result {
 	case r.ContentLength != 0, r.Header["If-Match"] != nil, r.Header["If-Unmodified-Since"] != nil:
 		return c.forward(w, r, "bypass")
 	}
-	return c.get(w, &request{Request: r, url: CanonicalURL(r.URL), cc: requestDirectives(r.Header), now: c.now()})
+	return c.get(w, &request{Request: r, url: rfc9111.CanonicalURL(r.URL), cc: rfc9111.RequestDirectives(r.Header), now: c.now()})
 }
 
 // maxJoins bounds how often a request waits for a fetch that turns out to be of no
@@ -41,9 +43,10 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 			reason = "vary-miss"
 		}
 		if hit != nil {
-			v, why := hit.entry.judge(&r.cc, r.now)
-			if v == useFresh || v == useStale || v == useAndCheck && !r.cc.onlyIfCached {
+			v, why := hit.entry.Reuse(&r.cc, hit.entry.age(r.now))
+			if v == rfc9111.ServeFresh || v == rfc9111.ServeStale || v == rfc9111.StaleWhileRevalidate && !r.cc.OnlyIfCached {
 				if res, ok := c.hit(w, r, hit, v); ok {
+					c.servedSibling(r)
 					return res
 				}
 				hit, why = nil, "miss" // it left the store between finding and opening
@@ -51,8 +54,9 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 			reason = why
 		}
 		switch {
-		case r.cc.onlyIfCached:
+		case r.cc.OnlyIfCached:
 			if res, ok := c.attach(w, r); ok {
+				c.servedSibling(r)
 				return res
 			}
 			if !waited && c.await(r) {
@@ -63,7 +67,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 				sure = true
 				continue
 			}
-			res := c.refuse(w, r.Request, http.StatusGatewayTimeout, status{detail: "only-if-cached"}, "no fresh copy here")
+			res := c.refuse(w, r.Request, http.StatusGatewayTimeout, rfc9111.Status{Detail: "only-if-cached"}, "no fresh copy here")
 			res.Outcome = NotCached
 			return res
 		case r.Method == http.MethodHead:
@@ -79,21 +83,31 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		next = *more
 		switch joins++; {
 		case joins >= 2*maxJoins: // the origin has another each time, and then stalls
-			return c.unanswered(w, r, Result{}, status{fwd: reason}, errSuperseded)
+			return c.unanswered(w, r, Result{}, rfc9111.Status{Fwd: reason}, errSuperseded)
 		case joins >= maxJoins:
 			next.alone = true
 		}
 	}
 }
 
+// servedSibling tells the coalescer of an answer to a sibling's question.
+func (c *Cache) servedSibling(r *request) {
+	if c.cfg.Coalescer == nil || !r.cc.OnlyIfCached {
+		return
+	}
+	for _, identity := range c.identities(r) {
+		c.cfg.Coalescer.Served(identity)
+	}
+}
+
 // hit serves a stored response. It isn't ok if the response can't be read.
-func (c *Cache) hit(w http.ResponseWriter, r *request, hit *found, v verdict) (Result, bool) {
-	if v == useAndCheck {
+func (c *Cache) hit(w http.ResponseWriter, r *request, hit *found, v rfc9111.Use) (Result, bool) {
+	if v == rfc9111.StaleWhileRevalidate {
 		c.validate(r, hit)
 	}
-	st := status{hit: true, hasTTL: true, ttl: hit.entry.freshFor(r.now)}
+	st := rfc9111.Status{Hit: true, HasTTL: true, TTL: hit.entry.freshFor(r.now)}
 	res, ok := c.serveStored(w, r, hit, st, nil)
-	res.Outcome, res.Stale = LocalHit, v != useFresh
+	res.Outcome, res.Stale = LocalHit, v != rfc9111.ServeFresh
 	return res, ok
 }
 
@@ -101,7 +115,7 @@ func (c *Cache) hit(w http.ResponseWriter, r *request, hit *found, v verdict) (R
 // brought nothing for r, it says how to go on.
 func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason string, how again) (Result, *again) {
 	key := c.fetchKey(r, stored, how.fields)
-	if how.alone || r.cc.noStore || r.cc.noCache || c.hitForMiss.is(r.url, r.now) {
+	if how.alone || r.cc.NoStore || r.cc.NoCache || c.hitForMiss.is(r.url, r.now) {
 		key = ""
 	}
 	f, joined := c.newFetch(r, key, stored, reason)
@@ -147,12 +161,12 @@ func (c *Cache) fetchKey(r *request, stored *found, fields []string) string {
 		return stored.obj.Key()
 	}
 	if fields != nil {
-		return variantIdentity(r.url, fields, r.Header)
+		return rfc9111.Identity(r.url, fields, r.Header)
 	}
-	if rules := c.rules.of(r.url); len(rules) > 0 {
-		return variantIdentity(r.url, rules[0], r.Header)
+	if rules := c.variants.Rules(r.url); len(rules) > 0 {
+		return rfc9111.Identity(r.url, rules[0], r.Header)
 	}
-	return plainIdentity(r.url)
+	return rfc9111.Identity(r.url, nil, nil)
 }
 
 // respond answers r with what a fetch brought, late if it had before r came.
@@ -173,10 +187,10 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 			}
 		}
 	}
-	st := status{fwd: reason, fwdStatus: got.fwdStatus, stored: got.storing, collapsed: joined}
+	st := rfc9111.Status{Fwd: reason, FwdStatus: got.fwdStatus, Stored: got.storing, Collapsed: joined}
 	res := Result{Outcome: OriginFetch, Peer: got.peer, Stored: got.storing && !joined, Stale: got.stale}
 	if got.peer != "" {
-		res.Outcome, st.detail = SiblingHit, "sibling"
+		res.Outcome, st.Detail = SiblingHit, "sibling"
 	}
 	if got.confirmed {
 		res.Outcome = Revalidated
@@ -186,7 +200,7 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 		res.Asked, res.FalseHits, res.SiblingErrors = got.asked, got.falseHits, got.siblingErrors
 	case late && got.entry != nil:
 		res.Outcome, res.Peer = LocalHit, ""
-		st = status{hit: true, hasTTL: true, ttl: got.entry.freshFor(r.now)}
+		st = rfc9111.Status{Hit: true, HasTTL: true, TTL: got.entry.freshFor(r.now)}
 	default:
 		res.Outcome, res.Peer = Collapsed, ""
 	}
@@ -201,7 +215,7 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 		if !joined {
 			res.Outcome = LocalHit
 		}
-		st = status{hit: true, hasTTL: true, ttl: got.entry.freshFor(c.now()), detail: "stale-if-error"}
+		st = rfc9111.Status{Hit: true, HasTTL: true, TTL: got.entry.freshFor(c.now()), Detail: "stale-if-error"}
 		sent, ok = c.serveStored(w, r, got.obj, st, nil)
 	case got.obj != nil:
 		sent, ok = c.serveStored(w, r, got.obj, st, forwarded(st, got.via))
@@ -228,9 +242,9 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 }
 
 // unanswered refuses a request for which nobody had an answer.
-func (c *Cache) unanswered(w http.ResponseWriter, r *request, res Result, st status, err error) Result {
+func (c *Cache) unanswered(w http.ResponseWriter, r *request, res Result, st rfc9111.Status, err error) Result {
 	fail := c.failure(err)
-	st.detail, st.stored = fail.detail, false
+	st.Detail, st.Stored = fail.detail, false
 	sent := c.refuse(w, r.Request, fail.status, st, fail.text)
 	res.Status, res.Bytes, res.Outcome, res.Stored, res.Err = sent.Status, sent.Bytes, GatewayError, false, err
 	return res
@@ -238,8 +252,8 @@ func (c *Cache) unanswered(w http.ResponseWriter, r *request, res Result, st sta
 
 // forwarded returns the Cache-Status of the caches that helped with an answer;
 // with a hit none did.
-func forwarded(st status, via []string) []string {
-	if st.hit {
+func forwarded(st rfc9111.Status, via []string) []string {
+	if st.Hit {
 		return nil
 	}
 	return via

@@ -5,10 +5,10 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -26,10 +26,22 @@ type answer struct {
 	sibling *sibling.Answer // nil = from the origin
 	via     []string        // the sibling's Cache-Status, with its own member
 
+	described *rfc9111.Response // see response
+
 	ahead  []byte // what was read of the body already
 	err    error  // how reading it ended
 	cancel context.CancelCauseFunc
 }
+
+// response describes the answer without its body.
+func (a *answer) response() *rfc9111.Response {
+	if a.described == nil {
+		a.described = rfc9111.NewResponse(a.status, a.header, a.delay, a.received.wall)
+	}
+	return a.described
+}
+
+func (a *answer) representation() representation { return representation{a.response(), a.length} }
 
 // close ends the answer, whether or not its body was read.
 func (a *answer) close() {
@@ -53,12 +65,12 @@ func (a *answer) peer() (string, []string) {
 // sources are where a fetch can get its response: the siblings whose digests
 // match, best first, then the origin. They are asked by one goroutine at a time.
 type sources struct {
-	c        *Cache
-	f        *fetch
-	inquiry  *sibling.Inquiry // nil = no siblings for this request
-	accepted *answer          // of the sibling whose answer was accepted last
-	begun    int              // the status of the response whose rest is wanted; 0 = a whole one is
-	crowded  bool             // it was asked who else fetches
+	c         *Cache
+	f         *fetch
+	inquiry   *sibling.Inquiry // nil = no siblings for this request
+	accepted  *answer          // of the sibling whose answer was accepted last
+	begun     int              // the status of the response whose rest is wanted; 0 = a whole one is
+	coalesced bool             // it was asked who else fetches
 }
 
 func (c *Cache) sources(f *fetch) *sources {
@@ -85,42 +97,14 @@ func (c *Cache) sources(f *fetch) *sources {
 // client may get from a cache; a request with credentials stays between the
 // client and the origin.
 func (c *Cache) asksSiblings(r *request) bool {
-	return c.cfg.Siblings != nil && !r.cc.noCache && r.cc.maxAge != 0 && r.Header["Authorization"] == nil
+	return c.cfg.Siblings != nil && !r.cc.NoCache && r.cc.MaxAge != 0 && r.Header["Authorization"] == nil
 }
 
-// siblingFields are sent to siblings whether or not a response is known to vary
-// by them.
-var siblingFields = []string{"Accept", "Accept-Encoding", "Accept-Language", "Accept-Charset", "User-Agent", "Origin"}
-
-// siblingHeader is the header of a question to siblings: what selects the
-// variant and how fresh it must be. The rest of the client's request, its
-// cookies above all, is not for them.
+// siblingHeader is the header of a question to siblings, by what the responses of
+// the host are known to vary too.
 func (c *Cache) siblingHeader(r *request) http.Header {
-	h := http.Header{}
-	copyField := func(name string) {
-		if lines := r.Header[name]; lines != nil {
-			h[name] = lines
-		}
-	}
-	for _, name := range siblingFields {
-		copyField(name)
-	}
-	for _, fields := range slices.Concat(c.rules.of(r.url), c.hints.guesses(r.url)) {
-		for _, name := range fields {
-			copyField(name)
-		}
-	}
-	cc := "only-if-cached"
-	if r.cc.maxAge != unset {
-		cc += ", max-age=" + strconv.FormatInt(seconds(r.cc.maxAge), 10)
-	}
-	if r.cc.minFresh != unset {
-		cc += ", min-fresh=" + strconv.FormatInt(seconds(r.cc.minFresh), 10)
-	}
-	h["Cache-Control"] = []string{cc}
-	h["Via"] = r.Header["Via"]
-	addVia(h, r.ProtoMajor, r.ProtoMinor, c.cfg.Name)
-	return h
+	fields := slices.Concat(slices.Concat(c.variants.Rules(r.url), c.hints.Guesses(r.url))...)
+	return sibling.QuestionHeader(r.Request, &r.cc, c.cfg.Name, fields...)
 }
 
 // next returns the next sibling's answer that will do, or the origin's, which is
@@ -153,9 +137,10 @@ func (s *sources) ask(ctx context.Context, conditions http.Header) (*answer, err
 		}
 		return c.fromOrigin(resp, time.Since(start), c.now()), nil
 	}
-	if crowd := c.cfg.Crowd; crowd != nil && !s.crowded && s.inquiry.Left() == 0 && s.f.key != "" && s.f.stored == nil && s.begun == 0 {
-		s.crowded = true
-		if first, ok := crowd.Fetching(ctx, s.f.key); ok {
+	if coalescer := c.cfg.Coalescer; coalescer != nil && !s.coalesced && s.inquiry.Left() == 0 && s.f.key != "" && s.f.stored == nil && s.begun == 0 {
+		s.coalesced = true
+		first, _, _ := c.cfg.Siblings.OriginPace(s.f.r.URL.Host)
+		if first, ok := coalescer.InFlight(ctx, s.f.key, first); ok {
 			s.inquiry.Also(first)
 		}
 	}
@@ -177,31 +162,22 @@ func (s *sources) acceptable(a *answer, sent http.Header) bool {
 	status := a.status
 	switch {
 	case status == http.StatusNotModified && s.f.stored != nil && s.begun == 0:
-		status = s.f.stored.entry.status
+		status = s.f.stored.entry.Status
 	case status == http.StatusPartialContent && s.begun != 0:
 		status = s.begun
 	}
-	if !storable(http.Header{}, &directives{}, status, a.header) {
-		return false
-	}
-	e := newEntry(status, a.header, headerAge(a.header), a.delay, a.received, "")
-	generated := e.generated().ago(time.Second) // or later: Age is in whole seconds
-	if v, _ := e.judge(&r.cc, a.received); v != useFresh || s.c.tombstones.invalidated(r.url, generated) {
-		return false
-	}
-	for _, name := range varyFields(a.header) {
-		if normalize(name, sent[name]) != normalize(name, r.Header[name]) {
-			return false // selected by a field that we didn't pass on
-		}
-	}
-	return true
+	resp := rfc9111.NewResponse(status, a.header, a.delay, a.received.wall)
+	generated := a.received.ago(resp.InitialAge + time.Second) // or later: Age is in whole seconds
+	use, _ := resp.Reuse(&r.cc, resp.InitialAge)
+	return use == rfc9111.ServeFresh && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, generated) &&
+		rfc9111.SameVariant(rfc9111.VaryFields(a.header), sent, r.Header) // and not selected by a field that we didn't pass on
 }
 
 // fromSibling takes a sibling's answer. Its own member of Cache-Status tells of
 // this exchange and isn't kept with the response.
 func (c *Cache) fromSibling(got *sibling.Answer) *answer {
 	h := got.Header
-	RemoveHopByHop(h)
+	rfc9111.RemoveHopByHop(h)
 	a := &answer{status: got.StatusCode, header: h, trailer: got.Trailer, body: got.Body, length: got.ContentLength,
 		delay: got.Arrived.Sub(got.Requested), received: c.now().ago(time.Since(got.Arrived)), sibling: got, via: h["Cache-Status"]}
 	if kept := withoutLast(a.via); len(kept) > 0 {
@@ -214,19 +190,8 @@ func (c *Cache) fromSibling(got *sibling.Answer) *answer {
 
 // withoutLast drops the last member of a list field.
 func withoutLast(lines []string) []string {
-	var members []string
-	for _, line := range lines {
-		for line != "" {
-			var m string
-			if m, line = cutList(line); m != "" {
-				members = append(members, m)
-			}
-		}
-	}
-	if len(members) == 0 {
-		return nil
-	}
-	return members[:len(members)-1]
+	members := slices.Collect(rfc9111.Members(lines))
+	return members[:max(0, len(members)-1)]
 }
 
 // fromOrigin sends a GET for the whole response to the origin.
@@ -236,7 +201,7 @@ func (s *sources) fromOrigin(ctx context.Context, conditions http.Header) (*http
 	for name, lines := range conditions {
 		h[name] = lines
 	}
-	addVia(h, r.ProtoMajor, r.ProtoMinor, c.cfg.Name)
+	rfc9111.AddVia(h, r.ProtoMajor, r.ProtoMinor, c.cfg.Name)
 	out := (&http.Request{
 		Method: http.MethodGet,
 		URL:    r.URL,
@@ -283,8 +248,8 @@ func (c *Cache) send(out *http.Request) (*http.Response, error) {
 
 // fromOrigin takes the origin's answer.
 func (c *Cache) fromOrigin(resp *http.Response, delay time.Duration, received moment) *answer {
-	RemoveHopByHop(resp.Header)
-	if headerTime(resp.Header, "Date").IsZero() { // RFC 9110 section 6.6.1
+	rfc9111.RemoveHopByHop(resp.Header)
+	if _, ok := rfc9111.ParseDate(resp.Header.Get("Date")); !ok { // RFC 9110 section 6.6.1
 		resp.Header["Date"] = []string{received.wall.UTC().Format(http.TimeFormat)}
 	}
 	return &answer{status: resp.StatusCode, header: resp.Header, trailer: resp.Trailer, length: resp.ContentLength,

@@ -11,7 +11,6 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
-	"github.com/summarycache/summarycache/cmd/peer/internal/crowd"
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
@@ -84,7 +83,7 @@ func (n *Node) openGossip(o Options) (err error) {
 // those that it finds in its store at once.
 func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
-		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings,
+		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings, Health: &n.health,
 		Store: store.Options{
 			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize, Scrub: n.cfg.Scrub,
 			Beat:   n.watchdog.Watch("store-writer"),
@@ -111,10 +110,11 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		n.peers = outspoken{peertls.NewTransport(n.cfg.PeerTLS, c.Dial), n.quiet}
 	}
 	c.SiblingTransport = n.peers
-	n.crowd = crowd.New(crowd.Config{Name: n.cfg.Name, Others: n.living, Key: n.crowdKey, HTTP: n.peers, Wait: n.cfg.CollapseWait, Admit: c.Admit})
-	c.Own[crowd.Path] = n.crowd
+	n.coalescer = sibling.NewCoalescer(sibling.CoalescerConfig{Name: n.cfg.Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
+		Advertised: func(identity string) bool { return len(n.gossip.Candidates(nil, identity)) > 0 }, Wait: n.cfg.CollapseWait, Health: &n.health, Admit: c.Admit})
+	c.Own[sibling.CoalescePath] = n.coalescer
 	if n.cfg.CollapseWait > 0 {
-		c.Crowd = n.crowd
+		c.Coalescer = n.coalescer
 	}
 	return c
 }
@@ -159,17 +159,17 @@ func (n *Node) digests() string {
 func (n *Node) others() []gossip.Member { return n.gossip.Members() }
 
 // living are those of them that can be asked.
-func (n *Node) living() (list []crowd.Member) {
+func (n *Node) living() (list []sibling.Peer) {
 	for _, m := range n.gossip.Members() {
 		if m.Alive && m.Service != "" {
-			list = append(list, crowd.Member{Name: m.Name, Addr: m.Service})
+			list = append(list, sibling.Peer{Name: m.Name, Addr: m.Service})
 		}
 	}
 	return list
 }
 
-// crowdKey is what stands for an object among those who fetch it.
-func (n *Node) crowdKey(identity string) uint64 {
+// coalescingKey is what stands for an object among the peers that fetch it.
+func (n *Node) coalescingKey(identity string) uint64 {
 	return uint64(digest.KeyOfString(n.holdings.Filter().Geometry().Seed, identity))
 }
 

@@ -5,8 +5,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// A locator finds siblings by the digests that gossip keeps, and by those of
-// Squids, and tells both how they did.
+// A locator finds siblings by the digests that gossip keeps, and by those of Squids.
 type locator struct {
 	sibling.Locator // by digests; set before the first request
 	// The Squids beside the cluster; nil = none.
@@ -20,11 +19,4 @@ func (l *locator) CandidatesFor(dst []sibling.Candidate, q *sibling.Question) []
 		return dst
 	}
 	return l.squids.CandidatesFor(dst, q)
-}
-
-func (l *locator) Report(r sibling.Report) {
-	if l.squids != nil && l.squids.Report(r) {
-		return
-	}
-	l.Locator.Report(r)
 }

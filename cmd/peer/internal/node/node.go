@@ -17,13 +17,13 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
-	"github.com/summarycache/summarycache/cmd/peer/internal/crowd"
 	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // Options say how a node is to run.
@@ -65,8 +65,9 @@ type Node struct {
 	gossip    *gossip.Node
 	proxy     *proxy.Handler
 	siblings  *locator
-	peers     transport // to the other peers
-	crowd     *crowd.Crowd
+	health    sibling.Health // of the other peers, and of the Squids
+	peers     transport      // to the other peers
+	coalescer *sibling.Coalescer
 	control   *control.Control
 	squids    *squid.Neighbours // nil = none
 	forSquids *squid.Publisher  // nil = no Squids

@@ -56,11 +56,11 @@ func (n *Node) squidMembers() (list []admin.Member) {
 		return nil
 	}
 	for _, s := range n.squids.Status() {
+		state, record := n.recordOf(s.Name, s.Alive, false)
 		list = append(list, admin.Member{
-			Name: s.Name, State: s.State, Since: s.Since, Service: s.Addr, Squid: true,
+			Name: s.Name, State: state, Since: s.Since, Service: s.Addr, Squid: true,
 			Current: s.Current, Keys: uint64(s.Keys), FalsePositiveRate: s.FalsePositiveRate,
-			Age: s.Age.Seconds(), MemoryBytes: s.MemoryBytes,
-			Hits: s.Hits, FalseHits: s.FalseHits, Failures: s.Failures,
+			Age: s.Age.Seconds(), MemoryBytes: s.MemoryBytes, Record: record,
 		})
 	}
 	return list
@@ -73,9 +73,10 @@ func (n *Node) squidMatches(q *sibling.Question, steps []sibling.Step, out *admi
 	}
 	says := n.squids.Says(q)
 	for i, s := range n.squids.Status() {
+		state, record := n.recordOf(s.Name, s.Alive, false)
 		out.Matches = append(out.Matches, n.expected(admin.Match{
-			Peer: s.Name, State: s.State, Identity: "GET " + out.URL, Says: says[i],
-			FalsePositiveRate: s.FalsePositiveRate, Age: s.Age.Seconds(), Hits: s.Hits, FalseHits: s.FalseHits, Failures: s.Failures,
+			Peer: s.Name, State: state, Identity: "GET " + out.URL, Says: says[i],
+			FalsePositiveRate: s.FalsePositiveRate, Age: s.Age.Seconds(), Record: record,
 		}, steps))
 	}
 }

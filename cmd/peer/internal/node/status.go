@@ -27,7 +27,7 @@ func (n *Node) Status() admin.Status {
 	if n.cfg.PeerTLS != nil {
 		_, s.CertificateUntil = n.cfg.PeerTLS.Validity()
 	}
-	s.Traffic.HomesAsked, s.Traffic.FetchersFound = n.crowd.Asked.Load(), n.crowd.Told.Load()
+	s.Traffic.HomesAsked, s.Traffic.FetchersFound = n.coalescer.Asked.Load(), n.coalescer.Told.Load()
 	n.askParts(&s)
 	s.Plan = n.plan(s)
 	return s
@@ -55,13 +55,9 @@ func (n *Node) askParts(s *admin.Status) {
 // allMembers are the other peers and the Squids, with what is known of them.
 func (n *Node) allMembers() (list []admin.Member) {
 	for _, m := range n.gossip.Members() {
-		list = append(list, member(m))
+		list = append(list, n.member(m))
 	}
-	list = append(list, n.squidMembers()...)
-	for i := range list {
-		list[i].RoundTrip = n.proxy.RoundTripTime(list[i].Name).Seconds()
-	}
-	return list
+	return append(list, n.squidMembers()...)
 }
 
 func (n *Node) digest() admin.Digest {
@@ -102,24 +98,33 @@ func (n *Node) exchange() admin.Exchange {
 	return x
 }
 
-func member(m gossip.Member) admin.Member {
-	state := "alive"
-	switch {
-	case m.Left:
-		state = "left"
-	case !m.Alive:
-		state = "dead"
-	case m.Quarantined:
-		state = "quarantined"
-	case m.Suspended:
-		state = "suspended"
-	}
+func (n *Node) member(m gossip.Member) admin.Member {
+	state, record := n.recordOf(m.Name, m.Alive, m.Left)
 	return admin.Member{
 		Name: m.Name, State: state, Since: m.Since, Gossip: m.Addr, Service: m.Service,
 		Current: m.Alive && !m.Behind, Keys: m.Keys, FalsePositiveRate: m.FalsePositiveRate,
-		Age: m.Age.Seconds(), MemoryBytes: m.MemoryBytes,
-		Hits: m.Hits, FalseHits: m.FalseHits, Failures: m.Failures,
+		Age: m.Age.Seconds(), MemoryBytes: m.MemoryBytes, Record: record,
 	}
+}
+
+// recordOf returns how a peer, or a Squid, does, and the state that this and membership
+// put it in.
+func (n *Node) recordOf(name string, alive, left bool) (state string, _ admin.Record) {
+	r := n.health.Of(name)
+	switch {
+	case left:
+		state = "left"
+	case !alive:
+		state = "dead"
+	case r.Quarantined:
+		state = "quarantined"
+	case r.Suspended:
+		state = "suspended"
+	default:
+		state = "alive"
+	}
+	return state, admin.Record{Hits: r.Hits, FalseHits: r.FalseHits, Failures: r.Failures,
+		RoundTrip: r.RoundTrip.Seconds(), Throughput: r.Throughput}
 }
 
 // Holds reports whether the store has a response under an identity (see package

@@ -42,12 +42,11 @@ func (n *Node) matches(identities []string, header http.Header, out *admin.Expla
 		if !ok {
 			continue
 		}
-		known := member(m)
+		known := n.member(m)
 		for _, identity := range identities {
 			match := admin.Match{
 				Peer: m.Name, State: known.State, Identity: identity, Says: f.MayContain(digest.KeyOfString(f.Geometry().Seed, identity)),
-				FalsePositiveRate: f.FalsePositiveRate(), Age: known.Age,
-				Hits: m.Hits, FalseHits: m.FalseHits, Failures: m.Failures,
+				FalsePositiveRate: f.FalsePositiveRate(), Age: known.Age, Record: known.Record,
 			}
 			out.Matches = append(out.Matches, n.expected(match, steps))
 		}
@@ -58,7 +57,6 @@ func (n *Node) matches(identities []string, header http.Header, out *admin.Expla
 
 // expected adds to a match what is expected of asking for it.
 func (n *Node) expected(m admin.Match, steps []sibling.Step) admin.Match {
-	m.RoundTrip = n.proxy.RoundTripTime(m.Peer).Seconds()
 	for i, s := range steps {
 		if s.Peer == m.Peer && (s.Identity == m.Identity || s.Identity == "") {
 			m.Turn, m.Odds, m.Cost = i+1, s.Odds, s.Cost.Seconds()

@@ -24,9 +24,10 @@ type Config struct {
 	Name    string          // this cache in Cache-Status and Via: a token (RFC 9110 section 5.6.2), unique in the cluster
 	Origin  *url.URL        // reverse proxy for this origin (scheme, host and an optional path prefix); nil = forward proxy
 	Locator sibling.Locator // which peers may hold an object; nil = no cooperation
+	Health  *sibling.Health // of the siblings; nil = one of its own
 
-	// Crowd knows who else fetches what this cache is about to; nil = nobody does.
-	Crowd cache.Crowd
+	// Coalescer knows which peer fetches what this cache is about to; nil = none does.
+	Coalescer cache.Coalescer
 
 	Store store.Options // where and how much to keep; Hooks, Decode and Now are set by the Handler
 

@@ -12,7 +12,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the table in CONFORMANCE.md")
 
 const (
-	docFile  = "CONFORMANCE.md"
+	docFile  = "../../../../gossip/rfc9111/CONFORMANCE.md"
 	docBegin = "<!-- rows -->\n"
 	docEnd   = "<!-- end of rows -->\n"
 )
@@ -51,7 +51,18 @@ func conformanceTable() string {
 	}
 	slices.SortFunc(sections, compareSections)
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%d requirements. Modes: f forward, r reverse, s through a sibling.\n\n", len(rows))
+	var others []row
+	for _, r := range rows {
+		if r.notLibrary() != "" {
+			others = append(others, r)
+		}
+	}
+	fmt.Fprintf(&b, "\n%d requirements. Modes: f forward, r reverse, s through a sibling, l the library's cache (`sibling.CachingTransport`), in %d of them. "+
+		"The others:\n\n| requirement | why it is not run against the library's cache |\n|---|---|\n", len(rows), len(rows)-len(others))
+	for _, r := range others {
+		fmt.Fprintf(&b, "| %s | %s |\n", r.name, r.notLibrary())
+	}
+	b.WriteString("\n")
 	b.WriteString("| RFC, section | requirement | modes |\n|---|---|---|\n")
 	for _, s := range sections {
 		rfc, section, _ := strings.Cut(s, "-")
@@ -62,6 +73,9 @@ func conformanceTable() string {
 			modes := "f r s"
 			if r.local {
 				modes = "f r"
+			}
+			if r.notLibrary() == "" {
+				modes += " l"
 			}
 			fmt.Fprintf(&b, "| %s, %s | %s | %s |\n", rfc, section, strings.ReplaceAll(r.name, "|", "\\|"), modes)
 		}

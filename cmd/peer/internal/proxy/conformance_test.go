@@ -14,7 +14,9 @@ import (
 // A row is one requirement on a shared cache, with the section that makes it.
 // It runs as a forward and as a reverse proxy, and, unless it says local, with
 // its first request sent to another peer, so that what follows is answered
-// through a sibling: whether the origin is asked must come out the same.
+// through a sibling: whether the origin is asked must come out the same. It also
+// runs with the library's cache in the place of the peer, unless notLibrary says why
+// not.
 type row struct {
 	section string
 	name    string
@@ -48,9 +50,17 @@ type step struct {
 	sent   string // fields of the origin's request, likewise
 }
 
-func (r row) run(t *testing.T, reverse, sibling bool) {
-	w := newWorld(t, reverse, r.serve, "a", "b")
+func (r row) run(t *testing.T, mode string) {
+	sibling := mode == "sibling"
+	peers := []string{"a", "b"}
+	if mode == "library" {
+		peers = nil
+	}
+	w := newWorld(t, mode == "reverse", r.serve, peers...)
 	defer w.close()
+	if mode == "library" {
+		defer w.startLibrary("a").CloseIdleConnections()
+	}
 	for i, s := range r.steps {
 		time.Sleep(s.after)
 		synctest.Wait()
@@ -164,13 +174,13 @@ func requirements() []row {
 func TestConformance(t *testing.T) {
 	rows := requirements()
 	for _, r := range rows {
-		for _, mode := range []string{"forward", "reverse", "sibling"} {
-			if r.local && mode == "sibling" {
+		for _, mode := range []string{"forward", "reverse", "sibling", "library"} {
+			if r.local && mode == "sibling" || mode == "library" && r.notLibrary() != "" {
 				continue
 			}
 			t.Run(r.section+"/"+strings.ReplaceAll(r.name, " ", "_")+"/"+mode, func(t *testing.T) {
 				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { r.run(t, mode == "reverse", mode == "sibling") })
+				synctest.Test(t, func(t *testing.T) { r.run(t, mode) })
 			})
 		}
 	}

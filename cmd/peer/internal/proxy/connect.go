@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // connect tunnels a CONNECT request's bytes to its target and back (RFC 9110
@@ -54,8 +55,9 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 	}
 	defer h.untrack(client, target)
 	h.counters.tunnels.Add(1)
-	_, res.Err = fmt.Fprintf(client, "HTTP/1.1 200 Connection established\r\nVia: 1.1 %s\r\nCache-Status: %s; fwd=method\r\n\r\n",
-		h.cfg.Name, h.cache.Name())
+	status := rfc9111.Status{Cache: h.cfg.Name, Fwd: "method"}
+	_, res.Err = fmt.Fprintf(client, "HTTP/1.1 200 Connection established\r\nVia: 1.1 %s\r\nCache-Status: %s\r\n\r\n",
+		h.cfg.Name, status.Append(nil))
 	if res.Err != nil {
 		return res
 	}

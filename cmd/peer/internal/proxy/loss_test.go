@@ -146,9 +146,10 @@ func lossBetweenPeers(t *testing.T, requests int, think time.Duration) {
 			n.BodiesTakenOver += k.BodiesTakenOver
 			n.BodiesCut += k.BodiesCut
 		}
-		p99 := took[len(took)*99/100]
-		t.Logf("origin %v: %d of %d cut; p50 %v, p99 %v, longest %v; %d from siblings, %d from the origin; %d taken over, %d resumed",
-			think, cut, len(took), took[len(took)/2], p99, took[len(took)-1], n.SiblingHits, n.OriginFetches, n.BodiesTakenOver, n.BodiesResumed)
+		part := func(share float64) time.Duration { return took[int(share*float64(len(took)))] }
+		p99 := part(0.99)
+		t.Logf("origin %v: %d of %d cut; p50 %v, p90 %v, p98 %v, p99 %v, p99.9 %v, longest %v; %d from siblings, %d from the origin; %d taken over, %d resumed",
+			think, cut, len(took), part(0.5), part(0.9), part(0.98), p99, part(0.999), took[len(took)-1], n.SiblingHits, n.OriginFetches, n.BodiesTakenOver, n.BodiesResumed)
 		if p99 > 2*time.Second {
 			t.Errorf("p99 is %v", p99)
 		}

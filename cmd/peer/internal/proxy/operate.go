@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -18,7 +18,7 @@ func (h *Handler) Purge(rawURL string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return h.cache.Purge(cache.CanonicalURL(u)), nil
+	return h.cache.Purge(rfc9111.CanonicalURL(u)), nil
 }
 
 // PurgePrefix removes every stored response whose URL begins with prefix, which
@@ -29,7 +29,7 @@ func (h *Handler) PurgePrefix(prefix string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return h.cache.PurgePrefix(cache.CanonicalURL(u)), nil
+	return h.cache.PurgePrefix(rfc9111.CanonicalURL(u)), nil
 }
 
 // Explain says what would become of a request for a URL, which may be a path to a
@@ -40,7 +40,7 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Expl
 		return cache.Explanation{}, err
 	}
 	header = header.Clone()
-	cache.RemoveHopByHop(header)
+	rfc9111.RemoveHopByHop(header)
 	return h.cache.Explain(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}), nil
 }
 
@@ -51,14 +51,6 @@ func (h *Handler) Candidates(q sibling.Question) []sibling.Step {
 		return nil
 	}
 	return h.siblings.Plan(q)
-}
-
-// RoundTripTime returns what a round trip to a sibling took lately; 0 = it never answered.
-func (h *Handler) RoundTripTime(peer string) time.Duration {
-	if h.siblings == nil {
-		return 0
-	}
-	return h.siblings.RoundTripTime(peer)
 }
 
 // SiblingLoad returns how well siblings answer now.

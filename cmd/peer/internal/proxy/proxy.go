@@ -16,6 +16,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -60,12 +61,12 @@ func New(c Config) (*Handler, error) {
 			h.idle = append(h.idle, own)
 			t = own
 		}
-		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Late: c.Late, Max: c.MaxSiblings})
+		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, Health: c.Health, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Late: c.Late, Max: c.MaxSiblings})
 		if err != nil {
 			return nil, err
 		}
 	}
-	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Crowd: c.Crowd, Store: c.Store,
+	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Coalescer: c.Coalescer, Store: c.Store,
 		Advertise: c.Advertise, Withdraw: c.Withdraw, MinListed: c.MinListed,
 		FirstByte: c.FirstByteTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {
@@ -190,7 +191,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 	e.URL = target.String()
 	question := sibling.IsQuestion(r)
 	e.Sibling = question && r.Header["Via"] != nil
-	if !question && cache.Seen(r.Header, h.cfg.Name) {
+	if !question && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
 		res := h.cache.Refuse(w, r, http.StatusLoopDetected, "loop", "the request has come through this cache before")
 		res.Outcome = GatewayError
 		return res
@@ -265,7 +266,7 @@ func withoutHopByHop(r *http.Request) *http.Request {
 		if r.Header[name] != nil {
 			clone := *r
 			clone.Header = r.Header.Clone()
-			cache.RemoveHopByHop(clone.Header)
+			rfc9111.RemoveHopByHop(clone.Header)
 			return &clone
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // isWebSocket reports whether r asks to change to the WebSocket protocol (RFC
@@ -18,11 +19,9 @@ func isWebSocket(r *http.Request) bool {
 	if r.Method != http.MethodGet || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return false
 	}
-	for _, line := range r.Header["Connection"] {
-		for token := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
-				return true
-			}
+	for token := range rfc9111.Members(r.Header["Connection"]) {
+		if strings.EqualFold(token, "upgrade") {
+			return true
 		}
 	}
 	return false
@@ -35,7 +34,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) cache.Result {
 	out.RequestURI = ""
 	out.Header.Set("Connection", "Upgrade")
 	out.Header.Set("Upgrade", "websocket")
-	out.Header["Via"] = append(out.Header["Via"], "1.1 "+h.cfg.Name)
+	rfc9111.AddVia(out.Header, 1, 1, h.cfg.Name)
 	resp, err := h.origins.RoundTrip(out)
 	if err != nil {
 		res := h.cache.Refuse(w, r, http.StatusBadGateway, "origin-unreachable", "the origin "+out.URL.Host+" cannot be reached")
@@ -77,8 +76,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) cache.Result {
 
 // writeSwitch sends the origin's 101 to the client.
 func (h *Handler) writeSwitch(client net.Conn, resp *http.Response) error {
-	resp.Header["Via"] = append(resp.Header["Via"], "1.1 "+h.cfg.Name)
-	resp.Header["Cache-Status"] = append(resp.Header["Cache-Status"], h.cache.Name()+"; fwd=bypass; fwd-status=101")
+	h.marked(resp)
 	bw := bufio.NewWriter(client)
 	fmt.Fprintf(bw, "HTTP/1.1 101 Switching Protocols\r\n")
 	resp.Header.Write(bw)
@@ -86,15 +84,21 @@ func (h *Handler) writeSwitch(client net.Conn, resp *http.Response) error {
 	return bw.Flush()
 }
 
+// marked adds our part in an answer that passes by the cache.
+func (h *Handler) marked(resp *http.Response) {
+	rfc9111.AddVia(resp.Header, 1, 1, h.cfg.Name)
+	status := rfc9111.Status{Cache: h.cfg.Name, Fwd: "bypass", FwdStatus: resp.StatusCode}
+	status.Add(resp.Header)
+}
+
 // notUpgraded passes on the answer of an origin that didn't agree.
 func (h *Handler) notUpgraded(w http.ResponseWriter, resp *http.Response) cache.Result {
-	cache.RemoveHopByHop(resp.Header)
+	rfc9111.RemoveHopByHop(resp.Header)
+	h.marked(resp)
 	header := w.Header()
 	for name, lines := range resp.Header {
 		header[name] = lines
 	}
-	header["Via"] = append(resp.Header["Via"], "1.1 "+h.cfg.Name)
-	header["Cache-Status"] = append(resp.Header["Cache-Status"], fmt.Sprintf("%s; fwd=bypass; fwd-status=%d", h.cache.Name(), resp.StatusCode))
 	w.WriteHeader(resp.StatusCode)
 	res := cache.Result{Status: resp.StatusCode, Outcome: Bypass}
 	res.Bytes, res.Err = io.Copy(w, resp.Body)

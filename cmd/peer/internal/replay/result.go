@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dunglas/httpsfv"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
@@ -27,27 +27,15 @@ const (
 
 // wayOf reads the last member of Cache-Status, which is that of the cache asked.
 func wayOf(h http.Header) Way {
-	list, err := httpsfv.UnmarshalList(h["Cache-Status"])
-	if err != nil || len(list) == 0 {
-		return Unknown
-	}
-	item, ok := list[len(list)-1].(httpsfv.Item)
-	if !ok {
-		return Unknown
-	}
-	is := func(name string, want any) bool {
-		v, ok := item.Params.Get(name)
-		return ok && v == want
-	}
-	_, fwd := item.Params.Get("fwd")
+	last, _ := rfc9111.LastStatus(h)
 	switch {
-	case is("hit", true):
+	case last.Hit:
 		return Local
-	case is("collapsed", true):
+	case last.Collapsed:
 		return Shared
-	case is("detail", httpsfv.Token("sibling")):
+	case last.Detail == "sibling":
 		return Sibling
-	case fwd:
+	case last.Fwd != "":
 		return Origin
 	}
 	return Unknown

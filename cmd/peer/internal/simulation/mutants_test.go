@@ -49,7 +49,7 @@ var mutations = []mutation{
 		{storePkg + "blocks.go", "	if s.dropFile(o) {", "	if false && s.dropFile(o) {"},
 	}},
 	{name: "bad-block-cuts", what: "an answer is cut at a bad block", edits: []edit{
-		{cacheDir + "finish.go", "		if r.cc.onlyIfCached || ", "		if true || r.cc.onlyIfCached || "},
+		{cacheDir + "finish.go", "		if r.cc.OnlyIfCached || ", "		if true || r.cc.OnlyIfCached || "},
 	}},
 	{name: "clock-put-right", what: "a response stored while the clock was ahead stays fresh", edits: []edit{
 		{cacheDir + "clock.go", "	return d, d >= 0", "	return max(0, d), true"},
@@ -65,7 +65,7 @@ var mutations = []mutation{
 		{"cmd/peer/internal/node/node.go", "Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout)", "Handler: withBodyDeadline(h, 1000*n.cfg.ClientBodyTimeout)"},
 	}},
 	{name: "older-confirms", what: "an older copy of a sibling confirms a newer one", edits: []edit{
-		{cacheDir + "validate.go", "modified.Equal(e.modified)\n}", "true\n}"},
+		{"gossip/rfc9111/validate.go", "modified.Equal(r.LastModified)\n}", "true\n}"},
 	}},
 	{name: "late-private-commit", what: "what nobody could join is stored after a write", edits: []edit{
 		{cacheDir + "coalesce.go", "f.invalidated.Load() || c.tombstones", "f.invalidated.Load() || false && c.tombstones"},

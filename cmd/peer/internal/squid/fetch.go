@@ -13,6 +13,7 @@ import (
 	"time"
 
 	format "github.com/summarycache/summarycache/digest/squid"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 const (
@@ -110,7 +111,7 @@ func (n *neighbour) fetch(ctx context.Context) (*known, error) {
 	}
 	defer answer.Body.Close()
 	now := time.Now()
-	at := &known{modified: answer.Header.Get("Last-Modified"), name: viaName(answer.Header), confirmed: now}
+	at := &known{modified: answer.Header.Get("Last-Modified"), name: sibling.Asker(answer.Header), confirmed: now}
 	at.next = now.Add(min(max(n.remaining(answer.Header), n.cfg.MinInterval), n.cfg.MaxInterval))
 	switch {
 	case answer.StatusCode == http.StatusOK:
@@ -139,17 +140,4 @@ func (n *neighbour) remaining(h http.Header) time.Duration {
 		return 0
 	}
 	return expires.Sub(date) + slack
-}
-
-// viaName is how the Squid calls itself in Via.
-func viaName(h http.Header) string {
-	lines := h["Via"]
-	if len(lines) == 0 {
-		return ""
-	}
-	hops := strings.Split(lines[len(lines)-1], ",")
-	if f := strings.Fields(hops[len(hops)-1]); len(f) >= 2 {
-		return f[1]
-	}
-	return ""
 }

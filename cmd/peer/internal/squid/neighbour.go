@@ -2,30 +2,27 @@ package squid
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	format "github.com/summarycache/summarycache/digest/squid"
-
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// A neighbour is one Squid: its digest, and how it answers.
+// A neighbour is one Squid and its digest.
 type neighbour struct {
 	cfg       *Config
 	addr      string
 	peer      string // its name
 	transport http.RoundTripper
 
-	known     atomic.Pointer[known] // nil = no digest
-	asideTill atomic.Int64          // Unix nanoseconds; it is not asked before
-
-	hits, falseHits, failures atomic.Int64
+	known atomic.Pointer[known] // nil = no digest
 
 	mu    sync.Mutex
-	inRow int       // failures since the last answer
 	since time.Time // when known became nil or something; zero = never
 }
 
@@ -84,7 +81,7 @@ func (at *known) matches(k *keys) bool {
 // asked for what came through it.
 func (n *neighbour) candidate(k *keys, header http.Header, now time.Time) (sibling.Candidate, bool) {
 	at := n.known.Load()
-	if at == nil || now.UnixNano() < n.asideTill.Load() || !at.matches(k) || passed(header, at.name) {
+	if at == nil || !at.matches(k) || slices.Contains(rfc9111.Via(header), at.name) {
 		return sibling.Candidate{}, false
 	}
 	return sibling.Candidate{
@@ -92,63 +89,14 @@ func (n *neighbour) candidate(k *keys, header http.Header, now time.Time) (sibli
 	}, true
 }
 
-// passed reports whether a request came by way of the cache of a name.
-func passed(h http.Header, name string) bool {
-	for _, line := range h["Via"] {
-		for hop := range strings.SplitSeq(line, ",") {
-			if f := strings.Fields(hop); len(f) >= 2 && f[1] == name {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-const (
-	firstSuspension = time.Second
-	lastSuspension  = time.Minute
-)
-
-// report counts the fate of a question. A Squid that leaves one unanswered is
-// left alone for a while, longer each time.
-func (n *neighbour) report(o sibling.Outcome, now time.Time) {
-	switch o {
-	case sibling.Hit, sibling.Unusable: // the digest was right
-		n.hits.Add(1)
-	case sibling.FalseHit:
-		n.falseHits.Add(1)
-	case sibling.Refused, sibling.TimedOut, sibling.Failed:
-		n.failures.Add(1)
-		n.mu.Lock()
-		n.asideTill.Store(now.Add(min(firstSuspension<<min(n.inRow, 10), lastSuspension)).UnixNano())
-		n.inRow++
-		n.mu.Unlock()
-		return
-	default:
-		return
-	}
-	if n.asideTill.Load() != 0 {
-		n.mu.Lock()
-		n.inRow = 0
-		n.asideTill.Store(0)
-		n.mu.Unlock()
-	}
-}
-
 func (n *neighbour) status(now time.Time) Status {
 	n.mu.Lock()
 	since := n.since
 	n.mu.Unlock()
-	s := Status{
-		Name: n.peer, Addr: n.addr, State: "dead", Since: since,
-		Hits: n.hits.Load(), FalseHits: n.falseHits.Load(), Failures: n.failures.Load(),
-	}
 	at := n.known.Load()
+	s := Status{Name: n.peer, Addr: n.addr, Alive: at != nil, Since: since}
 	if at == nil {
 		return s
-	}
-	if s.State = "alive"; now.UnixNano() < n.asideTill.Load() {
-		s.State = "suspended"
 	}
 	s.Current = now.Before(at.next.Add(grace))
 	s.Keys, s.FalsePositiveRate, s.MemoryBytes = at.digest.Entries(), at.digest.FalsePositiveRate(), at.digest.MemoryBytes()

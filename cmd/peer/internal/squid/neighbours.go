@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -72,8 +70,7 @@ func (n *Neighbours) Close() {
 	n.idle.CloseIdleConnections()
 }
 
-// CandidatesFor appends the Squids whose digests match a question, those whose
-// yes means most first.
+// CandidatesFor appends the Squids whose digests match a question.
 func (n *Neighbours) CandidatesFor(dst []sibling.Candidate, q *sibling.Question) []sibling.Candidate {
 	if len(n.all) == 0 {
 		return dst
@@ -83,30 +80,12 @@ func (n *Neighbours) CandidatesFor(dst []sibling.Candidate, q *sibling.Question)
 		return dst
 	}
 	now := time.Now()
-	first := len(dst)
 	for _, one := range n.all {
 		if c, ok := one.candidate(&keys, q.Header, now); ok {
 			dst = append(dst, c)
 		}
 	}
-	slices.SortStableFunc(dst[first:], func(a, b sibling.Candidate) int {
-		return cmp.Compare(a.FalsePositiveRate, b.FalsePositiveRate)
-	})
 	return dst
-}
-
-// Report takes note of the fate of a question, and says whether it was one to a
-// Squid.
-func (n *Neighbours) Report(r sibling.Report) bool {
-	if !strings.HasPrefix(r.Peer, prefix) {
-		return false
-	}
-	for _, one := range n.all {
-		if one.peer == r.Peer {
-			one.report(r.Outcome, time.Now())
-		}
-	}
-	return true
 }
 
 // Status describes each Squid, in the order of the configuration.
@@ -135,14 +114,12 @@ func (n *Neighbours) Says(q *sibling.Question) []bool {
 type Status struct {
 	Name  string    // unlike any peer's
 	Addr  string    // host:port
-	State string    // "alive", "suspended" (it left a question unanswered) or "dead" (no digest could be had)
-	Since time.Time // when it became alive or dead
+	Alive bool      // a digest could be had
+	Since time.Time // when that last changed
 
 	Current           bool // the digest has not expired
 	Keys              int  // objects in its digest, as far as can be told
 	FalsePositiveRate float64
 	Age               time.Duration // since the digest was last confirmed
 	MemoryBytes       int
-
-	Hits, FalseHits, Failures int64 // of questions to it
 }

@@ -42,7 +42,7 @@ func (b *blocks) at(off int64) ([]byte, error) {
 		}
 		b.have = i
 		if b.trust != nil {
-			b.trust.note(i)
+			b.trust.note(i, b.buf[:n])
 		}
 	}
 	return b.buf[off-i*blockSize : n], nil
@@ -87,9 +87,15 @@ func (s *span) Next() ([]byte, error) {
 	if s.off >= s.end {
 		return nil, io.EOF
 	}
-	b, err := s.blocks.at(s.off)
-	if err != nil {
-		return nil, s.blocks.store.spoiled(s.obj, err)
+	var b []byte
+	if t := s.blocks.trust; t != nil {
+		b = t.held(s.off)
+	}
+	if b == nil {
+		var err error
+		if b, err = s.blocks.at(s.off); err != nil {
+			return nil, s.blocks.store.spoiled(s.obj, err)
+		}
 	}
 	return b[:min(int64(len(b)), s.end-s.off)], nil
 }

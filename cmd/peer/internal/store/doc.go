@@ -23,8 +23,9 @@
 // comes back from the disk only by being read. Of the store's own reads, those for
 // a body bring in the pages of the block that is then checked, and no others, since
 // reading ahead is off for its files. Descriptions share a page with the end of a
-// body, so the last block is always checked. The scrub ends the trust in what it
-// read. A reader looks at all pages of what it is about to send, up to 1 MiB.
+// body: what the body has on that page is kept in memory, and sent from there. The
+// scrub ends the trust in what it read. A reader looks at all pages of what it is
+// about to send, up to 1 MiB.
 //
 // What is left: a page that leaves memory unnoticed and is brought back, spoilt, by
 // a process that is not the store, within the minute after it was checked; and one

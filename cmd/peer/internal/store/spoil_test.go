@@ -286,53 +286,80 @@ func TestFollowSpoiled(t *testing.T) {
 }
 
 // TestTrust: what was checked is sent by the kernel while it stays in memory, for a
-// minute, but never to another cache, and never the last block.
+// minute, but never to another cache, and never the page that the body ends in, which
+// is sent as it was when it was checked.
 func TestTrust(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Options{MemoryBytes: 1 << 20})
-		const n = 5*blockSize + 1000
-		o := put(t, s, "k", body(1, n), Meta{})
-		spans := func(a Access) (trusted int64) {
-			t.Helper()
-			v, err := s.Open(o, a)
-			check(t, err)
-			defer v.Close()
-			src, err := v.Source(0, n)
-			check(t, err)
-			sp := src.(*span)
-			for {
-				if _, _, k := sp.Span(); k > 0 {
-					trusted += k
-					sp.Advance(int(k))
-					continue
+	for _, n := range []int64{2 * blockSize, 5*blockSize + 1000, 3*blockSize + 2*pageSize + 1, blockSize + 1, 4*blockSize - 1} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testTrust(t, n) }) })
+	}
+}
+
+func testTrust(t *testing.T, n int64) {
+	s := open(t, Options{MemoryBytes: 1 << 20})
+	whole := body(1, int(n))
+	o := put(t, s, "k", whole, Meta{})
+	spans := func(a Access) (trusted int64) {
+		t.Helper()
+		v, err := s.Open(o, a)
+		check(t, err)
+		defer v.Close()
+		src, err := v.Source(0, n)
+		check(t, err)
+		sp := src.(*span)
+		for at := int64(0); ; {
+			f, off, k := sp.Span()
+			b := make([]byte, k)
+			if k > 0 {
+				_, err = f.ReadAt(b, off)
+				trusted += k
+			} else if b, err = sp.Next(); err == io.EOF {
+				if at != n {
+					t.Errorf("%d bytes of %d", at, n)
 				}
-				b, err := sp.Next()
-				if err == io.EOF {
-					return trusted
-				}
-				check(t, err)
-				sp.Advance(len(b))
+				return trusted
 			}
+			check(t, err)
+			if !bytes.Equal(b, whole[at:at+int64(len(b))]) {
+				t.Errorf("wrong bytes from %d on", at)
+			}
+			at += int64(len(b))
+			sp.Advance(len(b))
 		}
-		if got := spans(Serve); got != 0 {
-			t.Errorf("%d bytes were trusted unread", got)
+	}
+	if got := spans(Serve); got != 0 {
+		t.Errorf("%d bytes were trusted unread", got)
+	}
+	want := n / pageSize * pageSize
+	if got := spans(Serve); got == 0 {
+		t.Skip("the system doesn't tell what is in memory")
+	} else if got != want {
+		t.Errorf("%d bytes were trusted, want %d", got, want)
+	}
+	if want < n { // as if the page that the body ends in had come back from a bad disk
+		flip(t, s.path(o.file.id), n-1)
+		if got := spans(Serve); got != want {
+			t.Errorf("%d bytes were trusted beside a bad page, want %d", got, want)
 		}
-		if got := spans(Serve); got == 0 {
-			t.Skip("the system doesn't tell what is in memory")
-		} else if got != 5*blockSize {
-			t.Errorf("%d bytes were trusted, want %d", got, 5*blockSize)
-		}
-		if got := spans(Share); got != 0 {
-			t.Errorf("%d bytes were trusted for another cache", got)
-		}
-		time.Sleep(trustFor + time.Second)
-		if got := spans(Serve); got != 0 {
-			t.Errorf("%d bytes were trusted after %v", got, trustFor)
-		}
-		spans(Serve)
-		forget(t, s.path(o.file.id))
-		if got := spans(Serve); got != 0 {
-			t.Errorf("%d bytes were trusted that had left memory", got)
-		}
-	})
+		flip(t, s.path(o.file.id), n-1)
+	}
+	if got := spans(Share); got != 0 {
+		t.Errorf("%d bytes were trusted for another cache", got)
+	}
+	time.Sleep(trustFor + time.Second)
+	if got := spans(Serve); got != 0 {
+		t.Errorf("%d bytes were trusted after %v", got, trustFor)
+	}
+	spans(Serve)
+	forget(t, s.path(o.file.id))
+	if got := spans(Serve); got != 0 {
+		t.Errorf("%d bytes were trusted that had left memory", got)
+	}
+	time.Sleep(trustFor + time.Second)
+	flip(t, s.path(o.file.id), n-1)
+	v, err := s.Open(o, Serve)
+	check(t, err)
+	defer v.Close()
+	if sent, err := v.WriteRange(io.Discard, 0, n); !errors.Is(err, ErrCorrupt) || sent > (n-1)/blockSize*blockSize {
+		t.Errorf("%d bytes of a bad block after %v, %v", sent, trustFor, err)
+	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,13 +31,21 @@ type trust struct {
 	mu    sync.Mutex
 	since time.Time // of the first check of those noted
 	right []uint64  // a bit for each block; nil = none
+	rest  []byte    // what the body has on its last page, as it was checked
 }
 
-// note says that block i was just read and found right. The last block is not
-// noted: the page that it ends in also holds what follows the body, whose readers
-// and writers bring it into memory.
-func (t *trust) note(i int64) {
-	if t.file == nil || (i+1)*blockSize >= t.body {
+// pageSize is the unit in which the system keeps files in memory.
+var pageSize = int64(os.Getpagesize())
+
+// paged is where the body's last page begins, if it also holds what follows the
+// body; else the body's length.
+func (t *trust) paged() int64 { return t.body / pageSize * pageSize }
+
+// note says that block i, which is b, was just read and found right. What the body
+// has on its last page is kept: that page also holds what follows the body, whose
+// readers and writers bring it into memory.
+func (t *trust) note(i int64, b []byte) {
+	if t.file == nil {
 		return
 	}
 	t.mu.Lock()
@@ -45,6 +54,23 @@ func (t *trust) note(i int64) {
 		t.right, t.since = make([]uint64, (blockCount(t.body)+63)/64), time.Now()
 	}
 	t.right[i/64] |= 1 << (i % 64)
+	if (i+1)*blockSize >= t.body {
+		t.rest = slices.Clone(b[max(t.paged()-i*blockSize, 0):])
+	}
+}
+
+// held returns the body from off on, if that is on its last page and was kept.
+// Nobody may change it.
+func (t *trust) held(off int64) []byte {
+	if t.file == nil || off < t.paged() {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.right == nil || len(t.rest) == 0 || time.Since(t.since) > trustFor {
+		return nil
+	}
+	return t.rest[off-(t.body-int64(len(t.rest))):]
 }
 
 // run returns how many bytes from off on, before end, may be sent as they are.
@@ -52,11 +78,11 @@ func (t *trust) run(off, end int64) int64 {
 	if t.file == nil {
 		return 0
 	}
-	end = min(end, off+trustRun)
+	end = min(end, off+trustRun, t.paged())
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.right != nil && time.Since(t.since) > trustFor {
-		t.right = nil
+		t.right, t.rest = nil, nil
 	}
 	if t.right == nil {
 		return 0
@@ -65,9 +91,9 @@ func (t *trust) run(off, end int64) int64 {
 	for i := off / blockSize; at < end && t.right[i/64]&(1<<(i%64)) != 0; i++ {
 		at = (i + 1) * blockSize
 	}
-	n := min(at, end) - off
+	n := max(min(at, end)-off, 0)
 	if n > 0 && !t.file.Resident(off, n) {
-		t.right = nil // some left memory, and others may have come back
+		t.right, t.rest = nil, nil // some left memory, and others may have come back
 		return 0
 	}
 	return n
@@ -76,6 +102,6 @@ func (t *trust) run(off, end int64) int64 {
 // forget ends the trust in all blocks.
 func (t *trust) forget() {
 	t.mu.Lock()
-	t.right = nil
+	t.right, t.rest = nil, nil
 	t.mu.Unlock()
 }

@@ -1,0 +1,93 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/sibling"
+)
+
+// first is a coalescer by which everybody but one peer is told of that one.
+type first struct {
+	*world
+	self, peer string
+	wait       time.Duration
+}
+
+func (first) Joined()       {}
+func (first) Served(string) {}
+
+func (f first) InFlight(context.Context, string, time.Duration) (sibling.Candidate, bool) {
+	if f.self == f.peer {
+		return sibling.Candidate{}, false
+	}
+	return sibling.Candidate{Peer: f.peer, Addr: f.digests.addr[f.peer], Wait: f.wait}, true
+}
+
+// What becomes of a peer that waits for another that is fetching.
+func TestWaitForFetcher(t *testing.T) {
+	const think = 300 * time.Millisecond
+	after := func(h func(http.ResponseWriter, *http.Request, int)) func(http.ResponseWriter, *http.Request, int) {
+		return func(w http.ResponseWriter, r *http.Request, n int) { time.Sleep(think); h(w, r, n) }
+	}
+	for name, tt := range map[string]struct {
+		origin  func(http.ResponseWriter, *http.Request, int)
+		wait    time.Duration
+		fetches int
+		took    time.Duration // of b, which comes 100 ms after a, at most
+		reports string
+	}{
+		"handed over":      {after(cached("x")), 2 * time.Second, 1, think - 90*time.Millisecond, ""},
+		"not to be shared": {after(row{origin: []scripted{{fields: "Cache-Control: private"}}}.serve), 2 * time.Second, 2, 2*think - 90*time.Millisecond, ""},
+		"longer than that": {func(w http.ResponseWriter, r *http.Request, n int) { time.Sleep(5 * time.Second); cached("x")(w, r, n) }, 100 * time.Millisecond, 2, 5700 * time.Millisecond, ""},
+		"the fetcher fails": {after(func(w http.ResponseWriter, r *http.Request, n int) {
+			if n == 0 {
+				panic(http.ErrAbortHandler)
+			}
+			cached("x")(w, r, n)
+		}), 2 * time.Second, 2, 2*think - 90*time.Millisecond, ""},
+		"while it arrives": {func(w http.ResponseWriter, r *http.Request, n int) {
+			w.Header().Set("Cache-Control", "max-age=60")
+			for range 3 {
+				io.WriteString(w, strings.Repeat("x", 1000))
+				w.(http.Flusher).Flush()
+				time.Sleep(900 * time.Millisecond)
+			}
+		}, 2 * time.Second, 1, 3 * time.Second, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, false, tt.origin)
+				defer w.close()
+				for _, peer := range []string{"a", "b"} {
+					w.tune = func(c *Config) { c.Coalescer = first{w, peer, "a", tt.wait} }
+					w.start(peer, t.TempDir())
+				}
+				var all sync.WaitGroup
+				all.Go(func() { w.try("a", "GET", "/x", "") })
+				time.Sleep(100 * time.Millisecond)
+				start := time.Now()
+				if r := w.get("b", "/x"); r.StatusCode != 200 || r.err != nil {
+					t.Errorf("%d, %v, %q", r.StatusCode, r.err, r.status())
+				}
+				if took := time.Since(start); took > tt.took {
+					t.Errorf("took %v, want %v", took, tt.took)
+				}
+				all.Wait()
+				synctest.Wait()
+				if got := w.digests.outcomes(); w.origin.count() != tt.fetches || got != tt.reports {
+					t.Errorf("%d origin fetches, want %d; reports %q", w.origin.count(), tt.fetches, got)
+				}
+				if n := w.peers["b"].Counters(); n.SiblingRequests != 0 || n.FetchersShared != uint64(2-tt.fetches) {
+					t.Errorf("%+v", n)
+				}
+			})
+		})
+	}
+}

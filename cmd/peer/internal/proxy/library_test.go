@@ -1,0 +1,62 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+	"github.com/summarycache/summarycache/gossip/sibling"
+)
+
+// startLibrary starts a proxy whose cache is the library's, in the place of a peer.
+// The caller closes the connections that the returned transport leaves idle.
+func (w *world) startLibrary(name string) *http.Transport {
+	origin := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return w.net.dial(ctx, network, addr)
+	},
+		DisableCompression: true}
+	t := &sibling.CachingTransport{Name: name, Store: sibling.NewMemory(nil, 0, 1<<20), Next: origin}
+	w.serve("peer-"+name+":3128", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		out := r.Clone(r.Context())
+		out.RequestURI = ""
+		rfc9111.RemoveHopByHop(out.Header)
+		if _, ok := out.Header["User-Agent"]; !ok {
+			out.Header["User-Agent"] = nil
+		}
+		if r.ContentLength == 0 {
+			out.Body = nil
+		}
+		resp, err := t.RoundTrip(out)
+		if err != nil {
+			status := rfc9111.Status{Cache: name}
+			status.Add(rw.Header())
+			rw.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer resp.Body.Close()
+		for field, lines := range resp.Header {
+			rw.Header()[field] = lines
+		}
+		rw.WriteHeader(resp.StatusCode)
+		if _, err := io.Copy(rw, resp.Body); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	return origin
+}
+
+// notLibrary is why a row does not apply to the library's cache; "" = it does.
+func (r row) notLibrary() string {
+	const proxy = "for intermediaries: a transport in a client is none"
+	switch r.name {
+	case "Via on requests and responses", "a request that comes round is refused", "Max-Forwards counts down", "errors have it too":
+		return proxy
+	case "stale-while-revalidate serves at once and validates meanwhile":
+		return "optional: it validates first"
+	case "an incomplete response is not used as complete":
+		return "it is not, but the row also has `peer` ask for the rest"
+	}
+	return ""
+}

@@ -1,0 +1,105 @@
+package digest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// A FilterAt is a filter in pieces that is asked where it lies: on a web server, say.
+// Of its bytes it holds the index only. It is immutable, and safe for concurrent use
+// where its io.ReaderAt is.
+type FilterAt struct {
+	r      io.ReaderAt
+	header Header
+	limits Limits
+	index  pieceIndex
+}
+
+// firstRead is how many bytes OpenFilter asks for. Most indexes fit.
+const firstRead = 4 << 10
+
+// OpenFilter reads the index of what [Filter.AppendPieces] wrote: the first 4 KiB,
+// and, should the index be longer, once more what it lacks. What r gives is checked,
+// and refused as by [DecodeFilter]; but that the positions have the version's State can
+// be known of a whole filter only. An error of r is returned as it is.
+func OpenFilter(r io.ReaderAt, lim Limits) (*FilterAt, error) {
+	lim = lim.withDefaults()
+	b, err := readUpTo(r, firstRead, 0)
+	if err != nil {
+		return nil, err
+	}
+	in := reader{b: b}
+	in.open()
+	kindAt := in.off
+	h := in.header(lim)
+	if in.err == nil && h.Kind != KindPieces {
+		in.corrupt("kind", kindAt, "%v is not in pieces", h.Kind)
+	}
+	d := in.indexHead(h, lim)
+	if end := in.off + d.length + checksumBytes; in.err == nil && end > len(b) {
+		if len(b) == firstRead {
+			more, err := readUpTo(r, end-len(b), int64(len(b)))
+			if err != nil {
+				return nil, err
+			}
+			in.b = append(b, more...)
+		}
+	}
+	in.index(h, &d, lim)
+	if in.err != nil {
+		return nil, in.err
+	}
+	return &FilterAt{r: r, header: h, limits: lim, index: d}, nil
+}
+
+// readUpTo reads n bytes from offset on, or what there is of them.
+func readUpTo(r io.ReaderAt, n int, offset int64) ([]byte, error) {
+	b := make([]byte, n)
+	got, err := r.ReadAt(b, offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("digest: reading %d bytes from %d on: %w", n, offset, err)
+	}
+	return b[:got], nil
+}
+
+// Header returns what the filter says of itself.
+func (f *FilterAt) Header() Header { return f.header }
+
+// Pieces returns how many pieces there are, one or more.
+func (f *FilterAt) Pieces() int { return len(f.index.entries) }
+
+// MayContain is [Filter.MayContain]. It reads one piece for each position of k, as long
+// as these are set: with one hash, one piece. That piece is checked and decoded anew each
+// time: whoever asks often is better served by the whole filter.
+func (f *FilterAt) MayContain(k Key) (bool, error) {
+	var buf [MaxHashes]uint64
+	for _, p := range f.header.Geometry.positions(&buf, k) {
+		if yes, err := f.contains(p); !yes || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (f *FilterAt) contains(position uint64) (yes bool, err error) {
+	i := position / f.index.span
+	e := f.index.entries[i]
+	b, err := readUpTo(f.r, e.length, int64(e.offset))
+	if err != nil {
+		return false, err
+	}
+	if len(b) < e.length {
+		return false, &FormatError{Field: "piece", Offset: e.offset, Err: fmt.Errorf("%w: message ends", ErrCorrupt)}
+	}
+	p, err := f.index.open(i, b, f.header, f.limits)
+	if err != nil {
+		return false, err
+	}
+	err = p.each(func(positions []uint64) {
+		_, found := slices.BinarySearch(positions, position-p.start)
+		yes = yes || found
+	})
+	return yes && err == nil, err
+}

@@ -1,0 +1,194 @@
+package index
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// benchIndex holds peers of n random keys each at 0.1 false candidates a lookup, and
+// returns some keys of each.
+func benchIndex(b *testing.B, peers, n int) (x *Index, held [][]digest.Key, g digest.Geometry) {
+	b.Helper()
+	g = digest.Geometry{Bits: uint64(n) * uint64(peers) * 10, Hashes: 1}
+	x = New()
+	for i := range peers {
+		rng := random(uint64(i))
+		keys := randomKeys(rng, n)
+		if err := x.Set(fmt.Sprint("peer", i), filterOf(b, g, digest.Version{Epoch: 1}, keys)); err != nil {
+			b.Fatal(err)
+		}
+		held = append(held, slices.Clone(keys[:min(n, 200)]))
+	}
+	b.ReportAllocs()
+	return x, held, g
+}
+
+type benchCluster struct{ peers, n int }
+
+var benchClusters = []benchCluster{{10, 100_000}, {64, 100_000}, {1000, 10_000}, {10, 1000}, {1000, 100}}
+
+func BenchmarkLookup(b *testing.B) {
+	for _, c := range benchClusters {
+		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
+			x, held, _ := benchIndex(b, c.peers, c.n)
+			perKey := float64(x.MemoryBytes()) / float64(c.peers*c.n)
+			dst := make([]Match, 0, c.peers)
+			b.Run("in=none", func(b *testing.B) {
+				rng := random(1)
+				for b.Loop() {
+					dst = x.Lookup(dst[:0], digest.Key(rng.Uint64()))
+				}
+				b.ReportMetric(perKey, "bytes/key")
+			})
+			b.Run("in=one", func(b *testing.B) {
+				rng := random(1)
+				for b.Loop() {
+					keys := held[rng.IntN(len(held))]
+					dst = x.Lookup(dst[:0], keys[rng.IntN(len(keys))])
+				}
+			})
+		})
+	}
+}
+
+func BenchmarkApply(b *testing.B) {
+	for _, c := range benchClusters {
+		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
+			x, _, g := benchIndex(b, c.peers, c.n)
+			const flips = 2000
+			rng := random(2)
+			lists := make([][]uint64, 100)
+			for i := range lists {
+				for range flips {
+					lists[i] = append(lists[i], rng.Uint64N(g.Bits))
+				}
+				slices.Sort(lists[i])
+				lists[i] = slices.Compact(lists[i])
+			}
+			n, begin := 0, cpuTime()
+			for b.Loop() {
+				if err := x.table.flip(x.peers["peer1"].place, g.Bits, lists[n%len(lists)]); err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+			b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/float64(n*flips), "cpu-ns/flip")
+		})
+	}
+}
+
+// BenchmarkSet gives the index a whole filter of a peer: one that it did not know, one
+// of which it knew another with nothing in common, and one of which it knew nine tenths.
+func BenchmarkSet(b *testing.B) {
+	for _, c := range benchClusters {
+		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
+			x, _, g := benchIndex(b, c.peers, c.n)
+			keys := randomKeys(random(1<<40), 2*c.n)
+			filters := map[string][2]*digest.Filter{}
+			for name, from := range map[string]int{"other": c.n, "tenth": c.n / 10} {
+				filters[name] = [2]*digest.Filter{
+					filterOf(b, g, digest.Version{Epoch: 1}, keys[:c.n]), filterOf(b, g, digest.Version{Epoch: 2}, keys[from:][:c.n]),
+				}
+			}
+			filters["new"] = filters["other"]
+			for _, what := range []string{"new", "other", "tenth"} {
+				b.Run(what, func(b *testing.B) {
+					i, begin := 0, cpuTime()
+					for b.Loop() {
+						if what == "new" {
+							x.Delete("another")
+						}
+						if err := x.Set("another", filters[what][i%2]); err != nil {
+							b.Fatal(err)
+						}
+						i++
+					}
+					b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/float64(b.N*c.n), "cpu-ns/key")
+				})
+			}
+		})
+	}
+}
+
+// BenchmarkPrefixes asks for the prefixes of chains: blocks of prompts, of which a
+// quarter is one of sixteen system prompts. So many peers on average hold a chain, each
+// to a length of its own; others hold its system prompt. Key by key is measured beside,
+// and how often the answers differ.
+func BenchmarkPrefixes(b *testing.B) {
+	const rate, prompts = 1e-3, 16
+	for _, c := range []struct{ peers, length, chains, holders int }{
+		{64, 64, 2000, 2}, {64, 512, 1000, 2}, {64, 2048, 500, 2}, {64, 2048, 500, 16}, {1000, 2048, 1000, 2}, {1000, 2048, 500, 16},
+	} {
+		b.Run(fmt.Sprintf("peers=%d/length=%d/holders=%d", c.peers, c.length, c.holders), func(b *testing.B) {
+			rng := random(1)
+			all := randomKeys(rng, c.chains*c.length)
+			for i := range c.chains {
+				copy(all[i*c.length:][:c.length/4], all[i%prompts*c.length:])
+			}
+			x := New()
+			held := 0
+			for i := range c.peers {
+				keys := randomKeys(rng, 2000)
+				for j := range c.chains {
+					if rng.IntN(c.peers) < c.holders {
+						keys = append(keys, all[j*c.length:][:c.length/4+1+rng.IntN(c.length*3/4)]...)
+					}
+				}
+				slices.Sort(keys)
+				keys = slices.Compact(keys)
+				g := digest.Geometry{Bits: uint64(float64(len(keys)) / rate), Hashes: 1}
+				if err := x.Set(fmt.Sprint("peer", i), filterOf(b, g, digest.Version{Epoch: 1}, keys)); err != nil {
+					b.Fatal(err)
+				}
+				held += len(keys)
+			}
+			answers, longer, by := disagreement(b, x, all, c.length)
+			for name, ask := range map[string]func([]Prefix, []digest.Key) []Prefix{"gallop": x.Prefixes, "key-by-key": x.linearPrefixes} {
+				b.Run(name, func(b *testing.B) {
+					b.ReportAllocs()
+					dst := make([]Prefix, 0, c.peers)
+					begin := cpuTime()
+					for b.Loop() {
+						dst = ask(dst[:0], all[rng.IntN(c.chains)*c.length:][:c.length])
+					}
+					b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/1000/float64(b.N), "cpu-us")
+					b.ReportMetric(float64(answers)/float64(c.chains), "answers")
+					if name == "gallop" {
+						b.ReportMetric(1e6*float64(longer)/float64(answers), "longer/million")
+						b.ReportMetric(float64(by)/float64(answers), "keys-longer")
+					}
+				})
+			}
+			b.ReportMetric(float64(held)/float64(c.peers), "keys/peer")
+		})
+	}
+}
+
+// BenchmarkJoin fills an empty index with all peers, one after the other: what
+// a peer does that starts.
+func BenchmarkJoin(b *testing.B) {
+	for _, c := range append([]benchCluster{{1, 100_000}, {1, 1_000_000}}, benchClusters...) {
+		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
+			g := digest.Geometry{Bits: uint64(c.n) * uint64(c.peers) * 10, Hashes: 1}
+			filters := make([]*digest.Filter, c.peers)
+			for i := range filters {
+				filters[i] = filterOf(b, g, digest.Version{Epoch: 1}, randomKeys(random(uint64(i)), c.n))
+			}
+			begin := cpuTime()
+			var x *Index
+			for b.Loop() {
+				x = New()
+				for i, f := range filters {
+					if err := x.Set(fmt.Sprint("peer", i), f); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/float64(b.N*c.peers*c.n), "cpu-ns/key")
+			b.ReportMetric(float64(x.MemoryBytes())/float64(c.peers*c.n), "bytes/key")
+		})
+	}
+}

@@ -1,0 +1,93 @@
+package index
+
+// moreLines is how a crowded segment grows: by one line in so many.
+const moreLines = 7
+
+// flip toggles ascending positions of a peer. It fails with errCrowd, having
+// toggled some of them, if they are not such as hashing gives.
+func (t *table) flip(place uint32, m uint64, positions []uint64) error {
+	const ahead = 16
+	var keys [ahead]uint64
+	step := ^uint64(0)/m + 1 // at least as many keys as have one position
+	for len(positions) > 0 {
+		n := min(ahead, len(positions))
+		// Memory answers many questions in the time of one.
+		for i, p := range positions[:n] {
+			keys[i] = firstKey(p, m)
+			prefetch(&t.lineOf(keys[i]).words[0])
+		}
+		for i, p := range positions[:n] {
+			if err := t.toggle(place, p, m, keys[i], step); err != nil {
+				return err
+			}
+		}
+		positions = positions[n:]
+	}
+	return nil
+}
+
+// toggle toggles position p, whose first key is k.
+func (t *table) toggle(place uint32, p, m, k, step uint64) error {
+	s := t.at(k)
+	line := s.line(k)
+	if s.last()-k < step || s.line(k+step) != line {
+		return t.toggleAll(place, p, reachOf(p, m))
+	}
+	by, err := s.toggle(line, place, p)
+	t.codes += by
+	switch {
+	case err != nil:
+		return err
+	case by > 0 && s.used > s.limit:
+		t.grow(s)
+	case by == 0 && s.used > s.limit-s.limit/16:
+		t.grow(s)
+		return t.toggleAll(place, p, reachOf(p, m))
+	case by == 0:
+		t.rebuild(s, s.lines)
+		return t.toggleAll(place, p, reachOf(p, m))
+	}
+	return nil
+}
+
+// toggleAll toggles a position in all lines that are responsible for its keys.
+// Meanwhile lines must stay what they are, or one could be taken for two.
+func (t *table) toggleAll(place uint32, p uint64, r reach) error {
+	for k := r.first; ; {
+		s := t.at(k)
+		line, end := s.line(k), s.last()
+		if line+1 < s.lines {
+			end = s.start(line+1) - 1
+		}
+		by, err := s.toggle(line, place, p)
+		t.codes += by
+		switch {
+		case err != nil:
+			return err
+		case by == 0:
+			t.rebuild(s, s.lines)
+			continue
+		case end >= r.last:
+			t.growAll(r)
+			return nil
+		}
+		k = end + 1
+	}
+}
+
+// growAll grows what is crowded of the segments for some keys.
+func (t *table) growAll(r reach) {
+	for k := r.first; ; {
+		s := t.at(k)
+		if s.used > s.limit {
+			t.grow(s)
+		}
+		if s.last() >= r.last {
+			return
+		}
+		k = s.last() + 1
+	}
+}
+
+// grow gives a segment more lines.
+func (t *table) grow(s *segment) { t.rebuild(s, s.lines+s.lines/moreLines+1) }

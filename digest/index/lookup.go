@@ -1,0 +1,224 @@
+package index
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// Lookup appends to dst the peers whose filters say yes for k, those whose yes
+// means most first: by false-positive rate, of which an eighth more or less does
+// not count, and by name.
+func (x *Index) Lookup(dst []Match, k digest.Key) []Match {
+	for {
+		v := x.view.Load()
+		n := v.words()
+		if n > stackWords {
+			return x.lookupMany(dst, k)
+		}
+		var memory [3 * stackWords]uint64
+		found, ranked := memory[:n], memory[stackWords:stackWords+n]
+		x.collect(v, k, x.table.lineOf(uint64(k)), found, memory[2*stackWords:])
+		if x.view.Load() == v {
+			return v.appendMatches(dst, found, ranked)
+		}
+	}
+}
+
+// stackWords suffice for a set of some 1,200 places.
+const stackWords = 19
+
+// lookupMany is for more peers than the stack has room for.
+func (x *Index) lookupMany(dst []Match, k digest.Key) []Match {
+	b := x.borrow()
+	defer x.scratch.Put(b)
+	for {
+		v := b.begin(x)
+		clear(b.found)
+		x.collect(v, k, x.table.lineOf(uint64(k)), b.found, b.part)
+		if x.view.Load() == v {
+			return v.appendMatches(dst, b.found, b.ranked)
+		}
+	}
+}
+
+// collect makes found, which is empty, the places of all whose filters say yes for
+// k, whose line of the table is l. part is memory for as much.
+func (x *Index) collect(v *view, k digest.Key, l keyLine, found, part []uint64) {
+	l.collect(uint64(k), found)
+	if len(v.deeper) > 0 {
+		x.collectDeeper(v, k, found, part[:len(found)])
+	}
+	for i := range v.rows {
+		v.rows[i].collect(k, found)
+	}
+	for _, e := range v.separate {
+		if e.filter.Load().MayContain(k) {
+			found[e.place/64] |= 1 << (e.place % 64)
+		}
+	}
+}
+
+// collectDeeper asks for the further positions of those in the table who have more
+// than one hash.
+func (x *Index) collectDeeper(v *view, k digest.Key, found, part []uint64) {
+	h, d := uint64(k), k.Stride()
+	for _, deeper := range v.deeper {
+		undecided := uint64(0)
+		for i := range found {
+			undecided |= found[i] & deeper[i]
+		}
+		if undecided == 0 {
+			return
+		}
+		h += d
+		clear(part)
+		x.table.lineOf(h).collect(h, part)
+		for i := range found {
+			found[i] &= part[i] | ^deeper[i]
+		}
+	}
+}
+
+// appendMatches appends the peers in found, in order. ranked is empty memory.
+func (v *view) appendMatches(dst []Match, found, ranked []uint64) []Match {
+	if v.rankAll(found, ranked) > 0 {
+		v.eachRanked(ranked, func(e *indexed) { dst = append(dst, e.match()) })
+	}
+	return dst
+}
+
+// rankAll adds the ranks of peers in found to ranked and returns how many there
+// are.
+func (v *view) rankAll(found, ranked []uint64) (n int) {
+	for i, w := range found {
+		for w &= v.present[i]; w != 0; w &= w - 1 {
+			rank := v.ranks[64*i+bits.TrailingZeros64(w)]
+			ranked[rank/64] |= 1 << (rank % 64)
+			n++
+		}
+	}
+	return n
+}
+
+func (v *view) eachRanked(ranked []uint64, f func(*indexed)) {
+	for i, w := range ranked {
+		for ; w != 0; w &= w - 1 {
+			f(v.order[64*i+bits.TrailingZeros64(w)])
+		}
+	}
+}
+
+// mixedClasses is how many different m there are before a line's codes are looked
+// at one by one instead of once for each m.
+const mixedClasses = 4
+
+// A keyLine is the line where all that the table knows of a key is, or begins.
+type keyLine struct {
+	*segment
+	words []uint64
+}
+
+// lineOf returns the line of k at this moment.
+func (t *table) lineOf(k uint64) keyLine {
+	s := t.at(k)
+	return keyLine{s, s.home(s.line(k))}
+}
+
+// prefetch asks memory for the line of a key.
+func (t *table) prefetch(k digest.Key) { prefetch(&t.lineOf(uint64(k)).words[0]) }
+
+// prefetchMore asks memory for what a line at hand refers to: the bitmap of a row,
+// as rows come first, and the words that the last one links to.
+func (l *keyLine) prefetchMore() {
+	if w := atomic.LoadUint64(&l.words[0]); w >= special && w < link {
+		prefetch(&l.bitmap(w)[0])
+	}
+	if w := atomic.LoadUint64(&l.words[lineWords-1]); w >= link {
+		prefetch(&l.linked(w)[0])
+	}
+}
+
+// collect marks the places whose codes in the table are k's.
+func (l keyLine) collect(k uint64, set []uint64) {
+	classes := *l.shape.classes.Load()
+	if len(classes) > mixedClasses {
+		l.collectMixed(l.words, k, classes, set)
+		return
+	}
+	for i := range classes {
+		l.collectClass(l.words, k, i, &classes[i], set)
+	}
+}
+
+// collectClass looks at all codes of a word at the same time.
+func (s *segment) collectClass(words []uint64, k uint64, class int, c *class, set []uint64) {
+	rest := high(k, c.bits) & (1<<c.low - 1)
+	want := rest * s.shape.ones
+	for i := 0; i < len(words); i++ {
+		w := atomic.LoadUint64(&words[i])
+		switch {
+		case w < special:
+			// The tops of the fields in which what is compared is equal.
+			if same := ^((w^want)&c.lows + c.lows) & c.tops; same != 0 {
+				s.shape.markSame(w, same, c, set)
+			}
+		case w >= link:
+			words, i = s.linked(w), -1
+		case s.isRow(w, class, rest):
+			s.mark(w, set)
+		}
+	}
+}
+
+func (sh *shape) markSame(w, same uint64, c *class, set []uint64) {
+	for ; same != 0; same &= same - 1 {
+		code := w >> (uint(bits.TrailingZeros64(same)) - c.low) & sh.codeMask()
+		if s := &sh.slots[code>>sh.granule]; s.bits == c.bits {
+			markPlace(s.place, set)
+		}
+	}
+}
+
+func (s *segment) collectMixed(words []uint64, k uint64, classes []class, set []uint64) {
+	sh := s.shape
+	for i := 0; i < len(words); i++ {
+		w := atomic.LoadUint64(&words[i])
+		switch {
+		case w < special:
+			for ; w != 0; w >>= sh.width {
+				code := w & sh.codeMask()
+				from := &sh.slots[code>>sh.granule]
+				if (high(k, from.bits)^code)&(1<<from.low-1) == 0 && from.bits != 0 {
+					markPlace(from.place, set)
+				}
+			}
+		case w >= link:
+			words, i = s.linked(w), -1
+		default:
+			// A class that came after classes were loaded belongs to nobody in view.
+			if class := s.classOf(w); class < len(classes) {
+				c := &classes[class]
+				if s.isRow(w, class, high(k, c.bits)&(1<<c.low-1)) {
+					s.mark(w, set)
+				}
+			}
+		}
+	}
+}
+
+// markPlace adds a place to a set, unless it is of a peer that came later.
+func markPlace(place uint32, set []uint64) {
+	if i := int(place / 64); i < len(set) {
+		set[i] |= 1 << (place % 64)
+	}
+}
+
+// mark adds a row's places to a set.
+func (s *segment) mark(row uint64, set []uint64) {
+	bitmap := s.bitmap(row)
+	for i := range min(len(bitmap), len(set)) {
+		set[i] |= atomic.LoadUint64(&bitmap[i])
+	}
+}

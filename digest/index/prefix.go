@@ -1,0 +1,161 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// A Prefix is a peer that has the beginning of a chain of keys.
+type Prefix struct {
+	Match
+	Keys int // how many of the chain, at least 1
+}
+
+// Prefixes appends to dst how many keys from the first on each peer has of a chain, in
+// which whoever has a key has all those before it: keys such as inference engines make
+// for the blocks of a prompt, each of all tokens so far. The longest come first, and
+// then the order is that of [Index.Lookup]; peers without the first key are left out.
+//
+// It asks for few of the keys, in proportion to the logarithm of the length and to how
+// many lengths there are. So an answer is never shorter than what a question for each
+// key would give, and says that the peer's filter has the first, the last and the last
+// but one of the keys counted, and not the next. It is longer if the filter says yes
+// for two neighbours that the peer lacks, of some ten that were asked for, or if the
+// peer has lost keys in the middle: then by any number. For keys that are no chain, ask
+// by [Index.AllOf].
+func (x *Index) Prefixes(dst []Prefix, chain []digest.Key) []Prefix {
+	if len(chain) == 0 {
+		return dst
+	}
+	b := x.borrow()
+	defer x.scratch.Put(b)
+	for {
+		v := b.begin(x)
+		b.searchChain(x, v, chain)
+		if x.view.Load() == v {
+			return b.appendPrefixes(dst, v)
+		}
+	}
+}
+
+// A chainSearch is the memory of [Index.Prefixes].
+type chainSearch struct {
+	open, next stretches // to be searched: in this round, and in the one after
+	ended      stretches // from is the last key that the peers have
+}
+
+// stretches go with a set of peers each, none of which is in two.
+type stretches struct {
+	list []stretch
+	sets []uint64 // one after the other
+}
+
+func (ss *stretches) reset() { ss.list, ss.sets = ss.list[:0], ss.sets[:0] }
+
+// A stretch of a chain is where the prefixes of some peers end: they have the key at
+// from, and lack that at to, or there is none.
+type stretch struct{ from, to int }
+
+// searchChain finds out where the prefixes end. First it gallops, to keys each twice as
+// far on as the one before, and so divides the peers by the stretch in which their
+// prefix ends; then it halves the stretches.
+func (b *batch) searchChain(x *Index, v *view, chain []digest.Key) {
+	c := &b.chain
+	c.next.reset()
+	c.ended.reset()
+	for i := 0; i < len(chain); i = 2*i + 1 {
+		x.table.prefetch(chain[i])
+	}
+	b.look(x, v, chain[0])
+	going := b.total
+	copy(going, b.found)
+	last := 0
+	for i := 1; i < len(chain) && !empty(going); i = 2*i + 1 {
+		b.look(x, v, chain[i])
+		c.next.split(stretch{last, i}, going, b.found)
+		last = i
+	}
+	c.next.split(stretch{last, len(chain)}, going, nil)
+	// Stretch by stretch in rounds, so that memory has one round's time for the next.
+	for len(c.next.list) > 0 {
+		c.open, c.next = c.next, c.open
+		c.next.reset()
+		for i, s := range c.open.list {
+			b.narrow(x, v, chain, s, c.open.sets[i*len(going):][:len(going)])
+		}
+	}
+}
+
+// narrow asks for one key, for the peers in set. That ends: a key in the middle leaves
+// shorter stretches, and the only longer one is that of peers whose last key turns out
+// to be a false positive: it ends before that key.
+func (b *batch) narrow(x *Index, v *view, chain []digest.Key, s stretch, set []uint64) {
+	c := &b.chain
+	if s.to-s.from > 1 {
+		middle := int(uint(s.from+s.to) / 2)
+		// Where it goes on is one of these.
+		x.table.prefetch(chain[(s.from+middle)/2])
+		x.table.prefetch(chain[(middle+s.to)/2])
+		b.look(x, v, chain[middle])
+		c.next.split(stretch{s.from, middle}, set, b.found)
+		c.next.split(stretch{middle, s.to}, set, nil)
+		return
+	}
+	if s.from > 1 {
+		// A false positive far beyond its prefix would lead all later steps to itself. But
+		// the key before it is one only as rarely.
+		b.look(x, v, chain[s.from-1])
+		c.next.split(stretch{0, s.from - 1}, set, b.found)
+	}
+	c.ended.split(s, set, nil)
+}
+
+// split adds a stretch for those in set that are not in found, if there are any, and
+// leaves the others in set.
+func (ss *stretches) split(s stretch, set, found []uint64) {
+	at := len(ss.sets)
+	ss.sets = append(ss.sets, set...)
+	for i := range found {
+		ss.sets[at+i] &^= found[i]
+		set[i] &= found[i]
+	}
+	if empty(ss.sets[at:]) {
+		ss.sets = ss.sets[:at]
+		return
+	}
+	ss.list = append(ss.list, s)
+}
+
+func empty(set []uint64) bool {
+	any := uint64(0)
+	for _, w := range set {
+		any |= w
+	}
+	return any == 0
+}
+
+// look makes found the places of all whose filters say yes for k.
+func (b *batch) look(x *Index, v *view, k digest.Key) {
+	clear(b.found)
+	x.collect(v, k, x.table.lineOf(uint64(k)), b.found, b.part)
+}
+
+// appendPrefixes appends the peers by falling length.
+func (b *batch) appendPrefixes(dst []Prefix, v *view) []Prefix {
+	ended, n := b.chain.ended, len(b.found)
+	for i := range ended.list {
+		ended.list[i].to = i // where its set is
+	}
+	slices.SortFunc(ended.list, func(a, b stretch) int { return cmp.Compare(b.from, a.from) })
+	for i, s := range ended.list {
+		v.rankAll(ended.sets[s.to*n:][:n], b.ranked)
+		if i+1 < len(ended.list) && ended.list[i+1].from == s.from {
+			continue // of the same length
+		}
+		v.eachRanked(b.ranked, func(e *indexed) { dst = append(dst, Prefix{e.match(), s.from + 1}) })
+		clear(b.ranked)
+	}
+	return dst
+}

@@ -1,0 +1,189 @@
+package index
+
+import (
+	"math/bits"
+	"slices"
+	"sync/atomic"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// A rows is the dense filters of peers with one geometry, bit by bit beside each
+// other: for each position the bits of all peers, so that the answer for all is the
+// conjunction of as many rows as there are hashes.
+type rows struct {
+	geometry digest.Geometry
+	width    uint       // bits of a row: 8, 16, 32, or a multiple of 64
+	words    []uint64   // rows do not straddle words
+	members  []*indexed // by column; nil for none
+}
+
+// A rowKey is what filters in the same rows have in common.
+type rowKey struct {
+	bits   uint64
+	hashes int
+	scheme digest.Scheme
+}
+
+func keyOf(g digest.Geometry) rowKey {
+	if g.Hashes == 1 {
+		g.Scheme = digest.Double // all the same
+	}
+	return rowKey{g.Bits, g.Hashes, g.Scheme}
+}
+
+// A rowSet is what a view knows of rows.
+type rowSet struct {
+	geometry digest.Geometry
+	width    uint
+	words    []uint64
+	places   []uint32 // by column; noPlace for none
+}
+
+const noPlace = ^uint32(0)
+
+func newRows(g digest.Geometry) *rows {
+	r := &rows{geometry: g}
+	r.widen(8)
+	return r
+}
+
+// rowWords is how many words m rows take.
+func rowWords(m uint64, width uint) uint64 { return (m*uint64(width) + 63) / 64 }
+
+func (r *rows) nextWidth() uint {
+	if r.width < 64 {
+		return 2 * r.width
+	}
+	return r.width + max(64, r.width/4/64*64)
+}
+
+// nextBytes is how many more bytes one more member takes.
+func (r *rows) nextBytes() int {
+	if slices.Contains(r.members, nil) {
+		return 0
+	}
+	return int(8*rowWords(r.geometry.Bits, r.nextWidth())) - 8*len(r.words)
+}
+
+// admit returns the column of a new member, which is to be filled.
+func (r *rows) admit(e *indexed) int {
+	column := slices.Index(r.members, nil)
+	if column < 0 {
+		column = len(r.members)
+		r.widen(r.nextWidth())
+	}
+	r.members[column] = e
+	return column
+}
+
+// widen moves everything into wider rows. Views go on with what they have until the
+// next one.
+func (r *rows) widen(width uint) {
+	words := make([]uint64, rowWords(r.geometry.Bits, width))
+	if r.width >= 64 {
+		from, to := int(r.width/64), int(width/64)
+		for i := range int(r.geometry.Bits) {
+			copy(words[i*to:], r.words[i*from:][:from])
+		}
+	} else if r.width > 0 {
+		for p := range r.geometry.Bits {
+			at := p * uint64(width)
+			words[at/64] |= r.narrow(p) << (at % 64)
+		}
+	}
+	r.width, r.words = width, words
+	for len(r.members) < int(width) {
+		r.members = append(r.members, nil)
+	}
+}
+
+// narrow returns the row of a position if it is less than 64 bits.
+func (r *rows) narrow(p uint64) uint64 {
+	at := p * uint64(r.width)
+	return r.words[at/64] >> (at % 64) & (1<<r.width - 1)
+}
+
+func (r *rows) empty() bool {
+	return !slices.ContainsFunc(r.members, func(e *indexed) bool { return e != nil })
+}
+
+func (r *rows) bytes() int { return 8*cap(r.words) + 12*cap(r.members) + 128 }
+
+func (r *rows) set() rowSet {
+	s := rowSet{r.geometry, r.width, r.words, make([]uint32, len(r.members))}
+	for i, e := range r.members {
+		s.places[i] = noPlace
+		if e != nil {
+			s.places[i] = e.place
+		}
+	}
+	return s
+}
+
+// fill makes a column f's bits.
+func (r *rows) fill(column int, f *digest.Filter) {
+	var ahead [512]uint64
+	set := f.AppendPositions(ahead[:0], 0, len(ahead))
+	for p := range r.geometry.Bits {
+		if len(set) > 0 && set[0] < p {
+			if set = set[1:]; len(set) == 0 {
+				set = f.AppendPositions(ahead[:0], p, len(ahead))
+			}
+		}
+		at := p*uint64(r.width) + uint64(column)
+		is := r.words[at/64]>>(at%64)&1 != 0
+		if should := len(set) > 0 && set[0] == p; is != should {
+			r.flipBit(at)
+		}
+	}
+}
+
+func (r *rows) flip(column int, positions []uint64) {
+	const ahead = 16
+	for len(positions) > 0 {
+		n := min(ahead, len(positions))
+		for _, p := range positions[:n] {
+			atomic.LoadUint64(&r.words[(p*uint64(r.width)+uint64(column))/64])
+		}
+		for _, p := range positions[:n] {
+			r.flipBit(p*uint64(r.width) + uint64(column))
+		}
+		positions = positions[n:]
+	}
+}
+
+func (r *rows) flipBit(at uint64) {
+	atomic.StoreUint64(&r.words[at/64], r.words[at/64]^1<<(at%64))
+}
+
+// collect marks the places of members whose filters say yes.
+func (r *rowSet) collect(k digest.Key, set []uint64) {
+	var buf [digest.MaxHashes]uint64
+	positions := r.geometry.AppendPositions(buf[:0], k)
+	if r.width < 64 {
+		all := uint64(1)<<r.width - 1
+		for _, p := range positions {
+			at := p * uint64(r.width)
+			all &= atomic.LoadUint64(&r.words[at/64]) >> (at % 64)
+		}
+		r.mark(all, 0, set)
+		return
+	}
+	n := uint64(r.width / 64)
+	for i := range n {
+		all := ^uint64(0)
+		for _, p := range positions {
+			all &= atomic.LoadUint64(&r.words[p*n+i])
+		}
+		r.mark(all, int(i), set)
+	}
+}
+
+func (r *rowSet) mark(columns uint64, word int, set []uint64) {
+	for ; columns != 0; columns &= columns - 1 {
+		if place := r.places[64*word+bits.TrailingZeros64(columns)]; place != noPlace {
+			set[place/64] |= 1 << (place % 64)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package index
+
+import (
+	"errors"
+	"math/bits"
+	"sync/atomic"
+)
+
+// A segment is the part of the table for the keys with one prefix. Its lines
+// divide these keys evenly. A line is one cache line: eight words of codes, in no
+// order. The last word of a line that has more codes is a link to more words
+// elsewhere in the segment, the last of which may be one again.
+//
+// A position that many peers have can be kept as a row instead: one word with the
+// part of the position that their codes would have in common, which refers to a
+// bitmap of peers.
+//
+// One writer changes a segment while any number read it. Codes come and go by
+// storing one word, and more words are complete before the link to them is stored,
+// so that whatever readers see is right: a code that was there before a change and
+// is there afterwards never seems to be missing. No word is used for anything else
+// in the life of the segment. When none are left, another segment replaces it, and
+// the garbage collector knows when the last reader has gone.
+type segment struct {
+	shape *shape
+	words []uint64 // lineWords for each line, then what is linked to, and bitmaps
+	lines uint64
+	first uint64 // the smallest key
+	depth uint   // bits of the prefix
+	row   int    // words in a bitmap
+
+	// The writer's:
+	codes int // ones in bitmaps included
+	used  int // fields of the lines that are not free
+	limit int // of used, beyond which more lines are better than more links
+	free  int // where words go next
+}
+
+const lineWords = 8
+
+// A word with the top bit set holds no codes. With the next bit it is a link: the
+// lower half says where to, the rest how many words there are. Otherwise it is a
+// row: the position's part below, then its class, then where the bitmap is.
+const (
+	special   = 1 << 63
+	link      = special | 1<<62
+	classBits = 6 // of a row's class; later classes have none
+)
+
+func linkTo(at, n int) uint64 { return link | uint64(n)<<32 | uint64(at) }
+
+// linked returns what a link leads to.
+func (s *segment) linked(word uint64) []uint64 {
+	at, n := int(uint32(word)), int(word&^link>>32)
+	return s.words[at : at+n : at+n]
+}
+
+func (s *segment) rowWord(class int, rest uint64, at int) uint64 {
+	return special | rest | (uint64(class)|uint64(at)<<classBits)<<s.shape.width
+}
+
+// isRow reports whether word, which is special and no link, is the row of rest.
+func (s *segment) isRow(word uint64, class int, rest uint64) bool {
+	const mask = 1<<classBits - 1
+	return (word^(rest|uint64(class)<<s.shape.width))&(mask<<s.shape.width|s.shape.codeMask()) == 0
+}
+
+// classOf returns the class of a row.
+func (s *segment) classOf(word uint64) int {
+	return int(word >> s.shape.width & (1<<classBits - 1))
+}
+
+// bitmap returns the peers of a row, by place.
+func (s *segment) bitmap(word uint64) []uint64 {
+	at := int(word &^ special >> (s.shape.width + classBits))
+	return s.words[at : at+s.row : at+s.row]
+}
+
+// last returns the segment's largest key.
+func (s *segment) last() uint64 { return s.first | ^uint64(0)>>s.depth }
+
+// line returns the line that is responsible for k.
+func (s *segment) line(k uint64) uint64 {
+	line, _ := bits.Mul64(k<<s.depth, s.lines)
+	return line
+}
+
+// start returns the first key of a line.
+func (s *segment) start(line uint64) uint64 {
+	if line == 0 {
+		return s.first
+	}
+	q, r := bits.Div64(line, 0, s.lines)
+	if r != 0 {
+		q++
+	}
+	return s.first + (q+1<<s.depth-1)>>s.depth
+}
+
+// home returns the words of a line.
+func (s *segment) home(line uint64) []uint64 {
+	at := int(line) * lineWords
+	return s.words[at : at+lineWords : at+lineWords]
+}
+
+// crowd is how many positions of one peer meet in a line by design of the peer
+// only: two hundred standard deviations beyond the mean.
+const crowd = 512
+
+// errCrowd says that positions are not such as hashing gives.
+var errCrowd = errors.New("index: more positions of a peer meet in a line than hashing gives")
+
+// toggle adds position p of a peer to a line that lacks it, and removes it from
+// one that has it; by is 1 or -1. It is 0, and nothing has changed, if that needs
+// more words than are left, or errCrowd if p meets a crowd of the peer's own.
+func (s *segment) toggle(line uint64, place uint32, p uint64) (by int, err error) {
+	b := &s.shape.blocks[place]
+	code := b.code(p)
+	words, length := s.home(line), 0
+	var hole *uint64
+	holeAtHome := false
+next:
+	for i, w := range words {
+		switch {
+		case w >= link:
+			length += len(words)
+			words = s.linked(w)
+			goto next
+		case w >= special:
+			if int(place) < 64*s.row && s.isRow(w, b.class, b.rest(p)) {
+				return s.toggleBit(s.bitmap(w), place), nil
+			}
+		default:
+			if tops := s.shape.equal(w, code); tops != 0 {
+				atomic.StoreUint64(&words[i], w&^(s.shape.codeMask()<<s.shape.field(tops)))
+				s.count(-1, length == 0)
+				return -1, nil
+			}
+			if hole == nil && s.shape.zeros(w) != 0 {
+				hole, holeAtHome = &words[i], length == 0
+			}
+		}
+	}
+	if hole != nil {
+		w := *hole
+		atomic.StoreUint64(hole, w|code<<s.shape.field(s.shape.zeros(w)))
+		s.count(1, holeAtHome)
+		return 1, nil
+	}
+	if length*int(s.shape.fields) > crowd && s.own(line, b) > crowd {
+		return 0, errCrowd
+	}
+	if !s.extend(words, code, length) {
+		return 0, nil
+	}
+	s.codes++
+	return 1, nil
+}
+
+func (s *segment) count(by int, atHome bool) {
+	s.codes += by
+	if atHome {
+		s.used += by
+	}
+}
+
+func (s *segment) toggleBit(bitmap []uint64, place uint32) (by int) {
+	w := bitmap[place/64] ^ 1<<(place%64)
+	atomic.StoreUint64(&bitmap[place/64], w)
+	by = int(w>>(place%64)&1)*2 - 1
+	s.codes += by
+	return by
+}
+
+// extend puts a link to more words, with code in them, in place of the last of
+// words, which end a line with length words before them.
+func (s *segment) extend(words []uint64, code uint64, length int) bool {
+	size := max(2, length/3)
+	if s.free+size > len(s.words) {
+		return false
+	}
+	last := &words[len(words)-1]
+	more := s.words[s.free : s.free+size]
+	more[0], more[1] = *last, code
+	atomic.StoreUint64(last, linkTo(s.free, size))
+	s.free += size
+	return true
+}
+
+// own counts the codes of a block in a line.
+func (s *segment) own(line uint64, b *block) (n int) {
+	words := s.home(line)
+next:
+	for _, w := range words {
+		if w >= link {
+			words = s.linked(w)
+			goto next
+		}
+		for ; w < special && w != 0; w >>= s.shape.width {
+			if (w&s.shape.codeMask())>>b.low == b.base>>b.low {
+				n++
+			}
+		}
+	}
+	return n
+}

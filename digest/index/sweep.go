@@ -1,0 +1,97 @@
+package index
+
+// A sweep takes away the codes of peers that are gone, segment by segment, a few
+// with each update.
+type sweep struct {
+	removed []removal // waiting, or being swept
+	now     int       // how many of these, from the front, are being swept
+	next    uint64    // the first key not yet swept
+	free    []uint32  // places that are nobody's any more
+}
+
+// A removal is the place of a peer that is gone, whose codes are still there.
+type removal struct {
+	place uint32
+	codes int
+}
+
+// A sweep begins when one code in so many is dead, or there are so many removals
+// for one peer. In the latter case the table may be much larger than what has been
+// removed, and is swept by so many parts.
+const (
+	deadOf     = 8
+	removalsOf = 4
+	sweepParts = 256
+)
+
+// remove takes a peer with about so many codes out. Its place must not be used
+// until it is among the free ones.
+func (t *table) remove(place uint32, codes int) {
+	t.owners[place] = owner{}
+	t.gone[place] = true
+	t.dead += codes
+	t.sweep.removed = append(t.sweep.removed, removal{place, codes})
+	if t.present() == nil {
+		free := t.sweep.free
+		for _, g := range t.sweep.removed {
+			free = append(free, g.place)
+		}
+		t.reset()
+		t.sweep.free = free
+	}
+}
+
+// sweepSome does about as much of what there is to sweep as makes up for an update
+// of so many positions.
+func (t *table) sweepSome(positions int) {
+	w := &t.sweep
+	if w.now == 0 {
+		if !t.manyRemovals() && (t.dead < t.fewCodes || t.dead < t.codes/deadOf) {
+			return
+		}
+		if live := t.live(); live < 0.3 {
+			// Much fewer lines will do, and codes be longer.
+			t.reshape(planFor(t.present(), uint64(live*float64(t.fields()))))
+			return
+		}
+		w.now, w.next = len(w.removed), 0
+	}
+	budget := 2 * deadOf * (positions + 1)
+	if t.manyRemovals() {
+		budget = max(budget, t.codes/sweepParts)
+	}
+	for budget > 0 {
+		s := t.at(w.next)
+		budget -= s.codes
+		t.rebuild(s, t.fit(s, roomy))
+		if s.last() == ^uint64(0) {
+			t.freePlaces(w.now)
+			return
+		}
+		w.next = s.last() + 1
+	}
+}
+
+// manyRemovals keeps the number of places, and with it the time that lookups take,
+// from growing where peers come whole again and again and have next to no codes.
+func (t *table) manyRemovals() bool {
+	return len(t.sweep.removed) > t.fewRemovals+len(t.owners)/removalsOf
+}
+
+// sweepAll does it all at once, and leaves little room.
+func (t *table) sweepAll() {
+	t.each(func(s *segment) { t.rebuild(s, t.fit(s, tight)) })
+	t.freePlaces(len(t.sweep.removed))
+}
+
+// freePlaces frees the places of the first n removed.
+func (t *table) freePlaces(n int) {
+	w := &t.sweep
+	for _, g := range w.removed[:n] {
+		t.gone[g.place] = false
+		t.dead -= g.codes
+		w.free = append(w.free, g.place)
+	}
+	w.removed = append(w.removed[:0], w.removed[n:]...)
+	w.now = 0
+}

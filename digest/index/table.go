@@ -1,0 +1,199 @@
+package index
+
+import "sync/atomic"
+
+// A table answers for all peers with sparse filters in one place. It divides the
+// space of keys, not of positions: a position in [0, m) is an interval of keys, so
+// that peers with any number of bits share it, exactly. Each of its lines holds
+// codes for the positions, of all peers, that the line's keys can have. Where a
+// position's keys belong to several lines, its code is in each.
+//
+// Two other layouts were measured (go run ./sim lookup). Rows of bits, one bit a peer
+// for each position, take as much memory at many peers and several times as long; they
+// are what dense filters get. A hash table from position to peers takes twice the
+// memory, and what many peers hold is in the way of what is next to it.
+//
+// It grows by segments: one that is crowded is replaced by one with more lines or
+// by two, so that neither memory nor time is needed twice at any moment.
+type table struct {
+	dir atomic.Pointer[directory]
+
+	// The writer's:
+	shape    *shape  // of all segments, but while they change
+	owners   []owner // by place; those with no bits are not there
+	gone     []bool  // by place: codes that there may be are to be dropped
+	codes    int
+	dead     int // of codes, those of peers that are gone
+	words    int // in all segments
+	segments int
+	planned  int // codes when the shape was last thought about
+	sweep    sweep
+	migrator migrator
+
+	maxLines    uint64 // in a segment
+	fewCodes    int    // so many dead ones are not worth a sweep,
+	fewRemovals int    // and nor are so many removals
+}
+
+// A directory finds a key's segment by its leading bits. Segments with shorter
+// prefixes are in it several times.
+type directory struct {
+	depth    uint
+	segments []atomic.Pointer[segment]
+}
+
+func (d *directory) at(k uint64) *segment { return d.segments[k>>(64-d.depth)].Load() }
+
+// init makes an empty table.
+func (t *table) init() {
+	t.maxLines, t.fewCodes, t.fewRemovals = 4096, 1<<14, 64
+	t.reset()
+}
+
+// reset forgets all codes.
+func (t *table) reset() {
+	t.shape = newShape(plan{width: widths[0], granule: widths[0] - 6, density: 1}, nil)
+	t.owners, t.gone = nil, nil
+	t.codes, t.dead, t.planned = 0, 0, 0
+	t.sweep = sweep{}
+	s := &segment{shape: t.shape, lines: 1, words: make([]uint64, lineWords), free: lineWords, limit: 1}
+	t.words, t.segments = len(s.words), 1
+	d := &directory{segments: make([]atomic.Pointer[segment], 1)}
+	d.segments[0].Store(s)
+	t.dir.Store(d)
+}
+
+// at returns the segment of a key.
+func (t *table) at(k uint64) *segment { return t.dir.Load().at(k) }
+
+// each calls f with all segments, in order; f may replace the one it is given.
+func (t *table) each(f func(*segment)) {
+	for k := uint64(0); ; {
+		s := t.at(k)
+		f(s)
+		if s.last() == ^uint64(0) {
+			return
+		}
+		k = s.last() + 1
+	}
+}
+
+// admit makes room for a peer that has ones positions in [0, m).
+func (t *table) admit(place uint32, m, ones uint64) {
+	for len(t.owners) <= int(place) {
+		t.owners = append(t.owners, owner{})
+		t.gone = append(t.gone, false)
+	}
+	t.owners[place] = owner{place, m}
+	admitted := t.shape.admit(t.owners[place])
+	codes := t.codes + int(ones)
+	if admitted && codes < t.planned/4*5 {
+		return
+	}
+	t.planned = codes
+	fields := t.fields()
+	p := planFor(t.present(), uint64(fields)+ones)
+	if !admitted || p.width != t.shape.width {
+		t.reshape(p)
+	}
+}
+
+// fields returns how many fields there are in lines.
+func (t *table) fields() (n uint64) {
+	t.each(func(s *segment) { n += s.lines * lineWords * uint64(s.shape.fields) })
+	return n
+}
+
+func (t *table) present() (all []owner) {
+	for _, o := range t.owners {
+		if o.bits != 0 {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// reshape writes all segments anew.
+func (t *table) reshape(p plan) {
+	t.shape = newShape(p, t.present())
+	t.each(func(s *segment) { t.rebuild(s, t.fit(s, roomy)) })
+	t.freePlaces(len(t.sweep.removed))
+}
+
+// How full lines are made where there is too much room, as a share of what makes
+// them grow.
+const (
+	roomy = 0.85
+	tight = 0.97 // where there is no memory
+)
+
+// fit returns how many lines there should be instead of a segment's.
+func (t *table) fit(s *segment, full float64) uint64 {
+	lines := (s.lines*uint64(s.shape.fields)-1)/uint64(t.shape.fields) + 1
+	if used := t.live() * float64(s.used) / float64(s.limit); used < full-0.1 {
+		lines = uint64(float64(lines)*used/full) + 1
+	}
+	return max(lines, (t.shape.density-1)>>s.depth+1)
+}
+
+// live estimates how much of the table is of peers that are not gone: 0 to 1.
+func (t *table) live() float64 { return 1 - min(1, float64(t.dead)/float64(max(1, t.codes))) }
+
+// mostLines bounds segments to a part of the table that it takes little memory and
+// time to write anew.
+func (t *table) mostLines() uint64 {
+	return min(t.maxLines, max(256, uint64(t.words/lineWords/32)))
+}
+
+// rebuild writes a segment anew with so many lines, if need be as several.
+func (t *table) rebuild(s *segment, lines uint64) { t.rebuildWith(s, lines, addition{}) }
+
+// rebuildWith is that with what is to be added to the segment.
+func (t *table) rebuildWith(s *segment, lines uint64, added addition) {
+	deeper := uint(0)
+	for lines>>deeper > t.mostLines() {
+		deeper++
+	}
+	lines = (lines-1)>>deeper + 1
+	var by []*segment
+	for i := range uint64(1) << deeper {
+		depth := s.depth + deeper
+		first := s.first | i<<(64-depth)
+		by = append(by, t.migrator.build(s, t.shape, first, depth, lines, t.gone, added.within(first, first|^uint64(0)>>depth)))
+	}
+	t.publish(s, by...)
+}
+
+// publish puts segments in the place of one.
+func (t *table) publish(old *segment, by ...*segment) {
+	t.words -= len(old.words)
+	t.codes -= old.codes
+	t.segments--
+	for _, s := range by {
+		t.words += len(s.words)
+		t.codes += s.codes
+		t.segments++
+		d := t.dir.Load()
+		for s.depth > d.depth {
+			d = d.double()
+		}
+		t.dir.Store(d)
+		at := s.first >> (64 - d.depth)
+		for i := range uint64(1) << (d.depth - s.depth) {
+			d.segments[at+i].Store(s)
+		}
+	}
+}
+
+func (d *directory) double() *directory {
+	next := &directory{depth: d.depth + 1, segments: make([]atomic.Pointer[segment], 2*len(d.segments))}
+	for i := range next.segments {
+		next.segments[i].Store(d.segments[i/2].Load())
+	}
+	return next
+}
+
+func (t *table) bytes() int {
+	return 8*t.words + 128*t.segments + 8*len(t.dir.Load().segments) + t.shape.bytes() + t.migrator.bytes() +
+		17*cap(t.owners)
+}

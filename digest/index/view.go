@@ -1,0 +1,53 @@
+package index
+
+import "slices"
+
+// A view is the peers at one moment. Lookups take one, ask everything of it, and
+// begin again should there be another one by then. So whatever is taken out of a
+// view can be used for something else once the next one is there.
+type view struct {
+	order   []*indexed // best first
+	present []uint64   // places
+	ranks   []uint32   // by place, as many as present has bits: index in order
+	// deeper[i] is, by place, those in the table who have more than i+1 hashes.
+	deeper   [][]uint64
+	rows     []rowSet
+	separate []*indexed
+}
+
+// words is how many words a set of places takes.
+func (v *view) words() int { return len(v.present) }
+
+// publish makes a view of what there is.
+func (x *Index) publish() {
+	v := &view{order: slices.Clone(x.order)}
+	places := 0
+	for _, e := range v.order {
+		places = max(places, int(e.place/64+1)*64)
+	}
+	v.present = make([]uint64, places/64)
+	v.ranks = make([]uint32, places)
+	for rank, e := range v.order {
+		v.present[e.place/64] |= 1 << (e.place % 64)
+		v.ranks[e.place] = uint32(rank)
+		switch e.home {
+		case separate:
+			v.separate = append(v.separate, e)
+		case inTable:
+			v.deepen(e)
+		}
+	}
+	for _, g := range x.groups {
+		v.rows = append(v.rows, g.set())
+	}
+	x.view.Store(v)
+}
+
+func (v *view) deepen(e *indexed) {
+	for len(v.deeper) < e.geometry.Hashes-1 {
+		v.deeper = append(v.deeper, make([]uint64, v.words()))
+	}
+	for i := range e.geometry.Hashes - 1 {
+		v.deeper[i][e.place/64] |= 1 << (e.place % 64)
+	}
+}

@@ -1,0 +1,256 @@
+package digest
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/summarycache/summarycache/arith"
+)
+
+// A filter in pieces is a message of its own (FORMAT.md, section 5): the positions are
+// coded span by span, and an index before them says where each piece lies. It is what
+// section II-B of Mitzenmacher's paper suggests after McIlroy, for a filter that lies
+// somewhere and is asked for a few keys. The pieces of a filter in memory (pieces.go)
+// are others, a quarter as large.
+
+// piecesMagic is in the place of magic.
+const piecesMagic = "SCP"
+
+// DefaultPieceBytes is the mean length of a piece, if the writer does not say. With one
+// hash, f = 10⁻³ and a million keys the index is as long as a piece then, which is
+// where a look-up reads the fewest bytes.
+const DefaultPieceBytes = 3 << 10
+
+const (
+	checkBytes  = 4
+	leastEntry  = 1 + checkBytes // of the index
+	entryMemory = 24
+
+	// mostInPiece bounds what a few bytes can ask a reader to make: positions in a piece.
+	mostInPiece = 1 << 20
+)
+
+// AppendPieces appends the filter's encoding in pieces of pieceBytes on average, or of
+// [DefaultPieceBytes] if that is zero. It takes some eight bytes a piece more than
+// [Filter.AppendTo]. [OpenFilter] reads it where it lies, and [DecodeFilter] as a whole.
+// Equal filters in pieces of equal length have equal bytes on every machine.
+func (f *Filter) AppendPieces(dst []byte, pieceBytes int) []byte {
+	if pieceBytes <= 0 {
+		pieceBytes = DefaultPieceBytes
+	}
+	whole := appendSection(nil, f.positionSet())
+	pieces := (uint64(len(whole))-1)/uint64(pieceBytes) + 1
+	span := (f.geometry.Bits-1)/pieces + 1
+	for f.crowded(span) { // a span of mostInPiece is not
+		span = (span + 1) / 2
+	}
+	return f.appendSpans(dst, span)
+}
+
+// crowded reports whether some piece of so many positions has more than mostInPiece set.
+func (f *Filter) crowded(span uint64) bool {
+	if f.ones <= mostInPiece || span <= mostInPiece {
+		return false
+	}
+	in, n := uint64(0), 0
+	for p := range f.Positions() {
+		if i := p / span; i != in {
+			in, n = i, 0
+		}
+		if n++; n > mostInPiece {
+			return true
+		}
+	}
+	return false
+}
+
+// appendSpans appends the encoding in pieces that stand for span positions each.
+func (f *Filter) appendSpans(dst []byte, span uint64) []byte {
+	start := len(dst)
+	dst = appendHeader(dst, Header{
+		Kind: KindPieces, Geometry: f.geometry, Version: f.version, Keys: f.keys, Ones: f.ones,
+	})
+	dst = binary.AppendUvarint(dst, span)
+
+	var index, bodies []byte
+	var held []uint64 // of a piece
+	from := uint64(0)
+	end := func() { // of the piece at from
+		at, size := len(bodies), min(span, f.geometry.Bits-from)
+		x := uint64(len(held))
+		bodies = binary.AppendUvarint(bodies, x)
+		bodies = arith.AppendSet(bodies, arith.Choose(size, x), size, held)
+		index = binary.AppendUvarint(index, uint64(len(bodies)-at))
+		index = binary.LittleEndian.AppendUint32(index, pieceCheck(bodies[at:]))
+		from, held = from+size, held[:0]
+	}
+	for p := range f.Positions() {
+		for p-from >= span {
+			end()
+		}
+		held = append(held, p-from)
+	}
+	for from < f.geometry.Bits {
+		end()
+	}
+
+	dst = binary.AppendUvarint(dst, uint64(len(index)))
+	dst = seal(append(dst, index...), start)
+	return seal(append(dst, bodies...), start)
+}
+
+// pieceCheck is what the index says of a piece's bytes.
+func pieceCheck(b []byte) uint32 { return uint32(xxhash.Sum64(b)) }
+
+// A pieceEntry is what the index says of a piece. offset is that of its first byte in
+// the message.
+type pieceEntry struct {
+	offset, length int
+	check          uint32
+}
+
+// A pieceIndex says where the pieces are.
+type pieceIndex struct {
+	span    uint64
+	length  int // of the index, in bytes
+	entries []pieceEntry
+}
+
+// indexHead reads what stands before the index.
+func (r *reader) indexHead(h Header, lim Limits) (d pieceIndex) {
+	d.span = r.bounded("span", 1, h.Geometry.Bits)
+	if r.err != nil {
+		return d
+	}
+	pieces := (h.Geometry.Bits-1)/d.span + 1
+	at := r.off
+	n := r.uvarint("index length")
+	switch {
+	case r.err != nil:
+	case n > uint64(lim.Bytes):
+		r.fail("index length", at, fmt.Errorf("%w: %d bytes, %d allowed", ErrTooLarge, n, lim.Bytes))
+	case n/leastEntry < pieces:
+		r.corrupt("index length", at, "%d bytes for %d pieces", n, pieces)
+	default:
+		r.afford(lim, "index length", at, n+entryMemory*pieces)
+		d.length = int(n)
+	}
+	return d
+}
+
+// index reads the index, and the checksum of all up to its end.
+func (r *reader) index(h Header, d *pieceIndex, lim Limits) {
+	if r.err != nil {
+		return
+	}
+	end := r.off + d.length
+	if end > len(r.b)-checksumBytes {
+		r.corrupt("index", r.off, "message ends")
+		return
+	}
+	if got, want := xxhash.Sum64(r.b[:end]), binary.LittleEndian.Uint64(r.b[end:]); got != want {
+		r.corrupt("head checksum", end, "message has %016x, not %016x", got, want)
+		return
+	}
+	d.entries = make([]pieceEntry, (h.Geometry.Bits-1)/d.span+1)
+	offset := end + checksumBytes
+	at, rest := r.off, r.b[r.off:end]
+	for i := range d.entries {
+		length, n := minimalUvarint(rest)
+		switch {
+		case n <= 0 || length == 0 || len(rest) < n+checkBytes:
+			r.corrupt("piece length", at, "no length and check of piece %d", i)
+			return
+		case length > uint64(max(0, lim.Bytes-offset-checksumBytes)):
+			r.fail("piece length", at, fmt.Errorf("%w: %d bytes from %d on, %d allowed", ErrTooLarge, length, offset, lim.Bytes))
+			return
+		}
+		d.entries[i] = pieceEntry{offset, int(length), binary.LittleEndian.Uint32(rest[n:])}
+		offset += int(length)
+		at, rest = at+n+checkBytes, rest[n+checkBytes:]
+	}
+	if len(rest) > 0 {
+		r.corrupt("index", at, "%d bytes too many", len(rest))
+		return
+	}
+	r.take("index", d.length)
+	r.annotate("%d pieces of %d positions", len(d.entries), d.span)
+	r.u64("head checksum")
+}
+
+// A piecePart is a piece of a message, apart.
+type piecePart struct {
+	start, size uint64 // of the positions that it stands for
+	ones        uint64
+	method      arith.Method
+	code        []byte
+	at          int // offset of the piece in the message, or of its code once that is known
+}
+
+// open checks the bytes of piece i, which begin at its offset.
+func (d *pieceIndex) open(i uint64, b []byte, h Header, lim Limits) (p piecePart, err error) {
+	e := d.entries[i]
+	p.at, p.start = e.offset, i*d.span
+	p.size = min(d.span, h.Geometry.Bits-p.start)
+	if got := pieceCheck(b); got != e.check {
+		return p, &FormatError{Field: "piece", Offset: e.offset, Err: fmt.Errorf("%w: its check is %08x, not %08x", ErrCorrupt, got, e.check)}
+	}
+	r := reader{b: b}
+	p.ones = r.bounded("piece count", 0, min(p.size, h.Ones, mostInPiece))
+	r.afford(lim, "piece count", 0, 16*p.ones)
+	if r.err != nil {
+		format := r.err.(*FormatError)
+		format.Offset += e.offset
+		return p, r.err
+	}
+	p.method, p.code = arith.Choose(p.size, p.ones), b[r.off:]
+	p.at += r.off
+	return p, nil
+}
+
+// each hands the positions of the piece on, in order, some at a time, each less the
+// piece's first. take must not keep them.
+func (p *piecePart) each(take func([]uint64)) error {
+	if err := arith.DecodeSetTo(p.method, p.code, p.size, p.ones, take); err != nil {
+		return &FormatError{Field: "piece", Offset: p.at, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
+	}
+	return nil
+}
+
+// readPieces reads all positions of a filter in pieces.
+func (r *reader) readPieces(h Header, lim Limits, take func([]uint64)) {
+	d := r.indexHead(h, lim)
+	r.index(h, &d, lim)
+	left := h.Ones
+	var moved []uint64
+	for i := 0; i < len(d.entries) && r.err == nil; i++ {
+		at := r.off
+		b := r.take("piece", d.entries[i].length)
+		if r.err != nil {
+			return
+		}
+		p, err := d.open(uint64(i), b, h, lim)
+		if err == nil && p.ones > left {
+			r.corrupt("piece count", at, "%d of %d that remain", p.ones, left)
+			return
+		}
+		if err == nil {
+			err = p.each(func(positions []uint64) {
+				moved = moved[:0]
+				for _, q := range positions {
+					moved = append(moved, p.start+q)
+				}
+				take(moved)
+			})
+		}
+		if err != nil {
+			r.err = err
+			return
+		}
+		left -= p.ones
+	}
+	if r.err == nil && left > 0 {
+		r.corrupt("count", h.countAt, "%d, but the pieces have %d", h.Ones, h.Ones-left)
+	}
+}

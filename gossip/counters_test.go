@@ -1,0 +1,104 @@
+package gossip
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// talk has three peers on loopback, with real sockets, do everything that a peer's
+// counters tell apart, calls look, and returns what they had counted just before that.
+func talk(t *testing.T, network Network, subnet string, secret []byte, look func()) (counted Traffic) {
+	t.Helper()
+	var nodes []*Node
+	start := func(i, keys int) {
+		name := fmt.Sprintf("p%d", i)
+		f := newFilter(t, secret)
+		for k := range keys {
+			f.Add(key(name, k))
+		}
+		cfg := Config{
+			Name: name, Secret: secret, Bind: fmt.Sprintf("%s.%d:0", subnet, i), Service: "127.0.0.1:1",
+			Holdings: NewHoldings(f), Network: network, Logger: testLog(),
+			Detection: Detection{ProbeInterval: 50 * time.Millisecond, ProbeTimeout: 45 * time.Millisecond, Suspicion: 100},
+			Publish:   exchange.Publishing{MinInterval: 20 * time.Millisecond},
+		}
+		if i > 1 {
+			cfg.Join = []string{nodes[0].Addr()}
+		}
+		n, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { n.Close() })
+		nodes = append(nodes, n)
+		if err := n.Join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum := func() (sum Traffic) {
+		for _, n := range nodes {
+			for k, b := range n.Stats().Out {
+				sum[k] += b
+			}
+		}
+		return sum
+	}
+	for i := 1; i <= 3; i++ {
+		start(i, 2000)
+	}
+	eventually(t, 30*time.Second, allInStep(nodes))
+	// Changes go on, some of them too large for a datagram, until each kind is so much that
+	// a message or two at the end are little of it.
+	next := 2000
+	eventually(t, 60*time.Second, func() error {
+		more := 1
+		if next%100 == 0 {
+			more = 1001
+		}
+		for range more {
+			for _, n := range nodes {
+				n.cfg.Holdings.Filter().Add(key(n.Name(), next))
+			}
+			next++
+		}
+		for k, n := range sum() {
+			if TrafficKind(k) != Sealing && n < 500 {
+				return fmt.Errorf("%d bytes of %s in all", n, TrafficKind(k))
+			}
+		}
+		return nil
+	})
+	eventually(t, 30*time.Second, allInStep(nodes))
+	counted = sum()
+	look()
+	return counted
+}
+
+// compareCounters holds what nodes counted until a moment against what had been seen on the
+// wire then.
+func compareCounters(t *testing.T, counted, seen Traffic) {
+	t.Helper()
+	for k, n := range seen {
+		compareCounter(t, TrafficKind(k).String(), counted[k], n)
+	}
+}
+
+func compareCounter(t *testing.T, what string, counted, seen int64) {
+	t.Helper()
+	t.Logf("%-10s %8d bytes on the wire, %8d by the nodes' counters", what, seen, counted)
+	if math.Abs(float64(counted-seen)) > 0.02*float64(seen) {
+		t.Errorf("%s: %d bytes on the wire, %d by the nodes' counters, want them within 2 %%", what, seen, counted)
+	}
+}
+
+// TestCountersAgainstSockets compares what nodes count with what they give to real sockets.
+func TestCountersAgainstSockets(t *testing.T) {
+	var seen Traffic
+	tap := new(wiretap)
+	counted := talk(t, tappedNetwork{tap, new(systemNetwork)}, "127.0.0", nil, func() { seen, _ = tap.read() })
+	compareCounters(t, counted, seen)
+}

@@ -1,0 +1,68 @@
+package gossip
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// promise is a list of members that promises so many, and so long a state.
+func promise(members, state uint32) []byte {
+	b := append(bytes.Clone(plainHeader), msgPushPull, 0x83, 0xa5)
+	b = binary.BigEndian.AppendUint32(append(append(b, "Nodes"...), 0xce), members)
+	b = binary.BigEndian.AppendUint32(append(append(append(b, 0xac), "UserStateLen"...), 0xce), state)
+	return append(append(append(b, 0xa4), "Join"...), 0xc2)
+}
+
+// memoryInUse returns the bytes that heap and stacks take now, garbage included.
+func memoryInUse() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
+
+// TestFloodsOfMemberLists: strangers that send lists of members to a peer without a
+// secret cost it what they send, and not what they promise.
+func TestFloodsOfMemberLists(t *testing.T) {
+	for _, flood := range []struct {
+		name    string
+		streams int
+		say     []byte
+	}{
+		{"members as many as may be", 500, promise(8000, 0)},
+		{"a million members promised", 60, promise(1<<20, 0)},
+		{"a state of 20 MiB promised", 60, promise(0, 20<<20)},
+	} {
+		t.Run(flood.name, func(t *testing.T) {
+			n, err := New(Config{Name: "p1", Bind: "127.0.0.1:0", Holdings: NewHoldings(newFilter(t, nil)), Logger: testLog()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer n.Close()
+			runtime.GC()
+			before := memoryInUse()
+			for range flood.streams {
+				c, err := net.Dial("tcp", n.Addr())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				if _, err := c.Write(flood.say); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var most uint64
+			for range 20 {
+				time.Sleep(10 * time.Millisecond)
+				most = max(most, memoryInUse()-min(before, memoryInUse()))
+			}
+			t.Logf("%d streams took %.1f MiB", flood.streams, float64(most)/(1<<20))
+			if most > 32<<20 {
+				t.Errorf("%d streams took %d MiB", flood.streams, most>>20)
+			}
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package rfc9111
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// dateLayouts are the forms of an HTTP date (RFC 9110 section 5.6.7).
+var dateLayouts = []string{http.TimeFormat, "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC}
+
+// ParseDate reads an HTTP date (RFC 9110 section 5.6.7). It is stricter than
+// [http.ParseTime], which takes hours of one digit and runs of spaces: a date that
+// isn't one makes a response stale, and must not make it fresh by a guess. Case and
+// the day of the week are not looked at.
+func ParseDate(s string) (time.Time, bool) {
+	s = canonicalZone(s)
+	var room [40]byte
+	_, rest, _ := strings.Cut(s, " ")
+	for _, layout := range dateLayouts {
+		t, err := time.Parse(layout, s)
+		if err != nil {
+			continue
+		}
+		_, again, _ := bytes.Cut(t.UTC().AppendFormat(room[:0], layout), []byte(" "))
+		if strings.EqualFold(string(again), rest) {
+			return t.UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// canonicalZone writes the zone as the layouts have it; time.Parse compares
+// names of days and months, but not literals, in any case.
+func canonicalZone(s string) string {
+	n := len(s) - len("GMT")
+	if n < 0 || !strings.EqualFold(s[n:], "GMT") || s[n:] == "GMT" {
+		return s
+	}
+	return s[:n] + "GMT"
+}
+
+// headerDate parses the one line of a date field; several lines are invalid.
+func headerDate(h http.Header, name string) time.Time {
+	if lines := h[name]; len(lines) == 1 {
+		t, _ := ParseDate(lines[0])
+		return t
+	}
+	return time.Time{}
+}

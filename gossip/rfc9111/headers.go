@@ -1,0 +1,88 @@
+package rfc9111
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// hopByHop are the fields that end with a connection whether or not Connection
+// names them.
+var hopByHop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Transfer-Encoding", "Upgrade",
+	"Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization", "Trailer"}
+
+// RemoveHopByHop removes the fields of h that concern one connection (RFC 9110
+// section 7.6.1, RFC 9111 section 3.1).
+func RemoveHopByHop(h http.Header) {
+	for name := range Members(h["Connection"]) {
+		h.Del(name)
+	}
+	for _, name := range hopByHop {
+		delete(h, name)
+	}
+}
+
+// AddVia appends a member to the Via field: the name of the cache that received the
+// message, a token, and the version of HTTP by which it did (RFC 9110 section 7.6.3).
+func AddVia(h http.Header, major, minor int, name string) {
+	version := "1.1"
+	switch {
+	case major == 1 && minor == 0:
+		version = "1.0"
+	case major == 2:
+		version = "2.0"
+	}
+	old := h["Via"]
+	h["Via"] = append(old[:len(old):len(old)], version+" "+name)
+}
+
+// Via returns the names of the caches by which a message has come, the nearest last
+// (RFC 9110 section 7.6.3). Anybody can claim a name.
+func Via(h http.Header) (names []string) {
+	for hop := range Members(h["Via"]) {
+		if f := strings.Fields(hop); len(f) >= 2 {
+			names = append(names, f[1])
+		}
+	}
+	return names
+}
+
+// IsSafe reports whether a method is registered as safe (RFC 9110 section 9.2.1).
+func IsSafe(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, "PROPFIND", "REPORT", "SEARCH", "QUERY", "PRI":
+		return true
+	}
+	return false
+}
+
+// Invalidated returns the canonical URLs whose stored responses must go, after a
+// request was answered with a status and a header: that of an unsafe request which
+// succeeded, and those that the answer points to on the same origin (RFC 9111 section
+// 4.4).
+func Invalidated(method string, target *url.URL, status int, h http.Header) []string {
+	if IsSafe(method) || status < 200 || status >= 400 {
+		return nil
+	}
+	urls := []string{CanonicalURL(target)}
+	for _, name := range []string{"Location", "Content-Location"} {
+		ref, err := url.Parse(h.Get(name))
+		if h.Get(name) == "" || err != nil {
+			continue
+		}
+		if other := CanonicalURL(target.ResolveReference(ref)); originOf(other) == originOf(urls[0]) {
+			urls = append(urls, other)
+		}
+	}
+	return urls
+}
+
+// originOf returns the scheme and authority of a canonical URL.
+func originOf(url string) string {
+	if i := strings.Index(url, "://"); i >= 0 {
+		if j := strings.IndexByte(url[i+3:], '/'); j >= 0 {
+			return url[:i+3+j]
+		}
+	}
+	return url
+}

@@ -1,0 +1,156 @@
+package rfc9111
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// CanonicalURL returns the absolute URL under which responses are kept (RFC 9111
+// section 2, RFC 3986 section 6.2): scheme
+// and host in lower case, no default port, no fragment, "/" for an empty path.
+// Path and query stay as they are, byte for byte but for escaping what may not
+// stand in a URL: an origin may tell apart what RFC 3986 calls equivalent, and a
+// cache that doesn't would let one resource answer for another.
+func CanonicalURL(u *url.URL) string {
+	scheme := strings.ToLower(u.Scheme)
+	host := strings.ToLower(u.Host)
+	switch {
+	case scheme == "http":
+		host = strings.TrimSuffix(host, ":80")
+	case scheme == "https":
+		host = strings.TrimSuffix(host, ":443")
+	}
+	host = strings.TrimSuffix(host, ":")
+	path := u.EscapedPath()
+	if path == "" {
+		path = "/"
+	}
+	if u.RawQuery == "" && !u.ForceQuery {
+		return scheme + "://" + host + path
+	}
+	return scheme + "://" + host + path + "?" + escapeQuery(u.RawQuery)
+}
+
+// escapeQuery escapes the bytes of a raw query that may not stand in a URL.
+func escapeQuery(q string) string {
+	bad := func(c byte) bool { return c <= ' ' || c >= 0x7f || c == '"' || c == '<' || c == '>' }
+	if !strings.ContainsFunc(q, func(r rune) bool { return r >= 0x7f || bad(byte(r)) }) {
+		return q
+	}
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(q) {
+		if c := q[i]; bad(c) {
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// Identity is the key of the response to a GET of a canonical URL by a request with
+// header h, if the response varies by these fields, canonical and sorted as
+// [VaryFields] has them (RFC 9111 section 4.1): "GET", a space, the URL, and for each
+// field a line with its name and its normalised value.
+func Identity(url string, fields []string, h http.Header) string {
+	if len(fields) == 0 {
+		return "GET " + url // inlined, and so without an allocation if it doesn't escape
+	}
+	return variantIdentity(url, fields, h)
+}
+
+func variantIdentity(url string, fields []string, h http.Header) string {
+	var b strings.Builder
+	b.Grow(len(url) + 32*len(fields))
+	b.WriteString("GET ")
+	b.WriteString(url)
+	for _, f := range fields {
+		b.WriteByte('\n')
+		b.WriteString(f)
+		b.WriteByte(':')
+		b.WriteString(normalize(f, h[f]))
+	}
+	return b.String()
+}
+
+// SplitIdentity takes an identity apart into URL and Vary fields.
+func SplitIdentity(id string) (url string, fields []string) {
+	url, rest, _ := strings.Cut(strings.TrimPrefix(id, "GET "), "\n")
+	for rest != "" {
+		var line string
+		line, rest, _ = strings.Cut(rest, "\n")
+		name, _, _ := strings.Cut(line, ":")
+		fields = append(fields, name)
+	}
+	return url, fields
+}
+
+// VaryFields returns the names in a response's Vary, canonical and sorted. One that
+// names "*" is not storable.
+func VaryFields(h http.Header) []string {
+	fields := appendFields(nil, h["Vary"]...)
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+// SameVariant reports whether requests with the headers a and b select the same
+// variant of a response that varies by these fields (RFC 9111 section 4.1).
+func SameVariant(fields []string, a, b http.Header) bool {
+	return !slices.ContainsFunc(fields, func(name string) bool {
+		return name == "*" || normalize(name, a[name]) != normalize(name, b[name])
+	})
+}
+
+// normalize brings the lines of a request field into a form in which values of
+// the same meaning are equal (RFC 9111 section 4.1). Several lines are one list,
+// in which space around commas means nothing. For the Accept fields neither do
+// case and "q=1", and for Accept-Encoding neither does order.
+func normalize(name string, lines []string) string {
+	value := strings.Join(lines, ",")
+	if len(lines) == 1 {
+		value = trim(value)
+	}
+	value = strings.ReplaceAll(value, "\n", " ") // can't come from a request line; keeps identities parseable
+	switch name {
+	case "Accept", "Accept-Language", "Accept-Charset":
+		return strings.Join(normalizeAccept(value), ",")
+	case "Accept-Encoding":
+		items := normalizeAccept(value)
+		slices.Sort(items)
+		return strings.Join(slices.Compact(items), ",")
+	}
+	if strings.IndexByte(value, ',') < 0 {
+		return value
+	}
+	var items []string
+	for value != "" { // empty members count: nobody knows what they mean to the origin
+		var item string
+		item, value = cutList(value)
+		items = append(items, item)
+	}
+	return strings.Join(items, ",")
+}
+
+// normalizeAccept returns the elements of an Accept field in lower case, without
+// space and without a quality of 1.
+func normalizeAccept(value string) []string {
+	var items []string
+	for item := range Members([]string{value}) {
+		var params []string
+		for p := range strings.SplitSeq(item, ";") {
+			p = strings.ToLower(trim(p))
+			switch p {
+			case "", "q=1", "q=1.0", "q=1.00", "q=1.000":
+			default:
+				params = append(params, p)
+			}
+		}
+		if len(params) > 0 {
+			items = append(items, strings.Join(params, ";"))
+		}
+	}
+	return items
+}

@@ -1,0 +1,136 @@
+package rfc9111
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCanonicalURL(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"http://EXAMPLE.com", "http://example.com/"},
+		{"HTTP://example.com:80/", "http://example.com/"},
+		{"https://example.com:443/x", "https://example.com/x"},
+		{"http://example.com:443/x", "http://example.com:443/x"},
+		{"http://example.com:/x", "http://example.com/x"},
+		{"http://user:pw@example.com/x#frag", "http://example.com/x"},
+		{"http://example.com/a/../b//c/./", "http://example.com/a/../b//c/./"},
+		{"http://example.com/%7Ea%2fb/A", "http://example.com/%7Ea%2fb/A"},
+		{"http://example.com/?", "http://example.com/?"},
+		{"http://example.com?a=b&c", "http://example.com/?a=b&c"},
+		{"http://example.com/?q=\xc3\x83", "http://example.com/?q=%C3%83"},
+		{"http://example.com/\xc3\x83", "http://example.com/%C3%83"},
+		{"http://[::1]:80/x", "http://[::1]/x"},
+	}
+	for _, tt := range tests {
+		u, err := url.Parse(tt.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := CanonicalURL(u); got != tt.want {
+			t.Errorf("CanonicalURL(%q) = %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	h := http.Header{"Accept-Encoding": {"GZIP ;q=1.0", " br"}, "X-A": {"b"}}
+	tests := []struct {
+		vary []string
+		want string
+	}{
+		{nil, "GET http://x/"},
+		{[]string{"accept-encoding"}, "GET http://x/\nAccept-Encoding:br,gzip"},
+		{[]string{"X-a, Accept-Encoding", "x-A"}, "GET http://x/\nAccept-Encoding:br,gzip\nX-A:b"},
+		{[]string{"Cookie"}, "GET http://x/\nCookie:"},
+	}
+	for _, tt := range tests {
+		fields := VaryFields(http.Header{"Vary": tt.vary})
+		id := Identity("http://x/", fields, h)
+		if id != tt.want {
+			t.Errorf("identity under Vary %q = %q, want %q", tt.vary, id, tt.want)
+		}
+		if u, f := SplitIdentity(id); u != "http://x/" || !slices.Equal(f, fields) {
+			t.Errorf("SplitIdentity(%q) = %q, %q", id, u, f)
+		}
+	}
+}
+
+// TestVariants: the rules follow what is stored, replacements included.
+func TestVariants(t *testing.T) {
+	r := NewVariants()
+	a1, a2, b := "GET u\nA:1", "GET u\nA:2", "GET u\nA:1\nB:1"
+	check := func(when string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, fields := range r.Rules("u") {
+			got = append(got, strings.Join(fields, "+"))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: rules %q, want %q", when, got, want)
+		}
+	}
+	r.Stored("GET u")
+	check("plain")
+	r.Stored(a1)
+	r.Stored(a2)
+	r.Stored(b)
+	check("three variants", "A", "A+B")
+	r.Stored(a1)
+	r.Evicted(a1)
+	check("one replaced", "A", "A+B")
+	if n := len(r.Identities("u")); n != 3 {
+		t.Errorf("%d identities", n)
+	}
+	r.Evicted(a1)
+	check("one gone", "A", "A+B")
+	r.Evicted(a2)
+	check("both gone", "A+B")
+	r.Evicted(b)
+	check("all gone")
+	if n := len(r.shard("u").m); n != 0 {
+		t.Errorf("%d URLs are left", n)
+	}
+}
+
+func TestHints(t *testing.T) {
+	var h Hints
+	join := func(url string) string {
+		var s []string
+		for _, g := range h.Guesses(url) {
+			s = append(s, strings.Join(g, "+"))
+		}
+		return strings.Join(s, " ")
+	}
+	if got := join("http://x/1"); got != "Accept-Encoding" {
+		t.Errorf("guesses of nothing: %q", got)
+	}
+	for _, f := range []string{"A", "B", "C", "A", "D", "E"} {
+		h.Learn("http://x/1", []string{f})
+	}
+	if got := join("http://x/2"); got != "E D A C Accept-Encoding" {
+		t.Errorf("guesses: %q", got)
+	}
+	if got := join("http://y/2"); got != "Accept-Encoding" {
+		t.Errorf("guesses for another host: %q", got)
+	}
+}
+
+func TestParseDate(t *testing.T) {
+	want := time.Date(1994, 11, 6, 8, 49, 37, 0, time.UTC)
+	for _, s := range []string{"Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
+		"sun, 06 nov 1994 08:49:37 gmt", "Mon, 06 Nov 1994 08:49:37 GMT"} {
+		if got, ok := ParseDate(s); !ok || !got.Equal(want) {
+			t.Errorf("ParseDate(%q) = %v, %v", s, got, ok)
+		}
+	}
+	for _, s := range []string{"", "0", "-1", "Sun, 06 Nov 1994 8:49:37 GMT", "Sun,  06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 UTC",
+		"Sun, 06 Nov 1994 08:49:37", "Sun, 32 Nov 1994 08:49:37 GMT", "06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 94 08:49:37 GMT"} {
+		if got, ok := ParseDate(s); ok {
+			t.Errorf("ParseDate(%q) = %v", s, got)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package rfc9111
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// header reads fields "Name: value" separated by " | ".
+func header(s string) http.Header {
+	h := http.Header{}
+	for f := range strings.SplitSeq(s, " | ") {
+		if name, value, ok := strings.Cut(f, ": "); ok {
+			h.Add(name, value)
+		}
+	}
+	return h
+}
+
+// The rows of CONFORMANCE.md run caches; this looks at what a Response says itself,
+// at the bounds.
+func TestReuse(t *testing.T) {
+	for name, tt := range map[string]struct {
+		response, request string
+		age               time.Duration
+		use               Use
+		reason            string
+	}{
+		"fresh to the end":           {"Cache-Control: max-age=60", "", 60*time.Second - 1, ServeFresh, ""},
+		"stale from then on":         {"Cache-Control: max-age=60", "", 60 * time.Second, Validate, "stale"},
+		"as stale as is allowed":     {"Cache-Control: max-age=60", "Cache-Control: max-stale=5", 65 * time.Second, ServeStale, ""},
+		"no staler":                  {"Cache-Control: max-age=60", "Cache-Control: max-stale=5", 65*time.Second + 1, Validate, "stale"},
+		"any staleness":              {"Cache-Control: max-age=60", "Cache-Control: max-stale", AgeUnknown, ServeStale, ""},
+		"an unknown age is stale":    {"Cache-Control: max-age=99999999999", "", AgeUnknown, Validate, "stale"},
+		"young enough":               {"Cache-Control: max-age=60", "Cache-Control: max-age=9", 9 * time.Second, ServeFresh, ""},
+		"too old for the client":     {"Cache-Control: max-age=60", "Cache-Control: max-age=9", 9*time.Second + 1, Validate, "request"},
+		"to be validated each time":  {"Cache-Control: no-cache, max-age=60", "", 0, Validate, "stale"},
+		"while it is validated":      {"Cache-Control: max-age=60, stale-while-revalidate=5", "", 65*time.Second - 1, StaleWhileRevalidate, ""},
+		"no longer":                  {"Cache-Control: max-age=60, stale-while-revalidate=5", "", 65 * time.Second, Validate, "stale"},
+		"not for who wants it fresh": {"Cache-Control: max-age=60, stale-while-revalidate=5", "Cache-Control: max-age=60", 61 * time.Second, Validate, "request"},
+	} {
+		cc := RequestDirectives(header(tt.request))
+		r := NewResponse(200, header(tt.response), 0, noon)
+		if use, reason := r.Reuse(&cc, tt.age); use != tt.use || reason != tt.reason {
+			t.Errorf("%s: Reuse(%s, %v) = %v, %q, want %v, %q", name, tt.request, tt.age, use, reason, tt.use, tt.reason)
+		}
+	}
+}
+
+func TestStaleOnError(t *testing.T) {
+	for name, tt := range map[string]struct {
+		response, request string
+		status            int
+		stale             time.Duration
+		want              bool
+	}{
+		"unreachable for an hour":      {"max-age=60", "", 0, time.Hour, true},
+		"for longer":                   {"max-age=60", "", 0, time.Hour + 1, false},
+		"an error is no disconnection": {"max-age=60", "", 503, 0, false},
+		"unless allowed":               {"max-age=60, stale-if-error=5", "", 503, 5 * time.Second, true},
+		"for so long":                  {"max-age=60, stale-if-error=5", "", 503, 5*time.Second + 1, false},
+		"no failure":                   {"max-age=60, stale-if-error=5", "", 404, 0, false},
+		"the client allows it":         {"max-age=60", "Cache-Control: stale-if-error=5", 500, 5 * time.Second, true},
+		"s-maxage forbids it":          {"s-maxage=60", "Cache-Control: stale-if-error=5", 500, 0, false},
+		"must-revalidate":              {"max-age=60, must-revalidate, stale-if-error=5", "", 0, 0, false},
+		"the client wants no cache":    {"max-age=60, stale-if-error=5", "Cache-Control: no-cache", 0, 0, false},
+	} {
+		cc := RequestDirectives(header(tt.request))
+		r := NewResponse(200, header("Cache-Control: "+tt.response), 0, noon)
+		if got := r.StaleOnError(&cc, tt.status, time.Minute+tt.stale); got != tt.want {
+			t.Errorf("%s: StaleOnError(%s, %d) after %v = %v", name, tt.request, tt.status, tt.stale, got)
+		}
+	}
+}
+
+// A response with a field of each kind is described field by field.
+func TestNewResponse(t *testing.T) {
+	h := header("Date: Thu, 01 Jan 2026 11:59:50 GMT | Age: 3 | Last-Modified: Thu, 01 Jan 2026 11:43:10 GMT | Etag: \"e\"")
+	r := NewResponse(200, h, 2*time.Second, noon)
+	if r.InitialAge != 10*time.Second || r.Lifetime != 100*time.Second || r.Explicit || r.ETag != `"e"` ||
+		!r.LastModified.Equal(noon.Add(-1010*time.Second)) || r.StrongValidator() != `"e"` || !r.Useful() {
+		t.Errorf("%+v", r)
+	}
+	if a, b, c := r.Age(time.Second), r.Age(-1), r.Age(AgeUnknown); a != 11*time.Second || b != AgeUnknown || c != AgeUnknown {
+		t.Errorf("ages %v, %v, %v", a, b, c)
+	}
+	fresh := r.Freshened(header("Age: 7 | Cache-Control: max-age=5 | Content-Length: 9"), time.Second, noon.Add(time.Minute))
+	if fresh.InitialAge != 8*time.Second || fresh.Lifetime != 5*time.Second || !fresh.Explicit || fresh.Header.Get("Content-Length") != "" ||
+		fresh.ETag != `"e"` || r.Header.Get("Cache-Control") != "" {
+		t.Errorf("freshened: %+v", fresh)
+	}
+}
+
+func TestHasRest(t *testing.T) {
+	r := NewResponse(200, header(`Etag: "e" | Content-Encoding: gzip`), 0, noon)
+	for fields, want := range map[string]bool{
+		`Content-Range: bytes 4-9/10 | Etag: "e"`:                          true,
+		`Content-Range: bytes 4-9/10 | Etag: "e" | Content-Encoding: gzip`: true,
+		`Content-Range: bytes 4-9/10 | Etag: "e" | Content-Encoding: br`:   false,
+		`Content-Range: bytes 4-9/10 | Etag: "f"`:                          false,
+		`Content-Range: bytes 4-9/10`:                                      false,
+		`Content-Range: bytes 3-9/10 | Etag: "e"`:                          false,
+		`Content-Range: bytes 4-8/10 | Etag: "e"`:                          false,
+		`Content-Range: bytes 4-10/11 | Etag: "e"`:                         false,
+		`Content-Range: bytes 4-9/* | Etag: "e"`:                           false,
+		`Etag: "e"`:                                                        false,
+	} {
+		if got := r.HasRest(header(fields), 4, 10); got != want {
+			t.Errorf("HasRest(%s) = %v", fields, got)
+		}
+	}
+	weak := NewResponse(200, header(`Etag: W/"e"`), 0, noon)
+	if weak.HasRest(header(`Content-Range: bytes 4-9/10 | Etag: W/"e"`), 4, 10) {
+		t.Error("a weak tag joins two parts")
+	}
+}
+
+func TestInvalidated(t *testing.T) {
+	target, _ := url.Parse("http://O.test/a/b")
+	for _, tt := range []struct {
+		method string
+		status int
+		fields string
+		want   []string
+	}{
+		{"GET", 200, "Location: /x", nil},
+		{"POST", 404, "Location: /x", nil},
+		{"PUT", 204, "", []string{"http://o.test/a/b"}},
+		{"POST", 201, "Location: c | Content-Location: http://other.test/d", []string{"http://o.test/a/b", "http://o.test/a/c"}},
+		{"POST", 201, "Location: https://o.test/a/c", []string{"http://o.test/a/b"}},
+	} {
+		if got := Invalidated(tt.method, target, tt.status, header(tt.fields)); !slices.Equal(got, tt.want) {
+			t.Errorf("Invalidated(%s, %d, %s) = %q, want %q", tt.method, tt.status, tt.fields, got, tt.want)
+		}
+	}
+}
+
+// What Status writes it reads again, whatever the cache is called.
+func TestStatus(t *testing.T) {
+	for _, s := range []Status{
+		{Cache: "a", Hit: true, HasTTL: true, TTL: -2 * time.Second, Detail: "stale-if-error"},
+		{Cache: "1a", Hit: true},
+		{Cache: `a "b" \`, Fwd: "uri-miss", FwdStatus: 200, Stored: true, Collapsed: true},
+	} {
+		h := header("Cache-Status: cdn; hit")
+		s.Add(h)
+		if got, ok := LastStatus(h); !ok || got != s {
+			t.Errorf("%q is read as %+v, want %+v", h["Cache-Status"], got, s)
+		}
+	}
+	for _, bad := range []string{"", "1a; hit", "a; hit, (b)"} {
+		if got, ok := LastStatus(http.Header{"Cache-Status": {bad}}); ok {
+			t.Errorf("LastStatus(%q) = %+v", bad, got)
+		}
+	}
+}
+
+func TestVia(t *testing.T) {
+	if got := Via(header("Via: 1.1 a, HTTP/1.0 b (squid/6) | Via: 1.1\tc, broken")); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("Via = %q", got)
+	}
+}

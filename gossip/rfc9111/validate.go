@@ -1,0 +1,58 @@
+package rfc9111
+
+import (
+	"maps"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Conditions are the request fields by which the stored response is validated (RFC
+// 9111 section 4.3.1); none if it has no validator.
+func (r *Response) Conditions() http.Header {
+	h := http.Header{}
+	if r.ETag != "" {
+		h["If-None-Match"] = []string{r.ETag}
+	}
+	if lines := r.Header["Last-Modified"]; len(lines) > 0 {
+		h["If-Modified-Since"] = lines[:1]
+	}
+	return h
+}
+
+// ConfirmedBy reports whether a 304 with the header h speaks of the stored response:
+// one with another entity tag does not, nor one with another date of modification
+// (RFC 9111 section 4.3.4). A cache that holds an older response answers so, since
+// that was not modified after the date that it is asked about.
+func (r *Response) ConfirmedBy(h http.Header) bool {
+	if tag := h.Get("Etag"); tag != "" && r.ETag != "" {
+		return weakMatch(tag, r.ETag)
+	}
+	modified := headerDate(h, "Last-Modified")
+	return modified.IsZero() || r.LastModified.IsZero() || modified.Equal(r.LastModified)
+}
+
+// Freshened returns the stored response brought up to date by the header of a 304,
+// or of the answer to a HEAD (RFC 9111 sections 3.2 and 4.3.4): what the answer says
+// replaces what was stored, but for what depends on the stored bytes. delay and
+// arrived are the answer's, as in [NewResponse].
+func (r *Response) Freshened(h http.Header, delay time.Duration, arrived time.Time) *Response {
+	merged := maps.Clone(r.Header)
+	for name, lines := range h {
+		switch name {
+		case "Content-Encoding", "Content-Range", "Content-Length", "Age":
+		default:
+			merged[name] = lines
+		}
+	}
+	return Restore(r.Status, merged, initialAge(h, delay, arrived), arrived)
+}
+
+// MatchesHead reports whether the header of the answer to a HEAD, with status 200,
+// speaks of the stored response, whose body has so many bytes (RFC 9111 section
+// 4.3.5): it then freshens that, and else makes it invalid.
+func (r *Response) MatchesHead(h http.Header, size int64) bool {
+	length := h.Get("Content-Length")
+	return r.Status == http.StatusOK && h.Get("Etag") == r.ETag && headerDate(h, "Last-Modified").Equal(r.LastModified) &&
+		(r.ETag != "" || !r.LastModified.IsZero()) && (length == "" || length == strconv.FormatInt(size, 10))
+}

@@ -1,0 +1,386 @@
+package gossip
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// memberlist believes what its messages promise: a header of 33 bytes makes it allocate
+// room for a million members, a packet of 2 KB is expanded to what it will be, and one
+// message with the greatest incarnation makes a live peer dead for good. A screen reads
+// everything first, and lets through what memberlist itself would have sent.
+
+// Kinds of messages of memberlist's.
+const (
+	msgPing         = 0
+	msgIndirectPing = 1
+	msgAck          = 2
+	msgSuspect      = 3
+	msgAlive        = 4
+	msgDead         = 5
+	msgPushPull     = 6
+	msgCompound     = 7
+	msgUser         = 8
+	msgNack         = 11
+	msgChecksummed  = 12
+	msgError        = 13
+)
+
+// What is let through of a field.
+type fieldKind uint8
+
+const (
+	isName        fieldKind = iota // of a peer; empty in a ping to whoever is there
+	isAddr                         // 4 or 16 bytes
+	isPort                         //
+	isIncarnation                  // see screen.believable
+	isNumber                       // of 32 bits
+	isState                        // alive, suspect, dead or left
+	isMeta                         //
+	isVersions                     //
+	isSum                          // what an answer to a probe carries
+	isReason                       // of an error
+	isFlag                         //
+	isCount                        // of members
+	isNothing                      // the length of a state that this package does not send
+)
+
+// screened are the fields of the messages that are let through. All others (compressed
+// and encrypted ones, and long ones of users) are never sent by a peer.
+var screened = map[byte]map[string]fieldKind{
+	msgPing:         {"SeqNo": isNumber, "Node": isName, "SourceAddr": isAddr, "SourcePort": isPort, "SourceNode": isName},
+	msgIndirectPing: {"SeqNo": isNumber, "Target": isAddr, "Port": isPort, "Node": isName, "Nack": isFlag, "SourceAddr": isAddr, "SourcePort": isPort, "SourceNode": isName},
+	msgAck:          {"SeqNo": isNumber, "Payload": isSum},
+	msgNack:         {"SeqNo": isNumber},
+	msgError:        {"Error": isReason},
+	msgSuspect:      {"Incarnation": isIncarnation, "Node": isName, "From": isName},
+	msgDead:         {"Incarnation": isIncarnation, "Node": isName, "From": isName},
+	msgAlive:        {"Incarnation": isIncarnation, "Node": isName, "Addr": isAddr, "Port": isPort, "Meta": isMeta, "Vsn": isVersions},
+	msgPushPull:     {"Nodes": isCount, "UserStateLen": isNothing, "Join": isFlag},
+}
+
+// memberFields are those of each member in a list.
+var memberFields = map[string]fieldKind{
+	"Name": isName, "Addr": isAddr, "Port": isPort, "Meta": isMeta, "Incarnation": isIncarnation, "State": isState, "Vsn": isVersions,
+}
+
+// Bounds of what the streams of memberlist may take, in bytes of memory: in all, and for
+// one address. A list of members takes four times its length (it is read into a buffer
+// that doubles, and decoded from there), and the list in answer a kilobyte a member.
+const (
+	screenMemory = 24 << 20
+	screenHost   = 8 << 20
+	screenList   = 4
+	screenAnswer = 1 << 10
+)
+
+// A refutation adds one to an incarnation, at most as often as a peer is suspected. So
+// it stays below where it was first seen, and these: at once, and for each second since.
+const (
+	incarnationSlack = 1024
+	incarnationRate  = 16
+	incarnationFirst = math.MaxInt32 // greatest of a peer not seen before
+)
+
+// A screen is used by all streams and packets of a node. Its methods may be called at
+// any time.
+type screen struct {
+	max     int // members
+	current func() memberTable
+
+	mu      sync.Mutex
+	used    int
+	perHost map[netip.Addr]int
+	first   map[string]sighting
+	pruned  time.Time
+}
+
+// A sighting is the incarnation that a peer had when it was first heard of.
+type sighting struct {
+	incarnation uint64
+	at          time.Time
+}
+
+func newScreen(most int, current func() memberTable) *screen {
+	return &screen{max: most, current: current, perHost: make(map[netip.Addr]int), first: make(map[string]sighting)}
+}
+
+var (
+	errScreenMemory = errors.New("streams of membership take all the memory that they may")
+	errMembers      = errors.New("more members than Limits.Members")
+	errIncarnation  = errors.New("an incarnation that no peer can have reached")
+	errKind         = errors.New("a kind of message that peers do not send")
+)
+
+// packet reports why a packet, without its label, is not for memberlist; nil if it is.
+func (s *screen) packet(b []byte) error {
+	if len(b) >= 5 && b[0] == msgChecksummed {
+		if crc32.ChecksumIEEE(b[5:]) != binary.BigEndian.Uint32(b[1:]) {
+			return fmt.Errorf("%w: wrong checksum", errNotPacked)
+		}
+		b = b[5:]
+	}
+	if len(b) < 2 || b[0] != msgCompound {
+		return s.message(b)
+	}
+	lengths, rest := b[2:], b[min(len(b), 2+2*int(b[1])):]
+	for range b[1] {
+		if len(lengths) < 2 {
+			return fmt.Errorf("%w: lengths are missing", errNotPacked)
+		}
+		n := int(binary.BigEndian.Uint16(lengths))
+		if n > len(rest) {
+			return fmt.Errorf("%w: a part of %d bytes, %d are left", errNotPacked, n, len(rest))
+		}
+		if err := s.message(rest[:n]); err != nil {
+			return err
+		}
+		lengths, rest = lengths[2:], rest[n:]
+	}
+	return nil
+}
+
+// message screens one message of a packet.
+func (s *screen) message(b []byte) error {
+	if len(b) == 0 {
+		return fmt.Errorf("%w: an empty message", errNotPacked)
+	}
+	switch b[0] {
+	case msgUser: // the exchange's; see noteDatagram
+		return nil
+	case msgPing, msgIndirectPing, msgAck, msgNack, msgSuspect, msgAlive, msgDead:
+		_, err := s.fields(&unpacker{b: b, at: 1}, screened[b[0]])
+		return err
+	}
+	return fmt.Errorf("%w (%d)", errKind, b[0])
+}
+
+// fields screens a map and returns how many members it announces.
+func (s *screen) fields(u *unpacker, want map[string]fieldKind) (members int, err error) {
+	n, err := u.mapLen()
+	if err != nil {
+		return 0, err
+	}
+	if n > len(want) {
+		return 0, fmt.Errorf("%w: %d fields", errNotPacked, n)
+	}
+	var name string
+	incarnation, claimed := uint64(0), false
+	for range n {
+		key, err := u.text(16)
+		if err != nil {
+			return 0, err
+		}
+		kind, ok := want[string(key)]
+		if !ok {
+			return 0, fmt.Errorf("%w: field %q", errNotPacked, key)
+		}
+		var v uint64
+		switch kind {
+		case isName:
+			var b []byte
+			b, err = u.text(exchange.MaxName)
+			if k := string(key); err == nil && (k == "Name" || k == "Node") {
+				name = string(b)
+			}
+		case isAddr:
+			_, err = u.text(16)
+		case isPort:
+			_, err = u.uint(math.MaxUint16)
+		case isIncarnation:
+			incarnation, err = u.uint(math.MaxUint32)
+			claimed = true
+		case isNumber:
+			_, err = u.uint(math.MaxUint32)
+		case isState:
+			_, err = u.uint(uint64(memberlist.StateLeft))
+		case isMeta:
+			_, err = u.text(memberlist.MetaMaxSize)
+		case isVersions:
+			_, err = u.text(6)
+		case isSum:
+			_, err = u.text(sumBytes)
+		case isReason:
+			_, err = u.text(1 << 10)
+		case isFlag:
+			_, err = u.boolean()
+		case isCount:
+			v, err = u.uint(2 * uint64(s.max)) // the dead are in it for a while
+			members = int(v)
+		case isNothing:
+			_, err = u.uint(0)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("field %s: %w", key, err)
+		}
+	}
+	if claimed {
+		return 0, s.believable(name, incarnation)
+	}
+	return members, nil
+}
+
+// believable reports whether a peer can have reached this incarnation by refuting
+// suspicions. Otherwise one message would make it dead for good: it refutes by the next
+// greater one, and after the greatest there is none.
+func (s *screen) believable(name string, incarnation uint64) error {
+	if !exchange.ValidName(name) {
+		return fmt.Errorf("%w: %q is no name", errNotPacked, name)
+	}
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen, ok := s.first[name]
+	if !ok {
+		if incarnation > incarnationFirst {
+			return fmt.Errorf("%w: %s, %d", errIncarnation, name, incarnation)
+		}
+		if len(s.first) >= s.max && !s.prune(now) {
+			return fmt.Errorf("%w (%d)", errMembers, s.max)
+		}
+		s.first[name] = sighting{incarnation, now}
+		return nil
+	}
+	if greatest := seen.incarnation + incarnationSlack + uint64(incarnationRate*now.Sub(seen.at).Seconds()); incarnation > greatest {
+		return fmt.Errorf("%w: %s, %d; at most %d", errIncarnation, name, incarnation, greatest)
+	}
+	return nil
+}
+
+// prune forgets the names that are no members, at most once a second, and reports
+// whether there is room then.
+func (s *screen) prune(now time.Time) bool {
+	if now.Sub(s.pruned) < time.Second {
+		return false
+	}
+	s.pruned = now
+	table := s.current()
+	for name, seen := range s.first {
+		if table[name] == nil && now.Sub(seen.at) > time.Second {
+			delete(s.first, name)
+		}
+	}
+	return len(s.first) < s.max
+}
+
+// stream makes a connection that gives memberlist a message only when all of it has
+// been read and screened. Its memory is given back when it is closed.
+func (s *screen) stream(c net.Conn, labelled bool) net.Conn {
+	return &screenedConn{Conn: c, screen: s, from: addrOf(c.RemoteAddr()), labelled: labelled}
+}
+
+type screenedConn struct {
+	net.Conn
+	screen   *screen
+	from     netip.Addr
+	labelled bool // begins with memberlist's label: not those in answer
+
+	once    sync.Once
+	message unpacker
+	err     error
+	given   int // bytes of the message, to memberlist
+
+	claimed int // guarded by screen.mu
+	closed  bool
+}
+
+func (c *screenedConn) Read(b []byte) (int, error) {
+	c.once.Do(func() { c.err = c.read() })
+	if c.err != nil {
+		return 0, c.err
+	}
+	n := copy(b, c.message.b[c.given:c.message.at])
+	if c.given += n; n == 0 && len(b) > 0 {
+		return 0, io.EOF // a stream carries one message
+	}
+	return n, nil
+}
+
+// read reads the one message of the stream.
+func (c *screenedConn) read() error {
+	u, s := &c.message, c.screen
+	answer := 0
+	u.more = u.readInto(c.Conn, func(total int) error { return c.claim(answer + screenList*total) })
+	if c.labelled {
+		label, err := u.take(len(plainHeader))
+		if err != nil {
+			return err
+		}
+		if string(label) != string(plainHeader) {
+			return fmt.Errorf("%w: label %q", errNotPacked, label)
+		}
+	}
+	first, err := u.number(1)
+	if err != nil {
+		return err
+	}
+	kind := byte(first)
+	switch kind {
+	case msgPing, msgAck, msgError:
+		_, err := s.fields(u, screened[kind])
+		return err
+	case msgPushPull:
+	default:
+		return fmt.Errorf("%w (%d)", errKind, kind)
+	}
+	if c.labelled {
+		answer = screenAnswer * (1 + len(s.current()))
+		if err := c.claim(answer + screenList*cap(u.b)); err != nil {
+			return err
+		}
+	}
+	members, err := s.fields(u, screened[kind])
+	for i := 0; err == nil && i < members; i++ { // at most Limits.Members
+		start := u.at
+		if _, err = s.fields(u, memberFields); err == nil && u.at-start < leastMember {
+			err = fmt.Errorf("%w: member %d lacks fields", errNotPacked, i)
+		}
+	}
+	return err
+}
+
+// leastMember is the length in bytes of the shortest member of a list, so that what is
+// decoded takes little more memory than what was read.
+const leastMember = 55
+
+// claim takes in all so much memory for c.
+func (c *screenedConn) claim(total int) error {
+	s := c.screen
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if more := total - c.claimed; c.closed || s.used+more > screenMemory || s.perHost[c.from]+more > screenHost {
+		return fmt.Errorf("%w (%d of %d bytes, %d for %v)", errScreenMemory, s.used, screenMemory, s.perHost[c.from], c.from)
+	}
+	c.take(total - c.claimed)
+	return nil
+}
+
+// take is called with screen.mu held.
+func (c *screenedConn) take(more int) {
+	s := c.screen
+	c.claimed += more
+	s.used += more
+	if s.perHost[c.from] += more; s.perHost[c.from] == 0 {
+		delete(s.perHost, c.from)
+	}
+}
+
+func (c *screenedConn) Close() error {
+	c.screen.mu.Lock()
+	c.closed = true
+	c.take(-c.claimed)
+	c.screen.mu.Unlock()
+	return c.Conn.Close()
+}

@@ -1,0 +1,217 @@
+package sibling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A cluster carries requests to its peers' handlers.
+type crew struct {
+	names      []string
+	coalescers map[string]*Coalescer // by address, which is the name and a port
+	broken     bool
+}
+
+func newCrew(peers int) *crew {
+	c := &crew{coalescers: make(map[string]*Coalescer)}
+	for i := range peers {
+		c.names = append(c.names, fmt.Sprint("p", i))
+	}
+	for _, name := range c.names {
+		c.coalescers[name+":80"] = NewCoalescer(CoalescerConfig{Name: name, HTTP: c, Wait: time.Second, Health: &Health{}, Advertised: func(string) bool { return false },
+			Key: func(identity string) uint64 { return uint64(len(identity)) * 0x9e3779b97f4a7c15 },
+			Others: func() (list []Peer) {
+				for _, other := range c.names {
+					if other != name {
+						list = append(list, Peer{other, other + ":80"})
+					}
+				}
+				return list
+			}})
+	}
+	return c
+}
+
+func (c *crew) RoundTrip(r *http.Request) (*http.Response, error) {
+	if c.broken {
+		return nil, errors.New("broken")
+	}
+	rec := httptest.NewRecorder()
+	c.coalescers[r.URL.Host].ServeHTTP(rec, r)
+	return rec.Result(), nil
+}
+
+func (c *crew) fetching(name, identity string) string {
+	got, ok := c.coalescers[name+":80"].InFlight(context.Background(), identity, 0)
+	if ok != (got.Peer != "") || ok && (got.Addr != got.Peer+":80" || got.Wait != time.Second) {
+		return fmt.Sprintf("%+v, %v", got, ok)
+	}
+	return got.Peer
+}
+
+// The first to ask is told of nobody, the others of the first, for a while,
+// whichever peer the owner is.
+func TestInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(5)
+		identity := ""
+		for range 50 {
+			identity += "x"
+			for i, want := range []string{"", "p0", "p0", "p0", "p0"} {
+				if got := c.fetching(c.names[i], identity); got != want {
+					t.Fatalf("p%d is told of %q, want %q", i, got, want)
+				}
+			}
+			if got := c.fetching("p0", identity); got != "" {
+				t.Errorf("p0 is told of %q, want nobody", got)
+			}
+		}
+		time.Sleep(CoalesceFor)
+		if got := c.fetching("p3", identity); got != "" {
+			t.Errorf("told of %q, which is long ago", got)
+		}
+		if got := c.fetching("p0", identity); got != "p3" {
+			t.Errorf("told of %q, want p3", got)
+		}
+	})
+}
+
+// Keys are spread over the members, and only a member's own change their owner when
+// it goes.
+func TestOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const keys, peers = 10_000, 10
+		c := newCrew(peers)
+		one := c.coalescers["p0:80"]
+		before, count := make([]string, keys), make(map[string]int)
+		for k := range keys {
+			owner, _ := one.owner(mix(uint64(k)))
+			before[k] = owner.Name
+			count[owner.Name]++
+		}
+		sigma := math.Sqrt(keys / peers * (1 - 1.0/peers))
+		for name, n := range count {
+			if math.Abs(float64(n-keys/peers)) > 5*sigma {
+				t.Errorf("%s owns %d keys of %d", name, n, keys)
+			}
+		}
+		c.names = c.names[:peers-1]
+		time.Sleep(membersFor)
+		for k := range keys {
+			if owner, _ := one.owner(mix(uint64(k))); owner.Name != before[k] && before[k] != "p9" {
+				t.Fatalf("key %d has gone from %s to %s", k, before[k], owner.Name)
+			}
+		}
+	})
+}
+
+// An owner that does not answer holds nobody up for long.
+func TestOwnerIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(2)
+		c.broken = true
+		one := c.coalescers["p0:80"]
+		for range 200 {
+			if got := c.fetching("p0", "x"); got != "" {
+				t.Errorf("told of %q", got)
+			}
+			if got := c.fetching("p1", "x"); got != "" {
+				t.Errorf("told of %q", got)
+			}
+		}
+		if asked := one.Asked.Load() + c.coalescers["p1:80"].Asked.Load(); asked != 201 {
+			t.Errorf("asked %d times, want once and 200 times at the owner", asked)
+		}
+		c.broken = false
+		time.Sleep(CoalesceFor)
+		c.fetching("p0", "x")
+		if got := c.fetching("p1", "x"); got != "p0" {
+			t.Errorf("then told of %q", got)
+		}
+	})
+}
+
+// An owner that is suspended as a sibling is not asked, and one that fails is suspended as
+// a sibling.
+func TestOwnersHealthIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(2)
+		ownerOf := func(name string) bool {
+			_, ok := c.coalescers[name+":80"].owner(c.coalescers["p0:80"].cfg.Key("x"))
+			return ok
+		}
+		for name, other := range map[string]string{"p0": "p1", "p1": "p0"} {
+			h := c.coalescers[name+":80"].cfg.Health
+			h.Asked(other, 0, errors.New("refused"))
+			best, _ := c.coalescers[name+":80"].owner(c.coalescers["p0:80"].cfg.Key("x"))
+			if ownerOf(name) != (best.Name == name) {
+				t.Errorf("%s would ask %s, which is suspended", name, best.Name)
+			}
+		}
+		time.Sleep(time.Second)
+		c.broken = true
+		c.fetching("p0", "x")
+		c.fetching("p1", "x")
+		if c.coalescers["p0:80"].cfg.Health.Of("p1").Suspended == c.coalescers["p1:80"].cfg.Health.Of("p0").Suspended {
+			t.Error("of two, not just the one that asked the other in vain suspends it")
+		}
+	})
+}
+
+func TestCoalescerAlone(t *testing.T) {
+	c := newCrew(1)
+	if got := c.fetching("p0", "x"); got != "" || c.coalescers["p0:80"].Asked.Load() != 0 {
+		t.Errorf("told of %q", got)
+	}
+}
+
+// Strangers are told nothing, and can say nothing.
+func TestCoalescerForMembersOnly(t *testing.T) {
+	for name, tt := range map[string]struct {
+		via, query string
+		admit      error
+		want       int
+	}{
+		"a member":       {"1.1 p1", "key=ff", nil, 204},
+		"an impostor":    {"1.1 p1", "key=ff", errors.New("no"), 403},
+		"a stranger":     {"1.1 edge", "key=ff", nil, 403},
+		"nobody":         {"", "key=ff", nil, 403},
+		"itself":         {"1.1 p0", "key=ff", nil, 403},
+		"no key":         {"1.1 p1", "", nil, 403},
+		"a key too long": {"1.1 p1", "key=11111111111111111", nil, 403},
+	} {
+		c := newCrew(2).coalescers["p0:80"]
+		c.cfg.Admit = func(*http.Request, string) error { return tt.admit }
+		r := httptest.NewRequest("GET", CoalescePath+"?"+tt.query, nil)
+		r.Header.Set("Via", tt.via)
+		rec := httptest.NewRecorder()
+		if c.ServeHTTP(rec, r); rec.Code != tt.want || (len(c.first) == 1) != (tt.want == 204) {
+			t.Errorf("%s: %d, %d entries", name, rec.Code, len(c.first))
+		}
+	}
+}
+
+// An owner's memory is bounded, and what has run out makes room.
+func TestCoalescerIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(2).coalescers["p0:80"]
+		for k := range maxInFlight + 1000 {
+			c.enter(uint64(k), "p1")
+		}
+		if len(c.first) != maxInFlight {
+			t.Errorf("%d entries", len(c.first))
+		}
+		time.Sleep(CoalesceFor)
+		c.enter(1<<40, "p1")
+		if got := c.enter(1<<40, "p2"); got != "p1" || len(c.first) != 1 {
+			t.Errorf("told of %q; %d entries", got, len(c.first))
+		}
+	})
+}

@@ -1,0 +1,152 @@
+package sibling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+)
+
+// flights are the fetches under way at this peer, by identity, each for all that ask
+// meanwhile. It is safe for concurrent use; the zero value has none.
+type flights struct {
+	mu sync.Mutex
+	of map[string]*flight
+}
+
+type flight struct {
+	done    chan struct{} // closed when o and err are there
+	o       *Object
+	err     error
+	waiting int // callers; at 0 it is canceled, and joined by nobody, unless it is led
+	led     bool
+	landed  bool
+	cancel  context.CancelFunc
+}
+
+// do returns what fetch does. One that is under way already is joined, and joined is
+// called. The fetch lasts as long as anybody waits for it.
+func (fs *flights) do(ctx context.Context, identity string, joined func(), fetch func(context.Context) (*Object, error)) (*Object, error) {
+	fs.mu.Lock()
+	f := fs.of[identity]
+	if f == nil {
+		shared, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		f = fs.add(identity, cancel)
+		go func() {
+			o, err := fetch(shared)
+			fs.land(identity, f, o, err)
+		}()
+	} else {
+		joined()
+	}
+	return fs.wait(ctx, identity, f)
+}
+
+// lead begins a flight that the caller lands, unless one is under way: nil.
+func (fs *flights) lead(identity string) *flight {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.of[identity] != nil {
+		return nil
+	}
+	f := fs.add(identity, func() {})
+	f.led = true
+	return f
+}
+
+// add is called with fs.mu held.
+func (fs *flights) add(identity string, cancel context.CancelFunc) *flight {
+	f := &flight{done: make(chan struct{}), cancel: cancel}
+	if fs.of == nil {
+		fs.of = make(map[string]*flight)
+	}
+	fs.of[identity] = f
+	return f
+}
+
+// join returns what the fetch of an identity brings that is under way; nil if there is
+// none, or it brings nothing.
+func (fs *flights) join(ctx context.Context, identity string) *Object {
+	fs.mu.Lock()
+	f := fs.of[identity]
+	if f == nil {
+		fs.mu.Unlock()
+		return nil
+	}
+	o, err := fs.wait(ctx, identity, f)
+	if err != nil {
+		return nil
+	}
+	return o
+}
+
+// wait is called with fs.mu held, and releases it.
+func (fs *flights) wait(ctx context.Context, identity string, f *flight) (*Object, error) {
+	f.waiting++
+	fs.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.o, f.err
+	case <-ctx.Done():
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if f.waiting--; f.waiting == 0 && !f.led {
+		f.cancel()
+		if fs.of[identity] == f {
+			delete(fs.of, identity)
+		}
+	}
+	return nil, context.Cause(ctx)
+}
+
+// land ends a flight, unless it has ended.
+func (fs *flights) land(identity string, f *flight, o *Object, err error) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if f.landed {
+		return
+	}
+	if fs.of[identity] == f {
+		delete(fs.of, identity)
+	}
+	f.landed, f.o, f.err = true, o, err
+	close(f.done)
+	f.cancel()
+}
+
+// forget lets nobody join the fetch of an identity any more: what it brings may be
+// older than what removed the object.
+func (fs *flights) forget(identity string) {
+	fs.mu.Lock()
+	delete(fs.of, identity)
+	fs.mu.Unlock()
+}
+
+// errExit is the error of a load that ended its goroutine.
+var errExit = errors.New("sibling: load called runtime.Goexit")
+
+// A panicked is the error of a load that panicked, for the goroutines that wait for it.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }
+
+// guarded calls f, and returns a panic or an exit of the goroutine as an error.
+func guarded(f func() error) error {
+	ended := make(chan error, 1)
+	go func() {
+		err := errExit
+		defer func() {
+			if v := recover(); v != nil {
+				err = &panicked{v, debug.Stack()}
+			}
+			ended <- err
+		}()
+		err = f()
+	}()
+	return <-ended
+}

@@ -1,0 +1,292 @@
+package sibling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Those that ask for a value at the same time share one load.
+func TestGetCollapses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		defer w.close()
+		c := w.newCache()
+		var loads atomic.Int64
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				got, err := c.Get(t.Context(), "x", func(context.Context) ([]byte, time.Time, error) {
+					loads.Add(1)
+					time.Sleep(time.Second)
+					return []byte("value"), time.Now().Add(time.Minute), nil
+				})
+				if err != nil || string(got) != "value" {
+					t.Errorf("Get = %q, %v", got, err)
+				}
+			})
+		}
+		all.Wait()
+		if loads.Load() != 1 {
+			t.Errorf("%d loads", loads.Load())
+		}
+		time.Sleep(time.Minute)
+		if c.fresh("x") != nil {
+			t.Error("a value is there after it has expired")
+		}
+	})
+}
+
+// A load lasts as long as anybody waits for it, however long the first of them does.
+func TestLoadOutlivesItsFirstCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		defer w.close()
+		c := w.newCache()
+		canceled := make(chan time.Duration, 1)
+		start := time.Now()
+		load := func(ctx context.Context) ([]byte, time.Time, error) {
+			select {
+			case <-time.After(3 * time.Second):
+				return []byte("value"), time.Time{}, nil
+			case <-ctx.Done():
+				canceled <- time.Since(start)
+				return nil, time.Time{}, ctx.Err()
+			}
+		}
+		get := func(id string, patience time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			_, err := c.Get(ctx, id, load)
+			return err
+		}
+		go get("x", time.Second)
+		time.Sleep(time.Millisecond)
+		if err := get("x", 10*time.Second); err != nil {
+			t.Errorf("the second caller: %v", err)
+		}
+		start = time.Now()
+		go get("y", time.Second)
+		time.Sleep(time.Millisecond)
+		if err := get("y", 2*time.Second); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who waits too short: %v", err)
+		}
+		if took := <-canceled; took.Round(time.Second) != 2*time.Second {
+			t.Errorf("canceled after %v", took)
+		}
+		if err := get("y", 10*time.Second); err != nil {
+			t.Errorf("after one that was canceled: %v", err)
+		}
+	})
+}
+
+// A load that panics does so where it was asked for, and one that ends its goroutine
+// is an error.
+func TestLoadPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		defer w.close()
+		c := w.newCache()
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			c.Get(t.Context(), "x", func(context.Context) ([]byte, time.Time, error) { panic("bad") })
+		}()
+		if _, err := c.Get(t.Context(), "x", func(context.Context) ([]byte, time.Time, error) {
+			var goexit testing.T
+			goexit.SkipNow()
+			return nil, time.Time{}, nil
+		}); err != errExit {
+			t.Errorf("Goexit: %v", err)
+		}
+	})
+}
+
+// A sibling that should have a value and is silent costs little: the value is loaded.
+func TestSilentSiblingIsHedgedByLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{Max: 1})
+		defer w.close()
+		silent := false
+		w.sibling(func(rw http.ResponseWriter, r *http.Request) {
+			if silent {
+				<-r.Context().Done()
+				return
+			}
+			holds("there")(rw, r)
+		})
+		c := w.newCache()
+		load := func(context.Context) ([]byte, time.Time, error) {
+			time.Sleep(20 * time.Millisecond)
+			return []byte("made"), time.Time{}, nil
+		}
+		for i := range enough {
+			if got, err := c.Get(t.Context(), fmt.Sprint(i), load); string(got) != "there" {
+				t.Errorf("Get = %q, %v", got, err)
+			}
+		}
+		w.client.budget.saved = 1
+		silent = true
+		start := time.Now()
+		got, err := c.Get(t.Context(), "x", load)
+		if took := time.Since(start); err != nil || string(got) != "made" || took > 100*time.Millisecond {
+			t.Errorf("Get = %q, %v after %v", got, err, took)
+		}
+	})
+}
+
+// Requests for one response at the same time are one of the handler's, unless it is
+// not for all: then nobody waits for longer than until that is known.
+func TestServeCollapses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		control string
+		calls   int64
+		took    time.Duration
+	}{
+		"for all":     {"public, max-age=60", 1, 2 * time.Second},
+		"not for all": {"private", 20, 3 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, Config{})
+			defer w.close()
+			var calls atomic.Int64
+			h := w.newCache().Wrap(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				calls.Add(1)
+				time.Sleep(time.Second)
+				rw.Header().Set("Cache-Control", tt.control)
+				io.WriteString(rw, "page")
+				time.Sleep(time.Second)
+			}))
+			start := time.Now()
+			var all sync.WaitGroup
+			for range 20 {
+				all.Go(func() {
+					rec := httptest.NewRecorder()
+					h.ServeHTTP(rec, httptest.NewRequest("GET", "http://site.test/x", nil))
+					if rec.Body.String() != "page" {
+						t.Errorf("%s: %q", name, rec.Body)
+					}
+				})
+			}
+			all.Wait()
+			if took := time.Since(start); calls.Load() != tt.calls || took != tt.took {
+				t.Errorf("%s: %d calls in %v, want %d in %v", name, calls.Load(), took, tt.calls, tt.took)
+			}
+		})
+	}
+}
+
+// What a sibling gave leaves before what only this peer has, until it is asked for.
+func TestMemoryProbation(t *testing.T) {
+	held := newHeld(t)
+	m := NewMemory(held, 3, 0)
+	m.Put("own 1", &Object{})
+	m.Put("copy 1", &Object{Copied: true})
+	m.Put("own 2", &Object{})
+	m.Put("copy 2", &Object{Copied: true}) // in the place of copy 1
+	for id, want := range map[string]bool{"own 1": true, "own 2": true, "copy 1": false, "copy 2": true} {
+		if held.MayContain(id) != want {
+			t.Errorf("%s is held: %v", id, !want)
+		}
+	}
+	if _, ok := m.Get("copy 2"); !ok {
+		t.Fatal("copy 2 is gone")
+	}
+	m.Put("own 3", &Object{}) // copy 2 has been asked for: own 1 is the oldest
+	m.Put("copy 3", &Object{Copied: true})
+	for id, want := range map[string]bool{"own 1": false, "own 2": false, "copy 2": true, "own 3": true, "copy 3": true} {
+		if held.MayContain(id) != want {
+			t.Errorf("then %s is held: %v", id, !want)
+		}
+	}
+	m.Put("copy 3", &Object{}) // made here after all
+	m.Drop("copy 2")
+	if m.Len() != 2 || held.Filter().Len() != 2 || m.order.Len() != 2 || m.probation.Len() != 0 {
+		t.Errorf("%d objects, %d listed, %d in order, %d on probation", m.Len(), held.Filter().Len(), m.order.Len(), m.probation.Len())
+	}
+}
+
+// Owners are asked while that pays, and not else; what others turn out to have fetched
+// too makes it pay again.
+func TestOwnersAreAskedWhileItPays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(2).coalescers["p0:80"]
+		advertised := false
+		c.cfg.Advertised = func(string) bool { return advertised }
+		const rounds = 1000
+		asks := func(pause time.Duration) (n uint64) {
+			before := c.Asked.Load()
+			for i := range rounds {
+				key := uint64(i) * 0x9e3779b97f4a7c15
+				c.cfg.Key = func(string) uint64 { return key }
+				if owner, _ := c.owner(key); owner.Name == "p0" {
+					continue // costs no message
+				}
+				c.InFlight(t.Context(), fmt.Sprint(i), 20*time.Millisecond)
+				time.Sleep(pause)
+			}
+			return c.Asked.Load() - before
+		}
+		if n := asks(0); n < 32 || n > 200 {
+			t.Errorf("asked %d owners of which none knew of anybody", n)
+		}
+		if n := asks(0); n != 0 {
+			t.Errorf("then still asked %d", n)
+		}
+		advertised = true
+		if n := asks(time.Second); n < rounds/4 {
+			t.Errorf("asked %d after others had fetched the same", n)
+		}
+	})
+}
+
+// Servers of one site under two names share by an identity of their own.
+func TestCacheIdentity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		defer w.close()
+		caches := []*Cache{{Siblings: w.client, Store: NewMemory(nil, 0, 0)}, w.newCache()}
+		made := 0
+		site := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			made++
+			rw.Header().Set("Cache-Control", "public, max-age=60")
+			io.WriteString(rw, "page")
+		})
+		for i, c := range caches {
+			c.Identity = func(r *http.Request) string { return r.URL.Path }
+			rec := httptest.NewRecorder()
+			c.Wrap(site).ServeHTTP(rec, httptest.NewRequest("GET", fmt.Sprintf("http://node%d.test/x", i), nil))
+			if rec.Body.String() != "page" {
+				t.Errorf("%q", rec.Body)
+			}
+			if i == 0 {
+				w.sibling(c.ServeHTTP)
+			}
+		}
+		if made != 1 {
+			t.Errorf("made %d times", made)
+		}
+	})
+}
+
+func TestZeroCache(t *testing.T) {
+	var c Cache
+	if _, err := c.Get(t.Context(), "x", nil); err != ErrNoCache {
+		t.Errorf("Get = %v", err)
+	}
+	rec := httptest.NewRecorder()
+	if c.ServeHTTP(rec, httptest.NewRequest("GET", "/x", nil)); rec.Code != http.StatusInternalServerError {
+		t.Errorf("ServeHTTP: %d", rec.Code)
+	}
+}

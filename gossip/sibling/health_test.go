@@ -1,0 +1,198 @@
+package sibling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// plan returns whom a client would ask for anything.
+func (w *world) plan() (names []string) {
+	for _, s := range w.client.Plan(Question{Identities: []string{"x"}}) {
+		names = append(names, s.Peer)
+	}
+	return names
+}
+
+// A sibling that fails is left alone, for longer each time, until it answers or begins a
+// new life.
+func TestSuspension(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		defer w.close()
+		p := w.sibling(nil)
+		h := w.client.cfg.Health
+		away := func() time.Duration {
+			start := time.Now()
+			for len(w.plan()) == 0 {
+				time.Sleep(10 * time.Millisecond)
+			}
+			return time.Since(start)
+		}
+		for i, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
+			w.learn(1) // refused
+			if s := h.Of(p); !s.Suspended || s.Failures != int64(i)+1 {
+				t.Errorf("after failure %d: %+v", i+1, s)
+			}
+			if took := away(); took != want {
+				t.Errorf("after failure %d it was away for %v, want %v", i+1, took, want)
+			}
+		}
+		for range 10 {
+			h.note(w.known[0], Refused)
+		}
+		if took := away(); took != lastSuspension {
+			t.Errorf("after many failures it was away for %v, want %v", took, lastSuspension)
+		}
+		h.note(w.known[0], Hit)
+		w.learn(1)
+		if took := away(); took != firstSuspension {
+			t.Errorf("a hit did not end the doubling: away for %v", took)
+		}
+		w.known[0].Incarnation = 1
+		if w.learn(1); len(w.plan()) != 0 {
+			t.Error("a life becoming known ended a suspension")
+		}
+		w.known[0].Incarnation = 2
+		if len(w.plan()) != 1 || h.Of(p).Suspended || h.Of(p).Failures == 0 {
+			t.Errorf("in a new life: asks %v, %+v", w.plan(), h.Of(p))
+		}
+	})
+}
+
+// A sibling that lacks what its digest lists is quarantined, and the Locator told once;
+// a new life does not help.
+func TestQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		defer w.close()
+		p := w.sibling(lacks)
+		for range quarantineLeast - 1 {
+			w.learn(1)
+		}
+		if w.distrusted != 0 || len(w.plan()) != 1 {
+			t.Fatalf("after %d false hits: distrusted %d times, asks %v", quarantineLeast-1, w.distrusted, w.plan())
+		}
+		w.learn(1)
+		w.known[0].Incarnation = 2
+		if s := w.client.cfg.Health.Of(p); w.distrusted != 1 || len(w.plan()) != 0 || !s.Quarantined || s.Suspended || s.FalseHits != quarantineLeast {
+			t.Errorf("after %d: distrusted %d times, asks %v, %+v", quarantineLeast, w.distrusted, w.plan(), s)
+		}
+		time.Sleep(firstQuarantine)
+		if len(w.plan()) != 1 {
+			t.Errorf("after %v it is still not asked", firstQuarantine)
+		}
+		for range quarantineLeast {
+			w.learn(1)
+		}
+		time.Sleep(2*firstQuarantine - time.Second)
+		if w.distrusted != 2 || len(w.plan()) != 0 {
+			t.Errorf("the second quarantine is no longer than the first")
+		}
+	})
+}
+
+// False hits that a digest's error rate explains, or that hits outweigh, are no reason.
+func TestFewFalseHitsAreExplained(t *testing.T) {
+	now := time.Unix(0, 0)
+	var r record
+	for i := range 10_000 {
+		if r.falseHit(int64(i*1000), 0.001, now) {
+			t.Fatalf("quarantined after %d false hits in %d lookups at an error rate of 0.001", i+1, i*1000)
+		}
+	}
+	r = record{}
+	for i := range 10_000 {
+		r.hit(true)
+		if r.falseHit(int64(i), 0, now) {
+			t.Fatalf("quarantined after %d false hits and as many hits", i+1)
+		}
+	}
+}
+
+// Messages besides questions count: an error suspends at once, silence at the third time
+// in a row, and an answer ends both.
+func TestAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h Health
+		for i, tt := range []struct {
+			err       error
+			suspended bool
+		}{
+			{context.DeadlineExceeded, false}, {context.DeadlineExceeded, false}, {nil, false},
+			{context.DeadlineExceeded, false}, {context.DeadlineExceeded, false}, {context.DeadlineExceeded, true},
+			{nil, false}, {errors.New("refused"), true}, {nil, false},
+		} {
+			h.Asked("p", 50*time.Millisecond, tt.err)
+			if got := h.Of("p"); got.Suspended != tt.suspended {
+				t.Errorf("message %d, %v: %+v", i, tt.err, got)
+			}
+		}
+	})
+}
+
+// A cache beside the cluster is ranked with the members, and has the same record.
+func TestOthersAreRankedWithMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		defer w.close()
+		w.sibling(lacks)
+		c, err := New(Config{Name: "me", Locator: beside{w, Candidate{Peer: "squid", Addr: "10.0.0.9:80", Squid: true}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.client = c
+		for squid, want := range map[time.Duration]string{time.Second: "[p1 squid]", time.Millisecond: "[squid p1]"} {
+			c.cfg.Health = &Health{}
+			c.cfg.Health.answered("p1", 10*time.Millisecond, time.Now())
+			c.cfg.Health.answered("squid", squid, time.Now())
+			if got := fmt.Sprint(w.plan()); got != want {
+				t.Errorf("a Squid at %v: asks %v, want %v", squid, got, want)
+			}
+		}
+		c.cfg.Health.note(Candidate{Peer: "squid"}, TimedOut)
+		if got := fmt.Sprint(w.plan()); got != "[p1]" {
+			t.Errorf("a Squid that failed: asks %v", got)
+		}
+	})
+}
+
+// beside is a world with a cache that lists objects by other names.
+type beside struct {
+	*world
+	other Candidate
+}
+
+func (b beside) CandidatesFor(dst []Candidate, _ *Question) []Candidate { return append(dst, b.other) }
+
+// What is known is bounded, looking up adds nothing, and names that come and go displace
+// each other rather than what is in use.
+func TestHealthIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h Health
+		for i := range maxRecords {
+			h.Of(fmt.Sprint("looked up ", i))
+			h.known(fmt.Sprint("looked up ", i))
+			h.of(fmt.Sprint("stranger ", i))
+		}
+		const members = 100
+		for i := range members {
+			h.answered(fmt.Sprint("member ", i), time.Millisecond, time.Now())
+		}
+		for i := range 4 * maxRecords {
+			h.of(fmt.Sprint("another ", i))
+		}
+		left := 0
+		for i := range members {
+			if h.Of(fmt.Sprint("member ", i)).RoundTrip > 0 {
+				left++
+			}
+		}
+		if len(h.byName) != maxRecords || left != members {
+			t.Errorf("%d records, %d of %d members among them", len(h.byName), left, members)
+		}
+	})
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+var _ = experiments.add(Experiment{
+	Name:    "pieces",
+	Summary: "bytes read and CPU time to ask a digest that lies on a server for one key, by the length of its pieces",
+	Run:     runPieces,
+})
+
+var (
+	pieceKeys    = []int{10_000, 100_000, 1_000_000, 10_000_000}
+	pieceLengths = []int{512, 1 << 10, 2 << 10, 3 << 10, 4 << 10, 8 << 10, 32 << 10}
+)
+
+const (
+	pieceRate      = 1e-3
+	pieceQuestions = 2000
+)
+
+func runPieces(ctx context.Context, job *Job) error {
+	table := job.Table(fmt.Sprintf("one key of a digest in pieces: f = %g, one hash", pieceRate),
+		Column{Name: "keys", Head: "n"},
+		Column{Name: "piece", Head: "bytes a piece"},
+		Column{Name: "pieces"},
+		Column{Name: "bytes"},
+		Column{Name: "over", Head: "over the plain digest, %", Format: "%+.2f"},
+		Column{Name: "index_reads", Head: "reads for the index"},
+		Column{Name: "index_bytes", Head: "bytes for the index"},
+		Column{Name: "mean", Head: "bytes for a piece, mean", Format: "%.0f"},
+		Column{Name: "first", Head: "first question, bytes at most"},
+		Column{Name: "cpu_us", Head: "first question, CPU µs", Format: "%.0f", Loose: AnyValue})
+	for _, n := range pieceKeys {
+		if job.Short && n > 10_000 {
+			for _, length := range pieceLengths {
+				table.Row(n, length, nil, nil, nil, nil, nil, nil, nil, nil)
+			}
+			continue
+		}
+		held, err := digest.NewCountingFilter(digest.Geometry{Bits: uint64(float64(n) / pieceRate), Hashes: 1}, 1)
+		if err != nil {
+			return err
+		}
+		rng := job.Rand(uint64(n))
+		keys := make([]digest.Key, n)
+		for i := range keys {
+			keys[i] = digest.Key(rng.Uint64())
+		}
+		held.AddAll(keys)
+		f := held.Advance()
+		plain := len(f.AppendTo(nil))
+		for _, length := range pieceLengths {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			job.Progress("n = %d, pieces of %d bytes", n, length)
+			b := f.AppendPieces(nil, length)
+			r, err := askPieces(b, keys[:pieceQuestions])
+			if err != nil {
+				return err
+			}
+			each := float64(pieceQuestions)
+			table.Row(n, length, r.pieces, len(b), 100*(float64(len(b))/float64(plain)-1),
+				r.index.reads, r.index.bytes, float64(r.all)/each, r.index.bytes+r.longest, float64(r.cpu.Microseconds())/each)
+		}
+	}
+	table.Note("%d keys that are there, each asked as the first question: the index is read, in one read of 4,096 bytes and, if it is longer, another of the rest, and then one piece. Later questions read a piece each. Times depend on the machine.", pieceQuestions)
+	return nil
+}
+
+// reads counts what is read of a digest.
+type reads struct {
+	*bytes.Reader
+	reads, bytes int
+}
+
+func (r *reads) ReadAt(b []byte, at int64) (int, error) {
+	n, err := r.Reader.ReadAt(b, at)
+	r.reads++
+	r.bytes += n
+	return n, err
+}
+
+type pieceCost struct {
+	pieces       int
+	index        reads
+	all, longest int // bytes of pieces that were read
+	cpu          time.Duration
+}
+
+func askPieces(b []byte, keys []digest.Key) (c pieceCost, err error) {
+	begin := cpuTime()
+	for _, k := range keys {
+		c.index = reads{Reader: bytes.NewReader(b)}
+		r := &c.index
+		f, err := digest.OpenFilter(r, digest.Limits{})
+		if err != nil {
+			return c, err
+		}
+		c.pieces = f.Pieces()
+		index := *r
+		if yes, err := f.MayContain(k); err != nil || !yes {
+			return c, fmt.Errorf("a key that is there: %v, %w", yes, err)
+		}
+		read := r.bytes - index.bytes
+		c.all += read
+		c.longest = max(c.longest, read)
+		c.index = index
+	}
+	c.cpu = cpuTime() - begin
+	return c, nil
+}
