@@ -107,6 +107,9 @@ func TestScreenRefuses(t *testing.T) {
 		return append(b, slices.Concat(parts...)...)
 	}
 	good := deadMessage("p1", 7)
+	if err := s.packet(good); err != nil { // the first that is heard of p1
+		t.Fatal(err)
+	}
 	for name, b := range map[string][]byte{
 		"one":               good,
 		"several":           part(good, append([]byte{msgUser}, "anything"...), good),
@@ -129,7 +132,7 @@ func TestScreenRefuses(t *testing.T) {
 		"a field of another":    bytes.Replace(good, []byte("From"), []byte("Form"), 1),
 		"a long name":           {msgDead, 0x81, 0xa4, 'N', 'o', 'd', 'e', 0xd9, 64},
 		"4 GiB of a name":       {msgDead, 0x81, 0xa4, 'N', 'o', 'd', 'e', 0xdb, 0xff, 0xff, 0xff, 0xff},
-		"no incarnation":        deadMessage("p1", 9+incarnationSlack),
+		"no incarnation":        deadMessage("p1", 7+60*incarnationRate+incarnationSlack),
 		"no name":               deadMessage("", 1),
 	} {
 		if err := s.packet(b); err == nil {
