@@ -74,16 +74,17 @@ func (e *Engine) HandleSum(now time.Time, name string, equal bool) {
 	e.reachable(now, p)
 	if equal {
 		e.stats.Agreed++
-		e.agreedAt, e.differed = now, false
+		e.agreedAt, e.differed, p.differed = now, false, false
 		p.reacted = e.self.Version
 		e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 		return
 	}
-	// Once may be a change that is on its way.
-	if e.differed && !now.Before(e.streamAt) {
+	// Once may be a change that is on its way. Twice with the same peer, whatever others
+	// said meanwhile, is how one that restarted and knows nobody is found: it asks nobody.
+	if (e.differed || p.differed) && !now.Before(e.streamAt) {
 		e.exchangeVectors(now, p)
 	}
-	e.differed = true
+	e.differed, p.differed = true, true
 }
 
 // AgreedAt returns when another peer last knew exactly what this one did: of all

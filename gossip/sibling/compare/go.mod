@@ -1,4 +1,4 @@
-module github.com/summarycache/summarycache/gossip/examples/groupcache
+module github.com/summarycache/summarycache/gossip/sibling/compare
 
 go 1.26.0
 
