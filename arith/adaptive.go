@@ -85,7 +85,7 @@ func decodeAdaptiveSet(dst []uint64, src []byte, m, x uint64) ([]uint64, error) 
 }
 
 func decodeAdaptiveTo(src []byte, m, x uint64, take func([]uint64)) error {
-	t := taker{take: take}
+	t := newTaker(x, take)
 	err := decodeAdaptiveEach(src, m, x, t.add)
 	if err == nil {
 		t.flush()

@@ -22,23 +22,28 @@ func DecodeSetTo(method Method, src []byte, m, x uint64, take func(positions []u
 
 // A taker hands positions on, many at a time.
 type taker struct {
-	found [512]uint64
-	n     int
+	found []uint64
 	take  func([]uint64)
 }
 
+const takenAtOnce = 512
+
+// newTaker returns one for x positions. Most sets are those of deltas, of a few.
+func newTaker(x uint64, take func([]uint64)) taker {
+	return taker{found: make([]uint64, 0, min(x, takenAtOnce)), take: take}
+}
+
 func (t *taker) add(p uint64) {
-	if t.n == len(t.found) {
+	if len(t.found) == takenAtOnce {
 		t.flush()
 	}
-	t.found[t.n] = p
-	t.n++
+	t.found = append(t.found, p)
 }
 
 func (t *taker) flush() {
-	if t.n > 0 {
-		t.take(t.found[:t.n])
-		t.n = 0
+	if len(t.found) > 0 {
+		t.take(t.found)
+		t.found = t.found[:0]
 	}
 }
 
@@ -48,7 +53,7 @@ func decodeBlocksTo(src []byte, m, x uint64, take func([]uint64)) error {
 		if err := none(src); err != nil {
 			return err
 		}
-		t := taker{take: take}
+		t := newTaker(x, take)
 		for at := range x { // all positions, or none
 			t.add(at)
 		}

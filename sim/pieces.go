@@ -29,13 +29,13 @@ func runPieces(ctx context.Context, job *Job) error {
 	table := job.Table(fmt.Sprintf("one key of a digest in pieces: f = %g, one hash", pieceRate),
 		Column{Name: "keys", Head: "n"},
 		Column{Name: "piece", Head: "bytes a piece"},
-		Column{Name: "pieces"},
-		Column{Name: "bytes"},
-		Column{Name: "over", Head: "over the plain digest, %", Format: "%+.2f"},
-		Column{Name: "index_reads", Head: "reads for the index"},
-		Column{Name: "index_bytes", Head: "bytes for the index"},
-		Column{Name: "mean", Head: "bytes for a piece, mean", Format: "%.0f"},
-		Column{Name: "first", Head: "first question, bytes at most"},
+		Column{Name: "pieces", Loose: exact},
+		Column{Name: "bytes", Loose: exact},
+		Column{Name: "over", Head: "over the plain digest, %", Format: "%+.2f", Loose: exact},
+		Column{Name: "index_reads", Head: "reads for the index", Loose: exact},
+		Column{Name: "index_bytes", Head: "bytes for the index", Loose: exact},
+		Column{Name: "mean", Head: "bytes for a piece, mean", Format: "%.0f", Loose: exact},
+		Column{Name: "first", Head: "first question, bytes at most", Loose: exact},
 		Column{Name: "cpu_us", Head: "first question, CPU µs", Format: "%.0f", Loose: AnyValue})
 	for _, n := range pieceKeys {
 		if job.Short && n > 10_000 {

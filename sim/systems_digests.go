@@ -157,13 +157,18 @@ func hashesCost(bits int) func(_, next *digest.Filter, d *digest.Delta) (bytes, 
 	}
 }
 
-// encodedCost is ours: an advert that carries the bare delta while both fit a
-// datagram; else an advert, a request for what it announces, and the delta coded
-// against the base, or the filter if that is shorter.
+// encodedCost is ours: a datagram that carries the delta, packed or bare, whichever is
+// shorter, if it fits; else an advert, a request for what it announces, and the delta
+// coded against the base, or the filter if that is shorter.
 func encodedCost(base, next *digest.Filter, d *digest.Delta) (bytes, messages int) {
 	const advert, request = updateHeader, 64
-	if bare, err := d.AppendBare(nil, base); err == nil && advert+len(bare) <= engine.MaxDatagram {
-		return advert + len(bare), 1
+	if change, err := d.AppendBare(nil, base); err == nil {
+		if packed, err := d.AppendPacked(nil, base); err == nil && len(packed) < len(change) {
+			change = packed
+		}
+		if advert+len(change) <= engine.MaxDatagram {
+			return advert + len(change), 1
+		}
 	}
 	body, err := d.AppendTo(nil, base)
 	if err != nil || base.Ones() == 0 {
