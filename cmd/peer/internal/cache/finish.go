@@ -81,7 +81,7 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, pastDisk boo
 			rest -= res.Bytes
 		}
 		var n int64
-		n, err = copyArriving(w, checked, rest)
+		n, err = copyArriving(w, checked, rest, func() {})
 		res.Bytes += n
 	}
 	if errors.Is(err, store.ErrDiffers) && anew.result.peer != "" {

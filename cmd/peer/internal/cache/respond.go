@@ -52,22 +52,22 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 	}
 	defer body.Close()
 	p := got.entry.PartFor(r.Request, got.length)
-	content := r.Method != http.MethodHead && p.Length != 0
 	res := Result{Status: p.Status}
-	if content {
-		if _, res.Err = io.CopyN(io.Discard, body, p.Offset); res.Err == nil {
-			res.Err = body.Wait()
-		}
-		if res.Err != nil && res.Err != io.EOF && !errors.Is(res.Err, store.ErrCorrupt) {
-			return Result{Err: res.Err}, false
-		}
-	}
-	c.writeHeader(w, r, got.entry, p, st, via)
-	if !content {
+	begun := false
+	begin := func() { begun = true; c.writeHeader(w, r, got.entry, p, st, via) }
+	if r.Method == http.MethodHead || p.Length == 0 {
+		begin()
 		return res, true
 	}
-	if !errors.Is(res.Err, store.ErrCorrupt) {
-		res.Bytes, res.Err = copyArriving(w, body, p.Length)
+	if _, res.Err = io.CopyN(io.Discard, body, p.Offset); res.Err == nil || res.Err == io.EOF {
+		res.Bytes, res.Err = copyArriving(w, body, p.Length, begin)
+	}
+	switch {
+	case begun:
+	case res.Err != nil:
+		return Result{Err: res.Err}, false
+	default: // an empty body of unknown length
+		begin()
 	}
 	if errors.Is(res.Err, store.ErrCorrupt) {
 		c.forget(got.body.f)
@@ -80,11 +80,11 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 }
 
 // copyArriving copies n bytes of the body, all if n < 0, and flushes whenever it
-// would have to wait for more.
+// would have to wait for more. It calls begin before the first byte.
 func copyArriving(w io.Writer, body interface {
 	io.Reader
 	Ready() bool
-}, n int64) (done int64, err error) {
+}, n int64, begin func()) (done int64, err error) {
 	flusher, _ := w.(http.Flusher)
 	buf := make([]byte, 32<<10)
 	for n < 0 || done < n {
@@ -97,6 +97,9 @@ func copyArriving(w io.Writer, body interface {
 		}
 		k, err := body.Read(want)
 		if k > 0 {
+			if done == 0 {
+				begin()
+			}
 			k, werr := w.Write(want[:k])
 			done += int64(k)
 			if werr != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -27,9 +28,10 @@ const maxJoins = 3
 
 // again says how a request goes on for which a fetch brought nothing.
 type again struct {
-	fields []string // meet those who select the same variant by these, not by a guess
-	alone  bool     // meet nobody
-	origin bool     // ask no sibling
+	fields   []string // meet those who select the same variant by these, not by a guess
+	alone    bool     // meet nobody
+	origin   bool     // ask no sibling
+	pastDisk bool     // ask the origin, and hand its answer over without storing it
 }
 
 // get answers a GET or HEAD.
@@ -74,6 +76,11 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 			return c.forwardHead(w, r, hit, reason)
 		case r.Header["Range"] != nil:
 			return c.forward(w, r.Request, "partial")
+		}
+		if next.pastDisk {
+			past := *r
+			past.cc.NoStore, past.cc.NoCache = true, true
+			r, hit = &past, nil
 		}
 		res, more := c.fetch(w, r, hit, reason, next)
 		if more == nil {
@@ -235,6 +242,8 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 		return Result{}, &again{fields: got.fields}
 	case errors.Is(sent.Err, errSuperseded):
 		return Result{}, &again{fields: got.fields, origin: true}
+	case errors.Is(sent.Err, store.ErrCorrupt): // no byte was sent: any version will do, if the disk is left out
+		return Result{}, &again{pastDisk: true}
 	case r.Context().Err() != nil:
 		return Result{Outcome: ClientGone, Err: sent.Err}, nil
 	}

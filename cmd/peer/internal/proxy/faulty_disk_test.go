@@ -79,3 +79,37 @@ func TestDiskFailsWithinAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A body that arrives from a sibling, and of which the disk gives nothing back, is
+// followed by the origin's, although that has another version by now: the client has
+// seen neither.
+func TestDiskGivesNothingOfAnOlderBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 700_000
+		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+			w.Header().Set("Cache-Control", "max-age=600")
+			w.Header().Set("Content-Length", strconv.Itoa(size))
+			w.Write(content(uint64(n), size))
+		})
+		defer w.close()
+		w.start("b", t.TempDir())
+		w.tune = func(c *Config) {
+			disk := disktest.New()
+			disk.Inject(func(op disktest.Op, _ string, b []byte) (int, error) {
+				if op == disktest.Read && len(b) >= 10_000 {
+					return 0, syscall.EIO
+				}
+				return 0, nil
+			})
+			c.Store.FS = disk
+		}
+		w.start("a", "/store")
+		older := w.get("b", "/x")
+		synctest.Wait()
+		w.claim("b", "/x")
+		r, err := w.try("a", "GET", "/x", "")
+		if err != nil || r.err != nil || r.StatusCode != http.StatusOK || len(r.body) != size || r.body == older.body {
+			t.Errorf("%v, %+v", err, r.status())
+		}
+	})
+}

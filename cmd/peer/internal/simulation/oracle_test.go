@@ -91,7 +91,7 @@ func (w *world) judge(r result) {
 	case r.gone || r.Kind == "post-stop" || r.Kind == "churn":
 	case took >= patience && !host:
 		w.fail("hung", &r, "no end after %v", took)
-	case took > own+lingers*time.Duration(max(spoilt, 1)) && !whole && !host:
+	case took > own+lingers*time.Duration(max(spoilt, 1)) && !whole && !host && !w.crawls(&r): // 300 kB at 2 kB/s, and nobody else has them
 		w.fail("slow", &r, "no end before %v", took)
 	case took > overtakes && r.Kind == "get" && len(troubles) == 1 && troubles[0].kind == "stall" && r.start.Sub(troubles[0].from) > 3*time.Second:
 		w.fail("slow", &r, "no end before %v, of a request that came when the answer had stalled for long", took)
