@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -108,8 +109,14 @@ func TestDiskGivesNothingOfAnOlderBody(t *testing.T) {
 		synctest.Wait()
 		w.claim("b", "/x")
 		r, err := w.try("a", "GET", "/x", "")
-		if err != nil || r.err != nil || r.StatusCode != http.StatusOK || len(r.body) != size || r.body == older.body {
-			t.Errorf("%v, %+v", err, r.status())
+		if err != nil || r.StatusCode != http.StatusOK {
+			t.Fatalf("%v, %+v", err, r.status())
+		}
+		// Part of the older body may have gone out before it had to come from the disk: then
+		// nobody but the disk can finish it.
+		late := len(r.body) > 0 && strings.HasPrefix(older.body, r.body)
+		if (r.err != nil || len(r.body) != size) && !late {
+			t.Errorf("%v, %d bytes, %+v", r.err, len(r.body), r.status())
 		}
 	})
 }
