@@ -61,7 +61,7 @@ func TestSiblingHit(t *testing.T) {
 	if value, err := b.Get(t.Context(), "49", never); err != nil || string(value) != "value 49" {
 		t.Errorf("Get of what is held = %q, %v", value, err)
 	}
-	if m := b.Node.Members(); len(m) != 1 || m[0].Hits != 1 {
+	if m := b.Node.Members(); len(m) != 1 || m[0].Name != "a" {
 		t.Errorf("members: %+v", m)
 	}
 	broken := errors.New("broken")
