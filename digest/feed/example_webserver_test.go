@@ -114,7 +114,7 @@ func (r *ranged) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// A cache's digest lies on a plain web server. Who asks often follows it; who asks once reads
+// A cache's digest lies on a plain web server. A client that asks often follows it; one that asks once reads
 // some kilobytes of it.
 func Example_webServer() {
 	dir, err := os.MkdirTemp("", "digest")
