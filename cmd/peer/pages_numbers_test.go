@@ -34,7 +34,7 @@ var facts = []struct{ says, file, code string }{
 	{"no progress for 10 s though there was work", "cmd/peer/internal/node/health.go", "hangLimit  = 10 * time.Second"},
 	{"`/healthz` says so with 200", "cmd/peer/internal/admin/health.go", "plain(w, http.StatusOK, text)"},
 	{"`/healthz` says 503", "cmd/peer/internal/admin/health.go", "plain(w, http.StatusServiceUnavailable, text)"},
-	{"200 when it takes requests, otherwise 503", "cmd/peer/internal/admin/handler.go", `plain(w, http.StatusServiceUnavailable, s.State+"\n")`},
+	{"200 when it takes requests, and what is degraded; otherwise 503", "cmd/peer/internal/admin/handler.go", `plain(w, http.StatusServiceUnavailable, s.State+"\n")`},
 	{"It had 32 or\nmore false hits, more than hits, and over four times as many as its digest explains", "gossip/sibling/record.go", "quarantineLeast  = 32\n\tquarantineExcess = 4"},
 	{"not asked for a minute, twice as long each further\ntime, up to 30 minutes", "gossip/sibling/record.go", "firstQuarantine  = time.Minute\n\tlastQuarantine   = 30 * time.Minute"},
 	{"from 500 ms to three times that", "gossip/sibling/adapt.go", "deadlineMost = 3"},
