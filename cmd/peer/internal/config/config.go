@@ -18,7 +18,7 @@ type Config struct {
 	Admin     string   // likewise
 	Gossip    string   // likewise
 	Advertise string   // host without a port; "" = that of Listen and Gossip, which is no wildcard then
-	Join      []string // host:port
+	Join      []string // see gossip.Config
 	// JoinTimeout bounds the wait for the first answer of a Join address; 0 =
 	// don't wait.
 	JoinTimeout time.Duration
