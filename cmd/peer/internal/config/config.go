@@ -48,6 +48,8 @@ type Config struct {
 	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout time.Duration
 	ClientBodyTimeout, SendTimeout                        time.Duration
 
+	MaxConnections int // of clients; 0 = as many as there are descriptors for, at most 16,384
+
 	Objects        uint64        // planned for; at least 1
 	FalsePositives float64       // in (0, 0.5]
 	CollapseWait   time.Duration // 0 = peers that miss the same object at once don't find each other

@@ -35,6 +35,8 @@ type Settings struct {
 	ClientBodyTimeout   string `name:"client-body-timeout" env:"PEER_CLIENT_BODY_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a client may pause within the body of its request. Default: ${default}."`
 	SendTimeout         string `name:"send-timeout" env:"PEER_SEND_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a client may take nothing of its answer. One that takes it slowly is never cut off. Default: ${default}."`
 
+	MaxConnections string `name:"max-connections" env:"PEER_MAX_CONNECTIONS" placeholder:"COUNT" default:"0" group:"Limits" help:"Connections of clients at a time, of which one address may have half. When one more comes, the one that has been idle for longest is closed. Default: 0, as many as there are file descriptors for, at most 16384."`
+
 	Objects        string `name:"objects" env:"PEER_OBJECTS" placeholder:"COUNT" default:"0" group:"Digest" help:"Objects that the digest is planned for. Default: 0, what fits the store at 32 KiB each. A peer that comes to hold more plans it anew."`
 	FalsePositives string `name:"false-positives" env:"PEER_FALSE_POSITIVES" placeholder:"RATE" default:"0.001" group:"Digest" help:"Share of absent objects that the digest may claim in error, between 0 and 0.5. Default: ${default}."`
 	Publish        string `name:"publish" env:"PEER_PUBLISH" placeholder:"TIME" default:"0s" group:"Digest" help:"How long a change may wait, at most, until the other peers hear of it. It waits for others to go with it as long as that saves more than it costs. Default: 0s, at most 5 s."`
