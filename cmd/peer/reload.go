@@ -39,7 +39,7 @@ func (r *reloader) reload() {
 	if cfg.Secret != nil && r.cfg.Secret != nil {
 		r.cfg.Secret, r.cfg.AcceptSecrets = cfg.Secret, cfg.AcceptSecrets
 	}
-	r.cfg.LogLevel, r.cfg.Drain, r.cfg.StoreSize = cfg.LogLevel, cfg.Drain, cfg.StoreSize
+	r.cfg.LogLevel, r.cfg.Drain, r.cfg.StoreSize, r.cfg.Rules = cfg.LogLevel, cfg.Drain, cfg.StoreSize, cfg.Rules
 	for i, s := range settings {
 		if node.Reloadable[s.Name] {
 			r.settings[i] = s

@@ -21,6 +21,7 @@ const maxName = 63 // characters, as in gossip
 // A checker collects mistakes.
 type checker struct {
 	sources map[string]Source
+	file    string // of the configuration
 	errs    []error
 }
 
@@ -30,8 +31,8 @@ func (c *checker) fail(setting, value string, err error) {
 	}
 }
 
-func check(s *Settings, sources map[string]Source) (Config, []error) {
-	c := &checker{sources: sources}
+func check(s *Settings, sources map[string]Source, lists map[string]entry) (Config, []error) {
+	c := &checker{sources: sources, file: s.Config}
 	out := Config{
 		Name: c.name(s.Name), JoinTimeout: c.duration("join-timeout", s.JoinTimeout),
 		Origin:    c.origin(s.Origin),
@@ -45,6 +46,8 @@ func check(s *Settings, sources map[string]Source) (Config, []error) {
 		ClientBodyTimeout:   c.timeout("client-body-timeout", s.ClientBodyTimeout), SendTimeout: c.timeout("send-timeout", s.SendTimeout),
 	}
 	out.TrustedProxies = c.trustedProxies(s.TrustedProxies, out.Origin != nil)
+	out.lists = map[string][]string{"rules": lines(lists["rules"].items, ruleMatchers)}
+	out.Rules = c.rules(lists["rules"].items, s.DefaultTTL)
 	out.Secret, out.AcceptSecrets = c.secrets(s.SecretFile)
 	out.PeerTLS = c.peerTLS(s, out.Name)
 	c.traces(s.OTLP, &out)

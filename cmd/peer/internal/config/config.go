@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
 // Config is a checked configuration. It is plain data: copy it freely. A field's
@@ -36,6 +37,8 @@ type Config struct {
 	// TrustedProxies are the networks of proxies that are believed in for whom they ask.
 	TrustedProxies []netip.Prefix
 
+	Rules rules.Set // the last is that of default-ttl, if it is set
+
 	Store      string
 	StoreSize  int64         // bytes
 	MemorySize int64         // bytes
@@ -58,6 +61,8 @@ type Config struct {
 	Traces       *url.URL
 	TraceHeader  map[string]string // sent along
 	TraceTimeout time.Duration     // for one post; 0 = 10 s
+
+	lists map[string][]string // the lists of the file, as they are shown
 
 	LogLevel slog.Level
 	LogJSON  bool

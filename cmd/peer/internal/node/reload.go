@@ -9,7 +9,7 @@ import (
 
 // Reloadable are the settings, by name, that [Node.Reload] or whoever runs the
 // node applies while it runs.
-var Reloadable = map[string]bool{"log-level": true, "drain": true, "store-size": true}
+var Reloadable = map[string]bool{"log-level": true, "drain": true, "store-size": true, "default-ttl": true, "rules": true}
 
 // Reload applies those of the configuration's settings that a running node can
 // change and leaves all others as they are. The certificates between peers are read
@@ -23,6 +23,7 @@ func (n *Node) Reload(cfg config.Config) error {
 	if err := n.proxy.Store().Resize(cfg.StoreSize); err != nil {
 		return fmt.Errorf("--store-size: %s", strings.TrimPrefix(err.Error(), "store: "))
 	}
+	n.proxy.SetRules(cfg.Rules)
 	if n.cfg.PeerTLS != nil {
 		if err := n.cfg.PeerTLS.Reload(); err != nil {
 			return fmt.Errorf("--tls-cert: %w", err)

@@ -12,9 +12,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -32,6 +34,7 @@ type Handler struct {
 	counters counters
 	idle     []interface{ CloseIdleConnections() }
 
+	rules     atomic.Pointer[rules.Set]
 	sites     []*upstream // nil = a forward proxy
 	trusted   trustedProxies
 	bySchemes bool // clients may come by https: the scheme is in the key
@@ -100,6 +103,8 @@ func (h *Handler) openOrigins(c *Config) {
 	if h.sites != nil {
 		h.origins = upstreams{h}
 	}
+	h.SetRules(c.Rules)
+	h.origins = ruled{h.origins, h}
 }
 
 // watchOrigins begins the health checks.
@@ -230,8 +235,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		clone.URL, clone.Host = target, target.Host
 		r = &clone
 	}
-	e.URL = target.String()
 	question := sibling.IsQuestion(r)
+	r, past := h.rules.Load().Request(r, question, nil)
+	e.URL = r.URL.String()
 	e.Sibling = question && r.Header["Via"] != nil
 	if !question && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
 		res := h.cache.Refuse(w, r, http.StatusLoopDetected, "loop", "the request has come through this cache before")
@@ -243,6 +249,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 	}
 	if res, done := h.maxForwards(w, r); done {
 		return res
+	}
+	if past {
+		return h.cache.Pass(w, r)
 	}
 	return h.cache.Serve(w, r)
 }
