@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/pem"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -159,4 +161,60 @@ rules:
 		"Rule 1 ("+file+":4): bypass", "Rule 2 ("+file+":6): query a=2&b=1", "by rule 2", "a rule says so")
 	holds(t, words(t, 0, "validate", "--config", file), "rules 1 cookie: session, bypass: true "+file, "rules 3 status: 5xx, ttl: 10s")
 	holds(t, words(t, 0, "purge", "/static/x?utm_source=z&b=1&a=2", "--admin", a.admin), "1 done")
+}
+
+// Two sites behind one pair of peers, which reach their origins at different addresses,
+// one by https with an authority of its own.
+func TestSitesOfAFile(t *testing.T) {
+	page := func(name string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "max-age=60")
+			io.WriteString(w, name+" for "+r.Host)
+		})
+	}
+	one, again, secure := httptest.NewServer(page("one")), httptest.NewServer(page("one")), httptest.NewTLSServer(page("two"))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	for _, s := range []*httptest.Server{one, again, secure} {
+		defer s.Close()
+	}
+	ca := write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})))
+	file := func(origin string) string {
+		return write(t, "peer.yaml", `
+sites:
+  - hosts: one.example
+    origins: `+origin+`
+  - hosts: two.example
+    origins: `+secure.URL+`
+    ca: `+ca+`
+    sni: example.com
+  - hosts: three.example
+    origins: `+secure.URL+`
+`)
+	}
+	a := inProcess(t, local(t, "a", "--config", file(one.URL)))
+	b := inProcess(t, local(t, "b", "--config", file(again.URL), "--join", a.gossip))
+	for _, host := range []string{"one", "two"} {
+		for _, cached := range []bool{false, true} {
+			r, body := ask(t, a.listen, "/x", host+".example")
+			if body != host+" for "+host+".example" || strings.Contains(r.Header.Get("Cache-Status"), "a; hit") != cached {
+				t.Errorf("%s: %s, %v", host, body, r.Header)
+			}
+		}
+	}
+	if r, body := ask(t, a.listen, "/x", "three.example"); r.StatusCode != 502 || !strings.Contains(r.Header.Get("Cache-Status"), "detail=origin-certificate") {
+		t.Errorf("a certificate that is not trusted: %s, %v, %s", r.Status, r.Header, body)
+	}
+	if r, body := ask(t, a.listen, "/x", "four.example"); r.StatusCode != 421 || !strings.Contains(body, "no site here") {
+		t.Errorf("a host that is nobody's: %s, %s", r.Status, body)
+	}
+	eventually(t, time.Minute, "b knows what a holds", func() bool {
+		s, err := admin.Fetch(t.Context(), b.admin)
+		return err == nil && len(s.Members) == 1 && s.Members[0].Keys == 2 && s.Members[0].Current
+	})
+	if r, _ := ask(t, b.listen, "/x", "one.example"); !strings.Contains(strings.Join(r.Header["Cache-Status"], ", "), "a; hit") {
+		t.Errorf("not found at the sibling: %v", r.Header)
+	}
+	holds(t, words(t, 0, "why", "http://one.example/x", "--admin", a.admin), "A hit")
+	holds(t, words(t, 0, "status", "--admin", a.admin), "reverse proxy for 3 sites")
+	holds(t, words(t, 0, "validate", "--config", file(one.URL)), "sites 1 hosts: one.example, origins: "+one.URL, "sites 3")
 }

@@ -45,8 +45,9 @@ func check(s *Settings, sources map[string]Source, lists map[string]entry) (Conf
 		BetweenBytesTimeout: c.timeout("between-bytes-timeout", s.BetweenBytesTimeout),
 		ClientBodyTimeout:   c.timeout("client-body-timeout", s.ClientBodyTimeout), SendTimeout: c.timeout("send-timeout", s.SendTimeout),
 	}
-	out.TrustedProxies = c.trustedProxies(s.TrustedProxies, out.Origin != nil)
-	out.lists = map[string][]string{"rules": lines(lists["rules"].items, ruleMatchers)}
+	out.Sites = c.sites(lists["sites"].items, s.Origin)
+	out.TrustedProxies = c.trustedProxies(s.TrustedProxies, out.Reverse())
+	out.lists = map[string][]string{"rules": lines(lists["rules"].items, ruleMatchers), "sites": lines(lists["sites"].items, siteOrder)}
 	out.Rules = c.rules(lists["rules"].items, s.DefaultTTL)
 	out.Secret, out.AcceptSecrets = c.secrets(s.SecretFile)
 	out.PeerTLS = c.peerTLS(s, out.Name)
@@ -92,12 +93,17 @@ func (c *checker) duration(setting, s string) time.Duration {
 
 // timeout reads a deadline. There is none that is none: every wait ends.
 func (c *checker) timeout(setting, s string) time.Duration {
+	d, err := deadline(s)
+	c.fail(setting, s, err)
+	return d
+}
+
+func deadline(s string) (time.Duration, error) {
 	d, err := parseDuration(s)
 	if err == nil && (d < 10*time.Millisecond || d > 24*time.Hour) {
 		err = errors.New("is not between 10ms and 24h")
 	}
-	c.fail(setting, s, err)
-	return d
+	return d, err
 }
 
 func (c *checker) size(setting, s string, least int64) int64 {
@@ -113,20 +119,25 @@ func (c *checker) origin(s string) *url.URL {
 	if s == "" {
 		return nil
 	}
+	u, err := originURL(s)
+	c.fail("origin", s, err)
+	return u
+}
+
+// originURL reads the address of an origin.
+func originURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		c.fail("origin", s, errors.New("is no URL: "+err.(*url.Error).Err.Error()))
+		return nil, errors.New("is no URL: " + err.(*url.Error).Err.Error())
 	case u.Scheme != "http" && u.Scheme != "https":
-		c.fail("origin", s, errors.New("is no http or https URL, such as http://127.0.0.1:8080"))
+		return nil, errors.New("is no http or https URL, such as http://127.0.0.1:8080")
 	case u.Host == "" || u.Hostname() == "":
-		c.fail("origin", s, errors.New("has no host"))
+		return nil, errors.New("has no host")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		c.fail("origin", s, errors.New("may have a path but no user, query or fragment"))
-	default:
-		return u
+		return nil, errors.New("may have a path but no user, query or fragment")
 	}
-	return nil
+	return u, nil
 }
 
 // trustedProxies reads networks, each as a prefix or a single address.

@@ -33,7 +33,8 @@ type Config struct {
 	// PeerTLS secures HTTP between peers; nil = it is plain.
 	PeerTLS *peertls.Identity
 
-	Origin *url.URL // nil = forward proxy
+	Origin *url.URL // with Sites nil too: a forward proxy
+	Sites  []Site   // of the file; nil if Origin is not
 	// TrustedProxies are the networks of proxies that are believed in for whom they ask.
 	TrustedProxies []netip.Prefix
 

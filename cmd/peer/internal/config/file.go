@@ -32,7 +32,7 @@ type section struct {
 }
 
 // sections are the keys that take a list of them, with the keys that these have.
-var sections = map[string]map[string]bool{"rules": ruleKeys}
+var sections = map[string]map[string]bool{"rules": ruleKeys, "sites": siteKeys}
 
 // readFile reads the settings in a YAML file. names are the keys it may have;
 // those that take a list are mapped to true. It returns what it could read

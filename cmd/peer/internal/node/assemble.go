@@ -102,6 +102,10 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		Tracing: n.tracing,
 		Logger:  n.log,
 	}
+	for _, s := range n.cfg.Sites {
+		c.Sites = append(c.Sites, proxy.Site{Name: s.Name, Hosts: s.Hosts, Path: s.Path, Origins: s.Origins, Balance: s.Balance, Check: s.Check,
+			Host: s.Host, TLS: s.TLS, ConnectTimeout: s.ConnectTimeout, FirstByteTimeout: s.FirstByteTimeout})
+	}
 	if o.Observe != nil {
 		c.Observe = func(e proxy.Event) { n.durations.Observe(e); o.Observe(e) }
 	}

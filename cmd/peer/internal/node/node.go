@@ -134,7 +134,7 @@ func (n *Node) warn() {
 	if a, err := netip.ParseAddrPort(n.admin.Addr().String()); err == nil && !a.Addr().IsLoopback() {
 		n.log.Warn("the admin listener is open to the network: whoever reaches it sees everything", "admin", a)
 	}
-	if a, err := netip.ParseAddrPort(n.traffic.Addr().String()); err == nil && !a.Addr().IsLoopback() && n.cfg.Origin == nil {
+	if a, err := netip.ParseAddrPort(n.traffic.Addr().String()); err == nil && !a.Addr().IsLoopback() && !n.cfg.Reverse() {
 		n.log.Warn("a forward proxy open to the network: whoever reaches it can use it, and reach what this machine does", "listen", a)
 	}
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,12 +70,22 @@ func New(c Config) (*Handler, error) {
 	}
 	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Coalescer: c.Coalescer, Store: c.Store,
 		Advertise: c.Advertise, Withdraw: c.Withdraw, MinListed: c.MinListed,
-		FirstByte: c.FirstByteTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
+		FirstByte: c.longestFirstByte(), BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
 	h.watchOrigins()
 	return h, nil
+}
+
+// longestFirstByte is what no origin may exceed: those that may take less have transports
+// that see to it.
+func (c *Config) longestFirstByte() time.Duration {
+	longest := c.FirstByteTimeout
+	for _, s := range c.Sites {
+		longest = max(longest, s.FirstByteTimeout)
+	}
+	return longest
 }
 
 // openOrigins makes the transports to origins.
@@ -95,8 +106,14 @@ func (h *Handler) openOrigins(c *Config) {
 	}
 	for _, s := range sites {
 		to := h.origins.(*origins)
-		if s.Transport != nil {
-			to = account(s.Transport)
+		if c.OriginTransport == nil && (s.TLS != nil || s.ConnectTimeout != 0 || s.FirstByteTimeout != 0) {
+			own := *c
+			own.ConnectTimeout = cmp.Or(s.ConnectTimeout, c.ConnectTimeout)
+			own.FirstByteTimeout = cmp.Or(s.FirstByteTimeout, c.FirstByteTimeout)
+			t := newOriginTransport(&own)
+			t.TLSClientConfig = s.TLS
+			h.idle = append(h.idle, t)
+			to = account(t)
 		}
 		h.sites = append(h.sites, newUpstream(s, to))
 	}
