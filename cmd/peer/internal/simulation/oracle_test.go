@@ -97,7 +97,7 @@ func (w *world) judge(r result) {
 		w.fail("slow", &r, "no end before %v, of a request that came when the answer had stalled for long", took)
 	case took > goesOn && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && w.resumable(&r):
 		w.fail("slow", &r, "no end before %v, of an answer whose rest could be asked for", took)
-	case took > quick && r.Kind != "slow" && troubles == nil && !superseded && !w.crawls(&r) && !w.paced(&r):
+	case took > quick && r.Kind != "slow" && troubles == nil && !superseded && !w.crawls(&r):
 		w.fail("slow", &r, "no end before %v", took)
 	}
 	if r.bad != "" {
@@ -146,15 +146,6 @@ func (w *world) crawls(r *result) bool {
 	p := pageOf(r.URL)
 	return slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Kind == "crawl" }) &&
 		(w.origin.version(p, r.end) != r.version.number || !p.rule.tag && !p.rule.mod && p.size > 64<<10)
-}
-
-// paced reports whether an answer may go at the pace of another client, until that is given
-// up: a body that is too long for the store passes through, and its slowest reader sets the
-// pace of all.
-func (w *world) paced(r *result) bool {
-	return pageOf(r.URL).size > w.s.Store/4 && slices.ContainsFunc(w.s.Requests, func(o request) bool {
-		return o.Node == r.Node && o.URL == r.URL && (o.Kind == "stop" || o.Kind == "slow")
-	})
 }
 
 // cacheable reports whether an answer goes through the store: nobody is sent its header
