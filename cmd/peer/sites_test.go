@@ -6,8 +6,12 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -217,4 +221,44 @@ sites:
 	holds(t, words(t, 0, "why", "http://one.example/x", "--admin", a.admin), "A hit")
 	holds(t, words(t, 0, "status", "--admin", a.admin), "reverse proxy for 3 sites")
 	holds(t, words(t, 0, "validate", "--config", file(one.URL)), "sites 1 hosts: one.example, origins: "+one.URL, "sites 3")
+}
+
+// An access log of a process: moved away and opened anew at SIGHUP, without a lost line.
+func TestAccessLog(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		io.WriteString(w, "hello")
+	}))
+	defer app.Close()
+	path := filepath.Join(t.TempDir(), "access.log")
+	p := spawn(t, local(t, "a", "--origin", app.URL, "--trusted-proxies", "127.0.0.1", "--access-log", path)...)
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err.Error()
+		}
+		return string(text)
+	}
+	ask(t, p.listen, "/x?a", "", "X-Forwarded-For: 192.0.2.7", "User-Agent: test", "Traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	ask(t, p.listen, "/x?a", "")
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Process.Signal(syscall.SIGHUP)
+	eventually(t, time.Minute, "the log is opened anew", func() bool { _, err := os.Stat(path); return err == nil })
+	ask(t, p.listen, "/y", "", "Range: bytes=0-1")
+	if code := p.stop(); code != 0 {
+		t.Errorf("the peer ended with %d", code)
+	}
+	for name, want := range map[string]string{
+		path + ".1": `^192\.0\.2\.7 - - \[\S+ \S+\] "GET /x\?a HTTP/1\.1" 200 5 "-" "test" origin-fetch - 0\.\d{6} 4bf92f3577b34da6a3ce929d0e0e4736
+127\.0\.0\.1 - - \[.*\] "GET /x\?a HTTP/1\.1" 200 5 "-" "Go-http-client/1\.1" local-hit - 0\.\d{6} -
+$`,
+		path: `^127\.0\.0\.1 - - \[.*\] "GET /y HTTP/1\.1" 200 5 "-" ".*" origin-fetch - 0\.\d{6} -
+$`,
+	} {
+		if got := read(name); !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("%s has\n%swant\n%s", name, got, want)
+		}
+	}
 }

@@ -39,7 +39,7 @@ func check(s *Settings, sources map[string]Source, lists map[string]entry) (Conf
 		StoreSize: c.size("store-size", s.StoreSize, 1<<20), MemorySize: c.size("memory-size", s.MemorySize, 0),
 		Scrub:          c.duration("scrub", s.Scrub),
 		FalsePositives: c.falsePositives(s.FalsePositives), Publish: c.duration("publish", s.Publish),
-		LogLevel: c.logLevel(s.LogLevel), LogJSON: c.logFormat(s.LogFormat), Drain: c.duration("drain", s.Drain),
+		LogLevel: c.logLevel(s.LogLevel), LogJSON: c.format("log-format", s.LogFormat, "text"), Drain: c.duration("drain", s.Drain),
 		CollapseWait:   c.duration("collapse-wait", s.CollapseWait),
 		ConnectTimeout: c.timeout("connect-timeout", s.ConnectTimeout), FirstByteTimeout: c.timeout("first-byte-timeout", s.FirstByteTimeout),
 		BetweenBytesTimeout: c.timeout("between-bytes-timeout", s.BetweenBytesTimeout),
@@ -49,6 +49,7 @@ func check(s *Settings, sources map[string]Source, lists map[string]entry) (Conf
 	out.TrustedProxies = c.trustedProxies(s.TrustedProxies, out.Reverse())
 	out.lists = map[string][]string{"rules": lines(lists["rules"].items, ruleMatchers), "sites": lines(lists["sites"].items, siteOrder)}
 	out.Rules = c.rules(lists["rules"].items, s.DefaultTTL)
+	out.AccessLog, out.AccessLogJSON = c.accessLog(s.AccessLog), c.format("access-log-format", s.AccessLogFormat, "combined")
 	out.Secret, out.AcceptSecrets = c.secrets(s.SecretFile)
 	out.PeerTLS = c.peerTLS(s, out.Name)
 	c.traces(s.OTLP, &out)
@@ -196,9 +197,10 @@ func (c *checker) logLevel(s string) (level slog.Level) {
 	return level
 }
 
-func (c *checker) logFormat(s string) bool {
-	if s != "text" && s != "json" {
-		c.fail("log-format", s, errors.New("is neither text nor json"+didYouMean(s, []string{"text", "json"})))
+// format reads whether lines are JSON and not the plain format.
+func (c *checker) format(setting, s, plain string) bool {
+	if s != plain && s != "json" {
+		c.fail(setting, s, fmt.Errorf("is neither %s nor json%s", plain, didYouMean(s, []string{plain, "json"})))
 	}
 	return s == "json"
 }

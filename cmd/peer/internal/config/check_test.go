@@ -61,6 +61,9 @@ func TestMistakes(t *testing.T) {
 		"negative time":        {[]string{"--drain=-1s"}, "is negative"},
 		"hasty publication":    {[]string{"--publish", "1ms"}, "is not between 10ms and 1h"},
 		"log format":           {[]string{"--log-format", "jsno"}, `is neither text nor json, did you mean "json"?`},
+		"access log format":    {[]string{"--access-log-format", "combind"}, `is neither combined nor json, did you mean "combined"?`},
+		"access log nowhere":   {[]string{"--access-log", plain + "/x/y"}, "--access-log \"" + plain + "/x/y\" cannot be made"},
+		"access log directory": {[]string{"--access-log", filepath.Dir(plain)}, "is a directory"},
 		"no such file":         {[]string{"--config", plain + "x"}, "--config: open " + plain + "x: no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -65,6 +65,9 @@ type Config struct {
 
 	lists map[string][]string // the lists of the file, as they are shown
 
+	AccessLog     string // a file or "-"; "" = none
+	AccessLogJSON bool
+
 	LogLevel slog.Level
 	LogJSON  bool
 	Drain    time.Duration

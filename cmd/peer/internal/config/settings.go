@@ -42,9 +42,11 @@ type Settings struct {
 	Publish        string `name:"publish" env:"PEER_PUBLISH" placeholder:"TIME" default:"0s" group:"Digest" help:"How long a change may wait, at most, until the other peers hear of it. It waits for others to go with it as long as that saves more than it costs. Default: 0s, at most 5 s."`
 	IndexSize      string `name:"index-size" env:"PEER_INDEX_SIZE" placeholder:"SIZE" default:"0" group:"Digest" help:"Bytes of memory for the index over the other peers' digests. A peer whose digest does not fit is not asked for anything. Default: 0, no bound."`
 
-	Admin     string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" group:"Operation" help:"Address for health, metrics and status. Keep it private. Default: ${default}."`
-	LogLevel  string `name:"log-level" env:"PEER_LOG_LEVEL" placeholder:"LEVEL" default:"info" group:"Operation" help:"Least severe messages to log: debug, info, warn or error. Default: ${default}."`
-	LogFormat string `name:"log-format" env:"PEER_LOG_FORMAT" placeholder:"FORMAT" default:"text" group:"Operation" help:"text or json. Default: ${default}."`
-	OTLP      string `name:"otlp-endpoint" env:"PEER_OTLP_ENDPOINT" placeholder:"URL" group:"Operation" help:"Send traces to this OpenTelemetry collector, as OTLP over HTTP, such as http://127.0.0.1:4318. Default: what OTEL_EXPORTER_OTLP_ENDPOINT and its kin say, or none."`
-	Drain     string `name:"drain" env:"PEER_DRAIN" placeholder:"TIME" default:"10s" group:"Operation" help:"How long requests under way may take to end when the peer is stopped. Default: ${default}."`
+	Admin           string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" group:"Operation" help:"Address for health, metrics and status. Keep it private. Default: ${default}."`
+	AccessLog       string `name:"access-log" env:"PEER_ACCESS_LOG" placeholder:"FILE" group:"Operation" help:"Write a line for each request to this file, which SIGHUP opens anew; - for standard output. Default: none."`
+	AccessLogFormat string `name:"access-log-format" env:"PEER_ACCESS_LOG_FORMAT" placeholder:"FORMAT" default:"combined" group:"Operation" help:"combined or json. Default: ${default}."`
+	LogLevel        string `name:"log-level" env:"PEER_LOG_LEVEL" placeholder:"LEVEL" default:"info" group:"Operation" help:"Least severe messages to log: debug, info, warn or error. Default: ${default}."`
+	LogFormat       string `name:"log-format" env:"PEER_LOG_FORMAT" placeholder:"FORMAT" default:"text" group:"Operation" help:"text or json. Default: ${default}."`
+	OTLP            string `name:"otlp-endpoint" env:"PEER_OTLP_ENDPOINT" placeholder:"URL" group:"Operation" help:"Send traces to this OpenTelemetry collector, as OTLP over HTTP, such as http://127.0.0.1:4318. Default: what OTEL_EXPORTER_OTLP_ENDPOINT and its kin say, or none."`
+	Drain           string `name:"drain" env:"PEER_DRAIN" placeholder:"TIME" default:"10s" group:"Operation" help:"How long requests under way may take to end when the peer is stopped. Default: ${default}."`
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/accesslog"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
@@ -28,6 +30,9 @@ func (n *Node) acquire(o Options) error {
 	if err := n.trace(); err != nil {
 		return err
 	}
+	if err := n.openAccessLog(o); err != nil {
+		return err
+	}
 	n.useSecrets(n.cfg)
 	n.control = control.New(n.cfg.Name, n.secrets)
 	n.siblings = &locator{}
@@ -37,6 +42,20 @@ func (n *Node) acquire(o Options) error {
 	n.siblings.Locator = sibling.Digests(n.gossip)
 	n.squids = n.neighbours(o)
 	n.siblings.squids = n.squids
+	return nil
+}
+
+func (n *Node) openAccessLog(o Options) (err error) {
+	if n.cfg.AccessLog == "" {
+		return nil
+	}
+	to := o.Stdout
+	if to == nil {
+		to = os.Stdout
+	}
+	if n.access, err = accesslog.Open(n.cfg.AccessLog, n.cfg.AccessLogJSON, to, n.log); err != nil {
+		return fmt.Errorf("--access-log: %w", err)
+	}
 	return nil
 }
 
@@ -106,8 +125,16 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		c.Sites = append(c.Sites, proxy.Site{Name: s.Name, Hosts: s.Hosts, Path: s.Path, Origins: s.Origins, Balance: s.Balance, Check: s.Check,
 			Host: s.Host, TLS: s.TLS, ConnectTimeout: s.ConnectTimeout, FirstByteTimeout: s.FirstByteTimeout})
 	}
-	if o.Observe != nil {
-		c.Observe = func(e proxy.Event) { n.durations.Observe(e); o.Observe(e) }
+	if o.Observe != nil || n.access != nil {
+		c.Observe = func(e proxy.Event) {
+			n.durations.Observe(e)
+			if n.access != nil {
+				n.access.Observe(e)
+			}
+			if o.Observe != nil {
+				o.Observe(e)
+			}
+		}
 	}
 	c.Dial = n.dial(o)
 	n.peers = outspoken{sibling.NewHTTPTransport(c.Dial), n.quiet}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/accesslog"
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
@@ -43,6 +45,7 @@ type Options struct {
 	Now    func() time.Time // the wall clock of store and cache, which may jump; nil = time.Now
 	// Observe, if not nil, is called for every request; see [proxy.Config].
 	Observe func(proxy.Event)
+	Stdout  io.Writer // for an access log there; nil = os.Stdout
 }
 
 // A Node is a running peer. It is safe for concurrent use.
@@ -72,6 +75,7 @@ type Node struct {
 	squids    *squid.Neighbours // nil = none
 	forSquids *squid.Publisher  // nil = no Squids
 	tracing   *tracing.Tracer   // nil = off
+	access    *accesslog.Log    // nil = none
 	durations *admin.Durations
 	history   admin.History
 	watchdog  *health.Watchdog
@@ -226,6 +230,9 @@ func (n *Node) release() error {
 	}
 	if n.proxy != nil {
 		errs = append(errs, n.proxy.Close())
+	}
+	if n.access != nil {
+		errs = append(errs, n.access.Close())
 	}
 	if n.peers != nil {
 		n.peers.CloseIdleConnections()

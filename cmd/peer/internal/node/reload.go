@@ -23,6 +23,11 @@ func (n *Node) Reload(cfg config.Config) error {
 	if err := n.proxy.Store().Resize(cfg.StoreSize); err != nil {
 		return fmt.Errorf("--store-size: %s", strings.TrimPrefix(err.Error(), "store: "))
 	}
+	if n.access != nil {
+		if err := n.access.Reopen(); err != nil {
+			return fmt.Errorf("--access-log: %w", err)
+		}
+	}
 	n.proxy.SetRules(cfg.Rules)
 	if n.cfg.PeerTLS != nil {
 		if err := n.cfg.PeerTLS.Reload(); err != nil {

@@ -194,7 +194,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	start := time.Now()
-	e := Event{Method: r.Method}
+	e := Event{Method: r.Method, Request: r}
 	var span tracing.Request
 	if h.cfg.Tracing != nil {
 		r, span = h.cfg.Tracing.Request(r)
@@ -216,6 +216,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		span.End(tracing.End{URL: e.URL, Status: e.Status, Outcome: e.Outcome.String(), Peer: e.Peer, Bytes: e.Bytes, Err: e.Err})
 	}
 	if h.cfg.Observe != nil {
+		e.Client, e.Trace = h.Client(e.Request), span.Trace(e.Request)
 		h.cfg.Observe(e)
 	}
 	if e.Broken || e.Closed {
