@@ -54,7 +54,11 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context) error {
 		return err
 	}
 	a := n.Addresses()
-	fmt.Fprintf(e.stdout, "%s is up: listen %s, admin %s, gossip %s\n", cfg.Name, a.Listen, a.Admin, a.Gossip)
+	https := ""
+	if a.HTTPS != "" {
+		https = ", https " + a.HTTPS
+	}
+	fmt.Fprintf(e.stdout, "%s is up: listen %s, admin %s, gossip %s%s\n", cfg.Name, a.Listen, a.Admin, a.Gossip, https)
 	r := &reloader{args: e.args, log: log, level: level, node: n, cfg: cfg, settings: settings}
 	failure := watch(e.ctx, r, manager)
 	if failure == nil {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"io"
 	"log"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/peertls/certtest"
 )
 
 // ask sends a request to a peer as it is, without following redirects.
@@ -260,5 +263,94 @@ $`,
 		if got := read(name); !regexp.MustCompile(want).MatchString(got) {
 			t.Errorf("%s has\n%swant\n%s", name, got, want)
 		}
+	}
+}
+
+// Clients come by TLS, with HTTP/1.1 and HTTP/2, by HTTP/2 in the clear, and get the
+// certificate of the name that they ask for; a renewed one after SIGHUP.
+func TestTLSToClients(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		io.WriteString(w, r.Header.Get("X-Forwarded-Proto"))
+		w.Write(make([]byte, 100_000))
+	}))
+	defer app.Close()
+	authority := certtest.New(t)
+	cert1, key1 := authority.Peer("one.example", time.Now().Add(time.Hour))
+	cert2, key2 := authority.Peer("two.example", time.Now().Add(time.Hour))
+	p := spawn(t, local(t, "a", "--origin", app.URL, "--https", "127.0.0.1:0", "--https-cert", cert1+","+cert2, "--https-key", key1+","+key2)...)
+	roots := x509.NewCertPool()
+	pemCA, err := os.ReadFile(authority.File)
+	if err != nil || !roots.AppendCertsFromPEM(pemCA) {
+		t.Fatal(err)
+	}
+	get := func(url, name string, protocols func(*http.Protocols)) (*http.Response, string) {
+		t.Helper()
+		var of http.Protocols
+		protocols(&of)
+		transport := &http.Transport{Protocols: &of, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: name}}
+		defer transport.CloseIdleConnections()
+		r, err := http.NewRequest("GET", url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = name
+		resp, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatalf("%s of %s: %v", url, name, err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || len(body) < 100_000 {
+			t.Fatalf("%s of %s: %d bytes, %v", url, name, len(body), err)
+		}
+		return resp, strings.TrimRight(string(body), "\x00")
+	}
+	http1 := func(p *http.Protocols) { p.SetHTTP1(true) }
+	http2 := func(p *http.Protocols) { p.SetHTTP2(true) }
+	stored := 0
+	clear2 := func(p *http.Protocols) { p.SetUnencryptedHTTP2(true) }
+	for i, c := range []struct {
+		url, name string
+		protocols func(*http.Protocols)
+		proto     string
+		scheme    string
+		hit       bool
+	}{
+		{"https://" + p.https, "one.example", http1, "HTTP/1.1", "https", false},
+		{"https://" + p.https, "one.example", http2, "HTTP/2.0", "https", true},
+		{"https://" + p.https, "two.example", http2, "HTTP/2.0", "https", true},
+		{"http://" + p.listen, "one.example", clear2, "HTTP/2.0", "http", false},
+		{"http://" + p.listen, "one.example", clear2, "HTTP/2.0", "http", true},
+		{"http://" + p.listen, "one.example", http1, "HTTP/1.1", "http", true},
+	} {
+		r, body := get(c.url+"/x", c.name, c.protocols)
+		if r.Proto != c.proto || body != c.scheme || strings.Contains(r.Header.Get("Cache-Status"), "a; hit") != c.hit {
+			t.Errorf("%d: %s, %s, %v", i, r.Proto, body, r.Header["Cache-Status"])
+		}
+		if !c.hit {
+			stored++
+			eventually(t, time.Minute, "the answer is stored", func() bool { return p.status().Digest.Keys == stored })
+		}
+		if r.TLS != nil && r.TLS.PeerCertificates[0].DNSNames[0] != c.name {
+			t.Errorf("%s got the certificate of %v", c.name, r.TLS.PeerCertificates[0].DNSNames)
+		}
+	}
+	renewed, key := authority.Peer("one.example", time.Now().Add(2*time.Hour))
+	for from, to := range map[string]string{renewed: cert1, key: key1} {
+		if err := os.Rename(from, to); err != nil && from != to {
+			t.Fatal(err)
+		}
+	}
+	p.cmd.Process.Signal(syscall.SIGHUP)
+	eventually(t, time.Minute, "the renewed certificate is used", func() bool {
+		r, _ := get("https://"+p.https+"/x", "one.example", http2)
+		return time.Until(r.TLS.PeerCertificates[0].NotAfter) > 90*time.Minute
+	})
+	if !strings.Contains(p.stderr.String(), "changed=https-cert") {
+		t.Errorf("the log does not say what changed:\n%s", p.stderr.String())
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("the peer ended with %d", code)
 	}
 }

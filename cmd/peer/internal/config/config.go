@@ -65,6 +65,8 @@ type Config struct {
 
 	lists map[string][]string // the lists of the file, as they are shown
 
+	HTTPS *HTTPS // nil = clients do not come by TLS
+
 	AccessLog     string // a file or "-"; "" = none
 	AccessLogJSON bool
 

@@ -18,6 +18,9 @@ type Settings struct {
 	TLSCA       string   `name:"tls-ca" env:"PEER_TLS_CA" placeholder:"FILE" group:"Cluster" help:"Certificates of the authority that the peers' certificates come from."`
 
 	Listen         string   `name:"listen" env:"PEER_LISTEN" placeholder:"ADDR" default:"127.0.0.1:3128" group:"Cache" help:"Address for the HTTP requests of clients and of the other peers. Default: ${default}."`
+	HTTPS          string   `name:"https" env:"PEER_HTTPS" placeholder:"ADDR" group:"Cache" help:"Address for clients that come by TLS, with HTTP/1.1 or HTTP/2. Default: none."`
+	HTTPSCert      []string `name:"https-cert" env:"PEER_HTTPS_CERT" placeholder:"FILE" sep:"," group:"Cache" help:"Certificates for --https, PEM, each with those of its authorities behind it; repeat it or separate them by commas. Which one is used follows from the name that a client asks for; the first for all others."`
+	HTTPSKey       []string `name:"https-key" env:"PEER_HTTPS_KEY" placeholder:"FILE" sep:"," group:"Cache" help:"The keys of --https-cert, in the same order."`
 	Origin         string   `name:"origin" env:"PEER_ORIGIN" placeholder:"URL" group:"Cache" help:"Be a reverse proxy for this origin. Without it, be a forward proxy."`
 	TrustedProxies []string `name:"trusted-proxies" env:"PEER_TRUSTED_PROXIES" placeholder:"CIDR" sep:"," group:"Cache" help:"Networks of the proxies before a reverse proxy, such as 10.0.0.0/8, that are believed in X-Forwarded-For, -Proto and -Host, or Forwarded; from others these are replaced. Give all peers of a cluster the same."`
 

@@ -74,10 +74,18 @@ func (n *Node) listen(o Options) error {
 			n.traffic = peertls.Listen(n.traffic, n.cfg.PeerTLS)
 		}
 	}
+	var errHTTPS error
+	if h := n.cfg.HTTPS; h != nil {
+		var l net.Listener
+		if l, errHTTPS = listen("tcp", h.Listen); errHTTPS == nil {
+			n.https = newFrontDoor(conn.Listen(l, n.cfg.SendTimeout), h.Certificates)
+		}
+		errHTTPS = inUse("--https", h.Listen, errHTTPS)
+	}
 	if errAdmin == nil {
 		n.admin = conn.Listen(n.admin, n.cfg.SendTimeout)
 	}
-	return errors.Join(inUse("--listen", n.cfg.Listen, errTraffic), inUse("--admin", n.cfg.Admin, errAdmin))
+	return errors.Join(inUse("--listen", n.cfg.Listen, errTraffic), inUse("--admin", n.cfg.Admin, errAdmin), errHTTPS)
 }
 
 // openStore opens the store under the request path, and plans the digest for what
@@ -108,6 +116,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			Beat:   n.watchdog.Watch("store-writer"),
 			Logger: n.log, FS: o.FS,
 		},
+		ClientTLS:      n.cfg.HTTPS != nil,
 		TrustedProxies: n.cfg.TrustedProxies, Rules: n.cfg.Rules,
 		Now:            o.Now,
 		Advertise:      n.holdings.Add,

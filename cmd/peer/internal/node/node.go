@@ -58,6 +58,7 @@ type Node struct {
 	state   atomic.Pointer[string]
 
 	traffic, admin net.Listener
+	https          *frontDoor     // nil = none
 	servers        []*http.Server // in the order in which they are stopped
 	serving        sync.WaitGroup
 	failure        chan error
@@ -147,8 +148,17 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 
 // serve begins to answer on both listeners.
 func (n *Node) serve() {
-	n.serveOn(n.traffic, n.control.Handler(n.obey, n.proxy))
-	n.serveOn(n.admin, admin.Handler(n, n.durations))
+	answers := n.control.Handler(n.obey, n.proxy)
+	n.serveOn(n.traffic, answers, func(s *http.Server) error {
+		s.Protocols = new(http.Protocols)
+		s.Protocols.SetHTTP1(true)
+		s.Protocols.SetUnencryptedHTTP2(true)
+		return s.Serve(n.traffic)
+	})
+	n.serveOn(n.admin, admin.Handler(n, n.durations), func(s *http.Server) error { return s.Serve(n.admin) })
+	if n.https != nil {
+		n.serveOn(n.https, n.proxy, n.https.serve)
+	}
 	n.serving.Go(n.record)
 	n.serving.Go(n.watchPlan)
 	n.serving.Go(n.reportHangs)
@@ -158,7 +168,7 @@ func (n *Node) serve() {
 	}
 }
 
-func (n *Node) serveOn(l net.Listener, h http.Handler) {
+func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) error) {
 	server := &http.Server{
 		Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ConnContext: conn.Context,
@@ -167,7 +177,7 @@ func (n *Node) serveOn(l net.Listener, h http.Handler) {
 	new(unused).of(server)
 	n.servers = append(n.servers, server)
 	n.serving.Go(func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(server); !errors.Is(err, http.ErrServerClosed) {
 			n.failure <- fmt.Errorf("listener %s failed: %w", l.Addr(), err)
 		}
 	})
@@ -179,9 +189,13 @@ func (n *Node) Failed() <-chan error { return n.failure }
 
 // Addresses returns where the node listens.
 func (n *Node) Addresses() admin.Addresses {
-	return admin.Addresses{
+	a := admin.Addresses{
 		Listen: n.traffic.Addr().String(), Admin: n.admin.Addr().String(), Gossip: n.gossip.Addr(), Service: n.service(),
 	}
+	if n.https != nil {
+		a.HTTPS = n.https.Addr().String()
+	}
+	return a
 }
 
 // Shutdown takes its leave of the cluster, waits for the requests under way as
@@ -190,6 +204,9 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	n.enter(draining)
 	leave := n.gossip.Leave(ctx)
 	drain := n.servers[0].Shutdown(ctx)
+	if n.https != nil {
+		drain = errors.Join(drain, n.servers[2].Shutdown(ctx))
+	}
 	if drain != nil {
 		drain = fmt.Errorf("requests under way were cut off: %w", drain)
 	}
@@ -215,7 +232,11 @@ func (n *Node) release() error {
 		errs = append(errs, s.Close())
 	}
 	if n.servers == nil {
-		for _, l := range []net.Listener{n.traffic, n.admin} {
+		listeners := []net.Listener{n.traffic, n.admin}
+		if n.https != nil {
+			listeners = append(listeners, n.https)
+		}
+		for _, l := range listeners {
 			if l != nil {
 				errs = append(errs, l.Close())
 			}

@@ -29,6 +29,9 @@ func (n *Node) Reload(cfg config.Config) error {
 		}
 	}
 	n.proxy.SetRules(cfg.Rules)
+	if n.https != nil && cfg.HTTPS != nil {
+		n.https.use(cfg.HTTPS.Certificates)
+	}
 	if n.cfg.PeerTLS != nil {
 		if err := n.cfg.PeerTLS.Reload(); err != nil {
 			return fmt.Errorf("--tls-cert: %w", err)
