@@ -63,6 +63,13 @@ func TestMistakes(t *testing.T) {
 		"negative time":        {[]string{"--drain=-1s"}, "is negative"},
 		"hasty publication":    {[]string{"--publish", "1ms"}, "is not between 10ms and 1h"},
 		"log format":           {[]string{"--log-format", "jsno"}, `is neither text nor json, did you mean "json"?`},
+		"https, no cert":       {[]string{"--https", ":443", "--advertise", "h"}, "--https-cert is needed as often as --https-key"},
+		"https, broken cert":   {[]string{"--https", "127.0.0.1:443", "--https-cert", plain, "--https-key", plain}, "cannot be used"},
+		"cert without https":   {[]string{"--https-cert", plain}, "goes with --https"},
+		"https at listen":      {[]string{"--https", "127.0.0.1:3128"}, "is the address of --listen 127.0.0.1:3128 too"},
+		"access log format":    {[]string{"--access-log-format", "combind"}, `is neither combined nor json, did you mean "combined"?`},
+		"access log nowhere":   {[]string{"--access-log", plain + "/x/y"}, "--access-log \"" + plain + "/x/y\" cannot be made"},
+		"access log directory": {[]string{"--access-log", filepath.Dir(plain)}, "is a directory"},
 		"no such file":         {[]string{"--config", plain + "x"}, "--config: open " + plain + "x: no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {

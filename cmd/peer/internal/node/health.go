@@ -101,7 +101,7 @@ func (t *troubles) of(n *Node) []admin.Trouble {
 	if known := t.store.Load(); known != nil {
 		list = append(list, *known...)
 	}
-	if n.cfg.Origin != nil {
+	if n.cfg.Reverse() {
 		for _, f := range n.proxy.FailingOrigins() {
 			list = append(list, admin.Trouble{Part: "origin", Text: fmt.Sprintf("%s does not answer since %s: %s", f.Host, f.Since.UTC().Format(time.RFC3339), f.Reason)})
 		}

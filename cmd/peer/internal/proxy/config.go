@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -33,6 +34,10 @@ type Config struct {
 	// either the scheme by which a client asked is in the key.
 	TrustedProxies []netip.Prefix
 	ClientTLS      bool
+
+	// Rules say what is kept beyond what origins say. Without one that says otherwise no
+	// response with a Set-Cookie is.
+	Rules rules.Set
 
 	// Coalescer knows which peer fetches what this cache is about to; nil = none does.
 	Coalescer cache.Coalescer
