@@ -17,6 +17,9 @@ import (
 // name it fails with [ErrNameTaken] and enters nothing. Other errors are
 // [*JoinError]s, joined; with [ErrUnreachable] the node goes on trying, so that a
 // caller may take that for "not yet".
+//
+// When it has succeeded, this peer has also heard what was invalidated before
+// ([Node.Invalidate]), unless nobody could tell it within two seconds.
 func (n *Node) Join(ctx context.Context) error {
 	if n.ctx.Err() != nil {
 		return ErrClosed
@@ -46,7 +49,11 @@ func (n *Node) Join(ctx context.Context) error {
 	if !entered {
 		return errors.Join(errs...)
 	}
-	return n.enter(open)
+	if err := n.enter(open); err != nil {
+		return err
+	}
+	n.catchUp(ctx)
+	return nil
 }
 
 // greeted is what came of a hello to a seed.
