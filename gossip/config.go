@@ -287,6 +287,7 @@ func (c *Config) hold() error {
 		return err
 	}
 	c.Holdings = NewHoldings(filter)
+	c.Holdings.planned.Store(uint64(c.Objects))
 	return nil
 }
 

@@ -350,4 +350,8 @@ func (n *Node) warnOfRefusal(f *digest.Filter) {
 	if err := n.digestLimits.Accept(f.Geometry(), f.Ones()); err != nil {
 		n.quiet.log(slog.LevelWarn, "refused digest", "the digest is too large: peers with the same limits refuse it", "err", err)
 	}
+	if h := n.cfg.Holdings; h.Outgrown() {
+		n.quiet.log(slog.LevelWarn, "outgrown", "more is held than the digest was planned for: it claims the more that is not; see Holdings.Replan",
+			"objects", h.filter.Len(), "planned", h.planned.Load())
+	}
 }
