@@ -70,6 +70,12 @@ type Config struct {
 	// follow from any of the secrets stays what it is when these change.
 	Seed uint64
 
+	// HeldSince is when this peer was last in touch with the others, in a former life,
+	// if it still holds what it held then: what was invalidated since it will hear, and
+	// if nobody knows all of that any more, that everything was. The zero Time means that
+	// it begins with nothing.
+	HeldSince time.Time
+
 	// StateFile is where replicas are saved when the node ends, and every five
 	// minutes, and loaded from when one is made: a restarted peer then fetches
 	// only what changed. So is what this peer publishes: if Holdings, with a filter of
@@ -285,6 +291,7 @@ func (c *Config) hold() error {
 		return err
 	}
 	c.Holdings = NewHoldings(filter)
+	c.Holdings.planned.Store(uint64(c.Objects))
 	return nil
 }
 

@@ -18,6 +18,9 @@ import (
 // count. If another live peer has this one's name it fails with [ErrNameTaken] and enters
 // nothing. Other errors are [*JoinError]s, joined; with [ErrUnreachable] the node goes on
 // trying, so that a caller may take that for "not yet".
+//
+// When it has succeeded, this peer has also heard what was invalidated before
+// ([Node.Invalidate]), unless nobody could tell it within two seconds.
 func (n *Node) Join(ctx context.Context) error {
 	if n.ctx.Err() != nil {
 		return ErrClosed
@@ -48,7 +51,11 @@ func (n *Node) Join(ctx context.Context) error {
 	if !joined {
 		return errors.Join(errs...)
 	}
-	return n.enter(met)
+	if err := n.enter(met); err != nil {
+		return err
+	}
+	n.catchUp(ctx)
+	return nil
 }
 
 // tryAll tries all seeds at once.

@@ -72,6 +72,8 @@ type Node struct {
 	joined sync.Once // starts the rejoining
 	seeds  []*seed
 
+	invalidations invalidations
+
 	meters                                 meters
 	demand                                 demand
 	lookups, malformed                     atomic.Int64
@@ -113,7 +115,7 @@ func New(cfg Config) (*Node, error) {
 	n := newNode(cfg, ring, advertise)
 	n.transport = &transport{
 		network: cfg.Network, packets: packets, advertise: advertise,
-		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.hearDatagram, short: n.speaksShort,
+		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.hearDatagram, invalid: n.invalidations.datagram, short: n.speaksShort,
 		screen: newScreen(cfg.Limits.Members, func() memberTable { return *n.members.Load() }), quiet: n.quiet,
 		packetCh: make(chan *memberlist.Packet, packetBacklog),
 		streamCh: make(chan net.Conn), closing: make(chan struct{}),
@@ -185,6 +187,7 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		BytesOut:     cfg.Limits.BytesOut,
 		KeepDead:     cfg.Limits.KeepDead,
 	}, time.Now())
+	n.invalidations.init(cfg, n.incarnation.Load(), n.signing)
 	return n
 }
 
@@ -205,6 +208,8 @@ func (n *Node) start() error {
 	n.wg.Go(n.loop)
 	n.wg.Go(n.listLoop)
 	n.wg.Go(n.callHooks)
+	n.wg.Go(n.invalidateLoop)
+	n.wg.Go(n.applyInvalidations)
 	if n.cfg.StateFile != "" {
 		n.wg.Go(n.saveLoop)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
 // maxPacket is the longest packet accepted, in bytes. memberlist is configured
@@ -33,6 +34,7 @@ type transport struct {
 	foreign   func(from netip.AddrPort, known bool) // is told of packets that an accepted secret does not open
 	dial      func(ctx context.Context, addr string) (net.Conn, error)
 	exchange  func(datagram []byte, from netip.AddrPort) // takes in one of the exchange's own
+	invalid   func(datagram []byte)                      // takes in one of package invalidation
 	short     func(peer string) bool                     // reports whether a peer knows what members is
 	meters    *meters
 	screen    *screen
@@ -74,6 +76,11 @@ func (t *transport) readPackets() {
 			continue
 		}
 		t.meters.in.packet(Sealing, n-len(opened))
+		if isInvalidation(opened) {
+			t.meters.in.packet(Invalidations, len(opened))
+			t.invalid(opened)
+			continue
+		}
 		if isDatagram(opened) && opened[0] != members {
 			t.exchange(opened, addrPortOf(from))
 			continue
@@ -106,11 +113,14 @@ func (t *transport) refused(from netip.Addr, err error) {
 // the protocol, in the place of its label.
 const members = 2<<4 | 15
 
-// isDatagram reports whether an opened packet is one of the exchange, and not of
-// memberlist: these begin with its label, or a type below 16.
+// isDatagram reports whether an opened packet is one of the exchange, or of package
+// invalidation, and not of memberlist: these begin with its label, or a type below 16.
 func isDatagram(b []byte) bool {
-	return len(b) > 0 && b[0]>>4 >= 1 && b[0]>>4 <= exchange.ProtocolVersion
+	return isInvalidation(b) || len(b) > 0 && b[0]>>4 >= 1 && b[0]>>4 <= exchange.ProtocolVersion
 }
+
+// isInvalidation reports whether an opened packet is one of package invalidation.
+func isInvalidation(b []byte) bool { return len(b) > 0 && b[0]>>4 == invalidation.PushByte>>4 }
 
 // open returns the packet in b; nil if it is not for this node.
 func (t *transport) open(b []byte, from net.Addr) []byte {
