@@ -189,8 +189,8 @@ func TestContextBits(t *testing.T) {
 	sets, clears := flipRanks(old, now)
 	ones, m := uint64(len(old)), geometry.Bits
 	bits := log2Choose(m-ones, uint64(len(sets))) + log2Choose(ones, uint64(len(clears)))
-	if want := contextBits(30, 2, c) * measuredKeys; math.Abs(bits/want-1) > 0.02 {
-		t.Errorf("contextBits says %v bits, the sets have %v", want, bits)
+	if want := givenBits(30, 2, c) * measuredKeys; math.Abs(bits/want-1) > 0.02 {
+		t.Errorf("givenBits says %v bits, the sets have %v", want, bits)
 	}
 	if flips := len(exclusiveOr(old, now)); flips != len(sets)+len(clears) {
 		t.Errorf("%d sets and %d clears of %d flips", len(sets), len(clears), flips)
