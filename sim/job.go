@@ -57,6 +57,8 @@ type Table struct {
 	Columns []Column
 	Rows    [][]any
 	Notes   []string // lines below the table
+
+	unfolded bool // shown at once in a page, however long
 }
 
 // Column describes one value of a row.

@@ -48,7 +48,7 @@ it what a snapshot does.
 
 const searchWords = `
 Section III-A of the paper proposes a sorted list of positions where the array is too large, with interpolation search. It
-keeps its promise of O(log log n) looks: a third to a quarter of those by halves. Each look far off is a wait for memory, of
+keeps its promise of O(log log n) looks: a quarter to two fifths of those by halves. Each look far off is a wait for memory, of
 which a search of a million positions has four or five, and a division each; the list is longer, too. Package digest divides
 the positions into buckets by their leading bits: a look finds the bucket, and the rest of each position is as short as the
 bucket is narrow.
@@ -60,6 +60,47 @@ Cache with its printed values. The last two are ours: what a set with a given fa
 representation, and what an update costs per replaced key. One hash over a large array stays within 1.44 bits of the bound
 at every rate, and a delta coded against the old set within about as much of its own. Rice-coded gaps are the honest rival of
 the coder: at most an eighth of a bit behind. Each figure is in figures/ as SVG and PNG.
+`
+
+const rivalsWords = `
+The paper's last question, whether the Bloom filter is the best structure for this, with what is known today. Against us first:
+
+- **Sent once and never changed, a ribbon filter is smaller: 6.6 % above log2 1/f where one compressed hash is 11 %.** A
+  change of one key changes all of it. A binary fuse filter of four places is 1 % larger than ours on the wire and 10 % smaller
+  in memory.
+- **A perfect hash with fingerprints, which the lecture names as the smaller way, takes log2 1/f + 1.44 bits at its own
+  bound: exactly what one compressed hash takes.** The one built here has 2.5 bits a key where the bound has 1.44, so that
+  ours is smaller.
+- To keep a copy in step none comes near. A replaced key takes 30 bits in ours; 40 in Rice code; 112 in the Bloom filter
+  of least memory; 375 in a cuckoo table whose changes are coded as well as can be, as insertions into a table 95 % full move
+  others about; 984 in a quotient filter, which shifts its neighbours. Static filters are sent again.
+- A quotient filter holds quotients with remainders, which are the positions of one hash over slots times 2^13. Sent as that
+  set, it is our message. Filters that grow, InfiniFilter and Aleph, are quotient filters with fingerprints of several lengths; ours
+  is planned anew from the keys instead, which its publisher has. Vacuum filters have the slots of cuckoo filters.
+- **A Bloomier filter gives every key its right value** and an absent one none, at the size of a static filter of that many more
+  bits. The values in the order of one hash's positions take less on the wire.
+
+Where nobody knows what the receiver has, or remembers what changed since, sketches of the difference need no base. PinSketch
+takes 1.4 to 3.4 times our delta, and less than a snapshot until a fifth of the keys has changed; it must be told how many
+differ, and its decoder takes the square of that. A rateless IBLT, which needs no number, is below a snapshot up to some 6 %.
+They would serve peers that come back after their publisher has forgotten their version, and before a fifth of it has changed. The
+exchange remembers changes for about as long as that, so that it has neither.
+`
+
+const usesWords = `
+The other uses that the documents name, with their errors:
+
+- **Set operations.** A union is exact. The intersection of two arrays says yes for up to f of the keys that are in one of
+  them, as either does alone, and the difference denies as many: it is the only operation with false negatives. How many keys
+  two sets share is known to about a thousandth, from the arrays alone.
+- **Bloom joins.** A filter of 8 bits a key takes more than the keys themselves, for what it wrongly asks back; one of 16 bits
+  a fifth less. Tuned as a message, one hash takes another 2 % off: what has to come back weighs more.
+- **PlanetP's search.** Each further term divides the peers that are named in vain by three to five, not by 1/f: those that
+  have all terms but one are the ones that err.
+- **Attenuated and aggregated filters.** At the m of one cache a union of 27 is believed sixteen times as often for what it
+  does not hold, and takes 38 % of the bytes of the digests; at the same f it takes 58 %, and what it saves is what the caches
+  have in common. It then says only that somebody has it, somewhere behind that link. A peer that can afford its siblings' digests has
+  the answer itself, so that gossip has no unions.
 `
 
 const hashingWords = `
