@@ -28,6 +28,7 @@ type chapter struct {
 }
 
 var chapters = []chapter{
+	{"findings", "What was found", findingsWords, nil, 0},
 	{"tables", "The tables of the documents", tablesWords, nil, 4000},
 	{"trials", "The simulations of Compressed Bloom Filters", trialsWords, nil, 40},
 	{"limits", "Limits and conjectures, and counting filters as messages", limitsWords, nil, 0},

@@ -2,6 +2,11 @@ package main
 
 // What RESULTS.md says above the tables of a chapter.
 
+const findingsWords = `
+What went against us first. Times are left out: they depend on the machine. How whole systems compare is in the chapters on ways
+of cooperating and on keeping digests in step; where each item of the documents is, in [DOCUMENTS.md](DOCUMENTS.md).
+`
+
 const tablesWords = `
 Every number that Mitzenmacher's Tables I–VII and the false-positive tables of Summary Cache print, and those of the running
 text, against the formulas they stand for. A value within one unit of its last printed digit agrees: it was rounded, perhaps
