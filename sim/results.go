@@ -33,7 +33,7 @@ var chapters = []chapter{
 	{"trials", "The simulations of Compressed Bloom Filters", trialsWords, nil, 40},
 	{"limits", "Limits and conjectures, and counting filters as messages", limitsWords, nil, 0},
 	{"codec", "The coders beside others", codecWords, nil, 0},
-	{"figures", "Figures", figuresWords, []string{"mitzenmacher-1", "mitzenmacher-2", "summary-cache-4", "sizes", "deltas"}, 0},
+	{"figures", "Figures", figuresWords, []string{"mitzenmacher-1", "mitzenmacher-2", "summary-cache-4", "sizes", "deltas", "structures"}, 0},
 	{"rivals", "Other structures at equal false positives", rivalsWords, nil, 0},
 	{"hashing", "Hash schemes", hashingWords, nil, 4000},
 	{"counters", "Counters", countersWords, nil, 60},

@@ -61,10 +61,10 @@ bucket is narrow.
 
 const figuresWords = `
 The first two are the paper's Figures 1 and 2: what is best uncompressed is worst compressed. The third is Figure 4 of Summary
-Cache with its printed values. The last two are ours: what a set with a given false-positive rate costs on the wire in each
+Cache with its printed values. The next two are ours: what a set with a given false-positive rate costs on the wire in each
 representation, and what an update costs per replaced key. One hash over a large array stays within 1.44 bits of the bound
 at every rate, and a delta coded against the old set within about as much of its own. Rice-coded gaps are the honest rival of
-the coder: at most an eighth of a bit behind. Each figure is in figures/ as SVG and PNG.
+the coder: at most an eighth of a bit behind. The last has what structures of today take above the bound. Each figure is in figures/ as SVG and PNG.
 `
 
 const rivalsWords = `
@@ -72,7 +72,7 @@ The paper's last question, whether the Bloom filter is the best structure for th
 
 - **Sent once and never changed, a ribbon filter is smaller: 6.6 % above log2 1/f where one compressed hash is 11 %.** A
   change of one key changes all of it. A binary fuse filter of four places is 1 % larger than ours on the wire and 10 % smaller
-  in memory.
+  in memory; where f is above some 0.04 % it is smaller on the wire too (figure structures).
 - **A perfect hash with fingerprints, which the lecture names as the smaller way, takes log2 1/f + 1.44 bits at its own
   bound: exactly what one compressed hash takes.** The one built here has 2.5 bits a key where the bound has 1.44, so that
   ours is smaller.
