@@ -2,6 +2,7 @@ package config
 
 import (
 	"log/slog"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -17,7 +18,7 @@ type Config struct {
 	Admin     string   // likewise
 	Gossip    string   // likewise
 	Advertise string   // host without a port; "" = that of Listen and Gossip, which is no wildcard then
-	Join      []string // host:port
+	Join      []string // see gossip.Config
 	// JoinTimeout bounds the wait for the first answer of a Join address; 0 =
 	// don't wait.
 	JoinTimeout time.Duration
@@ -31,7 +32,10 @@ type Config struct {
 	// PeerTLS secures HTTP between peers; nil = it is plain.
 	PeerTLS *peertls.Identity
 
-	Origin     *url.URL // nil = forward proxy
+	Origin *url.URL // nil = forward proxy
+	// TrustedProxies are the networks of proxies that are believed in for whom they ask.
+	TrustedProxies []netip.Prefix
+
 	Store      string
 	StoreSize  int64         // bytes
 	MemorySize int64         // bytes
@@ -43,6 +47,8 @@ type Config struct {
 	// within the body of its request, and for taking nothing of its answer.
 	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout time.Duration
 	ClientBodyTimeout, SendTimeout                        time.Duration
+
+	MaxConnections int // of clients; 0 = as many as there are descriptors for, at most 16,384
 
 	Objects        uint64        // planned for; at least 1
 	FalsePositives float64       // in (0, 0.5]
