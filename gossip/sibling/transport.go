@@ -44,7 +44,8 @@ func Identity(r *http.Request) string {
 }
 
 // RoundTrip implements [http.RoundTripper]. An error is the origin's, or that of
-// the request's context.
+// the request's context. [PeerOf] tells of the context of a response's request which
+// sibling gave it.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if IsQuestion(r) {
 		if r.Body != nil {
@@ -73,6 +74,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	a.Response.Request = r
+	if a.Peer != "" {
+		a.Response.Request = r.WithContext(WithPeer(r.Context(), a.Peer))
+	}
 	return a.Response, nil
 }
 
