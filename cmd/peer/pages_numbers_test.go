@@ -52,6 +52,8 @@ var facts = []struct{ says, file, code string }{
 	{"peers at 13.3 requests a second, which take 0.36 of what ICP would without one, take 0.49 with it", "gossip/wire_test.go", "{\"Zipf, a secret\", zipf, 13.3, 0, testSecret}, 0.08, 0.50"},
 	{"Its digest is kept for 10 minutes", "gossip/exchange/config.go", "defaultKeepDead     = 10 * time.Minute"},
 	{"Every 12 s peers try again", "gossip/config.go", "defaultRejoin  = 12 * time.Second"},
+	{"as long as they take more than a\n32nd of it", "cmd/peer/internal/store/copies.go", "copiesShare = 32"},
+	{"waits for that one for\n2 s at most", "gossip/sibling/coalesce.go", "defaultFlights = 2 * time.Second // CoalescerConfig.Wait"},
 	{"an eighth less than it holds", "cmd/peer/internal/store/store.go", "maxBytes-held+held/8"},
 	{"to grow again after 10 minutes", "cmd/peer/internal/store/store.go", "fullFor = 10 * time.Minute"},
 	{"10 peers, 9 of 1,000 misses ask in vain", operating, "| 10 | 950 B/s | 13.9 MiB | 0.009 |"},

@@ -97,7 +97,7 @@ func NewCache(node *gossip.Node, store Store, transport http.RoundTripper) (*Cac
 		return nil, err
 	}
 	c := &Cache{node: node, Siblings: client, Store: store, Coalescer: NewCoalescer(CoalescerConfig{
-		Name: node.Name(), HTTP: client.cfg.HTTP, Health: client.cfg.Health, Wait: defaultFlights,
+		Name: node.Name(), HTTP: client.cfg.HTTP, Health: client.cfg.Health,
 		Key:        func(identity string) uint64 { return uint64(digest.KeyOfString(node.Seed(), identity)) },
 		Advertised: func(identity string) bool { return len(node.Candidates(nil, identity)) > 0 },
 		Others: func() (others []Peer) {

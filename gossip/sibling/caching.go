@@ -139,7 +139,7 @@ func (t *CachingTransport) fetch(q *cachedRequest, o *Object) (*http.Response, e
 		return t.answer(q, o, status), nil
 	}
 	o2 := &Object{response: rfc9111.NewResponse(resp.StatusCode, resp.Header, now.Sub(asked), now), arrived: now}
-	o2.vary = rfc9111.VaryFields(resp.Header)
+	o2.vary, o2.Copied = rfc9111.VaryFields(resp.Header), resp.Request != nil && PeerOf(resp.Request.Context()) != ""
 	status.Stored = t.mayStore(q, o2) && o2.response.Useful() && resp.ContentLength <= t.maxBytes()
 	if o != nil && !status.Stored && resp.StatusCode < 500 && !q.cc.NoStore {
 		t.Store.Drop(o.identity(q)) // the origin has replaced it

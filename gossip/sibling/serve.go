@@ -171,7 +171,7 @@ func (c *Cache) answer(w http.ResponseWriter, r *http.Request, identity string) 
 		return
 	}
 	o := c.fresh(identity)
-	if wait := preferredWait(r.Header); o == nil && wait > 0 {
+	if wait := PreferredWait(r.Header); o == nil && wait > 0 {
 		ctx, cancel := context.WithTimeout(r.Context(), wait)
 		o = c.flights.join(ctx, identity)
 		cancel()
@@ -185,18 +185,6 @@ func (c *Cache) answer(w http.ResponseWriter, r *http.Request, identity string) 
 		c.Coalescer.Served(identity)
 	}
 	o.write(w, r, c.name()+"; hit")
-}
-
-// preferredWait is for how long the asker would wait (RFC 7240 section 4.3), at most
-// twice as long as a Cache does.
-func preferredWait(h http.Header) time.Duration {
-	for m := range rfc9111.Members(h["Prefer"]) {
-		if s, ok := strings.CutPrefix(m, "wait="); ok {
-			n, _ := strconv.ParseUint(s, 10, 16)
-			return min(time.Duration(n)*time.Second, 2*defaultFlights)
-		}
-	}
-	return 0
 }
 
 // requested is what a request or a sibling's question is for.

@@ -54,7 +54,8 @@ func Identity(r *http.Request) string {
 }
 
 // RoundTrip implements [http.RoundTripper]. An error is the origin's, or that of
-// the request's context.
+// the request's context. [PeerOf] tells of the context of a response's request which
+// sibling gave it.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.Siblings == nil || t.Siblings.cfg.Locator == nil {
 		closeBody(r)
@@ -85,6 +86,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	a.Response.Request = r
+	if a.Peer != "" {
+		a.Response.Request = r.WithContext(WithPeer(r.Context(), a.Peer))
+	}
 	return a.Response, nil
 }
 

@@ -320,7 +320,9 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 		return
 	}
 	c.hints.Learn(f.r.url, res.fields)
-	obj, err := w.Commit(c.meta(res.entry))
+	m := c.meta(res.entry)
+	m.Copied = res.peer != ""
+	obj, err := w.Commit(m)
 	if err != nil {
 		c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
 		return

@@ -40,7 +40,6 @@ func check(s *Settings, sources map[string]Source, lists map[string]entry) (Conf
 		Scrub:          c.duration("scrub", s.Scrub),
 		FalsePositives: c.falsePositives(s.FalsePositives), Publish: c.duration("publish", s.Publish),
 		LogLevel: c.logLevel(s.LogLevel), LogJSON: c.format("log-format", s.LogFormat, "text"), Drain: c.duration("drain", s.Drain),
-		CollapseWait:   c.duration("collapse-wait", s.CollapseWait),
 		ConnectTimeout: c.timeout("connect-timeout", s.ConnectTimeout), FirstByteTimeout: c.timeout("first-byte-timeout", s.FirstByteTimeout),
 		BetweenBytesTimeout: c.timeout("between-bytes-timeout", s.BetweenBytesTimeout),
 		ClientBodyTimeout:   c.timeout("client-body-timeout", s.ClientBodyTimeout), SendTimeout: c.timeout("send-timeout", s.SendTimeout),

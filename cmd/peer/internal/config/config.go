@@ -56,7 +56,6 @@ type Config struct {
 
 	Objects        uint64        // planned for; at least 1
 	FalsePositives float64       // in (0, 0.5]
-	CollapseWait   time.Duration // 0 = peers that miss the same object at once don't find each other
 	Publish        time.Duration // 0 = as gossip has it
 	IndexSize      int64         // bytes of the index over all digests; 0 = no bound
 

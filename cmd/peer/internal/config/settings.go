@@ -32,8 +32,6 @@ type Settings struct {
 	Scrub      string `name:"scrub" env:"PEER_SCRUB" placeholder:"TIME" default:"168h" group:"Cache" help:"How long it takes to read all of the store in the background, for errors of the disk, at 8 MiB/s at most; 0s = never. Default: ${default}, a week."`
 	Digests    string `name:"digests" env:"PEER_DIGESTS" placeholder:"FILE" group:"Cache" help:"File that keeps the digests of the other peers, and what they have of this one's, across a restart; none for no file. Default: digests, in the --store directory."`
 
-	CollapseWait string `name:"collapse-wait" env:"PEER_COLLAPSE_WAIT" placeholder:"TIME" default:"0s" group:"Cache" help:"How long a miss may wait for a peer that is already fetching the object. A miss that no digest answers then asks one peer which peer fetches it, while that pays. For slow origins and crowds. Default: 0s, peers fetch on their own."`
-
 	ConnectTimeout      string `name:"connect-timeout" env:"PEER_CONNECT_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a connection to an origin, or through a tunnel, may take to be made, TLS included. Default: ${default}."`
 	FirstByteTimeout    string `name:"first-byte-timeout" env:"PEER_FIRST_BYTE_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long an origin may take to begin its answer, from the end of the request. Default: ${default}."`
 	BetweenBytesTimeout string `name:"between-bytes-timeout" env:"PEER_BETWEEN_BYTES_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long an origin may pause within its answer. Default: ${default}."`

@@ -155,11 +155,9 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	}
 	c.SiblingTransport = n.peers
 	n.coalescer = sibling.NewCoalescer(sibling.CoalescerConfig{Name: n.cfg.Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
-		Advertised: func(identity string) bool { return len(n.gossip.Candidates(nil, identity)) > 0 }, Wait: n.cfg.CollapseWait, Health: &n.health, Admit: c.Admit})
+		Advertised: func(identity string) bool { return len(n.gossip.Candidates(nil, identity)) > 0 }, Health: &n.health, Admit: c.Admit})
 	c.Own[sibling.CoalescePath] = n.coalescer
-	if n.cfg.CollapseWait > 0 {
-		c.Coalescer = n.coalescer
-	}
+	c.Coalescer = n.coalescer
 	return c
 }
 
