@@ -36,8 +36,8 @@
 // a strong validator. Any other of a sibling is delivered when it is whole or 64 KiB
 // of it are here, since until then the next source can begin anew. A client is sent
 // the header together with the first byte (respond.go): a body that is cut before
-// that is answered by another fetch if the origin has another representation by now,
-// or else by an error.
+// that is answered by another fetch, header and all, if the origin has another
+// representation by now or no strong validator would tell; or else by an error.
 //
 // The body (resume.go) is one stream of bytes from one source after another. The
 // next one (attempt.go) begins at byte n if a strong validator shows that it has the same

@@ -25,7 +25,7 @@ const (
 var errUnattended = errors.New("cache: nobody waits for the rest")
 
 // errSuperseded ends a body that stalls when no other source can finish it.
-var errSuperseded = errors.New("cache: the origin has another representation by now, and the source of this one stalls")
+var errSuperseded = errors.New("cache: the origin may have another representation by now, and no source has the rest of this one")
 
 // A body is that of a response whose bytes come from one source after another. It
 // is read by one goroutine.
@@ -163,7 +163,7 @@ func (b *body) resume(from *answer) error {
 		if b.attempt == nil {
 			if b.fruitless >= maxFruitless || !b.mayResume() {
 				b.resuming = false
-				if b.superseded {
+				if b.superseded || b.replaceable() {
 					from.err = errSuperseded
 				}
 				b.mu.Unlock()
@@ -178,10 +178,19 @@ func (b *body) resume(from *answer) error {
 }
 
 // mayResume reports whether another source than the first may be asked: somebody
-// has a part of the body and waits for more. b.mu is held.
+// has a part of the body and waits for more, and what that source gives can be held
+// against the part, or the validator is strong. b.mu is held.
 func (b *body) mayResume() bool {
 	return b.f.delivered() && b.f.waiters.n.Load() > 0 && !b.superseded && !b.ended && b.c.stopped.Err() == nil &&
-		(b.w != nil || b.at == 0 || b.repr.StrongValidator() != "")
+		(b.w != nil && b.at > 0 || b.repr.StrongValidator() != "")
+}
+
+// replaceable reports whether those who wait can begin anew, header and all, with
+// whatever the origin has: no byte went out, and nothing would tell that another body
+// belongs to the header. An origin that pauses each time ends that. b.mu is held.
+func (b *body) replaceable() bool {
+	return b.w != nil && b.at == 0 && b.f.delivered() && b.repr.StrongValidator() == "" &&
+		b.c.now().steady-b.f.r.now.steady < 2*b.c.cfg.BetweenBytes
 }
 
 // check looks after a source that makes no progress, or too little.
@@ -226,6 +235,11 @@ func (b *body) overtake(crawling bool) {
 	case !b.f.delivered(): // nobody has a byte: begin anew with the next
 		if b.from.sibling != nil {
 			b.from.cancel(sibling.ErrStalled)
+		}
+	case b.replaceable():
+		if !b.alone() {
+			b.superseded = true
+			b.from.cancel(errSuperseded)
 		}
 	case b.alone() && (b.repr.StrongValidator() == "" || time.Since(b.reading) < aloneStall<<b.fruitless):
 	case crawling && b.repr.StrongValidator() == "":

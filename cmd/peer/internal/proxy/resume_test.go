@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -183,6 +184,50 @@ func resume(t *testing.T, name string, o *faulty, clients int, sibling bool) {
 	}
 	if o.ranges && !changed && o.at > 0 && o.inRanges == 0 {
 		t.Errorf("%s: no part was asked for", name)
+	}
+}
+
+// Where nothing but their bytes tells two versions apart, and the first one's source ends
+// or stalls before its first byte, the other one comes with the header of its own, or not
+// at all.
+func TestHeaderAndBodyBelongTogether(t *testing.T) {
+	const size = 10_000
+	for _, control := range []string{"max-age=600", "private"} {
+		for _, fault := range []string{"cut", "stall"} {
+			for _, clients := range []int{1, 3} {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+						w.Header().Set("Cache-Control", control)
+						w.Header().Set("X-Version", fmt.Sprint(n))
+						w.Header().Set("Content-Length", fmt.Sprint(size))
+						w.WriteHeader(http.StatusOK)
+						w.(http.Flusher).Flush()
+						switch {
+						case n > 0:
+							w.Write(content(uint64(n), size))
+						case fault == "cut":
+							panic(http.ErrAbortHandler)
+						default:
+							<-r.Context().Done()
+						}
+					}, "a")
+					defer w.close()
+					var all sync.WaitGroup
+					for range clients {
+						all.Go(func() {
+							r, err := w.try("a", "GET", "/x", "")
+							if control == "private" && (err != nil || r.body == "") {
+								return // nobody may have its rest
+							}
+							if n, _ := strconv.Atoi(r.Header.Get("X-Version")); err != nil || r.err != nil || r.body != string(content(uint64(n), size)) {
+								t.Errorf("%s, %s, %d clients: version %d, %d bytes, %v, %v", control, fault, clients, n, len(r.body), err, r.err)
+							}
+						})
+					}
+					all.Wait()
+				})
+			}
+		}
 	}
 }
 

@@ -128,9 +128,6 @@ func (w *world) read(res *result, answer *http.Response) {
 	}
 	for {
 		n, err := answer.Body.Read(buf)
-		if body && res.bytes == 0 && n > 0 {
-			w.identify(res, buf[:n], first)
-		}
 		if body && res.bad == "" && !res.version.is(buf[:n], first+res.bytes) {
 			res.bad = fmt.Sprintf("wrong bytes between %d and %d", first+res.bytes, first+res.bytes+int64(n))
 		}
@@ -155,22 +152,6 @@ func (w *world) read(res *result, answer *http.Response) {
 			w.sometimes("a client stops reading")
 			res.gone = true
 			time.Sleep(patience - 10*time.Second)
-		}
-	}
-}
-
-// identify corrects the version of an answer without a validator: where the origin broke off
-// before the body, a peer may take all of a later version under the header that it had sent.
-func (w *world) identify(res *result, b []byte, off int64) {
-	p := pageOf(res.version.url)
-	if p.rule.tag || p.rule.mod || res.version.is(b, off) {
-		return
-	}
-	for v := res.version; v.number <= w.origin.version(p, time.Now()); v.number++ {
-		if v.is(b, off) {
-			w.sometimes("a later body under an earlier header")
-			res.version = v
-			return
 		}
 	}
 }

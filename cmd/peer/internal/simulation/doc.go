@@ -69,6 +69,24 @@
 // nobody's), and nothing else. To add a promise: a case in judge, digests or leftovers, and
 // the fault that breaks it to the list of mutations.
 //
+// # What it finds
+//
+// Each mutation, how it shows, and the time until it did on one core that was shared,
+// from seed 1 on. Counts of seeds differ with every change of the schedules.
+//
+//	unverified-reads     body     4 s       no-resume            cut      5 s
+//	bad-object-stays     digest   4 s       slow-sender          held     1 s
+//	bad-block-cuts       cut      8 s       older-confirms       body     2 s
+//	unwritable-store     cut     30 s       stall-for-ever       hung     3 s
+//	clock-put-right      age     14 s       no-takeover          slow    19 s
+//	crawling-sibling     slow    33 s       resume-blindly       body   178 s
+//	slow-reader          held  seed 2       wall-clock-ages      seed 46
+//	first-byte           hung  seed 31
+//
+// Not shown on these schedules: filter-hang, compare-once (not within 1,000
+// seeds before threeSources), late-private-commit (not within 900 before writeWithin),
+// late-commit, tombstones, digest-leak.
+//
 // # What is not simulated
 //
 // Real sockets, sendfile and kernel TLS, file locks, real file systems, several processes; a

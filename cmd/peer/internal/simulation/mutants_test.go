@@ -35,6 +35,7 @@ var mutations = []mutation{
 	}},
 	{name: "first-byte", what: "an origin that sends no header is waited for", edits: []edit{
 		{cacheDir + "sources.go", "time.AfterFunc(c.cfg.FirstByte,", "time.AfterFunc(1000*c.cfg.FirstByte,"},
+		{"cmd/peer/internal/proxy/proxy.go", "ResponseHeaderTimeout:  c.FirstByteTimeout,", "ResponseHeaderTimeout:  0,"},
 	}},
 	{name: "eof-with-bytes", what: "the last bytes that come together with io.EOF are an error", edits: []edit{
 		{cacheDir + "resume.go", "whole := err == io.EOF &&", "whole := err == io.EOF && n == 0 &&"},
@@ -49,7 +50,7 @@ var mutations = []mutation{
 		{storePkg + "blocks.go", "	if s.dropFile(o) {", "	if false && s.dropFile(o) {"},
 	}},
 	{name: "bad-block-cuts", what: "an answer is cut at a bad block", edits: []edit{
-		{cacheDir + "finish.go", "		if r.cc.OnlyIfCached || ", "		if true || r.cc.OnlyIfCached || "},
+		{cacheDir + "finish.go", "	if r.cc.OnlyIfCached {\n		return\n	}\n	by :=", "	if true || r.cc.OnlyIfCached {\n		return\n	}\n	by :="},
 	}},
 	{name: "clock-put-right", what: "a response stored while the clock was ahead stays fresh", edits: []edit{
 		{cacheDir + "clock.go", "	return d, d >= 0", "	return max(0, d), true"},

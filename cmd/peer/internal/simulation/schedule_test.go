@@ -17,6 +17,7 @@ type schedule struct {
 	Memory   int64     `json:"memory"`  // bytes
 	Publish  int       `json:"publish"` // milliseconds; 0 = the default
 	Objects  uint64    `json:"objects"` // that digests are planned for
+	False    float64   `json:"false"`   // rate of false positives that they are planned for
 	Faults   []fault   `json:"faults"`
 	Requests []request `json:"requests"`
 }
@@ -80,7 +81,7 @@ func generate(seed uint64) schedule {
 	s := schedule{
 		Seed: seed, Peers: 2 + rng.IntN(3), First: int(seed % 1000 * 100), URLs: 20 + rng.IntN(60), Seconds: 20 + rng.IntN(30),
 		Store: int64(2+rng.IntN(6)) << 20, Memory: []int64{0, 64 << 10, 1 << 20}[rng.IntN(3)],
-		Publish: []int{0, 0, 500, 3000}[rng.IntN(4)], Objects: 200,
+		Publish: []int{0, 0, 500, 3000}[rng.IntN(4)], Objects: 200, False: 0.01,
 	}
 	if seed%churns == 100 {
 		return churning(s)
@@ -116,6 +117,9 @@ func generate(seed uint64) schedule {
 	for range rng.IntN(3) {
 		s.writeWithin(rng, s.First+zipf(rng, s.URLs))
 	}
+	if s.Peers > 2 && rng.IntN(2) == 0 {
+		s.threeSources(rng)
+	}
 	slices.SortStableFunc(s.Faults, func(a, b fault) int { return a.At - b.At })
 	slices.SortStableFunc(s.Requests, func(a, b request) int { return a.At - b.At })
 	return s
@@ -135,6 +139,26 @@ func (s *schedule) writeWithin(rng *rand.Rand, url int) {
 	}
 }
 
+// threeSources adds a body that breaks off at a sibling, of which another sibling has an
+// older version and the origin the same, with nothing but the bytes to tell them apart.
+func (s *schedule) threeSources(rng *rand.Rand) {
+	url := s.First
+	for p := pageOf(url); p.rule.tag || p.rule.mod || p.rule.lifetime == 0 || p.period > 0 || p.size < 100_000; p = pageOf(url) {
+		if url++; url == s.First+s.URLs {
+			return
+		}
+	}
+	older, newer, asker := 0, 1, 2
+	at := rng.IntN(s.Seconds * 1000)
+	for _, r := range []request{{At: 0, Node: older, Kind: "get"}, {At: 500, Node: newer, Kind: "post"}, {At: 501, Node: newer, Kind: "post"},
+		{At: 502, Node: newer, Kind: "post"}, {At: 600, Node: newer, Kind: "get"}, {At: 4000, Node: asker, Kind: "get"}} {
+		r.At, r.URL = r.At+at, url
+		s.Requests = append(s.Requests, r)
+	}
+	s.Faults = append(s.Faults, fault{Kind: "purge", At: at + 3900, Node: asker, To: theOrigin, URL: url},
+		fault{Kind: "reset", At: at + 3999, Node: newer, To: asker, N: 66_000 + rng.Int64N(33_000)})
+}
+
 // churns is how many seeds have one among them that turns a store of some ten
 // thousand objects over, which takes as long as fifty others.
 const churns = 250
@@ -143,6 +167,9 @@ const churns = 250
 func churning(s schedule) schedule {
 	const clients, each = 8, 9_000
 	s.Objects = 8000 + 2000*(s.Seed/churns%5)
+	if s.Seed/churns%2 == 1 {
+		s.Objects, s.False = 1525, 0.003
+	}
 	s.Peers, s.Store, s.Memory = 2, int64(s.Objects)*4096, 0
 	for i := range clients {
 		s.Requests = append(s.Requests, request{Kind: "churn", URL: tinyURL + i*each, N: each})

@@ -161,7 +161,7 @@ func (p *peer) start() error {
 	cfg := config.Config{
 		Name: fmt.Sprintf("p%d", p.index), Listen: p.ip + ":80", Admin: p.ip + ":81", Gossip: p.ip + ":7946", Origin: base,
 		Secret: p.w.secret(), Store: storeDir, StoreSize: p.w.s.Store, MemorySize: p.w.s.Memory,
-		Objects: p.w.s.Objects, FalsePositives: 0.01, Publish: time.Duration(p.w.s.Publish) * time.Millisecond,
+		Objects: p.w.s.Objects, FalsePositives: p.w.s.False, Publish: time.Duration(p.w.s.Publish) * time.Millisecond,
 	}
 	for i := range p.w.s.Peers {
 		if i != p.index {
