@@ -145,7 +145,7 @@ type Limits struct {
 	BytesOut     int           // bodies served, bytes a second; zero means no bound
 	Conns        int           // incoming connections; zero means 4096
 	ConnsPerHost int           // of them from one address; zero means 512
-	Members      int           // other peers, the dead of the last minutes included; zero means 4096
+	Members      int           // other peers, those that died within a minute included; zero means 4096
 	KeepDead     time.Duration // for which the replica of a dead peer is kept; zero means 10 min
 }
 

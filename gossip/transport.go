@@ -32,8 +32,8 @@ type transport struct {
 	allowed   func(netip.Addr) bool
 	foreign   func(from netip.AddrPort, known bool) // is told of packets that an accepted secret does not open
 	dial      func(ctx context.Context, addr string) (net.Conn, error)
-	exchange  func(datagram []byte)  // takes in one of the exchange's own
-	short     func(peer string) bool // reports whether a peer knows what members is
+	exchange  func(datagram []byte, from netip.AddrPort) // takes in one of the exchange's own
+	short     func(peer string) bool                     // reports whether a peer knows what members is
 	meters    *meters
 	screen    *screen
 	quiet     *limiter
@@ -75,18 +75,19 @@ func (t *transport) readPackets() {
 		}
 		t.meters.in.packet(Sealing, n-len(opened))
 		if isDatagram(opened) && opened[0] != members {
-			t.exchange(opened)
+			t.exchange(opened, addrPortOf(from))
 			continue
 		}
 		t.meters.in.packet(Membership, len(opened))
 		if opened[0] == members {
 			opened = append(append(make([]byte, 0, n+len(plainHeader)), plainHeader...), opened[1:]...)
 		}
-		if err := t.screen.packet(opened[len(plainHeader):]); err != nil {
+		screened, err := t.screen.packet(opened[len(plainHeader):], addrPortOf(from))
+		if err != nil {
 			t.refused(addrOf(from), err)
 			continue
 		}
-		p := &memberlist.Packet{Buf: opened, From: from, Timestamp: now}
+		p := &memberlist.Packet{Buf: append(opened[:len(plainHeader)], screened...), From: from, Timestamp: now}
 		select {
 		case t.packetCh <- p:
 		default:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"net/url"
 	"os"
 	"strconv"
@@ -43,6 +44,7 @@ func check(s *Settings, sources map[string]Source) (Config, []error) {
 		BetweenBytesTimeout: c.timeout("between-bytes-timeout", s.BetweenBytesTimeout),
 		ClientBodyTimeout:   c.timeout("client-body-timeout", s.ClientBodyTimeout), SendTimeout: c.timeout("send-timeout", s.SendTimeout),
 	}
+	out.TrustedProxies = c.trustedProxies(s.TrustedProxies, out.Origin != nil)
 	out.Secret, out.AcceptSecrets = c.secrets(s.SecretFile)
 	out.PeerTLS = c.peerTLS(s, out.Name)
 	c.traces(s.OTLP, &out)
@@ -122,6 +124,30 @@ func (c *checker) origin(s string) *url.URL {
 		return u
 	}
 	return nil
+}
+
+// trustedProxies reads networks, each as a prefix or a single address.
+func (c *checker) trustedProxies(list []string, reverse bool) (out []netip.Prefix) {
+	for _, s := range list {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			var ip netip.Addr
+			if ip, err = netip.ParseAddr(s); err == nil {
+				p = netip.PrefixFrom(ip, ip.BitLen())
+			}
+		}
+		switch {
+		case err != nil:
+			c.fail("trusted-proxies", s, errors.New("is no network: want one such as 10.0.0.0/8 or 10.0.0.9"))
+		case p.Masked() != p:
+			c.fail("trusted-proxies", s, fmt.Errorf("has bits behind its prefix: did you mean %s?", p.Masked()))
+		case !reverse:
+			c.fail("trusted-proxies", s, errors.New("is for a reverse proxy: a forward proxy tells origins nothing of its clients"))
+			return nil
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 func (c *checker) objects(s string, storeSize int64) uint64 {

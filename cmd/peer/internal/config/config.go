@@ -2,6 +2,7 @@ package config
 
 import (
 	"log/slog"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -31,7 +32,10 @@ type Config struct {
 	// PeerTLS secures HTTP between peers; nil = it is plain.
 	PeerTLS *peertls.Identity
 
-	Origin     *url.URL // nil = forward proxy
+	Origin *url.URL // nil = forward proxy
+	// TrustedProxies are the networks of proxies that are believed in for whom they ask.
+	TrustedProxies []netip.Prefix
+
 	Store      string
 	StoreSize  int64         // bytes
 	MemorySize int64         // bytes

@@ -17,8 +17,10 @@ type Settings struct {
 	TLSKey      string   `name:"tls-key" env:"PEER_TLS_KEY" placeholder:"FILE" group:"Cluster" help:"The key of --tls-cert."`
 	TLSCA       string   `name:"tls-ca" env:"PEER_TLS_CA" placeholder:"FILE" group:"Cluster" help:"Certificates of the authority that the peers' certificates come from."`
 
-	Listen     string `name:"listen" env:"PEER_LISTEN" placeholder:"ADDR" default:"127.0.0.1:3128" group:"Cache" help:"Address for the HTTP requests of clients and of the other peers. Default: ${default}."`
-	Origin     string `name:"origin" env:"PEER_ORIGIN" placeholder:"URL" group:"Cache" help:"Be a reverse proxy for this origin. Without it, be a forward proxy."`
+	Listen         string   `name:"listen" env:"PEER_LISTEN" placeholder:"ADDR" default:"127.0.0.1:3128" group:"Cache" help:"Address for the HTTP requests of clients and of the other peers. Default: ${default}."`
+	Origin         string   `name:"origin" env:"PEER_ORIGIN" placeholder:"URL" group:"Cache" help:"Be a reverse proxy for this origin. Without it, be a forward proxy."`
+	TrustedProxies []string `name:"trusted-proxies" env:"PEER_TRUSTED_PROXIES" placeholder:"CIDR" sep:"," group:"Cache" help:"Networks of the proxies before a reverse proxy, such as 10.0.0.0/8, that are believed in X-Forwarded-For, -Proto and -Host, or Forwarded; from others these are replaced. Give all peers of a cluster the same."`
+
 	Store      string `name:"store" env:"PEER_STORE" placeholder:"DIR" group:"Cache" help:"Directory that keeps the objects; made if missing. Default: summarycache/NAME in the user's cache directory."`
 	StoreSize  string `name:"store-size" env:"PEER_STORE_SIZE" placeholder:"SIZE" default:"1GiB" group:"Cache" help:"Bytes that the store may use on disk, such as 512MiB or 10GiB. Default: ${default}."`
 	MemorySize string `name:"memory-size" env:"PEER_MEMORY_SIZE" placeholder:"SIZE" default:"64MiB" group:"Cache" help:"Bytes of hot objects kept in memory besides. Default: ${default}."`

@@ -89,6 +89,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			Beat:   n.watchdog.Watch("store-writer"),
 			Logger: n.log, FS: o.FS,
 		},
+		TrustedProxies: n.cfg.TrustedProxies,
 		Now:            o.Now,
 		Advertise:      n.holdings.Add,
 		Withdraw:       func(identity string) { n.holdings.Remove(identity) },

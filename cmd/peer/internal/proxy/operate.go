@@ -67,10 +67,10 @@ func (h *Handler) parse(rawURL string) (*url.URL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	if h.cfg.Origin == nil && !u.IsAbs() {
+	if (h.sites == nil || !h.sites[0].alone) && !u.IsAbs() {
 		return nil, fmt.Errorf("proxy: %q is no absolute URL, such as http://example.com/a", rawURL)
 	}
-	target, no := h.target(&http.Request{URL: u})
+	target, no := h.target(&http.Request{URL: u}, asked{scheme: "http"})
 	if no != nil {
 		return nil, fmt.Errorf("proxy: %q: %s", rawURL, no.text)
 	}
