@@ -21,11 +21,11 @@ var _ = experiments.add(Experiment{
 		flags.IntVar(&o.observed, "observed", 0, "")
 		flags.IntVar(&o.contents, "contents", 8, "")
 		flags.DurationVar(&o.wait, "wait", 0, "")
-		flags.BoolVar(&o.curve, "curve", false, "")
 		return o
 	},
 	Help: `flags of exchange:
-  --peers N       how many peers: 2 to 10,000; without it 10, 100 and 1,000
+  --peers N       how many peers: 2 to 10,000; without it 10, 100 and 1,000, and the bytes
+                  that 1,000 peers of 10,000 objects take at several waits, against the lag
   --objects N     that each holds: 1,000 to 1,000,000 (default 100,000)
   --churn S       share of them replaced in a minute (default 0.01)
   --loss S        share of datagrams lost, 0 to 0.9; without it both 0 and 0.3
@@ -36,8 +36,6 @@ var _ = experiments.add(Experiment{
   --contents N    how many different caches there are; the other peers have copies of
                   their contents (default 8)
   --wait T        between publications (default 10 ms for each peer, 0.1 to 1 s)
-  --curve         instead: 1,000 peers of 10,000 objects at several waits, bytes against lag;
-                  two minutes, for which other flags mean nothing
 `,
 	Run: runExchange,
 })
@@ -52,7 +50,6 @@ type exchangeOptions struct {
 	observed int
 	contents int
 	wait     time.Duration
-	curve    bool
 	flags    *flag.FlagSet // that they were read from; nil if from nowhere
 }
 
@@ -106,9 +103,6 @@ func runExchange(ctx context.Context, job *Job) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	if o.curve {
-		return exchangeCurve(ctx, job)
-	}
 	counts, losses := exchangePeers, []float64{0, exchangeLoss}
 	if o.peers != 0 {
 		counts = []int{o.peers}
@@ -134,7 +128,10 @@ func runExchange(ctx context.Context, job *Job) error {
 		}
 	}
 	report.notes()
-	return nil
+	if o.peers != 0 {
+		return nil
+	}
+	return exchangeCurve(ctx, job)
 }
 
 // of is the options for one cluster, with the defaults that depend on its size.

@@ -251,6 +251,9 @@ notes say what is modelled. 10,000 peers, and 1,000,000 objects, take minutes an
 - Without loss a change reaches everyone in less than a second in the median, also at 1,000 peers, for a fraction of what a
   snapshot every minute costs.
 - Nearly all of it travels behind adverts: gets and fetched deltas are left for what was lost.
+- Waiting saves bytes as long as more changes share what each publication costs (last table). Of a thousand peers that wait two
+  seconds one receives half the bytes that it does at half a second, 0.38 of them with headers, and a change takes 0.8 s longer.
+  From three seconds on there is little left to save.
 - Where three datagrams in ten are lost, a repair costs a few hundred bytes against the snapshot's hundred thousand and more.
   The lag's tail is that of the streams, which have to resend as well.
 `
