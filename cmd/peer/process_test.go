@@ -42,12 +42,16 @@ type process struct {
 // the test ends.
 func spawn(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, ended: make(chan error, 1)}
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.cmd = exec.Command(binary, args...)
+	return spawnCommand(t, exec.Command(binary, args...))
+}
+
+func spawnCommand(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, ended: make(chan error, 1)}
 	p.cmd.Env = append(os.Environ(), asPeer+"=1")
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
@@ -68,7 +72,7 @@ func spawn(t *testing.T, args ...string) *process {
 	}
 	err = p.cmd.Wait()
 	p.ended <- err
-	t.Fatalf("peer %q ended: %v\n%s", args, err, p.stderr.String())
+	t.Fatalf("peer %q ended: %v\n%s", cmd.Args, err, p.stderr.String())
 	return nil
 }
 

@@ -73,7 +73,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/origin", imports: "net github.com/cespare/xxhash/v2"},
 	{dir: "cmd/peer/internal/replay", imports: "net cmd/peer/internal/origin cmd/peer/internal/table cmd/peer/internal/trace " +
 		"gossip/rfc9111"},
-	{dir: "cmd/peer/internal/config", imports: "net cmd/peer/internal/peertls cmd/peer/internal/rules github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
+	{dir: "cmd/peer/internal/config", imports: "net gossip cmd/peer/internal/peertls cmd/peer/internal/rules github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
 		"github.com/goccy/go-yaml/parser github.com/goccy/go-yaml/token"},
 	{dir: "cmd/peer/internal/admin", imports: "net cmd/peer/internal/proxy cmd/peer/internal/rules cmd/peer/internal/store cmd/peer/internal/table " +
 		"github.com/prometheus/client_golang/prometheus github.com/prometheus/client_golang/prometheus/collectors " +

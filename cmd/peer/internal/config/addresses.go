@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/summarycache/summarycache/gossip"
 )
 
 func (c *checker) addresses(s *Settings, out *Config) {
@@ -20,6 +22,9 @@ func (c *checker) addresses(s *Settings, out *Config) {
 	}
 	for _, a := range s.Join {
 		err := checkAddr(a, "7946", false)
+		if strings.HasPrefix(a, "srv:") {
+			err = gossip.CheckJoin(a)
+		}
 		good = good && err == nil
 		c.fail("join", a, err)
 		if err == nil {

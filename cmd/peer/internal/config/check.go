@@ -59,6 +59,7 @@ func check(s *Settings, sources map[string]Source, lists map[string]entry) (Conf
 	out.Store = c.store(s.Store, out.Name)
 	out.Digests = c.digests(s.Digests, out.Store)
 	out.IndexSize = c.size("index-size", s.IndexSize, 0)
+	out.MaxConnections = c.connections(s.MaxConnections)
 	if out.Publish != 0 && out.Publish < 10*time.Millisecond || out.Publish > time.Hour {
 		c.fail("publish", s.Publish, errors.New("is not between 10ms and 1h"))
 	}
@@ -176,6 +177,14 @@ func (c *checker) objects(s string, storeSize int64) uint64 {
 		n = max(uint64(storeSize)/meanObject, 1000)
 	}
 	return n
+}
+
+func (c *checker) connections(s string) int {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || n > 1e6 {
+		c.fail("max-connections", s, errors.New("is no whole number between 0 and 1000000"))
+	}
+	return int(n)
 }
 
 func (c *checker) falsePositives(s string) float64 {

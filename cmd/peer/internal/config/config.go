@@ -19,7 +19,7 @@ type Config struct {
 	Admin     string   // likewise
 	Gossip    string   // likewise
 	Advertise string   // host without a port; "" = that of Listen and Gossip, which is no wildcard then
-	Join      []string // host:port
+	Join      []string // see gossip.Config
 	// JoinTimeout bounds the wait for the first answer of a Join address; 0 =
 	// don't wait.
 	JoinTimeout time.Duration
@@ -51,6 +51,8 @@ type Config struct {
 	// within the body of its request, and for taking nothing of its answer.
 	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout time.Duration
 	ClientBodyTimeout, SendTimeout                        time.Duration
+
+	MaxConnections int // of clients; 0 = as many as there are descriptors for, at most 16,384
 
 	Objects        uint64        // planned for; at least 1
 	FalsePositives float64       // in (0, 0.5]

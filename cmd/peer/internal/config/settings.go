@@ -9,7 +9,7 @@ type Settings struct {
 	Name        string   `name:"name" env:"PEER_NAME" placeholder:"NAME" group:"Cluster" help:"This peer's name, unique in the cluster. Default: the host's name."`
 	Gossip      string   `name:"gossip" env:"PEER_GOSSIP" placeholder:"ADDR" default:"127.0.0.1:7946" group:"Cluster" help:"Address for gossip with the other peers, UDP and TCP. Default: ${default}."`
 	Advertise   string   `name:"advertise" env:"PEER_ADVERTISE" placeholder:"HOST" group:"Cluster" help:"Host or IP at which the other peers reach this one. Default: the host of --listen and --gossip or, if that is a wildcard, this machine's first private address."`
-	Join        []string `name:"join" env:"PEER_JOIN" placeholder:"ADDR" sep:"," group:"Cluster" help:"Gossip addresses of some other peers; repeat it or separate them by commas. They are tried again and again."`
+	Join        []string `name:"join" env:"PEER_JOIN" placeholder:"ADDR" sep:"," group:"Cluster" help:"Gossip addresses of some other peers, HOST:PORT or srv:NAME for SRV records; repeat it or separate them by commas. A name stands for all of its addresses. They are tried again and again, and names looked up again each minute."`
 	JoinTimeout string   `name:"join-timeout" env:"PEER_JOIN_TIMEOUT" placeholder:"TIME" default:"0s" group:"Cluster" help:"Give up if no --join address answers within this time. Default: 0s, serve alone and keep trying."`
 	SecretFile  string   `name:"secret-file" env:"PEER_SECRET_FILE" placeholder:"FILE" group:"Cluster" help:"File with the cluster's secret, at least 16 bytes, the same for every peer. It encrypts gossip and keeps strangers out of it. Further lines are secrets that are accepted too, while the cluster moves to another one."`
 	SquidPeer   []string `name:"squid-peer" env:"PEER_SQUID_PEER" placeholder:"ADDR" sep:"," group:"Cluster" help:"HTTP addresses of Squids to exchange cache digests with; repeat it or separate them by commas. SQUID.md has their side."`
@@ -39,6 +39,8 @@ type Settings struct {
 	BetweenBytesTimeout string `name:"between-bytes-timeout" env:"PEER_BETWEEN_BYTES_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long an origin may pause within its answer. Default: ${default}."`
 	ClientBodyTimeout   string `name:"client-body-timeout" env:"PEER_CLIENT_BODY_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a client may pause within the body of its request. Default: ${default}."`
 	SendTimeout         string `name:"send-timeout" env:"PEER_SEND_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a client may take nothing of its answer. One that takes it slowly is never cut off. Default: ${default}."`
+
+	MaxConnections string `name:"max-connections" env:"PEER_MAX_CONNECTIONS" placeholder:"COUNT" default:"0" group:"Limits" help:"Connections of clients at a time, of which one address may have half. When one more comes, the one that has been idle for longest is closed. Default: 0, as many as there are file descriptors for, at most 16384."`
 
 	Objects        string `name:"objects" env:"PEER_OBJECTS" placeholder:"COUNT" default:"0" group:"Digest" help:"Objects that the digest is planned for. Default: 0, what fits the store at 32 KiB each. A peer that comes to hold more plans it anew."`
 	FalsePositives string `name:"false-positives" env:"PEER_FALSE_POSITIVES" placeholder:"RATE" default:"0.001" group:"Digest" help:"Share of absent objects that the digest may claim in error, between 0 and 0.5. Default: ${default}."`

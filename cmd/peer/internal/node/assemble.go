@@ -65,11 +65,13 @@ func (n *Node) listen(o Options) error {
 	if o.Network != nil {
 		listen = func(_, addr string) (net.Listener, error) { return o.Network.Listen(addr) }
 	}
+	shares := conn.Share(n.cfg.MaxConnections)
+	n.gates.clients, n.gates.admin = conn.NewGate(shares.Clients), conn.NewGate(shares.Admin)
 	var errTraffic, errAdmin error
 	n.traffic, errTraffic = listen("tcp", n.cfg.Listen)
 	n.admin, errAdmin = listen("tcp", n.cfg.Admin)
 	if errTraffic == nil {
-		n.traffic = conn.Listen(n.traffic, n.cfg.SendTimeout)
+		n.traffic = conn.Listen(n.traffic, n.cfg.SendTimeout, n.gates.clients)
 		if n.cfg.PeerTLS != nil {
 			n.traffic = peertls.Listen(n.traffic, n.cfg.PeerTLS)
 		}
@@ -78,12 +80,12 @@ func (n *Node) listen(o Options) error {
 	if h := n.cfg.HTTPS; h != nil {
 		var l net.Listener
 		if l, errHTTPS = listen("tcp", h.Listen); errHTTPS == nil {
-			n.https = newFrontDoor(conn.Listen(l, n.cfg.SendTimeout), h.Certificates)
+			n.https = newFrontDoor(conn.Listen(l, n.cfg.SendTimeout, n.gates.clients), h.Certificates)
 		}
 		errHTTPS = inUse("--https", h.Listen, errHTTPS)
 	}
 	if errAdmin == nil {
-		n.admin = conn.Listen(n.admin, n.cfg.SendTimeout)
+		n.admin = conn.Listen(n.admin, n.cfg.SendTimeout, n.gates.admin)
 	}
 	return errors.Join(inUse("--listen", n.cfg.Listen, errTraffic), inUse("--admin", n.cfg.Admin, errAdmin), errHTTPS)
 }
@@ -123,6 +125,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		Withdraw:       func(identity string) { n.holdings.Remove(identity) },
 		ConnectTimeout: n.cfg.ConnectTimeout, FirstByteTimeout: n.cfg.FirstByteTimeout,
 		BetweenBytesTimeout: n.cfg.BetweenBytesTimeout, SendTimeout: n.cfg.SendTimeout,
+		MaxIdle: conn.Share(n.cfg.MaxConnections).Idle,
 		Late:    n.lateness.Now,
 		Own:     n.ownPaths(),
 		Admit:   (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}).admit,
@@ -173,11 +176,12 @@ func (n *Node) dial(o Options) dialFunc {
 }
 
 func (n *Node) gossipConfig(o Options) gossip.Config {
+	share := conn.Share(n.cfg.MaxConnections).Gossip
 	return gossip.Config{
 		Name: n.cfg.Name, Bind: n.cfg.Gossip, Advertise: n.cfg.Advertise, Join: n.cfg.Join,
 		Secret: n.cfg.Secret, AcceptSecrets: n.cfg.AcceptSecrets,
 		Service: n.service(), Holdings: n.holdings, Publish: publishing(n.cfg.Publish),
-		StateFile: n.digests(), Limits: gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt))},
+		StateFile: n.digests(), Limits: gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt)), Conns: share.Conns, ConnsPerHost: share.PerHost},
 		Detection: o.Detect, Network: o.Network, Logger: n.log,
 		Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {
 			if n.proxy != nil {

@@ -58,6 +58,7 @@ type Node struct {
 	state   atomic.Pointer[string]
 
 	traffic, admin net.Listener
+	gates          struct{ clients, admin *conn.Gate }
 	https          *frontDoor     // nil = none
 	servers        []*http.Server // in the order in which they are stopped
 	serving        sync.WaitGroup
@@ -175,6 +176,11 @@ func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) 
 		ErrorLog:    slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
 	}
 	new(unused).of(server)
+	unused := server.ConnState
+	server.ConnState = func(c net.Conn, s http.ConnState) {
+		conn.Idle(c, s == http.StateNew || s == http.StateIdle)
+		unused(c, s)
+	}
 	n.servers = append(n.servers, server)
 	n.serving.Go(func() {
 		if err := serve(server); !errors.Is(err, http.ErrServerClosed) {

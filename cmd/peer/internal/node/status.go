@@ -18,6 +18,7 @@ func (n *Node) Status() admin.Status {
 		State: *n.state.Load(), Addresses: n.Addresses(), Encrypted: n.cfg.Secret != nil,
 		Health: n.Health(), Origins: n.proxy.FailingOrigins(), Traffic: n.proxy.Counters(),
 	}
+	s.Clients.Open, s.Clients.Dropped, s.Clients.Refused = n.gates.clients.Stats()
 	load := n.proxy.SiblingLoad()
 	s.Siblings = admin.Siblings{Deadline: load.Deadline.Seconds(), Lost: load.Lost}
 	s.Late = n.lateness.Now().Seconds()

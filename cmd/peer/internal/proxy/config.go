@@ -63,6 +63,8 @@ type Config struct {
 	// pause within the body; for a pause in which the origin takes nothing of a request.
 	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout, SendTimeout time.Duration
 
+	MaxIdle int // connections to origins that are kept open for later; 0 = 1,024
+
 	SiblingTimeout time.Duration        // to a sibling's response header, and to ours for a Squid; 0 = 500 ms; see sibling.Config
 	Late           func() time.Duration // by how much this process runs late, see sibling.Config; nil = it does not
 	MaxSiblings    int                  // siblings asked for one request; 0 = 2

@@ -177,7 +177,7 @@ func newOriginTransport(c *Config) *http.Transport {
 		DisableCompression:     true, // bodies pass as the origin sends them
 		ForceAttemptHTTP2:      true,
 		MaxIdleConnsPerHost:    64,
-		MaxIdleConns:           1024,
+		MaxIdleConns:           cmp.Or(c.MaxIdle, 1024),
 		IdleConnTimeout:        60 * time.Second,
 		TLSHandshakeTimeout:    c.ConnectTimeout,
 		ExpectContinueTimeout:  time.Second,
