@@ -177,7 +177,7 @@ func BenchmarkHit(b *testing.B) {
 			defer h.Close()
 			peer := httptest.NewUnstartedServer(h)
 			peer.Config.ConnContext = conn.Context
-			peer.Listener = conn.Listen(peer.Listener, time.Minute)
+			peer.Listener = conn.Listen(peer.Listener, time.Minute, nil)
 			peer.Start()
 			defer peer.Close()
 			to, err := net.Dial("tcp", peer.Listener.Addr().String())
