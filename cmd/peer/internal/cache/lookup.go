@@ -2,6 +2,7 @@ package cache
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
@@ -58,16 +59,22 @@ func (c *Cache) peek(id string) *found {
 
 // identities are those under which a sibling may list the response that r
 // selects: under the rules of the URL's stored responses, or else under those
-// that are likely.
+// that are likely. Those by cookies are nobody's but the client's and the origin's:
+// siblings do not get them, and so have nothing to be asked for.
 func (c *Cache) identities(r *request) []string {
 	rules := c.variants.Rules(r.url)
 	ids := make([]string, 0, 2+len(rules))
 	for _, fields := range rules {
-		ids = append(ids, rfc9111.Identity(r.url, fields, r.Header))
+		if !slices.Contains(fields, "Cookie") {
+			ids = append(ids, rfc9111.Identity(r.url, fields, r.Header))
+		}
 	}
 	ids = append(ids, rfc9111.Identity(r.url, nil, nil))
 	if len(rules) == 0 {
 		for _, fields := range c.hints.Guesses(r.url) {
+			if slices.Contains(fields, "Cookie") {
+				continue
+			}
 			ids = append(ids, rfc9111.Identity(r.url, fields, r.Header))
 		}
 	}

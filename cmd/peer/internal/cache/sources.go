@@ -104,6 +104,7 @@ func (c *Cache) asksSiblings(r *request) bool {
 // the host are known to vary too.
 func (c *Cache) siblingHeader(r *request) http.Header {
 	fields := slices.Concat(slices.Concat(c.variants.Rules(r.url), c.hints.Guesses(r.url))...)
+	fields = slices.DeleteFunc(fields, func(name string) bool { return name == "Cookie" })
 	return sibling.QuestionHeader(r.Request, &r.cc, c.cfg.Name, fields...)
 }
 

@@ -14,7 +14,7 @@ import (
 // ruleKeys are the keys of a rule; those that take a list are mapped to true.
 var ruleKeys = map[string]bool{"site": true, "path": true, "cookie": true, "header": true, "status": true, "type": true,
 	"bypass": false, "ttl": false, "min-ttl": false, "max-ttl": false, "ignore-no-cache": false,
-	"query-keep": true, "query-drop": true, "query-sort": false, "cookies-keep": true, "set-cookie": false}
+	"query-keep": true, "query-drop": true, "query-sort": false, "encodings": true, "cookies-keep": true, "set-cookie": false}
 
 // ruleMatchers are those of them that say what a rule is for, in the order in which they
 // are shown; the others say what it does.
@@ -47,7 +47,7 @@ func (c *checker) rule(name string, item section) rules.Rule {
 		Statuses: is.statuses("status"), Types: is.lower("type"),
 		Bypass: is.boolean("bypass"), IgnoreNoCache: is.boolean("ignore-no-cache"),
 		QueryKeep: is.list("query-keep"), QueryDrop: is.list("query-drop"), QuerySort: is.boolean("query-sort"),
-		CookiesKeep: is.list("cookies-keep"), SetCookie: is.oneOf("set-cookie", rules.Refuse, rules.Store, rules.Drop),
+		Encodings: is.lower("encodings"), CookiesKeep: is.list("cookies-keep"), SetCookie: is.oneOf("set-cookie", rules.Refuse, rules.Store, rules.Drop),
 		TTL: is.seconds("ttl"), MinTTL: is.seconds("min-ttl"), MaxTTL: is.seconds("max-ttl"),
 	}
 }

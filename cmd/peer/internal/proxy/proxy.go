@@ -248,6 +248,14 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		res.Outcome = ClientError
 		return res
 	}
+	if !r.ProtoAtLeast(1, 1) && r.ContentLength == 0 && r.Header["Content-Length"] == nil && (r.Method == http.MethodPost || r.Method == http.MethodPut) {
+		// Or it has a Transfer-Encoding, which HTTP/1.0 knows nothing of and the server hides.
+		e.URL = r.RequestURI
+		w.Header().Set("Connection", "close")
+		res := h.cache.Refuse(w, r, http.StatusLengthRequired, "no-length", "a body in HTTP/1.0 needs a Content-Length")
+		res.Outcome = ClientError
+		return res
+	}
 	if target != r.URL {
 		clone := *r
 		clone.URL, clone.Host = target, target.Host

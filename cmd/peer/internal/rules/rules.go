@@ -44,6 +44,7 @@ type Rule struct {
 	QueryKeep     []string
 	QueryDrop     []string
 	QuerySort     *bool
+	Encodings     []string // the content codings that the origin has, best first; it is asked for the first that the client takes
 	CookiesKeep   []string // the others do not reach the origin; nil = all are kept
 	SetCookie     string   // one of the constants; "" = nothing is said
 
@@ -132,7 +133,7 @@ func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (ou
 	if len(s) == 0 {
 		return r, false
 	}
-	var params, sort, kept, fresh, past *Rule
+	var params, sort, codings, kept, fresh, past *Rule
 	for i := range s {
 		rule := &s[i]
 		if rule.Statuses != nil || rule.Types != nil || !rule.wants(r) {
@@ -140,6 +141,7 @@ func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (ou
 		}
 		first(&params, rule, rule.QueryKeep != nil || rule.QueryDrop != nil)
 		first(&sort, rule, rule.QuerySort != nil)
+		first(&codings, rule, rule.Encodings != nil)
 		first(&kept, rule, rule.CookiesKeep != nil)
 		first(&fresh, rule, rule.IgnoreNoCache != nil)
 		first(&past, rule, rule.Bypass != nil)
@@ -162,6 +164,13 @@ func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (ou
 					tell(rule, "query "+cmp.Or(u.RawQuery, "empty"))
 				}
 			}
+		}
+	}
+	if codings != nil {
+		if best := best(codings.Encodings, r.Header["Accept-Encoding"]); len(r.Header["Accept-Encoding"]) != 1 || r.Header["Accept-Encoding"][0] != best {
+			out = clone(out, r)
+			out.Header["Accept-Encoding"] = []string{best}
+			tell(codings, "encodings "+best)
 		}
 	}
 	if question {
@@ -193,6 +202,33 @@ func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (ou
 	return out, false
 }
 
+// best returns the first coding that a client takes; one that does not say what it takes
+// gets none.
+func best(codings, accept []string) string {
+	takes := func(coding string) bool {
+		any := false
+		for _, line := range accept {
+			for item := range strings.SplitSeq(strings.ToLower(line), ",") {
+				name, weight, _ := strings.Cut(item, ";")
+				name = strings.TrimPrefix(strings.TrimSpace(name), "x-")
+				_, q, weighed := strings.Cut(strings.ReplaceAll(weight, " ", ""), "q=")
+				yes := !weighed || strings.Trim(q, "0.") != ""
+				switch name {
+				case coding:
+					return yes
+				case "*":
+					any = yes
+				}
+			}
+		}
+		return any
+	}
+	if i := slices.IndexFunc(codings, takes); i >= 0 {
+		return codings[i]
+	}
+	return "identity"
+}
+
 // first notes the first rule that says something.
 func first(at **Rule, r *Rule, says bool) {
 	if *at == nil && says {
@@ -200,7 +236,7 @@ func first(at **Rule, r *Rule, says bool) {
 	}
 }
 
-// clone returns a copy of the request that it is a copy of, unless out is one already.
+// clone returns a copy of r with a header of its own, unless out is one already.
 func clone(out, r *http.Request) *http.Request {
 	if out != r {
 		return out

@@ -92,6 +92,24 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// Clients that take the same coding of those that the origin has are asked for by one key.
+func TestEncodings(t *testing.T) {
+	set := Set{{Name: "1", Encodings: []string{"zstd", "gzip"}}}
+	for accept, want := range map[string]string{
+		"gzip": "gzip", "deflate, gzip": "gzip", "gzip, deflate, br": "gzip", "X-GZip": "gzip", "*": "zstd", "br;q=1, *;q=0.1": "zstd",
+		"gzip, deflate, br, zstd": "zstd", "zstd;q=0, gzip;q=0.5": "gzip", "zstd; q=0.000, *": "gzip", "gzip;q=0": "identity", "br": "identity", "": "identity", "*;q=0": "identity",
+	} {
+		out, _ := set.Request(request(t, "http://a.test/x", "Accept-Encoding: "+accept), false, nil)
+		if got := out.Header.Get("Accept-Encoding"); got != want {
+			t.Errorf("%q becomes %q, want %q", accept, got, want)
+		}
+	}
+	out, _ := set.Request(request(t, "http://a.test/x"), true, nil)
+	if got := out.Header.Get("Accept-Encoding"); got != "identity" {
+		t.Errorf("none becomes %q", got)
+	}
+}
+
 // For how long a response is good, by the rules of caches that read what was decided.
 func TestResponse(t *testing.T) {
 	minute, hour, day := time.Minute, time.Hour, 24*time.Hour
