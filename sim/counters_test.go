@@ -47,6 +47,10 @@ func TestCounters(t *testing.T) {
 		}
 	}
 	least := 4
+	exact, measured := job.tables[1].Rows[1][1].(float64), job.tables[1].Rows[2][1].(float64)
+	if math.Abs(exact-measured) > 0.3 {
+		t.Errorf("the largest counter is %v on average, want %v", measured, exact)
+	}
 	if testing.Short() {
 		quick, least = quick[:1], 0
 	}
@@ -54,7 +58,7 @@ func TestCounters(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := 0
-	for _, row := range job.tables[1].Rows {
+	for _, row := range job.tables[2].Rows {
 		if row[5] != nil {
 			failed++
 		}
@@ -68,7 +72,7 @@ func TestCounters(t *testing.T) {
 	if err := stuck(context.Background(), job, 5); err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range job.tables[2].Rows {
+	for _, row := range job.tables[3].Rows {
 		if row[1].(int) == 0 || row[2].(int) != 0 || row[3].(int) != 0 {
 			t.Errorf("at load %v: %v lookups, %v false negatives, %v removals refused", row[0], row[1], row[2], row[3])
 		}
