@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,9 @@ func check(s *Settings, sources map[string]Source) (Config, []error) {
 		ClientBodyTimeout:   c.timeout("client-body-timeout", s.ClientBodyTimeout), SendTimeout: c.timeout("send-timeout", s.SendTimeout),
 	}
 	out.Secret, out.AcceptSecrets = c.secrets(s.SecretFile)
+	if info, err := os.Stat(s.SecretFile); err == nil {
+		out.SecretShared = info.Mode().IsRegular() && info.Mode()&0o007 != 0 && runtime.GOOS != "windows"
+	}
 	out.PeerTLS = c.peerTLS(s, out.Name)
 	c.traces(s.OTLP, &out)
 	c.addresses(s, &out)
@@ -51,6 +55,11 @@ func check(s *Settings, sources map[string]Source) (Config, []error) {
 	out.Store = c.store(s.Store, out.Name)
 	out.Digests = c.digests(s.Digests, out.Store)
 	out.IndexSize = c.size("index-size", s.IndexSize, 0)
+	out.ProxyClients, out.ConnectPorts = c.proxyClients(s.ProxyClient), c.connectPorts(s.ConnectPort)
+	out.AdminHosts, out.Profiles = s.AdminHost, c.onOff("profiles", s.Profiles)
+	token, err := ReadToken(s.AdminTokenFile)
+	c.fail("admin-token-file", s.AdminTokenFile, err)
+	out.AdminToken = token
 	out.MaxConnections = c.connections(s.MaxConnections)
 	if out.Publish != 0 && out.Publish < 10*time.Millisecond || out.Publish > time.Hour {
 		c.fail("publish", s.Publish, errors.New("is not between 10ms and 1h"))

@@ -132,11 +132,14 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 
 // warn tells of what is allowed and seldom meant.
 func (n *Node) warn() {
+	if n.cfg.SecretShared {
+		n.log.Warn("every user of this machine can read the secret: chmod o= its file")
+	}
 	if a, err := netip.ParseAddrPort(n.admin.Addr().String()); err == nil && !a.Addr().IsLoopback() {
 		n.log.Warn("the admin listener is open to the network: whoever reaches it sees everything", "admin", a)
 	}
 	if a, err := netip.ParseAddrPort(n.traffic.Addr().String()); err == nil && !a.Addr().IsLoopback() && n.cfg.Origin == nil {
-		n.log.Warn("a forward proxy open to the network: whoever reaches it can use it, and reach what this machine does", "listen", a)
+		n.log.Warn("a forward proxy open to the network: clients of --proxy-client reach through it what this machine does", "listen", a, "proxy-client", n.cfg.ProxyClients)
 	}
 }
 
@@ -145,7 +148,7 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 // serve begins to answer on both listeners.
 func (n *Node) serve() {
 	n.serveOn(n.traffic, n.control.Handler(n.obey, n.proxy))
-	n.serveOn(n.admin, admin.Handler(n, n.durations))
+	n.serveOn(n.admin, admin.Handler(n, n.durations, n.adminAccess()))
 	n.serving.Go(n.record)
 	n.serving.Go(n.watchPlan)
 	n.serving.Go(n.reportHangs)
