@@ -128,7 +128,7 @@ func (n *Node) send(datagrams []exchange.Datagram) {
 		}
 		// Lost adverts are repeated; a failed send is one more.
 		if info := m.info.Load(); n.sharedWith(m) > exchange.LeastVersion {
-			_ = n.transport.write(d.Data, info.addr)
+			_ = n.transport.write(d.Data, info.addr, true)
 		} else {
 			n.meters.out.packet(Membership, -len(d.Data)) // the engine counts it
 			_ = n.memberlist.SendBestEffort(&info.node, d.Data)

@@ -70,7 +70,7 @@ type Node struct {
 	wg     sync.WaitGroup
 	closed sync.Once
 	joined sync.Once // starts the rejoining
-	seeds  sync.Map  // seed as configured → name of the peer that answered there
+	seeds  []*seed
 
 	meters                                 meters
 	demand                                 demand
@@ -152,6 +152,9 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		calls:        make(chan func()),
 		publisher:    make(chan func()),
 		hooks:        make(chan func(), hookBacklog),
+	}
+	for _, entry := range cfg.Join {
+		n.seeds = append(n.seeds, &seed{text: entry})
 	}
 	n.ring.Store(ring)
 	n.ownSeed = !slices.ContainsFunc(ring.secrets, func(s *secret) bool { return s.seed == cfg.Seed })

@@ -153,19 +153,21 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	if err != nil {
 		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", a.Addr, err)
 	}
-	if t.short(a.Name) && len(t.ring().secrets) == 0 {
+	short := t.short(a.Name)
+	if short && len(t.ring().secrets) == 0 {
 		b = append([]byte{members}, b[len(plainHeader):]...)
 	}
-	err = t.write(b, to)
+	err = t.write(b, to, short)
 	if err == nil {
 		t.meters.out.packet(Membership, len(b))
 	}
 	return time.Now(), err
 }
 
-// write sends a packet of memberlist's, or a datagram of the exchange as it is.
-func (t *transport) write(b []byte, to netip.AddrPort) error {
-	sealed := t.ring().seal(b)
+// write sends a packet of memberlist's, or a datagram of the exchange as it is; short is
+// for peers of version 2.
+func (t *transport) write(b []byte, to netip.AddrPort, short bool) error {
+	sealed := t.ring().seal(b, short)
 	_, err := t.packets.WriteTo(sealed, net.UDPAddrFromAddrPort(to))
 	if err == nil {
 		t.meters.out.packet(Sealing, len(sealed)-len(b))

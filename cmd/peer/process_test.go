@@ -14,13 +14,16 @@ import (
 )
 
 // started is what a peer prints when it is up.
-type started struct{ name, listen, admin, gossip string }
+type started struct{ name, listen, admin, gossip, https string }
 
 func parseStarted(text string) (s started, ok bool) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(strings.ReplaceAll(line, ",", " "))
-		if len(f) == 9 && f[2] == "up:" && f[3] == "listen" && f[5] == "admin" && f[7] == "gossip" {
-			return started{f[0], f[4], f[6], f[8]}, true
+		if len(f) == 9 {
+			f = append(f, "https", "")
+		}
+		if len(f) == 11 && f[2] == "up:" && f[3] == "listen" && f[5] == "admin" && f[7] == "gossip" {
+			return started{f[0], f[4], f[6], f[8], f[10]}, true
 		}
 	}
 	return s, false

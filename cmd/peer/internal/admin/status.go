@@ -56,7 +56,8 @@ type Addresses struct {
 	Listen  string `json:"listen"`
 	Admin   string `json:"admin"`
 	Gossip  string `json:"gossip"`
-	Service string `json:"service"` // where the others ask this peer
+	Service string `json:"service"`         // where the others ask this peer
+	HTTPS   string `json:"https,omitempty"` // for clients by TLS; "" = none
 }
 
 // Digest describes what a peer publishes of its own contents.

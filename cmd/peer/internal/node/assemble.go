@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/accesslog"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
@@ -28,6 +30,9 @@ func (n *Node) acquire(o Options) error {
 	if err := n.trace(); err != nil {
 		return err
 	}
+	if err := n.openAccessLog(o); err != nil {
+		return err
+	}
 	n.useSecrets(n.cfg)
 	n.control = control.New(n.cfg.Name, n.secrets)
 	n.siblings = &locator{}
@@ -37,6 +42,20 @@ func (n *Node) acquire(o Options) error {
 	n.siblings.Locator = sibling.Digests(n.gossip)
 	n.squids = n.neighbours(o)
 	n.siblings.squids = n.squids
+	return nil
+}
+
+func (n *Node) openAccessLog(o Options) (err error) {
+	if n.cfg.AccessLog == "" {
+		return nil
+	}
+	to := o.Stdout
+	if to == nil {
+		to = os.Stdout
+	}
+	if n.access, err = accesslog.Open(n.cfg.AccessLog, n.cfg.AccessLogJSON, to, n.log); err != nil {
+		return fmt.Errorf("--access-log: %w", err)
+	}
 	return nil
 }
 
@@ -57,10 +76,18 @@ func (n *Node) listen(o Options) error {
 			n.traffic = peertls.Listen(n.traffic, n.cfg.PeerTLS)
 		}
 	}
+	var errHTTPS error
+	if h := n.cfg.HTTPS; h != nil {
+		var l net.Listener
+		if l, errHTTPS = listen("tcp", h.Listen); errHTTPS == nil {
+			n.https = newFrontDoor(conn.Listen(l, n.cfg.SendTimeout, n.gates.clients), h.Certificates)
+		}
+		errHTTPS = inUse("--https", h.Listen, errHTTPS)
+	}
 	if errAdmin == nil {
 		n.admin = conn.Listen(n.admin, n.cfg.SendTimeout, n.gates.admin)
 	}
-	return errors.Join(inUse("--listen", n.cfg.Listen, errTraffic), inUse("--admin", n.cfg.Admin, errAdmin))
+	return errors.Join(inUse("--listen", n.cfg.Listen, errTraffic), inUse("--admin", n.cfg.Admin, errAdmin), errHTTPS)
 }
 
 // openStore opens the store under the request path, and plans the digest for what
@@ -91,6 +118,8 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			Beat:   n.watchdog.Watch("store-writer"),
 			Logger: n.log, FS: o.FS,
 		},
+		ClientTLS:      n.cfg.HTTPS != nil,
+		TrustedProxies: n.cfg.TrustedProxies, Rules: n.cfg.Rules,
 		Now:            o.Now,
 		Advertise:      n.holdings.Add,
 		Withdraw:       func(identity string) { n.holdings.Remove(identity) },
@@ -104,12 +133,24 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		Tracing: n.tracing,
 		Logger:  n.log,
 	}
-	if o.Observe != nil {
-		c.Observe = func(e proxy.Event) { n.durations.Observe(e); o.Observe(e) }
+	for _, s := range n.cfg.Sites {
+		c.Sites = append(c.Sites, proxy.Site{Name: s.Name, Hosts: s.Hosts, Path: s.Path, Origins: s.Origins, Balance: s.Balance, Check: s.Check,
+			Host: s.Host, TLS: s.TLS, ConnectTimeout: s.ConnectTimeout, FirstByteTimeout: s.FirstByteTimeout})
 	}
-	access := n.access()
+	if o.Observe != nil || n.access != nil {
+		c.Observe = func(e proxy.Event) {
+			n.durations.Observe(e)
+			if n.access != nil {
+				n.access.Observe(e)
+			}
+			if o.Observe != nil {
+				o.Observe(e)
+			}
+		}
+	}
+	access := n.proxyAccess()
 	c.Dial = guarded(n.dial(o), access)
-	if n.cfg.Origin == nil {
+	if !n.cfg.Reverse() {
 		c.AllowClient, c.AllowConnect = access.Client, func(_, port string) bool { return access.Port(port) }
 	}
 	siblings := *access

@@ -30,14 +30,14 @@ func guarded(dial dialFunc, access *conn.Access) dialFunc {
 	}
 }
 
-// access says who may use a forward proxy, and for what. To siblings, and to the origin
+// proxyAccess says who may use a forward proxy, and for what. To siblings, and to the origin
 // of a reverse proxy, only the cluster's own ports are closed.
-func (n *Node) access() *conn.Access {
+func (n *Node) proxyAccess() *conn.Access {
 	a := &conn.Access{Ports: n.cfg.ConnectPorts, Peers: n.gossipAddrs}
 	if n.admin != nil {
 		a.Admin, _ = netip.ParseAddrPort(n.admin.Addr().String())
 	}
-	if n.cfg.Origin == nil {
+	if !n.cfg.Reverse() {
 		a.Clients = n.cfg.ProxyClients
 	}
 	return a

@@ -18,7 +18,7 @@ func (n *Node) neighbours(o Options) *squid.Neighbours {
 		return nil
 	}
 	c := o.Squids
-	c.Addrs, c.Dial, c.Logger = n.cfg.SquidPeers, guarded(n.dial(o), &conn.Access{Peers: n.gossipAddrs, Admin: n.access().Admin}), n.log
+	c.Addrs, c.Dial, c.Logger = n.cfg.SquidPeers, guarded(n.dial(o), &conn.Access{Peers: n.gossipAddrs, Admin: n.proxyAccess().Admin}), n.log
 	return squid.New(c)
 }
 
