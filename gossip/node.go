@@ -216,8 +216,8 @@ func (n *Node) start() error {
 	if n.cfg.Holdings != nil {
 		n.wg.Go(n.publishLoop)
 	}
-	if n.ring.Load().stream == nil && !n.advertise.Addr().IsLoopback() {
-		n.log.Warn("no secret is set: whoever reaches this address can join and read everything", "addr", n.advertise)
+	if bound := addrOf(n.transport.packets.LocalAddr()); n.ring.Load().stream == nil && !bound.IsLoopback() {
+		n.log.Warn("no secret is set: whoever reaches this address can join and read everything", "addr", bound)
 	}
 	n.log.Info("gossip is up", "addr", n.advertise, "incarnation", fmt.Sprintf("%x", n.incarnation.Load()), "secret", n.ring.Load().stream != nil)
 	return nil

@@ -98,7 +98,8 @@ func TestOperatingSizes(t *testing.T) {
 
 // Every path of the page is served on the admin port.
 func TestOperatingPaths(t *testing.T) {
-	a := inProcess(t, local(t, "a"))
+	args := append(local(t, "a"), "--profiles", "on")
+	a := inProcess(t, args)
 	n := 0
 	for _, span := range pageOf(t, operating).code() {
 		if !regexp.MustCompile(`^/[a-z./]*$`).MatchString(span) {

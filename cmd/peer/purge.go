@@ -4,12 +4,14 @@ import (
 	"fmt"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 )
 
 type purgeCommand struct {
 	URL        string `arg:"" name:"url" help:"Absolute URL or, for a reverse proxy, a path."`
 	Prefix     bool   `name:"prefix" help:"Remove everything whose URL begins with it."`
 	Everywhere bool   `name:"everywhere" help:"At every peer of the cluster, which must have a secret."`
+	TokenFile  string `name:"token-file" placeholder:"FILE" help:"The peer's --admin-token-file, if it has one."`
 	target     `embed:""`
 }
 
@@ -18,7 +20,11 @@ func (c *purgeCommand) Help() string {
 }
 
 func (c *purgeCommand) Run(e *environment) error {
-	report, err := admin.Client(c.Admin).Purge(e.ctx, admin.PurgeOrder{URL: c.URL, Prefix: c.Prefix, Everywhere: c.Everywhere})
+	token, err := config.ReadToken(c.TokenFile)
+	if err != nil {
+		return err
+	}
+	report, err := admin.Client(c.Admin).Purge(e.ctx, admin.PurgeOrder{URL: c.URL, Prefix: c.Prefix, Everywhere: c.Everywhere}, token)
 	if err != nil {
 		return err
 	}

@@ -162,7 +162,7 @@ func (s *soak) start(i int) {
 	}
 	args := []string{"run", "--name", addr.name, "--listen", addr.listen, "--admin", addr.admin, "--gossip", addr.gossip,
 		"--origin", s.url, "--store", filepath.Join(s.dirs[i], "store"), "--store-size", fmt.Sprintf("%dB", soakStore),
-		"--memory-size", "4MiB", "--log-level", "error"}
+		"--memory-size", "4MiB", "--log-level", "error", "--profiles", "on"}
 	if len(join) > 0 {
 		args = append(args, "--join", strings.Join(join, ","))
 	}

@@ -74,7 +74,7 @@ func serve(t *testing.T, s Status) (addr string, get func(path string) (int, str
 	var e proxy.Event
 	e.Outcome, e.Duration = proxy.LocalHit, 3*time.Millisecond
 	d.Observe(e)
-	server := httptest.NewServer(Handler(source{s}, d))
+	server := httptest.NewServer(Handler(source{s}, d, Access{Profiles: true}))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://"), func(path string) (int, string) {
 		answer, err := http.Get(server.URL + path)

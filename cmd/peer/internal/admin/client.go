@@ -27,7 +27,7 @@ func Fetch(ctx context.Context, addr string) (s Status, err error) { return Clie
 
 // Status asks for the peer's status.
 func (c Client) Status(ctx context.Context) (s Status, err error) {
-	return s, c.json(ctx, http.MethodGet, "/status.json", nil, &s)
+	return s, c.json(ctx, http.MethodGet, "/status.json", "", nil, &s)
 }
 
 // Why asks what would become of a request.
@@ -41,24 +41,24 @@ func (c Client) Why(ctx context.Context, in Inquiry) (e Explanation, err error) 
 			q.Add("header", name+": "+line)
 		}
 	}
-	return e, c.json(ctx, http.MethodGet, "/why?"+q.Encode(), nil, &e)
+	return e, c.json(ctx, http.MethodGet, "/why?"+q.Encode(), "", nil, &e)
 }
 
-// Purge has responses removed.
-func (c Client) Purge(ctx context.Context, o PurgeOrder) (r PurgeReport, err error) {
-	return r, c.json(ctx, http.MethodPost, "/purge", o, &r)
+// Purge has responses removed. token is that of the peer's [Access].
+func (c Client) Purge(ctx context.Context, o PurgeOrder, token string) (r PurgeReport, err error) {
+	return r, c.json(ctx, http.MethodPost, "/purge", token, o, &r)
 }
 
 // Digest fetches the encoding of a peer's digest, see [Source].
 func (c Client) Digest(ctx context.Context, peer string) ([]byte, error) {
-	b, kind, err := c.call(ctx, http.MethodGet, "/digest?"+url.Values{"peer": {peer}}.Encode(), nil)
+	b, kind, err := c.call(ctx, http.MethodGet, "/digest?"+url.Values{"peer": {peer}}.Encode(), "", nil)
 	if err == nil && kind != "application/octet-stream" {
 		err = fmt.Errorf("what answers at %s is not a peer's admin listener", c)
 	}
 	return b, err
 }
 
-func (c Client) json(ctx context.Context, method, path string, in, out any) error {
+func (c Client) json(ctx context.Context, method, path, token string, in, out any) error {
 	var body []byte
 	if in != nil {
 		var err error
@@ -66,7 +66,7 @@ func (c Client) json(ctx context.Context, method, path string, in, out any) erro
 			return err
 		}
 	}
-	answer, kind, err := c.call(ctx, method, path, body)
+	answer, kind, err := c.call(ctx, method, path, token, body)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (c Client) json(ctx context.Context, method, path string, in, out any) erro
 }
 
 // call returns the body and the type of an answer.
-func (c Client) call(ctx context.Context, method, path string, body []byte) (answer []byte, kind string, err error) {
+func (c Client) call(ctx context.Context, method, path, token string, body []byte) (answer []byte, kind string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+string(c)+path, bytes.NewReader(body))
@@ -89,6 +89,12 @@ func (c Client) call(ctx context.Context, method, path string, body []byte) (ans
 	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	if host, _, err := net.SplitHostPort(string(c)); err == nil && strings.Contains(host, ".") {
+		r.Host = "localhost" // whoever asks by a program means this address, whatever its name
 	}
 	transport := &http.Transport{DisableKeepAlives: true} // without a proxy of the environment: it may be this very peer
 	resp, err := transport.RoundTrip(r)

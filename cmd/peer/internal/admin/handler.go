@@ -12,7 +12,7 @@ import (
 // Handler serves what a peer tells its operator and takes his orders; "/" lists
 // the paths. durations may be nil. Orders that a web page of another site makes
 // its reader's browser send are refused.
-func Handler(source Source, durations *Durations) http.Handler {
+func Handler(source Source, durations *Durations, access Access) http.Handler {
 	mux := http.NewServeMux()
 	status := source.Status
 	operate(mux, source)
@@ -38,12 +38,14 @@ func Handler(source Source, durations *Durations) http.Handler {
 		plain(w, http.StatusOK, b.String())
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(status, durations), promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return http.NewCrossOriginProtection().Handler(mux)
+	if access.Profiles {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
+	return access.guard(http.NewCrossOriginProtection().Handler(mux))
 }
 
 // saidBy marks an answer that is not 200 as this program's own words.

@@ -22,7 +22,7 @@ func TestClient(t *testing.T) {
 	if _, err := c.Digest(t.Context(), "x"); err == nil || err.Error() != ErrNoDigest.Error() {
 		t.Errorf("Digest of nobody = %v", err)
 	}
-	r, err := c.Purge(t.Context(), PurgeOrder{URL: "/x", Prefix: true})
+	r, err := c.Purge(t.Context(), PurgeOrder{URL: "/x", Prefix: true}, "")
 	if err != nil || r.Failed() != 1 || r.Peers[0].Removed != 3 || r.Peers[1].Peer != "/x" || r.Peers[1].Error != "true false" {
 		t.Errorf("Purge = %+v, %v", r, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +52,9 @@ func check(s *Settings, sources map[string]Source, lists map[string]entry) (Conf
 	out.HTTPS = c.https(s)
 	out.AccessLog, out.AccessLogJSON = c.accessLog(s.AccessLog), c.format("access-log-format", s.AccessLogFormat, "combined")
 	out.Secret, out.AcceptSecrets = c.secrets(s.SecretFile)
+	if info, err := os.Stat(s.SecretFile); err == nil {
+		out.SecretShared = info.Mode().IsRegular() && info.Mode()&0o007 != 0 && runtime.GOOS != "windows"
+	}
 	out.PeerTLS = c.peerTLS(s, out.Name)
 	c.traces(s.OTLP, &out)
 	c.addresses(s, &out)
@@ -58,6 +62,11 @@ func check(s *Settings, sources map[string]Source, lists map[string]entry) (Conf
 	out.Store = c.store(s.Store, out.Name)
 	out.Digests = c.digests(s.Digests, out.Store)
 	out.IndexSize = c.size("index-size", s.IndexSize, 0)
+	out.ProxyClients, out.ConnectPorts = c.proxyClients(s.ProxyClient), c.connectPorts(s.ConnectPort)
+	out.AdminHosts, out.Profiles = s.AdminHost, c.onOff("profiles", s.Profiles)
+	token, err := ReadToken(s.AdminTokenFile)
+	c.fail("admin-token-file", s.AdminTokenFile, err)
+	out.AdminToken = token
 	out.MaxConnections = c.connections(s.MaxConnections)
 	if out.Publish != 0 && out.Publish < 10*time.Millisecond || out.Publish > time.Hour {
 		c.fail("publish", s.Publish, errors.New("is not between 10ms and 1h"))

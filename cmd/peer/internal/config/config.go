@@ -28,6 +28,8 @@ type Config struct {
 	// cluster moves from one to the next.
 	AcceptSecrets [][]byte
 
+	SecretShared bool // others than the file's owner and group can read the secret
+
 	SquidPeers []string // host:port of the http_port of each Squid to cooperate with; none twice
 
 	// PeerTLS secures HTTP between peers; nil = it is plain.
@@ -51,6 +53,14 @@ type Config struct {
 	// within the body of its request, and for taking nothing of its answer.
 	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout time.Duration
 	ClientBodyTimeout, SendTimeout                        time.Duration
+
+	// Who may use a forward proxy, and the ports that it opens tunnels to.
+	ProxyClients []netip.Prefix
+	ConnectPorts []uint16
+
+	AdminHosts []string
+	AdminToken string // "" = none
+	Profiles   bool
 
 	MaxConnections int // of clients; 0 = as many as there are descriptors for, at most 16,384
 

@@ -38,6 +38,9 @@ type Settings struct {
 	ClientBodyTimeout   string `name:"client-body-timeout" env:"PEER_CLIENT_BODY_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a client may pause within the body of its request. Default: ${default}."`
 	SendTimeout         string `name:"send-timeout" env:"PEER_SEND_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a client may take nothing of its answer. One that takes it slowly is never cut off. Default: ${default}."`
 
+	ProxyClient []string `name:"proxy-client" env:"PEER_PROXY_CLIENT" placeholder:"PREFIX" sep:"," default:"127.0.0.0/8,::1/128" group:"Limits" help:"Addresses or networks of those who may use a forward proxy; repeat it or separate them by commas. Default: ${default}, this machine."`
+	ConnectPort []string `name:"connect-port" env:"PEER_CONNECT_PORT" placeholder:"PORT" sep:"," default:"443" group:"Limits" help:"Ports that a forward proxy opens tunnels to; repeat it or separate them by commas. Default: ${default}."`
+
 	MaxConnections string `name:"max-connections" env:"PEER_MAX_CONNECTIONS" placeholder:"COUNT" default:"0" group:"Limits" help:"Connections of clients at a time, of which one address may have half. When one more comes, the one that has been idle for longest is closed. Default: 0, as many as there are file descriptors for, at most 16384."`
 
 	Objects        string `name:"objects" env:"PEER_OBJECTS" placeholder:"COUNT" default:"0" group:"Digest" help:"Objects that the digest is planned for. Default: 0, what fits the store at 32 KiB each. A peer that comes to hold more plans it anew."`
@@ -45,11 +48,14 @@ type Settings struct {
 	Publish        string `name:"publish" env:"PEER_PUBLISH" placeholder:"TIME" default:"0s" group:"Digest" help:"How long a change may wait, at most, until the other peers hear of it. It waits for others to go with it as long as that saves more than it costs. Default: 0s, at most 5 s."`
 	IndexSize      string `name:"index-size" env:"PEER_INDEX_SIZE" placeholder:"SIZE" default:"0" group:"Digest" help:"Bytes of memory for the index over the other peers' digests. A peer whose digest does not fit is not asked for anything. Default: 0, no bound."`
 
-	Admin           string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" group:"Operation" help:"Address for health, metrics and status. Keep it private. Default: ${default}."`
-	AccessLog       string `name:"access-log" env:"PEER_ACCESS_LOG" placeholder:"FILE" group:"Operation" help:"Write a line for each request to this file, which SIGHUP opens anew; - for standard output. Default: none."`
-	AccessLogFormat string `name:"access-log-format" env:"PEER_ACCESS_LOG_FORMAT" placeholder:"FORMAT" default:"combined" group:"Operation" help:"combined or json. Default: ${default}."`
-	LogLevel        string `name:"log-level" env:"PEER_LOG_LEVEL" placeholder:"LEVEL" default:"info" group:"Operation" help:"Least severe messages to log: debug, info, warn or error. Default: ${default}."`
-	LogFormat       string `name:"log-format" env:"PEER_LOG_FORMAT" placeholder:"FORMAT" default:"text" group:"Operation" help:"text or json. Default: ${default}."`
-	OTLP            string `name:"otlp-endpoint" env:"PEER_OTLP_ENDPOINT" placeholder:"URL" group:"Operation" help:"Send traces to this OpenTelemetry collector, as OTLP over HTTP, such as http://127.0.0.1:4318. Default: what OTEL_EXPORTER_OTLP_ENDPOINT and its kin say, or none."`
-	Drain           string `name:"drain" env:"PEER_DRAIN" placeholder:"TIME" default:"10s" group:"Operation" help:"How long requests under way may take to end when the peer is stopped. Default: ${default}."`
+	Admin           string   `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" group:"Operation" help:"Address for health, metrics and status. Keep it private. Default: ${default}."`
+	AdminHost       []string `name:"admin-host" env:"PEER_ADMIN_HOST" placeholder:"NAME" sep:"," group:"Operation" help:"Host names by which the admin port may be asked, besides IP addresses and names without a dot; repeat it or separate them by commas. Others are refused, since web pages could have them resolve to it."`
+	AdminTokenFile  string   `name:"admin-token-file" env:"PEER_ADMIN_TOKEN_FILE" placeholder:"FILE" group:"Operation" help:"File with a token of at least 16 bytes that orders to the admin port must bring. Without it they are taken from this machine only."`
+	Profiles        string   `name:"profiles" env:"PEER_PROFILES" placeholder:"ON" default:"off" group:"Operation" help:"on: the admin port serves profiles of the program, at /debug/pprof/. Default: ${default}."`
+	AccessLog       string   `name:"access-log" env:"PEER_ACCESS_LOG" placeholder:"FILE" group:"Operation" help:"Write a line for each request to this file, which SIGHUP opens anew; - for standard output. Default: none."`
+	AccessLogFormat string   `name:"access-log-format" env:"PEER_ACCESS_LOG_FORMAT" placeholder:"FORMAT" default:"combined" group:"Operation" help:"combined or json. Default: ${default}."`
+	LogLevel        string   `name:"log-level" env:"PEER_LOG_LEVEL" placeholder:"LEVEL" default:"info" group:"Operation" help:"Least severe messages to log: debug, info, warn or error. Default: ${default}."`
+	LogFormat       string   `name:"log-format" env:"PEER_LOG_FORMAT" placeholder:"FORMAT" default:"text" group:"Operation" help:"text or json. Default: ${default}."`
+	OTLP            string   `name:"otlp-endpoint" env:"PEER_OTLP_ENDPOINT" placeholder:"URL" group:"Operation" help:"Send traces to this OpenTelemetry collector, as OTLP over HTTP, such as http://127.0.0.1:4318. Default: what OTEL_EXPORTER_OTLP_ENDPOINT and its kin say, or none."`
+	Drain           string   `name:"drain" env:"PEER_DRAIN" placeholder:"TIME" default:"10s" group:"Operation" help:"How long requests under way may take to end when the peer is stopped. Default: ${default}."`
 }

@@ -148,10 +148,17 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			}
 		}
 	}
-	c.Dial = n.dial(o)
-	n.peers = outspoken{sibling.NewHTTPTransport(c.Dial), n.quiet}
+	access := n.proxyAccess()
+	c.Dial = guarded(n.dial(o), access)
+	if !n.cfg.Reverse() {
+		c.AllowClient, c.AllowConnect = access.Client, func(_, port string) bool { return access.Port(port) }
+	}
+	siblings := *access
+	siblings.Clients = nil
+	dial := guarded(n.dial(o), &siblings)
+	n.peers = outspoken{sibling.NewHTTPTransport(dial), n.quiet}
 	if n.cfg.PeerTLS != nil {
-		n.peers = outspoken{peertls.NewTransport(n.cfg.PeerTLS, c.Dial), n.quiet}
+		n.peers = outspoken{peertls.NewTransport(n.cfg.PeerTLS, dial), n.quiet}
 	}
 	c.SiblingTransport = n.peers
 	n.coalescer = sibling.NewCoalescer(sibling.CoalescerConfig{Name: n.cfg.Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
@@ -166,9 +173,6 @@ func (n *Node) dial(o Options) dialFunc {
 	dial := (&net.Dialer{Timeout: max(10*time.Second, n.cfg.ConnectTimeout), KeepAlive: 30 * time.Second}).DialContext
 	if o.Network != nil {
 		dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return o.Network.Dial(ctx, addr) }
-	}
-	if n.admin != nil {
-		return guarded(dial, n.admin.Addr())
 	}
 	return dial
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
@@ -201,7 +202,9 @@ func TestTunnelsMayPause(t *testing.T) {
 		tune    func(*config.Config)
 		code    int
 	}{
-		"CONNECT":   {"CONNECT " + echo.Addr().String() + " HTTP/1.1\r\nHost: x\r\n\r\n", func(c *config.Config) { c.Origin = nil }, 200},
+		"CONNECT": {"CONNECT " + echo.Addr().String() + " HTTP/1.1\r\nHost: x\r\n\r\n", func(c *config.Config) {
+			c.Origin, c.ConnectPorts = nil, []uint16{netip.MustParseAddrPort(echo.Addr().String()).Port()}
+		}, 200},
 		"WebSocket": {"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", nil, 101},
 	} {
 		t.Run(name, func(t *testing.T) {

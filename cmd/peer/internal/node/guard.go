@@ -6,41 +6,68 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 )
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// errOwn is why a connection is refused to the proxy.
-var errOwn = errors.New("the peer's own admin listener is not forwarded to")
+// errKept is why a connection is refused to the proxy.
+var errKept = errors.New("nothing is forwarded to the admin and gossip ports of peers, nor to this machine for others")
 
-// guarded keeps the proxy's clients from the peer's admin listener, which trusts
-// whoever reaches it. It looks at where a connection ended up, so that no name
-// or notation of the address gets around it.
-func guarded(dial dialFunc, admin net.Addr) dialFunc {
+// guarded keeps what is sent from where access says.
+func guarded(dial dialFunc, access *conn.Access) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
-		if err == nil && reaches(conn, admin) {
-			conn.Close()
-			return nil, fmt.Errorf("%s: %w", addr, errOwn)
+		c, err := dial(ctx, network, addr)
+		if err == nil && !access.Destination(c) {
+			c.Close()
+			return nil, fmt.Errorf("%s: %w", addr, errKept)
 		}
-		return conn, err
+		return c, err
 	}
 }
 
-// ends are those of a [net.Conn].
-type ends interface {
-	LocalAddr() net.Addr
-	RemoteAddr() net.Addr
+// proxyAccess says who may use a forward proxy, and for what. To siblings, and to the origin
+// of a reverse proxy, only the cluster's own ports are closed.
+func (n *Node) proxyAccess() *conn.Access {
+	a := &conn.Access{Ports: n.cfg.ConnectPorts, Peers: n.gossipAddrs}
+	if n.admin != nil {
+		a.Admin, _ = netip.ParseAddrPort(n.admin.Addr().String())
+	}
+	if !n.cfg.Reverse() {
+		a.Clients = n.cfg.ProxyClients
+	}
+	return a
 }
 
-// reaches reports whether conn leads to this machine's listener.
-func reaches(conn ends, listener net.Addr) bool {
-	to, err1 := netip.ParseAddrPort(conn.RemoteAddr().String())
-	from, err2 := netip.ParseAddrPort(conn.LocalAddr().String())
-	at, err3 := netip.ParseAddrPort(listener.String())
-	if err1 != nil || err2 != nil || err3 != nil || to.Port() != at.Port() {
-		return false
+// gossipAddrs are those of all members.
+func (n *Node) gossipAddrs() (list []netip.AddrPort) {
+	if n.gossip == nil {
+		return nil
 	}
-	ip := to.Addr().Unmap()
-	return ip == at.Addr().Unmap() || at.Addr().IsUnspecified() && (ip.IsLoopback() || ip == from.Addr().Unmap())
+	add := func(s string) {
+		if a, err := netip.ParseAddrPort(s); err == nil {
+			list = append(list, a)
+		}
+	}
+	add(n.gossip.Addr())
+	soon, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	members, _ := n.readings.peers.get(soon, n.gossip.Members) // those known last, if the exchange hangs
+	for _, m := range members {
+		add(m.Addr)
+	}
+	return list
+}
+
+// adminAccess says whose requests the admin listener answers.
+func (n *Node) adminAccess() admin.Access {
+	hosts := slices.Concat(n.cfg.AdminHosts, []string{n.cfg.Name, n.cfg.Advertise})
+	if host, _, err := net.SplitHostPort(n.cfg.Admin); err == nil {
+		hosts = append(hosts, host)
+	}
+	return admin.Access{Hosts: hosts, Token: n.cfg.AdminToken, Profiles: n.cfg.Profiles}
 }

@@ -137,11 +137,14 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 
 // warn tells of what is allowed and seldom meant.
 func (n *Node) warn() {
+	if n.cfg.SecretShared {
+		n.log.Warn("every user of this machine can read the secret: chmod o= its file")
+	}
 	if a, err := netip.ParseAddrPort(n.admin.Addr().String()); err == nil && !a.Addr().IsLoopback() {
 		n.log.Warn("the admin listener is open to the network: whoever reaches it sees everything", "admin", a)
 	}
 	if a, err := netip.ParseAddrPort(n.traffic.Addr().String()); err == nil && !a.Addr().IsLoopback() && !n.cfg.Reverse() {
-		n.log.Warn("a forward proxy open to the network: whoever reaches it can use it, and reach what this machine does", "listen", a)
+		n.log.Warn("a forward proxy open to the network: clients of --proxy-client reach through it what this machine does", "listen", a, "proxy-client", n.cfg.ProxyClients)
 	}
 }
 
@@ -156,7 +159,7 @@ func (n *Node) serve() {
 		s.Protocols.SetUnencryptedHTTP2(true)
 		return s.Serve(n.traffic)
 	})
-	n.serveOn(n.admin, admin.Handler(n, n.durations), func(s *http.Server) error { return s.Serve(n.admin) })
+	n.serveOn(n.admin, admin.Handler(n, n.durations, n.adminAccess()), func(s *http.Server) error { return s.Serve(n.admin) })
 	if n.https != nil {
 		n.serveOn(n.https, n.proxy, n.https.serve)
 	}

@@ -102,42 +102,13 @@ func TestAdminIsNotForwardedTo(t *testing.T) {
 	}
 }
 
-func TestReaches(t *testing.T) {
-	for _, c := range []struct {
-		local, remote, listener string
-		want                    bool
-	}{
-		{"127.0.0.1:5", "127.0.0.1:80", "127.0.0.1:80", true},
-		{"127.0.0.1:5", "127.0.0.1:81", "127.0.0.1:80", false},
-		{"10.0.0.1:5", "10.0.0.2:80", "10.0.0.1:80", false},
-		{"10.0.0.1:5", "10.0.0.1:80", "0.0.0.0:80", true},
-		{"10.0.0.1:5", "10.0.0.2:80", "[::]:80", false},
-		{"127.0.0.1:5", "127.0.0.2:80", "[::]:80", true},
-		{"[::ffff:127.0.0.1]:5", "[::ffff:127.0.0.1]:80", "127.0.0.1:80", true},
-	} {
-		if got := reaches(pair{address(c.local), address(c.remote)}, address(c.listener)); got != c.want {
-			t.Errorf("connection %s to %s reaches %s: %v, want %v", c.local, c.remote, c.listener, got, c.want)
-		}
-	}
-}
-
-type address string
-
-func (a address) Network() string { return "tcp" }
-func (a address) String() string  { return string(a) }
-
-type pair struct{ local, remote net.Addr }
-
-func (p pair) LocalAddr() net.Addr  { return p.local }
-func (p pair) RemoteAddr() net.Addr { return p.remote }
-
 func TestOpenListenersAreWarnedOf(t *testing.T) {
 	var log strings.Builder
 	cfg := local(t, t.TempDir())
-	cfg.Listen, cfg.Admin, cfg.Advertise = "0.0.0.0:0", "0.0.0.0:0", "127.0.0.1"
+	cfg.Listen, cfg.Admin, cfg.Gossip, cfg.Advertise, cfg.SecretShared = "0.0.0.0:0", "0.0.0.0:0", "0.0.0.0:0", "127.0.0.1", true
 	n := start(t, cfg, slog.New(slog.NewTextHandler(&log, nil)))
 	n.Close()
-	for _, want := range []string{"the admin listener is open to the network", "a forward proxy open to the network"} {
+	for _, want := range []string{"the admin listener is open to the network", "a forward proxy open to the network", "no secret is set", "every user of this machine"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no warning %q in\n%s", want, log.String())
 		}

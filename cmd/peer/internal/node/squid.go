@@ -7,6 +7,7 @@ import (
 	format "github.com/summarycache/summarycache/digest/squid"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -17,7 +18,7 @@ func (n *Node) neighbours(o Options) *squid.Neighbours {
 		return nil
 	}
 	c := o.Squids
-	c.Addrs, c.Dial, c.Logger = n.cfg.SquidPeers, n.dial(o), n.log
+	c.Addrs, c.Dial, c.Logger = n.cfg.SquidPeers, guarded(n.dial(o), &conn.Access{Peers: n.gossipAddrs, Admin: n.proxyAccess().Admin}), n.log
 	return squid.New(c)
 }
 

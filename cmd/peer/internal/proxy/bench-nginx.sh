@@ -57,7 +57,7 @@ for cpus in $cpu_list; do
   pin=(); [ "$cpus" = 1 ] && pin=(taskset -c 0)
   nginx_conf "$cpus"
   "${pin[@]}" nginx -c "$work/nginx.conf" -p "$work" & pids=($!)
-  GOMAXPROCS=$cpus "${pin[@]}" "$PEER" run --name bench --listen 127.0.0.1:18082 --admin 127.0.0.1:18083 --gossip 127.0.0.1:18084 \
+  GOMAXPROCS=$cpus "${pin[@]}" "$PEER" run --name bench --listen 127.0.0.1:18082 --admin 127.0.0.1:18083 --gossip 127.0.0.1:18084 --profiles on \
     --origin http://127.0.0.1:18080 --store "$work/store-$cpus" --store-size 1GiB >"$work/peer.log" 2>&1 & pids+=($!)
   for size in $sizes; do
     for port in 18081 18082; do

@@ -82,6 +82,7 @@ type Config struct {
 	// called for each question and must not block.
 	Admit func(r *http.Request, name string) error
 
+	AllowClient  func(remote string) bool     // who may use a forward proxy, by the address and port of the connection; nil = everybody
 	AllowConnect func(host, port string) bool // which CONNECT targets a forward proxy tunnels to; nil = all
 
 	// Observe is called once for every request, after its answer; it must not block.

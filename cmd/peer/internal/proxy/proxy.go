@@ -205,6 +205,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.URL, e.Sibling, e.Refused = r.RequestURI, true, true
 		e.Result = h.cache.Refuse(w, r, http.StatusForbidden, "not-a-sibling", "a sibling's name, and not that sibling")
 		e.Outcome = ClientError
+	case !question && h.cfg.AllowClient != nil && !h.cfg.AllowClient(r.RemoteAddr):
+		e.URL = r.RequestURI
+		e.Result = h.cache.Refuse(w, r, http.StatusForbidden, "not-a-client", "this proxy is not for you: see --proxy-client")
+		e.Outcome = ClientError
 	case question && fromSquid(r.Header):
 		e.Result = h.answerSquid(w, r, &e)
 	default:

@@ -1,0 +1,57 @@
+package admin
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// Whose requests the admin listener answers: no web page that rebinds its name, nothing
+// through a proxy, no orders from elsewhere without a token.
+func TestAccess(t *testing.T) {
+	token := Access{Hosts: []string{"peer.example"}, Token: "a token"}
+	for _, tt := range []struct {
+		name                       string
+		access                     Access
+		method, path, host, remote string
+		header                     []string
+		want                       int
+	}{
+		{"by address", Access{}, "GET", "/status.json", "127.0.0.1:3129", "", nil, 200},
+		{"by IPv6 address", Access{}, "GET", "/status.json", "[::1]:3129", "", nil, 200},
+		{"as probes ask", Access{}, "GET", "/readyz", "10.0.0.7:3129", "10.0.0.1:4", nil, 200},
+		{"localhost", Access{}, "GET", "/status.json", "localhost:3129", "", nil, 200},
+		{"by a service's name", Access{}, "GET", "/metrics", "peer-1:3129", "10.0.0.1:4", nil, 200},
+		{"by a configured name", token, "GET", "/status.json", "Peer.Example:3129", "", nil, 200},
+		{"rebinding", Access{}, "GET", "/status.json", "evil.example", "", nil, 421},
+		{"rebinding, with a dot", Access{}, "GET", "/status.json", "evil.example.", "", nil, 421},
+		{"rebinding, an order", Access{}, "POST", "/purge", "evil.example", "", []string{"Origin", "http://evil.example", "Sec-Fetch-Site", "same-origin"}, 421},
+		{"another site", Access{}, "POST", "/purge", "127.0.0.1:3129", "", []string{"Origin", "http://evil.example", "Sec-Fetch-Site", "cross-site"}, 403},
+		{"through a proxy", Access{}, "GET", "/status.json", "127.0.0.1:3129", "", []string{"Via", "1.1 p2"}, 403},
+		{"an order", Access{}, "POST", "/purge", "127.0.0.1:3129", "", nil, 200},
+		{"an order from elsewhere", Access{}, "POST", "/purge", "10.0.0.7:3129", "10.0.0.1:4", nil, 403},
+		{"with the token", token, "POST", "/purge", "10.0.0.7:3129", "10.0.0.1:4", []string{"Authorization", "Bearer a token"}, 200},
+		{"with another", token, "POST", "/purge", "127.0.0.1:3129", "", []string{"Authorization", "Bearer a taken"}, 401},
+		{"without", token, "POST", "/purge", "127.0.0.1:3129", "", nil, 401},
+		{"profiles", Access{}, "GET", "/debug/pprof/cmdline", "127.0.0.1:3129", "", nil, 404},
+		{"profiles, asked for", Access{Profiles: true}, "GET", "/debug/pprof/cmdline", "127.0.0.1:3129", "", nil, 200},
+	} {
+		r := httptest.NewRequest(tt.method, tt.path, strings.NewReader(`{"url":"/x"}`))
+		r.Host, r.RemoteAddr = tt.host, "127.0.0.1:5"
+		if tt.remote != "" {
+			r.RemoteAddr = tt.remote
+		}
+		for i := 0; i < len(tt.header); i += 2 {
+			r.Header.Set(tt.header[i], tt.header[i+1])
+		}
+		w := httptest.NewRecorder()
+		Handler(source{example()}, NewDurations(), tt.access).ServeHTTP(w, r)
+		if w.Code != tt.want {
+			t.Errorf("%s: %s %s = %d, want %d: %s", tt.name, tt.method, tt.path, w.Code, tt.want, w.Body)
+		}
+		if tt.want != http.StatusOK && strings.Contains(w.Body.String(), "peer-1") {
+			t.Errorf("%s: the refusal says %s", tt.name, w.Body)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// proxyClients reads addresses and networks.
+func (c *checker) proxyClients(list []string) (out []netip.Prefix) {
+	for _, s := range list {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			var ip netip.Addr
+			if ip, err = netip.ParseAddr(s); err == nil {
+				p = netip.PrefixFrom(ip, ip.BitLen())
+			}
+		}
+		if err != nil {
+			c.fail("proxy-client", s, errors.New("is no address or network, such as 10.0.0.0/8"))
+			continue
+		}
+		out = append(out, p.Masked())
+	}
+	return out
+}
+
+func (c *checker) connectPorts(list []string) (out []uint16) {
+	for _, s := range list {
+		n, err := strconv.ParseUint(s, 10, 16)
+		if err != nil || n == 0 {
+			c.fail("connect-port", s, errors.New("is no port between 1 and 65535"))
+			continue
+		}
+		out = append(out, uint16(n))
+	}
+	return out
+}
+
+func (c *checker) onOff(setting, s string) bool {
+	if s != "on" && s != "off" && s != "" {
+		c.fail(setting, s, errors.New("is neither on nor off"))
+	}
+	return s == "on"
+}
+
+// ReadToken returns the token in a file; "" if path is.
+func ReadToken(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", errors.New("cannot be read: " + reason(err))
+	}
+	token := strings.TrimSpace(string(b))
+	if len(token) < minSecret {
+		return "", fmt.Errorf("holds %d bytes, want at least %d", len(token), minSecret)
+	}
+	return token, nil
+}
