@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -34,6 +35,9 @@ func (d delegate) NodeMeta(limit int) []byte {
 		Zone:        d.n.cfg.Zone,
 		Secrets:     d.n.ring.Load().ids(),
 	}
+	if d.n.cfg.speaks != exchange.LeastVersion {
+		m.Features = exchange.FeatureInvalidations
+	}
 	if d.n.signing != nil {
 		m.Key = d.n.signing.Public().(ed25519.PublicKey)
 	}
@@ -45,6 +49,14 @@ func (d delegate) NodeMeta(limit int) []byte {
 func (d delegate) NotifyMsg(b []byte) {
 	d.n.meters.in.packet(Membership, -len(b)) // the engine counts it
 	d.n.noteDatagram(append([]byte(nil), b...))
+}
+
+// hearDatagram takes in a datagram that came by itself. Only the peer itself says
+// farewell.
+func (n *Node) hearDatagram(b []byte, from netip.AddrPort) {
+	if noteFarewell(*n.members.Load(), b, from) {
+		n.noteDatagram(b)
+	}
 }
 
 // noteDatagram leaves a datagram for the node's loop.
@@ -85,7 +97,7 @@ func (d delegate) AckPayload() []byte {
 	}
 	d.n.meters.out.packet(Membership, -sumBytes)
 	d.n.meters.out.packet(Vectors, sumBytes)
-	return binary.LittleEndian.AppendUint32(nil, d.n.sum.Load())
+	return binary.LittleEndian.AppendUint32(nil, d.n.sum.Load()+d.n.invalidations.sum.Load())
 }
 
 // NotifyPingComplete is told of the answer to a probe.

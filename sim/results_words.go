@@ -2,6 +2,11 @@ package main
 
 // What RESULTS.md says above the tables of a chapter.
 
+const findingsWords = `
+What went against us first. Times are left out: they depend on the machine. How whole systems compare is in the chapters on ways
+of cooperating and on keeping digests in step; where each item of the documents is, in [DOCUMENTS.md](DOCUMENTS.md).
+`
+
 const tablesWords = `
 Every number that Mitzenmacher's Tables I–VII and the false-positive tables of Summary Cache print, and those of the running
 text, against the formulas they stand for. A value within one unit of its last printed digit agrees: it was rounded, perhaps
@@ -28,12 +33,79 @@ than the logarithm of the number of such sets and so beyond any coder. Coded aga
 the same deltas take an eighth less.
 `
 
+const limitsWords = `
+What the paper proves, and what it conjectures, in numbers:
+
+- Section II-B: at half zeros f is the worst, and it tends to (1/2)^(z/n) as p goes to 1. It does so slowly: one hash over 93
+  positions a key is 2.6 times the limit, and what comes nearer needs less than one hash.
+- **Section IV conjectures that a delta is best as p goes to 1 for any c < 1/2. It is, and up to c = 0.69.** From there on a
+  filter that is about half full has fewer false positives at the same size.
+- **A delta coded with the old filter as context has a better limit: (1/2)^(z/cn) where the paper has (1/2)^(z/2cn).** Half of
+  what the exclusive-or spends says which keys left, and a receiver who has the old filter need not be told that in full.
+- **Section V: one hash is best for counting filters too, and then the counts are nearly free.** Of a message of 11.4 bits a key
+  they are 0.006, since two keys seldom share a position, where ten hashes spend 8.5 bits on counts, and four bits a counter,
+  sent as they are, 58. Package digest codes them to within 0.07 % of the entropy.
+
+Who would be sent a counting filter? Not a sibling: it only asks. One who goes on in the publisher's place, and has to take
+out what leaves: a restarted process, or a second machine that takes the cache over. A filter that can add and remove costs
+it what a snapshot does.
+`
+
+const searchWords = `
+Section III-A of the paper proposes a sorted list of positions where the array is too large, with interpolation search. It
+keeps its promise of O(log log n) looks: a quarter to two fifths of those by halves. Each look far off is a wait for memory, of
+which a search of a million positions has four or five, and a division each; the list is longer, too. Package digest divides
+the positions into buckets by their leading bits: a look finds the bucket, and the rest of each position is as short as the
+bucket is narrow.
+`
+
 const figuresWords = `
 The first two are the paper's Figures 1 and 2: what is best uncompressed is worst compressed. The third is Figure 4 of Summary
-Cache with its printed values. The last two are ours: what a set with a given false-positive rate costs on the wire in each
+Cache with its printed values. The next two are ours: what a set with a given false-positive rate costs on the wire in each
 representation, and what an update costs per replaced key. One hash over a large array stays within 1.44 bits of the bound
 at every rate, and a delta coded against the old set within about as much of its own. Rice-coded gaps are the honest rival of
-the coder: at most an eighth of a bit behind. Each figure is in figures/ as SVG and PNG.
+the coder: at most an eighth of a bit behind. The last has what structures of today take above the bound. Each figure is in figures/ as SVG and PNG.
+`
+
+const rivalsWords = `
+The paper's last question, whether the Bloom filter is the best structure for this, with what is known today. Against us first:
+
+- **Sent once and never changed, a ribbon filter is smaller: 6.6 % above log2 1/f where one compressed hash is 11 %.** A
+  change of one key changes all of it. A binary fuse filter of four places is 1 % larger than ours on the wire and 10 % smaller
+  in memory; where f is above some 0.04 % it is smaller on the wire too (figure structures).
+- **A perfect hash with fingerprints, which the lecture names as the smaller way, takes log2 1/f + 1.44 bits at its own
+  bound: exactly what one compressed hash takes.** The one built here has 2.5 bits a key where the bound has 1.44, so that
+  ours is smaller.
+- To keep a copy in step none comes near. A replaced key takes 30 bits in ours; 40 in Rice code; 112 in the Bloom filter
+  of least memory; 375 in a cuckoo table whose changes are coded as well as can be, as insertions into a table 95 % full move
+  others about; 984 in a quotient filter, which shifts its neighbours. Static filters are sent again.
+- A quotient filter holds quotients with remainders, which are the positions of one hash over slots times 2^13. Sent as that
+  set, it is our message. Filters that grow, InfiniFilter and Aleph, are quotient filters with fingerprints of several lengths; ours
+  is planned anew from the keys instead, which its publisher has. Vacuum filters have the slots of cuckoo filters.
+- **A Bloomier filter gives every key its right value** and an absent one none, at the size of a static filter of that many more
+  bits. The values in the order of one hash's positions take less on the wire.
+
+Where nobody knows what the receiver has, or remembers what changed since, sketches of the difference need no base. PinSketch
+takes 1.4 to 3.4 times our delta, and less than a snapshot until a fifth of the keys has changed; it must be told how many
+differ, and its decoder takes the square of that. A rateless IBLT, which needs no number, is below a snapshot up to some 6 %.
+They would serve peers that come back after their publisher has forgotten their version, and before a fifth of it has changed. The
+exchange remembers changes for about as long as that, so that it has neither.
+`
+
+const usesWords = `
+The other uses that the documents name, with their errors:
+
+- **Set operations.** A union is exact. The intersection of two arrays says yes for up to f of the keys that are in one of
+  them, as either does alone, and the difference denies as many: it is the only operation with false negatives. How many keys
+  two sets share is known to about a thousandth, from the arrays alone.
+- **Bloom joins.** A filter of 8 bits a key takes more than the keys themselves, for what it wrongly asks back; one of 16 bits
+  a fifth less. Tuned as a message, one hash takes another 2 % off: what has to come back weighs more.
+- **PlanetP's search.** Each further term divides the peers that are named in vain by three to five, not by 1/f: those that
+  have all terms but one are the ones that err.
+- **Attenuated and aggregated filters.** At the m of one cache a union of 27 is believed sixteen times as often for what it
+  does not hold, and takes 38 % of the bytes of the digests; at the same f it takes 58 %, and what it saves is what the caches
+  have in common. It then says only that somebody has it, somewhere behind that link. A peer that can afford its siblings' digests has
+  the answer itself, so that gossip has no unions.
 `
 
 const hashingWords = `
@@ -58,7 +130,8 @@ const systemsWords = `
 Three real request traces over 4 and 16 caches, each of which holds a tenth of all unique objects (of their bytes, where the
 trace has sizes) and evicts by LRU; testdata/README.md says where they come from and how requests are dealt. Two of the
 traces number their requests instead of timing them: there a request is a second, and a note says so. A cache stores what it
-fetches, from whomever, except that one owner per key keeps the only copy. Shares are of all requests. False hit: a cache was
+fetches, from whomever, if it is no longer than a quarter of the cache, as a peer's store does, except that one owner per key
+keeps the only copy. Shares are of all requests. False hit: a cache was
 named that has no copy, counted for each that was asked. Stale: the copy is of another size. Missed: another cache had a copy
 and none was found. ICP asks all by small queries, and then fetches. In the other ways a cache fetches from one candidate
 after the other, and only a failed fetch counts as a query. A query with its answer is two messages. An update counts once for
@@ -68,34 +141,38 @@ not fit a datagram of 1,152, it is an advert, a request of 64 bytes and the body
 A percentage behind a name is the share of new objects at which a cache publishes. **The row "ours" is the running peer's way**:
 digests of package digest, planned for 0.01 false hits per lookup, published when the rule of gossip/exchange
 says, with its defaults. It depends on the pace, so that the first trace's row is one at a real site's 0.03 requests a second,
-and the others' at one a second. Its delta is packed where that is shorter, as it is for a few changes. Truncated hashes are a
+and the others' at one a second. Its delta is packed where that is shorter, as it is for a few changes. And as in a peer's store,
+copies of what another cache has leave a full cache first, once they take more than a 32nd of it; in "copies as all else"
+they leave like what the origin sent, as in all other ways. Truncated hashes are a
 list of those that came and of those that left, of 24 bits each or of so few that as many false hits are planned for as for
 ours; their memory is that of the bare list. Cuckoo tables are 85 % full.
 
 What they show:
 
-- Cooperation is worth 11 to 27 points of hit ratio, and every way finds most of it. How fresh the digests are decides what is
-  missed: at 1 %, up to a point; at 0.1 %, an eighth to a quarter of that; ours misses 0.01 to 0.3 points.
+- Cooperation is worth 10 to 27 points of hit ratio, and every way finds most of it. How fresh the digests are decides what is
+  missed: at 1 %, up to a point; at 0.1 %, at most a quarter of that; ours misses 0.01 to 0.2 points.
 - ICP finds everything, and costs a round trip on every miss and more bytes in queries than directories, Summary Cache,
-  hashes, cuckoo filters and ours in queries and updates together. Ours takes 6 to 43 % of its bytes: more, the more
+  hashes, cuckoo filters and ours in queries and updates together. Ours takes 9 to 42 % of its bytes: more, the more
   often a change travels alone.
 - **Truncated hashes are the strongest rival**, and the simplest. At the moments when ours publishes, mostly of a change or
-  two, ours takes 1 to 4 % fewer update bytes than hashes of as few bits as planned at 4 caches and on the first trace, and
-  4 and 5 % more at 16 caches of thousands of objects. An object that left takes half as many bits in ours; one that came takes
+  two, ours with copies as all else takes 1 to 3 % fewer update bytes than hashes of as few bits as planned at 4 caches, and 3
+  to 5 % more at 16. An object that left takes half as many bits in ours; one that came takes
   as many, behind a byte that counts, and those 16 caches hardly get beyond filling. Where dozens of changes travel together
   coding pays: at 1 % and 4 caches of thousands of objects our digests take 6.3 and 7.9 bytes a request, against 8.1 and 10.9
   for those hashes and 9.4 and 12.2 for 24 bits; at 16 caches, with smaller updates, they take as much as those hashes or 5 %
-  less, and on the small first trace 1 to 2 % more. Of thousands of objects a replica of ours takes 57 to 73 % of the memory of
-  the bare list of those hashes, of the first trace's few three times as much.
+  less, and on the small first trace 1 to 5 % more. Of thousands of objects a replica of ours takes 57 to 73 % of the memory of
+  the bare list of those hashes, of the first trace's few up to 1.6 times as much.
 - Against all else our digests have the fewest update bytes at the same share of new objects: at 1 % a fifth to six tenths
   of Summary Cache's 8 bits, a seventh to six tenths of cuckoo images. They take less memory than a cuckoo filter. Summary
-  Cache's 8 bits take less, for 1.6 to 14 times as many false hits.
-- Cuckoo filters have fewer false hits than hashes of 24 bits. In a table that is not half empty each insertion moves others,
+  Cache's 8 bits take less, for 1.8 to 14 times as many false hits.
+- Cuckoo filters have no more false hits than hashes of 24 bits. In a table that is not half empty each insertion moves others,
   so that images of buckets take as many bytes as the bits that flip in Summary Cache's 8 bits, or up to 1.7 times as many.
 - Squid's digests take the least memory and cost up to 0.44 extra round trips a miss. Hourly misses what is new; every minute,
   each whole, costs more bytes than anything else.
-- One owner per key has the highest total on two of the traces, as objects are kept once only. It needs no digest and no
-  memory, and sends three quarters of all requests, or more, to another cache.
+- One owner per key has the highest total on the second trace, as objects are kept once only. It needs no digest and no
+  memory, and sends four fifths of all requests, or more, to another cache. Where copies leave first, ours comes within half a
+  point of it there, and is ahead on the other traces; copies as all else, which answer more requests locally, cost 3 points
+  at 4 caches of the second trace, 0.7 at 16, and next to nothing on the others.
 `
 
 const deltaWords = `
@@ -112,6 +189,17 @@ What a peer does for each delta that it gets: decode it, given the filter that i
 the index up to date. All of it touches what changed: the pieces of the filter in which a position flipped, the nodes above
 them, and the lines of the index. What still grows with n is that these are less often in the processor's caches, and the
 root, which is copied once a delta.
+`
+
+const agesWords = `
+Both sides know in which update each position came. What leaves a cache is mostly old, or, where eviction is choosy, mostly
+new, so that an age would tell more cheaply which keys left. Of a third of a delta that says so it saves a third to six tenths
+under LRU and a half to three quarters under FIFO: 10 to 14 % and 16 to 19 % of the delta's entropy. **Under the eviction that the peer has, otter's, it is 2 to
+8 %**, and of whole messages of a few dozen keys 1 to 5 %.
+
+It is not built. It would cost four bits a key in every replica, which has 9 to 13; a peer that joins by a snapshot knows no ages, and
+would be sent them, four bits a key beside 11.4, or deltas of another coding until all that it got has left; and siblings could no longer take over
+each other's replicas by what is in them alone. A cache whose eviction is FIFO, and which has no joiners, would gain most.
 `
 
 const piecesWords = `
@@ -148,7 +236,8 @@ What the layouts are, and why the index has the two it has:
   neighbours: at a thousand peers that overlap, a lookup for a key that nobody has reads on past them. So they were dropped.
 - **A loop** costs time in proportion to the peers, in whatever form the filters are.
 
-From 10 to 1,000 peers a lookup takes about a quarter longer where nothing is in the processor's caches (cold). Warm, it takes
+From 10 to 1,000 peers a lookup takes longer where nothing is in the processor's caches (cold): about a quarter at 10,000 keys a
+peer, and about a half at 100,000. Warm, it takes
 some six times as long: the table of 10 peers stays there, that of 1,000 does not, and the difference is the wait for memory.
 The rows of 40 and of 100 million keys are those of --more.
 `

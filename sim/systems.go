@@ -219,7 +219,7 @@ func newCluster(t *trace, o *systemsOptions, job *Job) *cluster {
 	for _, r := range c.requests {
 		node := nodes[r.cache]
 		if held, ok := node.get(r.key); !ok || !held.fresh(r.size) {
-			node.put(object{r.key, r.size}, ignore, ignore)
+			node.put(object{r.key, r.size}, false, ignore, ignore)
 		}
 		c.most = max(c.most, node.len())
 	}

@@ -13,10 +13,14 @@ type copies interface {
 	// get returns the copy and takes it for wanted; peek does not.
 	get(key uint32) (object, bool)
 	peek(key uint32) (object, bool)
-	// put stores a copy and tells of every key that came or left: perhaps the same
-	// one. It returns false for what is larger than the cache, which is not stored.
-	put(o object, came, left func(uint32)) bool
+	// put stores an object, of which another cache has a copy or not, and tells of every
+	// key that came or left: perhaps the same one. It returns false for what is larger
+	// than a cache takes, which is not stored.
+	put(o object, copy bool, came, left func(uint32)) bool
+	// drop removes a key, if it is there, and tells of it.
+	drop(key uint32, left func(uint32))
 	len() int
+	weight() int64 // of all
 }
 
 // evictions are the rules by the names of --evict.
@@ -25,15 +29,19 @@ var evictions = map[string]func(limit int64) copies{
 	"otter": func(limit int64) copies { return newTiny(limit) },
 }
 
+// largestShare is the part of a cache that one object may take: a peer's store holds no
+// longer bodies either.
+const largestShare = 4
+
 // weigh is what an object takes of a cache: its bytes, or 1 where those are not
 // known.
 func weigh(size int64) int64 { return max(1, size) }
 
 // An lru is a cache of bounded weight that evicts what was not asked for longest.
 type lru struct {
-	limit, weight int64
-	order         list.List // of object, newest first
-	at            map[uint32]*list.Element
+	limit, all int64
+	order      list.List // of object, newest first
+	at         map[uint32]*list.Element
 }
 
 func newLRU(limit int64) *lru { return &lru{limit: limit, at: map[uint32]*list.Element{}} }
@@ -55,30 +63,36 @@ func (c *lru) get(key uint32) (object, bool) {
 	return e.Value.(object), true
 }
 
-func (c *lru) put(o object, came, left func(uint32)) bool {
-	if weigh(o.size) > c.limit {
+func (c *lru) put(o object, _ bool, came, left func(uint32)) bool {
+	if weigh(o.size) > c.limit/largestShare {
 		return false
 	}
 	if e, held := c.at[o.key]; held {
-		c.weight += weigh(o.size) - weigh(e.Value.(object).size)
+		c.all += weigh(o.size) - weigh(e.Value.(object).size)
 		e.Value = o
 		c.order.MoveToFront(e)
 	} else {
 		c.at[o.key] = c.order.PushFront(o)
-		c.weight += weigh(o.size)
+		c.all += weigh(o.size)
 		came(o.key)
 	}
-	for c.weight > c.limit {
-		e := c.order.Back()
-		old := c.order.Remove(e).(object)
-		delete(c.at, old.key)
-		c.weight -= weigh(old.size)
-		left(old.key)
+	for c.all > c.limit {
+		c.drop(c.order.Back().Value.(object).key, left)
 	}
 	return true
 }
 
+func (c *lru) drop(key uint32, left func(uint32)) {
+	if e := c.at[key]; e != nil {
+		c.all -= weigh(c.order.Remove(e).(object).size)
+		delete(c.at, key)
+		left(key)
+	}
+}
+
 func (c *lru) len() int { return len(c.at) }
+
+func (c *lru) weight() int64 { return c.all }
 
 // A tiny is a cache that evicts by otter's W-TinyLFU, which may turn an object
 // away at once for one that was asked for more often. Otter hashes with a seed of
@@ -111,8 +125,8 @@ func (c *tiny) peek(key uint32) (object, bool) {
 	return e.Value, held
 }
 
-func (c *tiny) put(o object, came, left func(uint32)) bool {
-	if weigh(o.size) > c.limit {
+func (c *tiny) put(o object, _ bool, came, left func(uint32)) bool {
+	if weigh(o.size) > c.limit/largestShare {
 		return false
 	}
 	if _, fresh := c.cache.Set(o.key, o); fresh {
@@ -127,3 +141,11 @@ func (c *tiny) put(o object, came, left func(uint32)) bool {
 }
 
 func (c *tiny) len() int { return c.cache.EstimatedSize() }
+
+func (c *tiny) drop(key uint32, left func(uint32)) {
+	if _, held := c.cache.Invalidate(key); held {
+		left(key)
+	}
+}
+
+func (c *tiny) weight() int64 { return int64(c.cache.WeightedSize()) }

@@ -2,43 +2,52 @@ package main
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
 )
 
 func TestLRU(t *testing.T) {
-	c := newLRU(10)
+	c := newLRU(40)
 	var log []string
 	put := func(key uint32, size int64) bool {
-		return c.put(object{key, size}, func(k uint32) { log = append(log, "+"+string(rune('a'+k))) }, func(k uint32) { log = append(log, "-"+string(rune('a'+k))) })
+		return c.put(object{key, size}, false, func(k uint32) { log = append(log, "+"+string(rune('a'+k))) }, func(k uint32) { log = append(log, "-"+string(rune('a'+k))) })
 	}
-	put(0, 4)
-	put(1, 4)
+	for key := range uint32(4) {
+		put(key, 10)
+	}
 	c.get(0)
-	put(2, 4)       // drives out b
-	put(0, 2)       // shrinks
-	put(3, 4)       // fits
-	if put(4, 11) { // is larger than the cache
-		t.Error("an object larger than the cache was stored")
+	put(4, 10)      // drives out b
+	put(0, 6)       // shrinks
+	put(5, 4)       // fits
+	if put(6, 11) { // is longer than a quarter of the cache
+		t.Error("an object longer than a quarter of the cache was stored")
 	}
 	c.peek(2)
-	put(5, 1) // drives out c, which peeking does not save
-	if got := strings.Join(log, " "); got != "+a +b +c -b +d +f -c" {
+	put(7, 1) // drives out c, which peeking does not save
+	if got := strings.Join(log, " "); got != "+a +b +c +d +e -b +f +h -c" {
 		t.Errorf("changes: %s", got)
 	}
-	if c.weight != 7 || len(c.at) != 3 || c.order.Len() != 3 {
-		t.Errorf("weight %d, %d objects", c.weight, len(c.at))
+	if c.weight() != 31 || len(c.at) != 5 || c.order.Len() != 5 {
+		t.Errorf("weight %d, %d objects", c.weight(), len(c.at))
 	}
 }
 
 // TestEvictions plays random requests on caches of every rule: what they tell of
-// comings and leavings is what they hold, and it fits.
+// comings and leavings is what they hold, and it fits. Where copies are to leave first,
+// nothing else leaves while they take more than their share.
 func TestEvictions(t *testing.T) {
+	rules := maps.Clone(evictions)
 	for name, make := range evictions {
+		rules[name+", few copies"] = func(limit int64) copies { return newFewCopies(make(limit), limit) }
+	}
+	for name, make := range rules {
 		t.Run(name, func(t *testing.T) {
 			const limit = 1000
 			c := make(limit)
+			few, _ := c.(*fewCopies)
+			spared, copies := 0, map[uint32]bool{}
 			held := map[uint32]int64{}
 			rng := rand.New(rand.NewPCG(1, 2))
 			steps := 20_000
@@ -56,29 +65,36 @@ func TestEvictions(t *testing.T) {
 				if rng.IntN(100) == 0 {
 					size = limit + 1
 				}
-				stored := c.put(object{key, size}, func(key uint32) {
+				copied := rng.IntN(2) == 0
+				stored := c.put(object{key, size}, copied, func(key uint32) {
 					if held[key] != 0 {
 						t.Fatalf("%d came twice", key)
 					}
 				}, func(gone uint32) {
-					if gone == key {
-						size = 0
+					if few != nil && gone != key && !copies[gone] {
+						spared++
+						if share := int64(limit / 32); few.taken > share {
+							t.Fatalf("%d left, and copies take %d of %d bytes", gone, few.taken, share)
+						}
 					}
 					delete(held, gone)
 				})
-				if stored != (size <= limit) {
+				if stored != (size <= limit/largestShare) {
 					t.Fatalf("put of %d bytes = %v", size, stored)
 				}
-				if stored && size > 0 {
-					held[key] = size
+				if _, kept := c.peek(key); kept && stored {
+					held[key], copies[key] = size, copied
 				}
 				sum := int64(0)
 				for _, size := range held {
 					sum += size
 				}
-				if c.len() != len(held) || sum > limit {
-					t.Fatalf("%d objects, told of %d of %d bytes", c.len(), len(held), sum)
+				if c.len() != len(held) || sum > limit || c.weight() != sum {
+					t.Fatalf("%d objects of %d bytes, told of %d of %d", c.len(), c.weight(), len(held), sum)
 				}
+			}
+			if few != nil && spared == 0 {
+				t.Error("nothing but copies left")
 			}
 		})
 	}

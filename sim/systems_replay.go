@@ -23,6 +23,7 @@ type way struct {
 	// one is fetched from; else they are fetched from one after the other.
 	queries bool
 	all     bool // everyone is asked, so that a no is no false hit
+	few     bool // copies of what another cache has leave a full cache first
 	owner   bool // an object is kept by its owner only
 }
 
@@ -45,6 +46,11 @@ func (c *cluster) replay(ctx context.Context, w way) (o outcomes, err error) {
 		return o, err
 	}
 	nodes := c.empty()
+	if w.few {
+		for i := range nodes {
+			nodes[i] = newFewCopies(nodes[i], c.limit)
+		}
+	}
 	var candidates []int
 	for i, r := range c.requests {
 		if i%4096 == 0 && ctx.Err() != nil {
@@ -57,7 +63,8 @@ func (c *cluster) replay(ctx context.Context, w way) (o outcomes, err error) {
 			continue
 		}
 		candidates = f.ask(candidates[:0], r.cache, r.key)
-		if !c.fetch(w, nodes, r, candidates, &o) {
+		found := c.fetch(w, nodes, r, candidates, &o)
+		if !found {
 			for at, other := range nodes {
 				if copied, ok := other.peek(r.key); at != r.cache && ok && copied.fresh(r.size) {
 					o.missed++
@@ -65,7 +72,7 @@ func (c *cluster) replay(ctx context.Context, w way) (o outcomes, err error) {
 				}
 			}
 		}
-		node.put(object{r.key, r.size},
+		node.put(object{r.key, r.size}, found,
 			func(key uint32) { f.came(r.cache, key) },
 			func(key uint32) { f.left(r.cache, key) })
 	}
@@ -143,7 +150,7 @@ func (c *cluster) replayOwners(ctx context.Context) (o outcomes, err error) {
 			o.roundTrips++
 		}
 		if !hit {
-			nodes[owner].put(object{r.key, r.size}, ignore, ignore)
+			nodes[owner].put(object{r.key, r.size}, false, ignore, ignore)
 		}
 	}
 	return o, nil

@@ -215,7 +215,7 @@ func TestReplay(t *testing.T) {
 	}
 	for name, r := range results {
 		switch name {
-		case "none", "ICP", "one owner per key":
+		case "none", "ICP", "one owner per key", "ours":
 			continue
 		}
 		// All store what they fetch, so that what is local hardly differs, and
@@ -250,13 +250,40 @@ func TestReplay(t *testing.T) {
 	}
 	// At this trace's pace a running peer waits for changes to go together, and misses
 	// little by that. Truncated hashes find as much.
-	run := results["ours"]
+	run := results["ours, copies as all else"]
 	if run.updates == 0 || run.updates >= ours.updates || run.missed > len(c.requests)/100 {
 		t.Errorf("ours: %+v, at 1 %%: %+v", run, ours)
 	}
 	hashes := results["truncated hashes, 24 bits, when ours would"]
 	if math.Abs(float64(hashes.remote-run.remote)) > 0.02*float64(run.remote) || hashes.falseHits > run.falseHits {
 		t.Errorf("truncated hashes: %+v, ours: %+v", hashes, run)
+	}
+}
+
+// TestFewCopies: a cluster in which copies leave full caches first finds about as much as
+// one that keeps none, and more than one that keeps all of them.
+func TestFewCopies(t *testing.T) {
+	if raceEnabled {
+		t.Skip("replays one way after the other: TestSystemsEvictByOtter does it at once")
+	}
+	job := testJob(2)
+	s := synthetic{requests: 20_000, objects: 600, zipf: 0.8, overlap: 0.8, churn: 0.5}
+	c := newCluster(s.trace(job.Rand(10)), &systemsOptions{caches: 4, capacity: 0.1, evict: "lru"}, job)
+	total := map[string]float64{}
+	local := map[string]float64{}
+	for _, w := range c.ways() {
+		switch w.name {
+		case "one owner per key", "ours", "ours, copies as all else":
+			r, err := c.replay(context.Background(), w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total[w.name] = 100 * float64(r.local+r.remote) / float64(len(c.requests))
+			local[w.name] = 100 * float64(r.local) / float64(len(c.requests))
+		}
+	}
+	if total["ours"] < total["one owner per key"]-0.5 || total["ours"] < total["ours, copies as all else"]+1 || local["ours"] < 1.8*local["one owner per key"] {
+		t.Errorf("total hits %v, local hits %v %%", total, local)
 	}
 }
 

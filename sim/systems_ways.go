@@ -63,7 +63,8 @@ func (c *cluster) ways() []way {
 		way{name: "truncated hashes, bits as planned, when ours would", find: hashes(planned, publishing{asPeers: true})},
 		way{name: "our digests, 1 %", find: ours(publishing{threshold: 0.01})},
 		way{name: "our digests, 0.1 %", find: ours(publishing{threshold: 0.001})},
-		way{name: "ours", find: ours(publishing{asPeers: true})},
+		way{name: "ours, copies as all else", find: ours(publishing{asPeers: true})},
+		way{name: "ours", few: true, find: ours(publishing{asPeers: true})},
 	)
 }
 

@@ -15,6 +15,9 @@ var dateLayouts = []string{http.TimeFormat, "Monday, 02-Jan-06 15:04:05 GMT", ti
 // isn't one makes a response stale, and must not make it fresh by a guess. Case and
 // the day of the week are not looked at.
 func ParseDate(s string) (time.Time, bool) {
+	if len(s) < len(time.ANSIC) { // the shortest of them: it would take an error for each to find out
+		return time.Time{}, false
+	}
 	s = canonicalZone(s)
 	var room [40]byte
 	_, rest, _ := strings.Cut(s, " ")

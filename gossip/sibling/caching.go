@@ -2,6 +2,7 @@ package sibling
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -30,6 +31,9 @@ type CachingTransport struct {
 	invalidations atomic.Uint64
 }
 
+// ErrNoStore is the error of a CachingTransport without a Store that NewMemory made.
+var ErrNoStore = errors.New("sibling: a CachingTransport needs a Store: see NewMemory")
+
 // A cachedRequest is a GET or HEAD on its way through the cache.
 type cachedRequest struct {
 	*http.Request
@@ -43,6 +47,9 @@ type cachedRequest struct {
 // ends Cache-Status with this cache's member.
 func (t *CachingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
+	case t.Store == nil || t.Store.Variants == nil:
+		closeBody(r)
+		return nil, ErrNoStore
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != "":
 		return t.pass(r, "method")
 	case r.Body != nil && r.Body != http.NoBody, r.Header["If-Match"] != nil, r.Header["If-Unmodified-Since"] != nil, r.Header["Upgrade"] != nil:
@@ -132,7 +139,7 @@ func (t *CachingTransport) fetch(q *cachedRequest, o *Object) (*http.Response, e
 		return t.answer(q, o, status), nil
 	}
 	o2 := &Object{response: rfc9111.NewResponse(resp.StatusCode, resp.Header, now.Sub(asked), now), arrived: now}
-	o2.vary = rfc9111.VaryFields(resp.Header)
+	o2.vary, o2.Copied = rfc9111.VaryFields(resp.Header), resp.Request != nil && PeerOf(resp.Request.Context()) != ""
 	status.Stored = t.mayStore(q, o2) && o2.response.Useful() && resp.ContentLength <= t.maxBytes()
 	if o != nil && !status.Stored && resp.StatusCode < 500 && !q.cc.NoStore {
 		t.Store.Drop(o.identity(q)) // the origin has replaced it

@@ -41,6 +41,9 @@ func TestCachingTransportFromSibling(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		for _, status := range []string{"fwd=uri-miss; fwd-status=200; stored", "hit; ttl=55"} {
 			body, resp := fetchAll(t, b, "http://o.test/x")
+			if o, ok := b.Store.Get("GET http://o.test/x"); !ok || !o.Copied {
+				t.Errorf("what a gave is kept: %v, as a copy: %v", ok, ok && o.Copied)
+			}
 			lines := resp.Header["Cache-Status"]
 			if body != "from a" || resp.Header.Get("Age") != "5" || lines[len(lines)-1] != "b; "+status {
 				t.Errorf("%q, %v; want from a, %s", body, resp.Header, status)
@@ -48,6 +51,9 @@ func TestCachingTransportFromSibling(t *testing.T) {
 		}
 		if body, _ := fetchAll(t, b, "http://o.test/y"); body != "from b" {
 			t.Errorf("what a does not have: %q", body)
+		}
+		if o, ok := b.Store.Get("GET http://o.test/y"); !ok || o.Copied {
+			t.Errorf("what the origin gave is kept: %v, as a copy: %v", ok, ok && o.Copied)
 		}
 	})
 }

@@ -24,13 +24,13 @@ const (
 	askTimeout     = 50 * time.Millisecond
 	membersFor     = time.Second // for which a list of members is good
 	maxInFlight    = 64 << 10
-	defaultFlights = 2 * time.Second // CoalescerConfig.Wait of a Cache
+	defaultFlights = 2 * time.Second // CoalescerConfig.Wait
 )
 
 // A Peer is a living member of the cluster.
 type Peer struct{ Name, Addr string }
 
-// CoalescerConfig says who is there. All fields but Admit are needed.
+// CoalescerConfig says who is there. All fields but Wait and Admit are needed.
 type CoalescerConfig struct {
 	Name   string                       // of this peer
 	Others func() []Peer                // the other living members
@@ -39,7 +39,7 @@ type CoalescerConfig struct {
 	// Advertised reports whether another peer's digest has an identity. It must neither
 	// block nor do I/O.
 	Advertised func(identity string) bool
-	Wait       time.Duration // for which an answer of the one that fetches is waited for, besides the usual
+	Wait       time.Duration // for which an answer of the one that fetches is waited for, besides the usual; 0 = 2 s
 	// Health of the other members: an owner that failed lately, or is too far to answer
 	// in time, is not asked, and one that fails is not asked for objects either.
 	Health *Health
@@ -79,6 +79,9 @@ type inFlight struct {
 
 // NewCoalescer returns a Coalescer.
 func NewCoalescer(c CoalescerConfig) *Coalescer {
+	if c.Wait == 0 {
+		c.Wait = defaultFlights
+	}
 	return &Coalescer{cfg: c, yield: yield{share: 1}, first: make(map[uint64]inFlight)}
 }
 
@@ -92,6 +95,9 @@ func NewCoalescer(c CoalescerConfig) *Coalescer {
 // message, from requests that join a fetch and from what others come to advertise that
 // they did not get here ([Coalescer.Joined], [Coalescer.Served]).
 func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Duration) (Candidate, bool) {
+	if c.cfg.Key == nil { // the zero Coalescer is alone
+		return Candidate{}, false
+	}
 	key := c.cfg.Key(identity)
 	owner, ok := c.owner(key)
 	if !ok {
@@ -180,7 +186,7 @@ func (c *Coalescer) ask(ctx context.Context, owner Peer, key uint64) (string, er
 func (c *Coalescer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := Asker(r.Header)
 	key, err := strconv.ParseUint(r.URL.Query().Get("key"), 16, 64)
-	if err != nil || c.addr(name) == "" || c.cfg.Admit != nil && c.cfg.Admit(r, name) != nil {
+	if err != nil || c.cfg.Others == nil || c.addr(name) == "" || c.cfg.Admit != nil && c.cfg.Admit(r, name) != nil {
 		http.Error(w, "for members only", http.StatusForbidden)
 		return
 	}

@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -29,6 +31,22 @@ func Asker(h http.Header) string {
 		return names[len(names)-1]
 	}
 	return ""
+}
+
+// maxWait bounds how long a question waits for a fetch that is under way.
+const maxWait = 10 * time.Second
+
+// PreferredWait is for how long the asker of a question would wait for a fetch that is
+// under way, at most 10 s (RFC 7240 section 4.3); 0 = not at all.
+func PreferredWait(h http.Header) time.Duration {
+	for m := range rfc9111.Members(h["Prefer"]) {
+		if s, ok := strings.CutPrefix(strings.ToLower(m), "wait="); ok {
+			if n, err := strconv.ParseUint(s, 10, 16); err == nil {
+				return min(time.Duration(n)*time.Second, maxWait)
+			}
+		}
+	}
+	return 0
 }
 
 // MarkHit says in a header that the response comes from what the cache of that name
@@ -61,7 +79,7 @@ type Handler struct {
 	Name string // this cache's in Cache-Status: a token, such as Config.Name
 	// Cache gets the questions as they come, only-if-cached, and is to answer from
 	// what it holds, or 504. A response that outlived its lifetime counts as none,
-	// since not every cache heeds that.
+	// since not every cache heeds that. Nil holds nothing.
 	Cache http.RoundTripper
 	// Else serves what is no question; nil = 403.
 	Else http.Handler
@@ -74,6 +92,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		refuse(w)
+		return
+	}
+	if h.Cache == nil {
+		AnswerMiss(w, h.Name)
 		return
 	}
 	out := r.Clone(r.Context())

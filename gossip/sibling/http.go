@@ -33,7 +33,8 @@ func WithPeer(ctx context.Context, peer string) context.Context {
 	return context.WithValue(ctx, peerKey{}, peer)
 }
 
-// PeerOf returns which peer a request is for; "" = it is no question to a peer.
+// PeerOf returns which peer a request is for, or answered it; "" = it is no question to
+// a peer, or the origin answered.
 func PeerOf(ctx context.Context) string {
 	peer, _ := ctx.Value(peerKey{}).(string)
 	return peer

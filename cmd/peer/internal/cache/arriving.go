@@ -5,12 +5,11 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // AdvertiseArriving is for how long a body must have been arriving before it is
@@ -112,14 +111,11 @@ func (c *Cache) attach(w http.ResponseWriter, r *request) (res Result, ok bool) 
 	return res, ok
 }
 
-// maxWait bounds how long a question waits for a fetch that is under way.
-const maxWait = 10 * time.Second
-
 // await waits for the fetch under way of what r asks for, if there is one, until
-// its answer begins and for as long as r prefers (RFC 7240 section 4.3): siblings
+// its answer begins and for as long as r prefers ([sibling.PreferredWait]): siblings
 // that were told of the fetch say so. It reports whether to look again.
 func (c *Cache) await(r *request) bool {
-	wait := preferredWait(r.Header)
+	wait := sibling.PreferredWait(r.Header)
 	if wait <= 0 {
 		return false
 	}
@@ -146,18 +142,6 @@ func (c *Cache) await(r *request) bool {
 	case <-r.Context().Done():
 	}
 	return false
-}
-
-func preferredWait(h http.Header) time.Duration {
-	for item := range rfc9111.Members(h["Prefer"]) {
-		if arg, ok := strings.CutPrefix(strings.ToLower(item), "wait="); ok {
-			n, err := strconv.ParseUint(arg, 10, 16)
-			if err == nil {
-				return min(time.Duration(n)*time.Second, maxWait)
-			}
-		}
-	}
-	return 0
 }
 
 // arrivingFor finds the arrival that answers r, and makes r one of those who wait

@@ -49,7 +49,7 @@ type Row struct {
 	SiblingHits     int64  `json:"sibling_hits"`
 	Collapsed       int64  `json:"collapsed"` // answered by what another request was fetching
 	OriginFetches   int64  `json:"origin_fetches"`
-	SiblingRequests int64  `json:"sibling_requests"`
+	SiblingRequests int64  `json:"sibling_requests"` // to those that were fetching the object, too
 	FalseHits       int64  `json:"false_hits"`
 	SiblingErrors   int64  `json:"sibling_errors"`
 	Hedges          int64  `json:"hedges"`    // questions, to the origin too, because a sibling was late
@@ -147,13 +147,17 @@ func (c *cluster) row(i int, s admin.Status) Row {
 	return Row{
 		Name: s.Name, Requests: mine.clientRequests.Load(), LocalHits: mine.localHits.Load(),
 		SiblingHits: mine.siblingHits.Load(), Collapsed: mine.collapsed.Load(), OriginFetches: int64(t.OriginRequests),
-		SiblingRequests: int64(t.SiblingRequests), FalseHits: int64(t.FalseHits), SiblingErrors: int64(t.SiblingErrors), Overtaken: int64(t.OriginsOutrun),
+		SiblingRequests: int64(t.SiblingRequests + t.FetchersFound), FalseHits: int64(t.FalseHits), SiblingErrors: int64(t.SiblingErrors), Overtaken: int64(t.OriginsOutrun),
 		Hedges: int64(t.Hedges), Missed: mine.missed.Load(),
 		BytesSent: x.BytesSent(), BytesReceived: x.BytesReceived(),
 		SnapshotsSent: x.SnapshotsSent, SnapshotsReceived: x.SnapshotsHeard, DeltasSent: x.DeltasSent, DeltasReceived: x.DeltasHeard,
 		AdvertsSent: x.AdvertsSent,
 	}
 }
+
+// lookupBytes is what it takes to ask a key's owner who is fetching the object, with the
+// answer. Lookups that a peer answers itself are counted too.
+const lookupBytes = 200
 
 // compare works out what other ways of cooperating would have cost.
 //
@@ -169,7 +173,8 @@ func (c *cluster) compare(d *driver, statuses []admin.Status) []Alternative {
 		x := s.Exchange
 		ours.OriginFetches += int64(s.Traffic.OriginRequests)
 		ours.Messages += x.AdvertsSent + 2*(x.SnapshotsHeard+x.DeltasHeard-x.CarriedHeard) + 2*x.Syncs // a body is asked for unless an advert brings it, a sync is answered
-		ours.MessageBytes += x.BytesReceived() + x.MembershipBytesHeard
+		ours.Messages += 2 * int64(s.Traffic.HomesAsked)
+		ours.MessageBytes += x.BytesReceived() + x.MembershipBytesHeard + lookupBytes*int64(s.Traffic.HomesAsked)
 		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.tolls[i].missed.Load()
 		icp.OriginBytes -= c.tolls[i].missedBytes.Load()
 		icp.Messages += 2 * siblings * c.tolls[i].icpMisses.Load()

@@ -2,7 +2,13 @@
 
 package proxy
 
-import "testing"
+import (
+	"net/http/httptest"
+	"strconv"
+	"testing"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+)
 
 // TestTracingOffCostsNothing: a hit allocates what it did before there were traces.
 func TestTracingOffCostsNothing(t *testing.T) {
@@ -12,6 +18,38 @@ func TestTracingOffCostsNothing(t *testing.T) {
 	}
 	if got := leastAllocs(tracedHit(t)); got <= before {
 		t.Errorf("a traced hit takes %v allocations: is it traced?", got)
+	}
+}
+
+// TestMissAllocations: what a whole miss of 1 KiB allocates beyond the request, the
+// recorder of the answer and the origin's response. One that is stored has a file, and
+// what goes on in the background meanwhile makes its number differ by some ten.
+func TestMissAllocations(t *testing.T) {
+	n := 0
+	request := func() (*httptest.ResponseRecorder, string) {
+		n++
+		return httptest.NewRecorder(), "http://origin.test/" + strconv.Itoa(n)
+	}
+	for fields, most := range map[string]float64{"max-age=600": 112, "private": 56} {
+		own := leastAllocs(func() {
+			w, url := request()
+			resp, _ := answering(fields).RoundTrip(httptest.NewRequest("GET", url, nil))
+			w.WriteHeader(resp.StatusCode)
+			w.Write(make([]byte, 1024))
+		})
+		h, err := New(Config{Name: "a", OriginTransport: answering(fields), Store: store.Options{Dir: t.TempDir(), MaxBytes: 1 << 30}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := leastAllocs(func() {
+			w, url := request()
+			h.ServeHTTP(w, httptest.NewRequest("GET", url, nil))
+		}) - own
+		t.Logf("%s: %v allocations beyond the %v of the test", fields, got, own)
+		if got > most {
+			t.Errorf("%s: a miss takes %v allocations, want %v at most", fields, got, most)
+		}
+		h.Close()
 	}
 }
 

@@ -69,6 +69,11 @@ func TestSiblingHit(t *testing.T) {
 				t.Errorf("Age: %s, want 10", got)
 			}
 			synctest.Wait()
+			for peer, copied := range map[string]bool{"a": true, "b": false} {
+				if o, ok := w.peers[peer].cache.Store().Peek("GET http://" + originHost + "/x"); !ok || o.Copied() != copied {
+					t.Errorf("%s has it: %v; as a copy: %v, want %v", peer, ok, ok && o.Copied(), copied)
+				}
+			}
 			if r := w.get("a", "/x"); r.status() != "a; hit; ttl=50" {
 				t.Errorf("then %q", r.status())
 			}

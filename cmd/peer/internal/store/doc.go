@@ -36,6 +36,14 @@
 // An object whose bytes are not those that were stored, or can't be read, is
 // dropped and counted. Nothing of the bad block leaves; what left before is right.
 //
+// # What leaves
+//
+// A full store lets go of what is asked for least, as the index (W-TinyLFU) reckons. But
+// before that it lets go of copies ([Meta.Copied]) while they take more than a 32nd of
+// it: another cache of the cluster has such an object, and losing it costs a question to
+// that one, not to the origin. Among the copies those stay that [Store.Get] finds. A store
+// with room to spare keeps all of them; what is a copy is remembered over a restart.
+//
 // # Crashes
 //
 // A file is written under a temporary name and renamed when it is complete. A

@@ -23,7 +23,8 @@ import (
 //	 0      8   magic, with the version of this format
 //	 8      8   length of the body
 //	16      4   length of the key
-//	20      4   length of the data
+//	20      3   length of the data
+//	23      1   1 = another cache has a copy, which this is one of; 0 = not, or not known
 //	24      8   when the object stops being listed, Unix nanoseconds; 0 = never listed
 //	32      8   when the object was written or described anew, Unix nanoseconds
 //	40      8   when the object was generated, Unix nanoseconds; 0 = not said
@@ -47,6 +48,7 @@ const (
 	family     = "sumcach"
 	magic      = family + "3"
 	footerSize = 64
+	copiedBit  = 1 << 24  // beside the length of the data
 	blockSize  = 64 << 10 // bytes of body under one checksum
 
 	maxKey  = 64 << 10
@@ -60,6 +62,7 @@ type footer struct {
 	listUntil time.Time
 	written   int64 // Unix nanoseconds
 	generated time.Time
+	copied    bool
 	tailSum   uint64
 }
 
@@ -82,11 +85,15 @@ func appendTail(dst []byte, body int64, sums []uint64, key string, m Meta, writt
 	dst = append(dst, m.Data...)
 	tail := xxhash.Sum64(dst[start:])
 
+	copied := uint32(0)
+	if m.Copied {
+		copied = copiedBit
+	}
 	start = len(dst)
 	dst = append(dst, magic...)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(body))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(key)))
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(m.Data)))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(m.Data))|copied)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(nanos(m.ListUntil)))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(written))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(nanos(m.Generated)))
@@ -116,12 +123,12 @@ func parseFooter(b []byte, size int64) (footer, error) {
 		return f, &versionError{b[7]}
 	case le.Uint64(b[56:]) != xxhash.Sum64(b[:56]):
 		return f, fmt.Errorf("%w: footer checksum", errBroken)
-	case le.Uint32(b[16:]) > maxKey || le.Uint32(b[20:]) > maxData:
+	case le.Uint32(b[16:]) > maxKey || le.Uint32(b[20:])&^copiedBit > maxData:
 		return f, fmt.Errorf("%w: lengths out of range", errBroken)
 	}
 	f.body = int64(le.Uint64(b[8:]))
 	f.key = int(le.Uint32(b[16:]))
-	f.data = int(le.Uint32(b[20:]))
+	f.data, f.copied = int(le.Uint32(b[20:])&^copiedBit), b[23] == 1
 	f.written = int64(le.Uint64(b[32:]))
 	f.tailSum = le.Uint64(b[48:])
 	f.listUntil, f.generated = instant(le.Uint64(b[24:])), instant(le.Uint64(b[40:]))

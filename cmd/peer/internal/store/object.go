@@ -1,6 +1,7 @@
 package store
 
 import (
+	"container/list"
 	"errors"
 	"fmt"
 	"sync"
@@ -18,8 +19,11 @@ type Object struct {
 	seq       uint64 // distinguishes descriptions of one file
 	kib       uint32 // room on disk
 	listed    atomic.Bool
-	gone      atomic.Bool // it left the index
-	written   int64       // Unix nanoseconds
+	gone      atomic.Bool   // it left the index
+	copied    bool          // another cache has a copy
+	found     atomic.Bool   // since it came, or was passed over, if it is copied
+	turn      *list.Element // in the order of the copies; guarded by their lock
+	written   int64         // Unix nanoseconds
 	listUntil time.Time
 	generated time.Time
 	due       time.Duration // when it stops being listed, for the queue of expiries; guarded by its lock
@@ -40,6 +44,9 @@ func (o *Object) ListUntil() time.Time { return o.listUntil }
 
 // Generated returns when what the object holds came into being; zero = not said.
 func (o *Object) Generated() time.Time { return o.generated }
+
+// Copied reports whether another cache has a copy ([Meta.Copied]).
+func (o *Object) Copied() bool { return o.copied }
 
 // Written returns when the object was stored, or its description renewed.
 func (o *Object) Written() time.Time { return time.Unix(0, o.written) }
@@ -79,7 +86,7 @@ func kib(size int64) uint32 { return uint32((size + unit - 1) / unit * (unit / 1
 // newObject makes an Object over f that holds one reference to it.
 func (s *Store) newObject(key string, f *file, size int64, m Meta, written int64) *Object {
 	return &Object{key: key, file: f, seq: s.lastSeq.Add(1), kib: kib(size), written: written, listUntil: m.ListUntil,
-		generated: m.Generated, place: -1}
+		generated: m.Generated, copied: m.Copied, place: -1}
 }
 
 // insert puts o into the index, in place of what is there under its key. The
@@ -88,6 +95,7 @@ func (s *Store) insert(o *Object) {
 	s.entering.RLock()
 	defer s.entering.RUnlock()
 	s.enter(o)
+	s.spare(o)
 	s.index.Set(o.key, o)
 }
 
@@ -149,6 +157,7 @@ const maxListed = 100 * 365 * 24 * time.Hour
 // enter tells the hooks that o is about to be found, and queues its unlisting.
 func (s *Store) enter(o *Object) {
 	s.opt.Hooks.Stored(o.key)
+	s.copies.enter(o)
 	after := min(o.listUntil.Sub(s.opt.Now()), maxListed)
 	if after <= 0 {
 		return
@@ -161,6 +170,7 @@ func (s *Store) enter(o *Object) {
 
 // left undoes enter, once.
 func (s *Store) left(o *Object) {
+	s.copies.leave(o)
 	s.exp.remove(o)
 	s.unlist(o)
 	s.opt.Hooks.Evicted(o.key)
@@ -176,7 +186,8 @@ func (s *Store) unlist(o *Object) {
 	}
 }
 
-// Update gives o's body a new description and returns the Object that has it.
+// Update gives o's body a new description and returns the Object that has it, which is a
+// copy if o is.
 // It returns [ErrGone] if o is no longer in the store.
 func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 	if len(m.Data) > maxData {
@@ -191,6 +202,7 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 		return nil, ErrGone
 	}
 	now := s.opt.Now().UnixNano()
+	m.Copied = o.copied
 	size, err := s.rewriteTail(o, m, now)
 	if err != nil {
 		s.unref(o.file)

@@ -68,6 +68,7 @@ type Options struct {
 type Meta struct {
 	Data      []byte    // the owner's description of the object, at most 1 MiB; not interpreted
 	ListUntil time.Time // when the object stops being listed; zero or past = not listed
+	Copied    bool      // another cache has the same object: a full store lets go of it before others
 	Generated time.Time // when what the object holds came into being, for [Store.Listed]; zero = not said
 }
 

@@ -51,7 +51,7 @@ func (s *Store) reload() error {
 	for _, f := range all {
 		file := &file{id: f.id, body: f.body}
 		file.refs.Store(1)
-		m := Meta{ListUntil: f.listUntil, Generated: f.generated}
+		m := Meta{ListUntil: f.listUntil, Generated: f.generated, Copied: f.copied}
 		if f.written > now { // by a clock that was put back since: how long it may be listed isn't known
 			m.ListUntil = time.Time{}
 		}

@@ -27,6 +27,8 @@ type Store struct {
 	index  *otter.Cache[string, *Object]
 	hot    *hotSet // nil without memory
 	files  *openFiles
+	copies copies
+	most   atomic.Int64 // KiB that objects may take, as the index knows
 	exp    *expiries
 	trash  *remover
 	scrub  *scrubber
@@ -69,6 +71,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{opt: o, wanted: wanted, log: o.Logger, exp: newExpiries()}
 	s.buffers.New = func() any { return new([blockSize]byte) }
 	s.room.maxBytes = o.MaxBytes
+	s.most.Store(o.MaxBytes / 1024)
 	s.maxObject.Store(o.MaxObject)
 	if err := s.takeDir(); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
@@ -220,7 +223,13 @@ func (s *Store) rename(tmp, id uint64) error {
 }
 
 // Get returns the object under key; finding it counts as a use.
-func (s *Store) Get(key string) (*Object, bool) { return s.index.GetIfPresent(key) }
+func (s *Store) Get(key string) (*Object, bool) {
+	o, ok := s.index.GetIfPresent(key)
+	if ok && o.copied && !o.found.Load() {
+		o.found.Store(true)
+	}
+	return o, ok
+}
 
 // Peek is like Get and does not count as a use.
 func (s *Store) Peek(key string) (*Object, bool) {
@@ -340,7 +349,10 @@ func (s *Store) regrow() {
 
 func (s *Store) applyLocked(taken int64) {
 	s.room.applied = taken
-	s.index.SetMaximum(uint64(max(s.room.maxBytes-taken, unit) / 1024))
+	most := max(s.room.maxBytes-taken, unit) / 1024
+	s.most.Store(most)
+	s.spare(nil)
+	s.index.SetMaximum(uint64(most))
 }
 
 // fullFor is how long a store that met a full disk is content with less.

@@ -392,7 +392,7 @@ func hammer(t *testing.T, s *Store, r *rand.Rand) {
 		default:
 			b := make([]byte, 1000+r.IntN(20_000))
 			copy(b, key+" ")
-			put(t, s, key, b, Meta{Data: []byte(key), ListUntil: until})
+			put(t, s, key, b, Meta{Copied: r.IntN(2) == 0, Data: []byte(key), ListUntil: until})
 		}
 	}
 }

@@ -1,0 +1,77 @@
+package store
+
+import (
+	"container/list"
+	"sync"
+	"sync/atomic"
+)
+
+// copiesShare is the part of a full store that copies may take, 1 in so many. What less
+// costs in hits of one's own, and more in hits of the cluster, `sim systems` measures.
+const copiesShare = 32
+
+// copies are the objects of which another cache has a copy ([Meta.Copied]). When the
+// store is full and they take more than their share of it, they leave before others: the
+// one that came first, unless it was found by [Store.Get] since, which lets it stay for
+// another round. So hits take no lock for it.
+type copies struct {
+	mu    sync.Mutex
+	order list.List // of *Object, the latest first
+	kib   int64     // of these
+	held  atomic.Int64
+}
+
+// enter and leave keep account of the room that all objects take, and of the copies.
+func (c *copies) enter(o *Object) {
+	c.held.Add(int64(o.kib))
+	if !o.copied {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kib += int64(o.kib)
+	o.turn = c.order.PushFront(o)
+}
+
+func (c *copies) leave(o *Object) {
+	c.held.Add(-int64(o.kib))
+	if !o.copied {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kib -= int64(o.kib)
+	c.order.Remove(o.turn)
+}
+
+// next returns the copy that is to leave so that all take no more than most, and copies
+// no more than their share; nil = none. It is not the object that is coming. The loop
+// ends: there are no more rounds than copies.
+func (c *copies) next(most int64, coming *Object) *Object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held.Load() <= most || c.kib <= most/copiesShare {
+		return nil
+	}
+	for range c.order.Len() {
+		e := c.order.Back()
+		if o := e.Value.(*Object); o != coming && !o.found.Swap(false) {
+			return o
+		}
+		c.order.MoveToFront(e)
+	}
+	return nil
+}
+
+// spare has copies leave while all objects, the one that is coming included (nil = none
+// is), take more than the store has room for. What it leaves to do the index does. The
+// loop ends: each round but the last removes a copy.
+func (s *Store) spare(coming *Object) {
+	for {
+		o := s.copies.next(s.most.Load(), coming)
+		if o == nil || !s.DeleteObject(o) { // or somebody else is putting it in, or taking it out
+			return
+		}
+		s.evictions.Add(1)
+	}
+}

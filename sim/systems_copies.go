@@ -1,0 +1,75 @@
+package main
+
+import "container/list"
+
+// copiesShare is the part of a full cache that copies may take: package store's in
+// cmd/peer.
+const copiesShare = 1. / 32
+
+// A fewCopies is a cache in which copies of what another cache holds leave first, once
+// it is full and they take more than their share: the one that came first, unless it
+// was asked for since, which lets it stay for another round.
+type fewCopies struct {
+	copies
+	limit int64
+	taken int64     // by copies
+	order list.List // of *copied, the latest first
+	at    map[uint32]*list.Element
+}
+
+type copied struct {
+	object
+	asked bool // since it came, or was passed over
+}
+
+func newFewCopies(c copies, limit int64) *fewCopies {
+	return &fewCopies{copies: c, limit: limit, at: map[uint32]*list.Element{}}
+}
+
+func (c *fewCopies) get(key uint32) (object, bool) {
+	if e := c.at[key]; e != nil {
+		e.Value.(*copied).asked = true
+	}
+	return c.copies.get(key)
+}
+
+func (c *fewCopies) forget(key uint32) {
+	if e := c.at[key]; e != nil {
+		c.taken -= weigh(c.order.Remove(e).(*copied).size)
+		delete(c.at, key)
+	}
+}
+
+// put stores a copy of what another cache has, or what the origin sent. The loop ends:
+// a round removes a copy, or lets one pass that the next does not.
+func (c *fewCopies) put(o object, copy bool, came, left func(uint32)) bool {
+	size := weigh(o.size)
+	if size > c.limit/largestShare {
+		return false
+	}
+	c.drop(o.key, left)
+	more := int64(0)
+	if copy {
+		more = size
+	}
+	for c.order.Len() > 0 && c.weight()+size > c.limit && float64(c.taken+more) > copiesShare*float64(c.limit) {
+		e := c.order.Back()
+		if first := e.Value.(*copied); first.asked {
+			first.asked = false
+			c.order.MoveToFront(e)
+		} else {
+			c.drop(first.key, left)
+		}
+	}
+	c.copies.put(o, copy, came, func(key uint32) { c.forget(key); left(key) })
+	if _, held := c.peek(o.key); held && copy {
+		c.at[o.key] = c.order.PushFront(&copied{object: o})
+		c.taken += size
+	}
+	return true
+}
+
+func (c *fewCopies) drop(key uint32, left func(uint32)) {
+	c.forget(key)
+	c.copies.drop(key, left)
+}
