@@ -101,13 +101,7 @@ func (n *Node) learn(m *member, u exchange.Update) {
 		return
 	}
 	n.limit(index)
-	var err error
-	if u.Delta != nil {
-		err = index.Apply(m.name, u.Delta, u.Filter)
-	} else {
-		err = index.Set(m.name, u.Filter)
-	}
-	if err != nil {
+	if err := index.Apply(m.name, u.Delta, u.Filter); err != nil {
 		n.quiet.log(slog.LevelWarn, "index "+m.name, "a peer is no candidate: no memory left in the index", "member", m.name, "err", err)
 		n.unlearn(m, nil)
 		return

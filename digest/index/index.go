@@ -72,12 +72,12 @@ func (x *Index) Set(peer string, f *digest.Filter) error {
 
 // Apply brings what is known of peer from d's base to its target, which is next.
 // It takes time in proportion to d's length. If what is known of peer is not d's
-// base, Apply does what [Index.Set] does. Errors are those of Set.
+// base, or d is nil, Apply does what [Index.Set] does. Errors are those of Set.
 func (x *Index) Apply(peer string, d *digest.Delta, next *digest.Filter) error {
 	x.write.Lock()
 	defer x.write.Unlock()
 	e := x.peers[peer]
-	if e == nil || e.version != d.Base() || next.Version() != d.Target() || keyOf(e.geometry) != keyOf(d.Geometry()) ||
+	if e == nil || d == nil || e.version != d.Base() || next.Version() != d.Target() || keyOf(e.geometry) != keyOf(d.Geometry()) ||
 		keyOf(e.geometry) != keyOf(next.Geometry()) || x.homeOf(next, e) != e.home {
 		return x.set(peer, next)
 	}

@@ -2,6 +2,7 @@ package index
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"github.com/summarycache/summarycache/digest"
@@ -34,6 +35,7 @@ func (x *Index) Prefixes(dst []Prefix, chain []digest.Key) []Prefix {
 	for {
 		v := b.begin(x)
 		b.searchChain(x, v, chain)
+		clear(b.ranked) // of who was still searched for
 		if x.view.Load() == v {
 			return b.appendPrefixes(dst, v)
 		}
@@ -69,11 +71,12 @@ func (b *batch) searchChain(x *Index, v *view, chain []digest.Key) {
 		x.table.prefetch(chain[i])
 	}
 	b.look(x, v, chain[0])
-	going := b.total
+	going := b.ranked
 	copy(going, b.found)
 	last := 0
 	for i := 1; i < len(chain) && !empty(going); i = 2*i + 1 {
 		b.look(x, v, chain[i])
+		b.doubt(x, v, chain, i, going)
 		c.next.split(stretch{last, i}, going, b.found)
 		last = i
 	}
@@ -99,6 +102,7 @@ func (b *batch) narrow(x *Index, v *view, chain []digest.Key, s stretch, set []u
 		x.table.prefetch(chain[(s.from+middle)/2])
 		x.table.prefetch(chain[(middle+s.to)/2])
 		b.look(x, v, chain[middle])
+		b.doubt(x, v, chain, middle, set)
 		c.next.split(stretch{s.from, middle}, set, b.found)
 		c.next.split(stretch{middle, s.to}, set, nil)
 		return
@@ -110,6 +114,26 @@ func (b *batch) narrow(x *Index, v *view, chain []digest.Key, s stretch, set []u
 		c.next.split(stretch{0, s.from - 1}, set, b.found)
 	}
 	c.ended.split(s, set, nil)
+}
+
+// doubt looks at the key before the i-th, too, where many were asked for that one and few
+// have it: these may all be false positives, each of which would lead to a search of its
+// own. found loses those that have not both.
+func (b *batch) doubt(x *Index, v *view, chain []digest.Key, i int, set []uint64) {
+	const doubtFrom = 32 // peers asked, for one with the key
+	asked, have := 0, 0
+	for j, w := range set {
+		asked += bits.OnesCount64(w)
+		have += bits.OnesCount64(w & b.found[j])
+	}
+	if have == 0 || asked < doubtFrom*have {
+		return
+	}
+	copy(b.total, b.found)
+	b.look(x, v, chain[i-1])
+	for j := range b.found {
+		b.found[j] &= b.total[j]
+	}
 }
 
 // split adds a stretch for those in set that are not in found, if there are any, and
