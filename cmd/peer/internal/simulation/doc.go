@@ -71,7 +71,7 @@
 //
 // # What it finds
 //
-// Each mutation, how it shows, and the time until it did on one core that was shared,
+// Each mutation, how it shows, and the time by the clock until it did on a shared, busy core,
 // from seed 1 on. Counts of seeds differ with every change of the schedules.
 //
 //	unverified-reads     body     4 s       no-resume            cut      5 s
@@ -84,7 +84,7 @@
 //	first-byte           hung  seed 31
 //
 // Not shown on these schedules: filter-hang, compare-once (not within 1,000
-// seeds before threeSources), late-private-commit (not within 900 before writeWithin),
+// seeds before threeSources), late-private-commit (not within 734 before writeWithin),
 // late-commit, tombstones, digest-leak.
 //
 // # What is not simulated
