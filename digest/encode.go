@@ -26,8 +26,8 @@ func (f *Filter) positionSet() positionSet {
 	return set
 }
 
-// DecodeFilter reads what [Filter.AppendTo] or [Filter.AppendPieces] wrote. Any other bytes give an error,
-// without allocating beyond the limits. What the publisher says of itself is
+// DecodeFilter reads what [Filter.AppendTo] or [Filter.AppendPieces] wrote. Any other
+// bytes give an error, without allocating beyond the limits. What the publisher says of itself is
 // taken as said: Keys and the sequence cannot be checked here; the positions
 // agree with the State.
 func DecodeFilter(b []byte, lim Limits) (*Filter, error) {

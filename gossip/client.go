@@ -250,6 +250,9 @@ func (n *Node) sync(s exchange.Sync) {
 	n.engine.SyncDone(time.Now(), s.Peer, heads, err)
 	n.mu.Unlock()
 	n.wake()
+	if err == nil {
+		n.recall(s.Peer)
+	}
 }
 
 func (n *Node) vector(s exchange.Sync) ([]exchange.Head, error) {

@@ -28,9 +28,13 @@ type Config struct {
 	// one of this machine's if that is unspecified.
 	Advertise string
 
-	// Join lists host:port of peers to join through; one that is up suffices.
-	// They are tried again from time to time, so that a cluster that was split
-	// finds together.
+	// Join lists peers to join through; one that is up suffices. An entry is an
+	// ip:port; a name:port, which stands for all addresses of the name; or srv:name, for
+	// all addresses and ports that the SRV records of the name lead to. Names are looked
+	// up again whenever an entry leads to nobody but this peer, and every minute; what
+	// they stand for then and is no member is tried, so that peers which start together
+	// behind one name, and the parts of a cluster that was split, find together. See
+	// [Node.Alone].
 	Join []string
 
 	// Secret shared by all peers, at least 16 bytes, better 32 random ones.
@@ -65,6 +69,12 @@ type Config struct {
 	// their filter; else zero means digest.SeedFrom(Secret). A seed that does not
 	// follow from any of the secrets stays what it is when these change.
 	Seed uint64
+
+	// HeldSince is when this peer was last in touch with the others, in a former life,
+	// if it still holds what it held then: what was invalidated since it will hear, and
+	// if nobody knows all of that any more, that everything was. The zero Time means that
+	// it begins with nothing.
+	HeldSince time.Time
 
 	// StateFile is where replicas are saved when the node ends, and every five
 	// minutes, and loaded from when one is made: a restarted peer then fetches
@@ -176,9 +186,9 @@ func (c Config) withDefaults() (Config, error) {
 	if err := checkHostPort(c.Bind); err != nil {
 		bad("bind %q: %w", c.Bind, err)
 	}
-	for _, seed := range c.Join {
-		if err := checkHostPort(seed); err != nil {
-			bad("join %q: %w", seed, err)
+	for _, entry := range c.Join {
+		if err := CheckJoin(entry); err != nil {
+			bad("join %q: %w", entry, err)
 		}
 	}
 	if n := len(c.Secret); n > 0 && n < MinSecret {
@@ -281,6 +291,7 @@ func (c *Config) hold() error {
 		return err
 	}
 	c.Holdings = NewHoldings(filter)
+	c.Holdings.planned.Store(uint64(c.Objects))
 	return nil
 }
 

@@ -35,6 +35,9 @@ func (d delegate) NodeMeta(limit int) []byte {
 		Zone:        d.n.cfg.Zone,
 		Secrets:     d.n.ring.Load().ids(),
 	}
+	if d.n.cfg.speaks != exchange.LeastVersion {
+		m.Features = exchange.FeatureInvalidations
+	}
 	if d.n.signing != nil {
 		m.Key = d.n.signing.Public().(ed25519.PublicKey)
 	}
@@ -94,7 +97,7 @@ func (d delegate) AckPayload() []byte {
 	}
 	d.n.meters.out.packet(Membership, -sumBytes)
 	d.n.meters.out.packet(Vectors, sumBytes)
-	return binary.LittleEndian.AppendUint32(nil, d.n.sum.Load())
+	return binary.LittleEndian.AppendUint32(nil, d.n.sum.Load()+d.n.invalidations.sum.Load())
 }
 
 // NotifyPingComplete is told of the answer to a probe.

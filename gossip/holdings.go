@@ -1,8 +1,10 @@
 package gossip
 
 import (
+	"errors"
 	"iter"
 	"sync"
+	"sync/atomic"
 
 	"github.com/summarycache/summarycache/digest"
 )
@@ -12,14 +14,17 @@ import (
 // and go and the digest is published. [Node.Holdings] has those that New made by
 // Config.Objects. Safe for concurrent use.
 type Holdings struct {
-	filter *digest.CountingFilter
-	reseed sync.Mutex // held while the seed changes
+	filter  *digest.CountingFilter
+	planned atomic.Uint64 // objects; 0 = whoever made the filter knows
+	reseed  sync.Mutex    // held while the seed changes
 
 	// writers is held shared from before a key is made until it is in the filter,
 	// and by who exchanges the seed.
 	writers sync.RWMutex
 	next    *renaming // nil unless the seed is changing
 }
+
+var errNoFilter = errors.New("gossip: these Holdings note nothing: see NewHoldings and Config.Objects")
 
 // A renaming is the keys under the next seed of what was added and removed lately.
 type renaming struct {
@@ -33,12 +38,20 @@ type renaming struct {
 // [Holdings.Reseed].
 func NewHoldings(filter *digest.CountingFilter) *Holdings { return &Holdings{filter: filter} }
 
-// Filter returns the filter that the identities are in.
-func (h *Holdings) Filter() *digest.CountingFilter { return h.filter }
+// Filter returns the filter that the identities are in; nil if nothing is noted.
+func (h *Holdings) Filter() *digest.CountingFilter {
+	if h == nil {
+		return nil
+	}
+	return h.filter
+}
 
 // Add notes that an object is held, and is to be called before others can find it
 // here. What is added twice must be removed twice.
 func (h *Holdings) Add(identity string) {
+	if h.Filter() == nil {
+		return
+	}
 	h.writers.RLock()
 	defer h.writers.RUnlock()
 	h.filter.Add(h.key(identity))
@@ -47,6 +60,9 @@ func (h *Holdings) Add(identity string) {
 // Remove notes that an object is not held any more, after it has gone. It returns
 // false, and changes nothing, for one that certainly was not.
 func (h *Holdings) Remove(identity string) bool {
+	if h.Filter() == nil {
+		return false
+	}
 	h.writers.RLock()
 	defer h.writers.RUnlock()
 	return h.filter.Remove(h.key(identity))
@@ -55,6 +71,9 @@ func (h *Holdings) Remove(identity string) bool {
 // MayContain reports whether an object is held, and for few that are not that they
 // are.
 func (h *Holdings) MayContain(identity string) bool {
+	if h.Filter() == nil {
+		return false
+	}
 	h.writers.RLock()
 	defer h.writers.RUnlock()
 	return h.filter.MayContain(digest.KeyOfString(h.filter.Geometry().Seed, identity))
@@ -79,6 +98,9 @@ func (h *Holdings) key(identity string) digest.Key {
 // sixteen bytes an object while it runs, and about as long as adding them all anew.
 // Under the seed in use already it does nothing.
 func (h *Holdings) Reseed(seed uint64, held iter.Seq[string]) error {
+	if h.Filter() == nil {
+		return errNoFilter
+	}
 	h.reseed.Lock()
 	defer h.reseed.Unlock()
 	g := h.filter.Geometry()
@@ -97,6 +119,47 @@ func (h *Holdings) Reseed(seed uint64, held iter.Seq[string]) error {
 			}
 		}
 	}, &h.writers, func(k digest.Key) digest.Key { return next.keys[k] })
+}
+
+// Outgrown reports whether more is held than Config.Objects says, or the last
+// [Holdings.Replan]: the more, the more false positives there are. It is quick, and false
+// for a filter of the program's own design.
+func (h *Holdings) Outgrown() bool {
+	if h.Filter() == nil {
+		return false
+	}
+	planned := h.planned.Load()
+	return planned > 0 && uint64(h.filter.Len()) > planned
+}
+
+// Replan gives the filter room for twice what is held, if it is outgrown. held is as that
+// of [Holdings.Reseed], and the digest is published likewise. [github.com/summarycache/summarycache/gossip/sibling.Cache] calls it.
+func (h *Holdings) Replan(held iter.Seq[string]) error {
+	if h.Filter() == nil {
+		return errNoFilter
+	}
+	h.reseed.Lock()
+	defer h.reseed.Unlock()
+	if !h.Outgrown() {
+		return nil
+	}
+	objects := 2 * uint64(h.filter.Len())
+	g, err := digest.GeometryFor(objects, falsePositives)
+	if err != nil {
+		return err
+	}
+	g.Seed = h.filter.Geometry().Seed
+	err = h.filter.Rebuild(g, func(yield func(digest.Key) bool) {
+		for identity := range held {
+			if !yield(digest.KeyOfString(g.Seed, identity)) {
+				return
+			}
+		}
+	})
+	if err == nil {
+		h.planned.Store(objects)
+	}
+	return err
 }
 
 func (h *Holdings) setNext(r *renaming) {

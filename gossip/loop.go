@@ -38,7 +38,7 @@ func (n *Node) loop() {
 			n.mu.Unlock()
 		case c := <-n.compared:
 			n.mu.Lock()
-			n.engine.HandleSum(time.Now(), c.peer, c.sum == n.ownSum())
+			n.engine.HandleSum(time.Now(), c.peer, c.sum == n.ownSum()+n.invalidations.sum.Load())
 			n.mu.Unlock()
 		case f := <-n.calls:
 			f()
@@ -128,7 +128,7 @@ func (n *Node) send(datagrams []exchange.Datagram) {
 		}
 		// Lost adverts are repeated; a failed send is one more.
 		if info := m.info.Load(); n.sharedWith(m) > exchange.LeastVersion {
-			_ = n.transport.write(d.Data, info.addr)
+			_ = n.transport.write(d.Data, info.addr, true)
 		} else {
 			n.meters.out.packet(Membership, -len(d.Data)) // the engine counts it
 			_ = n.memberlist.SendBestEffort(&info.node, d.Data)
@@ -137,7 +137,7 @@ func (n *Node) send(datagrams []exchange.Datagram) {
 }
 
 // ownSum is the sum of all that this peer knows, of digests and of members. It is called
-// with n.mu held.
+// with n.mu held. That of invalidations, which change by themselves, comes on top.
 func (n *Node) ownSum() uint32 { return n.engine.Sum() + uint32(n.memberSum.Load()) }
 
 // speaksShort reports whether the peer of that name knows datagrams of version 2.
@@ -239,16 +239,25 @@ func (n *Node) takeMember(ev memberEvent) {
 		info.since = old.since
 	}
 	info.up = ev.up
+	returned := false
+	if old := m.info.Load(); old != nil {
+		returned = ev.up && !old.up
+	}
 	m.info.Store(info)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if ev.up {
 		m.up.Store(true)
 		n.engine.PeerUp(now, name, meta.Incarnation, meta.Key, n.sharedWith(m))
+		n.invalidations.peerUp(now, name, meta)
+		if returned && n.invalidations.ask(now) {
+			n.wg.Go(func() { n.recall(name) })
+		}
 	} else {
 		m.up.Store(false)
 		m.knows.Store(false)
 		n.engine.PeerDown(now, name)
+		n.invalidations.peerDown(name)
 	}
 	if info.since == now {
 		n.tellMember(m, ev.up, now)
@@ -337,5 +346,9 @@ func (n *Node) publish(filter *digest.CountingFilter) {
 func (n *Node) warnOfRefusal(f *digest.Filter) {
 	if err := n.digestLimits.Accept(f.Geometry(), f.Ones()); err != nil {
 		n.quiet.log(slog.LevelWarn, "refused digest", "the digest is too large: peers with the same limits refuse it", "err", err)
+	}
+	if h := n.cfg.Holdings; h.Outgrown() {
+		n.quiet.log(slog.LevelWarn, "outgrown", "more is held than the digest was planned for: it claims the more that is not; see Holdings.Replan",
+			"objects", h.filter.Len(), "planned", h.planned.Load())
 	}
 }

@@ -70,7 +70,9 @@ type Node struct {
 	wg     sync.WaitGroup
 	closed sync.Once
 	joined sync.Once // starts the rejoining
-	seeds  sync.Map  // seed as configured → name of the peer that answered there
+	seeds  []*seed
+
+	invalidations invalidations
 
 	meters                                 meters
 	demand                                 demand
@@ -113,7 +115,7 @@ func New(cfg Config) (*Node, error) {
 	n := newNode(cfg, ring, advertise)
 	n.transport = &transport{
 		network: cfg.Network, packets: packets, advertise: advertise,
-		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.hearDatagram, short: n.speaksShort,
+		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.hearDatagram, invalid: n.invalidations.datagram, short: n.speaksShort,
 		screen: newScreen(cfg.Limits.Members, func() memberTable { return *n.members.Load() }), quiet: n.quiet,
 		packetCh: make(chan *memberlist.Packet, packetBacklog),
 		streamCh: make(chan net.Conn), closing: make(chan struct{}),
@@ -153,6 +155,9 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		publisher:    make(chan func()),
 		hooks:        make(chan func(), hookBacklog),
 	}
+	for _, entry := range cfg.Join {
+		n.seeds = append(n.seeds, &seed{text: entry})
+	}
 	n.ring.Store(ring)
 	n.ownSeed = !slices.ContainsFunc(ring.secrets, func(s *secret) bool { return s.seed == cfg.Seed })
 	n.setViews(n.seedsUnder(ring))
@@ -182,6 +187,7 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		BytesOut:     cfg.Limits.BytesOut,
 		KeepDead:     cfg.Limits.KeepDead,
 	}, time.Now())
+	n.invalidations.init(cfg, n.incarnation.Load(), n.signing)
 	return n
 }
 
@@ -202,6 +208,8 @@ func (n *Node) start() error {
 	n.wg.Go(n.loop)
 	n.wg.Go(n.listLoop)
 	n.wg.Go(n.callHooks)
+	n.wg.Go(n.invalidateLoop)
+	n.wg.Go(n.applyInvalidations)
 	if n.cfg.StateFile != "" {
 		n.wg.Go(n.saveLoop)
 	}

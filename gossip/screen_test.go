@@ -247,7 +247,9 @@ func TestScreenLetsMembershipThrough(t *testing.T) {
 		config := func(name, ip string) Config {
 			cfg := c.config(name, ip)
 			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			cfg.Join = []string{"10.0.0.1:7946"}
+			if name != "p1" {
+				cfg.Join = []string{"10.0.0.1:7946"}
+			}
 			return cfg
 		}
 		ips := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5"}

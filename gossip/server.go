@@ -160,6 +160,13 @@ func (n *Node) answer(w *wire, peer string, t exchange.FrameType, payload []byte
 		n.wake()
 		w.out = exchange.AppendVector(w.out[:0], exchange.FrameVector, reply)
 		return w.writeAll(w.out)
+	case exchange.FrameRecall:
+		out, err := n.invalidations.answer(w.out[:0], payload)
+		if err != nil {
+			return fmt.Errorf("%w: %w", exchange.ErrMalformed, err)
+		}
+		w.out = out
+		return w.writeAll(out)
 	}
 	return fmt.Errorf("%w: %v is no request", exchange.ErrMalformed, t)
 }

@@ -2,12 +2,15 @@ package gossip
 
 import (
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
 // Stats counts what a node did since it was made, and what it holds now.
 type Stats struct {
 	// Exchange counts adverts, fetches, bodies and repairs.
 	Exchange exchange.Stats
+	// Invalidations counts those, and what is remembered of them.
+	Invalidations invalidation.Stats
 
 	Peers        int   // other members that are alive
 	Replicas     int   // of them, those whose digest is in use
@@ -45,6 +48,7 @@ func (n *Node) Stats() Stats {
 		Malformed:      n.malformed.Load() + n.datagramsBad.Load(),
 		Lookups:        n.lookups.Load(),
 		HooksLost:      n.hooksLost.Load(),
+		Invalidations:  n.invalidations.stats(),
 	}
 	for _, v := range *n.views.Load() {
 		s.IndexBytes += int64(v.index.MemoryBytes())

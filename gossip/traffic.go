@@ -11,19 +11,20 @@ import (
 type TrafficKind uint8
 
 const (
-	Adverts    TrafficKind = iota // datagrams that say what is published or held, without the changes in them
-	Deltas                        // changes, in the datagrams of adverts and fetched
-	Snapshots                     // digests fetched whole
-	Requests                      // for those, and the answers without one
-	Vectors                       // comparisons of all versions with a random peer
-	Greetings                     // at the start of streams
-	Membership                    // failure detection and member lists: memberlist's own
-	Sealing                       // what encryption adds, handshakes included
+	Adverts       TrafficKind = iota // datagrams that say what is published or held, without the changes in them
+	Deltas                           // changes, in the datagrams of adverts and fetched
+	Snapshots                        // digests fetched whole
+	Requests                         // for those, and the answers without one
+	Vectors                          // comparisons of all versions with a random peer
+	Greetings                        // at the start of streams
+	Invalidations                    // and their receipts
+	Membership                       // failure detection and member lists: memberlist's own
+	Sealing                          // what encryption adds, handshakes included
 
 	TrafficKinds = int(Sealing) + 1
 )
 
-var trafficNames = [...]string{"advert", "delta", "snapshot", "request", "vector", "greeting", "membership", "sealing"}
+var trafficNames = [...]string{"advert", "delta", "snapshot", "request", "vector", "greeting", "invalidation", "membership", "sealing"}
 
 func (k TrafficKind) String() string { return trafficNames[k] }
 
@@ -31,9 +32,9 @@ func (k TrafficKind) String() string { return trafficNames[k] }
 // TCP, all of it, without the headers of either and of IP.
 type Traffic [TrafficKinds]int64
 
-// Digests returns the bytes that keeping replicas in step took: all but membership
-// and sealing.
-func (t Traffic) Digests() int64 { return t.All() - t[Membership] - t[Sealing] }
+// Digests returns the bytes that keeping replicas in step took: all but invalidations,
+// membership and sealing.
+func (t Traffic) Digests() int64 { return t.All() - t[Invalidations] - t[Membership] - t[Sealing] }
 
 // All returns the bytes of every kind.
 func (t Traffic) All() (sum int64) {
@@ -69,6 +70,8 @@ func (m *meter) frame(t exchange.FrameType, n int) {
 		k = Requests
 	case exchange.FrameSync, exchange.FrameVector:
 		k = Vectors
+	case exchange.FrameRecall, exchange.FrameLogs:
+		k = Invalidations
 	}
 	m.stream(k, n)
 }

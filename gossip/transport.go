@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
 // maxPacket is the longest packet accepted, in bytes. memberlist is configured
@@ -33,6 +34,7 @@ type transport struct {
 	foreign   func(from netip.AddrPort, known bool) // is told of packets that an accepted secret does not open
 	dial      func(ctx context.Context, addr string) (net.Conn, error)
 	exchange  func(datagram []byte, from netip.AddrPort) // takes in one of the exchange's own
+	invalid   func(datagram []byte)                      // takes in one of package invalidation
 	short     func(peer string) bool                     // reports whether a peer knows what members is
 	meters    *meters
 	screen    *screen
@@ -74,6 +76,11 @@ func (t *transport) readPackets() {
 			continue
 		}
 		t.meters.in.packet(Sealing, n-len(opened))
+		if isInvalidation(opened) {
+			t.meters.in.packet(Invalidations, len(opened))
+			t.invalid(opened)
+			continue
+		}
 		if isDatagram(opened) && opened[0] != members {
 			t.exchange(opened, addrPortOf(from))
 			continue
@@ -106,11 +113,14 @@ func (t *transport) refused(from netip.Addr, err error) {
 // the protocol, in the place of its label.
 const members = 2<<4 | 15
 
-// isDatagram reports whether an opened packet is one of the exchange, and not of
-// memberlist: these begin with its label, or a type below 16.
+// isDatagram reports whether an opened packet is one of the exchange, or of package
+// invalidation, and not of memberlist: these begin with its label, or a type below 16.
 func isDatagram(b []byte) bool {
-	return len(b) > 0 && b[0]>>4 >= 1 && b[0]>>4 <= exchange.ProtocolVersion
+	return isInvalidation(b) || len(b) > 0 && b[0]>>4 >= 1 && b[0]>>4 <= exchange.ProtocolVersion
 }
+
+// isInvalidation reports whether an opened packet is one of package invalidation.
+func isInvalidation(b []byte) bool { return len(b) > 0 && b[0]>>4 == invalidation.PushByte>>4 }
 
 // open returns the packet in b; nil if it is not for this node.
 func (t *transport) open(b []byte, from net.Addr) []byte {
@@ -153,19 +163,21 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	if err != nil {
 		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", a.Addr, err)
 	}
-	if t.short(a.Name) && len(t.ring().secrets) == 0 {
+	short := t.short(a.Name)
+	if short && len(t.ring().secrets) == 0 {
 		b = append([]byte{members}, b[len(plainHeader):]...)
 	}
-	err = t.write(b, to)
+	err = t.write(b, to, short)
 	if err == nil {
 		t.meters.out.packet(Membership, len(b))
 	}
 	return time.Now(), err
 }
 
-// write sends a packet of memberlist's, or a datagram of the exchange as it is.
-func (t *transport) write(b []byte, to netip.AddrPort) error {
-	sealed := t.ring().seal(b)
+// write sends a packet of memberlist's, or a datagram of the exchange as it is; short is
+// for peers of version 2.
+func (t *transport) write(b []byte, to netip.AddrPort, short bool) error {
+	sealed := t.ring().seal(b, short)
 	_, err := t.packets.WriteTo(sealed, net.UDPAddrFromAddrPort(to))
 	if err == nil {
 		t.meters.out.packet(Sealing, len(sealed)-len(b))

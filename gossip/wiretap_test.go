@@ -72,7 +72,7 @@ func (c tappedPackets) WriteTo(b []byte, to net.Addr) (int, error) {
 	c.tap.headers += udpHeaders
 	c.tap.packets++
 	c.tap.packet(b)
-	if b[0]>>4 == exchange.ProtocolVersion {
+	if b[0]>>4 == exchange.ProtocolVersion || b[0] == sealedShort {
 		if c.tap.short == nil {
 			c.tap.short = make(map[string]int)
 		}
@@ -84,6 +84,10 @@ func (c tappedPackets) WriteTo(b []byte, to net.Addr) (int, error) {
 
 // packet sorts a packet's bytes.
 func (w *wiretap) packet(b []byte) {
+	if isInvalidation(b) {
+		w.traffic[Invalidations] += int64(len(b))
+		return
+	}
 	if isDatagram(b) && b[0] != members {
 		w.datagram(b)
 		return
@@ -205,4 +209,5 @@ var frameKinds = map[exchange.FrameType]TrafficKind{
 	exchange.FrameGet: Requests, exchange.FrameSame: Requests, exchange.FrameBusy: Requests, exchange.FrameUnknown: Requests,
 	exchange.FrameDelta: Deltas, exchange.FrameSnapshot: Snapshots, exchange.FrameRest: Snapshots,
 	exchange.FrameSync: Vectors, exchange.FrameVector: Vectors,
+	exchange.FrameRecall: Invalidations, exchange.FrameLogs: Invalidations,
 }

@@ -33,6 +33,19 @@ func deltaBits(mn, k, c float64) float64 {
 	return mn * entropy(-2*zeros(mn, k)*math.Expm1(-c*k/mn))
 }
 
+// givenBits is z/n of the same delta if the receiver holds the old filter: a zero
+// becomes one with probability 1-p^c, and of the ones as many become zero.
+func givenBits(mn, k, c float64) float64 {
+	p := zeros(mn, k)
+	set := -math.Expm1(-c * k / mn)
+	return mn * (p*entropy(set) + (1-p)*entropy(set*p/(1-p)))
+}
+
+// arrayAt is the m/n at which k hashes have the false-positive rate f.
+func arrayAt(f, k float64) float64 {
+	return -k / math.Log1p(-math.Pow(f, 1/k))
+}
+
 // bestHashes is ln 2 · m/n, the k of least f were k continuous.
 func bestHashes(mn float64) float64 { return math.Ln2 * mn }
 

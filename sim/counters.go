@@ -76,9 +76,43 @@ func overflowBound(ctx context.Context, job *Job, fills int) error {
 		}
 		table.Row(i, figures(bound, 5), figures(expected, 5), figures(-math.Expm1(-expected), 5), measured)
 	}
+	expectedLargest(job, n*k, m, largest)
 	table.Note("Measured on %d filters. For i = 16, which four bits cannot hold, the bound is %.3g·m, and the truth %.2g·m.",
 		fills, math.Pow(math.E*math.Ln2/16, 16), binomialTail(n*k, 1/float64(m), 16))
 	return nil
+}
+
+// expectedLargest compares the expected maximum that Summary Cache gives, after
+// Gonnet, with the sum of the exact tails and with what was measured. The sum takes
+// counters as independent, which they nearly are.
+func expectedLargest(job *Job, draws, m uint64, largest []uint8) {
+	table := job.Table("The expected maximum count", Column{Name: "how"}, Column{Name: "maximum", Format: "%.3f", Loose: 0.05})
+	inverse := inverseGamma(float64(m))
+	load := float64(draws) / float64(m)
+	exact, sum := 0.0, 0.0
+	for i := 1; i <= 30; i++ {
+		exact -= math.Expm1(float64(m) * math.Log1p(-binomialTail(draws, 1/float64(m), i)))
+	}
+	for _, l := range largest {
+		sum += float64(l)
+	}
+	table.Row("Γ⁻¹(m)·(1 + ln(kn/m)/ln Γ⁻¹(m)), the formula without its O(1/ln² Γ⁻¹(m))", figures(inverse*(1+math.Log(load)/math.Log(inverse)), 5))
+	table.Row("the sum of P(any counter is i or more) over i", figures(exact, 5))
+	table.Row("measured", figures(sum/float64(len(largest)), 4))
+}
+
+// inverseGamma is the x >= 2 with Γ(x) = y.
+func inverseGamma(y float64) float64 {
+	low, high := 2.0, 200.0
+	for range 100 {
+		x := (low + high) / 2
+		if log, _ := math.Lgamma(x); log < math.Log(y) {
+			low = x
+		} else {
+			high = x
+		}
+	}
+	return low
 }
 
 // binomialTail is the probability of at least i successes in n trials.

@@ -40,34 +40,20 @@ var shapes = []shape{
 	{"paper", func(f, c float64) (float64, int) {
 		return cheapest(f, paperMaxBits, func(mn float64, k int) float64 { return deltaBits(mn, float64(k), c) })
 	}},
-	{"ours", func(f, _ float64) (float64, int) { return sizeFor(f, 1), 1 }},
-}
-
-// sizeFor is the m/n at which k hashes have the false-positive rate f.
-func sizeFor(f float64, k int) float64 {
-	return -float64(k) / math.Log1p(-math.Pow(f, 1/float64(k)))
+	{"ours", func(f, _ float64) (float64, int) { return arrayAt(f, 1), 1 }},
 }
 
 // cheapest returns the m/n, at most limit, and k of least cost that have rate f.
 func cheapest(f, limit float64, cost func(mn float64, k int) float64) (mn float64, k int) {
 	least := math.Inf(1)
 	for hashes := 1; hashes <= digest.MaxHashes; hashes++ {
-		if size := sizeFor(f, hashes); size <= limit {
+		if size := arrayAt(f, float64(hashes)); size <= limit {
 			if bits := cost(size, hashes); bits < least {
 				least, mn, k = bits, size, hashes
 			}
 		}
 	}
 	return mn, k
-}
-
-// conditionalBits is the entropy of the new filter given the old one, in bits per
-// replaced key: a zero becomes one with probability 1-p^c, and of the ones the
-// same number becomes zero.
-func conditionalBits(mn, k, c float64) float64 {
-	p := zeros(mn, k)
-	set := -math.Expm1(-c * k / mn)
-	return mn * (p*entropy(set) + (1-p)*entropy(set*p/(1-p))) / c
 }
 
 // roughBound is log2(1/f) + 2·log2(1/c) + log2(e): a new key must be told among
@@ -97,7 +83,7 @@ func runDelta(ctx context.Context, job *Job) error {
 				job.Progress("f = %g, %s, c = %g", f, s.name, c)
 				mn, k := s.choose(f, c)
 				mn = math.Ceil(mn*deltaKeys) / deltaKeys
-				limit := conditionalBits(mn, float64(k), c)
+				limit := givenBits(mn, float64(k), c) / c
 				bound := figures(roughBound(f, c), 6)
 				if job.Short && (s.name != "ours" || f != 1e-3 || c != 0.01) {
 					table.Row(f, c, s.name, figures(mn, 4), k, nil, nil, figures(limit, 6), nil, bound, nil, 2.0*bucketBits)

@@ -25,7 +25,7 @@ func TestDelta(t *testing.T) {
 				t.Fatal(err)
 			}
 			sent[s.name] = m.context
-			limit := conditionalBits(mn, float64(k), c.c)
+			limit := givenBits(mn, float64(k), c.c) / c.c
 			// A thousand keys: their number of flips varies by a few per cent when
 			// there are many a key; the header costs half a bit a key.
 			if m.context < limit*0.95 || m.context > limit*1.04 || m.xor < m.context*0.99 {

@@ -58,5 +58,9 @@ func allFigures(ctx context.Context, job *Job) ([]Figure, error) {
 	if err != nil {
 		return nil, fmt.Errorf("deltas: %w", err)
 	}
-	return []Figure{hashesFigure(1, 8), hashesFigure(2, 16), ratioFigure(), sizes, deltas}, nil
+	structures, err := structuresFigure(job)
+	if err != nil {
+		return nil, err
+	}
+	return []Figure{hashesFigure(1, 8), hashesFigure(2, 16), ratioFigure(), sizes, deltas, structures}, nil
 }

@@ -8,11 +8,6 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// arrayAt is the m/n at which k hashes have the false-positive rate f.
-func arrayAt(f, k float64) float64 {
-	return -k / math.Log1p(-math.Pow(f, 1/k))
-}
-
 // bloomBits is the size of the smallest array with rate f, over all whole k.
 func bloomBits(f float64) float64 {
 	least := math.Inf(1)
@@ -79,14 +74,6 @@ func sizesFigure(ctx context.Context, job *Job) (Figure, error) {
 	}, err
 }
 
-// contextBits is z/n of a delta of which the receiver holds the old filter:
-// ones among its zeros and zeros among its ones are coded apart.
-func contextBits(mn, k, c float64) float64 {
-	p := zeros(mn, k)
-	change := p * -math.Expm1(-c*k/mn) // share of all positions that go either way
-	return mn * (p*entropy(change/p) + (1-p)*entropy(change/(1-p)))
-}
-
 // deltaBound is about the least a delta could take per replaced key: to tell
 // which of the old keys went, and a set of new keys that adds c·f of false
 // positives.
@@ -121,7 +108,7 @@ func deltasFigure(ctx context.Context, job *Job) (Figure, error) {
 				mn := arrayAt(f, best)
 				return -64 * mn * zeros(mn, best) * math.Expm1(-c*best/mn) / c
 			})},
-			{Name: "one hash, coded against the old set (ours)", Points: x.sample(200, x.Min, x.Max, perReplaced(1, contextBits))},
+			{Name: "one hash, coded against the old set (ours)", Points: x.sample(200, x.Min, x.Max, perReplaced(1, givenBits))},
 			{Name: "two hashes, m/n = 62, XOR coded", Points: x.sample(200, x.Min, x.Max, perReplaced(2, deltaBits))},
 			{Name: "Bloom filter of least memory, XOR coded", Points: x.sample(200, x.Min, x.Max, perReplaced(best, deltaBits))},
 			{Name: "one hash, XOR coded", Points: x.sample(200, x.Min, x.Max, perReplaced(1, deltaBits))},

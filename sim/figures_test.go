@@ -25,11 +25,16 @@ func TestFigures(t *testing.T) {
 		t.Fatal(errs)
 	}
 	var drawn []Figure
-	if err := json.Unmarshal([]byte(out), &drawn); err != nil || len(drawn) != 5 {
+	if err := json.Unmarshal([]byte(out), &drawn); err != nil || len(drawn) != 6 {
 		t.Fatalf("figures --json prints %d figures: %v", len(drawn), err)
 	}
 	for _, f := range drawn {
 		checkFiles(t, filepath.Join(dir, "figures", f.File))
+		again, err1 := os.ReadFile(filepath.Join(dir, "figures", f.File+".svg"))
+		committed, err2 := os.ReadFile(filepath.Join("figures", f.File+".svg"))
+		if err1 != nil || err2 != nil || !bytes.Equal(again, committed) {
+			t.Errorf("figures/%s.svg is not what sim figures draws: %v, %v", f.File, err1, err2)
+		}
 		for _, c := range f.Curves {
 			if len(c.Points) == 0 {
 				t.Errorf("%s: curve %q is empty", f.File, c.Name)
@@ -37,8 +42,8 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	left, _ := filepath.Glob(filepath.Join(dir, "figures", ".*"))
-	if all, _ := os.ReadDir(filepath.Join(dir, "figures")); len(left) > 0 || len(all) != 10 {
-		t.Errorf("%d files, of which %v are hidden; want 10", len(all), left)
+	if all, _ := os.ReadDir(filepath.Join(dir, "figures")); len(left) > 0 || len(all) != 12 {
+		t.Errorf("%d files, of which %v are hidden; want 12", len(all), left)
 	}
 
 	// Compression never has more false positives than a standard filter of as
@@ -48,6 +53,15 @@ func TestFigures(t *testing.T) {
 		for j := range standard {
 			if compressed[j].Y > standard[j].Y*(1+1e-6) || compressed[j].Y > best.Y*(1+1e-6) {
 				t.Errorf("z/n=%v, k=%v: compressed has f=%v, standard %v, the best standard %v", z, standard[j].X, compressed[j].Y, standard[j].Y, best.Y)
+			}
+		}
+	}
+	// Of structures the figure says what was counted, at the rate of the chapter on them.
+	keys, _ := rivalSets(testJob(1).Rand(31))
+	for _, c := range drawn[5].Curves {
+		for _, r := range rivals {
+			if built, err := r.build(keys, nil); r.name == c.Name && (err != nil || math.Abs(at(c.Points, rivalRate)+rivalBits-float64(built.message)/structureKeys) > 0.05) {
+				t.Errorf("%s: %v above the bound at f = 2^-13, as a message %v in all: %v", c.Name, at(c.Points, rivalRate), float64(built.message)/structureKeys, err)
 			}
 		}
 	}
@@ -189,8 +203,8 @@ func TestContextBits(t *testing.T) {
 	sets, clears := flipRanks(old, now)
 	ones, m := uint64(len(old)), geometry.Bits
 	bits := log2Choose(m-ones, uint64(len(sets))) + log2Choose(ones, uint64(len(clears)))
-	if want := contextBits(30, 2, c) * measuredKeys; math.Abs(bits/want-1) > 0.02 {
-		t.Errorf("contextBits says %v bits, the sets have %v", want, bits)
+	if want := givenBits(30, 2, c) * measuredKeys; math.Abs(bits/want-1) > 0.02 {
+		t.Errorf("givenBits says %v bits, the sets have %v", want, bits)
 	}
 	if flips := len(exclusiveOr(old, now)); flips != len(sets)+len(clears) {
 		t.Errorf("%d sets and %d clears of %d flips", len(sets), len(clears), flips)

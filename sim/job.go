@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -57,6 +58,8 @@ type Table struct {
 	Columns []Column
 	Rows    [][]any
 	Notes   []string // lines below the table
+
+	unfolded bool // shown at once in a page, however long
 }
 
 // Column describes one value of a row.
@@ -158,6 +161,29 @@ func (c Column) text(v any) string {
 		return s
 	}
 	return fmt.Sprintf(c.Format, v)
+}
+
+// writeCSV writes values as they are, unlike writeText; what has none is empty.
+func (j *Job) writeCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	for _, t := range j.tables {
+		fmt.Fprintf(w, "# %s\n", t.Title)
+		cells := make([]string, len(t.Columns))
+		for i, c := range t.Columns {
+			cells[i] = c.Name
+		}
+		out.Write(cells)
+		for _, row := range t.Rows {
+			for i, v := range row {
+				if cells[i] = ""; v != nil {
+					cells[i] = fmt.Sprint(v)
+				}
+			}
+			out.Write(cells)
+		}
+		out.Flush() // before the next title
+	}
+	return out.Error()
 }
 
 func (j *Job) writeJSON(w io.Writer) error {

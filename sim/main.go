@@ -3,6 +3,7 @@
 //
 //	go run ./sim                  lists the experiments
 //	go run ./sim NAME [flags]     runs one and prints its tables
+//	go run ./sim help NAME        says what it takes
 //	go run ./sim results          runs those of RESULTS.md and writes it
 //
 // Equal seeds print equal numbers, timings apart.
@@ -30,6 +31,7 @@ func main() {
 const usage = `usage: sim NAME [flags]
 
   --json        print JSON instead of tables
+  --csv         print CSV: a line "# title" before each table, values unrounded
   --seed N      seed of everything random (default 1)
   --trials N    how often to repeat what is random, where an experiment does
   --out DIR     where experiments that write files put them (default sim)
@@ -44,11 +46,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(io.Discard)
 	job := &Job{stderr: stderr, start: time.Now()}
 	asJSON := flags.Bool("json", false, "")
+	asCSV := flags.Bool("csv", false, "")
 	flags.Uint64Var(&job.Seed, "seed", 1, "")
 	flags.IntVar(&job.Trials, "trials", 0, "")
 	flags.StringVar(&job.Out, "out", "sim", "")
 
+	if len(args) > 0 && args[0] == "help" {
+		if args = args[1:]; len(args) > 0 {
+			return help(args, stdout, stderr)
+		}
+	}
 	experiment, err := job.parseArgs(flags, args)
+	if err == nil && *asJSON && *asCSV {
+		err = errors.New("--json or --csv")
+	}
 	if errors.Is(err, flag.ErrHelp) || err == nil && experiment == nil {
 		fmt.Fprint(stdout, usage)
 		experiments.list(stdout)
@@ -71,12 +82,41 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	print := job.writeText
-	if *asJSON {
+	switch {
+	case *asJSON:
 		print = job.writeJSON
+	case *asCSV:
+		print = job.writeCSV
 	}
 	if err := print(stdout); err != nil {
 		fmt.Fprintf(stderr, "sim: %s: %v\n", name, err)
 		return 1
+	}
+	return 0
+}
+
+// help prints what one experiment does and takes.
+func help(args []string, stdout, stderr io.Writer) int {
+	e, err := experiments.find(args[0])
+	if err == nil && len(args) > 1 {
+		err = fmt.Errorf("one experiment at a time: help %s", strings.Join(args, " "))
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "sim: %v\n", err)
+		return 2
+	}
+	fmt.Fprintf(stdout, "usage: sim %s [flags]", e.Name)
+	if e.Args != "" {
+		fmt.Fprintf(stdout, " %s", e.Args)
+	}
+	fmt.Fprintf(stdout, "\n\n%s\n", e.Summary)
+	for _, c := range chapters {
+		if c.experiment == e.Name {
+			fmt.Fprintf(stdout, "\nRESULTS.md shows it under %q.\n", c.title)
+		}
+	}
+	if e.Help != "" {
+		fmt.Fprintf(stdout, "\n%s", e.Help)
 	}
 	return 0
 }

@@ -79,11 +79,33 @@ func TestRun(t *testing.T) {
 			t.Errorf("run(dice --json) prints %s", out)
 		}
 	})
+	t.Run("csv", func(t *testing.T) {
+		code, out, _ := call("dice", "--csv", "--trials", "2")
+		lines := strings.Split(out, "\n")
+		if code != 0 || len(lines) != 6 || lines[0] != "# throws" || lines[1] != "trial,eyes" || lines[4] != "none," {
+			t.Errorf("run(dice --csv) = %d, %q", code, out)
+		}
+	})
+	t.Run("help", func(t *testing.T) {
+		_, list, _ := call()
+		if code, out, _ := call("help"); code != 0 || out != list {
+			t.Errorf("run(help) = %d, %q", code, out)
+		}
+		if code, out, _ := call("help", "dice"); code != 0 || out != "usage: sim dice [flags]\n\nthrows a die\n" {
+			t.Errorf("run(help dice) = %d, %q", code, out)
+		}
+		if code, out, _ := call("help", "counters"); code != 0 || !strings.Contains(out, `RESULTS.md shows it under "Counters"`) {
+			t.Errorf("run(help counters) = %d, %q", code, out)
+		}
+	})
 	for _, c := range []struct {
 		args []string
 		code int
 		says string
 	}{
+		{[]string{"help", "dise"}, 2, `the nearest name is "dice"`},
+		{[]string{"help", "dice", "broken"}, 2, "one experiment at a time"},
+		{[]string{"dice", "--json", "--csv"}, 2, "--json or --csv"},
 		{[]string{"dise"}, 2, `the nearest name is "dice"`},
 		{[]string{"BROKE"}, 2, `the nearest name is "broken"`},
 		{[]string{"broken"}, 1, "sim: broken: no luck"},

@@ -28,17 +28,23 @@ type chapter struct {
 }
 
 var chapters = []chapter{
+	{"findings", "What was found", findingsWords, nil, 0},
 	{"tables", "The tables of the documents", tablesWords, nil, 4000},
 	{"trials", "The simulations of Compressed Bloom Filters", trialsWords, nil, 40},
+	{"limits", "Limits and conjectures, and counting filters as messages", limitsWords, nil, 0},
 	{"codec", "The coders beside others", codecWords, nil, 0},
-	{"figures", "Figures", figuresWords, []string{"mitzenmacher-1", "mitzenmacher-2", "summary-cache-4", "sizes", "deltas"}, 0},
+	{"figures", "Figures", figuresWords, []string{"mitzenmacher-1", "mitzenmacher-2", "summary-cache-4", "sizes", "deltas", "structures"}, 0},
+	{"rivals", "Other structures at equal false positives", rivalsWords, nil, 0},
 	{"hashing", "Hash schemes", hashingWords, nil, 4000},
 	{"counters", "Counters", countersWords, nil, 60},
 	{"delta", "Deltas", deltaWords, nil, 1},
+	{"ages", "Deltas that know the age of what leaves", agesWords, nil, 0},
 	{"receive", "The cost of a received delta", receiveWords, nil, 0},
+	{"search", "Lookups in a sorted list", searchWords, nil, 0},
 	{"pieces", "Asking a digest that lies elsewhere", piecesWords, nil, 0},
 	{"memory", "Memory and times of replicas and publishers", memoryWords, nil, 1},
 	{"systems", "Ways of cooperating", systemsWords, nil, 0},
+	{"uses", "What else filters are for", usesWords, nil, 0},
 	{"lookup", "Which of many peers has it", lookupWords, nil, 0},
 	{"exchange", "Keeping digests in step", exchangeWords, nil, 0},
 }
@@ -148,7 +154,7 @@ const foldedRows = 60
 
 func (t *Table) writeMarkdown(w io.Writer) {
 	fmt.Fprintf(w, "### %s\n\n", t.Title)
-	folded := len(t.Rows) >= foldedRows
+	folded := len(t.Rows) >= foldedRows && !t.unfolded
 	if folded {
 		fmt.Fprintf(w, "<details><summary>%d rows</summary>\n\n", len(t.Rows))
 	}

@@ -158,7 +158,7 @@ func TestResultsByChapter(t *testing.T) {
 	if err := runResults(context.Background(), job); err == nil {
 		t.Error("chapters of no document were replaced")
 	}
-	old := "# Head\n\nwords\n\n## " + chapters[0].title + "\n\nkept\n\n## " + chapters[1].title + "\n\nreplaced\n\n## " + chapters[3].title + "\n\nkept too\n"
+	old := "# Head\n\nwords\n\n## " + chapters[1].title + "\n\nkept\n\n## " + chapters[2].title + "\n\nreplaced\n\n## " + chapters[4].title + "\n\nkept too\n"
 	if err := os.WriteFile(path, []byte(old), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -166,9 +166,9 @@ func TestResultsByChapter(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _ := os.ReadFile(path)
-	before, after, found := strings.Cut(string(text), "## "+chapters[1].title)
-	if !found || before != "# Head\n\nwords\n\n## "+chapters[0].title+"\n\nkept\n\n" ||
-		!strings.HasSuffix(after, "\n\n## "+chapters[3].title+"\n\nkept too\n") || strings.Contains(after, "replaced") || !strings.Contains(after, "log2 C(m,x)") {
+	before, after, found := strings.Cut(string(text), "## "+chapters[2].title)
+	if !found || before != "# Head\n\nwords\n\n## "+chapters[1].title+"\n\nkept\n\n" ||
+		!strings.HasSuffix(after, "\n\n## "+chapters[4].title+"\n\nkept too\n") || strings.Contains(after, "replaced") || !strings.Contains(after, "log2 C(m,x)") {
 		t.Errorf("replaced one chapter: %.300s … %.300s", before, after)
 	}
 	job.Args = []string{"trails"}

@@ -2,6 +2,11 @@ package main
 
 // What RESULTS.md says above the tables of a chapter.
 
+const findingsWords = `
+What went against us first. Times are left out: they depend on the machine. How whole systems compare is in the chapters on ways
+of cooperating and on keeping digests in step; where each item of the documents is, in [DOCUMENTS.md](DOCUMENTS.md).
+`
+
 const tablesWords = `
 Every number that Mitzenmacher's Tables I–VII and the false-positive tables of Summary Cache print, and those of the running
 text, against the formulas they stand for. A value within one unit of its last printed digit agrees: it was rounded, perhaps
@@ -28,12 +33,79 @@ than the logarithm of the number of such sets and so beyond any coder. Coded aga
 the same deltas take an eighth less.
 `
 
+const limitsWords = `
+What the paper proves, and what it conjectures, in numbers:
+
+- Section II-B: at half zeros f is the worst, and it tends to (1/2)^(z/n) as p goes to 1. It does so slowly: one hash over 93
+  positions a key is 2.6 times the limit, and what comes nearer needs less than one hash.
+- **Section IV conjectures that a delta is best as p goes to 1 for any c < 1/2. It is, and up to c = 0.69.** From there on a
+  filter that is about half full has fewer false positives at the same size.
+- **A delta coded with the old filter as context has a better limit: (1/2)^(z/cn) where the paper has (1/2)^(z/2cn).** Half of
+  what the exclusive-or spends says which keys left, and a receiver who has the old filter need not be told that in full.
+- **Section V: one hash is best for counting filters too, and then the counts are nearly free.** Of a message of 11.4 bits a key
+  they are 0.006, since two keys seldom share a position, where ten hashes spend 8.5 bits on counts, and four bits a counter,
+  sent as they are, 58. Package digest codes them to within 0.07 % of the entropy.
+
+Who would be sent a counting filter? Not a sibling: it only asks. One who goes on in the publisher's place, and has to take
+out what leaves: a restarted process, or a second machine that takes the cache over. A filter that can add and remove costs
+it what a snapshot does.
+`
+
+const searchWords = `
+Section III-A of the paper proposes a sorted list of positions where the array is too large, with interpolation search. It
+keeps its promise of O(log log n) looks: a quarter to two fifths of those by halves. Each look far off is a wait for memory, of
+which a search of a million positions has four or five, and a division each; the list is longer, too. Package digest divides
+the positions into buckets by their leading bits: a look finds the bucket, and the rest of each position is as short as the
+bucket is narrow.
+`
+
 const figuresWords = `
 The first two are the paper's Figures 1 and 2: what is best uncompressed is worst compressed. The third is Figure 4 of Summary
-Cache with its printed values. The last two are ours: what a set with a given false-positive rate costs on the wire in each
+Cache with its printed values. The next two are ours: what a set with a given false-positive rate costs on the wire in each
 representation, and what an update costs per replaced key. One hash over a large array stays within 1.44 bits of the bound
 at every rate, and a delta coded against the old set within about as much of its own. Rice-coded gaps are the honest rival of
-the coder: at most an eighth of a bit behind. Each figure is in figures/ as SVG and PNG.
+the coder: at most an eighth of a bit behind. The last has what structures of today take above the bound. Each figure is in figures/ as SVG and PNG.
+`
+
+const rivalsWords = `
+The paper's last question, whether the Bloom filter is the best structure for this, with what is known today. Against us first:
+
+- **Sent once and never changed, a ribbon filter is smaller: 6.6 % above log2 1/f where one compressed hash is 11 %.** A
+  change of one key changes all of it. A binary fuse filter of four places is 1 % larger than ours on the wire and 10 % smaller
+  in memory; where f is above some 0.04 % it is smaller on the wire too (figure structures).
+- **A perfect hash with fingerprints, which the lecture names as the smaller way, takes log2 1/f + 1.44 bits at its own
+  bound: exactly what one compressed hash takes.** The one built here has 2.5 bits a key where the bound has 1.44, so that
+  ours is smaller.
+- To keep a copy in step none comes near. A replaced key takes 30 bits in ours; 40 in Rice code; 112 in the Bloom filter
+  of least memory; 375 in a cuckoo table whose changes are coded as well as can be, as insertions into a table 95 % full move
+  others about; 984 in a quotient filter, which shifts its neighbours. Static filters are sent again.
+- A quotient filter holds quotients with remainders, which are the positions of one hash over slots times 2^13. Sent as that
+  set, it is our message. Filters that grow, InfiniFilter and Aleph, are quotient filters with fingerprints of several lengths; ours
+  is planned anew from the keys instead, which its publisher has. Vacuum filters have the slots of cuckoo filters.
+- **A Bloomier filter gives every key its right value** and an absent one none, at the size of a static filter of that many more
+  bits. The values in the order of one hash's positions take less on the wire.
+
+Where nobody knows what the receiver has, or remembers what changed since, sketches of the difference need no base. PinSketch
+takes 1.4 to 3.4 times our delta, and less than a snapshot until a fifth of the keys has changed; it must be told how many
+differ, and its decoder takes the square of that. A rateless IBLT, which needs no number, is below a snapshot up to some 6 %.
+They would serve peers that come back after their publisher has forgotten their version, and before a fifth of it has changed. The
+exchange remembers changes for about as long as that, so that it has neither.
+`
+
+const usesWords = `
+The other uses that the documents name, with their errors:
+
+- **Set operations.** A union is exact. The intersection of two arrays says yes for up to f of the keys that are in one of
+  them, as either does alone, and the difference denies as many: it is the only operation with false negatives. How many keys
+  two sets share is known to about a thousandth, from the arrays alone.
+- **Bloom joins.** A filter of 8 bits a key takes more than the keys themselves, for what it wrongly asks back; one of 16 bits
+  a fifth less. Tuned as a message, one hash takes another 2 % off: what has to come back weighs more.
+- **PlanetP's search.** Each further term divides the peers that are named in vain by three to five, not by 1/f: those that
+  have all terms but one are the ones that err.
+- **Attenuated and aggregated filters.** At the m of one cache a union of 27 is believed sixteen times as often for what it
+  does not hold, and takes 38 % of the bytes of the digests; at the same f it takes 58 %, and what it saves is what the caches
+  have in common. It then says only that somebody has it, somewhere behind that link. A peer that can afford its siblings' digests has
+  the answer itself, so that gossip has no unions.
 `
 
 const hashingWords = `
@@ -119,6 +191,17 @@ them, and the lines of the index. What still grows with n is that these are less
 root, which is copied once a delta.
 `
 
+const agesWords = `
+Both sides know in which update each position came. What leaves a cache is mostly old, or, where eviction is choosy, mostly
+new, so that an age would tell more cheaply which keys left. Of a third of a delta that says so it saves a third to six tenths
+under LRU and a half to three quarters under FIFO: 10 to 14 % and 16 to 19 % of the delta's entropy. **Under the eviction that the peer has, otter's, it is 2 to
+8 %**, and of whole messages of a few dozen keys 1 to 5 %.
+
+It is not built. It would cost four bits a key in every replica, which has 9 to 13; a peer that joins by a snapshot knows no ages, and
+would be sent them, four bits a key beside 11.4, or deltas of another coding until all that it got has left; and siblings could no longer take over
+each other's replicas by what is in them alone. A cache whose eviction is FIFO, and which has no joiners, would gain most.
+`
+
 const piecesWords = `
 Section II-B of the paper suggests, after McIlroy, to compress a filter in pieces, so that a lookup decompresses one of them. Here
 the writer chooses their length, and an index before them says where each lies: a digest on a plain web server is asked for
@@ -153,7 +236,8 @@ What the layouts are, and why the index has the two it has:
   neighbours: at a thousand peers that overlap, a lookup for a key that nobody has reads on past them. So they were dropped.
 - **A loop** costs time in proportion to the peers, in whatever form the filters are.
 
-From 10 to 1,000 peers a lookup takes about a quarter longer where nothing is in the processor's caches (cold). Warm, it takes
+From 10 to 1,000 peers a lookup takes longer where nothing is in the processor's caches (cold): about a quarter at 10,000 keys a
+peer, and about a half at 100,000. Warm, it takes
 some six times as long: the table of 10 peers stays there, that of 1,000 does not, and the difference is the wait for memory.
 The rows of 40 and of 100 million keys are those of --more.
 `

@@ -8,11 +8,17 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// benchIndex holds peers of n random keys each at 0.1 false candidates a lookup, and
-// returns some keys of each.
+type benchCluster struct{ peers, n int }
+
+// geometry has at most 0.1 false candidates a lookup, and f = 10⁻³ at most.
+func (c benchCluster) geometry() digest.Geometry {
+	return digest.Geometry{Bits: uint64(c.n) * uint64(max(1000, 10*c.peers)), Hashes: 1}
+}
+
+// benchIndex holds peers of n random keys each, and returns some keys of each.
 func benchIndex(b *testing.B, peers, n int) (x *Index, held [][]digest.Key, g digest.Geometry) {
 	b.Helper()
-	g = digest.Geometry{Bits: uint64(n) * uint64(peers) * 10, Hashes: 1}
+	g = benchCluster{peers, n}.geometry()
 	x = New()
 	for i := range peers {
 		rng := random(uint64(i))
@@ -25,8 +31,6 @@ func benchIndex(b *testing.B, peers, n int) (x *Index, held [][]digest.Key, g di
 	b.ReportAllocs()
 	return x, held, g
 }
-
-type benchCluster struct{ peers, n int }
 
 var benchClusters = []benchCluster{{10, 100_000}, {64, 100_000}, {1000, 10_000}, {10, 1000}, {1000, 100}}
 
@@ -170,9 +174,9 @@ func BenchmarkPrefixes(b *testing.B) {
 // BenchmarkJoin fills an empty index with all peers, one after the other: what
 // a peer does that starts.
 func BenchmarkJoin(b *testing.B) {
-	for _, c := range append([]benchCluster{{1, 100_000}, {1, 1_000_000}}, benchClusters...) {
+	for _, c := range append([]benchCluster{{1, 10_000}, {1, 100_000}, {1, 1_000_000}, {1, 10_000_000}}, benchClusters...) {
 		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
-			g := digest.Geometry{Bits: uint64(c.n) * uint64(c.peers) * 10, Hashes: 1}
+			g := c.geometry()
 			filters := make([]*digest.Filter, c.peers)
 			for i := range filters {
 				filters[i] = filterOf(b, g, digest.Version{Epoch: 1}, randomKeys(random(uint64(i)), c.n))

@@ -44,7 +44,7 @@ func (t *table) toggle(place uint32, p, m, k, step uint64) error {
 		t.grow(s)
 		return t.toggleAll(place, p, reachOf(p, m))
 	case by == 0:
-		t.rebuild(s, s.lines)
+		t.refresh(s)
 		return t.toggleAll(place, p, reachOf(p, m))
 	}
 	return nil
@@ -65,7 +65,7 @@ func (t *table) toggleAll(place uint32, p uint64, r reach) error {
 		case err != nil:
 			return err
 		case by == 0:
-			t.rebuild(s, s.lines)
+			t.refresh(s)
 			continue
 		case end >= r.last:
 			t.growAll(r)

@@ -1,7 +1,6 @@
 package index
 
 import (
-	"math/bits"
 	"sort"
 
 	"github.com/summarycache/summarycache/digest"
@@ -24,30 +23,52 @@ func (a addition) within(first, last uint64) addition {
 	return a
 }
 
-// A loading brings a filter into the table.
+// A loading brings a filter into the table. Its positions come in order, so it goes
+// through the segments in order, and puts codes into a segment where there is room, or
+// writes it anew with them, whichever takes less.
 type loading struct {
 	*table
-	addition // what is at hand
+	addition // what is at hand, of which
+	done     int
 	filter   *digest.Filter
-	next     uint64 // what is to come begins here
+	next     uint64 // what is to come begins here; none if there is nothing
 }
 
-// mergeFrom says how a filter is loaded: if at least one code in so many would be its,
-// all segments are written anew, in order; otherwise codes are added one by one, which
-// then takes less.
-const mergeFrom = 6
-
 // load adds all positions. It fails with errCrowd, having added some, if they are not
-// such as hashing gives.
+// such as hashing gives. It ends, since each round finishes positions, or a segment, or
+// splits one that is too small for them, after which none is.
 func (l *loading) load() error {
-	if uint64(l.codes) < mergeFrom*l.filter.Ones() {
-		return l.merge()
-	}
-	for l.fetch(4096) {
-		if err := l.flip(l.place, l.bits, l.positions); err != nil {
+	split := false
+	for k := uint64(0); l.done < len(l.positions) || l.fetch(4096); {
+		k = max(k, firstKey(l.positions[l.done], l.bits)) // a position may have begun before
+		s := l.at(k)
+		top := high(s.last(), l.bits)
+		whole := l.take(top)
+		if !whole && !split {
+			about := l.codesFor(l.filter.Ones()) >> s.depth // there are for the segment
+			if lines := l.linesFor(s, about); lines > s.lines {
+				l.rebuild(s, lines)
+				split = true
+				continue
+			}
+		}
+		split = false
+		rest := l.positions[l.done:]
+		n := sort.Search(len(rest), func(i int) bool { return rest[i] > top })
+		if err := l.addTo(s, rest[:n]); err != nil {
 			return err
 		}
-		l.positions = l.positions[:0]
+		l.done += n
+		if !whole {
+			continue
+		}
+		if s.last() == ^uint64(0) {
+			return nil
+		}
+		k = s.last() + 1
+		if n > 0 && reachOf(rest[n-1], l.bits).last >= k {
+			l.done-- // the next segment needs it, too
+		}
 	}
 	return nil
 }
@@ -55,10 +76,16 @@ func (l *loading) load() error {
 // fetch brings n positions more to hand, or as many as there are. It returns false if
 // there are none.
 func (l *loading) fetch(n int) bool {
+	if l.next == none {
+		return false
+	}
+	l.positions = l.positions[:copy(l.positions, l.positions[l.done:])]
+	l.done = 0
 	had := len(l.positions)
 	l.positions = l.filter.AppendPositions(l.positions, l.next, n)
-	if len(l.positions) == had {
-		return false
+	if len(l.positions) < had+n {
+		l.next = none
+		return len(l.positions) > had
 	}
 	l.next = l.positions[len(l.positions)-1] + 1
 	return true
@@ -68,35 +95,25 @@ func (l *loading) fetch(n int) bool {
 // unless somebody chose them.
 const mostAtHand = 1 << 17
 
-// merge adds segment by segment. It ends, since each round either finishes positions or
-// splits a segment that is too small for them, after which none is.
-func (l *loading) merge() error {
-	for k, split := uint64(0), false; ; {
-		s := l.at(k)
-		lines := l.linesFor(s, l.filter.Ones()>>s.depth) // about what there is for the segment
-		if lines > l.mostLines() && lines > s.lines && !split {
-			l.rebuild(s, lines)
-			split = true
-			continue
+// take brings positions to hand up to top. It returns false if there are too many.
+func (l *loading) take(top uint64) bool {
+	for l.next <= top {
+		if len(l.positions)-l.done >= mostAtHand {
+			return false
 		}
-		split = false
-		whole := l.take(high(s.last(), l.bits))
-		if err := l.addTo(s, l.within(s.first, s.last()), lines); err != nil {
-			return err
-		}
-		l.drop(s.last())
-		switch {
-		case !whole:
-			k = s.first
-		case s.last() == ^uint64(0):
-			return nil
-		default:
-			k = s.last() + 1
+		if !l.fetch(4096) {
+			break
 		}
 	}
+	return true
 }
 
-// linesFor returns how many lines a segment should have for so many positions more.
+// codesFor returns how many codes so many positions take, as some are in several lines.
+func (l *loading) codesFor(positions uint64) uint64 {
+	return positions + uint64(float64(positions)*float64(l.words/lineWords)/float64(l.bits))
+}
+
+// linesFor returns how many lines a segment should have for so many codes more.
 func (l *loading) linesFor(s *segment, more uint64) uint64 {
 	used := uint64(l.live()*float64(s.used)) + more
 	if used <= uint64(s.limit) {
@@ -106,69 +123,68 @@ func (l *loading) linesFor(s *segment, more uint64) uint64 {
 	return max(s.lines, uint64(float64(used)/(fillLines*loadedTo*full))+1)
 }
 
-// loadedTo is how full a segment is made, of what makes it grow: as full as when it has
-// grown.
-const loadedTo = 0.875
+// loadedTo is how full a segment is made, of what makes it grow. Where peers come one by
+// one, each code is moved 1/(1-loadedTo) times.
+const loadedTo = 0.8
 
-// take brings positions to hand up to top. It returns false if there are too many.
-func (l *loading) take(top uint64) bool {
-	for len(l.positions) < mostAtHand {
-		if !l.fetch(512) || l.next > top {
-			return true
-		}
-	}
-	return false
-}
+// insertFrom is how many codes there are in a segment, for each that comes, if it takes
+// less to write them one by one than to write the segment anew.
+const insertFrom = 2
 
-// drop drops what is at hand and has no key after last.
-func (l *loading) drop(last uint64) {
-	p := high(last, l.bits)
-	n := sort.Search(len(l.positions), func(i int) bool { return l.positions[i] >= p })
-	if n < len(l.positions) && l.positions[n] == p && reachOf(p, l.bits).last <= last {
-		n++
-	}
-	l.positions = l.positions[:copy(l.positions, l.positions[n:])]
-}
-
-// addTo writes a segment anew with positions more.
-func (l *loading) addTo(s *segment, a addition, lines uint64) error {
-	if len(a.positions) == 0 {
+// addTo adds positions to a segment.
+func (l *loading) addTo(s *segment, positions []uint64) error {
+	if len(positions) == 0 {
 		return nil
 	}
-	near := max(1, a.bits/max(1, lines<<s.depth)) // positions in a line
-	for i := range max(0, len(a.positions)-crowd) {
-		if a.positions[i+crowd]-a.positions[i] < near {
+	more := l.codesFor(uint64(len(positions)))
+	lines := l.linesFor(s, more)
+	near := max(1, l.bits/max(1, lines<<s.depth)) // positions in a line
+	for i := range max(0, len(positions)-crowd) {
+		if positions[i+crowd]-positions[i] < near {
 			return errCrowd
 		}
 	}
+	if lines == s.lines && uint64(s.used)+more <= uint64(s.limit) && insertFrom*more < uint64(s.codes) {
+		l.insert(s, len(positions))
+		return nil
+	}
+	a := l.addition
+	a.positions = positions
 	l.rebuildWith(s, lines, a)
 	return nil
 }
 
-// add drafts what is added to the lines before end.
-func (m *migrator) add(end uint64) {
-	a := &m.added
+// insert adds the next n positions to a segment that has room, code by code.
+func (l *loading) insert(s *segment, n int) {
+	const ahead = 16
+	step := ^uint64(0) / l.bits
+	b := &s.shape.blocks[l.place]
+	scale := s.scale(l.bits)
+	for i, p := range l.positions[l.done:][:n] {
+		if i := l.done + i + ahead; i < len(l.positions) {
+			l.prefetch(digest.Key(l.positions[i] * step)) // nearly its first key
+		}
+		line, last := s.linesOf(p, l.bits, scale)
+		for ; line <= last; line++ {
+			for !s.insert(line, l.place, b, p) {
+				s = l.refresh(s)
+			}
+			l.codes++
+		}
+	}
+}
+
+// add puts what is added into the lines.
+func (m *migrator) add(a addition) {
 	if len(a.positions) == 0 {
 		return
 	}
 	b := &m.shape.blocks[a.place]
-	scale := m.scaleOf(a.bits, a.place)
-	for i, p := range a.positions {
-		// As in moveCode, most positions belong to one line, which needs no division.
-		line, rest := bits.Mul64(p, scale)
-		line -= m.before
-		last := line
-		if scale == 1 || rest >= -scale-p-1 || line >= m.lines {
-			r := reachOf(p, a.bits)
-			line, last = m.line(max(r.first, m.first)), m.line(min(r.last, m.last()))
-		}
-		if line >= end {
-			a.positions = a.positions[i:]
-			return
-		}
+	scale := m.scale(a.bits)
+	for _, p := range a.positions {
+		line, last := m.linesOf(p, a.bits, scale)
 		for ; line <= last; line++ {
 			m.put(line, b.code(p))
 		}
 	}
-	a.positions = nil
 }

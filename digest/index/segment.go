@@ -157,6 +157,37 @@ next:
 	return 1, nil
 }
 
+// insert adds position p of a peer, which has block b, to a line that lacks it. It
+// returns false, and nothing has changed, if that needs more words than are left.
+func (s *segment) insert(line uint64, place uint32, b *block, p uint64) bool {
+	code := b.code(p)
+	words, length := s.home(line), 0
+next:
+	for i, w := range words {
+		switch {
+		case w < special:
+			if tops := s.shape.zeros(w); tops != 0 {
+				// Rows come before all words with codes.
+				atomic.StoreUint64(&words[i], w|code<<s.shape.field(tops))
+				s.count(1, length == 0)
+				return true
+			}
+		case w >= link:
+			length += len(words)
+			words = s.linked(w)
+			goto next
+		case int(place) < 64*s.row && s.isRow(w, b.class, b.rest(p)):
+			s.toggleBit(s.bitmap(w), place)
+			return true
+		}
+	}
+	if !s.extend(words, code, length) {
+		return false
+	}
+	s.codes++
+	return true
+}
+
 func (s *segment) count(by int, atHome bool) {
 	s.codes += by
 	if atHome {

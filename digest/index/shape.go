@@ -86,12 +86,18 @@ type plan struct {
 
 // planFor returns the plan for a table of least memory that has so many fields in
 // lines when lines are as full as they should be. Narrow codes need many lines, so
-// that positions of a peer are told apart; but more of them fit into a line.
-func planFor(owners []owner, fields uint64) plan {
+// that positions of a peer are told apart; but more of them fit into a line. Codes become
+// narrower than now only where there will be enough of them for a while: to change their
+// width is to write the whole table anew.
+func planFor(owners []owner, fields uint64, now uint) plan {
 	best, least := plan{}, ^uint64(0)
 	for _, width := range widths {
 		lines := fields/uint64(lineWords*(63/width)) + 1
-		density, ok := leastDensity(width, owners, min(least, 1<<50))
+		spare := uint64(10) // one code in so many
+		if width < now {
+			spare = 3
+		}
+		density, ok := leastDensity(width, owners, min(least, 1<<50), spare)
 		if cost := max(lines, density); ok && cost < least {
 			least = cost
 			density = max(density, lines-lines/8)
@@ -102,10 +108,10 @@ func planFor(owners []owner, fields uint64) plan {
 }
 
 // leastDensity returns the smallest density below limit for which there are codes
-// of a width, with some to spare.
-func leastDensity(width uint, owners []owner, limit uint64) (density uint64, ok bool) {
+// of a width, with one in so many to spare.
+func leastDensity(width uint, owners []owner, limit, spare uint64) (density uint64, ok bool) {
 	n := sort.Search(bits.Len64(limit)*densitySteps, func(i int) bool {
-		return fits(width, densityAt(i), owners)
+		return fits(width, densityAt(i), owners, spare)
 	})
 	density = densityAt(n)
 	return density, density < limit
@@ -118,11 +124,11 @@ func densityAt(i int) uint64 {
 	return (densitySteps + uint64(i%densitySteps)) << (i / densitySteps) / densitySteps
 }
 
-// fits reports whether a width has codes for owners, and a tenth more.
-func fits(width uint, density uint64, owners []owner) bool {
+// fits reports whether a width has codes for owners, and one in so many to spare.
+func fits(width uint, density uint64, owners []owner, spare uint64) bool {
 	granule := granuleFor(width, density, owners)
 	room := uint64(1) << width
-	room -= room/10 + 1<<granule // slot 0 is nobody's
+	room -= room/spare + 1<<granule // slot 0 is nobody's
 	for _, t := range owners {
 		low := max(granule, t.lowBits(density))
 		if low >= width || 1<<low > room {

@@ -51,7 +51,7 @@ func (t *table) sweepSome(positions int) {
 		}
 		if live := t.live(); live < 0.3 {
 			// Much fewer lines will do, and codes be longer.
-			t.reshape(planFor(t.present(), uint64(live*float64(t.fields()))))
+			t.reshape(planFor(t.present(), uint64(live*float64(t.fields())), 0))
 			return
 		}
 		w.now, w.next = len(w.removed), 0

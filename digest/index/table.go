@@ -92,7 +92,7 @@ func (t *table) admit(place uint32, m, ones uint64) {
 	}
 	t.planned = codes
 	fields := t.fields()
-	p := planFor(t.present(), uint64(fields)+ones)
+	p := planFor(t.present(), uint64(fields)+ones, t.shape.width)
 	if !admitted || p.width != t.shape.width {
 		t.reshape(p)
 	}
@@ -147,6 +147,13 @@ func (t *table) mostLines() uint64 {
 
 // rebuild writes a segment anew with so many lines, if need be as several.
 func (t *table) rebuild(s *segment, lines uint64) { t.rebuildWith(s, lines, addition{}) }
+
+// refresh writes a segment anew with the same lines, and so with words to spare.
+func (t *table) refresh(s *segment) *segment {
+	by := t.migrator.build(s, t.shape, s.first, s.depth, s.lines, t.gone, addition{})
+	t.publish(s, by)
+	return by
+}
 
 // rebuildWith is that with what is to be added to the segment.
 func (t *table) rebuildWith(s *segment, lines uint64, added addition) {

@@ -27,6 +27,10 @@ const (
 	FrameSync     FrameType = 10
 	FrameVector   FrameType = 11
 	FrameRest     FrameType = 12
+
+	// Of package invalidation, to members that have [FeatureInvalidations].
+	FrameRecall FrameType = 32
+	FrameLogs   FrameType = 33
 )
 
 var frameNames = [...]string{
@@ -34,8 +38,13 @@ var frameNames = [...]string{
 }
 
 func (t FrameType) String() string {
-	if t >= 1 && int(t) < len(frameNames) {
+	switch {
+	case t >= 1 && int(t) < len(frameNames):
 		return frameNames[t]
+	case t == FrameRecall:
+		return "recall"
+	case t == FrameLogs:
+		return "logs"
 	}
 	return fmt.Sprintf("frame type %d", uint8(t))
 }
@@ -65,7 +74,7 @@ func (t FrameType) MaxPayload(limit int) (int, bool) {
 		return maxBusy, true
 	case FrameUnknown:
 		return 0, true
-	case FrameSync, FrameVector:
+	case FrameSync, FrameVector, FrameRecall, FrameLogs:
 		return maxVector, true
 	}
 	return 0, false

@@ -30,7 +30,12 @@ type Meta struct {
 	// Secrets are the names of those that it accepts, of which it uses the first; nil
 	// if it has none.
 	Secrets []uint32
+	// Features are bits, of what a peer can do besides.
+	Features uint8 `json:",omitempty"`
 }
+
+// FeatureInvalidations: the peer takes invalidations (PROTOCOL.md, section 12).
+const FeatureInvalidations = 1
 
 // AppendTo appends the metadata to dst. Service, Zone, Key and Secrets must fit their
 // limits.
@@ -44,6 +49,9 @@ func (m Meta) AppendTo(dst []byte) []byte {
 	dst = append(dst, byte(4*len(m.Secrets)))
 	for _, id := range m.Secrets {
 		dst = binary.LittleEndian.AppendUint32(dst, id)
+	}
+	if m.Features != 0 {
+		dst = append(dst, m.Features)
 	}
 	return dst
 }
@@ -81,6 +89,9 @@ func DecodeMeta(b []byte) (Meta, error) {
 	}
 	for ; r.err == nil && len(ids) > 0; ids = ids[4:] {
 		m.Secrets = append(m.Secrets, binary.LittleEndian.Uint32([]byte(ids)))
+	}
+	if r.err == nil && r.off < len(b) { // peers of earlier days end here
+		m.Features = r.byte("features")
 	}
 	if r.err != nil {
 		return Meta{}, r.err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -42,6 +43,9 @@ type Store interface {
 	Put(identity string, o *Object)
 	// Drop forgets the object of an identity, if there is one.
 	Drop(identity string)
+	// Identities yields all of those that are there when the loop over it begins, and
+	// perhaps others. The loop may call Drop.
+	Identities() iter.Seq[string]
 }
 
 const defaultMaxBytes = 64 << 20
@@ -71,7 +75,11 @@ type Cache struct {
 	// share. It must be the same at all siblings.
 	Identity func(*http.Request) string
 
-	flights flights
+	node     *gossip.Node // nil = there is none
+	flights  flights
+	gate     gate
+	counts   cacheCounters
+	planning atomic.Bool
 }
 
 // NewCache returns a Cache over store at a node's place in the cluster: it is named as
@@ -88,7 +96,7 @@ func NewCache(node *gossip.Node, store Store, transport http.RoundTripper) (*Cac
 	if err != nil {
 		return nil, err
 	}
-	return &Cache{Siblings: client, Store: store, Coalescer: NewCoalescer(CoalescerConfig{
+	c := &Cache{node: node, Siblings: client, Store: store, Coalescer: NewCoalescer(CoalescerConfig{
 		Name: node.Name(), HTTP: client.cfg.HTTP, Health: client.cfg.Health,
 		Key:        func(identity string) uint64 { return uint64(digest.KeyOfString(node.Seed(), identity)) },
 		Advertised: func(identity string) bool { return len(node.Candidates(nil, identity)) > 0 },
@@ -100,7 +108,9 @@ func NewCache(node *gossip.Node, store Store, transport http.RoundTripper) (*Cac
 			}
 			return others
 		},
-	})}, nil
+	})}
+	node.OnInvalidation(c.invalidated)
+	return c, nil
 }
 
 // ErrNoCache is the error of a Cache that lacks Siblings or a Store: see [NewCache].
@@ -113,6 +123,8 @@ type LoadFunc func(context.Context) (value []byte, expires time.Time, err error)
 // by load, whose error it returns as it is; any other error is ctx's. The value is kept
 // until it expires or the Store drops it, and the caller must not change it.
 //
+// What [Cache.Remove] has removed it does not return, but to those that asked before.
+//
 // Those that ask at the same time share one call of load. Its context has the values of
 // the first caller's, and is canceled when nobody waits any more. It is also called if
 // siblings that should have the value take far longer than they mostly do. If it
@@ -124,16 +136,19 @@ func (c *Cache) Get(ctx context.Context, identity string, load LoadFunc) ([]byte
 	if c.Siblings == nil || c.Store == nil {
 		return nil, ErrNoCache
 	}
+	c.counts.gets.Add(1)
 	if o := c.fresh(identity); o != nil {
+		c.counts.hits.Add(1)
 		return o.Body, nil
 	}
 	o, err := c.flights.do(ctx, identity, c.joined, func(ctx context.Context) (*Object, error) {
+		p := c.gate.enter(identity)
 		if o := c.fresh(identity); o != nil { // since it was looked for
 			return o, nil
 		}
 		o, err := c.fetchValue(ctx, identity, load)
 		if err == nil && int64(len(o.Body)) <= c.maxBytes() {
-			c.Store.Put(identity, o)
+			c.put(p, identity, o)
 		}
 		return o, err
 	})
@@ -147,6 +162,7 @@ func (c *Cache) Get(ctx context.Context, identity string, load LoadFunc) ([]byte
 }
 
 func (c *Cache) joined() {
+	c.counts.joined.Add(1)
 	if c.Coalescer != nil {
 		c.Coalescer.Joined()
 	}
@@ -157,10 +173,14 @@ func (c *Cache) fetchValue(ctx context.Context, identity string, load LoadFunc) 
 	var made atomic.Pointer[Object] // a load that was overtaken may still end
 	o, _, err := c.find(ctx, valueURL(identity), identity, func(*Answer) bool { return true }, func(ctx context.Context, _ http.Header) (*http.Response, error) {
 		o := new(Object)
+		c.counts.loads.Add(1)
 		err := guarded(func() (err error) {
 			o.Body, o.Expires, err = load(ctx)
 			return err
 		})
+		if err != nil {
+			c.counts.errors.Add(1)
+		}
 		made.Store(o)
 		return &http.Response{Body: http.NoBody}, err
 	})
@@ -201,14 +221,21 @@ func (c *Cache) fresh(identity string) *Object {
 // one, if origin was the first to answer. An error is origin's or ctx's. status is the Cache-Status of a sibling's answer.
 func (c *Cache) find(ctx context.Context, u *url.URL, identity string, wanted func(*Answer) bool,
 	origin func(context.Context, http.Header) (*http.Response, error)) (o *Object, status []string, err error) {
+	header, identities := http.Header{"Cache-Control": {"only-if-cached"}, "Via": {"1.1 " + c.name()}}, []string{identity}
+	if c.node != nil {
+		ids, ok := c.node.Concerning(identity)
+		if NameInvalidations(header, ids); !ok {
+			identities = nil
+		}
+	}
 	inquiry := c.Siblings.Ask(Question{
-		URL: u, Identities: []string{identity}, Origin: origin,
-		Header: http.Header{"Cache-Control": {"only-if-cached"}, "Via": {"1.1 " + c.name()}},
+		URL: u, Identities: identities, Origin: origin,
+		Header: header,
 		Accept: func(a *Answer) bool {
 			return a.StatusCode == http.StatusOK && a.ContentLength <= c.maxBytes() && wanted(a)
 		},
 	})
-	if c.Coalescer != nil && inquiry.Left() == 0 {
+	if c.Coalescer != nil && inquiry.Left() == 0 && identities != nil {
 		pace, _, _ := c.Siblings.OriginPace(u.Host)
 		if first, ok := c.Coalescer.InFlight(ctx, identity, pace); ok {
 			inquiry.Also(first)
@@ -232,6 +259,7 @@ func (c *Cache) find(ctx context.Context, u *url.URL, identity string, wanted fu
 		if int64(len(body)) > c.maxBytes() {
 			continue
 		}
+		c.counts.siblings.Add(1)
 		o := newObject(a.Header, body, a.Arrived)
 		o.Copied = true
 		return o, a.Header["Cache-Status"], nil

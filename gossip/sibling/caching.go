@@ -2,6 +2,7 @@ package sibling
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -30,6 +31,9 @@ type CachingTransport struct {
 	invalidations atomic.Uint64
 }
 
+// ErrNoStore is the error of a CachingTransport without a Store that NewMemory made.
+var ErrNoStore = errors.New("sibling: a CachingTransport needs a Store: see NewMemory")
+
 // A cachedRequest is a GET or HEAD on its way through the cache.
 type cachedRequest struct {
 	*http.Request
@@ -43,6 +47,9 @@ type cachedRequest struct {
 // ends Cache-Status with this cache's member.
 func (t *CachingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
+	case t.Store == nil || t.Store.Variants == nil:
+		closeBody(r)
+		return nil, ErrNoStore
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != "":
 		return t.pass(r, "method")
 	case r.Body != nil && r.Body != http.NoBody, r.Header["If-Match"] != nil, r.Header["If-Unmodified-Since"] != nil, r.Header["Upgrade"] != nil:

@@ -96,6 +96,9 @@ func NewCoalescer(c CoalescerConfig) *Coalescer {
 // message, from requests that join a fetch and from what others come to advertise that
 // they did not get here ([Coalescer.Joined], [Coalescer.Served]).
 func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Duration) (Candidate, bool) {
+	if c.cfg.Key == nil { // the zero Coalescer is alone
+		return Candidate{}, false
+	}
 	key := c.cfg.Key(identity)
 	owner, ok := c.owner(key)
 	if !ok {
@@ -185,7 +188,7 @@ func (c *Coalescer) ask(ctx context.Context, owner Peer, key uint64) (string, er
 func (c *Coalescer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := Asker(r.Header)
 	key, err := strconv.ParseUint(r.URL.Query().Get("key"), 16, 64)
-	if err != nil || c.addr(name) == "" || c.cfg.Admit != nil && c.cfg.Admit(r, name) != nil {
+	if err != nil || c.cfg.Others == nil || c.addr(name) == "" || c.cfg.Admit != nil && c.cfg.Admit(r, name) != nil {
 		http.Error(w, "for members only", http.StatusForbidden)
 		return
 	}

@@ -4,7 +4,8 @@
 //
 // A program without a cache of its own starts with [NewCache]: a [Cache] keeps in a
 // [Store], such as [Memory], what a handler makes ([Cache.Wrap]) or a function loads
-// ([Cache.Get]), and gets from siblings what they have.
+// ([Cache.Get], or [Get] for values of a type), and gets from siblings what they have.
+// [Cache.Remove] removes from all, and [Cache.Set] replaces.
 //
 // A [CachingTransport] is a shared HTTP cache as an [http.RoundTripper], by all of RFC 9111's
 // rules. Under a cache that there is already stands [Transport], an [http.RoundTripper] that

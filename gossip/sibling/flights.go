@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"sync"
 )
@@ -116,12 +117,12 @@ func (fs *flights) land(identity string, f *flight, o *Object, err error) {
 	f.cancel()
 }
 
-// forget lets nobody join the fetch of an identity any more: what it brings may be
-// older than what removed the object.
-func (fs *flights) forget(identity string) {
+// forget lets nobody join the fetches any more of what is concerned: what they bring may be
+// older than what removed it.
+func (fs *flights) forget(concerned func(identity string) bool) {
 	fs.mu.Lock()
-	delete(fs.of, identity)
-	fs.mu.Unlock()
+	defer fs.mu.Unlock()
+	maps.DeleteFunc(fs.of, func(identity string, _ *flight) bool { return concerned(identity) })
 }
 
 // errExit is the error of a load that ended its goroutine.

@@ -79,7 +79,7 @@ type Handler struct {
 	Name string // this cache's in Cache-Status: a token, such as Config.Name
 	// Cache gets the questions as they come, only-if-cached, and is to answer from
 	// what it holds, or 504. A response that outlived its lifetime counts as none,
-	// since not every cache heeds that.
+	// since not every cache heeds that. Nil holds nothing.
 	Cache http.RoundTripper
 	// Else serves what is no question; nil = 403.
 	Else http.Handler
@@ -92,6 +92,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		refuse(w)
+		return
+	}
+	if h.Cache == nil {
+		AnswerMiss(w, h.Name)
 		return
 	}
 	out := r.Clone(r.Context())

@@ -88,6 +88,9 @@ func (in *Inquiry) Also(c Candidate) {
 //
 // Canceling ctx ends the asking, and breaks off the body of the answer.
 func (in *Inquiry) Next(ctx context.Context, conditions http.Header) (*Answer, error) {
+	if in.c == nil {
+		return nil, ErrNoSiblings
+	}
 	r := race{in: in, ctx: ctx, conditions: conditions, ended: make(chan *runner, len(in.steps)+len(in.later)+1)}
 	return r.next()
 }

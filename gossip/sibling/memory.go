@@ -14,7 +14,7 @@ import (
 // Memory is a [Store] in memory. What was not asked for the longest time leaves first,
 // but before it what a sibling gave ([Object.Copied]) and nobody has asked for again,
 // here or there: the cluster has another copy of that. It is safe for concurrent use,
-// under one lock.
+// under one lock. The zero value is without bounds, and lists nowhere.
 type Memory struct {
 	held           *gossip.Holdings
 	objects, bytes int64 // bounds
@@ -22,8 +22,8 @@ type Memory struct {
 	Variants *rfc9111.Variants
 
 	mu        sync.Mutex
-	order     *list.List // of *shelved, what was asked for last in front
-	probation *list.List // the same, of copies that were not asked for again
+	order     list.List // of *shelved, what was asked for last in front
+	probation list.List // the same, of copies that were not asked for again
 	by        map[string]*list.Element
 	used      int64 // bytes
 }
@@ -39,7 +39,7 @@ type shelved struct {
 // bytes together, headers and identities included; a bound below 1 is none. It lists
 // them in held; nil = nowhere.
 func NewMemory(held *gossip.Holdings, objects, bytes int64) *Memory {
-	return &Memory{held: held, objects: objects, bytes: bytes, order: list.New(), probation: list.New(), by: make(map[string]*list.Element), Variants: rfc9111.NewVariants()}
+	return &Memory{held: held, objects: objects, bytes: bytes, by: make(map[string]*list.Element), Variants: rfc9111.NewVariants()}
 }
 
 // Get returns the object of an identity, expired or not.
@@ -57,15 +57,18 @@ func (m *Memory) Get(identity string) (*Object, bool) {
 // Put keeps an object, unless it is larger than all may be together; others leave if
 // there is no room.
 func (m *Memory) Put(identity string, o *Object) {
-	s := &shelved{identity: identity, object: o, bytes: sizeOf(identity, o), in: m.order}
+	s := &shelved{identity: identity, object: o, bytes: sizeOf(identity, o), in: &m.order}
 	if o.Copied {
-		s.in = m.probation
+		s.in = &m.probation
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.bytes > 0 && s.bytes > m.bytes {
 		m.drop(m.by[identity])
 		return
+	}
+	if m.by == nil {
+		m.by = make(map[string]*list.Element)
 	}
 	if e := m.by[identity]; e != nil {
 		old := e.Value.(*shelved)
@@ -75,7 +78,9 @@ func (m *Memory) Put(identity string, o *Object) {
 		if m.held != nil {
 			m.held.Add(identity)
 		}
-		m.Variants.Stored(identity)
+		if m.Variants != nil {
+			m.Variants.Stored(identity)
+		}
 	}
 	m.used += s.bytes
 	m.by[identity] = s.in.PushFront(s)
@@ -87,12 +92,12 @@ func (m *Memory) Put(identity string, o *Object) {
 // promote moves what was asked for to the front, and off probation.
 func (m *Memory) promote(e *list.Element) {
 	s := e.Value.(*shelved)
-	if s.in == m.order {
+	if s.in == &m.order {
 		m.order.MoveToFront(e)
 		return
 	}
 	s.in.Remove(e)
-	s.in = m.order
+	s.in = &m.order
 	m.by[s.identity] = m.order.PushFront(s)
 }
 
@@ -121,7 +126,9 @@ func (m *Memory) drop(e *list.Element) {
 	s := e.Value.(*shelved)
 	s.in.Remove(e)
 	delete(m.by, s.identity)
-	m.Variants.Evicted(s.identity)
+	if m.Variants != nil {
+		m.Variants.Evicted(s.identity)
+	}
 	m.used -= s.bytes
 	if m.held != nil {
 		m.held.Remove(s.identity)

@@ -32,6 +32,9 @@ const (
 
 // Plan returns whom Ask would ask, in that order, and asks nobody.
 func (c *Client) Plan(q Question) []Step {
+	if c.cfg.Locator == nil { // the zero Client knows nobody
+		return nil
+	}
 	var steps []Step
 	for i, id := range q.Identities {
 		c.cfg.Health.lookups.Add(1)

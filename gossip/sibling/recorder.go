@@ -13,12 +13,13 @@ import (
 // A recorder hands a response on as it is written, and notes it if it may be kept.
 type recorder struct {
 	http.ResponseWriter
-	room   int64       // for the body
+	room   int64       // for the body; negative = nothing is kept
 	status int         // 0 = none yet
 	header http.Header // as it was sent; nil = nothing is kept
 	sent   time.Time   // when it was
 	body   bytes.Buffer
 
+	forwarded  string // the member of Cache-Status
 	unstorable func() // called when it is known that nothing is kept; may be nil
 }
 
@@ -26,11 +27,14 @@ func (rec *recorder) WriteHeader(status int) {
 	if rec.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		rec.status = status
 		rec.sent = time.Now()
-		if h := rec.Header(); status == http.StatusOK && isStorable(h, rec.sent) {
+		h, member := rec.Header(), rec.forwarded
+		if status == http.StatusOK && rec.room >= 0 && isStorable(h, rec.sent) {
 			rec.header = h.Clone()
+			member += "; stored"
 		} else if rec.unstorable != nil {
 			rec.unstorable()
 		}
+		h.Add("Cache-Status", member)
 	}
 	rec.ResponseWriter.WriteHeader(status)
 }

@@ -29,10 +29,11 @@ func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.Coalescer.ServeHTTP(w, r)
 		return
 	}
-	_ = c.Serve(w, r, func(w http.ResponseWriter, _ *http.Request) error {
+	if c.Siblings != nil && !IsQuestion(r) { // nor is anything removed by it
 		refuse(w)
-		return nil
-	})
+		return
+	}
+	_ = c.Serve(w, r, nil)
 }
 
 // Serve answers a GET or HEAD from the Store, from a sibling, or by next, and keeps
@@ -42,9 +43,10 @@ func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 //
 // A request with Cache-Control, such as "no-cache", goes to next, whose answer takes
 // the place of what is stored. One of another method, with a body, Authorization,
-// Upgrade or "no-store" goes there as if there were no cache; after a method that may
-// change the object ("POST", say) it is dropped here, though not at siblings, where it
-// stays until it expires. An error is next's, and what that wrote is not kept.
+// Upgrade or "no-store" goes there as if there were no cache; when a method that may
+// change the object ("POST", say) has not failed it is removed, here and at siblings ([Cache.Remove]),
+// before Serve returns or a second later. An error is next's, and what that wrote is not
+// kept. Every answer ends Cache-Status by a member that says what became of the request.
 //
 // An object's identity is Cache.Identity or, without it, "GET" and its URL, of the scheme
 // https if the request came by TLS and of the host that it names. A sibling's question is answered from the
@@ -67,24 +69,42 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, next func(http.Res
 		return nil
 	}
 	if !isCacheable(r) {
-		err := next(w, r)
-		if !rfc9111.IsSafe(r.Method) {
-			c.Store.Drop(identity)
-			c.flights.forget(identity)
+		reason := "bypass"
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			reason = "method"
+		}
+		if rfc9111.IsSafe(r.Method) {
+			c.forwarded(w, reason)
+			return next(w, r)
+		}
+		rec := &recorder{ResponseWriter: w, room: -1, forwarded: c.name() + "; fwd=" + reason}
+		err := next(rec, r)
+		if len(rfc9111.Invalidated(r.Method, u, max(rec.status, http.StatusOK), rec.Header())) > 0 {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), removeWait)
+			defer cancel()
+			_ = c.Remove(ctx, identity) // who is late hears of it
 		}
 		return err
 	}
+	c.counts.gets.Add(1)
 	reuse := r.Header["Cache-Control"] == nil && r.Header["Pragma"] == nil
 	if reuse {
 		if o := c.fresh(identity); o != nil {
+			c.counts.hits.Add(1)
 			o.write(w, r, c.name()+"; hit")
 			return nil
 		}
 	}
+	reason := "uri-miss"
+	if !reuse {
+		reason = "request"
+	}
 	if r.Method == http.MethodHead {
+		c.forwarded(w, reason)
 		return next(w, r)
 	}
 	var f *flight
+	p := c.gate.enter(identity)
 	if reuse {
 		f = c.flights.lead(identity)
 		if f == nil {
@@ -96,12 +116,21 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, next func(http.Res
 			// What was made is not for all, or failed: this one asks for itself.
 		}
 	}
-	return c.make(w, r, u, identity, f, next)
+	return c.make(w, r, u, identity, reason, p, f, next)
+}
+
+// removeWait is for how long a request that changes an object waits until it is removed
+// everywhere.
+const removeWait = time.Second
+
+// forwarded says, before the answer does, why a request goes on.
+func (c *Cache) forwarded(w http.ResponseWriter, reason string) {
+	w.Header().Add("Cache-Status", c.name()+"; fwd="+reason)
 }
 
 // make answers a GET from a sibling, or by next. Those that wait for f, unless it is
 // nil, get the object, or hear as soon as it is known that there will be none for them.
-func (c *Cache) make(w http.ResponseWriter, r *http.Request, u *url.URL, identity string, f *flight, next func(http.ResponseWriter, *http.Request) error) error {
+func (c *Cache) make(w http.ResponseWriter, r *http.Request, u *url.URL, identity, reason string, p pass, f *flight, next func(http.ResponseWriter, *http.Request) error) error {
 	var o *Object
 	land := func() {
 		if f != nil {
@@ -116,24 +145,31 @@ func (c *Cache) make(w http.ResponseWriter, r *http.Request, u *url.URL, identit
 		}
 		if found != nil {
 			o = found
-			c.Store.Put(identity, o)
+			c.put(p, identity, o)
 			o.write(w, r, append(slices.Clone(status), c.name()+"; fwd=uri-miss; stored; detail=sibling")...)
 			return nil
 		}
 	}
-	rec := &recorder{ResponseWriter: w, room: c.maxBytes(), unstorable: land}
+	rec := &recorder{ResponseWriter: w, room: c.maxBytes(), unstorable: land, forwarded: c.name() + "; fwd=" + reason}
+	c.counts.loads.Add(1)
 	if err := next(rec, r); err != nil {
+		c.counts.errors.Add(1)
 		return err
 	}
 	if made := rec.object(); made != nil {
 		o = made
-		c.Store.Put(identity, o)
+		c.put(p, identity, o)
 	}
 	return nil
 }
 
 // answer answers a sibling's question. One that can wait gets what is being made.
 func (c *Cache) answer(w http.ResponseWriter, r *http.Request, identity string) {
+	c.counts.questions.Add(1)
+	if ids, ok := NamedInvalidations(r.Header); !ok || len(ids) > 0 && (c.node == nil || !c.node.Applied(ids...)) {
+		AnswerMiss(w, c.name()) // what is here may be what they removed
+		return
+	}
 	o := c.fresh(identity)
 	if wait := PreferredWait(r.Header); o == nil && wait > 0 {
 		ctx, cancel := context.WithTimeout(r.Context(), wait)
@@ -144,6 +180,7 @@ func (c *Cache) answer(w http.ResponseWriter, r *http.Request, identity string) 
 		AnswerMiss(w, c.name())
 		return
 	}
+	c.counts.answered.Add(1)
 	if c.Coalescer != nil {
 		c.Coalescer.Served(identity)
 	}

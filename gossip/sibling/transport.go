@@ -2,6 +2,7 @@ package sibling
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -35,6 +36,15 @@ type Transport struct {
 	Identity func(*http.Request) string
 }
 
+// ErrNoSiblings is the error of a Transport without Siblings that New made.
+var ErrNoSiblings = errors.New("sibling: a Transport needs Siblings: see New")
+
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		r.Body.Close()
+	}
+}
+
 // Identity is "GET" and the URL of a request, without user and fragment, as peers
 // list what does not vary.
 func Identity(r *http.Request) string {
@@ -47,10 +57,12 @@ func Identity(r *http.Request) string {
 // the request's context. [PeerOf] tells of the context of a response's request which
 // sibling gave it.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.Siblings == nil || t.Siblings.cfg.Locator == nil {
+		closeBody(r)
+		return nil, ErrNoSiblings
+	}
 	if IsQuestion(r) {
-		if r.Body != nil {
-			r.Body.Close()
-		}
+		closeBody(r)
 		return notHere(r, t.Siblings.cfg.Name), nil
 	}
 	cc := rfc9111.RequestDirectives(r.Header)

@@ -4,6 +4,9 @@
 package mapcache
 
 import (
+	"iter"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/summarycache/summarycache/gossip"
@@ -70,6 +73,13 @@ func (s *store) Drop(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drop(name)
+}
+
+// Identities implements sibling.Store.
+func (s *store) Identities() iter.Seq[string] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Values(slices.Collect(maps.Keys(s.values)))
 }
 
 func (s *store) drop(name string) {

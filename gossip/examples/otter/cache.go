@@ -3,6 +3,8 @@
 package otter
 
 import (
+	"iter"
+
 	"github.com/maypok86/otter/v2"
 
 	"github.com/summarycache/summarycache/gossip"
@@ -72,3 +74,6 @@ func (s *store) Put(key string, value *sibling.Object) {
 
 // Drop implements sibling.Store.
 func (s *store) Drop(key string) { s.values.Invalidate(key) }
+
+// Identities implements sibling.Store.
+func (s *store) Identities() iter.Seq[string] { return s.values.Keys() }

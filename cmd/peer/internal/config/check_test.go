@@ -34,6 +34,8 @@ func TestMistakes(t *testing.T) {
 		"wildcard covers":      {[]string{"--gossip", ":3128", "--advertise", "h"}, "is the address of --listen"},
 		"advertised port":      {[]string{"--advertise", "h:80"}, "is no host"},
 		"advertised wildcard":  {[]string{"--advertise", "0.0.0.0"}, "is no host"},
+		"srv with a port":      {[]string{"--join", "srv:cache:7946"}, "want srv:NAME without a port"},
+		"srv without a name":   {[]string{"--join", "srv:"}, "is no name of SRV records"},
 		"out of reach":         {[]string{"--join", "10.0.0.7:7946"}, `--gossip "127.0.0.1:7946" cannot be reached by the peer that --join 10.0.0.7:7946 names`},
 		"store is a file":      {[]string{"--store", plain}, "is a file, not a directory"},
 		"store below a file":   {[]string{"--store", filepath.Join(plain, "x")}, "cannot be made: " + plain + " is a file"},
@@ -61,6 +63,13 @@ func TestMistakes(t *testing.T) {
 		"negative time":        {[]string{"--drain=-1s"}, "is negative"},
 		"hasty publication":    {[]string{"--publish", "1ms"}, "is not between 10ms and 1h"},
 		"log format":           {[]string{"--log-format", "jsno"}, `is neither text nor json, did you mean "json"?`},
+		"https, no cert":       {[]string{"--https", ":443", "--advertise", "h"}, "--https-cert is needed as often as --https-key"},
+		"https, broken cert":   {[]string{"--https", "127.0.0.1:443", "--https-cert", plain, "--https-key", plain}, "cannot be used"},
+		"cert without https":   {[]string{"--https-cert", plain}, "goes with --https"},
+		"https at listen":      {[]string{"--https", "127.0.0.1:3128"}, "is the address of --listen 127.0.0.1:3128 too"},
+		"access log format":    {[]string{"--access-log-format", "combind"}, `is neither combined nor json, did you mean "combined"?`},
+		"access log nowhere":   {[]string{"--access-log", plain + "/x/y"}, "--access-log \"" + plain + "/x/y\" cannot be made"},
+		"access log directory": {[]string{"--access-log", filepath.Dir(plain)}, "is a directory"},
 		"no such file":         {[]string{"--config", plain + "x"}, "--config: open " + plain + "x: no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {

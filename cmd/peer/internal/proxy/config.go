@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -34,6 +35,10 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	ClientTLS      bool
 
+	// Rules say what is kept beyond what origins say. Without one that says otherwise no
+	// response with a Set-Cookie is.
+	Rules rules.Set
+
 	// Coalescer knows which peer fetches what this cache is about to; nil = none does.
 	Coalescer cache.Coalescer
 
@@ -57,6 +62,8 @@ type Config struct {
 	// CONNECT target alike; from the end of a request to the header of its answer; for a
 	// pause within the body; for a pause in which the origin takes nothing of a request.
 	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout, SendTimeout time.Duration
+
+	MaxIdle int // connections to origins that are kept open for later; 0 = 1,024
 
 	SiblingTimeout time.Duration        // to a sibling's response header, and to ours for a Squid; 0 = 500 ms; see sibling.Config
 	Late           func() time.Duration // by how much this process runs late, see sibling.Config; nil = it does not

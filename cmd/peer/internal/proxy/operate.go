@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -18,7 +19,8 @@ func (h *Handler) Purge(rawURL string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return h.cache.Purge(rfc9111.CanonicalURL(u)), nil
+	r, _ := h.rules.Load().Request(&http.Request{Method: http.MethodGet, URL: u}, true, nil)
+	return h.cache.Purge(rfc9111.CanonicalURL(r.URL)), nil
 }
 
 // PurgePrefix removes every stored response whose URL begins with prefix, which
@@ -33,15 +35,22 @@ func (h *Handler) PurgePrefix(prefix string) (int, error) {
 }
 
 // Explain says what would become of a request for a URL, which may be a path to a
-// reverse proxy. Nothing is changed.
-func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Explanation, error) {
+// reverse proxy of one origin, and which rules decide it. Nothing is changed.
+func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Explanation, []rules.Decision, error) {
 	u, err := h.parse(rawURL)
 	if err != nil {
-		return cache.Explanation{}, err
+		return cache.Explanation{}, nil, err
 	}
 	header = header.Clone()
 	rfc9111.RemoveHopByHop(header)
-	return h.cache.Explain(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}), nil
+	var decisions []rules.Decision
+	r, past := h.rules.Load().Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, false,
+		func(d rules.Decision) { decisions = append(decisions, d) })
+	e := h.cache.Explain(r)
+	if past {
+		e.Verdict, e.Reason, e.Identities = cache.WouldPass, "rule", nil
+	}
+	return e, decisions, nil
 }
 
 // Candidates returns the siblings that would be asked a question, in their order

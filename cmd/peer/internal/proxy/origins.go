@@ -53,9 +53,15 @@ type origin struct {
 	logged time.Time // when the log was told last; zero = not yet
 }
 
+var errSwitched = errors.New("101 Switching Protocols, which was not asked for")
+
 // RoundTrip implements [http.RoundTripper].
 func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := o.RoundTripper.RoundTrip(r)
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols && r.Header["Upgrade"] == nil {
+		resp.Body.Close()
+		resp, err = nil, errSwitched
+	}
 	if err == nil {
 		o.answered(r.URL.Host)
 	} else if cause := fault(r, err); cause != nil {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,9 +13,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -32,6 +35,7 @@ type Handler struct {
 	counters counters
 	idle     []interface{ CloseIdleConnections() }
 
+	rules     atomic.Pointer[rules.Set]
 	sites     []*upstream // nil = a forward proxy
 	trusted   trustedProxies
 	bySchemes bool // clients may come by https: the scheme is in the key
@@ -66,12 +70,22 @@ func New(c Config) (*Handler, error) {
 	}
 	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Coalescer: c.Coalescer, Store: c.Store,
 		Advertise: c.Advertise, Withdraw: c.Withdraw, MinListed: c.MinListed,
-		FirstByte: c.FirstByteTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
+		FirstByte: c.longestFirstByte(), BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
 	h.watchOrigins()
 	return h, nil
+}
+
+// longestFirstByte is what no origin may exceed: those that may take less have transports
+// that see to it.
+func (c *Config) longestFirstByte() time.Duration {
+	longest := c.FirstByteTimeout
+	for _, s := range c.Sites {
+		longest = max(longest, s.FirstByteTimeout)
+	}
+	return longest
 }
 
 // openOrigins makes the transports to origins.
@@ -92,14 +106,22 @@ func (h *Handler) openOrigins(c *Config) {
 	}
 	for _, s := range sites {
 		to := h.origins.(*origins)
-		if s.Transport != nil {
-			to = account(s.Transport)
+		if c.OriginTransport == nil && (s.TLS != nil || s.ConnectTimeout != 0 || s.FirstByteTimeout != 0) {
+			own := *c
+			own.ConnectTimeout = cmp.Or(s.ConnectTimeout, c.ConnectTimeout)
+			own.FirstByteTimeout = cmp.Or(s.FirstByteTimeout, c.FirstByteTimeout)
+			t := newOriginTransport(&own)
+			t.TLSClientConfig = s.TLS
+			h.idle = append(h.idle, t)
+			to = account(t)
 		}
 		h.sites = append(h.sites, newUpstream(s, to))
 	}
 	if h.sites != nil {
 		h.origins = upstreams{h}
 	}
+	h.SetRules(c.Rules)
+	h.origins = ruled{h.origins, h}
 }
 
 // watchOrigins begins the health checks.
@@ -155,7 +177,7 @@ func newOriginTransport(c *Config) *http.Transport {
 		DisableCompression:     true, // bodies pass as the origin sends them
 		ForceAttemptHTTP2:      true,
 		MaxIdleConnsPerHost:    64,
-		MaxIdleConns:           1024,
+		MaxIdleConns:           cmp.Or(c.MaxIdle, 1024),
 		IdleConnTimeout:        60 * time.Second,
 		TLSHandshakeTimeout:    c.ConnectTimeout,
 		ExpectContinueTimeout:  time.Second,
@@ -172,7 +194,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	start := time.Now()
-	e := Event{Method: r.Method}
+	e := Event{Method: r.Method, Request: r}
 	var span tracing.Request
 	if h.cfg.Tracing != nil {
 		r, span = h.cfg.Tracing.Request(r)
@@ -194,6 +216,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		span.End(tracing.End{URL: e.URL, Status: e.Status, Outcome: e.Outcome.String(), Peer: e.Peer, Bytes: e.Bytes, Err: e.Err})
 	}
 	if h.cfg.Observe != nil {
+		e.Client, e.Trace = h.Client(e.Request), span.Trace(e.Request)
 		h.cfg.Observe(e)
 	}
 	if e.Broken || e.Closed {
@@ -230,8 +253,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		clone.URL, clone.Host = target, target.Host
 		r = &clone
 	}
-	e.URL = target.String()
 	question := sibling.IsQuestion(r)
+	r, past := h.rules.Load().Request(r, question, nil)
+	e.URL = r.URL.String()
 	e.Sibling = question && r.Header["Via"] != nil
 	if !question && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
 		res := h.cache.Refuse(w, r, http.StatusLoopDetected, "loop", "the request has come through this cache before")
@@ -243,6 +267,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 	}
 	if res, done := h.maxForwards(w, r); done {
 		return res
+	}
+	if past {
+		return h.cache.Pass(w, r)
 	}
 	return h.cache.Serve(w, r)
 }

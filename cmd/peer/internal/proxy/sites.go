@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -38,8 +39,9 @@ type Site struct {
 	Check string
 	// Host is what origins get as Host; "" = the client's.
 	Host string
-	// Transport to the origins; nil = that of [Config].
-	Transport http.RoundTripper
+	// TLS towards https origins; nil = the system's authorities, and no certificate.
+	TLS                              *tls.Config
+	ConnectTimeout, FirstByteTimeout time.Duration // 0 = those of [Config]
 
 	alone bool // it is Config.Origin: every host, in one URL space, under the origin's own URL
 }

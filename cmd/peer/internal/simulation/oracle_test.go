@@ -149,9 +149,15 @@ func (w *world) crawls(r *result) bool {
 }
 
 // cacheable reports whether an answer goes through the store: nobody is sent its header
-// before there is a byte of its body, so that each request gets one.
+// before there is a byte of its body, so that each request gets one. Nothing is stored that
+// is said to be too long, or is stale by the clock of a peer which is ahead.
 func (w *world) cacheable(r *result) bool {
-	return r.Kind == "get" && pageOf(r.URL).rule.lifetime > 0
+	p := pageOf(r.URL)
+	lifetime := p.rule.lifetime
+	return r.Kind == "get" && lifetime > 0 && (p.chunked || p.size <= w.s.Store/4) && !slices.ContainsFunc(w.s.Faults, func(f fault) bool {
+		return f.Kind == "clock" && f.Node == r.Node && time.Duration(f.N)*time.Millisecond+rounding > lifetime &&
+			w.at(f.At).Before(r.end) && w.at(f.At+f.For).After(r.start)
+	})
 }
 
 // resumable reports whether an answer that the origin broke off could have been finished:

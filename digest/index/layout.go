@@ -1,0 +1,196 @@
+package index
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// layOut lays out the lines that got more than they have room for.
+func (m *migrator) layOut() {
+	for line, n := range m.counts {
+		if m.beyond[line] != 0 {
+			m.layOutLine(line, int(n))
+			continue
+		}
+		m.codes += int(n)
+		m.used += int(n)
+	}
+}
+
+// layOutLine lays out a line that got n codes, and rows.
+func (m *migrator) layOutLine(line, n int) {
+	fields := int(m.shape.fields)
+	words := m.begun[line*lineWords:][:lineWords]
+	m.list, m.packed = m.list[:0], m.packed[:0]
+	for _, w := range words {
+		for ; w != 0; w >>= m.shape.width {
+			m.list = append(m.list, w&m.shape.codeMask())
+		}
+	}
+	clear(words)
+	m.codes += n
+	for i := m.beyond[line]; i != 0; i = m.extras[i].next {
+		if e := &m.extras[i]; e.bitmap == nil {
+			m.list = append(m.list, e.code)
+		}
+	}
+	for i := m.beyond[line]; i != 0; i = m.extras[i].next {
+		if e := &m.extras[i]; e.bitmap != nil {
+			m.oldRow(e)
+		}
+	}
+	codes := m.list
+	if enough := m.enough(); len(codes) >= enough && m.shape.width <= widestRows && m.mayShare(codes, enough) {
+		codes = m.newRows(codes, enough)
+	}
+	m.used += min(lineWords*fields, len(m.packed)*fields+len(codes))
+	m.pack(codes)
+	if len(m.packed) <= lineWords {
+		copy(words, m.packed)
+		return
+	}
+	more := m.packed[lineWords-1:]
+	copy(words, m.packed[:lineWords-1])
+	words[lineWords-1] = linkTo(m.bitmaps()+len(m.more), len(more))
+	m.more = append(m.more, more...)
+}
+
+// bitmaps is where the words in more will be.
+func (m *migrator) bitmaps() int { return int(m.lines) * lineWords }
+
+// enough is how many codes take more memory than a row.
+func (m *migrator) enough() int { return 64*(m.row+1)/int(m.shape.width) + 2 }
+
+// oldRow packs a row that there was, if it is still worth it; otherwise it adds its
+// codes to the list.
+func (m *migrator) oldRow(row *extra) {
+	at := len(m.more)
+	m.more = append(m.more, make([]uint64, m.row)...)
+	bitmap := m.more[at:]
+	n := 0
+	for i, w := range row.bitmap[:min(len(row.bitmap), m.row)] {
+		for ; w != 0; w &= w - 1 {
+			if place := 64*i + bits.TrailingZeros64(w); !m.gone[place] {
+				bitmap[i] |= w & -w
+				n++
+			}
+		}
+	}
+	m.codes += n
+	if n < m.enough()/2 {
+		for i, w := range bitmap {
+			for ; w != 0; w &= w - 1 {
+				m.list = append(m.list, m.shape.blocks[64*i+bits.TrailingZeros64(w)].code(row.code))
+			}
+		}
+		m.more = m.more[:at]
+		return
+	}
+	m.packed = append(m.packed, m.rowWord(int(row.class), row.code, m.bitmaps()+at))
+	if m.row > len(row.bitmap) || m.added {
+		m.absorb(row, bitmap)
+	}
+}
+
+// absorb puts those of the list into a row that came when it was too short for them, or
+// come now.
+func (m *migrator) absorb(row *extra, bitmap []uint64) {
+	m.list = slices.DeleteFunc(m.list, func(code uint64) bool {
+		place := m.shape.slots[code>>m.shape.granule].place
+		b := &m.shape.blocks[place]
+		if b.class != int(row.class) || b.rest(code) != row.code {
+			return false
+		}
+		bitmap[place/64] |= 1 << (place % 64)
+		return true
+	})
+}
+
+// mayShare reports whether so many codes may mean the same position: whether so many
+// agree in their lowest bits, which nearly always says no without a sort.
+func (m *migrator) mayShare(codes []uint64, enough int) bool {
+	var counts [64]uint8
+	mask := uint64(1)<<min(6, m.shape.granule) - 1
+	for i, code := range codes {
+		if counts[code&mask]++; int(counts[code&mask]) >= enough || i == math.MaxUint8 {
+			return true
+		}
+	}
+	return false
+}
+
+// newRows packs rows for positions that many peers have, and returns the codes that
+// are left.
+func (m *migrator) newRows(codes []uint64, enough int) []uint64 {
+	const placeBits = 24
+	sh := m.shape
+	m.tagged = m.tagged[:0]
+	for _, code := range codes {
+		place := sh.slots[code>>sh.granule].place
+		b := &sh.blocks[place]
+		m.tagged = append(m.tagged, (uint64(b.class)<<sh.width|b.rest(code))<<placeBits|uint64(place))
+	}
+	slices.Sort(m.tagged)
+	codes = codes[:0]
+	for rest := m.tagged; len(rest) > 0; {
+		position := rest[0] >> placeBits
+		n := 1
+		for n < len(rest) && rest[n]>>placeBits == position {
+			n++
+		}
+		class := int(position >> sh.width)
+		if n < enough || class >= 1<<classBits {
+			for _, c := range rest[:n] {
+				codes = append(codes, sh.blocks[c&(1<<placeBits-1)].code(position))
+			}
+		} else {
+			at := len(m.more)
+			m.packed = append(m.packed, m.rowWord(class, position&sh.codeMask(), m.bitmaps()+at))
+			m.more = append(m.more, make([]uint64, m.row)...)
+			for _, c := range rest[:n] {
+				place := c & (1<<placeBits - 1)
+				m.more[at+int(place/64)] |= 1 << (place % 64)
+			}
+		}
+		rest = rest[n:]
+	}
+	return codes
+}
+
+func (m *migrator) pack(codes []uint64) {
+	word, shift := uint64(0), uint(0)
+	for _, code := range codes {
+		if word |= code << shift; shift+2*m.shape.width > 63 {
+			m.packed = append(m.packed, word)
+			word, shift = 0, 0
+			continue
+		}
+		shift += m.shape.width
+	}
+	if word != 0 {
+		m.packed = append(m.packed, word)
+	}
+}
+
+// deliver gives the segment its memory.
+func (m *migrator) deliver() *segment {
+	s := m.segment
+	s.limit = int(fillLines * float64(len(m.begun)*int(s.shape.fields)))
+	s.free = len(m.begun) + len(m.more)
+	s.words = slices.Grow([]uint64(nil), s.free+max(16, len(m.begun)/lineSpare+len(m.more)/moreSpare))
+	s.words = s.words[:cap(s.words)] // what the allocator gives in any case
+	copy(s.words, m.begun)
+	copy(s.words[len(m.begun):], m.more)
+	m.segment, m.old, m.gone = nil, nil, nil
+	clear(m.extras) // of what they refer to
+	if cap(m.extras) > 1<<16 {
+		m.extras = nil // an old line had something for very many
+	}
+	return s
+}
+
+func (m *migrator) bytes() int {
+	return 8*(cap(m.scales)+cap(m.begun)+cap(m.more)+cap(m.packed)+cap(m.list)+cap(m.tagged)) +
+		4*(cap(m.counts)+cap(m.beyond)) + 40*cap(m.extras)
+}

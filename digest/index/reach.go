@@ -1,0 +1,55 @@
+package index
+
+import "math/bits"
+
+// high returns the position in [0, m) of a key.
+func high(k, m uint64) uint64 {
+	p, _ := bits.Mul64(k, m)
+	return p
+}
+
+// reach is the keys that have one position.
+type reach struct{ first, last uint64 }
+
+func reachOf(p, m uint64) reach { return reach{firstKey(p, m), firstKey(p+1, m) - 1} }
+
+// firstKey returns the smallest key whose position in [0, m) is p or more: p·2^64/m,
+// rounded up. For p = m that is 2^64, hence 0.
+func firstKey(p, m uint64) uint64 {
+	if p == m {
+		return 0
+	}
+	q, r := bits.Div64(p, 0, m)
+	if r != 0 {
+		q++
+	}
+	return q
+}
+
+// scale returns what turns positions in [0, m) into lines, if all segments were like this
+// one: 2^64·lines/m, rounded down. It is 1 if there are not many positions for each line.
+func (s *segment) scale(m uint64) uint64 {
+	if lines := s.lines << s.depth; lines < m/2 {
+		scale, _ := bits.Div64(lines, 0, m)
+		return scale
+	}
+	return 1
+}
+
+// lineOf returns the line that is responsible for a position, and is sure if it is so
+// for all keys that have it. If there is no such line in the segment, it is another number.
+func (s *segment) lineOf(p, scale uint64) (line uint64, sure bool) {
+	line, rest := bits.Mul64(p, scale)
+	// With a remainder that small, that holds in spite of what scale lacks.
+	return line - s.first>>(64-s.depth)*s.lines, scale > 1 && rest < -scale-p-1
+}
+
+// linesOf returns the first and the last line that are responsible for keys that have
+// position p in [0, m), if the segment has such keys.
+func (s *segment) linesOf(p, m, scale uint64) (first, last uint64) {
+	if line, sure := s.lineOf(p, scale); sure && line < s.lines {
+		return line, line
+	}
+	r := reachOf(p, m)
+	return s.line(max(r.first, s.first)), s.line(min(r.last, s.last()))
+}

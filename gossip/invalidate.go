@@ -1,0 +1,384 @@
+package gossip
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/invalidation"
+)
+
+// invalidations is a node's end of package invalidation.
+type invalidations struct {
+	sum  atomic.Uint32
+	idle atomic.Bool // nothing that is remembered concerns any identity
+
+	mu       sync.Mutex // guards what follows
+	engine   *invalidation.Engine
+	queue    []invalidation.Step // to be applied
+	progress chan struct{}       // closed, and replaced, when something was applied or acknowledged
+	asked    time.Time           // when one that came back was asked last for what it knows
+
+	woken, due chan struct{} // for the loop, and for what applies
+
+	listeners struct {
+		sync.Mutex // held while one is told
+		all        []func(invalidation.Target)
+	}
+}
+
+func (v *invalidations) init(cfg Config, life uint64, key ed25519.PrivateKey) {
+	v.engine = invalidation.New(invalidation.Config{
+		Origin: uint64(exchange.IDOf(cfg.Name)), Life: life, Key: key, Since: cfg.HeldSince,
+	}, time.Now())
+	v.idle.Store(true)
+	v.progress = make(chan struct{})
+	v.woken, v.due = make(chan struct{}, 1), make(chan struct{}, 1)
+}
+
+// An UnreachedError names who has not applied an invalidation, though alive.
+type UnreachedError struct {
+	Members []string // by name, this peer too
+	Err     error    // why it was not waited for any longer
+}
+
+func (e *UnreachedError) Error() string {
+	return fmt.Sprintf("gossip: not yet invalidated at %s: %v", strings.Join(e.Members, ", "), e.Err)
+}
+
+func (e *UnreachedError) Unwrap() error { return e.Err }
+
+// Invalidate has every member, this one first, remove what it holds of the targets, and
+// returns when all that live have done so ([Node.OnInvalidation]). If ctx ends before, the error is an
+// [*UnreachedError]: they will, once they can, as will those that are dead now when they
+// come back. From the moment of the call nothing that was held before it comes back to
+// this peer from a sibling that is asked under [Node.Concerning], and from the moment
+// of the return to none of them.
+//
+// A member that does not listen for invalidations, as one of an earlier release, is not
+// waited for. Some 65,000 invalidations of the last hour are remembered in the cluster;
+// a peer that was away for longer removes everything.
+func (n *Node) Invalidate(ctx context.Context, targets ...invalidation.Target) error {
+	if n.ctx.Err() != nil {
+		return ErrClosed
+	}
+	for _, t := range targets {
+		if err := t.Check(); err != nil {
+			return err
+		}
+	}
+	if len(targets) == 0 {
+		return nil
+	}
+	v := &n.invalidations
+	var last uint64
+	v.mu.Lock()
+	for _, t := range targets {
+		last = v.engine.Issue(time.Now(), t)
+	}
+	v.settle()
+	v.mu.Unlock()
+	for {
+		v.mu.Lock()
+		own, waiting, progress := v.engine.OwnApplied() >= last, v.engine.Waiting(last), v.progress
+		v.mu.Unlock()
+		if own && len(waiting) == 0 {
+			return nil
+		}
+		if !own {
+			waiting = append([]string{n.cfg.Name}, waiting...)
+		}
+		select {
+		case <-progress:
+		case <-n.ctx.Done():
+			return ErrClosed
+		case <-ctx.Done():
+			return &UnreachedError{waiting, context.Cause(ctx)}
+		}
+	}
+}
+
+// OnInvalidation has f called for each invalidation, of this peer and of others, one at a
+// time and in an order that all calls see. When f returns, nothing that was held before
+// may be given to anybody, nor may be stored what is being fetched now. If there have
+// been some already, f is called at once, for everything.
+func (n *Node) OnInvalidation(f func(invalidation.Target)) {
+	v := &n.invalidations
+	v.listeners.Lock()
+	defer v.listeners.Unlock()
+	v.listeners.all = append(v.listeners.all, f)
+	if !v.idle.Load() {
+		f(invalidation.Target{Kind: invalidation.Everything})
+	}
+}
+
+// Concerning returns which invalidations concern the object of an identity, of those
+// that are remembered: it may be taken from siblings only that have applied all of them
+// ([Node.Applied]). It is false if there are too many to name: then from none. It
+// is quick.
+func (n *Node) Concerning(identity string) (ids []invalidation.ID, ok bool) {
+	v := &n.invalidations
+	if v.idle.Load() {
+		return nil, true
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.engine.Concerning(identity)
+}
+
+// Applied reports whether this peer has applied all of these invalidations. What it held
+// before it has removed then.
+func (n *Node) Applied(ids ...invalidation.ID) bool {
+	if len(ids) == 0 {
+		return true
+	}
+	v := &n.invalidations
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return !slices.ContainsFunc(ids, func(id invalidation.ID) bool { return !v.engine.Has(id) })
+}
+
+// settle is called with v.mu held after anything was done to the engine.
+func (v *invalidations) settle() {
+	v.sum.Store(v.engine.Sum())
+	v.idle.Store(v.engine.Idle())
+	select {
+	case v.woken <- struct{}{}:
+	default:
+	}
+}
+
+// advance is called with v.mu held when somebody may have come further.
+func (v *invalidations) advance() {
+	close(v.progress)
+	v.progress = make(chan struct{})
+	v.settle()
+}
+
+func (v *invalidations) datagram(b []byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_ = v.engine.HandleDatagram(time.Now(), b) // which counts what is malformed
+	if b[0] == invalidation.ReceiptByte {
+		v.advance()
+	} else {
+		v.settle()
+	}
+}
+
+func (v *invalidations) peerUp(now time.Time, name string, meta exchange.Meta) {
+	if meta.Features&exchange.FeatureInvalidations == 0 {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.engine.PeerUp(now, name, uint64(exchange.IDOf(name)), meta.Incarnation, meta.Key)
+	v.settle()
+}
+
+func (v *invalidations) peerDown(name string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.engine.PeerDown(uint64(exchange.IDOf(name)))
+	v.advance()
+}
+
+// askEvery is how often members that come back are asked for what was invalidated on
+// their side of a cluster that was split: the first of them is, and what it did not know
+// the comparison of sums shows.
+const askEvery = 200 * time.Millisecond
+
+// ask reports whether one that comes back now is to be asked.
+func (v *invalidations) ask(now time.Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if now.Sub(v.asked) < askEvery {
+		return false
+	}
+	v.asked = now
+	return true
+}
+
+// answer appends the frame that answers a recall.
+func (v *invalidations) answer(dst, payload []byte) ([]byte, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	logs, err := v.engine.HandleRecall(time.Now(), payload)
+	start := len(dst)
+	return exchange.EndFrame(append(exchange.BeginFrame(dst, exchange.FrameLogs), logs...), start), err
+}
+
+func (v *invalidations) stats() invalidation.Stats {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.engine.Stats()
+}
+
+// invalidateLoop lets time pass for the engine, and does what it wants.
+func (n *Node) invalidateLoop() {
+	v := &n.invalidations
+	timer := time.NewTimer(pruneInterval)
+	defer timer.Stop()
+	forgetAt := time.Now().Add(pruneInterval)
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-v.woken:
+		case <-timer.C:
+		}
+		now := time.Now()
+		v.mu.Lock()
+		v.engine.Tick(now)
+		if !now.Before(forgetAt) {
+			v.engine.Forget(now)
+			v.sum.Store(v.engine.Sum())
+			v.idle.Store(v.engine.Idle())
+			forgetAt = now.Add(pruneInterval)
+		}
+		out, next := v.engine.Drain(), v.engine.Next()
+		v.queue = append(v.queue, out.Apply...)
+		v.mu.Unlock()
+		if len(out.Apply) > 0 {
+			select {
+			case v.due <- struct{}{}:
+			default:
+			}
+		}
+		n.sendInvalidations(out.Datagrams)
+		for _, name := range out.Recalls {
+			n.wg.Go(func() { n.recall(name) })
+		}
+		if next.IsZero() || next.After(forgetAt) {
+			next = forgetAt
+		}
+		timer.Reset(max(0, time.Until(next)))
+	}
+}
+
+func (n *Node) sendInvalidations(datagrams []invalidation.Datagram) {
+	table := *n.members.Load()
+	for _, d := range datagrams {
+		if m := table[d.To]; m != nil {
+			if n.transport.write(d.Data, m.info.Load().addr, n.sharedWith(m) > exchange.LeastVersion) == nil { // what is lost is repeated
+				n.meters.out.packet(Invalidations, len(d.Data))
+			}
+		}
+	}
+}
+
+// applyInvalidations tells the listeners of one after the other.
+func (n *Node) applyInvalidations() {
+	v := &n.invalidations
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-v.due:
+		}
+		v.mu.Lock()
+		queue := v.queue
+		v.queue = nil
+		v.mu.Unlock()
+		for _, s := range queue {
+			if s.Target.Kind != 0 {
+				n.tellInvalidated(s)
+			}
+			v.mu.Lock()
+			v.engine.Applied(s)
+			v.advance()
+			v.mu.Unlock()
+		}
+	}
+}
+
+func (n *Node) tellInvalidated(s invalidation.Step) {
+	v := &n.invalidations
+	v.listeners.Lock()
+	defer v.listeners.Unlock()
+	n.log.Debug("invalidated", "target", s.Target, "by_other", s.Foreign)
+	for _, f := range v.listeners.all {
+		f(s.Target)
+	}
+}
+
+// recall asks a member for what was invalidated and is not known here. It ends: each
+// answer that says that there is more has some, and goes on where the last ended.
+func (n *Node) recall(name string) error {
+	v := &n.invalidations
+	m := (*n.members.Load())[name]
+	addr, ok := n.addressOf(name)
+	if !ok || n.cfg.speaks == exchange.LeastVersion || m.info.Load().meta.Features&exchange.FeatureInvalidations == 0 {
+		return ErrUnreachable
+	}
+	for {
+		v.mu.Lock()
+		known := v.engine.Recall()
+		v.mu.Unlock()
+		frame := exchange.EndFrame(append(exchange.BeginFrame(nil, exchange.FrameRecall), known...), 0)
+		t, payload, err := n.request(name, addr, frame)
+		if err == nil && t != exchange.FrameLogs {
+			err = fmt.Errorf("%w: %v in answer to recall", exchange.ErrMalformed, t)
+		}
+		more := false
+		if err == nil {
+			v.mu.Lock()
+			more, err = v.engine.HandleLogs(time.Now(), payload)
+			v.settle()
+			v.mu.Unlock()
+		}
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+const catchUpWait = 2 * time.Second
+
+// catchUp waits until this peer has heard, from one of the others, what was invalidated,
+// and applied it. Others come later, when sums are compared.
+func (n *Node) catchUp(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, catchUpWait)
+	defer cancel()
+	done := make(chan struct{})
+	n.wg.Go(func() {
+		defer close(done)
+		n.inLoop(n.takeMembers)
+		for name, m := range *n.members.Load() {
+			if m.up.Load() && n.recall(name) == nil {
+				break
+			}
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	})
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	n.invalidations.quiesce(ctx)
+}
+
+// quiesce waits until all that is known has been applied.
+func (v *invalidations) quiesce(ctx context.Context) {
+	for {
+		v.mu.Lock()
+		settled, progress := v.engine.Settled(), v.progress
+		v.mu.Unlock()
+		if settled {
+			return
+		}
+		select {
+		case <-progress:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

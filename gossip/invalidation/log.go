@@ -1,0 +1,244 @@
+package invalidation
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// logs are those that this member knows, and what it remembers of them. Memory is
+// bounded: the oldest entries go first, whatever their log.
+type logs struct {
+	maxEntries, maxBytes, maxLogs int
+	horizon                       time.Duration
+
+	by    map[Log]*log
+	order []*log // by Log
+	bytes int
+	sum   uint32 // of all logs'
+
+	// remembered is every entry kept, in the order in which they came.
+	remembered []remembered
+	first      int // of remembered; those before are forgotten
+
+	named map[string][]place // by identity, the last entry of each log
+	wide  []mark             // entries that concern more than an identity
+	gaps  []gap              // what was missed for good lately, one of a log
+}
+
+type log struct {
+	Log
+	floor   uint64    // so many are forgotten
+	floorAt time.Time // when the newest of those came
+	entries []Invalidation
+	known   uint64 // the newest; floor + len(entries)
+	applied uint64
+	heard   time.Time // when something of it came last
+	receipt bool      // the origin is to be told of applied
+}
+
+type place struct {
+	log      *log
+	sequence uint64
+}
+
+// A mark is a place in a log, and what is concerned by what is there.
+type mark struct {
+	place
+	target Target
+}
+
+// remembered is when a mark came.
+type remembered struct {
+	mark
+	at time.Time
+}
+
+// A gap ends at a place in a log; nobody knows what was in it.
+type gap struct {
+	place
+	at time.Time // when it was noticed
+}
+
+const entryOverhead = 160 // bytes of memory, about, beside the name, twice
+
+func (e Invalidation) size() int { return entryOverhead + 2*len(e.Name) + len(e.Signature) }
+
+// log returns the one of that name, which is made if need be; nil if there are far too
+// many.
+func (ls *logs) log(id Log, now time.Time) *log {
+	l := ls.by[id]
+	if l == nil && len(ls.order) >= 2*ls.maxLogs {
+		return nil
+	}
+	if l == nil {
+		l = &log{Log: id, heard: now}
+		ls.by[id] = l
+		i, _ := slices.BinarySearchFunc(ls.order, id, func(l *log, id Log) int { return l.Log.compare(id) })
+		ls.order = slices.Insert(ls.order, i, l)
+	}
+	return l
+}
+
+// add appends the next entry of a log.
+func (ls *logs) add(l *log, e Invalidation, now time.Time) {
+	l.entries = append(l.entries, e)
+	ls.know(l, l.known+1)
+	l.heard = now
+	ls.bytes += e.size()
+	ls.remember(mark{place{l, l.known}, e.Target}, now)
+}
+
+// skip notes that all entries up to that one were missed, and are forgotten by others.
+// What the log had before is forgotten here, too.
+func (ls *logs) skip(l *log, floor uint64, at, now time.Time) {
+	for i := ls.first; i < len(ls.remembered); i++ {
+		if r := ls.remembered[i]; r.log == l {
+			ls.unmark(r.mark)
+			ls.remembered[i].log = nil
+		}
+	}
+	for _, e := range l.entries {
+		ls.bytes -= e.size()
+	}
+	l.entries, l.floor, l.floorAt, l.heard = nil, floor, at, now
+	ls.know(l, floor)
+}
+
+// know notes how far a log is known, in the sum, too.
+func (ls *logs) know(l *log, known uint64) {
+	ls.sum -= l.sum()
+	l.known = known
+	ls.sum += l.sum()
+}
+
+// leave notes a gap in a log, up to what is known of it.
+func (ls *logs) leave(l *log, now time.Time) {
+	ls.gaps = slices.DeleteFunc(ls.gaps, func(g gap) bool { return g.log == l })
+	ls.gaps = append(ls.gaps, gap{place{l, l.known}, now})
+}
+
+func (ls *logs) remember(m mark, now time.Time) {
+	ls.remembered = append(ls.remembered, remembered{m, now})
+	if m.target.Kind != Identity {
+		ls.wide = append(ls.wide, m)
+		return
+	}
+	name := whole(m.target.Name)
+	of := ls.named[name]
+	if i := slices.IndexFunc(of, func(p place) bool { return p.log == m.log }); i >= 0 {
+		of[i] = m.place
+		return
+	}
+	ls.named[name] = append(of, m.place)
+}
+
+// unmark undoes the second half of remember.
+func (ls *logs) unmark(m mark) {
+	if m.target.Kind != Identity {
+		ls.wide = slices.DeleteFunc(ls.wide, func(o mark) bool { return o.place == m.place })
+		return
+	}
+	name := whole(m.target.Name)
+	of := ls.named[name]
+	i := slices.Index(of, m.place)
+	switch {
+	case i >= 0 && len(of) == 1:
+		delete(ls.named, name)
+	case i >= 0:
+		ls.named[name] = slices.Delete(of, i, i+1)
+	}
+}
+
+// maxWide bounds the marks that every lookup goes through.
+const maxWide = 1024
+
+// trim forgets what is too old or too much. It ends: each round forgets one more of
+// those that are remembered.
+func (ls *logs) trim(now time.Time) {
+	for ls.first < len(ls.remembered) {
+		r := ls.remembered[ls.first]
+		n := len(ls.remembered) - ls.first
+		if now.Sub(r.at) < ls.horizon && n <= ls.maxEntries && ls.bytes <= ls.maxBytes && len(ls.wide) <= maxWide {
+			break
+		}
+		ls.remembered[ls.first] = remembered{}
+		ls.first++
+		if r.log == nil {
+			continue
+		}
+		ls.unmark(r.mark)
+		ls.bytes -= r.log.entries[0].size()
+		r.log.entries[0] = Invalidation{}
+		r.log.entries = r.log.entries[1:]
+		r.log.floor, r.log.floorAt = r.sequence, r.at
+	}
+	for len(ls.gaps) > 0 && (now.Sub(ls.gaps[0].at) >= gapMemory || len(ls.gaps) > maxWide) {
+		ls.gaps = ls.gaps[1:]
+	}
+	if ls.first > 1024 && ls.first > len(ls.remembered)/2 {
+		ls.remembered = append([]remembered(nil), ls.remembered[ls.first:]...)
+		ls.first = 0
+	}
+}
+
+// forget drops the logs, of those that may go and have no entries, that are too old or
+// too many.
+func (ls *logs) forget(now time.Time, keep func(*log) bool) {
+	if len(ls.order) == 0 {
+		return
+	}
+	var may []*log
+	for _, l := range ls.order {
+		if len(l.entries) == 0 && l.applied == l.known && !keep(l) {
+			may = append(may, l)
+		}
+	}
+	slices.SortFunc(may, func(a, b *log) int { return a.heard.Compare(b.heard) })
+	for _, l := range may {
+		if now.Sub(l.heard) < logMemory && len(ls.order) <= ls.maxLogs {
+			return
+		}
+		ls.sum -= l.sum()
+		delete(ls.by, l.Log)
+		ls.order = slices.DeleteFunc(ls.order, func(o *log) bool { return o == l })
+	}
+}
+
+// concerning returns the last place in each log that concerns an identity.
+func (ls *logs) concerning(identity string) (ids []ID) {
+	for _, p := range ls.named[whole(identity)] {
+		ids = append(ids, ID{p.log.Log, p.sequence})
+	}
+	add := func(p place) {
+		i := slices.IndexFunc(ids, func(id ID) bool { return id.Log == p.log.Log })
+		if i < 0 {
+			ids = append(ids, ID{p.log.Log, p.sequence})
+		} else {
+			ids[i].Sequence = max(ids[i].Sequence, p.sequence)
+		}
+	}
+	for _, m := range ls.wide {
+		if m.target.Concerns(identity) {
+			add(m.place)
+		}
+	}
+	for _, g := range ls.gaps {
+		add(g.place)
+	}
+	return ids
+}
+
+// idle reports whether nothing concerns any identity.
+func (ls *logs) idle() bool { return len(ls.named)+len(ls.wide)+len(ls.gaps) == 0 }
+
+// sum is a hash of how far the log is known; 0 if nothing of it is.
+func (l *log) sum() uint32 {
+	if l.known == 0 {
+		return 0
+	}
+	var b [24]byte
+	return uint32(digest.KeyOf(0, binary.LittleEndian.AppendUint64(l.Log.append(b[:0]), l.known)))
+}

@@ -1,0 +1,107 @@
+package invalidation
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A Kind says what a [Target] means by its name.
+type Kind uint8
+
+const (
+	// Identity is the object of that identity, and its variants: those whose
+	// identities begin with it and a line feed.
+	Identity Kind = 1
+	// Prefix is all objects whose identities begin with the name.
+	Prefix Kind = 2
+	// Everything is all objects; it has no name. A kind that is not known here counts
+	// as this one.
+	Everything Kind = 3
+)
+
+// MaxName is the length in bytes of the longest name of a [Target].
+const MaxName = 1<<16 - 1
+
+// A Target is the objects that an invalidation is for.
+type Target struct {
+	Kind Kind
+	Name string // at most MaxName bytes
+}
+
+// Concerns reports whether the object of an identity is among them.
+func (t Target) Concerns(identity string) bool {
+	switch t.Kind {
+	case Identity:
+		return whole(identity) == whole(t.Name)
+	case Prefix:
+		return strings.HasPrefix(identity, t.Name)
+	}
+	return true
+}
+
+// whole is an identity without what tells variants apart.
+func whole(identity string) string {
+	identity, _, _ = strings.Cut(identity, "\n")
+	return identity
+}
+
+func (t Target) String() string {
+	switch t.Kind {
+	case Identity:
+		return t.Name
+	case Prefix:
+		return t.Name + "*"
+	}
+	return "everything"
+}
+
+// Check returns what keeps a target from being sent.
+func (t Target) Check() error {
+	switch {
+	case t.Kind < Identity || t.Kind > Everything:
+		return fmt.Errorf("invalidation: kind %d: want 1 to 3", t.Kind)
+	case t.Kind == Everything && t.Name != "":
+		return fmt.Errorf("invalidation: everything has no name")
+	case len(t.Name) > MaxName:
+		return fmt.Errorf("invalidation: a name of %d bytes: want at most %d", len(t.Name), MaxName)
+	}
+	return nil
+}
+
+// A Log is the invalidations of one life of a member.
+type Log struct {
+	Origin uint64 // the member's ID
+	Life   uint64 // of its process; never 0
+}
+
+// An ID names an invalidation, and all before it in its log.
+type ID struct {
+	Log
+	Sequence uint64 // from 1
+}
+
+// String is three hexadecimal numbers with points between.
+func (id ID) String() string { return fmt.Sprintf("%x.%x.%x", id.Origin, id.Life, id.Sequence) }
+
+// ParseID reads what String writes.
+func ParseID(s string) (id ID, ok bool) {
+	var parts [3]uint64
+	rest := s
+	for i := range parts {
+		part, after, more := strings.Cut(rest, ".")
+		n, err := strconv.ParseUint(part, 16, 64)
+		if err != nil || more == (i == len(parts)-1) {
+			return ID{}, false
+		}
+		parts[i], rest = n, after
+	}
+	id = ID{Log{parts[0], parts[1]}, parts[2]}
+	return id, id.String() == s && id.Life != 0 && id.Sequence != 0
+}
+
+// An Invalidation is an entry of a log.
+type Invalidation struct {
+	Target
+	Signature []byte // of its origin, 64 bytes; nil if that does not sign
+}

@@ -1,0 +1,183 @@
+package invalidation
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// codecs decode a message and encode it again.
+var codecs = map[string]func([]byte) (again []byte, err error){
+	"push": func(b []byte) ([]byte, error) {
+		p, err := DecodePush(b)
+		return p.AppendTo(nil), err
+	},
+	"receipt": func(b []byte) ([]byte, error) {
+		p, err := DecodeReceipt(b)
+		return p.AppendTo(nil), err
+	},
+	"recall": func(b []byte) ([]byte, error) {
+		known, err := DecodeRecall(b)
+		return AppendRecall(nil, known), err
+	},
+	"logs": func(b []byte) ([]byte, error) {
+		m, err := DecodeLogs(b)
+		return m.AppendTo(nil), err
+	},
+}
+
+// A vector is a message; Field is what is wrong with it, "" = nothing.
+type vector struct{ Name, Message, Hex, Field string }
+
+func readVectors(t testing.TB) (all []vector) {
+	t.Helper()
+	b, err := os.ReadFile("testdata/vectors.json")
+	if err == nil {
+		err = json.Unmarshal(b, &all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestVectors(t *testing.T) {
+	for _, v := range readVectors(t) {
+		b, err := hex.DecodeString(strings.ReplaceAll(v.Hex, " ", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := codecs[v.Message](b)
+		switch {
+		case v.Field == "" && (err != nil || !bytes.Equal(again, b)):
+			t.Errorf("%s: %x, %v", v.Name, again, err)
+		case v.Field != "" && (!errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), ": "+v.Field+" at")):
+			t.Errorf("%s: %v, want something wrong with %s", v.Name, err, v.Field)
+		}
+		if v.Field == "" {
+			for n := range b { // every cut is an error, but for a push between two entries
+				if again, err := codecs[v.Message](b[:n]); err == nil && !bytes.Equal(again, b[:n]) {
+					t.Errorf("%s, cut to %d bytes: %x", v.Name, n, again)
+				}
+			}
+		}
+	}
+}
+
+// TestExample runs the messages of PROTOCOL.md, section 12.4.
+func TestExample(t *testing.T) {
+	doc, err := os.ReadFile("../PROTOCOL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^((?:[0-9a-f]{2})+(?: (?:[0-9a-f]{2})+)*)(?:  .*)?$`)
+	blocks := regexp.MustCompile("(?ms)^```invalidation\n(.*?)^```$").FindAllStringSubmatch(string(doc), -1)
+	if len(blocks) != 4 {
+		t.Fatalf("%d examples", len(blocks))
+	}
+	for i, message := range []string{"push", "receipt", "recall", "logs"} {
+		var text strings.Builder
+		for _, m := range line.FindAllStringSubmatch(blocks[i][1], -1) {
+			text.WriteString(strings.ReplaceAll(m[1], " ", ""))
+		}
+		b, err := hex.DecodeString(text.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i >= 2 { // a frame
+			if n := int(b[1]) | int(b[2])<<8; n != len(b)-5 {
+				t.Errorf("%s has %d bytes, and says %d", message, len(b)-5, n)
+			}
+			b = b[5:]
+		}
+		if again, err := codecs[message](b); err != nil || !bytes.Equal(again, b) {
+			t.Errorf("%s: %x, %v", message, again, err)
+		}
+	}
+}
+
+// FuzzMessages: whatever arrives is refused, or is what its decoder's encoder writes.
+func FuzzMessages(f *testing.F) {
+	for _, v := range readVectors(f) {
+		b, _ := hex.DecodeString(strings.ReplaceAll(v.Hex, " ", ""))
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for name, codec := range codecs {
+			if again, err := codec(b); err == nil && !bytes.Equal(again, b) {
+				t.Errorf("%s: %x decodes and encodes to %x", name, b, again)
+			}
+		}
+	})
+}
+
+func TestID(t *testing.T) {
+	id := ID{Log{0xabc, 1}, 31}
+	if got, ok := ParseID(id.String()); !ok || got != id || id.String() != "abc.1.1f" {
+		t.Errorf("ParseID(%q) = %v, %v", id, got, ok)
+	}
+	for _, s := range []string{"", "1.2", "1.2.3.4", "1.0.3", "1.2.0", "1.2.x", "01.2.3", "1.2.3 ", "-1.2.3", "11111111111111111.2.3", "A.2.3"} {
+		if id, ok := ParseID(s); ok {
+			t.Errorf("ParseID(%q) = %v", s, id)
+		}
+	}
+}
+
+func TestTarget(t *testing.T) {
+	for _, c := range []struct {
+		target   Target
+		identity string
+		want     bool
+	}{
+		{Target{Identity, "GET http://a/x"}, "GET http://a/x", true},
+		{Target{Identity, "GET http://a/x"}, "GET http://a/x\nAccept: b", true},
+		{Target{Identity, "GET http://a/x"}, "GET http://a/xy", false},
+		{Target{Prefix, "GET http://a/x"}, "GET http://a/xy\nAccept: b", true},
+		{Target{Prefix, "GET http://a/x"}, "GET http://a/", false},
+		{Target{Prefix, ""}, "any", true},
+		{Target{Kind: Everything}, "", true},
+		{Target{Kind: 77, Name: "x"}, "y", true},
+	} {
+		if got := c.target.Concerns(c.identity); got != c.want {
+			t.Errorf("%v concerns %q: %v", c.target, c.identity, got)
+		}
+	}
+	for _, bad := range []Target{{}, {Kind: 4}, {Everything, "x"}, {Identity, strings.Repeat("x", MaxName+1)}} {
+		if bad.Check() == nil {
+			t.Errorf("%v is sound", bad)
+		}
+	}
+}
+
+// A signature is of one entry at one place in one log.
+func TestSignature(t *testing.T) {
+	key := ed25519.NewKeyFromSeed(make([]byte, 32))
+	public := key.Public().(ed25519.PublicKey)
+	at := ID{Log{1, 2}, 3}
+	e := Target{Identity, "x"}.sign(at, key)
+	other := e
+	other.Name = "y"
+	for name, ok := range map[string]bool{
+		"as it is":       e.genuine(at, public),
+		"no key":         other.genuine(at, nil),
+		"another name":   !other.genuine(at, public),
+		"another number": !e.genuine(ID{at.Log, 4}, public),
+		"another log":    !e.genuine(ID{Log{1, 3}, 3}, public),
+		"no signature":   !Invalidation{Target: e.Target}.genuine(at, public),
+	} {
+		if !ok {
+			t.Error(name)
+		}
+	}
+	p := Push{Log{1, 2}, 9, 3, []Invalidation{e}}
+	if again, err := DecodePush(p.AppendTo(nil)); err != nil || !reflect.DeepEqual(again, p) {
+		t.Errorf("DecodePush = %+v, %v", again, err)
+	}
+}

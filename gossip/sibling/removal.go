@@ -1,0 +1,175 @@
+package sibling
+
+import (
+	"context"
+	"hash/maphash"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/invalidation"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+)
+
+// invalidatedField names, in a question, the invalidations that concern its object
+// (PROTOCOL.md, section 12.3).
+const invalidatedField = "Summarycache-Invalidated"
+
+// NameInvalidations says in a question's header what [gossip.Node.Concerning] returned
+// for its object.
+func NameInvalidations(h http.Header, ids []invalidation.ID) {
+	if len(ids) == 0 {
+		return
+	}
+	var b strings.Builder
+	for i, id := range ids {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(id.String())
+	}
+	h[invalidatedField] = []string{b.String()}
+}
+
+// NamedInvalidations returns what a question's header says so; it is to be answered as a
+// miss unless [gossip.Node.Applied] has them all, or if ok is false: they are malformed.
+func NamedInvalidations(h http.Header) (ids []invalidation.ID, ok bool) {
+	if h[invalidatedField] == nil {
+		return nil, true
+	}
+	for m := range rfc9111.Members(h[invalidatedField]) {
+		id, ok := invalidation.ParseID(m)
+		if !ok || len(ids) >= invalidation.MaxConcerning {
+			return nil, false
+		}
+		ids = append(ids, id)
+	}
+	return ids, true
+}
+
+// Remove removes objects, by identity, here and at all siblings, and returns when it is
+// done: within a second, mostly. From then on no sibling brings back what was
+// there before, nor does a load that began before. If ctx ends before, the error is a
+// [*gossip.UnreachedError] that names who is late; it is done there when they hear of it.
+// See [gossip.Node.Invalidate]. A Cache that NewCache has not made removes here alone.
+func (c *Cache) Remove(ctx context.Context, identities ...string) error {
+	targets := make([]invalidation.Target, len(identities))
+	for i, identity := range identities {
+		targets[i] = invalidation.Target{Kind: invalidation.Identity, Name: identity}
+	}
+	return c.Invalidate(ctx, targets...)
+}
+
+// Invalidate is Remove of all that targets say, such as those with a prefix.
+func (c *Cache) Invalidate(ctx context.Context, targets ...invalidation.Target) error {
+	if c.Siblings == nil || c.Store == nil {
+		return ErrNoCache
+	}
+	if c.node != nil {
+		return c.node.Invalidate(ctx, targets...)
+	}
+	for _, t := range targets {
+		if err := t.Check(); err != nil {
+			return err
+		}
+		c.invalidated(t)
+	}
+	return nil
+}
+
+// Set keeps a value until it expires; the zero Time = for ever. What was there before is
+// removed at all siblings, as by Remove, whose error it returns; they find the new one
+// here. Of two calls at once, at two peers, either may be the one that is found.
+func (c *Cache) Set(ctx context.Context, identity string, value []byte, expires time.Time) error {
+	if c.Siblings == nil || c.Store == nil {
+		return ErrNoCache
+	}
+	err := c.Remove(ctx, identity)
+	if int64(len(value)) <= c.maxBytes() {
+		c.put(c.gate.enter(identity), identity, &Object{Body: value, Expires: expires})
+	}
+	return err
+}
+
+// A gate keeps objects out that were on their way when they were invalidated. The zero
+// value is ready.
+type gate struct {
+	once  sync.Once
+	seed  maphash.Seed
+	locks [64]sync.Mutex // held while an object goes into the store, and while it is removed
+	all   uint64         // invalidations of more than an object; under all locks
+	eras  [4096]uint64   // of objects with a hash; each under one lock
+}
+
+// A pass lets the object of an identity into the store, unless it was invalidated since.
+type pass struct{ all, era uint64 }
+
+func (g *gate) at(identity string) (*sync.Mutex, *uint64) {
+	g.once.Do(func() { g.seed = maphash.MakeSeed() })
+	h := maphash.String(g.seed, identity)
+	return &g.locks[h%uint64(len(g.locks))], &g.eras[h%uint64(len(g.eras))]
+}
+
+// enter is to be called before an object is asked for.
+func (g *gate) enter(identity string) pass {
+	mu, era := g.at(identity)
+	mu.Lock()
+	defer mu.Unlock()
+	return pass{g.all, *era}
+}
+
+// let calls f, and nobody can invalidate meanwhile, if the pass is still good.
+func (g *gate) let(p pass, identity string, f func()) bool {
+	mu, era := g.at(identity)
+	mu.Lock()
+	defer mu.Unlock()
+	if p != (pass{g.all, *era}) {
+		return false
+	}
+	f()
+	return true
+}
+
+// put stores an object unless it was invalidated since p.
+func (c *Cache) put(p pass, identity string, o *Object) {
+	c.gate.let(p, identity, func() { c.Store.Put(identity, o) })
+	c.replan()
+}
+
+// invalidated removes what t says from here.
+func (c *Cache) invalidated(t invalidation.Target) {
+	c.counts.invalidations.Add(1)
+	g := &c.gate
+	if t.Kind == invalidation.Identity {
+		mu, era := g.at(t.Name)
+		mu.Lock()
+		defer mu.Unlock()
+		*era++
+		c.flights.forget(func(identity string) bool { return identity == t.Name })
+		c.Store.Drop(t.Name)
+		return
+	}
+	for i := range g.locks {
+		g.locks[i].Lock()
+		defer g.locks[i].Unlock()
+	}
+	g.all++
+	c.flights.forget(t.Concerns)
+	for identity := range c.Store.Identities() {
+		if t.Concerns(identity) {
+			c.Store.Drop(identity)
+		}
+	}
+}
+
+// replan makes the digest larger if this peer holds more than it was planned for.
+func (c *Cache) replan() {
+	if c.node == nil || !c.node.Holdings().Outgrown() || !c.planning.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer c.planning.Store(false)
+		_ = c.node.Holdings().Replan(c.Store.Identities()) // if it cannot, the node says what that means
+	}()
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestDocuments looks for every place that DOCUMENTS.md names.
+func TestDocuments(t *testing.T) {
+	items, err := documentItems()
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := os.ReadFile("RESULTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := readResults(t, string(results))
+	for _, i := range items {
+		if !slices.Contains([]string{"table", "figure", "formula", "algorithm", "experiment", "conjecture", "remark", "application"}, i.kind) {
+			t.Errorf("%s, %s, %s: a %q", i.document, i.section, i.what, i.kind)
+		}
+		switch i.state {
+		case "built", "reproduced", "holds", "refuted":
+			if len(i.places) == 0 {
+				t.Errorf("%s, %s, %s: %s, and no place", i.document, i.section, i.what, i.state)
+			}
+		case "left":
+			if len(i.places) > 0 || i.note == "" {
+				t.Errorf("%s, %s, %s: left, at %q because %q", i.document, i.section, i.what, i.places, i.note)
+			}
+		default:
+			t.Errorf("%s, %s, %s: %q", i.document, i.section, i.what, i.state)
+		}
+		if i.quote == "" {
+			t.Errorf("%s, %s, %s: no words of the document", i.document, i.section, i.what)
+		}
+		for _, place := range i.places {
+			if !placeIsThere(t, place, shown) {
+				t.Errorf("%s, %s, %s: no place %q", i.document, i.section, i.what, place)
+			}
+		}
+	}
+	for _, none := range []string{"sim tables: Mitzenmacher, Table VIII", "sim table", "figures/mitzenmacher-3", "digest/FORMAT.md 99", "digest/NOTHING.md", "digest.Filter.Unite", "digest.Filters"} {
+		if placeIsThere(t, none, shown) {
+			t.Errorf("%q is a place", none)
+		}
+	}
+
+	dir := t.TempDir()
+	if code, _, errs := call("documents", "--out", dir); code != 0 {
+		t.Fatal(errs)
+	}
+	want, err := os.ReadFile(filepath.Join(dir, "DOCUMENTS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page, err := os.ReadFile("DOCUMENTS.md"); err != nil || string(page) != string(want) {
+		t.Errorf("DOCUMENTS.md is not what go run ./sim documents writes: %v", err)
+	}
+}
+
+var sectionNumber = regexp.MustCompile(`^(.*\.md) ([0-9.]+)$`)
+
+// placeIsThere finds "sim NAME", "sim NAME: how a table's title begins",
+// "figures/NAME", "PAGE.md", "PAGE.md SECTION", "package.Name" or "package.Type.Member".
+func placeIsThere(t *testing.T, place string, shown map[string][]shownTable) bool {
+	t.Helper()
+	if name, found := strings.CutPrefix(place, "sim "); found {
+		name, title, _ := strings.Cut(name, ": ")
+		for _, c := range chapters {
+			if c.experiment == name {
+				begins := regexp.MustCompile(`^` + regexp.QuoteMeta(title) + `\b`)
+				return slices.ContainsFunc(shown[c.title], func(s shownTable) bool { return title == "" || begins.MatchString(s.title) })
+			}
+		}
+		return false
+	}
+	if strings.HasPrefix(place, "figures/") {
+		_, err := os.Stat(place + ".svg")
+		return err == nil
+	}
+	page, section := place, ""
+	if m := sectionNumber.FindStringSubmatch(place); m != nil {
+		page, section = m[1], m[2]
+	}
+	if strings.HasSuffix(page, ".md") {
+		text, err := os.ReadFile(filepath.Join("..", page))
+		return err == nil && (section == "" || regexp.MustCompile(`(?m)^#+ `+regexp.QuoteMeta(section)+`\.? `).Match(text))
+	}
+	dir, name, _ := strings.Cut(place, ".")
+	return slices.Contains(namesOf(t, filepath.Join("..", dir)), name)
+}
+
+// namesOf returns the exported names of a package's directory, members as Type.Member.
+func namesOf(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				name := d.Name.Name
+				if d.Recv != nil {
+					of := d.Recv.List[0].Type
+					if pointer, ok := of.(*ast.StarExpr); ok {
+						of = pointer.X
+					}
+					if of, ok := of.(*ast.Ident); ok {
+						name = of.Name + "." + name
+					}
+				}
+				names = append(names, name)
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					switch s := s.(type) {
+					case *ast.TypeSpec:
+						names = append(names, s.Name.Name)
+						if fields, ok := s.Type.(*ast.StructType); ok {
+							for _, f := range fields.Fields.List {
+								for _, n := range f.Names {
+									names = append(names, s.Name.Name+"."+n.Name)
+								}
+							}
+						}
+					case *ast.ValueSpec:
+						for _, n := range s.Names {
+							names = append(names, n.Name)
+						}
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+// documentFiles are the text editions, and how their lines say that a table, a figure,
+// a numbered formula, a theorem or a section starts.
+var documentFiles = []struct {
+	document, file string
+	starts         *regexp.Regexp
+}{
+	{"Mitzenmacher", "mitzenmacher-compressed-bloom-filters.txt", regexp.MustCompile(`^TABLE [IVX]+|^Fig\. \d|\\quad \(\d\)|Theorem \d:|\\tag`)},
+	{"Fan", "summary-cache-bloom-filter-math.txt", regexp.MustCompile(`Figure \d`)},
+	{"Grothoff", "grothoff-quick-introduction-to-bloom-filters.txt", regexp.MustCompile(`\\quad \(\d\)`)},
+	{"Lecture", "lecture-bloom-filters-and-hashing.txt", regexp.MustCompile(`^Lemma \d`)},
+	{"Spyropoulos", "spyropoulos-bloom-filters.txt", regexp.MustCompile(`^\d\. [A-Z]`)},
+}
+
+// TestDocumentsAgainstPapers finds the words of every item in its document, and an item
+// for everything that the document itself names.
+func TestDocumentsAgainstPapers(t *testing.T) {
+	if *papers == "" {
+		t.Skip("no -papers")
+	}
+	items, err := documentItems()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	for _, d := range documentFiles {
+		data, err := os.ReadFile(filepath.Join(*papers, d.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := plain(string(data))
+		var ours []string
+		sections := map[string]bool{}
+		for _, i := range items {
+			if !strings.HasPrefix(i.document, d.document) {
+				continue
+			}
+			if !strings.Contains(text, plain(i.quote)) {
+				t.Errorf("%s, %s, %s: the document does not say %q", i.document, i.section, i.what, i.quote)
+			}
+			ours = append(ours, i.kind+" "+i.what+" "+i.quote)
+			sections[strings.Split(i.section, ".")[0]] = true
+		}
+		for line := range strings.Lines(string(data)) {
+			for _, name := range d.starts.FindAllString(line, -1) {
+				name = strings.TrimSuffix(strings.TrimPrefix(name, `\quad `), ":")
+				word, number, numbered := strings.Cut(strings.ToLower(name), " ")
+				if d.document == "Spyropoulos" {
+					if !sections[strings.TrimSuffix(word, ".")] {
+						t.Errorf("%s: nothing of section %q", d.document, line)
+					}
+					continue
+				}
+				if !slices.ContainsFunc(ours, func(s string) bool {
+					s = strings.ToLower(s)
+					return strings.Contains(s, strings.ToLower(name)) || numbered && strings.Contains(s, strings.TrimSuffix(word, ".")+"ure "+number+":")
+				}) {
+					t.Errorf("%s: nothing of %q", d.document, name)
+				}
+			}
+		}
+	}
+}

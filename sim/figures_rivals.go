@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"math"
+)
+
+// structuresFigure shows by how much structures of today are above the bound.
+func structuresFigure(job *Job) (Figure, error) {
+	x := Axis{Label: "false-positive probability f", Min: 1e-5, Max: 0.1, Log: true, percent: true}
+	y := Axis{Label: "bits sent per key above log2 1/f", Min: 0, Max: 8}
+	keys, _ := rivalSets(job.Rand(31))
+	ribbon, err := ribbonRival(keys, nil)
+	if err != nil {
+		return Figure{}, fmt.Errorf("ribbon: %w", err)
+	}
+	above := func(bits func(f float64) float64) []Point {
+		return x.sample(200, x.Min, x.Max, func(f float64) float64 { return bits(f) - math.Log2(1/f) })
+	}
+	// slots is what a structure of fingerprints takes that has so many slots.
+	slots := func(slots, extra float64) []Point {
+		return above(func(f float64) float64 { return (math.Log2(1/f) + extra) * slots / structureKeys })
+	}
+	return Figure{
+		File:  "structures",
+		Title: "Bits above the bound against false positives",
+		X:     x.decades(), Y: y.every(1),
+		Curves: []Curve{
+			{Name: "ribbon filter, 64 wide", Points: slots(float64(ribbon.message)/rivalBits, 0)},
+			{Name: "binary fuse filter, 4 places", Points: slots(float64(fuse4Shape(structureKeys).slots()), 0)},
+			{Name: "one hash, m = n/f, compressed (ours)", Points: above(func(f float64) float64 { return sentBits(arrayAt(f, 1), 1) })},
+			{Name: "xor filter", Points: slots(float64(xorShape(structureKeys).slots()), 0)},
+			{Name: "cuckoo filter, 4 slots, 95 % full", Points: slots(structureKeys/0.95, 2)},
+			{Name: "quotient filter, 95 % full", Points: slots(structureKeys/0.95, 2.125)},
+			{Name: "Bloom filter, best whole k", Points: above(bloomBits)},
+		},
+	}, nil
+}

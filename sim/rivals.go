@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/summarycache/summarycache/arith"
+	"github.com/summarycache/summarycache/digest"
+)
+
+var _ = experiments.add(Experiment{
+	Name:    "rivals",
+	Summary: "other structures at the same rate of false positives: bits in memory, as a message and as an update; set reconciliation",
+	Run:     runRivals,
+})
+
+const (
+	structureKeys = 100_000
+	rivalBits     = 13                  // of a fingerprint: f = 2^-13
+	rivalProbes   = 1_000_000           // absent keys, of which each rival is to believe some 120
+	rivalValues   = 8                   // bits of a value with each key
+	rivalChange   = structureKeys / 100 // keys replaced between two updates
+	rivalRate     = 1.0 / (1 << rivalBits)
+)
+
+// A rival is a structure that holds a set, in bits for the whole of it.
+type rival struct {
+	contains func(key uint64) bool
+	memory   int
+	message  int
+	update   int // to who has the set before the keys were replaced; 0 if that is the message again
+}
+
+// rivals build each structure of some keys, and what an update to the next keys takes.
+var rivals = []struct {
+	name  string
+	build func(keys, next []uint64) (rival, error)
+}{
+	{"one hash, m = n/f, compressed (ours)", ourRival(1)},
+	{"Bloom filter of least memory, 13 hashes", ourRival(rivalBits)},
+	{"one hash, gaps in Rice code", riceRival},
+	{"xor filter", fixedRival(xorShape)},
+	{"binary fuse filter, 3 places", fixedRival(fuse3Shape)},
+	{"binary fuse filter, 4 places", fixedRival(fuse4Shape)},
+	{"ribbon filter, 64 wide", ribbonRival},
+	{"perfect hash and fingerprints", perfectRival},
+	{"cuckoo filter, 4 slots, 95 % full", cuckooRival},
+	{"quotient filter, 95 % full", quotientRival},
+}
+
+func runRivals(ctx context.Context, job *Job) error {
+	if err := structures(ctx, job); err != nil {
+		return err
+	}
+	if err := values(job); err != nil {
+		return err
+	}
+	return reconciliation(ctx, job)
+}
+
+// rivalSets are keys, and what they are when some were replaced.
+func rivalSets(rng *rand.Rand) (keys, next []uint64) {
+	for range structureKeys {
+		keys = append(keys, rng.Uint64())
+	}
+	next = slices.Clone(keys)
+	for i := range rivalChange {
+		next[i*(structureKeys/rivalChange)] = rng.Uint64()
+	}
+	return keys, next
+}
+
+func structures(ctx context.Context, job *Job) error {
+	table := job.Table(fmt.Sprintf("structures at f = 2^-%d, n = %d, bits a key; update: bits a replaced key, of which there are %d", rivalBits, structureKeys, rivalChange),
+		Column{Name: "structure"},
+		Column{Name: "memory", Format: "%.2f", Loose: exact},
+		Column{Name: "message", Format: "%.2f", Loose: exact},
+		Column{Name: "over", Head: "message over log2 1/f", Format: "%.3f", Loose: exact},
+		Column{Name: "update", Format: "%.1f", Loose: exact},
+		Column{Name: "f", Head: "f, measured over 2^-13", Format: "%.2f", Loose: exact},
+		Column{Name: "build_ns", Head: "build ns/key", Format: "%.0f", Loose: AnyValue},
+		Column{Name: "hit_ns", Head: "hit ns", Format: "%.0f", Loose: AnyValue},
+		Column{Name: "miss_ns", Head: "miss ns", Format: "%.0f", Loose: AnyValue})
+	table.Row("bound", nil, float64(rivalBits), 1.0, nil, nil, nil, nil, nil)
+	keys, next := rivalSets(job.Rand(31))
+	for _, r := range rivals {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		job.Progress("%s", r.name)
+		var built rival
+		var err error
+		buildTime := nanoseconds(structureKeys, func() { built, err = r.build(keys, nil) })
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+		if built, err = r.build(keys, next); err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+		hit := nanoseconds(structureKeys, func() {
+			for _, k := range keys {
+				if !built.contains(k) {
+					err = fmt.Errorf("%s: a key that was added is missing", r.name)
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+		rng, found := job.Rand(32), 0
+		miss := nanoseconds(rivalProbes, func() {
+			for range rivalProbes {
+				if built.contains(rng.Uint64()) {
+					found++
+				}
+			}
+		})
+		update := built.update
+		if update == 0 {
+			update = built.message
+		}
+		perKey := 1.0 / structureKeys
+		table.Row(r.name, float64(built.memory)*perKey, float64(built.message)*perKey, float64(built.message)*perKey/rivalBits,
+			float64(update)/rivalChange, float64(found)/rivalProbes/rivalRate, buildTime, hit, miss)
+	}
+	table.Note("Keys are hashed before. f is counted on %d keys, some 120 of which each believes: with a deviation of 9 %%. Times depend on the machine; rivals are written as plainly as they are described.", rivalProbes)
+	table.Note("Update: ours and the Bloom filter's is package digest's delta; Rice-coded flips; of a cuckoo filter which buckets changed, what left each by its slot, and the fingerprints that came; of a quotient filter which slots changed, coded, and what they hold; all else is sent again.")
+	return nil
+}
+
+// digestPair is a filter of the keys, and what sending it and its change to the next takes.
+func digestPair(hashes int, keys, next []uint64) (before, after *digest.Filter, update int, err error) {
+	// Rounded to the rate of a whole number of positions: one hash has m = n/f.
+	mn := arrayAt(rivalRate, float64(hashes))
+	held, err := digest.NewCountingFilter(digest.Geometry{Bits: uint64(math.Ceil(mn * float64(len(keys)))), Hashes: hashes}, 1)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	for _, k := range keys {
+		held.Add(digest.Key(k))
+	}
+	before = held.Advance()
+	for i := range next {
+		if next[i] != keys[i] {
+			held.Remove(digest.Key(keys[i]))
+			held.Add(digest.Key(next[i]))
+		}
+	}
+	after, d := held.AdvanceDelta()
+	coded, err := d.AppendTo(nil, before)
+	return before, after, 8 * len(coded), err
+}
+
+func ourRival(hashes int) func(keys, next []uint64) (rival, error) {
+	return func(keys, next []uint64) (rival, error) {
+		f, _, update, err := digestPair(hashes, keys, next)
+		if err != nil {
+			return rival{}, err
+		}
+		return rival{func(k uint64) bool { return f.MayContain(digest.Key(k)) }, 8 * f.MemoryBytes(), 8 * len(f.AppendTo(nil)), update}, nil
+	}
+}
+
+// riceRival holds what ours does. In memory it is the code; a lookup would have to
+// decode it, and is made in ours.
+func riceRival(keys, next []uint64) (rival, error) {
+	before, after, _, err := digestPair(1, keys, next)
+	if err != nil {
+		return rival{}, err
+	}
+	was := ascending(before)
+	size := riceSize(was)
+	return rival{func(k uint64) bool { return before.MayContain(digest.Key(k)) }, size, size, riceSize(exclusiveOr(was, ascending(after)))}, nil
+}
+
+// riceSize is the size in bits of the gaps between positions in the best Rice code.
+func riceSize(positions []uint64) int {
+	least := math.MaxInt
+	for low := range 40 {
+		size, last := 0, uint64(0)
+		for _, p := range positions {
+			size += low + 1 + int((p-last)>>low)
+			last = p + 1
+		}
+		least = min(least, size)
+	}
+	return least
+}
+
+// setBits is the size of a coded set.
+func setBits(universe int, set []uint64) int {
+	return 8 * len(arith.AppendSet(nil, arith.Choose(uint64(universe), uint64(len(set))), uint64(universe), set))
+}

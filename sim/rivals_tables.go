@@ -1,0 +1,172 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"math/bits"
+	"slices"
+)
+
+// ribbonRival solves a band of equations: a key's fingerprint is the exclusive-or of
+// those of 64 rows from its start on that its 64 bits pick. The band has as few rows
+// as will do, by steps of half a per cent.
+func ribbonRival(keys, _ []uint64) (rival, error) {
+	const width = 64
+	for over := 1.01; over < 1.5; over += 0.005 {
+		rows := int(over*float64(len(keys))) + width
+		row := func(key uint64) (start int, pick uint64) {
+			h := mix64(key)
+			return int(high(h, uint64(rows-width+1))), mix64(h+golden64) | 1
+		}
+		pivots, values := make([]uint64, rows), make([]uint16, rows)
+		solved := true
+		for _, k := range keys {
+			start, pick := row(k)
+			value := fingerprintOf(k)
+			// Each turn moves start on, to at most the last row, since pick loses its lowest bit.
+			for pick != 0 && pivots[start] != 0 {
+				pick ^= pivots[start]
+				value ^= values[start]
+				if pick != 0 {
+					shift := bits.TrailingZeros64(pick)
+					start, pick = start+shift, pick>>shift
+				}
+			}
+			if pick != 0 {
+				pivots[start], values[start] = pick, value
+			} else if value != 0 {
+				solved = false
+				break
+			}
+		}
+		if !solved {
+			continue
+		}
+		solution := make([]uint16, rows)
+		sum := func(start int, pick uint64) (v uint16) {
+			for ; pick != 0; pick &= pick - 1 {
+				v ^= solution[start+bits.TrailingZeros64(pick)]
+			}
+			return v
+		}
+		for i := rows - 1; i >= 0; i-- {
+			if pivots[i] != 0 {
+				solution[i] = values[i] ^ sum(i, pivots[i]&^1)
+			}
+		}
+		size := rivalBits * rows
+		return rival{func(k uint64) bool { return sum(row(k)) == fingerprintOf(k) }, size, size, 0}, nil
+	}
+	return rival{}, errors.New("a band that cannot be solved")
+}
+
+// cuckooRival has fingerprints of 16 bits in buckets of four, so that eight are compared:
+// f is about 2^-13. Sorted within their bucket they take a bit less each.
+func cuckooRival(keys, next []uint64) (rival, error) {
+	size := int(float64(len(keys))/4/0.95) + 1
+	f := cuckooFilter{make([][4]uint16, size), map[[2]uint32]int{}}
+	none := func(uint32) {}
+	for _, k := range keys {
+		f.insert(k, none)
+	}
+	before := slices.Clone(f.buckets)
+	was := cuckooFilter{before, f.spilled}
+	if len(f.spilled) > 0 {
+		return rival{}, errors.New("the cuckoo table is too full")
+	}
+	for i := range next {
+		if next[i] != keys[i] {
+			f.remove(keys[i], none)
+			f.insert(next[i], none)
+		}
+	}
+	var changed []uint64
+	update := 0
+	for b := range before {
+		old := before[b]
+		came, left := 0, 0
+		for _, fingerprint := range f.buckets[b] {
+			if i := slices.Index(old[:], fingerprint); i >= 0 {
+				old[i] = 0
+				continue
+			}
+			came++
+		}
+		for _, fingerprint := range old {
+			if fingerprint != 0 {
+				left++
+			}
+		}
+		if came+left > 0 {
+			changed = append(changed, uint64(b))
+			update += 2 + 2*left + 16*came
+		}
+	}
+	if len(changed) > 0 {
+		update += setBits(size, changed)
+	}
+	return rival{was.contains, 16 * 4 * size, 15 * 4 * size, update}, nil
+}
+
+// A quotientSlot is what lies in a slot of a quotient filter: a remainder, and the bits
+// that say whose.
+type quotientSlot struct {
+	quotient, remainder uint32
+	full                bool
+}
+
+// quotientRival has remainders of 13 bits in slots, each at its quotient's or behind it,
+// sorted, and 2.125 bits a slot that say whose they are, as in Pandey's of 2017.
+func quotientRival(keys, next []uint64) (rival, error) {
+	slots := int(float64(len(keys)) / 0.95)
+	fingerprint := func(key uint64) uint64 { return high(mix64(key), uint64(slots)<<rivalBits) }
+	layout := func(keys []uint64) []quotientSlot {
+		var held []uint64
+		for _, k := range keys {
+			held = append(held, fingerprint(k))
+		}
+		slices.Sort(held)
+		table := make([]quotientSlot, 0, slots+1000)
+		for _, h := range slices.Compact(held) {
+			q := uint32(h >> rivalBits)
+			for len(table) < int(q) {
+				table = append(table, quotientSlot{})
+			}
+			table = append(table, quotientSlot{q, uint32(h & (1<<rivalBits - 1)), true})
+		}
+		return table
+	}
+	was := layout(keys)
+	contains := func(k uint64) bool {
+		h := fingerprint(k)
+		want := quotientSlot{uint32(h >> rivalBits), uint32(h & (1<<rivalBits - 1)), true}
+		// A run begins at its quotient or behind it, and slots there are in order until one is empty.
+		for i := int(want.quotient); i < len(was) && was[i].full; i++ {
+			if c := cmp.Or(cmp.Compare(was[i].quotient, want.quotient), cmp.Compare(was[i].remainder, want.remainder)); c >= 0 {
+				return c == 0
+			}
+		}
+		return false
+	}
+	size := slots * (8*rivalBits + 17) / 8
+	r := rival{contains: contains, memory: size, message: size}
+	if next == nil {
+		return r, nil
+	}
+	is := layout(next)
+	var changed []uint64
+	for i := range max(len(was), len(is)) {
+		var a, b quotientSlot
+		if i < len(was) {
+			a = was[i]
+		}
+		if i < len(is) {
+			b = is[i]
+		}
+		if a != b {
+			changed = append(changed, uint64(i))
+		}
+	}
+	r.update = setBits(max(len(was), len(is)), changed) + len(changed)*(8*rivalBits+17)/8
+	return r, nil
+}

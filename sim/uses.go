@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
+)
+
+var _ = experiments.add(Experiment{
+	Name:    "uses",
+	Summary: "what else filters are for: set operations, Bloom joins, PlanetP's search, attenuated and aggregated filters",
+	Run:     runUses,
+})
+
+func runUses(ctx context.Context, job *Job) error {
+	for _, part := range []func(context.Context, *Job) error{setOperations, bloomJoin, planetP, aggregated} {
+		if err := part(ctx, job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bitmapOf is a filter of those keys as an array.
+func bitmapOf(g digest.Geometry, keys []digest.Key) []uint64 {
+	words := emptyBitmap(nil, g.Bits)
+	var at []uint64
+	for _, k := range keys {
+		at = g.AppendPositions(at[:0], k)
+		for _, p := range at {
+			words[p/64] |= 1 << (p % 64)
+		}
+	}
+	return words
+}
+
+// shareIn is the share of keys that an array says yes to.
+func shareIn(words []uint64, g digest.Geometry, keys []digest.Key) float64 {
+	yes := 0
+	var at []uint64
+	for _, k := range keys {
+		at = g.AppendPositions(at[:0], k)
+		if !slices.ContainsFunc(at, func(p uint64) bool { return words[p/64]>>(p%64)&1 == 0 }) {
+			yes++
+		}
+	}
+	return float64(yes) / float64(len(keys))
+}
+
+func randomKeys(rng *rand.Rand, n int) []digest.Key {
+	keys := make([]digest.Key, n)
+	for i := range keys {
+		keys[i] = digest.Key(rng.Uint64())
+	}
+	return keys
+}
+
+// setOperations works on the arrays of two sets, of which half of each is in both.
+func setOperations(_ context.Context, job *Job) error {
+	const n, shared, probes = 20_000, 10_000, 200_000
+	table := job.Table(fmt.Sprintf("Set operations: arrays of two sets of %d keys that share %d", n, shared),
+		Column{Name: "bits_per_key", Head: "m/n", Format: "%g"},
+		Column{Name: "hashes", Head: "k"},
+		Column{Name: "union", Head: "union, f", Format: "%.5f"},
+		Column{Name: "union_predicted", Head: "predicted", Format: "%.5f"},
+		Column{Name: "both", Head: "intersection, f of keys in neither", Format: "%.5f"},
+		Column{Name: "both_predicted", Head: "predicted", Format: "%.5f"},
+		Column{Name: "one", Head: "of keys in one", Format: "%.5f"},
+		Column{Name: "one_predicted", Head: "predicted", Format: "%.5f"},
+		Column{Name: "denied", Head: "difference, keys denied", Format: "%.5f"},
+		Column{Name: "estimate", Head: "shared keys, estimated", Format: "%.0f"})
+	for i, s := range []struct {
+		mn float64
+		k  int
+	}{{8, 5}, {14, 2}, {100, 1}, {1000, 1}} {
+		g := digest.Geometry{Bits: uint64(s.mn * n), Hashes: s.k}
+		if err := g.Validate(); err != nil {
+			return err
+		}
+		rng := job.Rand(50 + uint64(i))
+		keys, absent := randomKeys(rng, 2*n-shared), randomKeys(rng, probes)
+		a, b := bitmapOf(g, keys[:n]), bitmapOf(g, keys[n-shared:])
+		onlyA := keys[:n-shared]
+		union, both := make([]uint64, len(a)), make([]uint64, len(a))
+		for i := range a {
+			union[i], both[i] = a[i]|b[i], a[i]&b[i]
+		}
+		m, k := float64(g.Bits), float64(s.k)
+		// A position is in both arrays by a shared key, or else by one of each.
+		apart := -math.Expm1(-k * (n - shared) / m)
+		inBoth := 1 - math.Exp(-k*shared/m)*(1-apart*apart)
+		size := func(words []uint64) float64 { return -m / k * math.Log1p(-float64(countOnes(words))/m) }
+		table.Row(s.mn, s.k, figures(shareIn(union, g, absent), 4), figures(falsePositives(m/(2*n-shared), k), 4),
+			figures(shareIn(both, g, absent), 4), figures(math.Pow(inBoth, k), 4),
+			figures(shareIn(both, g, onlyA), 4), figures(falsePositives(s.mn, k), 4),
+			figures(shareIn(b, g, onlyA), 4), figures(size(a)+size(b)-size(union), 6))
+	}
+	table.Note("The union's array is exactly that of a filter of all keys. The intersection's has more ones than a filter of the shared keys, so that it has more false positives. A difference, yes in the one and no in the other, denies keys of the one that the other believes: as many as f. Estimated: m/k·ln of the zeros, of both less their union.")
+	return nil
+}
+
+// bloomJoin sends a filter of one table's keys, and gets back the rows that match it.
+func bloomJoin(_ context.Context, job *Job) error {
+	const keys, rows, matching, rowBytes = 100_000, 400_000, 20_000, 100
+	table := job.Table(fmt.Sprintf("Bloom join: %d keys here, %d rows of %d bytes there, of which %d match", keys, rows, rowBytes, matching),
+		Column{Name: "sent", Head: "sent there"},
+		Column{Name: "there", Head: "bytes there"},
+		Column{Name: "wrong", Head: "rows back that do not match"},
+		Column{Name: "back", Head: "bytes back"},
+		Column{Name: "all", Head: "bytes in all"})
+	here := randomKeys(job.Rand(60), keys)
+	others := randomKeys(job.Rand(61), rows-matching)
+	row := func(name string, there, wrong int) {
+		back := rowBytes * (matching + wrong)
+		table.Row(name, there, wrong, back, there+back)
+	}
+	row("nothing: all rows come", 0, rows-matching)
+	row("keys of 64 bits (a semi-join)", 8*keys, 0)
+	best := keys * math.Log2E / (8 * rowBytes * (rows - matching))
+	for _, s := range []struct {
+		name string
+		mn   float64
+		k    int
+	}{
+		{"Bloom filter, m/n = 8, 6 hashes", 8, 6}, {"Bloom filter, m/n = 16, 11 hashes", 16, 11},
+		{"one hash, f = 1 %, compressed", arrayAt(0.01, 1), 1},
+		{"one hash, f = 0.1 %, compressed", arrayAt(0.001, 1), 1},
+		{fmt.Sprintf("one hash, f = %.2g, the best", best), arrayAt(best, 1), 1},
+		{"one hash, f = 0.001 %, compressed", arrayAt(0.00001, 1), 1},
+	} {
+		f, err := filterOf(digest.Geometry{Bits: uint64(s.mn * keys), Hashes: s.k}, here)
+		if err != nil {
+			return err
+		}
+		wrong := 0
+		for _, k := range others {
+			if f.MayContain(k) {
+				wrong++
+			}
+		}
+		row(s.name, len(f.AppendTo(nil)), wrong)
+	}
+	table.Note("The best f is where a bit more a key costs what it saves: log2(e)·keys/(8·rows that don't match·bytes a row).")
+	return nil
+}
+
+// planetP asks which peers have all terms of a question.
+func planetP(ctx context.Context, job *Job) error {
+	const peers, terms, questions = 100, 5000, 2000
+	table := job.Table(fmt.Sprintf("PlanetP's search: %d peers with %d terms each, %d questions about the terms of one peer", peers, terms, questions),
+		Column{Name: "rate", Head: "f", Format: "%g"},
+		Column{Name: "bytes", Head: "bytes a peer's filter"},
+		Column{Name: "terms", Head: "terms asked for"},
+		Column{Name: "holders", Head: "peers with all", Format: "%.2f"},
+		Column{Name: "wrong", Head: "named in vain", Format: "%.4f"},
+		Column{Name: "predicted", Format: "%.4f"},
+		Column{Name: "asked", Head: "of all peers asked, %", Format: "%.1f"})
+	cluster := lookupCluster{peers: peers, keys: terms, contents: zipf}
+	var seen []uint64
+	held := make([][]digest.Key, peers)
+	has := make([]map[digest.Key]bool, peers)
+	for p := range held {
+		held[p] = cluster.keysOf(job, p, &seen)
+		has[p] = make(map[digest.Key]bool, terms)
+		for _, k := range held[p] {
+			has[p][k] = true
+		}
+	}
+	for _, f := range []float64{0.05, 0.001} {
+		x := index.New()
+		bytes := 0
+		for p, keys := range held {
+			filter, err := filterOf(sparse(terms, f), keys)
+			if err != nil {
+				return err
+			}
+			if err := x.Set(peerName(p), filter); err != nil {
+				return err
+			}
+			bytes += len(filter.AppendTo(nil))
+		}
+		for _, asked := range []int{1, 2, 3, 5} {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			rng := job.Rand(70 + uint64(asked))
+			holders, named, predicted := 0, 0, 0.0
+			var matches []index.Match
+			for range questions {
+				from := held[rng.IntN(peers)]
+				question := make([]digest.Key, asked)
+				for i := range question {
+					question[i] = from[rng.IntN(len(from))]
+				}
+				for p := range peers {
+					missing := 0
+					for _, k := range question {
+						if !has[p][k] {
+							missing++
+						}
+					}
+					if missing == 0 {
+						holders++
+					} else {
+						predicted += math.Pow(f, float64(missing))
+					}
+				}
+				matches = x.AllOf(matches[:0], question)
+				named += len(matches)
+			}
+			table.Row(f, bytes/peers, asked, float64(holders)/questions, float64(named-holders)/questions, figures(predicted/questions, 4), 100*float64(named)/questions/peers)
+		}
+	}
+	table.Note("Terms follow a law of popularity, x^-%g over a hundred times as many as a peer has. Predicted: the sum of f to the power of the terms that a peer does not have.", lookupExponent)
+	return nil
+}
+
+// aggregated makes unions of caches, as an attenuated filter has for each link and
+// distance, and an aggregated one for a region.
+func aggregated(ctx context.Context, job *Job) error {
+	const keys, f = 2000, 1e-3
+	table := job.Table(fmt.Sprintf("Attenuated and aggregated filters: unions of u caches of %d objects, one hash", keys),
+		Column{Name: "caches", Head: "u"},
+		Column{Name: "level", Head: "in a net of 4 links a peer"},
+		Column{Name: "distinct", Head: "different objects, % of all", Format: "%.1f"},
+		Column{Name: "same_m", Head: "f with the m of one cache, %", Format: "%.2f"},
+		Column{Name: "same_m_bits", Head: "bits an object of each cache", Format: "%.2f"},
+		Column{Name: "same_f_bits", Head: "bits with m for f = 0.1 %", Format: "%.2f"},
+		Column{Name: "each_bits", Head: "bits of u digests", Format: "%.2f"})
+	cluster := lookupCluster{peers: 108, keys: keys, contents: zipf}
+	var seen []uint64
+	union := map[digest.Key]bool{}
+	each, done := 0, 0
+	for _, u := range []struct {
+		caches int
+		level  string
+	}{{1, "a neighbour"}, {3, "second level of a link"}, {4, "first level, all links"}, {9, "third level of a link"}, {27, "fourth level of a link"}, {108, "fourth level, all links"}} {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for ; done < u.caches; done++ {
+			own := cluster.keysOf(job, done, &seen)
+			for _, k := range own {
+				union[k] = true
+			}
+			filter, err := filterOf(sparse(keys, f), own)
+			if err != nil {
+				return err
+			}
+			each += 8 * len(filter.AppendTo(nil))
+		}
+		all := make([]digest.Key, 0, len(union))
+		for k := range union {
+			all = append(all, k)
+		}
+		same, err := filterOf(sparse(keys, f), all)
+		if err != nil {
+			return err
+		}
+		grown, err := filterOf(sparse(len(all), f), all)
+		if err != nil {
+			return err
+		}
+		objects := float64(u.caches * keys)
+		table.Row(u.caches, u.level, 100*float64(len(all))/objects, 100*same.FalsePositiveRate(),
+			8*float64(len(same.AppendTo(nil)))/objects, 8*float64(len(grown.AppendTo(nil)))/objects, float64(each)/objects)
+	}
+	table.Note("Caches hold objects of one catalogue, a hundred times as large, by popularity as in the chapter on lookups.")
+	return nil
+}
