@@ -95,7 +95,7 @@ func aged(t *trace, evict string, objects int, threshold float64) (sum ages, err
 		if _, ok := touch(r.key); ok {
 			continue
 		}
-		cache.put(object{key: r.key}, func(k uint32) {
+		cache.put(object{key: r.key}, false, func(k uint32) {
 			held.Add(key(k))
 			fresh++
 			arrivals++
