@@ -59,6 +59,7 @@ type CoalescerConfig struct {
 // for concurrent use, and answers the others as an [http.Handler].
 type Coalescer struct {
 	Asked, Told atomic.Uint64 // lookups of owners, this peer too; of those, that named a peer
+	Sent        atomic.Uint64 // of Asked, to other peers: a short message and its answer
 
 	cfg   CoalescerConfig
 	yield yield
@@ -111,6 +112,7 @@ func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 		c.yield.fetches(identity, time.Now(), c.cfg.Advertised)
 		return Candidate{}, false
 	default:
+		c.Sent.Add(1)
 		start := time.Now()
 		got, err := c.ask(ctx, owner, key)
 		if ctx.Err() == nil {

@@ -155,9 +155,9 @@ func (c *cluster) row(i int, s admin.Status) Row {
 	}
 }
 
-// lookupBytes is what it takes to ask a key's owner who is fetching the object, with the
-// answer. Lookups that a peer answers itself are counted too.
-const lookupBytes = 200
+// lookupBytes is about what it takes to ask a key's owner who is fetching the object, with
+// the answer.
+const lookupBytes = 160
 
 // compare works out what other ways of cooperating would have cost.
 //
@@ -173,8 +173,8 @@ func (c *cluster) compare(d *driver, statuses []admin.Status) []Alternative {
 		x := s.Exchange
 		ours.OriginFetches += int64(s.Traffic.OriginRequests)
 		ours.Messages += x.AdvertsSent + 2*(x.SnapshotsHeard+x.DeltasHeard-x.CarriedHeard) + 2*x.Syncs // a body is asked for unless an advert brings it, a sync is answered
-		ours.Messages += 2 * int64(s.Traffic.HomesAsked)
-		ours.MessageBytes += x.BytesReceived() + x.MembershipBytesHeard + lookupBytes*int64(s.Traffic.HomesAsked)
+		ours.Messages += 2 * int64(s.Traffic.LookupsSent)
+		ours.MessageBytes += x.BytesReceived() + x.MembershipBytesHeard + lookupBytes*int64(s.Traffic.LookupsSent)
 		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.tolls[i].missed.Load()
 		icp.OriginBytes -= c.tolls[i].missedBytes.Load()
 		icp.Messages += 2 * siblings * c.tolls[i].icpMisses.Load()

@@ -32,6 +32,7 @@ func (n *Node) Status() admin.Status {
 	if n.cfg.PeerTLS != nil {
 		_, s.CertificateUntil = n.cfg.PeerTLS.Validity()
 	}
+	s.Traffic.LookupsSent = n.coalescer.Sent.Load()
 	s.Traffic.HomesAsked, s.Traffic.FetchersFound = n.coalescer.Asked.Load(), n.coalescer.Told.Load()
 	n.askParts(&s)
 	s.Plan = n.plan(s)

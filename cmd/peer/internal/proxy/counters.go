@@ -78,6 +78,7 @@ type Counts struct {
 	HedgesDenied    uint64 `json:"hedges_denied"`    // wanted, but over the budget
 
 	HomesAsked     uint64 `json:"homes_asked"`     // misses that asked who is fetching the object
+	LookupsSent    uint64 `json:"lookups_sent"`    // of those, that asked another peer, by a short message
 	FetchersFound  uint64 `json:"fetchers_found"`  // of those, that were told of somebody
 	FetchersShared uint64 `json:"fetchers_shared"` // of those, that got the object from there
 
