@@ -49,7 +49,7 @@ type Design struct {
 	SnapshotBytes     float64 // expected
 	SnapshotBound     float64 // not exceeded, with the certainty wanted
 	DeltaBytes        float64 // expected
-	BytesPerSecond    float64 // received by one peer from all others, with the notices of updates
+	BytesPerSecond    float64 // received by one peer from all others, with the notices of updates and the headers of IP and UDP
 	MemoryBytes       float64 // for the replicas of all others
 	Binding           string  // the budget that keeps the plan from being better: a field of Goal
 }

@@ -140,9 +140,12 @@ func (g Goal) evaluate(m uint64, k int) Design {
 // messageBytes is about what a delta has besides its sets.
 const messageBytes = 56
 
-// noticeBytes is about what it takes to say that there is an update, and to ask
-// for it.
-const noticeBytes = 128
+// What an update takes beside its sets, about, with the headers of IP and UDP.
+const (
+	carryBytes  = 48   // of one that travels behind its notice
+	carriedMost = 1024 // the sets of a longer one do not
+	noticeBytes = 128  // to say that there is one, and to ask for it
+)
 
 func replicaBytes(m, ones uint64) uint64 {
 	l := formFor(m, ones)
@@ -218,14 +221,24 @@ func (g Goal) pace(p *Design, fill float64) {
 		}
 	}
 	if g.pacing() {
-		// The smallest share that the budget allows.
+		// The smallest share that the budget allows. The cost falls with the share, but
+		// where updates become too long to travel behind their notices.
 		over := func(part uint64) bool {
 			g.traffic(p, fill, float64(part)/shareParts)
 			return p.BytesPerSecond > g.BytesPerSecond
 		}
+		carried := func(part uint64) bool { return g.sets(p, fill, float64(part)/shareParts) <= carriedMost }
 		part := uint64(g.leastShare() * shareParts)
 		if over(part) {
-			part = min(search(part, shareParts, over)+1, shareParts)
+			least, most := part, uint64(shareParts)
+			if carried(part) {
+				if last := search(part, most, carried); over(last) {
+					least = last
+				} else {
+					most = last
+				}
+			}
+			part = min(search(least, most, over)+1, shareParts)
 		}
 		threshold = float64(part) / shareParts
 	}
@@ -235,7 +248,8 @@ func (g Goal) pace(p *Design, fill float64) {
 // traffic fills in the cost of updates that come when a share c was replaced.
 func (g Goal) traffic(p *Design, fill, c float64) {
 	p.Threshold = c
-	p.DeltaBytes = conditional(float64(p.Geometry.Bits), float64(p.Geometry.Hashes), float64(g.Objects), fill, c)/8 + messageBytes
+	sets := g.sets(p, fill, c)
+	p.DeltaBytes = sets + messageBytes
 	seconds := g.Interval.Seconds()
 	if g.Churn > 0 {
 		if filled := c * float64(g.Objects) / g.Churn; seconds == 0 || filled < seconds {
@@ -251,7 +265,15 @@ func (g Goal) traffic(p *Design, fill, c float64) {
 	}
 	p.Interval = time.Duration(min(seconds*1e9, math.MaxInt64/2))
 	sent := noticeBytes + min(p.DeltaBytes, p.SnapshotBytes)
+	if sets <= carriedMost {
+		sent = min(sent, carryBytes+sets)
+	}
 	p.BytesPerSecond = g.others() * ((1-g.Resend)*sent + g.Resend*p.SnapshotBytes) / seconds
+}
+
+// sets is about what it takes to say what changed, in bytes, where a share c was replaced.
+func (g Goal) sets(p *Design, fill, c float64) float64 {
+	return conditional(float64(p.Geometry.Bits), float64(p.Geometry.Hashes), float64(g.Objects), fill, c) / 8
 }
 
 // conditional is the entropy in bits of a filter given the one before, from which

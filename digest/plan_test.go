@@ -161,7 +161,9 @@ func TestImpossibleGoals(t *testing.T) {
 	}
 }
 
-// TestPlanPaces: as often as the budget allows, and no more often than is of use.
+// TestPlanPaces: as often as the budget allows, and no more often than is of use. The
+// updates of the two least budgets are just short enough to travel behind their notices,
+// and just too long.
 func TestPlanPaces(t *testing.T) {
 	goal := Goal{Objects: 200_000, Peers: 8, Churn: 20, FalseCandidates: 0.007}
 	for _, c := range []struct {
@@ -170,12 +172,22 @@ func TestPlanPaces(t *testing.T) {
 		binding     string
 	}{
 		{1e9, time.Second, 1200 * time.Millisecond, "FalseCandidates"},
-		{1000, 2 * time.Second, 10 * time.Second, "BytesPerSecond"},
+		{1000, time.Second, 1200 * time.Millisecond, "BytesPerSecond"},
+		{590, 10 * time.Second, 13 * time.Second, "BytesPerSecond"},
+		{585, 20 * time.Second, 25 * time.Second, "BytesPerSecond"},
 	} {
 		goal.BytesPerSecond = c.budget
 		plan, err := Plan(goal)
 		if err != nil || plan.Interval < c.least || plan.Interval > c.most || plan.Binding != c.binding || plan.BytesPerSecond > c.budget {
 			t.Errorf("for %v bytes a second: %+v, %v", c.budget, plan, err)
+		}
+		fill, _ := plan.Geometry.Predict(goal.Objects)
+		full, _ := goal.complete()
+		for part := full.leastShare() * shareParts; part < plan.Threshold*shareParts; part++ {
+			other := plan
+			if full.traffic(&other, fill, part/shareParts); other.BytesPerSecond <= c.budget {
+				t.Fatalf("for %v bytes a second: a share of %v, though %v takes %v", c.budget, plan.Threshold, other.Threshold, other.BytesPerSecond)
+			}
 		}
 	}
 }

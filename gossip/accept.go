@@ -56,6 +56,9 @@ type accepted struct {
 	from netip.Addr
 	once sync.Once
 
+	since  time.Time // accepted
+	spoken bool      // its first byte has come; guarded by a.mu
+
 	public ed25519.PublicKey // what it proved a secret by; nil if it did not; guarded by a.mu
 }
 
@@ -86,12 +89,26 @@ func (a *acceptor) loop() {
 	}
 }
 
-// admit counts a connection in, or closes it.
+// admit counts a connection in, or closes it. One that has said nothing yet makes room
+// for it, the oldest first.
 func (a *acceptor) admit(c net.Conn) *accepted {
 	from := addrOf(c.RemoteAddr())
-	conn := &accepted{Conn: a.meters.whole(c), a: a, from: from}
+	conn := &accepted{Conn: a.meters.whole(c), a: a, from: from, since: time.Now()}
+	var silent *accepted
+	defer func() {
+		if silent != nil {
+			silent.Close()
+		}
+	}()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	crowded := a.perHost[from] >= a.host
+	if crowded || len(a.conns) >= a.max {
+		silent = a.silent(func(c *accepted) bool { return !crowded || c.from == from })
+		if silent != nil {
+			a.drop(silent)
+		}
+	}
 	switch {
 	case a.closed:
 	case !a.allowed(from):
@@ -101,6 +118,9 @@ func (a *acceptor) admit(c net.Conn) *accepted {
 		a.overCap.Add(1)
 		a.quiet.log(slog.LevelWarn, "cap", "too many connections", "from", from, "connections", len(a.conns))
 	default:
+		if silent != nil {
+			a.overCap.Add(1)
+		}
 		a.accepted.Add(1)
 		a.conns[conn] = struct{}{}
 		a.perHost[from]++
@@ -110,9 +130,25 @@ func (a *acceptor) admit(c net.Conn) *accepted {
 	return nil
 }
 
+// silent returns the oldest connection, of those that are meant, that has said nothing;
+// nil if there is none. It is called with a.mu held.
+func (a *acceptor) silent(meant func(*accepted) bool) (oldest *accepted) {
+	for c := range a.conns {
+		if !c.spoken && meant(c) && (oldest == nil || c.since.Before(oldest.since)) {
+			oldest = c
+		}
+	}
+	return oldest
+}
+
 func (a *acceptor) forget(c *accepted) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.drop(c)
+}
+
+// drop is called with a.mu held.
+func (a *acceptor) drop(c *accepted) {
 	if _, ok := a.conns[c]; !ok {
 		return
 	}
@@ -167,6 +203,9 @@ func peek(c net.Conn) (*peeked, byte, error) {
 func (a *acceptor) sort(c *accepted) {
 	c.SetReadDeadline(time.Now().Add(firstByteWait))
 	conn, first, err := peek(c)
+	a.mu.Lock()
+	c.spoken = true
+	a.mu.Unlock()
 	stream := a.ring().stream
 	if err == nil && first == firstTLS && stream != nil {
 		conn, first, err = a.unwrap(c, conn, stream)

@@ -28,9 +28,13 @@ type Config struct {
 	// one of this machine's if that is unspecified.
 	Advertise string
 
-	// Join lists host:port of peers to join through; one that is up suffices.
-	// They are tried again from time to time, so that a cluster that was split
-	// finds together.
+	// Join lists peers to join through; one that is up suffices. An entry is an
+	// ip:port; a name:port, which stands for all addresses of the name; or srv:name, for
+	// all addresses and ports that the SRV records of the name lead to. Names are looked
+	// up again whenever an entry leads to nobody but this peer, and every minute; what
+	// they stand for then and is no member is tried, so that peers which start together
+	// behind one name, and the parts of a cluster that was split, find together. See
+	// [Node.Alone].
 	Join []string
 
 	// Secret shared by all peers, at least 16 bytes, better 32 random ones.
@@ -147,7 +151,7 @@ type Limits struct {
 	BytesOut     int           // bodies served, bytes a second; zero means no bound
 	Conns        int           // incoming connections; zero means 4096
 	ConnsPerHost int           // of them from one address; zero means 512
-	Members      int           // other peers, the dead of the last minutes included; zero means 4096
+	Members      int           // other peers, those that died within a minute included; zero means 4096
 	KeepDead     time.Duration // for which the replica of a dead peer is kept; zero means 10 min
 }
 
@@ -182,9 +186,9 @@ func (c Config) withDefaults() (Config, error) {
 	if err := checkHostPort(c.Bind); err != nil {
 		bad("bind %q: %w", c.Bind, err)
 	}
-	for _, seed := range c.Join {
-		if err := checkHostPort(seed); err != nil {
-			bad("join %q: %w", seed, err)
+	for _, entry := range c.Join {
+		if err := CheckJoin(entry); err != nil {
+			bad("join %q: %w", entry, err)
 		}
 	}
 	if n := len(c.Secret); n > 0 && n < MinSecret {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -48,6 +49,14 @@ func (d delegate) NodeMeta(limit int) []byte {
 func (d delegate) NotifyMsg(b []byte) {
 	d.n.meters.in.packet(Membership, -len(b)) // the engine counts it
 	d.n.noteDatagram(append([]byte(nil), b...))
+}
+
+// hearDatagram takes in a datagram that came by itself. Only the peer itself says
+// farewell.
+func (n *Node) hearDatagram(b []byte, from netip.AddrPort) {
+	if noteFarewell(*n.members.Load(), b, from) {
+		n.noteDatagram(b)
+	}
 }
 
 // noteDatagram leaves a datagram for the node's loop.

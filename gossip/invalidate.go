@@ -266,7 +266,7 @@ func (n *Node) sendInvalidations(datagrams []invalidation.Datagram) {
 	table := *n.members.Load()
 	for _, d := range datagrams {
 		if m := table[d.To]; m != nil {
-			if n.transport.write(d.Data, m.info.Load().addr) == nil { // what is lost is repeated
+			if n.transport.write(d.Data, m.info.Load().addr, n.sharedWith(m) > exchange.LeastVersion) == nil { // what is lost is repeated
 				n.meters.out.packet(Invalidations, len(d.Data))
 			}
 		}

@@ -6,17 +6,18 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Join contacts the seeds and enters the cluster through all that answer. It
-// succeeds if one does, or if there are none. If another live peer has this one's
-// name it fails with [ErrNameTaken] and enters nothing. Other errors are
-// [*JoinError]s, joined; with [ErrUnreachable] the node goes on trying, so that a
-// caller may take that for "not yet".
+// Join looks up what Config.Join names and enters the cluster through all that answer.
+// It succeeds if another peer does, or if Config.Join is empty: this peer itself does not
+// count. If another live peer has this one's name it fails with [ErrNameTaken] and enters
+// nothing. Other errors are [*JoinError]s, joined; with [ErrUnreachable] the node goes on
+// trying, so that a caller may take that for "not yet".
 //
 // When it has succeeded, this peer has also heard what was invalidated before
 // ([Node.Invalidate]), unless nobody could tell it within two seconds.
@@ -24,90 +25,105 @@ func (n *Node) Join(ctx context.Context) error {
 	if n.ctx.Err() != nil {
 		return ErrClosed
 	}
-	results := n.greetAll(ctx, n.cfg.Join)
+	met := n.tryAll(ctx)
 	var errs []error
-	var open []greeted
-	waiting := len(n.cfg.Join) == 0
-	for _, g := range results {
+	joined, waiting := len(n.seeds) == 0, len(n.seeds) == 0
+	for _, s := range n.seeds {
+		s.mu.Lock()
+		err := s.err
+		s.mu.Unlock()
 		switch {
-		case g.err == nil:
-			open = append(open, g)
-		case errors.Is(g.err, ErrNameTaken):
-			return &JoinError{g.seed, g.err}
+		case err == nil:
+			joined = true
+		case errors.Is(err, ErrNameTaken):
+			return &JoinError{s.text, err}
 		default:
-			errs = append(errs, &JoinError{g.seed, g.err})
-			waiting = waiting || errors.Is(g.err, ErrUnreachable)
+			errs = append(errs, &JoinError{s.text, err})
+			waiting = waiting || errors.Is(err, ErrUnreachable)
 		}
 	}
 	for _, err := range errs {
 		n.log.Warn("could not join through a seed", "err", err)
 	}
-	entered := len(open) > 0
-	if entered || waiting {
+	if joined || waiting {
 		n.joined.Do(func() { n.wg.Go(n.rejoinLoop) })
 	}
-	if !entered {
+	if !joined {
 		return errors.Join(errs...)
 	}
-	if err := n.enter(open); err != nil {
+	if err := n.enter(met); err != nil {
 		return err
 	}
 	n.catchUp(ctx)
 	return nil
 }
 
-// greeted is what came of a hello to a seed.
+// tryAll tries all seeds at once.
+func (n *Node) tryAll(ctx context.Context) (met []greeted) {
+	lists := make([][]greeted, len(n.seeds))
+	var wg sync.WaitGroup
+	for i, s := range n.seeds {
+		wg.Go(func() { lists[i] = n.try(ctx, s) })
+	}
+	wg.Wait()
+	for _, list := range lists {
+		met = append(met, list...)
+	}
+	return met
+}
+
+// greeted is what came of a hello.
 type greeted struct {
-	seed    string
-	addr    string // where it was reached
+	addr    string
 	welcome exchange.Welcome
 	err     error
 }
 
-// greetAll says hello to all seeds at once, and asks whether this peer's name is
+// greetAll says hello at all addresses at once, and asks whether this peer's name is
 // free.
-func (n *Node) greetAll(ctx context.Context, seeds []string) []greeted {
-	out := make([]greeted, len(seeds))
+func (n *Node) greetAll(ctx context.Context, addrs []string) []greeted {
+	out := make([]greeted, len(addrs))
 	var wg sync.WaitGroup
-	for i, seed := range seeds {
-		wg.Go(func() { out[i] = n.greet(ctx, seed) })
+	for i, addr := range addrs {
+		wg.Go(func() { out[i] = n.greet(ctx, addr) })
 	}
 	wg.Wait()
 	return out
 }
 
-func (n *Node) greet(ctx context.Context, seed string) greeted {
+func (n *Node) greet(ctx context.Context, addr string) greeted {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.ctx, cancel)()
-	w, welcome, err := n.connect(ctx, seed, true)
+	w, welcome, err := n.connect(ctx, addr, true)
 	if err != nil {
-		return greeted{seed: seed, err: err}
+		return greeted{addr: addr, err: err}
 	}
 	defer w.Close()
-	n.seeds.Store(seed, welcome.Name)
-	return greeted{seed: seed, addr: w.RemoteAddr().String(), welcome: welcome}
+	return greeted{addr: addr, welcome: welcome}
 }
 
-// enter merges this peer's view of the members with that of each seed.
-func (n *Node) enter(seeds []greeted) error {
+// enter merges this peer's view of the members with those of the peers met: through one
+// of each cluster that they are of.
+func (n *Node) enter(met []greeted) error {
 	var errs []error
-	entered := 0
-	for _, g := range seeds {
-		if g.welcome.Name == n.cfg.Name {
-			entered++ // ourselves, among our own seeds
+	entered := make(map[string]bool)
+	for _, g := range met {
+		if entered[g.welcome.Name] {
 			continue
 		}
 		if _, err := n.memberlist.Join([]string{g.addr}); err != nil {
-			errs = append(errs, &JoinError{g.seed, err})
+			errs = append(errs, &JoinError{g.addr, err})
 			continue
 		}
-		entered++
+		for _, m := range n.memberlist.Members() {
+			entered[m.Name] = true
+		}
 	}
-	if entered == 0 {
-		return errors.Join(errs...)
+	if len(entered) > 0 {
+		return nil
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 const (
@@ -116,13 +132,14 @@ const (
 	deadAtOnce     = 3 // dead peers tried in one round
 )
 
-// rejoinLoop looks for seeds that are not members and for peers that died: a
-// cluster that was split does not find together otherwise. For a while after the
-// start it comes round more often, as long as a seed does not count this peer
-// among the living: so it is with a peer that was restarted at another address
-// before its former life was declared dead.
+// rejoinLoop looks for peers that the seeds stand for and that are no members, and for
+// peers that died: a cluster that was split does not find together otherwise. For a while
+// after the start it comes round more often, as long as this peer is alone, or one that it
+// meets does not count it among the living: so it is with a peer that was restarted at
+// another address before its former life was declared dead.
 func (n *Node) rejoinLoop() {
 	began := time.Now()
+	alone := false
 	for wait := settleInterval; ; {
 		wait = wait - wait/4 + rand.N(wait/2+1)
 		select {
@@ -131,6 +148,17 @@ func (n *Node) rejoinLoop() {
 		case <-time.After(wait):
 		}
 		settled := n.rejoin()
+		err := n.Alone()
+		switch {
+		case n.ctx.Err() != nil:
+			return
+		case err != nil:
+			settled = false
+			n.quiet.log(slog.LevelWarn, "alone", "alone: no other peer is found; trying again", "err", err)
+		case alone:
+			n.log.Info("not alone any more")
+		}
+		alone = err != nil
 		wait = n.cfg.RejoinInterval
 		if !settled && time.Since(began) < settleTime {
 			wait = min(wait, settleInterval)
@@ -138,47 +166,41 @@ func (n *Node) rejoinLoop() {
 	}
 }
 
-// rejoin makes one round, and reports whether every seed that could be reached
-// knows this peer.
+// rejoin makes one round, and reports whether every peer that it met knows this one.
 func (n *Node) rejoin() bool {
-	table := *n.members.Load()
-	targets := make([]string, 0, len(n.cfg.Join)+deadAtOnce)
-	for _, seed := range n.cfg.Join {
-		name, _ := n.seeds.Load(seed)
-		s, _ := name.(string)
-		if m := table[s]; m != nil && m.up.Load() && m.knows.Load() {
-			continue
-		}
-		if s != n.cfg.Name {
-			targets = append(targets, seed)
-		}
-	}
 	var dead []string
-	for _, m := range table {
+	for _, m := range *n.members.Load() {
 		if info := m.info.Load(); !m.up.Load() && time.Since(info.since) < deadMemory {
 			dead = append(dead, info.addr.String())
 		}
 	}
 	rand.Shuffle(len(dead), func(i, j int) { dead[i], dead[j] = dead[j], dead[i] })
-	targets = append(targets, dead[:min(len(dead), deadAtOnce)]...)
-	settled := true
-	var open []greeted
-	for _, g := range n.greetAll(n.ctx, targets) {
-		switch {
-		case g.err == nil:
-			if g.welcome.Known == n.incarnation.Load() && n.confirm(g.welcome.Name) {
-				continue
-			}
-			settled = false
-			open = append(open, g)
-		case !errors.Is(g.err, ErrUnreachable) && n.ctx.Err() == nil:
-			n.quiet.log(slog.LevelError, "rejoin "+g.seed, "could not join", "seed", g.seed, "err", g.err)
+	met := n.tryAll(n.ctx)
+	for _, s := range n.seeds {
+		s.mu.Lock()
+		err := s.err
+		s.mu.Unlock()
+		n.complain(s.text, err)
+	}
+	for _, g := range n.greetAll(n.ctx, dead[:min(len(dead), deadAtOnce)]) {
+		if n.complain(g.addr, g.err); g.err == nil {
+			met = append(met, g)
 		}
 	}
-	if err := n.enter(open); err != nil {
+	met = slices.DeleteFunc(met, func(g greeted) bool {
+		return g.welcome.Known == n.incarnation.Load() && n.confirm(g.welcome.Name)
+	})
+	if err := n.enter(met); err != nil {
 		n.log.Debug("rejoining failed", "err", err)
 	}
-	return settled
+	return len(met) == 0
+}
+
+// complain logs why a peer that was found does not let this one join.
+func (n *Node) complain(seed string, err error) {
+	if err != nil && !errors.Is(err, ErrUnreachable) && n.ctx.Err() == nil {
+		n.quiet.log(slog.LevelError, "rejoin "+seed, "could not join", "seed", seed, "err", err)
+	}
 }
 
 // Dead peers are remembered, and tried, so long; and at most so many.

@@ -128,7 +128,7 @@ func (n *Node) send(datagrams []exchange.Datagram) {
 		}
 		// Lost adverts are repeated; a failed send is one more.
 		if info := m.info.Load(); n.sharedWith(m) > exchange.LeastVersion {
-			_ = n.transport.write(d.Data, info.addr)
+			_ = n.transport.write(d.Data, info.addr, true)
 		} else {
 			n.meters.out.packet(Membership, -len(d.Data)) // the engine counts it
 			_ = n.memberlist.SendBestEffort(&info.node, d.Data)
@@ -153,9 +153,6 @@ func (n *Node) sharedWith(m *member) uint8 { return min(m.info.Load().meta.MaxVe
 func (n *Node) report(ev exchange.Event) {
 	switch ev.Kind {
 	case exchange.Leaving:
-		if m := (*n.members.Load())[ev.Peer]; m != nil {
-			m.left.Store(ev.Head.Version.Incarnation)
-		}
 		n.log.Debug("a peer is about to leave", "member", ev.Peer)
 	case exchange.Applied:
 		n.log.Debug("applied a digest", "member", ev.Peer, "from_peer", ev.Source, "head", ev.Head,

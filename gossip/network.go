@@ -10,8 +10,10 @@ import (
 )
 
 // Network is where a node's sockets come from. The zero of [Config] means the
-// system's; package memnet has one for tests. Addresses are host:port; a
-// packet socket must accept a *net.UDPAddr as destination.
+// system's; package memnet has one for tests. Addresses are ip:port, but for Bind as
+// it was configured; a packet socket must accept a *net.UDPAddr as destination. One
+// that has the methods LookupNetIP and LookupSRV of [net.Resolver] is asked for the
+// addresses of names to join through; for others the system is.
 type Network interface {
 	ListenPacket(addr string) (net.PacketConn, error)
 	Listen(addr string) (net.Listener, error)

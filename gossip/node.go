@@ -70,7 +70,7 @@ type Node struct {
 	wg     sync.WaitGroup
 	closed sync.Once
 	joined sync.Once // starts the rejoining
-	seeds  sync.Map  // seed as configured → name of the peer that answered there
+	seeds  []*seed
 
 	invalidations invalidations
 
@@ -115,7 +115,7 @@ func New(cfg Config) (*Node, error) {
 	n := newNode(cfg, ring, advertise)
 	n.transport = &transport{
 		network: cfg.Network, packets: packets, advertise: advertise,
-		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.noteDatagram, invalid: n.invalidations.datagram, short: n.speaksShort,
+		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.hearDatagram, invalid: n.invalidations.datagram, short: n.speaksShort,
 		screen: newScreen(cfg.Limits.Members, func() memberTable { return *n.members.Load() }), quiet: n.quiet,
 		packetCh: make(chan *memberlist.Packet, packetBacklog),
 		streamCh: make(chan net.Conn), closing: make(chan struct{}),
@@ -154,6 +154,9 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		calls:        make(chan func()),
 		publisher:    make(chan func()),
 		hooks:        make(chan func(), hookBacklog),
+	}
+	for _, entry := range cfg.Join {
+		n.seeds = append(n.seeds, &seed{text: entry})
 	}
 	n.ring.Store(ring)
 	n.ownSeed = !slices.ContainsFunc(ring.secrets, func(s *secret) bool { return s.seed == cfg.Seed })
@@ -220,6 +223,10 @@ func (n *Node) start() error {
 	return nil
 }
 
+// A dead peer's name is its own for so long: another address is refused until then. One
+// that has left gave it up.
+const nameKept = 10 * time.Second
+
 func (n *Node) memberlistConfig() *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = n.cfg.Name
@@ -233,7 +240,7 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c.ProbeInterval = n.cfg.Detection.ProbeInterval
 	c.ProbeTimeout = n.cfg.Detection.ProbeTimeout
 	c.SuspicionMult = n.cfg.Detection.Suspicion
-	c.DeadNodeReclaimTime = time.Millisecond // a peer may come back at another address as soon as it is dead
+	c.DeadNodeReclaimTime = nameKept
 	c.Delegate, c.Events, c.Conflict, c.Alive, c.Ping = delegate{n}, delegate{n}, delegate{n}, delegate{n}, delegate{n}
 	c.Logger = memberlistLogger(n.log)
 	return c

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
 // packetVectors are what follows from secrets, and packets sealed under them.
@@ -16,7 +18,8 @@ type packetVectors []struct {
 	Public string // Ed25519, hex
 	Seed   uint64 // of digests
 	Plain  string // memberlist's packet, hex
-	Sealed string // what travels, hex
+	Sealed string // what travels to a peer of version 1, hex
+	Short  string // and to one of version 2
 }
 
 func readPackets(t testing.TB) packetVectors {
@@ -47,7 +50,15 @@ func TestPacketVectors(t *testing.T) {
 		}
 		plain, _ := hex.DecodeString(v.Plain)
 		sealed, _ := hex.DecodeString(v.Sealed)
-		for _, b := range [][]byte{sealed, r.seal(plain)} {
+		short, _ := hex.DecodeString(v.Short)
+		if got := r.seal(plain, true); !bytes.Equal(got, short) {
+			t.Errorf("sealed for version 2: %x, want %x", got, short)
+		}
+		datagram := []byte{exchange.ProtocolVersion<<4 | 8, 1, 2, 3}
+		if got, known := r.open(r.seal(datagram, true)); !bytes.Equal(got, datagram) || !known {
+			t.Errorf("a sealed datagram opens as %x, %v", got, known)
+		}
+		for i, b := range [][]byte{sealed, r.seal(plain, false), short} {
 			if got, known := r.open(b); !bytes.Equal(got, plain) || !known {
 				t.Errorf("open(%x) = %x, %v, want %x", b, got, known, plain)
 			}
@@ -58,10 +69,27 @@ func TestPacketVectors(t *testing.T) {
 					t.Errorf("with bit %d flipped it still opens, as %x", bit, got)
 				}
 			}
-			if got := len(b) - len(plain); got != sealOverhead {
-				t.Errorf("sealing adds %d bytes, want %d", got, sealOverhead)
+			if got, want := len(b)-len(plain), []int{sealOverhead, sealOverhead, shortBytes - len(plainHeader)}[i]; got != want {
+				t.Errorf("sealing adds %d bytes, want %d", got, want)
 			}
 		}
+	}
+}
+
+func BenchmarkSeal(b *testing.B) {
+	r, err := newRing(testSecret, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	packet := append(bytes.Clone(plainHeader), bytes.Repeat([]byte{1}, 60)...)
+	for name, short := range map[string]bool{"version=1": false, "version=2": true} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if got, _ := r.open(r.seal(packet, short)); got == nil {
+					b.Fatal("does not open")
+				}
+			}
+		})
 	}
 }
 
@@ -69,7 +97,10 @@ func TestPacketVectors(t *testing.T) {
 func FuzzPacket(f *testing.F) {
 	for _, v := range readPackets(f) {
 		sealed, _ := hex.DecodeString(v.Sealed)
+		short, _ := hex.DecodeString(v.Short)
 		plain, _ := hex.DecodeString(v.Plain)
+		f.Add(short)
+		f.Add(short[:len(short)-1])
 		f.Add(sealed)
 		f.Add(sealed[:len(sealed)/2])
 		f.Add(plain)
@@ -82,7 +113,7 @@ func FuzzPacket(f *testing.F) {
 	none := &ring{}
 	known := make(map[string]bool)
 	for _, v := range readPackets(f) {
-		known[v.Sealed] = v.Secret == string(testSecret)
+		known[v.Sealed], known[v.Short] = v.Secret == string(testSecret), v.Secret == string(testSecret)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if got, _ := r.open(b); got != nil && !known[hex.EncodeToString(b)] {

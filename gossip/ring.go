@@ -23,7 +23,7 @@ const (
 	plainLabel = "sc1"
 
 	// sealOverhead is how much longer than memberlist's a sealed packet is, in
-	// bytes: by what names the secret, a nonce and a tag.
+	// bytes: to a peer of version 1, by what names the secret, a nonce and a tag.
 	sealOverhead = 1 + 8 + 12 + 16
 )
 
@@ -103,14 +103,15 @@ func (r *ring) ids() []uint32 {
 	return out
 }
 
-// seal returns what is sent for a packet, memberlist's or a datagram of the exchange.
-func (r *ring) seal(packet []byte) []byte {
+// seal returns what is sent for a packet, memberlist's or a datagram of the exchange;
+// short is for peers of version 2.
+func (r *ring) seal(packet []byte, short bool) []byte {
 	if len(r.secrets) == 0 {
 		return packet
 	}
-	s, body := r.secrets[0], packet
-	if !isDatagram(packet) {
-		body = packet[len(plainHeader):]
+	s, body := r.secrets[0], stripped(packet)
+	if short {
+		return s.short.seal(body)
 	}
 	out := make([]byte, 0, len(packet)+sealOverhead)
 	return s.packets.Seal(append(out, s.header...), nil, body, s.header)
@@ -127,16 +128,19 @@ func (r *ring) open(b []byte) (packet []byte, known bool) {
 		return bytes.Clone(b), true
 	}
 	for _, s := range r.secrets {
+		if len(b) > 0 && b[0] == sealedShort {
+			if out, ok := s.short.open(b, plainHeader); ok {
+				return labelled(out), true
+			}
+			continue
+		}
 		if !bytes.HasPrefix(b, s.header) {
 			continue
 		}
 		known = true
 		out := append(make([]byte, 0, len(b)), plainHeader...)
 		if out, err := s.packets.Open(out, nil, b[len(s.header):], s.header); err == nil {
-			if body := out[len(plainHeader):]; isDatagram(body) {
-				return body, true
-			}
-			return out, true
+			return labelled(out), true
 		}
 	}
 	return nil, known
@@ -146,5 +150,8 @@ func (r *ring) open(b []byte) (packet []byte, known bool) {
 // of another secret, or without one.
 func ours(b []byte) bool {
 	const least = len(plainLabel)
+	if len(b) > shortBytes && b[0] == sealedShort {
+		return true
+	}
 	return len(b) >= 2+least && b[0] == firstMemberlist && string(b[2:2+least]) == plainLabel
 }

@@ -19,8 +19,10 @@ import (
 
 // memberlist believes what its messages promise: a header of 33 bytes makes it allocate
 // room for a million members, a packet of 2 KB is expanded to what it will be, and one
-// message with the greatest incarnation makes a live peer dead for good. A screen reads
-// everything first, and lets through what memberlist itself would have sent.
+// message makes a live peer dead, for good with the greatest incarnation. A screen reads
+// everything first, and lets through what memberlist itself would have sent. What others
+// say of a death it makes a suspicion: each peer finds deaths itself, and a live one
+// refutes meanwhile. Only a suspicion that has stood for a while is ended by what others say.
 
 // Kinds of messages of memberlist's.
 const (
@@ -107,11 +109,16 @@ type screen struct {
 	pruned  time.Time
 }
 
-// A sighting is the incarnation that a peer had when it was first heard of.
+// A sighting is the incarnation that a peer had when it was first said to be alive, and
+// that in which it has been suspected since a time; the zero Time if it is not, as far as
+// was heard from others.
 type sighting struct {
-	incarnation uint64
-	at          time.Time
+	incarnation, suspected uint64
+	at, since              time.Time
 }
+
+// A live peer refutes a suspicion within this time.
+const refuted = 3 * time.Second
 
 func newScreen(most int, current func() memberTable) *screen {
 	return &screen{max: most, current: current, perHost: make(map[netip.Addr]int), first: make(map[string]sighting)}
@@ -124,17 +131,23 @@ var (
 	errKind         = errors.New("a kind of message that peers do not send")
 )
 
-// packet reports why a packet, without its label, is not for memberlist; nil if it is.
-func (s *screen) packet(b []byte) error {
+// packet returns of a packet, without its label, what is for memberlist, in place, or
+// why it is not.
+func (s *screen) packet(b []byte, from netip.AddrPort) ([]byte, error) {
 	if len(b) >= 5 && b[0] == msgChecksummed {
 		if crc32.ChecksumIEEE(b[5:]) != binary.BigEndian.Uint32(b[1:]) {
-			return fmt.Errorf("%w: wrong checksum", errNotPacked)
+			return nil, fmt.Errorf("%w: wrong checksum", errNotPacked)
 		}
 		b = b[5:]
 	}
 	if len(b) < 2 || b[0] != msgCompound {
-		return s.message(b)
+		return b, s.message(b, from)
 	}
+	return b, s.compound(b, from)
+}
+
+// compound screens the messages of a packet that has several.
+func (s *screen) compound(b []byte, from netip.AddrPort) error {
 	lengths, rest := b[2:], b[min(len(b), 2+2*int(b[1])):]
 	for range b[1] {
 		if len(lengths) < 2 {
@@ -144,7 +157,7 @@ func (s *screen) packet(b []byte) error {
 		if n > len(rest) {
 			return fmt.Errorf("%w: a part of %d bytes, %d are left", errNotPacked, n, len(rest))
 		}
-		if err := s.message(rest[:n]); err != nil {
+		if err := s.message(rest[:n], from); err != nil {
 			return err
 		}
 		lengths, rest = lengths[2:], rest[n:]
@@ -153,59 +166,107 @@ func (s *screen) packet(b []byte) error {
 }
 
 // message screens one message of a packet.
-func (s *screen) message(b []byte) error {
+func (s *screen) message(b []byte, from netip.AddrPort) error {
 	if len(b) == 0 {
 		return fmt.Errorf("%w: an empty message", errNotPacked)
 	}
 	switch b[0] {
 	case msgUser: // the exchange's; see noteDatagram
+		noteFarewell(s.current(), b[1:], from)
 		return nil
-	case msgPing, msgIndirectPing, msgAck, msgNack, msgSuspect, msgAlive, msgDead:
+	case msgPing, msgIndirectPing, msgAck, msgNack:
 		_, err := s.fields(&unpacker{b: b, at: 1}, screened[b[0]])
+		return err
+	case msgSuspect, msgAlive, msgDead:
+		c, err := s.fields(&unpacker{b: b, at: 1}, screened[b[0]])
+		if err == nil {
+			err = s.believable(c.name, c.incarnation, b[0] == msgAlive)
+		}
+		if b[0] == msgDead && !(c.from == c.name && s.farewell(c.name)) && (c.from == c.name || !s.unrefuted(c.name)) {
+			b[0] = msgSuspect // it has the same fields
+		}
 		return err
 	}
 	return fmt.Errorf("%w (%d)", errKind, b[0])
 }
 
-// fields screens a map and returns how many members it announces.
-func (s *screen) fields(u *unpacker, want map[string]fieldKind) (members int, err error) {
+// noteFarewell notes that a peer is about to leave if b says so, and comes from the
+// address of that peer. It reports whether b may be used: it is no farewell, or a true one.
+func noteFarewell(table memberTable, b []byte, from netip.AddrPort) bool {
+	if len(b) == 0 || b[0] != exchange.LeastVersion<<4|byte(exchange.Farewell) {
+		return true
+	}
+	a, err := exchange.DecodeAdvert(b)
+	if err != nil {
+		return true
+	}
+	for name, m := range table {
+		if exchange.IDOf(name) != a.Head.Origin {
+			continue
+		}
+		if info := m.info.Load(); info.addr == from && info.meta.Incarnation == a.Head.Version.Incarnation {
+			m.left.Store(info.meta.Incarnation)
+			return true
+		}
+	}
+	return false
+}
+
+// farewell reports whether the peer itself said that it is about to leave.
+func (s *screen) farewell(name string) bool {
+	m := s.current()[name]
+	return m != nil && m.hasLeft(m.info.Load())
+}
+
+// A claim is what a message says of a peer, or how many members of a list follow it.
+type claim struct {
+	name, from  string
+	incarnation uint64
+	state       memberlist.NodeStateType
+	stateAt     int // where the byte of it is
+	members     int
+}
+
+// fields screens a map.
+func (s *screen) fields(u *unpacker, want map[string]fieldKind) (c claim, err error) {
 	n, err := u.mapLen()
 	if err != nil {
-		return 0, err
+		return c, err
 	}
 	if n > len(want) {
-		return 0, fmt.Errorf("%w: %d fields", errNotPacked, n)
+		return c, fmt.Errorf("%w: %d fields", errNotPacked, n)
 	}
-	var name string
-	incarnation, claimed := uint64(0), false
 	for range n {
 		key, err := u.text(16)
 		if err != nil {
-			return 0, err
+			return c, err
 		}
 		kind, ok := want[string(key)]
 		if !ok {
-			return 0, fmt.Errorf("%w: field %q", errNotPacked, key)
+			return c, fmt.Errorf("%w: field %q", errNotPacked, key)
 		}
 		var v uint64
 		switch kind {
 		case isName:
 			var b []byte
 			b, err = u.text(exchange.MaxName)
-			if k := string(key); err == nil && (k == "Name" || k == "Node") {
-				name = string(b)
+			switch string(key) {
+			case "Name", "Node":
+				c.name = string(b)
+			case "From":
+				c.from = string(b)
 			}
 		case isAddr:
 			_, err = u.text(16)
 		case isPort:
 			_, err = u.uint(math.MaxUint16)
 		case isIncarnation:
-			incarnation, err = u.uint(math.MaxUint32)
-			claimed = true
+			c.incarnation, err = u.uint(math.MaxUint32)
 		case isNumber:
 			_, err = u.uint(math.MaxUint32)
 		case isState:
-			_, err = u.uint(uint64(memberlist.StateLeft))
+			v, err = u.uint(uint64(memberlist.StateLeft))
+			c.state, c.stateAt = memberlist.NodeStateType(v), u.at-1
 		case isMeta:
 			_, err = u.text(memberlist.MetaMaxSize)
 		case isVersions:
@@ -218,24 +279,22 @@ func (s *screen) fields(u *unpacker, want map[string]fieldKind) (members int, er
 			_, err = u.boolean()
 		case isCount:
 			v, err = u.uint(2 * uint64(s.max)) // the dead are in it for a while
-			members = int(v)
+			c.members = int(v)
 		case isNothing:
 			_, err = u.uint(0)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("field %s: %w", key, err)
+			return c, fmt.Errorf("field %s: %w", key, err)
 		}
 	}
-	if claimed {
-		return 0, s.believable(name, incarnation)
-	}
-	return members, nil
+	return c, nil
 }
 
 // believable reports whether a peer can have reached this incarnation by refuting
 // suspicions. Otherwise one message would make it dead for good: it refutes by the next
-// greater one, and after the greatest there is none.
-func (s *screen) believable(name string, incarnation uint64) error {
+// greater one, and after the greatest there is none. A name counts from when its peer is
+// first said to be alive: of others memberlist keeps nothing.
+func (s *screen) believable(name string, incarnation uint64, alive bool) error {
 	if !exchange.ValidName(name) {
 		return fmt.Errorf("%w: %q is no name", errNotPacked, name)
 	}
@@ -243,24 +302,47 @@ func (s *screen) believable(name string, incarnation uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen, ok := s.first[name]
-	if !ok {
-		if incarnation > incarnationFirst {
-			return fmt.Errorf("%w: %s, %d", errIncarnation, name, incarnation)
+	greatest := uint64(incarnationFirst)
+	if ok {
+		greatest = seen.incarnation + incarnationSlack + uint64(incarnationRate*now.Sub(seen.at).Seconds())
+		if alive {
+			greatest += incarnationSlack // so that the greatest that is believed of a death can be refuted
 		}
-		if len(s.first) >= s.max && !s.prune(now) {
-			return fmt.Errorf("%w (%d)", errMembers, s.max)
-		}
-		s.first[name] = sighting{incarnation, now}
-		return nil
 	}
-	if greatest := seen.incarnation + incarnationSlack + uint64(incarnationRate*now.Sub(seen.at).Seconds()); incarnation > greatest {
+	switch {
+	case incarnation > greatest:
 		return fmt.Errorf("%w: %s, %d; at most %d", errIncarnation, name, incarnation, greatest)
+	case ok:
+		if alive && incarnation > seen.suspected {
+			seen.since = time.Time{}
+		} else if !alive && seen.since.IsZero() {
+			seen.suspected, seen.since = incarnation, now
+		}
+		s.first[name] = seen
+		return nil
+	case !alive:
+		return nil
+	case len(s.first) >= s.max && !s.prune(now):
+		return fmt.Errorf("%w (%d)", errMembers, s.max)
 	}
+	s.first[name] = sighting{incarnation: incarnation, at: now}
 	return nil
 }
 
-// prune forgets the names that are no members, at most once a second, and reports
-// whether there is room then.
+// unrefuted reports whether a peer has been suspected for so long that it would have
+// refuted that if it lived.
+func (s *screen) unrefuted(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.first[name]
+	return !seen.since.IsZero() && time.Since(seen.since) >= refuted
+}
+
+// For so long memberlist remembers a dead peer, about.
+const deadRemembered = 45 * time.Second
+
+// prune forgets the names that are no members, or dead ones, at most once a second, and
+// reports whether there is room then.
 func (s *screen) prune(now time.Time) bool {
 	if now.Sub(s.pruned) < time.Second {
 		return false
@@ -268,7 +350,8 @@ func (s *screen) prune(now time.Time) bool {
 	s.pruned = now
 	table := s.current()
 	for name, seen := range s.first {
-		if table[name] == nil && now.Sub(seen.at) > time.Second {
+		m := table[name]
+		if m == nil && now.Sub(seen.at) > time.Second || m != nil && !m.up.Load() && now.Sub(m.info.Load().since) > deadRemembered {
 			delete(s.first, name)
 		}
 	}
@@ -341,11 +424,20 @@ func (c *screenedConn) read() error {
 			return err
 		}
 	}
-	members, err := s.fields(u, screened[kind])
-	for i := 0; err == nil && i < members; i++ { // at most Limits.Members
+	list, err := s.fields(u, screened[kind])
+	for i := 0; err == nil && i < list.members; i++ { // at most twice Limits.Members
 		start := u.at
-		if _, err = s.fields(u, memberFields); err == nil && u.at-start < leastMember {
+		var m claim
+		m, err = s.fields(u, memberFields)
+		switch {
+		case err != nil:
+		case u.at-start < leastMember:
 			err = fmt.Errorf("%w: member %d lacks fields", errNotPacked, i)
+		default:
+			err = s.believable(m.name, m.incarnation, m.state == memberlist.StateAlive)
+		}
+		if m.state == memberlist.StateLeft && !s.farewell(m.name) {
+			u.b[m.stateAt] = byte(memberlist.StateDead) // which memberlist takes for a suspicion
 		}
 	}
 	return err

@@ -3,61 +3,237 @@ package gossip
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
 // deadMessage is memberlist's word that a peer is dead.
 func deadMessage(name string, incarnation uint32) []byte {
-	b := append([]byte{msgDead, 0x83, 0xab}, "Incarnation"...)
-	b = binary.BigEndian.AppendUint32(append(b, 0xce), incarnation)
-	b = append(append(append(b, 0xa4), "Node"...), 0xa0|byte(len(name)))
-	return append(append(append(append(b, name...), 0xa4), "From"...), 0xa1, 'x')
+	return wordOf(msgDead, name, "x", incarnation)
 }
 
-// TestNoPeerIsEvicted: one packet with the greatest incarnation used to make a live peer
-// dead for all others until it was started again.
+// wordOf is what memberlist says, of a kind, of a peer.
+func wordOf(kind byte, name, by string, incarnation uint32) []byte {
+	b := append([]byte{kind, 0x83, 0xab}, "Incarnation"...)
+	b = binary.BigEndian.AppendUint32(append(b, 0xce), incarnation)
+	b = append(append(append(b, 0xa4), "Node"...), 0xa0|byte(len(name)))
+	return append(append(append(append(b, name...), 0xa4), "From"...), append([]byte{0xa0 | byte(len(by))}, by...)...)
+}
+
+// listing is a list of members that has one, in a state, and a live one that cannot
+// take part: memberlist wants to know a version.
+func listing(name string, addr []byte, incarnation uint32, state memberlist.NodeStateType) []byte {
+	b := promise(2, 0)
+	text := func(s string) { b = append(append(b, 0xa0|byte(len(s))), s...) }
+	member := func(name string, state memberlist.NodeStateType) {
+		b = append(b, 0x87)
+		text("Name")
+		text(name)
+		text("Addr")
+		text(string(addr))
+		text("Port")
+		b = binary.BigEndian.AppendUint16(append(b, 0xcd), 7946)
+		text("Meta")
+		text("")
+		text("Incarnation")
+		b = binary.BigEndian.AppendUint32(append(b, 0xce), incarnation)
+		text("State")
+		b = append(b, byte(state))
+		text("Vsn")
+		text("\x01\x05\x02\x00\x00\x00")
+	}
+	member("someone", memberlist.StateAlive)
+	member(name, state)
+	return b
+}
+
+// plainCluster starts three peers without a secret, and counts how often each was gone
+// for another.
+func plainCluster(t *testing.T) (c *cluster, gone *atomic.Int64) {
+	c, gone = newCluster(t), new(atomic.Int64)
+	for i, name := range []string{"p1", "p2", "p3"} {
+		cfg := c.config(name, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}[i])
+		cfg.Secret = nil
+		cfg.Holdings = NewHoldings(newFilter(t, nil))
+		cfg.Hooks.PeerDown = func(Member) { gone.Add(1) }
+		if i > 0 {
+			cfg.Join = []string{"10.0.0.1:7946"}
+		}
+		c.start(cfg)
+	}
+	within(t, 5*time.Second, c.inStep)
+	return c, gone
+}
+
+// stranger returns how a host outside of a cluster sends packets to it.
+func stranger(c *cluster) (send func(b []byte, to string), end func()) {
+	from, err := c.net.Host("10.6.6.6").ListenPacket(":1")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return func(b []byte, to string) {
+		from.WriteTo(append(bytes.Clone(plainHeader), b...), net.UDPAddrFromAddrPort(c.nodes[to].advertise))
+	}, func() { from.Close() }
+}
+
+// TestNoPeerIsEvicted: one packet used to make a live peer dead for all others: for good
+// with the greatest incarnation.
 func TestNoPeerIsEvicted(t *testing.T) {
-	for _, incarnation := range []uint32{1, 1000, 1 << 16, 1 << 31, 1<<32 - 1} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newCluster(t)
-			defer c.close()
-			for i, name := range []string{"p1", "p2", "p3"} {
-				ip := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}[i]
-				cfg := c.config(name, ip)
-				cfg.Secret = nil
-				cfg.Holdings = NewHoldings(newFilter(t, nil))
-				if i > 0 {
-					cfg.Join = []string{"10.0.0.1:7946"}
-				}
-				c.start(cfg)
-			}
-			within(t, 5*time.Second, c.inStep)
-			from, err := c.net.Host("10.6.6.6").ListenPacket(":1")
+	type flood struct {
+		what string
+		send func(c *cluster, packet func(b []byte, to string), to string)
+	}
+	var floods []flood
+	for _, incarnation := range []uint32{1, 2, 1000, incarnationSlack, 1 << 16, 1 << 31, 1<<32 - 1} {
+		for by, what := range map[string]string{"x": "a death", "p3": "a leave"} {
+			floods = append(floods, flood{fmt.Sprintf("%s of incarnation %d", what, incarnation), func(_ *cluster, packet func(b []byte, to string), to string) {
+				packet(wordOf(msgDead, "p3", by, incarnation), to)
+			}})
+		}
+	}
+	for _, state := range []memberlist.NodeStateType{memberlist.StateDead, memberlist.StateLeft} {
+		floods = append(floods, flood{fmt.Sprintf("a list with state %d", state), func(c *cluster, _ func(b []byte, to string), to string) {
+			conn, err := c.net.Host("10.6.6.6").Dial(t.Context(), c.nodes[to].Addr())
 			if err != nil {
-				t.Fatal(err)
+				t.Error(err)
+				return
 			}
-			defer from.Close()
-			packet := append(bytes.Clone(plainHeader), deadMessage("p3", incarnation)...)
-			for range 3 {
-				for _, to := range []string{"p1", "p2"} {
-					from.WriteTo(packet, net.UDPAddrFromAddrPort(c.nodes[to].advertise))
+			conn.Write(listing("p3", []byte{10, 0, 0, 3}, 10, state))
+			time.AfterFunc(time.Second, func() { conn.Close() })
+		}})
+	}
+	floods = append(floods, flood{"a farewell", func(c *cluster, packet func(b []byte, to string), to string) {
+		h := exchange.Head{Origin: exchange.IDOf("p3"), Version: exchange.Version{Incarnation: c.nodes["p3"].Incarnation()}}
+		farewell := exchange.Advert{Kind: exchange.Farewell, Head: h}.AppendTo(nil)
+		packet(append([]byte{msgUser}, farewell...), to)
+		packet(wordOf(msgDead, "p3", "p3", 10), to)
+	}})
+	for _, f := range floods {
+		t.Run(f.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, gone := plainCluster(t)
+				defer c.close()
+				packet, end := stranger(c)
+				defer end()
+				for range 20 {
+					for _, to := range []string{"p1", "p2"} {
+						f.send(c, packet, to)
+					}
+					time.Sleep(100 * time.Millisecond)
 				}
-				time.Sleep(100 * time.Millisecond)
-			}
-			time.Sleep(2 * time.Second)
-			for _, at := range []string{"p1", "p2"} {
-				for _, m := range c.nodes[at].Members() {
-					if !m.Alive {
-						t.Errorf("2 s after a dead of incarnation %d, %s is dead for %s", incarnation, m.Name, at)
+				time.Sleep(2 * time.Second)
+				if n := gone.Load(); n != 0 {
+					t.Errorf("%d times a live peer was gone", n)
+				}
+				for _, at := range []string{"p1", "p2"} {
+					for _, m := range c.nodes[at].memberlist.Members() {
+						if m.State != memberlist.StateAlive {
+							t.Errorf("2 s later %s is in state %d for %s", m.Name, m.State, at)
+						}
 					}
 				}
-			}
+				time.Sleep(time.Minute)
+				if n := gone.Load(); n != 0 {
+					t.Errorf("a minute later a live peer had been gone %d times", n)
+				}
+			})
 		})
+	}
+}
+
+// TestNamesAreKept: nobody becomes a peer by its name from elsewhere while that lives,
+// nor before it has been dead for ten seconds. One that left gave its name up.
+func TestNamesAreKept(t *testing.T) {
+	for _, end := range []string{"lives", "dies", "leaves"} {
+		t.Run(end, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, _ := plainCluster(t)
+				defer c.close()
+				p1 := c.nodes["p1"]
+				down := time.Now()
+				switch end {
+				case "dies":
+					c.kill("p3")
+					within(t, 20*time.Second, func() error {
+						if (*p1.members.Load())["p3"].up.Load() {
+							return errors.New("p3 is alive")
+						}
+						return nil
+					})
+					down = time.Now()
+				case "leaves":
+					if err := c.nodes["p3"].Leave(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					delete(c.nodes, "p3")
+					synctest.Wait()
+				}
+				cfg := c.config("p3", "10.0.0.99")
+				cfg.Secret, cfg.Holdings = nil, NewHoldings(newFilter(t, nil))
+				cfg.Join = []string{"10.0.0.1:7946", "10.0.0.2:7946"}
+				other, err := New(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer other.Close()
+				joined := other.Join(t.Context())
+				if end == "lives" {
+					if !errors.Is(joined, ErrNameTaken) {
+						t.Errorf("Join = %v, want ErrNameTaken", joined)
+					}
+					other.enter([]greeted{{addr: "10.0.0.1:7946"}, {addr: "10.0.0.2:7946"}}) // without asking first
+				}
+				taken := func() bool {
+					return (*p1.members.Load())["p3"].info.Load().addr == other.advertise && (*p1.members.Load())["p3"].up.Load()
+				}
+				for time.Since(down) < time.Minute && !taken() {
+					time.Sleep(100 * time.Millisecond)
+				}
+				took := time.Since(down)
+				t.Logf("the name was taken: %v, after %v", taken(), took)
+				switch {
+				case end == "lives" && taken():
+					t.Errorf("the name was taken after %v", took)
+				case end == "dies" && (!taken() || took < nameKept || took > 2*nameKept):
+					t.Errorf("taken: %v after %v, want %v to %v", taken(), took, nameKept, 2*nameKept)
+				case end == "leaves" && (!taken() || took > 5*time.Second):
+					t.Errorf("taken: %v after %v, want it within 5 s", taken(), took)
+				}
+			})
+		})
+	}
+}
+
+// TestNewcomersFindRoom: who speaks of peers that there are not takes no place of those
+// that there are.
+func TestNewcomersFindRoom(t *testing.T) {
+	s := newScreen(3, func() memberTable { return nil })
+	for i := range 100 {
+		for _, kind := range []byte{msgDead, msgSuspect} {
+			if _, err := s.packet(wordOf(kind, fmt.Sprintf("nobody%d", i), "x", 1), netip.AddrPort{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range 3 {
+		if err := s.believable(fmt.Sprintf("p%d", i), 1, true); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := s.believable("p4", 1, true); err == nil {
+		t.Error("a fourth member of three")
 	}
 }
 
@@ -71,7 +247,9 @@ func TestScreenLetsMembershipThrough(t *testing.T) {
 		config := func(name, ip string) Config {
 			cfg := c.config(name, ip)
 			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			cfg.Join = []string{"10.0.0.1:7946"}
+			if name != "p1" {
+				cfg.Join = []string{"10.0.0.1:7946"}
+			}
 			return cfg
 		}
 		ips := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5"}
@@ -104,17 +282,23 @@ func TestScreenRefuses(t *testing.T) {
 		}
 		return append(b, slices.Concat(parts...)...)
 	}
-	good := deadMessage("p1", 7)
-	if err := s.packet(good); err != nil { // the first that is heard of p1
+	if err := s.believable("p1", 7, true); err != nil {
 		t.Fatal(err)
 	}
+	good := deadMessage("p1", 7)
 	for name, b := range map[string][]byte{
 		"one":               good,
 		"several":           part(good, append([]byte{msgUser}, "anything"...), good),
 		"of a known member": deadMessage("p1", 7+incarnationSlack),
+		"of an unknown one": deadMessage("p2", 7),
+		"of one that left":  wordOf(msgDead, "p1", "p1", 7),
 	} {
-		if err := s.packet(b); err != nil {
+		out, err := s.packet(bytes.Clone(b), netip.AddrPort{})
+		if err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+		if want := byte(msgSuspect); name != "several" && (out[0] != want || !bytes.Equal(out[1:], b[1:])) {
+			t.Errorf("%s: comes out as % x", name, out)
 		}
 	}
 	for name, b := range map[string][]byte{
@@ -131,19 +315,12 @@ func TestScreenRefuses(t *testing.T) {
 		"a long name":           {msgDead, 0x81, 0xa4, 'N', 'o', 'd', 'e', 0xd9, 64},
 		"4 GiB of a name":       {msgDead, 0x81, 0xa4, 'N', 'o', 'd', 'e', 0xdb, 0xff, 0xff, 0xff, 0xff},
 		"no incarnation":        deadMessage("p1", 7+60*incarnationRate+incarnationSlack),
+		"none of a newcomer":    deadMessage("p2", 1<<31),
 		"no name":               deadMessage("", 1),
 	} {
-		if err := s.packet(b); err == nil {
+		if _, err := s.packet(b, netip.AddrPort{}); err == nil {
 			t.Errorf("%s: let through", name)
 		}
-	}
-	for _, name := range []string{"p2", "p3"} {
-		if err := s.packet(deadMessage(name, 0)); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := s.packet(deadMessage("p4", 0)); err == nil {
-		t.Error("a fourth member of three")
 	}
 }
 
@@ -154,7 +331,7 @@ func FuzzScreen(f *testing.F) {
 	f.Add(promise(1, 0)[len(plainHeader):])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := newScreen(100, func() memberTable { return nil })
-		s.packet(b)
+		s.packet(bytes.Clone(b), netip.AddrPort{})
 		near, far := net.Pipe()
 		defer far.Close()
 		go func() { far.Write(plainHeader); far.Write(b); far.Close() }()

@@ -25,9 +25,10 @@ const MinSecret = 16
 
 // A secret is everything that is derived from one (PROTOCOL.md 2.1).
 type secret struct {
-	id          uint32 // tells secrets from each other, and nothing of them
-	header      []byte // of packets sealed under it
-	packets     cipher.AEAD
+	id          uint32            // tells secrets from each other, and nothing of them
+	header      []byte            // of packets sealed under it
+	packets     cipher.AEAD       // to peers of version 1
+	short       shortSeal         // to others
 	public      ed25519.PublicKey // of everyone who has it
 	certificate tls.Certificate
 	seed        uint64 // of digests
@@ -50,6 +51,10 @@ func derive(b []byte) (*secret, error) {
 	if err != nil {
 		return nil, err
 	}
+	short, err := newShortSeal(key("gossip packet tag 2", 32), key("gossip packet key 2", 32))
+	if err != nil {
+		return nil, err
+	}
 	id := key("gossip label 1", 4)
 	identity := ed25519.NewKeyFromSeed(key("stream identity 1", ed25519.SeedSize))
 	certificate, err := selfSigned(identity)
@@ -60,6 +65,7 @@ func derive(b []byte) (*secret, error) {
 		id:          binary.LittleEndian.Uint32(id),
 		header:      labelHeader(plainLabel + "-" + hex.EncodeToString(id)),
 		packets:     packets,
+		short:       short,
 		public:      identity.Public().(ed25519.PublicKey),
 		certificate: certificate,
 		seed:        digest.SeedFrom(b),

@@ -33,9 +33,9 @@ type transport struct {
 	allowed   func(netip.Addr) bool
 	foreign   func(from netip.AddrPort, known bool) // is told of packets that an accepted secret does not open
 	dial      func(ctx context.Context, addr string) (net.Conn, error)
-	exchange  func(datagram []byte)  // takes in one of the exchange's own
-	invalid   func(datagram []byte)  // takes in one of package invalidation
-	short     func(peer string) bool // reports whether a peer knows what members is
+	exchange  func(datagram []byte, from netip.AddrPort) // takes in one of the exchange's own
+	invalid   func(datagram []byte)                      // takes in one of package invalidation
+	short     func(peer string) bool                     // reports whether a peer knows what members is
 	meters    *meters
 	screen    *screen
 	quiet     *limiter
@@ -82,18 +82,19 @@ func (t *transport) readPackets() {
 			continue
 		}
 		if isDatagram(opened) && opened[0] != members {
-			t.exchange(opened)
+			t.exchange(opened, addrPortOf(from))
 			continue
 		}
 		t.meters.in.packet(Membership, len(opened))
 		if opened[0] == members {
 			opened = append(append(make([]byte, 0, n+len(plainHeader)), plainHeader...), opened[1:]...)
 		}
-		if err := t.screen.packet(opened[len(plainHeader):]); err != nil {
+		screened, err := t.screen.packet(opened[len(plainHeader):], addrPortOf(from))
+		if err != nil {
 			t.refused(addrOf(from), err)
 			continue
 		}
-		p := &memberlist.Packet{Buf: opened, From: from, Timestamp: now}
+		p := &memberlist.Packet{Buf: append(opened[:len(plainHeader)], screened...), From: from, Timestamp: now}
 		select {
 		case t.packetCh <- p:
 		default:
@@ -162,19 +163,21 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	if err != nil {
 		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", a.Addr, err)
 	}
-	if t.short(a.Name) && len(t.ring().secrets) == 0 {
+	short := t.short(a.Name)
+	if short && len(t.ring().secrets) == 0 {
 		b = append([]byte{members}, b[len(plainHeader):]...)
 	}
-	err = t.write(b, to)
+	err = t.write(b, to, short)
 	if err == nil {
 		t.meters.out.packet(Membership, len(b))
 	}
 	return time.Now(), err
 }
 
-// write sends a packet of memberlist's, or a datagram of the exchange as it is.
-func (t *transport) write(b []byte, to netip.AddrPort) error {
-	sealed := t.ring().seal(b)
+// write sends a packet of memberlist's, or a datagram of the exchange as it is; short is
+// for peers of version 2.
+func (t *transport) write(b []byte, to netip.AddrPort, short bool) error {
+	sealed := t.ring().seal(b, short)
 	_, err := t.packets.WriteTo(sealed, net.UDPAddrFromAddrPort(to))
 	if err == nil {
 		t.meters.out.packet(Sealing, len(sealed)-len(b))

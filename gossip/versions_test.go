@@ -12,14 +12,20 @@ import (
 // TestVersionsUnderstandEachOther has peers of both protocol versions in one cluster:
 // all come into step and stay there, and those of the first get nothing of the second.
 func TestVersionsUnderstandEachOther(t *testing.T) {
+	for name, secret := range map[string][]byte{"plain": nil, "a secret": testSecret} {
+		t.Run(name, func(t *testing.T) { versionsUnderstandEachOther(t, secret) })
+	}
+}
+
+func versionsUnderstandEachOther(t *testing.T, secret []byte) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tap := newCluster(t), new(wiretap)
 		defer c.close()
 		for i := 1; i <= 5; i++ {
 			ip := fmt.Sprintf("10.0.0.%d", i)
 			cfg := c.config(fmt.Sprintf("p%d", i), ip)
-			cfg.Network, cfg.Secret = tappedNetwork{tap, c.net.Host(ip)}, nil
-			cfg.Holdings = NewHoldings(newFilter(t, nil))
+			cfg.Network, cfg.Secret = tappedNetwork{tap, c.net.Host(ip)}, secret
+			cfg.Holdings = NewHoldings(newFilter(t, secret))
 			cfg.speaks = exchange.LeastVersion + uint8(i%2)
 			if i > 1 {
 				cfg.Join = []string{"10.0.0.1:7946"}

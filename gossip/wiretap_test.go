@@ -72,7 +72,7 @@ func (c tappedPackets) WriteTo(b []byte, to net.Addr) (int, error) {
 	c.tap.headers += udpHeaders
 	c.tap.packets++
 	c.tap.packet(b)
-	if b[0]>>4 == exchange.ProtocolVersion {
+	if b[0]>>4 == exchange.ProtocolVersion || b[0] == sealedShort {
 		if c.tap.short == nil {
 			c.tap.short = make(map[string]int)
 		}

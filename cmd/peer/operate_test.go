@@ -142,7 +142,7 @@ func TestPlan(t *testing.T) {
 		want []string
 	}{
 		"usual":      {[]string{"--objects", "200000", "--peers", "8"}, 0, []string{"1 hash", "false positives 0.1 %", "bound by --false-candidates", "peer run --objects 200000 --false-positives 0.001"}},
-		"bandwidth":  {[]string{"--objects", "200000", "--peers", "8", "--churn", "20", "--bandwidth", "1KiB"}, 0, []string{"bound by --bandwidth", "received 1.00 KiB/s", "--publish"}},
+		"bandwidth":  {[]string{"--objects", "200000", "--peers", "8", "--churn", "20", "--bandwidth", "700B"}, 0, []string{"bound by --bandwidth", "received 700 B/s", "--publish"}},
 		"memory":     {[]string{"--objects", "200000", "--peers", "8", "--memory", "2MiB"}, 0, []string{"bound by --memory", "memory 2.00 MiB", "1 hash"}},
 		"plenty":     {[]string{"--objects", "200000", "--memory", "1MiB"}, 0, []string{"bound by nothing", "memory 642 KiB"}},
 		"JSON":       {[]string{"--objects", "1000", "--json"}, 0, []string{`"binding": "--false-candidates"`, `"hashes": 1`}},

@@ -93,7 +93,7 @@ func TestOperatingSizes(t *testing.T) {
 	if m == nil {
 		t.Fatal("the page has no plan of what was measured")
 	}
-	holds(t, words(t, 0, split(m[1])[1:]...), "received 26.1 KiB/s ")
+	holds(t, words(t, 0, split(m[1])[1:]...), "received 13.0 KiB/s ")
 }
 
 // Every path of the page is served on the admin port.

@@ -14,13 +14,16 @@ import (
 )
 
 // started is what a peer prints when it is up.
-type started struct{ name, listen, admin, gossip string }
+type started struct{ name, listen, admin, gossip, https string }
 
 func parseStarted(text string) (s started, ok bool) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(strings.ReplaceAll(line, ",", " "))
-		if len(f) == 9 && f[2] == "up:" && f[3] == "listen" && f[5] == "admin" && f[7] == "gossip" {
-			return started{f[0], f[4], f[6], f[8]}, true
+		if len(f) == 9 {
+			f = append(f, "https", "")
+		}
+		if len(f) == 11 && f[2] == "up:" && f[3] == "listen" && f[5] == "admin" && f[7] == "gossip" {
+			return started{f[0], f[4], f[6], f[8], f[10]}, true
 		}
 	}
 	return s, false
@@ -39,12 +42,16 @@ type process struct {
 // the test ends.
 func spawn(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, ended: make(chan error, 1)}
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.cmd = exec.Command(binary, args...)
+	return spawnCommand(t, exec.Command(binary, args...))
+}
+
+func spawnCommand(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, ended: make(chan error, 1)}
 	p.cmd.Env = append(os.Environ(), asPeer+"=1")
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
@@ -65,7 +72,7 @@ func spawn(t *testing.T, args ...string) *process {
 	}
 	err = p.cmd.Wait()
 	p.ended <- err
-	t.Fatalf("peer %q ended: %v\n%s", args, err, p.stderr.String())
+	t.Fatalf("peer %q ended: %v\n%s", cmd.Args, err, p.stderr.String())
 	return nil
 }
 

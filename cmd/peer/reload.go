@@ -39,7 +39,10 @@ func (r *reloader) reload() {
 	if cfg.Secret != nil && r.cfg.Secret != nil {
 		r.cfg.Secret, r.cfg.AcceptSecrets = cfg.Secret, cfg.AcceptSecrets
 	}
-	r.cfg.LogLevel, r.cfg.Drain, r.cfg.StoreSize = cfg.LogLevel, cfg.Drain, cfg.StoreSize
+	if cfg.HTTPS != nil && r.cfg.HTTPS != nil {
+		r.cfg.HTTPS = cfg.HTTPS
+	}
+	r.cfg.LogLevel, r.cfg.Drain, r.cfg.StoreSize, r.cfg.Rules = cfg.LogLevel, cfg.Drain, cfg.StoreSize, cfg.Rules
 	for i, s := range settings {
 		if node.Reloadable[s.Name] {
 			r.settings[i] = s
@@ -82,6 +85,10 @@ func (r *reloader) changed(cfg config.Config, settings []config.Effective) (appl
 			}
 		case s.Name == "tls-cert" && !differs:
 			if !cfg.PeerTLS.Same(r.cfg.PeerTLS) {
+				applied = append(applied, s.Name)
+			}
+		case s.Name == "https-cert" && !differs:
+			if !node.SameHTTPS(cfg, r.cfg) {
 				applied = append(applied, s.Name)
 			}
 		case differs && node.Reloadable[s.Name]:

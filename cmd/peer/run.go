@@ -30,7 +30,7 @@ func (c *runCommand) Help() string {
     peer run --name cache-1 --listen :80 --gossip :7946 --origin http://10.0.0.9:8080 \
       --join cache-2:7946,cache-3:7946 --secret-file /etc/peer/secret --store /var/cache/peer --store-size 10GiB
 
-SIGHUP reads the configuration again and applies log-level, drain and store-size, and what the files of certificates and of the secret hold; other changes are named in the log and wait for the next start. SIGTERM finishes the requests under way and leaves the cluster.
+SIGHUP reads the configuration again and applies log-level, drain, store-size, default-ttl and the rules, and what the files of certificates and of the secret hold, and opens the access log anew; other changes are named in the log and wait for the next start. SIGTERM finishes the requests under way and leaves the cluster.
 
 A flag is stronger than its PEER_* variable, which is stronger than the file of --config.`
 }
@@ -46,7 +46,7 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context) error {
 	level := new(slog.LevelVar)
 	level.Set(cfg.LogLevel)
 	log := newLogger(e.stderr, cfg, level)
-	n, err := node.Start(e.ctx, node.Options{Config: cfg, Logger: log, Version: thisBuild().Version})
+	n, err := node.Start(e.ctx, node.Options{Config: cfg, Logger: log, Version: thisBuild().Version, Stdout: e.stdout})
 	switch {
 	case err != nil && e.ctx.Err() != nil: // told to stop while starting
 		return nil
@@ -54,7 +54,11 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context) error {
 		return err
 	}
 	a := n.Addresses()
-	fmt.Fprintf(e.stdout, "%s is up: listen %s, admin %s, gossip %s\n", cfg.Name, a.Listen, a.Admin, a.Gossip)
+	https := ""
+	if a.HTTPS != "" {
+		https = ", https " + a.HTTPS
+	}
+	fmt.Fprintf(e.stdout, "%s is up: listen %s, admin %s, gossip %s%s\n", cfg.Name, a.Listen, a.Admin, a.Gossip, https)
 	r := &reloader{args: e.args, log: log, level: level, node: n, cfg: cfg, settings: settings}
 	failure := watch(e.ctx, r, manager)
 	if failure == nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -30,7 +31,13 @@ func (c *validateCommand) Run(e *environment, ctx *kong.Context) error {
 	}
 	t := table.New("SETTING", "VALUE", "FROM")
 	for _, s := range settings {
-		if s.Value != "" {
+		switch {
+		case s.Value == "":
+		case s.List:
+			for i, line := range strings.Split(s.Value, "\n") {
+				t.Row(fmt.Sprintf("%s %d", s.Name, i+1), line, s.Source)
+			}
+		default:
 			t.Row(s.Name, s.Value, s.Source)
 		}
 	}

@@ -83,15 +83,16 @@ func (n *Network) delay(l link, bytes int) (first, all time.Duration) {
 	return first, all
 }
 
-// piece is how many bytes of a stream arrive together: where a rate bounds them, what it
-// carries in a tenth of a second.
-func (n *Network) piece(l link) int {
+// room is how many bytes of a stream arrive together, and how many may be on their way:
+// where a rate bounds them, what it carries in a tenth of a second, and in a whole one, so
+// that it is soon forgotten when it ends.
+func (n *Network) room(l link) (piece, all int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if c := n.conditionsOf(l); c.Rate > 0 {
-		return int(c.Rate/10) + 1
+		return int(c.Rate/10) + 1, int(min(c.Rate, window))
 	}
-	return window
+	return window, window
 }
 
 func (n *Network) takeReset(l link) (bytes int64, ok bool) {

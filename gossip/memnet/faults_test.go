@@ -27,6 +27,13 @@ func TestRateAndResendDelayStreams(t *testing.T) {
 		if _, err := client.Read(make([]byte, 1)); err != nil || time.Since(start) != 0 {
 			t.Errorf("the other way took %v, %v", time.Since(start), err)
 		}
+		go client.Write(make([]byte, 100_000))
+		io.ReadFull(server, make([]byte, 500))
+		n.SetLink("10.0.0.1", "10.0.0.2", Conditions{})
+		start = time.Now()
+		if _, err := io.ReadFull(server, make([]byte, 99_500)); err != nil || time.Since(start) > time.Second {
+			t.Errorf("the rest came with %v %v after the rate had ended, want a second at most", err, time.Since(start))
+		}
 		n.SetLink("10.0.0.1", "10.0.0.2", Conditions{Resend: 1})
 		start = time.Now()
 		client.Write([]byte("x"))

@@ -47,6 +47,7 @@ func (p *pipe) write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
+		piece, all := p.net.room(p.link)
 		switch {
 		case p.writeErr != nil:
 			return written, p.writeErr
@@ -56,8 +57,8 @@ func (p *pipe) write(b []byte) (int, error) {
 			return written, os.ErrDeadlineExceeded
 		case len(b) == 0:
 			return written, nil
-		case p.size < window && !p.net.frozen(p.link.from):
-			n := p.allowed(min(len(b), window-p.size, p.net.piece(p.link)))
+		case p.size < all && !p.net.frozen(p.link.from):
+			n := p.allowed(min(len(b), all-p.size, piece))
 			if n < 0 {
 				p.mu.Unlock() // the other direction has a lock of its own
 				p.fail(syscall.ECONNRESET)

@@ -7,16 +7,21 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// targetedField is the targeted cache control field that is obeyed in preference
-// to Cache-Control (RFC 9213 section 3.1).
-const targetedField = "Cdn-Cache-Control"
+// targetedFields are the targeted cache control fields that are obeyed in preference to
+// Cache-Control, the first before the second (RFC 9213 section 2.2): that for these caches
+// alone, in which an operator's rules write what they decide, and that of section 3.1.
+var targetedFields = [...]string{"Summarycache-Cache-Control", "Cdn-Cache-Control"}
 
 // responseDirectives returns the directives that apply to a response in a shared
 // cache. A valid targeted field replaces Cache-Control and Expires altogether
 // (RFC 9213 section 2.2), which targeted reports; an empty or broken one, or one
 // with a directive of the wrong type, is ignored.
 func responseDirectives(h http.Header) (d Directives, targeted bool) {
-	if lines := h[targetedField]; len(lines) > 0 {
+	for _, field := range targetedFields {
+		lines := h[field]
+		if len(lines) == 0 {
+			continue
+		}
 		if dict, err := httpsfv.UnmarshalDictionary(lines); err == nil && len(dict.Names()) > 0 {
 			if d, ok := targetedDirectives(dict); ok {
 				return d, true

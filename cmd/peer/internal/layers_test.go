@@ -54,11 +54,14 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/tracing", imports: "net go.opentelemetry.io/otel/attribute go.opentelemetry.io/otel/codes " +
 		"go.opentelemetry.io/otel/propagation go.opentelemetry.io/otel/sdk/resource go.opentelemetry.io/otel/sdk/trace " +
 		"go.opentelemetry.io/otel/trace"},
+	// What an operator says of caching: functions of requests and responses.
+	{dir: "cmd/peer/internal/rules", imports: "net gossip/rfc9111", without: "os context io net"},
 	// The cache knows siblings, not how they are found.
 	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store"},
 	// The request path knows a Locator, not the gossip behind it.
-	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/conn gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
+	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
 
+	{dir: "cmd/peer/internal/accesslog", imports: "cmd/peer/internal/proxy"},
 	// What peers ask of each other besides objects, the Squids beside them, and TLS to both.
 	{dir: "cmd/peer/internal/control", imports: "net gossip/sibling"},
 	{dir: "cmd/peer/internal/squid", imports: "net digest/squid gossip/rfc9111 gossip/sibling"},
@@ -71,15 +74,15 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/origin", imports: "net github.com/cespare/xxhash/v2"},
 	{dir: "cmd/peer/internal/replay", imports: "net cmd/peer/internal/origin cmd/peer/internal/table cmd/peer/internal/trace " +
 		"gossip/rfc9111"},
-	{dir: "cmd/peer/internal/config", imports: "net cmd/peer/internal/peertls github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
+	{dir: "cmd/peer/internal/config", imports: "net gossip cmd/peer/internal/peertls cmd/peer/internal/rules github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
 		"github.com/goccy/go-yaml/parser github.com/goccy/go-yaml/token"},
-	{dir: "cmd/peer/internal/admin", imports: "net cmd/peer/internal/proxy cmd/peer/internal/store cmd/peer/internal/table " +
+	{dir: "cmd/peer/internal/admin", imports: "net cmd/peer/internal/proxy cmd/peer/internal/rules cmd/peer/internal/store cmd/peer/internal/table " +
 		"github.com/prometheus/client_golang/prometheus github.com/prometheus/client_golang/prometheus/collectors " +
 		"github.com/prometheus/client_golang/prometheus/promhttp"},
 	// Here the parts become a peer.
-	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange gossip/invalidation cmd/peer/internal/admin " +
+	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange gossip/invalidation cmd/peer/internal/accesslog cmd/peer/internal/admin " +
 		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health cmd/peer/internal/peertls " +
-		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store cmd/peer/internal/tracing"},
+		"cmd/peer/internal/proxy cmd/peer/internal/rules gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store cmd/peer/internal/tracing"},
 	// All of it is tests.
 	{dir: "cmd/peer/internal/simulation"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +

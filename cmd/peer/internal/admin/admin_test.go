@@ -119,6 +119,9 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 	if code, body := get("/healthz"); code != 200 || body != "degraded: store: the file system refused 3 objects in the last minute\n" {
 		t.Errorf("GET /healthz of a degraded peer = %d %q", code, body)
 	}
+	if code, body := get("/readyz"); code != 200 || body != "ready\ndegraded: store: the file system refused 3 objects in the last minute\n" {
+		t.Errorf("GET /readyz of a degraded peer = %d %q", code, body)
+	}
 	s.Health.OK, s.Health.Missing = false, []string{"members"}
 	s.Health.Parts[0] = Part{Name: "exchange", Stalled: 75, Hangs: true}
 	_, get = serve(t, s)

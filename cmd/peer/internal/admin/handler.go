@@ -19,11 +19,12 @@ func Handler(source Source, durations *Durations) http.Handler {
 	servePage(mux, source)
 	serveHealth(mux, source)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if s := status(); !s.Ready {
+		s := status()
+		if !s.Ready {
 			plain(w, http.StatusServiceUnavailable, s.State+"\n")
 			return
 		}
-		plain(w, http.StatusOK, "ready\n")
+		plain(w, http.StatusOK, "ready\n"+s.Health.lines())
 	})
 	mux.HandleFunc("GET /status.json", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, status())

@@ -28,13 +28,13 @@ type Part struct {
 
 // A Trouble is one thing that goes wrong.
 type Trouble struct {
-	Part   string `json:"part"`   // "store", "origin", "siblings" or "machine"
+	Part   string `json:"part"`   // "store", "origin", "siblings", "cluster" or "machine"
 	Text   string `json:"text"`   // a sentence without its full stop
 	Severe bool   `json:"severe"` // it costs most of what the part is for
 }
 
 // degradable are the parts of troubles.
-var degradable = []string{"store", "origin", "siblings", "machine"}
+var degradable = []string{"store", "origin", "siblings", "cluster", "machine"}
 
 // lines says what is wrong, one thing a line; "" = nothing is.
 func (h Health) lines() string {

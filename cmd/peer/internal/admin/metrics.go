@@ -89,6 +89,9 @@ var families = []family{
 			emit(float64(t.GatewayErrors), "gateway-error")
 			emit(float64(t.ClientsGone), "client-gone")
 		}),
+	gauge("peer_connections", "Connections of clients and siblings that are open.", func(s Status) float64 { return float64(s.Clients.Open) }),
+	counter("peer_connections_dropped_total", "Idle connections that were closed to make room for others.", func(s Status) float64 { return float64(s.Clients.Dropped) }),
+	counter("peer_connections_refused_total", "Connections that were closed at once, for want of room.", func(s Status) float64 { return float64(s.Clients.Refused) }),
 	counter("peer_broken_bodies_total", "Answers that were cut short after they began.", func(s Status) float64 { return float64(s.Traffic.BrokenBodies) }),
 	counter("peer_bodies_resumed_total", "Bodies whose source ended within them, and that another source finished.", func(s Status) float64 { return float64(s.Traffic.BodiesResumed) }),
 	counter("peer_bodies_taken_over_total", "Bodies whose source made no progress, so that another source went on.", func(s Status) float64 { return float64(s.Traffic.BodiesTakenOver) }),

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
 // A Source is the peer behind a [Handler]. Its methods are called from many
@@ -50,8 +52,9 @@ type Explanation struct {
 	Reason  string `json:"reason"` // as Cache-Status would have it for fwd; "" = a hit
 	Text    string `json:"text"`   // the same in a sentence
 
-	Stored  []Stored `json:"stored"`  // every response held for the URL
-	Matches []Match  `json:"matches"` // every digest held, for each identity that it would be asked for
+	Rules   []rules.Decision `json:"rules,omitempty"` // what rules made of the request
+	Stored  []Stored         `json:"stored"`          // every response held for the URL
+	Matches []Match          `json:"matches"`         // every digest held, for each identity that it would be asked for
 }
 
 // Stored describes a response in the store.
@@ -63,6 +66,7 @@ type Stored struct {
 	Age      float64 `json:"age_seconds"`
 	FreshFor float64 `json:"fresh_for_seconds"` // negative = for how long it has been stale
 	Listed   bool    `json:"listed"`            // in this peer's digest
+	Rule     string  `json:"rule,omitempty"`    // that gave it its lifetime; "" = the origin did
 }
 
 // Match says what one digest says of one identity.

@@ -28,6 +28,7 @@ type Status struct {
 	Origins []proxy.Failing `json:"origins_failing"` // those whose last request got no answer, the latest first
 
 	Late     float64      `json:"late_seconds"` // by which this process runs late, for want of a processor
+	Clients  Connections  `json:"connections"`
 	Siblings Siblings     `json:"siblings"`
 	Traffic  proxy.Counts `json:"traffic"`
 	Store    store.Stats  `json:"store"`
@@ -35,6 +36,13 @@ type Status struct {
 	Exchange Exchange     `json:"exchange"`
 	Plan     Plan         `json:"plan"`
 	Members  []Member     `json:"members"` // the other peers
+}
+
+// Connections are those of clients and siblings.
+type Connections struct {
+	Open    int   `json:"open"`
+	Dropped int64 `json:"dropped"` // idle ones, for others
+	Refused int64 `json:"refused"` // for want of room
 }
 
 // Siblings is how well they answer now.
@@ -48,7 +56,8 @@ type Addresses struct {
 	Listen  string `json:"listen"`
 	Admin   string `json:"admin"`
 	Gossip  string `json:"gossip"`
-	Service string `json:"service"` // where the others ask this peer
+	Service string `json:"service"`         // where the others ask this peer
+	HTTPS   string `json:"https,omitempty"` // for clients by TLS; "" = none
 }
 
 // Digest describes what a peer publishes of its own contents.

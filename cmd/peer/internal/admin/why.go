@@ -13,11 +13,14 @@ import (
 func WriteExplanation(w io.Writer, e Explanation) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n%s\n", e.Method, e.URL, e.Text)
+	for _, d := range e.Rules {
+		fmt.Fprintf(&b, "Rule %s: %s\n", d.Rule, d.What)
+	}
 	if len(e.Stored) > 0 {
 		b.WriteString("\n")
 		t := table.New("STORED", ">STATUS", ">BYTES", ">AGE", "FRESHNESS", "IN DIGEST", "SELECTED")
 		for _, s := range e.Stored {
-			t.Row(variant(s.Identity), s.Status, table.Bytes(s.Bytes), seconds(s.Age), freshness(s.FreshFor), yes(s.Listed), yes(s.Selected))
+			t.Row(variant(s.Identity), s.Status, table.Bytes(s.Bytes), seconds(s.Age), freshness(s), yes(s.Listed), yes(s.Selected))
 		}
 		if err := t.Write(&b, ""); err != nil {
 			return err
@@ -61,11 +64,15 @@ func trip(s float64) string {
 
 func seconds(s float64) string { return Span(time.Duration(s * float64(time.Second))) }
 
-func freshness(left float64) string {
-	if left > 0 {
-		return "fresh for " + seconds(left)
+func freshness(s Stored) string {
+	text := "fresh for " + seconds(s.FreshFor)
+	if s.FreshFor <= 0 {
+		text = "stale for " + seconds(-s.FreshFor)
 	}
-	return "stale for " + seconds(-left)
+	if s.Rule != "" {
+		text += ", by rule " + s.Rule
+	}
+	return text
 }
 
 func yes(b bool) string {

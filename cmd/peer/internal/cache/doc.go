@@ -55,8 +55,10 @@
 // for the attempt, and if the origin has another representation by now, they begin
 // another fetch, which asks no sibling.
 //
-// A stored body that turns out unreadable in the middle of an answer is fetched
-// likewise, and the answer goes on where it was (respond.go).
+// A body that turns out unreadable on disk in the middle of an answer is fetched anew,
+// and the answer goes on where it was (finish.go). So is the rest for a client that
+// others would have to wait for: a body that can't be stored is kept in memory until
+// all have read it, but for those that keep another waiting for a second.
 //
 // # Identity
 //

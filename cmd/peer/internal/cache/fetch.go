@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -255,7 +256,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 		src.inquiry.Broken(a.sibling)
 		return
 	}
-	if err != nil && f.waiters.n.Load() > 0 && w.Len() > 0 {
+	if err != nil && !errors.Is(err, store.ErrNoFollower) && f.waiters.n.Load() > 0 && w.Len() > 0 {
 		c.BodiesCut.Add(1)
 		c.log.Info("no source could finish a body", "url", f.r.url, "error", err)
 	}

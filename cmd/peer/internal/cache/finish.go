@@ -8,7 +8,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// A cutAnswer is one whose body the disk failed to give back in the middle.
+// A cutAnswer is one whose body the store failed to give back in the middle: the disk
+// did, or the body passed through and did not wait for this client.
 type cutAnswer struct {
 	id   string
 	repr representation
@@ -16,34 +17,53 @@ type cutAnswer struct {
 	plan rfc9111.Part
 }
 
+// unread reports whether the store failed to give a body back that others may have.
+func unread(err error) bool {
+	return errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrBehind)
+}
+
 // finishStored is finish for a stored body.
 func (c *Cache) finishStored(w io.Writer, r *request, f *found, v *store.View, p rfc9111.Part, res *Result) {
-	if errors.Is(res.Err, store.ErrCorrupt) {
+	if unread(res.Err) {
 		c.finish(w, r, cutAnswer{f.obj.Key(), f.entry.representation(f.obj.Size()), v.Sums(), p}, res)
 	}
 }
 
-// finish sends what is missing of an answer whose body on disk, stored or being
-// received, turned out to be unreadable: it is fetched anew, and must be the same as
-// far as the client has it, by the sums of its blocks. What is fetched may pass over
-// the same bad disk, or come from a sibling that has another version: then it is
-// fetched once more, from the origin and past the disk. A sibling that asked is left
-// to find the rest itself.
+// A way is one to fetch the rest of a cutAnswer. Each is tried once at most, in this order.
+type way int
+
+const (
+	throughStore way = iota // as any response is fetched, and kept
+	pastStore               // for this client alone: the disk may be bad, or the client slow
+	fromOrigin              // the same from the origin: siblings may have another version
+	noWay
+)
+
+// finish sends what is missing of an answer that the store did not give back: it is
+// fetched anew, and must be the same as far as the client has it, by the sums of its
+// blocks. A sibling that asked is left to find the rest itself. The loop ends: each
+// round tries a later way.
 func (c *Cache) finish(w io.Writer, r *request, cut cutAnswer, res *Result) {
-	for _, pastDisk := range []bool{false, true} {
-		if r.cc.OnlyIfCached || !errors.Is(res.Err, store.ErrCorrupt) || !c.finishOnce(w, r, &cut, pastDisk, res) {
-			return
-		}
+	if r.cc.OnlyIfCached {
+		return
+	}
+	by := throughStore
+	if errors.Is(res.Err, store.ErrBehind) {
+		by = pastStore
+	}
+	for by < noWay && unread(res.Err) {
+		by = max(by+1, c.finishOnce(w, r, &cut, by, res))
 	}
 }
 
-// finishOnce fetches the body once. It reports whether another time may help where
-// res.Err is what it was.
-func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, pastDisk bool, res *Result) bool {
+// finishOnce fetches the body once. It returns the way that may help where res.Err is
+// what it was, or unread again.
+func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res *Result) way {
 	r2, key := unattended(r), cut.id
-	if pastDisk {
-		r2.cc.NoStore, r2.cc.NoCache, key = true, true, ""
+	if by != throughStore {
+		r2.cc.NoStore, key = true, ""
 	}
+	r2.cc.NoCache = by == fromOrigin
 	anew, joined := c.newFetch(r2, key, nil, "miss")
 	defer anew.waiters.leave(joined)
 	if !joined {
@@ -53,7 +73,7 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, pastDisk boo
 	select {
 	case <-anew.ready:
 	case <-r.Context().Done():
-		return false
+		return noWay
 	}
 	var repr representation
 	var body io.Reader
@@ -61,17 +81,23 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, pastDisk boo
 	case got.into != nil:
 		f, ok := got.into.Follow(r.Context())
 		if !ok {
-			return true
+			return pastStore
 		}
 		defer f.Close()
 		repr, body = got.entry.representation(got.length), f
 	case got.answer != nil && !joined:
 		repr, body = got.answer.representation(), got.answer.body
+	case joined:
+		return pastStore // what another request asked for is of no use here
 	default:
-		return joined // what another request asked for is of no use here
+		return noWay
+	}
+	elsewhere := noWay
+	if anew.result.peer != "" {
+		elsewhere = fromOrigin // a sibling has another version; the origin may have this one
 	}
 	if repr.Status != cut.repr.Status || !repr.same(cut.repr) {
-		return anew.result.peer != "" // a sibling has another version; the origin may have this one
+		return elsewhere
 	}
 	checked := cut.sums.Check(body)
 	_, err := io.CopyN(io.Discard, checked, cut.plan.Offset+res.Bytes)
@@ -84,14 +110,14 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, pastDisk boo
 		n, err = copyArriving(w, checked, rest, func() {})
 		res.Bytes += n
 	}
-	if errors.Is(err, store.ErrDiffers) && anew.result.peer != "" {
-		return true // as above, but nothing in its header said so
+	if errors.Is(err, store.ErrDiffers) {
+		return elsewhere // as above, but nothing in its header said so
 	}
 	if res.Err = err; err == nil {
 		c.BodiesResumed.Add(1)
 	}
-	if f, ok := body.(*store.Follower); ok && errors.Is(err, store.ErrCorrupt) && f.Sums().Len() > cut.sums.Len() {
+	if f, ok := body.(*store.Follower); ok && unread(err) && f.Sums().Len() > cut.sums.Len() {
 		cut.sums = f.Sums()
 	}
-	return true
+	return pastStore
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
+// Pass answers r as [Cache.Serve] does a request that no cache answers: by the origin.
+func (c *Cache) Pass(w http.ResponseWriter, r *http.Request) Result { return c.forward(w, r, "bypass") }
+
 // forward sends a request that the cache can't answer to the origin and its
 // response, unstored, to the client. reason is for Cache-Status. An unsafe method
 // that succeeds invalidates what is stored (RFC 9111 section 4.4).

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"errors"
 	"io"
 	"net/http"
 
@@ -69,7 +68,7 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 	default: // an empty body of unknown length
 		begin()
 	}
-	if errors.Is(res.Err, store.ErrCorrupt) {
+	if unread(res.Err) {
 		c.forget(got.body.f)
 		sums := body.Sums()
 		body.Close() // it keeps nobody waiting

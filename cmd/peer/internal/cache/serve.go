@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -249,7 +248,7 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 		return Result{}, &again{fields: got.fields}
 	case errors.Is(sent.Err, errSuperseded):
 		return Result{}, &again{fields: got.fields, origin: true}
-	case errors.Is(sent.Err, store.ErrCorrupt): // no byte was sent: any version will do, if the disk is left out
+	case unread(sent.Err): // no byte was sent: any version will do, if the disk is left out
 		return Result{}, &again{pastDisk: true}
 	case r.Context().Err() != nil:
 		return Result{Outcome: ClientGone, Err: sent.Err}, nil

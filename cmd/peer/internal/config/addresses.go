@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/summarycache/summarycache/gossip"
 )
 
 func (c *checker) addresses(s *Settings, out *Config) {
@@ -20,6 +22,9 @@ func (c *checker) addresses(s *Settings, out *Config) {
 	}
 	for _, a := range s.Join {
 		err := checkAddr(a, "7946", false)
+		if strings.HasPrefix(a, "srv:") {
+			err = gossip.CheckJoin(a)
+		}
 		good = good && err == nil
 		c.fail("join", a, err)
 		if err == nil {
@@ -54,11 +59,6 @@ func (c *checker) squids(s *Settings) (list []string) {
 
 // distinct refuses two listeners on one port of one host.
 func (c *checker) distinct(s *Settings) {
-	clash := func(a, b string) bool {
-		hostA, portA, _ := net.SplitHostPort(a)
-		hostB, portB, _ := net.SplitHostPort(b)
-		return portA == portB && portA != "0" && (hostA == hostB || wildcard(hostA) || wildcard(hostB))
-	}
 	if clash(s.Admin, s.Listen) {
 		c.fail("admin", s.Admin, fmt.Errorf("is the address of --listen %s too: each needs its own", s.Listen))
 	}
@@ -68,6 +68,13 @@ func (c *checker) distinct(s *Settings) {
 	if clash(s.Gossip, s.Admin) {
 		c.fail("gossip", s.Gossip, fmt.Errorf("is the address of --admin %s too: each needs its own", s.Admin))
 	}
+}
+
+// clash reports whether two listeners want one port of one host.
+func clash(a, b string) bool {
+	hostA, portA, _ := net.SplitHostPort(a)
+	hostB, portB, _ := net.SplitHostPort(b)
+	return portA == portB && portA != "0" && (hostA == hostB || wildcard(hostA) || wildcard(hostB))
 }
 
 // advertise settles at which host the others reach this peer, and refuses one

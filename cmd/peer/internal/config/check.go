@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"net/url"
 	"os"
 	"strconv"
@@ -20,6 +21,7 @@ const maxName = 63 // characters, as in gossip
 // A checker collects mistakes.
 type checker struct {
 	sources map[string]Source
+	file    string // of the configuration
 	errs    []error
 }
 
@@ -29,20 +31,26 @@ func (c *checker) fail(setting, value string, err error) {
 	}
 }
 
-func check(s *Settings, sources map[string]Source) (Config, []error) {
-	c := &checker{sources: sources}
+func check(s *Settings, sources map[string]Source, lists map[string]entry) (Config, []error) {
+	c := &checker{sources: sources, file: s.Config}
 	out := Config{
 		Name: c.name(s.Name), JoinTimeout: c.duration("join-timeout", s.JoinTimeout),
 		Origin:    c.origin(s.Origin),
 		StoreSize: c.size("store-size", s.StoreSize, 1<<20), MemorySize: c.size("memory-size", s.MemorySize, 0),
 		Scrub:          c.duration("scrub", s.Scrub),
 		FalsePositives: c.falsePositives(s.FalsePositives), Publish: c.duration("publish", s.Publish),
-		LogLevel: c.logLevel(s.LogLevel), LogJSON: c.logFormat(s.LogFormat), Drain: c.duration("drain", s.Drain),
+		LogLevel: c.logLevel(s.LogLevel), LogJSON: c.format("log-format", s.LogFormat, "text"), Drain: c.duration("drain", s.Drain),
 		CollapseWait:   c.duration("collapse-wait", s.CollapseWait),
 		ConnectTimeout: c.timeout("connect-timeout", s.ConnectTimeout), FirstByteTimeout: c.timeout("first-byte-timeout", s.FirstByteTimeout),
 		BetweenBytesTimeout: c.timeout("between-bytes-timeout", s.BetweenBytesTimeout),
 		ClientBodyTimeout:   c.timeout("client-body-timeout", s.ClientBodyTimeout), SendTimeout: c.timeout("send-timeout", s.SendTimeout),
 	}
+	out.Sites = c.sites(lists["sites"].items, s.Origin)
+	out.TrustedProxies = c.trustedProxies(s.TrustedProxies, out.Reverse())
+	out.lists = map[string][]string{"rules": lines(lists["rules"].items, ruleMatchers), "sites": lines(lists["sites"].items, siteOrder)}
+	out.Rules = c.rules(lists["rules"].items, s.DefaultTTL)
+	out.HTTPS = c.https(s)
+	out.AccessLog, out.AccessLogJSON = c.accessLog(s.AccessLog), c.format("access-log-format", s.AccessLogFormat, "combined")
 	out.Secret, out.AcceptSecrets = c.secrets(s.SecretFile)
 	out.PeerTLS = c.peerTLS(s, out.Name)
 	c.traces(s.OTLP, &out)
@@ -51,6 +59,7 @@ func check(s *Settings, sources map[string]Source) (Config, []error) {
 	out.Store = c.store(s.Store, out.Name)
 	out.Digests = c.digests(s.Digests, out.Store)
 	out.IndexSize = c.size("index-size", s.IndexSize, 0)
+	out.MaxConnections = c.connections(s.MaxConnections)
 	if out.Publish != 0 && out.Publish < 10*time.Millisecond || out.Publish > time.Hour {
 		c.fail("publish", s.Publish, errors.New("is not between 10ms and 1h"))
 	}
@@ -87,12 +96,17 @@ func (c *checker) duration(setting, s string) time.Duration {
 
 // timeout reads a deadline. There is none that is none: every wait ends.
 func (c *checker) timeout(setting, s string) time.Duration {
+	d, err := deadline(s)
+	c.fail(setting, s, err)
+	return d
+}
+
+func deadline(s string) (time.Duration, error) {
 	d, err := parseDuration(s)
 	if err == nil && (d < 10*time.Millisecond || d > 24*time.Hour) {
 		err = errors.New("is not between 10ms and 24h")
 	}
-	c.fail(setting, s, err)
-	return d
+	return d, err
 }
 
 func (c *checker) size(setting, s string, least int64) int64 {
@@ -108,20 +122,49 @@ func (c *checker) origin(s string) *url.URL {
 	if s == "" {
 		return nil
 	}
+	u, err := originURL(s)
+	c.fail("origin", s, err)
+	return u
+}
+
+// originURL reads the address of an origin.
+func originURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		c.fail("origin", s, errors.New("is no URL: "+err.(*url.Error).Err.Error()))
+		return nil, errors.New("is no URL: " + err.(*url.Error).Err.Error())
 	case u.Scheme != "http" && u.Scheme != "https":
-		c.fail("origin", s, errors.New("is no http or https URL, such as http://127.0.0.1:8080"))
+		return nil, errors.New("is no http or https URL, such as http://127.0.0.1:8080")
 	case u.Host == "" || u.Hostname() == "":
-		c.fail("origin", s, errors.New("has no host"))
+		return nil, errors.New("has no host")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		c.fail("origin", s, errors.New("may have a path but no user, query or fragment"))
-	default:
-		return u
+		return nil, errors.New("may have a path but no user, query or fragment")
 	}
-	return nil
+	return u, nil
+}
+
+// trustedProxies reads networks, each as a prefix or a single address.
+func (c *checker) trustedProxies(list []string, reverse bool) (out []netip.Prefix) {
+	for _, s := range list {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			var ip netip.Addr
+			if ip, err = netip.ParseAddr(s); err == nil {
+				p = netip.PrefixFrom(ip, ip.BitLen())
+			}
+		}
+		switch {
+		case err != nil:
+			c.fail("trusted-proxies", s, errors.New("is no network: want one such as 10.0.0.0/8 or 10.0.0.9"))
+		case p.Masked() != p:
+			c.fail("trusted-proxies", s, fmt.Errorf("has bits behind its prefix: did you mean %s?", p.Masked()))
+		case !reverse:
+			c.fail("trusted-proxies", s, errors.New("is for a reverse proxy: a forward proxy tells origins nothing of its clients"))
+			return nil
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 func (c *checker) objects(s string, storeSize int64) uint64 {
@@ -134,6 +177,14 @@ func (c *checker) objects(s string, storeSize int64) uint64 {
 		n = max(uint64(storeSize)/meanObject, 1000)
 	}
 	return n
+}
+
+func (c *checker) connections(s string) int {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || n > 1e6 {
+		c.fail("max-connections", s, errors.New("is no whole number between 0 and 1000000"))
+	}
+	return int(n)
 }
 
 func (c *checker) falsePositives(s string) float64 {
@@ -156,9 +207,10 @@ func (c *checker) logLevel(s string) (level slog.Level) {
 	return level
 }
 
-func (c *checker) logFormat(s string) bool {
-	if s != "text" && s != "json" {
-		c.fail("log-format", s, errors.New("is neither text nor json"+didYouMean(s, []string{"text", "json"})))
+// format reads whether lines are JSON and not the plain format.
+func (c *checker) format(setting, s, plain string) bool {
+	if s != plain && s != "json" {
+		c.fail(setting, s, fmt.Errorf("is neither %s nor json%s", plain, didYouMean(s, []string{plain, "json"})))
 	}
 	return s == "json"
 }

@@ -2,10 +2,12 @@ package config
 
 import (
 	"log/slog"
+	"net/netip"
 	"net/url"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
 // Config is a checked configuration. It is plain data: copy it freely. A field's
@@ -17,7 +19,7 @@ type Config struct {
 	Admin     string   // likewise
 	Gossip    string   // likewise
 	Advertise string   // host without a port; "" = that of Listen and Gossip, which is no wildcard then
-	Join      []string // host:port
+	Join      []string // see gossip.Config
 	// JoinTimeout bounds the wait for the first answer of a Join address; 0 =
 	// don't wait.
 	JoinTimeout time.Duration
@@ -31,7 +33,13 @@ type Config struct {
 	// PeerTLS secures HTTP between peers; nil = it is plain.
 	PeerTLS *peertls.Identity
 
-	Origin     *url.URL // nil = forward proxy
+	Origin *url.URL // with Sites nil too: a forward proxy
+	Sites  []Site   // of the file; nil if Origin is not
+	// TrustedProxies are the networks of proxies that are believed in for whom they ask.
+	TrustedProxies []netip.Prefix
+
+	Rules rules.Set // the last is that of default-ttl, if it is set
+
 	Store      string
 	StoreSize  int64         // bytes
 	MemorySize int64         // bytes
@@ -44,6 +52,8 @@ type Config struct {
 	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout time.Duration
 	ClientBodyTimeout, SendTimeout                        time.Duration
 
+	MaxConnections int // of clients; 0 = as many as there are descriptors for, at most 16,384
+
 	Objects        uint64        // planned for; at least 1
 	FalsePositives float64       // in (0, 0.5]
 	CollapseWait   time.Duration // 0 = peers that miss the same object at once don't find each other
@@ -54,6 +64,13 @@ type Config struct {
 	Traces       *url.URL
 	TraceHeader  map[string]string // sent along
 	TraceTimeout time.Duration     // for one post; 0 = 10 s
+
+	lists map[string][]string // the lists of the file, as they are shown
+
+	HTTPS *HTTPS // nil = clients do not come by TLS
+
+	AccessLog     string // a file or "-"; "" = none
+	AccessLogJSON bool
 
 	LogLevel slog.Level
 	LogJSON  bool

@@ -22,7 +22,17 @@ type entry struct {
 	values []string
 	list   bool
 	line   int
+	items  []section // of a list of sections, in place of values
 }
+
+// A section is one item of a list in a file that has keys of its own.
+type section struct {
+	entries map[string]entry
+	line    int
+}
+
+// sections are the keys that take a list of them, with the keys that these have.
+var sections = map[string]map[string]bool{"rules": ruleKeys, "sites": siteKeys}
 
 // readFile reads the settings in a YAML file. names are the keys it may have;
 // those that take a list are mapped to true. It returns what it could read
@@ -52,6 +62,11 @@ func parseFile(path string, data []byte, names map[string]bool) (map[string]entr
 	if err != nil {
 		return nil, []error{err}
 	}
+	return mapping(path, pairs, names)
+}
+
+// mapping reads pairs whose keys may be names.
+func mapping(path string, pairs []*ast.MappingValueNode, names map[string]bool) (map[string]entry, []error) {
 	entries := make(map[string]entry)
 	var errs []error
 	known := make([]string, 0, len(names))
@@ -61,6 +76,12 @@ func parseFile(path string, data []byte, names map[string]bool) (map[string]entr
 	for _, pair := range pairs {
 		key, line := pair.Key.GetToken().Value, pair.Key.GetToken().Position.Line
 		list, ok := names[key]
+		if keys := sections[key]; ok && keys != nil {
+			items, mistakes := listOf(path, key, line, pair.Value, keys)
+			errs = append(errs, mistakes...)
+			entries[key] = entry{line: line, items: items}
+			continue
+		}
 		if !ok {
 			errs = append(errs, unknownKey(path, line, key, known))
 			continue
@@ -74,6 +95,31 @@ func parseFile(path string, data []byte, names map[string]bool) (map[string]entr
 		entries[key] = e
 	}
 	return entries, errs
+}
+
+// listOf reads a list of sections.
+func listOf(path, key string, line int, node ast.Node, keys map[string]bool) (items []section, errs []error) {
+	seq, ok := node.(*ast.SequenceNode)
+	if !ok {
+		return nil, []error{fmt.Errorf("%s:%d: %s wants a list of items that begin with a dash", path, line, key)}
+	}
+	for _, item := range seq.Values {
+		at := item.GetToken().Position.Line
+		var pairs []*ast.MappingValueNode
+		switch node := item.(type) {
+		case *ast.MappingNode:
+			pairs = node.Values
+		case *ast.MappingValueNode:
+			pairs = []*ast.MappingValueNode{node}
+		default:
+			errs = append(errs, fmt.Errorf("%s:%d: an item of %s wants lines of the form key: value", path, at, key))
+			continue
+		}
+		entries, mistakes := mapping(path, pairs, keys)
+		errs = append(errs, mistakes...)
+		items = append(items, section{entries, pairs[0].Key.GetToken().Position.Line})
+	}
+	return items, errs
 }
 
 func unknownKey(path string, line int, key string, known []string) error {

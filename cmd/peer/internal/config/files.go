@@ -54,6 +54,21 @@ func (c *checker) digests(file, store string) string {
 	return file
 }
 
+// accessLog checks what can be told of the file without making it.
+func (c *checker) accessLog(file string) string {
+	if file == "" || file == "-" {
+		return file
+	}
+	if st, err := os.Stat(file); err == nil && st.IsDir() {
+		c.fail("access-log", file, errors.New("is a directory"))
+	} else if st, err := os.Stat(filepath.Dir(file)); err != nil {
+		c.fail("access-log", file, fmt.Errorf("cannot be made: its directory: %s", reason(err)))
+	} else if !st.IsDir() {
+		c.fail("access-log", file, fmt.Errorf("cannot be made: %s is a file", filepath.Dir(file)))
+	}
+	return file
+}
+
 // reason is what the system said, without the path that our sentence has.
 func reason(err error) string {
 	var path *os.PathError

@@ -3,8 +3,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -21,6 +23,7 @@ type Effective struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
 	Source string `json:"source"` // where from, as a person would say it
+	List   bool   `json:"-"`      // it is a list of the file; Value has an item a line
 }
 
 // A Mistake is one thing that is wrong with a configuration.
@@ -44,10 +47,11 @@ func Load(ctx *kong.Context, s *Settings) (Config, []Effective, error) {
 	flags := settingFlags(ctx.Selected().Flags)
 	sources := sourcesOf(ctx, flags)
 	var errs []error
+	var lists map[string]entry
 	if s.Config != "" {
-		errs = overlay(s.Config, flags, sources)
+		lists, errs = overlay(s.Config, flags, sources)
 	}
-	c, mistakes := check(s, sources)
+	c, mistakes := check(s, sources, lists)
 	if err := errors.Join(append(errs, mistakes...)...); err != nil {
 		return Config{}, nil, err
 	}
@@ -88,9 +92,13 @@ func sourcesOf(ctx *kong.Context, flags []*kong.Flag) map[string]Source {
 }
 
 // overlay gives the settings that are neither flags nor in the environment the
-// values that a file has for them.
-func overlay(path string, flags []*kong.Flag, sources map[string]Source) []error {
+// values that a file has for them. It returns the file's entries.
+func overlay(path string, flags []*kong.Flag, sources map[string]Source) (map[string]entry, []error) {
 	names := make(map[string]bool)
+	for name := range sections {
+		names[name] = true
+		sources[name] = Source{"file", path}
+	}
 	for _, f := range flags {
 		if f.Name != "config" {
 			names[f.Name] = f.IsSlice()
@@ -109,7 +117,7 @@ func overlay(path string, flags []*kong.Flag, sources map[string]Source) []error
 			f.Target.SetString(e.values[0])
 		}
 	}
-	return errs
+	return entries, errs
 }
 
 // effective lists what the settings came to, in the order of the help.
@@ -128,6 +136,16 @@ func effective(flags []*kong.Flag, sources map[string]Source, c Config) []Effect
 		}
 		if v, ok := computed[f.Name]; ok && v != "" {
 			e.Value = v
+		}
+		list = append(list, e)
+	}
+	for _, name := range slices.Sorted(maps.Keys(sections)) {
+		e := Effective{Name: name, Source: "default", List: true}
+		if from, ok := sources[name]; ok {
+			e.Source = from.Where
+		}
+		if e.Value = c.text(name); e.Value == "" {
+			e.Source = "default"
 		}
 		list = append(list, e)
 	}

@@ -73,11 +73,11 @@ func TestPrecedence(t *testing.T) {
 }
 
 func TestJoinLists(t *testing.T) {
-	want := []string{"a:1", "b:2", "c:3"}
+	want := []string{"a:1", "b:2", "srv:_c._tcp.d"}
 	for name, args := range map[string][]string{
-		"repeated": {"--join", "a:1", "--join", "b:2", "--join", "c:3"},
-		"commas":   {"--join", "a:1,b:2,c:3"},
-		"list":     {"--config", write(t, "f.yaml", "join:\n  - a:1\n  - b:2\n  - c:3\n")},
+		"repeated": {"--join", "a:1", "--join", "b:2", "--join", "srv:_c._tcp.d"},
+		"commas":   {"--join", "a:1,b:2,srv:_c._tcp.d"},
+		"list":     {"--config", write(t, "f.yaml", "join:\n  - a:1\n  - b:2\n  - srv:_c._tcp.d\n")},
 	} {
 		if c, _, err := load(t, args...); err != nil || !reflect.DeepEqual(c.Join, want) {
 			t.Errorf("%s: Join = %q, %v, want %q", name, c.Join, err, want)

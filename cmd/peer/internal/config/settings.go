@@ -9,7 +9,7 @@ type Settings struct {
 	Name        string   `name:"name" env:"PEER_NAME" placeholder:"NAME" group:"Cluster" help:"This peer's name, unique in the cluster. Default: the host's name."`
 	Gossip      string   `name:"gossip" env:"PEER_GOSSIP" placeholder:"ADDR" default:"127.0.0.1:7946" group:"Cluster" help:"Address for gossip with the other peers, UDP and TCP. Default: ${default}."`
 	Advertise   string   `name:"advertise" env:"PEER_ADVERTISE" placeholder:"HOST" group:"Cluster" help:"Host or IP at which the other peers reach this one. Default: the host of --listen and --gossip or, if that is a wildcard, this machine's first private address."`
-	Join        []string `name:"join" env:"PEER_JOIN" placeholder:"ADDR" sep:"," group:"Cluster" help:"Gossip addresses of some other peers; repeat it or separate them by commas. They are tried again and again."`
+	Join        []string `name:"join" env:"PEER_JOIN" placeholder:"ADDR" sep:"," group:"Cluster" help:"Gossip addresses of some other peers, HOST:PORT or srv:NAME for SRV records; repeat it or separate them by commas. A name stands for all of its addresses. They are tried again and again, and names looked up again each minute."`
 	JoinTimeout string   `name:"join-timeout" env:"PEER_JOIN_TIMEOUT" placeholder:"TIME" default:"0s" group:"Cluster" help:"Give up if no --join address answers within this time. Default: 0s, serve alone and keep trying."`
 	SecretFile  string   `name:"secret-file" env:"PEER_SECRET_FILE" placeholder:"FILE" group:"Cluster" help:"File with the cluster's secret, at least 16 bytes, the same for every peer. It encrypts gossip and keeps strangers out of it. Further lines are secrets that are accepted too, while the cluster moves to another one."`
 	SquidPeer   []string `name:"squid-peer" env:"PEER_SQUID_PEER" placeholder:"ADDR" sep:"," group:"Cluster" help:"HTTP addresses of Squids to exchange cache digests with; repeat it or separate them by commas. SQUID.md has their side."`
@@ -17,8 +17,15 @@ type Settings struct {
 	TLSKey      string   `name:"tls-key" env:"PEER_TLS_KEY" placeholder:"FILE" group:"Cluster" help:"The key of --tls-cert."`
 	TLSCA       string   `name:"tls-ca" env:"PEER_TLS_CA" placeholder:"FILE" group:"Cluster" help:"Certificates of the authority that the peers' certificates come from."`
 
-	Listen     string `name:"listen" env:"PEER_LISTEN" placeholder:"ADDR" default:"127.0.0.1:3128" group:"Cache" help:"Address for the HTTP requests of clients and of the other peers. Default: ${default}."`
-	Origin     string `name:"origin" env:"PEER_ORIGIN" placeholder:"URL" group:"Cache" help:"Be a reverse proxy for this origin. Without it, be a forward proxy."`
+	Listen         string   `name:"listen" env:"PEER_LISTEN" placeholder:"ADDR" default:"127.0.0.1:3128" group:"Cache" help:"Address for the HTTP requests of clients and of the other peers. Default: ${default}."`
+	HTTPS          string   `name:"https" env:"PEER_HTTPS" placeholder:"ADDR" group:"Cache" help:"Address for clients that come by TLS, with HTTP/1.1 or HTTP/2. Default: none."`
+	HTTPSCert      []string `name:"https-cert" env:"PEER_HTTPS_CERT" placeholder:"FILE" sep:"," group:"Cache" help:"Certificates for --https, PEM, each with those of its authorities behind it; repeat it or separate them by commas. Which one is used follows from the name that a client asks for; the first for all others."`
+	HTTPSKey       []string `name:"https-key" env:"PEER_HTTPS_KEY" placeholder:"FILE" sep:"," group:"Cache" help:"The keys of --https-cert, in the same order."`
+	Origin         string   `name:"origin" env:"PEER_ORIGIN" placeholder:"URL" group:"Cache" help:"Be a reverse proxy for this origin. Without it, be a forward proxy."`
+	TrustedProxies []string `name:"trusted-proxies" env:"PEER_TRUSTED_PROXIES" placeholder:"CIDR" sep:"," group:"Cache" help:"Networks of the proxies before a reverse proxy, such as 10.0.0.0/8, that are believed in X-Forwarded-For, -Proto and -Host, or Forwarded; from others these are replaced. Give all peers of a cluster the same."`
+
+	DefaultTTL string `name:"default-ttl" env:"PEER_DEFAULT_TTL" placeholder:"TIME" group:"Cache" help:"How long an answer is good that does not say so itself, such as 60s; not one to a request with a cookie. SITES.md has finer rules. Default: by its age, as all HTTP caches."`
+
 	Store      string `name:"store" env:"PEER_STORE" placeholder:"DIR" group:"Cache" help:"Directory that keeps the objects; made if missing. Default: summarycache/NAME in the user's cache directory."`
 	StoreSize  string `name:"store-size" env:"PEER_STORE_SIZE" placeholder:"SIZE" default:"1GiB" group:"Cache" help:"Bytes that the store may use on disk, such as 512MiB or 10GiB. Default: ${default}."`
 	MemorySize string `name:"memory-size" env:"PEER_MEMORY_SIZE" placeholder:"SIZE" default:"64MiB" group:"Cache" help:"Bytes of hot objects kept in memory besides. Default: ${default}."`
@@ -33,14 +40,18 @@ type Settings struct {
 	ClientBodyTimeout   string `name:"client-body-timeout" env:"PEER_CLIENT_BODY_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a client may pause within the body of its request. Default: ${default}."`
 	SendTimeout         string `name:"send-timeout" env:"PEER_SEND_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a client may take nothing of its answer. One that takes it slowly is never cut off. Default: ${default}."`
 
+	MaxConnections string `name:"max-connections" env:"PEER_MAX_CONNECTIONS" placeholder:"COUNT" default:"0" group:"Limits" help:"Connections of clients at a time, of which one address may have half. When one more comes, the one that has been idle for longest is closed. Default: 0, as many as there are file descriptors for, at most 16384."`
+
 	Objects        string `name:"objects" env:"PEER_OBJECTS" placeholder:"COUNT" default:"0" group:"Digest" help:"Objects that the digest is planned for. Default: 0, what fits the store at 32 KiB each. A peer that comes to hold more plans it anew."`
 	FalsePositives string `name:"false-positives" env:"PEER_FALSE_POSITIVES" placeholder:"RATE" default:"0.001" group:"Digest" help:"Share of absent objects that the digest may claim in error, between 0 and 0.5. Default: ${default}."`
 	Publish        string `name:"publish" env:"PEER_PUBLISH" placeholder:"TIME" default:"0s" group:"Digest" help:"How long a change may wait, at most, until the other peers hear of it. It waits for others to go with it as long as that saves more than it costs. Default: 0s, at most 5 s."`
 	IndexSize      string `name:"index-size" env:"PEER_INDEX_SIZE" placeholder:"SIZE" default:"0" group:"Digest" help:"Bytes of memory for the index over the other peers' digests. A peer whose digest does not fit is not asked for anything. Default: 0, no bound."`
 
-	Admin     string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" group:"Operation" help:"Address for health, metrics and status. Keep it private. Default: ${default}."`
-	LogLevel  string `name:"log-level" env:"PEER_LOG_LEVEL" placeholder:"LEVEL" default:"info" group:"Operation" help:"Least severe messages to log: debug, info, warn or error. Default: ${default}."`
-	LogFormat string `name:"log-format" env:"PEER_LOG_FORMAT" placeholder:"FORMAT" default:"text" group:"Operation" help:"text or json. Default: ${default}."`
-	OTLP      string `name:"otlp-endpoint" env:"PEER_OTLP_ENDPOINT" placeholder:"URL" group:"Operation" help:"Send traces to this OpenTelemetry collector, as OTLP over HTTP, such as http://127.0.0.1:4318. Default: what OTEL_EXPORTER_OTLP_ENDPOINT and its kin say, or none."`
-	Drain     string `name:"drain" env:"PEER_DRAIN" placeholder:"TIME" default:"10s" group:"Operation" help:"How long requests under way may take to end when the peer is stopped. Default: ${default}."`
+	Admin           string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" group:"Operation" help:"Address for health, metrics and status. Keep it private. Default: ${default}."`
+	AccessLog       string `name:"access-log" env:"PEER_ACCESS_LOG" placeholder:"FILE" group:"Operation" help:"Write a line for each request to this file, which SIGHUP opens anew; - for standard output. Default: none."`
+	AccessLogFormat string `name:"access-log-format" env:"PEER_ACCESS_LOG_FORMAT" placeholder:"FORMAT" default:"combined" group:"Operation" help:"combined or json. Default: ${default}."`
+	LogLevel        string `name:"log-level" env:"PEER_LOG_LEVEL" placeholder:"LEVEL" default:"info" group:"Operation" help:"Least severe messages to log: debug, info, warn or error. Default: ${default}."`
+	LogFormat       string `name:"log-format" env:"PEER_LOG_FORMAT" placeholder:"FORMAT" default:"text" group:"Operation" help:"text or json. Default: ${default}."`
+	OTLP            string `name:"otlp-endpoint" env:"PEER_OTLP_ENDPOINT" placeholder:"URL" group:"Operation" help:"Send traces to this OpenTelemetry collector, as OTLP over HTTP, such as http://127.0.0.1:4318. Default: what OTEL_EXPORTER_OTLP_ENDPOINT and its kin say, or none."`
+	Drain           string `name:"drain" env:"PEER_DRAIN" placeholder:"TIME" default:"10s" group:"Operation" help:"How long requests under way may take to end when the peer is stopped. Default: ${default}."`
 }

@@ -27,25 +27,35 @@ const (
 	maxJoins = 8 << 10 // a body up to this length is copied behind its header, which costs less than two places to write from
 )
 
-// Listen returns a listener whose connections are each a [Conn]. It closes l. A write
+// Listen returns a listener whose connections are each a [Conn], and pass a gate; nil =
+// there is none. It closes l. A write
 // fails with [os.ErrDeadlineExceeded] when the client has taken nothing for the time
 // patience, or up to a quarter longer; 0 = it waits for ever. That ends for a
 // connection when somebody sets a deadline for its writes, or takes it over from the
 // server.
-func Listen(l net.Listener, patience time.Duration) net.Listener { return listener{l, patience} }
+func Listen(l net.Listener, patience time.Duration, gate *Gate) net.Listener {
+	return listener{l, patience, gate}
+}
 
 type listener struct {
 	net.Listener
 	patience time.Duration
+	gate     *Gate
 }
 
 // Accept implements [net.Listener].
 func (l listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for { // until the listener is closed, or there is room
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		own := Patient(c, l.patience)
+		if l.gate == nil || l.gate.admit(own, time.Now()) {
+			return own, nil
+		}
+		c.Close()
 	}
-	return Patient(c, l.patience), nil
 }
 
 // A Conn is a connection that can keep back what is written to it. Like what it
@@ -55,6 +65,7 @@ type Conn struct {
 	net.Conn
 	raw      syscall.RawConn // nil = it can't be told when it takes more
 	patience patience
+	pass     pass
 
 	holding bool
 	replace bool   // what the server writes next, by what is held
@@ -68,10 +79,7 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 	if _, encrypted := c.(*tls.Conn); encrypted {
 		return ctx
 	}
-	if wrapper, ok := c.(interface{ NetConn() net.Conn }); ok {
-		c = wrapper.NetConn()
-	}
-	if c, ok := c.(*Conn); ok {
+	if c := below(c); c != nil {
 		return context.WithValue(ctx, key{}, c)
 	}
 	return ctx

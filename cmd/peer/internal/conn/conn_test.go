@@ -107,7 +107,7 @@ func serve(t *testing.T, h http.HandlerFunc) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := Listen(inner, 0)
+	l := Listen(inner, 0, nil)
 	var running sync.WaitGroup
 	s := &http.Server{ConnContext: Context, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		running.Add(1)

@@ -56,7 +56,7 @@ func TestPatience(t *testing.T) {
 					panic(http.ErrAbortHandler)
 				}
 			})}
-			go s.Serve(Listen(inner, testPatience))
+			go s.Serve(Listen(inner, testPatience, nil))
 			defer s.Close()
 			ask := func() net.Conn {
 				c, err := net.Dial("tcp", inner.Addr().String())
@@ -107,7 +107,7 @@ func TestPatienceEnds(t *testing.T) {
 		sent <- err
 	}))
 	s.Listener.Close()
-	s.Listener = Listen(inner, testPatience)
+	s.Listener = Listen(inner, testPatience, nil)
 	s.Start()
 	defer s.Close()
 	c, err := net.Dial("tcp", inner.Addr().String())
@@ -137,7 +137,7 @@ func BenchmarkPatience(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			l := Listen(inner, limit)
+			l := Listen(inner, limit, nil)
 			go func() {
 				c, err := net.Dial("tcp", inner.Addr().String())
 				if err == nil {

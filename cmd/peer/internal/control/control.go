@@ -30,7 +30,8 @@ const (
 	Window = time.Minute
 
 	field     = "Summarycache-Control"
-	maxBody   = 1 << 20  // bytes of a request
+	maxBody   = 64 << 10 // bytes of a request
+	maxBodies = 64       // requests whose body is being read
 	maxAnswer = 16 << 20 // bytes of an answer
 	maxNonces = 64 << 10 // requests remembered, of those that still hold
 )
@@ -51,6 +52,8 @@ type Control struct {
 	name string
 	keys func() [][]byte // derived from the secrets: the first signs, all are accepted
 
+	bodies chan struct{} // a place for each request whose body is being read
+
 	mu   sync.Mutex
 	seen map[string]time.Time // nonces of requests taken, until when they hold
 }
@@ -58,7 +61,7 @@ type Control struct {
 // New returns the control of the peer of that name. secrets returns the
 // cluster's secrets, the one to sign by first; none = no control.
 func New(name string, secrets func() [][]byte) *Control {
-	return &Control{name: name, seen: make(map[string]time.Time), keys: func() (keys [][]byte) {
+	return &Control{name: name, seen: make(map[string]time.Time), bodies: make(chan struct{}, maxBodies), keys: func() (keys [][]byte) {
 		for _, s := range secrets() {
 			keys = append(keys, deriveKey(s))
 		}
@@ -78,12 +81,17 @@ func deriveKey(secret []byte) []byte {
 type message struct {
 	from, to, operation, nonce string
 	at                         time.Time
-	body                       []byte
+	body                       string // its hash, see hashOf
+}
+
+func hashOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
 }
 
 func (m *message) sign(key []byte) string {
 	h := hmac.New(sha256.New, key)
-	fmt.Fprintf(h, "request 1\n%s\n%s\n%s\n%s\n%d\n%x", m.from, m.to, m.operation, m.nonce, m.at.Unix(), sha256.Sum256(m.body))
+	fmt.Fprintf(h, "request 1\n%s\n%s\n%s\n%s\n%d\n%s", m.from, m.to, m.operation, m.nonce, m.at.Unix(), m.body)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -93,22 +101,23 @@ func signAnswer(key []byte, nonce string, status int, body []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// header is "1 FROM TO OPERATION NONCE SECONDS MAC".
+// header is "2 FROM TO OPERATION NONCE SECONDS BODY MAC". It says of the body what its
+// hash is, so that who gets it can tell before the body comes whether it is from a peer.
 func (m *message) header(key []byte) string {
-	return fmt.Sprintf("1 %s %s %s %s %d %s", m.from, m.to, m.operation, m.nonce, m.at.Unix(), m.sign(key))
+	return fmt.Sprintf("2 %s %s %s %s %d %s %s", m.from, m.to, m.operation, m.nonce, m.at.Unix(), m.body, m.sign(key))
 }
 
 // parse reads a header; ok is false for anything that header does not write.
 func parse(s string) (m message, mac string, ok bool) {
 	f := strings.Split(s, " ")
-	if len(f) != 7 || f[0] != "1" || len(f[4]) != 32 {
+	if len(f) != 8 || f[0] != "2" || len(f[4]) != 32 {
 		return m, "", false
 	}
 	seconds, err := strconv.ParseInt(f[5], 10, 64)
 	if err != nil {
 		return m, "", false
 	}
-	return message{from: f[1], to: f[2], operation: f[3], nonce: f[4], at: time.Unix(seconds, 0)}, f[6], true
+	return message{from: f[1], to: f[2], operation: f[3], nonce: f[4], at: time.Unix(seconds, 0), body: f[6]}, f[7], true
 }
 
 // Handler answers control requests by do and leaves all others to next.
@@ -123,14 +132,14 @@ func (c *Control) Handler(do Do, next http.Handler) http.Handler {
 }
 
 func (c *Control) answer(w http.ResponseWriter, r *http.Request, do Do) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		http.Error(w, "the request is too long", http.StatusRequestEntityTooLarge)
+	m, key, ok := c.accept(r.Header.Get(field), time.Now())
+	if !ok {
+		w.Header().Set("Connection", "close") // rather than read a body that nobody wants
+		http.Error(w, "not for this peer", http.StatusForbidden)
 		return
 	}
-	m, key, ok := c.accept(r.Header.Get(field), body, time.Now())
+	body, ok := c.read(w, r, m)
 	if !ok {
-		http.Error(w, "not for this peer", http.StatusForbidden)
 		return
 	}
 	status := http.StatusOK
@@ -151,13 +160,33 @@ func (c *Control) answer(w http.ResponseWriter, r *http.Request, do Do) {
 	w.Write(answer)
 }
 
-// accept verifies a request and returns the key that it was signed by.
-func (c *Control) accept(header string, body []byte, now time.Time) (m message, key []byte, ok bool) {
+// read returns the body of a request that was accepted, or answers why not.
+func (c *Control) read(w http.ResponseWriter, r *http.Request, m message) (body []byte, ok bool) {
+	select {
+	case c.bodies <- struct{}{}:
+		defer func() { <-c.bodies }()
+	default:
+		http.Error(w, "too many requests at once", http.StatusServiceUnavailable)
+		return nil, false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	switch {
+	case err != nil:
+		http.Error(w, "the request is too long, or broke off", http.StatusRequestEntityTooLarge)
+	case !hmac.Equal([]byte(hashOf(body)), []byte(m.body)):
+		http.Error(w, "another body than was signed", http.StatusForbidden)
+	default:
+		return body, true
+	}
+	return nil, false
+}
+
+// accept verifies a request, but for its body, and returns the key that it was signed by.
+func (c *Control) accept(header string, now time.Time) (m message, key []byte, ok bool) {
 	m, mac, ok := parse(header)
 	if !ok || m.to != c.name || m.at.Before(now.Add(-Window)) || m.at.After(now.Add(Window)) {
 		return m, nil, false
 	}
-	m.body = body
 	for _, key := range c.keys() {
 		if hmac.Equal([]byte(m.sign(key)), []byte(mac)) {
 			return m, key, c.first(m.nonce, m.at.Add(Window), now)
@@ -199,7 +228,7 @@ func (c *Control) Call(ctx context.Context, rt http.RoundTripper, peer, addr, op
 	}
 	var nonce [16]byte
 	rand.Read(nonce[:])
-	m := message{from: c.name, to: peer, operation: operation, nonce: hex.EncodeToString(nonce[:]), at: time.Now(), body: body}
+	m := message{from: c.name, to: peer, operation: operation, nonce: hex.EncodeToString(nonce[:]), at: time.Now(), body: hashOf(body)}
 	r, err := http.NewRequestWithContext(sibling.WithPeer(ctx, peer), http.MethodPost, "http://"+addr+Path, bytes.NewReader(body))
 	if err != nil {
 		return err

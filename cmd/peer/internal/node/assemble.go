@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/accesslog"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
@@ -28,6 +30,9 @@ func (n *Node) acquire(o Options) error {
 	if err := n.trace(); err != nil {
 		return err
 	}
+	if err := n.openAccessLog(o); err != nil {
+		return err
+	}
 	n.useSecrets(n.cfg)
 	n.control = control.New(n.cfg.Name, n.secrets)
 	n.siblings, n.invalidator = &locator{}, &invalidator{}
@@ -42,25 +47,49 @@ func (n *Node) acquire(o Options) error {
 	return nil
 }
 
+func (n *Node) openAccessLog(o Options) (err error) {
+	if n.cfg.AccessLog == "" {
+		return nil
+	}
+	to := o.Stdout
+	if to == nil {
+		to = os.Stdout
+	}
+	if n.access, err = accesslog.Open(n.cfg.AccessLog, n.cfg.AccessLogJSON, to, n.log); err != nil {
+		return fmt.Errorf("--access-log: %w", err)
+	}
+	return nil
+}
+
 // listen takes the ports of clients and of operators.
 func (n *Node) listen(o Options) error {
 	listen := net.Listen
 	if o.Network != nil {
 		listen = func(_, addr string) (net.Listener, error) { return o.Network.Listen(addr) }
 	}
+	shares := conn.Share(n.cfg.MaxConnections)
+	n.gates.clients, n.gates.admin = conn.NewGate(shares.Clients), conn.NewGate(shares.Admin)
 	var errTraffic, errAdmin error
 	n.traffic, errTraffic = listen("tcp", n.cfg.Listen)
 	n.admin, errAdmin = listen("tcp", n.cfg.Admin)
 	if errTraffic == nil {
-		n.traffic = conn.Listen(n.traffic, n.cfg.SendTimeout)
+		n.traffic = conn.Listen(n.traffic, n.cfg.SendTimeout, n.gates.clients)
 		if n.cfg.PeerTLS != nil {
 			n.traffic = peertls.Listen(n.traffic, n.cfg.PeerTLS)
 		}
 	}
-	if errAdmin == nil {
-		n.admin = conn.Listen(n.admin, n.cfg.SendTimeout)
+	var errHTTPS error
+	if h := n.cfg.HTTPS; h != nil {
+		var l net.Listener
+		if l, errHTTPS = listen("tcp", h.Listen); errHTTPS == nil {
+			n.https = newFrontDoor(conn.Listen(l, n.cfg.SendTimeout, n.gates.clients), h.Certificates)
+		}
+		errHTTPS = inUse("--https", h.Listen, errHTTPS)
 	}
-	return errors.Join(inUse("--listen", n.cfg.Listen, errTraffic), inUse("--admin", n.cfg.Admin, errAdmin))
+	if errAdmin == nil {
+		n.admin = conn.Listen(n.admin, n.cfg.SendTimeout, n.gates.admin)
+	}
+	return errors.Join(inUse("--listen", n.cfg.Listen, errTraffic), inUse("--admin", n.cfg.Admin, errAdmin), errHTTPS)
 }
 
 // openStore opens the store under the request path, and plans the digest for what
@@ -91,11 +120,14 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			Beat:   n.watchdog.Watch("store-writer"),
 			Logger: n.log, FS: o.FS,
 		},
+		ClientTLS:      n.cfg.HTTPS != nil,
+		TrustedProxies: n.cfg.TrustedProxies, Rules: n.cfg.Rules,
 		Now:            o.Now,
 		Advertise:      n.holdings.Add,
 		Withdraw:       func(identity string) { n.holdings.Remove(identity) },
 		ConnectTimeout: n.cfg.ConnectTimeout, FirstByteTimeout: n.cfg.FirstByteTimeout,
 		BetweenBytesTimeout: n.cfg.BetweenBytesTimeout, SendTimeout: n.cfg.SendTimeout,
+		MaxIdle: conn.Share(n.cfg.MaxConnections).Idle,
 		Late:    n.lateness.Now,
 		Own:     n.ownPaths(),
 		Admit:   (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}).admit,
@@ -103,8 +135,20 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		Tracing: n.tracing,
 		Logger:  n.log,
 	}
-	if o.Observe != nil {
-		c.Observe = func(e proxy.Event) { n.durations.Observe(e); o.Observe(e) }
+	for _, s := range n.cfg.Sites {
+		c.Sites = append(c.Sites, proxy.Site{Name: s.Name, Hosts: s.Hosts, Path: s.Path, Origins: s.Origins, Balance: s.Balance, Check: s.Check,
+			Host: s.Host, TLS: s.TLS, ConnectTimeout: s.ConnectTimeout, FirstByteTimeout: s.FirstByteTimeout})
+	}
+	if o.Observe != nil || n.access != nil {
+		c.Observe = func(e proxy.Event) {
+			n.durations.Observe(e)
+			if n.access != nil {
+				n.access.Observe(e)
+			}
+			if o.Observe != nil {
+				o.Observe(e)
+			}
+		}
 	}
 	c.Dial = n.dial(o)
 	n.peers = outspoken{sibling.NewHTTPTransport(c.Dial), n.quiet}
@@ -134,11 +178,12 @@ func (n *Node) dial(o Options) dialFunc {
 }
 
 func (n *Node) gossipConfig(o Options) gossip.Config {
+	share := conn.Share(n.cfg.MaxConnections).Gossip
 	return gossip.Config{
 		Name: n.cfg.Name, Bind: n.cfg.Gossip, Advertise: n.cfg.Advertise, Join: n.cfg.Join,
 		Secret: n.cfg.Secret, AcceptSecrets: n.cfg.AcceptSecrets,
 		Service: n.service(), Holdings: n.holdings, Publish: publishing(n.cfg.Publish),
-		StateFile: n.digests(), Limits: gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt))},
+		StateFile: n.digests(), Limits: gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt)), Conns: share.Conns, ConnsPerHost: share.PerHost},
 		HeldSince: n.heldSince(),
 		Detection: o.Detect, Network: o.Network, Logger: n.log,
 		Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -100,7 +101,7 @@ func (t *troubles) of(n *Node) []admin.Trouble {
 	if known := t.store.Load(); known != nil {
 		list = append(list, *known...)
 	}
-	if n.cfg.Origin != nil {
+	if n.cfg.Reverse() {
 		for _, f := range n.proxy.FailingOrigins() {
 			list = append(list, admin.Trouble{Part: "origin", Text: fmt.Sprintf("%s does not answer since %s: %s", f.Host, f.Since.UTC().Format(time.RFC3339), f.Reason)})
 		}
@@ -108,6 +109,10 @@ func (t *troubles) of(n *Node) []admin.Trouble {
 	if load := n.proxy.SiblingLoad(); load.Lost > bearable {
 		list = append(list, admin.Trouble{Part: "siblings", Severe: load.Lost > 0.5, Text: fmt.Sprintf(
 			"%.0f %% of the questions of the last half minute got no answer in time: fewer are asked, and each may take %v", 100*load.Lost, load.Deadline.Round(time.Millisecond))})
+	}
+	if err := n.gossip.Alone(); err != nil {
+		text := strings.ReplaceAll(explain(err, n.cfg.Name).Error(), "\n", "; ")
+		list = append(list, admin.Trouble{Part: "cluster", Severe: true, Text: "alone: no other peer is found: " + text})
 	}
 	if late := n.lateness.Now(); late > lateBearable {
 		list = append(list, admin.Trouble{Part: "machine", Severe: late > 4*lateBearable, Text: fmt.Sprintf(

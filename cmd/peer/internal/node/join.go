@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"syscall"
 	"time"
 
@@ -36,8 +35,7 @@ func (n *Node) join(ctx context.Context) error {
 		case refused(err):
 			return explain(err, n.cfg.Name)
 		case n.cfg.JoinTimeout == 0:
-			n.log.Warn("no --join address answers: serving alone and trying again", "join", strings.Join(n.cfg.Join, ","))
-			return nil
+			return nil // gossip says why, and goes on
 		}
 		select {
 		case <-limited.Done():
@@ -59,8 +57,7 @@ func refused(err error) bool {
 
 // explain words errors of joining by the settings that they are due to.
 func explain(err error, name string) error {
-	var many interface{ Unwrap() []error }
-	if errors.As(err, &many) {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		var each []error
 		for _, e := range many.Unwrap() {
 			each = append(each, explain(e, name))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/accesslog"
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
@@ -43,6 +45,7 @@ type Options struct {
 	Now    func() time.Time // the wall clock of store and cache, which may jump; nil = time.Now
 	// Observe, if not nil, is called for every request; see [proxy.Config].
 	Observe func(proxy.Event)
+	Stdout  io.Writer // for an access log there; nil = os.Stdout
 }
 
 // A Node is a running peer. It is safe for concurrent use.
@@ -55,6 +58,8 @@ type Node struct {
 	state   atomic.Pointer[string]
 
 	traffic, admin net.Listener
+	gates          struct{ clients, admin *conn.Gate }
+	https          *frontDoor     // nil = none
 	servers        []*http.Server // in the order in which they are stopped
 	serving        sync.WaitGroup
 	failure        chan error
@@ -74,6 +79,7 @@ type Node struct {
 	squids      *squid.Neighbours // nil = none
 	forSquids   *squid.Publisher  // nil = no Squids
 	tracing     *tracing.Tracer   // nil = off
+	access      *accesslog.Log    // nil = none
 	durations   *admin.Durations
 	history     admin.History
 	watchdog    *health.Watchdog
@@ -138,7 +144,7 @@ func (n *Node) warn() {
 	if a, err := netip.ParseAddrPort(n.admin.Addr().String()); err == nil && !a.Addr().IsLoopback() {
 		n.log.Warn("the admin listener is open to the network: whoever reaches it sees everything", "admin", a)
 	}
-	if a, err := netip.ParseAddrPort(n.traffic.Addr().String()); err == nil && !a.Addr().IsLoopback() && n.cfg.Origin == nil {
+	if a, err := netip.ParseAddrPort(n.traffic.Addr().String()); err == nil && !a.Addr().IsLoopback() && !n.cfg.Reverse() {
 		n.log.Warn("a forward proxy open to the network: whoever reaches it can use it, and reach what this machine does", "listen", a)
 	}
 }
@@ -147,8 +153,17 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 
 // serve begins to answer on both listeners.
 func (n *Node) serve() {
-	n.serveOn(n.traffic, n.control.Handler(n.obey, n.onceJoined(n.proxy)))
-	n.serveOn(n.admin, admin.Handler(n, n.durations))
+	answers := n.control.Handler(n.obey, n.onceJoined(n.proxy))
+	n.serveOn(n.traffic, answers, func(s *http.Server) error {
+		s.Protocols = new(http.Protocols)
+		s.Protocols.SetHTTP1(true)
+		s.Protocols.SetUnencryptedHTTP2(true)
+		return s.Serve(n.traffic)
+	})
+	n.serveOn(n.admin, admin.Handler(n, n.durations), func(s *http.Server) error { return s.Serve(n.admin) })
+	if n.https != nil {
+		n.serveOn(n.https, n.onceJoined(n.proxy), n.https.serve)
+	}
 	n.serving.Go(n.record)
 	n.serving.Go(n.watchPlan)
 	n.serving.Go(n.reportHangs)
@@ -180,16 +195,21 @@ func (n *Node) onceJoined(next http.Handler) http.Handler {
 	})
 }
 
-func (n *Node) serveOn(l net.Listener, h http.Handler) {
+func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) error) {
 	server := &http.Server{
 		Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ConnContext: conn.Context,
 		ErrorLog:    slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
 	}
 	new(unused).of(server)
+	unused := server.ConnState
+	server.ConnState = func(c net.Conn, s http.ConnState) {
+		conn.Idle(c, s == http.StateNew || s == http.StateIdle)
+		unused(c, s)
+	}
 	n.servers = append(n.servers, server)
 	n.serving.Go(func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(server); !errors.Is(err, http.ErrServerClosed) {
 			n.failure <- fmt.Errorf("listener %s failed: %w", l.Addr(), err)
 		}
 	})
@@ -201,9 +221,13 @@ func (n *Node) Failed() <-chan error { return n.failure }
 
 // Addresses returns where the node listens.
 func (n *Node) Addresses() admin.Addresses {
-	return admin.Addresses{
+	a := admin.Addresses{
 		Listen: n.traffic.Addr().String(), Admin: n.admin.Addr().String(), Gossip: n.gossip.Addr(), Service: n.service(),
 	}
+	if n.https != nil {
+		a.HTTPS = n.https.Addr().String()
+	}
+	return a
 }
 
 // Shutdown takes its leave of the cluster, waits for the requests under way as
@@ -212,6 +236,9 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	n.enter(draining)
 	leave := n.gossip.Leave(ctx)
 	drain := n.servers[0].Shutdown(ctx)
+	if n.https != nil {
+		drain = errors.Join(drain, n.servers[2].Shutdown(ctx))
+	}
 	if drain != nil {
 		drain = fmt.Errorf("requests under way were cut off: %w", drain)
 	}
@@ -237,7 +264,11 @@ func (n *Node) release() error {
 		errs = append(errs, s.Close())
 	}
 	if n.servers == nil {
-		for _, l := range []net.Listener{n.traffic, n.admin} {
+		listeners := []net.Listener{n.traffic, n.admin}
+		if n.https != nil {
+			listeners = append(listeners, n.https)
+		}
+		for _, l := range listeners {
 			if l != nil {
 				errs = append(errs, l.Close())
 			}
@@ -252,6 +283,9 @@ func (n *Node) release() error {
 	}
 	if n.proxy != nil {
 		errs = append(errs, n.proxy.Close())
+	}
+	if n.access != nil {
+		errs = append(errs, n.access.Close())
 	}
 	if n.peers != nil {
 		n.peers.CloseIdleConnections()

@@ -9,7 +9,7 @@ import (
 
 // Reloadable are the settings, by name, that [Node.Reload] or whoever runs the
 // node applies while it runs.
-var Reloadable = map[string]bool{"log-level": true, "drain": true, "store-size": true}
+var Reloadable = map[string]bool{"log-level": true, "drain": true, "store-size": true, "default-ttl": true, "rules": true}
 
 // Reload applies those of the configuration's settings that a running node can
 // change and leaves all others as they are. The certificates between peers are read
@@ -22,6 +22,15 @@ func (n *Node) Reload(cfg config.Config) error {
 	}
 	if err := n.proxy.Store().Resize(cfg.StoreSize); err != nil {
 		return fmt.Errorf("--store-size: %s", strings.TrimPrefix(err.Error(), "store: "))
+	}
+	if n.access != nil {
+		if err := n.access.Reopen(); err != nil {
+			return fmt.Errorf("--access-log: %w", err)
+		}
+	}
+	n.proxy.SetRules(cfg.Rules)
+	if n.https != nil && cfg.HTTPS != nil {
+		n.https.use(cfg.HTTPS.Certificates)
 	}
 	if n.cfg.PeerTLS != nil {
 		if err := n.cfg.PeerTLS.Reload(); err != nil {

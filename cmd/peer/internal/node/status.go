@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -17,12 +18,16 @@ func (n *Node) Status() admin.Status {
 		State: *n.state.Load(), Addresses: n.Addresses(), Encrypted: n.cfg.Secret != nil,
 		Health: n.Health(), Origins: n.proxy.FailingOrigins(), Traffic: n.proxy.Counters(),
 	}
+	s.Clients.Open, s.Clients.Dropped, s.Clients.Refused = n.gates.clients.Stats()
 	load := n.proxy.SiblingLoad()
 	s.Siblings = admin.Siblings{Deadline: load.Deadline.Seconds(), Lost: load.Lost}
 	s.Late = n.lateness.Now().Seconds()
 	s.Ready = s.State == serving
-	if n.cfg.Origin != nil {
+	switch {
+	case n.cfg.Origin != nil:
 		s.Origin = n.cfg.Origin.String()
+	case n.cfg.Reverse():
+		s.Origin = fmt.Sprintf("%d sites", len(n.cfg.Sites))
 	}
 	if n.cfg.PeerTLS != nil {
 		_, s.CertificateUntil = n.cfg.PeerTLS.Validity()

@@ -67,7 +67,7 @@ func served(t *testing.T, slow time.Duration) (*http.Server, net.Conn) {
 		t.Fatal(err)
 	}
 	n := &Node{log: slog.New(slog.DiscardHandler)}
-	n.serveOn(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(slow) }))
+	n.serveOn(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(slow) }), func(s *http.Server) error { return s.Serve(l) })
 	c, err := network.Host("10.0.0.2").Dial(t.Context(), "10.0.0.1:80")
 	if err != nil {
 		t.Fatal(err)

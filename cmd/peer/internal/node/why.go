@@ -7,6 +7,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -14,15 +15,15 @@ import (
 // Why says what would become of a request; see [admin.Source].
 func (n *Node) Why(in admin.Inquiry) (admin.Explanation, error) {
 	method := cmp.Or(in.Method, http.MethodGet)
-	e, err := n.proxy.Explain(method, in.URL, in.Header)
+	e, decided, err := n.proxy.Explain(method, in.URL, in.Header)
 	if err != nil {
 		return admin.Explanation{}, err
 	}
 	out := admin.Explanation{Method: method, URL: e.URL, Verdict: string(e.Verdict), Reason: e.Reason,
-		Stored: []admin.Stored{}, Matches: []admin.Match{}}
+		Rules: decided, Stored: []admin.Stored{}, Matches: []admin.Match{}}
 	for _, s := range e.Stored {
 		out.Stored = append(out.Stored, admin.Stored{Identity: s.Identity, Selected: s.Selected, Status: s.Status, Bytes: s.Bytes,
-			Age: s.Age.Seconds(), FreshFor: s.FreshFor.Seconds(), Listed: s.Listed})
+			Age: s.Age.Seconds(), FreshFor: s.FreshFor.Seconds(), Listed: s.Listed, Rule: rules.DecidedBy(s.Header)})
 	}
 	asked := n.matches(e.Identities, in.Header, &out)
 	out.Text = sentence(e, asked)
@@ -72,6 +73,7 @@ var because = map[string]string{
 	"request":   "the request wants a fresher response than the stored one",
 	"method":    "no cache answers this method",
 	"bypass":    "no cache answers this kind of request",
+	"rule":      "a rule says so",
 	"partial":   "a part is asked for of what is not stored",
 }
 

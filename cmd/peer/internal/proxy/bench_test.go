@@ -57,7 +57,7 @@ func BenchmarkHit(b *testing.B) {
 		}
 		peer := httptest.NewUnstartedServer(h)
 		peer.Config.ConnContext = conn.Context // as package node serves
-		peer.Listener = conn.Listen(peer.Listener, time.Minute)
+		peer.Listener = conn.Listen(peer.Listener, time.Minute, nil)
 		peer.Start()
 		for _, side := range []struct {
 			name string

@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -22,9 +24,20 @@ const MaxSiblings = sibling.DefaultMax
 // Store is usable.
 type Config struct {
 	Name    string          // this cache in Cache-Status and Via: a token (RFC 9110 section 5.6.2), unique in the cluster
-	Origin  *url.URL        // reverse proxy for this origin (scheme, host and an optional path prefix); nil = forward proxy
+	Origin  *url.URL        // reverse proxy for this origin (scheme, host and an optional path prefix), whatever host clients name
+	Sites   []Site          // or for these; without both it is a forward proxy
 	Locator sibling.Locator // which peers may hold an object; nil = no cooperation
 	Health  *sibling.Health // of the siblings; nil = one of its own
+
+	// TrustedProxies are the networks of proxies before a reverse proxy that are believed
+	// when they say for whom they ask. ClientTLS says that clients may come by https. With
+	// either the scheme by which a client asked is in the key.
+	TrustedProxies []netip.Prefix
+	ClientTLS      bool
+
+	// Rules say what is kept beyond what origins say. Without one that says otherwise no
+	// response with a Set-Cookie is.
+	Rules rules.Set
 
 	// Coalescer knows which peer fetches what this cache is about to; nil = none does.
 	Coalescer cache.Coalescer
@@ -51,6 +64,8 @@ type Config struct {
 	// CONNECT target alike; from the end of a request to the header of its answer; for a
 	// pause within the body; for a pause in which the origin takes nothing of a request.
 	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout, SendTimeout time.Duration
+
+	MaxIdle int // connections to origins that are kept open for later; 0 = 1,024
 
 	SiblingTimeout time.Duration        // to a sibling's response header, and to ours for a Squid; 0 = 500 ms; see sibling.Config
 	Late           func() time.Duration // by how much this process runs late, see sibling.Config; nil = it does not

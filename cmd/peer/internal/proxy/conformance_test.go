@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
 // A row is one requirement on a shared cache, with the section that makes it.
@@ -21,6 +23,7 @@ type row struct {
 	section string
 	name    string
 	local   bool
+	rules   rules.Set  // of the peers
 	origin  []scripted // the n-th request gets the n-th answer, or the last
 	steps   []step
 }
@@ -56,8 +59,12 @@ func (r row) run(t *testing.T, mode string) {
 	if mode == "library" {
 		peers = nil
 	}
-	w := newWorld(t, mode == "reverse", r.serve, peers...)
+	w := newWorld(t, mode == "reverse", r.serve)
+	w.tune = func(c *Config) { c.Rules = r.rules }
 	defer w.close()
+	for _, name := range peers {
+		w.start(name, t.TempDir())
+	}
 	if mode == "library" {
 		defer w.startLibrary("a").CloseIdleConnections()
 	}

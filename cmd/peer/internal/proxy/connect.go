@@ -20,7 +20,7 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 		res.Outcome = outcome
 		return res
 	}
-	if h.cfg.Origin != nil {
+	if h.sites != nil {
 		w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 		return refuse(http.StatusMethodNotAllowed, "no-tunnels", "this is a reverse proxy: it opens no tunnels", ClientError)
 	}

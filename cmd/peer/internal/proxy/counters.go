@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,9 @@ type Event struct {
 	Refused      bool          // it was a question in a sibling's name by somebody else
 	Closed       bool          // it came from a Squid and was answered by closing the connection
 	Duration     time.Duration // from the request's arrival to the answer's end
+	Request      *http.Request // as it came; not to be kept or changed
+	Client       string        // the address of who asked; see [Handler.Client]
+	Trace        string        // in which the request is, hexadecimal; "" = none
 }
 
 // Counts is a snapshot of a [Handler]'s counters; all start at 0 and only grow.

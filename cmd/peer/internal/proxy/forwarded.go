@@ -3,54 +3,194 @@ package proxy
 import (
 	"net"
 	"net/http"
-	"strconv"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// forwarded tells the origin of a reverse proxy who asked. It drops the fields by
-// which a client could make an origin believe that it was asked for something
-// else than what the response will be stored under.
-type forwarded struct{ http.RoundTripper }
+// misleading are request fields by which a client could make an origin answer for
+// something else than what the response is stored under, or take it for another
+// client. Nobody is believed in them, and they end here.
+var misleading = fieldSet("X-Forwarded-Port", "X-Forwarded-Server", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "X-Forwarded-Ssl",
+	"X-Forwarded-Protocol", "X-Url-Scheme", "Front-End-Https", "X-Original-Url", "X-Original-Host", "X-Rewrite-Url", "X-Host",
+	"X-Http-Host-Override", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Client-Ip", "Cf-Connecting-Ip",
+	"Fastly-Client-Ip", "Proxy")
 
-var misleading = []string{"X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Server", "X-Forwarded-Prefix",
-	"X-Original-Url", "X-Rewrite-Url", "X-Host", "Forwarded"}
+// relayed are those in which a proxy says for whom it asks, believed from trusted ones.
+var relayed = fieldSet("X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded")
 
-// RoundTrip changes r's header, which is the cache's own copy.
-func (f forwarded) RoundTrip(r *http.Request) (*http.Response, error) {
-	for _, name := range misleading {
-		delete(r.Header, name)
+// overriding are those by which a GET becomes another method at some origins.
+var overriding = fieldSet("X-Http-Method-Override", "X-Http-Method", "X-Method-Override")
+
+func fieldSet(names ...string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
 	}
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		for _, before := range r.Header["X-Forwarded-For"] {
-			host = before + ", " + host
-		}
-		r.Header["X-Forwarded-For"] = []string{host}
-	}
-	r.Header["X-Forwarded-Proto"] = []string{"http"}
-	return f.RoundTripper.RoundTrip(r)
+	return set
 }
 
-// maxForwards answers an OPTIONS or TRACE that may go no further, and counts the
-// others down (RFC 9110 section 7.6.2).
-func (h *Handler) maxForwards(w http.ResponseWriter, r *http.Request) (res cache.Result, done bool) {
-	if r.Method != http.MethodOptions && r.Method != http.MethodTrace {
-		return res, false
+// trustedProxies are the networks of proxies that are believed in for whom they ask.
+type trustedProxies []netip.Prefix
+
+func (t trustedProxies) has(addr string) bool {
+	if len(t) == 0 {
+		return false
 	}
-	n, err := strconv.ParseUint(r.Header.Get("Max-Forwards"), 10, 31)
+	at, err := netip.ParseAddrPort(addr)
 	if err != nil {
-		return res, false
+		return false
 	}
-	if n > 0 {
-		r.Header.Set("Max-Forwards", strconv.FormatUint(n-1, 10))
-		return res, false
-	}
-	if r.Method == http.MethodTrace {
-		res = h.cache.Refuse(w, r, http.StatusMethodNotAllowed, "no-trace", "this cache does not reflect requests")
-	} else {
-		w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, CONNECT")
-		res = h.cache.Refuse(w, r, http.StatusOK, "max-forwards", "this cache passes requests on with these methods")
-	}
-	res.Outcome = Bypass
-	return res, true
+	return t.contains(at.Addr())
 }
+
+func (t trustedProxies) contains(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	return slices.ContainsFunc(t, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// client returns the address of r's client, by what trusted proxies say of it: the last
+// one that is not a trusted proxy's.
+func (t trustedProxies) client(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	if !t.has(r.RemoteAddr) {
+		return host
+	}
+	hops := slices.Collect(rfc9111.Members(r.Header["X-Forwarded-For"]))
+	for _, hop := range slices.Backward(hops) {
+		ip, err := netip.ParseAddr(hop)
+		if err != nil {
+			return host
+		}
+		if host = hop; !t.contains(ip) {
+			return host
+		}
+	}
+	return host
+}
+
+// asked is by which scheme and host a client asked, as far as it is known.
+type asked struct {
+	scheme string
+	host   string // by X-Forwarded-Host or Forwarded, in lower case; "" = nobody who is believed says
+}
+
+// withoutClaims returns r without the fields that mislead origins, and says what those
+// that may be believed mean. Of X-Forwarded-For and its kin and of Forwarded only the
+// first are believed if there are both: a proxy that sets the one passes the other on as
+// it came. r's header is not changed.
+func (h *Handler) withoutClaims(r *http.Request) (*http.Request, asked) {
+	a := asked{scheme: "http"}
+	if r.TLS != nil {
+		a.scheme = "https"
+	}
+	trusted := false
+	ends := func(name string) bool {
+		return misleading[name] || relayed[name] && !trusted || overriding[name] && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+	}
+	some, claims := false, false
+	for name := range r.Header {
+		some = some || ends(name)
+		claims = claims || relayed[name]
+	}
+	if !some {
+		return r, a
+	}
+	trusted = claims && h.trusted.has(r.RemoteAddr)
+	clone := *r
+	clone.Header = r.Header.Clone()
+	for name := range r.Header {
+		if ends(name) {
+			delete(clone.Header, name)
+		}
+	}
+	if trusted {
+		a.believe(clone.Header)
+	}
+	return &clone, a
+}
+
+// believe takes what the nearest proxy says.
+func (a *asked) believe(h http.Header) {
+	proto, host := last(h["X-Forwarded-Proto"]), last(h["X-Forwarded-Host"])
+	if proto != "" || host != "" || h["X-Forwarded-For"] != nil {
+		delete(h, "Forwarded")
+	} else {
+		for pair := range strings.SplitSeq(last(h["Forwarded"]), ";") {
+			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+			switch value = strings.Trim(value, `"`); strings.ToLower(name) {
+			case "proto":
+				proto = value
+			case "host":
+				host = value
+			}
+		}
+	}
+	switch strings.ToLower(proto) {
+	case "http", "ws":
+		a.scheme = "http"
+	case "https", "wss":
+		a.scheme = "https"
+	}
+	if validHost(host) {
+		a.host = strings.ToLower(host)
+	}
+}
+
+// last returns the last member of a list field.
+func last(lines []string) (member string) {
+	for m := range rfc9111.Members(lines) {
+		member = m
+	}
+	return member
+}
+
+// validHost reports whether s can be the authority of a URL.
+func validHost(s string) bool {
+	if s == "" || len(s) > 300 {
+		return false
+	}
+	u, err := url.Parse("http://" + s + "/")
+	return err == nil && u.Host == s && u.User == nil && u.Hostname() != ""
+}
+
+// tellFor tells an origin who asks, in the header of a request that came from remote: by
+// which scheme and, unless host is "", by which host.
+func tellFor(h http.Header, remote, scheme, host string) {
+	if ip, _, err := net.SplitHostPort(remote); err == nil {
+		chain := append(slices.Collect(rfc9111.Members(h["X-Forwarded-For"])), ip)
+		h["X-Forwarded-For"] = []string{strings.Join(chain, ", ")}
+		if lines := h["Forwarded"]; lines != nil { // from a trusted proxy, else it is gone
+			if strings.Contains(ip, ":") {
+				ip = `"[` + ip + `]"`
+			}
+			h["Forwarded"] = []string{strings.Join(lines, ", ") + ", for=" + ip}
+		}
+	}
+	h["X-Forwarded-Proto"] = []string{scheme}
+	delete(h, "X-Forwarded-Host")
+	if host != "" {
+		h["X-Forwarded-Host"] = []string{host}
+	}
+}
+
+// keptApart makes a response that varies by who asks, which is in no key, one that is
+// not stored.
+func keptApart(h http.Header) {
+	for name := range rfc9111.Members(h["Vary"]) {
+		if n := http.CanonicalHeaderKey(name); n == "X-Forwarded-For" || n == "Forwarded" {
+			h["Vary"] = []string{"*"}
+			return
+		}
+	}
+}
+
+// Client returns the address of r's client: that of the connection or, if it is a trusted
+// proxy's, what that says.
+func (h *Handler) Client(r *http.Request) string { return h.trusted.client(r) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -20,7 +21,8 @@ func (h *Handler) Purge(rawURL string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return h.cache.Purge(rfc9111.CanonicalURL(u)), nil
+	r, _ := h.rules.Load().Request(&http.Request{Method: http.MethodGet, URL: u}, true, nil)
+	return h.cache.Purge(rfc9111.CanonicalURL(r.URL)), nil
 }
 
 // PurgePrefix removes every stored response whose URL begins with prefix, which
@@ -53,15 +55,22 @@ func (h *Handler) Invalidated(t invalidation.Target) int { return h.cache.Invali
 func (h *Handler) Newest() time.Time { return h.cache.Store().Newest() }
 
 // Explain says what would become of a request for a URL, which may be a path to a
-// reverse proxy. Nothing is changed.
-func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Explanation, error) {
+// reverse proxy of one origin, and which rules decide it. Nothing is changed.
+func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Explanation, []rules.Decision, error) {
 	u, err := h.parse(rawURL)
 	if err != nil {
-		return cache.Explanation{}, err
+		return cache.Explanation{}, nil, err
 	}
 	header = header.Clone()
 	rfc9111.RemoveHopByHop(header)
-	return h.cache.Explain(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}), nil
+	var decisions []rules.Decision
+	r, past := h.rules.Load().Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, false,
+		func(d rules.Decision) { decisions = append(decisions, d) })
+	e := h.cache.Explain(r)
+	if past {
+		e.Verdict, e.Reason, e.Identities = cache.WouldPass, "rule", nil
+	}
+	return e, decisions, nil
 }
 
 // Candidates returns the siblings that would be asked a question, in their order
@@ -87,10 +96,10 @@ func (h *Handler) parse(rawURL string) (*url.URL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	if h.cfg.Origin == nil && !u.IsAbs() {
+	if (h.sites == nil || !h.sites[0].alone) && !u.IsAbs() {
 		return nil, fmt.Errorf("proxy: %q is no absolute URL, such as http://example.com/a", rawURL)
 	}
-	target, no := h.target(&http.Request{URL: u})
+	target, no := h.target(&http.Request{URL: u}, asked{scheme: "http"})
 	if no != nil {
 		return nil, fmt.Errorf("proxy: %q: %s", rawURL, no.text)
 	}

@@ -83,20 +83,20 @@ func TestExplain(t *testing.T) {
 			{"HEAD of nothing", "b", "HEAD", base + "/x", nil, cache.WouldPass, "uri-miss", false, false},
 			{"condition", "a", "GET", base + "/x", http.Header{"If-Match": {"x"}}, cache.WouldPass, "bypass", true, false},
 		} {
-			e, err := w.peers[c.peer].Explain(c.method, c.url, c.header)
+			e, _, err := w.peers[c.peer].Explain(c.method, c.url, c.header)
 			if err != nil || e.Verdict != c.verdict || e.Reason != c.reason || len(e.Stored) > 0 != c.stored || len(e.Identities) > 0 != c.asked {
 				t.Errorf("%s: Explain = %+v, %v, want %s for %q", c.name, e, err, c.verdict, c.reason)
 			}
 		}
-		e, _ := w.peers["a"].Explain("GET", base+"/x", nil)
+		e, _, _ := w.peers["a"].Explain("GET", base+"/x", nil)
 		if s := e.Stored[0]; !s.Selected || s.Age != 20*time.Second || s.FreshFor != 40*time.Second || s.Bytes != 3 || !s.Listed || s.Status != 200 {
 			t.Errorf("what is stored: %+v", s)
 		}
 		time.Sleep(time.Minute)
-		if e, _ := w.peers["a"].Explain("GET", base+"/swr", nil); e.Verdict != cache.WouldHitStale || e.Stored[0].Listed {
+		if e, _, _ := w.peers["a"].Explain("GET", base+"/swr", nil); e.Verdict != cache.WouldHitStale || e.Stored[0].Listed {
 			t.Errorf("stale while revalidate: %+v", e)
 		}
-		if _, err := w.peers["a"].Explain("GET", "/x", nil); err == nil || !strings.Contains(err.Error(), "no absolute URL") {
+		if _, _, err := w.peers["a"].Explain("GET", "/x", nil); err == nil || !strings.Contains(err.Error(), "no absolute URL") {
 			t.Errorf("a path to a forward proxy: %v", err)
 		}
 		if n := w.origin.count(); n != 2 {

@@ -30,10 +30,15 @@ const (
 	failingLines = 20          // log lines a minute, of all origins
 )
 
-// origins is the transport to origins that keeps account of those that fail, for
-// the operator: in the log, each at most once a minute, and in the status.
+// origins is a transport to origins that keeps account of those that fail.
 type origins struct {
 	http.RoundTripper
+	*failings
+}
+
+// failings are the origins that fail, for the operator: in the log, each at most once a
+// minute, and in the status.
+type failings struct {
 	log    *slog.Logger
 	forget bool // what nobody asks for any more
 
@@ -48,9 +53,15 @@ type origin struct {
 	logged time.Time // when the log was told last; zero = not yet
 }
 
+var errSwitched = errors.New("101 Switching Protocols, which was not asked for")
+
 // RoundTrip implements [http.RoundTripper].
 func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := o.RoundTripper.RoundTrip(r)
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols && r.Header["Upgrade"] == nil {
+		resp.Body.Close()
+		resp, err = nil, errSwitched
+	}
 	if err == nil {
 		o.answered(r.URL.Host)
 	} else if cause := fault(r, err); cause != nil {
@@ -76,7 +87,7 @@ func fault(r *http.Request, err error) error {
 	return nil
 }
 
-func (o *origins) answered(host string) {
+func (o *failings) answered(host string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	f := o.failing[host]
@@ -89,7 +100,7 @@ func (o *origins) answered(host string) {
 	}
 }
 
-func (o *origins) failed(host string, err error) {
+func (o *failings) failed(host string, err error) {
 	now := time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -116,7 +127,7 @@ func (o *origins) failed(host string, err error) {
 
 // makeRoom drops those that nobody asked for lately and, if there are too many,
 // the one that failed last the longest ago. o.mu is held.
-func (o *origins) makeRoom(now time.Time) {
+func (o *failings) makeRoom(now time.Time) {
 	var oldest *origin
 	for host, f := range o.failing {
 		if o.forget && now.Sub(f.Last) >= failingFor {
@@ -131,7 +142,7 @@ func (o *origins) makeRoom(now time.Time) {
 }
 
 // list returns those that fail, the latest first.
-func (o *origins) list() []Failing {
+func (o *failings) list() []Failing {
 	now := time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()

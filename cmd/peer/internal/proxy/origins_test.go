@@ -65,7 +65,7 @@ func TestOriginsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		s := &failing{}
-		o := &origins{RoundTripper: s, log: slog.New(slog.NewTextHandler(&log, nil))}
+		o := &origins{s, &failings{log: slog.New(slog.NewTextHandler(&log, nil))}}
 		ask := func(ctx context.Context, host string) {
 			r, _ := http.NewRequestWithContext(ctx, "GET", "http://"+host+"/", nil)
 			o.RoundTrip(r)
@@ -101,7 +101,7 @@ func TestOriginsFail(t *testing.T) {
 func TestOriginsOfAForwardProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		o := &origins{RoundTripper: &failing{err: errors.New("no")}, log: slog.New(slog.NewTextHandler(&log, nil)), forget: true}
+		o := &origins{&failing{err: errors.New("no")}, &failings{log: slog.New(slog.NewTextHandler(&log, nil)), forget: true}}
 		for i := range 1000 {
 			r, _ := http.NewRequest("GET", fmt.Sprintf("http://host%d/", i), nil)
 			o.RoundTrip(r)

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -11,9 +13,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -27,9 +31,16 @@ type Handler struct {
 	cache    *cache.Cache
 	siblings *sibling.Client // nil = none
 	origins  http.RoundTripper
-	failing  *origins
+	failing  *failings
 	counters counters
 	idle     []interface{ CloseIdleConnections() }
+
+	rules     atomic.Pointer[rules.Set]
+	sites     []*upstream // nil = a forward proxy
+	trusted   trustedProxies
+	bySchemes bool // clients may come by https: the scheme is in the key
+	stop      context.CancelFunc
+	watching  sync.WaitGroup
 
 	mu      sync.Mutex
 	tunnels map[net.Conn]struct{} // nil when closed
@@ -42,18 +53,9 @@ func New(c Config) (*Handler, error) {
 	}
 	var err error
 	h := &Handler{cfg: c, tunnels: make(map[net.Conn]struct{})}
-	transport := c.OriginTransport
-	if transport == nil {
-		t := newOriginTransport(&c)
-		h.idle = append(h.idle, t)
-		transport = t
-	}
-	if c.Origin != nil {
-		transport = forwarded{transport}
-	}
-	transport = c.Tracing.Transport("fetch from origin", transport)
-	h.failing = &origins{RoundTripper: transport, log: c.Logger, forget: c.Origin == nil}
-	h.origins = h.failing
+	h.trusted, h.bySchemes = c.TrustedProxies, c.TrustedProxies != nil || c.ClientTLS
+	h.failing = &failings{log: c.Logger, forget: c.Origin == nil && c.Sites == nil}
+	h.openOrigins(&c)
 	if c.Locator != nil {
 		t := c.SiblingTransport
 		if t == nil {
@@ -68,11 +70,69 @@ func New(c Config) (*Handler, error) {
 	}
 	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Coalescer: c.Coalescer, Cluster: c.Cluster, Store: c.Store,
 		Advertise: c.Advertise, Withdraw: c.Withdraw, MinListed: c.MinListed,
-		FirstByte: c.FirstByteTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
+		FirstByte: c.longestFirstByte(), BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
+	h.watchOrigins()
 	return h, nil
+}
+
+// longestFirstByte is what no origin may exceed: those that may take less have transports
+// that see to it.
+func (c *Config) longestFirstByte() time.Duration {
+	longest := c.FirstByteTimeout
+	for _, s := range c.Sites {
+		longest = max(longest, s.FirstByteTimeout)
+	}
+	return longest
+}
+
+// openOrigins makes the transports to origins.
+func (h *Handler) openOrigins(c *Config) {
+	transport := c.OriginTransport
+	if transport == nil {
+		t := newOriginTransport(c)
+		h.idle = append(h.idle, t)
+		transport = t
+	}
+	account := func(t http.RoundTripper) *origins {
+		return &origins{RoundTripper: c.Tracing.Transport("fetch from origin", t), failings: h.failing}
+	}
+	h.origins = account(transport)
+	sites := c.Sites
+	if c.Origin != nil {
+		sites = []Site{{Origins: []*url.URL{c.Origin}, alone: true}}
+	}
+	for _, s := range sites {
+		to := h.origins.(*origins)
+		if c.OriginTransport == nil && (s.TLS != nil || s.ConnectTimeout != 0 || s.FirstByteTimeout != 0) {
+			own := *c
+			own.ConnectTimeout = cmp.Or(s.ConnectTimeout, c.ConnectTimeout)
+			own.FirstByteTimeout = cmp.Or(s.FirstByteTimeout, c.FirstByteTimeout)
+			t := newOriginTransport(&own)
+			t.TLSClientConfig = s.TLS
+			h.idle = append(h.idle, t)
+			to = account(t)
+		}
+		h.sites = append(h.sites, newUpstream(s, to))
+	}
+	if h.sites != nil {
+		h.origins = upstreams{h}
+	}
+	h.SetRules(c.Rules)
+	h.origins = ruled{h.origins, h}
+}
+
+// watchOrigins begins the health checks.
+func (h *Handler) watchOrigins() {
+	var ctx context.Context
+	ctx, h.stop = context.WithCancel(context.Background())
+	for _, u := range h.sites {
+		if u.Check != "" {
+			h.watching.Go(func() { u.watch(ctx, h.cfg.Name, h.cfg.Logger) })
+		}
+	}
 }
 
 // check reports every mistake and fills in the defaults.
@@ -81,10 +141,14 @@ func (c *Config) check() error {
 	if err := sibling.CheckName(c.Name); err != nil {
 		errs = append(errs, fmt.Errorf("proxy: %w", err))
 	}
-	if o := c.Origin; o != nil {
-		if o.Scheme != "http" && o.Scheme != "https" || o.Host == "" || o.RawQuery != "" || o.Fragment != "" || o.User != nil {
-			errs = append(errs, fmt.Errorf("proxy: %q is no origin: want http://HOST[:PORT][/PATH] or https", o))
-		}
+	switch {
+	case c.Origin != nil && c.Sites != nil:
+		errs = append(errs, errors.New("proxy: an origin and sites"))
+	case c.Origin != nil:
+		errs = append(errs, (&Site{Origins: []*url.URL{c.Origin}}).check())
+	}
+	for i := range c.Sites {
+		errs = append(errs, c.Sites[i].check())
 	}
 	deadlines := []*time.Duration{&c.ConnectTimeout, &c.FirstByteTimeout, &c.BetweenBytesTimeout, &c.SendTimeout}
 	for _, d := range deadlines {
@@ -113,7 +177,7 @@ func newOriginTransport(c *Config) *http.Transport {
 		DisableCompression:     true, // bodies pass as the origin sends them
 		ForceAttemptHTTP2:      true,
 		MaxIdleConnsPerHost:    64,
-		MaxIdleConns:           1024,
+		MaxIdleConns:           cmp.Or(c.MaxIdle, 1024),
 		IdleConnTimeout:        60 * time.Second,
 		TLSHandshakeTimeout:    c.ConnectTimeout,
 		ExpectContinueTimeout:  time.Second,
@@ -130,7 +194,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	start := time.Now()
-	e := Event{Method: r.Method}
+	e := Event{Method: r.Method, Request: r}
 	var span tracing.Request
 	if h.cfg.Tracing != nil {
 		r, span = h.cfg.Tracing.Request(r)
@@ -152,6 +216,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		span.End(tracing.End{URL: e.URL, Status: e.Status, Outcome: e.Outcome.String(), Peer: e.Peer, Bytes: e.Bytes, Err: e.Err})
 	}
 	if h.cfg.Observe != nil {
+		e.Client, e.Trace = h.Client(e.Request), span.Trace(e.Request)
 		h.cfg.Observe(e)
 	}
 	if e.Broken || e.Closed {
@@ -174,9 +239,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		e.URL = r.Host
 		return h.connect(w, r)
 	}
-	webSocket := h.cfg.Origin != nil && isWebSocket(r)
-	r = withoutHopByHop(r)
-	target, no := h.target(r)
+	webSocket := h.sites != nil && isWebSocket(r)
+	r, by := h.withoutClaims(withoutHopByHop(r))
+	target, no := h.target(r, by)
 	if no != nil {
 		e.URL = r.RequestURI
 		res := h.cache.Refuse(w, r, no.status, no.detail, no.text)
@@ -188,8 +253,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		clone.URL, clone.Host = target, target.Host
 		r = &clone
 	}
-	e.URL = target.String()
 	question := sibling.IsQuestion(r)
+	r, past := h.rules.Load().Request(r, question, nil)
+	e.URL = r.URL.String()
 	e.Sibling = question && r.Header["Via"] != nil
 	if !question && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
 		res := h.cache.Refuse(w, r, http.StatusLoopDetected, "loop", "the request has come through this cache before")
@@ -202,6 +268,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 	if res, done := h.maxForwards(w, r); done {
 		return res
 	}
+	if past {
+		return h.cache.Pass(w, r)
+	}
 	return h.cache.Serve(w, r)
 }
 
@@ -212,13 +281,13 @@ type refusal struct {
 }
 
 // target returns the absolute URL that a request is for.
-func (h *Handler) target(r *http.Request) (*url.URL, *refusal) {
+func (h *Handler) target(r *http.Request, by asked) (*url.URL, *refusal) {
 	u := r.URL
 	if strings.IndexByte(r.RequestURI, '#') >= 0 {
 		return nil, &refusal{http.StatusBadRequest, "bad-target", "a request line has no fragment"}
 	}
-	if h.cfg.Origin != nil {
-		return h.originTarget(r)
+	if h.sites != nil {
+		return h.siteTarget(r, by)
 	}
 	switch {
 	case !u.IsAbs():
@@ -235,28 +304,6 @@ func (h *Handler) target(r *http.Request) (*url.URL, *refusal) {
 		return &clean, nil
 	}
 	return u, nil
-}
-
-// originTarget maps a request to a reverse proxy to its origin. Siblings, which
-// know the origin too, send the mapped URL; other absolute URLs are refused.
-func (h *Handler) originTarget(r *http.Request) (*url.URL, *refusal) {
-	o, u := h.cfg.Origin, r.URL
-	if u.IsAbs() {
-		if !strings.EqualFold(u.Scheme, o.Scheme) || !strings.EqualFold(u.Host, o.Host) || !strings.HasPrefix(u.Path, o.Path) {
-			return nil, &refusal{http.StatusMisdirectedRequest, "wrong-origin", "this is a reverse proxy for another origin"}
-		}
-		return u, nil
-	}
-	if !strings.HasPrefix(u.Path, "/") {
-		return nil, &refusal{http.StatusBadRequest, "bad-target", "the request line names no path"}
-	}
-	t := *u
-	t.Scheme, t.Host, t.User, t.Fragment, t.RawFragment = o.Scheme, o.Host, nil, "", ""
-	if prefix := strings.TrimSuffix(o.Path, "/"); prefix != "" {
-		raw := strings.TrimSuffix(o.EscapedPath(), "/") + u.EscapedPath()
-		t.Path, t.RawPath = prefix+u.Path, raw
-	}
-	return &t, nil
 }
 
 // withoutHopByHop returns r, or a copy if it has fields that end here.
@@ -298,6 +345,8 @@ func (h *Handler) Close() error {
 	for conn := range open {
 		conn.Close()
 	}
+	h.stop()
+	h.watching.Wait()
 	err := h.cache.Close()
 	for _, t := range h.idle {
 		t.CloseIdleConnections()

@@ -1,6 +1,10 @@
 package proxy
 
-import "time"
+import (
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
+)
 
 // Storing responses: RFC 9111 sections 2, 3 and 5.2.2, RFC 9213.
 var storing = []row{
@@ -67,8 +71,13 @@ var storing = []row{
 			{want: "X-Hop: | Keep-Alive: | Proxy-Authenticate: | X-End: 2"}}},
 	{section: "9111-3.1", name: "unknown fields are stored, line by line", origin: []scripted{{fields: "Cache-Control: max-age=60 | X-A: 1 | X-A: 2"}},
 		steps: []step{{origin: true}, {want: "X-A: 1, 2"}}},
-	{section: "9111-7.3", name: "Set-Cookie does not keep a response with a lifetime out", origin: []scripted{{fields: "Cache-Control: max-age=60 | Set-Cookie: a=b"}},
-		steps: []step{{origin: true}, {want: "Set-Cookie: a=b"}}},
+	{section: "9111-7.3", name: "Set-Cookie keeps a response with a lifetime out", local: true, origin: []scripted{{fields: "Cache-Control: max-age=60 | Set-Cookie: a=b"}},
+		steps: []step{{origin: true}, {origin: true, want: "Set-Cookie: a=b"}}},
+	{section: "9111-7.3", name: "Set-Cookie does not keep a response with a lifetime out if a rule says so", rules: rules.Set{{SetCookie: rules.Store}},
+		origin: []scripted{{fields: "Cache-Control: max-age=60 | Set-Cookie: a=b"}},
+		steps:  []step{{origin: true}, {want: "Set-Cookie: a=b"}}},
+	{section: "9111-3.2", name: "the Set-Cookie of a 304 is for nobody", local: true, origin: []scripted{{fields: `Cache-Control: max-age=1 | ETag: "x"`}, {status: 304, fields: "Set-Cookie: a=b"}},
+		steps: []step{{origin: true}, {after: 2 * time.Second, origin: true, want: "Set-Cookie:"}}},
 	notReused("9111-7.3", "Set-Cookie keeps a response by heuristics out", "Last-Modified: DATE-3600 | Set-Cookie: a=b"),
 
 	keys("other path", "/r", "/s", false),

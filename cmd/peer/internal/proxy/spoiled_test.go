@@ -62,7 +62,7 @@ func TestSpoiledDisk(t *testing.T) {
 			}
 			peer := httptest.NewUnstartedServer(h)
 			peer.Config.ConnContext = conn.Context // as package node serves
-			peer.Listener = conn.Listen(peer.Listener, 0)
+			peer.Listener = conn.Listen(peer.Listener, 0, nil)
 			peer.Start()
 			const objects = 15
 			for i := range objects {

@@ -208,7 +208,7 @@ func (w *world) serve(addr string, h http.Handler) *http.Server {
 	w.mu.Lock()
 	w.servers = append(w.servers, s)
 	w.mu.Unlock()
-	l := conn.Listen(w.net.listen(addr), 0)
+	l := conn.Listen(w.net.listen(addr), 0, nil)
 	go s.Serve(l)
 	return s
 }

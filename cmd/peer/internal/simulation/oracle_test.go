@@ -97,7 +97,7 @@ func (w *world) judge(r result) {
 		w.fail("slow", &r, "no end before %v, of a request that came when the answer had stalled for long", took)
 	case took > goesOn && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && w.resumable(&r):
 		w.fail("slow", &r, "no end before %v, of an answer whose rest could be asked for", took)
-	case took > quick && r.Kind != "slow" && troubles == nil && !superseded && !w.crawls(&r) && !w.paced(&r):
+	case took > quick && r.Kind != "slow" && troubles == nil && !superseded && !w.crawls(&r):
 		w.fail("slow", &r, "no end before %v", took)
 	}
 	if r.bad != "" {
@@ -148,19 +148,16 @@ func (w *world) crawls(r *result) bool {
 		(w.origin.version(p, r.end) != r.version.number || !p.rule.tag && !p.rule.mod && p.size > 64<<10)
 }
 
-// paced reports whether an answer may go at the pace of another client, until that is given
-// up: a body that is too long for the store passes through, and its slowest reader sets the
-// pace of all.
-func (w *world) paced(r *result) bool {
-	return pageOf(r.URL).size > w.s.Store/4 && slices.ContainsFunc(w.s.Requests, func(o request) bool {
-		return o.Node == r.Node && o.URL == r.URL && (o.Kind == "stop" || o.Kind == "slow")
-	})
-}
-
 // cacheable reports whether an answer goes through the store: nobody is sent its header
-// before there is a byte of its body, so that each request gets one.
+// before there is a byte of its body, so that each request gets one. Nothing is stored that
+// is said to be too long, or is stale by the clock of a peer which is ahead.
 func (w *world) cacheable(r *result) bool {
-	return r.Kind == "get" && pageOf(r.URL).rule.lifetime > 0
+	p := pageOf(r.URL)
+	lifetime := p.rule.lifetime
+	return r.Kind == "get" && lifetime > 0 && (p.chunked || p.size <= w.s.Store/4) && !slices.ContainsFunc(w.s.Faults, func(f fault) bool {
+		return f.Kind == "clock" && f.Node == r.Node && time.Duration(f.N)*time.Millisecond+rounding > lifetime &&
+			w.at(f.At).Before(r.end) && w.at(f.At+f.For).After(r.start)
+	})
 }
 
 // resumable reports whether an answer that the origin broke off could have been finished:

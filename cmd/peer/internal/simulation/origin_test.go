@@ -151,11 +151,14 @@ func (o *origin) answer(c net.Conn, r *http.Request) bool {
 		}()
 		o.w.log("origin %s of %d after %d", f.Kind, url, f.N)
 	}
+	now := time.Now()
 	if f.Kind == "late" {
 		o.w.sometimes("a late header")
 		time.Sleep(time.Duration(f.For) * time.Millisecond)
+		if f.N%2 == 0 { // it does not look before it answers
+			now = time.Now()
+		}
 	}
-	now := time.Now()
 	v := version{url, o.version(p, now), p.sort(r.Header)}
 	o.mu.Lock()
 	o.given[v] = now

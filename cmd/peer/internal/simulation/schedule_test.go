@@ -113,9 +113,26 @@ func generate(seed uint64) schedule {
 			}
 		}
 	}
+	for range rng.IntN(3) {
+		s.writeWithin(rng, s.First+zipf(rng, s.URLs))
+	}
 	slices.SortStableFunc(s.Faults, func(a, b fault) int { return a.At - b.At })
 	slices.SortStableFunc(s.Requests, func(a, b request) int { return a.At - b.At })
 	return s
+}
+
+// writeWithin adds a write to a URL while an answer for it is under way, which chance hardly
+// ever does.
+func (s *schedule) writeWithin(rng *rand.Rand, url int) {
+	r := request{At: rng.IntN(s.Seconds * 1000), Node: rng.IntN(s.Peers), URL: url, Kind: []string{"get", "no-cache"}[rng.IntN(2)]}
+	s.Faults = append(s.Faults, fault{Kind: []string{"slow", "late"}[rng.IntN(2)], At: r.At, For: 500 + rng.IntN(2000), URL: url, N: int64(rng.IntN(2)), To: theOrigin})
+	for _, next := range []struct {
+		kind  string
+		after int
+	}{{r.Kind, 1}, {"post", 50 + rng.IntN(1000)}, {"get", rng.IntN(3000)}, {"get", rng.IntN(10_000)}} {
+		r.Kind, r.At = next.kind, r.At+next.after
+		s.Requests = append(s.Requests, r)
+	}
 }
 
 // churns is how many seeds have one among them that turns a store of some ten

@@ -13,6 +13,7 @@ type Follower struct {
 	ctx     context.Context
 	off     int64       // guarded by w.mu
 	place   int         // in w.followers, guarded by w.mu; -1 = closed
+	behind  bool        // the body went on without it, guarded by w.mu
 	unwatch func() bool // see watchLocked; nil = not watched
 }
 
@@ -70,6 +71,8 @@ func (f *Follower) watchLocked() {
 // Read reads what has arrived, waiting for at least one byte. A part of the body
 // that is read back from the disk is checked first: if it isn't what was received,
 // Read returns an error that wraps [ErrCorrupt], and the body will not be stored.
+// Where a body passes through and others waited for this reader, it can come to
+// bytes that are gone: the error is [ErrBehind].
 func (f *Follower) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -97,6 +100,9 @@ func (f *Follower) Read(p []byte) (int, error) {
 		}
 		f.advanceLocked(k)
 		return k, nil
+	}
+	if f.behind {
+		return 0, ErrBehind
 	}
 	return 0, context.Cause(f.ctx) // it ended, and nobody waited for f
 }

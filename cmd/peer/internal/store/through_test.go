@@ -174,59 +174,70 @@ func TestPassThroughTooLarge(t *testing.T) {
 }
 
 // TestPassThroughWaits: a follower that stops keeps a body that passes through
-// waiting, until it goes on, is closed, loses its context, or the writer's ends.
+// waiting, until it goes on, is closed, loses its context, or the writer's ends; and
+// where another has read all, for no longer than a second.
 func TestPassThroughWaits(t *testing.T) {
 	gone, bound := errors.New("client gone"), errors.New("waited long enough")
 	tests := []struct {
 		name string
 		do   func(f *Follower, cancel context.CancelCauseFunc)
-		want error // of the Write
+		want error // of the Write, unless another follows
 	}{
 		{"reads on", func(f *Follower, _ context.CancelCauseFunc) { follow(f, 10_000, 0) }, nil},
-		{"closes", func(f *Follower, _ context.CancelCauseFunc) { f.Close() }, nil},
-		{"context ends", func(_ *Follower, cancel context.CancelCauseFunc) { cancel(gone) }, nil},
+		{"closes", func(f *Follower, _ context.CancelCauseFunc) { f.Close() }, ErrNoFollower},
+		{"context ends", func(_ *Follower, cancel context.CancelCauseFunc) { cancel(gone) }, ErrNoFollower},
 		{"nothing", func(*Follower, context.CancelCauseFunc) {}, bound},
 	}
 	for _, tt := range tests {
 		for _, early := range []bool{true, false} { // followed before the disk failed
-			synctest.Test(t, func(t *testing.T) {
-				s := open(t, Options{})
-				w, err := s.Create("k", -1)
-				check(t, err)
-				defer w.Abort()
-				check(t, os.RemoveAll(filepath.Join(s.opt.Dir, "tmp")))
-				ctx, cancel := context.WithCancelCause(t.Context())
-				defer cancel(nil)
-				if !early {
-					check(t, w.Write(t.Context(), make([]byte, memoryBody+1)))
-				}
-				stopped, _ := w.Follow(ctx)
-				defer stopped.Close()
-				lively, _ := w.Follow(t.Context())
-				go follow(lively, 10_000, 0)
-				go func() {
-					time.Sleep(5 * time.Second)
-					tt.do(stopped, cancel)
-				}()
-				bounded, stop := context.WithTimeoutCause(t.Context(), 10*time.Second, bound)
-				defer stop()
-				start := time.Now()
-				err = w.Write(bounded, make([]byte, 4*maxWindow))
-				took := time.Since(start)
-				want := 5 * time.Second
-				if tt.want != nil {
-					want = 10 * time.Second
-				}
-				if err != tt.want || took != want {
-					t.Errorf("%s: Write() = %v after %v, want %v after %v", tt.name, err, took, tt.want, want)
-				}
-				if tt.name == "context ends" {
-					if _, err := stopped.Read(make([]byte, 1)); err != gone {
-						t.Errorf("a follower whose context ended read on: %v", err)
+			for _, another := range []bool{true, false} {
+				synctest.Test(t, func(t *testing.T) {
+					s := open(t, Options{})
+					w, err := s.Create("k", -1)
+					check(t, err)
+					defer w.Abort()
+					check(t, os.RemoveAll(filepath.Join(s.opt.Dir, "tmp")))
+					ctx, cancel := context.WithCancelCause(t.Context())
+					defer cancel(nil)
+					if !early {
+						check(t, w.Write(t.Context(), make([]byte, memoryBody+1)))
 					}
-				}
-				w.Abort()
-			})
+					stopped, _ := w.Follow(ctx)
+					defer stopped.Close()
+					if another {
+						lively, _ := w.Follow(t.Context())
+						go follow(lively, 10_000, 0)
+					}
+					go func() {
+						time.Sleep(lagTime / 2)
+						tt.do(stopped, cancel)
+					}()
+					bounded, stop := context.WithTimeoutCause(t.Context(), 10*time.Second, bound)
+					defer stop()
+					start := time.Now()
+					err = w.Write(bounded, make([]byte, 4*maxWindow))
+					took := time.Since(start)
+					want, after := tt.want, lagTime/2
+					switch {
+					case another && tt.want == bound:
+						want, after = nil, lagTime
+					case another:
+						want = nil
+					case tt.want == bound:
+						after = 10 * time.Second
+					}
+					if err != want || took != after {
+						t.Errorf("%s, another=%v: Write() = %v after %v, want %v after %v", tt.name, another, err, took, want, after)
+					}
+					read := map[string]error{"context ends": gone, "nothing": ErrBehind}[tt.name]
+					if another && read != nil {
+						if _, err := stopped.Read(make([]byte, 1)); err != read {
+							t.Errorf("%s: Read() = %v, want %v", tt.name, err, read)
+						}
+					}
+					w.Abort()
+				})
+			}
 		}
 	}
 }

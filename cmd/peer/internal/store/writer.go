@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -14,6 +15,8 @@ const (
 	keptBody    = 2 * blockSize // bytes kept in memory of a longer body, the last that came
 	maxWindow   = 4 * blockSize // the same of a body that is not stored, at most: what its slowest follower may lag behind
 	reserveStep = 1 << 20       // room taken at a time for a body of unknown length
+
+	lagTime = time.Second // for which others wait until a follower of a body that is not stored reads a quarter of maxWindow
 )
 
 var (
@@ -21,6 +24,8 @@ var (
 	ErrBrokenOff = errors.New("store: body broke off")
 	// ErrNoFollower is returned when a body is neither stored nor followed.
 	ErrNoFollower = errors.New("store: body can't be stored, and nobody follows it")
+	// ErrBehind is returned to a follower for which others did not wait any longer.
+	ErrBehind = errors.New("store: body can't be stored, and others did not wait for this reader of it")
 	// ErrTooLong is returned for bytes past the announced length of a body.
 	ErrTooLong = errors.New("store: body is longer than announced")
 	// ErrDiffers is returned when a source gives other bytes than those received.
@@ -36,7 +41,8 @@ var (
 // the store takes, passes through: its followers still get every byte, and only
 // Commit reports what happened. Bytes that are not on disk are then kept in
 // memory, at most 256 KiB of them, until every follower has read them: the slowest
-// sets the pace.
+// sets the pace, but for one that keeps others waiting for a second. It is left
+// behind ([ErrBehind]).
 type Writer struct {
 	store *Store
 	key   string
@@ -186,25 +192,35 @@ func (w *Writer) giveUp(err error) {
 
 // makeRoom waits until the slowest follower has read a quarter of the window, and
 // drops what all have read. The wait ends: a follower can read the whole window
-// without any more being written, and one that doesn't is waited for until ctx ends.
+// without any more being written, and one that doesn't is waited for for lagTime
+// while another has read all, and until ctx ends while none has.
 func (w *Writer) makeRoom(ctx context.Context) error {
+	lag := time.NewTimer(lagTime)
+	defer lag.Stop()
+	late := false
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
 		slowest := w.n
-		live := 0
+		live, waits := 0, false
 		for _, f := range w.followers {
-			if f.ctx.Err() == nil {
+			if f.ctx.Err() == nil && !f.behind {
 				slowest = min(slowest, f.off)
 				live++
+				waits = waits || f.off == w.n
 			}
 		}
 		switch {
-		case live == 0 && w.holds == 0:
+		case live == 0 && (w.holds == 0 || w.base > w.saved): // nobody can come any more
 			return ErrNoFollower
 		case live > 0 && slowest-w.base >= maxWindow/4:
 			w.trimLocked(slowest)
 			return nil
+		case late && waits:
+			for _, f := range w.followers {
+				f.behind = f.behind || f.off-w.base < maxWindow/4
+			}
+			continue // without them, and with the one that waits: it makes room
 		}
 		if w.moved == nil {
 			w.moved = make(chan struct{})
@@ -214,6 +230,9 @@ func (w *Writer) makeRoom(ctx context.Context) error {
 		select {
 		case <-moved:
 			w.mu.Lock()
+		case <-lag.C:
+			w.mu.Lock()
+			late = true
 		case <-ctx.Done():
 			w.mu.Lock()
 			return context.Cause(ctx)

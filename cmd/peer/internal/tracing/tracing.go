@@ -72,6 +72,18 @@ func (t *Tracer) Request(r *http.Request) (*http.Request, Request) {
 	return r.WithContext(ctx), Request{span}
 }
 
+// Trace returns the trace that a request is in, in hexadecimal: that of its span or, if it
+// has none, of its traceparent; "" = none.
+func (r Request) Trace(q *http.Request) string {
+	if r.span != nil {
+		return r.span.SpanContext().TraceID().String()
+	}
+	if lines := q.Header["Traceparent"]; len(lines) == 1 && len(lines[0]) == 55 {
+		return lines[0][3:35]
+	}
+	return ""
+}
+
 // An End is what became of a request.
 type End struct {
 	URL     string

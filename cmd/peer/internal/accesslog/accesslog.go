@@ -1,0 +1,253 @@
+// Package accesslog writes a line for each request that a peer answered.
+//
+// A [Log] collects lines in memory and writes them every second, or sooner when there are
+// many: a request never waits for the disk. If that takes nothing, lines are lost, and
+// counted. Start from [Open]; [Log.Observe] is for [proxy.Config.Observe].
+package accesslog
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+)
+
+const (
+	flushEvery = time.Second
+	flushSize  = 64 << 10 // bytes that are written without waiting for longer
+	maxWaiting = 4 << 20  // bytes that wait for a disk that takes nothing
+)
+
+// A Log is a file of lines. It is safe for concurrent use.
+type Log struct {
+	path string
+	json bool
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	lines   []byte
+	spare   []byte // of flush, under written
+	lost    int
+	second  int64  // of stamp
+	stamp   []byte // the time as it is written
+	written sync.Mutex
+	to      io.Writer
+
+	full chan struct{}
+	stop chan struct{}
+	done chan struct{}
+}
+
+// Open appends to the file of path, which is made if it is missing; "-" = stdout. Lines
+// are JSON, or the combined log format with four fields behind it. What goes wrong later
+// is told to log.
+func Open(path string, json bool, stdout io.Writer, log *slog.Logger) (*Log, error) {
+	l := &Log{path: path, json: json, log: log, to: stdout, full: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	if path != "-" {
+		l.to = nil
+		if err := l.Reopen(); err != nil {
+			return nil, err
+		}
+	}
+	go l.run()
+	return l, nil
+}
+
+// Reopen writes what there is and goes on in the file that is at the path by now: the one
+// before may have been moved away.
+func (l *Log) Reopen() error {
+	if l.path == "-" {
+		return nil
+	}
+	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+	if err != nil {
+		return err
+	}
+	l.flush()
+	l.written.Lock()
+	defer l.written.Unlock()
+	if old, ok := l.to.(*os.File); ok {
+		old.Close()
+	}
+	l.to = f
+	return nil
+}
+
+// Close writes what there is, and closes the file.
+func (l *Log) Close() error {
+	close(l.stop)
+	<-l.done
+	l.flush()
+	if f, ok := l.to.(*os.File); ok && l.path != "-" {
+		return f.Close()
+	}
+	return nil
+}
+
+func (l *Log) run() {
+	defer close(l.done)
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-l.full:
+		case <-l.stop:
+			return
+		}
+		l.flush()
+	}
+}
+
+// flush writes what there is.
+func (l *Log) flush() {
+	l.written.Lock()
+	defer l.written.Unlock()
+	l.mu.Lock()
+	lines, lost := l.lines, l.lost
+	l.lines, l.lost = l.spare[:0], 0
+	l.mu.Unlock()
+	l.spare = lines
+	if lost > 0 {
+		l.log.Warn("lines of the access log are lost: nothing takes them", "lines", lost)
+	}
+	if len(lines) == 0 || l.to == nil {
+		return
+	}
+	if _, err := l.to.Write(lines); err != nil {
+		l.log.Warn("cannot write the access log", "err", err)
+	}
+}
+
+// Observe writes a line about a request.
+func (l *Log) Observe(e proxy.Event) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.lines) > maxWaiting {
+		l.lost++
+		return
+	}
+	if now.Unix() != l.second {
+		l.second = now.Unix()
+		if l.json {
+			l.stamp = now.UTC().AppendFormat(l.stamp[:0], "2006-01-02T15:04:05Z")
+		} else {
+			l.stamp = now.AppendFormat(l.stamp[:0], "02/Jan/2006:15:04:05 -0700")
+		}
+	}
+	if l.json {
+		l.lines = appendJSON(l.lines, l.stamp, &e)
+	} else {
+		l.lines = appendCombined(l.lines, l.stamp, &e)
+	}
+	if len(l.lines) > flushSize {
+		select {
+		case l.full <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// appendCombined appends a line such as
+//
+//	192.0.2.7 - - [01/Jan/2027:12:00:00 +0000] "GET /x HTTP/1.1" 200 5 "-" "curl/8" local-hit - 0.000213 -
+//
+// behind whose usual fields stand the way that the request took, the sibling that
+// answered, the seconds that it took, and its trace.
+func appendCombined(b, stamp []byte, e *proxy.Event) []byte {
+	r := e.Request
+	b = orDash(b, e.Client)
+	b = append(append(append(b, " - - ["...), stamp...), "] \""...)
+	b = append(escape(b, r.Method, false), ' ')
+	b = append(escape(b, r.RequestURI, false), ' ')
+	b = append(append(b, r.Proto...), "\" "...)
+	b = append(strconv.AppendInt(b, int64(e.Status), 10), ' ')
+	b = append(strconv.AppendInt(b, e.Bytes, 10), " \""...)
+	b = append(orDash(b, first(r.Header["Referer"])), "\" \""...)
+	b = append(orDash(b, first(r.Header["User-Agent"])), "\" "...)
+	b = append(append(b, e.Outcome.String()...), ' ')
+	b = append(orDash(b, e.Peer), ' ')
+	b = append(strconv.AppendFloat(b, e.Duration.Seconds(), 'f', 6, 64), ' ')
+	return append(orDash(b, e.Trace), '\n')
+}
+
+func orDash(b []byte, s string) []byte {
+	if s == "" {
+		return append(b, '-')
+	}
+	return escape(b, s, false)
+}
+
+func appendJSON(b, stamp []byte, e *proxy.Event) []byte {
+	r := e.Request
+	b = append(append(append(b, `{"time":"`...), stamp...), '"')
+	for _, f := range [...]struct{ name, value string }{
+		{`,"client":"`, e.Client}, {`,"method":"`, r.Method}, {`,"host":"`, r.Host}, {`,"uri":"`, r.RequestURI}, {`,"protocol":"`, r.Proto},
+		{`,"referer":"`, first(r.Header["Referer"])}, {`,"user_agent":"`, first(r.Header["User-Agent"])},
+		{`,"outcome":"`, e.Outcome.String()}, {`,"sibling":"`, e.Peer}, {`,"trace":"`, e.Trace},
+	} {
+		if f.value != "" {
+			b = append(escape(append(b, f.name...), f.value, true), '"')
+		}
+	}
+	b = strconv.AppendInt(append(b, `,"status":`...), int64(e.Status), 10)
+	b = strconv.AppendInt(append(b, `,"bytes":`...), e.Bytes, 10)
+	b = strconv.AppendFloat(append(b, `,"seconds":`...), e.Duration.Seconds(), 'f', 6, 64)
+	if e.Stale {
+		b = append(b, `,"stale":true`...)
+	}
+	if e.Broken {
+		b = append(b, `,"broken":true`...)
+	}
+	return append(b, "}\n"...)
+}
+
+const hex = "0123456789abcdef"
+
+func first(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return lines[0]
+}
+
+// plain are the bytes that stand for themselves.
+var plain = func() (set [256]bool) {
+	for c := ' '; c < 0x7f; c++ {
+		set[c] = c != '"' && c != '\\'
+	}
+	return set
+}()
+
+// escape appends s, in which nothing ends a line or a quotation.
+func escape(b []byte, s string, json bool) []byte {
+	for i := 0; i < len(s); {
+		from := i
+		for i < len(s) && plain[s[i]] {
+			i++
+		}
+		if b = append(b, s[from:i]...); i == len(s) {
+			break
+		}
+		c := s[i]
+		switch r, n := utf8.DecodeRuneInString(s[i:]); {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c >= utf8.RuneSelf && (json || r != utf8.RuneError || n > 1):
+			b = utf8.AppendRune(b, r)
+			i += n - 1
+		case json:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			b = append(b, '\\', 'x', hex[c>>4], hex[c&15])
+		}
+		i++
+	}
+	return b
+}

@@ -1,0 +1,68 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRuleMistakes(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"no list":             {"rules:\n  ttl: 1h\n", `peer.yaml:1: rules wants a list`},
+		"an item of text":     {"rules:\n  - ttl 1h\n", `peer.yaml:2: an item of rules wants lines of the form key: value`},
+		"unknown key":         {"rules:\n  - path: /x\n    tll: 1h\n", `peer.yaml:3: unknown key "tll", did you mean "ttl"?`},
+		"does nothing":        {"rules:\n  - path: /x\n", `peer.yaml:2: the rule says what it is for and not what it does`},
+		"time without a unit": {"rules:\n  - ttl: 60\n", `peer.yaml:2: ttl "60" is no time`},
+		"part of a second":    {"rules:\n  - ttl: 1500ms\n", `is not in whole seconds`},
+		"no path":             {"rules:\n  - path: static\n    ttl: 1h\n", `path "static" is no path`},
+		"no status":           {"rules:\n  - status: [404, 6xx]\n    ttl: 1h\n", `status "6xx" is no status`},
+		"status backwards":    {"rules:\n  - status: 504-500\n    ttl: 1h\n", `status "504-500" is no status`},
+		"neither yes nor no":  {"rules:\n  - bypass: yes\n", `bypass "yes" is neither true nor false`},
+		"late bypass":         {"rules:\n  - status: 404\n    bypass: true\n", `bypass is decided before there is an answer`},
+		"cookie rule":         {"rules:\n  - set-cookie: stoer\n", `set-cookie "stoer" is none of refuse, store, drop, did you mean "store"?`},
+		"bounds":              {"rules:\n  - min-ttl: 2h\n    max-ttl: 1h\n", `min-ttl "2h" is more than max-ttl`},
+		"keep and drop":       {"rules:\n  - query-keep: q\n    query-drop: r\n", `query-drop goes without query-keep`},
+		"a list in one text":  {"rules:\n  - query-drop: a, b\n", `query-drop "a, b" is no name or pattern: several make a list`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := load(t, "--config", write(t, "peer.yaml", c.text))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s\n= %v, want %q", c.text, err, c.want)
+			}
+		})
+	}
+	if _, _, err := load(t, "--default-ttl", "1500ms"); err == nil || !strings.Contains(err.Error(), "is not in whole seconds") {
+		t.Errorf("--default-ttl 1500ms = %v", err)
+	}
+}
+
+func TestRules(t *testing.T) {
+	c, effective, err := load(t, "--default-ttl", "60s", "--config", write(t, "peer.yaml", `
+rules:
+  - path: [/static/*, "*.css"]
+    ttl: 1h
+  - cookies-keep: []
+    query-sort: true
+`))
+	if err != nil || len(c.Rules) != 3 {
+		t.Fatalf("%+v, %v", c.Rules, err)
+	}
+	if r := c.Rules[0]; r.Name != "1" || !strings.HasSuffix(r.Where, "peer.yaml:3") || len(r.Paths) != 2 || *r.TTL != time.Hour {
+		t.Errorf("%+v", r)
+	}
+	if r := c.Rules[1]; r.CookiesKeep == nil || len(r.CookiesKeep) != 0 || !*r.QuerySort {
+		t.Errorf("%+v", r)
+	}
+	if r := c.Rules[2]; r.Name != "default-ttl" || *r.TTL != time.Minute || !r.Anonymous {
+		t.Errorf("%+v", r)
+	}
+	var shown string
+	for _, e := range effective {
+		if e.Name == "rules" {
+			shown = e.Value
+		}
+	}
+	if want := "path: [/static/*, *.css], ttl: 1h\ncookies-keep: [], query-sort: true"; shown != want {
+		t.Errorf("shown as %q, want %q", shown, want)
+	}
+}

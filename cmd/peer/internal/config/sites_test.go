@@ -1,0 +1,44 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSiteMistakes(t *testing.T) {
+	plain := write(t, "plain", "x")
+	for name, c := range map[string]struct{ text, want string }{
+		"no origin":         {"sites:\n  - hosts: a.test\n", `peer.yaml:2: the site has no origins`},
+		"unknown key":       {"sites:\n  - host: a.test\n    origins: http://x\n", `peer.yaml:2: unknown key "host", did you mean "hosts"?`},
+		"beside an origin":  {"origin: http://y\nsites:\n  - origins: http://x\n", `origin "http://y" goes without sites`},
+		"a URL for a host":  {"sites:\n  - hosts: https://a.test/\n    origins: http://x\n", `hosts "https://a.test/" is no host`},
+		"an origin of text": {"sites:\n  - origins: [\"http://x\", x:80]\n", `peer.yaml:2: origins "x:80" is no`},
+		"host twice":        {"sites:\n  - hosts: [a.test, b.test]\n    origins: http://x\n  - hosts: A.test\n    origins: http://y\n", `peer.yaml:4: hosts "a.test" is that of the site in line 2 too`},
+		"name twice":        {"sites:\n  - name: s\n    hosts: a\n    origins: http://x\n  - name: s\n    hosts: b\n    origins: http://y\n", `name "s" is that of the site in line 2 too`},
+		"two for all":       {"sites:\n  - origins: http://x\n  - origins: http://y\n", `is that of the site in line 2 too`},
+		"a path with query": {"sites:\n  - check: /up?x\n    origins: http://x\n", `check "/up?x" is no path`},
+		"no balance":        {"sites:\n  - balance: laod\n    origins: http://x\n", `balance "laod" is none of order, load, did you mean "load"?`},
+		"no authority":      {"sites:\n  - ca: " + plain + "\n    origins: https://x\n", `holds no certificate`},
+		"cert without key":  {"sites:\n  - cert: " + plain + "\n    origins: https://x\n", `goes with a key`},
+		"broken cert":       {"sites:\n  - cert: " + plain + "\n    key: " + plain + "\n    origins: https://x\n", `cannot be used`},
+		"hasty":             {"sites:\n  - first-byte-timeout: 1ms\n    origins: http://x\n", `first-byte-timeout "1ms" is not between 10ms and 24h`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := load(t, "--config", write(t, "peer.yaml", c.text))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s\n= %v, want %q", c.text, err, c.want)
+			}
+		})
+	}
+	c, _, err := load(t, "--trusted-proxies", "10.0.0.9", "--config", write(t, "peer.yaml",
+		"sites:\n  - hosts: [A.test, a.test]\n    origins: http://x\n"))
+	if err == nil {
+		t.Errorf("a host twice in one site: %+v", c.Sites)
+	}
+	c, _, err = load(t, "--trusted-proxies", "10.0.0.9", "--config", write(t, "peer.yaml",
+		"sites:\n  - hosts: A.test\n    balance: load\n    connect-timeout: 1s\n    origins: [http://x, http://y]\n  - path: /api\n    hosts: a.test\n    origins: http://z\n"))
+	if err != nil || len(c.Sites) != 2 || !c.Sites[0].Balance || c.Sites[0].Hosts[0] != "a.test" || c.Sites[0].ConnectTimeout != time.Second || !c.Reverse() {
+		t.Errorf("%+v, %v", c.Sites, err)
+	}
+}

@@ -1,0 +1,199 @@
+package conn
+
+import (
+	"container/list"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Limits bound how many connections a listener has. When one more comes, the one that
+// has been idle for longest is closed for it, of the same address if that has all that
+// it may; if none is idle the new one is closed.
+type Limits struct {
+	Conns   int // at a time; 0 = no bound
+	PerHost int // of them from one address, or one /64 of IPv6; 0 = no bound
+}
+
+// unasked is how long a connection may be open without a request until it may be closed
+// like one that is idle after a request.
+const unasked = time.Second
+
+// A Gate counts the connections of a listener. It is safe for concurrent use.
+type Gate struct {
+	limits Limits
+
+	mu    sync.Mutex
+	conns map[*Conn]struct{}
+	hosts map[netip.Prefix]*host
+	idle  list.List // of *Conn, the longest idle first
+
+	dropped, refused atomic.Int64
+}
+
+// host is an address that connections are from.
+type host struct {
+	conns int
+	idle  list.List // as that of the gate
+}
+
+// NewGate returns a gate with these limits.
+func NewGate(limits Limits) *Gate {
+	return &Gate{limits: limits, conns: make(map[*Conn]struct{}), hosts: make(map[netip.Prefix]*host)}
+}
+
+// Stats returns how many connections there are, and how many idle ones were closed for
+// others, and new ones refused, so far.
+func (g *Gate) Stats() (open int, dropped, refused int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.conns), g.dropped.Load(), g.refused.Load()
+}
+
+// pass is the place of a connection in its gate. Its fields are guarded by the gate's mu.
+type pass struct {
+	gate   *Gate // nil = not counted
+	from   netip.Prefix
+	since  time.Time     // when it became idle, or was accepted
+	asked  bool          // a request has come
+	idle   *list.Element // in those of the gate; nil = a request is under way
+	idleOf *list.Element // in those of its host
+	gone   bool
+}
+
+// admit counts c in, and reports whether it may stay.
+func (g *Gate) admit(c *Conn, now time.Time) bool {
+	g.mu.Lock()
+	var close *Conn
+	defer func() {
+		g.mu.Unlock()
+		if close != nil {
+			close.Conn.Close()
+		}
+	}()
+	from := prefixOf(c.RemoteAddr())
+	h := g.hosts[from]
+	switch {
+	case h != nil && g.limits.PerHost > 0 && h.conns >= g.limits.PerHost:
+		close = oldest(&h.idle, now)
+	case g.limits.Conns > 0 && len(g.conns) >= g.limits.Conns:
+		close = oldest(&g.idle, now)
+	default:
+		g.enter(c, from, now)
+		return true
+	}
+	if close == nil {
+		g.refused.Add(1)
+		return false
+	}
+	g.dropped.Add(1)
+	g.leave(close)
+	g.enter(c, from, now)
+	return true
+}
+
+// oldest returns the connection that has been idle for longest, if it may be closed.
+func oldest(idle *list.List, now time.Time) *Conn {
+	for e := idle.Front(); e != nil; e = e.Next() { // a list does not change meanwhile
+		c := e.Value.(*Conn)
+		if c.pass.asked || now.Sub(c.pass.since) >= unasked {
+			return c
+		}
+	}
+	return nil
+}
+
+// enter is called with g.mu held.
+func (g *Gate) enter(c *Conn, from netip.Prefix, now time.Time) {
+	h := g.hosts[from]
+	if h == nil {
+		h = new(host)
+		g.hosts[from] = h
+	}
+	h.conns++
+	g.conns[c] = struct{}{}
+	c.pass = pass{gate: g, from: from, since: now, idle: g.idle.PushBack(c), idleOf: h.idle.PushBack(c)}
+}
+
+// leave is called with g.mu held.
+func (g *Gate) leave(c *Conn) {
+	if c.pass.gone {
+		return
+	}
+	c.pass.gone = true
+	g.busy(c)
+	delete(g.conns, c)
+	h := g.hosts[c.pass.from]
+	if h.conns--; h.conns == 0 {
+		delete(g.hosts, c.pass.from)
+	}
+}
+
+// busy is called with g.mu held.
+func (g *Gate) busy(c *Conn) {
+	if c.pass.idle != nil {
+		g.idle.Remove(c.pass.idle)
+		g.hosts[c.pass.from].idle.Remove(c.pass.idleOf)
+		c.pass.idle, c.pass.idleOf = nil, nil
+	}
+}
+
+// Idle notes that a request on c, a connection of a server's, is under way or is not.
+// A connection that [Listen] did not make, or no gate counts, is left alone.
+func Idle(c net.Conn, idle bool) {
+	own := below(c)
+	if own == nil || own.pass.gate == nil {
+		return
+	}
+	g := own.pass.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case own.pass.gone:
+	case !idle:
+		own.pass.asked = true
+		g.busy(own)
+	case own.pass.idle == nil:
+		own.pass.since = time.Now()
+		own.pass.idle, own.pass.idleOf = g.idle.PushBack(own), g.hosts[own.pass.from].idle.PushBack(own)
+	}
+}
+
+// below returns the connection that c is, or wraps; nil = none of this package's.
+func below(c net.Conn) *Conn {
+	for range 4 { // no connection is wrapped more often
+		if own, ok := c.(*Conn); ok {
+			return own
+		}
+		wrapper, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nil
+		}
+		c = wrapper.NetConn()
+	}
+	return nil
+}
+
+// Close implements [net.Conn].
+func (c *Conn) Close() error {
+	if g := c.pass.gate; g != nil {
+		g.mu.Lock()
+		g.leave(c)
+		g.mu.Unlock()
+	}
+	return c.Conn.Close()
+}
+
+// prefixOf is whom an address counts for.
+func prefixOf(a net.Addr) netip.Prefix {
+	ap, _ := netip.ParseAddrPort(a.String()) // the zero AddrPort if it has none
+	ip := ap.Addr().Unmap().WithZone("")
+	bits := ip.BitLen()
+	if ip.Is6() {
+		bits = 64
+	}
+	p, _ := ip.Prefix(bits)
+	return p
+}

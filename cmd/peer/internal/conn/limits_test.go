@@ -1,0 +1,109 @@
+package conn
+
+import (
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// from is a connection of an address.
+type from struct {
+	net.Conn
+	addr   string
+	closed bool
+}
+
+func (c *from) RemoteAddr() net.Addr {
+	a, _ := net.ResolveTCPAddr("tcp", c.addr)
+	return a
+}
+
+func (c *from) Close() error { c.closed = true; return nil }
+
+func TestGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(Limits{Conns: 4, PerHost: 2})
+		enter := func(addr string) (*Conn, *from, bool) {
+			time.Sleep(10 * time.Millisecond)
+			below := &from{addr: addr}
+			c := Patient(below, 0)
+			return c, below, g.admit(c, time.Now())
+		}
+		busy := func(addr string) *Conn {
+			t.Helper()
+			c, _, ok := enter(addr)
+			if !ok {
+				t.Fatalf("%s is refused", addr)
+			}
+			Idle(c, false)
+			return c
+		}
+		a1, a2 := busy("10.0.0.1:1"), busy("10.0.0.1:2")
+		if _, _, ok := enter("10.0.0.1:3"); ok {
+			t.Error("an address has more than it may, all of them with a request")
+		}
+		b1 := busy("10.0.0.2:1")
+		Idle(a1, true)
+		time.Sleep(time.Second)
+		Idle(b1, true)
+		if _, _, ok := enter("10.0.0.1:3"); !ok || !a1.Conn.(*from).closed || a2.Conn.(*from).closed {
+			t.Error("the idle connection of an address does not make room for another of it")
+		}
+		busy("10.0.0.3:1")
+		if _, _, ok := enter("10.0.0.4:1"); !ok || !b1.Conn.(*from).closed {
+			t.Error("the connection that has been idle for longest does not make room")
+		}
+		if _, _, ok := enter("10.0.0.5:1"); ok {
+			t.Error("a connection without a request yet makes room at once")
+		}
+		time.Sleep(unasked)
+		if _, _, ok := enter("10.0.0.5:1"); !ok {
+			t.Error("a connection without a request for long does not make room")
+		}
+		open, dropped, refused := g.Stats()
+		if open != 4 || dropped != 3 || refused != 2 {
+			t.Errorf("Stats() = %d, %d, %d, want 4, 3, 2", open, dropped, refused)
+		}
+		for c := range g.conns {
+			c.Close()
+			c.Close()
+		}
+		if open, _, _ := g.Stats(); open != 0 || len(g.hosts) != 0 || g.idle.Len() != 0 {
+			t.Errorf("%d connections, %d addresses, %d idle are left", open, len(g.hosts), g.idle.Len())
+		}
+	})
+}
+
+func TestOneAddress(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		one  bool
+	}{
+		{"10.0.0.1:1", "10.0.0.1:2", true},
+		{"10.0.0.1:1", "[::ffff:10.0.0.1]:2", true},
+		{"10.0.0.1:1", "10.0.0.2:1", false},
+		{"[2001:db8::1]:1", "[2001:db8::ffff:1]:1", true},
+		{"[2001:db8::1]:1", "[2001:db8:0:1::1]:1", false},
+	} {
+		if got := prefixOf((&from{addr: tt.a}).RemoteAddr()) == prefixOf((&from{addr: tt.b}).RemoteAddr()); got != tt.one {
+			t.Errorf("%s and %s count as one: %v", tt.a, tt.b, got)
+		}
+	}
+}
+
+// Whatever the number of descriptors, clients with an origin or a file each leave the
+// others theirs.
+func TestShares(t *testing.T) {
+	for _, descriptors := range []int{256, 1024, 4096, 65536, 1 << 20} {
+		for _, asked := range []int{0, 100, 1 << 20} {
+			s := share(asked, descriptors)
+			if sum := 2*s.Clients.Conns + s.Admin.Conns + s.Gossip.Conns + others; sum > descriptors {
+				t.Errorf("%d of %d descriptors", sum, descriptors)
+			}
+			if s.Clients.Conns == 0 || s.Clients.PerHost == 0 || s.Gossip.Conns == 0 || asked == 0 && s.Clients.Conns > mostClients || asked == 100 && descriptors > 512 && s.Clients.Conns != 100 {
+				t.Errorf("share(%d, %d) = %+v", asked, descriptors, s)
+			}
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package proxy
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+)
+
+// maxForwards answers an OPTIONS or TRACE that may go no further, and counts the
+// others down (RFC 9110 section 7.6.2).
+func (h *Handler) maxForwards(w http.ResponseWriter, r *http.Request) (res cache.Result, done bool) {
+	if r.Method != http.MethodOptions && r.Method != http.MethodTrace {
+		return res, false
+	}
+	n, err := strconv.ParseUint(r.Header.Get("Max-Forwards"), 10, 31)
+	if err != nil {
+		return res, false
+	}
+	if n > 0 {
+		r.Header.Set("Max-Forwards", strconv.FormatUint(n-1, 10))
+		return res, false
+	}
+	if r.Method == http.MethodTrace {
+		res = h.cache.Refuse(w, r, http.StatusMethodNotAllowed, "no-trace", "this cache does not reflect requests")
+	} else {
+		w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, CONNECT")
+		res = h.cache.Refuse(w, r, http.StatusOK, "max-forwards", "this cache passes requests on with these methods")
+	}
+	res.Outcome = Bypass
+	return res, true
+}

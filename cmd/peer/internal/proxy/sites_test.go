@@ -1,0 +1,239 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func mustURLs(list ...string) (urls []*url.URL) {
+	for _, s := range list {
+		u, err := url.Parse(s)
+		if err != nil {
+			panic(err)
+		}
+		urls = append(urls, u)
+	}
+	return urls
+}
+
+// sited starts peers before sites, whose origins answer with their name, what they were
+// asked for, and by which host.
+func sited(t *testing.T, sites []Site, peers ...string) *world {
+	w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) { t.Errorf("%s was asked", originHost) })
+	w.tune = func(c *Config) { c.Origin, c.Sites = nil, sites }
+	for _, name := range peers {
+		w.start(name, t.TempDir())
+	}
+	return w
+}
+
+func (w *world) named(addr string) *http.Server {
+	return w.serve(addr, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Cache-Control", "max-age=60")
+		io.WriteString(rw, addr+" "+r.Host+r.URL.RequestURI())
+	}))
+}
+
+// Hosts have URL spaces of their own unless a site has a name; paths choose among sites;
+// origins get the client's host.
+func TestSites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sited(t, []Site{
+			{Hosts: []string{"one.test", "two.test"}, Origins: mustURLs("http://app:80")},
+			{Hosts: []string{"one.test"}, Path: "/api/", Origins: mustURLs("http://api:80/v1")},
+			{Name: "shop", Hosts: []string{"www.shop.test", "*.shop.test"}, Origins: mustURLs("http://shop:80")},
+			{Hosts: []string{"inner.test"}, Host: "app.internal", Origins: mustURLs("http://app:80")},
+		}, "a", "b")
+		defer w.close()
+		for _, addr := range []string{"app:80", "api:80", "shop:80"} {
+			w.named(addr)
+		}
+		for _, c := range []struct {
+			host, path string
+			code       int
+			body       string
+			hit        bool
+		}{
+			{"one.test", "/x", 200, "app:80 one.test/x", false},
+			{"ONE.test:80", "/x", 200, "app:80 one.test/x", true},
+			{"two.test", "/x", 200, "app:80 two.test/x", false},
+			{"one.test", "/api/x", 200, "api:80 one.test/v1/api/x", false},
+			{"one.test", "/api", 200, "api:80 one.test/v1/api", false},
+			{"one.test", "/apix", 200, "app:80 one.test/apix", false},
+			{"two.test", "/api/x", 200, "app:80 two.test/api/x", false},
+			{"www.shop.test", "/x", 200, "shop:80 www.shop.test/x", false},
+			{"a.b.shop.test", "/x", 200, "shop:80 www.shop.test/x", true},
+			{"shop.test", "/x", 421, "", false},
+			{"shop", "/x", 421, "", false},
+			{"", "/x", 421, "", false},
+			{"inner.test", "/x", 200, "app:80 app.internal/x", false},
+		} {
+			r := w.from("a", "192.0.2.1:1", "GET", c.path, "Host: "+c.host)
+			synctest.Wait()
+			if r.Code != c.code || c.body != "" && r.Body.String() != c.body || strings.Contains(r.Header().Get("Cache-Status"), "a; hit") != c.hit {
+				t.Errorf("%s%s: %d %s %v, want %d %s, hit %v", c.host, c.path, r.Code, r.Body, r.Header()["Cache-Status"], c.code, c.body, c.hit)
+			}
+		}
+		// Another peer of the cluster reaches the same sites at other addresses.
+		for _, c := range []struct{ host, want string }{{"two.test", "a; hit"}, {"other.shop.test", "a; hit"}, {"b.shop.test", "b; hit"}} {
+			r := w.from("b", "192.0.2.1:1", "GET", "/x", "Host: "+c.host)
+			synctest.Wait()
+			if got := strings.Join(r.Header()["Cache-Status"], ", "); !strings.Contains(got, c.want) {
+				t.Errorf("%s at b: %s, want %s", c.host, got, c.want)
+			}
+		}
+		if n, err := w.peers["a"].Purge("http://shop/x"); n != 1 || err != nil {
+			t.Errorf("Purge of the site's name = %d, %v", n, err)
+		}
+		if n, err := w.peers["a"].Purge("http://www.shop.test/x"); n != 0 || err != nil {
+			t.Errorf("Purge by host, what is purged already = %d, %v", n, err)
+		}
+		if _, err := w.peers["a"].Purge("/x"); err == nil {
+			t.Errorf("a path without a site is purged")
+		}
+	})
+}
+
+// What fails is left alone, and another origin asked in the same request.
+func TestFailover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sited(t, []Site{{Origins: mustURLs("http://first:80", "http://second:80")}}, "a")
+		defer w.close()
+		second := w.named("second:80")
+		get := func(path string) string {
+			r := w.from("a", "192.0.2.1:1", "GET", path)
+			synctest.Wait()
+			return r.Body.String()
+		}
+		if got := get("/1"); !strings.HasPrefix(got, "second") {
+			t.Errorf("with the first down: %s", got)
+		}
+		if f := w.peers["a"].FailingOrigins(); len(f) != 1 || f[0].Host != "first:80" {
+			t.Errorf("failing: %+v", f)
+		}
+		w.named("first:80")
+		if got := get("/2"); !strings.HasPrefix(got, "second") {
+			t.Errorf("right after it failed: %s", got)
+		}
+		time.Sleep(restShortest + time.Millisecond)
+		if got := get("/3"); !strings.HasPrefix(got, "first") {
+			t.Errorf("after its rest: %s", got)
+		}
+		second.Close()
+		if got := get("/4"); !strings.HasPrefix(got, "first") {
+			t.Errorf("with the second down: %s", got)
+		}
+		if r := w.from("a", "192.0.2.1:1", "POST", "/5"); r.Code != 200 {
+			t.Errorf("POST: %d", r.Code)
+		}
+	})
+}
+
+// A health check finds out before a client does, in both directions.
+func TestHealthCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ok := true
+		w := sited(t, nil)
+		defer w.close()
+		w.serve("first:80", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if !ok && r.URL.Path == "/up" {
+				rw.WriteHeader(503)
+			}
+			io.WriteString(rw, "first "+r.Host)
+		}))
+		w.named("second:80")
+		w.tune = func(c *Config) {
+			c.Origin, c.Sites = nil, []Site{{Hosts: []string{"one.test"}, Check: "/up", Origins: mustURLs("http://first:80", "http://second:80")}}
+		}
+		w.start("a", t.TempDir())
+		for i, c := range []struct {
+			ok   bool
+			want string
+		}{{true, "first one.test"}, {false, "second"}, {true, "first"}} {
+			ok = c.ok
+			time.Sleep(checkEvery + time.Second)
+			synctest.Wait()
+			if r := w.from("a", "192.0.2.1:1", "GET", "/"+string(rune('a'+i)), "Host: one.test"); !strings.HasPrefix(r.Body.String(), c.want) {
+				t.Errorf("with a check that passes %v: %s", c.ok, r.Body)
+			}
+		}
+	})
+}
+
+// Rests double up to their bound, however long an origin fails.
+func TestRests(t *testing.T) {
+	u := newUpstream(Site{Origins: mustURLs("http://a", "http://b")}, nil)
+	b, now := u.backends[0], time.Unix(0, 0)
+	for i := range 100 {
+		b.failed(now)
+		want := min(restShortest<<min(i, 10), restLongest)
+		if !b.rests(now.Add(want-1)) || b.rests(now.Add(want)) {
+			t.Fatalf("failure %d: the rest is not %v", i, want)
+		}
+		if c := u.candidates(now); len(c) != 2 || c[0] == b {
+			t.Fatalf("one that rests is asked first")
+		}
+		now = now.Add(want)
+	}
+}
+
+// Requests go where the fewest are under way, and a body's end is a request's.
+func TestBalance(t *testing.T) {
+	body := func() io.ReadCloser { return io.NopCloser(strings.NewReader("x")) }
+	u := newUpstream(Site{Balance: true, Origins: mustURLs("http://a", "http://b", "http://c")},
+		&origins{bodied{body}, &failings{}})
+	asked := map[string]int{}
+	var open []io.Closer
+	for range 30 {
+		b := u.candidates(time.Now())[0]
+		r, _ := http.NewRequest("GET", b.url.String(), nil)
+		resp, err := b.roundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked[b.url.Host]++
+		open = append(open, resp.Body)
+	}
+	if asked["a"] != 10 || asked["b"] != 10 || asked["c"] != 10 {
+		t.Errorf("asked: %v", asked)
+	}
+	for _, c := range open {
+		c.Close()
+		c.Close()
+	}
+	for _, b := range u.backends {
+		if n := b.underWay.Load(); n != 0 {
+			t.Errorf("%s: %d are under way at the end", b.url, n)
+		}
+	}
+}
+
+type bodied struct{ body func() io.ReadCloser }
+
+func (a bodied) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: a.body(), Request: r}, nil
+}
+
+// An origin that changes the protocol though nobody asked for that has failed.
+func TestUnaskedSwitch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+			conn, _, _ := http.NewResponseController(w).Hijack()
+			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+		}, "a")
+		defer w.close()
+		for _, method := range []string{"GET", "POST"} {
+			if r := w.do("a", method, "/x", ""); r.StatusCode != http.StatusBadGateway || !strings.Contains(r.status(), "detail=origin-failed") {
+				t.Errorf("%s: %s, %v", method, r.Status, r.Header)
+			}
+		}
+		if n := w.peers["a"].Counters().OriginErrors; n != 2 {
+			t.Errorf("%d errors of the origin, want 2", n)
+		}
+	})
+}

@@ -1,0 +1,179 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	checkEvery   = 5 * time.Second  // an origin is asked for Site.Check, and has so long to answer
+	restShortest = time.Second      // for which an origin that failed is left alone,
+	restLongest  = 30 * time.Second // doubling up to this
+)
+
+// An upstream is a site with what is known of its origins.
+type upstream struct {
+	Site
+	backends []*backend
+	turn     atomic.Uint64
+}
+
+// A backend is one origin of a site.
+type backend struct {
+	url       *url.URL
+	transport *origins
+	count     bool // the requests under way
+	underWay  atomic.Int64
+	unchecked atomic.Bool // it failed its last check
+
+	mu       sync.Mutex
+	failures int // in a row
+	until    time.Time
+}
+
+func newUpstream(s Site, transport *origins) *upstream {
+	u := &upstream{Site: s}
+	for _, o := range s.Origins {
+		u.backends = append(u.backends, &backend{url: o, transport: transport, count: s.Balance})
+	}
+	return u
+}
+
+// candidates returns the origins in the order in which to ask them: those that work
+// before those that failed lately.
+func (u *upstream) candidates(now time.Time) []*backend {
+	if len(u.backends) == 1 {
+		return u.backends
+	}
+	list := slices.Clone(u.backends)
+	rank := make(map[*backend]int64, len(list))
+	if u.Balance {
+		n := int(u.turn.Add(1) % uint64(len(list))) // equals take turns
+		list = slices.Concat(list[n:], list[:n])
+	}
+	for _, b := range list {
+		if rank[b] = 0; u.Balance {
+			rank[b] = b.underWay.Load()
+		}
+		if b.rests(now) {
+			rank[b] += 1 << 40
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *backend) int { return cmp.Compare(rank[a], rank[b]) })
+	return list
+}
+
+func (b *backend) rests(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.unchecked.Load() || now.Before(b.until)
+}
+
+func (b *backend) failed(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.until = now.Add(min(restShortest<<min(b.failures, 10), restLongest))
+	b.failures++
+}
+
+func (b *backend) works() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures, b.until = 0, time.Time{}
+}
+
+func (b *backend) roundTrip(r *http.Request) (*http.Response, error) {
+	if b.count {
+		b.underWay.Add(1)
+	}
+	resp, err := b.transport.RoundTrip(r)
+	if err == nil {
+		b.works()
+	}
+	switch {
+	case !b.count:
+	case err != nil:
+		b.underWay.Add(-1)
+	default:
+		resp.Body = &counted{ReadCloser: resp.Body, done: func() { b.underWay.Add(-1) }}
+		if rw, ok := resp.Body.(*counted).ReadCloser.(io.ReadWriteCloser); ok { // of a connection that changed its protocol
+			resp.Body = struct {
+				io.Writer
+				io.ReadCloser
+			}{rw, resp.Body}
+		}
+	}
+	return resp, err
+}
+
+// counted is a body at whose end a request is no longer under way.
+type counted struct {
+	io.ReadCloser
+	once sync.Once
+	done func()
+}
+
+func (c *counted) Close() error {
+	c.once.Do(c.done)
+	return c.ReadCloser.Close()
+}
+
+// watch asks the origins for the site's check until ctx ends.
+func (u *upstream) watch(ctx context.Context, name string, log *slog.Logger) {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	for {
+		for _, b := range u.backends {
+			b.look(ctx, u, name, log)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look checks one origin.
+func (b *backend) look(ctx context.Context, u *upstream, name string, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, checkEvery)
+	defer cancel()
+	at := *b.url
+	at.Path = strings.TrimSuffix(at.Path, "/") + u.Check
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err == nil {
+		r.Header.Set("User-Agent", name+" health check")
+		if r.Host = u.Host; r.Host == "" && len(u.Hosts) > 0 && u.Hosts[0][0] != '*' {
+			r.Host = u.Hosts[0]
+		}
+		var resp *http.Response
+		if resp, err = b.transport.RoundTrip(r); err == nil {
+			io.CopyN(io.Discard, resp.Body, 64<<10)
+			resp.Body.Close()
+			if resp.StatusCode < 200 || resp.StatusCode >= 400 {
+				err = fmt.Errorf("%s %s", u.Check, resp.Status)
+			}
+		}
+	}
+	if err != nil && context.Cause(ctx) == context.Canceled {
+		return
+	}
+	if was := b.unchecked.Swap(err != nil); was != (err != nil) {
+		if err != nil {
+			log.Warn("an origin fails its health check", "origin", b.url.Host, "err", err)
+		} else {
+			log.Info("an origin passes its health check again", "origin", b.url.Host)
+			b.works()
+		}
+	}
+}

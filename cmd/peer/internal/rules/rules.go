@@ -1,0 +1,260 @@
+// Package rules decides what an operator says of caching beyond what origins do: for how
+// long what is kept, under which of a URL's parameters, and what goes past the cache.
+//
+// A [Set] is data, read from the top: for each thing that can be said the first [Rule]
+// decides that matches and says it. [Set.Request] is for a request on its way in,
+// [Set.Response] for what the origin answers. What is decided of a response is written
+// into its header, as a targeted Cache-Control (RFC 9213) for these caches alone, so that
+// siblings that get the response decide alike. All of it is pure and safe for concurrent
+// use.
+package rules
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Field is the header field into which decisions are written.
+const Field = "Summarycache-Cache-Control"
+
+// What becomes of a Set-Cookie.
+const (
+	Refuse = "refuse" // the response is not kept, which is the default
+	Store  = "store"  // it is kept, cookie and all
+	Drop   = "drop"   // it is kept without the cookie, which the client does not get either
+)
+
+// A Rule is one of them. It matches where all that it asks for is met; in patterns * stands
+// for any characters.
+type Rule struct {
+	Name  string // as answers and [Decision] have it: its number, mostly
+	Where string // for the operator: where it was written
+
+	Sites, Paths     []string // patterns of the URL's host and path; none = any
+	Cookies, Headers []string // patterns of names, one of which the request has; none = any
+	Statuses         []Range  // of the response; none = any below 500 that may be kept without being told
+	Types            []string // patterns of its media type, without parameters; none = any
+
+	Bypass        *bool // the request goes to the origin, and its answer is not kept
+	IgnoreNoCache *bool // that the client wants an answer which is new, or newer than what is here
+	QueryKeep     []string
+	QueryDrop     []string
+	QuerySort     *bool
+	CookiesKeep   []string // the others do not reach the origin; nil = all are kept
+	SetCookie     string   // one of the constants; "" = nothing is said
+
+	// TTL is the lifetime of a response that states none, counted from its arrival; MinTTL and
+	// MaxTTL bound that of any. They do not make what forbids it stored. nil = nothing is said.
+	TTL, MinTTL, MaxTTL *time.Duration
+	// Anonymous says that TTL is not for the answers to requests with cookies.
+	Anonymous bool
+}
+
+// A Range is a range of status codes, both ends included.
+type Range struct{ From, To int }
+
+// A Set is a list of rules.
+type Set []Rule
+
+// A Decision is what one rule said.
+type Decision struct {
+	What string `json:"what"` // the key that was decided, with its value
+	Rule string `json:"rule"`
+}
+
+// Glob reports whether s is what pattern stands for. Both loops end: s only gets shorter.
+func Glob(pattern, s string) bool {
+	first, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == s
+	}
+	s, ok := strings.CutPrefix(s, first)
+	for ok {
+		var piece string
+		if piece, rest, star = strings.Cut(rest, "*"); !star {
+			return strings.HasSuffix(s, piece)
+		}
+		_, s, ok = strings.Cut(s, piece)
+	}
+	return false
+}
+
+func anyGlob(patterns []string, s string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return Glob(p, s) })
+}
+
+// wants reports whether a rule is for a request.
+func (r *Rule) wants(q *http.Request) bool {
+	return (r.Sites == nil || anyGlob(r.Sites, q.URL.Host)) && (r.Paths == nil || anyGlob(r.Paths, q.URL.Path)) &&
+		(r.Cookies == nil || hasCookie(q.Header, r.Cookies)) && (r.Headers == nil || hasField(q.Header, r.Headers))
+}
+
+func hasField(h http.Header, patterns []string) bool {
+	for name := range h {
+		if slices.ContainsFunc(patterns, func(p string) bool { return Glob(strings.ToLower(p), strings.ToLower(name)) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasCookie(h http.Header, patterns []string) bool {
+	for pair := range cookies(h) {
+		if name, _, _ := strings.Cut(pair, "="); anyGlob(patterns, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// cookies yields the pairs of a request.
+func cookies(h http.Header) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, line := range h["Cookie"] {
+			for pair := range strings.SplitSeq(line, ";") {
+				if pair = strings.TrimSpace(pair); pair != "" && !yield(pair) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Request returns r as the rules want it to be answered: the same, or a changed copy.
+// bypass means past the cache. A question of a sibling, which was changed where it came
+// from, and is never passed on, is only given the same key. decided may be nil; it is told
+// who decided what.
+func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (out *http.Request, bypass bool) {
+	if len(s) == 0 {
+		return r, false
+	}
+	var params, sort, kept, fresh, past *Rule
+	for i := range s {
+		rule := &s[i]
+		if rule.Statuses != nil || rule.Types != nil || !rule.wants(r) {
+			continue
+		}
+		first(&params, rule, rule.QueryKeep != nil || rule.QueryDrop != nil)
+		first(&sort, rule, rule.QuerySort != nil)
+		first(&kept, rule, rule.CookiesKeep != nil)
+		first(&fresh, rule, rule.IgnoreNoCache != nil)
+		first(&past, rule, rule.Bypass != nil)
+	}
+	tell := func(rule *Rule, what string) {
+		if decided != nil {
+			decided(Decision{what, rule.Label()})
+		}
+	}
+	out = r
+	if params != nil || sort != nil {
+		u := *r.URL
+		u.RawQuery = query(u.RawQuery, params, sort)
+		u.ForceQuery = u.ForceQuery && u.RawQuery != ""
+		if u.RawQuery != r.URL.RawQuery {
+			out = clone(out, r)
+			out.URL = &u
+			for _, rule := range slices.Compact([]*Rule{params, sort}) {
+				if rule != nil {
+					tell(rule, "query "+cmp.Or(u.RawQuery, "empty"))
+				}
+			}
+		}
+	}
+	if question {
+		return out, false
+	}
+	if kept != nil && r.Header["Cookie"] != nil {
+		out = clone(out, r)
+		var left []string
+		for pair := range cookies(r.Header) {
+			if name, _, _ := strings.Cut(pair, "="); anyGlob(kept.CookiesKeep, name) {
+				left = append(left, pair)
+			}
+		}
+		delete(out.Header, "Cookie")
+		if left != nil {
+			out.Header["Cookie"] = []string{strings.Join(left, "; ")}
+		}
+		tell(kept, "cookies-keep "+cmp.Or(strings.Join(kept.CookiesKeep, " "), "none"))
+	}
+	if fresh != nil && *fresh.IgnoreNoCache && (r.Header["Cache-Control"] != nil || r.Header["Pragma"] != nil) {
+		out = clone(out, r)
+		ignoreNoCache(out.Header)
+		tell(fresh, "ignore-no-cache")
+	}
+	if past != nil && *past.Bypass {
+		tell(past, "bypass")
+		return out, true
+	}
+	return out, false
+}
+
+// first notes the first rule that says something.
+func first(at **Rule, r *Rule, says bool) {
+	if *at == nil && says {
+		*at = r
+	}
+}
+
+// clone returns a copy of the request that it is a copy of, unless out is one already.
+func clone(out, r *http.Request) *http.Request {
+	if out != r {
+		return out
+	}
+	c := *r
+	c.Header = r.Header.Clone()
+	return &c
+}
+
+// query rewrites a raw query; what stays stays byte for byte.
+func query(raw string, params, sort *Rule) string {
+	var left []string
+	for param := range strings.SplitSeq(raw, "&") {
+		name, _, _ := strings.Cut(param, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
+		if param != "" && (params == nil || (params.QueryKeep == nil || anyGlob(params.QueryKeep, name)) && !anyGlob(params.QueryDrop, name)) {
+			left = append(left, param)
+		}
+	}
+	if sort != nil && *sort.QuerySort {
+		slices.SortStableFunc(left, func(a, b string) int {
+			a, _, _ = strings.Cut(a, "=")
+			b, _, _ = strings.Cut(b, "=")
+			return strings.Compare(a, b)
+		})
+	}
+	return strings.Join(left, "&")
+}
+
+// ignoreNoCache removes what a client asks of the freshness of its answer.
+func ignoreNoCache(h http.Header) {
+	var left []string
+	for _, line := range h["Cache-Control"] {
+		for item := range strings.SplitSeq(line, ",") {
+			item = strings.TrimSpace(item)
+			name, _, _ := strings.Cut(strings.ToLower(item), "=")
+			if name != "" && name != "no-cache" && name != "max-age" && name != "min-fresh" {
+				left = append(left, item)
+			}
+		}
+	}
+	delete(h, "Cache-Control")
+	delete(h, "Pragma")
+	if left != nil {
+		h["Cache-Control"] = []string{strings.Join(left, ", ")}
+	}
+}
+
+// Label names a rule for the operator.
+func (r *Rule) Label() string {
+	if r.Where == "" {
+		return r.Name
+	}
+	return r.Name + " (" + r.Where + ")"
+}

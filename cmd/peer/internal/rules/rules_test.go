@@ -1,0 +1,195 @@
+package rules
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+)
+
+func is[T any](v T) *T { return &v }
+
+func TestGlob(t *testing.T) {
+	for _, c := range []struct {
+		pattern, s string
+		want       bool
+	}{
+		{"/a", "/a", true}, {"/a", "/ab", false}, {"*", "", true}, {"*", "x", true}, {"/a/*", "/a/", true}, {"/a/*", "/a", false},
+		{"*.css", "/x/y.css", true}, {"*.css", "/x.css/y", false}, {"a*a", "a", false}, {"a*a", "aa", true}, {"/*/x/*", "/a/b/x/y", true},
+		{"a*b*c", "a-c-b", false}, {"a*b*c", "abbc", true}, {"utm_*", "utm_source", true}, {"", "", true}, {"", "x", false},
+	} {
+		if got := Glob(c.pattern, c.s); got != c.want {
+			t.Errorf("Glob(%q, %q) = %v, want %v", c.pattern, c.s, got, c.want)
+		}
+	}
+}
+
+func request(t *testing.T, url string, fields ...string) *http.Request {
+	t.Helper()
+	r := httptest.NewRequest("GET", url, nil)
+	for _, f := range fields {
+		name, value, _ := strings.Cut(f, ": ")
+		r.Header.Add(name, value)
+	}
+	return r
+}
+
+// What rules make of a request.
+func TestRequest(t *testing.T) {
+	set := Set{
+		{Name: "1", Paths: []string{"/raw/*"}, QueryDrop: []string{}, QuerySort: is(false), Bypass: is(false)},
+		{Name: "2", Cookies: []string{"session", "wp_*"}, Bypass: is(true)},
+		{Name: "3", Headers: []string{"X-Preview"}, Bypass: is(true)},
+		{Name: "4", Sites: []string{"other.test"}, QueryKeep: []string{"q"}},
+		{Name: "5", QueryDrop: []string{"utm_*", "fb clid"}, QuerySort: is(true), CookiesKeep: []string{"lang"}, IgnoreNoCache: is(true)},
+		{Name: "6", Statuses: []Range{{404, 404}}, TTL: is(time.Minute)},
+	}
+	for _, c := range []struct {
+		url    string
+		fields []string
+		want   string
+	}{
+		{"http://a.test/x?b=2&utm_source=x&a=1&fb+clid=1&a=0", nil, "a=1&a=0&b=2 query/5"},
+		{"http://a.test/x?utm_source=x", nil, " query/5"},
+		{"http://a.test/raw/x?b=2&utm_source=x", nil, "b=2&utm_source=x"},
+		{"http://other.test/x?b=2&q=1&q", nil, "q=1&q query/4 query/5"},
+		{"http://a.test/x", []string{"Cookie: session=1; lang=de"}, " cookie=lang=de bypass cookies-keep/5 bypass/2"},
+		{"http://a.test/raw/x", []string{"Cookie: session=1"}, " cookies-keep/5"},
+		{"http://a.test/x", []string{"x-preview: 1"}, " bypass bypass/3"},
+		{"http://a.test/x", []string{"Cache-Control: no-cache, max-age=0, max-stale=9", "Pragma: no-cache"}, " cc=max-stale=9 ignore-no-cache/5"},
+		{"http://a.test/x", []string{"Cookie: a=b"}, " cookies-keep/5"},
+	} {
+		r := request(t, c.url, c.fields...)
+		before := fmt.Sprint(r.URL, r.Header)
+		var said []string
+		out, bypass := set.Request(r, false, func(d Decision) {
+			what, _, _ := strings.Cut(d.What, " ")
+			said = append(said, what+"/"+d.Rule)
+		})
+		got := out.URL.RawQuery
+		if v := out.Header.Get("Cookie"); v != "" {
+			got += " cookie=" + v
+		}
+		if v := out.Header.Get("Cache-Control"); v != "" {
+			got += " cc=" + v
+		}
+		if bypass {
+			got += " bypass"
+		}
+		if got = strings.Join(append([]string{got}, said...), " "); got != c.want {
+			t.Errorf("Request(%s, %q) = %q, want %q", c.url, c.fields, got, c.want)
+		}
+		if after := fmt.Sprint(r.URL, r.Header); after != before {
+			t.Errorf("the request was changed: %s, %s", before, after)
+		}
+		if again, _ := set.Request(out, true, nil); again.URL.RawQuery != out.URL.RawQuery {
+			t.Errorf("%s: a sibling has another key", c.url)
+		}
+	}
+}
+
+// For how long a response is good, by the rules of caches that read what was decided.
+func TestResponse(t *testing.T) {
+	minute, hour, day := time.Minute, time.Hour, 24*time.Hour
+	set := Set{
+		{Name: "1", Types: []string{"image/*"}, TTL: &hour, MinTTL: &minute, SetCookie: Drop},
+		{Name: "2", Paths: []string{"/api/*"}, MaxTTL: &minute},
+		{Name: "3", Statuses: []Range{{404, 404}, {500, 599}}, TTL: is(10 * time.Second)},
+		{Name: "4", Paths: []string{"/login"}, SetCookie: Store},
+		{Name: "default-ttl", TTL: &minute, Anonymous: true},
+	}
+	now := time.Unix(1e9, 0)
+	modified := "Last-Modified: " + now.Add(-10*day).UTC().Format(http.TimeFormat)
+	for _, c := range []struct {
+		path, request string
+		status        int
+		fields        []string
+		life          time.Duration // that is left; -1 = it is not kept
+		rule          string
+	}{
+		{"/", "", 200, nil, minute, "default-ttl"},
+		{"/", "", 200, []string{"Age: 30"}, minute, "default-ttl"},
+		{"/", "", 200, []string{modified}, minute, "default-ttl"},
+		{"/", "Cookie: a=b", 200, nil, 0, ""},
+		{"/", "Cookie: a=b", 200, []string{modified}, day, ""},
+		{"/", "", 200, []string{"Cache-Control: max-age=5"}, 5 * time.Second, ""},
+		{"/", "", 200, []string{"Expires: 0"}, 0, ""},
+		{"/", "", 200, []string{"Cache-Control: no-store"}, -1, ""},
+		{"/", "", 200, []string{"Cache-Control: private"}, -1, ""},
+		{"/", "", 200, []string{"Cache-Control: no-cache"}, 0, ""},
+		{"/", "", 302, nil, -1, ""},
+		{"/", "", 404, nil, 10 * time.Second, "3"},
+		{"/", "", 503, nil, 10 * time.Second, "3"},
+		{"/", "", 200, []string{"Content-Type: image/png"}, hour, "1"},
+		{"/", "Cookie: a=b", 200, []string{"Content-Type: Image/PNG; q=1"}, hour, "1"},
+		{"/", "", 200, []string{"Content-Type: image/png", "Cache-Control: max-age=5, must-revalidate"}, minute, "1"},
+		{"/", "", 200, []string{"Content-Type: image/png", "Cache-Control: max-age=7200"}, 2 * hour, ""},
+		{"/", "", 200, []string{"Content-Type: image/png", "Expires: 0"}, minute, "1"},
+		{"/", "", 200, []string{"Content-Type: image/png", "Set-Cookie: a=b"}, hour, "1"},
+		{"/", "", 200, []string{"Set-Cookie: a=b", "Cache-Control: max-age=60"}, -1, ""},
+		{"/login", "", 200, []string{"Set-Cookie: a=b", "Cache-Control: max-age=60"}, minute, ""},
+		{"/login", "", 200, []string{"Set-Cookie: a=b", "Cache-Control: private"}, -1, ""},
+		{"/api/x", "", 200, []string{"Cache-Control: s-maxage=3600, stale-if-error=9"}, minute, "2"},
+		{"/api/x", "", 200, []string{modified, "Age: 5"}, minute, "default-ttl"},
+		{"/api/x", "", 200, []string{"Cache-Control: max-age=3600", `CDN-Cache-Control: max-age=30`}, 30 * time.Second, ""},
+	} {
+		q := request(t, "http://a.test"+c.path)
+		if c.request != "" {
+			q = request(t, "http://a.test"+c.path, c.request)
+		}
+		h := request(t, "http://x/", c.fields...).Header
+		was := rfc9111.NewResponse(c.status, h.Clone(), 0, now).Control
+		set.Response(q, c.status, h, now)
+		r := rfc9111.NewResponse(c.status, h, 0, now)
+		life := time.Duration(-1)
+		if r.Storable(nil, false) {
+			life = r.Lifetime - r.InitialAge
+			if c.life == 0 {
+				life = max(0, min(life, 0)) // stale, however much
+			}
+		}
+		if life != c.life || DecidedBy(h) != c.rule {
+			t.Errorf("%s %q %d %q: %v by %q (%v), want %v by %q", c.path, c.request, c.status, c.fields, life, DecidedBy(h), h[Field], c.life, c.rule)
+		}
+		now := r.Control
+		if was.MustRevalidate != now.MustRevalidate || was.StaleIfError != now.StaleIfError || (was.SMaxAge >= 0) != (now.SMaxAge >= 0) {
+			t.Errorf("%q: the other directives are lost: %q", c.fields, h[Field])
+		}
+	}
+}
+
+// A 304 does not undo what was decided of the response that it confirms, unless the
+// origin forbids it by now.
+func TestConfirmation(t *testing.T) {
+	set := Set{{Name: "1", Types: []string{"image/*"}, MinTTL: is(time.Hour)}}
+	now := time.Unix(1e9, 0)
+	q := request(t, "http://a.test/")
+	stored := http.Header{"Content-Type": {"image/png"}, "Cache-Control": {"max-age=5"}}
+	set.Response(q, 200, stored, now)
+	for _, c := range []struct {
+		set   Set
+		field string
+		life  time.Duration
+		kept  bool
+	}{
+		{set, "", time.Hour, true},
+		{set, "max-age=7", time.Hour, true},
+		{set, "no-store", time.Hour, false},
+		{set, "private", 0, false},
+		{nil, "max-age=7", 7 * time.Second, true},
+	} {
+		h := http.Header{"Set-Cookie": {"a=b"}}
+		if c.field != "" {
+			h["Cache-Control"] = []string{c.field}
+		}
+		c.set.Response(q, 304, h, now)
+		r := rfc9111.NewResponse(200, stored, 0, now).Freshened(h, 0, now)
+		if kept := r.Storable(nil, false); kept != c.kept || kept && r.Lifetime != c.life || r.Header["Set-Cookie"] != nil {
+			t.Errorf("after a 304 with %q: kept %v for %v, %v", c.field, kept, r.Lifetime, r.Header)
+		}
+	}
+}

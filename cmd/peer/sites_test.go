@@ -1,0 +1,356 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/peertls/certtest"
+)
+
+// ask sends a request to a peer as it is, without following redirects.
+func ask(t *testing.T, peer, path, host string, fields ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+peer+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	for _, f := range fields {
+		name, value, _ := strings.Cut(f, ": ")
+		r.Header.Add(name, value)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
+}
+
+// An application that forces https, behind a TLS terminator and a peer: no loop of
+// redirects, and the inside address does not get out.
+func TestBehindATLSTerminator(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		switch {
+		case r.Header.Get("X-Forwarded-Proto") != "https":
+			http.Redirect(w, r, "https://shop.example"+r.URL.Path, http.StatusMovedPermanently)
+		case r.URL.Path == "/dir":
+			http.Redirect(w, r, "http://"+r.Host+"/dir/", http.StatusMovedPermanently)
+		default:
+			io.WriteString(w, "for "+r.Header.Get("X-Forwarded-For"))
+		}
+	}))
+	defer app.Close()
+	a := inProcess(t, local(t, "a", "--origin", app.URL, "--trusted-proxies", "127.0.0.0/8"))
+	terminated := []string{"X-Forwarded-Proto: https", "X-Forwarded-For: 192.0.2.7"}
+	for range 2 {
+		if r, _ := ask(t, a.listen, "/", "shop.example"); r.StatusCode != 301 || r.Header.Get("Location") != "https://shop.example/" {
+			t.Errorf("by http: %s, %v", r.Status, r.Header)
+		}
+		if r, body := ask(t, a.listen, "/", "shop.example", terminated...); r.StatusCode != 200 || body != "for 192.0.2.7, 127.0.0.1" {
+			t.Errorf("by https: %s, %v, %s", r.Status, r.Header, body)
+		}
+		if r, _ := ask(t, a.listen, "/dir", "shop.example", terminated...); r.Header.Get("Location") != "/dir/" {
+			t.Errorf("Location %s", r.Header.Get("Location"))
+		}
+	}
+}
+
+// An origin that says nothing of caching, as a Go module proxy: kept with --default-ttl,
+// at siblings too; what sets a cookie, or answers one, is not; and why says what decided.
+func TestDefaultTTL(t *testing.T) {
+	var asked atomic.Int64
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		w.Header()["Date"] = nil
+		if r.URL.Path == "/login" {
+			w.Header().Set("Cache-Control", "max-age=60")
+			http.SetCookie(w, &http.Cookie{Name: "session", Value: "secret"})
+		}
+		io.WriteString(w, r.URL.Path)
+	}))
+	defer app.Close()
+	a := inProcess(t, local(t, "a", "--origin", app.URL, "--default-ttl", "60s"))
+	b := inProcess(t, local(t, "b", "--origin", app.URL, "--default-ttl", "60s", "--join", a.gossip))
+	ask(t, a.listen, "/x", "")
+	if r, _ := ask(t, a.listen, "/x", ""); !strings.Contains(r.Header.Get("Cache-Status"), "a; hit; ttl=") {
+		t.Errorf("not kept: %v", r.Header)
+	}
+	eventually(t, time.Minute, "b knows what a holds", func() bool {
+		s, err := admin.Fetch(t.Context(), b.admin)
+		return err == nil && len(s.Members) == 1 && s.Members[0].Keys == 1 && s.Members[0].Current
+	})
+	if r, _ := ask(t, b.listen, "/x", ""); !strings.Contains(strings.Join(r.Header["Cache-Status"], ", "), "a; hit") {
+		t.Errorf("not found at the sibling: %v", r.Header)
+	}
+	if r, _ := ask(t, b.listen, "/x", ""); !strings.Contains(strings.Join(r.Header["Cache-Status"], ", "), "b; hit") {
+		t.Errorf("the sibling's is not kept: %v", r.Header)
+	}
+	for _, path := range []string{"/login", "/y"} {
+		before := asked.Load()
+		for range 2 {
+			ask(t, a.listen, path, "", "Cookie: _ga=1")
+		}
+		if n := asked.Load() - before; n != 2 {
+			t.Errorf("%s: the origin was asked %d times, want 2", path, n)
+		}
+	}
+	holds(t, words(t, 0, "why", "/x", "--admin", a.admin), "by rule default-ttl")
+}
+
+// Rules of a file, from outside: keys, bypass, negative caching; a reload changes them.
+func TestRulesOfAFile(t *testing.T) {
+	var asked atomic.Int64
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.URL.Path == "/gone" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		io.WriteString(w, r.URL.RequestURI()+r.Header.Get("Cookie"))
+	}))
+	defer app.Close()
+	file := write(t, "peer.yaml", `
+origin: `+app.URL+`
+rules:
+  - cookie: session
+    bypass: true
+  - path: /static/*
+    ttl: 1h
+    cookies-keep: []
+    query-drop: utm_*
+    query-sort: true
+    ignore-no-cache: true
+  - status: 5xx
+    ttl: 10s
+`)
+	a := inProcess(t, local(t, "a", "--config", file))
+	for _, c := range []struct {
+		path, fields string
+		times        int64 // that the origin is asked for two
+		body         string
+	}{
+		{"/static/x?b=1&utm_source=y&a=2", "Cookie: _ga=1", 1, "/static/x?a=2&b=1"},
+		{"/static/x?a=2&b=1", "Cache-Control: no-cache", 0, "/static/x?a=2&b=1"},
+		{"/static/x?a=2&b=1", "Cookie: session=1", 2, "/static/x?a=2&b=1"},
+		{"/gone", "X-A: b", 1, "/gone"},
+		{"/other", "X-A: b", 2, "/other"},
+	} {
+		before := asked.Load()
+		for range 2 {
+			if _, body := ask(t, a.listen, c.path, "", c.fields); body != c.body {
+				t.Errorf("%s with %s: %q, want %q", c.path, c.fields, body, c.body)
+			}
+		}
+		if n := asked.Load() - before; n != c.times {
+			t.Errorf("%s with %s: the origin was asked %d times, want %d", c.path, c.fields, n, c.times)
+		}
+	}
+	holds(t, words(t, 0, "why", "/static/x?b=1&utm_source=y&a=2", "--header", "Cookie: session=1", "--admin", a.admin),
+		"Rule 1 ("+file+":4): bypass", "Rule 2 ("+file+":6): query a=2&b=1", "by rule 2", "a rule says so")
+	holds(t, words(t, 0, "validate", "--config", file), "rules 1 cookie: session, bypass: true "+file, "rules 3 status: 5xx, ttl: 10s")
+	holds(t, words(t, 0, "purge", "/static/x?utm_source=z&b=1&a=2", "--admin", a.admin), "1 done")
+}
+
+// Two sites behind one pair of peers, which reach their origins at different addresses,
+// one by https with an authority of its own.
+func TestSitesOfAFile(t *testing.T) {
+	page := func(name string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "max-age=60")
+			io.WriteString(w, name+" for "+r.Host)
+		})
+	}
+	one, again, secure := httptest.NewServer(page("one")), httptest.NewServer(page("one")), httptest.NewTLSServer(page("two"))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	for _, s := range []*httptest.Server{one, again, secure} {
+		defer s.Close()
+	}
+	ca := write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})))
+	file := func(origin string) string {
+		return write(t, "peer.yaml", `
+sites:
+  - hosts: one.example
+    origins: `+origin+`
+  - hosts: two.example
+    origins: `+secure.URL+`
+    ca: `+ca+`
+    sni: example.com
+  - hosts: three.example
+    origins: `+secure.URL+`
+`)
+	}
+	a := inProcess(t, local(t, "a", "--config", file(one.URL)))
+	b := inProcess(t, local(t, "b", "--config", file(again.URL), "--join", a.gossip))
+	for _, host := range []string{"one", "two"} {
+		for _, cached := range []bool{false, true} {
+			r, body := ask(t, a.listen, "/x", host+".example")
+			if body != host+" for "+host+".example" || strings.Contains(r.Header.Get("Cache-Status"), "a; hit") != cached {
+				t.Errorf("%s: %s, %v", host, body, r.Header)
+			}
+		}
+	}
+	if r, body := ask(t, a.listen, "/x", "three.example"); r.StatusCode != 502 || !strings.Contains(r.Header.Get("Cache-Status"), "detail=origin-certificate") {
+		t.Errorf("a certificate that is not trusted: %s, %v, %s", r.Status, r.Header, body)
+	}
+	if r, body := ask(t, a.listen, "/x", "four.example"); r.StatusCode != 421 || !strings.Contains(body, "no site here") {
+		t.Errorf("a host that is nobody's: %s, %s", r.Status, body)
+	}
+	eventually(t, time.Minute, "b knows what a holds", func() bool {
+		s, err := admin.Fetch(t.Context(), b.admin)
+		return err == nil && len(s.Members) == 1 && s.Members[0].Keys == 2 && s.Members[0].Current
+	})
+	if r, _ := ask(t, b.listen, "/x", "one.example"); !strings.Contains(strings.Join(r.Header["Cache-Status"], ", "), "a; hit") {
+		t.Errorf("not found at the sibling: %v", r.Header)
+	}
+	holds(t, words(t, 0, "why", "http://one.example/x", "--admin", a.admin), "A hit")
+	holds(t, words(t, 0, "status", "--admin", a.admin), "reverse proxy for 3 sites")
+	holds(t, words(t, 0, "validate", "--config", file(one.URL)), "sites 1 hosts: one.example, origins: "+one.URL, "sites 3")
+}
+
+// An access log of a process: moved away and opened anew at SIGHUP, without a lost line.
+func TestAccessLog(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		io.WriteString(w, "hello")
+	}))
+	defer app.Close()
+	path := filepath.Join(t.TempDir(), "access.log")
+	p := spawn(t, local(t, "a", "--origin", app.URL, "--trusted-proxies", "127.0.0.1", "--access-log", path)...)
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err.Error()
+		}
+		return string(text)
+	}
+	ask(t, p.listen, "/x?a", "", "X-Forwarded-For: 192.0.2.7", "User-Agent: test", "Traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	ask(t, p.listen, "/x?a", "")
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Process.Signal(syscall.SIGHUP)
+	eventually(t, time.Minute, "the log is opened anew", func() bool { _, err := os.Stat(path); return err == nil })
+	ask(t, p.listen, "/y", "", "Range: bytes=0-1")
+	if code := p.stop(); code != 0 {
+		t.Errorf("the peer ended with %d", code)
+	}
+	for name, want := range map[string]string{
+		path + ".1": `^192\.0\.2\.7 - - \[\S+ \S+\] "GET /x\?a HTTP/1\.1" 200 5 "-" "test" origin-fetch - 0\.\d{6} 4bf92f3577b34da6a3ce929d0e0e4736
+127\.0\.0\.1 - - \[.*\] "GET /x\?a HTTP/1\.1" 200 5 "-" "Go-http-client/1\.1" local-hit - 0\.\d{6} -
+$`,
+		path: `^127\.0\.0\.1 - - \[.*\] "GET /y HTTP/1\.1" 200 5 "-" ".*" origin-fetch - 0\.\d{6} -
+$`,
+	} {
+		if got := read(name); !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("%s has\n%swant\n%s", name, got, want)
+		}
+	}
+}
+
+// Clients come by TLS, with HTTP/1.1 and HTTP/2, by HTTP/2 in the clear, and get the
+// certificate of the name that they ask for; a renewed one after SIGHUP.
+func TestTLSToClients(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		io.WriteString(w, r.Header.Get("X-Forwarded-Proto"))
+		w.Write(make([]byte, 100_000))
+	}))
+	defer app.Close()
+	authority := certtest.New(t)
+	cert1, key1 := authority.Peer("one.example", time.Now().Add(time.Hour))
+	cert2, key2 := authority.Peer("two.example", time.Now().Add(time.Hour))
+	p := spawn(t, local(t, "a", "--origin", app.URL, "--https", "127.0.0.1:0", "--https-cert", cert1+","+cert2, "--https-key", key1+","+key2)...)
+	roots := x509.NewCertPool()
+	pemCA, err := os.ReadFile(authority.File)
+	if err != nil || !roots.AppendCertsFromPEM(pemCA) {
+		t.Fatal(err)
+	}
+	get := func(url, name string, protocols func(*http.Protocols)) (*http.Response, string) {
+		t.Helper()
+		var of http.Protocols
+		protocols(&of)
+		transport := &http.Transport{Protocols: &of, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: name}}
+		defer transport.CloseIdleConnections()
+		r, err := http.NewRequest("GET", url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = name
+		resp, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatalf("%s of %s: %v", url, name, err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || len(body) < 100_000 {
+			t.Fatalf("%s of %s: %d bytes, %v", url, name, len(body), err)
+		}
+		return resp, strings.TrimRight(string(body), "\x00")
+	}
+	http1 := func(p *http.Protocols) { p.SetHTTP1(true) }
+	http2 := func(p *http.Protocols) { p.SetHTTP2(true) }
+	stored := 0
+	clear2 := func(p *http.Protocols) { p.SetUnencryptedHTTP2(true) }
+	for i, c := range []struct {
+		url, name string
+		protocols func(*http.Protocols)
+		proto     string
+		scheme    string
+		hit       bool
+	}{
+		{"https://" + p.https, "one.example", http1, "HTTP/1.1", "https", false},
+		{"https://" + p.https, "one.example", http2, "HTTP/2.0", "https", true},
+		{"https://" + p.https, "two.example", http2, "HTTP/2.0", "https", true},
+		{"http://" + p.listen, "one.example", clear2, "HTTP/2.0", "http", false},
+		{"http://" + p.listen, "one.example", clear2, "HTTP/2.0", "http", true},
+		{"http://" + p.listen, "one.example", http1, "HTTP/1.1", "http", true},
+	} {
+		r, body := get(c.url+"/x", c.name, c.protocols)
+		if r.Proto != c.proto || body != c.scheme || strings.Contains(r.Header.Get("Cache-Status"), "a; hit") != c.hit {
+			t.Errorf("%d: %s, %s, %v", i, r.Proto, body, r.Header["Cache-Status"])
+		}
+		if !c.hit {
+			stored++
+			eventually(t, time.Minute, "the answer is stored", func() bool { return p.status().Digest.Keys == stored })
+		}
+		if r.TLS != nil && r.TLS.PeerCertificates[0].DNSNames[0] != c.name {
+			t.Errorf("%s got the certificate of %v", c.name, r.TLS.PeerCertificates[0].DNSNames)
+		}
+	}
+	renewed, key := authority.Peer("one.example", time.Now().Add(2*time.Hour))
+	for from, to := range map[string]string{renewed: cert1, key: key1} {
+		if err := os.Rename(from, to); err != nil && from != to {
+			t.Fatal(err)
+		}
+	}
+	p.cmd.Process.Signal(syscall.SIGHUP)
+	eventually(t, time.Minute, "the renewed certificate is used", func() bool {
+		r, _ := get("https://"+p.https+"/x", "one.example", http2)
+		return time.Until(r.TLS.PeerCertificates[0].NotAfter) > 90*time.Minute
+	})
+	if !strings.Contains(p.stderr.String(), "changed=https-cert") {
+		t.Errorf("the log does not say what changed:\n%s", p.stderr.String())
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("the peer ended with %d", code)
+	}
+}
