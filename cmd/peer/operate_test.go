@@ -110,7 +110,7 @@ func TestOperate(t *testing.T) {
 	holds(t, words(t, 2, "replay", requests, "--base", "ftp://x", "--rate", "x", "--to", "y"), "--base", "--rate", "--to")
 	holds(t, words(t, 1, "replay", requests, "--to", taken(t)+"0", "--requests", "1"), "1 requests failed, the first: request 1: ")
 
-	holds(t, words(t, 0, "purge", "/object/3", "--everywhere", "--admin", b.admin), "b 1 done a 1 done")
+	holds(t, words(t, 0, "purge", "/object/3", "--everywhere", "--admin", b.admin), "b 1 done a - done")
 	holds(t, words(t, 0, "purge", "/object/", "--prefix", "--admin", a.admin, "--json"), `"removed": 19`)
 	holds(t, words(t, 1, "purge", "http://elsewhere/", "--admin", a.admin), "another origin")
 	if held := must(admin.Fetch(t.Context(), b.admin)).Store.Objects; held != 9 {
@@ -132,7 +132,7 @@ func TestForwardProxiesNeedABase(t *testing.T) {
 	s := newSite(t, 2, 100)
 	holds(t, words(t, 0, "replay", requests, "--admin", a.admin, "--base", s.url, "--check"), "1 0 0 0 1 0 0 100 B")
 	holds(t, words(t, 1, "purge", "/object/1", "--admin", a.admin), "is no absolute URL")
-	holds(t, words(t, 1, "purge", s.url+"/object/1", "--everywhere", "--admin", a.admin), "the cluster has no secret (--secret-file)")
+	holds(t, words(t, 0, "purge", s.url+"/object/1", "--everywhere", "--admin", a.admin), "done")
 }
 
 func TestPlan(t *testing.T) {

@@ -10,13 +10,13 @@ import (
 type purgeCommand struct {
 	URL        string `arg:"" name:"url" help:"Absolute URL or, for a reverse proxy, a path."`
 	Prefix     bool   `name:"prefix" help:"Remove everything whose URL begins with it."`
-	Everywhere bool   `name:"everywhere" help:"At every peer of the cluster, which must have a secret."`
+	Everywhere bool   `name:"everywhere" help:"At every peer of the cluster, also those that are away now and come back."`
 	TokenFile  string `name:"token-file" placeholder:"FILE" help:"The peer's --admin-token-file, if it has one."`
 	target     `embed:""`
 }
 
 func (c *purgeCommand) Help() string {
-	return `Removes every stored response of a URL, all variants, from a running peer. What is being fetched for it is not stored, and no sibling brings an older copy back. The exit code is 1 if a peer could not be reached.`
+	return `Removes every stored response of a URL, all variants, from a running peer. What is being fetched for it is not stored, and no sibling brings an older copy back. The exit code is 1 if a peer has not done so within half a second; it will when it hears of it.`
 }
 
 func (c *purgeCommand) Run(e *environment) error {

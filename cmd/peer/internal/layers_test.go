@@ -34,14 +34,15 @@ var layers = []struct {
 
 	// The engine gets the time and messages from its caller.
 	{dir: "gossip/exchange", imports: "digest", without: "os sync"},
+	{dir: "gossip/invalidation", imports: "digest", without: "os sync"},
 	{dir: "gossip/memnet", imports: "net"},
 	// Nothing else sees memberlist.
-	{dir: "gossip", imports: "net digest digest/index gossip/exchange github.com/hashicorp/memberlist"},
+	{dir: "gossip", imports: "net digest digest/index gossip/exchange gossip/invalidation github.com/hashicorp/memberlist"},
 
 	// The rules of caches: functions of requests, responses and times.
 	{dir: "gossip/rfc9111", imports: "net github.com/dunglas/httpsfv", without: "os context io net"},
 	// Siblings are asked by whoever locates them, of whatever caches.
-	{dir: "gossip/sibling", imports: "net digest gossip gossip/rfc9111"},
+	{dir: "gossip/sibling", imports: "net digest gossip gossip/invalidation gossip/rfc9111"},
 
 	{dir: "cmd/peer/internal/health"},
 	// The store knows nothing of HTTP, siblings or digests.
@@ -56,9 +57,9 @@ var layers = []struct {
 	// What an operator says of caching: functions of requests and responses.
 	{dir: "cmd/peer/internal/rules", imports: "net gossip/rfc9111", without: "os context io net"},
 	// The cache knows siblings, not how they are found.
-	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/rfc9111 gossip/sibling cmd/peer/internal/store"},
+	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store"},
 	// The request path knows a Locator, not the gossip behind it.
-	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/conn cmd/peer/internal/rules gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
+	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
 
 	{dir: "cmd/peer/internal/accesslog", imports: "cmd/peer/internal/proxy"},
 	// What peers ask of each other besides objects, the Squids beside them, and TLS to both.
@@ -79,7 +80,7 @@ var layers = []struct {
 		"github.com/prometheus/client_golang/prometheus github.com/prometheus/client_golang/prometheus/collectors " +
 		"github.com/prometheus/client_golang/prometheus/promhttp"},
 	// Here the parts become a peer.
-	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange cmd/peer/internal/accesslog cmd/peer/internal/admin " +
+	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange gossip/invalidation cmd/peer/internal/accesslog cmd/peer/internal/admin " +
 		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health cmd/peer/internal/peertls " +
 		"cmd/peer/internal/proxy cmd/peer/internal/rules gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store cmd/peer/internal/tracing"},
 	// All of it is tests.

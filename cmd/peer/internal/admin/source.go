@@ -100,7 +100,7 @@ type PurgeReport struct {
 // Purged is what one peer removed.
 type Purged struct {
 	Peer    string `json:"peer"`
-	Removed int    `json:"removed"` // responses, all variants
+	Removed int    `json:"removed"` // responses, all variants; of the peer that was told, others do not say
 	Error   string `json:"error"`   // why nothing was; "" = it was done
 }
 

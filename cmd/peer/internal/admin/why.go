@@ -85,10 +85,13 @@ func yes(b bool) string {
 // WritePurge prints r for people.
 func WritePurge(w io.Writer, r PurgeReport) error {
 	t := table.New("PEER", ">REMOVED", "RESULT")
-	for _, p := range r.Peers {
-		if p.Error != "" {
+	for i, p := range r.Peers {
+		switch {
+		case p.Error != "":
 			t.Row(p.Peer, "-", p.Error)
-		} else {
+		case i > 0: // it does not say
+			t.Row(p.Peer, "-", "done")
+		default:
 			t.Row(p.Peer, table.Count(p.Removed), "done")
 		}
 	}

@@ -36,6 +36,9 @@ type again struct {
 // get answers a GET or HEAD.
 func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 	var next again
+	if r.cc.OnlyIfCached && !c.upToDate(r.Header) {
+		return c.notCached(w, r)
+	}
 	waited, sure := false, false
 	for joins := 0; ; {
 		hit, varies := c.lookup(r)
@@ -68,9 +71,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 				sure = true
 				continue
 			}
-			res := c.refuse(w, r.Request, http.StatusGatewayTimeout, rfc9111.Status{Detail: "only-if-cached"}, "no fresh copy here")
-			res.Outcome = NotCached
-			return res
+			return c.notCached(w, r)
 		case r.Method == http.MethodHead:
 			return c.forwardHead(w, r, hit, reason)
 		case r.Header["Range"] != nil:
@@ -94,6 +95,12 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 			next.alone = true
 		}
 	}
+}
+
+func (c *Cache) notCached(w http.ResponseWriter, r *request) Result {
+	res := c.refuse(w, r.Request, http.StatusGatewayTimeout, rfc9111.Status{Detail: "only-if-cached"}, "no fresh copy here")
+	res.Outcome = NotCached
+	return res
 }
 
 // servedSibling tells the coalescer of an answer to a sibling's question.

@@ -79,10 +79,18 @@ func (c *Cache) sources(f *fetch) *sources {
 	if f.origin || !c.asksSiblings(r) {
 		return s
 	}
+	header := c.siblingHeader(r)
+	if c.cfg.Cluster != nil {
+		ids, ok := c.cfg.Cluster.Concerning(rfc9111.Identity(r.url, nil, nil))
+		if !ok {
+			return s
+		}
+		sibling.NameInvalidations(header, ids)
+	}
 	s.inquiry = c.cfg.Siblings.Ask(sibling.Question{
 		URL:        r.URL,
 		Host:       r.Host,
-		Header:     c.siblingHeader(r),
+		Header:     header,
 		Identities: c.identities(r),
 		Accept: func(got *sibling.Answer) bool {
 			s.accepted = c.fromSibling(got)

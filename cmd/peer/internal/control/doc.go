@@ -1,12 +1,11 @@
-// Package control carries what peers tell each other besides asking for objects:
-// purges, and questions after how they do.
+// Package control carries what peers ask each other besides objects: how they do.
 //
 // A request is a POST to [Path] at the address where a peer answers siblings. It
 // is signed under a key derived from the cluster's secret, names the peer that it
 // is for, and holds for [Window] and once, so that a copy of it does nothing;
 // its answer is signed too. Nothing is encrypted here: TLS between peers does
 // that. Without a secret there is no control: whoever reaches a cache's port must
-// not be able to empty it.
+// not be able to learn whom it knows.
 //
 // Start from [New]; [Control.Handler] is the receiving end, [Control.Call] the
 // sending one.

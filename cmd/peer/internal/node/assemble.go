@@ -35,11 +35,13 @@ func (n *Node) acquire(o Options) error {
 	}
 	n.useSecrets(n.cfg)
 	n.control = control.New(n.cfg.Name, n.secrets)
-	n.siblings = &locator{}
+	n.siblings, n.invalidator = &locator{}, &invalidator{}
 	if err := errors.Join(n.listen(o), n.openStore(o), n.openGossip(o)); err != nil {
 		return err
 	}
 	n.siblings.Locator = sibling.Digests(n.gossip)
+	n.invalidator.Node = n.gossip
+	n.gossip.OnInvalidation(n.applied)
 	n.squids = n.neighbours(o)
 	n.siblings.squids = n.squids
 	return nil
@@ -112,7 +114,7 @@ func (n *Node) openGossip(o Options) (err error) {
 // those that it finds in its store at once.
 func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
-		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings, Health: &n.health,
+		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings, Health: &n.health, Cluster: n.invalidator,
 		Store: store.Options{
 			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize, Scrub: n.cfg.Scrub,
 			Beat:   n.watchdog.Watch("store-writer"),
@@ -184,6 +186,7 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Secret: n.cfg.Secret, AcceptSecrets: n.cfg.AcceptSecrets,
 		Service: n.service(), Holdings: n.holdings, Publish: publishing(n.cfg.Publish),
 		StateFile: n.digests(), Limits: gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt)), Conns: share.Conns, ConnsPerHost: share.PerHost},
+		HeldSince: n.heldSince(),
 		Detection: o.Detect, Network: o.Network, Logger: n.log,
 		Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {
 			if n.proxy != nil {
@@ -191,6 +194,15 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 			}
 		}},
 	}
+}
+
+// heldSince is when this peer was up last, as far as its store tells: when it stored
+// something.
+func (n *Node) heldSince() time.Time {
+	if n.proxy == nil {
+		return time.Time{}
+	}
+	return n.proxy.Newest()
 }
 
 // digests is the file of those that outlive the process; "" if there is no store, and

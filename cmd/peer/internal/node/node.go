@@ -64,29 +64,31 @@ type Node struct {
 	serving        sync.WaitGroup
 	failure        chan error
 
-	holdings  *gossip.Holdings // what the store lists, in the digest
-	shape     shape
-	secret    atomic.Pointer[[][]byte] // see secrets
-	gossip    *gossip.Node
-	proxy     *proxy.Handler
-	siblings  *locator
-	health    sibling.Health // of the other peers, and of the Squids
-	peers     transport      // to the other peers
-	coalescer *sibling.Coalescer
-	control   *control.Control
-	squids    *squid.Neighbours // nil = none
-	forSquids *squid.Publisher  // nil = no Squids
-	tracing   *tracing.Tracer   // nil = off
-	access    *accesslog.Log    // nil = none
-	durations *admin.Durations
-	history   admin.History
-	watchdog  *health.Watchdog
-	lateness  *health.Lateness
-	troubles  troubles
-	readings  readings
-	cluster   clusterView
-	stopped   chan struct{} // closed when the node stops
-	stop      sync.Once
+	holdings    *gossip.Holdings // what the store lists, in the digest
+	shape       shape
+	secret      atomic.Pointer[[][]byte] // see secrets
+	gossip      *gossip.Node
+	proxy       *proxy.Handler
+	siblings    *locator
+	invalidator *invalidator
+	joined      chan struct{}  // closed when the cluster has been joined, or that has failed
+	health      sibling.Health // of the other peers, and of the Squids
+	peers       transport      // to the other peers
+	coalescer   *sibling.Coalescer
+	control     *control.Control
+	squids      *squid.Neighbours // nil = none
+	forSquids   *squid.Publisher  // nil = no Squids
+	tracing     *tracing.Tracer   // nil = off
+	access      *accesslog.Log    // nil = none
+	durations   *admin.Durations
+	history     admin.History
+	watchdog    *health.Watchdog
+	lateness    *health.Lateness
+	troubles    troubles
+	readings    readings
+	cluster     clusterView
+	stopped     chan struct{} // closed when the node stops
+	stop        sync.Once
 }
 
 // A transport carries requests to other peers.
@@ -109,7 +111,7 @@ const (
 func Start(ctx context.Context, o Options) (*Node, error) {
 	n := &Node{
 		cfg: o.Config, version: o.Version, log: o.Logger, started: time.Now(),
-		failure: make(chan error, 2), durations: admin.NewDurations(), stopped: make(chan struct{}),
+		failure: make(chan error, 2), durations: admin.NewDurations(), stopped: make(chan struct{}), joined: make(chan struct{}),
 		watchdog: watchdogFor(o), lateness: health.NewLateness(), readings: newReadings(),
 	}
 	for _, d := range []*time.Duration{&n.cfg.ClientBodyTimeout, &n.cfg.SendTimeout} {
@@ -127,7 +129,9 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	n.warn()
 	n.watchParts()
 	n.serve()
-	if err := n.join(ctx); err != nil {
+	err := n.join(ctx)
+	close(n.joined)
+	if err != nil {
 		n.Close()
 		return nil, err
 	}
@@ -152,7 +156,7 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 
 // serve begins to answer on both listeners.
 func (n *Node) serve() {
-	answers := n.control.Handler(n.obey, n.proxy)
+	answers := n.control.Handler(n.obey, n.onceJoined(n.proxy))
 	n.serveOn(n.traffic, answers, func(s *http.Server) error {
 		s.Protocols = new(http.Protocols)
 		s.Protocols.SetHTTP1(true)
@@ -161,7 +165,7 @@ func (n *Node) serve() {
 	})
 	n.serveOn(n.admin, admin.Handler(n, n.durations, n.adminAccess()), func(s *http.Server) error { return s.Serve(n.admin) })
 	if n.https != nil {
-		n.serveOn(n.https, n.proxy, n.https.serve)
+		n.serveOn(n.https, n.onceJoined(n.proxy), n.https.serve)
 	}
 	n.serving.Go(n.record)
 	n.serving.Go(n.watchPlan)
@@ -170,6 +174,28 @@ func (n *Node) serve() {
 	if n.cfg.PeerTLS != nil {
 		n.serving.Go(n.watchCertificate)
 	}
+}
+
+// joinedWait is for how long, at most, requests wait until this peer has joined.
+const joinedWait = 2 * time.Second
+
+// onceJoined has next answer when this peer has heard, by joining the cluster, what of its
+// store was invalidated while it was away.
+func (n *Node) onceJoined(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-n.joined:
+		default:
+			late := time.NewTimer(joinedWait)
+			select {
+			case <-n.joined:
+			case <-late.C:
+			case <-r.Context().Done():
+			}
+			late.Stop()
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) error) {

@@ -175,7 +175,7 @@ func checkFields(t *testing.T, what string, h http.Header, want string) {
 
 // requirements are all rows, in the order of the documentation.
 func requirements() []row {
-	return slices.Concat(storing, freshness, requests, validation, variants, invalidation, messages)
+	return slices.Concat(storing, freshness, requests, validation, variants, unsafe, messages)
 }
 
 func TestConformance(t *testing.T) {

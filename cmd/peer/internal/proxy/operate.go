@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -33,6 +35,24 @@ func (h *Handler) PurgePrefix(prefix string) (int, error) {
 	}
 	return h.cache.PurgePrefix(rfc9111.CanonicalURL(u)), nil
 }
+
+// Target is what an invalidation is for that removes a URL, or all that begin with it,
+// from all peers.
+func (h *Handler) Target(rawURL string, prefix bool) (invalidation.Target, error) {
+	u, err := h.parse(rawURL)
+	if err != nil {
+		return invalidation.Target{}, err
+	}
+	return cache.TargetOf(rfc9111.CanonicalURL(u), prefix), nil
+}
+
+// Invalidated removes what a peer says is out of date, and returns how many responses
+// there were.
+func (h *Handler) Invalidated(t invalidation.Target) int { return h.cache.Invalidated(t) }
+
+// Newest is when the newest response was stored of those that a former life left; the
+// zero Time if there are none.
+func (h *Handler) Newest() time.Time { return h.cache.Store().Newest() }
 
 // Explain says what would become of a request for a URL, which may be a path to a
 // reverse proxy of one origin, and which rules decide it. Nothing is changed.

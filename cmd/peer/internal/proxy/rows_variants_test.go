@@ -53,7 +53,7 @@ func varies(name, vary, first, second string, same bool) row {
 		steps: []step{{fields: first, origin: true}, {after: time.Second, fields: second, origin: !same}}}
 }
 
-var invalidation = []row{
+var unsafe = []row{
 	invalidates("POST", 200, "", "/r", true),
 	invalidates("PUT", 204, "", "/r", true),
 	invalidates("DELETE", 200, "", "/r", true),

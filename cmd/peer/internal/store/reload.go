@@ -55,6 +55,9 @@ func (s *Store) reload() error {
 		if f.written > now { // by a clock that was put back since: how long it may be listed isn't known
 			m.ListUntil = time.Time{}
 		}
+		if written := time.Unix(0, f.written); f.written <= now && written.After(s.newest) {
+			s.newest = written
+		}
 		s.insert(s.newObject(f.key, file, f.fileSize(), m, f.written))
 	}
 	return nil

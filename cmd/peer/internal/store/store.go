@@ -20,6 +20,7 @@ const unit = 4 << 10
 
 // A Store is a bounded store of objects on disk. It is safe for concurrent use.
 type Store struct {
+	newest time.Time // of what New found
 	opt    Options
 	wanted Options // as they were given
 	log    *slog.Logger
@@ -245,6 +246,10 @@ func (s *Store) Delete(key string) bool {
 	_, ok := s.index.Invalidate(key)
 	return ok
 }
+
+// Newest is when the newest object was stored of those that New found; the zero Time if
+// it found none.
+func (s *Store) Newest() time.Time { return s.newest }
 
 // Keys iterates over the keys held, in no order. Keys that come or go meanwhile
 // may be missed.
