@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
 // talk has three peers on loopback, with real sockets, do everything that a peer's
@@ -64,6 +65,9 @@ func talk(t *testing.T, network Network, subnet string, secret []byte, look func
 				n.cfg.Holdings.Filter().Add(key(n.Name(), next))
 			}
 			next++
+		}
+		if err := nodes[next%3].Invalidate(t.Context(), invalidation.Target{Kind: invalidation.Identity, Name: "GET http://example.com/"}); err != nil {
+			return err
 		}
 		for k, n := range sum() {
 			if TrafficKind(k) != Sealing && n < 500 {

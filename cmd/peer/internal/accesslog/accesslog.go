@@ -64,13 +64,13 @@ func (l *Log) Reopen() error {
 	if l.path == "-" {
 		return nil
 	}
+	l.written.Lock()
+	defer l.written.Unlock()
+	l.write() // before there is a new file: nobody who sees that finds later lines in the old one
 	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
 	if err != nil {
 		return err
 	}
-	l.flush()
-	l.written.Lock()
-	defer l.written.Unlock()
 	if old, ok := l.to.(*os.File); ok {
 		old.Close()
 	}
@@ -108,6 +108,11 @@ func (l *Log) run() {
 func (l *Log) flush() {
 	l.written.Lock()
 	defer l.written.Unlock()
+	l.write()
+}
+
+// write writes what there is. The caller holds written.
+func (l *Log) write() {
 	l.mu.Lock()
 	lines, lost := l.lines, l.lost
 	l.lines, l.lost = l.spare[:0], 0
