@@ -56,22 +56,23 @@ func (f *Filter) startDelta(target Version, keys uint64) *Delta {
 }
 
 // DecodeBareStep is [DecodeBareDelta] for a carrier that does not say the target's
-// state: the flips give it. Whether it is right is for the carrier to check, before
-// anything is made of it.
-func DecodeBareStep(b []byte, base *Filter, sequence, keys uint64, lim Limits) (*Delta, error) {
+// state: the flips give it, and with it the target, as [Delta.Apply] would make it.
+// Whether it is right is for the carrier to check, before either is used.
+func DecodeBareStep(b []byte, base *Filter, sequence, keys uint64, lim Limits) (*Delta, *Filter, error) {
 	d, err := DecodeBareDelta(b, base, Version{Epoch: base.version.Epoch, Sequence: sequence}, keys, lim)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return d.lead(base)
 }
 
-// lead gives the delta the state to which its flips lead.
-func (d *Delta) lead(base *Filter) (*Delta, error) {
+// lead gives the delta the state to which its flips lead, and returns its target, too.
+func (d *Delta) lead(base *Filter) (*Delta, *Filter, error) {
 	if d.ones > maxPieced && !dense(d.geometry.Bits, d.ones) {
-		return nil, fmt.Errorf("digest: bare delta: %w: %d positions, %d allowed", ErrTooLarge, d.ones, maxPieced)
+		return nil, nil, fmt.Errorf("digest: bare delta: %w: %d positions, %d allowed", ErrTooLarge, d.ones, maxPieced)
 	}
-	_, c := d.make(base)
+	f, c := d.make(base)
 	d.target.State = base.version.State + c.state
-	return d, nil
+	f.version = d.target
+	return d, f, nil
 }

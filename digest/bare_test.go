@@ -36,6 +36,11 @@ func TestBareDelta(t *testing.T) {
 					t.Fatal(err)
 				}
 				equalFilters(t, got, v[to])
+				step, made, err := DecodeBareStep(b, v[from], v[to].Version().Sequence, v[to].Keys(), Limits{})
+				if err != nil || step.Target() != v[to].Version() {
+					t.Fatalf("%v: DecodeBareStep = %v, %v", g, step, err)
+				}
+				equalFilters(t, made, v[to])
 			}
 		}
 	}

@@ -30,9 +30,9 @@ func (d *Delta) AppendPacked(dst []byte, base *Filter) ([]byte, error) {
 }
 
 // DecodePackedStep is [DecodeBareStep] for what [Delta.AppendPacked] wrote.
-func DecodePackedStep(b []byte, base *Filter, sequence, keys uint64) (*Delta, error) {
+func DecodePackedStep(b []byte, base *Filter, sequence, keys uint64) (*Delta, *Filter, error) {
 	if sequence <= base.version.Sequence {
-		return nil, fmt.Errorf("digest: packed delta from %v to sequence %d: %w", base.version, sequence, ErrBase)
+		return nil, nil, fmt.Errorf("digest: packed delta from %v to sequence %d: %w", base.version, sequence, ErrBase)
 	}
 	d := base.startDelta(Version{Epoch: base.version.Epoch, Sequence: sequence}, keys)
 	r := reader{b: b}
@@ -48,7 +48,7 @@ func DecodePackedStep(b []byte, base *Filter, sequence, keys uint64) (*Delta, er
 		r.corrupt("padding", r.off-1, "not zero")
 	}
 	if err := r.finish(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	d.ones += a - c
 	d.flips = base.unrank(sets, clears)

@@ -34,7 +34,7 @@ func TestPackedDelta(t *testing.T) {
 				if bare, _ := d.AppendBare(nil, v[i-1]); d.Len() <= 6 && len(b) > len(bare) {
 					t.Errorf("%v: %d positions in %d bytes packed, %d bare", g, d.Len(), len(b), len(bare))
 				}
-				again, err := DecodePackedStep(b, v[i-1], v[i].version.Sequence, v[i].Keys())
+				again, made, err := DecodePackedStep(b, v[i-1], v[i].version.Sequence, v[i].Keys())
 				if err != nil {
 					t.Fatalf("%v: DecodePackedStep(%x) = %v", g, b, err)
 				}
@@ -43,6 +43,7 @@ func TestPackedDelta(t *testing.T) {
 					t.Fatal(err)
 				}
 				equalFilters(t, got, v[i])
+				equalFilters(t, made, v[i])
 			}
 		}
 	}
@@ -75,7 +76,7 @@ func TestPackedDeltaVectors(t *testing.T) {
 		t.Errorf("AppendPacked without a base = %v, want ErrBase", err)
 	}
 	for _, sequence := range []uint64{0, 1} {
-		if _, err := DecodePackedStep(b, base, sequence, 4); !errors.Is(err, ErrBase) {
+		if _, _, err := DecodePackedStep(b, base, sequence, 4); !errors.Is(err, ErrBase) {
 			t.Errorf("to sequence %d: %v, want ErrBase", sequence, err)
 		}
 	}
@@ -96,7 +97,7 @@ func TestPackedDeltaVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		var format *FormatError
-		if _, err := DecodePackedStep(b, base, 2, 4); !errors.Is(err, ErrCorrupt) || !errors.As(err, &format) || format.Field != tc.field {
+		if _, _, err := DecodePackedStep(b, base, 2, 4); !errors.Is(err, ErrCorrupt) || !errors.As(err, &format) || format.Field != tc.field {
 			t.Errorf("%s: DecodePackedStep(%s) = %v, want ErrCorrupt for %q", name, tc.hex, err, tc.field)
 		}
 	}
@@ -108,16 +109,18 @@ func FuzzPackedDelta(f *testing.F) {
 	f.Add(b)
 	f.Add(b[:3])
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := DecodePackedStep(b, base, 2, 4)
+		d, made, err := DecodePackedStep(b, base, 2, 4)
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) {
 				t.Errorf("DecodePackedStep = %v, which is no sentinel's", err)
 			}
 			return
 		}
-		if _, err := d.Apply(base); err != nil {
-			t.Errorf("Apply = %v", err)
+		got, err := d.Apply(base)
+		if err != nil {
+			t.Fatalf("Apply = %v", err)
 		}
+		equalFilters(t, made, got)
 		if again, err := d.AppendPacked(nil, base); err != nil || !slices.Equal(again, b) {
 			t.Errorf("%x is read, and written as %x, %v", b, again, err)
 		}

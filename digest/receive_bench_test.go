@@ -73,6 +73,70 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
+// BenchmarkReceiveStep decodes and applies the same small changes in each form. That a step
+// does not say the state must not make it dearer than a bare delta, which does.
+func BenchmarkReceiveStep(b *testing.B) {
+	const n = 100_000
+	base, deltas := deltaChain(b, n, 8, 1000)
+	bare, packed := make([][]byte, len(deltas)), make([][]byte, len(deltas))
+	targets := make([]Version, len(deltas))
+	for f, i := base, 0; i < len(deltas); i++ {
+		d, err := DecodeDelta(deltas[i], f, Limits{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		bare[i], _ = d.AppendBare(nil, f)
+		if packed[i], err = d.AppendPacked(nil, f); err != nil {
+			b.Fatal(err)
+		}
+		targets[i] = d.target
+		f = d.flip(f)
+	}
+	apply := func(f *Filter, d *Delta, err error) (*Filter, error) {
+		if err != nil {
+			return nil, err
+		}
+		return d.Apply(f)
+	}
+	for _, form := range []struct {
+		name    string
+		receive func(i int, f *Filter) (*Filter, error)
+	}{
+		{"message", func(i int, f *Filter) (*Filter, error) {
+			d, err := DecodeDelta(deltas[i], f, Limits{})
+			return apply(f, d, err)
+		}},
+		{"bare", func(i int, f *Filter) (*Filter, error) {
+			d, err := DecodeBareDelta(bare[i], f, targets[i], n, Limits{})
+			return apply(f, d, err)
+		}},
+		{"bare-step", func(i int, f *Filter) (*Filter, error) {
+			_, made, err := DecodeBareStep(bare[i], f, targets[i].Sequence, n, Limits{})
+			return made, err
+		}},
+		{"packed-step", func(i int, f *Filter) (*Filter, error) {
+			_, made, err := DecodePackedStep(packed[i], f, targets[i].Sequence, n)
+			return made, err
+		}},
+	} {
+		b.Run(form.name, func(b *testing.B) {
+			b.ReportAllocs()
+			f, i, begin := base, 0, cpuTime()
+			for b.Loop() {
+				if i == len(deltas) {
+					f, i = base, 0
+				}
+				var err error
+				if f, err = form.receive(i, f); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+			b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/float64(b.N)/1000, "cpu-µs/delta")
+		})
+	}
+}
+
 // BenchmarkPublish freezes a filter after 166 of its keys were replaced: one second of
 // a cache of a million, of which one in a hundred is replaced a minute.
 func BenchmarkPublish(b *testing.B) {

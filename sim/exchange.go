@@ -197,7 +197,7 @@ func newExchangeReport(job *Job, o *exchangeOptions) *exchangeReport {
 		loosely("join", "joined after s", "%.1f"))
 	r.work = job.Table("Computing, by observed peers: "+title,
 		text("peers", ""), text("loss", "loss %"), number("decoded", "decoded and applied/s and peer", "%.4g"),
-		loosely("each", "CPU µs each", "%.4g"), loosely("share", "of a core %", "%.3g"))
+		loosely("each", "CPU µs each", "%.4g"), loosely("index", "index, CPU µs each", "%.4g"), loosely("share", "of a core %", "%.3g"))
 	return r
 }
 
@@ -243,7 +243,8 @@ func (r *exchangeReport) add(w *exchange) {
 		figures(missed, 6), repair, figures(snapshot, 6), share, figures(w.joined.Seconds(), 4))
 	rate := float64(w.decoded) / seconds / n
 	each := w.computing.Seconds() / float64(max(1, w.decoded))
-	r.work.Row(o.peers, 100*o.loss, figures(rate, 6), figures(1e6*each, 6), figures(100*rate*each, 6))
+	index := w.indexing.Seconds() / float64(max(1, w.learned))
+	r.work.Row(o.peers, 100*o.loss, figures(rate, 6), figures(1e6*each, 6), figures(1e6*index, 6), figures(100*rate*(each+index), 6))
 	r.modelled = r.modelled || o.observed < o.peers
 }
 
@@ -252,7 +253,7 @@ func (r *exchangeReport) notes() {
 	r.traffic.Note("Adverts: as published, and repeated. Inline: deltas in the same datagram. Answers: to gets, without a body. Snapshots every minute: the same filters, as coded, from everyone to everyone.")
 	r.lag.Note("A lag is that of a change drawn at random from each publication; worst is that of the oldest. Repair: everything a peer received to make up for adverts that it missed (repeated adverts, gets and their answers, vectors), for each that it missed, against a snapshot. Joined after: until everyone, started within two seconds, had everyone's digest.")
 	r.lag.Note("Modelled: contents (a few counting filters with real changes, coded, decoded and verified by package digest once; peers with equal contents share the result), membership (known, nobody dies), the network (delay 0.5 to 1.5 of the mean; a stream repeats what is lost after 0.2 s, 0.4 s and so on). Computing takes no time; what it would take is in the next table.")
-	r.work.Note("Each observed peer decodes, verifies and applies for itself everything that it gets. Not counted: the index (see the chapter on received deltas), signatures, the engine. Times depend on the machine.")
+	r.work.Note("Each observed peer decodes, verifies and applies for itself everything that it gets; one of them has an index of all others, too, which is brought up to date. As many peers have copies of the same contents, that index keeps most positions as rows of bits; --contents makes them different. Not counted: signatures, the engine. Times depend on the machine.")
 	if r.modelled {
 		r.lag.Note("Above %d peers, %d are observed: they know all others. The others know these only, spread their adverts over the time a full round takes, publish at the full cluster's pace, and take no part in anti-entropy, in which observed peers stand in for them.", mostComplete, fewObserved)
 	}

@@ -49,6 +49,8 @@ type tally struct {
 
 	decoded   int           // changes and filters that observed peers decoded and applied
 	computing time.Duration // of processors, for that
+	learned   int           // of them, those that the index of one peer was brought up to
+	indexing  time.Duration // of processors, for that
 }
 
 // A link is an origin and a receiver, one of them observed.
@@ -213,6 +215,21 @@ func (w *exchange) computed(p *exchangePeer, work func()) {
 		work()
 		w.computing += cpuTime() - begin
 		w.decoded++
+	}
+}
+
+// learn brings a peer's index up to date, as package gossip does, and counts the
+// processor's time.
+func (w *exchange) learn(p *exchangePeer, updates []engine.Update) {
+	begin := cpuTime()
+	for _, u := range updates {
+		if err := p.index.Apply(u.Peer, u.Delta, u.Filter); err != nil {
+			w.err = err
+		}
+	}
+	if w.counting {
+		w.indexing += cpuTime() - begin
+		w.learned += len(updates)
 	}
 }
 

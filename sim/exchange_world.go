@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 	engine "github.com/summarycache/summarycache/gossip/exchange"
 )
 
@@ -31,6 +32,7 @@ type exchangePeer struct {
 	at      int
 	name    string
 	engine  *engine.Engine // nil before its start
+	index   *index.Index   // of all others, at the first observed peer
 	content *content
 	version int // of the content, published last
 	took    time.Time
@@ -72,6 +74,7 @@ func newExchange(o exchangeOptions, job *Job) (*exchange, error) {
 		}
 		w.after(wait, event{do: startPeer, peer: p})
 	}
+	w.peers[0].index = index.New()
 	w.tally.init(o)
 	return w, nil
 }
@@ -148,6 +151,9 @@ func (w *exchange) pump(p *exchangePeer) {
 	out := p.engine.Drain()
 	for _, ev := range out.Events {
 		w.happened(p, ev)
+	}
+	if p.index != nil {
+		w.learn(p, out.Updates)
 	}
 	for _, d := range out.Datagrams {
 		w.datagram(p, w.byName[d.To], d.Data)

@@ -174,7 +174,7 @@ func BenchmarkPrefixes(b *testing.B) {
 // BenchmarkJoin fills an empty index with all peers, one after the other: what
 // a peer does that starts.
 func BenchmarkJoin(b *testing.B) {
-	for _, c := range append([]benchCluster{{1, 10_000}, {1, 100_000}, {1, 1_000_000}, {1, 10_000_000}}, benchClusters...) {
+	for _, c := range append([]benchCluster{{1, 10_000}, {1, 100_000}, {1, 1_000_000}, {1, 10_000_000}, {1000, 100_000}}, benchClusters...) {
 		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
 			g := c.geometry()
 			filters := make([]*digest.Filter, c.peers)

@@ -177,9 +177,9 @@ func DecodeCarried(f Fetch, lim digest.Limits) Result {
 	if c.short {
 		r.Head.Keys = f.Base.Keys() + c.keys
 		if c.packed {
-			r.Delta, r.Err = digest.DecodePackedStep(c.Change, f.Base, r.Head.Version.Sequence, r.Head.Keys)
+			r.Delta, r.Filter, r.Err = digest.DecodePackedStep(c.Change, f.Base, r.Head.Version.Sequence, r.Head.Keys)
 		} else {
-			r.Delta, r.Err = digest.DecodeBareStep(c.Change, f.Base, r.Head.Version.Sequence, r.Head.Keys, lim)
+			r.Delta, r.Filter, r.Err = digest.DecodeBareStep(c.Change, f.Base, r.Head.Version.Sequence, r.Head.Keys, lim)
 		}
 		if r.Err == nil {
 			r.Head.State = r.Delta.Target().State
@@ -194,10 +194,11 @@ func DecodeCarried(f Fetch, lim digest.Limits) Result {
 	if r.Err == nil {
 		r.Err = verify(f.Key, r.Head, c.Signature)
 	}
-	if r.Err == nil {
+	if r.Err == nil && r.Filter == nil {
 		r.Filter, r.Err = r.Delta.Apply(f.Base)
 	}
 	if r.Err != nil {
+		r.Filter = nil // if there is one, it is not what was announced
 		r.Err = fmt.Errorf("exchange: carrier: %w", r.Err)
 	}
 	return r

@@ -148,6 +148,15 @@ func TestDecodeCarriedChecksEverything(t *testing.T) {
 			t.Errorf("%s: %v, want ErrCorrupt", name, r.Err)
 		}
 	}
+	short := good
+	short.short, short.mark, short.keys = true, h.mark(), h.Keys-base.Keys()
+	if r := DecodeCarried(Fetch{Base: base, Carried: &short}, digest.Limits{}); r.Err != nil || r.Filter.Version() != f.Version() || r.Head != h {
+		t.Errorf("DecodeCarried of a step = %+v", r)
+	}
+	short.mark++
+	if r := DecodeCarried(Fetch{Base: base, Carried: &short}, digest.Limits{}); !errors.Is(r.Err, digest.ErrCorrupt) || r.Filter != nil {
+		t.Errorf("a step that leads elsewhere: %v, filter %v, want ErrCorrupt and none", r.Err, r.Filter)
+	}
 	public := ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey)
 	if r := DecodeCarried(Fetch{Base: base, Key: public, Carried: &good}, digest.Limits{}); !errors.Is(r.Err, ErrForged) {
 		t.Errorf("without a signature: %v, want ErrForged", r.Err)
