@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,11 +138,12 @@ func TestFailover(t *testing.T) {
 // A health check finds out before a client does, in both directions.
 func TestHealthCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ok := true
+		var ok atomic.Bool
+		ok.Store(true)
 		w := sited(t, nil)
 		defer w.close()
 		w.serve("first:80", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			if !ok && r.URL.Path == "/up" {
+			if !ok.Load() && r.URL.Path == "/up" {
 				rw.WriteHeader(503)
 			}
 			io.WriteString(rw, "first "+r.Host)
@@ -155,7 +157,7 @@ func TestHealthCheck(t *testing.T) {
 			ok   bool
 			want string
 		}{{true, "first one.test"}, {false, "second"}, {true, "first"}} {
-			ok = c.ok
+			ok.Store(c.ok)
 			time.Sleep(checkEvery + time.Second)
 			synctest.Wait()
 			if r := w.from("a", "192.0.2.1:1", "GET", "/"+string(rune('a'+i)), "Host: one.test"); !strings.HasPrefix(r.Body.String(), c.want) {
