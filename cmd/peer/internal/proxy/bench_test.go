@@ -147,6 +147,9 @@ func serveHit(tb testing.TB, tracer *tracing.Tracer) func() {
 	tb.Cleanup(func() { h.Close() })
 	r := httptest.NewRequest("GET", "http://origin.test/x", nil)
 	h.ServeHTTP(httptest.NewRecorder(), r)
+	for h.Store().Stats().Objects == 0 { // until then it is served as it arrives
+		time.Sleep(time.Millisecond)
+	}
 	return func() { h.ServeHTTP(discard{http.Header{}}, r) }
 }
 
