@@ -85,7 +85,7 @@
 //
 // Not shown on these schedules: filter-hang, compare-once (not within 1,000
 // seeds before threeSources), late-private-commit (not within 734 before writeWithin),
-// late-commit, tombstones, digest-leak.
+// late-commit, tombstones, digest-leak, eof-with-bytes.
 //
 // # What is not simulated
 //
