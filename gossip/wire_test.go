@@ -130,6 +130,7 @@ func (wl wireWorkload) run(t *testing.T) (r wireRun) {
 	defer c.close()
 	nodes := c.tapped(tap, 2, wl.secret)
 	time.Sleep(20 * time.Second)
+	synctest.Wait() // what is on the wire is counted as well
 	before, headers := tap.read()
 	was := c.counted()
 	rng := rand.New(rand.NewPCG(18, 18))
