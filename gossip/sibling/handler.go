@@ -50,7 +50,7 @@ func PreferredWait(h http.Header) time.Duration {
 }
 
 // MarkHit says in a header that the response comes from what the cache of that name
-// holds. Who asks takes no answer without it.
+// holds. An asker takes no answer without it.
 func MarkHit(h http.Header, name string) {
 	status := rfc9111.Status{Cache: name, Hit: true}
 	status.Add(h)

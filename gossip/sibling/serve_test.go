@@ -141,7 +141,7 @@ func TestServeFromStore(t *testing.T) {
 	})
 }
 
-// Who asks for more than what may be stored gets the handler's own answer.
+// A client that asks for more than what may be stored gets the handler's own answer.
 func TestServePasses(t *testing.T) {
 	for _, tt := range []struct {
 		method, target, field string

@@ -189,7 +189,7 @@ func TestStalls(t *testing.T) {
 	})
 }
 
-// Who no longer wants an answer is let go at once, and no sibling is blamed.
+// A client that no longer wants an answer is let go at once, and no sibling is blamed.
 func TestCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})

@@ -12,7 +12,7 @@ import (
 )
 
 // writeWait is for how long the answer to a write waits until its URL is removed
-// everywhere. Who is later hears of it later.
+// everywhere. A peer that takes longer hears of it after the answer.
 const writeWait = time.Second
 
 // invalidate removes every stored response of canonical URLs, here and at all others.

@@ -54,7 +54,7 @@ type Config struct {
 	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout time.Duration
 	ClientBodyTimeout, SendTimeout                        time.Duration
 
-	// Who may use a forward proxy, and the ports that it opens tunnels to.
+	// Clients that may use a forward proxy, and the ports that it opens tunnels to.
 	ProxyClients []netip.Prefix
 	ConnectPorts []uint16
 

@@ -78,8 +78,8 @@ func (n *Node) Purge(ctx context.Context, o admin.PurgeOrder) (r admin.PurgeRepo
 	return r, nil
 }
 
-// purgeOthers has all others purge, and waits for those that live. Who is late, or dead,
-// hears of it after it has returned.
+// purgeOthers has all others purge, and waits for those that live. One that is late, or
+// dead, hears of it after it has returned.
 func (n *Node) purgeOthers(ctx context.Context, o admin.PurgeOrder) []admin.Purged {
 	target, err := n.proxy.Target(o.URL, o.Prefix)
 	if err != nil {

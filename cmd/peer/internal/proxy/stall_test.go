@@ -1,0 +1,167 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// An origin that stalls once: the second client has the whole within 3 s, and by
+// that the first too.
+func TestStalledOrigin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &faulty{body: content(1, 1000), fault: "stall", at: 100}
+		w := newWorld(t, false, o.serve, "a")
+		defer w.close()
+		first := make(chan time.Duration)
+		start := time.Now()
+		go func() {
+			if r := w.get("a", "/x"); r.body != string(o.body) {
+				t.Errorf("the first: %d bytes, %v", len(r.body), r.err)
+			}
+			first <- time.Since(start)
+		}()
+		time.Sleep(42 * time.Second)
+		second := time.Now()
+		if r := w.get("a", "/x"); r.body != string(o.body) {
+			t.Errorf("the second: %d bytes, %v", len(r.body), r.err)
+		}
+		if took := time.Since(second); took > 3*time.Second {
+			t.Errorf("the second waited for %v", took)
+		}
+		if took := <-first; took > 45*time.Second {
+			t.Errorf("the first waited for %v", took)
+		}
+		if n := w.peers["a"].Counters(); w.origin.count() != 2 || n.BodiesTakenOver != 1 {
+			t.Errorf("%d origin requests, %+v", w.origin.count(), n)
+		}
+	})
+}
+
+// However many wait for an origin that never gets further, it is asked by one
+// attempt at a time, and ever less often; and before the first byte by none.
+func TestStalledOriginIsNotCrowded(t *testing.T) {
+	for _, header := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			o := &faulty{body: content(1, 1000), fault: "stall", at: 100, times: 1000}
+			var mu sync.Mutex
+			now, most := 0, 0
+			w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+				mu.Lock()
+				now++
+				most = max(most, now)
+				mu.Unlock()
+				if header {
+					o.serve(rw, r, n)
+				} else {
+					<-r.Context().Done()
+				}
+				mu.Lock()
+				now--
+				mu.Unlock()
+			}, "a")
+			defer w.close()
+			var all sync.WaitGroup
+			for i := range 50 {
+				all.Go(func() {
+					time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+					if r, err := w.try("a", "GET", "/x", ""); err == nil && r.err == nil && r.StatusCode == 200 {
+						t.Errorf("%d bytes as if they were all", len(r.body))
+					}
+				})
+			}
+			start := time.Now()
+			all.Wait()
+			if took := time.Since(start); took > 5*time.Minute {
+				t.Errorf("header=%v: %v", header, took)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if most > 2 || w.origin.count() > 16 {
+				t.Errorf("header=%v: up to %d requests at once, %d in all", header, most, w.origin.count())
+			}
+		})
+	}
+}
+
+// A single client's origin may pause for ten seconds, and then is asked for the rest;
+// where it can't be, for as long as is allowed between bytes.
+func TestBetweenBytes(t *testing.T) {
+	for _, test := range []struct {
+		method, tag, fields string
+		pause               time.Duration
+		whole               bool
+	}{
+		{"GET", `"a"`, "", 10 * time.Second, true},
+		{"GET", `"a"`, "Cache-Control: no-store", 10 * time.Second, true},
+		{"GET", `"a"`, "Cache-Control: private", 10 * time.Second, true},
+		{"GET", `W/"a"`, "", 60 * time.Second, true},
+		{"GET", "", "Cache-Control: private", 60 * time.Second, false},
+		{"POST", `"a"`, "", 60 * time.Second, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o := &faulty{body: content(1, 1000), fault: "stall", at: 100, tag: test.tag, ranges: true, fields: test.fields}
+			w := newWorld(t, false, o.serve, "a")
+			defer w.close()
+			start := time.Now()
+			r, err := w.try("a", test.method, "/x", "")
+			whole := err == nil && r.err == nil && r.body == string(o.body)
+			if took := time.Since(start); took < test.pause || took > test.pause+time.Second || whole != test.whole || w.origin.count() > 2 {
+				t.Errorf("%+v: %d bytes after %v and %d requests, %v", test, len(r.body), took, w.origin.count(), r.err)
+			}
+		})
+	}
+}
+
+// The rest of a body that the origin has replaced can come only from the source that
+// has it. That may pause; once it stalls, those who have a part are let go soon.
+func TestStallOfReplaced(t *testing.T) {
+	const size = 200_000
+	body, other := content(1, size), content(2, size)
+	for _, stalls := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+				w.Header().Set("Cache-Control", "max-age=600")
+				w.Header().Set("Content-Length", fmt.Sprint(size))
+				w.Header().Set("ETag", fmt.Sprintf(`"%d"`, min(n, 1)))
+				if n > 0 {
+					w.Write(other)
+					return
+				}
+				for at := 0; at < size; at += size / 4 {
+					w.Write(body[at:][:size/4])
+					w.(http.Flusher).Flush()
+					if stalls && at > 0 {
+						<-r.Context().Done()
+						return
+					}
+					if at+size/4 < size {
+						time.Sleep(1500 * time.Millisecond)
+					}
+				}
+			}, "a")
+			defer w.close()
+			var all sync.WaitGroup
+			start := time.Now()
+			for i := range 2 {
+				all.Go(func() {
+					time.Sleep(time.Duration(i) * 300 * time.Millisecond)
+					r := w.get("a", "/x")
+					switch took := time.Since(start); {
+					case !stalls && (r.err != nil || !bytes.Equal([]byte(r.body), body)):
+						t.Errorf("client %d: %d bytes, %v after %v from a source that only pauses", i, len(r.body), r.err, took)
+					case stalls && (r.err == nil || !bytes.HasPrefix(body, []byte(r.body))):
+						t.Errorf("client %d: %d bytes, %v", i, len(r.body), r.err)
+					case stalls && took > 6*time.Second:
+						t.Errorf("client %d was let go after %v", i, took)
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
+}
