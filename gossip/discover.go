@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -89,6 +90,7 @@ func (n *Node) resolve(ctx context.Context, entry string) ([]netip.AddrPort, err
 	if err != nil {
 		return nil, err
 	}
+	records = slices.Clone(records) // the resolver's, which may answer others from the same ones
 	rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	records = records[:min(len(records), greetedAtOnce)]
 	lists, errs := make([][]netip.AddrPort, len(records)), make([]error, len(records))

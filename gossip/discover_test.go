@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -322,6 +323,24 @@ func TestJoinByRecords(t *testing.T) {
 		c.joining(s, "srv:_gossip._tcp.cache", "10.0.0.1", "fd00::2")
 		within(t, 3*time.Second, c.whole)
 	})
+}
+
+// TestRecordsStayAsTheResolverGaveThem: a resolver with a cache gives several peers the
+// same records, in one slice.
+func TestRecordsStayAsTheResolverGaveThem(t *testing.T) {
+	s := newNames(1)
+	var given []*net.SRV
+	for i := range uint16(20) {
+		given = append(given, &net.SRV{Target: "10.0.0.1", Port: 7946 + i})
+	}
+	s.change(func(s *names) { s.srv["cache"] = slices.Clone(given) })
+	n := &Node{cfg: Config{Network: namedHost{nil, s}}}
+	if found, err := n.resolve(t.Context(), "srv:cache"); err != nil || len(found) != greetedAtOnce {
+		t.Fatalf("resolved %v, %v", found, err)
+	}
+	if !slices.Equal(s.srv["cache"], given) {
+		t.Error("the resolver's records changed places")
+	}
 }
 
 // TestFewAreGreetedOfMany: the name of a large cluster costs a joining peer no hello to
