@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
-	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -22,7 +21,7 @@ type Config struct {
 	Origin    http.RoundTripper // sends requests to origins; must neither follow redirects nor decompress
 	Siblings  *sibling.Client   // nil = none
 	Coalescer Coalescer         // nil = none
-	Cluster   Cluster           // nil = this cache is alone
+	Cluster   sibling.Cluster   // nil = this cache is alone
 	Store     store.Options     // Hooks, Decode and Now are the cache's
 
 	// Advertise and Withdraw are told the identities of the responses that siblings
@@ -38,14 +37,6 @@ type Config struct {
 	BetweenBytes time.Duration    // for which the origin or a sibling may pause in a body, where no other source can go on; 0 = 60 s
 	Now          func() time.Time // the wall clock, which may jump; nil = time.Now
 	Logger       *slog.Logger     // nil = discard
-}
-
-// A Cluster is the other caches, as far as concerns what must not be served any more: a
-// [gossip.Node].
-type Cluster interface {
-	Invalidate(context.Context, ...invalidation.Target) error
-	Concerning(identity string) (ids []invalidation.ID, ok bool)
-	Applied(ids ...invalidation.ID) bool
 }
 
 // A Coalescer knows which sibling is fetching a response that no digest lists yet: a

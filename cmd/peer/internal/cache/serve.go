@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // Serve answers r, whose URL is absolute and whose header has no connection
@@ -36,7 +37,7 @@ type again struct {
 // get answers a GET or HEAD.
 func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 	var next again
-	if r.cc.OnlyIfCached && !c.upToDate(r.Header) {
+	if r.cc.OnlyIfCached && !sibling.UpToDate(r.Header, c.cfg.Cluster) {
 		return c.notCached(w, r)
 	}
 	waited, sure := false, false

@@ -80,12 +80,8 @@ func (c *Cache) sources(f *fetch) *sources {
 		return s
 	}
 	header := c.siblingHeader(r)
-	if c.cfg.Cluster != nil {
-		ids, ok := c.cfg.Cluster.Concerning(rfc9111.Identity(r.url, nil, nil))
-		if !ok {
-			return s
-		}
-		sibling.NameInvalidations(header, ids)
+	if !sibling.NameInvalidations(header, c.cfg.Cluster, rfc9111.Identity(r.url, nil, nil)) {
+		return s
 	}
 	s.inquiry = c.cfg.Siblings.Ask(sibling.Question{
 		URL:        r.URL,
