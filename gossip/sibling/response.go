@@ -25,7 +25,7 @@ func (c *Cache) request(r *http.Request, u *url.URL) *request {
 	if c.Identity != nil {
 		q.identity = c.Identity(r)
 	} else {
-		q.identity = rfc9111.Identity(rfc9111.CanonicalURL(u), nil, nil)
+		q.identity = rfc9111.PlainIdentity(u)
 	}
 	if r.URL != u {
 		clone := *r
