@@ -56,19 +56,24 @@ func (d delegate) NotifyMsg(b []byte) {
 func (n *Node) hearDatagram(b []byte, from netip.AddrPort) {
 	if noteFarewell(*n.members.Load(), b, from) {
 		n.noteDatagram(b)
+	} else {
+		n.meters.in.packet(Adverts, len(b))
 	}
 }
 
-// noteDatagram leaves a datagram for the node's loop.
+// noteDatagram leaves a datagram for the node's loop. The engine counts its bytes if
+// it gets there.
 func (n *Node) noteDatagram(b []byte) {
 	if len(b) > exchange.MaxDatagram {
 		n.datagramsBad.Add(1)
+		n.meters.in.packet(Adverts, len(b))
 		return
 	}
 	select {
 	case n.datagrams <- b:
 	default:
 		n.datagramsLost.Add(1) // repeated by its sender, or found by the next sync
+		n.meters.in.packet(Adverts, len(b))
 	}
 }
 

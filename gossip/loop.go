@@ -121,18 +121,30 @@ func (n *Node) do(out exchange.Outputs) {
 
 func (n *Node) send(datagrams []exchange.Datagram) {
 	table := *n.members.Load()
+	sent := datagrams[:0]
 	for _, d := range datagrams {
 		m := table[d.To]
 		if m == nil {
 			continue
 		}
 		// Lost adverts are repeated; a failed send is one more.
+		var err error
 		if info := m.info.Load(); n.sharedWith(m) > exchange.LeastVersion {
-			_ = n.transport.write(d.Data, info.addr, true)
-		} else {
+			err = n.transport.write(d.Data, info.addr, true)
+		} else if err = n.memberlist.SendBestEffort(&info.node, d.Data); err == nil {
 			n.meters.out.packet(Membership, -len(d.Data)) // the engine counts it
-			_ = n.memberlist.SendBestEffort(&info.node, d.Data)
 		}
+		if err == nil {
+			sent = append(sent, d)
+		}
+	}
+	if len(sent) == 0 {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, d := range sent {
+		n.engine.Sent(d)
 	}
 }
 

@@ -125,21 +125,15 @@ func (e *Engine) carriersOf(before Head, f *digest.Filter, d *digest.Delta) (c c
 	return c
 }
 
-// carryTo sends p the change. Its advert counts as an advert, the rest as a delta.
+// carryTo sends p the change.
 func (e *Engine) carryTo(p *peer) {
 	data, behind := e.carrying.step, e.carrying.changeSize
 	if p.speaks < shortVersion || data == nil {
 		data = e.carrying.whole
 		behind = len(data) - len(e.self.append(nil)) - 1
 	}
-	e.stats.AdvertsOut++
-	e.stats.AdvertBytesOut += int64(len(data) - behind)
-	e.stats.CarriersOut++
-	e.stats.CarriedBytesOut += int64(behind)
-	e.stats.DeltasOut++
-	e.stats.DeltaBytesOut += int64(behind)
 	e.out.take(behind)
-	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{p.name, data})
+	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{p.name, data, behind})
 }
 
 // carry keeps a carrier until the fetch under way, if any, is done.

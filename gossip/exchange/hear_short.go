@@ -108,8 +108,5 @@ func (e *Engine) handleNote(now time.Time, n Note) {
 
 // note sends a short datagram.
 func (e *Engine) note(p *peer, n Note) {
-	data := n.AppendTo(nil)
-	e.stats.AdvertsOut++
-	e.stats.AdvertBytesOut += int64(len(data))
-	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{p.name, data})
+	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{To: p.name, Data: n.AppendTo(nil)})
 }

@@ -170,7 +170,7 @@ func (e *Engine) sendAdverts(now time.Time) {
 func (e *Engine) Leave() []Datagram {
 	out := make([]Datagram, len(e.live))
 	for i, p := range e.live {
-		out[i] = Datagram{p.name, Advert{Farewell, e.self}.AppendTo(nil)}
+		out[i] = Datagram{To: p.name, Data: Advert{Farewell, e.self}.AppendTo(nil)}
 	}
 	return out
 }
@@ -235,8 +235,18 @@ func (e *Engine) repeatAdverts(now time.Time) {
 }
 
 func (e *Engine) send(p *peer, a Advert) {
-	data := a.AppendTo(make([]byte, 0, MaxAdvert))
+	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{To: p.name, Data: a.AppendTo(make([]byte, 0, MaxAdvert))})
+}
+
+// Sent counts a datagram that was sent: its advert as an advert, the change behind it
+// as a delta.
+func (e *Engine) Sent(d Datagram) {
 	e.stats.AdvertsOut++
-	e.stats.AdvertBytesOut += int64(len(data))
-	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{p.name, data})
+	e.stats.AdvertBytesOut += int64(len(d.Data) - d.change)
+	if d.change > 0 {
+		e.stats.CarriersOut++
+		e.stats.CarriedBytesOut += int64(d.change)
+		e.stats.DeltasOut++
+		e.stats.DeltaBytesOut += int64(d.change)
+	}
 }
