@@ -222,20 +222,17 @@ func (s *sources) fromOrigin(ctx context.Context, conditions http.Header) (*http
 	return c.send(out)
 }
 
-// send sends a request to the origin, whose header must come within the time for
-// it, counted from the request's last byte.
+// send sends a request to the origin. The transport sees to it that the header comes in
+// time: it knows of which origin, and may ask another one then.
 func (c *Cache) send(out *http.Request) (*http.Response, error) {
 	if _, ok := out.Header["User-Agent"]; !ok {
 		out.Header["User-Agent"] = []string{""} // keeps net/http from adding one
 	}
 	c.OriginRequests.Add(1)
 	ctx, cancel := context.WithCancelCause(out.Context())
-	clock := time.AfterFunc(c.cfg.FirstByte, func() { cancel(errFirstByte) })
-	defer clock.Stop()
 	upload, uploads := out.Body.(*upload)
 	if uploads {
-		upload.time(clock, c.cfg.FirstByte)
-		defer upload.time(nil, 0)
+		defer upload.time(c.cfg.Send, cancel)()
 	}
 	resp, err := c.cfg.Origin.RoundTrip(out.WithContext(ctx))
 	switch {
@@ -246,7 +243,7 @@ func (c *Cache) send(out *http.Request) (*http.Response, error) {
 		err = upload.failed.Load()
 	case out.Context().Err() != nil: // nobody wants the answer any more
 	default:
-		if cause := context.Cause(ctx); cause == errFirstByte {
+		if cause := context.Cause(ctx); cause == errSend {
 			err = cause
 		}
 		c.OriginErrors.Add(1)
