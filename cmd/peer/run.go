@@ -30,7 +30,7 @@ func (c *runCommand) Help() string {
     peer run --name cache-1 --listen :80 --gossip :7946 --origin http://10.0.0.9:8080 \
       --join cache-2:7946,cache-3:7946 --secret-file /etc/peer/secret --store /var/cache/peer --store-size 10GiB
 
-SIGHUP reads the configuration again and applies log-level, drain, store-size, default-ttl and the rules, and what the files of certificates and of the secret hold, and opens the access log anew; other changes are named in the log and wait for the next start. SIGTERM finishes the requests under way and leaves the cluster.
+SIGHUP reads the configuration again and applies log-level, drain, store-size, default-ttl, compress and the rules, and what the files of certificates and of the secret hold, and opens the access log anew; other changes are named in the log and wait for the next start. SIGTERM finishes the requests under way and leaves the cluster.
 
 A flag is stronger than its PEER_* variable, which is stronger than the file of --config.`
 }

@@ -9,7 +9,7 @@ import (
 
 // Reloadable are the settings, by name, that [Node.Reload] or whoever runs the
 // node applies while it runs.
-var Reloadable = map[string]bool{"log-level": true, "drain": true, "store-size": true, "default-ttl": true, "rules": true}
+var Reloadable = map[string]bool{"log-level": true, "drain": true, "store-size": true, "default-ttl": true, "compress": true, "rules": true}
 
 // Reload applies those of the configuration's settings that a running node can
 // change and leaves all others as they are. The certificates between peers are read
