@@ -36,6 +36,9 @@ A flag is stronger than its PEER_* variable, which is stronger than the file of 
 }
 
 func (c *runCommand) Run(e *environment, ctx *kong.Context) error {
+	hangup := make(chan os.Signal, 1) // one that comes while the store is read is for when it was, and does not end the peer
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	cfg, settings, err := config.Load(ctx, &c.Settings)
 	if err != nil {
 		return misuse{err}
@@ -60,7 +63,7 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context) error {
 	}
 	fmt.Fprintf(e.stdout, "%s is up: listen %s, admin %s, gossip %s%s\n", cfg.Name, a.Listen, a.Admin, a.Gossip, https)
 	r := &reloader{args: e.args, log: log, level: level, node: n, cfg: cfg, settings: settings}
-	failure := watch(e.ctx, r, manager)
+	failure := watch(e.ctx, r, manager, hangup)
 	if failure == nil {
 		log.Info("stopping", "drain", r.cfg.Drain)
 	}
@@ -89,10 +92,7 @@ func within(limit time.Duration, f func() error) error {
 
 // watch keeps a peer going until ctx ends or a listener fails: it reloads on
 // SIGHUP, and shows the service manager that the peer lives.
-func watch(ctx context.Context, r *reloader, manager *sd.Notifier) error {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+func watch(ctx context.Context, r *reloader, manager *sd.Notifier, hangup <-chan os.Signal) error {
 	var alive <-chan time.Time
 	if every := manager.Watchdog(); every > 0 {
 		ticker := time.NewTicker(every)

@@ -119,8 +119,12 @@ func deadline(s string) (time.Duration, error) {
 
 func (c *checker) size(setting, s string, least int64) int64 {
 	n, err := ParseSize(s)
-	if err == nil && n < least {
+	switch {
+	case err != nil:
+	case n < least:
 		err = fmt.Errorf("is less than %d bytes", least)
+	case n >= 1<<50:
+		err = errors.New("is more than the sizes that there are: want less than 1024TiB")
 	}
 	c.fail(setting, s, err)
 	return n
