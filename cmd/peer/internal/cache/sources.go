@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -237,7 +238,12 @@ func (c *Cache) send(out *http.Request) (*http.Response, error) {
 	resp, err := c.cfg.Origin.RoundTrip(out.WithContext(ctx))
 	switch {
 	case err == nil:
-		resp.Body = &originBody{resp.Body, &c.BytesFromOrigins, cancel}
+		n := &c.BytesFromOrigins
+		if counts, ok := resp.Body.(interface{ CountTo(*atomic.Uint64) }); ok { // what it gives is not what came
+			counts.CountTo(n)
+			n = new(atomic.Uint64)
+		}
+		resp.Body = &originBody{resp.Body, n, cancel}
 		return resp, nil
 	case uploads && upload.failed.Load() != nil:
 		err = upload.failed.Load()

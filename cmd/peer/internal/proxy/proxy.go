@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
@@ -36,6 +37,7 @@ type Handler struct {
 	idle     []interface{ CloseIdleConnections() }
 
 	rules     atomic.Pointer[rules.Set]
+	coder     coding.Compressor
 	sites     []*upstream // nil = a forward proxy
 	trusted   trustedProxies
 	bySchemes bool // clients may come by https: the scheme is in the key
