@@ -18,7 +18,7 @@ import (
 // Config says what a [Cache] works with.
 type Config struct {
 	Name      string            // in Via and Cache-Status: a token
-	Origin    http.RoundTripper // sends requests to origins; must neither follow redirects nor decompress
+	Origin    http.RoundTripper // sends requests to origins, and gives up those that send no header; must neither follow redirects nor decompress
 	Siblings  *sibling.Client   // nil = none
 	Coalescer Coalescer         // nil = none
 	Cluster   sibling.Cluster   // nil = this cache is alone
@@ -33,7 +33,7 @@ type Config struct {
 	Advertise, Withdraw func(identity string)
 
 	MinListed    time.Duration    // responses fresh for less than this are not advertised; 0 = 1 s
-	FirstByte    time.Duration    // from a request's last byte to the header of the origin's answer; 0 = 60 s
+	Send         time.Duration    // for which the origin may take nothing of a request's body; 0 = 60 s
 	BetweenBytes time.Duration    // for which the origin or a sibling may pause in a body, where no other source can go on; 0 = 60 s
 	Now          func() time.Time // the wall clock, which may jump; nil = time.Now
 	Logger       *slog.Logger     // nil = discard
@@ -89,7 +89,7 @@ func New(cfg Config) (*Cache, error) {
 	for _, d := range []struct {
 		field    *time.Duration
 		standard time.Duration
-	}{{&cfg.MinListed, time.Second}, {&cfg.FirstByte, time.Minute}, {&cfg.BetweenBytes, time.Minute}} {
+	}{{&cfg.MinListed, time.Second}, {&cfg.Send, time.Minute}, {&cfg.BetweenBytes, time.Minute}} {
 		if *d.field <= 0 {
 			*d.field = d.standard
 		}

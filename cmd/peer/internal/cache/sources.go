@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -214,29 +215,32 @@ func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc
 // noUserAgent keeps net/http from adding one.
 var noUserAgent = []string{""}
 
-// send sends a request to the origin, whose header must come within the time for
-// it, counted from the request's last byte. cancel ends the request's context.
+// send sends a request to the origin. The transport sees to it that the header comes in
+// time: it knows of which origin, and may ask another one then. cancel ends the request's
+// context.
 func (c *Cache) send(out *http.Request, cancel context.CancelCauseFunc) (*http.Response, error) {
 	if _, ok := out.Header["User-Agent"]; !ok {
 		out.Header["User-Agent"] = noUserAgent
 	}
 	c.OriginRequests.Add(1)
-	clock := time.AfterFunc(c.cfg.FirstByte, func() { cancel(errFirstByte) })
-	defer clock.Stop()
 	upload, uploads := out.Body.(*upload)
 	if uploads {
-		upload.time(clock, c.cfg.FirstByte)
-		defer upload.time(nil, 0)
+		defer upload.time(c.cfg.Send, cancel)()
 	}
 	resp, err := c.cfg.Origin.RoundTrip(out)
 	switch {
 	case err == nil:
-		resp.Body = &originBody{resp.Body, &c.BytesFromOrigins, cancel}
+		n := &c.BytesFromOrigins
+		if counts, ok := resp.Body.(interface{ CountTo(*atomic.Uint64) }); ok { // what it gives is not what came
+			counts.CountTo(n)
+			n = new(atomic.Uint64)
+		}
+		resp.Body = &originBody{resp.Body, n, cancel}
 		return resp, nil
 	case uploads && upload.failed.Load() != nil:
 		err = upload.failed.Load()
-	case context.Cause(out.Context()) == errFirstByte:
-		err = errFirstByte
+	case context.Cause(out.Context()) == errSend:
+		err = errSend
 		c.OriginErrors.Add(1)
 	case out.Context().Err() != nil: // nobody wants the answer any more
 	default:

@@ -54,7 +54,8 @@ type Config struct {
 	// Dial connects to origins, siblings and CONNECT targets, within the time that its
 	// context has; nil = net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// OriginTransport replaces the transport to origins that is built on Dial.
+	// OriginTransport replaces the transport to origins that is built on Dial, and sees to
+	// the deadlines until the answer's header.
 	OriginTransport http.RoundTripper
 	// SiblingTransport replaces the transport to siblings that is built on Dial.
 	// It must send absolute-form requests to the sibling (see sibling.NewHTTPTransport).
