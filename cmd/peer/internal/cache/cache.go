@@ -32,7 +32,6 @@ type Config struct {
 	// advertised.
 	Advertise, Withdraw func(identity string)
 
-	MinListed    time.Duration    // responses fresh for less than this are not advertised; 0 = 1 s
 	Send         time.Duration    // for which the origin may take nothing of a request's body; 0 = 60 s
 	BetweenBytes time.Duration    // for which the origin or a sibling may pause in a body, where no other source can go on; 0 = 60 s
 	Now          func() time.Time // the wall clock, which may jump; nil = time.Now
@@ -51,6 +50,8 @@ type Coalescer interface {
 }
 
 const (
+	leastAdvertised = time.Second // responses that are fresh for no longer are not advertised
+
 	maxTombstones = 64 << 10 // URLs whose invalidation is remembered
 	maxHitForMiss = 16 << 10 // URLs whose responses can't be shared
 )
@@ -85,14 +86,6 @@ type Cache struct {
 func New(cfg Config) (*Cache, error) {
 	if cfg.Origin == nil {
 		return nil, errors.New("cache: no transport to origins")
-	}
-	for _, d := range []struct {
-		field    *time.Duration
-		standard time.Duration
-	}{{&cfg.MinListed, time.Second}, {&cfg.Send, time.Minute}, {&cfg.BetweenBytes, time.Minute}} {
-		if *d.field <= 0 {
-			*d.field = d.standard
-		}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -174,7 +167,7 @@ func (c *Cache) meta(e *entry) store.Meta {
 // must be validated each time, or may not be given to siblings, never is.
 func (c *Cache) listUntil(e *entry, now moment) time.Time {
 	left := e.freshFor(now)
-	if e.Control.NoCache || left <= c.cfg.MinListed {
+	if e.Control.NoCache || left <= leastAdvertised {
 		return time.Time{}
 	}
 	return now.wall.Add(left)

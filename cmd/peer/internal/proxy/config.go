@@ -16,10 +16,6 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// MaxSiblings is how many siblings are asked for one request unless
-// Config.MaxSiblings says otherwise.
-const MaxSiblings = sibling.DefaultMax
-
 // Config says what a [Handler] does. The zero value of every field but Name and
 // Store is usable.
 type Config struct {
@@ -70,8 +66,6 @@ type Config struct {
 
 	SiblingTimeout time.Duration        // to a sibling's response header, and to ours for a Squid; 0 = 500 ms; see sibling.Config
 	Late           func() time.Duration // by how much this process runs late, see sibling.Config; nil = it does not
-	MaxSiblings    int                  // siblings asked for one request; 0 = 2
-	MinListed      time.Duration        // objects fresh for less than this are not advertised; 0 = 1 s
 
 	Now func() time.Time // the wall clock, which may jump; nil = time.Now
 
