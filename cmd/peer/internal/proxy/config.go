@@ -42,7 +42,7 @@ type Config struct {
 	// Coalescer knows which peer fetches what this cache is about to; nil = none does.
 	Coalescer cache.Coalescer
 	// Cluster is told of what a write makes out of date; nil = this cache is alone.
-	Cluster cache.Cluster
+	Cluster sibling.Cluster
 
 	Store store.Options // where and how much to keep; Hooks, Decode and Now are set by the Handler
 
