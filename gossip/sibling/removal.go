@@ -137,7 +137,8 @@ func (c *Cache) put(p pass, identity string, o *Object) {
 	c.replan()
 }
 
-// invalidated removes what t says from here.
+// invalidated removes what t says from here: all if it is a tag, which no object here
+// has, and what is to become stale too.
 func (c *Cache) invalidated(t invalidation.Target) {
 	c.counts.invalidations.Add(1)
 	g := &c.gate
