@@ -108,12 +108,13 @@ func New(cfg Config) (*Cache, error) {
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
 		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64),
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64)}
-	c.tombstones.limit, c.hitForMiss.limit = maxTombstones, maxHitForMiss
+	c.tombstones.limit, c.tombstones.tags.limit, c.hitForMiss.limit = maxTombstones, maxTombstones, maxHitForMiss
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	o := cfg.Store
 	o.Now = cfg.Now
 	o.Hooks = store.Hooks{Stored: c.variants.Stored, Evicted: c.variants.Evicted, Listed: cfg.Advertise, Unlisted: cfg.Withdraw}
 	o.Decode = func(_ string, data []byte) (any, error) { return decodeEntry(data, cfg.Name) }
+	o.Labels = tagsOfEntry
 	if o.Logger == nil {
 		o.Logger = cfg.Logger
 	}
