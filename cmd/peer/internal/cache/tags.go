@@ -23,8 +23,8 @@ func SplitTags(value string) []string {
 	return strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })
 }
 
-// tagsOf returns the tags of a response, each once.
-func tagsOf(h http.Header) (tags []string) {
+// Tags returns the tags of a response, each once, or of a PURGE.
+func Tags(h http.Header) (tags []string) {
 	for _, field := range tagFields {
 		for _, line := range h[field] {
 			tags = append(tags, SplitTags(line)...)
@@ -65,7 +65,7 @@ func distinct(tags []string) []string {
 
 // hasTag reports whether a response is to be purged with a tag.
 func hasTag(h http.Header, tag string) bool {
-	for _, own := range tagsOf(h) {
+	for _, own := range Tags(h) {
 		if own == tag || own == anyTag {
 			return true
 		}

@@ -57,7 +57,7 @@ func (t *tombstones) invalidated(url string, h http.Header, generated moment) bo
 		return true
 	}
 	if !t.tags.empty() {
-		for _, tag := range tagsOf(h) {
+		for _, tag := range Tags(h) {
 			if at, ok := t.tags.get(tag); ok && generated.steady <= at {
 				return true
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
@@ -42,8 +43,8 @@ func (n *Node) targets(o admin.PurgeOrder) (targets []invalidation.Target, err e
 		t, err := n.proxy.Target(o.URL, o.Prefix)
 		t.Soft = o.Soft
 		return []invalidation.Target{t}, err
-	case len(o.Tags) > maxPurgeTags:
-		return nil, fmt.Errorf("%d tags: want at most %d at once", len(o.Tags), maxPurgeTags)
+	case len(o.Tags) > proxy.MaxPurgeTags:
+		return nil, fmt.Errorf("%d tags: want at most %d at once", len(o.Tags), proxy.MaxPurgeTags)
 	}
 	for _, tag := range o.Tags {
 		if split := cache.SplitTags(tag); len(split) != 1 || split[0] != tag || len(tag) > invalidation.MaxName {
@@ -53,9 +54,6 @@ func (n *Node) targets(o admin.PurgeOrder) (targets []invalidation.Target, err e
 	}
 	return targets, nil
 }
-
-// maxPurgeTags is how many tags a purge may name.
-const maxPurgeTags = 256
 
 // purgeHere removes responses of this peer, and tells how many. It returns when that has
 // begun, or ctx ended.
@@ -87,11 +85,26 @@ func (n *Node) Purge(ctx context.Context, o admin.PurgeOrder) (r admin.PurgeRepo
 	if err != nil {
 		return r, err
 	}
+	return n.purge(ctx, targets, o.Everywhere), nil
+}
+
+// purgeFor carries out a client's PURGE.
+func (n *Node) purgeFor(ctx context.Context, targets []invalidation.Target) (removed int, late []string) {
+	r := n.purge(ctx, targets, true)
+	for _, p := range r.Peers {
+		if p.Error != "" {
+			late = append(late, p.Peer+" ("+p.Error+")")
+		}
+	}
+	return r.Peers[0].Removed, late
+}
+
+func (n *Node) purge(ctx context.Context, targets []invalidation.Target, everywhere bool) (r admin.PurgeReport) {
 	soon, cancel := context.WithTimeout(ctx, purgeWait)
 	defer cancel()
 	removed := n.purgeHere(soon, targets)
 	var others []admin.Purged
-	if o.Everywhere {
+	if everywhere {
 		others = n.purgeOthers(soon, targets)
 	}
 	own := admin.Purged{Peer: n.cfg.Name}
@@ -101,8 +114,8 @@ func (n *Node) Purge(ctx context.Context, o admin.PurgeOrder) (r admin.PurgeRepo
 		own.Error = fmt.Sprintf("not done within %v: it goes on, and the log says when it is done", purgeWait)
 	}
 	r.Peers = append([]admin.Purged{own}, others...)
-	n.log.Info("purged", "target", targets[0], "targets", len(targets), "everywhere", o.Everywhere, "removed", own.Removed)
-	return r, nil
+	n.log.Info("purged", "target", targets[0], "targets", len(targets), "everywhere", everywhere, "removed", own.Removed)
+	return r
 }
 
 // purgeOthers has all others purge, and waits for those that live. One that is late, or

@@ -22,11 +22,15 @@ func (h *Handler) Target(rawURL string, prefix bool) (invalidation.Target, error
 	if err != nil {
 		return invalidation.Target{}, err
 	}
+	return h.targetOf(u, prefix), nil
+}
+
+func (h *Handler) targetOf(u *url.URL, prefix bool) invalidation.Target {
 	if !prefix {
 		r, _ := h.rules.Load().Request(&http.Request{Method: http.MethodGet, URL: u}, true, nil)
 		u = r.URL
 	}
-	return cache.TargetOf(rfc9111.CanonicalURL(u), prefix), nil
+	return cache.TargetOf(rfc9111.CanonicalURL(u), prefix)
 }
 
 // Invalidated removes what a peer, or this one, says is out of date, or makes it stale, and
