@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// DefaultMax is how many siblings are asked for one object, at most, unless
-// Config.Max says otherwise.
-const DefaultMax = 2
-
-const defaultTimeout = 500 * time.Millisecond
+const (
+	defaultTimeout = 500 * time.Millisecond
+	defaultMax     = 2
+)
 
 // Config says how siblings are asked. The zero value of every field but Name and
 // Locator is usable.
@@ -30,7 +29,7 @@ type Config struct {
 	// Late says by how much this process runs late, for want of a processor; nil = it
 	// does not. It is called for each question and must not block.
 	Late func() time.Duration
-	Max  int // siblings asked for one object, at most; 0 = DefaultMax
+	Max  int // siblings asked for one object, at most; 0 = 2
 	// Hedges is how many more questions may be asked because an answer takes long,
 	// to the origin included, as a share of all; 0 = 0.05, negative = none.
 	Hedges float64
@@ -72,7 +71,7 @@ func New(c Config) (*Client, error) {
 		c.Timeout = defaultTimeout
 	}
 	if c.Max == 0 {
-		c.Max = DefaultMax
+		c.Max = defaultMax
 	}
 	if c.Hedges == 0 {
 		c.Hedges = defaultBudget

@@ -20,17 +20,17 @@ const (
 	// the one that has fetched is there, mostly.
 	CoalesceFor = 2 * time.Second
 
-	coalesceField  = "Summarycache-Fetching"
-	askTimeout     = 50 * time.Millisecond
-	membersFor     = time.Second // for which a list of members is good
-	maxInFlight    = 64 << 10
-	defaultFlights = 2 * time.Second // CoalescerConfig.Wait
+	coalesceField = "Summarycache-Fetching"
+	askTimeout    = 50 * time.Millisecond
+	membersFor    = time.Second // for which a list of members is good
+	maxInFlight   = 64 << 10
+	flightWait    = 2 * time.Second // for an answer of the one that fetches, besides the usual
 )
 
 // A Peer is a living member of the cluster.
 type Peer struct{ Name, Addr string }
 
-// CoalescerConfig says who is there. All fields but Wait and Admit are needed.
+// CoalescerConfig says who is there. All fields but Admit are needed.
 type CoalescerConfig struct {
 	Name   string                       // of this peer
 	Others func() []Peer                // the other living members
@@ -39,7 +39,6 @@ type CoalescerConfig struct {
 	// Advertised reports whether another peer's digest has an identity. It must neither
 	// block nor do I/O.
 	Advertised func(identity string) bool
-	Wait       time.Duration // for which an answer of the one that fetches is waited for, besides the usual; 0 = 2 s
 	// Health of the other members: an owner that failed lately, or is too far to answer
 	// in time, is not asked, and one that fails is not asked for objects either.
 	Health *Health
@@ -80,9 +79,6 @@ type inFlight struct {
 
 // NewCoalescer returns a Coalescer.
 func NewCoalescer(c CoalescerConfig) *Coalescer {
-	if c.Wait == 0 {
-		c.Wait = defaultFlights
-	}
 	return &Coalescer{cfg: c, yield: yield{share: 1}, first: make(map[uint64]inFlight)}
 }
 
@@ -129,7 +125,7 @@ func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 		return Candidate{}, false
 	}
 	c.Told.Add(1)
-	return Candidate{Peer: name, Addr: addr, Wait: c.cfg.Wait}, true
+	return Candidate{Peer: name, Addr: addr, Wait: flightWait}, true
 }
 
 // Joined tells that a request joined a fetch that is under way at this peer: objects

@@ -25,7 +25,7 @@ func newCrew(peers int) *crew {
 		c.names = append(c.names, fmt.Sprint("p", i))
 	}
 	for _, name := range c.names {
-		c.coalescers[name+":80"] = NewCoalescer(CoalescerConfig{Name: name, HTTP: c, Wait: time.Second, Health: &Health{}, Advertised: func(string) bool { return false },
+		c.coalescers[name+":80"] = NewCoalescer(CoalescerConfig{Name: name, HTTP: c, Health: &Health{}, Advertised: func(string) bool { return false },
 			Key: func(identity string) uint64 { return uint64(len(identity)) * 0x9e3779b97f4a7c15 },
 			Others: func() (list []Peer) {
 				for _, other := range c.names {
@@ -50,7 +50,7 @@ func (c *crew) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (c *crew) fetching(name, identity string) string {
 	got, ok := c.coalescers[name+":80"].InFlight(context.Background(), identity, 0)
-	if ok != (got.Peer != "") || ok && (got.Addr != got.Peer+":80" || got.Wait != time.Second) {
+	if ok != (got.Peer != "") || ok && (got.Addr != got.Peer+":80" || got.Wait != flightWait) {
 		return fmt.Sprintf("%+v, %v", got, ok)
 	}
 	return got.Peer

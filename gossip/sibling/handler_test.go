@@ -42,9 +42,9 @@ func TestHandler(t *testing.T) {
 		"a failure":   {func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, "http://o.test/x", "only-if-cached", 504, "no fresh copy here\n", false},
 		"no question": {stored("", "x"), "http://o.test/x", "no-transform", 403, "only siblings' questions are answered here\n", false},
 		"over a Transport": {func(r *http.Request) (*http.Response, error) {
-			client, err := New(Config{Name: "me", Locator: LocatorFunc(func(dst []Candidate, _ string) []Candidate {
-				t.Error("a question is about to be asked on")
-				return dst
+			client, err := New(Config{Name: "me", Locator: &world{known: []Candidate{{Peer: "p"}}}, HTTP: roundTrip(func(*http.Request) (*http.Response, error) {
+				t.Error("a question is asked on")
+				return nil, io.EOF
 			})})
 			if err != nil {
 				t.Fatal(err)

@@ -30,17 +30,6 @@ type Locator interface {
 	Report(Report)
 }
 
-// A LocatorFunc is a [Locator] that learns nothing.
-type LocatorFunc func(dst []Candidate, identity string) []Candidate
-
-// Candidates calls f.
-func (f LocatorFunc) Candidates(dst []Candidate, identity string) []Candidate {
-	return f(dst, identity)
-}
-
-// Report does nothing.
-func (f LocatorFunc) Report(Report) {}
-
 // A QuestionLocator is a [Locator] that also knows caches which don't list objects under
 // our identities. [Client.Plan] looks whether a Config.Locator is one.
 type QuestionLocator interface {

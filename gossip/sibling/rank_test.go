@@ -29,7 +29,7 @@ func TestRank(t *testing.T) {
 		"an unknown is average": {map[string]past{"a": {10 * time.Millisecond, 9, 0}, "c": {400 * time.Millisecond, 9, 0}}, []Candidate{{Peer: "c"}, {Peer: "b"}, {Peer: "a"}}, "a b c"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, err := New(Config{Name: "me", Max: 9, Locator: LocatorFunc(func(dst []Candidate, _ string) []Candidate { return append(dst, tt.known...) })})
+			c, err := New(Config{Name: "me", Max: 9, Locator: &world{known: tt.known}})
 			if err != nil {
 				t.Fatal(err)
 			}

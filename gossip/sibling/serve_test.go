@@ -22,11 +22,7 @@ type site struct {
 }
 
 func newSite(t *testing.T, write http.HandlerFunc) *site {
-	client, err := New(Config{Name: "me", Locator: LocatorFunc(func(dst []Candidate, _ string) []Candidate { return dst })})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &site{Cache: &Cache{Siblings: client, Store: NewMemory(newHeld(t), 0, 0)}, t: t, write: write}
+	return &site{Cache: &Cache{Name: "me", Store: NewMemory(newHeld(t), 0, 0)}, t: t, write: write}
 }
 
 // ask requests a URL with fields "Name: value".
@@ -279,11 +275,7 @@ func (w *readFromWriter) ReadFrom(r io.Reader) (int64, error) {
 // at a miss that is kept, and where it has nothing to do.
 func BenchmarkServe(b *testing.B) {
 	handler := fields(strings.Repeat("x", 4096), "Cache-Control: public, max-age=60", "Content-Type: text/plain")
-	client, err := New(Config{Name: "me", Locator: LocatorFunc(func(dst []Candidate, _ string) []Candidate { return dst })})
-	if err != nil {
-		b.Fatal(err)
-	}
-	wrapped := (&Cache{Siblings: client, Store: NewMemory(nil, 0, 0)}).Wrap(handler)
+	wrapped := (&Cache{Name: "me", Store: NewMemory(nil, 0, 0)}).Wrap(handler)
 	for _, bb := range []struct {
 		name    string
 		handler http.Handler

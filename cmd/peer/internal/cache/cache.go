@@ -32,7 +32,6 @@ type Config struct {
 	// advertised.
 	Advertise, Withdraw func(identity string)
 
-	MinListed time.Duration // responses fresh for less than this are not advertised; 0 = 1 s
 	// SiblingMaxAge is for how long what a sibling gave is served without asking the origin,
 	// however fresh it is said to be; 0 = as long as it is fresh. One in Compare of siblings' answers
 	// is compared with the origin's, when it was served; 0 = none.
@@ -56,6 +55,8 @@ type Coalescer interface {
 }
 
 const (
+	leastAdvertised = time.Second // responses that are fresh for no longer are not advertised
+
 	maxTombstones = 64 << 10 // URLs whose invalidation is remembered
 	maxHitForMiss = 16 << 10 // URLs whose responses can't be shared
 	maxLiars      = 4 << 10
@@ -95,14 +96,6 @@ type Cache struct {
 func New(cfg Config) (*Cache, error) {
 	if cfg.Origin == nil {
 		return nil, errors.New("cache: no transport to origins")
-	}
-	for _, d := range []struct {
-		field    *time.Duration
-		standard time.Duration
-	}{{&cfg.MinListed, time.Second}, {&cfg.Send, time.Minute}, {&cfg.BetweenBytes, time.Minute}} {
-		if *d.field <= 0 {
-			*d.field = d.standard
-		}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -191,7 +184,7 @@ func (c *Cache) meta(e *entry) store.Meta {
 // must be validated each time, or may not be given to siblings, never is.
 func (c *Cache) listUntil(e *entry, now moment) time.Time {
 	left := e.freshFor(now)
-	if e.Control.NoCache || left <= c.cfg.MinListed {
+	if e.Control.NoCache || left <= leastAdvertised {
 		return time.Time{}
 	}
 	return now.wall.Add(left)

@@ -71,7 +71,8 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 
 // sendInterim is send that passes 1xx responses on to the client.
 func (c *Cache) sendInterim(w http.ResponseWriter, r, out *http.Request, cancel context.CancelCauseFunc) (a *answer, err error) {
-	interims := interims{more: make(chan struct{}, 1)}
+	var interims interims
+	interims.want()
 	out = out.WithContext(interims.noted(out.Context()))
 	done := make(chan struct{})
 	go func() {

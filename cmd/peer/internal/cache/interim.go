@@ -29,13 +29,18 @@ type interims struct {
 // however many an origin sends.
 const maxInterim = 8
 
+// want is to be called before anything is asked, if a client wants them.
+func (is *interims) want() {
+	is.more = make(chan struct{}, 1)
+	is.trace.Got1xxResponse = is.note
+}
+
 // noted makes requests under the returned context note the 1xx responses that they get,
 // other than 100 and 101.
 func (is *interims) noted(ctx context.Context) context.Context {
 	if is.more == nil {
 		return ctx
 	}
-	is.trace.Got1xxResponse = is.note
 	return httptrace.WithClientTrace(ctx, &is.trace)
 }
 

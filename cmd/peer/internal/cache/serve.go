@@ -149,7 +149,7 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 		}
 		f.origin = how.origin
 		if r.ProtoAtLeast(1, 1) {
-			f.interim.more = make(chan struct{}, 1)
+			f.interim.want()
 		}
 		c.lead(f)
 	}

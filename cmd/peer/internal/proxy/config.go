@@ -17,10 +17,6 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// MaxSiblings is how many siblings are asked for one request unless
-// Config.MaxSiblings says otherwise.
-const MaxSiblings = sibling.DefaultMax
-
 // Config says what a [Handler] does. The zero value of every field but Name and
 // Store is usable.
 type Config struct {
@@ -71,10 +67,8 @@ type Config struct {
 
 	SiblingTimeout time.Duration        // to a sibling's response header, and to ours for a Squid; 0 = 500 ms; see sibling.Config
 	Late           func() time.Duration // by how much this process runs late, see sibling.Config; nil = it does not
-	MaxSiblings    int                  // siblings asked for one request; 0 = 2
 	SiblingMaxAge  time.Duration        // for which what a sibling gave is served without the origin's word; 0 = while it is fresh
 	Compare        int                  // one in so many siblings' answers is compared with the origin's; 0 = none
-	MinListed      time.Duration        // objects fresh for less than this are not advertised; 0 = 1 s
 
 	Now func() time.Time // the wall clock, which may jump; nil = time.Now
 

@@ -65,13 +65,13 @@ func New(c Config) (*Handler, error) {
 			h.idle = append(h.idle, own)
 			t = own
 		}
-		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, Health: c.Health, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Late: c.Late, Max: c.MaxSiblings})
+		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, Health: c.Health, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Late: c.Late})
 		if err != nil {
 			return nil, err
 		}
 	}
 	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Coalescer: c.Coalescer, Cluster: c.Cluster, Store: c.Store,
-		Advertise: c.Advertise, Withdraw: c.Withdraw, MinListed: c.MinListed, SiblingMaxAge: c.SiblingMaxAge, Compare: c.Compare,
+		Advertise: c.Advertise, Withdraw: c.Withdraw, SiblingMaxAge: c.SiblingMaxAge, Compare: c.Compare,
 		Send: c.SendTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (c *Config) check() error {
 			*d = time.Minute
 		}
 	}
-	if slices.ContainsFunc(deadlines, func(d *time.Duration) bool { return *d < 0 }) || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 || c.SiblingMaxAge < 0 || c.Compare < 0 {
+	if slices.ContainsFunc(deadlines, func(d *time.Duration) bool { return *d < 0 }) || c.SiblingTimeout < 0 || c.SiblingMaxAge < 0 || c.Compare < 0 {
 		errs = append(errs, errors.New("proxy: a negative setting"))
 	}
 	if c.SiblingTimeout == 0 {

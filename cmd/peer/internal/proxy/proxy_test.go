@@ -204,7 +204,7 @@ func TestConnect(t *testing.T) {
 func TestConfigRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	os.WriteFile(file, nil, 0o600)
-	_, err := New(Config{Name: "two words", Origin: &url.URL{Scheme: "ftp", Host: "x"}, MaxSiblings: -1})
+	_, err := New(Config{Name: "two words", Origin: &url.URL{Scheme: "ftp", Host: "x"}, SiblingTimeout: -1})
 	for _, want := range []string{`"two words" cannot name a cache`, `"ftp://x" is no origin`, "negative"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v; want %q", err, want)

@@ -19,6 +19,9 @@ func (s Set) Response(q *http.Request, status int, h http.Header, now time.Time)
 		s.confirm(q, h)
 		return
 	}
+	if len(s) == 0 && h["Set-Cookie"] == nil {
+		return
+	}
 	resp := rfc9111.NewResponse(status, h, 0, now)
 	if h["Set-Cookie"] != nil {
 		switch rule := s.says(q, resp, func(r *Rule) bool { return r.SetCookie != "" }); {
