@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/internal/cputime"
 )
 
 // perMille is the geometry for n keys at one false positive in a thousand.
@@ -52,7 +54,7 @@ func BenchmarkReceive(b *testing.B) {
 		b.Run(fmt.Sprintf("n=%d/replaced=%d", c.n, c.replaced), func(b *testing.B) {
 			base, deltas := deltaChain(b, c.n, c.replaced, 1000)
 			b.ReportAllocs()
-			f, i, begin := base, 0, cpuTime()
+			f, i, begin := base, 0, cputime.Used()
 			for b.Loop() {
 				if i == len(deltas) {
 					f, i = base, 0
@@ -66,7 +68,7 @@ func BenchmarkReceive(b *testing.B) {
 				}
 				i++
 			}
-			spent := float64((cpuTime() - begin).Nanoseconds()) / float64(b.N)
+			spent := float64((cputime.Used() - begin).Nanoseconds()) / float64(b.N)
 			b.ReportMetric(spent/1000, "cpu-µs/delta")
 			b.ReportMetric(float64(c.replaced)/spent*1000, "Mkeys/cpu-s")
 		})
@@ -121,7 +123,7 @@ func BenchmarkReceiveStep(b *testing.B) {
 	} {
 		b.Run(form.name, func(b *testing.B) {
 			b.ReportAllocs()
-			f, i, begin := base, 0, cpuTime()
+			f, i, begin := base, 0, cputime.Used()
 			for b.Loop() {
 				if i == len(deltas) {
 					f, i = base, 0
@@ -132,7 +134,7 @@ func BenchmarkReceiveStep(b *testing.B) {
 				}
 				i++
 			}
-			b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/float64(b.N)/1000, "cpu-µs/delta")
+			b.ReportMetric(float64((cputime.Used()-begin).Nanoseconds())/float64(b.N)/1000, "cpu-µs/delta")
 		})
 	}
 }
@@ -157,9 +159,9 @@ func BenchmarkPublish(b *testing.B) {
 					c.Add(keys[i])
 				}
 				b.StartTimer()
-				begin := cpuTime()
+				begin := cputime.Used()
 				c.AdvanceDelta()
-				spent += cpuTime() - begin
+				spent += cputime.Used() - begin
 			}
 			b.ReportMetric(float64(spent.Microseconds())/float64(b.N), "cpu-µs/freeze")
 		})

@@ -13,13 +13,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
+	"github.com/summarycache/summarycache/internal/cputime"
 )
 
 // BenchmarkHit asks for a stored object over one kept connection; plain is
@@ -83,7 +83,7 @@ func benchGet(b *testing.B, addr string, size int) {
 	request := []byte("GET /x HTTP/1.1\r\nHost: bench\r\n\r\n")
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
-	start := cpuTime()
+	start := cputime.Used()
 	for b.Loop() {
 		c.Write(request)
 		for {
@@ -99,14 +99,7 @@ func benchGet(b *testing.B, addr string, size int) {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(cpuTime()-start)/float64(b.N), "cpu-ns/op")
-}
-
-// cpuTime is what this process took of the processors, server and client.
-func cpuTime() time.Duration {
-	var r syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &r)
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	b.ReportMetric(float64(cputime.Used()-start)/float64(b.N), "cpu-ns/op")
 }
 
 // BenchmarkServe is a hit without the network, with and without traces of it.
