@@ -21,27 +21,29 @@ func (c *counters) collect(base *Filter, withCounts bool) collected {
 		ones:     base.ones,
 		keys:     base.keys,
 	}
-	room := int(c.unfrozen.Load())
-	for s := range c.locked {
-		room += int(s.differing)
-	}
-	d.flips = make([]uint64, 0, max(0, room))
 	out := collected{delta: d, sum: c.inherited.sum}
 	keys := c.inherited.keys
 	flat := c.geometry.flat()
 	if flat {
+		room := int(c.unfrozen.Load())
+		for s := range c.locked {
+			room += int(s.differing)
+		}
 		var counts *[]uint8
 		if withCounts {
 			counts = &out.counts
 		}
-		d.take(c.flatDrain(d.flips, counts))
+		d.take(c.flatDrain(make([]uint64, 0, max(0, room)), counts))
 	}
-	var found, counted []uint32
+	var few [512]uint32
+	found := few[:0]                        // in all shards, one after the other,
+	ends := make([]uint32, len(c.shards)+1) // and where those of each end
+	var counted []uint32
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.mu.Lock()
 		if !flat {
-			found = s.drain(c, found[:0])
+			found = s.drain(c, found)
 		}
 		if withCounts && !flat {
 			counted = s.counted(c, counted[:0])
@@ -50,11 +52,18 @@ func (c *counters) collect(base *Filter, withCounts bool) collected {
 		out.sum += s.sum
 		s.mu.Unlock()
 
-		slices.Sort(found)
-		d.takeFrom(found, uint64(i)<<c.spanBits)
+		ends[i+1] = uint32(len(found))
 		slices.Sort(counted)
 		for _, entry := range counted {
 			out.counts = append(out.counts, uint8(entry&maxCount))
+		}
+	}
+	if !flat {
+		d.flips = make([]uint64, 0, len(found))
+		for i := range c.shards {
+			some := found[ends[i]:ends[i+1]]
+			slices.Sort(some)
+			d.takeFrom(some, uint64(i)<<c.spanBits)
 		}
 	}
 	out.keys = uint64(max(0, keys))

@@ -105,9 +105,9 @@ func (d *Delta) make(base *Filter) (*Filter, changes) {
 	return f, c
 }
 
-// Compose returns the delta from d's base to next's target, where next's base is
+// compose returns the delta from d's base to next's target, where next's base is
 // d's target: positions that flip twice drop out. Any run of deltas becomes one.
-func (d *Delta) Compose(next *Delta) (*Delta, error) {
+func (d *Delta) compose(next *Delta) (*Delta, error) {
 	if next.base != d.target || !next.geometry.matches(d.geometry) || next.baseOnes != d.ones {
 		return nil, fmt.Errorf("digest: compose a delta to %v with one from %v: %w", d.target, next.base, ErrBase)
 	}

@@ -114,7 +114,7 @@ func TestCompose(t *testing.T) {
 				}
 				if run == nil {
 					run = step
-				} else if run, err = run.Compose(step); err != nil {
+				} else if run, err = run.compose(step); err != nil {
 					t.Fatal(err)
 				}
 				direct, _ := Diff(v[from], v[to])
@@ -130,8 +130,8 @@ func TestCompose(t *testing.T) {
 		}
 		a, _ := Diff(v[0], v[1])
 		b, _ := Diff(v[2], v[3])
-		if _, err := a.Compose(b); !errors.Is(err, ErrBase) {
-			t.Errorf("Compose over a gap = %v, want ErrBase", err)
+		if _, err := a.compose(b); !errors.Is(err, ErrBase) {
+			t.Errorf("compose over a gap = %v, want ErrBase", err)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (f *Filter) Version() Version { return f.version }
 func (f *Filter) Ones() uint64 { return f.ones }
 
 // Keys returns how many keys the publisher says the filter stands for. Nothing
-// can check it: use [Filter.EstimateKeys] where a false claim would do harm.
+// can check it: where a false claim would do harm, go by [Filter.Ones].
 func (f *Filter) Keys() uint64 { return f.keys }
 
 // MayContain reports whether every position of k is set. False means that the
@@ -83,13 +83,6 @@ func (f *Filter) AppendPositions(dst []uint64, from uint64, n int) []uint64 {
 // a key that the cache did not hold: the share of set positions to the power k.
 func (f *Filter) FalsePositiveRate() float64 {
 	return math.Pow(float64(f.ones)/float64(f.geometry.Bits), float64(f.geometry.Hashes))
-}
-
-// EstimateKeys estimates from the set positions alone how many distinct keys the
-// filter stands for: -(m/k)·ln(1-x/m). A full filter gives +Inf.
-func (f *Filter) EstimateKeys() float64 {
-	m, k := float64(f.geometry.Bits), float64(f.geometry.Hashes)
-	return -m / k * math.Log1p(-float64(f.ones)/m)
 }
 
 // MemoryBytes returns what the filter occupies, what it shares with other versions

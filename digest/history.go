@@ -127,7 +127,7 @@ func composeAll(chain []*Delta) *Delta {
 		return chain[0]
 	}
 	left, right := composeAll(chain[:len(chain)/2]), composeAll(chain[len(chain)/2:])
-	d, err := left.Compose(right)
+	d, err := left.compose(right)
 	if err != nil {
 		panic(err) // the log only ever holds chains
 	}

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"slices"
 	"testing"
+
+	"github.com/summarycache/summarycache/internal/cputime"
 )
 
 var large = flag.Bool("large", false, "decode a filter of thirty million keys")
@@ -65,7 +67,7 @@ func TestCrowdedPieces(t *testing.T) {
 		t.Fatalf("Diff finds %d flips, want %d: %v", d.Len(), n, err)
 	}
 	message := encode(t, d, base)
-	begin := cpuTime()
+	begin := cputime.Used()
 	got, err := DecodeDelta(message, base, Limits{})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +75,7 @@ func TestCrowdedPieces(t *testing.T) {
 	if f, err = got.Apply(base); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d flips in one piece of %d: %v", n, n, cpuTime()-begin)
+	t.Logf("%d flips in one piece of %d: %v", n, n, cputime.Used()-begin)
 	equalFilters(t, f, target)
 	if _, err := DecodeDelta(message, target, Limits{}); !errors.Is(err, ErrBase) {
 		t.Errorf("another base is taken: %v", err)

@@ -60,6 +60,9 @@ func (s *pieces) inOnePiece(positions []uint64) (i uint64, n int) {
 	return i, n
 }
 
+// askAhead is how many flips ahead memory is asked for a piece.
+const askAhead = 8
+
 // flip returns the set that differs from s by flips, which ascend, and shares with
 // it all pieces without one. What it allocates is the root, and for each flip at
 // most a branch, a node and a piece.
@@ -75,9 +78,9 @@ func (s *pieces) flip(flips []uint64) (next pieces, c changes) {
 			counted++
 			next.root[counted].before += more
 		}
-		if n < len(flips) {
-			following, _ := s.at(flips[n])
-			s.ask(following)
+		if n+askAhead < len(flips) {
+			later, _ := s.at(flips[n+askAhead])
+			s.ask(later)
 		}
 		old, e := s.piece(i), piece{}
 		if s.bitmap {

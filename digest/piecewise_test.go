@@ -7,6 +7,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/summarycache/summarycache/internal/cputime"
 )
 
 // A countingReader counts what is read of a message.
@@ -238,12 +240,12 @@ func BenchmarkFilterAt(b *testing.B) {
 	} {
 		b.Run("n=1M/"+name, func(b *testing.B) {
 			b.ReportAllocs()
-			i, begin := 0, cpuTime()
+			i, begin := 0, cputime.Used()
 			for b.Loop() {
 				one(i)
 				i++
 			}
-			b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/float64(i), "cpu-ns/op")
+			b.ReportMetric(float64((cputime.Used()-begin).Nanoseconds())/float64(i), "cpu-ns/op")
 		})
 	}
 }

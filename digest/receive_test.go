@@ -3,6 +3,8 @@ package digest
 import (
 	"runtime"
 	"testing"
+
+	"github.com/summarycache/summarycache/internal/cputime"
 )
 
 // received is what it costs to take deltas in.
@@ -20,7 +22,7 @@ func receive(t *testing.T, n, replaced, count, rounds int) (least received) {
 		var before, after runtime.MemStats
 		f, flips := base, 0
 		runtime.ReadMemStats(&before)
-		begin := cpuTime()
+		begin := cputime.Used()
 		for _, b := range deltas {
 			d, err := DecodeDelta(b, f, Limits{})
 			if err != nil {
@@ -31,7 +33,7 @@ func receive(t *testing.T, n, replaced, count, rounds int) (least received) {
 			}
 			flips += d.Len()
 		}
-		spent := cpuTime() - begin
+		spent := cputime.Used() - begin
 		runtime.ReadMemStats(&after)
 		r := received{
 			cpu:    float64(spent.Nanoseconds()) / float64(flips),

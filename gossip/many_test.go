@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/internal/cputime"
 )
 
 // startReal starts n peers on loopback, with real sockets, which join through the
@@ -62,7 +64,7 @@ func BenchmarkManyPeers(b *testing.B) {
 			nodes := startReal(b, peers, keys)
 			eventually(b, time.Minute, allInStep(nodes))
 			time.Sleep(3 * time.Second) // for what joining stirred up to settle
-			before, cpu := total(nodes), cpuTime()
+			before, cpu := total(nodes), cputime.Used()
 			start := time.Now()
 			next := keys
 			for range b.N {
@@ -79,7 +81,7 @@ func BenchmarkManyPeers(b *testing.B) {
 			seconds := time.Since(start).Seconds() * peers
 			after := total(nodes)
 			b.ReportMetric(float64(after-before)/seconds, "B/s/peer")
-			b.ReportMetric(100*(cpuTime()-cpu).Seconds()/seconds, "%cpu/peer")
+			b.ReportMetric(100*(cputime.Used()-cpu).Seconds()/seconds, "%cpu/peer")
 			b.ReportMetric(float64(runtime.NumGoroutine())/peers, "goroutines/peer")
 			b.ReportMetric(0, "ns/op")
 		})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	engine "github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/internal/cputime"
 )
 
 // Kinds of messages.
@@ -208,9 +209,9 @@ func (w *exchange) compared(p, with *exchangePeer, there, back int) {
 // got: by doing so once more.
 func (w *exchange) computed(p *exchangePeer, work func()) {
 	if w.counting && p.observed(w) {
-		begin := cpuTime()
+		begin := cputime.Used()
 		work()
-		w.computing += cpuTime() - begin
+		w.computing += cputime.Used() - begin
 		w.decoded++
 	}
 }
@@ -218,14 +219,14 @@ func (w *exchange) computed(p *exchangePeer, work func()) {
 // learn brings a peer's index up to date, as package gossip does, and counts the
 // processor's time.
 func (w *exchange) learn(p *exchangePeer, updates []engine.Update) {
-	begin := cpuTime()
+	begin := cputime.Used()
 	for _, u := range updates {
 		if err := p.index.Apply(u.Peer, u.Delta, u.Filter); err != nil {
 			w.err = err
 		}
 	}
 	if w.counting {
-		w.indexing += cpuTime() - begin
+		w.indexing += cputime.Used() - begin
 		w.learned += len(updates)
 	}
 }

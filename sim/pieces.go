@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/internal/cputime"
 )
 
 var _ = experiments.add(Experiment{
@@ -107,7 +108,7 @@ type pieceCost struct {
 }
 
 func askPieces(b []byte, keys []digest.Key) (c pieceCost, err error) {
-	begin := cpuTime()
+	begin := cputime.Used()
 	for _, k := range keys {
 		c.index = reads{Reader: bytes.NewReader(b)}
 		r := &c.index
@@ -125,6 +126,6 @@ func askPieces(b []byte, keys []digest.Key) (c pieceCost, err error) {
 		c.longest = max(c.longest, read)
 		c.index = index
 	}
-	c.cpu = cpuTime() - begin
+	c.cpu = cputime.Used() - begin
 	return c, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/digest/index"
+	"github.com/summarycache/summarycache/internal/cputime"
 )
 
 var _ = experiments.add(Experiment{
@@ -77,9 +78,9 @@ type spent struct {
 func (s *spent) on(work func()) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	begin := cpuTime()
+	begin := cputime.Used()
 	work()
-	s.cpu += cpuTime() - begin
+	s.cpu += cputime.Used() - begin
 	runtime.ReadMemStats(&after)
 	s.bytes += after.TotalAlloc - before.TotalAlloc
 	s.allocations += after.Mallocs - before.Mallocs

@@ -46,6 +46,7 @@ func (x *Index) Prefixes(dst []Prefix, chain []digest.Key) []Prefix {
 type chainSearch struct {
 	open, next stretches // to be searched: in this round, and in the one after
 	ended      stretches // from is the last key that the peers have
+	lines      []keyLine // of the keys to look at in this round
 }
 
 // stretches go with a set of peers each, none of which is in two.
@@ -60,6 +61,19 @@ func (ss *stretches) reset() { ss.list, ss.sets = ss.list[:0], ss.sets[:0] }
 // from, and lack that at to, or there is none.
 type stretch struct{ from, to int }
 
+// probe returns the next key to look at for a stretch, or -1. If the stretch is down to
+// its last key, that is the key before: a false positive far beyond a prefix would lead all
+// later steps to itself, but the key before it is one only as rarely.
+func (s stretch) probe() int {
+	if s.to-s.from > 1 {
+		return int(uint(s.from+s.to) / 2)
+	}
+	if s.from > 1 {
+		return s.from - 1
+	}
+	return -1
+}
+
 // searchChain finds out where the prefixes end. First it gallops, to keys each twice as
 // far on as the one before, and so divides the peers by the stretch in which their
 // prefix ends; then it halves the stretches.
@@ -69,13 +83,14 @@ func (b *batch) searchChain(x *Index, v *view, chain []digest.Key) {
 	c.ended.reset()
 	for i := 0; i < len(chain); i = 2*i + 1 {
 		x.table.prefetch(chain[i])
+		x.table.prefetch(chain[min(i+i/2+1, len(chain)-1)])
 	}
-	b.look(x, v, chain[0])
+	b.look(x, v, chain[0], x.table.lineOf(uint64(chain[0])))
 	going := b.ranked
 	copy(going, b.found)
 	last := 0
 	for i := 1; i < len(chain) && !empty(going); i = 2*i + 1 {
-		b.look(x, v, chain[i])
+		b.look(x, v, chain[i], x.table.lineOf(uint64(chain[i])))
 		b.doubt(x, v, chain, i, going)
 		c.next.split(stretch{last, i}, going, b.found)
 		last = i
@@ -85,35 +100,40 @@ func (b *batch) searchChain(x *Index, v *view, chain []digest.Key) {
 	for len(c.next.list) > 0 {
 		c.open, c.next = c.next, c.open
 		c.next.reset()
+		c.lines = c.lines[:0]
+		for _, s := range c.open.list {
+			l := x.table.lineOf(uint64(chain[max(0, s.probe())]))
+			l.prefetchMore()
+			c.lines = append(c.lines, l)
+		}
 		for i, s := range c.open.list {
-			b.narrow(x, v, chain, s, c.open.sets[i*len(going):][:len(going)])
+			b.narrow(x, v, chain, s, c.open.sets[i*len(going):][:len(going)], c.lines[i])
 		}
 	}
 }
 
-// narrow asks for one key, for the peers in set. That ends: a key in the middle leaves
-// shorter stretches, and the only longer one is that of peers whose last key turns out
-// to be a false positive: it ends before that key.
-func (b *batch) narrow(x *Index, v *view, chain []digest.Key, s stretch, set []uint64) {
+// narrow looks at one key, in line l, for the peers in set. That ends: a key in the middle
+// leaves shorter stretches, and the only longer one is that of peers whose last key turns
+// out to be a false positive: it ends before that key.
+func (b *batch) narrow(x *Index, v *view, chain []digest.Key, s stretch, set []uint64, l keyLine) {
 	c := &b.chain
-	if s.to-s.from > 1 {
-		middle := int(uint(s.from+s.to) / 2)
-		// Where it goes on is one of these.
-		x.table.prefetch(chain[(s.from+middle)/2])
-		x.table.prefetch(chain[(middle+s.to)/2])
-		b.look(x, v, chain[middle])
-		b.doubt(x, v, chain, middle, set)
-		c.next.split(stretch{s.from, middle}, set, b.found)
-		c.next.split(stretch{middle, s.to}, set, nil)
-		return
+	at, known := s.probe(), len(c.next.list)
+	switch {
+	case s.to-s.from > 1:
+		b.look(x, v, chain[at], l)
+		b.doubt(x, v, chain, at, set)
+		c.next.split(stretch{s.from, at}, set, b.found)
+		c.next.split(stretch{at, s.to}, set, nil)
+	case at >= 0:
+		b.look(x, v, chain[at], l)
+		c.next.split(stretch{0, at}, set, b.found)
+		fallthrough
+	default:
+		c.ended.split(s, set, nil)
 	}
-	if s.from > 1 {
-		// A false positive far beyond its prefix would lead all later steps to itself. But
-		// the key before it is one only as rarely.
-		b.look(x, v, chain[s.from-1])
-		c.next.split(stretch{0, s.from - 1}, set, b.found)
+	for _, s := range c.next.list[known:] {
+		x.table.prefetch(chain[max(0, s.probe())])
 	}
-	c.ended.split(s, set, nil)
 }
 
 // doubt looks at the key before the i-th, too, where many were asked for that one and few
@@ -130,7 +150,7 @@ func (b *batch) doubt(x *Index, v *view, chain []digest.Key, i int, set []uint64
 		return
 	}
 	copy(b.total, b.found)
-	b.look(x, v, chain[i-1])
+	b.look(x, v, chain[i-1], x.table.lineOf(uint64(chain[i-1])))
 	for j := range b.found {
 		b.found[j] &= b.total[j]
 	}
@@ -160,10 +180,10 @@ func empty(set []uint64) bool {
 	return any == 0
 }
 
-// look makes found the places of all whose filters say yes for k.
-func (b *batch) look(x *Index, v *view, k digest.Key) {
+// look makes found the places of all whose filters say yes for k, whose line is l.
+func (b *batch) look(x *Index, v *view, k digest.Key, l keyLine) {
 	clear(b.found)
-	x.collect(v, k, x.table.lineOf(uint64(k)), b.found, b.part)
+	x.collect(v, k, l, b.found, b.part)
 }
 
 // appendPrefixes appends the peers by falling length.

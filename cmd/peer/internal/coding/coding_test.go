@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/summarycache/summarycache/internal/cputime"
 )
 
 func response(body io.Reader) *http.Response {
@@ -131,12 +131,6 @@ func TestCompressibleType(t *testing.T) {
 	}
 }
 
-func cpuTime() time.Duration {
-	var r syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &r)
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
-
 // BenchmarkCoding compresses this project's manual and all of its pages at a stretch.
 func BenchmarkCoding(b *testing.B) {
 	short, err := os.ReadFile("../../OPERATING.md")
@@ -161,14 +155,14 @@ func BenchmarkCoding(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				b.ReportAllocs()
 				var n int64
-				start := cpuTime()
+				start := cputime.Used()
 				for b.Loop() {
 					r := response(bytes.NewReader(text))
 					c.Response(get, r, coding)
 					n, _ = io.Copy(io.Discard, r.Body)
 					r.Body.Close()
 				}
-				b.ReportMetric(float64(cpuTime()-start)/float64(b.N), "cpu-ns/op")
+				b.ReportMetric(float64(cputime.Used()-start)/float64(b.N), "cpu-ns/op")
 				b.ReportMetric(float64(n), "B/answer")
 				b.ReportMetric(100*float64(n)/float64(len(text)), "%")
 			})

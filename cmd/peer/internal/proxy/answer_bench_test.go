@@ -14,6 +14,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/sibling"
+	"github.com/summarycache/summarycache/internal/cputime"
 )
 
 // BenchmarkSiblingAnswer is a miss that a sibling answers, the client, both peers and their
@@ -77,7 +78,7 @@ func BenchmarkSiblingAnswer(b *testing.B) {
 				client := newThrifty(c)
 				b.ReportAllocs()
 				before := asker.Counters().SiblingHits
-				began := cpuTime()
+				began := cputime.Used()
 				n := 0
 				for ; b.Loop(); n++ {
 					asker.Store().Delete("GET " + url(n+objects/2))
@@ -91,7 +92,7 @@ func BenchmarkSiblingAnswer(b *testing.B) {
 						}
 					}
 				}
-				b.ReportMetric(float64(cpuTime()-began)/float64(n), "cpu-ns/op")
+				b.ReportMetric(float64(cputime.Used()-began)/float64(n), "cpu-ns/op")
 				if got := asker.Counters().SiblingHits - before; got < uint64(n)*9/10 {
 					b.Fatalf("%d of %d came from the sibling", got, n)
 				}

@@ -13,13 +13,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
+	"github.com/summarycache/summarycache/internal/cputime"
 )
 
 // BenchmarkHit asks for a stored object over one kept connection; plain is
@@ -82,13 +82,13 @@ func benchGet(b *testing.B, addr string, size int) {
 	client := newThrifty(c)
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
-	start := cpuTime()
+	start := cputime.Used()
 	for b.Loop() {
 		if err := client.get("/x", size); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(cpuTime()-start)/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(cputime.Used()-start)/float64(b.N), "cpu-ns/op")
 }
 
 // thrifty is a client that costs little.
@@ -117,13 +117,6 @@ func (t *thrifty) get(target string, size int) error {
 	}
 	_, err := t.br.Discard(size)
 	return err
-}
-
-// cpuTime is what this process took of the processors, server and client.
-func cpuTime() time.Duration {
-	var r syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &r)
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 // BenchmarkServe is a hit without the network, with and without traces of it.

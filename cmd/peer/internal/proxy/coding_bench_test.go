@@ -15,6 +15,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/internal/cputime"
 )
 
 // BenchmarkCompress asks for a real text, which the origin does not compress: new ones,
@@ -67,11 +68,11 @@ func BenchmarkCompress(b *testing.B) {
 		for name, path := range map[string]func() string{"hit": func() string { return "/x" }, "miss": func() string { asked++; return fmt.Sprint("/", asked) }} {
 			b.Run(name+"/"+coding, func(b *testing.B) {
 				n := get(path(), coding)
-				start := cpuTime()
+				start := cputime.Used()
 				for b.Loop() {
 					n = get(path(), coding)
 				}
-				b.ReportMetric(float64(cpuTime()-start)/float64(b.N), "cpu-ns/op")
+				b.ReportMetric(float64(cputime.Used()-start)/float64(b.N), "cpu-ns/op")
 				b.ReportMetric(float64(n), "B/answer")
 			})
 		}

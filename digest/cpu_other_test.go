@@ -1,8 +1,0 @@
-//go:build !unix
-
-package digest
-
-import "time"
-
-// cpuTime is not known here; the benchmark then reports no cost.
-func cpuTime() time.Duration { return 0 }
