@@ -279,18 +279,8 @@ const (
 
 // pump copies a body into the store.
 func (c *Cache) pump(f *fetch, w *store.Writer, b *body, deliver func()) error {
-	var buf []byte
-	select {
-	case buf = <-c.buffers:
-	default:
-		buf = make([]byte, 64<<10)
-	}
-	defer func() {
-		select {
-		case c.buffers <- buf:
-		default:
-		}
-	}()
+	buf := c.buffer()
+	defer c.recycle(buf)
 	var total int64
 	for {
 		n, err := b.Read(buf)
@@ -309,6 +299,23 @@ func (c *Cache) pump(f *fetch, w *store.Writer, b *body, deliver func()) error {
 		if total > unattendedRest && (b.repr.length < 0 || b.repr.length-total > unattendedRest) && c.abandon(f) {
 			return errUnattended
 		}
+	}
+}
+
+// buffer returns one for bytes on their way, to be recycled.
+func (c *Cache) buffer() []byte {
+	select {
+	case buf := <-c.buffers:
+		return buf
+	default:
+		return make([]byte, 64<<10)
+	}
+}
+
+func (c *Cache) recycle(buf []byte) {
+	select {
+	case c.buffers <- buf:
+	default:
 	}
 }
 

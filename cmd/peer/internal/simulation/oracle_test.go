@@ -106,7 +106,7 @@ func (w *world) judge(r result) {
 	switch {
 	case r.gone || r.Kind == "post-stop":
 	case r.status == 0:
-		if !host && !(once && !w.cacheable(&r)) && !errors.Is(r.err, os.ErrDeadlineExceeded) {
+		if !host && !errors.Is(r.err, os.ErrDeadlineExceeded) {
 			w.fail("error", &r, "no answer: %v", r.err)
 		}
 	case r.status >= 500 && !(r.Kind == "only-if-cached" && r.status == http.StatusGatewayTimeout):
@@ -148,9 +148,9 @@ func (w *world) crawls(r *result) bool {
 		(w.origin.version(p, r.end) != r.version.number || !p.rule.tag && !p.rule.mod && p.size > 64<<10)
 }
 
-// cacheable reports whether an answer goes through the store: nobody is sent its header
-// before there is a byte of its body, so that each request gets one. Nothing is stored that
-// is said to be too long, or is stale by the clock of a peer which is ahead.
+// cacheable reports whether an answer goes through the store, so that what was sent of it
+// can be compared. Nothing is stored that is said to be too long, or is stale by the clock
+// of a peer which is ahead.
 func (w *world) cacheable(r *result) bool {
 	p := pageOf(r.URL)
 	lifetime := p.rule.lifetime
