@@ -12,6 +12,7 @@ const (
 var mutations = []mutation{
 	{name: "filter-hang", what: "a look-up in a digest that goes round for ever", only: "^$", edits: []edit{ // a process that hangs
 		{digestTable, "	for range t.near() {\n		l = t.at(at)\n		for match", "	for t.len() > 0 {\n		l = t.at(at)\n		for match"},
+		{digestTable, "		t.at(home).head += by\n", "		t.at(home).head |= lineSpill\n"}, // for good, as it was then
 	}},
 	{name: "stall-for-ever", what: "an origin that stalls once takes its URL away from everyone", edits: []edit{
 		{cacheDir + "resume.go", "		case idle >= limit:\n			b.from.cancel(errBetweenBytes)\n		case idle >= b.patience:\n			b.overtake(false)\n", ""},
