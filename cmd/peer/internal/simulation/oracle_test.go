@@ -323,13 +323,17 @@ func (w *world) digests() (wrong []string) {
 // listed returns the identities that a node lists, asked for by every URL and variant.
 func (w *world) listed(p *peer) (ids []string) {
 	n := p.now()
+	urls := slices.Clone(w.s.Extra)
 	for u := range w.s.URLs {
+		urls = append(urls, w.s.First+u)
+	}
+	for _, u := range urls {
 		for sort := range 3 {
 			h := http.Header{}
 			if sort > 0 {
 				h = http.Header{"X-Sort": {strings.Repeat("s", sort)}, "Accept-Encoding": {strings.Repeat("g", sort)}}
 			}
-			e, err := n.Why(admin.Inquiry{URL: fmt.Sprintf("/o/%d", w.s.First+u), Header: h})
+			e, err := n.Why(admin.Inquiry{URL: fmt.Sprintf("/o/%d", u), Header: h})
 			if err != nil {
 				w.fail("digest", nil, "p%d: %v", p.index, err)
 			}
