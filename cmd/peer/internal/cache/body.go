@@ -10,6 +10,23 @@ import (
 	"time"
 )
 
+// buffer returns one for parts of a body, which is to be spared afterwards.
+func (c *Cache) buffer() []byte {
+	select {
+	case buf := <-c.buffers:
+		return buf
+	default:
+		return make([]byte, 64<<10)
+	}
+}
+
+func (c *Cache) spare(buf []byte) {
+	select {
+	case c.buffers <- buf:
+	default:
+	}
+}
+
 // noBody reports whether responses of a status have no content.
 func noBody(status int) bool {
 	return status == http.StatusNoContent || status == http.StatusNotModified

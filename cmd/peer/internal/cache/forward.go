@@ -32,13 +32,13 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	out := r.Clone(ctx)
 	out.RequestURI = ""
 	out.Close = false
-	rfc9111.AddVia(out.Header, r.ProtoMajor, r.ProtoMinor, c.cfg.Name)
+	c.addVia(out.Header, r.ProtoMajor, r.ProtoMinor)
 	if r.ContentLength == 0 {
 		out.Body = nil
 	} else {
 		out.Body = &upload{ReadCloser: r.Body}
 	}
-	a, err := c.sendInterim(w, r, out)
+	a, err := c.sendInterim(w, r, out, cancel)
 	st := rfc9111.Status{Fwd: reason}
 	fail := func(err error) Result {
 		broken := RequestBodyFailed(out) // which ends the request's context, too
@@ -76,24 +76,24 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 }
 
 // sendInterim is send that passes 1xx responses on to the client.
-func (c *Cache) sendInterim(w http.ResponseWriter, r, out *http.Request) (a *answer, err error) {
-	interims := make(chan interim, maxInterim)
-	out = out.WithContext(traceInterim(out.Context(), interims))
+func (c *Cache) sendInterim(w http.ResponseWriter, r, out *http.Request, cancel context.CancelCauseFunc) (a *answer, err error) {
+	interims := interims{more: make(chan struct{}, 1)}
+	out = out.WithContext(interims.noted(out.Context()))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		start := time.Now()
-		resp, failed := c.send(out)
+		resp, failed := c.send(out, cancel)
 		if err = failed; err == nil {
 			a = c.fromOrigin(resp, time.Since(start), c.now())
 		}
 	}()
 	for {
 		select {
-		case i := <-interims:
-			i.write(w, r)
+		case <-interims.more:
+			interims.write(w, r)
 		case <-done:
-			drain(interims, w, r)
+			interims.write(w, r)
 			return a, err
 		}
 	}
@@ -109,7 +109,7 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9
 	var err error
 	if !bodiless {
 		buf = c.buffer()
-		defer c.recycle(buf)
+		defer c.spare(buf)
 		n, err = a.body.Read(buf)
 		if n == 0 && err != nil && err != io.EOF {
 			return Result{Err: err}, false
@@ -123,7 +123,7 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9
 		h["Cache-Status"] = a.via
 	}
 	c.addStatus(h, st)
-	rfc9111.AddVia(h, 1, 1, c.cfg.Name)
+	c.addVia(h, 1, 1)
 	for name := range a.trailer {
 		h.Add("Trailer", name)
 	}

@@ -42,7 +42,7 @@ type Config struct {
 	// Coalescer knows which peer fetches what this cache is about to; nil = none does.
 	Coalescer cache.Coalescer
 	// Cluster is told of what a write makes out of date; nil = this cache is alone.
-	Cluster cache.Cluster
+	Cluster sibling.Cluster
 
 	Store store.Options // where and how much to keep; Hooks, Decode and Now are set by the Handler
 
@@ -71,6 +71,8 @@ type Config struct {
 	SiblingTimeout time.Duration        // to a sibling's response header, and to ours for a Squid; 0 = 500 ms; see sibling.Config
 	Late           func() time.Duration // by how much this process runs late, see sibling.Config; nil = it does not
 	MaxSiblings    int                  // siblings asked for one request; 0 = 2
+	SiblingMaxAge  time.Duration        // for which what a sibling gave is served without the origin's word; 0 = while it is fresh
+	Compare        int                  // one in so many siblings' answers is compared with the origin's; 0 = none
 	MinListed      time.Duration        // objects fresh for less than this are not advertised; 0 = 1 s
 
 	Now func() time.Time // the wall clock, which may jump; nil = time.Now
