@@ -29,7 +29,8 @@
 // longer ago than its freshness allows (three seconds more, for ages are whole seconds at each
 // cache on the way), or than stale-while-revalidate or stale-if-error do, these only in trouble;
 // its Age is no less than the time since the origin last gave that version;
-// after a write or purge at a peer that peer answers with nothing older; the answer is not cut
+// after a write or purge at a peer that peer answers with nothing older, nor does another one
+// that was told of it; the answer is not cut
 // and no error while the origin could be asked; it ends within 5 s where nothing is in the way of
 // it, and within bounds in any case; clients that stop reading or sending are given up. What goes on between peers
 // and on disks is never in the way: it costs hits, not answers.

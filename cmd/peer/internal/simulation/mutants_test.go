@@ -74,6 +74,9 @@ var mutations = []mutation{
 	{name: "tombstones", what: "a sibling brings an older copy back after a write", edits: []edit{
 		{cacheDir + "tombstones.go", "ok && generated.steady <= at {", "false && ok && generated.steady <= at {"},
 	}},
+	{name: "write-here-only", what: "after a write other peers serve what was before", edits: []edit{
+		{cacheDir + "invalidate.go", "	if c.cfg.Cluster == nil || len(urls) == 0 {", "	if true {"},
+	}},
 	{name: "late-commit", what: "what was under way when its URL was written to is stored", edits: []edit{
 		{cacheDir + "fetch.go", "	if c.outdated(f) {\n		w.Abort()", "	if false {\n		w.Abort()"},
 		{cacheDir + "fetch.go", "	if c.outdated(f) { // by now", "	if false { // by now"},

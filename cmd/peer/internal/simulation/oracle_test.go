@@ -55,6 +55,22 @@ func (w *world) barrier(b barrier) {
 	w.mu.Unlock()
 }
 
+// apart are the faults by which a write may be unknown at some peer when it is answered.
+var apart = []string{"loss", "partition", "crawl", "reset", "freeze", "kill", "power-cut", "restart", "empty"}
+
+// barrierEverywhere is the barrier of a write for all peers, if it could reach them.
+func (w *world) barrierEverywhere(r *result) {
+	for _, f := range w.s.Faults {
+		if slices.Contains(apart, f.Kind) && w.at(f.At).Before(r.end) && r.start.Before(w.at(f.At+f.For).Add(15*time.Second)) {
+			return
+		}
+	}
+	w.sometimes("a write bars all peers")
+	for i, p := range w.peers {
+		w.barrier(barrier{node: i, life: p.lives(), url: r.URL, number: r.version.number, from: r.end})
+	}
+}
+
 const (
 	quick     = 5 * time.Second  // in which a request ends that nothing is in the way of
 	overtakes = 10 * time.Second // in which one ends that comes to an answer which stalled before it
@@ -123,6 +139,7 @@ func (w *world) judge(r result) {
 	w.cover(&r, status)
 	if r.complete && r.Kind == "post" && r.status == http.StatusOK {
 		w.barrier(barrier{node: r.Node, life: r.life, url: r.URL, number: r.version.number, from: r.end})
+		w.barrierEverywhere(&r)
 	}
 	if (r.status == http.StatusOK || r.status == http.StatusPartialContent || r.status == http.StatusNotModified) && r.Kind != "post" && r.Kind != "post-stop" {
 		w.judgeVersion(&r, status, whole)

@@ -13,12 +13,12 @@ type schedule struct {
 	First    int       `json:"first"` // URL: what pages there are follows from their numbers
 	URLs     int       `json:"urls"`
 	Extra    []int     `json:"extra,omitempty"` // URLs besides
-	Seconds  int       `json:"seconds"` // under load
-	Store    int64     `json:"store"`   // bytes
-	Memory   int64     `json:"memory"`  // bytes
-	Publish  int       `json:"publish"` // milliseconds; 0 = the default
-	Objects  uint64    `json:"objects"` // that digests are planned for
-	False    float64   `json:"false"`   // rate of false positives that they are planned for
+	Seconds  int       `json:"seconds"`         // under load
+	Store    int64     `json:"store"`           // bytes
+	Memory   int64     `json:"memory"`          // bytes
+	Publish  int       `json:"publish"`         // milliseconds; 0 = the default
+	Objects  uint64    `json:"objects"`         // that digests are planned for
+	False    float64   `json:"false"`           // rate of false positives that they are planned for
 	Faults   []fault   `json:"faults"`
 	Requests []request `json:"requests"`
 }

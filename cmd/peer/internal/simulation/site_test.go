@@ -71,7 +71,7 @@ func pageOf(url int) *page {
 	h = mix(h)
 	p.chunked, p.ranges = h&3 == 0, h&4 == 0
 	p.period = []time.Duration{0, 0, 7 * time.Second, 19 * time.Second}[h>>3&3]
-	if p.size >= 100_000 && h&32 == 0 {
+	if p.size >= 100_000 && h&32 == 0 && (p.rule.tag || p.rule.mod) { // else what was begun with one version may rightly end with another
 		p.common = 64 << 10
 	}
 	return p
