@@ -40,7 +40,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	}
 	a, err := c.sendInterim(w, r, out, cancel)
 	st := rfc9111.Status{Fwd: reason}
-	if err != nil {
+	fail := func(err error) Result {
 		broken := RequestBodyFailed(out) // which ends the request's context, too
 		if r.Context().Err() != nil && !broken {
 			return Result{Outcome: ClientGone, Err: err}
@@ -48,20 +48,26 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 		if broken {
 			w.Header().Set("Connection", "close") // where the next request begins, nobody knows
 		}
-		fail := c.failure(err)
-		st.Detail = fail.detail
-		res := c.refuse(w, r, fail.status, st, fail.text)
+		told := c.failure(err)
+		st.Detail = told.detail
+		res := c.refuse(w, r, told.status, st, told.text)
 		res.Outcome, res.Err = GatewayError, err
 		if broken {
 			res.Outcome = ClientError
 		}
 		return res
 	}
+	if err != nil {
+		return fail(err)
+	}
 	c.invalidate(r.Context(), rfc9111.Invalidated(r.Method, r.URL, a.status, a.header))
 	see(a)
 	a.body, a.cancel = &closing{newPausing(a.body, c.cfg.BetweenBytes, cancel), a.body}, cancel
 	st.FwdStatus = a.status
-	res := c.relay(w, r, a, st)
+	res, ok := c.relay(w, r, a, st)
+	if !ok {
+		return fail(res.Err)
+	}
 	res.Outcome = Bypass
 	if reason != "method" && reason != "bypass" {
 		res.Outcome = OriginFetch
@@ -94,9 +100,22 @@ func (c *Cache) sendInterim(w http.ResponseWriter, r, out *http.Request, cancel 
 	}
 }
 
-// relay sends an answer to one client as it comes.
-func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9111.Status) Result {
+// relay sends an answer to one client as it comes: its header together with the first
+// byte. It isn't ok, and nothing was sent, if that does not come (Result.Err).
+func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9111.Status) (res Result, ok bool) {
 	defer a.close()
+	bodiless := r.Method == http.MethodHead || noBody(a.status)
+	var buf []byte
+	var n int
+	var err error
+	if !bodiless {
+		buf = c.buffer()
+		defer c.spare(buf)
+		n, err = a.body.Read(buf)
+		if n == 0 && err != nil && err != io.EOF {
+			return Result{Err: err}, false
+		}
+	}
 	h := w.Header()
 	for name, lines := range a.header {
 		h[name] = lines
@@ -110,37 +129,36 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9
 		h.Add("Trailer", name)
 	}
 	w.WriteHeader(a.status)
-	res := Result{Status: a.status}
-	if r.Method == http.MethodHead || noBody(a.status) {
-		return res
+	res = Result{Status: a.status}
+	if bodiless {
+		return res, true
 	}
-	res.Bytes, res.Err = c.copyFlushing(w, a.body, a.length < 0)
+	res.Bytes, res.Err = copyFlushing(w, a.body, buf, n, err, a.length)
 	res.Broken = res.Err != nil
 	if !res.Broken {
 		for name, lines := range a.trailer {
 			h[name] = lines
 		}
 	}
-	return res
+	return res, true
 }
 
-// copyFlushing copies a body and, if it comes piece by piece, sends each piece on.
-func (c *Cache) copyFlushing(w http.ResponseWriter, body io.Reader, flush bool) (done int64, err error) {
+const heldBack = 4 << 10 // bytes that a ResponseWriter may keep until there are more
+
+// copyFlushing copies a body of length bytes (-1 = unknown), of which the first read
+// brought n bytes of buf, and err. What comes piece by piece is sent on so.
+func copyFlushing(w http.ResponseWriter, body io.Reader, buf []byte, n int, err error, length int64) (done int64, _ error) {
 	flusher, _ := w.(http.Flusher)
-	if !flush || flusher == nil {
-		return io.Copy(w, body)
-	}
-	buf := c.buffer()
-	defer c.spare(buf)
 	for {
-		n, err := body.Read(buf)
 		if n > 0 {
 			k, werr := w.Write(buf[:n])
 			done += int64(k)
 			if werr != nil {
 				return done, werr
 			}
-			flusher.Flush()
+			if flusher != nil && (length < 0 || done < length && n < heldBack) {
+				flusher.Flush()
+			}
 		}
 		switch {
 		case err == io.EOF:
@@ -148,5 +166,6 @@ func (c *Cache) copyFlushing(w http.ResponseWriter, body io.Reader, flush bool) 
 		case err != nil:
 			return done, err
 		}
+		n, err = body.Read(buf)
 	}
 }

@@ -234,7 +234,7 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 	case got.err != nil:
 		return c.unanswered(w, r, res, st, got.err), nil
 	case got.answer != nil:
-		sent = c.relay(w, r.Request, got.answer, st)
+		sent, ok = c.relay(w, r.Request, got.answer, st)
 	case got.stale:
 		if !joined {
 			res.Outcome = LocalHit

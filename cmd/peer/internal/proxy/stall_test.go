@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"testing"
@@ -38,6 +40,64 @@ func TestStalledOrigin(t *testing.T) {
 		}
 		if n := w.peers["a"].Counters(); w.origin.count() != 2 || n.BodiesTakenOver != 1 {
 			t.Errorf("%d origin requests, %+v", w.origin.count(), n)
+		}
+	})
+}
+
+// Whoever gets no byte of a body that is not to be stored is told so by a status, as of
+// one that is.
+func TestStalledOriginNotStored(t *testing.T) {
+	for _, method := range []string{"GET", "POST"} {
+		for fault, want := range map[string]int{"stall": http.StatusGatewayTimeout, "break": http.StatusBadGateway} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+					rw.Header().Set("Cache-Control", "no-store")
+					rw.Header().Set("Content-Length", "1000")
+					rw.(http.Flusher).Flush()
+					if fault == "stall" {
+						<-r.Context().Done()
+					}
+					panic(http.ErrAbortHandler)
+				}, "a")
+				defer w.close()
+				start := time.Now()
+				r, err := w.try("a", method, "/x", "")
+				if took := time.Since(start); err != nil || r.StatusCode != want || took > 61*time.Second {
+					t.Errorf("%s, %s: %d, %v after %v, want %d", method, fault, r.StatusCode, err, took, want)
+				}
+			})
+		}
+	}
+}
+
+// The first bytes of a body that is not to be stored go out before the next ones come.
+func TestFirstBytesNotStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+			rw.Header().Set("Cache-Control", "no-store")
+			rw.Header().Set("Content-Length", "200")
+			rw.Write(content(1, 100))
+			rw.(http.Flusher).Flush()
+			time.Sleep(30 * time.Second)
+			rw.Write(content(2, 100))
+		}, "a")
+		defer w.close()
+		conn, err := w.net.dial(t.Context(), "tcp", "peer-a:3128")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		start := time.Now()
+		fmt.Fprintf(conn, "GET http://%s/x HTTP/1.1\r\nHost: %s\r\n\r\n", originHost, originHost)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(resp.Body, make([]byte, 100)); err != nil || time.Since(start) > time.Second {
+			t.Errorf("the first 100 bytes came after %v, %v", time.Since(start), err)
+		}
+		if n, err := io.Copy(io.Discard, resp.Body); n != 100 || err != nil {
+			t.Errorf("the rest: %d bytes, %v", n, err)
 		}
 	})
 }

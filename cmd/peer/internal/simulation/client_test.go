@@ -109,6 +109,9 @@ func (w *world) churn(r request) (res result) {
 		if w.read(&res, answer); res.bad != "" || !res.complete || res.status != http.StatusOK {
 			return res
 		}
+		if r.Pause > 0 {
+			time.Sleep(time.Duration(r.Pause) * time.Millisecond)
+		}
 	}
 	return res
 }

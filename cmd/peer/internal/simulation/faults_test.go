@@ -145,6 +145,8 @@ func (w *world) befall(f fault) {
 	case "stall", "cut", "origin-reset", "lie", "slow", "late":
 		w.origin.spoil(f)
 		return // sometimes happens when it has happened
+	case "change-one":
+		w.origin.change(f.URL)
 	case "change":
 		for u := range w.s.URLs {
 			w.origin.change(w.s.First + u)

@@ -12,6 +12,7 @@ const (
 var mutations = []mutation{
 	{name: "filter-hang", what: "a look-up in a digest that goes round for ever", only: "^$", edits: []edit{ // a process that hangs
 		{digestTable, "	for range t.near() {\n		l = t.at(at)\n		for match", "	for t.len() > 0 {\n		l = t.at(at)\n		for match"},
+		{digestTable, "		t.at(home).head += by\n", "		t.at(home).head |= lineSpill\n"}, // for good, as it was then
 	}},
 	{name: "stall-for-ever", what: "an origin that stalls once takes its URL away from everyone", edits: []edit{
 		{cacheDir + "resume.go", "		case idle >= limit:\n			b.from.cancel(errBetweenBytes)\n		case idle >= b.patience:\n			b.overtake(false)\n", ""},
@@ -71,11 +72,14 @@ var mutations = []mutation{
 		{cacheDir + "coalesce.go", "f.invalidated.Load() || c.tombstones", "f.invalidated.Load() || false && c.tombstones"},
 	}},
 	{name: "tombstones", what: "a sibling brings an older copy back after a write", edits: []edit{
-		{cacheDir + "tombstones.go", "ok && generated.steady <= at {", "false && ok && generated.steady <= at {"},
+		{cacheDir + "tombstones.go", "t.get(url); ok && generated.steady <= at {", "t.get(url); false && ok && generated.steady <= at {"},
+	}},
+	{name: "write-here-only", what: "after a write other peers serve what was before", edits: []edit{
+		{cacheDir + "invalidate.go", "	if c.cfg.Cluster == nil || len(urls) == 0 {", "	if true {"},
 	}},
 	{name: "late-commit", what: "what was under way when its URL was written to is stored", edits: []edit{
-		{cacheDir + "fetch.go", "	if c.outdated(f) {\n		w.Abort()", "	if false {\n		w.Abort()"},
-		{cacheDir + "fetch.go", "	if c.outdated(f) { // by now", "	if false { // by now"},
+		{cacheDir + "fetch.go", "	if c.outdated(f, res.entry.Response) {\n		w.Abort()", "	if false {\n		w.Abort()"},
+		{cacheDir + "fetch.go", "	if c.outdated(f, res.entry.Response) { // by now", "	if false { // by now"},
 	}},
 	{name: "digest-leak", what: "what leaves the store stays in the digest", edits: []edit{
 		{storePkg + "object.go", "	s.exp.remove(o)\n	s.unlist(o)", "	s.exp.remove(o)"},

@@ -55,6 +55,22 @@ func (w *world) barrier(b barrier) {
 	w.mu.Unlock()
 }
 
+// apart are the faults by which a write may be unknown at some peer when it is answered.
+var apart = []string{"loss", "partition", "crawl", "reset", "freeze", "kill", "power-cut", "restart", "empty"}
+
+// barrierEverywhere is the barrier of a write for all peers, if it could reach them.
+func (w *world) barrierEverywhere(r *result) {
+	for _, f := range w.s.Faults {
+		if slices.Contains(apart, f.Kind) && w.at(f.At).Before(r.end) && r.start.Before(w.at(f.At+f.For).Add(15*time.Second)) {
+			return
+		}
+	}
+	w.sometimes("a write bars all peers")
+	for i, p := range w.peers {
+		w.barrier(barrier{node: i, life: p.lives(), url: r.URL, number: r.version.number, from: r.end})
+	}
+}
+
 const (
 	quick     = 5 * time.Second  // in which a request ends that nothing is in the way of
 	overtakes = 10 * time.Second // in which one ends that comes to an answer which stalled before it
@@ -106,7 +122,7 @@ func (w *world) judge(r result) {
 	switch {
 	case r.gone || r.Kind == "post-stop":
 	case r.status == 0:
-		if !host && !(once && !w.cacheable(&r)) && !errors.Is(r.err, os.ErrDeadlineExceeded) {
+		if !host && !errors.Is(r.err, os.ErrDeadlineExceeded) {
 			w.fail("error", &r, "no answer: %v", r.err)
 		}
 	case r.status >= 500 && !(r.Kind == "only-if-cached" && r.status == http.StatusGatewayTimeout):
@@ -123,6 +139,7 @@ func (w *world) judge(r result) {
 	w.cover(&r, status)
 	if r.complete && r.Kind == "post" && r.status == http.StatusOK {
 		w.barrier(barrier{node: r.Node, life: r.life, url: r.URL, number: r.version.number, from: r.end})
+		w.barrierEverywhere(&r)
 	}
 	if (r.status == http.StatusOK || r.status == http.StatusPartialContent || r.status == http.StatusNotModified) && r.Kind != "post" && r.Kind != "post-stop" {
 		w.judgeVersion(&r, status, whole)
@@ -148,9 +165,9 @@ func (w *world) crawls(r *result) bool {
 		(w.origin.version(p, r.end) != r.version.number || !p.rule.tag && !p.rule.mod && p.size > 64<<10)
 }
 
-// cacheable reports whether an answer goes through the store: nobody is sent its header
-// before there is a byte of its body, so that each request gets one. Nothing is stored that
-// is said to be too long, or is stale by the clock of a peer which is ahead.
+// cacheable reports whether an answer goes through the store, so that what was sent of it
+// can be compared. Nothing is stored that is said to be too long, or is stale by the clock
+// of a peer which is ahead.
 func (w *world) cacheable(r *result) bool {
 	p := pageOf(r.URL)
 	lifetime := p.rule.lifetime
@@ -323,13 +340,17 @@ func (w *world) digests() (wrong []string) {
 // listed returns the identities that a node lists, asked for by every URL and variant.
 func (w *world) listed(p *peer) (ids []string) {
 	n := p.now()
+	urls := slices.Clone(w.s.Extra)
 	for u := range w.s.URLs {
+		urls = append(urls, w.s.First+u)
+	}
+	for _, u := range urls {
 		for sort := range 3 {
 			h := http.Header{}
 			if sort > 0 {
 				h = http.Header{"X-Sort": {strings.Repeat("s", sort)}, "Accept-Encoding": {strings.Repeat("g", sort)}}
 			}
-			e, err := n.Why(admin.Inquiry{URL: fmt.Sprintf("/o/%d", w.s.First+u), Header: h})
+			e, err := n.Why(admin.Inquiry{URL: fmt.Sprintf("/o/%d", u), Header: h})
 			if err != nil {
 				w.fail("digest", nil, "p%d: %v", p.index, err)
 			}

@@ -12,12 +12,13 @@ type schedule struct {
 	Peers    int       `json:"peers"`
 	First    int       `json:"first"` // URL: what pages there are follows from their numbers
 	URLs     int       `json:"urls"`
-	Seconds  int       `json:"seconds"` // under load
-	Store    int64     `json:"store"`   // bytes
-	Memory   int64     `json:"memory"`  // bytes
-	Publish  int       `json:"publish"` // milliseconds; 0 = the default
-	Objects  uint64    `json:"objects"` // that digests are planned for
-	False    float64   `json:"false"`   // rate of false positives that they are planned for
+	Extra    []int     `json:"extra,omitempty"` // URLs besides
+	Seconds  int       `json:"seconds"`         // under load
+	Store    int64     `json:"store"`           // bytes
+	Memory   int64     `json:"memory"`          // bytes
+	Publish  int       `json:"publish"`         // milliseconds; 0 = the default
+	Objects  uint64    `json:"objects"`         // that digests are planned for
+	False    float64   `json:"false"`           // rate of false positives that they are planned for
 	Faults   []fault   `json:"faults"`
 	Requests []request `json:"requests"`
 }
@@ -42,6 +43,8 @@ type request struct {
 	Kind string `json:"kind"`
 	N    int64  `json:"n,omitempty"` // bytes after which the client changes its mind, or the range's first
 	Sort int    `json:"sort,omitempty"`
+
+	Pause int64 `json:"pause,omitempty"` // milliseconds between what one of churn asks for
 }
 
 const theOrigin = -1
@@ -139,24 +142,24 @@ func (s *schedule) writeWithin(rng *rand.Rand, url int) {
 	}
 }
 
-// threeSources adds a body that breaks off at a sibling, of which another sibling has an
-// older version and the origin the same, with nothing but the bytes to tell them apart.
+// threeSources adds a URL that nobody else asks for, whose body breaks off at a sibling
+// while another sibling has an older version of it and the origin the same, with nothing
+// but the last bytes to tell them apart.
 func (s *schedule) threeSources(rng *rand.Rand) {
-	url := s.First
-	for p := pageOf(url); p.rule.tag || p.rule.mod || p.rule.lifetime == 0 || p.period > 0 || p.size < 100_000; p = pageOf(url) {
-		if url++; url == s.First+s.URLs {
-			return
-		}
-	}
+	url := hugeURL + s.First
+	s.Extra = []int{url}
 	older, newer, asker := 0, 1, 2
 	at := rng.IntN(s.Seconds * 1000)
-	for _, r := range []request{{At: 0, Node: older, Kind: "get"}, {At: 500, Node: newer, Kind: "post"}, {At: 501, Node: newer, Kind: "post"},
-		{At: 502, Node: newer, Kind: "post"}, {At: 600, Node: newer, Kind: "get"}, {At: 4000, Node: asker, Kind: "get"}} {
+	for _, r := range []request{{At: 0, Node: older, Kind: "get"}, {At: 600, Node: newer, Kind: "no-cache"}, {At: 4000, Node: asker, Kind: "get"}} {
 		r.At, r.URL = r.At+at, url
 		s.Requests = append(s.Requests, r)
 	}
-	s.Faults = append(s.Faults, fault{Kind: "purge", At: at + 3900, Node: asker, To: theOrigin, URL: url},
-		fault{Kind: "reset", At: at + 3999, Node: newer, To: asker, N: 66_000 + rng.Int64N(33_000)})
+	for range 3 { // after as many the length is the same again
+		s.Faults = append(s.Faults, fault{Kind: "change-one", At: at + 300, URL: url, To: theOrigin})
+	}
+	for _, from := range []int{older, newer} {
+		s.Faults = append(s.Faults, fault{Kind: "reset", At: at + 3999, Node: from, To: asker, N: 330_000 + rng.Int64N(60_000)}) // 256 KiB are lost on their way
+	}
 }
 
 // churns is how many seeds have one among them that turns a store of some ten
@@ -164,15 +167,18 @@ func (s *schedule) threeSources(rng *rand.Rand) {
 const churns = 250
 
 // churning makes a schedule of nothing but new URLs, far more than the store has room for.
+// Half of the time few of them come between two publications, so that the digest's tables
+// stay as small as they are planned: what has left and was not published yet needs room.
 func churning(s schedule) schedule {
 	const clients, each = 8, 9_000
+	pause := int64(0)
 	s.Objects = 8000 + 2000*(s.Seed/churns%5)
 	if s.Seed/churns%2 == 1 {
-		s.Objects, s.False = 1525, 0.003
+		s.Objects, s.False, s.Publish, pause = 1525, 0.003, 500, 40
 	}
 	s.Peers, s.Store, s.Memory = 2, int64(s.Objects)*4096, 0
 	for i := range clients {
-		s.Requests = append(s.Requests, request{Kind: "churn", URL: tinyURL + i*each, N: each})
+		s.Requests = append(s.Requests, request{Kind: "churn", URL: tinyURL + i*each, N: each, Pause: pause})
 	}
 	return s
 }

@@ -119,7 +119,7 @@ func option(name string) any { return flag.Lookup("test." + name).Value.(flag.Ge
 var expected = func() []string {
 	list := []string{
 		"Cache-Status hit", "Cache-Status detail=sibling", "Cache-Status collapsed", "Cache-Status stale-if-error", "Cache-Status ttl=-",
-		"Cache-Status fwd=stale", "Cache-Status fwd=vary-miss", "Cache-Status fwd=partial", "a client leaves in the middle", "a client stops reading",
+		"Cache-Status fwd=stale", "Cache-Status fwd=vary-miss", "Cache-Status fwd=partial", "a client leaves in the middle", "a client stops reading", "a write bars all peers",
 		"a late header", "a slow body", "the origin answers nothing", "the origin answers 503", "the origin answers a range",
 		"the origin lies about the length", "an answer of the origin ends by cut", "an answer of the origin ends by origin-reset",
 		"an answer of the origin ends by stall", "counter evictions", "counter corrupt", "counter write errors", "counter reloaded",

@@ -17,6 +17,7 @@ type page struct {
 	chunked bool
 	ranges  bool          // the origin knows Range for it
 	period  time.Duration // after which it changes; 0 = only by writes
+	common  int64         // bytes at the beginning that all its versions have
 }
 
 // A rule is what the origin says of an answer's use.
@@ -51,11 +52,16 @@ var rules = []rule{
 
 var sizes = []int64{0, 1, 300, 1000, 1000, 4000, 8192, 20_000, 65_535, 65_536, 65_537, 100_000, 100_000, 300_000, 700_000}
 
-// tinyURL is the first URL of pages that are small and never change.
-const tinyURL = 1_000_000
+const (
+	tinyURL = 1_000_000 // the first of pages that are small and never change
+	hugeURL = 2_000_000 // the first of pages that nothing but their ends tells from older versions
+)
 
 func pageOf(url int) *page {
-	if url >= tinyURL {
+	switch {
+	case url >= hugeURL:
+		return &page{url: url, rule: rules[6], size: 450_000, common: 64 << 10}
+	case url >= tinyURL:
 		return &page{url: url, rule: rules[1], size: 10}
 	}
 	h := mix(uint64(url) + 77)
@@ -65,6 +71,9 @@ func pageOf(url int) *page {
 	h = mix(h)
 	p.chunked, p.ranges = h&3 == 0, h&4 == 0
 	p.period = []time.Duration{0, 0, 7 * time.Second, 19 * time.Second}[h>>3&3]
+	if p.size >= 100_000 && h&32 == 0 && (p.rule.tag || p.rule.mod) { // else what was begun with one version may rightly end with another
+		p.common = 64 << 10
+	}
 	return p
 }
 
@@ -87,6 +96,15 @@ func (p *page) length(v version) int64 {
 
 // fill writes a version's body from an offset on.
 func (v version) fill(b []byte, off int64) {
+	if n := min(pageOf(v.url).common-off, int64(len(b))); n > 0 {
+		version{v.url, 0, v.sort}.bytes(b[:n], off)
+		b, off = b[n:], off+n
+	}
+	v.bytes(b, off)
+}
+
+// bytes writes those that are like no other version's.
+func (v version) bytes(b []byte, off int64) {
 	key := mix(uint64(v.url)<<40 | uint64(v.number)<<8 | uint64(v.sort))
 	var word [8]byte
 	for len(b) > 0 {
