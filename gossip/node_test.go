@@ -211,7 +211,7 @@ func TestSignedDigestsSpread(t *testing.T) {
 		for i := 1; i <= 4; i++ {
 			cfg := c.config(fmt.Sprintf("p%d", i), fmt.Sprintf("10.0.0.%d", i))
 			cfg.Sign = i%2 == 0
-			cfg.Zone, cfg.Service = "a-zone-of-15-by", "a-service-name-that-fills-the-whole-field.cluster.example:18080"
+			cfg.Service = "a-service-name-that-fills-the-whole-field.cluster.example:18080"
 			if i > 1 {
 				cfg.Join = []string{"10.0.0.1:7946"}
 			}

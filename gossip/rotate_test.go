@@ -337,7 +337,7 @@ func TestSetSecretsMistakes(t *testing.T) {
 			t.Errorf("secrets named twice: %v, %d seeds", err, len(n.digestSeeds()))
 		}
 		cfg := c.config("p2", "10.0.0.2")
-		cfg.Secret, cfg.Holdings, cfg.Seed = nil, nil, 0
+		cfg.Secret, cfg.Holdings = nil, nil
 		if err := c.start(cfg).SetSecrets(testSecret); err == nil {
 			t.Error("a node without a secret could be given one")
 		}
