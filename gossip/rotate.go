@@ -20,7 +20,7 @@ import (
 //	every peer: SetSecrets(old, fresh)   it understands who uses the fresh one
 //	every peer: SetSecrets(fresh, old)   it uses the fresh one
 //	            Holdings.Reseed(fresh)   and publishes under the seed of that
-//	every peer: SetSecrets(fresh)        who has only the old one is cut off
+//	every peer: SetSecrets(fresh)        a peer with only the old one is cut off
 //
 // [Node.CutOff] tells beforehand who would not follow. Connections of peers that
 // have only secrets which are no longer accepted are closed at once; the digests

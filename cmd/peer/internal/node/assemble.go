@@ -158,9 +158,9 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	siblings := *access
 	siblings.Clients = nil
 	dial := guarded(n.dial(o), &siblings)
-	n.peers = outspoken{sibling.NewHTTPTransport(dial), n.quiet}
+	n.peers = loggingTransport{sibling.NewHTTPTransport(dial), n.quiet}
 	if n.cfg.PeerTLS != nil {
-		n.peers = outspoken{peertls.NewTransport(n.cfg.PeerTLS, dial), n.quiet}
+		n.peers = loggingTransport{peertls.NewTransport(n.cfg.PeerTLS, dial), n.quiet}
 	}
 	c.SiblingTransport = n.peers
 	n.coalescer = sibling.NewCoalescer(sibling.CoalescerConfig{Name: n.cfg.Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
