@@ -76,7 +76,7 @@ type Node struct {
 
 	meters                                 meters
 	demand                                 demand
-	lookups, malformed                     atomic.Int64
+	malformed                              atomic.Int64
 	datagramsLost, datagramsBad, hooksLost atomic.Int64
 }
 
@@ -266,9 +266,6 @@ func (n *Node) Name() string { return n.cfg.Name }
 // Holdings returns what this peer says that it holds: Config.Holdings, or those that
 // New made for Config.Objects; nil if this peer only listens.
 func (n *Node) Holdings() *Holdings { return n.cfg.Holdings }
-
-// Incarnation returns the number of this life of the peer.
-func (n *Node) Incarnation() uint64 { return n.incarnation.Load() }
 
 // Version returns what was last published; the zero Version if nothing was.
 func (n *Node) Version() exchange.Version {

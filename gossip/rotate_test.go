@@ -183,8 +183,12 @@ func TestSecretChangesOnline(t *testing.T) {
 		expect := func(what string, want []string, use []byte, accept ...[]byte) {
 			t.Helper()
 			within(t, 75*time.Second, func() error {
-				if got := p1.CutOff(use, accept...); !slices.Equal(got, want) {
-					return fmt.Errorf("%s: CutOff = %v, want %v", what, got, want)
+				r, err := p1.ringOf(use, accept)
+				if err != nil {
+					return err
+				}
+				if got := p1.cutOff(r); !slices.Equal(got, want) {
+					return fmt.Errorf("%s: cutOff = %v, want %v", what, got, want)
 				}
 				return nil
 			})

@@ -247,6 +247,5 @@ func (e *Engine) Sent(d Datagram) {
 		e.stats.CarriersOut++
 		e.stats.CarriedBytesOut += int64(d.change)
 		e.stats.DeltasOut++
-		e.stats.DeltaBytesOut += int64(d.change)
 	}
 }
