@@ -119,7 +119,7 @@ type Event struct {
 type Stats struct {
 	Published      int64 // versions
 	AdvertsOut     int64 // datagrams sent, repeats and echoes included
-	AdvertBytesOut int64 // without what carriers have behind the advert
+	AdvertBytesOut int64 // without the changes behind adverts
 	Repeats        int64 // adverts made again for peers that had not reacted
 	CarriersOut    int64 // of AdvertsOut, those with the change behind them
 	AdvertsIn      int64
