@@ -33,8 +33,8 @@
 // Keys are made by XXH64 under a seed that only the cluster knows. Without the
 // seed nobody can choose names that fill a filter. But XXH64 is no cryptographic
 // hash: pairs of names can be constructed that have one key under every seed.
-// Who has one of a pair cached at a peer can then ask for the other and cause a
-// false hit, one for each request of his own. With the seed, names can be chosen
+// If one of a pair is cached at a peer, a request for the other causes a false
+// hit, one for each such request. With the seed, names can be chosen
 // that share no position, which raises the false-positive rate by 1.4 at
 // m/n = 8, k = 5 and by 1.14 at 14, 2, and not at all with one hash; and names can
 // be asked for that are false positives every time.

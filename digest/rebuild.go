@@ -36,8 +36,8 @@ func (s *shard) touch(k Key, before uint8, change int) {
 // ends may be held for too long, until the next rebuild. Keys may be added and removed while it
 // runs, and filters read. What was added and removed meanwhile is applied in rounds,
 // each shorter than the one before; only the last, of some hundreds of keys, makes
-// writers wait. Who changes keys for as long at more than some hundred thousand a
-// second outruns the rounds, and waits for the last of them for tenths of a second.
+// writers wait. Writers that sustain more than some hundred thousand changes a second
+// outpace the rounds, and may wait for the last of them for tenths of a second.
 // It needs eight bytes a key while it runs. On an error nothing has changed.
 func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
 	return c.rebuild(g, func(r *rebuilding, old *counters) {

@@ -36,7 +36,6 @@ const maxMatches = 32
 // peer is missed, and none named twice, because its digest goes over from one to the
 // other meanwhile.
 func (n *Node) Candidates(dst []Candidate, identity string) []Candidate {
-	n.lookups.Add(1)
 	n.demand.note(digest.KeyOfString((*n.views.Load())[0].seed, identity))
 	start := len(dst)
 	for range maxMoves {
@@ -56,7 +55,6 @@ func (n *Node) Candidates(dst []Candidate, identity string) []Candidate {
 // [digest.KeyOf] under [Node.Seed]. Only digests under that seed are asked: where it
 // may change while the node runs, ask by Candidates.
 func (n *Node) CandidatesByKey(dst []Candidate, k digest.Key) []Candidate {
-	n.lookups.Add(1)
 	n.demand.note(k)
 	return n.ask(dst, len(dst), (*n.views.Load())[0], k)
 }

@@ -58,8 +58,7 @@ func newCluster(t testing.TB) *cluster {
 func (c *cluster) config(name, ip string) Config {
 	return Config{
 		Name: name, Bind: ip + ":7946", Secret: testSecret, Service: ip + ":8080",
-		Holdings: NewHoldings(newFilter(c.t, testSecret)), Network: c.net.Host(ip), Logger: testLog(),
-		Detection: Detection{ProbeInterval: 500 * time.Millisecond},
+		Holdings: NewHoldings(newFilter(c.t, testSecret)), Advanced: Advanced{Network: c.net.Host(ip), Detection: Detection{ProbeInterval: 500 * time.Millisecond}}, Logger: testLog(),
 	}
 }
 

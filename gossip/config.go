@@ -41,17 +41,9 @@ type Config struct {
 	// Empty means that anybody who reaches the port can take part.
 	Secret []byte
 
-	// AcceptSecrets are further secrets under which others are believed, at most
-	// three: those that a cluster is about to use, or has used until now. See
-	// [Node.SetSecrets].
-	AcceptSecrets [][]byte
-
 	// Service is the host:port where this peer answers its siblings, told to
 	// them verbatim; at most 63 bytes. Empty means that it does not.
 	Service string
-
-	// Zone is told to the others for display; at most 15 bytes.
-	Zone string
 
 	// Objects is how many objects this peer will hold, about. New then makes the
 	// [Holdings] to note them in, which [Node.Holdings] returns, empty, with a filter
@@ -65,17 +57,6 @@ type Config struct {
 	// means that this peer only listens.
 	Holdings *Holdings
 
-	// Seed is the digest seed of the cluster. With Holdings it must be zero or that of
-	// their filter; else zero means digest.SeedFrom(Secret). A seed that does not
-	// follow from any of the secrets stays what it is when these change.
-	Seed uint64
-
-	// HeldSince is when this peer was last in touch with the others, in a former life,
-	// if it still holds what it held then: what was invalidated since it will hear, and
-	// if nobody knows all of that any more, that everything was. The zero Time means that
-	// it begins with nothing.
-	HeldSince time.Time
-
 	// StateFile is where replicas are saved when the node ends, and every five
 	// minutes, and loaded from when one is made: a restarted peer then fetches
 	// only what changed. So is what this peer publishes: if Holdings, with a filter of
@@ -84,10 +65,27 @@ type Config struct {
 	// must exist. Empty means that nothing is kept.
 	StateFile string
 
-	// Sign makes this peer sign what it publishes, by a key of this life that its
-	// metadata tells the others: nobody can then pass on a forged digest of it.
-	// It costs 64 bytes a body. Signatures of others are checked in any case.
-	Sign bool
+	// Logger for everything; nil means slog.Default().
+	Logger *slog.Logger
+
+	Advanced
+
+	seed   uint64        // of digests, once it is complete
+	rejoin time.Duration // between attempts to reach seeds and dead peers again; zero means 12 s
+}
+
+// Advanced are the settings that few programs need.
+type Advanced struct {
+	// AcceptSecrets are further secrets under which others are believed, at most
+	// three: those that a cluster is about to use, or has used until now. See
+	// [Node.SetSecrets].
+	AcceptSecrets [][]byte
+
+	// HeldSince is when this peer was last in touch with the others, in a former life,
+	// if it still holds what it held then: what was invalidated since it will hear, and
+	// if nobody knows all of that any more, that everything was. The zero Time means that
+	// it begins with nothing.
+	HeldSince time.Time
 
 	// Publish says when changes become a new version.
 	Publish exchange.Publishing
@@ -95,14 +93,10 @@ type Config struct {
 	// Detection says how soon a dead peer is noticed.
 	Detection Detection
 
-	// SyncInterval is the mean time between two exchanges of the versions of everything
-	// with a random peer, where the sums that probes compare do not do. Zero means 2 s
-	// for small clusters, 10 s for large ones.
-	SyncInterval time.Duration
-
-	// RejoinInterval is the time between attempts to reach seeds and dead peers
-	// again. Zero means 12 s.
-	RejoinInterval time.Duration
+	// Sign makes this peer sign what it publishes, by a key of this life that its
+	// metadata tells the others: nobody can then pass on a forged digest of it.
+	// It costs 64 bytes a body. Signatures of others are checked in any case.
+	Sign bool
 
 	// Limits on resources.
 	Limits Limits
@@ -112,9 +106,6 @@ type Config struct {
 
 	// Network the sockets come from; nil means the system's.
 	Network Network
-
-	// Logger for everything; nil means slog.Default().
-	Logger *slog.Logger
 
 	// Hooks are told of events.
 	Hooks Hooks
@@ -137,20 +128,14 @@ type Detection struct {
 
 // Limits bound what a node takes and gives. Zero values are sensible.
 type Limits struct {
-	DigestBytes  int           // longest body fetched or served; zero means 64 MiB
-	DigestMemory int           // memory that decoding one may take, bytes; zero means 256 MiB
-	PublishedLog int           // memory of the deltas kept of this peer's digest, bytes; zero means 4 MiB
-	ReplicaLog   int           // the same for each replica; zero means 256 KiB
-	ReplicaBytes int           // memory of all replicas' filters, bytes; zero means no bound (see [exchange.Config.ReplicaBytes])
-	IndexBytes   int           // memory of the index over them, bytes; who does not fit is no candidate; zero means no bound
-	Fetches      int           // snapshots fetched at once; zero means 16 (see [exchange.Config.Fetches])
-	Serves       int           // bodies served at once; zero means 32
-	BytesIn      int           // bodies fetched, bytes a second; zero means no bound
-	BytesOut     int           // bodies served, bytes a second; zero means no bound
-	Conns        int           // incoming connections; zero means 4096
-	ConnsPerHost int           // of them from one address; zero means 512
-	Members      int           // other peers, those that died within a minute included; zero means 4096
-	KeepDead     time.Duration // for which the replica of a dead peer is kept; zero means 10 min
+	DigestBytes  int // longest body fetched or served; zero means 64 MiB
+	ReplicaBytes int // memory of all replicas' filters, bytes; zero means no bound (see [exchange.Config.ReplicaBytes])
+	IndexBytes   int // memory of the index over them, bytes; a peer whose digest does not fit is no candidate; zero means no bound
+	BytesIn      int // bodies fetched, bytes a second; zero means no bound
+	BytesOut     int // bodies served, bytes a second; zero means no bound
+	Conns        int // incoming connections; zero means 4096
+	ConnsPerHost int // of them from one address; zero means 512
+	Members      int // other peers, those that died within a minute included; zero means 4096
 }
 
 // Hooks are called one at a time, in order, from a goroutine of the node's own;
@@ -209,9 +194,6 @@ func (c Config) withDefaults() (Config, error) {
 			bad("service %q: %w", c.Service, err)
 		}
 	}
-	if len(c.Zone) > exchange.MaxZone {
-		bad("zone %q: longer than %d bytes", c.Zone, exchange.MaxZone)
-	}
 	if err := c.hold(); err != nil {
 		bad("%w", err)
 	}
@@ -224,17 +206,9 @@ func (c Config) withDefaults() (Config, error) {
 		{"probe interval", int64(c.Detection.ProbeInterval)},
 		{"probe timeout", int64(c.Detection.ProbeTimeout)},
 		{"suspicion", int64(c.Detection.Suspicion)},
-		{"sync interval", int64(c.SyncInterval)},
-		{"rejoin interval", int64(c.RejoinInterval)},
-		{"keep dead", int64(c.Limits.KeepDead)},
 		{"digest bytes", int64(c.Limits.DigestBytes)},
-		{"digest memory", int64(c.Limits.DigestMemory)},
-		{"published log", int64(c.Limits.PublishedLog)},
-		{"replica log", int64(c.Limits.ReplicaLog)},
 		{"replica bytes", int64(c.Limits.ReplicaBytes)},
 		{"index bytes", int64(c.Limits.IndexBytes)},
-		{"fetches", int64(c.Limits.Fetches)},
-		{"serves", int64(c.Limits.Serves)},
 		{"bytes in", int64(c.Limits.BytesIn)},
 		{"bytes out", int64(c.Limits.BytesOut)},
 		{"connections", int64(c.Limits.Conns)},
@@ -256,7 +230,7 @@ const (
 	falsePositives = 0.001
 )
 
-// hold completes Holdings and Seed by each other, or by Objects and Secret.
+// hold completes Holdings and seed by each other, or by Objects and Secret.
 func (c *Config) hold() error {
 	switch {
 	case c.Objects < 0 || c.Objects > objectsMax:
@@ -266,16 +240,10 @@ func (c *Config) hold() error {
 	case c.Holdings != nil && c.Holdings.filter == nil:
 		return errors.New("holdings without a filter")
 	case c.Holdings != nil:
-		seed := c.Holdings.filter.Geometry().Seed
-		if c.Seed != 0 && c.Seed != seed {
-			return errors.New("seed: differs from that of the holdings' filter")
-		}
-		c.Seed = seed
+		c.seed = c.Holdings.filter.Geometry().Seed
 		return nil
 	}
-	if c.Seed == 0 {
-		c.Seed = digest.SeedFrom(c.Secret)
-	}
+	c.seed = digest.SeedFrom(c.Secret)
 	if c.Objects == 0 {
 		return nil
 	}
@@ -283,7 +251,7 @@ func (c *Config) hold() error {
 	if err != nil {
 		return err
 	}
-	g.Seed = c.Seed
+	g.Seed = c.seed
 	filter, err := digest.NewCountingFilter(g, uint64(time.Now().Unix()))
 	if err != nil {
 		return err
@@ -303,11 +271,8 @@ func (c *Config) fill() {
 	if c.Detection.Suspicion == 0 {
 		c.Detection.Suspicion = defaultSuspect
 	}
-	if c.RejoinInterval == 0 {
-		c.RejoinInterval = defaultRejoin
-	}
-	if c.Limits.Serves == 0 {
-		c.Limits.Serves = 32
+	if c.rejoin == 0 {
+		c.rejoin = defaultRejoin
 	}
 	if c.Limits.DigestBytes == 0 {
 		c.Limits.DigestBytes = 64 << 20
@@ -350,6 +315,5 @@ func (c Config) LogValue() slog.Value {
 		slog.Any("join", c.Join),
 		slog.Bool("secret", len(c.Secret) > 0),
 		slog.String("service", c.Service),
-		slog.String("zone", c.Zone),
 	)
 }

@@ -32,7 +32,6 @@ func (d delegate) NodeMeta(limit int) []byte {
 		Incarnation: d.n.incarnation.Load(),
 		Canary:      canaryOf(d.n.digestSeeds()[0]),
 		Service:     d.n.cfg.Service,
-		Zone:        d.n.cfg.Zone,
 		Secrets:     d.n.ring.Load().ids(),
 	}
 	if d.n.signing != nil {

@@ -356,7 +356,7 @@ func TestRecordsStayAsTheResolverGaveThem(t *testing.T) {
 		given = append(given, &net.SRV{Target: "10.0.0.1", Port: 7946 + i})
 	}
 	s.change(func(s *names) { s.srv["cache"] = slices.Clone(given) })
-	n := &Node{cfg: Config{Network: namedHost{nil, s}}}
+	n := &Node{cfg: Config{Advanced: Advanced{Network: namedHost{nil, s}}}}
 	if found, err := n.resolve(t.Context(), "srv:cache"); err != nil || len(found) != greetedAtOnce {
 		t.Fatalf("resolved %v, %v", found, err)
 	}

@@ -14,11 +14,11 @@
 // authenticated and encrypted; without one, whoever reaches the port is trusted.
 // Holders of the secret trust each other: see the last section there.
 //
-// The secret, and with it the seed that keys are hashed under, can be changed
-// without a moment in which lookups fail: see [Node.SetSecrets]. A peer that wants
-// that calls [Holdings.Reseed], which rebuilds the digest under another seed while it
-// is published, and asks by [Node.Candidates]. The geometry of a filter
-// changes by [digest.CountingFilter.Rebuild], likewise.
+// The secret, and with it the seed that keys are hashed under, can be changed while
+// the cluster runs: see [Node.SetSecrets]. A peer changes the seed by
+// [Holdings.Reseed], which rebuilds its digest under another one while it is
+// published, and asks by [Node.Candidates]. The geometry of a filter changes by
+// [digest.CountingFilter.Rebuild], likewise.
 //
 // Slices given to a Config are copied or only read during New; the holdings are
 // shared with the caller by design. A [Node] is safe for concurrent use. It logs

@@ -30,7 +30,7 @@ func ExampleHooks() {
 			}
 		},
 	}
-	b, err := gossip.New(gossip.Config{Name: "b", Bind: "127.0.0.1:0", Logger: quiet, Hooks: hooks})
+	b, err := gossip.New(gossip.Config{Name: "b", Bind: "127.0.0.1:0", Logger: quiet, Advanced: gossip.Advanced{Hooks: hooks}})
 	if err != nil {
 		panic(err)
 	}

@@ -27,7 +27,7 @@ func ExampleNew() {
 	applied := make(chan exchange.Event, 10)
 	b, err := gossip.New(gossip.Config{
 		Name: "b", Bind: "127.0.0.1:0", Secret: secret, Join: []string{a.Addr()}, Logger: quiet,
-		Hooks: gossip.Hooks{Event: func(ev exchange.Event) { applied <- ev }},
+		Advanced: gossip.Advanced{Hooks: gossip.Hooks{Event: func(ev exchange.Event) { applied <- ev }}},
 	})
 	if err != nil {
 		panic(err)
@@ -64,7 +64,7 @@ func ExampleNode_CandidatesByPrefix() {
 	applied := make(chan exchange.Event, 10)
 	router, err := gossip.New(gossip.Config{
 		Name: "router", Bind: "127.0.0.1:0", Secret: secret, Join: []string{worker.Addr()}, Logger: quiet,
-		Hooks: gossip.Hooks{Event: func(ev exchange.Event) { applied <- ev }},
+		Advanced: gossip.Advanced{Hooks: gossip.Hooks{Event: func(ev exchange.Event) { applied <- ev }}},
 	})
 	if err != nil {
 		panic(err)

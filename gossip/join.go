@@ -162,7 +162,7 @@ func (n *Node) rejoinLoop() {
 			n.log.Info("not alone any more")
 		}
 		alone = err != nil
-		wait = n.cfg.RejoinInterval
+		wait = n.cfg.rejoin
 		if !settled && time.Since(began) < settleTime {
 			wait = min(wait, settleInterval)
 		}

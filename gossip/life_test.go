@@ -106,7 +106,7 @@ func TestMeetsAgainWhoIsNotDead(t *testing.T) {
 				m := (*p1.members.Load())["p2"]
 				m.left.Store(0)
 				if left {
-					m.left.Store(p2.Incarnation())
+					m.left.Store(p2.incarnation.Load())
 				}
 				p1.takeMember(memberEvent{node: m.info.Load().node})
 			})

@@ -14,9 +14,8 @@ import (
 // Member is what a node knows of another peer.
 type Member struct {
 	Name        string
-	Addr        string // of gossip, ip:port
-	Service     string // where it answers siblings, host:port; may be empty
-	Zone        string
+	Addr        string   // of gossip, ip:port
+	Service     string   // where it answers siblings, host:port; may be empty
 	Secrets     []string // names of the secrets that it accepts, the one that it uses first; nil without any
 	Incarnation uint64   // the life it is in
 	Alive       bool
@@ -98,7 +97,6 @@ func (n *Node) describe(m *member, now time.Time) Member {
 		Name:        m.name,
 		Addr:        info.addr.String(),
 		Service:     info.meta.Service,
-		Zone:        info.meta.Zone,
 		Incarnation: info.meta.Incarnation,
 		Alive:       m.up.Load(),
 		Since:       info.since,

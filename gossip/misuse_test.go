@@ -229,10 +229,9 @@ func TestRestartElsewhereIsNotANameTaken(t *testing.T) {
 func TestConfigReportsEveryMistake(t *testing.T) {
 	_, err := New(Config{
 		Name: "no spaces", Bind: "nowhere", Secret: []byte("short"), Service: "x",
-		Zone: strings.Repeat("z", 16), Join: []string{"a:b"},
-		Limits: Limits{Fetches: -1},
+		Join: []string{"a:b"}, Advanced: Advanced{Limits: Limits{Members: -1}},
 	})
-	for _, want := range []string{"name", "bind", "secret of 5 bytes", "service", "zone", "join", "fetches"} {
+	for _, want := range []string{"name", "bind", "secret of 5 bytes", "service", "join", "members"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New = %v, want it to mention %q", err, want)
 		}

@@ -76,13 +76,16 @@ type Node struct {
 
 	meters                                 meters
 	demand                                 demand
-	lookups, malformed                     atomic.Int64
+	malformed                              atomic.Int64
 	datagramsLost, datagramsBad, hooksLost atomic.Int64
 }
 
 const (
 	datagramBacklog = 1024
 	hookBacklog     = 1024
+
+	digestMemory = 256 << 20 // bytes that decoding a digest may take
+	servesMost   = 32        // bodies served at once
 )
 
 // New makes a node and opens its port. It does not contact anybody: see
@@ -144,10 +147,10 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		cfg: cfg, advertise: advertise,
 		log:          cfg.Logger,
 		quiet:        newLimiter(cfg.Logger),
-		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: cfg.Limits.DigestMemory},
+		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory},
 		pool:         pool{idle: make(map[string][]idleWire)},
 		bodies:       newBodies(bodiesMax),
-		serving:      make(chan struct{}, cfg.Limits.Serves),
+		serving:      make(chan struct{}, servesMost),
 		datagrams:    make(chan []byte, datagramBacklog),
 		compared:     make(chan comparison, 16),
 		woken:        make(chan struct{}, 1),
@@ -159,7 +162,7 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		n.seeds = append(n.seeds, &seed{text: entry})
 	}
 	n.ring.Store(ring)
-	n.ownSeed = !slices.ContainsFunc(ring.secrets, func(s *secret) bool { return s.seed == cfg.Seed })
+	n.ownSeed = !slices.ContainsFunc(ring.secrets, func(s *secret) bool { return s.seed == cfg.seed })
 	n.setViews(n.seedsUnder(ring))
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.members.Store(new(memberTable))
@@ -176,16 +179,11 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		Incarnation:  n.incarnation.Load(),
 		Seed:         rand.Uint64(),
 		Publish:      cfg.Publish,
-		SyncInterval: cfg.SyncInterval,
-		PublishedLog: cfg.Limits.PublishedLog,
-		ReplicaLog:   cfg.Limits.ReplicaLog,
 		ReplicaBytes: cfg.Limits.ReplicaBytes,
 		Use:          n.hits,
 		DigestBytes:  cfg.Limits.DigestBytes,
-		Fetches:      cfg.Limits.Fetches,
 		BytesIn:      cfg.Limits.BytesIn,
 		BytesOut:     cfg.Limits.BytesOut,
-		KeepDead:     cfg.Limits.KeepDead,
 	}, time.Now())
 	n.invalidations.init(cfg, n.incarnation.Load(), n.signing)
 	return n
@@ -268,9 +266,6 @@ func (n *Node) Name() string { return n.cfg.Name }
 // Holdings returns what this peer says that it holds: Config.Holdings, or those that
 // New made for Config.Objects; nil if this peer only listens.
 func (n *Node) Holdings() *Holdings { return n.cfg.Holdings }
-
-// Incarnation returns the number of this life of the peer.
-func (n *Node) Incarnation() uint64 { return n.incarnation.Load() }
 
 // Version returns what was last published; the zero Version if nothing was.
 func (n *Node) Version() exchange.Version {

@@ -84,7 +84,7 @@ func TestRestartIsANewLife(t *testing.T) {
 		c.startMany(4)
 		c.nodes["p4"].cfg.Holdings.Filter().Add(key("p4", 1))
 		within(t, 5*time.Second, c.inStep)
-		old := c.nodes["p4"].Incarnation()
+		old := c.nodes["p4"].incarnation.Load()
 		c.kill("p4")
 		time.Sleep(100 * time.Millisecond) // too soon for anybody to have noticed
 
@@ -92,8 +92,8 @@ func TestRestartIsANewLife(t *testing.T) {
 		cfg.Join = []string{"10.0.0.1:7946", "10.0.0.2:7946"}
 		cfg.Holdings.Filter().Add(key("p4", 2))
 		n := c.start(cfg)
-		if n.Incarnation() <= old {
-			t.Errorf("the new incarnation is %x, after %x", n.Incarnation(), old)
+		if n.incarnation.Load() <= old {
+			t.Errorf("the new incarnation is %x, after %x", n.incarnation.Load(), old)
 		}
 		// Who misses the word of it, as a few in a thousand do, is told by the next stream from or to the peer.
 		took := within(t, 15*time.Second, c.inStep)
@@ -211,7 +211,7 @@ func TestSignedDigestsSpread(t *testing.T) {
 		for i := 1; i <= 4; i++ {
 			cfg := c.config(fmt.Sprintf("p%d", i), fmt.Sprintf("10.0.0.%d", i))
 			cfg.Sign = i%2 == 0
-			cfg.Zone, cfg.Service = "a-zone-of-15-by", "a-service-name-that-fills-the-whole-field.cluster.example:18080"
+			cfg.Service = "a-service-name-that-fills-the-whole-field.cluster.example:18080"
 			if i > 1 {
 				cfg.Join = []string{"10.0.0.1:7946"}
 			}

@@ -66,7 +66,6 @@ func TestObjectsAndHoldingsMisused(t *testing.T) {
 		"1073741825 objects: want":                                {Objects: objectsMax + 1},
 		"objects and holdings: want one of them":                  {Objects: 1, Holdings: NewHoldings(filter)},
 		"holdings without a filter":                               {Holdings: new(Holdings)},
-		"seed: differs from that of the holdings' filter":         {Holdings: NewHoldings(filter), Seed: 1},
 		"secret of 5 bytes: want at least 16\ngossip: -2 objects": {Objects: -2, Secret: []byte("short")},
 	} {
 		cfg.Name, cfg.Bind, cfg.Logger = "p", "127.0.0.1:0", testLog()
@@ -77,12 +76,9 @@ func TestObjectsAndHoldingsMisused(t *testing.T) {
 			}
 		}
 	}
-	most, err := New(Config{Name: "p", Bind: "127.0.0.1:0", Logger: testLog(), Objects: objectsMax, Seed: 7})
+	most, err := New(Config{Name: "p", Bind: "127.0.0.1:0", Logger: testLog(), Objects: objectsMax})
 	if err != nil {
 		t.Fatalf("New for the most objects: %v", err)
 	}
 	defer most.Close()
-	if got := most.Holdings().Filter().Geometry().Seed; got != 7 {
-		t.Errorf("the filter is under the seed %d, want 7", got)
-	}
 }

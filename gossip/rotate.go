@@ -20,10 +20,10 @@ import (
 //	every peer: SetSecrets(old, fresh)   it understands who uses the fresh one
 //	every peer: SetSecrets(fresh, old)   it uses the fresh one
 //	            Holdings.Reseed(fresh)   and publishes under the seed of that
-//	every peer: SetSecrets(fresh)        who has only the old one is cut off
+//	every peer: SetSecrets(fresh)        a peer with only the old one is cut off
 //
-// [Node.CutOff] tells beforehand who would not follow. Connections of peers that
-// have only secrets which are no longer accepted are closed at once; the digests
+// Peers that would not follow are named in the log. Connections of peers that have
+// only secrets which are no longer accepted are closed at once; the digests
 // under the seeds of such secrets leave the lookups. An error changes nothing: of
 // secrets that are too short, too many or none, of a node that was made without
 // one, and of dropping the one under whose seed this peer's own digest is.
@@ -75,18 +75,9 @@ func (n *Node) ringOf(primary []byte, accept [][]byte) (*ring, error) {
 	return r, nil
 }
 
-// CutOff returns the names of the live peers that would not understand this one
-// after SetSecrets(primary, accept...), or not be understood by it, or whose digest
-// would become useless: those that have not made the step before. It is nil if all
-// would go on as before, and for arguments that SetSecrets does not take.
-func (n *Node) CutOff(primary []byte, accept ...[]byte) []string {
-	r, err := n.ringOf(primary, accept)
-	if err != nil {
-		return nil
-	}
-	return n.cutOff(r)
-}
-
+// cutOff returns the names of the live peers that would not understand this one
+// with the secrets of r, or not be understood by it, or whose digest would become
+// useless: those that have not made the step before.
 func (n *Node) cutOff(r *ring) []string {
 	ids, seeds := r.ids(), n.seedsUnder(r)
 	var out []string

@@ -183,8 +183,12 @@ func TestSecretChangesOnline(t *testing.T) {
 		expect := func(what string, want []string, use []byte, accept ...[]byte) {
 			t.Helper()
 			within(t, 75*time.Second, func() error {
-				if got := p1.CutOff(use, accept...); !slices.Equal(got, want) {
-					return fmt.Errorf("%s: CutOff = %v, want %v", what, got, want)
+				r, err := p1.ringOf(use, accept)
+				if err != nil {
+					return err
+				}
+				if got := p1.cutOff(r); !slices.Equal(got, want) {
+					return fmt.Errorf("%s: cutOff = %v, want %v", what, got, want)
 				}
 				return nil
 			})
@@ -337,7 +341,7 @@ func TestSetSecretsMistakes(t *testing.T) {
 			t.Errorf("secrets named twice: %v, %d seeds", err, len(n.digestSeeds()))
 		}
 		cfg := c.config("p2", "10.0.0.2")
-		cfg.Secret, cfg.Holdings, cfg.Seed = nil, nil, 0
+		cfg.Secret, cfg.Holdings = nil, nil
 		if err := c.start(cfg).SetSecrets(testSecret); err == nil {
 			t.Error("a node without a secret could be given one")
 		}

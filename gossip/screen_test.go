@@ -114,7 +114,7 @@ func TestNoPeerIsEvicted(t *testing.T) {
 		}})
 	}
 	floods = append(floods, flood{"a farewell", func(c *cluster, packet func(b []byte, to string), to string) {
-		h := exchange.Head{Origin: exchange.IDOf("p3"), Version: exchange.Version{Incarnation: c.nodes["p3"].Incarnation()}}
+		h := exchange.Head{Origin: exchange.IDOf("p3"), Version: exchange.Version{Incarnation: c.nodes["p3"].incarnation.Load()}}
 		farewell := exchange.Advert{Kind: exchange.Farewell, Head: h}.AppendTo(nil)
 		packet(farewell, to)
 		packet(wordOf(msgDead, "p3", "p3", 10), to)

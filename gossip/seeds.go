@@ -33,7 +33,7 @@ func canariesOf(seeds []uint64) []uint32 {
 // this peer's own first.
 func (n *Node) seedsUnder(r *ring) []uint64 {
 	if n.ownSeed {
-		return []uint64{n.cfg.Seed}
+		return []uint64{n.cfg.seed}
 	}
 	var out []uint64
 	for _, s := range r.secrets {

@@ -54,11 +54,10 @@ func (n *Node) CandidatesByPrefix(dst []PrefixCandidate, chain []digest.Key) []P
 	return dst
 }
 
-// noted returns the index to ask about keys, having counted the question as one lookup,
-// for the last of them: of a chain that is the one that is new.
+// noted returns the index to ask about keys, and notes the question as one for the last
+// of them: of a chain that is the one that is new.
 func (n *Node) noted(keys []digest.Key) *index.Index {
 	if len(keys) > 0 {
-		n.lookups.Add(1)
 		n.demand.note(keys[len(keys)-1])
 	}
 	return (*n.views.Load())[0].index

@@ -28,9 +28,8 @@ type Stats struct {
 	ConnsAccepted int64
 	ConnsRefused  int64 // beyond the limits, or from addresses not allowed
 	ConnsStrange  int64 // closed for their first byte
-	Malformed     int64 // requests that were none
+	Malformed     int64 // requests and datagrams that were none
 
-	Lookups   int64 // calls of Candidates and CandidatesByKey
 	HooksLost int64 // events that no hook was called for, because hooks were too slow
 }
 
@@ -46,7 +45,6 @@ func (n *Node) Stats() Stats {
 		ConnsRefused:   n.acceptor.overCap.Load() + n.acceptor.notAllowed.Load(),
 		ConnsStrange:   n.acceptor.strange.Load(),
 		Malformed:      n.malformed.Load() + n.datagramsBad.Load(),
-		Lookups:        n.lookups.Load(),
 		HooksLost:      n.hooksLost.Load(),
 		Invalidations:  n.invalidations.stats(),
 	}
@@ -56,6 +54,7 @@ func (n *Node) Stats() Stats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Exchange = n.engine.Stats()
+	s.Malformed += s.Exchange.AdvertsBad
 	s.In, s.Out = n.meters.in.traffic(), n.meters.out.traffic()
 	s.In[Adverts] += s.Exchange.AdvertBytesIn
 	s.In[Deltas] += s.Exchange.CarriedBytesIn

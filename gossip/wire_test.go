@@ -208,7 +208,7 @@ func (c *cluster) tapped(tap *wiretap, n int, secret []byte) (nodes []*Node) {
 		}
 		cfg := Config{
 			Name: fmt.Sprintf("peer-%d", i+1), Bind: ip + ":7946", Service: ip + ":8080", Secret: secret,
-			Holdings: NewHoldings(filter), Network: tappedNetwork{tap, c.net.Host(ip)}, Logger: testLog(),
+			Holdings: NewHoldings(filter), Advanced: Advanced{Network: tappedNetwork{tap, c.net.Host(ip)}}, Logger: testLog(),
 		}
 		if i > 0 {
 			cfg.Join = []string{"10.0.0.1:7946"}

@@ -56,25 +56,6 @@ func TestPagesCommands(t *testing.T) {
 	}
 }
 
-// What has a mistake is found to have one.
-func TestPagesMistakesAreFound(t *testing.T) {
-	for _, line := range []string{
-		"peer rnu", "peer run --stroe x", "peer run --store-size 10", "peer plan --objects", "./peer members --listen x", "nosuch program",
-		"go run ./cmd/peer demo --nosuch", "go run ./cmd/nosuch", "go run ./sim nosuch", "go run ./sim delta --nosuch", "go test ./nosuch",
-		"go test ./digest -run NoSuchTest", "go test ./digest -nosuch", ".ci/run nosuch", ".ci/nosuch",
-	} {
-		if wrong(t, split(line)) == "" {
-			t.Errorf("nothing is found wrong with %q", line)
-		}
-	}
-	if list := simple(split(`A=b curl -H 'x: y' "$u" >f | head -c 3 && cd x # no`)); len(list) != 3 || len(list[0]) != 4 || list[1][0] != "head" {
-		t.Errorf("simple commands: %q", list)
-	}
-	if slug("What to do when …") != "what-to-do-when-" {
-		t.Errorf("slug: %q", slug("What to do when …"))
-	}
-}
-
 // commands are the simple commands of a block, each as its words; in a console
 // those behind "$ ".
 func commands(b block) (list [][]string) {

@@ -16,7 +16,6 @@ func (e *Engine) bodyArrived(now time.Time, f *flight, r Result) {
 	p := f.origin
 	if r.Kind == FrameSnapshot {
 		e.stats.SnapshotsIn++
-		e.stats.SnapshotBytesIn += int64(r.Bytes)
 		if r.Resumed > 0 {
 			e.stats.Resumed++
 			e.stats.ResumedBytes += int64(r.Resumed)
@@ -27,7 +26,6 @@ func (e *Engine) bodyArrived(now time.Time, f *flight, r Result) {
 		}
 	} else {
 		e.stats.DeltasIn++
-		e.stats.DeltaBytesIn += int64(r.Bytes)
 	}
 	if err := e.acceptable(p, f, r); err != nil {
 		r.Err = err

@@ -35,7 +35,7 @@ type carrying struct {
 // none if the change is too long for one.
 func (e *Engine) carryingOf(before Head, f *digest.Filter, d *digest.Delta) carrying {
 	// Encoding is left to those who fetch it, if it is for nothing here.
-	if d.Len() == 0 || d.Len() > 2*MaxDatagram || d.Target() != f.Version() || e.cfg.Publish.Carry < 0 {
+	if d.Len() == 0 || d.Len() > 2*MaxDatagram || d.Target() != f.Version() {
 		return carrying{}
 	}
 	change, err := d.AppendPacked(nil, f)
@@ -43,7 +43,7 @@ func (e *Engine) carryingOf(before Head, f *digest.Filter, d *digest.Delta) carr
 	if bare, e := d.AppendBare(nil, f); e == nil && (!packed || len(bare) <= len(change)) {
 		change, err, packed = bare, nil, false
 	}
-	if err != nil || len(change) > e.cfg.Publish.For(len(e.live)).Carry {
+	if err != nil {
 		return carrying{} // a delta that is not one of this filter, or not for a datagram
 	}
 	behind := append(sign(e.cfg.Key, e.self), change...)

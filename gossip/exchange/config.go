@@ -65,20 +65,6 @@ type Publishing struct {
 	// ten. How long it does follows from what waiting saves and costs: see
 	// [Publishing.Wait]. Zero means 5 s, or MinInterval if that is longer.
 	Interval time.Duration
-
-	// Worth is what it is worth, in bytes of messages, that a miss finds what a sibling
-	// has just got. Zero means 4,096: the more, the shorter the waits.
-	Worth float64
-
-	// Round is the time over which the adverts of a publication are spread. Zero
-	// means 2 ms for each live peer, at most a quarter of MinInterval and 1 s, and
-	// nothing for up to 32 peers.
-	Round time.Duration
-
-	// Carry is the greatest change, in bytes, that travels with its adverts instead
-	// of being fetched, as long as it fits a datagram. Zero means whatever fits;
-	// below zero nothing does.
-	Carry int
 }
 
 const (
@@ -130,13 +116,15 @@ func (p Publishing) For(n int) Publishing {
 		p.Interval = defaultInterval
 	}
 	p.Interval = max(p.Interval, p.MinInterval)
-	if p.Round <= 0 && n > freePeers {
-		p.Round = min(time.Duration(n)*paceOf, p.MinInterval/4, roundTime)
-	}
-	if p.Carry == 0 {
-		p.Carry = MaxDatagram
-	}
 	return p
+}
+
+// round is the time over which the adverts of a publication to n live peers are spread.
+func (p Publishing) round(n int) time.Duration {
+	if n <= freePeers {
+		return 0
+	}
+	return min(time.Duration(n)*paceOf, p.For(n).MinInterval/4, roundTime)
 }
 
 // syncInterval is the mean time between syncs among n live peers.

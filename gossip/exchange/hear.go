@@ -40,7 +40,6 @@ func (e *Engine) datagramIn(bytes, change int) {
 	e.stats.AdvertsIn++
 	e.stats.AdvertBytesIn += int64(bytes - change)
 	e.stats.CarriedBytesIn += int64(change)
-	e.stats.DeltaBytesIn += int64(change)
 }
 
 func (e *Engine) handleAdvert(now time.Time, a Advert) {

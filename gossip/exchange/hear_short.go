@@ -57,7 +57,6 @@ func (e *Engine) handleStep(now time.Time, s Step) {
 		return
 	}
 	e.hear(now, p, h, p)
-	e.stats.CarriersIn++
 	e.carry(now, p, s.carrier(h, len(p.key) > 0))
 }
 

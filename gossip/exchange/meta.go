@@ -9,9 +9,8 @@ import (
 
 // Longest fields of [Meta], in bytes.
 const (
-	MaxMeta    = 160
+	MaxMeta    = 144
 	MaxService = 63
-	MaxZone    = 15
 )
 
 // MaxSecrets is how many secrets a peer may accept at a time.
@@ -25,21 +24,19 @@ type Meta struct {
 	Incarnation            uint64 // this life of the peer; never 0
 	Canary                 uint32 // how the peer hashes keys, or is about to
 	Service                string // host:port where it answers siblings; may be empty
-	Zone                   string // where it is, for display and preference; may be empty
 	Key                    []byte // Ed25519 public key by which it signs what it publishes; empty if it does not
 	// Secrets are the names of those that it accepts, of which it uses the first; nil
 	// if it has none.
 	Secrets []uint32
 }
 
-// AppendTo appends the metadata to dst. Service, Zone, Key and Secrets must fit their
+// AppendTo appends the metadata to dst. Service, Key and Secrets must fit their
 // limits.
 func (m Meta) AppendTo(dst []byte) []byte {
 	dst = append(dst, metaMagic, m.MinVersion, m.MaxVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, m.Incarnation)
 	dst = binary.LittleEndian.AppendUint32(dst, m.Canary)
 	dst = appendString8(dst, m.Service)
-	dst = appendString8(dst, m.Zone)
 	dst = appendString8(dst, string(m.Key))
 	dst = append(dst, byte(4*len(m.Secrets)))
 	for _, id := range m.Secrets {
@@ -66,9 +63,6 @@ func DecodeMeta(b []byte) (Meta, error) {
 	m.Canary = r.uint32("canary")
 	if m.Service = r.string8("service"); len(m.Service) > MaxService {
 		r.fail("service")
-	}
-	if m.Zone = r.string8("zone"); len(m.Zone) > MaxZone {
-		r.fail("zone")
 	}
 	if key := r.string8("key"); len(key) == ed25519.PublicKeySize {
 		m.Key = []byte(key)

@@ -119,38 +119,32 @@ type Event struct {
 type Stats struct {
 	Published      int64 // versions
 	AdvertsOut     int64 // datagrams sent, repeats and echoes included
-	AdvertBytesOut int64 // without what carriers have behind the advert
+	AdvertBytesOut int64 // without the changes behind adverts
 	Repeats        int64 // adverts made again for peers that had not reacted
 	CarriersOut    int64 // of AdvertsOut, those with the change behind them
 	AdvertsIn      int64
 	AdvertBytesIn  int64 // likewise; AdvertsBad included
 	AdvertsBad     int64 // datagrams that were no advert
-	CarriersIn     int64 // of AdvertsIn, those of live peers with the change behind them
 	CarriedBytesIn int64 // behind adverts
 
-	Fetches         int64 // gets sent
-	DeltasIn        int64 // fetched, and carried by adverts
-	DeltaBytesIn    int64
-	CarriedIn       int64 // of DeltasIn, those that came with an advert
-	SnapshotsIn     int64 // digests that came whole
-	SnapshotBytesIn int64
-	Resumed         int64 // of SnapshotsIn, those of which a part had come before a stream broke
-	ResumedBytes    int64 // that so were not fetched again
-	Unchanged       int64 // answers that nothing is newer
-	Adopted         int64 // of them, those by which a digest of a former life went on
-	Busy            int64 // answers to ask again later
-	Failures        int64 // gets without an answer
-	Rejected        int64 // answers not accepted
+	Fetches      int64 // gets sent
+	DeltasIn     int64 // fetched, and carried by adverts
+	CarriedIn    int64 // of DeltasIn, those that came with an advert
+	SnapshotsIn  int64 // digests that came whole
+	Resumed      int64 // of SnapshotsIn, those of which a part had come before a stream broke
+	ResumedBytes int64 // that so were not fetched again
+	Unchanged    int64 // answers that nothing is newer
+	Adopted      int64 // of them, those by which a digest of a former life went on
+	Busy         int64 // answers to ask again later
+	Failures     int64 // gets without an answer
+	Rejected     int64 // answers not accepted
 
-	DeltasOut        int64 // served, and sent with adverts (CarriersOut)
-	DeltaBytesOut    int64
-	CarriedBytesOut  int64 // of DeltaBytesOut, those sent with adverts
-	SnapshotsOut     int64
-	SnapshotBytesOut int64
-	Refused          int64 // gets answered busy
+	DeltasOut       int64 // served, and sent with adverts (CarriersOut)
+	CarriedBytesOut int64 // sent with adverts
+	SnapshotsOut    int64
+	Refused         int64 // gets answered busy
 
-	Compared    int64 // sums of others heard
-	Agreed      int64 // of them, those that equalled this peer's
+	Agreed      int64 // sums of others heard that equalled this peer's
 	Syncs       int64 // exchanges of whole vectors begun by this peer
 	Gaps        int64 // versions taken in after at least one before had been missed
 	Repairs     int64 // versions learnt of by sync, not by advert

@@ -85,7 +85,6 @@ func (e *Engine) keepPartial(now time.Time, f *flight, r Result) bool {
 		}
 		return false
 	}
-	e.stats.SnapshotBytesIn += int64(r.Bytes)
 	have := uint64(0)
 	if p.partial != nil && p.partial.Head == r.Partial.Head {
 		have = uint64(len(p.partial.Body))

@@ -138,7 +138,7 @@ func (e *Engine) beginRound(now time.Time) {
 	fresh := r.queue[start:]
 	e.rng.Shuffle(len(fresh), func(i, j int) { fresh[i], fresh[j] = fresh[j], fresh[i] })
 	n := len(r.queue)
-	r.pace = e.cfg.Publish.For(n).Round / time.Duration(max(1, n))
+	r.pace = e.cfg.Publish.round(n) / time.Duration(max(1, n))
 	if start == 0 {
 		r.sendAt = now
 	}
@@ -198,7 +198,7 @@ func (e *Engine) planRepeat(now time.Time, p *peer) {
 		// Nobody reacts to a carrier. That it was lost shows in the next one, unless
 		// none comes.
 		policy := e.cfg.Publish.For(len(e.live))
-		wait = min(max(2*e.nextPublication(now), leastCarrierWait), max(mostCarrierWait, 3*(policy.MinInterval+policy.Round)/2))
+		wait = min(max(2*e.nextPublication(now), leastCarrierWait), max(mostCarrierWait, 3*(policy.MinInterval+policy.round(len(e.live)))/2))
 	}
 	p.repeatAt = now.Add(e.jitter(wait))
 	e.round.repeatAt = earlier(e.round.repeatAt, p.repeatAt)
@@ -247,6 +247,5 @@ func (e *Engine) Sent(d Datagram) {
 		e.stats.CarriersOut++
 		e.stats.CarriedBytesOut += int64(d.change)
 		e.stats.DeltasOut++
-		e.stats.DeltaBytesOut += int64(d.change)
 	}
 }

@@ -85,10 +85,8 @@ func (e *Engine) Served(now time.Time, t FrameType, bytes int) {
 	switch t {
 	case FrameDelta:
 		e.stats.DeltasOut++
-		e.stats.DeltaBytesOut += int64(bytes)
 	case FrameSnapshot, FrameRest:
 		e.stats.SnapshotsOut++
-		e.stats.SnapshotBytesOut += int64(bytes)
 	default:
 		return
 	}

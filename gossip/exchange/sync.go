@@ -70,7 +70,6 @@ func (e *Engine) HandleSum(now time.Time, name string, equal bool) {
 	if p == nil || p.name != name || !p.live {
 		return
 	}
-	e.stats.Compared++
 	e.reachable(now, p)
 	if equal {
 		e.stats.Agreed++

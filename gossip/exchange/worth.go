@@ -18,11 +18,7 @@ import (
 //
 // It is no bound that is kept: see Publishing.Interval.
 func (p Publishing) Wait(changes, asks float64) time.Duration {
-	value := p.Worth
-	if value <= 0 {
-		value = defaultWorth
-	}
-	cost, gain := noticeCost*changes, value*asks
+	cost, gain := noticeCost*changes, missCost*asks
 	if cost <= gain {
 		return 0
 	}
@@ -37,10 +33,10 @@ const (
 	// noticeCost is what a change that travels alone costs beside its own bits, in
 	// bytes: the headers of IP and UDP, a short head, and how a delta is framed.
 	noticeCost = 28 + 12 + 8
-	// defaultWorth is what it is worth, in bytes, that a miss finds what a sibling has
+	// missCost is what it is worth, in bytes, that a miss finds what a sibling has
 	// just got: an eighth of a mean object.
-	defaultWorth = 4096
-	maxWait      = 3600.0 // seconds
+	missCost = 4096
+	maxWait  = 3600.0 // seconds
 )
 
 // A pace is how fast something happens lately.
@@ -81,7 +77,7 @@ func (e *Engine) nextPublication(now time.Time) time.Duration {
 	if rate > 0 {
 		first = min(1/rate, maxWait)
 	}
-	return time.Duration(first*float64(time.Second)) + max(e.wait(now, 0), policy.MinInterval) + policy.Round
+	return time.Duration(first*float64(time.Second)) + max(e.wait(now, 0), policy.MinInterval) + policy.round(len(e.live))
 }
 
 // wait is how long the changes that are there may wait from the first of them on.

@@ -19,7 +19,7 @@ func Example() {
 	quiet := slog.New(slog.DiscardHandler)
 
 	a, err := gossip.New(gossip.Config{Name: "a", Bind: "10.0.0.1:7946", Service: "10.0.0.1:80", Objects: 100,
-		Network: net.Host("10.0.0.1"), Logger: quiet})
+		Advanced: gossip.Advanced{Network: net.Host("10.0.0.1")}, Logger: quiet})
 	if err != nil {
 		panic(err)
 	}
@@ -27,7 +27,7 @@ func Example() {
 	a.Holdings().Add("an object")
 	applied := make(chan exchange.Event, 10)
 	b, err := gossip.New(gossip.Config{Name: "b", Bind: "10.0.0.2:7946", Join: []string{a.Addr()},
-		Network: net.Host("10.0.0.2"), Logger: quiet, Hooks: gossip.Hooks{Event: func(e exchange.Event) { applied <- e }}})
+		Advanced: gossip.Advanced{Network: net.Host("10.0.0.2"), Hooks: gossip.Hooks{Event: func(e exchange.Event) { applied <- e }}}, Logger: quiet})
 	if err != nil {
 		panic(err)
 	}

@@ -17,8 +17,8 @@
 // # Questions
 //
 // A question is a GET in absolute form, sent to the sibling's address, under
-// "Cache-Control: only-if-cached" (RFC 9111 section 5.2.1.7). Who has the object
-// fresh answers with it and ends Cache-Status (RFC 9211) by a member that says
+// "Cache-Control: only-if-cached" (RFC 9111 section 5.2.1.7). A sibling that has
+// the object fresh answers with it and ends Cache-Status (RFC 9211) by a member that says
 // "hit". A sibling without it answers 504: a false hit. Nobody answers a question by
 // asking others, so that questions can't go in circles: a Handler has nobody to
 // ask, and a Transport answers 504 to what is only-if-cached.

@@ -45,7 +45,7 @@ func ExampleCache_Wrap() {
 		server := httptest.NewUnstartedServer(nil)
 		cfg := gossip.Config{
 			Name: name, Bind: "127.0.0.1:0", Secret: secret, Service: server.Listener.Addr().String(), Objects: 10_000,
-			Hooks: gossip.Hooks{Event: func(e exchange.Event) { heard <- e }}, Logger: slog.New(slog.DiscardHandler),
+			Advanced: gossip.Advanced{Hooks: gossip.Hooks{Event: func(e exchange.Event) { heard <- e }}}, Logger: slog.New(slog.DiscardHandler),
 		}
 		if nodes != nil {
 			cfg.Join = []string{nodes[0].Addr()}

@@ -49,7 +49,7 @@ func program(name string, join []string, heard func(exchange.Event)) (cache *she
 	server := httptest.NewServer(&sibling.Handler{Name: name, Cache: cache})
 	node, err := gossip.New(gossip.Config{
 		Name: name, Bind: "127.0.0.1:0", Join: join, Secret: secret, Service: server.Listener.Addr().String(), Objects: 10_000,
-		Hooks: gossip.Hooks{Event: heard}, Logger: slog.New(slog.DiscardHandler),
+		Advanced: gossip.Advanced{Hooks: gossip.Hooks{Event: heard}}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		panic(err)

@@ -47,7 +47,7 @@ func (w *caches) start() *Cache {
 	w.t.Helper()
 	host := w.net.Host(fmt.Sprintf("10.0.0.%d", len(w.all)+1))
 	cfg := gossip.Config{Name: fmt.Sprint("c", len(w.all)), Bind: host.IP() + ":7946", Service: host.IP() + ":80", Objects: 100,
-		Secret: []byte("a secret of 16 bytes"), Network: host, Logger: slog.New(slog.DiscardHandler)}
+		Secret: []byte("a secret of 16 bytes"), Advanced: gossip.Advanced{Network: host}, Logger: slog.New(slog.DiscardHandler)}
 	if len(w.all) > 0 {
 		cfg.Join = []string{"10.0.0.1:7946"}
 	}

@@ -25,16 +25,16 @@ import (
 // A cluster is an origin and peers on loopback, with their files in one
 // temporary directory.
 type cluster struct {
-	dir    string
-	origin *origin.Handler
-	server *http.Server
-	base   string // the origin's URL
-	nodes  []*node.Node
-	tolls  []*toll
+	dir      string
+	origin   *origin.Handler
+	server   *http.Server
+	base     string // the origin's URL
+	nodes    []*node.Node
+	counters []*counters
 }
 
-// A toll counts what the peers' own counters cannot know.
-type toll struct {
+// counters are of what the peers' own counters cannot know.
+type counters struct {
 	missed         atomic.Int64 // origin fetches of what a sibling held at that moment
 	missedBytes    atomic.Int64
 	icpMisses      atomic.Int64 // requests after which an ICP cache would have asked its siblings
@@ -69,14 +69,14 @@ func startCluster(ctx context.Context, o Options, log *slog.Logger) (c *cluster,
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	for i := range o.Peers {
-		t := &toll{}
+		t := &counters{}
 		n, err := node.Start(ctx, node.Options{
 			Config: c.config(o, i, secret), Version: o.Version, Logger: log, Observe: t.observe,
 		})
 		if err != nil {
 			return c, fmt.Errorf("cannot start %s: %w", name(i), err)
 		}
-		c.nodes, c.tolls = append(c.nodes, n), append(c.tolls, t)
+		c.nodes, c.counters = append(c.nodes, n), append(c.counters, t)
 	}
 	return c, c.settle(ctx)
 }
@@ -143,7 +143,7 @@ func (c *cluster) catchUp(ctx context.Context, requests int64) {
 	defer cancel()
 	until(ctx, func() bool {
 		var counted int64
-		for _, t := range c.tolls {
+		for _, t := range c.counters {
 			counted += t.clientRequests.Load()
 		}
 		return counted >= requests
@@ -175,8 +175,8 @@ func (c *cluster) fetched(r *http.Request) {
 	identity := c.identity(r.URL.RequestURI())
 	for i, n := range c.nodes {
 		if i != asking && n.Holds(identity) {
-			c.tolls[asking].missed.Add(1)
-			c.tolls[asking].missedBytes.Add(c.origin.Sizes[r.URL.RequestURI()])
+			c.counters[asking].missed.Add(1)
+			c.counters[asking].missedBytes.Add(c.origin.Sizes[r.URL.RequestURI()])
 			return
 		}
 	}
@@ -201,7 +201,7 @@ func (c *cluster) asking(r *http.Request) int {
 	return -1
 }
 
-func (t *toll) observe(e proxy.Event) {
+func (t *counters) observe(e proxy.Event) {
 	if e.Sibling {
 		return
 	}

@@ -34,7 +34,7 @@ func report(o Options, c *cluster, d *driver) (stop func()) {
 
 func (c *cluster) progress(d *driver) string {
 	var all, local, siblings, origin int64
-	for _, t := range c.tolls {
+	for _, t := range c.counters {
 		all += t.clientRequests.Load()
 		local += t.localHits.Load()
 		siblings += t.siblingHits.Load()

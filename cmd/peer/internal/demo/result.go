@@ -143,7 +143,7 @@ func wait(o Options) time.Duration {
 }
 
 func (c *cluster) row(i int, s admin.Status) Row {
-	t, x, mine := s.Traffic, s.Exchange, c.tolls[i]
+	t, x, mine := s.Traffic, s.Exchange, c.counters[i]
 	return Row{
 		Name: s.Name, Requests: mine.clientRequests.Load(), LocalHits: mine.localHits.Load(),
 		SiblingHits: mine.siblingHits.Load(), Collapsed: mine.collapsed.Load(), OriginFetches: int64(t.OriginRequests),
@@ -175,10 +175,10 @@ func (c *cluster) compare(d *driver, statuses []admin.Status) []Alternative {
 		ours.Messages += x.AdvertsSent + 2*(x.SnapshotsHeard+x.DeltasHeard-x.CarriedHeard) + 2*x.Syncs // a body is asked for unless an advert brings it, a sync is answered
 		ours.Messages += 2 * int64(s.Traffic.LookupsSent)
 		ours.MessageBytes += x.BytesReceived() + x.MembershipBytesHeard + lookupBytes*int64(s.Traffic.LookupsSent)
-		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.tolls[i].missed.Load()
-		icp.OriginBytes -= c.tolls[i].missedBytes.Load()
-		icp.Messages += 2 * siblings * c.tolls[i].icpMisses.Load()
-		icp.MessageBytes += siblings * c.tolls[i].icpBytes.Load()
+		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.counters[i].missed.Load()
+		icp.OriginBytes -= c.counters[i].missedBytes.Load()
+		icp.Messages += 2 * siblings * c.counters[i].icpMisses.Load()
+		icp.MessageBytes += siblings * c.counters[i].icpBytes.Load()
 	}
 	alone := Alternative{Name: "none"}
 	type pair struct {

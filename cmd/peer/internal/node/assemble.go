@@ -159,9 +159,9 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	siblings := *access
 	siblings.Clients = nil
 	dial := guarded(n.dial(o), &siblings)
-	n.peers = outspoken{sibling.NewHTTPTransport(dial), n.quiet}
+	n.peers = loggingTransport{sibling.NewHTTPTransport(dial), n.quiet}
 	if n.cfg.PeerTLS != nil {
-		n.peers = outspoken{peertls.NewTransport(n.cfg.PeerTLS, dial), n.quiet}
+		n.peers = loggingTransport{peertls.NewTransport(n.cfg.PeerTLS, dial), n.quiet}
 	}
 	c.SiblingTransport = n.peers
 	n.coalescer = sibling.NewCoalescer(sibling.CoalescerConfig{Name: n.cfg.Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
@@ -184,16 +184,17 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 	share := conn.Share(n.cfg.MaxConnections).Gossip
 	return gossip.Config{
 		Name: n.cfg.Name, Bind: n.cfg.Gossip, Advertise: n.cfg.Advertise, Join: n.cfg.Join,
-		Secret: n.cfg.Secret, AcceptSecrets: n.cfg.AcceptSecrets,
-		Service: n.service(), Holdings: n.holdings, Publish: publishing(n.cfg.Publish),
-		StateFile: n.digests(), Limits: gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt)), Conns: share.Conns, ConnsPerHost: share.PerHost},
-		HeldSince: n.heldSince(),
-		Detection: o.Detect, Network: o.Network, Logger: n.log,
-		Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {
-			if n.proxy != nil {
-				n.proxy.SiblingGone(m.Name)
-			}
-		}},
+		Secret: n.cfg.Secret, Service: n.service(), Holdings: n.holdings, StateFile: n.digests(), Logger: n.log,
+		Advanced: gossip.Advanced{
+			AcceptSecrets: n.cfg.AcceptSecrets, Publish: publishing(n.cfg.Publish), HeldSince: n.heldSince(),
+			Limits:    gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt)), Conns: share.Conns, ConnsPerHost: share.PerHost},
+			Detection: o.Detect, Network: o.Network,
+			Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {
+				if n.proxy != nil {
+					n.proxy.SiblingGone(m.Name)
+				}
+			}},
+		},
 	}
 }
 

@@ -21,8 +21,8 @@ const purgeWait = 800 * time.Millisecond
 // orderRow asks for an [admin.ClusterRow].
 const orderRow = "row"
 
-// obey does what another peer asks for.
-func (n *Node) obey(_ context.Context, _, operation string, _ []byte) (any, error) {
+// handleCommand does what another peer asks for.
+func (n *Node) handleCommand(_ context.Context, _, operation string, _ []byte) (any, error) {
 	if operation != orderRow {
 		return nil, fmt.Errorf("%s does not know the operation %q", n.cfg.Name, operation)
 	}

@@ -157,7 +157,7 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 
 // serve begins to answer on both listeners.
 func (n *Node) serve() {
-	answers := n.control.Handler(n.obey, n.onceJoined(n.proxy))
+	answers := n.control.Handler(n.handleCommand, n.onceJoined(n.proxy))
 	n.serveOn(n.traffic, answers, func(s *http.Server) error {
 		s.Protocols = new(http.Protocols)
 		s.Protocols.SetHTTP1(true)

@@ -9,16 +9,16 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// An outspoken transport tells the log why a sibling could not be asked, that one
+// A loggingTransport tells the log why a sibling could not be asked, that one
 // refuses this peer's questions, and that its answers are stale by this clock only.
 // Clients get their answers from elsewhere, so that nobody else would notice: a
 // certificate that has run out, say, or TLS at one end only.
-type outspoken struct {
+type loggingTransport struct {
 	transport
 	quiet *quiet
 }
 
-func (o outspoken) RoundTrip(r *http.Request) (*http.Response, error) {
+func (o loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := o.transport.RoundTrip(r)
 	name := cmp.Or(sibling.PeerOf(r.Context()), r.URL.Host)
 	switch {

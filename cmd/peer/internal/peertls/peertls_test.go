@@ -97,7 +97,7 @@ func TestWhoTalksToWhom(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q, %q", name, got, err, c.want, c.err)
 		}
 	}
-	// Who trusts anybody is still not trusted: without a certificate, or with a strange one.
+	// A client that trusts any server is still not trusted: without a certificate, or with a strange one.
 	strange := identity(t, theirs, "a")
 	for name, config := range map[string]*tls.Config{
 		"no certificate": {InsecureSkipVerify: true},
