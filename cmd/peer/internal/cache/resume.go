@@ -71,7 +71,9 @@ func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *bod
 	}
 	b.patience = b.stall()
 	b.mark.when = time.Now()
+	b.mu.Lock() // check uses the timer
 	b.watch = time.AfterFunc(crawlTime, b.check)
+	b.mu.Unlock()
 	return b
 }
 

@@ -72,22 +72,12 @@ func New(c Config) (*Handler, error) {
 	}
 	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Coalescer: c.Coalescer, Cluster: c.Cluster, Store: c.Store,
 		Advertise: c.Advertise, Withdraw: c.Withdraw, MinListed: c.MinListed,
-		FirstByte: c.longestFirstByte(), BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
+		Send: c.SendTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
 	h.watchOrigins()
 	return h, nil
-}
-
-// longestFirstByte is what no origin may exceed: those that may take less have transports
-// that see to it.
-func (c *Config) longestFirstByte() time.Duration {
-	longest := c.FirstByteTimeout
-	for _, s := range c.Sites {
-		longest = max(longest, s.FirstByteTimeout)
-	}
-	return longest
 }
 
 // openOrigins makes the transports to origins.
