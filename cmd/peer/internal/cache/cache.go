@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -31,6 +32,10 @@ type Config struct {
 	// under locks: they must be quick and must not call the cache. nil = nothing is
 	// advertised.
 	Advertise, Withdraw func(identity string)
+
+	// Invalidates returns the canonical URLs whose responses must go after a request was
+	// answered with a status and a header; nil = [rfc9111.Invalidated].
+	Invalidates func(method string, target *url.URL, status int, h http.Header) []string
 
 	MinListed    time.Duration    // responses fresh for less than this are not advertised; 0 = 1 s
 	Send         time.Duration    // for which the origin may take nothing of a request's body; 0 = 60 s
@@ -93,6 +98,9 @@ func New(cfg Config) (*Cache, error) {
 		if *d.field <= 0 {
 			*d.field = d.standard
 		}
+	}
+	if cfg.Invalidates == nil {
+		cfg.Invalidates = rfc9111.Invalidated
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

@@ -71,7 +71,7 @@ func New(c Config) (*Handler, error) {
 		}
 	}
 	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Coalescer: c.Coalescer, Cluster: c.Cluster, Store: c.Store,
-		Advertise: c.Advertise, Withdraw: c.Withdraw, MinListed: c.MinListed,
+		Advertise: c.Advertise, Withdraw: c.Withdraw, Invalidates: h.invalidates, MinListed: c.MinListed,
 		Send: c.SendTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {
 		return nil, err
@@ -94,7 +94,9 @@ func (h *Handler) openOrigins(c *Config) {
 	h.origins = account(transport)
 	sites := c.Sites
 	if c.Origin != nil {
-		sites = []Site{{Origins: []*url.URL{c.Origin}, alone: true}}
+		origin := *c.Origin
+		origin.Host = authority(origin.Scheme, origin.Host) // or https://HOST:80 would be beside http://HOST
+		sites = []Site{{Origins: []*url.URL{&origin}, alone: true}}
 	}
 	for _, s := range sites {
 		to := h.origins.(*origins)
