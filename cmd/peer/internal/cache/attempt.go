@@ -193,6 +193,9 @@ func (t *attempt) takeLocked(a *answer) {
 	b := t.b
 	old := b.from
 	b.from, b.attempt = a, nil
+	if b.helper == nil {
+		b.helper = a.given
+	}
 	b.patience = b.stall()
 	switch {
 	case b.resuming:

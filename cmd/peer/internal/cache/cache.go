@@ -37,11 +37,16 @@ type Config struct {
 	// answered with a status and a header; nil = [rfc9111.Invalidated].
 	Invalidates func(method string, target *url.URL, status int, h http.Header) []string
 
-	MinListed    time.Duration    // responses fresh for less than this are not advertised; 0 = 1 s
-	Send         time.Duration    // for which the origin may take nothing of a request's body; 0 = 60 s
-	BetweenBytes time.Duration    // for which the origin or a sibling may pause in a body, where no other source can go on; 0 = 60 s
-	Now          func() time.Time // the wall clock, which may jump; nil = time.Now
-	Logger       *slog.Logger     // nil = discard
+	MinListed time.Duration // responses fresh for less than this are not advertised; 0 = 1 s
+	// SiblingMaxAge is for how long what a sibling gave is served without asking the origin,
+	// however fresh it is said to be; 0 = as long as it is fresh. One in Compare of siblings' answers
+	// is compared with the origin's, when it was served; 0 = none.
+	SiblingMaxAge time.Duration
+	Compare       int
+	Send          time.Duration    // for which the origin may take nothing of a request's body; 0 = 60 s
+	BetweenBytes  time.Duration    // for which the origin or a sibling may pause in a body, where no other source can go on; 0 = 60 s
+	Now           func() time.Time // the wall clock, which may jump; nil = time.Now
+	Logger        *slog.Logger     // nil = discard
 }
 
 // A Coalescer knows which sibling is fetching a response that no digest lists yet: a
@@ -58,6 +63,7 @@ type Coalescer interface {
 const (
 	maxTombstones = 64 << 10 // URLs whose invalidation is remembered
 	maxHitForMiss = 16 << 10 // URLs whose responses can't be shared
+	maxLiars      = 4 << 10
 )
 
 // A Cache answers requests. It is safe for concurrent use.
@@ -76,6 +82,10 @@ type Cache struct {
 	clock      int64     // names that clock; never 0
 
 	buffers chan []byte // spare ones, for bodies
+
+	liars     recent[time.Duration] // siblings found to have lied, and when, by the steady clock
+	tallies   tallies
+	comparing chan struct{} // a token for each comparison under way
 
 	mu       sync.Mutex
 	fetches  map[string]*fetch // by identity
@@ -106,14 +116,16 @@ func New(cfg Config) (*Cache, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
-		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64),
+		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64), comparing: make(chan struct{}, maxComparisons),
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
-	c.tombstones.limit, c.hitForMiss.limit = maxTombstones, maxHitForMiss
+	c.tombstones.limit, c.tombstones.tags.limit = maxTombstones, maxTombstones
+	c.hitForMiss.limit, c.liars.limit = maxHitForMiss, maxLiars
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	o := cfg.Store
 	o.Now = cfg.Now
 	o.Hooks = store.Hooks{Stored: c.variants.Stored, Evicted: c.variants.Evicted, Listed: cfg.Advertise, Unlisted: cfg.Withdraw}
 	o.Decode = func(_ string, data []byte) (any, error) { return decodeEntry(data, c.via) }
+	o.Labels = tagsOfEntry
 	if o.Logger == nil {
 		o.Logger = cfg.Logger
 	}
@@ -169,7 +181,12 @@ func (d *detached) Value(key any) any {
 // freshened is the stored response brought up to date by a 304, or by the answer to
 // a HEAD.
 func (c *Cache) freshened(e *entry, a *answer) *entry {
-	return newEntry(e.Freshened(a.header, a.delay, a.received.wall), a.received, c.via)
+	fresh := newEntry(e.Freshened(a.header, a.delay, a.received.wall), a.received, c.via)
+	fresh.given = e.given // a 304 of the origin's, too, says nothing of the body
+	if fresh.given == nil {
+		fresh.given = a.given
+	}
+	return fresh
 }
 
 // meta is what the store is to keep beside the body of a response.

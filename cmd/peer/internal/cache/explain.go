@@ -61,6 +61,9 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 	}
 	if best != nil {
 		v, reason := best.Reuse(&q.cc, best.age(q.now))
+		if best.overdue(q.now) || c.discredited(best) {
+			v, reason = rfc9111.Validate, "stale"
+		}
 		e.Reason = reason
 		switch {
 		case v == rfc9111.ServeFresh:

@@ -72,7 +72,9 @@ func (c *Cache) run(f *fetch) {
 		var conditions http.Header
 		if f.stored != nil {
 			stored = f.stored.entry
-			conditions = stored.Conditions()
+			if !stored.overdue(c.now()) {
+				conditions = stored.Conditions()
+			}
 		}
 		a, err := src.next(&f.ctx, conditions)
 		switch {
@@ -85,7 +87,7 @@ func (c *Cache) run(f *fetch) {
 				continue
 			}
 			f.deliver(c.confirmed(f, src, a))
-		case stored != nil && a.sibling == nil && stored.StaleOnError(&f.r.cc, a.status, stored.age(c.now())):
+		case stored != nil && a.sibling == nil && c.standsIn(f, a.status):
 			a.close()
 			f.deliver(c.serveStale(f, src, a.status))
 		case c.mayStore(f, a):
@@ -151,7 +153,7 @@ func newResult(src *sources) *result {
 // failed is the result of a fetch that nobody answered: the stale copy, if it may
 // be served, else the error.
 func (c *Cache) failed(f *fetch, src *sources, err error) *result {
-	if f.stored != nil && f.stored.entry.StaleOnError(&f.r.cc, 0, f.stored.entry.age(c.now())) {
+	if f.stored != nil && c.standsIn(f, 0) {
 		return c.serveStale(f, src, 0)
 	}
 	res := newResult(src)
@@ -178,7 +180,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	res.peer, res.via = a.peer()
 	res.obj = &found{obj: old.obj, entry: e}
 	c.noteReuse(f, e)
-	if c.outdated(f) || !f.r.mayStore(e.Response) {
+	if c.outdated(f, old.entry.Response) || c.outdated(f, e.Response) || !f.r.mayStore(e.Response) {
 		res.ended = !e.Storable(nil, false)
 		return res // good for those who wait, no longer to be kept
 	}
@@ -191,7 +193,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 // mayStore reports whether a whole response may be stored, and storing it can ever
 // save anything.
 func (c *Cache) mayStore(f *fetch, a *answer) bool {
-	return !c.outdated(f) && f.r.mayStore(a.response()) && a.response().Useful()
+	return !c.outdated(f, a.response()) && f.r.mayStore(a.response()) && a.response().Useful()
 }
 
 // handOver gives an answer that can't be shared to the leader alone. Its rest can
@@ -228,6 +230,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	}
 	b := c.newBody(f, src, a, w)
 	e := newEntry(a.response(), a.received, c.via)
+	e.given = a.given
 	res := newResult(src)
 	res.id, res.fields, res.entry, res.body, res.into, res.length = id, fields, e, b, w, length
 	res.storing, res.fwdStatus = true, a.status
@@ -310,23 +313,29 @@ func (c *Cache) pump(f *fetch, w *store.Writer, b *body, deliver func()) error {
 // commit puts a received body under its entry, unless its URL was invalidated
 // meanwhile.
 func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
-	if c.outdated(f) {
+	if c.outdated(f, res.entry.Response) {
 		w.Abort()
 		return
 	}
 	c.hints.Learn(f.r.url, res.fields)
-	m := c.meta(res.entry)
+	e := res.entry
+	if given := res.body.given(); e.given == nil && given != nil { // a sibling went on where the origin ended
+		e = newEntry(e.Response, e.received, c.via)
+		e.given = given
+	}
+	m := c.meta(e)
 	m.Copied = res.peer != ""
 	obj, err := w.Commit(m)
 	if err != nil {
 		c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
 		return
 	}
-	if c.outdated(f) { // by now
+	if c.outdated(f, res.entry.Response) { // by now
 		c.store.DeleteObject(obj)
 		return
 	}
 	c.Stored.Add(1)
+	c.compareSome(f, obj, e)
 	if f.stored != nil && f.stored.obj.Key() != res.id {
 		c.store.DeleteObject(f.stored.obj) // its successor varies by other fields
 	}

@@ -17,6 +17,8 @@ func FuzzEntry(f *testing.F) {
 	f.Add(e.encode())
 	f.Add([]byte("2 200 0 0 0 0\r\n\r\n"))
 	f.Add([]byte("1 200 0 0 0\r\n\r\n"))
+	e.given = &given{by: "b", at: received, left: time.Hour}
+	f.Add(e.encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		e, err := decodeEntry(data, []string{"1.1 a"})
 		if err != nil {
@@ -28,6 +30,10 @@ func FuzzEntry(f *testing.F) {
 		}
 		if again.Status != e.Status || again.Lifetime != e.Lifetime || again.InitialAge != e.InitialAge || !again.received.wall.Equal(e.received.wall) || again.received.steady != e.received.steady || again.received.clock != e.received.clock {
 			t.Fatalf("%+v, then %+v", e, again)
+		}
+		if (e.given == nil) != (again.given == nil) || e.given != nil && (again.given.by != e.given.by || again.given.left != e.given.left ||
+			again.given.at.clock != e.given.at.clock || again.given.at.steady != e.given.at.steady || !again.given.at.wall.Equal(e.given.at.wall)) {
+			t.Fatalf("given %+v, then %+v", e.given, again.given)
 		}
 	})
 }

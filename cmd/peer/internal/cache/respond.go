@@ -28,6 +28,13 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 	if access != store.Describe && v.Check(p.Offset) != nil {
 		return Result{}, false
 	}
+	if r.cc.OnlyIfCached && r.Method == http.MethodGet {
+		of := &v
+		if p.Status == http.StatusNotModified {
+			of = nil
+		}
+		c.state(w.Header(), f.entry, of)
+	}
 	res := Result{Status: p.Status}
 	if c.answerDirectly(w, r, f, p, st, via, &v, &res) {
 		return res, true

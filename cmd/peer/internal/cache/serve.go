@@ -47,7 +47,12 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		if varies {
 			reason = "vary-miss"
 		}
-		if hit != nil {
+		if hit != nil && c.discredited(hit.entry) {
+			hit = nil
+		}
+		if hit != nil && hit.entry.overdue(r.now) {
+			reason, next.origin = "stale", true
+		} else if hit != nil {
 			v, why := hit.entry.Reuse(&r.cc, hit.entry.age(r.now))
 			if v == rfc9111.ServeFresh || v == rfc9111.ServeStale || v == rfc9111.StaleWhileRevalidate && !r.cc.OnlyIfCached {
 				if res, ok := c.hit(w, r, hit, v); ok {

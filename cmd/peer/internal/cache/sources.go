@@ -24,8 +24,10 @@ type answer struct {
 	delay    time.Duration // from the request to the header
 	received moment
 
-	sibling *sibling.Answer // nil = from the origin
-	via     []string        // the sibling's Cache-Status, with its own member
+	sibling  *sibling.Answer // nil = from the origin
+	via      []string        // the sibling's Cache-Status, with its own member
+	given    *given          // by the sibling; nil = it is the origin's
+	unusable bool            // what the sibling states of it is broken
 
 	described *rfc9111.Response // see response
 
@@ -173,7 +175,7 @@ func (s *sources) acceptable(a *answer, sent http.Header) bool {
 	resp := rfc9111.NewResponse(status, a.header, a.delay, a.received.wall)
 	generated := a.received.ago(resp.InitialAge + time.Second) // or later: Age is in whole seconds
 	use, _ := resp.Reuse(&r.cc, resp.InitialAge)
-	return use == rfc9111.ServeFresh && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, generated) &&
+	return !a.unusable && a.given.left > 0 && use == rfc9111.ServeFresh && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, a.header, generated) &&
 		rfc9111.SameVariant(rfc9111.VaryFields(a.header), sent, r.Header) // and not selected by a field that we didn't pass on
 }
 
@@ -189,6 +191,7 @@ func (c *Cache) fromSibling(got *sibling.Answer) *answer {
 	} else {
 		delete(h, "Cache-Status")
 	}
+	c.stated(a)
 	return a
 }
 
@@ -253,6 +256,7 @@ func (c *Cache) send(out *http.Request, cancel context.CancelCauseFunc) (*http.R
 // fromOrigin takes the origin's answer.
 func (c *Cache) fromOrigin(resp *http.Response, delay time.Duration, received moment) *answer {
 	rfc9111.RemoveHopByHop(resp.Header)
+	delete(resp.Header, statementField)                           // no origin's to make
 	if _, ok := rfc9111.ParseDate(resp.Header.Get("Date")); !ok { // RFC 9110 section 6.6.1
 		resp.Header["Date"] = []string{received.wall.UTC().Format(http.TimeFormat)}
 	}

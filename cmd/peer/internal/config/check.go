@@ -39,6 +39,8 @@ func check(s *Settings, sources map[string]Source, lists map[string]entry) (Conf
 		Origin:    c.origin(s.Origin),
 		StoreSize: c.size("store-size", s.StoreSize, 1<<20), MemorySize: c.size("memory-size", s.MemorySize, 0),
 		Scrub:          c.duration("scrub", s.Scrub),
+		SiblingMaxAge:  c.duration("sibling-max-age", s.SiblingMaxAge),
+		SiblingCompare: c.count("sibling-compare", s.SiblingCompare),
 		FalsePositives: c.falsePositives(s.FalsePositives), Publish: c.duration("publish", s.Publish),
 		LogLevel: c.logLevel(s.LogLevel), LogJSON: c.format("log-format", s.LogFormat, "text"), Drain: c.duration("drain", s.Drain),
 		ConnectTimeout: c.timeout("connect-timeout", s.ConnectTimeout), FirstByteTimeout: c.timeout("first-byte-timeout", s.FirstByteTimeout),
@@ -65,12 +67,13 @@ func check(s *Settings, sources map[string]Source, lists map[string]entry) (Conf
 	out.Store = c.store(s.Store, out.Name)
 	out.Digests = c.digests(s.Digests, out.Store)
 	out.IndexSize = c.size("index-size", s.IndexSize, 0)
-	out.ProxyClients, out.ConnectPorts = c.proxyClients(s.ProxyClient), c.connectPorts(s.ConnectPort)
+	out.PurgeClients = c.clients("purge-client", s.PurgeClient)
+	out.ProxyClients, out.ConnectPorts = c.clients("proxy-client", s.ProxyClient), c.connectPorts(s.ConnectPort)
 	out.AdminHosts, out.Profiles = s.AdminHost, c.onOff("profiles", s.Profiles)
 	token, err := ReadToken(s.AdminTokenFile)
 	c.fail("admin-token-file", s.AdminTokenFile, err)
 	out.AdminToken = token
-	out.MaxConnections = c.connections(s.MaxConnections)
+	out.MaxConnections = c.count("max-connections", s.MaxConnections)
 	if out.Publish != 0 && out.Publish < 10*time.Millisecond || out.Publish > time.Hour {
 		c.fail("publish", s.Publish, errors.New("is not between 10ms and 1h"))
 	}
@@ -194,10 +197,10 @@ func (c *checker) objects(s string, storeSize int64) uint64 {
 	return n
 }
 
-func (c *checker) connections(s string) int {
+func (c *checker) count(setting, s string) int {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || n > 1e6 {
-		c.fail("max-connections", s, errors.New("is no whole number between 0 and 1000000"))
+		c.fail(setting, s, errors.New("is no whole number between 0 and 1000000"))
 	}
 	return int(n)
 }

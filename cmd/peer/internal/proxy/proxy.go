@@ -71,7 +71,7 @@ func New(c Config) (*Handler, error) {
 		}
 	}
 	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Coalescer: c.Coalescer, Cluster: c.Cluster, Store: c.Store,
-		Advertise: c.Advertise, Withdraw: c.Withdraw, Invalidates: h.invalidates, MinListed: c.MinListed,
+		Advertise: c.Advertise, Withdraw: c.Withdraw, Invalidates: h.invalidates, MinListed: c.MinListed, SiblingMaxAge: c.SiblingMaxAge, Compare: c.Compare,
 		Send: c.SendTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (c *Config) check() error {
 			*d = time.Minute
 		}
 	}
-	if slices.ContainsFunc(deadlines, func(d *time.Duration) bool { return *d < 0 }) || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 {
+	if slices.ContainsFunc(deadlines, func(d *time.Duration) bool { return *d < 0 }) || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 || c.SiblingMaxAge < 0 || c.Compare < 0 {
 		errs = append(errs, errors.New("proxy: a negative setting"))
 	}
 	if c.SiblingTimeout == 0 {
@@ -237,6 +237,17 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		e.URL = r.Host
 		return h.connect(w, r)
 	}
+	if r.Method == methodPurge && h.cfg.Purge != nil {
+		if status, why := h.mayPurge(r); status != 0 {
+			e.URL = r.RequestURI
+			if status == http.StatusMethodNotAllowed {
+				w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+			}
+			res := h.cache.Refuse(w, r, status, "purge", why)
+			res.Outcome = cache.ClientError
+			return res
+		}
+	}
 	webSocket := h.sites != nil && isWebSocket(r)
 	r, by := h.withoutClaims(withoutHopByHop(r))
 	target, no := h.target(r, by)
@@ -256,6 +267,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		clone := *r
 		clone.URL, clone.Host = target, target.Host
 		r = &clone
+	}
+	if r.Method == methodPurge && h.cfg.Purge != nil {
+		e.URL = target.String()
+		return h.purge(w, r, target)
 	}
 	question := sibling.IsQuestion(r)
 	r, past := h.rules.Load().Request(r, question, nil)
