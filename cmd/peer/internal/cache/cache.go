@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -31,6 +32,10 @@ type Config struct {
 	// under locks: they must be quick and must not call the cache. nil = nothing is
 	// advertised.
 	Advertise, Withdraw func(identity string)
+
+	// Invalidates returns the canonical URLs whose responses must go after a request was
+	// answered with a status and a header; nil = [rfc9111.Invalidated].
+	Invalidates func(method string, target *url.URL, status int, h http.Header) []string
 
 	// SiblingMaxAge is for how long what a sibling gave is served without asking the origin,
 	// however fresh it is said to be; 0 = as long as it is fresh. One in Compare of siblings' answers
@@ -96,6 +101,9 @@ type Cache struct {
 func New(cfg Config) (*Cache, error) {
 	if cfg.Origin == nil {
 		return nil, errors.New("cache: no transport to origins")
+	}
+	if cfg.Invalidates == nil {
+		cfg.Invalidates = rfc9111.Invalidated
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

@@ -60,7 +60,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	if err != nil {
 		return fail(err)
 	}
-	c.invalidate(r.Context(), rfc9111.Invalidated(r.Method, r.URL, a.status, a.header))
+	c.invalidate(r.Context(), c.cfg.Invalidates(r.Method, r.URL, a.status, a.header))
 	see(a)
 	a.body, a.cancel = &closing{newPausing(a.body, c.cfg.BetweenBytes, cancel), a.body}, cancel
 	st.FwdStatus = a.status

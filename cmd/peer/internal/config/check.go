@@ -50,6 +50,9 @@ func check(s *Settings, sources map[string]Source, lists map[string]entry) (Conf
 	out.Sites = c.sites(lists["sites"].items, s.Origin)
 	out.TrustedProxies = c.trustedProxies(s.TrustedProxies, out.Reverse())
 	out.lists = map[string][]string{"rules": lines(lists["rules"].items, ruleMatchers), "sites": lines(lists["sites"].items, siteOrder)}
+	if len(out.Sites) > 0 {
+		c.rulesOfSites(lists["rules"].items, out.Sites)
+	}
 	out.Rules = c.rules(lists["rules"].items, s.DefaultTTL, s.Compress)
 	out.HTTPS = c.https(s)
 	out.AccessLog, out.AccessLogJSON = c.accessLog(s.AccessLog), c.format("access-log-format", s.AccessLogFormat, "combined")

@@ -38,7 +38,7 @@ func (c *checker) rules(items []section, defaultTTL string, compress []string) (
 	}
 	if len(compress) > 0 {
 		for _, name := range compress {
-			c.fail("compress", name, knownCoding(name))
+			c.fail("compress", name, knownCoding(name, coding.Codings()))
 		}
 		set = append(set, rules.Rule{Name: "compress", Compress: compress})
 	}
@@ -54,9 +54,31 @@ func (c *checker) rule(name string, item section) rules.Rule {
 		Statuses: is.statuses("status"), Types: is.lower("type"),
 		Bypass: is.boolean("bypass"), IgnoreNoCache: is.boolean("ignore-no-cache"),
 		QueryKeep: is.list("query-keep"), QueryDrop: is.list("query-drop"), QuerySort: is.boolean("query-sort"),
-		Encodings: is.lower("encodings"), Compress: is.codings("compress"), CookiesKeep: is.list("cookies-keep"), SetCookie: is.oneOf("set-cookie", rules.Refuse, rules.Store, rules.Drop),
+		Encodings: is.codings("encodings", "br", "zstd", "gzip", "deflate", "compress"), Compress: is.codings("compress", coding.Codings()...), CookiesKeep: is.list("cookies-keep"), SetCookie: is.oneOf("set-cookie", rules.Refuse, rules.Store, rules.Drop),
 		TTL: is.seconds("ttl"), MinTTL: is.seconds("min-ttl"), MaxTTL: is.seconds("max-ttl"),
 	}
+}
+
+// rulesOfSites refuses a rule for a site that there is not.
+func (c *checker) rulesOfSites(items []section, sites []Site) {
+	for _, item := range items {
+		is := &sectionReader{c, item}
+		for _, pattern := range item.entries["site"].values {
+			if !slices.ContainsFunc(sites, func(s Site) bool { return s.meantBy(strings.ToLower(pattern)) }) {
+				is.fail("site", item.entries["site"], pattern, errors.New("is no host of a site: one that has a name goes by that and not by its hosts"))
+			}
+		}
+	}
+}
+
+// meantBy reports whether the pattern of a rule can be for URLs of the site.
+func (s *Site) meantBy(pattern string) bool {
+	if s.Name != "" {
+		return rules.Glob(pattern, s.Name)
+	}
+	return len(s.Hosts) == 0 || slices.ContainsFunc(s.Hosts, func(host string) bool {
+		return rules.Glob(pattern, host) || rules.Glob(host, pattern)
+	})
 }
 
 // matcherOnly refuses a rule that does nothing, and one that would decide about a request
@@ -119,17 +141,17 @@ func (s *sectionReader) lower(key string) []string {
 	return list
 }
 
-// codings are those into which something is put here.
-func (s *sectionReader) codings(key string) []string {
-	list := s.list(key)
+// codings are content codings of those that are known.
+func (s *sectionReader) codings(key string, known ...string) []string {
+	list := s.lower(key)
 	for _, name := range list {
-		s.fail(key, s.item.entries[key], name, knownCoding(name))
+		s.fail(key, s.item.entries[key], name, knownCoding(name, known))
 	}
 	return list
 }
 
-func knownCoding(name string) error {
-	if known := coding.Codings(); !slices.Contains(known, name) {
+func knownCoding(name string, known []string) error {
+	if !slices.Contains(known, name) {
 		return fmt.Errorf("is none of %s%s", strings.Join(known, ", "), didYouMean(name, known))
 	}
 	return nil

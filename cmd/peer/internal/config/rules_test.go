@@ -24,6 +24,10 @@ func TestRuleMistakes(t *testing.T) {
 		"keep and drop":       {"rules:\n  - query-keep: q\n    query-drop: r\n", `query-drop goes without query-keep`},
 		"no coding":           {"rules:\n  - compress: [zstd, gzpi]\n", `compress "gzpi" is none of zstd, gzip, did you mean "gzip"?`},
 		"late coding":         {"rules:\n  - type: text/*\n    compress: gzip\n", `compress is decided before there is an answer`},
+		"unknown coding":      {"rules:\n  - encodings: [br, gzpi]\n", `encodings "gzpi" is none of br, zstd, gzip, deflate, compress, did you mean "gzip"?`},
+		"no such site":        {"rules:\n  - site: b.test\n    ttl: 1h\nsites:\n  - hosts: a.test\n    origins: http://o\n", `peer.yaml:2: site "b.test" is no host of a site`},
+		"host of a name":      {"rules:\n  - site: [shop, a.test]\n    ttl: 1h\nsites:\n  - hosts: a.test\n    name: shop\n    origins: http://o\n", `site "a.test" is no host of a site: one that has a name goes by that`},
+		"host with port":      {"sites:\n  - hosts: a.test:443\n    origins: http://o\n", `hosts "a.test:443" goes without this port`},
 		"a list in one text":  {"rules:\n  - query-drop: a, b\n", `query-drop "a, b" is no name or pattern: several make a list`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,6 +39,16 @@ func TestRuleMistakes(t *testing.T) {
 	}
 	if _, _, err := load(t, "--default-ttl", "1500ms"); err == nil || !strings.Contains(err.Error(), "is not in whole seconds") {
 		t.Errorf("--default-ttl 1500ms = %v", err)
+	}
+}
+
+// Rules may be for sites by a part of what they go by.
+func TestRulesOfSites(t *testing.T) {
+	for _, site := range []string{"a.test", "*.test", "b.wild.test", "*.wild.test", "shop", "*"} {
+		if _, _, err := load(t, "--config", write(t, "peer.yaml", "rules:\n  - site: '"+site+"'\n    ttl: 1h\nsites:\n  - hosts: a.test\n    origins: http://o\n"+
+			"  - hosts: '*.wild.test'\n    origins: http://o\n  - name: shop\n    hosts: c.test\n    origins: http://o\n")); err != nil {
+			t.Errorf("%s: %v", site, err)
+		}
 	}
 }
 

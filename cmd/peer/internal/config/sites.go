@@ -77,6 +77,11 @@ func (c *checker) site(item section) Site {
 			is.fail("hosts", item.entries["hosts"], h, errors.New("is no host: want a name such as shop.example or *.example.com"))
 		}
 	}
+	for _, h := range s.Hosts {
+		if strings.HasSuffix(h, ":80") || strings.HasSuffix(h, ":443") {
+			is.fail("hosts", item.entries["hosts"], h, errors.New("goes without this port, which requests do not name"))
+		}
+	}
 	for _, key := range []string{"path", "check"} {
 		if p, ok := is.text(key); ok && (!strings.HasPrefix(p, "/") || strings.ContainsAny(p, "*?#")) {
 			is.fail(key, item.entries[key], p, errors.New("is no path: want one that begins with /, without * and query"))

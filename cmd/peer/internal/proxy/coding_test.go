@@ -271,7 +271,7 @@ func TestCompressedAsItComes(t *testing.T) {
 					t.Fatal(err)
 				}
 				var from io.Reader
-				if from, err = gzip.NewReader(io.MultiReader()); coding == "zstd" {
+				if coding == "zstd" {
 					from, err = zstd.NewReader(resp.Body, zstd.WithDecoderConcurrency(1))
 				} else {
 					from, err = gzip.NewReader(resp.Body)

@@ -59,6 +59,8 @@ func TestBodyWithoutLength(t *testing.T) {
 			{"POST /x HTTP/1.0\r\nContent-Length: 0\r\n\r\n", "200 OK", "POST 0"},
 			{"POST /x HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello", "200 OK", "POST 5"},
 			{"DELETE /x HTTP/1.0\r\n\r\n", "200 OK", "DELETE 0"},
+			{"PATCH /x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "411 Length Required", ""},
+			{"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: x\r\n\r\n", "200 OK", "POST 5"},
 			{"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "200 OK", "POST 5"},
 		} {
 			conn, err := w.net.dial(t.Context(), "tcp", "peer-a:3128")

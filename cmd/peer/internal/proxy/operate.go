@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
@@ -34,8 +35,66 @@ func (h *Handler) targetOf(u *url.URL, prefix bool) invalidation.Target {
 }
 
 // Invalidated removes what a peer, or this one, says is out of date, or makes it stale, and
-// returns how many responses there were.
-func (h *Handler) Invalidated(t invalidation.Target) int { return h.cache.Invalidated(t) }
+// returns how many responses there were. Where clients come by both schemes, a page is out of date by both.
+func (h *Handler) Invalidated(t invalidation.Target) int {
+	n := h.cache.Invalidated(t)
+	if other := otherScheme(t.Name, rfc9111.Identity("", nil, nil)); h.bySchemes && other != "" && t.Kind != invalidation.Tag {
+		t.Name = other
+		n += h.cache.Invalidated(t)
+	}
+	return n
+}
+
+// otherScheme returns a URL behind a prefix with https for http, or http for https; "" if
+// there is none of them.
+func otherScheme(s, prefix string) string {
+	if rest, ok := strings.CutPrefix(s, prefix+"http://"); ok {
+		return prefix + "https://" + rest
+	}
+	if rest, ok := strings.CutPrefix(s, prefix+"https://"); ok {
+		return prefix + "http://" + rest
+	}
+	return ""
+}
+
+// invalidates is [rfc9111.Invalidated] for the URLs under which responses are kept: of a
+// page that a Location names as clients know it, and of the same by the other scheme.
+func (h *Handler) invalidates(method string, target *url.URL, status int, header http.Header) []string {
+	var site *upstream
+	switch {
+	case h.sites == nil || rfc9111.IsSafe(method):
+		return rfc9111.Invalidated(method, target, status, header)
+	case h.sites[0].alone:
+		site = h.sites[0]
+	default:
+		site = h.find(authority(target.Scheme, target.Host), target.Path, true)
+	}
+	named := http.Header{}
+	for _, name := range []string{"Location", "Content-Location"} {
+		ref, err := url.Parse(header.Get(name))
+		if err != nil || header.Get(name) == "" || site == nil {
+			continue
+		}
+		prefix := site.Origins[0]
+		switch {
+		case site.alone && ref.Host == "" && strings.HasPrefix(ref.Path, "/"):
+			ref.Path, ref.RawPath = strings.TrimSuffix(prefix.Path, "/")+ref.Path, strings.TrimSuffix(prefix.EscapedPath(), "/")+ref.EscapedPath()
+		case site.Name != "" && ref.Host != "" && site.serves(authority(ref.Scheme, ref.Host), ref.Path, false):
+			ref.Host = site.Name
+		}
+		if ref.Host != "" && h.bySchemes {
+			ref.Scheme = target.Scheme
+		}
+		named[name] = []string{ref.String()}
+	}
+	urls := rfc9111.Invalidated(method, target, status, named)
+	if h.bySchemes {
+		for _, u := range urls {
+			urls = append(urls, otherScheme(u, ""))
+		}
+	}
+	return urls
+}
 
 // Newest is when the newest response was stored of those that a former life left; the
 // zero Time if there are none.

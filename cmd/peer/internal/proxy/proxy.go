@@ -71,7 +71,7 @@ func New(c Config) (*Handler, error) {
 		}
 	}
 	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Coalescer: c.Coalescer, Cluster: c.Cluster, Store: c.Store,
-		Advertise: c.Advertise, Withdraw: c.Withdraw, SiblingMaxAge: c.SiblingMaxAge, Compare: c.Compare,
+		Advertise: c.Advertise, Withdraw: c.Withdraw, Invalidates: h.invalidates, SiblingMaxAge: c.SiblingMaxAge, Compare: c.Compare,
 		Send: c.SendTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {
 		return nil, err
@@ -94,7 +94,9 @@ func (h *Handler) openOrigins(c *Config) {
 	h.origins = account(transport)
 	sites := c.Sites
 	if c.Origin != nil {
-		sites = []Site{{Origins: []*url.URL{c.Origin}, alone: true}}
+		origin := *c.Origin
+		origin.Host = authority(origin.Scheme, origin.Host) // or https://HOST:80 would be beside http://HOST
+		sites = []Site{{Origins: []*url.URL{&origin}, alone: true}}
 	}
 	for _, s := range sites {
 		to := h.origins.(*origins)
@@ -255,11 +257,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		res.Outcome = ClientError
 		return res
 	}
-	if !r.ProtoAtLeast(1, 1) && r.ContentLength == 0 && r.Header["Content-Length"] == nil && (r.Method == http.MethodPost || r.Method == http.MethodPut) {
-		// Or it has a Transfer-Encoding, which HTTP/1.0 knows nothing of and the server hides.
+	if no := h.framing(w, r); no != nil {
 		e.URL = r.RequestURI
-		w.Header().Set("Connection", "close")
-		res := h.cache.Refuse(w, r, http.StatusLengthRequired, "no-length", "a body in HTTP/1.0 needs a Content-Length")
+		res := h.cache.Refuse(w, r, no.status, no.detail, no.text)
 		res.Outcome = ClientError
 		return res
 	}
@@ -291,6 +291,24 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		return h.cache.Pass(w, r)
 	}
 	return h.cache.Serve(w, r)
+}
+
+// framing closes connections of which nobody knows for certain where the next request
+// begins, and refuses a request whose own end nobody does.
+func (h *Handler) framing(w http.ResponseWriter, r *http.Request) *refusal {
+	switch {
+	case r.ProtoMajor != 1:
+	case r.ProtoMinor == 0 && r.ContentLength == 0 && r.Header["Content-Length"] == nil &&
+		(r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch):
+		// Or it has a Transfer-Encoding, which HTTP/1.0 knows nothing of and the server hides.
+		w.Header().Set("Connection", "close")
+		return &refusal{http.StatusLengthRequired, "no-length", "a body in HTTP/1.0 needs a Content-Length"}
+	case len(r.TransferEncoding) > 0:
+		// It may have had a Content-Length besides, which the server hides, and which a proxy
+		// in front may have believed (RFC 9112 section 6.1).
+		w.Header().Set("Connection", "close")
+	}
+	return nil
 }
 
 // refusal is why a request is none for this proxy.

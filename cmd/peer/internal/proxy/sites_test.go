@@ -3,6 +3,7 @@ package proxy
 import (
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -238,4 +239,75 @@ func TestUnaskedSwitch(t *testing.T) {
 			t.Errorf("%d errors of the origin, want 2", n)
 		}
 	})
+}
+
+// A write makes out of date what the answer's Location and Content-Location name, as clients
+// know it: with a prefix of the origin's path, under a site's name, and by either scheme.
+func TestWritesReachWhatTheyName(t *testing.T) {
+	for name, c := range map[string]struct {
+		origin, host, keptAs string
+		sites                []Site
+		location             string
+	}{
+		"path of the origin":      {"http://app:80/v1", "", "", nil, "/v1/new"},
+		"address of the origin":   {"http://app:80/v1", "", "", nil, "http://app/v1/new"},
+		"without a prefix":        {"http://app:80", "", "", nil, "/new"},
+		"host of a named site":    {"", "www.shop.test", "shop", []Site{{Name: "shop", Hosts: []string{"www.shop.test"}}}, "http://www.shop.test/new"},
+		"host of a site":          {"", "www.shop.test", "", []Site{{Hosts: []string{"www.shop.test"}}}, "https://www.shop.test/new"},
+		"path of a site's origin": {"", "www.shop.test", "", []Site{{Hosts: []string{"www.shop.test"}}}, "/new"},
+	} {
+		for _, field := range []string{"Location", "Content-Location"} {
+			t.Run(name+"/"+field, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := sited(t, nil)
+					defer w.close()
+					w.serve("app:80", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+						if r.Method == "POST" {
+							rw.Header().Set(field, c.location)
+							rw.WriteHeader(http.StatusCreated)
+						}
+						rw.Header().Set("Cache-Control", "max-age=60")
+					}))
+					w.tune = func(cfg *Config) {
+						cfg.Origin, cfg.Sites = nil, c.sites
+						if c.origin != "" {
+							cfg.Origin = mustURLs(c.origin)[0]
+						}
+						for i := range cfg.Sites {
+							cfg.Sites[i].Origins = mustURLs("http://app:80")
+						}
+						cfg.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+					}
+					w.start("a", t.TempDir())
+					ask := func(method, path, scheme string) string {
+						r := w.from("a", "192.0.2.1:1", method, path, "Host: "+c.host, "X-Forwarded-Proto: "+scheme)
+						synctest.Wait()
+						return r.Header().Get("Cache-Status")
+					}
+					for _, scheme := range []string{"http", "https"} {
+						ask("GET", "/new", scheme)
+						if got := ask("GET", "/new", scheme); !strings.Contains(got, "a; hit") {
+							t.Fatalf("by %s: %s", scheme, got)
+						}
+					}
+					ask("POST", "/list", "https")
+					for _, scheme := range []string{"http", "https"} {
+						if got := ask("GET", "/new", scheme); strings.Contains(got, "a; hit") {
+							t.Errorf("after a write by https, by %s: %s", scheme, got)
+						}
+					}
+					page := "/new"
+					if c.host != "" {
+						page = "http://" + c.host + "/new"
+					}
+					if c.keptAs != "" {
+						page = "http://" + c.keptAs + "/new"
+					}
+					if n, err := purge(w.peers["a"], page, false); n != 2 || err != nil {
+						t.Errorf("Purge(%s) = %d, %v, want what clients got by both schemes", page, n, err)
+					}
+				})
+			})
+		}
+	}
 }
