@@ -69,14 +69,12 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 		conditions["Range"] = []string{"bytes=" + strconv.FormatInt(offset, 10) + "-" + strconv.FormatInt(last, 10)}
 		conditions["If-Range"] = []string{v}
 	}
-	start := time.Now()
-	src := &sources{c: c, f: &fetch{r: unattended(r)}}
-	resp, err := src.fromOrigin(ctx, conditions)
+	src := &sources{c: c, f: &fetch{r: unattended(r)}} // no siblings: the origin's
+	a, err := src.next(ctx, conditions)
 	if err != nil {
 		return
 	}
-	a := c.fromOrigin(resp, time.Since(start), c.now())
-	defer a.body.Close()
+	defer a.close()
 	like := c.likeness(f, mine, a, offset)
 	if like == unknown {
 		return

@@ -26,8 +26,12 @@ type entry struct {
 	wire     atomic.Pointer[[]byte] // the header as it is served; made when it is needed
 }
 
-func newEntry(r *rfc9111.Response, received moment, name string) *entry {
-	return &entry{Response: r, received: received, via: append(slices.Clip(r.Header["Via"]), "1.1 "+name)}
+// newEntry returns one that is served with the response's own Via and via.
+func newEntry(r *rfc9111.Response, received moment, via []string) *entry {
+	if before := r.Header["Via"]; before != nil {
+		via = slices.Concat(before, via)
+	}
+	return &entry{Response: r, received: received, via: via}
 }
 
 // age returns the current age.
@@ -73,7 +77,7 @@ func (e *entry) encode() []byte {
 var errEntry = errors.New("cache: not a stored response")
 
 // decodeEntry reads what encode wrote.
-func decodeEntry(data []byte, name string) (*entry, error) {
+func decodeEntry(data []byte, via []string) (*entry, error) {
 	r := textproto.NewReader(bufio.NewReader(bytes.NewReader(data)))
 	line, err := r.ReadLine()
 	if err != nil {
@@ -111,7 +115,7 @@ func decodeEntry(data []byte, name string) (*entry, error) {
 	if err != nil {
 		return nil, errEntry
 	}
-	e := newEntry(rfc9111.Restore(int(n[1]), http.Header(h), initial, received.wall), received, name)
+	e := newEntry(rfc9111.Restore(int(n[1]), http.Header(h), initial, received.wall), received, via)
 	e.given = from
 	return e, nil
 }

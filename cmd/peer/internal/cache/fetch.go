@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -25,8 +24,13 @@ type fetch struct {
 
 	waiters waiters       // the requests that it has still to answer, in part or whole
 	ready   chan struct{} // closed when result is set
-	interim chan interim  // 1xx responses, for the leader
+	interim interims      // 1xx responses, for the leader
 	result  *result
+
+	ctx     detached
+	sources sources
+	outcome result // the memory of result
+	handed  answer // and of its answer
 
 	mu        sync.Mutex
 	leftAlone bool // the leader left before there was a result
@@ -63,7 +67,6 @@ type result struct {
 // and what the origin answers to a request without conditions is a result.
 func (c *Cache) run(f *fetch) {
 	src := c.sources(f)
-	ctx := context.WithoutCancel(f.r.Context())
 	for f.result == nil {
 		var stored *entry
 		var conditions http.Header
@@ -73,7 +76,7 @@ func (c *Cache) run(f *fetch) {
 				conditions = stored.Conditions()
 			}
 		}
-		a, err := src.next(ctx, conditions)
+		a, err := src.next(&f.ctx, conditions)
 		switch {
 		case err != nil:
 			f.deliver(c.failed(f, src, err))
@@ -136,9 +139,11 @@ func (f *fetch) leave() {
 	}
 }
 
-// newResult begins one with what is known of the siblings asked.
+// newResult begins the fetch's result, one that was not delivered aside, with what is known
+// of the siblings asked.
 func newResult(src *sources) *result {
-	res := &result{}
+	res := &src.f.outcome
+	*res = result{}
 	if in := src.inquiry; in != nil {
 		res.asked, res.falseHits, res.siblingErrors = in.Asked, in.FalseHits, in.Errors
 	}
@@ -199,11 +204,11 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 		c.hitForMiss.mark(f.r.url, c.now())
 	}
 	res := newResult(src)
-	res.answer, res.fwdStatus = a, a.status
+	res.fwdStatus = a.status
 	res.peer, res.via = a.peer()
-	whole := *a
-	whole.body, whole.cancel = c.newBody(f, src, a, nil), func(error) {}
-	res.answer = &whole
+	f.handed = *a
+	f.handed.body, f.handed.cancel = c.newBody(f, src, a, nil), func(error) {}
+	res.answer = &f.handed
 	f.deliver(res)
 }
 
@@ -213,7 +218,7 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 // the sibling fails before that.
 func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	fields := rfc9111.VaryFields(a.header)
-	id := rfc9111.Identity(f.r.url, fields, f.r.Header)
+	id := f.r.identity(fields)
 	length := a.length
 	if noBody(a.status) {
 		length = 0
@@ -224,7 +229,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 		return
 	}
 	b := c.newBody(f, src, a, w)
-	e := newEntry(a.response(), a.received, c.cfg.Name)
+	e := newEntry(a.response(), a.received, c.via)
 	e.given = a.given
 	res := newResult(src)
 	res.id, res.fields, res.entry, res.body, res.into, res.length = id, fields, e, b, w, length
@@ -282,18 +287,8 @@ const (
 
 // pump copies a body into the store.
 func (c *Cache) pump(f *fetch, w *store.Writer, b *body, deliver func()) error {
-	var buf []byte
-	select {
-	case buf = <-c.buffers:
-	default:
-		buf = make([]byte, 64<<10)
-	}
-	defer func() {
-		select {
-		case c.buffers <- buf:
-		default:
-		}
-	}()
+	buf := c.buffer()
+	defer c.spare(buf)
 	var total int64
 	for {
 		n, err := b.Read(buf)
@@ -325,7 +320,7 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 	c.hints.Learn(f.r.url, res.fields)
 	e := res.entry
 	if given := res.body.given(); e.given == nil && given != nil { // a sibling went on where the origin ended
-		e = newEntry(e.Response, e.received, c.cfg.Name)
+		e = newEntry(e.Response, e.received, c.via)
 		e.given = given
 	}
 	m := c.meta(e)
@@ -349,7 +344,7 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 // selects reports whether the result answers the follower's request r: the same
 // variant, and fresh enough for what r asks.
 func (c *Cache) selects(res *result, r *request) bool {
-	if res.entry == nil || rfc9111.Identity(r.url, res.fields, r.Header) != res.id {
+	if res.entry == nil || r.identity(res.fields) != res.id {
 		return false
 	}
 	now := c.now()

@@ -107,7 +107,7 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 			rest -= res.Bytes
 		}
 		var n int64
-		n, err = copyArriving(w, checked, rest, func() {})
+		n, err = c.copyArriving(w, checked, rest, func() {})
 		res.Bytes += n
 	}
 	if errors.Is(err, store.ErrDiffers) {

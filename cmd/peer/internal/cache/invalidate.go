@@ -2,13 +2,11 @@ package cache
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
-	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // writeWait is for how long the answer to a write waits until its URL is removed
@@ -57,11 +55,4 @@ func (c *Cache) Invalidated(t invalidation.Target) int {
 		return 0
 	}
 	return c.PurgePrefix("")
-}
-
-// upToDate reports whether this cache has removed what a sibling's question says was
-// invalidated.
-func (c *Cache) upToDate(h http.Header) bool {
-	ids, ok := sibling.NamedInvalidations(h)
-	return ok && (len(ids) == 0 || c.cfg.Cluster != nil && c.cfg.Cluster.Applied(ids...))
 }

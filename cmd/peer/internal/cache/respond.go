@@ -66,7 +66,7 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 		return res, true
 	}
 	if _, res.Err = io.CopyN(io.Discard, body, p.Offset); res.Err == nil || res.Err == io.EOF {
-		res.Bytes, res.Err = copyArriving(w, body, p.Length, begin)
+		res.Bytes, res.Err = c.copyArriving(w, body, p.Length, begin)
 	}
 	switch {
 	case begun:
@@ -87,12 +87,13 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 
 // copyArriving copies n bytes of the body, all if n < 0, and flushes whenever it
 // would have to wait for more. It calls begin before the first byte.
-func copyArriving(w io.Writer, body interface {
+func (c *Cache) copyArriving(w io.Writer, body interface {
 	io.Reader
 	Ready() bool
 }, n int64, begin func()) (done int64, err error) {
 	flusher, _ := w.(http.Flusher)
-	buf := make([]byte, 32<<10)
+	buf := c.buffer()
+	defer c.spare(buf)
 	for n < 0 || done < n {
 		if flusher != nil && done > 0 && !body.Ready() {
 			flusher.Flush()

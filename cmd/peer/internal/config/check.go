@@ -50,7 +50,7 @@ func check(s *Settings, sources map[string]Source, lists map[string]entry) (Conf
 	out.Sites = c.sites(lists["sites"].items, s.Origin)
 	out.TrustedProxies = c.trustedProxies(s.TrustedProxies, out.Reverse())
 	out.lists = map[string][]string{"rules": lines(lists["rules"].items, ruleMatchers), "sites": lines(lists["sites"].items, siteOrder)}
-	out.Rules = c.rules(lists["rules"].items, s.DefaultTTL)
+	out.Rules = c.rules(lists["rules"].items, s.DefaultTTL, s.Compress)
 	out.HTTPS = c.https(s)
 	out.AccessLog, out.AccessLogJSON = c.accessLog(s.AccessLog), c.format("access-log-format", s.AccessLogFormat, "combined")
 	out.Secret, out.AcceptSecrets = c.secrets(s.SecretFile)
@@ -121,8 +121,12 @@ func deadline(s string) (time.Duration, error) {
 
 func (c *checker) size(setting, s string, least int64) int64 {
 	n, err := ParseSize(s)
-	if err == nil && n < least {
+	switch {
+	case err != nil:
+	case n < least:
 		err = fmt.Errorf("is less than %d bytes", least)
+	case n >= 1<<50:
+		err = errors.New("is more than the sizes that there are: want less than 1024TiB")
 	}
 	c.fail(setting, s, err)
 	return n

@@ -40,7 +40,7 @@ type Config struct {
 	// TrustedProxies are the networks of proxies that are believed in for whom they ask.
 	TrustedProxies []netip.Prefix
 
-	Rules rules.Set // the last is that of default-ttl, if it is set
+	Rules rules.Set // the last are those of default-ttl and compress, if they are set
 
 	Store      string
 	StoreSize  int64         // bytes

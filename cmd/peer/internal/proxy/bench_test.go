@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -185,8 +186,19 @@ func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
 // BenchmarkMiss is a request that nothing is stored for, of 1 KiB, without the
-// connections to client and origin. "not stored" shows what storing takes.
+// connections to client and origin. "not stored" shows what storing takes, and "passed on"
+// what this takes without a cache.
 func BenchmarkMiss(b *testing.B) {
+	b.Run("passed on", func(b *testing.B) {
+		b.ReportAllocs()
+		for n := 0; b.Loop(); n++ {
+			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "http://origin.test/"+strconv.Itoa(n), nil)
+			resp, _ := answering("private").RoundTrip(r)
+			maps.Copy(w.Header(), resp.Header)
+			w.WriteHeader(resp.StatusCode)
+			io.Copy(w, resp.Body)
+		}
+	})
 	for name, fields := range map[string]string{"stored": "max-age=600", "not stored": "private"} {
 		b.Run(name, func(b *testing.B) {
 			h, err := New(Config{Name: "a", OriginTransport: answering(fields), Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}})

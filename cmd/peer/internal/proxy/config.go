@@ -42,7 +42,7 @@ type Config struct {
 	// Coalescer knows which peer fetches what this cache is about to; nil = none does.
 	Coalescer cache.Coalescer
 	// Cluster is told of what a write makes out of date; nil = this cache is alone.
-	Cluster cache.Cluster
+	Cluster sibling.Cluster
 
 	Store store.Options // where and how much to keep; Hooks, Decode and Now are set by the Handler
 
@@ -54,7 +54,8 @@ type Config struct {
 	// Dial connects to origins, siblings and CONNECT targets, within the time that its
 	// context has; nil = net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// OriginTransport replaces the transport to origins that is built on Dial.
+	// OriginTransport replaces the transport to origins that is built on Dial, and sees to
+	// the deadlines until the answer's header.
 	OriginTransport http.RoundTripper
 	// SiblingTransport replaces the transport to siblings that is built on Dial.
 	// It must send absolute-form requests to the sibling (see sibling.NewHTTPTransport).
