@@ -422,3 +422,27 @@ func chunks(rng *rand.Rand, body string) string {
 	b.WriteString(pick(rng, "", "X-T: a\r\n", "Content-Length: 5\r\n", "Host: b\r\n", "bad\r\n"))
 	return b.String() + pick(rng, "\r\n", "\n", "")
 }
+
+// A body in HTTP/1.0 is passed on if it is framed in one way, and the first of its connection.
+func TestBodiesOfHTTP(t *testing.T) {
+	s := newSink(t)
+	f := &front{"peer", parsingPeer(t, s.addr()), s}
+	post := func(i int, fields string) string {
+		return fmt.Sprintf("POST /1-%d HTTP/1.0\r\nHost: a\r\n%sContent-Length: 5\r\n\r\nhello", i, fields)
+	}
+	coded := post(1, "Transfer-Encoding: chunked\r\n")
+	for _, tt := range []struct {
+		raw  string
+		seen int
+	}{
+		{post(0, ""), 1},
+		{coded, 0},
+		{post(0, "Connection: keep-alive\r\n") + coded, 1},
+		{"GET /1-0 HTTP/1.1\r\nHost: a\r\n\r\n" + coded, 1},
+		{"GET /1-0 HTTP/1.1\r\nHost: a\r\n\r\n" + post(1, ""), 1},
+	} {
+		if seen := f.send(t, 1, []byte(tt.raw)); len(seen) != tt.seen {
+			t.Errorf("%q: the origin saw %v", tt.raw, seen)
+		}
+	}
+}

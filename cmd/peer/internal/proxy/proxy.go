@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
@@ -251,6 +252,15 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		res := h.cache.Refuse(w, r, http.StatusLengthRequired, "no-length", "a body in HTTP/1.0 needs a Content-Length")
 		res.Outcome = ClientError
 		return res
+	}
+	if !r.ProtoAtLeast(1, 1) && r.ContentLength > 0 {
+		w.Header().Set("Connection", "close") // what follows might not be framed
+		if !conn.Framed(r.Context()) {
+			e.URL = r.RequestURI
+			res := h.cache.Refuse(w, r, http.StatusBadRequest, "bad-framing", "a body in HTTP/1.0 comes first on its connection, and without a Transfer-Encoding")
+			res.Outcome = ClientError
+			return res
+		}
 	}
 	if target != r.URL {
 		clone := *r
