@@ -221,7 +221,7 @@ func (w *exchange) run(ctx context.Context, then time.Time, what string) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			w.job.Progress("%d peers, loss %g %%: %s, %.1f virtual seconds", w.options.peers, 100*w.options.loss, what, w.now.Sub(exchangeStart).Seconds())
+			w.job.Progress(0, 0, "%d peers, loss %g %%: %s, %.1f virtual seconds", w.options.peers, 100*w.options.loss, what, w.now.Sub(exchangeStart).Seconds())
 		}
 		if w.events.heap[0].event.at.After(then) {
 			break

@@ -179,7 +179,8 @@ func (c *Cache) put(p pass, identity, id string, o *Object) bool {
 	return put
 }
 
-// invalidated removes what t says from here.
+// invalidated removes what t says from here: all if it is a tag, which no object here
+// has, and what is to become stale too.
 func (c *Cache) invalidated(t invalidation.Target) {
 	c.counts.invalidations.Add(1)
 	g := &c.gate

@@ -110,12 +110,14 @@ func New(cfg Config) (*Cache, error) {
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
 		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64), comparing: make(chan struct{}, maxComparisons),
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
-	c.tombstones.limit, c.hitForMiss.limit, c.liars.limit = maxTombstones, maxHitForMiss, maxLiars
+	c.tombstones.limit, c.tombstones.tags.limit = maxTombstones, maxTombstones
+	c.hitForMiss.limit, c.liars.limit = maxHitForMiss, maxLiars
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	o := cfg.Store
 	o.Now = cfg.Now
 	o.Hooks = store.Hooks{Stored: c.variants.Stored, Evicted: c.variants.Evicted, Listed: cfg.Advertise, Unlisted: cfg.Withdraw}
 	o.Decode = func(_ string, data []byte) (any, error) { return decodeEntry(data, c.via) }
+	o.Labels = tagsOfEntry
 	if o.Logger == nil {
 		o.Logger = cfg.Logger
 	}

@@ -86,7 +86,7 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 		return
 	}
 	c.SiblingsRefuted.Add(1)
-	c.Purge(r.url) // and no sibling brings it back
+	c.Invalidated(TargetOf(r.url, false)) // and no sibling brings it back
 	if like == other && !mostly {
 		c.log.Info("a sibling gave what the origin does not give", "peer", by, "url", r.url)
 		c.cfg.Siblings.Accuse(by, false)

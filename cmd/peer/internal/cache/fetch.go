@@ -180,7 +180,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	res.peer, res.via = a.peer()
 	res.obj = &found{obj: old.obj, entry: e}
 	c.noteReuse(f, e)
-	if c.outdated(f) || !f.r.mayStore(e.Response) {
+	if c.outdated(f, old.entry.Response) || c.outdated(f, e.Response) || !f.r.mayStore(e.Response) {
 		res.ended = !e.Storable(nil, false)
 		return res // good for those who wait, no longer to be kept
 	}
@@ -193,7 +193,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 // mayStore reports whether a whole response may be stored, and storing it can ever
 // save anything.
 func (c *Cache) mayStore(f *fetch, a *answer) bool {
-	return !c.outdated(f) && f.r.mayStore(a.response()) && a.response().Useful()
+	return !c.outdated(f, a.response()) && f.r.mayStore(a.response()) && a.response().Useful()
 }
 
 // handOver gives an answer that can't be shared to the leader alone. Its rest can
@@ -313,7 +313,7 @@ func (c *Cache) pump(f *fetch, w *store.Writer, b *body, deliver func()) error {
 // commit puts a received body under its entry, unless its URL was invalidated
 // meanwhile.
 func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
-	if c.outdated(f) {
+	if c.outdated(f, res.entry.Response) {
 		w.Abort()
 		return
 	}
@@ -330,7 +330,7 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 		c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
 		return
 	}
-	if c.outdated(f) { // by now
+	if c.outdated(f, res.entry.Response) { // by now
 		c.store.DeleteObject(obj)
 		return
 	}

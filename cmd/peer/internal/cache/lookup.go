@@ -95,31 +95,3 @@ func (c *Cache) identities(r *request) []string {
 	}
 	return ids
 }
-
-// Purge removes every stored response of a canonical URL and returns how many
-// there were.
-func (c *Cache) Purge(url string) int {
-	c.invalidateURL(url)
-	n := 0
-	for _, id := range append(c.variants.Identities(url), rfc9111.Identity(url, nil, nil)) {
-		if c.store.Delete(id) {
-			n++
-		}
-	}
-	return n
-}
-
-// PurgePrefix removes every stored response whose canonical URL begins with
-// prefix and returns how many there were. What is being fetched under it is not
-// stored either, and siblings bring no older copies back.
-func (c *Cache) PurgePrefix(prefix string) int {
-	c.invalidatePrefix(prefix)
-	n := 0
-	for id := range c.store.Keys() {
-		url, _, _ := strings.Cut(strings.TrimPrefix(id, "GET "), "\n")
-		if strings.HasPrefix(url, prefix) && c.store.Delete(id) {
-			n++
-		}
-	}
-	return n
-}

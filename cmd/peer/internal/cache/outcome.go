@@ -11,7 +11,7 @@ const (
 	SiblingHit                      // from a sibling
 	OriginFetch                     // from the origin, by a request that a cache may answer
 	Collapsed                       // by the answer that another request was already fetching
-	Bypass                          // by the origin, of a kind that no cache answers (POST, tunnels)
+	Bypass                          // by the origin, of a kind that no cache answers (POST, tunnels), or a PURGE
 	NotCached                       // 504: the request was only-if-cached and there was no fresh copy
 	ClientError                     // refused: the request was no request for this proxy
 	GatewayError                    // 502, 504 or 508: the origin or the way there failed

@@ -175,7 +175,7 @@ func (s *sources) acceptable(a *answer, sent http.Header) bool {
 	resp := rfc9111.NewResponse(status, a.header, a.delay, a.received.wall)
 	generated := a.received.ago(resp.InitialAge + time.Second) // or later: Age is in whole seconds
 	use, _ := resp.Reuse(&r.cc, resp.InitialAge)
-	return !a.unusable && a.given.left > 0 && use == rfc9111.ServeFresh && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, generated) &&
+	return !a.unusable && a.given.left > 0 && use == rfc9111.ServeFresh && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, a.header, generated) &&
 		rfc9111.SameVariant(rfc9111.VaryFields(a.header), sent, r.Header) // and not selected by a field that we didn't pass on
 }
 

@@ -61,6 +61,7 @@ type Config struct {
 	// Clients that may use a forward proxy, and the ports that it opens tunnels to.
 	ProxyClients []netip.Prefix
 	ConnectPorts []uint16
+	PurgeClients []netip.Prefix // whose PURGE is carried out; none = this machine's
 
 	AdminHosts []string
 	AdminToken string // "" = none

@@ -42,6 +42,7 @@ type Settings struct {
 	SendTimeout         string `name:"send-timeout" env:"PEER_SEND_TIMEOUT" placeholder:"TIME" default:"60s" group:"Timeouts" help:"How long a client may take nothing of its answer. One that takes it slowly is never cut off. Default: ${default}."`
 
 	ProxyClient []string `name:"proxy-client" env:"PEER_PROXY_CLIENT" placeholder:"PREFIX" sep:"," default:"127.0.0.0/8,::1/128" group:"Limits" help:"Addresses or networks of those who may use a forward proxy; repeat it or separate them by commas. Default: ${default}, this machine."`
+	PurgeClient []string `name:"purge-client" env:"PEER_PURGE_CLIENT" placeholder:"PREFIX" sep:"," group:"Limits" help:"Addresses or networks of those whose PURGE requests are carried out, at all peers; repeat it or separate them by commas. Default: this machine, if the request came through no proxy."`
 	ConnectPort []string `name:"connect-port" env:"PEER_CONNECT_PORT" placeholder:"PORT" sep:"," default:"443" group:"Limits" help:"Ports that a forward proxy opens tunnels to; repeat it or separate them by commas. Default: ${default}."`
 
 	MaxConnections string `name:"max-connections" env:"PEER_MAX_CONNECTIONS" placeholder:"COUNT" default:"0" group:"Limits" help:"Connections of clients at a time, of which one address may have half. When one more comes, the one that has been idle for longest is closed. Default: 0, as many as there are file descriptors for, at most 16384."`

@@ -135,7 +135,7 @@ func TestCompressedOnce(t *testing.T) {
 		if err != nil || len(e.Stored) != 3 || len(said) != 1 || said[0].What != "compress gzip" || said[0].Rule != "compress" {
 			t.Errorf("Explain: %+v, %v, %v", e, said, err)
 		}
-		if n, err := w.peers["a"].Purge("/x"); n != 3 || err != nil {
+		if n, err := purge(w.peers["a"], "/x", false); n != 3 || err != nil {
 			t.Errorf("Purge = %d, %v", n, err)
 		}
 	})

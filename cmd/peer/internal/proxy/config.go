@@ -13,6 +13,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -89,6 +90,12 @@ type Config struct {
 
 	AllowClient  func(remote string) bool     // who may use a forward proxy, by the address and port of the connection; nil = everybody
 	AllowConnect func(host, port string) bool // which CONNECT targets a forward proxy tunnels to; nil = all
+
+	// Purge has all peers apply targets, and returns how many responses were concerned
+	// here, and which peers have not done it yet. nil = a PURGE goes to the origin.
+	Purge func(ctx context.Context, targets []invalidation.Target) (removed int, late []string)
+	// PurgeClients are those whose PURGE is carried out; none = this machine's.
+	PurgeClients []netip.Prefix
 
 	// Observe is called once for every request, after its answer; it must not block.
 	Observe func(Event)

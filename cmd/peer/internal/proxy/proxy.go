@@ -236,6 +236,17 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		e.URL = r.Host
 		return h.connect(w, r)
 	}
+	if r.Method == methodPurge && h.cfg.Purge != nil {
+		if status, why := h.mayPurge(r); status != 0 {
+			e.URL = r.RequestURI
+			if status == http.StatusMethodNotAllowed {
+				w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+			}
+			res := h.cache.Refuse(w, r, status, "purge", why)
+			res.Outcome = cache.ClientError
+			return res
+		}
+	}
 	webSocket := h.sites != nil && isWebSocket(r)
 	r, by := h.withoutClaims(withoutHopByHop(r))
 	target, no := h.target(r, by)
@@ -266,6 +277,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		clone := *r
 		clone.URL, clone.Host = target, target.Host
 		r = &clone
+	}
+	if r.Method == methodPurge && h.cfg.Purge != nil {
+		e.URL = target.String()
+		return h.purge(w, r, target)
 	}
 	question := sibling.IsQuestion(r)
 	r, past := h.rules.Load().Request(r, question, nil)
