@@ -60,6 +60,13 @@
 // others would have to wait for: a body that can't be stored is kept in memory until
 // all have read it, but for those that keep another waiting for a second.
 //
+// # What siblings say
+//
+// A sibling's body comes with the sums of its blocks (statement.go), and nothing is
+// delivered or stored that does not fit them. Its word is good for Config.SiblingMaxAge;
+// what was given ([given]) keeps its term however often it is confirmed or passed on.
+// One answer in Config.Compare is compared with the origin's afterwards (compare.go).
+//
 // # Identity
 //
 // A stored response is known by its identity ([rfc9111.Identity]): its URL and what

@@ -19,8 +19,11 @@ var errHeaders = errors.New("conn: no memory left for so long a header")
 // others have taken what is there for all.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n > 0 && c.pass.unheard.Load() && !c.pass.gate.keep(c, p[:n]) {
-		return 0, errHeaders
+	if n > 0 && c.pass.unheard.Load() {
+		if !c.pass.gate.keep(c, p[:n]) {
+			return 0, errHeaders
+		}
+		c.pass.scan.piece(p[:n])
 	}
 	return n, err
 }

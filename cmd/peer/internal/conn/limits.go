@@ -66,6 +66,9 @@ type pass struct {
 
 	unheard atomic.Bool // what is read now is of a header
 	header  int64       // bytes that it takes
+	scan    codedScan   // of the first one
+
+	requests int
 }
 
 // admit counts c in, and reports whether it may stay.
@@ -161,6 +164,7 @@ func Idle(c net.Conn, idle bool) {
 	case own.pass.gone:
 	case !idle:
 		own.pass.asked = true
+		own.pass.requests++
 		own.pass.unheard.Store(false)
 		g.busy(own)
 	case own.pass.idle == nil:

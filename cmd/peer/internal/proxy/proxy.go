@@ -18,6 +18,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
@@ -262,6 +263,15 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		res := h.cache.Refuse(w, r, no.status, no.detail, no.text)
 		res.Outcome = ClientError
 		return res
+	}
+	if !r.ProtoAtLeast(1, 1) && r.ContentLength > 0 {
+		w.Header().Set("Connection", "close") // what follows might not be framed
+		if !conn.Framed(r.Context()) {
+			e.URL = r.RequestURI
+			res := h.cache.Refuse(w, r, http.StatusBadRequest, "bad-framing", "a body in HTTP/1.0 comes first on its connection, and without a Transfer-Encoding")
+			res.Outcome = ClientError
+			return res
+		}
 	}
 	if target != r.URL {
 		clone := *r

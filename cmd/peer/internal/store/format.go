@@ -39,8 +39,8 @@ import (
 // hold back until it is verified, is then one of them; a quarter of that costs a
 // third more to read and check. Their checksums are xxhash64, which
 // takes 3 us for 64 KiB; a cryptographic hash takes 18 (BLAKE3) or 38 (SHA-256), and
-// a disk is no adversary. What another cache verifies against a signed statement is
-// hashed by the same blocks, and travels in the object's data (BENCHMARKS.md).
+// a disk is no adversary. Another cache checks what it is given by the same sums
+// ([View.Sums]).
 //
 // Version 2 had blocks of 256 KiB. Open removes files of other versions, and says
 // how many and of which.
