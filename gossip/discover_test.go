@@ -291,6 +291,28 @@ func TestAloneIsSaid(t *testing.T) {
 	})
 }
 
+// TestOneListForAll: where all peers are given the same list, nobody warns of the
+// address of its own in it, once another peer answers.
+func TestOneListForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		list := []string{"10.0.0.1:7946", "10.0.0.2:7946"}
+		c.start(c.config("p1", "10.0.0.1"))
+		var log logBuffer
+		cfg := c.config("p2", "10.0.0.2")
+		cfg.Join, cfg.Logger = list, log.logger()
+		n := c.start(cfg)
+		if err := n.Join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		within(t, 2*time.Second, c.whole)
+		if log.has("could not join") {
+			t.Errorf("the log warns:\n%s", log.b.String())
+		}
+	})
+}
+
 // TestNamesAreLookedUpEachMinute, and not more often where all goes well.
 func TestNamesAreLookedUpEachMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -43,6 +43,9 @@ func (n *Node) Join(ctx context.Context) error {
 		}
 	}
 	for _, err := range errs {
+		if joined && errors.Is(err, errNobody) {
+			continue // this peer's own address, where all peers are given the same list
+		}
 		n.log.Warn("could not join through a seed", "err", err)
 	}
 	if joined || waiting {

@@ -102,7 +102,7 @@ func (w *exchange) start(p *exchangePeer) {
 		if q == p || q.engine == nil {
 			continue
 		}
-		p.engine.PeerUp(w.now, q.name, q.engine.Incarnation(), nil, engine.ProtocolVersion)
+		p.engine.PeerUp(w.now, q.name, q.engine.Incarnation(), nil)
 	}
 	w.pump(p)
 	knowing := w.peers
@@ -113,7 +113,7 @@ func (w *exchange) start(p *exchangePeer) {
 		if q == p || q.engine == nil {
 			continue
 		}
-		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation(), nil, engine.ProtocolVersion)
+		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation(), nil)
 		w.pump(q)
 	}
 	w.after(w.upTo(pollEvery), event{do: poll, peer: p})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
@@ -8,23 +9,28 @@ import (
 )
 
 type purgeCommand struct {
-	URL        string `arg:"" name:"url" help:"Absolute URL or, for a reverse proxy, a path."`
-	Prefix     bool   `name:"prefix" help:"Remove everything whose URL begins with it."`
-	Everywhere bool   `name:"everywhere" help:"At every peer of the cluster, also those that are away now and come back."`
-	TokenFile  string `name:"token-file" placeholder:"FILE" help:"The peer's --admin-token-file, if it has one."`
+	URL        string   `arg:"" optional:"" name:"url" help:"Absolute URL or, for a reverse proxy, a path."`
+	Prefix     bool     `name:"prefix" help:"Remove everything whose URL begins with it."`
+	Tags       []string `name:"tag" placeholder:"TAG" help:"In the place of a URL: remove everything with that tag (Surrogate-Key, Cache-Tag or xkey); repeat it."`
+	Soft       bool     `name:"soft" help:"Make it stale and do not remove it: it is validated before its next use, and may be served while the origin is down."`
+	Everywhere bool     `name:"everywhere" help:"At every peer of the cluster, also those that are away now and come back."`
+	TokenFile  string   `name:"token-file" placeholder:"FILE" help:"The peer's --admin-token-file, if it has one."`
 	target     `embed:""`
 }
 
 func (c *purgeCommand) Help() string {
-	return `Removes every stored response of a URL, all variants, from a running peer. What is being fetched for it is not stored, and no sibling brings an older copy back. The exit code is 1 if a peer has not done so within half a second; it will when it hears of it.`
+	return `Removes every stored response of a URL, all variants, or with a tag, from a running peer. What is being fetched for it is not stored, and no sibling brings an older copy back. The exit code is 1 if a peer has not done so within a second; it will when it hears of it.`
 }
 
 func (c *purgeCommand) Run(e *environment) error {
+	if (c.URL == "") == (len(c.Tags) == 0) {
+		return misuse{errors.New("a purge needs a URL or a --tag, and not both")}
+	}
 	token, err := config.ReadToken(c.TokenFile)
 	if err != nil {
 		return err
 	}
-	report, err := admin.Client(c.Admin).Purge(e.ctx, admin.PurgeOrder{URL: c.URL, Prefix: c.Prefix, Everywhere: c.Everywhere}, token)
+	report, err := admin.Client(c.Admin).Purge(e.ctx, admin.PurgeOrder{URL: c.URL, Prefix: c.Prefix, Tags: c.Tags, Soft: c.Soft, Everywhere: c.Everywhere}, token)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ const (
 
 	// MaxConcerning is how many entries may concern one identity for its object to be
 	// taken from other members at all.
-	MaxConcerning = 8
+	MaxConcerning = 32
 )
 
 // An Engine is one member's side. Make one with [New].

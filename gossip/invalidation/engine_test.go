@@ -154,7 +154,7 @@ func (c *cluster) run(d time.Duration) {
 }
 
 func (m *member) issue(name string) uint64 {
-	n := m.Issue(m.c.now, Target{Identity, name})
+	n := m.Issue(m.c.now, Target{Kind: Identity, Name: name})
 	m.settle()
 	return n
 }
@@ -347,8 +347,8 @@ func TestHostile(t *testing.T) {
 	}
 	drain()
 	e.Tick(now)
-	if n := len(e.logs.order); n > 2*maxLogs || len(e.logs.wide) > maxWide {
-		t.Errorf("%d logs, %d that concern everything", n, len(e.logs.wide))
+	if n := len(e.logs.order); n > 2*maxLogs || len(e.logs.wide)+len(e.logs.all) > maxWide {
+		t.Errorf("%d logs, %d that concern everything", n, len(e.logs.wide)+len(e.logs.all))
 	}
 	e.Forget(now)
 	if n := len(e.logs.order); n > maxLogs+2 {
@@ -357,19 +357,39 @@ func TestHostile(t *testing.T) {
 	if ids, ok := e.Concerning("x"); ok {
 		t.Errorf("%d entries concern an identity, and all would be named", len(ids))
 	}
-	forged := Push{Log{3, 3}, 1, 1, []Invalidation{{Target: Target{Identity, "x"}}}}
+	forged := Push{Log{3, 3}, 1, 1, []Invalidation{{Target: Target{Kind: Identity, Name: "x"}}}}
 	e.HandleDatagram(now, forged.AppendTo(nil))
 	genuine := forged
-	genuine.Entries = []Invalidation{Target{Identity, "y"}.sign(ID{Log{3, 3}, 1}, key)}
+	genuine.Entries = []Invalidation{Target{Kind: Identity, Name: "y"}.sign(ID{Log{3, 3}, 1}, key)}
 	e.HandleDatagram(now, genuine.AppendTo(nil))
 	if out := e.Drain(); len(out.Apply) != 1 || out.Apply[0].Target.Name != "y" || e.Stats().Forged != 1 {
 		t.Errorf("of a forged entry and a genuine one, %+v", out.Apply)
 	}
 	// A receipt for what was never made acknowledges nothing.
-	n := e.Issue(now, Target{Identity, "z"})
+	n := e.Issue(now, Target{Kind: Identity, Name: "z"})
 	e.HandleDatagram(now, Receipt{2, 1, n + 1}.AppendTo(nil))
 	if w := e.Waiting(n); len(w) != 2 {
 		t.Errorf("only %v are waited for", w)
+	}
+}
+
+// Tags concern every identity, and yet cost a question one entry of each log, however many
+// there were; and nothing once they are forgotten.
+func TestTagsConcernAll(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	e := New(Config{Life: 1, Horizon: time.Hour}, now)
+	for i := range 20_000 {
+		e.Issue(now, Target{Kind: Tag, Name: fmt.Sprint("t", i), Soft: i%2 == 0})
+	}
+	if ids, ok := e.Concerning("anything"); !ok || len(ids) != 1 || ids[0].Sequence != 20_000 {
+		t.Errorf("Concerning = %v, %v", ids, ok)
+	}
+	if n := testing.AllocsPerRun(100, func() { e.Concerning("anything") }); n > 2 {
+		t.Errorf("%v allocations", n)
+	}
+	e.Forget(now.Add(2 * time.Hour))
+	if ids, ok := e.Concerning("anything"); !ok || len(ids) != 0 || !e.Idle() {
+		t.Errorf("after two hours, Concerning = %v, %v, idle %v", ids, ok, e.Idle())
 	}
 }
 
@@ -378,7 +398,7 @@ func BenchmarkConcerning(b *testing.B) {
 	now := time.Unix(1_700_000_000, 0)
 	e := New(Config{Origin: 1, Life: 1}, now)
 	for i := range 60_000 {
-		e.Issue(now, Target{Identity, fmt.Sprint("GET http://site.example/object/", i)})
+		e.Issue(now, Target{Kind: Identity, Name: fmt.Sprint("GET http://site.example/object/", i)})
 	}
 	e.Drain()
 	b.ReportAllocs()

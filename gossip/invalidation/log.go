@@ -24,7 +24,8 @@ type logs struct {
 	first      int // of remembered; those before are forgotten
 
 	named map[string][]place // by identity, the last entry of each log
-	wide  []mark             // entries that concern more than an identity
+	wide  []mark             // entries that concern a prefix
+	all   []place            // likewise, everything: the last entry of each log
 	gaps  []gap              // what was missed for good lately, one of a log
 }
 
@@ -122,33 +123,40 @@ func (ls *logs) leave(l *log, now time.Time) {
 
 func (ls *logs) remember(m mark, now time.Time) {
 	ls.remembered = append(ls.remembered, remembered{m, now})
-	if m.target.Kind != Identity {
+	switch m.target.Kind {
+	case Identity:
+		name := whole(m.target.Name)
+		ls.named[name] = replace(ls.named[name], m.place)
+	case Prefix:
 		ls.wide = append(ls.wide, m)
-		return
+	default:
+		ls.all = replace(ls.all, m.place)
 	}
-	name := whole(m.target.Name)
-	of := ls.named[name]
-	if i := slices.IndexFunc(of, func(p place) bool { return p.log == m.log }); i >= 0 {
-		of[i] = m.place
-		return
+}
+
+// replace puts a place in the stead of that of the same log.
+func replace(of []place, p place) []place {
+	i := slices.IndexFunc(of, func(o place) bool { return o.log == p.log })
+	if i < 0 {
+		return append(of, p)
 	}
-	ls.named[name] = append(of, m.place)
+	of[i] = p
+	return of
 }
 
 // unmark undoes the second half of remember.
 func (ls *logs) unmark(m mark) {
-	if m.target.Kind != Identity {
+	same := func(p place) bool { return p == m.place }
+	switch m.target.Kind {
+	case Identity:
+		name := whole(m.target.Name)
+		if ls.named[name] = slices.DeleteFunc(ls.named[name], same); len(ls.named[name]) == 0 {
+			delete(ls.named, name)
+		}
+	case Prefix:
 		ls.wide = slices.DeleteFunc(ls.wide, func(o mark) bool { return o.place == m.place })
-		return
-	}
-	name := whole(m.target.Name)
-	of := ls.named[name]
-	i := slices.Index(of, m.place)
-	switch {
-	case i >= 0 && len(of) == 1:
-		delete(ls.named, name)
-	case i >= 0:
-		ls.named[name] = slices.Delete(of, i, i+1)
+	default:
+		ls.all = slices.DeleteFunc(ls.all, same)
 	}
 }
 
@@ -161,7 +169,7 @@ func (ls *logs) trim(now time.Time) {
 	for ls.first < len(ls.remembered) {
 		r := ls.remembered[ls.first]
 		n := len(ls.remembered) - ls.first
-		if now.Sub(r.at) < ls.horizon && n <= ls.maxEntries && ls.bytes <= ls.maxBytes && len(ls.wide) <= maxWide {
+		if now.Sub(r.at) < ls.horizon && n <= ls.maxEntries && ls.bytes <= ls.maxBytes && len(ls.wide)+len(ls.all) <= maxWide {
 			break
 		}
 		ls.remembered[ls.first] = remembered{}
@@ -225,6 +233,9 @@ func (ls *logs) concerning(identity string) (ids []ID) {
 			add(m.place)
 		}
 	}
+	for _, p := range ls.all {
+		add(p)
+	}
 	for _, g := range ls.gaps {
 		add(g.place)
 	}
@@ -232,7 +243,7 @@ func (ls *logs) concerning(identity string) (ids []ID) {
 }
 
 // idle reports whether nothing concerns any identity.
-func (ls *logs) idle() bool { return len(ls.named)+len(ls.wide)+len(ls.gaps) == 0 }
+func (ls *logs) idle() bool { return len(ls.named)+len(ls.wide)+len(ls.all)+len(ls.gaps) == 0 }
 
 // sum is a hash of how far the log is known; 0 if nothing of it is.
 func (l *log) sum() uint32 {

@@ -18,7 +18,13 @@ const (
 	// Everything is all objects; it has no name. A kind that is not known here counts
 	// as this one.
 	Everything Kind = 3
+	// Tag is all objects whose responses carry that tag. Which these are no identity
+	// tells: every object counts as concerned, as far as it may be taken from others.
+	Tag Kind = 4
 )
+
+// softBit, in the byte of a kind, says that a target is soft.
+const softBit = 1 << 7
 
 // MaxName is the length in bytes of the longest name of a [Target].
 const MaxName = 1<<16 - 1
@@ -27,9 +33,12 @@ const MaxName = 1<<16 - 1
 type Target struct {
 	Kind Kind
 	Name string // at most MaxName bytes
+	// Soft objects become stale and are not removed: they may be served as any stale
+	// object may be.
+	Soft bool
 }
 
-// Concerns reports whether the object of an identity is among them.
+// Concerns reports whether the object of an identity is, or may be, among them.
 func (t Target) Concerns(identity string) bool {
 	switch t.Kind {
 	case Identity:
@@ -47,20 +56,36 @@ func whole(identity string) string {
 }
 
 func (t Target) String() string {
+	name := "everything"
 	switch t.Kind {
 	case Identity:
-		return t.Name
+		name = t.Name
 	case Prefix:
-		return t.Name + "*"
+		name = t.Name + "*"
+	case Tag:
+		name = "tag " + t.Name
 	}
-	return "everything"
+	if t.Soft {
+		name += " (soft)"
+	}
+	return name
+}
+
+// lead is the byte that an entry begins with.
+func (t Target) lead() byte {
+	if t.Soft {
+		return byte(t.Kind) | softBit
+	}
+	return byte(t.Kind)
 }
 
 // Check returns what keeps a target from being sent.
 func (t Target) Check() error {
 	switch {
-	case t.Kind < Identity || t.Kind > Everything:
-		return fmt.Errorf("invalidation: kind %d: want 1 to 3", t.Kind)
+	case t.Kind < Identity || t.Kind > Tag:
+		return fmt.Errorf("invalidation: kind %d: want 1 to 4", t.Kind)
+	case t.Kind == Tag && t.Name == "":
+		return fmt.Errorf("invalidation: a tag without a name")
 	case t.Kind == Everything && t.Name != "":
 		return fmt.Errorf("invalidation: everything has no name")
 	case len(t.Name) > MaxName:

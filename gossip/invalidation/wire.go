@@ -187,7 +187,7 @@ const signContext = "summarycache invalidation 1"
 func (t Target) signed(id ID) []byte {
 	b := id.Log.append([]byte(signContext))
 	b = binary.LittleEndian.AppendUint64(b, id.Sequence)
-	return append(append(b, byte(t.Kind)), t.Name...)
+	return append(append(b, t.lead()), t.Name...)
 }
 
 // sign makes the entry of that ID; without a key it is not signed.
@@ -220,7 +220,7 @@ func (l Log) compare(m Log) int {
 }
 
 func (e Invalidation) append(dst []byte) []byte {
-	dst = binary.AppendUvarint(append(dst, byte(e.Kind)), uint64(len(e.Name)))
+	dst = binary.AppendUvarint(append(dst, e.lead()), uint64(len(e.Name)))
 	dst = append(append(dst, e.Name...), byte(len(e.Signature)))
 	return append(dst, e.Signature...)
 }
@@ -309,9 +309,10 @@ func (r *reader) life() uint64 {
 func (r *reader) log() Log { return Log{r.uint64("origin"), r.life()} }
 
 func (r *reader) entry() (e Invalidation) {
-	e.Kind = Kind(r.byte("kind"))
+	lead := r.byte("kind")
+	e.Kind, e.Soft = Kind(lead&^softBit), lead&softBit != 0
 	n := r.uvarint("name")
-	if n > MaxName || e.Kind == 0 || e.Kind == Everything && n > 0 {
+	if n > MaxName || e.Kind == 0 || e.Kind == Everything && n > 0 || e.Kind == Tag && n == 0 {
 		r.fail("name")
 	}
 	e.Name = string(r.take("name", n))

@@ -136,20 +136,22 @@ func TestTarget(t *testing.T) {
 		identity string
 		want     bool
 	}{
-		{Target{Identity, "GET http://a/x"}, "GET http://a/x", true},
-		{Target{Identity, "GET http://a/x"}, "GET http://a/x\nAccept: b", true},
-		{Target{Identity, "GET http://a/x"}, "GET http://a/xy", false},
-		{Target{Prefix, "GET http://a/x"}, "GET http://a/xy\nAccept: b", true},
-		{Target{Prefix, "GET http://a/x"}, "GET http://a/", false},
-		{Target{Prefix, ""}, "any", true},
+		{Target{Kind: Identity, Name: "GET http://a/x"}, "GET http://a/x", true},
+		{Target{Kind: Identity, Name: "GET http://a/x"}, "GET http://a/x\nAccept: b", true},
+		{Target{Kind: Identity, Name: "GET http://a/x"}, "GET http://a/xy", false},
+		{Target{Kind: Prefix, Name: "GET http://a/x"}, "GET http://a/xy\nAccept: b", true},
+		{Target{Kind: Prefix, Name: "GET http://a/x"}, "GET http://a/", false},
+		{Target{Kind: Prefix, Name: ""}, "any", true},
 		{Target{Kind: Everything}, "", true},
 		{Target{Kind: 77, Name: "x"}, "y", true},
+		{Target{Kind: Tag, Name: "x"}, "y", true},
+		{Target{Kind: Identity, Name: "GET http://a/x", Soft: true}, "GET http://a/xy", false},
 	} {
 		if got := c.target.Concerns(c.identity); got != c.want {
 			t.Errorf("%v concerns %q: %v", c.target, c.identity, got)
 		}
 	}
-	for _, bad := range []Target{{}, {Kind: 4}, {Everything, "x"}, {Identity, strings.Repeat("x", MaxName+1)}} {
+	for _, bad := range []Target{{}, {Kind: 5}, {Kind: Tag}, {Kind: Everything, Name: "x"}, {Kind: Identity, Name: strings.Repeat("x", MaxName+1)}} {
 		if bad.Check() == nil {
 			t.Errorf("%v is sound", bad)
 		}
@@ -161,13 +163,14 @@ func TestSignature(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(make([]byte, 32))
 	public := key.Public().(ed25519.PublicKey)
 	at := ID{Log{1, 2}, 3}
-	e := Target{Identity, "x"}.sign(at, key)
+	e := Target{Kind: Identity, Name: "x"}.sign(at, key)
 	other := e
 	other.Name = "y"
 	for name, ok := range map[string]bool{
 		"as it is":       e.genuine(at, public),
 		"no key":         other.genuine(at, nil),
 		"another name":   !other.genuine(at, public),
+		"soft":           !Invalidation{Target{e.Kind, e.Name, true}, e.Signature}.genuine(at, public),
 		"another number": !e.genuine(ID{at.Log, 4}, public),
 		"another log":    !e.genuine(ID{Log{1, 3}, 3}, public),
 		"no signature":   !Invalidation{Target: e.Target}.genuine(at, public),

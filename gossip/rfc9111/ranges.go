@@ -71,16 +71,25 @@ func (r *Response) StrongValidator() string {
 }
 
 // strongDate reports whether the representation was left alone for a second at
-// least when it was sent (RFC 9110 section 8.8.2.2).
+// least when it was sent (RFC 9110 section 8.8.2.2), and has no weak entity tag, which
+// says that its bytes may be others though the date is the same.
 func (r *Response) strongDate() bool {
-	return !r.LastModified.IsZero() && r.Date.Sub(r.LastModified) >= time.Second
+	return !r.LastModified.IsZero() && r.Date.Sub(r.LastModified) >= time.Second && !strings.HasPrefix(r.ETag, "W/")
 }
 
 // SameBytes reports whether nothing in the description of another response says that
 // its bytes are others: neither the validators nor the coding.
 func (r *Response) SameBytes(o *Response) bool {
-	return r.Status == o.Status && r.ETag == o.ETag && r.Header.Get("Last-Modified") == o.Header.Get("Last-Modified") &&
+	return r.Status == o.Status && r.ETag == o.ETag && r.sameDate(o.Header) &&
 		r.Header.Get("Content-Encoding") == o.Header.Get("Content-Encoding")
+}
+
+// sameDate reports whether a header with the response's entity tag has the same
+// Last-Modified. Where a strong tag says that the bytes are the same, one of the two may
+// lack it: some programs send it with a part only, or with the whole only.
+func (r *Response) sameDate(h http.Header) bool {
+	mine, other := r.Header.Get("Last-Modified"), h.Get("Last-Modified")
+	return mine == other || (mine == "" || other == "") && r.ETag != "" && !strings.HasPrefix(r.ETag, "W/")
 }
 
 // HasRest reports whether the header of a 206 is that of the rest of the response,
@@ -97,6 +106,7 @@ func (r *Response) HasRest(h http.Header, offset, size int64) bool {
 	if !ok || errA != nil || errZ != nil || errN != nil || a != offset || z != n-1 || size >= 0 && n != size {
 		return false
 	}
-	unless := func(name string) bool { return h.Get(name) == "" || h.Get(name) == r.Header.Get(name) }
-	return r.StrongValidator() != "" && h.Get("Etag") == r.ETag && unless("Last-Modified") && unless("Content-Encoding")
+	coding := h.Get("Content-Encoding")
+	return r.StrongValidator() != "" && h.Get("Etag") == r.ETag && (h.Get("Last-Modified") == "" || r.sameDate(h)) &&
+		(coding == "" || coding == r.Header.Get("Content-Encoding"))
 }

@@ -114,6 +114,24 @@ func TestHasRest(t *testing.T) {
 			t.Errorf("HasRest(%s) = %v", fields, got)
 		}
 	}
+	const date, part = "Last-Modified: Sat, 21 Nov 2026 12:00:00 GMT", "Content-Range: bytes 4-9/10"
+	for _, tt := range []struct {
+		whole, part string
+		want        bool
+	}{
+		{`Etag: "e"`, `Etag: "e" | ` + date, true}, // only the part tells the date
+		{`Etag: "e" | ` + date, `Etag: "e"`, true},
+		{`Etag: "e" | ` + date, `Etag: "e" | ` + date, true},
+		{`Etag: "e" | ` + date, `Etag: "e" | Last-Modified: Sat, 21 Nov 2026 12:00:01 GMT`, false},
+	} {
+		whole := NewResponse(200, header(tt.whole), 0, noon)
+		if got := whole.HasRest(header(part+" | "+tt.part), 4, 10); got != tt.want {
+			t.Errorf("%s has rest %s = %v", tt.whole, tt.part, got)
+		}
+		if got := whole.SameBytes(NewResponse(200, header(tt.part), 0, noon)); got != tt.want {
+			t.Errorf("%s same bytes %s = %v", tt.whole, tt.part, got)
+		}
+	}
 	weak := NewResponse(200, header(`Etag: W/"e"`), 0, noon)
 	if weak.HasRest(header(`Content-Range: bytes 4-9/10 | Etag: W/"e"`), 4, 10) {
 		t.Error("a weak tag joins two parts")

@@ -87,9 +87,11 @@ type Match struct {
 
 // A PurgeOrder says what to remove.
 type PurgeOrder struct {
-	URL        string `json:"url"`        // absolute, or a path to a reverse proxy
-	Prefix     bool   `json:"prefix"`     // everything whose URL begins with it
-	Everywhere bool   `json:"everywhere"` // at every peer of the cluster
+	URL        string   `json:"url,omitempty"`  // absolute, or a path to a reverse proxy
+	Prefix     bool     `json:"prefix"`         // everything whose URL begins with it
+	Tags       []string `json:"tags,omitempty"` // in the place of a URL: everything that has one of them
+	Soft       bool     `json:"soft"`           // make it stale in the place of removing it
+	Everywhere bool     `json:"everywhere"`     // at every peer of the cluster
 }
 
 // A PurgeReport says what was removed.

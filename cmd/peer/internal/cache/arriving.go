@@ -39,7 +39,7 @@ type arrival struct {
 func (c *Cache) arrives(f *fetch, r *result) (over func()) {
 	a := &arrival{f: f, r: r}
 	c.mu.Lock()
-	if c.arriving[r.id] != nil || f.invalidated.Load() {
+	if c.arriving[r.id] != nil || c.outdated(f, r.entry.Response) {
 		c.mu.Unlock()
 		return func() {}
 	}

@@ -2,8 +2,8 @@ package cache
 
 import (
 	"context"
+	"maps"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -13,8 +13,7 @@ import (
 // newFetch registers a fetch under key, unless there is one already, which it
 // returns with joined = true, having made the caller one of its followers.
 func (c *Cache) newFetch(r *request, key string, stored *found, reason string) (f *fetch, joined bool) {
-	f = &fetch{key: key, r: r, stored: stored, reason: reason, began: c.now(), ready: make(chan struct{}),
-		interim: make(chan interim, maxInterim)}
+	f = &fetch{key: key, r: r, stored: stored, reason: reason, began: c.now(), ready: make(chan struct{}), ctx: detached{c.stopped, r.Context()}}
 	f.waiters.join(false)
 	if key == "" {
 		return f, false
@@ -93,38 +92,50 @@ func (c *Cache) forgetLocked(f *fetch) {
 	}
 }
 
-// invalidateFetches keeps the fetches for URLs from storing what they bring, and
-// new requests from joining them, since it may be older than what removed the
-// responses of those URLs.
-func (c *Cache) invalidateFetches(concerned func(url string) bool) {
+// invalidateFetches keeps the fetches that are concerned from storing what they bring, and
+// new requests from joining them, since it may be older than what removed the responses of
+// those URLs. The result that concerned is given is nil if there is none yet.
+func (c *Cache) invalidateFetches(concerned func(*fetch, *result) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key, f := range c.fetches {
-		if concerned(f.r.url) {
+	for _, f := range c.fetches {
+		var got *result
+		if f.delivered() {
+			got = f.result
+		}
+		if concerned(f, got) {
 			f.invalidated.Store(true)
-			delete(c.fetches, key)
+			c.forgetLocked(f)
+		}
+	}
+	for _, a := range c.arriving { // of fetches, too, that nobody can join
+		if concerned(a.f, a.r) {
+			a.f.invalidated.Store(true)
 		}
 	}
 }
 
-// outdated reports whether the URL was invalidated since the fetch began. The
-// tombstones know that of the fetches too that nobody can join, which are not in
-// c.fetches. One that began at that very moment began after it.
-func (c *Cache) outdated(f *fetch) bool {
-	return f.invalidated.Load() || c.tombstones.invalidated(f.r.url, f.began.ago(-1))
+// invalidateTag does so for those whose response has a tag. Those that have no answer yet
+// nobody may join either: their tags are not known, and looked at when it comes.
+func (c *Cache) invalidateTag(tag string) {
+	var unknown []*fetch
+	c.invalidateFetches(func(f *fetch, got *result) bool {
+		if got == nil {
+			unknown = append(unknown, f)
+			return false
+		}
+		return got.entry != nil && hasTag(got.entry.Header, tag)
+	})
+	for _, f := range unknown {
+		c.forget(f)
+	}
 }
 
-// invalidateURL removes what is known of a URL but for what is stored, and keeps
-// siblings from bringing older copies back.
-func (c *Cache) invalidateURL(url string) {
-	c.tombstones.set(url, c.now().steady)
-	c.invalidateFetches(func(other string) bool { return other == url })
-}
-
-// invalidatePrefix does the same for all URLs that begin with prefix.
-func (c *Cache) invalidatePrefix(prefix string) {
-	c.tombstones.setPrefix(prefix, c.now())
-	c.invalidateFetches(func(url string) bool { return strings.HasPrefix(url, prefix) })
+// outdated reports whether the URL was invalidated since the fetch began, or a tag of its
+// response. The tombstones know that of the fetches too that nobody can join, which are
+// not in c.fetches. One that began at that very moment began after it.
+func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
+	return f.invalidated.Load() || c.tombstones.invalidated(f.r.url, resp.Header, f.began.ago(-1))
 }
 
 // lead runs a fetch in the background of its leader's request.
@@ -141,7 +152,7 @@ func (c *Cache) lead(f *fetch) {
 func unattended(r *request) *request {
 	clone := r.Clone(context.WithoutCancel(r.Context()))
 	clone.Method, clone.Header = http.MethodGet, withoutConditions(r.Header)
-	return &request{Request: clone, url: r.url, cc: rfc9111.RequestDirectives(nil), now: r.now}
+	return &request{Request: clone, plain: r.plain, url: r.url, cc: rfc9111.RequestDirectives(nil), now: r.now}
 }
 
 // validate validates a stale copy that was served already (RFC 5861).
@@ -161,7 +172,7 @@ func (c *Cache) validate(r *request, stored *found) {
 var conditional = []string{"If-None-Match", "If-Modified-Since", "If-Range", "Range"}
 
 func withoutConditions(h http.Header) http.Header {
-	h = h.Clone()
+	h = maps.Clone(h)
 	for _, name := range conditional {
 		delete(h, name)
 	}

@@ -2,13 +2,12 @@ package cache
 
 import (
 	"context"
-	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
-	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // writeWait is for how long the answer to a write waits until its URL is removed
@@ -19,8 +18,8 @@ const writeWait = time.Second
 func (c *Cache) invalidate(ctx context.Context, urls []string) {
 	targets := make([]invalidation.Target, len(urls))
 	for i, url := range urls {
-		c.Invalidations.Add(uint64(c.Purge(url)))
 		targets[i] = TargetOf(url, false)
+		c.Invalidations.Add(uint64(c.Invalidated(targets[i])))
 	}
 	if c.cfg.Cluster == nil || len(urls) == 0 {
 		return
@@ -42,26 +41,67 @@ func TargetOf(url string, prefix bool) invalidation.Target {
 	return t
 }
 
-// Invalidated removes what another peer, or this one, says is out of date, and returns
-// how many responses there were.
-func (c *Cache) Invalidated(t invalidation.Target) int {
+// Invalidated removes what another peer, or this one, says is out of date, or makes it
+// stale if that is soft, and returns how many responses there were. What is being fetched
+// of it is not stored either, and siblings bring no older copies back.
+func (c *Cache) Invalidated(t invalidation.Target) (n int) {
+	if t.Kind == invalidation.Tag {
+		c.tombstones.setTag(t.Name, c.now())
+		c.invalidateTag(t.Name)
+		for _, o := range slices.Concat(c.store.Labelled(t.Name), c.store.Labelled(anyTag)) {
+			n += c.retire(o.Key(), t.Soft)
+		}
+		return n
+	}
 	url, ours := strings.CutPrefix(t.Name, rfc9111.Identity("", nil, nil))
 	switch {
 	case t.Kind == invalidation.Identity && ours:
-		return c.Purge(url)
+		url, _ = rfc9111.SplitIdentity(t.Name)
+		c.tombstones.set(url, c.now().steady)
+		c.invalidateFetches(func(f *fetch, _ *result) bool { return f.r.url == url })
+		for _, id := range append(c.variants.Identities(url), rfc9111.Identity(url, nil, nil)) {
+			n += c.retire(id, t.Soft)
+		}
+		return n
 	case t.Kind == invalidation.Identity: // nothing that is stored here
 		return 0
 	case t.Kind == invalidation.Prefix && ours:
-		return c.PurgePrefix(url)
 	case t.Kind == invalidation.Prefix && !strings.HasPrefix(rfc9111.Identity("", nil, nil), t.Name):
 		return 0
+	default:
+		url = ""
 	}
-	return c.PurgePrefix("")
+	c.tombstones.setPrefix(url, c.now())
+	c.invalidateFetches(func(f *fetch, _ *result) bool { return strings.HasPrefix(f.r.url, url) })
+	for id := range c.store.Keys() {
+		if of, _ := rfc9111.SplitIdentity(id); strings.HasPrefix(of, url) {
+			n += c.retire(id, t.Soft)
+		}
+	}
+	return n
 }
 
-// upToDate reports whether this cache has removed what a sibling's question says was
-// invalidated.
-func (c *Cache) upToDate(h http.Header) bool {
-	ids, ok := sibling.NamedInvalidations(h)
-	return ok && (len(ids) == 0 || c.cfg.Cluster != nil && c.cfg.Cluster.Applied(ids...))
+// retire removes the response of an identity, or makes it stale, and returns 1 if there
+// was one that was of use.
+func (c *Cache) retire(id string, soft bool) int {
+	for range 8 { // each time but the last somebody else has just changed it
+		f := c.peek(id)
+		switch {
+		case f == nil || !soft:
+			if c.store.Delete(id) {
+				return 1
+			}
+			return 0
+		case f.entry.freshFor(c.now()) <= 0:
+			return 0
+		}
+		e := *f.entry.Response
+		e.InitialAge += f.entry.freshFor(c.now())
+		stale := newEntry(&e, f.entry.received, c.via)
+		stale.given = f.entry.given
+		if _, err := c.store.Update(f.obj, c.meta(stale)); err == nil {
+			return 1
+		}
+	}
+	return c.retire(id, false)
 }

@@ -12,9 +12,24 @@ import (
 // A request is a GET or HEAD on its way through the cache.
 type request struct {
 	*http.Request        // absolute URL; without connection fields
-	url           string // canonical
+	plain         string // the identity of a response that does not vary
+	url           string // canonical: the end of plain
 	cc            rfc9111.Directives
 	now           moment // its arrival
+}
+
+func (c *Cache) request(r *http.Request) *request {
+	q := &request{Request: r, plain: rfc9111.PlainIdentity(r.URL), cc: rfc9111.RequestDirectives(r.Header), now: c.now()}
+	_, q.url, _ = strings.Cut(q.plain, " ")
+	return q
+}
+
+// identity is that of a response to r that varies by these fields.
+func (r *request) identity(fields []string) string {
+	if len(fields) == 0 {
+		return r.plain
+	}
+	return rfc9111.Identity(r.url, fields, r.Header)
 }
 
 // mayStore reports whether the response to r may be stored.
@@ -32,10 +47,10 @@ type found struct {
 // the one generated last (RFC 9111 section 4). varies reports whether responses
 // to the URL are stored that r does not select.
 func (c *Cache) lookup(r *request) (best *found, varies bool) {
-	best = c.peek(rfc9111.Identity(r.url, nil, nil))
+	best = c.peek(r.plain)
 	rules := c.variants.Rules(r.url)
 	for _, fields := range rules {
-		f := c.peek(rfc9111.Identity(r.url, fields, r.Header))
+		f := c.peek(r.identity(fields))
 		if f != nil && (best == nil || best.entry.Date.Before(f.entry.Date)) {
 			best = f
 		}
@@ -66,45 +81,17 @@ func (c *Cache) identities(r *request) []string {
 	ids := make([]string, 0, 2+len(rules))
 	for _, fields := range rules {
 		if !slices.Contains(fields, "Cookie") {
-			ids = append(ids, rfc9111.Identity(r.url, fields, r.Header))
+			ids = append(ids, r.identity(fields))
 		}
 	}
-	ids = append(ids, rfc9111.Identity(r.url, nil, nil))
+	ids = append(ids, r.plain)
 	if len(rules) == 0 {
 		for _, fields := range c.hints.Guesses(r.url) {
 			if slices.Contains(fields, "Cookie") {
 				continue
 			}
-			ids = append(ids, rfc9111.Identity(r.url, fields, r.Header))
+			ids = append(ids, r.identity(fields))
 		}
 	}
 	return ids
-}
-
-// Purge removes every stored response of a canonical URL and returns how many
-// there were.
-func (c *Cache) Purge(url string) int {
-	c.invalidateURL(url)
-	n := 0
-	for _, id := range append(c.variants.Identities(url), rfc9111.Identity(url, nil, nil)) {
-		if c.store.Delete(id) {
-			n++
-		}
-	}
-	return n
-}
-
-// PurgePrefix removes every stored response whose canonical URL begins with
-// prefix and returns how many there were. What is being fetched under it is not
-// stored either, and siblings bring no older copies back.
-func (c *Cache) PurgePrefix(prefix string) int {
-	c.invalidatePrefix(prefix)
-	n := 0
-	for id := range c.store.Keys() {
-		url, _, _ := strings.Cut(strings.TrimPrefix(id, "GET "), "\n")
-		if strings.HasPrefix(url, prefix) && c.store.Delete(id) {
-			n++
-		}
-	}
-	return n
 }

@@ -11,7 +11,7 @@ const (
 	SiblingHit                      // from a sibling
 	OriginFetch                     // from the origin, by a request that a cache may answer
 	Collapsed                       // by the answer that another request was already fetching
-	Bypass                          // by the origin, of a kind that no cache answers (POST, tunnels)
+	Bypass                          // by the origin, of a kind that no cache answers (POST, tunnels), or a PURGE
 	NotCached                       // 504: the request was only-if-cached and there was no fresh copy
 	ClientError                     // refused: the request was no request for this proxy
 	GatewayError                    // 502, 504 or 508: the origin or the way there failed
@@ -55,4 +55,7 @@ type Counters struct {
 	BodiesResumed    atomic.Uint64 // bodies whose source ended within them, so that another went on
 	BodiesTakenOver  atomic.Uint64 // bodies whose source made no progress, so that another went on
 	BodiesCut        atomic.Uint64 // bodies that no source could finish while somebody waited for the rest
+	SiblingsCompared atomic.Uint64 // siblings' answers compared with the origin's
+	SiblingsRefuted  atomic.Uint64 // of those, found to be others, and dropped
+	SiblingsAccused  atomic.Uint64 // times that a sibling was quarantined for a body that was spoilt or made up
 }

@@ -36,6 +36,12 @@ func (r *recent[V]) get(key string) (V, bool) {
 	return v, ok
 }
 
+func (r *recent[V]) empty() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.cur == nil
+}
+
 // hitForMiss remembers the URLs whose last response could not be shared, so that
 // requests for them don't wait for each other in vain.
 type hitForMiss struct{ recent[time.Duration] }

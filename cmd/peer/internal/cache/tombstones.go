@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -8,11 +9,12 @@ import (
 	"time"
 )
 
-// tombstones remember when URLs were invalidated or purged. A sibling may hold an
+// tombstones remember when URLs and tags were invalidated or purged. A sibling may hold an
 // older copy for as long as it is fresh; it must not bring it back.
 type tombstones struct {
 	recent[time.Duration] // by the steady clock
 	mu                    sync.Mutex
+	tags                  recent[time.Duration]
 	prefixes              atomic.Pointer[[]prefixTombstone] // the latest last; replaced as a whole
 }
 
@@ -42,11 +44,24 @@ func (t *tombstones) setPrefix(prefix string, now moment) {
 	t.prefixes.Store(&kept)
 }
 
-// invalidated reports whether a response generated then is one that was
-// invalidated since.
-func (t *tombstones) invalidated(url string, generated moment) bool {
+// setTag invalidates everything that has a tag.
+func (t *tombstones) setTag(tag string, now moment) {
+	t.tags.set(tag, now.steady)
+	t.tags.set(anyTag, now.steady)
+}
+
+// invalidated reports whether a response generated then, with that header, is one that
+// was invalidated since.
+func (t *tombstones) invalidated(url string, h http.Header, generated moment) bool {
 	if at, ok := t.get(url); ok && generated.steady <= at {
 		return true
+	}
+	if !t.tags.empty() {
+		for _, tag := range Tags(h) {
+			if at, ok := t.tags.get(tag); ok && generated.steady <= at {
+				return true
+			}
+		}
 	}
 	prefixes := t.prefixes.Load()
 	if prefixes == nil {

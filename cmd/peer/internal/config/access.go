@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// proxyClients reads addresses and networks.
-func (c *checker) proxyClients(list []string) (out []netip.Prefix) {
+// clients reads the addresses and networks of a setting.
+func (c *checker) clients(setting string, list []string) (out []netip.Prefix) {
 	for _, s := range list {
 		p, err := netip.ParsePrefix(s)
 		if err != nil {
@@ -20,7 +20,7 @@ func (c *checker) proxyClients(list []string) (out []netip.Prefix) {
 			}
 		}
 		if err != nil {
-			c.fail("proxy-client", s, errors.New("is no address or network, such as 10.0.0.0/8"))
+			c.fail(setting, s, errors.New("is no address or network, such as 10.0.0.0/8"))
 			continue
 		}
 		out = append(out, p.Masked())

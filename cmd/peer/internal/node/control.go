@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// For so long an operator waits for a purge, here and by the others. What takes
-// longer goes on.
-const purgeWait = 400 * time.Millisecond
+// purgeWait is for how long an operator waits for a purge, here and by the others. What
+// takes longer goes on.
+const purgeWait = 800 * time.Millisecond
 
 // orderRow asks for an [admin.ClusterRow].
 const orderRow = "row"
@@ -30,69 +32,101 @@ func (n *Node) obey(_ context.Context, _, operation string, _ []byte) (any, erro
 // errPurging means that a purge is not done yet, and goes on.
 var errPurging = fmt.Errorf("not done within %v: it goes on, and the log says when it is done", purgeWait)
 
-// purgeHere removes responses of this peer. It does not wait for a purge that takes
-// long, as it does while a part hangs that hears of what is removed: errPurging.
-func (n *Node) purgeHere(o admin.PurgeOrder) (int, error) {
-	type result struct {
-		removed int
-		err     error
+// targets are what an order is for.
+func (n *Node) targets(o admin.PurgeOrder) (targets []invalidation.Target, err error) {
+	switch {
+	case o.URL != "" && len(o.Tags) > 0:
+		return nil, errors.New("a purge is by URL or by tag, not by both")
+	case len(o.Tags) > 0 && o.Prefix:
+		return nil, errors.New("a prefix is one of URLs: tags are whole")
+	case len(o.Tags) == 0:
+		t, err := n.proxy.Target(o.URL, o.Prefix)
+		t.Soft = o.Soft
+		return []invalidation.Target{t}, err
+	case len(o.Tags) > proxy.MaxPurgeTags:
+		return nil, fmt.Errorf("%d tags: want at most %d at once", len(o.Tags), proxy.MaxPurgeTags)
 	}
-	done := make(chan result, 1)
-	begun := time.Now()
+	for _, tag := range o.Tags {
+		if split := cache.SplitTags(tag); len(split) != 1 || split[0] != tag || len(tag) > invalidation.MaxName {
+			return nil, fmt.Errorf("%q is no tag: it is empty, long, or has a space or a comma", tag)
+		}
+		targets = append(targets, invalidation.Target{Kind: invalidation.Tag, Name: tag, Soft: o.Soft})
+	}
+	return targets, nil
+}
+
+// purgeHere removes responses of this peer, and tells how many. It returns when that has
+// begun, or ctx ended.
+func (n *Node) purgeHere(ctx context.Context, targets []invalidation.Target) (removed <-chan int) {
+	begun, done := make(chan struct{}), make(chan int, 1)
 	go func() {
-		purge := n.proxy.Purge
-		if o.Prefix {
-			purge = n.proxy.PurgePrefix
+		n.removing.Lock()
+		defer n.removing.Unlock()
+		close(begun)
+		start, removed := time.Now(), 0
+		for _, t := range targets {
+			removed += n.proxy.Invalidated(t)
 		}
-		removed, err := purge(o.URL)
-		if took := time.Since(begun); took >= purgeWait {
-			n.log.Warn("a purge took long", "url", o.URL, "prefix", o.Prefix, "removed", removed, "took", took)
+		if took := time.Since(start); took >= purgeWait {
+			n.log.Warn("a purge took long", "target", targets[0], "removed", removed, "took", took)
 		}
-		done <- result{removed, err}
+		done <- removed
 	}()
-	late := time.NewTimer(purgeWait)
-	defer late.Stop()
 	select {
-	case r := <-done:
-		return r.removed, r.err
-	case <-late.C:
-		return 0, errPurging
+	case <-begun:
+	case <-ctx.Done():
 	}
+	return done
 }
 
 // Purge removes responses; see [admin.Source]. Everywhere, it is an invalidation.
 func (n *Node) Purge(ctx context.Context, o admin.PurgeOrder) (r admin.PurgeReport, err error) {
-	removed, err := n.purgeHere(o)
-	own := admin.Purged{Peer: n.cfg.Name, Removed: removed}
-	switch {
-	case errors.Is(err, errPurging):
-		own.Error = err.Error()
-	case err != nil:
+	targets, err := n.targets(o)
+	if err != nil {
 		return r, err
 	}
-	r.Peers = []admin.Purged{own}
-	n.log.Info("purged", "url", o.URL, "prefix", o.Prefix, "everywhere", o.Everywhere, "removed", removed)
-	if o.Everywhere {
-		r.Peers = append(r.Peers, n.purgeOthers(ctx, o)...)
+	return n.purge(ctx, targets, o.Everywhere), nil
+}
+
+// purgeFor carries out a client's PURGE.
+func (n *Node) purgeFor(ctx context.Context, targets []invalidation.Target) (removed int, late []string) {
+	r := n.purge(ctx, targets, true)
+	for _, p := range r.Peers {
+		if p.Error != "" {
+			late = append(late, p.Peer+" ("+p.Error+")")
+		}
 	}
-	return r, nil
+	return r.Peers[0].Removed, late
+}
+
+func (n *Node) purge(ctx context.Context, targets []invalidation.Target, everywhere bool) (r admin.PurgeReport) {
+	soon, cancel := context.WithTimeout(ctx, purgeWait)
+	defer cancel()
+	removed := n.purgeHere(soon, targets)
+	var others []admin.Purged
+	if everywhere {
+		others = n.purgeOthers(soon, targets)
+	}
+	own := admin.Purged{Peer: n.cfg.Name}
+	select {
+	case own.Removed = <-removed:
+	case <-soon.Done():
+		own.Error = fmt.Sprintf("not done within %v: it goes on, and the log says when it is done", purgeWait)
+	}
+	r.Peers = append([]admin.Purged{own}, others...)
+	n.log.Info("purged", "target", targets[0], "targets", len(targets), "everywhere", everywhere, "removed", own.Removed)
+	return r
 }
 
 // purgeOthers has all others purge, and waits for those that live. One that is late, or
 // dead, hears of it after it has returned.
-func (n *Node) purgeOthers(ctx context.Context, o admin.PurgeOrder) []admin.Purged {
-	target, err := n.proxy.Target(o.URL, o.Prefix)
-	if err != nil {
-		return []admin.Purged{{Peer: "all others", Error: err.Error()}} // purgeHere has read it
-	}
-	soon, cancel := context.WithTimeout(ctx, purgeWait)
-	defer cancel()
-	err = n.gossip.Invalidate(soon, target)
+func (n *Node) purgeOthers(ctx context.Context, targets []invalidation.Target) []admin.Purged {
+	err := n.gossip.Invalidate(ctx, targets...)
 	var late *gossip.UnreachedError
 	if err != nil && !errors.As(err, &late) {
 		return []admin.Purged{{Peer: "all others", Error: err.Error()}}
 	}
-	soon, cancel = context.WithTimeout(ctx, purgeWait/2)
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), purgeWait/4)
 	defer cancel()
 	members, now := n.readings.peers.get(soon, n.gossip.Members) // those known last, if the exchange hangs
 	if !now && members == nil {
@@ -116,6 +150,8 @@ type invalidator struct{ *gossip.Node }
 
 // applied removes what was invalidated, by whichever peer.
 func (n *Node) applied(t invalidation.Target) {
+	n.removing.Lock() // a purge that an operator waits for counts what it removes
+	defer n.removing.Unlock()
 	if removed := n.proxy.Invalidated(t); removed > 0 {
 		n.log.Info("removed what was invalidated", "target", t, "removed", removed)
 	}

@@ -71,6 +71,7 @@ type Node struct {
 	proxy       *proxy.Handler
 	siblings    *locator
 	invalidator *invalidator
+	removing    sync.Mutex     // what is invalidated
 	joined      chan struct{}  // closed when the cluster has been joined, or that has failed
 	health      sibling.Health // of the other peers, and of the Squids
 	peers       transport      // to the other peers

@@ -13,6 +13,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -42,7 +43,7 @@ type Config struct {
 	// Coalescer knows which peer fetches what this cache is about to; nil = none does.
 	Coalescer cache.Coalescer
 	// Cluster is told of what a write makes out of date; nil = this cache is alone.
-	Cluster cache.Cluster
+	Cluster sibling.Cluster
 
 	Store store.Options // where and how much to keep; Hooks, Decode and Now are set by the Handler
 
@@ -54,7 +55,8 @@ type Config struct {
 	// Dial connects to origins, siblings and CONNECT targets, within the time that its
 	// context has; nil = net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// OriginTransport replaces the transport to origins that is built on Dial.
+	// OriginTransport replaces the transport to origins that is built on Dial, and sees to
+	// the deadlines until the answer's header.
 	OriginTransport http.RoundTripper
 	// SiblingTransport replaces the transport to siblings that is built on Dial.
 	// It must send absolute-form requests to the sibling (see sibling.NewHTTPTransport).
@@ -70,6 +72,8 @@ type Config struct {
 	SiblingTimeout time.Duration        // to a sibling's response header, and to ours for a Squid; 0 = 500 ms; see sibling.Config
 	Late           func() time.Duration // by how much this process runs late, see sibling.Config; nil = it does not
 	MaxSiblings    int                  // siblings asked for one request; 0 = 2
+	SiblingMaxAge  time.Duration        // for which what a sibling gave is served without the origin's word; 0 = while it is fresh
+	Compare        int                  // one in so many siblings' answers is compared with the origin's; 0 = none
 	MinListed      time.Duration        // objects fresh for less than this are not advertised; 0 = 1 s
 
 	Now func() time.Time // the wall clock, which may jump; nil = time.Now
@@ -86,6 +90,12 @@ type Config struct {
 
 	AllowClient  func(remote string) bool     // who may use a forward proxy, by the address and port of the connection; nil = everybody
 	AllowConnect func(host, port string) bool // which CONNECT targets a forward proxy tunnels to; nil = all
+
+	// Purge has all peers apply targets, and returns how many responses were concerned
+	// here, and which peers have not done it yet. nil = a PURGE goes to the origin.
+	Purge func(ctx context.Context, targets []invalidation.Target) (removed int, late []string)
+	// PurgeClients are those whose PURGE is carried out; none = this machine's.
+	PurgeClients []netip.Prefix
 
 	// Observe is called once for every request, after its answer; it must not block.
 	Observe func(Event)

@@ -88,7 +88,7 @@ func (w *world) disturb(r *rand.Rand) {
 		case 0:
 			w.do("a", "PUT", path, "new")
 		case 1:
-			w.peers["a"].Purge(path)
+			purge(w.peers["a"], path, false)
 		case 2:
 			time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
 		case 3:

@@ -13,41 +13,28 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// Purge removes every stored response of an absolute URL, whatever the request
-// fields it was selected by, and returns how many there were. To a reverse proxy
-// the URL may be a path.
-func (h *Handler) Purge(rawURL string) (int, error) {
-	u, err := h.parse(rawURL)
-	if err != nil {
-		return 0, err
-	}
-	r, _ := h.rules.Load().Request(&http.Request{Method: http.MethodGet, URL: u}, true, nil)
-	return h.cache.Purge(rfc9111.CanonicalURL(r.URL)), nil
-}
-
-// PurgePrefix removes every stored response whose URL begins with prefix, which
-// must name at least a scheme and a host, and returns how many there were. To a
-// reverse proxy the prefix may be a path.
-func (h *Handler) PurgePrefix(prefix string) (int, error) {
-	u, err := h.parse(prefix)
-	if err != nil {
-		return 0, err
-	}
-	return h.cache.PurgePrefix(rfc9111.CanonicalURL(u)), nil
-}
-
-// Target is what an invalidation is for that removes a URL, or all that begin with it,
-// from all peers.
+// Target is what an invalidation is for that removes every stored response of an absolute
+// URL, whatever the request fields it was selected by, or of all that begin with it, which
+// must name at least a scheme and a host. To a reverse proxy of one origin either may be a
+// path.
 func (h *Handler) Target(rawURL string, prefix bool) (invalidation.Target, error) {
 	u, err := h.parse(rawURL)
 	if err != nil {
 		return invalidation.Target{}, err
 	}
-	return cache.TargetOf(rfc9111.CanonicalURL(u), prefix), nil
+	return h.targetOf(u, prefix), nil
 }
 
-// Invalidated removes what a peer says is out of date, and returns how many responses
-// there were.
+func (h *Handler) targetOf(u *url.URL, prefix bool) invalidation.Target {
+	if !prefix {
+		r, _ := h.rules.Load().Request(&http.Request{Method: http.MethodGet, URL: u}, true, nil)
+		u = r.URL
+	}
+	return cache.TargetOf(rfc9111.CanonicalURL(u), prefix)
+}
+
+// Invalidated removes what a peer, or this one, says is out of date, or makes it stale, and
+// returns how many responses there were.
 func (h *Handler) Invalidated(t invalidation.Target) int { return h.cache.Invalidated(t) }
 
 // Newest is when the newest response was stored of those that a former life left; the

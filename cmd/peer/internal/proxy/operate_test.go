@@ -32,7 +32,7 @@ func TestPurgedStaysPurged(t *testing.T) {
 			close(release)
 			t.Fatalf("%d origin requests", w.origin.count())
 		}
-		if n, err := w.peers["a"].PurgePrefix("http://" + originHost + "/dir/"); n != 1 || err != nil {
+		if n, err := purge(w.peers["a"], "http://"+originHost+"/dir/", true); n != 1 || err != nil {
 			t.Errorf("PurgePrefix = %d, %v", n, err)
 		}
 		close(release)

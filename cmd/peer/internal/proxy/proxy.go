@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
@@ -36,6 +37,7 @@ type Handler struct {
 	idle     []interface{ CloseIdleConnections() }
 
 	rules     atomic.Pointer[rules.Set]
+	coder     coding.Compressor
 	sites     []*upstream // nil = a forward proxy
 	trusted   trustedProxies
 	bySchemes bool // clients may come by https: the scheme is in the key
@@ -69,23 +71,13 @@ func New(c Config) (*Handler, error) {
 		}
 	}
 	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Coalescer: c.Coalescer, Cluster: c.Cluster, Store: c.Store,
-		Advertise: c.Advertise, Withdraw: c.Withdraw, MinListed: c.MinListed,
-		FirstByte: c.longestFirstByte(), BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
+		Advertise: c.Advertise, Withdraw: c.Withdraw, MinListed: c.MinListed, SiblingMaxAge: c.SiblingMaxAge, Compare: c.Compare,
+		Send: c.SendTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
 	h.watchOrigins()
 	return h, nil
-}
-
-// longestFirstByte is what no origin may exceed: those that may take less have transports
-// that see to it.
-func (c *Config) longestFirstByte() time.Duration {
-	longest := c.FirstByteTimeout
-	for _, s := range c.Sites {
-		longest = max(longest, s.FirstByteTimeout)
-	}
-	return longest
 }
 
 // openOrigins makes the transports to origins.
@@ -156,7 +148,7 @@ func (c *Config) check() error {
 			*d = time.Minute
 		}
 	}
-	if slices.ContainsFunc(deadlines, func(d *time.Duration) bool { return *d < 0 }) || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 {
+	if slices.ContainsFunc(deadlines, func(d *time.Duration) bool { return *d < 0 }) || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 || c.SiblingMaxAge < 0 || c.Compare < 0 {
 		errs = append(errs, errors.New("proxy: a negative setting"))
 	}
 	if c.SiblingTimeout == 0 {
@@ -243,6 +235,17 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		e.URL = r.Host
 		return h.connect(w, r)
 	}
+	if r.Method == methodPurge && h.cfg.Purge != nil {
+		if status, why := h.mayPurge(r); status != 0 {
+			e.URL = r.RequestURI
+			if status == http.StatusMethodNotAllowed {
+				w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+			}
+			res := h.cache.Refuse(w, r, status, "purge", why)
+			res.Outcome = cache.ClientError
+			return res
+		}
+	}
 	webSocket := h.sites != nil && isWebSocket(r)
 	r, by := h.withoutClaims(withoutHopByHop(r))
 	target, no := h.target(r, by)
@@ -264,6 +267,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		clone := *r
 		clone.URL, clone.Host = target, target.Host
 		r = &clone
+	}
+	if r.Method == methodPurge && h.cfg.Purge != nil {
+		e.URL = target.String()
+		return h.purge(w, r, target)
 	}
 	question := sibling.IsQuestion(r)
 	r, past := h.rules.Load().Request(r, question, nil)

@@ -385,7 +385,7 @@ func TestListing(t *testing.T) {
 		check("stale", false)
 		w.get("a", "/x")
 		check("validated", true)
-		if n, err := w.peers["a"].Purge("http://" + originHost + "/x"); n != 1 || err != nil {
+		if n, err := purge(w.peers["a"], "http://"+originHost+"/x", false); n != 1 || err != nil {
 			t.Errorf("Purge = %d, %v", n, err)
 		}
 		check("purged", false)

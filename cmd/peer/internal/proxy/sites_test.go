@@ -88,13 +88,13 @@ func TestSites(t *testing.T) {
 				t.Errorf("%s at b: %s, want %s", c.host, got, c.want)
 			}
 		}
-		if n, err := w.peers["a"].Purge("http://shop/x"); n != 1 || err != nil {
+		if n, err := purge(w.peers["a"], "http://shop/x", false); n != 1 || err != nil {
 			t.Errorf("Purge of the site's name = %d, %v", n, err)
 		}
-		if n, err := w.peers["a"].Purge("http://www.shop.test/x"); n != 0 || err != nil {
+		if n, err := purge(w.peers["a"], "http://www.shop.test/x", false); n != 0 || err != nil {
 			t.Errorf("Purge by host, what is purged already = %d, %v", n, err)
 		}
-		if _, err := w.peers["a"].Purge("/x"); err == nil {
+		if _, err := purge(w.peers["a"], "/x", false); err == nil {
 			t.Errorf("a path without a site is purged")
 		}
 	})

@@ -255,6 +255,15 @@ func (w *world) close() {
 	}
 }
 
+// purge removes what a peer holds of a URL, or of all that begin with it.
+func purge(h *Handler, url string, prefix bool) (int, error) {
+	t, err := h.Target(url, prefix)
+	if err != nil {
+		return 0, err
+	}
+	return h.Invalidated(t), nil
+}
+
 // reply is a response with its body read.
 type reply struct {
 	*http.Response

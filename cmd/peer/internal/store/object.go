@@ -21,6 +21,7 @@ type Object struct {
 	listed    atomic.Bool
 	gone      atomic.Bool   // it left the index
 	copied    bool          // another cache has a copy
+	labelled  bool          // it is in Store.labels
 	found     atomic.Bool   // since it came, or was passed over, if it is copied
 	turn      *list.Element // in the order of the copies; guarded by their lock
 	written   int64         // Unix nanoseconds
@@ -91,19 +92,19 @@ func (s *Store) newObject(key string, f *file, size int64, m Meta, written int64
 
 // insert puts o into the index, in place of what is there under its key. The
 // hooks hear of o before anyone can find it.
-func (s *Store) insert(o *Object) {
+func (s *Store) insert(o *Object, labels []uint64) {
 	s.entering.RLock()
 	defer s.entering.RUnlock()
-	s.enter(o)
+	s.enter(o, labels)
 	s.spare(o)
 	s.index.Set(o.key, o)
 }
 
 // swap puts o into the index if old is there still.
-func (s *Store) swap(old, o *Object) bool {
+func (s *Store) swap(old, o *Object, labels []uint64) bool {
 	s.entering.RLock()
 	defer s.entering.RUnlock()
-	s.enter(o)
+	s.enter(o, labels)
 	done := false
 	s.index.Compute(o.key, func(cur *Object, found bool) (*Object, otter.ComputeOp) {
 		if done = found && cur == old; done {
@@ -155,8 +156,9 @@ func (s *Store) dropped(e otter.DeletionEvent[string, *Object]) {
 const maxListed = 100 * 365 * 24 * time.Hour
 
 // enter tells the hooks that o is about to be found, and queues its unlisting.
-func (s *Store) enter(o *Object) {
+func (s *Store) enter(o *Object, labels []uint64) {
 	s.opt.Hooks.Stored(o.key)
+	s.labels.enter(o, labels)
 	s.copies.enter(o)
 	after := min(o.listUntil.Sub(s.opt.Now()), maxListed)
 	if after <= 0 {
@@ -171,6 +173,7 @@ func (s *Store) enter(o *Object) {
 // left undoes enter, once.
 func (s *Store) left(o *Object) {
 	s.copies.leave(o)
+	s.labels.leave(o)
 	s.exp.remove(o)
 	s.unlist(o)
 	s.opt.Hooks.Evicted(o.key)
@@ -214,7 +217,7 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 		return nil, err
 	}
 	fresh := s.newObject(o.key, o.file, size, m, now)
-	if !s.swap(o, fresh) {
+	if !s.swap(o, fresh, s.labelsOf(m.Data)) {
 		return nil, ErrGone
 	}
 	return fresh, nil

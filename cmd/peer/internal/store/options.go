@@ -49,6 +49,10 @@ type Options struct {
 	// is shared and must not be changed. An error makes the object corrupt.
 	// nil = the data itself.
 	Decode func(key string, data []byte) (any, error)
+	// Labels returns what an object whose Meta.Data is data is to be found by, beside its
+	// key ([Store.Labelled]), at start too. It is called from many goroutines at once and
+	// must not keep data. nil = nothing.
+	Labels func(data []byte) []string
 	// Beat follows what is done for objects being written: on the disk, and in the
 	// index; nil = nobody wants to know.
 	Beat   *health.Heartbeat

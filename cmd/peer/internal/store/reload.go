@@ -17,8 +17,10 @@ import (
 // found is an object's file as a scan sees it.
 type found struct {
 	footer
-	id  uint64
-	key string
+	id     uint64
+	key    string
+	labels []uint64
+	meta   []byte // the owner's data, in the buffer of the scan
 }
 
 // reload fills the index from the files. The oldest go in first, so that the
@@ -58,7 +60,7 @@ func (s *Store) reload() error {
 		if written := time.Unix(0, f.written); f.written <= now && written.After(s.newest) {
 			s.newest = written
 		}
-		s.insert(s.newObject(f.key, file, f.fileSize(), m, f.written))
+		s.insert(s.newObject(f.key, file, f.fileSize(), m, f.written), f.labels)
 	}
 	return nil
 }
@@ -141,7 +143,9 @@ func (s *Store) footerOf(path string, buf []byte) (found, error) {
 		return found{}, err
 	}
 	defer h.Close()
-	return readFooter(h, buf)
+	f, err := readFooter(h, buf)
+	f.labels, f.meta = s.labelsOf(f.meta), nil
+	return f, err
 }
 
 // readFooter reads the end of a file and verifies the description that stands
@@ -175,7 +179,8 @@ func readFooter(h File, buf []byte) (found, error) {
 		return found{}, fmt.Errorf("%w: checksum", errBroken)
 	}
 	at := 8 * blockCount(ft.body)
-	return found{footer: ft, key: string(tail[at : at+int64(ft.key)])}, nil
+	end = tail[at:]
+	return found{footer: ft, key: string(end[:ft.key]), meta: end[ft.key:]}, nil
 }
 
 // readAt fills b; a file that is too short for that is broken.

@@ -29,6 +29,7 @@ type Store struct {
 	hot    *hotSet // nil without memory
 	files  *openFiles
 	copies copies
+	labels labels
 	most   atomic.Int64 // KiB that objects may take, as the index knows
 	exp    *expiries
 	trash  *remover
@@ -123,6 +124,9 @@ func (o *Options) check() error {
 	}
 	if o.Decode == nil {
 		o.Decode = func(_ string, data []byte) (any, error) { return data, nil }
+	}
+	if o.Labels == nil {
+		o.Labels = func([]byte) []string { return nil }
 	}
 	for _, hook := range []*func(string){&o.Hooks.Stored, &o.Hooks.Evicted, &o.Hooks.Listed, &o.Hooks.Unlisted} {
 		if *hook == nil {

@@ -351,7 +351,7 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 	w.finish()
 	s.regrow()
 	s.inserts.Add(1)
-	s.insert(o)
+	s.insert(o, s.labelsOf(m.Data))
 	return o, nil
 }
 

@@ -1,0 +1,74 @@
+package cache
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+)
+
+// tagFields are the response fields that tag a response for purging: Fastly's, that of
+// Cloudflare and Akamai, and that of Varnish's module xkey. Clients get them, as a cache
+// in front of this one needs them, too.
+var tagFields = []string{"Surrogate-Key", "Cache-Tag", "Xkey"}
+
+// maxTags is how many tags of a response are told apart. One that has more counts as
+// tagged by every tag: it has anyTag in their place, which is none, having a space.
+const (
+	maxTags = 1024
+	anyTag  = " any"
+)
+
+// SplitTags returns the tags in the value of such a field: what spaces and commas divide.
+func SplitTags(value string) []string {
+	return strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })
+}
+
+// Tags returns the tags of a response, each once, or of a PURGE.
+func Tags(h http.Header) (tags []string) {
+	for _, field := range tagFields {
+		for _, line := range h[field] {
+			tags = append(tags, SplitTags(line)...)
+		}
+	}
+	return distinct(tags)
+}
+
+// tagsOfEntry returns those of what entry.encode wrote, without reading the rest of it.
+func tagsOfEntry(data []byte) (tags []string) {
+	for line := range bytes.Lines(data) {
+		for _, field := range tagFields {
+			if value, ok := bytes.CutPrefix(line, []byte(field)); ok && len(value) > 0 && value[0] == ':' {
+				tags = append(tags, SplitTags(strings.TrimSpace(string(value[1:])))...)
+			}
+		}
+	}
+	return distinct(tags)
+}
+
+func distinct(tags []string) []string {
+	if len(tags) < 2 {
+		return tags
+	}
+	seen := make(map[string]bool, len(tags))
+	out := tags[:0]
+	for _, tag := range tags {
+		if !seen[tag] {
+			seen[tag] = true
+			out = append(out, tag)
+		}
+	}
+	if len(out) > maxTags {
+		return []string{anyTag}
+	}
+	return out
+}
+
+// hasTag reports whether a response is to be purged with a tag.
+func hasTag(h http.Header, tag string) bool {
+	for _, own := range Tags(h) {
+		if own == tag || own == anyTag {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,70 @@
+package store
+
+import (
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// labels find objects by what their owner labels them with ([Options.Labels]). Objects
+// without labels cost nothing here. It knows the hashes of labels: two that have the same
+// are taken for one.
+type labels struct {
+	mu sync.Mutex
+	by map[uint64]map[*Object]struct{}
+	of map[*Object][]uint64
+}
+
+// enter files o under its labels, before it can be found.
+func (l *labels) enter(o *Object, under []uint64) {
+	if len(under) == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.by == nil {
+		l.by, l.of = make(map[uint64]map[*Object]struct{}), make(map[*Object][]uint64)
+	}
+	o.labelled = true
+	l.of[o] = under
+	for _, label := range under {
+		if l.by[label] == nil {
+			l.by[label] = make(map[*Object]struct{}, 1)
+		}
+		l.by[label][o] = struct{}{}
+	}
+}
+
+func (l *labels) leave(o *Object) {
+	if !o.labelled {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, label := range l.of[o] {
+		if delete(l.by[label], o); len(l.by[label]) == 0 {
+			delete(l.by, label)
+		}
+	}
+	delete(l.of, o)
+}
+
+func (s *Store) labelsOf(data []byte) (hashes []uint64) {
+	for _, label := range s.opt.Labels(data) {
+		hashes = append(hashes, xxhash.Sum64String(label))
+	}
+	return hashes
+}
+
+// Labelled returns the objects that bear a label, in no order. One that is being stored
+// may be among them before it can be found.
+func (s *Store) Labelled(name string) []*Object {
+	l, label := &s.labels, xxhash.Sum64String(name)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]*Object, 0, len(l.by[label]))
+	for o := range l.by[label] {
+		all = append(all, o)
+	}
+	return all
+}
