@@ -40,6 +40,7 @@ var chapters = []chapter{
 	{"counters", "Counters", countersWords, nil, 60},
 	{"delta", "Deltas", deltaWords, nil, 1},
 	{"ages", "Deltas that know the age of what leaves", agesWords, nil, 0},
+	{"neighbours", "Snapshots that know the other peers'", neighboursWords, nil, 0},
 	{"receive", "The cost of a received delta", receiveWords, nil, 0},
 	{"search", "Lookups in a sorted list", searchWords, nil, 0},
 	{"pieces", "Asking a digest that lies elsewhere", piecesWords, nil, 0},

@@ -68,6 +68,9 @@ type outcomes struct {
 //go:embed testdata/*.ptrace.gz
 var traceFiles embed.FS
 
+// datagramHeaders are those of IPv4 and UDP. What goes by TCP has more, in every way alike.
+const datagramHeaders = 28
+
 // ownTraces are replayed if no trace is named, over so many caches each.
 var (
 	ownTraces = []string{"elastic-apache", "cache2k-web07", "adaptsize"}
@@ -154,6 +157,7 @@ func replayAll(ctx context.Context, job *Job, name string, t *trace, o systemsOp
 		column("false_hits", "false hits %", "%.3f"), column("stale", "stale hits %", "%.3f"), column("missed", "missed %", "%.3f"),
 		column("queries", "query messages/request", "%.3f"), column("query_bytes", "query bytes/request", "%.1f"),
 		column("updates", "update messages/request", "%.4f"), column("update_bytes", "update bytes/request", "%.1f"),
+		column("wire_bytes", "all bytes/request, IP's headers too", "%.1f"),
 		column("memory", "memory/cache, bytes", ""), column("round_trips", "extra round trips/miss", "%.3f"))
 	n := float64(len(c.requests))
 	for i, w := range ways {
@@ -165,7 +169,7 @@ func replayAll(ctx context.Context, job *Job, name string, t *trace, o systemsOp
 		misses := float64(max(1, len(c.requests)-r.local))
 		table.Row(w.name, share(r.local), share(r.remote), share(r.local+r.remote), share(r.falseHits), share(r.stale), share(r.missed),
 			figures(float64(r.queries)/n, 6), figures(float64(r.queryBytes)/n, 6), figures(float64(r.updates)/n, 6), figures(float64(r.updateBytes)/n, 6),
-			r.memory, figures(float64(r.roundTrips)/misses, 5))
+			figures(float64(r.queryBytes+r.updateBytes+datagramHeaders*(r.queries+r.updates))/n, 6), r.memory, figures(float64(r.roundTrips)/misses, 5))
 	}
 	table.Note("Truncated hashes with bits as planned have %d.", c.plannedBits())
 	if o.evict != "lru" {

@@ -11,12 +11,13 @@ import (
 
 var (
 	subject  = regexp.MustCompile("`([a-z][a-z/]*: [^`]+)`")
+	ran      = regexp.MustCompile("`go run ./sim ([a-z]+)`((?:[:,] `[^`]+`)*)") // and the rows named after it
 	measured = regexp.MustCompile(`\d(?:[\d,]*\d)?(?:\.\d+)?(?:e[+-]?\d+)?`)
 )
 
 // Each paragraph of the design's history names where its numbers come from, and
-// they are there: in the commit of that subject, in the results, or in the page that
-// is linked.
+// they are there: in the commit of that subject, in the named rows of an experiment's
+// tables or in what is said about these, or in the page that is linked.
 func TestHistoryNumbers(t *testing.T) {
 	log, err := exec.Command("git", "-C", root, "log", "--format=%s%x00%B%x01").Output()
 	if err != nil || strings.Count(string(log), "\x01") < 150 {
@@ -49,8 +50,23 @@ func TestHistoryNumbers(t *testing.T) {
 			}
 			from += " " + body
 		}
-		if strings.Contains(text, "`go run ./sim ") {
-			from += string(results)
+		for _, m := range ran.FindAllStringSubmatch(text, -1) {
+			said, rows := chapterOf(string(results), m[1])
+			if said == "" {
+				t.Errorf("RESULTS.md has no chapter of %s", m[1])
+			}
+			from += " " + said
+			for _, name := range codeSpan.FindAllStringSubmatch(m[2], -1) {
+				found := 0
+				for _, row := range rows {
+					if strings.HasPrefix(row+" / ", name[1]+" / ") {
+						from, found = from+" "+row, found+1
+					}
+				}
+				if found != 1 {
+					t.Errorf("%s has %d rows %q", m[1], found, name[1])
+				}
+			}
 		}
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			linked, err := os.ReadFile(filepath.Join(root, "sim", m[1]))
@@ -76,4 +92,22 @@ func TestHistoryNumbers(t *testing.T) {
 	if n < 50 {
 		t.Errorf("only %d numbers found", n)
 	}
+}
+
+// chapterOf returns what RESULTS.md says of an experiment without its tables' rows, and
+// these, their cells between " / ".
+func chapterOf(results, experiment string) (said string, rows []string) {
+	for chapter := range strings.SplitSeq(results, "\n## ") {
+		if !strings.Contains(chapter, "\n    go run ./sim "+experiment+"\n") {
+			continue
+		}
+		for line := range strings.Lines(chapter) {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "| ") {
+				rows = append(rows, strings.ReplaceAll(strings.Trim(line, "| "), " | ", " / "))
+			} else {
+				said += line + "\n"
+			}
+		}
+	}
+	return said, rows
 }
