@@ -52,6 +52,8 @@ var facts = []struct{ says, file, code string }{
 	{"its tags (at most 256)", "cmd/peer/internal/proxy/purge.go", "MaxPurgeTags = 256"},
 	{"answered 403 or 405.", "cmd/peer/internal/proxy/purge.go", "http.StatusMethodNotAllowed, "},
 	{"The answer is 200 when all peers have done it, and 202,", "cmd/peer/internal/proxy/purge.go", "http.StatusAccepted"},
+	{"for each URL at each peer, 16 at a time", "cmd/peer/internal/cache/staleelsewhere.go", "staleAtOnce    = 16"},
+	{"not again for\n5 s", "cmd/peer/internal/cache/staleelsewhere.go", "staleNowhere   = 5 * time.Second"},
 	{"for half a second, doubling up to\n30 s", "gossip/sibling/record.go", "firstSuspension = 500 * time.Millisecond\n\tlastSuspension  = 30 * time.Second"},
 	{"6 to 7 s after it died among up to ten peers", "gossip/death_test.go", "{3, 8, 7 * time.Second, 9 * time.Second},\n\t\t{10, 8, 8 * time.Second, 10 * time.Second}"},
 	{"8 s among forty (medians; at worst 8 and 13 s)", "gossip/death_test.go", "{40, 8, 10 * time.Second, 17 * time.Second}"},

@@ -64,10 +64,11 @@ func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, t
 }
 
 // wantsFresh reports whether the question is for an object that is fresher than
-// caches must be, so that who has one may have to say no.
+// caches must be, so that one that has it may have to say no; or for a stale one, which no
+// digest lists.
 func (in *Inquiry) wantsFresh() bool {
 	cc := rfc9111.RequestDirectives(in.q.Header)
-	return cc.MaxAge != rfc9111.Unset || cc.MinFresh != rfc9111.Unset
+	return cc.MaxAge != rfc9111.Unset || cc.MinFresh != rfc9111.Unset || cc.StaleIfError != rfc9111.Unset
 }
 
 // request is an absolute-form GET sent to the candidate's address.

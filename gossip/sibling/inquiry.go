@@ -78,6 +78,11 @@ func (in *Inquiry) Also(c Candidate) {
 	in.steps = append(in.steps, Step{Candidate: c})
 }
 
+// Only has no other asked than a candidate of which nothing is known.
+func (in *Inquiry) Only(c Candidate) {
+	in.steps, in.later = []Step{{Candidate: c}}, nil
+}
+
 // Next asks candidates until one has the object, and then the origin, and returns
 // the answer, whose body the caller must close. If one takes longer than it
 // mostly does, the next is asked as well, and who answers first wins. Candidates

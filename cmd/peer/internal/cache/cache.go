@@ -23,7 +23,10 @@ type Config struct {
 	Siblings  *sibling.Client   // nil = none
 	Coalescer Coalescer         // nil = none
 	Cluster   Cluster           // nil = this cache is alone
-	Store     store.Options     // Hooks, Decode and Now are the cache's
+	// Others are the siblings that live, which are asked for what they may serve stale
+	// while an origin is down; nil = none are.
+	Others func() []sibling.Peer
+	Store  store.Options // Hooks, Decode and Now are the cache's
 
 	// Advertise and Withdraw are told the identities of the responses that siblings
 	// may ask for: those that are stored, from New on, and those that are arriving.
@@ -75,8 +78,10 @@ type Cache struct {
 	hints      rfc9111.Hints
 	tombstones tombstones
 	hitForMiss hitForMiss
-	opened     time.Time // by the steady clock
-	clock      int64     // names that clock; never 0
+	nowhere    hitForMiss    // URLs of which no sibling had a stale response
+	staleSlots chan struct{} // a place for each response that all siblings are asked for
+	opened     time.Time     // by the steady clock
+	clock      int64         // names that clock; never 0
 
 	buffers chan []byte // spare ones, for receiving bodies
 
@@ -108,6 +113,7 @@ func New(cfg Config) (*Cache, error) {
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
 		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64),
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64)}
+	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleInquiries)
 	c.tombstones.limit, c.tombstones.tags.limit, c.hitForMiss.limit = maxTombstones, maxTombstones, maxHitForMiss
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	o := cfg.Store

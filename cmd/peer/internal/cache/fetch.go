@@ -26,6 +26,7 @@ type fetch struct {
 	waiters waiters       // the requests that it has still to answer, in part or whole
 	ready   chan struct{} // closed when result is set
 	interim chan interim  // 1xx responses, for the leader
+	stale   bool          // a sibling's stale response is taken, since the origin is down
 	result  *result
 
 	mu        sync.Mutex
@@ -74,7 +75,9 @@ func (c *Cache) run(f *fetch) {
 		a, err := src.next(ctx, conditions)
 		switch {
 		case err != nil:
-			f.deliver(c.failed(f, src, err))
+			if !c.takeStale(ctx, f, src, 0) {
+				f.deliver(c.failed(f, src, err))
+			}
 		case a.status == http.StatusNotModified && stored != nil:
 			a.close()
 			if !stored.ConfirmedBy(a.header) {
@@ -85,6 +88,8 @@ func (c *Cache) run(f *fetch) {
 		case stored != nil && a.sibling == nil && stored.StaleOnError(&f.r.cc, a.status, stored.age(c.now())):
 			a.close()
 			f.deliver(c.serveStale(f, src, a.status))
+		case a.sibling == nil && c.takeStale(ctx, f, src, a.status):
+			a.close()
 		case c.mayStore(f, a):
 			c.receive(f, src, a)
 		default:
@@ -225,7 +230,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	e := newEntry(a.response(), a.received, c.cfg.Name)
 	res := newResult(src)
 	res.id, res.fields, res.entry, res.body, res.into, res.length = id, fields, e, b, w, length
-	res.storing, res.fwdStatus = true, a.status
+	res.storing, res.fwdStatus, res.stale = true, a.status, f.stale
 	res.peer, res.via = a.peer()
 	c.noteReuse(f, e)
 

@@ -48,6 +48,9 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		}
 		if hit != nil {
 			v, why := hit.entry.Reuse(&r.cc, hit.entry.age(r.now))
+			if v == rfc9111.Validate && r.cc.OnlyIfCached && r.cc.StaleIfError != rfc9111.Unset && hit.entry.StaleOnError(&r.cc, 0, hit.entry.age(r.now)) {
+				v = rfc9111.ServeStale // for a cache whose origin is down, and which may not be asked here
+			}
 			if v == rfc9111.ServeFresh || v == rfc9111.ServeStale || v == rfc9111.StaleWhileRevalidate && !r.cc.OnlyIfCached {
 				if res, ok := c.hit(w, r, hit, v); ok {
 					c.servedSibling(r)
@@ -205,6 +208,9 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 	if got.peer != "" {
 		res.Outcome, st.Detail = SiblingHit, "sibling"
 	}
+	if got.stale {
+		st.Detail = "stale-if-error"
+	}
 	if got.confirmed {
 		res.Outcome = Revalidated
 	}
@@ -224,7 +230,7 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 		return c.unanswered(w, r, res, st, got.err), nil
 	case got.answer != nil:
 		sent = c.relay(w, r.Request, got.answer, st)
-	case got.stale:
+	case got.stale && got.obj != nil:
 		if !joined {
 			res.Outcome = LocalHit
 		}

@@ -68,6 +68,7 @@ type sources struct {
 	c         *Cache
 	f         *fetch
 	inquiry   *sibling.Inquiry // nil = no siblings for this request
+	header    http.Header      // of questions to siblings; nil = none
 	accepted  *answer          // of the sibling whose answer was accepted last
 	begun     int              // the status of the response whose rest is wanted; 0 = a whole one is
 	coalesced bool             // it was asked who else fetches
@@ -87,6 +88,7 @@ func (c *Cache) sources(f *fetch) *sources {
 		}
 		sibling.NameInvalidations(header, ids)
 	}
+	s.header = header
 	s.inquiry = c.cfg.Siblings.Ask(sibling.Question{
 		URL:        r.URL,
 		Host:       r.Host,
