@@ -1,6 +1,7 @@
 package sibling
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -71,7 +72,7 @@ func (in *Inquiry) wantsFresh() bool {
 	return cc.MaxAge != rfc9111.Unset || cc.MinFresh != rfc9111.Unset || cc.StaleIfError != rfc9111.Unset
 }
 
-// request is an absolute-form GET sent to the candidate's address.
+// request is an absolute-form GET or HEAD sent to the candidate's address.
 func (in *Inquiry) request(ctx context.Context, cand Candidate, conditions http.Header) *http.Request {
 	h := in.q.Header
 	if len(conditions) > 0 {
@@ -87,7 +88,7 @@ func (in *Inquiry) request(ctx context.Context, cand Candidate, conditions http.
 		host = u.Host
 	}
 	r := &http.Request{
-		Method: http.MethodGet,
+		Method: cmp.Or(in.q.Method, http.MethodGet),
 		URL:    &url.URL{Scheme: "http", Host: cand.Addr, Opaque: u.String()},
 		Host:   host,
 		Header: h,

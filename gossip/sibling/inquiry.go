@@ -9,6 +9,7 @@ import (
 
 // A Question asks for one object.
 type Question struct {
+	Method     string      // GET or HEAD; "" = GET
 	URL        *url.URL    // absolute; goes out in the request line
 	Host       string      // for the Host field; "" = the URL's
 	Header     http.Header // sent as it is; it must contain "Cache-Control: only-if-cached" and no connection fields

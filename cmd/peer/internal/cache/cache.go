@@ -78,6 +78,7 @@ type Cache struct {
 	hints      rfc9111.Hints
 	tombstones tombstones
 	hitForMiss hitForMiss
+	large      hitForMiss    // URLs of objects that are not fetched for the sake of a range
 	nowhere    hitForMiss    // URLs of which no sibling had a stale response
 	staleSlots chan struct{} // a place for each response that all siblings are asked for
 	opened     time.Time     // by the steady clock
@@ -113,6 +114,7 @@ func New(cfg Config) (*Cache, error) {
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
 		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64),
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64)}
+	c.large.limit = maxLarge
 	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleInquiries)
 	c.tombstones.limit, c.tombstones.tags.limit, c.hitForMiss.limit = maxTombstones, maxTombstones, maxHitForMiss
 	c.stopped, c.stop = context.WithCancelCause(context.Background())

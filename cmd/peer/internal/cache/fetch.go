@@ -26,6 +26,7 @@ type fetch struct {
 	waiters waiters       // the requests that it has still to answer, in part or whole
 	ready   chan struct{} // closed when result is set
 	interim chan interim  // 1xx responses, for the leader
+	part    bool          // the range that the client wants is asked for
 	stale   bool          // a sibling's stale response is taken, since the origin is down
 	result  *result
 
@@ -71,6 +72,8 @@ func (c *Cache) run(f *fetch) {
 		if f.stored != nil {
 			stored = f.stored.entry
 			conditions = stored.Conditions()
+		} else if f.part {
+			conditions = ofPart(f.r.Header)
 		}
 		a, err := src.next(ctx, conditions)
 		switch {
@@ -90,6 +93,12 @@ func (c *Cache) run(f *fetch) {
 			f.deliver(c.serveStale(f, src, a.status))
 		case a.sibling == nil && c.takeStale(ctx, f, src, a.status):
 			a.close()
+		case c.tooMuch(f, a), !f.part && f.r.Header["Range"] != nil && a.status == http.StatusOK && !c.mayStore(f, a):
+			if !c.mayStore(f, a) {
+				c.hitForMiss.mark(f.r.url, c.now())
+			}
+			a.close()
+			f.deliver(&result{err: errPart})
 		case c.mayStore(f, a):
 			c.receive(f, src, a)
 		default:
@@ -198,6 +207,17 @@ func (c *Cache) mayStore(f *fetch, a *answer) bool {
 // come from elsewhere only if that need not be compared with what was passed on,
 // which nobody keeps.
 func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
+	if a.status == http.StatusPartialContent {
+		res := newResult(src)
+		res.answer, res.fwdStatus = a, a.status
+		res.peer, res.via = a.peer()
+		a.body = &closing{newPausing(a.body, c.cfg.BetweenBytes, a.cancel), a.body}
+		if a.sibling == nil && f.part {
+			c.complete(f.r, a)
+		}
+		f.deliver(res)
+		return
+	}
 	if !f.r.cc.NoStore { // which says nothing of what others ask for
 		c.hitForMiss.mark(f.r.url, c.now())
 	}

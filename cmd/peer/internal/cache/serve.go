@@ -30,6 +30,7 @@ type again struct {
 	fields   []string // meet those who select the same variant by these, not by a guess
 	alone    bool     // meet nobody
 	origin   bool     // ask no sibling
+	part     bool     // ask for the range that the client wants, which nobody meets for
 	pastDisk bool     // ask the origin, and hand its answer over without storing it
 }
 
@@ -76,9 +77,14 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 			}
 			return c.notCached(w, r)
 		case r.Method == http.MethodHead:
+			if hit == nil {
+				if res, ok := c.headElsewhere(w, r, reason); ok {
+					return res
+				}
+			}
 			return c.forwardHead(w, r, hit, reason)
-		case r.Header["Range"] != nil:
-			return c.forward(w, r.Request, "partial")
+		case r.Header["Range"] != nil && hit == nil && (next.part || c.asPart(r)):
+			next.part, next.alone, reason = true, true, "partial"
 		}
 		if next.pastDisk {
 			past := *r
@@ -144,7 +150,7 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 				return Result{}, &again{}
 			}
 		}
-		f.origin = how.origin
+		f.origin, f.part = how.origin, how.part
 		c.lead(f)
 	}
 	late := joined && f.delivered() // the response is here, only not yet in the store
@@ -192,7 +198,7 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 		switch {
 		case got.answer != nil:
 			return Result{}, &again{alone: true}
-		case got.err == context.Canceled:
+		case got.err == context.Canceled, got.err == errPart && r.Header["Range"] == nil:
 			return Result{}, &again{}
 		case got.err == nil && !c.selects(got, r):
 			return Result{}, &again{fields: got.fields}
@@ -202,6 +208,9 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 				return Result{}, &again{fields: got.fields, origin: err == errSuperseded}
 			}
 		}
+	}
+	if got.err == errPart {
+		return Result{}, &again{part: true}
 	}
 	st := rfc9111.Status{Fwd: reason, FwdStatus: got.fwdStatus, Stored: got.storing, Collapsed: joined}
 	res := Result{Outcome: OriginFetch, Peer: got.peer, Stored: got.storing && !joined, Stale: got.stale}

@@ -69,6 +69,7 @@ type sources struct {
 	f         *fetch
 	inquiry   *sibling.Inquiry // nil = no siblings for this request
 	header    http.Header      // of questions to siblings; nil = none
+	question  sibling.Question // what inquiry asks
 	accepted  *answer          // of the sibling whose answer was accepted last
 	begun     int              // the status of the response whose rest is wanted; 0 = a whole one is
 	coalesced bool             // it was asked who else fetches
@@ -76,6 +77,9 @@ type sources struct {
 
 func (c *Cache) sources(f *fetch) *sources {
 	s := &sources{c: c, f: f}
+	if f.part {
+		s.begun = http.StatusOK
+	}
 	r := f.r
 	if f.origin || !c.asksSiblings(r) {
 		return s
@@ -89,7 +93,7 @@ func (c *Cache) sources(f *fetch) *sources {
 		sibling.NameInvalidations(header, ids)
 	}
 	s.header = header
-	s.inquiry = c.cfg.Siblings.Ask(sibling.Question{
+	s.question = sibling.Question{
 		URL:        r.URL,
 		Host:       r.Host,
 		Header:     header,
@@ -99,7 +103,8 @@ func (c *Cache) sources(f *fetch) *sources {
 			return s.acceptable(s.accepted, got.Request.Header)
 		},
 		Origin: s.fromOrigin,
-	})
+	}
+	s.inquiry = c.cfg.Siblings.Ask(s.question)
 	return s
 }
 

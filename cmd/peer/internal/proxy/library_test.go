@@ -57,6 +57,8 @@ func (r row) notLibrary() string {
 		return "optional: it validates first"
 	case "Set-Cookie keeps a response with a lifetime out", "the Set-Cookie of a 304 is for nobody":
 		return "a default of `peer`, which rules change; the library keeps what RFC 9111 lets it"
+	case "a range at the beginning of what is not stored fills the cache":
+		return "optional: it passes ranges on"
 	case "an incomplete response is not used as complete":
 		return "it is not, but the row also has `peer` ask for the rest"
 	}
