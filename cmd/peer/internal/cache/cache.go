@@ -118,9 +118,12 @@ func New(cfg Config) (*Cache, error) {
 	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleInquiries)
 	c.tombstones.limit, c.tombstones.tags.limit, c.hitForMiss.limit = maxTombstones, maxTombstones, maxHitForMiss
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
+	if cfg.Advertise != nil {
+		c.cfg.Advertise, c.cfg.Withdraw = withAnyVariant(cfg.Advertise), withAnyVariant(cfg.Withdraw)
+	}
 	o := cfg.Store
 	o.Now = cfg.Now
-	o.Hooks = store.Hooks{Stored: c.variants.Stored, Evicted: c.variants.Evicted, Listed: cfg.Advertise, Unlisted: cfg.Withdraw}
+	o.Hooks = store.Hooks{Stored: c.variants.Stored, Evicted: c.variants.Evicted, Listed: c.cfg.Advertise, Unlisted: c.cfg.Withdraw}
 	o.Decode = func(_ string, data []byte) (any, error) { return decodeEntry(data, cfg.Name) }
 	o.Labels = tagsOfEntry
 	if o.Logger == nil {

@@ -75,8 +75,8 @@ var mutations = []mutation{
 		{cacheDir + "tombstones.go", "ok && generated.steady <= at {", "false && ok && generated.steady <= at {"},
 	}},
 	{name: "late-commit", what: "what was under way when its URL was written to is stored", edits: []edit{
-		{cacheDir + "fetch.go", "	if c.outdated(f) {\n		w.Abort()", "	if false {\n		w.Abort()"},
-		{cacheDir + "fetch.go", "	if c.outdated(f) { // by now", "	if false { // by now"},
+		{cacheDir + "fetch.go", "	if c.outdated(f, res.entry.Response) {\n		w.Abort()", "	if false {\n		w.Abort()"},
+		{cacheDir + "fetch.go", "	if c.outdated(f, res.entry.Response) { // by now", "	if false { // by now"},
 	}},
 	{name: "digest-leak", what: "what leaves the store stays in the digest", edits: []edit{
 		{storePkg + "object.go", "	s.exp.remove(o)\n	s.unlist(o)", "	s.exp.remove(o)"},
