@@ -56,7 +56,7 @@ func (c *counters) ask(k Key) {
 	for _, p := range c.geometry.draws(&buf, k) {
 		if c.geometry.flat() {
 			i, _ := c.flatAt(p)
-			prefetchAt(uintptr(unsafe.Pointer(c.flatBase.Load())) + uintptr(i)*4)
+			prefetchAt(uintptr(unsafe.Pointer(c.flatBase.Load()))+uintptr(i)*4, 4)
 		} else {
 			c.askTable(p)
 		}
@@ -69,11 +69,11 @@ func (c *counters) askTable(p uint64) {
 	size := atomic.LoadInt32(&s.size)
 	if int(size) >= c.arrayWords { // tables are smaller
 		i, _ := arrayAt(rel)
-		prefetchAt(base + uintptr(i)*4)
+		prefetchAt(base+uintptr(i)*4, 4)
 		return
 	}
 	t := lines{size: size}
-	prefetchAt(base + uintptr(t.home(c, c.scatter(rel)))*(perLine*4))
+	prefetchAt(base+uintptr(t.home(c, c.scatter(rel)))*(perLine*4), perLine*4)
 }
 
 // move gives a shard other words. ask looks at it from outside the lock.

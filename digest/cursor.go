@@ -112,8 +112,8 @@ func (c *cursor) open() {
 
 // list returns all positions.
 func (s *pieces) list() []uint64 {
-	last := &s.nodes[len(s.nodes)-1]
-	list := make([]uint64, 0, last.before+last.node.ones())
+	last := s.count - 1
+	list := make([]uint64, 0, s.before(last)+uint64(s.piece(last).ones))
 	c := s.cursor()
 	for some := c.batch(); len(some) > 0; some = c.batch() {
 		list = append(list, some...)

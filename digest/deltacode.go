@@ -67,7 +67,7 @@ func (d *Delta) ranks(f *Filter) (sets, clears []uint64) {
 	for flips := d.flips; len(flips) > 0; {
 		i, n := f.inOnePiece(flips)
 		places = f.places(places[:0], i, flips[:n])
-		before := f.before(i, true)
+		before := f.before(i)
 		for j, p := range flips[:n] {
 			below, set := before+places[j].rank(), places[j].found()
 			if isTarget {

@@ -1,10 +1,12 @@
 package digest_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -36,6 +38,9 @@ type frozen struct {
 	Sequence   uint64
 	State      string // hexadecimal
 	Base       string // of a delta: the name of the filter that it starts from
+	// Of a message of some hundred kilobytes that can be made again of the file of a
+	// filter: its hash, in place of a file.
+	SHA256 string `json:",omitempty"`
 }
 
 func (f frozen) geometry() digest.Geometry {
@@ -46,23 +51,44 @@ func (f frozen) key(i int) digest.Key {
 	return digest.KeyOfString(f.geometry().Seed, fmt.Sprint("object ", i))
 }
 
+func (f frozen) keys(yield func(digest.Key) bool) {
+	for i := f.First; i < f.Last && yield(f.key(i)); i++ {
+	}
+}
+
 // shapes are what the messages of a freeze are made of: every coding, every
-// scheme, with and without a secret, and as long as they are with several chunks.
+// scheme, with and without a secret, and each form of blocks in several chunks, whose
+// span is no multiple of 128.
 var shapes = []frozen{
 	{Name: "empty", Bits: 1 << 24, Hashes: 1},
 	{Name: "one", Bits: 1 << 24, Hashes: 1, Last: 1, Secret: "a secret of the cluster"},
 	{Name: "dense", Bits: 500, Hashes: 4, Last: 60},
 	{Name: "sparse", Bits: 1 << 26, Hashes: 1, Last: 300, Secret: "a secret of the cluster"},
 	{Name: "huge", Bits: 1 << 40, Hashes: 1, Last: 40},
-	{Name: "blocks-16", Bits: 200_000, Hashes: 2, Last: 30_000},
-	{Name: "blocks-32", Bits: 700_000, Hashes: 1, Last: 36_000},
-	{Name: "gaps", Bits: 24_000_000, Hashes: 1, Last: 24_000, Secret: "a secret of the cluster"},
-	{Name: "chunks", Bits: 1_400_000, Hashes: 1, Last: 970_000},
+	{Name: "bitmap", Bits: 14_000, Hashes: 1, Last: 9_700},
+	{Name: "block-16", Bits: 20_000, Hashes: 2, Last: 3_000},
+	{Name: "block-32", Bits: 70_000, Hashes: 1, Last: 3_600},
+	{Name: "block-gaps", Bits: 2_400_000, Hashes: 1, Last: 2_400, Secret: "a secret of the cluster"},
+	{Name: "chunks-16", Bits: 4_000_001, Hashes: 1, Last: 500_000},
+	{Name: "chunks-32", Bits: 7_300_101, Hashes: 1, Last: 370_000},
+	{Name: "chunks-gaps", Bits: 195_000_101, Hashes: 1, Last: 195_000, Secret: "a secret of the cluster"},
 	{Name: "enhanced-double", Scheme: uint8(digest.EnhancedDouble), Bits: 14_001, Hashes: 4, Last: 500},
 	{Name: "independent", Scheme: uint8(digest.Independent), Bits: 14_001, Hashes: 4, Last: 500},
 	{Name: "partitioned", Scheme: uint8(digest.Partitioned), Bits: 14_000, Hashes: 4, Last: 500},
 	{Name: "two-mod-prime", Scheme: uint8(digest.TwoModPrime), Bits: 196_611, Hashes: 3, Last: 500},
 }
+
+func (f frozen) long() bool { return f.Last >= 100_000 }
+
+// pieceBytes are those of a piece: all that is long is in one, and so in chunks.
+func (f frozen) pieceBytes() int {
+	if f.long() {
+		return 1 << 30
+	}
+	return 0
+}
+
+func hashOf(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
 // TestFreeze writes the messages of today's program, once.
 func TestFreeze(t *testing.T) {
@@ -79,7 +105,9 @@ func TestFreeze(t *testing.T) {
 	var all []frozen
 	save := func(f frozen, v digest.Version, b []byte) {
 		f.Epoch, f.Sequence, f.State = v.Epoch, v.Sequence, fmt.Sprintf("%016x", v.State)
-		if err := os.WriteFile(filepath.Join(dir, f.Name+".bin"), b, 0o644); err != nil {
+		if f.Kind != "filter" && len(b) > 1<<16 {
+			f.SHA256 = hashOf(b)
+		} else if err := os.WriteFile(filepath.Join(dir, f.Name+".bin"), b, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, f)
@@ -101,14 +129,14 @@ func TestFreeze(t *testing.T) {
 		save(base, before.Version(), before.AppendTo(nil))
 		pieces := s
 		pieces.Kind, pieces.Name = "pieces", s.Name+"-pieces"
-		save(pieces, before.Version(), before.AppendPieces(nil, 0))
-		if s.Last > 1000 && s.Name != "gaps" {
-			continue // the other messages would be long, and no different
-		}
+		save(pieces, before.Version(), before.AppendPieces(nil, s.pieceBytes()))
 		counting := s
 		counting.Kind, counting.Name = "counting", s.Name+"-counting"
 		save(counting, before.Version(), held.AppendTo(nil))
 		later.First, later.Last, later.Base = s.First+s.Last/20, s.Last+2+s.Last/20, s.Name
+		if s.long() {
+			later.First, later.Last = s.Last, 2*s.Last // another filter, so that what changes takes chunks too
+		}
 		for i := s.First; i < later.First; i++ {
 			held.Remove(s.key(i))
 		}
@@ -170,7 +198,12 @@ func readFrozen(t *testing.T, dir string) {
 	}
 	codings := map[string]bool{}
 	for _, f := range all {
+		if f.SHA256 != "" {
+			f.again(t, message)
+			continue
+		}
 		b := message(f.Name)
+		f.holdsItsName(t, b)
 		var got *digest.Filter
 		if f.Base == "" {
 			got, err = f.whole(b)
@@ -192,6 +225,82 @@ func readFrozen(t *testing.T, dir string) {
 	}
 	if len(all) < 30 || !codings["bitmap"] || !codings["gaps"] || !codings["adaptive"] || !codings["block"] {
 		t.Errorf("%d messages, of codings %v", len(all), codings)
+	}
+}
+
+// again makes a message anew that only its hash is kept of, from the file of a filter.
+func (f frozen) again(t *testing.T, message func(string) []byte) {
+	t.Helper()
+	lim := digest.Limits{Seed: f.geometry().Seed}
+	name := f.Base
+	if f.Base == "" {
+		name = strings.TrimSuffix(f.Name, "-"+f.Kind)
+	}
+	before, err := digest.DecodeFilter(message(name), lim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b []byte
+	switch f.Kind {
+	case "pieces":
+		b = before.AppendPieces(nil, f.pieceBytes())
+	case "counting":
+		held, err := digest.NewCountingFilter(f.geometry(), f.Epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.keys(func(k digest.Key) bool { held.Add(k); return true })
+		held.Advance()
+		b = held.AppendTo(nil)
+	default:
+		after, err := digest.FilterOf(f.geometry(), digest.Version{Epoch: f.Epoch, Sequence: f.Sequence}, f.keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var delta *digest.Delta
+		if delta, err = digest.Diff(before, after); err != nil {
+			t.Fatal(err)
+		}
+		switch f.Kind {
+		case "delta":
+			b, err = delta.AppendTo(nil, before)
+		case "plain":
+			b, err = delta.AppendTo(nil, nil)
+		case "bare":
+			b, err = delta.AppendBare(nil, before)
+		}
+	}
+	if err != nil || hashOf(b) != f.SHA256 {
+		t.Errorf("%s: other bytes: %v", f.Name, err)
+	}
+}
+
+var formNames = regexp.MustCompile(`^(block|chunks)-(16|32|gaps)$`)
+
+// holdsItsName checks that a filter named after a form of the block method is coded so,
+// and in more than one chunk if its name says so: CODERS.md, section 3.1.
+func (f frozen) holdsItsName(t *testing.T, b []byte) {
+	t.Helper()
+	name := formNames.FindStringSubmatch(f.Name)
+	if name == nil {
+		return
+	}
+	h, err := digest.Peek(b, digest.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dump strings.Builder
+	digest.Dump(&dump, b)
+	m, y := f.Bits, min(h.Ones, f.Bits-h.Ones)
+	form := "gaps"
+	if 13*y >= m {
+		form = "16"
+	} else if 26*y >= m {
+		form = "32"
+	}
+	chunks := y * uint64(bits.Len64(m/y)+1) >> 20
+	if form != name[2] || (chunks >= 2) != (name[1] == "chunks") || !regexp.MustCompile(`coding +block`).MatchString(dump.String()) {
+		t.Errorf("%s: %d of %d positions: form %s, %d chunks, in %q", f.Name, h.Ones, m, form, chunks, dump.String()[:500])
 	}
 }
 
@@ -244,10 +353,7 @@ func (f frozen) change(b, base []byte) (*digest.Filter, error) {
 func (f frozen) compare(t *testing.T, got *digest.Filter) {
 	t.Helper()
 	v := got.Version()
-	anew, err := digest.FilterOf(f.geometry(), v, func(yield func(digest.Key) bool) {
-		for i := f.First; i < f.Last && yield(f.key(i)); i++ {
-		}
-	})
+	anew, err := digest.FilterOf(f.geometry(), v, f.keys)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ type pieceBuilder struct {
 }
 
 func newPieceBuilder(l form) *pieceBuilder {
-	b := &pieceBuilder{set: pieces{form: l, nodes: make([]nodeRef, (l.count-1)/fanOut+1)}}
+	b := &pieceBuilder{set: pieces{form: l, root: make([]branchRef, (l.nodes()-1)/branchFan+1)}}
 	b.end = l.span()
 	return b
 }
@@ -109,18 +109,21 @@ func (b *pieceBuilder) addWords(from uint64, words []uint64) {
 // close ends the piece at hand.
 func (b *pieceBuilder) close() {
 	s := &b.set
-	ref := &s.nodes[b.next/fanOut]
-	if ref.node == nil {
-		ref.node = new(node)
+	if b.next%(branchFan*nodeFan) == 0 {
+		s.root[b.next/(branchFan*nodeFan)].branch = new(branch)
 	}
-	e := &ref.node[b.next%fanOut]
+	if b.next%nodeFan == 0 {
+		*s.node(b.next / nodeFan) = new(node)
+	}
+	var e piece
 	if s.bitmap {
-		*e = s.newBitmap(b.words)
+		e = s.newBitmap(b.words)
 		b.words = nil
 	} else {
-		*e = s.newList(b.words, b.highs, b.ones)
+		e = s.newList(b.words, b.highs, b.ones)
 		b.words, b.highs, b.ones = b.words[:0], b.highs[:0], 0
 	}
+	s.put(b.next, e)
 	s.held += s.holds(e)
 	b.next++
 	b.end += s.span()
@@ -131,37 +134,28 @@ func (b *pieceBuilder) finish() pieces {
 		b.close()
 	}
 	s := b.set
-	for i := range s.nodes {
-		s.nodes[i].node.sum()
+	before := uint64(0)
+	for i := range s.root {
+		s.root[i].before = before
+		for _, ones := range s.root[i].branch.ones {
+			before += uint64(ones)
+		}
 	}
-	s.sum(0)
 	return s
 }
 
-// sum counts the positions before each piece. What the last node has beyond the
-// last piece is empty.
-func (n *node) sum() {
-	before := uint32(0)
-	for i := range n {
-		if n[i].words == nil {
-			n[i].words = &zeroWords[0]
-		}
-		n[i].before = before
-		before += n[i].ones
-	}
-}
-
-func (n *node) ones() uint64 { return uint64(n[fanOut-1].before) + uint64(n[fanOut-1].ones) }
-
-// sum counts the positions before each node from the first on that changed.
-func (s *pieces) sum(first int) {
-	for i := first + 1; i < len(s.nodes); i++ {
-		s.nodes[i].before = s.nodes[i-1].before + s.nodes[i-1].node.ones()
-	}
+// put puts a piece in the place of another one, in nodes and branches that nobody else
+// has.
+func (s *pieces) put(i uint64, e piece) {
+	at := i / nodeFan
+	b := s.root[at/branchFan].branch
+	n := b.nodes[at%branchFan]
+	b.ones[at%branchFan] += e.ones - n.ones[i%nodeFan]
+	n.words[i%nodeFan], n.ones[i%nodeFan] = e.words, e.ones
 }
 
 // holds is how many words a piece takes.
-func (l *form) holds(e *piece) uint64 {
+func (l *form) holds(e piece) uint64 {
 	if e.words == &zeroWords[0] {
 		return 0
 	}

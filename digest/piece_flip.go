@@ -62,56 +62,58 @@ func (s *pieces) inOnePiece(positions []uint64) (i uint64, n int) {
 
 // flip returns the set that differs from s by flips, which ascend, and shares with
 // it all pieces without one. What it allocates is the root, and for each flip at
-// most a node and a piece.
+// most a branch, a node and a piece.
 func (s *pieces) flip(flips []uint64) (next pieces, c changes) {
 	next = *s
-	next.nodes = append([]nodeRef(nil), s.nodes...)
-	first, copied := -1, -1
+	next.root = append([]branchRef(nil), s.root...)
 	var buffer [64]place
 	places := buffer[:0]
+	counted, more := 0, uint64(0) // branches that know what is before them; and how much more
 	for len(flips) > 0 {
 		i, n := s.inOnePiece(flips)
+		for at := int(i / (nodeFan * branchFan)); counted < at; {
+			counted++
+			next.root[counted].before += more
+		}
 		if n < len(flips) {
-			s.askNext(flips[n])
+			following, _ := s.at(flips[n])
+			s.ask(following)
 		}
-		at := int(i / fanOut)
-		if at != copied {
-			if copied >= 0 {
-				next.nodes[copied].node.sum()
-			} else {
-				first = at
-			}
-			own := *s.nodes[at].node
-			next.nodes[at].node, copied = &own, at
-		}
-		e := &next.nodes[at].node[i%fanOut]
-		old := *e
+		old, e := s.piece(i), piece{}
 		if s.bitmap {
-			*e = s.flipBitmap(&old, flips[:n], &c)
+			e = s.flipBitmap(old, flips[:n], &c)
 		} else {
 			places = s.places(places[:0], i, flips[:n])
 			for j, p := range flips[:n] {
 				c.note(p, places[j].found())
 			}
-			*e = s.flipList(&old, flips[:n], places)
+			e = s.flipList(old, flips[:n], places)
 		}
-		next.held += s.holds(e) - s.holds(&old)
+		next.own(s, i/nodeFan)
+		next.put(i, e)
+		more += uint64(e.ones) - uint64(old.ones)
+		next.held += s.holds(e) - s.holds(old)
 		flips = flips[n:]
 	}
-	if copied >= 0 {
-		next.nodes[copied].node.sum()
-		next.sum(first)
+	for counted++; counted < len(next.root); counted++ {
+		next.root[counted].before += more
 	}
 	return next, c
 }
 
-// askNext makes memory fetch the piece of p.
-func (s *pieces) askNext(p uint64) {
-	i, _ := s.at(p)
-	s.ask(i)
+// own gives next a branch and a node of its own, if it has those of s.
+func (next *pieces) own(s *pieces, at uint64) {
+	if r := &next.root[at/branchFan]; r.branch == s.root[at/branchFan].branch {
+		own := *r.branch
+		r.branch = &own
+	}
+	if n := next.node(at); *n == *s.node(at) {
+		own := **n
+		*n = &own
+	}
 }
 
-func (l *form) flipBitmap(old *piece, flips []uint64, c *changes) piece {
+func (l *form) flipBitmap(old piece, flips []uint64, c *changes) piece {
 	words := append([]uint64(nil), l.words(old)...)
 	for _, p := range flips {
 		_, at := l.at(p)
@@ -124,7 +126,7 @@ func (l *form) flipBitmap(old *piece, flips []uint64, c *changes) piece {
 // flipList returns the piece that differs from old by flips, which stand at places.
 // Between two flips both halves are copied as they are, shifted by as many entries
 // as came before.
-func (l *form) flipList(old *piece, flips []uint64, places []place) piece {
+func (l *form) flipList(old piece, flips []uint64, places []place) piece {
 	count := uint64(old.ones)
 	n := count
 	for _, p := range places {
@@ -210,15 +212,13 @@ func diff(a, b *pieces) (flips []uint64) {
 	if a.form != b.form {
 		return diffCursors(nil, a.cursor(), b.cursor())
 	}
-	for at := range a.nodes {
-		if a.nodes[at].node == b.nodes[at].node {
-			continue
-		}
-		for j := range a.nodes[at].node {
-			if a.nodes[at].node[j].words == b.nodes[at].node[j].words {
-				continue
-			}
-			i := uint64(at)*fanOut + uint64(j)
+	for i := uint64(0); i < a.count; i++ {
+		switch at := i / nodeFan; {
+		case a.root[at/branchFan].branch == b.root[at/branchFan].branch:
+			i |= branchFan*nodeFan - 1 // the last of the branch
+		case *a.node(at) == *b.node(at):
+			i |= nodeFan - 1
+		case a.piece(i).words != b.piece(i).words:
 			flips = diffCursors(flips, a.cursorOf(i), b.cursorOf(i))
 		}
 	}

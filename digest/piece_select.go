@@ -32,35 +32,79 @@ const selectAhead = 32
 // positions that are set or among those that are clear. It goes down for many ranks
 // at the same time, so that memory answers for all of them in the time of one.
 func (s *pieces) positions(ranks []uint64, set bool) {
-	var at [selectAhead]uint64
+	var at, rest [selectAhead]uint64 // where they lead to, and the ranks there
+	span := s.span()
 	for len(ranks) > 0 {
 		some := ranks[:min(selectAhead, len(ranks))]
 		for j, r := range some {
-			at[j] = s.locateNode(r, set)
-			s.askNode(at[j])
+			at[j], rest[j] = s.branchOf(r, set)
+			b := s.root[at[j]].branch
+			prefetchAt(uintptr(unsafe.Pointer(b)), unsafe.Sizeof(*b))
 		}
-		for j, r := range some {
-			at[j] = s.locateIn(at[j], r, set)
+		for j := range some {
+			in, r := childOf(s.root[at[j]].branch.ones[:], rest[j], nodeFan*span, set)
+			at[j], rest[j] = branchFan*at[j]+in, r
+			n := *s.node(at[j])
+			prefetchAt(uintptr(unsafe.Pointer(n)), unsafe.Sizeof(*n))
+		}
+		for j := range some {
+			in, r := childOf((*s.node(at[j])).ones[:], rest[j], span, set)
+			at[j], rest[j] = nodeFan*at[j]+in, r
 			s.ask(at[j])
 		}
 		if len(some) == selectAhead && at[0] == at[len(some)-1] {
 			ranks = ranks[s.walk(ranks, at[0], set):]
 			continue
 		}
-		for j, i := range at[:len(some)] {
-			some[j] = s.selectIn(i, some[j]-s.before(i, set), set)
+		for j := range some {
+			some[j] = s.selectIn(at[j], rest[j], set)
 		}
 		ranks = ranks[len(some):]
 	}
 }
 
+// branchOf returns the branch below which the position of a rank is, and its rank there.
+func (s *pieces) branchOf(rank uint64, set bool) (at, rest uint64) {
+	span := branchFan * nodeFan * s.span()
+	before := func(at uint64) uint64 {
+		if set {
+			return s.root[at].before
+		}
+		return at*span - s.root[at].before
+	}
+	for n := uint64(len(s.root)); n > 1; {
+		half := n / 2
+		if before(at+half) <= rank {
+			at += half
+		}
+		n -= half
+	}
+	return at, rank - before(at)
+}
+
+// childOf returns below which child of a node or a branch the position of a rank is, and its
+// rank there. Each child has so many positions, of which ones are set.
+func childOf(ones []uint32, rank, span uint64, set bool) (at, rest uint64) {
+	for _, n := range ones[:len(ones)-1] {
+		size := uint64(n)
+		if !set {
+			size = span - size
+		}
+		if rank < size {
+			break
+		}
+		rank -= size
+		at++
+	}
+	return at, rank
+}
+
 // walk does positions for the first of ranks, which are in one piece, by going through
 // it: all of those, however many there are.
 func (s *pieces) walk(ranks []uint64, i uint64, set bool) (n int) {
-	start, before, ones := i*s.span(), s.before(i, set), uint64(s.piece(i).ones)
-	size := ones
+	start, before, size := i*s.span(), s.before(i), uint64(s.piece(i).ones)
 	if !set {
-		size = s.span() - ones
+		before, size = start-before, s.span()-size
 	}
 	c, below := s.cursorOf(i), uint64(0)
 	p, more := c.next()
@@ -81,69 +125,11 @@ func (s *pieces) walk(ranks []uint64, i uint64, set bool) (n int) {
 	return n
 }
 
-// before returns how many positions before a piece are set, or clear.
-func (s *pieces) before(i uint64, set bool) uint64 {
-	ones := s.nodes[i/fanOut].before + uint64(s.piece(i).before)
-	if set {
-		return ones
-	}
-	return i*s.span() - ones
-}
-
-// locateNode returns the node below which the position of a rank is.
-func (s *pieces) locateNode(rank uint64, set bool) uint64 {
-	low, n := 0, len(s.nodes)
-	each := fanOut * s.span()
-	for n > 1 {
-		half := n / 2
-		before := s.nodes[low+half].before
-		if !set {
-			before = uint64(low+half)*each - before
-		}
-		if before <= rank {
-			low += half
-		}
-		n -= half
-	}
-	return uint64(low)
-}
-
-// locateIn returns the piece, below a node, in which the position of a rank is.
-func (s *pieces) locateIn(at, rank uint64, set bool) uint64 {
-	ref, span := &s.nodes[at], s.span()
-	if rank -= ref.before; !set {
-		rank += 2*ref.before - at*fanOut*span
-	}
-	j := uint64(0)
-	for half := uint64(fanOut / 2); half > 0; half /= 2 {
-		before := uint64(ref.node[(j+half)%fanOut].before)
-		if !set {
-			before = (j+half)*span - before
-		}
-		if before <= rank {
-			j += half
-		}
-	}
-	return at*fanOut + j
-}
-
-// askNode makes memory fetch a node.
-func (s *pieces) askNode(at uint64) {
-	from := uintptr(unsafe.Pointer(s.nodes[at].node))
-	for line := uintptr(0); line < unsafe.Sizeof(node{}); line += 64 {
-		prefetchAt(from + line)
-	}
-}
-
 // ask makes memory fetch a piece: of a list, all of it, since whoever looks for ranks
 // is going to change it.
 func (s *pieces) ask(i uint64) {
 	e := s.piece(i)
-	from := uintptr(unsafe.Pointer(e.words))
-	n := uintptr(8 * s.length(uint64(e.ones)))
-	for line := uintptr(0); line < min(n, 1024); line += 64 {
-		prefetchAt(from + line)
-	}
+	prefetchAt(uintptr(unsafe.Pointer(e.words)), uintptr(min(8*s.length(uint64(e.ones)), 1024)))
 }
 
 // selectIn returns the position of the r-th of those that a piece has, or lacks.

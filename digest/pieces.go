@@ -9,35 +9,49 @@ import (
 // A pieces is a set of positions in [0, m), cut into pieces of equal span. Pieces
 // are immutable, and shared by all versions of a filter that agree in them: a
 // version that differs in a few positions has a few pieces of its own. They hang
-// below nodes, and these below a root, so that what leads to them is shared too.
+// below nodes, these below branches, and these below a root, so that what leads to them
+// is shared too.
 //
-// Nodes and root say how many positions come before each piece. That turns ranks
-// into positions and back without a walk.
+// All of these say how many positions are below them. That turns ranks into positions and
+// back without a walk.
 type pieces struct {
 	form
-	nodes []nodeRef // the root
-	held  uint64    // words that the pieces take
+	root []branchRef
+	held uint64 // words that the pieces take
 }
 
-// A nodeRef is a node, and how many positions are in those before.
-type nodeRef struct {
-	node   *node
+// A branchRef is a branch, and how many positions are in those before.
+type branchRef struct {
+	branch *branch
 	before uint64
 }
 
-// fanOut is how many pieces share a node. A change copies a node (256 bytes), and the
-// root once: at ten million positions, for a delta of 32 flips, that takes about as
-// much as the pieces do.
-const fanOut = 16
+// A branch is nodes, and how many positions each has. Of the last branch, as of the last
+// node, the end may be missing.
+type branch struct {
+	nodes [branchFan]*node
+	ones  [branchFan]uint32
+}
 
-type node [fanOut]piece
+// A node is pieces, in the same way.
+type node struct {
+	words [nodeFan]*uint64
+	ones  [nodeFan]uint32
+}
+
+// nodeFan is how many pieces share a node, and branchFan how many nodes a branch. A change
+// copies a node (96 bytes) and a branch (192), and the root once. Without branches the root
+// of ten million positions would take more than all pieces that 32 flips change.
+const (
+	nodeFan   = 8
+	branchFan = 16
+)
 
 // A piece is the positions in one span. All that its words mean follows from ones
 // and the form. Where there are none, words is zeroWords.
 type piece struct {
-	words  *uint64
-	before uint32 // positions of the node in the pieces before
-	ones   uint32
+	words *uint64
+	ones  uint32
 }
 
 // maxPieced bounds the positions of a set that is no bitmap, so that what a node
@@ -66,7 +80,7 @@ type form struct {
 
 const (
 	bitmapPiece = 1 << 14 // positions in a piece of a bitmap: 2 KiB
-	sortedPiece = 8 * 656 // bits that a piece of a list has, about: some 700 bytes with what the allocator adds
+	sortedPiece = 8 * 400 // bits that a piece of a list has, about: some 440 bytes with what the allocator adds
 	mostBuckets = 512     // in a piece of a list, since a look-up counts them
 	fewPlanned  = 64      // positions that a list has room for in any case
 )
@@ -128,6 +142,9 @@ func (l *form) suits(ones uint64) bool {
 	return ones <= l.planned+l.planned/3+fewPlanned/2 && ones+fewPlanned/2 >= l.planned-l.planned/4
 }
 
+// nodes is how many nodes there are.
+func (l *form) nodes() uint64 { return (l.count-1)/nodeFan + 1 }
+
 // at returns the piece of a position, and the bucket in it.
 func (l *form) at(p uint64) (i, bucket uint64) {
 	bucket = p >> l.shift
@@ -152,17 +169,17 @@ func (l *form) length(ones uint64) uint64 {
 // bytesFor is about what a set of so many positions takes. It grows with m.
 func (l *form) bytesFor(ones uint64) uint64 {
 	if l.bitmap {
-		return perNode*((l.count-1)/fanOut+1) + l.count*l.buckets/8
+		return perNode*l.nodes() + l.count*l.buckets/8
 	}
 	buckets := float64(l.bits) / math.Exp2(float64(l.shift))
 	pieces := max(1, buckets/min(mostBuckets, piecesBuckets(buckets, float64(ones), l.shift)))
 	// Both parts of a piece are rounded up to words, and then to what the allocator has.
 	bits := (float64(ones)*float64(l.shift+1) + buckets + 64*pieces) * 1.043
-	return uint64(bits/8+float64(perNode)*math.Ceil(pieces/fanOut)) + 8
+	return uint64(bits/8+float64(perNode)*math.Ceil(pieces/nodeFan)) + 8
 }
 
 // words returns those of a piece.
-func (l *form) words(e *piece) []uint64 {
+func (l *form) words(e piece) []uint64 {
 	return unsafe.Slice(e.words, l.length(uint64(e.ones)))
 }
 
@@ -185,13 +202,32 @@ func classStep(n uint64) uint64 {
 	}
 }
 
-const perNode = uint64(unsafe.Sizeof(node{}) + unsafe.Sizeof(nodeRef{}))
+// perNode is what a node takes, and what leads to it.
+const perNode = uint64(unsafe.Sizeof(node{}) + (unsafe.Sizeof(branch{})+unsafe.Sizeof(branchRef{}))/branchFan)
 
-func (s *pieces) piece(i uint64) *piece { return &s.nodes[i/fanOut].node[i%fanOut] }
+// node returns where what leads to a node is.
+func (s *pieces) node(at uint64) **node { return &s.root[at/branchFan].branch.nodes[at%branchFan] }
+
+func (s *pieces) piece(i uint64) piece {
+	n := *s.node(i / nodeFan)
+	return piece{n.words[i%nodeFan], n.ones[i%nodeFan]}
+}
 
 // bytes is what the set takes, but for what it shares with nobody.
-func (s *pieces) bytes() int {
-	return int(perNode*uint64(len(s.nodes)) + 8*s.held)
+func (s *pieces) bytes() int { return int(perNode*s.nodes() + 8*s.held) }
+
+// before returns how many positions are in the pieces before one.
+func (s *pieces) before(i uint64) uint64 {
+	at := i / nodeFan
+	r := &s.root[at/branchFan]
+	before := r.before
+	for _, ones := range r.branch.ones[:at%branchFan] {
+		before += uint64(ones)
+	}
+	for _, ones := range r.branch.nodes[at%branchFan].ones[:i%nodeFan] {
+		before += uint64(ones)
+	}
+	return before
 }
 
 // contains reports whether p, which must be below m, is in the set.
@@ -205,7 +241,7 @@ func (s *pieces) contains(p uint64) bool {
 }
 
 // bucketHas reports whether a bucket of a piece has a position with these low bits.
-func (l *form) bucketHas(e *piece, bucket, want uint64) bool {
+func (l *form) bucketHas(e piece, bucket, want uint64) bool {
 	words := l.words(e)
 	highs := words[l.lowWords(uint64(e.ones)):]
 	at := bucketStart(highs, bucket)
@@ -246,7 +282,7 @@ func (l *form) low(words []uint64, i uint64) uint64 {
 
 // find returns how many positions of a piece are below the one with these low bits
 // in a bucket, and whether that is there.
-func (l *form) find(e *piece, bucket, want uint64) (rank uint64, found bool) {
+func (l *form) find(e piece, bucket, want uint64) (rank uint64, found bool) {
 	words := l.words(e)
 	if l.bitmap {
 		for _, w := range words[:bucket>>6] {
@@ -271,7 +307,7 @@ func (s *pieces) rank(p uint64) (below uint64, found bool) {
 	i, bucket := s.at(p)
 	e := s.piece(i)
 	below, found = s.find(e, bucket, p&(1<<s.shift-1))
-	return below + s.nodes[i/fanOut].before + uint64(e.before), found
+	return below + s.before(i), found
 }
 
 // selectBit returns the place of the one with n ones below it in word. It does not

@@ -136,12 +136,12 @@ func TestPiecesAreShared(t *testing.T) {
 			t.Errorf("%s: diff finds %d flips, want %d", name, len(got), len(flips))
 		}
 		whole := piecesOf(f, next.list())
-		if whole.held != next.held || len(whole.nodes) != len(next.nodes) {
+		if whole.held != next.held {
 			t.Errorf("%s: %d words are said to be held, want %d", name, next.held, whole.held)
 		}
-		for at := range whole.nodes {
-			if whole.nodes[at].before != next.nodes[at].before {
-				t.Fatalf("%s: %d positions before node %d, want %d", name, next.nodes[at].before, at, whole.nodes[at].before)
+		for i := range whole.count {
+			if whole.before(i) != next.before(i) {
+				t.Fatalf("%s: %d positions before piece %d, want %d", name, next.before(i), i, whole.before(i))
 			}
 		}
 	}

@@ -2,4 +2,4 @@
 
 package digest
 
-func prefetchAt(uintptr) {}
+func prefetchAt(address, bytes uintptr) {}

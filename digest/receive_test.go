@@ -60,8 +60,8 @@ func TestReceivedDeltaCostsWhatChanged(t *testing.T) {
 		if r.bytes > 2048 {
 			t.Errorf("%d keys: %.0f bytes of garbage a flip, more than 2,048", n, r.bytes)
 		}
-		// A piece and a node for each flip, the root, lists, the delta and the filter.
-		if most := float64(2*flips + 24); r.allocs > most {
+		// A piece, a node and a branch for each flip, the root, lists, the delta and the filter.
+		if most := float64(3*flips + 24); r.allocs > most {
 			t.Errorf("%d keys: %.0f allocations a delta, more than %.0f", n, r.allocs, most)
 		}
 	}

@@ -50,8 +50,8 @@ func (n *Node) connect(ctx context.Context, addr string, joining bool) (*wire, e
 	w := newWire(c, &n.meters)
 	w.under = under
 	welcome, err := w.greet(exchange.Hello{
-		MinVersion:  exchange.LeastVersion,
-		MaxVersion:  n.cfg.speaks,
+		MinVersion:  exchange.ProtocolVersion,
+		MaxVersion:  exchange.ProtocolVersion,
 		Joining:     joining,
 		Incarnation: n.incarnation.Load(),
 		Canary:      canaryOf(seeds[0]),

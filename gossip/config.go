@@ -118,8 +118,6 @@ type Config struct {
 
 	// Hooks are told of events.
 	Hooks Hooks
-
-	speaks uint8 // greatest protocol version, for tests; 0 means the program's
 }
 
 // Detection tunes memberlist. A peer of which nothing is heard is declared dead
@@ -322,9 +320,6 @@ func (c *Config) fill() {
 	}
 	if c.Limits.Members == 0 {
 		c.Limits.Members = 4096
-	}
-	if c.speaks == 0 {
-		c.speaks = exchange.ProtocolVersion
 	}
 	if c.Network == nil {
 		c.Network = new(systemNetwork)

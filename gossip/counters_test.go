@@ -1,9 +1,13 @@
 package gossip
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"net"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
@@ -105,4 +109,63 @@ func TestCountersAgainstSockets(t *testing.T) {
 	tap := new(wiretap)
 	counted := talk(t, tappedNetwork{tap, new(systemNetwork)}, "127.0.0", nil, func() { seen, _ = tap.read() })
 	compareCounters(t, counted, seen)
+}
+
+// A muteNetwork is one whose packets cannot be sent while fails is set.
+type muteNetwork struct {
+	Network
+	fails *atomic.Bool
+}
+
+func (h muteNetwork) ListenPacket(addr string) (net.PacketConn, error) {
+	c, err := h.Network.ListenPacket(addr)
+	return mutePackets{c, h.fails}, err
+}
+
+type mutePackets struct {
+	net.PacketConn
+	fails *atomic.Bool
+}
+
+func (c mutePackets) WriteTo(b []byte, to net.Addr) (int, error) {
+	if c.fails.Load() {
+		return 0, errors.New("no buffer space available")
+	}
+	return c.PacketConn.WriteTo(b, to)
+}
+
+// TestFailedSendsAreNotCounted has a peer publish while none of its packets can be sent.
+func TestFailedSendsAreNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(2)
+		var fails atomic.Bool
+		cfg := c.config("p3", "10.0.0.3")
+		cfg.Network, cfg.Join = muteNetwork{cfg.Network, &fails}, []string{"10.0.0.1:7946"}
+		n := c.start(cfg)
+		change := func(first int) (published int64, before, after Stats) {
+			within(t, 10*time.Second, c.inStep)
+			before = n.Stats()
+			for i := range 20 {
+				n.Holdings().Filter().Add(key("p3", first+i))
+			}
+			time.Sleep(100 * time.Millisecond)
+			after = n.Stats()
+			return after.Exchange.Published - before.Exchange.Published, before, after
+		}
+		published, before, after := change(0)
+		if published == 0 || after.Exchange.AdvertsOut == before.Exchange.AdvertsOut || after.Out.Digests() == before.Out.Digests() {
+			t.Fatalf("%d published, and %+v, then %+v: want more sent", published, before, after)
+		}
+		fails.Store(true)
+		published, before, after = change(20)
+		fails.Store(false)
+		if e, was := after.Exchange, before.Exchange; published == 0 || e.AdvertsOut != was.AdvertsOut || e.CarriersOut != was.CarriersOut || e.CarriedBytesOut != was.CarriedBytesOut {
+			t.Errorf("%d published, and %+v, then %+v: want nothing counted as sent", published, was, e)
+		}
+		if after.Out[Adverts] != before.Out[Adverts] || after.PacketsOut != before.PacketsOut {
+			t.Errorf("%d packets with %v, then %d with %v: want none counted as sent", before.PacketsOut, before.Out, after.PacketsOut, after.Out)
+		}
+	})
 }

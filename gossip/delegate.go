@@ -27,16 +27,13 @@ var (
 
 func (d delegate) NodeMeta(limit int) []byte {
 	m := exchange.Meta{
-		MinVersion:  exchange.LeastVersion,
-		MaxVersion:  d.n.cfg.speaks,
+		MinVersion:  exchange.ProtocolVersion,
+		MaxVersion:  exchange.ProtocolVersion,
 		Incarnation: d.n.incarnation.Load(),
 		Canary:      canaryOf(d.n.digestSeeds()[0]),
 		Service:     d.n.cfg.Service,
 		Zone:        d.n.cfg.Zone,
 		Secrets:     d.n.ring.Load().ids(),
-	}
-	if d.n.cfg.speaks != exchange.LeastVersion {
-		m.Features = exchange.FeatureInvalidations
 	}
 	if d.n.signing != nil {
 		m.Key = d.n.signing.Public().(ed25519.PublicKey)
@@ -44,35 +41,26 @@ func (d delegate) NodeMeta(limit int) []byte {
 	return m.AppendTo(make([]byte, 0, exchange.MaxMeta))
 }
 
-// NotifyMsg takes in a datagram of a peer that has memberlist carry it. The slice is
-// memberlist's.
-func (d delegate) NotifyMsg(b []byte) {
-	d.n.meters.in.packet(Membership, -len(b)) // the engine counts it
-	d.n.noteDatagram(append([]byte(nil), b...))
-}
-
-// hearDatagram takes in a datagram that came by itself. Only the peer itself says
-// farewell.
+// hearDatagram leaves a datagram for the node's loop. The engine counts its bytes if it
+// gets there. Only the peer itself says farewell.
 func (n *Node) hearDatagram(b []byte, from netip.AddrPort) {
 	if noteFarewell(*n.members.Load(), b, from) {
-		n.noteDatagram(b)
+		if len(b) > exchange.MaxDatagram {
+			n.datagramsBad.Add(1)
+		} else {
+			select {
+			case n.datagrams <- b:
+				return
+			default:
+				n.datagramsLost.Add(1) // repeated by its sender, or found by the next sync
+			}
+		}
 	}
+	n.meters.in.packet(Adverts, len(b))
 }
 
-// noteDatagram leaves a datagram for the node's loop.
-func (n *Node) noteDatagram(b []byte) {
-	if len(b) > exchange.MaxDatagram {
-		n.datagramsBad.Add(1)
-		return
-	}
-	select {
-	case n.datagrams <- b:
-	default:
-		n.datagramsLost.Add(1) // repeated by its sender, or found by the next sync
-	}
-}
-
-// Bodies and vectors do not ride on memberlist's gossip.
+// Nothing of the exchange rides on memberlist's gossip.
+func (delegate) NotifyMsg([]byte)                           {}
 func (delegate) GetBroadcasts(overhead, limit int) [][]byte { return nil }
 func (delegate) LocalState(join bool) []byte                { return nil }
 func (delegate) MergeRemoteState(buf []byte, join bool)     {}
@@ -92,9 +80,6 @@ const sumBytes = 4
 
 // AckPayload says, in the answer to a probe, what this peer knows.
 func (d delegate) AckPayload() []byte {
-	if d.n.cfg.speaks == exchange.LeastVersion {
-		return nil
-	}
 	d.n.meters.out.packet(Membership, -sumBytes)
 	d.n.meters.out.packet(Vectors, sumBytes)
 	return binary.LittleEndian.AppendUint32(nil, d.n.sum.Load()+d.n.invalidations.sum.Load())
@@ -103,7 +88,7 @@ func (d delegate) AckPayload() []byte {
 // NotifyPingComplete is told of the answer to a probe.
 func (d delegate) NotifyPingComplete(other *memberlist.Node, rtt time.Duration, payload []byte) {
 	if len(payload) != sumBytes {
-		return // of an earlier version of the protocol
+		return // malformed
 	}
 	d.n.meters.in.packet(Membership, -sumBytes)
 	d.n.meters.in.packet(Vectors, sumBytes)

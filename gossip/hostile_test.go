@@ -304,18 +304,17 @@ func TestStrangePacketsAreDropped(t *testing.T) {
 		defer from.Close()
 		n := c.nodes["p1"]
 		to := net.UDPAddrFromAddrPort(n.advertise)
-		label := n.ring.Load().secrets[0].header
 		before := n.Stats().PacketsStrange
 		from.WriteTo([]byte("hello"), to)
 		from.WriteTo(nil, to)
-		from.WriteTo(append(label, make([]byte, maxPacket)...), to)
-		from.WriteTo(labelHeader("sc1"), to)
+		from.WriteTo(append([]byte{sealedByte}, make([]byte, maxPacket)...), to)
+		from.WriteTo(plainHeader, to)
 		synctest.Wait()
 		if got := n.Stats().PacketsStrange - before; got != 4 {
 			t.Errorf("%d packets were strange, want 4", got)
 		}
-		// With the right label, but not the key.
-		from.WriteTo(append(label, make([]byte, 100)...), to)
+		// As if sealed, but not by the key.
+		from.WriteTo(append([]byte{sealedByte}, make([]byte, 100)...), to)
 		synctest.Wait()
 		if got := len(n.Members()); got != 1 {
 			t.Errorf("%d members", got)

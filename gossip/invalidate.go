@@ -173,9 +173,6 @@ func (v *invalidations) datagram(b []byte) {
 }
 
 func (v *invalidations) peerUp(now time.Time, name string, meta exchange.Meta) {
-	if meta.Features&exchange.FeatureInvalidations == 0 {
-		return
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.engine.PeerUp(now, name, uint64(exchange.IDOf(name)), meta.Incarnation, meta.Key)
@@ -266,7 +263,7 @@ func (n *Node) sendInvalidations(datagrams []invalidation.Datagram) {
 	table := *n.members.Load()
 	for _, d := range datagrams {
 		if m := table[d.To]; m != nil {
-			if n.transport.write(d.Data, m.info.Load().addr, n.sharedWith(m) > exchange.LeastVersion) == nil { // what is lost is repeated
+			if n.transport.write(d.Data, m.info.Load().addr) == nil { // what is lost is repeated
 				n.meters.out.packet(Invalidations, len(d.Data))
 			}
 		}
@@ -312,9 +309,8 @@ func (n *Node) tellInvalidated(s invalidation.Step) {
 // answer that says that there is more has some, and goes on where the last ended.
 func (n *Node) recall(name string) error {
 	v := &n.invalidations
-	m := (*n.members.Load())[name]
 	addr, ok := n.addressOf(name)
-	if !ok || n.cfg.speaks == exchange.LeastVersion || m.info.Load().meta.Features&exchange.FeatureInvalidations == 0 {
+	if !ok {
 		return ErrUnreachable
 	}
 	for {

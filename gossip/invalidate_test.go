@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
@@ -398,27 +397,5 @@ func nothingOldComesBack(t *testing.T, seed uint64) {
 			return fmt.Errorf("%d sums", len(sums))
 		}
 		return nil
-	})
-}
-
-// TestFirstVersionsHearNothing: a member of an earlier release is not waited for, and
-// gets nothing that it does not know.
-func TestFirstVersionsHearNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		defer c.close()
-		c.startMany(2)
-		cfg := c.config("p3", "10.0.0.3")
-		cfg.speaks, cfg.Join = exchange.LeastVersion, []string{"10.0.0.1:7946"}
-		c.start(cfg)
-		time.Sleep(3 * time.Second)
-		h := listenTo(c.nodes["p2"])
-		if err := c.nodes["p1"].Invalidate(t.Context(), exactly("x")); err != nil || !h.has("x") {
-			t.Errorf("Invalidate = %v", err)
-		}
-		time.Sleep(time.Minute)
-		if s := c.nodes["p3"].Stats(); s.In[Invalidations] != 0 || s.Malformed != 0 {
-			t.Errorf("p3: %+v", s)
-		}
 	})
 }

@@ -121,33 +121,26 @@ func (n *Node) do(out exchange.Outputs) {
 
 func (n *Node) send(datagrams []exchange.Datagram) {
 	table := *n.members.Load()
+	sent := datagrams[:0]
 	for _, d := range datagrams {
-		m := table[d.To]
-		if m == nil {
-			continue
-		}
 		// Lost adverts are repeated; a failed send is one more.
-		if info := m.info.Load(); n.sharedWith(m) > exchange.LeastVersion {
-			_ = n.transport.write(d.Data, info.addr, true)
-		} else {
-			n.meters.out.packet(Membership, -len(d.Data)) // the engine counts it
-			_ = n.memberlist.SendBestEffort(&info.node, d.Data)
+		if m := table[d.To]; m != nil && n.transport.write(d.Data, m.info.Load().addr) == nil {
+			sent = append(sent, d)
 		}
+	}
+	if len(sent) == 0 {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, d := range sent {
+		n.engine.Sent(d)
 	}
 }
 
 // ownSum is the sum of all that this peer knows, of digests and of members. It is called
 // with n.mu held. That of invalidations, which change by themselves, comes on top.
 func (n *Node) ownSum() uint32 { return n.engine.Sum() + uint32(n.memberSum.Load()) }
-
-// speaksShort reports whether the peer of that name knows datagrams of version 2.
-func (n *Node) speaksShort(name string) bool {
-	m := (*n.members.Load())[name]
-	return m != nil && n.sharedWith(m) > exchange.LeastVersion
-}
-
-// sharedWith returns the greatest protocol version that a peer and this one speak.
-func (n *Node) sharedWith(m *member) uint8 { return min(m.info.Load().meta.MaxVersion, n.cfg.speaks) }
 
 // report logs an event and tells the hook.
 func (n *Node) report(ev exchange.Event) {
@@ -248,7 +241,7 @@ func (n *Node) takeMember(ev memberEvent) {
 	defer n.mu.Unlock()
 	if ev.up {
 		m.up.Store(true)
-		n.engine.PeerUp(now, name, meta.Incarnation, meta.Key, n.sharedWith(m))
+		n.engine.PeerUp(now, name, meta.Incarnation, meta.Key)
 		n.invalidations.peerUp(now, name, meta)
 		if returned && n.invalidations.ask(now) {
 			n.wg.Go(func() { n.recall(name) })

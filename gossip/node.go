@@ -115,7 +115,7 @@ func New(cfg Config) (*Node, error) {
 	n := newNode(cfg, ring, advertise)
 	n.transport = &transport{
 		network: cfg.Network, packets: packets, advertise: advertise,
-		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.hearDatagram, invalid: n.invalidations.datagram, short: n.speaksShort,
+		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.hearDatagram, invalid: n.invalidations.datagram,
 		screen: newScreen(cfg.Limits.Members, func() memberTable { return *n.members.Load() }), quiet: n.quiet,
 		packetCh: make(chan *memberlist.Packet, packetBacklog),
 		streamCh: make(chan net.Conn), closing: make(chan struct{}),
@@ -232,7 +232,7 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c.Name = n.cfg.Name
 	c.Transport = n.transport
 	c.Label = plainLabel
-	c.UDPBufferSize -= sealOverhead // packets are sealed by the transport, streams by TLS
+	c.UDPBufferSize -= sealBytes // packets are sealed by the transport, streams by TLS
 	c.BindAddr, c.BindPort = n.advertise.Addr().String(), int(n.advertise.Port())
 	c.AdvertiseAddr, c.AdvertisePort = c.BindAddr, c.BindPort
 	c.PushPullInterval = 0      // see listLoop

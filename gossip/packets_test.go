@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-
-	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
 // packetVectors are what follows from secrets, and packets sealed under them.
@@ -17,9 +15,8 @@ type packetVectors []struct {
 	ID     string // name, 4 bytes as they travel, hex
 	Public string // Ed25519, hex
 	Seed   uint64 // of digests
-	Plain  string // memberlist's packet, hex
-	Sealed string // what travels to a peer of version 1, hex
-	Short  string // and to one of version 2
+	Plain  string // a packet, hex
+	Sealed string // what travels, hex
 }
 
 func readPackets(t testing.TB) packetVectors {
@@ -42,7 +39,7 @@ func TestPacketVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := r.secrets[0]
-		if got := string(s.header[2:]); got != "sc1-"+v.ID {
+		if got := idText(s.id); got != v.ID {
 			t.Errorf("%q is named %s, want %s", v.Secret, got, v.ID)
 		}
 		if got := fmt.Sprintf("%x", s.public); got != v.Public || s.seed != v.Seed {
@@ -50,27 +47,17 @@ func TestPacketVectors(t *testing.T) {
 		}
 		plain, _ := hex.DecodeString(v.Plain)
 		sealed, _ := hex.DecodeString(v.Sealed)
-		short, _ := hex.DecodeString(v.Short)
-		if got := r.seal(plain, true); !bytes.Equal(got, short) {
-			t.Errorf("sealed for version 2: %x, want %x", got, short)
+		if got := r.seal(plain); !bytes.Equal(got, sealed) || len(got) != len(plain)+sealBytes {
+			t.Errorf("seal(%x) = %x, want %x", plain, got, sealed)
 		}
-		datagram := []byte{exchange.ProtocolVersion<<4 | 8, 1, 2, 3}
-		if got, known := r.open(r.seal(datagram, true)); !bytes.Equal(got, datagram) || !known {
-			t.Errorf("a sealed datagram opens as %x, %v", got, known)
+		if got := r.open(sealed); !bytes.Equal(got, plain) {
+			t.Errorf("open(%x) = %x, want %x", sealed, got, plain)
 		}
-		for i, b := range [][]byte{sealed, r.seal(plain, false), short} {
-			if got, known := r.open(b); !bytes.Equal(got, plain) || !known {
-				t.Errorf("open(%x) = %x, %v, want %x", b, got, known, plain)
-			}
-			for bit := range 8 * len(b) {
-				bad := bytes.Clone(b)
-				bad[bit/8] ^= 1 << (bit % 8)
-				if got, _ := r.open(bad); got != nil {
-					t.Errorf("with bit %d flipped it still opens, as %x", bit, got)
-				}
-			}
-			if got, want := len(b)-len(plain), []int{sealOverhead, sealOverhead, shortBytes - len(plainHeader)}[i]; got != want {
-				t.Errorf("sealing adds %d bytes, want %d", got, want)
+		for bit := range 8 * len(sealed) {
+			bad := bytes.Clone(sealed)
+			bad[bit/8] ^= 1 << (bit % 8)
+			if got := r.open(bad); got != nil {
+				t.Errorf("with bit %d flipped it still opens, as %x", bit, got)
 			}
 		}
 	}
@@ -81,15 +68,11 @@ func BenchmarkSeal(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	packet := append(bytes.Clone(plainHeader), bytes.Repeat([]byte{1}, 60)...)
-	for name, short := range map[string]bool{"version=1": false, "version=2": true} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				if got, _ := r.open(r.seal(packet, short)); got == nil {
-					b.Fatal("does not open")
-				}
-			}
-		})
+	packet := bytes.Repeat([]byte{1}, 60)
+	for b.Loop() {
+		if got := r.open(r.seal(packet)); got == nil {
+			b.Fatal("does not open")
+		}
 	}
 }
 
@@ -97,14 +80,10 @@ func BenchmarkSeal(b *testing.B) {
 func FuzzPacket(f *testing.F) {
 	for _, v := range readPackets(f) {
 		sealed, _ := hex.DecodeString(v.Sealed)
-		short, _ := hex.DecodeString(v.Short)
 		plain, _ := hex.DecodeString(v.Plain)
-		f.Add(short)
-		f.Add(short[:len(short)-1])
 		f.Add(sealed)
-		f.Add(sealed[:len(sealed)/2])
+		f.Add(sealed[:len(sealed)-1])
 		f.Add(plain)
-		f.Add(append([]byte(nil), sealed[:20]...))
 	}
 	r, err := newRing(testSecret, nil)
 	if err != nil {
@@ -113,15 +92,15 @@ func FuzzPacket(f *testing.F) {
 	none := &ring{}
 	known := make(map[string]bool)
 	for _, v := range readPackets(f) {
-		known[v.Sealed], known[v.Short] = v.Secret == string(testSecret), v.Secret == string(testSecret)
+		known[v.Sealed] = v.Secret == string(testSecret)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if got, _ := r.open(b); got != nil && !known[hex.EncodeToString(b)] {
+		if got := r.open(b); got != nil && !known[hex.EncodeToString(b)] {
 			t.Errorf("open(%x) = %x", b, got)
 		}
-		if got, _ := none.open(b); got != nil && !bytes.Equal(got, b) {
+		if got := none.open(b); !bytes.Equal(got, b) {
 			t.Errorf("without a secret open(%x) = %x", b, got)
 		}
-		ours(b)
+		kindOf(b)
 	})
 }

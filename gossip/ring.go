@@ -17,22 +17,11 @@ type ring struct {
 	stream  *tls.Config // for both ends; nil means plain streams
 }
 
-const (
-	// plainLabel is memberlist's: how its streams begin, and packets that are not
-	// sealed. Those that are name the secret instead.
-	plainLabel = "sc1"
+// plainLabel is memberlist's: how its packets and streams begin. Packets travel
+// without it.
+const plainLabel = "sc1"
 
-	// sealOverhead is how much longer than memberlist's a sealed packet is, in
-	// bytes: to a peer of version 1, by what names the secret, a nonce and a tag.
-	sealOverhead = 1 + 8 + 12 + 16
-)
-
-var plainHeader = labelHeader(plainLabel)
-
-// labelHeader is how every packet of memberlist's begins.
-func labelHeader(label string) []byte {
-	return append([]byte{firstMemberlist, byte(len(label))}, label...)
-}
+var plainHeader = append([]byte{firstMemberlist, byte(len(plainLabel))}, plainLabel...)
 
 // newRing derives what a node needs that uses primary and accepts the others too.
 func newRing(primary []byte, accept [][]byte) (*ring, error) {
@@ -103,55 +92,24 @@ func (r *ring) ids() []uint32 {
 	return out
 }
 
-// seal returns what is sent for a packet, memberlist's or a datagram of the exchange;
-// short is for peers of version 2.
-func (r *ring) seal(packet []byte, short bool) []byte {
+// seal returns what is sent for a packet.
+func (r *ring) seal(packet []byte) []byte {
 	if len(r.secrets) == 0 {
 		return packet
 	}
-	s, body := r.secrets[0], stripped(packet)
-	if short {
-		return s.short.seal(body)
-	}
-	out := make([]byte, 0, len(packet)+sealOverhead)
-	return s.packets.Seal(append(out, s.header...), nil, body, s.header)
+	return r.secrets[0].packets.seal(packet)
 }
 
-// open returns the packet that arrived as b, of which nothing is
-// retained; nil if it was not sealed under an accepted secret. known is false if it
-// does not even claim so.
-func (r *ring) open(b []byte) (packet []byte, known bool) {
+// open returns the packet that arrived as b, of which nothing is retained; nil if it
+// was not sealed under an accepted secret.
+func (r *ring) open(b []byte) []byte {
 	if len(r.secrets) == 0 {
-		if !bytes.HasPrefix(b, plainHeader) && !isDatagram(b) {
-			return nil, false
-		}
-		return bytes.Clone(b), true
+		return bytes.Clone(b)
 	}
 	for _, s := range r.secrets {
-		if len(b) > 0 && b[0] == sealedShort {
-			if out, ok := s.short.open(b, plainHeader); ok {
-				return labelled(out), true
-			}
-			continue
-		}
-		if !bytes.HasPrefix(b, s.header) {
-			continue
-		}
-		known = true
-		out := append(make([]byte, 0, len(b)), plainHeader...)
-		if out, err := s.packets.Open(out, nil, b[len(s.header):], s.header); err == nil {
-			return labelled(out), true
+		if packet, ok := s.packets.open(b); ok {
+			return packet
 		}
 	}
-	return nil, known
-}
-
-// ours reports whether a packet that could not be opened is one of this protocol:
-// of another secret, or without one.
-func ours(b []byte) bool {
-	const least = len(plainLabel)
-	if len(b) > shortBytes && b[0] == sealedShort {
-		return true
-	}
-	return len(b) >= 2+least && b[0] == firstMemberlist && string(b[2:2+least]) == plainLabel
+	return nil
 }

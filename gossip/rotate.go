@@ -137,14 +137,10 @@ func idText(id uint32) string {
 
 // foreign is told of packets of this protocol that no accepted secret opens: of a
 // peer that was left behind when the secrets changed, or of another cluster.
-func (n *Node) foreign(from netip.AddrPort, known bool) {
-	msg := "dropped packets under a secret that is not accepted, or under none"
-	if known {
-		msg = "dropped packets that name the secret but are not sealed under it"
-	}
+func (n *Node) foreign(from netip.AddrPort) {
 	key := "foreign " + from.Addr().String()
 	if n.quiet.would(key) {
-		n.quiet.log(slog.LevelError, key, msg, "from", from, "member", n.membersAt(from.Addr()))
+		n.quiet.log(slog.LevelError, key, "dropped packets under a secret that is not accepted, or under none", "from", from, "member", n.membersAt(from.Addr()))
 	}
 }
 

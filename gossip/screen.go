@@ -34,7 +34,6 @@ const (
 	msgDead         = 5
 	msgPushPull     = 6
 	msgCompound     = 7
-	msgUser         = 8
 	msgNack         = 11
 	msgChecksummed  = 12
 	msgError        = 13
@@ -133,7 +132,7 @@ var (
 
 // packet returns of a packet, without its label, what is for memberlist, in place, or
 // why it is not.
-func (s *screen) packet(b []byte, from netip.AddrPort) ([]byte, error) {
+func (s *screen) packet(b []byte) ([]byte, error) {
 	if len(b) >= 5 && b[0] == msgChecksummed {
 		if crc32.ChecksumIEEE(b[5:]) != binary.BigEndian.Uint32(b[1:]) {
 			return nil, fmt.Errorf("%w: wrong checksum", errNotPacked)
@@ -141,13 +140,13 @@ func (s *screen) packet(b []byte, from netip.AddrPort) ([]byte, error) {
 		b = b[5:]
 	}
 	if len(b) < 2 || b[0] != msgCompound {
-		return b, s.message(b, from)
+		return b, s.message(b)
 	}
-	return b, s.compound(b, from)
+	return b, s.compound(b)
 }
 
 // compound screens the messages of a packet that has several.
-func (s *screen) compound(b []byte, from netip.AddrPort) error {
+func (s *screen) compound(b []byte) error {
 	lengths, rest := b[2:], b[min(len(b), 2+2*int(b[1])):]
 	for range b[1] {
 		if len(lengths) < 2 {
@@ -157,7 +156,7 @@ func (s *screen) compound(b []byte, from netip.AddrPort) error {
 		if n > len(rest) {
 			return fmt.Errorf("%w: a part of %d bytes, %d are left", errNotPacked, n, len(rest))
 		}
-		if err := s.message(rest[:n], from); err != nil {
+		if err := s.message(rest[:n]); err != nil {
 			return err
 		}
 		lengths, rest = lengths[2:], rest[n:]
@@ -166,14 +165,11 @@ func (s *screen) compound(b []byte, from netip.AddrPort) error {
 }
 
 // message screens one message of a packet.
-func (s *screen) message(b []byte, from netip.AddrPort) error {
+func (s *screen) message(b []byte) error {
 	if len(b) == 0 {
 		return fmt.Errorf("%w: an empty message", errNotPacked)
 	}
 	switch b[0] {
-	case msgUser: // the exchange's; see noteDatagram
-		noteFarewell(s.current(), b[1:], from)
-		return nil
 	case msgPing, msgIndirectPing, msgAck, msgNack:
 		_, err := s.fields(&unpacker{b: b, at: 1}, screened[b[0]])
 		return err
@@ -193,7 +189,7 @@ func (s *screen) message(b []byte, from netip.AddrPort) error {
 // noteFarewell notes that a peer is about to leave if b says so, and comes from the
 // address of that peer. It reports whether b may be used: it is no farewell, or a true one.
 func noteFarewell(table memberTable, b []byte, from netip.AddrPort) bool {
-	if len(b) == 0 || b[0] != exchange.LeastVersion<<4|byte(exchange.Farewell) {
+	if len(b) == 0 || b[0]&0xf != byte(exchange.Farewell) {
 		return true
 	}
 	a, err := exchange.DecodeAdvert(b)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -84,7 +83,7 @@ func stranger(c *cluster) (send func(b []byte, to string), end func()) {
 		c.t.Fatal(err)
 	}
 	return func(b []byte, to string) {
-		from.WriteTo(append(bytes.Clone(plainHeader), b...), net.UDPAddrFromAddrPort(c.nodes[to].advertise))
+		from.WriteTo(b, net.UDPAddrFromAddrPort(c.nodes[to].advertise))
 	}, func() { from.Close() }
 }
 
@@ -117,7 +116,7 @@ func TestNoPeerIsEvicted(t *testing.T) {
 	floods = append(floods, flood{"a farewell", func(c *cluster, packet func(b []byte, to string), to string) {
 		h := exchange.Head{Origin: exchange.IDOf("p3"), Version: exchange.Version{Incarnation: c.nodes["p3"].Incarnation()}}
 		farewell := exchange.Advert{Kind: exchange.Farewell, Head: h}.AppendTo(nil)
-		packet(append([]byte{msgUser}, farewell...), to)
+		packet(farewell, to)
 		packet(wordOf(msgDead, "p3", "p3", 10), to)
 	}})
 	for _, f := range floods {
@@ -222,7 +221,7 @@ func TestNewcomersFindRoom(t *testing.T) {
 	s := newScreen(3, func() memberTable { return nil })
 	for i := range 100 {
 		for _, kind := range []byte{msgDead, msgSuspect} {
-			if _, err := s.packet(wordOf(kind, fmt.Sprintf("nobody%d", i), "x", 1), netip.AddrPort{}); err != nil {
+			if _, err := s.packet(wordOf(kind, fmt.Sprintf("nobody%d", i), "x", 1)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -288,12 +287,12 @@ func TestScreenRefuses(t *testing.T) {
 	good := deadMessage("p1", 7)
 	for name, b := range map[string][]byte{
 		"one":               good,
-		"several":           part(good, append([]byte{msgUser}, "anything"...), good),
+		"several":           part(good, good),
 		"of a known member": deadMessage("p1", 7+incarnationSlack),
 		"of an unknown one": deadMessage("p2", 7),
 		"of one that left":  wordOf(msgDead, "p1", "p1", 7),
 	} {
-		out, err := s.packet(bytes.Clone(b), netip.AddrPort{})
+		out, err := s.packet(bytes.Clone(b))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -318,7 +317,7 @@ func TestScreenRefuses(t *testing.T) {
 		"none of a newcomer":    deadMessage("p2", 1<<31),
 		"no name":               deadMessage("", 1),
 	} {
-		if _, err := s.packet(b, netip.AddrPort{}); err == nil {
+		if _, err := s.packet(b); err == nil {
 			t.Errorf("%s: let through", name)
 		}
 	}
@@ -331,7 +330,7 @@ func FuzzScreen(f *testing.F) {
 	f.Add(promise(1, 0)[len(plainHeader):])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := newScreen(100, func() memberTable { return nil })
-		s.packet(bytes.Clone(b), netip.AddrPort{})
+		s.packet(bytes.Clone(b))
 		near, far := net.Pipe()
 		defer far.Close()
 		go func() { far.Write(plainHeader); far.Write(b); far.Close() }()

@@ -1,8 +1,6 @@
 package gossip
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/ed25519"
 	"crypto/hkdf"
 	"crypto/sha256"
@@ -10,7 +8,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/big"
@@ -25,10 +22,8 @@ const MinSecret = 16
 
 // A secret is everything that is derived from one (PROTOCOL.md 2.1).
 type secret struct {
-	id          uint32            // tells secrets from each other, and nothing of them
-	header      []byte            // of packets sealed under it
-	packets     cipher.AEAD       // to peers of version 1
-	short       shortSeal         // to others
+	id          uint32 // tells secrets from each other, and nothing of them
+	packets     packetSeal
 	public      ed25519.PublicKey // of everyone who has it
 	certificate tls.Certificate
 	seed        uint64 // of digests
@@ -43,15 +38,7 @@ func derive(b []byte) (*secret, error) {
 		}
 		return k
 	}
-	block, err := aes.NewCipher(key("gossip packet key 1", 32))
-	if err != nil {
-		return nil, err
-	}
-	packets, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		return nil, err
-	}
-	short, err := newShortSeal(key("gossip packet tag 2", 32), key("gossip packet key 2", 32))
+	packets, err := newPacketSeal(key("gossip packet tag 1", 32), key("gossip packet key 1", 32))
 	if err != nil {
 		return nil, err
 	}
@@ -63,9 +50,7 @@ func derive(b []byte) (*secret, error) {
 	}
 	return &secret{
 		id:          binary.LittleEndian.Uint32(id),
-		header:      labelHeader(plainLabel + "-" + hex.EncodeToString(id)),
 		packets:     packets,
-		short:       short,
 		public:      identity.Public().(ed25519.PublicKey),
 		certificate: certificate,
 		seed:        digest.SeedFrom(b),

@@ -63,7 +63,7 @@ func (n *Node) welcome(w *wire) (string, error) {
 		return "", err
 	}
 	seeds := n.digestSeeds()
-	version, err := h.Accept(canariesOf(seeds)...)
+	err = h.Accept(canariesOf(seeds)...)
 	text := ""
 	if errors.Is(err, exchange.ErrVersion) {
 		text, err = err.Error(), exchange.ErrVersion
@@ -79,7 +79,7 @@ func (n *Node) welcome(w *wire) (string, error) {
 		return "", err
 	}
 	welcome := exchange.Welcome{
-		Version:     version,
+		Version:     exchange.ProtocolVersion,
 		Incarnation: n.incarnation.Load(),
 		Canary:      canaryOf(seeds[0]),
 		Known:       n.known(h.Name),

@@ -1,11 +1,13 @@
 package gossip
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,11 +33,10 @@ type transport struct {
 	advertise netip.AddrPort
 	ring      func() *ring
 	allowed   func(netip.Addr) bool
-	foreign   func(from netip.AddrPort, known bool) // is told of packets that an accepted secret does not open
+	foreign   func(from netip.AddrPort) // is told of packets that no accepted secret opens
 	dial      func(ctx context.Context, addr string) (net.Conn, error)
 	exchange  func(datagram []byte, from netip.AddrPort) // takes in one of the exchange's own
 	invalid   func(datagram []byte)                      // takes in one of package invalidation
-	short     func(peer string) bool                     // reports whether a peer knows what members is
 	meters    *meters
 	screen    *screen
 	quiet     *limiter
@@ -76,25 +77,23 @@ func (t *transport) readPackets() {
 			continue
 		}
 		t.meters.in.packet(Sealing, n-len(opened))
-		if isInvalidation(opened) {
+		kind := kindOf(opened)
+		if kind == ofInvalidation {
 			t.meters.in.packet(Invalidations, len(opened))
 			t.invalid(opened)
 			continue
 		}
-		if isDatagram(opened) && opened[0] != members {
+		if kind == ofExchange {
 			t.exchange(opened, addrPortOf(from))
 			continue
 		}
 		t.meters.in.packet(Membership, len(opened))
-		if opened[0] == members {
-			opened = append(append(make([]byte, 0, n+len(plainHeader)), plainHeader...), opened[1:]...)
-		}
-		screened, err := t.screen.packet(opened[len(plainHeader):], addrPortOf(from))
+		screened, err := t.screen.packet(opened)
 		if err != nil {
 			t.refused(addrOf(from), err)
 			continue
 		}
-		p := &memberlist.Packet{Buf: append(opened[:len(plainHeader)], screened...), From: from, Timestamp: now}
+		p := &memberlist.Packet{Buf: slices.Concat(plainHeader, screened), From: from, Timestamp: now}
 		select {
 		case t.packetCh <- p:
 		default:
@@ -109,27 +108,37 @@ func (t *transport) refused(from netip.Addr, err error) {
 	t.quiet.log(slog.LevelWarn, "screen "+from.String(), "refused a packet of membership", "from", from, "err", err)
 }
 
-// members is the first byte of a packet of memberlist's to those that speak version 2 of
-// the protocol, in the place of its label.
-const members = 2<<4 | 15
+// A packetKind is the upper four bits of the first byte of an opened packet.
+type packetKind byte
 
-// isDatagram reports whether an opened packet is one of the exchange, or of package
-// invalidation, and not of memberlist: these begin with its label, or a type below 16.
-func isDatagram(b []byte) bool {
-	return isInvalidation(b) || len(b) > 0 && b[0]>>4 >= 1 && b[0]>>4 <= exchange.ProtocolVersion
+const (
+	ofMembership   packetKind = 0 // memberlist's, without its label
+	ofExchange     packetKind = exchange.ProtocolVersion
+	ofInvalidation packetKind = invalidation.PushByte >> 4
+	ofNobody       packetKind = 0xff
+)
+
+func kindOf(packet []byte) packetKind {
+	if len(packet) > 0 {
+		switch k := packetKind(packet[0] >> 4); k {
+		case ofMembership, ofExchange, ofInvalidation:
+			return k
+		}
+	}
+	return ofNobody
 }
-
-// isInvalidation reports whether an opened packet is one of package invalidation.
-func isInvalidation(b []byte) bool { return len(b) > 0 && b[0]>>4 == invalidation.PushByte>>4 }
 
 // open returns the packet in b; nil if it is not for this node.
 func (t *transport) open(b []byte, from net.Addr) []byte {
 	if len(b) > maxPacket || !t.allowed(addrOf(from)) {
 		return nil
 	}
-	packet, known := t.ring().open(b)
-	if packet == nil && ours(b) {
-		t.foreign(addrPortOf(from), known)
+	packet := t.ring().open(b)
+	if packet == nil && (len(b) > sealBytes && b[0] == sealedByte || kindOf(b) != ofNobody) {
+		t.foreign(addrPortOf(from)) // of another secret, or without one
+	}
+	if kindOf(packet) == ofNobody {
+		return nil
 	}
 	return packet
 }
@@ -163,21 +172,16 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	if err != nil {
 		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", a.Addr, err)
 	}
-	short := t.short(a.Name)
-	if short && len(t.ring().secrets) == 0 {
-		b = append([]byte{members}, b[len(plainHeader):]...)
-	}
-	err = t.write(b, to, short)
-	if err == nil {
+	b = bytes.TrimPrefix(b, plainHeader)
+	if err = t.write(b, to); err == nil {
 		t.meters.out.packet(Membership, len(b))
 	}
 	return time.Now(), err
 }
 
-// write sends a packet of memberlist's, or a datagram of the exchange as it is; short is
-// for peers of version 2.
-func (t *transport) write(b []byte, to netip.AddrPort, short bool) error {
-	sealed := t.ring().seal(b, short)
+// write sends a packet.
+func (t *transport) write(b []byte, to netip.AddrPort) error {
+	sealed := t.ring().seal(b)
 	_, err := t.packets.WriteTo(sealed, net.UDPAddrFromAddrPort(to))
 	if err == nil {
 		t.meters.out.packet(Sealing, len(sealed)-len(b))

@@ -257,6 +257,9 @@ func TestBytesOnTheWire(t *testing.T) {
 		{wireWorkload{"web07, 1000 objects a peer", web, 300, 1000, nil}, 0.07, 0.08, 0.06},
 		{wireWorkload{"web07, 1000 objects a peer", web, 3000, 1000, nil}, 0.05, 0.05, 0.08},
 	} {
+		if testing.Short() && tc.rate != 300 {
+			continue
+		}
 		synctest.Test(t, func(t *testing.T) {
 			r := tc.run(t)
 			digests, all := r.ofICP(r.traffic.Digests()), r.ofICP(r.traffic.All())

@@ -17,7 +17,6 @@ type wiretap struct {
 	traffic Traffic
 	headers int64 // of IP, UDP and TCP, as far as they can be told from the calls
 	packets int64
-	short   map[string]int // packets of version 2, by receiver
 	streams int64
 }
 
@@ -72,37 +71,18 @@ func (c tappedPackets) WriteTo(b []byte, to net.Addr) (int, error) {
 	c.tap.headers += udpHeaders
 	c.tap.packets++
 	c.tap.packet(b)
-	if b[0]>>4 == exchange.ProtocolVersion || b[0] == sealedShort {
-		if c.tap.short == nil {
-			c.tap.short = make(map[string]int)
-		}
-		c.tap.short[to.String()]++
-	}
 	c.tap.mu.Unlock()
 	return c.PacketConn.WriteTo(b, to)
 }
 
 // packet sorts a packet's bytes.
 func (w *wiretap) packet(b []byte) {
-	if isInvalidation(b) {
+	switch kindOf(b) {
+	case ofInvalidation:
 		w.traffic[Invalidations] += int64(len(b))
 		return
-	}
-	if isDatagram(b) && b[0] != members {
+	case ofExchange:
 		w.datagram(b)
-		return
-	}
-	around := len(plainHeader)
-	if b[0] == members {
-		around = 1
-	}
-	if len(b) > around+5 && b[around] == 12 { // a checksum
-		around += 5
-	}
-	const user = 8
-	if len(b) > around+1 && b[around] == user {
-		w.traffic[Membership] += int64(around + 1)
-		w.datagram(b[around+1:])
 		return
 	}
 	sum := 0
@@ -115,9 +95,6 @@ func (w *wiretap) packet(b []byte) {
 
 func (w *wiretap) datagram(b []byte) {
 	change := 0
-	if c, err := exchange.DecodeCarrier(b); err == nil {
-		change = len(b) - len(exchange.Advert{Kind: exchange.Announce, Head: c.Head}.AppendTo(nil))
-	}
 	if s, err := exchange.DecodeStep(b); err == nil {
 		change = len(s.Behind)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 
 	"github.com/summarycache/summarycache/digest"
@@ -12,13 +13,37 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "ages",
 	Summary: "what deltas would save if both sides remembered in which update each position came, on real traces",
+	Args:    "[TRACE]",
+	Takes:   "f",
 	Run:     runAges,
 })
 
 const ageClasses = 16
 
 func runAges(ctx context.Context, job *Job) error {
-	table := job.Table(fmt.Sprintf("bits a replaced key, f = 0.1 %%, one hash: which keys left, told with and without their age in %d classes", ageClasses),
+	for _, f := range or(job.own.f, []float64{1e-3}) {
+		if err := agesAt(ctx, job, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownTrace reads the trace that was named, or that of the repository.
+func (j *Job) ownTrace(name string) (*trace, error) {
+	if len(j.Args) > 0 {
+		return readTrace(j.Args[0], false)
+	}
+	f, err := traceFiles.Open("testdata/" + name + ".ptrace.gz")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return parseTrace(f, name, false)
+}
+
+func agesAt(ctx context.Context, job *Job, rate float64) error {
+	table := job.Table(fmt.Sprintf("bits a replaced key, f = %g %%, one hash: which keys left, told with and without their age in %d classes", 100*rate, ageClasses),
 		Column{Name: "trace"},
 		Column{Name: "evict", Head: "leaves first"},
 		Column{Name: "objects", Head: "objects a cache"},
@@ -29,28 +54,29 @@ func runAges(ctx context.Context, job *Job) error {
 		Column{Name: "aged", Head: "which left, given ages", Format: "%.2f", Loose: 0.1},
 		Column{Name: "gain", Head: "saved of the whole delta, %", Format: "%.1f", Loose: 0.5},
 		Column{Name: "gain_entropy", Head: "of its entropy, %", Format: "%.1f", Loose: 0.5})
-	for _, name := range []string{"cache2k-web07", "adaptsize"} {
-		f, err := traceFiles.Open("testdata/" + name + ".ptrace.gz")
+	names, rules := []string{"cache2k-web07", "adaptsize"}, []string{"lru", "fifo", "otter"}
+	if len(job.Args) > 1 {
+		return usagef("want one TRACE, not %q", job.Args)
+	} else if len(job.Args) == 1 {
+		names = []string{filepath.Base(job.Args[0])}
+	}
+	for at, name := range names {
+		t, err := job.ownTrace(name)
 		if err != nil {
 			return err
 		}
-		t, err := parseTrace(f, name, false)
-		f.Close()
-		if err != nil {
-			return err
-		}
-		for _, evict := range []string{"lru", "fifo", "otter"} {
+		for i, evict := range rules {
 			for _, threshold := range []float64{0.01, 0.1} {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
 				objects := len(t.names) / 10
-				job.Progress("%s, %s", name, evict)
+				job.Progress(at*len(rules)+i, len(names)*len(rules), "%s, %s", name, evict)
 				if job.Short && threshold < 0.1 {
 					table.Row(name, evict, objects, 100*threshold, nil, nil, nil, nil, nil, nil)
 					continue
 				}
-				a, err := aged(t, evict, objects, threshold)
+				a, err := aged(t, rate, evict, objects, threshold)
 				if err != nil {
 					return err
 				}
@@ -71,8 +97,8 @@ type ages struct {
 }
 
 // aged replays a trace into one cache that publishes whenever that share of it is new.
-func aged(t *trace, evict string, objects int, threshold float64) (sum ages, err error) {
-	g := digest.Geometry{Bits: uint64(objects) * 1000, Hashes: 1}
+func aged(t *trace, rate float64, evict string, objects int, threshold float64) (sum ages, err error) {
+	g := digest.Geometry{Bits: uint64(float64(objects) / rate), Hashes: 1}
 	held, err := digest.NewCountingFilter(g, 1)
 	if err != nil {
 		return sum, err

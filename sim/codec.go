@@ -12,6 +12,7 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "codec",
 	Summary: "our coders beside fse, huff0, zstd, s2, Rice and raw: bytes against the limit, speed against fse",
+	Takes:   "n c geometry",
 	Run:     runCodec,
 })
 
@@ -31,7 +32,19 @@ type codecInput struct {
 	c  float64
 }
 
-func codecInputs() (all []codecInput) {
+// codecInputs are those of the documents, or one's own: each geometry for each number of
+// keys, and for each share if there are shares.
+func codecInputs(o own) (all []codecInput) {
+	if len(o.n)+len(o.c)+len(o.geometry) > 0 {
+		for _, n := range or(o.n, []int{100_000}) {
+			for _, g := range or(o.geometry, []shaped{{14, 2}, {92, 1}}) {
+				for _, c := range or(o.c, []float64{0}) {
+					all = append(all, codecInput{n, g.mn, g.k, c})
+				}
+			}
+		}
+		return all
+	}
 	shapes := []codecInput{{mn: 8, k: 5}, {mn: 12.6, k: 2}, {mn: 14, k: 2}, {mn: 28, k: 4}, {mn: 48, k: 3}, {mn: 92, k: 1}}
 	for _, n := range []int{10_000, 1_000_000} {
 		for _, s := range shapes {
@@ -94,7 +107,7 @@ func runCodec(ctx context.Context, job *Job) error {
 	if job.Short {
 		rounds = 1
 	}
-	inputs := codecInputs()
+	inputs := codecInputs(job.own)
 	if err := codecSizes(ctx, job, inputs, rounds); err != nil {
 		return err
 	}
@@ -145,7 +158,7 @@ func codecSizes(ctx context.Context, job *Job, inputs []codecInput, rounds int) 
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				job.Progress("%s, round %d: %s", in.name(), round+1, all[j].name)
+				job.Progress(i*rounds+round, len(inputs)*rounds, "%s, round %d: %s", in.name(), round+1, all[j].name)
 				if err := times[j].run(&all[j], a, round); err != nil {
 					return fmt.Errorf("%s on %s: %w", all[j].name, in.name(), err)
 				}

@@ -47,7 +47,7 @@ func codecGiven(ctx context.Context, job *Job, inputs []codecInput, rounds int) 
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			job.Progress("%s given the old filter, round %d", in.name(), round+1)
+			job.Progress(i*rounds+round, len(inputs)*rounds, "%s given the old filter, round %d", in.name(), round+1)
 			start := time.Now()
 			code = arith.AppendBitmapGiven(code[:0], a.m, a.words, old)
 			encode = append(encode, time.Since(start))
@@ -88,7 +88,7 @@ func codecWorkers(ctx context.Context, job *Job, inputs []codecInput, rounds int
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			job.Progress("%s by one and two workers, round %d", in.name(), round+1)
+			job.Progress(i*rounds+round, len(inputs)*rounds, "%s by one and two workers, round %d", in.name(), round+1)
 			for j := range 2 {
 				workers := arith.Workers(j + 1)
 				start := time.Now()

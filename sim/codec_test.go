@@ -39,7 +39,7 @@ func TestCodecsRoundTrip(t *testing.T) {
 
 // A delta has about the ones that its share of replaced keys explains.
 func TestCodecInputs(t *testing.T) {
-	for _, in := range codecInputs() {
+	for _, in := range codecInputs(own{}) {
 		if in.n > 10_000 {
 			in.n = 50_000
 		}

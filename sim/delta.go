@@ -11,6 +11,7 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "delta",
 	Summary: "bits per replaced key of deltas, measured on real filters, against the entropy and against others",
+	Takes:   "n f c geometry",
 	Run:     runDelta,
 })
 
@@ -62,9 +63,39 @@ func roughBound(f, c float64) float64 {
 	return math.Log2(1/f) + 2*math.Log2(1/c) + math.Log2E
 }
 
+// A deltaKind is a way to choose a filter for a rate.
+type deltaKind struct {
+	f float64
+	shape
+}
+
+func deltaKinds(own own) (kinds []deltaKind) {
+	if len(own.f) > 0 || len(own.geometry) == 0 {
+		for _, f := range or(own.f, deltaRates) {
+			for _, s := range shapes {
+				kinds = append(kinds, deltaKind{f, s})
+			}
+		}
+	}
+	for _, g := range own.geometry {
+		f := figures(falsePositives(g.mn, float64(g.k)), 4)
+		kinds = append(kinds, deltaKind{f, shape{"one's own", func(_, _ float64) (float64, int) { return g.mn, g.k }}})
+	}
+	return kinds
+}
+
 func runDelta(ctx context.Context, job *Job) error {
+	for _, n := range or(job.own.n, []int{deltaKeys}) {
+		if err := deltasOf(ctx, job, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func deltasOf(ctx context.Context, job *Job, n int) error {
 	rounds := max(job.Trials, 1)
-	table := job.Table(fmt.Sprintf("bits per replaced key, n = %d, whole messages", deltaKeys),
+	table := job.Table(fmt.Sprintf("bits per replaced key, n = %d, whole messages", n),
 		Column{Name: "f", Format: "%g"},
 		Column{Name: "c", Format: "%g"},
 		Column{Name: "filter"},
@@ -77,25 +108,26 @@ func runDelta(ctx context.Context, job *Job) error {
 		Column{Name: "bound", Format: "%.2f"},
 		Column{Name: "records", Head: "32-bit records", Format: "%.1f", Loose: 1e-9},
 		Column{Name: "buckets", Head: "96-bit buckets", Format: "%.0f"})
-	for _, f := range deltaRates {
-		for _, s := range shapes {
-			for i, c := range deltaShares {
-				job.Progress("f = %g, %s, c = %g", f, s.name, c)
-				mn, k := s.choose(f, c)
-				mn = math.Ceil(mn*deltaKeys) / deltaKeys
-				limit := givenBits(mn, float64(k), c) / c
-				bound := figures(roughBound(f, c), 6)
-				if job.Short && (s.name != "ours" || f != 1e-3 || c != 0.01) {
-					table.Row(f, c, s.name, figures(mn, 4), k, nil, nil, figures(limit, 6), nil, bound, nil, 2.0*bucketBits)
-					continue
-				}
-				m, err := measureDelta(ctx, job, deltaKeys, mn, k, c, rounds, uint64(i))
-				if err != nil {
-					return err
-				}
-				table.Row(f, c, s.name, figures(mn, 4), k, m.xor, m.context, figures(limit, 6),
-					figures(m.context/limit, 6), bound, m.flips*recordBits, 2.0*bucketBits)
+	kinds, shares := deltaKinds(job.own), or(job.own.c, deltaShares)
+	for at, kind := range kinds {
+		for i, c := range shares {
+			f, s := kind.f, kind.shape
+			job.Progress(at*len(shares)+i, len(kinds)*len(shares), "f = %g, %s, c = %g", f, s.name, c)
+			mn, k := s.choose(f, c)
+			mn = math.Ceil(mn*float64(n)) / float64(n)
+			limit := givenBits(mn, float64(k), c) / c
+			bound := figures(roughBound(f, c), 6)
+			if job.Short && (s.name != "ours" || f != 1e-3 || c != 0.01) {
+				table.Row(f, c, s.name, figures(mn, 4), k, nil, nil, figures(limit, 6), nil, bound, nil, 2.0*bucketBits)
+				continue
 			}
+			m, err := measureDelta(ctx, job, n, mn, k, c, rounds, uint64(i))
+			if err != nil {
+				return err
+			}
+			context := meanOf(m.context)
+			table.Row(f, c, s.name, figures(mn, 4), k, meanOf(m.xor), context, figures(limit, 6),
+				figures(context.value/limit, 6), bound, meanOf(m.flips).value*recordBits, 2.0*bucketBits)
 		}
 	}
 	table.Note("XOR: the exclusive-or, coded; given the old: with the old filter as context, which is what digests are sent as")
@@ -104,11 +136,11 @@ func runDelta(ctx context.Context, job *Job) error {
 	return nil
 }
 
-// deltaSizes are bits per replaced key, but for flips, which are positions.
-type deltaSizes struct{ xor, context, flips float64 }
+// deltaSizes are bits per replaced key, but for flips, which are positions, in each round.
+type deltaSizes struct{ xor, context, flips []float64 }
 
 // measureDelta replaces a share c of the n keys of a real filter, some rounds in
-// succession, and takes the mean size of the messages.
+// succession, and says what the messages take.
 func measureDelta(ctx context.Context, job *Job, n int, mn float64, k int, c float64, rounds int, stream uint64) (deltaSizes, error) {
 	g := digest.Geometry{Bits: uint64(math.Ceil(mn * float64(n))), Hashes: k}
 	held, err := digest.NewCountingFilter(g, 1)
@@ -124,7 +156,10 @@ func measureDelta(ctx context.Context, job *Job, n int, mn float64, k int, c flo
 	base := held.Advance()
 	replaced := int(math.Round(c * float64(n)))
 	var sum deltaSizes
-	per := 1 / float64(replaced*rounds)
+	if replaced == 0 {
+		return deltaSizes{}, usagef("a share of %g of %d keys is none", c, n)
+	}
+	per := 1 / float64(replaced)
 	at := 0
 	for range rounds {
 		if err := ctx.Err(); err != nil {
@@ -145,9 +180,9 @@ func measureDelta(ctx context.Context, job *Job, n int, mn float64, k int, c flo
 		if err != nil {
 			return deltaSizes{}, err
 		}
-		sum.context += 8 * per * float64(len(given))
-		sum.xor += 8 * per * float64(len(plain))
-		sum.flips += per * float64(d.Len())
+		sum.context = append(sum.context, 8*per*float64(len(given)))
+		sum.xor = append(sum.xor, 8*per*float64(len(plain)))
+		sum.flips = append(sum.flips, per*float64(d.Len()))
 		base = next
 	}
 	return sum, nil

@@ -138,9 +138,6 @@ func (w *exchange) sent(from, to *exchangePeer, data []byte, lost bool) {
 
 // splitDatagram says whether a datagram is an advert, and how much of it is not that.
 func splitDatagram(data []byte) (advert bool, change int) {
-	if c, err := engine.DecodeCarrier(data); err == nil {
-		return true, len(data) - len(engine.Advert{Kind: engine.Announce, Head: c.Head}.AppendTo(nil))
-	}
 	if s, err := engine.DecodeStep(data); err == nil {
 		return true, len(s.Behind)
 	}

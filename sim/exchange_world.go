@@ -102,7 +102,7 @@ func (w *exchange) start(p *exchangePeer) {
 		if q == p || q.engine == nil {
 			continue
 		}
-		p.engine.PeerUp(w.now, q.name, q.engine.Incarnation(), nil, engine.ProtocolVersion)
+		p.engine.PeerUp(w.now, q.name, q.engine.Incarnation(), nil)
 	}
 	w.pump(p)
 	knowing := w.peers
@@ -113,7 +113,7 @@ func (w *exchange) start(p *exchangePeer) {
 		if q == p || q.engine == nil {
 			continue
 		}
-		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation(), nil, engine.ProtocolVersion)
+		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation(), nil)
 		w.pump(q)
 	}
 	w.after(w.upTo(pollEvery), event{do: poll, peer: p})
@@ -221,7 +221,7 @@ func (w *exchange) run(ctx context.Context, then time.Time, what string) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			w.job.Progress("%d peers, loss %g %%: %s, %.1f virtual seconds", w.options.peers, 100*w.options.loss, what, w.now.Sub(exchangeStart).Seconds())
+			w.job.Progress(0, 0, "%d peers, loss %g %%: %s, %.1f virtual seconds", w.options.peers, 100*w.options.loss, what, w.now.Sub(exchangeStart).Seconds())
 		}
 		if w.events.heap[0].event.at.After(then) {
 			break

@@ -57,7 +57,7 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	// Of structures the figure says what was counted, at the rate of the chapter on them.
-	keys, _ := rivalSets(testJob(1).Rand(31))
+	keys, _ := rivalSets(testJob(1).Rand(31), structureKeys, structureKeys*rivalShare)
 	for _, c := range drawn[5].Curves {
 		for _, r := range rivals {
 			if built, err := r.build(keys, nil); r.name == c.Name && (err != nil || math.Abs(at(c.Points, rivalRate)+rivalBits-float64(built.message)/structureKeys) > 0.05) {

@@ -11,6 +11,7 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "hashing",
 	Summary: "the documents' hash schemes: false positives against prediction, chi-square, and bad hashes",
+	Takes:   "n geometry",
 	Run:     runHashing,
 })
 
@@ -28,6 +29,19 @@ var hashingGeometries = []hashingGeometry{
 	{1_000, 10, 4}, {100, 8, 5}, {100, 16, 11},
 }
 
+// ownHashing are the geometries that are tried: each of one's own for each number of keys.
+func ownHashing(o own) (all []hashingGeometry) {
+	if len(o.n)+len(o.geometry) == 0 {
+		return hashingGeometries
+	}
+	for _, n := range or(o.n, []int{10_000, 100}) {
+		for _, g := range or(o.geometry, []shaped{{8, 5}, {14, 2}, {16, 11}}) {
+			all = append(all, hashingGeometry{uint64(n), uint64(g.mn), g.k})
+		}
+	}
+	return all
+}
+
 func runHashing(ctx context.Context, job *Job) error {
 	lookups := hashingLookups
 	if job.Trials > 0 {
@@ -39,7 +53,7 @@ func runHashing(ctx context.Context, job *Job) error {
 		result   hashingResult
 	}
 	var runs []run
-	for _, g := range hashingGeometries {
+	for _, g := range ownHashing(job.own) {
 		for _, s := range hashSchemes {
 			if s.most == 0 || g.k <= s.most {
 				runs = append(runs, run{geometry: g, scheme: s})
@@ -59,7 +73,7 @@ func runHashing(ctx context.Context, job *Job) error {
 		Column{Name: "excess", Head: "excess %", Format: "%+.2f", Loose: AnyValue}, Column{Name: "sd", Head: "in sd", Format: "%+.1f", Loose: AnyValue},
 		Column{Name: "chi_square", Head: "chi-square in sd", Format: "%+.1f", Loose: AnyValue})
 	for _, r := range runs {
-		table.Row(r.geometry.n, r.result.m, r.geometry.k, r.scheme.name, figures(r.result.predicted, 8), figures(r.result.f, 6),
+		table.Row(r.geometry.n, r.result.m, r.geometry.k, r.scheme.name, figures(r.result.predicted, 8), measure{figures(r.result.f, 6), 1.96 * r.result.sd},
 			figures(100*(r.result.f/r.result.predicted-1), 4), figures((r.result.f-r.result.predicted)/r.result.sd, 3), figures(r.result.chi, 3))
 	}
 	const few, fewM, fewK = 100, 1600, 11

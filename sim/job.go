@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,6 +24,7 @@ type Job struct {
 
 	name     string
 	options  any // the values of the experiment's own flags
+	own      own // of those that several experiments have
 	tables   []*Table
 	stderr   io.Writer
 	start    time.Time
@@ -33,15 +35,21 @@ type Job struct {
 // stream only, so that parts of an experiment don't disturb each other.
 func (j *Job) Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(j.Seed, stream)) }
 
-// Progress says on stderr how far the job is, once it has run for two seconds
-// and then at most every second.
-func (j *Job) Progress(format string, args ...any) {
+// Progress says on stderr that done of all steps are behind the job, and how long the
+// others may take if they are as long as these, once it has run for two seconds and then
+// at most every second. Zero steps say nothing of what is left.
+func (j *Job) Progress(done, all int, format string, args ...any) {
 	now := time.Now()
-	if now.Sub(j.start) < 2*time.Second || now.Sub(j.reported) < time.Second {
+	took := now.Sub(j.start)
+	if took < 2*time.Second || now.Sub(j.reported) < time.Second {
 		return
 	}
 	j.reported = now
-	fmt.Fprintf(j.stderr, "%s: %4.0f s  %s\n", j.name, now.Sub(j.start).Seconds(), fmt.Sprintf(format, args...))
+	left := ""
+	if done > 0 && all > 0 {
+		left = fmt.Sprintf(", about %.0f s left", took.Seconds()/float64(done)*float64(all-done))
+	}
+	fmt.Fprintf(j.stderr, "%s: %4.0f s%s  %s\n", j.name, took.Seconds(), left, fmt.Sprintf(format, args...))
 }
 
 // Table starts a table. Tables are printed in the order in which they were
@@ -113,6 +121,9 @@ func (t *Table) writeText(w io.Writer) error {
 		line := make([]string, len(row))
 		for i, v := range row {
 			line[i] = t.Columns[i].text(v)
+			if m, ok := v.(measure); ok && m.half > 0 {
+				line[i] += fmt.Sprintf(" ±%.2g", m.half)
+			}
 			widths[i] = max(widths[i], len([]rune(line[i])))
 			if _, ok := v.(string); ok {
 				left[i] = true
@@ -157,26 +168,47 @@ func (c Column) text(v any) string {
 	case c.Format == "":
 		return fmt.Sprint(v)
 	}
-	if s, ok := v.(string); ok {
-		return s
+	switch v := v.(type) {
+	case string:
+		return v
+	case measure:
+		return fmt.Sprintf(c.Format, v.value)
 	}
 	return fmt.Sprintf(c.Format, v)
 }
 
-// writeCSV writes values as they are, unlike writeText; what has none is empty.
+// writeCSV writes values as they are, unlike writeText; what has none is empty. A
+// measured column is followed by that of half its confidence interval of 95 %.
 func (j *Job) writeCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	for _, t := range j.tables {
 		fmt.Fprintf(w, "# %s\n", t.Title)
-		cells := make([]string, len(t.Columns))
+		measured := make([]bool, len(t.Columns))
+		var head []string
 		for i, c := range t.Columns {
-			cells[i] = c.Name
+			head = append(head, c.Name)
+			if measured[i] = t.measured(i); measured[i] {
+				head = append(head, c.Name+"_ci95")
+			}
 		}
-		out.Write(cells)
+		out.Write(head)
 		for _, row := range t.Rows {
+			var cells []string
 			for i, v := range row {
-				if cells[i] = ""; v != nil {
-					cells[i] = fmt.Sprint(v)
+				m, ok := v.(measure)
+				switch {
+				case v == nil:
+					cells = append(cells, "")
+				case ok:
+					cells = append(cells, fmt.Sprint(m.value))
+				default:
+					cells = append(cells, fmt.Sprint(v))
+				}
+				switch {
+				case ok && m.half > 0:
+					cells = append(cells, fmt.Sprint(m.half))
+				case measured[i]:
+					cells = append(cells, "")
 				}
 			}
 			out.Write(cells)
@@ -184,6 +216,14 @@ func (j *Job) writeCSV(w io.Writer) error {
 		out.Flush() // before the next title
 	}
 	return out.Error()
+}
+
+// measured reports whether a column has a confidence interval in some row.
+func (t *Table) measured(column int) bool {
+	return slices.ContainsFunc(t.Rows, func(row []any) bool {
+		m, ok := row[column].(measure)
+		return ok && m.half > 0
+	})
 }
 
 func (j *Job) writeJSON(w io.Writer) error {
@@ -202,7 +242,14 @@ func (j *Job) writeJSON(w io.Writer) error {
 		for _, row := range t.Rows {
 			object := make(map[string]any, len(row))
 			for i, v := range row {
-				object[t.Columns[i].Name] = v
+				name := t.Columns[i].Name
+				object[name] = v
+				if m, ok := v.(measure); ok {
+					object[name] = m.value
+					if m.half > 0 {
+						object[name+"_ci95"] = m.half
+					}
+				}
 			}
 			rows = append(rows, object)
 		}

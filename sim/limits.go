@@ -8,6 +8,7 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "limits",
 	Summary: "what f tends to as hashes get few, at a given size on the wire: of filters, deltas and counting filters",
+	Takes:   "c",
 	Run:     runLimits,
 })
 
@@ -56,7 +57,7 @@ func deltaLimit(job *Job) {
 		Column{Name: "holds", Head: "most as p → 1"},
 		Column{Name: "given_inside", Head: "given the old, most, p <= 0.999", Format: "%.4f"},
 		Column{Name: "given_limit", Head: "given the old, p → 1", Format: "%.4f"})
-	for _, c := range []float64{0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.69, 0.7, 0.8, 1} {
+	for _, c := range or(job.own.c, []float64{0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.69, 0.7, 0.8, 1}) {
 		inside, at := mostExponent(xor(c))
 		given, _ := mostExponent(givenOld(c))
 		holds := "yes"

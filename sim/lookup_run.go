@@ -148,7 +148,7 @@ func (r *lookupRun) fill(name string, w lookupWay) error {
 			r.sample = append(r.sample, part.keys[rng.IntN(len(part.keys))])
 		}
 		peer++
-		r.job.Progress("%d peers with %d keys (%s), %s: %d loaded", r.cluster.peers, r.cluster.keys, r.cluster.contents, name, peer)
+		r.job.Progress(0, 0, "%d peers with %d keys (%s), %s: %d loaded", r.cluster.peers, r.cluster.keys, r.cluster.contents, name, peer)
 	}
 	return r.ctx.Err()
 }

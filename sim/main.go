@@ -115,6 +115,12 @@ func help(args []string, stdout, stderr io.Writer) int {
 			fmt.Fprintf(stdout, "\nRESULTS.md shows it under %q.\n", c.title)
 		}
 	}
+	if s := cpuSeconds[e.Name]; s > 0 {
+		fmt.Fprintf(stdout, "\nIt took %d s of CPU, on one core of a server of 2026.\n", s)
+	}
+	if e.Takes != "" {
+		fmt.Fprintf(stdout, "\nin place of its own values:\n%s", takesHelp(e.Takes))
+	}
 	if e.Help != "" {
 		fmt.Fprintf(stdout, "\n%s", e.Help)
 	}
@@ -164,6 +170,7 @@ func (j *Job) parseArgs(flags *flag.FlagSet, args []string) (*Experiment, error)
 				return nil, err
 			}
 			experiment, j.name = &found, found.Name
+			j.own.add(flags, found.Takes)
 			if found.Flags != nil {
 				j.options = found.Flags(flags)
 			}

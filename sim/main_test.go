@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -28,6 +29,65 @@ func call(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = run(context.Background(), args, &out, &errs)
 	return code, out.String(), errs.String()
+}
+
+// Experiments take values of one's own, refuse what they cannot use, and say how sure
+// they are of what they measured.
+func TestOwnValues(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"search --f 0.1", "flag provided but not defined: -f"},
+		{"delta --f 1", "want more than 0 and less than 1"},
+		{"delta --n 99", "want 100 to 10,000,000"},
+		{"delta --geometry 92", "invalid value"},
+		{"delta --geometry 92:33", "k of 1 to 32"},
+		{"delta --n 100 --c 0.001", "is none"},
+	} {
+		if code, _, errs := call(strings.Fields(c.args)...); code != 2 || !strings.Contains(errs, c.want) {
+			t.Errorf("%s: %d, %q", c.args, code, errs)
+		}
+	}
+	args := strings.Fields("delta --n 1000,2000 --geometry 92:1,14:2 --c 0.05 --trials 3")
+	code, text, errs := call(append(args, "--csv")...)
+	lines := strings.Split(text, "\n")
+	if code != 0 || len(lines) != 9 || !strings.Contains(lines[1], ",context,context_ci95,") || !strings.HasPrefix(lines[2], "0.01081,0.05,one's own,92,1,") {
+		t.Errorf("%d, %s, %s", code, text, errs)
+	}
+	if code, text, _ := call(args...); code != 0 || !strings.Contains(text, " ±") {
+		t.Errorf("%d, %s", code, text)
+	}
+	if code, text, _ := call("help", "delta"); code != 0 || !strings.Contains(text, "--geometry LIST") || !strings.Contains(text, "s of CPU") {
+		t.Errorf("help delta: %d, %s", code, text)
+	}
+	for name, s := range cpuSeconds {
+		if _, err := experiments.find(name); err != nil || s < 1 {
+			t.Errorf("%d s of %s: %v", s, name, err)
+		}
+	}
+}
+
+// A mean of few runs is less sure than the deviation says.
+func TestMeanOf(t *testing.T) {
+	if m := meanOf([]float64{1, 3}); m.value != 2 || math.Abs(m.half-12.71) > 1e-9 {
+		t.Errorf("of two: %v", m)
+	}
+	if m := meanOf([]float64{7}); m != (measure{value: 7}) {
+		t.Errorf("of one: %v", m)
+	}
+	// Of samples of a known mean, 19 of 20 intervals have it in them.
+	job, in := testJob(1), 0
+	rng := job.Rand(1)
+	for range 2000 {
+		runs := make([]float64, 5)
+		for i := range runs {
+			runs[i] = rng.NormFloat64()
+		}
+		if m := meanOf(runs); math.Abs(m.value) < m.half {
+			in++
+		}
+	}
+	if in < 1860 || in > 1940 { // 1900, with a deviation of 10
+		t.Errorf("%d of 2000 intervals have the mean", in)
+	}
 }
 
 func TestRun(t *testing.T) {

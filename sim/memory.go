@@ -15,19 +15,26 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "memory",
 	Summary: "memory, lookup and update times of a replica in each representation, and of its publisher",
+	Takes:   "n geometry",
 	Run:     runMemory,
 })
 
 const memoryKeys = 1_000_000
 
-var memoryShapes = []struct {
-	mn float64
-	k  int
-}{{8, 5}, {14, 2}, {48, 3}, {92, 1}, {50, 1}, {100, 1}, {1000, 1}, {10000, 1}}
+var memoryShapes = []shaped{{8, 5}, {14, 2}, {48, 3}, {92, 1}, {50, 1}, {100, 1}, {1000, 1}, {10000, 1}}
 
 func runMemory(ctx context.Context, job *Job) error {
+	for _, n := range or(job.own.n, []int{memoryKeys}) {
+		if err := memoryOf(ctx, job, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func memoryOf(ctx context.Context, job *Job, n int) error {
 	rounds := max(job.Trials, 5)
-	table := job.Table(fmt.Sprintf("replicas of n = %d keys", memoryKeys),
+	table := job.Table(fmt.Sprintf("replicas of n = %d keys", n),
 		Column{Name: "bits_per_key", Head: "m/n", Format: "%g"},
 		Column{Name: "hashes", Head: "k"},
 		Column{Name: "form", Loose: 1e-9},
@@ -36,15 +43,16 @@ func runMemory(ctx context.Context, job *Job) error {
 		Column{Name: "hit_ns", Head: "hit ns", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "miss_ns", Head: "miss ns", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "apply_ns", Head: "apply ns/flip", Format: "%.0f", Loose: AnyValue})
-	local := job.Table(fmt.Sprintf("publishers of n = %d keys, 1 %% replaced between freezes", memoryKeys),
+	local := job.Table(fmt.Sprintf("publishers of n = %d keys, 1 %% replaced between freezes", n),
 		Column{Name: "bits_per_key", Head: "m/n", Format: "%g"},
 		Column{Name: "hashes", Head: "k"},
 		Column{Name: "bytes_per_key", Head: "bytes/key", Format: "%.2f", Loose: 0.01},
 		Column{Name: "change_ns", Head: "add or remove ns", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "together_ns", Head: "by fifties ns", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "freeze_ns", Head: "freeze ns/replaced key", Format: "%.0f", Loose: AnyValue})
-	for _, s := range memoryShapes {
-		job.Progress("m/n = %g, k = %d", s.mn, s.k)
+	all := or(job.own.geometry, memoryShapes)
+	for i, s := range all {
+		job.Progress(i, len(all), "m/n = %g, k = %d", s.mn, s.k)
 		if job.Short && s.mn != 1000 {
 			table.Row(s.mn, s.k, nil, nil, keyLimit(s.mn, s.k), nil, nil, nil)
 			if s.k == 1 {
@@ -53,7 +61,7 @@ func runMemory(ctx context.Context, job *Job) error {
 			local.Row(s.mn, s.k, nil, nil, nil, nil)
 			continue
 		}
-		if err := measureMemory(ctx, job, s.mn, s.k, rounds, table, local); err != nil {
+		if err := measureMemory(ctx, job, n, s.mn, s.k, rounds, table, local); err != nil {
 			return err
 		}
 	}
@@ -63,14 +71,14 @@ func runMemory(ctx context.Context, job *Job) error {
 	return nil
 }
 
-func measureMemory(ctx context.Context, job *Job, mn float64, k, rounds int, table, local *Table) error {
-	g := digest.Geometry{Bits: uint64(mn * memoryKeys), Hashes: k}
+func measureMemory(ctx context.Context, job *Job, n int, mn float64, k, rounds int, table, local *Table) error {
+	g := digest.Geometry{Bits: uint64(mn * float64(n)), Hashes: k}
 	held, err := digest.NewCountingFilter(g, 1)
 	if err != nil {
 		return err
 	}
 	rng := job.Rand(g.Bits)
-	keys, absent := make([]digest.Key, memoryKeys), make([]digest.Key, memoryKeys/10)
+	keys, absent := make([]digest.Key, n), make([]digest.Key, n/10)
 	for i := range keys {
 		keys[i] = digest.Key(rng.Uint64())
 		held.Add(keys[i])
@@ -80,12 +88,12 @@ func measureMemory(ctx context.Context, job *Job, mn float64, k, rounds int, tab
 	}
 	base := held.Advance()
 	var change, together, freeze, apply, hit, miss, listHit, listMiss []float64
-	const replaced = memoryKeys / 100
+	replaced := n / 100
 	for round := range rounds {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		part := keys[round*replaced%memoryKeys:][:replaced]
+		part := keys[round*replaced%n:][:replaced]
 		change = append(change, nanoseconds(2*replaced, func() {
 			for i, key := range part {
 				held.Remove(key)
@@ -116,12 +124,12 @@ func measureMemory(ctx context.Context, job *Job, mn float64, k, rounds int, tab
 		form = "bitmap"
 	}
 	limit := keyLimit(mn, k)
-	perKey := func(bytes int) float64 { return 8 * float64(bytes) / memoryKeys }
+	perKey := func(bytes int) float64 { return 8 * float64(bytes) / float64(n) }
 	table.Row(mn, k, form, perKey(base.MemoryBytes()), limit, median(hit), median(miss), median(apply))
 	if k == 1 {
 		table.Row(mn, k, "sorted-list", perKey(8*len(list)), limit, median(listHit), median(listMiss), nil)
 	}
-	local.Row(mn, k, float64(held.MemoryBytes())/memoryKeys, median(change), median(together), median(freeze))
+	local.Row(mn, k, float64(held.MemoryBytes())/float64(n), median(change), median(together), median(freeze))
 	return nil
 }
 

@@ -38,7 +38,7 @@ func (j *Job) each(ctx context.Context, n int, what string, work func(i int)) er
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-			j.Progress("%s: %d of %d", what, done.Load(), n)
+			j.Progress(int(done.Load()), n, "%s: %d of %d", what, done.Load(), n)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "pieces",
 	Summary: "bytes read and CPU time to ask a digest that lies on a server for one key, by the length of its pieces",
+	Takes:   "n f",
 	Run:     runPieces,
 })
 
@@ -26,7 +27,16 @@ const (
 )
 
 func runPieces(ctx context.Context, job *Job) error {
-	table := job.Table(fmt.Sprintf("one key of a digest in pieces: f = %g, one hash", pieceRate),
+	for _, f := range or(job.own.f, []float64{pieceRate}) {
+		if err := piecesAt(ctx, job, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func piecesAt(ctx context.Context, job *Job, rate float64) error {
+	table := job.Table(fmt.Sprintf("one key of a digest in pieces: f = %g, one hash", rate),
 		Column{Name: "keys", Head: "n"},
 		Column{Name: "piece", Head: "bytes a piece"},
 		Column{Name: "pieces", Loose: exact},
@@ -37,14 +47,15 @@ func runPieces(ctx context.Context, job *Job) error {
 		Column{Name: "mean", Head: "bytes for a piece, mean", Format: "%.0f", Loose: exact},
 		Column{Name: "first", Head: "first question, bytes at most", Loose: exact},
 		Column{Name: "cpu_us", Head: "first question, CPU µs", Format: "%.0f", Loose: AnyValue})
-	for _, n := range pieceKeys {
+	sizes := or(job.own.n, pieceKeys)
+	for at, n := range sizes {
 		if job.Short && n > 10_000 {
 			for _, length := range pieceLengths {
 				table.Row(n, length, nil, nil, nil, nil, nil, nil, nil, nil)
 			}
 			continue
 		}
-		held, err := digest.NewCountingFilter(digest.Geometry{Bits: uint64(float64(n) / pieceRate), Hashes: 1}, 1)
+		held, err := digest.NewCountingFilter(digest.Geometry{Bits: uint64(float64(n) / rate), Hashes: 1}, 1)
 		if err != nil {
 			return err
 		}
@@ -56,17 +67,17 @@ func runPieces(ctx context.Context, job *Job) error {
 		held.AddAll(keys)
 		f := held.Advance()
 		plain := len(f.AppendTo(nil))
-		for _, length := range pieceLengths {
+		for i, length := range pieceLengths {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			job.Progress("n = %d, pieces of %d bytes", n, length)
+			job.Progress(at*len(pieceLengths)+i, len(sizes)*len(pieceLengths), "n = %d, pieces of %d bytes", n, length)
 			b := f.AppendPieces(nil, length)
-			r, err := askPieces(b, keys[:pieceQuestions])
+			r, err := askPieces(b, keys[:min(pieceQuestions, n)])
 			if err != nil {
 				return err
 			}
-			each := float64(pieceQuestions)
+			each := float64(min(pieceQuestions, n))
 			table.Row(n, length, r.pieces, len(b), 100*(float64(len(b))/float64(plain)-1),
 				r.index.reads, r.index.bytes, float64(r.all)/each, r.index.bytes+r.longest, float64(r.cpu.Microseconds())/each)
 		}

@@ -13,6 +13,7 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "receive",
 	Summary: "cost of a received delta, by the size of the cache: it should be that of the change alone",
+	Takes:   "n f",
 	Run:     runReceive,
 })
 
@@ -26,7 +27,16 @@ const (
 )
 
 func runReceive(ctx context.Context, job *Job) error {
-	table := job.Table(fmt.Sprintf("cost of a received delta: %d keys replaced, f = %g, one hash", receiveReplaced, receiveRate),
+	for _, f := range or(job.own.f, []float64{receiveRate}) {
+		if err := receivedAt(ctx, job, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func receivedAt(ctx context.Context, job *Job, rate float64) error {
+	table := job.Table(fmt.Sprintf("cost of a received delta: %d keys replaced, f = %g, one hash", receiveReplaced, rate),
 		Column{Name: "keys", Head: "n"},
 		Column{Name: "bytes", Head: "bytes of the delta", Format: "%.1f", Loose: 0.02},
 		Column{Name: "flips", Format: "%.1f", Loose: 0.02},
@@ -36,13 +46,14 @@ func runReceive(ctx context.Context, job *Job) error {
 		Column{Name: "index_ns", Head: "index, CPU ns/flip", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "publish_us", Head: "AdvanceDelta, CPU µs", Format: "%.1f", Loose: AnyValue},
 		Column{Name: "publish_garbage", Head: "its garbage, bytes/flip", Format: "%.0f", Loose: AnyValue})
-	for _, n := range receiveSizes {
-		job.Progress("n = %d", n)
+	sizes := or(job.own.n, receiveSizes)
+	for i, n := range sizes {
+		job.Progress(i, len(sizes), "n = %d", n)
 		if job.Short && n > 100_000 {
 			table.Row(n, nil, nil, nil, nil, nil, nil, nil, nil)
 			continue
 		}
-		r, err := measureReceive(ctx, job, n)
+		r, err := measureReceive(ctx, job, n, rate)
 		if err != nil {
 			return err
 		}
@@ -80,8 +91,8 @@ type receiveCost struct {
 	publish, receive, index spent
 }
 
-func measureReceive(ctx context.Context, job *Job, n int) (c receiveCost, err error) {
-	held, err := digest.NewCountingFilter(digest.Geometry{Bits: uint64(float64(n) / receiveRate), Hashes: 1}, 1)
+func measureReceive(ctx context.Context, job *Job, n int, rate float64) (c receiveCost, err error) {
+	held, err := digest.NewCountingFilter(digest.Geometry{Bits: uint64(float64(n) / rate), Hashes: 1}, 1)
 	if err != nil {
 		return c, err
 	}

@@ -128,6 +128,41 @@ func TestNear(t *testing.T) {
 	}
 }
 
+// ends is a context that ends when it has been asked so often.
+type ends struct {
+	context.Context
+	after int
+}
+
+func (e *ends) Err() error {
+	if e.after--; e.after < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestResultsResume: what was done before an interruption is in the document, and what
+// was not is named.
+func TestResultsResume(t *testing.T) {
+	job := testJob(1)
+	var errs strings.Builder
+	job.Out, job.Short, job.Args, job.stderr = t.TempDir(), true, []string{"findings", "limits", "trials"}, &errs
+	path := filepath.Join(job.Out, "RESULTS.md")
+	if err := os.WriteFile(path, []byte("head\n\n## "+chapters[2].title+"\n\nold\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := runResults(&ends{context.Background(), 1}, job); !errors.Is(err, context.Canceled) {
+		t.Fatalf("runResults = %v", err)
+	}
+	text, _ := os.ReadFile(path)
+	if !strings.Contains(string(text), findingsWords) || !strings.HasSuffix(string(text), chapters[2].title+"\n\nold\n") {
+		t.Errorf("after one chapter: %.300s", text)
+	}
+	if !strings.Contains(errs.String(), "go run ./sim results trials limits\n") {
+		t.Errorf("it says %q", errs.String())
+	}
+}
+
 // TestResultsInterrupted must leave the old document as it was.
 func TestResultsInterrupted(t *testing.T) {
 	job := testJob(1)

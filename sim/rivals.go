@@ -14,15 +14,16 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "rivals",
 	Summary: "other structures at the same rate of false positives: bits in memory, as a message and as an update; set reconciliation",
+	Takes:   "n c",
 	Run:     runRivals,
 })
 
 const (
 	structureKeys = 100_000
-	rivalBits     = 13                  // of a fingerprint: f = 2^-13
-	rivalProbes   = 1_000_000           // absent keys, of which each rival is to believe some 120
-	rivalValues   = 8                   // bits of a value with each key
-	rivalChange   = structureKeys / 100 // keys replaced between two updates
+	rivalBits     = 13        // of a fingerprint: f = 2^-13
+	rivalProbes   = 1_000_000 // absent keys, of which each rival is to believe some 120
+	rivalValues   = 8         // bits of a value with each key
+	rivalShare    = 0.01      // of the keys, replaced between two updates
 	rivalRate     = 1.0 / (1 << rivalBits)
 )
 
@@ -52,8 +53,12 @@ var rivals = []struct {
 }
 
 func runRivals(ctx context.Context, job *Job) error {
-	if err := structures(ctx, job); err != nil {
-		return err
+	for _, n := range or(job.own.n, []int{structureKeys}) {
+		for _, c := range or(job.own.c, []float64{rivalShare}) {
+			if err := structures(ctx, job, n, max(1, int(c*float64(n)))); err != nil {
+				return err
+			}
+		}
 	}
 	if err := values(job); err != nil {
 		return err
@@ -62,19 +67,19 @@ func runRivals(ctx context.Context, job *Job) error {
 }
 
 // rivalSets are keys, and what they are when some were replaced.
-func rivalSets(rng *rand.Rand) (keys, next []uint64) {
-	for range structureKeys {
+func rivalSets(rng *rand.Rand, n, replaced int) (keys, next []uint64) {
+	for range n {
 		keys = append(keys, rng.Uint64())
 	}
 	next = slices.Clone(keys)
-	for i := range rivalChange {
-		next[i*(structureKeys/rivalChange)] = rng.Uint64()
+	for i := range replaced {
+		next[i*(n/replaced)] = rng.Uint64()
 	}
 	return keys, next
 }
 
-func structures(ctx context.Context, job *Job) error {
-	table := job.Table(fmt.Sprintf("structures at f = 2^-%d, n = %d, bits a key; update: bits a replaced key, of which there are %d", rivalBits, structureKeys, rivalChange),
+func structures(ctx context.Context, job *Job, n, replaced int) error {
+	table := job.Table(fmt.Sprintf("structures at f = 2^-%d, n = %d, bits a key; update: bits a replaced key, of which there are %d", rivalBits, n, replaced),
 		Column{Name: "structure"},
 		Column{Name: "memory", Format: "%.2f", Loose: exact},
 		Column{Name: "message", Format: "%.2f", Loose: exact},
@@ -85,22 +90,22 @@ func structures(ctx context.Context, job *Job) error {
 		Column{Name: "hit_ns", Head: "hit ns", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "miss_ns", Head: "miss ns", Format: "%.0f", Loose: AnyValue})
 	table.Row("bound", nil, float64(rivalBits), 1.0, nil, nil, nil, nil, nil)
-	keys, next := rivalSets(job.Rand(31))
-	for _, r := range rivals {
+	keys, next := rivalSets(job.Rand(31), n, replaced)
+	for i, r := range rivals {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		job.Progress("%s", r.name)
+		job.Progress(i, len(rivals), "%s", r.name)
 		var built rival
 		var err error
-		buildTime := nanoseconds(structureKeys, func() { built, err = r.build(keys, nil) })
+		buildTime := nanoseconds(n, func() { built, err = r.build(keys, nil) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
 		if built, err = r.build(keys, next); err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
-		hit := nanoseconds(structureKeys, func() {
+		hit := nanoseconds(n, func() {
 			for _, k := range keys {
 				if !built.contains(k) {
 					err = fmt.Errorf("%s: a key that was added is missing", r.name)
@@ -122,9 +127,9 @@ func structures(ctx context.Context, job *Job) error {
 		if update == 0 {
 			update = built.message
 		}
-		perKey := 1.0 / structureKeys
+		perKey := 1 / float64(n)
 		table.Row(r.name, float64(built.memory)*perKey, float64(built.message)*perKey, float64(built.message)*perKey/rivalBits,
-			float64(update)/rivalChange, float64(found)/rivalProbes/rivalRate, buildTime, hit, miss)
+			float64(update)/float64(replaced), counted(float64(found), rivalProbes, rivalRate), buildTime, hit, miss)
 	}
 	table.Note("Keys are hashed before. f is counted on %d keys, some 120 of which each believes: with a deviation of 9 %%. Times depend on the machine; rivals are written as plainly as they are described.", rivalProbes)
 	table.Note("Update: ours and the Bloom filter's is package digest's delta; Rice-coded flips; of a cuckoo filter which buckets changed, what left each by its slot, and the fingerprints that came; of a quotient filter which slots changed, coded, and what they hold; all else is sent again.")

@@ -197,7 +197,7 @@ func values(job *Job) error {
 		Column{Name: "bits", Head: "bits a key", Format: "%.2f", Loose: exact},
 		Column{Name: "wrong", Head: "wrong values of keys that are there"},
 		Column{Name: "believed", Head: "believed, of a million absent keys", Loose: exact})
-	keys, next := rivalSets(job.Rand(33))
+	keys, next := rivalSets(job.Rand(33), structureKeys, structureKeys*rivalShare)
 	for _, s := range []struct {
 		name  string
 		shape peeledShape

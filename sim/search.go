@@ -13,6 +13,7 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "search",
 	Summary: "a lookup in a sorted list of positions, by halves and by interpolation, beside package digest's buckets",
+	Takes:   "n",
 	Run:     runSearch,
 })
 
@@ -30,7 +31,7 @@ func runSearch(ctx context.Context, job *Job) error {
 		Column{Name: "digest_ns", Head: "package digest ns", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "list_bits", Head: "bits/key of the list, log2(92n)", Format: "%.1f"},
 		Column{Name: "digest_bits", Head: "bits/key in package digest", Format: "%.2f", Loose: exact})
-	for _, n := range []int{1000, 10_000, 100_000, 1_000_000} {
+	for _, n := range or(job.own.n, []int{1000, 10_000, 100_000, 1_000_000}) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

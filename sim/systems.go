@@ -107,12 +107,7 @@ func runSystems(ctx context.Context, job *Job) error {
 		return replayAll(ctx, job, filepath.Base(job.Args[0]), t, *o, len(t.requests))
 	}
 	for _, name := range ownTraces {
-		f, err := traceFiles.Open("testdata/" + name + ".ptrace.gz")
-		if err != nil {
-			return err
-		}
-		t, err := parseTrace(f, name, false)
-		f.Close()
+		t, err := job.ownTrace(name)
 		if err != nil {
 			return err
 		}

@@ -20,9 +20,13 @@ type reloader struct {
 	settings []config.Effective // as they were applied last
 }
 
-// reload returns the configuration that holds from now on. One with mistakes is
-// refused whole.
+// reload applies the configuration as it is by now. One with mistakes is refused whole.
+// The access log is opened anew whatever becomes of that: whoever moved its file away
+// need not know of the rest.
 func (r *reloader) reload() {
+	if err := r.node.ReopenAccessLog(); err != nil {
+		r.log.Error("the access log is not opened anew, and goes on in the former file", "err", err)
+	}
 	cfg, settings, err := r.read()
 	var applied, waiting []string
 	if err == nil {

@@ -102,3 +102,60 @@ func TestReloadAndServiceManager(t *testing.T) {
 	}
 	expect("STOPPING=1")
 }
+
+// What goes wrong at a reload leaves no half of it applied: a mistake anywhere leaves all
+// settings as they are, and the access log is opened anew in any case, as whoever rotates
+// it expects, or said not to be.
+func TestReloadIsWhole(t *testing.T) {
+	dir := t.TempDir()
+	file, secret, logs := filepath.Join(dir, "peer.yaml"), filepath.Join(dir, "secret"), filepath.Join(dir, "logs")
+	configure := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(logs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(logs, "access.log")
+	configure(secret, "the first secret of all\n")
+	good := "secret-file: " + secret + "\naccess-log: " + path + "\n"
+	configure(file, good+"store-size: 64MiB\n")
+	p := spawn(t, "run", "--config", file, "--name", "a", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--gossip", "127.0.0.1:0", "--store", filepath.Join(dir, "store"))
+	for _, c := range []struct {
+		name, file, secret string
+		before             func() error
+		want               string
+		size               int64
+		reopened           bool
+	}{
+		{"a mistake in a rule", good + "store-size: 48MiB\nrules:\n  - ttl: soon\n", "the first secret of all\n", nil, `"soon\" is no time`, 64 << 20, true},
+		{"a step of the secrets left out", good + "store-size: 48MiB\n", "another secret of them\n", nil, "a step is left out", 64 << 20, true},
+		{"a store larger than there are", good + "store-size: 2048TiB\n", "the first secret of all\n", nil, "is more than the sizes", 64 << 20, true},
+		{"no place for the access log", good + "store-size: 48MiB\n", "the first secret of all\n", func() error { return os.Rename(logs, logs+".old") },
+			"changed=store-size", 48 << 20, false},
+	} {
+		os.Remove(path)
+		if c.before != nil {
+			if err := c.before(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		configure(file, c.file)
+		configure(secret, c.secret)
+		already := len(p.stderr.String())
+		p.cmd.Process.Signal(syscall.SIGHUP)
+		eventually(t, time.Minute, "the log has "+c.want, func() bool { return strings.Contains(p.stderr.String()[already:], c.want) })
+		log := p.stderr.String()[already:]
+		if got := p.status().Store.MaxBytes; got != c.size {
+			t.Errorf("%s: the store may use %d bytes, want %d", c.name, got, c.size)
+		}
+		if _, err := os.Stat(path); (err == nil) != c.reopened || strings.Contains(log, "the access log is not opened anew") == c.reopened {
+			t.Errorf("%s: the access log: %v\n%s", c.name, err, log)
+		}
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("the peer ended with %d\n%s", code, p.stderr.String())
+	}
+}

@@ -30,12 +30,15 @@ func (c *runCommand) Help() string {
     peer run --name cache-1 --listen :80 --gossip :7946 --origin http://10.0.0.9:8080 \
       --join cache-2:7946,cache-3:7946 --secret-file /etc/peer/secret --store /var/cache/peer --store-size 10GiB
 
-SIGHUP reads the configuration again and applies log-level, drain, store-size, default-ttl and the rules, and what the files of certificates and of the secret hold, and opens the access log anew; other changes are named in the log and wait for the next start. SIGTERM finishes the requests under way and leaves the cluster.
+SIGHUP reads the configuration again and applies log-level, drain, store-size, default-ttl, compress and the rules, and what the files of certificates and of the secret hold, and opens the access log anew; other changes are named in the log and wait for the next start. SIGTERM finishes the requests under way and leaves the cluster.
 
 A flag is stronger than its PEER_* variable, which is stronger than the file of --config.`
 }
 
 func (c *runCommand) Run(e *environment, ctx *kong.Context) error {
+	hangup := make(chan os.Signal, 1) // one that comes while the store is read is for when it was, and does not end the peer
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	cfg, settings, err := config.Load(ctx, &c.Settings)
 	if err != nil {
 		return misuse{err}
@@ -60,7 +63,7 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context) error {
 	}
 	fmt.Fprintf(e.stdout, "%s is up: listen %s, admin %s, gossip %s%s\n", cfg.Name, a.Listen, a.Admin, a.Gossip, https)
 	r := &reloader{args: e.args, log: log, level: level, node: n, cfg: cfg, settings: settings}
-	failure := watch(e.ctx, r, manager)
+	failure := watch(e.ctx, r, manager, hangup)
 	if failure == nil {
 		log.Info("stopping", "drain", r.cfg.Drain)
 	}
@@ -89,10 +92,7 @@ func within(limit time.Duration, f func() error) error {
 
 // watch keeps a peer going until ctx ends or a listener fails: it reloads on
 // SIGHUP, and shows the service manager that the peer lives.
-func watch(ctx context.Context, r *reloader, manager *sd.Notifier) error {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+func watch(ctx context.Context, r *reloader, manager *sd.Notifier, hangup <-chan os.Signal) error {
 	var alive <-chan time.Time
 	if every := manager.Watchdog(); every > 0 {
 		ticker := time.NewTicker(every)

@@ -1,16 +1,14 @@
 package exchange
 
-// ProtocolVersion is the greatest version of PROTOCOL.md that this package speaks,
-// LeastVersion the least.
-const (
-	ProtocolVersion = 2
-	LeastVersion    = 1
-)
+import "slices"
+
+// ProtocolVersion is the version of PROTOCOL.md that this package speaks.
+const ProtocolVersion = 1
 
 // MaxAdvert is the length in bytes of the longest advert.
 const MaxAdvert = 64
 
-// AdvertKind distinguishes the datagrams: adverts and, beside them, [Carrying].
+// AdvertKind distinguishes the datagrams.
 type AdvertKind uint8
 
 const (
@@ -19,8 +17,36 @@ const (
 	// Echo tells a peer of a greater incarnation of itself than it uses.
 	Echo AdvertKind = 2
 	// Farewell is the origin saying that it is about to leave.
-	Farewell AdvertKind = 4
+	Farewell AdvertKind = 3
+	// Stepping is the origin sending a change along: a [Step] with a bare delta.
+	Stepping AdvertKind = 4
+	// Packed is the same with a packed delta.
+	Packed AdvertKind = 5
+	// Reminder is a [Note] of the origin: this is what was published; did it come?
+	Reminder AdvertKind = 6
+	// Receipt is a [Note] to the origin: it did.
+	Receipt AdvertKind = 7
 )
+
+// first is the first byte of a datagram.
+func (k AdvertKind) first() byte { return ProtocolVersion<<4 | byte(k) }
+
+// kind reads the first byte of a datagram, which must be one of those kinds.
+func (r *reader) kind(wanted ...AdvertKind) AdvertKind {
+	b := r.byte("kind")
+	k := AdvertKind(b & 0xf)
+	switch {
+	case r.err != nil:
+	case b>>4 != ProtocolVersion:
+		r.off = 0
+		r.fail("version")
+		r.err.(*FormatError).Err = ErrVersion
+	case !slices.Contains(wanted, k):
+		r.off = 0
+		r.fail("kind")
+	}
+	return k
+}
 
 // Advert is a datagram without anything behind it.
 type Advert struct {
@@ -30,8 +56,7 @@ type Advert struct {
 
 // AppendTo appends the datagram to dst.
 func (a Advert) AppendTo(dst []byte) []byte {
-	dst = append(dst, LeastVersion<<4|byte(a.Kind))
-	return a.Head.append(dst)
+	return a.Head.append(append(dst, a.Kind.first()))
 }
 
 // DecodeAdvert reads a datagram. b is not retained.
@@ -42,12 +67,7 @@ func DecodeAdvert(b []byte) (Advert, error) {
 		r.fail("length")
 		return Advert{}, r.err
 	}
-	a := Advert{Kind: r.kind()}
-	if a.Kind != Announce && a.Kind != Echo && a.Kind != Farewell {
-		r.off = 0
-		r.fail("kind")
-	}
-	a.Head = r.head()
+	a := Advert{r.kind(Announce, Echo, Farewell), r.head()}
 	if err := r.end(); err != nil {
 		return Advert{}, err
 	}

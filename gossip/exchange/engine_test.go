@@ -20,7 +20,7 @@ func quietWorld(t *testing.T, n int) *world {
 	}
 	w.peers = make([]*simPeer, n)
 	for i := range w.peers {
-		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i), speaks: ProtocolVersion}
+		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i)}
 	}
 	for _, p := range w.peers {
 		var err error
@@ -234,7 +234,7 @@ func TestAdvertBeforeMembershipIsKept(t *testing.T) {
 	}
 	b := Head{Origin: IDOf("b"), Version: Version{7, 1, 5}, State: 9}
 	e.HandleDatagram(now, Advert{Announce, b}.AppendTo(nil))
-	e.PeerUp(now, "b", 7, nil, ProtocolVersion)
+	e.PeerUp(now, "b", 7, nil)
 	if got := e.peers[b.Origin].announced; got != b {
 		t.Errorf("after PeerUp %v is announced, want %v", got, b)
 	}
@@ -260,7 +260,7 @@ func TestDeadThatAdvertiseAreNamed(t *testing.T) {
 	if got := hear(life - 1); got != nil {
 		t.Errorf("in a former life: %v", got)
 	}
-	a.engine.PeerUp(w.now, b.name, life, nil, ProtocolVersion)
+	a.engine.PeerUp(w.now, b.name, life, nil)
 	if got := hear(life); got != nil {
 		t.Errorf("when it is back: %v", got)
 	}
@@ -271,7 +271,7 @@ func TestRoundIsPaced(t *testing.T) {
 	e := New(Config{Name: "origin", Incarnation: 1}, now)
 	const n = 1000
 	for i := range n {
-		e.PeerUp(now, fmt.Sprintf("p%d", i), 1, nil, ProtocolVersion)
+		e.PeerUp(now, fmt.Sprintf("p%d", i), 1, nil)
 	}
 	c, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 10, Hashes: 1}, 1)
 	if err != nil {

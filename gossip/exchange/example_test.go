@@ -17,8 +17,8 @@ func ExampleEngine() {
 		"a": exchange.New(exchange.Config{Name: "a", Incarnation: 1}, now),
 		"b": exchange.New(exchange.Config{Name: "b", Incarnation: 2}, now),
 	}
-	engines["a"].PeerUp(now, "b", 2, nil, exchange.ProtocolVersion)
-	engines["b"].PeerUp(now, "a", 1, nil, exchange.ProtocolVersion)
+	engines["a"].PeerUp(now, "b", 2, nil)
+	engines["b"].PeerUp(now, "a", 1, nil)
 
 	filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
 	if err != nil {

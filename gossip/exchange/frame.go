@@ -28,7 +28,7 @@ const (
 	FrameVector   FrameType = 11
 	FrameRest     FrameType = 12
 
-	// Of package invalidation, to members that have [FeatureInvalidations].
+	// Of package invalidation.
 	FrameRecall FrameType = 32
 	FrameLogs   FrameType = 33
 )

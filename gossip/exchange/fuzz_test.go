@@ -10,7 +10,7 @@ import (
 
 func FuzzMessage(f *testing.F) {
 	v := readVectors(f)
-	names := []string{"advert", "metadata", "hello", "welcome", "refuse", "get", "busy", "sync", "vector", "carrier", "rest", "same", "step", "note"}
+	names := []string{"advert", "metadata", "hello", "welcome", "refuse", "get", "busy", "sync", "vector", "rest", "same", "step", "note"}
 	add := func(message, text string) {
 		b := unhex(f, text)
 		for i, n := range names {

@@ -4,50 +4,35 @@ import "time"
 
 // HandleDatagram takes in a datagram. b is not retained.
 func (e *Engine) HandleDatagram(now time.Time, b []byte) {
-	if len(b) == 0 {
-		e.badDatagram(b)
-		return
+	var kind AdvertKind
+	if len(b) > 0 {
+		kind = AdvertKind(b[0] & 0xf)
 	}
-	switch b[0] {
-	case LeastVersion<<4 | byte(Carrying):
-		c, err := DecodeCarrier(b)
-		if err != nil {
-			e.badDatagram(b)
-			return
+	var err error
+	switch kind {
+	case Stepping, Packed:
+		var s Step
+		if s, err = DecodeStep(b); err == nil {
+			e.datagramIn(len(b), len(s.Behind))
+			e.handleStep(now, s)
 		}
-		a := Advert{Announce, c.Head}
-		e.datagramIn(len(b), len(b)-len(a.AppendTo(nil)))
-		e.handleAdvert(now, a, &c)
-	case shortVersion<<4 | byte(Stepping), shortVersion<<4 | byte(Packed):
-		s, err := DecodeStep(b)
-		if err != nil {
-			e.badDatagram(b)
-			return
+	case Reminder, Receipt:
+		var n Note
+		if n, err = DecodeNote(b); err == nil {
+			e.datagramIn(len(b), 0)
+			e.handleNote(now, n)
 		}
-		e.datagramIn(len(b), len(s.Behind))
-		e.handleStep(now, s)
-	case shortVersion<<4 | byte(Reminder), shortVersion<<4 | byte(Receipt):
-		n, err := DecodeNote(b)
-		if err != nil {
-			e.badDatagram(b)
-			return
-		}
-		e.datagramIn(len(b), 0)
-		e.handleNote(now, n)
 	default:
-		a, err := DecodeAdvert(b)
-		if err != nil {
-			e.badDatagram(b)
-			return
+		var a Advert
+		if a, err = DecodeAdvert(b); err == nil {
+			e.datagramIn(len(b), 0)
+			e.handleAdvert(now, a)
 		}
-		e.datagramIn(len(b), 0)
-		e.handleAdvert(now, a, nil)
 	}
-}
-
-func (e *Engine) badDatagram(b []byte) {
-	e.stats.AdvertsBad++
-	e.stats.AdvertBytesIn += int64(len(b))
+	if err != nil {
+		e.stats.AdvertsBad++
+		e.stats.AdvertBytesIn += int64(len(b))
+	}
 }
 
 // datagramIn counts an advert of so many bytes, of which some are a change.
@@ -58,7 +43,7 @@ func (e *Engine) datagramIn(bytes, change int) {
 	e.stats.DeltaBytesIn += int64(change)
 }
 
-func (e *Engine) handleAdvert(now time.Time, a Advert, c *Carrier) {
+func (e *Engine) handleAdvert(now time.Time, a Advert) {
 	switch {
 	case a.Kind == Echo:
 		if a.Head.Origin == e.id {
@@ -72,10 +57,6 @@ func (e *Engine) handleAdvert(now time.Time, a Advert, c *Carrier) {
 	default:
 		if p := e.peers[a.Head.Origin]; p != nil && p.live && a.Head.Version.Incarnation <= p.incarnation {
 			e.hear(now, p, a.Head, p)
-			if c != nil {
-				e.stats.CarriersIn++
-				e.carry(now, p, c)
-			}
 		} else {
 			e.keepEarly(a.Head)
 			if p != nil && !p.live && a.Head.Version.Incarnation == p.incarnation {
@@ -174,14 +155,9 @@ func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
 	if p.held.State == h.State {
 		if via == p {
 			e.outputs.Fresh = append(e.outputs.Fresh, p.name)
-			switch {
-			case p.confirmed == h.Version:
-			// It came from somebody else, or with an advert. Let the origin know that it came.
-			case p.speaks >= shortVersion:
+			if p.confirmed != h.Version {
+				// It came from somebody else, or with an advert. Let the origin know that it came.
 				e.note(p, Note{Kind: Receipt, From: e.id.tag(), Mark: h.mark()})
-			default:
-				p.check = true
-				e.enqueue(p)
 			}
 		}
 		return

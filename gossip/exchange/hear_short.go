@@ -64,13 +64,10 @@ func (e *Engine) handleStep(now time.Time, s Step) {
 // carrier is what the step brings, given the origin, the version that it leads to and
 // whether the origin signs.
 func (s Step) carrier(h Head, signed bool) *Carrier {
-	c := &Carrier{Head: h, Step: s.Step, Change: s.Behind, short: true, packed: s.Packed, mark: s.Mark, keys: uint64(s.Keys)}
+	c := &Carrier{Head: h, Change: s.Behind, step: s.Step, packed: s.Packed, mark: s.Mark, keys: uint64(s.Keys)}
 	if signed {
 		n := min(len(s.Behind), signatureBytes)
-		c.Signature, c.Change = s.Behind[:n], s.Behind[n:]
-	}
-	if !s.Packed {
-		c.Change = unsqueeze(c.Change)
+		c.signature, c.Change = s.Behind[:n], s.Behind[n:]
 	}
 	return c
 }
@@ -108,8 +105,5 @@ func (e *Engine) handleNote(now time.Time, n Note) {
 
 // note sends a short datagram.
 func (e *Engine) note(p *peer, n Note) {
-	data := n.AppendTo(nil)
-	e.stats.AdvertsOut++
-	e.stats.AdvertBytesOut += int64(len(data))
-	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{p.name, data})
+	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{To: p.name, Data: n.AppendTo(nil)})
 }

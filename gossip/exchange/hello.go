@@ -3,7 +3,6 @@ package exchange
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -12,8 +11,8 @@ const MaxAddress = 64
 
 // Hello opens a stream.
 type Hello struct {
-	MinVersion, MaxVersion uint8
-	Joining                bool // asks whether the name is free
+	MinVersion, MaxVersion uint8 // protocol versions spoken
+	Joining                bool  // asks whether the name is free
 	Incarnation            uint64
 	Canary                 uint32
 	Name                   string
@@ -66,14 +65,10 @@ func (r *reader) identity(incarnation uint64) (name, address string) {
 	return name, address
 }
 
-// Accept returns the protocol version for a stream that opens with h to a peer that
-// hashes keys as one of canaries shows, or why there can be none.
-func (h Hello) Accept(canaries ...uint32) (uint8, error) {
-	v, err := chooseVersion(h.MinVersion, h.MaxVersion)
-	if err == nil && !slices.Contains(canaries, h.Canary) {
-		err = ErrCanary
-	}
-	return v, err
+// Accept returns why a peer that hashes keys as one of canaries shows cannot take a
+// stream that opens with h; nil if it can.
+func (h Hello) Accept(canaries ...uint32) error {
+	return compatible(h.MinVersion, h.MaxVersion, h.Canary, canaries)
 }
 
 // Welcome answers a [Hello].
@@ -106,7 +101,7 @@ func DecodeWelcome(b []byte) (Welcome, error) {
 	w.Canary = r.uint32("canary")
 	w.Known = r.uint64("known")
 	w.Name, w.Address = r.identity(w.Incarnation)
-	if r.err == nil && (w.Version < LeastVersion || w.Version > ProtocolVersion) {
+	if r.err == nil && w.Version != ProtocolVersion {
 		return Welcome{}, &FormatError{Message: "welcome", Field: "version", Err: ErrVersion}
 	}
 	if r.err != nil {

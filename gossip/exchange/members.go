@@ -8,9 +8,8 @@ import (
 
 // PeerUp says that membership counts name among the living, in the life
 // incarnation, in which it signs by key; an empty key means that it does not sign.
-// version is the greatest protocol version that it shares with this peer.
 // Repeating it changes nothing: neither can be changed within a life.
-func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25519.PublicKey, version uint8) {
+func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25519.PublicKey) {
 	p := e.find(name, now)
 	if p == nil {
 		return
@@ -21,7 +20,6 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 	if incarnation != p.incarnation || p.state == Former {
 		p.key = key
 	}
-	p.speaks = version
 	if incarnation < p.incarnation {
 		// Its clock went back. Others may know it by the greater number: let it
 		// take one beyond.

@@ -30,12 +30,7 @@ type Meta struct {
 	// Secrets are the names of those that it accepts, of which it uses the first; nil
 	// if it has none.
 	Secrets []uint32
-	// Features are bits, of what a peer can do besides.
-	Features uint8 `json:",omitempty"`
 }
-
-// FeatureInvalidations: the peer takes invalidations (PROTOCOL.md, section 12).
-const FeatureInvalidations = 1
 
 // AppendTo appends the metadata to dst. Service, Zone, Key and Secrets must fit their
 // limits.
@@ -49,9 +44,6 @@ func (m Meta) AppendTo(dst []byte) []byte {
 	dst = append(dst, byte(4*len(m.Secrets)))
 	for _, id := range m.Secrets {
 		dst = binary.LittleEndian.AppendUint32(dst, id)
-	}
-	if m.Features != 0 {
-		dst = append(dst, m.Features)
 	}
 	return dst
 }
@@ -90,9 +82,6 @@ func DecodeMeta(b []byte) (Meta, error) {
 	for ; r.err == nil && len(ids) > 0; ids = ids[4:] {
 		m.Secrets = append(m.Secrets, binary.LittleEndian.Uint32([]byte(ids)))
 	}
-	if r.err == nil && r.off < len(b) { // peers of earlier days end here
-		m.Features = r.byte("features")
-	}
 	if r.err != nil {
 		return Meta{}, r.err
 	}
@@ -102,19 +91,15 @@ func DecodeMeta(b []byte) (Meta, error) {
 // Compatible reports, as an error that names the reason, whether a peer with
 // metadata m can exchange digests with one that hashes keys as one of canaries shows.
 func (m Meta) Compatible(canaries ...uint32) error {
-	if _, err := chooseVersion(m.MinVersion, m.MaxVersion); err != nil {
-		return err
-	}
-	if !slices.Contains(canaries, m.Canary) {
+	return compatible(m.MinVersion, m.MaxVersion, m.Canary, canaries)
+}
+
+func compatible(least, greatest uint8, canary uint32, canaries []uint32) error {
+	switch {
+	case least > ProtocolVersion || greatest < ProtocolVersion:
+		return fmt.Errorf("%w: theirs is %d to %d, ours %d", ErrVersion, least, greatest, ProtocolVersion)
+	case !slices.Contains(canaries, canary):
 		return ErrCanary
 	}
 	return nil
-}
-
-// chooseVersion picks the greatest version that both sides speak.
-func chooseVersion(least, greatest uint8) (uint8, error) {
-	if least > ProtocolVersion || greatest < LeastVersion {
-		return 0, fmt.Errorf("%w: theirs is %d to %d, ours %d to %d", ErrVersion, least, greatest, LeastVersion, ProtocolVersion)
-	}
-	return min(greatest, ProtocolVersion), nil
 }

@@ -47,12 +47,7 @@ func newWorld(seed uint64, bug string) *world {
 	w.breaks = 0.5 * r.Float64() * float64(r.IntN(2))
 	w.peers = make([]*simPeer, n)
 	for i := range w.peers {
-		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i), slow: r.IntN(8) == 0, speaks: ProtocolVersion}
-	}
-	if r.IntN(3) == 0 { // half of them are of today, half of earlier days
-		for _, p := range w.peers {
-			p.speaks = LeastVersion + uint8(r.IntN(2))
-		}
+		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i), slow: r.IntN(8) == 0}
 	}
 	signing := r.IntN(10) == 0
 	for _, p := range w.peers {
@@ -192,7 +187,7 @@ func (p *simPeer) believe(b *simPeer) {
 	case p.sees(b) && p.view[b.i] != b.inc:
 		p.view[b.i] = b.inc
 		p.last[b.i] = Version{}
-		p.engine.PeerUp(p.w.now, b.name, b.inc, b.public(), min(p.speaks, b.speaks))
+		p.engine.PeerUp(p.w.now, b.name, b.inc, b.public())
 	case !p.sees(b) && p.view[b.i] != 0:
 		p.view[b.i] = 0
 		p.engine.PeerDown(p.w.now, b.name)

@@ -54,7 +54,6 @@ type simPeer struct {
 	view   []uint64         // membership: the incarnation of each live peer, else 0
 	last   []Version        // in index, to see that it never goes back
 	slow   bool
-	speaks uint8 // the greatest protocol version
 	tickAt time.Time
 	poll   bool               // a look at the filter is planned
 	key    ed25519.PrivateKey // nil if it does not sign
@@ -133,9 +132,7 @@ func (p *simPeer) start(inc uint64) {
 		p.goOn()
 	}
 	p.publish()
-	if p.speaks >= shortVersion {
-		p.do(p.w.some(probeInterval), p.probe)
-	}
+	p.do(p.w.some(probeInterval), p.probe)
 }
 
 const probeInterval = time.Second
@@ -144,7 +141,7 @@ const probeInterval = time.Second
 func (p *simPeer) probe() {
 	p.do(probeInterval, p.probe)
 	to := p.w.peers[p.w.rng.IntN(len(p.w.peers))]
-	if to == p || p.view[to.i] == 0 || to.speaks < shortVersion || to.engine == nil ||
+	if to == p || p.view[to.i] == 0 || to.engine == nil ||
 		p.w.cut[[2]int{p.i, to.i}] || p.w.rng.Float64() < p.w.loss || p.w.bug == "no anti-entropy" {
 		return
 	}
@@ -303,7 +300,7 @@ func (w *world) datagram(from, to *simPeer, data []byte) {
 		}
 		w.after(w.some(w.delay), func() {
 			if to.engine != nil {
-				to.engine.HandleDatagram(w.now, w.tamperCarrier(data))
+				to.engine.HandleDatagram(w.now, w.tamperStep(data))
 				to.pump()
 			}
 		})
@@ -312,30 +309,23 @@ func (w *world) datagram(from, to *simPeer, data []byte) {
 
 // headIn returns the head of a datagram.
 func headIn(data []byte) Head {
-	if c, err := DecodeCarrier(data); err == nil {
-		return c.Head
-	}
 	a, _ := DecodeAdvert(data)
 	return a.Head
 }
 
-// tamperCarrier returns what arrives of a datagram: of one with a change, perhaps
-// another change.
-func (w *world) tamperCarrier(data []byte) []byte {
-	c, err := DecodeCarrier(data)
-	if s, short := DecodeStep(data); short == nil && w.rng.Float64() < w.broken {
-		s.Behind[w.rng.IntN(len(s.Behind))] ^= 1 << w.rng.IntN(8)
-		return s.AppendTo(nil)
-	}
+// tamperStep returns what arrives of a datagram: of one with a change, perhaps another
+// change.
+func (w *world) tamperStep(data []byte) []byte {
+	s, err := DecodeStep(data)
 	if err != nil || w.rng.Float64() >= w.broken {
 		return data
 	}
 	if w.rng.IntN(2) == 0 {
-		c.Change = c.Change[:1+w.rng.IntN(len(c.Change))]
+		s.Behind = s.Behind[:1+w.rng.IntN(len(s.Behind))]
 	} else {
-		c.Change[w.rng.IntN(len(c.Change))] ^= 1 << w.rng.IntN(8)
+		s.Behind[w.rng.IntN(len(s.Behind))] ^= 1 << w.rng.IntN(8)
 	}
-	return c.AppendTo(nil)
+	return s.AppendTo(nil)
 }
 
 var errGone = errors.New("no connection")

@@ -25,10 +25,12 @@ type Outputs struct {
 	Incarnation uint64
 }
 
-// Datagram is a message to send once, without knowing whether it arrives.
+// Datagram is a message to send once, without knowing whether it arrives. Tell
+// [Engine.Sent] when it was sent.
 type Datagram struct {
-	To   string
-	Data []byte
+	To     string
+	Data   []byte
+	change int // how much of Data is a change, with its signature
 }
 
 // Fetch is a get to send to Source. Give what comes of it to [DecodeAnswer] and
@@ -118,7 +120,7 @@ type Stats struct {
 	Published      int64 // versions
 	AdvertsOut     int64 // datagrams sent, repeats and echoes included
 	AdvertBytesOut int64 // without what carriers have behind the advert
-	Repeats        int64 // of AdvertsOut, those sent again to peers that had not reacted
+	Repeats        int64 // adverts made again for peers that had not reacted
 	CarriersOut    int64 // of AdvertsOut, those with the change behind them
 	AdvertsIn      int64
 	AdvertBytesIn  int64 // likewise; AdvertsBad included

@@ -80,7 +80,7 @@ func TestResume(t *testing.T) {
 	snapshot := a.HandleGet(time.Unix(0, 0), "b", Get{Origin: a.id, Limit: 1 << 26}).AppendTo(nil)
 	b := &breaking{t: t, now: time.Unix(1, 0), sources: map[string]*Engine{"a": a}, every: 40_000}
 	b.to = New(Config{Name: "b", Incarnation: 6}, b.now)
-	b.to.PeerUp(b.now, "a", 5, nil, ProtocolVersion)
+	b.to.PeerUp(b.now, "a", 5, nil)
 	b.fetch()
 	if r, _ := b.to.Replica("a"); r.Filter == nil || r.Head != a.Self() {
 		t.Fatalf("b holds %v after %v, %+v, want %v", r.Head, b.got, b.to.Stats(), a.Self())
@@ -96,7 +96,7 @@ func TestResume(t *testing.T) {
 	// The origin goes on publishing while the stream breaks: the rest of the version
 	// that was begun comes out of its log, then what has changed.
 	b.to = New(Config{Name: "b", Incarnation: 7}, b.now)
-	b.to.PeerUp(b.now, "a", 5, nil, ProtocolVersion)
+	b.to.PeerUp(b.now, "a", 5, nil)
 	b.got, b.sent = nil, 0
 	for i := range 5 {
 		b.to.Tick(b.now)
@@ -122,7 +122,7 @@ func TestResumeElsewhere(t *testing.T) {
 	now := time.Unix(1, 0)
 	relay := &breaking{t: t, now: now, sources: map[string]*Engine{"a": a}}
 	relay.to = New(Config{Name: "r", Incarnation: 6}, now)
-	relay.to.PeerUp(now, "a", 5, nil, ProtocolVersion)
+	relay.to.PeerUp(now, "a", 5, nil)
 	relay.fetch()
 	for range 3 {
 		change(200)
@@ -176,7 +176,7 @@ func TestResumeIsBounded(t *testing.T) {
 	now := time.Unix(0, 0)
 	e := New(Config{Name: "e", Incarnation: 1, DigestBytes: 100_000}, now)
 	start := func(name string) (Fetch, *peer) {
-		e.PeerUp(now, name, 1, nil, ProtocolVersion)
+		e.PeerUp(now, name, 1, nil)
 		p := e.peers[IDOf(name)]
 		p.notBefore = now
 		e.Tick(now)

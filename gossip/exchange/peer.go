@@ -12,7 +12,6 @@ type peer struct {
 	// incarnation is the life that membership says it is in. Heads of other
 	// lives are not believed.
 	incarnation uint64
-	speaks      uint8 // the greatest protocol version that both speak
 
 	share uint64 // of the engine's sum
 

@@ -46,9 +46,9 @@ func (e *Engine) Publish(now time.Time, f *digest.Filter, d *digest.Delta) {
 	}
 	before := e.self
 	e.self = headOf(e.id, e.Incarnation(), f)
-	e.carrying = carriers{}
+	e.carrying = carrying{}
 	if d != nil && old != nil && d.Base() == old.Version() {
-		e.carrying = e.carriersOf(before, f, d)
+		e.carrying = e.carryingOf(before, f, d)
 	}
 	if d != nil && !e.publishedAt.IsZero() {
 		e.changes.add(float64(d.Len()), now.Sub(e.publishedAt).Seconds())
@@ -73,7 +73,7 @@ func headOf(id ID, incarnation uint64, f *digest.Filter) Head {
 func (e *Engine) displace(now time.Time, theirs uint64) {
 	mine := theirs + 1 + e.rng.Uint64N(min(1<<20, ^uint64(0)-theirs))
 	e.self.Version.Incarnation = mine
-	e.carrying = carriers{}
+	e.carrying = carrying{}
 	e.outputs.Incarnation = mine
 	e.emit(Event{Kind: Displaced, Peer: e.cfg.Name, Head: e.self})
 	if e.published() {
@@ -170,7 +170,7 @@ func (e *Engine) sendAdverts(now time.Time) {
 func (e *Engine) Leave() []Datagram {
 	out := make([]Datagram, len(e.live))
 	for i, p := range e.live {
-		out[i] = Datagram{p.name, Advert{Farewell, e.self}.AppendTo(nil)}
+		out[i] = Datagram{To: p.name, Data: Advert{Farewell, e.self}.AppendTo(nil)}
 	}
 	return out
 }
@@ -181,7 +181,7 @@ func (e *Engine) advertise(now time.Time, p *peer) {
 	if !e.published() {
 		return
 	}
-	p.carrying = e.carrying.whole != nil && p.told == e.carrying.base
+	p.carrying = e.carrying.data != nil && p.told == e.carrying.base
 	if p.carrying {
 		e.carryTo(p)
 	} else {
@@ -219,7 +219,7 @@ func (e *Engine) repeatAdverts(now time.Time) {
 			r.repeatAt = earlier(r.repeatAt, p.repeatAt)
 		default:
 			e.stats.Repeats++
-			if p.speaks >= shortVersion && p.repeats%wholeRepeat != wholeRepeat-1 {
+			if p.repeats%wholeRepeat != wholeRepeat-1 {
 				e.note(p, Note{Kind: Reminder, From: e.id.tag(), Mark: e.self.mark()})
 			} else {
 				e.send(p, Advert{Announce, e.self})
@@ -235,8 +235,18 @@ func (e *Engine) repeatAdverts(now time.Time) {
 }
 
 func (e *Engine) send(p *peer, a Advert) {
-	data := a.AppendTo(make([]byte, 0, MaxAdvert))
+	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{To: p.name, Data: a.AppendTo(make([]byte, 0, MaxAdvert))})
+}
+
+// Sent counts a datagram that was sent: its advert as an advert, the change behind it
+// as a delta.
+func (e *Engine) Sent(d Datagram) {
 	e.stats.AdvertsOut++
-	e.stats.AdvertBytesOut += int64(len(data))
-	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{p.name, data})
+	e.stats.AdvertBytesOut += int64(len(d.Data) - d.change)
+	if d.change > 0 {
+		e.stats.CarriersOut++
+		e.stats.CarriedBytesOut += int64(d.change)
+		e.stats.DeltasOut++
+		e.stats.DeltaBytesOut += int64(d.change)
+	}
 }

@@ -66,7 +66,7 @@ func (e *Engine) HandleGet(now time.Time, name string, g Get) Answer {
 		}
 	}
 	if g.Origin == e.id && (g.Resume.Offset == 0 || g.Resume.Version == h.Version) {
-		if p := e.peers[IDOf(name)]; p != nil && p.name == name && (p.speaks < shortVersion || a.kind == FrameSame) {
+		if p := e.peers[IDOf(name)]; p != nil && p.name == name && a.kind == FrameSame {
 			p.reacted = e.self.Version // others say so when they have it
 		}
 	}

@@ -1,13 +1,12 @@
 package exchange
 
 import (
-	"bytes"
 	"encoding/binary"
 
 	"github.com/summarycache/summarycache/digest"
 )
 
-// A Tag stands for a peer in the short datagrams of version 2: the lower three bytes of
+// A Tag stands for a peer in short datagrams: the lower three bytes of
 // its ID. Two members may have the same one; to those who know both it means nobody.
 type Tag uint32
 
@@ -26,16 +25,9 @@ func (h Head) sum() uint64 {
 
 func (h Head) mark() uint32 { return uint32(h.sum()) }
 
-// Kinds of the short datagrams.
-const (
-	Stepping AdvertKind = 5 // a [Step], squeezed
-	Packed   AdvertKind = 8 // a [Step], packed
-	Reminder AdvertKind = 6 // a [Note] of the origin: this is what was published; did it come?
-	Receipt  AdvertKind = 7 // a [Note] to the origin: it did
-)
-
-// A Step is a carrier for those who hold the version that it starts from: of what they
-// know from that, it says no more than it takes to notice that they do not.
+// A Step is an advert that brings the change with it, for those who hold the version
+// that it starts from: of what they know from that, it says no more than it takes to
+// notice that they do not.
 type Step struct {
 	Origin Tag
 	From   uint8  // the lowest byte of the sequence of the version that it starts from
@@ -52,7 +44,7 @@ func (s Step) AppendTo(dst []byte) []byte {
 	if s.Packed {
 		kind = Packed
 	}
-	dst = appendTag(append(dst, shortVersion<<4|byte(kind)), s.Origin)
+	dst = appendTag(append(dst, kind.first()), s.Origin)
 	dst = binary.AppendUvarint(append(dst, s.From), s.Step)
 	dst = binary.AppendVarint(dst, s.Keys)
 	dst = binary.LittleEndian.AppendUint32(dst, s.Mark)
@@ -67,12 +59,7 @@ func DecodeStep(b []byte) (Step, error) {
 		r.fail("length")
 		return Step{}, r.err
 	}
-	kind := r.shortKind()
-	if kind != Stepping && kind != Packed {
-		r.off = 0
-		r.fail("kind")
-	}
-	s := Step{Packed: kind == Packed, Origin: r.tag(), From: r.byte("from"), Step: r.uvarint("step")}
+	s := Step{Packed: r.kind(Stepping, Packed) == Packed, Origin: r.tag(), From: r.byte("from"), Step: r.uvarint("step")}
 	if s.Step == 0 {
 		r.fail("step")
 	}
@@ -98,53 +85,18 @@ type Note struct {
 
 // AppendTo appends the datagram to dst.
 func (n Note) AppendTo(dst []byte) []byte {
-	dst = appendTag(append(dst, shortVersion<<4|byte(n.Kind)), n.From)
+	dst = appendTag(append(dst, n.Kind.first()), n.From)
 	return binary.LittleEndian.AppendUint32(dst, n.Mark)
 }
 
 // DecodeNote reads a datagram. b is not retained.
 func DecodeNote(b []byte) (Note, error) {
 	r := reader{message: "note", b: b}
-	n := Note{Kind: r.shortKind()}
-	if n.Kind != Reminder && n.Kind != Receipt {
-		r.off = 0
-		r.fail("kind")
-	}
-	n.From, n.Mark = r.tag(), r.uint32("mark")
+	n := Note{r.kind(Reminder, Receipt), r.tag(), r.uint32("mark")}
 	if err := r.end(); err != nil {
 		return Note{}, err
 	}
 	return n, nil
-}
-
-// emptySection is how a bare delta ends that clears no position.
-const emptySection = "\x01\x00"
-
-// squeeze returns a bare delta as a [Step] has it: without what follows from the rest, if
-// no position is cleared.
-func squeeze(change []byte) []byte {
-	_, n := binary.Uvarint(change)
-	if n <= 0 || len(change) < n+2 || change[n] != 0 || !bytes.HasSuffix(change, []byte(emptySection)) {
-		return change
-	}
-	coding := n + 1
-	length, m := binary.Uvarint(change[coding+1:])
-	payload := change[:len(change)-len(emptySection)]
-	if m <= 0 || coding+1+m > len(payload) || uint64(len(payload)-coding-1-m) != length {
-		return change
-	}
-	return append(append([]byte(nil), change[:coding+1]...), payload[coding+1+m:]...)
-}
-
-// unsqueeze undoes squeeze.
-func unsqueeze(b []byte) []byte {
-	_, n := binary.Uvarint(b)
-	if n <= 0 || len(b) < n+2 || b[n] != 0 {
-		return b
-	}
-	payload := b[n+2:]
-	out := binary.AppendUvarint(append(make([]byte, 0, len(b)+8), b[:n+2]...), uint64(len(payload)))
-	return append(append(out, payload...), emptySection...)
 }
 
 func appendTag(dst []byte, t Tag) []byte { return append(dst, byte(t), byte(t>>8), byte(t>>16)) }
@@ -156,8 +108,3 @@ func (r *reader) tag() Tag {
 	}
 	return Tag(b[0]) | Tag(b[1])<<8 | Tag(b[2])<<16
 }
-
-// shortVersion is the protocol version that short datagrams came with.
-const shortVersion = 2
-
-func (r *reader) shortKind() AdvertKind { return r.kindOf(shortVersion) }

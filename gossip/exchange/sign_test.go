@@ -71,10 +71,10 @@ func TestSignatureTravelsWithRelays(t *testing.T) {
 		t.Fatal(err)
 	}
 	relay := New(Config{Name: "relay", Incarnation: 8}, now)
-	relay.PeerUp(now, "origin", 7, public, ProtocolVersion)
+	relay.PeerUp(now, "origin", 7, public)
 	last := New(Config{Name: "last", Incarnation: 9}, now)
-	last.PeerUp(now, "relay", 8, nil, ProtocolVersion)
-	last.PeerUp(now, "origin", 7, public, ProtocolVersion)
+	last.PeerUp(now, "relay", 8, nil)
+	last.PeerUp(now, "origin", 7, public)
 	// carry takes what e wants of the origin's digest from source.
 	carry := func(e, source *Engine) Result {
 		t.Helper()

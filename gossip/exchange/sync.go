@@ -31,7 +31,7 @@ func (e *Engine) startSync(now time.Time) {
 	}
 	e.syncAt = now.Add(e.spread(mean))
 	p := e.live[e.rng.IntN(len(e.live))]
-	if eager || p.speaks < shortVersion || now.Sub(e.agreedAt) > staleAgreement*mean && !now.Before(e.streamAt) {
+	if eager || now.Sub(e.agreedAt) > staleAgreement*mean && !now.Before(e.streamAt) {
 		e.exchangeVectors(now, p)
 	}
 }
@@ -44,8 +44,8 @@ func (e *Engine) exchangeVectors(now time.Time, p *peer) {
 }
 
 // Sum is a hash of what this peer knows: of all live members, itself included, and of
-// what is held of each. Two that know the same have the same. Those who speak version
-// 2 of the protocol tell it with each answer to a probe of membership.
+// what is held of each. Two that know the same have the same. Peers tell it
+// with each answer to a probe of membership.
 func (e *Engine) Sum() uint32 { return uint32(e.known + e.self.sum()) }
 
 // reckon keeps account of p in the sum.

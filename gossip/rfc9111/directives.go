@@ -46,6 +46,10 @@ func RequestDirectives(h http.Header) Directives {
 	return parseDirectives(lines)
 }
 
+// NoTransform reports whether the header of a request or a response forbids caches to
+// change the content (RFC 9111 sections 5.2.1.6 and 5.2.2.6).
+func NoTransform(h http.Header) bool { return hasToken(h["Cache-Control"], "no-transform") }
+
 // parseDirectives reads the lines of a Cache-Control field. Names are
 // case-insensitive, arguments may be tokens or quoted strings. The first of
 // several equal directives counts. A delta-seconds argument that is none counts

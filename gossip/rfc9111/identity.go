@@ -13,7 +13,13 @@ import (
 // Path and query stay as they are, byte for byte but for escaping what may not
 // stand in a URL: an origin may tell apart what RFC 3986 calls equivalent, and a
 // cache that doesn't would let one resource answer for another.
-func CanonicalURL(u *url.URL) string {
+func CanonicalURL(u *url.URL) string { return canonical("", u) }
+
+// PlainIdentity is [Identity] of the canonical URL of u for a response that does not vary.
+func PlainIdentity(u *url.URL) string { return canonical("GET ", u) }
+
+// canonical returns a canonical URL behind a prefix, in one piece.
+func canonical(prefix string, u *url.URL) string {
 	scheme := strings.ToLower(u.Scheme)
 	host := strings.ToLower(u.Host)
 	switch {
@@ -28,9 +34,9 @@ func CanonicalURL(u *url.URL) string {
 		path = "/"
 	}
 	if u.RawQuery == "" && !u.ForceQuery {
-		return scheme + "://" + host + path
+		return prefix + scheme + "://" + host + path
 	}
-	return scheme + "://" + host + path + "?" + escapeQuery(u.RawQuery)
+	return prefix + scheme + "://" + host + path + "?" + escapeQuery(u.RawQuery)
 }
 
 // escapeQuery escapes the bytes of a raw query that may not stand in a URL.
@@ -56,13 +62,6 @@ func escapeQuery(q string) string {
 // [VaryFields] has them (RFC 9111 section 4.1): "GET", a space, the URL, and for each
 // field a line with its name and its normalised value.
 func Identity(url string, fields []string, h http.Header) string {
-	if len(fields) == 0 {
-		return "GET " + url // inlined, and so without an allocation if it doesn't escape
-	}
-	return variantIdentity(url, fields, h)
-}
-
-func variantIdentity(url string, fields []string, h http.Header) string {
 	var b strings.Builder
 	b.Grow(len(url) + 32*len(fields))
 	b.WriteString("GET ")

@@ -71,9 +71,10 @@ func (r *Response) StrongValidator() string {
 }
 
 // strongDate reports whether the representation was left alone for a second at
-// least when it was sent (RFC 9110 section 8.8.2.2).
+// least when it was sent (RFC 9110 section 8.8.2.2), and has no weak entity tag, which
+// says that its bytes may be others though the date is the same.
 func (r *Response) strongDate() bool {
-	return !r.LastModified.IsZero() && r.Date.Sub(r.LastModified) >= time.Second
+	return !r.LastModified.IsZero() && r.Date.Sub(r.LastModified) >= time.Second && !strings.HasPrefix(r.ETag, "W/")
 }
 
 // SameBytes reports whether nothing in the description of another response says that

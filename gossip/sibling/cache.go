@@ -19,16 +19,15 @@ import (
 type Object struct {
 	Header  http.Header // of the response, without what concerns a connection; nil for a bare value
 	Body    []byte      // whole
-	Made    time.Time   // when its origin made it, which Age counts from; zero for a bare value
 	Expires time.Time   // when it ceases to be fresh; zero = never
 	// Copied says that a sibling gave it, and has it too. A Store does well to let it go
 	// before others, until it is asked for again.
 	Copied bool
 
-	// A CachingTransport's: what the rules know of it, and what it varies by.
+	// Of a response: what the rules know of it, when it arrived, and its identity.
 	response *rfc9111.Response
 	arrived  time.Time
-	vary     []string
+	id       string
 }
 
 // A Store keeps objects by identity, until they expire or it needs the room. It adds
@@ -54,28 +53,38 @@ const defaultMaxBytes = 64 << 20
 // keeps what the last two give; its siblings' questions it answers from the Store
 // alone. It is for programs that have no cache which asks others, and for objects that
 // fit into memory: [Cache.Get] for values of any kind, [Cache.Wrap] and [Cache.Serve]
-// for HTTP. Make one with [NewCache]. It is safe for concurrent use; its fields must
-// not change meanwhile.
+// for HTTP handlers, [Cache.Transport] for HTTP clients. Make one with [NewCache]. It is
+// safe for concurrent use; its fields must not change meanwhile.
 //
-// What is asked for by many at once is made once: those at one peer wait for the first
-// of them, and that one for the peer which is ahead of it ([Coalescer]).
+// Of HTTP it is a shared cache by the rules of package rfc9111: it stores what may be
+// stored without a cookie, under all that it varies by, serves it while it is fresh, in
+// parts and on conditions too, and removes it, here and at all siblings, after a request
+// that changes it. Which requirements it meets is in ../rfc9111/CONFORMANCE.md.
+//
+// Values, and answers of a handler, that are asked for by many at once are made once:
+// those at one peer wait for the first of them, and that one for the peer which is ahead
+// of it ([Coalescer]).
 //
 // What a sibling answers is believed, and whoever reaches the address where siblings
 // are answered can ask for all that is kept.
 type Cache struct {
-	Siblings *Client
-	Store    Store
+	Name     string  // in Via and Cache-Status: see CheckName; "" = that of Siblings
+	Siblings *Client // nil = there are none
+	// Store keeps the objects. Responses that vary are stored in a [Memory] only, of
+	// NewMemory, which knows by what.
+	Store Store
 	// Coalescer finds the sibling that is making an object already; nil = each peer
 	// makes its own.
 	Coalescer *Coalescer
 	MaxBytes  int64 // longest body that is kept, or taken from a sibling; 0 = 64 MiB
-	// Identity is under what Serve keeps and finds the response to a request, a
-	// sibling's question included; nil = "GET" and its URL with the host that it names.
-	// Servers of one site under several names need one without the host, or they never
-	// share. It must be the same at all siblings.
+	// Identity is under what the response to a request is kept and found, a sibling's
+	// question included, without a line feed; nil = "GET" and its URL with the host
+	// that it names. Servers of one site under several names need one without the host,
+	// or they never share. It must be the same at all siblings.
 	Identity func(*http.Request) string
 
 	node     *gossip.Node // nil = there is none
+	alone    Client       // in the place of Siblings
 	flights  flights
 	gate     gate
 	counts   cacheCounters
@@ -96,7 +105,7 @@ func NewCache(node *gossip.Node, store Store, transport http.RoundTripper) (*Cac
 	if err != nil {
 		return nil, err
 	}
-	c := &Cache{node: node, Siblings: client, Store: store, Coalescer: NewCoalescer(CoalescerConfig{
+	c := &Cache{Name: node.Name(), node: node, Siblings: client, Store: store, Coalescer: NewCoalescer(CoalescerConfig{
 		Name: node.Name(), HTTP: client.cfg.HTTP, Health: client.cfg.Health,
 		Key:        func(identity string) uint64 { return uint64(digest.KeyOfString(node.Seed(), identity)) },
 		Advertised: func(identity string) bool { return len(node.Candidates(nil, identity)) > 0 },
@@ -113,8 +122,8 @@ func NewCache(node *gossip.Node, store Store, transport http.RoundTripper) (*Cac
 	return c, nil
 }
 
-// ErrNoCache is the error of a Cache that lacks Siblings or a Store: see [NewCache].
-var ErrNoCache = errors.New("sibling: a Cache needs Siblings and a Store")
+// ErrNoCache is the error of a Cache that lacks a Store: see [NewCache].
+var ErrNoCache = errors.New("sibling: a Cache needs a Store")
 
 // A LoadFunc makes a value, that is good until it expires; the zero Time = for ever.
 type LoadFunc func(context.Context) (value []byte, expires time.Time, err error)
@@ -133,7 +142,7 @@ type LoadFunc func(context.Context) (value []byte, expires time.Time, err error)
 // [Cache.ServeHTTP] is what answers the siblings; a question for a value is one for
 // "http://value.invalid/?" and the identity, escaped as in a query.
 func (c *Cache) Get(ctx context.Context, identity string, load LoadFunc) ([]byte, error) {
-	if c.Siblings == nil || c.Store == nil {
+	if c.Store == nil {
 		return nil, ErrNoCache
 	}
 	c.counts.gets.Add(1)
@@ -148,7 +157,7 @@ func (c *Cache) Get(ctx context.Context, identity string, load LoadFunc) ([]byte
 		}
 		o, err := c.fetchValue(ctx, identity, load)
 		if err == nil && int64(len(o.Body)) <= c.maxBytes() {
-			c.put(p, identity, o)
+			c.put(p, identity, identity, o)
 		}
 		return o, err
 	})
@@ -171,26 +180,36 @@ func (c *Cache) joined() {
 // fetchValue gets a value from siblings, or by load.
 func (c *Cache) fetchValue(ctx context.Context, identity string, load LoadFunc) (*Object, error) {
 	var made atomic.Pointer[Object] // a load that was overtaken may still end
-	o, _, err := c.find(ctx, valueURL(identity), identity, func(*Answer) bool { return true }, func(ctx context.Context, _ http.Header) (*http.Response, error) {
-		o := new(Object)
-		c.counts.loads.Add(1)
-		err := guarded(func() (err error) {
-			o.Body, o.Expires, err = load(ctx)
-			return err
-		})
-		if err != nil {
-			c.counts.errors.Add(1)
-		}
-		made.Store(o)
-		return &http.Response{Body: http.NoBody}, err
+	a, body, err := c.find(ctx, Question{
+		URL: valueURL(identity), Identities: []string{identity},
+		Header: http.Header{"Cache-Control": {"only-if-cached"}, "Via": {"1.1 " + c.name()}},
+		Accept: func(a *Answer) bool { return a.StatusCode == http.StatusOK },
+		Origin: func(ctx context.Context, _ http.Header) (*http.Response, error) {
+			o := new(Object)
+			c.counts.loads.Add(1)
+			err := guarded(func() (err error) {
+				o.Body, o.Expires, err = load(ctx)
+				return err
+			})
+			if err != nil {
+				c.counts.errors.Add(1)
+			}
+			made.Store(o)
+			return &http.Response{Body: http.NoBody}, err
+		},
 	})
 	switch {
 	case err != nil:
 		return nil, err
-	case o != nil:
-		return &Object{Body: o.Body, Expires: o.Expires, Copied: true}, nil // if it is a response after all
+	case a.Peer == "":
+		a.Body.Close()
+		return made.Load(), nil
 	}
-	return made.Load(), nil
+	o := &Object{Body: body, Copied: true} // though it may be a response
+	if r := newObject(a.StatusCode, a.Header, a.Arrived.Sub(a.Requested), a.Arrived); r.response.Explicit {
+		o.Expires = r.Expires
+	}
+	return o, nil
 }
 
 // valueHost stands in the URL of what is no response to any, in the place of a host.
@@ -206,49 +225,39 @@ func valueURL(identity string) *url.URL {
 // has nothing.
 func (c *Cache) fresh(identity string) *Object {
 	o, ok := c.Store.Get(identity)
-	if !ok {
+	switch {
+	case !ok:
 		return nil
-	}
-	if !o.Expires.IsZero() && !time.Now().Before(o.Expires) {
+	case o.Expires.IsZero() || time.Now().Before(o.Expires):
+		return o
+	case o.response == nil: // nothing validates it
 		c.Store.Drop(identity)
-		return nil
 	}
-	return o
+	return nil
 }
 
-// find asks the siblings for an object, and origin if it isn't nil; without one it
-// returns nil if no sibling has the object as it is wanted, or can send it whole; with
-// one, if origin was the first to answer. An error is origin's or ctx's. status is the Cache-Status of a sibling's answer.
-func (c *Cache) find(ctx context.Context, u *url.URL, identity string, wanted func(*Answer) bool,
-	origin func(context.Context, http.Header) (*http.Response, error)) (o *Object, status []string, err error) {
-	header, identities := http.Header{"Cache-Control": {"only-if-cached"}, "Via": {"1.1 " + c.name()}}, []string{identity}
-	if c.node != nil {
-		ids, ok := c.node.Concerning(identity)
-		if NameInvalidations(header, ids); !ok {
-			identities = nil
-		}
+// find asks the siblings for an object, and q.Origin if it isn't nil. The body of a
+// sibling's answer it reads whole, and asks on if that fails or is too long; that of the
+// origin's is the caller's to read. Without an origin it returns nil if nobody has the
+// object. An error is the origin's or ctx's.
+func (c *Cache) find(ctx context.Context, q Question) (*Answer, []byte, error) {
+	identity, accept := q.Identities[0], q.Accept
+	named := NameInvalidations(q.Header, c.cluster(), identity)
+	if !named {
+		q.Identities = nil
 	}
-	inquiry := c.Siblings.Ask(Question{
-		URL: u, Identities: identities, Origin: origin,
-		Header: header,
-		Accept: func(a *Answer) bool {
-			return a.StatusCode == http.StatusOK && a.ContentLength <= c.maxBytes() && wanted(a)
-		},
-	})
-	if c.Coalescer != nil && inquiry.Left() == 0 && identities != nil {
-		pace, _, _ := c.Siblings.OriginPace(u.Host)
+	q.Accept = func(a *Answer) bool { return a.ContentLength <= c.maxBytes() && accept(a) }
+	inquiry := c.siblings().Ask(q)
+	if c.Coalescer != nil && inquiry.Left() == 0 && named {
+		pace, _, _ := c.Siblings.OriginPace(q.URL.Host)
 		if first, ok := c.Coalescer.InFlight(ctx, identity, pace); ok {
 			inquiry.Also(first)
 		}
 	}
-	for {
+	for { // ends: each round uses up a sibling, or returns
 		a, err := inquiry.Next(ctx, nil)
-		if a == nil || err != nil {
-			return nil, nil, err
-		}
-		if a.Peer == "" {
-			a.Body.Close()
-			return nil, nil, nil
+		if a == nil || err != nil || a.Peer == "" {
+			return a, nil, err
 		}
 		body, err := io.ReadAll(io.LimitReader(a.Body, c.maxBytes()+1))
 		if err != nil {
@@ -256,17 +265,34 @@ func (c *Cache) find(ctx context.Context, u *url.URL, identity string, wanted fu
 			continue
 		}
 		a.Body.Close()
-		if int64(len(body)) > c.maxBytes() {
-			continue
+		if int64(len(body)) <= c.maxBytes() {
+			c.counts.siblings.Add(1)
+			return a, body, nil
 		}
-		c.counts.siblings.Add(1)
-		o := newObject(a.Header, body, a.Arrived)
-		o.Copied = true
-		return o, a.Header["Cache-Status"], nil
 	}
 }
 
-func (c *Cache) name() string { return c.Siblings.cfg.Name }
+func (c *Cache) name() string {
+	if c.Name == "" {
+		return c.siblings().cfg.Name
+	}
+	return c.Name
+}
+
+func (c *Cache) siblings() *Client {
+	if c.Siblings == nil {
+		return &c.alone
+	}
+	return c.Siblings
+}
+
+// cluster is c.node, or nil.
+func (c *Cache) cluster() Cluster {
+	if c.node == nil {
+		return nil
+	}
+	return c.node
+}
 
 func (c *Cache) maxBytes() int64 {
 	if c.MaxBytes <= 0 {

@@ -30,18 +30,20 @@ func fetchAll(t testing.TB, rt http.RoundTripper, target string) (string, *http.
 
 // One transport gets from the other, through its Handler, what that has; what varies
 // and what is long it gets from the origin.
-func TestCachingTransportFromSibling(t *testing.T) {
+func TestCacheTransportFromSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
 		defer w.close()
-		a := &CachingTransport{Name: "a", Store: NewMemory(nil, 0, 0), Next: stored("Cache-Control: max-age=60", "from a")}
-		w.sibling((&Handler{Name: "a", Cache: a}).ServeHTTP)
-		b := &CachingTransport{Name: "b", Store: NewMemory(nil, 0, 0), Next: &Transport{Siblings: w.client, Origin: stored("Cache-Control: max-age=60", "from b")}}
+		cacheA := &Cache{Name: "a", Store: NewMemory(nil, 0, 0)}
+		a := cacheA.Transport(stored("Cache-Control: max-age=60", "from a"))
+		w.sibling(cacheA.ServeHTTP)
+		cacheB := &Cache{Name: "b", Siblings: w.client, Store: NewMemory(nil, 0, 0)}
+		b := cacheB.Transport(stored("Cache-Control: max-age=60", "from b"))
 		fetchAll(t, a, "http://o.test/x")
 		time.Sleep(5 * time.Second)
-		for _, status := range []string{"fwd=uri-miss; fwd-status=200; stored", "hit; ttl=55"} {
+		for _, status := range []string{"fwd=uri-miss; stored; detail=sibling", "hit; ttl=55"} {
 			body, resp := fetchAll(t, b, "http://o.test/x")
-			if o, ok := b.Store.Get("GET http://o.test/x"); !ok || !o.Copied {
+			if o, ok := cacheB.Store.Get("GET http://o.test/x"); !ok || !o.Copied {
 				t.Errorf("what a gave is kept: %v, as a copy: %v", ok, ok && o.Copied)
 			}
 			lines := resp.Header["Cache-Status"]
@@ -52,7 +54,7 @@ func TestCachingTransportFromSibling(t *testing.T) {
 		if body, _ := fetchAll(t, b, "http://o.test/y"); body != "from b" {
 			t.Errorf("what a does not have: %q", body)
 		}
-		if o, ok := b.Store.Get("GET http://o.test/y"); !ok || o.Copied {
+		if o, ok := cacheB.Store.Get("GET http://o.test/y"); !ok || o.Copied {
 			t.Errorf("what the origin gave is kept: %v, as a copy: %v", ok, ok && o.Copied)
 		}
 	})
@@ -60,7 +62,7 @@ func TestCachingTransportFromSibling(t *testing.T) {
 
 // A body that is longer than may be stored is passed on, and one that broke off is
 // not stored.
-func TestCachingTransportBodies(t *testing.T) {
+func TestCacheTransportBodies(t *testing.T) {
 	broken := errors.New("broken")
 	for name, tt := range map[string]struct {
 		body   io.Reader
@@ -75,15 +77,16 @@ func TestCachingTransportBodies(t *testing.T) {
 		"broken off":         {io.MultiReader(strings.NewReader("01"), errReader{broken}), 10, false},
 		"as it ends, broken": {io.MultiReader(strings.NewReader("01"), errReader{broken}), -1, false},
 	} {
-		c := &CachingTransport{Name: "c", Store: NewMemory(nil, 0, 0), MaxBytes: 10, Next: roundTrip(func(r *http.Request) (*http.Response, error) {
+		m := NewMemory(nil, 0, 0)
+		c := &Cache{Name: "c", Store: m, MaxBytes: 10}
+		resp, err := c.Transport(roundTrip(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Header: http.Header{"Cache-Control": {"max-age=60"}}, Body: io.NopCloser(tt.body), ContentLength: tt.length}, nil
-		})}
-		resp, err := c.RoundTrip(httptest.NewRequest("GET", "http://o.test/x", nil))
+		})).RoundTrip(httptest.NewRequest("GET", "http://o.test/x", nil))
 		if err != nil {
 			t.Fatal(err)
 		}
 		io.ReadAll(resp.Body)
-		if got := c.Store.Len() == 1; got != tt.stored {
+		if got := m.Len() == 1; got != tt.stored {
 			t.Errorf("%s: stored is %v, want %v", name, got, tt.stored)
 		}
 	}
@@ -94,8 +97,9 @@ type errReader struct{ err error }
 func (r errReader) Read([]byte) (int, error) { return 0, r.err }
 
 // What was under way while its URL was written to is not stored.
-func TestCachingTransportWrittenMeanwhile(t *testing.T) {
-	c := &CachingTransport{Name: "c", Store: NewMemory(nil, 0, 0), Next: stored("Cache-Control: max-age=60", "old")}
+func TestCacheTransportWrittenMeanwhile(t *testing.T) {
+	m := NewMemory(nil, 0, 0)
+	c := (&Cache{Name: "c", Store: m}).Transport(stored("Cache-Control: max-age=60", "old"))
 	resp, err := c.RoundTrip(httptest.NewRequest("GET", "http://o.test/x", nil))
 	if err != nil {
 		t.Fatal(err)
@@ -104,16 +108,17 @@ func TestCachingTransportWrittenMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	io.ReadAll(resp.Body)
-	if n := c.Store.Len(); n != 0 {
+	if n := m.Len(); n != 0 {
 		t.Errorf("%d responses are stored", n)
 	}
 }
 
 // Variants come and go, from many goroutines, and the index of them does not grow.
-func TestCachingTransportManyVariants(t *testing.T) {
-	c := &CachingTransport{Name: "c", Store: NewMemory(nil, 50, 0), Next: roundTrip(func(r *http.Request) (*http.Response, error) {
+func TestCacheTransportManyVariants(t *testing.T) {
+	m := NewMemory(nil, 50, 0)
+	c := (&Cache{Name: "c", Store: m}).Transport(roundTrip(func(r *http.Request) (*http.Response, error) {
 		return stored("Cache-Control: max-age=60\nVary: X-V", r.Header.Get("X-V"))(r)
-	})}
+	}))
 	var all sync.WaitGroup
 	for worker := range 4 {
 		all.Go(func() {
@@ -134,22 +139,22 @@ func TestCachingTransportManyVariants(t *testing.T) {
 	all.Wait()
 	n := 0
 	for i := range 7 {
-		n += len(c.Store.Variants.Identities(fmt.Sprint("http://o.test/", i)))
+		n += len(m.Variants.Identities(fmt.Sprint("http://o.test/", i)))
 	}
-	if n != 50 || c.Store.Len() != 50 {
-		t.Errorf("%d variants are known, %d stored, want 50", n, c.Store.Len())
+	if n != 50 || m.Len() != 50 {
+		t.Errorf("%d variants are known, %d stored, want 50", n, m.Len())
 	}
 }
 
-// BenchmarkCachingTransport is a hit, and a miss that is stored, beside what the
+// BenchmarkCacheTransport is a hit, and a miss that is stored, beside what the
 // origin's transport costs.
-func BenchmarkCachingTransport(b *testing.B) {
+func BenchmarkCacheTransport(b *testing.B) {
 	date := []string{time.Now().UTC().Format(http.TimeFormat)}
 	origin := roundTrip(func(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, ContentLength: 1024, Body: io.NopCloser(io.LimitReader(endless{}, 1024)),
 			Header: http.Header{"Cache-Control": {"max-age=60"}, "Etag": {`"e"`}, "Date": date}}, nil
 	})
-	cached := &CachingTransport{Name: "c", Store: NewMemory(nil, 0, 0), Next: origin}
+	cached := (&Cache{Name: "c", Store: NewMemory(nil, 0, 0)}).Transport(origin)
 	for _, bb := range []struct {
 		name string
 		rt   http.RoundTripper

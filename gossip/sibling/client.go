@@ -91,6 +91,18 @@ func (c *Client) CloseIdleConnections() {
 	}
 }
 
+// Accuse says that a sibling gave what it should not have. Proven, it is quarantined, for a
+// minute and twice as long each further time, up to 30 minutes; else it is suspended like one
+// that failed.
+func (c *Client) Accuse(peer string, proven bool) {
+	r := c.cfg.Health.of(peer)
+	if proven {
+		r.quarantine(time.Now())
+	} else {
+		r.failed(time.Now())
+	}
+}
+
 // Stats count what became of questions. All start at 0 and only grow.
 type Stats struct {
 	Asked     uint64 // questions sent

@@ -3,12 +3,12 @@
 // and helps to answer those that ask.
 //
 // A program without a cache of its own starts with [NewCache]: a [Cache] keeps in a
-// [Store], such as [Memory], what a handler makes ([Cache.Wrap]) or a function loads
-// ([Cache.Get], or [Get] for values of a type), and gets from siblings what they have.
+// [Store], such as [Memory], what a handler makes ([Cache.Wrap]), an origin answers
+// ([Cache.Transport]) or a function loads ([Cache.Get], or [Get] for values of a type), and
+// gets from siblings what they have. Of HTTP it is a shared cache by RFC 9111's rules.
 // [Cache.Remove] removes from all, and [Cache.Set] replaces.
 //
-// A [CachingTransport] is a shared HTTP cache as an [http.RoundTripper], by all of RFC 9111's
-// rules. Under a cache that there is already stands [Transport], an [http.RoundTripper] that
+// Under a cache that there is already stands [Transport], an [http.RoundTripper] that
 // asks siblings and falls back to the origin's, for HTTP caches that are transports
 // themselves and for programs that fetch by an [http.Client]. [Handler] answers
 // siblings from such a cache. What they are made of is there for caches that judge

@@ -77,7 +77,7 @@ func ExampleCache_Wrap() {
 	visit(servers[1])
 	// Output:
 	// making /news
-	// "a page", Cache-Status: ["a; fwd=uri-miss; stored"]
+	// "a page", Cache-Status: ["a; fwd=uri-miss; fwd-status=200; stored"]
 	// "a page", Cache-Status: ["a; hit" "b; fwd=uri-miss; stored; detail=sibling"]
 	// "a page", Cache-Status: ["b; hit"]
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 
 	"github.com/summarycache/summarycache/gossip"
@@ -103,5 +104,9 @@ func show(resp *http.Response, err error) {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%q, Cache-Status: %q\n", body, resp.Header["Cache-Status"])
+	lines := resp.Header["Cache-Status"]
+	for i := range lines {
+		lines[i], _, _ = strings.Cut(lines[i], "; ttl=") // which depends on the time
+	}
+	fmt.Printf("%q, Cache-Status: %q\n", body, lines)
 }

@@ -83,6 +83,8 @@ type Handler struct {
 	Cache http.RoundTripper
 	// Else serves what is no question; nil = 403.
 	Else http.Handler
+	// Cluster says what Cache has removed: see Transport.Cluster. nil = nothing.
+	Cluster Cluster
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -94,7 +96,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w)
 		return
 	}
-	if h.Cache == nil {
+	if h.Cache == nil || !UpToDate(r.Header, h.Cluster) {
 		AnswerMiss(w, h.Name)
 		return
 	}

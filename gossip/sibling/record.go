@@ -129,10 +129,20 @@ func (r *record) falseHit(lookups int64, falsePositives float64, now time.Time) 
 		}
 		return false
 	}
-	r.quarantinedUntil = now.Add(min(firstQuarantine<<min(r.quarantines, 10), lastQuarantine))
-	r.quarantines++
+	r.quarantineLocked(now)
 	r.window = window{lookups: lookups}
 	return true
+}
+
+func (r *record) quarantine(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.quarantineLocked(now)
+}
+
+func (r *record) quarantineLocked(now time.Time) {
+	r.quarantinedUntil = now.Add(min(firstQuarantine<<min(r.quarantines, 10), lastQuarantine))
+	r.quarantines++
 }
 
 // failed counts a question without an answer, and suspends the sibling.

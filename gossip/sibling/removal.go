@@ -16,36 +16,80 @@ import (
 // (PROTOCOL.md, section 12.3).
 const invalidatedField = "Summarycache-Invalidated"
 
-// NameInvalidations says in a question's header what [gossip.Node.Concerning] returned
-// for its object.
-func NameInvalidations(h http.Header, ids []invalidation.ID) {
-	if len(ids) == 0 {
-		return
-	}
-	var b strings.Builder
-	for i, id := range ids {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(id.String())
-	}
-	h[invalidatedField] = []string{b.String()}
+// A Cluster is the other caches, as far as concerns what must not be served any more: a
+// [gossip.Node].
+type Cluster interface {
+	Invalidate(context.Context, ...invalidation.Target) error
+	Concerning(identity string) (ids []invalidation.ID, ok bool)
+	Applied(ids ...invalidation.ID) bool
 }
 
-// NamedInvalidations returns what a question's header says so; it is to be answered as a
-// miss unless [gossip.Node.Applied] has them all, or if ok is false: they are malformed.
-func NamedInvalidations(h http.Header) (ids []invalidation.ID, ok bool) {
-	if h[invalidatedField] == nil {
-		return nil, true
+// NameInvalidations says in the header of a question for the object of an identity what
+// [gossip.Node.Concerning] returns. It is false if nobody may be asked. c nil = nothing is
+// invalidated.
+func NameInvalidations(h http.Header, c Cluster, identity string) bool {
+	if c == nil {
+		return true
 	}
+	ids, ok := c.Concerning(identity)
+	if len(ids) > 0 {
+		var b strings.Builder
+		for i, id := range ids {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(id.String())
+		}
+		h[invalidatedField] = []string{b.String()}
+	}
+	return ok
+}
+
+// UpToDate reports whether all has been removed here that a question's header says was
+// invalidated; else the question is to be answered as a miss, since what is here may be
+// that. c nil = nothing was.
+func UpToDate(h http.Header, c Cluster) bool {
+	if h[invalidatedField] == nil {
+		return true
+	}
+	var ids []invalidation.ID
 	for m := range rfc9111.Members(h[invalidatedField]) {
 		id, ok := invalidation.ParseID(m)
 		if !ok || len(ids) >= invalidation.MaxConcerning {
-			return nil, false
+			return false
 		}
 		ids = append(ids, id)
 	}
-	return ids, true
+	return len(ids) == 0 || c != nil && c.Applied(ids...)
+}
+
+// removeWait is for how long a request that changes an object waits until it is removed
+// everywhere.
+const removeWait = time.Second
+
+// removeChanged has what a request that was answered so makes out of date removed (RFC 9111
+// section 4.4). identity is that of its URL. A peer that takes too long hears of it later.
+func removeChanged(r *http.Request, status int, h http.Header, identity string, remove func(context.Context, ...invalidation.Target) error) {
+	urls := rfc9111.Invalidated(r.Method, r.URL, status, h)
+	if len(urls) == 0 {
+		return
+	}
+	ids := []string{identity}
+	for _, url := range urls[1:] {
+		ids = append(ids, rfc9111.Identity(url, nil, nil))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), removeWait)
+	defer cancel()
+	_ = remove(ctx, targets(ids)...)
+}
+
+// targets are what an invalidation of these identities is for.
+func targets(identities []string) []invalidation.Target {
+	all := make([]invalidation.Target, len(identities))
+	for i, identity := range identities {
+		all[i] = invalidation.Target{Kind: invalidation.Identity, Name: identity}
+	}
+	return all
 }
 
 // Remove removes objects, by identity, here and at all siblings, and returns when it is
@@ -54,16 +98,12 @@ func NamedInvalidations(h http.Header) (ids []invalidation.ID, ok bool) {
 // [*gossip.UnreachedError] that names who is late; it is done there when they hear of it.
 // See [gossip.Node.Invalidate]. A Cache that NewCache has not made removes here alone.
 func (c *Cache) Remove(ctx context.Context, identities ...string) error {
-	targets := make([]invalidation.Target, len(identities))
-	for i, identity := range identities {
-		targets[i] = invalidation.Target{Kind: invalidation.Identity, Name: identity}
-	}
-	return c.Invalidate(ctx, targets...)
+	return c.Invalidate(ctx, targets(identities)...)
 }
 
 // Invalidate is Remove of all that targets say, such as those with a prefix.
 func (c *Cache) Invalidate(ctx context.Context, targets ...invalidation.Target) error {
-	if c.Siblings == nil || c.Store == nil {
+	if c.Store == nil {
 		return ErrNoCache
 	}
 	if c.node != nil {
@@ -82,12 +122,12 @@ func (c *Cache) Invalidate(ctx context.Context, targets ...invalidation.Target) 
 // removed at all siblings, as by Remove, whose error it returns; they find the new one
 // here. Of two calls at once, at two peers, either may be the one that is found.
 func (c *Cache) Set(ctx context.Context, identity string, value []byte, expires time.Time) error {
-	if c.Siblings == nil || c.Store == nil {
+	if c.Store == nil {
 		return ErrNoCache
 	}
 	err := c.Remove(ctx, identity)
 	if int64(len(value)) <= c.maxBytes() {
-		c.put(c.gate.enter(identity), identity, &Object{Body: value, Expires: expires})
+		c.put(c.gate.enter(identity), identity, identity, &Object{Body: value, Expires: expires})
 	}
 	return err
 }
@@ -131,10 +171,12 @@ func (g *gate) let(p pass, identity string, f func()) bool {
 	return true
 }
 
-// put stores an object unless it was invalidated since p.
-func (c *Cache) put(p pass, identity string, o *Object) {
-	c.gate.let(p, identity, func() { c.Store.Put(identity, o) })
+// put stores an object under id, which is identity or that of a variant, unless it was
+// invalidated since p.
+func (c *Cache) put(p pass, identity, id string, o *Object) bool {
+	put := c.gate.let(p, identity, func() { c.Store.Put(id, o) })
 	c.replan()
+	return put
 }
 
 // invalidated removes what t says from here: all if it is a tag, which no object here
@@ -149,6 +191,11 @@ func (c *Cache) invalidated(t invalidation.Target) {
 		*era++
 		c.flights.forget(func(identity string) bool { return identity == t.Name })
 		c.Store.Drop(t.Name)
+		if v := c.variants(); v != nil {
+			for _, id := range v.Identities(strings.TrimPrefix(t.Name, "GET ")) {
+				c.Store.Drop(id)
+			}
+		}
 		return
 	}
 	for i := range g.locks {

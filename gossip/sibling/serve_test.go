@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,6 +32,7 @@ func newSite(t *testing.T, write http.HandlerFunc) *site {
 // ask requests a URL with fields "Name: value".
 func (s *site) ask(method, target string, fields ...string) *http.Response {
 	r := httptest.NewRequest(method, target, nil)
+	r.Body = io.NopCloser(r.Body) // as handlers before it may
 	for _, f := range fields {
 		name, value, _ := strings.Cut(f, ": ")
 		r.Header.Add(name, value)
@@ -71,7 +73,8 @@ func TestServeKeeps(t *testing.T) {
 		"too long":                {fields("0123456789+", public), false},
 		"nothing said":            {fields("x"), false},
 		"for how long":            {fields("x", "Cache-Control: public"), false},
-		"not for whom":            {fields("x", "Cache-Control: max-age=60"), false},
+		"not for whom":            {fields("x", "Cache-Control: max-age=60"), true},
+		"by heuristics":           {fields("x", "Date: Fri, 02 Jan 2100 00:00:00 GMT", "Last-Modified: Sat, 01 Jan 2000 00:00:00 GMT"), true},
 		"private":                 {fields("x", public+", private"), false},
 		"private in part":         {fields("x", public+`, private="set-cookie"`), false},
 		"no-store":                {fields("x", public, "Cache-Control: no-store"), false},
@@ -79,13 +82,15 @@ func TestServeKeeps(t *testing.T) {
 		"at once stale":           {fields("x", "Cache-Control: public, max-age=0"), false},
 		"a lifetime that is none": {fields("x", "Cache-Control: public, max-age=x"), false},
 		"old":                     {fields("x", public, "Age: 60"), false},
-		"varies":                  {fields("x", public, "Vary: Accept"), false},
+		"varies":                  {fields("x", public, "Vary: Accept"), true},
+		"varies by all":           {fields("x", public, "Vary: *"), false},
+		"to be validated":         {fields("x", "Cache-Control: max-age=0", `Etag: "e"`), false}, // a handler validates nothing
 		"a cookie":                {fields("x", public, "Set-Cookie: a=b"), false},
 		"cut short":               {fields("x", public, "Content-Length: 2"), false},
 		"not found": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "public, max-age=60")
 			w.WriteHeader(404)
-		}, false},
+		}, true},
 	} {
 		s := newSite(t, tt.write)
 		s.MaxBytes = 10
@@ -95,7 +100,7 @@ func TestServeKeeps(t *testing.T) {
 		if string(first) != string(again) {
 			t.Errorf("%s: %q, then %q", name, first, again)
 		}
-		if kept := s.made == 1; kept != tt.kept || kept != (resp.Header.Get("Cache-Status") == "me; hit") {
+		if kept := s.made == 1; kept != tt.kept || kept != hitOf(resp.Header) {
 			t.Errorf("%s: kept is %v, want %v; %v", name, kept, tt.kept, resp.Header)
 		}
 	}
@@ -123,7 +128,7 @@ func TestServeFromStore(t *testing.T) {
 			body, _ := io.ReadAll(resp.Body)
 			h := resp.Header
 			if resp.StatusCode != tt.status || string(body) != tt.body || h.Get("Age") != "13" || h.Get("X-A") != "b" ||
-				fmt.Sprint(h["Cache-Status"]) != "[me; hit]" || h["Connection"] != nil ||
+				fmt.Sprint(h["Cache-Status"]) != "[me; hit; ttl=47]" || h["Connection"] != nil ||
 				tt.status == 200 && (h.Get("Content-Type") != "text/html; charset=utf-8" || h.Get("Content-Length") != "10") {
 				t.Errorf("%s, %s: %d %q %v", tt.method, tt.field, resp.StatusCode, body, h)
 			}
@@ -151,8 +156,9 @@ func TestServePasses(t *testing.T) {
 		{"GET", "http://o.test/x", "Cookie: a=b", false, "old"},
 		{"GET", "https://o.test/x", "X-A: b", true, "old"}, // by TLS, another
 		{"GET", "http://other.test/x", "X-A: b", true, "old"},
-		{"GET", "http://o.test/x", "Authorization: Basic eDp5", true, "old"},
-		{"GET", "http://o.test/x", "Cache-Control: no-store", true, "old"},
+		{"GET", "http://o.test/x", "Authorization: Basic eDp5", false, "old"}, // since it is public
+		{"GET", "http://o.test/x", "Cache-Control: no-store", false, "old"},
+		{"GET", "http://o.test/y", "Cache-Control: no-store", true, "old"},
 		{"GET", "http://o.test/x", "Upgrade: websocket", true, "old"},
 		{"GET", "http://o.test/x", "Cache-Control: no-cache", true, "new"},
 		{"GET", "http://o.test/x", "Pragma: no-cache", true, "new"},
@@ -219,7 +225,7 @@ func TestServeFromSibling(t *testing.T) {
 		b.Siblings = w.client
 		w.sibling(func(rw http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/z" {
-				holds("varies", "Cache-Control: public, max-age=60", "Vary: Accept")(rw, r)
+				holds("private", "Cache-Control: private, max-age=60")(rw, r)
 				return
 			}
 			a.ServeHTTP(rw, r)
@@ -227,7 +233,7 @@ func TestServeFromSibling(t *testing.T) {
 		for _, target := range []string{"http://o.test/x?y=%7e", "https://o.test/%2f"} {
 			a.ask("GET", target)
 			time.Sleep(5 * time.Second)
-			for _, status := range []string{"[me; hit me; fwd=uri-miss; stored; detail=sibling]", "[me; hit]"} {
+			for _, status := range []string{"[me; hit; ttl=55 me; fwd=uri-miss; stored; detail=sibling]", "[me; hit; ttl=55]"} {
 				resp := b.ask("GET", target)
 				body, _ := io.ReadAll(resp.Body)
 				if h := resp.Header; string(body) != "from a" || fmt.Sprint(h["Cache-Status"]) != status || h.Get("Age") != "5" || h.Get("X-A") != "b" {
@@ -235,7 +241,7 @@ func TestServeFromSibling(t *testing.T) {
 				}
 			}
 		}
-		w.sibling(holds("for itself"))
+		w.sibling(holds("a cookie", "Set-Cookie: a=b"))
 		if body, _ := io.ReadAll(b.ask("GET", "http://o.test/z").Body); string(body) != "from b" {
 			t.Errorf("what is not for everybody: %q", body)
 		}
@@ -249,10 +255,11 @@ func TestServeFromSibling(t *testing.T) {
 func TestRecorderReadFrom(t *testing.T) {
 	for cc, kept := range map[string]bool{"public, max-age=60": true, "private": false} {
 		sink := &readFromWriter{ResponseRecorder: httptest.NewRecorder()}
-		rec := &recorder{ResponseWriter: sink, room: 100}
+		q := (&Cache{Store: NewMemory(nil, 0, 0)}).request(httptest.NewRequest("GET", "http://o.test/x", nil), &url.URL{Path: "/x"})
+		rec := &recorder{ResponseWriter: sink, c: &Cache{Store: NewMemory(nil, 0, 0)}, q: q, unstorable: func() {}}
 		rec.Header().Set("Cache-Control", cc)
 		n, err := io.Copy(rec, struct{ io.Reader }{strings.NewReader("a file")})
-		if err != nil || n != 6 || sink.Body.String() != "a file" || sink.used == kept || (rec.object() != nil) != kept {
+		if err != nil || n != 6 || sink.Body.String() != "a file" || sink.used == kept || (rec.whole() != nil) != kept {
 			t.Errorf("%s: %d, %v, %q, ReadFrom was used: %v", cc, n, err, sink.Body, sink.used)
 		}
 	}
@@ -281,7 +288,7 @@ func BenchmarkServe(b *testing.B) {
 		name    string
 		handler http.Handler
 		field   string
-	}{{"handler", handler, "X-A"}, {"hit", wrapped, "X-A"}, {"kept", wrapped, "Pragma"}, {"passed", wrapped, "Authorization"}} {
+	}{{"handler", handler, "X-A"}, {"hit", wrapped, "X-A"}, {"kept", wrapped, "Pragma"}, {"passed", wrapped, "If-Match"}} {
 		b.Run(bb.name, func(b *testing.B) {
 			r := httptest.NewRequest("GET", "http://o.test/x", nil)
 			r.Header.Set(bb.field, "no-cache")

@@ -34,6 +34,11 @@ type Transport struct {
 	// Identity is under what siblings list the object that a request is for; nil
 	// is the function Identity. It must be that which goes into the filters.
 	Identity func(*http.Request) string
+	// Cluster hears of what a request makes out of date, for up to a second before its
+	// response is returned, and says what siblings must have removed to be believed. The
+	// cache above is told what to remove by [gossip.Node.OnInvalidation]; it must let
+	// nothing in that was on its way meanwhile. nil = nothing is removed elsewhere.
+	Cluster Cluster
 }
 
 // ErrNoSiblings is the error of a Transport without Siblings that New made.
@@ -66,12 +71,16 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return notHere(r, t.Siblings.cfg.Name), nil
 	}
 	cc := rfc9111.RequestDirectives(r.Header)
-	if !mayAsk(r, &cc) {
-		return t.origin().RoundTrip(r)
-	}
 	identity := Identity
 	if t.Identity != nil {
 		identity = t.Identity
+	}
+	if !mayAsk(r, &cc) {
+		resp, err := t.origin().RoundTrip(r)
+		if err == nil && t.Cluster != nil {
+			removeChanged(r, resp.StatusCode, resp.Header, identity(r), t.Cluster.Invalidate)
+		}
+		return resp, err
 	}
 	q := Question{
 		URL: r.URL, Host: r.Host, Identities: []string{identity(r)},
@@ -81,6 +90,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		},
 	}
 	q.Accept = func(a *Answer) bool { return usable(a.Response, r.Header, q.Header, a.Arrived) }
+	if !NameInvalidations(q.Header, t.Cluster, q.Identities[0]) {
+		q.Identities = nil
+	}
 	a, err := t.Siblings.Ask(q).Next(r.Context(), nil)
 	if err != nil {
 		return nil, err
@@ -108,9 +120,15 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
+// hasBody reports whether a request has one, or may. A server's has a Body in any case,
+// which handlers before this one may have wrapped.
+func hasBody(r *http.Request) bool {
+	return r.ContentLength != 0 || r.RequestURI == "" && r.Body != nil && r.Body != http.NoBody
+}
+
 // mayAsk reports whether siblings may answer a request.
 func mayAsk(r *http.Request, cc *rfc9111.Directives) bool {
-	if r.Method != http.MethodGet && r.Method != "" || r.Body != nil && r.Body != http.NoBody {
+	if r.Method != http.MethodGet && r.Method != "" || hasBody(r) {
 		return false
 	}
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {

@@ -1,39 +1,115 @@
-"""The block method of CODERS.md, section 3, read."""
+"""The block method of CODERS.md, section 3, read and written."""
+from bisect import bisect_right
+from functools import lru_cache
 from math import comb
 
 def block(code, m, x):
     y = min(x, m - x)
-    if y < 0 or y > 8 * (len(code) + 8):
+    if m > 1 << 40 or y < 0 or y == 0 and code:
+        raise ValueError("corrupt")
+    if y > 8 * (len(code) + 8):
         raise ValueError("truncated")
     if y == 0:
-        if code:
-            raise ValueError("bytes for nothing")
         return list(range(m)) if x else []
-    size = 16 if 13 * y >= m else 32 if 26 * y >= m else 0
-    symbols, jump = gap_model(m, y) if size == 0 else block_model(m, y, size)
-    log = 11 if size == 0 else 12
-    owner, kept = states(symbols, log), {s[0] for s in symbols[:-1]}
+    size, log, symbols, jump, owner = model(m, y)
     found = []
     for start, end, count, part in chunks(code, m, y):
         if count == 0:
             continue
-        t = Tans(part, owner, symbols, log)
+        t = Tans(part, owner, symbols, log, end == m)
         if size == 0:
-            found += [start + p for p in gap_members(t, end - start, count, jump, len(symbols) - 1)]
+            found += [start + p for p in gap_members(t, end - start, count, len(symbols) - 1)]
         else:
-            found += [start + p for p in block_members(t, end - start, count, size, kept, len(symbols) - 1)]
+            found += [start + p for p in block_members(t, end - start, count, size)]
         t.end()
     if x > m - x:
         return sorted(set(range(m)) - set(found))
     return found
 
-def chunks(code, m, y):  # section 3.1
+def write_block(m, members):
+    if len(members) > m - len(members):
+        members = sorted(set(range(m)) - set(members))
+    if not members:
+        return b""
+    size, log, symbols, jump, owner = model(m, len(members))
+    firsts, places = [s[0] for s in symbols[:-1]], {}
+    for state, own in enumerate(owner):
+        places[own] = state  # by symbol, and the number among its states plus the frequency
+    frequencies = [0] * len(symbols)
+    for s, _ in owner:
+        frequencies[s] += 1
+
+    def symbol(value):
+        s = bisect_right(firsts, value) - 1
+        return s if s >= 0 and value < firsts[s] + (1 << symbols[s][1]) else len(symbols) - 1
+
+    lengths, counts, codes, at, step = b"", b"", b"", 0, span(m, len(members))
+    for start in range(0, m, step):
+        end, own = min(start + step, m), []
+        while at < len(members) and members[at] < end:
+            own.append(members[at] - start)
+            at += 1
+        values = (block_values if size else gap_values)(own, end - start, size or jump)
+        code = chunk([(symbol(v), v) for v in values], symbols, frequencies, places, log) if own else b""
+        codes += code
+        if end < m:
+            lengths, counts = lengths + uvarint(len(code)), counts + uvarint(len(own))
+    return lengths + counts + codes
+
+def chunk(values, symbols, frequencies, places, log):  # section 3.3
+    states, parts = [0, 0], []  # less L
+    for s, value in reversed(values):
+        base, raw, _ = symbols[s]
+        state, shed = states[0] + (1 << log), 0
+        while state >> shed >= 2 * frequencies[s]:
+            shed += 1
+        parts.append((raw + shed, value - base | (state & (1 << shed) - 1) << raw))
+        states = [states[1], places[s, state >> shed]]
+    # It is now the turn of the state that did not code the first symbol.
+    parts += [(log, states[0]), (log, states[1])]
+    zeros = -(1 + sum(n for n, _ in parts)) % 8
+    out, bits, have = bytearray(), 1 << zeros, zeros + 1
+    for n, v in reversed(parts):
+        bits, have = bits | v << have, have + n
+        while have >= 8:
+            out.append(bits & 0xFF)
+            bits, have = bits >> 8, have - 8
+    return bytes(out)
+
+def block_values(members, span, size):
+    blocks = [0] * (-(-span // 64) * 64 // size)
+    for p in members:
+        blocks[p // size] |= 1 << p % size
+    return [rank_of(b, size) for b in blocks]
+
+def gap_values(members, _, jump):
+    out, at = [], 0
+    for p in members:
+        jumps, left = divmod(p - at, jump)
+        out += [jump] * jumps + [left]
+        at = p + 1
+    return out
+
+def uvarint(v):
+    return bytes([v]) if v < 0x80 else bytes([v & 0x7F | 0x80]) + uvarint(v >> 7)
+
+def model(m, y):
+    """Bits in a block, log, symbols, J, and of each state its symbol and number."""
+    size = 16 if 13 * y >= m else 32 if 26 * y >= m else 0
+    symbols, jump = gap_model(m, y) if size == 0 else block_model(m, y, size)
+    log = 11 if size == 0 else 12
+    return size, log, symbols, jump, states(symbols, log)
+
+def span(m, y):  # section 3.1
     e = y * ((m // y).bit_length() + 1) >> 20
-    span = m
-    if e >= 2:
-        p = 1 << e.bit_length() - 1
-        span = 64 * -(-(-(-m // p)) // 64)
-    n, at = -(-m // span), 0
+    if e < 2:
+        return m
+    p = 1 << e.bit_length() - 1
+    return 64 * -(-(-(-m // p)) // 64)
+
+def chunks(code, m, y):
+    step = span(m, y)
+    n, at = -(-m // step), 0
 
     def numbers(k):
         nonlocal at
@@ -50,7 +126,7 @@ def chunks(code, m, y):  # section 3.1
                 if byte < 0x80:
                     break
             if shift > 7 and byte == 0:
-                raise ValueError("not the fewest bytes")
+                raise ValueError("corrupt")
             out.append(v)
         return out
 
@@ -58,11 +134,11 @@ def chunks(code, m, y):  # section 3.1
     lengths.append(len(code) - at - sum(lengths))
     counts.append(y - sum(counts))
     if lengths[-1] < 0 or counts[-1] < 0:
-        raise ValueError("more than there is")
+        raise ValueError("corrupt")
     for i in range(n):
-        start, end = i * span, min((i + 1) * span, m)
+        start, end = i * step, min((i + 1) * step, m)
         if counts[i] > end - start or (counts[i] == 0) != (lengths[i] == 0):
-            raise ValueError("a chunk that cannot be")
+            raise ValueError("corrupt")
         yield start, end, counts[i], code[at:at + lengths[i]]
         at += lengths[i]
 
@@ -116,10 +192,10 @@ def states(symbols, log):  # section 3.2
     return out
 
 class Tans:  # section 3.3
-    def __init__(self, code, owner, symbols, log):
+    def __init__(self, code, owner, symbols, log, last):
         if not code or code[0] == 0:
-            raise ValueError("no first one")
-        self.bits, self.left = int.from_bytes(code, "little"), 8 * len(code)
+            raise ValueError("corrupt")
+        self.code, self.at, self.left, self.last = code, 0, 8 * len(code), last
         self.owner, self.symbols, self.size = owner, symbols, 1 << log
         while not self.take(1):
             pass
@@ -127,10 +203,10 @@ class Tans:  # section 3.3
 
     def take(self, n):
         if n > self.left:
-            raise ValueError("truncated")
-        v = self.bits & (1 << n) - 1
-        self.bits, self.left = self.bits >> n, self.left - n
-        return v
+            raise ValueError("truncated" if self.last else "corrupt")
+        byte, bit = divmod(self.at, 8)
+        self.at, self.left = self.at + n, self.left - n
+        return int.from_bytes(self.code[byte:byte + 8], "little") >> bit & (1 << n) - 1
 
     def next(self):
         s, t = self.owner[self.states[0]]
@@ -145,9 +221,9 @@ class Tans:  # section 3.3
 
     def end(self):
         if self.left or self.states != [0, 0]:
-            raise ValueError("not the end")
+            raise ValueError("corrupt")
 
-def gap_members(t, span, count, jump, last):
+def gap_members(t, span, count, last):
     at, found = 0, []
     while len(found) < count:
         s, value = t.next()
@@ -156,38 +232,50 @@ def gap_members(t, span, count, jump, last):
             found.append(at)
             at += 1
         if at > span:
-            raise ValueError("beyond the chunk")
+            raise ValueError("corrupt")
     return found
 
 HALVES = [[] for _ in range(17)]  # numbers of 16 bits by how many ones they have
+RANKS = []  # and of each number its place there
 for _v in range(1 << 16):
+    RANKS.append(len(HALVES[bin(_v).count("1")]))
     HALVES[bin(_v).count("1")].append(_v)
 
+def groups(c):
+    """How many blocks of 32 bits with c ones have so many in the low half."""
+    return [(low, comb(16, low), comb(16, c - low)) for low in range(max(0, c - 16), min(16, c) + 1)]
+
+@lru_cache(1 << 16)
+def rank_of(bits, size):
+    c = bin(bits).count("1")
+    rank = sum(comb(size, i) for i in range(c))
+    if size == 16:
+        return rank + RANKS[bits]
+    lower = bin(bits & 0xFFFF).count("1")
+    rank += sum(lows * highs for low, lows, highs in groups(c) if low < lower)
+    return rank + RANKS[bits & 0xFFFF] * comb(16, c - lower) + RANKS[bits >> 16]
+
+@lru_cache(1 << 16)
 def unrank(rank, size):
     c = 0
     while rank >= comb(size, c):
         rank, c = rank - comb(size, c), c + 1
-        if c > size:
-            raise ValueError("no such rank")
     if size == 16:
         return HALVES[c][rank]
-    for low in range(max(0, c - 16), min(16, c) + 1):
-        n = comb(16, low) * comb(16, c - low)
-        if rank < n:
-            i, j = divmod(rank, comb(16, c - low))
+    for low, lows, highs in groups(c):
+        if rank < lows * highs:
+            i, j = divmod(rank, highs)
             return HALVES[low][i] | HALVES[c - low][j] << 16
-        rank -= n
+        rank -= lows * highs
 
-def block_members(t, span, count, size, kept, escape):
-    firsts = sorted(kept)
-    widths = {s[0]: s[1] for s in t.symbols[:-1]}
-    found = []
+def block_members(t, span, count, size):
+    escape, found = len(t.symbols) - 1, []
     for at in range(0, -(-span // 64) * 64, size):
         s, rank = t.next()
-        if s == escape and any(f <= rank < f + (1 << widths[f]) for f in firsts):
-            raise ValueError("an escape for what is kept")
+        if s == escape and any(f <= rank < f + (1 << raw) for f, raw, _ in t.symbols[:-1]):
+            raise ValueError("corrupt")
         bits = unrank(rank, size)
         found += [at + i for i in range(size) if bits >> i & 1]
     if len(found) != count or found[-1] >= span:
-        raise ValueError("ones beyond the chunk, or too many")
+        raise ValueError("corrupt")
     return found

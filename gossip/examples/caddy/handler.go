@@ -1,6 +1,5 @@
 // Package caddy is a handler for Caddy that keeps the answers of those behind it and
-// finds others at the Caddies beside it. It keeps what says that it is public, and for
-// how long, and does not vary; all the rest of HTTP caching is the business of a cache.
+// finds others at the Caddies beside it, by the rules of a shared HTTP cache.
 package caddy
 
 import (

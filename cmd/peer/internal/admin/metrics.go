@@ -112,6 +112,12 @@ var families = []family{
 	gauge("peer_sibling_lost_ratio", "Share of the questions of the last half minute that got no answer in time.", func(s Status) float64 { return s.Siblings.Lost }),
 	counter("peer_sibling_excused_total", "Failed questions not held against the sibling: this process was late, or most siblings were.", func(s Status) float64 { return float64(s.Traffic.SiblingsExcused) }),
 	counter("peer_sibling_spared_total", "Questions not asked, since too many were lost.", func(s Status) float64 { return float64(s.Traffic.SiblingsSpared) }),
+	byLabel(prometheus.CounterValue, "result", "peer_sibling_compared_total", "Siblings' answers compared with the origin's.",
+		func(s Status, emit func(float64, ...string)) {
+			emit(float64(s.Traffic.SiblingsCompared-min(s.Traffic.SiblingsCompared, s.Traffic.SiblingsRefuted)), "same")
+			emit(float64(s.Traffic.SiblingsRefuted), "other")
+		}),
+	counter("peer_sibling_accused_total", "Quarantines of siblings for a body that was spoilt or made up.", func(s Status) float64 { return float64(s.Traffic.SiblingsAccused) }),
 	gauge("peer_late_seconds", "By how much this process runs late, for want of a processor.", func(s Status) float64 { return s.Late }),
 	byLabel(prometheus.CounterValue, "result", "peer_sibling_hedges_total", "Questions asked besides because a sibling was late: answered first, or not, or not asked for want of budget.",
 		func(s Status, emit func(float64, ...string)) {

@@ -33,7 +33,7 @@ type attempt struct {
 // begin starts one. b.mu is held, and nothing is written to b.w: Read is waiting.
 func (b *body) begin() {
 	t := &attempt{b: b, at: b.at, strong: b.repr.StrongValidator() != "", slow: !b.resuming && b.from.sibling != nil, patience: b.patience, done: make(chan struct{})}
-	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(b.f.r.Context()))
+	t.ctx, t.cancel = context.WithCancelCause(&b.f.ctx)
 	if b.resuming && b.fruitless > 0 {
 		t.pause = retryPause << (b.fruitless - 1)
 	}
@@ -85,8 +85,6 @@ func (t *attempt) find() (found, superseded bool) {
 	select {
 	case <-time.After(t.pause):
 	case <-t.ctx.Done():
-		return false, false
-	case <-b.c.stopped.Done():
 		return false, false
 	}
 	var conditions http.Header
@@ -195,6 +193,9 @@ func (t *attempt) takeLocked(a *answer) {
 	b := t.b
 	old := b.from
 	b.from, b.attempt = a, nil
+	if b.helper == nil {
+		b.helper = a.given
+	}
 	b.patience = b.stall()
 	switch {
 	case b.resuming:

@@ -10,6 +10,23 @@ import (
 	"time"
 )
 
+// buffer returns one for parts of a body, which is to be spared afterwards.
+func (c *Cache) buffer() []byte {
+	select {
+	case buf := <-c.buffers:
+		return buf
+	default:
+		return make([]byte, 64<<10)
+	}
+}
+
+func (c *Cache) spare(buf []byte) {
+	select {
+	case c.buffers <- buf:
+	default:
+	}
+}
+
 // noBody reports whether responses of a status have no content.
 func noBody(status int) bool {
 	return status == http.StatusNoContent || status == http.StatusNotModified
@@ -62,13 +79,15 @@ type closing struct {
 }
 
 // An upload is the body of a client's request on its way to the origin, which is
-// charged neither with the time that the client takes nor with its faults.
+// charged neither with the time that the client takes nor with its faults. A connection
+// that many requests share, as in HTTP/2, is not stuck for one of which nothing is taken:
+// it has a clock of its own.
 type upload struct {
 	io.ReadCloser
 	failed atomic.Pointer[clientError] // how reading it failed
 
 	mu    sync.Mutex
-	clock *time.Timer // of the origin; nil = it answered
+	clock *time.Timer // runs while the origin is to take what was read; nil = it answered
 	limit time.Duration
 }
 
@@ -78,7 +97,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	if err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) {
 		u.failed.Store(&clientError{err})
 	}
-	u.charge(true)
+	u.charge(err == nil) // from the last byte on, the header is waited for
 	return n, err
 }
 
@@ -95,8 +114,17 @@ func (u *upload) charge(origin bool) {
 	}
 }
 
-func (u *upload) time(clock *time.Timer, limit time.Duration) {
+// time has the request cancelled when nothing of its body is taken within the limit, and
+// returns what ends that.
+func (u *upload) time(limit time.Duration, cancel context.CancelCauseFunc) (answered func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.clock, u.limit = clock, limit
+	u.limit, u.clock = limit, time.AfterFunc(limit, func() { cancel(errSend) })
+	u.clock.Stop() // until something is read
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.clock.Stop()
+		u.clock = nil
+	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
-	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -19,10 +18,10 @@ import (
 // Config says what a [Cache] works with.
 type Config struct {
 	Name      string            // in Via and Cache-Status: a token
-	Origin    http.RoundTripper // sends requests to origins; must neither follow redirects nor decompress
+	Origin    http.RoundTripper // sends requests to origins, and gives up those that send no header; must neither follow redirects nor decompress
 	Siblings  *sibling.Client   // nil = none
 	Coalescer Coalescer         // nil = none
-	Cluster   Cluster           // nil = this cache is alone
+	Cluster   sibling.Cluster   // nil = this cache is alone
 	// Others are the siblings that live, which are asked for what they may serve stale
 	// while an origin is down; nil = none are.
 	Others func() []sibling.Peer
@@ -36,19 +35,16 @@ type Config struct {
 	// advertised.
 	Advertise, Withdraw func(identity string)
 
-	MinListed    time.Duration    // responses fresh for less than this are not advertised; 0 = 1 s
-	FirstByte    time.Duration    // from a request's last byte to the header of the origin's answer; 0 = 60 s
-	BetweenBytes time.Duration    // for which the origin or a sibling may pause in a body, where no other source can go on; 0 = 60 s
-	Now          func() time.Time // the wall clock, which may jump; nil = time.Now
-	Logger       *slog.Logger     // nil = discard
-}
-
-// A Cluster is the other caches, as far as concerns what must not be served any more: a
-// [gossip.Node].
-type Cluster interface {
-	Invalidate(context.Context, ...invalidation.Target) error
-	Concerning(identity string) (ids []invalidation.ID, ok bool)
-	Applied(ids ...invalidation.ID) bool
+	MinListed time.Duration // responses fresh for less than this are not advertised; 0 = 1 s
+	// SiblingMaxAge is for how long what a sibling gave is served without asking the origin,
+	// however fresh it is said to be; 0 = as long as it is fresh. One in Compare of siblings' answers
+	// is compared with the origin's, when it was served; 0 = none.
+	SiblingMaxAge time.Duration
+	Compare       int
+	Send          time.Duration    // for which the origin may take nothing of a request's body; 0 = 60 s
+	BetweenBytes  time.Duration    // for which the origin or a sibling may pause in a body, where no other source can go on; 0 = 60 s
+	Now           func() time.Time // the wall clock, which may jump; nil = time.Now
+	Logger        *slog.Logger     // nil = discard
 }
 
 // A Coalescer knows which sibling is fetching a response that no digest lists yet: a
@@ -65,6 +61,7 @@ type Coalescer interface {
 const (
 	maxTombstones = 64 << 10 // URLs whose invalidation is remembered
 	maxHitForMiss = 16 << 10 // URLs whose responses can't be shared
+	maxLiars      = 4 << 10
 )
 
 // A Cache answers requests. It is safe for concurrent use.
@@ -82,9 +79,14 @@ type Cache struct {
 	nowhere    hitForMiss    // URLs of which no sibling had a stale response
 	staleSlots chan struct{} // a place for each response that all siblings are asked for
 	opened     time.Time     // by the steady clock
+	via        []string      // the Via of what has none, by HTTP/1.1
 	clock      int64         // names that clock; never 0
 
-	buffers chan []byte // spare ones, for receiving bodies
+	buffers chan []byte // spare ones, for bodies
+
+	liars     recent[time.Duration] // siblings found to have lied, and when, by the steady clock
+	tallies   tallies
+	comparing chan struct{} // a token for each comparison under way
 
 	mu       sync.Mutex
 	fetches  map[string]*fetch // by identity
@@ -103,7 +105,7 @@ func New(cfg Config) (*Cache, error) {
 	for _, d := range []struct {
 		field    *time.Duration
 		standard time.Duration
-	}{{&cfg.MinListed, time.Second}, {&cfg.FirstByte, time.Minute}, {&cfg.BetweenBytes, time.Minute}} {
+	}{{&cfg.MinListed, time.Second}, {&cfg.Send, time.Minute}, {&cfg.BetweenBytes, time.Minute}} {
 		if *d.field <= 0 {
 			*d.field = d.standard
 		}
@@ -112,11 +114,12 @@ func New(cfg Config) (*Cache, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
-		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64),
-		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64)}
+		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64), comparing: make(chan struct{}, maxComparisons),
+		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
 	c.large.limit = maxLarge
 	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleInquiries)
-	c.tombstones.limit, c.tombstones.tags.limit, c.hitForMiss.limit = maxTombstones, maxTombstones, maxHitForMiss
+	c.tombstones.limit, c.tombstones.tags.limit = maxTombstones, maxTombstones
+	c.hitForMiss.limit, c.liars.limit = maxHitForMiss, maxLiars
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	if cfg.Advertise != nil {
 		c.cfg.Advertise, c.cfg.Withdraw = withAnyVariant(cfg.Advertise), withAnyVariant(cfg.Withdraw)
@@ -124,7 +127,7 @@ func New(cfg Config) (*Cache, error) {
 	o := cfg.Store
 	o.Now = cfg.Now
 	o.Hooks = store.Hooks{Stored: c.variants.Stored, Evicted: c.variants.Evicted, Listed: c.cfg.Advertise, Unlisted: c.cfg.Withdraw}
-	o.Decode = func(_ string, data []byte) (any, error) { return decodeEntry(data, cfg.Name) }
+	o.Decode = func(_ string, data []byte) (any, error) { return decodeEntry(data, c.via) }
 	o.Labels = tagsOfEntry
 	if o.Logger == nil {
 		o.Logger = cfg.Logger
@@ -154,10 +157,39 @@ func (c *Cache) addStatus(h http.Header, st rfc9111.Status) {
 	st.Add(h)
 }
 
+// addVia appends this cache to the Via of a message that came by a version of HTTP.
+func (c *Cache) addVia(h http.Header, major, minor int) {
+	if h["Via"] == nil && major == 1 && minor == 1 {
+		h["Via"] = c.via
+		return
+	}
+	rfc9111.AddVia(h, major, minor, c.cfg.Name)
+}
+
+// detached has the values of a client's context, and ends when the cache closes.
+type detached struct{ stopped, values context.Context }
+
+func (d *detached) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (d *detached) Done() <-chan struct{}       { return d.stopped.Done() }
+func (d *detached) Err() error                  { return d.stopped.Err() }
+
+// Value looks at the cache's context first: package context finds there what to end with.
+func (d *detached) Value(key any) any {
+	if v := d.stopped.Value(key); v != nil {
+		return v
+	}
+	return d.values.Value(key)
+}
+
 // freshened is the stored response brought up to date by a 304, or by the answer to
 // a HEAD.
 func (c *Cache) freshened(e *entry, a *answer) *entry {
-	return newEntry(e.Freshened(a.header, a.delay, a.received.wall), a.received, c.cfg.Name)
+	fresh := newEntry(e.Freshened(a.header, a.delay, a.received.wall), a.received, c.via)
+	fresh.given = e.given // a 304 of the origin's, too, says nothing of the body
+	if fresh.given == nil {
+		fresh.given = a.given
+	}
+	return fresh
 }
 
 // meta is what the store is to keep beside the body of a response.

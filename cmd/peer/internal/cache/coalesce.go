@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -12,8 +13,7 @@ import (
 // newFetch registers a fetch under key, unless there is one already, which it
 // returns with joined = true, having made the caller one of its followers.
 func (c *Cache) newFetch(r *request, key string, stored *found, reason string) (f *fetch, joined bool) {
-	f = &fetch{key: key, r: r, stored: stored, reason: reason, began: c.now(), ready: make(chan struct{}),
-		interim: make(chan interim, maxInterim)}
+	f = &fetch{key: key, r: r, stored: stored, reason: reason, began: c.now(), ready: make(chan struct{}), ctx: detached{c.stopped, r.Context()}}
 	f.waiters.join(false)
 	if key == "" {
 		return f, false
@@ -152,7 +152,7 @@ func (c *Cache) lead(f *fetch) {
 func unattended(r *request) *request {
 	clone := r.Clone(context.WithoutCancel(r.Context()))
 	clone.Method, clone.Header = http.MethodGet, withoutConditions(r.Header)
-	return &request{Request: clone, url: r.url, cc: rfc9111.RequestDirectives(nil), now: r.now}
+	return &request{Request: clone, plain: r.plain, url: r.url, cc: rfc9111.RequestDirectives(nil), now: r.now}
 }
 
 // validate validates a stale copy that was served already (RFC 5861).
@@ -172,7 +172,7 @@ func (c *Cache) validate(r *request, stored *found) {
 var conditional = []string{"If-None-Match", "If-Modified-Since", "If-Range", "Range"}
 
 func withoutConditions(h http.Header) http.Header {
-	h = h.Clone()
+	h = maps.Clone(h)
 	for _, name := range conditional {
 		delete(h, name)
 	}

@@ -41,6 +41,9 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p rf
 	h = append(h, "\r\nCache-Status: "...)
 	st.Cache = c.cfg.Name
 	h = st.Append(h)
+	if lines := w.Header()[statementField]; lines != nil {
+		h = append(append(h, "\r\n"+statementField+": "...), lines[0]...)
+	}
 	h = append(h, "\r\nContent-Length: "...)
 	h = strconv.AppendInt(h, p.Length, 10)
 	h = append(h, "\r\n\r\n"...)

@@ -21,12 +21,17 @@ import (
 type entry struct {
 	*rfc9111.Response
 	received moment                 // when the answer arrived that brought or confirmed it
+	given    *given                 // nil = no sibling had a part in it
 	via      []string               // the Via field as it is served
 	wire     atomic.Pointer[[]byte] // the header as it is served; made when it is needed
 }
 
-func newEntry(r *rfc9111.Response, received moment, name string) *entry {
-	return &entry{Response: r, received: received, via: append(slices.Clip(r.Header["Via"]), "1.1 "+name)}
+// newEntry returns one that is served with the response's own Via and via.
+func newEntry(r *rfc9111.Response, received moment, via []string) *entry {
+	if before := r.Header["Via"]; before != nil {
+		via = slices.Concat(before, via)
+	}
+	return &entry{Response: r, received: received, via: via}
 }
 
 // age returns the current age.
@@ -38,9 +43,15 @@ func (e *entry) age(now moment) time.Duration {
 	return e.Age(since)
 }
 
-// freshFor returns for how long the response stays fresh; negative = for how
-// long it has been stale.
-func (e *entry) freshFor(now moment) time.Duration { return e.Lifetime - e.age(now) }
+// freshFor returns for how long the response stays fresh, and its giver's word good;
+// negative = for how long it has not been.
+func (e *entry) freshFor(now moment) time.Duration {
+	left := e.Lifetime - e.age(now)
+	if e.given != nil {
+		left = min(left, e.given.remaining(now))
+	}
+	return left
+}
 
 // generated is when the origin generated or last confirmed the response, as far
 // as its age tells.
@@ -49,7 +60,15 @@ func (e *entry) generated() moment { return e.received.ago(e.InitialAge) }
 // encode writes the entry for the store: a line of numbers, then the header.
 func (e *entry) encode() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "2 %d %d %d %d %d\r\n", e.Status, e.received.wall.UnixNano(), int64(e.InitialAge), e.received.clock, int64(e.received.steady))
+	version := 2
+	if e.given != nil {
+		version = 3
+	}
+	fmt.Fprintf(&b, "%d %d %d %d %d %d", version, e.Status, e.received.wall.UnixNano(), int64(e.InitialAge), e.received.clock, int64(e.received.steady))
+	if g := e.given; g != nil {
+		fmt.Fprintf(&b, " %d %d %d %d %s", g.at.wall.UnixNano(), g.at.clock, int64(g.at.steady), int64(g.left), g.by)
+	}
+	b.WriteString("\r\n")
 	e.Header.Write(&b)
 	b.WriteString("\r\n")
 	return b.Bytes()
@@ -58,13 +77,17 @@ func (e *entry) encode() []byte {
 var errEntry = errors.New("cache: not a stored response")
 
 // decodeEntry reads what encode wrote.
-func decodeEntry(data []byte, name string) (*entry, error) {
+func decodeEntry(data []byte, via []string) (*entry, error) {
 	r := textproto.NewReader(bufio.NewReader(bytes.NewReader(data)))
 	line, err := r.ReadLine()
 	if err != nil {
 		return nil, errEntry
 	}
 	fields := strings.Fields(line)
+	by := ""
+	if len(fields) == 11 && fields[0] == "3" {
+		fields, by = fields[:10], fields[10]
+	}
 	n := make([]int64, len(fields))
 	for i := range n {
 		if n[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil {
@@ -73,7 +96,12 @@ func decodeEntry(data []byte, name string) (*entry, error) {
 	}
 	var initial time.Duration
 	var received moment
+	var from *given
 	switch {
+	case len(n) == 10 && n[0] == 3: // with what siblings had a part in
+		initial = time.Duration(n[3])
+		received = moment{time.Unix(0, n[2]), n[4], time.Duration(n[5])}
+		from = &given{by: by, at: moment{time.Unix(0, n[6]), n[7], time.Duration(n[8])}, left: time.Duration(n[9])}
 	case len(n) == 6 && n[0] == 2:
 		initial = time.Duration(n[3])
 		received = moment{time.Unix(0, n[2]), n[4], time.Duration(n[5])}
@@ -87,7 +115,9 @@ func decodeEntry(data []byte, name string) (*entry, error) {
 	if err != nil {
 		return nil, errEntry
 	}
-	return newEntry(rfc9111.Restore(int(n[1]), http.Header(h), initial, received.wall), received, name), nil
+	e := newEntry(rfc9111.Restore(int(n[1]), http.Header(h), initial, received.wall), received, via)
+	e.given = from
+	return e, nil
 }
 
 // A representation is what tells the bytes of one response from those of another.

@@ -41,7 +41,7 @@ func (timeout) Timeout() bool   { return true }
 func (timeout) Temporary() bool { return true }
 
 const (
-	errFirstByte    = timeout("cache: no header within the time for the first byte")
+	errSend         = timeout("cache: nothing of the request's body was taken within the time to send")
 	errBetweenBytes = timeout("cache: no byte within the time between bytes")
 )
 

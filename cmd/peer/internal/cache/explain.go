@@ -45,7 +45,7 @@ type Stored struct {
 // Explain says what [Cache.Serve] would do with r. It changes nothing and counts
 // as no use of what is stored.
 func (c *Cache) Explain(r *http.Request) Explanation {
-	q := &request{Request: r, url: rfc9111.CanonicalURL(r.URL), cc: rfc9111.RequestDirectives(r.Header), now: c.now()}
+	q := c.request(r)
 	e := Explanation{URL: q.url, Verdict: WouldPass, Reason: "method"}
 	best := c.explainStored(q, &e)
 	switch {
@@ -61,6 +61,9 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 	}
 	if best != nil {
 		v, reason := best.Reuse(&q.cc, best.age(q.now))
+		if best.overdue(q.now) || c.discredited(best) {
+			v, reason = rfc9111.Validate, "stale"
+		}
 		e.Reason = reason
 		switch {
 		case v == rfc9111.ServeFresh:
@@ -91,11 +94,11 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 
 // explainStored lists what is stored for the URL and returns what r selects.
 func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
-	selected := map[string]bool{rfc9111.Identity(r.url, nil, nil): true}
+	selected := map[string]bool{r.plain: true}
 	for _, fields := range c.variants.Rules(r.url) {
-		selected[rfc9111.Identity(r.url, fields, r.Header)] = true
+		selected[r.identity(fields)] = true
 	}
-	for _, id := range append([]string{rfc9111.Identity(r.url, nil, nil)}, c.variants.Identities(r.url)...) {
+	for _, id := range append([]string{r.plain}, c.variants.Identities(r.url)...) {
 		obj, ok := c.store.Peek(id)
 		if !ok {
 			continue

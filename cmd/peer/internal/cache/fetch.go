@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -25,10 +24,15 @@ type fetch struct {
 
 	waiters waiters       // the requests that it has still to answer, in part or whole
 	ready   chan struct{} // closed when result is set
-	interim chan interim  // 1xx responses, for the leader
+	interim interims      // 1xx responses, for the leader
 	part    bool          // the range that the client wants is asked for
 	stale   bool          // a sibling's stale response is taken, since the origin is down
 	result  *result
+
+	ctx     detached
+	sources sources
+	outcome result // the memory of result
+	handed  answer // and of its answer
 
 	mu        sync.Mutex
 	leftAlone bool // the leader left before there was a result
@@ -65,20 +69,21 @@ type result struct {
 // and what the origin answers to a request without conditions is a result.
 func (c *Cache) run(f *fetch) {
 	src := c.sources(f)
-	ctx := context.WithoutCancel(f.r.Context())
 	for f.result == nil {
 		var stored *entry
 		var conditions http.Header
 		if f.stored != nil {
 			stored = f.stored.entry
-			conditions = stored.Conditions()
+			if !stored.overdue(c.now()) {
+				conditions = stored.Conditions()
+			}
 		} else if f.part {
 			conditions = ofPart(f.r.Header)
 		}
-		a, err := src.next(ctx, conditions)
+		a, err := src.next(&f.ctx, conditions)
 		switch {
 		case err != nil:
-			if !c.takeStale(ctx, f, src, 0) {
+			if !c.takeStale(&f.ctx, f, src, 0) {
 				f.deliver(c.failed(f, src, err))
 			}
 		case a.status == http.StatusNotModified && stored != nil:
@@ -88,10 +93,10 @@ func (c *Cache) run(f *fetch) {
 				continue
 			}
 			f.deliver(c.confirmed(f, src, a))
-		case stored != nil && a.sibling == nil && stored.StaleOnError(&f.r.cc, a.status, stored.age(c.now())):
+		case stored != nil && a.sibling == nil && c.standsIn(f, a.status):
 			a.close()
 			f.deliver(c.serveStale(f, src, a.status))
-		case a.sibling == nil && c.takeStale(ctx, f, src, a.status):
+		case a.sibling == nil && c.takeStale(&f.ctx, f, src, a.status):
 			a.close()
 		case c.tooMuch(f, a), !f.part && f.r.Header["Range"] != nil && a.status == http.StatusOK && !c.mayStore(f, a):
 			if !c.mayStore(f, a) {
@@ -148,9 +153,11 @@ func (f *fetch) leave() {
 	}
 }
 
-// newResult begins one with what is known of the siblings asked.
+// newResult begins the fetch's result, one that was not delivered aside, with what is known
+// of the siblings asked.
 func newResult(src *sources) *result {
-	res := &result{}
+	res := &src.f.outcome
+	*res = result{}
 	if in := src.inquiry; in != nil {
 		res.asked, res.falseHits, res.siblingErrors = in.Asked, in.FalseHits, in.Errors
 	}
@@ -160,7 +167,7 @@ func newResult(src *sources) *result {
 // failed is the result of a fetch that nobody answered: the stale copy, if it may
 // be served, else the error.
 func (c *Cache) failed(f *fetch, src *sources, err error) *result {
-	if f.stored != nil && f.stored.entry.StaleOnError(&f.r.cc, 0, f.stored.entry.age(c.now())) {
+	if f.stored != nil && c.standsIn(f, 0) {
 		return c.serveStale(f, src, 0)
 	}
 	res := newResult(src)
@@ -211,7 +218,9 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 		res := newResult(src)
 		res.answer, res.fwdStatus = a, a.status
 		res.peer, res.via = a.peer()
-		a.body = &closing{newPausing(a.body, c.cfg.BetweenBytes, a.cancel), a.body}
+		if a.sibling == nil { // a sibling's is watched already
+			a.body = &closing{newPausing(a.body, c.cfg.BetweenBytes, a.cancel), a.body}
+		}
 		if a.sibling == nil && f.part {
 			c.complete(f.r, a)
 		}
@@ -222,11 +231,11 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 		c.hitForMiss.mark(f.r.url, c.now())
 	}
 	res := newResult(src)
-	res.answer, res.fwdStatus = a, a.status
+	res.fwdStatus = a.status
 	res.peer, res.via = a.peer()
-	whole := *a
-	whole.body, whole.cancel = c.newBody(f, src, a, nil), func(error) {}
-	res.answer = &whole
+	f.handed = *a
+	f.handed.body, f.handed.cancel = c.newBody(f, src, a, nil), func(error) {}
+	res.answer = &f.handed
 	f.deliver(res)
 }
 
@@ -236,7 +245,7 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 // the sibling fails before that.
 func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	fields := rfc9111.VaryFields(a.header)
-	id := rfc9111.Identity(f.r.url, fields, f.r.Header)
+	id := f.r.identity(fields)
 	length := a.length
 	if noBody(a.status) {
 		length = 0
@@ -247,7 +256,8 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 		return
 	}
 	b := c.newBody(f, src, a, w)
-	e := newEntry(a.response(), a.received, c.cfg.Name)
+	e := newEntry(a.response(), a.received, c.via)
+	e.given = a.given
 	res := newResult(src)
 	res.id, res.fields, res.entry, res.body, res.into, res.length = id, fields, e, b, w, length
 	res.storing, res.fwdStatus, res.stale = true, a.status, f.stale
@@ -304,18 +314,8 @@ const (
 
 // pump copies a body into the store.
 func (c *Cache) pump(f *fetch, w *store.Writer, b *body, deliver func()) error {
-	var buf []byte
-	select {
-	case buf = <-c.buffers:
-	default:
-		buf = make([]byte, 64<<10)
-	}
-	defer func() {
-		select {
-		case c.buffers <- buf:
-		default:
-		}
-	}()
+	buf := c.buffer()
+	defer c.spare(buf)
 	var total int64
 	for {
 		n, err := b.Read(buf)
@@ -345,7 +345,12 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 		return
 	}
 	c.hints.Learn(f.r.url, res.fields)
-	m := c.meta(res.entry)
+	e := res.entry
+	if given := res.body.given(); e.given == nil && given != nil { // a sibling went on where the origin ended
+		e = newEntry(e.Response, e.received, c.via)
+		e.given = given
+	}
+	m := c.meta(e)
 	m.Copied = res.peer != ""
 	obj, err := w.Commit(m)
 	if err != nil {
@@ -357,6 +362,7 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 		return
 	}
 	c.Stored.Add(1)
+	c.compareSome(f, obj, e)
 	if f.stored != nil && f.stored.obj.Key() != res.id {
 		c.store.DeleteObject(f.stored.obj) // its successor varies by other fields
 	}
@@ -365,7 +371,7 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 // selects reports whether the result answers the follower's request r: the same
 // variant, and fresh enough for what r asks.
 func (c *Cache) selects(res *result, r *request) bool {
-	if res.entry == nil || rfc9111.Identity(r.url, res.fields, r.Header) != res.id {
+	if res.entry == nil || r.identity(res.fields) != res.id {
 		return false
 	}
 	now := c.now()

@@ -99,7 +99,7 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 	if repr.Status != cut.repr.Status || !repr.same(cut.repr) {
 		return elsewhere
 	}
-	checked := cut.sums.Check(body)
+	checked := cut.sums.Check(body, 0)
 	_, err := io.CopyN(io.Discard, checked, cut.plan.Offset+res.Bytes)
 	if err == nil {
 		rest := cut.plan.Length
@@ -107,7 +107,7 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 			rest -= res.Bytes
 		}
 		var n int64
-		n, err = copyArriving(w, checked, rest, func() {})
+		n, err = c.copyArriving(w, checked, rest, func() {})
 		res.Bytes += n
 	}
 	if errors.Is(err, store.ErrDiffers) {

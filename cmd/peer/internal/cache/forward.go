@@ -32,13 +32,13 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	out := r.Clone(ctx)
 	out.RequestURI = ""
 	out.Close = false
-	rfc9111.AddVia(out.Header, r.ProtoMajor, r.ProtoMinor, c.cfg.Name)
+	c.addVia(out.Header, r.ProtoMajor, r.ProtoMinor)
 	if r.ContentLength == 0 {
 		out.Body = nil
 	} else {
 		out.Body = &upload{ReadCloser: r.Body}
 	}
-	a, err := c.sendInterim(w, r, out)
+	a, err := c.sendInterim(w, r, out, cancel)
 	st := rfc9111.Status{Fwd: reason}
 	if err != nil {
 		broken := RequestBodyFailed(out) // which ends the request's context, too
@@ -70,24 +70,24 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 }
 
 // sendInterim is send that passes 1xx responses on to the client.
-func (c *Cache) sendInterim(w http.ResponseWriter, r, out *http.Request) (a *answer, err error) {
-	interims := make(chan interim, maxInterim)
-	out = out.WithContext(traceInterim(out.Context(), interims))
+func (c *Cache) sendInterim(w http.ResponseWriter, r, out *http.Request, cancel context.CancelCauseFunc) (a *answer, err error) {
+	interims := interims{more: make(chan struct{}, 1)}
+	out = out.WithContext(interims.noted(out.Context()))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		start := time.Now()
-		resp, failed := c.send(out)
+		resp, failed := c.send(out, cancel)
 		if err = failed; err == nil {
 			a = c.fromOrigin(resp, time.Since(start), c.now())
 		}
 	}()
 	for {
 		select {
-		case i := <-interims:
-			i.write(w, r)
+		case <-interims.more:
+			interims.write(w, r)
 		case <-done:
-			drain(interims, w, r)
+			interims.write(w, r)
 			return a, err
 		}
 	}
@@ -104,7 +104,7 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9
 		h["Cache-Status"] = a.via
 	}
 	c.addStatus(h, st)
-	rfc9111.AddVia(h, 1, 1, c.cfg.Name)
+	c.addVia(h, 1, 1)
 	for name := range a.trailer {
 		h.Add("Trailer", name)
 	}
@@ -113,7 +113,7 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9
 	if r.Method == http.MethodHead || noBody(a.status) {
 		return res
 	}
-	res.Bytes, res.Err = copyFlushing(w, a.body, a.length < 0)
+	res.Bytes, res.Err = c.copyFlushing(w, a.body, a.length < 0)
 	res.Broken = res.Err != nil
 	if !res.Broken {
 		for name, lines := range a.trailer {
@@ -124,12 +124,13 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9
 }
 
 // copyFlushing copies a body and, if it comes piece by piece, sends each piece on.
-func copyFlushing(w http.ResponseWriter, body io.Reader, flush bool) (done int64, err error) {
+func (c *Cache) copyFlushing(w http.ResponseWriter, body io.Reader, flush bool) (done int64, err error) {
 	flusher, _ := w.(http.Flusher)
 	if !flush || flusher == nil {
 		return io.Copy(w, body)
 	}
-	buf := make([]byte, 32<<10)
+	buf := c.buffer()
+	defer c.spare(buf)
 	for {
 		n, err := body.Read(buf)
 		if n > 0 {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"sync"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
@@ -16,26 +17,41 @@ type interim struct {
 	header http.Header
 }
 
+// interims are those that wait for a client.
+type interims struct {
+	more  chan struct{} // has something when there are; nil = nobody wants them
+	mu    sync.Mutex
+	queue []interim
+	trace httptrace.ClientTrace
+}
+
 // maxInterim is how many of them wait for the client; a few are passed on of
 // however many an origin sends.
 const maxInterim = 8
 
-// traceInterim makes requests under the returned context send the 1xx responses
-// that they get, other than 100 and 101, to ch, as far as there is room.
-func traceInterim(ctx context.Context, ch chan<- interim) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
-			if code > 101 {
-				header := http.Header(h).Clone()
-				rfc9111.RemoveHopByHop(header)
-				select {
-				case ch <- interim{code, header}:
-				default:
-				}
-			}
-			return nil
-		},
-	})
+// noted makes requests under the returned context note the 1xx responses that they get,
+// other than 100 and 101.
+func (is *interims) noted(ctx context.Context) context.Context {
+	if is.more == nil {
+		return ctx
+	}
+	is.trace.Got1xxResponse = is.note
+	return httptrace.WithClientTrace(ctx, &is.trace)
+}
+
+func (is *interims) note(code int, h textproto.MIMEHeader) error {
+	is.mu.Lock()
+	defer is.mu.Unlock()
+	if code > 101 && len(is.queue) < maxInterim {
+		header := http.Header(h).Clone()
+		rfc9111.RemoveHopByHop(header)
+		is.queue = append(is.queue, interim{code, header})
+		select {
+		case is.more <- struct{}{}:
+		default:
+		}
+	}
+	return nil
 }
 
 // write sends i, unless the client can't know such responses.
@@ -51,14 +67,13 @@ func (i interim) write(w http.ResponseWriter, r *http.Request) {
 	clear(h)
 }
 
-// drain sends what waits in ch, which nobody sends to any more.
-func drain(ch <-chan interim, w http.ResponseWriter, r *http.Request) {
-	for {
-		select {
-		case i := <-ch:
-			i.write(w, r)
-		default:
-			return
-		}
+// write sends what waits.
+func (is *interims) write(w http.ResponseWriter, r *http.Request) {
+	is.mu.Lock()
+	queue := is.queue
+	is.queue = nil
+	is.mu.Unlock()
+	for _, i := range queue {
+		i.write(w, r)
 	}
 }

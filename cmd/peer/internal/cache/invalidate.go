@@ -2,14 +2,12 @@ package cache
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
-	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // writeWait is for how long the answer to a write waits until its URL is removed
@@ -99,16 +97,11 @@ func (c *Cache) retire(id string, soft bool) int {
 		}
 		e := *f.entry.Response
 		e.InitialAge += f.entry.freshFor(c.now())
-		if _, err := c.store.Update(f.obj, c.meta(newEntry(&e, f.entry.received, c.cfg.Name))); err == nil {
+		stale := newEntry(&e, f.entry.received, c.via)
+		stale.given = f.entry.given
+		if _, err := c.store.Update(f.obj, c.meta(stale)); err == nil {
 			return 1
 		}
 	}
 	return c.retire(id, false)
-}
-
-// upToDate reports whether this cache has removed what a sibling's question says was
-// invalidated.
-func (c *Cache) upToDate(h http.Header) bool {
-	ids, ok := sibling.NamedInvalidations(h)
-	return ok && (len(ids) == 0 || c.cfg.Cluster != nil && c.cfg.Cluster.Applied(ids...))
 }

@@ -3,6 +3,7 @@ package cache
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -11,9 +12,24 @@ import (
 // A request is a GET or HEAD on its way through the cache.
 type request struct {
 	*http.Request        // absolute URL; without connection fields
-	url           string // canonical
+	plain         string // the identity of a response that does not vary
+	url           string // canonical: the end of plain
 	cc            rfc9111.Directives
 	now           moment // its arrival
+}
+
+func (c *Cache) request(r *http.Request) *request {
+	q := &request{Request: r, plain: rfc9111.PlainIdentity(r.URL), cc: rfc9111.RequestDirectives(r.Header), now: c.now()}
+	_, q.url, _ = strings.Cut(q.plain, " ")
+	return q
+}
+
+// identity is that of a response to r that varies by these fields.
+func (r *request) identity(fields []string) string {
+	if len(fields) == 0 {
+		return r.plain
+	}
+	return rfc9111.Identity(r.url, fields, r.Header)
 }
 
 // mayStore reports whether the response to r may be stored.
@@ -31,10 +47,10 @@ type found struct {
 // the one generated last (RFC 9111 section 4). varies reports whether responses
 // to the URL are stored that r does not select.
 func (c *Cache) lookup(r *request) (best *found, varies bool) {
-	best = c.peek(rfc9111.Identity(r.url, nil, nil))
+	best = c.peek(r.plain)
 	rules := c.variants.Rules(r.url)
 	for _, fields := range rules {
-		f := c.peek(rfc9111.Identity(r.url, fields, r.Header))
+		f := c.peek(r.identity(fields))
 		if f != nil && (best == nil || best.entry.Date.Before(f.entry.Date)) {
 			best = f
 		}
@@ -65,10 +81,10 @@ func (c *Cache) identities(r *request) []string {
 	ids := make([]string, 0, 2+len(rules))
 	for _, fields := range rules {
 		if !slices.Contains(fields, "Cookie") {
-			ids = append(ids, rfc9111.Identity(r.url, fields, r.Header))
+			ids = append(ids, r.identity(fields))
 		}
 	}
-	ids = append(ids, rfc9111.Identity(r.url, nil, nil))
+	ids = append(ids, r.plain)
 	if len(rules) == 0 {
 		if !c.hints.Known(r.url) {
 			ids = append(ids, anyVariant(r.url))
@@ -77,7 +93,7 @@ func (c *Cache) identities(r *request) []string {
 			if slices.Contains(fields, "Cookie") {
 				continue
 			}
-			ids = append(ids, rfc9111.Identity(r.url, fields, r.Header))
+			ids = append(ids, r.identity(fields))
 		}
 	}
 	return ids

@@ -55,4 +55,7 @@ type Counters struct {
 	BodiesResumed    atomic.Uint64 // bodies whose source ended within them, so that another went on
 	BodiesTakenOver  atomic.Uint64 // bodies whose source made no progress, so that another went on
 	BodiesCut        atomic.Uint64 // bodies that no source could finish while somebody waited for the rest
+	SiblingsCompared atomic.Uint64 // siblings' answers compared with the origin's
+	SiblingsRefuted  atomic.Uint64 // of those, found to be others, and dropped
+	SiblingsAccused  atomic.Uint64 // times that a sibling was quarantined for a body that was spoilt or made up
 }

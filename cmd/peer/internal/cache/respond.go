@@ -28,6 +28,13 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 	if access != store.Describe && v.Check(p.Offset) != nil {
 		return Result{}, false
 	}
+	if r.cc.OnlyIfCached && r.Method == http.MethodGet {
+		of := &v
+		if p.Status == http.StatusNotModified {
+			of = nil
+		}
+		c.state(w.Header(), f.entry, of)
+	}
 	res := Result{Status: p.Status}
 	if c.answerDirectly(w, r, f, p, st, via, &v, &res) {
 		return res, true
@@ -59,7 +66,7 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 		return res, true
 	}
 	if _, res.Err = io.CopyN(io.Discard, body, p.Offset); res.Err == nil || res.Err == io.EOF {
-		res.Bytes, res.Err = copyArriving(w, body, p.Length, begin)
+		res.Bytes, res.Err = c.copyArriving(w, body, p.Length, begin)
 	}
 	switch {
 	case begun:
@@ -80,12 +87,13 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 
 // copyArriving copies n bytes of the body, all if n < 0, and flushes whenever it
 // would have to wait for more. It calls begin before the first byte.
-func copyArriving(w io.Writer, body interface {
+func (c *Cache) copyArriving(w io.Writer, body interface {
 	io.Reader
 	Ready() bool
 }, n int64, begin func()) (done int64, err error) {
 	flusher, _ := w.(http.Flusher)
-	buf := make([]byte, 32<<10)
+	buf := c.buffer()
+	defer c.spare(buf)
 	for n < 0 || done < n {
 		if flusher != nil && done > 0 && !body.Ready() {
 			flusher.Flush()

@@ -50,6 +50,7 @@ type body struct {
 	attempt    *attempt      // nil = none under way
 	retry      time.Time     // not before that is one looked for again
 	fruitless  int           // attempts since a byte came
+	helper     *given        // the first sibling that was a source; nil = none
 	superseded bool          // the URL has another representation by now: no source has the rest of this one
 	mark       progress
 	ended      bool
@@ -65,14 +66,23 @@ type progress struct {
 }
 
 func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *body {
-	b := &body{c: c, f: f, src: src, repr: a.representation(), w: w, from: a}
+	b := &body{c: c, f: f, src: src, repr: a.representation(), w: w, from: a, helper: a.given}
 	if noBody(a.status) {
 		b.repr.length = 0
 	}
 	b.patience = b.stall()
 	b.mark.when = time.Now()
+	b.mu.Lock() // check uses the timer
 	b.watch = time.AfterFunc(crawlTime, b.check)
+	b.mu.Unlock()
 	return b
+}
+
+// given says which sibling was a source of the body; nil = none.
+func (b *body) given() *given {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.helper
 }
 
 // stall is how long the source may pause.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // Serve answers r, whose URL is absolute and whose header has no connection
@@ -18,7 +19,7 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request) Result {
 	case r.ContentLength != 0, r.Header["If-Match"] != nil, r.Header["If-Unmodified-Since"] != nil:
 		return c.forward(w, r, "bypass")
 	}
-	return c.get(w, &request{Request: r, url: rfc9111.CanonicalURL(r.URL), cc: rfc9111.RequestDirectives(r.Header), now: c.now()})
+	return c.get(w, c.request(r))
 }
 
 // maxJoins bounds how often a request waits for a fetch that turns out to be of no
@@ -37,7 +38,7 @@ type again struct {
 // get answers a GET or HEAD.
 func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 	var next again
-	if r.cc.OnlyIfCached && !c.upToDate(r.Header) {
+	if r.cc.OnlyIfCached && !sibling.UpToDate(r.Header, c.cfg.Cluster) {
 		return c.notCached(w, r)
 	}
 	waited, sure := false, false
@@ -47,7 +48,12 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		if varies {
 			reason = "vary-miss"
 		}
-		if hit != nil {
+		if hit != nil && c.discredited(hit.entry) {
+			hit = nil
+		}
+		if hit != nil && hit.entry.overdue(r.now) {
+			reason, next.origin = "stale", true
+		} else if hit != nil {
 			v, why := hit.entry.Reuse(&r.cc, hit.entry.age(r.now))
 			if v == rfc9111.Validate && r.cc.OnlyIfCached && r.cc.StaleIfError != rfc9111.Unset && hit.entry.StaleOnError(&r.cc, 0, hit.entry.age(r.now)) {
 				v = rfc9111.ServeStale // for a cache whose origin is down, and which may not be asked here
@@ -151,20 +157,25 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 			}
 		}
 		f.origin, f.part = how.origin, how.part
+		if r.ProtoAtLeast(1, 1) {
+			f.interim.more = make(chan struct{}, 1)
+		}
 		c.lead(f)
 	}
 	late := joined && f.delivered() // the response is here, only not yet in the store
-	interims := f.interim
-	if joined {
-		interims = nil
+	var more <-chan struct{}
+	if !joined {
+		more = f.interim.more
 	}
 	for waiting := true; waiting; {
 		select {
 		case <-f.ready:
-			drain(interims, w, r.Request)
+			if !joined {
+				f.interim.write(w, r.Request)
+			}
 			waiting = false
-		case i := <-interims:
-			i.write(w, r.Request)
+		case <-more:
+			f.interim.write(w, r.Request)
 		case <-r.Context().Done():
 			if !joined {
 				f.leave()
@@ -183,12 +194,12 @@ func (c *Cache) fetchKey(r *request, stored *found, fields []string) string {
 		return stored.obj.Key()
 	}
 	if fields != nil {
-		return rfc9111.Identity(r.url, fields, r.Header)
+		return r.identity(fields)
 	}
 	if rules := c.variants.Rules(r.url); len(rules) > 0 {
-		return rfc9111.Identity(r.url, rules[0], r.Header)
+		return r.identity(rules[0])
 	}
-	return rfc9111.Identity(r.url, nil, nil)
+	return r.plain
 }
 
 // respond answers r with what a fetch brought, late if it had before r came.

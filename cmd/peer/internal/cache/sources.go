@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -23,8 +24,10 @@ type answer struct {
 	delay    time.Duration // from the request to the header
 	received moment
 
-	sibling *sibling.Answer // nil = from the origin
-	via     []string        // the sibling's Cache-Status, with its own member
+	sibling  *sibling.Answer // nil = from the origin
+	via      []string        // the sibling's Cache-Status, with its own member
+	given    *given          // by the sibling; nil = it is the origin's
+	unusable bool            // what the sibling states of it is broken
 
 	described *rfc9111.Response // see response
 
@@ -76,7 +79,8 @@ type sources struct {
 }
 
 func (c *Cache) sources(f *fetch) *sources {
-	s := &sources{c: c, f: f}
+	s := &f.sources
+	*s = sources{c: c, f: f}
 	if f.part {
 		s.begun = http.StatusOK
 	}
@@ -85,12 +89,8 @@ func (c *Cache) sources(f *fetch) *sources {
 		return s
 	}
 	header := c.siblingHeader(r)
-	if c.cfg.Cluster != nil {
-		ids, ok := c.cfg.Cluster.Concerning(rfc9111.Identity(r.url, nil, nil))
-		if !ok {
-			return s
-		}
-		sibling.NameInvalidations(header, ids)
+	if !sibling.NameInvalidations(header, c.cfg.Cluster, r.plain) {
+		return s
 	}
 	s.header = header
 	s.question = sibling.Question{
@@ -102,7 +102,10 @@ func (c *Cache) sources(f *fetch) *sources {
 			s.accepted = c.fromSibling(got)
 			return s.acceptable(s.accepted, got.Request.Header)
 		},
-		Origin: s.fromOrigin,
+		Origin: func(ctx context.Context, conditions http.Header) (*http.Response, error) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			return s.fromOrigin(ctx, cancel, conditions)
+		},
 	}
 	s.inquiry = c.cfg.Siblings.Ask(s.question)
 	return s
@@ -127,27 +130,21 @@ func (c *Cache) siblingHeader(r *request) http.Header {
 // asked by each call once no sibling is left.
 // The answer ends with ctx.
 func (s *sources) next(ctx context.Context, conditions http.Header) (*answer, error) {
-	c := s.c
 	ctx, cancel := context.WithCancelCause(ctx)
-	unhook := context.AfterFunc(c.stopped, func() { cancel(errStopped) })
-	a, err := s.ask(ctx, conditions)
+	a, err := s.ask(ctx, cancel, conditions)
 	if err != nil {
-		unhook()
 		cancel(nil)
 		return nil, err
 	}
-	a.cancel = func(cause error) {
-		unhook()
-		cancel(cause)
-	}
+	a.cancel = cancel
 	return a, nil
 }
 
-func (s *sources) ask(ctx context.Context, conditions http.Header) (*answer, error) {
+func (s *sources) ask(ctx context.Context, cancel context.CancelCauseFunc, conditions http.Header) (*answer, error) {
 	c := s.c
 	if s.inquiry == nil {
 		start := time.Now()
-		resp, err := s.fromOrigin(ctx, conditions)
+		resp, err := s.fromOrigin(ctx, cancel, conditions)
 		if err != nil {
 			return nil, err
 		}
@@ -185,7 +182,7 @@ func (s *sources) acceptable(a *answer, sent http.Header) bool {
 	resp := rfc9111.NewResponse(status, a.header, a.delay, a.received.wall)
 	generated := a.received.ago(resp.InitialAge + time.Second) // or later: Age is in whole seconds
 	use, _ := resp.Reuse(&r.cc, resp.InitialAge)
-	return use == rfc9111.ServeFresh && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, a.header, generated) &&
+	return !a.unusable && a.given.left > 0 && use == rfc9111.ServeFresh && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, a.header, generated) &&
 		rfc9111.SameVariant(rfc9111.VaryFields(a.header), sent, r.Header) // and not selected by a field that we didn't pass on
 }
 
@@ -201,6 +198,7 @@ func (c *Cache) fromSibling(got *sibling.Answer) *answer {
 	} else {
 		delete(h, "Cache-Status")
 	}
+	c.stated(a)
 	return a
 }
 
@@ -210,52 +208,52 @@ func withoutLast(lines []string) []string {
 	return members[:max(0, len(members)-1)]
 }
 
-// fromOrigin sends a GET for the whole response to the origin.
-func (s *sources) fromOrigin(ctx context.Context, conditions http.Header) (*http.Response, error) {
+// fromOrigin sends a GET for the whole response to the origin, under ctx, which cancel ends.
+func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc, conditions http.Header) (*http.Response, error) {
 	c, r := s.c, s.f.r
 	h := withoutConditions(r.Header)
 	for name, lines := range conditions {
 		h[name] = lines
 	}
-	rfc9111.AddVia(h, r.ProtoMajor, r.ProtoMinor, c.cfg.Name)
-	out := (&http.Request{
-		Method: http.MethodGet,
-		URL:    r.URL,
-		Host:   r.Host,
-		Header: h,
-		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		RemoteAddr: r.RemoteAddr, // for a transport that tells the origin of the client
-	}).WithContext(traceInterim(ctx, s.f.interim))
-	return c.send(out)
+	c.addVia(h, r.ProtoMajor, r.ProtoMinor)
+	out := r.WithContext(s.f.interim.noted(ctx)) // with the client's address, for a transport that tells the origin of it
+	out.Method, out.Header, out.Body, out.RequestURI, out.Close = http.MethodGet, h, nil, "", false
+	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
+	return c.send(out, cancel)
 }
 
-// send sends a request to the origin, whose header must come within the time for
-// it, counted from the request's last byte.
-func (c *Cache) send(out *http.Request) (*http.Response, error) {
+// noUserAgent keeps net/http from adding one.
+var noUserAgent = []string{""}
+
+// send sends a request to the origin. The transport sees to it that the header comes in
+// time: it knows of which origin, and may ask another one then. cancel ends the request's
+// context.
+func (c *Cache) send(out *http.Request, cancel context.CancelCauseFunc) (*http.Response, error) {
 	if _, ok := out.Header["User-Agent"]; !ok {
-		out.Header["User-Agent"] = []string{""} // keeps net/http from adding one
+		out.Header["User-Agent"] = noUserAgent
 	}
 	c.OriginRequests.Add(1)
-	ctx, cancel := context.WithCancelCause(out.Context())
-	clock := time.AfterFunc(c.cfg.FirstByte, func() { cancel(errFirstByte) })
-	defer clock.Stop()
 	upload, uploads := out.Body.(*upload)
 	if uploads {
-		upload.time(clock, c.cfg.FirstByte)
-		defer upload.time(nil, 0)
+		defer upload.time(c.cfg.Send, cancel)()
 	}
-	resp, err := c.cfg.Origin.RoundTrip(out.WithContext(ctx))
+	resp, err := c.cfg.Origin.RoundTrip(out)
 	switch {
 	case err == nil:
-		resp.Body = &originBody{resp.Body, &c.BytesFromOrigins, cancel}
+		n := &c.BytesFromOrigins
+		if counts, ok := resp.Body.(interface{ CountTo(*atomic.Uint64) }); ok { // what it gives is not what came
+			counts.CountTo(n)
+			n = new(atomic.Uint64)
+		}
+		resp.Body = &originBody{resp.Body, n, cancel}
 		return resp, nil
 	case uploads && upload.failed.Load() != nil:
 		err = upload.failed.Load()
+	case context.Cause(out.Context()) == errSend:
+		err = errSend
+		c.OriginErrors.Add(1)
 	case out.Context().Err() != nil: // nobody wants the answer any more
 	default:
-		if cause := context.Cause(ctx); cause == errFirstByte {
-			err = cause
-		}
 		c.OriginErrors.Add(1)
 	}
 	cancel(nil)
@@ -265,6 +263,7 @@ func (c *Cache) send(out *http.Request) (*http.Response, error) {
 // fromOrigin takes the origin's answer.
 func (c *Cache) fromOrigin(resp *http.Response, delay time.Duration, received moment) *answer {
 	rfc9111.RemoveHopByHop(resp.Header)
+	delete(resp.Header, statementField)                           // no origin's to make
 	if _, ok := rfc9111.ParseDate(resp.Header.Get("Date")); !ok { // RFC 9110 section 6.6.1
 		resp.Header["Date"] = []string{received.wall.UTC().Format(http.TimeFormat)}
 	}

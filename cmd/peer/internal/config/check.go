@@ -39,6 +39,8 @@ func check(s *Settings, sources map[string]Source, lists map[string]entry) (Conf
 		Origin:    c.origin(s.Origin),
 		StoreSize: c.size("store-size", s.StoreSize, 1<<20), MemorySize: c.size("memory-size", s.MemorySize, 0),
 		Scrub:          c.duration("scrub", s.Scrub),
+		SiblingMaxAge:  c.duration("sibling-max-age", s.SiblingMaxAge),
+		SiblingCompare: c.count("sibling-compare", s.SiblingCompare),
 		FalsePositives: c.falsePositives(s.FalsePositives), Publish: c.duration("publish", s.Publish),
 		LogLevel: c.logLevel(s.LogLevel), LogJSON: c.format("log-format", s.LogFormat, "text"), Drain: c.duration("drain", s.Drain),
 		ConnectTimeout: c.timeout("connect-timeout", s.ConnectTimeout), FirstByteTimeout: c.timeout("first-byte-timeout", s.FirstByteTimeout),
@@ -48,7 +50,7 @@ func check(s *Settings, sources map[string]Source, lists map[string]entry) (Conf
 	out.Sites = c.sites(lists["sites"].items, s.Origin)
 	out.TrustedProxies = c.trustedProxies(s.TrustedProxies, out.Reverse())
 	out.lists = map[string][]string{"rules": lines(lists["rules"].items, ruleMatchers), "sites": lines(lists["sites"].items, siteOrder)}
-	out.Rules = c.rules(lists["rules"].items, s.DefaultTTL)
+	out.Rules = c.rules(lists["rules"].items, s.DefaultTTL, s.Compress)
 	out.HTTPS = c.https(s)
 	out.AccessLog, out.AccessLogJSON = c.accessLog(s.AccessLog), c.format("access-log-format", s.AccessLogFormat, "combined")
 	out.Secret, out.AcceptSecrets = c.secrets(s.SecretFile)
@@ -68,7 +70,7 @@ func check(s *Settings, sources map[string]Source, lists map[string]entry) (Conf
 	token, err := ReadToken(s.AdminTokenFile)
 	c.fail("admin-token-file", s.AdminTokenFile, err)
 	out.AdminToken = token
-	out.MaxConnections = c.connections(s.MaxConnections)
+	out.MaxConnections = c.count("max-connections", s.MaxConnections)
 	if out.Publish != 0 && out.Publish < 10*time.Millisecond || out.Publish > time.Hour {
 		c.fail("publish", s.Publish, errors.New("is not between 10ms and 1h"))
 	}
@@ -120,8 +122,12 @@ func deadline(s string) (time.Duration, error) {
 
 func (c *checker) size(setting, s string, least int64) int64 {
 	n, err := ParseSize(s)
-	if err == nil && n < least {
+	switch {
+	case err != nil:
+	case n < least:
 		err = fmt.Errorf("is less than %d bytes", least)
+	case n >= 1<<50:
+		err = errors.New("is more than the sizes that there are: want less than 1024TiB")
 	}
 	c.fail(setting, s, err)
 	return n
@@ -188,10 +194,10 @@ func (c *checker) objects(s string, storeSize int64) uint64 {
 	return n
 }
 
-func (c *checker) connections(s string) int {
+func (c *checker) count(setting, s string) int {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || n > 1e6 {
-		c.fail("max-connections", s, errors.New("is no whole number between 0 and 1000000"))
+		c.fail(setting, s, errors.New("is no whole number between 0 and 1000000"))
 	}
 	return int(n)
 }

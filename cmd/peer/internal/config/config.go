@@ -40,13 +40,17 @@ type Config struct {
 	// TrustedProxies are the networks of proxies that are believed in for whom they ask.
 	TrustedProxies []netip.Prefix
 
-	Rules rules.Set // the last is that of default-ttl, if it is set
+	Rules rules.Set // the last are those of default-ttl and compress, if they are set
 
 	Store      string
 	StoreSize  int64         // bytes
 	MemorySize int64         // bytes
 	Scrub      time.Duration // of all of the store; 0 = never
-	Digests    string        // file of digests that outlive the process; "" = none
+
+	SiblingMaxAge  time.Duration // for which what a sibling gave is served; 0 = while it is fresh
+	SiblingCompare int           // one in so many of siblings' answers is compared with the origin's; 0 = none
+
+	Digests string // file of digests that outlive the process; "" = none
 
 	// Deadlines; 0 = 60 s. To an origin: for a connection, from the end of a request to
 	// the header of its answer, and for a pause within the body. To a client: for a pause

@@ -8,13 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
 // ruleKeys are the keys of a rule; those that take a list are mapped to true.
 var ruleKeys = map[string]bool{"site": true, "path": true, "cookie": true, "header": true, "status": true, "type": true,
 	"bypass": false, "ttl": false, "min-ttl": false, "max-ttl": false, "ignore-no-cache": false,
-	"query-keep": true, "query-drop": true, "query-sort": false, "encodings": true, "cookies-keep": true, "set-cookie": false}
+	"query-keep": true, "query-drop": true, "query-sort": false, "encodings": true, "compress": true, "cookies-keep": true, "set-cookie": false}
 
 // ruleMatchers are those of them that say what a rule is for, in the order in which they
 // are shown; the others say what it does.
@@ -23,8 +24,8 @@ var ruleMatchers = []string{"site", "path", "cookie", "header", "status", "type"
 // ofResponses are the keys that speak of a response: the request is already under way.
 var ofResponses = []string{"ttl", "min-ttl", "max-ttl", "set-cookie"}
 
-// rules reads the rules and, behind them, the default lifetime.
-func (c *checker) rules(items []section, defaultTTL string) (set rules.Set) {
+// rules reads the rules and, behind them, what the settings of all of the peer say.
+func (c *checker) rules(items []section, defaultTTL string, compress []string) (set rules.Set) {
 	for i, item := range items {
 		set = append(set, c.rule(strconv.Itoa(i+1), item))
 	}
@@ -34,6 +35,12 @@ func (c *checker) rules(items []section, defaultTTL string) (set rules.Set) {
 			c.fail("default-ttl", defaultTTL, errors.New("is not in whole seconds"))
 		}
 		set = append(set, rules.Rule{Name: "default-ttl", TTL: &ttl, Anonymous: true})
+	}
+	if len(compress) > 0 {
+		for _, name := range compress {
+			c.fail("compress", name, knownCoding(name))
+		}
+		set = append(set, rules.Rule{Name: "compress", Compress: compress})
 	}
 	return set
 }
@@ -47,7 +54,7 @@ func (c *checker) rule(name string, item section) rules.Rule {
 		Statuses: is.statuses("status"), Types: is.lower("type"),
 		Bypass: is.boolean("bypass"), IgnoreNoCache: is.boolean("ignore-no-cache"),
 		QueryKeep: is.list("query-keep"), QueryDrop: is.list("query-drop"), QuerySort: is.boolean("query-sort"),
-		Encodings: is.lower("encodings"), CookiesKeep: is.list("cookies-keep"), SetCookie: is.oneOf("set-cookie", rules.Refuse, rules.Store, rules.Drop),
+		Encodings: is.lower("encodings"), Compress: is.codings("compress"), CookiesKeep: is.list("cookies-keep"), SetCookie: is.oneOf("set-cookie", rules.Refuse, rules.Store, rules.Drop),
 		TTL: is.seconds("ttl"), MinTTL: is.seconds("min-ttl"), MaxTTL: is.seconds("max-ttl"),
 	}
 }
@@ -110,6 +117,22 @@ func (s *sectionReader) lower(key string) []string {
 		list[i] = strings.ToLower(list[i])
 	}
 	return list
+}
+
+// codings are those into which something is put here.
+func (s *sectionReader) codings(key string) []string {
+	list := s.list(key)
+	for _, name := range list {
+		s.fail(key, s.item.entries[key], name, knownCoding(name))
+	}
+	return list
+}
+
+func knownCoding(name string) error {
+	if known := coding.Codings(); !slices.Contains(known, name) {
+		return fmt.Errorf("is none of %s%s", strings.Join(known, ", "), didYouMean(name, known))
+	}
+	return nil
 }
 
 func (s *sectionReader) paths(key string) []string {

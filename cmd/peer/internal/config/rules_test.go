@@ -22,6 +22,8 @@ func TestRuleMistakes(t *testing.T) {
 		"cookie rule":         {"rules:\n  - set-cookie: stoer\n", `set-cookie "stoer" is none of refuse, store, drop, did you mean "store"?`},
 		"bounds":              {"rules:\n  - min-ttl: 2h\n    max-ttl: 1h\n", `min-ttl "2h" is more than max-ttl`},
 		"keep and drop":       {"rules:\n  - query-keep: q\n    query-drop: r\n", `query-drop goes without query-keep`},
+		"no coding":           {"rules:\n  - compress: [zstd, gzpi]\n", `compress "gzpi" is none of zstd, gzip, did you mean "gzip"?`},
+		"late coding":         {"rules:\n  - type: text/*\n    compress: gzip\n", `compress is decided before there is an answer`},
 		"a list in one text":  {"rules:\n  - query-drop: a, b\n", `query-drop "a, b" is no name or pattern: several make a list`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -33,6 +35,16 @@ func TestRuleMistakes(t *testing.T) {
 	}
 	if _, _, err := load(t, "--default-ttl", "1500ms"); err == nil || !strings.Contains(err.Error(), "is not in whole seconds") {
 		t.Errorf("--default-ttl 1500ms = %v", err)
+	}
+}
+
+func TestCompress(t *testing.T) {
+	c, _, err := load(t, "--compress", "zstd,gzip")
+	if r := c.Rules; err != nil || len(r) != 1 || r[0].Name != "compress" || strings.Join(r[0].Compress, " ") != "zstd gzip" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, _, err := load(t, "--compress", "br"); err == nil || !strings.Contains(err.Error(), `--compress "br" is none of zstd, gzip`) {
+		t.Errorf("--compress br = %v", err)
 	}
 }
 

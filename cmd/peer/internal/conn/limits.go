@@ -30,6 +30,8 @@ type Gate struct {
 	hosts map[netip.Prefix]*host
 	idle  list.List // of *Conn, the longest idle first
 
+	headers int64 // bytes that all headers take
+
 	dropped, refused atomic.Int64
 }
 
@@ -61,6 +63,9 @@ type pass struct {
 	idle   *list.Element // in those of the gate; nil = a request is under way
 	idleOf *list.Element // in those of its host
 	gone   bool
+
+	unheard atomic.Bool // what is read now is of a header
+	header  int64       // bytes that it takes
 }
 
 // admit counts c in, and reports whether it may stay.
@@ -115,6 +120,7 @@ func (g *Gate) enter(c *Conn, from netip.Prefix, now time.Time) {
 	h.conns++
 	g.conns[c] = struct{}{}
 	c.pass = pass{gate: g, from: from, since: now, idle: g.idle.PushBack(c), idleOf: h.idle.PushBack(c)}
+	c.pass.unheard.Store(true)
 }
 
 // leave is called with g.mu held.
@@ -123,6 +129,7 @@ func (g *Gate) leave(c *Conn) {
 		return
 	}
 	c.pass.gone = true
+	g.release(c)
 	g.busy(c)
 	delete(g.conns, c)
 	h := g.hosts[c.pass.from]
@@ -154,8 +161,11 @@ func Idle(c net.Conn, idle bool) {
 	case own.pass.gone:
 	case !idle:
 		own.pass.asked = true
+		own.pass.unheard.Store(false)
 		g.busy(own)
 	case own.pass.idle == nil:
+		g.release(own)
+		own.pass.unheard.Store(true)
 		own.pass.since = time.Now()
 		own.pass.idle, own.pass.idleOf = g.idle.PushBack(own), g.hosts[own.pass.from].idle.PushBack(own)
 	}

@@ -87,7 +87,7 @@ func TestWriteReachesAll(t *testing.T) {
 		if _, status := v.send("GET", 2, "/y"); !strings.Contains(status, "p2; hit") {
 			t.Errorf("what was not invalidated p2 has %s", status)
 		}
-		pause(time.Second) // until p1 has heard that p2 is back
+		pause(time.Second) // until p1, too, knows that p2 is back
 		// An operator's purge goes the same way.
 		if r, err := v.nodes[1].Purge(t.Context(), admin.PurgeOrder{URL: "/x", Everywhere: true}); err != nil || r.Failed() != 0 || len(r.Peers) != 3 || r.Peers[0].Removed != 1 {
 			t.Errorf("Purge = %+v, %v", r, err)

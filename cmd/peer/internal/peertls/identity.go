@@ -34,17 +34,17 @@ type material struct {
 // the authority. The error joins all that is wrong.
 func Load(name string, f Files) (*Identity, error) {
 	i := &Identity{name: name, files: f}
-	return i, i.Reload()
+	m, err := read(name, f)
+	i.now.Store(m)
+	return i, err
 }
 
-// Reload reads the files again. After an error the former ones stay in use.
-func (i *Identity) Reload() error {
-	m, err := read(i.name, i.files)
-	if err != nil {
-		return err
+// Renew has an Identity use what another one read later from the same files. One of other
+// files, or nil, changes nothing.
+func (i *Identity) Renew(later *Identity) {
+	if later != nil && later.name == i.name && later.files == i.files {
+		i.now.Store(later.now.Load())
 	}
-	i.now.Store(m)
-	return nil
 }
 
 // Same reports whether two peers' certificates, and whom they trust, are the same;

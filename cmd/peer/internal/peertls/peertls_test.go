@@ -169,17 +169,19 @@ func TestReload(t *testing.T) {
 	}
 	nextCert, nextKey := next.Peer("b", later())
 	overwrite(cert, nextCert)
-	if err := b.Reload(); err == nil {
+	if _, err := Load("b", b.files); err == nil {
 		t.Error("a certificate without its key is taken")
 	}
 	if got, err := ask(t, transport(t, identity(t, ours, "a")), "b", addr); got != "a" {
-		t.Errorf("after a reload that failed: %q, %v", got, err)
+		t.Errorf("after files that do not fit: %q, %v", got, err)
 	}
 	overwrite(key, nextKey)
 	overwrite(ours.File, ours.File, next.File)
-	if err := b.Reload(); err != nil {
+	later, err := Load("b", b.files)
+	if err != nil {
 		t.Fatal(err)
 	}
+	b.Renew(later)
 	if got, err := ask(t, transport(t, newcomer), "b", addr); got != "a" {
 		t.Errorf("after the reload: %q, %v", got, err)
 	}

@@ -43,7 +43,7 @@ type Config struct {
 	// Coalescer knows which peer fetches what this cache is about to; nil = none does.
 	Coalescer cache.Coalescer
 	// Cluster is told of what a write makes out of date; nil = this cache is alone.
-	Cluster cache.Cluster
+	Cluster sibling.Cluster
 
 	// Others are the siblings that live, asked for stale responses while an origin is down;
 	// nil = none are.
@@ -59,7 +59,8 @@ type Config struct {
 	// Dial connects to origins, siblings and CONNECT targets, within the time that its
 	// context has; nil = net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// OriginTransport replaces the transport to origins that is built on Dial.
+	// OriginTransport replaces the transport to origins that is built on Dial, and sees to
+	// the deadlines until the answer's header.
 	OriginTransport http.RoundTripper
 	// SiblingTransport replaces the transport to siblings that is built on Dial.
 	// It must send absolute-form requests to the sibling (see sibling.NewHTTPTransport).
@@ -75,6 +76,8 @@ type Config struct {
 	SiblingTimeout time.Duration        // to a sibling's response header, and to ours for a Squid; 0 = 500 ms; see sibling.Config
 	Late           func() time.Duration // by how much this process runs late, see sibling.Config; nil = it does not
 	MaxSiblings    int                  // siblings asked for one request; 0 = 2
+	SiblingMaxAge  time.Duration        // for which what a sibling gave is served without the origin's word; 0 = while it is fresh
+	Compare        int                  // one in so many siblings' answers is compared with the origin's; 0 = none
 	MinListed      time.Duration        // objects fresh for less than this are not advertised; 0 = 1 s
 
 	Now func() time.Time // the wall clock, which may jump; nil = time.Now

@@ -72,10 +72,15 @@ type Counts struct {
 	SiblingsExcused uint64 `json:"siblings_excused"` // of the failed, those not held against the sibling: this process was late, or most siblings were
 	SiblingsSpared  uint64 `json:"siblings_spared"`  // questions not asked, since too many were lost
 	SiblingsOutrun  uint64 `json:"siblings_outrun"`  // of those, overtaken by a hedge
-	Hedges          uint64 `json:"hedges"`           // questions, to origins included, asked because a sibling was late
-	HedgesWon       uint64 `json:"hedges_won"`       // of those, answered first
-	OriginsOutrun   uint64 `json:"origins_outrun"`   // hedges to origins that a sibling overtook after all
-	HedgesDenied    uint64 `json:"hedges_denied"`    // wanted, but over the budget
+
+	SiblingsCompared uint64 `json:"siblings_compared"` // siblings' answers compared with the origin's
+	SiblingsRefuted  uint64 `json:"siblings_refuted"`  // of those, others than the origin's
+	SiblingsAccused  uint64 `json:"siblings_accused"`  // quarantines for a body that was spoilt or made up
+
+	Hedges        uint64 `json:"hedges"`         // questions, to origins included, asked because a sibling was late
+	HedgesWon     uint64 `json:"hedges_won"`     // of those, answered first
+	OriginsOutrun uint64 `json:"origins_outrun"` // hedges to origins that a sibling overtook after all
+	HedgesDenied  uint64 `json:"hedges_denied"`  // wanted, but over the budget
 
 	HomesAsked     uint64 `json:"homes_asked"`     // misses that asked who is fetching the object
 	LookupsSent    uint64 `json:"lookups_sent"`    // of those, that asked another peer, by a short message
@@ -145,6 +150,9 @@ func (h *Handler) Counters() Counts {
 		BodiesResumed:       k.BodiesResumed.Load(),
 		BodiesTakenOver:     k.BodiesTakenOver.Load(),
 		BodiesCut:           k.BodiesCut.Load(),
+		SiblingsCompared:    k.SiblingsCompared.Load(),
+		SiblingsRefuted:     k.SiblingsRefuted.Load(),
+		SiblingsAccused:     k.SiblingsAccused.Load(),
 		Tunnels:             c.tunnels.Load(),
 		RefusedAskers:       c.refused.Load(),
 		ServedToSiblings:    c.served.Load(),

@@ -1,12 +1,15 @@
 package proxy
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,6 +64,72 @@ func TestOriginDeadlines(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An origin that takes a request and gives no header leaves the next one of its site time
+// to answer.
+func TestSilentOriginIsPassedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dial := func(_ context.Context, _, addr string) (net.Conn, error) {
+			here, there := net.Pipe()
+			go func() {
+				defer there.Close()
+				r, err := http.ReadRequest(bufio.NewReader(there))
+				if err != nil {
+					return
+				}
+				if addr == "works.example:80" {
+					fmt.Fprintf(there, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+				} else {
+					io.Copy(io.Discard, there)
+				}
+				r.Body.Close()
+			}()
+			return here, nil
+		}
+		site := Site{Name: "s", Hosts: []string{"s.example"}, FirstByteTimeout: 9 * time.Second}
+		for _, o := range []string{"http://silent.example", "http://works.example"} {
+			u, _ := url.Parse(o)
+			site.Origins = append(site.Origins, u)
+		}
+		h, err := New(Config{Name: "a", Dial: dial, Sites: []Site{site}, FirstByteTimeout: 9 * time.Second,
+			Store: store.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		answer, begun := httptest.NewRecorder(), time.Now()
+		h.ServeHTTP(answer, httptest.NewRequest("GET", "http://s.example/x", nil))
+		if took := time.Since(begun); answer.Code != 200 || answer.Body.String() != "ok" || took < 9*time.Second || took > 10*time.Second {
+			t.Errorf("%d after %v, want that of the second origin after 9s: %s", answer.Code, took, answer.Body)
+		}
+	})
+}
+
+// An upload of which an origin takes nothing is given up, also where other requests share
+// its connection, so that no write on that is stuck.
+func TestStuckUpload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := roundTripper(func(r *http.Request) (*http.Response, error) {
+			r.Body.Read(make([]byte, 1)) // and then the window is full
+			<-r.Context().Done()
+			return nil, context.Cause(r.Context())
+		})
+		h, err := New(Config{Name: "a", OriginTransport: took, Origin: &url.URL{Scheme: "http", Host: "origin.example"}, SendTimeout: 8 * time.Second,
+			Store: store.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		answer, begun := httptest.NewRecorder(), time.Now()
+		h.ServeHTTP(answer, httptest.NewRequest("POST", "/x", strings.NewReader("a body")))
+		if took := time.Since(begun); took != 8*time.Second || answer.Code != http.StatusGatewayTimeout {
+			t.Errorf("%d after %v, want %d after 8s", answer.Code, took, http.StatusGatewayTimeout)
+		}
+		if f := h.FailingOrigins(); len(f) != 1 {
+			t.Errorf("FailingOrigins() = %+v", f)
+		}
+	})
 }
 
 func unreachable(ctx context.Context, _, _ string) (net.Conn, error) {

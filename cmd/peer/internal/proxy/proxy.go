@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
@@ -36,6 +37,7 @@ type Handler struct {
 	idle     []interface{ CloseIdleConnections() }
 
 	rules     atomic.Pointer[rules.Set]
+	coder     coding.Compressor
 	sites     []*upstream // nil = a forward proxy
 	trusted   trustedProxies
 	bySchemes bool // clients may come by https: the scheme is in the key
@@ -69,23 +71,13 @@ func New(c Config) (*Handler, error) {
 		}
 	}
 	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Coalescer: c.Coalescer, Cluster: c.Cluster, Others: c.Others, Store: c.Store,
-		Advertise: c.Advertise, Withdraw: c.Withdraw, MinListed: c.MinListed,
-		FirstByte: c.longestFirstByte(), BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
+		Advertise: c.Advertise, Withdraw: c.Withdraw, MinListed: c.MinListed, SiblingMaxAge: c.SiblingMaxAge, Compare: c.Compare,
+		Send: c.SendTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
 	h.watchOrigins()
 	return h, nil
-}
-
-// longestFirstByte is what no origin may exceed: those that may take less have transports
-// that see to it.
-func (c *Config) longestFirstByte() time.Duration {
-	longest := c.FirstByteTimeout
-	for _, s := range c.Sites {
-		longest = max(longest, s.FirstByteTimeout)
-	}
-	return longest
 }
 
 // openOrigins makes the transports to origins.
@@ -156,7 +148,7 @@ func (c *Config) check() error {
 			*d = time.Minute
 		}
 	}
-	if slices.ContainsFunc(deadlines, func(d *time.Duration) bool { return *d < 0 }) || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 {
+	if slices.ContainsFunc(deadlines, func(d *time.Duration) bool { return *d < 0 }) || c.SiblingTimeout < 0 || c.MaxSiblings < 0 || c.MinListed < 0 || c.SiblingMaxAge < 0 || c.Compare < 0 {
 		errs = append(errs, errors.New("proxy: a negative setting"))
 	}
 	if c.SiblingTimeout == 0 {

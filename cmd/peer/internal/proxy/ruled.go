@@ -4,24 +4,33 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
-// ruled writes what the rules decide into what origins answer.
+// ruled makes of what origins answer what the rules want.
 type ruled struct {
 	http.RoundTripper
 	h *Handler
 }
 
-// RoundTrip implements [http.RoundTripper].
+// RoundTrip changes r's header, which is the cache's own copy.
 func (t ruled) RoundTrip(r *http.Request) (*http.Response, error) {
+	rules := t.h.rules.Load()
+	code := rules.Coding(r)
+	if code != "" {
+		coding.Conditions(r.Header)
+	}
 	resp, err := t.RoundTripper.RoundTrip(r)
 	if err == nil {
 		now := time.Now
 		if t.h.cfg.Now != nil {
 			now = t.h.cfg.Now
 		}
-		t.h.rules.Load().Response(r, resp.StatusCode, resp.Header, now())
+		if code != "" {
+			t.h.coder.Response(r, resp, code)
+		}
+		rules.Response(r, resp.StatusCode, resp.Header, now())
 	}
 	return resp, err
 }

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // Field is the header field into which decisions are written.
@@ -45,6 +47,7 @@ type Rule struct {
 	QueryDrop     []string
 	QuerySort     *bool
 	Encodings     []string // the content codings that the origin has, best first; it is asked for the first that the client takes
+	Compress      []string // those into which what the origin sends without is put, best first and behind Encodings; empty = none, nil = nothing is said
 	CookiesKeep   []string // the others do not reach the origin; nil = all are kept
 	SetCookie     string   // one of the constants; "" = nothing is said
 
@@ -133,7 +136,7 @@ func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (ou
 	if len(s) == 0 {
 		return r, false
 	}
-	var params, sort, codings, kept, fresh, past *Rule
+	var params, sort, codings, compress, kept, fresh, past *Rule
 	for i := range s {
 		rule := &s[i]
 		if rule.Statuses != nil || rule.Types != nil || !rule.wants(r) {
@@ -142,6 +145,7 @@ func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (ou
 		first(&params, rule, rule.QueryKeep != nil || rule.QueryDrop != nil)
 		first(&sort, rule, rule.QuerySort != nil)
 		first(&codings, rule, rule.Encodings != nil)
+		first(&compress, rule, rule.Compress != nil)
 		first(&kept, rule, rule.CookiesKeep != nil)
 		first(&fresh, rule, rule.IgnoreNoCache != nil)
 		first(&past, rule, rule.Bypass != nil)
@@ -166,12 +170,12 @@ func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (ou
 			}
 		}
 	}
-	if codings != nil {
-		if best := best(codings.Encodings, r.Header["Accept-Encoding"]); len(r.Header["Accept-Encoding"]) != 1 || r.Header["Accept-Encoding"][0] != best {
+	if what, coding, rule := choose(codings, compress, r.Header, question); rule != nil {
+		if lines := r.Header["Accept-Encoding"]; len(lines) != 1 || lines[0] != coding {
 			out = clone(out, r)
-			out.Header["Accept-Encoding"] = []string{best}
-			tell(codings, "encodings "+best)
+			out.Header["Accept-Encoding"] = []string{coding}
 		}
+		tell(rule, what+" "+coding)
 	}
 	if question {
 		return out, false
@@ -200,6 +204,45 @@ func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (ou
 		return out, true
 	}
 	return out, false
+}
+
+// choose returns the coding that the origin is asked for, and the rule that says so; nil =
+// the client's own words stand. What is to be compressed here is asked for without one for a
+// client that wants nothing changed, and for one that wants a part: the parts of what is
+// compressed fit together only by chance. A sibling's question was changed so already.
+func choose(has, compress *Rule, h http.Header, question bool) (what, coding string, by *Rule) {
+	if compress != nil && len(compress.Compress) == 0 {
+		compress = nil
+	}
+	coding = "identity"
+	if has != nil {
+		what, coding, by = "encodings", best(has.Encodings, h["Accept-Encoding"]), has
+	}
+	if compress != nil && coding == "identity" {
+		what, by = "compress", compress
+		if question || h["Range"] == nil && !rfc9111.NoTransform(h) {
+			coding = best(compress.Compress, h["Accept-Encoding"])
+		}
+	}
+	return what, coding, by
+}
+
+// Coding returns the coding in which the client of a request is to get what the origin
+// sends without one, "identity" = in none; "" = nothing is to be compressed.
+func (s Set) Coding(r *http.Request) string {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return ""
+	}
+	for i := range s {
+		if rule := &s[i]; rule.Compress != nil && rule.wants(r) {
+			if len(rule.Compress) == 0 {
+				return ""
+			}
+			_, coding, _ := choose(nil, rule, r.Header, false)
+			return coding
+		}
+	}
+	return ""
 }
 
 // best returns the first coding that a client takes; one that does not say what it takes
@@ -242,7 +285,9 @@ func clone(out, r *http.Request) *http.Request {
 		return out
 	}
 	c := *r
-	c.Header = r.Header.Clone()
+	if c.Header = r.Header.Clone(); c.Header == nil {
+		c.Header = http.Header{}
+	}
 	return &c
 }
 

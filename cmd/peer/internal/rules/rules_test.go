@@ -110,6 +110,44 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
+// Codings that are made here come behind those that the origin has, and are for nobody
+// that wants the bytes of the origin.
+func TestCompress(t *testing.T) {
+	set := Set{
+		{Name: "1", Paths: []string{"/off/*"}, Compress: []string{}},
+		{Name: "2", Paths: []string{"/br/*"}, Encodings: []string{"br"}},
+		{Name: "3", Compress: []string{"zstd", "gzip"}},
+	}
+	for _, c := range []struct{ path, accept, field, want, coding string }{
+		{"/x", "gzip, br", "", "gzip", "gzip"},
+		{"/x", "deflate, br", "", "identity", "identity"},
+		{"/x", "gzip, zstd", "", "zstd", "zstd"},
+		{"/x", "gzip", "Range: bytes=0-", "identity", "identity"},
+		{"/x", "gzip", "Cache-Control: max-age=5, no-transform", "identity", "identity"},
+		{"/br/x", "gzip, br", "", "br", "identity"},
+		{"/br/x", "gzip, br", "Range: bytes=0-", "br", "identity"},
+		{"/br/x", "gzip", "", "gzip", "gzip"},
+		{"/off/x", "gzip, br", "", "gzip, br", ""},
+	} {
+		r := request(t, "http://a.test"+c.path, "Accept-Encoding: "+c.accept)
+		if name, value, ok := strings.Cut(c.field, ": "); ok {
+			r.Header.Set(name, value)
+		}
+		out, _ := set.Request(r, false, nil)
+		if got, coding := out.Header.Get("Accept-Encoding"), set.Coding(out); got != c.want || coding != c.coding {
+			t.Errorf("%+v: asked for %q, put into %q", c, got, coding)
+		}
+		if again, _ := set.Request(out, true, nil); again.Header.Get("Accept-Encoding") != c.want {
+			t.Errorf("%+v: a sibling has another key", c)
+		}
+		out.Method = "POST"
+		if coding := set.Coding(out); coding != "" {
+			t.Errorf("%+v: the answer to a POST is put into %q", c, coding)
+		}
+	}
+	set.Request(&http.Request{Method: "GET", URL: request(t, "http://a.test/x").URL}, true, nil) // of a purge, which has no header
+}
+
 // For how long a response is good, by the rules of caches that read what was decided.
 func TestResponse(t *testing.T) {
 	minute, hour, day := time.Minute, time.Hour, 24*time.Hour

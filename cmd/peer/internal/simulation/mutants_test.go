@@ -34,7 +34,6 @@ var mutations = []mutation{
 		{cacheDir + "resume.go", "		case b.crawls(now):", "		case false && b.crawls(now):"},
 	}},
 	{name: "first-byte", what: "an origin that sends no header is waited for", edits: []edit{
-		{cacheDir + "sources.go", "time.AfterFunc(c.cfg.FirstByte,", "time.AfterFunc(1000*c.cfg.FirstByte,"},
 		{"cmd/peer/internal/proxy/proxy.go", "ResponseHeaderTimeout:  c.FirstByteTimeout,", "ResponseHeaderTimeout:  0,"},
 	}},
 	{name: "eof-with-bytes", what: "the last bytes that come together with io.EOF are an error", edits: []edit{

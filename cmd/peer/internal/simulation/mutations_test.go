@@ -93,7 +93,7 @@ func TestMutations(t *testing.T) {
 			t.Run(m.name, func(t *testing.T) { table += m.find(t) })
 		}
 	}
-	t.Logf("the first seed from %d on that fails with each, and how it fails:\n%s", *from, table)
+	t.Logf("the first seed from %d on that fails with each, the CPU time until then, and how it fails:\n%s", *from, table)
 }
 
 var foundBy = regexp.MustCompile(`seed (\d+): (?:\d+ violations?\n\s*(\w+): (.*)|(no end after .*))|FAIL: TestSeeds/seed=(\d+) .*\s+(panic: .*)`)
@@ -110,11 +110,12 @@ func (m mutation) find(t *testing.T) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the mutant does not compile: %v\n%s", err, out)
 	}
-	began := time.Now()
+	var cpu time.Duration
 	for next, end := *from, *from+*budget; ; next++ {
-		out, err := m.sweep(mutant, next, end-next)
+		out, took, err := m.sweep(mutant, next, end-next)
+		cpu += took
 		if err == nil {
-			t.Errorf("not found within %d seeds: the simulation lacks something that shows %s", *budget, m.what)
+			t.Errorf("not found within %d seeds, in %v of CPU time: the simulation lacks something that shows %s", *budget, cpu, m.what)
 			return fmt.Sprintf("%-20s not within %d\n", m.name, *budget)
 		}
 		hit := foundBy.FindSubmatch(out)
@@ -122,16 +123,17 @@ func (m mutation) find(t *testing.T) string {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		next, _ = strconv.ParseUint(string(hit[1])+string(hit[5]), 10, 64)
-		if _, err := m.sweep(os.Args[0], next, 1); err == nil {
-			t.Logf("found in %v: %s", time.Since(began).Round(time.Second), hit[3])
-			return fmt.Sprintf("%-20s %5d  %s%s%s\n", m.name, next, hit[2], hit[4], hit[6])
+		if _, _, err := m.sweep(os.Args[0], next, 1); err == nil {
+			line := fmt.Sprintf("%-20s %5d  %5.0f s  %s%s%s\n", m.name, next, cpu.Seconds(), hit[2], hit[4], hit[6])
+			t.Logf("found: %s%s", line, hit[3])
+			return line
 		}
 		t.Logf("seed %d fails without it too", next)
 	}
 }
 
-// sweep runs seeds up to the first that fails.
-func (m mutation) sweep(binary string, from, n uint64) ([]byte, error) {
+// sweep runs seeds up to the first that fails, and says what CPU time that took.
+func (m mutation) sweep(binary string, from, n uint64) (out []byte, cpu time.Duration, err error) {
 	kinds := m.only
 	if kinds == "" {
 		kinds = *only
@@ -139,5 +141,9 @@ func (m mutation) sweep(binary string, from, n uint64) ([]byte, error) {
 	run := exec.Command(binary, "-test.run=Seeds", "-test.failfast", "-only="+kinds, "-shrink=0", "-stuck=90s", "-test.timeout=0",
 		fmt.Sprintf("-test.parallel=%d", option("parallel")), fmt.Sprintf("-from=%d", from), fmt.Sprintf("-seeds=%d", n))
 	run.Dir = filepath.Dir(binary)
-	return run.CombinedOutput()
+	out, err = run.CombinedOutput()
+	if s := run.ProcessState; s != nil {
+		cpu = s.UserTime() + s.SystemTime()
+	}
+	return out, cpu, err
 }

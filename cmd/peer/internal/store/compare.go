@@ -1,8 +1,6 @@
 package store
 
 import (
-	"io"
-
 	"github.com/cespare/xxhash/v2"
 )
 
@@ -56,71 +54,3 @@ func (c *Comparison) Take(p []byte) (rest []byte, err error) {
 	}
 	return p, nil
 }
-
-// Sums are the checksums of a body's first blocks, or of all. Where the disk can't
-// give the bytes any more, they tell whether another source gives the same.
-type Sums struct {
-	sums []uint64
-	body int64 // bytes of the body, as far as known
-}
-
-// Sums returns those of the whole body, none if it is in memory.
-func (v *View) Sums() Sums {
-	if v.f == nil {
-		return Sums{}
-	}
-	return Sums{v.f.sums, v.Size()}
-}
-
-// Sums returns those of what has arrived. Where Read found the body corrupt, they
-// reach past everything that it returned before: only whole blocks are read back.
-func (f *Follower) Sums() Sums {
-	f.w.mu.Lock()
-	defer f.w.mu.Unlock()
-	return Sums{f.w.sums[:len(f.w.sums):len(f.w.sums)], f.w.n}
-}
-
-// Len returns for how many blocks there are sums.
-func (s Sums) Len() int { return len(s.sums) }
-
-// Check returns a reader of src, which is to give the same body from its beginning.
-// Nothing of a block is returned before it was found the same; else the error is
-// [ErrDiffers]. What comes behind the known blocks is returned as it is.
-func (s Sums) Check(src io.Reader) *Checked { return &Checked{src: src, sums: s} }
-
-// A Checked reads a body that was received before from another source.
-type Checked struct {
-	src  io.Reader
-	sums Sums
-	next int    // the next block
-	buf  []byte // of a block
-	rest []byte // of buf, to be returned
-}
-
-// Read implements io.Reader.
-func (c *Checked) Read(p []byte) (int, error) {
-	if len(c.rest) == 0 && c.next < len(c.sums.sums) {
-		n := min(blockSize, c.sums.body-int64(c.next)*blockSize)
-		if c.buf == nil {
-			c.buf = make([]byte, n)
-		}
-		b := c.buf[:n]
-		switch _, err := io.ReadFull(c.src, b); {
-		case err == io.EOF || err == io.ErrUnexpectedEOF, err == nil && xxhash.Sum64(b) != c.sums.sums[c.next]:
-			return 0, ErrDiffers
-		case err != nil:
-			return 0, err
-		}
-		c.rest = b
-		c.next++
-	}
-	if len(c.rest) == 0 {
-		return c.src.Read(p)
-	}
-	n := copy(p, c.rest)
-	c.rest = c.rest[n:]
-	return n, nil
-}
-
-// Ready reports whether Read would certainly return without waiting.
-func (c *Checked) Ready() bool { return len(c.rest) > 0 }

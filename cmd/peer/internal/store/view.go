@@ -32,6 +32,7 @@ type View struct {
 	obj   *Object
 	value any
 	data  []byte // the body, if it is in memory
+	sum   uint64 // of it
 	inMem bool
 	f     *openFile
 	span  *span // of the body on disk, once it was asked for
@@ -45,7 +46,7 @@ type View struct {
 func (s *Store) Open(o *Object, a Access) (View, error) {
 	v := View{store: s, obj: o, share: a == Share}
 	if h, ok := s.hot.get(o); ok {
-		v.value, v.data, v.inMem = h.value, h.body, h.hasBody
+		v.value, v.data, v.sum, v.inMem = h.value, h.body, h.sum, h.hasBody
 		switch {
 		case a == Share && h.hasBody && xxhash.Sum64(h.body) != h.sum:
 			return View{}, s.spoiled(o, fmt.Errorf("%w: checksum of a body in memory", errBroken))
@@ -109,6 +110,7 @@ func (v *View) load() error {
 		} else {
 			h.sum = xxhash.Sum64(nil)
 		}
+		v.sum = h.sum
 	}
 	s.hot.put(o, h)
 	if v.inMem {

@@ -1,0 +1,188 @@
+package cache
+
+import (
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+)
+
+// statementField goes with a body from one cache to the next: gossip/PROTOCOL.md, section 13.
+const statementField = "Summarycache-Body"
+
+// maxStated is of how many blocks a body has such a field.
+const maxStated = 16 << 10
+
+// A statement is what the field says.
+type statement struct {
+	sums []byte        // 8 for each block
+	left time.Duration // for which the word of others is good; < 0 = it is nobody's but the origin's
+}
+
+// append appends the field's value to b.
+func (s statement) append(b []byte) []byte {
+	b = append(b, ':')
+	b = base64.StdEncoding.AppendEncode(b, s.sums)
+	b = append(b, ':')
+	if s.left >= 0 {
+		b = append(b, ";left="...)
+		b = strconv.AppendInt(b, int64(min(s.left, rfc9111.MaxDelta)/time.Second), 10)
+	}
+	return b
+}
+
+var errStatement = errors.New("cache: a sibling's answer with a broken " + statementField)
+
+// parseStatement reads the field of a header. It is nil if there is none.
+func parseStatement(h http.Header) (*statement, error) {
+	lines, ok := h[statementField]
+	if !ok {
+		return nil, nil
+	}
+	item, err := httpsfv.UnmarshalItem(lines)
+	if err != nil {
+		return nil, errStatement
+	}
+	s := &statement{left: -1}
+	if s.sums, ok = item.Value.([]byte); !ok || len(s.sums) > 8*maxStated {
+		return nil, errStatement
+	}
+	if left, stated := item.Params.Get("left"); stated {
+		n, ok := left.(int64)
+		if !ok || n < 0 || n > int64(rfc9111.MaxDelta/time.Second) {
+			return nil, errStatement
+		}
+		s.left = time.Duration(n) * time.Second
+	}
+	return s, nil
+}
+
+// state sends with an answer to a sibling what that can hold its body against. body is nil
+// with a 304.
+func (c *Cache) state(h http.Header, e *entry, body *store.View) {
+	s := statement{left: -1}
+	if body != nil {
+		sums := body.Sums()
+		if sums.Len() > maxStated {
+			return
+		}
+		s.sums = sums.Append(nil)
+	}
+	if e.given != nil {
+		s.left = max(0, e.given.remaining(c.now()))
+	}
+	h[statementField] = []string{string(s.append(nil))}
+}
+
+// stated takes what a sibling stated of its answer out of its header, and has the body
+// checked against that.
+func (c *Cache) stated(a *answer) {
+	s, err := parseStatement(a.header)
+	delete(a.header, statementField)
+	a.given = &given{by: a.sibling.Peer, at: a.received, left: rfc9111.MaxDelta}
+	if c.cfg.SiblingMaxAge > 0 {
+		a.given.left = c.cfg.SiblingMaxAge
+	}
+	if err != nil || s == nil {
+		a.unusable = err != nil
+		return
+	}
+	if s.left >= 0 {
+		a.given.left = min(a.given.left, s.left)
+	}
+	from, size := a.span()
+	if size < 0 || a.status == http.StatusNotModified {
+		return
+	}
+	sums, ok := store.SumsOf(s.sums, size)
+	if !ok {
+		a.unusable = true
+		return
+	}
+	a.body = &checkedBody{a.body, sums.Check(a.body, from), func() { c.accuse(a.sibling.Peer, "a body is not what it was where it was stored first") }}
+}
+
+// span is which part of the whole body an answer has: from an offset on; size is that of
+// the whole, -1 = unknown.
+func (a *answer) span() (from, size int64) {
+	if a.status != http.StatusPartialContent {
+		return 0, a.length
+	}
+	part, total, _ := strings.Cut(strings.TrimPrefix(a.header.Get("Content-Range"), "bytes "), "/")
+	first, _, _ := strings.Cut(part, "-")
+	from, err := strconv.ParseInt(first, 10, 64)
+	size, errSize := strconv.ParseInt(total, 10, 64)
+	if err != nil || errSize != nil || from < 0 || from > size {
+		return 0, -1
+	}
+	return from, size
+}
+
+// A checkedBody is a sibling's, of which nothing is read but blocks that are right.
+type checkedBody struct {
+	io.ReadCloser
+	checked *store.Checked
+	wrong   func()
+}
+
+func (b *checkedBody) Read(p []byte) (int, error) {
+	n, err := b.checked.Read(p)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return n, io.ErrUnexpectedEOF // it ended early, which says nothing of what came
+	}
+	if errors.Is(err, store.ErrDiffers) {
+		b.wrong()
+	}
+	return n, err
+}
+
+// given says on whose word a response is served that is not the origin's own, in whole or
+// in part, and for how long.
+type given struct {
+	by   string // the sibling
+	at   moment
+	left time.Duration
+}
+
+// remaining is for how much longer; negative or 0 = no longer. That of one that came in
+// the future is over, since nobody knows when it began.
+func (g *given) remaining(now moment) time.Duration {
+	since, known := now.since(g.at)
+	if !known {
+		return 0
+	}
+	return g.left - since
+}
+
+// overdue reports whether a response was given by a sibling so long ago that the origin
+// must be asked, for the whole: a 304 would say nothing of the body.
+func (e *entry) overdue(now moment) bool { return e.given != nil && e.given.remaining(now) <= 0 }
+
+// discredited reports whether a response was given by a sibling that was since found to lie.
+func (c *Cache) discredited(e *entry) bool {
+	if e.given == nil {
+		return false
+	}
+	at, ok := c.liars.get(e.given.by)
+	return ok && (e.given.at.clock != c.clock || e.given.at.steady <= at)
+}
+
+// standsIn reports whether the stale copy of a fetch may be served since the origin gave no
+// answer, status 0, or an error. An overdue one may be while it is fresh by its own header.
+func (c *Cache) standsIn(f *fetch, status int) bool {
+	e, now := f.stored.entry, c.now()
+	age := e.age(now)
+	if e.StaleOnError(&f.r.cc, status, age) {
+		return true
+	}
+	use, _ := e.Reuse(&f.r.cc, age)
+	return (status == 0 || status >= 500) && e.overdue(now) && use == rfc9111.ServeFresh
+}

@@ -1,0 +1,123 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Sums are the checksums of a body's first blocks, or of all. Where the disk can't
+// give the bytes any more, they tell whether another source gives the same.
+type Sums struct {
+	sums []uint64
+	body int64 // bytes of the body, as far as known
+}
+
+// SumsOf reads what [Sums.Append] wrote, of all blocks of a body of so many bytes. It isn't
+// ok if there are more or fewer sums.
+func SumsOf(b []byte, body int64) (s Sums, ok bool) {
+	if body < 0 || len(b)%8 != 0 || int64(len(b)/8) != blockCount(body) {
+		return s, false
+	}
+	s = Sums{make([]uint64, len(b)/8), body}
+	for i := range s.sums {
+		s.sums[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return s, true
+}
+
+// Append appends the sums to b, 8 bytes each, little-endian.
+func (s Sums) Append(b []byte) []byte {
+	for _, sum := range s.sums {
+		b = binary.LittleEndian.AppendUint64(b, sum)
+	}
+	return b
+}
+
+// Sums returns those of the whole body, if it was opened with that.
+func (v *View) Sums() Sums {
+	switch {
+	case v.f != nil:
+		return Sums{v.f.sums, v.Size()}
+	case v.inMem && v.Size() > 0:
+		return Sums{[]uint64{v.sum}, v.Size()}
+	}
+	return Sums{}
+}
+
+// Sums returns those of what has arrived. Where Read found the body corrupt, they
+// reach past everything that it returned before: only whole blocks are read back.
+func (f *Follower) Sums() Sums {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	return Sums{f.w.sums[:len(f.w.sums):len(f.w.sums)], f.w.n}
+}
+
+// Len returns for how many blocks there are sums.
+func (s Sums) Len() int { return len(s.sums) }
+
+// Check returns a reader of src, which is to give the same body from an offset on.
+// Nothing of a block is returned before it was found the same; else the error is
+// [ErrDiffers], and io.ErrUnexpectedEOF besides if src ended within it. What comes before
+// the first whole block, and behind the known blocks, is returned as it is.
+func (s Sums) Check(src io.Reader, from int64) *Checked {
+	first := blockCount(from)
+	return &Checked{src: src, sums: s, next: int(first), before: min(first*blockSize, s.body) - from}
+}
+
+var errEndsEarly = fmt.Errorf("%w: %w", ErrDiffers, io.ErrUnexpectedEOF)
+
+// A Checked reads a body that was received before from another source.
+type Checked struct {
+	src    io.Reader
+	sums   Sums
+	before int64  // bytes to be returned as they are
+	next   int    // the next block
+	buf    []byte // of a block
+	rest   []byte // of buf, to be returned
+}
+
+// Read implements io.Reader.
+func (c *Checked) Read(p []byte) (int, error) {
+	if c.before > 0 {
+		n, err := c.src.Read(p[:min(int64(len(p)), c.before)])
+		c.before -= int64(n)
+		return n, err
+	}
+	if len(c.rest) == 0 && c.next < len(c.sums.sums) {
+		n := min(blockSize, c.sums.body-int64(c.next)*blockSize)
+		direct := int64(len(p)) >= n
+		if !direct && c.buf == nil {
+			c.buf = make([]byte, n)
+		}
+		b := c.buf
+		if direct {
+			b = p
+		}
+		b = b[:n]
+		switch _, err := io.ReadFull(c.src, b); {
+		case err == io.EOF || err == io.ErrUnexpectedEOF:
+			return 0, errEndsEarly
+		case err == nil && xxhash.Sum64(b) != c.sums.sums[c.next]:
+			return 0, ErrDiffers
+		case err != nil:
+			return 0, err
+		}
+		c.next++
+		if direct {
+			return len(b), nil
+		}
+		c.rest = b
+	}
+	if len(c.rest) == 0 {
+		return c.src.Read(p)
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+// Ready reports whether Read would certainly return without waiting.
+func (c *Checked) Ready() bool { return len(c.rest) > 0 }

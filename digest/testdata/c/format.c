@@ -1,0 +1,1192 @@
+// A third reader and writer of the digest format, from FORMAT.md and CODERS.md alone: one file of C11 for compilers
+// with 128-bit integers, no library but C's own. Comments name sections: "F 4" is FORMAT.md's, "C 2.1" CODERS.md's.
+//
+//	cc -O2 -o format format.c && ./format
+//
+// It answers each line on standard input by one line; ../../IMPLEMENTING.md says which.
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint64_t u64;
+typedef unsigned __int128 u128;
+
+#define GAMMA UINT64_C(0x9e3779b97f4a7c15)
+enum { MAX_BYTES = 64 << 20, MAX_MEMORY = 256 << 20 };
+
+// Memory lives until the line is answered.
+typedef struct Block { struct Block *next; u64 pad; } Block;
+static Block *blocks;
+
+static void *memory(size_t n) {
+  Block *b = malloc(sizeof *b + n + 1);
+  if (!b) exit(3);
+  b->next = blocks, blocks = b;
+  return b + 1;
+}
+
+static void forget(void) {
+  for (Block *b; (b = blocks); free(b)) blocks = b->next;
+}
+
+typedef struct { u64 n, room, *at; } List; // ascending, where it is a set
+typedef struct { u64 n, room; u8 *at; } Bytes;
+
+static void push(List *l, u64 v) {
+  if (l->n == l->room) {
+    u64 *old = l->at;
+    l->at = memory((l->room = 2 * l->room + 16) * sizeof *old);
+    if (l->n) memcpy(l->at, old, l->n * sizeof *old);
+  }
+  l->at[l->n++] = v;
+}
+
+static void put(Bytes *b, const u8 *from, u64 n) {
+  if (b->n + n > b->room) {
+    u8 *old = b->at;
+    b->at = memory(b->room = 2 * b->room + n + 64);
+    if (b->n) memcpy(b->at, old, b->n);
+  }
+  if (n) memcpy(b->at + b->n, from, n);
+  b->n += n;
+}
+
+static void put1(Bytes *b, u8 v) { put(b, &v, 1); }
+static void put_fixed(Bytes *b, u64 v, int n) { for (; n; n--, v >>= 8) put1(b, (u8)v); }
+static void put_all(Bytes *b, Bytes more) { put(b, more.at, more.n); }
+static void put_uvarint(Bytes *b, u64 v) {
+  for (; v >= 0x80; v >>= 7) put1(b, (u8)(v | 0x80));
+  put1(b, (u8)v);
+}
+
+// A refusal: F 1. What a coder refuses within a section is the section's.
+static jmp_buf refusal;
+static const char *error, *section_name;
+static char field[64];
+static u64 offset, section_at;
+
+static _Noreturn void refuse(const char *e, const char *f, u64 at) {
+  error = e, offset = at;
+  snprintf(field, sizeof field, "%s", f);
+  longjmp(refusal, 1);
+}
+
+static _Noreturn void bad(const char *e) {
+  if (section_name) refuse("corrupt", section_name, section_at);
+  refuse(e, "code", 0);
+}
+
+static u64 least(u64 a, u64 b) { return a < b ? a : b; }
+static int len(u64 v) {
+  int n = 0;
+  for (; v; v >>= 1) n++;
+  return n;
+}
+
+// ---- Hashes: F 2
+
+static u64 word(const u8 *p, int n) {
+  u64 v = 0;
+  while (n--) v = v << 8 | p[n];
+  return v;
+}
+
+static u64 rotl(u64 x, int n) { return x << n | x >> (64 - n); }
+
+static u64 xxh64(const u8 *p, u64 n, u64 seed) {
+  const u64 p1 = UINT64_C(0x9E3779B185EBCA87), p2 = UINT64_C(0xC2B2AE3D27D4EB4F), p3 = UINT64_C(0x165667B19E3779F9),
+            p4 = UINT64_C(0x85EBCA77C2B2AE63), p5 = UINT64_C(0x27D4EB2F165667C5);
+  u64 h = seed + p5, left = n;
+  if (n >= 32) {
+    u64 lane[4] = {seed + p1 + p2, seed + p2, seed, seed - p1};
+    for (; left >= 32; left -= 32, p += 32)
+      for (int i = 0; i < 4; i++) lane[i] = rotl(lane[i] + word(p + 8 * i, 8) * p2, 31) * p1;
+    h = rotl(lane[0], 1) + rotl(lane[1], 7) + rotl(lane[2], 12) + rotl(lane[3], 18);
+    for (int i = 0; i < 4; i++) h = (h ^ rotl(lane[i] * p2, 31) * p1) * p1 + p4;
+  }
+  h += n;
+  for (; left >= 8; left -= 8, p += 8) h = rotl(h ^ rotl(word(p, 8) * p2, 31) * p1, 27) * p1 + p4;
+  if (left >= 4) h = rotl(h ^ word(p, 4) * p1, 23) * p2 + p3, left -= 4, p += 4;
+  for (; left; left--, p++) h = rotl(h ^ *p * p5, 11) * p1;
+  h = (h ^ h >> 33) * p2;
+  h = (h ^ h >> 29) * p3;
+  return h ^ h >> 32;
+}
+
+// The roots' bits that SHA-256 is made of come from integers.
+static uint32_t root_bits(unsigned prime, int cube) { // 32 bits behind the point
+  u128 lo = 0, hi = (u128)1 << 40;
+  while (hi - lo > 1) { // lo^2 or lo^3 is at most prime, both scaled
+    u128 mid = (lo + hi) / 2;
+    int small = cube ? mid * mid <= ((u128)prime << 96) / mid : mid * mid <= (u128)prime << 64;
+    if (small) lo = mid; else hi = mid;
+  }
+  return (uint32_t)lo;
+}
+
+static void sha256(Bytes m, u8 out[32]) {
+  static uint32_t k[64], first[8];
+  for (unsigned p = 2, n = 0; n < 64; p++) {
+    unsigned d = 2;
+    while (d * d <= p && p % d) d++;
+    if (d * d <= p) continue;
+    if (n < 8) first[n] = root_bits(p, 0);
+    k[n++] = root_bits(p, 1);
+  }
+  uint32_t h[8], w[64];
+  memcpy(h, first, sizeof h);
+  u64 bits = 8 * m.n;
+  put1(&m, 0x80);
+  while (m.n % 64 != 56) put1(&m, 0);
+  for (int i = 56; i >= 0; i -= 8) put1(&m, (u8)(bits >> i));
+#define R(x, n) ((x) >> (n) | (x) << (32 - (n)))
+  for (u64 at = 0; at < m.n; at += 64) {
+    for (int i = 0; i < 16; i++) w[i] = (uint32_t)m.at[at + 4 * i] << 24 | m.at[at + 4 * i + 1] << 16 | m.at[at + 4 * i + 2] << 8 | m.at[at + 4 * i + 3];
+    for (int i = 16; i < 64; i++)
+      w[i] = w[i - 16] + (R(w[i - 15], 7) ^ R(w[i - 15], 18) ^ w[i - 15] >> 3) + w[i - 7] + (R(w[i - 2], 17) ^ R(w[i - 2], 19) ^ w[i - 2] >> 10);
+    uint32_t s[8];
+    memcpy(s, h, sizeof s);
+    for (int i = 0; i < 64; i++) {
+      uint32_t t1 = s[7] + (R(s[4], 6) ^ R(s[4], 11) ^ R(s[4], 25)) + ((s[4] & s[5]) ^ (~s[4] & s[6])) + k[i] + w[i];
+      uint32_t t2 = (R(s[0], 2) ^ R(s[0], 13) ^ R(s[0], 22)) + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+      memmove(s + 1, s, 7 * sizeof *s);
+      s[4] += t1, s[0] = t1 + t2;
+    }
+    for (int i = 0; i < 8; i++) h[i] += s[i];
+  }
+#undef R
+  for (int i = 0; i < 32; i++) out[i] = (u8)(h[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+static u64 derived(const char *label, const u8 *p, u64 n, int bytes) {
+  Bytes b = {0};
+  u8 sum[32];
+  put(&b, (const u8 *)label, strlen(label));
+  put(&b, p, n);
+  sha256(b, sum);
+  u64 v = word(sum, bytes);
+  return v ? v : 1;
+}
+
+static u64 seed_of(Bytes secret) { return secret.n ? derived("summarycache seed 1", secret.at, secret.n, 8) : 0; }
+static u64 tag_of(u64 seed) {
+  Bytes b = {0};
+  put_fixed(&b, seed, 8);
+  return seed ? derived("summarycache seed tag 1", b.at, 8, 4) : 0;
+}
+
+static u64 mix(u64 x) {
+  x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+  return x ^ x >> 31;
+}
+
+static u64 high(u64 a, u64 b) { return (u64)((u128)a * b >> 64); }
+
+static int suits(int scheme, int k, u64 m) {
+  if (scheme < 4) return 1;
+  u64 p = m / k;
+  if (p * k != m) return 0;
+  for (u64 d = 2; scheme == 5 && d * d <= p; d++)
+    if (p % d == 0) return 0;
+  return scheme == 4 || p > 1;
+}
+
+static List positions(int scheme, u64 m, int k, u64 h) {
+  List l = {0};
+  for (u64 i = 0, p = m / k, at = 0; i < (u64)k; i++) {
+    u64 g = mix(h + GAMMA), own = i ? mix(h + i * GAMMA) : h;
+    switch (scheme) {
+    case 1: at = high(h + i * (g | 1), m); break;
+    case 2: at = (u64)(((u128)high(h, m) + (u128)i * high(g, m) + (i * i * i - i) / 6) % m); break;
+    case 3: at = high(own, m); break;
+    case 4: at = i * p + high(own, p); break;
+    case 5: at = i * p + (u64)(((u128)high(h, p) + (u128)i * high(g, p)) % p); break;
+    }
+    u64 j = 0;
+    while (j < l.n && l.at[j] != at) j++;
+    if (j == l.n) push(&l, at); // one that comes twice counts once
+  }
+  return l;
+}
+
+// ---- Sets
+
+static List complement(List l, u64 m) {
+  List out = {0};
+  for (u64 p = 0, i = 0; p < m; p++)
+    if (i < l.n && l.at[i] == p) i++;
+    else push(&out, p);
+  return out;
+}
+
+static void admit(Bytes code, u64 m, u64 x) { // C 1
+  if (m > UINT64_C(1) << 40 || x > m) bad("corrupt");
+  if (least(x, m - x) > 8 * (code.n + 8)) bad("truncated");
+  if (least(x, m - x) == 0 && code.n) bad("corrupt");
+}
+
+static int method_for(u64 m, u64 x) { // C 1
+  u64 y = least(x, m - x);
+  return y && y * (len(m / y) + 1) >= 8192;
+}
+
+// ---- The adaptive method: C 2
+
+typedef struct {
+  u64 low, width; // the lowest 64 bits of low
+  Bytes out;      // and what is above them
+  int reading;
+  Bytes code;
+  u64 at, target; // of the reader: next byte, and the code's number less low
+} Interval;
+
+static void carry(Interval *v) {
+  for (u64 i = v->out.n; ++v->out.at[--i] == 0;) {}
+}
+
+static u64 next_byte(Interval *v) { return v->at < v->code.n ? v->code.at[v->at++] : (v->at++, 0); }
+
+static Interval interval(const Bytes *code) {
+  Interval v = {.width = ~UINT64_C(0)};
+  if (!code) return v;
+  v.reading = 1, v.code = *code;
+  for (int i = 0; i < 8; i++) v.target = v.target << 8 | next_byte(&v);
+  if (v.target >= v.width) bad("corrupt");
+  return v;
+}
+
+static void narrow(Interval *v, u64 from, u64 width) {
+  v->low += from;
+  if (v->low < from) carry(v);
+  v->width = width, v->target -= from;
+  while (v->width < UINT64_C(1) << 32) {
+    for (int i = 56; i >= 32; i -= 8) put1(&v->out, (u8)(v->low >> i));
+    v->low <<= 32, v->width <<= 32;
+    if (!v->reading) continue;
+    if (v->out.n > v->code.n + 4) bad("truncated");
+    for (int i = 0; i < 4; i++) v->target = v->target << 8 | next_byte(v);
+  }
+}
+
+static int decide(Interval *v, u64 zero, int bit) {
+  u64 split = high(v->width, zero);
+  if (v->reading) bit = v->target >= split;
+  if (bit) narrow(v, split, v->width - split);
+  else narrow(v, 0, split);
+  return bit;
+}
+
+static u64 uniform(Interval *v, int n, u64 value) {
+  for (u64 found = 0;;) {
+    int b = n < 16 ? n : 16;
+    u64 w = v->width >> b, u = value >> (n - b) & ((UINT64_C(1) << b) - 1);
+    if (v->reading && (u = v->target / w) >> b) bad("corrupt");
+    narrow(v, u * w, w);
+    found = found << b | u;
+    if ((n -= b) == 0) return found;
+  }
+}
+
+static Bytes end_interval(Interval *v) {
+  for (int n = 0;; n++) {
+    u128 unit = (u128)1 << (64 - 8 * n), q = (v->low + unit - 1) / unit;
+    if (q * unit >= (u128)v->low + v->width) continue;
+    if (q >> (8 * n)) carry(v);
+    for (int i = 8 * n - 8; i >= 0; i -= 8) put1(&v->out, (u8)(q >> i));
+    return v->out;
+  }
+}
+
+// adapt writes the set, or reads one of x positions if v reads. l is the set, or becomes it.
+static void adapt(Interval *v, u64 m, u64 x, List *l) {
+  u64 y = least(x, m - x);
+  if (8 * y >= m) { // C 2.3
+    for (u64 p = 0, ones = x, i = 0, z = 0; p < m; p++) {
+      u64 left = m - p;
+      if (p % 64 == 0) {
+        if (ones == 0) return;
+        if (ones == left) {
+          for (; v->reading && p < m; p++) push(l, p);
+          return;
+        }
+        z = (u64)(((u128)(left - ones) << 64) / left);
+        if (z < UINT64_C(1) << 32) z = UINT64_C(1) << 32;
+      }
+      int bit = decide(v, z, !v->reading && i < l->n && l->at[i] == p);
+      if (bit ? ones == 0 : ones == left) bad("corrupt");
+      if (bit && v->reading) push(l, p);
+      ones -= bit, i += bit;
+    }
+    return;
+  }
+  List members = v->reading ? (List){0} : x <= m - x ? *l : complement(*l, m);
+  u64 r[64] = {(u64)(((u128)(m - y) << 64) / m)}; // C 2.4
+  int top = 0, floor = 0;
+  for (; r[top] >= UINT64_C(1) << 62; top++) {
+    floor += r[top] > -(UINT64_C(1) << 59);
+    r[top + 1] = high(r[top], r[top]);
+  }
+  for (u64 i = 0, at = 0; i < y; i++) {
+    u64 gap = v->reading ? 0 : members.at[i] - at, found = 0;
+    for (; decide(v, -r[top], gap - found >= UINT64_C(1) << top); found += UINT64_C(1) << top)
+      if (found > m) bad("corrupt");
+    gap -= v->reading ? 0 : found;
+    for (int j = top - 1; j >= floor; j--)
+      found += (u64)decide(v, (u64)(((u128)1 << 127) / ((UINT64_C(1) << 63) + (r[j] >> 1))), gap >> j & 1) << j;
+    at += found + uniform(v, floor, gap & ((UINT64_C(1) << floor) - 1));
+    if (at >= m) bad("corrupt");
+    if (v->reading) push(&members, at);
+    at++;
+  }
+  if (v->reading) *l = x <= m - x ? members : complement(members, m);
+}
+
+static Bytes write_adaptive(u64 m, List l) {
+  Interval v = interval(NULL);
+  if (l.n && l.n < m) adapt(&v, m, l.n, &l);
+  return end_interval(&v);
+}
+
+static List read_adaptive(Bytes code, u64 m, u64 x) {
+  List l = {0};
+  admit(code, m, x);
+  if (x == 0 || x == m) return x ? complement(l, m) : l;
+  Interval v = interval(&code);
+  adapt(&v, m, x, &l);
+  Bytes same = end_interval(&v);
+  if (code.n < same.n) bad("truncated");
+  if (code.n > same.n || memcmp(code.at, same.at, same.n)) bad("corrupt");
+  return l;
+}
+
+// ---- The block method: C 3
+
+typedef struct { u64 base; u128 weight; int raw; u64 f; } Symbol;
+typedef struct {
+  int log, n, size; // size: bits in a block, 0 for gaps
+  Symbol s[256];
+  u64 jump;            // J
+  u64 base32[34];      // first rank of the blocks with so many ones
+  uint16_t owner[4096]; // by state
+  uint16_t place[4096]; // the state's number among its symbol's, plus the symbol's frequency
+  uint16_t first[256];  // where the symbol's states begin in list
+  uint16_t list[4096];
+} Model;
+
+static u64 choose(int n, int c) {
+  u64 v = 1;
+  for (int i = 1; i <= c; i++) v = v * (n - c + i) / i;
+  return v;
+}
+
+static uint16_t rank16[1 << 16], by_rank16[1 << 16]; // ranks among those with as many ones
+static u64 first16[18];
+
+static int ones_of(u64 v) {
+  int n = 0;
+  for (; v; v &= v - 1) n++;
+  return n;
+}
+
+static void halves(void) {
+  if (first16[17]) return;
+  for (int c = 0; c <= 16; c++) first16[c + 1] = first16[c] + choose(16, c);
+  u64 seen[17] = {0};
+  for (u64 v = 0; v < 1 << 16; v++) {
+    int c = ones_of(v);
+    by_rank16[first16[c] + seen[c]] = (uint16_t)v;
+    rank16[v] = (uint16_t)seen[c]++;
+  }
+}
+
+static void model_of(Model *mod, u64 m, u64 y) {
+  memset(mod, 0, sizeof *mod);
+  halves();
+  mod->size = 13 * y >= m ? 16 : 26 * y >= m ? 32 : 0;
+  u64 r = (u64)(((u128)(m - y) << 64) / m);
+  if (mod->size) { // C 3.4
+    mod->log = 12;
+    u128 left = (u128)1 << 64;
+    for (int n = mod->size; n > 1; n /= 2) r = high(r, r);
+    u64 q = r, o = 2 * y == m ? ~UINT64_C(0) : (u64)(((u128)y << 64) / (m - y)), rank = 0;
+    for (int c = 0, number = 0; c <= mod->size; c++, q = high(q, o)) {
+      u64 count = choose(mod->size, c);
+      mod->base32[c] = rank;
+      for (int j = len(count) - 1; j >= 0; j--) {
+        if (!(count >> j & 1)) continue;
+        u128 weight = (u128)q << j;
+        if (weight >> 49 && number < 255) {
+          mod->s[mod->n++] = (Symbol){rank, weight, j, 0};
+          left -= weight;
+        }
+        rank += UINT64_C(1) << j, number++;
+      }
+    }
+    mod->s[mod->n++] = (Symbol){0, left, mod->size, 0};
+  } else { // C 3.5
+    mod->log = 11;
+    int raw = 0;
+    u64 left = ~UINT64_C(0), base = 0;
+    for (; high(r, r) >= UINT64_C(7) << 61; raw++) r = high(r, r);
+    for (; left >= UINT64_C(1) << 57; base += UINT64_C(1) << raw) {
+      u64 rest = high(left, r);
+      mod->s[mod->n++] = (Symbol){base, left - rest, raw, 0};
+      left = rest;
+    }
+    mod->s[mod->n++] = (Symbol){mod->jump = base, left, 0, 0};
+  }
+  u64 L = UINT64_C(1) << mod->log, sum = 0; // C 3.2
+  for (int i = 0; i < mod->n; i++) {
+    u64 f = (u64)((mod->s[i].weight >> (63 - mod->log)) + 1) >> 1;
+    sum += mod->s[i].f = f ? f : 1;
+  }
+  while (sum != L) {
+    int best = -1;
+    u128 by = 0;
+    for (int i = 0; i < mod->n; i++) {
+      Symbol s = mod->s[i];
+      if (sum > L && s.f == 1) continue;
+      u128 v = sum < L ? s.weight / (2 * s.f + 1) : s.weight / (2 * s.f - 1);
+      if (best < 0 || (sum < L ? v > by : v < by)) best = i, by = v;
+    }
+    if (sum < L) mod->s[best].f++, sum++;
+    else mod->s[best].f--, sum--;
+  }
+  for (u64 i = 0, at = 0; i < (u64)mod->n; i++)
+    for (u64 j = 0; j < mod->s[i].f; j++, at = (at + 5 * L / 8 + 3) % L) mod->owner[at] = (uint16_t)i;
+  for (int i = 1; i < mod->n; i++) mod->first[i] = (uint16_t)(mod->first[i - 1] + mod->s[i - 1].f);
+  u64 seen[256] = {0};
+  for (u64 s = 0; s < L; s++) {
+    int i = mod->owner[s];
+    mod->list[mod->first[i] + seen[i]] = (uint16_t)s;
+    mod->place[s] = (uint16_t)(mod->s[i].f + seen[i]++);
+  }
+}
+
+static u64 rank_of(const Model *mod, u64 bits) {
+  int c = ones_of(bits);
+  if (mod->size == 16) return mod->base32[c] + rank16[bits];
+  int low = ones_of(bits & 0xffff);
+  u64 rank = mod->base32[c];
+  for (int i = 0; i < low; i++) rank += c - i <= 16 && c >= i ? choose(16, i) * choose(16, c - i) : 0;
+  return rank + rank16[bits & 0xffff] * choose(16, c - low) + rank16[bits >> 16];
+}
+
+static u64 block_of(const Model *mod, u64 rank) {
+  int c = mod->size;
+  while (mod->base32[c] > rank) c--;
+  rank -= mod->base32[c];
+  if (mod->size == 16) return by_rank16[first16[c] + rank];
+  for (int low = c > 16 ? c - 16 : 0;; low++) {
+    u64 rest = choose(16, c - low), n = choose(16, low) * rest;
+    if (rank < n) return by_rank16[first16[low] + rank / rest] | (u64)by_rank16[first16[c - low] + rank % rest] << 16;
+    rank -= n;
+  }
+}
+
+static int symbol_for(const Model *mod, u64 value) { // the escape, if no other has it
+  int lo = 0, hi = mod->n - 1;
+  while (lo < hi) {
+    int mid = (lo + hi) / 2;
+    if (value < mod->s[mid].base + (UINT64_C(1) << mod->s[mid].raw)) hi = mid;
+    else lo = mid + 1;
+  }
+  return lo < mod->n - 1 && value >= mod->s[lo].base ? lo : mod->n - 1;
+}
+
+typedef struct { Bytes b; u64 v; int have; } BitWriter;
+
+static void put_bits(BitWriter *w, u64 v, int n) { // n at most 40
+  w->v |= v << w->have;
+  for (w->have += n; w->have >= 8; w->have -= 8, w->v >>= 8) put1(&w->b, (u8)w->v);
+}
+
+typedef struct { int raw, shed; u64 value, bits; } Step;
+
+static Bytes write_chunk(const Model *mod, const u64 *members, u64 count, u64 from, u64 to) {
+  List values = {0}, which = {0};
+  u64 L = UINT64_C(1) << mod->log;
+  if (mod->size) {
+    for (u64 at = from, i = 0, words = (to - from + 63) / 64 * 64 + from; at < words; at += mod->size) {
+      u64 bits = 0;
+      for (; i < count && members[i] < at + mod->size; i++) bits |= UINT64_C(1) << (members[i] - at);
+      u64 rank = rank_of(mod, bits);
+      push(&values, rank);
+      push(&which, symbol_for(mod, rank));
+    }
+  } else {
+    for (u64 i = 0, at = from; i < count; at = members[i++] + 1) {
+      u64 gap = members[i] - at;
+      for (; gap >= mod->jump; gap -= mod->jump) {
+        push(&values, mod->jump);
+        push(&which, mod->n - 1);
+      }
+      push(&values, gap);
+      push(&which, symbol_for(mod, gap));
+    }
+  }
+  u64 n = values.n, state[2] = {L, L}, total = 1 + 2 * mod->log; // C 3.3
+  Step *steps = memory(n * sizeof *steps);
+  for (u64 i = n, turn = 0; i-- > 0; turn ^= 1) {
+    const Symbol *s = &mod->s[which.at[i]];
+    int shed = 0;
+    while (state[turn] >> shed >= 2 * s->f) shed++;
+    steps[i] = (Step){s->raw, shed, values.at[i] - s->base, state[turn] & ((UINT64_C(1) << shed) - 1)};
+    state[turn] = L + mod->list[mod->first[which.at[i]] + (state[turn] >> shed) - s->f];
+    total += s->raw + shed;
+  }
+  BitWriter w = {{0}, 0, 0};
+  int zeros = (int)((8 - total % 8) % 8);
+  put_bits(&w, UINT64_C(1) << zeros, zeros + 1);
+  u64 first = (n - 1) % 2; // of the two, the one that coded the first symbol
+  put_bits(&w, state[first] - L, mod->log);
+  put_bits(&w, state[first ^ 1] - L, mod->log);
+  for (u64 i = 0; i < n; i++) {
+    put_bits(&w, steps[i].value, steps[i].raw);
+    put_bits(&w, steps[i].bits, steps[i].shed);
+  }
+  return w.b;
+}
+
+typedef struct { const u8 *at; u64 n, bit; int last; } BitReader;
+
+static u64 take_bits(BitReader *r, int n) {
+  u64 v = 0;
+  if (r->bit + n > 8 * r->n) bad(r->last ? "truncated" : "corrupt");
+  for (int i = 0; i < n; i++, r->bit++) v |= (u64)(r->at[r->bit / 8] >> r->bit % 8 & 1) << i;
+  return v;
+}
+
+static void read_chunk(const Model *mod, BitReader r, u64 count, u64 from, u64 to, List *out) {
+  u64 L = UINT64_C(1) << mod->log, found = 0;
+  if (r.n == 0 || r.at[0] == 0) bad("corrupt");
+  while (!take_bits(&r, 1)) {}
+  u64 state[2];
+  state[0] = take_bits(&r, mod->log);
+  state[1] = take_bits(&r, mod->log);
+  u64 end = mod->size ? (to - from + 63) / 64 * 64 + from : to;
+  for (u64 at = from, turn = 0; mod->size ? at < end : found < count; turn ^= 1) {
+    int i = mod->owner[state[turn]], n = 0;
+    u64 value = mod->s[i].base + take_bits(&r, mod->s[i].raw), t = mod->place[state[turn]];
+    while (t << n < L) n++;
+    state[turn] = (t << n) + take_bits(&r, n) - L;
+    if (mod->size) {
+      if (i == mod->n - 1 && symbol_for(mod, value) != i) bad("corrupt");
+      u64 bits = block_of(mod, value);
+      for (int j = 0; j < mod->size; j++)
+        if (bits >> j & 1) {
+          if (at + j >= to || ++found > count) bad("corrupt");
+          push(out, at + j);
+        }
+      at += mod->size;
+    } else {
+      at += value;
+      if (i < mod->n - 1) {
+        if (at >= to) bad("corrupt");
+        push(out, at++), found++;
+      } else if (at > to) bad("corrupt");
+    }
+  }
+  if (found != count || r.bit != 8 * r.n || state[0] || state[1]) bad("corrupt");
+}
+
+static u64 span_of(u64 m, u64 y) { // C 3.1
+  u64 e = y * (len(m / y) + 1) >> 20, p = 1;
+  if (e < 2) return m;
+  while (2 * p <= e) p *= 2;
+  return 64 * (((m + p - 1) / p + 63) / 64);
+}
+
+static Bytes write_block(u64 m, List l) {
+  Bytes head = {0}, counts = {0}, body = {0};
+  u64 y = least(l.n, m - l.n);
+  if (y == 0) return body;
+  if (l.n > m - l.n) l = complement(l, m);
+  Model *mod = memory(sizeof *mod);
+  model_of(mod, m, y);
+  for (u64 from = 0, span = span_of(m, y), i = 0; from < m; from += span) {
+    u64 to = least(from + span, m), n = 0;
+    while (i + n < l.n && l.at[i + n] < to) n++;
+    Bytes part = {0};
+    if (n) part = write_chunk(mod, l.at + i, n, from, to);
+    if (to < m) {
+      put_uvarint(&head, part.n);
+      put_uvarint(&counts, n);
+    }
+    put_all(&body, part);
+    i += n;
+  }
+  put_all(&head, counts);
+  put_all(&head, body);
+  return head;
+}
+
+static List read_block(Bytes code, u64 m, u64 x) {
+  List l = {0};
+  admit(code, m, x);
+  u64 y = least(x, m - x), at = 0;
+  if (y == 0) return x ? complement(l, m) : l;
+  Model *mod = memory(sizeof *mod);
+  model_of(mod, m, y);
+  u64 span = span_of(m, y), n = (m + span - 1) / span, *numbers = memory(2 * n * sizeof *numbers), codes = 0, all = 0;
+  for (u64 i = 0; i < 2 * n; i++) {
+    if (i == n - 1 || i == 2 * n - 1) continue;
+    u64 v = 0, byte = 0x80;
+    for (int shift = 0; byte >= 0x80; shift += 7) {
+      if (at == code.n) bad("truncated");
+      byte = code.at[at++];
+      if (shift > 56 || (shift && byte == 0)) bad("corrupt");
+      v |= (byte & 0x7f) << shift;
+    }
+    numbers[i] = v;
+    if (i < n) codes += least(v, code.n + 1);
+    else all += least(v, y + 1);
+    if (codes > code.n || all > y) bad("corrupt");
+  }
+  if (codes > code.n - at) bad("corrupt");
+  numbers[n - 1] = code.n - at - codes, numbers[2 * n - 1] = y - all;
+  for (u64 i = 0, from = 0; i < n; at += numbers[i++], from += span) {
+    u64 count = numbers[n + i], to = least(from + span, m);
+    if (count > to - from || !count != !numbers[i]) bad("corrupt");
+    if (count) read_chunk(mod, (BitReader){code.at + at, numbers[i], 0, i == n - 1}, count, from, to, &l);
+  }
+  return x <= m - x ? l : complement(l, m);
+}
+
+static Bytes write_set(int method, u64 m, List l) { return method ? write_block(m, l) : write_adaptive(m, l); }
+static List read_set(int method, Bytes code, u64 m, u64 x) { return method ? read_block(code, m, x) : read_adaptive(code, m, x); }
+
+// ---- Sections: F 5
+
+static void write_section(Bytes *b, u64 m, List l) {
+  Bytes gaps = {0}, best = {0};
+  for (u64 i = 0, at = 0; i < l.n; at = l.at[i++] + 1) put_uvarint(&gaps, l.at[i] - at);
+  int method = method_for(m, l.n), coding = 2 + method;
+  best = write_set(method, m, l);
+  if (gaps.n <= best.n) coding = 1, best = gaps;
+  u64 bytes = (m + 7) / 8;
+  if (bytes <= best.n) {
+    coding = 0;
+    u8 *map = memory(bytes);
+    memset(map, 0, bytes);
+    for (u64 i = 0; i < l.n; i++) map[l.at[i] / 8] |= (u8)(1 << l.at[i] % 8);
+    best = (Bytes){bytes, bytes, map};
+  }
+  put1(b, (u8)coding);
+  put_uvarint(b, best.n);
+  put_all(b, best);
+}
+
+typedef struct { Bytes b; u64 at; } Reader;
+
+static u64 fixed(Reader *r, const char *name, int n) {
+  if ((u64)n > r->b.n - r->at) refuse("corrupt", name, r->at);
+  r->at += n;
+  return word(r->b.at + r->at - n, n);
+}
+
+static u64 uvarint(Reader *r, const char *name, u64 low, u64 most, const char *beyond) {
+  u64 v = 0;
+  for (u64 n = 0; n < 10 && r->at + n < r->b.n; n++) {
+    u64 byte = r->b.at[r->at + n];
+    if (n == 9 && byte > 1) break;
+    v |= (byte & 0x7f) << 7 * n;
+    if (byte >= 0x80) continue;
+    if ((n && byte == 0) || v < low || v > UINT64_C(1) << 63) break;
+    if (v > most) refuse(beyond, name, r->at);
+    r->at += n + 1;
+    return v;
+  }
+  refuse("corrupt", name, r->at);
+}
+
+static List section(Reader *r, const char *name, u64 m, u64 x) {
+  char sub[64];
+  snprintf(sub, sizeof sub, "%s coding", name);
+  u64 at = r->at, coding = fixed(r, sub, 1);
+  if (coding > 3) refuse("corrupt", sub, at);
+  snprintf(sub, sizeof sub, "%s length", name);
+  at = r->at;
+  u64 length = uvarint(r, sub, 0, UINT64_C(1) << 63, "corrupt");
+  if (length > r->b.n - r->at) refuse("corrupt", sub, at);
+  Bytes p = {length, length, r->b.at + r->at};
+  section_name = name, section_at = r->at;
+  List l = {0};
+  if (coding >= 2) {
+    l = read_set((int)coding - 2, p, m, x);
+  } else if (coding == 1) {
+    Reader g = {p, 0};
+    for (u64 i = 0, next = 0; i < x; i++) {
+      if (g.at == p.n) bad("corrupt");
+      u64 v = next + uvarint(&g, name, 0, UINT64_C(1) << 40, "corrupt");
+      if (v >= m) bad("corrupt");
+      push(&l, v);
+      next = v + 1;
+    }
+    if (g.at != p.n) bad("corrupt");
+  } else {
+    if (length != (m + 7) / 8) bad("corrupt");
+    for (u64 i = 0; i < 8 * length; i++)
+      if (p.at[i / 8] >> i % 8 & 1) push(&l, i);
+    if (l.n != x || (x && l.at[x - 1] >= m)) bad("corrupt");
+  }
+  section_name = NULL;
+  r->at += length;
+  return l;
+}
+
+// ---- Messages: F 4
+
+typedef struct {
+  int kind, scheme, k;
+  u64 tag, m, epoch, sequence, state, keys, count, state_at, count_at;
+  u64 extra; // of pieces: the span; of a counting filter: the key sum
+  List set, counts; // counts: of a counting filter, each position as often as it counts
+} Message;
+
+static u64 state_of(const Message *h) { // F 3
+  u64 s = mix(h->m + mix(h->k + 256 * (u64)h->scheme + 65536 * h->tag));
+  for (u64 i = 0; i < h->set.n; i++) s += mix(h->set.at[i] + GAMMA);
+  return s;
+}
+
+static int preamble(Reader *r) { // whether of kind 5
+  for (u64 i = 0; i < 3; i++)
+    if (i >= r->b.n || (r->b.at[i] != "SCD"[i] && !(i == 2 && r->b.at[i] == 'P'))) refuse("corrupt", "magic", 0);
+  r->at = 3;
+  if (fixed(r, "format version", 1) != 1) refuse("version", "format version", 3);
+  return r->b.at[2] == 'P';
+}
+
+static void header(Reader *r, Message *h) {
+  if ((h->scheme = (int)fixed(r, "scheme", 1)) < 1 || h->scheme > 5) refuse("corrupt", "scheme", 5);
+  if ((h->k = (int)fixed(r, "hashes", 1)) < 1 || h->k > 32) refuse("corrupt", "hashes", 6);
+  if (fixed(r, "reserved", 1)) refuse("corrupt", "reserved", 7);
+  h->tag = fixed(r, "seed tag", 4);
+  h->m = uvarint(r, "bits", 1, UINT64_C(1) << 40, "too large");
+  if (!suits(h->scheme, h->k, h->m)) refuse("corrupt", "bits", 12);
+  h->epoch = uvarint(r, "epoch", 1, UINT64_C(1) << 63, "corrupt");
+  h->sequence = uvarint(r, "sequence", 0, UINT64_C(1) << 63, "corrupt");
+  h->state_at = r->at;
+  h->state = fixed(r, "state", 8);
+  h->keys = uvarint(r, "keys", 0, UINT64_C(1) << 63, "corrupt");
+  h->count_at = r->at;
+  h->count = uvarint(r, "count", 0, h->m, "corrupt");
+  if (h->count > MAX_MEMORY / 8) refuse("too large", "count", h->count_at); // F 6
+}
+
+typedef struct { u64 at, length, check; } Entry;
+
+static Entry *read_index(Reader *r, const Message *h, u64 *span, u64 *pieces) {
+  *span = uvarint(r, "span", 1, h->m, "corrupt");
+  *pieces = (h->m + *span - 1) / *span;
+  u64 at = r->at, length = uvarint(r, "index length", 0, MAX_BYTES, "too large"), start = r->at, end = start + length;
+  if (length < 5 * *pieces) refuse("corrupt", "index length", at);
+  if (end + 8 > r->b.n) refuse("corrupt", "index", start);
+  if (xxh64(r->b.at, end, 0) != word(r->b.at + end, 8)) refuse("corrupt", "head checksum", end);
+  Entry *entries = memory(*pieces * sizeof *entries);
+  Reader in = {{end, end, r->b.at}, start};
+  u64 next = end + 8;
+  for (u64 i = 0; i < *pieces; i++) {
+    at = in.at;
+    u64 n = uvarint(&in, "piece length", 1, UINT64_C(1) << 63, "corrupt");
+    if (end - in.at < 4) refuse("corrupt", "piece length", at);
+    if (n > MAX_BYTES - next - 8) refuse("too large", "piece length", at);
+    entries[i] = (Entry){next, n, fixed(&in, "piece length", 4)};
+    next += n;
+  }
+  if (in.at != end) refuse("corrupt", "index", in.at);
+  r->at = end + 8;
+  return entries;
+}
+
+static List read_piece(const u8 *p, Entry e, u64 size, u64 most) { // p are the piece's bytes
+  if ((xxh64(p, e.length, 0) & 0xffffffff) != e.check) refuse("corrupt", "piece", e.at);
+  Reader r = {{e.length, e.length, (u8 *)p}, 0};
+  u64 v = 0, n = 0;
+  for (; n < e.length && n < 4 && p[n] >= 0x80; n++) v |= (u64)(p[n] & 0x7f) << 7 * n;
+  if (n == e.length || n == 4 || (n && !p[n])) refuse("corrupt", "piece count", e.at);
+  v |= (u64)p[n] << 7 * n;
+  if (v > least(least(size, most), 1 << 20)) refuse("corrupt", "piece count", e.at);
+  r.at = n + 1;
+  section_name = "piece", section_at = e.at + r.at;
+  List l = read_set(method_for(size, v), (Bytes){e.length - r.at, 0, r.b.at + r.at}, size, v);
+  section_name = NULL;
+  return l;
+}
+
+static void read_pieces(Reader *r, Message *h) {
+  u64 pieces;
+  Entry *entries = read_index(r, h, &h->extra, &pieces);
+  for (u64 i = 0; i < pieces; i++) {
+    if (entries[i].length > r->b.n - r->at) refuse("corrupt", "piece", r->at);
+    List l = read_piece(r->b.at + r->at, entries[i], least(h->extra, h->m - i * h->extra), h->count - h->set.n);
+    for (u64 j = 0; j < l.n; j++) push(&h->set, i * h->extra + l.at[j]);
+    r->at += entries[i].length;
+  }
+  if (h->set.n != h->count) refuse("corrupt", "count", h->count_at);
+}
+
+static void check_state(const Message *h) {
+  if (state_of(h) != h->state || h->set.n != h->count) refuse("corrupt", "state", h->state_at);
+}
+
+static void read_counting(Reader *r, Message *h) {
+  h->extra = fixed(r, "key sum", 8);
+  h->set = section(r, "positions", h->m, h->count);
+  check_state(h);
+  u8 *counts = memory(h->set.n);
+  memset(counts, 1, h->set.n);
+  List level = {0}; // indexes into the set
+  for (u64 i = 0; i < h->set.n; i++) push(&level, i);
+  for (int j = 2; j <= 15; j++) {
+    u64 y = uvarint(r, "level count", 0, level.n, "corrupt");
+    if (y == 0) break;
+    List ranks = section(r, "level", level.n, y), next = {0};
+    for (u64 i = 0; i < y; i++) push(&next, level.at[ranks.at[i]]);
+    for (u64 i = 0; i < y; i++) counts[next.at[i]] = (u8)j;
+    level = next;
+  }
+  for (u64 i = 0; i < h->set.n; i++)
+    for (int n = 0; n < counts[i]; n++) push(&h->counts, h->set.at[i]);
+}
+
+// flip returns the filter base with ranks set among its clear positions, and ranks cleared among the others.
+static List flip(List base, List sets, List clears) {
+  List out = {0};
+  u64 i = 0, c = 0, s = 0;
+  for (; i < base.n || s < sets.n;) {
+    u64 new = s < sets.n ? sets.at[s] + i : UINT64_MAX; // so many set positions are below it
+    if (i < base.n && base.at[i] <= new) {
+      if (c < clears.n && clears.at[c] == i) c++;
+      else push(&out, base.at[i]);
+      i++;
+    } else {
+      push(&out, new);
+      s++;
+    }
+  }
+  return out;
+}
+
+static List either(List a, List b) { // the positions in one only
+  List out = {0};
+  for (u64 i = 0, j = 0; i < a.n || j < b.n;) {
+    if (j == b.n || (i < a.n && a.at[i] < b.at[j])) push(&out, a.at[i++]);
+    else if (i == a.n || b.at[j] < a.at[i]) push(&out, b.at[j++]);
+    else i++, j++;
+  }
+  return out;
+}
+
+static void read_delta(Reader *r, Message *h, const Message *base) {
+  u64 m = h->m, step_at = r->at, step = uvarint(r, "sequence step", 0, h->sequence, "corrupt"), state = fixed(r, "base state", 8);
+  u64 x0 = uvarint(r, "base count", 0, m, "corrupt"), flips;
+  if (h->scheme != base->scheme || h->k != base->k || h->tag != base->tag || m != base->m || h->epoch != base->epoch ||
+      h->sequence - step != base->sequence || state != base->state || x0 != base->count)
+    refuse("base", "base", step_at);
+  if (h->kind == 3) {
+    flips = uvarint(r, "flips", 0, m, "corrupt");
+    h->set = either(base->set, section(r, "flips", m, flips));
+  } else {
+    u64 at = r->at, a = uvarint(r, "positions set", 0, m - x0, "corrupt"), b = x0 + a - h->count;
+    if (h->count > x0 + a || b > x0) refuse("corrupt", "positions set", at);
+    List sets = section(r, "positions set", m - x0, a);
+    h->set = flip(base->set, sets, section(r, "positions cleared", x0, b));
+    flips = a + b;
+  }
+  if ((step == 0 && flips) || (!flips && (state != h->state || x0 != h->count))) refuse("corrupt", "sequence step", step_at);
+}
+
+// read_message decodes a filter, whole or in pieces, or a counting filter; or a delta, if base is not null.
+static Message read_message(Bytes data, const Message *base) {
+  Message h = {0};
+  Reader r = {data, 0};
+  int pieces = preamble(&r);
+  if (data.n < 12) refuse("corrupt", "checksum", data.n);
+  r.b.n -= 8;
+  if (xxh64(data.at, r.b.n, 0) != word(data.at + r.b.n, 8)) refuse("corrupt", "checksum", r.b.n);
+  h.kind = (int)fixed(&r, "kind", 1);
+  int due = base ? h.kind == 2 || h.kind == 3 : h.kind == 1 || h.kind == 4 || h.kind == 5;
+  if (!due || pieces != (h.kind == 5)) refuse("corrupt", "kind", 4);
+  header(&r, &h);
+  if (base) read_delta(&r, &h, base);
+  else if (h.kind == 5) read_pieces(&r, &h);
+  else if (h.kind == 4) read_counting(&r, &h);
+  else h.set = section(&r, "positions", h.m, h.count);
+  if (!base) check_state(&h); // before what else is wrong behind the positions: F 4
+  if (r.at != r.b.n) refuse("corrupt", "end", r.at);
+  check_state(&h);
+  return h;
+}
+
+static Bytes write_header(Message *h) {
+  Bytes b = {0};
+  put(&b, (const u8 *)(h->kind == 5 ? "SCP" : "SCD"), 3);
+  put1(&b, 1), put1(&b, (u8)h->kind), put1(&b, (u8)h->scheme), put1(&b, (u8)h->k), put1(&b, 0);
+  put_fixed(&b, h->tag, 4);
+  put_uvarint(&b, h->m);
+  put_uvarint(&b, h->epoch);
+  put_uvarint(&b, h->sequence);
+  put_fixed(&b, state_of(h), 8);
+  put_uvarint(&b, h->keys);
+  put_uvarint(&b, h->set.n);
+  return b;
+}
+
+static Bytes sealed(Bytes b) {
+  put_fixed(&b, xxh64(b.at, b.n, 0), 8);
+  return b;
+}
+
+static Bytes write_message(Message *h) {
+  List counts = h->set;
+  if (h->kind == 4) {
+    h->set = (List){0};
+    for (u64 i = 0; i < counts.n; i++)
+      if (i == 0 || counts.at[i] != counts.at[i - 1]) push(&h->set, counts.at[i]);
+  }
+  Bytes b = write_header(h);
+  if (h->kind == 5) {
+    Bytes index = {0}, body = {0};
+    for (u64 from = 0, i = 0, span = h->extra; from < h->m; from += span) {
+      List l = {0};
+      for (; i < h->set.n && h->set.at[i] < from + span; i++) push(&l, h->set.at[i] - from);
+      Bytes p = {0};
+      u64 size = least(span, h->m - from);
+      put_uvarint(&p, l.n);
+      put_all(&p, write_set(method_for(size, l.n), size, l));
+      put_uvarint(&index, p.n);
+      put_fixed(&index, xxh64(p.at, p.n, 0), 4);
+      put_all(&body, p);
+    }
+    put_uvarint(&b, h->extra);
+    put_uvarint(&b, index.n);
+    put_all(&b, index);
+    b = sealed(b);
+    put_all(&b, body);
+    return sealed(b);
+  }
+  if (h->kind == 4) put_fixed(&b, h->extra, 8);
+  write_section(&b, h->m, h->set);
+  if (h->kind != 4) return sealed(b);
+  List level = counts; // each position as often as it still counts
+  for (int j = 2; j <= 15; j++) {
+    List ranks = {0}, next = {0};
+    u64 rank = 0;
+    for (u64 i = 0; i < level.n; rank++) {
+      u64 same = i + 1;
+      for (; same < level.n && level.at[same] == level.at[i]; same++) push(&next, level.at[i]);
+      if (same > i + 1) push(&ranks, rank);
+      i = same;
+    }
+    put_uvarint(&b, ranks.n);
+    if (ranks.n == 0) break;
+    write_section(&b, rank, ranks);
+    level = next;
+  }
+  return sealed(b);
+}
+
+// diff finds what flip takes.
+static void diff(List base, List target, List *sets, List *clears) {
+  for (u64 i = 0, j = 0; i < base.n || j < target.n;) {
+    if (j == target.n || (i < base.n && base.at[i] < target.at[j])) push(clears, i++);
+    else if (i == base.n || target.at[j] < base.at[i]) push(sets, target.at[j++] - i);
+    else i++, j++;
+  }
+}
+
+static Bytes write_delta(const char *form, const Message *base, Message *target) {
+  List sets = {0}, clears = {0};
+  u64 zeros = base->m - base->count;
+  diff(base->set, target->set, &sets, &clears);
+  Bytes b = {0};
+  if (!strcmp(form, "packed")) {
+    BitWriter w = {{0}, 0, 0};
+    put_bits(&w, sets.n | clears.n << 4, 8);
+    for (u64 i = 0; i < sets.n; i++) put_bits(&w, sets.at[i], len(zeros - 1));
+    for (u64 i = 0; i < clears.n; i++) put_bits(&w, clears.at[i], len(base->count - 1));
+    if (w.have) put_bits(&w, 0, 8 - w.have);
+    return w.b;
+  }
+  if (!strcmp(form, "bare")) {
+    put_uvarint(&b, sets.n);
+    put_uvarint(&b, clears.n);
+  } else {
+    target->kind = strcmp(form, "plain") ? 2 : 3;
+    b = write_header(target);
+    put_uvarint(&b, target->sequence - base->sequence);
+    put_fixed(&b, base->state, 8);
+    put_uvarint(&b, base->count);
+    if (target->kind == 3) {
+      put_uvarint(&b, sets.n + clears.n);
+      write_section(&b, base->m, either(base->set, target->set));
+      return sealed(b);
+    }
+    put_uvarint(&b, sets.n);
+  }
+  write_section(&b, zeros, sets);
+  write_section(&b, base->count, clears);
+  return strcmp(form, "bare") ? sealed(b) : b;
+}
+
+// A bare or a packed delta.
+static List read_inner(int packed, Bytes data, const Message *base) {
+  Reader r = {data, 0};
+  u64 x0 = base->count, zeros = base->m - x0;
+  if (!packed) {
+    u64 a = uvarint(&r, "positions set", 0, zeros, "corrupt"), b = uvarint(&r, "positions cleared", 0, x0, "corrupt");
+    List sets = section(&r, "positions set", zeros, a), clears = section(&r, "positions cleared", x0, b);
+    if (r.at != data.n) refuse("corrupt", "end", r.at);
+    return flip(base->set, sets, clears);
+  }
+  u64 counts = fixed(&r, "counts", 1), n[2] = {counts & 15, counts >> 4}, of[2] = {zeros, x0};
+  if (!counts || n[0] > zeros || n[1] > x0) refuse("corrupt", "counts", 0);
+  List ranks[2] = {{0}};
+  section_name = "ranks";
+  BitReader in = {data.at + 1, data.n - 1, 0, 1};
+  for (int j = 0; j < 2; j++)
+    for (u64 i = 0; i < n[j]; i++) {
+      u64 v = take_bits(&in, len(of[j] - 1));
+      if (v >= of[j] || (i && v <= ranks[j].at[i - 1])) bad("corrupt");
+      push(&ranks[j], v);
+    }
+  u64 left = 8 * in.n - in.bit;
+  if (left >= 8 || take_bits(&in, (int)left)) bad("corrupt");
+  section_name = NULL;
+  return flip(base->set, ranks[0], ranks[1]);
+}
+
+static int ask(Bytes data, u64 position) { // looks at the head and at one piece
+  Reader r = {data, 0};
+  Message h = {0};
+  u64 span, pieces;
+  if (!preamble(&r) || fixed(&r, "kind", 1) != 5) refuse("corrupt", "kind", 4);
+  header(&r, &h);
+  Entry e = read_index(&r, &h, &span, &pieces)[position / span];
+  if (e.length > data.n - e.at) refuse("corrupt", "piece", e.at);
+  u64 from = position / span * span;
+  List l = read_piece(data.at + e.at, e, least(span, h.m - from), h.count);
+  for (u64 i = 0; i < l.n; i++)
+    if (l.at[i] == position - from) return 1;
+  return 0;
+}
+
+// ---- Lines
+
+static const char *const kinds[] = {"", "filter", "delta", "plain", "counting", "pieces"};
+
+static char *token(void) {
+  char *t = strtok(NULL, " \n");
+  if (!t) refuse("corrupt", "line", 0);
+  return t;
+}
+
+static u64 number(void) { return strtoull(token(), NULL, 10); }
+
+static Bytes hex(void) {
+  const char *t = token();
+  Bytes b = {0};
+  unsigned v;
+  for (; *t && *t != '-' && sscanf(t, "%2x", &v) == 1; t += 2) put1(&b, (u8)v);
+  return b;
+}
+
+static List list(void) {
+  char *t = token();
+  List l = {0};
+  while (*t && *t != '-') {
+    push(&l, strtoull(t, &t, 10));
+    t += *t == ',';
+  }
+  return l;
+}
+
+static void print_hex(Bytes b) {
+  for (u64 i = 0; i < b.n; i++) printf("%02x", b.at[i]);
+  puts(b.n ? "" : "-");
+}
+
+static void print_list(List l) {
+  for (u64 i = 0; i < l.n; i++) printf("%s%" PRIu64, i ? "," : "", l.at[i]);
+  puts(l.n ? "" : "-");
+}
+
+static void answer(char *line) {
+  const char *what = strtok(line, " \n");
+  if (!what) refuse("corrupt", "line", 0);
+  if (!strcmp(what, "seed")) {
+    u64 seed = seed_of(hex());
+    printf("%" PRIu64 " %" PRIu64 "\n", seed, tag_of(seed));
+  } else if (!strcmp(what, "key")) {
+    u64 seed = number();
+    Bytes b = hex();
+    printf("%" PRIu64 "\n", xxh64(b.at, b.n, seed));
+  } else if (!strcmp(what, "positions")) {
+    int scheme = (int)number();
+    u64 m = number();
+    int k = (int)number();
+    print_list(positions(scheme, m, k, number()));
+  } else if (!strcmp(what, "code")) {
+    int method = (int)number();
+    u64 m = number();
+    print_hex(write_set(method, m, list()));
+  } else if (!strcmp(what, "decode")) {
+    int method = (int)number();
+    u64 m = number(), x = number();
+    print_list(read_set(method, hex(), m, x));
+  } else if (!strcmp(what, "read") || !strcmp(what, "apply")) {
+    Bytes data = hex();
+    Message base, h;
+    if (*what == 'a') base = read_message(hex(), NULL);
+    h = read_message(data, *what == 'a' ? &base : NULL);
+    printf("%s %d %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ", kinds[h.kind], h.scheme, h.k, h.tag,
+           h.m, h.epoch, h.sequence, h.state, h.keys, h.extra);
+    print_list(h.kind == 4 ? h.counts : h.set);
+  } else if (!strcmp(what, "write")) {
+    Message h = {0};
+    const char *kind = token();
+    while (h.kind < 5 && strcmp(kind, kinds[h.kind])) h.kind++;
+    h.scheme = (int)number(), h.k = (int)number(), h.tag = number(), h.m = number(), h.epoch = number(), h.sequence = number();
+    number(); // the state follows from the rest
+    h.keys = number(), h.extra = number(), h.set = list();
+    print_hex(write_message(&h));
+  } else if (!strcmp(what, "diff")) {
+    const char *form = token();
+    Message base = read_message(hex(), NULL), target = read_message(hex(), NULL);
+    print_hex(write_delta(form, &base, &target));
+  } else if (!strcmp(what, "bare") || !strcmp(what, "packed")) {
+    Bytes data = hex();
+    Message base = read_message(hex(), NULL);
+    print_list(read_inner(*what == 'p', data, &base));
+  } else if (!strcmp(what, "ask")) {
+    Bytes data = hex();
+    printf("%d\n", ask(data, number()));
+  } else {
+    refuse("corrupt", "line", 0);
+  }
+}
+
+int main(void) {
+  static char *line;
+  static size_t room, n;
+  for (int c; (c = getchar()) != EOF;) {
+    if (n + 1 >= room && !(line = realloc(line, room = 2 * room + 4096))) return 3;
+    line[n++] = (char)c;
+    if (c != '\n') continue;
+    line[n] = 0, n = 0;
+    section_name = NULL;
+    if (setjmp(refusal) == 0) answer(line);
+    else printf("refused %s %" PRIu64 " %s\n", error, offset, field);
+    fflush(stdout);
+    forget();
+  }
+  free(line);
+  return 0;
+}

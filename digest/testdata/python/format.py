@@ -1,0 +1,617 @@
+"""A second reader and writer of the digest format, written from FORMAT.md and CODERS.md.
+
+    python3 format.py
+
+answers each line on standard input by one line; ../../IMPLEMENTING.md says which. Comments name sections.
+"""
+import hashlib
+import sys
+
+from block import block, write_block
+
+M64 = 2**64 - 1
+GAMMA = 0x9E3779B97F4A7C15
+MAX_MEMORY = 256 << 20
+MAX_BYTES = 64 << 20
+
+class Refused(Exception):
+    """Error, field and offset of a message: FORMAT.md, section 1."""
+
+def xxh64(data, seed):  # FORMAT.md, section 2
+    p1, p2, p3, p4, p5 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+    rotl = lambda x, n: (x << n | x >> 64 - n) & M64
+    step = lambda acc, word: rotl(acc + word * p2 & M64, 31) * p1 & M64
+    word = lambda i, n: int.from_bytes(data[i:i + n], "little")
+    at = 0
+    if len(data) >= 32:
+        lanes = [seed + p1 + p2 & M64, seed + p2 & M64, seed, seed - p1 & M64]
+        while at + 32 <= len(data):
+            lanes = [step(lane, word(at + 8 * i, 8)) for i, lane in enumerate(lanes)]
+            at += 32
+        h = sum(rotl(lane, n) for lane, n in zip(lanes, (1, 7, 12, 18))) & M64
+        for lane in lanes:
+            h = ((h ^ step(0, lane)) * p1 + p4) & M64
+    else:
+        h = seed + p5 & M64
+    h = h + len(data) & M64
+    while at + 8 <= len(data):
+        h = (rotl(h ^ step(0, word(at, 8)), 27) * p1 + p4) & M64
+        at += 8
+    if at + 4 <= len(data):
+        h = (rotl(h ^ word(at, 4) * p1 & M64, 23) * p2 + p3) & M64
+        at += 4
+    for byte in data[at:]:
+        h = rotl(h ^ byte * p5 & M64, 11) * p1 & M64
+    h = (h ^ h >> 33) * p2 & M64
+    h = (h ^ h >> 29) * p3 & M64
+    return h ^ h >> 32
+
+def seed_of(secret):
+    if not secret:
+        return 0
+    return int.from_bytes(hashlib.sha256(b"summarycache seed 1" + secret).digest()[:8], "little") or 1
+
+def tag_of(seed):
+    if seed == 0:
+        return 0
+    data = b"summarycache seed tag 1" + seed.to_bytes(8, "little")
+    return int.from_bytes(hashlib.sha256(data).digest()[:4], "little") or 1
+
+def mix(x):
+    x &= M64
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & M64
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & M64
+    return x ^ x >> 31
+
+def positions(scheme, m, k, h):  # section 2
+    high = lambda a, b: (a & M64) * b >> 64
+    own = lambda i: h if i == 0 else mix(h + i * GAMMA)
+    d, p = mix(h + GAMMA), m // k
+    at = {1: lambda i: high(h + i * (d | 1), m),
+          2: lambda i: (high(h, m) + i * high(d, m) + (i**3 - i) // 6) % m,
+          3: lambda i: high(own(i), m),
+          4: lambda i: i * p + high(own(i), p),
+          5: lambda i: i * p + (high(h, p) + i * high(d, p)) % p}[scheme]
+    return list(dict.fromkeys(at(i) for i in range(k)))  # one that comes twice counts once
+
+def suits(scheme, m, k):
+    p = m // k
+    if scheme < 4 or p * k != m:
+        return scheme < 4
+    return scheme == 4 or p > 1 and all(p % d for d in range(2, int(p**0.5) + 2) if d < p)
+
+def state_of(h, members):  # section 3
+    return (mix(h["bits"] + mix(h["hashes"] + 256 * h["scheme"] + 65536 * h["tag"])) + sum(mix(p + GAMMA) for p in members)) & M64
+
+class Interval:
+    """low, width and words of CODERS.md, section 2.1; reads a code, or writes one if there is none."""
+
+    def __init__(self, code=None):
+        self.code, self.low, self.width = code, 0, M64  # of low, the lowest 64 bits
+        self.out = bytearray()  # and those above: 4 bytes for each of the words
+        if code is not None:
+            self.target = int.from_bytes(code[:8].ljust(8, b"\0"), "big")  # the code less low
+            if self.target >= M64:
+                raise ValueError("corrupt")
+
+    def carry(self):
+        at = len(self.out) - 1
+        while self.out[at] == 0xFF:
+            self.out[at] = 0
+            at -= 1
+        self.out[at] += 1
+
+    def narrow(self, start, width):
+        self.low, self.width = self.low + start, width
+        if self.low > M64:
+            self.low &= M64
+            self.carry()
+        if self.code is not None:
+            self.target -= start
+        while self.width < 1 << 32:
+            self.out += (self.low >> 32).to_bytes(4, "big")
+            self.low, self.width = self.low << 32 & M64, self.width << 32
+            if self.code is not None:
+                at = 4 + len(self.out)
+                if at > len(self.code) + 8:
+                    raise ValueError("truncated")
+                self.target = self.target << 32 | int.from_bytes(self.code[at:at + 4].ljust(4, b"\0"), "big")
+
+    def bit(self, zero, one=0):
+        split = self.width * zero >> 64
+        if self.code is not None:
+            one = self.target >= split
+        if one:
+            self.narrow(split, self.width - split)
+        else:
+            self.narrow(0, split)
+        return int(one)
+
+    def uniform(self, n, value=0):
+        found = 0
+        while True:
+            b = min(n, 16)
+            w = self.width >> b
+            u = self.target // w if self.code is not None else value >> n - b & (1 << b) - 1
+            if u >= 1 << b:
+                raise ValueError("corrupt")
+            self.narrow(u * w, w)
+            found, n = found << b | u, n - b
+            if n == 0:
+                return found
+
+    def end(self):
+        for n in range(9):
+            unit = 1 << 64 - 8 * n
+            v = -(-self.low // unit)
+            if v * unit < self.low + self.width:
+                if v >> 8 * n:
+                    self.carry()
+                return bytes(self.out) + (v & (1 << 8 * n) - 1).to_bytes(n, "big")
+
+def others(m, members):
+    held = set(members)
+    return [p for p in range(m) if p not in held]
+
+def adaptive(code, m, x):
+    y = min(x, m - x)
+    if m > 1 << 40 or y < 0 or y == 0 and code:
+        raise ValueError("corrupt")
+    if y > 8 * (len(code) + 8):
+        raise ValueError("truncated")
+    if y == 0:
+        return list(range(m)) if x else []
+    i = Interval(code)
+    members = by_bits(i, m, x) if 8 * y >= m else by_gaps(i, m, y)
+    same = i.end()
+    if same != code:
+        raise ValueError("truncated" if len(code) < len(same) else "corrupt")
+    return others(m, members) if 8 * y < m and x > m - x else members
+
+def write_adaptive(m, members):
+    i, y = Interval(), min(len(members), m - len(members))
+    if 8 * y >= m > 0 < y:
+        by_bits(i, m, len(members), set(members))
+    elif y:
+        by_gaps(i, m, y, members if y == len(members) else others(m, members))
+    return i.end()
+
+def by_bits(i, m, x, members=()):  # section 2.3
+    found = []
+    for group in range(0, m, 64):
+        left, ones = m - group, x - len(found)
+        if ones == 0:
+            break
+        if ones == left:
+            return found + list(range(group, m))
+        z = max(1 << 32, ((left - ones) << 64) // left)
+        found += [p for p in range(group, min(group + 64, m)) if i.bit(z, p in members)]
+        if len(found) > x or x - len(found) > max(0, m - group - 64):
+            raise ValueError("corrupt")
+    return found
+
+def by_gaps(i, m, y, members=None):  # section 2.4
+    r = [((m - y) << 64) // m]
+    while r[-1] >= 1 << 62:
+        r.append(r[-1] * r[-1] >> 64)
+    top = len(r) - 1
+    floor = sum(1 for v in r[:top] if v > 2**64 - 2**59)
+    found, at = [], 0
+    for n in range(y):
+        left, gap = members[n] - at if members else 0, 0
+        while i.bit(2**64 - r[top], left >> top > 0):
+            gap, left = gap + (1 << top), left - (1 << top)
+            if gap >= m:
+                raise ValueError("corrupt")
+        for j in range(top - 1, floor - 1, -1):
+            gap += i.bit((1 << 127) // ((1 << 63) + (r[j] >> 1)), left >> j & 1) << j
+        at += gap + i.uniform(floor, left)
+        if at >= m:
+            raise ValueError("corrupt")
+        found.append(at)
+        at += 1
+    return found
+
+def method_for(m, x):  # CODERS.md, section 1
+    y = min(x, m - x)
+    return int(y > 0 and y * ((m // y).bit_length() + 1) >= 8192)
+
+READ, WRITE = (adaptive, block), (write_adaptive, write_block)
+
+class Reader:  # FORMAT.md, sections 4 and 5
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, field, n):
+        if n > len(self.data) - self.at:
+            raise Refused("corrupt", field, self.at)
+        self.at += n
+        return self.data[self.at - n:self.at]
+
+    def fixed(self, field, n):
+        return int.from_bytes(self.take(field, n), "little")
+
+    def uvarint(self, field, low=0, high=1 << 63, beyond="corrupt"):
+        at, v = self.at, 0
+        for n in range(10):
+            if at + n >= len(self.data):
+                break
+            byte = self.data[at + n]
+            v |= (byte & 0x7F) << 7 * n
+            if byte < 0x80:
+                if v > 1 << 63 or n > 0 and byte == 0 or v < low:
+                    break
+                if v > high:
+                    raise Refused(beyond, field, at)
+                self.at = at + n + 1
+                return v
+        raise Refused("corrupt", field, at)
+
+    def section(self, name, m, x):
+        at = self.at
+        coding = self.fixed(name + " coding", 1)
+        if coding > 3:
+            raise Refused("corrupt", name + " coding", at)
+        at = self.at
+        length = self.uvarint(name + " length")
+        if length > len(self.data) - self.at:
+            raise Refused("corrupt", name + " length", at)
+        at, payload = self.at, self.take(name, length)
+        try:
+            return (bitmap, gaps, adaptive, block)[coding](payload, m, x)
+        except ValueError:
+            raise Refused("corrupt", name, at)
+
+def bitmap(payload, m, x):
+    found = [8 * i + j for i, byte in enumerate(payload) for j in range(8) if byte >> j & 1]
+    if len(payload) != -(-m // 8) or len(found) != x or found and found[-1] >= m:
+        raise ValueError("corrupt")
+    return found
+
+def gaps(payload, m, x):
+    r, at, found = Reader(payload), 0, []
+    try:
+        for _ in range(x):
+            at += r.uvarint("gap")
+            found.append(at)
+            at += 1
+    except Refused:
+        raise ValueError("corrupt")
+    if r.at != len(payload) or at > m:
+        raise ValueError("corrupt")
+    return found
+
+def uvarint(v):
+    out = bytearray()
+    while v >= 0x80:
+        out.append(v & 0x7F | 0x80)
+        v >>= 7
+    return bytes(out) + bytes([v])
+
+def write_section(m, members):
+    method, bits = method_for(m, len(members)), bytearray()
+    steps = b"".join(uvarint(p - before - 1) for before, p in zip([-1] + members, members))
+    codes = [(0, None), (1, steps), (2 + method, WRITE[method](m, members))]
+    size, coding = min((-(-m // 8) if code is None else len(code), coding) for coding, code in codes)
+    if coding == 0:
+        bits = bytearray(size)
+        for p in members:
+            bits[p >> 3] |= 1 << (p & 7)
+        codes[0] = 0, bytes(bits)
+    return bytes([coding]) + uvarint(size) + dict(codes)[coding]
+
+KINDS = ("", "filter", "delta", "plain", "counting", "pieces")
+
+def decode(data, base=None):
+    """The header and the positions of a message, of a counting filter as often as they count; base is a filter so decoded."""
+    r = Reader(data)
+    pieces = preamble(r)
+    if len(data) < 12:
+        raise Refused("corrupt", "checksum", len(data))
+    r.data = data[:-8]
+    if xxh64(r.data, 0) != int.from_bytes(data[-8:], "little"):
+        raise Refused("corrupt", "checksum", len(data) - 8)
+    h = header(r, (2, 3) if base else (1, 4, 5), pieces)
+    m, x = h["bits"], h["count"]
+    if h["kind"] == 5:
+        members = all_pieces(r, h)
+    elif h["kind"] == 4:
+        members = counting(r, h)
+    elif base is None:
+        members = r.section("positions", m, x)
+    else:
+        members = delta(r, h, *base)
+    if base is None:  # before what else is wrong behind the positions: section 4
+        check_state(h, members)
+    if r.at != len(r.data):
+        raise Refused("corrupt", "end", r.at)
+    check_state(h, members)
+    return h, members
+
+def check_state(h, members):
+    if state_of(h, members := set(members)) != h["state"] or len(members) != h["count"]:
+        raise Refused("corrupt", "state", h["state at"])
+
+def preamble(r):
+    """Whether the message is of kind 5."""
+    magic = r.take("magic", 3)
+    if magic not in (b"SCD", b"SCP"):
+        raise Refused("corrupt", "magic", 0)
+    if r.fixed("format version", 1) != 1:
+        raise Refused("version", "format version", 3)
+    return magic == b"SCP"
+
+def header(r, due, pieces):
+    h = {"kind": r.fixed("kind", 1), "extra": 0}
+    if h["kind"] not in due or (h["kind"] == 5) != pieces:
+        raise Refused("corrupt", "kind", 4)
+    h["scheme"], h["hashes"], reserved = (r.fixed(f, 1) for f in ("scheme", "hashes", "reserved"))
+    for field, good, at in ("scheme", 1 <= h["scheme"] <= 5, 5), ("hashes", 1 <= h["hashes"] <= 32, 6), ("reserved", reserved == 0, 7):
+        if not good:
+            raise Refused("corrupt", field, at)
+    h["tag"] = r.fixed("seed tag", 4)
+    m = h["bits"] = r.uvarint("bits", 1, 1 << 40, "too large")
+    if not suits(h["scheme"], m, h["hashes"]):
+        raise Refused("corrupt", "bits", 12)
+    h["epoch"] = r.uvarint("epoch", 1)
+    h["sequence"] = r.uvarint("sequence")
+    h["state at"] = r.at
+    h["state"] = r.fixed("state", 8)
+    h["keys"] = r.uvarint("keys")
+    h["count at"] = r.at
+    h["count"] = r.uvarint("count", 0, m)
+    if 8 * h["count"] > MAX_MEMORY:  # section 6
+        raise Refused("too large", "count", h["count at"])
+    return h
+
+def index(r, m):
+    """The span, and of each piece the offset, the length and the check."""
+    span = r.uvarint("span", 1, m)
+    at, pieces = r.at, -(-m // span)
+    length = r.uvarint("index length", 0, MAX_BYTES, "too large")
+    if length < 5 * pieces:
+        raise Refused("corrupt", "index length", at)
+    start, end = r.at, r.at + length
+    if end + 8 > len(r.data):
+        raise Refused("corrupt", "index", start)
+    if xxh64(r.data[:end], 0) != int.from_bytes(r.data[end:end + 8], "little"):
+        raise Refused("corrupt", "head checksum", end)
+    entries, offset, i = [], end + 8, Reader(r.data[:end])
+    i.at = start
+    for _ in range(pieces):
+        at = i.at
+        try:
+            length, check = i.uvarint("piece length", 1), i.fixed("piece check", 4)
+        except Refused:
+            raise Refused("corrupt", "piece length", at)
+        if length > MAX_BYTES - offset - 8:
+            raise Refused("too large", "piece length", at)
+        entries.append((offset, length, check))
+        offset += length
+    if i.at != end:
+        raise Refused("corrupt", "index", i.at)
+    r.at = end + 8
+    return span, entries
+
+def piece(data, offset, check, start, size, most):
+    """The positions of the piece that is these bytes, which begin at offset."""
+    if xxh64(data, 0) & 0xFFFFFFFF != check:
+        raise Refused("corrupt", "piece", offset)
+    r = Reader(data)
+    try:
+        y = r.uvarint("piece count", 0, min(size, most, 1 << 20))
+    except Refused:
+        raise Refused("corrupt", "piece count", offset)
+    try:
+        return [start + p for p in READ[method_for(size, y)](data[r.at:], size, y)]
+    except ValueError:
+        raise Refused("corrupt", "piece", offset + r.at)
+
+def all_pieces(r, h):
+    m, found = h["bits"], []
+    h["extra"], entries = index(r, m)
+    span = h["extra"]
+    for i, (offset, length, check) in enumerate(entries):
+        members = piece(r.take("piece", length), offset, check, i * span, min(span, m - i * span), h["count"] - len(found))
+        found += members
+    if len(found) != h["count"]:
+        raise Refused("corrupt", "count", h["count at"])
+    return found
+
+def ask(read, position):
+    """Whether a position is set in a filter in pieces, of which read(offset, length) gives bytes."""
+    r = Reader(read(0, 4096))
+    h = header(r, (5,), preamble(r))
+    m, at = h["bits"], r.at
+    while True:
+        try:
+            span, entries = index(r, m)
+            break
+        except Refused as refused:  # the index is longer
+            if refused.args[1] != "index" or len(r.data) != 4096:
+                raise
+            r.data, r.at = read(0, MAX_BYTES), at
+    i = position // span
+    offset, length, check = entries[i]
+    return position in piece(read(offset, length), offset, check, i * span, min(span, m - i * span), h["count"])
+
+def counting(r, h):
+    h["extra"] = r.fixed("key sum", 8)
+    level = r.section("positions", h["bits"], h["count"])
+    check_state(h, level)
+    found = level[:]
+    for _ in range(2, 16):
+        y = r.uvarint("level count", 0, len(level))
+        if y == 0:
+            break
+        level = [level[rank] for rank in r.section("level", len(level), y)]
+        found += level
+    return sorted(found)
+
+def delta(r, h, base, before):
+    m, x = h["bits"], h["count"]
+    step_at = r.at
+    step = r.uvarint("sequence step", 0, h["sequence"])
+    state, x0 = r.fixed("base state", 8), r.uvarint("base count", 0, m)
+    named = (h["scheme"], h["hashes"], h["tag"], m, h["epoch"], h["sequence"] - step, state, x0)
+    if named != tuple(base[f] for f in ("scheme", "hashes", "tag", "bits", "epoch", "sequence", "state", "count")):
+        raise Refused("base", "base", step_at)
+    if h["kind"] == 3:
+        after = sorted(set(before) ^ set(r.section("flips", m, r.uvarint("flips", 0, m))))
+    else:
+        at = r.at
+        a = r.uvarint("positions set", 0, m - x0)
+        b = x0 + a - x
+        if not 0 <= b <= x0:
+            raise Refused("corrupt", "positions set", at)
+        sets = r.section("positions set", m - x0, a)
+        after = flip(before, sets, r.section("positions cleared", x0, b))
+    if step == 0 and after != before or after == before and (state != h["state"] or x0 != x):
+        raise Refused("corrupt", "sequence step", step_at)
+    return after
+
+def flip(before, sets, clears):
+    """before with ranks set among its clear positions, and ranks cleared among its own."""
+    out, i, gone = [], 0, set(clears)
+    for rank in sets:
+        while i < len(before) and before[i] <= rank + i:  # the i positions before make it the rank
+            if i not in gone:
+                out.append(before[i])
+            i += 1
+        out.append(rank + i)
+    return out + [p for j, p in enumerate(before[i:], i) if j not in gone]
+
+def bare(data, base, before):
+    r, x0 = Reader(data), base["count"]
+    a, b = r.uvarint("positions set", 0, base["bits"] - x0), r.uvarint("positions cleared", 0, x0)
+    sets = r.section("positions set", base["bits"] - x0, a)
+    clears = r.section("positions cleared", x0, b)
+    if r.at != len(data):
+        raise Refused("corrupt", "end", r.at)
+    return flip(before, sets, clears)
+
+def packed(data, base, before):
+    r, x0 = Reader(data), base["count"]
+    counts, bits, ranks = r.fixed("counts", 1), int.from_bytes(data[1:], "little"), []
+    if counts == 0:
+        raise Refused("corrupt", "counts", 0)
+    left = 8 * len(data) - 8
+    for count, n in (counts & 15, base["bits"] - x0), (counts >> 4, x0):
+        width, some = max(n - 1, 0).bit_length(), []
+        if count > n:
+            raise Refused("corrupt", "counts", 0)
+        for _ in range(count):
+            some.append(bits & (1 << width) - 1)
+            bits, left = bits >> width, left - width
+        if any(p >= q for p, q in zip(some, some[1:] + [n])):
+            raise Refused("corrupt", "ranks", 1)
+        ranks.append(some)
+    if not 0 <= left < 8 or bits:
+        raise Refused("corrupt", "ranks", 1)
+    return flip(before, *ranks)
+
+def write_header(h, members):
+    fixed = bytes([1, h["kind"], h["scheme"], h["hashes"], 0]) + h["tag"].to_bytes(4, "little")
+    numbers = b"".join(uvarint(h[f]) for f in ("bits", "epoch", "sequence"))
+    return ((b"SCP" if h["kind"] == 5 else b"SCD") + fixed + numbers + state_of(h, members).to_bytes(8, "little") +
+            uvarint(h["keys"]) + uvarint(len(members)))
+
+def sealed(data):
+    return data + xxh64(data, 0).to_bytes(8, "little")
+
+def write(h, positions):
+    """A filter, whole or in pieces, or a counting filter, of which each position comes as often as it counts."""
+    m, members = h["bits"], sorted(set(positions))
+    data = write_header(h, members)
+    if h["kind"] == 5:
+        span, table, body, at = h["extra"], b"", b"", 0
+        for start in range(0, m, span):
+            size, own = min(span, m - start), []
+            while at < len(members) and members[at] < start + size:
+                own.append(members[at] - start)
+                at += 1
+            part = uvarint(len(own)) + WRITE[method_for(size, len(own))](size, own)
+            table += uvarint(len(part)) + (xxh64(part, 0) & 0xFFFFFFFF).to_bytes(4, "little")
+            body += part
+        return sealed(sealed(data + uvarint(span) + uvarint(len(table)) + table) + body)
+    if h["kind"] == 1:
+        return sealed(data + write_section(m, members))
+    counts = {}
+    for p in positions:
+        counts[p] = counts.get(p, 0) + 1
+    data += h["extra"].to_bytes(8, "little") + write_section(m, members)
+    for level in range(2, 16):
+        ranks = [rank for rank, p in enumerate(members) if counts[p] >= level]
+        data += uvarint(len(ranks))
+        if not ranks:
+            break
+        data += write_section(len(members), ranks)
+        members = [members[rank] for rank in ranks]
+    return sealed(data)
+
+def write_delta(form, base, before, target, after):
+    held, wanted, sets = set(before), set(after), []
+    clears = [rank for rank, p in enumerate(before) if p not in wanted]
+    below = 0
+    for p in after:
+        while below < len(before) and before[below] < p:
+            below += 1
+        if p not in held:
+            sets.append(p - below)
+    zeros, x0 = base["bits"] - base["count"], base["count"]
+    if form == "packed":
+        bits, have = len(sets) | len(clears) << 4, 8
+        for ranks, n in (sets, zeros), (clears, x0):
+            for rank in ranks:
+                bits, have = bits | rank << have, have + (n - 1).bit_length()
+        return bits.to_bytes(-(-have // 8), "little")
+    sections = write_section(zeros, sets) + write_section(x0, clears)
+    if form == "bare":
+        return uvarint(len(sets)) + uvarint(len(clears)) + sections
+    data = write_header(dict(target, kind=KINDS.index(form)), after) + uvarint(target["sequence"] - base["sequence"])
+    data += base["state"].to_bytes(8, "little") + uvarint(x0)
+    if form == "delta":
+        return sealed(data + uvarint(len(sets)) + sections)
+    return sealed(data + uvarint(len(sets) + len(clears)) + write_section(base["bits"], sorted(held ^ wanted)))
+
+FIELDS = "scheme", "hashes", "tag", "bits", "epoch", "sequence", "state", "keys", "extra"
+
+def answer(what, *args):
+    binary = lambda i: bytes.fromhex(args[i].strip("-"))
+    listed = lambda i: [int(p) for p in args[i].split(",") if p != "-"]
+    some = lambda members: ",".join(map(str, members)) or "-"
+    whole = lambda h, members: " ".join([KINDS[h["kind"]]] + [str(h[f]) for f in FIELDS] + [some(members)])
+    if what == "seed":
+        return f"{seed_of(binary(0))} {tag_of(seed_of(binary(0)))}"
+    if what == "key":
+        return str(xxh64(binary(1), int(args[0])))
+    if what == "positions":
+        return some(positions(*map(int, args)))
+    if what == "code":
+        return WRITE[int(args[0])](int(args[1]), listed(2)).hex() or "-"
+    if what == "decode":
+        return some(READ[int(args[0])](binary(3), int(args[1]), int(args[2])))
+    if what == "read":
+        return whole(*decode(binary(0)))
+    if what == "apply":
+        return whole(*decode(binary(0), decode(binary(1))))
+    if what == "write":
+        h = dict(zip(FIELDS, map(int, args[1:10])), kind=KINDS.index(args[0]))
+        return write(h, listed(10)).hex()
+    if what == "diff":
+        return write_delta(args[0], *decode(binary(1)), *decode(binary(2))).hex()
+    if what in ("bare", "packed"):
+        return some({"bare": bare, "packed": packed}[what](binary(0), *decode(binary(1))))
+    if what == "ask":
+        return str(int(ask(lambda at, n: binary(0)[at:at + n], int(args[1]))))
+    raise Refused("corrupt", "line", 0)
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        try:
+            print(answer(*line.split()), flush=True)
+        except Refused as refused:
+            error, field, offset = refused.args
+            print("refused", error, offset, field, flush=True)
+        except ValueError as refused:  # of a coder, asked alone
+            print("refused", refused, 0, "code", flush=True)

@@ -1,0 +1,196 @@
+package sibling
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+)
+
+// A request is one on its way through the cache.
+type request struct {
+	*http.Request // its URL is absolute
+	identity      string
+	cc            rfc9111.Directives
+	began         pass
+	reason        string // why it goes forward
+}
+
+// request takes in r, whose URL is u, which is absolute.
+func (c *Cache) request(r *http.Request, u *url.URL) *request {
+	q := &request{Request: r, cc: rfc9111.RequestDirectives(r.Header)}
+	if c.Identity != nil {
+		q.identity = c.Identity(r)
+	} else {
+		q.identity = rfc9111.PlainIdentity(u)
+	}
+	if r.URL != u {
+		clone := *r
+		clone.URL = u
+		q.Request = &clone
+	}
+	q.began = c.gate.enter(q.identity)
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != "":
+		q.reason = "method"
+	case hasBody(r), r.Header["If-Match"] != nil, r.Header["If-Unmodified-Since"] != nil, r.Header["Upgrade"] != nil:
+		q.reason = "bypass"
+	}
+	return q
+}
+
+// variant is the identity of a response to q that varies by these fields.
+func (q *request) variant(fields []string) string {
+	if len(fields) == 0 {
+		return q.identity
+	}
+	return q.identity + strings.TrimPrefix(rfc9111.Identity("", fields, q.Header), rfc9111.Identity("", nil, nil))
+}
+
+// variants knows by what the stored responses vary; nil = the Store keeps none that do.
+func (c *Cache) variants() *rfc9111.Variants {
+	if m, ok := c.Store.(*Memory); ok {
+		return m.Variants
+	}
+	return nil
+}
+
+// rules are the sets of fields by which stored responses vary that q may select.
+func (c *Cache) rules(q *request) [][]string {
+	if v := c.variants(); v != nil {
+		return v.Rules(strings.TrimPrefix(q.identity, rfc9111.Identity("", nil, nil)))
+	}
+	return nil
+}
+
+// lookup returns the stored response that q selects, if there is one, of several the one
+// generated last (RFC 9111 section 4), and whether it may answer q as it is.
+func (c *Cache) lookup(q *request) (best *Object, ok bool) {
+	rules := c.rules(q)
+	q.reason = "uri-miss"
+	if len(rules) > 0 {
+		q.reason = "vary-miss"
+	}
+	if o, _ := c.Store.Get(q.identity); o != nil && o.response != nil {
+		best = o
+	}
+	for _, fields := range rules {
+		o, ok := c.Store.Get(q.variant(fields))
+		if ok && o.response != nil && (best == nil || best.response.Date.Before(o.response.Date)) {
+			best = o
+		}
+	}
+	if best == nil {
+		return nil, false
+	}
+	use, reason := best.response.Reuse(&q.cc, best.age())
+	if q.reason = reason; use == rfc9111.StaleWhileRevalidate { // which only permits it
+		q.reason = "stale"
+	}
+	return best, use == rfc9111.ServeFresh || use == rfc9111.ServeStale
+}
+
+// selects reports whether q may be answered by what another request for its URL made.
+func (q *request) selects(o *Object) bool {
+	if o == nil || o.response == nil {
+		return false
+	}
+	_, fields := rfc9111.SplitIdentity(o.id)
+	use, _ := o.response.Reuse(&q.cc, o.age())
+	return use == rfc9111.ServeFresh && q.variant(fields) == o.id
+}
+
+// object is the response to q that arrived then, so long after it was requested, without
+// its body.
+func (q *request) object(status int, h http.Header, delay time.Duration, arrived time.Time) *Object {
+	o := newObject(status, h, delay, arrived)
+	o.id = q.variant(rfc9111.VaryFields(h))
+	return o
+}
+
+func newObject(status int, h http.Header, delay time.Duration, arrived time.Time) *Object {
+	return objectOf(rfc9111.NewResponse(status, h, delay, arrived), arrived)
+}
+
+func objectOf(r *rfc9111.Response, arrived time.Time) *Object {
+	return &Object{Header: r.Header, Expires: arrived.Add(r.Lifetime - r.InitialAge), response: r, arrived: arrived}
+}
+
+func (o *Object) age() time.Duration { return o.response.Age(time.Since(o.arrived)) }
+
+func (o *Object) freshened(h http.Header, delay time.Duration, now time.Time) *Object {
+	f := objectOf(o.response.Freshened(h, delay, now), now)
+	delete(f.Header, "Set-Cookie") // which is for one
+	f.Body, f.Copied, f.id = o.Body, o.Copied, o.id
+	return f
+}
+
+// mayStore reports whether the response to q may be stored. One with a cookie is for one,
+// however its origin marks it.
+func (c *Cache) mayStore(q *request, o *Object) bool {
+	return o.response.Storable(&q.cc, q.Header["Authorization"] != nil) && o.Header["Set-Cookie"] == nil && (o.id == q.identity || c.variants() != nil)
+}
+
+// store puts the response to q into the store, or removes what is there if that may not be
+// kept any more. What was under way while it was invalidated is not stored: it may be
+// older.
+func (c *Cache) store(q *request, o *Object) bool {
+	if c.mayStore(q, o) {
+		return c.put(q.began, q.identity, o.id, o)
+	}
+	if !o.response.Storable(nil, false) {
+		c.Store.Drop(o.id)
+	}
+	return false
+}
+
+// fromSiblings asks them, and origin unless it is nil, for a response to q. It returns a
+// sibling's, stored, with the Cache-Status under which it came, or the origin's.
+func (c *Cache) fromSiblings(q *request, origin func(*http.Request) (*http.Response, error)) (o *Object, via []string, a *Answer, err error) {
+	fields, ids := []string(nil), []string(nil)
+	for _, rule := range c.rules(q) {
+		fields, ids = append(fields, rule...), append(ids, q.variant(rule))
+	}
+	ids = append(ids, q.identity)
+	question := Question{URL: q.URL, Host: q.Host, Identities: ids, Header: QuestionHeader(q.Request, &q.cc, c.name(), fields...)}
+	delete(question.Header, "Cookie") // which stays between the client and the origin
+	sent := question.Header
+	var got *Object
+	question.Accept = func(a *Answer) bool {
+		rfc9111.RemoveHopByHop(a.Header)
+		got = q.object(a.StatusCode, a.Header, a.Arrived.Sub(a.Requested), a.Arrived)
+		use, _ := got.response.Reuse(&q.cc, got.response.InitialAge)
+		return use == rfc9111.ServeFresh && c.mayStore(q, got) && rfc9111.SameVariant(rfc9111.VaryFields(a.Header), sent, q.Header)
+	}
+	if origin != nil {
+		question.Origin = func(ctx context.Context, _ http.Header) (*http.Response, error) { return origin(q.WithContext(ctx)) }
+	}
+	a, body, err := c.find(q.Context(), question)
+	if a == nil || err != nil || a.Peer == "" {
+		return nil, nil, a, err
+	}
+	via = a.Header["Cache-Status"]
+	delete(a.Header, "Cache-Status")
+	got.Body, got.Copied = body, true
+	c.store(q, got)
+	return got, via, nil, nil
+}
+
+// fill writes the header of an answer to q by o, and returns what of it goes with that.
+// via is the Cache-Status of the caches that helped.
+func (c *Cache) fill(h http.Header, q *request, o *Object, size int64, status rfc9111.Status, via []string) rfc9111.Part {
+	part := o.response.PartFor(q.Request, size)
+	if status.Hit && o.id != "" {
+		status.HasTTL, status.TTL = true, o.response.Lifetime-o.age()
+	}
+	o.response.Fill(h, part, o.age(), !status.Hit)
+	if via != nil {
+		h["Cache-Status"] = via
+	}
+	status.Cache = c.name()
+	status.Add(h)
+	return part
+}
