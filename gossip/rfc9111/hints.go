@@ -48,6 +48,13 @@ func (h *Hints) Learn(url string, fields []string) {
 	h.m[host] = list[:min(len(list), maxHints)]
 }
 
+// Known reports whether a response of the canonical URL's host was seen to vary.
+func (h *Hints) Known(url string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.m[originOf(url)] != nil
+}
+
 // Guesses returns the sets of fields worth trying for a canonical URL of which
 // nothing is known, Accept-Encoding always among them. The caller must not change
 // them.

@@ -1,6 +1,7 @@
 package sibling
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -64,13 +65,14 @@ func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, t
 }
 
 // wantsFresh reports whether the question is for an object that is fresher than
-// caches must be, so that who has one may have to say no.
+// caches must be, so that one that has it may have to say no; or for a stale one, which no
+// digest lists.
 func (in *Inquiry) wantsFresh() bool {
 	cc := rfc9111.RequestDirectives(in.q.Header)
-	return cc.MaxAge != rfc9111.Unset || cc.MinFresh != rfc9111.Unset
+	return cc.MaxAge != rfc9111.Unset || cc.MinFresh != rfc9111.Unset || cc.StaleIfError != rfc9111.Unset
 }
 
-// request is an absolute-form GET sent to the candidate's address.
+// request is an absolute-form GET or HEAD sent to the candidate's address.
 func (in *Inquiry) request(ctx context.Context, cand Candidate, conditions http.Header) *http.Request {
 	h := in.q.Header
 	if len(conditions) > 0 {
@@ -86,7 +88,7 @@ func (in *Inquiry) request(ctx context.Context, cand Candidate, conditions http.
 		host = u.Host
 	}
 	r := &http.Request{
-		Method: http.MethodGet,
+		Method: cmp.Or(in.q.Method, http.MethodGet),
 		URL:    &url.URL{Scheme: "http", Host: cand.Addr, Opaque: u.String()},
 		Host:   host,
 		Header: h,

@@ -9,6 +9,7 @@ import (
 
 // A Question asks for one object.
 type Question struct {
+	Method     string      // GET or HEAD; "" = GET
 	URL        *url.URL    // absolute; goes out in the request line
 	Host       string      // for the Host field; "" = the URL's
 	Header     http.Header // sent as it is; it must contain "Cache-Control: only-if-cached" and no connection fields
@@ -76,6 +77,11 @@ func (in *Inquiry) OriginFirst() {
 // that it could not be had.
 func (in *Inquiry) Also(c Candidate) {
 	in.steps = append(in.steps, Step{Candidate: c})
+}
+
+// Only has no other asked than a candidate of which nothing is known.
+func (in *Inquiry) Only(c Candidate) {
+	in.steps, in.later = []Step{{Candidate: c}}, nil
 }
 
 // Next asks candidates until one has the object, and then the origin, and returns

@@ -76,7 +76,9 @@ func (c *Cache) advertise(a *arrival) {
 func (c *Cache) Advertised() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for o := range c.store.Listed() {
-			if !yield(o.Key()) {
+			more := true
+			withAnyVariant(func(id string) { more = more && yield(id) })(o.Key())
+			if !more {
 				return
 			}
 		}
@@ -87,7 +89,11 @@ func (c *Cache) Advertised() iter.Seq[string] {
 			a.mu.Lock()
 			advertised := a.advertised && !a.over
 			a.mu.Unlock()
-			if advertised && !yield(a.r.id) {
+			more := true
+			if advertised {
+				withAnyVariant(func(id string) { more = more && yield(id) })(a.r.id)
+			}
+			if !more {
 				return
 			}
 		}

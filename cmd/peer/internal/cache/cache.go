@@ -23,7 +23,10 @@ type Config struct {
 	Siblings  *sibling.Client   // nil = none
 	Coalescer Coalescer         // nil = none
 	Cluster   sibling.Cluster   // nil = this cache is alone
-	Store     store.Options     // Hooks, Decode and Now are the cache's
+	// Others are the siblings that live, which are asked for what they may serve stale
+	// while an origin is down; nil = none are.
+	Others func() []sibling.Peer
+	Store  store.Options // Hooks, Decode and Now are the cache's
 
 	// Advertise and Withdraw are told the identities of the responses that siblings
 	// may ask for: those that are stored, from New on, and those that are arriving.
@@ -78,9 +81,12 @@ type Cache struct {
 	hints      rfc9111.Hints
 	tombstones tombstones
 	hitForMiss hitForMiss
-	opened     time.Time // by the steady clock
-	via        []string  // the Via of what has none, by HTTP/1.1
-	clock      int64     // names that clock; never 0
+	large      hitForMiss    // URLs of objects that are not fetched for the sake of a range
+	nowhere    hitForMiss    // URLs of which no sibling had a stale response
+	staleSlots chan struct{} // a place for each response that all siblings are asked for
+	opened     time.Time     // by the steady clock
+	via        []string      // the Via of what has none, by HTTP/1.1
+	clock      int64         // names that clock; never 0
 
 	buffers chan []byte // spare ones, for bodies
 
@@ -111,12 +117,17 @@ func New(cfg Config) (*Cache, error) {
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
 		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64), comparing: make(chan struct{}, maxComparisons),
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
+	c.large.limit = maxLarge
+	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleInquiries)
 	c.tombstones.limit, c.tombstones.tags.limit = maxTombstones, maxTombstones
 	c.hitForMiss.limit, c.liars.limit = maxHitForMiss, maxLiars
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
+	if cfg.Advertise != nil {
+		c.cfg.Advertise, c.cfg.Withdraw = withAnyVariant(cfg.Advertise), withAnyVariant(cfg.Withdraw)
+	}
 	o := cfg.Store
 	o.Now = cfg.Now
-	o.Hooks = store.Hooks{Stored: c.variants.Stored, Evicted: c.variants.Evicted, Listed: cfg.Advertise, Unlisted: cfg.Withdraw}
+	o.Hooks = store.Hooks{Stored: c.variants.Stored, Evicted: c.variants.Evicted, Listed: c.cfg.Advertise, Unlisted: c.cfg.Withdraw}
 	o.Decode = func(_ string, data []byte) (any, error) { return decodeEntry(data, c.via) }
 	o.Labels = tagsOfEntry
 	if o.Logger == nil {

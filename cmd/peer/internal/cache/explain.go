@@ -80,7 +80,7 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 	case q.cc.OnlyIfCached && e.Verdict != WouldHitStale:
 		e.Verdict = WouldRefuse
 		return e
-	case r.Method == http.MethodHead, r.Header["Range"] != nil:
+	case r.Method == http.MethodHead:
 		if e.Verdict != WouldHitStale {
 			e.Verdict = WouldPass
 		}

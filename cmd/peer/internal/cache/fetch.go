@@ -25,6 +25,8 @@ type fetch struct {
 	waiters waiters       // the requests that it has still to answer, in part or whole
 	ready   chan struct{} // closed when result is set
 	interim interims      // 1xx responses, for the leader
+	part    bool          // the range that the client wants is asked for
+	stale   bool          // a sibling's stale response is taken, since the origin is down
 	result  *result
 
 	ctx     detached
@@ -75,11 +77,15 @@ func (c *Cache) run(f *fetch) {
 			if !stored.overdue(c.now()) {
 				conditions = stored.Conditions()
 			}
+		} else if f.part {
+			conditions = ofPart(f.r.Header)
 		}
 		a, err := src.next(&f.ctx, conditions)
 		switch {
 		case err != nil:
-			f.deliver(c.failed(f, src, err))
+			if !c.takeStale(&f.ctx, f, src, 0) {
+				f.deliver(c.failed(f, src, err))
+			}
 		case a.status == http.StatusNotModified && stored != nil:
 			a.close()
 			if !stored.ConfirmedBy(a.header) {
@@ -90,6 +96,14 @@ func (c *Cache) run(f *fetch) {
 		case stored != nil && a.sibling == nil && c.standsIn(f, a.status):
 			a.close()
 			f.deliver(c.serveStale(f, src, a.status))
+		case a.sibling == nil && c.takeStale(&f.ctx, f, src, a.status):
+			a.close()
+		case c.tooMuch(f, a), !f.part && f.r.Header["Range"] != nil && a.status == http.StatusOK && !c.mayStore(f, a):
+			if !c.mayStore(f, a) {
+				c.hitForMiss.mark(f.r.url, c.now())
+			}
+			a.close()
+			f.deliver(&result{err: errPart})
 		case c.mayStore(f, a):
 			c.receive(f, src, a)
 		default:
@@ -200,6 +214,19 @@ func (c *Cache) mayStore(f *fetch, a *answer) bool {
 // come from elsewhere only if that need not be compared with what was passed on,
 // which nobody keeps.
 func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
+	if a.status == http.StatusPartialContent {
+		res := newResult(src)
+		res.answer, res.fwdStatus = a, a.status
+		res.peer, res.via = a.peer()
+		if a.sibling == nil { // a sibling's is watched already
+			a.body = &closing{newPausing(a.body, c.cfg.BetweenBytes, a.cancel), a.body}
+		}
+		if a.sibling == nil && f.part {
+			c.complete(f.r, a)
+		}
+		f.deliver(res)
+		return
+	}
 	if !f.r.cc.NoStore { // which says nothing of what others ask for
 		c.hitForMiss.mark(f.r.url, c.now())
 	}
@@ -233,7 +260,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	e.given = a.given
 	res := newResult(src)
 	res.id, res.fields, res.entry, res.body, res.into, res.length = id, fields, e, b, w, length
-	res.storing, res.fwdStatus = true, a.status
+	res.storing, res.fwdStatus, res.stale = true, a.status, f.stale
 	res.peer, res.via = a.peer()
 	c.noteReuse(f, e)
 

@@ -86,6 +86,9 @@ func (c *Cache) identities(r *request) []string {
 	}
 	ids = append(ids, r.plain)
 	if len(rules) == 0 {
+		if !c.hints.Known(r.url) {
+			ids = append(ids, anyVariant(r.url))
+		}
 		for _, fields := range c.hints.Guesses(r.url) {
 			if slices.Contains(fields, "Cookie") {
 				continue
@@ -94,4 +97,20 @@ func (c *Cache) identities(r *request) []string {
 		}
 	}
 	return ids
+}
+
+// anyVariant is what is advertised beside each response that varies, so that a cache which
+// knows nothing of its host yet, nor by which fields its responses vary, finds one that may
+// have what its client selects.
+func anyVariant(url string) string { return rfc9111.Identity(url, nil, nil) + "\n*" }
+
+// withAnyVariant has tell told of anyVariant too, but for responses that vary by cookies,
+// which siblings are not asked for.
+func withAnyVariant(tell func(string)) func(string) {
+	return func(identity string) {
+		tell(identity)
+		if url, fields := rfc9111.SplitIdentity(identity); len(fields) > 0 && !slices.Contains(fields, "Cookie") {
+			tell(anyVariant(url))
+		}
+	}
 }

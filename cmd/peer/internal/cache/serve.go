@@ -31,6 +31,7 @@ type again struct {
 	fields   []string // meet those who select the same variant by these, not by a guess
 	alone    bool     // meet nobody
 	origin   bool     // ask no sibling
+	part     bool     // ask for the range that the client wants, which nobody meets for
 	pastDisk bool     // ask the origin, and hand its answer over without storing it
 }
 
@@ -54,6 +55,9 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 			reason, next.origin = "stale", true
 		} else if hit != nil {
 			v, why := hit.entry.Reuse(&r.cc, hit.entry.age(r.now))
+			if v == rfc9111.Validate && r.cc.OnlyIfCached && r.cc.StaleIfError != rfc9111.Unset && hit.entry.StaleOnError(&r.cc, 0, hit.entry.age(r.now)) {
+				v = rfc9111.ServeStale // for a cache whose origin is down, and which may not be asked here
+			}
 			if v == rfc9111.ServeFresh || v == rfc9111.ServeStale || v == rfc9111.StaleWhileRevalidate && !r.cc.OnlyIfCached {
 				if res, ok := c.hit(w, r, hit, v); ok {
 					c.servedSibling(r)
@@ -79,9 +83,14 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 			}
 			return c.notCached(w, r)
 		case r.Method == http.MethodHead:
+			if hit == nil {
+				if res, ok := c.headElsewhere(w, r, reason); ok {
+					return res
+				}
+			}
 			return c.forwardHead(w, r, hit, reason)
-		case r.Header["Range"] != nil:
-			return c.forward(w, r.Request, "partial")
+		case r.Header["Range"] != nil && hit == nil && (next.part || c.asPart(r)):
+			next.part, next.alone, reason = true, true, "partial"
 		}
 		if next.pastDisk {
 			past := *r
@@ -147,7 +156,7 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 				return Result{}, &again{}
 			}
 		}
-		f.origin = how.origin
+		f.origin, f.part = how.origin, how.part
 		if r.ProtoAtLeast(1, 1) {
 			f.interim.want()
 		}
@@ -200,7 +209,7 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 		switch {
 		case got.answer != nil:
 			return Result{}, &again{alone: true}
-		case got.err == context.Canceled:
+		case got.err == context.Canceled, got.err == errPart && r.Header["Range"] == nil:
 			return Result{}, &again{}
 		case got.err == nil && !c.selects(got, r):
 			return Result{}, &again{fields: got.fields}
@@ -211,10 +220,16 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 			}
 		}
 	}
+	if got.err == errPart {
+		return Result{}, &again{part: true}
+	}
 	st := rfc9111.Status{Fwd: reason, FwdStatus: got.fwdStatus, Stored: got.storing, Collapsed: joined}
 	res := Result{Outcome: OriginFetch, Peer: got.peer, Stored: got.storing && !joined, Stale: got.stale}
 	if got.peer != "" {
 		res.Outcome, st.Detail = SiblingHit, "sibling"
+	}
+	if got.stale {
+		st.Detail = "stale-if-error"
 	}
 	if got.confirmed {
 		res.Outcome = Revalidated
@@ -235,7 +250,7 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 		return c.unanswered(w, r, res, st, got.err), nil
 	case got.answer != nil:
 		sent, ok = c.relay(w, r.Request, got.answer, st)
-	case got.stale:
+	case got.stale && got.obj != nil:
 		if !joined {
 			res.Outcome = LocalHit
 		}

@@ -71,6 +71,8 @@ type sources struct {
 	c         *Cache
 	f         *fetch
 	inquiry   *sibling.Inquiry // nil = no siblings for this request
+	header    http.Header      // of questions to siblings; nil = none
+	question  sibling.Question // what inquiry asks
 	accepted  *answer          // of the sibling whose answer was accepted last
 	begun     int              // the status of the response whose rest is wanted; 0 = a whole one is
 	coalesced bool             // it was asked who else fetches
@@ -79,6 +81,9 @@ type sources struct {
 func (c *Cache) sources(f *fetch) *sources {
 	s := &f.sources
 	*s = sources{c: c, f: f}
+	if f.part {
+		s.begun = http.StatusOK
+	}
 	r := f.r
 	if f.origin || !c.asksSiblings(r) {
 		return s
@@ -87,7 +92,8 @@ func (c *Cache) sources(f *fetch) *sources {
 	if !sibling.NameInvalidations(header, c.cfg.Cluster, r.plain) {
 		return s
 	}
-	s.inquiry = c.cfg.Siblings.Ask(sibling.Question{
+	s.header = header
+	s.question = sibling.Question{
 		URL:        r.URL,
 		Host:       r.Host,
 		Header:     header,
@@ -100,7 +106,8 @@ func (c *Cache) sources(f *fetch) *sources {
 			ctx, cancel := context.WithCancelCause(ctx)
 			return s.fromOrigin(ctx, cancel, conditions)
 		},
-	})
+	}
+	s.inquiry = c.cfg.Siblings.Ask(s.question)
 	return s
 }
 

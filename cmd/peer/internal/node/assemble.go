@@ -121,7 +121,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			Logger: n.log, FS: o.FS,
 		},
 		ClientTLS:      n.cfg.HTTPS != nil,
-		TrustedProxies: n.cfg.TrustedProxies, PurgeClients: n.cfg.PurgeClients, Purge: n.purgeFor, Rules: n.cfg.Rules,
+		TrustedProxies: n.cfg.TrustedProxies, Others: n.living, PurgeClients: n.cfg.PurgeClients, Purge: n.purgeFor, Rules: n.cfg.Rules,
 		Now:           o.Now,
 		SiblingMaxAge: n.cfg.SiblingMaxAge, Compare: n.cfg.SiblingCompare,
 		Advertise:      n.holdings.Add,

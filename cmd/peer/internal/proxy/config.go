@@ -41,6 +41,10 @@ type Config struct {
 	// Cluster is told of what a write makes out of date; nil = this cache is alone.
 	Cluster sibling.Cluster
 
+	// Others are the siblings that live, asked for stale responses while an origin is down;
+	// nil = none are.
+	Others func() []sibling.Peer
+
 	Store store.Options // where and how much to keep; Hooks, Decode and Now are set by the Handler
 
 	// Advertise and Withdraw are told the identities of what siblings may ask for (see

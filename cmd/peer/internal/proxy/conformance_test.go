@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
 // A row is one requirement on a shared cache, with the section that makes it.
@@ -60,7 +62,7 @@ func (r row) run(t *testing.T, mode string) {
 		peers = nil
 	}
 	w := newWorld(t, mode == "reverse", r.serve)
-	w.tune = func(c *Config) { c.Rules = r.rules }
+	w.tune = func(c *Config) { c.Rules, c.Cluster = r.rules, told{w} }
 	defer w.close()
 	for _, name := range peers {
 		w.start(name, t.TempDir())
@@ -72,12 +74,26 @@ func (r row) run(t *testing.T, mode string) {
 		time.Sleep(s.after)
 		synctest.Wait()
 		peer := "a"
-		if sibling && i == 0 {
+		if sibling && i == 0 || mode == "turns" && i%2 == 0 {
 			peer = "b"
 		}
 		w.step(peer, i, s)
 	}
 }
+
+// told is a cluster in which every peer hears of an invalidation at once.
+type told struct{ w *world }
+
+func (c told) Invalidate(_ context.Context, targets ...invalidation.Target) error {
+	for _, h := range c.w.peers {
+		for _, t := range targets {
+			h.Invalidated(t)
+		}
+	}
+	return nil
+}
+func (told) Concerning(string) ([]invalidation.ID, bool) { return nil, true }
+func (told) Applied(...invalidation.ID) bool             { return true }
 
 func (r row) serve(w http.ResponseWriter, req *http.Request, n int) {
 	a := r.origin[min(n, len(r.origin)-1)]
@@ -181,8 +197,8 @@ func requirements() []row {
 func TestConformance(t *testing.T) {
 	rows := requirements()
 	for _, r := range rows {
-		for _, mode := range []string{"forward", "reverse", "sibling", "library"} {
-			if r.local && mode == "sibling" || mode == "library" && r.notLibrary() != "" {
+		for _, mode := range []string{"forward", "reverse", "sibling", "turns", "library"} {
+			if r.local && (mode == "sibling" || mode == "turns") || mode == "library" && r.notLibrary() != "" {
 				continue
 			}
 			t.Run(r.section+"/"+strings.ReplaceAll(r.name, " ", "_")+"/"+mode, func(t *testing.T) {

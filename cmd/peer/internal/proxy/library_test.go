@@ -55,6 +55,8 @@ func (r row) notLibrary() string {
 		return proxy
 	case "stale-while-revalidate serves at once and validates meanwhile":
 		return "optional: it validates first"
+	case "a range at the beginning of what is not stored fills the cache":
+		return "optional: it passes ranges on"
 	case "Set-Cookie does not keep a response with a lifetime out if a rule says so":
 		return "an operator's rules are `peer`'s"
 	case "an incomplete response is not used as complete":

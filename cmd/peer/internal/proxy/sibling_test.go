@@ -272,8 +272,6 @@ func TestNotForSiblings(t *testing.T) {
 		{"GET", "Cache-Control: max-age=0"},
 		{"GET", "Pragma: no-cache"},
 		{"POST", "X-A: b"},
-		{"HEAD", "X-A: b"},
-		{"GET", "Range: bytes=0-1"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, false, cached("origin"), "a")

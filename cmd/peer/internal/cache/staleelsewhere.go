@@ -1,0 +1,140 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+	"github.com/summarycache/summarycache/gossip/sibling"
+)
+
+// With the origin down, and nothing here to be served stale, all siblings are asked for what
+// they may serve stale. No digest lists that: who holds it is found by asking. That costs
+// nothing while origins are up, which is nearly always. To list stale objects in a digest of
+// their own would double what digests take at all times; to list them in the one there is
+// would have peers asked in vain for every stale object. What asking costs then is bounded
+// by these.
+const (
+	staleAtOnce    = 16              // siblings asked at a time, for one response
+	staleInquiries = 64              // responses asked for at a time
+	staleTime      = 2 * time.Second // for all siblings
+	staleNowhere   = 5 * time.Second // for which nobody is asked again for a URL that nobody had
+	maxNowhere     = 16 << 10        // URLs
+)
+
+// staleElsewhere returns a sibling's response that may be served in the place of the
+// origin's, which can't be reached, status 0, or answered an error. nil = there is none.
+func (c *Cache) staleElsewhere(ctx context.Context, s *sources, status int) *answer {
+	r := s.f.r
+	if c.cfg.Others == nil || s.header == nil || c.nowhere.is(r.url, r.now) {
+		return nil
+	}
+	select {
+	case c.staleSlots <- struct{}{}:
+		defer func() { <-c.staleSlots }()
+	default:
+		return nil
+	}
+	header := s.header.Clone()
+	header["Cache-Control"] = []string{header.Get("Cache-Control") + ", stale-if-error=3600"}
+	asking, stop := context.WithTimeout(ctx, staleTime)
+	defer stop()
+	var (
+		mu    sync.Mutex
+		found *answer
+		all   sync.WaitGroup
+	)
+	places := make(chan struct{}, staleAtOnce)
+	for _, other := range c.cfg.Others() {
+		select {
+		case places <- struct{}{}:
+		case <-asking.Done():
+		}
+		if asking.Err() != nil {
+			break
+		}
+		all.Go(func() {
+			defer func() { <-places }()
+			a := c.staleAt(asking, s, other, header, status)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case a == nil:
+			case found == nil:
+				found = a
+				stop()
+			default:
+				a.close()
+			}
+		})
+	}
+	all.Wait()
+	if found == nil && ctx.Err() == nil {
+		c.nowhere.set(r.url, r.now.steady+staleNowhere)
+	}
+	return found
+}
+
+// errElsewhere ends the question to a sibling where another had an answer, or time was up.
+var errElsewhere = errors.New("cache: no longer wanted")
+
+// staleAt asks one sibling. The answer outlives asking, which bounds the wait for it.
+func (c *Cache) staleAt(asking context.Context, s *sources, other sibling.Peer, header http.Header, status int) *answer {
+	r := s.f.r
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(asking))
+	unhook := context.AfterFunc(c.stopped, func() { cancel(errStopped) })
+	ends := context.AfterFunc(asking, func() { cancel(errElsewhere) })
+	var a *answer
+	in := c.cfg.Siblings.Ask(sibling.Question{
+		URL: r.URL, Host: r.Host, Header: header,
+		Accept: func(got *sibling.Answer) bool {
+			a = c.fromSibling(got)
+			resp := a.response()
+			generated := a.received.ago(resp.InitialAge + time.Second)
+			return resp.StaleOnError(&r.cc, status, resp.InitialAge) && resp.Storable(nil, false) &&
+				!c.tombstones.invalidated(r.url, a.header, generated) &&
+				rfc9111.SameVariant(rfc9111.VaryFields(a.header), got.Request.Header, r.Header)
+		},
+	})
+	in.Only(sibling.Candidate{Peer: other.Name, Addr: other.Addr})
+	got, err := in.Next(ctx, nil)
+	if err != nil || got == nil || !ends() {
+		if got != nil {
+			got.Body.Close()
+		}
+		unhook()
+		cancel(nil)
+		return nil
+	}
+	a.cancel = func(cause error) {
+		unhook()
+		cancel(cause)
+	}
+	return a
+}
+
+// takeStale delivers a sibling's stale response; false = there is none.
+func (c *Cache) takeStale(ctx context.Context, f *fetch, src *sources, status int) bool {
+	switch status {
+	case 0, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	default:
+		return false
+	}
+	if f.stored != nil && f.stored.entry.StaleOnError(&f.r.cc, status, f.stored.entry.age(c.now())) {
+		return false // what is here is as good
+	}
+	a := c.staleElsewhere(ctx, src, status)
+	if a == nil {
+		return false
+	}
+	f.stale = true
+	if c.outdated(f, a.response()) || !f.r.mayStore(a.response()) {
+		c.handOver(f, src, a)
+	} else {
+		c.receive(f, src, a)
+	}
+	return f.result != nil
+}
