@@ -137,15 +137,22 @@ func (p *pool) set(addr string, list []idleWire) {
 	p.idle[addr] = list
 }
 
-// prune closes what has been idle since before.
+// prune closes what has been idle since before: not under the lock, since to close a
+// stream says so to the other end, which may be stopped and take nothing.
 func (p *pool) prune(before time.Time) {
+	var old []idleWire
+	defer func() {
+		for _, i := range old {
+			i.wire.Close()
+		}
+	}()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for addr, list := range p.idle {
 		keep := make([]idleWire, 0, len(list))
 		for _, i := range list {
 			if i.since.Before(before) {
-				i.wire.Close()
+				old = append(old, i)
 			} else {
 				keep = append(keep, i)
 			}
