@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/summarycache/summarycache/internal/cputime"
+	"github.com/summarycache/summarycache/sim/cputime"
 )
 
 var large = flag.Bool("large", false, "decode a filter of thirty million keys")

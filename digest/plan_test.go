@@ -232,7 +232,7 @@ func TestPlanPredicts(t *testing.T) {
 			{"rate", v[0].FalsePositiveRate(), plan.FalsePositiveRate, 3_000},
 			{"snapshot", float64(len(v[0].AppendTo(nil))), plan.SnapshotBytes, 500},
 			{"delta", float64(len(encode(t, d, v[0]))), plan.DeltaBytes, 3_000},
-			{"memory", float64(v[0].MemoryBytes()) * others, plan.MemoryBytes, 1_500},
+			{"memory", float64(v[0].MemoryBytes()) * others, plan.MemoryBytes, 2_000}, // its last nodes are not full
 		} {
 			if math.Abs(c.got/c.want-1)*1e5 > c.per100k {
 				t.Errorf("%v: %s is %.5g, planned %.5g", plan.Geometry, c.name, c.got, c.want)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/summarycache/summarycache/internal/cputime"
+	"github.com/summarycache/summarycache/sim/cputime"
 )
 
 // perMille is the geometry for n keys at one false positive in a thousand.

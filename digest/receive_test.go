@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/summarycache/summarycache/internal/cputime"
+	"github.com/summarycache/summarycache/sim/cputime"
 )
 
 // received is what it costs to take deltas in.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/summarycache/summarycache/internal/cputime"
+	"github.com/summarycache/summarycache/sim/cputime"
 )
 
 // startReal starts n peers on loopback, with real sockets, which join through the

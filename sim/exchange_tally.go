@@ -4,7 +4,7 @@ import (
 	"time"
 
 	engine "github.com/summarycache/summarycache/gossip/exchange"
-	"github.com/summarycache/summarycache/internal/cputime"
+	"github.com/summarycache/summarycache/sim/cputime"
 )
 
 // Kinds of messages.

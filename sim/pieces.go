@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/internal/cputime"
+	"github.com/summarycache/summarycache/sim/cputime"
 )
 
 var _ = experiments.add(Experiment{

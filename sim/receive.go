@@ -8,7 +8,7 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/digest/index"
-	"github.com/summarycache/summarycache/internal/cputime"
+	"github.com/summarycache/summarycache/sim/cputime"
 )
 
 var _ = experiments.add(Experiment{

@@ -89,7 +89,8 @@ func (s *site) fill(t *testing.T, addr string, first, last int) {
 func (s *site) peer(t *testing.T, name, dir string, join ...string) *process {
 	t.Helper()
 	args := []string{"run", "--name", name, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--gossip", "127.0.0.1:0",
-		"--origin", s.url, "--store", dir, "--store-size", "2GiB", "--memory-size", "16MiB", "--objects", fmt.Sprint(max(len(s.Sizes), 1000))}
+		"--origin", s.url, "--store", dir, "--store-size", "2GiB", "--memory-size", "16MiB", "--objects", fmt.Sprint(max(len(s.Sizes), 1000)),
+		"--sibling-compare", "0"} // which fetches from the origin what a sibling gave
 	if len(join) > 0 {
 		args = append(args, "--join", strings.Join(join, ","))
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/internal/cputime"
+	"github.com/summarycache/summarycache/sim/cputime"
 )
 
 type benchCluster struct{ peers, n int }

@@ -22,6 +22,9 @@ const (
 // acceptEncoding is the rule that most varying responses follow.
 var acceptEncoding = []string{"Accept-Encoding"}
 
+// AlwaysGuessed reports whether [Hints.Guesses] has a rule for every URL.
+func AlwaysGuessed(fields []string) bool { return slices.Equal(fields, acceptEncoding) }
+
 // Learn notes that a response of the canonical URL's host varies by fields.
 func (h *Hints) Learn(url string, fields []string) {
 	if len(fields) == 0 {

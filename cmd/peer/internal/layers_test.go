@@ -58,7 +58,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/rules", imports: "net gossip/rfc9111", without: "os context io net"},
 	{dir: "cmd/peer/internal/coding", imports: "net gossip/rfc9111 github.com/klauspost/compress/gzip github.com/klauspost/compress/zstd", without: "os context net"},
 	// The cache knows siblings, not how they are found.
-	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store"},
+	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv"},
 	// The request path knows a Locator, not the gossip behind it.
 	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
 
@@ -93,7 +93,8 @@ var layers = []struct {
 		"cmd/peer/internal/trace"},
 
 	// The simulator opens no socket.
-	{dir: "sim", imports: "arith digest digest/index gossip/exchange github.com/bits-and-blooms/bloom/v3 " +
+	{dir: "sim/cputime"},
+	{dir: "sim", imports: "arith digest digest/index gossip/exchange sim/cputime github.com/bits-and-blooms/bloom/v3 " +
 		"github.com/panmari/cuckoofilter github.com/klauspost/compress/fse github.com/klauspost/compress/huff0 " +
 		"github.com/klauspost/compress/s2 github.com/klauspost/compress/zstd github.com/maypok86/otter/v2 gonum.org/v1/plot " +
 		"gonum.org/v1/plot/font gonum.org/v1/plot/plotter gonum.org/v1/plot/vg gonum.org/v1/plot/vg/draw " +

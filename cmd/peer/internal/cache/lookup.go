@@ -105,11 +105,12 @@ func (c *Cache) identities(r *request) []string {
 func anyVariant(url string) string { return rfc9111.Identity(url, nil, nil) + "\n*" }
 
 // withAnyVariant has tell told of anyVariant too, but for responses that vary by cookies,
-// which siblings are not asked for.
+// which siblings are not asked for, and for those that vary as every cache guesses, which
+// are most: for these digests would be twice as large in vain.
 func withAnyVariant(tell func(string)) func(string) {
 	return func(identity string) {
 		tell(identity)
-		if url, fields := rfc9111.SplitIdentity(identity); len(fields) > 0 && !slices.Contains(fields, "Cookie") {
+		if url, fields := rfc9111.SplitIdentity(identity); len(fields) > 0 && !slices.Contains(fields, "Cookie") && !rfc9111.AlwaysGuessed(fields) {
 			tell(anyVariant(url))
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/summarycache/summarycache/internal/cputime"
+	"github.com/summarycache/summarycache/sim/cputime"
 )
 
 func response(body io.Reader) *http.Response {

@@ -26,8 +26,8 @@ type Settings struct {
 
 	DefaultTTL     string   `name:"default-ttl" env:"PEER_DEFAULT_TTL" placeholder:"TIME" group:"Cache" help:"How long an answer is good that does not say so itself, such as 60s; not one to a request with a cookie. SITES.md has finer rules. Default: by its age, as all HTTP caches."`
 	Compress       []string `name:"compress" env:"PEER_COMPRESS" placeholder:"CODING" sep:"," group:"Cache" help:"Content codings, zstd and gzip, best first, into which text of origins that do not compress it is put, once, and kept so; repeat it or separate them by commas. Default: none, bodies stay as origins send them."`
-	SiblingMaxAge  string   `name:"sibling-max-age" env:"PEER_SIBLING_MAX_AGE" placeholder:"TIME" default:"24h" group:"Cache" help:"How long what another peer gave is served, however long it says that it is fresh; then it is fetched from the origin. 0s = while it is fresh. Default: ${default}."`
-	SiblingCompare string   `name:"sibling-compare" env:"PEER_SIBLING_COMPARE" placeholder:"COUNT" default:"100" group:"Cache" help:"One in so many answers of other peers is compared with the origin's, after it was given; 0 = none. Default: ${default}."`
+	SiblingMaxAge  string   `name:"sibling-max-age" env:"PEER_SIBLING_MAX_AGE" placeholder:"TIME" default:"168h" group:"Cache" help:"How long what another peer gave is served, however long it says that it is fresh; then it is fetched from the origin. 0s = while it is fresh. Default: ${default}."`
+	SiblingCompare string   `name:"sibling-compare" env:"PEER_SIBLING_COMPARE" placeholder:"COUNT" default:"1000" group:"Cache" help:"One in so many answers of other peers is compared with the origin's, after it was given; 0 = none. Default: ${default}."`
 
 	Store      string `name:"store" env:"PEER_STORE" placeholder:"DIR" group:"Cache" help:"Directory that keeps the objects; made if missing. Default: summarycache/NAME in the user's cache directory."`
 	StoreSize  string `name:"store-size" env:"PEER_STORE_SIZE" placeholder:"SIZE" default:"1GiB" group:"Cache" help:"Bytes that the store may use on disk, such as 512MiB or 10GiB. Default: ${default}."`
