@@ -241,6 +241,7 @@ func TestCompressedIsValidated(t *testing.T) {
 					if r := w.get("a", "/x", "Accept-Encoding: gzip", "Range: bytes=3-", "If-Range: "+validator[1]); i == 0 && r.StatusCode == 206 && r.Header.Get("Content-Encoding") != "" {
 						t.Errorf("a part of what is compressed: %v", r.Header)
 					}
+					synctest.Wait()
 				}
 			})
 		})
