@@ -253,9 +253,9 @@ func (f frozen) again(t *testing.T, message func(string) []byte) {
 		held.Advance()
 		b = held.AppendTo(nil)
 	default:
-		after, err := digest.FilterOf(f.geometry(), digest.Version{Epoch: f.Epoch, Sequence: f.Sequence}, f.keys)
-		if err != nil {
-			t.Fatal(err)
+		after, failed := digest.FilterOf(f.geometry(), digest.Version{Epoch: f.Epoch, Sequence: f.Sequence}, f.keys)
+		if failed != nil {
+			t.Fatal(failed)
 		}
 		var delta *digest.Delta
 		if delta, err = digest.Diff(before, after); err != nil {

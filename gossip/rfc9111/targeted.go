@@ -7,10 +7,13 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
+// ClusterControl is the targeted cache control field for these caches alone (RFC 9213), in
+// which an operator's rules write what they decide. It is for siblings, and no client's to see.
+const ClusterControl = "Summarycache-Cache-Control"
+
 // targetedFields are the targeted cache control fields that are obeyed in preference to
-// Cache-Control, the first before the second (RFC 9213 section 2.2): that for these caches
-// alone, in which an operator's rules write what they decide, and that of section 3.1.
-var targetedFields = [...]string{"Summarycache-Cache-Control", "Cdn-Cache-Control"}
+// Cache-Control, the first before the second (RFC 9213 sections 2.2 and 3.1).
+var targetedFields = [...]string{ClusterControl, "Cdn-Cache-Control"}
 
 // responseDirectives returns the directives that apply to a response in a shared
 // cache. A valid targeted field replaces Cache-Control and Expires altogether

@@ -44,6 +44,11 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p rf
 	if lines := w.Header()[statementField]; lines != nil {
 		h = append(append(h, "\r\n"+statementField+": "...), lines[0]...)
 	}
+	if r.cc.OnlyIfCached {
+		for _, line := range e.Header[rfc9111.ClusterControl] {
+			h = append(append(h, "\r\n"+rfc9111.ClusterControl+": "...), line...)
+		}
+	}
 	h = append(h, "\r\nContent-Length: "...)
 	h = strconv.AppendInt(h, p.Length, 10)
 	h = append(h, "\r\n\r\n"...)
@@ -78,6 +83,7 @@ func (e *entry) wireHeader() []byte {
 	e.Fill(h, rfc9111.Part{Status: e.Status, Length: -1}, 0, false)
 	h["Via"] = e.via
 	delete(h, "Age")
+	delete(h, rfc9111.ClusterControl)
 	h.Write(&b)
 	w := b.Bytes()
 	e.wire.Store(&w)

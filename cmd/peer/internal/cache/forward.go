@@ -120,6 +120,7 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9
 	for name, lines := range a.header {
 		h[name] = lines
 	}
+	delete(h, rfc9111.ClusterControl) // siblings are not answered so
 	if a.via != nil {
 		h["Cache-Status"] = a.via
 	}

@@ -29,9 +29,6 @@ func (n *Node) handleCommand(_ context.Context, _, operation string, _ []byte) (
 	return admin.RowOf(n.Status()), nil
 }
 
-// errPurging means that a purge is not done yet, and goes on.
-var errPurging = fmt.Errorf("not done within %v: it goes on, and the log says when it is done", purgeWait)
-
 // targets are what an order is for.
 func (n *Node) targets(o admin.PurgeOrder) (targets []invalidation.Target, err error) {
 	switch {

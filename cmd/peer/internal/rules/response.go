@@ -27,7 +27,7 @@ func (s Set) Response(q *http.Request, status int, h http.Header, now time.Time)
 		switch rule := s.says(q, resp, func(r *Rule) bool { return r.SetCookie != "" }); {
 		case rule == nil || rule.SetCookie == Refuse:
 			if resp.Storable(nil, false) {
-				h[Field] = []string{"no-store"}
+				h[rfc9111.ClusterControl] = []string{"no-store"}
 			}
 			return
 		case rule.SetCookie == Drop:
@@ -38,7 +38,7 @@ func (s Set) Response(q *http.Request, status int, h http.Header, now time.Time)
 		return
 	}
 	if life, rule := s.lifetime(q, resp); rule != nil {
-		h[Field] = []string{targeted(&resp.Control, life, rule.Name)}
+		h[rfc9111.ClusterControl] = []string{targeted(&resp.Control, life, rule.Name)}
 	}
 }
 
@@ -104,7 +104,7 @@ func (s Set) confirm(q *http.Request, h http.Header) {
 	if rule == nil {
 		delete(h, "Set-Cookie")
 	}
-	if h["Cache-Control"] == nil && h["Expires"] == nil && h["Cdn-Cache-Control"] == nil || h[Field] != nil {
+	if h["Cache-Control"] == nil && h["Expires"] == nil && h["Cdn-Cache-Control"] == nil || h[rfc9111.ClusterControl] != nil {
 		return
 	}
 	cc := rfc9111.NewResponse(http.StatusOK, h, 0, time.Time{}).Control
@@ -118,7 +118,7 @@ func (s Set) confirm(q *http.Request, h http.Header) {
 			}
 		}
 	}
-	h[Field] = []string{""} // what an earlier rule decided does not hold
+	h[rfc9111.ClusterControl] = []string{""} // what an earlier rule decided does not hold
 }
 
 // targeted writes directives with another lifetime as a structured dictionary.
@@ -157,7 +157,7 @@ func targeted(cc *rfc9111.Directives, life time.Duration, rule string) string {
 // DecidedBy returns the name of the rule that gave a stored response its lifetime, "" if
 // none did.
 func DecidedBy(h http.Header) string {
-	_, rest, ok := strings.Cut(h.Get(Field), `rule="`)
+	_, rest, ok := strings.Cut(h.Get(rfc9111.ClusterControl), `rule="`)
 	if !ok {
 		return ""
 	}

@@ -20,9 +20,6 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// Field is the header field into which decisions are written.
-const Field = "Summarycache-Cache-Control"
-
 // What becomes of a Set-Cookie.
 const (
 	Refuse = "refuse" // the response is not kept, which is the default

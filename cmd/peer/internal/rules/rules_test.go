@@ -209,11 +209,11 @@ func TestResponse(t *testing.T) {
 			}
 		}
 		if life != c.life || DecidedBy(h) != c.rule {
-			t.Errorf("%s %q %d %q: %v by %q (%v), want %v by %q", c.path, c.request, c.status, c.fields, life, DecidedBy(h), h[Field], c.life, c.rule)
+			t.Errorf("%s %q %d %q: %v by %q (%v), want %v by %q", c.path, c.request, c.status, c.fields, life, DecidedBy(h), h[rfc9111.ClusterControl], c.life, c.rule)
 		}
 		now := r.Control
 		if was.MustRevalidate != now.MustRevalidate || was.StaleIfError != now.StaleIfError || (was.SMaxAge >= 0) != (now.SMaxAge >= 0) {
-			t.Errorf("%q: the other directives are lost: %q", c.fields, h[Field])
+			t.Errorf("%q: the other directives are lost: %q", c.fields, h[rfc9111.ClusterControl])
 		}
 	}
 }

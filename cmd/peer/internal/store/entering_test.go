@@ -1,6 +1,7 @@
 package store
 
 import (
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -49,5 +50,36 @@ func TestListedAfterHook(t *testing.T) {
 		if got := <-keys; !slices.Equal(got, []string{"k"}) {
 			t.Errorf("update=%v: Listed() = %q, want k", update, got)
 		}
+	}
+}
+
+// TestFollowUntilFound: a body that is being committed can be followed until its object is
+// found, or there would be a time at which it is neither here nor there.
+func TestFollowUntilFound(t *testing.T) {
+	var w *Writer
+	followed := false
+	s := open(t, Options{Hooks: Hooks{Stored: func(key string) {
+		f, ok := w.Follow(t.Context())
+		if !ok {
+			t.Fatal("the object is not found yet, and its body cannot be followed any more")
+		}
+		defer f.Close()
+		got, err := io.ReadAll(f)
+		if followed = true; string(got) != "body" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	}}})
+	for _, size := range []int64{4, -1} {
+		var err error
+		if w, err = s.Create("k", size); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(t.Context(), []byte("body")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Commit(Meta{}); err != nil || !followed {
+			t.Fatal(err, followed)
+		}
+		followed = false
 	}
 }

@@ -348,10 +348,11 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 		w.Abort()
 		return nil, fmt.Errorf("store: not stored: %w", err)
 	}
-	w.finish()
+	w.giveBack()
 	s.regrow()
 	s.inserts.Add(1)
 	s.insert(o, s.labelsOf(m.Data))
+	w.finish() // not before: until the object is found, the body can be followed
 	return o, nil
 }
 
@@ -431,10 +432,22 @@ func (w *Writer) finish() {
 		return
 	}
 	w.finished = true
+	w.giveBackLocked()
+	w.closeFileLocked()
+}
+
+// giveBack gives back the room.
+func (w *Writer) giveBack() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.giveBackLocked()
+}
+
+func (w *Writer) giveBackLocked() {
 	if w.room > 0 {
 		w.store.reserve(-w.room)
+		w.room = 0
 	}
-	w.closeFileLocked()
 }
 
 func (w *Writer) closeFileLocked() {
