@@ -84,6 +84,7 @@ func (c *Cache) run(f *fetch) {
 		switch {
 		case err != nil:
 			if !c.takeStale(&f.ctx, f, src, 0) {
+				c.forget(f) // the next request asks anew, however soon it comes
 				f.deliver(c.failed(f, src, err))
 			}
 		case a.status == http.StatusNotModified && stored != nil:
