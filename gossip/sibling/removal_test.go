@@ -467,11 +467,11 @@ func TestWritesThroughTransports(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		w.net.Partition([]string{"10.0.0.1", "10.0.0.2"}, []string{"10.0.0.3"})
 		write(0, "POST")
-		w.net.Heal()
-		get(1, "v4")
 		if n := w.all[2].Store.(*Memory).Len(); n != 2 {
 			t.Fatalf("c2 has %d responses: it has heard of the write already", n)
 		}
+		w.net.Heal()
+		get(1, "v4")
 		time.Sleep(20 * time.Second)
 		get(2, "v4")
 	})
