@@ -118,13 +118,20 @@ func (p *pool) take(addr string) *wire {
 
 // put keeps w, unless the secrets have changed since it was opened.
 func (p *pool) put(addr string, w *wire, now *ring) {
+	if !p.keep(addr, w, now) {
+		w.Close()
+	}
+}
+
+func (p *pool) keep(addr string, w *wire, now *ring) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if list := p.idle[addr]; len(list) < poolPerPeer && p.size < poolSize && p.idle != nil && w.under == now {
-		p.set(addr, append(list, idleWire{w, time.Now()}))
-		return
+	list := p.idle[addr]
+	if len(list) >= poolPerPeer || p.size >= poolSize || p.idle == nil || w.under != now {
+		return false
 	}
-	w.Close()
+	p.set(addr, append(list, idleWire{w, time.Now()}))
+	return true
 }
 
 // set is called with p.mu held.
@@ -137,21 +144,29 @@ func (p *pool) set(addr string, list []idleWire) {
 	p.idle[addr] = list
 }
 
-// prune closes what has been idle since before: not under the lock, since to close a
-// stream says so to the other end, which may be stopped and take nothing.
+// prune closes what has been idle since before.
 func (p *pool) prune(before time.Time) {
-	var old []idleWire
-	defer func() {
-		for _, i := range old {
-			i.wire.Close()
-		}
-	}()
+	p.closeIf(func(i idleWire) bool { return i.since.Before(before) })
+}
+
+// empty closes what is idle.
+func (p *pool) empty() { p.closeIf(func(idleWire) bool { return true }) }
+
+// closeIf closes those that are to go: not under the lock, since to close a stream says so
+// to the other end, which may be stopped and take nothing.
+func (p *pool) closeIf(gone func(idleWire) bool) {
+	for _, i := range p.without(gone) {
+		i.wire.Close()
+	}
+}
+
+func (p *pool) without(gone func(idleWire) bool) (old []idleWire) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for addr, list := range p.idle {
 		keep := make([]idleWire, 0, len(list))
 		for _, i := range list {
-			if i.since.Before(before) {
+			if gone(i) {
 				old = append(old, i)
 			} else {
 				keep = append(keep, i)
@@ -159,27 +174,21 @@ func (p *pool) prune(before time.Time) {
 		}
 		p.set(addr, keep)
 	}
-}
-
-// empty closes what is idle.
-func (p *pool) empty() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, list := range p.idle {
-		for _, i := range list {
-			i.wire.Close()
-		}
-	}
-	clear(p.idle)
-	p.size = 0
+	return old
 }
 
 // close closes what is idle, and lets nothing become idle again.
 func (p *pool) close() {
 	p.empty()
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	idle := p.idle
 	p.idle = nil
+	p.mu.Unlock()
+	for _, list := range idle { // became so meanwhile
+		for _, i := range list {
+			i.wire.Close()
+		}
+	}
 }
 
 // request sends one frame to the peer called name at addr and reads its answer; what

@@ -113,7 +113,7 @@ func (c *Cache) likeness(f *found, mine representation, a *answer, offset int64)
 		a.status == http.StatusRequestedRangeNotSatisfiable:
 		return unknown
 	case a.status == http.StatusPartialContent:
-		from, size := a.span()
+		from, _, size := a.span()
 		switch {
 		case from != offset || mine.length <= comparedPart || mine.StrongValidator() == "":
 			return unknown // it is not what was asked for

@@ -46,10 +46,10 @@ func ofPart(h http.Header) http.Header {
 	return part
 }
 
-// tooMuch reports whether an answer of the origin is not worth to be fetched whole for the range that f
+// tooMuch reports whether an answer is not worth to be fetched whole for the range that f
 // was begun for, and remembers that.
 func (c *Cache) tooMuch(f *fetch, a *answer) bool {
-	if f.part || a.sibling != nil || f.r.Header["Range"] == nil || a.status != http.StatusOK {
+	if f.part || f.r.Header["Range"] == nil || a.status != http.StatusOK {
 		return false
 	}
 	p := a.response().PartFor(f.r.Request, a.length)

@@ -98,7 +98,7 @@ func (c *Cache) stated(a *answer) {
 	if s.left >= 0 {
 		a.given.left = min(a.given.left, s.left)
 	}
-	from, size := a.span()
+	from, to, size := a.span()
 	if size < 0 || a.status == http.StatusNotModified {
 		return
 	}
@@ -107,23 +107,24 @@ func (c *Cache) stated(a *answer) {
 		a.unusable = true
 		return
 	}
-	a.body = &checkedBody{a.body, sums.Check(a.body, from), func() { c.accuse(a.sibling.Peer, "a body is not what it was where it was stored first") }}
+	a.body = &checkedBody{a.body, sums.Check(a.body, from, to), func() { c.accuse(a.sibling.Peer, "a body is not what it was where it was stored first") }}
 }
 
-// span is which part of the whole body an answer has: from an offset on; size is that of
-// the whole, -1 = unknown.
-func (a *answer) span() (from, size int64) {
+// span is which part of the whole body an answer has: from an offset on, up to another;
+// size is that of the whole, -1 = unknown.
+func (a *answer) span() (from, to, size int64) {
 	if a.status != http.StatusPartialContent {
-		return 0, a.length
+		return 0, a.length, a.length
 	}
 	part, total, _ := strings.Cut(strings.TrimPrefix(a.header.Get("Content-Range"), "bytes "), "/")
-	first, _, _ := strings.Cut(part, "-")
+	first, last, _ := strings.Cut(part, "-")
 	from, err := strconv.ParseInt(first, 10, 64)
+	to, errLast := strconv.ParseInt(last, 10, 64)
 	size, errSize := strconv.ParseInt(total, 10, 64)
-	if err != nil || errSize != nil || from < 0 || from > size {
-		return 0, -1
+	if err != nil || errLast != nil || errSize != nil || from < 0 || from > to || to >= size {
+		return 0, 0, -1
 	}
-	return from, size
+	return from, to + 1, size
 }
 
 // A checkedBody is a sibling's, of which nothing is read but blocks that are right.

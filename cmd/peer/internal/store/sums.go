@@ -58,13 +58,16 @@ func (f *Follower) Sums() Sums {
 // Len returns for how many blocks there are sums.
 func (s Sums) Len() int { return len(s.sums) }
 
-// Check returns a reader of src, which is to give the same body from an offset on.
-// Nothing of a block is returned before it was found the same; else the error is
-// [ErrDiffers], and io.ErrUnexpectedEOF besides if src ended within it. What comes before
-// the first whole block, and behind the known blocks, is returned as it is.
-func (s Sums) Check(src io.Reader, from int64) *Checked {
-	first := blockCount(from)
-	return &Checked{src: src, sums: s, next: int(first), before: min(first*blockSize, s.body) - from}
+// Check returns a reader of src, which is to give the same body from an offset on, up to
+// another. Nothing of a block is returned before it was found the same; else the error is
+// [ErrDiffers], and io.ErrUnexpectedEOF besides if src ended within it. What is part of a
+// block that reaches beyond, or behind the known blocks, is returned as it is.
+func (s Sums) Check(src io.Reader, from, to int64) *Checked {
+	first, end := blockCount(from), int64(len(s.sums))
+	if to < s.body {
+		end = min(end, to/blockSize)
+	}
+	return &Checked{src: src, sums: s, next: int(first), end: int(end), before: min(first*blockSize, s.body) - from}
 }
 
 var errEndsEarly = fmt.Errorf("%w: %w", ErrDiffers, io.ErrUnexpectedEOF)
@@ -75,6 +78,7 @@ type Checked struct {
 	sums   Sums
 	before int64  // bytes to be returned as they are
 	next   int    // the next block
+	end    int    // the first that isn't checked any more
 	buf    []byte // of a block
 	rest   []byte // of buf, to be returned
 }
@@ -86,7 +90,7 @@ func (c *Checked) Read(p []byte) (int, error) {
 		c.before -= int64(n)
 		return n, err
 	}
-	if len(c.rest) == 0 && c.next < len(c.sums.sums) {
+	if len(c.rest) == 0 && c.next < c.end {
 		n := min(blockSize, c.sums.body-int64(c.next)*blockSize)
 		direct := int64(len(p)) >= n
 		if !direct && c.buf == nil {

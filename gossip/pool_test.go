@@ -1,0 +1,44 @@
+package gossip
+
+import (
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A stuckConn is the stream to a peer that takes nothing: closing it waits.
+type stuckConn struct {
+	net.Conn
+	freed chan struct{}
+}
+
+func (c stuckConn) Close() error {
+	<-c.freed
+	return nil
+}
+
+// TestPoolIsFreeWhileAStreamCloses: a stream that takes its time to close keeps nobody from
+// the others.
+func TestPoolIsFreeWhileAStreamCloses(t *testing.T) {
+	for name, closes := range map[string]func(p *pool, w *wire){
+		"prune": func(p *pool, _ *wire) { p.prune(time.Now().Add(time.Second)) },
+		"empty": func(p *pool, _ *wire) { p.empty() },
+		"put":   func(p *pool, w *wire) { p.put("a", w, new(ring)) },
+		"close": func(p *pool, _ *wire) { p.close() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &pool{idle: make(map[string][]idleWire)}
+			w := &wire{Conn: stuckConn{freed: make(chan struct{})}, under: new(ring)}
+			p.put("a", w, w.under)
+			go closes(p, w)
+			synctest.Wait()
+			if !p.mu.TryLock() {
+				t.Errorf("%s: the pool is locked while a stream closes", name)
+			} else {
+				p.mu.Unlock()
+			}
+			close(w.Conn.(stuckConn).freed)
+		})
+	}
+}
