@@ -3,7 +3,10 @@ package cache
 import (
 	"context"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -101,21 +104,56 @@ func (c *Cache) sendInterim(w http.ResponseWriter, r, out *http.Request, cancel 
 }
 
 // relay sends an answer to one client as it comes: its header together with the first
-// byte. It isn't ok, and nothing was sent, if that does not come (Result.Err).
+// byte. It isn't ok, and nothing was sent, if that does not come (Result.Err). Where
+// nobody knows how much will come, as with events, the header waits for a second only.
 func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9111.Status) (res Result, ok bool) {
 	defer a.close()
 	bodiless := r.Method == http.MethodHead || noBody(a.status)
+	var begin sync.Once
+	trailers := slices.Collect(maps.Keys(a.trailer)) // reading the body changes that
+	header := func() { c.relayHeader(w, a, trailers, st) }
 	var buf []byte
 	var n int
 	var err error
 	if !bodiless {
 		buf = c.buffer()
 		defer c.spare(buf)
+		early := false
+		if a.length < 0 {
+			clock := time.AfterFunc(stallTime, func() {
+				begin.Do(func() {
+					header()
+					early = true
+					http.NewResponseController(w).Flush() // an error shows at the next write
+				})
+			})
+			defer clock.Stop()
+		}
 		n, err = a.body.Read(buf)
-		if n == 0 && err != nil && err != io.EOF {
+		failed := n == 0 && err != nil && err != io.EOF
+		if failed {
+			begin.Do(func() {}) // and waits for one that has begun
+		}
+		if failed && !early {
 			return Result{Err: err}, false
 		}
 	}
+	begin.Do(header)
+	res = Result{Status: a.status}
+	if bodiless {
+		return res, true
+	}
+	res.Bytes, res.Err = copyFlushing(w, a.body, buf, n, err, a.length)
+	res.Broken = res.Err != nil
+	if !res.Broken {
+		for name, lines := range a.trailer {
+			w.Header()[name] = lines
+		}
+	}
+	return res, true
+}
+
+func (c *Cache) relayHeader(w http.ResponseWriter, a *answer, trailers []string, st rfc9111.Status) {
 	h := w.Header()
 	for name, lines := range a.header {
 		h[name] = lines
@@ -126,22 +164,10 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9
 	}
 	c.addStatus(h, st)
 	c.addVia(h, 1, 1)
-	for name := range a.trailer {
+	for _, name := range trailers {
 		h.Add("Trailer", name)
 	}
 	w.WriteHeader(a.status)
-	res = Result{Status: a.status}
-	if bodiless {
-		return res, true
-	}
-	res.Bytes, res.Err = copyFlushing(w, a.body, buf, n, err, a.length)
-	res.Broken = res.Err != nil
-	if !res.Broken {
-		for name, lines := range a.trailer {
-			h[name] = lines
-		}
-	}
-	return res, true
 }
 
 const heldBack = 4 << 10 // bytes that a ResponseWriter may keep until there are more

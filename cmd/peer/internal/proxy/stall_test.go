@@ -70,6 +70,50 @@ func TestStalledOriginNotStored(t *testing.T) {
 	}
 }
 
+// TestEventsBeginAtOnce: the header of a stream of events, of which nobody knows how much
+// will come, does not wait for the first event.
+func TestEventsBeginAtOnce(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+				rw.Header().Set("Content-Type", "text/event-stream")
+				rw.Header().Set("Trailer", "X-End")
+				rw.(http.Flusher).Flush()
+				if fails {
+					time.Sleep(500 * time.Millisecond)
+					panic(http.ErrAbortHandler)
+				}
+				time.Sleep(30 * time.Second)
+				fmt.Fprint(rw, "data: 1\n\n")
+				rw.Header().Set("X-End", "yes")
+			}, "a")
+			defer w.close()
+			conn, err := w.net.dial(t.Context(), "tcp", "peer-a:3128")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			start := time.Now()
+			fmt.Fprintf(conn, "GET http://%s/x HTTP/1.1\r\nHost: %s\r\nTE: trailers\r\n\r\n", originHost, originHost)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			took := time.Since(start)
+			if fails {
+				if resp.StatusCode != http.StatusBadGateway {
+					t.Errorf("of an origin that dies before the first event: %s", resp.Status)
+				}
+				return
+			}
+			body, err := io.ReadAll(resp.Body)
+			if took > 1100*time.Millisecond || resp.StatusCode != 200 || err != nil || string(body) != "data: 1\n\n" || resp.Trailer.Get("X-End") != "yes" {
+				t.Errorf("a header after %v: %s, then %q, %v, %v", took, resp.Status, body, resp.Trailer, err)
+			}
+		})
+	}
+}
+
 // The first bytes of a body that is not to be stored go out before the next ones come.
 func TestFirstBytesNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
