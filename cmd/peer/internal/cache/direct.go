@@ -52,6 +52,7 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p rf
 	h = append(h, "\r\nContent-Length: "...)
 	h = strconv.AppendInt(h, p.Length, 10)
 	h = append(h, "\r\n\r\n"...)
+	clear(w.Header()) // the server's own answer is dropped: it must fit one write
 	res.Bytes, res.Err = to.Answer(h, body)
 	if body != nil {
 		if res.Err == nil && res.Bytes < p.Length {

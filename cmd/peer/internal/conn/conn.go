@@ -96,8 +96,8 @@ func Of(ctx context.Context) *Conn {
 func (c *Conn) Buffer() []byte { return c.held[:0] }
 
 // Answer sends header and body, nil = none, as the whole answer to a request.
-// Nothing may have been written to its [net/http.ResponseWriter] before or after:
-// what the server writes on its own for such a request when the handler returns,
+// Nothing may have been written to its [net/http.ResponseWriter] before or after, and its
+// header must be empty: what the server writes on its own for such a request when the handler returns,
 // an empty answer, is dropped, or replaced by this one if that is short: like the
 // server's own short answers it leaves after the handler is done. n counts bytes
 // of the body. After an error of the body, ReadFrom may send the rest of it from
