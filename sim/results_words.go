@@ -84,7 +84,7 @@ The paper's last question, whether the Bloom filter is the best structure for th
   is planned anew from the keys instead, which its publisher has.
 - Not built, since their rows are known without: vacuum filters have the slots of cuckoo filters, at any number of keys, as the row here
   has; prefix filters cannot forget a key, so that they can follow no cache; BuRR is a ribbon filter with next to no overhead, at
-  the bound's 13 bits and like all static ones sent again after each change. No maintained Go library has any of the three.
+  the bound's 13 bits and like all static ones sent again after each change.
 - **A Bloomier filter gives every key its right value** and an absent one none, at the size of a static filter of that many more
   bits. The values in the order of one hash's positions take less on the wire.
 

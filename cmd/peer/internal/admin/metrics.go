@@ -159,7 +159,7 @@ var families = []family{
 	counter("peer_store_scrub_passes_total", "How often everything in the store was.", func(s Status) float64 { return float64(s.Store.ScrubPasses) }),
 	counter("peer_store_write_errors_total", "Objects given up for an error of the file system.", func(s Status) float64 { return float64(s.Store.WriteErrors) }),
 
-	gauge("peer_digest_keys", "Objects in this peer's digest.", func(s Status) float64 { return float64(s.Digest.Keys) }),
+	gauge("peer_digest_keys", "Keys in this peer's digest: of objects, and a second one for some that vary.", func(s Status) float64 { return float64(s.Digest.Keys) }),
 	gauge("peer_digest_planned_keys", "Objects that the digest was planned for.", func(s Status) float64 { return float64(s.Digest.Planned) }),
 	counter("peer_digest_replans_total", "How often the digest was planned anew, since the peer held more than it was planned for.", func(s Status) float64 { return float64(s.Digest.Replans) }),
 	gauge("peer_digest_false_positive_ratio", "Share of absent objects that this peer's digest claims.", func(s Status) float64 { return s.Digest.FalsePositiveRate }),
