@@ -61,16 +61,17 @@ const (
 // It is not a validation: a liar repeats the origin's validators. A block is asked for,
 // under If-Range, or the whole.
 func (c *Cache) compare(ctx context.Context, r *request, f *found) {
-	offset, conditions := int64(0), http.Header{}
 	mine := f.entry.representation(f.obj.Size())
-	if v := mine.StrongValidator(); v != "" && mine.length > comparedPart {
+	offset := int64(0)
+	if mine.StrongValidator() != "" && mine.length > comparedPart {
 		offset = rand.Int64N((mine.length+comparedPart-1)/comparedPart) * comparedPart
-		last := min(offset+comparedPart, mine.length) - 1
-		conditions["Range"] = []string{"bytes=" + strconv.FormatInt(offset, 10) + "-" + strconv.FormatInt(last, 10)}
-		conditions["If-Range"] = []string{v}
 	}
-	src := &sources{c: c, f: &fetch{r: unattended(r)}} // no siblings: the origin's
-	a, err := src.next(ctx, conditions)
+	a, err := c.originsPart(ctx, r, mine, offset)
+	if err == nil && a.status == http.StatusRequestedRangeNotSatisfiable && offset > 0 { // the origin's ends before: how long is it?
+		a.close()
+		offset = 0
+		a, err = c.originsPart(ctx, r, mine, offset)
+	}
 	if err != nil {
 		return
 	}
@@ -95,6 +96,19 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 	c.liars.set(by, c.now().steady)
 	c.accuse(by, "it gave what the origin did not", "url", r.url)
 	c.invalidate(ctx, []string{r.url})
+}
+
+// originsPart asks the origin for a block, where it has the same representation, or for the
+// whole.
+func (c *Cache) originsPart(ctx context.Context, r *request, mine representation, offset int64) (*answer, error) {
+	conditions := http.Header{}
+	if v := mine.StrongValidator(); v != "" && mine.length > comparedPart {
+		last := min(offset+comparedPart, mine.length) - 1
+		conditions["Range"] = []string{"bytes=" + strconv.FormatInt(offset, 10) + "-" + strconv.FormatInt(last, 10)}
+		conditions["If-Range"] = []string{v}
+	}
+	src := &sources{c: c, f: &fetch{r: unattended(r)}} // no siblings: the origin's
+	return src.next(ctx, conditions)
 }
 
 // accuse leaves a sibling alone for what it did.
