@@ -94,7 +94,7 @@ func (c *Cache) staleAt(asking context.Context, s *sources, other sibling.Peer, 
 			a = c.fromSibling(got)
 			resp := a.response()
 			generated := a.received.ago(resp.InitialAge + time.Second)
-			return resp.StaleOnError(&r.cc, status, resp.InitialAge) && resp.Storable(nil, false) &&
+			return !a.unusable && resp.StaleOnError(&r.cc, status, resp.InitialAge) && resp.Storable(nil, false) &&
 				!c.tombstones.invalidated(r.url, a.header, generated) &&
 				rfc9111.SameVariant(rfc9111.VaryFields(a.header), got.Request.Header, r.Header)
 		},
