@@ -263,10 +263,7 @@ func TestCompressedAsItComes(t *testing.T) {
 					}
 				}, "a")
 				defer w.close()
-				conn, err := w.net.dial(t.Context(), "tcp", "peer-a:3128")
-				if err != nil {
-					t.Fatal(err)
-				}
+				conn := w.dial("a")
 				defer conn.Close()
 				start := time.Now()
 				go io.WriteString(conn, "GET /x HTTP/1.1\r\nHost: "+originHost+"\r\nAccept-Encoding: "+coding+"\r\n\r\n")

@@ -25,10 +25,7 @@ func TestLargeStatement(t *testing.T) {
 		w.tune = func(c *Config) { c.Store.MaxBytes = 1 << 30 }
 		w.start("a", t.TempDir())
 		defer w.close()
-		c, err := w.net.dial(t.Context(), "tcp", "peer-a:3128")
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := w.dial("a")
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(time.Minute))
 		in := bufio.NewReader(c)

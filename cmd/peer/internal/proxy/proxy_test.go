@@ -125,10 +125,7 @@ func TestTargets(t *testing.T) {
 			}
 			w.start("a", t.TempDir())
 			defer w.close()
-			conn, err := w.net.dial(t.Context(), "tcp", "peer-a:3128")
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := w.dial("a")
 			defer conn.Close()
 			go io.WriteString(conn, tt.line+"\r\nHost: client.test\r\n\r\n")
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -88,10 +88,7 @@ func TestEventsBeginAtOnce(t *testing.T) {
 				rw.Header().Set("X-End", "yes")
 			}, "a")
 			defer w.close()
-			conn, err := w.net.dial(t.Context(), "tcp", "peer-a:3128")
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := w.dial("a")
 			defer conn.Close()
 			start := time.Now()
 			fmt.Fprintf(conn, "GET http://%s/x HTTP/1.1\r\nHost: %s\r\nTE: trailers\r\n\r\n", originHost, originHost)
@@ -126,10 +123,7 @@ func TestFirstBytesNotStored(t *testing.T) {
 			rw.Write(content(2, 100))
 		}, "a")
 		defer w.close()
-		conn, err := w.net.dial(t.Context(), "tcp", "peer-a:3128")
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := w.dial("a")
 		defer conn.Close()
 		start := time.Now()
 		fmt.Fprintf(conn, "GET http://%s/x HTTP/1.1\r\nHost: %s\r\n\r\n", originHost, originHost)

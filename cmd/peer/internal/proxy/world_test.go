@@ -255,6 +255,16 @@ func (w *world) close() {
 	}
 }
 
+// dial connects to a peer, as a client that sees what comes when.
+func (w *world) dial(name string) net.Conn {
+	w.t.Helper()
+	conn, err := w.net.dial(w.t.Context(), "tcp", "peer-"+name+":3128")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return conn
+}
+
 // purge removes what a peer holds of a URL, or of all that begin with it.
 func purge(h *Handler, url string, prefix bool) (int, error) {
 	t, err := h.Target(url, prefix)
