@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/sim/cputime"
 )
 
 // A tagged origin answers with a version and the tags "all", that of the path, and that of
@@ -34,12 +34,6 @@ func (o *tagged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Surrogate-Key", "all "+dir)
 	w.Header().Set("Xkey", r.URL.Path)
 	fmt.Fprint(w, o.version.Load())
-}
-
-func cpu() time.Duration {
-	var u syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 var objects = flag.Int("tagged", 1000, "how many objects TestPurgeTag has at each peer; the target is of 10000")
@@ -86,12 +80,12 @@ func TestPurgeTag(t *testing.T) {
 		}
 		purge := func(i int, order admin.PurgeOrder, removed, failed int) {
 			t.Helper()
-			pushes, began, used := v.nodes[i].gossip.Stats().Invalidations.PushesOut, time.Now(), cpu()
+			pushes, began, used := v.nodes[i].gossip.Stats().Invalidations.PushesOut, time.Now(), cputime.Used()
 			r, err := v.nodes[i].Purge(t.Context(), order)
 			if err != nil || r.Failed() != failed || r.Peers[0].Removed != removed {
 				t.Errorf("Purge(%+v) = %+v, %v", order, r, err)
 			}
-			t.Logf("Purge(%+v): %v, %d messages, %v of CPU time for all peers", order, time.Since(began), v.nodes[i].gossip.Stats().Invalidations.PushesOut-pushes, cpu()-used)
+			t.Logf("Purge(%+v): %v, %d messages, %v of CPU time for all peers", order, time.Since(began), v.nodes[i].gossip.Stats().Invalidations.PushesOut-pushes, cputime.Used()-used)
 			if time.Since(began) > time.Second {
 				t.Errorf("it took %v", time.Since(began))
 			}
