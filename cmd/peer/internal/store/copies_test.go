@@ -89,19 +89,19 @@ func TestCopiesCount(t *testing.T) {
 	s.index.CleanUp()
 	var all, copied int64
 	for o := range s.index.Values() {
-		all += int64(o.kib)
-		if o.copied {
-			copied += int64(o.kib)
+		all += int64(o.grains)
+		if o.Copied() {
+			copied += int64(o.grains)
 		}
 	}
-	if c := &s.copies; c.held.Load() != all || c.kib != copied || all > 1024 || c.order.Len() == 0 {
-		t.Errorf("%d KiB, %d of them in %d copies; the index has %d and %d", c.held.Load(), c.kib, c.order.Len(), all, copied)
+	if c := &s.copies; c.held.Load() != all || c.grains != copied || all*grain > 1<<20 || c.order.Len() == 0 {
+		t.Errorf("%d grains, %d of them in %d copies; the index has %d and %d", c.held.Load(), c.grains, c.order.Len(), all, copied)
 	}
 	for key := range s.Keys() {
 		s.Delete(key)
 	}
 	s.index.CleanUp()
-	if c := &s.copies; c.held.Load() != 0 || c.kib != 0 || c.order.Len() != 0 {
-		t.Errorf("an empty store has %d KiB, %d of them in %d copies", c.held.Load(), c.kib, c.order.Len())
+	if c := &s.copies; c.held.Load() != 0 || c.grains != 0 || c.order.Len() != 0 {
+		t.Errorf("an empty store has %d grains, %d of them in %d copies", c.held.Load(), c.grains, c.order.Len())
 	}
 }
