@@ -43,12 +43,12 @@ type segment struct {
 
 const (
 	minSegment = 64 << 10
-	maxSegment = 16 << 30 // offsets are counted in units of 8 bytes
+	maxSegment = 16 << 30 // offsets are counted in units of 8 bytes; that is a store of 1 TiB
 )
 
 // segmentSize is how long the data of a segment gets in a store of maxBytes: there are
-// some 130 at most, or bodies of thousands of TiB.
-func segmentSize(maxBytes int64) int64 { return min(max(maxBytes/128, minSegment), maxSegment) }
+// some 70 at most.
+func segmentSize(maxBytes int64) int64 { return min(max(maxBytes/64, minSegment), maxSegment) }
 
 // maxRecord is how long a record with its entry may be; a longer one has a file of its own.
 func maxRecord(maxBytes int64) int64 { return segmentSize(maxBytes) / 4 }

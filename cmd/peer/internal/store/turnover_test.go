@@ -1,0 +1,212 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// used is what the files of objects have, in bytes.
+func used(t testing.TB, dir string) (n int64) {
+	t.Helper()
+	filepath.WalkDir(filepath.Join(dir, "objects"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			n += info.Size()
+		}
+		return nil
+	})
+	return n
+}
+
+// TestTurnover passes twenty times what a store holds through it, small and large, new and
+// again, removed and described anew. At no time do its files exceed what it may use, what it
+// holds is right, and a start finds that and nothing else.
+func TestTurnover(t *testing.T) {
+	const limit = 4 << 20
+	m := newMirror()
+	s := open(t, Options{MaxBytes: limit, MemoryBytes: 128 << 10, Hooks: m.hooks()})
+	r := rand.New(rand.NewPCG(3, 4))
+	version := map[string]uint64{}
+	gone := map[string]bool{} // removed, and not put since
+	length := func(v uint64) int { return []int{300, 1000, 3000, 9000, 30_000}[v%5] + int(v%97) }
+	right := func(s *Store, key string) error {
+		o, ok := s.Peek(key)
+		if !ok {
+			return nil
+		}
+		v, err := s.Open(o, Serve)
+		if errors.Is(err, ErrGone) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		defer v.Close()
+		var b bytes.Buffer
+		if _, err := v.WriteRange(&b, 0, v.Size()); err != nil {
+			return err
+		}
+		if want := version[key]; !bytes.Equal(b.Bytes(), body(want, length(want))) {
+			return fmt.Errorf("other bytes than those of version %d", want)
+		}
+		return nil
+	}
+	written, most := int64(0), int64(0)
+	for i := uint64(1); written < 20*limit; i++ {
+		key := fmt.Sprint("key ", r.IntN(20)*r.IntN(400))
+		switch {
+		case r.IntN(8) == 0:
+			s.Delete(key)
+			gone[key] = true
+		case r.IntN(8) == 0:
+			if o, ok := s.Get(key); ok {
+				if _, err := s.Update(o, Meta{Data: body(i, r.IntN(500)), Copied: i%2 == 0}); err != nil && !errors.Is(err, ErrGone) {
+					t.Fatal(err)
+				}
+			}
+		case r.IntN(3) > 0:
+			s.Get(key)
+			if err := right(s, key); err != nil {
+				t.Fatalf("%q: %v", key, err)
+			}
+		default:
+			version[key] = i
+			delete(gone, key)
+			put(t, s, key, body(i, length(i)), Meta{Data: []byte(key), Copied: i%3 == 0})
+			written += int64(length(i))
+		}
+		if i%50 == 0 {
+			s.index.CleanUp()
+			s.trash.drain()
+			n := used(t, s.opt.Dir)
+			if most = max(most, n); n > limit {
+				t.Fatalf("after %d bytes the files have %d, of %d", written, n, limit)
+			}
+		}
+	}
+	m.check(t, s)
+	st := s.Stats()
+	if st.Bytes < limit/2 || st.GarbageBytes < 0 || st.Bytes+st.GarbageBytes > limit || st.Corrupt != 0 || st.WriteErrors != 0 {
+		t.Errorf("Stats() = %+v, at most %d bytes in files", st, most)
+	}
+	if n := len(s.segments.all); n > 70 {
+		t.Errorf("%d segments", n)
+	}
+	held := map[string]bool{}
+	for key := range s.Keys() {
+		if err := right(s, key); err != nil {
+			t.Errorf("%q: %v", key, err)
+		}
+		if gone[key] {
+			t.Errorf("%q was removed and is there", key)
+		}
+		held[key] = true
+	}
+	s.Close()
+	again := newMirror()
+	s = open(t, Options{Dir: s.opt.Dir, MaxBytes: limit, Hooks: again.hooks()})
+	for key := range held {
+		if err := right(s, key); err != nil {
+			t.Errorf("after a start, %q: %v", key, err)
+		}
+	}
+	for key := range s.Keys() {
+		if !held[key] {
+			t.Errorf("%q is back", key)
+		}
+	}
+	if st := s.Stats(); st.Objects != len(held) || st.Removed != 0 {
+		t.Errorf("%d objects were held: %+v", len(held), st)
+	}
+	again.check(t, s)
+}
+
+// TestTurnoverBeside has readers and writers at work on few objects while their segments are
+// turned over all the time.
+func TestTurnoverBeside(t *testing.T) {
+	s := open(t, Options{MaxBytes: 1 << 20})
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(g), 9))
+			for range 3000 {
+				key := fmt.Sprint(r.IntN(60))
+				switch r.IntN(4) {
+				case 0:
+					put(t, s, key, bytes.Repeat([]byte(key+" "), 100+r.IntN(2000)), Meta{Data: []byte(key)})
+				case 1:
+					if o, ok := s.Get(key); ok {
+						s.Update(o, Meta{Data: []byte(key)})
+					}
+				case 2:
+					s.segments.turn()
+				default:
+					data, b, err := read(s, key)
+					if errors.Is(err, ErrGone) {
+						continue
+					}
+					if err != nil || string(data) != key || !bytes.HasPrefix(b, []byte(key+" ")) {
+						t.Errorf("%q: %q, %d bytes, %v", key, data, len(b), err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s.index.CleanUp()
+	st := s.Stats()
+	if st.Corrupt != 0 || st.WriteErrors != 0 || st.Bytes+st.GarbageBytes > st.MaxBytes {
+		t.Errorf("Stats() = %+v", st)
+	}
+	var held int64
+	for o := range s.index.Values() {
+		held += o.bytes()
+	}
+	s.segments.mu.Lock()
+	defer s.segments.mu.Unlock()
+	live, total := int64(0), int64(0)
+	for _, sg := range s.segments.all {
+		live += sg.live
+		total += sg.size
+		if sg.pins != 0 || sg.refs.Load() != 1 {
+			t.Errorf("segment %d: %d pins, %d references", sg.id, sg.pins, sg.refs.Load())
+		}
+	}
+	if live > held || live != s.segments.live || total != s.segments.total {
+		t.Errorf("segments have %d bytes of objects, %d in all; the account %d and %d; the index %d", live, total, s.segments.live, s.segments.total, held)
+	}
+}
+
+// TestTurnoverMemory: what passed through a store leaves no memory behind.
+func TestTurnoverMemory(t *testing.T) {
+	s := open(t, Options{MaxBytes: 4 << 20})
+	heapNow := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	n := 0
+	pass := func(capacities int) {
+		for range capacities * (4 << 20) / 2200 {
+			put(t, s, fmt.Sprint(n), body(uint64(n), 2000), Meta{})
+			n++
+		}
+		s.index.CleanUp()
+	}
+	pass(3)
+	before := heapNow()
+	pass(20)
+	if grown := heapNow() - before; grown > 512<<10 {
+		t.Errorf("%d bytes more after 20 turnovers", grown)
+	}
+}
