@@ -87,7 +87,7 @@ func TestOperatingSizes(t *testing.T) {
 	}
 	for _, row := range rows {
 		got := words(t, 0, append(split(m[1])[1:], "--peers", row[1])...)
-		holds(t, got, "received "+row[2]+" ", "memory "+row[3]+" ", "asked in vain "+row[4]+" ")
+		holds(t, got, "received "+row[2]+" ", "memory "+row[3]+" ", "false candidates "+row[4]+" ")
 	}
 	m = regexp.MustCompile("`(peer plan --objects 100000 [^`]*)` says").FindStringSubmatch(p.prose)
 	if m == nil {
