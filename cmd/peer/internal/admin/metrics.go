@@ -75,7 +75,7 @@ var families = []family{
 	byLabel(prometheus.GaugeValue, "version", "peer_build_info", "Always 1. The label is the build.",
 		func(s Status, emit func(float64, ...string)) { emit(1, s.Version) }),
 
-	byLabel(prometheus.CounterValue, "outcome", "peer_requests_total", "Requests of clients, by outcome: local-hit, revalidated (stale, and confirmed by the origin), sibling-hit, origin-fetch, bypass (by a rule), collapsed (shared the fetch of another request), not-cached (method or protocol), client-error, gateway-error, client-gone.",
+	byLabel(prometheus.CounterValue, "outcome", "peer_requests_total", "Requests of clients, by outcome: local-hit, revalidated (stale, and confirmed by the origin), sibling-hit, origin-fetch, bypass (POST, tunnels, PURGE, what a rule passes by), collapsed (shared the fetch of another request), not-cached (only-if-cached without a fresh copy), client-error, gateway-error, client-gone (before its answer began).",
 		func(s Status, emit func(float64, ...string)) {
 			t := s.Traffic
 			emit(float64(t.LocalHits), "local-hit")
