@@ -96,7 +96,7 @@ func (n *Node) learn(m *member, u exchange.Update) {
 	}
 	index := n.viewOf(u.Filter.Geometry().Seed)
 	if index == nil {
-		n.quiet.log(slog.LevelWarn, "seed "+m.name, "a peer is no candidate: its digest is under a seed that is not accepted any more", "member", m.name)
+		n.quiet.log(slog.LevelWarn, "seed "+m.name, "a peer is not asked: its digest uses a seed that is no longer accepted", "member", m.name)
 		n.unlearn(m, nil)
 		return
 	}
@@ -149,7 +149,7 @@ func (n *Node) reindex(seeds []uint64) {
 		f := m.inUse.Load()
 		if f != nil && n.viewOf(f.Geometry().Seed) == nil {
 			m.inUse.Store(nil)
-			n.log.Warn("a peer is no candidate: its digest is under a seed that is not accepted any more", "member", name)
+			n.log.Warn("a peer is not asked: its digest uses a seed that is no longer accepted", "member", name)
 		}
 		n.mu.Lock()
 		r, ok := n.engine.Usable(name)
