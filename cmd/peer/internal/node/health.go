@@ -164,14 +164,14 @@ type readings struct {
 	exchange *reading[admin.Exchange]
 	members  *reading[[]admin.Member]
 	store    *reading[store.Stats]
-	cluster  *reading[[]admin.ClusterRow]
+	cluster  *reading[admin.Cluster]
 	peers    *reading[[]gossip.Member]
 }
 
 func newReadings() readings {
 	return readings{
 		digest: newReading[admin.Digest](), exchange: newReading[admin.Exchange](), members: newReading[[]admin.Member](),
-		store: newReading[store.Stats](), cluster: newReading[[]admin.ClusterRow](),
+		store: newReading[store.Stats](), cluster: newReading[admin.Cluster](),
 		peers: newReading[[]gossip.Member](),
 	}
 }
