@@ -33,24 +33,24 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds
 		r.RetryAfter, r.Err = decodeBusy(payload)
 	case FrameUnknown:
 	case FrameSame:
-		in := reader{message: "same", b: payload}
+		in := newReader("same", payload)
 		r.Head = in.head()
-		r.Signature = in.signature()
-		if r.Err = in.end(); r.Err == nil && len(r.Signature) > 0 {
+		r.Signature = in.Signature()
+		if r.Err = in.End(); r.Err == nil && len(r.Signature) > 0 {
 			r.Err = verify(f.Key, r.Head, r.Signature)
 		}
 	case FrameDelta, FrameSnapshot, FrameRest:
-		in := reader{message: t.String(), b: payload}
+		in := newReader(t.String(), payload)
 		r.Head = in.head()
 		var body []byte
 		if t == FrameRest {
 			body = in.continued(f, &r)
 			t, r.Kind = FrameSnapshot, FrameSnapshot
 		} else {
-			r.Signature = in.signature()
-			body = in.rest()
+			r.Signature = in.Signature()
+			body = in.Rest()
 		}
-		if r.Err = in.err; r.Err == nil {
+		if r.Err = in.Err; r.Err == nil {
 			r.Err = verify(f.Key, r.Head, r.Signature)
 		}
 		if r.Err == nil {

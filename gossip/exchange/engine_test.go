@@ -377,7 +377,7 @@ func TestNewPanicsWithoutAName(t *testing.T) {
 func TestFormatErrorSaysWhere(t *testing.T) {
 	_, err := DecodeAdvert([]byte{0x11, 1, 2})
 	var fe *FormatError
-	if !errors.As(err, &fe) || err.Error() != "exchange: advert: origin at byte 1: malformed message" {
+	if !errors.As(err, &fe) || err.Error() != "gossip: advert: origin at byte 1: malformed message" {
 		t.Errorf("DecodeAdvert = %v", err)
 	}
 }
