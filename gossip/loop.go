@@ -72,7 +72,7 @@ func (n *Node) step() time.Time {
 		}
 	}
 	now := time.Now()
-	if asks, news := n.demand.look(now, (*n.views.Load())[0].seed, n.liveMembers); news {
+	if asks, news := n.demand.look(now, n.Seed(), n.liveMembers); news {
 		n.engine.SetAsks(asks)
 	}
 	n.engine.Tick(now)
