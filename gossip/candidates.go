@@ -114,22 +114,6 @@ func mix(x uint64) uint64 {
 	return x ^ x>>32
 }
 
-// ReportHit says that peer had what it was asked for: the exchange keeps the digests
-// that are of most use the most current.
-func (n *Node) ReportHit(peer string) {
-	if m := (*n.members.Load())[peer]; m != nil {
-		m.hits.Add(1)
-	}
-}
-
-// hits returns how often a peer had what it was asked for.
-func (n *Node) hits(peer string) float64 {
-	if m := (*n.members.Load())[peer]; m != nil {
-		return float64(m.hits.Load())
-	}
-	return 0
-}
-
 // Distrust says that peer lacks what its digest says it has, far more often than the
 // digest's error rate explains: the digest is fetched anew.
 func (n *Node) Distrust(peer string) {

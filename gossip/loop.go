@@ -160,8 +160,6 @@ func (n *Node) report(ev exchange.Event) {
 		n.quiet.log(slog.LevelWarn, "flooding "+ev.Peer, "a peer replaces its digest too often; asking it less", "member", ev.Peer, "head", ev.Head)
 	case exchange.Displaced:
 		n.log.Warn("another life of this peer was ahead of the clock; took a new incarnation", "head", ev.Head)
-	case exchange.Dropped:
-		n.quiet.log(slog.LevelWarn, "dropped "+ev.Peer, "dropped a replica: no memory left for it", "member", ev.Peer)
 	case exchange.Collision:
 		n.quiet.log(slog.LevelError, "collision "+ev.Peer, "ignoring a peer whose name collides with another's", "member", ev.Peer)
 	}

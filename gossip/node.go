@@ -178,16 +178,14 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		_, n.signing, _ = ed25519.GenerateKey(nil)
 	}
 	n.engine = exchange.New(exchange.Config{
-		Key:          n.signing,
-		Name:         cfg.Name,
-		Incarnation:  n.incarnation.Load(),
-		Seed:         rand.Uint64(),
-		Publish:      cfg.Publish,
-		ReplicaBytes: cfg.Limits.ReplicaBytes,
-		Use:          n.hits,
-		DigestBytes:  cfg.Limits.DigestBytes,
-		BytesIn:      cfg.Limits.BytesIn,
-		BytesOut:     cfg.Limits.BytesOut,
+		Key:         n.signing,
+		Name:        cfg.Name,
+		Incarnation: n.incarnation.Load(),
+		Seed:        rand.Uint64(),
+		Publish:     cfg.Publish,
+		DigestBytes: cfg.Limits.DigestBytes,
+		BytesIn:     cfg.Limits.BytesIn,
+		BytesOut:    cfg.Limits.BytesOut,
 	}, time.Now())
 	n.invalidations.init(cfg, n.incarnation.Load(), n.signing)
 	return n
