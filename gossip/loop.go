@@ -72,7 +72,7 @@ func (n *Node) step() time.Time {
 		}
 	}
 	now := time.Now()
-	if asks, news := n.demand.look(now, (*n.views.Load())[0].seed, n.liveMembers); news {
+	if asks, news := n.demand.look(now, n.Seed(), n.liveMembers); news {
 		n.engine.SetAsks(asks)
 	}
 	n.engine.Tick(now)
@@ -160,8 +160,6 @@ func (n *Node) report(ev exchange.Event) {
 		n.quiet.log(slog.LevelWarn, "flooding "+ev.Peer, "a peer replaces its digest too often; asking it less", "member", ev.Peer, "head", ev.Head)
 	case exchange.Displaced:
 		n.log.Warn("the clock is behind this peer's last incarnation; took a greater one", "head", ev.Head)
-	case exchange.Dropped:
-		n.quiet.log(slog.LevelWarn, "dropped "+ev.Peer, "dropped a replica: no memory left for it", "member", ev.Peer)
 	case exchange.Collision:
 		n.quiet.log(slog.LevelError, "collision "+ev.Peer, "ignoring a peer whose name collides with another's", "member", ev.Peer)
 	}
