@@ -43,7 +43,7 @@ func (s *Store) reload() error {
 	for version := range s.otherVersions {
 		if n := s.otherVersions[version].Load(); n > 0 {
 			s.log.Warn("removed files of a version that this program doesn't read",
-				"files", n, "version", string(rune(version)), "reads", magic[len(family):])
+				"files", n, "version", string(rune(version)))
 		}
 	}
 	return err

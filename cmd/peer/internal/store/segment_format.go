@@ -205,7 +205,7 @@ func parseEntry(b []byte) (e indexEntry, err error) {
 	le := binary.LittleEndian
 	labels, key := int(le.Uint16(b[2:])), le.Uint32(b[4:])
 	e.body, e.data = le.Uint32(b[12:]), le.Uint32(b[16:])
-	if key > maxKey || e.body > blockSize || e.data > maxData || b[1] > 1 {
+	if key > maxKey || e.body > blockSize || e.data > maxData || b[1] > 1 || le.Uint32(b[20:]) != 0 {
 		return e, fmt.Errorf("%w: lengths of an entry out of range", errBroken)
 	}
 	e.size = entrySize(labels, int(key))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -208,5 +209,83 @@ func TestTurnoverMemory(t *testing.T) {
 	pass(20)
 	if grown := heapNow() - before; grown > 512<<10 {
 		t.Errorf("%d bytes more after 20 turnovers", grown)
+	}
+}
+
+// TestMovedAndRemoved: an object that was moved and then removed does not come back, though
+// its first segment is still there when the process is killed.
+func TestMovedAndRemoved(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Options{Dir: dir})
+	g := s.segments
+	for i := range 10 {
+		put(t, s, fmt.Sprint(i), body(uint64(i), 1000), Meta{Data: []byte("data")})
+	}
+	from := g.head
+	g.appending.Lock()
+	g.head = nil
+	g.appending.Unlock()
+	r := newEntryReader(from.index, nil)
+	for i := range 6 {
+		e, b, _, err := r.next()
+		check(t, err)
+		o, _ := s.Peek(string(e.key))
+		if !g.move(from, o, b) || o.file == &from.file {
+			t.Fatalf("object %d was not moved", i)
+		}
+		if i%2 == 0 {
+			s.Delete(o.Key())
+		}
+	}
+	s.trash.drain()
+	killed := filepath.Join(t.TempDir(), "store")
+	check(t, os.CopyFS(killed, os.DirFS(dir)))
+	s = open(t, Options{Dir: killed})
+	for i := range 10 {
+		_, got, err := read(s, fmt.Sprint(i))
+		if gone := i < 6 && i%2 == 0; gone != errors.Is(err, ErrGone) || !gone && !bytes.Equal(got, body(uint64(i), 1000)) {
+			t.Errorf("object %d: %d bytes, %v", i, len(got), err)
+		}
+	}
+	if st := s.Stats(); st.Objects != 7 || st.Removed != 0 {
+		t.Errorf("Stats() = %+v", st)
+	}
+}
+
+// TestTornTail: whatever a crash or the disk leaves at the end of an index is cut off, what is
+// before it is found, and what comes afterwards is kept.
+func TestTornTail(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Options{Dir: dir})
+	for i := range 5 {
+		put(t, s, fmt.Sprint(i), body(uint64(i), 1000), Meta{})
+	}
+	last := s.segments.head.entries - entrySize(0, 1)
+	s.Close()
+	index := s.segments.path(1, "index")
+	whole, err := os.ReadFile(index)
+	check(t, err)
+	for _, tail := range [][]byte{whole[last : last+10], whole[last : len(whole)-1], make([]byte, 1), make([]byte, 4096), body(1, 500)} {
+		check(t, os.WriteFile(index, append(bytes.Clone(whole[:last]), tail...), 0o600))
+		s := open(t, Options{Dir: dir})
+		if st := s.Stats(); st.Objects != 4 || st.Removed != 1 {
+			t.Errorf("%d bytes: %+v", len(tail), st)
+		}
+		put(t, s, "new", body(9, 2000), Meta{})
+		s.Close()
+		s = open(t, Options{Dir: dir})
+		if st := s.Stats(); st.Objects != 5 || st.Removed != 0 {
+			t.Errorf("%d bytes, a start later: %+v", len(tail), st)
+		}
+		for i := range 4 {
+			if _, got, err := read(s, fmt.Sprint(i)); err != nil || !bytes.Equal(got, body(uint64(i), 1000)) {
+				t.Errorf("object %d: %d bytes, %v", i, len(got), err)
+			}
+		}
+		if _, got, err := read(s, "new"); err != nil || !bytes.Equal(got, body(9, 2000)) {
+			t.Errorf("the new object: %d bytes, %v", len(got), err)
+		}
+		s.Close()
+		check(t, os.RemoveAll(s.segments.path(2, "index")))
 	}
 }
