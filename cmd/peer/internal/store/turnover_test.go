@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 )
 
 // used is what the files of objects have, in bytes.
@@ -287,5 +288,42 @@ func TestTornTail(t *testing.T) {
 		}
 		s.Close()
 		check(t, os.RemoveAll(s.segments.path(2, "index")))
+	}
+}
+
+// TestInspect: what a store holds can be listed while it is in use, and nothing is changed.
+func TestInspect(t *testing.T) {
+	s := open(t, Options{})
+	until := time.Now().Add(time.Hour).Round(0)
+	for i, n := range sizes {
+		put(t, s, fmt.Sprint(n), body(uint64(i), n), Meta{ListUntil: until, Copied: i%2 == 0})
+	}
+	s.Delete("0")
+	got := map[string]Held{}
+	for h, err := range Inspect(s.opt.Dir) {
+		check(t, err)
+		got[h.Key] = h
+	}
+	if len(got) != len(sizes)-1 {
+		t.Errorf("%d objects, want %d", len(got), len(sizes)-1)
+	}
+	for key, h := range got {
+		o, ok := s.Peek(key)
+		if !ok || h.Bytes != o.Size() || !h.ListUntil.Equal(until) || h.Copied != o.Copied() || h.Written.Unix() != o.Written().Unix() {
+			t.Errorf("%+v, the store has %v", h, ok)
+		}
+		if st, err := os.Stat(filepath.Join(s.opt.Dir, h.File)); err != nil || st.IsDir() {
+			t.Errorf("%q: %v", h.File, err)
+		}
+	}
+	check(t, os.Truncate(s.segments.path(1, "index"), 200))
+	broken := 0
+	for _, err := range Inspect(s.opt.Dir) {
+		if err != nil {
+			broken++
+		}
+	}
+	if broken != 1 {
+		t.Errorf("%d errors of one index that is cut off", broken)
 	}
 }
