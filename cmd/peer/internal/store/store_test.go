@@ -99,6 +99,13 @@ func open(t testing.TB, o Options) *Store {
 	return s
 }
 
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func body(seed uint64, n int) []byte {
 	b := make([]byte, n)
 	r := rand.New(rand.NewPCG(seed, uint64(n)))

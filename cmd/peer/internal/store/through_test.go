@@ -42,13 +42,6 @@ var breakage = map[string]func(t *testing.T, dir string) (undo func()){
 	},
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // follow reads a whole body, n bytes at a time with a pause after each.
 func follow(f *Follower, n int, pause time.Duration) ([]byte, error) {
 	defer f.Close()
