@@ -61,11 +61,22 @@
 //
 // A file is written under a temporary name and renamed when it is complete. A record
 // of a segment is written before its entry, which names it, and an entry that was not
-// written whole is cut off. One byte of the entry removes it. A
-// process that is killed therefore loses nothing that [Writer.Commit] returned
-// for, leaves no half object that looks whole, and nothing comes back that
-// [Store.Delete] or [Store.DeleteObject] returned for; what left for want of room is removed from the disk
-// moments later. [Open] deletes the temporary files, reads the footers of the others and
+// written whole is cut off. One byte of the entry marks it as held or removed. These marks,
+// and the removals of files, are done one after another, in the order in which memory
+// changed, and none is left out, also not in a segment that is to be removed next. So one
+// of an object's entries is held at any time:
+//
+//   - a new object's is held from the start, before that which it replaces is marked as removed;
+//   - one that is moved gets a second, not held, then this is marked as held, then the first as removed;
+//   - a new description is not held until it is in memory and nothing replaced or removed the object
+//     meanwhile, then held, then the old one removed; [Store.Update] waits for that;
+//   - a segment's files go after the marks of what was moved out of them.
+//
+// What memory says counts while the store is open: turnover doesn't ask the marks. A
+// process that is killed therefore loses nothing that [Writer.Commit] or [Store.Update]
+// returned for, leaves no half object that looks whole, and nothing comes back that
+// [Store.Delete] or [Store.DeleteObject] returned for; what left for want of room is removed
+// from the disk moments later, or before one of these returns. [Open] deletes the temporary files, reads the footers of the others and
 // the entries of the segments, no bodies, and comes back warm.
 //
 // The store never waits for the disk to sync, since what it keeps can be had

@@ -148,7 +148,9 @@ func (s *Store) insert(o *Object, labels []uint64) {
 	s.index.Set(s.hash(o.key), o)
 }
 
-// swap puts o into the index if old is there still.
+// swap puts o into the index if old is there still. The entry of a small one is marked as
+// held then and not before, ahead of the removal of old's: a start must not find it if old
+// was replaced or removed meanwhile, and must find one of the two if it wasn't.
 func (s *Store) swap(old, o *Object, labels []uint64) bool {
 	s.entering.RLock()
 	defer s.entering.RUnlock()
@@ -156,6 +158,9 @@ func (s *Store) swap(old, o *Object, labels []uint64) bool {
 	done := false
 	s.index.Compute(s.hash(o.key), func(cur *Object, found bool) (*Object, otter.ComputeOp) {
 		if done = found && cur == old; done {
+			if o.is(objSmall) {
+				s.segments.hold(o)
+			}
 			return o, otter.WriteOp
 		}
 		return nil, otter.CancelOp
@@ -163,17 +168,16 @@ func (s *Store) swap(old, o *Object, labels []uint64) bool {
 	if !done {
 		s.leave(o)
 	}
+	s.trash.drain()
 	return done
 }
 
 // DeleteObject removes o if it is still the object under its key, and reports
-// whether it was. It will not come back at a start.
+// whether it was. It will not come back at a start, also if it left before.
 func (s *Store) DeleteObject(o *Object) bool {
-	if !s.removeObject(o) {
-		return false
-	}
+	done := s.removeObject(o)
 	s.trash.drain()
-	return true
+	return done
 }
 
 // removeObject is DeleteObject, but for what a start will find.
@@ -255,7 +259,8 @@ func (s *Store) unlist(o *Object) {
 
 // Update gives o's body a new description and returns the Object that has it, which is a
 // copy if o is.
-// It returns [ErrGone] if o is no longer in the store.
+// It returns [ErrGone] if o is no longer in the store. An error of another kind costs the
+// object: [ErrTooLarge] says that a small one with this description is none any more.
 func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 	if len(m.Data) > maxData {
 		return nil, ErrTooLarge
@@ -275,6 +280,9 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 		return nil, err
 	case errors.Is(err, errBroken):
 		return nil, s.spoiled(o, err)
+	case errors.Is(err, ErrTooLarge):
+		s.DeleteObject(o)
+		return nil, err
 	case err != nil:
 		s.DeleteObject(o)
 		s.failed(err)

@@ -45,9 +45,12 @@ func newRemover(files FS, log *slog.Logger) *remover {
 
 func (r *remover) remove(path string) { r.add(removal{path: path}) }
 
-// mark changes the state of an entry.
+// mark changes the state of an entry. The segment's files stay open for it, and it is done
+// although they are to be removed meanwhile: until that is done a start would read them.
 func (r *remover) mark(sg *segment, at int64, state byte) {
-	r.add(removal{seg: sg, at: at, state: state})
+	if sg.acquire() { // always: whoever marks knows that the segment is not gone
+		r.add(removal{seg: sg, at: at, state: state})
+	}
 }
 
 func (r *remover) add(what removal) {
@@ -84,11 +87,16 @@ func (r *remover) drain() {
 	var failed []removal
 	var cause error
 	for _, what := range todo {
-		if err := r.do(what); err != nil {
+		err := r.do(what)
+		if err != nil {
 			cause = err
-			if what.state == stateRemoved { // the other is undone by a start, and not to be done later
+			if what.state == stateRemoved { // the other is not to be done later: the object may have gone
 				failed = append(failed, what)
+				continue
 			}
+		}
+		if what.seg != nil {
+			what.seg.release()
 		}
 	}
 	if cause != nil {
@@ -104,10 +112,6 @@ func (r *remover) drain() {
 
 func (r *remover) do(what removal) error {
 	if what.seg != nil {
-		if !what.seg.acquire() {
-			return nil // it was removed
-		}
-		defer what.seg.release()
 		_, err := what.seg.index.WriteAt([]byte{what.state}, what.at)
 		return err
 	}
@@ -139,4 +143,9 @@ func (r *remover) close() {
 	r.mu.Unlock()
 	r.more.Signal()
 	<-r.done
+	for _, what := range r.failed {
+		if what.seg != nil {
+			what.seg.release()
+		}
+	}
 }

@@ -191,6 +191,13 @@ func (g *segments) settleLocked(o *Object, sg *segment, at, entryAt int64) {
 	g.live += o.bytes()
 }
 
+// hold has a start find an object whose entry was written as that of a removed one.
+func (g *segments) hold(o *Object) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	g.store.trash.mark(o.file.seg, int64(o.entry)*8, stateHeld)
+}
+
 // locate returns where the record of a small object is, or was, with a reference to
 // its segment; nil if that is gone.
 func (g *segments) locate(o *Object) (sg *segment, at int64) {
@@ -227,9 +234,9 @@ func (g *segments) remove(sg *segment) {
 	g.total -= sg.size
 	g.live -= sg.live
 	total := g.total
-	g.mu.Unlock()
 	g.store.trash.remove(g.path(sg.id, "index")) // first: without it the data is nothing
 	g.store.trash.remove(g.path(sg.id, "data"))
+	g.mu.Unlock() // not before: who finds it gone relies on the removal being under way
 	sg.release()
 	g.store.allow(total)
 }

@@ -8,10 +8,15 @@ import (
 
 // put makes an object of a body in memory: one in a segment, if it is small, or with a
 // file of its own. The caller calls placed when the object can be found, or will never be.
-func (s *Store) put(key string, body []byte, sums []uint64, m Meta, labels []uint64, now int64) (o *Object, placed func(), err error) {
+// An object in the state stateRemoved is one that a start doesn't find before it is marked
+// as held; it can't have a file.
+func (s *Store) put(key string, body []byte, sums []uint64, m Meta, labels []uint64, now int64, state byte) (o *Object, placed func(), err error) {
 	size := recordSize(len(m.Data), len(body))
 	whole := size + entrySize(len(labels), len(key))
 	if len(body) > blockSize || len(labels) > maxLabels || whole > maxRecord(s.maxBytes()) {
+		if state == stateRemoved {
+			return nil, nil, ErrTooLarge
+		}
 		o, err := s.putFile(key, body, sums, m, now)
 		return o, func() {}, err
 	}
@@ -25,13 +30,13 @@ func (s *Store) put(key string, body []byte, sums []uint64, m Meta, labels []uin
 	buf := s.records.Get().(*[]byte)
 	defer s.records.Put(buf)
 	b := appendRecord((*buf)[:0], o.seq, key, m.Data, body, bodySum)
-	b = appendEntry(b, stateHeld, &indexEntry{
+	b = appendEntry(b, state, &indexEntry{
 		copied: m.Copied, body: uint32(len(body)), data: uint32(len(m.Data)), seq: o.seq,
 		listUntil: nanos(m.ListUntil), written: now, generated: nanos(m.Generated),
 	}, key, labels)
 	*buf = b
 	g := s.segments
-	sg, at, entryAt, err := g.append(b[:size], b[size:], stateHeld)
+	sg, at, entryAt, err := g.append(b[:size], b[size:], state)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,7 +70,7 @@ func (g *segments) read(o *Object) (raw []byte, r record, err error) {
 	return raw, r, err
 }
 
-// describeSmall writes a small object anew, with its body.
+// describeSmall writes a small object anew, with its body, for [Store.swap] to mark as held.
 func (s *Store) describeSmall(o *Object, m Meta, now int64) (*Object, func(), error) {
 	_, r, err := s.segments.read(o)
 	if err != nil {
@@ -75,5 +80,5 @@ func (s *Store) describeSmall(o *Object, m Meta, now int64) (*Object, func(), er
 	if len(r.body) > 0 {
 		sums = []uint64{r.bodySum}
 	}
-	return s.put(o.key, r.body, sums, m, s.labelsOf(m.Data), now)
+	return s.put(o.key, r.body, sums, m, s.labelsOf(m.Data), now, stateRemoved)
 }

@@ -264,7 +264,7 @@ func (s *Store) Peek(key string) (*Object, bool) {
 }
 
 // Delete removes the object under key and reports whether there was one. It will not
-// come back at a start.
+// come back at a start, also if it left for want of room a moment ago.
 func (s *Store) Delete(key string) bool {
 	done := false
 	s.index.ComputeIfPresent(s.hash(key), func(cur *Object) (*Object, otter.ComputeOp) {
@@ -273,9 +273,7 @@ func (s *Store) Delete(key string) bool {
 		}
 		return nil, otter.CancelOp
 	})
-	if done {
-		s.trash.drain()
-	}
+	s.trash.drain()
 	return done
 }
 

@@ -144,10 +144,7 @@ func (g *segments) empty(sg *segment, move bool, buf []byte) {
 		if err != nil {
 			break // what can't be read any more is dropped below
 		}
-		if !e.held {
-			continue
-		}
-		o, ok := s.Peek(string(e.key))
+		o, ok := s.Peek(string(e.key)) // e.held doesn't tell: a mark may be on its way to the disk
 		if !ok || !g.holds(sg, o, e.at) {
 			continue
 		}

@@ -368,7 +368,7 @@ func (w *Writer) place(m Meta, labels []uint64) (o *Object, placed func(), err e
 	}
 	now := s.opt.Now().UnixNano()
 	if w.f == nil {
-		return s.put(w.key, w.window, w.sums, m, labels, now)
+		return s.put(w.key, w.window, w.sums, m, labels, now, stateHeld)
 	}
 	tail := appendTail(nil, w.n, w.sums, w.key, m, now)
 	if err := w.append(tail); err != nil {
