@@ -198,13 +198,14 @@ func (c *Cache) meta(e *entry) store.Meta {
 	return store.Meta{Data: e.encode(), ListUntil: c.listUntil(e, c.now()), Generated: e.generated().wall}
 }
 
-// listUntil is until when a response may be advertised: while it is fresh, by a
-// margin that lets the digest which names it reach the siblings. A response that
+// listUntil is until when a response may be advertised: while it is fresh, but for a
+// while in which the digest that no longer names it reaches the siblings. Their copies
+// go stale at the same moment, so that they would ask for this one in vain. A response that
 // must be validated each time, or may not be given to siblings, never is.
 func (c *Cache) listUntil(e *entry, now moment) time.Time {
 	left := e.freshFor(now)
 	if e.Control.NoCache || left <= leastAdvertised {
 		return time.Time{}
 	}
-	return now.wall.Add(left)
+	return now.wall.Add(left - min(leastAdvertised, left/20))
 }
