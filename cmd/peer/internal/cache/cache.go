@@ -26,6 +26,11 @@ type Config struct {
 	// Others are the siblings that live, which are asked for what they may serve stale
 	// while an origin is down; nil = none are.
 	Others func() []sibling.Peer
+	// Recode says how the response to a GET is made of that without a content coding; nil = it
+	// is not, and the origin is asked for it as it is. What it returns rewrites that response, or
+	// returns false and leaves it as it is. header is that of the request for it, and changed if it must
+	// be; nil = only whether there is anything to be done is asked. A nil Recode makes nothing.
+	Recode func(r *http.Request, header http.Header) func(*http.Response) bool
 	Store  store.Options // Hooks, Decode and Now are the cache's
 
 	// Advertise and Withdraw are told the identities of the responses that siblings
@@ -196,6 +201,15 @@ func (c *Cache) freshened(e *entry, a *answer) *entry {
 // meta is what the store is to keep beside the body of a response.
 func (c *Cache) meta(e *entry) store.Meta {
 	return store.Meta{Data: e.encode(), ListUntil: c.listUntil(e, c.now()), Generated: e.generated().wall}
+}
+
+// metaOf is meta of what a fetch brought.
+func (c *Cache) metaOf(res *result, e *entry) store.Meta {
+	m := c.meta(e)
+	if res.derived != nil {
+		m.ListUntil = time.Time{}
+	}
+	return m
 }
 
 // listUntil is until when a response may be advertised: while it is fresh, but for a
