@@ -165,6 +165,6 @@ func (n *Node) applied(t invalidation.Target) {
 	n.removing.Lock() // a purge that an operator waits for counts what it removes
 	defer n.removing.Unlock()
 	if removed := n.proxy.Invalidated(t); removed > 0 {
-		n.log.Info("removed what was invalidated", "target", t, "removed", removed)
+		n.log.Info("removed invalidated objects", "target", t, "removed", removed)
 	}
 }

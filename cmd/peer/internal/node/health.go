@@ -43,7 +43,7 @@ func (n *Node) reportHangs() {
 			if p.Hangs {
 				n.quiet.error("hangs "+p.Name, "a part of this peer hangs: no progress though there is work", "part", p.Name, "for", p.Stalled.Truncate(time.Second))
 			} else if hung[p.Name] {
-				n.log.Info("a part that hung goes on", "part", p.Name)
+				n.log.Info("a part that hung makes progress again", "part", p.Name)
 			}
 			hung[p.Name] = p.Hangs
 		}
