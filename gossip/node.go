@@ -149,7 +149,6 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		log:          cfg.Logger,
 		quiet:        newLimiter(cfg.Logger),
 		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory},
-		pool:         pool{idle: make(map[string][]idleWire)},
 		bodies:       newBodies(bodiesMax),
 		index:        index.New(),
 		serving:      make(chan struct{}, servesMost),
@@ -237,9 +236,9 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c.AdvertiseAddr, c.AdvertisePort = c.BindAddr, c.BindPort
 	c.PushPullInterval = 0      // see listLoop
 	c.EnableCompression = false // what travels is at its entropy; and the screen lets nothing compressed through
-	c.ProbeInterval = n.cfg.Detection.ProbeInterval
-	c.ProbeTimeout = n.cfg.Detection.ProbeTimeout
-	c.SuspicionMult = n.cfg.Detection.Suspicion
+	c.ProbeInterval = n.cfg.detect.probe
+	c.ProbeTimeout = n.cfg.detect.timeout
+	c.SuspicionMult = n.cfg.detect.suspicion
 	c.DeadNodeReclaimTime = nameKept
 	c.Delegate, c.Events, c.Conflict, c.Alive, c.Ping = delegate{n}, delegate{n}, delegate{n}, delegate{n}, delegate{n}
 	c.Logger = memberlistLogger(n.log)
@@ -248,15 +247,7 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 
 // allowed reports whether the allow-list, if there is one, has the address.
 func (n *Node) allowed(a netip.Addr) bool {
-	if len(n.cfg.Allow) == 0 {
-		return true
-	}
-	for _, p := range n.cfg.Allow {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return len(n.cfg.Allow) == 0 || slices.ContainsFunc(n.cfg.Allow, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // Addr returns the address that others reach this node at, ip:port.
@@ -268,13 +259,6 @@ func (n *Node) Name() string { return n.cfg.Name }
 // Holdings returns what this peer says that it holds: Config.Holdings, or those that
 // New made for Config.Objects; nil if this peer only listens.
 func (n *Node) Holdings() *Holdings { return n.cfg.Holdings }
-
-// Version returns what was last published; the zero Version if nothing was.
-func (n *Node) Version() exchange.Version {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.engine.Self().Version
-}
 
 // Leave tells the others that this peer goes, so that they need not find out, and
 // closes the node. It waits for the message to spread as long as ctx allows, at

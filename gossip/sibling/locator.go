@@ -41,10 +41,8 @@ type QuestionLocator interface {
 
 // A Report is the fate of one question to a sibling.
 type Report struct {
-	Peer     string
-	Identity string        // what was asked for; "" = what the question as a whole is for
-	Outcome  Outcome       // how it ended
-	Latency  time.Duration // from asking to the first byte of the answer, or to the failure
+	Peer    string
+	Outcome Outcome // how it ended
 	// Distrust says that the peer was quarantined for this false hit: its digest promises
 	// far more than it keeps, and should be fetched anew.
 	Distrust bool
@@ -64,24 +62,6 @@ const (
 	Unusable                    // it has the object, and not as it was wanted: stale by this clock, or by the client's max-age
 )
 
-func (o Outcome) String() string {
-	switch o {
-	case Hit:
-		return "hit"
-	case FalseHit:
-		return "false-hit"
-	case Refused:
-		return "refused"
-	case TimedOut:
-		return "timed-out"
-	case Failed:
-		return "failed"
-	case Canceled:
-		return "canceled"
-	case Outrun:
-		return "outrun"
-	case Unusable:
-		return "unusable"
-	}
-	return "none"
-}
+var outcomes = [...]string{"none", "hit", "false-hit", "refused", "timed-out", "failed", "canceled", "outrun", "unusable"}
+
+func (o Outcome) String() string { return outcomes[o] }
