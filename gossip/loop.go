@@ -159,7 +159,7 @@ func (n *Node) report(ev exchange.Event) {
 	case exchange.Flooding:
 		n.quiet.log(slog.LevelWarn, "flooding "+ev.Peer, "a peer replaces its digest too often; asking it less", "member", ev.Peer, "head", ev.Head)
 	case exchange.Displaced:
-		n.log.Warn("another life of this peer was ahead of the clock; took a new incarnation", "head", ev.Head)
+		n.log.Warn("the clock is behind this peer's last incarnation; took a greater one", "head", ev.Head)
 	case exchange.Collision:
 		n.quiet.log(slog.LevelError, "collision "+ev.Peer, "ignoring a peer whose name collides with another's", "member", ev.Peer)
 	}

@@ -216,7 +216,7 @@ func (n *Node) start() error {
 		n.wg.Go(n.publishLoop)
 	}
 	if bound := addrOf(n.transport.packets.LocalAddr()); n.ring.Load().stream == nil && !bound.IsLoopback() {
-		n.log.Warn("no secret is set: whoever reaches this address can join and read everything", "addr", bound)
+		n.log.Warn("no secret is set: everybody that reaches this address can join and read everything", "addr", bound)
 	}
 	n.log.Info("gossip is up", "addr", n.advertise, "incarnation", fmt.Sprintf("%x", n.incarnation.Load()), "secret", n.ring.Load().stream != nil)
 	return nil

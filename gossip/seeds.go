@@ -63,7 +63,7 @@ func (n *Node) Seed() uint64 { return n.digestSeeds()[0] }
 func (n *Node) learn(m *member, u exchange.Update) {
 	was, now := m.inUse.Load(), u.Filter
 	if now != nil && !slices.Contains(n.digestSeeds(), now.Geometry().Seed) {
-		n.quiet.log(slog.LevelWarn, "seed "+m.name, "a peer is no candidate: its digest is under a seed that is not accepted any more", "member", m.name)
+		n.quiet.log(slog.LevelWarn, "seed "+m.name, "a peer is not asked: its digest uses a seed that is no longer accepted", "member", m.name)
 		now = nil
 	}
 	if now != nil {

@@ -74,7 +74,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 				return res
 			}
 			if !waited && c.await(r) {
-				waited, sure = true, false
+				waited, sure, r = true, false, c.later(r)
 				continue
 			}
 			if !sure { // what was arriving may have come into the store since that was looked at
@@ -102,7 +102,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 			return res
 		}
 		more.origin = more.origin || next.origin
-		next = *more
+		next, r = *more, c.later(r)
 		switch joins++; {
 		case joins >= 2*maxJoins: // the origin has another each time, and then stalls
 			return c.unanswered(w, r, Result{}, rfc9111.Status{Fwd: reason}, errSuperseded)
