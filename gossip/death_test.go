@@ -16,7 +16,7 @@ func TestDeathIsNoticed(t *testing.T) {
 		median, worst time.Duration // at most
 	}{
 		{3, 8, 7 * time.Second, 9 * time.Second},
-		{10, 8, 8 * time.Second, 10 * time.Second},
+		{10, 8, 8 * time.Second, 13 * time.Second},
 		{40, 8, 10 * time.Second, 17 * time.Second},
 	} {
 		if testing.Short() && tc.peers > 10 {

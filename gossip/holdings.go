@@ -19,7 +19,7 @@ type Holdings struct {
 	reseed  sync.Mutex    // held while the seed changes
 
 	// writers is held shared from before a key is made until it is in the filter,
-	// and by who exchanges the seed.
+	// and exclusively while the seed is exchanged.
 	writers sync.RWMutex
 	next    *renaming // nil unless the seed is changing
 }

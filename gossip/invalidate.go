@@ -42,7 +42,7 @@ func (v *invalidations) init(cfg Config, life uint64, key ed25519.PrivateKey) {
 	v.woken, v.due = make(chan struct{}, 1), make(chan struct{}, 1)
 }
 
-// An UnreachedError names who has not applied an invalidation, though alive.
+// An UnreachedError names the live members that have not applied an invalidation.
 type UnreachedError struct {
 	Members []string // by name, this peer too
 	Err     error    // why it was not waited for any longer

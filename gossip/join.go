@@ -242,8 +242,8 @@ func (n *Node) meet(name string, incarnation uint64, addr string, from netip.Add
 }
 
 // meetAgain is called when a peer advertises that is dead as far as membership knows:
-// its member list and ours are merged, too. Death spreads to who missed the last word
-// of a peer and is not corrected there, since the others know better and say nothing.
+// its member list and ours are merged, too. Death spreads to those that missed
+// the last word of a peer and is not corrected there, since the others know better and say nothing.
 func (n *Node) meetAgain(m *member) {
 	if info := m.info.Load(); !m.up.Load() && !m.hasLeft(info) {
 		n.merge(m.name, info.addr.String())

@@ -20,7 +20,7 @@ type Config struct {
 	// Name is this cache's in Via: a token (RFC 9110 section 5.6.2), and its name
 	// in the cluster, since siblings may look for it among the members.
 	Name    string
-	Locator Locator           // who may hold an object
+	Locator Locator           // knows which siblings may hold an object
 	Health  *Health           // of the siblings, shared with what else talks to them; nil = one of its own
 	HTTP    http.RoundTripper // of the questions; nil = NewHTTPTransport(nil)
 	// Timeout is from asking a sibling to its response's header; 0 = 500 ms. While

@@ -86,7 +86,7 @@ func (in *Inquiry) Only(c Candidate) {
 
 // Next asks candidates until one has the object, and then the origin, and returns
 // the answer, whose body the caller must close. If one takes longer than it
-// mostly does, the next is asked as well, and who answers first wins. Candidates
+// mostly does, the next is asked as well, and the first good answer wins. Candidates
 // that are far slower than the origin are asked only if it fails. An error is the
 // origin's, or that of ctx. Without an origin it returns nil, and no error,
 // when nobody is left to ask; the origin is asked by each call. conditions are
