@@ -74,6 +74,7 @@ type Config struct {
 	seed   uint64        // of digests, once it is complete
 	rejoin time.Duration // between attempts to reach seeds and dead peers again; zero means 12 s
 	detect detection
+	ring   *ring // of Secret and AcceptSecrets
 }
 
 // Advanced are the settings that few programs need.
@@ -165,19 +166,11 @@ func (c Config) withDefaults() (Config, error) {
 			bad("join %q: %w", entry, err)
 		}
 	}
-	if n := len(c.Secret); n > 0 && n < MinSecret {
-		bad("secret of %d bytes: want at least %d", n, MinSecret)
+	ring, err := newRing(c.Secret, c.AcceptSecrets)
+	if err != nil {
+		bad("%w", err)
 	}
-	for i, b := range c.AcceptSecrets {
-		if len(b) < MinSecret {
-			bad("accepted secret %d of %d bytes: want at least %d", i+1, len(b), MinSecret)
-		}
-	}
-	if len(c.AcceptSecrets) >= exchange.MaxSecrets {
-		bad("%d accepted secrets: want at most %d", len(c.AcceptSecrets), exchange.MaxSecrets-1)
-	} else if len(c.AcceptSecrets) > 0 && len(c.Secret) == 0 {
-		bad("accepted secrets, but no secret")
-	}
+	c.ring = ring
 	if len(c.Service) > exchange.MaxService {
 		bad("service %q: longer than %d bytes", c.Service, exchange.MaxService)
 	} else if c.Service != "" {

@@ -97,10 +97,6 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	ring, err := newRing(cfg.Secret, cfg.AcceptSecrets)
-	if err != nil {
-		return nil, fmt.Errorf("gossip: %w", err)
-	}
 	packets, listener, err := listenBoth(cfg.Network, cfg.Bind)
 	if err != nil {
 		return nil, fmt.Errorf("gossip: bind %s: %w", cfg.Bind, err)
@@ -116,7 +112,7 @@ func New(cfg Config) (*Node, error) {
 		opened()
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
-	n := newNode(cfg, ring, advertise)
+	n := newNode(cfg, advertise)
 	n.transport = &transport{
 		network: cfg.Network, packets: packets, advertise: advertise,
 		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.hearDatagram, invalid: n.invalidations.datagram,
@@ -143,7 +139,7 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
+func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	n := &Node{
 		cfg: cfg, advertise: advertise,
 		log:          cfg.Logger,
@@ -162,9 +158,9 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 	for _, entry := range cfg.Join {
 		n.seeds = append(n.seeds, &seed{text: entry})
 	}
-	n.ring.Store(ring)
-	n.ownSeed = !slices.ContainsFunc(ring.secrets, func(s *secret) bool { return s.seed == cfg.seed })
-	seeds := n.seedsUnder(ring)
+	n.ring.Store(cfg.ring)
+	n.ownSeed = !slices.ContainsFunc(cfg.ring.secrets, func(s *secret) bool { return s.seed == cfg.seed })
+	seeds := n.seedsUnder(cfg.ring)
 	n.accepted.Store(&seeds)
 	n.index.SetMemoryLimit(cfg.Limits.IndexBytes)
 	n.ctx, n.cancel = context.WithCancel(context.Background())

@@ -1,6 +1,7 @@
 package sibling
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -64,18 +65,10 @@ func New(c Config) (*Client, error) {
 	if c.HTTP == nil {
 		c.HTTP = NewHTTPTransport(nil)
 	}
-	if c.Health == nil {
-		c.Health = &Health{}
-	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
-	if c.Max == 0 {
-		c.Max = defaultMax
-	}
-	if c.Hedges == 0 {
-		c.Hedges = defaultBudget
-	}
+	c.Health = cmp.Or(c.Health, &Health{})
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Max = cmp.Or(c.Max, defaultMax)
+	c.Hedges = cmp.Or(c.Hedges, defaultBudget)
 	client := &Client{cfg: c}
 	if c.Hedges > 0 {
 		client.budget = budget{share: c.Hedges, saved: 1}
