@@ -208,10 +208,7 @@ func (n *Node) roundTrip(w *wire, frame []byte) (exchange.FrameType, []byte, err
 // fetch carries out one fetch of the engine.
 func (n *Node) fetch(f exchange.Fetch) {
 	r := n.get(f)
-	n.mu.Lock()
-	n.engine.FetchDone(time.Now(), f.Number, r)
-	n.mu.Unlock()
-	n.wake()
+	n.tell(func(e *exchange.Engine) { e.FetchDone(time.Now(), f.Number, r) })
 }
 
 func (n *Node) get(f exchange.Fetch) exchange.Result {
@@ -235,10 +232,7 @@ func (n *Node) get(f exchange.Fetch) exchange.Result {
 // sync carries out one sync of the engine.
 func (n *Node) sync(s exchange.Sync) {
 	heads, err := n.vector(s)
-	n.mu.Lock()
-	n.engine.SyncDone(time.Now(), s.Peer, heads, err)
-	n.mu.Unlock()
-	n.wake()
+	n.tell(func(e *exchange.Engine) { e.SyncDone(time.Now(), s.Peer, heads, err) })
 	if err == nil {
 		n.recall(s.Peer)
 	}

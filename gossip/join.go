@@ -29,10 +29,7 @@ func (n *Node) Join(ctx context.Context) error {
 	var errs []error
 	joined, waiting := len(n.seeds) == 0, len(n.seeds) == 0
 	for _, s := range n.seeds {
-		s.mu.Lock()
-		err := s.err
-		s.mu.Unlock()
-		switch {
+		switch err := s.failure(); {
 		case err == nil:
 			joined = true
 		case errors.Is(err, ErrNameTaken):
@@ -180,10 +177,7 @@ func (n *Node) rejoin() bool {
 	rand.Shuffle(len(dead), func(i, j int) { dead[i], dead[j] = dead[j], dead[i] })
 	met := n.tryAll(n.ctx)
 	for _, s := range n.seeds {
-		s.mu.Lock()
-		err := s.err
-		s.mu.Unlock()
-		n.complain(s.text, err)
+		n.complain(s.text, s.failure())
 	}
 	for _, g := range n.greetAll(n.ctx, dead[:min(len(dead), deadAtOnce)]) {
 		if n.complain(g.addr, g.err); g.err == nil {

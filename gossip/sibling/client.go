@@ -83,9 +83,9 @@ func (c *Client) CloseIdleConnections() {
 	}
 }
 
-// Accuse says that a sibling gave what it should not have. Proven, it is quarantined, for a
-// minute and twice as long each further time, up to 30 minutes; else it is suspended like one
-// that failed.
+// Accuse says that a sibling gave what it should not have. If that is proven, the sibling
+// is quarantined for a minute, and for twice as long each further time, up to 30 minutes.
+// Otherwise it is suspended like one that failed.
 func (c *Client) Accuse(peer string, proven bool) {
 	r := c.cfg.Health.of(peer)
 	if proven {

@@ -15,18 +15,17 @@ type Candidate struct {
 	Squid bool // it is a Squid, which before release 6 says in X-Cache what others say in Cache-Status
 }
 
-// A Locator says which peers may hold an object and learns from what became of
-// asking them. Its methods are called from many goroutines at once and on the
+// A Locator says which peers may hold an object, and is told the outcome of asking
+// them. Its methods are called from many goroutines at once and on the
 // way of a request: they must neither block nor do I/O.
 type Locator interface {
 	// Candidates appends the peers that may hold the object of that identity to dst,
-	// and returns the result. Those that cost the same are asked in that order; those
-	// that do badly the Client leaves out. The identity is the string
-	// under which caches list the object; hashed under the cluster's seed it is
-	// the digest key.
+	// and returns the result. Peers of the same cost are asked in that order; the
+	// Client leaves out those that fail. The identity is the string under which caches
+	// advertise the object; hashed under the cluster's seed it is the digest key.
 	Candidates(dst []Candidate, identity string) []Candidate
 
-	// Report tells what became of one question to a peer.
+	// Report tells the outcome of one question to a peer.
 	Report(Report)
 }
 
