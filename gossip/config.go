@@ -129,7 +129,6 @@ type Detection struct {
 // Limits bound what a node takes and gives. Zero values are sensible.
 type Limits struct {
 	DigestBytes  int // longest body fetched or served; zero means 64 MiB
-	ReplicaBytes int // memory of all replicas' filters, bytes; zero means no bound (see [exchange.Config.ReplicaBytes])
 	IndexBytes   int // memory of the index over them, bytes; a peer whose digest does not fit is no candidate; zero means no bound
 	BytesIn      int // bodies fetched, bytes a second; zero means no bound
 	BytesOut     int // bodies served, bytes a second; zero means no bound
@@ -207,7 +206,6 @@ func (c Config) withDefaults() (Config, error) {
 		{"probe timeout", int64(c.Detection.ProbeTimeout)},
 		{"suspicion", int64(c.Detection.Suspicion)},
 		{"digest bytes", int64(c.Limits.DigestBytes)},
-		{"replica bytes", int64(c.Limits.ReplicaBytes)},
 		{"index bytes", int64(c.Limits.IndexBytes)},
 		{"bytes in", int64(c.Limits.BytesIn)},
 		{"bytes out", int64(c.Limits.BytesOut)},

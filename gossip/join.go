@@ -159,7 +159,7 @@ func (n *Node) rejoinLoop() {
 			settled = false
 			n.quiet.log(slog.LevelWarn, "alone", "alone: no other peer is found; trying again", "err", err)
 		case alone:
-			n.log.Info("not alone any more")
+			n.log.Info("found other peers")
 		}
 		alone = err != nil
 		wait = n.cfg.rejoin

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
@@ -38,9 +39,9 @@ type Node struct {
 	bodies     *bodies
 	serving    chan struct{} // a place for each body being served
 
-	views       atomic.Pointer[[]seeded]
-	moves       atomic.Uint64 // of a peer from one of them to another
-	rotation    sync.Mutex    // held while secrets change
+	index       *index.Index             // of the digests of others: see entryName
+	accepted    atomic.Pointer[[]uint64] // seeds of digests; this peer's own first
+	rotation    sync.Mutex               // held while secrets change
 	members     atomic.Pointer[memberTable]
 	incarnation atomic.Uint64
 	former      *digest.Filter // what this peer published in a former life; nil if unknown, and once it is used
@@ -150,6 +151,7 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory},
 		pool:         pool{idle: make(map[string][]idleWire)},
 		bodies:       newBodies(bodiesMax),
+		index:        index.New(),
 		serving:      make(chan struct{}, servesMost),
 		datagrams:    make(chan []byte, datagramBacklog),
 		compared:     make(chan comparison, 16),
@@ -163,7 +165,9 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 	}
 	n.ring.Store(ring)
 	n.ownSeed = !slices.ContainsFunc(ring.secrets, func(s *secret) bool { return s.seed == cfg.seed })
-	n.setViews(n.seedsUnder(ring))
+	seeds := n.seedsUnder(ring)
+	n.accepted.Store(&seeds)
+	n.index.SetMemoryLimit(cfg.Limits.IndexBytes)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.members.Store(new(memberTable))
 	n.inbox.members = make(map[string]memberEvent)
@@ -174,16 +178,14 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		_, n.signing, _ = ed25519.GenerateKey(nil)
 	}
 	n.engine = exchange.New(exchange.Config{
-		Key:          n.signing,
-		Name:         cfg.Name,
-		Incarnation:  n.incarnation.Load(),
-		Seed:         rand.Uint64(),
-		Publish:      cfg.Publish,
-		ReplicaBytes: cfg.Limits.ReplicaBytes,
-		Use:          n.hits,
-		DigestBytes:  cfg.Limits.DigestBytes,
-		BytesIn:      cfg.Limits.BytesIn,
-		BytesOut:     cfg.Limits.BytesOut,
+		Key:         n.signing,
+		Name:        cfg.Name,
+		Incarnation: n.incarnation.Load(),
+		Seed:        rand.Uint64(),
+		Publish:     cfg.Publish,
+		DigestBytes: cfg.Limits.DigestBytes,
+		BytesIn:     cfg.Limits.BytesIn,
+		BytesOut:    cfg.Limits.BytesOut,
 	}, time.Now())
 	n.invalidations.init(cfg, n.incarnation.Load(), n.signing)
 	return n
@@ -215,7 +217,7 @@ func (n *Node) start() error {
 		n.wg.Go(n.publishLoop)
 	}
 	if bound := addrOf(n.transport.packets.LocalAddr()); n.ring.Load().stream == nil && !bound.IsLoopback() {
-		n.log.Warn("no secret is set: whoever reaches this address can join and read everything", "addr", bound)
+		n.log.Warn("no secret is set: everybody that reaches this address can join and read everything", "addr", bound)
 	}
 	n.log.Info("gossip is up", "addr", n.advertise, "incarnation", fmt.Sprintf("%x", n.incarnation.Load()), "secret", n.ring.Load().stream != nil)
 	return nil

@@ -39,7 +39,7 @@ func (n *Node) SetSecrets(primary []byte, accept ...[]byte) error {
 		return err
 	}
 	for _, name := range n.cutOff(fresh) {
-		n.log.Warn("a peer is cut off by a change of secrets: it has not made the step before", "member", name)
+		n.log.Warn("a peer is cut off by a change of secrets: it skipped the step before", "member", name)
 	}
 	// Digests under both the old seeds and the new ones are usable before anybody
 	// is let in who might send one, and as long as somebody is who might.

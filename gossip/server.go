@@ -163,7 +163,7 @@ func (n *Node) answer(w *wire, peer string, t exchange.FrameType, payload []byte
 	case exchange.FrameRecall:
 		out, err := n.invalidations.answer(w.out[:0], payload)
 		if err != nil {
-			return fmt.Errorf("%w: %w", exchange.ErrMalformed, err)
+			return err
 		}
 		w.out = out
 		return w.writeAll(out)

@@ -40,15 +40,6 @@ type Config struct {
 	// second averaged over a few seconds. Zero means no bound.
 	BytesIn, BytesOut int
 
-	// ReplicaBytes bounds the memory of all replicas' filters. Beyond it the
-	// replicas of dead peers go, longest dead first, then those of least use for
-	// their size. Zero means no bound.
-	ReplicaBytes int
-
-	// Use tells how often the peer of that name had what it was asked for. It must
-	// return at once. Nil means that all are of equal use.
-	Use func(name string) float64
-
 	// KeepDead is how long the replica of a dead peer is kept. Zero means ten
 	// minutes.
 	KeepDead time.Duration

@@ -46,8 +46,6 @@ type Engine struct {
 	eager    int       // syncs left to do in quick succession after joining
 	expireAt time.Time
 
-	replicaBytes int // memory of all replicas' filters
-
 	became func(from, to ReplicaState) // for the model test; nil otherwise
 
 	leastPartial uint64 // bytes of progress to keep what came before a stream broke

@@ -83,7 +83,7 @@ func freezeAnswers(t *testing.T, sign bool) (all []frozenAnswer, steps []frozenS
 			t.Fatalf("%s: %v", name, err)
 		}
 		if typ != FrameUnknown {
-			in := reader{b: frame[FrameHeader:]}
+			in := newReader("", frame[FrameHeader:])
 			a.Head = in.head()
 		}
 		all = append(all, a)

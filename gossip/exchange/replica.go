@@ -60,8 +60,7 @@ func (e *Engine) become(p *peer, to ReplicaState) {
 	}
 	p.state = to
 	if to == Nothing {
-		e.setFilter(p, nil)
-		p.held, p.history, p.signature = Head{}, nil, nil
+		p.held, p.filter, p.history, p.signature = Head{}, nil, nil, nil
 	}
 	e.reckon(p)
 }

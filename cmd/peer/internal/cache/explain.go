@@ -38,6 +38,7 @@ type Stored struct {
 	Age      time.Duration
 	FreshFor time.Duration // negative = for how long it has been stale
 	Listed   bool          // in this peer's digest
+	Date     time.Time     // when the origin made it
 	Written  time.Time
 	Header   http.Header // the caller must not change it
 }
@@ -111,7 +112,7 @@ func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
 		held := v.Value().(*entry)
 		e.Stored = append(e.Stored, Stored{
 			Identity: id, Selected: selected[id], Status: held.Status, Bytes: obj.Size(), Age: held.age(r.now),
-			FreshFor: held.freshFor(r.now), Listed: obj.Listed(), Written: obj.Written(), Header: held.Header,
+			FreshFor: held.freshFor(r.now), Listed: obj.Listed(), Date: held.Date, Written: obj.Written(), Header: held.Header,
 		})
 		if selected[id] && (best == nil || best.Date.Before(held.Date)) {
 			best = held
