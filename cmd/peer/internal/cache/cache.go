@@ -73,6 +73,7 @@ const (
 	maxTombstones = 64 << 10 // URLs whose invalidation is remembered
 	maxHitForMiss = 16 << 10 // URLs whose responses can't be shared
 	maxLiars      = 4 << 10
+	maxUnasked    = 64 // fetches at a time that no client asked for
 )
 
 // A Cache answers requests. It is safe for concurrent use.
@@ -98,6 +99,7 @@ type Cache struct {
 	liars     recent[time.Duration] // siblings found to have lied, and when, by the steady clock
 	tallies   tallies
 	comparing chan struct{} // a token for each comparison under way
+	unasked   chan struct{} // and for each fetch that no client asked for
 
 	mu       sync.Mutex
 	fetches  map[string]*fetch // by identity
@@ -120,7 +122,7 @@ func New(cfg Config) (*Cache, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
-		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64), comparing: make(chan struct{}, maxComparisons),
+		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64), comparing: make(chan struct{}, maxComparisons), unasked: make(chan struct{}, maxUnasked),
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
 	c.large.limit = maxLarge
 	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleInquiries)

@@ -131,7 +131,7 @@ func (c *Cache) servedSibling(r *request) {
 // hit serves a stored response. It isn't ok if the response can't be read.
 func (c *Cache) hit(w http.ResponseWriter, r *request, hit *found, v rfc9111.Use) (Result, bool) {
 	if v == rfc9111.StaleWhileRevalidate {
-		c.validate(r, hit)
+		c.fetchUnasked(r, hit.obj.Key(), hit, "stale")
 	}
 	st := rfc9111.Status{Hit: true, HasTTL: true, TTL: hit.entry.freshFor(r.now)}
 	res, ok := c.serveStored(w, r, hit, st, nil)
