@@ -17,6 +17,10 @@ import (
 // their own would double what digests take at all times; to list them in the one there is
 // would have peers asked in vain for every stale object. What asking costs then is bounded
 // by these.
+//
+// While the origin answers, what a sibling may serve by stale-while-revalidate is not asked for:
+// that would cost a question to each sibling at every miss, where all it saves is the wait for
+// an origin that answers. The same response by stale-if-error is found here.
 const (
 	staleAtOnce    = 16              // siblings asked at a time, for one response
 	staleInquiries = 64              // responses asked for at a time
