@@ -26,6 +26,11 @@ type Config struct {
 	// Others are the siblings that live, which are asked for what they may serve stale
 	// while an origin is down; nil = none are.
 	Others func() []sibling.Peer
+	// Recode says how the response to a GET is made of that without a content coding; nil = it
+	// is not, and the origin is asked for it as it is. What it returns rewrites that response, or
+	// returns false and leaves it as it is. header is that of the request for it, and changed if it must
+	// be; nil = only whether there is anything to be done is asked. A nil Recode makes nothing.
+	Recode func(r *http.Request, header http.Header) func(*http.Response) bool
 	Store  store.Options // Hooks, Decode and Now are the cache's
 
 	// Advertise and Withdraw are told the identities of the responses that siblings
@@ -200,13 +205,23 @@ func (c *Cache) meta(e *entry) store.Meta {
 	return store.Meta{Data: e.encode(), ListUntil: c.listUntil(e, c.now()), Generated: e.generated().wall}
 }
 
-// listUntil is until when a response may be advertised: while it is fresh, by a
-// margin that lets the digest which names it reach the siblings. A response that
+// metaOf is meta of what a fetch brought.
+func (c *Cache) metaOf(res *result, e *entry) store.Meta {
+	m := c.meta(e)
+	if res.derived != nil {
+		m.ListUntil = time.Time{}
+	}
+	return m
+}
+
+// listUntil is until when a response may be advertised: while it is fresh, but for a
+// while in which the digest that no longer names it reaches the siblings. Their copies
+// go stale at the same moment, so that they would ask for this one in vain. A response that
 // must be validated each time, or may not be given to siblings, never is.
 func (c *Cache) listUntil(e *entry, now moment) time.Time {
 	left := e.freshFor(now)
 	if e.Control.NoCache || left <= leastAdvertised {
 		return time.Time{}
 	}
-	return now.wall.Add(left)
+	return now.wall.Add(left - min(leastAdvertised, left/20))
 }
