@@ -19,6 +19,14 @@ func (n *Node) wake() {
 	}
 }
 
+// tell tells the engine something that may give the loop work.
+func (n *Node) tell(f func(*exchange.Engine)) {
+	n.mu.Lock()
+	f(n.engine)
+	n.mu.Unlock()
+	n.wake()
+}
+
 const pruneInterval = 10 * time.Second
 
 // loop feeds the engine and does what it says. Nothing else drains it, so its
@@ -326,10 +334,7 @@ func (n *Node) publish(filter *digest.CountingFilter) {
 	}
 	f, d := filter.AdvanceDelta()
 	n.warnOfRefusal(f)
-	n.mu.Lock()
-	n.engine.Publish(time.Now(), f, d)
-	n.mu.Unlock()
-	n.wake()
+	n.tell(func(e *exchange.Engine) { e.Publish(time.Now(), f, d) })
 }
 
 // warnOfRefusal says so if peers with the limits of this one refuse its digest: else
