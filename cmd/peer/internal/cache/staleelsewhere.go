@@ -31,6 +31,8 @@ const (
 
 // staleElsewhere returns a sibling's response that may be served in the place of the
 // origin's, which can't be reached, status 0, or answered an error. nil = there is none.
+// Config.SiblingMaxAge does not forbid it, as it does not forbid one of this cache's own: it
+// bounds what is served without asking the origin, and the origin cannot be asked.
 func (c *Cache) staleElsewhere(ctx context.Context, s *sources, status int) *answer {
 	r := s.f.r
 	if c.cfg.Others == nil || s.header == nil || c.nowhere.is(r.url, r.now) {
