@@ -42,13 +42,14 @@ func appendBlocks(dst []byte, s blockSource, x uint64, t *tally) []byte {
 		from, to := p.chunk(i)
 		parts[i].count = s.count(t, from, to)
 	}
-	s.tally = t
+	own := s
+	own.tally = t
 	var e chunkEncoder
 	e.init(&p)
 	start := len(dst)
 	dst = e.reserve(dst, parts)
 	for i := range parts {
-		e.encodePart(dst, &s, i, parts)
+		e.encodePart(dst, &own, i, parts)
 	}
 	return assemble(dst, start, parts)
 }

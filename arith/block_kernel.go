@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// The loops of this file are those that a form spends its time in. The coding steps are the ones of
-// bitPacker.singles, spelled out so that all that they need stays in registers.
+// The loops of this file are those that a form spends its time in. The coding steps are
+// the ones of bitPacker.singles, spelled out so that all that they need stays in registers.
 
 // words16 codes the blocks of 16 bits of words, from the last to the first.
 func (p *bitPacker) words16(words []uint64, t *encodeTable) {

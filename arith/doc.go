@@ -13,6 +13,6 @@
 // most altered bytes decode to another set. Frame and checksum what you send.
 //
 // Encoders append to the slice they are given and decoders keep no reference
-// to their input. Functions are safe for concurrent use. The bytes are specified in ../digest/CODERS.md and are
-// the same on every platform.
+// to their input. Functions are safe for concurrent use. The bytes are
+// specified in ../digest/CODERS.md and are the same on every platform.
 package arith
