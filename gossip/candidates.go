@@ -9,6 +9,7 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/digest/index"
+	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
 // Candidate is a peer that probably holds an object.
@@ -36,16 +37,14 @@ const maxMatches = 32
 // peer is missed, and none named twice, because its digest goes over from one to the
 // other meanwhile.
 func (n *Node) Candidates(dst []Candidate, identity string) []Candidate {
-	n.demand.note(digest.KeyOfString((*n.views.Load())[0].seed, identity))
+	seeds := n.digestSeeds()
+	n.demand.note(digest.KeyOfString(seeds[0], identity))
 	start := len(dst)
-	for range maxMoves {
-		moves := n.moves.Load()
-		dst = dst[:start]
-		for _, v := range *n.views.Load() {
-			dst = n.ask(dst, start, v, digest.KeyOfString(v.seed, identity))
-		}
-		if n.moves.Load() == moves {
-			break
+	// A peer that goes over between two of the questions to a seed that was asked about
+	// already is found when that is asked about again.
+	for range min(len(seeds), 2) {
+		for _, seed := range seeds {
+			dst = n.ask(dst, start, seed, digest.KeyOfString(seed, identity))
 		}
 	}
 	return dst
@@ -56,24 +55,19 @@ func (n *Node) Candidates(dst []Candidate, identity string) []Candidate {
 // may change while the node runs, ask by Candidates.
 func (n *Node) CandidatesByKey(dst []Candidate, k digest.Key) []Candidate {
 	n.demand.note(k)
-	return n.ask(dst, len(dst), (*n.views.Load())[0], k)
+	return n.ask(dst, len(dst), n.Seed(), k)
 }
 
-// maxMoves bounds how often a lookup begins anew because a peer's digest went over
-// to another seed; each does so once.
-const maxMoves = 16
-
-// ask appends to dst[:start] and the candidates behind it those that an index adds, and
-// sorts them.
-func (n *Node) ask(dst []Candidate, start int, v seeded, k digest.Key) []Candidate {
+// ask appends to dst[:start] and the candidates behind it those whose digest under a seed
+// has a key, and sorts them.
+func (n *Node) ask(dst []Candidate, start int, seed uint64, k digest.Key) []Candidate {
 	var buf [maxMatches]index.Match
-	matches := v.index.Lookup(buf[:0], k)
-	return n.judge(dst, start, matches, k)
+	return n.judge(dst, start, n.index.Lookup(buf[:0], k), seed, k)
 }
 
-// judge appends to dst[:start] and the candidates behind it those of matches that can be
-// asked, ranks them for a key, and sorts them.
-func (n *Node) judge(dst []Candidate, start int, matches []index.Match, k digest.Key) []Candidate {
+// judge appends to dst[:start] and the candidates behind it those of matches under a seed
+// that can be asked, ranks them for a key, and sorts them.
+func (n *Node) judge(dst []Candidate, start int, matches []index.Match, seed uint64, k digest.Key) []Candidate {
 	if len(matches) == 0 {
 		return dst
 	}
@@ -81,7 +75,7 @@ func (n *Node) judge(dst []Candidate, start int, matches []index.Match, k digest
 	now := time.Now()
 	others := dst[start:]
 	for _, match := range matches {
-		if c, ok := n.candidate(table, match, now, k); ok && !named(others, c.Peer) {
+		if c, ok := n.candidate(table, match, now, seed, k); ok && !named(others, c.Peer) {
 			dst = append(dst, c)
 		}
 	}
@@ -89,10 +83,12 @@ func (n *Node) judge(dst []Candidate, start int, matches []index.Match, k digest
 	return dst
 }
 
-// candidate returns what is known of a match, ranked for a key, if it can be asked.
-func (n *Node) candidate(table map[string]*member, match index.Match, now time.Time, k digest.Key) (Candidate, bool) {
-	m := table[match.Peer]
-	if m == nil || !m.up.Load() {
+// candidate returns what is known of a match under a seed, ranked for a key, if it can be
+// asked.
+func (n *Node) candidate(table map[string]*member, match index.Match, now time.Time, seed uint64, k digest.Key) (Candidate, bool) {
+	under, name := splitEntry(match.Peer)
+	m := table[name]
+	if under != seed || m == nil || !m.up.Load() {
 		return Candidate{}, false
 	}
 	info := m.info.Load()
@@ -119,30 +115,11 @@ func mix(x uint64) uint64 {
 	return x ^ x>>32
 }
 
-// ReportHit says that peer had what it was asked for: the exchange keeps the digests
-// that are of most use the most current.
-func (n *Node) ReportHit(peer string) {
-	if m := (*n.members.Load())[peer]; m != nil {
-		m.hits.Add(1)
-	}
-}
-
-// hits returns how often a peer had what it was asked for.
-func (n *Node) hits(peer string) float64 {
-	if m := (*n.members.Load())[peer]; m != nil {
-		return float64(m.hits.Load())
-	}
-	return 0
-}
-
 // Distrust says that peer lacks what its digest says it has, far more often than the
 // digest's error rate explains: the digest is fetched anew.
 func (n *Node) Distrust(peer string) {
 	n.log.LogAttrs(n.ctx, slog.LevelWarn, "quarantined a peer: far more false hits than its digest promises", slog.String("member", peer))
-	n.mu.Lock()
-	n.engine.Distrust(peer)
-	n.mu.Unlock()
-	n.wake()
+	n.tell(func(e *exchange.Engine) { e.Distrust(peer) })
 }
 
 func sortMembers(ms []Member) {

@@ -276,7 +276,7 @@ func TestAloneIsSaid(t *testing.T) {
 		c.joining(s, "cache:7946", "10.0.0.2")
 		within(t, 2*time.Second, c.whole)
 		time.Sleep(2 * time.Second)
-		if err := n.Alone(); err != nil || !log.has("not alone any more") {
+		if err := n.Alone(); err != nil || !log.has("found other peers") {
 			t.Errorf("Alone of one of two = %v, and the log says\n%s", err, log.b.String())
 		}
 		if err := n.Join(t.Context()); err != nil {

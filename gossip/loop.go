@@ -19,6 +19,14 @@ func (n *Node) wake() {
 	}
 }
 
+// tell tells the engine something that may give the loop work.
+func (n *Node) tell(f func(*exchange.Engine)) {
+	n.mu.Lock()
+	f(n.engine)
+	n.mu.Unlock()
+	n.wake()
+}
+
 const pruneInterval = 10 * time.Second
 
 // loop feeds the engine and does what it says. Nothing else drains it, so its
@@ -72,7 +80,7 @@ func (n *Node) step() time.Time {
 		}
 	}
 	now := time.Now()
-	if asks, news := n.demand.look(now, (*n.views.Load())[0].seed, n.liveMembers); news {
+	if asks, news := n.demand.look(now, n.Seed(), n.liveMembers); news {
 		n.engine.SetAsks(asks)
 	}
 	n.engine.Tick(now)
@@ -159,9 +167,7 @@ func (n *Node) report(ev exchange.Event) {
 	case exchange.Flooding:
 		n.quiet.log(slog.LevelWarn, "flooding "+ev.Peer, "a peer replaces its digest too often; asking it less", "member", ev.Peer, "head", ev.Head)
 	case exchange.Displaced:
-		n.log.Warn("another life of this peer was ahead of the clock; took a new incarnation", "head", ev.Head)
-	case exchange.Dropped:
-		n.quiet.log(slog.LevelWarn, "dropped "+ev.Peer, "dropped a replica: no memory left for it", "member", ev.Peer)
+		n.log.Warn("the clock is behind this peer's last incarnation; took a greater one", "head", ev.Head)
 	case exchange.Collision:
 		n.quiet.log(slog.LevelError, "collision "+ev.Peer, "ignoring a peer whose name collides with another's", "member", ev.Peer)
 	}
@@ -328,10 +334,7 @@ func (n *Node) publish(filter *digest.CountingFilter) {
 	}
 	f, d := filter.AdvanceDelta()
 	n.warnOfRefusal(f)
-	n.mu.Lock()
-	n.engine.Publish(time.Now(), f, d)
-	n.mu.Unlock()
-	n.wake()
+	n.tell(func(e *exchange.Engine) { e.Publish(time.Now(), f, d) })
 }
 
 // warnOfRefusal says so if peers with the limits of this one refuse its digest: else

@@ -36,7 +36,6 @@ type Member struct {
 type member struct {
 	name   string
 	spread uint64       // orders candidates
-	hits   atomic.Int64 // as a sibling
 	fresh  atomic.Int64 // Unix nanoseconds when its digest was last known to be current
 
 	inUse atomic.Pointer[digest.Filter] // what lookups see of it; nil if nothing

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
@@ -38,9 +39,9 @@ type Node struct {
 	bodies     *bodies
 	serving    chan struct{} // a place for each body being served
 
-	views       atomic.Pointer[[]seeded]
-	moves       atomic.Uint64 // of a peer from one of them to another
-	rotation    sync.Mutex    // held while secrets change
+	index       *index.Index             // of the digests of others: see entryName
+	accepted    atomic.Pointer[[]uint64] // seeds of digests; this peer's own first
+	rotation    sync.Mutex               // held while secrets change
 	members     atomic.Pointer[memberTable]
 	incarnation atomic.Uint64
 	former      *digest.Filter // what this peer published in a former life; nil if unknown, and once it is used
@@ -96,10 +97,6 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	ring, err := newRing(cfg.Secret, cfg.AcceptSecrets)
-	if err != nil {
-		return nil, fmt.Errorf("gossip: %w", err)
-	}
 	packets, listener, err := listenBoth(cfg.Network, cfg.Bind)
 	if err != nil {
 		return nil, fmt.Errorf("gossip: bind %s: %w", cfg.Bind, err)
@@ -115,7 +112,7 @@ func New(cfg Config) (*Node, error) {
 		opened()
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
-	n := newNode(cfg, ring, advertise)
+	n := newNode(cfg, advertise)
 	n.transport = &transport{
 		network: cfg.Network, packets: packets, advertise: advertise,
 		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.hearDatagram, invalid: n.invalidations.datagram,
@@ -142,14 +139,14 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
+func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	n := &Node{
 		cfg: cfg, advertise: advertise,
 		log:          cfg.Logger,
 		quiet:        newLimiter(cfg.Logger),
 		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory},
-		pool:         pool{idle: make(map[string][]idleWire)},
 		bodies:       newBodies(bodiesMax),
+		index:        index.New(),
 		serving:      make(chan struct{}, servesMost),
 		datagrams:    make(chan []byte, datagramBacklog),
 		compared:     make(chan comparison, 16),
@@ -161,9 +158,11 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 	for _, entry := range cfg.Join {
 		n.seeds = append(n.seeds, &seed{text: entry})
 	}
-	n.ring.Store(ring)
-	n.ownSeed = !slices.ContainsFunc(ring.secrets, func(s *secret) bool { return s.seed == cfg.seed })
-	n.setViews(n.seedsUnder(ring))
+	n.ring.Store(cfg.ring)
+	n.ownSeed = !slices.ContainsFunc(cfg.ring.secrets, func(s *secret) bool { return s.seed == cfg.seed })
+	seeds := n.seedsUnder(cfg.ring)
+	n.accepted.Store(&seeds)
+	n.index.SetMemoryLimit(cfg.Limits.IndexBytes)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.members.Store(new(memberTable))
 	n.inbox.members = make(map[string]memberEvent)
@@ -174,16 +173,14 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 		_, n.signing, _ = ed25519.GenerateKey(nil)
 	}
 	n.engine = exchange.New(exchange.Config{
-		Key:          n.signing,
-		Name:         cfg.Name,
-		Incarnation:  n.incarnation.Load(),
-		Seed:         rand.Uint64(),
-		Publish:      cfg.Publish,
-		ReplicaBytes: cfg.Limits.ReplicaBytes,
-		Use:          n.hits,
-		DigestBytes:  cfg.Limits.DigestBytes,
-		BytesIn:      cfg.Limits.BytesIn,
-		BytesOut:     cfg.Limits.BytesOut,
+		Key:         n.signing,
+		Name:        cfg.Name,
+		Incarnation: n.incarnation.Load(),
+		Seed:        rand.Uint64(),
+		Publish:     cfg.Publish,
+		DigestBytes: cfg.Limits.DigestBytes,
+		BytesIn:     cfg.Limits.BytesIn,
+		BytesOut:    cfg.Limits.BytesOut,
 	}, time.Now())
 	n.invalidations.init(cfg, n.incarnation.Load(), n.signing)
 	return n
@@ -215,7 +212,7 @@ func (n *Node) start() error {
 		n.wg.Go(n.publishLoop)
 	}
 	if bound := addrOf(n.transport.packets.LocalAddr()); n.ring.Load().stream == nil && !bound.IsLoopback() {
-		n.log.Warn("no secret is set: whoever reaches this address can join and read everything", "addr", bound)
+		n.log.Warn("no secret is set: everybody that reaches this address can join and read everything", "addr", bound)
 	}
 	n.log.Info("gossip is up", "addr", n.advertise, "incarnation", fmt.Sprintf("%x", n.incarnation.Load()), "secret", n.ring.Load().stream != nil)
 	return nil
@@ -235,9 +232,9 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c.AdvertiseAddr, c.AdvertisePort = c.BindAddr, c.BindPort
 	c.PushPullInterval = 0      // see listLoop
 	c.EnableCompression = false // what travels is at its entropy; and the screen lets nothing compressed through
-	c.ProbeInterval = n.cfg.Detection.ProbeInterval
-	c.ProbeTimeout = n.cfg.Detection.ProbeTimeout
-	c.SuspicionMult = n.cfg.Detection.Suspicion
+	c.ProbeInterval = n.cfg.detect.probe
+	c.ProbeTimeout = n.cfg.detect.timeout
+	c.SuspicionMult = n.cfg.detect.suspicion
 	c.DeadNodeReclaimTime = nameKept
 	c.Delegate, c.Events, c.Conflict, c.Alive, c.Ping = delegate{n}, delegate{n}, delegate{n}, delegate{n}, delegate{n}
 	c.Logger = memberlistLogger(n.log)
@@ -246,15 +243,7 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 
 // allowed reports whether the allow-list, if there is one, has the address.
 func (n *Node) allowed(a netip.Addr) bool {
-	if len(n.cfg.Allow) == 0 {
-		return true
-	}
-	for _, p := range n.cfg.Allow {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return len(n.cfg.Allow) == 0 || slices.ContainsFunc(n.cfg.Allow, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // Addr returns the address that others reach this node at, ip:port.
@@ -266,13 +255,6 @@ func (n *Node) Name() string { return n.cfg.Name }
 // Holdings returns what this peer says that it holds: Config.Holdings, or those that
 // New made for Config.Objects; nil if this peer only listens.
 func (n *Node) Holdings() *Holdings { return n.cfg.Holdings }
-
-// Version returns what was last published; the zero Version if nothing was.
-func (n *Node) Version() exchange.Version {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.engine.Self().Version
-}
 
 // Leave tells the others that this peer goes, so that they need not find out, and
 // closes the node. It waits for the message to spread as long as ctx allows, at

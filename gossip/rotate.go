@@ -17,7 +17,7 @@ import (
 // one secret to the next without a lookup that fails in three steps, each of which
 // every peer must have done before any does the next, in any order and at leisure:
 //
-//	every peer: SetSecrets(old, fresh)   it understands who uses the fresh one
+//	every peer: SetSecrets(old, fresh)   it understands those that use the fresh one
 //	every peer: SetSecrets(fresh, old)   it uses the fresh one
 //	            Holdings.Reseed(fresh)   and publishes under the seed of that
 //	every peer: SetSecrets(fresh)        a peer with only the old one is cut off
@@ -39,10 +39,10 @@ func (n *Node) SetSecrets(primary []byte, accept ...[]byte) error {
 		return err
 	}
 	for _, name := range n.cutOff(fresh) {
-		n.log.Warn("a peer is cut off by a change of secrets: it has not made the step before", "member", name)
+		n.log.Warn("a peer is cut off by a change of secrets: it skipped the step before", "member", name)
 	}
-	// Digests under both the old seeds and the new ones are usable before anybody
-	// is let in who might send one, and as long as somebody is who might.
+	// Digests under both the old seeds and the new ones are usable before any peer that
+	// might send one is let in, and as long as one is.
 	if !n.inLoop(func() { n.reindex(union(seeds, n.digestSeeds())) }) {
 		return ErrClosed
 	}

@@ -19,14 +19,16 @@ type PrefixCandidate struct {
 // of keys; of no keys, all peers.
 func (n *Node) CandidatesOfAll(dst []Candidate, keys []digest.Key) []Candidate {
 	var buf [maxMatches]index.Match
-	return n.judge(dst, len(dst), n.noted(keys).AllOf(buf[:0], keys), spreadBy(keys))
+	seed := n.noted(keys)
+	return n.judge(dst, len(dst), n.index.AllOf(buf[:0], keys), seed, spreadBy(keys))
 }
 
 // CandidatesOfAny is [Node.CandidatesByKey] for the peers that probably hold at least
 // one of keys.
 func (n *Node) CandidatesOfAny(dst []Candidate, keys []digest.Key) []Candidate {
 	var buf [maxMatches]index.Match
-	return n.judge(dst, len(dst), n.noted(keys).AnyOf(buf[:0], keys), spreadBy(keys))
+	seed := n.noted(keys)
+	return n.judge(dst, len(dst), n.index.AnyOf(buf[:0], keys), seed, spreadBy(keys))
 }
 
 // CandidatesByPrefix appends to dst the live peers that probably hold the beginning of a
@@ -36,7 +38,8 @@ func (n *Node) CandidatesOfAny(dst []Candidate, keys []digest.Key) []Candidate {
 // as in [Node.CandidatesByKey]; how exact the lengths are, [index.Index.Prefixes] says.
 func (n *Node) CandidatesByPrefix(dst []PrefixCandidate, chain []digest.Key) []PrefixCandidate {
 	var buf [maxMatches]index.Prefix
-	found := n.noted(chain).Prefixes(buf[:0], chain)
+	seed := n.noted(chain)
+	found := n.index.Prefixes(buf[:0], chain)
 	if len(found) == 0 {
 		return dst
 	}
@@ -44,7 +47,7 @@ func (n *Node) CandidatesByPrefix(dst []PrefixCandidate, chain []digest.Key) []P
 	now := time.Now()
 	start := len(dst)
 	for _, p := range found {
-		if c, ok := n.candidate(table, p.Match, now, spreadBy(chain)); ok {
+		if c, ok := n.candidate(table, p.Match, now, seed, spreadBy(chain)); ok {
 			dst = append(dst, PrefixCandidate{c, p.Keys})
 		}
 	}
@@ -54,13 +57,13 @@ func (n *Node) CandidatesByPrefix(dst []PrefixCandidate, chain []digest.Key) []P
 	return dst
 }
 
-// noted returns the index to ask about keys, and notes the question as one for the last
-// of them: of a chain that is the one that is new.
-func (n *Node) noted(keys []digest.Key) *index.Index {
+// noted notes a question as one for the last of its keys, which of a chain is the one that
+// is new, and returns the seed that they are to be under.
+func (n *Node) noted(keys []digest.Key) uint64 {
 	if len(keys) > 0 {
 		n.demand.note(keys[len(keys)-1])
 	}
-	return (*n.views.Load())[0].index
+	return n.Seed()
 }
 
 // spreadBy returns the key by which the load of a question is spread: the first, so that

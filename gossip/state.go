@@ -97,7 +97,7 @@ func (n *Node) restore() error {
 		n.log.Warn("the state file is damaged; what could be read is used", "file", n.cfg.StateFile, "err", err)
 	}
 	if loaded > 0 {
-		n.log.Info("loaded replicas of a former life", "replicas", loaded)
+		n.log.Info("loaded the replicas from before the restart", "replicas", loaded)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (n *Node) publishFirst() {
 	if former != nil {
 		f, d, err := filter.Follow(former)
 		if err == nil {
-			n.log.Info("going on with the digest of a former life", "version", f.Version(), "changed", d.Len())
+			n.log.Info("continuing the digest from before the restart", "version", f.Version(), "changed", d.Len())
 			n.engine.Continue(now, former, f, d)
 			return
 		}

@@ -47,9 +47,7 @@ func (n *Node) Stats() Stats {
 		Malformed:      n.malformed.Load() + n.datagramsBad.Load(),
 		HooksLost:      n.hooksLost.Load(),
 		Invalidations:  n.invalidations.stats(),
-	}
-	for _, v := range *n.views.Load() {
-		s.IndexBytes += int64(v.index.MemoryBytes())
+		IndexBytes:     int64(n.index.MemoryBytes()),
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

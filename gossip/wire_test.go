@@ -149,7 +149,6 @@ func (wl wireWorkload) run(t *testing.T) (r wireRun) {
 		}
 		name := fmt.Sprint("/", q.object)
 		if candidates := nodes[q.peer].Candidates(nil, name); len(candidates) > 0 && there {
-			nodes[q.peer].ReportHit(candidates[0].Peer)
 			sibling.use(q.object)
 			r.remote++
 		} else {

@@ -12,16 +12,16 @@ import (
 // grammar is the command line. Kong makes parser and help of it.
 type grammar struct {
 	Run      runCommand      `cmd:"" help:"Run a peer until it is told to stop."`
-	Demo     demoCommand     `cmd:"" help:"Run a whole cluster on this machine, put a workload through it and show what came of it."`
-	Status   statusCommand   `cmd:"" help:"Show how a running peer does."`
-	Members  membersCommand  `cmd:"" help:"Show the cluster as a running peer knows it."`
-	Why      whyCommand      `cmd:"" help:"Say what a running peer would do with a request, and why."`
-	Purge    purgeCommand    `cmd:"" help:"Remove a URL from a running peer's store, or from everyone's."`
-	Inspect  inspectCommand  `cmd:"" help:"Take apart a digest: a file's or a running peer's."`
-	Plan     planCommand     `cmd:"" help:"Work out which digest suits a cluster, and what it costs."`
-	Replay   replayCommand   `cmd:"" help:"Send a request trace to a running cluster and show which way the answers came."`
+	Demo     demoCommand     `cmd:"" help:"Run a whole cluster on this machine, send a workload through it and show the result."`
+	Status   statusCommand   `cmd:"" help:"Show the state of a running peer."`
+	Members  membersCommand  `cmd:"" help:"Show the cluster as a running peer sees it."`
+	Why      whyCommand      `cmd:"" help:"Show what a running peer would do with a request, and why."`
+	Purge    purgeCommand    `cmd:"" help:"Remove a URL from the store of a running peer, or of all peers."`
+	Inspect  inspectCommand  `cmd:"" help:"Decode a digest from a file or a running peer."`
+	Plan     planCommand     `cmd:"" help:"Compute a cluster's digest settings and their cost."`
+	Replay   replayCommand   `cmd:"" help:"Send a request trace to a running cluster and show how it was answered."`
 	Validate validateCommand `cmd:"" help:"Check the configuration that run would use, and show it."`
-	Version  versionCommand  `cmd:"" help:"Show which build this is."`
+	Version  versionCommand  `cmd:"" help:"Print the build."`
 }
 
 // An environment is what a command works with.
@@ -71,13 +71,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, error) {
 	return kong.New(g,
 		kong.Name("peer"),
-		kong.Description("An HTTP cache that shares what it holds with its neighbours."),
+		kong.Description("An HTTP cache that shares its contents with the other caches of a cluster."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { panic(leave(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "Cluster", Title: "The cluster"}, {Key: "Cache", Title: "The cache"},
-			{Key: "Digest", Title: "The digest, which tells the others what this peer holds"},
+			{Key: "Digest", Title: "The digest that advertises this peer's contents"},
 			{Key: "Operation", Title: "Operation"},
 		}),
 		kong.Help(help),

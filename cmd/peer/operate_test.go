@@ -63,7 +63,15 @@ func TestOperate(t *testing.T) {
 	})
 
 	holds(t, words(t, 0, "why", "/object/3", "--admin", b.admin), "GET "+s.url+"/object/3", "A miss: nothing is stored for the URL. Asked: a, then the origin.", "a alive any yes")
-	holds(t, words(t, 0, "why", "/object/3", "--admin", a.admin), "A hit: the stored response is fresh.", "any 200 100 B")
+	holds(t, words(t, 0, "why", "/object/3", "--admin", a.admin), "A hit: the stored response is fresh.", "a 200 100 B")
+	holds(t, words(t, 0, "why", "/object/3", "--admin", b.admin), "HELD BY STATUS BYTES AGE", "a 200 100 B", "yes yes Not held by b")
+	holds(t, words(t, 0, "why", "/object/3", "--json", "--admin", b.admin), `"others": [ { "peer": "a", "error": "", "stored": [ {`)
+	holds(t, words(t, 0, "why", "/nowhere", "--admin", b.admin), "Not held by b, a")
+	holds(t, words(t, 0, "status", "--cluster", "--admin", b.admin), "PEER REQUESTS HITS SIBLINGS TO ORIGIN SAVED STATE", "b 0 - - 0 0 B serving",
+		"a 20 0.0 % 0.0 % 20 0 B serving", "all 20 0.0 % 0.0 % 20 0 B 2 of 2")
+	holds(t, words(t, 0, "status", "--cluster", "--json", "--admin", b.admin), `{ "peers": [ { "peer": "b", "state": "serving",`, `"all": { "requests": 20,`)
+	holds(t, words(t, 1, "status", "--cluster", "--admin", "127.0.0.1:1"), "no peer answers at 127.0.0.1:1")
+	holds(t, words(t, 2, "status", "--cluster", "a", "--admin", b.admin), "unexpected argument a")
 	holds(t, words(t, 0, "why", "/object/3", "--json", "--method", "POST", "--admin", a.admin), `"verdict": "pass"`)
 	holds(t, words(t, 2, "why", "/object/3", "-H", "x", "--admin", a.admin), `--header "x" is no field`)
 	holds(t, words(t, 1, "why", "http://elsewhere/", "--admin", a.admin), "another origin")

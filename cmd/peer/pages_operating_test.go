@@ -60,8 +60,9 @@ func TestPagesConsoles(t *testing.T) {
 
 // namedPair starts a cluster of cache-1 and cache-2, and returns the first.
 func namedPair(t *testing.T) started {
-	a := inProcess(t, local(t, "cache-1"))
-	inProcess(t, local(t, "cache-2", "--join", a.gossip))
+	secret := write(t, "secret", "0123456789abcdef0123456789abcdef")
+	a := inProcess(t, local(t, "cache-1", "--secret-file", secret))
+	inProcess(t, local(t, "cache-2", "--join", a.gossip, "--secret-file", secret))
 	eventually(t, time.Minute, "the peers know each other", func() bool {
 		s, err := admin.Fetch(t.Context(), a.admin)
 		return err == nil && len(s.Members) == 1 && s.Members[0].Current
@@ -87,7 +88,7 @@ func TestOperatingSizes(t *testing.T) {
 	}
 	for _, row := range rows {
 		got := words(t, 0, append(split(m[1])[1:], "--peers", row[1])...)
-		holds(t, got, "received "+row[2]+" ", "memory "+row[3]+" ", "asked in vain "+row[4]+" ")
+		holds(t, got, "received "+row[2]+" ", "memory "+row[3]+" ", "false candidates "+row[4]+" ")
 	}
 	m = regexp.MustCompile("`(peer plan --objects 100000 [^`]*)` says").FindStringSubmatch(p.prose)
 	if m == nil {

@@ -20,7 +20,7 @@ type planCommand struct {
 	Interval  string `name:"interval" placeholder:"TIME" default:"0s" help:"Time between updates. Default: 0s, as the share says."`
 	Share     string `name:"share" placeholder:"SHARE" default:"0" help:"Share of the objects, 0 to 1, that is replaced before an update. Default: 0, a hundredth or what the bandwidth allows."`
 	Resend    string `name:"resend" placeholder:"SHARE" default:"0" help:"Share of the updates that are sent as snapshots, since the receiver missed too much. Default: ${default}."`
-	WrongAsks string `name:"false-candidates" placeholder:"RATE" help:"Peers asked in vain for an object that nobody has, on average, at most. Default: 0.001 for each other peer, unless --memory or --digest-size says how far to go."`
+	WrongAsks string `name:"false-candidates" placeholder:"RATE" help:"Average number of peers whose digest claims an object that nobody has, at most. Default: 0.001 for each other peer, unless --memory or --digest-size says how far to go."`
 	Bandwidth string `name:"bandwidth" placeholder:"SIZE" help:"Bytes of digests that one peer receives in a second from all others, at most."`
 	Memory    string `name:"memory" placeholder:"SIZE" help:"Memory for the digests of all others, at most."`
 	Snapshot  string `name:"digest-size" placeholder:"SIZE" help:"A snapshot, the digest whole, on the wire, at most."`
@@ -148,22 +148,22 @@ func settings(g digest.Goal, d digest.Design) string {
 
 func (p *planned) write(e *environment, g digest.Goal) error {
 	t := table.New("WHAT", ">VALUE", "")
-	t.Row("digest", shape(p.Bits, p.Hashes), fmt.Sprintf("%.1f bits an object, sent as %s", float64(p.Bits)/float64(g.Objects), p.Coding))
+	t.Row("digest", shape(p.Bits, p.Hashes), fmt.Sprintf("%.1f bits per object, sent as %s", float64(p.Bits)/float64(g.Objects), p.Coding))
 	t.Row("false positives", fmt.Sprintf("%.3g %%", 100*p.FalsePositiveRate), "of the objects that a peer lacks, its digest claims")
-	t.Row("asked in vain", fmt.Sprintf("%.3g", p.FalseCandidates), "peers, on average, for an object that nobody has")
-	t.Row("snapshot", table.Bytes(int64(math.Ceil(p.DigestBytes))), fmt.Sprintf("%.2f bits an object; never above %s at the odds wanted", 8*p.DigestBytes/float64(g.Objects), table.Bytes(int64(math.Ceil(p.DigestBytesBound)))))
+	t.Row("false candidates", fmt.Sprintf("%.3g", p.FalseCandidates), "peers, on average, whose digest claims an object that nobody has")
+	t.Row("snapshot", table.Bytes(int64(math.Ceil(p.DigestBytes))), fmt.Sprintf("%.2f bits per object; at most %s with the wanted probability", 8*p.DigestBytes/float64(g.Objects), table.Bytes(int64(math.Ceil(p.DigestBytesBound)))))
 	if p.UpdateSeconds > 0 {
-		t.Row("update", table.Bytes(int64(math.Ceil(p.UpdateBytes))), fmt.Sprintf("every %s, when %.3g %% of the objects were replaced", admin.Span(time.Duration(p.UpdateSeconds*1e9)), 100*p.UpdateShare))
+		t.Row("update", table.Bytes(int64(math.Ceil(p.UpdateBytes))), fmt.Sprintf("every %s, after %.3g %% of the objects were replaced", admin.Span(time.Duration(p.UpdateSeconds*1e9)), 100*p.UpdateShare))
 		t.Row("received", table.Bytes(int64(math.Ceil(p.BytesPerSecond)))+"/s", fmt.Sprintf("by one peer from the %s", table.Of(g.Peers-1, "other")))
 	}
 	for _, w := range p.Waits {
-		t.Row("if a change waits "+admin.Span(time.Duration(w.Seconds*1e9)), table.Bytes(int64(math.Ceil(w.BytesPerSecond)))+"/s", "received; found half of that later on average")
+		t.Row("if a change waits "+admin.Span(time.Duration(w.Seconds*1e9)), table.Bytes(int64(math.Ceil(w.BytesPerSecond)))+"/s", "received; new objects are found half of that later on average")
 	}
 	t.Row("memory", table.Bytes(int64(math.Ceil(p.MemoryBytes))), "in one peer, for the digests of the others")
 	if p.Binding != "" {
-		t.Row("bound by", p.Binding, "with more of it the plan would be better")
+		t.Row("bound by", p.Binding, "a larger budget would improve the plan")
 	} else {
-		t.Row("bound by", "nothing", "the budgets allow more than is of use")
+		t.Row("bound by", "nothing", "the budgets exceed what is useful")
 	}
 	if err := t.Write(e.stdout, ""); err != nil {
 		return err

@@ -25,7 +25,7 @@ type reloader struct {
 // need not know of the rest.
 func (r *reloader) reload() {
 	if err := r.node.ReopenAccessLog(); err != nil {
-		r.log.Error("the access log is not opened anew, and goes on in the former file", "err", err)
+		r.log.Error("the access log could not be reopened; continuing in the former file", "err", err)
 	}
 	cfg, settings, err := r.read()
 	var applied, waiting []string
@@ -56,7 +56,7 @@ func (r *reloader) reload() {
 		r.log.Info("reloaded the configuration", "changed", cmp.Or(strings.Join(applied, ","), "nothing"))
 	}
 	if len(waiting) > 0 {
-		r.log.Warn("these settings changed, and hold from the next start on", "settings", strings.Join(waiting, ","))
+		r.log.Warn("these settings changed and take effect at the next start", "settings", strings.Join(waiting, ","))
 	}
 }
 

@@ -151,7 +151,7 @@ func TestReloadIsWhole(t *testing.T) {
 		if got := p.status().Store.MaxBytes; got != c.size {
 			t.Errorf("%s: the store may use %d bytes, want %d", c.name, got, c.size)
 		}
-		if _, err := os.Stat(path); (err == nil) != c.reopened || strings.Contains(log, "the access log is not opened anew") == c.reopened {
+		if _, err := os.Stat(path); (err == nil) != c.reopened || strings.Contains(log, "the access log could not be reopened") == c.reopened {
 			t.Errorf("%s: the access log: %v\n%s", c.name, err, log)
 		}
 	}

@@ -30,9 +30,9 @@ func (c *runCommand) Help() string {
     peer run --name cache-1 --listen :80 --gossip :7946 --origin http://10.0.0.9:8080 \
       --join cache-2:7946,cache-3:7946 --secret-file /etc/peer/secret --store /var/cache/peer --store-size 10GiB
 
-SIGHUP reads the configuration again and applies log-level, drain, store-size, default-ttl, compress and the rules, and what the files of certificates and of the secret hold, and opens the access log anew; other changes are named in the log and wait for the next start. SIGTERM finishes the requests under way and leaves the cluster.
+SIGHUP reads the configuration again. It applies log-level, drain, store-size, default-ttl, compress, rules, and the files of certificates and of the secret, and reopens the access log; the log names other changes, which wait for the next start. SIGTERM finishes the requests under way and leaves the cluster.
 
-A flag is stronger than its PEER_* variable, which is stronger than the file of --config.`
+Flags override PEER_* variables, which override the file of --config.`
 }
 
 func (c *runCommand) Run(e *environment, ctx *kong.Context) error {
@@ -122,7 +122,7 @@ func watch(ctx context.Context, r *reloader, manager *sd.Notifier, hangup <-chan
 // tell logs that the service manager could not be told.
 func tell(log *slog.Logger, err error) {
 	if err != nil {
-		log.Warn("the service manager does not listen", "err", err)
+		log.Warn("the service manager does not accept notifications", "err", err)
 	}
 }
 

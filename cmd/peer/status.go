@@ -11,10 +11,25 @@ type target struct {
 func (t *target) fetch(e *environment) (admin.Status, error) { return admin.Fetch(e.ctx, t.Admin) }
 
 type statusCommand struct {
-	target `embed:""`
+	Cluster bool `name:"cluster" help:"Show all peers of its cluster, which it asks, and the sums of their figures."`
+	target  `embed:""`
+}
+
+func (c *statusCommand) Help() string {
+	return `With --cluster: of each peer the requests of clients since it started, how many of them were hits, those from siblings included and beside, how many requests it sent to origins, and how many bytes of bodies went to clients that no origin sent; below, whoever is dead, does not answer within a second, is alone, or lacks digests of others. Peers without a secret (--secret-file) answer nobody.`
 }
 
 func (c *statusCommand) Run(e *environment) error {
+	if c.Cluster {
+		all, err := admin.Client(c.Admin).Cluster(e.ctx)
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return printJSON(e, all)
+		}
+		return admin.WriteCluster(e.stdout, all)
+	}
 	s, err := c.fetch(e)
 	if err != nil {
 		return err

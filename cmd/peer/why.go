@@ -16,7 +16,7 @@ type whyCommand struct {
 }
 
 func (c *whyCommand) Help() string {
-	return `Asks a running peer what it would do with a request if it came now: what it holds for the URL, what each other peer's digest says of it, with which odds to be wrong, and who would be asked. Nothing is fetched or changed.`
+	return `Asks a running peer what it would do with a request if it came now: what it holds for the URL, what each other peer's digest says of it, with which odds to be wrong, and who would be asked; and what each other peer says that it stores for the URL, in which version, and how old it is, for which each has a second. Nothing is fetched or changed. What --header says of cookies and credentials is told no other peer.`
 }
 
 func (c *whyCommand) Run(e *environment) error {

@@ -60,13 +60,9 @@ func (e *Engine) acceptable(p *peer, f *flight, r Result) error {
 	return errStale
 }
 
-// install makes a body the replica, if there is room for it.
+// install makes a body the replica.
 func (e *Engine) install(now time.Time, f *flight, r Result) {
 	p := f.origin
-	if !e.room(now, p, r.Filter) {
-		e.drop(now, p)
-		return
-	}
 	direct := f.source == p && !f.carried // the origin itself said so, over a stream
 	repaired := direct && (p.state == Wrong || r.Head.Version == p.held.Version)
 	if repaired && p.state != Wrong && p.diverged != r.Head.Version {
@@ -83,8 +79,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		p.history = digest.NewHistory(e.cfg.ReplicaLog)
 		p.history.Advance(r.Filter)
 	}
-	e.setFilter(p, r.Filter)
-	p.held, p.signature = r.Head, r.Signature
+	p.held, p.filter, p.signature = r.Head, r.Filter, r.Signature
 	if direct || p.state != Wrong { // only the origin can tell what is right
 		e.become(p, Trusted)
 	}

@@ -33,17 +33,14 @@ func (k AdvertKind) first() byte { return ProtocolVersion<<4 | byte(k) }
 
 // kind reads the first byte of a datagram, which must be one of those kinds.
 func (r *reader) kind(wanted ...AdvertKind) AdvertKind {
-	b := r.byte("kind")
+	b := r.Byte("kind")
 	k := AdvertKind(b & 0xf)
 	switch {
-	case r.err != nil:
+	case r.Err != nil:
 	case b>>4 != ProtocolVersion:
-		r.off = 0
-		r.fail("version")
-		r.err.(*FormatError).Err = ErrVersion
+		r.FailAt(0, "version", ErrVersion)
 	case !slices.Contains(wanted, k):
-		r.off = 0
-		r.fail("kind")
+		r.FailAt(0, "kind", ErrMalformed)
 	}
 	return k
 }
@@ -61,14 +58,13 @@ func (a Advert) AppendTo(dst []byte) []byte {
 
 // DecodeAdvert reads a datagram. b is not retained.
 func DecodeAdvert(b []byte) (Advert, error) {
-	r := reader{message: "advert", b: b}
+	r := newReader("advert", b)
 	if len(b) > MaxAdvert {
-		r.off = MaxAdvert
-		r.fail("length")
-		return Advert{}, r.err
+		r.FailAt(MaxAdvert, "length", ErrMalformed)
+		return Advert{}, r.Err
 	}
 	a := Advert{r.kind(Announce, Echo, Farewell), r.head()}
-	if err := r.end(); err != nil {
+	if err := r.End(); err != nil {
 		return Advert{}, err
 	}
 	return a, nil

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,29 +34,35 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds
 		r.RetryAfter, r.Err = decodeBusy(payload)
 	case FrameUnknown:
 	case FrameSame:
-		in := reader{message: "same", b: payload}
+		in := newReader("same", payload)
 		r.Head = in.head()
-		r.Signature = in.signature()
-		if r.Err = in.end(); r.Err == nil && len(r.Signature) > 0 {
+		r.Signature = in.Signature()
+		if r.Err = in.End(); r.Err == nil && len(r.Signature) > 0 {
 			r.Err = verify(f.Key, r.Head, r.Signature)
 		}
 	case FrameDelta, FrameSnapshot, FrameRest:
-		in := reader{message: t.String(), b: payload}
+		in := newReader(t.String(), payload)
 		r.Head = in.head()
 		var body []byte
 		if t == FrameRest {
 			body = in.continued(f, &r)
 			t, r.Kind = FrameSnapshot, FrameSnapshot
 		} else {
-			r.Signature = in.signature()
-			body = in.rest()
+			r.Signature = in.Signature()
+			body = in.Rest()
 		}
-		if r.Err = in.err; r.Err == nil {
+		if r.Err = in.Err; r.Err == nil {
 			r.Err = verify(f.Key, r.Head, r.Signature)
 		}
 		if r.Err == nil {
-			lim.Seed = chooseSeed(f, t, body, lim, seeds)
-			r.Filter, r.Delta, r.Err = decodeBody(f, t, body, lim)
+			if len(seeds) == 0 {
+				seeds = []uint64{lim.Seed}
+			}
+			for _, lim.Seed = range seeds {
+				if r.Filter, r.Delta, r.Err = decodeBody(f, t, body, lim); !errors.Is(r.Err, digest.ErrSeed) {
+					break
+				}
+			}
 		}
 		if r.Err == nil && headOf(r.Head.Origin, r.Head.Version.Incarnation, r.Filter) != r.Head {
 			r.Err = fmt.Errorf("exchange: %v: the body is not what its head says: %w", t, digest.ErrCorrupt)
@@ -67,26 +74,6 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds
 		r.Err = &FormatError{Message: t.String(), Field: "origin", Err: ErrMalformed}
 	}
 	return r
-}
-
-// chooseSeed returns the seed that a body must be under: of a delta that of its base,
-// of a snapshot the one that it names, or any if it names none of them.
-func chooseSeed(f Fetch, t FrameType, body []byte, lim digest.Limits, seeds []uint64) uint64 {
-	switch {
-	case len(seeds) == 0:
-		return lim.Seed
-	case t == FrameDelta && f.Base != nil:
-		return f.Base.Geometry().Seed
-	case len(seeds) > 1:
-		lim.Seed = 0
-		h, err := digest.Peek(body, lim)
-		for _, s := range seeds {
-			if err == nil && h.Geometry.SeedTag() == (digest.Geometry{Seed: s}).SeedTag() {
-				return s
-			}
-		}
-	}
-	return seeds[0]
 }
 
 func decodeBody(f Fetch, t FrameType, body []byte, lim digest.Limits) (*digest.Filter, *digest.Delta, error) {

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"time"
 )
@@ -40,15 +41,6 @@ type Config struct {
 	// second averaged over a few seconds. Zero means no bound.
 	BytesIn, BytesOut int
 
-	// ReplicaBytes bounds the memory of all replicas' filters. Beyond it the
-	// replicas of dead peers go, longest dead first, then those of least use for
-	// their size. Zero means no bound.
-	ReplicaBytes int
-
-	// Use tells how often the peer of that name had what it was asked for. It must
-	// return at once. Nil means that all are of equal use.
-	Use func(name string) float64
-
 	// KeepDead is how long the replica of a dead peer is kept. Zero means ten
 	// minutes.
 	KeepDead time.Duration
@@ -85,21 +77,11 @@ const (
 )
 
 func (c Config) withDefaults() Config {
-	if c.PublishedLog <= 0 {
-		c.PublishedLog = defaultPublishedLog
-	}
-	if c.ReplicaLog <= 0 {
-		c.ReplicaLog = defaultReplicaLog
-	}
-	if c.DigestBytes <= 0 {
-		c.DigestBytes = defaultDigestBytes
-	}
-	if c.Fetches <= 0 {
-		c.Fetches = defaultFetches
-	}
-	if c.KeepDead <= 0 {
-		c.KeepDead = defaultKeepDead
-	}
+	c.PublishedLog = cmp.Or(c.PublishedLog, defaultPublishedLog)
+	c.ReplicaLog = cmp.Or(c.ReplicaLog, defaultReplicaLog)
+	c.DigestBytes = cmp.Or(c.DigestBytes, defaultDigestBytes)
+	c.Fetches = cmp.Or(c.Fetches, defaultFetches)
+	c.KeepDead = cmp.Or(c.KeepDead, defaultKeepDead)
 	return c
 }
 

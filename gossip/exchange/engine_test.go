@@ -377,62 +377,7 @@ func TestNewPanicsWithoutAName(t *testing.T) {
 func TestFormatErrorSaysWhere(t *testing.T) {
 	_, err := DecodeAdvert([]byte{0x11, 1, 2})
 	var fe *FormatError
-	if !errors.As(err, &fe) || err.Error() != "exchange: advert: origin at byte 1: malformed message" {
+	if !errors.As(err, &fe) || err.Error() != "gossip: advert: origin at byte 1: malformed message" {
 		t.Errorf("DecodeAdvert = %v", err)
-	}
-}
-
-func TestMemoryBoundDropsTheDeadThenTheUseless(t *testing.T) {
-	w := quietWorld(t, 5)
-	a := w.peers[0]
-	size := a.replica(w.peers[1]).filter.MemoryBytes()
-	used := map[string]float64{"p1": 10, "p2": 0, "p3": 5, "p4": 7}
-	a.engine.cfg.Use = func(name string) float64 { return used[name] }
-	total := func() (bytes int, held []string) {
-		for _, p := range w.peers[1:] {
-			if r := a.replica(p); r.filter != nil {
-				bytes += r.filter.MemoryBytes()
-				held = append(held, p.name)
-			}
-		}
-		return bytes, held
-	}
-	if got, _ := total(); got != a.engine.replicaBytes {
-		t.Fatalf("the account is %d bytes, the replicas have %d", a.engine.replicaBytes, got)
-	}
-	a.engine.PeerDown(w.now, "p4")
-	a.pump()
-	a.engine.cfg.ReplicaBytes = 3*size + size/2
-	w.peers[1].change(1)
-	w.run(w.now.Add(time.Second))
-	if _, held := total(); fmt.Sprint(held) != "[p1 p2 p3]" {
-		t.Errorf("with room for three it holds %v, want p4, which is dead, dropped", held)
-	}
-	a.engine.cfg.ReplicaBytes = 2*size + size/2
-	w.peers[3].change(1)
-	w.run(w.now.Add(time.Second))
-	if _, held := total(); fmt.Sprint(held) != "[p1 p3]" {
-		t.Errorf("with room for two it holds %v, want p2, which is of no use, dropped", held)
-	}
-	if a.index[2] != nil {
-		t.Error("the dropped replica is still among the candidates")
-	}
-	w.run(w.now.Add(5 * time.Second)) // until the last advert of p3 is confirmed
-	before := a.engine.Stats()
-	for range 60 {
-		w.peers[2].change(1)
-		w.run(w.now.Add(time.Second))
-	}
-	if s := a.engine.Stats(); s.Fetches != before.Fetches {
-		t.Errorf("%d gets for a digest there is no room for, within a minute", s.Fetches-before.Fetches)
-	}
-	bytes, _ := total()
-	if bytes > a.engine.cfg.ReplicaBytes || bytes != a.engine.replicaBytes {
-		t.Errorf("replicas have %d bytes, the account says %d, the bound %d", bytes, a.engine.replicaBytes, a.engine.cfg.ReplicaBytes)
-	}
-	a.engine.cfg.ReplicaBytes = 10 * size
-	w.run(w.now.Add(2 * dropWait))
-	if a.index[2] == nil {
-		t.Error("with room again it does not come back")
 	}
 }

@@ -2,14 +2,15 @@ package exchange
 
 import (
 	"errors"
-	"fmt"
+
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // Sentinels; test with [errors.Is].
 var (
 	// ErrMalformed: a message that PROTOCOL.md does not allow. The sender is
 	// broken or hostile; the message is dropped and counted.
-	ErrMalformed = errors.New("malformed message")
+	ErrMalformed = wire.ErrMalformed
 
 	// ErrVersion: no protocol version is spoken by both sides. It is final until
 	// one of them is upgraded.
@@ -33,15 +34,4 @@ var (
 )
 
 // FormatError says which field of a message was wrong, and where.
-type FormatError struct {
-	Message string // "advert", "hello", …
-	Field   string // the name in PROTOCOL.md
-	Offset  int    // byte within the message
-	Err     error  // a sentinel, or wraps one
-}
-
-func (e *FormatError) Error() string {
-	return fmt.Sprintf("exchange: %s: %s at byte %d: %v", e.Message, e.Field, e.Offset, e.Err)
-}
-
-func (e *FormatError) Unwrap() error { return e.Err }
+type FormatError = wire.FormatError

@@ -83,7 +83,7 @@ func freezeAnswers(t *testing.T, sign bool) (all []frozenAnswer, steps []frozenS
 			t.Fatalf("%s: %v", name, err)
 		}
 		if typ != FrameUnknown {
-			in := reader{b: frame[FrameHeader:]}
+			in := newReader("", frame[FrameHeader:])
 			a.Head = in.head()
 		}
 		all = append(all, a)
@@ -206,7 +206,7 @@ func readFrozenVectors(t *testing.T, v vectors) {
 		}
 	}
 	for name, want := range v.IDs {
-		if got := IDOf(name).String(); got != want {
+		if got := fmt.Sprintf("%016x", uint64(IDOf(name))); got != want {
 			t.Errorf("IDOf(%q) = %s, want %s", name, got, want)
 		}
 	}

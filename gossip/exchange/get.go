@@ -64,36 +64,33 @@ func (v Version) append(dst []byte, state uint64) []byte {
 }
 
 func (r *reader) version() (v Version, state uint64) {
-	if v.Incarnation = r.uint64("incarnation"); v.Incarnation == 0 {
-		r.fail("incarnation")
-	}
-	v.Epoch = r.uvarint("epoch")
-	v.Sequence = r.uvarint("sequence")
-	return v, r.uint64("state")
+	v.Incarnation = r.NonZero("incarnation")
+	v.Epoch = r.Uvarint("epoch")
+	v.Sequence = r.Uvarint("sequence")
+	return v, r.Uint64("state")
 }
 
 // DecodeGet reads the payload of a get. b is not retained.
 func DecodeGet(b []byte) (Get, error) {
-	r := reader{message: "get", b: b}
-	flags := r.byte("flags")
+	r := newReader("get", b)
+	flags := r.Byte("flags")
 	if flags > getHave|getResume && flags != getWhole || flags == getHave|getWhole {
-		r.off = 0
-		r.fail("flags")
+		r.FailAt(0, "flags", ErrMalformed)
 	}
-	g := Get{Whole: flags == getWhole, Origin: ID(r.uint64("origin"))}
-	if g.Limit = r.uvarint("limit"); g.Limit < minLimit {
-		r.fail("limit")
+	g := Get{Whole: flags == getWhole, Origin: ID(r.Uint64("origin"))}
+	if g.Limit = r.Uvarint("limit"); g.Limit < minLimit {
+		r.Fail("limit")
 	}
 	if flags&getHave != 0 {
 		g.Have, g.State = r.version()
 	}
 	if flags&getResume != 0 {
 		g.Resume.Version, g.Resume.State = r.version()
-		if g.Resume.Offset = r.uvarint("offset"); g.Resume.Offset == 0 {
-			r.fail("offset")
+		if g.Resume.Offset = r.Uvarint("offset"); g.Resume.Offset == 0 {
+			r.Fail("offset")
 		}
 	}
-	if err := r.end(); err != nil {
+	if err := r.End(); err != nil {
 		return Get{}, err
 	}
 	return g, nil
@@ -110,11 +107,10 @@ func appendBusy(dst []byte, wait time.Duration) []byte {
 }
 
 func decodeBusy(b []byte) (time.Duration, error) {
-	r := reader{message: "busy", b: b}
-	ms := r.uvarint("milliseconds")
-	if r.err == nil && (ms < 1 || ms > uint64(maxRetry.Milliseconds())) {
-		r.off = 0
-		r.fail("milliseconds")
+	r := newReader("busy", b)
+	ms := r.Uvarint("milliseconds")
+	if r.Err == nil && (ms < 1 || ms > uint64(maxRetry.Milliseconds())) {
+		r.FailAt(0, "milliseconds", ErrMalformed)
 	}
-	return time.Duration(ms) * time.Millisecond, r.end()
+	return time.Duration(ms) * time.Millisecond, r.End()
 }

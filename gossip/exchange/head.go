@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // ID stands for a peer's name in messages too small for names: the first eight
@@ -19,8 +20,6 @@ func IDOf(name string) ID {
 	sum := sha256.Sum256([]byte(name))
 	return ID(binary.LittleEndian.Uint64(sum[:]))
 }
-
-func (id ID) String() string { return fmt.Sprintf("%016x", uint64(id)) }
 
 // MaxName is the length in bytes of the longest peer name.
 const MaxName = 63
@@ -90,6 +89,13 @@ func (h Head) LogValue() slog.Value {
 	)
 }
 
+// A reader reads what is of the exchange's messages alone besides.
+type reader struct{ wire.Reader }
+
+func newReader(message string, b []byte) *reader {
+	return &reader{wire.Reader{Message: message, B: b}}
+}
+
 // minHead is the length of the shortest encoded head.
 const minHead = 8 + 8 + 8 + 3
 
@@ -103,16 +109,13 @@ func (h Head) append(dst []byte) []byte {
 }
 
 func (r *reader) head() Head {
-	h := Head{Origin: ID(r.uint64("origin"))}
-	h.Version.Incarnation = r.uint64("incarnation")
-	if h.Version.Incarnation == 0 {
-		r.fail("incarnation")
-	}
-	h.Version.Epoch = r.uvarint("epoch")
-	h.Version.Sequence = r.uvarint("sequence")
-	h.State = r.uint64("state")
-	h.Keys = r.uvarint("keys")
-	if r.err != nil {
+	h := Head{Origin: ID(r.Uint64("origin"))}
+	h.Version.Incarnation = r.NonZero("incarnation")
+	h.Version.Epoch = r.Uvarint("epoch")
+	h.Version.Sequence = r.Uvarint("sequence")
+	h.State = r.Uint64("state")
+	h.Keys = r.Uvarint("keys")
+	if r.Err != nil {
 		return Head{}
 	}
 	return h

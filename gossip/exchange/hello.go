@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // MaxAddress is the length in bytes of the longest gossip address.
@@ -29,38 +31,35 @@ func (h Hello) AppendTo(dst []byte) []byte {
 	dst = append(BeginFrame(dst, FrameHello), h.MinVersion, h.MaxVersion, flags)
 	dst = binary.LittleEndian.AppendUint64(dst, h.Incarnation)
 	dst = binary.LittleEndian.AppendUint32(dst, h.Canary)
-	dst = appendString8(dst, h.Name)
-	dst = appendString8(dst, h.Address)
+	dst = wire.AppendString8(dst, h.Name)
+	dst = wire.AppendString8(dst, h.Address)
 	return EndFrame(dst, start)
 }
 
 // DecodeHello reads the payload of a hello. b is not retained.
 func DecodeHello(b []byte) (Hello, error) {
-	r := reader{message: "hello", b: b}
-	h := Hello{MinVersion: r.byte("least version"), MaxVersion: r.byte("greatest version")}
+	r := newReader("hello", b)
+	h := Hello{MinVersion: r.Byte("least version"), MaxVersion: r.Byte("greatest version")}
 	if h.MinVersion == 0 || h.MaxVersion < h.MinVersion {
-		r.fail("versions")
+		r.Fail("versions")
 	}
-	h.Joining = r.byte("flags")&1 != 0
-	h.Incarnation = r.uint64("incarnation")
-	h.Canary = r.uint32("canary")
-	h.Name, h.Address = r.identity(h.Incarnation)
-	if r.err != nil {
-		return Hello{}, r.err
+	h.Joining = r.Byte("flags")&1 != 0
+	h.Incarnation = r.NonZero("incarnation")
+	h.Canary = r.Uint32("canary")
+	h.Name, h.Address = r.identity()
+	if r.Err != nil {
+		return Hello{}, r.Err
 	}
 	return h, nil
 }
 
 // identity reads the two strings that end both greetings.
-func (r *reader) identity(incarnation uint64) (name, address string) {
-	if incarnation == 0 {
-		r.fail("incarnation")
+func (r *reader) identity() (name, address string) {
+	if name = r.String8("name"); !ValidName(name) {
+		r.Fail("name")
 	}
-	if name = r.string8("name"); !ValidName(name) {
-		r.fail("name")
-	}
-	if address = r.string8("address"); address == "" || len(address) > MaxAddress {
-		r.fail("address")
+	if address = r.String8("address"); address == "" || len(address) > MaxAddress {
+		r.Fail("address")
 	}
 	return name, address
 }
@@ -88,24 +87,24 @@ func (w Welcome) AppendTo(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, w.Incarnation)
 	dst = binary.LittleEndian.AppendUint32(dst, w.Canary)
 	dst = binary.LittleEndian.AppendUint64(dst, w.Known)
-	dst = appendString8(dst, w.Name)
-	dst = appendString8(dst, w.Address)
+	dst = wire.AppendString8(dst, w.Name)
+	dst = wire.AppendString8(dst, w.Address)
 	return EndFrame(dst, start)
 }
 
 // DecodeWelcome reads the payload of a welcome. b is not retained.
 func DecodeWelcome(b []byte) (Welcome, error) {
-	r := reader{message: "welcome", b: b}
-	w := Welcome{Version: r.byte("version")}
-	w.Incarnation = r.uint64("incarnation")
-	w.Canary = r.uint32("canary")
-	w.Known = r.uint64("known")
-	w.Name, w.Address = r.identity(w.Incarnation)
-	if r.err == nil && w.Version != ProtocolVersion {
+	r := newReader("welcome", b)
+	w := Welcome{Version: r.Byte("version")}
+	w.Incarnation = r.NonZero("incarnation")
+	w.Canary = r.Uint32("canary")
+	w.Known = r.Uint64("known")
+	w.Name, w.Address = r.identity()
+	if r.Err == nil && w.Version != ProtocolVersion {
 		return Welcome{}, &FormatError{Message: "welcome", Field: "version", Err: ErrVersion}
 	}
-	if r.err != nil {
-		return Welcome{}, r.err
+	if r.Err != nil {
+		return Welcome{}, r.Err
 	}
 	return w, nil
 }
@@ -151,17 +150,17 @@ func (e *Refusal) AppendTo(dst []byte) []byte {
 		text = strings.ToValidUTF8(text[:200], "")
 	}
 	dst = append(BeginFrame(dst, FrameRefuse), code)
-	dst = appendString8(dst, text)
+	dst = wire.AppendString8(dst, text)
 	return EndFrame(dst, start)
 }
 
 // DecodeRefusal reads the payload of a refuse. Text is made printable, since it
 // comes from elsewhere and goes to logs.
 func DecodeRefusal(b []byte) (*Refusal, error) {
-	r := reader{message: "refuse", b: b}
-	code := r.byte("code")
-	text := r.string8("text")
-	if err := r.end(); err != nil {
+	r := newReader("refuse", b)
+	code := r.Byte("code")
+	text := r.String8("text")
+	if err := r.End(); err != nil {
 		return nil, err
 	}
 	e := &Refusal{Err: ErrMalformed, Text: printable(text)}

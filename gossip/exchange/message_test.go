@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // vectors.json serves any implementation: each valid case is a message in hex with
@@ -96,23 +98,23 @@ var codecs = map[string]codec{
 		return g, g.AppendTo(nil), err
 	}),
 	"rest": framed(FrameRest, func(b []byte) (any, []byte, error) {
-		in := reader{message: "rest", b: b}
+		in := newReader("rest", b)
 		fields := struct {
 			Head   Head
 			Offset uint64
 			Body   []byte
-		}{Head: in.head(), Offset: in.uvarint("offset"), Body: in.rest()}
-		if in.err != nil || fields.Offset == 0 || fields.Offset > 1<<16 || len(fields.Body) == 0 {
-			in.fail("offset")
-			return nil, nil, in.err
+		}{Head: in.head(), Offset: in.Uvarint("offset"), Body: in.Rest()}
+		if in.Err != nil || fields.Offset == 0 || fields.Offset > 1<<16 || len(fields.Body) == 0 {
+			in.Fail("offset")
+			return nil, nil, in.Err
 		}
 		// Those who have that many bytes join the rest to them, and make it of the snapshot.
 		f := Fetch{Partial: &Partial{Head: fields.Head, Body: make([]byte, fields.Offset)}}
 		r := Result{Head: fields.Head}
-		in.off = len(fields.Head.append(nil))
+		in.Off = len(fields.Head.append(nil))
 		body := in.continued(f, &r)
-		if in.err != nil {
-			return nil, nil, in.err
+		if in.Err != nil {
+			return nil, nil, in.Err
 		}
 		a := Answer{kind: FrameRest, head: fields.Head, resume: Resume{Offset: fields.Offset}}
 		snapshot := append(a.appendHead(BeginFrame(nil, FrameSnapshot)), body...)
@@ -130,7 +132,7 @@ var codecs = map[string]codec{
 		a := Answer{kind: FrameSame, head: r.Head}
 		again := a.AppendTo(nil)
 		if len(r.Signature) > 0 { // as if signed by this
-			again = EndFrame(appendString8(again[:len(again)-1], string(r.Signature)), 0)
+			again = EndFrame(wire.AppendString8(again[:len(again)-1], string(r.Signature)), 0)
 		}
 		return fields, again, nil
 	}),
@@ -150,7 +152,7 @@ var codecs = map[string]codec{
 
 // headAt returns the head that b begins with.
 func headAt(b []byte) Head {
-	r := reader{b: b}
+	r := newReader("", b)
 	return r.head()
 }
 
@@ -217,7 +219,7 @@ func TestVectors(t *testing.T) {
 		}
 	}
 	for name, want := range v.IDs {
-		if got := IDOf(name).String(); got != want {
+		if got := fmt.Sprintf("%016x", uint64(IDOf(name))); got != want {
 			t.Errorf("IDOf(%q) = %s, want %s", name, got, want)
 		}
 	}

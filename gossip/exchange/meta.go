@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // Longest fields of [Meta], in bytes.
@@ -36,8 +38,8 @@ func (m Meta) AppendTo(dst []byte) []byte {
 	dst = append(dst, metaMagic, m.MinVersion, m.MaxVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, m.Incarnation)
 	dst = binary.LittleEndian.AppendUint32(dst, m.Canary)
-	dst = appendString8(dst, m.Service)
-	dst = appendString8(dst, string(m.Key))
+	dst = wire.AppendString8(dst, m.Service)
+	dst = wire.AppendString8(dst, string(m.Key))
 	dst = append(dst, byte(4*len(m.Secrets)))
 	for _, id := range m.Secrets {
 		dst = binary.LittleEndian.AppendUint32(dst, id)
@@ -48,36 +50,33 @@ func (m Meta) AppendTo(dst []byte) []byte {
 // DecodeMeta reads the metadata of a peer. Bytes after the fields it knows are
 // ignored. b is not retained.
 func DecodeMeta(b []byte) (Meta, error) {
-	r := reader{message: "metadata", b: b}
-	if r.byte("magic") != metaMagic {
-		r.off = 0
-		r.fail("magic")
+	r := newReader("metadata", b)
+	if r.Byte("magic") != metaMagic {
+		r.FailAt(0, "magic", ErrMalformed)
 	}
-	m := Meta{MinVersion: r.byte("least version"), MaxVersion: r.byte("greatest version")}
+	m := Meta{MinVersion: r.Byte("least version"), MaxVersion: r.Byte("greatest version")}
 	if m.MinVersion == 0 || m.MaxVersion < m.MinVersion {
-		r.fail("versions")
+		r.Fail("versions")
 	}
-	if m.Incarnation = r.uint64("incarnation"); m.Incarnation == 0 {
-		r.fail("incarnation")
+	m.Incarnation = r.NonZero("incarnation")
+	m.Canary = r.Uint32("canary")
+	if m.Service = r.String8("service"); len(m.Service) > MaxService {
+		r.Fail("service")
 	}
-	m.Canary = r.uint32("canary")
-	if m.Service = r.string8("service"); len(m.Service) > MaxService {
-		r.fail("service")
-	}
-	if key := r.string8("key"); len(key) == ed25519.PublicKeySize {
+	if key := r.String8("key"); len(key) == ed25519.PublicKeySize {
 		m.Key = []byte(key)
 	} else if key != "" {
-		r.fail("key")
+		r.Fail("key")
 	}
-	ids := r.string8("secrets")
+	ids := r.String8("secrets")
 	if len(ids)%4 != 0 || len(ids) > 4*MaxSecrets {
-		r.fail("secrets")
+		r.Fail("secrets")
 	}
-	for ; r.err == nil && len(ids) > 0; ids = ids[4:] {
+	for ; r.Err == nil && len(ids) > 0; ids = ids[4:] {
 		m.Secrets = append(m.Secrets, binary.LittleEndian.Uint32([]byte(ids)))
 	}
-	if r.err != nil {
-		return Meta{}, r.err
+	if r.Err != nil {
+		return Meta{}, r.Err
 	}
 	return m, nil
 }

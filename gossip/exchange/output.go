@@ -74,34 +74,13 @@ const (
 	Rejected                       // an answer of Source about Peer was not accepted; Err says why
 	Flooding                       // Peer changes its digest wholly too often; it is asked less often now
 	Displaced                      // another life of this very peer has a greater incarnation; a new one was taken
-	Dropped                        // Peer's replica was dropped for want of memory
 	Collision                      // Peer's name has the ID of another peer; it is ignored
 	Leaving                        // Peer says that it is about to leave
 )
 
-func (k EventKind) String() string {
-	switch k {
-	case Applied:
-		return "applied"
-	case Diverged:
-		return "diverged"
-	case Repaired:
-		return "repaired"
-	case Rejected:
-		return "rejected"
-	case Flooding:
-		return "flooding"
-	case Displaced:
-		return "displaced"
-	case Dropped:
-		return "dropped"
-	case Collision:
-		return "collision"
-	case Leaving:
-		return "leaving"
-	}
-	return "none"
-}
+var eventKinds = [...]string{"none", "applied", "diverged", "repaired", "rejected", "flooding", "displaced", "collision", "leaving"}
+
+func (k EventKind) String() string { return eventKinds[k] }
 
 // Event is something that operators and embedders may want to know.
 type Event struct {
@@ -151,7 +130,6 @@ type Stats struct {
 	Contested   int64 // contradictions heard of between what is held and what others say of that version
 	Divergences int64 // those in which the origin contradicted what was held
 	Floods      int64
-	Dropped     int64 // replicas, for want of memory
 
 	LagSum time.Duration // of all applied versions that were heard of before
 	LagMax time.Duration

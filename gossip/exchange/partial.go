@@ -34,21 +34,21 @@ func (p *Partial) resume() Resume {
 // there is something. payload is not retained.
 func DecodeBroken(f Fetch, t FrameType, payload []byte) Result {
 	r := Result{Kind: t, Bytes: len(payload), Err: ErrBroken}
-	in := reader{message: t.String(), b: payload}
+	in := newReader(t.String(), payload)
 	head := in.head()
-	if in.err != nil || head.Origin != f.Get.Origin {
+	if in.Err != nil || head.Origin != f.Get.Origin {
 		return r
 	}
 	part := Result{Head: head}
 	var body []byte
 	switch t {
 	case FrameSnapshot:
-		part.Signature = in.signature()
-		body = append(body, in.rest()...)
+		part.Signature = in.Signature()
+		body = append(body, in.Rest()...)
 	case FrameRest:
 		body = in.continued(f, &part)
 	}
-	if in.err == nil && len(body) > 0 && verify(f.Key, head, part.Signature) == nil {
+	if in.Err == nil && len(body) > 0 && verify(f.Key, head, part.Signature) == nil {
 		r.Partial = &Partial{Head: head, Signature: part.Signature, Body: body, Source: f.Source}
 	}
 	return r
@@ -57,17 +57,17 @@ func DecodeBroken(f Fetch, t FrameType, payload []byte) Result {
 // continued reads what follows the head of a rest, and returns the body from its
 // beginning.
 func (r *reader) continued(f Fetch, result *Result) []byte {
-	offset := r.uvarint("offset")
+	offset := r.Uvarint("offset")
 	p := f.Partial
 	if p == nil || result.Head != p.Head {
-		r.fail("head")
+		r.Fail("head")
 		return nil
 	}
 	if offset != uint64(len(p.Body)) {
-		r.fail("offset")
+		r.Fail("offset")
 	}
-	rest := r.rest()
-	if r.err != nil {
+	rest := r.Rest()
+	if r.Err != nil {
 		return nil
 	}
 	result.Signature, result.Resumed = p.Signature, len(p.Body)
@@ -180,13 +180,13 @@ func (a Answer) Snapshot() (snapshot Answer, ok bool) {
 // Should there be nothing beyond what was asked to be left out, it is unknown.
 func (a Answer) AppendRest(dst, snapshot []byte) []byte {
 	start := len(dst)
-	in := reader{b: snapshot[FrameHeader:]}
+	in := newReader("", snapshot[FrameHeader:])
 	if FrameType(snapshot[0]) == FrameSnapshot {
 		in.head()
-		in.signature()
+		in.Signature()
 	}
-	body := in.rest()
-	if FrameType(snapshot[0]) != FrameSnapshot || in.err != nil || a.resume.Offset >= uint64(len(body)) {
+	body := in.Rest()
+	if FrameType(snapshot[0]) != FrameSnapshot || in.Err != nil || a.resume.Offset >= uint64(len(body)) {
 		return EndFrame(BeginFrame(dst, FrameUnknown), start)
 	}
 	dst = a.head.append(BeginFrame(dst, FrameRest))

@@ -69,16 +69,12 @@ func (e *Engine) Restore(now time.Time, peer string, r Result) bool {
 	if r.Err != nil || r.Filter == nil || r.Head.Origin != IDOf(peer) || e.peers[r.Head.Origin] != nil {
 		return false
 	}
-	if most := e.cfg.ReplicaBytes; most > 0 && e.replicaBytes+r.Filter.MemoryBytes() > most {
-		return false
-	}
 	p := e.find(peer, now)
 	if p == nil {
 		return false
 	}
 	p.incarnation = r.Head.Version.Incarnation
-	p.held, p.signature = r.Head, r.Signature
-	e.setFilter(p, r.Filter)
+	p.held, p.filter, p.signature = r.Head, r.Filter, r.Signature
 	p.history = digest.NewHistory(e.cfg.ReplicaLog)
 	p.history.Advance(r.Filter)
 	e.become(p, Former)

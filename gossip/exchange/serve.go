@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // Answer is what a get is answered with. Making the bytes is left to
@@ -126,7 +127,7 @@ func (a Answer) AppendTo(dst []byte) []byte {
 	case FrameSame:
 		dst = a.head.append(BeginFrame(dst, FrameSame))
 		if a.again {
-			return EndFrame(appendString8(dst, string(sign(a.key, a.head))), start)
+			return EndFrame(wire.AppendString8(dst, string(sign(a.key, a.head))), start)
 		}
 		return EndFrame(append(dst, 0), start)
 	case FrameBusy:
@@ -177,7 +178,7 @@ func (a Answer) appendHead(dst []byte) []byte {
 	if a.key != nil {
 		signature = sign(a.key, a.head)
 	}
-	return appendString8(a.head.append(dst), string(signature))
+	return wire.AppendString8(a.head.append(dst), string(signature))
 }
 
 // delta returns what leads from the version asked for to the current one, and the

@@ -53,25 +53,24 @@ func (s Step) AppendTo(dst []byte) []byte {
 
 // DecodeStep reads a datagram. b is not retained.
 func DecodeStep(b []byte) (Step, error) {
-	r := reader{message: "step", b: b}
+	r := newReader("step", b)
 	if len(b) > MaxDatagram {
-		r.off = MaxDatagram
-		r.fail("length")
-		return Step{}, r.err
+		r.FailAt(MaxDatagram, "length", ErrMalformed)
+		return Step{}, r.Err
 	}
-	s := Step{Packed: r.kind(Stepping, Packed) == Packed, Origin: r.tag(), From: r.byte("from"), Step: r.uvarint("step")}
+	s := Step{Packed: r.kind(Stepping, Packed) == Packed, Origin: r.tag(), From: r.Byte("from"), Step: r.Uvarint("step")}
 	if s.Step == 0 {
-		r.fail("step")
+		r.Fail("step")
 	}
-	u := r.uvarint("keys")
+	u := r.Uvarint("keys")
 	s.Keys = int64(u>>1) ^ -int64(u&1)
-	s.Mark = r.uint32("mark")
-	s.Behind = append([]byte(nil), r.rest()...)
+	s.Mark = r.Uint32("mark")
+	s.Behind = append([]byte(nil), r.Rest()...)
 	if len(s.Behind) == 0 {
-		r.fail("change")
+		r.Fail("change")
 	}
-	if r.err != nil {
-		return Step{}, r.err
+	if r.Err != nil {
+		return Step{}, r.Err
 	}
 	return s, nil
 }
@@ -91,9 +90,9 @@ func (n Note) AppendTo(dst []byte) []byte {
 
 // DecodeNote reads a datagram. b is not retained.
 func DecodeNote(b []byte) (Note, error) {
-	r := reader{message: "note", b: b}
-	n := Note{r.kind(Reminder, Receipt), r.tag(), r.uint32("mark")}
-	if err := r.end(); err != nil {
+	r := newReader("note", b)
+	n := Note{r.kind(Reminder, Receipt), r.tag(), r.Uint32("mark")}
+	if err := r.End(); err != nil {
 		return Note{}, err
 	}
 	return n, nil
@@ -101,10 +100,4 @@ func DecodeNote(b []byte) (Note, error) {
 
 func appendTag(dst []byte, t Tag) []byte { return append(dst, byte(t), byte(t>>8), byte(t>>16)) }
 
-func (r *reader) tag() Tag {
-	b := r.take("origin", tagBytes)
-	if b == nil {
-		return 0
-	}
-	return Tag(b[0]) | Tag(b[1])<<8 | Tag(b[2])<<16
-}
+func (r *reader) tag() Tag { return Tag(r.Uint24("origin")) }

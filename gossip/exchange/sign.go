@@ -31,16 +31,3 @@ func verify(key ed25519.PublicKey, h Head, signature []byte) error {
 	}
 	return nil
 }
-
-// signature reads a signature or its absence.
-func (r *reader) signature() []byte {
-	n := r.byte("signature")
-	if n != 0 && n != signatureBytes {
-		r.off--
-		r.fail("signature")
-	}
-	if n == 0 {
-		return nil
-	}
-	return append([]byte(nil), r.take("signature", int(n))...)
-}

@@ -19,26 +19,24 @@ func AppendVector(dst []byte, t FrameType, heads []Head) []byte {
 
 // DecodeVector reads the payload of a sync or vector. b is not retained.
 func DecodeVector(b []byte) ([]Head, error) {
-	r := reader{message: "vector", b: b}
-	n := r.uvarint("count")
-	if n > MaxHeads || n > uint64(len(b))/minHead {
-		r.off = 0
-		r.fail("count")
+	r := newReader("vector", b)
+	n := r.Count("count", minHead)
+	if n > MaxHeads {
+		r.FailAt(0, "count", ErrMalformed)
 	}
-	if r.err != nil {
-		return nil, r.err
+	if r.Err != nil {
+		return nil, r.Err
 	}
 	heads := make([]Head, 0, n)
 	for range n {
-		at := r.off
+		at := r.Off
 		h := r.head()
-		if r.err == nil && len(heads) > 0 && h.Origin <= heads[len(heads)-1].Origin {
-			r.off = at
-			r.fail("order")
+		if r.Err == nil && len(heads) > 0 && h.Origin <= heads[len(heads)-1].Origin {
+			r.FailAt(at, "order", ErrMalformed)
 		}
 		heads = append(heads, h)
 	}
-	if err := r.end(); err != nil {
+	if err := r.End(); err != nil {
 		return nil, err
 	}
 	return heads, nil

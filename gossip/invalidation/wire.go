@@ -3,8 +3,8 @@ package invalidation
 import (
 	"crypto/ed25519"
 	"encoding/binary"
-	"errors"
-	"fmt"
+
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // First bytes of the datagrams.
@@ -18,9 +18,6 @@ const MaxDatagram = 1152
 
 // MaxFrame is the length in bytes of the longest payload of a stream.
 const MaxFrame = 1 << 20
-
-// ErrMalformed is wrapped by the errors of decoders.
-var ErrMalformed = errors.New("malformed")
 
 // A Push is a datagram from the origin of a log: how far that goes, and some of it.
 type Push struct {
@@ -44,19 +41,19 @@ func (p Push) AppendTo(dst []byte) []byte {
 
 // DecodePush reads a datagram. b is not retained.
 func DecodePush(b []byte) (Push, error) {
-	r := reader{message: "push", b: b}
+	r := newReader("push", b)
 	r.lead(PushByte)
-	p := Push{Log: r.log(), High: r.uvarint("newest"), First: r.uvarint("first")}
+	p := Push{Log: r.log(), High: r.Uvarint("newest"), First: r.Uvarint("first")}
 	if p.High == 0 || p.First == 0 || p.First-1 > p.High {
-		r.fail("first")
+		r.Fail("first")
 	}
-	for r.err == nil && r.off < len(b) {
+	for r.Err == nil && r.Off < len(b) {
 		p.Entries = append(p.Entries, r.entry())
 	}
 	if uint64(len(p.Entries)) > p.High-p.First+1 {
-		r.fail("entries")
+		r.Fail("entries")
 	}
-	return p, r.end()
+	return p, r.End()
 }
 
 // A Receipt is a datagram to the origin of a log: so much of it has been applied.
@@ -75,10 +72,10 @@ func (p Receipt) AppendTo(dst []byte) []byte {
 
 // DecodeReceipt reads a datagram.
 func DecodeReceipt(b []byte) (Receipt, error) {
-	r := reader{message: "receipt", b: b}
+	r := newReader("receipt", b)
 	r.lead(ReceiptByte)
-	p := Receipt{From: r.uint64("sender"), Life: r.life(), Applied: r.uvarint("applied")}
-	return p, r.end()
+	p := Receipt{From: r.Uint64("sender"), Life: r.NonZero("life"), Applied: r.Uvarint("applied")}
+	return p, r.End()
 }
 
 // A Known is how far a member has come with a log.
@@ -98,17 +95,17 @@ func AppendRecall(dst []byte, known []Known) []byte {
 
 // DecodeRecall reads the payload of a recall. b is not retained.
 func DecodeRecall(b []byte) ([]Known, error) {
-	r := reader{message: "recall", b: b}
-	n := r.count("number", 17)
+	r := newReader("recall", b)
+	n := r.Count("number", 17)
 	known := make([]Known, 0, n)
 	for range n {
-		k := Known{Log: r.log(), Sequence: r.uvarint("known")}
+		k := Known{Log: r.log(), Sequence: r.Uvarint("known")}
 		if k.Sequence == 0 || len(known) > 0 && known[len(known)-1].Log.compare(k.Log) >= 0 {
-			r.fail("order")
+			r.Fail("order")
 		}
 		known = append(known, k)
 	}
-	return known, r.end()
+	return known, r.End()
 }
 
 // A Part is what a member tells of a log.
@@ -148,33 +145,33 @@ func (m Logs) AppendTo(dst []byte) []byte {
 
 // DecodeLogs reads the payload. b is not retained.
 func DecodeLogs(b []byte) (Logs, error) {
-	r := reader{message: "logs", b: b}
-	more := r.byte("more")
+	r := newReader("logs", b)
+	more := r.Byte("more")
 	if more > 1 {
-		r.fail("more")
+		r.Fail("more")
 	}
 	m := Logs{More: more == 1}
-	n := r.count("number", 20)
+	n := r.Count("number", 20)
 	m.Parts = make([]Part, 0, n)
 	for range n {
-		p := Part{Log: r.log(), Floor: r.uvarint("forgotten"), Age: r.uvarint("age"), First: r.uvarint("first")}
+		p := Part{Log: r.log(), Floor: r.Uvarint("forgotten"), Age: r.Uvarint("age"), First: r.Uvarint("first")}
 		if p.First <= p.Floor || p.First+maxEntries < p.First {
-			r.fail("first")
+			r.Fail("first")
 		}
 		if p.Floor == 0 && p.Age != 0 {
-			r.fail("age")
+			r.Fail("age")
 		}
-		k := r.count("entries", 3)
+		k := r.Count("entries", 3)
 		p.Entries = make([]Invalidation, 0, k)
 		for range k {
 			p.Entries = append(p.Entries, r.entry())
 		}
 		if k == 0 && p.Floor == 0 {
-			r.fail("entries")
+			r.Fail("entries")
 		}
 		m.Parts = append(m.Parts, p)
 	}
-	return m, r.end()
+	return m, r.End()
 }
 
 // maxEntries is more than a payload can have.
@@ -225,110 +222,32 @@ func (e Invalidation) append(dst []byte) []byte {
 	return append(dst, e.Signature...)
 }
 
-// A reader takes fields off the front of a message. The first field that is wrong
-// sticks: everything read after it is zero.
-type reader struct {
-	message string
-	b       []byte
-	off     int
-	err     error
-}
+// A reader reads what is of the messages of this package alone besides.
+type reader struct{ wire.Reader }
 
-func (r *reader) fail(field string) {
-	if r.err == nil {
-		r.err = fmt.Errorf("invalidation: %s: %s at byte %d: %w", r.message, field, r.off, ErrMalformed)
-	}
-}
-
-func (r *reader) take(field string, n uint64) []byte {
-	if r.err != nil || uint64(len(r.b)-r.off) < n {
-		r.fail(field)
-		return nil
-	}
-	b := r.b[r.off : r.off+int(n)]
-	r.off += int(n)
-	return b
-}
-
-func (r *reader) byte(field string) byte {
-	if b := r.take(field, 1); b != nil {
-		return b[0]
-	}
-	return 0
+func newReader(message string, b []byte) *reader {
+	return &reader{wire.Reader{Message: message, B: b}}
 }
 
 func (r *reader) lead(want byte) {
-	if len(r.b) > MaxDatagram {
-		r.fail("length")
+	if len(r.B) > MaxDatagram {
+		r.Fail("length")
 	}
-	if r.byte("kind") != want {
-		r.fail("kind")
+	if r.Byte("kind") != want {
+		r.Fail("kind")
 	}
 }
 
-func (r *reader) uint64(field string) uint64 {
-	if b := r.take(field, 8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
-func (r *reader) uvarint(field string) uint64 {
-	if r.err != nil {
-		return 0
-	}
-	v, n := binary.Uvarint(r.b[r.off:])
-	if n <= 0 || n > 1 && r.b[r.off+n-1] == 0 {
-		r.fail(field)
-		return 0
-	}
-	r.off += n
-	return v
-}
-
-// count reads how many of at least so many bytes each follow.
-func (r *reader) count(field string, each int) int {
-	n := r.uvarint(field)
-	if n > uint64(len(r.b)-r.off)/uint64(each) {
-		r.fail(field)
-	}
-	if r.err != nil {
-		return 0
-	}
-	return int(n)
-}
-
-func (r *reader) life() uint64 {
-	life := r.uint64("life")
-	if life == 0 {
-		r.fail("life")
-	}
-	return life
-}
-
-func (r *reader) log() Log { return Log{r.uint64("origin"), r.life()} }
+func (r *reader) log() Log { return Log{r.Uint64("origin"), r.NonZero("life")} }
 
 func (r *reader) entry() (e Invalidation) {
-	lead := r.byte("kind")
+	lead := r.Byte("kind")
 	e.Kind, e.Soft = Kind(lead&^softBit), lead&softBit != 0
-	n := r.uvarint("name")
+	n := r.Uvarint("name")
 	if n > MaxName || e.Kind == 0 || e.Kind == Everything && n > 0 || e.Kind == Tag && n == 0 {
-		r.fail("name")
+		r.Fail("name")
 	}
-	e.Name = string(r.take("name", n))
-	switch n := r.byte("signature"); n {
-	case 0:
-	case ed25519.SignatureSize:
-		e.Signature = append([]byte(nil), r.take("signature", uint64(n))...)
-	default:
-		r.fail("signature")
-	}
+	e.Name = string(r.Take("name", n))
+	e.Signature = r.Signature()
 	return e
-}
-
-func (r *reader) end() error {
-	if r.err == nil && r.off != len(r.b) {
-		r.fail("trailing bytes")
-	}
-	return r.err
 }

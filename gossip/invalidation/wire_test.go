@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // codecs decode a message and encode it again.
@@ -58,7 +60,7 @@ func TestVectors(t *testing.T) {
 		switch {
 		case v.Field == "" && (err != nil || !bytes.Equal(again, b)):
 			t.Errorf("%s: %x, %v", v.Name, again, err)
-		case v.Field != "" && (!errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), ": "+v.Field+" at")):
+		case v.Field != "" && (!errors.Is(err, wire.ErrMalformed) || !strings.Contains(err.Error(), ": "+v.Field+" at")):
 			t.Errorf("%s: %v, want something wrong with %s", v.Name, err, v.Field)
 		}
 		if v.Field == "" {

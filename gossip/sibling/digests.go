@@ -5,7 +5,6 @@ import "github.com/summarycache/summarycache/gossip"
 // A Node knows who probably holds an object: a [gossip.Node] is one.
 type Node interface {
 	Candidates(dst []gossip.Candidate, identity string) []gossip.Candidate
-	ReportHit(peer string)
 	Distrust(peer string)
 }
 
@@ -25,9 +24,6 @@ func (d digests) Candidates(dst []Candidate, identity string) []Candidate {
 }
 
 func (d digests) Report(r Report) {
-	if r.Outcome == Hit || r.Outcome == Unusable { // the digest was right
-		d.node.ReportHit(r.Peer)
-	}
 	if r.Distrust {
 		d.node.Distrust(r.Peer)
 	}

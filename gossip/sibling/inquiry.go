@@ -86,7 +86,7 @@ func (in *Inquiry) Only(c Candidate) {
 
 // Next asks candidates until one has the object, and then the origin, and returns
 // the answer, whose body the caller must close. If one takes longer than it
-// mostly does, the next is asked as well, and who answers first wins. Candidates
+// mostly does, the next is asked as well, and the first good answer wins. Candidates
 // that are far slower than the origin are asked only if it fails. An error is the
 // origin's, or that of ctx. Without an origin it returns nil, and no error,
 // when nobody is left to ask; the origin is asked by each call. conditions are
@@ -106,7 +106,7 @@ func (in *Inquiry) settle(done *runner) {
 	now := time.Now()
 	took := now.Sub(done.started)
 	if done.step.Wait > 0 {
-		in.waited(done, took)
+		in.waited(done)
 		return
 	}
 	switch done.outcome {
@@ -116,21 +116,21 @@ func (in *Inquiry) settle(done *runner) {
 	case TimedOut:
 		in.c.lost(done.step.Peer, took, in.c.cfg.Health.of(done.step.Peer).unanswered(took, now), now)
 	}
-	in.report(done.step, done.outcome, took)
+	in.report(done.step, done.outcome)
 }
 
 // waited settles a question to one that was fetching the object.
-func (in *Inquiry) waited(done *runner, took time.Duration) {
+func (in *Inquiry) waited(done *runner) {
 	switch done.outcome {
 	case Hit:
 		in.c.stats.waitsWon.Add(1)
 	case Refused, Failed:
-		in.report(done.step, done.outcome, took)
+		in.report(done.step, done.outcome)
 	}
 }
 
 // report counts what a question brought, and tells the Locator.
-func (in *Inquiry) report(to Step, o Outcome, took time.Duration) {
+func (in *Inquiry) report(to Step, o Outcome) {
 	switch o {
 	case Hit:
 		in.c.stats.hits.Add(1)
@@ -148,7 +148,7 @@ func (in *Inquiry) report(to Step, o Outcome, took time.Duration) {
 		in.Errors++
 		in.c.stats.errors.Add(1)
 	}
-	in.c.report(Report{Peer: to.Peer, Identity: to.Identity, Outcome: o, Latency: took}, to.Candidate)
+	in.c.report(Report{Peer: to.Peer, Outcome: o}, to.Candidate)
 }
 
 // report records what became of a question, and tells the Locator.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -51,7 +52,7 @@ func (r *race) next() (*Answer, error) {
 		select {
 		case done := <-r.ended:
 			stop()
-			r.remove(done)
+			r.running = slices.DeleteFunc(r.running, func(o *runner) bool { return o == done })
 			if r.good(done) {
 				return r.won(done), nil
 			}
@@ -143,14 +144,6 @@ func (r *race) alarm() (late <-chan time.Time, stop func() bool) {
 	return t.C, t.Stop
 }
 
-func (r *race) remove(done *runner) {
-	for i, other := range r.running {
-		if other == done {
-			r.running = append(r.running[:i], r.running[i+1:]...)
-		}
-	}
-}
-
 // good judges what came of a question, and settles it.
 func (r *race) good(done *runner) bool {
 	if done.step.Peer == "" {
@@ -208,7 +201,7 @@ func (in *Inquiry) outrun(loser *runner) {
 	} else {
 		in.c.stats.outrun.Add(1)
 	}
-	in.report(loser.step, outcome, took)
+	in.report(loser.step, outcome)
 }
 
 // askOrigin asks the origin. Its body keeps ctx alive.

@@ -48,7 +48,13 @@ func (s source) Health() Health { return s.status.Health }
 
 func (s source) History() []Sample { return []Sample{SampleOf(s.status)} }
 
-func (s source) Cluster(context.Context) []ClusterRow { return []ClusterRow{RowOf(s.status)} }
+func (s source) Cluster(context.Context) Cluster {
+	return ClusterOf([]ClusterRow{RowOf(s.status), Silent("peer-3", "dead", "dead for 90 s")})
+}
+
+func (s source) Holders(_ context.Context, in Inquiry) []Holder {
+	return []Holder{{Peer: "peer-2", Stored: []Stored{{Identity: "GET " + in.URL, ETag: `"1"`}}}, {Peer: "peer-3", Error: "dead for 90 s"}}
+}
 
 func (s source) Why(in Inquiry) (Explanation, error) {
 	if in.URL == "" {

@@ -30,6 +30,11 @@ func (c Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.json(ctx, http.MethodGet, "/status.json", "", nil, &s)
 }
 
+// Cluster asks for what all peers say of themselves.
+func (c Client) Cluster(ctx context.Context) (all Cluster, err error) {
+	return all, c.json(ctx, http.MethodGet, "/cluster.json", "", nil, &all)
+}
+
 // Why asks what would become of a request.
 func (c Client) Why(ctx context.Context, in Inquiry) (e Explanation, err error) {
 	q := url.Values{"url": {in.URL}}

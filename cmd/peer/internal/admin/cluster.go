@@ -1,5 +1,16 @@
 package admin
 
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/cmd/peer/internal/table"
+)
+
 // A Plan says what this peer's digest is made for, and what is expected of it.
 type Plan struct {
 	Objects           uint64  `json:"objects"`
@@ -17,11 +28,46 @@ type Plan struct {
 	Note    string `json:"note"`
 }
 
-// A ClusterRow is what one peer of the cluster says of those that it asked.
+// A Cluster is what all of its peers say of themselves.
+type Cluster struct {
+	Peers []ClusterRow `json:"peers"` // the one that was asked first
+	All   Figures      `json:"all"`   // the sums of those that answered
+}
+
+// Figures are what a peer did for clients since it started; siblings' questions are not
+// in them.
+type Figures struct {
+	Requests    uint64 `json:"requests"`
+	Hits        uint64 `json:"hits"`            // of those, answered without the origin: from the store, from siblings, or from another's fetch
+	SiblingHits uint64 `json:"sibling_hits"`    // of the hits, those from siblings
+	ToOrigins   uint64 `json:"origin_requests"` // sent to origins, validations and background ones included
+
+	BytesToClients   uint64 `json:"bytes_to_clients"`
+	BytesFromOrigins uint64 `json:"bytes_from_origins"`
+	BytesSaved       uint64 `json:"bytes_saved"` // sent to clients and not by origins
+}
+
+// FiguresOf takes them from a peer's counters.
+func FiguresOf(t proxy.Counts) Figures {
+	local := t.LocalHits - min(t.LocalHits, t.ServedToSiblings)
+	return Figures{
+		Requests: t.Requests - min(t.Requests, t.ServedToSiblings+t.NotServedToSiblings+t.RefusedAskers),
+		Hits:     local + t.SiblingHits + t.Collapsed, SiblingHits: t.SiblingHits, ToOrigins: t.OriginRequests,
+		BytesToClients: t.BytesToClients, BytesFromOrigins: t.BytesFromOrigins, BytesSaved: t.BytesToClients - min(t.BytesToClients, t.BytesFromOrigins),
+	}
+}
+
+// A ClusterRow is what one peer of the cluster says of itself.
 type ClusterRow struct {
-	Peer  string       `json:"peer"`
-	Error string       `json:"error"` // why the peer says nothing; "" = it did
-	Asked []ClusterAsk `json:"asked"`
+	Peer string `json:"peer"`
+	// State is "serving", "starting" or "draining"; "hangs", "alone", "behind" or "degraded", the
+	// first of these that Troubles has a word of; or, of a peer that says nothing, "dead" or "no answer".
+	State    string   `json:"state"`
+	Troubles []string `json:"troubles"` // sentences without a full stop
+	Figures
+	Others int          `json:"others"` // other peers that it takes for alive
+	Behind int          `json:"behind"` // of those, the ones whose newest digest it has not had for a second or more
+	Asked  []ClusterAsk `json:"asked"`
 }
 
 // A ClusterAsk counts the questions of one peer to another.
@@ -34,9 +80,94 @@ type ClusterAsk struct {
 
 // RowOf is the row that a status makes.
 func RowOf(s Status) ClusterRow {
-	r := ClusterRow{Peer: s.Name, Asked: []ClusterAsk{}}
+	r := ClusterRow{Peer: s.Name, State: s.State, Figures: FiguresOf(s.Traffic), Asked: []ClusterAsk{}, Troubles: []string{}}
+	for line := range strings.Lines(s.Health.lines()) {
+		r.Troubles = append(r.Troubles, strings.TrimSuffix(line, "\n"))
+	}
+	longest := time.Duration(0)
 	for _, m := range s.Members {
 		r.Asked = append(r.Asked, ClusterAsk{m.Name, m.Hits, m.FalseHits, m.Failures})
+		if m.Squid || !m.Here() {
+			continue
+		}
+		r.Others++
+		late := time.Duration(m.Age * float64(time.Second))
+		if m.MemoryBytes == 0 { // it has none yet
+			late = s.Now.Sub(m.Since)
+		}
+		if !m.Current && late >= time.Second {
+			r.Behind++
+			longest = max(longest, late)
+		}
+	}
+	if r.Behind > 0 {
+		r.Troubles = append(r.Troubles, fmt.Sprintf("behind: %d of %s, for %s", r.Behind, table.Of(r.Others, "digest"), Span(longest)))
+	}
+	switch alone := slices.ContainsFunc(s.Health.Degraded, func(t Trouble) bool { return t.Part == "cluster" }); {
+	case !s.Health.OK:
+		r.State = "hangs"
+	case !s.Ready:
+	case alone:
+		r.State = "alone"
+	case r.Behind > 0:
+		r.State = "behind"
+	case len(r.Troubles) > 0:
+		r.State = "degraded"
 	}
 	return r
+}
+
+// Silent is the row of a peer that says nothing.
+func Silent(peer, state, trouble string) ClusterRow {
+	return ClusterRow{Peer: peer, State: state, Troubles: []string{trouble}, Asked: []ClusterAsk{}}
+}
+
+// ClusterOf adds up rows. A peer that answers and takes no other for alive is alone.
+func ClusterOf(rows []ClusterRow) Cluster {
+	c := Cluster{Peers: rows}
+	for i := range rows {
+		r := &rows[i]
+		if len(rows) > 1 && r.Others == 0 && r.State == "serving" {
+			r.State, r.Troubles = "alone", append(r.Troubles, "alone: it takes no other peer for alive")
+		}
+		a := &c.All
+		a.Requests, a.Hits, a.SiblingHits, a.ToOrigins = a.Requests+r.Requests, a.Hits+r.Hits, a.SiblingHits+r.SiblingHits, a.ToOrigins+r.ToOrigins
+		a.BytesToClients, a.BytesFromOrigins, a.BytesSaved = a.BytesToClients+r.BytesToClients, a.BytesFromOrigins+r.BytesFromOrigins, a.BytesSaved+r.BytesSaved
+	}
+	return c
+}
+
+// nameWidth is what is left for a peer's name in 80 columns.
+const nameWidth = 14
+
+// WriteCluster prints c for people, in 80 columns but for what peers say that is in trouble.
+func WriteCluster(w io.Writer, c Cluster) error {
+	t := table.New("PEER", ">REQUESTS", ">HITS", ">SIBLINGS", ">TO ORIGIN", ">SAVED", "STATE")
+	row := func(name, state string, f Figures) {
+		t.Row(name, table.Count(f.Requests), table.Percent(f.Hits, f.Requests), table.Percent(f.SiblingHits, f.Requests),
+			table.Count(f.ToOrigins), table.Bytes(f.BytesSaved), state)
+	}
+	silent, troubles := 0, ""
+	for _, r := range c.Peers {
+		name := []rune(r.Peer)
+		if len(name) > nameWidth { // names often differ at their ends
+			name = append(append(name[:nameWidth/2-1:nameWidth/2-1], '…'), name[len(name)-nameWidth/2:]...)
+		}
+		if r.State == "dead" || r.State == "no answer" {
+			silent++
+			t.Row(string(name), "-", "-", "-", "-", "-", r.State)
+		} else {
+			row(string(name), r.State, r.Figures)
+		}
+		for _, trouble := range r.Troubles {
+			troubles += r.Peer + ": " + trouble + "\n"
+		}
+	}
+	t.Rule()
+	row("all", fmt.Sprintf("%d of %d", len(c.Peers)-silent, len(c.Peers)), c.All)
+	if err := t.Write(w, ""); err != nil || troubles == "" {
+		return err
+	}
+	_, err := io.WriteString(w, "\n"+troubles)
+	return err
 }

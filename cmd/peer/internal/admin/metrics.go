@@ -52,30 +52,30 @@ func truth(b bool) float64 {
 // lists them, and a test compares the two.
 var families = []family{
 	gauge("peer_ready", "1 if the peer is ready for traffic.", func(s Status) float64 { return truth(s.Ready) }),
-	byLabel(prometheus.GaugeValue, "part", "peer_part_hangs", "1 if the part has made no progress for 10 s though there was work: what /healthz fails for.",
+	byLabel(prometheus.GaugeValue, "part", "peer_part_hangs", "1 if the part had work for 10 s and made no progress. /healthz then fails.",
 		func(s Status, emit func(float64, ...string)) {
 			for _, p := range s.Health.Parts {
 				emit(truth(p.Hangs), p.Name)
 			}
 		}),
-	byLabel(prometheus.GaugeValue, "part", "peer_degraded", "1 if something goes wrong with the part though nothing hangs: what /healthz says with 200.",
+	byLabel(prometheus.GaugeValue, "part", "peer_degraded", "1 if the part does not hang but something goes wrong with it. /healthz names it and answers 200.",
 		func(s Status, emit func(float64, ...string)) {
 			for _, part := range degradable {
 				bad := slices.ContainsFunc(s.Health.Degraded, func(t Trouble) bool { return t.Part == part })
 				emit(truth(bad), part)
 			}
 		}),
-	gauge("peer_start_time_seconds", "When the peer started, in Unix time.", func(s Status) float64 { return float64(s.Started.UnixMilli()) / 1000 }),
-	byLabel(prometheus.GaugeValue, "", "peer_certificate_end_time_seconds", "When the peer's certificate for TLS with the others runs out, in Unix time; none without TLS.",
+	gauge("peer_start_time_seconds", "Start time of the peer, Unix time.", func(s Status) float64 { return float64(s.Started.UnixMilli()) / 1000 }),
+	byLabel(prometheus.GaugeValue, "", "peer_certificate_end_time_seconds", "Expiry of the peer's certificate for TLS with siblings, Unix time. Absent without TLS.",
 		func(s Status, emit func(float64, ...string)) {
 			if !s.CertificateUntil.IsZero() {
 				emit(float64(s.CertificateUntil.Unix()))
 			}
 		}),
-	byLabel(prometheus.GaugeValue, "version", "peer_build_info", "Always 1; the label says which build runs.",
+	byLabel(prometheus.GaugeValue, "version", "peer_build_info", "Always 1. The label is the build.",
 		func(s Status, emit func(float64, ...string)) { emit(1, s.Version) }),
 
-	byLabel(prometheus.CounterValue, "outcome", "peer_requests_total", "Requests answered, by how.",
+	byLabel(prometheus.CounterValue, "outcome", "peer_requests_total", "Requests of clients, by outcome: local-hit, revalidated (stale, and confirmed by the origin), sibling-hit, origin-fetch, bypass (POST, tunnels, PURGE, what a rule passes by), collapsed (shared the fetch of another request), not-cached (only-if-cached without a fresh copy), client-error, gateway-error, client-gone (before its answer began).",
 		func(s Status, emit func(float64, ...string)) {
 			t := s.Traffic
 			emit(float64(t.LocalHits), "local-hit")
@@ -89,18 +89,18 @@ var families = []family{
 			emit(float64(t.GatewayErrors), "gateway-error")
 			emit(float64(t.ClientsGone), "client-gone")
 		}),
-	gauge("peer_connections", "Connections of clients and siblings that are open.", func(s Status) float64 { return float64(s.Clients.Open) }),
-	counter("peer_connections_dropped_total", "Idle connections that were closed to make room for others.", func(s Status) float64 { return float64(s.Clients.Dropped) }),
-	counter("peer_connections_refused_total", "Connections that were closed at once, for want of room.", func(s Status) float64 { return float64(s.Clients.Refused) }),
-	counter("peer_broken_bodies_total", "Answers that were cut short after they began.", func(s Status) float64 { return float64(s.Traffic.BrokenBodies) }),
-	counter("peer_bodies_resumed_total", "Bodies whose source ended within them, and that another source finished.", func(s Status) float64 { return float64(s.Traffic.BodiesResumed) }),
-	counter("peer_bodies_taken_over_total", "Bodies whose source made no progress, so that another source went on.", func(s Status) float64 { return float64(s.Traffic.BodiesTakenOver) }),
-	counter("peer_bodies_cut_total", "Bodies that no source could finish, while somebody waited for the rest.", func(s Status) float64 { return float64(s.Traffic.BodiesCut) }),
-	counter("peer_stale_served_total", "Answers that were stale.", func(s Status) float64 { return float64(s.Traffic.StaleServed) }),
+	gauge("peer_connections", "Open connections of clients and siblings.", func(s Status) float64 { return float64(s.Clients.Open) }),
+	counter("peer_connections_dropped_total", "Idle connections closed to make room for new ones.", func(s Status) float64 { return float64(s.Clients.Dropped) }),
+	counter("peer_connections_refused_total", "New connections closed because none could make room.", func(s Status) float64 { return float64(s.Clients.Refused) }),
+	counter("peer_broken_bodies_total", "Answers cut short after they began.", func(s Status) float64 { return float64(s.Traffic.BrokenBodies) }),
+	counter("peer_bodies_resumed_total", "Bodies that broke off and were finished by another source.", func(s Status) float64 { return float64(s.Traffic.BodiesResumed) }),
+	counter("peer_bodies_taken_over_total", "Bodies that stood still and were continued by another source.", func(s Status) float64 { return float64(s.Traffic.BodiesTakenOver) }),
+	counter("peer_bodies_cut_total", "Bodies that no source could finish while a client waited.", func(s Status) float64 { return float64(s.Traffic.BodiesCut) }),
+	counter("peer_stale_served_total", "Answers served stale.", func(s Status) float64 { return float64(s.Traffic.StaleServed) }),
 	counter("peer_origin_requests_total", "Requests sent to origins, validations included.", func(s Status) float64 { return float64(s.Traffic.OriginRequests) }),
 	counter("peer_origin_errors_total", "Requests to origins that got no answer.", func(s Status) float64 { return float64(s.Traffic.OriginErrors) }),
 	gauge("peer_origins_failing", "Origins whose last request got no answer.", func(s Status) float64 { return float64(len(s.Origins)) }),
-	byLabel(prometheus.CounterValue, "result", "peer_sibling_requests_total", "Questions to siblings, by what came of them.",
+	byLabel(prometheus.CounterValue, "result", "peer_sibling_requests_total", "Requests to siblings, by result: hit, false-hit (the sibling did not have the object), failed, outrun (another source answered first).",
 		func(s Status, emit func(float64, ...string)) {
 			t := s.Traffic
 			emit(float64(t.SiblingRequests-min(t.SiblingRequests, t.FalseHits+t.SiblingErrors+t.SiblingsOutrun)), "hit")
@@ -108,38 +108,38 @@ var families = []family{
 			emit(float64(t.SiblingErrors), "failed")
 			emit(float64(t.SiblingsOutrun), "outrun")
 		}),
-	gauge("peer_sibling_deadline_seconds", "How long a sibling may take to begin its answer now: it follows what siblings need.", func(s Status) float64 { return s.Siblings.Deadline }),
-	gauge("peer_sibling_lost_ratio", "Share of the questions of the last half minute that got no answer in time.", func(s Status) float64 { return s.Siblings.Lost }),
-	counter("peer_sibling_excused_total", "Failed questions not held against the sibling: this process was late, or most siblings were.", func(s Status) float64 { return float64(s.Traffic.SiblingsExcused) }),
-	counter("peer_sibling_spared_total", "Questions not asked, since too many were lost.", func(s Status) float64 { return float64(s.Traffic.SiblingsSpared) }),
-	byLabel(prometheus.CounterValue, "result", "peer_sibling_compared_total", "Siblings' answers compared with the origin's.",
+	gauge("peer_sibling_deadline_seconds", "Current deadline for the first byte of a sibling's answer. It adapts to recent answers.", func(s Status) float64 { return s.Siblings.Deadline }),
+	gauge("peer_sibling_lost_ratio", "Share of the requests to siblings in the last 30 s that got no answer in time.", func(s Status) float64 { return s.Siblings.Lost }),
+	counter("peer_sibling_excused_total", "Failed requests that did not count against the sibling, since this process or most siblings were late.", func(s Status) float64 { return float64(s.Traffic.SiblingsExcused) }),
+	counter("peer_sibling_spared_total", "Requests to siblings that were not sent because too many got no answer.", func(s Status) float64 { return float64(s.Traffic.SiblingsSpared) }),
+	byLabel(prometheus.CounterValue, "result", "peer_sibling_compared_total", "Siblings' answers compared with the origin's, by result: same, other.",
 		func(s Status, emit func(float64, ...string)) {
 			emit(float64(s.Traffic.SiblingsCompared-min(s.Traffic.SiblingsCompared, s.Traffic.SiblingsRefuted)), "same")
 			emit(float64(s.Traffic.SiblingsRefuted), "other")
 		}),
-	counter("peer_sibling_accused_total", "Quarantines of siblings for a body that was spoilt or made up.", func(s Status) float64 { return float64(s.Traffic.SiblingsAccused) }),
-	gauge("peer_late_seconds", "By how much this process runs late, for want of a processor.", func(s Status) float64 { return s.Late }),
-	byLabel(prometheus.CounterValue, "result", "peer_sibling_hedges_total", "Questions asked besides because a sibling was late: answered first, or not, or not asked for want of budget.",
+	counter("peer_sibling_accused_total", "Quarantines of siblings for a corrupt or forged body.", func(s Status) float64 { return float64(s.Traffic.SiblingsAccused) }),
+	gauge("peer_late_seconds", "Delay of this process for lack of processor time.", func(s Status) float64 { return s.Late }),
+	byLabel(prometheus.CounterValue, "result", "peer_sibling_hedges_total", "Hedged requests to a second sibling, by result: won (answered first), lost, denied (the budget was spent).",
 		func(s Status, emit func(float64, ...string)) {
 			t := s.Traffic
 			emit(float64(t.HedgesWon), "won")
 			emit(float64(t.Hedges-min(t.Hedges, t.HedgesWon)), "lost")
 			emit(float64(t.HedgesDenied), "denied")
 		}),
-	byLabel(prometheus.CounterValue, "result", "peer_collapse_total", "Misses that asked which peer is fetching the object: of none, of one that handed it over, or of one that did not in time.",
+	byLabel(prometheus.CounterValue, "result", "peer_collapse_total", "Misses that asked the key's owner which peer is fetching the object, by result: nobody, shared (that peer delivered it), late (it did not within 2 s).",
 		func(s Status, emit func(float64, ...string)) {
 			t := s.Traffic
 			emit(float64(t.HomesAsked-min(t.HomesAsked, t.FetchersFound)), "nobody")
 			emit(float64(t.FetchersShared), "shared")
-			emit(float64(t.FetchersFound-min(t.FetchersFound, t.FetchersShared)), "in-vain")
+			emit(float64(t.FetchersFound-min(t.FetchersFound, t.FetchersShared)), "late")
 		}),
-	byLabel(prometheus.CounterValue, "result", "peer_sibling_answers_total", "Siblings' questions to this peer, by the answer.",
+	byLabel(prometheus.CounterValue, "result", "peer_sibling_answers_total", "Requests of siblings, by answer: hit, miss, refused (not from the sibling that it names).",
 		func(s Status, emit func(float64, ...string)) {
 			emit(float64(s.Traffic.ServedToSiblings), "hit")
 			emit(float64(s.Traffic.NotServedToSiblings), "miss")
 			emit(float64(s.Traffic.RefusedAskers), "refused")
 		}),
-	byLabel(prometheus.CounterValue, "way", "peer_body_bytes_total", "Body bytes, by where they went or came from.",
+	byLabel(prometheus.CounterValue, "way", "peer_body_bytes_total", "Bytes of bodies: to-clients, to-siblings, from-origins, from-siblings.",
 		func(s Status, emit func(float64, ...string)) {
 			t := s.Traffic
 			emit(float64(t.BytesToClients), "to-clients")
@@ -148,30 +148,30 @@ var families = []family{
 			emit(float64(t.BytesFromSiblings), "from-siblings")
 		}),
 
-	gauge("peer_store_objects", "Objects held.", func(s Status) float64 { return float64(s.Store.Objects) }),
-	gauge("peer_store_bytes", "Bytes on disk of the objects held.", func(s Status) float64 { return float64(s.Store.Bytes) }),
+	gauge("peer_store_objects", "Objects in the store.", func(s Status) float64 { return float64(s.Store.Objects) }),
+	gauge("peer_store_bytes", "Bytes on disk of these objects.", func(s Status) float64 { return float64(s.Store.Bytes) }),
 	gauge("peer_store_max_bytes", "Bytes that the store may use.", func(s Status) float64 { return float64(s.Store.MaxBytes) }),
 	gauge("peer_store_memory_bytes", "Bytes of hot objects kept in memory.", func(s Status) float64 { return float64(s.Store.MemoryBytes) }),
 	counter("peer_store_inserts_total", "Objects stored.", func(s Status) float64 { return float64(s.Store.Inserts) }),
-	counter("peer_store_evictions_total", "Objects that left for want of room.", func(s Status) float64 { return float64(s.Store.Evictions) }),
-	counter("peer_store_corrupt_total", "Objects found corrupt when read, and dropped.", func(s Status) float64 { return float64(s.Store.Corrupt) }),
-	counter("peer_store_scrubbed_bytes_total", "Bytes of bodies read in the background, for errors of the disk.", func(s Status) float64 { return float64(s.Store.ScrubbedBytes) }),
-	counter("peer_store_scrub_passes_total", "How often everything in the store was.", func(s Status) float64 { return float64(s.Store.ScrubPasses) }),
-	counter("peer_store_write_errors_total", "Objects given up for an error of the file system.", func(s Status) float64 { return float64(s.Store.WriteErrors) }),
+	counter("peer_store_evictions_total", "Objects evicted to make room.", func(s Status) float64 { return float64(s.Store.Evictions) }),
+	counter("peer_store_corrupt_total", "Objects found corrupt when read, and removed.", func(s Status) float64 { return float64(s.Store.Corrupt) }),
+	counter("peer_store_scrubbed_bytes_total", "Bytes read in the background to find errors of the disk.", func(s Status) float64 { return float64(s.Store.ScrubbedBytes) }),
+	counter("peer_store_scrub_passes_total", "Complete passes of that over the store.", func(s Status) float64 { return float64(s.Store.ScrubPasses) }),
+	counter("peer_store_write_errors_total", "Objects not stored because of an error of the file system.", func(s Status) float64 { return float64(s.Store.WriteErrors) }),
 
-	gauge("peer_digest_keys", "Keys in this peer's digest: of objects, and a second one for some that vary.", func(s Status) float64 { return float64(s.Digest.Keys) }),
-	gauge("peer_digest_planned_keys", "Objects that the digest was planned for.", func(s Status) float64 { return float64(s.Digest.Planned) }),
-	counter("peer_digest_replans_total", "How often the digest was planned anew, since the peer held more than it was planned for.", func(s Status) float64 { return float64(s.Digest.Replans) }),
-	gauge("peer_digest_false_positive_ratio", "Share of absent objects that this peer's digest claims.", func(s Status) float64 { return s.Digest.FalsePositiveRate }),
-	counter("peer_digest_versions_total", "Versions of the digest published.", func(s Status) float64 { return float64(s.Exchange.Published) }),
-	byLabel(prometheus.CounterValue, "kind", "peer_digest_sent_total", "Messages about digests sent.",
+	gauge("peer_digest_keys", "Keys in this peer's digest: one per object, and a second one for some that vary.", func(s Status) float64 { return float64(s.Digest.Keys) }),
+	gauge("peer_digest_planned_keys", "Number of objects that the digest is planned for.", func(s Status) float64 { return float64(s.Digest.Planned) }),
+	counter("peer_digest_replans_total", "Times that the digest was planned anew because the peer held more objects than planned.", func(s Status) float64 { return float64(s.Digest.Replans) }),
+	gauge("peer_digest_false_positive_ratio", "Expected share of absent objects that this peer's digest claims.", func(s Status) float64 { return s.Digest.FalsePositiveRate }),
+	counter("peer_digest_versions_total", "Published versions of the digest.", func(s Status) float64 { return float64(s.Exchange.Published) }),
+	byLabel(prometheus.CounterValue, "kind", "peer_digest_sent_total", "Messages about digests sent, by kind: snapshot, delta, advert, squid (digests fetched by Squids).",
 		func(s Status, emit func(float64, ...string)) {
 			emit(float64(s.Exchange.SnapshotsSent), "snapshot")
 			emit(float64(s.Exchange.DeltasSent), "delta")
 			emit(float64(s.Exchange.AdvertsSent), "advert")
 			emit(float64(s.Exchange.SquidSent), "squid")
 		}),
-	byLabel(prometheus.CounterValue, "kind", "peer_digest_sent_bytes_total", "Bytes of them, and of comparisons of all versions with a random peer, of requests and of answers without a digest.",
+	byLabel(prometheus.CounterValue, "kind", "peer_digest_sent_bytes_total", "Bytes of these messages. Kind vector is the comparison of all versions with a random peer; kind request includes answers without a digest.",
 		func(s Status, emit func(float64, ...string)) {
 			emit(float64(s.Exchange.SnapshotBytesSent), "snapshot")
 			emit(float64(s.Exchange.DeltaBytesSent), "delta")
@@ -180,13 +180,13 @@ var families = []family{
 			emit(float64(s.Exchange.RequestBytesSent), "request")
 			emit(float64(s.Exchange.SquidBytesSent), "squid")
 		}),
-	byLabel(prometheus.CounterValue, "kind", "peer_digest_received_total", "Messages about digests received.",
+	byLabel(prometheus.CounterValue, "kind", "peer_digest_received_total", "Messages about digests received, by kind.",
 		func(s Status, emit func(float64, ...string)) {
 			emit(float64(s.Exchange.SnapshotsHeard), "snapshot")
 			emit(float64(s.Exchange.DeltasHeard), "delta")
 			emit(float64(s.Exchange.AdvertsHeard), "advert")
 		}),
-	byLabel(prometheus.CounterValue, "kind", "peer_digest_received_bytes_total", "Bytes of them, likewise.",
+	byLabel(prometheus.CounterValue, "kind", "peer_digest_received_bytes_total", "Bytes of these messages, by kind as above.",
 		func(s Status, emit func(float64, ...string)) {
 			emit(float64(s.Exchange.SnapshotBytesHeard), "snapshot")
 			emit(float64(s.Exchange.DeltaBytesHeard), "delta")
@@ -194,24 +194,24 @@ var families = []family{
 			emit(float64(s.Exchange.VectorBytesHeard), "vector")
 			emit(float64(s.Exchange.RequestBytesHeard), "request")
 		}),
-	byLabel(prometheus.CounterValue, "way", "peer_membership_bytes_total", "Bytes of failure detection and member lists.",
+	byLabel(prometheus.CounterValue, "way", "peer_membership_bytes_total", "Bytes of failure detection and member lists: sent, received.",
 		func(s Status, emit func(float64, ...string)) {
 			emit(float64(s.Exchange.MembershipBytesSent), "sent")
 			emit(float64(s.Exchange.MembershipBytesHeard), "received")
 		}),
-	byLabel(prometheus.CounterValue, "way", "peer_sealing_bytes_total", "Bytes that encryption adds to digests and membership, handshakes included.",
+	byLabel(prometheus.CounterValue, "way", "peer_sealing_bytes_total", "Bytes that encryption adds to digests and membership, handshakes included: sent, received.",
 		func(s Status, emit func(float64, ...string)) {
 			emit(float64(s.Exchange.SealingBytesSent), "sent")
 			emit(float64(s.Exchange.SealingBytesHeard), "received")
 		}),
-	counter("peer_digest_repairs_total", "Versions learnt of by comparison, their adverts having been lost.", func(s Status) float64 { return float64(s.Exchange.Repairs) }),
-	counter("peer_digest_divergences_total", "Replicas found to differ from their origin, and fetched anew.", func(s Status) float64 { return float64(s.Exchange.Divergences) }),
-	counter("peer_digest_rejected_total", "Digests and deltas refused.", func(s Status) float64 { return float64(s.Exchange.Rejected) }),
-	counter("peer_digest_resumed_bytes_total", "Bytes of snapshots that were not received again although a stream broke.", func(s Status) float64 { return float64(s.Exchange.ResumedBytes) }),
-	gauge("peer_digest_replica_bytes", "Memory of the other members' digests.", func(s Status) float64 { return float64(s.Exchange.ReplicaBytes) }),
-	gauge("peer_digest_index_bytes", "Memory of the index over them, which lookups ask.", func(s Status) float64 { return float64(s.Exchange.IndexBytes) }),
+	counter("peer_digest_repairs_total", "Versions found by comparison with another peer because their adverts were lost.", func(s Status) float64 { return float64(s.Exchange.Repairs) }),
+	counter("peer_digest_divergences_total", "Replicas that differed from what their peer published, and were fetched again.", func(s Status) float64 { return float64(s.Exchange.Divergences) }),
+	counter("peer_digest_rejected_total", "Digests and deltas rejected as invalid.", func(s Status) float64 { return float64(s.Exchange.Rejected) }),
+	counter("peer_digest_resumed_bytes_total", "Bytes of snapshots that did not have to be sent again after a stream broke.", func(s Status) float64 { return float64(s.Exchange.ResumedBytes) }),
+	gauge("peer_digest_replica_bytes", "Memory for the digests of the other members, bytes.", func(s Status) float64 { return float64(s.Exchange.ReplicaBytes) }),
+	gauge("peer_digest_index_bytes", "Memory for the index over them, which lookups use, bytes.", func(s Status) float64 { return float64(s.Exchange.IndexBytes) }),
 
-	byLabel(prometheus.GaugeValue, "member", "peer_member_up", "1 if the member is alive, 0 if it died; none of one that took its leave.",
+	byLabel(prometheus.GaugeValue, "member", "peer_member_up", "1 if the member is alive, 0 if it is dead. Absent once it has left.",
 		func(s Status, emit func(float64, ...string)) {
 			for _, m := range s.Members {
 				if m.State != "left" {
@@ -219,13 +219,13 @@ var families = []family{
 				}
 			}
 		}),
-	perMember(prometheus.GaugeValue, "peer_member_digest_current", "1 if no newer digest of the member is known of than the one held.", func(m Member) float64 { return truth(m.Current) }),
-	perMember(prometheus.GaugeValue, "peer_member_digest_age_seconds", "Time since the member's digest was last known to be current.", func(m Member) float64 { return m.Age }),
+	perMember(prometheus.GaugeValue, "peer_member_digest_current", "1 if the replica of the member's digest is the newest known version.", func(m Member) float64 { return truth(m.Current) }),
+	perMember(prometheus.GaugeValue, "peer_member_digest_age_seconds", "Time since the replica of the member's digest was last known to be current.", func(m Member) float64 { return m.Age }),
 	perMember(prometheus.GaugeValue, "peer_member_digest_keys", "Objects in the member's digest.", func(m Member) float64 { return float64(m.Keys) }),
-	perMember(prometheus.CounterValue, "peer_member_hits_total", "Questions that the member answered with the object.", func(m Member) float64 { return float64(m.Hits) }),
-	perMember(prometheus.GaugeValue, "peer_member_round_trip_seconds", "Time from a question to the member's answer lately; 0 if it never answered.", func(m Member) float64 { return m.RoundTrip }),
-	perMember(prometheus.CounterValue, "peer_member_false_hits_total", "Questions for objects that the member did not have.", func(m Member) float64 { return float64(m.FalseHits) }),
-	perMember(prometheus.CounterValue, "peer_member_failures_total", "Questions that the member did not answer.", func(m Member) float64 { return float64(m.Failures) }),
+	perMember(prometheus.CounterValue, "peer_member_hits_total", "Requests that the member answered with the object.", func(m Member) float64 { return float64(m.Hits) }),
+	perMember(prometheus.GaugeValue, "peer_member_round_trip_seconds", "Recent time from a request to the member until its answer; 0 if it never answered.", func(m Member) float64 { return m.RoundTrip }),
+	perMember(prometheus.CounterValue, "peer_member_false_hits_total", "Requests for objects that the member did not have.", func(m Member) float64 { return float64(m.FalseHits) }),
+	perMember(prometheus.CounterValue, "peer_member_failures_total", "Requests that the member did not answer.", func(m Member) float64 { return float64(m.Failures) }),
 }
 
 // collector makes metrics of a status at the time they are asked for, so that
@@ -272,7 +272,7 @@ type Durations struct {
 func NewDurations() *Durations {
 	d := &Durations{histogram: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "peer_request_duration_seconds",
-		Help:    "Time from a request's arrival to the end of its answer, by outcome.",
+		Help:    "Time from a request's arrival to the end of its answer, by outcome as in peer_requests_total.",
 		Buckets: prometheus.ExponentialBuckets(0.00025, 4, 10),
 	}, []string{"outcome"})}
 	for i := range d.outcomes {

@@ -19,7 +19,7 @@ func document() string {
 	var b strings.Builder
 	b.WriteString(`# Metrics
 
-What ` + "`/metrics`" + ` on the admin listener shows, besides the Go runtime's and the process's own (` + "`go_*`, `process_*`" + `).
+The metrics at ` + "`/metrics`" + ` on the admin port, besides those of the Go runtime and the process (` + "`go_*`, `process_*`" + `).
 Counters start at 0 with the process. Generated from the program: ` + "`go test ./cmd/peer/internal/admin -update`" + `.
 
 | name | type | label | meaning |
@@ -32,7 +32,7 @@ Counters start at 0 with the process. Generated from the program: ` + "`go test 
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, kind, f.label, f.help)
 	}
-	b.WriteString("| `peer_request_duration_seconds` | histogram | outcome | Time from a request's arrival to the end of its answer, by outcome. |\n")
+	b.WriteString("| `peer_request_duration_seconds` | histogram | outcome | Time from a request's arrival to the end of its answer, by outcome as in peer_requests_total. |\n")
 	return b.String()
 }
 

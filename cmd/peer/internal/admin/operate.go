@@ -24,6 +24,9 @@ func operate(mux *http.ServeMux, s Source) {
 		}
 		within(w, s, func() func(http.ResponseWriter) {
 			e, err := s.Why(in)
+			if err == nil {
+				e.Others = s.Holders(r.Context(), Inquiry{Method: in.Method, URL: e.URL, Header: in.Header})
+			}
 			return func(w http.ResponseWriter) {
 				if err != nil {
 					plain(w, http.StatusBadRequest, err.Error()+"\n")

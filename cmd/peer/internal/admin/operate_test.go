@@ -67,15 +67,17 @@ func TestOrdersThatAreNone(t *testing.T) {
 func TestExplanationText(t *testing.T) {
 	var b strings.Builder
 	err := WriteExplanation(&b, Explanation{
-		Method: "GET", URL: "http://x/", Text: "A miss.",
-		Stored: []Stored{{Identity: "GET http://x/\nAccept:a\nOrigin:b", Status: 200, Bytes: 2048, Age: 70, FreshFor: -3, Listed: true}},
+		Peer: "p1", Method: "GET", URL: "http://x/", Text: "A miss.",
+		Stored: []Stored{{Identity: "GET http://x/\nAccept:a\nOrigin:b", Status: 200, ETag: `"v1"`, Bytes: 2048, Age: 70, FreshFor: -3, Listed: true}},
+		Others: []Holder{{Peer: "p2"}, {Peer: "p3", Error: "dead for 9 s"}, {Peer: "p4"},
+			{Peer: "p5", Stored: []Stored{{Status: 200, LastModified: "Mon"}}}},
 		Matches: []Match{{Peer: "p", State: "alive", Identity: "GET http://x/", Says: true, Turn: 2, FalsePositiveRate: 0.001, Age: 2,
 			Record: Record{Hits: 5, RoundTrip: 0.00123}, Odds: 0.95, Cost: 0.0013},
 			{Peer: "q", State: "dead", Identity: "GET http://x/"}},
 	})
 	text := strings.Join(strings.Fields(b.String()), " ")
 	for _, want := range []string{
-		"GET http://x/ A miss.", "Accept:a Origin:b 200 2.00 KiB 1 min 10 s stale for 3 s yes no",
+		"GET http://x/ A miss.", "p5 200 0 B 0 ms stale for 0 ms modified Mon any no no Not held by p2, p4 Not known of p3: dead for 9 s", "p1 200 2.00 KiB 1 min 10 s stale for 3 s \"v1\" Accept:a Origin:b yes no",
 		"p alive any yes 0.1 % 2 s 5 0 0 1.23 ms 95 % 1.3 ms 2.", "q dead any no 0 0 ms 0 0 0 - - - no",
 	} {
 		if err != nil || !strings.Contains(text, want) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
@@ -19,11 +20,14 @@ type Source interface {
 	// History returns the samples of the last hour, oldest first, and the last of
 	// them is of now.
 	History() []Sample
-	// Cluster returns what every living peer, this one first, says of those that
-	// it asked. Those that do not answer within a second say so.
-	Cluster(context.Context) []ClusterRow
+	// Cluster returns what every peer, this one first, says of itself. Those that are
+	// dead or do not answer within a second say nothing, which their rows say.
+	Cluster(context.Context) Cluster
 	// Why says what would become of a request. An error is the caller's mistake.
 	Why(Inquiry) (Explanation, error)
+	// Holders returns what each other peer stores for the URL of an inquiry, within
+	// a second.
+	Holders(context.Context, Inquiry) []Holder
 	// Digest returns the encoding of a peer's digest: this peer's own, as
 	// published, for "" and its own name; of another, as it is held here.
 	// ErrNoDigest means that none is.
@@ -46,6 +50,7 @@ type Inquiry struct {
 
 // An Explanation says what would become of a request.
 type Explanation struct {
+	Peer    string `json:"peer"` // that says so
 	Method  string `json:"method"`
 	URL     string `json:"url"` // canonical
 	Verdict string `json:"verdict"`
@@ -55,14 +60,27 @@ type Explanation struct {
 	Rules   []rules.Decision `json:"rules,omitempty"` // what rules made of the request
 	Stored  []Stored         `json:"stored"`          // every response held for the URL
 	Matches []Match          `json:"matches"`         // every digest held, for each identity that it would be asked for
+	Others  []Holder         `json:"others"`          // what the other peers say that they store
+}
+
+// A Holder is what a peer stores for a URL.
+type Holder struct {
+	Peer   string   `json:"peer"`
+	Error  string   `json:"error"` // why it says nothing; "" = it did
+	Stored []Stored `json:"stored"`
 }
 
 // Stored describes a response in the store.
 type Stored struct {
-	Identity string  `json:"identity"`
-	Selected bool    `json:"selected"` // by the request
-	Status   int     `json:"status"`
-	Bytes    int64   `json:"bytes"`
+	Identity string `json:"identity"`
+	Selected bool   `json:"selected"` // by the request
+	Status   int    `json:"status"`
+	Bytes    int64  `json:"bytes"`
+	// The version: its validators, as the origin gave them, and when the origin made it.
+	ETag         string    `json:"etag,omitempty"`
+	LastModified string    `json:"last_modified,omitempty"`
+	Date         time.Time `json:"date"`
+
 	Age      float64 `json:"age_seconds"`
 	FreshFor float64 `json:"fresh_for_seconds"` // negative = for how long it has been stale
 	Listed   bool    `json:"listed"`            // in this peer's digest

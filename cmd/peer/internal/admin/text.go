@@ -21,7 +21,7 @@ func WriteStatus(w io.Writer, s Status) error {
 	fmt.Fprintf(&b, "listen %s   admin %s   gossip %s%s\n%s\n", s.Addresses.Listen, s.Addresses.Admin, s.Addresses.Gossip, encryption(s), certificate(s))
 	writeHealth(&b, s)
 	t := s.Traffic
-	fromClients := t.Requests - t.ServedToSiblings - t.NotServedToSiblings - t.RefusedAskers
+	fromClients := FiguresOf(t).Requests
 	rows := table.New("requests", ">count", ">share", "")
 	row := func(name string, n uint64, note string) {
 		rows.Row(name, table.Count(n), table.Percent(n, fromClients), note)

@@ -16,15 +16,8 @@ func WriteExplanation(w io.Writer, e Explanation) error {
 	for _, d := range e.Rules {
 		fmt.Fprintf(&b, "Rule %s: %s\n", d.Rule, d.What)
 	}
-	if len(e.Stored) > 0 {
-		b.WriteString("\n")
-		t := table.New("STORED", ">STATUS", ">BYTES", ">AGE", "FRESHNESS", "IN DIGEST", "SELECTED")
-		for _, s := range e.Stored {
-			t.Row(variant(s.Identity), s.Status, table.Bytes(s.Bytes), seconds(s.Age), freshness(s), yes(s.Listed), yes(s.Selected))
-		}
-		if err := t.Write(&b, ""); err != nil {
-			return err
-		}
+	if err := writeHolders(&b, append([]Holder{{Peer: e.Peer, Stored: e.Stored}}, e.Others...)); err != nil {
+		return err
 	}
 	if len(e.Matches) > 0 {
 		b.WriteString("\n")
@@ -43,6 +36,47 @@ func WriteExplanation(w io.Writer, e Explanation) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeHolders says what each peer stores: those that store nothing, and those that do not
+// say, below the others.
+func writeHolders(b *strings.Builder, all []Holder) error {
+	t := table.New("HELD BY", ">STATUS", ">BYTES", ">AGE", "FRESHNESS", "VERSION", "VARIANT", "IN DIGEST", "SELECTED")
+	held, without, silent := false, []string{}, ""
+	for _, h := range all {
+		for _, s := range h.Stored {
+			held = true
+			t.Row(h.Peer, s.Status, table.Bytes(s.Bytes), seconds(s.Age), freshness(s), version(s), variant(s.Identity), yes(s.Listed), yes(s.Selected))
+		}
+		switch {
+		case h.Error != "":
+			silent += "Not known of " + h.Peer + ": " + h.Error + "\n"
+		case len(h.Stored) == 0:
+			without = append(without, h.Peer)
+		}
+	}
+	b.WriteString("\n")
+	if len(without) > 0 {
+		silent = "Not held by " + strings.Join(without, ", ") + "\n" + silent
+	}
+	if held {
+		if err := t.Write(b, ""); err != nil {
+			return err
+		}
+	}
+	b.WriteString(silent)
+	return nil
+}
+
+// version is what tells a response from others of its URL.
+func version(s Stored) string {
+	switch {
+	case s.ETag != "":
+		return s.ETag
+	case s.LastModified != "":
+		return "modified " + s.LastModified
+	}
+	return "of " + s.Date.UTC().Format(time.DateTime)
 }
 
 // variant is an identity without its URL.

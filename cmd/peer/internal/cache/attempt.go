@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -19,11 +20,13 @@ type attempt struct {
 	b        *body
 	at       int64
 	strong   bool          // a strong validator tells that bytes which the source gives meanwhile are the same
+	since    []byte        // else those bytes, to be compared; b.mu guards it
 	slow     bool          // it is a sibling that makes none, or too little
 	pause    time.Duration // before anybody is asked
 	patience time.Duration
 	received *store.Comparison // what came before; nil = nobody has it
 	source   *pausing
+	buf      []byte
 	done     chan struct{} // closed at the end
 
 	ctx    context.Context
@@ -101,7 +104,10 @@ func (t *attempt) find() (found, superseded bool) {
 			return false, false
 		}
 		other, err := t.position(a)
-		if err == nil && t.lead(a) {
+		if err == nil {
+			other, err = t.lead(a)
+		}
+		if err == nil {
 			return true, false
 		}
 		a.close()
@@ -138,10 +144,10 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 		return a.status < 500, errUnfit
 	}
 	t.source = newPausing(a.body, otherPatience*t.patience, a.cancel)
-	buf := make([]byte, 32<<10)
+	t.buf = make([]byte, 32<<10)
 	for len(a.ahead) == 0 {
-		n, err := t.source.Read(buf)
-		a.ahead = buf[:n]
+		n, err := t.source.Read(t.buf)
+		a.ahead = t.buf[:n]
 		if received != nil {
 			rest, differs := received.Take(a.ahead)
 			if differs != nil {
@@ -160,31 +166,50 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 	return false, nil
 }
 
-// lead makes an answer that is in position the body's source, unless the one that
-// it has came further meanwhile.
-func (t *attempt) lead(a *answer) bool {
+// meanwhile notes what the body's source gave since the attempt began. One that gives
+// much is left its lead. b.mu is held.
+func (t *attempt) meanwhile(p []byte) {
+	switch {
+	case t.strong:
+	case len(t.since)+len(p) > maxMeanwhile:
+		t.cancel(sibling.ErrOutrun)
+	default:
+		t.since = append(t.since, p...)
+	}
+}
+
+// lead makes an answer that is in position the body's source, as soon as it is further
+// than the one that the body has. other is as position says. The loop ends: each round
+// reads more of the answer's body.
+func (t *attempt) lead(a *answer) (other bool, err error) {
 	b := t.b
 	for pos := t.at; ; {
 		b.mu.Lock()
-		gap := b.at - pos
-		if b.ended || t.ctx.Err() != nil || gap > 0 && !t.strong {
+		if b.ended || t.ctx.Err() != nil {
 			b.mu.Unlock()
-			return false
+			return false, sibling.ErrOutrun
 		}
-		if gap < int64(len(a.ahead)) || gap == 0 {
-			a.ahead = a.ahead[gap:]
+		n := min(b.at-pos, int64(len(a.ahead)))
+		if !t.strong {
+			if !bytes.Equal(a.ahead[:n], t.since[:n]) {
+				b.mu.Unlock()
+				return true, store.ErrDiffers
+			}
+			t.since = t.since[n:]
+		}
+		pos += n
+		a.ahead = a.ahead[n:]
+		if pos == b.at && (len(a.ahead) > 0 || a.err == io.EOF && b.repr.length < 0) {
 			t.takeLocked(a)
 			b.mu.Unlock()
-			return true
+			return false, nil
 		}
 		b.mu.Unlock()
 		if a.err != nil {
-			return false
+			return false, errUnfit
 		}
-		pos += int64(len(a.ahead))
-		buf := a.ahead[:cap(a.ahead)]
-		n, err := t.source.Read(buf)
-		a.ahead, a.err = buf[:n], err
+		k, err := t.source.Read(t.buf)
+		a.ahead, a.err = t.buf[:k], err
 	}
 }
 
@@ -197,6 +222,7 @@ func (t *attempt) takeLocked(a *answer) {
 		b.helper = a.given
 	}
 	b.patience = b.stall()
+	b.again = time.Now().Add(aloneStall)
 	switch {
 	case b.resuming:
 		b.c.BodiesResumed.Add(1)
@@ -207,6 +233,7 @@ func (t *attempt) takeLocked(a *answer) {
 		old.close()
 	} else {
 		old.cancel(sibling.ErrStalled) // Read closes it
-		b.reading = time.Time{}
+		b.waitedLocked()
 	}
+	b.mark = progress{b.at, b.waited}
 }

@@ -89,7 +89,7 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 	c.SiblingsRefuted.Add(1)
 	c.Invalidated(TargetOf(r.url, false)) // and no sibling brings it back
 	if like == other && !mostly {
-		c.log.Info("a sibling gave what the origin does not give", "peer", by, "url", r.url)
+		c.log.Info("a sibling's answer differs from the origin's", "peer", by, "url", r.url)
 		c.cfg.Siblings.Accuse(by, false)
 		return
 	}

@@ -37,7 +37,7 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p rf
 	}
 	h := append(to.Buffer(), e.wireHeader()...)
 	h = append(h, "Age: "...)
-	h = strconv.AppendInt(h, int64(min(e.age(r.now), rfc9111.MaxDelta)/time.Second), 10)
+	h = strconv.AppendInt(h, int64(min(e.age(c.now()), rfc9111.MaxDelta)/time.Second), 10)
 	h = append(h, "\r\nCache-Status: "...)
 	st.Cache = c.cfg.Name
 	h = st.Append(h)

@@ -42,13 +42,14 @@
 // The body (resume.go) is one stream of bytes from one source after another. The
 // next one (attempt.go) begins at byte n if a strong validator shows that it has the same
 // representation (Range and If-Range), or begins at byte 0, and what it gives up to
-// byte n is compared with what was delivered. An attempt is made
+// byte n is compared with what was delivered, and with what comes meanwhile. An attempt is made
 //   - when the source ends within the body: the body waits for it;
 //   - when the source gave nothing for a second: beside it, and the first to come to
 //     the next byte goes on. An origin with a single client may pause for 10 s, since
 //     nobody else lost a byte by it; and without a strong validator until its time
 //     between bytes is over, since it would be asked for the whole once more;
-//   - when the rest from a sibling would take far longer than from the origin.
+//   - when the rest would take far longer than a new answer of the origin. An origin is held
+//     against its own usual pace, every 10 s at most, and if more than one client waits.
 //
 // There is one attempt at a time, however many wait. Between two that brought
 // nothing the pause doubles. New requests join no body that stands still: they wait

@@ -15,6 +15,7 @@ const (
 	WouldHit      Verdict = "hit"       // from the store, fresh
 	WouldHitStale Verdict = "stale-hit" // from the store, stale, while it is validated
 	WouldValidate Verdict = "validate"  // from the store, once somebody said that it is still good
+	WouldRecode   Verdict = "recode"    // from the store, where it is without the content coding
 	WouldFetch    Verdict = "fetch"     // from a sibling or the origin
 	WouldPass     Verdict = "pass"      // by the origin: no cache answers such requests
 	WouldRefuse   Verdict = "refuse"    // 504: only-if-cached, and nothing is here
@@ -38,6 +39,7 @@ type Stored struct {
 	Age      time.Duration
 	FreshFor time.Duration // negative = for how long it has been stale
 	Listed   bool          // in this peer's digest
+	Date     time.Time     // when the origin made it
 	Written  time.Time
 	Header   http.Header // the caller must not change it
 }
@@ -86,6 +88,15 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 		}
 		return e
 	}
+	if c.isDerived(q) {
+		plain := r.Clone(r.Context())
+		plain.Header["Accept-Encoding"] = []string{"identity"}
+		from := c.Explain(plain)
+		if e.Identities = from.Identities; from.Verdict == WouldHit && e.Verdict == WouldFetch {
+			e.Verdict = WouldRecode
+		}
+		return e
+	}
 	if c.asksSiblings(q) {
 		e.Identities = c.identities(q)
 	}
@@ -111,7 +122,7 @@ func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
 		held := v.Value().(*entry)
 		e.Stored = append(e.Stored, Stored{
 			Identity: id, Selected: selected[id], Status: held.Status, Bytes: obj.Size(), Age: held.age(r.now),
-			FreshFor: held.freshFor(r.now), Listed: obj.Listed(), Written: obj.Written(), Header: held.Header,
+			FreshFor: held.freshFor(r.now), Listed: obj.Listed(), Date: held.Date, Written: obj.Written(), Header: held.Header,
 		})
 		if selected[id] && (best == nil || best.Date.Before(held.Date)) {
 			best = held

@@ -14,10 +14,11 @@ import (
 const (
 	stallTime     = time.Second             // without a byte, after which another source is looked for
 	arrivingStall = 1500 * time.Millisecond // the same for a body that its sender is waiting for: it looks for another source first
-	aloneStall    = 10 * time.Second        // the same for an origin with a single client, if the rest can be asked for; doubled for each attempt that brings nothing
-	crawlTime     = 500 * time.Millisecond  // over which a sibling's pace is measured, and that an origin must be ahead of it
+	aloneStall    = 10 * time.Second        // the same for an origin with a single client, if the rest can be asked for; doubled for each attempt that brings nothing. And that an origin must be ahead of itself
+	crawlTime     = 500 * time.Millisecond  // over which a source's pace is measured, and that an origin must be ahead of a sibling
 	otherPatience = 4                       // times as patient is an attempt with its source: that of an origin that always pauses there costs one request
 	maxFruitless  = 3                       // times in a row that looking for a source brings nothing, once there is none
+	maxMeanwhile  = 256 << 10               // bytes that a source may give beside an attempt which must compare them
 	retryPause    = 100 * time.Millisecond  // before the second of these times; doubled for each further
 )
 
@@ -45,10 +46,12 @@ type body struct {
 	from       *answer       // the source
 	at         int64         // bytes that came
 	reading    time.Time     // since when Read waits for the source; zero = it doesn't
+	waited     time.Duration // for how long it did before
 	resuming   bool          // Read waits for another source
 	patience   time.Duration // how long the source may pause until another is looked for
 	attempt    *attempt      // nil = none under way
 	retry      time.Time     // not before that is one looked for again
+	again      time.Time     // not before that is one looked for beside an origin that crawls
 	fruitless  int           // attempts since a byte came
 	helper     *given        // the first sibling that was a source; nil = none
 	superseded bool          // the URL has another representation by now: no source has the rest of this one
@@ -59,10 +62,10 @@ type body struct {
 	watch      *time.Timer
 }
 
-// progress is where a body was at a time.
+// progress is where a body was after so long a wait for its sources, in all.
 type progress struct {
-	at   int64
-	when time.Time
+	at     int64
+	waited time.Duration
 }
 
 func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *body {
@@ -71,7 +74,6 @@ func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *bod
 		b.repr.length = 0
 	}
 	b.patience = b.stall()
-	b.mark.when = time.Now()
 	b.mu.Lock() // check uses the timer
 	b.watch = time.AfterFunc(crawlTime, b.check)
 	b.mu.Unlock()
@@ -102,7 +104,7 @@ func (b *body) Read(p []byte) (int, error) {
 		from := b.from
 		if n := copy(p, from.ahead); n > 0 {
 			from.ahead = from.ahead[n:]
-			b.advance(n)
+			b.advance(p[:n])
 			b.mu.Unlock()
 			return n, nil
 		}
@@ -113,13 +115,13 @@ func (b *body) Read(p []byte) (int, error) {
 			n, err = from.body.Read(p)
 		}
 		b.mu.Lock()
-		b.reading = time.Time{}
+		b.waitedLocked()
 		if b.from != from { // another was first
 			b.mu.Unlock()
 			from.close()
 			continue
 		}
-		b.advance(n)
+		b.advance(p[:n])
 		whole := err == io.EOF && (b.repr.length < 0 || b.at == b.repr.length)
 		b.mu.Unlock()
 		switch {
@@ -137,15 +139,23 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 }
 
-// advance notes that n bytes came. b.mu is held.
-func (b *body) advance(n int) {
-	if n == 0 {
+// waitedLocked notes that Read waits no longer for the source. b.mu is held.
+func (b *body) waitedLocked() {
+	if !b.reading.IsZero() {
+		b.waited += time.Since(b.reading)
+		b.reading = time.Time{}
+	}
+}
+
+// advance notes that p came. b.mu is held.
+func (b *body) advance(p []byte) {
+	if len(p) == 0 {
 		return
 	}
-	b.at += int64(n)
+	b.at += int64(len(p))
 	b.fruitless = 0
-	if b.attempt != nil && !b.attempt.strong {
-		b.attempt.cancel(sibling.ErrOutrun)
+	if b.attempt != nil {
+		b.attempt.meanwhile(p)
 	}
 	b.wake()
 }
@@ -252,27 +262,38 @@ func (b *body) overtake(crawling bool) {
 			b.from.cancel(errSuperseded)
 		}
 	case b.alone() && (b.repr.StrongValidator() == "" || time.Since(b.reading) < aloneStall<<b.fruitless):
-	case crawling && b.repr.StrongValidator() == "":
 	case b.mayResume():
 		b.begin()
 	}
 }
 
 // crawls reports whether the rest would come so much sooner from the origin, by
-// what it did lately, that the sibling should not be waited for. b.mu is held.
+// what it did lately, that the source should not be waited for. An origin is measured
+// by what it usually does, if more than one client waits, and now and then: it may take
+// its time for this body however often it is asked. b.mu is held.
 func (b *body) crawls(now time.Time) bool {
-	passed := now.Sub(b.mark.when)
-	if b.from.sibling == nil || b.from.arriving() || b.repr.length < 0 || passed < crawlTime {
+	waited := b.waited + now.Sub(b.reading)
+	came, passed := b.at-b.mark.at, waited-b.mark.waited
+	if b.from.arriving() || b.repr.length < 0 || passed < crawlTime {
 		return false
 	}
-	came := b.at - b.mark.at
-	b.mark = progress{b.at, now}
+	b.mark = progress{b.at, waited}
+	if b.c.cfg.Siblings == nil || b.from.sibling == nil && (b.alone() || now.Before(b.again)) {
+		return false
+	}
 	first, pace, known := b.c.cfg.Siblings.OriginPace(b.f.r.URL.Host)
 	if !known {
 		return false
 	}
 	rest := float64(b.repr.length - b.at)
-	return rest/float64(max(came, 1))*passed.Seconds() > 4*(first.Seconds()+rest*pace)+crawlTime.Seconds()
+	anew, ahead := rest, crawlTime
+	if b.repr.StrongValidator() == "" {
+		anew = float64(b.repr.length)
+	}
+	if b.from.sibling == nil {
+		ahead = aloneStall
+	}
+	return rest/float64(max(came, 1))*passed.Seconds() > 4*(first.Seconds()+anew*pace)+ahead.Seconds()
 }
 
 // stalled reports whether the body makes no progress.

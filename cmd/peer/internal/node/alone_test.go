@@ -55,6 +55,6 @@ func TestAlone(t *testing.T) {
 		_, text = ask("/readyz")
 	}
 	if text != "ready\n" {
-		t.Errorf("GET /readyz of a peer that is not alone any more: %s", text)
+		t.Errorf("GET /readyz of a peer that is found other peers: %s", text)
 	}
 }

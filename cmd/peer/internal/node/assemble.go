@@ -187,8 +187,8 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Secret: n.cfg.Secret, Service: n.service(), Holdings: n.holdings, StateFile: n.digests(), Logger: n.log,
 		Advanced: gossip.Advanced{
 			AcceptSecrets: n.cfg.AcceptSecrets, Publish: publishing(n.cfg.Publish), HeldSince: n.heldSince(),
-			Limits:    gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt)), Conns: share.Conns, ConnsPerHost: share.PerHost},
-			Detection: o.Detect, Network: o.Network,
+			Limits:  gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt)), Conns: share.Conns, ConnsPerHost: share.PerHost},
+			Network: o.Network,
 			Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {
 				if n.proxy != nil {
 					n.proxy.SiblingGone(m.Name)

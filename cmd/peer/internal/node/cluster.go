@@ -1,9 +1,9 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"time"
 
@@ -67,59 +67,99 @@ func (n *Node) plan(s admin.Status) admin.Plan {
 // A clusterView is what all peers said last, kept for a moment so that many
 // readers ask the others once. It is the reading's turn that guards it.
 type clusterView struct {
-	rows []admin.ClusterRow
-	at   time.Time
+	admin.Cluster
+	at time.Time
 }
 
 const (
-	clusterFor  = 5 * time.Second        // for which an answer is good
-	clusterWait = 700 * time.Millisecond // for the others' answers
+	clusterFor  = time.Second            // for which an answer is good
+	clusterWait = 700 * time.Millisecond // for the others' answers, all together
 )
 
-// Cluster returns what every living peer says of those that it asked.
-func (n *Node) Cluster(ctx context.Context) []admin.ClusterRow {
+// Cluster returns what every peer says of itself.
+func (n *Node) Cluster(ctx context.Context) admin.Cluster {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), clusterWait+100*time.Millisecond)
 	defer cancel()
-	rows, now := n.readings.cluster.get(late, n.askCluster)
-	if !now && rows == nil {
-		rows = []admin.ClusterRow{{Peer: n.cfg.Name, Error: "hangs: /healthz says what", Asked: []admin.ClusterAsk{}}}
+	c, now := n.readings.cluster.get(late, n.askCluster)
+	if !now && c.Peers == nil {
+		c.Peers = []admin.ClusterRow{admin.Silent(n.cfg.Name, "hangs", "hangs: /healthz says what")}
 	}
-	return rows
+	return c
 }
 
-func (n *Node) askCluster() []admin.ClusterRow {
-	if n.cluster.rows != nil && time.Since(n.cluster.at) < clusterFor {
-		return n.cluster.rows
+func (n *Node) askCluster() admin.Cluster {
+	if n.cluster.Peers != nil && time.Since(n.cluster.at) < clusterFor {
+		return n.cluster.Cluster
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), clusterWait)
-	defer cancel()
 	rows := []admin.ClusterRow{admin.RowOf(n.Status())}
-	var living []gossip.Member
+	for _, a := range askAll[admin.ClusterRow](context.Background(), n, orderRow, struct{}{}) {
+		switch {
+		case !a.member.Alive:
+			a.said = admin.Silent("", "dead", a.err)
+		case a.err != "":
+			a.said = admin.Silent("", "no answer", a.err)
+		}
+		a.said.Peer = a.member.Name
+		rows = append(rows, a.said)
+	}
+	n.cluster.Cluster, n.cluster.at = admin.ClusterOf(rows), time.Now()
+	return n.cluster.Cluster
+}
+
+// Holders returns what each other peer stores; see [admin.Source]. What is the client's
+// alone stays here, as with questions to siblings.
+func (n *Node) Holders(ctx context.Context, in admin.Inquiry) []admin.Holder {
+	in.Header = in.Header.Clone()
+	in.Header.Del("Cookie")
+	in.Header.Del("Authorization")
+	list := []admin.Holder{}
+	for _, a := range askAll[[]admin.Stored](ctx, n, orderHeld, in) {
+		list = append(list, admin.Holder{Peer: a.member.Name, Error: a.err, Stored: append([]admin.Stored{}, a.said...)})
+	}
+	return list
+}
+
+// An answer is what a member said, or why it did not.
+type answer[T any] struct {
+	member gossip.Member
+	said   T
+	err    string
+}
+
+// askAll asks all other members the same at once, and returns their answers, the living
+// first. One that left is no member any more, and the dead are not asked.
+func askAll[T any](ctx context.Context, n *Node, operation string, in any) []answer[T] {
+	ctx, cancel := context.WithTimeout(ctx, clusterWait)
+	defer cancel()
+	answers := []answer[T]{}
 	for _, m := range n.gossip.Members() {
-		if m.Alive {
-			living = append(living, m)
+		if !m.Left {
+			answers = append(answers, answer[T]{member: m})
 		}
 	}
-	others := make([]admin.ClusterRow, len(living))
 	var all sync.WaitGroup
-	for i, m := range living {
-		all.Go(func() { others[i] = n.rowOf(ctx, m) })
+	for i := range answers {
+		a := &answers[i]
+		if !a.member.Alive {
+			a.err = "dead for " + admin.Span(time.Since(a.member.Since))
+			continue
+		}
+		all.Go(func() {
+			err := n.control.Call(ctx, n.peers, a.member.Name, a.member.Service, operation, in, &a.said)
+			var op *net.OpError
+			switch {
+			case err == nil:
+			case ctx.Err() != nil:
+				a.err = "no answer within a second"
+			case errors.Is(err, control.ErrNoSecret):
+				a.err = "peers without a secret (--secret-file) do not answer each other"
+			case errors.As(err, &op):
+				a.err = op.Err.Error()
+			default:
+				a.err = err.Error()
+			}
+		})
 	}
 	all.Wait()
-	n.cluster.rows, n.cluster.at = append(rows, others...), time.Now()
-	return n.cluster.rows
-}
-
-func (n *Node) rowOf(ctx context.Context, m gossip.Member) (r admin.ClusterRow) {
-	err := n.control.Call(ctx, n.peers, m.Name, m.Service, orderRow, struct{}{}, &r)
-	switch {
-	case err == nil:
-		r.Peer = m.Name
-		return r
-	case errors.Is(err, context.DeadlineExceeded):
-		err = errors.New("no answer within a second")
-	case errors.Is(err, control.ErrNoSecret):
-		err = errors.New("peers without a secret do not answer each other")
-	}
-	return admin.ClusterRow{Peer: m.Name, Error: cmp.Or(err.Error(), "no answer"), Asked: []admin.ClusterAsk{}}
+	return answers
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,15 +19,25 @@ import (
 // takes longer goes on.
 const purgeWait = 800 * time.Millisecond
 
-// orderRow asks for an [admin.ClusterRow].
-const orderRow = "row"
+const (
+	orderRow  = "row"  // for an [admin.ClusterRow]
+	orderHeld = "held" // for what is stored for the URL of an [admin.Inquiry], as []admin.Stored
+)
 
 // handleCommand does what another peer asks for.
-func (n *Node) handleCommand(_ context.Context, _, operation string, _ []byte) (any, error) {
-	if operation != orderRow {
-		return nil, fmt.Errorf("%s does not know the operation %q", n.cfg.Name, operation)
+func (n *Node) handleCommand(_ context.Context, _, operation string, body []byte) (any, error) {
+	switch operation {
+	case orderRow:
+		return admin.RowOf(n.Status()), nil
+	case orderHeld:
+		var in admin.Inquiry
+		if err := json.Unmarshal(body, &in); err != nil {
+			return nil, err
+		}
+		e, err := n.Why(in)
+		return e.Stored, err
 	}
-	return admin.RowOf(n.Status()), nil
+	return nil, fmt.Errorf("%s does not know the operation %q", n.cfg.Name, operation)
 }
 
 // targets are what an order is for.
@@ -108,7 +119,11 @@ func (n *Node) purge(ctx context.Context, targets []invalidation.Target, everywh
 	select {
 	case own.Removed = <-removed:
 	case <-soon.Done():
-		own.Error = fmt.Sprintf("not done within %v: it goes on, and the log says when it is done", purgeWait)
+		select {
+		case own.Removed = <-removed: // while the others took all the time
+		default:
+			own.Error = fmt.Sprintf("not done within %v: it goes on, and the log says when it is done", purgeWait)
+		}
 	}
 	r.Peers = append([]admin.Purged{own}, others...)
 	n.log.Info("purged", "target", targets[0], "targets", len(targets), "everywhere", everywhere, "removed", own.Removed)
@@ -150,6 +165,6 @@ func (n *Node) applied(t invalidation.Target) {
 	n.removing.Lock() // a purge that an operator waits for counts what it removes
 	defer n.removing.Unlock()
 	if removed := n.proxy.Invalidated(t); removed > 0 {
-		n.log.Info("removed what was invalidated", "target", t, "removed", removed)
+		n.log.Info("removed invalidated objects", "target", t, "removed", removed)
 	}
 }

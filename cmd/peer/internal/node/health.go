@@ -43,7 +43,7 @@ func (n *Node) reportHangs() {
 			if p.Hangs {
 				n.quiet.error("hangs "+p.Name, "a part of this peer hangs: no progress though there is work", "part", p.Name, "for", p.Stalled.Truncate(time.Second))
 			} else if hung[p.Name] {
-				n.log.Info("a part that hung goes on", "part", p.Name)
+				n.log.Info("a part that hung makes progress again", "part", p.Name)
 			}
 			hung[p.Name] = p.Hangs
 		}
@@ -164,14 +164,14 @@ type readings struct {
 	exchange *reading[admin.Exchange]
 	members  *reading[[]admin.Member]
 	store    *reading[store.Stats]
-	cluster  *reading[[]admin.ClusterRow]
+	cluster  *reading[admin.Cluster]
 	peers    *reading[[]gossip.Member]
 }
 
 func newReadings() readings {
 	return readings{
 		digest: newReading[admin.Digest](), exchange: newReading[admin.Exchange](), members: newReading[[]admin.Member](),
-		store: newReading[store.Stats](), cluster: newReading[[]admin.ClusterRow](),
+		store: newReading[store.Stats](), cluster: newReading[admin.Cluster](),
 		peers: newReading[[]gossip.Member](),
 	}
 }

@@ -31,10 +31,9 @@ import (
 // Options say how a node is to run.
 type Options struct {
 	Config  config.Config
-	Version string           // of the program, for display
-	Logger  *slog.Logger     // nil = discard
-	Network gossip.Network   // where sockets come from; nil = the system's
-	Detect  gossip.Detection // how soon a dead peer is noticed; zero = gossip's defaults
+	Version string         // of the program, for display
+	Logger  *slog.Logger   // nil = discard
+	Network gossip.Network // where sockets come from; nil = the system's
 	// HangLimit is for how long a part may make no progress, though there is work,
 	// until it hangs; 0 = 10 s.
 	HangLimit time.Duration
@@ -146,10 +145,10 @@ func (n *Node) warn() {
 		n.log.Warn("every user of this machine can read the secret: chmod o= its file")
 	}
 	if a, err := netip.ParseAddrPort(n.admin.Addr().String()); err == nil && !a.Addr().IsLoopback() {
-		n.log.Warn("the admin listener is open to the network: whoever reaches it sees everything", "admin", a)
+		n.log.Warn("the admin listener is open to the network: everybody that reaches it sees everything", "admin", a)
 	}
 	if a, err := netip.ParseAddrPort(n.traffic.Addr().String()); err == nil && !a.Addr().IsLoopback() && !n.cfg.Reverse() {
-		n.log.Warn("a forward proxy open to the network: clients of --proxy-client reach through it what this machine does", "listen", a, "proxy-client", n.cfg.ProxyClients)
+		n.log.Warn("the forward proxy is open to the network: clients of --proxy-client reach whatever this machine reaches", "listen", a, "proxy-client", n.cfg.ProxyClients)
 	}
 }
 
@@ -247,7 +246,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 		drain = fmt.Errorf("requests under way were cut off: %w", drain)
 	}
 	if leave != nil {
-		n.log.Warn("could not take leave of the cluster", "err", leave)
+		n.log.Warn("leaving the cluster did not complete", "err", leave)
 	}
 	return errors.Join(drain, n.Close())
 }

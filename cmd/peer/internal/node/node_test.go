@@ -108,7 +108,7 @@ func TestOpenListenersAreWarnedOf(t *testing.T) {
 	cfg.Listen, cfg.Admin, cfg.Gossip, cfg.Advertise, cfg.SecretShared = "0.0.0.0:0", "0.0.0.0:0", "0.0.0.0:0", "127.0.0.1", true
 	n := start(t, cfg, slog.New(slog.NewTextHandler(&log, nil)))
 	n.Close()
-	for _, want := range []string{"the admin listener is open to the network", "a forward proxy open to the network", "no secret is set", "every user of this machine"} {
+	for _, want := range []string{"the admin listener is open to the network", "the forward proxy is open to the network", "no secret is set", "every user of this machine"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no warning %q in\n%s", want, log.String())
 		}

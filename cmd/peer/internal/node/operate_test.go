@@ -114,17 +114,21 @@ func TestClusterAndHistory(t *testing.T) {
 			}
 			pause(3 * time.Second)
 		}
-		rows := v.nodes[0].Cluster(t.Context())
-		if len(rows) != 3 || rows[0].Peer != "p0" || len(rows[1].Asked) != 2 {
+		all := v.nodes[0].Cluster(t.Context())
+		rows := all.Peers
+		if len(rows) != 3 || rows[0].Peer != "p0" || len(rows[1].Asked) != 2 || rows[2].Others != 2 {
 			t.Fatalf("Cluster = %+v", rows)
+		}
+		if want := (admin.Figures{Requests: 3, Hits: 2, SiblingHits: 2, ToOrigins: 1, BytesToClients: 3000, BytesFromOrigins: 1000, BytesSaved: 2000}); all.All != want {
+			t.Errorf("the whole cluster: %+v, want %+v", all.All, want)
 		}
 		served := int64(0)
 		for _, r := range rows {
 			for _, a := range r.Asked {
 				served += a.Hits
 			}
-			if r.Error != "" {
-				t.Errorf("%s: %s", r.Peer, r.Error)
+			if r.State != "serving" || len(r.Troubles) > 0 {
+				t.Errorf("%s is %s: %s", r.Peer, r.State, r.Troubles)
 			}
 		}
 		if served != 2 {

@@ -41,9 +41,9 @@ func TestChangeOfSecrets(t *testing.T) {
 					t.Fatalf("%s: candidates %v for an object that p0 has", step, got)
 				}
 			}
-			for _, r := range v.nodes[2].Cluster(t.Context()) {
-				if r.Error != "" {
-					t.Fatalf("%s: %s does not answer p2's order: %s", step, r.Peer, r.Error)
+			for _, r := range v.nodes[2].Cluster(t.Context()).Peers {
+				if r.State != "serving" {
+					t.Fatalf("%s: %s does not answer p2's order: %s", step, r.Peer, r.Troubles)
 				}
 			}
 		}

@@ -76,7 +76,7 @@ func (n *Node) replan() {
 	}
 	n.shape.planned.Store(planRoom * held)
 	n.shape.replans.Add(1)
-	n.log.Info("the digest is planned anew: the peer holds more than it was planned for", "objects", held, "planned", planned,
+	n.log.Info("planned a larger digest: the peer holds more objects than planned", "objects", held, "planned", planned,
 		"now", planRoom*held, "bits", g.Bits, "epoch", filter.Current().Version().Epoch)
 }
 

@@ -19,11 +19,11 @@ func (n *Node) Why(in admin.Inquiry) (admin.Explanation, error) {
 	if err != nil {
 		return admin.Explanation{}, err
 	}
-	out := admin.Explanation{Method: method, URL: e.URL, Verdict: string(e.Verdict), Reason: e.Reason,
-		Rules: decided, Stored: []admin.Stored{}, Matches: []admin.Match{}}
+	out := admin.Explanation{Peer: n.cfg.Name, Method: method, URL: e.URL, Verdict: string(e.Verdict), Reason: e.Reason,
+		Rules: decided, Stored: []admin.Stored{}, Matches: []admin.Match{}, Others: []admin.Holder{}}
 	for _, s := range e.Stored {
 		out.Stored = append(out.Stored, admin.Stored{Identity: s.Identity, Selected: s.Selected, Status: s.Status, Bytes: s.Bytes,
-			Age: s.Age.Seconds(), FreshFor: s.FreshFor.Seconds(), Listed: s.Listed, Rule: rules.DecidedBy(s.Header)})
+			ETag: s.Header.Get("Etag"), LastModified: s.Header.Get("Last-Modified"), Date: s.Date, Age: s.Age.Seconds(), FreshFor: s.FreshFor.Seconds(), Listed: s.Listed, Rule: rules.DecidedBy(s.Header)})
 	}
 	asked := n.matches(e.Identities, in.Header, &out)
 	out.Text = sentence(e, asked)
@@ -89,6 +89,8 @@ func sentence(e cache.Explanation, asked []string) string {
 		return "A hit: the stored response is fresh."
 	case cache.WouldHitStale:
 		return "A hit: the stored response is stale, and may be served while it is validated."
+	case cache.WouldRecode:
+		return "A hit: made of the stored response without a content coding."
 	case cache.WouldValidate:
 		return "Validated first: " + why + ". Asked: " + from + "."
 	case cache.WouldPass:

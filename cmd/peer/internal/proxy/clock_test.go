@@ -1,7 +1,10 @@
 package proxy
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -55,6 +58,57 @@ func TestClockJumps(t *testing.T) {
 			if w.get("a", "/x"); w.origin.count() != tt.fetches {
 				t.Errorf("%s: %d origin requests, want %d", name, w.origin.count(), tt.fetches)
 			}
+		})
+	}
+}
+
+// A request that waited is answered by what is stored as of the end of its wait: Age says how
+// old that is then, and what went stale meanwhile is not fresh.
+func TestAgeAfterWaiting(t *testing.T) {
+	t.Run("for an origin that fails", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+				w.Header().Set("Cache-Control", "max-age=1, stale-if-error=600")
+				if n > 0 {
+					time.Sleep(20 * time.Second)
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+				w.Write([]byte("x"))
+			}, "a")
+			defer w.close()
+			w.get("a", "/x")
+			time.Sleep(10 * time.Second)
+			if r := w.get("a", "/x"); r.StatusCode != 200 || r.Header.Get("Age") != "30" || !strings.Contains(r.status(), "ttl=-29") {
+				t.Errorf("status %d, Age %q, %s; want Age 30, ttl=-29", r.StatusCode, r.Header.Get("Age"), r.status())
+			}
+		})
+	})
+	for _, age := range []int{6, 11} { // of what another request stored meanwhile
+		t.Run(fmt.Sprintf("for a response that is %d s old then", age), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+					w.Header().Set("Cache-Control", "max-age=10")
+					if n == 1 {
+						time.Sleep(12 * time.Second) // stale when it comes
+					}
+					w.Write([]byte("x"))
+				}, "a")
+				defer w.close()
+				w.get("a", "/x")
+				time.Sleep(20 * time.Second)
+				var all sync.WaitGroup
+				defer all.Wait()
+				all.Go(func() { w.get("a", "/x") })
+				time.Sleep(time.Millisecond)
+				all.Go(func() {
+					time.Sleep(time.Duration(12-age) * time.Second)
+					w.get("a", "/x", "Cache-Control: no-cache")
+				})
+				r := w.get("a", "/x")
+				if hit := strings.Contains(r.status(), "hit"); hit != (age < 10) || hit && r.Header.Get("Age") != fmt.Sprint(age) {
+					t.Errorf("Age %q, %s", r.Header.Get("Age"), r.status())
+				}
+			})
 		})
 	}
 }

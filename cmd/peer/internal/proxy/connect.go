@@ -65,6 +65,7 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 	io.ReadFull(buf.Reader, early)
 	if _, res.Err = target.Write(early); res.Err == nil {
 		res.Bytes = splice(client, target)
+		h.cache.Counters.BytesFromOrigins.Add(uint64(res.Bytes))
 	}
 	return res
 }

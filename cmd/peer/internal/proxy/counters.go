@@ -93,7 +93,7 @@ type Counts struct {
 
 	BytesToClients    uint64 `json:"bytes_to_clients"` // body bytes, tunnels' included
 	BytesToSiblings   uint64 `json:"bytes_to_siblings"`
-	BytesFromOrigins  uint64 `json:"bytes_from_origins"`
+	BytesFromOrigins  uint64 `json:"bytes_from_origins"` // tunnels' included
 	BytesFromSiblings uint64 `json:"bytes_from_siblings"`
 }
 

@@ -69,6 +69,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) cache.Result {
 		origin.Close()
 	}()
 	res.Bytes, _ = io.Copy(client, origin)
+	h.cache.Counters.BytesFromOrigins.Add(uint64(res.Bytes))
 	client.Close()
 	<-done
 	return res

@@ -19,6 +19,7 @@ type result struct {
 	request
 	life       int // of the peer, when it began
 	start, end time.Time
+	answered   time.Time // when the header came
 	status     int
 	header     http.Header
 	bytes      int64
@@ -75,7 +76,7 @@ func (w *world) ask(r request) (res result) {
 		res.err = err
 		return res
 	}
-	res.status, res.header = answer.StatusCode, answer.Header
+	res.status, res.header, res.answered = answer.StatusCode, answer.Header, time.Now()
 	res.version, _ = parseVersion(answer.Header.Get("X-Version"))
 	w.read(&res, answer)
 	return res

@@ -59,6 +59,10 @@ var mutations = []mutation{
 	{name: "wall-clock-ages", what: "ages go by a clock that jumps", edits: []edit{
 		{cacheDir + "clock.go", "	if m.clock == then.clock && m.clock != 0 {", "	if false && m.clock == then.clock {"},
 	}},
+	{name: "age-of-arrival", what: "Age leaves out what the request waited for", only: "age", edits: []edit{
+		{cacheDir + "direct.go", "e.age(c.now())", "e.age(r.now)"},
+		{cacheDir + "serve.go", "next, r = *more, c.later(r)", "next = *more"},
+	}},
 	{name: "slow-reader", what: "a client that stops reading is never given up", edits: []edit{
 		{"cmd/peer/internal/conn/patience.go", "	if p.limit <= 0 || p.off.Load() {\n		return write(0)", "	if true {\n		return write(0)"},
 	}},

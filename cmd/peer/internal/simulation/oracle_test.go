@@ -108,7 +108,7 @@ func (w *world) judge(r result) {
 	case r.gone || r.Kind == "post-stop" || r.Kind == "churn":
 	case took >= patience && !host:
 		w.fail("hung", &r, "no end after %v", took)
-	case took > own+lingers*time.Duration(max(spoilt, 1)) && !whole && !host && !w.crawls(&r): // 300 kB at 2 kB/s, and nobody else has them
+	case took > own+lingers*time.Duration(max(spoilt, 1)) && !whole && !host && !w.crawls(&r):
 		w.fail("slow", &r, "no end before %v", took)
 	case took > overtakes && r.Kind == "get" && len(troubles) == 1 && troubles[0].kind == "stall" && r.start.Sub(troubles[0].from) > 3*time.Second:
 		w.fail("slow", &r, "no end before %v, of a request that came when the answer had stalled for long", took)
@@ -159,11 +159,10 @@ func (w *world) superseded(r *result) bool {
 }
 
 // crawls reports whether an answer may come from a sibling as slowly as it does: the origin
-// has another by now, or there is nothing by which the rest could be asked for.
+// has another by now, and nobody else has the rest.
 func (w *world) crawls(r *result) bool {
-	p := pageOf(r.URL)
 	return slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Kind == "crawl" }) &&
-		(w.origin.version(p, r.end) != r.version.number || !p.rule.tag && !p.rule.mod && p.size > 64<<10)
+		w.origin.version(pageOf(r.URL), r.end) != r.version.number
 }
 
 // cacheable reports whether an answer goes through the store, so that what was sent of it
@@ -216,8 +215,8 @@ func (w *world) judgeVersion(r *result, status string, whole bool) {
 	if old := r.start.Sub(given); old > allowed {
 		w.fail("stale", r, "the origin gave that version last %v before the request; %v are allowed", old, allowed)
 	}
-	if age, err := strconv.Atoi(r.header.Get("Age")); err == nil && time.Duration(age)*time.Second+rounding+w.putBack() < r.start.Sub(given) {
-		w.fail("age", r, "the origin gave that version last %v before the request", r.start.Sub(given))
+	if age, err := strconv.Atoi(r.header.Get("Age")); err == nil && time.Duration(age)*time.Second+rounding+w.putBack() < r.answered.Sub(given) {
+		w.fail("age", r, "the origin gave that version last %v before the header came", r.answered.Sub(given))
 	}
 	w.mu.Lock()
 	barriers := w.barriers

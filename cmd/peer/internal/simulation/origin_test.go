@@ -161,7 +161,9 @@ func (o *origin) answer(c net.Conn, r *http.Request) bool {
 	}
 	v := version{url, o.version(p, now), p.sort(r.Header)}
 	o.mu.Lock()
-	o.given[v] = now
+	if o.given[v].Before(now) { // it may have been given since, while this answer was late
+		o.given[v] = now
+	}
 	o.mu.Unlock()
 	return o.give(c, r, p, v, f, now)
 }

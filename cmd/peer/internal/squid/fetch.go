@@ -49,14 +49,14 @@ func (n *neighbour) run(ctx context.Context) {
 			return
 		case err == nil:
 			if failures > 0 || n.known.Load() == nil {
-				n.cfg.Logger.Info("have a Squid's digest", "squid", n.addr, "digest", at.digest)
+				n.cfg.Logger.Info("fetched a Squid's digest", "squid", n.addr, "digest", at.digest)
 			}
 			failures = 0
 			n.set(at)
 			wait = time.Until(at.next)
 		default:
 			if failures == 0 {
-				n.cfg.Logger.Warn("cannot have a Squid's digest, trying again", "squid", n.addr, "err", err)
+				n.cfg.Logger.Warn("cannot fetch a Squid's digest, trying again", "squid", n.addr, "err", err)
 			}
 			n.distrust()
 			wait = min(n.cfg.MinInterval<<min(failures, 10), max(lastBackoff, n.cfg.MinInterval))

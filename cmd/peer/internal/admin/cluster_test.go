@@ -1,0 +1,78 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// What a peer says of itself is one word, and a sentence for each thing that is wrong.
+func TestRowOf(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	alone := []Trouble{{Part: "cluster", Text: "alone: no other peer is found"}}
+	member := func(state string, current bool, age float64, bytes int) Member {
+		return Member{Name: "x", State: state, Current: current, Age: age, MemoryBytes: bytes, Since: now.Add(-3 * time.Second)}
+	}
+	for name, c := range map[string]struct {
+		status         Status
+		state, trouble string
+		others, behind int
+	}{
+		"well":            {Status{Members: []Member{member("alive", true, 0, 1), member("left", false, 99, 1)}}, "serving", "", 1, 0},
+		"a moment behind": {Status{Members: []Member{member("alive", false, 0.9, 1)}}, "serving", "", 1, 0},
+		"behind":          {Status{Members: []Member{member("alive", false, 1, 1), member("suspended", false, 70, 1), member("dead", false, 99, 1)}}, "behind", "behind: 2 of 2 digests, for 1 min 10 s", 2, 2},
+		"without digest":  {Status{Members: []Member{member("alive", false, 0, 0)}}, "behind", "behind: 1 of 1 digest, for 3 s", 1, 1},
+		"a Squid":         {Status{Members: []Member{{Squid: true, State: "alive"}}}, "serving", "", 0, 0},
+		"alone":           {Status{Health: Health{OK: true, Degraded: alone}}, "alone", "degraded: cluster: alone: no other peer is found", 0, 0},
+		"degraded":        {Status{Health: Health{OK: true, Degraded: []Trouble{{Part: "store", Text: "full"}}}}, "degraded", "degraded: store: full", 0, 0},
+		"hangs":           {Status{Health: Health{Degraded: alone, Parts: []Part{{Name: "store", Hangs: true, Stalled: 20}}}}, "hangs", "store hangs: no progress for 20 s though there was work", 0, 0},
+		"draining":        {Status{State: "draining", Health: Health{OK: true, Degraded: alone}}, "draining", "degraded: cluster: alone: no other peer is found", 0, 0},
+	} {
+		s := c.status
+		s.Now = now
+		if s.State == "" {
+			s.State, s.Ready = "serving", true
+		}
+		if s.Health.Degraded == nil {
+			s.Health.OK = true
+		}
+		r := RowOf(s)
+		if first := strings.Join(append(r.Troubles, "")[:1], ""); r.State != c.state || first != c.trouble || r.Others != c.others || r.Behind != c.behind {
+			t.Errorf("%s: RowOf = %s %q, %d others, %d behind, want %s %q, %d, %d", name, r.State, first, r.Others, r.Behind, c.state, c.trouble, c.others, c.behind)
+		}
+	}
+	if c := ClusterOf([]ClusterRow{{Peer: "a", State: "serving", Others: 1}, {Peer: "b", State: "serving"}}); c.Peers[0].State != "serving" || c.Peers[1].State != "alone" {
+		t.Errorf("one of two that knows no other: %+v", c.Peers)
+	}
+}
+
+// However many peers, and whatever their names, the table fits 80 columns.
+func TestWriteClusterWidth(t *testing.T) {
+	for _, peers := range []int{3, 20} {
+		var rows []ClusterRow
+		for i := range peers {
+			rows = append(rows, ClusterRow{Peer: fmt.Sprintf("summarycache-of-the-whole-site-%d", i), State: "serving", Others: peers - 1,
+				Figures: Figures{Requests: 49_999_999, Hits: 49_999_999, SiblingHits: 40_000_000, ToOrigins: 9_999_999, BytesSaved: 1000 << 30}})
+		}
+		rows[1] = Silent("b", "no answer", "no answer within a second")
+		var b strings.Builder
+		if err := WriteCluster(&b, ClusterOf(rows)); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(b.String()) {
+			if n := utf8.RuneCountInString(line) - 1; n > 80 {
+				t.Errorf("%d columns: %s", n, line)
+			}
+		}
+		for _, want := range []string{"b: no answer within a second", "summar…-site-2 ", fmt.Sprintf("%d of %d", peers-1, peers)} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("no %q in\n%s", want, b.String())
+			}
+		}
+		if peers == 3 {
+			t.Log("\n" + b.String())
+		}
+	}
+}

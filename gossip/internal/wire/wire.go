@@ -1,0 +1,142 @@
+// Package wire reads the messages of PROTOCOL.md field by field, whatever bytes they are.
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// ErrMalformed: a message that PROTOCOL.md does not allow.
+var ErrMalformed = errors.New("malformed message")
+
+// FormatError says which field of a message was wrong, and where.
+type FormatError struct {
+	Message string // "advert", "hello", …
+	Field   string // the name in PROTOCOL.md
+	Offset  int    // byte within the message
+	Err     error  // ErrMalformed, or a sentinel of the package that reads
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("gossip: %s: %s at byte %d: %v", e.Message, e.Field, e.Offset, e.Err)
+}
+
+func (e *FormatError) Unwrap() error { return e.Err }
+
+// A Reader takes fields off the front of a message. The first field that is wrong
+// sticks: everything read after it is zero, and Err names it.
+type Reader struct {
+	Message string // its name
+	B       []byte // all of it
+	Off     int    // of the next field
+	Err     error
+}
+
+// Fail says that a field is wrong which has just been read, or should follow.
+func (r *Reader) Fail(field string) { r.FailAt(r.Off, field, ErrMalformed) }
+
+// FailAt says that the field at an offset is wrong, and why.
+func (r *Reader) FailAt(offset int, field string, why error) {
+	if r.Err == nil {
+		r.Err = &FormatError{r.Message, field, offset, why}
+	}
+}
+
+// Take reads n bytes, of which nothing is copied; nil if there are not so many.
+func (r *Reader) Take(field string, n uint64) []byte {
+	if r.Err != nil || uint64(len(r.B)-r.Off) < n {
+		r.Fail(field)
+		return nil
+	}
+	b := r.B[r.Off : r.Off+int(n)]
+	r.Off += int(n)
+	return b
+}
+
+// number reads n bytes, the lowest first.
+func (r *Reader) number(field string, n uint64) (v uint64) {
+	for i, b := range r.Take(field, n) {
+		v |= uint64(b) << (8 * i)
+	}
+	return v
+}
+
+// Byte reads a byte.
+func (r *Reader) Byte(field string) byte { return byte(r.number(field, 1)) }
+
+// Uint24 reads three bytes.
+func (r *Reader) Uint24(field string) uint32 { return uint32(r.number(field, 3)) }
+
+// Uint32 reads four bytes.
+func (r *Reader) Uint32(field string) uint32 { return uint32(r.number(field, 4)) }
+
+// Uint64 reads eight bytes.
+func (r *Reader) Uint64(field string) uint64 { return r.number(field, 8) }
+
+// NonZero reads eight bytes that are not all zero.
+func (r *Reader) NonZero(field string) uint64 {
+	v := r.Uint64(field)
+	if v == 0 {
+		r.Fail(field)
+	}
+	return v
+}
+
+// Uvarint reads a minimal uvarint.
+func (r *Reader) Uvarint(field string) uint64 {
+	if r.Err != nil {
+		return 0
+	}
+	v, n := binary.Uvarint(r.B[r.Off:])
+	if n <= 0 || n > 1 && r.B[r.Off+n-1] == 0 {
+		r.Fail(field)
+		return 0
+	}
+	r.Off += n
+	return v
+}
+
+// Count reads how many of at least so many bytes each follow; 0 after an error.
+func (r *Reader) Count(field string, each int) int {
+	at := r.Off
+	n := r.Uvarint(field)
+	if n > uint64(len(r.B)-r.Off)/uint64(each) {
+		r.FailAt(at, field, ErrMalformed)
+	}
+	if r.Err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+// String8 reads a string after a byte of its length.
+func (r *Reader) String8(field string) string {
+	return string(r.Take(field, uint64(r.Byte(field))))
+}
+
+// Signature reads an Ed25519 signature, or its absence, after a byte of its length.
+func (r *Reader) Signature() []byte {
+	at := r.Off
+	n := r.Byte("signature")
+	if n != 0 && n != 64 {
+		r.FailAt(at, "signature", ErrMalformed)
+	}
+	return append([]byte(nil), r.Take("signature", uint64(n))...)
+}
+
+// Rest returns what has not been read.
+func (r *Reader) Rest() []byte { return r.Take("rest", uint64(len(r.B)-r.Off)) }
+
+// End checks that nothing is left and returns the first error.
+func (r *Reader) End() error {
+	if r.Err == nil && r.Off != len(r.B) {
+		r.Fail("trailing bytes")
+	}
+	return r.Err
+}
+
+// AppendString8 appends s after a byte of its length.
+func AppendString8(dst []byte, s string) []byte {
+	return append(append(dst, byte(len(s))), s...)
+}
