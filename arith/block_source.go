@@ -69,12 +69,12 @@ func invert(words []uint64, from, m uint64) {
 	}
 }
 
-// membersGeneric puts the positions of the ones in words, at most gapWords of them
+// members puts the positions of the ones in words, at most gapWords of them
 // that begin at position from, into found, and returns how many there are.
 //
 // Whether a word has any ones and whether it has a second can't be guessed:
 // what is written so that Go makes a conditional set of it costs no branch.
-func membersGeneric(found *[gapWords * 64]uint64, words []uint64, from uint64) int {
+func members(found *[gapWords * 64]uint64, words []uint64, from uint64) int {
 	n := uint64(0)
 	for ; len(words) >= 64; from += 64 * 64 {
 		n = membersOf(found, n, (*[64]uint64)(words), from)
@@ -88,7 +88,7 @@ func membersGeneric(found *[gapWords * 64]uint64, words []uint64, from uint64) i
 	return int(n)
 }
 
-// membersOf is membersGeneric for 64 words, behind the n that were found before.
+// membersOf is members for 64 words, behind the n that were found before.
 //
 // The lowest one of w is where the number of ones in w^(w-1) says, less one.
 func membersOf(found *[gapWords * 64]uint64, n uint64, words *[64]uint64, from uint64) uint64 {

@@ -69,9 +69,9 @@ func (in codecInput) name() string {
 	return name
 }
 
-// draw makes the array, of positions chosen independently and uniformly, and for
-// a delta the filter that it applies to.
-func (in codecInput) draw(rng *rand.Rand) (a *bitArray, old []uint64) {
+// draw makes the array, of positions chosen independently and uniformly; a delta is the
+// exclusive-or of two such filters.
+func (in codecInput) draw(rng *rand.Rand) *bitArray {
 	m := uint64(in.mn * float64(in.n))
 	words := make([]uint64, (m+63)/64)
 	set := func(words []uint64, keys int) {
@@ -82,7 +82,7 @@ func (in codecInput) draw(rng *rand.Rand) (a *bitArray, old []uint64) {
 	}
 	if in.c == 0 {
 		set(words, in.n)
-		return newBitArray(m, words), nil
+		return newBitArray(m, words)
 	}
 	replaced := int(in.c * float64(in.n))
 	stay, gone, come := words, make([]uint64, len(words)), make([]uint64, len(words))
@@ -93,7 +93,7 @@ func (in codecInput) draw(rng *rand.Rand) (a *bitArray, old []uint64) {
 		gone[i] |= s
 		words[i] = gone[i] ^ (s | come[i])
 	}
-	return newBitArray(m, words), gone
+	return newBitArray(m, words)
 }
 
 // codecTimes are a codec's times for one input, one an entry for each round.
@@ -108,13 +108,7 @@ func runCodec(ctx context.Context, job *Job) error {
 		rounds = 1
 	}
 	inputs := codecInputs(job.own)
-	if err := codecSizes(ctx, job, inputs, rounds); err != nil {
-		return err
-	}
-	if err := codecGiven(ctx, job, inputs, rounds); err != nil {
-		return err
-	}
-	return codecWorkers(ctx, job, inputs, rounds)
+	return codecSizes(ctx, job, inputs, rounds)
 }
 
 // left tells whether a short run names an input only.
@@ -151,7 +145,7 @@ func codecSizes(ctx context.Context, job *Job, inputs []codecInput, rounds int) 
 			}
 			continue
 		}
-		a, _ := in.draw(job.Rand(uint64(i)))
+		a := in.draw(job.Rand(uint64(i)))
 		times := make([]codecTimes, len(all))
 		for round := range rounds {
 			for j := range all {
