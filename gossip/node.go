@@ -120,6 +120,9 @@ func New(cfg Config) (*Node, error) {
 		packetCh: make(chan *memberlist.Packet, packetBacklog),
 		streamCh: make(chan net.Conn), closing: make(chan struct{}),
 	}
+	waits := &n.transport.screen.newcomers
+	waits.self, waits.addr, waits.send = cfg.Name, advertise, n.transport.probe
+	waits.admit = func(alive []byte) { n.transport.deliver(alive, net.UDPAddrFromAddrPort(advertise), time.Now()) }
 	n.acceptor = &acceptor{
 		listener: listener, ring: n.ring.Load, log: n.log, quiet: n.quiet, allowed: n.allowed, who: n.membersAt,
 		max: cfg.Limits.Conns, host: cfg.Limits.ConnsPerHost,

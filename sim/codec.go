@@ -69,8 +69,7 @@ func (in codecInput) name() string {
 	return name
 }
 
-// draw makes the array, of positions chosen independently and uniformly; a delta is the
-// exclusive-or of two such filters.
+// draw makes the array, of positions chosen independently and uniformly.
 func (in codecInput) draw(rng *rand.Rand) *bitArray {
 	m := uint64(in.mn * float64(in.n))
 	words := make([]uint64, (m+63)/64)
@@ -108,18 +107,6 @@ func runCodec(ctx context.Context, job *Job) error {
 		rounds = 1
 	}
 	inputs := codecInputs(job.own)
-	return codecSizes(ctx, job, inputs, rounds)
-}
-
-// left tells whether a short run names an input only.
-func (in codecInput) left(job *Job) bool { return job.Short && in.n > 10_000 }
-
-// exact is of values that are the same in every run, and missing in a short one
-// where the input is large.
-const exact = 1e-6
-
-// codecSizes prints every input by every codec.
-func codecSizes(ctx context.Context, job *Job, inputs []codecInput, rounds int) error {
 	all, err := codecs()
 	if err != nil {
 		return err
@@ -166,9 +153,17 @@ func codecSizes(ctx context.Context, job *Job, inputs []codecInput, rounds int) 
 		}
 	}
 	table.Note("Medians of %d rounds, the codecs by turns in each; of %d for those that take over %v. MB are of the array.", rounds, slowRounds, codecSlow)
+	table.Note("Mitzenmacher's own check, mean, deviation and maximum over many trials, is sim trials.")
 	table.Note("fse keeps a block that it can't compress as it is: it is fast there, and nothing to compare with.")
 	return nil
 }
+
+// left tells whether a short run names an input only.
+func (in codecInput) left(job *Job) bool { return job.Short && in.n > 10_000 }
+
+// exact is of values that are the same in every run, and missing in a short one
+// where the input is large.
+const exact = 1e-6
 
 // speed is in MB of the array a second.
 func (a *bitArray) speed(ds []time.Duration) float64 {

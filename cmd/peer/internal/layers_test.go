@@ -33,8 +33,9 @@ var layers = []struct {
 	{dir: "digest/feed", imports: "digest", without: "os time"},
 
 	// The engine gets the time and messages from its caller.
-	{dir: "gossip/exchange", imports: "digest", without: "os sync"},
-	{dir: "gossip/invalidation", imports: "digest", without: "os sync"},
+	{dir: "gossip/internal/wire", without: "os sync"},
+	{dir: "gossip/exchange", imports: "digest gossip/internal/wire", without: "os sync"},
+	{dir: "gossip/invalidation", imports: "digest gossip/internal/wire", without: "os sync"},
 	{dir: "gossip/memnet", imports: "net"},
 	// Nothing else sees memberlist.
 	{dir: "gossip", imports: "net digest digest/index gossip/exchange gossip/invalidation github.com/hashicorp/memberlist"},
