@@ -99,12 +99,12 @@
 // Sweeps of the code as it is, on one of two busy cores, GOMAXPROCS=1 and -parallel 1:
 //
 //	November 2026   seeds          core-hours   found
-//	22              1 to 1169      0.17         (see the log of this directory)
-//	23              1170 to 4669   0.52         1418: Age left out for how long a request had waited, and what went stale
+//	22              1 to 1169      0.17         what the log of this directory says
+//	23              1170 to 4919   0.55         1418: Age left out for how long a request had waited, and what went stale
 //	                                            meanwhile was served. 1418, 1817: late answers moved "last given" back (the oracle's fault)
-//	23              20000 to 20499 0.09         nothing, of a store with segments for small objects
+//	23              20000 to 20749 0.13         nothing, of a store with segments for small objects
 //
-// That is less than a tenth of the eight core-hours that a release is to have had.
+// That is about a tenth of the eight core-hours that a release is to have had.
 //
 // # What is not simulated
 //
