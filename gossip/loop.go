@@ -123,8 +123,16 @@ func (n *Node) do(out exchange.Outputs) {
 	if out.Incarnation != 0 {
 		n.incarnation.Store(out.Incarnation)
 		n.sumMembers()
-		n.wg.Go(func() { _ = n.memberlist.UpdateNode(time.Second) })
+		n.wg.Go(n.updateMetadata)
 	}
+}
+
+// updateMetadata has memberlist announce this node's metadata. Two at once could announce
+// the older metadata under the greater incarnation, and so for good.
+func (n *Node) updateMetadata() {
+	n.updating.Lock()
+	defer n.updating.Unlock()
+	_ = n.memberlist.UpdateNode(time.Second) // who misses it learns of it by exchanging member lists
 }
 
 func (n *Node) send(datagrams []exchange.Datagram) {

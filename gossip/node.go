@@ -42,6 +42,7 @@ type Node struct {
 	index       *index.Index             // of the digests of others: see entryName
 	accepted    atomic.Pointer[[]uint64] // seeds of digests; this peer's own first
 	rotation    sync.Mutex               // held while secrets change
+	updating    sync.Mutex               // held while memberlist announces new metadata
 	members     atomic.Pointer[memberTable]
 	incarnation atomic.Uint64
 	former      *digest.Filter // what this peer published in a former life; nil if unknown, and once it is used

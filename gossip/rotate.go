@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 )
 
 // SetSecrets changes, while the node runs, which secret it uses and which others it
@@ -53,9 +52,7 @@ func (n *Node) SetSecrets(primary []byte, accept ...[]byte) error {
 		return ErrClosed
 	}
 	n.log.Info("the secrets have changed", "uses", idText(fresh.secrets[0].id), "accepts", len(fresh.secrets))
-	// A peer that does not learn of it from this learns of it from a later exchange of
-	// member lists.
-	_ = n.memberlist.UpdateNode(time.Second)
+	n.updateMetadata()
 	return nil
 }
 
