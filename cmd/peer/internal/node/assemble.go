@@ -34,7 +34,8 @@ func (n *Node) acquire(o Options) error {
 		return err
 	}
 	n.useSecrets(n.cfg)
-	n.control = control.New(n.cfg.Name, n.secrets)
+	n.roster = &roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}
+	n.control = control.New(n.cfg.Name, n.secrets, n.roster.member)
 	n.siblings, n.invalidator = &locator{}, &invalidator{}
 	if err := errors.Join(n.listen(o), n.openStore(o), n.openGossip(o)); err != nil {
 		return err
@@ -131,7 +132,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		MaxIdle: conn.Share(n.cfg.MaxConnections).Idle,
 		Late:    n.lateness.Now,
 		Own:     n.ownPaths(),
-		Admit:   (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}).admit,
+		Admit:   n.roster.admit,
 		Observe: n.durations.Observe,
 		Tracing: n.tracing,
 		Logger:  n.log,

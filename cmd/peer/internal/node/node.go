@@ -75,6 +75,7 @@ type Node struct {
 	health      sibling.Health // of the other peers, and of the Squids
 	peers       transport      // to the other peers
 	coalescer   *sibling.Coalescer
+	roster      *roster
 	control     *control.Control
 	squids      *squid.Neighbours // nil = none
 	forSquids   *squid.Publisher  // nil = no Squids
