@@ -131,17 +131,3 @@ func one(yes bool) uint64 {
 	}
 	return 0
 }
-
-// lowestOne returns the place of the lowest one of w, or 0 if w is zero. It is
-// de Bruijn's way (Leiserson, Prokop and Randall 1998): faster than the
-// instruction that every amd64 has, and than asking whether there is a better.
-func lowestOne(w uint64) uint8 { return places[w&-w*deBruijn>>58] }
-
-const deBruijn = 0x03f79d71b4ca8b09
-
-var places = func() (t [64]uint8) {
-	for i := range t {
-		t[uint64(deBruijn)<<i>>58] = uint8(i)
-	}
-	return t
-}()
