@@ -102,7 +102,6 @@
 //	22              1 to 1169      0.17         what the log of this directory says
 //	23              1170 to 4919   0.55         1418: Age left out for how long a request had waited, and what went stale
 //	                                            meanwhile was served. 1418, 1817: late answers moved "last given" back (the oracle's fault)
-//	23              20000 to 20749 0.13         nothing, of a store with segments for small objects
 //
 // That is about a tenth of the eight core-hours that a release is to have had.
 //
