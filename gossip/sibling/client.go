@@ -97,7 +97,7 @@ func (c *Client) Accuse(peer string, proven bool) {
 
 // Stats count what became of questions. All start at 0 and only grow.
 type Stats struct {
-	Asked     uint64 // questions sent
+	Asked     uint64 // questions sent, but for those by [Inquiry.Only] that found nothing
 	Hits      uint64 // of those, answered with an object that was of use
 	FalseHits uint64 // of those, answered that there is no fresh copy, or with what was of no use
 	Errors    uint64 // of those, failed, too slow, or broken off within the body

@@ -32,6 +32,7 @@ type Inquiry struct {
 	q     Question
 	steps []Step // whom to ask still
 	later []Step // the same, if the origin fails
+	only  bool   // no digest names the candidate, see Only
 
 	Asked, FalseHits, Errors int // so far
 }
@@ -79,9 +80,10 @@ func (in *Inquiry) Also(c Candidate) {
 	in.steps = append(in.steps, Step{Candidate: c})
 }
 
-// Only has no other asked than a candidate of which nothing is known.
+// Only has no other asked than a candidate of which no digest says anything: that it
+// does not have the object is no false hit, and not counted.
 func (in *Inquiry) Only(c Candidate) {
-	in.steps, in.later = []Step{{Candidate: c}}, nil
+	in.steps, in.later, in.only = []Step{{Candidate: c}}, nil, true
 }
 
 // Next asks candidates until one has the object, and then the origin, and returns
@@ -131,10 +133,16 @@ func (in *Inquiry) waited(done *runner) {
 
 // report counts what a question brought, and tells the Locator.
 func (in *Inquiry) report(to Step, o Outcome) {
+	if in.only && o != FalseHit && o != Unusable && o != Canceled {
+		in.c.stats.asked.Add(1)
+	}
 	switch o {
 	case Hit:
 		in.c.stats.hits.Add(1)
 	case FalseHit, Unusable:
+		if in.only {
+			break
+		}
 		in.FalseHits++
 		in.c.stats.falseHits.Add(1)
 	case TimedOut:

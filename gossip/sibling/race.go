@@ -104,9 +104,10 @@ func (r *race) start(hedge bool) bool {
 	case len(in.steps) > 0 && r.ctx.Err() == nil:
 		done.step, in.steps = in.steps[0], in.steps[1:]
 		in.Asked++
-		if done.step.Wait > 0 {
+		switch {
+		case done.step.Wait > 0:
 			in.c.stats.waits.Add(1)
-		} else {
+		case !in.only: // see report
 			in.c.stats.asked.Add(1)
 			in.c.budget.question()
 		}
