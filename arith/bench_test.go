@@ -200,33 +200,3 @@ func BenchmarkSet(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkWorkers is of two workers beside one.
-func BenchmarkWorkers(b *testing.B) {
-	for _, s := range shapes[1:5] {
-		m, x, words := s.draw()
-		code := arith.AppendBitmap(nil, arith.Block, m, words)
-		run := func(name string, do func(n arith.Workers)) {
-			b.Run(s.name+"/"+name, func(b *testing.B) {
-				b.SetBytes(int64(m / 8))
-				b.ReportAllocs()
-				spent := time.Duration(0)
-				for b.Loop() {
-					b.StopTimer()
-					start := time.Now()
-					do(1)
-					spent += time.Since(start)
-					b.StartTimer()
-					do(2)
-				}
-				b.ReportMetric(spent.Seconds()/b.Elapsed().Seconds(), "x-one")
-			})
-		}
-		run("encode", func(n arith.Workers) { code = n.AppendBitmap(code[:0], arith.Block, m, words) })
-		run("decode", func(n arith.Workers) {
-			if err := n.DecodeBitmap(words, arith.Block, code, m, x); err != nil {
-				b.Fatal(err)
-			}
-		})
-	}
-}

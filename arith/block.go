@@ -3,8 +3,6 @@ package arith
 import (
 	"encoding/binary"
 	"slices"
-	"sync"
-	"sync/atomic"
 )
 
 // The code of a set is a directory and the chunks, in order:
@@ -28,7 +26,7 @@ const onStack = 64
 
 // appendBlocks appends the code of s, of which x positions are in the set. t is
 // the tally of its words, if there are.
-func appendBlocks(dst []byte, s blockSource, x uint64, t *tally, workers int) []byte {
+func appendBlocks(dst []byte, s blockSource, x uint64, t *tally) []byte {
 	p := planBlocks(s.m, x)
 	if p.chunks == 0 {
 		return dst
@@ -44,15 +42,6 @@ func appendBlocks(dst []byte, s blockSource, x uint64, t *tally, workers int) []
 		from, to := p.chunk(i)
 		parts[i].count = s.count(t, from, to)
 	}
-	if workers = min(workers, p.chunks); workers > 1 {
-		// Copies, since what goroutines see is allocated.
-		shared := s
-		if t != nil {
-			copied := *t
-			shared.tally = &copied
-		}
-		return appendParallel(dst, shared, p, slices.Clone(parts), workers)
-	}
 	own := s
 	own.tally = t
 	var e chunkEncoder
@@ -63,31 +52,6 @@ func appendBlocks(dst []byte, s blockSource, x uint64, t *tally, workers int) []
 		e.encodePart(dst, &own, i, parts)
 	}
 	return assemble(dst, start, parts)
-}
-
-func appendParallel(dst []byte, s blockSource, p blockPlan, parts []part, workers int) []byte {
-	e := new(chunkEncoder)
-	e.init(&p)
-	start := len(dst)
-	dst = e.reserve(dst, parts)
-	inParallel(workers, len(parts), func(i int) { e.encodePart(dst, &s, i, parts) })
-	return assemble(dst, start, parts)
-}
-
-// inParallel calls do for 0 to n-1, as many at a time as there are workers.
-func inParallel(workers, n int, do func(i int)) {
-	var next atomic.Int64
-	work := func() {
-		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-			do(int(i))
-		}
-	}
-	var all sync.WaitGroup
-	for range workers - 1 {
-		all.Go(work)
-	}
-	work()
-	all.Wait()
 }
 
 // reserve lengthens dst by what the directory and every chunk may take, and

@@ -5,12 +5,11 @@ import (
 	"math/bits"
 )
 
-// The loops of this file are those that a form spends its time in, as they are
-// where block_bmi_amd64.go has no others. The coding steps are the ones of
-// bitPacker.singles, spelled out so that all that they need stays in registers.
+// The loops of this file are those that a form spends its time in. The coding steps are
+// the ones of bitPacker.singles, spelled out so that all that they need stays in registers.
 
-// words16Generic codes the blocks of 16 bits of words, from the last to the first.
-func (p *bitPacker) words16Generic(words []uint64, t *encodeTable) {
+// words16 codes the blocks of 16 bits of words, from the last to the first.
+func (p *bitPacker) words16(words []uint64, t *encodeTable) {
 	s0, s1, acc, n, at, dst := p.next, p.last, p.acc, p.n, p.at, p.dst
 	for i := len(words) - 1; i >= 0; i-- {
 		w := words[i]
@@ -65,11 +64,11 @@ func (p *bitPacker) words16Generic(words []uint64, t *encodeTable) {
 	p.next, p.last, p.acc, p.n, p.at = s0, s1, acc, n, at
 }
 
-// gapsGeneric codes the gaps between members, the last first, and returns the members
+// gaps codes the gaps between members, the last first, and returns the members
 // between which gaps are left: the first one or two, or all up to a gap that
 // needs a jump. Symbol i is the class of gaps from i<<raw on, up to jump; no
 // symbol takes more than 28 bits.
-func (p *bitPacker) gapsGeneric(members []uint64, t *encodeTable, raw uint, jump uint64) []uint64 {
+func (p *bitPacker) gaps(members []uint64, t *encodeTable, raw uint, jump uint64) []uint64 {
 	s0, s1, acc, n := p.next, p.last, p.acc, p.n
 	jump = min(jump, maxSymbols-1)
 	low := uint64(1)<<(raw&63) - 1
@@ -107,10 +106,10 @@ func (p *bitPacker) gapsGeneric(members []uint64, t *encodeTable, raw uint, jump
 	return members[:left+1]
 }
 
-// gapsGeneric decodes plain gaps, from place on, to the members that end them, an even
+// gaps decodes plain gaps, from place on, to the members that end them, an even
 // number of them: as many as there is room for in out, but none that the last
 // eight bytes hold and none from a jump on. No symbol takes more than 28 bits.
-func (r *bitReader) gapsGeneric(out []uint64, t *decodeTable, place uint64) int {
+func (r *bitReader) gaps(out []uint64, t *decodeTable, place uint64) int {
 	s0, s1, at, src := r.next, r.last, r.at, r.src
 	place--
 	raw := t.each
@@ -141,9 +140,9 @@ func (r *bitReader) gapsGeneric(out []uint64, t *decodeTable, place uint64) int 
 	return i
 }
 
-// words32Generic codes the blocks of 32 bits of words, at most wordBatch of
+// words32 codes the blocks of 32 bits of words, at most wordBatch of
 // them, from the last to the first.
-func (p *bitPacker) words32Generic(words []uint64, t *encodeTable) {
+func (p *bitPacker) words32(words []uint64, t *encodeTable) {
 	var entries [batch]uint64
 	p.singles(entries32(&entries, words), t)
 }
@@ -180,21 +179,21 @@ func entries32(entries *[batch]uint64, words []uint64) []uint64 {
 	return entries[:j]
 }
 
-// words16Generic decodes the blocks of 16 bits of words, at most wordBatch of
+// words16 decodes the blocks of 16 bits of words, at most wordBatch of
 // them. It returns false if a block was escaped that must not be.
-func (r *chunkReader) words16Generic(words []uint64, d *chunkDecoder) bool {
+func (r *chunkReader) words16(words []uint64, d *chunkDecoder) bool {
 	r.bitReader.values(r.values[:4*len(words)], &d.decodeTable)
 	return from16(words, r.values[:], &d.kept)
 }
 
-// words32Generic is words16Generic for blocks of 32 bits.
-func (r *chunkReader) words32Generic(words []uint64, d *chunkDecoder) bool {
+// words32 is words16 for blocks of 32 bits.
+func (r *chunkReader) words32(words []uint64, d *chunkDecoder) bool {
 	r.bitReader.values(r.values[:2*len(words)], &d.decodeTable)
 	return from32(words, r.values[:], &d.kept)
 }
 
-// insertGeneric sets the bits of words that members, which increase, stand for.
-func insertGeneric(words, members []uint64) {
+// insert sets the bits of words that members, which increase, stand for.
+func insert(words, members []uint64) {
 	for _, at := range members {
 		words[at/64] |= 1 << (at % 64)
 	}
@@ -260,7 +259,7 @@ func block32(v uint64, kept *[maxSymbols]bool) (block uint32, ok bool) {
 	return block, !kept[slowOrdinal32(rank, bits.OnesCount32(block))]
 }
 
-func popcountGeneric(words []uint64) uint64 {
+func popcount(words []uint64) uint64 {
 	n := 0
 	for _, w := range words {
 		n += bits.OnesCount64(w)

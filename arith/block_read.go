@@ -3,10 +3,9 @@ package arith
 import (
 	"math"
 	"slices"
-	"sync"
 )
 
-func decodeBlockBitmap(words []uint64, src []byte, m, x uint64, workers int) error {
+func decodeBlockBitmap(words []uint64, src []byte, m, x uint64) error {
 	p := planBlocks(m, x)
 	if p.chunks == 0 {
 		clear(words)
@@ -15,10 +14,10 @@ func decodeBlockBitmap(words []uint64, src []byte, m, x uint64, workers int) err
 		}
 		return none(src)
 	}
-	return decodeBlocks(&p, src, blockTarget{words: words}, workers)
+	return decodeBlocks(&p, src, blockTarget{words: words})
 }
 
-func decodeBlockSet(dst []uint64, src []byte, m, x uint64, workers int) ([]uint64, error) {
+func decodeBlockSet(dst []uint64, src []byte, m, x uint64) ([]uint64, error) {
 	p := planBlocks(m, x)
 	before := len(dst)
 	if x > math.MaxInt/8 {
@@ -32,7 +31,7 @@ func decodeBlockSet(dst []uint64, src []byte, m, x uint64, workers int) ([]uint6
 			s.run(m)
 		}
 	} else {
-		err = decodeBlocks(&p, src, blockTarget{positions: dst[before:]}, workers)
+		err = decodeBlocks(&p, src, blockTarget{positions: dst[before:]})
 	}
 	if err != nil {
 		return dst[:before], err
@@ -66,7 +65,7 @@ func (t *blockTarget) decode(d *chunkDecoder, src []byte, parts []part, i int) e
 
 // decodeBlocks decodes all chunks. How many there are follows from counts that
 // checkCounts has compared with the length of src.
-func decodeBlocks(p *blockPlan, src []byte, t blockTarget, workers int) error {
+func decodeBlocks(p *blockPlan, src []byte, t blockTarget) error {
 	var local [onStack]part
 	parts := local[:]
 	if p.chunks > onStack {
@@ -76,9 +75,6 @@ func decodeBlocks(p *blockPlan, src []byte, t blockTarget, workers int) error {
 	if err := directory(src, p, parts); err != nil {
 		return err
 	}
-	if workers = min(workers, p.chunks); workers > 1 {
-		return decodeParallel(p, src, t, slices.Clone(parts), workers)
-	}
 	var d chunkDecoder
 	d.init(p)
 	for i := range parts {
@@ -87,21 +83,4 @@ func decodeBlocks(p *blockPlan, src []byte, t blockTarget, workers int) error {
 		}
 	}
 	return nil
-}
-
-func decodeParallel(p *blockPlan, src []byte, t blockTarget, parts []part, workers int) error {
-	d := new(chunkDecoder)
-	d.init(p)
-	var mu sync.Mutex
-	failed, first := len(parts), error(nil)
-	inParallel(workers, len(parts), func(i int) {
-		if err := t.decode(d, src, parts, i); err != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			if i < failed { // the error that one worker would have met
-				failed, first = i, err
-			}
-		}
-	})
-	return first
 }

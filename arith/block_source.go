@@ -69,12 +69,12 @@ func invert(words []uint64, from, m uint64) {
 	}
 }
 
-// membersGeneric puts the positions of the ones in words, at most gapWords of them
+// members puts the positions of the ones in words, at most gapWords of them
 // that begin at position from, into found, and returns how many there are.
 //
 // Whether a word has any ones and whether it has a second can't be guessed:
 // what is written so that Go makes a conditional set of it costs no branch.
-func membersGeneric(found *[gapWords * 64]uint64, words []uint64, from uint64) int {
+func members(found *[gapWords * 64]uint64, words []uint64, from uint64) int {
 	n := uint64(0)
 	for ; len(words) >= 64; from += 64 * 64 {
 		n = membersOf(found, n, (*[64]uint64)(words), from)
@@ -88,7 +88,7 @@ func membersGeneric(found *[gapWords * 64]uint64, words []uint64, from uint64) i
 	return int(n)
 }
 
-// membersOf is membersGeneric for 64 words, behind the n that were found before.
+// membersOf is members for 64 words, behind the n that were found before.
 //
 // The lowest one of w is where the number of ones in w^(w-1) says, less one.
 func membersOf(found *[gapWords * 64]uint64, n uint64, words *[64]uint64, from uint64) uint64 {
@@ -131,17 +131,3 @@ func one(yes bool) uint64 {
 	}
 	return 0
 }
-
-// lowestOne returns the place of the lowest one of w, or 0 if w is zero. It is
-// de Bruijn's way (Leiserson, Prokop and Randall 1998): faster than the
-// instruction that every amd64 has, and than asking whether there is a better.
-func lowestOne(w uint64) uint8 { return places[w&-w*deBruijn>>58] }
-
-const deBruijn = 0x03f79d71b4ca8b09
-
-var places = func() (t [64]uint8) {
-	for i := range t {
-		t[uint64(deBruijn)<<i>>58] = uint8(i)
-	}
-	return t
-}()

@@ -77,8 +77,7 @@ type decodeTable struct {
 	long  uint // the most bits that a symbol takes
 	// Gaps: all of it for a state, base+1<<16 | next<<5 | jump<<4 | shed.
 	gap  [1 << gapLog]uint64
-	step [1 << gapLog]uint64 // the same for block_bmi_decode_amd64.s: base+1, or 1<<63 for the jump
-	each uint                // raw, of all but the jump
+	each uint // raw, of all but the jump
 }
 
 // jumpBit says in gap that the symbol is the jump.
@@ -88,11 +87,9 @@ func (t *decodeTable) buildGaps(m *model) {
 	t.each = uint(m.symbols[0].raw)
 	for at := range t.gap {
 		sym := t.sym[at]
-		t.step[at] = t.base[sym] + 1
 		t.gap[at] = (t.base[sym]+1)<<16 | uint64(t.next[at])<<5 | uint64(t.shed[at])
 		if int(sym) == m.n-1 {
 			t.gap[at] |= jumpBit
-			t.step[at] = 1 << 63
 		}
 	}
 }

@@ -19,7 +19,7 @@ const (
 	tallies    = 256
 	tallyLines = 1 << 18
 	// Ones are few if they are fewer than one position in so many: of more, most lines have any.
-	fewOnesGeneric = 2500
+	fewOnes = 2500
 )
 
 func (t *tally) count(words []uint64) (ones uint64) {
@@ -30,32 +30,16 @@ func (t *tally) count(words []uint64) (ones uint64) {
 	}
 	t.each = (n/tallies/t.line + 1) * t.line
 	t.few = true
-	oneIn := fewOnes()
 	for i := range t.before {
 		t.before[i] = ones
 		from := min(uint64(i)*t.each, n)
 		now := words[from:min(from+t.each, n)]
 		if t.few {
 			ones += t.mark(now, from/t.line)
-			t.few = ones*oneIn < 64*(from+t.each)
+			t.few = ones*fewOnes < 64*(from+t.each)
 		} else {
 			ones += popcount(now)
 		}
-	}
-	return ones
-}
-
-// countParallel is count by several workers. It notes no lines.
-func (t *tally) countParallel(words []uint64, workers int) (ones uint64) {
-	n := uint64(len(words))
-	t.each = n/tallies + 1
-	inParallel(workers, tallies, func(i int) {
-		from := min(uint64(i)*t.each, n)
-		t.before[i+1] = popcount(words[from:min(from+t.each, n)])
-	})
-	for i := range t.before {
-		ones += t.before[i]
-		t.before[i] = ones
 	}
 	return ones
 }

@@ -88,24 +88,19 @@ func TestBlockChunks(t *testing.T) {
 		if !testing.Short() && (c.m < 1<<24 || p.form == gaps) && !bytes.Equal(code, slowBlock(c.m, c.positions)) {
 			t.Errorf("%s: the slow coder says otherwise", c.name)
 		}
-		for _, workers := range []Workers{2, 3, 100} {
-			if again := workers.AppendSet(nil, Block, c.m, c.positions); !bytes.Equal(again, code) {
-				t.Errorf("%s: %d workers code it otherwise", c.name, workers)
-			}
-			if got, err := workers.DecodeSet(nil, Block, code, c.m, x); err != nil || !slices.Equal(got, c.positions) {
-				t.Errorf("%s: %d workers decode %d positions, %v", c.name, workers, len(got), err)
-			}
-			if _, err := workers.DecodeSet(nil, Block, code[:len(code)-100], c.m, x); !errors.Is(err, ErrTruncated) {
-				t.Errorf("%s: %d workers decode what is cut: %v", c.name, workers, err)
-			}
+		if got, err := DecodeSet(nil, Block, code, c.m, x); err != nil || !slices.Equal(got, c.positions) {
+			t.Errorf("%s: DecodeSet = %d positions, %v", c.name, len(got), err)
+		}
+		if _, err := DecodeSet(nil, Block, code[:len(code)-100], c.m, x); !errors.Is(err, ErrTruncated) {
+			t.Errorf("%s: DecodeSet of what is cut: %v", c.name, err)
 		}
 		if c.m < 1<<30 {
 			words := bitmapOf(c.m, c.positions)
-			if again := Workers(2).AppendBitmap(nil, Block, c.m, words); !bytes.Equal(again, code) {
+			if again := AppendBitmap(nil, Block, c.m, words); !bytes.Equal(again, code) {
 				t.Errorf("%s: the array is coded otherwise", c.name)
 			}
 			got := make([]uint64, len(words))
-			if err := Workers(2).DecodeBitmap(got, Block, code, c.m, x); err != nil || !slices.Equal(got, words) {
+			if err := DecodeBitmap(got, Block, code, c.m, x); err != nil || !slices.Equal(got, words) {
 				t.Errorf("%s: DecodeBitmap: %v", c.name, err)
 			}
 		}
@@ -115,22 +110,19 @@ func TestBlockChunks(t *testing.T) {
 	}
 }
 
-// TestBlockAllocations: as many for a set of many chunks as for one of few.
+// TestBlockAllocations: none, for a set of many chunks as for one of few.
 func TestBlockAllocations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("codes tens of millions of bits to count allocations")
 	}
 	rng := rand.New(rand.NewPCG(15, 15))
-	for _, workers := range []Workers{1, 2} {
-		var counts [2][2]float64
-		for i, m := range []uint64{8_000_000, 24_000_000} {
-			words := drawWords(rng, m, m/4)
-			code := workers.AppendBitmap(nil, Block, m, words)
-			counts[i][0] = testing.AllocsPerRun(5, func() { code = workers.AppendBitmap(code[:0], Block, m, words) })
-			counts[i][1] = testing.AllocsPerRun(5, func() { _ = workers.DecodeBitmap(words, Block, code, m, m/4) })
-		}
-		if counts[0] != counts[1] || workers == 1 && counts[0] != [2]float64{} || counts[0][0] > 20 || counts[0][1] > 20 {
-			t.Errorf("%d workers allocate %v times", workers, counts)
+	for _, m := range []uint64{8_000_000, 24_000_000} {
+		words := drawWords(rng, m, m/4)
+		code := AppendBitmap(nil, Block, m, words)
+		encode := testing.AllocsPerRun(5, func() { code = AppendBitmap(code[:0], Block, m, words) })
+		decode := testing.AllocsPerRun(5, func() { _ = DecodeBitmap(words, Block, code, m, m/4) })
+		if encode+decode > 0 {
+			t.Errorf("m=%d: encoding and decoding allocate %v and %v times", m, encode, decode)
 		}
 	}
 }

@@ -7,15 +7,12 @@
 // from [AppendBitmap] and [DecodeBitmap] where the array is at hand: equal sets
 // give equal bytes by either way. m and x are not part of those bytes, and the
 // bytes don't say where they end: whoever frames them carries all three.
-// [Choose] picks the [Method] by rule. For a reader who holds an array that
-// says something about this one, [AppendBitmapGiven] comes as near to the
-// conditional entropy.
+// [Choose] picks the [Method] by rule.
 //
 // It is not a general-purpose compressor, and it detects damage only by luck:
 // most altered bytes decode to another set. Frame and checksum what you send.
 //
 // Encoders append to the slice they are given and decoders keep no reference
-// to their input. Functions are safe for concurrent use. The bytes are specified in ../digest/CODERS.md and are
-// the same on every platform, with the assembly for amd64 that has BMI2 and
-// without it, which the build tag purego asks for.
+// to their input. Functions are safe for concurrent use. The bytes are
+// specified in ../digest/CODERS.md and are the same on every platform.
 package arith

@@ -46,14 +46,31 @@ func Choose(m, x uint64) Method {
 // at most [MaxUniverse]: anything else is a broken call and panics, as does an
 // unknown method. An empty set and a full one take no bytes.
 func AppendSet(dst []byte, method Method, m uint64, positions []uint64) []byte {
-	return Workers(1).AppendSet(dst, method, m, positions)
+	checkPositions(m, positions)
+	switch method {
+	case Adaptive:
+		return appendAdaptiveSet(dst, m, positions)
+	case Block:
+		return appendBlocks(dst, blockSource{positions: positions, m: m}, uint64(len(positions)), nil)
+	}
+	panic("arith: unknown method")
 }
 
 // AppendBitmap is [AppendSet] for the set as an array of bits: position i is in
 // it if words[i/64]>>(i%64)&1 is one. It panics unless words holds exactly m
 // bits, rounded up to whole words, of which those from m on are zero.
 func AppendBitmap(dst []byte, method Method, m uint64, words []uint64) []byte {
-	return Workers(1).AppendBitmap(dst, method, m, words)
+	checkWords(m, words)
+	checkBeyond(m, words)
+	switch method {
+	case Adaptive:
+		return appendAdaptiveBitmap(dst, m, words)
+	case Block:
+		var t tally
+		x := t.count(words)
+		return appendBlocks(dst, blockSource{words: words, m: m}, x, &t)
+	}
+	panic("arith: unknown method")
 }
 
 // DecodeSet appends to dst the x positions in [0, m) that src codes, strictly
@@ -63,14 +80,33 @@ func AppendBitmap(dst []byte, method Method, m uint64, words []uint64) []byte {
 // src is long enough to code that many; a caller that has limits compares m
 // and x with them first. DecodeSet panics on an unknown method.
 func DecodeSet(dst []uint64, method Method, src []byte, m, x uint64) ([]uint64, error) {
-	return Workers(1).DecodeSet(dst, method, src, m, x)
+	if err := checkCounts(src, m, x); err != nil {
+		return dst, err
+	}
+	switch method {
+	case Adaptive:
+		return decodeAdaptiveSet(dst, src, m, x)
+	case Block:
+		return decodeBlockSet(dst, src, m, x)
+	}
+	panic("arith: unknown method")
 }
 
 // DecodeBitmap is [DecodeSet] into an array of bits, every one of which it
 // sets. It panics unless words holds exactly m bits, rounded up to whole
 // words. After an error the contents of words are undefined.
 func DecodeBitmap(words []uint64, method Method, src []byte, m, x uint64) error {
-	return Workers(1).DecodeBitmap(words, method, src, m, x)
+	checkWords(m, words)
+	if err := checkCounts(src, m, x); err != nil {
+		return err
+	}
+	switch method {
+	case Adaptive:
+		return decodeAdaptiveBitmap(words, src, m, x)
+	case Block:
+		return decodeBlockBitmap(words, src, m, x)
+	}
+	panic("arith: unknown method")
 }
 
 func checkPositions(m uint64, positions []uint64) {

@@ -74,7 +74,7 @@ func (a *acceptor) loop() {
 	for delay := 5 * time.Millisecond; ; {
 		c, err := a.listener.Accept()
 		if err != nil {
-			if a.isClosed() || errors.Is(err, net.ErrClosed) {
+			if errors.Is(err, net.ErrClosed) {
 				return
 			}
 			a.log.Error("accepting a connection failed", "err", err)
@@ -156,12 +156,6 @@ func (a *acceptor) drop(c *accepted) {
 	if a.perHost[c.from]--; a.perHost[c.from] == 0 {
 		delete(a.perHost, c.from)
 	}
-}
-
-func (a *acceptor) isClosed() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.closed
 }
 
 // close stops accepting, breaks all connections and waits for their handlers.

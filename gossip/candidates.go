@@ -9,6 +9,7 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/digest/index"
+	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
 // Candidate is a peer that probably holds an object.
@@ -118,10 +119,7 @@ func mix(x uint64) uint64 {
 // digest's error rate explains: the digest is fetched anew.
 func (n *Node) Distrust(peer string) {
 	n.log.LogAttrs(n.ctx, slog.LevelWarn, "quarantined a peer: far more false hits than its digest promises", slog.String("member", peer))
-	n.mu.Lock()
-	n.engine.Distrust(peer)
-	n.mu.Unlock()
-	n.wake()
+	n.tell(func(e *exchange.Engine) { e.Distrust(peer) })
 }
 
 func sortMembers(ms []Member) {

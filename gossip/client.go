@@ -89,12 +89,13 @@ func unreachable(err error) error {
 
 // pool keeps connections between requests.
 type pool struct {
-	mu   sync.Mutex
-	idle map[string][]idleWire
-	size int
+	mu     sync.Mutex
+	idle   []idleWire // in the order in which they became so
+	closed bool
 }
 
 type idleWire struct {
+	addr  string
 	wire  *wire
 	since time.Time
 }
@@ -104,91 +105,63 @@ const (
 	poolSize    = 512
 )
 
+// take returns the one to addr that was used last; nil if there is none.
 func (p *pool) take(addr string) *wire {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := p.idle[addr]
-	if len(list) == 0 {
-		return nil
+	for i, w := range slices.Backward(p.idle) {
+		if w.addr == addr {
+			p.idle = slices.Delete(p.idle, i, i+1)
+			return w.wire
+		}
 	}
-	last := list[len(list)-1]
-	p.set(addr, list[:len(list)-1])
-	return last.wire
+	return nil
 }
 
 // put keeps w, unless the secrets have changed since it was opened.
 func (p *pool) put(addr string, w *wire, now *ring) {
-	if !p.keep(addr, w, now) {
+	p.mu.Lock()
+	same := 0
+	for _, w := range p.idle {
+		if w.addr == addr {
+			same++
+		}
+	}
+	keep := same < poolPerPeer && len(p.idle) < poolSize && !p.closed && w.under == now
+	if keep {
+		p.idle = append(p.idle, idleWire{addr, w, time.Now()})
+	}
+	p.mu.Unlock()
+	if !keep {
 		w.Close()
 	}
 }
 
-func (p *pool) keep(addr string, w *wire, now *ring) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	list := p.idle[addr]
-	if len(list) >= poolPerPeer || p.size >= poolSize || p.idle == nil || w.under != now {
-		return false
-	}
-	p.set(addr, append(list, idleWire{w, time.Now()}))
-	return true
-}
-
-// set is called with p.mu held.
-func (p *pool) set(addr string, list []idleWire) {
-	p.size += len(list) - len(p.idle[addr])
-	if len(list) == 0 {
-		delete(p.idle, addr)
-		return
-	}
-	p.idle[addr] = list
-}
-
-// prune closes what has been idle since before.
+// prune closes what became idle before: not under the lock, since to close a stream says
+// so to the other end, which may be stopped and take nothing.
 func (p *pool) prune(before time.Time) {
-	p.closeIf(func(i idleWire) bool { return i.since.Before(before) })
+	p.mu.Lock()
+	n := 0
+	for n < len(p.idle) && p.idle[n].since.Before(before) {
+		n++
+	}
+	old := slices.Clone(p.idle[:n])
+	p.idle = slices.Delete(p.idle, 0, n)
+	p.mu.Unlock()
+	for _, w := range old {
+		w.wire.Close()
+	}
 }
 
 // empty closes what is idle.
-func (p *pool) empty() { p.closeIf(func(idleWire) bool { return true }) }
-
-// closeIf closes those that are to go: not under the lock, since to close a stream says so
-// to the other end, which may be stopped and take nothing.
-func (p *pool) closeIf(gone func(idleWire) bool) {
-	for _, i := range p.without(gone) {
-		i.wire.Close()
-	}
-}
-
-func (p *pool) without(gone func(idleWire) bool) (old []idleWire) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for addr, list := range p.idle {
-		keep := make([]idleWire, 0, len(list))
-		for _, i := range list {
-			if gone(i) {
-				old = append(old, i)
-			} else {
-				keep = append(keep, i)
-			}
-		}
-		p.set(addr, keep)
-	}
-	return old
-}
+func (p *pool) empty() { p.prune(time.Now().Add(time.Second)) }
 
 // close closes what is idle, and lets nothing become idle again.
 func (p *pool) close() {
-	p.empty()
 	p.mu.Lock()
-	idle := p.idle
-	p.idle = nil
+	p.closed = true
 	p.mu.Unlock()
-	for _, list := range idle { // became so meanwhile
-		for _, i := range list {
-			i.wire.Close()
-		}
-	}
+	p.empty()
 }
 
 // request sends one frame to the peer called name at addr and reads its answer; what
@@ -235,10 +208,7 @@ func (n *Node) roundTrip(w *wire, frame []byte) (exchange.FrameType, []byte, err
 // fetch carries out one fetch of the engine.
 func (n *Node) fetch(f exchange.Fetch) {
 	r := n.get(f)
-	n.mu.Lock()
-	n.engine.FetchDone(time.Now(), f.Number, r)
-	n.mu.Unlock()
-	n.wake()
+	n.tell(func(e *exchange.Engine) { e.FetchDone(time.Now(), f.Number, r) })
 }
 
 func (n *Node) get(f exchange.Fetch) exchange.Result {
@@ -262,10 +232,7 @@ func (n *Node) get(f exchange.Fetch) exchange.Result {
 // sync carries out one sync of the engine.
 func (n *Node) sync(s exchange.Sync) {
 	heads, err := n.vector(s)
-	n.mu.Lock()
-	n.engine.SyncDone(time.Now(), s.Peer, heads, err)
-	n.mu.Unlock()
-	n.wake()
+	n.tell(func(e *exchange.Engine) { e.SyncDone(time.Now(), s.Peer, heads, err) })
 	if err == nil {
 		n.recall(s.Peer)
 	}

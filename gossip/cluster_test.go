@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
@@ -58,7 +59,7 @@ func newCluster(t testing.TB) *cluster {
 func (c *cluster) config(name, ip string) Config {
 	return Config{
 		Name: name, Bind: ip + ":7946", Secret: testSecret, Service: ip + ":8080",
-		Holdings: NewHoldings(newFilter(c.t, testSecret)), Advanced: Advanced{Network: c.net.Host(ip), Detection: Detection{ProbeInterval: 500 * time.Millisecond}}, Logger: testLog(),
+		Holdings: NewHoldings(newFilter(c.t, testSecret)), Advanced: Advanced{Network: c.net.Host(ip)}, Logger: testLog(), detect: detection{probe: 500 * time.Millisecond},
 	}
 }
 
@@ -126,7 +127,7 @@ func (c *cluster) inStep() error {
 			n.mu.Lock()
 			r, ok := n.engine.Replica(name)
 			n.mu.Unlock()
-			if !ok || !r.Live {
+			if !ok || !r.Usable {
 				return fmt.Errorf("%s does not know %s", n.cfg.Name, name)
 			}
 			want := origin.cfg.Holdings.Filter().Current().Version()
@@ -163,4 +164,11 @@ func prefixes(list ...string) []netip.Prefix {
 		out = append(out, netip.MustParsePrefix(s))
 	}
 	return out
+}
+
+// published returns what a node published last.
+func published(n *Node) exchange.Version {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.engine.Self().Version
 }

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -72,6 +73,8 @@ type Config struct {
 
 	seed   uint64        // of digests, once it is complete
 	rejoin time.Duration // between attempts to reach seeds and dead peers again; zero means 12 s
+	detect detection
+	ring   *ring // of Secret and AcceptSecrets
 }
 
 // Advanced are the settings that few programs need.
@@ -89,9 +92,6 @@ type Advanced struct {
 
 	// Publish says when changes become a new version.
 	Publish exchange.Publishing
-
-	// Detection says how soon a dead peer is noticed.
-	Detection Detection
 
 	// Sign makes this peer sign what it publishes, by a key of this life that its
 	// metadata tells the others: nobody can then pass on a forged digest of it.
@@ -111,19 +111,12 @@ type Advanced struct {
 	Hooks Hooks
 }
 
-// Detection tunes memberlist. A peer of which nothing is heard is declared dead
-// after about ProbeInterval × (1 + Suspicion × max(1, log10 of the number of
-// peers)).
-type Detection struct {
-	// ProbeInterval is the time between probes of one random peer, and the time
-	// it has to answer through others. Zero means 1 s.
-	ProbeInterval time.Duration
-	// ProbeTimeout is how long a direct answer may take. Zero means half of
-	// ProbeInterval, at most 500 ms.
-	ProbeTimeout time.Duration
-	// Suspicion is how many probe intervals a suspect has to defend itself.
-	// Zero means 4.
-	Suspicion int
+// detection tunes memberlist. A peer of which nothing is heard is declared dead
+// after about probe × (1 + suspicion × max(1, log10 of the number of peers)).
+type detection struct {
+	probe     time.Duration // between probes of one random peer, and that it has to answer through others; zero means 1 s
+	timeout   time.Duration // of a direct answer; zero means half of probe, at most 500 ms
+	suspicion int           // probes that a suspect has to defend itself; zero means 4
 }
 
 // Limits bound what a node takes and gives. Zero values are sensible.
@@ -173,19 +166,11 @@ func (c Config) withDefaults() (Config, error) {
 			bad("join %q: %w", entry, err)
 		}
 	}
-	if n := len(c.Secret); n > 0 && n < MinSecret {
-		bad("secret of %d bytes: want at least %d", n, MinSecret)
+	ring, err := newRing(c.Secret, c.AcceptSecrets)
+	if err != nil {
+		bad("%w", err)
 	}
-	for i, b := range c.AcceptSecrets {
-		if len(b) < MinSecret {
-			bad("accepted secret %d of %d bytes: want at least %d", i+1, len(b), MinSecret)
-		}
-	}
-	if len(c.AcceptSecrets) >= exchange.MaxSecrets {
-		bad("%d accepted secrets: want at most %d", len(c.AcceptSecrets), exchange.MaxSecrets-1)
-	} else if len(c.AcceptSecrets) > 0 && len(c.Secret) == 0 {
-		bad("accepted secrets, but no secret")
-	}
+	c.ring = ring
 	if len(c.Service) > exchange.MaxService {
 		bad("service %q: longer than %d bytes", c.Service, exchange.MaxService)
 	} else if c.Service != "" {
@@ -202,9 +187,6 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{"publish minimum interval", int64(c.Publish.MinInterval)},
 		{"publish interval", int64(c.Publish.Interval)},
-		{"probe interval", int64(c.Detection.ProbeInterval)},
-		{"probe timeout", int64(c.Detection.ProbeTimeout)},
-		{"suspicion", int64(c.Detection.Suspicion)},
 		{"digest bytes", int64(c.Limits.DigestBytes)},
 		{"index bytes", int64(c.Limits.IndexBytes)},
 		{"bytes in", int64(c.Limits.BytesIn)},
@@ -260,30 +242,15 @@ func (c *Config) hold() error {
 }
 
 func (c *Config) fill() {
-	if c.Detection.ProbeInterval == 0 {
-		c.Detection.ProbeInterval = defaultProbe
-	}
-	if c.Detection.ProbeTimeout == 0 {
-		c.Detection.ProbeTimeout = min(c.Detection.ProbeInterval/2, maxTimeout)
-	}
-	if c.Detection.Suspicion == 0 {
-		c.Detection.Suspicion = defaultSuspect
-	}
-	if c.rejoin == 0 {
-		c.rejoin = defaultRejoin
-	}
-	if c.Limits.DigestBytes == 0 {
-		c.Limits.DigestBytes = 64 << 20
-	}
-	if c.Limits.Conns == 0 {
-		c.Limits.Conns = 4096
-	}
-	if c.Limits.ConnsPerHost == 0 {
-		c.Limits.ConnsPerHost = 512
-	}
-	if c.Limits.Members == 0 {
-		c.Limits.Members = 4096
-	}
+	d, l := &c.detect, &c.Limits
+	d.probe = cmp.Or(d.probe, defaultProbe)
+	d.timeout = cmp.Or(d.timeout, min(d.probe/2, maxTimeout))
+	d.suspicion = cmp.Or(d.suspicion, defaultSuspect)
+	c.rejoin = cmp.Or(c.rejoin, defaultRejoin)
+	l.DigestBytes = cmp.Or(l.DigestBytes, 64<<20)
+	l.Conns = cmp.Or(l.Conns, 4096)
+	l.ConnsPerHost = cmp.Or(l.ConnsPerHost, 512)
+	l.Members = cmp.Or(l.Members, 4096)
 	if c.Network == nil {
 		c.Network = new(systemNetwork)
 	}

@@ -27,7 +27,8 @@ func talk(t *testing.T, network Network, subnet string, secret []byte, look func
 		}
 		cfg := Config{
 			Name: name, Secret: secret, Bind: fmt.Sprintf("%s.%d:0", subnet, i), Service: "127.0.0.1:1",
-			Holdings: NewHoldings(f), Advanced: Advanced{Network: network, Detection: Detection{ProbeInterval: 50 * time.Millisecond, ProbeTimeout: 45 * time.Millisecond, Suspicion: 100}, Publish: exchange.Publishing{MinInterval: 20 * time.Millisecond}}, Logger: testLog(),
+			Holdings: NewHoldings(f), Advanced: Advanced{Network: network, Publish: exchange.Publishing{MinInterval: 20 * time.Millisecond}}, Logger: testLog(),
+			detect: detection{probe: 50 * time.Millisecond, timeout: 45 * time.Millisecond, suspicion: 100},
 		}
 		if i > 1 {
 			cfg.Join = []string{nodes[0].Addr()}

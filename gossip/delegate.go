@@ -105,7 +105,7 @@ type comparison struct {
 
 var errName = errors.New("not a valid name")
 
-// NotifyAlive keeps out who cannot take part.
+// NotifyAlive keeps out peers that cannot take part.
 func (d delegate) NotifyAlive(node *memberlist.Node) error {
 	err := errName
 	if exchange.ValidName(node.Name) {

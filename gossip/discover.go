@@ -25,6 +25,13 @@ type seed struct {
 	err      error                     // why it leads to no other peer; nil if it does
 }
 
+// failure returns why it leads to no other peer; nil if it does, or was not tried yet.
+func (s *seed) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
 const (
 	lookupEvery = time.Minute     // at least, while a seed leads to other peers; else at each attempt
 	lookupWait  = 5 * time.Second // for all lookups of one
@@ -223,9 +230,7 @@ func (n *Node) Alone() error {
 	}
 	var errs []error
 	for _, s := range n.seeds {
-		s.mu.Lock()
-		err := s.err
-		s.mu.Unlock()
+		err := s.failure()
 		if err == nil {
 			err = fmt.Errorf("%w: no answer yet", ErrUnreachable)
 		}

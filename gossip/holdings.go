@@ -9,17 +9,16 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// Holdings is what a peer holds, by identity, in the digest that it publishes. It
-// makes the keys, so that the seed they are made under can change while objects come
-// and go and the digest is published. [Node.Holdings] has those that New made by
-// Config.Objects. Safe for concurrent use.
+// Holdings are the objects that a peer advertises, by identity, in the digest that it
+// publishes. They make the keys, so that the seed can change while objects come and go.
+// [Node.Holdings] returns those that New made for Config.Objects. Safe for concurrent use.
 type Holdings struct {
 	filter  *digest.CountingFilter
 	planned atomic.Uint64 // objects; 0 = whoever made the filter knows
 	reseed  sync.Mutex    // held while the seed changes
 
 	// writers is held shared from before a key is made until it is in the filter,
-	// and by who exchanges the seed.
+	// and exclusively while the seed is exchanged.
 	writers sync.RWMutex
 	next    *renaming // nil unless the seed is changing
 }
@@ -46,8 +45,8 @@ func (h *Holdings) Filter() *digest.CountingFilter {
 	return h.filter
 }
 
-// Add notes that an object is held, and is to be called before others can find it
-// here. What is added twice must be removed twice.
+// Add notes that an object is held. Call it before others can find the object here.
+// What is added twice must be removed twice.
 func (h *Holdings) Add(identity string) {
 	if h.Filter() == nil {
 		return
@@ -57,8 +56,8 @@ func (h *Holdings) Add(identity string) {
 	h.filter.Add(h.key(identity))
 }
 
-// Remove notes that an object is not held any more, after it has gone. It returns
-// false, and changes nothing, for one that certainly was not.
+// Remove notes that an object is not held any more. Call it after the object has gone.
+// For an object that certainly was not held it changes nothing and returns false.
 func (h *Holdings) Remove(identity string) bool {
 	if h.Filter() == nil {
 		return false
@@ -68,8 +67,7 @@ func (h *Holdings) Remove(identity string) bool {
 	return h.filter.Remove(h.key(identity))
 }
 
-// MayContain reports whether an object is held, and for few that are not that they
-// are.
+// MayContain reports whether an object is held. It may say so, rarely, of one that is not.
 func (h *Holdings) MayContain(identity string) bool {
 	if h.Filter() == nil {
 		return false
@@ -121,9 +119,9 @@ func (h *Holdings) Reseed(seed uint64, held iter.Seq[string]) error {
 	}, &h.writers, func(k digest.Key) digest.Key { return next.keys[k] })
 }
 
-// Outgrown reports whether more is held than Config.Objects says, or the last
-// [Holdings.Replan]: the more, the more false positives there are. It is quick, and false
-// for a filter of the program's own design.
+// Outgrown reports whether more is held than Config.Objects, or the last
+// [Holdings.Replan], planned for, so that there are more false positives. It is quick, and
+// false for a filter of the program's own design.
 func (h *Holdings) Outgrown() bool {
 	if h.Filter() == nil {
 		return false

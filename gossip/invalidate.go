@@ -42,7 +42,7 @@ func (v *invalidations) init(cfg Config, life uint64, key ed25519.PrivateKey) {
 	v.woken, v.due = make(chan struct{}, 1), make(chan struct{}, 1)
 }
 
-// An UnreachedError names who has not applied an invalidation, though alive.
+// An UnreachedError names the live members that have not applied an invalidation.
 type UnreachedError struct {
 	Members []string // by name, this peer too
 	Err     error    // why it was not waited for any longer
@@ -54,16 +54,16 @@ func (e *UnreachedError) Error() string {
 
 func (e *UnreachedError) Unwrap() error { return e.Err }
 
-// Invalidate has every member, this one first, remove what it holds of the targets, and
-// returns when all that live have done so ([Node.OnInvalidation]). If ctx ends before, the error is an
-// [*UnreachedError]: they will, once they can, as will those that are dead now when they
-// come back. From the moment of the call nothing that was held before it comes back to
-// this peer from a sibling that is asked under [Node.Concerning], and from the moment
-// of the return to none of them.
+// Invalidate removes the targets at every member, this one first, and returns when all
+// live members have removed them ([Node.OnInvalidation]). If ctx ends before that, the
+// error is an [*UnreachedError]. Members that are late, or dead now, remove them as soon
+// as they can.
 //
-// A member that does not listen for invalidations, as one of an earlier release, is not
-// waited for. Some 65,000 invalidations of the last hour are remembered in the cluster;
-// a peer that was away for longer removes everything.
+// From the call on, no sibling that is asked under [Node.Concerning] gives this peer
+// what was held before the call; from the return on, that holds for all members.
+//
+// Some 65,000 invalidations of the last hour are remembered in the cluster; a peer that
+// was away for longer removes everything.
 func (n *Node) Invalidate(ctx context.Context, targets ...invalidation.Target) error {
 	if n.ctx.Err() != nil {
 		return ErrClosed
@@ -104,10 +104,10 @@ func (n *Node) Invalidate(ctx context.Context, targets ...invalidation.Target) e
 	}
 }
 
-// OnInvalidation has f called for each invalidation, of this peer and of others, one at a
-// time and in an order that all calls see. When f returns, nothing that was held before
-// may be given to anybody, nor may be stored what is being fetched now. If there have
-// been some already, f is called at once, for everything.
+// OnInvalidation calls f for each invalidation, of this peer and of others, one at a
+// time; all such functions see the same order. When f returns, nothing of the target that
+// was held before may be given to anybody, and no fetch that was under way may be stored.
+// If there were invalidations before this call, f is called at once, for everything.
 func (n *Node) OnInvalidation(f func(invalidation.Target)) {
 	v := &n.invalidations
 	v.listeners.Lock()
@@ -118,10 +118,10 @@ func (n *Node) OnInvalidation(f func(invalidation.Target)) {
 	}
 }
 
-// Concerning returns which invalidations concern the object of an identity, of those
-// that are remembered: it may be taken from siblings only that have applied all of them
-// ([Node.Applied]). It is false if there are too many to name: then from none. It
-// is quick.
+// Concerning returns the remembered invalidations that concern the object of an identity.
+// The object may be taken only from siblings that have applied all of them
+// ([Node.Applied]). If ok is false there are too many to name, and it may be taken from
+// none. It is quick.
 func (n *Node) Concerning(identity string) (ids []invalidation.ID, ok bool) {
 	v := &n.invalidations
 	if v.idle.Load() {
@@ -132,8 +132,8 @@ func (n *Node) Concerning(identity string) (ids []invalidation.ID, ok bool) {
 	return v.engine.Concerning(identity)
 }
 
-// Applied reports whether this peer has applied all of these invalidations. What it held
-// before it has removed then.
+// Applied reports whether this peer has applied all of these invalidations, and so has
+// removed what they are for.
 func (n *Node) Applied(ids ...invalidation.ID) bool {
 	if len(ids) == 0 {
 		return true

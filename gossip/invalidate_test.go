@@ -258,7 +258,7 @@ func nothingOldComesBack(t *testing.T, seed uint64) {
 	w := &copiers{all: make(map[string]*copier)}
 	start := func(i int) {
 		cfg := c.config(fmt.Sprintf("p%d", i), fmt.Sprintf("10.0.0.%d", i))
-		cfg.Detection.Suspicion = 8 // a third of all probes is lost
+		cfg.detect.suspicion = 8 // a third of all probes is lost
 		for j := 1; j <= size; j++ {
 			if j != i {
 				cfg.Join = append(cfg.Join, fmt.Sprintf("10.0.0.%d:7946", j))

@@ -29,10 +29,7 @@ func (n *Node) Join(ctx context.Context) error {
 	var errs []error
 	joined, waiting := len(n.seeds) == 0, len(n.seeds) == 0
 	for _, s := range n.seeds {
-		s.mu.Lock()
-		err := s.err
-		s.mu.Unlock()
-		switch {
+		switch err := s.failure(); {
 		case err == nil:
 			joined = true
 		case errors.Is(err, ErrNameTaken):
@@ -180,10 +177,7 @@ func (n *Node) rejoin() bool {
 	rand.Shuffle(len(dead), func(i, j int) { dead[i], dead[j] = dead[j], dead[i] })
 	met := n.tryAll(n.ctx)
 	for _, s := range n.seeds {
-		s.mu.Lock()
-		err := s.err
-		s.mu.Unlock()
-		n.complain(s.text, err)
+		n.complain(s.text, s.failure())
 	}
 	for _, g := range n.greetAll(n.ctx, dead[:min(len(dead), deadAtOnce)]) {
 		if n.complain(g.addr, g.err); g.err == nil {
@@ -242,8 +236,8 @@ func (n *Node) meet(name string, incarnation uint64, addr string, from netip.Add
 }
 
 // meetAgain is called when a peer advertises that is dead as far as membership knows:
-// its member list and ours are merged, too. Death spreads to who missed the last word
-// of a peer and is not corrected there, since the others know better and say nothing.
+// its member list and ours are merged, too. Death spreads to those that missed
+// the last word of a peer and is not corrected there, since the others know better and say nothing.
 func (n *Node) meetAgain(m *member) {
 	if info := m.info.Load(); !m.up.Load() && !m.hasLeft(info) {
 		n.merge(m.name, info.addr.String())

@@ -161,7 +161,7 @@ func TestGeometryChangesOnline(t *testing.T) {
 				checks++
 			}
 		}()
-		epoch := p1.Version().Epoch
+		epoch := published(p1).Epoch
 		for _, factor := range []uint64{4, 2, 8} {
 			g := p1.cfg.Holdings.Filter().Geometry()
 			g.Bits = factor * 1 << 16
@@ -178,7 +178,7 @@ func TestGeometryChangesOnline(t *testing.T) {
 		}
 		close(stop)
 		<-done
-		if got := p1.Version().Epoch; got != epoch+3 || checks < 5000 {
+		if got := published(p1).Epoch; got != epoch+3 || checks < 5000 {
 			t.Errorf("epoch %d after %d, %d lookups", got, epoch, checks)
 		}
 	})

@@ -19,6 +19,14 @@ func (n *Node) wake() {
 	}
 }
 
+// tell tells the engine something that may give the loop work.
+func (n *Node) tell(f func(*exchange.Engine)) {
+	n.mu.Lock()
+	f(n.engine)
+	n.mu.Unlock()
+	n.wake()
+}
+
 const pruneInterval = 10 * time.Second
 
 // loop feeds the engine and does what it says. Nothing else drains it, so its
@@ -115,8 +123,16 @@ func (n *Node) do(out exchange.Outputs) {
 	if out.Incarnation != 0 {
 		n.incarnation.Store(out.Incarnation)
 		n.sumMembers()
-		n.wg.Go(func() { _ = n.memberlist.UpdateNode(time.Second) })
+		n.wg.Go(n.updateMetadata)
 	}
+}
+
+// updateMetadata has memberlist announce this node's metadata. Two at once could announce
+// the older metadata under the greater incarnation, and so for good.
+func (n *Node) updateMetadata() {
+	n.updating.Lock()
+	defer n.updating.Unlock()
+	_ = n.memberlist.UpdateNode(time.Second) // who misses it learns of it by exchanging member lists
 }
 
 func (n *Node) send(datagrams []exchange.Datagram) {
@@ -326,10 +342,7 @@ func (n *Node) publish(filter *digest.CountingFilter) {
 	}
 	f, d := filter.AdvanceDelta()
 	n.warnOfRefusal(f)
-	n.mu.Lock()
-	n.engine.Publish(time.Now(), f, d)
-	n.mu.Unlock()
-	n.wake()
+	n.tell(func(e *exchange.Engine) { e.Publish(time.Now(), f, d) })
 }
 
 // warnOfRefusal says so if peers with the limits of this one refuse its digest: else

@@ -53,7 +53,7 @@ func runPeer(name, ip, join string) error {
 		return err
 	}
 	cfg := Config{Name: name, Bind: ip + ":7946", Secret: testSecret, Service: ip + ":1", Holdings: NewHoldings(f), Logger: testLog(),
-		Advanced: Advanced{Detection: Detection{ProbeInterval: 500 * time.Millisecond}}, rejoin: 2 * time.Second}
+		detect: detection{probe: 500 * time.Millisecond}, rejoin: 2 * time.Second}
 	if join != "" {
 		cfg.Join = []string{join + ":7946"}
 	}

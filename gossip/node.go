@@ -42,6 +42,7 @@ type Node struct {
 	index       *index.Index             // of the digests of others: see entryName
 	accepted    atomic.Pointer[[]uint64] // seeds of digests; this peer's own first
 	rotation    sync.Mutex               // held while secrets change
+	updating    sync.Mutex               // held while memberlist announces new metadata
 	members     atomic.Pointer[memberTable]
 	incarnation atomic.Uint64
 	former      *digest.Filter // what this peer published in a former life; nil if unknown, and once it is used
@@ -97,10 +98,6 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	ring, err := newRing(cfg.Secret, cfg.AcceptSecrets)
-	if err != nil {
-		return nil, fmt.Errorf("gossip: %w", err)
-	}
 	packets, listener, err := listenBoth(cfg.Network, cfg.Bind)
 	if err != nil {
 		return nil, fmt.Errorf("gossip: bind %s: %w", cfg.Bind, err)
@@ -116,7 +113,7 @@ func New(cfg Config) (*Node, error) {
 		opened()
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
-	n := newNode(cfg, ring, advertise)
+	n := newNode(cfg, advertise)
 	n.transport = &transport{
 		network: cfg.Network, packets: packets, advertise: advertise,
 		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.hearDatagram, invalid: n.invalidations.datagram,
@@ -124,6 +121,9 @@ func New(cfg Config) (*Node, error) {
 		packetCh: make(chan *memberlist.Packet, packetBacklog),
 		streamCh: make(chan net.Conn), closing: make(chan struct{}),
 	}
+	waits := &n.transport.screen.newcomers
+	waits.self, waits.addr, waits.send = cfg.Name, advertise, n.transport.probe
+	waits.admit = func(alive []byte) { n.transport.deliver(alive, net.UDPAddrFromAddrPort(advertise), time.Now()) }
 	n.acceptor = &acceptor{
 		listener: listener, ring: n.ring.Load, log: n.log, quiet: n.quiet, allowed: n.allowed, who: n.membersAt,
 		max: cfg.Limits.Conns, host: cfg.Limits.ConnsPerHost,
@@ -143,13 +143,12 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
+func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	n := &Node{
 		cfg: cfg, advertise: advertise,
 		log:          cfg.Logger,
 		quiet:        newLimiter(cfg.Logger),
 		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory},
-		pool:         pool{idle: make(map[string][]idleWire)},
 		bodies:       newBodies(bodiesMax),
 		index:        index.New(),
 		serving:      make(chan struct{}, servesMost),
@@ -163,9 +162,9 @@ func newNode(cfg Config, ring *ring, advertise netip.AddrPort) *Node {
 	for _, entry := range cfg.Join {
 		n.seeds = append(n.seeds, &seed{text: entry})
 	}
-	n.ring.Store(ring)
-	n.ownSeed = !slices.ContainsFunc(ring.secrets, func(s *secret) bool { return s.seed == cfg.seed })
-	seeds := n.seedsUnder(ring)
+	n.ring.Store(cfg.ring)
+	n.ownSeed = !slices.ContainsFunc(cfg.ring.secrets, func(s *secret) bool { return s.seed == cfg.seed })
+	seeds := n.seedsUnder(cfg.ring)
 	n.accepted.Store(&seeds)
 	n.index.SetMemoryLimit(cfg.Limits.IndexBytes)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -237,9 +236,9 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c.AdvertiseAddr, c.AdvertisePort = c.BindAddr, c.BindPort
 	c.PushPullInterval = 0      // see listLoop
 	c.EnableCompression = false // what travels is at its entropy; and the screen lets nothing compressed through
-	c.ProbeInterval = n.cfg.Detection.ProbeInterval
-	c.ProbeTimeout = n.cfg.Detection.ProbeTimeout
-	c.SuspicionMult = n.cfg.Detection.Suspicion
+	c.ProbeInterval = n.cfg.detect.probe
+	c.ProbeTimeout = n.cfg.detect.timeout
+	c.SuspicionMult = n.cfg.detect.suspicion
 	c.DeadNodeReclaimTime = nameKept
 	c.Delegate, c.Events, c.Conflict, c.Alive, c.Ping = delegate{n}, delegate{n}, delegate{n}, delegate{n}, delegate{n}
 	c.Logger = memberlistLogger(n.log)
@@ -248,15 +247,7 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 
 // allowed reports whether the allow-list, if there is one, has the address.
 func (n *Node) allowed(a netip.Addr) bool {
-	if len(n.cfg.Allow) == 0 {
-		return true
-	}
-	for _, p := range n.cfg.Allow {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return len(n.cfg.Allow) == 0 || slices.ContainsFunc(n.cfg.Allow, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // Addr returns the address that others reach this node at, ip:port.
@@ -268,13 +259,6 @@ func (n *Node) Name() string { return n.cfg.Name }
 // Holdings returns what this peer says that it holds: Config.Holdings, or those that
 // New made for Config.Objects; nil if this peer only listens.
 func (n *Node) Holdings() *Holdings { return n.cfg.Holdings }
-
-// Version returns what was last published; the zero Version if nothing was.
-func (n *Node) Version() exchange.Version {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.engine.Self().Version
-}
 
 // Leave tells the others that this peer goes, so that they need not find out, and
 // closes the node. It waits for the message to spread as long as ctx allows, at

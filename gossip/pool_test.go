@@ -28,7 +28,7 @@ func TestPoolIsFreeWhileAStreamCloses(t *testing.T) {
 		"close": func(p *pool, _ *wire) { p.close() },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &pool{idle: make(map[string][]idleWire)}
+			p := new(pool)
 			w := &wire{Conn: stuckConn{freed: make(chan struct{})}, under: new(ring)}
 			p.put("a", w, w.under)
 			go closes(p, w)

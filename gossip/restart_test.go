@@ -38,7 +38,7 @@ func restartGoesOn(t *testing.T, changed int, sign bool) {
 		c.nodes["p1"].cfg.Holdings.Filter().Add(key("p1", i))
 	}
 	within(t, 5*time.Second, c.inStep)
-	before := p4.Version()
+	before := published(p4)
 	snapshots := make(map[string]int64)
 	for name, n := range c.nodes {
 		snapshots[name] = n.Stats().Exchange.SnapshotsIn
@@ -48,7 +48,7 @@ func restartGoesOn(t *testing.T, changed int, sign bool) {
 	p4 = again(changed)
 	within(t, 5*time.Second, c.inStep)
 
-	v := p4.Version()
+	v := published(p4)
 	if v.Incarnation <= before.Incarnation || v.Epoch != before.Epoch || v.Sequence != before.Sequence+uint64(min(changed, 1)) {
 		t.Errorf("p4 went on with %v after %v", v, before)
 	}

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 )
 
 // SetSecrets changes, while the node runs, which secret it uses and which others it
@@ -17,7 +16,7 @@ import (
 // one secret to the next without a lookup that fails in three steps, each of which
 // every peer must have done before any does the next, in any order and at leisure:
 //
-//	every peer: SetSecrets(old, fresh)   it understands who uses the fresh one
+//	every peer: SetSecrets(old, fresh)   it understands those that use the fresh one
 //	every peer: SetSecrets(fresh, old)   it uses the fresh one
 //	            Holdings.Reseed(fresh)   and publishes under the seed of that
 //	every peer: SetSecrets(fresh)        a peer with only the old one is cut off
@@ -41,8 +40,8 @@ func (n *Node) SetSecrets(primary []byte, accept ...[]byte) error {
 	for _, name := range n.cutOff(fresh) {
 		n.log.Warn("a peer is cut off by a change of secrets: it skipped the step before", "member", name)
 	}
-	// Digests under both the old seeds and the new ones are usable before anybody
-	// is let in who might send one, and as long as somebody is who might.
+	// Digests under both the old seeds and the new ones are usable before any peer that
+	// might send one is let in, and as long as one is.
 	if !n.inLoop(func() { n.reindex(union(seeds, n.digestSeeds())) }) {
 		return ErrClosed
 	}
@@ -53,9 +52,7 @@ func (n *Node) SetSecrets(primary []byte, accept ...[]byte) error {
 		return ErrClosed
 	}
 	n.log.Info("the secrets have changed", "uses", idText(fresh.secrets[0].id), "accepts", len(fresh.secrets))
-	// A peer that does not learn of it from this learns of it from a later exchange of
-	// member lists.
-	_ = n.memberlist.UpdateNode(time.Second)
+	n.updateMetadata()
 	return nil
 }
 

@@ -101,6 +101,8 @@ type screen struct {
 	max     int // members
 	current func() memberTable
 
+	newcomers newcomers
+
 	mu      sync.Mutex
 	used    int
 	perHost map[netip.Addr]int
@@ -108,19 +110,21 @@ type screen struct {
 	pruned  time.Time
 }
 
-// A sighting is the incarnation that a peer had when it was first said to be alive, and
-// that in which it has been suspected since a time; the zero Time if it is not, as far as
-// was heard from others.
+// A sighting is the incarnation that a peer had when it first answered, and that in which
+// it has been suspected since a time; the zero Time if it is not, as far as was heard from
+// others.
 type sighting struct {
 	incarnation, suspected uint64
-	at, since              time.Time
+	at, answered, since    time.Time
+	host                   netip.Addr // where it answered, see hostOf
 }
 
 // A live peer refutes a suspicion within this time.
 const refuted = 3 * time.Second
 
 func newScreen(most int, current func() memberTable) *screen {
-	return &screen{max: most, current: current, perHost: make(map[netip.Addr]int), first: make(map[string]sighting)}
+	return &screen{max: most, current: current, perHost: make(map[netip.Addr]int), first: make(map[string]sighting),
+		newcomers: newcomers{waiting: make(map[claimed]*newcomer), asked: make(map[uint32]*newcomer), bySource: make(map[netip.Addr]int)}}
 }
 
 var (
@@ -130,9 +134,9 @@ var (
 	errKind         = errors.New("a kind of message that peers do not send")
 )
 
-// packet returns of a packet, without its label, what is for memberlist, in place, or
-// why it is not.
-func (s *screen) packet(b []byte) ([]byte, error) {
+// packet returns of a packet from an address, without its label, what is for memberlist,
+// in place, or why it is not.
+func (s *screen) packet(b []byte, from netip.Addr) ([]byte, error) {
 	if len(b) >= 5 && b[0] == msgChecksummed {
 		if crc32.ChecksumIEEE(b[5:]) != binary.BigEndian.Uint32(b[1:]) {
 			return nil, fmt.Errorf("%w: wrong checksum", errNotPacked)
@@ -140,13 +144,13 @@ func (s *screen) packet(b []byte) ([]byte, error) {
 		b = b[5:]
 	}
 	if len(b) < 2 || b[0] != msgCompound {
-		return b, s.message(b)
+		return b, s.message(b, from)
 	}
-	return b, s.compound(b)
+	return b, s.compound(b, from)
 }
 
 // compound screens the messages of a packet that has several.
-func (s *screen) compound(b []byte) error {
+func (s *screen) compound(b []byte, from netip.Addr) error {
 	lengths, rest := b[2:], b[min(len(b), 2+2*int(b[1])):]
 	for range b[1] {
 		if len(lengths) < 2 {
@@ -156,7 +160,7 @@ func (s *screen) compound(b []byte) error {
 		if n > len(rest) {
 			return fmt.Errorf("%w: a part of %d bytes, %d are left", errNotPacked, n, len(rest))
 		}
-		if err := s.message(rest[:n]); err != nil {
+		if err := s.message(rest[:n], from); err != nil {
 			return err
 		}
 		lengths, rest = lengths[2:], rest[n:]
@@ -165,18 +169,25 @@ func (s *screen) compound(b []byte) error {
 }
 
 // message screens one message of a packet.
-func (s *screen) message(b []byte) error {
+func (s *screen) message(b []byte, from netip.Addr) error {
 	if len(b) == 0 {
 		return fmt.Errorf("%w: an empty message", errNotPacked)
 	}
 	switch b[0] {
 	case msgPing, msgIndirectPing, msgAck, msgNack:
-		_, err := s.fields(&unpacker{b: b, at: 1}, screened[b[0]])
+		c, err := s.fields(&unpacker{b: b, at: 1}, screened[b[0]])
+		if err == nil && b[0] == msgAck {
+			s.answered(uint32(c.number))
+		}
 		return err
 	case msgSuspect, msgAlive, msgDead:
 		c, err := s.fields(&unpacker{b: b, at: 1}, screened[b[0]])
 		if err == nil {
 			err = s.believable(c.name, c.incarnation, b[0] == msgAlive)
+		}
+		if err == nil && b[0] == msgAlive && !s.known(c.name) {
+			s.wait(c, from)
+			b[0] = msgNack // of no probe: to keep the others of its packet
 		}
 		if b[0] == msgDead && !(c.from == c.name && s.farewell(c.name)) && (c.from == c.name || !s.unrefuted(c.name)) {
 			b[0] = msgSuspect // it has the same fields
@@ -218,9 +229,14 @@ func (s *screen) farewell(name string) bool {
 type claim struct {
 	name, from  string
 	incarnation uint64
+	number      uint64 // of a probe
 	state       memberlist.NodeStateType
 	stateAt     int // where the byte of it is
 	members     int
+
+	// Of a live peer. They are read from the message, and end with it.
+	addr           netip.AddrPort
+	meta, versions []byte
 }
 
 // fields screens a map.
@@ -253,20 +269,24 @@ func (s *screen) fields(u *unpacker, want map[string]fieldKind) (c claim, err er
 				c.from = string(b)
 			}
 		case isAddr:
-			_, err = u.text(16)
+			var b []byte
+			b, err = u.text(16)
+			addr, _ := netip.AddrFromSlice(b)
+			c.addr = netip.AddrPortFrom(addr.Unmap(), c.addr.Port())
 		case isPort:
-			_, err = u.uint(math.MaxUint16)
+			v, err = u.uint(math.MaxUint16)
+			c.addr = netip.AddrPortFrom(c.addr.Addr(), uint16(v))
 		case isIncarnation:
 			c.incarnation, err = u.uint(math.MaxUint32)
 		case isNumber:
-			_, err = u.uint(math.MaxUint32)
+			c.number, err = u.uint(math.MaxUint32)
 		case isState:
 			v, err = u.uint(uint64(memberlist.StateLeft))
 			c.state, c.stateAt = memberlist.NodeStateType(v), u.at-1
 		case isMeta:
-			_, err = u.text(memberlist.MetaMaxSize)
+			c.meta, err = u.text(memberlist.MetaMaxSize)
 		case isVersions:
-			_, err = u.text(6)
+			c.versions, err = u.text(6)
 		case isSum:
 			_, err = u.text(sumBytes)
 		case isReason:
@@ -288,8 +308,7 @@ func (s *screen) fields(u *unpacker, want map[string]fieldKind) (c claim, err er
 
 // believable reports whether a peer can have reached this incarnation by refuting
 // suspicions. Otherwise one message would make it dead for good: it refutes by the next
-// greater one, and after the greatest there is none. A name counts from when its peer is
-// first said to be alive: of others memberlist keeps nothing.
+// greater one, and after the greatest there is none.
 func (s *screen) believable(name string, incarnation uint64, alive bool) error {
 	if !exchange.ValidName(name) {
 		return fmt.Errorf("%w: %q is no name", errNotPacked, name)
@@ -315,13 +334,7 @@ func (s *screen) believable(name string, incarnation uint64, alive bool) error {
 			seen.suspected, seen.since = incarnation, now
 		}
 		s.first[name] = seen
-		return nil
-	case !alive:
-		return nil
-	case len(s.first) >= s.max && !s.prune(now):
-		return fmt.Errorf("%w (%d)", errMembers, s.max)
 	}
-	s.first[name] = sighting{incarnation: incarnation, at: now}
 	return nil
 }
 
@@ -421,6 +434,7 @@ func (c *screenedConn) read() error {
 		}
 	}
 	list, err := s.fields(u, screened[kind])
+	asked := !c.labelled                              // this peer dialed the address that answers
 	for i := 0; err == nil && i < list.members; i++ { // at most twice Limits.Members
 		start := u.at
 		var m claim
@@ -431,6 +445,14 @@ func (c *screenedConn) read() error {
 			err = fmt.Errorf("%w: member %d lacks fields", errNotPacked, i)
 		default:
 			err = s.believable(m.name, m.incarnation, m.state == memberlist.StateAlive)
+		}
+		if err == nil && m.state == memberlist.StateAlive && !s.known(m.name) {
+			if asked && m.addr == addrPortOf(c.RemoteAddr()) && s.enter(m.name, m.incarnation, m.addr.Addr()) == nil {
+				asked = false // one peer is at one address
+			} else {
+				s.wait(m, c.from)
+				u.b[m.stateAt] = byte(memberlist.StateSuspect) // of nobody, for memberlist
+			}
 		}
 		if m.state == memberlist.StateLeft && !s.farewell(m.name) {
 			u.b[m.stateAt] = byte(memberlist.StateDead) // which memberlist takes for a suspicion

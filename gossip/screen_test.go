@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -215,24 +216,43 @@ func TestNamesAreKept(t *testing.T) {
 	}
 }
 
+// testScreen has no members, and probes nobody.
+func testScreen(most int) *screen {
+	s := newScreen(most, func() memberTable { return nil })
+	s.newcomers.send = func([]byte, netip.AddrPort) {}
+	s.newcomers.admit = func([]byte) {}
+	return s
+}
+
 // TestNewcomersFindRoom: who speaks of peers that there are not takes no place of those
 // that there are.
 func TestNewcomersFindRoom(t *testing.T) {
-	s := newScreen(3, func() memberTable { return nil })
+	s := testScreen(3)
 	for i := range 100 {
 		for _, kind := range []byte{msgDead, msgSuspect} {
-			if _, err := s.packet(wordOf(kind, fmt.Sprintf("nobody%d", i), "x", 1)); err != nil {
+			if _, err := s.packet(wordOf(kind, fmt.Sprintf("nobody%d", i), "x", 1), netip.Addr{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+	host := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}) }
 	for i := range 3 {
-		if err := s.believable(fmt.Sprintf("p%d", i), 1, true); err != nil {
+		if err := s.enter(fmt.Sprintf("p%d", i), 1, host(i)); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := s.believable("p4", 1, true); err == nil {
+	if err := s.enter("p4", 1, host(4)); err == nil {
 		t.Error("a fourth member of three")
+	}
+	s = testScreen(10)
+	for i := range 9 {
+		at := netip.AddrFrom16([16]byte{0: 0x20, 1: 1, 15: byte(i)}) // one machine's
+		if err := s.enter(fmt.Sprintf("s%d", i), 1, at); (err == nil) != (i < 5) {
+			t.Errorf("member %d of one address, of ten in all: %v", i, err)
+		}
+	}
+	if err := s.enter("p1", 1, host(1)); err != nil {
+		t.Errorf("where one address has half: %v", err)
 	}
 }
 
@@ -273,7 +293,7 @@ func TestScreenLetsMembershipThrough(t *testing.T) {
 }
 
 func TestScreenRefuses(t *testing.T) {
-	s := newScreen(3, func() memberTable { return nil })
+	s := testScreen(3)
 	part := func(parts ...[]byte) []byte {
 		b := []byte{msgCompound, byte(len(parts))}
 		for _, p := range parts {
@@ -281,7 +301,7 @@ func TestScreenRefuses(t *testing.T) {
 		}
 		return append(b, slices.Concat(parts...)...)
 	}
-	if err := s.believable("p1", 7, true); err != nil {
+	if err := s.enter("p1", 7, netip.Addr{}); err != nil {
 		t.Fatal(err)
 	}
 	good := deadMessage("p1", 7)
@@ -292,7 +312,7 @@ func TestScreenRefuses(t *testing.T) {
 		"of an unknown one": deadMessage("p2", 7),
 		"of one that left":  wordOf(msgDead, "p1", "p1", 7),
 	} {
-		out, err := s.packet(bytes.Clone(b))
+		out, err := s.packet(bytes.Clone(b), netip.Addr{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -317,7 +337,7 @@ func TestScreenRefuses(t *testing.T) {
 		"none of a newcomer":    deadMessage("p2", 1<<31),
 		"no name":               deadMessage("", 1),
 	} {
-		if _, err := s.packet(b); err == nil {
+		if _, err := s.packet(b, netip.Addr{}); err == nil {
 			t.Errorf("%s: let through", name)
 		}
 	}
@@ -329,8 +349,8 @@ func FuzzScreen(f *testing.F) {
 	f.Add(deadMessage("p1", 7))
 	f.Add(promise(1, 0)[len(plainHeader):])
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s := newScreen(100, func() memberTable { return nil })
-		s.packet(bytes.Clone(b))
+		s := testScreen(100)
+		s.packet(bytes.Clone(b), netip.Addr{})
 		near, far := net.Pipe()
 		defer far.Close()
 		go func() { far.Write(plainHeader); far.Write(b); far.Close() }()

@@ -85,10 +85,10 @@ func (n *Node) reindex(seeds []uint64) {
 	n.accepted.Store(&seeds)
 	for name, m := range *n.members.Load() {
 		n.mu.Lock()
-		f, ok := n.engine.Usable(name)
+		r, _ := n.engine.Replica(name)
 		n.mu.Unlock()
-		if ok && slices.Contains(seeds, f.Geometry().Seed) == (m.inUse.Load() == nil) {
-			n.learn(m, exchange.Update{Peer: name, Filter: f})
+		if r.Usable && slices.Contains(seeds, r.Filter.Geometry().Seed) == (m.inUse.Load() == nil) {
+			n.learn(m, exchange.Update{Peer: name, Filter: r.Filter})
 		}
 	}
 }

@@ -154,10 +154,8 @@ func (n *Node) answer(w *wire, peer string, t exchange.FrameType, payload []byte
 		if err != nil {
 			return err
 		}
-		n.mu.Lock()
-		reply := n.engine.HandleSync(time.Now(), peer, heads)
-		n.mu.Unlock()
-		n.wake()
+		var reply []exchange.Head
+		n.tell(func(e *exchange.Engine) { reply = e.HandleSync(time.Now(), peer, heads) })
 		w.out = exchange.AppendVector(w.out[:0], exchange.FrameVector, reply)
 		return w.writeAll(w.out)
 	case exchange.FrameRecall:

@@ -111,7 +111,7 @@ func TestDamagedStateIsLeftOut(t *testing.T) {
 		load := func(b []byte) (int, error) {
 			reader.mu.Lock()
 			defer reader.mu.Unlock()
-			reader.engine = newNode(reader.cfg, reader.ring.Load(), reader.advertise).engine
+			reader.engine = newNode(reader.cfg, reader.advertise).engine
 			return reader.readState(bufio.NewReader(bytes.NewReader(b)))
 		}
 		if got, err := load(sound); got != 4 || err != nil {

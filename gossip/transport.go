@@ -88,17 +88,28 @@ func (t *transport) readPackets() {
 			continue
 		}
 		t.meters.in.packet(Membership, len(opened))
-		screened, err := t.screen.packet(opened)
+		screened, err := t.screen.packet(opened, addrOf(from))
 		if err != nil {
 			t.refused(addrOf(from), err)
 			continue
 		}
-		p := &memberlist.Packet{Buf: slices.Concat(plainHeader, screened), From: from, Timestamp: now}
-		select {
-		case t.packetCh <- p:
-		default:
-			t.dropped.Add(1)
-		}
+		t.deliver(screened, from, now)
+	}
+}
+
+// deliver gives memberlist a packet.
+func (t *transport) deliver(b []byte, from net.Addr, at time.Time) {
+	select {
+	case t.packetCh <- &memberlist.Packet{Buf: slices.Concat(plainHeader, b), From: from, Timestamp: at}:
+	default:
+		t.dropped.Add(1)
+	}
+}
+
+// probe sends a newcomer a probe.
+func (t *transport) probe(b []byte, to netip.AddrPort) {
+	if t.allowed(to.Addr()) && t.write(b, to) == nil {
+		t.meters.out.packet(Membership, len(b))
 	}
 }
 

@@ -69,9 +69,8 @@ func (in codecInput) name() string {
 	return name
 }
 
-// draw makes the array, of positions chosen independently and uniformly, and for
-// a delta the filter that it applies to.
-func (in codecInput) draw(rng *rand.Rand) (a *bitArray, old []uint64) {
+// draw makes the array, of positions chosen independently and uniformly.
+func (in codecInput) draw(rng *rand.Rand) *bitArray {
 	m := uint64(in.mn * float64(in.n))
 	words := make([]uint64, (m+63)/64)
 	set := func(words []uint64, keys int) {
@@ -82,7 +81,7 @@ func (in codecInput) draw(rng *rand.Rand) (a *bitArray, old []uint64) {
 	}
 	if in.c == 0 {
 		set(words, in.n)
-		return newBitArray(m, words), nil
+		return newBitArray(m, words)
 	}
 	replaced := int(in.c * float64(in.n))
 	stay, gone, come := words, make([]uint64, len(words)), make([]uint64, len(words))
@@ -93,7 +92,7 @@ func (in codecInput) draw(rng *rand.Rand) (a *bitArray, old []uint64) {
 		gone[i] |= s
 		words[i] = gone[i] ^ (s | come[i])
 	}
-	return newBitArray(m, words), gone
+	return newBitArray(m, words)
 }
 
 // codecTimes are a codec's times for one input, one an entry for each round.
@@ -108,24 +107,6 @@ func runCodec(ctx context.Context, job *Job) error {
 		rounds = 1
 	}
 	inputs := codecInputs(job.own)
-	if err := codecSizes(ctx, job, inputs, rounds); err != nil {
-		return err
-	}
-	if err := codecGiven(ctx, job, inputs, rounds); err != nil {
-		return err
-	}
-	return codecWorkers(ctx, job, inputs, rounds)
-}
-
-// left tells whether a short run names an input only.
-func (in codecInput) left(job *Job) bool { return job.Short && in.n > 10_000 }
-
-// exact is of values that are the same in every run, and missing in a short one
-// where the input is large.
-const exact = 1e-6
-
-// codecSizes prints every input by every codec.
-func codecSizes(ctx context.Context, job *Job, inputs []codecInput, rounds int) error {
 	all, err := codecs()
 	if err != nil {
 		return err
@@ -151,7 +132,7 @@ func codecSizes(ctx context.Context, job *Job, inputs []codecInput, rounds int) 
 			}
 			continue
 		}
-		a, _ := in.draw(job.Rand(uint64(i)))
+		a := in.draw(job.Rand(uint64(i)))
 		times := make([]codecTimes, len(all))
 		for round := range rounds {
 			for j := range all {
@@ -172,9 +153,17 @@ func codecSizes(ctx context.Context, job *Job, inputs []codecInput, rounds int) 
 		}
 	}
 	table.Note("Medians of %d rounds, the codecs by turns in each; of %d for those that take over %v. MB are of the array.", rounds, slowRounds, codecSlow)
+	table.Note("Mitzenmacher's own check, mean, deviation and maximum over many trials, is sim trials.")
 	table.Note("fse keeps a block that it can't compress as it is: it is fast there, and nothing to compare with.")
 	return nil
 }
+
+// left tells whether a short run names an input only.
+func (in codecInput) left(job *Job) bool { return job.Short && in.n > 10_000 }
+
+// exact is of values that are the same in every run, and missing in a short one
+// where the input is large.
+const exact = 1e-6
 
 // speed is in MB of the array a second.
 func (a *bitArray) speed(ds []time.Duration) float64 {

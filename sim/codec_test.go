@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -19,7 +18,7 @@ func TestCodecsRoundTrip(t *testing.T) {
 		if in.n > 100_000 && testing.Short() {
 			continue // one goroutine codes
 		}
-		a, _ := in.draw(rand.New(rand.NewPCG(1, 2)))
+		a := in.draw(rand.New(rand.NewPCG(1, 2)))
 		for _, c := range all {
 			code, err := c.encode([]byte("prefix"), a)
 			if err != nil {
@@ -43,7 +42,7 @@ func TestCodecInputs(t *testing.T) {
 		if in.n > 10_000 {
 			in.n = 50_000
 		}
-		a, _ := in.draw(rand.New(rand.NewPCG(3, 4)))
+		a := in.draw(rand.New(rand.NewPCG(3, 4)))
 		want := float64(a.m) * onesShare(in)
 		if got := float64(a.x); got < 0.95*want || got > 1.05*want {
 			t.Errorf("%s has %v ones, want about %.0f", in.name(), got, want)
@@ -57,29 +56,4 @@ func onesShare(in codecInput) float64 {
 		return 1 - p
 	}
 	return 2 * p * (1 - zeros(in.mn, in.c*float64(in.k)))
-}
-
-// Given the old filter a delta comes near its conditional limit, and two workers
-// give what one does.
-func TestCodecGiven(t *testing.T) {
-	inputs := []codecInput{{n: 10_000, mn: 12, k: 3, c: 0.05}, {n: 10_000, mn: 92, k: 1, c: 0.01}, {n: 100_000, mn: 14, k: 2}, {n: 1_000_000, mn: 14, k: 2}}
-	job := testJob(1)
-	if err := codecGiven(context.Background(), job, inputs, 1); err != nil {
-		t.Fatal(err)
-	}
-	rows := job.tables[0].Rows
-	if len(rows) != 2 {
-		t.Fatalf("%d rows, want those of the two deltas", len(rows))
-	}
-	for _, row := range rows {
-		if over, limit := row[6].(float64), row[4].(float64); over > 0.0005*limit+30 || limit >= row[3].(float64) {
-			t.Errorf("%v: %v bytes over the limit of %v, without the old filter %v", row[0], over, limit, row[3])
-		}
-	}
-	if err := codecWorkers(context.Background(), job, inputs, 1); err != nil {
-		t.Fatal(err)
-	}
-	if rows := job.tables[1].Rows; len(rows) != 1 || rows[0][1].(int) == 0 {
-		t.Errorf("workers: %v, want the one large filter", rows)
-	}
 }

@@ -148,11 +148,8 @@ func measureDelta(ctx context.Context, job *Job, n int, mn float64, k int, c flo
 		return deltaSizes{}, err
 	}
 	rng := job.Rand(g.Bits + stream)
-	keys := make([]digest.Key, n)
-	for i := range keys {
-		keys[i] = digest.Key(rng.Uint64())
-		held.Add(keys[i])
-	}
+	keys := randomKeys(rng, n)
+	held.AddAll(keys)
 	base := held.Advance()
 	replaced := int(math.Round(c * float64(n)))
 	var sum deltaSizes

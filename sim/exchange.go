@@ -163,6 +163,7 @@ func (o exchangeOptions) of(peers int, loss float64, short bool) exchangeOptions
 type exchangeReport struct {
 	traffic, lag, work *Table
 	modelled           bool
+	partly             string // what the index has, if it is not everyone's
 }
 
 func newExchangeReport(job *Job, o *exchangeOptions) *exchangeReport {
@@ -242,10 +243,13 @@ func (r *exchangeReport) add(w *exchange) {
 		w.everyone.quantile(0.5), w.everyone.worst(), 30+o.delay.Seconds(),
 		figures(missed, 6), repair, figures(snapshot, 6), share, figures(w.joined.Seconds(), 4))
 	rate := float64(w.decoded) / seconds / n
-	each := w.computing.Seconds() / float64(max(1, w.decoded))
+	each := w.computing.Seconds() / float64(max(1, w.timed))
 	index := w.indexing.Seconds() / float64(max(1, w.learned))
 	r.work.Row(o.peers, 100*o.loss, figures(rate, 6), figures(1e6*each, 6), figures(1e6*index, 6), figures(100*rate*(each+index), 6))
 	r.modelled = r.modelled || o.observed < o.peers
+	if n := o.indexed(); n < o.peers-1 {
+		r.partly = fmt.Sprintf("Of %d peers the index has %d, which is %d objects: what a change costs is that of theirs.", o.peers, n, n*o.objects)
+	}
 }
 
 func (r *exchangeReport) notes() {
@@ -253,7 +257,10 @@ func (r *exchangeReport) notes() {
 	r.traffic.Note("Adverts: as published, and repeated. Inline: deltas in the same datagram. Answers: to gets, without a body. Snapshots every minute: the same filters, as coded, from everyone to everyone.")
 	r.lag.Note("A lag is that of a change drawn at random from each publication; worst is that of the oldest. Repair: everything a peer received to make up for adverts that it missed (repeated adverts, gets and their answers, vectors), for each that it missed, against a snapshot. Joined after: until everyone, started within two seconds, had everyone's digest.")
 	r.lag.Note("Modelled: contents (a few counting filters with real changes, coded, decoded and verified by package digest once; peers with equal contents share the result), membership (known, nobody dies), the network (delay 0.5 to 1.5 of the mean; a stream repeats what is lost after 0.2 s, 0.4 s and so on). Computing takes no time; what it would take is in the next table.")
-	r.work.Note("Each observed peer decodes, verifies and applies for itself everything that it gets; one of them has an index of all others, too, which is brought up to date. As many peers have copies of the same contents, that index keeps most positions as rows of bits; --contents makes them different. Not counted: signatures, the engine. Times depend on the machine.")
+	r.work.Note("One of the observed peers decodes, verifies and applies for itself everything that it gets, and is measured; the others get as much, and it is done once for all of them. It has an index of the others, too, which is brought up to date. As many peers have copies of the same contents, that index keeps most positions as rows of bits; --contents makes them different. Not counted: signatures, the engine. Times depend on the machine.")
+	if r.partly != "" {
+		r.work.Note("%s", r.partly)
+	}
 	if r.modelled {
 		r.lag.Note("Above %d peers, %d are observed: they know all others. The others know these only, spread their adverts over the time a full round takes, publish at the full cluster's pace, and take no part in anti-entropy, in which observed peers stand in for them.", mostComplete, fewObserved)
 	}

@@ -31,11 +31,8 @@ func newContent(g digest.Geometry, objects int, rng *rand.Rand) (*content, error
 	if err != nil {
 		return nil, err
 	}
-	c := &content{filter: filter, keys: make([]digest.Key, objects), rng: rng}
-	for i := range c.keys {
-		c.keys[i] = digest.Key(rng.Uint64())
-		filter.Add(c.keys[i])
-	}
+	c := &content{filter: filter, keys: randomKeys(rng, objects), rng: rng}
+	filter.AddAll(c.keys)
 	f, d := filter.AdvanceDelta()
 	c.versions = append(c.versions, frozen{filter: f, delta: d})
 	return c, nil

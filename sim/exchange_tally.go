@@ -49,8 +49,9 @@ type tally struct {
 	missed, repairs, repairBytes int64
 
 	decoded   int           // changes and filters that observed peers decoded and applied
-	computing time.Duration // of processors, for that
-	learned   int           // of them, those that the index of one peer was brought up to
+	timed     int           // of them, those of the peer that measures
+	computing time.Duration // of processors, for those
+	learned   int           // of them, those that its index was brought up to
 	indexing  time.Duration // of processors, for that
 }
 
@@ -205,29 +206,47 @@ func (w *exchange) compared(p, with *exchangePeer, there, back int) {
 	w.repair(with, there)
 }
 
-// computed counts the processor's time that a peer takes to decode and apply what it
-// got: by doing so once more.
+// computed counts what an observed peer decodes and applies, and, at the one that
+// measures, the processor's time: by doing so once more. All get the same, so that to do
+// it for each of them would say no more and take as many times as long.
 func (w *exchange) computed(p *exchangePeer, work func()) {
-	if w.counting && p.observed(w) {
-		begin := cputime.Used()
-		work()
-		w.computing += cputime.Used() - begin
-		w.decoded++
+	if !w.counting || !p.observed(w) {
+		return
 	}
+	w.decoded++
+	if p.index == nil {
+		return
+	}
+	begin := cputime.Used()
+	work()
+	w.computing += cputime.Used() - begin
+	w.timed++
 }
+
+// mostIndexed is how many objects the index of the peer that measures is given, of whole
+// peers. What a change costs it is then as for more, since no cache has any of it; and to
+// fill it for 10⁹ objects would take minutes and gigabytes.
+const mostIndexed = 100_000_000
+
+// indexed is how many peers are in the index.
+func (o *exchangeOptions) indexed() int { return min(o.peers-1, mostIndexed/o.objects) }
 
 // learn brings a peer's index up to date, as package gossip does, and counts the
 // processor's time.
 func (w *exchange) learn(p *exchangePeer, updates []engine.Update) {
-	begin := cputime.Used()
+	begin, learned := cputime.Used(), 0
 	for _, u := range updates {
+		if w.byName[u.Peer].at > w.options.indexed() {
+			continue // the first is the index's own
+		}
+		learned++
 		if err := p.index.Apply(u.Peer, u.Delta, u.Filter); err != nil {
 			w.err = err
 		}
 	}
 	if w.counting {
 		w.indexing += cputime.Used() - begin
-		w.learned += len(updates)
+		w.learned += learned
 	}
 }
 

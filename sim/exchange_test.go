@@ -114,3 +114,20 @@ func TestEventQueue(t *testing.T) {
 		last = e
 	}
 }
+
+// TestExchangeMeasuresOneReceiver: what peers decode is counted for all that are observed,
+// and done once more at one of them only, whose index is bounded however many there are.
+func TestExchangeMeasuresOneReceiver(t *testing.T) {
+	w := exchanged(t, exchangeOptions{peers: 8})
+	if w.timed == 0 || w.timed > w.decoded/4 || w.learned == 0 || w.learned > w.timed {
+		t.Errorf("of %d changes at 8 peers one decoded %d and learned %d", w.decoded, w.timed, w.learned)
+	}
+	if got := w.peers[0].index.Len(); got != 7 {
+		t.Errorf("the index has %d peers, not all 7 others", got)
+	}
+	for _, c := range []struct{ peers, objects, want int }{{2, 1000, 1}, {1000, 100_000, 999}, {1000, 1_000_000, 100}, {10_000, 1_000_000, 100}} {
+		if o := (exchangeOptions{peers: c.peers, objects: c.objects}); o.indexed() != c.want {
+			t.Errorf("of %d peers of %d objects %d are indexed, not %d", c.peers, c.objects, o.indexed(), c.want)
+		}
+	}
+}

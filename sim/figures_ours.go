@@ -54,7 +54,7 @@ func sizesFigure(ctx context.Context, job *Job) (Figure, error) {
 		if err != nil {
 			panic(err) // a geometry of ours
 		}
-		points[i/2] = Point{f, figures(m.sent, 6)}
+		points[i/2] = Point{f, figures(m.sent.value, 6)}
 	})
 	return Figure{
 		File:  "sizes",

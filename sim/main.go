@@ -115,9 +115,13 @@ func help(args []string, stdout, stderr io.Writer) int {
 			fmt.Fprintf(stdout, "\nRESULTS.md shows it under %q.\n", c.title)
 		}
 	}
+	took := "less than a second"
 	if s := cpuSeconds[e.Name]; s > 0 {
-		fmt.Fprintf(stdout, "\nIt took %d s of CPU, on one core of a server of 2026.\n", s)
+		took = fmt.Sprintf("%d s", s)
+	} else if s < 0 {
+		took = "some minutes"
 	}
+	fmt.Fprintf(stdout, "\nIt took %s of CPU, on one core of a server of 2026.\n", took)
 	if e.Takes != "" {
 		fmt.Fprintf(stdout, "\nin place of its own values:\n%s", takesHelp(e.Takes))
 	}

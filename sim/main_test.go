@@ -59,7 +59,7 @@ func TestOwnValues(t *testing.T) {
 		t.Errorf("help delta: %d, %s", code, text)
 	}
 	for name, s := range cpuSeconds {
-		if _, err := experiments.find(name); err != nil || s < 1 {
+		if _, err := experiments.find(name); err != nil || s == 0 {
 			t.Errorf("%d s of %s: %v", s, name, err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestRun(t *testing.T) {
 		if code, out, _ := call("help"); code != 0 || out != list {
 			t.Errorf("run(help) = %d, %q", code, out)
 		}
-		if code, out, _ := call("help", "dice"); code != 0 || out != "usage: sim dice [flags]\n\nthrows a die\n" {
+		if code, out, _ := call("help", "dice"); code != 0 || out != "usage: sim dice [flags]\n\nthrows a die\n\nIt took less than a second of CPU, on one core of a server of 2026.\n" {
 			t.Errorf("run(help dice) = %d, %q", code, out)
 		}
 		if code, out, _ := call("help", "counters"); code != 0 || !strings.Contains(out, `RESULTS.md shows it under "Counters"`) {

@@ -78,14 +78,9 @@ func measureMemory(ctx context.Context, job *Job, n int, mn float64, k, rounds i
 		return err
 	}
 	rng := job.Rand(g.Bits)
-	keys, absent := make([]digest.Key, n), make([]digest.Key, n/10)
-	for i := range keys {
-		keys[i] = digest.Key(rng.Uint64())
-		held.Add(keys[i])
-	}
-	for i := range absent {
-		absent[i] = digest.Key(rng.Uint64())
-	}
+	keys := randomKeys(rng, n)
+	held.AddAll(keys)
+	absent := randomKeys(rng, n/10)
 	base := held.Advance()
 	var change, together, freeze, apply, hit, miss, listHit, listMiss []float64
 	replaced := n / 100

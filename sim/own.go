@@ -79,7 +79,10 @@ func parseList[T any](text string, list *[]T, parse func(string) (T, error)) err
 }
 
 func parseShaped(s string) (g shaped, err error) {
-	mn, k, _ := strings.Cut(s, ":")
+	mn, k, found := strings.Cut(s, ":")
+	if !found {
+		return g, fmt.Errorf("%s: want m/n and k, as in 92:1", s)
+	}
 	if g.mn, err = strconv.ParseFloat(mn, 64); err == nil {
 		g.k, err = strconv.Atoi(k)
 	}

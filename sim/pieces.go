@@ -61,10 +61,7 @@ func piecesAt(ctx context.Context, job *Job, rate float64) error {
 			return err
 		}
 		rng := job.Rand(uint64(n))
-		keys := make([]digest.Key, n)
-		for i := range keys {
-			keys[i] = digest.Key(rng.Uint64())
-		}
+		keys := randomKeys(rng, n)
 		held.AddAll(keys)
 		f := held.Advance()
 		plain := len(f.AppendTo(nil))

@@ -98,10 +98,7 @@ func measureReceive(ctx context.Context, job *Job, n int, rate float64) (c recei
 		return c, err
 	}
 	rng := job.Rand(uint64(n))
-	keys := make([]digest.Key, n)
-	for i := range keys {
-		keys[i] = digest.Key(rng.Uint64())
-	}
+	keys := randomKeys(rng, n)
 	held.AddAll(keys)
 	base := held.Advance()
 	// What is published, and then what the receiver makes of it: side by side, each

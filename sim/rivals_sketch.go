@@ -33,10 +33,7 @@ func reconciliation(ctx context.Context, job *Job) error {
 			return err
 		}
 		rng := job.Rand(40 + uint64(i))
-		keys := make([]digest.Key, n)
-		for i := range keys {
-			keys[i] = digest.Key(rng.Uint64())
-		}
+		keys := randomKeys(rng, n)
 		held.AddAll(keys)
 		base := held.Advance()
 		for _, k := range keys[:int(math.Round(c*n))] {

@@ -42,10 +42,7 @@ func runSearch(ctx context.Context, job *Job) error {
 		}
 		rng := job.Rand(uint64(n))
 		g := digest.Geometry{Bits: mn * uint64(n), Hashes: 1}
-		held := make([]digest.Key, n)
-		for i := range held {
-			held[i] = digest.Key(rng.Uint64())
-		}
+		held := randomKeys(rng, n)
 		f, err := filterOf(g, held)
 		if err != nil {
 			return err

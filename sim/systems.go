@@ -126,7 +126,7 @@ func runSystems(ctx context.Context, job *Job) error {
 			}
 		}
 	}
-	return nil
+	return bursts(ctx, job)
 }
 
 // replayAll replays the first so many requests of a trace in every way.

@@ -23,6 +23,7 @@ type Cell struct {
 	Computed   float64     `json:"computed"`
 	Difference float64     `json:"difference"` // published less computed
 	Measured   *float64    `json:"measured"`   // on filters of 10,000 keys; nil where there is nothing to measure
+	Interval   float64     `json:"ci95"`       // half of the confidence interval of 95 % of Measured; 0 where one filter cannot say
 	Agrees     bool        `json:"agrees"`     // to within one unit of the last printed digit
 	Note       string      `json:"note"`
 
@@ -170,7 +171,7 @@ func printTables(job *Job, cells []Cell) {
 		}
 		var measured any
 		if c.Measured != nil {
-			measured = *c.Measured
+			measured = measure{*c.Measured, c.Interval}
 		}
 		agrees := "yes"
 		if !c.Agrees {
@@ -189,6 +190,7 @@ func printTables(job *Job, cells []Cell) {
 			list = append(list, fmt.Sprintf("%s, %s, %s: printed %s, right is %s", c.Table, c.Row, c.Column, c.Published, inStyle(c.Published, c.Computed)))
 		}
 	}
+	summary.Note("The confidence intervals of what was measured are in the text, CSV and JSON of sim tables.")
 	summary.Note("Wrong: %s.", strings.Join(list, "; "))
 	summary.Note("Computed: (1-e^(-kn/m))^k, m·H(p) and m·H(q) as the documents define them. Measured: filters of %d keys made by package digest, coded by package arith.", measuredKeys)
 }

@@ -27,8 +27,8 @@ type filterKind struct {
 // A measurement is the mean over filters of one kind.
 type measurement struct {
 	bits    float64 // m/n
-	sent    float64 // z/n: coded bits per key of the filter, or of the delta if c > 0
-	f       float64
+	sent    measure // z/n: coded bits per key of the filter, or of the delta if c > 0
+	f       measure
 	counted bool // f was counted; if not, it follows from the share of positions set
 	probes  int  // keys looked up
 }
@@ -82,20 +82,20 @@ func (c *Cell) measure(p printedCell, m measurement) {
 	value := m.f
 	switch p.Row {
 	case "m/n":
-		value = m.bits
+		value = measure{value: m.bits}
 	case "k":
-		value = float64(p.K)
+		value = measure{value: float64(p.K)}
 	case "z/n":
 		value = m.sent
 	case "z/(cn)":
-		value = m.sent / p.C
+		value = measure{m.sent.value / p.C, m.sent.half / p.C}
 	default:
 		if !m.counted {
 			c.note(fmt.Sprintf("measured by the share of positions set: too rare to count in %d lookups", m.probes))
 		}
 	}
-	value = figures(value, 5)
-	c.Measured = &value
+	c.Measured, c.Interval = &value.value, figures(value.half, 2)
+	value.value = figures(value.value, 5)
 }
 
 // measure builds filters of the kind, codes them, and looks up keys that are
@@ -107,7 +107,8 @@ func (kind filterKind) measure(rng rand.Source, filters, probes int) (measuremen
 	m.probes = min(probes, int(math.Ceil(wantedHits/expected)))
 	m.counted = float64(m.probes)*expected >= fewestHits
 
-	coded, hits, filled := 0, 0, 0.0
+	hits := 0
+	var sent, filled []float64
 	for i := range filters {
 		before, after, err := kind.build(geometry, rng)
 		if err != nil {
@@ -118,8 +119,8 @@ func (kind filterKind) measure(rng rand.Source, filters, probes int) (measuremen
 			positions = exclusiveOr(ascending(before), positions)
 		}
 		method := arith.Choose(geometry.Bits, uint64(len(positions)))
-		coded += len(arith.AppendSet(nil, method, geometry.Bits, positions))
-		filled += after.FalsePositiveRate()
+		sent = append(sent, 8*float64(len(arith.AppendSet(nil, method, geometry.Bits, positions)))/measuredKeys)
+		filled = append(filled, after.FalsePositiveRate())
 		if m.counted {
 			for range m.probes*(i+1)/filters - m.probes*i/filters {
 				if after.MayContain(digest.Key(rng.Uint64())) {
@@ -128,9 +129,9 @@ func (kind filterKind) measure(rng rand.Source, filters, probes int) (measuremen
 			}
 		}
 	}
-	m.sent = 8 * float64(coded) / float64(filters*measuredKeys)
-	if m.f = filled / float64(filters); m.counted {
-		m.f = float64(hits) / float64(m.probes)
+	m.sent = meanOf(sent)
+	if m.f = meanOf(filled); m.counted {
+		m.f = counted(float64(hits), float64(m.probes), 1)
 	}
 	return m, nil
 }

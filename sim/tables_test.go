@@ -190,17 +190,17 @@ func TestMeasuredKinds(t *testing.T) {
 			want = deltaBits(c.kind.mn, k, c.kind.c)
 		}
 		const overhead = 0.002 // bits per key: two bytes in 10,000 keys
-		if off := m.sent/want - 1; math.Abs(off) > 5*c.size/math.Sqrt(filters)+overhead/want {
-			t.Errorf("%v takes %v bits per key, want %v", c.kind, m.sent, want)
+		if off := m.sent.value/want - 1; math.Abs(off) > 5*c.size/math.Sqrt(filters)+overhead/want {
+			t.Errorf("%v takes %v bits per key, want %v", c.kind, m.sent.value, want)
 		}
 		f := falsePositives(c.kind.mn, k)
 		sd := math.Sqrt(f / float64(m.probes))
-		if !m.counted || math.Abs(m.f-f) > 5*sd {
-			t.Errorf("%v has f = %v from %d lookups, want %v ± %v", c.kind, m.f, m.probes, f, sd)
+		if !m.counted || math.Abs(m.f.value-f) > 5*sd {
+			t.Errorf("%v has f = %v from %d lookups, want %v ± %v", c.kind, m.f.value, m.probes, f, sd)
 		}
 	}
 	rare, err := filterKind{32, 22, 0}.measure(job.source(99), 1, 1000)
-	if f := falsePositives(32, 22); err != nil || rare.counted || math.Abs(rare.f/f-1) > 0.15 {
-		t.Errorf("m/n=32, k=22: f = %v (counted: %v), want %v by the share of positions set", rare.f, rare.counted, f)
+	if f := falsePositives(32, 22); err != nil || rare.counted || math.Abs(rare.f.value/f-1) > 0.15 {
+		t.Errorf("m/n=32, k=22: f = %v (counted: %v), want %v by the share of positions set", rare.f.value, rare.counted, f)
 	}
 }

@@ -201,26 +201,26 @@ func TestKilledPeer(t *testing.T) {
 }
 
 // watch returns a function that complains of objects that were fetched from the
-// origin since, though a sibling held them. A busy machine is no fault: while a
-// sibling is slow the origin is asked as well, whoever of them wins, and one that
-// failed to answer is not asked for half a second.
+// origin since, though a sibling held them. A busy machine is no fault: a sibling that
+// is slow is hedged by the origin, and left alone for half a second when that won three
+// times in a row, or when it failed; and after a death fewer requests are sent to siblings.
 func (s *site) watch(by ...*process) (complain func(t *testing.T)) {
-	count := func() (fetched int, instead, failed uint64) {
+	count := func() (fetched int, slow uint64) {
 		fetched = s.Tally().Requests // first: a hedge is counted before it is asked
 		for _, p := range by {
 			traffic := p.status().Traffic
-			instead += traffic.Hedges + traffic.SiblingsSpared
-			failed += traffic.SiblingErrors
+			slow += traffic.Hedges + traffic.SiblingsSpared + traffic.SiblingErrors
 		}
-		return fetched, instead, failed
+		return fetched, slow
 	}
-	fetchedBefore, insteadBefore, failedBefore := count()
+	fetchedBefore, slowBefore := count()
 	return func(t *testing.T) {
 		t.Helper()
-		fetched, instead, failed := count()
-		fetched, instead = fetched-fetchedBefore, instead-insteadBefore
-		if failed == failedBefore && fetched > int(instead) {
-			t.Errorf("%d objects were fetched from the origin though a sibling holds them; %d requests were hedged or, after a death, not sent; none failed", fetched, instead)
+		fetched, slow := count()
+		if fetched, slow = fetched-fetchedBefore, slow-slowBefore; fetched > 0 && slow == 0 {
+			t.Errorf("%d objects were fetched from the origin though a sibling holds them, and none was slow", fetched)
+		} else if fetched > 0 {
+			t.Logf("%d objects were fetched from the origin; %d requests to siblings were hedged, failed or not sent", fetched, slow)
 		}
 	}
 }

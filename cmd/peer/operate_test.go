@@ -121,9 +121,9 @@ func TestOperate(t *testing.T) {
 	holds(t, words(t, 0, "purge", "/object/3", "--everywhere", "--admin", b.admin), "b 1 done a - done")
 	holds(t, words(t, 0, "purge", "/object/", "--prefix", "--admin", a.admin, "--json"), `"removed": 19`)
 	holds(t, words(t, 1, "purge", "http://elsewhere/", "--admin", a.admin), "another origin")
-	if held := must(admin.Fetch(t.Context(), b.admin)).Store.Objects; held != 9 {
-		t.Errorf("b holds %d objects, want the 9 that were replayed and not purged", held)
-	}
+	eventually(t, time.Minute, "b holds the 9 objects that were replayed and not purged", func() bool {
+		return must(admin.Fetch(t.Context(), b.admin)).Store.Objects == 9
+	})
 }
 
 func must[T any](v T, err error) T {

@@ -95,12 +95,17 @@ func (p *process) stop() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-func (p *process) status() admin.Status {
+// status returns what p says of itself by now. Where the machine is busy a part of that
+// may be late, and stands there as it was last or not at all: then p is asked again.
+func (p *process) status() (s admin.Status) {
 	p.t.Helper()
-	s, err := admin.Fetch(p.t.Context(), p.started.admin)
-	if err != nil {
-		p.t.Fatalf("%s: %v\n%s", p.name, err, p.stderr.String())
-	}
+	eventually(p.t, time.Minute, "a status of which no part is late", func() bool {
+		var err error
+		if s, err = admin.Fetch(p.t.Context(), p.started.admin); err != nil {
+			p.t.Fatalf("%s: %v\n%s", p.name, err, p.stderr.String())
+		}
+		return len(s.Health.Missing) == 0
+	})
 	return s
 }
 

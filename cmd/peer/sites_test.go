@@ -207,13 +207,19 @@ func TestCompressing(t *testing.T) {
 	if saved < len(page)*9/10 {
 		t.Errorf("%d bytes of %d are saved", saved, len(page))
 	}
+	if r, body := ask(t, p.listen, "/x", "", "Accept-Encoding: zstd"); r.Header.Get("Content-Encoding") != "zstd" || len(body) > len(page)/10 {
+		t.Errorf("zstd: %d bytes, %v", len(body), r.Header)
+	}
+	if r, body := ask(t, p.listen, "/x", ""); r.Header.Get("Content-Encoding") != "" || body != page {
+		t.Errorf("no coding: %d bytes, %v", len(body), r.Header)
+	}
 	if n := asked.Load(); n != 1 {
 		t.Errorf("the origin was asked %d times", n)
 	}
 	if r, body := ask(t, p.listen, "/raw/x", "", "Accept-Encoding: gzip"); body != page || r.Header.Get("Vary") != "" {
 		t.Errorf("the exception: %v", r.Header)
 	}
-	eventually(t, time.Minute, "both answers are stored", func() bool { return p.status().Store.Objects == 2 })
+	eventually(t, time.Minute, "three codings and the exception are stored", func() bool { return p.status().Store.Objects == 4 })
 	holds(t, words(t, 0, "why", "/x", "--header", "Accept-Encoding: br, gzip", "--admin", p.admin), "A hit", "Rule compress: compress gzip")
 	if s := p.status(); s.Traffic.BytesFromOrigins != 2*uint64(len(page)) {
 		t.Errorf("%d bytes of the origin are counted, want those of two pages of %d", s.Traffic.BytesFromOrigins, len(page))

@@ -124,7 +124,9 @@ func (l *loading) linesFor(s *segment, more uint64) uint64 {
 }
 
 // loadedTo is how full a segment is made, of what makes it grow. Where peers come one by
-// one, each code is moved 1/(1-loadedTo) times.
+// one, each code is moved 1/(1-loadedTo) times. From 0.65 to 0.7 that is three times and not
+// five, and loading 64 peers took a tenth less, which the noise nearly hid, for 14 to 22 %
+// more memory; insertFrom at 1 or 4 gained nothing.
 const loadedTo = 0.8
 
 // insertFrom is how many codes there are in a segment, for each that comes, if it takes

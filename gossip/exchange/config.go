@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"time"
 )
@@ -76,21 +77,11 @@ const (
 )
 
 func (c Config) withDefaults() Config {
-	if c.PublishedLog <= 0 {
-		c.PublishedLog = defaultPublishedLog
-	}
-	if c.ReplicaLog <= 0 {
-		c.ReplicaLog = defaultReplicaLog
-	}
-	if c.DigestBytes <= 0 {
-		c.DigestBytes = defaultDigestBytes
-	}
-	if c.Fetches <= 0 {
-		c.Fetches = defaultFetches
-	}
-	if c.KeepDead <= 0 {
-		c.KeepDead = defaultKeepDead
-	}
+	c.PublishedLog = cmp.Or(c.PublishedLog, defaultPublishedLog)
+	c.ReplicaLog = cmp.Or(c.ReplicaLog, defaultReplicaLog)
+	c.DigestBytes = cmp.Or(c.DigestBytes, defaultDigestBytes)
+	c.Fetches = cmp.Or(c.Fetches, defaultFetches)
+	c.KeepDead = cmp.Or(c.KeepDead, defaultKeepDead)
 	return c
 }
 

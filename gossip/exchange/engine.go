@@ -98,8 +98,8 @@ func (e *Engine) Stats() Stats { return e.stats }
 type Replica struct {
 	Head   Head           // the zero Head if nothing is held
 	Filter *digest.Filter // nil if nothing is held
-	Live   bool
-	Behind bool // something newer is known, or supposed, to exist
+	Usable bool           // lookups should see it
+	Behind bool           // something newer is known, or supposed, to exist
 }
 
 // Replica returns the state of what is held of the peer called name, and whether
@@ -109,17 +109,7 @@ func (e *Engine) Replica(name string) (Replica, bool) {
 	if p == nil || p.name != name {
 		return Replica{}, false
 	}
-	return Replica{Head: p.held, Filter: p.filter, Live: p.live, Behind: p.behind()}, true
-}
-
-// Usable returns the digest of the peer called name that lookups should see now; ok
-// is false if there is none.
-func (e *Engine) Usable(name string) (f *digest.Filter, ok bool) {
-	p := e.peers[IDOf(name)]
-	if p == nil || p.name != name || !p.live || !p.holds() {
-		return nil, false
-	}
-	return p.filter, true
+	return Replica{Head: p.held, Filter: p.filter, Usable: p.live && p.holds(), Behind: p.behind()}, true
 }
 
 // Drain returns what is to be done since the last call.

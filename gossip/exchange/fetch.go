@@ -73,7 +73,7 @@ func (e *Engine) startFetches(now time.Time) {
 			e.unpack(p)
 		case now.Before(p.notBefore):
 		case e.snapshotFlights >= e.cfg.Fetches && e.expectsSnapshot(p):
-			// Out of the way: who joins a large cluster waits for thousands.
+			// Out of the way: a peer that joins a large cluster waits for thousands.
 			e.waiting = append(e.waiting, p)
 			continue
 		default:

@@ -33,51 +33,35 @@ const (
 	FrameLogs   FrameType = 33
 )
 
-var frameNames = [...]string{
-	"", "hello", "welcome", "refuse", "get", "snapshot", "delta", "same", "busy", "unknown", "sync", "vector", "rest",
+// frames are the names of the types, and their greatest payloads in bytes; aBody is
+// the greatest body that a reader accepts.
+var frames = map[FrameType]struct {
+	name string
+	most int
+}{
+	FrameHello:    {"hello", 256},
+	FrameWelcome:  {"welcome", 256},
+	FrameRefuse:   {"refuse", 256},
+	FrameGet:      {"get", 128},
+	FrameSnapshot: {"snapshot", aBody},
+	FrameDelta:    {"delta", aBody},
+	FrameSame:     {"same", 128},
+	FrameBusy:     {"busy", binary.MaxVarintLen64},
+	FrameUnknown:  {"unknown", 0},
+	FrameSync:     {"sync", 1 << 20},
+	FrameVector:   {"vector", 1 << 20},
+	FrameRest:     {"rest", aBody},
+	FrameRecall:   {"recall", 1 << 20},
+	FrameLogs:     {"logs", 1 << 20},
 }
+
+const aBody = -1
 
 func (t FrameType) String() string {
-	switch {
-	case t >= 1 && int(t) < len(frameNames):
-		return frameNames[t]
-	case t == FrameRecall:
-		return "recall"
-	case t == FrameLogs:
-		return "logs"
+	if f, ok := frames[t]; ok {
+		return f.name
 	}
 	return fmt.Sprintf("frame type %d", uint8(t))
-}
-
-// Greatest payloads in bytes, by type.
-const (
-	maxGreeting = 256
-	maxGet      = 128
-	maxSame     = 128
-	maxBusy     = binary.MaxVarintLen64
-	maxVector   = 1 << 20
-)
-
-// MaxPayload returns the greatest payload a frame of type t may have, in bytes,
-// where limit is the greatest body the reader accepts.
-func (t FrameType) MaxPayload(limit int) (int, bool) {
-	switch t {
-	case FrameHello, FrameWelcome, FrameRefuse:
-		return maxGreeting, true
-	case FrameGet:
-		return maxGet, true
-	case FrameSnapshot, FrameDelta, FrameRest:
-		return limit, true
-	case FrameSame:
-		return maxSame, true
-	case FrameBusy:
-		return maxBusy, true
-	case FrameUnknown:
-		return 0, true
-	case FrameSync, FrameVector, FrameRecall, FrameLogs:
-		return maxVector, true
-	}
-	return 0, false
 }
 
 // FrameHeader is the length in bytes of what precedes a payload.
@@ -99,9 +83,13 @@ func EndFrame(dst []byte, start int) []byte {
 // limit, before anything is allocated for the payload.
 func DecodeFrameHeader(b [FrameHeader]byte, limit int) (FrameType, int, error) {
 	t := FrameType(b[0])
-	most, ok := t.MaxPayload(limit)
+	f, ok := frames[t]
 	if !ok {
 		return 0, 0, &FormatError{Message: "frame", Field: "type", Offset: 0, Err: ErrMalformed}
+	}
+	most := f.most
+	if most == aBody {
+		most = limit
 	}
 	n := binary.LittleEndian.Uint32(b[1:])
 	if uint64(n) > uint64(most) {

@@ -206,7 +206,7 @@ func readFrozenVectors(t *testing.T, v vectors) {
 		}
 	}
 	for name, want := range v.IDs {
-		if got := IDOf(name).String(); got != want {
+		if got := fmt.Sprintf("%016x", uint64(IDOf(name))); got != want {
 			t.Errorf("IDOf(%q) = %s, want %s", name, got, want)
 		}
 	}

@@ -21,8 +21,6 @@ func IDOf(name string) ID {
 	return ID(binary.LittleEndian.Uint64(sum[:]))
 }
 
-func (id ID) String() string { return fmt.Sprintf("%016x", uint64(id)) }
-
 // MaxName is the length in bytes of the longest peer name.
 const MaxName = 63
 

@@ -1,6 +1,9 @@
 package exchange
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // HandleDatagram takes in a datagram. b is not retained.
 func (e *Engine) HandleDatagram(now time.Time, b []byte) {
@@ -68,26 +71,22 @@ func (e *Engine) handleAdvert(now time.Time, a Advert) {
 // keepEarly keeps an advert whose origin, or whose life, membership has not named
 // yet: often it is about to.
 func (e *Engine) keepEarly(h Head) {
-	for i := range e.early {
-		if e.early[i].Origin == h.Origin {
-			e.early[i] = h
-			return
-		}
-	}
-	if len(e.early) < maxEarly {
+	i := slices.IndexFunc(e.early, func(o Head) bool { return o.Origin == h.Origin })
+	switch {
+	case i >= 0:
+		e.early[i] = h
+	case len(e.early) < maxEarly:
 		e.early = append(e.early, h)
-		return
+	default:
+		e.early[e.rng.IntN(maxEarly)] = h
 	}
-	e.early[e.rng.IntN(maxEarly)] = h
 }
 
 func (e *Engine) hearEarly(now time.Time, p *peer) {
-	for i, h := range e.early {
-		if h.Origin == p.id {
-			e.early = append(e.early[:i], e.early[i+1:]...)
-			e.hear(now, p, h, p)
-			return
-		}
+	if i := slices.IndexFunc(e.early, func(h Head) bool { return h.Origin == p.id }); i >= 0 {
+		h := e.early[i]
+		e.early = slices.Delete(e.early, i, i+1)
+		e.hear(now, p, h, p)
 	}
 }
 

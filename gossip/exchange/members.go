@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"slices"
 	"time"
@@ -103,12 +104,7 @@ func (e *Engine) find(name string, now time.Time) *peer {
 	p := &peer{name: name, id: id, pursuit: pursuit{snapshots: allowance{since: now}}}
 	e.peers[id] = p
 	e.tag(p)
-	i, _ := slices.BinarySearchFunc(e.order, id, func(p *peer, id ID) int {
-		if p.id < id {
-			return -1
-		}
-		return 1
-	})
+	i, _ := slices.BinarySearchFunc(e.order, id, func(p *peer, id ID) int { return cmp.Compare(p.id, id) })
 	e.order = slices.Insert(e.order, i, p)
 	return p
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"regexp"
@@ -218,7 +219,7 @@ func TestVectors(t *testing.T) {
 		}
 	}
 	for name, want := range v.IDs {
-		if got := IDOf(name).String(); got != want {
+		if got := fmt.Sprintf("%016x", uint64(IDOf(name))); got != want {
 			t.Errorf("IDOf(%q) = %s, want %s", name, got, want)
 		}
 	}

@@ -263,7 +263,7 @@ func (w *world) settle() {
 			got := a.index[b.i]
 			if got == nil || got.Version() != want.Version() || hashOf(got) != hashOf(want) {
 				r, _ := a.engine.Replica(b.name)
-				w.fail("%s holds of %s %v (live %v, behind %v), not %v", a.name, b.name, r.Head, r.Live, r.Behind, want.Version())
+				w.fail("%s holds of %s %v (usable %v, behind %v), not %v", a.name, b.name, r.Head, r.Usable, r.Behind, want.Version())
 			}
 		}
 	}

@@ -78,27 +78,9 @@ const (
 	Leaving                        // Peer says that it is about to leave
 )
 
-func (k EventKind) String() string {
-	switch k {
-	case Applied:
-		return "applied"
-	case Diverged:
-		return "diverged"
-	case Repaired:
-		return "repaired"
-	case Rejected:
-		return "rejected"
-	case Flooding:
-		return "flooding"
-	case Displaced:
-		return "displaced"
-	case Collision:
-		return "collision"
-	case Leaving:
-		return "leaving"
-	}
-	return "none"
-}
+var eventKinds = [...]string{"none", "applied", "diverged", "repaired", "rejected", "flooding", "displaced", "collision", "leaving"}
+
+func (k EventKind) String() string { return eventKinds[k] }
 
 // Event is something that operators and embedders may want to know.
 type Event struct {

@@ -1,6 +1,9 @@
 package exchange
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A peer is what the engine knows of one other member.
 type peer struct {
@@ -85,24 +88,19 @@ func (p *peer) addHolder(via *peer, v Version, random int) {
 	if via == p {
 		return
 	}
-	for i := range p.holders {
-		if p.holders[i].peer == via {
-			p.holders[i].version = v
-			return
-		}
+	new := holder{via, v}
+	switch i := slices.IndexFunc(p.holders, new.same); {
+	case i >= 0:
+		p.holders[i] = new
+	case len(p.holders) < maxHolders:
+		p.holders = append(p.holders, new)
+	default:
+		p.holders[random%maxHolders] = new
 	}
-	if len(p.holders) < maxHolders {
-		p.holders = append(p.holders, holder{via, v})
-		return
-	}
-	p.holders[random%maxHolders] = holder{via, v}
 }
 
 func (p *peer) dropHolder(via *peer) {
-	for i := range p.holders {
-		if p.holders[i].peer == via {
-			p.holders = append(p.holders[:i], p.holders[i+1:]...)
-			return
-		}
-	}
+	p.holders = slices.DeleteFunc(p.holders, holder{peer: via}.same)
 }
+
+func (h holder) same(o holder) bool { return h.peer == o.peer }

@@ -7,9 +7,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// A ReplicaState says what what is held of a peer's digest is worth. PROTOCOL.md, 6.6,
-// draws the states and what leads from one to another; that the peer is live or dead
-// is another matter.
+// A ReplicaState says how far the replica of a peer's digest can be trusted. PROTOCOL.md,
+// 6.6, draws the states and the transitions. Whether the peer lives is another matter.
 type ReplicaState uint8
 
 const (

@@ -1,6 +1,7 @@
 package invalidation
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"slices"
 	"time"
@@ -114,22 +115,14 @@ func New(c Config, now time.Time) *Engine {
 	if c.Life == 0 {
 		panic("invalidation: Config without a life")
 	}
-	if c.Entries == 0 {
-		c.Entries = defaultEntries
-	}
-	if c.Bytes == 0 {
-		c.Bytes = defaultBytes
-	}
-	if c.Horizon == 0 {
-		c.Horizon = defaultHorizon
-	}
 	e := &Engine{cfg: c, start: now, peers: make(map[uint64]*peer)}
 	if !c.Since.IsZero() {
 		e.start = c.Since
 	}
 	e.logs = logs{
-		maxEntries: c.Entries, maxBytes: c.Bytes, maxLogs: maxLogs, horizon: c.Horizon,
-		by: make(map[Log]*log), named: make(map[string][]place),
+		maxEntries: cmp.Or(c.Entries, defaultEntries), maxBytes: cmp.Or(c.Bytes, defaultBytes), maxLogs: maxLogs,
+		horizon: cmp.Or(c.Horizon, defaultHorizon),
+		by:      make(map[Log]*log), named: make(map[string][]place),
 	}
 	e.own = e.logs.log(Log{c.Origin, c.Life}, now)
 	return e

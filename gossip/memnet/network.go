@@ -2,10 +2,12 @@ package memnet
 
 import (
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -181,18 +183,7 @@ func (h *Host) IP() string { return h.addr.String() }
 func (h *Host) Kill() {
 	h.net.mu.Lock()
 	h.frozen = false
-	var packets []*PacketConn
-	for _, p := range h.packets {
-		packets = append(packets, p)
-	}
-	var listeners []*listener
-	for _, l := range h.listeners {
-		listeners = append(listeners, l)
-	}
-	var conns []*conn
-	for c := range h.conns {
-		conns = append(conns, c)
-	}
+	packets, listeners, conns := slices.Collect(maps.Values(h.packets)), slices.Collect(maps.Values(h.listeners)), slices.Collect(maps.Keys(h.conns))
 	h.net.mu.Unlock()
 	for _, p := range packets {
 		p.Close()

@@ -25,8 +25,7 @@ type PacketConn struct {
 	host  *Host
 	local netip.AddrPort
 
-	mu     sync.Mutex
-	ready  sync.Cond
+	waiter
 	queue  []packet
 	closed bool
 	read   deadline
@@ -141,12 +140,6 @@ func (p *PacketConn) ReadFrom(b []byte) (int, net.Addr, error) {
 		}
 		p.ready.Wait()
 	}
-}
-
-func (p *PacketConn) wake() {
-	p.mu.Lock()
-	p.ready.Broadcast()
-	p.mu.Unlock()
 }
 
 // Close closes the socket; readers return.

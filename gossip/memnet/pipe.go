@@ -1,6 +1,7 @@
 package memnet
 
 import (
+	"cmp"
 	"io"
 	"net"
 	"os"
@@ -15,8 +16,7 @@ type pipe struct {
 	net  *Network
 	link link
 
-	mu       sync.Mutex
-	ready    sync.Cond
+	waiter
 	chunks   []chunk
 	size     int  // bytes in chunks
 	finished bool // the writer is done; the end of the stream follows the chunks
@@ -61,8 +61,8 @@ func (p *pipe) write(b []byte) (int, error) {
 			n := p.allowed(min(len(b), all-p.size, piece))
 			if n < 0 {
 				p.mu.Unlock() // the other direction has a lock of its own
-				p.fail(syscall.ECONNRESET)
-				p.back.fail(syscall.ECONNRESET)
+				p.reset()
+				p.back.reset()
 				p.mu.Lock()
 				continue
 			}
@@ -161,75 +161,57 @@ func (p *pipe) take(b []byte) int {
 	return n
 }
 
-func (p *pipe) wake() {
-	p.mu.Lock()
-	p.ready.Broadcast()
-	p.mu.Unlock()
-}
-
 // finish is the writer saying that nothing follows.
 func (p *pipe) finish() {
-	p.mu.Lock()
-	if !p.finished {
-		p.finished = true
-		p.arrival(0)
-	}
-	p.ready.Broadcast()
-	p.mu.Unlock()
+	p.change(func() {
+		if !p.finished {
+			p.finished = true
+			p.arrival(0)
+		}
+	})
 }
 
 // closeWriter makes further writes fail as those to a closed connection do.
 func (p *pipe) closeWriter() {
-	p.mu.Lock()
-	if p.writeErr == nil {
-		p.writeErr = net.ErrClosed
-	}
-	p.writeBy.stop()
-	p.ready.Broadcast()
-	p.mu.Unlock()
+	p.change(func() {
+		p.writeErr = cmp.Or[error](p.writeErr, net.ErrClosed)
+		p.writeBy.stop()
+	})
 }
 
-// abandon is the reader going away: reads return err, writes find the pipe
-// broken.
-func (p *pipe) abandon(err error) {
-	p.mu.Lock()
-	if p.readErr == nil {
-		p.readErr = err
-	}
-	if p.writeErr == nil {
-		p.writeErr = syscall.EPIPE
-	}
-	p.chunks, p.size = nil, 0
-	p.readBy.stop()
-	if p.alarm != nil {
-		p.alarm.Stop()
-	}
-	p.ready.Broadcast()
-	p.mu.Unlock()
+// abandon is the end of the stream for its reader: reads and writes return those errors,
+// unless they return others already, and what is under way is lost.
+func (p *pipe) abandon(reads, writes error) {
+	p.change(func() {
+		p.readErr, p.writeErr = cmp.Or(p.readErr, reads), cmp.Or(p.writeErr, writes)
+		p.chunks, p.size = nil, 0
+		p.readBy.stop()
+		if p.alarm != nil {
+			p.alarm.Stop()
+		}
+	})
 }
 
-// fail makes both ends fail at once.
-func (p *pipe) fail(err error) {
-	p.mu.Lock()
-	if p.readErr == nil {
-		p.readErr = err
-	}
-	if p.writeErr == nil {
-		p.writeErr = err
-	}
-	p.chunks, p.size = nil, 0
-	p.ready.Broadcast()
-	p.mu.Unlock()
+// reset makes both ends fail at once.
+func (p *pipe) reset() { p.abandon(syscall.ECONNRESET, syscall.ECONNRESET) }
+
+func (p *pipe) setReadDeadline(t time.Time) { p.change(func() { p.readBy.set(t, &p.ready) }) }
+
+func (p *pipe) setWriteDeadline(t time.Time) { p.change(func() { p.writeBy.set(t, &p.ready) }) }
+
+// A waiter is what readers and writers wait by.
+type waiter struct {
+	mu    sync.Mutex
+	ready sync.Cond // of mu
 }
 
-func (p *pipe) setReadDeadline(t time.Time) {
-	p.mu.Lock()
-	p.readBy.set(t, &p.ready)
-	p.mu.Unlock()
+// change makes a change that they may have waited for.
+func (w *waiter) change(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+	w.ready.Broadcast()
 }
 
-func (p *pipe) setWriteDeadline(t time.Time) {
-	p.mu.Lock()
-	p.writeBy.set(t, &p.ready)
-	p.mu.Unlock()
-}
+// wake has them look again.
+func (w *waiter) wake() { w.change(func() {}) }

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -22,8 +21,7 @@ type listener struct {
 	host  *Host
 	local netip.AddrPort
 
-	mu     sync.Mutex
-	ready  sync.Cond
+	waiter
 	queue  []*conn
 	closed bool
 }
@@ -65,12 +63,6 @@ func (l *listener) push(c *conn) bool {
 	l.queue = append(l.queue, c)
 	l.ready.Broadcast()
 	return true
-}
-
-func (l *listener) wake() {
-	l.mu.Lock()
-	l.ready.Broadcast()
-	l.mu.Unlock()
 }
 
 func (l *listener) Close() error {
@@ -207,7 +199,7 @@ func (c *conn) CloseWrite() error {
 
 func (c *conn) Close() error {
 	c.out.finish()
-	c.in.abandon(net.ErrClosed)
+	c.in.abandon(net.ErrClosed, syscall.EPIPE)
 	c.out.closeWriter()
 	c.forget()
 	return nil
@@ -215,8 +207,8 @@ func (c *conn) Close() error {
 
 // reset breaks the stream for both ends at once.
 func (c *conn) reset() {
-	c.in.fail(syscall.ECONNRESET)
-	c.out.fail(syscall.ECONNRESET)
+	c.in.reset()
+	c.out.reset()
 	c.forget()
 }
 

@@ -15,6 +15,39 @@ var dateLayouts = []string{http.TimeFormat, "Monday, 02-Jan-06 15:04:05 GMT", ti
 // isn't one makes a response stale, and must not make it fresh by a guess. Case and
 // the day of the week are not looked at.
 func ParseDate(s string) (time.Time, bool) {
+	if t, ok := parseFixdate(s); ok {
+		return t, true
+	}
+	return parseAnyDate(s)
+}
+
+const monthNames = "JanFebMarAprMayJunJulAugSepOctNovDec"
+
+// parseFixdate reads a date as nearly all senders write it, [http.TimeFormat], without
+// trying layouts: each response has one or two. It is not ok for
+// anything that needs a closer look.
+func parseFixdate(s string) (t time.Time, ok bool) {
+	if len(s) != len(http.TimeFormat) || s[3:5] != ", " || s[7] != ' ' || s[11] != ' ' || s[16] != ' ' || s[19] != ':' || s[22] != ':' || s[25:] != " GMT" {
+		return t, false
+	}
+	ok = strings.Contains("Mon Tue Wed Thu Fri Sat Sun", s[:3]) && s[0] != ' ' && s[1] != ' ' && s[2] != ' '
+	number := func(from, to int) (n int) {
+		for _, digit := range []byte(s[from:to]) {
+			ok = ok && '0' <= digit && digit <= '9'
+			n = 10*n + int(digit-'0')
+		}
+		return n
+	}
+	day, year, hour, minute, second := number(5, 7), number(12, 16), number(17, 19), number(20, 22), number(23, 25)
+	month := strings.Index(monthNames, s[8:11])
+	if !ok || month < 0 || month%3 != 0 || day < 1 || hour > 23 || minute > 59 || second > 59 {
+		return t, false
+	}
+	t = time.Date(year, time.Month(1+month/3), day, hour, minute, second, 0, time.UTC)
+	return t, day <= 28 || t.Day() == day
+}
+
+func parseAnyDate(s string) (time.Time, bool) {
 	if len(s) < len(time.ANSIC) { // the shortest of them: it would take an error for each to find out
 		return time.Time{}, false
 	}

@@ -79,6 +79,9 @@ func FuzzDate(f *testing.F) {
 	f.Add("Sun Nov  6 08:49:37 1994")
 	f.Fuzz(func(t *testing.T, s string) {
 		d, ok := ParseDate(s)
+		if slow, known := parseAnyDate(s); ok != known || ok && !d.Equal(slow) {
+			t.Fatalf("ParseDate(%q) = %v, %v; parseAnyDate %v, %v", s, d, ok, slow, known)
+		}
 		if !ok {
 			return
 		}

@@ -25,13 +25,18 @@ type Response struct {
 // NewResponse describes a response that arrived at a time, so long after it was
 // asked for.
 func NewResponse(status int, h http.Header, delay time.Duration, arrived time.Time) *Response {
-	return Restore(status, h, initialAge(h, delay, arrived), arrived)
+	date := dateOf(h, arrived)
+	return restore(status, h, initialAge(h, date, delay, arrived), date)
 }
 
 // Restore describes a response whose age on arrival is known, since NewResponse
 // worked it out before the response was stored.
 func Restore(status int, h http.Header, initialAge time.Duration, arrived time.Time) *Response {
-	r := &Response{Status: status, Header: h, InitialAge: initialAge, Date: dateOf(h, arrived),
+	return restore(status, h, initialAge, dateOf(h, arrived))
+}
+
+func restore(status int, h http.Header, initialAge time.Duration, date time.Time) *Response {
+	r := &Response{Status: status, Header: h, InitialAge: initialAge, Date: date,
 		LastModified: headerDate(h, "Last-Modified"), ETag: h.Get("Etag")}
 	var targeted bool
 	r.Control, targeted = responseDirectives(h)
@@ -46,9 +51,9 @@ func dateOf(h http.Header, arrived time.Time) time.Time {
 	return arrived
 }
 
-// initialAge is the age of a response on arrival (RFC 9111 section 4.2.3).
-func initialAge(h http.Header, delay time.Duration, arrived time.Time) time.Duration {
-	return max(0, arrived.Sub(dateOf(h, arrived)), headerAge(h)+delay)
+// initialAge is the age of a response of a date on arrival (RFC 9111 section 4.2.3).
+func initialAge(h http.Header, date time.Time, delay time.Duration, arrived time.Time) time.Duration {
+	return max(0, arrived.Sub(date), headerAge(h)+delay)
 }
 
 // headerAge reads the Age field: the first value counts if there are several,

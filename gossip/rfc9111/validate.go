@@ -45,7 +45,7 @@ func (r *Response) Freshened(h http.Header, delay time.Duration, arrived time.Ti
 			merged[name] = lines
 		}
 	}
-	return Restore(r.Status, merged, initialAge(h, delay, arrived), arrived)
+	return Restore(r.Status, merged, initialAge(h, dateOf(h, arrived), delay, arrived), arrived)
 }
 
 // MatchesHead reports whether the header of the answer to a HEAD, with status 200,

@@ -1,6 +1,7 @@
 package sibling
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -20,7 +21,7 @@ type Config struct {
 	// Name is this cache's in Via: a token (RFC 9110 section 5.6.2), and its name
 	// in the cluster, since siblings may look for it among the members.
 	Name    string
-	Locator Locator           // who may hold an object
+	Locator Locator           // knows which siblings may hold an object
 	Health  *Health           // of the siblings, shared with what else talks to them; nil = one of its own
 	HTTP    http.RoundTripper // of the questions; nil = NewHTTPTransport(nil)
 	// Timeout is from asking a sibling to its response's header; 0 = 500 ms. While
@@ -64,18 +65,10 @@ func New(c Config) (*Client, error) {
 	if c.HTTP == nil {
 		c.HTTP = NewHTTPTransport(nil)
 	}
-	if c.Health == nil {
-		c.Health = &Health{}
-	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
-	if c.Max == 0 {
-		c.Max = defaultMax
-	}
-	if c.Hedges == 0 {
-		c.Hedges = defaultBudget
-	}
+	c.Health = cmp.Or(c.Health, &Health{})
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Max = cmp.Or(c.Max, defaultMax)
+	c.Hedges = cmp.Or(c.Hedges, defaultBudget)
 	client := &Client{cfg: c}
 	if c.Hedges > 0 {
 		client.budget = budget{share: c.Hedges, saved: 1}
@@ -90,9 +83,9 @@ func (c *Client) CloseIdleConnections() {
 	}
 }
 
-// Accuse says that a sibling gave what it should not have. Proven, it is quarantined, for a
-// minute and twice as long each further time, up to 30 minutes; else it is suspended like one
-// that failed.
+// Accuse says that a sibling gave what it should not have. If that is proven, the sibling
+// is quarantined for a minute, and for twice as long each further time, up to 30 minutes.
+// Otherwise it is suspended like one that failed.
 func (c *Client) Accuse(peer string, proven bool) {
 	r := c.cfg.Health.of(peer)
 	if proven {
@@ -104,7 +97,7 @@ func (c *Client) Accuse(peer string, proven bool) {
 
 // Stats count what became of questions. All start at 0 and only grow.
 type Stats struct {
-	Asked     uint64 // questions sent
+	Asked     uint64 // questions sent, but for those by [Inquiry.Only] that found nothing
 	Hits      uint64 // of those, answered with an object that was of use
 	FalseHits uint64 // of those, answered that there is no fresh copy, or with what was of no use
 	Errors    uint64 // of those, failed, too slow, or broken off within the body

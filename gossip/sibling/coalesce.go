@@ -46,13 +46,13 @@ type CoalescerConfig struct {
 	Admit func(r *http.Request, name string) error
 }
 
-// A Coalescer makes one fetch of those that several peers are about to make of one
-// object, before any digest can tell. For each key one of the living members is the
-// owner, by rendezvous hashing, and remembers for a moment which peer was the first to
-// fetch it. A peer that misses asks the owner, by a GET that has the key and not the
-// URL. If nobody is ahead of it, it fetches; else it asks the first, and waits: so
-// nobody waits for one that waits. What an owner says is a hint like any: the members
-// that peers know of differ at times, and owners forget.
+// A Coalescer lets several peers that miss the same object at the same time share one
+// fetch, before any digest can tell. For each key one live member is the owner, by
+// rendezvous hashing, and remembers for a moment which peer was the first to fetch it. A
+// peer that misses asks the owner, by a GET that has the key and not the URL. If no peer
+// is ahead of it, it fetches. Else it asks the first one, and waits; so no peer waits for
+// one that waits. What an owner says is a hint: peers differ at times in the members that
+// they know of, and owners forget.
 //
 // An owner is asked only while that pays: see [Coalescer.InFlight]. A Coalescer is safe
 // for concurrent use, and answers the others as an [http.Handler].

@@ -35,26 +35,18 @@
 // between those within a factor of √2 the Locator decides, which spreads the load. Caches
 // beside the cluster ([QuestionLocator]) are ranked with its members.
 //
-// The round trip, to an answer's header, is an exponentially weighted average of
-// the latest (an eighth for the newest), false hits included. One that is not
-// repeated loses half of its weight against the average of all siblings every 30 s,
-// so that who was slow once is tried again; less than 1 ms counts as 1 ms. The odds
-// are the share of the latest questions that brought the object, together with five
-// that went as the digest lets expect: 1/(1+16f) for odds f of a false positive, and
-// half as much when it was last confirmed ten minutes ago.
+// The round trip is a moving average, which ages towards that of all siblings, so that a
+// sibling that was slow once is tried again. The odds begin with what the digest promises
+// and follow what the latest questions brought.
 //
 // # Hedges
 //
-// If a sibling has not answered after the time within which it answered 19 times
-// of 20 lately (at least 5 ms, at most half of the deadline; that too before eight
-// answers are known), the next candidate is asked besides. If there is none, it is
-// the origin, which siblings are there to spare: after four times that, and at least
-// 50 ms. One that mostly takes less is waited for no longer than four times what
-// the origin takes, if that is known, and 50 ms. The first good answer wins and the other question is canceled. Such
-// questions are at most one in twenty ([Config.Hedges]), and ten at once, so that
-// a cluster in trouble is not asked twice as much. A sibling that is silent for half
-// of the deadline, or overtaken three times in a row, counts as one that does not
-// answer.
+// If a sibling takes longer than it mostly does, the next candidate is asked besides; if
+// there is none, the origin, after four times as long. The first good answer wins and the
+// other question is canceled. Such questions are at most one in twenty ([Config.Hedges]),
+// and ten at once, so that a cluster in trouble is not asked twice as much. A sibling that
+// is silent for half of the deadline, or overtaken three times in a row, counts as one
+// that does not answer.
 //
 // # Health
 //
@@ -79,8 +71,8 @@
 //
 // Read by: [Client.Plan], which leaves out those suspended or quarantined and ranks
 // the rest; hedges, which wait for the quantile; and status pages, by [Health.Of].
-// A deadline is not of one sibling but of all: twice what nine of the last ten questions
-// took, from [Config.Timeout] to three times that. Origins have records of the same kind,
+// A deadline is not of one sibling but of all: three times what half of the latest
+// questions took, from [Config.Timeout] to three times that. Origins have records of the same kind,
 // of round trip and throughput only.
 //
 // # Sharing

@@ -20,9 +20,9 @@ type flight struct {
 	done    chan struct{} // closed when o and err are there
 	o       *Object
 	err     error
-	waiting int // callers; at 0 it is canceled, and joined by nobody, unless it is led
-	led     bool
-	landed  bool
+	waiting int  // callers; at 0 it is canceled, and joined by nobody, unless it is kept
+	kept    bool // until its caller ends it
+	ended   bool
 	cancel  context.CancelFunc
 }
 
@@ -36,7 +36,7 @@ func (fs *flights) do(ctx context.Context, identity string, joined func(), fetch
 		f = fs.add(identity, cancel)
 		go func() {
 			o, err := fetch(shared)
-			fs.land(identity, f, o, err)
+			fs.end(identity, f, o, err)
 		}()
 	} else {
 		joined()
@@ -44,15 +44,15 @@ func (fs *flights) do(ctx context.Context, identity string, joined func(), fetch
 	return fs.wait(ctx, identity, f)
 }
 
-// lead begins a flight that the caller lands, unless one is under way: nil.
-func (fs *flights) lead(identity string) *flight {
+// begin begins a flight that the caller ends, unless one is under way: nil.
+func (fs *flights) begin(identity string) *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if fs.of[identity] != nil {
 		return nil
 	}
 	f := fs.add(identity, func() {})
-	f.led = true
+	f.kept = true
 	return f
 }
 
@@ -93,7 +93,7 @@ func (fs *flights) wait(ctx context.Context, identity string, f *flight) (*Objec
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if f.waiting--; f.waiting == 0 && !f.led {
+	if f.waiting--; f.waiting == 0 && !f.kept {
 		f.cancel()
 		if fs.of[identity] == f {
 			delete(fs.of, identity)
@@ -102,17 +102,17 @@ func (fs *flights) wait(ctx context.Context, identity string, f *flight) (*Objec
 	return nil, context.Cause(ctx)
 }
 
-// land ends a flight, unless it has ended.
-func (fs *flights) land(identity string, f *flight, o *Object, err error) {
+// end ends a flight, unless it has ended.
+func (fs *flights) end(identity string, f *flight, o *Object, err error) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if f.landed {
+	if f.ended {
 		return
 	}
 	if fs.of[identity] == f {
 		delete(fs.of, identity)
 	}
-	f.landed, f.o, f.err = true, o, err
+	f.ended, f.o, f.err = true, o, err
 	close(f.done)
 	f.cancel()
 }

@@ -123,7 +123,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	MarkHit(w.Header(), h.Name)
 	w.WriteHeader(resp.StatusCode)
 	if _, err := io.Copy(w, resp.Body); err != nil {
-		panic(http.ErrAbortHandler) // who asks must see that the body is not whole
+		panic(http.ErrAbortHandler) // the asker must see that the body is not whole
 	}
 }
 

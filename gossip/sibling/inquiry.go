@@ -32,6 +32,7 @@ type Inquiry struct {
 	q     Question
 	steps []Step // whom to ask still
 	later []Step // the same, if the origin fails
+	only  bool   // no digest names the candidate, see Only
 
 	Asked, FalseHits, Errors int // so far
 }
@@ -79,14 +80,15 @@ func (in *Inquiry) Also(c Candidate) {
 	in.steps = append(in.steps, Step{Candidate: c})
 }
 
-// Only has no other asked than a candidate of which nothing is known.
+// Only has no other asked than a candidate of which no digest says anything: that it
+// does not have the object is no false hit, and not counted.
 func (in *Inquiry) Only(c Candidate) {
-	in.steps, in.later = []Step{{Candidate: c}}, nil
+	in.steps, in.later, in.only = []Step{{Candidate: c}}, nil, true
 }
 
 // Next asks candidates until one has the object, and then the origin, and returns
 // the answer, whose body the caller must close. If one takes longer than it
-// mostly does, the next is asked as well, and who answers first wins. Candidates
+// mostly does, the next is asked as well, and the first good answer wins. Candidates
 // that are far slower than the origin are asked only if it fails. An error is the
 // origin's, or that of ctx. Without an origin it returns nil, and no error,
 // when nobody is left to ask; the origin is asked by each call. conditions are
@@ -106,7 +108,7 @@ func (in *Inquiry) settle(done *runner) {
 	now := time.Now()
 	took := now.Sub(done.started)
 	if done.step.Wait > 0 {
-		in.waited(done, took)
+		in.waited(done)
 		return
 	}
 	switch done.outcome {
@@ -116,25 +118,31 @@ func (in *Inquiry) settle(done *runner) {
 	case TimedOut:
 		in.c.lost(done.step.Peer, took, in.c.cfg.Health.of(done.step.Peer).unanswered(took, now), now)
 	}
-	in.report(done.step, done.outcome, took)
+	in.report(done.step, done.outcome)
 }
 
 // waited settles a question to one that was fetching the object.
-func (in *Inquiry) waited(done *runner, took time.Duration) {
+func (in *Inquiry) waited(done *runner) {
 	switch done.outcome {
 	case Hit:
 		in.c.stats.waitsWon.Add(1)
 	case Refused, Failed:
-		in.report(done.step, done.outcome, took)
+		in.report(done.step, done.outcome)
 	}
 }
 
 // report counts what a question brought, and tells the Locator.
-func (in *Inquiry) report(to Step, o Outcome, took time.Duration) {
+func (in *Inquiry) report(to Step, o Outcome) {
+	if in.only && o != FalseHit && o != Unusable && o != Canceled {
+		in.c.stats.asked.Add(1)
+	}
 	switch o {
 	case Hit:
 		in.c.stats.hits.Add(1)
 	case FalseHit, Unusable:
+		if in.only {
+			break
+		}
 		in.FalseHits++
 		in.c.stats.falseHits.Add(1)
 	case TimedOut:
@@ -148,7 +156,7 @@ func (in *Inquiry) report(to Step, o Outcome, took time.Duration) {
 		in.Errors++
 		in.c.stats.errors.Add(1)
 	}
-	in.c.report(Report{Peer: to.Peer, Identity: to.Identity, Outcome: o, Latency: took}, to.Candidate)
+	in.c.report(Report{Peer: to.Peer, Outcome: o}, to.Candidate)
 }
 
 // report records what became of a question, and tells the Locator.

@@ -15,18 +15,17 @@ type Candidate struct {
 	Squid bool // it is a Squid, which before release 6 says in X-Cache what others say in Cache-Status
 }
 
-// A Locator says which peers may hold an object and learns from what became of
-// asking them. Its methods are called from many goroutines at once and on the
+// A Locator says which peers may hold an object, and is told the outcome of asking
+// them. Its methods are called from many goroutines at once and on the
 // way of a request: they must neither block nor do I/O.
 type Locator interface {
 	// Candidates appends the peers that may hold the object of that identity to dst,
-	// and returns the result. Those that cost the same are asked in that order; those
-	// that do badly the Client leaves out. The identity is the string
-	// under which caches list the object; hashed under the cluster's seed it is
-	// the digest key.
+	// and returns the result. Peers of the same cost are asked in that order; the
+	// Client leaves out those that fail. The identity is the string under which caches
+	// advertise the object; hashed under the cluster's seed it is the digest key.
 	Candidates(dst []Candidate, identity string) []Candidate
 
-	// Report tells what became of one question to a peer.
+	// Report tells the outcome of one question to a peer.
 	Report(Report)
 }
 
@@ -41,10 +40,8 @@ type QuestionLocator interface {
 
 // A Report is the fate of one question to a sibling.
 type Report struct {
-	Peer     string
-	Identity string        // what was asked for; "" = what the question as a whole is for
-	Outcome  Outcome       // how it ended
-	Latency  time.Duration // from asking to the first byte of the answer, or to the failure
+	Peer    string
+	Outcome Outcome // how it ended
 	// Distrust says that the peer was quarantined for this false hit: its digest promises
 	// far more than it keeps, and should be fetched anew.
 	Distrust bool
@@ -64,24 +61,6 @@ const (
 	Unusable                    // it has the object, and not as it was wanted: stale by this clock, or by the client's max-age
 )
 
-func (o Outcome) String() string {
-	switch o {
-	case Hit:
-		return "hit"
-	case FalseHit:
-		return "false-hit"
-	case Refused:
-		return "refused"
-	case TimedOut:
-		return "timed-out"
-	case Failed:
-		return "failed"
-	case Canceled:
-		return "canceled"
-	case Outrun:
-		return "outrun"
-	case Unusable:
-		return "unusable"
-	}
-	return "none"
-}
+var outcomes = [...]string{"none", "hit", "false-hit", "refused", "timed-out", "failed", "canceled", "outrun", "unusable"}
+
+func (o Outcome) String() string { return outcomes[o] }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -51,7 +52,7 @@ func (r *race) next() (*Answer, error) {
 		select {
 		case done := <-r.ended:
 			stop()
-			r.remove(done)
+			r.running = slices.DeleteFunc(r.running, func(o *runner) bool { return o == done })
 			if r.good(done) {
 				return r.won(done), nil
 			}
@@ -103,9 +104,10 @@ func (r *race) start(hedge bool) bool {
 	case len(in.steps) > 0 && r.ctx.Err() == nil:
 		done.step, in.steps = in.steps[0], in.steps[1:]
 		in.Asked++
-		if done.step.Wait > 0 {
+		switch {
+		case done.step.Wait > 0:
 			in.c.stats.waits.Add(1)
-		} else {
+		case !in.only: // see report
 			in.c.stats.asked.Add(1)
 			in.c.budget.question()
 		}
@@ -141,14 +143,6 @@ func (r *race) alarm() (late <-chan time.Time, stop func() bool) {
 	}
 	t := time.NewTimer(after - time.Since(one.started))
 	return t.C, t.Stop
-}
-
-func (r *race) remove(done *runner) {
-	for i, other := range r.running {
-		if other == done {
-			r.running = append(r.running[:i], r.running[i+1:]...)
-		}
-	}
 }
 
 // good judges what came of a question, and settles it.
@@ -208,7 +202,7 @@ func (in *Inquiry) outrun(loser *runner) {
 	} else {
 		in.c.stats.outrun.Add(1)
 	}
-	in.report(loser.step, outcome, took)
+	in.report(loser.step, outcome)
 }
 
 // askOrigin asks the origin. Its body keeps ctx alive.

@@ -95,7 +95,7 @@ func targets(identities []string) []invalidation.Target {
 // Remove removes objects, by identity, here and at all siblings, and returns when it is
 // done: within a second, mostly. From then on no sibling brings back what was
 // there before, nor does a load that began before. If ctx ends before, the error is a
-// [*gossip.UnreachedError] that names who is late; it is done there when they hear of it.
+// [*gossip.UnreachedError] that names the peers that are late; they remove when they hear of it.
 // See [gossip.Node.Invalidate]. A Cache that NewCache has not made removes here alone.
 func (c *Cache) Remove(ctx context.Context, identities ...string) error {
 	return c.Invalidate(ctx, targets(identities)...)

@@ -69,7 +69,7 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, next func(http.Res
 	c.dropExpired(o)
 	var f *flight
 	if mayAsk(q.Request, &q.cc) {
-		if f = c.flights.lead(q.identity); f == nil {
+		if f = c.flights.begin(q.identity); f == nil {
 			c.joined()
 			if o := c.flights.join(r.Context(), q.identity); q.selects(o) {
 				c.write(w, q, o, rfc9111.Status{Fwd: q.reason, Collapsed: true}, nil)
@@ -90,12 +90,12 @@ func (c *Cache) handle(w http.ResponseWriter, r *http.Request, q *request, f *fl
 		return next(w, r) // which may want to take over the connection
 	}
 	var o *Object
-	land := func() {
+	end := func() {
 		if f != nil {
-			c.flights.land(q.identity, f, o, nil)
+			c.flights.end(q.identity, f, o, nil)
 		}
 	}
-	defer land()
+	defer end()
 	if f != nil && c.Siblings != nil {
 		found, via, _, err := c.fromSiblings(q, nil)
 		if err != nil {
@@ -103,12 +103,12 @@ func (c *Cache) handle(w http.ResponseWriter, r *http.Request, q *request, f *fl
 		}
 		if found != nil {
 			o = found
-			land()
+			end()
 			c.write(w, q, o, rfc9111.Status{Fwd: q.reason, Stored: true, Detail: "sibling"}, via)
 			return nil
 		}
 	}
-	rec := &recorder{ResponseWriter: w, c: c, q: q, unstorable: land}
+	rec := &recorder{ResponseWriter: w, c: c, q: q, unstorable: end}
 	if q.Method == http.MethodGet {
 		c.counts.loads.Add(1)
 	}

@@ -50,13 +50,8 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// Identity is "GET" and the URL of a request, without user and fragment, as peers
-// list what does not vary.
-func Identity(r *http.Request) string {
-	u := *r.URL
-	u.Fragment, u.RawFragment, u.User = "", "", nil
-	return "GET " + u.String()
-}
+// Identity is "GET" and the canonical URL of a request, as peers list what does not vary.
+func Identity(r *http.Request) string { return rfc9111.PlainIdentity(r.URL) }
 
 // RoundTrip implements [http.RoundTripper]. An error is the origin's, or that of
 // the request's context. [PeerOf] tells of the context of a response's request which

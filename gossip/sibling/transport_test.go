@@ -225,3 +225,20 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Whatever way a URL is written, what it names is looked for as peers list it.
+func TestIdentity(t *testing.T) {
+	for url, want := range map[string]string{
+		"http://example.com":                 "GET http://example.com/",
+		"http://user@EXAMPLE.com:80/a?b#c":   "GET http://example.com/a?b",
+		"https://example.com:443/%7Ea?b=%2f": "GET https://example.com/%7Ea?b=%2f",
+	} {
+		r, err := http.NewRequest(http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Identity(r); got != want {
+			t.Errorf("Identity(%s) = %q, want %q", url, got, want)
+		}
+	}
+}

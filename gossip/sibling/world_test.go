@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
@@ -132,6 +133,7 @@ func (w *world) close() {
 	for _, s := range w.servers {
 		s.Close()
 	}
+	time.Sleep(time.Minute) // handlers that work for clients which have gone end by themselves
 }
 
 // holds answers every question by a fresh object.

@@ -33,8 +33,9 @@ var layers = []struct {
 	{dir: "digest/feed", imports: "digest", without: "os time"},
 
 	// The engine gets the time and messages from its caller.
-	{dir: "gossip/exchange", imports: "digest", without: "os sync"},
-	{dir: "gossip/invalidation", imports: "digest", without: "os sync"},
+	{dir: "gossip/internal/wire", without: "os sync"},
+	{dir: "gossip/exchange", imports: "digest gossip/internal/wire", without: "os sync"},
+	{dir: "gossip/invalidation", imports: "digest gossip/internal/wire", without: "os sync"},
 	{dir: "gossip/memnet", imports: "net"},
 	// Nothing else sees memberlist.
 	{dir: "gossip", imports: "net digest digest/index gossip/exchange gossip/invalidation github.com/hashicorp/memberlist"},
@@ -60,7 +61,7 @@ var layers = []struct {
 	// The cache knows siblings, not how they are found.
 	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv"},
 	// The request path knows a Locator, not the gossip behind it.
-	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/tracing"},
+	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/table cmd/peer/internal/tracing"},
 
 	{dir: "cmd/peer/internal/accesslog", imports: "cmd/peer/internal/proxy"},
 	// What peers ask of each other besides objects, the Squids beside them, and TLS to both.

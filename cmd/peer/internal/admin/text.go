@@ -39,7 +39,7 @@ func WriteStatus(w io.Writer, s Status) error {
 	rows.Row("to siblings", table.Count(t.SiblingRequests), "",
 		fmt.Sprintf("%s false hits, %s failed, %s spared", table.Count(t.FalseHits), table.Count(t.SiblingErrors), table.Count(t.SiblingsSpared)))
 	rows.Row("  compared", table.Count(t.SiblingsCompared), "",
-		fmt.Sprintf("%s not as the origin has it, %s for bodies", table.Count(t.SiblingsRefuted), table.Of(t.SiblingsAccused, "quarantine")))
+		fmt.Sprintf("%s differ from the origin's, %s for bodies", table.Count(t.SiblingsRefuted), table.Of(t.SiblingsAccused, "quarantine")))
 	rows.Row("to origins", table.Count(t.OriginRequests), "", fmt.Sprintf("%s failed", table.Count(t.OriginErrors)))
 	if err := rows.Write(&b, ""); err != nil {
 		return err

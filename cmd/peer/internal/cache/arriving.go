@@ -64,7 +64,7 @@ func (c *Cache) arrives(f *fetch, r *result) (over func()) {
 func (c *Cache) advertise(a *arrival) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.over || a.f.invalidated.Load() || c.cfg.Advertise == nil || c.listUntil(a.r.entry, c.now()).IsZero() {
+	if a.over || a.f.invalidated.Load() || a.r.derived != nil || c.cfg.Advertise == nil || c.listUntil(a.r.entry, c.now()).IsZero() {
 		return
 	}
 	a.advertised = true

@@ -26,6 +26,11 @@ type Config struct {
 	// Others are the siblings that live, which are asked for what they may serve stale
 	// while an origin is down; nil = none are.
 	Others func() []sibling.Peer
+	// Recode says how the response to a GET is made of that without a content coding; nil = it
+	// is not, and the origin is asked for it as it is. What it returns rewrites that response, or
+	// returns false and leaves it as it is. header is that of the request for it, and changed if it must
+	// be; nil = only whether there is anything to be done is asked. A nil Recode makes nothing.
+	Recode func(r *http.Request, header http.Header) func(*http.Response) bool
 	Store  store.Options // Hooks, Decode and Now are the cache's
 
 	// Advertise and Withdraw are told the identities of the responses that siblings
@@ -68,6 +73,7 @@ const (
 	maxTombstones = 64 << 10 // URLs whose invalidation is remembered
 	maxHitForMiss = 16 << 10 // URLs whose responses can't be shared
 	maxLiars      = 4 << 10
+	maxUnasked    = 64 // fetches at a time that no client asked for
 )
 
 // A Cache answers requests. It is safe for concurrent use.
@@ -93,6 +99,7 @@ type Cache struct {
 	liars     recent[time.Duration] // siblings found to have lied, and when, by the steady clock
 	tallies   tallies
 	comparing chan struct{} // a token for each comparison under way
+	unasked   chan struct{} // and for each fetch that no client asked for
 
 	mu       sync.Mutex
 	fetches  map[string]*fetch // by identity
@@ -115,7 +122,7 @@ func New(cfg Config) (*Cache, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
-		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64), comparing: make(chan struct{}, maxComparisons),
+		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64), comparing: make(chan struct{}, maxComparisons), unasked: make(chan struct{}, maxUnasked),
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
 	c.large.limit = maxLarge
 	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleInquiries)
@@ -198,13 +205,23 @@ func (c *Cache) meta(e *entry) store.Meta {
 	return store.Meta{Data: e.encode(), ListUntil: c.listUntil(e, c.now()), Generated: e.generated().wall}
 }
 
-// listUntil is until when a response may be advertised: while it is fresh, by a
-// margin that lets the digest which names it reach the siblings. A response that
+// metaOf is meta of what a fetch brought.
+func (c *Cache) metaOf(res *result, e *entry) store.Meta {
+	m := c.meta(e)
+	if res.derived != nil {
+		m.ListUntil = time.Time{}
+	}
+	return m
+}
+
+// listUntil is until when a response may be advertised: while it is fresh, but for a
+// while in which the digest that no longer names it reaches the siblings. Their copies
+// go stale at the same moment, so that they would ask for this one in vain. A response that
 // must be validated each time, or may not be given to siblings, never is.
 func (c *Cache) listUntil(e *entry, now moment) time.Time {
 	left := e.freshFor(now)
 	if e.Control.NoCache || left <= leastAdvertised {
 		return time.Time{}
 	}
-	return now.wall.Add(left)
+	return now.wall.Add(left - min(leastAdvertised, left/20))
 }

@@ -155,16 +155,29 @@ func unattended(r *request) *request {
 	return &request{Request: clone, plain: r.plain, url: r.url, cc: rfc9111.RequestDirectives(nil), now: r.now}
 }
 
-// validate validates a stale copy that was served already (RFC 5861).
-func (c *Cache) validate(r *request, stored *found) {
-	f, joined := c.newFetch(unattended(r), stored.obj.Key(), stored, "stale")
+// fetchUnasked fetches what no client waits for: validates a stale copy that was served
+// already (RFC 5861), or gets the whole of what a client wanted a part of. While
+// [maxUnasked] are under way that is left to a later request.
+func (c *Cache) fetchUnasked(r *request, key string, stored *found, reason string) {
+	select {
+	case c.unasked <- struct{}{}:
+	default:
+		return
+	}
+	f, joined := c.newFetch(unattended(r), key, stored, reason)
 	f.waiters.leave(joined)
 	if joined {
+		<-c.unasked
 		return
 	}
 	f.leave()
 	c.Background.Add(1)
-	c.lead(f)
+	c.background.Add(1)
+	go func() {
+		defer c.background.Done()
+		defer func() { <-c.unasked }()
+		c.run(f)
+	}()
 }
 
 // conditional are the request fields that a fetch for the cache must not pass

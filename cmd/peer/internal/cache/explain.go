@@ -15,6 +15,7 @@ const (
 	WouldHit      Verdict = "hit"       // from the store, fresh
 	WouldHitStale Verdict = "stale-hit" // from the store, stale, while it is validated
 	WouldValidate Verdict = "validate"  // from the store, once somebody said that it is still good
+	WouldRecode   Verdict = "recode"    // from the store, where it is without the content coding
 	WouldFetch    Verdict = "fetch"     // from a sibling or the origin
 	WouldPass     Verdict = "pass"      // by the origin: no cache answers such requests
 	WouldRefuse   Verdict = "refuse"    // 504: only-if-cached, and nothing is here
@@ -84,6 +85,15 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 	case r.Method == http.MethodHead:
 		if e.Verdict != WouldHitStale {
 			e.Verdict = WouldPass
+		}
+		return e
+	}
+	if c.isDerived(q) {
+		plain := r.Clone(r.Context())
+		plain.Header["Accept-Encoding"] = []string{"identity"}
+		from := c.Explain(plain)
+		if e.Identities = from.Identities; from.Verdict == WouldHit && e.Verdict == WouldFetch {
+			e.Verdict = WouldRecode
 		}
 		return e
 	}

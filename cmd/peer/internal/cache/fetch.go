@@ -54,7 +54,8 @@ type result struct {
 	length    int64         // of the body; -1 = unknown
 	obj       *found        // or in the store: validated, or stale in place of an error
 	confirmed bool
-	ended     bool // by the validation, which forbids to store it any longer
+	derived   *derived // from another response; nil = it is not
+	ended     bool     // by the validation, which forbids to store it any longer
 	stale     bool
 	storing   bool
 
@@ -165,6 +166,12 @@ func newResult(src *sources) *result {
 	return res
 }
 
+// from notes where an answer came from.
+func (r *result) from(a *answer) {
+	r.peer, r.via = a.peer()
+	r.derived = a.derived
+}
+
 // failed is the result of a fetch that nobody answered: the stale copy, if it may
 // be served, else the error.
 func (c *Cache) failed(f *fetch, src *sources, err error) *result {
@@ -192,14 +199,14 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	res := newResult(src)
 	res.entry, res.id, res.confirmed, res.fwdStatus = e, old.obj.Key(), true, a.status
 	_, res.fields = rfc9111.SplitIdentity(res.id)
-	res.peer, res.via = a.peer()
+	res.from(a)
 	res.obj = &found{obj: old.obj, entry: e}
 	c.noteReuse(f, e)
 	if c.outdated(f, old.entry.Response) || c.outdated(f, e.Response) || !f.r.mayStore(e.Response) {
 		res.ended = !e.Storable(nil, false)
 		return res // good for those who wait, no longer to be kept
 	}
-	if obj, err := c.store.Update(old.obj, c.meta(e)); err == nil {
+	if obj, err := c.store.Update(old.obj, c.metaOf(res, e)); err == nil {
 		res.obj.obj, res.storing = obj, true
 	}
 	return res
@@ -208,7 +215,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 // mayStore reports whether a whole response may be stored, and storing it can ever
 // save anything.
 func (c *Cache) mayStore(f *fetch, a *answer) bool {
-	return !c.outdated(f, a.response()) && f.r.mayStore(a.response()) && a.response().Useful()
+	return (a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.mayStore(a.response()) && a.response().Useful()
 }
 
 // handOver gives an answer that can't be shared to the leader alone. Its rest can
@@ -218,7 +225,7 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 	if a.status == http.StatusPartialContent {
 		res := newResult(src)
 		res.answer, res.fwdStatus = a, a.status
-		res.peer, res.via = a.peer()
+		res.from(a)
 		if a.sibling == nil { // a sibling's is watched already
 			a.body = &closing{newPausing(a.body, c.cfg.BetweenBytes, a.cancel), a.body}
 		}
@@ -228,12 +235,12 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 		f.deliver(res)
 		return
 	}
-	if !f.r.cc.NoStore { // which says nothing of what others ask for
+	if !f.r.cc.NoStore && a.derived == nil { // which says nothing of what others ask for
 		c.hitForMiss.mark(f.r.url, c.now())
 	}
 	res := newResult(src)
 	res.fwdStatus = a.status
-	res.peer, res.via = a.peer()
+	res.from(a)
 	f.handed = *a
 	f.handed.body, f.handed.cancel = c.newBody(f, src, a, nil), func(error) {}
 	res.answer = &f.handed
@@ -262,7 +269,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	res := newResult(src)
 	res.id, res.fields, res.entry, res.body, res.into, res.length = id, fields, e, b, w, length
 	res.storing, res.fwdStatus, res.stale = true, a.status, f.stale
-	res.peer, res.via = a.peer()
+	res.from(a)
 	c.noteReuse(f, e)
 
 	release := f.waiters.untilNone(w.Hold()) // keeps the body at hand until all that wait have it
@@ -351,7 +358,7 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 		e = newEntry(e.Response, e.received, c.via)
 		e.given = given
 	}
-	m := c.meta(e)
+	m := c.metaOf(res, e)
 	m.Copied = res.peer != ""
 	obj, err := w.Commit(m)
 	if err != nil {
@@ -363,7 +370,9 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 		return
 	}
 	c.Stored.Add(1)
-	c.compareSome(f, obj, e)
+	if res.derived == nil { // else what it was made of is compared
+		c.compareSome(f, obj, e)
+	}
 	if f.stored != nil && f.stored.obj.Key() != res.id {
 		c.store.DeleteObject(f.stored.obj) // its successor varies by other fields
 	}

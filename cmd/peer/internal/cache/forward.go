@@ -158,6 +158,11 @@ func (c *Cache) relayHeader(w http.ResponseWriter, a *answer, trailers []string,
 	for name, lines := range a.header {
 		h[name] = lines
 	}
+	if in, ok := w.(*inside); ok {
+		in.st, in.via, in.given = st, a.via, a.given
+		w.WriteHeader(a.status)
+		return
+	}
 	delete(h, rfc9111.ClusterControl) // siblings are not answered so
 	if a.via != nil {
 		h["Cache-Status"] = a.via

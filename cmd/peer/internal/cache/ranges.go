@@ -74,14 +74,7 @@ func (c *Cache) complete(r *request, a *answer) {
 	case !r.mayStore(whole) || !whole.Useful():
 		return
 	}
-	f, joined := c.newFetch(unattended(r), c.fetchKey(r, nil, nil), nil, "uri-miss")
-	f.waiters.leave(joined)
-	if joined {
-		return
-	}
-	f.leave()
-	c.Background.Add(1)
-	c.lead(f)
+	c.fetchUnasked(r, c.fetchKey(r, nil, nil), nil, "uri-miss")
 }
 
 // headElsewhere answers a HEAD for what is not here by a sibling that has it. It isn't ok

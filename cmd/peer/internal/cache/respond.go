@@ -129,6 +129,11 @@ func (c *Cache) copyArriving(w io.Writer, body interface {
 func (c *Cache) writeHeader(w http.ResponseWriter, r *request, e *entry, p rfc9111.Part, st rfc9111.Status, via []string) {
 	h := w.Header()
 	e.Fill(h, p, e.age(c.now()), !st.Hit && !st.Collapsed) // else it comes validated
+	if in, ok := w.(*inside); ok {
+		in.st, in.via, in.given = st, via, e.given
+		w.WriteHeader(p.Status)
+		return
+	}
 	if !r.cc.OnlyIfCached {
 		delete(h, rfc9111.ClusterControl)
 	}

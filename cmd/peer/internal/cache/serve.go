@@ -131,7 +131,7 @@ func (c *Cache) servedSibling(r *request) {
 // hit serves a stored response. It isn't ok if the response can't be read.
 func (c *Cache) hit(w http.ResponseWriter, r *request, hit *found, v rfc9111.Use) (Result, bool) {
 	if v == rfc9111.StaleWhileRevalidate {
-		c.validate(r, hit)
+		c.fetchUnasked(r, hit.obj.Key(), hit, "stale")
 	}
 	st := rfc9111.Status{Hit: true, HasTTL: true, TTL: hit.entry.freshFor(r.now)}
 	res, ok := c.serveStored(w, r, hit, st, nil)
@@ -193,13 +193,13 @@ func (c *Cache) fetchKey(r *request, stored *found, fields []string) string {
 	if stored != nil {
 		return stored.obj.Key()
 	}
-	if fields != nil {
-		return r.identity(fields)
+	if rules := c.variants.Rules(r.url); fields == nil && len(rules) > 0 {
+		fields = rules[0]
 	}
-	if rules := c.variants.Rules(r.url); len(rules) > 0 {
-		return r.identity(rules[0])
+	if c.isDerived(r) {
+		fields = byCoding(fields)
 	}
-	return r.plain
+	return r.identity(fields)
 }
 
 // respond answers r with what a fetch brought, late if it had before r came.
@@ -233,6 +233,15 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 	}
 	if got.confirmed {
 		res.Outcome = Revalidated
+	}
+	if in, ok := w.(*inside); ok {
+		in.peer = got.peer
+	}
+	if d := got.derived; d != nil && d.from.st.Hit {
+		res.Outcome, st = LocalHit, d.from.st
+		if d.recoded && st.Detail == "" {
+			st.Detail = "recoded"
+		}
 	}
 	switch {
 	case !joined:

@@ -27,6 +27,7 @@ type answer struct {
 	sibling  *sibling.Answer // nil = from the origin
 	via      []string        // the sibling's Cache-Status, with its own member
 	given    *given          // by the sibling; nil = it is the origin's
+	derived  *derived        // from another response; nil = it is not
 	unusable bool            // what the sibling states of it is broken
 
 	described *rfc9111.Response // see response
@@ -59,7 +60,10 @@ func (a *answer) arriving() bool {
 
 // peer returns the name of the sibling that gave the answer, and its Cache-Status.
 func (a *answer) peer() (string, []string) {
-	if a.sibling == nil {
+	switch {
+	case a.derived != nil:
+		return a.derived.from.peer, a.via
+	case a.sibling == nil:
 		return "", nil
 	}
 	return a.sibling.Peer, a.via
@@ -85,7 +89,7 @@ func (c *Cache) sources(f *fetch) *sources {
 		s.begun = http.StatusOK
 	}
 	r := f.r
-	if f.origin || !c.asksSiblings(r) {
+	if f.origin || !c.asksSiblings(r) || c.isDerived(r) { // siblings are asked for what it is derived from
 		return s
 	}
 	header := c.siblingHeader(r)
@@ -215,10 +219,15 @@ func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc
 	for name, lines := range conditions {
 		h[name] = lines
 	}
-	c.addVia(h, r.ProtoMajor, r.ProtoMinor)
 	out := r.WithContext(s.f.interim.noted(ctx)) // with the client's address, for a transport that tells the origin of it
 	out.Method, out.Header, out.Body, out.RequestURI, out.Close = http.MethodGet, h, nil, "", false
 	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
+	if c.cfg.Recode != nil {
+		if recode := c.cfg.Recode(out, out.Header); recode != nil {
+			return s.derive(out, cancel, recode)
+		}
+	}
+	c.addVia(h, r.ProtoMajor, r.ProtoMinor)
 	return c.send(out, cancel)
 }
 
@@ -267,6 +276,10 @@ func (c *Cache) fromOrigin(resp *http.Response, delay time.Duration, received mo
 	if _, ok := rfc9111.ParseDate(resp.Header.Get("Date")); !ok { // RFC 9110 section 6.6.1
 		resp.Header["Date"] = []string{received.wall.UTC().Format(http.TimeFormat)}
 	}
-	return &answer{status: resp.StatusCode, header: resp.Header, trailer: resp.Trailer, length: resp.ContentLength,
+	a := &answer{status: resp.StatusCode, header: resp.Header, trailer: resp.Trailer, length: resp.ContentLength,
 		body: resp.Body, delay: delay, received: received}
+	if d, ok := resp.Body.(*derived); ok {
+		a.derived, a.via, a.given = d, d.from.via, d.from.given
+	}
+	return a
 }

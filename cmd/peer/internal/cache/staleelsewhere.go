@@ -17,6 +17,10 @@ import (
 // their own would double what digests take at all times; to list them in the one there is
 // would have peers asked in vain for every stale object. What asking costs then is bounded
 // by these.
+//
+// While the origin answers, what a sibling may serve by stale-while-revalidate is not asked for:
+// that would cost a question to each sibling at every miss, where all it saves is the wait for
+// an origin that answers. The same response by stale-if-error is found here.
 const (
 	staleAtOnce    = 16              // siblings asked at a time, for one response
 	staleInquiries = 64              // responses asked for at a time
@@ -27,6 +31,8 @@ const (
 
 // staleElsewhere returns a sibling's response that may be served in the place of the
 // origin's, which can't be reached, status 0, or answered an error. nil = there is none.
+// Config.SiblingMaxAge does not forbid it, as it does not forbid one of this cache's own: it
+// bounds what is served without asking the origin, and the origin cannot be asked.
 func (c *Cache) staleElsewhere(ctx context.Context, s *sources, status int) *answer {
 	r := s.f.r
 	if c.cfg.Others == nil || s.header == nil || c.nowhere.is(r.url, r.now) {

@@ -2,8 +2,8 @@
 //
 // A [Compressor] turns the response of an origin into what an origin that compresses
 // would have sent: with Content-Encoding, Vary and a weak entity tag, and without a
-// length. So a cache keeps it, selects it and gives it to siblings as any other
-// variant of its URL, and compresses nothing when it answers.
+// length. So a cache keeps it and selects it as any other variant of its URL, and
+// compresses nothing when it has it.
 //
 // Bodies are compressed as they come. Whoever waits gets all that came when the origin
 // pauses, and otherwise what the coding gives in its blocks.
@@ -57,24 +57,25 @@ type Compressor struct {
 
 // Response rewrites the response of an origin to r, a GET or HEAD, as the client is to
 // have it: in a coding, or as it is if that is "identity", which other clients' are
-// not. One that must not be changed, or does not gain by it, stays as it is for all.
-func (c *Compressor) Response(r *http.Request, resp *http.Response, coding string) {
+// not. One that must not be changed, or does not gain by it, stays as it is for all. It reports
+// whether the response is in a coding then, or a 304 that may be of one.
+func (c *Compressor) Response(r *http.Request, resp *http.Response, coding string) bool {
 	if resp.StatusCode == http.StatusNotModified {
 		confirm(r, resp.Header)
-		return
+		return true
 	}
 	if !compressible(resp) {
-		return
+		return false
 	}
 	h := resp.Header
 	varies(h)
 	if coding == "identity" {
-		return
+		return false
 	}
 	if r.Method != http.MethodHead {
 		e, ok := c.take(coding)
 		if !ok {
-			return
+			return false
 		}
 		resp.Body = newBody(resp.Body, e, func() { c.put(coding, e) })
 	}
@@ -86,6 +87,7 @@ func (c *Compressor) Response(r *http.Request, resp *http.Response, coding strin
 		delete(h, name)
 	}
 	resp.ContentLength = -1
+	return true
 }
 
 // compressible reports whether a response may be compressed and is worth it, by its

@@ -36,12 +36,8 @@ const (
 	maxNonces = 64 << 10 // requests remembered, of those that still hold
 )
 
-var (
-	// ErrNoSecret means that the cluster has no secret to sign by.
-	ErrNoSecret = errors.New("the cluster has no secret (--secret-file): peers take no orders from each other")
-	// ErrRefused means that the other peer did not take the signature.
-	ErrRefused = errors.New("refused: secrets or clocks differ")
-)
+// ErrRefused means that the other peer did not take the signature.
+var ErrRefused = errors.New("refused: secrets or clocks differ")
 
 // A Do carries out an operation that another peer asks for, and returns what to
 // answer, as JSON.
@@ -51,6 +47,8 @@ type Do func(ctx context.Context, from, operation string, body []byte) (any, err
 type Control struct {
 	name string
 	keys func() [][]byte // derived from the secrets: the first signs, all are accepted
+	open func() bool     // there is no secret: the keys are everybody's
+	from func(r *http.Request, peer string) error
 
 	bodies chan struct{} // a place for each request whose body is being read
 
@@ -58,15 +56,22 @@ type Control struct {
 	seen map[string]time.Time // nonces of requests taken, until when they hold
 }
 
-// New returns the control of the peer of that name. secrets returns the
-// cluster's secrets, the one to sign by first; none = no control.
-func New(name string, secrets func() [][]byte) *Control {
-	return &Control{name: name, seen: make(map[string]time.Time), bodies: make(chan struct{}, maxBodies), keys: func() (keys [][]byte) {
+// New returns the control of the peer of that name. secrets returns the cluster's
+// secrets, the one to sign by first. Where there are none, from says why a request
+// is not from the member that it names.
+func New(name string, secrets func() [][]byte, from func(r *http.Request, member string) error) *Control {
+	c := &Control{name: name, seen: make(map[string]time.Time), bodies: make(chan struct{}, maxBodies), from: from}
+	c.open = func() bool { return len(secrets()) == 0 }
+	c.keys = func() (keys [][]byte) {
 		for _, s := range secrets() {
 			keys = append(keys, deriveKey(s))
 		}
+		if len(keys) == 0 {
+			return [][]byte{deriveKey(nil)}
+		}
 		return keys
-	}}
+	}
+	return c
 }
 
 func deriveKey(secret []byte) []byte {
@@ -133,7 +138,7 @@ func (c *Control) Handler(do Do, next http.Handler) http.Handler {
 
 func (c *Control) answer(w http.ResponseWriter, r *http.Request, do Do) {
 	m, key, ok := c.accept(r.Header.Get(field), time.Now())
-	if !ok {
+	if !ok || c.open() && c.from(r, m.from) != nil {
 		w.Header().Set("Connection", "close") // rather than read a body that nobody wants
 		http.Error(w, "not for this peer", http.StatusForbidden)
 		return
@@ -219,9 +224,6 @@ func (c *Control) first(nonce string, until, now time.Time) bool {
 // an error with the other peer's words.
 func (c *Control) Call(ctx context.Context, rt http.RoundTripper, peer, addr, operation string, in, out any) error {
 	keys := c.keys()
-	if len(keys) == 0 {
-		return ErrNoSecret
-	}
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err

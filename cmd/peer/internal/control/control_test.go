@@ -27,7 +27,7 @@ func secrets(s ...string) func() [][]byte {
 // listen starts a peer "b" whose one operation, "double", doubles a number.
 func listen(t *testing.T, keys func() [][]byte) (addr string) {
 	t.Helper()
-	b := New("b", keys)
+	b := New("b", keys, fromA)
 	do := func(_ context.Context, from, operation string, body []byte) (any, error) {
 		var n int
 		if err := json.Unmarshal(body, &n); err != nil || operation != "double" {
@@ -53,12 +53,12 @@ func TestCall(t *testing.T) {
 		"same secret":       {secrets("new"), "b", "double", 14, nil, ""},
 		"former secret":     {secrets("old"), "b", "double", 14, nil, ""},
 		"other secret":      {secrets("other"), "b", "double", 0, ErrRefused, ""},
-		"no secret":         {secrets(), "b", "double", 0, ErrNoSecret, ""},
+		"no secret":         {secrets(), "b", "double", 0, ErrRefused, ""},
 		"for another peer":  {secrets("new"), "c", "double", 0, ErrRefused, ""},
 		"unknown operation": {secrets("new"), "b", "halve", 0, nil, "a asks for what is not known here"},
 	} {
 		var got int
-		err := New("a", c.keys).Call(t.Context(), http.DefaultTransport, c.peer, addr, c.operation, 7, &got)
+		err := New("a", c.keys, nil).Call(t.Context(), http.DefaultTransport, c.peer, addr, c.operation, 7, &got)
 		switch {
 		case c.words != "":
 			if err == nil || err.Error() != c.words {
@@ -67,6 +67,29 @@ func TestCall(t *testing.T) {
 		case !errors.Is(err, c.refused) || got != c.want:
 			t.Errorf("%s: Call = %d, %v, want %d, %v", name, got, err, c.want, c.refused)
 		}
+	}
+}
+
+// fromA takes requests for those of a member if they say that they are from "a".
+func fromA(_ *http.Request, member string) error {
+	if member != "a" {
+		return errors.New("no member")
+	}
+	return nil
+}
+
+// Where there is no secret peers answer members only.
+func TestWithoutSecret(t *testing.T) {
+	addr := listen(t, secrets())
+	for from, want := range map[string]error{"a": nil, "stranger": ErrRefused} {
+		var got int
+		err := New(from, secrets(), nil).Call(t.Context(), http.DefaultTransport, "b", addr, "double", 7, &got)
+		if !errors.Is(err, want) || (got == 14) != (want == nil) {
+			t.Errorf("Call of %s = %d, %v, want %v", from, got, err, want)
+		}
+	}
+	if err := New("a", secrets("s"), nil).Call(t.Context(), http.DefaultTransport, "b", addr, "double", 7, nil); !errors.Is(err, ErrRefused) {
+		t.Errorf("Call with a secret = %v, want %v", err, ErrRefused)
 	}
 }
 
@@ -88,7 +111,7 @@ func TestRefusalTellsOfClocks(t *testing.T) {
 
 // A request that was overheard does nothing a second time, nor later, nor changed.
 func TestAccept(t *testing.T) {
-	b := New("b", secrets("s"))
+	b := New("b", secrets("s"), nil)
 	key := deriveKey([]byte("s"))
 	now := time.Unix(1_000_000, 0)
 	m := message{from: "a", to: "b", operation: "purge", nonce: strings.Repeat("1", 32), at: now, body: hashOf([]byte("x"))}
@@ -179,7 +202,7 @@ func inUse() uint64 {
 }
 
 func TestNoncesAreBounded(t *testing.T) {
-	b := New("b", secrets("s"))
+	b := New("b", secrets("s"), nil)
 	now := time.Unix(1_000_000, 0)
 	for i := range maxNonces {
 		if !b.first(string(rune(i+1<<17)), now.Add(Window), now) {

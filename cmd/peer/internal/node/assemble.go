@@ -34,7 +34,8 @@ func (n *Node) acquire(o Options) error {
 		return err
 	}
 	n.useSecrets(n.cfg)
-	n.control = control.New(n.cfg.Name, n.secrets)
+	n.roster = &roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}
+	n.control = control.New(n.cfg.Name, n.secrets, n.roster.member)
 	n.siblings, n.invalidator = &locator{}, &invalidator{}
 	if err := errors.Join(n.listen(o), n.openStore(o), n.openGossip(o)); err != nil {
 		return err
@@ -131,7 +132,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		MaxIdle: conn.Share(n.cfg.MaxConnections).Idle,
 		Late:    n.lateness.Now,
 		Own:     n.ownPaths(),
-		Admit:   (&roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}).admit,
+		Admit:   n.roster.admit,
 		Observe: n.durations.Observe,
 		Tracing: n.tracing,
 		Logger:  n.log,
@@ -187,8 +188,8 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Secret: n.cfg.Secret, Service: n.service(), Holdings: n.holdings, StateFile: n.digests(), Logger: n.log,
 		Advanced: gossip.Advanced{
 			AcceptSecrets: n.cfg.AcceptSecrets, Publish: publishing(n.cfg.Publish), HeldSince: n.heldSince(),
-			Limits:    gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt)), Conns: share.Conns, ConnsPerHost: share.PerHost},
-			Detection: o.Detect, Network: o.Network,
+			Limits:  gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt)), Conns: share.Conns, ConnsPerHost: share.PerHost},
+			Network: o.Network,
 			Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {
 				if n.proxy != nil {
 					n.proxy.SiblingGone(m.Name)

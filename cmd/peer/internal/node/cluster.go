@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 )
@@ -151,8 +150,6 @@ func askAll[T any](ctx context.Context, n *Node, operation string, in any) []ans
 			case err == nil:
 			case ctx.Err() != nil:
 				a.err = "no answer within a second"
-			case errors.Is(err, control.ErrNoSecret):
-				a.err = "peers without a secret (--secret-file) do not answer each other"
 			case errors.As(err, &op):
 				a.err = op.Err.Error()
 			default:

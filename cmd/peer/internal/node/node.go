@@ -31,10 +31,9 @@ import (
 // Options say how a node is to run.
 type Options struct {
 	Config  config.Config
-	Version string           // of the program, for display
-	Logger  *slog.Logger     // nil = discard
-	Network gossip.Network   // where sockets come from; nil = the system's
-	Detect  gossip.Detection // how soon a dead peer is noticed; zero = gossip's defaults
+	Version string         // of the program, for display
+	Logger  *slog.Logger   // nil = discard
+	Network gossip.Network // where sockets come from; nil = the system's
 	// HangLimit is for how long a part may make no progress, though there is work,
 	// until it hangs; 0 = 10 s.
 	HangLimit time.Duration
@@ -76,6 +75,7 @@ type Node struct {
 	health      sibling.Health // of the other peers, and of the Squids
 	peers       transport      // to the other peers
 	coalescer   *sibling.Coalescer
+	roster      *roster
 	control     *control.Control
 	squids      *squid.Neighbours // nil = none
 	forSquids   *squid.Publisher  // nil = no Squids

@@ -29,6 +29,7 @@ const (
 )
 
 var (
+	errUnknown       = errors.New("no member has that name")
 	errDead          = errors.New("the member of that name is not alive")
 	errNoCertificate = errors.New("members have certificates here")
 	errOtherName     = errors.New("the certificate is for another name")
@@ -61,6 +62,14 @@ func (s *roster) admit(r *http.Request, name string) error {
 		s.quiet.warn("asker "+name, "refused a question: it is not from the sibling that it names", "member", name, "from", r.RemoteAddr, "err", err)
 	}
 	return err
+}
+
+// member says why a request is not from the member of that name.
+func (s *roster) member(r *http.Request, name string) error {
+	if _, known, _ := s.look(name, netip.Addr{}, rosterFor); !known {
+		return errUnknown
+	}
+	return s.admit(r, name)
 }
 
 // look finds a name and an address in a roster that is not older than an age.

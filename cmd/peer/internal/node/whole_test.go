@@ -80,3 +80,24 @@ func TestWholeCluster(t *testing.T) {
 		}
 	})
 }
+
+// Peers that are late with a purge don't keep this one from saying what it removed itself.
+func TestPurgeWithASilentPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVirtual(t, 3, map[string]int64{"/x": 10})
+		defer v.stop()
+		pause(3 * time.Second)
+		v.hosts[2].Freeze()
+		defer v.hosts[2].Thaw()
+		for range 12 {
+			if err := v.get(0, "/x"); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // a body is put into the store after its client has it
+			r, err := v.nodes[0].Purge(t.Context(), admin.PurgeOrder{URL: "/x", Everywhere: true})
+			if err != nil || len(r.Peers) != 3 || r.Peers[0].Removed != 1 || r.Peers[0].Error != "" || r.Failed() != 1 {
+				t.Fatalf("Purge = %+v, %v", r, err)
+			}
+		}
+	})
+}

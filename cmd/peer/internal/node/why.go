@@ -89,6 +89,8 @@ func sentence(e cache.Explanation, asked []string) string {
 		return "A hit: the stored response is fresh."
 	case cache.WouldHitStale:
 		return "A hit: the stored response is stale, and may be served while it is validated."
+	case cache.WouldRecode:
+		return "A hit: made of the stored response without a content coding."
 	case cache.WouldValidate:
 		return "Validated first: " + why + ". Asked: " + from + "."
 	case cache.WouldPass:

@@ -72,6 +72,46 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
+// BenchmarkUnstored asks for a body that may not be stored; copy is the least that there is
+// between origin and client: a transport, io.Copy, and a connection that the peer's are of.
+func BenchmarkUnstored(b *testing.B) {
+	for _, size := range []int{1 << 10, 64 << 10, 1 << 20, 16 << 20} {
+		body := make([]byte, size)
+		origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "no-store")
+			w.Header().Set("Content-Length", fmt.Sprint(size))
+			w.Write(body)
+		}))
+		target, _ := url.Parse(origin.URL)
+		h, err := New(Config{Name: "bench", Origin: target, Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		transport := &http.Transport{DisableCompression: true}
+		for name, handler := range map[string]http.Handler{"peer": h, "copy": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			out, _ := http.NewRequestWithContext(r.Context(), http.MethodGet, origin.URL+r.URL.Path, nil)
+			resp, err := transport.RoundTrip(out)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			w.Header().Set("Content-Length", fmt.Sprint(size))
+			io.Copy(w, resp.Body)
+		})} {
+			server := httptest.NewUnstartedServer(handler)
+			server.Config.ConnContext = conn.Context
+			server.Listener = conn.Listen(server.Listener, time.Minute, nil)
+			server.Start()
+			b.Run(fmt.Sprintf("size=%dk/%s", size>>10, name), func(b *testing.B) { benchGet(b, server.Listener.Addr().String(), size) })
+			server.Close()
+		}
+		h.Close()
+		transport.CloseIdleConnections()
+		origin.Close()
+	}
+}
+
 // benchGet asks for one object over one connection.
 func benchGet(b *testing.B, addr string, size int) {
 	c, err := net.Dial("tcp", addr)

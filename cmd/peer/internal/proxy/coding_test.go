@@ -94,7 +94,7 @@ func TestCompressedOnce(t *testing.T) {
 						t.Errorf("%s: %d bytes of %d", c.accept, len(r.body), len(prose))
 					}
 				}
-				hit := strings.Contains(r.status(), "; hit")
+				hit := strings.Contains(r.status(), "; hit") && !strings.Contains(r.status(), "recoded") // which has no length yet
 				if r.Header.Get("Content-Encoding") != c.coding || r.Header.Get("Vary") != "Accept-Encoding" || r.Header.Get("Etag") != tag ||
 					(r.Header.Get("Accept-Ranges") != "") != (c.coding == "") || hit && peer == "a" && r.ContentLength != int64(len(r.body)) {
 					t.Errorf("%s at %s: %v, Content-Length %d", c.accept, peer, r.Header, r.ContentLength)
@@ -116,8 +116,8 @@ func TestCompressedOnce(t *testing.T) {
 			}
 			asked = w.origin.count()
 		}
-		if asked != 3 {
-			t.Errorf("the origin was asked %d times, want once for each coding and once for none", asked)
+		if asked != 1 {
+			t.Errorf("the origin was asked %d times, want once for all codings and for none", asked)
 		}
 		// A part is one of the bytes as the origin has them.
 		for _, fields := range [][]string{{"Range: bytes=5-14"}, {"Range: bytes=5-14", "Accept-Encoding: gzip"}, {"Range: bytes=5-14", "Accept-Encoding: gzip", `If-Range: "abc"`}} {

@@ -85,3 +85,63 @@ func TestBodyWithoutLength(t *testing.T) {
 		}
 	})
 }
+
+// An origin's answer with both Content-Length and Transfer-Encoding has the length that its chunks
+// have (RFC 9112 section 6.3), with no word of the other, and what the shorter of both leaves over
+// answers nobody's request. Two lengths that differ, and codings that nobody can undo, are no answer.
+func TestOriginsAnswersOfTwoLengths(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := map[string]string{
+			"/short":  "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+			"/long":   "Transfer-Encoding: chunked\r\nContent-Length: 500\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+			"/hidden": "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhidden",
+			"/differ": "Content-Length: 5\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+			"/coded":  "Content-Length: 5\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+			"/twice":  "Content-Length: 5\r\nTransfer-Encoding: chunked, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+			"/lines":  "Content-Length: 5\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+			"/next":   "Content-Length: 4\r\n\r\nnext",
+		}
+		w := newWorld(t, true, nil, "a")
+		w.servers[0].Close()
+		l := w.net.listen(originHost + ":80")
+		defer l.Close()
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer c.Close()
+					for in := bufio.NewReader(c); ; {
+						r, err := http.ReadRequest(in)
+						if err != nil {
+							return
+						}
+						io.WriteString(c, "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n"+answers[r.URL.Path])
+					}
+				}()
+			}
+		}()
+		defer w.close()
+		for _, row := range []struct {
+			path   string
+			status int
+			body   string
+		}{{"/short", 200, "hello"}, {"/long", 200, "hello"}, {"/hidden", 200, ""}, {"/differ", 502, ""}, {"/coded", 502, ""}, {"/twice", 502, ""}, {"/lines", 502, ""}} {
+			for _, way := range []string{"fwd=uri-miss", "hit"} {
+				r := w.get("a", row.path)
+				synctest.Wait()
+				if r.StatusCode != row.status || row.status == 200 && (r.body != row.body || r.err != nil || !strings.Contains(r.status(), way)) {
+					t.Errorf("%s: %s, %q, %v, %v", row.path, r.Status, r.body, r.Header, r.err)
+				}
+				if way == "hit" && row.status == 200 && r.ContentLength != int64(len(row.body)) {
+					t.Errorf("%s is kept with a length of %d", row.path, r.ContentLength)
+				}
+				if r := w.get("a", "/next", "Cache-Control: no-cache"); r.body != "next" || r.StatusCode != 200 {
+					t.Errorf("after %s: %s, %q", row.path, r.Status, r.body)
+				}
+			}
+		}
+	})
+}

@@ -71,7 +71,7 @@ func New(c Config) (*Handler, error) {
 			return nil, err
 		}
 	}
-	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Coalescer: c.Coalescer, Cluster: c.Cluster, Others: c.Others, Store: c.Store,
+	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Coalescer: c.Coalescer, Cluster: c.Cluster, Others: c.Others, Recode: h.recode, Store: c.Store,
 		Advertise: c.Advertise, Withdraw: c.Withdraw, Invalidates: h.invalidates, SiblingMaxAge: c.SiblingMaxAge, Compare: c.Compare,
 		Send: c.SendTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
 	if err != nil {

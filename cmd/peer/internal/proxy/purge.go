@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
@@ -54,7 +55,7 @@ func (h *Handler) purge(w http.ResponseWriter, r *http.Request, target *url.URL)
 		targets = []invalidation.Target{t}
 	}
 	removed, late := h.cfg.Purge(r.Context(), targets)
-	status, text := http.StatusOK, fmt.Sprintf("done everywhere, with %d responses here", removed)
+	status, text := http.StatusOK, "done everywhere, with "+table.Of(removed, "response")+" here"
 	if len(late) > 0 {
 		status, text = http.StatusAccepted, "not done yet, and going on: "+strings.Join(late, ", ")
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,4 +127,77 @@ func TestHeadFromSibling(t *testing.T) {
 			t.Errorf("HEAD of what nobody holds: %d, %d requests to the origin", r.StatusCode, w.origin.count())
 		}
 	})
+}
+
+// However many URLs clients ask for parts of, or for stale copies, 64 fetches at most are
+// under way that no client asked for; what was left out is fetched for a later request.
+func TestUnaskedFetchesAreBounded(t *testing.T) {
+	const urls, most = 100, 64
+	deep := "Range: bytes=1100000-1100009"
+	for name, c := range map[string]struct {
+		cc    string
+		field string // of the requests that have something fetched
+		ready bool   // the URLs are in the store before
+	}{
+		"parts":      {"max-age=600", deep, false},
+		"validation": {"max-age=1, stale-while-revalidate=600", "Accept: */*", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				body := make([]byte, 1_200_000)
+				var mu sync.Mutex
+				now, highest := 0, 0
+				slow := false
+				w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+					w.Header().Set("Cache-Control", c.cc)
+					w.Header().Set("Etag", `"v"`)
+					if mu.Lock(); slow && r.Header["Range"] == nil {
+						now++
+						highest = max(highest, now)
+						mu.Unlock()
+						time.Sleep(5 * time.Second)
+						mu.Lock()
+						now--
+					}
+					mu.Unlock()
+					size := len(body)
+					if c.ready {
+						size = 100
+					}
+					http.ServeContent(w, r, "x", time.Time{}, bytes.NewReader(body[:size]))
+				}, "a")
+				defer w.close()
+				ask := func(field string) {
+					for i := range urls {
+						if r := w.get("a", fmt.Sprintf("/%d", i), field); r.err != nil || r.StatusCode/100 != 2 {
+							t.Errorf("%d: %d, %v", i, r.StatusCode, r.err)
+						}
+					}
+				}
+				if c.ready {
+					ask(c.field)
+					time.Sleep(2 * time.Second)
+				}
+				mu.Lock()
+				slow = true
+				mu.Unlock()
+				start := time.Now()
+				ask(c.field)
+				if took := time.Since(start); took > time.Second {
+					t.Errorf("clients waited for %v", took)
+				}
+				time.Sleep(6 * time.Second)
+				mu.Lock()
+				if h := w.peers["a"]; highest != most || h.Counters().Background != most {
+					t.Errorf("%d fetches at a time of %d, want %d", highest, h.Counters().Background, most)
+				}
+				mu.Unlock()
+				ask(c.field)
+				time.Sleep(6 * time.Second)
+				if h := w.peers["a"]; h.Counters().Background < urls {
+					t.Errorf("%d fetches in all for %d URLs", h.Counters().Background, urls)
+				}
+			})
+		})
+	}
 }

@@ -35,5 +35,15 @@ func (t ruled) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// recode says how the response to r is made of one without a content coding; nil = it is not.
+func (h *Handler) recode(r *http.Request, header http.Header) func(*http.Response) bool {
+	code := h.rules.Load().Coding(r)
+	if code == "" || code == "identity" || r.Method != http.MethodGet {
+		return nil
+	}
+	coding.Conditions(header)
+	return func(resp *http.Response) bool { return h.coder.Response(r, resp, code) }
+}
+
 // SetRules replaces the rules. What is stored keeps what was decided of it.
 func (h *Handler) SetRules(s rules.Set) { h.rules.Store(&s) }

@@ -98,7 +98,7 @@ func (w *world) befall(f fault) {
 		over()
 	case "crawl":
 		for _, q := range w.peers {
-			w.net.SetLink(p.ip, q.ip, memnet.Conditions{Latency: time.Millisecond, Rate: 2000 + f.N/10})
+			w.net.SetLink(p.ip, q.ip, memnet.Conditions{Latency: time.Millisecond, Rate: 2000 + f.N*2/5})
 		}
 		w.wait(f.For)
 		w.calmLinks()

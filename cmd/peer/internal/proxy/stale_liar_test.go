@@ -1,0 +1,65 @@
+package proxy
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/sibling"
+)
+
+// TestStaleFromSiblings: with the origin down, a sibling's stale answer is served unless what
+// the sibling states of it is broken, also if it has been a sibling's word for too long: the
+// choice is between that and an error. Once the origin is up, and that time is over, it is
+// fetched whole, though the answer repeats the origin's validator.
+func TestStaleFromSiblings(t *testing.T) {
+	for _, tt := range []struct {
+		name, statement string
+		served          bool
+	}{
+		{"no statement", "", true},
+		{"a statement", "::;left=60", true},
+		{"a sibling's word for too long", "::;left=0", true},
+		{"a broken statement", "::;left=x", false},
+		{"too many sums", ":o22fiH2CxyY=:, :o22fiH2CxyY=:", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				down := true
+				w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+					if down {
+						w.WriteHeader(http.StatusBadGateway)
+						return
+					}
+					validated("true")(w, r, n)
+				})
+				w.tune = func(c *Config) {
+					c.SiblingMaxAge = time.Hour
+					c.Others = func() []sibling.Peer { return []sibling.Peer{{Name: "c", Addr: "peer-c:3128"}} }
+				}
+				w.start("a", t.TempDir())
+				defer w.close()
+				fields := []string{"Cache-Control: max-age=60, stale-if-error=2147483647", "Age: 61", `Etag: "v1"`, "Date: " + time.Now().Add(-61*time.Second).UTC().Format(http.TimeFormat)}
+				if tt.statement != "" {
+					fields = append(fields, "Summarycache-Body: "+tt.statement)
+				}
+				w.fakePeer("c", hitBy("c", "", fields...))
+				want := http.StatusBadGateway
+				if tt.served {
+					want = http.StatusOK
+				}
+				if got := w.get("a", "/x"); got.StatusCode != want || got.body != "" {
+					t.Errorf("with the origin down: %d %q, want %d", got.StatusCode, got.body, want)
+				}
+				synctest.Wait()
+				down = false
+				w.get("a", "/x")
+				time.Sleep(time.Hour + time.Minute)
+				if got := w.get("a", "/x"); got.StatusCode != http.StatusOK || got.body != "true" {
+					t.Errorf("an hour after the origin is up: %d %q, %s", got.StatusCode, got.body, got.status())
+				}
+			})
+		})
+	}
+}
