@@ -150,6 +150,7 @@ var families = []family{
 
 	gauge("peer_store_objects", "Objects in the store.", func(s Status) float64 { return float64(s.Store.Objects) }),
 	gauge("peer_store_bytes", "Bytes on disk of these objects.", func(s Status) float64 { return float64(s.Store.Bytes) }),
+	gauge("peer_store_garbage_bytes", "Bytes on disk that objects left behind in files that they shared, until these are turned over.", func(s Status) float64 { return float64(s.Store.GarbageBytes) }),
 	gauge("peer_store_max_bytes", "Bytes that the store may use.", func(s Status) float64 { return float64(s.Store.MaxBytes) }),
 	gauge("peer_store_memory_bytes", "Bytes of hot objects kept in memory.", func(s Status) float64 { return float64(s.Store.MemoryBytes) }),
 	counter("peer_store_inserts_total", "Objects stored.", func(s Status) float64 { return float64(s.Store.Inserts) }),
