@@ -36,9 +36,10 @@ func (g *segments) makeRoom(need int64) {
 	g.shed(need)
 }
 
-// garbageLocked reports whether there is so much that a segment is to be turned over.
+// garbageLocked reports whether there is so much that a segment is to be turned over. Less
+// than a segment in all is not worth it.
 func (g *segments) garbageLocked() bool {
-	return g.total-g.live > g.total/8
+	return g.total-g.live > max(g.total/8, segmentSize(g.store.maxBytes()))
 }
 
 // turn has turnover look.
