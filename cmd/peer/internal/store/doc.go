@@ -43,10 +43,11 @@
 // # Room
 //
 // All files together keep to [Options.MaxBytes], what objects left behind in segments
-// included: that takes an eighth of the segments and two more, at most. Beyond, the
+// included: room for that is an eighth of the segments and two more. Beyond the eighth, the
 // segment of which the least is held is turned over: what is held of it is appended
 // anew, and its files are removed. Where objects come faster than that goes, it is
-// dropped with what it holds. A segment gets a 64th of the store, from 64 KiB to 16 GiB,
+// dropped with what it holds. A store that is given less room than its files have keeps what
+// fits into that, and exceeds it until turnover is done, or objects come. A segment gets a 64th of the store, from 64 KiB to 16 GiB,
 // and what takes more than a quarter of one has a file of its own.
 //
 // # What leaves
