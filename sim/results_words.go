@@ -135,23 +135,26 @@ const systemsWords = `
 Three real request traces over 4 and 16 caches, each of which holds a tenth of all unique objects (of their bytes, where the
 trace has sizes) and evicts by LRU; testdata/README.md says where they come from and how requests are dealt. Two of the
 traces number their requests instead of timing them: there a request is a second, and a note says so. A cache stores what it
-fetches, from whomever, if it is no longer than a quarter of the cache, as a peer's store does, except that one owner per key
-keeps the only copy. Shares are of all requests. False hit: a cache was
+fetches, from whomever, if it is no longer than a quarter of the cache, as a peer's store does, except that a key's owner
+keeps the only copy: with two owners each has one, and a cache that is neither asks first the one and then the other. Groupcache's hot
+caches take a ninth of each cache, and every tenth object that another cache owns. Shares are of all requests. False hit: a cache was
 named that has no copy, counted for each that was asked. Stale: the copy is of another size. Missed: another cache had a copy
 and none was found. ICP asks all by small queries, and then fetches. In the other ways a cache fetches from one candidate
 after the other, and only a failed fetch counts as a query. A query with its answer is two messages. An update counts once for
 each receiver, and has a header of 16 bytes in every way, about that of the running peer's shortest; where our delta does
 not fit a datagram of 1,152, it is an advert, a request of 64 bytes and the body. Bytes are payload; the column of all bytes adds 28 for each message's
-headers of IP and UDP. Membership comes on top for ours, which finds its peers: counted in virtual time with headers, in and out,
-305 bytes a second and peer among 4 peers, 314 among 16 and 352 among 64 (go test ./gossip -run TestIdleBytes -v -wire.idle
-4,16,64); in the other ways caches are given a list.
+headers of IP and UDP, and the one behind it membership for ours, which finds its peers: counted in virtual time with headers, in and
+out, 305 bytes a second and peer among 4 peers, 314 among 16 and 351 among 64 (go test ./gossip -run TestIdleBytes -v -wire.idle
+4,16,64); in the other ways caches are given a list. An object's body is in no column of bytes; the share of requests for which one
+went from a cache to another is.
 
 A percentage behind a name is the share of new objects at which a cache publishes. **The row "ours" is the running peer's way**:
 digests of package digest, planned for 0.01 false hits per lookup, published when the rule of gossip/exchange
 says, with its defaults. It depends on the pace, so that the first trace's row is one at a real site's 0.03 requests a second,
-and the others' at one a second. Its delta is packed where that is shorter, as it is for a few changes. And as in a peer's store,
+and the others' at one a second; two more rows have the same requests come 100 and 1000 times as fast. Its delta is packed where that is shorter, as it is for a few changes. And as in a peer's store,
 copies of what another cache has leave a full cache first, once they take more than a 32nd of it; in "copies as all else"
-they leave like what the origin sent, as in all other ways. Truncated hashes are a
+they leave like what the origin sent, as in all other ways; and "only on a second request" has a cache keep one only if it
+remembers having been asked for it, of as many keys as it holds objects. Truncated hashes are a
 list of those that came and of those that left, of 24 bits each or of so few that as many false hits are planned for as for
 ours; their memory is that of the bare list. Cuckoo tables are 85 % full.
 
@@ -159,9 +162,13 @@ What they show:
 
 - Cooperation is worth 10 to 27 points of hit ratio, and every way finds most of it. How fresh the digests are decides what is
   missed: at 1 %, up to a point; at 0.1 %, at most a quarter of that; ours misses 0.01 to 0.2 points.
+- **Against us: at the traces' own pace membership costs more than all else.** At one request a second it is 1,220 bytes a request among
+  4 caches and 5,030 among 16, several times ICP's questions; at a site's 0.03 it is not worth having. At 100 requests a second
+  ours takes, with membership, 37 and 69 bytes a request among 4 caches and 137 and 233 among 16, of ICP's 158, 250, 888 and 1,342,
+  and misses 0.2 to 0.4 points.
 - ICP finds everything, and costs a round trip on every miss and more bytes in queries than directories, Summary Cache,
-  hashes, cuckoo filters and ours in queries and updates together. Ours takes 9 to 42 % of its bytes: more, the more
-  often a change travels alone.
+  hashes, cuckoo filters and ours in queries and updates together. Without membership ours takes 9 to 42 % of its bytes: more,
+  the more often a change travels alone.
 - **Truncated hashes are the strongest rival**, and the simplest. At the moments when ours publishes, mostly of a change or
   two, ours with copies as all else takes 1 to 3 % fewer update bytes than hashes of as few bits as planned at 4 caches, and 3
   to 5 % more at 16. An object that left takes half as many bits in ours; one that came takes
@@ -176,7 +183,7 @@ What they show:
 - Cuckoo filters have no more false hits than hashes of 24 bits. In a table that is not half empty each insertion moves others,
   so that images of buckets take as many bytes as the bits that flip in Summary Cache's 8 bits, or up to 1.7 times as many.
 - **Against us: with the headers of IP, changes that travel alone are dear.** At one request a second ours sends 7 to 10 messages
-  a request at 16 caches of the second and third trace, 369 and 547 bytes with headers, where hashes at 1 % take 82 and 178
+  a request at 16 caches of the second and third trace, 369 and 547 bytes with headers (86 and 183 at 100 requests a second), where hashes at 1 % take 82 and 178
   and miss some tenths of a point. At the first trace's 4 caches, ours takes 16 of their 20. One owner per key takes 47 to 211
   everywhere, mostly of questions.
 - Squid's digests take the least memory and cost up to 0.44 extra round trips a miss. Hourly misses what is new; every minute,
@@ -185,6 +192,12 @@ What they show:
   memory, and sends four fifths of all requests, or more, to another cache. Where copies leave first, ours comes within half a
   point of it there, and is ahead on the other traces; copies as all else, which answer more requests locally, cost 3 points
   at 4 caches of the second trace, 0.7 at 16, and next to nothing on the others.
+- Keeping a copy only on a second request has the total of letting copies leave first, but for one point at 4 caches of the second
+  trace. At 16 caches it needs 14 to 32 % fewer update bytes, since less changes, and fetches 4 to 9 points more of all requests
+  from another cache.
+- Groupcache's hot caches bring 8 to 41 points of one owner's hits home, and cost up to 1.1 points of the total where room is
+  short. Two owners per key halve what the caches hold together: 3 and 6 points less at 4 caches of the larger traces, for more
+  than twice the messages. Ours, which keeps what is asked for where it is asked for, moves a fifth to a half of the bodies.
 - Bursts: where twenty requests for a new object come within a tenth of a second, no digest is quick enough. Eight caches that
   collapse their own requests ask the origin 5.909 times for each object; asking the key's owner first reaches once, which is the
   least, for half a message a request, and fewer where requests come further apart.

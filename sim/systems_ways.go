@@ -56,15 +56,20 @@ func (c *cluster) ways() []way {
 		way{name: "Squid's digests, hourly", find: squid(3600)},
 		way{name: "Squid's digests, every 60 s", find: squid(60)},
 		way{name: "cuckoo filter, bucket images, 1 %", find: func(c *cluster) (finder, error) { return newCuckoos(c, 0.01), nil }},
-		way{name: "one owner per key", owner: true},
+		way{name: "one owner per key", owners: 1},
+		way{name: "one owner per key, and hot caches (groupcache)", owners: 1, hot: true},
+		way{name: "two owners per key", owners: 2},
 		way{name: "truncated hashes, 24 bits, 1 %", find: hashes(24, publishing{threshold: 0.01})},
 		way{name: "truncated hashes, 24 bits, when ours would", find: hashes(24, publishing{asPeers: true})},
 		way{name: "truncated hashes, bits as planned, 1 %", find: hashes(planned, publishing{threshold: 0.01})},
 		way{name: "truncated hashes, bits as planned, when ours would", find: hashes(planned, publishing{asPeers: true})},
 		way{name: "our digests, 1 %", find: ours(publishing{threshold: 0.01})},
 		way{name: "our digests, 0.1 %", find: ours(publishing{threshold: 0.001})},
-		way{name: "ours, copies as all else", find: ours(publishing{asPeers: true})},
-		way{name: "ours", few: true, find: ours(publishing{asPeers: true})},
+		way{name: "ours, copies as all else", gossip: true, find: ours(publishing{asPeers: true})},
+		way{name: "ours, copies only on a second request", again: true, gossip: true, find: ours(publishing{asPeers: true})},
+		way{name: "ours", few: true, gossip: true, find: ours(publishing{asPeers: true})},
+		way{name: "ours, requests 100 times as fast", few: true, gossip: true, faster: 100, find: ours(publishing{asPeers: true})},
+		way{name: "ours, requests 1000 times as fast", few: true, gossip: true, faster: 1000, find: ours(publishing{asPeers: true})},
 	)
 }
 
