@@ -28,6 +28,8 @@ type Job struct {
 	tables   []*Table
 	stderr   io.Writer
 	start    time.Time
+	counted  time.Time // when what Progress counts began,
+	done     int       // and how far it was
 	reported time.Time
 }
 
@@ -37,9 +39,17 @@ func (j *Job) Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(j.See
 
 // Progress says on stderr that done of all steps are behind the job, and how long the
 // others may take if they are as long as these, once it has run for two seconds and then
-// at most every second. Zero steps say nothing of what is left.
+// at most every second. A part of a job counts its steps anew, from 0 on. Zero of all say
+// nothing of what is left.
 func (j *Job) Progress(done, all int, format string, args ...any) {
 	now := time.Now()
+	if done < j.done || j.counted.IsZero() {
+		j.counted = now
+		if j.done == 0 {
+			j.counted = j.start
+		}
+	}
+	j.done = done
 	took := now.Sub(j.start)
 	if took < 2*time.Second || now.Sub(j.reported) < time.Second {
 		return
@@ -47,7 +57,7 @@ func (j *Job) Progress(done, all int, format string, args ...any) {
 	j.reported = now
 	left := ""
 	if done > 0 && all > 0 {
-		left = fmt.Sprintf(", about %.0f s left", took.Seconds()/float64(done)*float64(all-done))
+		left = fmt.Sprintf(", about %.0f s left", now.Sub(j.counted).Seconds()/float64(done)*float64(all-done))
 	}
 	fmt.Fprintf(j.stderr, "%s: %4.0f s%s  %s\n", j.name, took.Seconds(), left, fmt.Sprintf(format, args...))
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -88,6 +89,34 @@ func TestMeanOf(t *testing.T) {
 	if in < 1860 || in > 1940 { // 1900, with a deviation of 10
 		t.Errorf("%d of 2000 intervals have the mean", in)
 	}
+}
+
+// TestProgress: what is left is of the part under way, whatever the parts before it took.
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var errs strings.Builder
+		job := &Job{stderr: &errs, start: time.Now(), name: "x"}
+		for part := range 2 {
+			for i := range 4 {
+				job.Progress(i, 4, "part %d, %d", part, i)
+				time.Sleep(time.Duration(1+9*part) * time.Second)
+			}
+		}
+		if err := job.each(t.Context(), 1, "all", func(int) { time.Sleep(2500 * time.Millisecond) }); err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for line := range strings.Lines(errs.String()) {
+			left = append(left, strings.TrimSpace(strings.TrimPrefix(line, "x: ")))
+		}
+		if want := []string{
+			"2 s, about 2 s left  part 0, 2", "3 s, about 1 s left  part 0, 3",
+			"4 s  part 1, 0", "14 s, about 30 s left  part 1, 1", "24 s, about 20 s left  part 1, 2", "34 s, about 10 s left  part 1, 3",
+			"45 s  all: 0 of 1", "46 s  all: 0 of 1",
+		}; !slices.Equal(left, want) {
+			t.Errorf("it says %q, want %q", left, want)
+		}
+	})
 }
 
 func TestRun(t *testing.T) {
