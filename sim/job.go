@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -16,7 +17,7 @@ import (
 // it answers with.
 type Job struct {
 	Seed   uint64   // of everything random
-	Trials int      // how often to repeat; 0 leaves it to the experiment
+	Trials int      // how many filters or lookups; 0 leaves it to the experiment
 	Args   []string // what followed the name, if the experiment takes arguments
 	Out    string   // directory for the files that an experiment writes
 	JSON   any      // what --json prints instead of the tables, if not nil
@@ -132,7 +133,7 @@ func (t *Table) writeText(w io.Writer) error {
 		for i, v := range row {
 			line[i] = t.Columns[i].text(v)
 			if m, ok := v.(measure); ok && m.half > 0 {
-				line[i] += fmt.Sprintf(" ±%.2g", m.half)
+				line[i] += " ±" + strconv.FormatFloat(figures(m.half, 2), 'f', -1, 64)
 			}
 			widths[i] = max(widths[i], len([]rune(line[i])))
 			if _, ok := v.(string); ok {
@@ -176,6 +177,9 @@ func (c Column) text(v any) string {
 	case v == nil:
 		return "-"
 	case c.Format == "":
+		if m, ok := v.(measure); ok {
+			return strconv.FormatFloat(figures(m.value, 6), 'f', -1, 64)
+		}
 		return fmt.Sprint(v)
 	}
 	switch v := v.(type) {

@@ -47,7 +47,7 @@ func TestOwnValues(t *testing.T) {
 			t.Errorf("%s: %d, %q", c.args, code, errs)
 		}
 	}
-	args := strings.Fields("delta --n 1000,2000 --geometry 92:1,14:2 --c 0.05 --trials 3")
+	args := strings.Fields("delta --n 1000,2000 --geometry 92:1,14:2 --c 0.05 --seeds 3")
 	code, text, errs := call(append(args, "--csv")...)
 	lines := strings.Split(text, "\n")
 	if code != 0 || len(lines) != 9 || !strings.Contains(lines[1], ",context,context_ci95,") || !strings.HasPrefix(lines[2], "0.01081,0.05,one's own,92,1,") {
@@ -117,6 +117,45 @@ func TestProgress(t *testing.T) {
 			t.Errorf("it says %q, want %q", left, want)
 		}
 	})
+}
+
+// TestSeeds: what seeds agree in stays, what they count becomes a mean, and what cannot be
+// one says nothing.
+func TestSeeds(t *testing.T) {
+	rows := 1
+	withExperiment(t, Experiment{Name: "many", Run: func(_ context.Context, job *Job) error {
+		table := job.Table("throws", Column{Name: "name"}, Column{Name: "exact"}, Column{Name: "count"}, Column{Name: "share", Format: "%.1f"},
+			Column{Name: "own"}, Column{Name: "word"}, Column{Name: "lost"})
+		var lost any
+		if job.Seed > 5 {
+			lost = 1
+		}
+		for range rows {
+			table.Row("a", 3, int(job.Seed), float64(job.Seed)/2, measure{float64(job.Seed), 9}, strings.Repeat("x", int(job.Seed)), lost)
+		}
+		if job.Seed == 9 {
+			rows++
+		}
+		return nil
+	}})
+	code, out, errs := call("many", "--seeds", "2", "--seed", "5", "--csv")
+	if want := "# throws\nname,exact,count,count_ci95,share,share_ci95,own,own_ci95,word,lost\na,3,5.5,6.355,2.75,3.1775,5.5,6.355,,\n"; code != 0 || out != want {
+		t.Errorf("two seeds: %d, %q, %q, want %q", code, errs, out, want)
+	}
+	if _, out, _ := call("many", "--seeds", "2", "--seed", "5"); !strings.Contains(out, "5.5 ±6.4  2.8 ±3.2  5.5 ±6.4") || !strings.Contains(out, "Means of 2 seeds") {
+		t.Errorf("two seeds print %q", out)
+	}
+	if _, out, _ := call("many", "--seed", "5"); !strings.Contains(out, "5 ±9") || strings.Contains(out, "Means") {
+		t.Errorf("one seed prints %q", out)
+	}
+	if code, _, errs := call("many", "--seeds", "3", "--seed", "8"); code != 1 || !strings.Contains(errs, "1 rows with one seed, 2 with another") {
+		t.Errorf("seeds with different rows: %d, %q", code, errs)
+	}
+	for _, args := range []string{"many --seeds 0", "figures --seeds 2"} {
+		if code, _, errs := call(strings.Fields(args)...); code != 2 || errs == "" {
+			t.Errorf("%s: %d, %q", args, code, errs)
+		}
+	}
 }
 
 func TestRun(t *testing.T) {

@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,29 +108,4 @@ func or[T any](own, ours []T) []T {
 		return own
 	}
 	return ours
-}
-
-// A measure is a measured number with half of its confidence interval of 95 %; zero
-// where one run cannot say.
-type measure struct{ value, half float64 }
-
-// counted is the measure of a share of which hits of probes were counted.
-func counted(hits, probes, unit float64) measure {
-	p := hits / probes
-	return measure{p / unit, 1.96 * math.Sqrt(p*(1-p)/probes) / unit}
-}
-
-// meanOf is the measure of the mean of independent runs: with few, it takes Student's t.
-func meanOf(runs []float64) measure {
-	mean, sd := meanAndError(runs)
-	if len(runs) < 2 {
-		return measure{value: mean}
-	}
-	// t for 95 %, by degrees of freedom; from ten on 1.96·(1+1.2/df) is near enough.
-	t := []float64{0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26}
-	df := len(runs) - 1
-	if df < len(t) {
-		return measure{mean, t[df] * sd}
-	}
-	return measure{mean, 1.96 * (1 + 1.2/float64(df)) * sd}
 }
