@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"io"
 	"os"
@@ -19,37 +20,42 @@ var _ = experiments.add(Experiment{
 	Run:     runResults,
 })
 
+// resultsText is the document. What it says above a chapter's tables is written there, and
+// is kept when the tables are made again.
+//
+//go:embed RESULTS.md
+var resultsText string
+
 // A chapter is what RESULTS.md says of one experiment. Its tables are those that
 // the experiment prints.
 type chapter struct {
 	experiment string
 	title      string
-	words      string // what the tables show
 	pictures   []string
 	shortTrial int // --trials of the short version
 }
 
 var chapters = []chapter{
-	{"findings", "What was found", findingsWords, nil, 0},
-	{"tables", "The tables of the documents", tablesWords, nil, 4000},
-	{"trials", "The simulations of Compressed Bloom Filters", trialsWords, nil, 40},
-	{"limits", "Limits and conjectures, and counting filters as messages", limitsWords, nil, 0},
-	{"codec", "The coders beside others", codecWords, nil, 0},
-	{"figures", "Figures", figuresWords, []string{"mitzenmacher-1", "mitzenmacher-2", "summary-cache-4", "sizes", "deltas", "structures"}, 0},
-	{"rivals", "Other structures at equal false positives", rivalsWords, nil, 0},
-	{"hashing", "Hash schemes", hashingWords, nil, 4000},
-	{"counters", "Counters", countersWords, nil, 60},
-	{"delta", "Deltas", deltaWords, nil, 0},
-	{"ages", "Deltas that know the age of what leaves", agesWords, nil, 0},
-	{"neighbours", "Snapshots that know the other peers'", neighboursWords, nil, 0},
-	{"receive", "The cost of a received delta", receiveWords, nil, 0},
-	{"search", "Lookups in a sorted list", searchWords, nil, 0},
-	{"pieces", "Asking a digest that lies elsewhere", piecesWords, nil, 0},
-	{"memory", "Memory and times of replicas and publishers", memoryWords, nil, 0},
-	{"systems", "Ways of cooperating", systemsWords, nil, 0},
-	{"uses", "What else filters are for", usesWords, nil, 0},
-	{"lookup", "Which of many peers has it", lookupWords, nil, 0},
-	{"exchange", "Keeping digests in step", exchangeWords, nil, 0},
+	{"findings", "What was found", nil, 0},
+	{"tables", "The tables of the documents", nil, 4000},
+	{"trials", "The simulations of Compressed Bloom Filters", nil, 40},
+	{"limits", "Limits and conjectures, and counting filters as messages", nil, 0},
+	{"codec", "The coders beside others", nil, 0},
+	{"figures", "Figures", []string{"mitzenmacher-1", "mitzenmacher-2", "summary-cache-4", "sizes", "deltas", "structures"}, 0},
+	{"rivals", "Other structures at equal false positives", nil, 0},
+	{"hashing", "Hash schemes", nil, 4000},
+	{"counters", "Counters", nil, 60},
+	{"delta", "Deltas", nil, 0},
+	{"ages", "Deltas that know the age of what leaves", nil, 0},
+	{"neighbours", "Snapshots that know the other peers'", nil, 0},
+	{"receive", "The cost of a received delta", nil, 0},
+	{"search", "Lookups in a sorted list", nil, 0},
+	{"pieces", "Asking a digest that lies elsewhere", nil, 0},
+	{"memory", "Memory and times of replicas and publishers", nil, 0},
+	{"systems", "Ways of cooperating", nil, 0},
+	{"uses", "What else filters are for", nil, 0},
+	{"lookup", "Which of many peers has it", nil, 0},
+	{"exchange", "Keeping digests in step", nil, 0},
 }
 
 const resultsHead = `# What the simulator finds
@@ -150,6 +156,15 @@ func (c chapter) from(document string) string {
 	return heading + text
 }
 
+// words is what the document says between the chapter's command and its pictures and tables.
+func (c chapter) words() string {
+	_, text, _ := strings.Cut(c.from(resultsText), "    go run ./sim "+c.experiment+"\n")
+	for _, after := range []string{"\n![", "\n### "} {
+		text, _, _ = strings.Cut(text, after)
+	}
+	return strings.TrimSpace(text)
+}
+
 // run makes the chapter's tables as a part of job.
 func (c chapter) run(ctx context.Context, job *Job) (*Job, error) {
 	e, err := experiments.find(c.experiment)
@@ -164,7 +179,7 @@ func (c chapter) run(ctx context.Context, job *Job) (*Job, error) {
 }
 
 func (c chapter) write(w io.Writer, part *Job) {
-	fmt.Fprintf(w, "## %s\n\n    go run ./sim %s\n\n%s\n\n", c.title, c.experiment, strings.TrimSpace(c.words))
+	fmt.Fprintf(w, "## %s\n\n    go run ./sim %s\n\n%s\n\n", c.title, c.experiment, c.words())
 	for _, name := range c.pictures {
 		fmt.Fprintf(w, "![%s](figures/%s.svg)\n\n", strings.ReplaceAll(name, "-", " "), name)
 	}
