@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/summarycache/summarycache/digest"
 )
@@ -260,14 +259,4 @@ func (c *cluster) size() string {
 		return fmt.Sprintf("%.4g MB", float64(c.limit)/1e6)
 	}
 	return fmt.Sprintf("%d objects", c.limit)
-}
-
-// server is the host of a URL, or "" of any other name.
-func server(name string) string {
-	_, rest, found := strings.Cut(name, "://")
-	if !found {
-		return ""
-	}
-	host, _, _ := strings.Cut(rest, "/")
-	return strings.ToLower(host)
 }
