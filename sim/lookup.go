@@ -170,7 +170,7 @@ func runLookup(ctx context.Context, job *Job) error {
 		}
 	}
 	table.Note("Index: package index, of filters with one hash and m = n/f. Rows: the same index of standard Bloom filters, which it keeps bit by bit beside each other. Postings: a hash table from position to peer.")
-	table.Note("Loop: each peer's filter is asked in turn; rivals are given the key's bytes, and nothing is sorted or copied out. In many: keys that a quarter of the peers or more have.")
+	table.Note("Loop: each peer's filter is asked in turn; nothing is sorted or copied out. In many: keys that a quarter of the peers or more have.")
 	table.Note("Cold: nothing of it is in the processor's caches, and the key in none. Times are medians and depend on the machine.")
 	updates.Note("Apply: deltas of 1 %% replaced keys. Load: one more peer. Lookups/s: on all cores, key in none, while every peer's digest changes by 1 %% a minute.")
 	return severalKeys(ctx, job)

@@ -61,8 +61,6 @@ func (r *lookupRun) measure() error {
 		}, 1 << 16},
 		{"loop, sorted sets", func() lookupWay { return &loopWay{geometry: r.sparse} }, few},
 		{"loop, bitmaps", func() lookupWay { return &loopWay{geometry: r.dense} }, few},
-		{"loop, bits-and-blooms", func() lookupWay { return &bloomWay{rate: r.rate} }, few},
-		{"loop, cuckoo", func() lookupWay { return new(cuckooWay) }, few},
 	} {
 		ours.index = nil
 		if rival.name == "postings" && r.cluster.contents == unequal {
