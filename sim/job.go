@@ -94,10 +94,15 @@ type Column struct {
 // AnyValue is for columns of which a short run says nothing.
 const AnyValue = math.MaxFloat64
 
-// Row adds one value for each column. A nil prints as "-" and null.
+// Row adds one value for each column. A nil, and what is no number, prints as "-" and null.
 func (t *Table) Row(values ...any) {
 	if len(values) != len(t.Columns) {
 		panic(fmt.Sprintf("sim: %d values for the %d columns of %q", len(values), len(t.Columns), t.Title))
+	}
+	for i, v := range values {
+		if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+			values[i] = nil
+		}
 	}
 	t.Rows = append(t.Rows, values)
 }

@@ -29,6 +29,7 @@ func main() {
 }
 
 const usage = `usage: sim NAME [flags]
+       sim help NAME    what one takes, how long it took, and where RESULTS.md shows it
 
   --json        print JSON instead of tables
   --csv         print CSV: a line "# title" before each table, values unrounded

@@ -39,7 +39,11 @@ func TestOwnValues(t *testing.T) {
 		{"search --f 0.1", "flag provided but not defined: -f"},
 		{"delta --f 1", "want more than 0 and less than 1"},
 		{"delta --n 99", "want 100 to 10,000,000"},
-		{"delta --geometry 92", "invalid value"},
+		{"delta --n 1e3x", "1e3x: want 100 to 10,000,000"},
+		{"delta --n 100.5", "100.5: want 100 to 10,000,000"},
+		{"delta --f NaN", "NaN: want more than 0"},
+		{"delta --geometry 92", "k of 1 to 32"},
+		{"delta --geometry 0.5:1", "m/n of 1 to"},
 		{"delta --geometry 92:33", "k of 1 to 32"},
 		{"delta --n 100 --c 0.001", "is none"},
 	} {
