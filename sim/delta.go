@@ -85,12 +85,7 @@ func deltaKinds(own own) (kinds []deltaKind) {
 }
 
 func runDelta(ctx context.Context, job *Job) error {
-	for _, n := range or(job.own.n, []int{deltaKeys}) {
-		if err := deltasOf(ctx, job, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return forEach(ctx, job, job.own.n, []int{deltaKeys}, deltasOf)
 }
 
 func deltasOf(ctx context.Context, job *Job, n int) error {

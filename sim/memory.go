@@ -27,12 +27,7 @@ const (
 var memoryShapes = []shaped{{8, 5}, {14, 2}, {48, 3}, {92, 1}, {50, 1}, {100, 1}, {1000, 1}, {10000, 1}}
 
 func runMemory(ctx context.Context, job *Job) error {
-	for _, n := range or(job.own.n, []int{memoryKeys}) {
-		if err := memoryOf(ctx, job, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return forEach(ctx, job, job.own.n, []int{memoryKeys}, memoryOf)
 }
 
 func memoryOf(ctx context.Context, job *Job, n int) error {

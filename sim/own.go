@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math"
@@ -106,4 +107,14 @@ func or[T any](own, ours []T) []T {
 		return own
 	}
 	return ours
+}
+
+// forEach runs a part of an experiment with each of the caller's values, or of ours.
+func forEach[T any](ctx context.Context, job *Job, own, ours []T, part func(context.Context, *Job, T) error) error {
+	for _, value := range or(own, ours) {
+		if err := part(ctx, job, value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
