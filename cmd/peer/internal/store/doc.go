@@ -82,7 +82,8 @@
 //
 // The store never waits for the disk to sync, since what it keeps can be had
 // again. A power cut may therefore undo what was done in the seconds before it:
-// objects stored then are missing, and objects removed or replaced then are back.
+// objects stored then are missing, or moved then by turnover, and objects removed or
+// replaced then are back.
 // It makes no wrong byte: what was written in part is found by its checksums, at
 // the next Open or when it is read.
 //
