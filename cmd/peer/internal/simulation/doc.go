@@ -86,15 +86,14 @@
 //	eof-with-bytes       error     3       first-byte           hung     31
 //	late-commit          stale     4       no-takeover          slow     60
 //	unverified-reads     body      4       filter-hang          hangs   350
-//	bad-object-stays     digest    4       crawling-sibling     slow   1519
+//	bad-object-stays     digest    4       crawling-sibling     slow     23
 //	stall-for-ever       hung      6       tombstones           stale    13
 //	age-of-arrival       age       6       bad-block-cuts       cut      13
 //	resume-blindly       body     12       late-private-commit  stale    13
+//	copy-unused          cut       2       copy-mixed           body      4
 //
 // filter-hang was looked for from seed 345 on, after 1 to 344 without it on schedules that
-// differ in seed 350; crawling-sibling from 1501, 501, 1001 and 1 on, in 160 seeds in all. It
-// was not found in some 900 seeds before links crawled with more than 22 kB/s: what is slower
-// than a block a second stalls, since siblings' blocks are checked whole.
+// differ in seed 350.
 //
 // Sweeps of the code as it is, on one of two busy cores, GOMAXPROCS=1 and -parallel 1:
 //

@@ -25,6 +25,12 @@ var mutations = []mutation{
 	{name: "no-resume", what: "an answer is cut where its source breaks off", edits: []edit{
 		{cacheDir + "resume.go", "	return b.f.delivered() && ", "	return false && b.f.delivered() && "},
 	}},
+	{name: "copy-unused", what: "an answer is cut though the store has its rest", edits: []edit{
+		{cacheDir + "attempt.go", "	if a := t.stored(); a != nil {", "	if a := t.stored(); false && a != nil {"},
+	}},
+	{name: "copy-mixed", what: "an answer goes on with a stale copy of another version", edits: []edit{
+		{cacheDir + "attempt.go", " || !b.repr.same(f.entry.representation(f.obj.Size())) {", " {"},
+	}},
 	{name: "resume-blindly", what: "a body goes on with that of another version", edits: []edit{
 		{cacheDir + "attempt.go", "			if differs != nil {", "			if false {"},
 	}},
