@@ -135,8 +135,8 @@ func (t *attempt) take(a *answer) (found, other bool) {
 	return err == nil, other
 }
 
-// stored returns a copy in the store with the same strong validator, nil = none: one that is
-// stale, or came by another fetch meanwhile. Where nobody has what came before, so that it
+// stored returns the copy in the store, nil = none, if a strong validator can say that it is
+// the same: it may be stale, or have come by another fetch meanwhile. Where nobody has what came before, so that it
 // cannot be compared, it is the rest alone. Each object is tried once.
 func (t *attempt) stored() *answer {
 	b := t.b
@@ -144,7 +144,7 @@ func (t *attempt) stored() *answer {
 		return nil
 	}
 	f := b.c.peek(b.identity())
-	if f == nil || f.entry.overdue(b.c.now()) || b.c.discredited(f.entry) || !b.repr.same(f.entry.representation(f.obj.Size())) {
+	if f == nil || f.entry.overdue(b.c.now()) || b.c.discredited(f.entry) {
 		return nil
 	}
 	b.mu.Lock()
