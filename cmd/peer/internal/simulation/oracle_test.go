@@ -234,7 +234,8 @@ func (w *world) judgeVersion(r *result, status string, whole bool) {
 	if old := r.start.Sub(given); old > allowed {
 		w.fail("stale", r, "the origin gave that version last %v before the request; %v are allowed", old, allowed)
 	}
-	if age, err := strconv.Atoi(r.header.Get("Age")); err == nil && time.Duration(age)*time.Second+rounding+w.putBack() < r.answered.Sub(given) {
+	frozen := slices.ContainsFunc(w.troubled(r), func(t trouble) bool { return t.kind == "freeze" }) // with an answer on its way
+	if age, err := strconv.Atoi(r.header.Get("Age")); err == nil && !frozen && time.Duration(age)*time.Second+rounding+w.putBack() < r.answered.Sub(given) {
 		w.fail("age", r, "the origin gave that version last %v before the header came", r.answered.Sub(given))
 	}
 	w.mu.Lock()
