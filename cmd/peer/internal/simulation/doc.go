@@ -101,7 +101,7 @@
 //	22              1 to 1169      0.17         what the log of this directory says
 //	23              1170 to 4919   0.55         1418: Age left out for how long a request had waited, and what went stale
 //	                                            meanwhile was served. 1418, 1817: late answers moved "last given" back (the oracle's fault)
-//	23              5170 to 6919   0.22         5911: an origin's late answer outlived the run. 6900: an answer under way while
+//	23              5170 to 7169   0.25         5911: an origin's late answer outlived the run. 6900: an answer under way while
 //	                                            its peer was frozen was held against the time of its arrival (both the oracle's fault)
 //
 // That is about an eighth of the eight core-hours that a release is to have had.
