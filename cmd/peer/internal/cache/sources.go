@@ -20,6 +20,7 @@ type answer struct {
 	header   http.Header
 	trailer  http.Header // filled when the body was read
 	body     io.ReadCloser
+	from     int64         // the first byte of a whole response's body that it gives
 	length   int64         // of the body; -1 = unknown
 	delay    time.Duration // from the request to the header
 	received moment
@@ -175,7 +176,15 @@ func (s *sources) ask(ctx context.Context, cancel context.CancelCauseFunc, condi
 // ourselves: shareable, fresh by our clock, the variant that the client selects,
 // and not older than what an unsafe request removed here.
 func (s *sources) acceptable(a *answer, sent http.Header) bool {
-	r := s.f.r
+	r, resp := s.f.r, s.whole(a)
+	generated := a.received.ago(resp.InitialAge + time.Second) // or later: Age is in whole seconds
+	use, _ := resp.Reuse(&r.cc, resp.InitialAge)
+	return !a.unusable && a.given.left > 0 && use == rfc9111.ServeFresh && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, a.header, generated) &&
+		rfc9111.SameVariant(rfc9111.VaryFields(a.header), sent, r.Header) // and not selected by a field that we didn't pass on
+}
+
+// whole describes the response that an answer confirms or is a part of, or is itself.
+func (s *sources) whole(a *answer) *rfc9111.Response {
 	status := a.status
 	switch {
 	case status == http.StatusNotModified && s.f.stored != nil && s.begun == 0:
@@ -183,14 +192,10 @@ func (s *sources) acceptable(a *answer, sent http.Header) bool {
 	case status == http.StatusPartialContent && s.begun != 0:
 		status = s.begun
 	}
-	resp := a.response()
-	if status != a.status {
-		resp = rfc9111.NewResponse(status, a.header, a.delay, a.received.wall)
+	if status == a.status {
+		return a.response()
 	}
-	generated := a.received.ago(resp.InitialAge + time.Second) // or later: Age is in whole seconds
-	use, _ := resp.Reuse(&r.cc, resp.InitialAge)
-	return !a.unusable && a.given.left > 0 && use == rfc9111.ServeFresh && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, a.header, generated) &&
-		rfc9111.SameVariant(rfc9111.VaryFields(a.header), sent, r.Header) // and not selected by a field that we didn't pass on
+	return rfc9111.NewResponse(status, a.header, a.delay, a.received.wall)
 }
 
 // fromSibling takes a sibling's answer. Its own member of Cache-Status tells of
