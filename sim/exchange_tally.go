@@ -232,7 +232,8 @@ const mostIndexed = 100_000_000
 func (o *exchangeOptions) indexed() int { return min(o.peers-1, mostIndexed/o.objects) }
 
 // learn brings a peer's index up to date, as package gossip does, and counts the
-// processor's time.
+// processor's time. It is called only with updates: to read the clock for none, five times
+// of six, added more to the sum than all updates.
 func (w *exchange) learn(p *exchangePeer, updates []engine.Update) {
 	begin, learned := cputime.Used(), 0
 	for _, u := range updates {
