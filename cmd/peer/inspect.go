@@ -7,22 +7,25 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 	"github.com/summarycache/summarycache/digest"
 )
 
 type inspectCommand struct {
-	What   string `arg:"" name:"file|peer" help:"A file with a digest or a delta; the admin address, HOST:PORT, of a peer; or the name of one that the peer at --admin knows. What has a slash or names a regular file is a file."`
+	What   string `arg:"" name:"file|peer" help:"A file with a digest or a delta; the directory of a store; the admin address, HOST:PORT, of a peer; or the name of one that the peer at --admin knows. What has a slash or names a regular file is a file."`
 	Fields bool   `name:"fields" help:"Show every field, with its offset and bytes."`
 	Save   string `name:"save" placeholder:"FILE" help:"Write the bytes to a file too."`
 	target `embed:""`
 }
 
 func (c *inspectCommand) Help() string {
-	return `Takes apart an encoded digest, whole or in pieces, or delta (digest/FORMAT.md). Of a peer that is asked at its own admin address it is the digest that it publishes; of one asked for by name, the copy that the peer at --admin holds of it.`
+	return `Takes apart an encoded digest, whole or in pieces, or delta (digest/FORMAT.md). Of a peer that is asked at its own admin address it is the digest that it publishes; of one asked for by name, the copy that the peer at --admin holds of it. Of the directory of a store, whether a peer uses it or not, it lists the objects: when they were written, bytes, file and key.`
 }
 
 // inspected is what inspect prints as JSON.
@@ -44,6 +47,9 @@ type inspected struct {
 }
 
 func (c *inspectCommand) Run(e *environment) error {
+	if st, err := os.Stat(filepath.Join(c.What, "objects")); err == nil && st.IsDir() {
+		return c.store(e)
+	}
 	b, err := c.bytes(e)
 	if err != nil {
 		return err
@@ -69,6 +75,26 @@ func (c *inspectCommand) Run(e *environment) error {
 		fmt.Fprintln(e.stdout, line)
 	}
 	return broken
+}
+
+// store lists what a store holds, an object a line.
+func (c *inspectCommand) store(e *environment) error {
+	var all []store.Held
+	var errs []error
+	for h, err := range store.Inspect(c.What) {
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: %w", h.File, err))
+		case c.JSON:
+			all = append(all, h)
+		default:
+			fmt.Fprintf(e.stdout, "%s %10d %s %q\n", h.Written.UTC().Format(time.RFC3339), h.Bytes, h.File, h.Key)
+		}
+	}
+	if c.JSON {
+		errs = append(errs, printJSON(e, all))
+	}
+	return errors.Join(errs...)
 }
 
 // bytes gets what is to be inspected. What has a slash is a file, and so is what

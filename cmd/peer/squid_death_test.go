@@ -25,7 +25,7 @@ func (s *site) timed(t *testing.T, q *squidProcess, target string) time.Duration
 
 // A peer whose disk hangs costs a Squid's client at most about a second.
 func TestHangCostsASquidsClientLittle(t *testing.T) {
-	s := newSite(t, 20, 1000)
+	s := newSite(t, 20, 100_000) // each in a file of its own
 	dir := t.TempDir()
 	p := besidesAt(t, dir, "127.0.0.1:0", squid.Config{}, freeAddr(t))
 	s.hold(t, p, targets(0, 20))

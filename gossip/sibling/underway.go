@@ -19,7 +19,7 @@ var (
 // It is safe for concurrent use.
 type underway struct {
 	mu sync.Mutex
-	of map[string]map[*context.CancelCauseFunc]struct{}
+	of map[*context.CancelCauseFunc]string // the sibling of each
 }
 
 // add returns cancel, which takes the question out again.
@@ -28,31 +28,34 @@ func (u *underway) add(peer string, cancel context.CancelCauseFunc) context.Canc
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.of == nil {
-		u.of = make(map[string]map[*context.CancelCauseFunc]struct{})
+		u.of = make(map[*context.CancelCauseFunc]string)
 	}
-	if u.of[peer] == nil {
-		u.of[peer] = make(map[*context.CancelCauseFunc]struct{})
-	}
-	u.of[peer][key] = struct{}{}
+	u.of[key] = peer
 	return func(cause error) {
 		u.mu.Lock()
-		delete(u.of[peer], key)
-		if len(u.of[peer]) == 0 {
-			delete(u.of, peer)
-		}
+		delete(u.of, key)
 		u.mu.Unlock()
 		cancel(cause)
 	}
 }
 
+// gone takes out what a sibling has under way, and returns it.
+func (u *underway) gone(peer string) (all []context.CancelCauseFunc) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for cancel, of := range u.of {
+		if of == peer {
+			all = append(all, *cancel)
+			delete(u.of, cancel)
+		}
+	}
+	return all
+}
+
 // Gone tells that a sibling is no longer a member of the cluster. What it was asked
 // is canceled at once, bodies that it is sending included, so that another is asked.
 func (c *Client) Gone(peer string) {
-	c.underway.mu.Lock()
-	all := c.underway.of[peer]
-	delete(c.underway.of, peer)
-	c.underway.mu.Unlock()
-	for cancel := range all {
-		(*cancel)(ErrGone)
+	for _, cancel := range c.underway.gone(peer) {
+		cancel(ErrGone)
 	}
 }

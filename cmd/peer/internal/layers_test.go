@@ -63,6 +63,8 @@ var layers = []struct {
 	// The request path knows a Locator, not the gossip behind it.
 	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/table cmd/peer/internal/tracing"},
 
+	// What the benchmark of the request path is held against.
+	{dir: "cmd/peer/internal/proxy/benchfloor", imports: "net"},
 	{dir: "cmd/peer/internal/accesslog", imports: "cmd/peer/internal/proxy"},
 	// What peers ask of each other besides objects, the Squids beside them, and TLS to both.
 	{dir: "cmd/peer/internal/control", imports: "net gossip/sibling"},
@@ -90,7 +92,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
 		"cmd/peer/internal/origin cmd/peer/internal/proxy cmd/peer/internal/table cmd/peer/internal/trace gossip/exchange"},
 	{dir: "cmd/peer", imports: "net digest github.com/alecthomas/kong cmd/peer/internal/admin cmd/peer/internal/config " +
-		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/replay cmd/peer/internal/sd cmd/peer/internal/table " +
+		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/replay cmd/peer/internal/sd cmd/peer/internal/store cmd/peer/internal/table " +
 		"cmd/peer/internal/trace"},
 
 	// The simulator opens no socket.

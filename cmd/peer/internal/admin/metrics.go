@@ -100,10 +100,11 @@ var families = []family{
 	counter("peer_origin_requests_total", "Requests sent to origins, validations included.", func(s Status) float64 { return float64(s.Traffic.OriginRequests) }),
 	counter("peer_origin_errors_total", "Requests to origins that got no answer.", func(s Status) float64 { return float64(s.Traffic.OriginErrors) }),
 	gauge("peer_origins_failing", "Origins whose last request got no answer.", func(s Status) float64 { return float64(len(s.Origins)) }),
-	byLabel(prometheus.CounterValue, "result", "peer_sibling_requests_total", "Requests to siblings, by result: hit, false-hit (the sibling did not have the object), failed, outrun (another source answered first).",
+	byLabel(prometheus.CounterValue, "result", "peer_sibling_requests_total", "Requests to siblings, by result: hit, false-hit (the sibling did not have the object), failed, outrun (another source answered first), unused (the client left, or the answer was of no use).",
 		func(s Status, emit func(float64, ...string)) {
 			t := s.Traffic
-			emit(float64(t.SiblingRequests-min(t.SiblingRequests, t.FalseHits+t.SiblingErrors+t.SiblingsOutrun)), "hit")
+			emit(float64(t.SiblingsUseful), "hit")
+			emit(float64(t.SiblingRequests-min(t.SiblingRequests, t.SiblingsUseful+t.FalseHits+t.SiblingErrors+t.SiblingsOutrun)), "unused")
 			emit(float64(t.FalseHits), "false-hit")
 			emit(float64(t.SiblingErrors), "failed")
 			emit(float64(t.SiblingsOutrun), "outrun")
@@ -150,6 +151,7 @@ var families = []family{
 
 	gauge("peer_store_objects", "Objects in the store.", func(s Status) float64 { return float64(s.Store.Objects) }),
 	gauge("peer_store_bytes", "Bytes on disk of these objects.", func(s Status) float64 { return float64(s.Store.Bytes) }),
+	gauge("peer_store_garbage_bytes", "Bytes on disk that objects left behind in files that they shared, until these are turned over.", func(s Status) float64 { return float64(s.Store.GarbageBytes) }),
 	gauge("peer_store_max_bytes", "Bytes that the store may use.", func(s Status) float64 { return float64(s.Store.MaxBytes) }),
 	gauge("peer_store_memory_bytes", "Bytes of hot objects kept in memory.", func(s Status) float64 { return float64(s.Store.MemoryBytes) }),
 	counter("peer_store_inserts_total", "Objects stored.", func(s Status) float64 { return float64(s.Store.Inserts) }),

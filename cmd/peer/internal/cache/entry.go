@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/textproto"
 	"slices"
@@ -59,17 +58,24 @@ func (e *entry) generated() moment { return e.received.ago(e.InitialAge) }
 
 // encode writes the entry for the store: a line of numbers, then the header.
 func (e *entry) encode() []byte {
-	var b bytes.Buffer
-	version := 2
+	var room [512]byte
+	version := int64(2)
 	if e.given != nil {
 		version = 3
 	}
-	fmt.Fprintf(&b, "%d %d %d %d %d %d", version, e.Status, e.received.wall.UnixNano(), int64(e.InitialAge), e.received.clock, int64(e.received.steady))
-	if g := e.given; g != nil {
-		fmt.Fprintf(&b, " %d %d %d %d %s", g.at.wall.UnixNano(), g.at.clock, int64(g.at.steady), int64(g.left), g.by)
+	line := strconv.AppendInt(room[:0], version, 10)
+	number := func(n int64) { line = strconv.AppendInt(append(line, ' '), n, 10) }
+	for _, n := range [...]int64{int64(e.Status), e.received.wall.UnixNano(), int64(e.InitialAge), e.received.clock, int64(e.received.steady)} {
+		number(n)
 	}
-	b.WriteString("\r\n")
-	e.Header.Write(&b)
+	if g := e.given; g != nil {
+		for _, n := range [...]int64{g.at.wall.UnixNano(), g.at.clock, int64(g.at.steady), int64(g.left)} {
+			number(n)
+		}
+		line = append(append(line, ' '), g.by...)
+	}
+	b := bytes.NewBuffer(append(line, "\r\n"...))
+	e.Header.Write(b)
 	b.WriteString("\r\n")
 	return b.Bytes()
 }

@@ -183,7 +183,10 @@ func (s *sources) acceptable(a *answer, sent http.Header) bool {
 	case status == http.StatusPartialContent && s.begun != 0:
 		status = s.begun
 	}
-	resp := rfc9111.NewResponse(status, a.header, a.delay, a.received.wall)
+	resp := a.response()
+	if status != a.status {
+		resp = rfc9111.NewResponse(status, a.header, a.delay, a.received.wall)
+	}
 	generated := a.received.ago(resp.InitialAge + time.Second) // or later: Age is in whole seconds
 	use, _ := resp.Reuse(&r.cc, resp.InitialAge)
 	return !a.unusable && a.given.left > 0 && use == rfc9111.ServeFresh && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, a.header, generated) &&

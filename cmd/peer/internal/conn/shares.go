@@ -12,7 +12,7 @@ type Shares struct {
 const (
 	mostClients = 16 << 10 // unless a number is asked for
 	adminConns  = 32
-	others      = 32 // files of the store, the log, listeners
+	others      = 160 // files of the store, which has some 70 segments of two each, the log, listeners
 	mostGossip  = 4096
 	mostIdle    = 1024
 )

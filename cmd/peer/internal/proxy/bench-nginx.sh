@@ -1,118 +1,195 @@
 #!/usr/bin/env bash
-# Hits of peer against hits of nginx's proxy_cache, by wrk, side by side in one run.
+# Peer against nginx's proxy_cache, Varnish, and the least that a proxy of net/http can do, by wrk, side by side in one run.
 #
-#   cmd/peer/internal/proxy/bench-nginx.sh [-t SECONDS] [-r ROUNDS] [-c "CPUS..."] [-s "SIZES..."] [-m "MODES..."] [-p PROFILE]
+#   cmd/peer/internal/proxy/bench-nginx.sh [-t SECONDS] [-r ROUNDS] [-c CPUS] [-n OBJECTS] [-p PROFILES] [-s "SERVERS..."] [ROW...]
 #
-#   -t  length of a round, default 5          -r  rounds of each server, by turns, default 3; the medians count
-#   -c  CPUs the server has, default "1 2"    -s  bodies, default "1k 64k"
-#   -m  how clients ask, default "plain": plain, log (with an access log), tls (HTTP/1.1), h2c (HTTP/2 in the clear, by h2load)
-#   -p  write a CPU profile of peer's last plain round to this file
+#   -t  length of a round, default 3     -r  rounds of each server, by turns, default 3; the medians count
+#   -c  CPUs a server has, default 1     -n  objects of the row "many", default 100000
+#   -p  write a CPU profile of peer's last round of each row to this directory
+#   -s  of nginx, varnish, floor and peer, default all
 #
-# Installs nginx, wrk and h2load where apt-get can. Prints a table in Markdown: requests a second, their ratio, and the CPU time that each
-# server took for a request, which other work on the machine disturbs less. The modes take turns in each round. PEER names a binary to measure, default: what is built here.
+# A row is WHAT-SIZE-CONNECTIONS: "hit" of one object, also by "log" (with an access log), "tls" and "h2c" (HTTP/2 in the clear, by h2load); "miss" of one that
+# nobody has; "sibling", of one that a sibling has: for nginx and Varnish, the origin is another nginx with a full cache. Or "many": objects of 1 KiB are
+# fetched once at 64 connections, then hits are spread over them, then the server is killed and started again. Default: all of the table in BENCHMARKS.md.
+#
+# Installs what it needs where apt-get can. Prints Markdown. CPU µs is the time of processors, user's and system's, that the server alone took for a request: other
+# work on the machine disturbs it less than it does rates. The server has CPU 0 for itself where -c is 1, and everything else the others.
+# PEER names a binary to measure, default: what is built here.
 set -euo pipefail
-seconds=5 rounds=3 cpu_list="1 2" sizes="1k 64k" modes=plain profile=
-while getopts t:r:c:s:m:p: o; do
+seconds=3 rounds=3 cpus=1 objects=100000 profiles= servers="nginx varnish floor peer"
+while getopts t:r:c:n:p:s: o; do
   case $o in
-  t) seconds=$OPTARG ;; r) rounds=$OPTARG ;; c) cpu_list=$OPTARG ;; s) sizes=$OPTARG ;; m) modes=$OPTARG ;; p) profile=$(realpath -m "$OPTARG") ;;
-  *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  t) seconds=$OPTARG ;; r) rounds=$OPTARG ;; c) cpus=$OPTARG ;; n) objects=$OPTARG ;; p) profiles=$(realpath -m "$OPTARG"); mkdir -p "$profiles" ;; s) servers=$OPTARG ;;
+  *) sed -n '2,19s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
+shift $((OPTIND - 1))
+rows=("$@")
+[ $# -gt 0 ] || rows=(hit-1k-32 hit-64k-32 hit-1m-32 hit-1k-256 miss-1k-32 miss-64k-32 sibling-1k-32 sibling-64k-32 sibling-1k-1 sibling-64k-1 many)
 cd "$(dirname "$0")/../../../.."
-
-for tool in nginx wrk curl openssl h2load; do
-  command -v $tool >/dev/null || { apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nginx wrk curl openssl nghttp2-client >/dev/null; break; }
+for tool in nginx wrk varnishd curl openssl h2load; do
+  command -v $tool >/dev/null || { apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nginx-light wrk varnish curl openssl nghttp2-client >/dev/null; break; }
 done
 work=$(mktemp -d)
-pids=()
-trap 'kill "${pids[@]}" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'stop_all; rm -rf "$work"' EXIT
 chmod 755 "$work"
-mkdir -p "$work/www" "$work/cache"
-chmod 777 "$work/cache"
-for size in $sizes; do head -c "${size^^}" /dev/urandom > "$work/www/$size"; done
-
+declare -A pid=()
+stop_all() { [ ${#pid[@]} = 0 ] || kill "${pid[@]}" 2>/dev/null || true; wait 2>/dev/null || true; pid=(); }
+server=() others=()
+[ "$cpus" != 1 ] || { server=(taskset -c 0) others=(taskset -c "1-$(($(nproc) - 1))"); }
+[ -n "${PEER:-}" ] || { go build -o "$work/peer" ./cmd/peer; PEER=$work/peer; }
+has() { [[ " $servers " == *" $1 "* ]]; }
+! has floor || go build -o "$work/floor" ./cmd/peer/internal/proxy/benchfloor
+mkdir "$work/www"
+for size in 1k 64k 1m; do head -c "${size^^}" /dev/urandom > "$work/www/$size"; done
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
   -keyout "$work/key.pem" -out "$work/cert.pem" 2>/dev/null
 
-# nginx_conf WORKERS: an origin on 18080 and a cache of it on 18081, with a log on 18181, by TLS on 18281, by HTTP/2 on 18381.
-nginx_conf() {
-  cat > "$work/nginx.conf" <<CONF
-worker_processes $1; pid $work/nginx.pid; error_log $work/error.log; daemon off;
-events { worker_connections 1024; }
-http {
-  access_log off; sendfile on; tcp_nopush off; keepalive_requests 100000000;
-  proxy_cache_path $work/cache keys_zone=c:10m;
-  server { listen 127.0.0.1:18080; root $work/www; add_header Cache-Control max-age=3600; }
-  ssl_certificate $work/cert.pem; ssl_certificate_key $work/key.pem;
-  proxy_cache c; proxy_cache_key \$request_uri; proxy_http_version 1.1; proxy_set_header Connection "";
-  server { listen 127.0.0.1:18081; listen 127.0.0.1:18281 ssl; location / { proxy_pass http://127.0.0.1:18080; } }
-  server { listen 127.0.0.1:18181; access_log $work/nginx-access.log; location / { proxy_pass http://127.0.0.1:18080; } }
-  server { listen 127.0.0.1:18381 http2; location / { proxy_pass http://127.0.0.1:18080; } }
+# Requests are for /SIZE/NUMBER. Ports: 18080 the origin, 1808x the servers, 1809x those that are asked as siblings.
+declare -A port=([nginx]=18081 [varnish]=18082 [floor]=18083 [peer]=18084) asked=([nginx]=18091 [varnish]=18091 [floor]=18091 [peer]=18094)
+# start NAME COMMAND...: in the background, until it answers on its port.
+start() {
+  local name=$1 at=$2; shift 2
+  "$@" >>"$work/$name.log" 2>&1 & pid[$name]=$!
+  for _ in $(seq 300); do curl -sf -o /dev/null "http://127.0.0.1:$at/1k/up" && return; sleep 0.1; done
+  cat "$work"/*.log >&2; exit 1
 }
-CONF
+# run_nginx NAME PORT ORIGIN: an nginx of its own; ORIGIN "" = it is the origin.
+run_nginx() {
+  local cache="proxy_cache_path $work/cache-$1 keys_zone=c:64m max_size=16g inactive=1h; proxy_cache c; proxy_cache_key \$request_uri; proxy_http_version 1.1; proxy_set_header Connection \"\";
+    upstream up { server 127.0.0.1:$3; keepalive 256; keepalive_requests 100000000; } ssl_certificate $work/cert.pem; ssl_certificate_key $work/key.pem;
+    server { listen 127.0.0.1:$2; listen 127.0.0.1:$(($2 + 200)) ssl; location / { proxy_pass http://up; } }
+    server { listen 127.0.0.1:$(($2 + 100)); access_log $work/nginx-access.log; location / { proxy_pass http://up; } }
+    server { listen 127.0.0.1:$(($2 + 300)) http2; location / { proxy_pass http://up; } }"
+  [ -n "$3" ] || cache="server { listen 127.0.0.1:$2; root $work/www; add_header Cache-Control max-age=3600; location ~ ^/(1k|64k|1m)/ { try_files /\$1 =404; } }"
+  mkdir -p "$work/cache-$1"; chmod 777 "$work/cache-$1"
+  echo "worker_processes $cpus; pid $work/$1.pid; error_log $work/$1-error.log; daemon off; events { worker_connections 4096; }
+    http { access_log off; sendfile on; tcp_nopush off; keepalive_requests 100000000; $cache }" > "$work/$1.conf"
+  start "$1" "$2" "${pin[@]}" nginx -c "$work/$1.conf" -p "$work"
 }
-# ticks PID: CPU time of a process and its children so far, in clock ticks.
-ticks() { cat "/proc/$1/stat" $(pgrep -P "$1" | sed 's|.*|/proc/&/stat|') | awk '{t += $14 + $15} END {print t}'; }
-# start_peer NUMBER OPTION...: one at port 18082 + 10 * NUMBER.
-start_peer() {
-  local port=$((18082 + 10 * $1))
-  GOMAXPROCS=$cpus "${pin[@]}" "$PEER" run --name "bench$1" --listen 127.0.0.1:$port --admin 127.0.0.1:$((port + 1)) --gossip 127.0.0.1:$((port + 2)) --profiles on \
-    --origin http://127.0.0.1:18080 --store "$work/store-$cpus-$1" --store-size 1GiB "${@:2}" >"$work/peer$1.log" 2>&1 & pids+=($!)
+# run_peer NAME PORT OPTION...
+run_peer() {
+  start "$1" "$2" env GOMAXPROCS="$cpus" "${pin[@]}" "$PEER" run --name "$1" --listen 127.0.0.1:$2 --admin 127.0.0.1:$(($2 + 1000)) --gossip 127.0.0.1:$(($2 + 2000)) --profiles on \
+    --origin http://127.0.0.1:18080 --store "$work/store-$1" --store-size 16GiB "${@:3}"
 }
-rate() { # PORT PATH MODE
-  case $3 in
-  h2c) h2load -t1 -c32 -m1 -D"$seconds" "http://127.0.0.1:$1/$2" | awk '/^finished in/ {print $4}' ;;
-  tls) rate_by_wrk "https://localhost:$1/$2" ;;
-  *) rate_by_wrk "http://127.0.0.1:$1/$2" ;;
+# run NAME [ORIGIN]: one of the servers.
+run() {
+  local pin=("${server[@]}") origin=${2:-18080} tls=(--https 127.0.0.1:18284 --https-cert "$work/cert.pem" --https-key "$work/key.pem")
+  case $1 in
+  nginx) run_nginx nginx 18081 "$origin" ;;
+  varnish) start varnish 18082 "${pin[@]}" varnishd -F -a 127.0.0.1:18082 -b "127.0.0.1:$origin" -s malloc,8G -n "$work/varnish" ;;
+  floor) start floor 18083 env GOMAXPROCS="$cpus" "${pin[@]}" "$work/floor" 127.0.0.1:18083 "127.0.0.1:$origin" ;;
+  peer) [ -n "${2:-}" ] && tls=(--join 127.0.0.1:20094); [ "$what" = log ] && tls=(--access-log "$work/peer-access.log"); run_peer peer 18084 "${tls[@]}" ;;
   esac
 }
-rate_by_wrk() { wrk -t1 -c32 -d"${seconds}s" "$1" | awk '/Requests\/sec/ {print $2} /Non-2xx|Socket errors/ {print > "/dev/stderr"}'; }
+family() { local of=$1 more; while more=$(pgrep -P "${of// /,}") && [[ " $of " != *" ${more//$'\n'/ } "* ]]; do of+=" ${more//$'\n'/ }"; done; echo "$of"; }
+cpu() { local p; for p in $(family "${pid[$1]}"); do cat "/proc/$p/stat"; done 2>/dev/null | awk -v hz="$(getconf CLK_TCK)" '{sub(/.*\)/, ""); t += $12 + $13} END {printf "%.0f", t / hz * 1e6}'; }
+memory() { local p; for p in $(family "${pid[$1]}"); do cat "/proc/$p/status"; done 2>/dev/null | awk -v f="$2:" '$1 == f {t += $2} END {print t}'; }
 median() { printf '%s\n' "$@" | sort -g | sed -n "$((($# + 1) / 2))p"; }
+# load PORT SIZE CONNECTIONS MODE FROM: prints requests a second, p50 and p99 in ms, requests, the next number. MODE: one, new or random objects.
+load() {
+  if [ "$what" = h2c ]; then
+    "${others[@]}" h2load -t1 -c"$3" -m1 -D"$seconds" "http://127.0.0.1:$1/$2/1" | awk -v s="$seconds" '/^finished in/ {print $4, "-", "-", int($4 * s), 1}'
+    return
+  fi
+  cat > "$work/load.lua" <<LUA
+local n, mode, last = $5, "$4", $objects
+if mode == "one" then wrk.path = "/$2/1" else request = function()
+  n = n + 1
+  return wrk.format(nil, "/$2/" .. (mode == "new" and n or math.random(last)))
+end end
+done = function(s, l)
+  local e = s.errors.connect + s.errors.read + s.errors.write + s.errors.status + s.errors.timeout
+  if e > 0 then io.stderr:write("$1 $2: ", e, " errors\n") end
+  print("RESULT", s.requests / s.duration * 1e6, l:percentile(50) / 1e3, l:percentile(99) / 1e3, s.requests, $5 + s.requests + 2 * $3)
+end
+LUA
+  local scheme=http; [ "$what" = tls ] && scheme=https
+  "${others[@]}" wrk -t1 -c"$3" -d"${seconds}s" -s "$work/load.lua" "$scheme://localhost:$1" | awk '/^RESULT/ {$1 = ""; print}'
+}
+declare -A got=() next=()
+# measure SERVER SIZE CONNECTIONS MODE: one round; its row gets a line in got[SERVER]: rate p50 p99 CPU.
+measure() {
+  local at=${port[$1]} before after r
+  case $what in log) [ "$1" = nginx ] && at=18181 ;; tls) at=$((at + 200)) ;; h2c) [ "$1" = nginx ] && at=18381 ;; esac
+  [ "$4" != one ] || "${others[@]}" curl -skf -o /dev/null "http$([ "$what" = tls ] && echo s)://localhost:$at/$2/1" $([ "$what" = h2c ] && echo --http2-prior-knowledge)
+  if [ -n "$profiles" ] && [ "$1" = peer ]; then curl -s -o "$profiles/$row.cpu" "http://127.0.0.1:19084/debug/pprof/profile?seconds=$seconds" & fi
+  before=$(cpu "$1"); r=($(load "$at" "$2" "$3" "$4" "${next[$1]:-100}")); after=$(cpu "$1")
+  [ "$4" = new ] && next[$1]=${r[4]}
+  got[$1]+="${r[0]} ${r[1]} ${r[2]} $(awk -v t=$((after - before)) -v n="${r[3]}" 'BEGIN {print t / (n + 0.001)}') ${r[3]}"$'\n'
+}
+field() { median $(cut -d' ' -f"$2" <<<"${got[$1]:-}" | sed '/^$/d'); }
+f() { LC_ALL=C printf "%.$1f" "${2/-/}"; }
+print_row() { # TITLE
+  local s line="| $1 |"
+  for s in nginx varnish floor peer; do [ -n "${got[$s]:-}" ] && line+=" $(f 0 "$(field "$s" 1)") |" || line+=" |"; done
+  [ -n "${got[nginx]:-}" ] && [ -n "${got[peer]:-}" ] && line+=" $(awk -v p="$(field peer 1)" -v n="$(field nginx 1)" 'BEGIN {printf "**%.2f**", p / n}') |" || line+=" |"
+  for s in nginx varnish floor peer; do [ -n "${got[$s]:-}" ] && line+=" $(f 0 "$(field "$s" 4)") |" || line+=" |"; done
+  [ -n "${got[nginx]:-}" ] && [ -n "${got[peer]:-}" ] && line+=" $(awk -v p="$(field peer 4)" -v n="$(field nginx 4)" 'BEGIN {printf "**%.2f**", n / p}') |" || line+=" |"
+  for s in nginx varnish floor peer; do [ -n "${got[$s]:-}" ] && line+=" $(f 2 "$(field "$s" 2)"), $(f 1 "$(field "$s" 3)") |" || line+=" |"; done
+  echo "$line"
+}
+fill() { # PORT SIZE SECONDS: what a sibling is to have
+  local seconds=$3; load "$1" "$2" 64 new 100 | awk '{print $4}'
+}
+many() { # SERVER
+  local empty full n=0 t=0 r before bytes dir began now
+  run "$1"; empty=$(memory "$1" VmRSS); next[$1]=100
+  before=$(cpu "$1")
+  while [ "$n" -lt "$objects" ]; do r=($(load "${port[$1]}" 1k 64 new $((100 + n)))); n=$((n + r[3])); t=$(awk -v t="$t" -v r="${r[0]}" -v k="${r[3]}" 'BEGIN {print t + k / r}'); done
+  got_fill[$1]="$(awk -v n="$n" -v t="$t" -v c=$(($(cpu "$1") - before)) 'BEGIN {printf "%.0f/s, %.0f µs", n / t, c / n}')"
+  sleep 2; full=$(memory "$1" VmRSS)
+  dir=$work/cache-$1; [ "$1" = peer ] && dir=$work/store-peer
+  bytes=-; [ ! -d "$dir" ] || bytes=$(($(du -sk "$dir" | cut -f1) * 1024 / n))
+  got_size[$1]="$(((full - empty) * 1024 / n)) B, $bytes B"
+  for _ in $(seq "$rounds"); do measure "$1" 1k 32 random; done
+  kill -9 $(family "${pid[$1]}"); wait "${pid[$1]}" 2>/dev/null || true; unset "pid[$1]"
+  got_reload[$1]="nothing"
+  if [ "$1" != varnish ]; then # which has all in memory
+    began=$(date +%s%3N); run "$1"; now=$(date +%s%3N)
+    got_reload[$1]="$(((now - began))) ms, $(($(memory "$1" VmHWM) / 1024)) MiB"
+    kill "${pid[$1]}"; wait "${pid[$1]}" 2>/dev/null || true; unset "pid[$1]"
+  fi
+  rm -rf "$work/store-$1" "$work/cache-$1" "$work/varnish"
+}
 
-[ -n "${PEER:-}" ] || { go build -o "$work/peer" ./cmd/peer; PEER=$work/peer; }
-echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs; $(nginx -v 2>&1 | sed 's/.*: //'); $("$PEER" version | grep -o 'go1[^ ,)]*' | head -n 1); wrk -t1 -c32, $rounds rounds of $seconds s each"
+echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg); $(nginx -v 2>&1 | sed 's/.*: //'); $(varnishd -V 2>&1 | grep -o 'varnish-[0-9.]*' | head -n 1); $("$PEER" version | grep -o 'go1[^ ,)]*' | head -n 1); $rounds rounds of $seconds s each, a server has $cpus CPU(s)"
 echo
-echo "| CPUs | body | mode | nginx/s | peer/s | peer/nginx | nginx CPU µs | peer CPU µs | nginx/peer CPU | peer/plain CPU |"
-echo "|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|"
-declare -A nginx_port=([plain]=18081 [log]=18181 [tls]=18281 [h2c]=18381) peer_port=([plain]=18082 [log]=18092 [tls]=18282 [h2c]=18082) peer_pid=([plain]=1 [log]=2 [tls]=1 [h2c]=1)
-for cpus in $cpu_list; do
-  pin=(); [ "$cpus" = 1 ] && pin=(taskset -c 0)
-  nginx_conf "$cpus"
-  "${pin[@]}" nginx -c "$work/nginx.conf" -p "$work" & pids=($!)
-  start_peer 0 --https 127.0.0.1:18282 --https-cert "$work/cert.pem" --https-key "$work/key.pem"
-  start_peer 1 --access-log "$work/peer-access.log"
-  for size in $sizes; do
-    declare -A n=() p=() nt=() pt=()
-    for mode in $modes; do
-      scheme=http; [ "$mode" = tls ] && scheme=https
-      for port in ${nginx_port[$mode]} ${peer_port[$mode]}; do
-        get=(curl -skf -o /dev/null "$scheme://localhost:$port/$size"); [ "$mode" = h2c ] && get+=(--http2-prior-knowledge)
-        for i in $(seq 50); do "${get[@]}" && break; sleep 0.1; done
-        "${get[@]}" || { cat "$work"/peer*.log "$work/error.log" >&2; exit 1; }
+echo "| row | nginx/s | varnish/s | floor/s | peer/s | peer/nginx | CPU µs nginx | varnish | floor | peer | nginx/peer CPU | ms p50, p99: nginx | varnish | floor | peer |"
+echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+for row in "${rows[@]}"; do
+  IFS=- read -r what size connections <<<"$row"
+  got=() next=()
+  pin=("${others[@]}"); run_nginx origin 18080 ""
+  case $what in
+  many)
+    declare -A got_fill=() got_size=() got_reload=()
+    for s in $servers; do [ "$s" = floor ] || many "$s"; done
+    print_row "hits spread over $objects"
+    for s in $servers; do [ "$s" = floor ] || printf '\n%s: filled at %s of CPU each; memory, disk an object %s; killed and back after %s\n' "$s" "${got_fill[$s]}" "${got_size[$s]}" "${got_reload[$s]}" >> "$work/after"; done ;;
+  sibling)
+    pin=("${others[@]}"); run_nginx filled 18091 18080
+    need=$((seconds * rounds * 2 + 2)); full=1
+    { has nginx || has varnish || has floor; } && fill 18091 "$size" $need >/dev/null
+    if has peer; then pin=("${others[@]}"); run_peer filled-peer 18094; full=$(fill 18094 "$size" $need); fi
+    for s in $servers; do run "$s" 18091; done
+    if has peer; then # the digest of the other has come
+      for _ in $(seq 200); do
+        [ "$(curl -s http://127.0.0.1:19084/metrics | awk '/^peer_member_digest_keys.*filled-peer/ {print int($2)}')" -ge "$full" ] 2>/dev/null && break; sleep 0.1
       done
-    done
-    for round in $(seq "$rounds"); do
-      for mode in $modes; do
-        who=${pids[${peer_pid[$mode]}]}
-        t=$(ticks "${pids[0]}"); n[$mode]+=" $(rate "${nginx_port[$mode]}" "$size" "$mode")"; nt[$mode]=$((${nt[$mode]:-0} + $(ticks "${pids[0]}") - t))
-        if [ -n "$profile" ] && [ "$round" = "$rounds" ] && [ "$mode" = plain ]; then
-          curl -s -o "$profile" "http://127.0.0.1:18083/debug/pprof/profile?seconds=$seconds" & profiling=$!
-        fi
-        t=$(ticks "$who"); p[$mode]+=" $(rate "${peer_port[$mode]}" "$size" "$mode")"; pt[$mode]=$((${pt[$mode]:-0} + $(ticks "$who") - t))
-        [ -z "${profiling:-}" ] || { wait "$profiling"; profiling=; }
-      done
-    done
-    base=
-    for mode in $modes; do
-      line=$(awk -v c="$cpus" -v s="$size" -v m="$mode" -v n="$(median ${n[$mode]})" -v p="$(median ${p[$mode]})" -v ns="${n[$mode]}" -v ps="${p[$mode]}" \
-        -v nt="${nt[$mode]}" -v pt="${pt[$mode]}" -v hz="$(getconf CLK_TCK)" -v sec="$seconds" -v base="$base" '
-        function per(t, rates,   a, i, sum) { for (i = split(rates, a, " "); i > 0; i--) sum += a[i] * sec; return t / hz * 1e6 / sum }
-        BEGIN { own = per(pt, ps); if (base == "") base = own
-          printf "| %s | %s | %s | %.0f | %.0f | %.2f | %.1f | %.1f | %.2f | %.2f |\n", c, s, m, n, p, p/n, per(nt, ns), own, per(nt, ns) / own, own / base }')
-      [ -n "$base" ] || base=$(awk -F'|' '{print $9 + 0}' <<<"$line")
-      echo "$line"
-    done
-  done
-  kill "${pids[@]}"; wait "${pids[@]}" 2>/dev/null || true
-  pids=()
+    fi
+    for _ in $(seq "$rounds"); do for s in $servers; do measure "$s" "$size" "$connections" new; done; done
+    if has peer; then # what it did not get from the sibling would be measured as something else
+      curl -s http://127.0.0.1:19084/metrics | awk '/^peer_requests_total\{/ {all += $2} /^peer_requests_total\{outcome="sibling-hit"/ {hits = $2} END {if (hits < 0.95 * all) print "only", hits, "of", all, "from the sibling" > "/dev/stderr"}'
+    fi
+    print_row "$row" ;;
+  *)
+    mode=new; [ "$what" = miss ] || mode=one
+    for s in $servers; do [ "$what" != miss ] && [ "$s" = floor ] || run "$s"; done
+    for _ in $(seq "$rounds"); do for s in $servers; do [ "$what" != miss ] && [ "$s" = floor ] || measure "$s" "$size" "$connections" $mode; done; done
+    print_row "$row" ;;
+  esac
+  stop_all
+  rm -rf "$work"/store-* "$work"/cache-* "$work/varnish"
 done
+[ ! -f "$work/after" ] || cat "$work/after"

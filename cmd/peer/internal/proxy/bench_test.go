@@ -12,7 +12,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -217,28 +219,84 @@ func (d discard) Header() http.Header         { return d.h }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
-// BenchmarkMiss is a request that nothing is stored for, of 1 KiB, without the
-// connections to client and origin. "not stored" shows what storing takes.
+// BenchmarkMiss is a request that nothing is stored for, without the connections to
+// client, origin and sibling, so that nothing counts but what the peer itself does.
+// "not stored" shows what storing takes, "sibling" is answered by one.
 func BenchmarkMiss(b *testing.B) {
-	for name, fields := range map[string]string{"stored": "max-age=600", "not stored": "private"} {
-		b.Run(name, func(b *testing.B) {
-			h, err := New(Config{Name: "a", OriginTransport: answering(fields), Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer h.Close()
-			b.ReportAllocs()
-			for n := 0; b.Loop(); n++ {
-				r := httptest.NewRequest("GET", "http://origin.test/"+strconv.Itoa(n), nil)
-				h.ServeHTTP(httptest.NewRecorder(), r)
-			}
-		})
+	for _, size := range []int{1 << 10, 64 << 10} {
+		for _, way := range []string{"stored", "not stored", "sibling"} {
+			b.Run(fmt.Sprintf("size=%dk/%s", size>>10, way), func(b *testing.B) {
+				c := Config{Name: "a", Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}}
+				switch way {
+				case "stored":
+					c.OriginTransport = answering{"max-age=600", size}
+				case "not stored":
+					c.OriginTransport = answering{"private", size}
+				case "sibling":
+					c.OriginTransport = answering{"max-age=600", size}
+					holder, err := New(Config{Name: "holder", OriginTransport: c.OriginTransport, Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}})
+					if err != nil {
+						b.Fatal(err)
+					}
+					defer holder.Close()
+					c.Locator, c.SiblingTransport = always{"holder.test:1"}, &repeating{holder: holder}
+				}
+				h, err := New(c)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer h.Close()
+				b.ReportAllocs()
+				start, n := cputime.Used(), 0
+				r := httptest.NewRequest("GET", "http://origin.test/x", nil)
+				w := discard{make(http.Header, 16)}
+				for ; b.Loop(); n++ {
+					r.URL.Path = "/" + strconv.Itoa(n)
+					r.RequestURI = r.URL.String()
+					clear(w.h)
+					h.ServeHTTP(w, r.WithContext(r.Context()))
+				}
+				b.ReportMetric(float64(cputime.Used()-start)/float64(n), "cpu-ns/op")
+				if got := h.Counters().SiblingHits; way == "sibling" && got < uint64(n)*99/100 {
+					b.Fatalf("%d of %d came from the sibling", got, n)
+				}
+			})
+		}
 	}
 }
 
-type answering string
+// answering is an origin with so many bytes for every path, under these directives.
+type answering struct {
+	directives string
+	size       int
+}
 
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Request: r, ContentLength: 1024,
-		Header: http.Header{"Cache-Control": {string(a)}, "Etag": {`"a"`}}, Body: io.NopCloser(bytes.NewReader(make([]byte, 1024)))}, nil
+	return &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Request: r, ContentLength: int64(a.size),
+		Header: http.Header{"Cache-Control": {a.directives}, "Etag": {`"a"`}}, Body: io.NopCloser(io.LimitReader(zeroes{}, int64(a.size)))}, nil
+}
+
+// repeating is a sibling that answers every question as it answered the first.
+type repeating struct {
+	holder http.Handler
+	once   sync.Once
+	first  *httptest.ResponseRecorder
+}
+
+func (t *repeating) RoundTrip(r *http.Request) (*http.Response, error) {
+	t.once.Do(func() {
+		for t.first == nil || t.first.Code != 200 { // until the holder has stored it
+			w, q := httptest.NewRecorder(), httptest.NewRequest("GET", "http://origin.test/x", nil)
+			t.holder.ServeHTTP(w, q)
+			q.Header = r.Header
+			t.first = httptest.NewRecorder()
+			t.holder.ServeHTTP(t.first, q)
+		}
+	})
+	h := make(http.Header, len(t.first.Header()))
+	for name, lines := range t.first.Header() {
+		h[name] = slices.Clone(lines)
+	}
+	return &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Request: r, ContentLength: int64(t.first.Body.Len()),
+		Header: h, Body: io.NopCloser(bytes.NewReader(t.first.Body.Bytes()))}, nil
 }

@@ -24,7 +24,7 @@ import (
 // object is found out, and afterwards it is right again.
 func TestSpoiledDisk(t *testing.T) {
 	bodyOf := func(path string) []byte {
-		n := 40_000
+		n := 70_000 // in files of their own
 		switch path[len(path)-1] % 3 {
 		case 1:
 			n = 300_000

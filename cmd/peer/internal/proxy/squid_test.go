@@ -94,7 +94,7 @@ func TestOnlyIfCachedDoesNotHideALoop(t *testing.T) {
 
 // A disk that hangs costs a Squid half a second, and not its patience.
 func TestSquidDoesNotWaitForOurDisk(t *testing.T) {
-	w := newWorld(t, false, cached(strings.Repeat("x", 1000)))
+	w := newWorld(t, false, cached(strings.Repeat("x", 100_000))) // in a file of its own
 	w.tune = func(c *Config) { c.Store.MemoryBytes = 0 }
 	dir := t.TempDir()
 	w.start("a", dir)
@@ -103,7 +103,7 @@ func TestSquidDoesNotWaitForOurDisk(t *testing.T) {
 	for w.peers["a"].Store().Stats().Objects == 0 { // it is stored after it was served
 		runtime.Gosched()
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "objects", "*", "*"))
+	files, err := filepath.Glob(filepath.Join(dir, "objects", "??", "*"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("files %q, %v", files, err)
 	}

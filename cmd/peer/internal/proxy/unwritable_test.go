@@ -42,9 +42,9 @@ func (o atOnceOrigin) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestUnwritableStore: a store that lost its directory costs hits, never answers,
 // however long the bodies are and however many wait for one.
 func TestUnwritableStore(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "store")
 	target, _ := url.Parse("http://origin.test")
 	for _, size := range []int{1000, 64 << 10, 64<<10 + 1, 300_000, 3 << 20} {
+		dir := filepath.Join(t.TempDir(), "store") // part of which may come back
 		want := bytes.Repeat([]byte("0123456789abcdef!"), size/17+1)[:size]
 		h, err := New(Config{Name: "a", Origin: target, OriginTransport: atOnceOrigin{want},
 			Store: store.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 8 << 20}})

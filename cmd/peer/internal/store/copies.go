@@ -15,32 +15,32 @@ const copiesShare = 32
 // one that came first, unless it was found by [Store.Get] since, which lets it stay for
 // another round. So hits take no lock for it.
 type copies struct {
-	mu    sync.Mutex
-	order list.List // of *Object, the latest first
-	kib   int64     // of these
-	held  atomic.Int64
+	mu     sync.Mutex
+	order  list.List // of *Object, the latest first
+	grains int64     // of these
+	held   atomic.Int64
 }
 
 // enter and leave keep account of the room that all objects take, and of the copies.
 func (c *copies) enter(o *Object) {
-	c.held.Add(int64(o.kib))
-	if !o.copied {
+	c.held.Add(int64(o.grains))
+	if !o.is(objCopied) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kib += int64(o.kib)
+	c.grains += int64(o.grains)
 	o.turn = c.order.PushFront(o)
 }
 
 func (c *copies) leave(o *Object) {
-	c.held.Add(-int64(o.kib))
-	if !o.copied {
+	c.held.Add(-int64(o.grains))
+	if !o.is(objCopied) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kib -= int64(o.kib)
+	c.grains -= int64(o.grains)
 	c.order.Remove(o.turn)
 }
 
@@ -50,12 +50,12 @@ func (c *copies) leave(o *Object) {
 func (c *copies) next(most int64, coming *Object) *Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.held.Load() <= most || c.kib <= most/copiesShare {
+	if c.held.Load() <= most || c.grains <= most/copiesShare {
 		return nil
 	}
 	for range c.order.Len() {
 		e := c.order.Back()
-		if o := e.Value.(*Object); o != coming && !o.found.Swap(false) {
+		if o := e.Value.(*Object); o != coming && !o.clear(objFound) {
 			return o
 		}
 		c.order.MoveToFront(e)
@@ -69,7 +69,7 @@ func (c *copies) next(most int64, coming *Object) *Object {
 func (s *Store) spare(coming *Object) {
 	for {
 		o := s.copies.next(s.most.Load(), coming)
-		if o == nil || !s.DeleteObject(o) { // or somebody else is putting it in, or taking it out
+		if o == nil || !s.removeObject(o) { // or somebody else is putting it in, or taking it out
 			return
 		}
 		s.evictions.Add(1)

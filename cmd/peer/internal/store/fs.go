@@ -30,11 +30,12 @@ type File interface {
 	io.Closer
 	Size() (int64, error)
 	Truncate(size int64) error
-	// Cached reports whether any of it is in memory; false = none, or not known.
-	Cached() bool
-	// Uncache says that it won't be read again soon. That is a hint: it may do
-	// nothing.
-	Uncache()
+	// Cached reports whether any of n bytes from off on is in memory; false = none, or
+	// not known. n = 0 is all the rest.
+	Cached(off, n int64) bool
+	// Uncache says that n bytes from off on won't be read again soon; n = 0 is all the
+	// rest. That is a hint: it may do nothing.
+	Uncache(off, n int64)
 }
 
 // system is the file system of the system.
@@ -47,18 +48,14 @@ func (system) Rename(from, to string) error        { return os.Rename(from, to) 
 func (system) Remove(name string) error            { return os.Remove(name) }
 func (system) RemoveAll(name string) error         { return os.RemoveAll(name) }
 func (system) MkdirAll(name string) error          { return os.MkdirAll(name, 0o700) }
-func (system) Edit(name string) (File, error)      { return wrap(os.OpenFile(name, os.O_RDWR, 0)) }
+func (system) Edit(name string) (File, error)      { return opened(os.OpenFile(name, os.O_RDWR, 0)) }
 
 func (system) Open(name string) (File, error) {
-	f, err := os.Open(name)
-	if err == nil {
-		noReadAhead(f)
-	}
-	return wrap(f, err)
+	return opened(os.Open(name))
 }
 
 func (system) Create(name string) (File, error) {
-	return wrap(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600))
+	return opened(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600))
 }
 
 func (system) ReadDir(name string) ([]string, error) {
@@ -70,10 +67,12 @@ func (system) ReadDir(name string) ([]string, error) {
 	return d.Readdirnames(-1)
 }
 
-func wrap(f *os.File, err error) (File, error) {
+// opened wraps a file that is read as it is asked for, and not ahead.
+func opened(f *os.File, err error) (File, error) {
 	if err != nil {
 		return nil, err
 	}
+	noReadAhead(f)
 	return systemFile{f}, nil
 }
 

@@ -51,7 +51,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("object %d: delivered %d of %d bytes, %v", i, len(got), len(b), err)
 		}
 		f.Close()
-		s.trash.idle()
+		s.trash.drain()
 	}
 	m.check(t, s)
 	if failed == 0 || stored < 100 {

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -40,6 +42,68 @@ func FuzzFile(f *testing.F) {
 		_, data, sums, err := readTail(h, got.body)
 		if err != nil || len(data) != got.data || int64(len(sums)) != blockCount(got.body) {
 			t.Fatalf("readTail: %d, %d, %v", len(data), len(sums), err)
+		}
+	})
+}
+
+// FuzzIndex: any bytes in place of a segment's index are read to their end or refused, in
+// memory that an entry bounds, and what is read encodes to the same bytes.
+func FuzzIndex(f *testing.F) {
+	e := indexEntry{at: 8, body: 5, data: 7, seq: 3, listUntil: 1, written: 2, generated: 4, copied: true}
+	one := appendEntry([]byte(indexMagic), stateHeld, &e, "a key", []uint64{1, 2})
+	f.Add(one)
+	f.Add(appendEntry(one, stateRemoved, &e, "", nil))
+	f.Add(one[:len(one)-1])
+	f.Add(make([]byte, 100))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, b []byte) {
+		path := filepath.Join(dir, "index")
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h, err := system{}.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		r := newEntryReader(h, make([]byte, 100))
+		for {
+			e, raw, at, err := r.next()
+			if len(r.buf) > maxEntry {
+				t.Fatalf("a buffer of %d bytes", len(r.buf))
+			}
+			if err != nil {
+				if at > max(int64(len(b)), segmentHead) || err == io.EOF && at != max(int64(len(b)), segmentHead) {
+					t.Fatalf("%v at %d of %d bytes", err, at, len(b))
+				}
+				return
+			}
+			state := byte(stateRemoved)
+			if e.held {
+				state = stateHeld
+			}
+			if e.at%8 != 0 || !bytes.Equal(raw, b[at:at+e.size]) {
+				t.Fatalf("%+v at %d", e, at)
+			}
+			again := appendEntry(nil, state, &e, string(e.key), e.numbers())
+			if !bytes.Equal(again[:entryHead], raw[:entryHead]) {
+				t.Fatalf("% x encodes to % x", raw, again)
+			}
+		}
+	})
+}
+
+// FuzzRecord: any bytes in place of a record are refused, or are one whose parts lie within
+// them.
+func FuzzRecord(f *testing.F) {
+	b := appendRecord(nil, 7, "key", []byte("data"), []byte("body"), xxhash.Sum64String("body"))
+	f.Add(b)
+	f.Add(append(b, 1, 2, 3))
+	f.Add(b[:len(b)-9])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := parseRecord(b, 7, "key")
+		if err == nil && (int64(len(b)) < recordHead+int64(len(r.data)+len(r.body)) || xxhash.Sum64(r.body) != r.bodySum) {
+			t.Fatalf("%+v from %d bytes", r, len(b))
 		}
 	})
 }

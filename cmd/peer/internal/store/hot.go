@@ -45,14 +45,14 @@ func (h *hotSet) put(o *Object, v hotObject) {
 		return
 	}
 	h.cache.Set(o.seq, v)
-	if o.gone.Load() { // it left the store meanwhile: nobody would drop it again
+	if o.is(objLeft) { // it left the store meanwhile: nobody would drop it again
 		h.cache.Invalidate(o.seq)
 	}
 }
 
 func (h *hotSet) drop(o *Object) {
 	if h != nil {
-		o.gone.Store(true)
+		o.set(objLeft)
 		h.cache.Invalidate(o.seq)
 	}
 }

@@ -25,7 +25,7 @@ func (l *labels) enter(o *Object, under []uint64) {
 	if l.by == nil {
 		l.by, l.of = make(map[uint64]map[*Object]struct{}), make(map[*Object][]uint64)
 	}
-	o.labelled = true
+	o.set(objLabelled)
 	l.of[o] = under
 	for _, label := range under {
 		if l.by[label] == nil {
@@ -36,7 +36,7 @@ func (l *labels) enter(o *Object, under []uint64) {
 }
 
 func (l *labels) leave(o *Object) {
-	if !o.labelled {
+	if !o.is(objLabelled) {
 		return
 	}
 	l.mu.Lock()

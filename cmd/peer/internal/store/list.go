@@ -26,8 +26,7 @@ func newExpiries() *expiries {
 // add has o unlisted after a while.
 func (e *expiries) add(o *Object, after time.Duration) {
 	e.mu.Lock()
-	o.due = time.Since(e.epoch) + after
-	heap.Push(&e.queue, o)
+	heap.Push(&e.queue, expiry{time.Since(e.epoch) + after, o})
 	first := o.place == 0
 	e.mu.Unlock()
 	if first {
@@ -41,7 +40,7 @@ func (e *expiries) add(o *Object, after time.Duration) {
 func (e *expiries) remove(o *Object) {
 	e.mu.Lock()
 	if o.place >= 0 {
-		heap.Remove(&e.queue, o.place)
+		heap.Remove(&e.queue, int(o.place))
 	}
 	e.mu.Unlock()
 }
@@ -57,7 +56,7 @@ func (e *expiries) due() (*Object, time.Duration) {
 	if d := e.queue[0].due - time.Since(e.epoch); d > 0 {
 		return nil, min(d, time.Hour)
 	}
-	return heap.Pop(&e.queue).(*Object), 0
+	return heap.Pop(&e.queue).(expiry).o, 0
 }
 
 // run calls unlist for every object that is due, until close.
@@ -86,25 +85,31 @@ func (e *expiries) close() {
 	<-e.done
 }
 
+// An expiry says when an object stops being listed.
+type expiry struct {
+	due time.Duration
+	o   *Object
+}
+
 // expiryQueue implements heap.Interface; place is an object's index, -1 outside.
-type expiryQueue []*Object
+type expiryQueue []expiry
 
 func (q expiryQueue) Len() int           { return len(q) }
 func (q expiryQueue) Less(i, j int) bool { return q[i].due < q[j].due }
 func (q expiryQueue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].place, q[j].place = i, j
+	q[i].o.place, q[j].o.place = int32(i), int32(j)
 }
 func (q *expiryQueue) Push(x any) {
-	o := x.(*Object)
-	o.place = len(*q)
-	*q = append(*q, o)
+	e := x.(expiry)
+	e.o.place = int32(len(*q))
+	*q = append(*q, e)
 }
 func (q *expiryQueue) Pop() any {
 	last := len(*q) - 1
-	o := (*q)[last]
-	(*q)[last] = nil
+	e := (*q)[last]
+	(*q)[last] = expiry{}
 	*q = (*q)[:last]
-	o.place = -1
-	return o
+	e.o.place = -1
+	return e
 }

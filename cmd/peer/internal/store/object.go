@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,48 +15,80 @@ import (
 // An Object is one object of a store, as it was when it was found. It is
 // immutable; a new description of the same body ([Store.Update]) is a new Object.
 type Object struct {
+	// 80 bytes, which the allocator gives as they are: there may be millions.
 	key       string
-	file      *file
-	seq       uint64 // distinguishes descriptions of one file
-	kib       uint32 // room on disk
-	listed    atomic.Bool
-	gone      atomic.Bool   // it left the index
-	copied    bool          // another cache has a copy
-	labelled  bool          // it is in Store.labels
-	found     atomic.Bool   // since it came, or was passed over, if it is copied
+	file      *file // of a small one its segment's, guarded by segments.mu; it may be moved
+	seq       uint64
+	listUntil int64         // Unix nanoseconds; 0 = never
 	turn      *list.Element // in the order of the copies; guarded by their lock
-	written   int64         // Unix nanoseconds
-	listUntil time.Time
-	generated time.Time
-	due       time.Duration // when it stops being listed, for the queue of expiries; guarded by its lock
-	place     int           // in that queue, -1 = not there
+	at, entry uint32        // of a small one: where its record and entry are, in 8 bytes; guarded by segments.mu
+	size      uint32        // of a small one: bytes of its body
+	grains    uint32        // room on disk
+	written   uint32        // Unix seconds
+	generated uint32        // Unix seconds; 0 = not said
+	place     int32         // in the queue of expiries, -1 = not there; guarded by its lock
+	state     atomic.Uint32
 }
+
+// What an object is, bits of its state. The first three are set before it can be found.
+const (
+	objSmall     = 1 << iota // it is in a segment
+	objCopied                // another cache has a copy
+	objLabelled              // it is in Store.labels
+	objListed                // now
+	objLeft                  // it left the index
+	objFound                 // since it came, or was passed over, if it is copied
+	objDiscarded             // its record is no longer held
+)
+
+func (o *Object) is(bit uint32) bool { return o.state.Load()&bit != 0 }
+
+// set sets a bit and reports whether it was clear.
+func (o *Object) set(bit uint32) bool { return o.state.Or(bit)&bit == 0 }
+
+// clear clears a bit and reports whether it was set.
+func (o *Object) clear(bit uint32) bool { return o.state.And(^bit)&bit != 0 }
+
+// bytes returns what the object takes on disk, in whole grains.
+func (o *Object) bytes() int64 { return int64(o.grains) * grain }
 
 // Key returns the key under which the object is stored.
 func (o *Object) Key() string { return o.key }
 
 // Size returns the length of the body in bytes.
-func (o *Object) Size() int64 { return o.file.body }
+func (o *Object) Size() int64 {
+	if o.is(objSmall) {
+		return int64(o.size)
+	}
+	return o.file.body
+}
 
 // Listed reports whether the object is listed now.
-func (o *Object) Listed() bool { return o.listed.Load() }
+func (o *Object) Listed() bool { return o.is(objListed) }
 
 // ListUntil returns when the object stops being listed.
-func (o *Object) ListUntil() time.Time { return o.listUntil }
+func (o *Object) ListUntil() time.Time { return instant(uint64(o.listUntil)) }
 
-// Generated returns when what the object holds came into being; zero = not said.
-func (o *Object) Generated() time.Time { return o.generated }
+// Generated returns when what the object holds came into being, in whole seconds; zero = not said.
+func (o *Object) Generated() time.Time {
+	if o.generated == 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(o.generated), 0)
+}
 
 // Copied reports whether another cache has a copy ([Meta.Copied]).
-func (o *Object) Copied() bool { return o.copied }
+func (o *Object) Copied() bool { return o.is(objCopied) }
 
-// Written returns when the object was stored, or its description renewed.
-func (o *Object) Written() time.Time { return time.Unix(0, o.written) }
+// Written returns when the object was stored, or its description renewed, in whole seconds.
+func (o *Object) Written() time.Time { return time.Unix(int64(o.written), 0) }
 
 // A file is a body on disk, shared by the successive Objects that describe it.
-// It is unlinked when the last of them has left the index.
+// It is unlinked when the last of them has left the index. The small objects of a
+// segment share that.
 type file struct {
 	id   uint64
+	seg  *segment // nil = a body of its own
 	body int64
 	refs atomic.Int32 // Objects in the index, or about to be
 	tail sync.RWMutex // guards the part of the file after the body
@@ -81,13 +114,28 @@ func (s *Store) unref(f *file) {
 	}
 }
 
-// kib rounds the bytes of a file up to what its file system gives it.
-func kib(size int64) uint32 { return uint32((size + unit - 1) / unit * (unit / 1024)) }
+// newObject makes an Object over f that holds one reference to it, of size bytes on disk.
+func newObject(key string, f *file, seq uint64, size int64, m Meta, written int64) *Object {
+	if f != nil { // file systems give a file whole units
+		size = (size + unit - 1) / unit * unit
+	}
+	o := &Object{key: key, file: f, seq: seq, grains: uint32(rounded(size) / grain), written: seconds(written),
+		listUntil: nanos(m.ListUntil), generated: seconds(nanos(m.Generated)), place: -1}
+	if m.Copied {
+		o.set(objCopied)
+	}
+	return o
+}
 
-// newObject makes an Object over f that holds one reference to it.
-func (s *Store) newObject(key string, f *file, size int64, m Meta, written int64) *Object {
-	return &Object{key: key, file: f, seq: s.lastSeq.Add(1), kib: kib(size), written: written, listUntil: m.ListUntil,
-		generated: m.Generated, copied: m.Copied, place: -1}
+// rounded is a size in whole grains.
+func rounded(size int64) int64 { return (size + grain - 1) / grain * grain }
+
+// seconds are those of a time in nanoseconds, 0 only if that is, as far as they can be told.
+func seconds(nanos int64) uint32 {
+	if nanos == 0 {
+		return 0
+	}
+	return uint32(min(max(nanos/1e9, 1), math.MaxUint32))
 }
 
 // insert puts o into the index, in place of what is there under its key. The
@@ -97,32 +145,45 @@ func (s *Store) insert(o *Object, labels []uint64) {
 	defer s.entering.RUnlock()
 	s.enter(o, labels)
 	s.spare(o)
-	s.index.Set(o.key, o)
+	s.index.Set(s.hash(o.key), o)
 }
 
-// swap puts o into the index if old is there still.
+// swap puts o into the index if old is there still. The entry of a small one is marked as
+// held then and not before, ahead of the removal of old's: a start must not find it if old
+// was replaced or removed meanwhile, and must find one of the two if it wasn't.
 func (s *Store) swap(old, o *Object, labels []uint64) bool {
 	s.entering.RLock()
 	defer s.entering.RUnlock()
 	s.enter(o, labels)
 	done := false
-	s.index.Compute(o.key, func(cur *Object, found bool) (*Object, otter.ComputeOp) {
+	s.index.Compute(s.hash(o.key), func(cur *Object, found bool) (*Object, otter.ComputeOp) {
 		if done = found && cur == old; done {
+			if o.is(objSmall) {
+				s.segments.hold(o)
+			}
 			return o, otter.WriteOp
 		}
 		return nil, otter.CancelOp
 	})
 	if !done {
-		s.left(o)
+		s.leave(o)
 	}
+	s.trash.drain()
 	return done
 }
 
 // DeleteObject removes o if it is still the object under its key, and reports
-// whether it was.
+// whether it was. It will not come back at a start, also if it left before.
 func (s *Store) DeleteObject(o *Object) bool {
+	done := s.removeObject(o)
+	s.trash.drain()
+	return done
+}
+
+// removeObject is DeleteObject, but for what a start will find.
+func (s *Store) removeObject(o *Object) bool {
 	done := false
-	s.index.ComputeIfPresent(o.key, func(cur *Object) (*Object, otter.ComputeOp) {
+	s.index.ComputeIfPresent(s.hash(o.key), func(cur *Object) (*Object, otter.ComputeOp) {
 		if done = cur == o; done {
 			return nil, otter.InvalidateOp
 		}
@@ -134,9 +195,12 @@ func (s *Store) DeleteObject(o *Object) bool {
 // dropFile removes the object that o describes, also under a newer description,
 // and reports whether it was there still.
 func (s *Store) dropFile(o *Object) bool {
+	if o.is(objSmall) { // a newer description has a body of its own
+		return s.removeObject(o)
+	}
 	done := false
-	s.index.ComputeIfPresent(o.key, func(cur *Object) (*Object, otter.ComputeOp) {
-		if done = cur.file == o.file; done {
+	s.index.ComputeIfPresent(s.hash(o.key), func(cur *Object) (*Object, otter.ComputeOp) {
+		if done = !cur.is(objSmall) && cur.file == o.file; done {
 			return nil, otter.InvalidateOp
 		}
 		return nil, otter.CancelOp
@@ -145,11 +209,11 @@ func (s *Store) dropFile(o *Object) bool {
 }
 
 // dropped is told by the index, under its lock, that an object left it.
-func (s *Store) dropped(e otter.DeletionEvent[string, *Object]) {
+func (s *Store) dropped(e otter.DeletionEvent[uint64, *Object]) {
 	if e.Cause == otter.CauseOverflow {
 		s.evictions.Add(1)
 	}
-	s.left(e.Value)
+	s.leave(e.Value)
 }
 
 // maxListed keeps sums of durations from overflowing.
@@ -160,30 +224,34 @@ func (s *Store) enter(o *Object, labels []uint64) {
 	s.opt.Hooks.Stored(o.key)
 	s.labels.enter(o, labels)
 	s.copies.enter(o)
-	after := min(o.listUntil.Sub(s.opt.Now()), maxListed)
+	after := min(o.ListUntil().Sub(s.opt.Now()), maxListed)
 	if after <= 0 {
 		return
 	}
 	s.opt.Hooks.Listed(o.key)
 	s.listed.Add(1)
-	o.listed.Store(true)
+	o.set(objListed)
 	s.exp.add(o, after)
 }
 
-// left undoes enter, once.
-func (s *Store) left(o *Object) {
+// leave undoes enter, once, and lets go of what the object has on disk.
+func (s *Store) leave(o *Object) {
 	s.copies.leave(o)
 	s.labels.leave(o)
 	s.exp.remove(o)
 	s.unlist(o)
 	s.opt.Hooks.Evicted(o.key)
 	s.hot.drop(o)
-	s.unref(o.file)
+	if o.is(objSmall) {
+		s.segments.discard(o)
+	} else {
+		s.unref(o.file)
+	}
 }
 
 // unlist ends o's listing if it hasn't ended.
 func (s *Store) unlist(o *Object) {
-	if o.listed.CompareAndSwap(true, false) {
+	if o.clear(objListed) {
 		s.listed.Add(-1)
 		s.opt.Hooks.Unlisted(o.key)
 	}
@@ -191,7 +259,8 @@ func (s *Store) unlist(o *Object) {
 
 // Update gives o's body a new description and returns the Object that has it, which is a
 // copy if o is.
-// It returns [ErrGone] if o is no longer in the store.
+// It returns [ErrGone] if o is no longer in the store. An error of another kind costs the
+// object: [ErrTooLarge] says that a small one with this description is none any more.
 func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 	if len(m.Data) > maxData {
 		return nil, ErrTooLarge
@@ -201,26 +270,46 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	if cur, ok := s.Peek(o.key); !ok || cur != o || !o.file.acquire() {
+	if cur, ok := s.Peek(o.key); !ok || cur != o {
 		return nil, ErrGone
 	}
-	now := s.opt.Now().UnixNano()
-	m.Copied = o.copied
-	size, err := s.rewriteTail(o, m, now)
-	if err != nil {
-		s.unref(o.file)
-		if errors.Is(err, errBroken) {
-			return nil, s.spoiled(o, err)
-		}
+	m.Copied = o.Copied()
+	fresh, placed, err := s.describe(o, m, s.opt.Now().UnixNano())
+	switch {
+	case errors.Is(err, ErrGone):
+		return nil, err
+	case errors.Is(err, errBroken):
+		return nil, s.spoiled(o, err)
+	case errors.Is(err, ErrTooLarge):
+		s.DeleteObject(o)
+		return nil, err
+	case err != nil:
 		s.DeleteObject(o)
 		s.failed(err)
 		return nil, err
 	}
-	fresh := s.newObject(o.key, o.file, size, m, now)
+	defer placed()
 	if !s.swap(o, fresh, s.labelsOf(m.Data)) {
 		return nil, ErrGone
 	}
 	return fresh, nil
+}
+
+// describe writes a new description of o's body: into its file, or, if it is small, a
+// record with the body again. The caller calls placed as after [Store.put].
+func (s *Store) describe(o *Object, m Meta, now int64) (fresh *Object, placed func(), err error) {
+	if o.is(objSmall) {
+		return s.describeSmall(o, m, now)
+	}
+	if !o.file.acquire() {
+		return nil, nil, ErrGone
+	}
+	size, err := s.rewriteTail(o, m, now)
+	if err != nil {
+		s.unref(o.file)
+		return nil, nil, err
+	}
+	return newObject(o.key, o.file, s.lastID.Add(1), size, m, now), func() {}, nil
 }
 
 // rewriteTail overwrites what follows the body of o's file, in place. A crash

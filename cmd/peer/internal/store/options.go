@@ -80,9 +80,10 @@ type Meta struct {
 type Stats struct {
 	Objects      int   `json:"objects"`       // objects held
 	Listed       int   `json:"listed"`        // objects that are listed
-	Bytes        int64 `json:"bytes"`         // bytes on disk of the objects held, in units of 4 KiB
+	Bytes        int64 `json:"bytes"`         // bytes on disk of the objects held
+	GarbageBytes int64 `json:"garbage_bytes"` // bytes on disk that objects left behind, in files that they shared with others
 	WritingBytes int64 `json:"writing_bytes"` // bytes on disk reserved by objects being written
-	MaxBytes     int64 `json:"max_bytes"`     // the bound on the sum of both
+	MaxBytes     int64 `json:"max_bytes"`     // the bound on the sum of the three
 	MemoryBytes  int64 `json:"memory_bytes"`  // bytes of hot objects in memory
 
 	Reloaded    uint64 `json:"reloaded"`     // objects found at start

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/maypok86/otter/v2"
 )
 
 // found is an object's file as a scan sees it.
@@ -24,45 +24,72 @@ type found struct {
 }
 
 // reload fills the index from the files. The oldest go in first, so that the
-// youngest are those that a store which has shrunk keeps, and that stand for a key
-// of which there are several. Ages are told by numbers, which no clock puts back.
+// youngest are those that a store which has shrunk keeps. Of several for one key the
+// one that was committed last counts, which is told by numbers that no clock puts back.
 func (s *Store) reload() error {
 	all, err := s.scan()
+	if err == nil {
+		slices.SortFunc(all, func(a, b found) int {
+			return cmp.Compare(a.id, b.id)
+		})
+		for _, f := range all {
+			file := &file{id: f.id, body: f.body}
+			file.refs.Store(1)
+			m := Meta{ListUntil: f.listUntil, Generated: f.generated, Copied: f.copied}
+			s.restore(newObject(f.key, file, f.id, f.fileSize(), m, f.written), f.written, f.labels)
+		}
+		err = s.segments.reload()
+	}
 	for version := range s.otherVersions {
 		if n := s.otherVersions[version].Load(); n > 0 {
 			s.log.Warn("removed files of a version that this program doesn't read",
-				"files", n, "version", string(rune(version)), "reads", magic[len(family):])
+				"files", n, "version", string(rune(version)))
 		}
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// restore puts an object that was found into the index, unless a later one of its key
+// is there.
+func (s *Store) restore(o *Object, written int64, labels []uint64) {
+	raise(&s.lastID, o.seq)
+	if written > s.opened { // by a clock that was put back since: how long it may be listed isn't known
+		o.listUntil = 0
+	} else {
+		raise(&s.newest, written)
 	}
-	slices.SortFunc(all, func(a, b found) int {
-		return cmp.Compare(a.id, b.id)
-	})
-	seen := make(map[string]struct{}, len(all))
-	for _, f := range slices.Backward(all) {
-		s.lastID.Store(max(s.lastID.Load(), f.id))
-		if _, dup := seen[f.key]; dup {
+	s.entering.RLock()
+	defer s.entering.RUnlock()
+	s.enter(o, labels)
+	s.spare(o)
+	later := true
+	s.index.Compute(s.hash(o.key), func(cur *Object, found bool) (*Object, otter.ComputeOp) {
+		if found {
 			s.removed.Add(1)
+			if later = cur.seq < o.seq; !later {
+				return nil, otter.CancelOp
+			}
+		} else {
+			s.reloaded.Add(1)
 		}
-		seen[f.key] = struct{}{}
+		return o, otter.WriteOp
+	})
+	if !later {
+		s.leave(o)
 	}
-	s.reloaded.Store(uint64(len(seen)))
-	now := s.opt.Now().UnixNano()
-	for _, f := range all {
-		file := &file{id: f.id, body: f.body}
-		file.refs.Store(1)
-		m := Meta{ListUntil: f.listUntil, Generated: f.generated, Copied: f.copied}
-		if f.written > now { // by a clock that was put back since: how long it may be listed isn't known
-			m.ListUntil = time.Time{}
+}
+
+// raise makes n at least v.
+func raise[T int64 | uint64, N interface {
+	Load() T
+	CompareAndSwap(was, is T) bool
+}](n N, v T) {
+	for { // each round sees a greater n, or is the last
+		was := n.Load()
+		if was >= v || n.CompareAndSwap(was, v) {
+			return
 		}
-		if written := time.Unix(0, f.written); f.written <= now && written.After(s.newest) {
-			s.newest = written
-		}
-		s.insert(s.newObject(f.key, file, f.fileSize(), m, f.written), f.labels)
 	}
-	return nil
 }
 
 // scan reads the footers of all files, several shards at a time, and removes
@@ -120,14 +147,7 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 			f.id = id
 			some = append(some, f)
 		case errors.Is(err, errBroken):
-			s.removed.Add(1)
-			var v *versionError
-			if errors.As(err, &v) {
-				s.otherVersions[v.version].Add(1)
-			} else {
-				s.complaints.warn(s.log, "removed a broken file", "file", path, "error", err)
-			}
-			if err := s.opt.FS.Remove(path); err != nil {
+			if err := s.removeBroken(path, err); err != nil {
 				return nil, err
 			}
 		default:
@@ -135,6 +155,18 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 		}
 	}
 	return some, nil
+}
+
+// removeBroken removes a file that can't be read for what is in it.
+func (s *Store) removeBroken(path string, cause error) error {
+	s.removed.Add(1)
+	var v *versionError
+	if errors.As(cause, &v) {
+		s.otherVersions[v.version].Add(1)
+	} else {
+		s.complaints.warn(s.log, "removed a broken file", "file", path, "error", cause)
+	}
+	return s.opt.FS.Remove(path)
 }
 
 func (s *Store) footerOf(path string, buf []byte) (found, error) {

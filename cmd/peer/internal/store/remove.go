@@ -8,23 +8,32 @@ import (
 	"time"
 )
 
-// remover unlinks files on a goroutine of its own, since the index says under
-// its lock which objects left.
+// A remover removes from the disk what left the index: it unlinks files, and marks the
+// entries of small objects. It has a goroutine of its own, since the index says under
+// its lock which objects left; whoever must know that it is done calls drain.
 type remover struct {
 	log    *slog.Logger
 	fs     FS
+	work   sync.Mutex // held while something is removed, in the order of todo
 	mu     sync.Mutex
 	more   sync.Cond
-	todo   []string
-	failed []string    // to be tried again
+	todo   []removal
+	failed []removal   // to be tried again
 	retry  *time.Timer // when; nil if failed is empty
-	busy   bool        // unlinking what it took from todo
 	stop   bool
 	done   chan struct{}
 }
 
-// removeAgain is how long a file that can't be removed is left alone: a later
-// start would find the object in it, which must not come back.
+// A removal is a file to be unlinked, or the state that an entry of a segment gets.
+type removal struct {
+	path  string
+	seg   *segment
+	at    int64
+	state byte
+}
+
+// removeAgain is how long what can't be removed is left alone: a later start would
+// find the object, which must not come back.
 const removeAgain = time.Minute
 
 func newRemover(files FS, log *slog.Logger) *remover {
@@ -34,11 +43,21 @@ func newRemover(files FS, log *slog.Logger) *remover {
 	return r
 }
 
-func (r *remover) remove(path string) {
+func (r *remover) remove(path string) { r.add(removal{path: path}) }
+
+// mark changes the state of an entry. The segment's files stay open for it, and it is done
+// although they are to be removed meanwhile: until that is done a start would read them.
+func (r *remover) mark(sg *segment, at int64, state byte) {
+	if sg.acquire() { // always: whoever marks knows that the segment is not gone
+		r.add(removal{seg: sg, at: at, state: state})
+	}
+}
+
+func (r *remover) add(what removal) {
 	r.mu.Lock()
-	r.todo = append(r.todo, path)
+	r.todo = append(r.todo, what)
 	r.mu.Unlock()
-	r.more.Broadcast()
+	r.more.Signal()
 }
 
 func (r *remover) run() {
@@ -48,31 +67,58 @@ func (r *remover) run() {
 		for len(r.todo) == 0 && !r.stop {
 			r.more.Wait()
 		}
-		todo := r.todo
-		r.todo, r.busy = nil, len(todo) > 0
+		idle := len(r.todo) == 0
 		r.mu.Unlock()
-		if len(todo) == 0 {
+		if idle {
 			return
 		}
-		var failed []string
-		var cause error
-		for _, path := range todo {
-			if err := r.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				failed, cause = append(failed, path), err
+		r.drain()
+	}
+}
+
+// drain returns when everything that was to be removed is, or failed to be.
+func (r *remover) drain() {
+	r.work.Lock()
+	defer r.work.Unlock()
+	r.mu.Lock()
+	todo := r.todo
+	r.todo = nil
+	r.mu.Unlock()
+	var failed []removal
+	var cause error
+	for _, what := range todo {
+		err := r.do(what)
+		if err != nil {
+			cause = err
+			if what.state == stateRemoved { // the other is not to be done later: the object may have gone
+				failed = append(failed, what)
+				continue
 			}
 		}
-		if cause != nil {
-			r.log.Error("cannot remove objects' files, will try again", "files", len(failed), "error", cause)
+		if what.seg != nil {
+			what.seg.release()
 		}
-		r.mu.Lock()
-		r.failed = append(r.failed, failed...)
-		if len(r.failed) > 0 && r.retry == nil {
-			r.retry = time.AfterFunc(removeAgain, r.again)
-		}
-		r.busy = false
-		r.mu.Unlock()
-		r.more.Broadcast()
 	}
+	if cause != nil {
+		r.log.Error("cannot remove objects from the disk, will try again", "objects", len(failed), "error", cause)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed = append(r.failed, failed...)
+	if len(r.failed) > 0 && r.retry == nil {
+		r.retry = time.AfterFunc(removeAgain, r.again)
+	}
+}
+
+func (r *remover) do(what removal) error {
+	if what.seg != nil {
+		_, err := what.seg.index.WriteAt([]byte{what.state}, what.at)
+		return err
+	}
+	if err := r.fs.Remove(what.path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // again has what could not be removed tried again.
@@ -83,19 +129,10 @@ func (r *remover) again() {
 		r.failed, r.retry = nil, nil
 	}
 	r.mu.Unlock()
-	r.more.Broadcast()
+	r.more.Signal()
 }
 
-// idle waits until everything that was to be unlinked is, or failed to be.
-func (r *remover) idle() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for len(r.todo) > 0 || r.busy {
-		r.more.Wait()
-	}
-}
-
-// close unlinks what is left to unlink and returns.
+// close removes what is left to be removed and returns.
 func (r *remover) close() {
 	r.mu.Lock()
 	r.stop = true
@@ -104,6 +141,11 @@ func (r *remover) close() {
 		r.retry.Stop()
 	}
 	r.mu.Unlock()
-	r.more.Broadcast()
+	r.more.Signal()
 	<-r.done
+	for _, what := range r.failed {
+		if what.seg != nil {
+			what.seg.release()
+		}
+	}
 }

@@ -78,15 +78,23 @@ func (c *scrubber) paid(n int64) bool {
 	if c.debt += n; c.debt < scrubStep {
 		return true
 	}
-	all := max(float64(c.store.index.WeightedSize())*1024, 1)
+	all := max(float64(c.store.held()), 1)
 	share := time.Duration(min(float64(c.debt)/all, 1./shards) * float64(c.pass))
 	bound := time.Duration(c.debt) * time.Second / scrubRate
 	c.debt = 0
 	return c.sleep(max(share, bound))
 }
 
-// directory reads the files of one directory. It reports whether there is more to do.
+// directory reads the files of one directory, and a share of the segments. It reports
+// whether there is more to do.
 func (c *scrubber) directory(shard int) bool {
+	for _, sg := range c.store.segments.share(shard) {
+		more := c.segment(sg)
+		sg.release()
+		if !more {
+			return false
+		}
+	}
 	dir := c.store.shardDir(shard)
 	names, err := c.store.opt.FS.ReadDir(dir)
 	if err != nil {
@@ -101,6 +109,57 @@ func (c *scrubber) directory(shard int) bool {
 	return true
 }
 
+// share returns the segments that the scrub reads with a directory, each with a reference.
+func (g *segments) share(shard int) (some []*segment) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	for n, sg := range g.all {
+		if int(n%shards) == shard && sg.acquire() {
+			some = append(some, sg)
+		}
+	}
+	return some
+}
+
+// segment reads the records of a segment that are held. It reports whether there is more
+// to do.
+func (c *scrubber) segment(sg *segment) bool {
+	const piece = scrubStep
+	g := c.store.segments
+	r := newEntryReader(sg.index, make([]byte, 64<<10))
+	at, cold := int64(-1), false
+	leave := func() {
+		if cold {
+			sg.data.Uncache(at, piece)
+		}
+	}
+	defer func() { leave() }()
+	for {
+		e, _, _, err := r.next()
+		if err != nil {
+			return true // at the end; or there is an entry that the next start can't read, whose object is as it was
+		}
+		o, ok := c.store.Peek(string(e.key))
+		if !ok || !g.holds(sg, o, e.at) {
+			continue
+		}
+		if now := e.at / piece * piece; now != at {
+			leave()
+			at, cold = now, !sg.data.Cached(now, piece)
+		}
+		_, rec, err := g.read(o)
+		switch {
+		case err == nil:
+			c.bytes.Add(uint64(len(rec.body)))
+		case errors.Is(err, errBroken):
+			c.store.spoiled(o, err)
+		}
+		if !c.paid(o.bytes()) {
+			return false
+		}
+	}
+}
+
 // file reads a file. It reports whether there is more to do.
 func (c *scrubber) file(id uint64, path string) (more bool) {
 	s := c.store
@@ -113,8 +172,8 @@ func (c *scrubber) file(id uint64, path string) (more bool) {
 	}
 	defer f.Close()
 	defer s.files.distrust(id) // the pages that are read here nobody else has seen
-	if !f.Cached() {
-		defer f.Uncache()
+	if !f.Cached(0, 0) {
+		defer f.Uncache(0, 0)
 	}
 	ft, err := readFooter(f, c.buf)
 	var o *Object
@@ -125,7 +184,7 @@ func (c *scrubber) file(id uint64, path string) (more bool) {
 		o.file.tail.RLock() // it may have been written just then
 		ft, err = readFooter(f, c.buf)
 		o.file.tail.RUnlock()
-	} else if o, _ = s.Peek(ft.key); o == nil || o.file.id != id {
+	} else if o, _ = s.Peek(ft.key); o == nil || o.is(objSmall) || o.file.id != id {
 		return true // it is about to be removed, or was just written
 	}
 	if err != nil {
@@ -158,7 +217,7 @@ func (c *scrubber) file(id uint64, path string) (more bool) {
 // for a file that doesn't say its key.
 func (s *Store) byFile(id uint64) *Object {
 	for o := range s.index.Values() {
-		if o.file.id == id {
+		if !o.is(objSmall) && o.file.id == id {
 			return o
 		}
 	}

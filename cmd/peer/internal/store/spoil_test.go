@@ -28,6 +28,18 @@ func forget(t *testing.T, path string) {
 	check(t, unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
 }
 
+// bodyOf returns the file that has an object's body, and where in it.
+func bodyOf(s *Store, o *Object) (path string, at int64) {
+	if !o.is(objSmall) {
+		return s.path(o.file.id), 0
+	}
+	_, r, err := s.segments.read(o)
+	if err != nil {
+		panic(err)
+	}
+	return s.segments.path(o.file.id, "data"), int64(o.at)*8 + recordHead + int64(len(r.data))
+}
+
 // ways are how bytes leave a store. Each returns those that did.
 var ways = map[string]func(v *View, off, n int64) ([]byte, error){
 	"write": func(v *View, off, n int64) ([]byte, error) {
@@ -133,8 +145,9 @@ func TestFlips(t *testing.T) {
 				for key, want := range m {
 					o, _ := s.Get(key)
 					at := r.Int64N(int64(len(want)))
-					flip(t, s.path(o.file.id), at)
-					forget(t, s.path(o.file.id))
+					path, from := bodyOf(s, o)
+					flip(t, path, from+at)
+					forget(t, path)
 					off, n := int64(0), int64(len(want))
 					if found%2 == 1 { // a range around it
 						off = at - min(at, 1000)

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"io/fs"
 	"iter"
@@ -18,24 +19,31 @@ import (
 // unit is what room on disk is counted in: file systems give a file whole ones.
 const unit = 4 << 10
 
+// grain is what room is counted in.
+const grain = 64
+
 // A Store is a bounded store of objects on disk. It is safe for concurrent use.
 type Store struct {
-	newest time.Time // of what New found
-	opt    Options
-	wanted Options // as they were given
-	log    *slog.Logger
-	lock   io.Closer
-	index  *otter.Cache[string, *Object]
-	hot    *hotSet // nil without memory
-	files  *openFiles
-	copies copies
-	labels labels
-	most   atomic.Int64 // KiB that objects may take, as the index knows
-	exp    *expiries
-	trash  *remover
-	scrub  *scrubber
+	newest   atomic.Int64 // when the newest was written of what Open found, Unix nanoseconds
+	opened   int64        // Unix nanoseconds
+	opt      Options
+	wanted   Options // as they were given
+	log      *slog.Logger
+	lock     io.Closer
+	seed     maphash.Seed                  // of the index's keys
+	index    *otter.Cache[uint64, *Object] // by hash: of two keys that have the same, the one that came last
+	hot      *hotSet                       // nil without memory
+	files    *openFiles
+	copies   copies
+	labels   labels
+	most     atomic.Int64 // grains that objects may take, as the index knows
+	segments *segments
+	exp      *expiries
+	trash    *remover
+	scrub    *scrubber
 
 	buffers    sync.Pool // *[blockSize]byte
+	records    sync.Pool // *[]byte, of small objects being written
 	complaints complaints
 
 	otherVersions [256]atomic.Uint64 // files removed at start, by their version
@@ -44,17 +52,18 @@ type Store struct {
 	closed     bool         // guarded by committing
 	entering   sync.RWMutex // held for reading between telling the hooks of an object and showing it
 	lastID     atomic.Uint64
-	lastSeq    atomic.Uint64
 
 	room struct { // what the index may hold while objects are being written
 		sync.Mutex
 		maxBytes int64     // see Options.MaxBytes
 		writing  int64     // bytes reserved
 		missing  int64     // bytes of maxBytes that the disk turned out not to have
+		garbage  int64     // bytes that segments may have for what left them
 		since    time.Time // when that was found
-		applied  int64     // of both, what the index's bound takes account of
+		applied  int64     // of the three, what the index's bound takes account of
 	}
-	short     atomic.Bool // room.missing > 0
+	short     atomic.Bool  // room.missing > 0
+	capacity  atomic.Int64 // room.maxBytes, for those who have locks
 	maxObject atomic.Int64
 
 	listed                                                     atomic.Int64
@@ -70,29 +79,33 @@ func Open(o Options) (*Store, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Store{opt: o, wanted: wanted, log: o.Logger, exp: newExpiries()}
+	s := &Store{opt: o, wanted: wanted, log: o.Logger, exp: newExpiries(), seed: maphash.MakeSeed()}
 	s.buffers.New = func() any { return new([blockSize]byte) }
+	s.records.New = func() any { return new([]byte) }
 	s.room.maxBytes = o.MaxBytes
-	s.most.Store(o.MaxBytes / 1024)
+	s.capacity.Store(o.MaxBytes)
+	s.most.Store(o.MaxBytes / grain)
 	s.maxObject.Store(o.MaxObject)
 	if err := s.takeDir(); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	s.index = otter.Must(&otter.Options[string, *Object]{
-		MaximumWeight:    uint64(o.MaxBytes / 1024),
-		Weigher:          func(_ string, o *Object) uint32 { return o.kib },
+	s.index = otter.Must(&otter.Options[uint64, *Object]{
+		MaximumWeight:    uint64(o.MaxBytes / grain),
+		Weigher:          func(_ uint64, o *Object) uint32 { return o.grains },
 		OnAtomicDeletion: s.dropped,
 		Logger:           &otter.NoopLogger{},
 	})
 	s.hot = newHotSet(o.MemoryBytes)
 	s.files = newOpenFiles()
 	s.trash = newRemover(o.FS, s.log)
+	s.segments = newSegments(s)
+	s.opened = o.Now().UnixNano()
 	if err := s.reload(); err != nil {
-		s.trash.close()
 		s.release()
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	go s.exp.run(s.unlist)
+	s.segments.done.Go(s.segments.run)
 	s.scrub = newScrubber(s, o.Scrub)
 	return s, nil
 }
@@ -142,7 +155,7 @@ func (o *Options) largest(maxBytes int64) int64 {
 	if o.MaxObject > 0 {
 		n = min(n, o.MaxObject)
 	}
-	return min(n, 1<<40) // an index weight of 32 bits counts KiB
+	return min(n, 255<<30) // an index weight of 32 bits counts grains
 }
 
 // Resize changes the bytes that the store may use. What no longer fits leaves
@@ -157,7 +170,9 @@ func (s *Store) Resize(maxBytes int64) error {
 	s.room.Lock()
 	defer s.room.Unlock()
 	s.room.maxBytes = maxBytes
-	s.applyLocked(s.room.writing + s.room.missing)
+	s.capacity.Store(maxBytes)
+	s.applyLocked()
+	s.segments.turn()
 	return nil
 }
 
@@ -229,35 +244,57 @@ func (s *Store) rename(tmp, id uint64) error {
 
 // Get returns the object under key; finding it counts as a use.
 func (s *Store) Get(key string) (*Object, bool) {
-	o, ok := s.index.GetIfPresent(key)
-	if ok && o.copied && !o.found.Load() {
-		o.found.Store(true)
+	o, ok := s.index.GetIfPresent(s.hash(key))
+	if !ok || o.key != key {
+		return nil, false
 	}
-	return o, ok
+	if state := o.state.Load(); state&(objCopied|objFound) == objCopied {
+		o.set(objFound)
+	}
+	return o, true
 }
 
 // Peek is like Get and does not count as a use.
 func (s *Store) Peek(key string) (*Object, bool) {
-	e, ok := s.index.GetEntryQuietly(key)
-	if !ok {
+	e, ok := s.index.GetEntryQuietly(s.hash(key))
+	if !ok || e.Value.key != key {
 		return nil, false
 	}
 	return e.Value, true
 }
 
-// Delete removes the object under key and reports whether there was one.
+// Delete removes the object under key and reports whether there was one. It will not
+// come back at a start, also if it left for want of room a moment ago.
 func (s *Store) Delete(key string) bool {
-	_, ok := s.index.Invalidate(key)
-	return ok
+	done := false
+	s.index.ComputeIfPresent(s.hash(key), func(cur *Object) (*Object, otter.ComputeOp) {
+		if done = cur.key == key; done {
+			return nil, otter.InvalidateOp
+		}
+		return nil, otter.CancelOp
+	})
+	s.trash.drain()
+	return done
 }
+
+// hash is under what the index has a key.
+func (s *Store) hash(key string) uint64 { return maphash.String(s.seed, key) }
 
 // Newest is when the newest object was stored of those that New found; the zero Time if
 // it found none.
-func (s *Store) Newest() time.Time { return s.newest }
+func (s *Store) Newest() time.Time { return instant(uint64(s.newest.Load())) }
 
 // Keys iterates over the keys held, in no order. Keys that come or go meanwhile
 // may be missed.
-func (s *Store) Keys() iter.Seq[string] { return s.index.Keys() }
+func (s *Store) Keys() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for o := range s.index.Values() {
+			if !yield(o.key) {
+				return
+			}
+		}
+	}
+}
 
 // Listed iterates over the objects that are listed, in no order. Objects that
 // come or go meanwhile may be missed, but none that Hooks.Listed was told of before:
@@ -287,7 +324,8 @@ func (s *Store) Stats() Stats {
 	return Stats{
 		Objects:      s.index.EstimatedSize(),
 		Listed:       int(s.listed.Load()),
-		Bytes:        int64(s.index.WeightedSize()) * 1024,
+		Bytes:        s.held(),
+		GarbageBytes: s.segments.garbage(),
 		WritingBytes: writing,
 		MaxBytes:     maxBytes,
 		MemoryBytes:  s.hot.bytes(),
@@ -315,6 +353,8 @@ func (s *Store) Close() error {
 		return ErrClosed
 	}
 	s.scrub.close()
+	close(s.segments.stop)
+	s.segments.done.Wait()
 	s.exp.close()
 	s.release()
 	return nil
@@ -326,6 +366,7 @@ func (s *Store) release() {
 	s.hot.close()
 	s.files.close()
 	s.trash.close()
+	s.segments.closeFiles()
 	s.lock.Close()
 }
 
@@ -336,11 +377,27 @@ func (s *Store) reserve(n int64) {
 	s.room.Lock()
 	defer s.room.Unlock()
 	s.room.writing += n
-	taken := s.room.writing + s.room.missing
-	if d := taken - s.room.applied; d >= 1<<20 || d <= -1<<20 || s.room.writing == 0 && d != 0 {
-		s.applyLocked(taken)
+	if d := s.takenLocked() - s.room.applied; d >= 1<<20 || d <= -1<<20 || s.room.writing == 0 && d != 0 {
+		s.applyLocked()
 	}
 }
+
+// allow keeps room for the garbage in segments of so many bytes in all.
+func (s *Store) allow(segments int64) {
+	s.room.Lock()
+	defer s.room.Unlock()
+	s.room.garbage = allowance(segments, s.room.maxBytes)
+	s.applyLocked()
+}
+
+// takenLocked returns the bytes that the index may not fill. s.room is locked.
+func (s *Store) takenLocked() int64 { return s.room.writing + s.room.missing + s.room.garbage }
+
+// maxBytes returns the bytes that the store may use.
+func (s *Store) maxBytes() int64 { return s.capacity.Load() }
+
+// held returns the bytes on disk of the objects held.
+func (s *Store) held() int64 { return int64(s.index.WeightedSize()) * grain }
 
 // regrow ends the store's being content with less when its time is over.
 func (s *Store) regrow() {
@@ -352,13 +409,13 @@ func (s *Store) regrow() {
 	if time.Since(s.room.since) > fullFor {
 		s.room.missing = 0
 		s.short.Store(false)
-		s.applyLocked(s.room.writing)
+		s.applyLocked()
 	}
 }
 
-func (s *Store) applyLocked(taken int64) {
-	s.room.applied = taken
-	most := max(s.room.maxBytes-taken, unit) / 1024
+func (s *Store) applyLocked() {
+	s.room.applied = s.takenLocked()
+	most := max(s.room.maxBytes-s.room.applied, unit) / grain
 	s.most.Store(most)
 	s.spare(nil)
 	s.index.SetMaximum(uint64(most))
@@ -371,8 +428,9 @@ const fullFor = 10 * time.Minute
 // MaxBytes promises more than there is. The store shrinks by an eighth of what
 // it holds, and tries again to grow later.
 func (s *Store) full() {
-	held := int64(s.index.WeightedSize()) * 1024
+	held := s.held() + s.segments.garbage()
 	s.room.Lock()
+	defer s.segments.makeRoom()
 	defer s.room.Unlock()
 	if s.room.missing > 0 && time.Since(s.room.since) < time.Second {
 		return // another writer met the same
@@ -381,7 +439,7 @@ func (s *Store) full() {
 	s.room.since = time.Now()
 	s.short.Store(true)
 	s.log.Warn("the disk is full: the store makes room", "held", held, "keeps", s.room.maxBytes-s.room.missing)
-	s.applyLocked(s.room.writing + s.room.missing)
+	s.applyLocked()
 }
 
 // failed counts an error of the file system and makes room if it is for want of it.

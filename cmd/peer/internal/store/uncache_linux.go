@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cached reports whether the system has pages of the file in memory; false if it
+// Cached reports whether the system has pages of that part in memory; false if it
 // doesn't say.
-func (f systemFile) Cached() bool {
+func (f systemFile) Cached(off, n int64) bool {
 	var st unix.Cachestat_t
-	err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{}, &st, 0) // the whole file
+	err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{Off: uint64(off), Len: uint64(n)}, &st, 0)
 	return err == nil && st.Cache > 0
 }
 
@@ -29,5 +29,5 @@ func (f systemFile) Descriptor() *os.File { return f.File }
 // noReadAhead has the system read what it is asked for and no more.
 func noReadAhead(f *os.File) { unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_RANDOM) }
 
-// Uncache lets the system drop the file's pages.
-func (f systemFile) Uncache() { unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) }
+// Uncache lets the system drop those pages.
+func (f systemFile) Uncache(off, n int64) { unix.Fadvise(int(f.Fd()), off, n, unix.FADV_DONTNEED) }

@@ -7,7 +7,7 @@ import "os"
 func noReadAhead(*os.File) {}
 
 // Cached reports false: the system doesn't say.
-func (f systemFile) Cached() bool { return false }
+func (f systemFile) Cached(int64, int64) bool { return false }
 
 // Uncache does nothing here.
-func (f systemFile) Uncache() {}
+func (f systemFile) Uncache(int64, int64) {}

@@ -53,11 +53,17 @@ func (s *Store) Open(o *Object, a Access) (View, error) {
 		case h.hasBody || a == Describe:
 			return v, nil
 		}
-		if v.f = s.files.get(o.file); v.f != nil {
-			return v, nil
+		if !o.is(objSmall) {
+			if v.f = s.files.get(o.file); v.f != nil {
+				return v, nil
+			}
 		}
 	}
-	if err := v.load(); err != nil {
+	load := v.load
+	if o.is(objSmall) {
+		load = v.loadSmall
+	}
+	if err := load(); err != nil {
 		v.Close()
 		if errors.Is(err, errBroken) {
 			err = s.spoiled(o, err)
@@ -65,6 +71,23 @@ func (s *Store) Open(o *Object, a Access) (View, error) {
 		return View{}, err
 	}
 	return v, nil
+}
+
+// loadSmall reads and decodes the description and the body of a small object.
+func (v *View) loadSmall() error {
+	o, s := v.obj, v.store
+	raw, r, err := s.segments.read(o)
+	if err != nil {
+		return err
+	}
+	if v.value == nil {
+		if v.value, err = s.opt.Decode(o.key, r.data); err != nil {
+			return fmt.Errorf("%w: %w", errBroken, err)
+		}
+	}
+	v.data, v.sum, v.inMem = r.body, r.bodySum, true
+	s.hot.put(o, hotObject{value: v.value, body: r.body, hasBody: true, sum: r.bodySum, size: len(raw)})
+	return nil
 }
 
 // load opens the file, reads and decodes its description and, if it is short and
@@ -150,7 +173,7 @@ func ourFault(err error) bool {
 func (v *View) Value() any { return v.value }
 
 // Size returns the length of the body in bytes.
-func (v *View) Size() int64 { return v.obj.file.body }
+func (v *View) Size() int64 { return v.obj.Size() }
 
 func (v *View) blocks() blocks {
 	return blocks{store: v.store, f: v.f, body: v.Size(), sums: v.f.sums}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -340,7 +341,8 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 		w.Abort()
 		return nil, ErrTooLarge
 	}
-	o, err := w.place(m)
+	labels := s.labelsOf(m.Data)
+	o, placed, err := w.place(m, labels)
 	if err != nil {
 		if !errors.Is(err, ErrCorrupt) {
 			s.failed(err)
@@ -351,44 +353,58 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 	w.giveBack()
 	s.regrow()
 	s.inserts.Add(1)
-	s.insert(o, s.labelsOf(m.Data))
+	s.insert(o, labels)
+	placed()
 	w.finish() // not before: until the object is found, the body can be followed
 	return o, nil
 }
 
-// place completes the file and gives it its name.
-func (w *Writer) place(m Meta) (*Object, error) {
+// place makes an object of the complete body. The caller calls placed as after
+// [Store.put].
+func (w *Writer) place(m Meta, labels []uint64) (o *Object, placed func(), err error) {
 	s := w.store
 	if w.n%blockSize != 0 {
 		w.closeBlock()
 	}
 	now := s.opt.Now().UnixNano()
-	tail := appendTail(nil, w.n, w.sums, w.key, m, now)
-	id := s.lastID.Add(1) // in the order of commits, which reload goes by
-	tmp := w.id
 	if w.f == nil {
-		tmp = id
-		whole := append(append(make([]byte, 0, len(w.window)+len(tail)), w.window...), tail...)
-		if err := s.writeFile(s.tmpPath(tmp), whole); err != nil {
-			s.trash.remove(s.tmpPath(tmp))
-			return nil, err
-		}
-	} else if err := w.append(tail); err != nil {
-		return nil, err
+		return s.put(w.key, w.window, w.sums, m, labels, now, stateHeld)
+	}
+	tail := appendTail(nil, w.n, w.sums, w.key, m, now)
+	if err := w.append(tail); err != nil {
+		return nil, nil, err
 	}
 	w.mu.Lock()
-	err := w.spoiled
+	err = w.spoiled
 	w.mu.Unlock()
-	if err == nil {
-		err = s.rename(tmp, id)
-	}
 	if err != nil {
+		return nil, nil, err
+	}
+	o, err = s.nameFile(w.id, w.key, w.n, int64(len(tail)), m, now)
+	return o, func() {}, err
+}
+
+// putFile makes an object with a file of its own of a body in memory.
+func (s *Store) putFile(key string, body []byte, sums []uint64, m Meta, now int64) (*Object, error) {
+	whole := appendTail(slices.Clone(body), int64(len(body)), sums, key, m, now)
+	tmp := s.lastID.Add(1)
+	if err := s.writeFile(s.tmpPath(tmp), whole); err != nil {
 		s.trash.remove(s.tmpPath(tmp))
 		return nil, err
 	}
-	f := &file{id: id, body: w.n}
+	return s.nameFile(tmp, key, int64(len(body)), int64(len(whole)-len(body)), m, now)
+}
+
+// nameFile gives a complete temporary file its place and makes an object of it.
+func (s *Store) nameFile(tmp uint64, key string, body, tail int64, m Meta, now int64) (*Object, error) {
+	id := s.lastID.Add(1) // in the order of commits, which reload goes by
+	if err := s.rename(tmp, id); err != nil {
+		s.trash.remove(s.tmpPath(tmp))
+		return nil, err
+	}
+	f := &file{id: id, body: body}
 	f.refs.Store(1)
-	return s.newObject(w.key, f, w.n+int64(len(tail)), m, now), nil
+	return newObject(key, f, id, body+tail, m, now), nil
 }
 
 // writeFile makes a file of b.

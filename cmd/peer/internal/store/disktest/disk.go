@@ -398,8 +398,8 @@ func (f *file) Size() (int64, error) {
 	return int64(len(f.c.now)), nil
 }
 
-func (f *file) Cached() bool { return false }
+func (f *file) Cached(int64, int64) bool { return false }
 
-func (f *file) Uncache() {}
+func (f *file) Uncache(int64, int64) {}
 
 func (f *file) Close() error { return nil }

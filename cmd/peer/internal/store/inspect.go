@@ -1,0 +1,66 @@
+package store
+
+import (
+	"errors"
+	"io"
+	"iter"
+	"path/filepath"
+	"time"
+)
+
+// A Held is an object that a store's directory holds.
+type Held struct {
+	Key       string    `json:"key"`
+	Bytes     int64     `json:"bytes"` // of the body
+	ListUntil time.Time `json:"list_until,omitzero"`
+	Written   time.Time `json:"written"`
+	Copied    bool      `json:"copied,omitempty"`
+	File      string    `json:"file"` // where it is, below the directory
+}
+
+// Inspect yields what the store in dir holds, in no order, and changes nothing: a store
+// may be using it, or have been killed. Of what changes meanwhile it may yield both the
+// old and the new. An error is of a file that can't be read, or not to its end; others follow.
+func Inspect(dir string) iter.Seq2[Held, error] {
+	return func(yield func(Held, error) bool) {
+		for _, pattern := range []string{"segments/*.index", "??/????????????????"} {
+			paths, err := filepath.Glob(filepath.Join(dir, "objects", pattern))
+			if err != nil && !yield(Held{}, err) {
+				return
+			}
+			for _, path := range paths {
+				if !inspectFile(dir, path, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// inspectFile reports whether there is more to do.
+func inspectFile(dir, path string, yield func(Held, error) bool) bool {
+	name, _ := filepath.Rel(dir, path)
+	f, err := system{}.Open(path)
+	if err != nil {
+		return yield(Held{File: name}, err)
+	}
+	defer f.Close()
+	if filepath.Ext(path) != ".index" {
+		o, err := readFooter(f, make([]byte, 4<<10))
+		return yield(Held{o.key, o.body, o.listUntil, time.Unix(0, o.written), o.copied, name}, err)
+	}
+	if err := checkMagic(f, indexFamily, indexMagic); err != nil {
+		return yield(Held{File: name}, err)
+	}
+	for r := newEntryReader(f, make([]byte, 64<<10)); ; {
+		e, _, _, err := r.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return true
+		case err != nil:
+			return yield(Held{File: name}, err)
+		case e.held && !yield(Held{string(e.key), int64(e.body), instant(uint64(e.listUntil)), time.Unix(0, e.written), e.copied, name}, nil):
+			return false
+		}
+	}
+}

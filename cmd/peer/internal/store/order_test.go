@@ -1,0 +1,168 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// killed opens a copy of what is in a store's directory now.
+func killed(t *testing.T, s *Store) *Store {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "store")
+	check(t, os.CopyFS(dir, os.DirFS(s.opt.Dir)))
+	return open(t, Options{Dir: dir})
+}
+
+// TestMovedTwice moves an object on while the marks of its first move wait, and lets them be
+// done one by one: after each a start finds it.
+func TestMovedTwice(t *testing.T) {
+	s := open(t, Options{})
+	want := body(1, 1000)
+	g := s.segments
+	put(t, s, "key", want, Meta{})
+	s.trash.work.Lock()
+	defer s.trash.work.Unlock()
+	for range 2 {
+		g.appending.Lock()
+		from := g.head
+		from.emptied, g.head = true, nil
+		g.appending.Unlock()
+		g.empty(from, true, make([]byte, 4096))
+	}
+	if _, got, err := read(s, "key"); err != nil || !bytes.Equal(got, want) {
+		t.Fatalf("%d bytes, %v", len(got), err)
+	}
+	s.trash.mu.Lock()
+	todo := s.trash.todo
+	s.trash.todo = nil
+	s.trash.mu.Unlock()
+	if len(todo) != 8 { // twice: two marks, two files
+		t.Errorf("%d things are to be done", len(todo))
+	}
+	for i, what := range todo {
+		check(t, s.trash.do(what))
+		if what.seg != nil {
+			what.seg.release()
+		}
+		if _, got, err := read(killed(t, s), "key"); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("killed after %d of them: %d bytes, %v", i+1, len(got), err)
+		}
+	}
+}
+
+// hooked is the system's disk, which tells of writes before they are done.
+type hooked struct {
+	FS
+	write func(name string)
+}
+
+type hookedFile struct {
+	File
+	name  string
+	write func(name string)
+}
+
+func (h hooked) Create(name string) (File, error) {
+	f, err := h.FS.Create(name)
+	return hookedFile{f, name, h.write}, err
+}
+
+func (f hookedFile) WriteAt(p []byte, off int64) (int, error) {
+	f.write(f.name)
+	return f.File.WriteAt(p, off)
+}
+
+// TestUpdateReplaced describes an object anew while it is replaced by one whose number is
+// lower than the new description's. At no time would a start find the old body.
+func TestUpdateReplaced(t *testing.T) {
+	old, want := body(1, 1000), body(2, 1000)
+	var (
+		s         *Store
+		armed     bool
+		begun     atomic.Bool
+		described = make(chan struct{})
+		committed = make(chan struct{})
+		updated   = make(chan error)
+		asked     int
+		starts    []*Store
+	)
+	disk := hooked{system{}, func(name string) {
+		if armed && strings.HasSuffix(name, ".data") && begun.CompareAndSwap(false, true) {
+			o, _ := s.Peek("key")
+			go func() {
+				_, err := s.Update(o, Meta{Data: []byte("anew")})
+				updated <- err
+			}()
+			<-described
+		}
+	}}
+	s = open(t, Options{
+		FS: disk,
+		Labels: func(data []byte) []string {
+			if string(data) == "anew" {
+				if asked++; asked == 2 { // it is on the disk, and not yet in the index
+					close(described)
+					<-committed
+				}
+			}
+			return nil
+		},
+		Hooks: Hooks{Evicted: func(string) {
+			if armed {
+				starts = append(starts, killed(t, s))
+			}
+		}},
+	})
+	put(t, s, "key", old, Meta{})
+	s.trash.drain()
+	armed = true
+	put(t, s, "key", want, Meta{})
+	close(committed)
+	if err := <-updated; !errors.Is(err, ErrGone) {
+		t.Errorf("Update: %v", err)
+	}
+	armed = false
+	if len(starts) != 2 {
+		t.Errorf("%d objects left, want the old one and its new description", len(starts))
+	}
+	for i, s := range append(starts, s, killed(t, s)) {
+		if _, got, err := read(s, "key"); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("start %d finds %d bytes, the old ones: %v, %v", i, len(got), bytes.Equal(got, old), err)
+		}
+	}
+}
+
+// TestUpdateKept: a description that Update returned for is what a start finds.
+func TestUpdateKept(t *testing.T) {
+	s := open(t, Options{})
+	put(t, s, "key", body(1, 1000), Meta{Data: []byte("old")})
+	o, _ := s.Peek("key")
+	if _, err := s.Update(o, Meta{Data: []byte("anew")}); err != nil {
+		t.Fatal(err)
+	}
+	if data, got, err := read(killed(t, s), "key"); err != nil || string(data) != "anew" || !bytes.Equal(got, body(1, 1000)) {
+		t.Errorf("%q, %d bytes, %v", data, len(got), err)
+	}
+}
+
+// TestDeleteEvicted: what left a moment ago, and is on its way from the disk, does not come
+// back after Delete or DeleteObject, though they find nothing.
+func TestDeleteEvicted(t *testing.T) {
+	s := open(t, Options{})
+	s.trash.close() // nobody removes but those who wait for it
+	for _, remove := range []func(*Object) bool{s.DeleteObject, func(o *Object) bool { return s.Delete(o.Key()) }} {
+		put(t, s, "key", body(1, 1000), Meta{})
+		o, _ := s.Peek("key")
+		if !s.removeObject(o) || remove(o) {
+			t.Fatal("the object should have been there once")
+		}
+		if _, ok := killed(t, s).Peek("key"); ok {
+			t.Error("it is back")
+		}
+	}
+}

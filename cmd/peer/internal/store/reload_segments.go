@@ -1,0 +1,164 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// reload finds the segments and what their indexes say, several at a time. The bodies
+// are not read.
+func (g *segments) reload() error {
+	names, err := g.store.opt.FS.ReadDir(g.dir())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	indexes, data := map[uint64]bool{}, map[uint64]bool{}
+	for _, name := range names {
+		digits, kind, _ := strings.Cut(name, ".")
+		n, err := strconv.ParseUint(digits, 16, 64)
+		switch {
+		case err != nil || len(digits) != 16:
+		case kind == "index":
+			indexes[n] = true
+			g.last = max(g.last, n)
+		case kind == "data":
+			data[n] = true
+			g.last = max(g.last, n)
+		}
+	}
+	var numbers []uint64
+	for n := range indexes {
+		numbers = append(numbers, n)
+	}
+	for n := range data {
+		if !indexes[n] { // a crash before its first object, or while it was removed
+			if err := g.store.opt.FS.Remove(g.path(n, "data")); err != nil {
+				return err
+			}
+		}
+	}
+	slices.Sort(numbers)
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		errs []error
+		next = make(chan uint64)
+	)
+	for range min(runtime.GOMAXPROCS(0), len(numbers)) {
+		wg.Go(func() {
+			buf := make([]byte, 256<<10)
+			for n := range next {
+				if err := g.restore(n, buf); err != nil {
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, n := range numbers {
+		next <- n
+	}
+	close(next)
+	wg.Wait()
+	g.head = g.all[g.last]
+	return errors.Join(errs...)
+}
+
+// restore takes a segment in, as far as its index can be read: the rest is cut off.
+func (g *segments) restore(n uint64, buf []byte) error {
+	s := g.store
+	sg, dataSize, err := g.open(n)
+	if errors.Is(err, errBroken) {
+		return errors.Join(s.removeBroken(g.path(n, "index"), err), s.opt.FS.RemoveAll(g.path(n, "data")))
+	} else if err != nil {
+		return err
+	}
+	files, size := sg.size, int64(2*segmentHead)
+	g.add(n, sg)
+	defer func() {
+		g.mu.Lock()
+		g.growLocked(sg, max(size-files, 0))
+		g.mu.Unlock()
+	}()
+	r := newEntryReader(sg.index, buf)
+	for {
+		e, _, at, err := r.next()
+		if err != nil {
+			sg.entries = at
+			switch {
+			case err == io.EOF:
+				return nil
+			case errors.Is(err, errBroken):
+				s.removed.Add(1)
+				s.complaints.warn(s.log, "cut off the end of a segment's index", "file", g.path(n, "index"), "offset", at, "error", err)
+				return sg.index.Truncate(at)
+			}
+			return err
+		}
+		record := recordSize(int(e.data), int(e.body))
+		size += rounded(record + e.size)
+		sg.end = max(sg.end, e.at+record)
+		switch {
+		case !e.held:
+			continue
+		case e.at < segmentHead || e.at+record > dataSize:
+			s.removed.Add(1)
+			s.trash.mark(sg, at, stateRemoved)
+			continue
+		}
+		m := Meta{ListUntil: instant(uint64(e.listUntil)), Generated: instant(uint64(e.generated)), Copied: e.copied}
+		o := newObject(string(e.key), nil, e.seq, record+e.size, m, e.written)
+		o.size = e.body
+		o.set(objSmall)
+		g.mu.Lock()
+		g.settleLocked(o, sg, e.at, at)
+		g.mu.Unlock()
+		s.restore(o, e.written, e.numbers())
+	}
+}
+
+// open opens the files of a segment. An error that wraps errBroken says that they are
+// of no use.
+func (g *segments) open(n uint64) (sg *segment, dataSize int64, err error) {
+	sg = &segment{end: segmentHead, entries: segmentHead}
+	files := g.store.opt.FS
+	if sg.index, err = files.Edit(g.path(n, "index")); err != nil {
+		return nil, 0, err
+	}
+	sg.data, err = files.Edit(g.path(n, "data"))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", errBroken, err)
+		}
+		sg.index.Close()
+		return nil, 0, err
+	}
+	indexSize := int64(0)
+	for _, f := range []struct {
+		File
+		family, magic string
+		size          *int64
+	}{{sg.data, dataFamily, dataMagic, &dataSize}, {sg.index, indexFamily, indexMagic, &indexSize}} {
+		if err == nil {
+			err = checkMagic(f, f.family, f.magic)
+		}
+		if err == nil {
+			*f.size, err = f.Size()
+		}
+	}
+	if err != nil {
+		sg.data.Close()
+		sg.index.Close()
+		return nil, 0, err
+	}
+	sg.size = dataSize + indexSize
+	return sg, dataSize, nil
+}

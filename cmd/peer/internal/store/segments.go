@@ -1,0 +1,249 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+)
+
+// segments are the files that small objects share (segment_format.go), and the
+// account of them. One of them, the head, takes what comes. The others only lose
+// objects, until turnover empties them.
+type segments struct {
+	store *Store
+
+	appending sync.Mutex // held while an entry is written
+	head      *segment   // nil = the next object begins one
+	last      uint64     // number of the newest
+
+	mu          sync.RWMutex // guards where small objects are, and:
+	all         map[uint64]*segment
+	total, live int64 // bytes of all files; of the objects held
+
+	wake chan struct{} // of turnover, capacity 1
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+// A segment is one of them. Its files stay open while it is there or is read.
+type segment struct {
+	file
+	data, index File
+	end         int64 // of the data; guarded by segments.appending
+	entries     int64 // end of the index; same
+
+	// guarded by segments.mu
+	size, live int64 // bytes of its files, each object rounded; of its objects held
+	pins       int   // objects on their way in: it can't go
+	emptied    bool  // it is about to be removed
+	gone       bool  // it was removed
+}
+
+const (
+	minSegment = 64 << 10
+	maxSegment = 16 << 30 // offsets are counted in units of 8 bytes; that is a store of 1 TiB
+)
+
+// segmentSize is how long the data of a segment gets in a store of maxBytes: there are
+// some 70 at most.
+func segmentSize(maxBytes int64) int64 { return min(max(maxBytes/64, minSegment), maxSegment) }
+
+// maxRecord is how long a record with its entry may be; a longer one has a file of its own.
+func maxRecord(maxBytes int64) int64 { return segmentSize(maxBytes) / 4 }
+
+func newSegments(s *Store) *segments {
+	return &segments{store: s, all: make(map[uint64]*segment), wake: make(chan struct{}, 1), stop: make(chan struct{})}
+}
+
+func (g *segments) dir() string { return filepath.Join(g.store.opt.Dir, "objects", "segments") }
+
+func (g *segments) path(n uint64, kind string) string {
+	return filepath.Join(g.dir(), fmt.Sprintf("%016x.%s", n, kind))
+}
+
+// release gives up a reference; the last closes the files.
+func (sg *segment) release() {
+	if sg.refs.Add(-1) == 0 {
+		sg.data.Close()
+		sg.index.Close()
+	}
+}
+
+// create makes the files of a new segment. g.appending is held.
+func (g *segments) create() (*segment, error) {
+	n := g.last + 1
+	data, err := g.createFile(n, "data", dataMagic)
+	if err != nil {
+		return nil, err
+	}
+	index, err := g.createFile(n, "index", indexMagic)
+	if err != nil {
+		data.Close()
+		g.store.trash.remove(g.path(n, "data"))
+		return nil, err
+	}
+	sg := &segment{data: data, index: index, end: segmentHead, entries: segmentHead, size: 2 * segmentHead}
+	g.add(n, sg)
+	return sg, nil
+}
+
+func (g *segments) createFile(n uint64, kind, magic string) (File, error) {
+	files, path := g.store.opt.FS, g.path(n, kind)
+	g.last = n // a file that can't be removed now is in nobody's way
+	f, err := files.Create(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := files.MkdirAll(g.dir()); err != nil {
+			return nil, err
+		}
+		f, err = files.Create(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.WriteAt([]byte(magic), 0); err != nil {
+		f.Close()
+		g.store.trash.remove(path)
+		return nil, err
+	}
+	return f, nil
+}
+
+// add makes a segment known.
+func (g *segments) add(n uint64, sg *segment) {
+	sg.id, sg.seg = n, sg
+	sg.refs.Store(1)
+	g.mu.Lock()
+	g.all[n] = sg
+	g.total += sg.size
+	total := g.total
+	g.mu.Unlock()
+	g.store.allow(total)
+}
+
+// headFor returns the segment that takes the next need bytes, for which there is room
+// then. g.appending is held.
+func (g *segments) headFor(need int64) (*segment, error) {
+	if g.head != nil && g.head.end+need > segmentSize(g.store.maxBytes()) {
+		g.head = nil
+	}
+	g.shed(need)
+	if g.head == nil {
+		head, err := g.create()
+		if err != nil {
+			return nil, err
+		}
+		g.head = head
+	}
+	return g.head, nil
+}
+
+// append writes a record and, when that is done, its entry, whose offset it fills in.
+// The segment is pinned: the caller calls unpin when the object can be found.
+func (g *segments) append(record, entry []byte, state byte) (sg *segment, at, entryAt int64, err error) {
+	need := rounded(int64(len(record) + len(entry)))
+	g.appending.Lock()
+	if sg, err = g.headFor(need); err != nil {
+		g.appending.Unlock()
+		return nil, 0, 0, err
+	}
+	at = sg.end
+	sg.end += int64(len(record))
+	g.mu.Lock()
+	sg.pins++
+	g.growLocked(sg, need)
+	g.mu.Unlock()
+	g.appending.Unlock()
+
+	if _, err = sg.data.WriteAt(record, at); err == nil {
+		moveEntry(entry, state, at)
+		g.appending.Lock()
+		entryAt = sg.entries
+		if _, err = sg.index.WriteAt(entry, entryAt); err == nil {
+			sg.entries += int64(len(entry))
+		}
+		g.appending.Unlock()
+	}
+	if err != nil {
+		g.unpin(sg)
+		return nil, 0, 0, err
+	}
+	return sg, at, entryAt, nil
+}
+
+// growLocked takes account of what a segment gets. g.mu is held.
+func (g *segments) growLocked(sg *segment, n int64) {
+	sg.size += n
+	g.total += n
+}
+
+func (g *segments) unpin(sg *segment) {
+	g.mu.Lock()
+	sg.pins--
+	g.mu.Unlock()
+}
+
+// settleLocked says where o is from now on. g.mu is held.
+func (g *segments) settleLocked(o *Object, sg *segment, at, entryAt int64) {
+	o.file, o.at, o.entry = &sg.file, uint32(at/8), uint32(entryAt/8)
+	sg.live += o.bytes()
+	g.live += o.bytes()
+}
+
+// hold has a start find an object whose entry was written as that of a removed one.
+func (g *segments) hold(o *Object) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	g.store.trash.mark(o.file.seg, int64(o.entry)*8, stateHeld)
+}
+
+// locate returns where the record of a small object is, or was, with a reference to
+// its segment; nil if that is gone.
+func (g *segments) locate(o *Object) (sg *segment, at int64) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if sg = o.file.seg; !sg.acquire() {
+		return nil, 0
+	}
+	return sg, int64(o.at) * 8
+}
+
+// discard removes an object that left the index from its segment.
+func (g *segments) discard(o *Object) {
+	g.mu.Lock()
+	sg := o.file.seg
+	o.set(objDiscarded)
+	if !sg.gone {
+		sg.live -= o.bytes()
+		g.live -= o.bytes()
+		g.store.trash.mark(sg, int64(o.entry)*8, stateRemoved)
+	}
+	garbage := g.garbageLocked()
+	g.mu.Unlock()
+	if garbage {
+		g.turn()
+	}
+}
+
+// remove lets go of a segment: what is still in it is gone.
+func (g *segments) remove(sg *segment) {
+	g.mu.Lock()
+	sg.gone = true
+	delete(g.all, sg.id)
+	g.total -= sg.size
+	g.live -= sg.live
+	total := g.total
+	g.store.trash.remove(g.path(sg.id, "index")) // first: without it the data is nothing
+	g.store.trash.remove(g.path(sg.id, "data"))
+	g.mu.Unlock() // not before: who finds it gone relies on the removal being under way
+	sg.release()
+	g.store.allow(total)
+}
+
+// closeFiles is for when nothing is appended or turned over any more.
+func (g *segments) closeFiles() {
+	for _, sg := range g.all {
+		sg.release()
+	}
+}

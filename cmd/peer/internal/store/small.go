@@ -1,0 +1,84 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// put makes an object of a body in memory: one in a segment, if it is small, or with a
+// file of its own. The caller calls placed when the object can be found, or will never be.
+// An object in the state stateRemoved is one that a start doesn't find before it is marked
+// as held; it can't have a file.
+func (s *Store) put(key string, body []byte, sums []uint64, m Meta, labels []uint64, now int64, state byte) (o *Object, placed func(), err error) {
+	size := recordSize(len(m.Data), len(body))
+	whole := size + entrySize(len(labels), len(key))
+	if len(body) > blockSize || len(labels) > maxLabels || whole > maxRecord(s.maxBytes()) {
+		if state == stateRemoved {
+			return nil, nil, ErrTooLarge
+		}
+		o, err := s.putFile(key, body, sums, m, now)
+		return o, func() {}, err
+	}
+	bodySum := emptySum
+	if len(sums) > 0 {
+		bodySum = sums[0]
+	}
+	o = newObject(key, nil, s.lastID.Add(1), whole, m, now)
+	o.size = uint32(len(body))
+	o.set(objSmall)
+	buf := s.records.Get().(*[]byte)
+	defer s.records.Put(buf)
+	b := appendRecord((*buf)[:0], o.seq, key, m.Data, body, bodySum)
+	b = appendEntry(b, state, &indexEntry{
+		copied: m.Copied, body: uint32(len(body)), data: uint32(len(m.Data)), seq: o.seq,
+		listUntil: nanos(m.ListUntil), written: now, generated: nanos(m.Generated),
+	}, key, labels)
+	*buf = b
+	g := s.segments
+	sg, at, entryAt, err := g.append(b[:size], b[size:], state)
+	if err != nil {
+		return nil, nil, err
+	}
+	g.mu.Lock()
+	g.settleLocked(o, sg, at, entryAt)
+	g.mu.Unlock()
+	return o, func() { g.unpin(sg) }, nil
+}
+
+// read reads and checks the record of a small object. Its parts are in raw, which is the
+// caller's. The error is ErrGone if its segment was removed.
+func (g *segments) read(o *Object) (raw []byte, r record, err error) {
+	sg, at := g.locate(o)
+	if sg == nil {
+		return nil, r, ErrGone
+	}
+	defer sg.release()
+	raw = make([]byte, o.bytes()) // with the entry's size, so it may reach behind the record
+	n, err := sg.data.ReadAt(raw, at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		if ourFault(err) {
+			return nil, r, err
+		}
+		return nil, r, fmt.Errorf("%w: %w", errBroken, err)
+	}
+	raw = raw[:n]
+	r, err = parseRecord(raw, o.seq, o.key)
+	if err == nil && len(r.body) != int(o.size) {
+		err = fmt.Errorf("%w: length of a body", errBroken)
+	}
+	return raw, r, err
+}
+
+// describeSmall writes a small object anew, with its body, for [Store.swap] to mark as held.
+func (s *Store) describeSmall(o *Object, m Meta, now int64) (*Object, func(), error) {
+	_, r, err := s.segments.read(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	var sums []uint64
+	if len(r.body) > 0 {
+		sums = []uint64{r.bodySum}
+	}
+	return s.put(o.key, r.body, sums, m, s.labelsOf(m.Data), now, stateRemoved)
+}

@@ -1,0 +1,208 @@
+package store
+
+import "errors"
+
+// Turnover keeps what small objects left behind in their segments, the garbage, below
+// an eighth of all segments and two more: it moves what is held of the segment that has
+// the least of it to the head, and removes the files. The index is kept from filling
+// what garbage may take ([Store.allow]), so the sum stays within MaxBytes; where
+// turnover is too slow for that, the segment with the least is dropped with what it holds.
+
+// mostlyHeld is the share of a segment that is held above which it isn't worth moving:
+// the rest may be what rounding adds.
+const mostlyHeld = 0.97
+
+// allowance is how much garbage there may be.
+func allowance(total, maxBytes int64) int64 {
+	if total == 0 {
+		return 0
+	}
+	return total/8 + 2*segmentSize(maxBytes)
+}
+
+// garbage returns how much there is.
+func (g *segments) garbage() int64 {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.total - g.live
+}
+
+// makeRoom drops segments until the store keeps to its room.
+func (g *segments) makeRoom() {
+	g.appending.Lock()
+	defer g.appending.Unlock()
+	g.shed(0)
+}
+
+// garbageLocked reports whether there is so much that a segment is to be turned over.
+func (g *segments) garbageLocked() bool {
+	maxBytes := g.store.maxBytes()
+	return g.total-g.live > allowance(g.total, maxBytes)-segmentSize(maxBytes)
+}
+
+// turn has turnover look.
+func (g *segments) turn() {
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run turns segments over until close.
+func (g *segments) run() {
+	for {
+		select {
+		case <-g.stop:
+			return
+		case <-g.wake:
+			g.collect()
+		}
+	}
+}
+
+// collect turns segments over while there is too much garbage. It ends: each round
+// removes a segment that has garbage and makes none but of what leaves meanwhile.
+func (g *segments) collect() {
+	buf := make([]byte, 256<<10)
+	for {
+		g.mu.RLock()
+		todo := g.garbageLocked()
+		g.mu.RUnlock()
+		if !todo {
+			return
+		}
+		g.appending.Lock()
+		sg := g.victim(false)
+		g.appending.Unlock()
+		if sg == nil {
+			return
+		}
+		g.empty(sg, true, buf)
+		select {
+		case <-g.stop:
+			return
+		default:
+		}
+	}
+}
+
+// victim returns the segment of whose bytes the least are held, but for the head, nil if
+// there is none that is to be emptied: full ones are not worth it, unless room is wanted
+// at any price. Nobody can put an object into it any more.
+// g.appending is held.
+func (g *segments) victim(anyPrice bool) (least *segment) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	share := 2.0
+	for _, sg := range g.all {
+		if sg == g.head || sg.pins > 0 || sg.emptied {
+			continue
+		}
+		part := float64(sg.live) / float64(sg.size)
+		if part < share || part == share && sg.id < least.id {
+			least, share = sg, part
+		}
+	}
+	if least == nil || !anyPrice && share > mostlyHeld {
+		return nil
+	}
+	least.emptied = true
+	return least
+}
+
+// shed drops segments until need more bytes fit. g.appending is held. It ends: each
+// round removes a segment.
+func (g *segments) shed(need int64) {
+	for g.excess() > -need {
+		sg := g.victim(true)
+		if sg == nil {
+			return
+		}
+		g.empty(sg, false, make([]byte, 64<<10))
+	}
+}
+
+// excess is by how much segments, files and what is being written exceed the bytes that
+// the store may use.
+func (g *segments) excess() int64 {
+	s := g.store
+	s.room.Lock()
+	may := s.room.maxBytes - s.room.writing - s.room.missing
+	s.room.Unlock()
+	held := s.copies.held.Load() * grain
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.total + max(0, held-g.live) - may
+}
+
+// empty removes a segment, having moved what is held of it to the head, or dropped it.
+func (g *segments) empty(sg *segment, move bool, buf []byte) {
+	s := g.store
+	r := newEntryReader(sg.index, buf)
+	for {
+		e, b, _, err := r.next()
+		if err != nil {
+			break // what can't be read any more is dropped below
+		}
+		o, ok := s.Peek(string(e.key)) // e.held doesn't tell: a mark may be on its way to the disk
+		if !ok || !g.holds(sg, o, e.at) {
+			continue
+		}
+		if !move || !g.move(sg, o, b) {
+			if s.removeObject(o) {
+				s.evictions.Add(1)
+			}
+		}
+	}
+	g.mu.RLock()
+	live := sg.live
+	g.mu.RUnlock()
+	if live > 0 { // its index can't be read, or is not what was written
+		for o := range s.index.Values() {
+			if o.is(objSmall) && g.holds(sg, o, -1) && s.removeObject(o) {
+				s.evictions.Add(1)
+			}
+		}
+	}
+	g.remove(sg)
+}
+
+// holds reports whether the record of o is in a segment, at an offset if that isn't -1.
+func (g *segments) holds(sg *segment, o *Object, at int64) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return o.is(objSmall) && o.file == &sg.file && (at < 0 || int64(o.at)*8 == at)
+}
+
+// move moves the record of o, whose entry is b, to the head, and reports whether it did,
+// or found it not worth moving any more. A crash in between leaves one entry that is held,
+// or two of the same object.
+func (g *segments) move(from *segment, o *Object, b []byte) bool {
+	raw, r, err := g.read(o)
+	switch {
+	case errors.Is(err, ErrGone):
+		return true
+	case errors.Is(err, errBroken):
+		g.store.spoiled(o, err)
+		return true
+	case err != nil:
+		return false
+	}
+	to, at, entryAt, err := g.append(raw[:r.size], b, stateRemoved)
+	if err != nil {
+		g.store.failed(err)
+		return false
+	}
+	defer g.unpin(to)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if o.file != &from.file || o.is(objDiscarded) {
+		return true
+	}
+	g.store.trash.mark(to, entryAt, stateHeld)
+	g.store.trash.mark(from, int64(o.entry)*8, stateRemoved)
+	from.live -= o.bytes()
+	g.live -= o.bytes()
+	g.settleLocked(o, to, at, entryAt)
+	return true
+}
