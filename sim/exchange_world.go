@@ -152,7 +152,7 @@ func (w *exchange) pump(p *exchangePeer) {
 	for _, ev := range out.Events {
 		w.happened(p, ev)
 	}
-	if p.index != nil && len(out.Updates) > 0 {
+	if p.index != nil {
 		w.learn(p, out.Updates)
 	}
 	for _, d := range out.Datagrams {
