@@ -278,6 +278,9 @@ func TestBytesOnTheWire(t *testing.T) {
 
 // TestIdleBytes has clusters do nothing, and says what that takes.
 func TestIdleBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("counts bytes for twelve minutes of virtual time, which the race detector makes four of real time")
+	}
 	for _, peers := range strings.Split(*idlePeers, ",") {
 		peers, err := strconv.Atoi(peers)
 		if err != nil {

@@ -27,7 +27,7 @@ func example() Status {
 		Health: Health{OK: true, Parts: []Part{{Name: "exchange"}}},
 		Traffic: proxy.Counts{
 			Requests: 12_345, LocalHits: 9_000, SiblingHits: 800, OriginFetches: 700, Collapsed: 6, ServedToSiblings: 50,
-			NotServedToSiblings: 4, SiblingRequests: 810, FalseHits: 7, SiblingErrors: 3, OriginRequests: 701, OriginErrors: 2,
+			NotServedToSiblings: 4, SiblingRequests: 810, SiblingsUseful: 790, FalseHits: 7, SiblingErrors: 3, OriginRequests: 701, OriginErrors: 2,
 		},
 		Digest:   Digest{Keys: 1234, Planned: 32768, FalsePositiveRate: 0.00042, Epoch: 17, Sequence: 5, MemoryBytes: 4096},
 		Exchange: Exchange{AdvertsSent: 11, AdvertBytesSent: 600, DeltasHeard: 12, DeltaBytesHeard: 3000, Repairs: 1},

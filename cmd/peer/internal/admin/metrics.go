@@ -100,10 +100,11 @@ var families = []family{
 	counter("peer_origin_requests_total", "Requests sent to origins, validations included.", func(s Status) float64 { return float64(s.Traffic.OriginRequests) }),
 	counter("peer_origin_errors_total", "Requests to origins that got no answer.", func(s Status) float64 { return float64(s.Traffic.OriginErrors) }),
 	gauge("peer_origins_failing", "Origins whose last request got no answer.", func(s Status) float64 { return float64(len(s.Origins)) }),
-	byLabel(prometheus.CounterValue, "result", "peer_sibling_requests_total", "Requests to siblings, by result: hit, false-hit (the sibling did not have the object), failed, outrun (another source answered first).",
+	byLabel(prometheus.CounterValue, "result", "peer_sibling_requests_total", "Requests to siblings, by result: hit, false-hit (the sibling did not have the object), failed, outrun (another source answered first), unused (the client left, or the answer was of no use).",
 		func(s Status, emit func(float64, ...string)) {
 			t := s.Traffic
-			emit(float64(t.SiblingRequests-min(t.SiblingRequests, t.FalseHits+t.SiblingErrors+t.SiblingsOutrun)), "hit")
+			emit(float64(t.SiblingsUseful), "hit")
+			emit(float64(t.SiblingRequests-min(t.SiblingRequests, t.SiblingsUseful+t.FalseHits+t.SiblingErrors+t.SiblingsOutrun)), "unused")
 			emit(float64(t.FalseHits), "false-hit")
 			emit(float64(t.SiblingErrors), "failed")
 			emit(float64(t.SiblingsOutrun), "outrun")

@@ -67,6 +67,7 @@ type Counts struct {
 	Tunnels         uint64 `json:"tunnels"`
 
 	SiblingRequests uint64 `json:"sibling_requests"` // questions to siblings
+	SiblingsUseful  uint64 `json:"siblings_useful"`  // of those, answered with an object that was of use
 	FalseHits       uint64 `json:"false_hits"`       // of those, answered that there is no fresh copy
 	SiblingErrors   uint64 `json:"sibling_errors"`   // of those, failed or too slow
 	SiblingsExcused uint64 `json:"siblings_excused"` // of the failed, those not held against the sibling: this process was late, or most siblings were
@@ -170,7 +171,7 @@ func (h *Handler) Counters() Counts {
 		n.SiblingErrors, n.BytesFromSiblings = k.Errors, k.Bytes
 		n.SiblingsExcused, n.SiblingsSpared = k.Excused, k.Spared
 		n.FetchersShared, n.OriginsOutrun = k.WaitsWon, k.Origins
-		n.SiblingsOutrun, n.Hedges, n.HedgesWon, n.HedgesDenied = k.Outrun, k.Hedges, k.HedgesWon, k.Unhedged
+		n.SiblingsUseful, n.SiblingsOutrun, n.Hedges, n.HedgesWon, n.HedgesDenied = k.Hits, k.Outrun, k.Hedges, k.HedgesWon, k.Unhedged
 	}
 	return n
 }

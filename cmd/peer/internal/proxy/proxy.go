@@ -178,7 +178,7 @@ func newOriginTransport(c *Config) *http.Transport {
 		ExpectContinueTimeout:  time.Second,
 		ResponseHeaderTimeout:  c.FirstByteTimeout,
 		MaxResponseHeaderBytes: 256 << 10,
-		ReadBufferSize:         32 << 10,
+		ReadBufferSize:         8 << 10, // each request that waits has one; a long body is not read through it
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 type origin struct {
 	w        *world
 	listener net.Listener
-	changing gate // held while the origin is down
+	closed   chan struct{} // at the end of all
+	changing gate          // held while the origin is down
 
 	mu     sync.Mutex
 	writes map[int][]time.Time   // by URL: when it changed besides by its period
@@ -29,7 +30,7 @@ type origin struct {
 }
 
 func newOrigin(w *world) *origin {
-	return &origin{w: w, changing: make(gate, 1), writes: map[int][]time.Time{}, given: map[version]time.Time{}, short: map[version]int64{},
+	return &origin{w: w, changing: make(gate, 1), closed: make(chan struct{}), writes: map[int][]time.Time{}, given: map[version]time.Time{}, short: map[version]int64{},
 		wrong: map[int][]fault{}, conns: map[net.Conn]bool{}}
 }
 
@@ -154,7 +155,11 @@ func (o *origin) answer(c net.Conn, r *http.Request) bool {
 	now := time.Now()
 	if f.Kind == "late" {
 		o.w.sometimes("a late header")
-		time.Sleep(time.Duration(f.For) * time.Millisecond)
+		select {
+		case <-time.After(time.Duration(max(f.For, 1)) * time.Millisecond):
+		case <-o.closed:
+			return false
+		}
 		if f.N%2 == 0 { // it does not look before it answers
 			now = time.Now()
 		}

@@ -248,6 +248,7 @@ func (w *world) stop() {
 	for _, p := range w.peers {
 		p.shutdown()
 	}
+	close(w.origin.closed)
 	w.origin.mu.Lock()
 	w.origin.listener.Close()
 	for c := range w.origin.conns {
