@@ -21,12 +21,7 @@ var _ = experiments.add(Experiment{
 const ageClasses = 16
 
 func runAges(ctx context.Context, job *Job) error {
-	for _, f := range or(job.own.f, []float64{1e-3}) {
-		if err := agesAt(ctx, job, f); err != nil {
-			return err
-		}
-	}
-	return nil
+	return forEach(ctx, job, job.own.f, []float64{1e-3}, agesAt)
 }
 
 // ownTrace reads the trace that was named, or that of the repository.

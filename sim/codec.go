@@ -102,7 +102,7 @@ type codecTimes struct {
 }
 
 func runCodec(ctx context.Context, job *Job) error {
-	rounds := max(job.Trials, codecRounds)
+	rounds := codecRounds
 	if job.Short {
 		rounds = 1
 	}

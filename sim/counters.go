@@ -9,6 +9,7 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "counters",
 	Summary: "four-bit counters: the overflow bound, and false negatives if full ones are decremented",
+	Takes:   "n",
 	Run:     runCounters,
 })
 
@@ -29,8 +30,10 @@ func runCounters(ctx context.Context, job *Job) error {
 	if job.Short {
 		runs, turnovers = 2, 5
 	}
-	if err := overflowBound(ctx, job, fills); err != nil {
-		return err
+	for _, n := range or(job.own.n, []int{10_000}) {
+		if err := overflowBound(ctx, job, n, fills); err != nil {
+			return err
+		}
 	}
 	if err := decremented(ctx, job, churns, runs); err != nil {
 		return err
@@ -40,9 +43,9 @@ func runCounters(ctx context.Context, job *Job) error {
 
 // overflowBound compares Summary Cache's bound on the largest counter with the
 // exact distribution of one counter and with filters filled at random.
-func overflowBound(ctx context.Context, job *Job, fills int) error {
-	const n, k = 10_000, 6
-	m := uint64(math.Round(k * n / math.Ln2)) // half of the positions are set
+func overflowBound(ctx context.Context, job *Job, n, fills int) error {
+	const k = 6
+	m := uint64(math.Round(k * float64(n) / math.Ln2)) // half of the positions are set
 	largest := make([]uint8, fills)
 	err := job.each(ctx, fills, "filters filled", func(i int) {
 		rng := job.source(6, uint64(i))
@@ -63,7 +66,7 @@ func overflowBound(ctx context.Context, job *Job, fills int) error {
 		Column{Name: "measured", Head: "P(any) measured", Format: "%.3g", Loose: AnyValue})
 	for i := 4; i <= 16; i++ {
 		bound := float64(m) * math.Pow(math.E*math.Ln2/float64(i), float64(i))
-		expected := float64(m) * binomialTail(n*k, 1/float64(m), i)
+		expected := float64(m) * binomialTail(uint64(n*k), 1/float64(m), i)
 		reached := 0
 		for _, l := range largest {
 			if int(l) >= i {
@@ -76,9 +79,9 @@ func overflowBound(ctx context.Context, job *Job, fills int) error {
 		}
 		table.Row(i, figures(bound, 5), figures(expected, 5), figures(-math.Expm1(-expected), 5), measured)
 	}
-	expectedLargest(job, n*k, m, largest)
+	expectedLargest(job, uint64(n*k), m, largest)
 	table.Note("Measured on %d filters. For i = 16, which four bits cannot hold, the bound is %.3g·m, and the truth %.2g·m.",
-		fills, math.Pow(math.E*math.Ln2/16, 16), binomialTail(n*k, 1/float64(m), 16))
+		fills, math.Pow(math.E*math.Ln2/16, 16), binomialTail(uint64(n*k), 1/float64(m), 16))
 	return nil
 }
 

@@ -26,7 +26,7 @@ func TestBinomialTail(t *testing.T) {
 // must fail, and those that are kept must not.
 func TestCounters(t *testing.T) {
 	job := testJob(3)
-	if err := overflowBound(context.Background(), job, 100); err != nil {
+	if err := overflowBound(context.Background(), job, 10_000, 100); err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range job.tables[0].Rows {

@@ -85,16 +85,10 @@ func deltaKinds(own own) (kinds []deltaKind) {
 }
 
 func runDelta(ctx context.Context, job *Job) error {
-	for _, n := range or(job.own.n, []int{deltaKeys}) {
-		if err := deltasOf(ctx, job, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return forEach(ctx, job, job.own.n, []int{deltaKeys}, deltasOf)
 }
 
 func deltasOf(ctx context.Context, job *Job, n int) error {
-	rounds := max(job.Trials, 1)
 	table := job.Table(fmt.Sprintf("bits per replaced key, n = %d, whole messages", n),
 		Column{Name: "f", Format: "%g"},
 		Column{Name: "c", Format: "%g"},
@@ -121,13 +115,15 @@ func deltasOf(ctx context.Context, job *Job, n int) error {
 				table.Row(f, c, s.name, figures(mn, 4), k, nil, nil, figures(limit, 6), nil, bound, nil, 2.0*bucketBits)
 				continue
 			}
-			m, err := measureDelta(ctx, job, n, mn, k, c, rounds, uint64(i))
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			m, err := measureDelta(job, n, mn, k, c, uint64(i))
 			if err != nil {
 				return err
 			}
-			context := meanOf(m.context)
-			table.Row(f, c, s.name, figures(mn, 4), k, meanOf(m.xor), context, figures(limit, 6),
-				figures(context.value/limit, 6), bound, meanOf(m.flips).value*recordBits, 2.0*bucketBits)
+			table.Row(f, c, s.name, figures(mn, 4), k, m.xor, m.context, figures(limit, 6),
+				figures(m.context/limit, 6), bound, m.flips*recordBits, 2.0*bucketBits)
 		}
 	}
 	table.Note("XOR: the exclusive-or, coded; given the old: with the old filter as context, which is what digests are sent as")
@@ -136,51 +132,35 @@ func deltasOf(ctx context.Context, job *Job, n int) error {
 	return nil
 }
 
-// deltaSizes are bits per replaced key, but for flips, which are positions, in each round.
-type deltaSizes struct{ xor, context, flips []float64 }
+// deltaSizes are bits per replaced key, but for flips, which are positions.
+type deltaSizes struct{ xor, context, flips float64 }
 
-// measureDelta replaces a share c of the n keys of a real filter, some rounds in
-// succession, and says what the messages take.
-func measureDelta(ctx context.Context, job *Job, n int, mn float64, k int, c float64, rounds int, stream uint64) (deltaSizes, error) {
+// measureDelta replaces a share c of the n keys of a real filter, and says what the
+// messages take.
+func measureDelta(job *Job, n int, mn float64, k int, c float64, stream uint64) (sizes deltaSizes, err error) {
 	g := digest.Geometry{Bits: uint64(math.Ceil(mn * float64(n))), Hashes: k}
 	held, err := digest.NewCountingFilter(g, 1)
 	if err != nil {
-		return deltaSizes{}, err
+		return sizes, err
 	}
 	rng := job.Rand(g.Bits + stream)
 	keys := randomKeys(rng, n)
 	held.AddAll(keys)
 	base := held.Advance()
 	replaced := int(math.Round(c * float64(n)))
-	var sum deltaSizes
 	if replaced == 0 {
-		return deltaSizes{}, usagef("a share of %g of %d keys is none", c, n)
+		return sizes, usagef("a share of %g of %d keys is none", c, n)
 	}
+	for i := range replaced {
+		held.Remove(keys[i])
+		held.Add(digest.Key(rng.Uint64()))
+	}
+	_, d := held.AdvanceDelta()
+	given, err := d.AppendTo(nil, base)
+	if err != nil {
+		return sizes, err
+	}
+	plain, err := d.AppendTo(nil, nil)
 	per := 1 / float64(replaced)
-	at := 0
-	for range rounds {
-		if err := ctx.Err(); err != nil {
-			return deltaSizes{}, err
-		}
-		for range replaced {
-			held.Remove(keys[at])
-			keys[at] = digest.Key(rng.Uint64())
-			held.Add(keys[at])
-			at = (at + 1) % n
-		}
-		next, d := held.AdvanceDelta()
-		given, err := d.AppendTo(nil, base)
-		if err != nil {
-			return deltaSizes{}, err
-		}
-		plain, err := d.AppendTo(nil, nil)
-		if err != nil {
-			return deltaSizes{}, err
-		}
-		sum.context = append(sum.context, 8*per*float64(len(given)))
-		sum.xor = append(sum.xor, 8*per*float64(len(plain)))
-		sum.flips = append(sum.flips, per*float64(d.Len()))
-		base = next
-	}
-	return sum, nil
+	return deltaSizes{8 * per * float64(len(plain)), 8 * per * float64(len(given)), per * float64(d.Len())}, err
 }

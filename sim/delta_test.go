@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"math"
 	"testing"
 )
@@ -20,11 +19,11 @@ func TestDelta(t *testing.T) {
 			if got := falsePositives(mn, float64(k)); math.Abs(got/c.f-1) > 1e-9 {
 				t.Errorf("%s: m/n=%v, k=%d have rate %v, want %v", s.name, mn, k, got, c.f)
 			}
-			m, err := measureDelta(context.Background(), job, deltaKeys/10, mn, k, c.c, 1, 7)
+			m, err := measureDelta(job, deltaKeys/10, mn, k, c.c, 7)
 			if err != nil {
 				t.Fatal(err)
 			}
-			context, xor := meanOf(m.context).value, meanOf(m.xor).value
+			context, xor := m.context, m.xor
 			sent[s.name] = context
 			limit := givenBits(mn, float64(k), c.c) / c.c
 			// A thousand keys: their number of flips varies by a few per cent when

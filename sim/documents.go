@@ -12,6 +12,7 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "documents",
 	Summary: "lists all that the five documents contain with its place in this project, and writes DOCUMENTS.md below --out",
+	Writes:  true,
 	Run:     runDocuments,
 })
 

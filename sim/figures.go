@@ -10,6 +10,7 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "figures",
 	Summary: "draws the documents' figures and ours, as SVG and PNG, into figures/ below --out",
+	Writes:  true,
 	Run:     runFigures,
 })
 

@@ -158,13 +158,7 @@ func (s hashScheme) filter(m uint64, k, n int, names *nameSource, seen func([]ui
 	}
 	geometry := digest.Geometry{Bits: m, Hashes: k, Scheme: s.digest}
 	if s.digest != 0 && geometry.Validate() == nil {
-		filter, err := digest.FilterOf(geometry, digest.Version{Epoch: 1}, func(yield func(digest.Key) bool) {
-			for _, key := range keys {
-				if !yield(key) {
-					return
-				}
-			}
-		})
+		filter, err := filterOf(geometry, keys)
 		if err == nil {
 			return func(_ []uint64, _ []byte, key uint64) bool { return filter.MayContain(digest.Key(key)) }
 		}

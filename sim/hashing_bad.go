@@ -53,9 +53,9 @@ var badHashesTried = []badHash{
 		m: 920_000, k: 1, positions: func(out []uint64, i, m uint64) { hashSchemes[1].positions(out, nil, i, m) }},
 	{name: "a counter as the key, k = 5", why: "the first position is wasted; the others start from a mixed step",
 		m: 80_000, k: 5, positions: func(out []uint64, i, m uint64) { hashSchemes[1].positions(out, nil, i, m) }},
-	{name: "good, by who does not know the seed", why: "as predicted",
+	{name: "good, the seed unknown", why: "as predicted",
 		m: 80_000, k: 5, positions: seededPositions},
-	{name: "good, by who knows the seed", why: "names are tried until all of their positions are new: hence the secret seed",
+	{name: "good, names chosen with the seed known", why: "names are tried until all of their positions are new: hence the secret seed",
 		m: 80_000, k: 5, positions: seededPositions, choose: chooseCovering},
 }
 

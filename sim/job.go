@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -16,7 +17,7 @@ import (
 // it answers with.
 type Job struct {
 	Seed   uint64   // of everything random
-	Trials int      // how often to repeat; 0 leaves it to the experiment
+	Trials int      // how many filters or lookups; 0 leaves it to the experiment
 	Args   []string // what followed the name, if the experiment takes arguments
 	Out    string   // directory for the files that an experiment writes
 	JSON   any      // what --json prints instead of the tables, if not nil
@@ -28,6 +29,8 @@ type Job struct {
 	tables   []*Table
 	stderr   io.Writer
 	start    time.Time
+	counted  time.Time // when what Progress counts began,
+	done     int       // and how far it was
 	reported time.Time
 }
 
@@ -37,9 +40,17 @@ func (j *Job) Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(j.See
 
 // Progress says on stderr that done of all steps are behind the job, and how long the
 // others may take if they are as long as these, once it has run for two seconds and then
-// at most every second. Zero steps say nothing of what is left.
+// at most every second. A part of a job counts its steps anew, from 0 on. Zero of all say
+// nothing of what is left.
 func (j *Job) Progress(done, all int, format string, args ...any) {
 	now := time.Now()
+	if done < j.done || j.counted.IsZero() {
+		j.counted = now
+		if j.done == 0 {
+			j.counted = j.start
+		}
+	}
+	j.done = done
 	took := now.Sub(j.start)
 	if took < 2*time.Second || now.Sub(j.reported) < time.Second {
 		return
@@ -47,7 +58,7 @@ func (j *Job) Progress(done, all int, format string, args ...any) {
 	j.reported = now
 	left := ""
 	if done > 0 && all > 0 {
-		left = fmt.Sprintf(", about %.0f s left", took.Seconds()/float64(done)*float64(all-done))
+		left = fmt.Sprintf(", about %.0f s left", now.Sub(j.counted).Seconds()/float64(done)*float64(all-done))
 	}
 	fmt.Fprintf(j.stderr, "%s: %4.0f s%s  %s\n", j.name, took.Seconds(), left, fmt.Sprintf(format, args...))
 }
@@ -83,10 +94,15 @@ type Column struct {
 // AnyValue is for columns of which a short run says nothing.
 const AnyValue = math.MaxFloat64
 
-// Row adds one value for each column. A nil prints as "-" and null.
+// Row adds one value for each column. A nil, and what is no number, prints as "-" and null.
 func (t *Table) Row(values ...any) {
 	if len(values) != len(t.Columns) {
 		panic(fmt.Sprintf("sim: %d values for the %d columns of %q", len(values), len(t.Columns), t.Title))
+	}
+	for i, v := range values {
+		if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+			values[i] = nil
+		}
 	}
 	t.Rows = append(t.Rows, values)
 }
@@ -122,7 +138,7 @@ func (t *Table) writeText(w io.Writer) error {
 		for i, v := range row {
 			line[i] = t.Columns[i].text(v)
 			if m, ok := v.(measure); ok && m.half > 0 {
-				line[i] += fmt.Sprintf(" ±%.2g", m.half)
+				line[i] += " ±" + strconv.FormatFloat(figures(m.half, 2), 'f', -1, 64)
 			}
 			widths[i] = max(widths[i], len([]rune(line[i])))
 			if _, ok := v.(string); ok {
@@ -166,6 +182,9 @@ func (c Column) text(v any) string {
 	case v == nil:
 		return "-"
 	case c.Format == "":
+		if m, ok := v.(measure); ok {
+			return strconv.FormatFloat(figures(m.value, 6), 'f', -1, 64)
+		}
 		return fmt.Sprint(v)
 	}
 	switch v := v.(type) {

@@ -21,7 +21,6 @@ var _ = experiments.add(Experiment{
 		flags.StringVar(&o.keys, "keys", "", "")
 		flags.StringVar(&o.contents, "contents", string(zipf), "")
 		flags.BoolVar(&o.more, "more", false, "")
-		flags.BoolVar(&o.large, "large", false, "")
 		return o
 	},
 	Help: `flags of lookup:
@@ -33,16 +32,13 @@ var _ = experiments.add(Experiment{
                   disjoint
   --more          4000 peers with 10,000 keys each and 1000 with 100,000 as well, as in
                   RESULTS.md: some minutes, 1 GB
-  --large         that, and 4000 peers with 100,000 and up to 100 with a million, and ask all
-                  peers in turn, too, where they have more than ten million keys: 3 GB, and
-                  longer than one likes to wait
 `,
 	Run: runLookup,
 })
 
 type lookupOptions struct {
 	peers, keys, contents string
-	more, large           bool
+	more                  bool
 }
 
 // candidatesPerLookup is how many false ones all peers together may cause.
@@ -74,7 +70,7 @@ func (o lookupOptions) clusters() ([]lookupCluster, error) {
 	}
 	var all []lookupCluster
 	add := func(peers, keys, most int) {
-		all = append(all, lookupCluster{peers, keys, how, peers*keys <= most || o.large})
+		all = append(all, lookupCluster{peers, keys, how, peers*keys <= most})
 	}
 	if o.peers != "" {
 		if o.keys == "" {
@@ -104,19 +100,15 @@ func (o lookupOptions) clusters() ([]lookupCluster, error) {
 	for _, peers := range []int{10, 64, 100, 1000} {
 		add(peers, 10_000, rivalKeys)
 	}
-	if o.more || o.large {
+	if o.more {
 		add(4000, 10_000, rivalKeys)
 	}
 	all = append(all, lookupCluster{1000, 10_000, unequal, false}, lookupCluster{1000, 10_000, disjoint, false})
 	for _, peers := range []int{10, 64, 100} {
 		add(peers, 100_000, rivalKeys/10)
 	}
-	if o.more || o.large {
+	if o.more {
 		add(1000, 100_000, rivalKeys)
-	}
-	if o.large {
-		all = append(all, lookupCluster{4000, 100_000, zipf, false}, lookupCluster{10, 1_000_000, zipf, true},
-			lookupCluster{100, 1_000_000, zipf, false})
 	}
 	return all, nil
 }
@@ -170,7 +162,7 @@ func runLookup(ctx context.Context, job *Job) error {
 		}
 	}
 	table.Note("Index: package index, of filters with one hash and m = n/f. Rows: the same index of standard Bloom filters, which it keeps bit by bit beside each other. Postings: a hash table from position to peer.")
-	table.Note("Loop: each peer's filter is asked in turn; rivals are given the key's bytes, and nothing is sorted or copied out. In many: keys that a quarter of the peers or more have.")
+	table.Note("Loop: each peer's filter is asked in turn; nothing is sorted or copied out. In many: keys that a quarter of the peers or more have.")
 	table.Note("Cold: nothing of it is in the processor's caches, and the key in none. Times are medians and depend on the machine.")
 	updates.Note("Apply: deltas of 1 %% replaced keys. Load: one more peer. Lookups/s: on all cores, key in none, while every peer's digest changes by 1 %% a minute.")
 	return severalKeys(ctx, job)

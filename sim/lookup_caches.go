@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/summarycache/summarycache/digest"
 )
@@ -71,11 +72,5 @@ func (c lookupCluster) anotherKey(job *Job, rng *rand.Rand) digest.Key {
 
 // filterOf makes a peer's filter.
 func filterOf(g digest.Geometry, keys []digest.Key) (*digest.Filter, error) {
-	return digest.FilterOf(g, digest.Version{Epoch: 1, Sequence: 1}, func(yield func(digest.Key) bool) {
-		for _, k := range keys {
-			if !yield(k) {
-				return
-			}
-		}
-	})
+	return digest.FilterOf(g, digest.Version{Epoch: 1, Sequence: 1}, slices.Values(keys))
 }

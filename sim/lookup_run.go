@@ -27,7 +27,7 @@ type lookupRun struct {
 func newLookupRun(ctx context.Context, job *Job, table, updates *Table, c lookupCluster) *lookupRun {
 	return &lookupRun{
 		ctx: ctx, job: job, table: table, updates: updates, cluster: c,
-		rate: candidatesPerLookup / float64(c.peers), rounds: max(5, job.Trials),
+		rate: candidatesPerLookup / float64(c.peers), rounds: 5,
 	}
 }
 
@@ -61,8 +61,6 @@ func (r *lookupRun) measure() error {
 		}, 1 << 16},
 		{"loop, sorted sets", func() lookupWay { return &loopWay{geometry: r.sparse} }, few},
 		{"loop, bitmaps", func() lookupWay { return &loopWay{geometry: r.dense} }, few},
-		{"loop, bits-and-blooms", func() lookupWay { return &bloomWay{rate: r.rate} }, few},
-		{"loop, cuckoo", func() lookupWay { return new(cuckooWay) }, few},
 	} {
 		ours.index = nil
 		if rival.name == "postings" && r.cluster.contents == unequal {

@@ -76,7 +76,7 @@ func chainedIndex(rng *rand.Rand, peers, keys, chains, holders int) (*index.Inde
 func askSeveral(job *Job, table *Table, x *index.Index, chains [][]digest.Key, holders int) {
 	var matches []index.Match
 	var counts []index.Prefix
-	separate := perChain(job, chains, func(chain []digest.Key) int {
+	separate := perChain(chains, func(chain []digest.Key) int {
 		for _, k := range chain {
 			matches = x.Lookup(matches[:0], k)
 		}
@@ -94,14 +94,14 @@ func askSeveral(job *Job, table *Table, x *index.Index, chains [][]digest.Key, h
 		for _, chain := range chains {
 			answers += q.ask(chain)
 		}
-		table.Row(holders, q.name, perChain(job, chains, q.ask), separate, float64(answers)/float64(len(chains)))
+		table.Row(holders, q.name, perChain(chains, q.ask), separate, float64(answers)/float64(len(chains)))
 	}
 }
 
 // perChain returns the median time for a chain, in microseconds.
-func perChain(job *Job, chains [][]digest.Key, ask func([]digest.Key) int) float64 {
+func perChain(chains [][]digest.Key, ask func([]digest.Key) int) float64 {
 	var times []float64
-	for range max(7, job.Trials) {
+	for range 7 {
 		times = append(times, nanoseconds(len(chains), func() {
 			for _, chain := range chains {
 				ask(chain)

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"encoding/binary"
 	"fmt"
-
-	"github.com/bits-and-blooms/bloom/v3"
-	cuckoo "github.com/panmari/cuckoofilter"
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/digest/index"
@@ -74,78 +70,3 @@ func (w *loopWay) bytes() (n int) {
 	}
 	return n
 }
-
-// bloomWay asks one filter of bits-and-blooms after the other. The key is hashed
-// once.
-type bloomWay struct {
-	rate    float64
-	filters []*bloom.BloomFilter
-}
-
-func (w *bloomWay) filter(keys []digest.Key) (any, error) {
-	f := bloom.NewWithEstimates(uint(len(keys)), w.rate)
-	for _, k := range keys {
-		f.Add(keyBytes(k))
-	}
-	return f, nil
-}
-
-func (w *bloomWay) add(_ int, filter any) error {
-	w.filters = append(w.filters, filter.(*bloom.BloomFilter))
-	return nil
-}
-
-func (w *bloomWay) lookup(k digest.Key) (n int) {
-	locations := bloom.Locations(keyBytes(k), w.filters[0].K())
-	for _, f := range w.filters {
-		if f.TestLocations(locations) {
-			n++
-		}
-	}
-	return n
-}
-
-func (w *bloomWay) bytes() (n int) {
-	for _, f := range w.filters {
-		n += int(f.Cap()+7) / 8
-	}
-	return n
-}
-
-// cuckooWay asks one cuckoo filter with 16-bit fingerprints after the other. Its
-// rate of false positives is as built, about 1 in 8,000.
-type cuckooWay struct{ filters []*cuckoo.Filter }
-
-func (w *cuckooWay) filter(keys []digest.Key) (any, error) {
-	f := cuckoo.NewFilter(uint(len(keys)))
-	for _, k := range keys {
-		if !f.Insert(keyBytes(k)) {
-			return nil, fmt.Errorf("the cuckoo filter for %d keys is full after %d", len(keys), f.Count())
-		}
-	}
-	return f, nil
-}
-
-func (w *cuckooWay) add(_ int, filter any) error {
-	w.filters = append(w.filters, filter.(*cuckoo.Filter))
-	return nil
-}
-
-func (w *cuckooWay) lookup(k digest.Key) (n int) {
-	b := keyBytes(k)
-	for _, f := range w.filters {
-		if f.Lookup(b) {
-			n++
-		}
-	}
-	return n
-}
-
-func (w *cuckooWay) bytes() (n int) {
-	for _, f := range w.filters {
-		n += int(float64(f.Count())/f.LoadFactor()+0.5) * 2
-	}
-	return n
-}
-
-func keyBytes(k digest.Key) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(k)) }

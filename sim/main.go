@@ -29,11 +29,13 @@ func main() {
 }
 
 const usage = `usage: sim NAME [flags]
+       sim help NAME    what one takes, how long it took, and where RESULTS.md shows it
 
   --json        print JSON instead of tables
   --csv         print CSV: a line "# title" before each table, values unrounded
   --seed N      seed of everything random (default 1)
-  --trials N    how often to repeat what is random, where an experiment does
+  --seeds N     run it with N seeds, from that on: the means, with confidence intervals
+  --trials N    of how many filters or lookups: counters, hashing, tables, trials
   --out DIR     where experiments that write files put them (default sim)
 
 experiments:
@@ -48,6 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	asJSON := flags.Bool("json", false, "")
 	asCSV := flags.Bool("csv", false, "")
 	flags.Uint64Var(&job.Seed, "seed", 1, "")
+	seeds := flags.Int("seeds", 1, "")
 	flags.IntVar(&job.Trials, "trials", 0, "")
 	flags.StringVar(&job.Out, "out", "sim", "")
 
@@ -60,6 +63,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil && *asJSON && *asCSV {
 		err = errors.New("--json or --csv")
 	}
+	switch {
+	case err != nil || experiment == nil:
+	case *seeds < 1:
+		err = fmt.Errorf("--seeds %d: want 1 or more", *seeds)
+	case *seeds > 1 && experiment.Writes:
+		err = fmt.Errorf("%s writes files, of one seed", experiment.Name)
+	}
 	if errors.Is(err, flag.ErrHelp) || err == nil && experiment == nil {
 		fmt.Fprint(stdout, usage)
 		experiments.list(stdout)
@@ -70,7 +80,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	name := experiment.Name
-	if err := runUntil(ctx, experiment, job); err != nil {
+	if err := runUntil(ctx, func() error { return job.repeat(ctx, experiment, *seeds) }); err != nil {
 		if ctx.Err() != nil {
 			fmt.Fprintf(stderr, "sim: %s: interrupted after %.0f s\n", name, time.Since(job.start).Seconds())
 			return 130
@@ -131,11 +141,11 @@ func help(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// runUntil runs the experiment, or gives it up a moment after ctx has ended:
+// runUntil runs an experiment, or gives it up a moment after ctx has ended:
 // files are written whole or not at all, so nothing is lost by leaving it.
-func runUntil(ctx context.Context, e *Experiment, job *Job) error {
+func runUntil(ctx context.Context, run func() error) error {
 	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx, job) }()
+	go func() { done <- run() }()
 	select {
 	case err := <-done:
 		return err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -38,7 +39,11 @@ func TestOwnValues(t *testing.T) {
 		{"search --f 0.1", "flag provided but not defined: -f"},
 		{"delta --f 1", "want more than 0 and less than 1"},
 		{"delta --n 99", "want 100 to 10,000,000"},
-		{"delta --geometry 92", "invalid value"},
+		{"delta --n 1e3x", "1e3x: want 100 to 10,000,000"},
+		{"delta --n 100.5", "100.5: want 100 to 10,000,000"},
+		{"delta --f NaN", "NaN: want more than 0"},
+		{"delta --geometry 92", "k of 1 to 32"},
+		{"delta --geometry 0.5:1", "m/n of 1 to"},
 		{"delta --geometry 92:33", "k of 1 to 32"},
 		{"delta --n 100 --c 0.001", "is none"},
 	} {
@@ -46,7 +51,7 @@ func TestOwnValues(t *testing.T) {
 			t.Errorf("%s: %d, %q", c.args, code, errs)
 		}
 	}
-	args := strings.Fields("delta --n 1000,2000 --geometry 92:1,14:2 --c 0.05 --trials 3")
+	args := strings.Fields("delta --n 1000,2000 --geometry 92:1,14:2 --c 0.05 --seeds 3")
 	code, text, errs := call(append(args, "--csv")...)
 	lines := strings.Split(text, "\n")
 	if code != 0 || len(lines) != 9 || !strings.Contains(lines[1], ",context,context_ci95,") || !strings.HasPrefix(lines[2], "0.01081,0.05,one's own,92,1,") {
@@ -87,6 +92,73 @@ func TestMeanOf(t *testing.T) {
 	}
 	if in < 1860 || in > 1940 { // 1900, with a deviation of 10
 		t.Errorf("%d of 2000 intervals have the mean", in)
+	}
+}
+
+// TestProgress: what is left is of the part under way, whatever the parts before it took.
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var errs strings.Builder
+		job := &Job{stderr: &errs, start: time.Now(), name: "x"}
+		for part := range 2 {
+			for i := range 4 {
+				job.Progress(i, 4, "part %d, %d", part, i)
+				time.Sleep(time.Duration(1+9*part) * time.Second)
+			}
+		}
+		if err := job.each(t.Context(), 1, "all", func(int) { time.Sleep(2500 * time.Millisecond) }); err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for line := range strings.Lines(errs.String()) {
+			left = append(left, strings.TrimSpace(strings.TrimPrefix(line, "x: ")))
+		}
+		if want := []string{
+			"2 s, about 2 s left  part 0, 2", "3 s, about 1 s left  part 0, 3",
+			"4 s  part 1, 0", "14 s, about 30 s left  part 1, 1", "24 s, about 20 s left  part 1, 2", "34 s, about 10 s left  part 1, 3",
+			"45 s  all: 0 of 1", "46 s  all: 0 of 1",
+		}; !slices.Equal(left, want) {
+			t.Errorf("it says %q, want %q", left, want)
+		}
+	})
+}
+
+// TestSeeds: what seeds agree in stays, what they count becomes a mean, and what cannot be
+// one says nothing.
+func TestSeeds(t *testing.T) {
+	rows := 1
+	withExperiment(t, Experiment{Name: "many", Run: func(_ context.Context, job *Job) error {
+		table := job.Table("throws", Column{Name: "name"}, Column{Name: "exact"}, Column{Name: "count"}, Column{Name: "share", Format: "%.1f"},
+			Column{Name: "own"}, Column{Name: "word"}, Column{Name: "lost"})
+		var lost any
+		if job.Seed > 5 {
+			lost = 1
+		}
+		for range rows {
+			table.Row("a", 3, int(job.Seed), float64(job.Seed)/2, measure{float64(job.Seed), 9}, strings.Repeat("x", int(job.Seed)), lost)
+		}
+		if job.Seed == 9 {
+			rows++
+		}
+		return nil
+	}})
+	code, out, errs := call("many", "--seeds", "2", "--seed", "5", "--csv")
+	if want := "# throws\nname,exact,count,count_ci95,share,share_ci95,own,own_ci95,word,lost\na,3,5.5,6.355,2.75,3.1775,5.5,6.355,,\n"; code != 0 || out != want {
+		t.Errorf("two seeds: %d, %q, %q, want %q", code, errs, out, want)
+	}
+	if _, out, _ := call("many", "--seeds", "2", "--seed", "5"); !strings.Contains(out, "5.5 ±6.4  2.8 ±3.2  5.5 ±6.4") || !strings.Contains(out, "Means of 2 seeds") {
+		t.Errorf("two seeds print %q", out)
+	}
+	if _, out, _ := call("many", "--seed", "5"); !strings.Contains(out, "5 ±9") || strings.Contains(out, "Means") {
+		t.Errorf("one seed prints %q", out)
+	}
+	if code, _, errs := call("many", "--seeds", "3", "--seed", "8"); code != 1 || !strings.Contains(errs, "1 rows with one seed, 2 with another") {
+		t.Errorf("seeds with different rows: %d, %q", code, errs)
+	}
+	for _, args := range []string{"many --seeds 0", "figures --seeds 2"} {
+		if code, _, errs := call(strings.Fields(args)...); code != 2 || errs == "" {
+			t.Errorf("%s: %d, %q", args, code, errs)
+		}
 	}
 }
 

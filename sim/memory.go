@@ -19,21 +19,18 @@ var _ = experiments.add(Experiment{
 	Run:     runMemory,
 })
 
-const memoryKeys = 1_000_000
+const (
+	memoryKeys   = 1_000_000
+	memoryRounds = 5
+)
 
 var memoryShapes = []shaped{{8, 5}, {14, 2}, {48, 3}, {92, 1}, {50, 1}, {100, 1}, {1000, 1}, {10000, 1}}
 
 func runMemory(ctx context.Context, job *Job) error {
-	for _, n := range or(job.own.n, []int{memoryKeys}) {
-		if err := memoryOf(ctx, job, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return forEach(ctx, job, job.own.n, []int{memoryKeys}, memoryOf)
 }
 
 func memoryOf(ctx context.Context, job *Job, n int) error {
-	rounds := max(job.Trials, 5)
 	table := job.Table(fmt.Sprintf("replicas of n = %d keys", n),
 		Column{Name: "bits_per_key", Head: "m/n", Format: "%g"},
 		Column{Name: "hashes", Head: "k"},
@@ -61,17 +58,17 @@ func memoryOf(ctx context.Context, job *Job, n int) error {
 			local.Row(s.mn, s.k, nil, nil, nil, nil)
 			continue
 		}
-		if err := measureMemory(ctx, job, n, s.mn, s.k, rounds, table, local); err != nil {
+		if err := measureMemory(ctx, job, n, s.mn, s.k, table, local); err != nil {
 			return err
 		}
 	}
 	table.Note("sorted-list: positions in a []uint64, binary search, what section III-A of the paper describes without the interpolation")
 	local.Note("by fifties: AddAll and RemoveAll of fifty keys each, which ask memory ahead")
-	table.Note("times are medians of %d rounds and depend on the machine; apply is the new filter over its flips, 1 %% replaced", rounds)
+	table.Note("times are medians of %d rounds and depend on the machine; apply is the new filter over its flips, 1 %% replaced", memoryRounds)
 	return nil
 }
 
-func measureMemory(ctx context.Context, job *Job, n int, mn float64, k, rounds int, table, local *Table) error {
+func measureMemory(ctx context.Context, job *Job, n int, mn float64, k int, table, local *Table) error {
 	g := digest.Geometry{Bits: uint64(mn * float64(n)), Hashes: k}
 	held, err := digest.NewCountingFilter(g, 1)
 	if err != nil {
@@ -84,7 +81,7 @@ func measureMemory(ctx context.Context, job *Job, n int, mn float64, k, rounds i
 	base := held.Advance()
 	var change, together, freeze, apply, hit, miss, listHit, listMiss []float64
 	replaced := n / 100
-	for round := range rounds {
+	for round := range memoryRounds {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -110,7 +107,7 @@ func measureMemory(ctx context.Context, job *Job, n int, mn float64, k, rounds i
 		base = held.Advance()
 	}
 	list := slices.Collect(base.Positions())
-	for range rounds {
+	for range memoryRounds {
 		listHit = append(listHit, nanoseconds(len(absent), func() { search(list, g, keys[:len(absent)]) }))
 		listMiss = append(listMiss, nanoseconds(len(absent), func() { search(list, g, absent) }))
 	}

@@ -18,12 +18,7 @@ var _ = experiments.add(Experiment{
 })
 
 func runNeighbours(ctx context.Context, job *Job) error {
-	for _, n := range or(job.own.n, []int{10_000}) {
-		if err := neighboursOf(ctx, job, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return forEach(ctx, job, job.own.n, []int{10_000}, neighboursOf)
 }
 
 func neighboursOf(ctx context.Context, job *Job, n int) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math"
@@ -36,28 +37,14 @@ var ownFlags = []struct{ name, help string }{
 
 // add defines the flags that takes names.
 func (o *own) add(flags *flag.FlagSet, takes string) {
-	share := func(list *[]float64) func(string) error {
-		return func(text string) error {
-			return parseList(text, list, func(s string) (float64, error) {
-				v, err := strconv.ParseFloat(s, 64)
-				if err == nil && !(v > 0 && v < 1) {
-					err = fmt.Errorf("%s: want more than 0 and less than 1", s)
-				}
-				return v, err
-			})
-		}
+	share := func(s string) (float64, error) {
+		return parseNumber(s, math.SmallestNonzeroFloat64, 1-1e-9, "more than 0 and less than 1")
 	}
 	parse := map[string]func(string) error{
-		"f": share(&o.f),
-		"c": share(&o.c),
+		"f": func(text string) error { return parseList(text, &o.f, share) },
+		"c": func(text string) error { return parseList(text, &o.c, share) },
 		"n": func(text string) error {
-			return parseList(text, &o.n, func(s string) (int, error) {
-				v, err := strconv.Atoi(s)
-				if err == nil && (v < 100 || v > 10_000_000) {
-					err = fmt.Errorf("%d: want 100 to 10,000,000", v)
-				}
-				return v, err
-			})
+			return parseList(text, &o.n, func(s string) (int, error) { return parseWhole(s, 100, 10_000_000, "100 to 10,000,000") })
 		},
 		"geometry": func(text string) error { return parseList(text, &o.geometry, parseShaped) },
 	}
@@ -78,16 +65,27 @@ func parseList[T any](text string, list *[]T, parse func(string) (T, error)) err
 	return nil
 }
 
+// parseNumber reads a number from least to most, which want says in words.
+func parseNumber(s string, least, most float64, want string) (float64, error) {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v >= least && v <= most) {
+		return 0, fmt.Errorf("%s: want %s", s, want)
+	}
+	return v, nil
+}
+
+func parseWhole(s string, least, most float64, want string) (int, error) {
+	v, err := parseNumber(s, least, most, want)
+	if err == nil && v != math.Trunc(v) {
+		err = fmt.Errorf("%s: want %s", s, want)
+	}
+	return int(v), err
+}
+
 func parseShaped(s string) (g shaped, err error) {
-	mn, k, found := strings.Cut(s, ":")
-	if !found {
-		return g, fmt.Errorf("%s: want m/n and k, as in 92:1", s)
-	}
-	if g.mn, err = strconv.ParseFloat(mn, 64); err == nil {
-		g.k, err = strconv.Atoi(k)
-	}
-	if err == nil && !(g.mn >= 1 && g.mn <= 1e6 && g.k >= 1 && g.k <= digest.MaxHashes) {
-		err = fmt.Errorf("%s: want m/n of 1 to 1,000,000 and k of 1 to %d", s, digest.MaxHashes)
+	mn, k, _ := strings.Cut(s, ":")
+	if g.mn, err = parseNumber(mn, 1, 1e6, "m/n of 1 to 1,000,000 and k, as in 92:1"); err == nil {
+		g.k, err = parseWhole(k, 1, digest.MaxHashes, fmt.Sprintf("k of 1 to %d, as in 92:1", digest.MaxHashes))
 	}
 	return g, err
 }
@@ -111,27 +109,12 @@ func or[T any](own, ours []T) []T {
 	return ours
 }
 
-// A measure is a measured number with half of its confidence interval of 95 %; zero
-// where one run cannot say.
-type measure struct{ value, half float64 }
-
-// counted is the measure of a share of which hits of probes were counted.
-func counted(hits, probes, unit float64) measure {
-	p := hits / probes
-	return measure{p / unit, 1.96 * math.Sqrt(p*(1-p)/probes) / unit}
-}
-
-// meanOf is the measure of the mean of independent runs: with few, it takes Student's t.
-func meanOf(runs []float64) measure {
-	mean, sd := meanAndError(runs)
-	if len(runs) < 2 {
-		return measure{value: mean}
+// forEach runs a part of an experiment with each of the caller's values, or of ours.
+func forEach[T any](ctx context.Context, job *Job, own, ours []T, part func(context.Context, *Job, T) error) error {
+	for _, value := range or(own, ours) {
+		if err := part(ctx, job, value); err != nil {
+			return err
+		}
 	}
-	// t for 95 %, by degrees of freedom; from ten on 1.96·(1+1.2/df) is near enough.
-	t := []float64{0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26}
-	df := len(runs) - 1
-	if df < len(t) {
-		return measure{mean, t[df] * sd}
-	}
-	return measure{mean, 1.96 * (1 + 1.2/float64(df)) * sd}
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 // how far it is. When ctx ends it returns its error at once, and what is under
 // way is abandoned: the caller must not look at what work has written.
 func (j *Job) each(ctx context.Context, n int, what string, work func(i int)) error {
+	j.counted, j.done = time.Now(), 0
 	var next, done atomic.Int64
 	var wg sync.WaitGroup
 	for range min(n, runtime.GOMAXPROCS(0)) {

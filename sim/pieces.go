@@ -28,12 +28,7 @@ const (
 )
 
 func runPieces(ctx context.Context, job *Job) error {
-	for _, f := range or(job.own.f, []float64{pieceRate}) {
-		if err := piecesAt(ctx, job, f); err != nil {
-			return err
-		}
-	}
-	return nil
+	return forEach(ctx, job, job.own.f, []float64{pieceRate}, piecesAt)
 }
 
 func piecesAt(ctx context.Context, job *Job, rate float64) error {

@@ -28,12 +28,7 @@ const (
 )
 
 func runReceive(ctx context.Context, job *Job) error {
-	for _, f := range or(job.own.f, []float64{receiveRate}) {
-		if err := receivedAt(ctx, job, f); err != nil {
-			return err
-		}
-	}
-	return nil
+	return forEach(ctx, job, job.own.f, []float64{receiveRate}, receivedAt)
 }
 
 func receivedAt(ctx context.Context, job *Job, rate float64) error {

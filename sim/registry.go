@@ -19,9 +19,10 @@ type Experiment struct {
 	Takes   string // of the flags that several experiments have, as in "n f": see ownFlags
 	// Flags adds flags of the experiment's own and returns where their values will
 	// be, which the job then has as options; nil for none. Help explains them.
-	Flags func(*flag.FlagSet) any
-	Help  string
-	Run   func(ctx context.Context, job *Job) error
+	Flags  func(*flag.FlagSet) any
+	Help   string
+	Writes bool // files below --out
+	Run    func(ctx context.Context, job *Job) error
 }
 
 // cpuSeconds is what the experiments took without flags: those of no entry less than one, of a

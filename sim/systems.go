@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/summarycache/summarycache/digest"
 )
@@ -62,11 +61,16 @@ type outcomes struct {
 	roundTrips                              int // before an answer, beyond that to the origin
 	queries, queryBytes                     int
 	updates, updateBytes                    int
+	moved                                   int // bodies from one cache to another
 	memory                                  int // bytes per cache for what is known of the others, at the end
 }
 
 //go:embed testdata/*.ptrace.gz
 var traceFiles embed.FS
+
+// membershipBytes is what finding and watching each other takes a cache a second, headers in,
+// where there are so many: a line through what TestIdleBytes of package gossip measured.
+func membershipBytes(caches int) float64 { return 302 + 0.78*float64(caches) }
 
 // datagramHeaders are those of IPv4 and UDP. What goes by TCP has more, in every way alike.
 const datagramHeaders = 28
@@ -157,9 +161,11 @@ func replayAll(ctx context.Context, job *Job, name string, t *trace, o systemsOp
 		column("false_hits", "false hits %", "%.3f"), column("stale", "stale hits %", "%.3f"), column("missed", "missed %", "%.3f"),
 		column("queries", "query messages/request", "%.3f"), column("query_bytes", "query bytes/request", "%.1f"),
 		column("updates", "update messages/request", "%.4f"), column("update_bytes", "update bytes/request", "%.1f"),
-		column("wire_bytes", "all bytes/request, IP's headers too", "%.1f"),
+		column("wire_bytes", "all bytes/request, IP's headers too", "%.1f"), column("all_bytes", "and membership", "%.1f"),
+		column("origin", "origin fetches, over each object once", "%.3f"), column("moved", "bodies between caches, % of requests", "%.2f"),
 		column("memory", "memory/cache, bytes", ""), column("round_trips", "extra round trips/miss", "%.3f"))
 	n := float64(len(c.requests))
+	took := c.requests[len(c.requests)-1].time - c.requests[0].time
 	for i, w := range ways {
 		if errs[i] != nil {
 			return errs[i]
@@ -167,9 +173,17 @@ func replayAll(ctx context.Context, job *Job, name string, t *trace, o systemsOp
 		r := results[i]
 		share := func(count int) float64 { return figures(100*float64(count)/n, 6) }
 		misses := float64(max(1, len(c.requests)-r.local))
+		wire := float64(r.queryBytes+r.updateBytes+datagramHeaders*(r.queries+r.updates)) / n
+		all := wire
+		if w.gossip {
+			all += membershipBytes(c.caches) * float64(c.caches) * took / w.speed() / n
+		}
 		table.Row(w.name, share(r.local), share(r.remote), share(r.local+r.remote), share(r.falseHits), share(r.stale), share(r.missed),
 			figures(float64(r.queries)/n, 6), figures(float64(r.queryBytes)/n, 6), figures(float64(r.updates)/n, 6), figures(float64(r.updateBytes)/n, 6),
-			figures(float64(r.queryBytes+r.updateBytes+datagramHeaders*(r.queries+r.updates))/n, 6), r.memory, figures(float64(r.roundTrips)/misses, 5))
+			figures(wire, 6), figures(all, 6), figures(float64(len(c.requests)-r.local-r.remote)/float64(c.distinct), 6), share(r.moved), r.memory, figures(float64(r.roundTrips)/misses, 5))
+	}
+	if took > 0 {
+		table.Note("%.3g requests a second over all caches.", n/took)
 	}
 	table.Note("Truncated hashes with bits as planned have %d.", c.plannedBits())
 	if o.evict != "lru" {
@@ -194,6 +208,7 @@ type cluster struct {
 	sized    bool
 	evict    func(limit int64) copies
 	most     int // objects in the fullest cache, without cooperation; at least 1
+	distinct int // objects asked for: what the origin sends at least
 }
 
 func newCluster(t *trace, o *systemsOptions, job *Job) *cluster {
@@ -204,7 +219,12 @@ func newCluster(t *trace, o *systemsOptions, job *Job) *cluster {
 		c.keys[i] = digest.KeyOfString(seed, name)
 	}
 	largest := make([]int64, len(t.names))
+	seen := make([]bool, len(t.names))
 	for _, r := range c.requests {
+		if !seen[r.key] {
+			seen[r.key] = true
+			c.distinct++
+		}
 		largest[r.key] = max(largest[r.key], r.size)
 		c.sized = c.sized || r.size > 0
 	}
@@ -213,7 +233,7 @@ func newCluster(t *trace, o *systemsOptions, job *Job) *cluster {
 		total += weigh(size)
 	}
 	c.limit = max(1, int64(o.capacity*float64(total)))
-	nodes := c.empty()
+	nodes := c.empty(1)
 	ignore := func(uint32) {}
 	for _, r := range c.requests {
 		node := nodes[r.cache]
@@ -225,10 +245,11 @@ func newCluster(t *trace, o *systemsOptions, job *Job) *cluster {
 	return c
 }
 
-func (c *cluster) empty() []copies {
+// empty returns caches of a share of what each holds.
+func (c *cluster) empty(share float64) []copies {
 	nodes := make([]copies, c.caches)
 	for i := range nodes {
-		nodes[i] = c.evict(c.limit)
+		nodes[i] = c.evict(max(1, int64(share*float64(c.limit))))
 	}
 	return nodes
 }
@@ -238,14 +259,4 @@ func (c *cluster) size() string {
 		return fmt.Sprintf("%.4g MB", float64(c.limit)/1e6)
 	}
 	return fmt.Sprintf("%d objects", c.limit)
-}
-
-// server is the host of a URL, or "" of any other name.
-func server(name string) string {
-	_, rest, found := strings.Cut(name, "://")
-	if !found {
-		return ""
-	}
-	host, _, _ := strings.Cut(rest, "/")
-	return strings.ToLower(host)
 }

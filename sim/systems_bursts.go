@@ -31,7 +31,7 @@ var burstWays = []burstWay{
 	{name: "digests, no collapse", digests: true},
 	{name: "digests, collapse in the process", joins: true, digests: true},
 	{name: "digests, collapse across the cluster", joins: true, digests: true, asked: true},
-	{name: "one owner per key, collapse in the process", joins: true, asked: true, owner: true},
+	{name: "one owner per key, collapse in the process (groupcache)", joins: true, asked: true, owner: true},
 }
 
 type burstRequest struct {

@@ -119,5 +119,10 @@ func TestSystemsEvictByOtter(t *testing.T) {
 		if total := row[3].(float64); total < 20 || total > 95 {
 			t.Errorf("%s: %v %% hits", row[0], total)
 		}
+		// Membership costs those that find each other, and every object comes from the origin once.
+		wire, all, fetches := row[11].(float64), row[12].(float64), row[13].(float64)
+		if name := row[0].(string); (all > wire) != strings.HasPrefix(name, "ours") || fetches < 1 {
+			t.Errorf("%s: %v bytes, with membership %v; %v fetches an object", name, wire, all, fetches)
+		}
 	}
 }

@@ -1,6 +1,9 @@
 package main
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // A finder knows, more or less, what the other caches hold.
 type finder interface {
@@ -22,10 +25,16 @@ type way struct {
 	// queries says that candidates are asked all at once by small messages before
 	// one is fetched from; else they are fetched from one after the other.
 	queries bool
-	all     bool // everyone is asked, so that a no is no false hit
-	few     bool // copies of what another cache has leave a full cache first
-	owner   bool // an object is kept by its owner only
+	all     bool    // everyone is asked, so that a no is no false hit
+	few     bool    // copies of what another cache has leave a full cache first
+	again   bool    // such a copy is kept only if this cache was asked for it before
+	gossip  bool    // caches find each other
+	owners  int     // an object is kept by so many owners only; 0 if by whoever asks
+	hot     bool    // beside what it owns, a cache keeps copies in a ninth of it
+	faster  float64 // how many times as fast as in the trace requests come; 0 is once
 }
+
+func (w way) speed() float64 { return max(1, w.faster) }
 
 // What messages take, in bytes, without the name of the object. An ICP query has
 // a header of 20, an address of 4 and a zero byte; its answer 20 and a zero byte.
@@ -38,14 +47,19 @@ const (
 
 // replay sends all requests through caches that cooperate in one way.
 func (c *cluster) replay(ctx context.Context, w way) (o outcomes, err error) {
-	if w.owner {
-		return c.replayOwners(ctx)
+	if w.owners > 0 {
+		return c.replayOwners(ctx, w)
 	}
 	f, err := w.find(c)
 	if err != nil {
 		return o, err
 	}
-	nodes := c.empty()
+	nodes := c.empty(1)
+	var asked []copies // keys, as many as the fullest cache has objects
+	for range c.caches {
+		asked = append(asked, newLRU(int64(c.most)))
+	}
+	ignore := func(uint32) {}
 	if w.few {
 		for i := range nodes {
 			nodes[i] = newFewCopies(nodes[i], c.limit)
@@ -56,7 +70,7 @@ func (c *cluster) replay(ctx context.Context, w way) (o outcomes, err error) {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return o, ctx.Err()
 		}
-		f.tick(r.time)
+		f.tick(r.time / w.speed())
 		node := nodes[r.cache]
 		if held, ok := node.get(r.key); ok && held.fresh(r.size) {
 			o.local++
@@ -70,6 +84,13 @@ func (c *cluster) replay(ctx context.Context, w way) (o outcomes, err error) {
 					o.missed++
 					break
 				}
+			}
+		}
+		if w.again {
+			_, before := asked[r.cache].get(r.key)
+			asked[r.cache].put(object{key: r.key}, false, ignore, ignore)
+			if found && !before {
+				continue
 			}
 		}
 		node.put(object{r.key, r.size}, found,
@@ -115,43 +136,93 @@ func (c *cluster) fetch(w way, nodes []copies, r dealt, candidates []int, o *out
 	switch {
 	case found:
 		o.remote++
+		o.moved++
 	case stale:
 		o.stale++
 	}
 	return found
 }
 
-// replayOwners gives every object to the cache with the highest hash of cache and
-// key; the others keep no copies and ask it each time.
-func (c *cluster) replayOwners(ctx context.Context) (o outcomes, err error) {
-	nodes := c.empty()
+// hotOneIn is how many fetched objects there are for each that goes into groupcache's hot
+// cache.
+const hotOneIn = 10
+
+// replayOwners gives every object to the caches of the highest hashes of cache and key: the
+// first of them fetches it, and gives it to the others. Who is none of them asks them each
+// time, in turn, but for what is in its hot cache.
+func (c *cluster) replayOwners(ctx context.Context, w way) (o outcomes, err error) {
+	share := 1.0
+	var hot []copies
+	if w.hot {
+		// Groupcache's grows to an eighth of what is owned.
+		share, hot = 8./9, c.empty(1./9)
+	}
+	nodes := c.empty(share)
 	ignore := func(uint32) {}
 	for i, r := range c.requests {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return o, ctx.Err()
 		}
-		owner, highest := 0, uint64(0)
-		for at := range nodes {
-			if h := mix64(uint64(c.keys[r.key]) ^ mix64(uint64(at)+golden64)); h >= highest {
-				owner, highest = at, h
+		if w.hot {
+			if held, ok := hot[r.cache].get(r.key); ok && held.fresh(r.size) {
+				o.local++
+				continue
 			}
 		}
-		held, ok := nodes[owner].get(r.key)
-		hit := ok && held.fresh(r.size)
-		switch {
-		case hit && owner == r.cache:
-			o.local++
-		case hit:
-			o.remote++
-		case owner != r.cache:
-			// The owner fetches and passes on: the request goes through it in vain.
-			o.queries += 2
-			o.queryBytes += failedFetchBytes + len(c.names[r.key])
-			o.roundTrips++
+		owners := c.owners(r.key, w.owners)
+		first := owners[0]
+		if at := slices.Index(owners, r.cache); at > 0 {
+			owners[0], owners[at] = owners[at], owners[0] // asks itself before others
 		}
-		if !hit {
-			nodes[owner].put(object{r.key, r.size}, false, ignore, ignore)
+		from := -1
+		for _, at := range owners {
+			if held, ok := nodes[at].get(r.key); ok && held.fresh(r.size) {
+				from = at
+				break
+			}
+			if at != r.cache {
+				// An owner that fetches passes on: the request goes through it in vain.
+				o.queries += 2
+				o.queryBytes += failedFetchBytes + len(c.names[r.key])
+				o.roundTrips++
+			}
+		}
+		switch {
+		case from == r.cache:
+			o.local++
+		case from >= 0:
+			o.remote++
+			o.moved++
+		case first != r.cache:
+			o.moved++
+		}
+		for _, at := range owners {
+			if at == from {
+				break // the others were not asked
+			}
+			if nodes[at].put(object{r.key, r.size}, false, ignore, ignore) && at != r.cache && (from >= 0 || at != first) {
+				o.updates++
+				o.updateBytes += updateHeader + len(c.names[r.key])
+				o.moved++
+			}
+		}
+		if w.hot && first != r.cache && mix64(uint64(i)+golden64)%hotOneIn == 0 {
+			hot[r.cache].put(object{r.key, r.size}, true, ignore, ignore)
 		}
 	}
 	return o, nil
+}
+
+// owners returns the n caches of the highest hashes of cache and key, the highest first.
+func (c *cluster) owners(key uint32, n int) (all []int) {
+	for range n {
+		owner, highest := 0, uint64(0)
+		for at := range c.caches {
+			if h := mix64(uint64(c.keys[key]) ^ mix64(uint64(at)+golden64)); h >= highest && !slices.Contains(all, at) {
+				owner, highest = at, h
+			}
+		}
+		all = append(all, owner)
+	}
+	return all
 }

@@ -190,18 +190,19 @@ func TestReplay(t *testing.T) {
 	s := synthetic{requests: 10_000, objects: 600, zipf: 0.8, overlap: 0.8, churn: 0.5}
 	tr := s.trace(job.Rand(10))
 	c := newCluster(tr, &systemsOptions{caches: 4, capacity: 0.05, evict: "lru"}, job)
-	results := map[string]outcomes{}
+	results, owned := map[string]outcomes{}, map[string]bool{}
 	for _, w := range c.ways() {
+		owned[w.name] = w.owners > 0
 		r, err := c.replay(context.Background(), w)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(w.name, "0.1 %") || w.name == "ours" {
+		if strings.Contains(w.name, "0.1 %") || w.name == "ours" || w.hot || w.again {
 			if again, _ := c.replay(context.Background(), w); again != r {
 				t.Errorf("%s: replayed twice, %+v and %+v", w.name, r, again)
 			}
 		}
-		if w.name != "one owner per key" && r.local+r.remote+r.missed+r.stale > len(c.requests) {
+		if w.owners == 0 && r.local+r.remote+r.missed+r.stale > len(c.requests) {
 			t.Errorf("%s: %+v of %d requests", w.name, r, len(c.requests))
 		}
 		results[w.name] = r
@@ -214,8 +215,7 @@ func TestReplay(t *testing.T) {
 		t.Errorf("ICP: %+v", icp)
 	}
 	for name, r := range results {
-		switch name {
-		case "none", "ICP", "one owner per key", "ours":
+		if name == "none" || name == "ICP" || owned[name] || strings.HasPrefix(name, "ours") && name != "ours, copies as all else" {
 			continue
 		}
 		// All store what they fetch, so that what is local hardly differs, and
@@ -228,8 +228,7 @@ func TestReplay(t *testing.T) {
 	misses := float64(len(c.requests) - exact.local)
 	// Whoever knows the holder fetches from it: only a fetch that failed is a question.
 	for name, r := range results {
-		switch name {
-		case "ICP", "server names, 1 %", "one owner per key":
+		if name == "ICP" || owned[name] {
 			continue
 		}
 		if vain := r.falseHits + r.stale; r.queries < 2*r.falseHits || r.queries > 2*3*vain {
@@ -257,6 +256,19 @@ func TestReplay(t *testing.T) {
 	hashes := results["truncated hashes, 24 bits, when ours would"]
 	if math.Abs(float64(hashes.remote-run.remote)) > 0.02*float64(run.remote) || hashes.falseHits > run.falseHits {
 		t.Errorf("truncated hashes: %+v, ours: %+v", hashes, run)
+	}
+	// Of an owner's misses all but those of its own requests go through it.
+	one, hot, two := results["one owner per key"], results["one owner per key, and hot caches (groupcache)"], results["two owners per key"]
+	if one.updates != 0 || one.queries/2 != one.moved-one.remote || hot.local <= one.local || hot.moved >= one.moved ||
+		two.updates == 0 || two.local <= one.local || two.local+two.remote >= one.local+one.remote || two.queries <= one.queries {
+		t.Errorf("one owner: %+v, with hot caches: %+v, two owners: %+v", one, hot, two)
+	}
+	again, fast := results["ours, copies only on a second request"], results["ours, requests 100 times as fast"]
+	if again.local >= run.local || again.local+again.remote < run.local+run.remote || again.moved != again.remote {
+		t.Errorf("on a second request: %+v, at once: %+v", again, run)
+	}
+	if few := results["ours"]; fast.updates >= few.updates || fast.missed <= few.missed {
+		t.Errorf("a hundred times as fast: %+v, else %+v", fast, few)
 	}
 }
 
@@ -367,7 +379,7 @@ func TestBursts(t *testing.T) {
 		fetches[w.name], _, _ = w.replay(trace, objects)
 	}
 	process := fetches["digests, collapse in the process"]
-	if fetches["digests, collapse across the cluster"] != objects || fetches["one owner per key, collapse in the process"] != objects ||
+	if fetches["digests, collapse across the cluster"] != objects || fetches["one owner per key, collapse in the process (groupcache)"] != objects ||
 		process <= objects || process > len(asked) || fetches["digests, no collapse"] <= process {
 		t.Errorf("%d objects, asked for at %d caches: %v", objects, len(asked), fetches)
 	}

@@ -14,20 +14,16 @@ var _ = experiments.add(Experiment{
 	Run:     runTables,
 })
 
-// A Cell is one printed value beside what it should be.
-type Cell struct {
-	Table      string      `json:"table"`
-	Row        string      `json:"row"`
-	Column     string      `json:"column"`
-	Published  json.Number `json:"published"` // digit by digit
-	Computed   float64     `json:"computed"`
-	Difference float64     `json:"difference"` // published less computed
-	Measured   *float64    `json:"measured"`   // on filters of 10,000 keys; nil where there is nothing to measure
-	Interval   float64     `json:"ci95"`       // half of the confidence interval of 95 % of Measured; 0 where one filter cannot say
-	Agrees     bool        `json:"agrees"`     // to within one unit of the last printed digit
-	Note       string      `json:"note"`
-
-	verdict verdict
+// A cell is one printed value beside what it should be.
+type cell struct {
+	table, row, column string
+	published          json.Number // digit by digit
+	computed           float64
+	difference         float64  // published less computed
+	measured           *measure // on filters of 10,000 keys; nil where there is nothing to measure
+	agrees             bool     // to within one unit of the last printed digit
+	text               string   // a note
+	verdict            verdict
 }
 
 // tablesProbes is how many keys are looked up in a filter at most.
@@ -38,49 +34,48 @@ func runTables(ctx context.Context, job *Job) error {
 	if err != nil {
 		return err
 	}
-	cells := make([]Cell, len(printed))
+	cells := make([]cell, len(printed))
 	for i, p := range printed {
 		cells[i] = check(p)
 	}
 	for i := range cells {
 		if cells[i].verdict == wrong {
-			cells[i].Note = explain(printed, i)
+			cells[i].text = explain(printed, i)
 		}
 	}
 	if err := measureCells(ctx, job, printed, cells); err != nil {
 		return err
 	}
 	cells = append(cells, claims()...)
-	job.JSON = cells
 	printTables(job, cells)
 	return nil
 }
 
 // check computes what a printed cell should say.
-func check(p printedCell) Cell {
-	c := Cell{Table: p.Table, Row: p.Row, Column: p.Column, Published: p.Value}
-	c.Computed, c.Note = p.compute()
+func check(p printedCell) cell {
+	c := cell{table: p.Table, row: p.Row, column: p.Column, published: p.Value}
+	c.computed, c.text = p.compute()
 	c.judge()
 	return c
 }
 
 // judge fills in what follows from the published and the computed value.
-func (c *Cell) judge() {
-	value, _ := c.Published.Float64()
-	c.verdict = judge(c.Published, c.Computed)
-	c.Agrees = c.verdict != wrong
+func (c *cell) judge() {
+	value, _ := c.published.Float64()
+	c.verdict = judge(c.published, c.computed)
+	c.agrees = c.verdict != wrong
 	if c.verdict == adjacent {
-		c.note(roundingNote(c.Published, c.Computed))
+		c.note(roundingNote(c.published, c.computed))
 	}
-	c.Difference = figures(value-c.Computed, 6)
-	c.Computed = figures(c.Computed, 10)
+	c.difference = figures(value-c.computed, 6)
+	c.computed = figures(c.computed, 10)
 }
 
-func (c *Cell) note(text string) {
-	if c.Note != "" {
-		c.Note += "; "
+func (c *cell) note(text string) {
+	if c.text != "" {
+		c.text += "; "
 	}
-	c.Note += text
+	c.text += text
 }
 
 // compute returns the value that belongs in the cell.
@@ -150,16 +145,16 @@ func printedAt(cells []printedCell, table string, mn float64, k int) (json.Numbe
 }
 
 // printTables makes one table of each printed one, and a count of all.
-func printTables(job *Job, cells []Cell) {
+func printTables(job *Job, cells []cell) {
 	summary := job.Table("The documents' printed values",
 		Column{Name: "table"}, Column{Name: "cells"}, Column{Name: "nearest", Head: "rounded to nearest"},
 		Column{Name: "adjacent", Head: "cut off or rounded up"}, Column{Name: "wrong"})
 	var table *Table
 	var counts [3]int
 	for i, c := range cells {
-		if i == 0 || c.Table != cells[i-1].Table {
-			title := "Mitzenmacher, Table " + c.Table
-			switch c.Table {
+		if i == 0 || c.table != cells[i-1].table {
+			title := "Mitzenmacher, Table " + c.table
+			switch c.table {
 			case "SC":
 				title = "Summary Cache, false-positive tables (SC)"
 			case "text":
@@ -170,24 +165,24 @@ func printTables(job *Job, cells []Cell) {
 				Column{Name: "measured", Format: "%.4g", Loose: 0.1}, Column{Name: "agrees"}, Column{Name: "note", Loose: AnyValue})
 		}
 		var measured any
-		if c.Measured != nil {
-			measured = measure{*c.Measured, c.Interval}
+		if c.measured != nil {
+			measured = *c.measured
 		}
 		agrees := "yes"
-		if !c.Agrees {
+		if !c.agrees {
 			agrees = "NO"
 		}
-		table.Row(c.Row, c.Column, c.Published, c.Computed, c.Difference, measured, agrees, c.Note)
+		table.Row(c.row, c.column, c.published, c.computed, c.difference, measured, agrees, c.text)
 		counts[c.verdict]++
-		if i == len(cells)-1 || cells[i+1].Table != c.Table {
-			summary.Row(c.Table, counts[0]+counts[1]+counts[2], counts[nearest], counts[adjacent], counts[wrong])
+		if i == len(cells)-1 || cells[i+1].table != c.table {
+			summary.Row(c.table, counts[0]+counts[1]+counts[2], counts[nearest], counts[adjacent], counts[wrong])
 			counts = [3]int{}
 		}
 	}
 	var list []string
 	for _, c := range cells {
-		if !c.Agrees {
-			list = append(list, fmt.Sprintf("%s, %s, %s: printed %s, right is %s", c.Table, c.Row, c.Column, c.Published, inStyle(c.Published, c.Computed)))
+		if !c.agrees {
+			list = append(list, fmt.Sprintf("%s, %s, %s: printed %s, right is %s", c.table, c.row, c.column, c.published, inStyle(c.published, c.computed)))
 		}
 	}
 	summary.Note("The confidence intervals of what was measured are in the text, CSV and JSON of sim tables.")

@@ -23,7 +23,7 @@ func less(a, b float64) float64 { return 100 * (1 - a/b) }
 
 // claims checks what the documents say outside their tables. The simulations
 // that Mitzenmacher reports are in the experiment trials.
-func claims() []Cell {
+func claims() []cell {
 	const (
 		mitz    = "Mitzenmacher, "
 		fan     = "Summary Cache, "
@@ -31,7 +31,7 @@ func claims() []Cell {
 	)
 	f, z, delta := falsePositives, sentBits, deltaBits
 	half := math.Pow(0.5, math.Ln2)
-	var cells []Cell
+	var cells []cell
 	for _, c := range []claim{
 		{mitz + "II-A", "base of f at the best k", "0.6185", half, 0, ""},
 		{mitz + "II-B", "% saved at the same f, in the limit", "30", less(math.Ln2, 1), 1, ""},
@@ -65,16 +65,16 @@ func claims() []Cell {
 		{lecture + "8", "memory accesses for f below 1 %", "7", math.Ceil(math.Log2(100)), 0,
 			"at the least memory, m/n=9.6; k=2 is enough from m/n=19 on (0.00998 in the table of Summary Cache), and k=1 from 100 on"},
 	} {
-		cell := Cell{Table: "text", Row: c.where, Column: c.what, Published: c.printed, Computed: c.computed, Note: c.note}
+		cell := cell{table: "text", row: c.where, column: c.what, published: c.printed, computed: c.computed, text: c.note}
 		cell.judge()
 		if value, _ := c.printed.Float64(); c.about > 0 {
-			cell.verdict, cell.Note = wrong, "said roughly"
-			if cell.Agrees = math.Abs(value-c.computed) <= c.about; cell.Agrees {
+			cell.verdict, cell.text = wrong, "said roughly"
+			if cell.agrees = math.Abs(value-c.computed) <= c.about; cell.agrees {
 				cell.verdict = nearest
 			}
 		}
 		if cell.verdict == wrong {
-			cell.Note = fmt.Sprintf("wrong: %s is right; %s", inStyle(c.printed, c.computed), c.note)
+			cell.text = fmt.Sprintf("wrong: %s is right; %s", inStyle(c.printed, c.computed), c.note)
 		}
 		cells = append(cells, cell)
 	}

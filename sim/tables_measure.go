@@ -34,7 +34,7 @@ type measurement struct {
 }
 
 // measureCells fills in what real filters have in the cells' place.
-func measureCells(ctx context.Context, job *Job, printed []printedCell, cells []Cell) error {
+func measureCells(ctx context.Context, job *Job, printed []printedCell, cells []cell) error {
 	var kinds []filterKind
 	index := map[filterKind]int{}
 	for _, p := range printed {
@@ -78,7 +78,7 @@ func measureCells(ctx context.Context, job *Job, printed []printedCell, cells []
 	return nil
 }
 
-func (c *Cell) measure(p printedCell, m measurement) {
+func (c *cell) measure(p printedCell, m measurement) {
 	value := m.f
 	switch p.Row {
 	case "m/n":
@@ -94,8 +94,7 @@ func (c *Cell) measure(p printedCell, m measurement) {
 			c.note(fmt.Sprintf("measured by the share of positions set: too rare to count in %d lookups", m.probes))
 		}
 	}
-	c.Measured, c.Interval = &value.value, figures(value.half, 2)
-	value.value = figures(value.value, 5)
+	c.measured = &measure{figures(value.value, 5), figures(value.half, 2)}
 }
 
 // measure builds filters of the kind, codes them, and looks up keys that are

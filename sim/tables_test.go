@@ -106,17 +106,17 @@ func TestWrongCells(t *testing.T) {
 				t.Errorf("%s, %s, %s: %q does not say how one can tell", p.Table, p.Row, p.Column, note)
 			}
 		case adjacent:
-			got = append(got, fmt.Sprintf("%s %s %s %s %s", p.Table, p.Row, p.Column, p.Value, c.Note))
+			got = append(got, fmt.Sprintf("%s %s %s %s %s", p.Table, p.Row, p.Column, p.Value, c.text))
 		}
 		// A value near a tie would need more than a float64 to judge.
-		units := c.Computed / lastUnit(p.Value)
+		units := c.computed / lastUnit(p.Value)
 		if tie := math.Abs(units - math.Floor(units) - 0.5); tie < 1e-6 {
-			t.Errorf("%s, %s, %s: %v is a tie at %v digits", p.Table, p.Row, p.Column, c.Computed, p.Value)
+			t.Errorf("%s, %s, %s: %v is a tie at %v digits", p.Table, p.Row, p.Column, c.computed, p.Value)
 		}
 	}
 	for _, c := range claims() {
-		if !c.Agrees || c.verdict == adjacent {
-			got = append(got, fmt.Sprintf("%s %s %s %s", c.Row, c.Column, c.Published, strings.SplitN(c.Note, ";", 2)[0]))
+		if !c.agrees || c.verdict == adjacent {
+			got = append(got, fmt.Sprintf("%s %s %s %s", c.row, c.column, c.published, strings.SplitN(c.text, ";", 2)[0]))
 		}
 	}
 	want := []string{

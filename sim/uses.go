@@ -14,6 +14,7 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "uses",
 	Summary: "what else filters are for: set operations, Bloom joins, PlanetP's search, attenuated and aggregated filters",
+	Takes:   "f geometry",
 	Run:     runUses,
 })
 
@@ -74,10 +75,7 @@ func setOperations(_ context.Context, job *Job) error {
 		Column{Name: "one_predicted", Head: "predicted", Format: "%.5f"},
 		Column{Name: "denied", Head: "difference, keys denied", Format: "%.5f"},
 		Column{Name: "estimate", Head: "shared keys, estimated", Format: "%.0f"})
-	for i, s := range []struct {
-		mn float64
-		k  int
-	}{{8, 5}, {14, 2}, {100, 1}, {1000, 1}} {
+	for i, s := range or(job.own.geometry, []shaped{{8, 5}, {14, 2}, {100, 1}, {1000, 1}}) {
 		g := digest.Geometry{Bits: uint64(s.mn * n), Hashes: s.k}
 		if err := g.Validate(); err != nil {
 			return err
@@ -171,7 +169,7 @@ func planetP(ctx context.Context, job *Job) error {
 			has[p][k] = true
 		}
 	}
-	for _, f := range []float64{0.05, 0.001} {
+	for _, f := range or(job.own.f, []float64{0.05, 0.001}) {
 		x := index.New()
 		bytes := 0
 		for p, keys := range held {

@@ -43,10 +43,11 @@
 // # Room
 //
 // All files together keep to [Options.MaxBytes], what objects left behind in segments
-// included: that takes an eighth of the segments and two more, at most. Beyond, the
+// included: room for that is an eighth of the segments and two more. Beyond the eighth, the
 // segment of which the least is held is turned over: what is held of it is appended
 // anew, and its files are removed. Where objects come faster than that goes, it is
-// dropped with what it holds. A segment gets a 64th of the store, from 64 KiB to 16 GiB,
+// dropped with what it holds. A store that is given less room than its files have keeps what
+// fits into that, and exceeds it until turnover is done, or objects come. A segment gets a 64th of the store, from 64 KiB to 16 GiB,
 // and what takes more than a quarter of one has a file of its own.
 //
 // # What leaves
@@ -81,7 +82,8 @@
 //
 // The store never waits for the disk to sync, since what it keeps can be had
 // again. A power cut may therefore undo what was done in the seconds before it:
-// objects stored then are missing, and objects removed or replaced then are back.
+// objects stored then are missing, or moved then by turnover, and objects removed or
+// replaced then are back.
 // It makes no wrong byte: what was written in part is found by its checksums, at
 // the next Open or when it is read.
 //

@@ -122,13 +122,11 @@ func (g *segments) add(n uint64, sg *segment) {
 	g.store.allow(total)
 }
 
-// headFor returns the segment that takes the next need bytes, for which there is room
-// then. g.appending is held.
+// headFor returns the segment that takes the next need bytes. g.appending is held.
 func (g *segments) headFor(need int64) (*segment, error) {
 	if g.head != nil && g.head.end+need > segmentSize(g.store.maxBytes()) {
 		g.head = nil
 	}
-	g.shed(need)
 	if g.head == nil {
 		head, err := g.create()
 		if err != nil {
@@ -140,10 +138,14 @@ func (g *segments) headFor(need int64) (*segment, error) {
 }
 
 // append writes a record and, when that is done, its entry, whose offset it fills in.
+// Unless it moves an object, it makes room for that first.
 // The segment is pinned: the caller calls unpin when the object can be found.
-func (g *segments) append(record, entry []byte, state byte) (sg *segment, at, entryAt int64, err error) {
+func (g *segments) append(record, entry []byte, state byte, moving bool) (sg *segment, at, entryAt int64, err error) {
 	need := rounded(int64(len(record) + len(entry)))
 	g.appending.Lock()
+	if !moving {
+		g.shed(need)
+	}
 	if sg, err = g.headFor(need); err != nil {
 		g.appending.Unlock()
 		return nil, 0, 0, err

@@ -36,7 +36,7 @@ func (s *Store) put(key string, body []byte, sums []uint64, m Meta, labels []uin
 	}, key, labels)
 	*buf = b
 	g := s.segments
-	sg, at, entryAt, err := g.append(b[:size], b[size:], state)
+	sg, at, entryAt, err := g.append(b[:size], b[size:], state, false)
 	if err != nil {
 		return nil, nil, err
 	}

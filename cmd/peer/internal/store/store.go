@@ -58,9 +58,9 @@ type Store struct {
 		maxBytes int64     // see Options.MaxBytes
 		writing  int64     // bytes reserved
 		missing  int64     // bytes of maxBytes that the disk turned out not to have
-		garbage  int64     // bytes that segments may have for what left them
 		since    time.Time // when that was found
-		applied  int64     // of the three, what the index's bound takes account of
+		segments int64     // bytes of all segments
+		applied  int64     // takenLocked, as the index's bound takes account of it
 	}
 	short     atomic.Bool  // room.missing > 0
 	capacity  atomic.Int64 // room.maxBytes, for those who have locks
@@ -386,12 +386,14 @@ func (s *Store) reserve(n int64) {
 func (s *Store) allow(segments int64) {
 	s.room.Lock()
 	defer s.room.Unlock()
-	s.room.garbage = allowance(segments, s.room.maxBytes)
+	s.room.segments = segments
 	s.applyLocked()
 }
 
 // takenLocked returns the bytes that the index may not fill. s.room is locked.
-func (s *Store) takenLocked() int64 { return s.room.writing + s.room.missing + s.room.garbage }
+func (s *Store) takenLocked() int64 {
+	return s.room.writing + s.room.missing + allowance(s.room.segments, s.room.maxBytes)
+}
 
 // maxBytes returns the bytes that the store may use.
 func (s *Store) maxBytes() int64 { return s.capacity.Load() }
@@ -430,7 +432,7 @@ const fullFor = 10 * time.Minute
 func (s *Store) full() {
 	held := s.held() + s.segments.garbage()
 	s.room.Lock()
-	defer s.segments.makeRoom()
+	defer s.segments.makeRoom(0)
 	defer s.room.Unlock()
 	if s.room.missing > 0 && time.Since(s.room.since) < time.Second {
 		return // another writer met the same

@@ -2,22 +2,24 @@ package store
 
 import "errors"
 
-// Turnover keeps what small objects left behind in their segments, the garbage, below
-// an eighth of all segments and two more: it moves what is held of the segment that has
-// the least of it to the head, and removes the files. The index is kept from filling
-// what garbage may take ([Store.allow]), so the sum stays within MaxBytes; where
-// turnover is too slow for that, the segment with the least is dropped with what it holds.
+// Turnover keeps what small objects left behind in their segments, the garbage, near
+// an eighth of all segments: it moves what is held of the segment that has the least of it
+// to the head, and removes the files. The index is kept from filling what garbage may
+// take ([Store.allow]): two segments more than that. One is for what leaves while turnover is
+// at it; where that is too slow, the segment with the least is dropped with what it holds. The
+// other is for what is moved while its segment is still there. So the sum stays within MaxBytes.
 
 // mostlyHeld is the share of a segment that is held above which it isn't worth moving:
 // the rest may be what rounding adds.
 const mostlyHeld = 0.97
 
-// allowance is how much garbage there may be.
+// allowance is what the index leaves to the garbage of segments of total bytes. They have
+// more than maxBytes where the store was larger before.
 func allowance(total, maxBytes int64) int64 {
 	if total == 0 {
 		return 0
 	}
-	return total/8 + 2*segmentSize(maxBytes)
+	return min(total, maxBytes)/8 + 2*segmentSize(maxBytes)
 }
 
 // garbage returns how much there is.
@@ -27,17 +29,17 @@ func (g *segments) garbage() int64 {
 	return g.total - g.live
 }
 
-// makeRoom drops segments until the store keeps to its room.
-func (g *segments) makeRoom() {
+// makeRoom drops segments until need bytes more, which are not small objects, fit.
+func (g *segments) makeRoom(need int64) {
 	g.appending.Lock()
 	defer g.appending.Unlock()
-	g.shed(0)
+	g.shed(need)
 }
 
-// garbageLocked reports whether there is so much that a segment is to be turned over.
+// garbageLocked reports whether there is so much that a segment is to be turned over. Less
+// than a segment in all is not worth it.
 func (g *segments) garbageLocked() bool {
-	maxBytes := g.store.maxBytes()
-	return g.total-g.live > allowance(g.total, maxBytes)-segmentSize(maxBytes)
+	return g.total-g.live > max(g.total/8, segmentSize(g.store.maxBytes()))
 }
 
 // turn has turnover look.
@@ -77,12 +79,18 @@ func (g *segments) collect() {
 		if sg == nil {
 			return
 		}
-		g.empty(sg, true, buf)
-		select {
-		case <-g.stop:
+		if g.empty(sg, true, buf); g.closing() {
 			return
-		default:
 		}
+	}
+}
+
+func (g *segments) closing() bool {
+	select {
+	case <-g.stop:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -110,10 +118,10 @@ func (g *segments) victim(anyPrice bool) (least *segment) {
 	return least
 }
 
-// shed drops segments until need more bytes fit. g.appending is held. It ends: each
-// round removes a segment.
+// shed drops segments until need more bytes fit, and what turnover is moving. g.appending is
+// held. It ends: each round removes a segment.
 func (g *segments) shed(need int64) {
-	for g.excess() > -need {
+	for g.excess()+need+segmentSize(g.store.maxBytes()) > 0 {
 		sg := g.victim(true)
 		if sg == nil {
 			return
@@ -135,7 +143,8 @@ func (g *segments) excess() int64 {
 	return g.total + max(0, held-g.live) - may
 }
 
-// empty removes a segment, having moved what is held of it to the head, or dropped it.
+// empty removes a segment, having moved what is held of it to the head, or dropped it. If the
+// store closes while it moves, the next start finds the rest where it was.
 func (g *segments) empty(sg *segment, move bool, buf []byte) {
 	s := g.store
 	r := newEntryReader(sg.index, buf)
@@ -143,6 +152,9 @@ func (g *segments) empty(sg *segment, move bool, buf []byte) {
 		e, b, _, err := r.next()
 		if err != nil {
 			break // what can't be read any more is dropped below
+		}
+		if move && g.closing() {
+			return
 		}
 		o, ok := s.Peek(string(e.key)) // e.held doesn't tell: a mark may be on its way to the disk
 		if !ok || !g.holds(sg, o, e.at) {
@@ -188,7 +200,7 @@ func (g *segments) move(from *segment, o *Object, b []byte) bool {
 	case err != nil:
 		return false
 	}
-	to, at, entryAt, err := g.append(raw[:r.size], b, stateRemoved)
+	to, at, entryAt, err := g.append(raw[:r.size], b, stateRemoved, true)
 	if err != nil {
 		g.store.failed(err)
 		return false

@@ -15,7 +15,7 @@ const (
 	memoryBody  = blockSize     // a body stays in memory up to this length, and gets its file when it is complete
 	keptBody    = 2 * blockSize // bytes kept in memory of a longer body, the last that came
 	maxWindow   = 4 * blockSize // the same of a body that is not stored, at most: what its slowest follower may lag behind
-	reserveStep = 1 << 20       // room taken at a time for a body of unknown length
+	reserveStep = 1 << 20       // room taken at a time
 
 	lagTime = time.Second // for which others wait until a follower of a body that is not stored reads a quarter of maxWindow
 )
@@ -163,7 +163,7 @@ func (w *Writer) append(tail []byte) error {
 		w.f, w.id = f, id
 		w.mu.Unlock()
 	}
-	w.reserve(max(w.size, w.n))
+	w.reserve(w.n + int64(len(tail)))
 	if b := w.window[w.saved-w.base:]; len(b) > 0 {
 		if _, err := w.f.WriteAt(b, w.saved); err != nil {
 			return err
@@ -247,15 +247,16 @@ func (w *Writer) trimLocked(to int64) {
 	w.base = to
 }
 
-// reserve takes room for a body of n bytes.
+// reserve takes room for n bytes of a file.
 func (w *Writer) reserve(n int64) {
 	if n > w.room {
 		step := (n - w.room + reserveStep - 1) / reserveStep * reserveStep
-		if w.size >= 0 {
-			step = w.size - w.room
+		if w.size >= n {
+			step = min(step, w.size-w.room)
 		}
 		w.store.reserve(step)
 		w.room += step
+		w.store.segments.makeRoom(0)
 	}
 }
 
@@ -387,6 +388,7 @@ func (w *Writer) place(m Meta, labels []uint64) (o *Object, placed func(), err e
 // putFile makes an object with a file of its own of a body in memory.
 func (s *Store) putFile(key string, body []byte, sums []uint64, m Meta, now int64) (*Object, error) {
 	whole := appendTail(slices.Clone(body), int64(len(body)), sums, key, m, now)
+	s.segments.makeRoom(int64(len(whole)))
 	tmp := s.lastID.Add(1)
 	if err := s.writeFile(s.tmpPath(tmp), whole); err != nil {
 		s.trash.remove(s.tmpPath(tmp))

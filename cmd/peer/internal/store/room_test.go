@@ -1,0 +1,90 @@
+package store
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"testing"
+)
+
+// TestShrink: a store that gets an eighth of its room, while it runs or at a start, keeps what
+// fits into that, though its segments are those of a large store.
+func TestShrink(t *testing.T) {
+	const before, after = 16 << 20, 2 << 20
+	one := body(1, 1000)
+	for _, how := range []string{"running", "at a start"} {
+		t.Run(how, func(t *testing.T) {
+			s := open(t, Options{MaxBytes: before})
+			for i := range before / 1200 {
+				put(t, s, fmt.Sprint(i), one, Meta{})
+			}
+			s.index.CleanUp()
+			if how == "running" {
+				check(t, s.Resize(after))
+			} else {
+				s.Close()
+				s = open(t, Options{Dir: s.opt.Dir, MaxBytes: after})
+			}
+			s.index.CleanUp()
+			s.segments.collect()
+			for i := range 3 { // what comes then has to fit, too
+				put(t, s, fmt.Sprint("new", i), one, Meta{})
+			}
+			s.trash.drain()
+			if st := s.Stats(); st.Bytes < after/2 || used(t, s.opt.Dir) > after {
+				t.Errorf("%d bytes in files, %+v", used(t, s.opt.Dir), st)
+			}
+			for key := range s.Keys() {
+				if _, b, err := read(s, key); err != nil || string(b) != string(one) {
+					t.Errorf("%q: %d bytes, %v", key, len(b), err)
+				}
+			}
+		})
+	}
+}
+
+// TestRoomForFiles: bodies with files of their own don't have a store of small objects exceed
+// what it may use, also not while they are written.
+func TestRoomForFiles(t *testing.T) {
+	const limit = 8 << 20
+	s := open(t, Options{MaxBytes: limit})
+	n := 0
+	for round := range 12 {
+		for range limit / 1200 / (1 + round%3) {
+			put(t, s, fmt.Sprint(n), body(uint64(n), 1000), Meta{})
+			n++
+		}
+		size := []int64{100 << 10, 1 << 20, 2 << 20}[round%3]
+		for _, announced := range []int64{size, -1} {
+			n++
+			w, err := s.Create(fmt.Sprint(n), announced)
+			check(t, err)
+			for left := size; left > 0; left -= 50 << 10 {
+				check(t, w.Write(t.Context(), body(uint64(n), int(min(left, 50<<10)))))
+				s.trash.drain()
+				if got := used(t, s.opt.Dir) + tmpUsed(s.opt.Dir); got > limit {
+					t.Fatalf("round %d, %d bytes of %d written: files have %d, of %d", round, size-left, size, got, limit)
+				}
+			}
+			_, err = w.Commit(Meta{})
+			check(t, err)
+		}
+	}
+	s.index.CleanUp()
+	if st := s.Stats(); st.Bytes < limit/2 || st.WriteErrors != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// tmpUsed is what the files being written have.
+func tmpUsed(dir string) (n int64) {
+	filepath.WalkDir(filepath.Join(dir, "tmp"), func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if info, err := d.Info(); err == nil {
+				n += info.Size()
+			}
+		}
+		return nil
+	})
+	return n
+}
