@@ -126,9 +126,15 @@ func (c *Cache) asksSiblings(r *request) bool {
 // siblingHeader is the header of a question to siblings, by what the responses of
 // the host are known to vary too.
 func (c *Cache) siblingHeader(r *request) http.Header {
-	fields := slices.Concat(slices.Concat(c.variants.Rules(r.url), c.hints.Guesses(r.url))...)
-	fields = slices.DeleteFunc(fields, func(name string) bool { return name == "Cookie" })
-	return sibling.QuestionHeader(r.Request, &r.cc, c.cfg.Name, fields...)
+	fields := make([]string, 0, 8)
+	for _, sets := range [...][][]string{c.variants.Rules(r.url), c.hints.Guesses(r.url)} {
+		for _, set := range sets {
+			fields = append(fields, set...)
+		}
+	}
+	h := sibling.QuestionHeader(r.Request, &r.cc, c.cfg.Name, fields...)
+	delete(h, "Cookie")
+	return h
 }
 
 // next returns the next sibling's answer that will do, or the origin's, which is
