@@ -63,8 +63,8 @@ func TestOperate(t *testing.T) {
 	})
 
 	holds(t, words(t, 0, "why", "/object/3", "--admin", b.admin), "GET "+s.url+"/object/3", "A miss: nothing is stored for the URL. Asked: a, then the origin.", "a alive any yes")
-	holds(t, words(t, 0, "why", "/object/3", "--admin", a.admin), "A hit: the stored response is fresh.", "a 200 100 B")
-	holds(t, words(t, 0, "why", "/object/3", "--admin", b.admin), "HELD BY STATUS BYTES AGE", "a 200 100 B", "yes yes Not held by b")
+	holds(t, words(t, 0, "why", "/object/3", "--admin", a.admin), "A hit: the stored response is fresh.", "a 100 B")
+	holds(t, words(t, 0, "why", "/object/3", "--admin", b.admin), "HELD IN BY BYTES AGE", "a 100 B", "yes yes 200", "Not held by b")
 	holds(t, words(t, 0, "why", "/object/3", "--json", "--admin", b.admin), `"others": [ { "peer": "a", "error": "", "stored": [ {`)
 	holds(t, words(t, 0, "why", "/nowhere", "--admin", b.admin), "Not held by b, a")
 	holds(t, words(t, 0, "status", "--cluster", "--admin", b.admin), "PEER REQUESTS HITS SIBLINGS TO ORIGIN SAVED STATE", "b 0 - - 0 0 B serving",

@@ -32,25 +32,38 @@ func (t *Table) Row(cells ...any) {
 // Rule appends a line between rows.
 func (t *Table) Rule() { t.rows = append(t.rows, nil) }
 
-// Write prints the table, each line behind indent.
+// lineWidth is how many columns a terminal has.
+const lineWidth = 80
+
+// Write prints the table, each line behind indent. Where it would be wider than a
+// terminal, headings of several words take two lines, and then the text in the last column
+// as many as it needs.
 func (t *Table) Write(w io.Writer, indent string) error {
-	width := make([]int, len(t.header))
 	right := make([]bool, len(t.header))
 	header := make([]string, len(t.header))
 	for i, h := range t.header {
 		header[i], right[i] = strings.CutPrefix(h, ">")
-		width[i] = utf8.RuneCountInString(header[i])
 	}
-	for _, row := range t.rows {
-		for i, cell := range row {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
+	lines := [][]string{header}
+	width := t.widths(lines)
+	if total(width) > lineWidth-len(indent) {
+		lines = twoLines(header)
+		width = t.widths(lines)
+	}
+	if last := len(width) - 1; last >= 0 && !right[last] {
+		if room := lineWidth - len(indent) - total(width) + width[last]; room < width[last] && room >= 12 {
+			width[last] = room
 		}
 	}
 	var b strings.Builder
 	line := func(cells []string) {
 		var l strings.Builder
+		more := ""
 		for i, cell := range cells {
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
+			if i == len(cells)-1 && utf8.RuneCountInString(cell) > width[i] {
+				cell, more = wrap(cell, width[i])
+			}
+			pad := strings.Repeat(" ", max(0, width[i]-utf8.RuneCountInString(cell)))
 			if right[i] {
 				l.WriteString(pad + cell)
 			} else {
@@ -59,8 +72,16 @@ func (t *Table) Write(w io.Writer, indent string) error {
 			l.WriteString("  ")
 		}
 		b.WriteString(strings.TrimRight(indent+l.String(), " ") + "\n")
+		at := strings.Repeat(" ", total(width)-width[max(0, len(width)-1)])
+		for more != "" { // each round takes a word at least
+			var next string
+			next, more = wrap(more, width[len(width)-1])
+			b.WriteString(indent + at + next + "\n")
+		}
 	}
-	line(header)
+	for _, cells := range lines {
+		line(cells)
+	}
 	for _, row := range t.rows {
 		if row == nil {
 			row = make([]string, len(width))
@@ -72,6 +93,54 @@ func (t *Table) Write(w io.Writer, indent string) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// widths are those of the columns.
+func (t *Table) widths(header [][]string) []int {
+	width := make([]int, len(t.header))
+	for _, row := range append(header, t.rows...) {
+		for i, cell := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return width
+}
+
+// total is the width of a line.
+func total(width []int) int {
+	sum := 2 * max(0, len(width)-1)
+	for _, w := range width {
+		sum += w
+	}
+	return sum
+}
+
+// twoLines breaks headings in two, the longer part below.
+func twoLines(header []string) [][]string {
+	above, below := make([]string, len(header)), make([]string, len(header))
+	for i, h := range header {
+		at := strings.LastIndex(h[:(len(h)+1)/2], " ")
+		if at < 0 {
+			at = strings.LastIndex(h, " ")
+		}
+		above[i], below[i] = h[:max(at, 0)], h[at+1:]
+	}
+	return [][]string{above, below}
+}
+
+// wrap breaks text at the last space before a width, or at the first, and returns the
+// line and the rest.
+func wrap(text string, width int) (line, rest string) {
+	column, at := 0, -1
+	for i, r := range text {
+		if r == ' ' && (column <= width || at < 0) {
+			at = i
+		}
+		if column++; column > width && at >= 0 {
+			return text[:at], text[at+1:]
+		}
+	}
+	return text, ""
 }
 
 // Count writes a whole number with commas between thousands.

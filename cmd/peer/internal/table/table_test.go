@@ -27,6 +27,27 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// What is wider than a terminal is not written so.
+func TestWide(t *testing.T) {
+	table := New("PEER", ">WRONG ODDS", "DIGEST SAYS SO", ">A", ">B", ">C", "WHAT IT MEANS")
+	table.Row("peer-1", "0.1 %", "yes", 1, 2, 3, "of the objects that a peer lacks, its digest claims one in a thousand")
+	table.Row("peer-2", "0.2 %", "no", strings.Repeat("x", 20), 2, 3, "")
+	var b strings.Builder
+	if err := table.Write(&b, " "); err != nil {
+		t.Fatal(err)
+	}
+	want := `         WRONG  DIGEST                               WHAT
+ PEER     ODDS  SAYS SO                     A  B  C  IT MEANS
+ peer-1  0.1 %  yes                         1  2  3  of the objects that a peer
+                                                     lacks, its digest claims
+                                                     one in a thousand
+ peer-2  0.2 %  no       xxxxxxxxxxxxxxxxxxxx  2  3
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
 		if got := Count(n); got != want {
