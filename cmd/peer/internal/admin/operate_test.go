@@ -77,11 +77,17 @@ func TestExplanationText(t *testing.T) {
 	})
 	text := strings.Join(strings.Fields(b.String()), " ")
 	for _, want := range []string{
-		"GET http://x/ A miss.", "p5 200 0 B 0 ms stale for 0 ms modified Mon any no no Not held by p2, p4 Not known of p3: dead for 9 s", "p1 200 2.00 KiB 1 min 10 s stale for 3 s \"v1\" Accept:a Origin:b yes no",
-		"p alive any yes 0.1 % 2 s 5 0 0 1.23 ms 95 % 1.3 ms 2.", "q dead any no 0 0 ms 0 0 0 - - - no",
+		"GET http://x/ A miss.", "p1 200 2.00 KiB 1 min 10 s stale for 3 s \"v1\"", "p5 200 0 B 0 ms stale for 0 ms modified Mon", "p1 Accept:a Origin:b yes no",
+		"p5 any no no Not held by p2, p4 Not known of p3: dead for 9 s",
+		"p alive any yes 0.1 % 2 s 5 0 0 1.23 ms 95 %", "q dead any no 0 0 ms 0 0 0 - -", "p 1.3 ms 2.", "q - no",
 	} {
 		if err != nil || !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s(%v)", want, b.String(), err)
+		}
+	}
+	for line := range strings.Lines(b.String()) {
+		if len(line) > 81 {
+			t.Errorf("a line of %d columns: %s", len(line)-1, line)
 		}
 	}
 }

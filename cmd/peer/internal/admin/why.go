@@ -41,7 +41,7 @@ func WriteExplanation(w io.Writer, e Explanation) error {
 // writeHolders says what each peer stores: those that store nothing, and those that do not
 // say, below the others.
 func writeHolders(b *strings.Builder, all []Holder) error {
-	t := table.New("HELD BY", ">STATUS", ">BYTES", ">AGE", "FRESHNESS", "VERSION", "VARIANT", "IN DIGEST", "SELECTED")
+	t := table.New("PEER", ">STATUS", ">BYTES", ">AGE", "FRESHNESS", "VERSION", "VARIANT", "IN DIGEST", "SELECTED")
 	held, without, silent := false, []string{}, ""
 	for _, h := range all {
 		for _, s := range h.Stored {
