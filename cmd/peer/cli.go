@@ -22,6 +22,8 @@ type grammar struct {
 	Replay   replayCommand   `cmd:"" help:"Send a request trace to a running cluster and show how it was answered."`
 	Validate validateCommand `cmd:"" help:"Check the configuration that run would use, and show it."`
 	Version  versionCommand  `cmd:"" help:"Print the build."`
+
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the build."`
 }
 
 // An environment is what a command works with.
@@ -46,7 +48,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case leave: // the help was printed
+		case leave: // the help or the build was printed
 		default:
 			panic(r)
 		}
@@ -72,6 +74,7 @@ func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, error) {
 	return kong.New(g,
 		kong.Name("peer"),
 		kong.Description("An HTTP cache that shares its contents with the other caches of a cluster."),
+		kong.Vars{"version": thisBuild().String()},
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { panic(leave(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),

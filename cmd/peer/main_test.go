@@ -74,6 +74,7 @@ func TestUsage(t *testing.T) {
 		"status of nobody":  {[]string{"status", "--admin", "127.0.0.1:1"}, 1, "", "no peer answers at 127.0.0.1:1"},
 		"members of nobody": {[]string{"members", "--admin", "127.0.0.1:1"}, 1, "", "connection refused"},
 		"version":           {[]string{"version"}, 0, "peer ", ""},
+		"version as a flag": {[]string{"--version"}, 0, "peer ", ""},
 		"version as JSON":   {[]string{"version", "--json"}, 0, `"go": "go1.`, ""},
 		"demo of none":      {[]string{"demo", "--peers", "0"}, 2, "", `--peers "0" is no whole number between 1 and 32`},
 		"demo twice wrong":  {[]string{"demo", "--seed", "x", "--rate", "fast"}, 2, "", `--rate "fast" is no number`},
