@@ -34,8 +34,8 @@ func (d delegate) NodeMeta(limit int) []byte {
 		Service:     d.n.cfg.Service,
 		Secrets:     d.n.ring.Load().ids(),
 	}
-	if d.n.signing != nil {
-		m.Key = d.n.signing.Public().(ed25519.PublicKey)
+	if d.n.signs != nil {
+		m.Key = d.n.signs.Public().(ed25519.PublicKey)
 	}
 	return m.AppendTo(make([]byte, 0, exchange.MaxMeta))
 }

@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"context"
+	"crypto"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -27,8 +28,8 @@ type Node struct {
 	log          *slog.Logger
 	quiet        *limiter
 	ring         atomic.Pointer[ring]
-	ownSeed      bool               // the digest seed does not follow from a secret
-	signing      ed25519.PrivateKey // nil if this peer does not sign
+	ownSeed      bool          // the digest seed does not follow from a secret
+	signs        crypto.Signer // nil if this peer does not sign
 	advertise    netip.AddrPort
 	digestLimits digest.Limits
 
@@ -42,7 +43,7 @@ type Node struct {
 	index       *index.Index             // of the digests of others: see entryName
 	accepted    atomic.Pointer[[]uint64] // seeds of digests; this peer's own first
 	rotation    sync.Mutex               // held while secrets change
-	updating    sync.Mutex               // held while memberlist announces new metadata
+	updating    chan struct{}            // full while memberlist announces new metadata
 	members     atomic.Pointer[memberTable]
 	incarnation atomic.Uint64
 	former      *digest.Filter // what this peer published in a former life; nil if unknown, and once it is used
@@ -162,6 +163,7 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	for _, entry := range cfg.Join {
 		n.seeds = append(n.seeds, &seed{text: entry})
 	}
+	n.updating = make(chan struct{}, 1)
 	n.ring.Store(cfg.ring)
 	n.ownSeed = !slices.ContainsFunc(cfg.ring.secrets, func(s *secret) bool { return s.seed == cfg.seed })
 	seeds := n.seedsUnder(cfg.ring)
@@ -172,12 +174,14 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	n.inbox.members = make(map[string]memberEvent)
 	n.met.at = make(map[string]time.Time)
 	n.incarnation.Store(exchange.NewIncarnation(time.Now(), rand.Uint64()))
+	var key ed25519.PrivateKey
 	if cfg.Sign {
 		// The system's randomness does not fail.
-		_, n.signing, _ = ed25519.GenerateKey(nil)
+		_, key, _ = ed25519.GenerateKey(nil)
+		n.signs = key
 	}
 	n.engine = exchange.New(exchange.Config{
-		Key:         n.signing,
+		Key:         key,
 		Name:        cfg.Name,
 		Incarnation: n.incarnation.Load(),
 		Seed:        rand.Uint64(),
@@ -186,7 +190,7 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 		BytesIn:     cfg.Limits.BytesIn,
 		BytesOut:    cfg.Limits.BytesOut,
 	}, time.Now())
-	n.invalidations.init(cfg, n.incarnation.Load(), n.signing)
+	n.invalidations.init(cfg, n.incarnation.Load(), key)
 	return n
 }
 

@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/alecthomas/kong"
+	mangokong "github.com/alecthomas/mango-kong"
+	kongcompletion "github.com/jotaen/kong-completion"
 )
 
 // grammar is the command line. Kong makes parser and help of it.
@@ -23,7 +25,20 @@ type grammar struct {
 	Validate validateCommand `cmd:"" help:"Check the configuration that run would use, and show it."`
 	Version  versionCommand  `cmd:"" help:"Print the build."`
 
-	ShowVersion kong.VersionFlag `name:"version" help:"Print the build."`
+	Completion kongcompletion.Completion `cmd:"" help:"Print how to have a shell complete commands and flags: bash, zsh or fish."`
+
+	ShowVersion versionFlag       `name:"version" help:"Print the build."`
+	Man         mangokong.ManFlag `name:"man" help:"Print the manual page, for man -l -."`
+}
+
+// versionFlag is what most programs have, beside the command.
+type versionFlag bool
+
+// BeforeApply is called by kong when the flag is there.
+func (versionFlag) BeforeApply(app *kong.Kong) error {
+	fmt.Fprintln(app.Stdout, thisBuild())
+	app.Exit(0)
+	return nil
 }
 
 // An environment is what a command works with.
@@ -48,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case leave: // the help or the build was printed
+		case leave: // the help was printed
 		default:
 			panic(r)
 		}
@@ -58,6 +73,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
+	kongcompletion.Register(parser) // a shell asks by its environment
 	if len(args) == 0 {
 		parser.Parse([]string{"--help"})
 	}
@@ -74,7 +90,6 @@ func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, error) {
 	return kong.New(g,
 		kong.Name("peer"),
 		kong.Description("An HTTP cache that shares its contents with the other caches of a cluster."),
-		kong.Vars{"version": thisBuild().String()},
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { panic(leave(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),

@@ -52,6 +52,27 @@ func callWith(ctx context.Context, args ...string) (code int, stdout, stderr str
 	return code, out.String(), errs.String()
 }
 
+// The manual page and what shells complete are made of the same description as the help.
+func TestManualAndCompletion(t *testing.T) {
+	if code, out, _ := call(t, "--man"); code != 0 || !strings.HasPrefix(out, ".TH PEER 1") || !strings.Contains(out, `\fB--store-size`) {
+		t.Errorf("--man = %d, %.200s", code, out)
+	}
+	if code, out, _ := call(t, "--version"); code != 0 || out != thisBuild().String()+"\n" {
+		t.Errorf("--version = %d, %s", code, out)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if code, out, errs := call(t, "completion", shell, "-c"); code != 0 || !strings.Contains(out, "complete") {
+			t.Errorf("completion %s = %d, %s%s", shell, code, out, errs)
+		}
+	}
+	for line, want := range map[string]string{"peer sta": "status\n", "peer run --store-s": "--store-size\n"} {
+		t.Setenv("COMP_LINE", line)
+		if code, out, errs := call(t); code != 0 || out != want {
+			t.Errorf("%q completes to %q, %d%s", line, out, code, errs)
+		}
+	}
+}
+
 func TestUsage(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	for name, c := range map[string]struct {
@@ -74,7 +95,6 @@ func TestUsage(t *testing.T) {
 		"status of nobody":  {[]string{"status", "--admin", "127.0.0.1:1"}, 1, "", "no peer answers at 127.0.0.1:1"},
 		"members of nobody": {[]string{"members", "--admin", "127.0.0.1:1"}, 1, "", "connection refused"},
 		"version":           {[]string{"version"}, 0, "peer ", ""},
-		"version as a flag": {[]string{"--version"}, 0, "peer ", ""},
 		"version as JSON":   {[]string{"version", "--json"}, 0, `"go": "go1.`, ""},
 		"demo of none":      {[]string{"demo", "--peers", "0"}, 2, "", `--peers "0" is no whole number between 1 and 32`},
 		"demo twice wrong":  {[]string{"demo", "--seed", "x", "--rate", "fast"}, 2, "", `--rate "fast" is no number`},

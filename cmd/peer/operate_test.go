@@ -63,8 +63,8 @@ func TestOperate(t *testing.T) {
 	})
 
 	holds(t, words(t, 0, "why", "/object/3", "--admin", b.admin), "GET "+s.url+"/object/3", "A miss: nothing is stored for the URL. Asked: a, then the origin.", "a alive any yes")
-	holds(t, words(t, 0, "why", "/object/3", "--admin", a.admin), "A hit: the stored response is fresh.", "a 200 100 B")
-	holds(t, words(t, 0, "why", "/object/3", "--admin", b.admin), "PEER STATUS BYTES AGE", "a 200 100 B", "yes yes Not held by b")
+	holds(t, words(t, 0, "why", "/object/3", "--admin", a.admin), "A hit: the stored response is fresh.", "a 100 B")
+	holds(t, words(t, 0, "why", "/object/3", "--admin", b.admin), "HELD IN BY BYTES AGE", "a 100 B", "yes yes 200", "Not held by b")
 	holds(t, words(t, 0, "why", "/object/3", "--json", "--admin", b.admin), `"others": [ { "peer": "a", "error": "", "stored": [ {`)
 	holds(t, words(t, 0, "why", "/nowhere", "--admin", b.admin), "Not held by b, a")
 	holds(t, words(t, 0, "status", "--cluster", "--admin", b.admin), "PEER REQUESTS HITS SIBLINGS TO ORIGIN SAVED STATE", "b 0 - - 0 0 B serving",
@@ -113,7 +113,7 @@ func TestOperate(t *testing.T) {
 	if r := played.Total; r.Requests != 60 || r.Failed != 0 || r.Origin != 0 || r.Sibling == 0 || r.Local+r.Sibling+r.Shared != 60 || r.Bytes != 6000 || len(played.Peers) != 2 {
 		t.Errorf("replay: %+v", played)
 	}
-	holds(t, words(t, 0, "replay", requests, "--requests", "5", "--to", a.listen, "--speed", "1000"), "trace: 5 requests", a.listen+" 5 5 0 0 0 0 0", a.listen+" 500 B")
+	holds(t, words(t, 0, "replay", requests, "--requests", "5", "--to", a.listen, "--speed", "1000"), "trace: 5 requests", a.listen+" 5 5 0 0 0 0 0 500 B")
 	holds(t, words(t, 2, "replay", requests, "--base", "http://x", "--admin", a.admin), "leave --base out")
 	holds(t, words(t, 2, "replay", requests, "--base", "ftp://x", "--rate", "x", "--to", "y"), "--base", "--rate", "--to")
 	holds(t, words(t, 1, "replay", requests, "--to", taken(t)+"0", "--requests", "1"), "1 requests failed, the first: request 1: ")

@@ -90,20 +90,20 @@ func auditTable(t *testing.T, x *table, want map[uint32]*digest.Filter) {
 		sets[place] = positionsOf(f)
 	}
 	x.each(func(s *segment) {
-		if s.first != next || s.shape != x.shape || s.lines<<s.depth < x.shape.density {
+		if s.first != next || s.shape != x.shape || uint64(s.lines)<<s.depth < x.shape.density {
 			t.Fatalf("segment for %x begins at %x, has %d lines at depth %d for density %d", next, s.first, s.lines, s.depth, x.shape.density)
 		}
 		next = s.last() + 1
 		segments++
 		words += len(s.words)
-		codes += s.codes
+		codes += int(s.codes)
 		inSegment, used := 0, 0
-		for line := range s.lines {
+		for line := range uint64(s.lines) {
 			n, u := auditLine(t, x, s, line, sets, found)
 			inSegment += n
 			used += u
 		}
-		if inSegment != s.codes || used != s.used {
+		if inSegment != int(s.codes) || used != int(s.used) {
 			t.Fatalf("segment at %x has %d codes and %d fields in use, its books say %d and %d", s.first, inSegment, used, s.codes, s.used)
 		}
 	})
@@ -118,7 +118,7 @@ func auditTable(t *testing.T, x *table, want map[uint32]*digest.Filter) {
 					t.Fatalf("line %d of segment at %x lacks position %d of place %d", line, s.first, p, place)
 				}
 				last := s.last()
-				if line+1 < s.lines {
+				if line+1 < uint64(s.lines) {
 					last = s.start(line+1) - 1
 				}
 				if last >= r.last {
@@ -136,7 +136,7 @@ func auditTable(t *testing.T, x *table, want map[uint32]*digest.Filter) {
 func auditLine(t *testing.T, x *table, s *segment, line uint64, want map[uint32]map[uint64]bool, found map[code]bool) (codes, used int) {
 	t.Helper()
 	low, end := s.start(line), s.last()
-	if line+1 < s.lines {
+	if line+1 < uint64(s.lines) {
 		end = s.start(line+1) - 1
 	}
 	if s.line(low) != line || s.line(end) != line || low != s.first && s.line(low-1) == line {

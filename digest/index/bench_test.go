@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/sim/cputime"
@@ -81,6 +82,68 @@ func BenchmarkApply(b *testing.B) {
 				n++
 			}
 			b.ReportMetric(float64((cputime.Used()-begin).Nanoseconds())/float64(n*flips), "cpu-ns/flip")
+		})
+	}
+}
+
+// BenchmarkApplyCopies applies what peers with equal contents publish, each in its own time:
+// contents of which one key in six thousand is replaced, again and again. Cold, something
+// else has had the processor's caches before each delta: as in a peer that gets one
+// a millisecond, and in sim exchange. A flip then waits for its segment, its line, and the
+// bitmap of its row or the words linked to, and costs several times as much.
+func BenchmarkApplyCopies(b *testing.B) {
+	const contents = 8
+	for _, c := range []struct {
+		peers, n int
+		cold     bool
+	}{{100, 100_000, false}, {100, 100_000, true}, {1000, 10_000, false}} {
+		b.Run(fmt.Sprintf("peers=%d/n=%d/cold=%v", c.peers, c.n, c.cold), func(b *testing.B) {
+			var evict []uint64
+			if c.cold {
+				evict = make([]uint64, 4<<20)
+			}
+			g := benchCluster{c.peers, c.n}.geometry()
+			rng := random(uint64(c.n))
+			x := New()
+			var held [contents]*digest.CountingFilter
+			var keys [contents][]digest.Key
+			for i := range held {
+				keys[i] = randomKeys(rng, c.n)
+				held[i] = counting(b, g, keys[i]...)
+				held[i].Advance()
+			}
+			for i := range c.peers {
+				if err := x.Set(fmt.Sprint("peer", i), held[i%contents].Current()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			flips, spent := 0, time.Duration(0)
+			for b.Loop() {
+				var next [contents]*digest.Filter
+				var deltas [contents]*digest.Delta
+				for i := range held {
+					for range c.n / 6000 {
+						at := rng.IntN(c.n)
+						held[i].Remove(keys[i][at])
+						keys[i][at] = digest.Key(rng.Uint64())
+						held[i].Add(keys[i][at])
+					}
+					next[i], deltas[i] = held[i].AdvanceDelta()
+				}
+				for _, i := range rng.Perm(c.peers) {
+					for j := 0; j < len(evict); j += 8 {
+						evict[j]++
+					}
+					begin := cputime.Used()
+					if err := x.Apply(fmt.Sprint("peer", i), deltas[i%contents], next[i%contents]); err != nil {
+						b.Fatal(err)
+					}
+					spent += cputime.Used() - begin
+					flips += deltas[i%contents].Len()
+				}
+			}
+			b.ReportMetric(float64(spent.Nanoseconds())/float64(flips), "cpu-ns/flip")
+			b.ReportMetric(float64(x.MemoryBytes())/float64(c.peers*c.n), "bytes/key")
 		})
 	}
 }

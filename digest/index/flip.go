@@ -6,15 +6,25 @@ const moreLines = 7
 // flip toggles ascending positions of a peer. It fails with errCrowd, having
 // toggled some of them, if they are not such as hashing gives.
 func (t *table) flip(place uint32, m uint64, positions []uint64) error {
-	const ahead = 16
+	const ahead = 32
 	var keys [ahead]uint64
+	var lines [ahead]keyLine
 	step := ^uint64(0)/m + 1 // at least as many keys as have one position
 	for len(positions) > 0 {
 		n := min(ahead, len(positions))
-		// Memory answers many questions in the time of one.
+		// Memory answers many questions in the time of one: for segments, for lines, and for
+		// what these refer to.
 		for i, p := range positions[:n] {
 			keys[i] = firstKey(p, m)
-			prefetch(&t.lineOf(keys[i]).words[0])
+			lines[i].segment = t.at(keys[i])
+		}
+		for i, k := range keys[:n] {
+			l := &lines[i]
+			l.words = l.home(l.line(k))
+			prefetch(&l.words[0])
+		}
+		for i, p := range positions[:n] {
+			lines[i].prefetchFor(place, p)
 		}
 		for i, p := range positions[:n] {
 			if err := t.toggle(place, p, m, keys[i], step); err != nil {
@@ -24,6 +34,20 @@ func (t *table) flip(place uint32, m uint64, positions []uint64) error {
 		positions = positions[n:]
 	}
 	return nil
+}
+
+// prefetchFor asks memory for where a position of a peer may be beyond a line at hand:
+// in the bitmap of a row, or in the words that the last one links to.
+func (l *keyLine) prefetchFor(place uint32, p uint64) {
+	b := &l.shape.blocks[place]
+	for _, w := range l.words {
+		if w >= link {
+			prefetch(&l.linked(w)[0])
+		} else if w >= special && l.isRow(w, b.class, b.rest(p)) && place < 64*l.row {
+			prefetch(&l.bitmap(w)[place/64])
+			return
+		}
+	}
 }
 
 // toggle toggles position p, whose first key is k.
@@ -38,9 +62,9 @@ func (t *table) toggle(place uint32, p, m, k, step uint64) error {
 	switch {
 	case err != nil:
 		return err
-	case by > 0 && s.used > s.limit:
+	case by > 0 && s.used > s.limit():
 		t.grow(s)
-	case by == 0 && s.used > s.limit-s.limit/16:
+	case by == 0 && s.used > s.limit()-s.limit()/16:
 		t.grow(s)
 		return t.toggleAll(place, p, reachOf(p, m))
 	case by == 0:
@@ -56,7 +80,7 @@ func (t *table) toggleAll(place uint32, p uint64, r reach) error {
 	for k := r.first; ; {
 		s := t.at(k)
 		line, end := s.line(k), s.last()
-		if line+1 < s.lines {
+		if line+1 < uint64(s.lines) {
 			end = s.start(line+1) - 1
 		}
 		by, err := s.toggle(line, place, p)
@@ -79,7 +103,7 @@ func (t *table) toggleAll(place uint32, p uint64, r reach) error {
 func (t *table) growAll(r reach) {
 	for k := r.first; ; {
 		s := t.at(k)
-		if s.used > s.limit {
+		if s.used > s.limit() {
 			t.grow(s)
 		}
 		if s.last() >= r.last {
@@ -90,4 +114,4 @@ func (t *table) growAll(r reach) {
 }
 
 // grow gives a segment more lines.
-func (t *table) grow(s *segment) { t.rebuild(s, s.lines+s.lines/moreLines+1) }
+func (t *table) grow(s *segment) { t.rebuild(s, uint64(s.lines+s.lines/moreLines+1)) }

@@ -13,8 +13,8 @@ func (m *migrator) layOut() {
 			m.layOutLine(line, int(n))
 			continue
 		}
-		m.codes += int(n)
-		m.used += int(n)
+		m.codes += int32(n)
+		m.used += int32(n)
 	}
 }
 
@@ -29,7 +29,7 @@ func (m *migrator) layOutLine(line, n int) {
 		}
 	}
 	clear(words)
-	m.codes += n
+	m.codes += int32(n)
 	for i := m.beyond[line]; i != 0; i = m.extras[i].next {
 		if e := &m.extras[i]; e.bitmap == nil {
 			m.list = append(m.list, e.code)
@@ -44,7 +44,7 @@ func (m *migrator) layOutLine(line, n int) {
 	if enough := m.enough(); len(codes) >= enough && m.shape.width <= widestRows && m.mayShare(codes, enough) {
 		codes = m.newRows(codes, enough)
 	}
-	m.used += min(lineWords*fields, len(m.packed)*fields+len(codes))
+	m.used += int32(min(lineWords*fields, len(m.packed)*fields+len(codes)))
 	m.pack(codes)
 	if len(m.packed) <= lineWords {
 		copy(words, m.packed)
@@ -60,7 +60,7 @@ func (m *migrator) layOutLine(line, n int) {
 func (m *migrator) bitmaps() int { return int(m.lines) * lineWords }
 
 // enough is how many codes take more memory than a row.
-func (m *migrator) enough() int { return 64*(m.row+1)/int(m.shape.width) + 2 }
+func (m *migrator) enough() int { return 64*int(m.row+1)/int(m.shape.width) + 2 }
 
 // oldRow packs a row that there was, if it is still worth it; otherwise it adds its
 // codes to the list.
@@ -69,7 +69,7 @@ func (m *migrator) oldRow(row *extra) {
 	m.more = append(m.more, make([]uint64, m.row)...)
 	bitmap := m.more[at:]
 	n := 0
-	for i, w := range row.bitmap[:min(len(row.bitmap), m.row)] {
+	for i, w := range row.bitmap[:min(len(row.bitmap), len(bitmap))] {
 		for ; w != 0; w &= w - 1 {
 			if place := 64*i + bits.TrailingZeros64(w); !m.gone[place] {
 				bitmap[i] |= w & -w
@@ -77,7 +77,7 @@ func (m *migrator) oldRow(row *extra) {
 			}
 		}
 	}
-	m.codes += n
+	m.codes += int32(n)
 	if n < m.enough()/2 {
 		for i, w := range bitmap {
 			for ; w != 0; w &= w - 1 {
@@ -88,7 +88,7 @@ func (m *migrator) oldRow(row *extra) {
 		return
 	}
 	m.packed = append(m.packed, m.rowWord(int(row.class), row.code, m.bitmaps()+at))
-	if m.row > len(row.bitmap) || m.added {
+	if len(bitmap) > len(row.bitmap) || m.added {
 		m.absorb(row, bitmap)
 	}
 }
@@ -176,9 +176,9 @@ func (m *migrator) pack(codes []uint64) {
 // deliver gives the segment its memory.
 func (m *migrator) deliver() *segment {
 	s := m.segment
-	s.limit = int(fillLines * float64(len(m.begun)*int(s.shape.fields)))
-	s.free = len(m.begun) + len(m.more)
-	s.words = slices.Grow([]uint64(nil), s.free+max(16, len(m.begun)/lineSpare+len(m.more)/moreSpare))
+	used := len(m.begun) + len(m.more)
+	s.free = int32(used)
+	s.words = slices.Grow([]uint64(nil), used+max(16, len(m.begun)/lineSpare+len(m.more)/moreSpare))
 	s.words = s.words[:cap(s.words)] // what the allocator gives in any case
 	copy(s.words, m.begun)
 	copy(s.words[len(m.begun):], m.more)

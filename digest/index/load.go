@@ -46,7 +46,7 @@ func (l *loading) load() error {
 		whole := l.take(top)
 		if !whole && !split {
 			about := l.codesFor(l.filter.Ones()) >> s.depth // there are for the segment
-			if lines := l.linesFor(s, about); lines > s.lines {
+			if lines := l.linesFor(s, about); lines > uint64(s.lines) {
 				l.rebuild(s, lines)
 				split = true
 				continue
@@ -116,11 +116,11 @@ func (l *loading) codesFor(positions uint64) uint64 {
 // linesFor returns how many lines a segment should have for so many codes more.
 func (l *loading) linesFor(s *segment, more uint64) uint64 {
 	used := uint64(l.live()*float64(s.used)) + more
-	if used <= uint64(s.limit) {
-		return s.lines
+	if used <= uint64(s.limit()) {
+		return uint64(s.lines)
 	}
 	full := float64(lineWords * s.shape.fields)
-	return max(s.lines, uint64(float64(used)/(fillLines*loadedTo*full))+1)
+	return max(uint64(s.lines), uint64(float64(used)/(fillLines*loadedTo*full))+1)
 }
 
 // loadedTo is how full a segment is made, of what makes it grow. Where peers come one by
@@ -146,7 +146,7 @@ func (l *loading) addTo(s *segment, positions []uint64) error {
 			return errCrowd
 		}
 	}
-	if lines == s.lines && uint64(s.used)+more <= uint64(s.limit) && insertFrom*more < uint64(s.codes) {
+	if lines == uint64(s.lines) && uint64(s.used)+more <= uint64(s.limit()) && insertFrom*more < uint64(s.codes) {
 		l.insert(s, len(positions))
 		return nil
 	}

@@ -42,8 +42,8 @@ const (
 
 // build makes a segment of what old has for the keys that begin with the depth
 // bits that first begins with, and of what is added.
-func (m *migrator) build(old *segment, sh *shape, first uint64, depth uint, lines uint64, gone []bool, added addition) *segment {
-	m.segment = &segment{shape: sh, first: first, depth: depth, lines: lines, row: (len(gone) + 63) / 64}
+func (m *migrator) build(old *segment, sh *shape, first uint64, depth uint8, lines uint64, gone []bool, added addition) *segment {
+	m.segment = &segment{shape: sh, first: first, depth: depth, lines: uint32(lines), row: uint32(len(gone)+63) / 64}
 	m.old, m.gone, m.added = old, gone, len(added.positions) > 0
 	m.scales = renew(m.scales, len(gone))
 	m.begun = renew(m.begun, int(lines)*lineWords)
@@ -53,9 +53,9 @@ func (m *migrator) build(old *segment, sh *shape, first uint64, depth uint, line
 	m.more = m.more[:0]
 
 	low := old.start(old.line(first))
-	for line := old.line(first); line < old.lines && low <= m.last(); line++ {
+	for line := old.line(first); line < uint64(old.lines) && low <= m.last(); line++ {
 		top := old.last()
-		if line+1 < old.lines {
+		if line+1 < uint64(old.lines) {
 			top = old.start(line+1) - 1
 		}
 		m.move(line, low, top)
@@ -111,7 +111,7 @@ func (m *migrator) moveCode(from *slot, code, low, top uint64) {
 	}
 	// Only the least position may be in the old line before.
 	if line, sure := m.lineOf(p, scale); sure && p != least {
-		if line < m.lines {
+		if line < uint64(m.lines) {
 			m.put(line, code)
 		}
 		return

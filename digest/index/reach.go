@@ -29,7 +29,7 @@ func firstKey(p, m uint64) uint64 {
 // scale returns what turns positions in [0, m) into lines, if all segments were like this
 // one: 2^64·lines/m, rounded down. It is 1 if there are not many positions for each line.
 func (s *segment) scale(m uint64) uint64 {
-	if lines := s.lines << s.depth; lines < m/2 {
+	if lines := uint64(s.lines) << s.depth; lines < m/2 {
 		scale, _ := bits.Div64(lines, 0, m)
 		return scale
 	}
@@ -41,13 +41,13 @@ func (s *segment) scale(m uint64) uint64 {
 func (s *segment) lineOf(p, scale uint64) (line uint64, sure bool) {
 	line, rest := bits.Mul64(p, scale)
 	// With a remainder that small, that holds in spite of what scale lacks.
-	return line - s.first>>(64-s.depth)*s.lines, scale > 1 && rest < -scale-p-1
+	return line - s.first>>(64-s.depth)*uint64(s.lines), scale > 1 && rest < -scale-p-1
 }
 
 // linesOf returns the first and the last line that are responsible for keys that have
 // position p in [0, m), if the segment has such keys.
 func (s *segment) linesOf(p, m, scale uint64) (first, last uint64) {
-	if line, sure := s.lineOf(p, scale); sure && line < s.lines {
+	if line, sure := s.lineOf(p, scale); sure && line < uint64(s.lines) {
 		return line, line
 	}
 	r := reachOf(p, m)

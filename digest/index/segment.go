@@ -21,19 +21,20 @@ import (
 // is there afterwards never seems to be missing. No word is used for anything else
 // in the life of the segment. When none are left, another segment replaces it, and
 // the garbage collector knows when the last reader has gone.
+//
+// It takes one line of the processor's cache, which whoever asks for a key waits for first.
 type segment struct {
 	shape *shape
 	words []uint64 // lineWords for each line, then what is linked to, and bitmaps
-	lines uint64
-	first uint64 // the smallest key
-	depth uint   // bits of the prefix
-	row   int    // words in a bitmap
+	first uint64   // the smallest key
+	lines uint32
+	row   uint32 // words in a bitmap
+	depth uint8  // bits of the prefix
 
 	// The writer's:
-	codes int // ones in bitmaps included
-	used  int // fields of the lines that are not free
-	limit int // of used, beyond which more lines are better than more links
-	free  int // where words go next
+	codes int32 // ones in bitmaps included
+	used  int32 // fields of the lines that are not free
+	free  int32 // where words go next
 }
 
 const lineWords = 8
@@ -72,8 +73,8 @@ func (s *segment) classOf(word uint64) int {
 
 // bitmap returns the peers of a row, by place.
 func (s *segment) bitmap(word uint64) []uint64 {
-	at := int(word &^ special >> (s.shape.width + classBits))
-	return s.words[at : at+s.row : at+s.row]
+	at, n := int(word&^special>>(s.shape.width+classBits)), int(s.row)
+	return s.words[at : at+n : at+n]
 }
 
 // last returns the segment's largest key.
@@ -81,7 +82,7 @@ func (s *segment) last() uint64 { return s.first | ^uint64(0)>>s.depth }
 
 // line returns the line that is responsible for k.
 func (s *segment) line(k uint64) uint64 {
-	line, _ := bits.Mul64(k<<s.depth, s.lines)
+	line, _ := bits.Mul64(k<<s.depth, uint64(s.lines))
 	return line
 }
 
@@ -90,7 +91,7 @@ func (s *segment) start(line uint64) uint64 {
 	if line == 0 {
 		return s.first
 	}
-	q, r := bits.Div64(line, 0, s.lines)
+	q, r := bits.Div64(line, 0, uint64(s.lines))
 	if r != 0 {
 		q++
 	}
@@ -127,7 +128,7 @@ next:
 			words = s.linked(w)
 			goto next
 		case w >= special:
-			if int(place) < 64*s.row && s.isRow(w, b.class, b.rest(p)) {
+			if place < 64*s.row && s.isRow(w, b.class, b.rest(p)) {
 				return s.toggleBit(s.bitmap(w), place), nil
 			}
 		default:
@@ -176,7 +177,7 @@ next:
 			length += len(words)
 			words = s.linked(w)
 			goto next
-		case int(place) < 64*s.row && s.isRow(w, b.class, b.rest(p)):
+		case place < 64*s.row && s.isRow(w, b.class, b.rest(p)):
 			s.toggleBit(s.bitmap(w), place)
 			return true
 		}
@@ -188,33 +189,39 @@ next:
 	return true
 }
 
-func (s *segment) count(by int, atHome bool) {
+func (s *segment) count(by int32, atHome bool) {
 	s.codes += by
 	if atHome {
 		s.used += by
 	}
 }
 
+// limit is how many fields of the lines may be in use before more lines are better than
+// more links.
+func (s *segment) limit() int32 {
+	return int32(fillLines * float64(s.lines*lineWords*uint32(s.shape.fields)))
+}
+
 func (s *segment) toggleBit(bitmap []uint64, place uint32) (by int) {
 	w := bitmap[place/64] ^ 1<<(place%64)
 	atomic.StoreUint64(&bitmap[place/64], w)
 	by = int(w>>(place%64)&1)*2 - 1
-	s.codes += by
+	s.codes += int32(by)
 	return by
 }
 
 // extend puts a link to more words, with code in them, in place of the last of
 // words, which end a line with length words before them.
 func (s *segment) extend(words []uint64, code uint64, length int) bool {
-	size := max(2, length/3)
-	if s.free+size > len(s.words) {
+	size, at := max(2, length/3), int(s.free)
+	if at+size > len(s.words) {
 		return false
 	}
 	last := &words[len(words)-1]
-	more := s.words[s.free : s.free+size]
+	more := s.words[at : at+size]
 	more[0], more[1] = *last, code
-	atomic.StoreUint64(last, linkTo(s.free, size))
-	s.free += size
+	atomic.StoreUint64(last, linkTo(at, size))
+	s.free += int32(size)
 	return true
 }
 

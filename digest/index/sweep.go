@@ -62,7 +62,7 @@ func (t *table) sweepSome(positions int) {
 	}
 	for budget > 0 {
 		s := t.at(w.next)
-		budget -= s.codes
+		budget -= int(s.codes)
 		t.rebuild(s, t.fit(s, roomy))
 		if s.last() == ^uint64(0) {
 			t.freePlaces(w.now)

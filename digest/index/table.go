@@ -38,7 +38,7 @@ type table struct {
 // A directory finds a key's segment by its leading bits. Segments with shorter
 // prefixes are in it several times.
 type directory struct {
-	depth    uint
+	depth    uint8
 	segments []atomic.Pointer[segment]
 }
 
@@ -56,7 +56,7 @@ func (t *table) reset() {
 	t.owners, t.gone = nil, nil
 	t.codes, t.dead, t.planned = 0, 0, 0
 	t.sweep = sweep{}
-	s := &segment{shape: t.shape, lines: 1, words: make([]uint64, lineWords), free: lineWords, limit: 1}
+	s := &segment{shape: t.shape, lines: 1, words: make([]uint64, lineWords), free: lineWords}
 	t.words, t.segments = len(s.words), 1
 	d := &directory{segments: make([]atomic.Pointer[segment], 1)}
 	d.segments[0].Store(s)
@@ -100,7 +100,7 @@ func (t *table) admit(place uint32, m, ones uint64) {
 
 // fields returns how many fields there are in lines.
 func (t *table) fields() (n uint64) {
-	t.each(func(s *segment) { n += s.lines * lineWords * uint64(s.shape.fields) })
+	t.each(func(s *segment) { n += uint64(s.lines*lineWords) * uint64(s.shape.fields) })
 	return n
 }
 
@@ -129,8 +129,8 @@ const (
 
 // fit returns how many lines there should be instead of a segment's.
 func (t *table) fit(s *segment, full float64) uint64 {
-	lines := (s.lines*uint64(s.shape.fields)-1)/uint64(t.shape.fields) + 1
-	if used := t.live() * float64(s.used) / float64(s.limit); used < full-0.1 {
+	lines := (uint64(s.lines)*uint64(s.shape.fields)-1)/uint64(t.shape.fields) + 1
+	if used := t.live() * float64(s.used) / float64(s.limit()); used < full-0.1 {
 		lines = uint64(float64(lines)*used/full) + 1
 	}
 	return max(lines, (t.shape.density-1)>>s.depth+1)
@@ -150,14 +150,14 @@ func (t *table) rebuild(s *segment, lines uint64) { t.rebuildWith(s, lines, addi
 
 // refresh writes a segment anew with the same lines, and so with words to spare.
 func (t *table) refresh(s *segment) *segment {
-	by := t.migrator.build(s, t.shape, s.first, s.depth, s.lines, t.gone, addition{})
+	by := t.migrator.build(s, t.shape, s.first, s.depth, uint64(s.lines), t.gone, addition{})
 	t.publish(s, by)
 	return by
 }
 
 // rebuildWith is that with what is to be added to the segment.
 func (t *table) rebuildWith(s *segment, lines uint64, added addition) {
-	deeper := uint(0)
+	deeper := uint8(0)
 	for lines>>deeper > t.mostLines() {
 		deeper++
 	}
@@ -174,11 +174,11 @@ func (t *table) rebuildWith(s *segment, lines uint64, added addition) {
 // publish puts segments in the place of one.
 func (t *table) publish(old *segment, by ...*segment) {
 	t.words -= len(old.words)
-	t.codes -= old.codes
+	t.codes -= int(old.codes)
 	t.segments--
 	for _, s := range by {
 		t.words += len(s.words)
-		t.codes += s.codes
+		t.codes += int(s.codes)
 		t.segments++
 		d := t.dir.Load()
 		for s.depth > d.depth {
@@ -201,6 +201,6 @@ func (d *directory) double() *directory {
 }
 
 func (t *table) bytes() int {
-	return 8*t.words + 128*t.segments + 8*len(t.dir.Load().segments) + t.shape.bytes() + t.migrator.bytes() +
+	return 8*t.words + 64*t.segments + 8*len(t.dir.Load().segments) + t.shape.bytes() + t.migrator.bytes() +
 		17*cap(t.owners)
 }

@@ -22,6 +22,9 @@ const (
 // acceptEncoding is the rule that most varying responses follow.
 var acceptEncoding = []string{"Accept-Encoding"}
 
+// onlyAcceptEncoding is what is guessed of hosts of which nothing is known.
+var onlyAcceptEncoding = [][]string{acceptEncoding}
+
 // AlwaysGuessed reports whether [Hints.Guesses] has a rule for every URL.
 func AlwaysGuessed(fields []string) bool { return slices.Equal(fields, acceptEncoding) }
 
@@ -69,6 +72,9 @@ func (h *Hints) Guesses(url string) [][]string {
 		if slices.Equal(fields, acceptEncoding) {
 			return list
 		}
+	}
+	if list == nil {
+		return onlyAcceptEncoding
 	}
 	return append(slices.Clip(list), acceptEncoding)
 }

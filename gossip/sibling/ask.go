@@ -24,22 +24,23 @@ var errNoFirstByte = errors.New("sibling: no answer within the deadline")
 
 // ask puts the question to one sibling.
 func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, to Step, conditions http.Header) (*Answer, Outcome) {
-	cancel = in.c.underway.add(to.Peer, cancel)
 	timeout := in.c.deadline()
-	clock := time.AfterFunc(timeout+to.Wait, func() { cancel(errNoFirstByte) })
+	e := &exchange{c: in.c, from: to, asking: asking, cancel: cancel, late: errNoFirstByte, pause: idleFactor * timeout}
+	in.c.underway.add(e)
+	e.clock = time.AfterFunc(timeout+to.Wait, e.expire)
 	start := time.Now()
 	resp, err := in.c.cfg.HTTP.RoundTrip(in.request(asking, to.Candidate, conditions))
+	inTime := e.clock.Stop()
 	if err != nil {
-		clock.Stop()
 		outcome := outcomeOf(asking, err)
-		cancel(nil)
+		e.end(nil)
 		return nil, outcome
 	}
 	if to.Squid {
 		translate(resp.Header)
 	}
 	hit, arriving := isHit(resp.Header)
-	if inTime := clock.Stop(); !inTime || !hit {
+	if !inTime || !hit {
 		outcome := Failed
 		switch {
 		case !inTime:
@@ -51,17 +52,16 @@ func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, t
 		}
 		io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
 		resp.Body.Close()
-		cancel(nil)
+		e.end(nil)
 		return nil, outcome
 	}
-	a := &Answer{Response: resp, Peer: to.Peer, Requested: start, Arrived: time.Now()}
-	pause := idleFactor * timeout
+	e.late = ErrStalled // nothing else looks at it: the clock was stopped
 	if arriving {
-		pause = max(pause, arrivingPause)
+		e.pause = max(e.pause, arrivingPause)
 	}
-	body := &timed{ReadCloser: resp.Body, from: in.c.cfg.Health, name: to.Peer}
-	resp.Body = &watched{ReadCloser: body, c: in.c, from: to, asking: asking, cancel: cancel, pause: pause}
-	return a, Hit
+	e.body = timed{ReadCloser: resp.Body, from: in.c.cfg.Health, name: to.Peer}
+	resp.Body = e
+	return &Answer{Response: resp, Peer: to.Peer, Requested: start, Arrived: time.Now()}, Hit
 }
 
 // wantsFresh reports whether the question is for an object that is fresher than
@@ -130,49 +130,53 @@ func isHit(h http.Header) (hit, arriving bool) {
 	return last.Hit, last.Detail == "arriving"
 }
 
-// watched is a body that may not pause for long: a sibling that hangs in the
-// middle must not hang our client. One that breaks off is reported.
-type watched struct {
-	io.ReadCloser
+// An exchange is a question to one sibling and, from its header on, the body of the
+// answer, which may not pause for long: a sibling that hangs in the middle must not hang
+// our client. One that breaks off is reported.
+type exchange struct {
 	c      *Client
 	from   Step
 	asking context.Context
 	cancel context.CancelCauseFunc
-	pause  time.Duration
 	clock  *time.Timer
+	late   error // what it is canceled with when the clock rings
+	body   timed
+	pause  time.Duration // between the parts of the body
 	broken bool
 	closed atomic.Bool
 }
 
-func (w *watched) Read(p []byte) (int, error) {
-	if w.clock == nil {
-		w.clock = time.AfterFunc(w.pause, func() { w.cancel(ErrStalled) })
-	} else {
-		w.clock.Reset(w.pause)
-	}
-	n, err := w.ReadCloser.Read(p)
-	w.clock.Stop()
-	w.c.stats.bytes.Add(uint64(n))
-	if err != nil && err != io.EOF && !w.broken && !w.closed.Load() && w.faulty() {
-		w.broken = true
-		w.c.stats.errors.Add(1)
-		w.c.report(Report{Peer: w.from.Peer, Outcome: Failed}, w.from.Candidate)
+func (e *exchange) expire() { e.end(e.late) }
+
+// end cancels what is under way, if anything is.
+func (e *exchange) end(cause error) {
+	e.c.underway.remove(e)
+	e.cancel(cause)
+}
+
+func (e *exchange) Read(p []byte) (int, error) {
+	e.clock.Reset(e.pause)
+	n, err := e.body.Read(p)
+	e.clock.Stop()
+	e.c.stats.bytes.Add(uint64(n))
+	if err != nil && err != io.EOF && !e.broken && !e.closed.Load() && e.faulty() {
+		e.broken = true
+		e.c.stats.errors.Add(1)
+		e.c.report(Report{Peer: e.from.Peer, Outcome: Failed}, e.from.Candidate)
 	}
 	return n, err
 }
 
 // faulty reports whether it is the sibling's doing that the body broke off.
-func (w *watched) faulty() bool {
-	cause := context.Cause(w.asking)
+func (e *exchange) faulty() bool {
+	cause := context.Cause(e.asking)
 	return cause == nil || cause == ErrStalled || cause == ErrGone
 }
 
-func (w *watched) Close() error {
-	w.closed.Store(true)
-	if w.clock != nil {
-		w.clock.Stop()
-	}
-	err := w.ReadCloser.Close()
-	w.cancel(nil)
+func (e *exchange) Close() error {
+	e.closed.Store(true)
+	e.clock.Stop()
+	err := e.body.Close()
+	e.end(nil)
 	return err
 }

@@ -28,6 +28,7 @@ type Object struct {
 	response *rfc9111.Response
 	arrived  time.Time
 	id       string
+	believed time.Time // until when siblings' word for it is; zero = it is the origin's
 }
 
 // A Store keeps objects by identity, until they expire or it needs the room. It adds
@@ -47,7 +48,10 @@ type Store interface {
 	Identities() iter.Seq[string]
 }
 
-const defaultMaxBytes = 64 << 20
+const (
+	defaultMaxBytes = 64 << 20
+	maxCopied       = 7 * 24 * time.Hour // for which siblings are believed, however many pass an object on
+)
 
 // A Cache answers from a [Store], from siblings, or by whatever makes the objects, and
 // keeps what the last two give; its siblings' questions it answers from the Store
@@ -65,8 +69,9 @@ const defaultMaxBytes = 64 << 20
 // those at one peer wait for the first of them, and that one for the peer which is ahead
 // of it ([Coalescer]).
 //
-// What a sibling answers is believed, and whoever reaches the address where siblings
-// are answered can ask for all that is kept.
+// What a sibling answers is believed for a week, whatever lifetime it states, also where
+// others pass it on; then the object is made anew, or fetched whole. Whoever reaches the
+// address where siblings are answered can ask for all that is kept.
 type Cache struct {
 	Name     string  // in Via and Cache-Status: see CheckName; "" = that of Siblings
 	Siblings *Client // nil = there are none
@@ -205,10 +210,11 @@ func (c *Cache) fetchValue(ctx context.Context, identity string, load LoadFunc) 
 		a.Body.Close()
 		return made.Load(), nil
 	}
-	o := &Object{Body: body, Copied: true} // though it may be a response
-	if r := newObject(a.StatusCode, a.Header, a.Arrived.Sub(a.Requested), a.Arrived); r.response.Explicit {
+	o, r := &Object{Body: body}, newObject(a.StatusCode, a.Header, a.Arrived.Sub(a.Requested), a.Arrived) // it may be a response
+	if r.response.Explicit {
 		o.Expires = r.Expires
 	}
+	o.believe(a.Arrived.Add(maxCopied - r.response.InitialAge))
 	return o, nil
 }
 

@@ -47,7 +47,8 @@ type Answer struct {
 // Ask finds the candidates for a question and asks none of them yet. If many
 // questions were lost lately, some are asked of siblings only if the origin fails.
 func (c *Client) Ask(q Question) *Inquiry {
-	in := &Inquiry{c: c, q: q, steps: c.Plan(q)}
+	in := &Inquiry{c: c, q: q}
+	in.steps = c.plan(&in.q)
 	if q.Origin != nil {
 		i := len(in.steps)
 		for i > 0 && in.steps[i-1].AfterOrigin {

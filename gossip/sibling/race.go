@@ -48,10 +48,12 @@ func (r *race) next() (*Answer, error) {
 			}
 			return r.nobody()
 		}
-		late, stop := r.alarm()
+		var late <-chan time.Time
+		if after, ok := r.hedgeAfter(); ok {
+			late = time.After(after)
+		}
 		select {
 		case done := <-r.ended:
-			stop()
 			r.running = slices.DeleteFunc(r.running, func(o *runner) bool { return o == done })
 			if r.good(done) {
 				return r.won(done), nil
@@ -97,9 +99,6 @@ func (r *race) nobody() (*Answer, error) {
 func (r *race) start(hedge bool) bool {
 	in := r.in
 	done := &runner{started: time.Now(), hedge: hedge}
-	ctx, cancel := context.WithCancelCause(r.ctx)
-	done.cancel = cancel
-	var run func()
 	switch {
 	case len(in.steps) > 0 && r.ctx.Err() == nil:
 		done.step, in.steps = in.steps[0], in.steps[1:]
@@ -111,43 +110,45 @@ func (r *race) start(hedge bool) bool {
 			in.c.stats.asked.Add(1)
 			in.c.budget.question()
 		}
-		run = func() { done.answer, done.outcome = in.ask(ctx, cancel, done.step, r.conditions) }
 	case in.q.Origin != nil && !r.origin:
 		r.origin = true
-		run = func() { done.answer, done.err = in.askOrigin(ctx, cancel, r.conditions) }
 	default:
-		cancel(nil)
 		return false
 	}
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	done.cancel = cancel
 	r.running = append(r.running, done)
 	if done.step.Peer == "" && len(r.running) == 1 { // nothing is asked beside an origin that was asked alone
-		run()
-		r.ended <- done
-		return true
+		r.run(ctx, done)
+	} else {
+		go r.run(ctx, done)
 	}
-	go func() {
-		run()
-		r.ended <- done
-	}()
 	return true
 }
 
-// alarm rings when it is time to ask another besides.
-func (r *race) alarm() (late <-chan time.Time, stop func() bool) {
+// run has a question answered, by a candidate or the origin.
+func (r *race) run(ctx context.Context, done *runner) {
+	if done.step.Peer == "" {
+		done.answer, done.err = r.in.askOrigin(ctx, done.cancel, r.conditions)
+	} else {
+		done.answer, done.outcome = r.in.ask(ctx, done.cancel, done.step, r.conditions)
+	}
+	r.ended <- done
+}
+
+// hedgeAfter returns when it is time to ask another besides; ok is false if none is to be.
+func (r *race) hedgeAfter() (after time.Duration, ok bool) {
 	one := r.running[0]
 	toOrigin := len(r.in.steps) == 0
 	if r.poor || len(r.running) > 1 || one.step.Peer == "" || toOrigin && (r.in.q.Origin == nil || r.origin) {
-		return nil, func() bool { return false }
+		return 0, false
 	}
-	after := r.in.c.hedgeAfter(one.step.Peer, toOrigin, r.in.q.URL.Host)
 	if one.step.Wait > 0 {
-		known := false
-		if after, known = r.in.c.hedgeFetch(r.in.q.URL.Host); !known {
-			return nil, func() bool { return false }
-		}
+		after, ok = r.in.c.hedgeFetch(r.in.q.URL.Host)
+	} else {
+		after, ok = r.in.c.hedgeAfter(one.step.Peer, toOrigin, r.in.q.URL.Host), true
 	}
-	t := time.NewTimer(after - time.Since(one.started))
-	return t.C, t.Stop
+	return after - time.Since(one.started), ok
 }
 
 // good judges what came of a question, and settles it.

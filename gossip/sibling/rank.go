@@ -31,16 +31,18 @@ const (
 )
 
 // Plan returns whom Ask would ask, in that order, and asks nobody.
-func (c *Client) Plan(q Question) []Step {
+func (c *Client) Plan(q Question) []Step { return c.plan(&q) }
+
+func (c *Client) plan(q *Question) []Step {
 	if c.cfg.Locator == nil { // the zero Client knows nobody
 		return nil
 	}
-	var steps []Step
+	var steps, found []Step
 	for i, id := range q.Identities {
 		c.cfg.Health.lookups.Add(1)
-		found := c.steps(nil, c.cfg.Locator.Candidates(nil, id), id)
+		found = c.steps(found[:0], c.cfg.Locator.Candidates(nil, id), id)
 		if more, ok := c.cfg.Locator.(QuestionLocator); ok && i == 0 {
-			found = c.steps(found, more.CandidatesFor(nil, &q), "")
+			found = c.steps(found, more.CandidatesFor(nil, q), "")
 		}
 		slices.SortStableFunc(found, func(a, b Step) int { return cmp.Compare(a.Level, b.Level) })
 		for _, s := range found {

@@ -74,12 +74,9 @@ func (c *Cache) lookup(q *request) (best *Object, ok bool) {
 	if len(rules) > 0 {
 		q.reason = "vary-miss"
 	}
-	if o, _ := c.Store.Get(q.identity); o != nil && o.response != nil {
-		best = o
-	}
+	best = c.stored(q.identity)
 	for _, fields := range rules {
-		o, ok := c.Store.Get(q.variant(fields))
-		if ok && o.response != nil && (best == nil || best.response.Date.Before(o.response.Date)) {
+		if o := c.stored(q.variant(fields)); o != nil && (best == nil || best.response.Date.Before(o.response.Date)) {
 			best = o
 		}
 	}
@@ -91,6 +88,20 @@ func (c *Cache) lookup(q *request) (best *Object, ok bool) {
 		q.reason = "stale"
 	}
 	return best, use == rfc9111.ServeFresh || use == rfc9111.ServeStale
+}
+
+// stored returns the stored response of an identity, fresh or not; nil if there is none.
+// One that siblings are no longer believed goes: a 304 would say nothing of its body.
+func (c *Cache) stored(identity string) *Object {
+	o, _ := c.Store.Get(identity)
+	switch {
+	case o == nil || o.response == nil:
+		return nil
+	case !o.believed.IsZero() && !time.Now().Before(o.believed):
+		c.Store.Drop(identity)
+		return nil
+	}
+	return o
 }
 
 // selects reports whether q may be answered by what another request for its URL made.
@@ -124,8 +135,19 @@ func (o *Object) age() time.Duration { return o.response.Age(time.Since(o.arrive
 func (o *Object) freshened(h http.Header, delay time.Duration, now time.Time) *Object {
 	f := objectOf(o.response.Freshened(h, delay, now), now)
 	delete(f.Header, "Set-Cookie") // which is for one
-	f.Body, f.Copied, f.id = o.Body, o.Copied, o.id
+	f.Body, f.id = o.Body, o.id
+	if o.Copied {
+		f.believe(o.believed)
+	}
 	return f
+}
+
+// believe says that a sibling gave o, whose word is good until then.
+func (o *Object) believe(until time.Time) {
+	o.Copied, o.believed = true, until
+	if o.Expires.IsZero() || until.Before(o.Expires) {
+		o.Expires = until
+	}
 }
 
 // mayStore reports whether the response to q may be stored. One with a cookie is for one,
@@ -162,8 +184,9 @@ func (c *Cache) fromSiblings(q *request, origin func(*http.Request) (*http.Respo
 	question.Accept = func(a *Answer) bool {
 		rfc9111.RemoveHopByHop(a.Header)
 		got = q.object(a.StatusCode, a.Header, a.Arrived.Sub(a.Requested), a.Arrived)
+		got.believe(a.Arrived.Add(maxCopied - got.response.InitialAge))
 		use, _ := got.response.Reuse(&q.cc, got.response.InitialAge)
-		return use == rfc9111.ServeFresh && c.mayStore(q, got) && rfc9111.SameVariant(rfc9111.VaryFields(a.Header), sent, q.Header)
+		return use == rfc9111.ServeFresh && got.believed.After(a.Arrived) && c.mayStore(q, got) && rfc9111.SameVariant(rfc9111.VaryFields(a.Header), sent, q.Header)
 	}
 	if origin != nil {
 		question.Origin = func(ctx context.Context, _ http.Header) (*http.Response, error) { return origin(q.WithContext(ctx)) }
@@ -174,7 +197,7 @@ func (c *Cache) fromSiblings(q *request, origin func(*http.Request) (*http.Respo
 	}
 	via = a.Header["Cache-Status"]
 	delete(a.Header, "Cache-Status")
-	got.Body, got.Copied = body, true
+	got.Body = body
 	c.store(q, got)
 	return got, via, nil, nil
 }
@@ -186,7 +209,11 @@ func (c *Cache) fill(h http.Header, q *request, o *Object, size int64, status rf
 	if status.Hit && o.id != "" {
 		status.HasTTL, status.TTL = true, o.response.Lifetime-o.age()
 	}
-	o.response.Fill(h, part, o.age(), !status.Hit)
+	age := o.age()
+	if o.Copied && IsQuestion(q.Request) { // a 304 made the response younger, but no sibling's word
+		age = max(age, maxCopied-time.Until(o.believed))
+	}
+	o.response.Fill(h, part, age, !status.Hit)
 	if via != nil {
 		h["Cache-Status"] = via
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -147,9 +146,11 @@ var selecting = []string{"Accept", "Accept-Encoding", "Accept-Language", "Accept
 // its cookies above all, is not for siblings.
 func QuestionHeader(r *http.Request, cc *rfc9111.Directives, name string, fields ...string) http.Header {
 	h := http.Header{}
-	for _, field := range slices.Concat(selecting, fields) {
-		if lines := r.Header[field]; lines != nil {
-			h[field] = lines
+	for _, names := range [...][]string{selecting, fields} {
+		for _, field := range names {
+			if lines := r.Header[field]; lines != nil {
+				h[field] = lines
+			}
 		}
 	}
 	wants := "only-if-cached"

@@ -1,7 +1,6 @@
 package sibling
 
 import (
-	"context"
 	"errors"
 	"sync"
 )
@@ -19,34 +18,31 @@ var (
 // It is safe for concurrent use.
 type underway struct {
 	mu sync.Mutex
-	of map[*context.CancelCauseFunc]string // the sibling of each
+	of map[*exchange]struct{}
 }
 
-// add returns cancel, which takes the question out again.
-func (u *underway) add(peer string, cancel context.CancelCauseFunc) context.CancelCauseFunc {
-	key := &cancel
+func (u *underway) add(e *exchange) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.of == nil {
-		u.of = make(map[*context.CancelCauseFunc]string)
+		u.of = make(map[*exchange]struct{})
 	}
-	u.of[key] = peer
-	return func(cause error) {
-		u.mu.Lock()
-		delete(u.of, key)
-		u.mu.Unlock()
-		cancel(cause)
-	}
+	u.of[e] = struct{}{}
 }
 
-// gone takes out what a sibling has under way, and returns it.
-func (u *underway) gone(peer string) (all []context.CancelCauseFunc) {
+func (u *underway) remove(e *exchange) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for cancel, of := range u.of {
-		if of == peer {
-			all = append(all, *cancel)
-			delete(u.of, cancel)
+	delete(u.of, e)
+}
+
+// with returns what a sibling has under way.
+func (u *underway) with(peer string) (all []*exchange) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for e := range u.of {
+		if e.from.Peer == peer {
+			all = append(all, e)
 		}
 	}
 	return all
@@ -55,7 +51,7 @@ func (u *underway) gone(peer string) (all []context.CancelCauseFunc) {
 // Gone tells that a sibling is no longer a member of the cluster. What it was asked
 // is canceled at once, bodies that it is sending included, so that another is asked.
 func (c *Client) Gone(peer string) {
-	for _, cancel := range c.underway.gone(peer) {
-		cancel(ErrGone)
+	for _, e := range c.underway.with(peer) {
+		e.end(ErrGone)
 	}
 }

@@ -188,9 +188,9 @@ func TestText(t *testing.T) {
 		"digest 1,234 objects of 32,768 planned, 4.00 KiB, false positives 0.042 %, version 17.5",
 		"others 3 peers, 1 alive, 1 digest current",
 		"certificate until 2026-01-03 03:04:05 UTC",
-		"peer-2 alive 1 h 0 min 77 current 0 5 1 0", "peer-2 127.0.0.1:9",
-		"peer-3 dead 1 min 30 s 66 1 min 35 s old 0 0 0 2",
-		"peer-4 left 1 min 20 s 0 none",
+		"peer-2 alive 1 h 0 min 127.0.0.1:9 77 current 0 5 1 0",
+		"peer-3 dead 1 min 30 s - 66 1 min 35 s old 0 0 0 2",
+		"peer-4 left 1 min 20 s - 0 none",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " ")+" ", want) {
 			t.Errorf("the status lacks %q:\n%s", want, text)

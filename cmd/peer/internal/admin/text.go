@@ -100,8 +100,8 @@ func certificate(s Status) string {
 
 // WriteMembers prints the cluster as s knows it, its own peer first.
 func WriteMembers(w io.Writer, s Status) error {
-	t := table.New("NAME", "STATE", ">FOR", ">OBJECTS", "DIGEST", ">FALSE POS.", ">HITS", ">FALSE HITS", ">FAILED", "SERVICE")
-	t.Row(s.Name, "self", Span(s.Now.Sub(s.Started)), table.Count(s.Digest.Keys), "own", rate(s.Digest.FalsePositiveRate), "-", "-", "-", s.Addresses.Service)
+	t := table.New("NAME", "STATE", ">FOR", "SERVICE", ">OBJECTS", "DIGEST", ">FALSE POS.", ">HITS", ">FALSE HITS", ">FAILED")
+	t.Row(s.Name, "self", Span(s.Now.Sub(s.Started)), s.Addresses.Service, table.Count(s.Digest.Keys), "own", rate(s.Digest.FalsePositiveRate), "-", "-", "-")
 	for _, m := range s.Members {
 		digest := "none"
 		switch {
@@ -110,8 +110,8 @@ func WriteMembers(w io.Writer, s Status) error {
 		case m.Keys > 0:
 			digest = Span(time.Duration(m.Age*float64(time.Second))) + " old"
 		}
-		t.Row(m.Name, m.State, Span(s.Now.Sub(m.Since)), table.Count(m.Keys), digest,
-			rate(m.FalsePositiveRate), table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures), cmp.Or(m.Service, "-"))
+		t.Row(m.Name, m.State, Span(s.Now.Sub(m.Since)), cmp.Or(m.Service, "-"), table.Count(m.Keys), digest,
+			rate(m.FalsePositiveRate), table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures))
 	}
 	return t.Write(w, "")
 }

@@ -21,14 +21,13 @@ func WriteExplanation(w io.Writer, e Explanation) error {
 	}
 	if len(e.Matches) > 0 {
 		b.WriteString("\n")
-		t := table.New("PEER", "STATE", "VARIANT", "DIGEST SAYS", ">WRONG ODDS", "DIGEST AGE", ">HITS", ">FALSE HITS", ">FAILED", ">ROUND TRIP", ">ODDS", ">COST", "ASKED")
+		t := table.New("PEER", "STATE", "VARIANT", "DIGEST SAYS", ">WRONG ODDS", "DIGEST AGE", ">ROUND TRIP", ">ODDS", ">COST", "ASKED")
 		for _, m := range e.Matches {
 			turn, odds, cost := "no", "-", "-"
 			if m.Turn > 0 {
 				turn, odds, cost = fmt.Sprintf("%d.", m.Turn), fmt.Sprintf("%.0f %%", 100*m.Odds), trip(m.Cost)
 			}
-			t.Row(m.Peer, m.State, variant(m.Identity), yes(m.Says), rate(m.FalsePositiveRate), seconds(m.Age),
-				table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures), trip(m.RoundTrip), odds, cost, turn)
+			t.Row(m.Peer, m.State, variant(m.Identity), yes(m.Says), rate(m.FalsePositiveRate), seconds(m.Age), trip(m.RoundTrip), odds, cost, turn)
 		}
 		if err := t.Write(&b, ""); err != nil {
 			return err
@@ -41,12 +40,12 @@ func WriteExplanation(w io.Writer, e Explanation) error {
 // writeHolders says what each peer stores: those that store nothing, and those that do not
 // say, below the others.
 func writeHolders(b *strings.Builder, all []Holder) error {
-	t := table.New("PEER", ">STATUS", ">BYTES", ">AGE", "FRESHNESS", "VERSION", "VARIANT", "IN DIGEST", "SELECTED")
+	t := table.New("HELD BY", ">BYTES", ">AGE", "FRESHNESS", "IN DIGEST", "SELECTED", "RESPONSE")
 	held, without, silent := false, []string{}, ""
 	for _, h := range all {
 		for _, s := range h.Stored {
 			held = true
-			t.Row(h.Peer, s.Status, table.Bytes(s.Bytes), seconds(s.Age), freshness(s), version(s), variant(s.Identity), yes(s.Listed), yes(s.Selected))
+			t.Row(h.Peer, table.Bytes(s.Bytes), seconds(s.Age), freshness(s), yes(s.Listed), yes(s.Selected), response(s))
 		}
 		switch {
 		case h.Error != "":
@@ -77,6 +76,15 @@ func version(s Stored) string {
 		return "modified " + s.LastModified
 	}
 	return "of " + s.Date.UTC().Format(time.DateTime)
+}
+
+// response says which one is stored: status, version, and what it varies by, if anything.
+func response(s Stored) string {
+	text := fmt.Sprintf("%d %s", s.Status, version(s))
+	if v := variant(s.Identity); v != "any" {
+		text += ", for " + v
+	}
+	return text
 }
 
 // variant is an identity without its URL.

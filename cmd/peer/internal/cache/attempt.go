@@ -22,6 +22,7 @@ type attempt struct {
 	strong   bool          // a strong validator tells that bytes which the source gives meanwhile are the same
 	since    []byte        // else those bytes, to be compared; b.mu guards it
 	slow     bool          // it is a sibling that makes none, or too little
+	inStore  bool          // nothing but the store is looked into
 	pause    time.Duration // before anybody is asked
 	patience time.Duration
 	received *store.Comparison // what came before; nil = nobody has it
@@ -34,8 +35,8 @@ type attempt struct {
 }
 
 // begin starts one. b.mu is held, and nothing is written to b.w: Read is waiting.
-func (b *body) begin() {
-	t := &attempt{b: b, at: b.at, strong: b.repr.StrongValidator() != "", slow: !b.resuming && b.from.sibling != nil, patience: b.patience, done: make(chan struct{})}
+func (b *body) begin(inStore bool) {
+	t := &attempt{b: b, at: b.at, strong: b.repr.StrongValidator() != "", inStore: inStore, slow: !b.resuming && b.from.sibling != nil, patience: b.patience, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(&b.f.ctx)
 	if b.resuming && b.fruitless > 0 {
 		t.pause = retryPause << (b.fruitless - 1)
@@ -64,7 +65,7 @@ func (t *attempt) run() {
 			b.from.cancel(errSuperseded) // nothing is lost if those who wait begin anew
 		}
 	}
-	if !found {
+	if !found && (b.resuming || !t.inStore) {
 		b.fruitless++
 		b.patience = min(2*b.patience, b.c.cfg.BetweenBytes)
 		b.retry = time.Now().Add(b.patience)
@@ -80,18 +81,19 @@ func (t *attempt) run() {
 	close(t.done)
 }
 
-// find looks at the copy that was to be validated, and asks the siblings that are left and
-// then the origin. superseded means that the origin has another representation by now. The
-// loop ends: each round uses up a sibling, or ends with the origin's answer.
+// find looks into the store, and asks the siblings that are left, the origin and, where
+// that has not the rest, siblings for a stale copy. superseded means that the origin has
+// another representation by now. The loop ends: each round uses up a sibling, or ends
+// with the origin's answer.
 func (t *attempt) find() (found, superseded bool) {
 	b := t.b
-	if a := t.own(); a != nil {
-		if _, err := t.position(a); err == nil {
-			if _, err = t.lead(a); err == nil {
-				return true, false
-			}
+	if a := t.stored(); a != nil {
+		if found, _ := t.take(a); found {
+			return true, false
 		}
-		a.close()
+	}
+	if t.inStore {
+		return false, false
 	}
 	select {
 	case <-time.After(t.pause):
@@ -109,41 +111,77 @@ func (t *attempt) find() (found, superseded bool) {
 	for {
 		a, err := b.src.next(t.ctx, conditions)
 		if err != nil {
-			return false, false
+			return t.stale(conditions), false
 		}
-		other, err := t.position(a)
-		if err == nil {
-			other, err = t.lead(a)
-		}
-		if err == nil {
-			return true, false
-		}
-		a.close()
-		if a.sibling == nil || t.ctx.Err() != nil {
-			return false, other && a.sibling == nil
+		found, other := t.take(a)
+		switch {
+		case found || t.ctx.Err() != nil:
+			return found, other && a.sibling == nil
+		case a.sibling == nil:
+			return t.stale(conditions), other
 		}
 	}
 }
 
-// own returns, as an answer, the stored copy that the fetch was to validate, where a strong
-// validator says that it is the same representation: an origin that sends it whole all the
-// same may break off each time. nil = there is none.
-func (t *attempt) own() *answer {
-	stored := t.b.f.stored
-	if stored == nil || t.received == nil || !t.strong || stored.entry.StrongValidator() != t.b.repr.StrongValidator() {
+// take makes an answer the body's source, or closes it. other is as position says.
+func (t *attempt) take(a *answer) (found, other bool) {
+	other, err := t.position(a)
+	if err == nil {
+		other, err = t.lead(a)
+	}
+	if err != nil {
+		a.close()
+	}
+	return err == nil, other
+}
+
+// stored returns the copy in the store, nil = none, if a strong validator can say that it is
+// the same: it may be stale, or have come by another fetch meanwhile. Where nobody has what came before, so that it
+// cannot be compared, it is the rest alone. Each object is tried once.
+func (t *attempt) stored() *answer {
+	b := t.b
+	if !t.strong {
 		return nil
 	}
-	v, err := t.b.c.store.Open(stored.obj, store.Serve)
+	f := b.c.peek(b.identity())
+	if f == nil || f.entry.overdue(b.c.now()) || b.c.discredited(f.entry) {
+		return nil
+	}
+	b.mu.Lock()
+	again := b.tried == f.obj
+	b.tried = f.obj
+	b.mu.Unlock()
+	if again {
+		return nil
+	}
+	v, err := b.c.store.Open(f.obj, store.Share) // its bytes are stored anew
 	if err != nil {
 		return nil
 	}
-	src, err := v.Source(0, v.Size())
+	from := t.at
+	if t.received != nil {
+		from = 0
+	}
+	src, err := v.Source(from, v.Size()-from)
 	if err != nil {
 		v.Close()
 		return nil
 	}
-	return &answer{status: stored.entry.Status, header: stored.entry.Header, body: closing{src, &v}, length: v.Size(), received: stored.entry.received,
-		given: stored.entry.given, described: stored.entry.Response, cancel: func(error) {}}
+	return &answer{status: f.entry.Status, header: f.entry.Header, body: closing{src, &v}, from: from, length: v.Size(), received: f.entry.received,
+		given: f.entry.given, described: f.entry.Response, cancel: func(error) {}}
+}
+
+// stale takes the rest from a sibling's stale copy.
+func (t *attempt) stale(conditions http.Header) bool {
+	if !t.strong {
+		return false
+	}
+	a := t.b.c.staleElsewhere(t.ctx, t.b.src, 0, conditions)
+	if a == nil {
+		return false
+	}
+	found, _ := t.take(a)
+	return found
 }
 
 var errUnfit = errors.New("cache: not the rest of this response")
@@ -159,6 +197,9 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 		if !whole.HasRest(a.header, t.at, whole.length) {
 			return false, errUnfit
 		}
+		if a.sibling != nil && a.header.Get("Content-Encoding") != whole.Header.Get("Content-Encoding") { // which siblings repeat
+			return false, errUnfit
+		}
 		received = nil
 	case a.status == whole.Status:
 		if !whole.same(repr) {
@@ -166,7 +207,7 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 		}
 		if received != nil {
 			received.Begin()
-		} else if t.at > 0 {
+		} else if t.at != a.from {
 			return false, errUnfit
 		}
 	default:

@@ -37,7 +37,8 @@
 // of it are here, since until then the next source can begin anew. A client is sent
 // the header together with the first byte (respond.go): a body that is cut before
 // that is answered by another fetch, header and all, if the origin has another
-// representation by now or no strong validator would tell; or else by an error.
+// representation by now or no strong validator would tell; or else by a stale copy, where that
+// may stand in for an origin which can't be reached; or else by an error.
 //
 // The body (resume.go) is one stream of bytes from one source after another. The
 // next one (attempt.go) begins at byte n if a strong validator shows that it has the same
@@ -49,7 +50,12 @@
 //     nobody else lost a byte by it; and without a strong validator until its time
 //     between bytes is over, since it would be asked for the whole once more;
 //   - when the rest would take far longer than a new answer of the origin. An origin is held
-//     against its own usual pace, every 10 s at most, and if more than one client waits.
+//     against its own usual pace, every 10 s at most, and if more than one client waits;
+//   - when another fetch has brought the same into the store meanwhile.
+//
+// It looks into the store first: a copy with the same strong validator has the rest, be it
+// stale. Then it asks the siblings that are left and the origin, and last all siblings for a
+// stale copy with that validator.
 //
 // There is one attempt at a time, however many wait. Between two that brought
 // nothing the pause doubles. New requests join no body that stands still: they wait

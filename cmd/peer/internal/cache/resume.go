@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -54,7 +55,8 @@ type body struct {
 	again      time.Time     // not before that is one looked for beside an origin that crawls
 	fruitless  int           // attempts since a byte came
 	helper     *given        // the first sibling that was a source; nil = none
-	superseded bool          // the URL has another representation by now: no source has the rest of this one
+	superseded bool          // the URL has another representation by now: no source but the store may have the rest of this one
+	tried      *store.Object // the copy in the store that was the source, or could not be, last; nil = none
 	mark       progress
 	ended      bool
 	err        error         // how it ended
@@ -189,7 +191,7 @@ func (b *body) resume(from *answer) error {
 				b.mu.Unlock()
 				return from.err
 			}
-			b.begin()
+			b.begin(b.superseded)
 		}
 		done := b.attempt.done
 		b.mu.Unlock()
@@ -201,8 +203,8 @@ func (b *body) resume(from *answer) error {
 // has a part of the body and waits for more, and what that source gives can be held
 // against the part, or the validator is strong. b.mu is held.
 func (b *body) mayResume() bool {
-	return b.f.delivered() && b.f.waiters.n.Load() > 0 && !b.superseded && !b.ended && b.c.stopped.Err() == nil &&
-		(b.w != nil && b.at > 0 || b.repr.StrongValidator() != "")
+	return b.f.delivered() && b.f.waiters.n.Load() > 0 && !b.ended && b.c.stopped.Err() == nil &&
+		(b.w != nil && b.at > 0 && !b.superseded || b.repr.StrongValidator() != "")
 }
 
 // replaceable reports whether those who wait can begin anew, header and all, with
@@ -233,6 +235,8 @@ func (b *body) check() {
 			b.overtake(false)
 		case b.crawls(now):
 			b.overtake(true)
+		case b.attempt == nil && b.stored() && b.mayResume():
+			b.begin(true)
 		}
 		for _, d := range []time.Duration{limit - idle, b.patience - idle} {
 			if d > 0 {
@@ -263,8 +267,21 @@ func (b *body) overtake(crawling bool) {
 		}
 	case b.alone() && (b.repr.StrongValidator() == "" || time.Since(b.reading) < aloneStall<<b.fruitless):
 	case b.mayResume():
-		b.begin()
+		b.begin(b.superseded)
 	}
+}
+
+// identity is that of the body's response in the store.
+func (b *body) identity() string { return b.f.r.identity(rfc9111.VaryFields(b.repr.Header)) }
+
+// stored reports whether another fetch put into the store, meanwhile, what the body may
+// belong to: then its source is slower than that one's was. b.mu is held.
+func (b *body) stored() bool {
+	if b.repr.StrongValidator() == "" {
+		return false
+	}
+	obj, ok := b.c.store.Get(b.identity())
+	return ok && obj != b.tried && (b.f.stored == nil || obj != b.f.stored.obj)
 }
 
 // crawls reports whether the rest would come so much sooner from the origin, by

@@ -105,7 +105,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		next, r = *more, c.later(r)
 		switch joins++; {
 		case joins >= 2*maxJoins: // the origin has another each time, and then stalls
-			return c.unanswered(w, r, Result{}, rfc9111.Status{Fwd: reason}, errSuperseded)
+			return c.insteadOf(w, r, Result{}, rfc9111.Status{Fwd: reason}, errSuperseded)
 		case joins >= maxJoins:
 			next.alone = true
 		}
@@ -288,7 +288,22 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 	case r.Context().Err() != nil:
 		return Result{Outcome: ClientGone, Err: sent.Err}, nil
 	}
-	return c.unanswered(w, r, res, st, sent.Err), nil
+	return c.insteadOf(w, r, res, st, sent.Err), nil
+}
+
+// insteadOf answers a request whose answer broke off before its first byte: by a stale copy
+// that may stand in for an origin which can't be reached, or by the error.
+func (c *Cache) insteadOf(w http.ResponseWriter, r *request, res Result, st rfc9111.Status, err error) Result {
+	r = c.later(r)
+	if hit, _ := c.lookup(r); hit != nil && !c.discredited(hit.entry) && hit.entry.StaleOnError(&r.cc, 0, hit.entry.age(r.now)) {
+		st := rfc9111.Status{Hit: true, HasTTL: true, TTL: hit.entry.freshFor(r.now), Detail: "stale-if-error"}
+		if sent, ok := c.serveStored(w, r, hit, st, nil); ok {
+			sent.Outcome, sent.Stale = LocalHit, true
+			sent.Asked, sent.FalseHits, sent.SiblingErrors = res.Asked, res.FalseHits, res.SiblingErrors
+			return sent
+		}
+	}
+	return c.unanswered(w, r, res, st, err)
 }
 
 // unanswered refuses a request for which nobody had an answer.

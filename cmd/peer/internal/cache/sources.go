@@ -20,6 +20,7 @@ type answer struct {
 	header   http.Header
 	trailer  http.Header // filled when the body was read
 	body     io.ReadCloser
+	from     int64         // the first byte of a whole response's body that it gives
 	length   int64         // of the body; -1 = unknown
 	delay    time.Duration // from the request to the header
 	received moment
@@ -125,9 +126,15 @@ func (c *Cache) asksSiblings(r *request) bool {
 // siblingHeader is the header of a question to siblings, by what the responses of
 // the host are known to vary too.
 func (c *Cache) siblingHeader(r *request) http.Header {
-	fields := slices.Concat(slices.Concat(c.variants.Rules(r.url), c.hints.Guesses(r.url))...)
-	fields = slices.DeleteFunc(fields, func(name string) bool { return name == "Cookie" })
-	return sibling.QuestionHeader(r.Request, &r.cc, c.cfg.Name, fields...)
+	fields := make([]string, 0, 8)
+	for _, sets := range [...][][]string{c.variants.Rules(r.url), c.hints.Guesses(r.url)} {
+		for _, set := range sets {
+			fields = append(fields, set...)
+		}
+	}
+	h := sibling.QuestionHeader(r.Request, &r.cc, c.cfg.Name, fields...)
+	delete(h, "Cookie")
+	return h
 }
 
 // next returns the next sibling's answer that will do, or the origin's, which is
@@ -175,7 +182,15 @@ func (s *sources) ask(ctx context.Context, cancel context.CancelCauseFunc, condi
 // ourselves: shareable, fresh by our clock, the variant that the client selects,
 // and not older than what an unsafe request removed here.
 func (s *sources) acceptable(a *answer, sent http.Header) bool {
-	r := s.f.r
+	r, resp := s.f.r, s.whole(a)
+	generated := a.received.ago(resp.InitialAge + time.Second) // or later: Age is in whole seconds
+	use, _ := resp.Reuse(&r.cc, resp.InitialAge)
+	return !a.unusable && a.given.left > 0 && use == rfc9111.ServeFresh && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, a.header, generated) &&
+		rfc9111.SameVariant(rfc9111.VaryFields(a.header), sent, r.Header) // and not selected by a field that we didn't pass on
+}
+
+// whole describes the response that an answer confirms or is a part of, or is itself.
+func (s *sources) whole(a *answer) *rfc9111.Response {
 	status := a.status
 	switch {
 	case status == http.StatusNotModified && s.f.stored != nil && s.begun == 0:
@@ -183,14 +198,10 @@ func (s *sources) acceptable(a *answer, sent http.Header) bool {
 	case status == http.StatusPartialContent && s.begun != 0:
 		status = s.begun
 	}
-	resp := a.response()
-	if status != a.status {
-		resp = rfc9111.NewResponse(status, a.header, a.delay, a.received.wall)
+	if status == a.status {
+		return a.response()
 	}
-	generated := a.received.ago(resp.InitialAge + time.Second) // or later: Age is in whole seconds
-	use, _ := resp.Reuse(&r.cc, resp.InitialAge)
-	return !a.unusable && a.given.left > 0 && use == rfc9111.ServeFresh && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, a.header, generated) &&
-		rfc9111.SameVariant(rfc9111.VaryFields(a.header), sent, r.Header) // and not selected by a field that we didn't pass on
+	return rfc9111.NewResponse(status, a.header, a.delay, a.received.wall)
 }
 
 // fromSibling takes a sibling's answer. Its own member of Cache-Status tells of

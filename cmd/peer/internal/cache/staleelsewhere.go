@@ -33,7 +33,8 @@ const (
 // origin's, which can't be reached, status 0, or answered an error. nil = there is none.
 // Config.SiblingMaxAge does not forbid it, as it does not forbid one of this cache's own: it
 // bounds what is served without asking the origin, and the origin cannot be asked.
-func (c *Cache) staleElsewhere(ctx context.Context, s *sources, status int) *answer {
+// With conditions it may be the rest of one.
+func (c *Cache) staleElsewhere(ctx context.Context, s *sources, status int, conditions http.Header) *answer {
 	r := s.f.r
 	if c.cfg.Others == nil || s.header == nil || c.nowhere.is(r.url, r.now) {
 		return nil
@@ -64,7 +65,7 @@ func (c *Cache) staleElsewhere(ctx context.Context, s *sources, status int) *ans
 		}
 		all.Go(func() {
 			defer func() { <-places }()
-			a := c.staleAt(asking, s, other, header, status)
+			a := c.staleAt(asking, s, other, header, status, conditions)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -88,7 +89,7 @@ func (c *Cache) staleElsewhere(ctx context.Context, s *sources, status int) *ans
 var errElsewhere = errors.New("cache: no longer wanted")
 
 // staleAt asks one sibling. The answer outlives asking, which bounds the wait for it.
-func (c *Cache) staleAt(asking context.Context, s *sources, other sibling.Peer, header http.Header, status int) *answer {
+func (c *Cache) staleAt(asking context.Context, s *sources, other sibling.Peer, header http.Header, status int, conditions http.Header) *answer {
 	r := s.f.r
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(asking))
 	unhook := context.AfterFunc(c.stopped, func() { cancel(errStopped) })
@@ -98,7 +99,7 @@ func (c *Cache) staleAt(asking context.Context, s *sources, other sibling.Peer, 
 		URL: r.URL, Host: r.Host, Header: header,
 		Accept: func(got *sibling.Answer) bool {
 			a = c.fromSibling(got)
-			resp := a.response()
+			resp := s.whole(a)
 			generated := a.received.ago(resp.InitialAge + time.Second)
 			return !a.unusable && resp.StaleOnError(&r.cc, status, resp.InitialAge) && resp.Storable(nil, false) &&
 				!c.tombstones.invalidated(r.url, a.header, generated) &&
@@ -106,7 +107,7 @@ func (c *Cache) staleAt(asking context.Context, s *sources, other sibling.Peer, 
 		},
 	})
 	in.Only(sibling.Candidate{Peer: other.Name, Addr: other.Addr})
-	got, err := in.Next(ctx, nil)
+	got, err := in.Next(ctx, conditions)
 	if err != nil || got == nil || !ends() {
 		if got != nil {
 			got.Body.Close()
@@ -132,7 +133,7 @@ func (c *Cache) takeStale(ctx context.Context, f *fetch, src *sources, status in
 	if f.stored != nil && f.stored.entry.StaleOnError(&f.r.cc, status, f.stored.entry.age(c.now())) {
 		return false // what is here is as good
 	}
-	a := c.staleElsewhere(ctx, src, status)
+	a := c.staleElsewhere(ctx, src, status, nil)
 	if a == nil {
 		return false
 	}

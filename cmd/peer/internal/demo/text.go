@@ -85,14 +85,8 @@ func dealt(r *Result) string {
 
 // notes explains the words and figures above.
 func notes(b *strings.Builder, r *Result) {
-	const margin = 12
-	note := func(word, format string, args ...any) {
-		for _, line := range table.Fold(fmt.Sprintf(format, args...), table.Columns-margin) {
-			fmt.Fprintf(b, "%-*s%s\n", margin, word, line)
-			word = ""
-		}
-	}
-	b.WriteString("\n")
+	t := table.New("", "")
+	note := func(word, format string, args ...any) { t.Row(word, fmt.Sprintf(format, args...)) }
 	note("false hits", "siblings asked that lacked the object: %.2f %% of %s questions", 100*r.FalseShare, table.Count(r.Total.SiblingRequests))
 	note("missed", "origin fetches of what a sibling's store held at that moment; its digest was under way")
 	note("origin", "%.2f %% more fetches than the floor; the rest were asked for at two peers at once", 100*r.OverFloor)
@@ -113,4 +107,5 @@ func notes(b *strings.Builder, r *Result) {
 	} else {
 		note("clients", "%s ERRORS, the first: %s", table.Count(r.Errors), r.FirstError)
 	}
+	t.Write(b, "")
 }

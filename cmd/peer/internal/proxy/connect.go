@@ -2,11 +2,14 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
+	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -64,24 +67,36 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 	early := make([]byte, buf.Reader.Buffered()) // sent before we answered
 	io.ReadFull(buf.Reader, early)
 	if _, res.Err = target.Write(early); res.Err == nil {
-		res.Bytes = splice(client, target)
+		res.Bytes = splice(client, target, h.cfg.BetweenBytesTimeout)
 		h.cache.Counters.BytesFromOrigins.Add(uint64(res.Bytes))
 	}
 	return res
 }
 
-// splice copies both ways until both ends are done, and returns the bytes that
-// went to the client.
-func splice(client, target net.Conn) (down int64) {
+// splice copies both ways until both ends are done, and returns the bytes that went to
+// the client. Once one end is, the other may pause for the limit: it may not know, or not
+// care, that nobody is there.
+func splice(client, target net.Conn, limit time.Duration) (down int64) {
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		io.Copy(target, client)
-		closeWrite(target)
-	})
-	down, _ = io.Copy(client, target)
-	closeWrite(client)
+	wg.Go(func() { carry(target, client, limit) })
+	down = carry(client, target, limit)
 	wg.Wait()
 	return down
+}
+
+// carry copies one way. The loop ends: each round but the last carries something.
+func carry(to, from net.Conn, limit time.Duration) (done int64) {
+	for {
+		n, err := io.Copy(to, from)
+		done += n
+		if n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) { // set by the end of the other way
+			break
+		}
+		from.SetReadDeadline(time.Now().Add(limit))
+	}
+	closeWrite(to)
+	to.SetReadDeadline(time.Now().Add(limit))
+	return done
 }
 
 // closeWrite tells the other end that no more will come.

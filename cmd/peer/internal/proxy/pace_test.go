@@ -28,7 +28,10 @@ func TestSlowClientAmongOthers(t *testing.T) {
 						w.Header().Set("ETag", tag)
 					}
 					time.Sleep(10 * time.Millisecond) // until all have joined
-					w.Write(body)
+					w.Write(body[:1000])
+					w.(http.Flusher).Flush()
+					time.Sleep(10 * time.Millisecond) // until all follow: one that comes when the beginning is gone has a fetch of its own
+					w.Write(body[1000:])
 				})
 				defer w.close()
 				w.tune = func(c *Config) { c.Store.MaxObject = 1 << 20 }

@@ -198,6 +198,70 @@ func TestConnect(t *testing.T) {
 	})
 }
 
+// halfOpen is a connection that can be closed for writing; the other end takes no notice.
+type halfOpen struct{ net.Conn }
+
+func (halfOpen) CloseWrite() error { return nil }
+
+// A tunnel whose client is gone, and whose target neither closes nor says anything, ends.
+func TestConnectHalfOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, cached("x"))
+		w.tune = func(c *Config) {
+			c.AllowConnect = func(host, port string) bool { return true }
+			c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := w.net.dial(ctx, network, addr)
+				return halfOpen{conn}, err
+			}
+		}
+		w.start("a", t.TempDir())
+		defer w.close()
+		l := w.net.listen("target.test:443")
+		ended := make(chan struct{})
+		go func() {
+			conn, _ := l.Accept()
+			io.Copy(io.Discard, conn)
+			close(ended)
+		}()
+		conn := w.dial("a")
+		fmt.Fprint(conn, "CONNECT target.test:443 HTTP/1.1\r\nHost: target.test:443\r\n\r\n")
+		if resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect}); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatal(resp, err)
+		}
+		go io.Copy(io.Discard, conn)
+		time.Sleep(time.Hour) // both ends are open
+		conn.Close()
+		time.Sleep(time.Minute + time.Second)
+		select {
+		case <-ended:
+		default:
+			t.Error("the target is still connected a minute after the client was gone")
+			w.peers["a"].Close()
+		}
+	})
+}
+
+// What still comes of one end is carried, however long that takes, until it pauses.
+func TestConnectGoesOnHalfOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from, sender := net.Pipe()
+		to, receiver := net.Pipe()
+		go io.Copy(io.Discard, receiver)
+		go func() {
+			for range 5 {
+				time.Sleep(40 * time.Second)
+				io.WriteString(sender, "x")
+			}
+		}()
+		start := time.Now()
+		from.SetReadDeadline(start.Add(time.Minute)) // as the end of the other way does
+		if n := carry(halfOpen{to}, from, time.Minute); n != 5 || time.Since(start) > 6*time.Minute {
+			t.Errorf("%d bytes in %v, want 5", n, time.Since(start))
+		}
+		to.Close()
+	})
+}
+
 func TestConfigRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	os.WriteFile(file, nil, 0o600)

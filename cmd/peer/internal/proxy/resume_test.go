@@ -319,6 +319,9 @@ func TestCrawlingOrigin(t *testing.T) {
 							}
 							conn.SetDeadline(start.Add(time.Minute))
 							got, err := io.ReadAll(resp.Body)
+							if replaced && client == 1 && bytes.Equal(got, other) {
+								return // it came just after that was found
+							}
 							if whole := err == nil && len(got) == len(body); !bytes.HasPrefix(body, got) || whole == replaced || whole && time.Since(start) > 35*time.Second {
 								t.Errorf("tag %s, crawl at %d, replaced %v: client %d got %d bytes in %v, right %v; %v",
 									tag, at, replaced, client, len(got), time.Since(start), bytes.HasPrefix(body, got), err)

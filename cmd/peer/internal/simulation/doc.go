@@ -86,15 +86,14 @@
 //	eof-with-bytes       error     3       first-byte           hung     31
 //	late-commit          stale     4       no-takeover          slow     60
 //	unverified-reads     body      4       filter-hang          hangs   350
-//	bad-object-stays     digest    4       crawling-sibling     slow   1519
+//	bad-object-stays     digest    4       crawling-sibling     slow     23
 //	stall-for-ever       hung      6       tombstones           stale    13
 //	age-of-arrival       age       6       bad-block-cuts       cut      13
 //	resume-blindly       body     12       late-private-commit  stale    13
+//	copy-unused          cut       2       copy-mixed           body     23
 //
 // filter-hang was looked for from seed 345 on, after 1 to 344 without it on schedules that
-// differ in seed 350; crawling-sibling from 1501, 501, 1001 and 1 on, in 160 seeds in all. It
-// was not found in some 900 seeds before links crawled with more than 22 kB/s: what is slower
-// than a block a second stalls, since siblings' blocks are checked whole.
+// differ in seed 350.
 //
 // Sweeps of the code as it is, on one of two busy cores, GOMAXPROCS=1 and -parallel 1:
 //
@@ -102,8 +101,10 @@
 //	22              1 to 1169      0.17         what the log of this directory says
 //	23              1170 to 4919   0.55         1418: Age left out for how long a request had waited, and what went stale
 //	                                            meanwhile was served. 1418, 1817: late answers moved "last given" back (the oracle's fault)
+//	23              5170 to 7169   0.25         5911: an origin's late answer outlived the run. 6900: an answer under way while
+//	                                            its peer was frozen was held against the time of its arrival (both the oracle's fault)
 //
-// That is about a tenth of the eight core-hours that a release is to have had.
+// That is about an eighth of the eight core-hours that a release is to have had.
 //
 // # What is not simulated
 //

@@ -24,11 +24,11 @@ const anyone = -1
 
 // trouble notes one from now on, for as long as a fault lasts and a while longer. The
 // function that it returns ends it.
-func (w *world) trouble(kind string, node int, after time.Duration) (over func()) {
+func (w *world) trouble(kind string, node, url int, after time.Duration) (over func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := len(w.troubles)
-	w.troubles = append(w.troubles, trouble{kind: kind, node: node, url: anyone, from: time.Now(), to: never})
+	w.troubles = append(w.troubles, trouble{kind: kind, node: node, url: url, from: time.Now(), to: never})
 	return func() {
 		w.mu.Lock()
 		w.troubles[i].to = time.Now().Add(after)
@@ -91,7 +91,7 @@ func (w *world) befall(f fault) {
 		w.wait(f.For)
 		w.net.Heal()
 	case "origin-unreachable":
-		over := w.trouble(f.Kind, p.index, recovery)
+		over := w.trouble(f.Kind, p.index, anyone, recovery)
 		w.net.Partition([]string{p.ip}, []string{originIP})
 		w.wait(f.For)
 		w.net.Heal()
@@ -104,7 +104,7 @@ func (w *world) befall(f fault) {
 		w.calmLinks()
 	case "reset":
 		if f.To == theOrigin {
-			defer w.trouble(f.Kind, p.index, recovery)()
+			defer w.trouble(f.Kind, p.index, anyone, recovery)()
 			w.net.ResetAfter(originIP, p.ip, f.N)
 			w.wait(f.For)
 		} else {
@@ -113,7 +113,7 @@ func (w *world) befall(f fault) {
 	case "freeze":
 		p.changing.enter()
 		defer p.changing.leave()
-		over := w.trouble(f.Kind, p.index, recovery)
+		over := w.trouble(f.Kind, p.index, anyone, recovery)
 		p.host.Freeze()
 		w.wait(f.For)
 		p.host.Thaw()
@@ -121,7 +121,7 @@ func (w *world) befall(f fault) {
 	case "kill", "power-cut", "empty", "restart":
 		p.changing.enter()
 		defer p.changing.leave()
-		over := w.trouble(f.Kind, p.index, recovery)
+		over := w.trouble(f.Kind, p.index, anyone, recovery)
 		if f.Kind == "restart" {
 			p.shutdown()
 		} else {
@@ -133,14 +133,20 @@ func (w *world) befall(f fault) {
 	case "origin-down":
 		w.origin.changing.enter()
 		defer w.origin.changing.leave()
-		over := w.trouble(f.Kind, anyone, recovery)
+		over := w.trouble(f.Kind, anyone, anyone, recovery)
 		w.net.Host(originIP).Kill()
 		w.wait(f.For)
 		w.origin.listen()
 		over()
 	case "origin-hang", "origin-error":
-		over := w.trouble(f.Kind, anyone, recovery)
+		over := w.trouble(f.Kind, anyone, anyone, recovery)
 		w.wait(f.For)
+		over()
+	case "stubborn":
+		over := w.trouble(f.Kind, anyone, f.URL, recovery)
+		w.origin.resist(f.URL, &f)
+		w.wait(f.For)
+		w.origin.resist(f.URL, nil)
 		over()
 	case "stall", "cut", "origin-reset", "lie", "slow", "late":
 		w.origin.spoil(f)

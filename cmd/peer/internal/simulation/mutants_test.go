@@ -25,6 +25,12 @@ var mutations = []mutation{
 	{name: "no-resume", what: "an answer is cut where its source breaks off", edits: []edit{
 		{cacheDir + "resume.go", "	return b.f.delivered() && ", "	return false && b.f.delivered() && "},
 	}},
+	{name: "copy-unused", what: "an answer is cut though the store has its rest", edits: []edit{
+		{cacheDir + "attempt.go", "	if a := t.stored(); a != nil {", "	if a := t.stored(); false && a != nil {"},
+	}},
+	{name: "copy-mixed", what: "a body goes on with one that says it is another version", edits: []edit{
+		{cacheDir + "attempt.go", "		if !whole.same(repr) {", "		if false && !whole.same(repr) {"},
+	}},
 	{name: "resume-blindly", what: "a body goes on with that of another version", edits: []edit{
 		{cacheDir + "attempt.go", "			if differs != nil {", "			if false {"},
 	}},

@@ -138,6 +138,9 @@ func (w *world) judge(r result) {
 		}
 	}
 	w.cover(&r, status)
+	if r.complete && r.bytes > 0 && r.status == http.StatusOK && slices.ContainsFunc(troubles, func(t trouble) bool { return t.kind == "stubborn" }) {
+		w.sometimes("a copy goes on where the origin breaks off")
+	}
 	if r.complete && r.Kind == "post" && r.status == http.StatusOK {
 		w.barrier(barrier{node: r.Node, life: r.life, url: r.URL, number: r.version.number, from: r.end})
 		w.barrierEverywhere(&r)
@@ -182,11 +185,27 @@ func (w *world) cacheable(r *result) bool {
 func (w *world) resumable(r *result) bool {
 	p := pageOf(r.URL)
 	for _, t := range w.troubled(r) {
-		if t.kind == "lie" {
+		switch t.kind {
+		case "lie":
 			return false
+		case "stubborn":
+			return w.keeps(r)
 		}
 	}
 	return p.rule.tag && w.origin.version(p, time.Now()) == r.version.number && w.cacheable(r)
+}
+
+// keeps reports whether the peer has had a copy since before the request by which an answer
+// could have been finished.
+func (w *world) keeps(r *result) bool {
+	n := w.peers[r.Node].now()
+	if n == nil || r.Kind != "get" || !pageOf(r.URL).rule.tag || slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Node == r.Node && spoils(f.Kind) }) {
+		return false
+	}
+	e, err := n.Why(admin.Inquiry{URL: fmt.Sprintf("/o/%d", r.URL)})
+	return err == nil && slices.ContainsFunc(e.Stored, func(s admin.Stored) bool {
+		return s.ETag == r.version.tag() && time.Duration(s.Age*float64(time.Second)) > time.Since(r.start)+rounding
+	})
 }
 
 // judgeVersion holds an answer's version against what its freshness allows.
@@ -215,7 +234,8 @@ func (w *world) judgeVersion(r *result, status string, whole bool) {
 	if old := r.start.Sub(given); old > allowed {
 		w.fail("stale", r, "the origin gave that version last %v before the request; %v are allowed", old, allowed)
 	}
-	if age, err := strconv.Atoi(r.header.Get("Age")); err == nil && time.Duration(age)*time.Second+rounding+w.putBack() < r.answered.Sub(given) {
+	frozen := slices.ContainsFunc(w.troubled(r), func(t trouble) bool { return t.kind == "freeze" }) // with an answer on its way
+	if age, err := strconv.Atoi(r.header.Get("Age")); err == nil && !frozen && time.Duration(age)*time.Second+rounding+w.putBack() < r.answered.Sub(given) {
 		w.fail("age", r, "the origin gave that version last %v before the header came", r.answered.Sub(given))
 	}
 	w.mu.Lock()

@@ -20,18 +20,19 @@ type origin struct {
 	closed   chan struct{} // at the end of all
 	changing gate          // held while the origin is down
 
-	mu     sync.Mutex
-	writes map[int][]time.Time   // by URL: when it changed besides by its period
-	given  map[version]time.Time // when it was last given away, or confirmed
-	short  map[version]int64     // what the origin once said its length was, though it was more
-	wrong  map[int][]fault       // by URL: what is to go wrong with its next answers
-	spoilt []trouble             // answers that went wrong
-	conns  map[net.Conn]bool
+	mu       sync.Mutex
+	writes   map[int][]time.Time   // by URL: when it changed besides by its period
+	given    map[version]time.Time // when it was last given away, or confirmed
+	short    map[version]int64     // what the origin once said its length was, though it was more
+	wrong    map[int][]fault       // by URL: what is to go wrong with its next answers
+	spoilt   []trouble             // answers that went wrong
+	stubborn map[int]*fault        // by URL: it knows neither conditions nor ranges, and breaks off each time
+	conns    map[net.Conn]bool
 }
 
 func newOrigin(w *world) *origin {
 	return &origin{w: w, changing: make(gate, 1), closed: make(chan struct{}), writes: map[int][]time.Time{}, given: map[version]time.Time{}, short: map[version]int64{},
-		wrong: map[int][]fault{}, conns: map[net.Conn]bool{}}
+		wrong: map[int][]fault{}, stubborn: map[int]*fault{}, conns: map[net.Conn]bool{}}
 }
 
 func (o *origin) listen() {
@@ -87,6 +88,12 @@ func (o *origin) change(url int) {
 func (o *origin) spoil(f fault) {
 	o.mu.Lock()
 	o.wrong[f.URL] = append(o.wrong[f.URL], f)
+	o.mu.Unlock()
+}
+
+func (o *origin) resist(url int, f *fault) {
+	o.mu.Lock()
+	o.stubborn[url] = f
 	o.mu.Unlock()
 }
 
@@ -166,6 +173,9 @@ func (o *origin) answer(c net.Conn, r *http.Request) bool {
 	}
 	v := version{url, o.version(p, now), p.sort(r.Header)}
 	o.mu.Lock()
+	if resists := o.stubborn[url]; resists != nil {
+		f = *resists
+	}
 	if o.given[v].Before(now) { // it may have been given since, while this answer was late
 		o.given[v] = now
 	}
@@ -176,13 +186,13 @@ func (o *origin) answer(c net.Conn, r *http.Request) bool {
 // give writes an answer, spoilt by a fault.
 func (o *origin) give(c net.Conn, r *http.Request, p *page, v version, f fault, now time.Time) bool {
 	header := p.header(v, now)
-	if p.rule.tag && r.Header.Get("If-None-Match") == v.tag() ||
-		!p.rule.tag && p.rule.mod && r.Header.Get("If-Modified-Since") == v.modified().Format(http.TimeFormat) {
+	if f.Kind != "stubborn" && (p.rule.tag && r.Header.Get("If-None-Match") == v.tag() ||
+		!p.rule.tag && p.rule.mod && r.Header.Get("If-Modified-Since") == v.modified().Format(http.TimeFormat)) {
 		_, err := fmt.Fprintf(c, "HTTP/1.1 304 Not Modified\r\n%s\r\n", header)
 		return err == nil
 	}
 	status, length, first := "200 OK", p.length(v), int64(0)
-	if from, ok := p.rangeOf(r, v); ok {
+	if from, ok := p.rangeOf(r, v); ok && f.Kind != "stubborn" {
 		status, first = "206 Partial Content", from
 		header += fmt.Sprintf("Content-Range: bytes %d-%d/%d\r\n", first, length-1, length)
 		o.w.sometimes("the origin answers a range")
@@ -215,7 +225,7 @@ func (o *origin) give(c net.Conn, r *http.Request, p *page, v version, f fault, 
 	buf := make([]byte, piece)
 	for sent := int64(0); sent < length-first; {
 		n := min(int64(piece), length-first-sent)
-		ends := f.Kind == "stall" || f.Kind == "cut" || f.Kind == "origin-reset"
+		ends := f.Kind == "stall" || f.Kind == "cut" || f.Kind == "origin-reset" || f.Kind == "stubborn"
 		if ends {
 			n = min(n, f.N-sent)
 		}

@@ -55,10 +55,16 @@ var sizes = []int64{0, 1, 300, 1000, 1000, 4000, 8192, 20_000, 65_535, 65_536, 6
 const (
 	tinyURL = 1_000_000 // the first of pages that are small and never change
 	hugeURL = 2_000_000 // the first of pages that nothing but their ends tells from older versions
+	goneURL = 3_000_000 // the first of pages that are soon stale, and must be validated
+	longURL = 4_000_000 // the first of long pages that stay fresh and never change
 )
 
 func pageOf(url int) *page {
 	switch {
+	case url >= longURL:
+		return &page{url: url, rule: rules[1], size: 450_000, ranges: url/100%2 == 0}
+	case url >= goneURL:
+		return &page{url: url, rule: rules[11], size: 200_000, ranges: url/100%2 == 0}
 	case url >= hugeURL:
 		// A body may end after a block, where the next one on the sender's disk is spoilt. So what all
 		// versions have in common is less than one: else nothing tells them apart there.

@@ -32,145 +32,115 @@ func (t *Table) Row(cells ...any) {
 // Rule appends a line between rows.
 func (t *Table) Rule() { t.rows = append(t.rows, nil) }
 
-// Columns is the width that terminals have at least.
-const Columns = 80
+// lineWidth is how many columns a terminal has.
+const lineWidth = 80
 
-// Write prints the table, each line behind indent. What is wider than 80 columns
-// gets headings of several lines, then a last column of several lines, and then
-// further blocks of columns below the first, each with the first column again. A
-// word is never broken: one that is longer makes its line longer.
+// Write prints the table, each line behind indent. Where it would be wider than a
+// terminal, headings of several words take two lines, and then the text in the last column
+// as many as it needs.
 func (t *Table) Write(w io.Writer, indent string) error {
-	room := Columns - utf8.RuneCountInString(indent)
 	right := make([]bool, len(t.header))
 	header := make([]string, len(t.header))
 	for i, h := range t.header {
 		header[i], right[i] = strings.CutPrefix(h, ">")
 	}
-	all := make([]int, len(header))
-	for i := range all {
-		all[i] = i
+	lines := [][]string{header}
+	width := t.widths(lines)
+	if total(width) > lineWidth-len(indent) {
+		lines = twoLines(header)
+		width = t.widths(lines)
 	}
-	cells := t.cells(header, strings.Fields)
-	if t.total(t.cells(header, whole), all) <= room {
-		cells = t.cells(header, whole)
-	} else if last := len(header) - 1; last > 0 && !right[last] && t.total(cells, all) > room {
-		left := room - t.total(cells, all[:last]) - gap
-		if widest := width(cells, last); left >= min(widest, narrowest) {
-			for r := range t.rows {
-				cells[r+1][last] = Fold(strings.Join(cells[r+1][last], " "), left)
-			}
+	if last := len(width) - 1; last >= 0 && !right[last] {
+		if room := lineWidth - len(indent) - total(width) + width[last]; room < width[last] && room >= 12 {
+			width[last] = room
 		}
 	}
 	var b strings.Builder
-	for rest := all; len(rest) > 0; {
-		n := len(rest)
-		for n > 2 && t.total(cells, rest[:n]) > room {
-			n--
+	line := func(cells []string) {
+		var l strings.Builder
+		more := ""
+		for i, cell := range cells {
+			if i == len(cells)-1 && utf8.RuneCountInString(cell) > width[i] {
+				cell, more = wrap(cell, width[i])
+			}
+			pad := strings.Repeat(" ", max(0, width[i]-utf8.RuneCountInString(cell)))
+			if right[i] {
+				l.WriteString(pad + cell)
+			} else {
+				l.WriteString(cell + pad)
+			}
+			l.WriteString("  ")
 		}
-		if len(rest) < len(all) {
-			b.WriteString("\n")
+		b.WriteString(strings.TrimRight(indent+l.String(), " ") + "\n")
+		at := strings.Repeat(" ", total(width)-width[max(0, len(width)-1)])
+		for more != "" { // each round takes a word at least
+			var next string
+			next, more = wrap(more, width[len(width)-1])
+			b.WriteString(indent + at + next + "\n")
 		}
-		write(&b, cells, rest[:n], right, indent)
-		if rest = rest[n:]; len(rest) > 0 { // shorter by one at least each time: n is 2 or more unless all were taken
-			rest = append([]int{0}, rest...)
+	}
+	for _, cells := range lines {
+		line(cells)
+	}
+	for _, row := range t.rows {
+		if row == nil {
+			row = make([]string, len(width))
+			for i := range row {
+				row[i] = strings.Repeat("-", width[i])
+			}
 		}
+		line(row)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-const (
-	gap       = 2  // between columns
-	narrowest = 20 // a column of several lines
-)
-
-func whole(s string) []string { return []string{s} }
-
-// cells are the lines of each cell, the headings first; nil is a rule.
-func (t *Table) cells(header []string, split func(string) []string) [][][]string {
-	cells := make([][][]string, 1, 1+len(t.rows))
-	for _, h := range header {
-		cells[0] = append(cells[0], split(h))
-	}
-	for _, row := range t.rows {
-		var each [][]string
-		for _, c := range row {
-			each = append(each, whole(c))
+// widths are those of the columns.
+func (t *Table) widths(header [][]string) []int {
+	width := make([]int, len(t.header))
+	for _, row := range append(header, t.rows...) {
+		for i, cell := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
 		}
-		cells = append(cells, each)
 	}
-	return cells
+	return width
 }
 
-// total is the width of these columns.
-func (t *Table) total(cells [][][]string, which []int) int {
-	sum := -gap
-	for _, i := range which {
-		sum += gap + width(cells, i)
+// total is the width of a line.
+func total(width []int) int {
+	sum := 2 * max(0, len(width)-1)
+	for _, w := range width {
+		sum += w
 	}
 	return sum
 }
 
-// width is that of a column.
-func width(cells [][][]string, column int) (n int) {
-	for _, row := range cells {
-		if row != nil {
-			for _, line := range row[column] {
-				n = max(n, utf8.RuneCountInString(line))
-			}
+// twoLines breaks headings in two, the longer part below.
+func twoLines(header []string) [][]string {
+	above, below := make([]string, len(header)), make([]string, len(header))
+	for i, h := range header {
+		at := strings.LastIndex(h[:(len(h)+1)/2], " ")
+		if at < 0 {
+			at = strings.LastIndex(h, " ")
 		}
+		above[i], below[i] = h[:max(at, 0)], h[at+1:]
 	}
-	return n
+	return [][]string{above, below}
 }
 
-// Fold breaks s between words into lines of up to n characters; a longer word has a line of its own.
-func Fold(s string, n int) (lines []string) {
-	line := ""
-	for _, word := range strings.Fields(s) {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= n:
-			line += " " + word
-		default:
-			lines, line = append(lines, line), word
+// wrap breaks text at the last space before a width, or at the first, and returns the
+// line and the rest.
+func wrap(text string, width int) (line, rest string) {
+	column, at := 0, -1
+	for i, r := range text {
+		if r == ' ' && (column <= width || at < 0) {
+			at = i
+		}
+		if column++; column > width && at >= 0 {
+			return text[:at], text[at+1:]
 		}
 	}
-	return append(lines, line)
-}
-
-// write prints a block of columns.
-func write(b *strings.Builder, cells [][][]string, which []int, right []bool, indent string) {
-	for r, row := range cells {
-		high := 1
-		for _, i := range which {
-			if row != nil {
-				high = max(high, len(row[i]))
-			}
-		}
-		for y := range high {
-			line := indent
-			for _, i := range which {
-				text, wide := "", width(cells, i)
-				switch {
-				case row == nil:
-					text = strings.Repeat("-", wide)
-				case r == 0 && y >= high-len(row[i]): // headings stand on the rows
-					text = row[i][y-(high-len(row[i]))]
-				case r > 0 && y < len(row[i]):
-					text = row[i][y]
-				}
-				pad := strings.Repeat(" ", wide-utf8.RuneCountInString(text))
-				if right[i] {
-					line += pad + text
-				} else {
-					line += text + pad
-				}
-				line += strings.Repeat(" ", gap)
-			}
-			b.WriteString(strings.TrimRight(line, " ") + "\n")
-		}
-	}
+	return text, ""
 }
 
 // Count writes a whole number with commas between thousands.
