@@ -100,6 +100,7 @@ const (
 type screen struct {
 	max     int // members
 	current func() memberTable
+	begun   time.Time // this peer's incarnation was 1 then
 
 	newcomers newcomers
 
@@ -123,7 +124,7 @@ type sighting struct {
 const refuted = 3 * time.Second
 
 func newScreen(most int, current func() memberTable) *screen {
-	return &screen{max: most, current: current, perHost: make(map[netip.Addr]int), first: make(map[string]sighting),
+	return &screen{max: most, current: current, begun: time.Now(), perHost: make(map[netip.Addr]int), first: make(map[string]sighting),
 		newcomers: newcomers{waiting: make(map[claimed]*newcomer), asked: make(map[uint32]*newcomer), bySource: make(map[netip.Addr]int)}}
 }
 
@@ -308,7 +309,9 @@ func (s *screen) fields(u *unpacker, want map[string]fieldKind) (c claim, err er
 
 // believable reports whether a peer can have reached this incarnation by refuting
 // suspicions. Otherwise one message would make it dead for good: it refutes by the next
-// greater one, and after the greatest there is none.
+// greater one, and after the greatest there is none. What is said of this peer itself is
+// bounded nearly as at those that have seen it from its start: it must refute whatever they
+// believe of its death, and by one that they believe. Those that come much later believe less.
 func (s *screen) believable(name string, incarnation uint64, alive bool) error {
 	if !exchange.ValidName(name) {
 		return fmt.Errorf("%w: %q is no name", errNotPacked, name)
@@ -317,6 +320,10 @@ func (s *screen) believable(name string, incarnation uint64, alive bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen, ok := s.first[name]
+	self := name == s.newcomers.self
+	if self {
+		seen, ok = sighting{incarnation: 1 + incarnationSlack/2, at: s.begun}, true
+	}
 	greatest := uint64(incarnationFirst)
 	if ok {
 		greatest = seen.incarnation + incarnationSlack + uint64(incarnationRate*now.Sub(seen.at).Seconds())
@@ -327,7 +334,7 @@ func (s *screen) believable(name string, incarnation uint64, alive bool) error {
 	switch {
 	case incarnation > greatest:
 		return fmt.Errorf("%w: %s, %d; at most %d", errIncarnation, name, incarnation, greatest)
-	case ok:
+	case ok && !self:
 		if alive && incarnation > seen.suspected {
 			seen.since = time.Time{}
 		} else if !alive && seen.since.IsZero() {

@@ -59,13 +59,11 @@ func (c *demoCommand) Run(e *environment) error {
 		}
 	}
 	result, err := demo.Run(e.ctx, o)
+	if result != nil && !printed { // an interrupted run has the result of what was done
+		err = errors.Join(err, show(result))
+	}
 	if err != nil {
 		return err
-	}
-	if !printed {
-		if err := show(result); err != nil {
-			return err
-		}
 	}
 	if result.Errors > 0 {
 		return fmt.Errorf("%d requests failed, the first: %s", result.Errors, result.FirstError)

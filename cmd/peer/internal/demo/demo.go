@@ -51,7 +51,8 @@ type Example struct {
 
 // Run starts a cluster, sends it the trace, and stops it. Nothing is left behind,
 // whatever happens. An error of a request is counted in the result; the error
-// that Run returns is of the demo itself.
+// that Run returns is of the demo itself. If ctx ends meanwhile, the result is of
+// the requests that were answered until then; nil = of none.
 func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.Workers == 0 {
 		o.Workers = 16 * o.Peers
@@ -86,7 +87,12 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	elapsed := time.Since(began)
 	stop()
 	if err != nil {
-		return nil, interrupted(ctx, err)
+		if done := d.done.Load(); done > 0 {
+			o.Trace = o.Trace.Head(int(done))
+			d.trace = o.Trace
+			result = c.result(o, d, elapsed)
+		}
+		return result, interrupted(ctx, err)
 	}
 	c.catchUp(ctx, int64(len(o.Trace.Requests)))
 	result = c.result(o, d, elapsed)

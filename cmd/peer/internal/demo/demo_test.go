@@ -3,9 +3,9 @@ package demo
 import (
 	"context"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
 )
@@ -62,7 +62,7 @@ func TestRun(t *testing.T) {
 	if names := left(t, dir); len(names) > 0 {
 		t.Errorf("left behind: %v", names)
 	}
-	if !strings.Contains(progress.String(), "600 of 600 requests, 100.0 %") {
+	if !strings.Contains(progress.String(), "600 of 600 requests: ") {
 		t.Errorf("progress: %s", progress.String())
 	}
 }
@@ -76,19 +76,40 @@ func checkOrigin(t *testing.T, r *Result) {
 	}
 }
 
+// A canceller cancels once it was told of requests that are done.
+type canceller struct{ cancel func() }
+
+var begun = regexp.MustCompile(`[1-9][0-9]* of 100,000 requests`)
+
+func (c canceller) Write(p []byte) (int, error) {
+	if begun.Match(p) {
+		c.cancel()
+	}
+	return len(p), nil
+}
+
 func TestInterruptedRunLeavesNothing(t *testing.T) {
 	t.Parallel()
-	for name, after := range map[string]time.Duration{"starting": 0, "at work": 700 * time.Millisecond} {
+	tr := trace.Synthetic(trace.Workload{Requests: 100_000, Objects: 100, Seed: 2})
+	for _, starting := range []bool{true, false} {
 		dir := t.TempDir()
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(after, cancel)
-		tr := trace.Synthetic(trace.Workload{Requests: 100_000, Objects: 100, Seed: 2})
-		_, err := Run(ctx, Options{Peers: 2, Trace: tr, Rate: 500, TempDir: dir})
+		if starting {
+			cancel()
+		}
+		r, err := Run(ctx, Options{Peers: 2, Trace: tr, Rate: 500, TempDir: dir, Progress: canceller{cancel}, Live: true})
+		cancel()
 		if err == nil || err.Error() != "interrupted" {
-			t.Errorf("%s: Run = %v, want interrupted", name, err)
+			t.Errorf("starting = %v: Run = %v, want interrupted", starting, err)
+		}
+		if (r == nil) != starting {
+			t.Fatalf("starting = %v: the result is %v", starting, r)
+		}
+		if r != nil && (r.Workload.Requests == 0 || r.Workload.Requests == len(tr.Requests) || r.Total.Requests == 0 || r.Errors > 0) {
+			t.Errorf("the result is of %d requests, %d failed: %+v", r.Workload.Requests, r.Errors, r.Total)
 		}
 		if names := left(t, dir); len(names) > 0 {
-			t.Errorf("%s: left behind: %v", name, names)
+			t.Errorf("starting = %v: left behind: %v", starting, names)
 		}
 	}
 }

@@ -63,7 +63,10 @@ func (d *driver) run(ctx context.Context) error {
 		all.Go(func() {
 			buf := make([]byte, 128<<10)
 			for i := range jobs {
-				if err := d.request(ctx, i, buf); err != nil && ctx.Err() == nil {
+				err := d.request(ctx, i, buf)
+				if err != nil && ctx.Err() != nil {
+					continue // cut off
+				} else if err != nil {
 					d.fail(fmt.Errorf("request %d: %w", i+1, err))
 				}
 				d.done.Add(1)

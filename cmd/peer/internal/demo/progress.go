@@ -41,8 +41,8 @@ func (c *cluster) progress(d *driver) string {
 		origin += t.originFetches.Load()
 	}
 	done := d.done.Load()
-	line := fmt.Sprintf("%7s of %s requests, %s: %s local, %s from siblings, %s from the origin",
-		table.Count(done), table.Count(len(d.trace.Requests)), table.Percent(done, int64(len(d.trace.Requests))),
+	line := fmt.Sprintf("%7s of %s requests: %s local, %s siblings, %s origin",
+		table.Count(done), table.Count(len(d.trace.Requests)),
 		table.Percent(local, all), table.Percent(siblings, all), table.Percent(origin, all))
 	if failed, _ := d.errors(); failed > 0 {
 		line += fmt.Sprintf(", %s FAILED", table.Count(failed))

@@ -9,10 +9,10 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// WriteText prints r for people, in at most 100 columns.
+// WriteText prints r for people, in at most 80 columns.
 func WriteText(w io.Writer, r *Result) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s\nin %.1f s: %s objects of %s in all, %s\n", r.Workload.Name, r.Seconds,
+	fmt.Fprintf(&b, "\n%s\nin %.1f s: %s objects of %s in all,\n%s\n", r.Workload.Name, r.Seconds,
 		table.Count(r.Workload.Objects), table.Bytes(r.Workload.Bytes), dealt(r))
 
 	b.WriteString("\nWhat became of the requests\n")
@@ -31,10 +31,10 @@ func WriteText(w io.Writer, r *Result) error {
 	})
 	t.Write(&b, "  ")
 
-	fmt.Fprintf(&b, "\nWhat the same requests cost at %s a second, and would have cost otherwise\n", table.Count(int64(r.pace())))
+	fmt.Fprintf(&b, "\nWhat the same requests cost at %s a second, and would otherwise\n", table.Count(int64(r.pace())))
 	t = table.New("", ">origin fetches", ">origin bytes", ">messages", ">message bytes")
 	titles := map[string]string{
-		"summarycache": "summarycache, membership included", "icp": "ICP, asking all at each miss", "none": "no cooperation", "floor": "the floor, each object once",
+		"summarycache": "summarycache and membership", "icp": "ICP, asking all at each miss", "none": "no cooperation", "floor": "the floor, each object once",
 	}
 	for _, a := range r.Compare {
 		messages, bytes := "-", "-"
@@ -69,7 +69,7 @@ func slower(r *Result) string {
 	if r.pace() <= 2*smallSite {
 		return ""
 	}
-	return fmt.Sprintf(".\n            A small site's: --rate %g, with which these take %s", smallSite, minutes(float64(r.Workload.Requests)/smallSite))
+	return fmt.Sprintf(". A small site's: --rate %g, with which these take %s", smallSite, minutes(float64(r.Workload.Requests)/smallSite))
 }
 
 func minutes(seconds float64) string {
@@ -85,27 +85,27 @@ func dealt(r *Result) string {
 
 // notes explains the words and figures above.
 func notes(b *strings.Builder, r *Result) {
-	fmt.Fprintf(b, `
-false hits  siblings asked that lacked the object: %.2f %% of %s questions
-missed      origin fetches of what a sibling's store held at that moment; its digest was under way
-origin      %.2f %% more fetches than the floor; the rest were asked for at two peers at once
-sent        all messages about digests; a change waits for others to go with, at most %.0f ms, and
-            is in place %.0f ms after the advert (at most %.0f ms). Membership took %s more.
-pace        %s requests a second; at fewer, changes travel with fewer others, and
-            membership, which takes the same each second, weighs more%s
-ICP         2 x (peers - 1) datagrams a miss; 25 bytes and the URL to ask, 21 and the URL to answer
-            (RFC 2186). All bytes are payload, without the headers of TLS, TCP, UDP and IP.
-`, 100*r.FalseShare, table.Count(r.Total.SiblingRequests), 100*r.OverFloor, 1000*r.Wait, 1000*r.LagMean, 1000*r.LagMax, table.Bytes(r.Membership), table.Count(int64(r.pace())), slower(r))
+	t := table.New("", "")
+	note := func(word, format string, args ...any) { t.Row(word, fmt.Sprintf(format, args...)) }
+	note("false hits", "siblings asked that lacked the object: %.2f %% of %s questions", 100*r.FalseShare, table.Count(r.Total.SiblingRequests))
+	note("missed", "origin fetches of what a sibling's store held at that moment; its digest was under way")
+	note("origin", "%.2f %% more fetches than the floor; the rest were asked for at two peers at once", 100*r.OverFloor)
+	note("sent", "all messages about digests; a change waits for others to go with, at most %.0f ms, and is in place %.0f ms after the advert (at most %.0f ms). Membership took %s more.",
+		1000*r.Wait, 1000*r.LagMean, 1000*r.LagMax, table.Bytes(r.Membership))
+	note("pace", "%s requests a second; at fewer, changes travel with fewer others, and membership, which takes the same each second, weighs more%s",
+		table.Count(int64(r.pace())), slower(r))
+	note("ICP", "2 x (peers - 1) datagrams a miss; 25 bytes and the URL to ask, 21 and the URL to answer (RFC 2186). All bytes are payload, without the headers of TLS, TCP, UDP and IP.")
 	if n := r.Total.SiblingErrors; n > 0 {
-		fmt.Fprintf(b, "failed      %s to siblings got no answer in time\n", table.Of(n, "question"))
+		note("failed", "%s to siblings got no answer in time", table.Of(n, "question"))
 	}
 	if r.Late() {
-		fmt.Fprintf(b, "late        %.0f requests a second, not %.0f: this machine was too busy, and digests were late\n",
+		note("late", "%.0f requests a second, not %.0f: this machine was too busy, and digests were late",
 			float64(r.Workload.Requests)/r.Seconds, r.Workload.Rate)
 	}
 	if r.Errors == 0 {
-		fmt.Fprintf(b, "clients     no error; all %s of bodies were what their URLs say\n", table.Bytes(r.Checked))
+		note("clients", "no error; all %s of bodies were what their URLs say", table.Bytes(r.Checked))
 	} else {
-		fmt.Fprintf(b, "clients     %s ERRORS, the first: %s\n", table.Count(r.Errors), r.FirstError)
+		note("clients", "%s ERRORS, the first: %s", table.Count(r.Errors), r.FirstError)
 	}
+	t.Write(b, "")
 }

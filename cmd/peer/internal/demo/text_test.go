@@ -43,7 +43,7 @@ func TestText(t *testing.T) {
 		}
 	}
 	for _, line := range strings.Split(b.String(), "\n") {
-		if len(line) > 100 {
+		if len(line) > 80 {
 			t.Errorf("a line of %d columns: %s", len(line), line)
 		}
 	}

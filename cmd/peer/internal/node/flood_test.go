@@ -5,6 +5,7 @@
 package node
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -66,6 +67,37 @@ func TestFloodsOfClients(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A connection of HTTP/2 may have so many requests at a time, which the server says first.
+func TestStreamsOfAConnection(t *testing.T) {
+	cfg := local(t, t.TempDir())
+	cfg.Origin = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+	n := start(t, cfg, nil)
+	c, err := net.Dial("tcp", n.traffic.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Minute))
+	io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00") // and no settings
+	head := make([]byte, 9)
+	if _, err := io.ReadFull(c, head); err != nil || head[3] != 4 {
+		t.Fatalf("the first frame is %x, %v; want settings", head, err)
+	}
+	settings := make([]byte, int(head[1])<<8|int(head[2]))
+	if _, err := io.ReadFull(c, settings); err != nil {
+		t.Fatal(err)
+	}
+	for ; len(settings) >= 6; settings = settings[6:] {
+		if settings[1] == 3 { // RFC 9113 section 6.5.2
+			if most := binary.BigEndian.Uint32(settings[2:]); most != 100 {
+				t.Errorf("%d requests at a time, want 100", most)
+			}
+			return
+		}
+	}
+	t.Error("any number of requests at a time")
 }
 
 func manyNames(n int) string {

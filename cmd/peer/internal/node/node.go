@@ -202,6 +202,7 @@ func (n *Node) onceJoined(next http.Handler) http.Handler {
 func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) error) {
 	server := &http.Server{
 		Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100}, // each costs what a connection of HTTP/1.1 does
 		ConnContext: conn.Context,
 		ErrorLog:    slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
 	}
