@@ -91,7 +91,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/simulation"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
 		"cmd/peer/internal/origin cmd/peer/internal/proxy cmd/peer/internal/table cmd/peer/internal/trace gossip/exchange"},
-	{dir: "cmd/peer", imports: "net digest github.com/alecthomas/kong cmd/peer/internal/admin cmd/peer/internal/config " +
+	{dir: "cmd/peer", imports: "net digest github.com/alecthomas/kong github.com/alecthomas/mango-kong github.com/jotaen/kong-completion cmd/peer/internal/admin cmd/peer/internal/config " +
 		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/replay cmd/peer/internal/sd cmd/peer/internal/store cmd/peer/internal/table " +
 		"cmd/peer/internal/trace"},
 
