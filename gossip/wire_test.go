@@ -171,7 +171,7 @@ func (wl wireWorkload) run(t *testing.T) (r wireRun) {
 			r.traffic[k] = counted // the wiretap sees nothing
 		}
 		if wl.secret == nil {
-			compareCounter(t, TrafficKind(k).String(), counted, r.traffic[k])
+			compareCounter(t, TrafficKind(k).String(), counted, counted, r.traffic[k])
 		}
 	}
 	return r
