@@ -19,7 +19,7 @@ func TestDistrust(t *testing.T) {
 		for i := range 10 {
 			c.nodes["p2"].cfg.Holdings.Filter().Add(key("x", i))
 		}
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		n := c.nodes["p1"]
 		n.Distrust("p2")
 		n.Distrust("stranger")
@@ -43,7 +43,7 @@ func TestCandidatesSpread(t *testing.T) {
 				n.cfg.Holdings.Filter().Add(key("x", i))
 			}
 		}
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		n := c.nodes["p1"]
 		first := make(map[string]int)
 		for i := range 200 {
@@ -74,7 +74,7 @@ func TestCandidatesDoNotAllocate(t *testing.T) {
 				n.cfg.Holdings.Filter().Add(key("x", 1))
 			}
 		}
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		n := c.nodes["p1"]
 		dst, k := make([]Candidate, 0, 8), key("x", 1)
 		if got := testing.AllocsPerRun(100, func() { dst = n.CandidatesByKey(dst[:0], k) }); got != 0 || len(dst) != 4 {
@@ -96,7 +96,7 @@ func TestCandidatesOfSeveral(t *testing.T) {
 		for name, held := range map[string]int{"p2": 40, "p3": 25, "p4": 25, "p5": 1} {
 			c.nodes[name].cfg.Holdings.Filter().AddAll(chain[:held])
 		}
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		n := c.nodes["p1"]
 		names := func(candidates []Candidate) (names []string) {
 			for _, c := range candidates {

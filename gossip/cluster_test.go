@@ -113,6 +113,10 @@ func holders(n *Node, k digest.Key) map[string]bool {
 	return out
 }
 
+// settling is how long a cluster may take until all know all, where how long is not what a
+// test is about: a member that one has missed comes with the next comparison of lists.
+const settling = 2 * time.Minute
+
 // inStep checks that every node's replicas equal their origins' filters, and that
 // it answers from them.
 func (c *cluster) inStep() error {

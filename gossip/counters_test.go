@@ -143,7 +143,7 @@ func TestFailedSendsAreNotCounted(t *testing.T) {
 		cfg.Network, cfg.Join = muteNetwork{cfg.Network, &fails}, []string{"10.0.0.1:7946"}
 		n := c.start(cfg)
 		change := func(first int) (published int64, before, after Stats) {
-			within(t, 10*time.Second, c.inStep)
+			within(t, settling, c.inStep)
 			before = n.Stats()
 			for i := range 20 {
 				n.Holdings().Filter().Add(key("p3", first+i))

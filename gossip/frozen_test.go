@@ -42,7 +42,7 @@ func TestFreeze(t *testing.T) {
 			c.nodes["p1"].cfg.Holdings.Filter().Add(key("p1", i))
 		}
 		time.Sleep(5 * time.Second)
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		n := c.nodes["p2"]
 		n.cfg.StateFile = file
 		if err := n.save(); err != nil {

@@ -183,7 +183,7 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 					c.nodes["p1"].cfg.Holdings.Filter().Add(digest.KeyOfString(0, fmt.Sprintf("p1/%d", i)))
 					time.Sleep(500 * time.Millisecond)
 				}
-				within(t, 5*time.Second, c.inStep)
+				within(t, settling, c.inStep)
 				if got := holders(c.nodes["p1"], digest.KeyOfString(0, "1")); got["liar"] {
 					t.Error("the liar is a candidate")
 				}
@@ -287,7 +287,7 @@ func TestStrangersAreBounded(t *testing.T) {
 		other := c.config("p2", "10.0.0.2")
 		other.Join = []string{"10.0.0.1:7946"}
 		c.start(other)
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 	})
 }
 
@@ -296,7 +296,7 @@ func TestStrangePacketsAreDropped(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
 		c.startMany(2)
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		from, err := c.net.Host("10.6.6.6").ListenPacket(":1")
 		if err != nil {
 			t.Fatal(err)

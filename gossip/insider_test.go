@@ -82,7 +82,7 @@ func TestHostileMember(t *testing.T) {
 		if err := hostile.Join(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		time.Sleep(5 * time.Second) // for some packets to repeat
 
 		var before, after runtime.MemStats

@@ -25,7 +25,7 @@ func TestLeftIsNotDead(t *testing.T) {
 			}
 			c.start(cfg)
 		}
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		if err := c.nodes["p4"].Leave(t.Context()); err != nil {
 			t.Errorf("Leave = %v", err)
 		}
@@ -99,7 +99,7 @@ func TestMeetsAgainWhoIsNotDead(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
 		c.startMany(2)
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		p1, p2 := c.nodes["p1"], c.nodes["p2"]
 		dead := func(left bool) {
 			p1.inLoop(func() {
@@ -143,7 +143,7 @@ func TestGeometryChangesOnline(t *testing.T) {
 			keys[i] = key("p1", i)
 			p1.cfg.Holdings.Filter().Add(keys[i])
 		}
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		stop, checks := make(chan struct{}), 0
 		done := make(chan struct{})
 		go func() {

@@ -215,7 +215,7 @@ func TestRestartElsewhereIsNotANameTaken(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
 		c.startMany(3)
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		c.kill("p3")
 		cfg := c.config("p3", "10.0.0.33")
 		cfg.Join = []string{"10.0.0.1:7946"}

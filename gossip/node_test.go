@@ -20,7 +20,7 @@ func TestClusterKeepsInStep(t *testing.T) {
 				n.cfg.Holdings.Filter().Add(key(name, i))
 			}
 		}
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 
 		c.nodes["p1"].cfg.Holdings.Filter().Add(key("p1", 5000))
 		took := within(t, time.Second, func() error {
@@ -56,7 +56,7 @@ func TestDeadPeerIsNoCandidate(t *testing.T) {
 		defer c.close()
 		c.startMany(5)
 		c.nodes["p5"].cfg.Holdings.Filter().Add(key("p5", 1))
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		c.kill("p5")
 		// One probe interval, four of suspicion, and a peer is only probed in its
 		// turn among four.
@@ -83,7 +83,7 @@ func TestRestartIsANewLife(t *testing.T) {
 		defer c.close()
 		c.startMany(4)
 		c.nodes["p4"].cfg.Holdings.Filter().Add(key("p4", 1))
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		old := c.nodes["p4"].incarnation.Load()
 		c.kill("p4")
 		time.Sleep(100 * time.Millisecond) // too soon for anybody to have noticed
@@ -115,7 +115,7 @@ func TestLeaveIsNoticedAtOnce(t *testing.T) {
 		defer c.close()
 		c.startMany(4)
 		c.nodes["p4"].cfg.Holdings.Filter().Add(key("p4", 1))
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		if err := c.nodes["p4"].Leave(t.Context()); err != nil {
 			t.Errorf("Leave = %v", err)
 		}
@@ -137,7 +137,7 @@ func TestAllLeaveAtOnce(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
 		c.startMany(3)
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		start := time.Now()
 		var leaving sync.WaitGroup
 		for name, n := range c.nodes {
@@ -160,7 +160,7 @@ func TestLossIsRepaired(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
 		c.startMany(5)
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		c.net.SetConditions(memnet.Conditions{
 			Loss: 0.3, Duplicate: 0.1, Latency: 2 * time.Millisecond, Jitter: 20 * time.Millisecond,
 		})
@@ -187,7 +187,7 @@ func TestPartitionHeals(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
 		c.startMany(5)
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		c.net.Partition([]string{"10.0.0.1", "10.0.0.2"}, []string{"10.0.0.3", "10.0.0.4", "10.0.0.5"})
 		for i, n := range []string{"p1", "p3", "p5"} {
 			c.nodes[n].cfg.Holdings.Filter().Add(key(n, i))
@@ -220,7 +220,7 @@ func TestSignedDigestsSpread(t *testing.T) {
 		for name, n := range c.nodes {
 			n.cfg.Holdings.Filter().Add(key(name, 1))
 		}
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		for _, n := range c.nodes {
 			if s := n.Stats().Exchange; s.Rejected != 0 {
 				t.Errorf("%s rejected %d answers", n.Name(), s.Rejected)
@@ -236,7 +236,7 @@ func TestSeedRestartsUnnoticed(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
 		c.startMany(4)
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		time.Sleep(2 * time.Minute) // until nobody gossips of anybody any more
 		c.kill("p1")
 		cfg := c.config("p1", "10.0.0.1")

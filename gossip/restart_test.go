@@ -37,7 +37,7 @@ func restartGoesOn(t *testing.T, changed int, sign bool) {
 	for i := range 2000 {
 		c.nodes["p1"].cfg.Holdings.Filter().Add(key("p1", i))
 	}
-	within(t, 5*time.Second, c.inStep)
+	within(t, settling, c.inStep)
 	before := published(p4)
 	snapshots := make(map[string]int64)
 	for name, n := range c.nodes {
@@ -46,7 +46,7 @@ func restartGoesOn(t *testing.T, changed int, sign bool) {
 	c.kill("p4")
 	time.Sleep(10 * time.Second)
 	p4 = again(changed)
-	within(t, 5*time.Second, c.inStep)
+	within(t, settling, c.inStep)
 
 	v := published(p4)
 	if v.Incarnation <= before.Incarnation || v.Epoch != before.Epoch || v.Sequence != before.Sequence+uint64(min(changed, 1)) {
@@ -81,13 +81,13 @@ func TestRestartWithOtherContents(t *testing.T) {
 			cfg.Holdings.Filter().Add(key("p3", i))
 		}
 		c.start(cfg)
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		c.kill("p3")
 		cfg.Holdings = NewHoldings(newFilter(t, testSecret))
 		cfg.Holdings.Filter().Add(key("p3", 1000))
 		cfg.Network = c.net.Host("10.0.0.3")
 		c.start(cfg)
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		for _, name := range []string{"p1", "p2"} {
 			if n := c.nodes[name]; holders(n, key("p3", 5))["p3"] || !holders(n, key("p3", 1000))["p3"] {
 				t.Errorf("%s answers from the former life", name)

@@ -72,7 +72,7 @@ func TestFetchGoesOnWhereItBroke(t *testing.T) {
 				n.cfg.Holdings.Filter().Add(digest.Key(r.Uint64()))
 			}
 		}
-		within(t, 10*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		for _, n := range c.nodes {
 			bodies += len(n.cfg.Holdings.Filter().Current().AppendTo(nil))
 		}

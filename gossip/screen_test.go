@@ -73,7 +73,7 @@ func plainCluster(t *testing.T) (c *cluster, gone *atomic.Int64) {
 		}
 		c.start(cfg)
 	}
-	within(t, 5*time.Second, c.inStep)
+	within(t, settling, c.inStep)
 	return c, gone
 }
 

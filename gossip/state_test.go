@@ -26,7 +26,7 @@ func TestWarmRestartFetchesOnlyWhatChanged(t *testing.T) {
 		cfg.Join = []string{"10.0.0.1:7946"}
 		cfg.StateFile = file
 		c.start(cfg)
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		if err := c.nodes["p4"].Leave(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestWarmRestartFetchesOnlyWhatChanged(t *testing.T) {
 		if err := n.Join(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		if s := n.Stats().Exchange; s.SnapshotsIn != 0 || s.DeltasIn != 1 || s.Unchanged != 2 {
 			t.Errorf("after the restart %d snapshots, %d deltas, %d unchanged, want 0, 1 and 2", s.SnapshotsIn, s.DeltasIn, s.Unchanged)
 		}
@@ -68,13 +68,13 @@ func TestStateOfAFormerLifeIsNotUsed(t *testing.T) {
 		cfg := c.config("p2", "10.0.0.2")
 		cfg.Join, cfg.StateFile = []string{"10.0.0.1:7946"}, file
 		c.start(cfg)
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		c.nodes["p2"].Close()
 		c.kill("p1")
 		c.startMany(1)
 		cfg.Holdings = NewHoldings(newFilter(t, testSecret))
 		n := c.start(cfg)
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		if holders(n, key("p1", 1))["p1"] {
 			t.Error("a replica of a former life of p1 is in use")
 		}
@@ -92,7 +92,7 @@ func TestDamagedStateIsLeftOut(t *testing.T) {
 		for i := range 100 {
 			c.nodes["p1"].cfg.Holdings.Filter().Add(key("p1", i))
 		}
-		within(t, 5*time.Second, c.inStep)
+		within(t, settling, c.inStep)
 		n := c.nodes["p2"]
 		n.cfg.StateFile = file
 		if err := n.save(); err != nil {

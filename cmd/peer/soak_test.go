@@ -317,14 +317,17 @@ func (s *soak) text(path string) string {
 // backToTheStart waits until the survivor holds what it held before it had
 // anything to do, but for what it keeps on purpose.
 func (s *soak) backToTheStart(before resources) {
-	const kept = 4<<20 + 12<<20 // hot objects, and what is known of those on disk
+	const (
+		kept = 4<<20 + 12<<20 // hot objects, and what is known of those on disk
+		open = 45 + 2*72      // objects of 1 MiB stay open, and the two files of each segment
+	)
 	var now resources
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		client.CloseIdleConnections()
 		s.server.CloseClientConnections() // which the peer keeps for a minute
 		now = s.resources()
-		if now.goroutines <= before.goroutines+5 && now.files <= before.files+45 && now.heap <= before.heap+kept { // an object of 1 MiB stays open
+		if now.goroutines <= before.goroutines+5 && now.files <= before.files+open && now.heap <= before.heap+kept {
 			s.t.Logf("goroutines %g, then %g; files %g, then %g; heap %.1f MiB, then %.1f", before.goroutines, now.goroutines,
 				before.files, now.files, before.heap/(1<<20), now.heap/(1<<20))
 			return
