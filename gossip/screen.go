@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"math"
-	"net"
 	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/memberlist"
-
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
@@ -372,132 +369,4 @@ func (s *screen) prune(now time.Time) bool {
 		}
 	}
 	return len(s.first) < s.max
-}
-
-// stream makes a connection that gives memberlist a message only when all of it has
-// been read and screened. Its memory is given back when it is closed.
-func (s *screen) stream(c net.Conn, labelled bool) net.Conn {
-	return &screenedConn{Conn: c, screen: s, from: addrOf(c.RemoteAddr()), labelled: labelled}
-}
-
-type screenedConn struct {
-	net.Conn
-	screen   *screen
-	from     netip.Addr
-	labelled bool // begins with memberlist's label: not those in answer
-
-	once    sync.Once
-	message unpacker
-	err     error
-	given   int // bytes of the message, to memberlist
-
-	claimed int // guarded by screen.mu
-	closed  bool
-}
-
-func (c *screenedConn) Read(b []byte) (int, error) {
-	c.once.Do(func() { c.err = c.read() })
-	if c.err != nil {
-		return 0, c.err
-	}
-	n := copy(b, c.message.b[c.given:c.message.at])
-	if c.given += n; n == 0 && len(b) > 0 {
-		return 0, io.EOF // a stream carries one message
-	}
-	return n, nil
-}
-
-// read reads the one message of the stream.
-func (c *screenedConn) read() error {
-	u, s := &c.message, c.screen
-	answer := 0
-	u.more = u.readInto(c.Conn, func(total int) error { return c.claim(answer + screenList*total) })
-	if c.labelled {
-		label, err := u.take(len(plainHeader))
-		if err != nil {
-			return err
-		}
-		if string(label) != string(plainHeader) {
-			return fmt.Errorf("%w: label %q", errNotPacked, label)
-		}
-	}
-	first, err := u.number(1)
-	if err != nil {
-		return err
-	}
-	kind := byte(first)
-	switch kind {
-	case msgPing, msgAck, msgError:
-		_, err := s.fields(u, screened[kind])
-		return err
-	case msgPushPull:
-	default:
-		return fmt.Errorf("%w (%d)", errKind, kind)
-	}
-	if c.labelled {
-		answer = screenAnswer * (1 + len(s.current()))
-		if err := c.claim(answer + screenList*cap(u.b)); err != nil {
-			return err
-		}
-	}
-	list, err := s.fields(u, screened[kind])
-	asked := !c.labelled                              // this peer dialed the address that answers
-	for i := 0; err == nil && i < list.members; i++ { // at most twice Limits.Members
-		start := u.at
-		var m claim
-		m, err = s.fields(u, memberFields)
-		switch {
-		case err != nil:
-		case u.at-start < leastMember:
-			err = fmt.Errorf("%w: member %d lacks fields", errNotPacked, i)
-		default:
-			err = s.believable(m.name, m.incarnation, m.state == memberlist.StateAlive)
-		}
-		if err == nil && m.state == memberlist.StateAlive && !s.known(m.name) {
-			if asked && m.addr == addrPortOf(c.RemoteAddr()) && s.enter(m.name, m.incarnation, m.addr.Addr()) == nil {
-				asked = false // one peer is at one address
-			} else {
-				s.wait(m, c.from)
-				u.b[m.stateAt] = byte(memberlist.StateSuspect) // of nobody, for memberlist
-			}
-		}
-		if m.state == memberlist.StateLeft && !s.farewell(m.name) {
-			u.b[m.stateAt] = byte(memberlist.StateDead) // which memberlist takes for a suspicion
-		}
-	}
-	return err
-}
-
-// leastMember is the length in bytes of the shortest member of a list, so that what is
-// decoded takes little more memory than what was read.
-const leastMember = 55
-
-// claim takes in all so much memory for c.
-func (c *screenedConn) claim(total int) error {
-	s := c.screen
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if more := total - c.claimed; c.closed || s.used+more > screenMemory || s.perHost[c.from]+more > screenHost {
-		return fmt.Errorf("%w (%d of %d bytes, %d for %v)", errScreenMemory, s.used, screenMemory, s.perHost[c.from], c.from)
-	}
-	c.take(total - c.claimed)
-	return nil
-}
-
-// take is called with screen.mu held.
-func (c *screenedConn) take(more int) {
-	s := c.screen
-	c.claimed += more
-	s.used += more
-	if s.perHost[c.from] += more; s.perHost[c.from] == 0 {
-		delete(s.perHost, c.from)
-	}
-}
-
-func (c *screenedConn) Close() error {
-	c.screen.mu.Lock()
-	c.closed = true
-	c.take(-c.claimed)
-	c.screen.mu.Unlock()
-	return c.Conn.Close()
 }

@@ -148,8 +148,8 @@ func (c *cluster) fetch(w way, nodes []copies, r dealt, candidates []int, o *out
 const hotOneIn = 10
 
 // replayOwners gives every object to the caches of the highest hashes of cache and key: the
-// first of them fetches it, and gives it to the others. Who is none of them asks them each
-// time, in turn, but for what is in its hot cache.
+// first of them fetches it, and gives it to the others. A cache that is none of them asks them
+// each time, in turn, but for what is in its hot cache.
 func (c *cluster) replayOwners(ctx context.Context, w way) (o outcomes, err error) {
 	share := 1.0
 	var hot []copies

@@ -136,8 +136,8 @@ func (t *attempt) take(a *answer) (found, other bool) {
 }
 
 // stored returns the copy in the store, nil = none, if a strong validator can say that it is
-// the same: it may be stale, or have come by another fetch meanwhile. Where nobody has what came before, so that it
-// cannot be compared, it is the rest alone. Each object is tried once.
+// the same: it may be stale, or have come by another fetch meanwhile. Where nobody has what
+// came before, so that it cannot be compared, it is the rest alone. Each object is tried once.
 func (t *attempt) stored() *answer {
 	b := t.b
 	if !t.strong {
