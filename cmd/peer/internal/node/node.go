@@ -110,19 +110,7 @@ const (
 // limits the wait for it; one that refuses this peer is. ctx bounds the start and
 // is not used after it.
 func Start(ctx context.Context, o Options) (*Node, error) {
-	n := &Node{
-		cfg: o.Config, version: o.Version, log: o.Logger, started: time.Now(),
-		failure: make(chan error, 2), durations: admin.NewDurations(), stopped: make(chan struct{}), joined: make(chan struct{}),
-		watchdog: watchdogFor(o), lateness: health.NewLateness(), readings: newReadings(),
-	}
-	for _, d := range []*time.Duration{&n.cfg.ClientBodyTimeout, &n.cfg.SendTimeout} {
-		*d = cmp.Or(*d, time.Minute)
-	}
-	if n.log == nil {
-		n.log = slog.New(slog.DiscardHandler)
-	}
-	n.quiet = &quiet{log: n.log}
-	n.enter(starting)
+	n := assemble(o)
 	if err := n.acquire(o); err != nil {
 		n.release()
 		return nil, err
@@ -138,6 +126,24 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	}
 	n.enter(serving)
 	return n, nil
+}
+
+// assemble makes a node that has nothing yet.
+func assemble(o Options) *Node {
+	n := &Node{
+		cfg: o.Config, version: o.Version, log: o.Logger, started: time.Now(),
+		failure: make(chan error, 2), durations: admin.NewDurations(), stopped: make(chan struct{}), joined: make(chan struct{}),
+		watchdog: watchdogFor(o), lateness: health.NewLateness(), readings: newReadings(),
+	}
+	for _, d := range []*time.Duration{&n.cfg.ClientBodyTimeout, &n.cfg.SendTimeout} {
+		*d = cmp.Or(*d, time.Minute)
+	}
+	if n.log == nil {
+		n.log = slog.New(slog.DiscardHandler)
+	}
+	n.quiet = &quiet{log: n.log}
+	n.enter(starting)
+	return n
 }
 
 // warn tells of what is allowed and seldom meant.
