@@ -51,7 +51,7 @@ func TestExchangeEndsInStep(t *testing.T) {
 // TestExchangeObserved has all peers observed, and then half of them: what is left
 // out must not show.
 func TestExchangeObserved(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raceEnabled { // whose clusters are small
 		t.Skip("a large cluster in one goroutine")
 	}
 	all := exchanged(t, exchangeOptions{peers: 40})

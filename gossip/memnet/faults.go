@@ -19,8 +19,9 @@ func (n *Network) SetLink(from, to string, c Conditions) {
 }
 
 // ResetAfter breaks one stream that carries data from one host to another: the next to
-// do so, once it has carried so many bytes more; 0 = before it carries one. Bytes on
-// their way are lost, as with a reset. It panics if one is not an IP address.
+// do so, once it has carried so many bytes more; 0 = before it carries one. Of two that
+// meet the same stream the sooner holds. Bytes on their way are lost, as with a reset. It
+// panics if one is not an IP address.
 func (n *Network) ResetAfter(from, to string, bytes int64) {
 	n.mu.Lock()
 	n.resets[link{netip.MustParseAddr(from), netip.MustParseAddr(to)}] = bytes

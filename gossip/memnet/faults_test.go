@@ -64,6 +64,20 @@ func TestResetAfter(t *testing.T) {
 	})
 }
 
+// TestResetSooner: a stream that will be reset, and a reset that is to come before.
+func TestResetSooner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := New(1)
+		client, _ := stream(t, n)
+		n.ResetAfter("10.0.0.1", "10.0.0.2", 10)
+		client.Write([]byte("12345"))
+		n.ResetAfter("10.0.0.1", "10.0.0.2", 0)
+		if k, err := client.Write([]byte("6")); k != 0 || !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("Write = %d, %v, want a reset", k, err)
+		}
+	})
+}
+
 func TestFreeze(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := New(1)

@@ -79,8 +79,8 @@ func (p *pipe) write(b []byte) (int, error) {
 
 // allowed is how many of n bytes go before the stream is reset; -1 = now it is.
 func (p *pipe) allowed(n int) int {
-	if !p.doomed {
-		p.left, p.doomed = p.net.takeReset(p.link)
+	if left, ok := p.net.takeReset(p.link); ok && (!p.doomed || left < p.left) {
+		p.left, p.doomed = left, true
 	}
 	if !p.doomed {
 		return n

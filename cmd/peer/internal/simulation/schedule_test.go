@@ -203,17 +203,20 @@ func (s *schedule) crawlingSibling(rng *rand.Rand) {
 // thousand objects over, which takes as long as fifty others.
 const churns = 250
 
-// churning makes a schedule of nothing but new URLs, far more than the store has room for.
-// Half of the time few of them come between two publications, so that the digest's tables
+// churning makes a schedule of nothing but new URLs, far more than the store has room for:
+// as many as the digest is planned for, at tinyOnDisk bytes each. Half of the time few of them come between two publications, so that the digest's tables
 // stay as small as they are planned: what has left and was not published yet needs room.
 func churning(s schedule) schedule {
-	const clients, each = 8, 9_000
+	const (
+		clients, each = 8, 9_000
+		tinyOnDisk    = 512 // with the room that the store keeps free
+	)
 	pause := int64(0)
 	s.Objects = 8000 + 2000*(s.Seed/churns%5)
 	if s.Seed/churns%2 == 1 {
-		s.Objects, s.False, s.Publish, pause = 1525, 0.003, 500, 40
+		s.Objects, s.False, s.Publish, pause = 2060, 0.003, 500, 40
 	}
-	s.Peers, s.Store, s.Memory = 2, int64(s.Objects)*4096, 0
+	s.Peers, s.Store, s.Memory = 2, int64(s.Objects)*tinyOnDisk, 0
 	for i := range clients {
 		s.Requests = append(s.Requests, request{Kind: "churn", URL: tinyURL + i*each, N: each, Pause: pause})
 	}
