@@ -164,7 +164,7 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 // serve begins to answer on both listeners.
 func (n *Node) serve() {
 	answers := n.control.Handler(n.handleCommand, n.onceJoined(n.proxy))
-	n.serveOn(n.traffic, answers, func(s *http.Server) error {
+	n.serveOn(n.traffic, n.counted(answers), func(s *http.Server) error {
 		s.Protocols = new(http.Protocols)
 		s.Protocols.SetHTTP1(true)
 		s.Protocols.SetUnencryptedHTTP2(true)
@@ -172,7 +172,7 @@ func (n *Node) serve() {
 	})
 	n.serveOn(n.admin, admin.Handler(n, n.durations, n.adminAccess()), func(s *http.Server) error { return s.Serve(n.admin) })
 	if n.https != nil {
-		n.serveOn(n.https, n.onceJoined(n.proxy), n.https.serve)
+		n.serveOn(n.https, n.counted(n.onceJoined(n.proxy)), n.https.serve)
 	}
 	n.serving.Go(n.record)
 	n.serving.Go(n.watchPlan)
@@ -200,6 +200,22 @@ func (n *Node) onceJoined(next http.Handler) http.Handler {
 			case <-r.Context().Done():
 			}
 			late.Stop()
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// counted has next answer a request by HTTP/2 if there is room for it as for a connection.
+func (n *Node) counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor > 1 {
+			done, ok := n.gates.clients.Request(r.RemoteAddr)
+			if !ok {
+				w.Header().Set("Retry-After", "1")
+				http.Error(w, "too many requests at a time", http.StatusServiceUnavailable)
+				return
+			}
+			defer done()
 		}
 		next.ServeHTTP(w, r)
 	})
