@@ -105,7 +105,7 @@ func TestHostileMember(t *testing.T) {
 		for round := range 50 {
 			for _, at := range []struct{ to, of *Node }{{p1, p2}, {p2, p1}, {p1, p1}, {p2, p2}} {
 				name, addr := at.of.cfg.Name, at.of.advertise.Addr().AsSlice()
-				for _, incarnation := range []uint32{1, uint32(round), incarnationSlack, math.MaxInt32, math.MaxUint32} {
+				for _, incarnation := range []uint32{1, uint32(round), 1024, incarnationLast, math.MaxInt32, math.MaxUint32} {
 					for _, by := range []string{"hostile", name} {
 						send(wordOf(msgDead, name, by, incarnation), at.to)
 						send(wordOf(msgSuspect, name, by, incarnation), at.to)

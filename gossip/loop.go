@@ -132,6 +132,7 @@ func (n *Node) do(out exchange.Outputs) {
 func (n *Node) updateMetadata() {
 	n.updating <- struct{}{} // a mutex would stop the clock of a test in virtual time
 	defer func() { <-n.updating }()
+	n.transport.screen.updates()
 	_ = n.memberlist.UpdateNode(time.Second) // who misses it learns of it by exchanging member lists
 }
 

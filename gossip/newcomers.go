@@ -25,7 +25,7 @@ const (
 // newcomers are those that have not answered yet: at most as many as there may be members.
 type newcomers struct {
 	send  func(probe []byte, to netip.AddrPort)
-	admit func(alive []byte) // takes in memberlist's message
+	admit func(b []byte) // takes in memberlist's message
 	self  string
 	addr  netip.AddrPort // that answers come to
 
@@ -64,7 +64,7 @@ func (s *screen) known(name string) bool {
 
 // enter notes that a peer has answered. One address has at most half of the places, so that
 // whoever answers by thousands of names there keeps out nobody from elsewhere.
-func (s *screen) enter(name string, incarnation uint64, at netip.Addr) error {
+func (s *screen) enter(name string, at netip.Addr) error {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,6 @@ func (s *screen) enter(name string, incarnation uint64, at netip.Addr) error {
 		if same >= max(1, s.max/2) {
 			return fmt.Errorf("%w (%d of %d at %v)", errMembers, same, s.max, at)
 		}
-		seen = sighting{incarnation: incarnation, at: now}
 	}
 	seen.answered, seen.host = now, hostOf(at)
 	s.first[name] = seen
@@ -175,7 +174,7 @@ func (s *screen) answered(probe uint32) {
 		w.remove(n)
 	}
 	w.mu.Unlock()
-	if n != nil && s.enter(n.name, n.incarnation, n.addr.Addr()) == nil {
+	if n != nil && s.enter(n.name, n.addr.Addr()) == nil {
 		w.admit(n.alive)
 	}
 }
@@ -187,6 +186,13 @@ func appendAlive(b []byte, c claim) []byte {
 	b = appendAddr(b, "Addr", "Port", c.addr)
 	b = appendText(appendText(b, "Meta"), string(c.meta))
 	return appendText(appendText(b, "Vsn"), string(c.versions))
+}
+
+func appendSuspect(b []byte, name string, incarnation uint64) []byte {
+	b = append(b, msgSuspect, 0x83)
+	b = binary.BigEndian.AppendUint32(append(appendText(b, "Incarnation"), 0xce), uint32(incarnation))
+	b = appendText(appendText(b, "Node"), name)
+	return appendText(appendText(b, "From"), name)
 }
 
 func appendProbe(b []byte, number uint32, name string, from netip.AddrPort) []byte {

@@ -43,7 +43,7 @@ const (
 	isName        fieldKind = iota // of a peer; empty in a ping to whoever is there
 	isAddr                         // 4 or 16 bytes
 	isPort                         //
-	isIncarnation                  // see screen.believable
+	isIncarnation                  // see screen.bounded
 	isNumber                       // of 32 bits
 	isState                        // alive, suspect, dead or left
 	isMeta                         //
@@ -84,12 +84,13 @@ const (
 	screenAnswer = 1 << 10
 )
 
-// A refutation adds one to an incarnation, at most as often as a peer is suspected. So
-// it stays below where it was first seen, and these: at once, and for each second since.
+// Incarnations that others state are bounded, so that each can be refuted by a greater one: see
+// screen.bounded. A peer that suffers no attack stays below the first for all its life.
 const (
-	incarnationSlack = 1024
-	incarnationRate  = 16
-	incarnationFirst = math.MaxInt32 // greatest of a peer not seen before
+	incarnationFirst = 1 << 20         // greatest that is believed in 2020
+	incarnationRate  = 4               // by so many more each second since
+	incarnationLast  = 1<<32 - 1<<28   // greatest that is ever believed: until 2051
+	refutesEvery     = time.Second / 2 // at most, what others should know to be refuted
 )
 
 // A screen is used by all streams and packets of a node. Its methods may be called at
@@ -97,31 +98,33 @@ const (
 type screen struct {
 	max     int // members
 	current func() memberTable
-	begun   time.Time // this peer's incarnation was 1 then
+	begun   time.Time // has the reading of a clock that is never put back
 
 	newcomers newcomers
 
 	mu      sync.Mutex
+	own     uint64    // this peer's incarnation is not greater
+	refuted time.Time // when this peer last refuted what others should know to be refuted
+	refutes bool      // it will again
 	used    int
 	perHost map[netip.Addr]int
 	first   map[string]sighting
 	pruned  time.Time
 }
 
-// A sighting is the incarnation that a peer had when it first answered, and that in which
-// it has been suspected since a time; the zero Time if it is not, as far as was heard from
-// others.
+// A sighting is when a peer last answered, and the incarnation in which it has been suspected
+// since a time; the zero Time if it is not, as far as was heard from others.
 type sighting struct {
-	incarnation, suspected uint64
-	at, answered, since    time.Time
-	host                   netip.Addr // where it answered, see hostOf
+	suspected       uint64
+	answered, since time.Time
+	host            netip.Addr // where it answered, see hostOf
 }
 
 // A live peer refutes a suspicion within this time.
 const refuted = 3 * time.Second
 
 func newScreen(most int, current func() memberTable) *screen {
-	return &screen{max: most, current: current, begun: time.Now(), perHost: make(map[netip.Addr]int), first: make(map[string]sighting),
+	return &screen{max: most, current: current, begun: time.Now(), own: 1, perHost: make(map[netip.Addr]int), first: make(map[string]sighting),
 		newcomers: newcomers{waiting: make(map[claimed]*newcomer), asked: make(map[uint32]*newcomer), bySource: make(map[netip.Addr]int)}}
 }
 
@@ -181,7 +184,7 @@ func (s *screen) message(b []byte, from netip.Addr) error {
 	case msgSuspect, msgAlive, msgDead:
 		c, err := s.fields(&unpacker{b: b, at: 1}, screened[b[0]])
 		if err == nil {
-			err = s.believable(c.name, c.incarnation, b[0] == msgAlive)
+			err = s.bounded(&c, b, b[0] == msgAlive)
 		}
 		if err == nil && b[0] == msgAlive && !s.known(c.name) {
 			s.wait(c, from)
@@ -227,6 +230,7 @@ func (s *screen) farewell(name string) bool {
 type claim struct {
 	name, from  string
 	incarnation uint64
+	endsAt      int    // where the bytes of it end
 	number      uint64 // of a probe
 	state       memberlist.NodeStateType
 	stateAt     int // where the byte of it is
@@ -276,6 +280,7 @@ func (s *screen) fields(u *unpacker, want map[string]fieldKind) (c claim, err er
 			c.addr = netip.AddrPortFrom(c.addr.Addr(), uint16(v))
 		case isIncarnation:
 			c.incarnation, err = u.uint(math.MaxUint32)
+			c.endsAt = u.at
 		case isNumber:
 			c.number, err = u.uint(math.MaxUint32)
 		case isState:
@@ -304,42 +309,69 @@ func (s *screen) fields(u *unpacker, want map[string]fieldKind) (c claim, err er
 	return c, nil
 }
 
-// believable reports whether a peer can have reached this incarnation by refuting
-// suspicions. Otherwise one message would make it dead for good: it refutes by the next
-// greater one, and after the greatest there is none. What is said of this peer itself is
-// bounded nearly as at those that have seen it from its start: it must refute whatever they
-// believe of its death, and by one that they believe. Those that come much later believe less.
-func (s *screen) believable(name string, incarnation uint64, alive bool) error {
-	if !exchange.ValidName(name) {
-		return fmt.Errorf("%w: %q is no name", errNotPacked, name)
+// greatest returns the greatest incarnation that this peer believes of others now. It grows
+// faster than a peer needs to refute what was believed before.
+func (s *screen) greatest(now time.Time) uint64 {
+	seconds := max(0, s.begun.Unix()-1577836800) // since 2020: clocks that are apart do no harm
+	return min(incarnationLast, incarnationFirst+incarnationRate*uint64(seconds)+uint64(incarnationRate*now.Sub(s.begun).Seconds()))
+}
+
+// bounded bounds the incarnation of a claim, in b, which has it where it was read from. A peer
+// refutes a death by the next greater incarnation, and after the greatest there is none, so that
+// one message could make it dead for good. So nobody believes more than greatest of another,
+// and takes more for that; and the peer itself believes all that anybody may ever believe
+// of it. It refutes that by one more, which the others take for what they may believe by then:
+// that is more than they believed before. Where they do, the peer hears of its death in an incarnation that
+// it is beyond, which memberlist ignores, and so is told of it once more in its own.
+func (s *screen) bounded(c *claim, b []byte, alive bool) error {
+	if !exchange.ValidName(c.name) {
+		return fmt.Errorf("%w: %q is no name", errNotPacked, c.name)
 	}
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen, ok := s.first[name]
-	self := name == s.newcomers.self
-	if self {
-		seen, ok = sighting{incarnation: 1 + incarnationSlack/2, at: s.begun}, true
-	}
-	greatest := uint64(incarnationFirst)
-	if ok {
-		greatest = seen.incarnation + incarnationSlack + uint64(incarnationRate*now.Sub(seen.at).Seconds())
-		if alive {
-			greatest += incarnationSlack // so that the greatest that is believed of a death can be refuted
+	if c.name == s.newcomers.self {
+		switch {
+		case c.incarnation > incarnationLast:
+			return fmt.Errorf("%w: %s, %d; at most %d", errIncarnation, c.name, c.incarnation, uint64(incarnationLast))
+		case c.incarnation >= s.own:
+			s.own = c.incarnation + 1
+		case !alive && s.own > incarnationFirst && !s.refutes:
+			s.refutes = true
+			time.AfterFunc(refutesEvery-min(refutesEvery, now.Sub(s.refuted)), s.refute)
 		}
+		return nil
 	}
-	switch {
-	case incarnation > greatest:
-		return fmt.Errorf("%w: %s, %d; at most %d", errIncarnation, name, incarnation, greatest)
-	case ok && !self:
-		if alive && incarnation > seen.suspected {
+	if most := s.greatest(now); c.incarnation > most {
+		binary.BigEndian.PutUint32(b[c.endsAt-4:], uint32(most)) // it took four bytes, or the last of eight
+		c.incarnation = most
+	}
+	if seen, ok := s.first[c.name]; ok {
+		if alive && c.incarnation > seen.suspected {
 			seen.since = time.Time{}
 		} else if !alive && seen.since.IsZero() {
-			seen.suspected, seen.since = incarnation, now
+			seen.suspected, seen.since = c.incarnation, now
 		}
-		s.first[name] = seen
+		s.first[c.name] = seen
 	}
 	return nil
+}
+
+// refute has memberlist refute a suspicion of this peer in its own incarnation.
+func (s *screen) refute() {
+	s.mu.Lock()
+	own := s.own
+	s.own++
+	s.refuted, s.refutes = time.Now(), false
+	s.mu.Unlock()
+	s.newcomers.admit(appendSuspect(nil, s.newcomers.self, own))
+}
+
+// updates notes that this peer takes the next incarnation by itself.
+func (s *screen) updates() {
+	s.mu.Lock()
+	s.own++
+	s.mu.Unlock()
 }
 
 // unrefuted reports whether a peer has been suspected for so long that it would have
@@ -364,7 +396,7 @@ func (s *screen) prune(now time.Time) bool {
 	table := s.current()
 	for name, seen := range s.first {
 		m := table[name]
-		if m == nil && now.Sub(seen.at) > time.Second || m != nil && !m.up.Load() && now.Sub(m.info.Load().since) > deadRemembered {
+		if m == nil && now.Sub(seen.answered) > time.Second || m != nil && !m.up.Load() && now.Sub(m.info.Load().since) > deadRemembered {
 			delete(s.first, name)
 		}
 	}

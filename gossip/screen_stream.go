@@ -87,10 +87,10 @@ func (c *screenedConn) read() error {
 		case u.at-start < leastMember:
 			err = fmt.Errorf("%w: member %d lacks fields", errNotPacked, i)
 		default:
-			err = s.believable(m.name, m.incarnation, m.state == memberlist.StateAlive)
+			err = s.bounded(&m, u.b, m.state == memberlist.StateAlive)
 		}
 		if err == nil && m.state == memberlist.StateAlive && !s.known(m.name) {
-			if asked && m.addr == addrPortOf(c.RemoteAddr()) && s.enter(m.name, m.incarnation, m.addr.Addr()) == nil {
+			if asked && m.addr == addrPortOf(c.RemoteAddr()) && s.enter(m.name, m.addr.Addr()) == nil {
 				asked = false // one peer is at one address
 			} else {
 				s.wait(m, c.from)

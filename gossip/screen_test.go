@@ -96,7 +96,7 @@ func TestNoPeerIsEvicted(t *testing.T) {
 		send func(c *cluster, packet func(b []byte, to string), to string)
 	}
 	var floods []flood
-	for _, incarnation := range []uint32{1, 2, 1000, incarnationSlack, 1 << 16, 1 << 31, 1<<32 - 1} {
+	for _, incarnation := range []uint32{1, 2, 1000, 1024, 1 << 16, 1 << 31, 1<<32 - 1} {
 		for by, what := range map[string]string{"x": "a death", "p3": "a leave"} {
 			floods = append(floods, flood{fmt.Sprintf("%s of incarnation %d", what, incarnation), func(_ *cluster, packet func(b []byte, to string), to string) {
 				packet(wordOf(msgDead, "p3", by, incarnation), to)
@@ -219,6 +219,7 @@ func TestNamesAreKept(t *testing.T) {
 // testScreen has no members, and probes nobody.
 func testScreen(most int) *screen {
 	s := newScreen(most, func() memberTable { return nil })
+	s.newcomers.self = "self"
 	s.newcomers.send = func([]byte, netip.AddrPort) {}
 	s.newcomers.admit = func([]byte) {}
 	return s
@@ -237,21 +238,21 @@ func TestNewcomersFindRoom(t *testing.T) {
 	}
 	host := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}) }
 	for i := range 3 {
-		if err := s.enter(fmt.Sprintf("p%d", i), 1, host(i)); err != nil {
+		if err := s.enter(fmt.Sprintf("p%d", i), host(i)); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := s.enter("p4", 1, host(4)); err == nil {
+	if err := s.enter("p4", host(4)); err == nil {
 		t.Error("a fourth member of three")
 	}
 	s = testScreen(10)
 	for i := range 9 {
 		at := netip.AddrFrom16([16]byte{0: 0x20, 1: 1, 15: byte(i)}) // one machine's
-		if err := s.enter(fmt.Sprintf("s%d", i), 1, at); (err == nil) != (i < 5) {
+		if err := s.enter(fmt.Sprintf("s%d", i), at); (err == nil) != (i < 5) {
 			t.Errorf("member %d of one address, of ten in all: %v", i, err)
 		}
 	}
-	if err := s.enter("p1", 1, host(1)); err != nil {
+	if err := s.enter("p1", host(1)); err != nil {
 		t.Errorf("where one address has half: %v", err)
 	}
 }
@@ -301,14 +302,14 @@ func TestScreenRefuses(t *testing.T) {
 		}
 		return append(b, slices.Concat(parts...)...)
 	}
-	if err := s.enter("p1", 7, netip.Addr{}); err != nil {
+	if err := s.enter("p1", netip.Addr{}); err != nil {
 		t.Fatal(err)
 	}
 	good := deadMessage("p1", 7)
 	for name, b := range map[string][]byte{
 		"one":               good,
 		"several":           part(good, good),
-		"of a known member": deadMessage("p1", 7+incarnationSlack),
+		"of a known member": deadMessage("p1", 1000),
 		"of an unknown one": deadMessage("p2", 7),
 		"of one that left":  wordOf(msgDead, "p1", "p1", 7),
 	} {
@@ -333,8 +334,7 @@ func TestScreenRefuses(t *testing.T) {
 		"a field of another":    bytes.Replace(good, []byte("From"), []byte("Form"), 1),
 		"a long name":           {msgDead, 0x81, 0xa4, 'N', 'o', 'd', 'e', 0xd9, 64},
 		"4 GiB of a name":       {msgDead, 0x81, 0xa4, 'N', 'o', 'd', 'e', 0xdb, 0xff, 0xff, 0xff, 0xff},
-		"no incarnation":        deadMessage("p1", 7+60*incarnationRate+incarnationSlack),
-		"none of a newcomer":    deadMessage("p2", 1<<31),
+		"nobody's incarnation":  deadMessage("self", incarnationLast+1),
 		"no name":               deadMessage("", 1),
 	} {
 		if _, err := s.packet(b, netip.Addr{}); err == nil {

@@ -151,6 +151,147 @@ func TestSystemdUnit(t *testing.T) {
 	}
 }
 
+// documentedMetrics are the names that a query may have.
+func documentedMetrics(t *testing.T) map[string]bool {
+	text, err := os.ReadFile("METRICS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := make(map[string]bool)
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\w+)").FindAllStringSubmatch(string(text), -1) {
+		known[m[1]] = true
+		if m[2] == "histogram" {
+			known[m[1]+"_bucket"] = true
+		}
+	}
+	return known
+}
+
+// TestAlerts has Prometheus itself try the alerts, where that is here.
+func TestAlerts(t *testing.T) {
+	var file struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr string
+				Annotations struct{ Summary, See string }
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(deployed(t, "alerts.yaml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("OPERATING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, rules := documentedMetrics(t), 0
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			rules++
+			if see := r.Annotations.See; see == "" || !strings.Contains(string(page), "\n## "+see+"\n") && !strings.Contains(string(page), "\n### "+see+"\n") &&
+				!strings.Contains(string(page), "\n**… "+see) {
+				t.Errorf("%s: OPERATING.md has no %q", r.Alert, see)
+			}
+			for _, name := range regexp.MustCompile(`peer_\w+`).FindAllString(r.Expr, -1) {
+				if !known[name] {
+					t.Errorf("%s: no metric %s", r.Alert, name)
+				}
+			}
+		}
+	}
+	if rules < 10 {
+		t.Errorf("only %d alerts", rules)
+	}
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Log("promtool is not here, so it does not try the alerts")
+		return
+	}
+	if out, err := exec.Command(promtool, "test", "rules", filepath.Join("deploy", "alerts_test.yaml")).CombinedOutput(); err != nil {
+		t.Errorf("promtool test rules: %v\n%s", err, out)
+	}
+}
+
+// TestKubernetes has the settings of the manifests checked by the program, and compares
+// what else must agree. Module deploy/kubernetes checks them against the API's types.
+func TestKubernetes(t *testing.T) {
+	type probe struct {
+		HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
+	}
+	var pods struct {
+		Kind string
+		Spec struct {
+			ServiceName string `yaml:"serviceName"`
+			Template    struct {
+				Metadata struct{ Annotations map[string]string }
+				Spec     struct {
+					Containers []struct {
+						Args  []string
+						Env   []struct{ Name, Value string }
+						Ports []struct {
+							Name          string
+							ContainerPort int `yaml:"containerPort"`
+							Protocol      string
+						}
+						Startup      probe `yaml:"startupProbe"`
+						Readiness    probe `yaml:"readinessProbe"`
+						Liveness     probe `yaml:"livenessProbe"`
+						VolumeMounts []struct {
+							MountPath string `yaml:"mountPath"`
+						} `yaml:"volumeMounts"`
+					}
+				}
+			}
+		}
+	}
+	documents := strings.Split(deployed(t, "kubernetes.yaml"), "\n---\n")
+	if err := yaml.Unmarshal([]byte(documents[len(documents)-1]), &pods); err != nil || pods.Kind != "StatefulSet" {
+		t.Fatalf("%q is last, %v", pods.Kind, err)
+	}
+	c := pods.Spec.Template.Spec.Containers[0]
+	environment := map[string]string{"PEER_NAME": "peer-0"}
+	for _, e := range c.Env {
+		if e.Value != "" {
+			environment[e.Name] = e.Value
+		}
+	}
+	ports := map[string]string{}
+	for _, p := range c.Ports {
+		ports[p.Name] = fmt.Sprint(":", p.ContainerPort)
+	}
+	for port, setting := range map[string]string{"http": "PEER_LISTEN", "admin": "PEER_ADMIN", "gossip": "PEER_GOSSIP", "gossip-udp": "PEER_GOSSIP"} {
+		if ports[port] == "" || ports[port] != environment[setting] {
+			t.Errorf("port %s is %q, %s %q", port, ports[port], setting, environment[setting])
+		}
+	}
+	if environment["PEER_JOIN"] != pods.Spec.ServiceName+environment["PEER_GOSSIP"] {
+		t.Errorf("the peers join %s, their service is %s", environment["PEER_JOIN"], pods.Spec.ServiceName)
+	}
+	if got := pods.Spec.Template.Metadata.Annotations["prometheus.io/port"]; ":"+got != environment["PEER_ADMIN"] {
+		t.Errorf("metrics are looked for at port %s", got)
+	}
+	for want, p := range map[string][]probe{"/healthz": {c.Startup, c.Liveness}, "/readyz": {c.Readiness}} {
+		for _, p := range p {
+			if p.HTTPGet.Path != want || p.HTTPGet.Port != "admin" {
+				t.Errorf("a probe asks %v, want %s of admin", p.HTTPGet, want)
+			}
+		}
+	}
+	for _, path := range []string{environment["PEER_STORE"], environment["PEER_SECRET_FILE"]} {
+		mounted := false
+		for _, m := range c.VolumeMounts {
+			mounted = mounted || strings.HasPrefix(path, m.MountPath+"/")
+		}
+		if !mounted {
+			t.Errorf("%s is in no volume", path)
+		}
+	}
+	if len(c.Args) != 1 || c.Args[0] != "run" {
+		t.Errorf("the container runs %q", c.Args)
+	}
+	composedSettings(t, environment)
+}
+
 func TestDashboard(t *testing.T) {
 	var board struct {
 		Panels []struct {
@@ -164,17 +305,7 @@ func TestDashboard(t *testing.T) {
 	if err := json.Unmarshal([]byte(deployed(t, "grafana.json")), &board); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("METRICS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := make(map[string]bool)
-	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\w+)").FindAllStringSubmatch(string(text), -1) {
-		known[m[1]] = true
-		if m[2] == "histogram" {
-			known[m[1]+"_bucket"] = true
-		}
-	}
+	known := documentedMetrics(t)
 	ids, shown := make(map[int]bool), 0
 	for _, p := range board.Panels {
 		if ids[p.ID] || p.Title == "" || p.GridPos.X+p.GridPos.W > 24 {

@@ -8,20 +8,22 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+	"github.com/summarycache/summarycache/cmd/peer/internal/node"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
 type validateCommand struct {
 	config.Settings `embed:""`
-	JSON            bool `name:"json" help:"Print JSON."`
+	JSON            bool `name:"json" xor:"form" help:"Print JSON."`
+	Try             bool `name:"try" xor:"form" help:"Also take the ports, the store and the files that run would take, give them back, and connect to the origins, Squids and peers that are named. Stop the peer of this configuration first."`
 }
 
 func (c *validateCommand) Help() string {
-	return "Takes the flags, variables and file that run takes, and starts nothing."
+	return "Takes the flags, variables and file that run takes, and starts nothing. With --try, exit code 1 means that something is not there that run needs; peers that do not answer yet are not counted."
 }
 
 func (c *validateCommand) Run(e *environment, ctx *kong.Context) error {
-	_, settings, err := config.Load(ctx, &c.Settings)
+	cfg, settings, err := config.Load(ctx, &c.Settings)
 	if err != nil {
 		return misuse{err}
 	}
@@ -44,8 +46,32 @@ func (c *validateCommand) Run(e *environment, ctx *kong.Context) error {
 	if err := t.Write(e.stdout, ""); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(e.stdout, "\nThe configuration is good.")
-	return err
+	if _, err = fmt.Fprintln(e.stdout, "\nThe configuration is good."); err != nil || !c.Try {
+		return err
+	}
+	return try(e, cfg)
+}
+
+// try shows what run would find.
+func try(e *environment, cfg config.Config) error {
+	t := table.New("SETTING", "VALUE", "TRIED")
+	missing := 0
+	for _, trial := range node.Try(e.ctx, node.Options{Config: cfg, Stdout: e.stdout}) {
+		result := "ok"
+		switch {
+		case trial.Err != nil && trial.Later:
+			result = "does not answer yet: " + trial.Err.Error()
+		case trial.Err != nil:
+			result = trial.Err.Error()
+			missing++
+		}
+		t.Row(trial.What, trial.Value, result)
+	}
+	fmt.Fprintln(e.stdout)
+	if err := t.Write(e.stdout, ""); err != nil || missing == 0 {
+		return err
+	}
+	return fmt.Errorf("run would not have all that it needs: %d missing", missing)
 }
 
 func warnStrays(e *environment) {

@@ -91,7 +91,7 @@ var families = []family{
 		}),
 	gauge("peer_connections", "Open connections of clients and siblings.", func(s Status) float64 { return float64(s.Clients.Open) }),
 	counter("peer_connections_dropped_total", "Idle connections closed to make room for new ones.", func(s Status) float64 { return float64(s.Clients.Dropped) }),
-	counter("peer_connections_refused_total", "New connections closed because none could make room.", func(s Status) float64 { return float64(s.Clients.Refused) }),
+	counter("peer_connections_refused_total", "New connections closed, and requests by HTTP/2 refused, because no connection could make room.", func(s Status) float64 { return float64(s.Clients.Refused) }),
 	counter("peer_broken_bodies_total", "Answers cut short after they began.", func(s Status) float64 { return float64(s.Traffic.BrokenBodies) }),
 	counter("peer_bodies_resumed_total", "Bodies that broke off and were finished by another source.", func(s Status) float64 { return float64(s.Traffic.BodiesResumed) }),
 	counter("peer_bodies_taken_over_total", "Bodies that stood still and were continued by another source.", func(s Status) float64 { return float64(s.Traffic.BodiesTakenOver) }),

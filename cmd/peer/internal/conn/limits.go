@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Limits bound how many connections a listener has. When one more comes, the one that
-// has been idle for longest is closed for it, of the same address if that has all that
-// it may; if none is idle the new one is closed.
+// Limits bound how many connections a listener has, and requests by HTTP/2, which cost as much.
+// When one more comes, the connection that has been idle for longest is closed for it, of the same
+// address if that has all that it may; if none is idle the new one is refused.
 type Limits struct {
 	Conns   int // at a time; 0 = no bound
 	PerHost int // of them from one address, or one /64 of IPv6; 0 = no bound
@@ -27,6 +27,7 @@ type Gate struct {
 
 	mu    sync.Mutex
 	conns map[*Conn]struct{}
+	used  int // by connections and requests
 	hosts map[netip.Prefix]*host
 	idle  list.List // of *Conn, the longest idle first
 
@@ -37,8 +38,8 @@ type Gate struct {
 
 // host is an address that connections are from.
 type host struct {
-	conns int
-	idle  list.List // as that of the gate
+	used int
+	idle list.List // as that of the gate
 }
 
 // NewGate returns a gate with these limits.
@@ -73,6 +74,27 @@ type pass struct {
 
 // admit counts c in, and reports whether it may stay.
 func (g *Gate) admit(c *Conn, now time.Time) bool {
+	from := prefixOf(c.RemoteAddr().String())
+	return g.fit(from, now, func() { g.enter(c, from, now) })
+}
+
+// Request counts in a request by HTTP/2 from an address, as [net/http.Request.RemoteAddr] has it,
+// until done is called. It reports whether there is room; if not, done is nil.
+func (g *Gate) Request(remote string) (done func(), ok bool) {
+	from := prefixOf(remote)
+	ok = g.fit(from, time.Now(), func() { g.count(from, 1) })
+	if !ok {
+		return nil, false
+	}
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.count(from, -1)
+	}, true
+}
+
+// fit makes room for one more from an address, if it can, and has it enter.
+func (g *Gate) fit(from netip.Prefix, now time.Time, enter func()) bool {
 	g.mu.Lock()
 	var close *Conn
 	defer func() {
@@ -81,15 +103,14 @@ func (g *Gate) admit(c *Conn, now time.Time) bool {
 			close.Conn.Close()
 		}
 	}()
-	from := prefixOf(c.RemoteAddr())
 	h := g.hosts[from]
 	switch {
-	case h != nil && g.limits.PerHost > 0 && h.conns >= g.limits.PerHost:
+	case h != nil && g.limits.PerHost > 0 && h.used >= g.limits.PerHost:
 		close = oldest(&h.idle, now)
-	case g.limits.Conns > 0 && len(g.conns) >= g.limits.Conns:
+	case g.limits.Conns > 0 && g.used >= g.limits.Conns:
 		close = oldest(&g.idle, now)
 	default:
-		g.enter(c, from, now)
+		enter()
 		return true
 	}
 	if close == nil {
@@ -98,8 +119,22 @@ func (g *Gate) admit(c *Conn, now time.Time) bool {
 	}
 	g.dropped.Add(1)
 	g.leave(close)
-	g.enter(c, from, now)
+	enter()
 	return true
+}
+
+// count counts more of an address, or fewer. It is called with g.mu held.
+func (g *Gate) count(from netip.Prefix, more int) *host {
+	h := g.hosts[from]
+	if h == nil {
+		h = new(host)
+		g.hosts[from] = h
+	}
+	g.used += more
+	if h.used += more; h.used == 0 {
+		delete(g.hosts, from)
+	}
+	return h
 }
 
 // oldest returns the connection that has been idle for longest, if it may be closed.
@@ -115,12 +150,7 @@ func oldest(idle *list.List, now time.Time) *Conn {
 
 // enter is called with g.mu held.
 func (g *Gate) enter(c *Conn, from netip.Prefix, now time.Time) {
-	h := g.hosts[from]
-	if h == nil {
-		h = new(host)
-		g.hosts[from] = h
-	}
-	h.conns++
+	h := g.count(from, 1)
 	g.conns[c] = struct{}{}
 	c.pass = pass{gate: g, from: from, since: now, idle: g.idle.PushBack(c), idleOf: h.idle.PushBack(c)}
 	c.pass.unheard.Store(true)
@@ -135,10 +165,7 @@ func (g *Gate) leave(c *Conn) {
 	g.release(c)
 	g.busy(c)
 	delete(g.conns, c)
-	h := g.hosts[c.pass.from]
-	if h.conns--; h.conns == 0 {
-		delete(g.hosts, c.pass.from)
-	}
+	g.count(c.pass.from, -1)
 }
 
 // busy is called with g.mu held.
@@ -201,8 +228,8 @@ func (c *Conn) Close() error {
 }
 
 // prefixOf is whom an address counts for.
-func prefixOf(a net.Addr) netip.Prefix {
-	ap, _ := netip.ParseAddrPort(a.String()) // the zero AddrPort if it has none
+func prefixOf(addr string) netip.Prefix {
+	ap, _ := netip.ParseAddrPort(addr) // the zero AddrPort if it has none
 	ip := ap.Addr().Unmap().WithZone("")
 	bits := ip.BitLen()
 	if ip.Is6() {

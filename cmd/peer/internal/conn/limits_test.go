@@ -86,7 +86,7 @@ func TestOneAddress(t *testing.T) {
 		{"[2001:db8::1]:1", "[2001:db8::ffff:1]:1", true},
 		{"[2001:db8::1]:1", "[2001:db8:0:1::1]:1", false},
 	} {
-		if got := prefixOf((&from{addr: tt.a}).RemoteAddr()) == prefixOf((&from{addr: tt.b}).RemoteAddr()); got != tt.one {
+		if got := prefixOf((&from{addr: tt.a}).RemoteAddr().String()) == prefixOf((&from{addr: tt.b}).RemoteAddr().String()); got != tt.one {
 			t.Errorf("%s and %s count as one: %v", tt.a, tt.b, got)
 		}
 	}

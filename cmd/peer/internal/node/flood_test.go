@@ -9,10 +9,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -56,14 +59,49 @@ func TestFloodsOfClients(t *testing.T) {
 				defer c.Close()
 				go io.WriteString(c, strings.Replace(flood.say, "%d", strconv.Itoa(i), 1))
 			}
-			most := uint64(0)
-			for range 40 {
-				time.Sleep(25 * time.Millisecond)
-				most = max(most, memoryInUse()-min(before, memoryInUse()))
-			}
+			most := memoryAbove(before)
 			t.Logf("%.1f KiB a connection", float64(most)/conns/(1<<10))
 			if most > conns*flood.limit<<10 {
 				t.Errorf("%d KiB a connection", most/conns>>10)
+			}
+		})
+	}
+}
+
+// A stranger's connections to the admin listener, as many as it takes and of whatever kind, cost
+// no more than 32 MB in all: headers, commands without the token, and answers that nobody reads.
+func TestFloodsOfAdmin(t *testing.T) {
+	for name, say := range map[string]string{
+		"nothing":      "",
+		"many names":   "GET / HTTP/1.1\r\nHost: x\r\n" + manyNames(60<<10),
+		"commands":     "POST /purge HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 300<<10),
+		"the page":     strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 100),
+		"metrics":      strings.Repeat("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 100),
+		"the status":   strings.Repeat("GET /status.json HTTP/1.1\r\nHost: x\r\n\r\n", 100),
+		"what is held": strings.Repeat("GET /why?url=http://x/ HTTP/1.1\r\nHost: x\r\n\r\n", 100),
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := local(t, t.TempDir())
+			cfg.Origin = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+			cfg.AdminToken = "a token"
+			n := start(t, cfg, nil)
+			all := []byte(say) // one for all, so that only the peer's memory grows
+			runtime.GC()
+			before := memoryInUse()
+			for i := range 200 {
+				from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+i%4))}}
+				c, err := from.Dial("tcp", n.admin.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				go c.Write(all)
+			}
+			most := memoryAbove(before)
+			open, _, refused := n.gates.admin.Stats()
+			t.Logf("%.1f MB; %d connections are open, %d were refused", float64(most)/1e6, open, refused)
+			if most > 32e6 {
+				t.Errorf("%d MB", most/1e6)
 			}
 		})
 	}
@@ -100,12 +138,71 @@ func TestStreamsOfAConnection(t *testing.T) {
 	t.Error("any number of requests at a time")
 }
 
+// Requests by HTTP/2 and connections share one limit, of which an address has half: of 20 a
+// connection takes one and nine of its requests the rest, and others when these are over.
+func TestRequestsAreCounted(t *testing.T) {
+	begun, end := make(chan struct{}, 100), make(chan struct{})
+	origin := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		begun <- struct{}{}
+		<-end
+	}))
+	defer origin.Close()
+	over := sync.OnceFunc(func() { close(end) })
+	defer over()
+	cfg := local(t, t.TempDir())
+	cfg.MaxConnections = 20
+	cfg.Origin, _ = url.Parse(origin.URL)
+	n := start(t, cfg, nil)
+	client := &http.Client{Transport: &http.Transport{Protocols: new(http.Protocols)}}
+	client.Transport.(*http.Transport).Protocols.SetUnencryptedHTTP2(true)
+	defer client.CloseIdleConnections()
+	codes := make(chan int, 100)
+	get := func(i int) {
+		resp, err := client.Get(fmt.Sprintf("http://%s/%d", n.traffic.Addr(), i))
+		if err != nil {
+			t.Error(err)
+			codes <- 0
+			return
+		}
+		defer resp.Body.Close()
+		io.Copy(io.Discard, resp.Body)
+		codes <- resp.StatusCode
+	}
+	go get(0)
+	<-begun // by the one connection that all others use
+	for i := range 29 {
+		go get(1 + i)
+	}
+	count := func(code, want int) {
+		t.Helper()
+		for range want {
+			if got := <-codes; got != code {
+				t.Errorf("status %d, want %d", got, code)
+			}
+		}
+	}
+	count(http.StatusServiceUnavailable, 21)
+	over()
+	count(http.StatusOK, 9)
+	go get(100)
+	count(http.StatusOK, 1)
+}
+
 func manyNames(n int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < n; i++ {
 		fmt.Fprintf(&b, "X-%x: \r\n", i)
 	}
 	return b.String()
+}
+
+// memoryAbove returns the most bytes that are in use within a second, beyond a number of them.
+func memoryAbove(before uint64) (most uint64) {
+	for range 40 {
+		time.Sleep(25 * time.Millisecond)
+		most = max(most, memoryInUse())
+	}
+	return most - min(before, most)
 }
 
 // memoryInUse returns the bytes that heap and stacks take now, garbage included.

@@ -110,19 +110,7 @@ const (
 // limits the wait for it; one that refuses this peer is. ctx bounds the start and
 // is not used after it.
 func Start(ctx context.Context, o Options) (*Node, error) {
-	n := &Node{
-		cfg: o.Config, version: o.Version, log: o.Logger, started: time.Now(),
-		failure: make(chan error, 2), durations: admin.NewDurations(), stopped: make(chan struct{}), joined: make(chan struct{}),
-		watchdog: watchdogFor(o), lateness: health.NewLateness(), readings: newReadings(),
-	}
-	for _, d := range []*time.Duration{&n.cfg.ClientBodyTimeout, &n.cfg.SendTimeout} {
-		*d = cmp.Or(*d, time.Minute)
-	}
-	if n.log == nil {
-		n.log = slog.New(slog.DiscardHandler)
-	}
-	n.quiet = &quiet{log: n.log}
-	n.enter(starting)
+	n := assemble(o)
 	if err := n.acquire(o); err != nil {
 		n.release()
 		return nil, err
@@ -138,6 +126,24 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	}
 	n.enter(serving)
 	return n, nil
+}
+
+// assemble makes a node that has nothing yet.
+func assemble(o Options) *Node {
+	n := &Node{
+		cfg: o.Config, version: o.Version, log: o.Logger, started: time.Now(),
+		failure: make(chan error, 2), durations: admin.NewDurations(), stopped: make(chan struct{}), joined: make(chan struct{}),
+		watchdog: watchdogFor(o), lateness: health.NewLateness(), readings: newReadings(),
+	}
+	for _, d := range []*time.Duration{&n.cfg.ClientBodyTimeout, &n.cfg.SendTimeout} {
+		*d = cmp.Or(*d, time.Minute)
+	}
+	if n.log == nil {
+		n.log = slog.New(slog.DiscardHandler)
+	}
+	n.quiet = &quiet{log: n.log}
+	n.enter(starting)
+	return n
 }
 
 // warn tells of what is allowed and seldom meant.
@@ -158,7 +164,7 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 // serve begins to answer on both listeners.
 func (n *Node) serve() {
 	answers := n.control.Handler(n.handleCommand, n.onceJoined(n.proxy))
-	n.serveOn(n.traffic, answers, func(s *http.Server) error {
+	n.serveOn(n.traffic, n.counted(answers), func(s *http.Server) error {
 		s.Protocols = new(http.Protocols)
 		s.Protocols.SetHTTP1(true)
 		s.Protocols.SetUnencryptedHTTP2(true)
@@ -166,7 +172,7 @@ func (n *Node) serve() {
 	})
 	n.serveOn(n.admin, admin.Handler(n, n.durations, n.adminAccess()), func(s *http.Server) error { return s.Serve(n.admin) })
 	if n.https != nil {
-		n.serveOn(n.https, n.onceJoined(n.proxy), n.https.serve)
+		n.serveOn(n.https, n.counted(n.onceJoined(n.proxy)), n.https.serve)
 	}
 	n.serving.Go(n.record)
 	n.serving.Go(n.watchPlan)
@@ -194,6 +200,22 @@ func (n *Node) onceJoined(next http.Handler) http.Handler {
 			case <-r.Context().Done():
 			}
 			late.Stop()
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// counted has next answer a request by HTTP/2 if there is room for it as for a connection.
+func (n *Node) counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor > 1 {
+			done, ok := n.gates.clients.Request(r.RemoteAddr)
+			if !ok {
+				w.Header().Set("Retry-After", "1")
+				http.Error(w, "too many requests at a time", http.StatusServiceUnavailable)
+				return
+			}
+			defer done()
 		}
 		next.ServeHTTP(w, r)
 	})

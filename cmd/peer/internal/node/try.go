@@ -1,0 +1,150 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+)
+
+// A Trial is something that a peer needs, and whether it could be had.
+type Trial struct {
+	What  string // the setting
+	Value string // one of its values, or what that stands for
+	Err   error  // nil = it is there
+	Later bool   // it need not be there yet: another peer
+}
+
+// Try takes what a peer needs of the system as [Start] does, its ports, its store and its
+// files, and gives it back. Meanwhile it connects once to the origins, Squids and peers that
+// the configuration names. It joins no cluster and answers nobody. It takes as long as the
+// store takes to be read, and tryWait more.
+func Try(ctx context.Context, o Options) []Trial {
+	n := assemble(o)
+	own := n.tried(n.acquire(o))
+	outside := n.outside(ctx)
+	n.release()
+	return append(own, outside...)
+}
+
+// tryWait bounds the wait for everything outside.
+const tryWait = 5 * time.Second
+
+// tried says of which setting the errors of acquire are.
+func (n *Node) tried(err error) []Trial {
+	own := []Trial{{What: "listen", Value: n.cfg.Listen}, {What: "admin", Value: n.cfg.Admin}, {What: "gossip", Value: n.cfg.Gossip}, {What: "store", Value: n.cfg.Store}}
+	if n.cfg.HTTPS != nil {
+		own = append(own, Trial{What: "https", Value: n.cfg.HTTPS.Listen})
+	}
+	for _, err := range flatten(err) {
+		text := strings.TrimPrefix(err.Error(), "--")
+		what, rest, _ := strings.Cut(text, " ")
+		what = strings.TrimSuffix(what, ":")
+		known := false
+		for i := range own {
+			if own[i].What == what {
+				own[i].Err, known = errors.New(strings.TrimPrefix(rest, own[i].Value+": ")), true
+			}
+		}
+		if !known { // nothing else was tried then
+			return []Trial{{What: what, Err: errors.New(rest)}}
+		}
+	}
+	return own
+}
+
+// flatten returns the errors that were joined.
+func flatten(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return []error{err}
+	}
+	var all []error
+	for _, err := range joined.Unwrap() {
+		all = append(all, flatten(err)...)
+	}
+	return all
+}
+
+// outside connects to what the configuration names.
+func (n *Node) outside(ctx context.Context) []Trial {
+	ctx, cancel := context.WithTimeout(ctx, tryWait)
+	defer cancel()
+	var all []Trial
+	var connect []func() error
+	add := func(what, value string, later bool, f func() error) {
+		all, connect = append(all, Trial{What: what, Value: value, Later: later}), append(connect, f)
+	}
+	sites := n.cfg.Sites
+	if n.cfg.Origin != nil {
+		sites = []config.Site{{Origins: []*url.URL{n.cfg.Origin}}}
+	}
+	for _, s := range sites {
+		for _, u := range s.Origins {
+			add("origin", u.String(), false, func() error { return tryOrigin(ctx, u, s.TLS) })
+		}
+	}
+	for _, addr := range n.cfg.SquidPeers {
+		add("squid-peer", addr, false, func() error { return tryAddr(ctx, addr) })
+	}
+	for _, entry := range n.cfg.Join {
+		add("join", entry, true, func() error { return tryJoin(ctx, entry) })
+	}
+	var wg sync.WaitGroup
+	for i, f := range connect {
+		wg.Go(func() { all[i].Err = f() })
+	}
+	wg.Wait()
+	return all
+}
+
+func tryAddr(ctx context.Context, addr string) error {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// tryOrigin sends no request, which might mean something.
+func tryOrigin(ctx context.Context, u *url.URL, conf *tls.Config) error {
+	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	addr := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
+	if u.Scheme != "https" {
+		return tryAddr(ctx, addr)
+	}
+	c, err := (&tls.Dialer{Config: conf}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// tryJoin connects to one address of an entry: those of a name are peers that come and go.
+func tryJoin(ctx context.Context, entry string) error {
+	name, ok := strings.CutPrefix(entry, "srv:")
+	if !ok {
+		return tryAddr(ctx, entry)
+	}
+	_, records, err := net.DefaultResolver.LookupSRV(ctx, "", "", name)
+	if err == nil && len(records) == 0 {
+		err = errors.New("no SRV records")
+	}
+	for _, r := range records {
+		if err = tryAddr(ctx, net.JoinHostPort(r.Target, strconv.Itoa(int(r.Port)))); err == nil {
+			return nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"net"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestValidateTries: what run would need is taken and given back.
+func TestValidateTries(t *testing.T) {
+	origin := httptest.NewTLSServer(nil)
+	defer origin.Close()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := free.Addr().String() // answers until it is closed
+	dir := t.TempDir()
+	args := func(more ...string) []string {
+		return append([]string{"validate", "--try", "--name", "a", "--store", filepath.Join(dir, "store"), "--listen", "127.0.0.1:0",
+			"--admin", "127.0.0.1:0", "--gossip", "127.0.0.1:0", "--join", nobody}, more...)
+	}
+	all := []string{"listen 127.0.0.1:0 ok", "admin 127.0.0.1:0 ok", "gossip 127.0.0.1:0 ok", "ok"}
+	holds(t, words(t, 0, args("--origin", "http://"+taken.Addr().String())...),
+		append(all, "origin http://"+taken.Addr().String()+" ok", "join "+nobody+" ok")...)
+	holds(t, words(t, 0, args()...), all...) // the ports, the store and its lock were given back
+	free.Close()
+	holds(t, words(t, 0, args()...), "join "+nobody+" does not answer yet: ", "refused")
+
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{args("--listen", taken.Addr().String()), " is in use by another process"},
+		{args("--store", filepath.Dir(write(t, "objects", ""))), "objects"},
+		{args("--origin", "http://"+nobody), "origin http://" + nobody + " dial tcp"},
+		{args("--origin", origin.URL), "certificate signed by unknown authority"},
+		{args("--squid-peer", nobody), "squid-peer " + nobody + " dial tcp"},
+	} {
+		code, stdout, stderr := call(t, c.args...)
+		if text := strings.Join(strings.Fields(stdout), " "); code != 1 || !strings.Contains(text, c.says) || !strings.Contains(stderr, "1 missing") {
+			t.Errorf("%v: %d, %s%s, want 1 and %q", c.args[5:], code, stdout, stderr, c.says)
+		}
+	}
+	if code, _, stderr := call(t, args("--json")...); code != 2 || !strings.Contains(stderr, "--json and --try") {
+		t.Errorf("--try --json: %d, %q", code, stderr)
+	}
+}
