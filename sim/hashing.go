@@ -21,8 +21,9 @@ var _ = experiments.add(Experiment{
 const hashingLookups = 4_000_000
 
 type hashingGeometry struct {
-	n, mn uint64
-	k     int
+	n  uint64
+	mn float64
+	k  int
 }
 
 var hashingGeometries = []hashingGeometry{
@@ -43,9 +44,9 @@ func ownHashing(o own) (all []hashingGeometry, err error) {
 	for _, n := range or(o.n, []int{10_000, 100}) {
 		for _, g := range or(o.geometry, []shaped{{8, 5}, {14, 2}, {16, 11}}) {
 			if m := float64(n) * g.mn; m > hashingPositions {
-				return nil, fmt.Errorf("--n %d with --geometry %.0f:%d: %.0f positions, want %d at the most", n, g.mn, g.k, m, hashingPositions)
+				return nil, fmt.Errorf("--n %d with --geometry %g:%d: %.0f positions, want %d at the most", n, g.mn, g.k, m, hashingPositions)
 			}
-			all = append(all, hashingGeometry{uint64(n), uint64(g.mn), g.k})
+			all = append(all, hashingGeometry{uint64(n), g.mn, g.k})
 		}
 	}
 	return all, nil
@@ -135,7 +136,7 @@ type hashingResult struct {
 
 // try fills filters with names and looks up as many others.
 func (s hashScheme) try(job *Job, label uint64, g hashingGeometry, lookups int) hashingResult {
-	r := hashingResult{m: g.n * g.mn}
+	r := hashingResult{m: uint64(math.Round(float64(g.n) * g.mn))}
 	if s.fit != nil {
 		r.m = s.fit(r.m, g.k)
 	}
