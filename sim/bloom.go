@@ -73,7 +73,7 @@ func onesSD(m, load float64) float64 {
 // distinct positions asked for, of which each of the 2^j subsets is excluded in
 // turn. It is what (1-p)^k approximates.
 func exactFalsePositives(m, n uint64, k int) float64 {
-	const precision = 512 // bits: the sum alternates, and cancels all but f of itself
+	const precision = 1024 // bits: the sum alternates, and cancels all but f of itself, 2^-480 at the least that own values reach
 	number := func(x float64) *big.Float { return new(big.Float).SetPrec(precision).SetFloat64(x) }
 	size := number(float64(m))
 

@@ -76,3 +76,13 @@ func TestDeltaBits(t *testing.T) {
 		t.Errorf("deltaBits without changes = %v", got)
 	}
 }
+
+// TestExactTiny checks that the least f that a geometry of one's own has is left by the
+// cancellation: so few of the positions are set that (1-p)^k is nearly exact.
+func TestExactTiny(t *testing.T) {
+	const n, mn, k = 100, 1e6, 32
+	got, want := exactFalsePositives(n*mn, n, k), falsePositives(mn, k)
+	if math.Abs(got/want-1) > 1e-3 {
+		t.Errorf("exactFalsePositives(%g, %d, %d) = %g, want about %g", n*mn, n, k, got, want)
+	}
+}

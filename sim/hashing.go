@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strconv"
 
@@ -20,8 +21,9 @@ var _ = experiments.add(Experiment{
 const hashingLookups = 4_000_000
 
 type hashingGeometry struct {
-	n, mn uint64
-	k     int
+	n  uint64
+	mn float64
+	k  int
 }
 
 var hashingGeometries = []hashingGeometry{
@@ -29,17 +31,37 @@ var hashingGeometries = []hashingGeometry{
 	{1_000, 10, 4}, {100, 8, 5}, {100, 16, 11},
 }
 
+// hashingPositions bounds the array of one filter, and the arrays of all filters
+// of a scheme together: what is cleared and read again for each filter. With few
+// keys and a large m/n, the arrays would else cost all of the time.
+const hashingPositions = 1_000_000_000
+
 // ownHashing are the geometries that are tried: each of one's own for each number of keys.
-func ownHashing(o own) (all []hashingGeometry) {
+func ownHashing(o own) (all []hashingGeometry, err error) {
 	if len(o.n)+len(o.geometry) == 0 {
-		return hashingGeometries
+		return hashingGeometries, nil
 	}
 	for _, n := range or(o.n, []int{10_000, 100}) {
 		for _, g := range or(o.geometry, []shaped{{8, 5}, {14, 2}, {16, 11}}) {
-			all = append(all, hashingGeometry{uint64(n), uint64(g.mn), g.k})
+			if m := float64(n) * g.mn; m > hashingPositions {
+				return nil, fmt.Errorf("--n %d with --geometry %g:%d: %.0f positions, want %d at the most", n, g.mn, g.k, m, hashingPositions)
+			}
+			all = append(all, hashingGeometry{uint64(n), g.mn, g.k})
 		}
 	}
-	return all
+	return all, nil
+}
+
+// filtersOf is how many filters of m positions and n keys are tried, 2 or more, and how
+// many absent keys are looked up in each: ten times n, or more where the arrays'
+// total leaves room for fewer filters.
+func filtersOf(n, m uint64, lookups int) (filters, each int) {
+	each = max(1, min(int(10*n), lookups/2))
+	filters = max(2, (lookups+each-1)/each)
+	if most := max(2, int(hashingPositions/m)); filters > most {
+		filters, each = most, (lookups+most-1)/most
+	}
+	return filters, each
 }
 
 func runHashing(ctx context.Context, job *Job) error {
@@ -52,15 +74,19 @@ func runHashing(ctx context.Context, job *Job) error {
 		scheme   hashScheme
 		result   hashingResult
 	}
+	geometries, err := ownHashing(job.own)
+	if err != nil {
+		return err
+	}
 	var runs []run
-	for _, g := range ownHashing(job.own) {
+	for _, g := range geometries {
 		for _, s := range hashSchemes {
 			if s.most == 0 || g.k <= s.most {
 				runs = append(runs, run{geometry: g, scheme: s})
 			}
 		}
 	}
-	err := job.each(ctx, len(runs), "schemes tried", func(i int) {
+	err = job.each(ctx, len(runs), "schemes tried", func(i int) {
 		r := &runs[i]
 		r.result = r.scheme.try(job, uint64(i), r.geometry, lookups)
 	})
@@ -110,13 +136,12 @@ type hashingResult struct {
 
 // try fills filters with names and looks up as many others.
 func (s hashScheme) try(job *Job, label uint64, g hashingGeometry, lookups int) hashingResult {
-	r := hashingResult{m: g.n * g.mn}
+	r := hashingResult{m: uint64(math.Round(float64(g.n) * g.mn))}
 	if s.fit != nil {
 		r.m = s.fit(r.m, g.k)
 	}
 	r.predicted = exactFalsePositives(r.m, g.n, g.k)
-	each := max(1, min(int(10*g.n), lookups/2))
-	filters := max(2, (lookups+each-1)/each)
+	filters, each := filtersOf(g.n, r.m, lookups)
 	rates := make([]float64, filters)
 	var bins chiSquare
 	positions := make([]uint64, g.k)

@@ -161,3 +161,28 @@ func TestGrothoff(t *testing.T) {
 		t.Errorf("b=%v: the nearest k, %v, is the best", first[0], first[2])
 	}
 }
+
+// TestHashingBound checks that few keys in a large array do not make thousands of
+// large arrays, and that what was published is tried as often as ever.
+func TestHashingBound(t *testing.T) {
+	for _, c := range []struct {
+		n, m          uint64
+		filters, each int
+	}{
+		{10_000, 480_000, 40, 100_000},
+		{100, 1_600, 4_000, 1_000},
+		{100, 100_000_000, 10, 400_000},
+		{100, 1_000_000_000, 2, 2_000_000},
+		{10_000, 2_000_000_000, 2, 2_000_000}, // the next power of two
+	} {
+		if filters, each := filtersOf(c.n, c.m, hashingLookups); filters != c.filters || each != c.each {
+			t.Errorf("filtersOf(%d, %d) = %d, %d, want %d, %d", c.n, c.m, filters, each, c.filters, c.each)
+		}
+	}
+	if _, err := ownHashing(own{n: []int{1_000_000}, geometry: []shaped{{1e6, 1}}}); err == nil {
+		t.Error("ownHashing of 10^12 positions: no error")
+	}
+	if all, err := ownHashing(own{n: []int{10_000_000}, geometry: []shaped{{92, 1}}}); err != nil || len(all) != 1 {
+		t.Errorf("ownHashing of 92 positions for each of 10^7 keys = %v, %v", all, err)
+	}
+}

@@ -53,6 +53,12 @@ func browse(t *testing.T, browser, url string, flags ...string) string {
 	return string(out)
 }
 
+// shown is the text of the page.
+func shown(dom string) string {
+	body := dom[max(0, strings.Index(dom, "<header")):max(0, strings.Index(dom, "<script"))]
+	return strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(body, " ")), " ")
+}
+
 func TestStatusPageInChromium(t *testing.T) {
 	chromium := browser(t)
 	s := newSite(t, 60, 20_000)
@@ -74,7 +80,7 @@ func TestStatusPageInChromium(t *testing.T) {
 	if !strings.Contains(dom, `data-shown="yes"`) {
 		t.Fatalf("the page did not get its data:\n%s", dom)
 	}
-	text := strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(dom[strings.Index(dom, "<header"):strings.Index(dom, "<script")], " ")), " ")
+	text := shown(dom)
 	for _, want := range []string{
 		"a serving reverse proxy for " + s.url, "gossip encrypted", "requests 120 of clients", "b alive",
 		"bound by --false-positives", "objects came from a sibling",
@@ -87,6 +93,19 @@ func TestStatusPageInChromium(t *testing.T) {
 	}
 	if n := strings.Count(dom, "<path class"); n != 8 {
 		t.Errorf("%d areas are drawn, want 8", n)
+	}
+
+	// What somebody looks for: an object that both have, and one that nobody has.
+	for path, wants := range map[string][]string{
+		object(7):  {"in digest a 200", "for this request", "purge everywhere"},
+		"/nowhere": {"a, b nothing", "its digest says", "b alive no"},
+	} {
+		text := shown(browse(t, chromium, page+"?url="+path, "--dump-dom"))
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("the page does not show %q of %s:\n%s", want, path, text)
+			}
+		}
 	}
 
 	dir := *screenshots

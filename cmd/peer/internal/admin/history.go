@@ -5,19 +5,22 @@ import (
 	"time"
 )
 
+// HistoryStep is the time between two samples of a [History] of the last hour. Of the day
+// before it one in thirty is kept.
 const (
-	// HistoryStep is the time between two samples of a [History].
 	HistoryStep = 20 * time.Second
+	dayStep     = 30 * HistoryStep
 	historySize = int(time.Hour/HistoryStep) + 1
+	daySize     = int(23 * time.Hour / dayStep)
 )
 
 // A Sample is what the counters were at a moment; all only grow.
 type Sample struct {
 	At time.Time `json:"at"`
 
+	Figures
+
 	// Body bytes.
-	ToClients    uint64 `json:"to_clients"`
-	FromOrigins  uint64 `json:"from_origins"`
 	FromSiblings uint64 `json:"from_siblings"`
 	ToSiblings   uint64 `json:"to_siblings"`
 
@@ -34,17 +37,18 @@ type Sample struct {
 func SampleOf(s Status) Sample {
 	t, e := s.Traffic, s.Exchange
 	return Sample{
-		At: s.Now, ToClients: t.BytesToClients, FromOrigins: t.BytesFromOrigins, FromSiblings: t.BytesFromSiblings, ToSiblings: t.BytesToSiblings,
+		At: s.Now, Figures: FiguresOf(t), FromSiblings: t.BytesFromSiblings, ToSiblings: t.BytesToSiblings,
 		Adverts: e.AdvertBytesSent + e.AdvertBytesHeard, Deltas: e.DeltaBytesSent + e.DeltaBytesHeard,
 		Snapshots: e.SnapshotBytesSent + e.SnapshotBytesHeard, Vectors: e.VectorBytesSent + e.VectorBytesHeard, Inserts: s.Store.Inserts,
 	}
 }
 
-// A History keeps the samples of the last hour. It is safe for concurrent use;
-// the zero History is empty.
+// A History keeps the samples of the last hour, and some of the day. It is safe for
+// concurrent use; the zero History is empty.
 type History struct {
 	mu      sync.Mutex
-	samples []Sample // oldest first
+	day     []Sample // older ones, oldest first
+	samples []Sample // of the last hour, likewise
 }
 
 // Add appends a sample and drops those that are too old.
@@ -52,21 +56,31 @@ func (h *History) Add(s Sample) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.samples) == historySize {
-		copy(h.samples, h.samples[1:])
-		h.samples = h.samples[:historySize-1]
+		if n := len(h.day); n == 0 || h.samples[0].At.Sub(h.day[n-1].At) >= dayStep {
+			h.day = push(h.day, h.samples[0], daySize)
+		}
 	}
-	h.samples = append(h.samples, s)
+	h.samples = push(h.samples, s, historySize)
+}
+
+// push appends s to at most size samples, for which the first has to go.
+func push(samples []Sample, s Sample, size int) []Sample {
+	if len(samples) == size {
+		copy(samples, samples[1:])
+		samples = samples[:size-1]
+	}
+	return append(samples, s)
 }
 
 // Samples returns a copy of the samples, oldest first.
 func (h *History) Samples() []Sample {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return append([]Sample{}, h.samples...)
+	return append(append([]Sample{}, h.day...), h.samples...)
 }
 
-// InsertRate returns how many objects a second were stored since the oldest
-// sample; 0 without two samples.
+// InsertRate returns how many objects a second were stored in the last hour, or since
+// the oldest sample; 0 without two samples.
 func (h *History) InsertRate() float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()

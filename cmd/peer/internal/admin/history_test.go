@@ -9,18 +9,24 @@ import (
 	"time"
 )
 
-func TestHistoryKeepsAnHour(t *testing.T) {
+func TestHistoryKeepsADay(t *testing.T) {
 	var h History
 	if h.InsertRate() != 0 || len(h.Samples()) != 0 {
 		t.Error("an empty history is not empty")
 	}
 	begin := time.Unix(1_000_000, 0)
-	for i := range 1000 {
+	for i := range 9999 { // more than two days
 		h.Add(Sample{At: begin.Add(time.Duration(i) * HistoryStep), Inserts: uint64(40 * i)})
 	}
 	all := h.Samples()
-	if first, last := all[0], all[len(all)-1]; last.At.Sub(first.At) != time.Hour || last.Inserts != 40*999 {
-		t.Errorf("the samples span %v, the last has %d inserts", last.At.Sub(first.At), last.Inserts)
+	first, last := all[0], all[len(all)-1]
+	if span := last.At.Sub(first.At); span > 24*time.Hour || span < 24*time.Hour-2*dayStep || last.Inserts != 40*9998 || len(all) != historySize+daySize {
+		t.Errorf("%d samples span %v, the last has %d inserts", len(all), span, last.Inserts)
+	}
+	for i := range len(all) - 1 {
+		if step := all[i+1].At.Sub(all[i].At); step <= 0 || step > dayStep || i >= daySize && step != HistoryStep {
+			t.Errorf("sample %d is followed by one %v later", i, step)
+		}
 	}
 	if got := h.InsertRate(); got != 2 {
 		t.Errorf("InsertRate = %v, want 2", got)
@@ -53,7 +59,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page has %d times %q: it needs nothing from outside", n, outside)
 		}
 	}
-	if code, body := get("/history.json"); code != 200 || !strings.Contains(body, `"from_origins"`) {
+	if code, body := get("/history.json"); code != 200 || !strings.Contains(body, `"bytes_from_origins"`) {
 		t.Errorf("GET /history.json = %d %s", code, body)
 	}
 	if code, body := get("/cluster.json"); code != 200 || !strings.Contains(body, `"peer": "peer-1"`) || !strings.Contains(body, `"hits": 5`) {

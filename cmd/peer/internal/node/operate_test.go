@@ -139,7 +139,7 @@ func TestClusterAndHistory(t *testing.T) {
 		if len(h) < 4 || h[1].At.Sub(h[0].At) != admin.HistoryStep {
 			t.Errorf("%d samples: %+v", len(h), h)
 		}
-		if last := h[len(h)-1]; last.ToClients != 1000 || last.FromSiblings != 1000 || last.Inserts != 1 || last.Vectors == 0 {
+		if last := h[len(h)-1]; last.BytesToClients != 1000 || last.FromSiblings != 1000 || last.Inserts != 1 || last.Vectors == 0 {
 			t.Errorf("the last sample: %+v", last)
 		}
 		if p := v.nodes[0].Status().Plan; p.Peers != 3 || p.Objects != 1000 || p.Binding != "--false-positives" || p.FalseCandidates > 0.002 || p.Note == "" {
