@@ -281,7 +281,8 @@ func (w *world) cover(r *result, status string) {
 }
 
 // rest waits until nothing moves and compares every digest with its store, here and where
-// it was sent.
+// it was sent. What arrives is in the digest already, and a body that stands still arrives
+// for a minute if nobody waits for it.
 func (w *world) rest() {
 	pause(40 * time.Second)
 	for again := range 4 {
@@ -292,7 +293,7 @@ func (w *world) rest() {
 		if again == 3 {
 			w.fail("digest", nil, "%s", strings.Join(wrong, "\n\t"))
 		}
-		pause(5 * time.Second) // objects that expire are unlisted meanwhile, and that is published
+		pause(10 * time.Second) // objects that expire are unlisted meanwhile, and that is published
 	}
 	for _, p := range w.peers {
 		n := p.now()
