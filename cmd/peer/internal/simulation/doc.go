@@ -103,10 +103,10 @@
 //	                                            meanwhile was served. 1418, 1817: late answers moved "last given" back (the oracle's fault)
 //	23              5170 to 7169   0.25         5911: an origin's late answer outlived the run. 6900: an answer under way while
 //	                                            its peer was frozen was held against the time of its arrival (both the oracle's fault)
-//	23              7170 to SEEDSTO  CORE         10677: an origin that resets sent a byte of its own before. 15015: an object that still arrived,
+//	23              7170 to 19419  1.27         10677: an origin that resets sent a byte of its own before. 15015: an object that still arrived,
 //	                                            after a minute without a byte, was in the digest and not in the store (both the oracle's fault)
 //
-// Together that is TOTAL of the eight core-hours that a release is to have had.
+// Together that is 2.2 of the eight core-hours that a release is to have had.
 //
 // # What is not simulated
 //
