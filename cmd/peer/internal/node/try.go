@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,10 +30,9 @@ type Trial struct {
 // store takes to be read, and tryWait more.
 func Try(ctx context.Context, o Options) []Trial {
 	n := assemble(o)
-	own := n.tried(n.acquire(o))
+	err := n.acquire(o)
 	outside := n.outside(ctx)
-	n.release()
-	return append(own, outside...)
+	return append(n.tried(errors.Join(err, n.release())), outside...)
 }
 
 // tryWait bounds the wait for everything outside.
@@ -40,41 +40,30 @@ const tryWait = 5 * time.Second
 
 // tried says of which setting the errors of acquire are.
 func (n *Node) tried(err error) []Trial {
+	had := map[string]bool{"listen": n.traffic != nil, "admin": n.admin != nil, "gossip": n.gossip != nil, "store": n.proxy != nil, "https": n.https != nil}
 	own := []Trial{{What: "listen", Value: n.cfg.Listen}, {What: "admin", Value: n.cfg.Admin}, {What: "gossip", Value: n.cfg.Gossip}, {What: "store", Value: n.cfg.Store}}
 	if n.cfg.HTTPS != nil {
 		own = append(own, Trial{What: "https", Value: n.cfg.HTTPS.Listen})
 	}
-	for _, err := range flatten(err) {
-		text := strings.TrimPrefix(err.Error(), "--")
-		what, rest, _ := strings.Cut(text, " ")
+	for i := range own {
+		if !had[own[i].What] {
+			own[i].Err = errors.New("not tried")
+		}
+	}
+	if err == nil {
+		return own
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") { // as errors.Join has them
+		what, text, _ := strings.Cut(strings.TrimPrefix(line, "--"), " ")
 		what = strings.TrimSuffix(what, ":")
-		known := false
-		for i := range own {
-			if own[i].What == what {
-				own[i].Err, known = errors.New(strings.TrimPrefix(rest, own[i].Value+": ")), true
-			}
+		i := slices.IndexFunc(own, func(t Trial) bool { return t.What == what })
+		if i < 0 { // another setting
+			own = append(own, Trial{What: what})
+			i = len(own) - 1
 		}
-		if !known { // nothing else was tried then
-			return []Trial{{What: what, Err: errors.New(rest)}}
-		}
+		own[i].Err = errors.New(text)
 	}
 	return own
-}
-
-// flatten returns the errors that were joined.
-func flatten(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	switch {
-	case err == nil:
-		return nil
-	case !ok:
-		return []error{err}
-	}
-	var all []error
-	for _, err := range joined.Unwrap() {
-		all = append(all, flatten(err)...)
-	}
-	return all
 }
 
 // outside connects to what the configuration names.
