@@ -10,7 +10,7 @@ func structuresFigure(job *Job) (Figure, error) {
 	x := Axis{Label: "false-positive probability f", Min: 1e-5, Max: 0.1, Log: true, percent: true}
 	y := Axis{Label: "bits sent per key above log2 1/f", Min: 0, Max: 8}
 	keys, _ := rivalSets(job.Rand(31), structureKeys, structureKeys*rivalShare)
-	ribbon, err := ribbonRival(keys, nil)
+	ribbon, err := ribbonRival(rivalBits, keys, nil)
 	if err != nil {
 		return Figure{}, fmt.Errorf("ribbon: %w", err)
 	}

@@ -60,8 +60,8 @@ func TestFigures(t *testing.T) {
 	keys, _ := rivalSets(testJob(1).Rand(31), structureKeys, structureKeys*rivalShare)
 	for _, c := range drawn[5].Curves {
 		for _, r := range rivals {
-			if built, err := r.build(keys, nil); r.name == c.Name && (err != nil || math.Abs(at(c.Points, rivalRate)+rivalBits-float64(built.message)/structureKeys) > 0.05) {
-				t.Errorf("%s: %v above the bound at f = 2^-13, as a message %v in all: %v", c.Name, at(c.Points, rivalRate), float64(built.message)/structureKeys, err)
+			if built, err := r.build(rivalBits, keys, nil); r.name == c.Name && (err != nil || math.Abs(at(c.Points, rateOf(rivalBits))+rivalBits-float64(built.message)/structureKeys) > 0.05) {
+				t.Errorf("%s: %v above the bound at f = 2^-13, as a message %v in all: %v", c.Name, at(c.Points, rateOf(rivalBits)), float64(built.message)/structureKeys, err)
 			}
 		}
 	}

@@ -14,17 +14,18 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "rivals",
 	Summary: "other structures at the same rate of false positives: bits in memory, as a message and as an update; set reconciliation",
-	Takes:   "n c",
+	Takes:   "n f c",
 	Run:     runRivals,
 })
 
 const (
 	structureKeys = 100_000
-	rivalBits     = 13        // of a fingerprint: f = 2^-13
+	rivalBits     = 13        // of a fingerprint, without one's own f: f = 2^-13
 	rivalProbes   = 1_000_000 // absent keys, of which each rival is to believe some 120
 	rivalValues   = 8         // bits of a value with each key
 	rivalShare    = 0.01      // of the keys, replaced between two updates
-	rivalRate     = 1.0 / (1 << rivalBits)
+
+	fewestBits, mostBits = 4, 24
 )
 
 // A rival is a structure that holds a set, in bits for the whole of it.
@@ -35,13 +36,16 @@ type rival struct {
 	update   int // to who has the set before the keys were replaced; 0 if that is the message again
 }
 
-// rivals build each structure of some keys, and what an update to the next keys takes.
+// A builder makes a structure of some keys with f = 2^-bits, and what an update to the next
+// keys takes.
+type builder func(bits int, keys, next []uint64) (rival, error)
+
 var rivals = []struct {
 	name  string
-	build func(keys, next []uint64) (rival, error)
+	build builder
 }{
-	{"one hash, m = n/f, compressed (ours)", ourRival(1)},
-	{"Bloom filter of least memory, 13 hashes", ourRival(rivalBits)},
+	{"one hash, m = n/f, compressed (ours)", oneHashRival},
+	{leastMemoryName(rivalBits), leastMemoryRival},
 	{"one hash, gaps in Rice code", riceRival},
 	{"xor filter", fixedRival(xorShape)},
 	{"binary fuse filter, 3 places", fixedRival(fuse3Shape)},
@@ -52,11 +56,27 @@ var rivals = []struct {
 	{"quotient filter, 95 % full", quotientRival},
 }
 
+func leastMemoryName(bits int) string {
+	return fmt.Sprintf("Bloom filter of least memory, %d hashes", bits)
+}
+
+func rateOf(bits int) float64 { return math.Exp2(-float64(bits)) }
+
 func runRivals(ctx context.Context, job *Job) error {
+	var widths []int
+	for _, f := range job.own.f {
+		bits := int(math.Round(-math.Log2(f)))
+		if bits < fewestBits || bits > mostBits {
+			return fmt.Errorf("--f %g: want 2^-%d to 2^-%d, %.2g to %.2g: fingerprints have whole bits", f, mostBits, fewestBits, rateOf(mostBits), rateOf(fewestBits))
+		}
+		widths = append(widths, bits)
+	}
 	for _, n := range or(job.own.n, []int{structureKeys}) {
-		for _, c := range or(job.own.c, []float64{rivalShare}) {
-			if err := structures(ctx, job, n, max(1, int(c*float64(n)))); err != nil {
-				return err
+		for _, bits := range or(widths, []int{rivalBits}) {
+			for _, c := range or(job.own.c, []float64{rivalShare}) {
+				if err := structures(ctx, job, n, bits, max(1, int(c*float64(n)))); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -78,31 +98,34 @@ func rivalSets(rng *rand.Rand, n, replaced int) (keys, next []uint64) {
 	return keys, next
 }
 
-func structures(ctx context.Context, job *Job, n, replaced int) error {
-	table := job.Table(fmt.Sprintf("structures at f = 2^-%d, n = %d, bits a key; update: bits a replaced key, of which there are %d", rivalBits, n, replaced),
+func structures(ctx context.Context, job *Job, n, bits, replaced int) error {
+	table := job.Table(fmt.Sprintf("structures at f = 2^-%d, n = %d, bits a key; update: bits a replaced key, of which there are %d", bits, n, replaced),
 		Column{Name: "structure"},
 		Column{Name: "memory", Format: "%.2f", Loose: exact},
 		Column{Name: "message", Format: "%.2f", Loose: exact},
 		Column{Name: "over", Head: "message over log2 1/f", Format: "%.3f", Loose: exact},
 		Column{Name: "update", Format: "%.1f", Loose: exact},
-		Column{Name: "f", Head: "f, measured over 2^-13", Format: "%.2f", Loose: exact},
+		Column{Name: "f", Head: fmt.Sprintf("f, measured over 2^-%d", bits), Format: "%.2f", Loose: exact},
 		Column{Name: "build_ns", Head: "build ns/key", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "hit_ns", Head: "hit ns", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "miss_ns", Head: "miss ns", Format: "%.0f", Loose: AnyValue})
-	table.Row("bound", nil, float64(rivalBits), 1.0, nil, nil, nil, nil, nil)
+	table.Row("bound", nil, float64(bits), 1.0, nil, nil, nil, nil, nil)
 	keys, next := rivalSets(job.Rand(31), n, replaced)
 	for i, r := range rivals {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if r.name == leastMemoryName(rivalBits) {
+			r.name = leastMemoryName(bits)
+		}
 		job.Progress(i, len(rivals), "%s", r.name)
 		var built rival
 		var err error
-		buildTime := nanoseconds(n, func() { built, err = r.build(keys, nil) })
+		buildTime := nanoseconds(n, func() { built, err = r.build(bits, keys, nil) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
-		if built, err = r.build(keys, next); err != nil {
+		if built, err = r.build(bits, keys, next); err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
 		hit := nanoseconds(n, func() {
@@ -128,18 +151,19 @@ func structures(ctx context.Context, job *Job, n, replaced int) error {
 			update = built.message
 		}
 		perKey := 1 / float64(n)
-		table.Row(r.name, float64(built.memory)*perKey, float64(built.message)*perKey, float64(built.message)*perKey/rivalBits,
-			float64(update)/float64(replaced), counted(float64(found), rivalProbes, rivalRate), buildTime, hit, miss)
+		table.Row(r.name, float64(built.memory)*perKey, float64(built.message)*perKey, float64(built.message)*perKey/float64(bits),
+			float64(update)/float64(replaced), counted(float64(found), rivalProbes, rateOf(bits)), buildTime, hit, miss)
 	}
-	table.Note("Keys are hashed before. f is counted on %d keys, some 120 of which each believes: with a deviation of 9 %%. Times depend on the machine; rivals are written as plainly as they are described.", rivalProbes)
+	believed := rivalProbes * rateOf(bits)
+	table.Note("Keys are hashed before. f is counted on %d keys, some %g of which each believes: with a deviation of %.0f %%. Times depend on the machine; rivals are written as plainly as they are described.", rivalProbes, figures(believed, 2), 100/math.Sqrt(believed))
 	table.Note("Update: ours and the Bloom filter's is package digest's delta; Rice-coded flips; of a cuckoo filter which buckets changed, what left each by its slot, and the fingerprints that came; of a quotient filter which slots changed, coded, and what they hold; all else is sent again.")
 	return nil
 }
 
 // digestPair is a filter of the keys, and what sending it and its change to the next takes.
-func digestPair(hashes int, keys, next []uint64) (before, after *digest.Filter, update int, err error) {
+func digestPair(bits, hashes int, keys, next []uint64) (before, after *digest.Filter, update int, err error) {
 	// Rounded to the rate of a whole number of positions: one hash has m = n/f.
-	mn := arrayAt(rivalRate, float64(hashes))
+	mn := arrayAt(rateOf(bits), float64(hashes))
 	held, err := digest.NewCountingFilter(digest.Geometry{Bits: uint64(math.Ceil(mn * float64(len(keys)))), Hashes: hashes}, 1)
 	if err != nil {
 		return nil, nil, 0, err
@@ -159,20 +183,24 @@ func digestPair(hashes int, keys, next []uint64) (before, after *digest.Filter, 
 	return before, after, 8 * len(coded), err
 }
 
-func ourRival(hashes int) func(keys, next []uint64) (rival, error) {
-	return func(keys, next []uint64) (rival, error) {
-		f, _, update, err := digestPair(hashes, keys, next)
-		if err != nil {
-			return rival{}, err
-		}
-		return rival{func(k uint64) bool { return f.MayContain(digest.Key(k)) }, 8 * f.MemoryBytes(), 8 * len(f.AppendTo(nil)), update}, nil
+func oneHashRival(bits int, keys, next []uint64) (rival, error) { return ourRival(bits, 1, keys, next) }
+
+func leastMemoryRival(bits int, keys, next []uint64) (rival, error) {
+	return ourRival(bits, bits, keys, next)
+}
+
+func ourRival(bits, hashes int, keys, next []uint64) (rival, error) {
+	f, _, update, err := digestPair(bits, hashes, keys, next)
+	if err != nil {
+		return rival{}, err
 	}
+	return rival{func(k uint64) bool { return f.MayContain(digest.Key(k)) }, 8 * f.MemoryBytes(), 8 * len(f.AppendTo(nil)), update}, nil
 }
 
 // riceRival holds what ours does. In memory it is the code; a lookup would have to
 // decode it, and is made in ours.
-func riceRival(keys, next []uint64) (rival, error) {
-	before, after, _, err := digestPair(1, keys, next)
+func riceRival(bits int, keys, next []uint64) (rival, error) {
+	before, after, _, err := digestPair(bits, 1, keys, next)
 	if err != nil {
 		return rival{}, err
 	}

@@ -52,7 +52,7 @@ func (p peeled) of(key uint64, at *[4]int) []int {
 	return at[:p.places]
 }
 
-func fingerprintOf(key uint64) uint16 { return uint16(mix64(key^golden64)) & (1<<rivalBits - 1) }
+func fingerprintOf(key uint64, width int) uint32 { return uint32(mix64(key^golden64)) & (1<<width - 1) }
 
 // peelAttempts is how many seeds are tried: each fails for one set in many.
 const peelAttempts = 100
@@ -127,23 +127,23 @@ func (p peeled) sum(slots []uint32, key uint64) (v uint32) {
 }
 
 // fixedRival is a filter of fingerprints.
-func fixedRival(shape peeledShape) func(keys, next []uint64) (rival, error) {
-	return func(keys, _ []uint64) (rival, error) {
+func fixedRival(shape peeledShape) builder {
+	return func(width int, keys, _ []uint64) (rival, error) {
 		p := shape(len(keys))
 		order, own, err := p.peel(keys)
 		if err != nil {
 			return rival{}, err
 		}
-		slots := p.fill(keys, order, own, func(i int) uint32 { return uint32(fingerprintOf(keys[i])) })
-		size := rivalBits * p.slots()
-		return rival{func(k uint64) bool { return p.sum(slots, k) == uint32(fingerprintOf(k)) }, size, size, 0}, nil
+		slots := p.fill(keys, order, own, func(i int) uint32 { return fingerprintOf(keys[i], width) })
+		size := width * p.slots()
+		return rival{func(k uint64) bool { return p.sum(slots, k) == fingerprintOf(k, width) }, size, size, 0}, nil
 	}
 }
 
 // perfectRival gives each key a place of its own among n, where its fingerprint is. A
 // slot's two bits say, added up over a key's three, which of them is its own, and 3 that
 // it is nobody's; places are numbered by the owned slots before them.
-func perfectRival(keys, _ []uint64) (rival, error) {
+func perfectRival(width int, keys, _ []uint64) (rival, error) {
 	p := xorShape(len(keys))
 	order, own, err := p.peel(keys)
 	if err != nil {
@@ -177,16 +177,16 @@ func perfectRival(keys, _ []uint64) (rival, error) {
 		s := places[(int(choice[places[0]]%3)+int(choice[places[1]]%3)+int(choice[places[2]]%3))%3]
 		return int(ranks[s/64]) + bits.OnesCount64(owned[s/64]&(1<<(s%64)-1)), choice[s] != 3
 	}
-	fingerprints := make([]uint16, len(keys))
+	fingerprints := make([]uint32, len(keys))
 	for _, k := range keys {
 		i, _ := place(k)
-		fingerprints[i] = fingerprintOf(k)
+		fingerprints[i] = fingerprintOf(k, width)
 	}
 	contains := func(k uint64) bool {
 		i, mine := place(k)
-		return mine && fingerprints[i] == fingerprintOf(k)
+		return mine && fingerprints[i] == fingerprintOf(k, width)
 	}
-	message := 2*p.slots() + rivalBits*len(keys)
+	message := 2*p.slots() + width*len(keys)
 	return rival{contains, message + p.slots()/8, message, 0}, nil // a rank of 32 bits for 256 slots
 }
 
@@ -209,23 +209,23 @@ func values(job *Job) error {
 		}
 		want := func(key uint64) uint32 { return uint32(mix64(key) >> (64 - rivalValues)) }
 		slots := p.fill(keys, order, own, func(i int) uint32 {
-			return uint32(fingerprintOf(keys[i]))<<rivalValues | want(keys[i])
+			return fingerprintOf(keys[i], rivalBits)<<rivalValues | want(keys[i])
 		})
 		wrong, believed := 0, 0
 		for _, k := range keys {
-			if p.sum(slots, k) != uint32(fingerprintOf(k))<<rivalValues|want(k) {
+			if p.sum(slots, k) != fingerprintOf(k, rivalBits)<<rivalValues|want(k) {
 				wrong++
 			}
 		}
 		rng := job.Rand(34)
 		for range rivalProbes {
-			if k := rng.Uint64(); p.sum(slots, k)>>rivalValues == uint32(fingerprintOf(k)) {
+			if k := rng.Uint64(); p.sum(slots, k)>>rivalValues == fingerprintOf(k, rivalBits) {
 				believed++
 			}
 		}
 		table.Row(s.name, float64((rivalBits+rivalValues)*p.slots())/structureKeys, wrong, believed)
 	}
-	f, _, _, err := digestPair(1, keys, next)
+	f, _, _, err := digestPair(rivalBits, 1, keys, next)
 	if err != nil {
 		return err
 	}

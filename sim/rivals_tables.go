@@ -10,19 +10,19 @@ import (
 // ribbonRival solves a band of equations: a key's fingerprint is the exclusive-or of
 // those of 64 rows from its start on that its 64 bits pick. The band has as few rows
 // as will do, by steps of half a per cent.
-func ribbonRival(keys, _ []uint64) (rival, error) {
-	const width = 64
+func ribbonRival(width int, keys, _ []uint64) (rival, error) {
+	const band = 64
 	for over := 1.01; over < 1.5; over += 0.005 {
-		rows := int(over*float64(len(keys))) + width
+		rows := int(over*float64(len(keys))) + band
 		row := func(key uint64) (start int, pick uint64) {
 			h := mix64(key)
-			return int(high(h, uint64(rows-width+1))), mix64(h+golden64) | 1
+			return int(high(h, uint64(rows-band+1))), mix64(h+golden64) | 1
 		}
-		pivots, values := make([]uint64, rows), make([]uint16, rows)
+		pivots, values := make([]uint64, rows), make([]uint32, rows)
 		solved := true
 		for _, k := range keys {
 			start, pick := row(k)
-			value := fingerprintOf(k)
+			value := fingerprintOf(k, width)
 			// Each turn moves start on, to at most the last row, since pick loses its lowest bit.
 			for pick != 0 && pivots[start] != 0 {
 				pick ^= pivots[start]
@@ -42,8 +42,8 @@ func ribbonRival(keys, _ []uint64) (rival, error) {
 		if !solved {
 			continue
 		}
-		solution := make([]uint16, rows)
-		sum := func(start int, pick uint64) (v uint16) {
+		solution := make([]uint32, rows)
+		sum := func(start int, pick uint64) (v uint32) {
 			for ; pick != 0; pick &= pick - 1 {
 				v ^= solution[start+bits.TrailingZeros64(pick)]
 			}
@@ -54,23 +54,24 @@ func ribbonRival(keys, _ []uint64) (rival, error) {
 				solution[i] = values[i] ^ sum(i, pivots[i]&^1)
 			}
 		}
-		size := rivalBits * rows
-		return rival{func(k uint64) bool { return sum(row(k)) == fingerprintOf(k) }, size, size, 0}, nil
+		size := width * rows
+		return rival{func(k uint64) bool { return sum(row(k)) == fingerprintOf(k, width) }, size, size, 0}, nil
 	}
 	return rival{}, errors.New("a band that cannot be solved")
 }
 
-// cuckooRival has fingerprints of 16 bits in buckets of four, so that eight are compared:
-// f is about 2^-13. Sorted within their bucket they take a bit less each.
-func cuckooRival(keys, next []uint64) (rival, error) {
+// cuckooRival has fingerprints three bits wider than 1/f in buckets of four, as eight are
+// compared. Sorted within their bucket they take a bit less each.
+func cuckooRival(width int, keys, next []uint64) (rival, error) {
+	width += 3
 	size := int(float64(len(keys))/4/0.95) + 1
-	f := cuckooFilter{make([][4]uint16, size), map[[2]uint32]int{}}
+	f := newCuckooFilter(size, width)
 	none := func(uint32) {}
 	for _, k := range keys {
 		f.insert(k, none)
 	}
 	before := slices.Clone(f.buckets)
-	was := cuckooFilter{before, f.spilled}
+	was := cuckooFilter{before, f.spilled, width}
 	if len(f.spilled) > 0 {
 		return rival{}, errors.New("the cuckoo table is too full")
 	}
@@ -99,13 +100,13 @@ func cuckooRival(keys, next []uint64) (rival, error) {
 		}
 		if came+left > 0 {
 			changed = append(changed, uint64(b))
-			update += 2 + 2*left + 16*came
+			update += 2 + 2*left + width*came
 		}
 	}
 	if len(changed) > 0 {
 		update += setBits(size, changed)
 	}
-	return rival{was.contains, 16 * 4 * size, 15 * 4 * size, update}, nil
+	return rival{was.contains, width * 4 * size, (width - 1) * 4 * size, update}, nil
 }
 
 // A quotientSlot is what lies in a slot of a quotient filter: a remainder, and the bits
@@ -115,11 +116,11 @@ type quotientSlot struct {
 	full                bool
 }
 
-// quotientRival has remainders of 13 bits in slots, each at its quotient's or behind it,
+// quotientRival has remainders in slots, each at its quotient's or behind it,
 // sorted, and 2.125 bits a slot that say whose they are, as in Pandey's of 2017.
-func quotientRival(keys, next []uint64) (rival, error) {
+func quotientRival(width int, keys, next []uint64) (rival, error) {
 	slots := int(float64(len(keys)) / 0.95)
-	fingerprint := func(key uint64) uint64 { return high(mix64(key), uint64(slots)<<rivalBits) }
+	fingerprint := func(key uint64) uint64 { return high(mix64(key), uint64(slots)<<width) }
 	layout := func(keys []uint64) []quotientSlot {
 		var held []uint64
 		for _, k := range keys {
@@ -128,18 +129,18 @@ func quotientRival(keys, next []uint64) (rival, error) {
 		slices.Sort(held)
 		table := make([]quotientSlot, 0, slots+1000)
 		for _, h := range slices.Compact(held) {
-			q := uint32(h >> rivalBits)
+			q := uint32(h >> width)
 			for len(table) < int(q) {
 				table = append(table, quotientSlot{})
 			}
-			table = append(table, quotientSlot{q, uint32(h & (1<<rivalBits - 1)), true})
+			table = append(table, quotientSlot{q, uint32(h & (1<<width - 1)), true})
 		}
 		return table
 	}
 	was := layout(keys)
 	contains := func(k uint64) bool {
 		h := fingerprint(k)
-		want := quotientSlot{uint32(h >> rivalBits), uint32(h & (1<<rivalBits - 1)), true}
+		want := quotientSlot{uint32(h >> width), uint32(h & (1<<width - 1)), true}
 		// A run begins at its quotient or behind it, and slots there are in order until one is empty.
 		for i := int(want.quotient); i < len(was) && was[i].full; i++ {
 			if c := cmp.Or(cmp.Compare(was[i].quotient, want.quotient), cmp.Compare(was[i].remainder, want.remainder)); c >= 0 {
@@ -148,7 +149,7 @@ func quotientRival(keys, next []uint64) (rival, error) {
 		}
 		return false
 	}
-	size := slots * (8*rivalBits + 17) / 8
+	size := slots * (8*width + 17) / 8
 	r := rival{contains: contains, memory: size, message: size}
 	if next == nil {
 		return r, nil
@@ -167,6 +168,6 @@ func quotientRival(keys, next []uint64) (rival, error) {
 			changed = append(changed, uint64(i))
 		}
 	}
-	r.update = setBits(max(len(was), len(is)), changed) + len(changed)*(8*rivalBits+17)/8
+	r.update = setBits(max(len(was), len(is)), changed) + len(changed)*(8*width+17)/8
 	return r, nil
 }

@@ -9,7 +9,7 @@ import (
 // TestRivals builds each structure of other sets than RESULTS.md shows, and asks
 // it for all of their keys; what is counted of f stands there.
 func TestRivals(t *testing.T) {
-	for _, n := range []int{1000, 20_000} {
+	for n, width := range map[int]int{1000: fewestBits, 5000: mostBits, 20_000: rivalBits} {
 		rng := rand.New(rand.NewPCG(1, uint64(n)))
 		keys := make([]uint64, n)
 		for i := range keys {
@@ -20,7 +20,7 @@ func TestRivals(t *testing.T) {
 			next[i] = rng.Uint64()
 		}
 		for _, r := range rivals {
-			built, err := r.build(keys, next)
+			built, err := r.build(width, keys, next)
 			if err != nil {
 				t.Errorf("%s of %d keys: %v", r.name, n, err)
 				continue
@@ -32,7 +32,7 @@ func TestRivals(t *testing.T) {
 				}
 			}
 			// No structure is smaller than n·log2(1/f) bits, nor an update than that of what came.
-			if built.message < rivalBits*n || built.memory < rivalBits*n || built.update > 0 && built.update < rivalBits*n/100 {
+			if built.message < width*n || built.memory < width*n || built.update > 0 && built.update < width*n/100 {
 				t.Errorf("%s of %d keys: %d bits in memory, %d as a message, %d as an update", r.name, n, built.memory, built.message, built.update)
 			}
 		}

@@ -20,8 +20,13 @@ type cuckooOf struct {
 // A cuckooFilter holds fingerprints, of which 0 is none. Those that found no
 // place are kept beside, so that nothing is denied.
 type cuckooFilter struct {
-	buckets [][4]uint16
+	buckets [][4]uint32
 	spilled map[[2]uint32]int // fingerprint and lower bucket
+	width   int               // bits of a fingerprint
+}
+
+func newCuckooFilter(buckets, width int) cuckooFilter {
+	return cuckooFilter{make([][4]uint32, buckets), map[[2]uint32]int{}, width}
 }
 
 const (
@@ -38,8 +43,8 @@ func newCuckoos(c *cluster, threshold float64) *cuckoos {
 	k := &cuckoos{cluster: c, threshold: threshold, caches: make([]cuckooOf, c.caches)}
 	for i := range k.caches {
 		k.caches[i] = cuckooOf{
-			now:       cuckooFilter{make([][4]uint16, size), map[[2]uint32]int{}},
-			published: cuckooFilter{make([][4]uint16, size), map[[2]uint32]int{}},
+			now:       newCuckooFilter(size, 16),
+			published: newCuckooFilter(size, 16),
 			touched:   map[uint32]bool{},
 		}
 	}
@@ -48,13 +53,13 @@ func newCuckoos(c *cluster, threshold float64) *cuckoos {
 
 // places returns a key's fingerprint and its two buckets: together they are a hash of
 // the fingerprint, so that each follows from the other in a table of any size.
-func (f *cuckooFilter) places(key uint64) (fingerprint uint16, a, b uint32) {
-	fingerprint = max(1, uint16(key>>48))
+func (f *cuckooFilter) places(key uint64) (fingerprint, a, b uint32) {
+	fingerprint = max(1, uint32(key>>(64-f.width)))
 	a = uint32(high(mix64(key), uint64(len(f.buckets))))
 	return fingerprint, a, f.other(a, fingerprint)
 }
 
-func (f *cuckooFilter) other(bucket uint32, fingerprint uint16) uint32 {
+func (f *cuckooFilter) other(bucket, fingerprint uint32) uint32 {
 	n := uint32(len(f.buckets))
 	return (uint32(high(mix64(uint64(fingerprint)), uint64(n))) + n - bucket) % n
 }
@@ -75,7 +80,7 @@ func (f *cuckooFilter) insert(key uint64, touch func(uint32)) {
 			return
 		}
 	}
-	f.spilled[[2]uint32{uint32(fingerprint), min(at, f.other(at, fingerprint))}]++
+	f.spilled[[2]uint32{fingerprint, min(at, f.other(at, fingerprint))}]++
 }
 
 // remove takes out one fingerprint of a key that was inserted.
@@ -84,13 +89,13 @@ func (f *cuckooFilter) remove(key uint64, touch func(uint32)) {
 	if f.swap(a, fingerprint, 0, touch) || f.swap(b, fingerprint, 0, touch) {
 		return
 	}
-	id := [2]uint32{uint32(fingerprint), min(a, b)}
+	id := [2]uint32{fingerprint, min(a, b)}
 	if f.spilled[id]--; f.spilled[id] <= 0 {
 		delete(f.spilled, id)
 	}
 }
 
-func (f *cuckooFilter) swap(bucket uint32, from, to uint16, touch func(uint32)) bool {
+func (f *cuckooFilter) swap(bucket, from, to uint32, touch func(uint32)) bool {
 	for i, have := range f.buckets[bucket] {
 		if have == from {
 			f.buckets[bucket][i] = to
@@ -108,7 +113,7 @@ func (f *cuckooFilter) contains(key uint64) bool {
 			return true
 		}
 	}
-	return len(f.spilled) > 0 && f.spilled[[2]uint32{uint32(fingerprint), min(a, b)}] > 0
+	return len(f.spilled) > 0 && f.spilled[[2]uint32{fingerprint, min(a, b)}] > 0
 }
 
 func (k *cuckoos) came(cache int, key uint32) {

@@ -87,7 +87,7 @@ func FuzzParseTrace(f *testing.F) {
 }
 
 func TestCuckooFilter(t *testing.T) {
-	f := cuckooFilter{make([][4]uint16, 67), map[[2]uint32]int{}}
+	f := newCuckooFilter(67, 16)
 	job := testJob(1)
 	rng := job.source(0)
 	ignore := func(uint32) {}
@@ -115,7 +115,7 @@ func TestCuckooFilter(t *testing.T) {
 		f.remove(key, ignore)
 	}
 	for _, b := range f.buckets {
-		if b != ([4]uint16{}) || len(f.spilled) > 0 {
+		if b != ([4]uint32{}) || len(f.spilled) > 0 {
 			t.Fatalf("emptied, it holds %v and %v", b, f.spilled)
 		}
 	}
@@ -125,7 +125,7 @@ func TestCuckooFilter(t *testing.T) {
 // fingerprints of 16 bits must.
 func TestCuckooFalsePositives(t *testing.T) {
 	const buckets, keys, trials = 1001, 3800, 1_000_000
-	f := cuckooFilter{make([][4]uint16, buckets), map[[2]uint32]int{}}
+	f := newCuckooFilter(buckets, 16)
 	rng := testJob(1).source(0)
 	for range keys {
 		f.insert(rng.Uint64(), func(uint32) {})
