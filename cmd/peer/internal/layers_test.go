@@ -46,9 +46,10 @@ var layers = []struct {
 	{dir: "gossip/sibling", imports: "net digest gossip gossip/invalidation gossip/rfc9111"},
 
 	{dir: "cmd/peer/internal/health"},
+	{dir: "cmd/peer/internal/limitlog"},
 	// The store knows nothing of HTTP, siblings or digests.
 	{dir: "cmd/peer/internal/store/disktest", imports: "cmd/peer/internal/store"},
-	{dir: "cmd/peer/internal/store", imports: "cmd/peer/internal/health github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
+	{dir: "cmd/peer/internal/store", imports: "cmd/peer/internal/health cmd/peer/internal/limitlog github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
 	// How answers leave, whatever they are.
 	{dir: "cmd/peer/internal/conn", imports: "net golang.org/x/sys/unix"},
 	// Traces of requests, whoever answers them; nothing else sees OpenTelemetry.
@@ -78,19 +79,19 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/origin", imports: "net github.com/cespare/xxhash/v2"},
 	{dir: "cmd/peer/internal/replay", imports: "net cmd/peer/internal/origin cmd/peer/internal/table cmd/peer/internal/trace " +
 		"gossip/rfc9111"},
-	{dir: "cmd/peer/internal/config", imports: "net gossip cmd/peer/internal/coding cmd/peer/internal/peertls cmd/peer/internal/rules github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
+	{dir: "cmd/peer/internal/config", imports: "net gossip cmd/peer/internal/coding cmd/peer/internal/peertls cmd/peer/internal/proxy cmd/peer/internal/rules github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
 		"github.com/goccy/go-yaml/parser github.com/goccy/go-yaml/token"},
 	{dir: "cmd/peer/internal/admin", imports: "net cmd/peer/internal/proxy cmd/peer/internal/rules cmd/peer/internal/store cmd/peer/internal/table " +
 		"github.com/prometheus/client_golang/prometheus github.com/prometheus/client_golang/prometheus/collectors " +
 		"github.com/prometheus/client_golang/prometheus/promhttp"},
 	// Here the parts become a peer.
 	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange gossip/invalidation cmd/peer/internal/accesslog cmd/peer/internal/admin " +
-		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health cmd/peer/internal/peertls " +
+		"cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health cmd/peer/internal/limitlog cmd/peer/internal/peertls " +
 		"cmd/peer/internal/proxy cmd/peer/internal/rules gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store cmd/peer/internal/tracing"},
 	// All of it is tests.
 	{dir: "cmd/peer/internal/simulation"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
-		"cmd/peer/internal/origin cmd/peer/internal/proxy cmd/peer/internal/table cmd/peer/internal/trace gossip/exchange"},
+		"cmd/peer/internal/origin cmd/peer/internal/proxy cmd/peer/internal/replay cmd/peer/internal/table cmd/peer/internal/trace gossip/exchange gossip/rfc9111"},
 	{dir: "cmd/peer", imports: "net digest github.com/alecthomas/kong github.com/alecthomas/mango-kong github.com/jotaen/kong-completion cmd/peer/internal/admin cmd/peer/internal/config " +
 		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/replay cmd/peer/internal/sd cmd/peer/internal/store cmd/peer/internal/table " +
 		"cmd/peer/internal/trace"},

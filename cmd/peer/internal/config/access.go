@@ -9,16 +9,18 @@ import (
 	"strings"
 )
 
+// parsePrefix reads a network, or a single address as one.
+func parsePrefix(s string) (netip.Prefix, error) {
+	if ip, err := netip.ParseAddr(s); err == nil {
+		return ip.Prefix(ip.BitLen())
+	}
+	return netip.ParsePrefix(s)
+}
+
 // clients reads the addresses and networks of a setting.
 func (c *checker) clients(setting string, list []string) (out []netip.Prefix) {
 	for _, s := range list {
-		p, err := netip.ParsePrefix(s)
-		if err != nil {
-			var ip netip.Addr
-			if ip, err = netip.ParseAddr(s); err == nil {
-				p = netip.PrefixFrom(ip, ip.BitLen())
-			}
-		}
+		p, err := parsePrefix(s)
 		if err != nil {
 			c.fail(setting, s, errors.New("is no address or network, such as 10.0.0.0/8"))
 			continue

@@ -59,14 +59,13 @@ func (c *checker) squids(s *Settings) (list []string) {
 
 // distinct refuses two listeners on one port of one host.
 func (c *checker) distinct(s *Settings) {
-	if clash(s.Admin, s.Listen) {
-		c.fail("admin", s.Admin, fmt.Errorf("is the address of --listen %s too: each needs its own", s.Listen))
-	}
-	if clash(s.Gossip, s.Listen) {
-		c.fail("gossip", s.Gossip, fmt.Errorf("is the address of --listen %s too: each needs its own", s.Listen))
-	}
-	if clash(s.Gossip, s.Admin) {
-		c.fail("gossip", s.Gossip, fmt.Errorf("is the address of --admin %s too: each needs its own", s.Admin))
+	all := []struct{ setting, addr string }{{"listen", s.Listen}, {"admin", s.Admin}, {"gossip", s.Gossip}, {"https", s.HTTPS}}
+	for i, a := range all {
+		for _, other := range all[:i] {
+			if clash(a.addr, other.addr) {
+				c.fail(a.setting, a.addr, fmt.Errorf("is the address of --%s %s too: each needs its own", other.setting, other.addr))
+			}
+		}
 	}
 }
 

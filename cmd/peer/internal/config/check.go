@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -164,13 +165,7 @@ func originURL(s string) (*url.URL, error) {
 // trustedProxies reads networks, each as a prefix or a single address.
 func (c *checker) trustedProxies(list []string, reverse bool) (out []netip.Prefix) {
 	for _, s := range list {
-		p, err := netip.ParsePrefix(s)
-		if err != nil {
-			var ip netip.Addr
-			if ip, err = netip.ParseAddr(s); err == nil {
-				p = netip.PrefixFrom(ip, ip.BitLen())
-			}
-		}
+		p, err := parsePrefix(s)
 		switch {
 		case err != nil:
 			c.fail("trusted-proxies", s, errors.New("is no network: want one such as 10.0.0.0/8 or 10.0.0.9"))
@@ -215,13 +210,11 @@ func (c *checker) falsePositives(s string) float64 {
 
 func (c *checker) logLevel(s string) (level slog.Level) {
 	levels := []string{"debug", "info", "warn", "error"}
-	for _, l := range levels {
-		if s == l {
-			c.fail("log-level", s, level.UnmarshalText([]byte(s)))
-			return level
-		}
+	if !slices.Contains(levels, s) {
+		c.fail("log-level", s, errors.New("is none of debug, info, warn and error"+didYouMean(s, levels)))
+		return level
 	}
-	c.fail("log-level", s, errors.New("is none of debug, info, warn and error"+didYouMean(s, levels)))
+	c.fail("log-level", s, level.UnmarshalText([]byte(s)))
 	return level
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
@@ -35,8 +36,8 @@ type Config struct {
 	// PeerTLS secures HTTP between peers; nil = it is plain.
 	PeerTLS *peertls.Identity
 
-	Origin *url.URL // with Sites nil too: a forward proxy
-	Sites  []Site   // of the file; nil if Origin is not
+	Origin *url.URL     // with Sites nil too: a forward proxy
+	Sites  []proxy.Site // of the file; nil if Origin is not
 	// TrustedProxies are the networks of proxies that are believed in for whom they ask.
 	TrustedProxies []netip.Prefix
 

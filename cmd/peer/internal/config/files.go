@@ -46,10 +46,8 @@ func (c *checker) digests(file, store string) string {
 	}
 	if st, err := os.Stat(file); err == nil && !st.Mode().IsRegular() {
 		c.fail("digests", file, errors.New("is not a file"))
-	} else if st, err := os.Stat(filepath.Dir(file)); err != nil {
-		c.fail("digests", file, fmt.Errorf("cannot be made: its directory: %s", reason(err)))
-	} else if !st.IsDir() {
-		c.fail("digests", file, fmt.Errorf("cannot be made: %s is a file", filepath.Dir(file)))
+	} else {
+		c.fail("digests", file, directoryOf(file))
 	}
 	return file
 }
@@ -61,12 +59,22 @@ func (c *checker) accessLog(file string) string {
 	}
 	if st, err := os.Stat(file); err == nil && st.IsDir() {
 		c.fail("access-log", file, errors.New("is a directory"))
-	} else if st, err := os.Stat(filepath.Dir(file)); err != nil {
-		c.fail("access-log", file, fmt.Errorf("cannot be made: its directory: %s", reason(err)))
-	} else if !st.IsDir() {
-		c.fail("access-log", file, fmt.Errorf("cannot be made: %s is a file", filepath.Dir(file)))
+	} else {
+		c.fail("access-log", file, directoryOf(file))
 	}
 	return file
+}
+
+// directoryOf reports that a file has no directory to be in.
+func directoryOf(file string) error {
+	st, err := os.Stat(filepath.Dir(file))
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot be made: its directory: %s", reason(err))
+	case !st.IsDir():
+		return fmt.Errorf("cannot be made: %s is a file", filepath.Dir(file))
+	}
+	return nil
 }
 
 // reason is what the system said, without the path that our sentence has.

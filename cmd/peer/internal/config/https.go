@@ -20,13 +20,7 @@ func (c *checker) https(s *Settings) *HTTPS {
 		}
 		return nil
 	}
-	err := checkAddr(s.HTTPS, "443", true)
-	for _, other := range []struct{ setting, addr string }{{"listen", s.Listen}, {"admin", s.Admin}, {"gossip", s.Gossip}} {
-		if err == nil && clash(s.HTTPS, other.addr) {
-			err = fmt.Errorf("is the address of --%s %s too: each needs its own", other.setting, other.addr)
-		}
-	}
-	c.fail("https", s.HTTPS, err)
+	c.fail("https", s.HTTPS, checkAddr(s.HTTPS, "443", true))
 	out := &HTTPS{Listen: s.HTTPS}
 	if len(s.HTTPSCert) == 0 || len(s.HTTPSCert) != len(s.HTTPSKey) {
 		c.fail("https-cert", "", fmt.Errorf("is needed as often as --https-key, once at least: there are %d and %d", len(s.HTTPSCert), len(s.HTTPSKey)))

@@ -9,11 +9,8 @@ import (
 )
 
 // A Parser reads the values of flags that are no [Settings] and collects every
-// mistake. Bounds are inclusive.
+// mistake. Bounds are inclusive. The zero Parser is ready.
 type Parser struct{ errs []error }
-
-// NewParser returns a parser without mistakes.
-func NewParser() *Parser { return &Parser{} }
 
 // Err joins the mistakes found so far; nil means none.
 func (p *Parser) Err() error { return errors.Join(p.errs...) }

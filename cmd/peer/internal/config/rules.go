@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
@@ -60,19 +61,19 @@ func (c *checker) rule(name string, item section) rules.Rule {
 }
 
 // rulesOfSites refuses a rule for a site that there is not.
-func (c *checker) rulesOfSites(items []section, sites []Site) {
+func (c *checker) rulesOfSites(items []section, sites []proxy.Site) {
 	for _, item := range items {
 		is := &sectionReader{c, item}
 		for _, pattern := range item.entries["site"].values {
-			if !slices.ContainsFunc(sites, func(s Site) bool { return s.meantBy(strings.ToLower(pattern)) }) {
+			if !slices.ContainsFunc(sites, func(s proxy.Site) bool { return meant(s, strings.ToLower(pattern)) }) {
 				is.fail("site", item.entries["site"], pattern, errors.New("is no host of a site: one that has a name goes by that and not by its hosts"))
 			}
 		}
 	}
 }
 
-// meantBy reports whether the pattern of a rule can be for URLs of the site.
-func (s *Site) meantBy(pattern string) bool {
+// meant reports whether the pattern of a rule can be for URLs of the site.
+func meant(s proxy.Site, pattern string) bool {
 	if s.Name != "" {
 		return rules.Glob(pattern, s.Name)
 	}

@@ -10,22 +10,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
-
-// A Site is what a reverse proxy serves under some hosts and a path. Its fields mean what
-// those of the same names in package proxy do.
-type Site struct {
-	Name    string
-	Hosts   []string
-	Path    string
-	Origins []*url.URL
-	Balance bool
-	Check   string
-	Host    string
-	TLS     *tls.Config // towards the origins; nil = as the system has it
-
-	ConnectTimeout, FirstByteTimeout time.Duration // 0 = those of all
-}
 
 // siteKeys are the keys of a site; those that take a list are mapped to true.
 var siteKeys = map[string]bool{"name": false, "hosts": true, "path": false, "origins": true, "balance": false, "check": false, "origin-host": false,
@@ -37,7 +24,7 @@ var siteOrder = []string{"name", "hosts", "path", "origins"}
 // Reverse reports whether the peer is a reverse proxy.
 func (c *Config) Reverse() bool { return c.Origin != nil || len(c.Sites) > 0 }
 
-func (c *checker) sites(items []section, origin string) (sites []Site) {
+func (c *checker) sites(items []section, origin string) (sites []proxy.Site) {
 	if len(items) > 0 && origin != "" {
 		c.fail("origin", origin, errors.New("goes without sites: let one of them, without hosts, be for all others"))
 	}
@@ -65,9 +52,9 @@ func (c *checker) sites(items []section, origin string) (sites []Site) {
 	return sites
 }
 
-func (c *checker) site(item section) Site {
+func (c *checker) site(item section) proxy.Site {
 	is := &sectionReader{c, item}
-	s := Site{Hosts: is.lower("hosts"), Balance: is.oneOf("balance", "order", "load") == "load"}
+	s := proxy.Site{Hosts: is.lower("hosts"), Balance: is.oneOf("balance", "order", "load") == "load"}
 	s.Name, _ = is.text("name")
 	s.Path, _ = is.text("path")
 	s.Check, _ = is.text("check")

@@ -18,6 +18,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -34,7 +35,7 @@ func (n *Node) acquire(o Options) error {
 		return err
 	}
 	n.useSecrets(n.cfg)
-	n.roster = &roster{members: n.others, secure: n.cfg.PeerTLS != nil, quiet: n.quiet}
+	n.roster = &roster{members: n.others, secure: n.cfg.PeerTLS != nil, limited: n.limited}
 	n.control = control.New(n.cfg.Name, n.secrets, n.roster.member)
 	n.siblings, n.invalidator = &locator{}, &invalidator{}
 	if err := errors.Join(n.listen(o), n.openStore(o), n.openGossip(o)); err != nil {
@@ -115,7 +116,7 @@ func (n *Node) openGossip(o Options) (err error) {
 // those that it finds in its store at once.
 func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
-		Name: n.cfg.Name, Origin: n.cfg.Origin, Locator: n.siblings, Health: &n.health, Cluster: n.invalidator,
+		Name: n.cfg.Name, Origin: n.cfg.Origin, Sites: n.cfg.Sites, Locator: n.siblings, Health: &n.health, Cluster: n.invalidator,
 		Store: store.Options{
 			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize, Scrub: n.cfg.Scrub,
 			Beat:   n.watchdog.Watch("store-writer"),
@@ -137,10 +138,6 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		Tracing: n.tracing,
 		Logger:  n.log,
 	}
-	for _, s := range n.cfg.Sites {
-		c.Sites = append(c.Sites, proxy.Site{Name: s.Name, Hosts: s.Hosts, Path: s.Path, Origins: s.Origins, Balance: s.Balance, Check: s.Check,
-			Host: s.Host, TLS: s.TLS, ConnectTimeout: s.ConnectTimeout, FirstByteTimeout: s.FirstByteTimeout})
-	}
 	if o.Observe != nil || n.access != nil {
 		c.Observe = func(e proxy.Event) {
 			n.durations.Observe(e)
@@ -160,9 +157,9 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	siblings := *access
 	siblings.Clients = nil
 	dial := guarded(n.dial(o), &siblings)
-	n.peers = loggingTransport{sibling.NewHTTPTransport(dial), n.quiet}
+	n.peers = loggingTransport{sibling.NewHTTPTransport(dial), n.limited}
 	if n.cfg.PeerTLS != nil {
-		n.peers = loggingTransport{peertls.NewTransport(n.cfg.PeerTLS, dial), n.quiet}
+		n.peers = loggingTransport{peertls.NewTransport(n.cfg.PeerTLS, dial), n.limited}
 	}
 	c.SiblingTransport = n.peers
 	n.coalescer = sibling.NewCoalescer(sibling.CoalescerConfig{Name: n.cfg.Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
@@ -187,7 +184,7 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Name: n.cfg.Name, Bind: n.cfg.Gossip, Advertise: n.cfg.Advertise, Join: n.cfg.Join,
 		Secret: n.cfg.Secret, Service: n.service(), Holdings: n.holdings, StateFile: n.digests(), Logger: n.log,
 		Advanced: gossip.Advanced{
-			AcceptSecrets: n.cfg.AcceptSecrets, Publish: publishing(n.cfg.Publish), HeldSince: n.heldSince(),
+			AcceptSecrets: n.cfg.AcceptSecrets, Publish: exchange.Publishing{Interval: n.cfg.Publish}, HeldSince: n.heldSince(),
 			Limits:  gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt)), Conns: share.Conns, ConnsPerHost: share.PerHost},
 			Network: o.Network,
 			Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip"
 )
@@ -41,7 +41,7 @@ func (n *Node) reportHangs() {
 		}
 		for _, p := range n.watchdog.Parts() {
 			if p.Hangs {
-				n.quiet.error("hangs "+p.Name, "a part of this peer hangs: no progress though there is work", "part", p.Name, "for", p.Stalled.Truncate(time.Second))
+				n.limited.Error("hangs "+p.Name, "a part of this peer hangs: no progress though there is work", "part", p.Name, "for", p.Stalled.Truncate(time.Second))
 			} else if hung[p.Name] {
 				n.log.Info("a part that hung makes progress again", "part", p.Name)
 			}
@@ -128,14 +128,14 @@ const (
 
 // A reading is what a part of the node says of itself, and what it said last.
 type reading[T any] struct {
+	made sync.Once
 	turn chan struct{} // one asks at a time: a part that hangs holds up one goroutine, whoever wants to know
 	last atomic.Pointer[T]
 }
 
-func newReading[T any]() *reading[T] { return &reading[T]{turn: make(chan struct{}, 1)} }
-
 // get asks the part, for as long as late lasts, and else returns what it said last.
 func (r *reading[T]) get(late context.Context, ask func() T) (v T, now bool) {
+	r.made.Do(func() { r.turn = make(chan struct{}, 1) })
 	select {
 	case r.turn <- struct{}{}:
 		answer := make(chan T, 1)
@@ -160,26 +160,10 @@ func (r *reading[T]) get(late context.Context, ask func() T) (v T, now bool) {
 
 // readings are those that make a status.
 type readings struct {
-	digest   *reading[admin.Digest]
-	exchange *reading[admin.Exchange]
-	members  *reading[[]admin.Member]
-	store    *reading[store.Stats]
-	cluster  *reading[admin.Cluster]
-	peers    *reading[[]gossip.Member]
-}
-
-func newReadings() readings {
-	return readings{
-		digest: newReading[admin.Digest](), exchange: newReading[admin.Exchange](), members: newReading[[]admin.Member](),
-		store: newReading[store.Stats](), cluster: newReading[admin.Cluster](),
-		peers: newReading[[]gossip.Member](),
-	}
-}
-
-// watchdogFor returns a watchdog with the limit that the options set.
-func watchdogFor(o Options) *health.Watchdog {
-	if o.HangLimit > 0 {
-		return health.NewWatchdog(o.HangLimit)
-	}
-	return health.NewWatchdog(hangLimit)
+	digest   reading[admin.Digest]
+	exchange reading[admin.Exchange]
+	members  reading[[]admin.Member]
+	store    reading[store.Stats]
+	cluster  reading[admin.Cluster]
+	peers    reading[[]gossip.Member]
 }

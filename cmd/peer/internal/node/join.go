@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip"
-	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
 const (
@@ -90,14 +89,4 @@ func inUse(setting, addr string, err error) error {
 		return fmt.Errorf("%s %s needs more rights than this process has", setting, addr)
 	}
 	return fmt.Errorf("%s %s: %w", setting, addr, err)
-}
-
-// publishing turns the one setting into gossip's policy: a change waits no
-// longer than that, and sooner than the set time only if a hundredth of the set
-// changed.
-func publishing(d time.Duration) exchange.Publishing {
-	if d == 0 {
-		return exchange.Publishing{}
-	}
-	return exchange.Publishing{Interval: d}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/health"
+	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
@@ -52,7 +53,7 @@ type Node struct {
 	cfg     config.Config
 	version string
 	log     *slog.Logger
-	quiet   *quiet
+	limited *limitlog.Logger
 	started time.Time
 	state   atomic.Pointer[string]
 
@@ -133,7 +134,7 @@ func assemble(o Options) *Node {
 	n := &Node{
 		cfg: o.Config, version: o.Version, log: o.Logger, started: time.Now(),
 		failure: make(chan error, 2), durations: admin.NewDurations(), stopped: make(chan struct{}), joined: make(chan struct{}),
-		watchdog: watchdogFor(o), lateness: health.NewLateness(), readings: newReadings(),
+		watchdog: health.NewWatchdog(cmp.Or(o.HangLimit, hangLimit)), lateness: health.NewLateness(),
 	}
 	for _, d := range []*time.Duration{&n.cfg.ClientBodyTimeout, &n.cfg.SendTimeout} {
 		*d = cmp.Or(*d, time.Minute)
@@ -141,7 +142,7 @@ func assemble(o Options) *Node {
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
 	}
-	n.quiet = &quiet{log: n.log}
+	n.limited = &limitlog.Logger{Log: n.log}
 	n.enter(starting)
 	return n
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -15,7 +16,7 @@ import (
 // certificate that has run out, say, or TLS at one end only.
 type loggingTransport struct {
 	transport
-	quiet *quiet
+	limited *limitlog.Logger
 }
 
 func (o loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -23,12 +24,12 @@ func (o loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	name := cmp.Or(sibling.PeerOf(r.Context()), r.URL.Host)
 	switch {
 	case err != nil && r.Context().Err() == nil: // and not for want of patience, which is counted
-		o.quiet.warn("ask "+name, "a sibling cannot be asked", "member", name, "addr", r.URL.Host, "err", err)
+		o.limited.Warn("ask "+name, "a sibling cannot be asked", "member", name, "addr", r.URL.Host, "err", err)
 	case err == nil && resp.StatusCode == http.StatusForbidden && strings.Contains(resp.Header.Get("Cache-Status"), "not-a-sibling"):
-		o.quiet.warn("ask "+name, "a sibling refuses this peer's questions: its log says why", "member", name, "addr", r.URL.Host)
+		o.limited.Warn("ask "+name, "a sibling refuses this peer's questions: its log says why", "member", name, "addr", r.URL.Host)
 	case err == nil:
 		if by := aheadBy(resp.Header, time.Now()); by >= aheadAtLeast {
-			o.quiet.warn("clock", "this machine's clock is ahead of a sibling's: objects go stale too early here", "member", name, "by", by)
+			o.limited.Warn("clock", "this machine's clock is ahead of a sibling's: objects go stale too early here", "member", name, "by", by)
 		}
 	}
 	return resp, err

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -57,7 +58,7 @@ func TestSiblingsThatRefuse(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log strings.Builder
-				o := loggingTransport{tt.as, &quiet{log: slog.New(slog.NewTextHandler(&log, nil))}}
+				o := loggingTransport{tt.as, &limitlog.Logger{Log: slog.New(slog.NewTextHandler(&log, nil))}}
 				ask := func(peer string) {
 					r, _ := http.NewRequestWithContext(sibling.WithPeer(tt.ctx, peer), "GET", "http://10.0.0.2:80/", nil)
 					if resp, err := o.RoundTrip(r); !errors.Is(err, tt.as.err) || err == nil && resp.StatusCode != tt.as.code {
@@ -67,7 +68,7 @@ func TestSiblingsThatRefuse(t *testing.T) {
 				for range 3 {
 					ask("b")
 				}
-				time.Sleep(quietFor)
+				time.Sleep(limitlog.Every)
 				ask("b")
 				if lines, told := strings.Count(log.String(), "\n"), strings.Count(log.String(), tt.want); tt.want == "" && lines != 0 || tt.want != "" && told != 2 {
 					t.Errorf("%d lines, %d of them as wanted:\n%s", lines, told, log.String())

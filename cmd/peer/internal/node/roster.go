@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 	"github.com/summarycache/summarycache/gossip"
 )
 
@@ -15,7 +16,7 @@ import (
 type roster struct {
 	members func() []gossip.Member
 	secure  bool // siblings have certificates
-	quiet   *quiet
+	limited *limitlog.Logger
 
 	mu    sync.Mutex
 	read  time.Time
@@ -59,7 +60,7 @@ func (s *roster) admit(r *http.Request, name string) error {
 		err = errElsewhere
 	}
 	if err != nil {
-		s.quiet.warn("asker "+name, "refused a question: it is not from the sibling that it names", "member", name, "from", r.RemoteAddr, "err", err)
+		s.limited.Warn("asker "+name, "refused a question: it is not from the sibling that it names", "member", name, "from", r.RemoteAddr, "err", err)
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 	"github.com/summarycache/summarycache/gossip"
 )
 
@@ -47,7 +48,7 @@ func TestRoster(t *testing.T) {
 		"a dead member's certificate": {true, "d", "10.0.0.4:40000", certificate("d"), errDead},
 		"no member, without TLS":      {true, "edge", "10.0.0.9:40000", nil, nil},
 	} {
-		s := &roster{members: func() []gossip.Member { return members }, secure: tt.secure, quiet: &quiet{log: slog.New(slog.DiscardHandler)}}
+		s := &roster{members: func() []gossip.Member { return members }, secure: tt.secure, limited: &limitlog.Logger{Log: slog.New(slog.DiscardHandler)}}
 		if err := s.admit(&http.Request{RemoteAddr: tt.from, TLS: tt.tls}, tt.claim); !errors.Is(err, tt.want) {
 			t.Errorf("%s: admit = %v, want %v", name, err, tt.want)
 		}
@@ -60,7 +61,7 @@ func TestRosterIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		read, alive := 0, false
-		s := &roster{quiet: &quiet{log: slog.New(slog.NewTextHandler(&log, nil))}, members: func() []gossip.Member {
+		s := &roster{limited: &limitlog.Logger{Log: slog.New(slog.NewTextHandler(&log, nil))}, members: func() []gossip.Member {
 			read++
 			return []gossip.Member{{Name: "b", Alive: alive, Addr: "10.0.0.2:7946"}}
 		}}

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
 
 // A Trial is something that a peer needs, and whether it could be had.
@@ -77,7 +77,7 @@ func (n *Node) outside(ctx context.Context) []Trial {
 	}
 	sites := n.cfg.Sites
 	if n.cfg.Origin != nil {
-		sites = []config.Site{{Origins: []*url.URL{n.cfg.Origin}}}
+		sites = []proxy.Site{{Origins: []*url.URL{n.cfg.Origin}}}
 	}
 	for _, s := range sites {
 		for _, u := range s.Origins {

@@ -115,7 +115,7 @@ func (n *neighbour) fetch(ctx context.Context) (*known, error) {
 	at.next = now.Add(min(max(n.remaining(answer.Header), n.cfg.MinInterval), n.cfg.MaxInterval))
 	switch {
 	case answer.StatusCode == http.StatusOK:
-		at.digest, err = format.Read(answer.Body, answer.ContentLength, n.cfg.Limits)
+		at.digest, err = format.Read(answer.Body, answer.ContentLength, format.Limits{})
 		return at, err
 	case answer.StatusCode == http.StatusNotModified && old != nil:
 		at.digest, at.modified = old.digest, old.modified

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	format "github.com/summarycache/summarycache/digest/squid"
-
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -20,7 +18,6 @@ type Config struct {
 	Addrs []string // host:port of their http_port, each once
 	// Dial connects to them; nil = net.Dialer.
 	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
-	Limits format.Limits
 	Logger *slog.Logger // nil = discard
 
 	// A digest is fetched again when it expires, but not sooner than MinInterval

@@ -30,10 +30,6 @@ type Publisher struct {
 	Objects func() iter.Seq[Object]
 	Logger  *slog.Logger // nil = discard
 
-	// A digest that was asked for is given out for so long; 0 = 10 s. A large one
-	// is given out for twenty times as long as it takes to make.
-	Reuse time.Duration
-
 	served, bytes atomic.Int64
 
 	mu      sync.Mutex
@@ -49,7 +45,9 @@ const (
 	// oldest is the age that a Squid accepts, at the default of its
 	// refresh_pattern: it asks for "max-age=259200, only-if-cached".
 	oldest = 259200 * time.Second
-	reuse  = 10 * time.Second
+	// reuse is for how long a digest that was asked for is given out. A large one is given
+	// out for twenty times as long as it takes to make.
+	reuse = 10 * time.Second
 )
 
 // ServeHTTP answers a GET with the digest, always whole: Squids ask without
@@ -95,16 +93,9 @@ func (p *Publisher) digest() (*format.Digest, time.Time, error) {
 		return nil, now, err
 	}
 	took := time.Since(now)
-	p.current, p.made, p.until = d, now, now.Add(took+max(p.reuse(), 20*took))
+	p.current, p.made, p.until = d, now, now.Add(took+max(reuse, 20*took))
 	p.log().Debug("made a digest for Squids", "digest", d, "took", took)
 	return d, now, nil
-}
-
-func (p *Publisher) reuse() time.Duration {
-	if p.Reuse > 0 {
-		return p.Reuse
-	}
-	return reuse
 }
 
 func (p *Publisher) log() *slog.Logger {

@@ -92,15 +92,15 @@ func TestPublishedSizes(t *testing.T) {
 func TestDigestIsMadeOncePerWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := 0
-		p := &Publisher{Reuse: 30 * time.Second, Objects: func() iter.Seq[Object] { made++; return objects()() }}
-		for range 61 {
+		p := &Publisher{Objects: func() iter.Seq[Object] { made++; return objects()() }}
+		for range 21 {
 			publish(t, p)
 			pause(time.Second)
 		}
 		if made != 3*2 { // each looks twice, to count and to add
 			t.Errorf("objects listed %d times", made)
 		}
-		if n, bytes := p.Served(); n != 61 || bytes != 61*(128+256) {
+		if n, bytes := p.Served(); n != 21 || bytes != 21*(128+256) {
 			t.Errorf("%d digests of %d bytes served", n, bytes)
 		}
 	})

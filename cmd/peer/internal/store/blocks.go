@@ -174,7 +174,7 @@ func (s *Store) spoiled(o *Object, cause error) error {
 	cause = fmt.Errorf("%w: %w", ErrCorrupt, cause)
 	if s.dropFile(o) {
 		s.corrupt.Add(1)
-		s.complaints.warn(s.log, "an object is corrupt; removed it", "key", o.key, "error", cause)
+		s.limited.Warn("disk", "an object is corrupt; removed it", "key", o.key, "error", cause)
 	}
 	return cause
 }

@@ -146,7 +146,7 @@ func (w *Writer) spoiledLocked(cause error) error {
 	if w.spoiled == nil {
 		w.spoiled = cause
 		w.store.corrupt.Add(1)
-		w.store.complaints.warn(w.store.log, "a body being received was read back corrupt", "key", w.key, "error", cause)
+		w.store.limited.Warn("disk", "a body being received was read back corrupt", "key", w.key, "error", cause)
 	}
 	return w.spoiled
 }

@@ -164,7 +164,7 @@ func (s *Store) removeBroken(path string, cause error) error {
 	if errors.As(cause, &v) {
 		s.otherVersions[v.version].Add(1)
 	} else {
-		s.complaints.warn(s.log, "removed a broken file", "file", path, "error", cause)
+		s.limited.Warn("disk", "removed a broken file", "file", path, "error", cause)
 	}
 	return s.opt.FS.Remove(path)
 }

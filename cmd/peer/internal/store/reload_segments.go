@@ -98,7 +98,7 @@ func (g *segments) restore(n uint64, buf []byte) error {
 				return nil
 			case errors.Is(err, errBroken):
 				s.removed.Add(1)
-				s.complaints.warn(s.log, "cut off the end of a segment's index", "file", g.path(n, "index"), "offset", at, "error", err)
+				s.limited.Warn("disk", "cut off the end of a segment's index", "file", g.path(n, "index"), "offset", at, "error", err)
 				return sg.index.Truncate(at)
 			}
 			return err

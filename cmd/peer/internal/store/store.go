@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 )
 
 // unit is what room on disk is counted in: file systems give a file whole ones.
@@ -42,9 +44,9 @@ type Store struct {
 	trash    *remover
 	scrub    *scrubber
 
-	buffers    sync.Pool // *[blockSize]byte
-	records    sync.Pool // *[]byte, of small objects being written
-	complaints complaints
+	buffers sync.Pool       // *[blockSize]byte
+	records sync.Pool       // *[]byte, of small objects being written
+	limited limitlog.Logger // of what goes wrong on the disk
 
 	otherVersions [256]atomic.Uint64 // files removed at start, by their version
 
@@ -79,7 +81,7 @@ func Open(o Options) (*Store, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Store{opt: o, wanted: wanted, log: o.Logger, exp: newExpiries(), seed: maphash.MakeSeed()}
+	s := &Store{opt: o, wanted: wanted, log: o.Logger, limited: limitlog.Logger{Log: o.Logger}, exp: newExpiries(), seed: maphash.MakeSeed()}
 	s.buffers.New = func() any { return new([blockSize]byte) }
 	s.records.New = func() any { return new([]byte) }
 	s.room.maxBytes = o.MaxBytes

@@ -73,6 +73,15 @@ func (s *Store) Open(o *Object, a Access) (View, error) {
 	return v, nil
 }
 
+// Again returns a view of the object for what a says, out of the memory of v, which may be
+// closed. It isn't ok if the body isn't there, or is not to be given as it is: Open tells.
+func (v *View) Again(a Access) (again View, ok bool) {
+	if !v.inMem || a == Share && xxhash.Sum64(v.data) != v.sum {
+		return View{}, false
+	}
+	return View{store: v.store, obj: v.obj, value: v.value, data: v.data, sum: v.sum, inMem: true, share: a == Share}, true
+}
+
 // loadSmall reads and decodes the description and the body of a small object.
 func (v *View) loadSmall() error {
 	o, s := v.obj, v.store

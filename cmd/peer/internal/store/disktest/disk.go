@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -102,9 +103,7 @@ func (d *Disk) PowerCut(rng *rand.Rand) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	names := make(map[string]*content, len(d.safe))
-	for name, c := range d.safe {
-		names[name] = c
-	}
+	maps.Copy(names, d.safe)
 	for _, change := range d.changes[:rng.IntN(len(d.changes)+1)] {
 		change(names)
 	}

@@ -1,0 +1,88 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+)
+
+// TestHotTakesWhatComesAgain: while there is room, what is loaded is kept; in a full set,
+// what is loaded twice within a while, and what was loaded once costs the others nothing.
+func TestHotTakesWhatComesAgain(t *testing.T) {
+	s := open(t, Options{MemoryBytes: 256 << 10})
+	load := func(name string) *Object {
+		t.Helper()
+		o, ok := s.Peek(name)
+		if !ok {
+			o = put(t, s, name, body(1, 1000), Meta{})
+		}
+		v, err := s.Open(o, Serve)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Close()
+		return o
+	}
+	kept := func(o *Object) bool { _, ok := s.hot.get(o); return ok }
+
+	if first := load("first"); !kept(first) {
+		t.Fatal("not kept, with room for it")
+	}
+	n := 0
+	for ; !s.hot.full.Load(); n++ {
+		if n > 1000 {
+			t.Fatal("never full")
+		}
+		load(fmt.Sprint(n))
+		s.hot.cache.CleanUp()
+	}
+	if now := s.hot.bytes(); now > 256<<10 || now < 200<<10 {
+		t.Errorf("full with %d bytes", now)
+	}
+	for i := range 10 {
+		once := load(fmt.Sprint("once ", i))
+		if kept(once) {
+			t.Fatalf("%d: kept, though loaded once", i)
+		}
+		load(once.key)
+		if !kept(once) {
+			t.Fatalf("%d: not taken, though loaded again", i)
+		}
+	}
+}
+
+// TestViewAgain: what was read for the description serves the body, and is checked for
+// another cache.
+func TestViewAgain(t *testing.T) {
+	for _, memory := range []int64{0, 1 << 20} {
+		s := open(t, Options{MemoryBytes: memory})
+		for _, n := range []int{0, 1, 1000, blockSize, blockSize + 1} {
+			o := put(t, s, fmt.Sprint(n), body(1, n), Meta{Data: []byte("about")})
+			v, err := s.Open(o, Describe)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.Close()
+			for _, a := range []Access{Serve, Share} {
+				again, ok := v.Again(a)
+				if want := o.is(objSmall) || memory > 0 && n <= hotBody; ok != want {
+					t.Fatalf("%d bytes: Again(%d) = %v, want %v", n, a, ok, want)
+				}
+				if !ok {
+					continue
+				}
+				var got bytes.Buffer
+				if _, err := again.WriteRange(&got, 0, int64(n)); err != nil || !bytes.Equal(got.Bytes(), body(1, n)) || string(again.Value().([]byte)) != "about" {
+					t.Errorf("%d bytes: Again(%d) gave %d, of %q, %v", n, a, got.Len(), again.Value(), err)
+				}
+			}
+			if n == 0 || !v.inMem {
+				continue
+			}
+			v.data[n/2] ^= 1
+			if _, ok := v.Again(Share); ok {
+				t.Errorf("%d bytes: gave another cache a byte that had turned", n)
+			}
+		}
+	}
+}
