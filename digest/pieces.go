@@ -302,14 +302,6 @@ func (l *form) find(e piece, bucket, want uint64) (rank uint64, found bool) {
 	return rank, false
 }
 
-// rank returns how many positions are below p, and whether p is one.
-func (s *pieces) rank(p uint64) (below uint64, found bool) {
-	i, bucket := s.at(p)
-	e := s.piece(i)
-	below, found = s.find(e, bucket, p&(1<<s.shift-1))
-	return below + s.before(i), found
-}
-
 // selectBit returns the place of the one with n ones below it in word. It does not
 // branch on the word (Vigna, Broadword implementation of rank/select queries,
 // 2008): the ones up to the end of each byte, counted all at once; which bytes end

@@ -162,3 +162,11 @@ func TestSortedBits(t *testing.T) {
 		}
 	}
 }
+
+// rank returns how many positions are below p, and whether p is one.
+func (s *pieces) rank(p uint64) (below uint64, found bool) {
+	i, bucket := s.at(p)
+	e := s.piece(i)
+	below, found = s.find(e, bucket, p&(1<<s.shift-1))
+	return below + s.before(i), found
+}

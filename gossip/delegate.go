@@ -74,19 +74,28 @@ func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
 		"member", existing.Name, "addr", existing.Address(), "other", other.Address())
 }
 
-// sumBytes is the length of a sum in the answer to a probe.
-const sumBytes = 4
+// Lengths in the answer to a probe: of the sum, and with the hash of the metadata behind it.
+const (
+	sumBytes    = 4
+	answerBytes = sumBytes + len(metaHash{})
+)
 
-// AckPayload says, in the answer to a probe, what this peer knows.
+// AckPayload says, in the answer to a probe, what this peer knows; and to those that ask, what its
+// metadata are, of which they believe nobody else (see [screen.confirmed]).
 func (d delegate) AckPayload() []byte {
 	d.n.meters.out.packet(Membership, -sumBytes)
 	d.n.meters.out.packet(Vectors, sumBytes)
-	return binary.LittleEndian.AppendUint32(nil, d.n.sum.Load()+d.n.invalidations.sum.Load())
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, answerBytes), d.n.sum.Load()+d.n.invalidations.sum.Load())
+	if !d.n.transport.screen.asked() {
+		return b
+	}
+	own := hashOfMeta(d.n.cfg.Name, d.NodeMeta(0))
+	return append(b, own[:]...)
 }
 
 // NotifyPingComplete is told of the answer to a probe.
 func (d delegate) NotifyPingComplete(other *memberlist.Node, rtt time.Duration, payload []byte) {
-	if len(payload) != sumBytes {
+	if len(payload) != sumBytes && len(payload) != answerBytes {
 		return // malformed
 	}
 	d.n.meters.in.packet(Membership, -sumBytes)

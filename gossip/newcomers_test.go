@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"runtime"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
 // TestInventedMembers: whoever speaks of thousands of live peers that there are not, by
@@ -65,7 +68,7 @@ func TestInventedMembers(t *testing.T) {
 		synctest.Wait()
 		for name, n := range c.nodes {
 			w := &n.transport.screen.newcomers
-			if len(w.waiting)+len(w.asked)+len(w.bySource) != 0 || n.memberlist.NumMembers() != 4 || len(*n.members.Load()) != 3 {
+			if len(w.waiting)+len(w.asked)+len(w.bySource)+len(w.listed) != 0 || n.memberlist.NumMembers() != 4 || len(*n.members.Load()) != 3 {
 				t.Errorf("three seconds later %s has %d waiting, %d members and %d others", name, len(w.waiting), n.memberlist.NumMembers(), len(*n.members.Load()))
 			}
 		}
@@ -80,8 +83,9 @@ func TestInventedMembers(t *testing.T) {
 func TestNewcomersShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := testScreen(100)
+		s.newcomers.enters()
 		say := func(from byte, i int) {
-			s.wait(claim{name: fmt.Sprintf("p%d", i), addr: netip.MustParseAddrPort(fmt.Sprintf("10.0.%d.1:7946", from))}, netip.AddrFrom4([4]byte{10, 0, 0, from}))
+			s.wait(claim{name: fmt.Sprintf("p%d", i), addr: netip.MustParseAddrPort(fmt.Sprintf("10.0.%d.1:7946", from))}, netip.AddrFrom4([4]byte{10, 0, 0, from}), false)
 		}
 		for i := range 1000 {
 			say(1, i)
@@ -102,27 +106,111 @@ func TestNewcomersShare(t *testing.T) {
 }
 
 // TestNewcomerAnswersLate: packets to a newcomer are lost, or take a second, and it gets
-// in; a probe whose number somebody guesses wrong lets nobody in.
+// in; a probe whose number somebody guesses wrong lets nobody in, and neither does an answer
+// with other metadata.
 func TestNewcomerAnswersLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := testScreen(3)
+		s.newcomers.enters()
 		probes, admitted := 0, 0
 		s.newcomers.send = func([]byte, netip.AddrPort) { probes++ }
 		s.newcomers.admit = func([]byte) { admitted++ }
-		s.wait(claim{name: "p1", addr: netip.MustParseAddrPort("10.0.0.1:7946")}, netip.Addr{})
-		var number uint32
-		for number = range s.newcomers.asked {
+		said := claim{name: "p1", addr: netip.MustParseAddrPort("10.0.0.1:7946"), meta: []byte("metadata")}
+		answer := func(meta string) []byte {
+			h := hashOfMeta("p1", []byte(meta))
+			return append(make([]byte, sumBytes), h[:]...)
 		}
-		s.answered(number + 1)
+		number := func() (number uint32) {
+			for number = range s.newcomers.asked {
+			}
+			return number
+		}
+		s.wait(said, netip.Addr{}, false)
+		s.answered(number()+1, answer("metadata"))
 		time.Sleep((newcomerProbes-1)*newcomerProbe + newcomerProbe/2)
 		synctest.Wait()
-		if probes != newcomerProbes || admitted != 0 || s.known("p1") {
+		if probes != newcomerProbes || admitted != 0 || s.confirmed(said) {
 			t.Errorf("%d probes, %d let in", probes, admitted)
 		}
-		s.answered(number)
-		s.answered(number)
-		if admitted != 1 || !s.known("p1") {
+		for _, other := range [][]byte{answer("other"), answer("metadata")[:sumBytes], nil} {
+			s.answered(number(), other)
+			s.wait(said, netip.Addr{}, false)
+		}
+		if admitted != 0 || s.confirmed(said) {
+			t.Errorf("one that answered with other metadata was let in %d times", admitted)
+		}
+		last := number()
+		s.answered(last, answer("metadata"))
+		s.answered(last, answer("metadata"))
+		if admitted != 1 || !s.confirmed(said) {
 			t.Errorf("one that answered the last probe was let in %d times", admitted)
 		}
+		said.meta = []byte("other")
+		if s.confirmed(said) {
+			t.Error("other metadata than it answered with are believed")
+		}
 	})
+}
+
+// TestNewcomersBelieveTheirSeed: somebody else answers by the name of a live peer, and says so to
+// a newcomer from before it begins. It takes the word of the peer through which it joins.
+func TestNewcomersBelieveTheirSeed(t *testing.T) {
+	for _, lossy := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := plainCluster(t)
+			defer c.close()
+			config := func(name, ip string) Config {
+				cfg := c.config(name, ip)
+				cfg.Secret, cfg.Holdings = nil, NewHoldings(newFilter(t, nil))
+				return cfg
+			}
+			evil, err := New(config("p2", "10.0.0.99"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer evil.Close()
+			from, err := c.net.Host("10.6.6.6").ListenPacket(":1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer from.Close()
+			stop := make(chan struct{})
+			defer close(stop)
+			go func() {
+				alive := claim{name: "p2", incarnation: 1 << 20, addr: evil.advertise, meta: delegate{evil}.NodeMeta(0), versions: []byte{1, 5, 2, 0, 0, 0}}
+				for {
+					select {
+					case <-stop:
+						return
+					case <-time.After(time.Millisecond):
+						from.WriteTo(appendAlive(nil, alive), net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.0.0.4:7946")))
+					}
+				}
+			}()
+			time.Sleep(time.Second)
+			if lossy { // the first answers of the true one, and its own word, are late
+				c.net.SetLink("10.0.0.2", "10.0.0.4", memnet.Conditions{Latency: 700 * time.Millisecond})
+			}
+			cfg := config("p4", "10.0.0.4")
+			cfg.Join = []string{"10.0.0.1:7946"}
+			p4, err := New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p4.Close()
+			time.Sleep(100 * time.Millisecond) // between the two
+			if err := p4.Join(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+			for _, m := range p4.Members() {
+				if want := c.nodes[m.Name]; want == nil || m.Addr != want.advertise.String() || !m.Alive {
+					t.Errorf("it knows %s at %s, alive %v", m.Name, m.Addr, m.Alive)
+				}
+			}
+			if got := len(p4.Members()); got != 3 {
+				t.Errorf("it knows %d members, want 3", got)
+			}
+		})
+	}
 }

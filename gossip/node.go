@@ -116,7 +116,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := newNode(cfg, advertise)
 	n.transport = &transport{
-		network: cfg.Network, packets: packets, advertise: advertise,
+		packets: packets, advertise: advertise,
 		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.hearDatagram, invalid: n.invalidations.datagram,
 		screen: newScreen(cfg.Limits.Members, func() memberTable { return *n.members.Load() }), quiet: n.quiet,
 		packetCh: make(chan *memberlist.Packet, packetBacklog),
@@ -124,6 +124,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	waits := &n.transport.screen.newcomers
 	waits.self, waits.addr, waits.send = cfg.Name, advertise, n.transport.probe
+	waits.entered = len(cfg.Join) == 0
 	waits.admit = func(alive []byte) { n.transport.deliver(alive, net.UDPAddrFromAddrPort(advertise), time.Now()) }
 	n.acceptor = &acceptor{
 		listener: listener, ring: n.ring.Load, log: n.log, quiet: n.quiet, allowed: n.allowed, who: n.membersAt,

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -48,7 +49,7 @@ const (
 	isState                        // alive, suspect, dead or left
 	isMeta                         //
 	isVersions                     //
-	isSum                          // what an answer to a probe carries
+	isAnswer                       // what an answer to a probe carries
 	isReason                       // of an error
 	isFlag                         //
 	isCount                        // of members
@@ -60,7 +61,7 @@ const (
 var screened = map[byte]map[string]fieldKind{
 	msgPing:         {"SeqNo": isNumber, "Node": isName, "SourceAddr": isAddr, "SourcePort": isPort, "SourceNode": isName},
 	msgIndirectPing: {"SeqNo": isNumber, "Target": isAddr, "Port": isPort, "Node": isName, "Nack": isFlag, "SourceAddr": isAddr, "SourcePort": isPort, "SourceNode": isName},
-	msgAck:          {"SeqNo": isNumber, "Payload": isSum},
+	msgAck:          {"SeqNo": isNumber, "Payload": isAnswer},
 	msgNack:         {"SeqNo": isNumber},
 	msgError:        {"Error": isReason},
 	msgSuspect:      {"Incarnation": isIncarnation, "Node": isName, "From": isName},
@@ -101,6 +102,7 @@ type screen struct {
 	begun   time.Time // has the reading of a clock that is never put back
 
 	newcomers newcomers
+	probed    atomic.Int64 // when this peer was probed as a newcomer, in nanoseconds since begun; 0 if never
 
 	mu      sync.Mutex
 	own     uint64    // this peer's incarnation is not greater
@@ -117,7 +119,8 @@ type screen struct {
 type sighting struct {
 	suspected       uint64
 	answered, since time.Time
-	host            netip.Addr // where it answered, see hostOf
+	at              netip.AddrPort // where it answered
+	meta            metaHash       // and what
 }
 
 // A live peer refutes a suspicion within this time.
@@ -125,7 +128,7 @@ const refuted = 3 * time.Second
 
 func newScreen(most int, current func() memberTable) *screen {
 	return &screen{max: most, current: current, begun: time.Now(), own: 1, perHost: make(map[netip.Addr]int), first: make(map[string]sighting),
-		newcomers: newcomers{waiting: make(map[claimed]*newcomer), asked: make(map[uint32]*newcomer), bySource: make(map[netip.Addr]int)}}
+		newcomers: newcomers{waiting: make(map[claimed]*newcomer), asked: make(map[uint32]*newcomer), bySource: make(map[netip.Addr]int), listed: make(map[string]int)}}
 }
 
 var (
@@ -177,8 +180,12 @@ func (s *screen) message(b []byte, from netip.Addr) error {
 	switch b[0] {
 	case msgPing, msgIndirectPing, msgAck, msgNack:
 		c, err := s.fields(&unpacker{b: b, at: 1}, screened[b[0]])
-		if err == nil && b[0] == msgAck {
-			s.answered(uint32(c.number))
+		switch {
+		case err != nil:
+		case b[0] == msgAck:
+			s.answered(uint32(c.number), c.answer)
+		case b[0] == msgPing && c.number >= newcomerNumbers:
+			s.probed.Store(max(1, time.Since(s.begun).Nanoseconds()))
 		}
 		return err
 	case msgSuspect, msgAlive, msgDead:
@@ -186,8 +193,8 @@ func (s *screen) message(b []byte, from netip.Addr) error {
 		if err == nil {
 			err = s.bounded(&c, b, b[0] == msgAlive)
 		}
-		if err == nil && b[0] == msgAlive && !s.known(c.name) {
-			s.wait(c, from)
+		if err == nil && b[0] == msgAlive && !s.confirmed(c) {
+			s.wait(c, from, false)
 			b[0] = msgNack // of no probe: to keep the others of its packet
 		}
 		if b[0] == msgDead && !(c.from == c.name && s.farewell(c.name)) && (c.from == c.name || !s.unrefuted(c.name)) {
@@ -230,8 +237,10 @@ func (s *screen) farewell(name string) bool {
 type claim struct {
 	name, from  string
 	incarnation uint64
-	endsAt      int    // where the bytes of it end
+	beginsAt    int    // where the bytes of it begin
+	endsAt      int    // and end
 	number      uint64 // of a probe
+	answer      []byte // to one
 	state       memberlist.NodeStateType
 	stateAt     int // where the byte of it is
 	members     int
@@ -279,6 +288,7 @@ func (s *screen) fields(u *unpacker, want map[string]fieldKind) (c claim, err er
 			v, err = u.uint(math.MaxUint16)
 			c.addr = netip.AddrPortFrom(c.addr.Addr(), uint16(v))
 		case isIncarnation:
+			c.beginsAt = u.at
 			c.incarnation, err = u.uint(math.MaxUint32)
 			c.endsAt = u.at
 		case isNumber:
@@ -290,8 +300,8 @@ func (s *screen) fields(u *unpacker, want map[string]fieldKind) (c claim, err er
 			c.meta, err = u.text(memberlist.MetaMaxSize)
 		case isVersions:
 			c.versions, err = u.text(6)
-		case isSum:
-			_, err = u.text(sumBytes)
+		case isAnswer:
+			c.answer, err = u.text(answerBytes)
 		case isReason:
 			_, err = u.text(1 << 10)
 		case isFlag:

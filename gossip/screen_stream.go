@@ -89,17 +89,20 @@ func (c *screenedConn) read() error {
 		default:
 			err = s.bounded(&m, u.b, m.state == memberlist.StateAlive)
 		}
-		if err == nil && m.state == memberlist.StateAlive && !s.known(m.name) {
-			if asked && m.addr == addrPortOf(c.RemoteAddr()) && s.enter(m.name, m.addr.Addr()) == nil {
+		if err == nil && m.state == memberlist.StateAlive && !s.confirmed(m) {
+			if asked && m.addr == addrPortOf(c.RemoteAddr()) && s.enter(claimedBy(m)) == nil {
 				asked = false // one peer is at one address
 			} else {
-				s.wait(m, c.from)
-				u.b[m.stateAt] = byte(memberlist.StateSuspect) // of nobody, for memberlist
+				s.wait(m, c.from, !c.labelled)
+				m.unsay(u.b)
 			}
 		}
 		if m.state == memberlist.StateLeft && !s.farewell(m.name) {
 			u.b[m.stateAt] = byte(memberlist.StateDead) // which memberlist takes for a suspicion
 		}
+	}
+	if err == nil && !c.labelled {
+		s.newcomers.enters()
 	}
 	return err
 }

@@ -236,23 +236,23 @@ func TestNewcomersFindRoom(t *testing.T) {
 			}
 		}
 	}
-	host := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}) }
+	host := func(i int) netip.AddrPort { return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 1) }
 	for i := range 3 {
-		if err := s.enter(fmt.Sprintf("p%d", i), host(i)); err != nil {
+		if err := s.enter(claimed{name: fmt.Sprintf("p%d", i), addr: host(i)}); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := s.enter("p4", host(4)); err == nil {
+	if err := s.enter(claimed{name: "p4", addr: host(4)}); err == nil {
 		t.Error("a fourth member of three")
 	}
 	s = testScreen(10)
 	for i := range 9 {
-		at := netip.AddrFrom16([16]byte{0: 0x20, 1: 1, 15: byte(i)}) // one machine's
-		if err := s.enter(fmt.Sprintf("s%d", i), at); (err == nil) != (i < 5) {
+		at := netip.AddrPortFrom(netip.AddrFrom16([16]byte{0: 0x20, 1: 1, 15: byte(i)}), 1) // one machine's
+		if err := s.enter(claimed{name: fmt.Sprintf("s%d", i), addr: at}); (err == nil) != (i < 5) {
 			t.Errorf("member %d of one address, of ten in all: %v", i, err)
 		}
 	}
-	if err := s.enter("p1", host(1)); err != nil {
+	if err := s.enter(claimed{name: "p1", addr: host(1)}); err != nil {
 		t.Errorf("where one address has half: %v", err)
 	}
 }
@@ -302,7 +302,7 @@ func TestScreenRefuses(t *testing.T) {
 		}
 		return append(b, slices.Concat(parts...)...)
 	}
-	if err := s.enter("p1", netip.Addr{}); err != nil {
+	if err := s.enter(claimed{name: "p1"}); err != nil {
 		t.Fatal(err)
 	}
 	good := deadMessage("p1", 7)

@@ -28,7 +28,6 @@ const packetBacklog = 1024
 // transport is memberlist's view of the node's one port. The sockets belong to
 // the node; packets come from a loop here, streams from the node's acceptor.
 type transport struct {
-	network   Network
 	packets   net.PacketConn
 	advertise netip.AddrPort
 	ring      func() *ring

@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -102,9 +103,7 @@ func TestWriters(t *testing.T) {
 	wg.Wait()
 	all := loop{}
 	for _, l := range want {
-		for name, f := range l {
-			all[name] = f
-		}
+		maps.Copy(all, l)
 	}
 	audit(t, x, all)
 }

@@ -15,7 +15,6 @@ type Partial struct {
 	Head      Head
 	Signature []byte // of Head, by the origin; empty if it does not sign
 	Body      []byte // the first bytes
-	Source    string // who served the last of them
 }
 
 const (
@@ -49,7 +48,7 @@ func DecodeBroken(f Fetch, t FrameType, payload []byte) Result {
 		body = in.continued(f, &part)
 	}
 	if in.Err == nil && len(body) > 0 && verify(f.Key, head, part.Signature) == nil {
-		r.Partial = &Partial{Head: head, Signature: part.Signature, Body: body, Source: f.Source}
+		r.Partial = &Partial{Head: head, Signature: part.Signature, Body: body}
 	}
 	return r
 }

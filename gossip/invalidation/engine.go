@@ -63,9 +63,9 @@ type Engine struct {
 
 // A peer is another living member.
 type peer struct {
-	name     string
-	id, life uint64
-	key      ed25519.PublicKey
+	name string
+	life uint64
+	key  ed25519.PublicKey
 
 	heard    bool      // a receipt came from it
 	acked    uint64    // of our log
@@ -178,7 +178,7 @@ func (e *Engine) PeerUp(now time.Time, name string, id, life uint64, key ed25519
 	if p := e.peers[id]; p != nil && p.life == life && p.name == name {
 		return
 	}
-	p := &peer{name: name, id: id, life: life, key: key, wait: firstRetry}
+	p := &peer{name: name, life: life, key: key, wait: firstRetry}
 	e.peers[id] = p
 	if e.own.known > 0 {
 		e.due(p, now)

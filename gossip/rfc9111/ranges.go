@@ -55,12 +55,12 @@ func parsePosition(s string) (int64, bool) {
 	return n, true
 }
 
-// StrongValidator returns that under which a part of the response can be asked for
+// StrongValidator returns that under which a part of a response of 200 or 206 can be asked for
 // from elsewhere, in Range and If-Range (RFC 9110 section 8.8): a strong entity tag,
 // or the date of a modification that was over for a second. "" = none.
 func (r *Response) StrongValidator() string {
 	switch {
-	case r.Status != http.StatusOK || strings.HasPrefix(r.ETag, "W/"):
+	case r.Status != http.StatusOK && r.Status != http.StatusPartialContent || strings.HasPrefix(r.ETag, "W/"):
 		return ""
 	case r.ETag != "":
 		return r.ETag
@@ -92,18 +92,22 @@ func (r *Response) sameDate(h http.Header) bool {
 	return mine == other || (mine == "" || other == "") && r.ETag != "" && !strings.HasPrefix(r.ETag, "W/")
 }
 
-// HasRest reports whether the header of a 206 is that of the rest of the response,
-// whose body has size bytes, -1 = unknown, from an offset on (RFC 9111 section 3.4).
-// Such an answer need not repeat every field of the whole (RFC 9110 section 15.3.7),
+// HasRest reports whether the header of a 206 is that of the bytes from an offset up to an
+// end, -1 = that of the whole, of the representation that the response, a whole one or a 206
+// itself, is of (RFC 9111 section 3.4). The whole has size bytes, -1 = unknown.
+// Such an answer need not repeat every field of the other (RFC 9110 section 15.3.7),
 // but the entity tag.
-func (r *Response) HasRest(h http.Header, offset, size int64) bool {
+func (r *Response) HasRest(h http.Header, offset, end, size int64) bool {
 	rest, ok := strings.CutPrefix(h.Get("Content-Range"), "bytes ")
 	span, total, _ := strings.Cut(rest, "/")
 	first, last, _ := strings.Cut(span, "-")
 	a, errA := strconv.ParseInt(first, 10, 64)
 	z, errZ := strconv.ParseInt(last, 10, 64)
 	n, errN := strconv.ParseInt(total, 10, 64)
-	if !ok || errA != nil || errZ != nil || errN != nil || a != offset || z != n-1 || size >= 0 && n != size {
+	if end < 0 {
+		end = n
+	}
+	if !ok || errA != nil || errZ != nil || errN != nil || a != offset || z != end-1 || end > n || size >= 0 && n != size {
 		return false
 	}
 	coding := h.Get("Content-Encoding")

@@ -110,9 +110,23 @@ func TestHasRest(t *testing.T) {
 		`Content-Range: bytes 4-9/* | Etag: "e"`:                           false,
 		`Etag: "e"`:                                                        false,
 	} {
-		if got := r.HasRest(header(fields), 4, 10); got != want {
+		if got := r.HasRest(header(fields), 4, -1, 10); got != want {
 			t.Errorf("HasRest(%s) = %v", fields, got)
 		}
+	}
+	middle := NewResponse(206, header(`Etag: "e" | Content-Range: bytes 2-7/10`), 0, noon)
+	for fields, want := range map[string]bool{
+		"bytes 4-7/10":                 true,
+		"bytes 4-9/10":                 false,
+		"bytes 4-7/11":                 false,
+		"bytes 4-9223372036854775807/": false,
+	} {
+		if got := middle.HasRest(header(`Etag: "e" | Content-Range: `+fields), 4, 8, 10); got != want {
+			t.Errorf("HasRest(%s) of a part = %v", fields, got)
+		}
+	}
+	if middle.HasRest(header(`Etag: "e" | Content-Range: bytes 4-11/10`), 4, 12, 10) {
+		t.Error("a part beyond the end")
 	}
 	const date, part = "Last-Modified: Sat, 21 Nov 2026 12:00:00 GMT", "Content-Range: bytes 4-9/10"
 	for _, tt := range []struct {
@@ -125,7 +139,7 @@ func TestHasRest(t *testing.T) {
 		{`Etag: "e" | ` + date, `Etag: "e" | Last-Modified: Sat, 21 Nov 2026 12:00:01 GMT`, false},
 	} {
 		whole := NewResponse(200, header(tt.whole), 0, noon)
-		if got := whole.HasRest(header(part+" | "+tt.part), 4, 10); got != tt.want {
+		if got := whole.HasRest(header(part+" | "+tt.part), 4, 10, 10); got != tt.want {
 			t.Errorf("%s has rest %s = %v", tt.whole, tt.part, got)
 		}
 		if got := whole.SameBytes(NewResponse(200, header(tt.part), 0, noon)); got != tt.want {
@@ -133,7 +147,7 @@ func TestHasRest(t *testing.T) {
 		}
 	}
 	weak := NewResponse(200, header(`Etag: W/"e"`), 0, noon)
-	if weak.HasRest(header(`Content-Range: bytes 4-9/10 | Etag: W/"e"`), 4, 10) {
+	if weak.HasRest(header(`Content-Range: bytes 4-9/10 | Etag: W/"e"`), 4, 10, 10) {
 		t.Error("a weak tag joins two parts")
 	}
 }

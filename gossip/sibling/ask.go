@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -77,9 +78,7 @@ func (in *Inquiry) request(ctx context.Context, cand Candidate, conditions http.
 	h := in.q.Header
 	if len(conditions) > 0 {
 		h = h.Clone()
-		for name, lines := range conditions {
-			h[name] = lines
-		}
+		maps.Copy(h, conditions)
 	}
 	u := *in.q.URL
 	u.Fragment, u.RawFragment, u.User = "", "", nil

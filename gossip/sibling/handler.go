@@ -2,6 +2,7 @@ package sibling
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -116,9 +117,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		AnswerMiss(w, h.Name)
 		return
 	}
-	for name, lines := range resp.Header {
-		w.Header()[name] = lines
-	}
+	maps.Copy(w.Header(), resp.Header)
 	delete(w.Header(), "Connection")
 	MarkHit(w.Header(), h.Name)
 	w.WriteHeader(resp.StatusCode)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -241,4 +242,41 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("Identity(%s) = %q, want %q", url, got, want)
 		}
 	}
+}
+
+// namedLocator notes what it is asked for.
+type namedLocator struct {
+	*world
+	asked []string
+}
+
+func (l *namedLocator) Candidates(dst []Candidate, identity string) []Candidate {
+	l.asked = append(l.asked, identity)
+	return l.world.Candidates(dst, identity)
+}
+
+// What siblings list under a name of the program's own is looked for under that.
+func TestTransportIdentity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		defer w.close()
+		l := &namedLocator{world: w}
+		client, err := New(Config{Name: "me", Locator: l, HTTP: w.questions})
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport := &Transport{Siblings: client, Origin: w.origins, Identity: func(r *http.Request) string { return "blob " + r.URL.Path }}
+		r, err := http.NewRequest(http.MethodGet, originURL+"/x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if !slices.Equal(l.asked, []string{"blob /x"}) {
+			t.Errorf("asked for %q", l.asked)
+		}
+	})
 }

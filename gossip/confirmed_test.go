@@ -1,0 +1,100 @@
+package gossip
+
+import (
+	"errors"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+)
+
+// TestOnlyAPeerChangesItsMetadata: a member that says where another answers siblings, by which key it
+// signs, or that it was restarted, is not believed: not for a moment, neither in a packet nor
+// in a list of members. What the peer itself changes is known to the others at once.
+func TestOnlyAPeerChangesItsMetadata(t *testing.T) {
+	for _, by := range []string{"packets", "lists"} {
+		t.Run(by, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, gone := plainCluster(t)
+				defer c.close()
+				packet, end := stranger(c)
+				defer end()
+				p3 := c.nodes["p3"]
+				meta, err := exchange.DecodeMeta(delegate{p3}.NodeMeta(0))
+				if err != nil {
+					t.Fatal(err)
+				}
+				meta.Service, meta.Incarnation = "10.6.6.6:80", meta.Incarnation+1
+				forged := claim{name: "p3", addr: p3.advertise, meta: meta.AppendTo(nil), versions: []byte{1, 5, 2, 0, 0, 0}}
+				var believed atomic.Int64
+				stop := make(chan struct{})
+				go func() { // all the time
+					for {
+						select {
+						case <-stop:
+							return
+						case <-time.After(10 * time.Millisecond):
+							for _, to := range []string{"p1", "p2"} {
+								for _, m := range c.nodes[to].Members() {
+									if m.Service == meta.Service || m.Incarnation == meta.Incarnation {
+										believed.Add(1)
+									}
+								}
+							}
+						}
+					}
+				}()
+				for i := range 50 {
+					forged.incarnation = uint64(10 * i)
+					for _, to := range []string{"p1", "p2"} {
+						if by == "packets" {
+							packet(appendAlive(nil, forged), to)
+							continue
+						}
+						conn, err := c.net.Host("10.6.6.6").Dial(t.Context(), c.nodes[to].Addr())
+						if err != nil {
+							t.Fatal(err)
+						}
+						conn.Write(listed(forged))
+						time.AfterFunc(time.Second, func() { conn.Close() })
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+				close(stop)
+				if n := believed.Load(); n != 0 {
+					t.Errorf("another's word was believed: %d of 1,000 looks", n)
+				}
+				if n := gone.Load(); n != 0 {
+					t.Errorf("%d times a live peer was gone", n)
+				}
+				p3.inLoop(func() { p3.incarnation.Add(1 << 20) })
+				p3.updateMetadata()
+				within(t, 2*time.Second, func() error {
+					for _, to := range []string{"p1", "p2"} {
+						if (*c.nodes[to].members.Load())["p3"].info.Load().meta.Incarnation != p3.incarnation.Load() {
+							return errors.New(to + " does not know of the change")
+						}
+					}
+					return nil
+				})
+			})
+		})
+	}
+}
+
+// listed is a list of members that says c, and nothing else.
+func listed(c claim) []byte {
+	b := promise(1, 0)
+	b = append(b, 0x87)
+	b = appendText(appendText(b, "Name"), c.name)
+	b = appendAddr(b, "Addr", "Port", netip.AddrPortFrom(c.addr.Addr(), c.addr.Port()))
+	b = appendText(appendText(b, "Meta"), string(c.meta))
+	b = append(appendText(b, "Incarnation"), byte(0xcd), byte(c.incarnation>>8), byte(c.incarnation))
+	b = append(appendText(b, "State"), byte(memberlist.StateAlive))
+	return appendText(appendText(b, "Vsn"), string(c.versions))
+}
