@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -101,10 +102,17 @@ func (t *attempt) find() (found, superseded bool) {
 		return false, false
 	}
 	var conditions http.Header
-	if v := b.repr.StrongValidator(); v != "" && t.at > 0 {
-		conditions = http.Header{"Range": {"bytes=" + strconv.FormatInt(t.at, 10) + "-"}, "If-Range": {v}}
+	if v := b.repr.StrongValidator(); v != "" && (t.at > 0 || b.size > 0) {
+		wanted := "bytes=" + strconv.FormatInt(b.first+t.at, 10) + "-"
+		if b.size > 0 {
+			wanted += strconv.FormatInt(b.first+b.repr.length-1, 10)
+		}
+		conditions = http.Header{"Range": {wanted}, "If-Range": {v}}
 	}
 	b.src.begun = b.repr.Status
+	if b.size > 0 {
+		b.src.begun = http.StatusOK
+	}
 	if in := b.src.inquiry; in != nil && t.slow {
 		in.OriginFirst() // who came to a slow sibling has waited for long enough
 	}
@@ -123,8 +131,12 @@ func (t *attempt) find() (found, superseded bool) {
 	}
 }
 
-// take makes an answer the body's source, or closes it. other is as position says.
+// take makes an answer the body's source, or closes it. other is as position says. A sibling
+// may take no longer than the origin would.
 func (t *attempt) take(a *answer) (found, other bool) {
+	if a.sibling != nil {
+		defer time.AfterFunc(t.worth(a), func() { a.cancel(sibling.ErrStalled) }).Stop()
+	}
 	other, err := t.position(a)
 	if err == nil {
 		other, err = t.lead(a)
@@ -133,6 +145,20 @@ func (t *attempt) take(a *answer) (found, other bool) {
 		a.close()
 	}
 	return err == nil, other
+}
+
+// worth is how long a sibling may take until it is the body's source: as in body.crawls,
+// against what the origin would take for as many bytes.
+func (t *attempt) worth(a *answer) time.Duration {
+	first, pace, known := t.b.c.cfg.Siblings.OriginPace(t.b.f.r.URL.Host)
+	if !known {
+		return otherPatience * t.patience
+	}
+	bytes := 0.0
+	if a.status != http.StatusPartialContent {
+		bytes = float64(t.at)
+	}
+	return max(stallTime, crawlTime+time.Duration(4*(first.Seconds()+bytes*pace)*float64(time.Second)))
 }
 
 // stored returns the copy in the store, nil = none, if a strong validator can say that it is
@@ -158,17 +184,25 @@ func (t *attempt) stored() *answer {
 	if err != nil {
 		return nil
 	}
-	from := t.at
-	if t.received != nil {
-		from = 0
-	}
-	src, err := v.Source(from, v.Size()-from)
-	if err != nil {
-		v.Close()
-		return nil
-	}
-	return &answer{status: f.entry.Status, header: f.entry.Header, body: closing{src, &v}, from: from, length: v.Size(), received: f.entry.received,
+	a := &answer{status: f.entry.Status, header: f.entry.Header, from: t.at, length: v.Size(), received: f.entry.received,
 		given: f.entry.given, described: f.entry.Response, cancel: func(error) {}}
+	if t.received != nil {
+		a.from = 0
+	}
+	from, end := a.from, v.Size()
+	if b.size > 0 {
+		from, end = b.first+t.at, b.first+b.repr.length
+		a.status, a.header, a.described = http.StatusPartialContent, a.header.Clone(), nil
+		a.header["Content-Range"] = []string{fmt.Sprintf("bytes %d-%d/%d", from, end-1, v.Size())}
+	}
+	if end <= v.Size() {
+		if src, err := v.Source(from, end-from); err == nil {
+			a.body = closing{src, &v}
+			return a
+		}
+	}
+	v.Close()
+	return nil
 }
 
 // stale takes the rest from a sibling's stale copy.
@@ -191,23 +225,29 @@ var errUnfit = errors.New("cache: not the rest of this response")
 // representation.
 func (t *attempt) position(a *answer) (other bool, err error) {
 	repr := a.representation()
-	whole, received := &t.b.repr, t.received
+	whole, received, skip := &t.b.repr, t.received, int64(0)
 	switch {
-	case a.status == http.StatusPartialContent && whole.Status == http.StatusOK:
-		if !whole.HasRest(a.header, t.at, whole.length) {
+	case a.status == http.StatusPartialContent && (whole.Status == http.StatusOK || t.b.size > 0):
+		if !t.b.hasRest(a.header, t.at) {
 			return false, errUnfit
 		}
 		if a.sibling != nil && a.header.Get("Content-Encoding") != whole.Header.Get("Content-Encoding") { // which siblings repeat
 			return false, errUnfit
 		}
 		received = nil
+	case t.b.isWhole(a):
+		skip = t.b.first + t.at
+		a.body = closing{io.LimitReader(a.body, t.b.first+whole.length), a.body}
 	case a.status == whole.Status:
 		if !whole.same(repr) {
 			return true, errUnfit
 		}
-		if received != nil {
+		switch {
+		case received != nil:
 			received.Begin()
-		} else if t.at != a.from {
+		case t.at > a.from && t.strong: // nobody has what came before, and it need not be compared
+			skip = t.at - a.from
+		case t.at != a.from:
 			return false, errUnfit
 		}
 	default:
@@ -217,7 +257,9 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 	t.buf = make([]byte, 32<<10)
 	for len(a.ahead) == 0 {
 		n, err := t.source.Read(t.buf)
-		a.ahead = t.buf[:n]
+		ahead := min(skip, int64(n))
+		skip -= ahead
+		a.ahead = t.buf[ahead:n]
 		if received != nil {
 			rest, differs := received.Take(a.ahead)
 			if differs != nil {
@@ -230,10 +272,29 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 			break
 		}
 	}
-	if len(a.ahead) == 0 && (a.err != io.EOF || whole.length >= 0 || received != nil && received.Left() > 0) {
+	if len(a.ahead) == 0 && (a.err != io.EOF || whole.length >= 0 || skip > 0 || received != nil && received.Left() > 0) {
 		return false, errUnfit
 	}
 	return false, nil
+}
+
+// hasRest reports whether a 206 with a header goes on at a byte of the body.
+func (b *body) hasRest(h http.Header, at int64) bool {
+	if b.size > 0 {
+		return b.repr.HasRest(h, b.first+at, b.first+b.repr.length, b.size)
+	}
+	return b.repr.HasRest(h, at, -1, b.repr.length)
+}
+
+// isWhole reports whether an answer is the whole that the body is a part of: its sender knows no
+// ranges.
+func (b *body) isWhole(a *answer) bool {
+	if b.size == 0 || b.repr.StrongValidator() == "" || a.length >= 0 && a.length != b.size {
+		return false
+	}
+	whole := *b.repr.Response
+	whole.Status = http.StatusOK
+	return whole.SameBytes(a.response())
 }
 
 // meanwhile notes what the body's source gave since the attempt began. One that gives

@@ -10,22 +10,12 @@ import (
 	"time"
 )
 
-// buffer returns one for parts of a body, which is to be spared afterwards.
-func (c *Cache) buffer() []byte {
-	select {
-	case buf := <-c.buffers:
-		return buf
-	default:
-		return make([]byte, 64<<10)
-	}
-}
+const bufferSize = 64 << 10
 
-func (c *Cache) spare(buf []byte) {
-	select {
-	case c.buffers <- buf:
-	default:
-	}
-}
+// buffer returns one for parts of a body, which is to be spared afterwards.
+func (c *Cache) buffer() []byte { return c.buffers.Get().(*[bufferSize]byte)[:] }
+
+func (c *Cache) spare(buf []byte) { c.buffers.Put((*[bufferSize]byte)(buf)) }
 
 // noBody reports whether responses of a status have no content.
 func noBody(status int) bool {

@@ -94,7 +94,7 @@ type Cache struct {
 	via        []string      // the Via of what has none, by HTTP/1.1
 	clock      int64         // names that clock; never 0
 
-	buffers chan []byte // spare ones, for bodies
+	buffers sync.Pool // *[bufferSize]byte, for bodies
 
 	liars     recent[time.Duration] // siblings found to have lied, and when, by the steady clock
 	tallies   tallies
@@ -122,8 +122,9 @@ func New(cfg Config) (*Cache, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
-		fetches: make(map[string]*fetch), arriving: make(arriving), buffers: make(chan []byte, 64), comparing: make(chan struct{}, maxComparisons), unasked: make(chan struct{}, maxUnasked),
+		fetches: make(map[string]*fetch), arriving: make(arriving), comparing: make(chan struct{}, maxComparisons), unasked: make(chan struct{}, maxUnasked),
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
+	c.buffers.New = func() any { return new([bufferSize]byte) }
 	c.large.limit = maxLarge
 	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleInquiries)
 	c.tombstones.limit, c.tombstones.tags.limit = maxTombstones, maxTombstones

@@ -12,8 +12,8 @@ import (
 
 // newFetch registers a fetch under key, unless there is one already, which it
 // returns with joined = true, having made the caller one of its followers.
-func (c *Cache) newFetch(r *request, key string, stored *found, reason string) (f *fetch, joined bool) {
-	f = &fetch{key: key, r: r, stored: stored, reason: reason, began: c.now(), ready: make(chan struct{}), ctx: detached{c.stopped, r.Context()}}
+func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joined bool) {
+	f = &fetch{key: key, r: r, stored: stored, began: c.now(), ready: make(chan struct{}), ctx: detached{c.stopped, r.Context()}}
 	f.waiters.join(false)
 	if key == "" {
 		return f, false
@@ -158,13 +158,13 @@ func unattended(r *request) *request {
 // fetchUnasked fetches what no client waits for: validates a stale copy that was served
 // already (RFC 5861), or gets the whole of what a client wanted a part of. While
 // [maxUnasked] are under way that is left to a later request.
-func (c *Cache) fetchUnasked(r *request, key string, stored *found, reason string) {
+func (c *Cache) fetchUnasked(r *request, key string, stored *found) {
 	select {
 	case c.unasked <- struct{}{}:
 	default:
 		return
 	}
-	f, joined := c.newFetch(unattended(r), key, stored, reason)
+	f, joined := c.newFetch(unattended(r), key, stored)
 	f.waiters.leave(joined)
 	if joined {
 		<-c.unasked

@@ -40,7 +40,7 @@ func (c *Cache) compareSome(f *fetch, obj *store.Object, e *entry) {
 		defer func() { <-c.comparing }()
 		ctx, cancel := context.WithTimeout(c.stopped, compareTime)
 		defer cancel()
-		c.compare(ctx, f.r, &found{obj, e})
+		c.compare(ctx, f.r, &found{obj: obj, entry: e})
 	}()
 }
 

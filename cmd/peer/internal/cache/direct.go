@@ -2,7 +2,6 @@ package cache
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -13,10 +12,9 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// answerDirectly answers a hit, whole, by writing to the client's connection what
-// was formatted once for all hits of the response, and the body after it in the
-// same breath. That is what most answers of a busy cache are. It reports whether
-// it did; if not, nothing was sent. A w that wants to know what is sent through it
+// answerDirectly answers a hit, whole, by writing to the client's connection the
+// fields as the store has them, and the body after them in the same breath. That is
+// what most answers of a busy cache are. It reports whether it did; if not, nothing was sent. A w that wants to know what is sent through it
 // is left to do so.
 func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p rfc9111.Part, st rfc9111.Status, via []string, v *store.View, res *Result) bool {
 	e := f.entry
@@ -35,7 +33,7 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p rf
 			return false
 		}
 	}
-	h := append(to.Buffer(), e.wireHeader()...)
+	h := e.appendHit(to.Buffer())
 	h = append(h, "Age: "...)
 	h = strconv.AppendInt(h, int64(min(e.age(c.now()), rfc9111.MaxDelta)/time.Second), 10)
 	h = append(h, "\r\nCache-Status: "...)
@@ -70,25 +68,6 @@ type direct struct{ to *conn.Conn }
 func (d direct) Write(p []byte) (int, error) {
 	n, err := d.to.ReadFrom(bytes.NewReader(p))
 	return int(n), err
-}
-
-// wireHeader returns the status line and the fields of a hit, but for those that
-// depend on the time or the request.
-func (e *entry) wireHeader() []byte {
-	if w := e.wire.Load(); w != nil {
-		return *w
-	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "HTTP/1.1 %03d %s\r\n", e.Status, http.StatusText(e.Status))
-	h := http.Header{}
-	e.Fill(h, rfc9111.Part{Status: e.Status, Length: -1}, 0, false)
-	h["Via"] = e.via
-	delete(h, "Age")
-	delete(h, rfc9111.ClusterControl)
-	h.Write(&b)
-	w := b.Bytes()
-	e.wire.Store(&w)
-	return w
 }
 
 // shortBody is the length from which on a body does not fit the server's buffer

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"net/http"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -19,10 +17,10 @@ import (
 // immutable and shared.
 type entry struct {
 	*rfc9111.Response
-	received moment                 // when the answer arrived that brought or confirmed it
-	given    *given                 // nil = no sibling had a part in it
-	via      []string               // the Via field as it is served
-	wire     atomic.Pointer[[]byte] // the header as it is served; made when it is needed
+	received moment   // when the answer arrived that brought or confirmed it
+	given    *given   // nil = no sibling had a part in it
+	via      []string // the Via field as it is served
+	served   []string // parts of the header as the store has it, in a hit; nil = it has none, or does not come from there
 }
 
 // newEntry returns one that is served with the response's own Via and via.
@@ -82,29 +80,34 @@ func (e *entry) encode() []byte {
 
 var errEntry = errors.New("cache: not a stored response")
 
-// decodeEntry reads what encode wrote.
+// decodeEntry reads what encode wrote. It is called for each hit of a response that is not
+// kept in memory, and so makes one string of data, of which the header's fields are parts.
 func decodeEntry(data []byte, via []string) (*entry, error) {
-	r := textproto.NewReader(bufio.NewReader(bytes.NewReader(data)))
-	line, err := r.ReadLine()
-	if err != nil {
+	line, fields, ok := strings.Cut(string(data), "\r\n")
+	if !ok {
 		return nil, errEntry
 	}
-	fields := strings.Fields(line)
 	by := ""
-	if len(fields) == 11 && fields[0] == "3" {
-		fields, by = fields[:10], fields[10]
+	if strings.HasPrefix(line, "3 ") {
+		at := strings.LastIndexByte(line, ' ')
+		line, by = line[:at], line[at+1:]
 	}
-	n := make([]int64, len(fields))
-	for i := range n {
-		if n[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil {
+	var room [10]int64
+	n := room[:0]
+	for more := true; more; { // each round takes a number
+		var number string
+		number, line, more = strings.Cut(line, " ")
+		v, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || len(n) == cap(n) {
 			return nil, errEntry
 		}
+		n = append(n, v)
 	}
 	var initial time.Duration
 	var received moment
 	var from *given
 	switch {
-	case len(n) == 10 && n[0] == 3: // with what siblings had a part in
+	case len(n) == 10 && n[0] == 3 && by != "": // with what siblings had a part in
 		initial = time.Duration(n[3])
 		received = moment{time.Unix(0, n[2]), n[4], time.Duration(n[5])}
 		from = &given{by: by, at: moment{time.Unix(0, n[6]), n[7], time.Duration(n[8])}, left: time.Duration(n[9])}
@@ -117,13 +120,83 @@ func decodeEntry(data []byte, via []string) (*entry, error) {
 	default:
 		return nil, errEntry
 	}
-	h, err := r.ReadMIMEHeader()
-	if err != nil {
+	h, fields, ok := parseFields(fields)
+	if !ok {
 		return nil, errEntry
 	}
-	e := newEntry(rfc9111.Restore(int(n[1]), http.Header(h), initial, received.wall), received, via)
-	e.given = from
+	e := newEntry(rfc9111.Restore(int(n[1]), h, initial, received.wall), received, via)
+	e.given, e.served = from, servedFields(fields, e.Control.NoCacheFields)
 	return e, nil
+}
+
+// parseFields reads a header that [http.Header.Write] wrote, up to the empty line behind it.
+// text is the header without that line; the strings of h are parts of it.
+func parseFields(s string) (h http.Header, text string, ok bool) {
+	lines := strings.Count(s, "\n")
+	h = make(http.Header, lines)
+	values := make([]string, 0, lines) // those of h, of which nearly each name has one
+	for rest := s; ; {                 // each round takes a line
+		var line string
+		if line, rest, ok = strings.Cut(rest, "\n"); !ok || line == "" || strings.IndexByte(line, '\r') != len(line)-1 {
+			return nil, "", false
+		}
+		if line == "\r" {
+			return h, s[:len(s)-len(rest)-2], true
+		}
+		name, value, ok := strings.Cut(line[:len(line)-1], ":")
+		if !ok || name == "" {
+			return nil, "", false
+		}
+		name = textproto.CanonicalMIMEHeaderKey(name)
+		values = append(values, strings.Trim(value, " \t"))
+		if have := h[name]; have != nil {
+			h[name] = append(have, values[len(values)-1])
+		} else {
+			h[name] = values[len(values)-1 : len(values) : len(values)]
+		}
+	}
+}
+
+// appendHit appends the status line and the fields of a hit to b, but for those that depend
+// on the time or the request.
+func (e *entry) appendHit(b []byte) []byte {
+	b = append(b, "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(e.Status), 10)
+	b = append(append(append(b, ' '), http.StatusText(e.Status)...), "\r\n"...)
+	served := e.served
+	if served == nil { // it does not come from the store
+		var text strings.Builder
+		e.Header.Write(&text)
+		served = servedFields(text.String(), e.Control.NoCacheFields)
+	}
+	for _, fields := range served {
+		b = append(b, fields...)
+	}
+	for _, via := range e.via {
+		b = append(append(append(b, "Via: "...), via...), "\r\n"...)
+	}
+	return b
+}
+
+// servedFields returns the parts of a header that are served as they are: all but the lines that
+// are made anew, are nobody's but the cache's, or are left out unless they were validated.
+func servedFields(fields string, unvalidated []string) (served []string) {
+	from := 0
+	for at := 0; at < len(fields); { // each round takes a line
+		line := fields[at : at+strings.IndexByte(fields[at:], '\n')+1]
+		name := line[:strings.IndexByte(line, ':')]
+		switch at += len(line); {
+		case name == "Age", name == "Via", name == "Content-Length", name == rfc9111.ClusterControl, slices.Contains(unvalidated, name):
+			if before := fields[from : at-len(line)]; before != "" {
+				served = append(served, before)
+			}
+			from = at
+		}
+	}
+	if from < len(fields) {
+		served = append(served, fields[from:])
+	}
+	return served
 }
 
 // A representation is what tells the bytes of one response from those of another.

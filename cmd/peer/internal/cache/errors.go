@@ -90,10 +90,12 @@ func (c *Cache) failure(err error) failure {
 // place of being sent one.
 type Refusable interface{ Refused() }
 
-// Refuse answers with an error of this cache: a status, a token for
-// Cache-Status, and a sentence for the reader.
-func (c *Cache) Refuse(w http.ResponseWriter, r *http.Request, code int, detail, text string) Result {
-	return c.refuse(w, r, code, rfc9111.Status{Detail: detail}, text)
+// Refuse answers with an error of this cache, which counts as an outcome: a status, a
+// token for Cache-Status, and a sentence for the reader.
+func (c *Cache) Refuse(w http.ResponseWriter, r *http.Request, outcome Outcome, code int, detail, text string) Result {
+	res := c.refuse(w, r, code, rfc9111.Status{Detail: detail}, text)
+	res.Outcome = outcome
+	return res
 }
 
 func (c *Cache) refuse(w http.ResponseWriter, r *http.Request, code int, st rfc9111.Status, text string) Result {

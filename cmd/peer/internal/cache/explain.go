@@ -40,8 +40,7 @@ type Stored struct {
 	FreshFor time.Duration // negative = for how long it has been stale
 	Listed   bool          // in this peer's digest
 	Date     time.Time     // when the origin made it
-	Written  time.Time
-	Header   http.Header // the caller must not change it
+	Header   http.Header   // the caller must not change it
 }
 
 // Explain says what [Cache.Serve] would do with r. It changes nothing and counts
@@ -122,7 +121,7 @@ func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
 		held := v.Value().(*entry)
 		e.Stored = append(e.Stored, Stored{
 			Identity: id, Selected: selected[id], Status: held.Status, Bytes: obj.Size(), Age: held.age(r.now),
-			FreshFor: held.freshFor(r.now), Listed: obj.Listed(), Date: held.Date, Written: obj.Written(), Header: held.Header,
+			FreshFor: held.freshFor(r.now), Listed: obj.Listed(), Date: held.Date, Header: held.Header,
 		})
 		if selected[id] && (best == nil || best.Date.Before(held.Date)) {
 			best = held

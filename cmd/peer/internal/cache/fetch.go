@@ -19,7 +19,6 @@ type fetch struct {
 	r      *request // the leader's
 	stored *found   // a stale copy to be validated; nil = none
 	origin bool     // no sibling is asked: one had a representation that the origin replaced
-	reason string   // for Cache-Status: why the request went forward
 	began  moment   // before anybody was asked
 
 	waiters waiters       // the requests that it has still to answer, in part or whole
@@ -28,6 +27,8 @@ type fetch struct {
 	part    bool          // the range that the client wants is asked for
 	stale   bool          // a sibling's stale response is taken, since the origin is down
 	result  *result
+
+	replaces *store.Object // what the origin has replaced by an answer for the leader alone, once that is whole; nil = nothing
 
 	ctx     detached
 	sources sources
@@ -110,14 +111,14 @@ func (c *Cache) run(f *fetch) {
 			c.receive(f, src, a)
 		default:
 			if stored != nil && a.status < 500 && a.sibling == nil && !f.r.cc.NoStore {
-				c.store.DeleteObject(f.stored.obj) // the origin has replaced it
+				f.replaces = f.stored.obj
 			}
 			c.handOver(f, src, a)
 		}
 	}
 	c.forget(f)
 	f.waiters.Wait()
-	if f.result.ended {
+	if f.result.ended || f.replaces != nil && noBody(f.result.fwdStatus) {
 		c.store.DeleteObject(f.stored.obj)
 	}
 }
@@ -226,11 +227,15 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 		res := newResult(src)
 		res.answer, res.fwdStatus = a, a.status
 		res.from(a)
-		if a.sibling == nil { // a sibling's is watched already
-			a.body = &closing{newPausing(a.body, c.cfg.BetweenBytes, a.cancel), a.body}
-		}
 		if a.sibling == nil && f.part {
 			c.complete(f.r, a)
+		}
+		if from, to, size := a.span(); size >= 0 && (a.length < 0 || a.length == to-from) {
+			f.handed = *a
+			f.handed.body, f.handed.cancel = c.newBody(f, src, a, nil), func(error) {}
+			res.answer = &f.handed
+		} else if a.sibling == nil { // several parts; a sibling's are watched already
+			a.body = &closing{newPausing(a.body, c.cfg.BetweenBytes, a.cancel), a.body}
 		}
 		f.deliver(res)
 		return

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math"
 
@@ -52,20 +53,35 @@ func (c *Cache) finish(w io.Writer, r *request, cut cutAnswer, res *Result) {
 	if errors.Is(res.Err, store.ErrBehind) {
 		by = pastStore
 	}
-	for by < noWay && unread(res.Err) {
+	for by < noWay && (unread(res.Err) || errors.Is(res.Err, errSource)) {
 		by = max(by+1, c.finishOnce(w, r, &cut, by, res))
 	}
 }
 
+// errSource is that of a rest whose source broke off.
+var errSource = errors.New("cache: the rest broke off")
+
+// A restReader notes whether reading failed.
+type restReader struct {
+	io.Reader
+	failed bool
+}
+
+func (s *restReader) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.failed = err != nil && err != io.EOF
+	return n, err
+}
+
 // finishOnce fetches the body once. It returns the way that may help where res.Err is
-// what it was, or unread again.
+// what it was, unread again, or errSource.
 func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res *Result) way {
 	r2, key := unattended(r), cut.id
 	if by != throughStore {
 		r2.cc.NoStore, key = true, ""
 	}
 	r2.cc.NoCache = by == fromOrigin
-	anew, joined := c.newFetch(r2, key, nil, "miss")
+	anew, joined := c.newFetch(r2, key, nil)
 	defer anew.waiters.leave(joined)
 	if !joined {
 		defer anew.leave()
@@ -100,7 +116,8 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 	if repr.Status != cut.repr.Status || !repr.same(cut.repr) {
 		return elsewhere
 	}
-	checked := cut.sums.Check(body, 0, math.MaxInt64)
+	source := &restReader{Reader: body}
+	checked := cut.sums.Check(source, 0, math.MaxInt64)
 	_, err := io.CopyN(io.Discard, checked, cut.plan.Offset+res.Bytes)
 	if err == nil {
 		rest := cut.plan.Length
@@ -116,6 +133,8 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 	}
 	if res.Err = err; err == nil {
 		c.BodiesResumed.Add(1)
+	} else if source.failed && !unread(err) {
+		res.Err = fmt.Errorf("%w: %w", errSource, err)
 	}
 	if f, ok := body.(*store.Follower); ok && unread(err) && f.Sums().Len() > cut.sums.Len() {
 		cut.sums = f.Sums()

@@ -48,6 +48,7 @@ func (r *request) mayStore(resp *rfc9111.Response) bool {
 type found struct {
 	obj   *store.Object
 	entry *entry
+	view  store.View // closed: what came into memory with the entry
 }
 
 // lookup returns the stored response that r selects, if there is one: of several
@@ -76,7 +77,15 @@ func (c *Cache) peek(id string) *found {
 		return nil
 	}
 	v.Close()
-	return &found{obj: obj, entry: v.Value().(*entry)}
+	return &found{obj, v.Value().(*entry), v}
+}
+
+// open opens a response that was found.
+func (c *Cache) open(f *found, a store.Access) (store.View, error) {
+	if v, ok := f.view.Again(a); ok {
+		return v, nil
+	}
+	return c.store.Open(f.obj, a)
 }
 
 // identities are those under which a sibling may list the response that r

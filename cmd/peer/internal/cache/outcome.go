@@ -37,7 +37,6 @@ type Result struct {
 	Asked         int     // siblings asked
 	FalseHits     int     // of those, how many had no fresh copy
 	SiblingErrors int     // of those, how many failed or were too slow
-	Stored        bool    // the answer went into the store
 	Stale         bool    // the answer was stale
 	Bytes         int64   // body bytes sent
 	Broken        bool    // the answer ended before its end: the connection must be closed

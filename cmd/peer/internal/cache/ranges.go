@@ -74,7 +74,7 @@ func (c *Cache) complete(r *request, a *answer) {
 	case !r.mayStore(whole) || !whole.Useful():
 		return
 	}
-	c.fetchUnasked(r, c.fetchKey(r, nil, nil), nil, "uri-miss")
+	c.fetchUnasked(r, c.fetchKey(r, nil, nil), nil)
 }
 
 // headElsewhere answers a HEAD for what is not here by a sibling that has it. It isn't ok

@@ -20,7 +20,7 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 			access = store.Share
 		}
 	}
-	v, err := c.store.Open(f.obj, access)
+	v, err := c.open(f, access)
 	if err != nil {
 		return Result{}, false
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"sync"
 	"time"
 
@@ -36,12 +37,16 @@ var errSuperseded = errors.New("cache: the origin may have another representatio
 // another that goes on at the same byte. Where the source only makes no progress,
 // an attempt is made beside it, and whichever comes to the next byte first is the
 // source from then on. There is one attempt at a time, however many wait.
+//
+// It may be a part of a whole: then the rest of the part is asked for.
 type body struct {
 	c    *Cache
 	f    *fetch
 	src  *sources
 	repr representation
 	w    *store.Writer // has what came so far; nil = nobody has
+
+	first, size int64 // of a part: where it begins in the whole, and the whole's length; else 0
 
 	mu         sync.Mutex
 	from       *answer       // the source
@@ -74,6 +79,11 @@ func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *bod
 	b := &body{c: c, f: f, src: src, repr: a.representation(), w: w, from: a, helper: a.given}
 	if noBody(a.status) {
 		b.repr.length = 0
+	}
+	if a.status == http.StatusPartialContent {
+		var end int64
+		b.first, end, b.size = a.span()
+		b.repr.length = end - b.first // which a chunked one does not say otherwise
 	}
 	b.patience = b.stall()
 	b.mu.Lock() // check uses the timer
@@ -128,6 +138,9 @@ func (b *body) Read(p []byte) (int, error) {
 		b.mu.Unlock()
 		switch {
 		case whole:
+			if o := b.f.replaces; o != nil {
+				b.c.store.DeleteObject(o)
+			}
 			return n, io.EOF
 		case err == io.EOF:
 			err = io.ErrUnexpectedEOF
@@ -211,7 +224,7 @@ func (b *body) mayResume() bool {
 // whatever the origin has: no byte went out, and nothing would tell that another body
 // belongs to the header. An origin that pauses each time ends that. b.mu is held.
 func (b *body) replaceable() bool {
-	return b.w != nil && b.at == 0 && b.f.delivered() && b.repr.StrongValidator() == "" &&
+	return (b.w != nil || b.size > 0) && b.at == 0 && b.f.delivered() && b.repr.StrongValidator() == "" &&
 		b.c.now().steady-b.f.r.now.steady < 2*b.c.cfg.BetweenBytes
 }
 
@@ -231,12 +244,12 @@ func (b *body) check() {
 			b.from.cancel(errSuperseded)
 		case idle >= limit:
 			b.from.cancel(errBetweenBytes)
+		case b.attempt == nil && b.stored() && b.mayResume():
+			b.begin(true)
 		case idle >= b.patience:
 			b.overtake(false)
 		case b.crawls(now):
 			b.overtake(true)
-		case b.attempt == nil && b.stored() && b.mayResume():
-			b.begin(true)
 		}
 		for _, d := range []time.Duration{limit - idle, b.patience - idle} {
 			if d > 0 {

@@ -131,7 +131,7 @@ func (c *Cache) servedSibling(r *request) {
 // hit serves a stored response. It isn't ok if the response can't be read.
 func (c *Cache) hit(w http.ResponseWriter, r *request, hit *found, v rfc9111.Use) (Result, bool) {
 	if v == rfc9111.StaleWhileRevalidate {
-		c.fetchUnasked(r, hit.obj.Key(), hit, "stale")
+		c.fetchUnasked(r, hit.obj.Key(), hit)
 	}
 	st := rfc9111.Status{Hit: true, HasTTL: true, TTL: hit.entry.freshFor(r.now)}
 	res, ok := c.serveStored(w, r, hit, st, nil)
@@ -146,7 +146,7 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 	if how.alone || r.cc.NoStore || r.cc.NoCache || c.hitForMiss.is(r.url, r.now) {
 		key = ""
 	}
-	f, joined := c.newFetch(r, key, stored, reason)
+	f, joined := c.newFetch(r, key, stored)
 	defer f.waiters.leave(joined)
 	if !joined {
 		if key != "" { // a fetch may have ended between our look-up and this one's start
@@ -224,7 +224,7 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 		return Result{}, &again{part: true}
 	}
 	st := rfc9111.Status{Fwd: reason, FwdStatus: got.fwdStatus, Stored: got.storing, Collapsed: joined}
-	res := Result{Outcome: OriginFetch, Peer: got.peer, Stored: got.storing && !joined, Stale: got.stale}
+	res := Result{Outcome: OriginFetch, Peer: got.peer, Stale: got.stale}
 	if got.peer != "" {
 		res.Outcome, st.Detail = SiblingHit, "sibling"
 	}
@@ -311,7 +311,7 @@ func (c *Cache) unanswered(w http.ResponseWriter, r *request, res Result, st rfc
 	fail := c.failure(err)
 	st.Detail, st.Stored = fail.detail, false
 	sent := c.refuse(w, r.Request, fail.status, st, fail.text)
-	res.Status, res.Bytes, res.Outcome, res.Stored, res.Err = sent.Status, sent.Bytes, GatewayError, false, err
+	res.Status, res.Bytes, res.Outcome, res.Err = sent.Status, sent.Bytes, GatewayError, err
 	return res
 }
 

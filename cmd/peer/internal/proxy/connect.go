@@ -12,27 +12,26 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // connect tunnels a CONNECT request's bytes to its target and back (RFC 9110
 // section 9.3.6). They are not looked at and not cached.
 func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
-	refuse := func(status int, detail, text string, outcome Outcome) cache.Result {
-		res := h.cache.Refuse(w, r, status, detail, text)
-		res.Outcome = outcome
-		return res
+	refuse := func(status int, detail, text string) cache.Result {
+		return h.cache.Refuse(w, r, ClientError, status, detail, text)
 	}
 	if h.sites != nil {
 		w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
-		return refuse(http.StatusMethodNotAllowed, "no-tunnels", "this is a reverse proxy: it opens no tunnels", ClientError)
+		return refuse(http.StatusMethodNotAllowed, "no-tunnels", "this is a reverse proxy: it opens no tunnels")
 	}
 	host, port, err := net.SplitHostPort(r.Host)
 	if err != nil || host == "" || port == "" {
-		return refuse(http.StatusBadRequest, "bad-target", "CONNECT wants HOST:PORT", ClientError)
+		return refuse(http.StatusBadRequest, "bad-target", "CONNECT wants HOST:PORT")
 	}
 	if h.cfg.AllowConnect != nil && !h.cfg.AllowConnect(host, port) {
-		return refuse(http.StatusForbidden, "not-allowed", "tunnels to that port are not allowed here", ClientError)
+		return refuse(http.StatusForbidden, "not-allowed", "tunnels to that port are not allowed here")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.ConnectTimeout)
 	defer cancel()
@@ -41,7 +40,7 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 		if cause := fault(r, err); cause != nil {
 			h.failing.failed(r.Host, cause)
 		}
-		res := refuse(http.StatusBadGateway, "origin-unreachable", r.Host+" cannot be reached", GatewayError)
+		res := h.cache.Refuse(w, r, GatewayError, http.StatusBadGateway, "origin-unreachable", r.Host+" cannot be reached")
 		res.Err = err
 		return res
 	}
@@ -49,8 +48,10 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 	client, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		target.Close()
-		return refuse(http.StatusHTTPVersionNotSupported, "no-tunnels", "CONNECT works over HTTP/1.1 only", ClientError)
+		return refuse(http.StatusHTTPVersionNotSupported, "no-tunnels", "CONNECT works over HTTP/1.1 only")
 	}
+	// Neither end may take nothing for ever; Hijack ended that of the client's.
+	client, target = conn.Patient(client, h.cfg.SendTimeout), conn.Patient(target, h.cfg.SendTimeout)
 	res := cache.Result{Status: http.StatusOK, Outcome: Bypass}
 	if !h.track(client, target) {
 		res.Err = net.ErrClosed
@@ -75,7 +76,8 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 
 // splice copies both ways until both ends are done, and returns the bytes that went to
 // the client. Once one end is, the other may pause for the limit: it may not know, or not
-// care, that nobody is there.
+// care, that nobody is there. An end that takes nothing for the limit of sending is
+// done, too (see [conn.Patient]).
 func splice(client, target net.Conn, limit time.Duration) (down int64) {
 	var wg sync.WaitGroup
 	wg.Go(func() { carry(target, client, limit) })

@@ -28,8 +28,8 @@ const (
 
 // An Event is one finished request.
 type Event struct {
-	Method, URL  string
-	cache.Result               // Status, Outcome, Peer, Asked, FalseHits, SiblingErrors, Stored, Stale, Bytes, Broken, Err
+	URL          string
+	cache.Result               // Status, Outcome, Peer, Asked, FalseHits, SiblingErrors, Stale, Bytes, Broken, Err
 	Sibling      bool          // the request came from a sibling (only-if-cached, by way of another cache)
 	Refused      bool          // it was a question in a sibling's name by somebody else
 	Closed       bool          // it came from a Squid and was answered by closing the connection

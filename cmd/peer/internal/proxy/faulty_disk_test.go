@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store/disktest"
 )
@@ -115,4 +116,44 @@ func TestDiskGivesNothingOfAnOlderBody(t *testing.T) {
 			t.Errorf("%v, %d bytes, %+v", r.err, len(r.body), r.status())
 		}
 	})
+}
+
+// Where the disk fails within an answer, and then the sibling that sends the rest does, the
+// origin finishes it.
+func TestDiskAndSiblingFailWithinAnswer(t *testing.T) {
+	const size = 1_000_000
+	body := content(1, size)
+	for _, at := range []int{0, 1, 100_000, 400_000, 999_999} {
+		for _, fault := range []string{"cut", "stall"} {
+			for _, tag := range []string{"", `"a"`} {
+				t.Run(fmt.Sprintf("%s at %d, tag %q", fault, at, tag), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						good := &faulty{body: body, tag: tag, ranges: true}
+						w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) { good.serve(w, r, 1) })
+						defer w.close()
+						var fails atomic.Bool
+						disk := disktest.New()
+						var reads atomic.Int64
+						disk.Inject(func(op disktest.Op, _ string, b []byte) (int, error) {
+							if op == disktest.Read && len(b) >= 10_000 && fails.Load() && reads.Add(1) > 3 {
+								return 0, syscall.EIO
+							}
+							return 0, nil
+						})
+						w.tune = func(c *Config) { c.Store.FS = disk }
+						w.start("a", "/store")
+						w.get("a", "/x")
+						synctest.Wait()
+						w.rogue("c", &faulty{body: body, tag: tag, ranges: true, fault: fault, at: at})
+						fails.Store(true)
+						r, err := w.try("a", "GET", "/x", "")
+						if err != nil || r.err != nil || r.body != string(body) {
+							t.Errorf("%v, %d bytes, %v; %s", err, len(r.body), r.err, r.status())
+						}
+						time.Sleep(2 * time.Minute)
+					})
+				})
+			}
+		}
+	}
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 
@@ -36,9 +37,7 @@ func (w *world) startLibrary(name string) *http.Transport {
 			return
 		}
 		defer resp.Body.Close()
-		for field, lines := range resp.Header {
-			rw.Header()[field] = lines
-		}
+		maps.Copy(rw.Header(), resp.Header)
 		rw.WriteHeader(resp.StatusCode)
 		if _, err := io.Copy(rw, resp.Body); err != nil {
 			panic(http.ErrAbortHandler)

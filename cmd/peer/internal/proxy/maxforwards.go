@@ -22,11 +22,8 @@ func (h *Handler) maxForwards(w http.ResponseWriter, r *http.Request) (res cache
 		return res, false
 	}
 	if r.Method == http.MethodTrace {
-		res = h.cache.Refuse(w, r, http.StatusMethodNotAllowed, "no-trace", "this cache does not reflect requests")
-	} else {
-		w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, CONNECT")
-		res = h.cache.Refuse(w, r, http.StatusOK, "max-forwards", "this cache passes requests on with these methods")
+		return h.cache.Refuse(w, r, Bypass, http.StatusMethodNotAllowed, "no-trace", "this cache does not reflect requests"), true
 	}
-	res.Outcome = Bypass
-	return res, true
+	w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, CONNECT")
+	return h.cache.Refuse(w, r, Bypass, http.StatusOK, "max-forwards", "this cache passes requests on with these methods"), true
 }

@@ -5,11 +5,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
@@ -58,6 +60,9 @@ var errSwitched = errors.New("101 Switching Protocols, which was not asked for")
 // RoundTrip implements [http.RoundTripper].
 func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := o.RoundTripper.RoundTrip(r)
+	if err != nil && brokeOff(r, err) {
+		resp, err = o.RoundTripper.RoundTrip(r)
+	}
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols && r.Header["Upgrade"] == nil {
 		resp.Body.Close()
 		resp, err = nil, errSwitched
@@ -68,6 +73,14 @@ func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 		o.failed(r.URL.Host, cause)
 	}
 	return resp, err
+}
+
+// brokeOff reports whether the connection ended before an answer to a request that may be
+// sent twice: an origin that was restarted just then, or had enough of the connection.
+func brokeOff(r *http.Request, err error) bool {
+	safe := (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions) && (r.Body == nil || r.Body == http.NoBody)
+	return safe && r.Context().Err() == nil &&
+		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
 }
 
 // fault returns the error that an origin is to be blamed for, nil if a request failed

@@ -119,3 +119,35 @@ func TestOriginsOfAForwardProxy(t *testing.T) {
 		}
 	})
 }
+
+// What the origin breaks off before the header is asked for once more, if that can do no harm:
+// one that is restarted costs no client an error.
+func TestBrokenBeforeTheHeader(t *testing.T) {
+	for _, c := range []struct {
+		method, body  string
+		broken        int
+		status, asked int
+	}{
+		{"GET", "", 1, 200, 2},
+		{"HEAD", "", 1, 200, 2},
+		{"GET", "", 2, 502, 2},
+		{"POST", "", 1, 502, 1},
+		{"POST", "x", 1, 502, 1},
+		{"GET", "x", 1, 502, 1},
+	} {
+		t.Run(fmt.Sprintf("%s%s/%d", c.method, c.body, c.broken), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+					if asked++; asked <= c.broken {
+						panic(http.ErrAbortHandler)
+					}
+				}, "a")
+				defer w.close()
+				if got := w.do("a", c.method, "/x", c.body).StatusCode; got != c.status || asked != c.asked {
+					t.Errorf("status %d after %d requests, want %d after %d", got, asked, c.status, c.asked)
+				}
+			})
+		})
+	}
+}

@@ -189,7 +189,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	start := time.Now()
-	e := Event{Method: r.Method, Request: r}
+	e := Event{URL: r.RequestURI, Request: r}
 	var span tracing.Request
 	if h.cfg.Tracing != nil {
 		r, span = h.cfg.Tracing.Request(r)
@@ -197,13 +197,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	question := sibling.IsQuestion(r)
 	switch {
 	case question && !h.admits(r):
-		e.URL, e.Sibling, e.Refused = r.RequestURI, true, true
-		e.Result = h.cache.Refuse(w, r, http.StatusForbidden, "not-a-sibling", "a sibling's name, and not that sibling")
-		e.Outcome = ClientError
+		e.Sibling, e.Refused = true, true
+		e.Result = h.cache.Refuse(w, r, ClientError, http.StatusForbidden, "not-a-sibling", "a sibling's name, and not that sibling")
 	case !question && h.cfg.AllowClient != nil && !h.cfg.AllowClient(r.RemoteAddr):
-		e.URL = r.RequestURI
-		e.Result = h.cache.Refuse(w, r, http.StatusForbidden, "not-a-client", "this proxy is not for you: see --proxy-client")
-		e.Outcome = ClientError
+		e.Result = h.cache.Refuse(w, r, ClientError, http.StatusForbidden, "not-a-client", "this proxy is not for you: see --proxy-client")
 	case question && fromSquid(r.Header):
 		e.Result = h.answerSquid(w, r, &e)
 	default:
@@ -240,38 +237,20 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 	}
 	if r.Method == methodPurge && h.cfg.Purge != nil {
 		if status, why := h.mayPurge(r); status != 0 {
-			e.URL = r.RequestURI
 			if status == http.StatusMethodNotAllowed {
 				w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 			}
-			res := h.cache.Refuse(w, r, status, "purge", why)
-			res.Outcome = cache.ClientError
-			return res
+			return h.cache.Refuse(w, r, ClientError, status, "purge", why)
 		}
 	}
 	webSocket := h.sites != nil && isWebSocket(r)
 	r, by := h.withoutClaims(withoutHopByHop(r))
 	target, no := h.target(r, by)
+	if no == nil {
+		no = framing(w, r)
+	}
 	if no != nil {
-		e.URL = r.RequestURI
-		res := h.cache.Refuse(w, r, no.status, no.detail, no.text)
-		res.Outcome = ClientError
-		return res
-	}
-	if no := h.framing(w, r); no != nil {
-		e.URL = r.RequestURI
-		res := h.cache.Refuse(w, r, no.status, no.detail, no.text)
-		res.Outcome = ClientError
-		return res
-	}
-	if !r.ProtoAtLeast(1, 1) && r.ContentLength > 0 {
-		w.Header().Set("Connection", "close") // what follows might not be framed
-		if !conn.Framed(r.Context()) {
-			e.URL = r.RequestURI
-			res := h.cache.Refuse(w, r, http.StatusBadRequest, "bad-framing", "a body in HTTP/1.0 comes first on its connection, and without a Transfer-Encoding")
-			res.Outcome = ClientError
-			return res
-		}
+		return h.cache.Refuse(w, r, ClientError, no.status, no.detail, no.text)
 	}
 	if target != r.URL {
 		clone := *r
@@ -287,9 +266,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 	e.URL = r.URL.String()
 	e.Sibling = question && r.Header["Via"] != nil
 	if !question && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
-		res := h.cache.Refuse(w, r, http.StatusLoopDetected, "loop", "the request has come through this cache before")
-		res.Outcome = GatewayError
-		return res
+		return h.cache.Refuse(w, r, GatewayError, http.StatusLoopDetected, "loop", "the request has come through this cache before")
 	}
 	if webSocket && !question {
 		return h.upgrade(w, r)
@@ -305,7 +282,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 
 // framing closes connections of which nobody knows for certain where the next request
 // begins, and refuses a request whose own end nobody does.
-func (h *Handler) framing(w http.ResponseWriter, r *http.Request) *refusal {
+func framing(w http.ResponseWriter, r *http.Request) *refusal {
 	switch {
 	case r.ProtoMajor != 1:
 	case r.ProtoMinor == 0 && r.ContentLength == 0 && r.Header["Content-Length"] == nil &&
@@ -313,6 +290,11 @@ func (h *Handler) framing(w http.ResponseWriter, r *http.Request) *refusal {
 		// Or it has a Transfer-Encoding, which HTTP/1.0 knows nothing of and the server hides.
 		w.Header().Set("Connection", "close")
 		return &refusal{http.StatusLengthRequired, "no-length", "a body in HTTP/1.0 needs a Content-Length"}
+	case r.ProtoMinor == 0 && r.ContentLength > 0:
+		w.Header().Set("Connection", "close") // what follows might not be framed
+		if !conn.Framed(r.Context()) {
+			return &refusal{http.StatusBadRequest, "bad-framing", "a body in HTTP/1.0 comes first on its connection, and without a Transfer-Encoding"}
+		}
 	case len(r.TransferEncoding) > 0:
 		// It may have had a Content-Length besides, which the server hides, and which a proxy
 		// in front may have believed (RFC 9112 section 6.1).

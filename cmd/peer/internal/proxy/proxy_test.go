@@ -241,6 +241,86 @@ func TestConnectHalfOpen(t *testing.T) {
 	})
 }
 
+// A tunnel ends of which one end sends, and the other takes nothing.
+func TestConnectToOneThatReadsNothing(t *testing.T) {
+	for _, sends := range []string{"client", "target"} {
+		t.Run(sends, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, false, cached("x"))
+				w.tune = func(c *Config) { c.AllowConnect = func(host, port string) bool { return true } }
+				w.start("a", t.TempDir())
+				defer w.close()
+				l := w.net.listen("target.test:443")
+				go func() {
+					conn, _ := l.Accept()
+					if sends == "target" {
+						writeEndlessly(conn)
+					}
+				}()
+				conn := w.dial("a")
+				fmt.Fprint(conn, "CONNECT target.test:443 HTTP/1.1\r\nHost: target.test:443\r\n\r\n")
+				if resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect}); err != nil || resp.StatusCode != http.StatusOK {
+					t.Fatal(resp, err)
+				}
+				if sends == "client" {
+					go writeEndlessly(conn)
+				}
+				time.Sleep(3 * time.Minute) // one for the write, and one for the other way
+				checkTunnelsEnded(t, w.peers["a"])
+			})
+		})
+	}
+}
+
+func writeEndlessly(w io.Writer) {
+	for {
+		if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+			return
+		}
+	}
+}
+
+func checkTunnelsEnded(t *testing.T, h *Handler) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.tunnels); n != 0 {
+		t.Errorf("%d ends of tunnels are open", n)
+	}
+}
+
+// So does a WebSocket.
+func TestWebSocketToOneThatReadsNothing(t *testing.T) {
+	for _, sends := range []string{"client", "origin"} {
+		t.Run(sends, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				over := make(chan struct{})
+				w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+					conn, _, _ := http.NewResponseController(w).Hijack()
+					io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+					if sends == "origin" {
+						writeEndlessly(conn)
+					}
+					<-over
+					conn.Close()
+				}, "a")
+				defer w.close()
+				defer close(over)
+				conn := w.dial("a")
+				go fmt.Fprint(conn, "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n")
+				if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+					t.Fatal(resp, err)
+				}
+				if sends == "client" {
+					go writeEndlessly(conn)
+				}
+				time.Sleep(3 * time.Minute)
+				checkTunnelsEnded(t, w.peers["a"])
+			})
+		})
+	}
+}
+
 // What still comes of one end is carried, however long that takes, until it pauses.
 func TestConnectGoesOnHalfOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -46,9 +46,7 @@ func (h *Handler) purge(w http.ResponseWriter, r *http.Request, target *url.URL)
 	}
 	switch {
 	case len(targets) > MaxPurgeTags:
-		res := h.cache.Refuse(w, r, http.StatusBadRequest, "tags", fmt.Sprintf("more than %d tags at once", MaxPurgeTags))
-		res.Outcome = cache.ClientError
-		return res
+		return h.cache.Refuse(w, r, ClientError, http.StatusBadRequest, "tags", fmt.Sprintf("more than %d tags at once", MaxPurgeTags))
 	case len(targets) == 0:
 		t := h.targetOf(target, false)
 		t.Soft = soft
@@ -59,9 +57,7 @@ func (h *Handler) purge(w http.ResponseWriter, r *http.Request, target *url.URL)
 	if len(late) > 0 {
 		status, text = http.StatusAccepted, "not done yet, and going on: "+strings.Join(late, ", ")
 	}
-	res := h.cache.Refuse(w, r, status, "purge", text)
-	res.Outcome = cache.Bypass
-	return res
+	return h.cache.Refuse(w, r, Bypass, status, "purge", text)
 }
 
 // MaxPurgeTags is how many tags a purge may name.

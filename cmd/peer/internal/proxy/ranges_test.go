@@ -46,7 +46,7 @@ func TestRanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				body := big[:c.size]
-				sent := 0
+				var sent atomic.Int64
 				w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
 					w.Header().Set("Cache-Control", c.cc)
 					w.Header().Set("Etag", `"v"`)
@@ -64,7 +64,7 @@ func TestRanges(t *testing.T) {
 					w.get("a", "/x")
 					synctest.Wait()
 				}
-				before, sentBefore := w.origin.count(), sent
+				before, sentBefore := w.origin.count(), sent.Load()
 				for _, spec := range c.ranges {
 					r := w.get("b", "/x", "Range: bytes="+spec)
 					var first, last int
@@ -98,12 +98,12 @@ func TestRanges(t *testing.T) {
 // counting counts the bytes of bodies.
 type counting struct {
 	http.ResponseWriter
-	n *int
+	n *atomic.Int64
 }
 
 func (c *counting) Write(p []byte) (int, error) {
 	n, err := c.ResponseWriter.Write(p)
-	*c.n += n
+	c.n.Add(int64(n))
 	return n, err
 }
 

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -37,8 +39,8 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) cache.Result {
 	rfc9111.AddVia(out.Header, 1, 1, h.cfg.Name)
 	resp, err := h.origins.RoundTrip(out)
 	if err != nil {
-		res := h.cache.Refuse(w, r, http.StatusBadGateway, "origin-unreachable", "the origin "+out.URL.Host+" cannot be reached")
-		res.Outcome, res.Err = GatewayError, err
+		res := h.cache.Refuse(w, r, GatewayError, http.StatusBadGateway, "origin-unreachable", "the origin "+out.URL.Host+" cannot be reached")
+		res.Err = err
 		return res
 	}
 	defer resp.Body.Close()
@@ -48,10 +50,9 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) cache.Result {
 	}
 	client, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		res := h.cache.Refuse(w, r, http.StatusHTTPVersionNotSupported, "no-upgrade", "upgrades work over HTTP/1.1 only")
-		res.Outcome = ClientError
-		return res
+		return h.cache.Refuse(w, r, ClientError, http.StatusHTTPVersionNotSupported, "no-upgrade", "upgrades work over HTTP/1.1 only")
 	}
+	client = conn.Patient(client, h.cfg.SendTimeout) // Hijack ended that; the origin's is its transport's
 	res := cache.Result{Status: resp.StatusCode, Outcome: Bypass}
 	if !h.track(client) {
 		res.Err = net.ErrClosed
@@ -97,9 +98,7 @@ func (h *Handler) notUpgraded(w http.ResponseWriter, resp *http.Response) cache.
 	rfc9111.RemoveHopByHop(resp.Header)
 	h.marked(resp)
 	header := w.Header()
-	for name, lines := range resp.Header {
-		header[name] = lines
-	}
+	maps.Copy(header, resp.Header)
 	w.WriteHeader(resp.StatusCode)
 	res := cache.Result{Status: resp.StatusCode, Outcome: Bypass}
 	res.Bytes, res.Err = io.Copy(w, resp.Body)

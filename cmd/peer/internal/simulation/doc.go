@@ -106,7 +106,17 @@
 //	23              7170 to 19419  1.27         10677: an origin that resets sent a byte of its own before. 15015: an object that still arrived,
 //	                                            after a minute without a byte, was in the digest and not in the store (both the oracle's fault)
 //
-// Together that is 2.2 of the eight core-hours that a release is to have had.
+//	23              19420 to 27669  1.81        19803, 43596: what the origin broke off before the header was an error for those who had
+//	                and 40000                   joined, too. 5025, 40707, 40980: a sibling that was to go on was waited for however slow it was.
+//	                to 47999                    40799: the disk failed, then the sibling that sent the rest. 47869: an origin without ranges was
+//	                                            not read up to the byte that was missing. All are mended
+//
+// Together that is 4.0 of the eight core-hours that a release is to have had.
+//
+// Two faults are not found within 2000 seeds, and so are not in the list: that a part (the answer to a range deep
+// within a large object) is cut where its source breaks off, since no object here is so large that it is asked for in parts; and that
+// the sibling which is to go on is slow, which two of 14,000 seeds showed. TestPartGoesOn and TestSecondSourceCrawls of
+// package proxy have them.
 //
 // # What is not simulated
 //

@@ -15,7 +15,8 @@ var mutations = []mutation{
 		{digestTable, "		t.at(home).head += by\n", "		t.at(home).head |= lineSpill\n"}, // for good, as it was then
 	}},
 	{name: "stall-for-ever", what: "an origin that stalls once takes its URL away from everyone", edits: []edit{
-		{cacheDir + "resume.go", "		case idle >= limit:\n			b.from.cancel(errBetweenBytes)\n		case idle >= b.patience:\n			b.overtake(false)\n", ""},
+		{cacheDir + "resume.go", "		case idle >= limit:\n			b.from.cancel(errBetweenBytes)\n", ""},
+		{cacheDir + "resume.go", "		case idle >= b.patience:\n			b.overtake(false)\n", ""},
 		{cacheDir + "resume.go", "			b.overtake(false)\n		}\n		if b.changed", "		}\n		if b.changed"},
 	}},
 	{name: "no-takeover", what: "those who join a stalled body wait for its deadline", edits: []edit{

@@ -174,7 +174,7 @@ func (w *world) crawls(r *result) bool {
 func (w *world) cacheable(r *result) bool {
 	p := pageOf(r.URL)
 	lifetime := p.rule.lifetime
-	return r.Kind == "get" && lifetime > 0 && (p.chunked || p.size <= w.s.Store/4) && !slices.ContainsFunc(w.s.Faults, func(f fault) bool {
+	return (r.Kind == "get" || r.Kind == "range") && lifetime > 0 && (p.chunked || p.size <= w.s.Store/4) && !slices.ContainsFunc(w.s.Faults, func(f fault) bool {
 		return f.Kind == "clock" && f.Node == r.Node && time.Duration(f.N)*time.Millisecond+rounding > lifetime &&
 			w.at(f.At).Before(r.end) && w.at(f.At+f.For).After(r.start)
 	})

@@ -8,6 +8,7 @@ package main
 import (
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"os"
 	"sync"
@@ -26,9 +27,7 @@ func main() {
 		}
 		defer resp.Body.Close()
 		h := w.Header()
-		for name, lines := range resp.Header {
-			h[name] = lines
-		}
+		maps.Copy(h, resp.Header)
 		w.WriteHeader(resp.StatusCode)
 		buf := buffers.Get().(*[64 << 10]byte)
 		defer buffers.Put(buf)

@@ -1,0 +1,74 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+)
+
+// BenchmarkMissOverNetHTTP is a miss of 1 KiB with real connections, client and origin included,
+// beside what net/http takes by itself: a handler that asks the same origin by a Transport, copies
+// the answer and keeps nothing. The difference of their allocations is the cache's own.
+func BenchmarkMissOverNetHTTP(b *testing.B) {
+	for _, fields := range []string{"max-age=600", "private"} {
+		origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", fields)
+			w.Header().Set("Content-Length", "1024")
+			w.Write(make([]byte, 1024))
+		}))
+		defer origin.Close()
+		target, err := url.Parse(origin.URL)
+		if err != nil {
+			b.Fatal(err)
+		}
+		transport := &http.Transport{DisableCompression: true}
+		floor := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			out := r.WithContext(r.Context())
+			out.URL.Scheme, out.URL.Host, out.RequestURI = "http", target.Host, ""
+			resp, err := transport.RoundTrip(out)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			maps.Copy(w.Header(), resp.Header)
+			w.WriteHeader(resp.StatusCode)
+			io.Copy(w, resp.Body)
+		})
+		h, err := New(Config{Name: "a", Origin: target, Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer h.Close()
+		for _, of := range []struct {
+			name    string
+			handler http.Handler
+		}{{"floor", floor}, {"peer", h}} {
+			b.Run(fmt.Sprintf("%s/%s", fields, of.name), func(b *testing.B) {
+				server := httptest.NewUnstartedServer(of.handler)
+				server.Config.ConnContext = conn.Context // as package node serves
+				server.Listener = conn.Listen(server.Listener, 0, nil)
+				server.Start()
+				defer server.Close()
+				b.ReportAllocs()
+				for n := 0; b.Loop(); n++ {
+					resp, err := server.Client().Get(fmt.Sprintf("%s/%p/%d", server.URL, b, n))
+					if err != nil {
+						b.Fatal(err)
+					}
+					if got, err := io.Copy(io.Discard, resp.Body); got != 1024 || err != nil {
+						b.Fatal(got, err)
+					}
+					resp.Body.Close()
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A part of an object that a sibling or the origin stops sending, breaks off or crawls within is
+// finished from another source, like a whole one, if a strong validator tells that it is the same.
+func TestPartGoesOn(t *testing.T) {
+	const size, first, last = 5_000_000, 2_000_000, 3_999_999
+	body := content(1, size)
+	for _, fault := range []string{"stall", "cut", "crawl"} {
+		for _, at := range []int{first, first + 1, first + 1_000_000, last} {
+			for _, from := range []string{"sibling", "origin"} {
+				if from == "origin" && fault == "crawl" {
+					continue // a single client of an origin, which may just be slow
+				}
+				t.Run(fmt.Sprintf("%s of %s at %d", fault, from, at), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						good := &faulty{body: body, tag: `"a"`, ranges: from == "origin" || at != first+1_000_000}
+						bad := &faulty{body: body, tag: `"a"`, ranges: true, fault: fault, at: at, unsized: at == first+1} // chunked
+						limit := 4 * time.Second
+						w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+							if from == "origin" && n == 1 {
+								bad.serve(rw, r, 0)
+							} else {
+								good.serve(rw, r, 1)
+							}
+						}, "a")
+						defer w.close()
+						w.get("a", "/other") // so that the origin's pace is known
+						if from == "sibling" {
+							w.rogue("c", bad)
+						} else {
+							limit = 15 * time.Second
+						}
+						start := time.Now()
+						r := w.get("a", "/x", fmt.Sprintf("Range: bytes=%d-%d", first, last))
+						if took := time.Since(start); r.StatusCode != http.StatusPartialContent || r.body != string(body[first:last+1]) || took > limit {
+							t.Errorf("%d, %d bytes, %v after %v; %s", r.StatusCode, len(r.body), r.err, took, r.status())
+						}
+						time.Sleep(2 * time.Minute)
+					})
+				})
+			}
+		}
+	}
+}
+
+// Nobody gets a mixture: where another source has other bytes, or nothing tells that they are the
+// same, the part is broken off, unless none of it was sent.
+func TestPartsAreNotMixed(t *testing.T) {
+	const size, first, last = 5_000_000, 2_000_000, 3_999_999
+	old, other := content(1, size), content(2, size)
+	for _, at := range []int{first, first + 1, first + 100_000} {
+		for name, tags := range map[string][2]string{"changed": {`"a"`, `"b"`}, "weak": {`W/"a"`, `W/"a"`}, "none": {"", ""}} {
+			for _, ranges := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s at %d, ranges=%v", name, at, ranges), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						now := &faulty{body: other, tag: tags[1], ranges: ranges}
+						w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { now.serve(rw, r, 1) }, "a")
+						defer w.close()
+						w.rogue("c", &faulty{body: old, tag: tags[0], ranges: true, fault: "cut", at: at})
+						r := w.get("a", "/x", fmt.Sprintf("Range: bytes=%d-%d", first, last))
+						sent := []byte(r.body)
+						switch {
+						case r.err == nil && r.StatusCode == 206 && string(sent) == string(other[first:last+1]) && at == first:
+						case r.err == nil && r.StatusCode == 200 && string(sent) == string(other) && at == first:
+						case r.err != nil && at > first && string(sent) == string(old[first:first+len(sent)]):
+						default:
+							t.Errorf("%d, %d bytes, %v; %s", r.StatusCode, len(sent), r.err, r.status())
+						}
+						time.Sleep(2 * time.Minute)
+					})
+				})
+			}
+		}
+	}
+}
+
+// The rest of a part comes from the store, if the whole came there meanwhile.
+func TestPartFromStore(t *testing.T) {
+	const size, first, last = 5_000_000, 2_000_000, 3_999_999
+	body := content(1, size)
+	synctest.Test(t, func(t *testing.T) {
+		stalled := &faulty{body: body, tag: `"a"`, ranges: true, fault: "stall", at: first + 100_000}
+		good := &faulty{body: body, tag: `"a"`, ranges: true}
+		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+			if r.Header.Get("Range") != "" {
+				stalled.serve(rw, r, 0)
+			} else {
+				time.Sleep(500 * time.Millisecond) // after the part began
+				good.serve(rw, r, 1)
+			}
+		}, "a")
+		defer w.close()
+		start := time.Now()
+		r := w.get("a", "/x", fmt.Sprintf("Range: bytes=%d-%d", first, last))
+		if took := time.Since(start); r.err != nil || r.body != string(body[first:last+1]) || took > 3*time.Second {
+			t.Errorf("%d bytes, %v after %v", len(r.body), r.err, took)
+		}
+		time.Sleep(2 * time.Minute)
+	})
+}

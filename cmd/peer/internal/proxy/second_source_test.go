@@ -1,0 +1,78 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Each source that might go on is compared from its first byte: a sibling with another
+// version of the same length, and no validator to tell them apart, leaves the next one as
+// it was.
+func TestSecondSourceDiffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 200_000
+		body, other := content(1, size), content(2, size)
+		o := &faulty{body: body}
+		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
+		defer w.close()
+		w.rogue("c", &faulty{body: body, fault: "cut", at: 100_000})
+		w.rogue("d", &faulty{body: other, fault: "cut", at: 150_000})
+		if r := w.get("a", "/x"); r.err != nil || r.body != string(body) || !strings.Contains(r.status(), "c; hit") {
+			t.Errorf("%d bytes, right %v, %v; %s", len(r.body), r.body == string(body), r.err, r.status())
+		}
+	})
+}
+
+// What nobody stores goes on, too, under a strong validator: by a range, or where the origin knows
+// none, behind what was sent already.
+func TestResumeNotStored(t *testing.T) {
+	body := content(1, 1_000_000)
+	for _, ranges := range []bool{true, false} {
+		for _, at := range []int{1, 65_536, 999_999} {
+			for _, tag := range []string{`"a"`, `W/"a"`} {
+				for _, next := range []string{"", `"b"`} {
+					synctest.Test(t, func(t *testing.T) {
+						o := &faulty{body: body, tag: tag, nextTag: next, ranges: ranges, fault: "cut", at: at, fields: "Cache-Control: no-store"}
+						w := newWorld(t, false, o.serve, "a")
+						defer w.close()
+						r := w.get("a", "/x")
+						if goesOn := tag == `"a"` && next == ""; goesOn != (r.err == nil) || r.body != string(body[:len(r.body)]) || goesOn && len(r.body) != len(body) {
+							t.Errorf("ranges %v, cut at %d, tag %s and then %q: %d bytes, %v", ranges, at, tag, next, len(r.body), r.err)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// A sibling that crawls or stalls when it is to go on where another ended is not waited for
+// longer than the origin would take.
+func TestSecondSourceCrawls(t *testing.T) {
+	body := content(1, 1_000_000)
+	for _, fault := range []string{"stall", "crawl"} {
+		for _, at := range []int{0, 1, 50_000, 300_000, 300_001} {
+			for _, tag := range []string{"", `"a"`} {
+				for _, names := range [][]string{{"c", "d"}, {"d", "c"}} { // whichever is asked first
+					synctest.Test(t, func(t *testing.T) {
+						o := &faulty{body: body, tag: tag, ranges: true}
+						w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
+						defer w.close()
+						w.get("a", "/other") // so that the origin's pace is known
+						w.rogue(names[0], &faulty{body: body, tag: tag, ranges: true, fault: "cut", at: 300_000})
+						w.rogue(names[1], &faulty{body: body, tag: tag, ranges: true, fault: fault, at: at})
+						start := time.Now()
+						r := w.get("a", "/x")
+						if took := time.Since(start); r.body != string(body) || took > 3*time.Second {
+							t.Errorf("%s at %d, tag %q, %v: %d bytes, %v after %v; %s", fault, at, tag, names, len(r.body), r.err, took, r.status())
+						}
+						time.Sleep(time.Minute)
+					})
+				}
+			}
+		}
+	}
+}
