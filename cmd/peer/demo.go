@@ -73,7 +73,7 @@ func (c *demoCommand) Run(e *environment) error {
 
 // options checks all flags and makes the workload.
 func (c *demoCommand) options() (o demo.Options, err error) {
-	p := config.NewParser()
+	p := new(config.Parser)
 	o.Peers = p.Int("--peers", c.Peers, 1, 32)
 	objects := p.Int("--objects", c.Objects, 1, 1_000_000)
 	skew := p.Float("--skew", c.Skew, 0, 5)

@@ -25,7 +25,7 @@ type inspectCommand struct {
 }
 
 func (c *inspectCommand) Help() string {
-	return `Takes apart an encoded digest, whole or in pieces, or delta (digest/FORMAT.md). Of a peer that is asked at its own admin address it is the digest that it publishes; of one asked for by name, the copy that the peer at --admin holds of it. Of the directory of a store, whether a peer uses it or not, it lists the objects: when they were written, bytes, file and key.`
+	return `Takes apart an encoded digest (whole, in pieces, or a saved counting filter) or delta (digest/FORMAT.md). Of a peer that is asked at its own admin address it is the digest that it publishes; of one asked for by name, the copy that the peer at --admin holds of it. Of the directory of a store, whether a peer uses it or not, it lists the objects: when they were written, bytes, file and key.`
 }
 
 // inspected is what inspect prints as JSON.
@@ -164,6 +164,12 @@ func (c *inspectCommand) describe(b []byte) (out inspected, err error) {
 			}
 			out.Pieces = at.Pieces()
 		}
+	case digest.KindCounting:
+		c, err := digest.DecodeCountingFilter(b, digest.Limits{})
+		if err != nil {
+			return out, err
+		}
+		out.FalsePositiveRate, out.MemoryBytes = c.Current().FalsePositiveRate(), c.MemoryBytes()
 	}
 	return out, nil
 }

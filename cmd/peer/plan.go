@@ -110,7 +110,7 @@ func (c *planCommand) Run(e *environment) error {
 
 // goal reads the flags.
 func (c *planCommand) goal() (g digest.Goal, err error) {
-	p := config.NewParser()
+	p := new(config.Parser)
 	g.Hashes = 1 // as run has it
 	g.Objects = uint64(p.Int("--objects", c.Objects, 1, 1<<30))
 	g.Peers = p.Int("--peers", c.Peers, 2, 1<<24)

@@ -38,7 +38,7 @@ func (c *replayCommand) Run(e *environment) error {
 	if o.Trace, err = trace.ReadFile(c.Trace); err != nil {
 		return err
 	}
-	limit := config.NewParser()
+	limit := new(config.Parser)
 	o.Trace = o.Trace.Head(limit.Int("--requests", c.Limit, 0, math.MaxInt32))
 	if err := limit.Err(); err != nil {
 		return misuse{err}
@@ -49,16 +49,16 @@ func (c *replayCommand) Run(e *environment) error {
 	if o.Check {
 		o.Trace.FillSizes(trace.SizeOf)
 	}
-	o.Progress = func(done, all int) { fmt.Fprintf(e.stderr, "\r%d of %d requests", done, all) }
-	if !isTerminal(e.stderr) {
-		o.Progress = nil
+	if all := len(o.Trace.Requests); isTerminal(e.stderr) {
+		o.Progress = func(done, _ int) {
+			if done%1000 == 0 || done == all {
+				fmt.Fprintf(e.stderr, "\r%d of %d requests", done, all)
+			}
+		}
 	}
 	result, err := replay.Run(e.ctx, o)
 	if o.Progress != nil {
 		fmt.Fprintln(e.stderr)
-	}
-	if result == nil {
-		return err
 	}
 	if err != nil {
 		fmt.Fprintln(e.stderr, "peer: interrupted")
@@ -75,7 +75,7 @@ func (c *replayCommand) Run(e *environment) error {
 }
 
 func (c *replayCommand) options() (o replay.Options, err error) {
-	p := config.NewParser()
+	p := new(config.Parser)
 	o.Rate = p.Float("--rate", c.Rate, 0, 1e6)
 	o.Speed = p.Float("--speed", c.Speed, 0, 1e9)
 	o.Seed = p.Uint("--seed", c.Seed)

@@ -44,7 +44,7 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context) error {
 		return misuse{err}
 	}
 	warnStrays(e)
-	tuneHeap()
+	tuneHeap(e.ctx)
 	manager := sd.FromEnvironment()
 	level := new(slog.LevelVar)
 	level.Set(cfg.LogLevel)

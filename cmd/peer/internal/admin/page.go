@@ -13,6 +13,11 @@ import (
 //go:embed page.html
 var page string
 
+// description is of what the listener answers, for programs.
+//
+//go:embed openapi.json
+var description []byte
+
 // policy lets the page run its own script and style, ask its own server, and
 // nothing else.
 var policy = "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; script-src " +
@@ -29,7 +34,7 @@ func hashOf(open, end string) string {
 func servePage(mux *http.ServeMux, s Source) {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Accept"), "text/html") {
-			plain(w, http.StatusOK, "/healthz /readyz /metrics /status /status.json /history.json /cluster.json /why?url= /digest?peer= /debug/pprof/\n")
+			plain(w, http.StatusOK, "/healthz /readyz /metrics /status /status.json /history.json /cluster.json /why?url= /digest?peer= /openapi.json /debug/pprof/\n")
 			return
 		}
 		h := w.Header()
@@ -39,6 +44,10 @@ func servePage(mux *http.ServeMux, s Source) {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		w.Write([]byte(page))
+	})
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(description)
 	})
 	mux.HandleFunc("GET /history.json", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.History()) })
 	mux.HandleFunc("GET /cluster.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, s.Cluster(r.Context())) })

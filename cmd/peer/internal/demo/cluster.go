@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +20,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/node"
 	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // A cluster is an origin and peers on loopback, with their files in one
@@ -31,6 +32,8 @@ type cluster struct {
 	base     string // the origin's URL
 	nodes    []*node.Node
 	counters []*counters
+
+	done, failed atomic.Int64 // requests, as the clients see it
 }
 
 // counters are of what the peers' own counters cannot know.
@@ -189,13 +192,10 @@ func (c *cluster) identity(target string) string { return "GET " + c.base + targ
 // asking is the peer that a request to the origin came from, by its Via field,
 // or -1.
 func (c *cluster) asking(r *http.Request) int {
-	for _, via := range strings.Split(r.Header.Get("Via"), ",") {
-		if _, by, ok := strings.Cut(strings.TrimSpace(via), " "); ok {
-			for i := range c.nodes {
-				if by == name(i) {
-					return i
-				}
-			}
+	via := rfc9111.Via(r.Header)
+	for i := range c.nodes {
+		if slices.Contains(via, name(i)) {
+			return i
 		}
 	}
 	return -1

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
 	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
 )
 
@@ -18,7 +19,6 @@ type Options struct {
 	Peers          int // at least 1
 	Trace          *trace.Trace
 	Rate           float64       // requests a second in all; 0 = as fast as answers come
-	Workers        int           // requests under way at once, at most; 0 = 16 for each peer
 	Seed           uint64        // of the dealing of requests whose client is unknown
 	FalsePositives float64       // of the peers' digests; 0 = 0.001
 	Forward        bool          // the peers are forward proxies; else reverse proxies
@@ -54,9 +54,6 @@ type Example struct {
 // that Run returns is of the demo itself. If ctx ends meanwhile, the result is of
 // the requests that were answered until then; nil = of none.
 func Run(ctx context.Context, o Options) (result *Result, err error) {
-	if o.Workers == 0 {
-		o.Workers = 16 * o.Peers
-	}
 	if o.FalsePositives == 0 {
 		o.FalsePositives = 0.001
 	}
@@ -76,26 +73,22 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	defer func() { err = errors.Join(err, c.close()) }()
 	fmt.Fprintf(o.Progress, " they know each other after %.1f s\n", time.Since(began).Seconds())
 
-	var through *url.URL
+	send := replay.Options{Trace: o.Trace, Peers: c.listens(), Rate: o.Rate, Seed: o.Seed, Check: true, Progress: c.sent}
 	if o.Forward {
-		through, _ = url.Parse(c.base)
+		send.Base, _ = url.Parse(c.base)
 	}
-	d := newDriver(o, c.urls(), through)
-	stop := report(o, c, d)
-	began = time.Now()
-	err = d.run(ctx)
-	elapsed := time.Since(began)
+	stop := report(o, c)
+	seen, err := replay.Run(ctx, send)
 	stop()
 	if err != nil {
-		if done := d.done.Load(); done > 0 {
-			o.Trace = o.Trace.Head(int(done))
-			d.trace = o.Trace
-			result = c.result(o, d, elapsed)
+		if done := int(seen.Total.Requests); done > 0 {
+			o.Trace = o.Trace.Head(done)
+			result = c.result(o, seen)
 		}
 		return result, interrupted(ctx, err)
 	}
 	c.catchUp(ctx, int64(len(o.Trace.Requests)))
-	result = c.result(o, d, elapsed)
+	result = c.result(o, seen)
 	if o.Serve != nil {
 		o.Serve(ctx, result, c.addresses())
 		fmt.Fprintln(o.Progress, "Stopping and removing the files ...")
@@ -111,12 +104,18 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-func (c *cluster) urls() []*url.URL {
-	var urls []*url.URL
+// listens are where the peers take requests.
+func (c *cluster) listens() (list []string) {
 	for _, n := range c.nodes {
-		urls = append(urls, &url.URL{Scheme: "http", Host: n.Addresses().Listen})
+		list = append(list, n.Addresses().Listen)
 	}
-	return urls
+	return list
+}
+
+// sent notes how far the clients are.
+func (c *cluster) sent(done, failed int) {
+	c.done.Store(int64(done))
+	c.failed.Store(int64(failed))
 }
 
 func (c *cluster) addresses() Addresses {

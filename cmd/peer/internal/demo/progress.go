@@ -7,9 +7,9 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// report tells how far the driver is, until the function it returns is called:
+// report tells how far the clients are, until the function it returns is called:
 // on a terminal in one line that is written anew, else in a line now and then.
-func report(o Options, c *cluster, d *driver) (stop func()) {
+func report(o Options, c *cluster) (stop func()) {
 	interval, begin, end := 2*time.Second, "", "\n"
 	if o.Live {
 		interval, begin, end = 100*time.Millisecond, "\r\x1b[K", ""
@@ -22,9 +22,9 @@ func report(o Options, c *cluster, d *driver) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				fmt.Fprint(o.Progress, begin, c.progress(d), end)
+				fmt.Fprint(o.Progress, begin, c.progress(len(o.Trace.Requests)), end)
 			case <-ending:
-				fmt.Fprint(o.Progress, begin, c.progress(d), "\n")
+				fmt.Fprint(o.Progress, begin, c.progress(len(o.Trace.Requests)), "\n")
 				return
 			}
 		}
@@ -32,7 +32,7 @@ func report(o Options, c *cluster, d *driver) (stop func()) {
 	return func() { close(ending); <-ended }
 }
 
-func (c *cluster) progress(d *driver) string {
+func (c *cluster) progress(requests int) string {
 	var all, local, siblings, origin int64
 	for _, t := range c.counters {
 		all += t.clientRequests.Load()
@@ -40,11 +40,10 @@ func (c *cluster) progress(d *driver) string {
 		siblings += t.siblingHits.Load()
 		origin += t.originFetches.Load()
 	}
-	done := d.done.Load()
 	line := fmt.Sprintf("%7s of %s requests: %s local, %s siblings, %s origin",
-		table.Count(done), table.Count(len(d.trace.Requests)),
+		table.Count(c.done.Load()), table.Count(requests),
 		table.Percent(local, all), table.Percent(siblings, all), table.Percent(origin, all))
-	if failed, _ := d.errors(); failed > 0 {
+	if failed := c.failed.Load(); failed > 0 {
 		line += fmt.Sprintf(", %s FAILED", table.Count(failed))
 	}
 	return line

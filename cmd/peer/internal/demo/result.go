@@ -1,10 +1,10 @@
 package demo
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
@@ -80,35 +80,28 @@ func (r *Result) Late() bool {
 	return r.Workload.Rate > 0 && r.Seconds > 1+1.1*float64(r.Workload.Requests)/r.Workload.Rate
 }
 
-func (r *Row) add(o Row) {
-	r.Requests += o.Requests
-	r.LocalHits += o.LocalHits
-	r.SiblingHits += o.SiblingHits
-	r.Collapsed += o.Collapsed
-	r.OriginFetches += o.OriginFetches
-	r.SiblingRequests += o.SiblingRequests
-	r.FalseHits += o.FalseHits
-	r.SiblingErrors += o.SiblingErrors
-	r.Hedges += o.Hedges
-	r.Overtaken += o.Overtaken
-	r.Missed += o.Missed
-	r.BytesSent += o.BytesSent
-	r.BytesReceived += o.BytesReceived
-	r.SnapshotsSent += o.SnapshotsSent
-	r.SnapshotsReceived += o.SnapshotsReceived
-	r.DeltasSent += o.DeltasSent
-	r.DeltasReceived += o.DeltasReceived
-	r.AdvertsSent += o.AdvertsSent
+// counts are all that rows add up.
+func (r *Row) counts() []*int64 {
+	return []*int64{&r.Requests, &r.LocalHits, &r.SiblingHits, &r.Collapsed, &r.OriginFetches, &r.SiblingRequests, &r.FalseHits,
+		&r.SiblingErrors, &r.Hedges, &r.Overtaken, &r.Missed, &r.BytesSent, &r.BytesReceived, &r.SnapshotsSent, &r.SnapshotsReceived,
+		&r.DeltasSent, &r.DeltasReceived, &r.AdvertsSent}
 }
 
-func (c *cluster) result(o Options, d *driver, elapsed time.Duration) *Result {
+func (r *Row) add(o Row) {
+	more := o.counts()
+	for i, n := range r.counts() {
+		*n += *more[i]
+	}
+}
+
+func (c *cluster) result(o Options, seen *replay.Result) *Result {
 	r := &Result{
 		Workload: Workload{
 			Name: o.Trace.Name, Requests: len(o.Trace.Requests), Objects: len(o.Trace.Sizes), Bytes: o.Trace.Bytes(),
 			Clients: o.Trace.Clients(), Rate: o.Rate, Seed: o.Seed,
 		},
 		Wait:    wait(o).Seconds(),
-		Seconds: elapsed.Seconds(), Total: Row{Name: "total"}, Checked: d.bytes.Load(),
+		Seconds: seen.Seconds, Total: Row{Name: "total"}, Checked: seen.Total.Bytes, Errors: seen.Total.Failed, FirstError: seen.FirstError,
 	}
 	var statuses []admin.Status
 	for i, n := range c.nodes {
@@ -123,16 +116,12 @@ func (c *cluster) result(o Options, d *driver, elapsed time.Duration) *Result {
 	}
 	tally := c.origin.Tally()
 	r.OriginSeen = tally.Requests
-	r.Compare = c.compare(d, statuses)
+	r.Compare = c.compare(o, statuses)
 	if r.Workload.Objects > 0 {
 		r.OverFloor = float64(r.Total.OriginFetches)/float64(r.Workload.Objects) - 1
 	}
 	if r.Total.SiblingRequests > 0 {
 		r.FalseShare = float64(r.Total.FalseHits) / float64(r.Total.SiblingRequests)
-	}
-	var first error
-	if r.Errors, first = d.errors(); first != nil {
-		r.FirstError = fmt.Sprint(first)
 	}
 	return r
 }
@@ -165,7 +154,7 @@ const lookupBytes = 160
 // origin is asked only for what no sibling holds: our fetches without the missed
 // ones. Without cooperation each peer fetches each object that it is asked for
 // once. The stores of the demo evict nothing.
-func (c *cluster) compare(d *driver, statuses []admin.Status) []Alternative {
+func (c *cluster) compare(o Options, statuses []admin.Status) []Alternative {
 	ours := Alternative{Name: "summarycache", OriginBytes: c.origin.Tally().Bytes}
 	icp := Alternative{Name: "icp", OriginBytes: ours.OriginBytes}
 	siblings := int64(len(c.nodes) - 1)
@@ -186,13 +175,14 @@ func (c *cluster) compare(d *driver, statuses []admin.Status) []Alternative {
 		target string
 	}
 	seen := make(map[pair]bool)
-	for i, r := range d.trace.Requests {
-		if p := (pair{d.dealt[i], r.Target}); !seen[p] {
+	dealt := o.Trace.Deal(len(c.nodes), o.Seed)
+	for i, r := range o.Trace.Requests {
+		if p := (pair{dealt[i], r.Target}); !seen[p] {
 			seen[p] = true
 			alone.OriginFetches++
-			alone.OriginBytes += d.trace.Sizes[r.Target]
+			alone.OriginBytes += o.Trace.Sizes[r.Target]
 		}
 	}
-	floor := Alternative{Name: "floor", OriginFetches: int64(len(d.trace.Sizes)), OriginBytes: d.trace.Bytes()}
+	floor := Alternative{Name: "floor", OriginFetches: int64(len(o.Trace.Sizes)), OriginBytes: o.Trace.Bytes()}
 	return []Alternative{ours, icp, alone, floor}
 }

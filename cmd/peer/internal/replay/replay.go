@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,24 +25,23 @@ type Options struct {
 	Workers int     // requests under way at once, at most; 0 = 16 for each peer
 	Seed    uint64  // of the dealing of requests whose client is unknown
 	// Check compares each body with what its URL says, as the demo's origin
-	// answers; without it a body must only be whole.
+	// answers, and wants a Cache-Status; without it a body must only be whole.
 	Check bool
-	// Progress, if not nil, is told now and then how many requests are done.
-	Progress func(done, all int)
+	// Progress, if not nil, is called after each request, one call at a time, with the
+	// number of requests that are done and of those that failed.
+	Progress func(done, failed int)
 }
 
 // Run sends the trace, or as much of it as ctx allows. Errors of requests are
-// counted in the result.
+// counted in the result; the error is that of ctx. Requests that its end cuts off are
+// not counted.
 func Run(ctx context.Context, o Options) (*Result, error) {
-	if len(o.Peers) == 0 || len(o.Trace.Requests) == 0 {
-		return nil, errors.New("replay: no peers or no requests")
-	}
 	if o.Workers == 0 {
 		o.Workers = 16 * len(o.Peers)
 	}
 	p := &player{o: o, dealt: o.Trace.Deal(len(o.Peers), o.Seed), tallies: make([]tally, len(o.Peers)), began: time.Now()}
 	for _, addr := range o.Peers {
-		t := &http.Transport{MaxIdleConnsPerHost: o.Workers, MaxConnsPerHost: 0, DisableCompression: true}
+		t := &http.Transport{MaxIdleConnsPerHost: o.Workers, DisableCompression: true}
 		if o.Base != nil {
 			t.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: addr})
 		}
@@ -73,10 +71,10 @@ type player struct {
 	clients []*http.Transport
 	began   time.Time
 
-	mu      sync.Mutex
-	tallies []tally // by peer
-	done    int
-	first   error
+	mu           sync.Mutex
+	tallies      []tally // by peer
+	done, failed int
+	first        error
 }
 
 // due is when the i-th request is to be sent, from the beginning.
@@ -94,7 +92,7 @@ func (p *player) due(i int) time.Duration {
 func (p *player) request(ctx context.Context, i int, buf []byte) {
 	began := time.Now()
 	way, n, err := p.ask(ctx, i, buf)
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return
 	}
 	took := time.Since(began)
@@ -105,14 +103,15 @@ func (p *player) request(ctx context.Context, i int, buf []byte) {
 	t.bytes += n
 	if err != nil {
 		t.failed++
+		p.failed++
 		if p.first == nil {
 			p.first = fmt.Errorf("request %d: %w", i+1, err)
 		}
 	} else {
 		t.add(way, took)
 	}
-	if p.o.Progress != nil && (p.done%1000 == 0 || p.done == len(p.o.Trace.Requests)) {
-		p.o.Progress(p.done, len(p.o.Trace.Requests))
+	if p.o.Progress != nil {
+		p.o.Progress(p.done, p.failed)
 	}
 }
 
@@ -130,15 +129,15 @@ func (p *player) ask(ctx context.Context, i int, buf []byte) (way Way, n int64, 
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 500 {
-		return 0, 0, fmt.Errorf("GET %s: %s (%s)", target, resp.Status, resp.Header.Get("Cache-Status"))
+		return 0, 0, fmt.Errorf("GET %s: %s (Cache-Status %q)", target, resp.Status, resp.Header.Get("Cache-Status"))
 	}
 	way = wayOf(resp.Header)
 	if !p.o.Check {
 		n, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, buf)
 		return way, n, err
 	}
-	if resp.StatusCode != http.StatusOK {
-		return way, 0, fmt.Errorf("GET %s: %s", target, resp.Status)
+	if resp.StatusCode != http.StatusOK || way == Unknown {
+		return way, 0, fmt.Errorf("GET %s: %s (Cache-Status %q)", target, resp.Status, resp.Header.Get("Cache-Status"))
 	}
 	size := p.o.Trace.Sizes[target]
 	return way, size, origin.Check(resp.Body, target, size, buf)

@@ -1,10 +1,9 @@
-package demo
+package replay
 
 import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,7 @@ import (
 )
 
 // fakePeer answers like a peer, and wrongly for the targets that spoil has.
-func fakePeer(t *testing.T, sizes map[string]int64, spoil map[string]http.HandlerFunc) *url.URL {
+func fakePeer(t *testing.T, sizes map[string]int64, spoil map[string]http.HandlerFunc) string {
 	t.Helper()
 	right := &origin.Handler{Sizes: sizes}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -26,11 +25,7 @@ func fakePeer(t *testing.T, sizes map[string]int64, spoil map[string]http.Handle
 		right.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
+	return server.Listener.Addr().String()
 }
 
 func read(t *testing.T, text string) *trace.Trace {
@@ -42,7 +37,7 @@ func read(t *testing.T, text string) *trace.Trace {
 	return tr
 }
 
-func TestDriverChecksEveryAnswer(t *testing.T) {
+func TestChecksEveryAnswer(t *testing.T) {
 	tr := read(t, "1 a /right?x=1;y 500\n2 a /teapot 5\n3 a /short 700\n4 a //right%20too 3\n5 a /other 70\n6 a /silent 9\n7 a /moved 1\n")
 	peer := fakePeer(t, tr.Sizes, map[string]http.HandlerFunc{
 		"/teapot": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) },
@@ -54,49 +49,52 @@ func TestDriverChecksEveryAnswer(t *testing.T) {
 		},
 		"/moved": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/right?x=1;y", http.StatusFound) },
 	})
-	d := newDriver(Options{Trace: tr, Workers: 1}, []*url.URL{peer}, nil)
-	if err := d.run(t.Context()); err != nil {
+	var done, failed int
+	o := Options{Trace: tr, Peers: []string{peer}, Workers: 1, Check: true, Progress: func(d, f int) { done, failed = d, f }}
+	r, err := Run(t.Context(), o)
+	if err != nil {
 		t.Fatal(err)
 	}
-	n, first := d.errors()
-	if n != 5 || d.done.Load() != 7 || first == nil || !strings.Contains(first.Error(), "request 2: GET /teapot: 418") {
-		t.Errorf("%d failures of %d requests, first %v, want 5 of 7 and the teapot", n, d.done.Load(), first)
+	if r.Total.Failed != 5 || r.Total.Local != 2 || done != 7 || failed != 5 || !strings.Contains(r.FirstError, "request 2: GET /teapot: 418") {
+		t.Errorf("%+v, %d and %d told, first %s, want 5 of 7 and the teapot", r.Total, done, failed, r.FirstError)
 	}
 }
 
-func TestDriverKeepsPaceAndDeal(t *testing.T) {
+func TestKeepsPaceAndDeal(t *testing.T) {
 	tr := trace.Synthetic(trace.Workload{Requests: 100, Objects: 5, Seed: 1})
-	var got [3]int
-	peers := make([]*url.URL, 3)
-	for i := range peers {
-		peers[i] = fakePeer(t, tr.Sizes, nil)
-	}
-	d := newDriver(Options{Trace: tr, Workers: 4, Rate: 400, Seed: 9}, peers, nil)
+	peers := []string{fakePeer(t, tr.Sizes, nil), fakePeer(t, tr.Sizes, nil), fakePeer(t, tr.Sizes, nil)}
 	began := time.Now()
-	if err := d.run(t.Context()); err != nil {
+	r, err := Run(t.Context(), Options{Trace: tr, Peers: peers, Workers: 4, Rate: 400, Seed: 9, Check: true})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < 99*time.Second/400 {
 		t.Errorf("100 requests at 400 a second took %v", took)
 	}
-	for _, p := range d.dealt {
-		got[p]++
+	if r.Total.Failed != 0 || r.Total.Requests != 100 {
+		t.Errorf("%+v, the first: %s", r.Total, r.FirstError)
 	}
-	if n, err := d.errors(); n != 0 || got[0]+got[1]+got[2] != 100 || got[0] == 0 || got[1] == 0 || got[2] == 0 {
-		t.Errorf("dealt %v with %d failures: %v", got, n, err)
+	var want [3]int64
+	for _, p := range tr.Deal(3, 9) {
+		want[p]++
+	}
+	for i, p := range r.Peers {
+		if p.Requests != want[i] || p.Requests == 0 {
+			t.Errorf("peer %d got %d requests, want %d", i, p.Requests, want[i])
+		}
 	}
 }
 
-func TestDriverStops(t *testing.T) {
+func TestStops(t *testing.T) {
 	tr := trace.Synthetic(trace.Workload{Requests: 1000, Objects: 5, Seed: 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	peer := fakePeer(t, tr.Sizes, nil)
-	d := newDriver(Options{Trace: tr, Workers: 2, Rate: 1000}, []*url.URL{peer}, nil)
 	time.AfterFunc(50*time.Millisecond, cancel)
-	if err := d.run(ctx); err != context.Canceled {
-		t.Errorf("run = %v, want context.Canceled", err)
+	r, err := Run(ctx, Options{Trace: tr, Peers: []string{peer}, Workers: 2, Rate: 1000, Check: true})
+	if err != context.Canceled {
+		t.Errorf("Run = %v, want context.Canceled", err)
 	}
-	if n, err := d.errors(); n != 0 {
-		t.Errorf("requests that were called off count as failed: %d, %v", n, err)
+	if r.Total.Failed != 0 {
+		t.Errorf("requests that were called off count as failed: %d, %s", r.Total.Failed, r.FirstError)
 	}
 }
