@@ -68,7 +68,7 @@ func agesAt(ctx context.Context, job *Job, rate float64) error {
 				objects := len(t.names) / 10
 				job.Progress(at*len(rules)+i, len(names)*len(rules), "%s, %s", name, evict)
 				if job.Short && threshold < 0.1 {
-					table.Row(name, evict, objects, 100*threshold, nil, nil, nil, nil, nil, nil)
+					table.skip(name, evict, objects, 100*threshold)
 					continue
 				}
 				a, err := aged(t, rate, evict, objects, threshold)

@@ -88,15 +88,10 @@ func stuck(ctx context.Context, job *Job, turnovers int) error {
 		rng := job.source(8, uint64(i))
 		r := &results[i]
 		geometry := digest.Geometry{Bits: uint64(math.Round(n * k / loads[i])), Hashes: k}
-		filter, err := digest.NewCountingFilter(geometry, 1)
+		filter, keys, _, err := filled(geometry, rng, n)
 		if err != nil {
 			errs[i] = err
 			return
-		}
-		keys := make([]digest.Key, n)
-		for j := range keys {
-			keys[j] = digest.Key(rng.Uint64())
-			filter.Add(keys[j])
 		}
 		for range turnovers {
 			for range n {

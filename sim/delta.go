@@ -139,22 +139,16 @@ type deltaSizes struct{ xor, context, flips float64 }
 // messages take.
 func measureDelta(job *Job, n int, mn float64, k int, c float64, stream uint64) (sizes deltaSizes, err error) {
 	g := digest.Geometry{Bits: uint64(math.Ceil(mn * float64(n))), Hashes: k}
-	held, err := digest.NewCountingFilter(g, 1)
+	rng := job.Rand(g.Bits + stream)
+	held, keys, base, err := filled(g, rng, n)
 	if err != nil {
 		return sizes, err
 	}
-	rng := job.Rand(g.Bits + stream)
-	keys := randomKeys(rng, n)
-	held.AddAll(keys)
-	base := held.Advance()
 	replaced := int(math.Round(c * float64(n)))
 	if replaced == 0 {
 		return sizes, usagef("a share of %g of %d keys is none", c, n)
 	}
-	for i := range replaced {
-		held.Remove(keys[i])
-		held.Add(digest.Key(rng.Uint64()))
-	}
+	replaceKeys(held, rng, keys[:replaced])
 	_, d := held.AdvanceDelta()
 	given, err := d.AppendTo(nil, base)
 	if err != nil {

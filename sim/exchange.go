@@ -204,16 +204,10 @@ func newExchangeReport(job *Job, o *exchangeOptions) *exchangeReport {
 
 // skip makes the rows of a cluster too large for a short run.
 func (r *exchangeReport) skip(peers int, loss float64) {
-	row := func(t *Table, first ...any) {
-		for len(first) < len(t.Columns) {
-			first = append(first, nil)
-		}
-		t.Row(first...)
-	}
-	row(r.traffic, peers, 100*loss, "in")
-	row(r.traffic, peers, 100*loss, "out")
-	row(r.lag, peers, 100*loss)
-	row(r.work, peers, 100*loss)
+	r.traffic.skip(peers, 100*loss, "in")
+	r.traffic.skip(peers, 100*loss, "out")
+	r.lag.skip(peers, 100*loss)
+	r.work.skip(peers, 100*loss)
 	r.modelled = true
 }
 

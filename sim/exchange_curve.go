@@ -23,7 +23,7 @@ func exchangeCurve(ctx context.Context, job *Job) error {
 	t.Note("No loss, and the same cluster whatever the options; %d of the peers are observed, over whole waits of 6 s at least. Received: the framing of the protocol included.", curveObserved)
 	for _, wait := range curveWaits {
 		if job.Short {
-			t.Row(wait.Seconds(), nil, nil, nil, nil, nil)
+			t.skip(wait.Seconds())
 			continue
 		}
 		o := exchangeOptions{peers: curvePeers, objects: curveObjects, churn: 0.01, delay: 10 * time.Millisecond, contents: 8,

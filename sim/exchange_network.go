@@ -31,9 +31,16 @@ func (w *exchange) stream() time.Duration {
 func (w *exchange) datagram(from, to *exchangePeer, data []byte) {
 	lost := w.options.loss > 0 && w.rng.Float64() < w.options.loss
 	w.sent(from, to, data, lost)
-	if !lost {
-		w.after(w.oneWay(), event{do: hear, peer: to, other: from, data: data, bytes: int(from.engine.Self().Version.Sequence)})
+	if lost {
+		return
 	}
+	sequence := uint32(from.engine.Self().Version.Sequence)
+	w.after(w.oneWay(), func() {
+		w.heard(from, to, data, sequence)
+		to.engine.HandleDatagram(w.now, data)
+		w.pump(to)
+		w.tick(to)
+	})
 }
 
 // fetch carries a get to its source. One that is not observed holds too little to
@@ -44,7 +51,7 @@ func (w *exchange) fetch(p *exchangePeer, f engine.Fetch) {
 		r := w.bodies.carried(origin.content, f)
 		w.computed(p, func() { engine.DecodeCarried(f, digest.Limits{}) })
 		w.err = cmp.Or(w.err, r.Err)
-		w.after(0, event{do: unpacked, peer: p, fetch: f, result: r})
+		w.after(0, func() { w.fetched(p, f, r) })
 		return
 	}
 	source := w.byName[f.Source]
@@ -52,7 +59,7 @@ func (w *exchange) fetch(p *exchangePeer, f engine.Fetch) {
 		source = w.standIn(p, origin)
 	}
 	w.asked(p, source, f)
-	w.after(w.stream(), event{do: serve, peer: source, other: p, fetch: f})
+	w.after(w.stream(), func() { w.serve(source, p, f) })
 }
 
 func (w *exchange) standIn(not, nor *exchangePeer) *exchangePeer {
@@ -74,7 +81,18 @@ func (w *exchange) serve(p, to *exchangePeer, f engine.Fetch) {
 	w.computed(to, func() { decode(f, frame) })
 	p.engine.Served(w.now, r.Kind, n)
 	w.served(p, r.Kind, n)
-	w.after(w.stream(), event{do: fetched, peer: to, other: p, fetch: f, result: r, bytes: n})
+	w.after(w.stream(), func() {
+		w.answered(to, f, r.Kind, n)
+		w.fetched(to, f, r)
+	})
+	w.pump(p)
+}
+
+// fetched gives p what came of a fetch.
+func (w *exchange) fetched(p *exchangePeer, f engine.Fetch, r engine.Result) {
+	p.engine.FetchDone(w.now, f.Number, r)
+	w.pump(p)
+	w.tick(p)
 }
 
 // sync exchanges vectors between two observed peers. Others' vectors would be too
@@ -82,14 +100,19 @@ func (w *exchange) serve(p, to *exchangePeer, f engine.Fetch) {
 func (w *exchange) sync(p *exchangePeer, s engine.Sync) {
 	with := w.byName[s.Peer]
 	if !p.observed(w) {
-		w.after(w.stream(), event{do: synced, peer: p, other: with})
+		w.after(w.stream(), func() { w.synced(p, with, nil) })
 		return
 	}
 	partner := w.partner(p, with)
 	reply := partner.engine.HandleSync(w.now, p.name, s.Heads)
 	w.compared(p, partner, len(engine.AppendVector(nil, engine.FrameSync, s.Heads)), len(engine.AppendVector(nil, engine.FrameVector, reply)))
 	w.pump(partner)
-	w.after(w.stream()+w.stream(), event{do: synced, peer: p, other: with, heads: reply})
+	w.after(w.stream()+w.stream(), func() { w.synced(p, with, reply) })
+}
+
+func (w *exchange) synced(p, with *exchangePeer, heads []engine.Head) {
+	p.engine.SyncDone(w.now, with.name, heads, nil)
+	w.pump(p)
 }
 
 // partner returns who of those that know all takes the part of with in comparing.
@@ -102,7 +125,7 @@ func (w *exchange) partner(p, with *exchangePeer) *exchangePeer {
 
 // probe compares sums, as membership's probes do: each observed peer once a second.
 func (w *exchange) probe(p *exchangePeer) {
-	w.after(probeEvery, event{do: probe, peer: p})
+	w.after(probeEvery, func() { w.probe(p) })
 	with := w.peers[w.rng.IntN(w.options.peers)]
 	if with == p || with.engine == nil || w.options.observed < 2 {
 		return
@@ -113,7 +136,11 @@ func (w *exchange) probe(p *exchangePeer) {
 	}
 	w.count(with, out, kindVector, sumBytes)
 	w.count(p, in, kindVector, sumBytes)
-	w.after(w.oneWay()+w.oneWay(), event{do: summed, peer: p, other: with, bytes: int(with.engine.Sum())})
+	sum := with.engine.Sum()
+	w.after(w.oneWay()+w.oneWay(), func() {
+		p.engine.HandleSum(w.now, with.name, sum == p.engine.Sum())
+		w.pump(p)
+	})
 }
 
 const (
@@ -121,57 +148,26 @@ const (
 	sumBytes   = 4
 )
 
-// What an event is.
-const (
-	startPeer = iota
-	poll
-	tick
-	hear
-	serve
-	fetched
-	unpacked
-	synced
-	probe
-	summed
-)
-
-type event struct {
-	at          time.Time
-	do          int
-	bytes       int // of an answer; of hear the sequence told of, of summed the sum
-	peer, other *exchangePeer
-	data        []byte
-	fetch       engine.Fetch
-	result      engine.Result
-	heads       []engine.Head
-}
-
 // An eventQueue gives events in order of time, and those of one moment in the order
 // in which they came.
 type eventQueue struct {
-	heap   []planned
-	free   []*event
+	heap   []event
 	number uint64
 }
 
-type planned struct {
-	at     int64 // nanoseconds since exchangeStart
+type event struct {
+	at     time.Duration // since exchangeStart
 	number uint64
-	event  *event
+	do     func()
 }
 
-func (a planned) before(b planned) bool {
+func (a event) before(b event) bool {
 	return a.at < b.at || a.at == b.at && a.number < b.number
 }
 
-func (q *eventQueue) push(e event) {
-	p := new(event)
-	if n := len(q.free); n > 0 {
-		p, q.free = q.free[n-1], q.free[:n-1]
-	}
-	*p = e
+func (q *eventQueue) push(at time.Duration, do func()) {
 	q.number++
-	fresh := planned{int64(e.at.Sub(exchangeStart)), q.number, p}
+	fresh := event{at, q.number, do}
 	q.heap = append(q.heap, fresh)
 	i := len(q.heap) - 1
 	for ; i > 0 && fresh.before(q.heap[(i-1)/4]); i = (i - 1) / 4 {
@@ -181,10 +177,10 @@ func (q *eventQueue) push(e event) {
 }
 
 func (q *eventQueue) pop() event {
-	first := q.heap[0].event
+	first := q.heap[0]
 	n := len(q.heap) - 1
 	last := q.heap[n]
-	q.heap[n] = planned{}
+	q.heap[n] = event{}
 	q.heap = q.heap[:n]
 	for i := 0; n > 0; {
 		least, from := last, -1
@@ -199,8 +195,5 @@ func (q *eventQueue) pop() event {
 		}
 		i = from
 	}
-	e := *first
-	*first = event{}
-	q.free = append(q.free, first)
-	return e
+	return first
 }

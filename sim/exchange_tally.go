@@ -179,10 +179,10 @@ func (w *exchange) served(p *exchangePeer, t engine.FrameType, n int) {
 	w.count(p, out, kindOf(t), n)
 }
 
-func (w *exchange) answered(p, source *exchangePeer, e *event) {
-	w.count(p, in, kindOf(e.result.Kind), e.bytes)
-	if w.link(w.byName[e.fetch.Origin], p).missed {
-		w.repair(p, e.bytes)
+func (w *exchange) answered(p *exchangePeer, f engine.Fetch, t engine.FrameType, n int) {
+	w.count(p, in, kindOf(t), n)
+	if w.link(w.byName[f.Origin], p).missed {
+		w.repair(p, n)
 	}
 }
 

@@ -104,12 +104,12 @@ func TestExchangeArguments(t *testing.T) {
 func TestEventQueue(t *testing.T) {
 	var q eventQueue
 	for i := range 1000 {
-		q.push(event{at: exchangeStart.Add(time.Duration(i*7919%101) * time.Millisecond), bytes: i})
+		q.push(time.Duration(i*7919%101)*time.Millisecond, nil)
 	}
-	for last := (event{bytes: -1}); len(q.heap) > 0; {
+	for last := (event{}); len(q.heap) > 0; {
 		e := q.pop()
-		if e.at.Before(last.at) || e.at.Equal(last.at) && e.bytes < last.bytes {
-			t.Fatalf("%d at %v after %d at %v", e.bytes, e.at, last.bytes, last.at)
+		if e.at < last.at || e.at == last.at && e.number < last.number {
+			t.Fatalf("%d at %v after %d at %v", e.number, e.at, last.number, last.at)
 		}
 		last = e
 	}

@@ -72,7 +72,7 @@ func newExchange(o exchangeOptions, job *Job) (*exchange, error) {
 		if !p.observed(w) {
 			wait += startTime
 		}
-		w.after(wait, event{do: startPeer, peer: p})
+		w.after(wait, func() { w.start(p) })
 	}
 	w.peers[0].index = index.New()
 	w.tally.init(o)
@@ -116,9 +116,9 @@ func (w *exchange) start(p *exchangePeer) {
 		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation(), nil)
 		w.pump(q)
 	}
-	w.after(w.upTo(pollEvery), event{do: poll, peer: p})
+	w.after(w.upTo(pollEvery), func() { w.look(p) })
 	if p.observed(w) {
-		w.after(w.upTo(probeEvery), event{do: probe, peer: p})
+		w.after(w.upTo(probeEvery), func() { w.probe(p) })
 	}
 }
 
@@ -136,7 +136,7 @@ func (w *exchange) advance(p *exchangePeer) {
 
 // look publishes if the engine says so, as package gossip does.
 func (w *exchange) look(p *exchangePeer) {
-	w.after(pollEvery, event{do: poll, peer: p})
+	w.after(pollEvery, func() { w.look(p) })
 	p.owed += w.options.churn / 60 * float64(w.options.objects) * pollEvery.Seconds()
 	// A replaced object is a position set and, nearly always, one cleared.
 	if !w.settled() || !p.engine.PublishDue(w.now, 2*int(p.owed)) {
@@ -169,48 +169,18 @@ func (w *exchange) pump(p *exchangePeer) {
 		return
 	}
 	p.tickAt = next
-	w.after(max(0, next.Sub(w.now)), event{do: tick, peer: p})
-}
-
-func (w *exchange) handle(e *event) {
-	p := e.peer
-	switch e.do {
-	case startPeer:
-		w.start(p)
-		return
-	case poll:
-		w.look(p)
-		return
-	case tick:
-		if w.now.Before(p.tickAt) || p.tickAt.IsZero() {
+	w.after(max(0, next.Sub(w.now)), func() {
+		if p.tickAt.IsZero() || w.now.Before(p.tickAt) {
 			return // another one has replaced it
 		}
 		p.tickAt = time.Time{}
-		p.engine.Tick(w.now)
-	case hear:
-		w.heard(e.other, p, e.data, uint32(e.bytes))
-		p.engine.HandleDatagram(w.now, e.data)
-		w.pump(p)
-		p.engine.Tick(w.now)
-	case serve:
-		w.serve(p, e.other, e.fetch)
-	case fetched:
-		w.answered(p, e.other, e)
-		p.engine.FetchDone(w.now, e.fetch.Number, e.result)
-		w.pump(p)
-		p.engine.Tick(w.now)
-	case unpacked:
-		p.engine.FetchDone(w.now, e.fetch.Number, e.result)
-		w.pump(p)
-		p.engine.Tick(w.now)
-	case synced:
-		p.engine.SyncDone(w.now, e.other.name, e.heads, nil)
-	case probe:
-		w.probe(p)
-		return
-	case summed:
-		p.engine.HandleSum(w.now, e.other.name, uint32(e.bytes) == p.engine.Sum())
-	}
+		w.tick(p)
+	})
+}
+
+// tick has p's engine do what is due.
+func (w *exchange) tick(p *exchangePeer) {
+	p.engine.Tick(w.now)
 	w.pump(p)
 }
 
@@ -223,12 +193,12 @@ func (w *exchange) run(ctx context.Context, then time.Time, what string) error {
 			}
 			w.job.Progress(0, 0, "%d peers, loss %g %%: %s, %.1f virtual seconds", w.options.peers, 100*w.options.loss, what, w.now.Sub(exchangeStart).Seconds())
 		}
-		if w.events.heap[0].event.at.After(then) {
+		if w.events.heap[0].at > then.Sub(exchangeStart) {
 			break
 		}
 		e := w.events.pop()
-		w.now = e.at
-		w.handle(&e)
+		w.now = exchangeStart.Add(e.at)
+		e.do()
 	}
 	w.now = then
 	return w.err
@@ -292,7 +262,6 @@ func (w *exchange) complete() bool {
 // settled reports whether the contents may change: before, they are being joined.
 func (w *exchange) settled() bool { return w.joined > 0 }
 
-func (w *exchange) after(d time.Duration, e event) {
-	e.at = w.now.Add(d)
-	w.events.push(e)
+func (w *exchange) after(d time.Duration, do func()) {
+	w.events.push(w.now.Sub(exchangeStart)+d, do)
 }

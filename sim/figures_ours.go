@@ -124,21 +124,12 @@ func contextSize(job *Job, i int, f, c float64) float64 {
 	const n = 100_000
 	rng := job.source(4, uint64(i))
 	geometry := digest.Geometry{Bits: uint64(math.Round(arrayAt(f, 1) * n)), Hashes: 1}
-	filter, err := digest.NewCountingFilter(geometry, 1)
+	filter, keys, before, err := filled(geometry, rng, n)
 	if err != nil {
 		panic(err) // a geometry of ours
 	}
-	keys := make([]digest.Key, n)
-	for i := range keys {
-		keys[i] = digest.Key(rng.Uint64())
-		filter.Add(keys[i])
-	}
-	before := filter.Advance()
 	changed := int(math.Round(c * n))
-	for _, key := range keys[:changed] {
-		filter.Remove(key)
-		filter.Add(digest.Key(rng.Uint64()))
-	}
+	replaceKeys(filter, rng, keys[:changed])
 	sets, clears := flipRanks(ascending(before), ascending(filter.Advance()))
 	coded := arith.AppendSet(nil, arith.Choose(geometry.Bits-before.Ones(), uint64(len(sets))), geometry.Bits-before.Ones(), sets)
 	coded = arith.AppendSet(coded, arith.Choose(before.Ones(), uint64(len(clears))), before.Ones(), clears)

@@ -170,16 +170,14 @@ func (s hashScheme) try(job *Job, label uint64, g hashingGeometry, lookups int) 
 // name up: package digest's own filter, where that has the scheme.
 func (s hashScheme) filter(m uint64, k, n int, names *nameSource, seen func([]uint64)) func(buf []uint64, name []byte, key uint64) bool {
 	positions := make([]uint64, k)
-	words := make([]uint64, (m+63)/64)
+	words := newBitmap(m)
 	keys := make([]digest.Key, n)
 	for i := range keys {
 		name, key := names.next()
 		keys[i] = digest.Key(key)
 		s.positions(positions, name, key, m)
 		seen(positions)
-		for _, p := range positions {
-			words[p/64] |= 1 << (p % 64)
-		}
+		words.set(positions...)
 	}
 	geometry := digest.Geometry{Bits: m, Hashes: k, Scheme: s.digest}
 	if s.digest != 0 && geometry.Validate() == nil {
@@ -190,12 +188,7 @@ func (s hashScheme) filter(m uint64, k, n int, names *nameSource, seen func([]ui
 	}
 	return func(buf []uint64, name []byte, key uint64) bool {
 		s.positions(buf, name, key, m)
-		for _, p := range buf {
-			if words[p/64]>>(p%64)&1 == 0 {
-				return false
-			}
-		}
-		return true
+		return words.hasAll(buf)
 	}
 }
 

@@ -16,7 +16,7 @@ type badHash struct {
 	k         int
 	positions func(out []uint64, i uint64, m uint64)
 	// choose picks the names that are added; nil takes the first ones.
-	choose func(words []uint64, m uint64, k, n int) []uint64
+	choose func(m uint64, k, n int) []uint64
 }
 
 const badKeys = 10_000
@@ -74,9 +74,9 @@ func seededPositions(out []uint64, i, m uint64) {
 
 // chooseCovering picks names each of which sets k positions that no one before
 // it set, as long as such can be found in a few thousand tries.
-func chooseCovering(words []uint64, m uint64, k, n int) []uint64 {
+func chooseCovering(m uint64, k, n int) []uint64 {
 	const tries = 5_000
-	taken := make([]uint64, len(words))
+	taken := newBitmap(m)
 	positions := make([]uint64, k)
 	var chosen []uint64
 	for i := uint64(0); len(chosen) < n; {
@@ -85,7 +85,9 @@ func chooseCovering(words []uint64, m uint64, k, n int) []uint64 {
 			seededPositions(positions, i, m)
 			fresh := 0
 			for _, p := range positions {
-				fresh += int(^taken[p/64] >> (p % 64) & 1)
+				if !taken.has(p) {
+					fresh++
+				}
 			}
 			if fresh > bestNew {
 				best, bestNew = i, fresh
@@ -96,9 +98,7 @@ func chooseCovering(words []uint64, m uint64, k, n int) []uint64 {
 		}
 		chosen = append(chosen, best)
 		seededPositions(positions, best, m)
-		for _, p := range positions {
-			taken[p/64] |= 1 << (p % 64)
-		}
+		taken.set(positions...)
 	}
 	return chosen
 }
@@ -120,16 +120,14 @@ func badHashes(job *Job, lookups int) {
 }
 
 func (b badHash) try(lookups int) (f, bitsPerKey float64) {
-	words := make([]uint64, (b.m+63)/64)
+	words := newBitmap(b.m)
 	positions := make([]uint64, b.k)
 	set := func(i uint64) {
 		b.positions(positions, i, b.m)
-		for _, p := range positions {
-			words[p/64] |= 1 << (p % 64)
-		}
+		words.set(positions...)
 	}
 	if b.choose != nil {
-		for _, i := range b.choose(words, b.m, b.k, badKeys) {
+		for _, i := range b.choose(b.m, b.k, badKeys) {
 			set(i)
 		}
 	} else {
@@ -139,16 +137,11 @@ func (b badHash) try(lookups int) (f, bitsPerKey float64) {
 	}
 	const absent = 1 << 31 // no name from here on was added
 	hits := 0
-lookup:
 	for i := range uint64(lookups) {
-		b.positions(positions, absent+i, b.m)
-		for _, p := range positions {
-			if words[p/64]>>(p%64)&1 == 0 {
-				continue lookup
-			}
+		if b.positions(positions, absent+i, b.m); words.hasAll(positions) {
+			hits++
 		}
-		hits++
 	}
-	coded := arith.AppendBitmap(nil, arith.Choose(b.m, uint64(countOnes(words))), b.m, words)
+	coded := arith.AppendBitmap(nil, arith.Choose(b.m, uint64(words.ones())), b.m, words)
 	return float64(hits) / float64(lookups), 8 * float64(len(coded)) / badKeys
 }

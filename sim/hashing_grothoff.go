@@ -33,7 +33,7 @@ func measureChoice(job *Job, label uint64, mn float64, low int, share float64, l
 	const n = 10_000
 	m := uint64(math.Round(mn * n))
 	rng := job.source(5, label)
-	words := make([]uint64, (m+63)/64)
+	words := newBitmap(m)
 	upper := func() int {
 		if float64(rng.Uint64()>>11)/(1<<53) < share {
 			return low + 1
@@ -42,15 +42,14 @@ func measureChoice(job *Job, label uint64, mn float64, low int, share float64, l
 	}
 	for range n {
 		for range upper() {
-			p := below(rng, m)
-			words[p/64] |= 1 << (p % 64)
+			words.set(below(rng, m))
 		}
 	}
 	hits := 0
 lookup:
 	for range lookups {
 		for range upper() {
-			if p := below(rng, m); words[p/64]>>(p%64)&1 == 0 {
+			if !words.has(below(rng, m)) {
 				continue lookup
 			}
 		}

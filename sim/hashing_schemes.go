@@ -20,8 +20,7 @@ type hashScheme struct {
 	positions func(out []uint64, name []byte, key, m uint64)
 	// digest is the scheme of package digest that does the same, or 0.
 	digest digest.Scheme
-	most   int  // the largest k; 0 for any
-	split  bool // each hash has a part of the array to itself
+	most   int // the largest k; 0 for any
 }
 
 // hashSchemes are those of the documents, and those that practice made of them.
@@ -51,14 +50,14 @@ var hashSchemes = []hashScheme{
 	{name: "double, mod m", positions: doubleModulo},
 	{name: "double, mod m prime", fit: func(m uint64, _ int) uint64 { return nextPrime(m) }, positions: doubleModulo},
 	{name: "double, mod m = 2^j", fit: func(m uint64, _ int) uint64 { return 1 << bits.Len64(m-1) }, positions: doubleModulo},
-	{name: "partitioned, independent", digest: 4, split: true, fit: multiple, positions: func(out []uint64, _ []byte, key, m uint64) {
+	{name: "partitioned, independent", digest: 4, fit: multiple, positions: func(out []uint64, _ []byte, key, m uint64) {
 		part := m / uint64(len(out))
 		out[0] = high(key, part)
 		for i := range out[1:] {
 			out[i+1] = uint64(i+1)*part + high(mix64(key+uint64(i+1)*golden64), part)
 		}
 	}},
-	{name: "partitioned, two mod prime", digest: 5, split: true,
+	{name: "partitioned, two mod prime", digest: 5,
 		fit: func(m uint64, k int) uint64 { return uint64(k) * nextPrime(m/uint64(k)) },
 		positions: func(out []uint64, _ []byte, key, m uint64) {
 			part := m / uint64(len(out))

@@ -107,6 +107,11 @@ func (t *Table) Row(values ...any) {
 	t.Rows = append(t.Rows, values)
 }
 
+// skip adds a row of which a short run has the first values only.
+func (t *Table) skip(first ...any) {
+	t.Row(append(first, make([]any, len(t.Columns)-len(first))...)...)
+}
+
 // Note adds a line below the table.
 func (t *Table) Note(format string, args ...any) {
 	t.Notes = append(t.Notes, fmt.Sprintf(format, args...))

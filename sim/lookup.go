@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/summarycache/summarycache/digest"
 )
@@ -17,8 +15,15 @@ var _ = experiments.add(Experiment{
 	Summary: "which of many peers has it: times and memory of the index, beside loops over filters",
 	Flags: func(flags *flag.FlagSet) any {
 		o := new(lookupOptions)
-		flags.StringVar(&o.peers, "peers", "", "")
-		flags.StringVar(&o.keys, "keys", "", "")
+		list := func(name string, to *[]int, least, most float64) {
+			flags.Func(name, "", func(text string) error {
+				return parseList(text, to, func(s string) (int, error) {
+					return parseWhole(s, least, most, fmt.Sprintf("%.0f to %.0f", least, most))
+				})
+			})
+		}
+		list("peers", &o.peers, 1, 60_000)
+		list("keys", &o.keys, 100, 100_000_000)
 		flags.StringVar(&o.contents, "contents", string(zipf), "")
 		flags.BoolVar(&o.more, "more", false, "")
 		return o
@@ -37,8 +42,9 @@ var _ = experiments.add(Experiment{
 })
 
 type lookupOptions struct {
-	peers, keys, contents string
-	more                  bool
+	peers, keys []int
+	contents    string
+	more        bool
 }
 
 // candidatesPerLookup is how many false ones all peers together may cause.
@@ -72,20 +78,9 @@ func (o lookupOptions) clusters() ([]lookupCluster, error) {
 	add := func(peers, keys, most int) {
 		all = append(all, lookupCluster{peers, keys, how, peers*keys <= most})
 	}
-	if o.peers != "" {
-		if o.keys == "" {
-			o.keys = "10000,100000"
-		}
-		peers, err := numbers("--peers", o.peers, 1, 60_000)
-		if err != nil {
-			return nil, err
-		}
-		keys, err := numbers("--keys", o.keys, 100, 100_000_000)
-		if err != nil {
-			return nil, err
-		}
-		for _, k := range keys {
-			for _, p := range peers {
+	if o.peers != nil {
+		for _, k := range or(o.keys, []int{10_000, 100_000}) {
+			for _, p := range o.peers {
 				if p*k > 1_000_000_000 {
 					return nil, usagef("%d peers with %d keys each: want at most 1000000000 in all", p, k)
 				}
@@ -94,7 +89,7 @@ func (o lookupOptions) clusters() ([]lookupCluster, error) {
 		}
 		return all, nil
 	}
-	if o.keys != "" || how != zipf {
+	if o.keys != nil || how != zipf {
 		return nil, usagef("--keys and --contents want --peers")
 	}
 	for _, peers := range []int{10, 64, 100, 1000} {
@@ -109,17 +104,6 @@ func (o lookupOptions) clusters() ([]lookupCluster, error) {
 	}
 	if o.more {
 		add(1000, 100_000, rivalKeys)
-	}
-	return all, nil
-}
-
-func numbers(flag, list string, least, most int) (all []int, err error) {
-	for text := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < least || n > most {
-			return nil, usagef("%s %q: want %d to %d", flag, text, least, most)
-		}
-		all = append(all, n)
 	}
 	return all, nil
 }

@@ -58,11 +58,11 @@ func TestLookupWays(t *testing.T) {
 
 func TestLookup(t *testing.T) {
 	job := testJob(1)
-	peers, clusters := "8,16", 2
+	peers, clusters := []int{8, 16}, 2
 	if raceEnabled {
-		peers, clusters = "8", 1
+		peers, clusters = []int{8}, 1
 	}
-	job.Short, job.options = true, &lookupOptions{peers: peers, keys: "500", contents: "sizes"}
+	job.Short, job.options = true, &lookupOptions{peers: peers, keys: []int{500}, contents: "sizes"}
 	if err := runLookup(context.Background(), job); err != nil {
 		t.Fatal(err)
 	}

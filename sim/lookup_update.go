@@ -15,7 +15,7 @@ import (
 func (r *lookupRun) measureUpdates(x *index.Index, skip bool) error {
 	c := r.cluster
 	if skip {
-		r.updates.Row(c.peers, c.keys, string(c.contents), nil, nil, nil, nil, nil)
+		r.updates.skip(c.peers, c.keys, string(c.contents))
 		return nil
 	}
 	apply, err := r.apply(x)

@@ -235,11 +235,10 @@ func TestRun(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"help", "dise"}, 2, `the nearest name is "dice"`},
+		{[]string{"help", "dise"}, 2, `no experiment "dise": there are `},
 		{[]string{"help", "dice", "broken"}, 2, "one experiment at a time"},
 		{[]string{"dice", "--json", "--csv"}, 2, "--json or --csv"},
-		{[]string{"dise"}, 2, `the nearest name is "dice"`},
-		{[]string{"BROKE"}, 2, `the nearest name is "broken"`},
+		{[]string{"dise"}, 2, ", dice, "},
 		{[]string{"broken"}, 1, "sim: broken: no luck"},
 		{[]string{"dice", "broken"}, 2, "one experiment at a time"},
 		{[]string{"dice", "--sed", "1"}, 2, "sed"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -55,7 +56,7 @@ func memoryOf(ctx context.Context, job *Job, n int) error {
 			if s.k == 1 {
 				table.Row(s.mn, s.k, nil, nil, keyLimit(s.mn, s.k), nil, nil, nil)
 			}
-			local.Row(s.mn, s.k, nil, nil, nil, nil)
+			local.skip(s.mn, s.k)
 			continue
 		}
 		if err := measureMemory(ctx, job, n, s.mn, s.k, table, local); err != nil {
@@ -70,15 +71,12 @@ func memoryOf(ctx context.Context, job *Job, n int) error {
 
 func measureMemory(ctx context.Context, job *Job, n int, mn float64, k int, table, local *Table) error {
 	g := digest.Geometry{Bits: uint64(mn * float64(n)), Hashes: k}
-	held, err := digest.NewCountingFilter(g, 1)
+	rng := job.Rand(g.Bits)
+	held, keys, base, err := filled(g, rng, n)
 	if err != nil {
 		return err
 	}
-	rng := job.Rand(g.Bits)
-	keys := randomKeys(rng, n)
-	held.AddAll(keys)
 	absent := randomKeys(rng, n/10)
-	base := held.Advance()
 	var change, together, freeze, apply, hit, miss, listHit, listMiss []float64
 	replaced := n / 100
 	for round := range memoryRounds {
@@ -170,7 +168,7 @@ func nanoseconds(n int, work func()) float64 {
 	return float64(time.Since(begin).Nanoseconds()) / float64(max(n, 1))
 }
 
-func median(x []float64) float64 {
+func median[T cmp.Ordered](x []T) T {
 	slices.Sort(x)
 	return x[len(x)/2]
 }

@@ -38,7 +38,7 @@ func neighboursOf(ctx context.Context, job *Job, n int) error {
 	for i, f := range or(job.own.f, []float64{1e-3, 1e-4}) {
 		if job.Short && i > 0 {
 			for _, peers := range sizes {
-				table.Row(f, peers, nil, nil, nil, nil, nil, nil, nil)
+				table.skip(f, peers)
 			}
 			continue
 		}
@@ -52,7 +52,7 @@ func neighboursOf(ctx context.Context, job *Job, n int) error {
 			}
 			if job.Short && p >= sizes[0] {
 				if slices.Contains(sizes, p+1) {
-					table.Row(f, p+1, nil, nil, nil, nil, nil, nil, nil)
+					table.skip(f, p+1)
 				}
 				continue
 			}

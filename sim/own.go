@@ -48,7 +48,7 @@ func (o *own) add(flags *flag.FlagSet, takes string) {
 		},
 		"geometry": func(text string) error { return parseList(text, &o.geometry, parseShaped) },
 	}
-	for _, name := range strings.Fields(takes) {
+	for name := range strings.FieldsSeq(takes) {
 		flags.Func(name, "", parse[name])
 	}
 }

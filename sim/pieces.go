@@ -47,18 +47,14 @@ func piecesAt(ctx context.Context, job *Job, rate float64) error {
 	for at, n := range sizes {
 		if job.Short && n > 10_000 {
 			for _, length := range pieceLengths {
-				table.Row(n, length, nil, nil, nil, nil, nil, nil, nil, nil)
+				table.skip(n, length)
 			}
 			continue
 		}
-		held, err := digest.NewCountingFilter(digest.Geometry{Bits: uint64(float64(n) / rate), Hashes: 1}, 1)
+		_, keys, f, err := filled(digest.Geometry{Bits: uint64(float64(n) / rate), Hashes: 1}, job.Rand(uint64(n)), n)
 		if err != nil {
 			return err
 		}
-		rng := job.Rand(uint64(n))
-		keys := randomKeys(rng, n)
-		held.AddAll(keys)
-		f := held.Advance()
 		plain := len(f.AppendTo(nil))
 		for i, length := range pieceLengths {
 			if err := ctx.Err(); err != nil {

@@ -46,7 +46,7 @@ func receivedAt(ctx context.Context, job *Job, rate float64) error {
 	for i, n := range sizes {
 		job.Progress(i, len(sizes), "n = %d", n)
 		if job.Short && n > 100_000 {
-			table.Row(n, nil, nil, nil, nil, nil, nil, nil, nil)
+			table.skip(n)
 			continue
 		}
 		r, err := measureReceive(ctx, job, n, rate)
@@ -88,14 +88,11 @@ type receiveCost struct {
 }
 
 func measureReceive(ctx context.Context, job *Job, n int, rate float64) (c receiveCost, err error) {
-	held, err := digest.NewCountingFilter(digest.Geometry{Bits: uint64(float64(n) / rate), Hashes: 1}, 1)
+	rng := job.Rand(uint64(n))
+	held, keys, base, err := filled(digest.Geometry{Bits: uint64(float64(n) / rate), Hashes: 1}, rng, n)
 	if err != nil {
 		return c, err
 	}
-	rng := job.Rand(uint64(n))
-	keys := randomKeys(rng, n)
-	held.AddAll(keys)
-	base := held.Advance()
 	// What is published, and then what the receiver makes of it: side by side, each
 	// would find the other's work in the processor's caches.
 	filters, messages := []*digest.Filter{base}, [][]byte(nil)

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -47,12 +48,7 @@ func (r registry) add(e Experiment) Experiment {
 }
 
 func (r registry) names() []string {
-	names := make([]string, 0, len(r))
-	for name := range r {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(r))
 }
 
 func (r registry) list(w io.Writer) {
@@ -65,7 +61,7 @@ func (r registry) list(w io.Writer) {
 		if args := r[name].Args; args != "" {
 			summary += "; arguments: " + args
 		}
-		for _, flag := range strings.Fields(r[name].Takes) {
+		for flag := range strings.FieldsSeq(r[name].Takes) {
 			summary += " --" + flag
 		}
 		fmt.Fprintf(w, "  %-*s  %s\n", width, name, summary)
@@ -77,39 +73,10 @@ func (r registry) list(w io.Writer) {
 	}
 }
 
-// find returns the experiment of that name, or an error that says which name
-// is nearest.
+// find returns the experiment of that name, or an error that says which there are.
 func (r registry) find(name string) (Experiment, error) {
 	if e, ok := r[name]; ok {
 		return e, nil
 	}
-	if len(r) == 0 {
-		return Experiment{}, fmt.Errorf("no experiment %q", name)
-	}
-	nearest := slices.MinFunc(r.names(), func(a, b string) int {
-		return distance(strings.ToLower(name), a) - distance(strings.ToLower(name), b)
-	})
-	return Experiment{}, fmt.Errorf("no experiment %q; the nearest name is %q, and sim without arguments lists all", name, nearest)
-}
-
-// distance is Levenshtein's: the fewest insertions, deletions and
-// substitutions that make a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
+	return Experiment{}, fmt.Errorf("no experiment %q: there are %s", name, strings.Join(r.names(), ", "))
 }

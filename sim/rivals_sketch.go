@@ -28,18 +28,12 @@ func reconciliation(ctx context.Context, job *Job) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		held, err := digest.NewCountingFilter(g, 1)
+		rng := job.Rand(40 + uint64(i))
+		held, keys, base, err := filled(g, rng, n)
 		if err != nil {
 			return err
 		}
-		rng := job.Rand(40 + uint64(i))
-		keys := randomKeys(rng, n)
-		held.AddAll(keys)
-		base := held.Advance()
-		for _, k := range keys[:int(math.Round(c*n))] {
-			held.Remove(k)
-			held.Add(digest.Key(rng.Uint64()))
-		}
+		replaceKeys(held, rng, keys[:int(math.Round(c*n))])
 		next, d := held.AdvanceDelta()
 		delta, err := d.AppendTo(nil, base)
 		if err != nil {

@@ -1,5 +1,7 @@
 package main
 
+import "maps"
+
 // cuckoos keeps a cuckoo filter in each cache, of buckets of four fingerprints
 // of 16 bits. An update is the image of every bucket that was touched, 12 bytes
 // with its number, or all buckets if that is shorter.
@@ -128,9 +130,7 @@ func (k *cuckoos) came(cache int, key uint32) {
 		c.published.buckets[b] = c.now.buckets[b]
 	}
 	clear(c.published.spilled)
-	for id, n := range c.now.spilled {
-		c.published.spilled[id] = n
-	}
+	maps.Copy(c.published.spilled, c.now.spilled)
 	k.updates += len(k.caches) - 1
 	k.sent += (updateHeader + min(cuckooImageBytes*len(c.touched), cuckooBucketBytes*len(c.now.buckets))) * (len(k.caches) - 1)
 	clear(c.touched)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/summarycache/summarycache/arith"
 	"github.com/summarycache/summarycache/digest"
@@ -138,29 +139,16 @@ func (kind filterKind) measure(rng rand.Source, filters, probes int) (measuremen
 // build returns a filter, and for c > 0 also what it was before a share c of its
 // keys was replaced.
 func (kind filterKind) build(geometry digest.Geometry, rng rand.Source) (before, after *digest.Filter, err error) {
-	filter, err := digest.NewCountingFilter(geometry, 1)
+	filter, keys, before, err := filled(geometry, rng, measuredKeys)
 	if err != nil {
 		return nil, nil, err
 	}
-	keys := make([]digest.Key, measuredKeys)
-	for i := range keys {
-		keys[i] = digest.Key(rng.Uint64())
-		filter.Add(keys[i])
-	}
-	before = filter.Advance()
-	for _, key := range keys[:int(math.Round(kind.c*measuredKeys))] {
-		filter.Remove(key)
-		filter.Add(digest.Key(rng.Uint64()))
-	}
+	replaceKeys(filter, rng, keys[:int(math.Round(kind.c*measuredKeys))])
 	return before, filter.Advance(), nil
 }
 
 func ascending(f *digest.Filter) []uint64 {
-	positions := make([]uint64, 0, f.Ones())
-	for p := range f.Positions() {
-		positions = append(positions, p)
-	}
-	return positions
+	return slices.AppendSeq(make([]uint64, 0, f.Ones()), f.Positions())
 }
 
 // exclusiveOr returns what is in one of two ascending lists only.

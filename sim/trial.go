@@ -10,7 +10,7 @@ import (
 
 // scratch holds the arrays of one trial, and its result.
 type scratch struct {
-	before, after []uint64 // arrays of m bits
+	before, after bitmap   // of m bits
 	positions     []uint64 // of every key, k each
 	sets, clears  []uint64
 	bytes         []byte
@@ -20,35 +20,32 @@ type scratch struct {
 
 // trial draws one filter, or a filter and its successor, and codes it.
 func (s simulation) trial(t *scratch, rng rand.Source) {
-	t.after = emptyBitmap(t.after, s.m)
+	t.after = t.after.emptied(s.m)
 	if s.c == 0 {
 		for range s.n * uint64(s.k) {
-			p := below(rng, s.m)
-			t.after[p/64] |= 1 << (p % 64)
+			t.after.set(below(rng, s.m))
 		}
-		t.ones = countOnes(t.after)
+		t.ones = t.after.ones()
 		t.coded = t.code(s.m)
 		return
 	}
 
-	t.before = emptyBitmap(t.before, s.m)
+	t.before = t.before.emptied(s.m)
 	t.positions = t.positions[:0]
 	for range s.n * uint64(s.k) {
 		p := below(rng, s.m)
 		t.positions = append(t.positions, p)
-		t.before[p/64] |= 1 << (p % 64)
+		t.before.set(p)
 	}
 	for i := range uint64(math.Round(s.c*float64(s.n))) * uint64(s.k) {
 		t.positions[i] = below(rng, s.m)
 	}
-	for _, p := range t.positions {
-		t.after[p/64] |= 1 << (p % 64)
-	}
+	t.after.set(t.positions...)
 	t.context = t.codeAgainst(s.m)
 	for i := range t.after {
 		t.after[i] ^= t.before[i]
 	}
-	t.ones = countOnes(t.after)
+	t.ones = t.after.ones()
 	t.coded = t.code(s.m)
 }
 
@@ -78,21 +75,4 @@ func (t *scratch) codeAgainst(m uint64) uint32 {
 	t.bytes = arith.AppendSet(t.bytes[:0], arith.Adaptive, m-ones, t.sets)
 	t.bytes = arith.AppendSet(t.bytes, arith.Adaptive, ones, t.clears)
 	return uint32(len(t.bytes))
-}
-
-func emptyBitmap(words []uint64, m uint64) []uint64 {
-	if n := (m + 63) / 64; uint64(cap(words)) >= n {
-		words = words[:n]
-		clear(words)
-		return words
-	}
-	return make([]uint64, (m+63)/64)
-}
-
-func countOnes(words []uint64) uint32 {
-	n := 0
-	for _, w := range words {
-		n += bits.OnesCount64(w)
-	}
-	return uint32(n)
 }

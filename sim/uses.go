@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"slices"
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/digest/index"
@@ -28,37 +26,26 @@ func runUses(ctx context.Context, job *Job) error {
 }
 
 // bitmapOf is a filter of those keys as an array.
-func bitmapOf(g digest.Geometry, keys []digest.Key) []uint64 {
-	words := emptyBitmap(nil, g.Bits)
+func bitmapOf(g digest.Geometry, keys []digest.Key) bitmap {
+	words := newBitmap(g.Bits)
 	var at []uint64
 	for _, k := range keys {
 		at = g.AppendPositions(at[:0], k)
-		for _, p := range at {
-			words[p/64] |= 1 << (p % 64)
-		}
+		words.set(at...)
 	}
 	return words
 }
 
 // shareIn is the share of keys that an array says yes to.
-func shareIn(words []uint64, g digest.Geometry, keys []digest.Key) float64 {
+func shareIn(words bitmap, g digest.Geometry, keys []digest.Key) float64 {
 	yes := 0
 	var at []uint64
 	for _, k := range keys {
-		at = g.AppendPositions(at[:0], k)
-		if !slices.ContainsFunc(at, func(p uint64) bool { return words[p/64]>>(p%64)&1 == 0 }) {
+		if at = g.AppendPositions(at[:0], k); words.hasAll(at) {
 			yes++
 		}
 	}
 	return float64(yes) / float64(len(keys))
-}
-
-func randomKeys(rng *rand.Rand, n int) []digest.Key {
-	keys := make([]digest.Key, n)
-	for i := range keys {
-		keys[i] = digest.Key(rng.Uint64())
-	}
-	return keys
 }
 
 // setOperations works on the arrays of two sets, of which half of each is in both.
@@ -84,7 +71,7 @@ func setOperations(_ context.Context, job *Job) error {
 		keys, absent := randomKeys(rng, 2*n-shared), randomKeys(rng, probes)
 		a, b := bitmapOf(g, keys[:n]), bitmapOf(g, keys[n-shared:])
 		onlyA := keys[:n-shared]
-		union, both := make([]uint64, len(a)), make([]uint64, len(a))
+		union, both := newBitmap(g.Bits), newBitmap(g.Bits)
 		for i := range a {
 			union[i], both[i] = a[i]|b[i], a[i]&b[i]
 		}
@@ -92,7 +79,7 @@ func setOperations(_ context.Context, job *Job) error {
 		// A position is in both arrays by a shared key, or else by one of each.
 		apart := -math.Expm1(-k * (n - shared) / m)
 		inBoth := 1 - math.Exp(-k*shared/m)*(1-apart*apart)
-		size := func(words []uint64) float64 { return -m / k * math.Log1p(-float64(countOnes(words))/m) }
+		size := func(words bitmap) float64 { return -m / k * math.Log1p(-float64(words.ones())/m) }
 		table.Row(s.mn, s.k, figures(shareIn(union, g, absent), 4), figures(falsePositives(m/(2*n-shared), k), 4),
 			figures(shareIn(both, g, absent), 4), figures(math.Pow(inBoth, k), 4),
 			figures(shareIn(both, g, onlyA), 4), figures(falsePositives(s.mn, k), 4),

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"math/rand/v2"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+func randomKeys(rng rand.Source, n int) []digest.Key {
+	keys := make([]digest.Key, n)
+	for i := range keys {
+		keys[i] = digest.Key(rng.Uint64())
+	}
+	return keys
+}
+
+// filled returns a publisher of n random keys, these, and what it has published.
+func filled(g digest.Geometry, rng rand.Source, n int) (held *digest.CountingFilter, keys []digest.Key, base *digest.Filter, err error) {
+	if held, err = digest.NewCountingFilter(g, 1); err != nil {
+		return nil, nil, nil, err
+	}
+	keys = randomKeys(rng, n)
+	held.AddAll(keys)
+	return held, keys, held.Advance(), nil
+}
+
+// replaceKeys puts a random key in the place of each.
+func replaceKeys(held *digest.CountingFilter, rng rand.Source, keys []digest.Key) {
+	for i, k := range keys {
+		held.Remove(k)
+		keys[i] = digest.Key(rng.Uint64())
+		held.Add(keys[i])
+	}
+}
