@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,7 +88,7 @@ func TestRanges(t *testing.T) {
 				if n := w.origin.count() - before; n > c.most {
 					t.Errorf("%d requests to the origin, want at most %d", n, c.most)
 				}
-				if sent -= sentBefore; sent > c.bytes<<20+1024 {
+				if sent := int(sent.Load() - sentBefore); sent > c.bytes<<20+1024 {
 					t.Errorf("%d bytes from the origin, want at most %d MiB", sent, c.bytes)
 				}
 			})
