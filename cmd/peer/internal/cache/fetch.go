@@ -111,14 +111,16 @@ func (c *Cache) run(f *fetch) {
 			c.receive(f, src, a)
 		default:
 			if stored != nil && a.status < 500 && a.sibling == nil && !f.r.cc.NoStore {
-				f.replaces = f.stored.obj
+				if f.replaces = f.stored.obj; noBody(a.status) {
+					c.store.DeleteObject(f.replaces) // before the client can ask again
+				}
 			}
 			c.handOver(f, src, a)
 		}
 	}
 	c.forget(f)
 	f.waiters.Wait()
-	if f.result.ended || f.replaces != nil && noBody(f.result.fwdStatus) {
+	if f.result.ended {
 		c.store.DeleteObject(f.stored.obj)
 	}
 }

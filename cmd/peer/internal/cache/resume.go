@@ -46,7 +46,8 @@ type body struct {
 	repr representation
 	w    *store.Writer // has what came so far; nil = nobody has
 
-	first, size int64 // of a part: where it begins in the whole, and the whole's length; else 0
+	first, size int64           // of a part: where it begins in the whole, and the whole's length; else 0
+	passed      *store.Received // what came so far of a part that only comparing can tell to be the same; else nil
 
 	mu         sync.Mutex
 	from       *answer       // the source
@@ -84,6 +85,9 @@ func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *bod
 		var end int64
 		b.first, end, b.size = a.span()
 		b.repr.length = end - b.first // which a chunked one does not say otherwise
+		if b.repr.StrongValidator() == "" {
+			b.passed = new(store.Received)
+		}
 	}
 	b.patience = b.stall()
 	b.mu.Lock() // check uses the timer
@@ -133,6 +137,9 @@ func (b *body) Read(p []byte) (int, error) {
 			from.close()
 			continue
 		}
+		if b.superseded && b.at == 0 { // those who wait begin anew: what came too late must not go out
+			n, err = 0, errSuperseded
+		}
 		b.advance(p[:n])
 		whole := err == io.EOF && (b.repr.length < 0 || b.at == b.repr.length)
 		b.mu.Unlock()
@@ -169,6 +176,9 @@ func (b *body) advance(p []byte) {
 	}
 	b.at += int64(len(p))
 	b.fruitless = 0
+	if b.passed != nil {
+		b.passed.Add(p)
+	}
 	if b.attempt != nil {
 		b.attempt.meanwhile(p)
 	}
@@ -217,7 +227,7 @@ func (b *body) resume(from *answer) error {
 // against the part, or the validator is strong. b.mu is held.
 func (b *body) mayResume() bool {
 	return b.f.delivered() && b.f.waiters.n.Load() > 0 && !b.ended && b.c.stopped.Err() == nil &&
-		(b.w != nil && b.at > 0 && !b.superseded || b.repr.StrongValidator() != "")
+		((b.w != nil || b.passed != nil) && b.at > 0 && !b.superseded || b.repr.StrongValidator() != "")
 }
 
 // replaceable reports whether those who wait can begin anew, header and all, with
