@@ -38,6 +38,15 @@ var mutations = []mutation{
 	{name: "compare-once", what: "a second source is compared from where the first one differed", edits: []edit{
 		{cacheDir + "attempt.go", "			received.Begin()\n", ""},
 	}},
+	{name: "part-cut", what: "a part of a large object is cut where its source breaks off", edits: []edit{
+		{cacheDir + "fetch.go", "size >= 0 && (a.length < 0 ||", "size < -1 && (a.length < 0 ||"},
+	}},
+	{name: "part-forgotten", what: "the same, if no validator tells that the rest is of the same", edits: []edit{
+		{cacheDir + "resume.go", "			b.passed = new(store.Received)\n", ""},
+	}},
+	{name: "crawling-rescue", what: "a slow sibling that is to go on is waited for though the origin is fast", edits: []edit{
+		{cacheDir + "attempt.go", "	if a.sibling != nil {\n		defer time", "	if false && a.sibling != nil {\n		defer time"},
+	}},
 	{name: "crawling-sibling", what: "a slow sibling is waited for though the origin is fast", edits: []edit{
 		{cacheDir + "resume.go", "		case b.crawls(now):", "		case false && b.crawls(now):"},
 	}},
