@@ -48,7 +48,13 @@ func (w *world) ask(r request) (res result) {
 	case "head":
 		method = "HEAD"
 	case "range":
-		fields = fmt.Sprintf("Range: bytes=%d-\r\n", r.N%1000)
+		switch fields = fmt.Sprintf("Range: bytes=%d-\r\n", r.N%1000); r.Sort {
+		case 1:
+			fields = fmt.Sprintf("Range: bytes=-%d\r\n", r.N%1000)
+		case 2:
+			v := version{r.URL, w.origin.version(pageOf(r.URL), time.Now()), 2}
+			fields += "If-Range: " + v.tag() + "\r\n"
+		}
 	case "part":
 		fields = fmt.Sprintf("Range: bytes=%d-%d\r\n", r.N, r.Last)
 	case "no-cache":

@@ -195,7 +195,7 @@ func (w *world) resumable(r *result) bool {
 			return w.keeps(r)
 		}
 	}
-	return w.origin.version(p, time.Now()) == r.version.number && w.cacheable(r)
+	return w.origin.version(p, time.Now()) == r.version.number && (p.rule.tag || w.cacheable(r))
 }
 
 // keeps reports whether the peer has had a copy since before the request by which an answer

@@ -268,6 +268,8 @@ func (p *page) rangeOf(r *http.Request, v version) (first, end int64, ok bool) {
 	switch n, _ := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &first, &last); {
 	case n == 0 || first >= end:
 		return 0, 0, false
+	case first < 0: // so many at the end
+		first = max(0, end+first)
 	case n == 2:
 		end = min(end, last+1)
 	}
