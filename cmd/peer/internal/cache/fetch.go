@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -296,6 +297,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	if err == nil {
 		b.end(io.EOF)
 		deliver()
+		runtime.Gosched() // those who wait have all: let them answer before the disk is written to
 		c.commit(f, w, res)
 	} else {
 		b.end(err)
