@@ -3,6 +3,10 @@ package main
 import (
 	"flag"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,6 +97,26 @@ func TestStatusPageInChromium(t *testing.T) {
 	}
 	if n := strings.Count(dom, "<path class"); n != 8 {
 		t.Errorf("%d areas are drawn, want 8", n)
+	}
+
+	// Once the page has the history, it asks for what is new.
+	asked := make(chan string, 100)
+	recorder := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: a.admin}) },
+		ModifyResponse: func(r *http.Response) error {
+			if r.Request.URL.Path == "/history.json" {
+				asked <- fmt.Sprint(r.StatusCode, " ", r.Request.URL.RawQuery)
+			}
+			return nil
+		}})
+	defer recorder.Close()
+	browse(t, chromium, recorder.URL+"/", "--dump-dom", "--virtual-time-budget=12000")
+	recorder.Close()
+	close(asked)
+	for _, want := range []string{"200 ", "200 since=20"} {
+		if got := <-asked; !strings.HasPrefix(got, want) {
+			t.Errorf("the page asks for the history: %s, want %s", got, want)
+		}
 	}
 
 	// What somebody looks for: an object that both have, and one that nobody has.
