@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -99,18 +100,32 @@ func TestStatusPageInChromium(t *testing.T) {
 		t.Errorf("%d areas are drawn, want 8", n)
 	}
 
-	// Once the page has the history, it asks for what is new.
+	// Each other peer's name is a link to its page, which keeps the focus when the table is drawn
+	// again. Once the page has the history, it asks for what is new.
 	asked := make(chan string, 100)
 	recorder := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: a.admin}) },
 		ModifyResponse: func(r *http.Response) error {
-			if r.Request.URL.Path == "/history.json" {
+			switch r.Request.URL.Path {
+			case "/history.json":
 				asked <- fmt.Sprint(r.StatusCode, " ", r.Request.URL.RawQuery)
+			case "/":
+				r.Header.Del("Content-Security-Policy")
+				r.ContentLength = -1
+				r.Header.Del("Content-Length")
+				r.Body = io.NopCloser(io.MultiReader(r.Body, strings.NewReader(`<script>setTimeout(() => {
+					document.querySelector("#cluster a").focus();
+					setTimeout(() => document.documentElement.dataset.focused = document.activeElement.href, 6000);
+				}, 3000)</script>`)))
 			}
 			return nil
 		}})
 	defer recorder.Close()
-	browse(t, chromium, recorder.URL+"/", "--dump-dom", "--virtual-time-budget=12000")
+	dom = browse(t, chromium, recorder.URL+"/", "--dump-dom", "--virtual-time-budget=12000")
+	if link := `<a href="//` + b.admin + `/">b</a>`; strings.Count(dom, link) != 1 || strings.Contains(dom, `">a</a>`) ||
+		!strings.Contains(dom, `data-focused="http://`+b.admin+`/"`) {
+		t.Errorf("want %s once, and focused:\n%s", link, dom)
+	}
 	recorder.Close()
 	close(asked)
 	for _, want := range []string{"200 ", "200 since=20"} {
