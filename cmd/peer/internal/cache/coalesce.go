@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -34,9 +35,9 @@ func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joine
 // waiters counts the requests that a fetch answers.
 type waiters struct {
 	sync.WaitGroup
-	n         atomic.Int64           // all
-	followers atomic.Int64           // all but the leader
-	none      atomic.Pointer[func()] // called when there are none any more
+	n         atomic.Int64                 // all
+	followers atomic.Int64                 // all but the leader
+	held      atomic.Pointer[store.Writer] // released when there are none any more
 }
 
 func (w *waiters) join(follower bool) {
@@ -51,19 +52,21 @@ func (w *waiters) leave(follower bool) {
 	if follower {
 		w.followers.Add(-1)
 	}
-	if none := w.none.Load(); w.n.Add(-1) == 0 && none != nil {
-		(*none)()
+	if w.n.Add(-1) == 0 {
+		if held := w.held.Load(); held != nil { // looked at last, or hold would miss that nobody waits
+			held.Release()
+		}
 	}
 	w.Done()
 }
 
-// untilNone has release called, and returns it, as soon as nobody waits.
-func (w *waiters) untilNone(release func()) func() {
-	w.none.Store(&release)
+// hold holds a body until nobody waits.
+func (w *waiters) hold(body *store.Writer) {
+	body.Hold()
+	w.held.Store(body)
 	if w.n.Load() == 0 {
-		release()
+		body.Release()
 	}
-	return release
 }
 
 // abandon lets nobody join the fetch any more if nobody waits for it now, and

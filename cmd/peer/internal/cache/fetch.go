@@ -277,8 +277,8 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	res.from(a)
 	c.noteReuse(f, e)
 
-	release := f.waiters.untilNone(w.Hold()) // keeps the body at hand until all that wait have it
-	defer release()
+	f.waiters.hold(w) // keeps the body at hand until all that wait have it
+	defer w.Release()
 	over := func() {}
 	deliver := func() {
 		if f.result == nil {
