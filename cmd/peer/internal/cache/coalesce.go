@@ -14,21 +14,22 @@ import (
 // newFetch registers a fetch under key, unless there is one already, which it
 // returns with joined = true, having made the caller one of its followers.
 func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joined bool) {
+	if key != "" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if other := c.fetches[key]; other != nil {
+			other.waiters.join(true)
+			if c.cfg.Coalescer != nil {
+				c.cfg.Coalescer.Joined()
+			}
+			return other, true
+		}
+	}
 	f = &fetch{key: key, r: r, stored: stored, began: c.now(), ready: make(chan struct{}), ctx: detached{c.stopped, r.Context()}}
 	f.waiters.join(false)
-	if key == "" {
-		return f, false
+	if key != "" {
+		c.fetches[key] = f
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if other := c.fetches[key]; other != nil {
-		other.waiters.join(true)
-		if c.cfg.Coalescer != nil {
-			c.cfg.Coalescer.Joined()
-		}
-		return other, true
-	}
-	c.fetches[key] = f
 	return f, false
 }
 
@@ -111,9 +112,9 @@ func (c *Cache) invalidateFetches(concerned func(*fetch, *result) bool) {
 			c.forgetLocked(f)
 		}
 	}
-	for _, a := range c.arriving { // of fetches, too, that nobody can join
-		if concerned(a.f, a.r) {
-			a.f.invalidated.Store(true)
+	for _, f := range c.arriving { // of fetches, too, that nobody can join
+		if concerned(f, &f.outcome) {
+			f.invalidated.Store(true)
 		}
 	}
 }

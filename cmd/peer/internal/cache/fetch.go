@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -33,10 +34,16 @@ type fetch struct {
 	ctx     detached
 	sources sources
 	outcome result // the memory of result
-	handed  answer // and of its answer
+	entry   entry  // of its entry
+	handed  answer // of its answer
+	body    body   // and of the first body
 
-	mu        sync.Mutex
-	leftAlone bool // the leader left before there was a result
+	clock *alarm // while the body of outcome is arriving, for siblings to hear of it
+
+	mu         sync.Mutex
+	leftAlone  bool // the leader left before there was a result
+	advertised bool // that the body of outcome is arriving
+	over       bool // it is not any more
 
 	invalidated atomic.Bool // the URL was: don't store what comes
 }
@@ -207,7 +214,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 		res.ended = !e.Storable(nil, false)
 		return res // good for those who wait, no longer to be kept
 	}
-	if obj, err := c.store.Update(old.obj, c.metaOf(res, e)); err == nil {
+	if obj, err := c.store.Update(old.obj, c.metaOf(res, e, new(bytes.Buffer))); err == nil {
 		res.obj.obj, res.storing = obj, true
 	}
 	return res
@@ -269,7 +276,8 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 		return
 	}
 	b := c.newBody(f, src, a, w)
-	e := newEntry(a.response(), a.received, c.via)
+	f.entry = newEntry(a.response(), a.received, c.via)
+	e := &f.entry
 	e.given = a.given
 	res := newResult(src)
 	res.id, res.fields, res.entry, res.body, res.into, res.length = id, fields, e, b, w, length
@@ -279,10 +287,9 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 
 	f.waiters.hold(w) // keeps the body at hand until all that wait have it
 	defer w.Release()
-	over := func() {}
 	deliver := func() {
 		if f.result == nil {
-			over = c.arrives(f, res)
+			c.arrives(f)
 			f.deliver(res)
 		}
 	}
@@ -299,7 +306,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 		b.end(err)
 		w.Abort()
 	}
-	over()
+	c.arrived(f)
 	if f.result == nil {
 		src.inquiry.Broken(a.sibling)
 		return
@@ -360,10 +367,13 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 	c.hints.Learn(f.r.url, res.fields)
 	e := res.entry
 	if given := res.body.given(); e.given == nil && given != nil { // a sibling went on where the origin ended
-		e = newEntry(e.Response, e.received, c.via)
-		e.given = given
+		mixed := newEntry(e.Response, e.received, c.via)
+		mixed.given = given
+		e = &mixed
 	}
-	m := c.metaOf(res, e)
+	text := c.texts.Get().(*bytes.Buffer)
+	defer c.texts.Put(text)
+	m := c.metaOf(res, e, text)
 	m.Copied = res.peer != ""
 	obj, err := w.Commit(m)
 	if err != nil {

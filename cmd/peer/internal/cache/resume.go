@@ -66,7 +66,7 @@ type body struct {
 	ended      bool
 	err        error         // how it ended
 	changed    chan struct{} // closed when any of this changes for those in moving; nil = nobody is
-	watch      *time.Timer
+	watch      *alarm        // nil once the body ended
 }
 
 // progress is where a body was after so long a wait for its sources, in all.
@@ -76,7 +76,11 @@ type progress struct {
 }
 
 func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *body {
-	b := &body{c: c, f: f, src: src, repr: a.representation(), w: w, from: a, helper: a.given}
+	b := &f.body
+	if b.c != nil {
+		b = new(body)
+	}
+	*b = body{c: c, f: f, src: src, repr: a.representation(), w: w, from: a, helper: a.given}
 	if noBody(a.status) {
 		b.repr.length = 0
 	}
@@ -86,8 +90,8 @@ func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *bod
 		b.repr.length = end - b.first // which a chunked one does not say otherwise
 	}
 	b.patience = b.stall()
-	b.mu.Lock() // check uses the timer
-	b.watch = time.AfterFunc(crawlTime, b.check)
+	b.mu.Lock() // wakeUp uses the alarm
+	b.watch = c.alarm(b, crawlTime)
 	b.mu.Unlock()
 	return b
 }
@@ -228,8 +232,8 @@ func (b *body) replaceable() bool {
 		b.c.now().steady-b.f.r.now.steady < 2*b.c.cfg.BetweenBytes
 }
 
-// check looks after a source that makes no progress, or too little.
-func (b *body) check() {
+// wakeUp looks after a source that makes no progress, or too little.
+func (b *body) wakeUp() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
@@ -257,7 +261,7 @@ func (b *body) check() {
 			}
 		}
 	}
-	b.watch.Reset(next)
+	b.watch.clock.Reset(next)
 }
 
 // alone reports whether the origin is the source of a single client.
@@ -372,7 +376,10 @@ func (b *body) moving(ctx context.Context) error {
 func (b *body) end(err error) {
 	b.mu.Lock()
 	b.ended, b.err = true, err
-	b.watch.Stop()
+	if b.watch != nil {
+		b.c.silence(b.watch)
+		b.watch = nil
+	}
 	if b.attempt != nil {
 		b.attempt.cancel(sibling.ErrOutrun)
 	}
