@@ -16,11 +16,11 @@ import (
 // those that join it, its followers. It goes on when they leave, so that what was
 // begun can be stored. The package comment draws its states.
 type fetch struct {
-	key    string   // in Cache.fetches; "" = private, nobody can join
-	r      *request // the leader's
-	stored *found   // a stale copy to be validated; nil = none
-	origin bool     // no sibling is asked: one had a representation that the origin replaced
-	began  moment   // before anybody was asked
+	key    string  // in Cache.fetches; "" = private, nobody can join
+	r      request // the leader's
+	stored *found  // a stale copy to be validated; nil = none
+	origin bool    // no sibling is asked: one had a representation that the origin replaced
+	began  moment  // before anybody was asked
 
 	waiters waiters       // the requests that it has still to answer, in part or whole
 	ready   chan struct{} // closed when result is set
@@ -235,7 +235,7 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 		res.answer, res.fwdStatus = a, a.status
 		res.from(a)
 		if a.sibling == nil && f.part {
-			c.complete(f.r, a)
+			c.complete(&f.r, a)
 		}
 		if from, to, size := a.span(); size >= 0 && (a.length < 0 || a.length == to-from) {
 			f.handed = *a

@@ -18,17 +18,10 @@ type request struct {
 	now           moment // its arrival, or the end of its latest wait
 }
 
-func (c *Cache) request(r *http.Request) *request {
-	q := &request{Request: r, plain: rfc9111.PlainIdentity(r.URL), cc: rfc9111.RequestDirectives(r.Header), now: c.now()}
+func (c *Cache) request(r *http.Request) request {
+	q := request{Request: r, plain: rfc9111.PlainIdentity(r.URL), cc: rfc9111.RequestDirectives(r.Header), now: c.now()}
 	_, q.url, _ = strings.Cut(q.plain, " ")
 	return q
-}
-
-// later is r after a wait; what it led meanwhile goes on with r as it was.
-func (c *Cache) later(r *request) *request {
-	q := *r
-	q.now = c.now()
-	return &q
 }
 
 // identity is that of a response to r that varies by these fields.
