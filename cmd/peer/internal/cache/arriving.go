@@ -130,7 +130,7 @@ func (c *Cache) await(r *request) bool {
 	clock := time.NewTimer(wait)
 	defer clock.Stop()
 	select {
-	case <-f.ready:
+	case <-f.ready():
 		return true
 	case <-clock.C:
 	case <-r.Context().Done():

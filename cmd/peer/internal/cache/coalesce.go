@@ -25,7 +25,8 @@ func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joine
 			return other, true
 		}
 	}
-	f = &fetch{key: key, r: *r, stored: stored, began: c.now(), ready: make(chan struct{}), ctx: detached{c.stopped, r.Context()}}
+	f = &fetch{key: key, r: *r, stored: stored, began: c.now(), ctx: detached{c.stopped, r.Context()}}
+	f.interim.more = make(chan struct{}, 1)
 	f.waiters.join(false)
 	if key != "" {
 		c.fetches[key] = f

@@ -22,12 +22,11 @@ type fetch struct {
 	origin bool    // no sibling is asked: one had a representation that the origin replaced
 	began  moment  // before anybody was asked
 
-	waiters waiters       // the requests that it has still to answer, in part or whole
-	ready   chan struct{} // closed when result is set
-	interim interims      // 1xx responses, for the leader
-	part    bool          // the range that the client wants is asked for
-	stale   bool          // a sibling's stale response is taken, since the origin is down
-	result  *result
+	waiters waiters  // the requests that it has still to answer, in part or whole
+	interim interims // 1xx responses, for the leader, who is told of the result so, too
+	part    bool     // the range that the client wants is asked for
+	stale   bool     // a sibling's stale response is taken, since the origin is down
+	result  *result  // nil = none yet; set once, with mu held
 
 	replaces *store.Object // what the origin has replaced by an answer for the leader alone, once that is whole; nil = nothing
 
@@ -41,9 +40,10 @@ type fetch struct {
 	clock *alarm // while the body of outcome is arriving, for siblings to hear of it
 
 	mu         sync.Mutex
-	leftAlone  bool // the leader left before there was a result
-	advertised bool // that the body of outcome is arriving
-	over       bool // it is not any more
+	done       chan struct{} // closed when there is a result; nil while nobody waits for that
+	leftAlone  bool          // the leader left before there was a result
+	advertised bool          // that the body of outcome is arriving
+	over       bool          // it is not any more
 
 	invalidated atomic.Bool // the URL was: don't store what comes
 }
@@ -134,7 +134,10 @@ func (c *Cache) run(f *fetch) {
 func (f *fetch) deliver(res *result) {
 	f.mu.Lock()
 	f.result = res
-	close(f.ready)
+	if f.done != nil {
+		close(f.done)
+	}
+	f.interim.signal()
 	orphan := f.leftAlone && res.answer != nil
 	f.mu.Unlock()
 	if orphan {
@@ -144,12 +147,22 @@ func (f *fetch) deliver(res *result) {
 
 // delivered reports whether there is a result.
 func (f *fetch) delivered() bool {
-	select {
-	case <-f.ready:
-		return true
-	default:
-		return false
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.result != nil
+}
+
+// ready returns what is closed as soon as there is a result.
+func (f *fetch) ready() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.done == nil {
+		f.done = make(chan struct{})
+		if f.result != nil {
+			close(f.done)
+		}
 	}
+	return f.done
 }
 
 // leave is called by a leader that doesn't wait any longer.

@@ -81,7 +81,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 
 // sendInterim is send that passes 1xx responses on to the client.
 func (c *Cache) sendInterim(w http.ResponseWriter, r *http.Request, x *exchange, cancel context.CancelCauseFunc) (a *answer, err error) {
-	var interims interims
+	interims := interims{more: make(chan struct{}, 1)}
 	interims.want()
 	x.request = *x.request.WithContext(interims.noted(x.request.Context()))
 	done := make(chan struct{})

@@ -164,19 +164,17 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 		c.lead(f)
 	}
 	late := joined && f.delivered() // the response is here, only not yet in the store
-	var more <-chan struct{}
-	if !joined {
-		more = f.interim.more
+	news := (<-chan struct{})(f.interim.more)
+	if joined {
+		news = f.ready()
 	}
-	for waiting := true; waiting; {
+	for done := false; !done; {
 		select {
-		case <-f.ready:
+		case <-news:
+			done = f.delivered()
 			if !joined {
 				f.interim.write(w, r.Request)
 			}
-			waiting = false
-		case <-more:
-			f.interim.write(w, r.Request)
 		case <-r.Context().Done():
 			if !joined {
 				f.leave()
