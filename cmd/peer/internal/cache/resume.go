@@ -315,19 +315,21 @@ func (b *body) crawls(now time.Time) bool {
 	if b.c.cfg.Siblings == nil || b.from.sibling == nil && (b.alone() || now.Before(b.again)) {
 		return false
 	}
-	first, pace, known := b.c.cfg.Siblings.OriginPace(b.f.r.URL.Host)
-	if !known {
-		return false
-	}
-	rest := float64(b.repr.length - b.at)
-	anew, ahead := rest, crawlTime
-	if b.repr.StrongValidator() == "" {
-		anew = float64(b.repr.length)
+	anew, ahead := b.repr.length, crawlTime
+	if b.repr.StrongValidator() != "" {
+		anew -= b.at
 	}
 	if b.from.sibling == nil {
 		ahead = aloneStall
 	}
-	return rest/float64(max(came, 1))*passed.Seconds() > 4*(first.Seconds()+anew*pace)+ahead.Seconds()
+	seconds, known := b.worth(anew, ahead)
+	return known && float64(b.repr.length-b.at)/float64(max(came, 1))*passed.Seconds() > seconds
+}
+
+// worth is how many seconds a source may take for what the origin would give with so many bytes.
+func (b *body) worth(bytes int64, ahead time.Duration) (seconds float64, known bool) {
+	first, pace, known := b.c.cfg.Siblings.OriginPace(b.f.r.URL.Host)
+	return 4*(first.Seconds()+float64(bytes)*pace) + ahead.Seconds(), known
 }
 
 // stalled reports whether the body makes no progress.
