@@ -87,7 +87,7 @@ func (c *Cache) open(f *found, a store.Access) (store.View, error) {
 // siblings do not get them, and so have nothing to be asked for.
 func (c *Cache) identities(r *request) []string {
 	rules := c.variants.Rules(r.url)
-	ids := make([]string, 0, 2+len(rules))
+	ids := make([]string, 0, 4+len(rules))
 	for _, fields := range rules {
 		if !slices.Contains(fields, "Cookie") {
 			ids = append(ids, r.identity(fields))
@@ -111,7 +111,7 @@ func (c *Cache) identities(r *request) []string {
 // anyVariant is what is advertised beside each response that varies, so that a cache which
 // knows nothing of its host yet, nor by which fields its responses vary, finds one that may
 // have what its client selects.
-func anyVariant(url string) string { return rfc9111.Identity(url, nil, nil) + "\n*" }
+func anyVariant(url string) string { return "GET " + url + "\n*" }
 
 // withAnyVariant has tell told of anyVariant too, but for responses that vary by cookies,
 // which siblings are not asked for, and for those that vary as every cache guesses, which

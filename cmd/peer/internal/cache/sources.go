@@ -112,8 +112,7 @@ func (c *Cache) sources(f *fetch) *sources {
 			return s.acceptable(s.accepted, got.Request.Header)
 		},
 		Origin: func(ctx context.Context, conditions http.Header) (*http.Response, error) {
-			ctx, cancel := context.WithCancelCause(ctx)
-			return s.fromOrigin(ctx, cancel, conditions)
+			return s.fromOrigin(ctx, func(error) {}, conditions) // ctx is what next ends
 		},
 	}
 	s.inquiry = c.cfg.Siblings.Ask(s.question)
