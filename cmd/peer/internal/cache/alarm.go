@@ -24,8 +24,8 @@ func (c *Cache) alarm(of sleeper, after time.Duration) *alarm {
 	return a
 }
 
-// silence stops one, which is the caller's no longer. That it was in time means that nobody
-// is woken any more, or is being woken.
+// silence stops one, which is the caller's no longer. If it comes in time, nobody is being
+// woken, or will be, so that it can be set for another.
 func (c *Cache) silence(a *alarm) {
 	if a.clock.Stop() {
 		a.of = nil

@@ -144,8 +144,8 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9
 	return res, true
 }
 
-// relayEarly reads the first bytes, and sends the header if they do not come soon. It reports
-// whether it did.
+// relayEarly reads the first bytes of a body, and sends the header if they do not come within
+// a second; early reports that it did.
 func (c *Cache) relayEarly(w http.ResponseWriter, a *answer, trailers []string, st rfc9111.Status, buf []byte) (n int, early bool, err error) {
 	var begin sync.Once
 	clock := time.AfterFunc(stallTime, func() {

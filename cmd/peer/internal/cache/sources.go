@@ -256,9 +256,9 @@ func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc
 // noUserAgent keeps net/http from adding one.
 var noUserAgent = []string{""}
 
-// send sends the request of an exchange to the origin. The transport sees to it that the header comes in
-// time: it knows of which origin, and may ask another one then. cancel ends the request's
-// context.
+// send sends the request of an exchange to the origin. The transport sees to it that the
+// header comes in time: it knows of which origin, and may ask another one then. cancel ends
+// the request's context.
 func (c *Cache) send(x *exchange, cancel context.CancelCauseFunc) (*http.Response, error) {
 	out := &x.request
 	if _, ok := out.Header["User-Agent"]; !ok {
