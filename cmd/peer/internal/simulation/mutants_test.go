@@ -68,7 +68,7 @@ var mutations = []mutation{
 	}},
 	{name: "age-of-arrival", what: "Age leaves out what the request waited for", only: "age", edits: []edit{
 		{cacheDir + "direct.go", "e.age(c.now())", "e.age(r.now)"},
-		{cacheDir + "serve.go", "next, r = *more, c.later(r)", "next = *more"},
+		{cacheDir + "serve.go", "next, r.now = *more, c.now()", "next = *more"},
 	}},
 	{name: "slow-reader", what: "a client that stops reading is never given up", edits: []edit{
 		{"cmd/peer/internal/conn/patience.go", "	if p.limit <= 0 || p.off.Load() {\n		return write(0)", "	if true {\n		return write(0)"},
