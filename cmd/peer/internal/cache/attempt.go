@@ -164,18 +164,16 @@ func (t *attempt) take(a *answer) (found, other bool) {
 	return err == nil, other
 }
 
-// worth is how long a sibling may take until it is the body's source: as in body.crawls,
-// against what the origin would take for as many bytes.
+// worth is how long a sibling may take until it is the body's source.
 func (t *attempt) worth(a *answer) time.Duration {
-	first, pace, known := t.b.c.cfg.Siblings.OriginPace(t.b.f.r.URL.Host)
-	if !known {
-		return otherPatience * t.patience
+	before := t.at
+	if a.status == http.StatusPartialContent && t.strong {
+		before = 0
 	}
-	bytes := 0.0
-	if a.status != http.StatusPartialContent || !t.strong {
-		bytes = float64(t.at)
+	if seconds, known := t.b.worth(before, crawlTime); known {
+		return max(stallTime, time.Duration(seconds*float64(time.Second)))
 	}
-	return max(stallTime, crawlTime+time.Duration(4*(first.Seconds()+bytes*pace)*float64(time.Second)))
+	return otherPatience * t.patience
 }
 
 // stored returns the copy in the store, nil = none, if a strong validator can say that it is
