@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, error) {
 	return kong.New(g,
 		kong.Name("peer"),
-		kong.Description("An HTTP cache that shares its contents with the other caches of a cluster."),
+		kong.Description("A cooperative HTTP cache\n\nIt shares its contents with the other caches of a cluster."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { panic(leave(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),

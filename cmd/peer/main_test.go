@@ -54,8 +54,11 @@ func callWith(ctx context.Context, args ...string) (code int, stdout, stderr str
 
 // The manual page and what shells complete are made of the same description as the help.
 func TestManualAndCompletion(t *testing.T) {
-	if code, out, _ := call(t, "--man"); code != 0 || !strings.HasPrefix(out, ".TH PEER 1") || !strings.Contains(out, `\fB--store-size`) {
-		t.Errorf("--man = %d, %.200s", code, out)
+	code, out, _ := call(t, "--man")
+	heading, _, _ := strings.Cut(out, "\n")
+	title := len("PEER(1)"+"PEER(1)  ") + strings.LastIndex(heading, `"`) - strings.LastIndex(heading, ` "`)
+	if code != 0 || !strings.HasPrefix(heading, ".TH PEER 1 ") || title > 78 || !strings.Contains(out, `\fB--store-size`) {
+		t.Errorf("--man = %d, with a heading of %d columns in %.200s", code, title, out)
 	}
 	if code, out, _ := call(t, "--version"); code != 0 || out != thisBuild().String()+"\n" {
 		t.Errorf("--version = %d, %s", code, out)

@@ -3,6 +3,11 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,6 +98,40 @@ func TestStatusPageInChromium(t *testing.T) {
 	}
 	if n := strings.Count(dom, "<path class"); n != 8 {
 		t.Errorf("%d areas are drawn, want 8", n)
+	}
+
+	// Each other peer's name is a link to its page, which keeps the focus when the table is drawn
+	// again. Once the page has the history, it asks for what is new.
+	asked := make(chan string, 100)
+	recorder := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: a.admin}) },
+		ModifyResponse: func(r *http.Response) error {
+			switch r.Request.URL.Path {
+			case "/history.json":
+				asked <- fmt.Sprint(r.StatusCode, " ", r.Request.URL.RawQuery)
+			case "/":
+				r.Header.Del("Content-Security-Policy")
+				r.ContentLength = -1
+				r.Header.Del("Content-Length")
+				r.Body = io.NopCloser(io.MultiReader(r.Body, strings.NewReader(`<script>setTimeout(() => {
+					document.querySelector("#cluster a").focus();
+					setTimeout(() => document.documentElement.dataset.focused = document.activeElement.href, 6000);
+				}, 3000)</script>`)))
+			}
+			return nil
+		}})
+	defer recorder.Close()
+	dom = browse(t, chromium, recorder.URL+"/", "--dump-dom", "--virtual-time-budget=12000")
+	if link := `<a href="//` + b.admin + `/">b</a>`; strings.Count(dom, link) != 1 || strings.Contains(dom, `">a</a>`) ||
+		!strings.Contains(dom, `data-focused="http://`+b.admin+`/"`) {
+		t.Errorf("want %s once, and focused:\n%s", link, dom)
+	}
+	recorder.Close()
+	close(asked)
+	for _, want := range []string{"200 ", "200 since=20"} {
+		if got := <-asked; !strings.HasPrefix(got, want) {
+			t.Errorf("the page asks for the history: %s, want %s", got, want)
+		}
 	}
 
 	// What somebody looks for: an object that both have, and one that nobody has.

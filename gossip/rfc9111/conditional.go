@@ -73,7 +73,13 @@ func (r *Response) Fill(h http.Header, p Part, age time.Duration, validated bool
 		h["Content-Type"] = nil // keeps net/http from guessing one
 	}
 	if p.Length >= 0 && p.Status != http.StatusNoContent {
-		h["Content-Length"] = []string{strconv.FormatInt(p.Length, 10)}
+		var room [20]byte
+		length := strconv.AppendInt(room[:0], p.Length, 10)
+		lines := r.Header["Content-Length"]
+		if len(lines) != 1 || lines[0] != string(length) {
+			lines = []string{string(length)}
+		}
+		h["Content-Length"] = lines
 	}
 }
 

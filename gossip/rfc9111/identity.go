@@ -63,7 +63,7 @@ func escapeQuery(q string) string {
 // field a line with its name and its normalised value.
 func Identity(url string, fields []string, h http.Header) string {
 	var b strings.Builder
-	b.Grow(len(url) + 32*len(fields))
+	b.Grow(len("GET ") + len(url) + 32*len(fields))
 	b.WriteString("GET ")
 	b.WriteString(url)
 	for _, f := range fields {

@@ -25,6 +25,11 @@ type Response struct {
 // NewResponse describes a response that arrived at a time, so long after it was
 // asked for.
 func NewResponse(status int, h http.Header, delay time.Duration, arrived time.Time) *Response {
+	r := describe(status, h, delay, arrived)
+	return &r // in the caller's memory where that is enough
+}
+
+func describe(status int, h http.Header, delay time.Duration, arrived time.Time) Response {
 	date := dateOf(h, arrived)
 	return restore(status, h, initialAge(h, date, delay, arrived), date)
 }
@@ -32,11 +37,12 @@ func NewResponse(status int, h http.Header, delay time.Duration, arrived time.Ti
 // Restore describes a response whose age on arrival is known, since NewResponse
 // worked it out before the response was stored.
 func Restore(status int, h http.Header, initialAge time.Duration, arrived time.Time) *Response {
-	return restore(status, h, initialAge, dateOf(h, arrived))
+	r := restore(status, h, initialAge, dateOf(h, arrived))
+	return &r
 }
 
-func restore(status int, h http.Header, initialAge time.Duration, date time.Time) *Response {
-	r := &Response{Status: status, Header: h, InitialAge: initialAge, Date: date,
+func restore(status int, h http.Header, initialAge time.Duration, date time.Time) Response {
+	r := Response{Status: status, Header: h, InitialAge: initialAge, Date: date,
 		LastModified: headerDate(h, "Last-Modified"), ETag: h.Get("Etag")}
 	var targeted bool
 	r.Control, targeted = responseDirectives(h)

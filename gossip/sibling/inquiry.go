@@ -100,6 +100,9 @@ func (in *Inquiry) Next(ctx context.Context, conditions http.Header) (*Answer, e
 	if in.c == nil {
 		return nil, ErrNoSiblings
 	}
+	if len(in.steps)+len(in.later) == 0 && in.q.Origin != nil {
+		return in.askOrigin(ctx, func(error) {}, conditions)
+	}
 	r := race{in: in, ctx: ctx, conditions: conditions, ended: make(chan *runner, len(in.steps)+len(in.later)+1)}
 	return r.next()
 }

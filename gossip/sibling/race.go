@@ -3,7 +3,6 @@ package sibling
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"time"
@@ -222,18 +221,18 @@ func (in *Inquiry) askOrigin(ctx context.Context, cancel context.CancelCauseFunc
 	a := &Answer{Response: resp, Requested: start, Arrived: time.Now()}
 	host := in.q.URL.Host
 	in.c.origins.answered(host, a.Arrived.Sub(start), a.Arrived)
-	resp.Body = &released{&timed{ReadCloser: resp.Body, from: &in.c.origins, name: host}, cancel}
+	resp.Body = &released{timed{ReadCloser: resp.Body, from: &in.c.origins, name: host}, cancel}
 	return a, nil
 }
 
 // released is a body that ends its request's context when it is closed.
 type released struct {
-	io.ReadCloser
+	timed
 	cancel context.CancelCauseFunc
 }
 
 func (b *released) Close() error {
-	err := b.ReadCloser.Close()
+	err := b.timed.Close()
 	b.cancel(nil)
 	return err
 }

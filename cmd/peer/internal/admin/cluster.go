@@ -59,7 +59,8 @@ func FiguresOf(t proxy.Counts) Figures {
 
 // A ClusterRow is what one peer of the cluster says of itself.
 type ClusterRow struct {
-	Peer string `json:"peer"`
+	Peer  string `json:"peer"`
+	Admin string `json:"admin,omitempty"` // where other machines reach its status page; "" = they do not
 	// State is "serving", "starting" or "draining"; "hangs", "alone", "behind" or "degraded", the
 	// first of these that Troubles has a word of; or, of a peer that says nothing, "dead" or "no answer".
 	State    string   `json:"state"`
@@ -80,7 +81,7 @@ type ClusterAsk struct {
 
 // RowOf is the row that a status makes.
 func RowOf(s Status) ClusterRow {
-	r := ClusterRow{Peer: s.Name, State: s.State, Figures: FiguresOf(s.Traffic), Asked: []ClusterAsk{}, Troubles: []string{}}
+	r := ClusterRow{Peer: s.Name, Admin: s.Addresses.page(), State: s.State, Figures: FiguresOf(s.Traffic), Asked: []ClusterAsk{}, Troubles: []string{}}
 	for line := range strings.Lines(s.Health.lines()) {
 		r.Troubles = append(r.Troubles, strings.TrimSuffix(line, "\n"))
 	}

@@ -48,6 +48,25 @@ func TestRowOf(t *testing.T) {
 	}
 }
 
+// A peer names its status page to the others where they can reach it.
+func TestAdminOfRow(t *testing.T) {
+	for _, c := range []struct{ admin, service, want string }{
+		{"10.0.0.1:3129", "10.0.0.1:80", "10.0.0.1:3129"},
+		{"[fd00::1]:3129", "cache-1:80", "[fd00::1]:3129"},
+		{"127.0.0.1:3129", "10.0.0.1:80", ""},
+		{"127.0.0.1:3129", "cache-1:80", ""},
+		{"[::1]:3129", "127.0.0.1:80", "[::1]:3129"}, // all on one machine
+		{"0.0.0.0:3129", "10.0.0.1:80", "10.0.0.1:3129"},
+		{"[::]:3129", "[fd00::1]:80", "[fd00::1]:3129"},
+		{"[::]:3129", "cache-1.example:80", "cache-1.example:3129"},
+		{"[::]:3129", "", ""}, // while it starts
+	} {
+		if got := RowOf(Status{Addresses: Addresses{Admin: c.admin, Service: c.service}}).Admin; got != c.want {
+			t.Errorf("a peer with --admin %s that serves at %q names %q, want %q", c.admin, c.service, got, c.want)
+		}
+	}
+}
+
 // However many peers, and whatever their names, the table fits 80 columns.
 func TestWriteClusterWidth(t *testing.T) {
 	for _, peers := range []int{3, 20} {

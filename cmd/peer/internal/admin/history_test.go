@@ -2,8 +2,11 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +33,47 @@ func TestHistoryKeepsADay(t *testing.T) {
 	}
 	if got := h.InsertRate(); got != 2 {
 		t.Errorf("InsertRate = %v, want 2", got)
+	}
+}
+
+// days is a peer with samples of two moments and of now.
+type days struct{ source }
+
+func (d days) History() []Sample {
+	at := d.status.Now
+	return []Sample{{At: at.Add(-40 * time.Second), Inserts: 1}, {At: at.Add(-20 * time.Second), Inserts: 2}, {At: at, Inserts: 3}}
+}
+
+func TestHistorySince(t *testing.T) {
+	h := Handler(days{source{example()}}, NewDurations(), Access{})
+	for query, want := range map[string]string{
+		"":                                    "123",
+		"?since=2020-01-01T00:00:00Z":         "123",
+		"?since=2026-01-02T03:03:25Z":         "23",
+		"?since=2026-01-02T04:03:25%2B01:00":  "23",
+		"?since=2026-01-02T03:03:44.9Z":       "23",
+		"?since=2026-01-02T03:03:45Z":         "3",
+		"?since=2099-01-01T00:00:00Z":         "3", // the last is of now, whatever the clock of the asker says
+		"?since=":                             "since is not a time",
+		"?since=1767323045":                   "since is not a time",
+		"?since=2026-01-02T04:03:25+01:00":    "since is not a time", // a plus that is not escaped is a space
+		"?since=2026-02-30T00:00:00Z&since=1": "since is not a time",
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/history.json"+query, nil))
+		got, samples := w.Body.String(), []Sample{}
+		if w.Code == http.StatusOK {
+			if err := json.Unmarshal(w.Body.Bytes(), &samples); err != nil {
+				t.Fatal(err)
+			}
+			got = ""
+			for _, s := range samples {
+				got += fmt.Sprint(s.Inserts)
+			}
+		}
+		if bad := len(want) > 3; !strings.HasPrefix(got, want) || len(got) > 3 != bad || (w.Code == http.StatusBadRequest) != bad {
+			t.Errorf("GET /history.json%s = %d %q, want %q", query, w.Code, got, want)
+		}
 	}
 }
 

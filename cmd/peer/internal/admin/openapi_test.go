@@ -32,8 +32,9 @@ var operations = map[string]object{
 	"GET /status.json": described("The status", "Everything about the peer as it is now.", nil, answers{"200": jsonOf[Status]()}),
 	"GET /cluster.json": described("The status of the whole cluster", "What every peer says of itself, this one first. Those that do not answer within a second have an error in their row.", nil,
 		answers{"200": jsonOf[Cluster]()}),
-	"GET /history.json": described("The last hour and day", "Samples, the oldest first; the last is of now.", nil,
-		answers{"200": jsonOf[[]Sample]()}),
+	"GET /history.json": described("The last hour and day", "Samples, the oldest first; the last is of now and is always there.", []object{
+		query("since", false, "Only samples after this time.", object{"type": "string", "format": "date-time"}),
+	}, answers{"200": jsonOf[[]Sample](), "400": text()}),
 	"GET /metrics": described("Metrics for Prometheus", "See METRICS.md for each of them.", nil, answers{"200": text()}),
 	"GET /why": described("What would become of a request", "Why a URL would be a hit or a miss here: what is stored for it, which digests match, and what the other peers store.", []object{
 		query("url", true, "Absolute, or a path to a reverse proxy.", object{"type": "string"}),

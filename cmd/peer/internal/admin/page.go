@@ -5,7 +5,9 @@ import (
 	_ "embed" // for the page
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 )
 
 // page is the status page: one file, which asks for the JSON beside it.
@@ -49,6 +51,21 @@ func servePage(mux *http.ServeMux, s Source) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(description)
 	})
-	mux.HandleFunc("GET /history.json", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.History()) })
+	mux.HandleFunc("GET /history.json", func(w http.ResponseWriter, r *http.Request) {
+		var since time.Time
+		if q := r.URL.Query(); q.Has("since") {
+			var err error
+			if since, err = time.Parse(time.RFC3339, q.Get("since")); err != nil {
+				plain(w, http.StatusBadRequest, "since is not a time such as 2026-01-02T03:04:05Z (RFC 3339)\n")
+				return
+			}
+		}
+		all := s.History()
+		first := slices.IndexFunc(all, func(h Sample) bool { return h.At.After(since) })
+		if first < 0 {
+			first = len(all) - 1
+		}
+		writeJSON(w, all[first:])
+	})
 	mux.HandleFunc("GET /cluster.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, s.Cluster(r.Context())) })
 }

@@ -1,6 +1,9 @@
 package admin
 
 import (
+	"net"
+	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
@@ -58,6 +61,21 @@ type Addresses struct {
 	Gossip  string `json:"gossip"`
 	Service string `json:"service"`         // where the others ask this peer
 	HTTPS   string `json:"https,omitempty"` // for clients by TLS; "" = none
+}
+
+// page returns where other machines reach the status page, "" if they do not: on all addresses
+// means on the one where siblings ask, and loopback is enough if that is loopback, too.
+func (a Addresses) page() string {
+	admin, err := netip.ParseAddrPort(a.Admin)
+	host, _, _ := net.SplitHostPort(a.Service)
+	service, _ := netip.ParseAddr(host)
+	switch {
+	case err != nil || host == "" || admin.Addr().IsLoopback() && !service.IsLoopback():
+		return ""
+	case admin.Addr().IsUnspecified():
+		return net.JoinHostPort(host, strconv.Itoa(int(admin.Port())))
+	}
+	return a.Admin
 }
 
 // Digest describes what a peer publishes of its own contents.

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -17,58 +16,47 @@ import (
 // not be there before it.
 const AdvertiseArriving = 250 * time.Millisecond
 
-// arriving are the responses whose bodies are being received, by identity.
-// Siblings that ask for one get it as it comes.
+// arrives makes a fetch's outcome, whose body is being received, known to siblings, until
+// it arrived: it is in the store or given up. Those that ask for it get it as it comes.
 //
 // That makes no circles: a response is here only once its own source, which is not
 // here for its own sake, has begun to answer.
-type arriving map[string]*arrival
-
-// An arrival is one of them.
-type arrival struct {
-	f *fetch
-	r *result
-
-	mu         sync.Mutex
-	over       bool
-	advertised bool
-}
-
-// arrives makes a result that was delivered known to siblings, until the returned
-// function is called: when it is in the store or given up.
-func (c *Cache) arrives(f *fetch, r *result) (over func()) {
-	a := &arrival{f: f, r: r}
+func (c *Cache) arrives(f *fetch) {
 	c.mu.Lock()
-	if c.arriving[r.id] != nil || c.outdated(f, r.entry.Response) {
-		c.mu.Unlock()
-		return func() {}
-	}
-	c.arriving[r.id] = a
-	c.mu.Unlock()
-	clock := time.AfterFunc(AdvertiseArriving, func() { c.advertise(a) })
-	return func() {
-		clock.Stop()
-		c.mu.Lock()
-		delete(c.arriving, r.id)
-		c.mu.Unlock()
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.over = true
-		if a.advertised {
-			c.cfg.Withdraw(r.id)
-		}
-	}
-}
-
-// advertise puts an arrival into the digest, if what it brings may be.
-func (c *Cache) advertise(a *arrival) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.over || a.f.invalidated.Load() || a.r.derived != nil || c.cfg.Advertise == nil || c.listUntil(a.r.entry, c.now()).IsZero() {
+	defer c.mu.Unlock()
+	if c.arriving[f.outcome.id] != nil || c.outdated(f, f.entry.Response) {
 		return
 	}
-	a.advertised = true
-	c.cfg.Advertise(a.r.id)
+	c.arriving[f.outcome.id] = f
+	f.clock = c.alarm(f, AdvertiseArriving)
+}
+
+func (c *Cache) arrived(f *fetch) {
+	if f.clock == nil {
+		return
+	}
+	c.silence(f.clock)
+	c.mu.Lock()
+	delete(c.arriving, f.outcome.id)
+	c.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over = true
+	if f.advertised {
+		c.cfg.Withdraw(f.outcome.id)
+	}
+}
+
+// wakeUp puts what is arriving into the digest, if it may be.
+func (f *fetch) wakeUp() {
+	c := f.sources.c
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over || f.invalidated.Load() || f.outcome.derived != nil || c.cfg.Advertise == nil || c.listUntil(f.outcome.entry, c.now()).IsZero() {
+		return
+	}
+	f.advertised = true
+	c.cfg.Advertise(f.outcome.id)
 }
 
 // Advertised yields the identity of everything that is advertised to siblings, at
@@ -85,13 +73,13 @@ func (c *Cache) Advertised() iter.Seq[string] {
 		c.mu.Lock()
 		all := slices.Collect(maps.Values(c.arriving))
 		c.mu.Unlock()
-		for _, a := range all {
-			a.mu.Lock()
-			advertised := a.advertised && !a.over
-			a.mu.Unlock()
+		for _, f := range all {
+			f.mu.Lock()
+			advertised := f.advertised && !f.over
+			f.mu.Unlock()
 			more := true
 			if advertised {
-				withAnyVariant(func(id string) { more = more && yield(id) })(a.r.id)
+				withAnyVariant(func(id string) { more = more && yield(id) })(f.outcome.id)
 			}
 			if !more {
 				return
@@ -103,16 +91,16 @@ func (c *Cache) Advertised() iter.Seq[string] {
 // attach answers a question by a response that is still arriving. It isn't ok, and
 // nothing was sent, if there is none that makes progress.
 func (c *Cache) attach(w http.ResponseWriter, r *request) (res Result, ok bool) {
-	a := c.arrivingFor(r)
-	if a == nil {
+	f := c.arrivingFor(r)
+	if f == nil {
 		return res, false
 	}
-	defer a.f.waiters.leave(true)
-	if a.r.body.stalled() {
+	defer f.waiters.leave(true)
+	if f.outcome.body.stalled() {
 		return res, false
 	}
-	st := rfc9111.Status{Hit: true, HasTTL: true, TTL: a.r.entry.freshFor(c.now()), Detail: "arriving"}
-	res, ok = c.serveArriving(w, r, a.r, st, nil)
+	st := rfc9111.Status{Hit: true, HasTTL: true, TTL: f.entry.freshFor(c.now()), Detail: "arriving"}
+	res, ok = c.serveArriving(w, r, &f.outcome, st, nil)
 	res.Outcome = LocalHit
 	return res, ok
 }
@@ -142,7 +130,7 @@ func (c *Cache) await(r *request) bool {
 	clock := time.NewTimer(wait)
 	defer clock.Stop()
 	select {
-	case <-f.ready:
+	case <-f.ready():
 		return true
 	case <-clock.C:
 	case <-r.Context().Done():
@@ -150,9 +138,9 @@ func (c *Cache) await(r *request) bool {
 	return false
 }
 
-// arrivingFor finds the arrival that answers r, and makes r one of those who wait
-// for it.
-func (c *Cache) arrivingFor(r *request) *arrival {
+// arrivingFor finds the fetch whose arriving outcome answers r, and makes r one of those
+// who wait for it.
+func (c *Cache) arrivingFor(r *request) *fetch {
 	c.mu.Lock()
 	none := len(c.arriving) == 0
 	c.mu.Unlock()
@@ -163,9 +151,9 @@ func (c *Cache) arrivingFor(r *request) *arrival {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, id := range ids {
-		if a := c.arriving[id]; a != nil && !a.f.invalidated.Load() && c.selects(a.r, r) {
-			a.f.waiters.join(true)
-			return a
+		if f := c.arriving[id]; f != nil && !f.invalidated.Load() && c.selects(&f.outcome, r) {
+			f.waiters.join(true)
+			return f
 		}
 	}
 	return nil

@@ -42,8 +42,11 @@ func (b *body) begin(inStore bool) {
 	if b.resuming && b.fruitless > 0 {
 		t.pause = retryPause << (b.fruitless - 1)
 	}
-	if b.w != nil {
+	switch {
+	case b.w != nil:
 		t.received = b.w.Compare()
+	case b.passed != nil:
+		t.received = b.passed.Compare()
 	}
 	b.attempt = t
 	b.c.background.Add(1)
@@ -101,14 +104,7 @@ func (t *attempt) find() (found, superseded bool) {
 	case <-t.ctx.Done():
 		return false, false
 	}
-	var conditions http.Header
-	if v := b.repr.StrongValidator(); v != "" && (t.at > 0 || b.size > 0) {
-		wanted := "bytes=" + strconv.FormatInt(b.first+t.at, 10) + "-"
-		if b.size > 0 {
-			wanted += strconv.FormatInt(b.first+b.repr.length-1, 10)
-		}
-		conditions = http.Header{"Range": {wanted}, "If-Range": {v}}
-	}
+	conditions := t.conditions()
 	b.src.begun = b.repr.Status
 	if b.size > 0 {
 		b.src.begun = http.StatusOK
@@ -131,6 +127,27 @@ func (t *attempt) find() (found, superseded bool) {
 	}
 }
 
+// conditions are the fields that ask for the rest of the body, or for all of it where a part
+// could not be told to be the same. nil = the whole.
+func (t *attempt) conditions() http.Header {
+	b, from, v := t.b, t.b.first, t.b.repr.StrongValidator()
+	if v != "" {
+		from += t.at
+	}
+	wanted := "bytes=" + strconv.FormatInt(from, 10) + "-"
+	switch {
+	case b.size > 0:
+		wanted += strconv.FormatInt(b.first+b.repr.length-1, 10)
+	case v == "" || from == 0:
+		return nil
+	}
+	h := http.Header{"Range": {wanted}}
+	if v != "" {
+		h["If-Range"] = []string{v}
+	}
+	return h
+}
+
 // take makes an answer the body's source, or closes it. other is as position says. A sibling
 // may take no longer than the origin would.
 func (t *attempt) take(a *answer) (found, other bool) {
@@ -147,18 +164,16 @@ func (t *attempt) take(a *answer) (found, other bool) {
 	return err == nil, other
 }
 
-// worth is how long a sibling may take until it is the body's source: as in body.crawls,
-// against what the origin would take for as many bytes.
+// worth is how long a sibling may take until it is the body's source.
 func (t *attempt) worth(a *answer) time.Duration {
-	first, pace, known := t.b.c.cfg.Siblings.OriginPace(t.b.f.r.URL.Host)
-	if !known {
-		return otherPatience * t.patience
+	before := t.at
+	if a.status == http.StatusPartialContent && t.strong {
+		before = 0
 	}
-	bytes := 0.0
-	if a.status != http.StatusPartialContent {
-		bytes = float64(t.at)
+	if seconds, known := t.b.worth(before, crawlTime); known {
+		return max(stallTime, time.Duration(seconds*float64(time.Second)))
 	}
-	return max(stallTime, crawlTime+time.Duration(4*(first.Seconds()+bytes*pace)*float64(time.Second)))
+	return otherPatience * t.patience
 }
 
 // stored returns the copy in the store, nil = none, if a strong validator can say that it is
@@ -228,23 +243,26 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 	whole, received, skip := &t.b.repr, t.received, int64(0)
 	switch {
 	case a.status == http.StatusPartialContent && (whole.Status == http.StatusOK || t.b.size > 0):
-		if !t.b.hasRest(a.header, t.at) {
+		if !t.hasRest(a) {
 			return false, errUnfit
 		}
 		if a.sibling != nil && a.header.Get("Content-Encoding") != whole.Header.Get("Content-Encoding") { // which siblings repeat
 			return false, errUnfit
 		}
-		received = nil
+		if t.strong {
+			received = nil
+		}
 	case t.b.isWhole(a):
-		skip = t.b.first + t.at
+		if skip = t.b.first; t.strong {
+			skip += t.at
+		}
 		a.body = closing{io.LimitReader(a.body, t.b.first+whole.length), a.body}
 	case a.status == whole.Status:
 		if !whole.same(repr) {
 			return true, errUnfit
 		}
 		switch {
-		case received != nil:
-			received.Begin()
+		case received != nil: // which is compared
 		case t.at > a.from && t.strong: // nobody has what came before, and it need not be compared
 			skip = t.at - a.from
 		case t.at != a.from:
@@ -252,6 +270,9 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 		}
 	default:
 		return a.status < 500, errUnfit
+	}
+	if received != nil {
+		received.Begin()
 	}
 	t.source = newPausing(a.body, otherPatience*t.patience, a.cancel)
 	t.buf = make([]byte, 32<<10)
@@ -278,18 +299,25 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 	return false, nil
 }
 
-// hasRest reports whether a 206 with a header goes on at a byte of the body.
-func (b *body) hasRest(h http.Header, at int64) bool {
-	if b.size > 0 {
-		return b.repr.HasRest(h, b.first+at, b.first+b.repr.length, b.size)
+// hasRest reports whether a 206 goes on at the byte, or is the body from its beginning where that
+// must be compared.
+func (t *attempt) hasRest(a *answer) bool {
+	b := t.b
+	end := b.first + b.repr.length
+	switch {
+	case !t.strong:
+		from, to, size := a.span()
+		return from == b.first && to == end && size == b.size && b.repr.SameBytes(a.response())
+	case b.size > 0:
+		return b.repr.HasRest(a.header, b.first+t.at, end, b.size)
 	}
-	return b.repr.HasRest(h, at, -1, b.repr.length)
+	return b.repr.HasRest(a.header, t.at, -1, b.repr.length)
 }
 
 // isWhole reports whether an answer is the whole that the body is a part of: its sender knows no
 // ranges.
 func (b *body) isWhole(a *answer) bool {
-	if b.size == 0 || b.repr.StrongValidator() == "" || a.length >= 0 && a.length != b.size {
+	if b.size == 0 || a.length >= 0 && a.length != b.size {
 		return false
 	}
 	whole := *b.repr.Response

@@ -22,22 +22,25 @@ func noBody(status int) bool {
 	return status == http.StatusNoContent || status == http.StatusNotModified
 }
 
-// originBody counts the bytes of a body, and ends its request when it is closed.
-type originBody struct {
+// An exchange is a request to the origin, and what came of it: the body of its response,
+// whose bytes are counted and whose end is the request's, and the memory of its answer.
+type exchange struct {
+	request http.Request
 	io.ReadCloser
 	n      *atomic.Uint64
 	cancel context.CancelCauseFunc
+	answer answer
 }
 
-func (b *originBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.n.Add(uint64(n))
+func (x *exchange) Read(p []byte) (int, error) {
+	n, err := x.ReadCloser.Read(p)
+	x.n.Add(uint64(n))
 	return n, err
 }
 
-func (b *originBody) Close() error {
-	err := b.ReadCloser.Close()
-	b.cancel(nil)
+func (x *exchange) Close() error {
+	err := x.ReadCloser.Close()
+	x.cancel(nil)
 	return err
 }
 

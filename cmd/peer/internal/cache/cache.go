@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -95,6 +96,8 @@ type Cache struct {
 	clock      int64         // names that clock; never 0
 
 	buffers sync.Pool // *[bufferSize]byte, for bodies
+	texts   sync.Pool // *bytes.Buffer, for what the store keeps beside them
+	alarms  sync.Pool // *alarm, stopped
 
 	liars     recent[time.Duration] // siblings found to have lied, and when, by the steady clock
 	tallies   tallies
@@ -103,7 +106,7 @@ type Cache struct {
 
 	mu       sync.Mutex
 	fetches  map[string]*fetch // by identity
-	arriving arriving
+	arriving map[string]*fetch // those whose bodies are being received, by the identity of the response
 
 	background sync.WaitGroup // fetches under way
 	stop       context.CancelCauseFunc
@@ -122,9 +125,10 @@ func New(cfg Config) (*Cache, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
-		fetches: make(map[string]*fetch), arriving: make(arriving), comparing: make(chan struct{}, maxComparisons), unasked: make(chan struct{}, maxUnasked),
+		fetches: make(map[string]*fetch), arriving: make(map[string]*fetch), comparing: make(chan struct{}, maxComparisons), unasked: make(chan struct{}, maxUnasked),
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
 	c.buffers.New = func() any { return new([bufferSize]byte) }
+	c.texts.New = func() any { return new(bytes.Buffer) }
 	c.large.limit = maxLarge
 	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleInquiries)
 	c.tombstones.limit, c.tombstones.tags.limit = maxTombstones, maxTombstones
@@ -198,17 +202,17 @@ func (c *Cache) freshened(e *entry, a *answer) *entry {
 	if fresh.given == nil {
 		fresh.given = a.given
 	}
-	return fresh
+	return &fresh
 }
 
-// meta is what the store is to keep beside the body of a response.
-func (c *Cache) meta(e *entry) store.Meta {
-	return store.Meta{Data: e.encode(), ListUntil: c.listUntil(e, c.now()), Generated: e.generated().wall}
+// meta is what the store is to keep beside the body of a response; text is where to write it.
+func (c *Cache) meta(e *entry, text *bytes.Buffer) store.Meta {
+	return store.Meta{Data: e.encode(text), ListUntil: c.listUntil(e, c.now()), Generated: e.generated().wall}
 }
 
 // metaOf is meta of what a fetch brought.
-func (c *Cache) metaOf(res *result, e *entry) store.Meta {
-	m := c.meta(e)
+func (c *Cache) metaOf(res *result, e *entry, text *bytes.Buffer) store.Meta {
+	m := c.meta(e, text)
 	if res.derived != nil {
 		m.ListUntil = time.Time{}
 	}

@@ -7,36 +7,39 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // newFetch registers a fetch under key, unless there is one already, which it
 // returns with joined = true, having made the caller one of its followers.
 func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joined bool) {
-	f = &fetch{key: key, r: r, stored: stored, began: c.now(), ready: make(chan struct{}), ctx: detached{c.stopped, r.Context()}}
-	f.waiters.join(false)
-	if key == "" {
-		return f, false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if other := c.fetches[key]; other != nil {
-		other.waiters.join(true)
-		if c.cfg.Coalescer != nil {
-			c.cfg.Coalescer.Joined()
+	if key != "" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if other := c.fetches[key]; other != nil {
+			other.waiters.join(true)
+			if c.cfg.Coalescer != nil {
+				c.cfg.Coalescer.Joined()
+			}
+			return other, true
 		}
-		return other, true
 	}
-	c.fetches[key] = f
+	f = &fetch{key: key, r: *r, stored: stored, began: c.now(), ctx: detached{c.stopped, r.Context()}}
+	f.interim.more = make(chan struct{}, 1)
+	f.waiters.join(false)
+	if key != "" {
+		c.fetches[key] = f
+	}
 	return f, false
 }
 
 // waiters counts the requests that a fetch answers.
 type waiters struct {
 	sync.WaitGroup
-	n         atomic.Int64           // all
-	followers atomic.Int64           // all but the leader
-	none      atomic.Pointer[func()] // called when there are none any more
+	n         atomic.Int64                 // all
+	followers atomic.Int64                 // all but the leader
+	held      atomic.Pointer[store.Writer] // released when there are none any more
 }
 
 func (w *waiters) join(follower bool) {
@@ -51,19 +54,21 @@ func (w *waiters) leave(follower bool) {
 	if follower {
 		w.followers.Add(-1)
 	}
-	if none := w.none.Load(); w.n.Add(-1) == 0 && none != nil {
-		(*none)()
+	if w.n.Add(-1) == 0 {
+		if held := w.held.Load(); held != nil { // looked at last, or hold would miss that nobody waits
+			held.Release()
+		}
 	}
 	w.Done()
 }
 
-// untilNone has release called, and returns it, as soon as nobody waits.
-func (w *waiters) untilNone(release func()) func() {
-	w.none.Store(&release)
+// hold holds a body until nobody waits.
+func (w *waiters) hold(body *store.Writer) {
+	body.Hold()
+	w.held.Store(body)
 	if w.n.Load() == 0 {
-		release()
+		body.Release()
 	}
-	return release
 }
 
 // abandon lets nobody join the fetch any more if nobody waits for it now, and
@@ -108,9 +113,9 @@ func (c *Cache) invalidateFetches(concerned func(*fetch, *result) bool) {
 			c.forgetLocked(f)
 		}
 	}
-	for _, a := range c.arriving { // of fetches, too, that nobody can join
-		if concerned(a.f, a.r) {
-			a.f.invalidated.Store(true)
+	for _, f := range c.arriving { // of fetches, too, that nobody can join
+		if concerned(f, &f.outcome) {
+			f.invalidated.Store(true)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (c *Cache) compareSome(f *fetch, obj *store.Object, e *entry) {
 		defer func() { <-c.comparing }()
 		ctx, cancel := context.WithTimeout(c.stopped, compareTime)
 		defer cancel()
-		c.compare(ctx, f.r, &found{obj: obj, entry: e})
+		c.compare(ctx, &f.r, &found{obj: obj, entry: e})
 	}()
 }
 
@@ -107,7 +107,7 @@ func (c *Cache) originsPart(ctx context.Context, r *request, mine representation
 		conditions["Range"] = []string{"bytes=" + strconv.FormatInt(offset, 10) + "-" + strconv.FormatInt(last, 10)}
 		conditions["If-Range"] = []string{v}
 	}
-	src := &sources{c: c, f: &fetch{r: unattended(r)}} // no siblings: the origin's
+	src := &sources{c: c, f: &fetch{r: *unattended(r)}} // no siblings: the origin's
 	return src.next(ctx, conditions)
 }
 

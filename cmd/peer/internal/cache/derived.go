@@ -69,7 +69,8 @@ func (s *sources) derive(out *http.Request, cancel context.CancelCauseFunc, reco
 	in := &inside{header: http.Header{}, begun: make(chan struct{}), body: w}
 	failed := make(chan error, 1)
 	go func() {
-		res := s.c.get(in, s.c.request(out))
+		q := s.c.request(out)
+		res := s.c.get(in, &q)
 		switch {
 		case in.status == 0:
 			failed <- cmp.Or(res.Err, context.Cause(out.Context()), errStopped)

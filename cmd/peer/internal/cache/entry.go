@@ -24,11 +24,11 @@ type entry struct {
 }
 
 // newEntry returns one that is served with the response's own Via and via.
-func newEntry(r *rfc9111.Response, received moment, via []string) *entry {
+func newEntry(r *rfc9111.Response, received moment, via []string) entry {
 	if before := r.Header["Via"]; before != nil {
 		via = slices.Concat(before, via)
 	}
-	return &entry{Response: r, received: received, via: via}
+	return entry{Response: r, received: received, via: via}
 }
 
 // age returns the current age.
@@ -54,9 +54,9 @@ func (e *entry) freshFor(now moment) time.Duration {
 // as its age tells.
 func (e *entry) generated() moment { return e.received.ago(e.InitialAge) }
 
-// encode writes the entry for the store: a line of numbers, then the header.
-func (e *entry) encode() []byte {
-	var room [512]byte
+// encode writes the entry for the store into text, anew: a line of numbers, then the header.
+func (e *entry) encode(text *bytes.Buffer) []byte {
+	var room [256]byte
 	version := int64(2)
 	if e.given != nil {
 		version = 3
@@ -72,10 +72,11 @@ func (e *entry) encode() []byte {
 		}
 		line = append(append(line, ' '), g.by...)
 	}
-	b := bytes.NewBuffer(append(line, "\r\n"...))
-	e.Header.Write(b)
-	b.WriteString("\r\n")
-	return b.Bytes()
+	text.Reset()
+	text.Write(append(line, "\r\n"...))
+	e.Header.Write(text)
+	text.WriteString("\r\n")
+	return text.Bytes()
 }
 
 var errEntry = errors.New("cache: not a stored response")
@@ -126,7 +127,7 @@ func decodeEntry(data []byte, via []string) (*entry, error) {
 	}
 	e := newEntry(rfc9111.Restore(int(n[1]), h, initial, received.wall), received, via)
 	e.given, e.served = from, servedFields(fields, e.Control.NoCacheFields)
-	return e, nil
+	return &e, nil
 }
 
 // parseFields reads a header that [http.Header.Write] wrote, up to the empty line behind it.

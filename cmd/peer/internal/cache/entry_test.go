@@ -24,11 +24,11 @@ func TestEntryFields(t *testing.T) {
 	} {
 		received := moment{time.Unix(1e9+1, 0), 77, time.Hour}
 		before := newEntry(rfc9111.NewResponse(203, h, time.Second, received.wall), received, []string{"1.1 a"})
-		stored, err := decodeEntry(before.encode(), []string{"1.1 a"})
+		stored, err := decodeEntry(before.encode(new(bytes.Buffer)), []string{"1.1 a"})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		for kind, e := range map[string]*entry{"as it came": before, "from the store": stored} {
+		for kind, e := range map[string]*entry{"as it came": &before, "from the store": stored} {
 			want := http.Header{}
 			e.Fill(want, rfc9111.Part{Status: e.Status, Length: -1}, 0, false)
 			for _, name := range []string{"Age", rfc9111.ClusterControl} {

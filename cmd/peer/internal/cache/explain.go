@@ -46,7 +46,8 @@ type Stored struct {
 // Explain says what [Cache.Serve] would do with r. It changes nothing and counts
 // as no use of what is stored.
 func (c *Cache) Explain(r *http.Request) Explanation {
-	q := c.request(r)
+	of := c.request(r)
+	q := &of
 	e := Explanation{URL: q.url, Verdict: WouldPass, Reason: "method"}
 	best := c.explainStored(q, &e)
 	switch {

@@ -1,9 +1,11 @@
 package cache
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -15,28 +17,34 @@ import (
 // those that join it, its followers. It goes on when they leave, so that what was
 // begun can be stored. The package comment draws its states.
 type fetch struct {
-	key    string   // in Cache.fetches; "" = private, nobody can join
-	r      *request // the leader's
-	stored *found   // a stale copy to be validated; nil = none
-	origin bool     // no sibling is asked: one had a representation that the origin replaced
-	began  moment   // before anybody was asked
+	key    string  // in Cache.fetches; "" = private, nobody can join
+	r      request // the leader's
+	stored *found  // a stale copy to be validated; nil = none
+	origin bool    // no sibling is asked: one had a representation that the origin replaced
+	began  moment  // before anybody was asked
 
-	waiters waiters       // the requests that it has still to answer, in part or whole
-	ready   chan struct{} // closed when result is set
-	interim interims      // 1xx responses, for the leader
-	part    bool          // the range that the client wants is asked for
-	stale   bool          // a sibling's stale response is taken, since the origin is down
-	result  *result
+	waiters waiters  // the requests that it has still to answer, in part or whole
+	interim interims // 1xx responses, for the leader, who is told of the result so, too
+	part    bool     // the range that the client wants is asked for
+	stale   bool     // a sibling's stale response is taken, since the origin is down
+	result  *result  // nil = none yet; set once, with mu held
 
 	replaces *store.Object // what the origin has replaced by an answer for the leader alone, once that is whole; nil = nothing
 
 	ctx     detached
 	sources sources
 	outcome result // the memory of result
-	handed  answer // and of its answer
+	entry   entry  // of its entry
+	handed  answer // of its answer
+	body    body   // and of the first body
 
-	mu        sync.Mutex
-	leftAlone bool // the leader left before there was a result
+	clock *alarm // while the body of outcome is arriving, for siblings to hear of it
+
+	mu         sync.Mutex
+	done       chan struct{} // closed when there is a result; nil while nobody waits for that
+	leftAlone  bool          // the leader left before there was a result
+	advertised bool          // that the body of outcome is arriving
+	over       bool          // it is not any more
 
 	invalidated atomic.Bool // the URL was: don't store what comes
 }
@@ -111,14 +119,16 @@ func (c *Cache) run(f *fetch) {
 			c.receive(f, src, a)
 		default:
 			if stored != nil && a.status < 500 && a.sibling == nil && !f.r.cc.NoStore {
-				f.replaces = f.stored.obj
+				if f.replaces = f.stored.obj; noBody(a.status) {
+					c.store.DeleteObject(f.replaces) // before the client can ask again
+				}
 			}
 			c.handOver(f, src, a)
 		}
 	}
 	c.forget(f)
 	f.waiters.Wait()
-	if f.result.ended || f.replaces != nil && noBody(f.result.fwdStatus) {
+	if f.result.ended {
 		c.store.DeleteObject(f.stored.obj)
 	}
 }
@@ -127,7 +137,10 @@ func (c *Cache) run(f *fetch) {
 func (f *fetch) deliver(res *result) {
 	f.mu.Lock()
 	f.result = res
-	close(f.ready)
+	if f.done != nil {
+		close(f.done)
+	}
+	f.interim.signal()
 	orphan := f.leftAlone && res.answer != nil
 	f.mu.Unlock()
 	if orphan {
@@ -137,12 +150,22 @@ func (f *fetch) deliver(res *result) {
 
 // delivered reports whether there is a result.
 func (f *fetch) delivered() bool {
-	select {
-	case <-f.ready:
-		return true
-	default:
-		return false
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.result != nil
+}
+
+// ready returns what is closed as soon as there is a result.
+func (f *fetch) ready() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.done == nil {
+		f.done = make(chan struct{})
+		if f.result != nil {
+			close(f.done)
+		}
 	}
+	return f.done
 }
 
 // leave is called by a leader that doesn't wait any longer.
@@ -207,7 +230,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 		res.ended = !e.Storable(nil, false)
 		return res // good for those who wait, no longer to be kept
 	}
-	if obj, err := c.store.Update(old.obj, c.metaOf(res, e)); err == nil {
+	if obj, err := c.store.Update(old.obj, c.metaOf(res, e, new(bytes.Buffer))); err == nil {
 		res.obj.obj, res.storing = obj, true
 	}
 	return res
@@ -228,7 +251,7 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 		res.answer, res.fwdStatus = a, a.status
 		res.from(a)
 		if a.sibling == nil && f.part {
-			c.complete(f.r, a)
+			c.complete(&f.r, a)
 		}
 		if from, to, size := a.span(); size >= 0 && (a.length < 0 || a.length == to-from) {
 			f.handed = *a
@@ -269,7 +292,8 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 		return
 	}
 	b := c.newBody(f, src, a, w)
-	e := newEntry(a.response(), a.received, c.via)
+	f.entry = newEntry(a.response(), a.received, c.via)
+	e := &f.entry
 	e.given = a.given
 	res := newResult(src)
 	res.id, res.fields, res.entry, res.body, res.into, res.length = id, fields, e, b, w, length
@@ -277,12 +301,11 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	res.from(a)
 	c.noteReuse(f, e)
 
-	release := f.waiters.untilNone(w.Hold()) // keeps the body at hand until all that wait have it
-	defer release()
-	over := func() {}
+	f.waiters.hold(w) // keeps the body at hand until all that wait have it
+	defer w.Release()
 	deliver := func() {
 		if f.result == nil {
-			over = c.arrives(f, res)
+			c.arrives(f)
 			f.deliver(res)
 		}
 	}
@@ -294,12 +317,13 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	if err == nil {
 		b.end(io.EOF)
 		deliver()
+		runtime.Gosched() // those who wait have all: let them answer before the disk is written to
 		c.commit(f, w, res)
 	} else {
 		b.end(err)
 		w.Abort()
 	}
-	over()
+	c.arrived(f)
 	if f.result == nil {
 		src.inquiry.Broken(a.sibling)
 		return
@@ -360,10 +384,13 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 	c.hints.Learn(f.r.url, res.fields)
 	e := res.entry
 	if given := res.body.given(); e.given == nil && given != nil { // a sibling went on where the origin ended
-		e = newEntry(e.Response, e.received, c.via)
-		e.given = given
+		mixed := newEntry(e.Response, e.received, c.via)
+		mixed.given = given
+		e = &mixed
 	}
-	m := c.metaOf(res, e)
+	text := c.texts.Get().(*bytes.Buffer)
+	defer c.texts.Put(text)
+	m := c.metaOf(res, e, text)
 	m.Copied = res.peer != ""
 	obj, err := w.Commit(m)
 	if err != nil {

@@ -88,7 +88,7 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 		c.lead(anew)
 	}
 	select {
-	case <-anew.ready:
+	case <-anew.ready():
 	case <-r.Context().Done():
 		return noWay
 	}

@@ -32,7 +32,8 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(c.stopped, func() { cancel(errStopped) })()
-	out := r.Clone(ctx)
+	x := &exchange{request: *r.Clone(ctx)}
+	out := &x.request
 	out.RequestURI = ""
 	out.Close = false
 	c.addVia(out.Header, r.ProtoMajor, r.ProtoMinor)
@@ -41,7 +42,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	} else {
 		out.Body = &upload{ReadCloser: r.Body}
 	}
-	a, err := c.sendInterim(w, r, out, cancel)
+	a, err := c.sendInterim(w, r, x, cancel)
 	st := rfc9111.Status{Fwd: reason}
 	fail := func(err error) Result {
 		broken := RequestBodyFailed(out) // which ends the request's context, too
@@ -79,15 +80,15 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 }
 
 // sendInterim is send that passes 1xx responses on to the client.
-func (c *Cache) sendInterim(w http.ResponseWriter, r, out *http.Request, cancel context.CancelCauseFunc) (a *answer, err error) {
-	var interims interims
+func (c *Cache) sendInterim(w http.ResponseWriter, r *http.Request, x *exchange, cancel context.CancelCauseFunc) (a *answer, err error) {
+	interims := interims{more: make(chan struct{}, 1)}
 	interims.want()
-	out = out.WithContext(interims.noted(out.Context()))
+	x.request = *x.request.WithContext(interims.noted(x.request.Context()))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		start := time.Now()
-		resp, failed := c.send(out, cancel)
+		resp, failed := c.send(x, cancel)
 		if err = failed; err == nil {
 			a = c.fromOrigin(resp, time.Since(start), c.now())
 		}
@@ -109,36 +110,26 @@ func (c *Cache) sendInterim(w http.ResponseWriter, r, out *http.Request, cancel 
 func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9111.Status) (res Result, ok bool) {
 	defer a.close()
 	bodiless := r.Method == http.MethodHead || noBody(a.status)
-	var begin sync.Once
 	trailers := slices.Collect(maps.Keys(a.trailer)) // reading the body changes that
-	header := func() { c.relayHeader(w, a, trailers, st) }
 	var buf []byte
 	var n int
 	var err error
+	begun := false
 	if !bodiless {
 		buf = c.buffer()
 		defer c.spare(buf)
-		early := false
 		if a.length < 0 {
-			clock := time.AfterFunc(stallTime, func() {
-				begin.Do(func() {
-					header()
-					early = true
-					http.NewResponseController(w).Flush() // an error shows at the next write
-				})
-			})
-			defer clock.Stop()
+			n, begun, err = c.relayEarly(w, a, trailers, st, buf)
+		} else {
+			n, err = a.body.Read(buf)
 		}
-		n, err = a.body.Read(buf)
-		failed := n == 0 && err != nil && err != io.EOF
-		if failed {
-			begin.Do(func() {}) // and waits for one that has begun
-		}
-		if failed && !early {
+		if n == 0 && err != nil && err != io.EOF && !begun {
 			return Result{Err: err}, false
 		}
 	}
-	begin.Do(header)
+	if !begun {
+		c.relayHeader(w, a, trailers, st)
+	}
 	res = Result{Status: a.status}
 	if bodiless {
 		return res, true
@@ -151,6 +142,23 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9
 		}
 	}
 	return res, true
+}
+
+// relayEarly reads the first bytes of a body, and sends the header if they do not come within
+// a second; early reports that it did.
+func (c *Cache) relayEarly(w http.ResponseWriter, a *answer, trailers []string, st rfc9111.Status, buf []byte) (n int, early bool, err error) {
+	var begin sync.Once
+	clock := time.AfterFunc(stallTime, func() {
+		begin.Do(func() {
+			c.relayHeader(w, a, trailers, st)
+			early = true
+			http.NewResponseController(w).Flush() // an error shows at the next write
+		})
+	})
+	n, err = a.body.Read(buf)
+	clock.Stop()
+	begin.Do(func() {}) // and waits for one that has begun
+	return n, early, err
 }
 
 func (c *Cache) relayHeader(w http.ResponseWriter, a *answer, trailers []string, st rfc9111.Status) {

@@ -1,6 +1,9 @@
 package cache
 
-import "net/http"
+import (
+	"bytes"
+	"net/http"
+)
 
 // forwardHead passes a HEAD on. What it brings may speak for the response stored
 // for GET, which is stale, or nil (RFC 9111 section 4.3.5).
@@ -24,5 +27,5 @@ func (c *Cache) freshenBy(r *request, a *answer, stored *found) {
 		c.store.DeleteObject(stored.obj)
 		return
 	}
-	c.store.Update(stored.obj, c.meta(e))
+	c.store.Update(stored.obj, c.meta(e, new(bytes.Buffer)))
 }

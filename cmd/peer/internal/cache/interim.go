@@ -19,10 +19,10 @@ type interim struct {
 
 // interims are those that wait for a client.
 type interims struct {
-	more  chan struct{} // has something when there are; nil = nobody wants them
+	more  chan struct{} // has something when there are, or when there is what comes after them
 	mu    sync.Mutex
 	queue []interim
-	trace httptrace.ClientTrace
+	trace httptrace.ClientTrace // without a hook, nobody wants them
 }
 
 // maxInterim is how many of them wait for the client; a few are passed on of
@@ -31,14 +31,13 @@ const maxInterim = 8
 
 // want is to be called before anything is asked, if a client wants them.
 func (is *interims) want() {
-	is.more = make(chan struct{}, 1)
 	is.trace.Got1xxResponse = is.note
 }
 
 // noted makes requests under the returned context note the 1xx responses that they get,
 // other than 100 and 101.
 func (is *interims) noted(ctx context.Context) context.Context {
-	if is.more == nil {
+	if is.trace.Got1xxResponse == nil {
 		return ctx
 	}
 	return httptrace.WithClientTrace(ctx, &is.trace)
@@ -51,12 +50,16 @@ func (is *interims) note(code int, h textproto.MIMEHeader) error {
 		header := http.Header(h).Clone()
 		rfc9111.RemoveHopByHop(header)
 		is.queue = append(is.queue, interim{code, header})
-		select {
-		case is.more <- struct{}{}:
-		default:
-		}
+		is.signal()
 	}
 	return nil
+}
+
+func (is *interims) signal() {
+	select {
+	case is.more <- struct{}{}:
+	default:
+	}
 }
 
 // write sends i, unless the client can't know such responses.

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strings"
@@ -99,7 +100,7 @@ func (c *Cache) retire(id string, soft bool) int {
 		e.InitialAge += f.entry.freshFor(c.now())
 		stale := newEntry(&e, f.entry.received, c.via)
 		stale.given = f.entry.given
-		if _, err := c.store.Update(f.obj, c.meta(stale)); err == nil {
+		if _, err := c.store.Update(f.obj, c.meta(&stale, new(bytes.Buffer))); err == nil {
 			return 1
 		}
 	}

@@ -18,17 +18,10 @@ type request struct {
 	now           moment // its arrival, or the end of its latest wait
 }
 
-func (c *Cache) request(r *http.Request) *request {
-	q := &request{Request: r, plain: rfc9111.PlainIdentity(r.URL), cc: rfc9111.RequestDirectives(r.Header), now: c.now()}
+func (c *Cache) request(r *http.Request) request {
+	q := request{Request: r, plain: rfc9111.PlainIdentity(r.URL), cc: rfc9111.RequestDirectives(r.Header), now: c.now()}
 	_, q.url, _ = strings.Cut(q.plain, " ")
 	return q
-}
-
-// later is r after a wait; what it led meanwhile goes on with r as it was.
-func (c *Cache) later(r *request) *request {
-	q := *r
-	q.now = c.now()
-	return &q
 }
 
 // identity is that of a response to r that varies by these fields.
@@ -94,7 +87,7 @@ func (c *Cache) open(f *found, a store.Access) (store.View, error) {
 // siblings do not get them, and so have nothing to be asked for.
 func (c *Cache) identities(r *request) []string {
 	rules := c.variants.Rules(r.url)
-	ids := make([]string, 0, 2+len(rules))
+	ids := make([]string, 0, 4+len(rules))
 	for _, fields := range rules {
 		if !slices.Contains(fields, "Cookie") {
 			ids = append(ids, r.identity(fields))
@@ -118,7 +111,7 @@ func (c *Cache) identities(r *request) []string {
 // anyVariant is what is advertised beside each response that varies, so that a cache which
 // knows nothing of its host yet, nor by which fields its responses vary, finds one that may
 // have what its client selects.
-func anyVariant(url string) string { return rfc9111.Identity(url, nil, nil) + "\n*" }
+func anyVariant(url string) string { return "GET " + url + "\n*" }
 
 // withAnyVariant has tell told of anyVariant too, but for responses that vary by cookies,
 // which siblings are not asked for, and for those that vary as every cache guesses, which

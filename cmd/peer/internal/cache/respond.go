@@ -65,7 +65,10 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 		begin()
 		return res, true
 	}
-	if _, res.Err = io.CopyN(io.Discard, body, p.Offset); res.Err == nil || res.Err == io.EOF {
+	if p.Offset > 0 {
+		_, res.Err = io.CopyN(io.Discard, body, p.Offset)
+	}
+	if res.Err == nil || res.Err == io.EOF {
 		res.Bytes, res.Err = c.copyArriving(w, body, p.Length, begin)
 	}
 	switch {

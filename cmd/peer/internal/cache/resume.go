@@ -46,7 +46,8 @@ type body struct {
 	repr representation
 	w    *store.Writer // has what came so far; nil = nobody has
 
-	first, size int64 // of a part: where it begins in the whole, and the whole's length; else 0
+	first, size int64           // of a part: where it begins in the whole, and the whole's length; else 0
+	passed      *store.Received // what came so far of a part that only comparing can tell to be the same; else nil
 
 	mu         sync.Mutex
 	from       *answer       // the source
@@ -66,7 +67,7 @@ type body struct {
 	ended      bool
 	err        error         // how it ended
 	changed    chan struct{} // closed when any of this changes for those in moving; nil = nobody is
-	watch      *time.Timer
+	watch      *alarm        // nil once the body ended
 }
 
 // progress is where a body was after so long a wait for its sources, in all.
@@ -76,7 +77,11 @@ type progress struct {
 }
 
 func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *body {
-	b := &body{c: c, f: f, src: src, repr: a.representation(), w: w, from: a, helper: a.given}
+	b := &f.body
+	if b.c != nil {
+		b = new(body)
+	}
+	*b = body{c: c, f: f, src: src, repr: a.representation(), w: w, from: a, helper: a.given}
 	if noBody(a.status) {
 		b.repr.length = 0
 	}
@@ -84,10 +89,13 @@ func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *bod
 		var end int64
 		b.first, end, b.size = a.span()
 		b.repr.length = end - b.first // which a chunked one does not say otherwise
+		if b.repr.StrongValidator() == "" {
+			b.passed = new(store.Received)
+		}
 	}
 	b.patience = b.stall()
-	b.mu.Lock() // check uses the timer
-	b.watch = time.AfterFunc(crawlTime, b.check)
+	b.mu.Lock() // wakeUp uses the alarm
+	b.watch = c.alarm(b, crawlTime)
 	b.mu.Unlock()
 	return b
 }
@@ -133,6 +141,9 @@ func (b *body) Read(p []byte) (int, error) {
 			from.close()
 			continue
 		}
+		if b.superseded && b.at == 0 { // those who wait begin anew: what came too late must not go out
+			n, err = 0, errSuperseded
+		}
 		b.advance(p[:n])
 		whole := err == io.EOF && (b.repr.length < 0 || b.at == b.repr.length)
 		b.mu.Unlock()
@@ -169,6 +180,9 @@ func (b *body) advance(p []byte) {
 	}
 	b.at += int64(len(p))
 	b.fruitless = 0
+	if b.passed != nil {
+		b.passed.Add(p)
+	}
 	if b.attempt != nil {
 		b.attempt.meanwhile(p)
 	}
@@ -217,7 +231,7 @@ func (b *body) resume(from *answer) error {
 // against the part, or the validator is strong. b.mu is held.
 func (b *body) mayResume() bool {
 	return b.f.delivered() && b.f.waiters.n.Load() > 0 && !b.ended && b.c.stopped.Err() == nil &&
-		(b.w != nil && b.at > 0 && !b.superseded || b.repr.StrongValidator() != "")
+		((b.w != nil || b.passed != nil) && b.at > 0 && !b.superseded || b.repr.StrongValidator() != "")
 }
 
 // replaceable reports whether those who wait can begin anew, header and all, with
@@ -228,8 +242,8 @@ func (b *body) replaceable() bool {
 		b.c.now().steady-b.f.r.now.steady < 2*b.c.cfg.BetweenBytes
 }
 
-// check looks after a source that makes no progress, or too little.
-func (b *body) check() {
+// wakeUp looks after a source that makes no progress, or too little.
+func (b *body) wakeUp() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
@@ -257,7 +271,7 @@ func (b *body) check() {
 			}
 		}
 	}
-	b.watch.Reset(next)
+	b.watch.clock.Reset(next)
 }
 
 // alone reports whether the origin is the source of a single client.
@@ -311,19 +325,21 @@ func (b *body) crawls(now time.Time) bool {
 	if b.c.cfg.Siblings == nil || b.from.sibling == nil && (b.alone() || now.Before(b.again)) {
 		return false
 	}
-	first, pace, known := b.c.cfg.Siblings.OriginPace(b.f.r.URL.Host)
-	if !known {
-		return false
-	}
-	rest := float64(b.repr.length - b.at)
-	anew, ahead := rest, crawlTime
-	if b.repr.StrongValidator() == "" {
-		anew = float64(b.repr.length)
+	anew, ahead := b.repr.length, crawlTime
+	if b.repr.StrongValidator() != "" {
+		anew -= b.at
 	}
 	if b.from.sibling == nil {
 		ahead = aloneStall
 	}
-	return rest/float64(max(came, 1))*passed.Seconds() > 4*(first.Seconds()+anew*pace)+ahead.Seconds()
+	seconds, known := b.worth(anew, ahead)
+	return known && float64(b.repr.length-b.at)/float64(max(came, 1))*passed.Seconds() > seconds
+}
+
+// worth is how many seconds a source may take for what the origin would give with so many bytes.
+func (b *body) worth(bytes int64, ahead time.Duration) (seconds float64, known bool) {
+	first, pace, known := b.c.cfg.Siblings.OriginPace(b.f.r.URL.Host)
+	return 4*(first.Seconds()+float64(bytes)*pace) + ahead.Seconds(), known
 }
 
 // stalled reports whether the body makes no progress.
@@ -372,7 +388,10 @@ func (b *body) moving(ctx context.Context) error {
 func (b *body) end(err error) {
 	b.mu.Lock()
 	b.ended, b.err = true, err
-	b.watch.Stop()
+	if b.watch != nil {
+		b.c.silence(b.watch)
+		b.watch = nil
+	}
 	if b.attempt != nil {
 		b.attempt.cancel(sibling.ErrOutrun)
 	}

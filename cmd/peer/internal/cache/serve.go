@@ -19,7 +19,8 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request) Result {
 	case r.ContentLength != 0, r.Header["If-Match"] != nil, r.Header["If-Unmodified-Since"] != nil:
 		return c.forward(w, r, "bypass")
 	}
-	return c.get(w, c.request(r))
+	q := c.request(r)
+	return c.get(w, &q)
 }
 
 // maxJoins bounds how often a request waits for a fetch that turns out to be of no
@@ -74,7 +75,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 				return res
 			}
 			if !waited && c.await(r) {
-				waited, sure, r = true, false, c.later(r)
+				waited, sure, r.now = true, false, c.now()
 				continue
 			}
 			if !sure { // what was arriving may have come into the store since that was looked at
@@ -102,7 +103,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 			return res
 		}
 		more.origin = more.origin || next.origin
-		next, r = *more, c.later(r)
+		next, r.now = *more, c.now()
 		switch joins++; {
 		case joins >= 2*maxJoins: // the origin has another each time, and then stalls
 			return c.insteadOf(w, r, Result{}, rfc9111.Status{Fwd: reason}, errSuperseded)
@@ -163,19 +164,17 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 		c.lead(f)
 	}
 	late := joined && f.delivered() // the response is here, only not yet in the store
-	var more <-chan struct{}
-	if !joined {
-		more = f.interim.more
+	news := (<-chan struct{})(f.interim.more)
+	if joined {
+		news = f.ready()
 	}
-	for waiting := true; waiting; {
+	for done := false; !done; {
 		select {
-		case <-f.ready:
+		case <-news:
+			done = f.delivered()
 			if !joined {
 				f.interim.write(w, r.Request)
 			}
-			waiting = false
-		case <-more:
-			f.interim.write(w, r.Request)
 		case <-r.Context().Done():
 			if !joined {
 				f.leave()
@@ -294,7 +293,7 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 // insteadOf answers a request whose answer broke off before its first byte: by a stale copy
 // that may stand in for an origin which can't be reached, or by the error.
 func (c *Cache) insteadOf(w http.ResponseWriter, r *request, res Result, st rfc9111.Status, err error) Result {
-	r = c.later(r)
+	r.now = c.now()
 	if hit, _ := c.lookup(r); hit != nil && !c.discredited(hit.entry) && hit.entry.StaleOnError(&r.cc, 0, hit.entry.age(r.now)) {
 		st := rfc9111.Status{Hit: true, HasTTL: true, TTL: hit.entry.freshFor(r.now), Detail: "stale-if-error"}
 		if sent, ok := c.serveStored(w, r, hit, st, nil); ok {

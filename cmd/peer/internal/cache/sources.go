@@ -32,6 +32,7 @@ type answer struct {
 	unusable bool            // what the sibling states of it is broken
 
 	described *rfc9111.Response // see response
+	own       rfc9111.Response  // its memory
 
 	ahead  []byte // what was read of the body already
 	err    error  // how reading it ended
@@ -41,7 +42,8 @@ type answer struct {
 // response describes the answer without its body.
 func (a *answer) response() *rfc9111.Response {
 	if a.described == nil {
-		a.described = rfc9111.NewResponse(a.status, a.header, a.delay, a.received.wall)
+		a.own = *rfc9111.NewResponse(a.status, a.header, a.delay, a.received.wall)
+		a.described = &a.own
 	}
 	return a.described
 }
@@ -81,6 +83,8 @@ type sources struct {
 	accepted  *answer          // of the sibling whose answer was accepted last
 	begun     int              // the status of the response whose rest is wanted; 0 = a whole one is
 	coalesced bool             // it was asked who else fetches
+	exchange  exchange         // the memory of the first with the origin
+	taken     atomic.Bool      // it is
 }
 
 func (c *Cache) sources(f *fetch) *sources {
@@ -89,7 +93,7 @@ func (c *Cache) sources(f *fetch) *sources {
 	if f.part {
 		s.begun = http.StatusOK
 	}
-	r := f.r
+	r := &f.r
 	if f.origin || !c.asksSiblings(r) || c.isDerived(r) { // siblings are asked for what it is derived from
 		return s
 	}
@@ -108,8 +112,7 @@ func (c *Cache) sources(f *fetch) *sources {
 			return s.acceptable(s.accepted, got.Request.Header)
 		},
 		Origin: func(ctx context.Context, conditions http.Header) (*http.Response, error) {
-			ctx, cancel := context.WithCancelCause(ctx)
-			return s.fromOrigin(ctx, cancel, conditions)
+			return s.fromOrigin(ctx, func(error) {}, conditions) // ctx is what next ends
 		},
 	}
 	s.inquiry = c.cfg.Siblings.Ask(s.question)
@@ -182,7 +185,7 @@ func (s *sources) ask(ctx context.Context, cancel context.CancelCauseFunc, condi
 // ourselves: shareable, fresh by our clock, the variant that the client selects,
 // and not older than what an unsafe request removed here.
 func (s *sources) acceptable(a *answer, sent http.Header) bool {
-	r, resp := s.f.r, s.whole(a)
+	r, resp := &s.f.r, s.whole(a)
 	generated := a.received.ago(resp.InitialAge + time.Second) // or later: Age is in whole seconds
 	use, _ := resp.Reuse(&r.cc, resp.InitialAge)
 	return !a.unusable && a.given.left > 0 && use == rfc9111.ServeFresh && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, a.header, generated) &&
@@ -228,12 +231,17 @@ func withoutLast(lines []string) []string {
 
 // fromOrigin sends a GET for the whole response to the origin, under ctx, which cancel ends.
 func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc, conditions http.Header) (*http.Response, error) {
-	c, r := s.c, s.f.r
+	c, r := s.c, &s.f.r
 	h := withoutConditions(r.Header)
 	for name, lines := range conditions {
 		h[name] = lines
 	}
-	out := r.WithContext(s.f.interim.noted(ctx)) // with the client's address, for a transport that tells the origin of it
+	x := &s.exchange
+	if s.taken.Swap(true) {
+		x = new(exchange)
+	}
+	out := &x.request
+	*out = *r.WithContext(s.f.interim.noted(ctx)) // with the client's address, for a transport that tells the origin of it
 	out.Method, out.Header, out.Body, out.RequestURI, out.Close = http.MethodGet, h, nil, "", false
 	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
 	if c.cfg.Recode != nil {
@@ -242,16 +250,17 @@ func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc
 		}
 	}
 	c.addVia(h, r.ProtoMajor, r.ProtoMinor)
-	return c.send(out, cancel)
+	return c.send(x, cancel)
 }
 
 // noUserAgent keeps net/http from adding one.
 var noUserAgent = []string{""}
 
-// send sends a request to the origin. The transport sees to it that the header comes in
-// time: it knows of which origin, and may ask another one then. cancel ends the request's
-// context.
-func (c *Cache) send(out *http.Request, cancel context.CancelCauseFunc) (*http.Response, error) {
+// send sends the request of an exchange to the origin. The transport sees to it that the
+// header comes in time: it knows of which origin, and may ask another one then. cancel ends
+// the request's context.
+func (c *Cache) send(x *exchange, cancel context.CancelCauseFunc) (*http.Response, error) {
+	out := &x.request
 	if _, ok := out.Header["User-Agent"]; !ok {
 		out.Header["User-Agent"] = noUserAgent
 	}
@@ -268,7 +277,8 @@ func (c *Cache) send(out *http.Request, cancel context.CancelCauseFunc) (*http.R
 			counts.CountTo(n)
 			n = new(atomic.Uint64)
 		}
-		resp.Body = &originBody{resp.Body, n, cancel}
+		x.ReadCloser, x.n, x.cancel = resp.Body, n, cancel
+		resp.Body = x
 		return resp, nil
 	case uploads && upload.failed.Load() != nil:
 		err = upload.failed.Load()
@@ -290,7 +300,13 @@ func (c *Cache) fromOrigin(resp *http.Response, delay time.Duration, received mo
 	if _, ok := rfc9111.ParseDate(resp.Header.Get("Date")); !ok { // RFC 9110 section 6.6.1
 		resp.Header["Date"] = []string{received.wall.UTC().Format(http.TimeFormat)}
 	}
-	a := &answer{status: resp.StatusCode, header: resp.Header, trailer: resp.Trailer, length: resp.ContentLength,
+	var a *answer
+	if x, ok := resp.Body.(*exchange); ok {
+		a = &x.answer
+	} else {
+		a = new(answer)
+	}
+	*a = answer{status: resp.StatusCode, header: resp.Header, trailer: resp.Trailer, length: resp.ContentLength,
 		body: resp.Body, delay: delay, received: received}
 	if d, ok := resp.Body.(*derived); ok {
 		a.derived, a.via, a.given = d, d.from.via, d.from.given

@@ -35,7 +35,7 @@ const (
 // bounds what is served without asking the origin, and the origin cannot be asked.
 // With conditions it may be the rest of one.
 func (c *Cache) staleElsewhere(ctx context.Context, s *sources, status int, conditions http.Header) *answer {
-	r := s.f.r
+	r := &s.f.r
 	if c.cfg.Others == nil || s.header == nil || c.nowhere.is(r.url, r.now) {
 		return nil
 	}
@@ -90,7 +90,7 @@ var errElsewhere = errors.New("cache: no longer wanted")
 
 // staleAt asks one sibling. The answer outlives asking, which bounds the wait for it.
 func (c *Cache) staleAt(asking context.Context, s *sources, other sibling.Peer, header http.Header, status int, conditions http.Header) *answer {
-	r := s.f.r
+	r := &s.f.r
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(asking))
 	unhook := context.AfterFunc(c.stopped, func() { cancel(errStopped) })
 	ends := context.AfterFunc(asking, func() { cancel(errElsewhere) })

@@ -213,7 +213,7 @@ func (t *counters) observe(e proxy.Event) {
 		t.collapsed.Add(1)
 	case proxy.SiblingHit, proxy.OriginFetch:
 		t.icpMisses.Add(1)
-		t.icpBytes.Add(icpBytes(len(e.URL)))
+		t.icpBytes.Add(icpBytes(len(e.URL())))
 		if e.Outcome == proxy.SiblingHit {
 			t.siblingHits.Add(1)
 		} else {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,8 @@ const (
 
 // An Event is one finished request.
 type Event struct {
-	URL          string
+	asked        string        // what the request line names
+	target       *url.URL      // what that means; nil = nothing
 	cache.Result               // Status, Outcome, Peer, Asked, FalseHits, SiblingErrors, Stale, Bytes, Broken, Err
 	Sibling      bool          // the request came from a sibling (only-if-cached, by way of another cache)
 	Refused      bool          // it was a question in a sibling's name by somebody else
@@ -37,6 +39,15 @@ type Event struct {
 	Request      *http.Request // as it came; not to be kept or changed
 	Client       string        // the address of who asked; see [Handler.Client]
 	Trace        string        // in which the request is, hexadecimal; "" = none
+}
+
+// URL returns the URL that was asked for; for a CONNECT its target, and what was no request
+// for this proxy as it came.
+func (e *Event) URL() string {
+	if e.target == nil {
+		return e.asked
+	}
+	return e.target.String()
 }
 
 // Counts is a snapshot of a [Handler]'s counters; all start at 0 and only grow.

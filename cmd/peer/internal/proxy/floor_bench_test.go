@@ -6,8 +6,10 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
@@ -15,7 +17,9 @@ import (
 
 // BenchmarkMissOverNetHTTP is a miss of 1 KiB with real connections, client and origin included,
 // beside what net/http takes by itself: a handler that asks the same origin by a Transport, copies
-// the answer and keeps nothing. The difference of their allocations is the cache's own.
+// the answer and keeps nothing. With the fields that the peer sends besides, each of which takes
+// memory where it is read, and its bound on the wait for a header, that is "fields". The rest is
+// the cache's own. The library's ReverseProxy with the same keeps nothing, either.
 func BenchmarkMissOverNetHTTP(b *testing.B) {
 	for _, fields := range []string{"max-age=600", "private"} {
 		origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,20 +32,33 @@ func BenchmarkMissOverNetHTTP(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		transport := &http.Transport{DisableCompression: true}
-		floor := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			out := r.WithContext(r.Context())
-			out.URL.Scheme, out.URL.Host, out.RequestURI = "http", target.Host, ""
-			resp, err := transport.RoundTrip(out)
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			defer resp.Body.Close()
-			maps.Copy(w.Header(), resp.Header)
-			w.WriteHeader(resp.StatusCode)
-			io.Copy(w, resp.Body)
-		})
+		through := func(transport *http.Transport, request, response http.Header) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				out := r.WithContext(r.Context())
+				out.URL.Scheme, out.URL.Host, out.RequestURI = "http", target.Host, ""
+				maps.Copy(out.Header, request)
+				resp, err := transport.RoundTrip(out)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				defer resp.Body.Close()
+				maps.Copy(w.Header(), resp.Header)
+				maps.Copy(w.Header(), response)
+				w.WriteHeader(resp.StatusCode)
+				io.Copy(w, resp.Body)
+			})
+		}
+		floor := through(&http.Transport{DisableCompression: true}, nil, nil)
+		bounded := &http.Transport{DisableCompression: true, ResponseHeaderTimeout: time.Minute}
+		asks := http.Header{"Via": {"1.1 a"}, "X-Forwarded-For": {"127.0.0.1"}, "X-Forwarded-Proto": {"http"}}
+		says := http.Header{"Via": {"1.1 a"}, "Cache-Status": {"a; fwd=uri-miss; fwd-status=200; stored"}}
+		if fields != "private" {
+			says["Age"] = []string{"0"}
+		}
+		library := &httputil.ReverseProxy{Transport: bounded,
+			Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target); maps.Copy(r.Out.Header, asks) },
+			ModifyResponse: func(r *http.Response) error { maps.Copy(r.Header, says); return nil }}
 		h, err := New(Config{Name: "a", Origin: target, Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}})
 		if err != nil {
 			b.Fatal(err)
@@ -50,7 +67,7 @@ func BenchmarkMissOverNetHTTP(b *testing.B) {
 		for _, of := range []struct {
 			name    string
 			handler http.Handler
-		}{{"floor", floor}, {"peer", h}} {
+		}{{"floor", floor}, {"fields", through(bounded, asks, says)}, {"ReverseProxy", library}, {"peer", h}} {
 			b.Run(fmt.Sprintf("%s/%s", fields, of.name), func(b *testing.B) {
 				server := httptest.NewUnstartedServer(of.handler)
 				server.Config.ConnContext = conn.Context // as package node serves

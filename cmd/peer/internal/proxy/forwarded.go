@@ -163,9 +163,14 @@ func validHost(s string) bool {
 // tellFor tells an origin who asks, in the header of a request that came from remote: by
 // which scheme and, unless host is "", by which host.
 func tellFor(h http.Header, remote, scheme, host string) {
+	lines := []string{"", scheme, host} // of the fields below, one each
 	if ip, _, err := net.SplitHostPort(remote); err == nil {
-		chain := append(slices.Collect(rfc9111.Members(h["X-Forwarded-For"])), ip)
-		h["X-Forwarded-For"] = []string{strings.Join(chain, ", ")}
+		chain := ip
+		if before := slices.Collect(rfc9111.Members(h["X-Forwarded-For"])); before != nil {
+			chain = strings.Join(before, ", ") + ", " + ip
+		}
+		lines[0] = chain
+		h["X-Forwarded-For"] = lines[0:1:1]
 		if lines := h["Forwarded"]; lines != nil { // from a trusted proxy, else it is gone
 			if strings.Contains(ip, ":") {
 				ip = `"[` + ip + `]"`
@@ -173,10 +178,10 @@ func tellFor(h http.Header, remote, scheme, host string) {
 			h["Forwarded"] = []string{strings.Join(lines, ", ") + ", for=" + ip}
 		}
 	}
-	h["X-Forwarded-Proto"] = []string{scheme}
+	h["X-Forwarded-Proto"] = lines[1:2:2]
 	delete(h, "X-Forwarded-Host")
 	if host != "" {
-		h["X-Forwarded-Host"] = []string{host}
+		h["X-Forwarded-Host"] = lines[2:3:3]
 	}
 }
 

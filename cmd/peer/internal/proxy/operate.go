@@ -149,5 +149,5 @@ func (h *Handler) parse(rawURL string) (*url.URL, error) {
 	if no != nil {
 		return nil, fmt.Errorf("proxy: %q: %s", rawURL, no.text)
 	}
-	return target, nil
+	return &target, nil
 }

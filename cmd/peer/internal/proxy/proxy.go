@@ -189,7 +189,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	start := time.Now()
-	e := Event{URL: r.RequestURI, Request: r}
+	e := Event{asked: r.RequestURI, Request: r}
 	var span tracing.Request
 	if h.cfg.Tracing != nil {
 		r, span = h.cfg.Tracing.Request(r)
@@ -209,7 +209,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.Duration = time.Since(start)
 	h.counters.count(&e)
 	if h.cfg.Tracing != nil {
-		span.End(tracing.End{URL: e.URL, Status: e.Status, Outcome: e.Outcome.String(), Peer: e.Peer, Bytes: e.Bytes, Err: e.Err})
+		span.End(tracing.End{URL: e.URL(), Status: e.Status, Outcome: e.Outcome.String(), Peer: e.Peer, Bytes: e.Bytes, Err: e.Err})
 	}
 	if h.cfg.Observe != nil {
 		e.Client, e.Trace = h.Client(e.Request), span.Trace(e.Request)
@@ -232,7 +232,7 @@ func (h *Handler) admits(r *http.Request) bool {
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.Result {
 	if r.Method == http.MethodConnect {
-		e.URL = r.Host
+		e.asked = r.Host
 		return h.connect(w, r)
 	}
 	if r.Method == methodPurge && h.cfg.Purge != nil {
@@ -252,18 +252,21 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 	if no != nil {
 		return h.cache.Refuse(w, r, ClientError, no.status, no.detail, no.text)
 	}
-	if target != r.URL {
-		clone := *r
-		clone.URL, clone.Host = target, target.Host
-		r = &clone
+	if target != *r.URL {
+		clone := struct {
+			http.Request
+			url url.URL
+		}{*r, target}
+		clone.URL, clone.Host = &clone.url, target.Host
+		r = &clone.Request
 	}
 	if r.Method == methodPurge && h.cfg.Purge != nil {
-		e.URL = target.String()
-		return h.purge(w, r, target)
+		e.target = r.URL
+		return h.purge(w, r)
 	}
 	question := sibling.IsQuestion(r)
 	r, past := h.rules.Load().Request(r, question, nil)
-	e.URL = r.URL.String()
+	e.target = r.URL
 	e.Sibling = question && r.Header["Via"] != nil
 	if !question && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
 		return h.cache.Refuse(w, r, GatewayError, http.StatusLoopDetected, "loop", "the request has come through this cache before")
@@ -310,29 +313,26 @@ type refusal struct {
 }
 
 // target returns the absolute URL that a request is for.
-func (h *Handler) target(r *http.Request, by asked) (*url.URL, *refusal) {
+func (h *Handler) target(r *http.Request, by asked) (t url.URL, no *refusal) {
 	u := r.URL
 	if strings.IndexByte(r.RequestURI, '#') >= 0 {
-		return nil, &refusal{http.StatusBadRequest, "bad-target", "a request line has no fragment"}
+		return t, &refusal{http.StatusBadRequest, "bad-target", "a request line has no fragment"}
 	}
 	if h.sites != nil {
 		return h.siteTarget(r, by)
 	}
 	switch {
 	case !u.IsAbs():
-		return nil, &refusal{http.StatusBadRequest, "not-absolute",
+		return t, &refusal{http.StatusBadRequest, "not-absolute",
 			"this is a forward proxy: configure it as your proxy, or send the absolute URL in the request line"}
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, &refusal{http.StatusBadRequest, "bad-scheme", "only http and https URLs can be fetched here"}
+		return t, &refusal{http.StatusBadRequest, "bad-scheme", "only http and https URLs can be fetched here"}
 	case u.Hostname() == "":
-		return nil, &refusal{http.StatusBadRequest, "no-host", "the URL names no host"}
+		return t, &refusal{http.StatusBadRequest, "no-host", "the URL names no host"}
 	}
-	if u.User != nil || u.Fragment != "" || u.Opaque != "" {
-		clean := *u
-		clean.User, clean.Fragment, clean.RawFragment, clean.Opaque = nil, "", "", ""
-		return &clean, nil
-	}
-	return u, nil
+	t = *u
+	t.User, t.Fragment, t.RawFragment, t.Opaque = nil, "", "", ""
+	return t, nil
 }
 
 // withoutHopByHop returns r, or a copy if it has fields that end here.

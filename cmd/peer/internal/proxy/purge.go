@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
@@ -38,7 +37,7 @@ func (h *Handler) mayPurge(r *http.Request) (status int, why string) {
 
 // purge carries out a PURGE: of the tags in its field Surrogate-Key, Cache-Tag or xkey or, if it
 // has none, of its URL.
-func (h *Handler) purge(w http.ResponseWriter, r *http.Request, target *url.URL) cache.Result {
+func (h *Handler) purge(w http.ResponseWriter, r *http.Request) cache.Result {
 	soft := r.Header.Get(softPurge) == "1"
 	var targets []invalidation.Target
 	for _, tag := range cache.Tags(r.Header) {
@@ -48,7 +47,7 @@ func (h *Handler) purge(w http.ResponseWriter, r *http.Request, target *url.URL)
 	case len(targets) > MaxPurgeTags:
 		return h.cache.Refuse(w, r, ClientError, http.StatusBadRequest, "tags", fmt.Sprintf("more than %d tags at once", MaxPurgeTags))
 	case len(targets) == 0:
-		t := h.targetOf(target, false)
+		t := h.targetOf(r.URL, false)
 		t.Soft = soft
 		targets = []invalidation.Target{t}
 	}

@@ -97,13 +97,13 @@ func authority(scheme, host string) string {
 
 // siteTarget maps a request to a reverse proxy to the URL under which its response is
 // kept. Siblings ask by that URL.
-func (h *Handler) siteTarget(r *http.Request, a asked) (*url.URL, *refusal) {
+func (h *Handler) siteTarget(r *http.Request, a asked) (t url.URL, no *refusal) {
 	u := r.URL
 	switch {
 	case u.IsAbs() && u.Scheme != "http" && u.Scheme != "https":
-		return nil, &refusal{http.StatusBadRequest, "bad-scheme", "only http and https URLs can be asked for here"}
+		return t, &refusal{http.StatusBadRequest, "bad-scheme", "only http and https URLs can be asked for here"}
 	case !strings.HasPrefix(u.Path, "/") && !u.IsAbs():
-		return nil, &refusal{http.StatusBadRequest, "bad-target", "the request line names no path"}
+		return t, &refusal{http.StatusBadRequest, "bad-target", "the request line names no path"}
 	}
 	if h.sites[0].alone {
 		return h.originTarget(r, a)
@@ -121,29 +121,29 @@ func (h *Handler) siteTarget(r *http.Request, a asked) (*url.URL, *refusal) {
 		site = h.find(host, u.Path, false)
 	}
 	if site == nil || host == "" {
-		return nil, &refusal{http.StatusMisdirectedRequest, "wrong-site", "no site here has that host and path"}
+		return t, &refusal{http.StatusMisdirectedRequest, "wrong-site", "no site here has that host and path"}
 	}
-	t := *u
+	t = *u
 	t.Scheme, t.Host, t.User, t.Fragment, t.RawFragment = scheme, host, nil, "", ""
 	if site.Name != "" {
 		t.Host = site.Name
 	}
-	return &t, nil
+	return t, nil
 }
 
 // originTarget maps a request to the proxy of one origin to the URL that it has there.
 // Where clients may come by https, that scheme is in the URL, as is a host that a trusted
 // proxy names: what the origin is told is never left out of the key.
-func (h *Handler) originTarget(r *http.Request, a asked) (*url.URL, *refusal) {
+func (h *Handler) originTarget(r *http.Request, a asked) (t url.URL, no *refusal) {
 	o, u := h.sites[0].Origins[0], r.URL
 	if u.IsAbs() {
 		same := strings.EqualFold(u.Host, o.Host) && (strings.EqualFold(u.Scheme, o.Scheme) || h.bySchemes)
 		if !same && (h.trusted == nil || r.RequestURI != "" && !sibling.IsQuestion(r)) || !strings.HasPrefix(u.Path, o.Path) {
-			return nil, &refusal{http.StatusMisdirectedRequest, "wrong-origin", "this is a reverse proxy for another origin"}
+			return t, &refusal{http.StatusMisdirectedRequest, "wrong-origin", "this is a reverse proxy for another origin"}
 		}
-		return u, nil
+		return *u, nil
 	}
-	t := *u
+	t = *u
 	t.Scheme, t.Host, t.User, t.Fragment, t.RawFragment = o.Scheme, o.Host, nil, "", ""
 	if h.bySchemes {
 		t.Scheme = a.scheme
@@ -155,7 +155,7 @@ func (h *Handler) originTarget(r *http.Request, a asked) (*url.URL, *refusal) {
 		raw := strings.TrimSuffix(o.EscapedPath(), "/") + u.EscapedPath()
 		t.Path, t.RawPath = prefix+u.Path, raw
 	}
-	return &t, nil
+	return t, nil
 }
 
 // upstreams are the origins of all sites, as one transport: it takes requests for URLs
@@ -216,6 +216,9 @@ func (u *upstream) roundTrip(r *http.Request, proto, host string) (*http.Respons
 
 // request is r as the origin b gets it.
 func (u *upstream) request(r *http.Request, b *backend, host string) *http.Request {
+	if u.alone && r.URL.Scheme == b.url.Scheme && r.URL.Host == b.url.Host && r.Host == b.url.Host {
+		return r
+	}
 	out := *r
 	to := *r.URL
 	to.Scheme, to.Host = b.url.Scheme, b.url.Host

@@ -48,7 +48,15 @@ func (w *world) ask(r request) (res result) {
 	case "head":
 		method = "HEAD"
 	case "range":
-		fields = fmt.Sprintf("Range: bytes=%d-\r\n", r.N%1000)
+		switch fields = fmt.Sprintf("Range: bytes=%d-\r\n", r.N%1000); r.Sort {
+		case 1:
+			fields = fmt.Sprintf("Range: bytes=-%d\r\n", r.N%1000)
+		case 2:
+			v := version{r.URL, w.origin.version(pageOf(r.URL), time.Now()), 2}
+			fields += "If-Range: " + v.tag() + "\r\n"
+		}
+	case "part":
+		fields = fmt.Sprintf("Range: bytes=%d-%d\r\n", r.N, r.Last)
 	case "no-cache":
 		fields = "Cache-Control: no-cache\r\n"
 	case "only-if-cached":
@@ -119,10 +127,13 @@ func (w *world) churn(r request) (res result) {
 
 // read takes an answer's body and compares it with the origin's.
 func (w *world) read(res *result, answer *http.Response) {
-	first := int64(0)
+	var first, last, size int64
 	if res.status == http.StatusPartialContent {
-		if _, err := fmt.Sscanf(answer.Header.Get("Content-Range"), "bytes %d-", &first); err != nil {
+		if _, err := fmt.Sscanf(answer.Header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &size); err != nil {
 			res.bad = "a 206 without Content-Range"
+		}
+		if res.Kind == "part" && (first != res.N || last != min(res.Last, size-1)) {
+			res.bad = fmt.Sprintf("a 206 with %q", answer.Header.Get("Content-Range"))
 		}
 	}
 	body := (res.status == http.StatusOK || res.status == http.StatusPartialContent) && res.Kind != "post" && res.Kind != "post-stop"
@@ -140,7 +151,7 @@ func (w *world) read(res *result, answer *http.Response) {
 		case err == io.EOF:
 			res.complete = true
 			if body && res.bad == "" && res.Kind != "head" {
-				res.bad = w.origin.wholeness(res.version, first+res.bytes)
+				res.bad = w.origin.wholeness(res.version, first+res.bytes, last)
 			}
 			return
 		case err != nil:
@@ -160,14 +171,15 @@ func (w *world) read(res *result, answer *http.Response) {
 	}
 }
 
-// wholeness says what is wrong with a body of that length that is taken for the whole.
-func (o *origin) wholeness(v version, length int64) string {
+// wholeness says what is wrong with a body that ends there and is taken for the whole, or for
+// the part of it up to its last byte; 0 = it is no part.
+func (o *origin) wholeness(v version, end, last int64) string {
 	want := pageOf(v.url).length(v)
 	o.mu.Lock()
 	short, lied := o.short[v]
 	o.mu.Unlock()
-	if length == want || lied && length == short {
+	if end == want || lied && end == short || last > 0 && last < want && end == last+1 {
 		return ""
 	}
-	return fmt.Sprintf("%d bytes are taken for the whole of %d", length, want)
+	return fmt.Sprintf("%d bytes are taken for the whole of %d", end, want)
 }

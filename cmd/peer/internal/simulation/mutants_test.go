@@ -36,7 +36,16 @@ var mutations = []mutation{
 		{cacheDir + "attempt.go", "			if differs != nil {", "			if false {"},
 	}},
 	{name: "compare-once", what: "a second source is compared from where the first one differed", edits: []edit{
-		{cacheDir + "attempt.go", "			received.Begin()\n", ""},
+		{cacheDir + "attempt.go", "		received.Begin()\n", ""},
+	}},
+	{name: "part-cut", what: "a part of a large object is cut where its source breaks off", edits: []edit{
+		{cacheDir + "fetch.go", "size >= 0 && (a.length < 0 ||", "size < -1 && (a.length < 0 ||"},
+	}},
+	{name: "part-forgotten", what: "the same, if no validator tells that the rest is of the same", edits: []edit{
+		{cacheDir + "resume.go", "			b.passed = new(store.Received)\n", ""},
+	}},
+	{name: "crawling-rescue", what: "a slow sibling that is to go on is waited for though the origin is fast", edits: []edit{
+		{cacheDir + "attempt.go", "	if a.sibling != nil {\n		defer time", "	if false && a.sibling != nil {\n		defer time"},
 	}},
 	{name: "crawling-sibling", what: "a slow sibling is waited for though the origin is fast", edits: []edit{
 		{cacheDir + "resume.go", "		case b.crawls(now):", "		case false && b.crawls(now):"},
@@ -68,7 +77,7 @@ var mutations = []mutation{
 	}},
 	{name: "age-of-arrival", what: "Age leaves out what the request waited for", only: "age", edits: []edit{
 		{cacheDir + "direct.go", "e.age(c.now())", "e.age(r.now)"},
-		{cacheDir + "serve.go", "next, r = *more, c.later(r)", "next = *more"},
+		{cacheDir + "serve.go", "next, r.now = *more, c.now()", "next = *more"},
 	}},
 	{name: "slow-reader", what: "a client that stops reading is never given up", edits: []edit{
 		{"cmd/peer/internal/conn/patience.go", "	if p.limit <= 0 || p.off.Load() {\n		return write(0)", "	if true {\n		return write(0)"},

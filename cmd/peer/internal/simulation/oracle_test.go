@@ -112,7 +112,7 @@ func (w *world) judge(r result) {
 		w.fail("slow", &r, "no end before %v", took)
 	case took > overtakes && r.Kind == "get" && len(troubles) == 1 && troubles[0].kind == "stall" && r.start.Sub(troubles[0].from) > 3*time.Second:
 		w.fail("slow", &r, "no end before %v, of a request that came when the answer had stalled for long", took)
-	case took > goesOn && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && w.resumable(&r):
+	case took > goesOn && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && pageOf(r.URL).rule.tag && w.resumable(&r):
 		w.fail("slow", &r, "no end before %v, of an answer whose rest could be asked for", took)
 	case took > quick && r.Kind != "slow" && troubles == nil && !superseded && !w.crawls(&r):
 		w.fail("slow", &r, "no end before %v", took)
@@ -174,6 +174,9 @@ func (w *world) crawls(r *result) bool {
 func (w *world) cacheable(r *result) bool {
 	p := pageOf(r.URL)
 	lifetime := p.rule.lifetime
+	if r.Kind == "part" { // what is passed on is compared by its validator alone
+		return true
+	}
 	return (r.Kind == "get" || r.Kind == "range") && lifetime > 0 && (p.chunked || p.size <= w.s.Store/4) && !slices.ContainsFunc(w.s.Faults, func(f fault) bool {
 		return f.Kind == "clock" && f.Node == r.Node && time.Duration(f.N)*time.Millisecond+rounding > lifetime &&
 			w.at(f.At).Before(r.end) && w.at(f.At+f.For).After(r.start)
@@ -192,7 +195,7 @@ func (w *world) resumable(r *result) bool {
 			return w.keeps(r)
 		}
 	}
-	return p.rule.tag && w.origin.version(p, time.Now()) == r.version.number && w.cacheable(r)
+	return w.origin.version(p, time.Now()) == r.version.number && (p.rule.tag || w.cacheable(r))
 }
 
 // keeps reports whether the peer has had a copy since before the request by which an answer

@@ -192,12 +192,13 @@ func (o *origin) give(c net.Conn, r *http.Request, p *page, v version, f fault, 
 		return err == nil
 	}
 	status, length, first := "200 OK", p.length(v), int64(0)
-	if from, ok := p.rangeOf(r, v); ok && f.Kind != "stubborn" {
-		status, first = "206 Partial Content", from
-		header += fmt.Sprintf("Content-Range: bytes %d-%d/%d\r\n", first, length-1, length)
+	end := length
+	if from, to, ok := p.rangeOf(r, v); ok && f.Kind != "stubborn" {
+		status, first, end = "206 Partial Content", from, to
+		header += fmt.Sprintf("Content-Range: bytes %d-%d/%d\r\n", first, end-1, length)
 		o.w.sometimes("the origin answers a range")
 	}
-	said, chunked := length-first, p.chunked && first == 0
+	said, chunked := end-first, p.chunked && (first == 0 || end < length)
 	if f.Kind == "lie" && !chunked && first == 0 && length > 1 {
 		if f.N%2 == 0 {
 			said += 50 // and then closes
@@ -219,12 +220,12 @@ func (o *origin) give(c net.Conn, r *http.Request, p *page, v version, f fault, 
 	}
 	piece, pause := 32<<10, time.Duration(0)
 	if f.Kind == "slow" {
-		piece, pause = int(max(length/40, 100)), 200*time.Millisecond
+		piece, pause = int(max((end-first)/40, 100)), 200*time.Millisecond
 		o.w.sometimes("a slow body")
 	}
 	buf := make([]byte, piece)
-	for sent := int64(0); sent < length-first; {
-		n := min(int64(piece), length-first-sent)
+	for sent := int64(0); sent < end-first; {
+		n := min(int64(piece), end-first-sent)
 		ends := f.Kind == "stall" || f.Kind == "cut" || f.Kind == "origin-reset" || f.Kind == "stubborn"
 		if ends {
 			n = min(n, f.N-sent)
@@ -257,24 +258,30 @@ func (o *origin) give(c net.Conn, r *http.Request, p *page, v version, f fault, 
 	return f.Kind != "lie"
 }
 
-// rangeOf is where a range begins that the request may have.
-func (p *page) rangeOf(r *http.Request, v version) (first int64, ok bool) {
+// rangeOf is the range that the request may have: from its first byte to before its end.
+func (p *page) rangeOf(r *http.Request, v version) (first, end int64, ok bool) {
 	if !p.ranges || r.Method != http.MethodGet {
-		return 0, false
+		return 0, 0, false
 	}
-	if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &first); err != nil || first >= p.length(v) ||
-		!strings.HasSuffix(r.Header.Get("Range"), "-") {
-		return 0, false
+	end = p.length(v)
+	var last int64
+	switch n, _ := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &first, &last); {
+	case n == 0 || first >= end:
+		return 0, 0, false
+	case first < 0: // so many at the end
+		first = max(0, end+first)
+	case n == 2:
+		end = min(end, last+1)
 	}
 	switch r.Header.Get("If-Range") {
 	case "":
-		return first, true
+		return first, end, true
 	case v.tag():
-		return first, p.rule.tag
+		return first, end, p.rule.tag
 	case v.modified().Format(http.TimeFormat):
-		return first, p.rule.mod
+		return first, end, p.rule.mod
 	}
-	return 0, false
+	return 0, 0, false
 }
 
 func ipOf(a net.Addr) string {

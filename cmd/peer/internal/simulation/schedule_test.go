@@ -41,7 +41,8 @@ type request struct {
 	Node int    `json:"node"`
 	URL  int    `json:"url"`
 	Kind string `json:"kind"`
-	N    int64  `json:"n,omitempty"` // bytes after which the client changes its mind, or the range's first
+	N    int64  `json:"n,omitempty"`    // bytes after which the client changes its mind, or the range's first
+	Last int64  `json:"last,omitempty"` // of a part's bytes, N being the first
 	Sort int    `json:"sort,omitempty"`
 
 	Pause int64 `json:"pause,omitempty"` // milliseconds between what one of churn asks for
@@ -129,74 +130,15 @@ func generate(seed uint64) schedule {
 	if rng.IntN(6) == 0 {
 		s.crawlingSibling(rng)
 	}
+	if s.Peers > 2 && rng.IntN(6) == 0 {
+		s.crawlingRescue(rng)
+	}
+	if rng.IntN(4) == 0 {
+		s.partsOfLarge(rng)
+	}
 	slices.SortStableFunc(s.Faults, func(a, b fault) int { return a.At - b.At })
 	slices.SortStableFunc(s.Requests, func(a, b request) int { return a.At - b.At })
 	return s
-}
-
-// writeWithin adds a write to a URL while an answer for it is under way, which chance hardly
-// ever does.
-func (s *schedule) writeWithin(rng *rand.Rand, url int) {
-	r := request{At: rng.IntN(s.Seconds * 1000), Node: rng.IntN(s.Peers), URL: url, Kind: []string{"get", "no-cache"}[rng.IntN(2)]}
-	s.Faults = append(s.Faults, fault{Kind: []string{"slow", "late"}[rng.IntN(2)], At: r.At, For: 500 + rng.IntN(2000), URL: url, N: int64(rng.IntN(2)), To: theOrigin})
-	for _, next := range []struct {
-		kind  string
-		after int
-	}{{r.Kind, 1}, {"post", 50 + rng.IntN(1000)}, {"get", rng.IntN(3000)}, {"get", rng.IntN(10_000)}} {
-		r.Kind, r.At = next.kind, r.At+next.after
-		s.Requests = append(s.Requests, r)
-	}
-}
-
-// threeSources adds a URL that nobody else asks for, whose body breaks off at a sibling
-// while another sibling has an older version of it and the origin the same, with nothing
-// but the last bytes to tell them apart.
-func (s *schedule) threeSources(rng *rand.Rand) {
-	url := hugeURL + s.First
-	s.Extra = append(s.Extra, url)
-	older, newer, asker := 0, 1, 2
-	at := rng.IntN(s.Seconds * 1000)
-	for _, r := range []request{{At: 0, Node: older, Kind: "get"}, {At: 600, Node: newer, Kind: "no-cache"}, {At: 4000, Node: asker, Kind: "get"}} {
-		r.At, r.URL = r.At+at, url
-		s.Requests = append(s.Requests, r)
-	}
-	for range 3 { // after as many the length is the same again
-		s.Faults = append(s.Faults, fault{Kind: "change-one", At: at + 300, URL: url, To: theOrigin})
-	}
-	for _, from := range []int{older, newer} {
-		s.Faults = append(s.Faults, fault{Kind: "reset", At: at + 3999, Node: from, To: asker, N: 330_000 + rng.Int64N(60_000)}) // 256 KiB are lost on their way
-	}
-}
-
-// staleCopy adds a URL that nobody else asks for, and has its copy validated at an origin that
-// answers with the whole and breaks off, each time, now and then with another version.
-func (s *schedule) staleCopy(rng *rand.Rand) {
-	url := goneURL + s.First
-	s.Extra = append(s.Extra, url)
-	at, node := rng.IntN(s.Seconds*1000), rng.IntN(s.Peers)
-	s.Faults = append(s.Faults, fault{Kind: "stubborn", At: at + 3000, For: 20_000, URL: url, To: theOrigin, N: []int64{0, 1, 65_536, 150_000}[rng.IntN(4)]})
-	if rng.IntN(4) == 0 {
-		s.Faults = append(s.Faults, fault{Kind: "change-one", At: at + 2000, URL: url, To: theOrigin})
-	}
-	for _, r := range []request{{At: at, Node: node}, {At: at + 4000, Node: node}, {At: at + 4000 + rng.IntN(2000), Node: rng.IntN(s.Peers)}} {
-		r.URL, r.Kind = url, "get"
-		s.Requests = append(s.Requests, r)
-	}
-}
-
-// crawlingSibling adds a URL that nobody else asks for, and has its only holder crawl while
-// another peer asks it, with more than 22 kB/s: what is slower than a block a second stalls,
-// since siblings' blocks are checked whole.
-func (s *schedule) crawlingSibling(rng *rand.Rand) {
-	url := longURL + s.First
-	s.Extra = append(s.Extra, url)
-	at, holder := rng.IntN(s.Seconds*1000), rng.IntN(s.Peers)
-	asker := (holder + 1 + rng.IntN(s.Peers-1)) % s.Peers
-	s.Faults = append(s.Faults, fault{Kind: "crawl", At: at + 5000, For: 15_000, Node: holder, N: 70_000 + rng.Int64N(70_000)})
-	for _, r := range []request{{At: at, Node: holder}, {At: at + 5500, Node: asker}} {
-		r.URL, r.Kind = url, "get"
-		s.Requests = append(s.Requests, r)
-	}
 }
 
 // churns is how many seeds have one among them that turns a store of some ten

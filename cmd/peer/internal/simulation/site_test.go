@@ -57,10 +57,16 @@ const (
 	hugeURL = 2_000_000 // the first of pages that nothing but their ends tells from older versions
 	goneURL = 3_000_000 // the first of pages that are soon stale, and must be validated
 	longURL = 4_000_000 // the first of long pages that stay fresh and never change
+	deepURL = 5_000_000 // the first of pages so large that ranges are asked for in part
+	dullURL = 6_000_000 // the first of long pages that stay fresh and have no validator
 )
 
 func pageOf(url int) *page {
 	switch {
+	case url >= dullURL:
+		return &page{url: url, rule: rules[6], size: 450_000}
+	case url >= deepURL:
+		return &page{url: url, rule: rules[[]int{1, 3, 6, 1}[url/200%4]], size: 1_700_000, ranges: url/100%3 != 0, chunked: url/100%4 == 0}
 	case url >= longURL:
 		return &page{url: url, rule: rules[1], size: 450_000, ranges: url/100%2 == 0}
 	case url >= goneURL:

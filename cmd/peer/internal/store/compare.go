@@ -4,8 +4,37 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// A Comparison tells whether another source gives the bytes that a [Writer] has
-// received so far, and so may go on behind them.
+// Received has the checksums of a body's first bytes, which nobody need keep. The zero value
+// has those of none. It isn't safe for concurrent use.
+type Received struct {
+	sums []uint64 // of the whole blocks
+	sum  xxhash.Digest
+	n    int64
+}
+
+// Add notes the bytes that come next.
+func (r *Received) Add(p []byte) {
+	for len(p) > 0 {
+		at := r.n % blockSize
+		if at == 0 {
+			r.sum.Reset()
+		}
+		k := min(int64(len(p)), blockSize-at)
+		r.sum.Write(p[:k])
+		if r.n += k; r.n%blockSize == 0 {
+			r.sums = append(r.sums, r.sum.Sum64())
+		}
+		p = p[k:]
+	}
+}
+
+// Compare returns a comparison with what was added so far.
+func (r *Received) Compare() *Comparison {
+	return &Comparison{sums: r.sums[:len(r.sums):len(r.sums)], last: r.sum.Sum64(), to: r.n, sum: xxhash.New()}
+}
+
+// A Comparison tells whether another source gives the bytes that were received so far, by a
+// [Writer] or [Received], and so may go on behind them.
 type Comparison struct {
 	sums []uint64 // of the whole blocks
 	last uint64   // of the rest of them

@@ -27,7 +27,11 @@ func (w *Writer) Follow(ctx context.Context) (*Follower, bool) {
 	if w.finished && !w.wantedLocked() || w.base > w.saved {
 		return nil, false
 	}
-	f := &Follower{w: w, ctx: ctx, place: len(w.followers)}
+	f := &w.follower
+	if f.w != nil { // it is taken, for good: a follower may be closed twice
+		f = new(Follower)
+	}
+	*f = Follower{w: w, ctx: ctx, place: len(w.followers)}
 	w.followers = append(w.followers, f)
 	if w.failure != nil {
 		f.watchLocked()
@@ -35,28 +39,26 @@ func (w *Writer) Follow(ctx context.Context) (*Follower, bool) {
 	return f, true
 }
 
-// Hold is for those on whose way to Follow a body might end: until release is
-// called it can be followed even if it was committed or aborted, and a body that
-// passes through waits for a follower to come. release may be called twice.
-func (w *Writer) Hold() (release func()) {
+// Hold is for those on whose way to Follow a body might end: until [Writer.Release]
+// it can be followed even if it was committed or aborted, and a body that
+// passes through waits for a follower to come.
+func (w *Writer) Hold() {
 	w.mu.Lock()
-	w.holds++
+	w.held = true
 	w.mu.Unlock()
-	released := false
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if !released {
-			released = true
-			w.holds--
-			w.movedLocked()
-			w.closeFileLocked()
-		}
-	}
+}
+
+// Release ends what Hold began. It may be called twice.
+func (w *Writer) Release() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = false
+	w.movedLocked()
+	w.closeFileLocked()
 }
 
 // wantedLocked reports whether somebody follows or holds the body.
-func (w *Writer) wantedLocked() bool { return len(w.followers) > 0 || w.holds > 0 }
+func (w *Writer) wantedLocked() bool { return len(w.followers) > 0 || w.held }
 
 // watchLocked has a Write that waits for f go on when f's context ends, which
 // nobody need notice otherwise.

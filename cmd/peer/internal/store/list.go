@@ -26,7 +26,9 @@ func newExpiries() *expiries {
 // add has o unlisted after a while.
 func (e *expiries) add(o *Object, after time.Duration) {
 	e.mu.Lock()
-	heap.Push(&e.queue, expiry{time.Since(e.epoch) + after, o})
+	e.queue = append(e.queue, expiry{time.Since(e.epoch) + after, o})
+	o.place = int32(len(e.queue) - 1)
+	heap.Fix(&e.queue, int(o.place))
 	first := o.place == 0
 	e.mu.Unlock()
 	if first {
@@ -56,7 +58,9 @@ func (e *expiries) due() (*Object, time.Duration) {
 	if d := e.queue[0].due - time.Since(e.epoch); d > 0 {
 		return nil, min(d, time.Hour)
 	}
-	return heap.Pop(&e.queue).(expiry).o, 0
+	o := e.queue[0].o
+	heap.Pop(&e.queue)
+	return o, 0
 }
 
 // run calls unlist for every object that is due, until close.
@@ -100,16 +104,11 @@ func (q expiryQueue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].o.place, q[j].o.place = int32(i), int32(j)
 }
-func (q *expiryQueue) Push(x any) {
-	e := x.(expiry)
-	e.o.place = int32(len(*q))
-	*q = append(*q, e)
-}
 func (q *expiryQueue) Pop() any {
 	last := len(*q) - 1
-	e := (*q)[last]
+	(*q)[last].o.place = -1
 	(*q)[last] = expiry{}
 	*q = (*q)[:last]
-	e.o.place = -1
-	return e
+	return nil // a value would be allocated
 }
+func (q *expiryQueue) Push(any) {} // add appends, for the same reason

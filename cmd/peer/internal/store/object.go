@@ -274,7 +274,7 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 		return nil, ErrGone
 	}
 	m.Copied = o.Copied()
-	fresh, placed, err := s.describe(o, m, s.opt.Now().UnixNano())
+	fresh, pinned, err := s.describe(o, m, s.opt.Now().UnixNano())
 	switch {
 	case errors.Is(err, ErrGone):
 		return nil, err
@@ -288,7 +288,7 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 		s.failed(err)
 		return nil, err
 	}
-	defer placed()
+	defer s.segments.unpin(pinned)
 	if !s.swap(o, fresh, s.labelsOf(m.Data)) {
 		return nil, ErrGone
 	}
@@ -296,8 +296,8 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 }
 
 // describe writes a new description of o's body: into its file, or, if it is small, a
-// record with the body again. The caller calls placed as after [Store.put].
-func (s *Store) describe(o *Object, m Meta, now int64) (fresh *Object, placed func(), err error) {
+// record with the body again. pinned is what [Store.put] says.
+func (s *Store) describe(o *Object, m Meta, now int64) (fresh *Object, pinned *segment, err error) {
 	if o.is(objSmall) {
 		return s.describeSmall(o, m, now)
 	}
@@ -309,7 +309,7 @@ func (s *Store) describe(o *Object, m Meta, now int64) (fresh *Object, placed fu
 		s.unref(o.file)
 		return nil, nil, err
 	}
-	return newObject(o.key, o.file, s.lastID.Add(1), size, m, now), func() {}, nil
+	return newObject(o.key, o.file, s.lastID.Add(1), size, m, now), nil, nil
 }
 
 // rewriteTail overwrites what follows the body of o's file, in place. A crash

@@ -180,7 +180,11 @@ func (g *segments) growLocked(sg *segment, n int64) {
 	g.total += n
 }
 
+// unpin ends that; nil = there is none.
 func (g *segments) unpin(sg *segment) {
+	if sg == nil {
+		return
+	}
 	g.mu.Lock()
 	sg.pins--
 	g.mu.Unlock()

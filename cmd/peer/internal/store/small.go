@@ -7,10 +7,11 @@ import (
 )
 
 // put makes an object of a body in memory: one in a segment, if it is small, or with a
-// file of its own. The caller calls placed when the object can be found, or will never be.
+// file of its own. The caller unpins pinned, the segment of a small one, when the
+// object can be found, or will never be.
 // An object in the state stateRemoved is one that a start doesn't find before it is marked
 // as held; it can't have a file.
-func (s *Store) put(key string, body []byte, sums []uint64, m Meta, labels []uint64, now int64, state byte) (o *Object, placed func(), err error) {
+func (s *Store) put(key string, body []byte, sums []uint64, m Meta, labels []uint64, now int64, state byte) (o *Object, pinned *segment, err error) {
 	size := recordSize(len(m.Data), len(body))
 	whole := size + entrySize(len(labels), len(key))
 	if len(body) > blockSize || len(labels) > maxLabels || whole > maxRecord(s.maxBytes()) {
@@ -18,7 +19,7 @@ func (s *Store) put(key string, body []byte, sums []uint64, m Meta, labels []uin
 			return nil, nil, ErrTooLarge
 		}
 		o, err := s.putFile(key, body, sums, m, now)
-		return o, func() {}, err
+		return o, nil, err
 	}
 	bodySum := emptySum
 	if len(sums) > 0 {
@@ -43,7 +44,7 @@ func (s *Store) put(key string, body []byte, sums []uint64, m Meta, labels []uin
 	g.mu.Lock()
 	g.settleLocked(o, sg, at, entryAt)
 	g.mu.Unlock()
-	return o, func() { g.unpin(sg) }, nil
+	return o, sg, nil
 }
 
 // read reads and checks the record of a small object. Its parts are in raw, which is the
@@ -71,7 +72,7 @@ func (g *segments) read(o *Object) (raw []byte, r record, err error) {
 }
 
 // describeSmall writes a small object anew, with its body, for [Store.swap] to mark as held.
-func (s *Store) describeSmall(o *Object, m Meta, now int64) (*Object, func(), error) {
+func (s *Store) describeSmall(o *Object, m Meta, now int64) (*Object, *segment, error) {
 	_, r, err := s.segments.read(o)
 	if err != nil {
 		return nil, nil, err

@@ -251,7 +251,7 @@ func TestPassThroughAlone(t *testing.T) {
 		w.Abort()
 
 		w, _ = s.Create("k", -1)
-		release := w.Hold()
+		w.Hold()
 		go func() {
 			time.Sleep(time.Second)
 			f, ok := w.Follow(t.Context())
@@ -259,7 +259,7 @@ func TestPassThroughAlone(t *testing.T) {
 				t.Error("too late to follow a body that is held")
 				return
 			}
-			release()
+			w.Release()
 			if got, err := follow(f, 10_000, time.Millisecond); err != nil || !bytes.Equal(got, b) {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
@@ -269,8 +269,8 @@ func TestPassThroughAlone(t *testing.T) {
 		time.Sleep(time.Minute)
 
 		w, _ = s.Create("k", -1)
-		release = w.Hold()
-		go func() { time.Sleep(time.Second); release(); release() }()
+		w.Hold()
+		go func() { time.Sleep(time.Second); w.Release(); w.Release() }()
 		if err := w.Write(t.Context(), b); err != ErrNoFollower {
 			t.Errorf("Write() to nobody = %v, want %v", err, ErrNoFollower)
 		}

@@ -49,9 +49,9 @@ type Writer struct {
 	key   string
 	size  int64 // announced; -1 = unknown
 
-	sum  *xxhash.Digest // of the block that n stands in
-	sums []uint64       // of the whole blocks before; only appended to, with mu held
-	room int64          // reserved for this body
+	sum  xxhash.Digest // of the block that n stands in
+	sums []uint64      // of the whole blocks before; only appended to, with mu held
+	room int64         // reserved for this body
 
 	mu        sync.Mutex
 	n         int64  // bytes received
@@ -66,9 +66,14 @@ type Writer struct {
 	err       error  // what followers read at the end; nil = io.EOF
 	spoiled   error  // what a follower found the file to be; nil = nothing wrong
 	followers []*Follower
-	holds     int
+	held      bool          // see Hold
 	changed   chan struct{} // closed when n or ended changes; nil if no follower waits
 	moved     chan struct{} // closed when Write may go on; nil if it doesn't wait
+
+	// Memory of sums and followers, of which most bodies have one.
+	firstSum      [1]uint64
+	firstFollower [1]*Follower
+	follower      Follower
 }
 
 // Create starts an object; size is the length of the body in bytes, -1 if it
@@ -77,7 +82,9 @@ func (s *Store) Create(key string, size int64) (*Writer, error) {
 	if size > s.maxObject.Load() || len(key) > maxKey {
 		return nil, ErrTooLarge
 	}
-	w := &Writer{store: s, key: key, size: size, sum: xxhash.New()}
+	w := &Writer{store: s, key: key, size: size}
+	w.sum.Reset()
+	w.sums, w.followers = w.firstSum[:0], w.firstFollower[:0]
 	if size >= 0 {
 		w.window = make([]byte, 0, min(size, keptBody))
 	}
@@ -212,7 +219,7 @@ func (w *Writer) makeRoom(ctx context.Context) error {
 			}
 		}
 		switch {
-		case live == 0 && (w.holds == 0 || w.base > w.saved): // nobody can come any more
+		case live == 0 && (!w.held || w.base > w.saved): // nobody can come any more
 			return ErrNoFollower
 		case live > 0 && slowest-w.base >= maxWindow/4:
 			w.trimLocked(slowest)
@@ -343,7 +350,7 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 		return nil, ErrTooLarge
 	}
 	labels := s.labelsOf(m.Data)
-	o, placed, err := w.place(m, labels)
+	o, pinned, err := w.place(m, labels)
 	if err != nil {
 		if !errors.Is(err, ErrCorrupt) {
 			s.failed(err)
@@ -355,14 +362,14 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 	s.regrow()
 	s.inserts.Add(1)
 	s.insert(o, labels)
-	placed()
+	s.segments.unpin(pinned)
 	w.finish() // not before: until the object is found, the body can be followed
 	return o, nil
 }
 
-// place makes an object of the complete body. The caller calls placed as after
-// [Store.put].
-func (w *Writer) place(m Meta, labels []uint64) (o *Object, placed func(), err error) {
+// place makes an object of the complete body. pinned is what
+// [Store.put] says.
+func (w *Writer) place(m Meta, labels []uint64) (o *Object, pinned *segment, err error) {
 	s := w.store
 	if w.n%blockSize != 0 {
 		w.closeBlock()
@@ -382,7 +389,7 @@ func (w *Writer) place(m Meta, labels []uint64) (o *Object, placed func(), err e
 		return nil, nil, err
 	}
 	o, err = s.nameFile(w.id, w.key, w.n, int64(len(tail)), m, now)
-	return o, func() {}, err
+	return o, nil, err
 }
 
 // putFile makes an object with a file of its own of a body in memory.
