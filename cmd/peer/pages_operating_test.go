@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"iter"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -144,4 +145,23 @@ func TestOperatingCertificates(t *testing.T) {
 			t.Fatalf("%q: %v\n%s", line, err, out)
 		}
 	}
+}
+
+// The secret that the page makes is one that a peer takes, and nobody else's to read.
+func TestOperatingSecret(t *testing.T) {
+	if _, err := exec.LookPath("install"); err != nil {
+		t.Skip("coreutils are not here, so the page's line is not run")
+	}
+	_, line, _ := strings.Cut(pageOf(t, operating).text, "## More nodes")
+	_, line, _ = strings.Cut(line, "```sh\n")
+	line, _, _ = strings.Cut(line, "\n")
+	dir := filepath.Join(t.TempDir(), "new")
+	if out, err := exec.Command("sh", "-c", strings.ReplaceAll(line, "/etc/peer", dir)).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	file := filepath.Join(dir, "secret")
+	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("%s: %v, %v", line, st, err)
+	}
+	words(t, 0, "validate", "--secret-file", file, "--store", filepath.Join(dir, "store"))
 }
