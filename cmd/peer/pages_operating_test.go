@@ -65,7 +65,7 @@ func namedPair(t *testing.T) started {
 	a := inProcess(t, local(t, "cache-1", "--secret-file", secret))
 	inProcess(t, local(t, "cache-2", "--join", a.gossip, "--secret-file", secret))
 	eventually(t, time.Minute, "the peers know each other", func() bool {
-		s, err := admin.Fetch(t.Context(), a.admin)
+		s, err := admin.Client(a.admin).Status(t.Context())
 		return err == nil && len(s.Members) == 1 && s.Members[0].Current
 	})
 	return a

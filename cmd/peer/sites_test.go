@@ -97,7 +97,7 @@ func TestDefaultTTL(t *testing.T) {
 		t.Errorf("not kept: %v", r.Header)
 	}
 	eventually(t, time.Minute, "b knows what a holds", func() bool {
-		s, err := admin.Fetch(t.Context(), b.admin)
+		s, err := admin.Client(b.admin).Status(t.Context())
 		return err == nil && len(s.Members) == 1 && s.Members[0].Keys == 1 && s.Members[0].Current
 	})
 	if r, _ := ask(t, b.listen, "/x", ""); !strings.Contains(strings.Join(r.Header["Cache-Status"], ", "), "a; hit") {
@@ -166,7 +166,7 @@ rules:
 		}
 	}
 	eventually(t, time.Minute, "both answers are stored", func() bool {
-		s, err := admin.Fetch(t.Context(), a.admin)
+		s, err := admin.Client(a.admin).Status(t.Context())
 		return err == nil && s.Store.Objects == 2
 	})
 	holds(t, words(t, 0, "why", "/static/x?b=1&utm_source=y&a=2", "--header", "Cookie: session=1", "--admin", a.admin),
@@ -282,7 +282,7 @@ sites:
 		t.Errorf("a host that is nobody's: %s, %s", r.Status, body)
 	}
 	eventually(t, time.Minute, "b knows what a holds", func() bool {
-		s, err := admin.Fetch(t.Context(), b.admin)
+		s, err := admin.Client(b.admin).Status(t.Context())
 		return err == nil && len(s.Members) == 1 && s.Members[0].Keys == 2 && s.Members[0].Current
 	})
 	if r, _ := ask(t, b.listen, "/x", "one.example"); !strings.Contains(strings.Join(r.Header["Cache-Status"], ", "), "a; hit") {
