@@ -72,9 +72,14 @@ func malformations(t testing.TB) []malformed {
 
 func TestMalformedDigestsAreRefused(t *testing.T) {
 	for _, m := range malformations(t) {
-		var format *digest.FormatError
-		if _, err := Read(bytes.NewReader(m.b), -1, Limits{}); !errors.Is(err, m.sentinel) || !errors.As(err, &format) || format.Field != m.field {
-			t.Errorf("%s: Read = %v, want %v at %s", m.name, err, m.sentinel, m.field)
+		for way, err := range map[string]error{
+			"Decode": func() error { _, err := Decode(m.b, Limits{}); return err }(),
+			"Read":   func() error { _, err := Read(bytes.NewReader(m.b), -1, Limits{}); return err }(),
+		} {
+			var format *digest.FormatError
+			if !errors.Is(err, m.sentinel) || !errors.As(err, &format) || format.Field != m.field {
+				t.Errorf("%s: %s = %v, want %v at %s", m.name, way, err, m.sentinel, m.field)
+			}
 		}
 	}
 }
@@ -87,7 +92,7 @@ func TestWhatSquidIgnoresIsKept(t *testing.T) {
 		"entries that left":     change(t, 12, word(17)...),
 		"something in reserved": change(t, 22, 1, 2, 3),
 	} {
-		d, err := Read(bytes.NewReader(b), -1, Limits{})
+		d, err := Decode(b, Limits{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		} else if !bytes.Equal(d.AppendTo(nil), b) {
@@ -142,12 +147,12 @@ func FuzzDecode(f *testing.F) {
 		f.Add(m.b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := Read(bytes.NewReader(b), -1, Limits{MaskBytes: 1 << 20})
+		d, err := Decode(b, Limits{MaskBytes: 1 << 20})
 		again, errRead := Read(bytes.NewReader(b), int64(len(b)), Limits{MaskBytes: 1 << 20})
 		var format *digest.FormatError
 		switch {
 		case (err == nil) != (errRead == nil):
-			t.Fatalf("Read = %v, with the length %v", err, errRead)
+			t.Fatalf("Decode = %v, Read = %v", err, errRead)
 		case err != nil:
 			if !errors.As(err, &format) || format.Offset < 0 || format.Offset > len(b) {
 				t.Fatalf("%v", err)

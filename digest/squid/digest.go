@@ -20,6 +20,22 @@ type Digest struct {
 // maxFill is the share of ones beyond which a Squid refuses a mask, in percent.
 const maxFill = 65
 
+// Decode reads a digest, all of b. See [DecodeHeader] for the errors.
+func Decode(b []byte, lim Limits) (*Digest, error) {
+	h, err := DecodeHeader(b, lim)
+	if err != nil {
+		return nil, err
+	}
+	body := b[HeaderSize:]
+	switch {
+	case len(body) < h.MaskBytes:
+		return nil, bad("mask", len(b), digest.ErrCorrupt, "%d of %d bytes", len(body), h.MaskBytes)
+	case len(body) > h.MaskBytes:
+		return nil, bad("mask", HeaderSize+h.MaskBytes, digest.ErrCorrupt, "%d bytes follow it", len(body)-h.MaskBytes)
+	}
+	return newDigest(h, append([]byte(nil), body...))
+}
+
 // Read reads a digest from r to its end. length is how many bytes were announced,
 // -1 if none were. Nothing is allocated for the mask before the header and length
 // were found to agree. An error of r is returned as it is; see [DecodeHeader] for

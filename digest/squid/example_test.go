@@ -1,7 +1,6 @@
 package squid_test
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/summarycache/summarycache/digest/squid"
@@ -13,7 +12,9 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	b.Add(squid.KeyOf(squid.Get, "http://example.com/", ""))
+	url, _ := squid.CanonicalURL("HTTP://Example.com:80")
+	fmt.Println(url)
+	b.Add(squid.KeyOf(squid.Get, url, ""))
 	b.Mirror() // Squid up to 7.6 damages the digests that it fetches
 	made, err := b.Digest()
 	if err != nil {
@@ -21,13 +22,14 @@ func Example() {
 	}
 	message := made.AppendTo(nil) // to be served as squid.ContentType at squid.Path
 
-	d, err := squid.Read(bytes.NewReader(message), -1, squid.Limits{})
+	d, err := squid.Decode(message, squid.Limits{})
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println(d.MayContain(squid.KeyOf(squid.Get, "http://example.com/", "")))
 	fmt.Println(d.MayContain(squid.KeyOf(squid.Get, "http://example.com/other", "")))
 	// Output:
+	// http://example.com/
 	// true
 	// false
 }

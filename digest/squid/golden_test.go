@@ -22,7 +22,7 @@ func goldenURL(i int) string { return fmt.Sprintf("http://127.0.0.1:9000/obj/%d"
 
 func TestGoldenDigest(t *testing.T) {
 	raw := golden(t)
-	d, err := Read(bytes.NewReader(raw), -1, Limits{})
+	d, err := Decode(raw, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestGoldenDigest(t *testing.T) {
 // A digest made of the same URLs has every bit that the golden one has of them:
 // the keys and places are a Squid's, not only ours.
 func TestBuilderAgreesWithSquid(t *testing.T) {
-	theirs, err := Read(bytes.NewReader(golden(t)), -1, Limits{})
+	theirs, err := Decode(golden(t), Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

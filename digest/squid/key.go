@@ -21,7 +21,7 @@ const (
 	Head
 )
 
-// KeyOf returns the key of the response to a canonical URL, as FORMAT.md defines it.
+// KeyOf returns the key of the response to a canonical URL (see [CanonicalURL]).
 // mark is its [VaryMark]; "" = a response that does not vary, or the note a Squid
 // keeps that responses to the URL do. So any variant can make the key with mark
 // "" match. The sum is no protection: names can be chosen that fill a digest.
@@ -72,4 +72,37 @@ func escape(b *strings.Builder, s string) {
 			b.WriteByte(c)
 		}
 	}
+}
+
+// CanonicalURL writes an absolute http or https URL as a Squid's keys have it:
+// scheme and host in lower case, without user and default port, "/" for an empty
+// path. Everything else stays, byte for byte. ok is false if there is no scheme
+// or host to be seen.
+func CanonicalURL(url string) (canonical string, ok bool) {
+	scheme, rest, found := strings.Cut(url, "://")
+	scheme = strings.ToLower(scheme)
+	if !found || scheme == "" {
+		return "", false
+	}
+	host, path := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		host, path = rest[:i], rest[i:]
+	}
+	if i := strings.LastIndexByte(host, '@'); i >= 0 {
+		host = host[i+1:]
+	}
+	host = strings.ToLower(host)
+	switch scheme {
+	case "http":
+		host = strings.TrimSuffix(host, ":80")
+	case "https":
+		host = strings.TrimSuffix(host, ":443")
+	}
+	if host == "" {
+		return "", false
+	}
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return scheme + "://" + host + path, true
 }
