@@ -32,7 +32,7 @@ func (n *Node) listLoop() {
 		}
 		n.mu.Lock()
 		agreed := time.Since(n.engine.AgreedAt()) < interval
-		odd := n.engine.AtOdds() // half of a cluster may have missed what the other half knows
+		odd := n.engine.TakeAtOdds() // half of a cluster may have missed what the other half knows
 		n.mu.Unlock()
 		if live = n.liveMembers(); len(live) == 0 || agreed && odd == "" && time.Since(last) < agreedListInterval {
 			continue

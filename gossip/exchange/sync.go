@@ -90,12 +90,14 @@ func (e *Engine) HandleSum(now time.Time, name string, equal bool) {
 // members the same life and the same version. The zero Time means never.
 func (e *Engine) AgreedAt() time.Time { return e.agreedAt }
 
-// AtOdds returns a live peer whose sums differ from this one's though vectors have told
+// TakeAtOdds returns a live peer whose sums differ from this one's though vectors have told
 // nothing new twice in a row, "" if there is none: the two differ in what vectors do not tell,
-// such as the metadata of a member. Others may agree with either.
-func (e *Engine) AtOdds() string {
+// such as the metadata of a member. Others may agree with either. It takes two more for the same
+// peer to be returned again, which may not be reached any more.
+func (e *Engine) TakeAtOdds() string {
 	for _, p := range e.live {
 		if p.differed && p.nothing > 1 {
+			p.nothing = 0
 			return p.name
 		}
 	}
