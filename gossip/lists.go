@@ -14,7 +14,7 @@ const (
 	// peer, in a cluster of up to 32; it grows with each doubling beyond.
 	listInterval = 30 * time.Second
 	// agreedListInterval is the same where comparisons prove that somebody else knows
-	// the very same members: for what a comparison cannot show.
+	// the very same members, and nobody other ones: for what a comparison cannot show.
 	agreedListInterval = 10 * time.Minute
 )
 
@@ -32,12 +32,16 @@ func (n *Node) listLoop() {
 		}
 		n.mu.Lock()
 		agreed := time.Since(n.engine.AgreedAt()) < interval
+		odd := n.engine.TakeAtOdds() // half of a cluster may have missed what the other half knows
 		n.mu.Unlock()
-		if live = n.liveMembers(); len(live) == 0 || agreed && time.Since(last) < agreedListInterval {
+		if live = n.liveMembers(); len(live) == 0 || agreed && odd == "" && time.Since(last) < agreedListInterval {
 			continue
 		}
 		last = time.Now()
 		m := live[rand.IntN(len(live))]
+		if i := slices.IndexFunc(live, func(m *member) bool { return m.name == odd }); i >= 0 {
+			m = live[i]
+		}
 		n.merge(m.name, m.info.Load().addr.String())
 	}
 }

@@ -23,7 +23,7 @@ func pair(t *testing.T, s *site) (a, b started) {
 	b = inProcess(t, local(t, "b", "--origin", s.url, "--secret-file", secret, "--join", a.gossip))
 	eventually(t, time.Minute, "the peers know each other", func() bool {
 		for _, p := range []started{a, b} {
-			s, err := admin.Fetch(t.Context(), p.admin)
+			s, err := admin.Client(p.admin).Status(t.Context())
 			if err != nil || len(s.Members) != 1 || !s.Members[0].Current {
 				return false
 			}
@@ -58,7 +58,7 @@ func TestOperate(t *testing.T) {
 	a, b := pair(t, s)
 	s.fill(t, a.listen, 0, 20)
 	eventually(t, time.Minute, "b knows what a holds", func() bool {
-		st, err := admin.Fetch(t.Context(), b.admin)
+		st, err := admin.Client(b.admin).Status(t.Context())
 		return err == nil && st.Members[0].Keys == 20 && st.Members[0].Current
 	})
 
@@ -132,7 +132,7 @@ func TestOperate(t *testing.T) {
 	holds(t, words(t, 0, "purge", "/object/", "--prefix", "--admin", a.admin, "--json"), `"removed": 19`)
 	holds(t, words(t, 1, "purge", "http://elsewhere/", "--admin", a.admin), "another origin")
 	eventually(t, time.Minute, "b holds the 9 objects that were replayed and not purged", func() bool {
-		return must(admin.Fetch(t.Context(), b.admin)).Store.Objects == 9
+		return must(admin.Client(b.admin).Status(t.Context())).Store.Objects == 9
 	})
 }
 

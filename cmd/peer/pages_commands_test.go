@@ -16,7 +16,7 @@ import (
 )
 
 // others are programs that pages may call without their being looked at.
-var others = []string{"curl", "docker", "sleep", "head", "base64", "openssl", "systemctl", "cp", "kill", "git", "cd", "python3", "apt-get", "squid", "wget"}
+var others = []string{"curl", "docker", "sleep", "head", "base64", "openssl", "systemctl", "cp", "install", "kill", "mkdir", "git", "cd", "python3", "apt-get", "squid", "wget"}
 
 // Every command in a block of shell is one that could be typed: programs of this
 // repository are there, take these flags, and tests that are named exist.

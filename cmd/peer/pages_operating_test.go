@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"iter"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -64,7 +65,7 @@ func namedPair(t *testing.T) started {
 	a := inProcess(t, local(t, "cache-1", "--secret-file", secret))
 	inProcess(t, local(t, "cache-2", "--join", a.gossip, "--secret-file", secret))
 	eventually(t, time.Minute, "the peers know each other", func() bool {
-		s, err := admin.Fetch(t.Context(), a.admin)
+		s, err := admin.Client(a.admin).Status(t.Context())
 		return err == nil && len(s.Members) == 1 && s.Members[0].Current
 	})
 	return a
@@ -144,4 +145,23 @@ func TestOperatingCertificates(t *testing.T) {
 			t.Fatalf("%q: %v\n%s", line, err, out)
 		}
 	}
+}
+
+// The secret that the page makes is one that a peer takes, and nobody else's to read.
+func TestOperatingSecret(t *testing.T) {
+	if _, err := exec.LookPath("install"); err != nil {
+		t.Skip("coreutils are not here, so the page's line is not run")
+	}
+	_, line, _ := strings.Cut(pageOf(t, operating).text, "## More nodes")
+	_, line, _ = strings.Cut(line, "```sh\n")
+	line, _, _ = strings.Cut(line, "\n")
+	dir := filepath.Join(t.TempDir(), "new")
+	if out, err := exec.Command("sh", "-c", strings.ReplaceAll(line, "/etc/peer", dir)).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	file := filepath.Join(dir, "secret")
+	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("%s: %v, %v", line, st, err)
+	}
+	words(t, 0, "validate", "--secret-file", file, "--store", filepath.Join(dir, "store"))
 }

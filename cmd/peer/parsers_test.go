@@ -271,6 +271,16 @@ func parsingSquid(t *testing.T) *front {
 
 func parsingNginx(t *testing.T) *front {
 	t.Helper()
+	s, addr := newSink(t), freeAddr(t)
+	startNginx(t, addr, fmt.Sprintf(`
+	client_body_timeout 1s; client_header_timeout 1s; keepalive_timeout 1s; lingering_timeout 1s; lingering_close off;
+	server { listen %s; location / { proxy_pass http://%s; } }`, addr, s.addr()))
+	return &front{"nginx", addr, s}
+}
+
+// startNginx starts one that listens at addr, with directives for its http block.
+func startNginx(t *testing.T, addr, directives string) {
+	t.Helper()
 	binary := ""
 	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -283,8 +293,6 @@ func parsingNginx(t *testing.T) *front {
 		}
 		t.Skip("nginx is not installed")
 	}
-	s := newSink(t)
-	addr := freeAddr(t)
 	dir, err := os.MkdirTemp("", "nginx")
 	if err != nil {
 		t.Fatal(err)
@@ -295,10 +303,9 @@ func parsingNginx(t *testing.T) *front {
 events { }
 http {
 	access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
-	client_body_timeout 1s; client_header_timeout 1s; keepalive_timeout 1s; lingering_timeout 1s; lingering_close off;
-	server { listen %[2]s; location / { proxy_pass http://%[3]s; } }
+%[2]s
 }
-`, dir, addr, s.addr())
+`, dir, directives)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +325,6 @@ http {
 		}
 		return err == nil
 	})
-	return &front{"nginx", addr, s}
 }
 
 // mutate makes the bytes of case i: one to three requests, most of them with one or two

@@ -101,7 +101,7 @@ func (p *process) status() (s admin.Status) {
 	p.t.Helper()
 	eventually(p.t, time.Minute, "a status of which no part is late", func() bool {
 		var err error
-		if s, err = admin.Fetch(p.t.Context(), p.started.admin); err != nil {
+		if s, err = admin.Client(p.started.admin).Status(p.t.Context()); err != nil {
 			p.t.Fatalf("%s: %v\n%s", p.name, err, p.stderr.String())
 		}
 		return len(s.Health.Missing) == 0

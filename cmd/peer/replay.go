@@ -101,7 +101,7 @@ func (c *replayCommand) peers(e *environment, o replay.Options) ([]string, error
 	if len(c.To) > 0 {
 		return c.To, nil
 	}
-	s, err := admin.Fetch(e.ctx, c.Admin)
+	s, err := admin.Client(c.Admin).Status(e.ctx)
 	if err != nil {
 		return nil, fmt.Errorf("no --to, and %w", err)
 	}

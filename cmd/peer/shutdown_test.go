@@ -39,7 +39,7 @@ func TestGracefulStop(t *testing.T) {
 	eventually(t, time.Minute, "the peer is up", func() (up bool) { peer, up = parseStarted(out.String()); return up })
 	// A peer says farewell to those that it knows, and those that know it hear it.
 	knows := func(at, name string) bool {
-		s, err := admin.Fetch(t.Context(), at)
+		s, err := admin.Client(at).Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestGracefulStop(t *testing.T) {
 	var seen []admin.Member
 	defer func() { t.Logf("the other peer knows %+v", seen) }()
 	eventually(t, time.Minute, "the other peer knows that it left", func() bool {
-		s, err := admin.Fetch(t.Context(), other.admin)
+		s, err := admin.Client(other.admin).Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -97,7 +97,7 @@ func TestDefaultTTL(t *testing.T) {
 		t.Errorf("not kept: %v", r.Header)
 	}
 	eventually(t, time.Minute, "b knows what a holds", func() bool {
-		s, err := admin.Fetch(t.Context(), b.admin)
+		s, err := admin.Client(b.admin).Status(t.Context())
 		return err == nil && len(s.Members) == 1 && s.Members[0].Keys == 1 && s.Members[0].Current
 	})
 	if r, _ := ask(t, b.listen, "/x", ""); !strings.Contains(strings.Join(r.Header["Cache-Status"], ", "), "a; hit") {
@@ -166,7 +166,7 @@ rules:
 		}
 	}
 	eventually(t, time.Minute, "both answers are stored", func() bool {
-		s, err := admin.Fetch(t.Context(), a.admin)
+		s, err := admin.Client(a.admin).Status(t.Context())
 		return err == nil && s.Store.Objects == 2
 	})
 	holds(t, words(t, 0, "why", "/static/x?b=1&utm_source=y&a=2", "--header", "Cookie: session=1", "--admin", a.admin),
@@ -282,7 +282,7 @@ sites:
 		t.Errorf("a host that is nobody's: %s, %s", r.Status, body)
 	}
 	eventually(t, time.Minute, "b knows what a holds", func() bool {
-		s, err := admin.Fetch(t.Context(), b.admin)
+		s, err := admin.Client(b.admin).Status(t.Context())
 		return err == nil && len(s.Members) == 1 && s.Members[0].Keys == 2 && s.Members[0].Current
 	})
 	if r, _ := ask(t, b.listen, "/x", "one.example"); !strings.Contains(strings.Join(r.Header["Cache-Status"], ", "), "a; hit") {
@@ -419,5 +419,56 @@ func TestTLSToClients(t *testing.T) {
 	}
 	if code := p.stop(); code != 0 {
 		t.Errorf("the peer ended with %d", code)
+	}
+}
+
+// The page's nginx works as the page says, and so do the commands for what came through it.
+func TestSitesTerminator(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=600")
+		io.WriteString(w, strings.Join([]string{r.Header.Get("X-Forwarded-For"), r.Header.Get("X-Forwarded-Proto"), r.Header.Get("X-Forwarded-Host"), r.Header.Get("Forwarded")}, " "))
+	}))
+	defer app.Close()
+	p := inProcess(t, local(t, "a", "--origin", app.URL, "--trusted-proxies", "127.0.0.1"))
+	conf := ""
+	for _, b := range pageOf(t, "cmd/peer/SITES.md").blocks {
+		if b.language == "nginx" {
+			conf = b.text
+		}
+	}
+	addr := freeAddr(t)
+	cert, key := certtest.New(t).Peer("www.example.com", time.Now().Add(time.Hour))
+	startNginx(t, addr, strings.NewReplacer("10.0.0.1:80", p.listen, "10.0.0.2:80", p.listen, "listen 443", "listen "+addr,
+		"/etc/nginx/www.pem", cert, "/etc/nginx/www.key", key).Replace(conf))
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer client.CloseIdleConnections()
+	get := func() (body, status string) {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "https://"+addr+"/page", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "www.example.com"
+		for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded"} {
+			r.Header.Set(name, "for=lies")
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b), resp.Header.Get("Cache-Status")
+	}
+	if body, status := get(); body != "127.0.0.1, 127.0.0.1 https www.example.com " || !strings.HasSuffix(status, "stored") {
+		t.Errorf("the origin heard %q (%s)", body, status)
+	}
+	words(t, 0, "purge", "--prefix", "/", "--admin", p.admin)
+	holds(t, words(t, 0, "why", "https://www.example.com/page", "--admin", p.admin), "A hit")
+	holds(t, words(t, 0, "purge", "https://www.example.com/page", "--everywhere", "--admin", p.admin), "a 1 done")
+	if _, status := get(); !strings.Contains(status, "fwd=uri-miss") {
+		t.Errorf("after the purge: %s", status)
 	}
 }

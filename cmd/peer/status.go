@@ -8,7 +8,9 @@ type target struct {
 	JSON  bool   `name:"json" help:"Print JSON."`
 }
 
-func (t *target) fetch(e *environment) (admin.Status, error) { return admin.Fetch(e.ctx, t.Admin) }
+func (t *target) fetch(e *environment) (admin.Status, error) {
+	return admin.Client(t.Admin).Status(e.ctx)
+}
 
 type statusCommand struct {
 	Cluster bool `name:"cluster" help:"Show all peers of its cluster, which it asks, and the sums of their figures."`

@@ -29,7 +29,7 @@ func TestTLSBetweenPeers(t *testing.T) {
 	c := inProcess(t, local(t, "c", "--origin", s.url, "--secret-file", secret, "--join", a.gossip))
 	knows := func(p started, name string, objects uint64) func() bool {
 		return func() bool {
-			st, err := admin.Fetch(t.Context(), p.admin)
+			st, err := admin.Client(p.admin).Status(t.Context())
 			for _, m := range st.Members {
 				if m.Name == name && m.Current && m.Keys == objects {
 					return err == nil
@@ -48,7 +48,7 @@ func TestTLSBetweenPeers(t *testing.T) {
 	if status, err := s.get(t.Context(), b.listen, object(2)); err != nil || !strings.HasPrefix(status, "b; fwd=uri-miss") {
 		t.Errorf("a sibling without a certificate: %s, %v", status, err)
 	}
-	if st := must(admin.Fetch(t.Context(), b.admin)); st.Traffic.SiblingErrors != 1 || st.Traffic.SiblingHits != 1 {
+	if st := must(admin.Client(b.admin).Status(t.Context())); st.Traffic.SiblingErrors != 1 || st.Traffic.SiblingHits != 1 {
 		t.Errorf("b counts %d errors and %d hits of siblings, want 1 and 1", st.Traffic.SiblingErrors, st.Traffic.SiblingHits)
 	}
 	if text := words(t, 0, "purge", object(0), "--everywhere", "--admin", b.admin); !strings.Contains(text, "a - done") || !strings.Contains(text, "c - done") {

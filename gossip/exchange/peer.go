@@ -57,6 +57,7 @@ type audience struct {
 	told     Version   // the last one sent
 	carrying bool      // whether it was sent with the change, and not repeated yet
 	differed bool      // its last sum, from this peer's
+	nothing  int       // vectors in a row by which it told nothing new, since its sum was the same
 	reacted  Version   // the last one it is known to have
 	repeats  int       // of told
 	repeatAt time.Time // zero if no repeat is due

@@ -73,7 +73,7 @@ func (e *Engine) HandleSum(now time.Time, name string, equal bool) {
 	e.reachable(now, p)
 	if equal {
 		e.stats.Agreed++
-		e.agreedAt, e.differed, p.differed = now, false, false
+		e.agreedAt, e.differed, p.differed, p.nothing = now, false, false, 0
 		p.reacted = e.self.Version
 		e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 		return
@@ -89,6 +89,20 @@ func (e *Engine) HandleSum(now time.Time, name string, equal bool) {
 // AgreedAt returns when another peer last knew exactly what this one did: of all
 // members the same life and the same version. The zero Time means never.
 func (e *Engine) AgreedAt() time.Time { return e.agreedAt }
+
+// TakeAtOdds returns a live peer whose sums differ from this one's though vectors have told
+// nothing new twice in a row, "" if there is none: the two differ in what vectors do not tell,
+// such as the metadata of a member. Others may agree with either. It takes two more for the same
+// peer to be returned again, which may not be reached any more.
+func (e *Engine) TakeAtOdds() string {
+	for _, p := range e.live {
+		if p.differed && p.nothing > 1 {
+			p.nothing = 0
+			return p.name
+		}
+	}
+	return ""
+}
 
 // vector lists what is held verified, this peer included, by ID.
 func (e *Engine) vector() []Head {
@@ -122,6 +136,11 @@ func (e *Engine) SyncDone(now time.Time, name string, heads []Head, err error) {
 			e.syncAt = earlier(e.syncAt, now.Add(e.spread(syncRetry)))
 		}
 		return
+	}
+	if p := e.peers[IDOf(name)]; p != nil {
+		if p.nothing++; len(heads) > 0 {
+			p.nothing = 0
+		}
 	}
 	e.hearVector(now, name, heads)
 }

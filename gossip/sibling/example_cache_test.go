@@ -2,6 +2,7 @@ package sibling_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,7 +26,8 @@ func shared(ctx context.Context, cfg gossip.Config, handler http.Handler) (http.
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := node.Join(ctx); err != nil {
+	if err := node.Join(ctx); err != nil && !errors.Is(err, gossip.ErrUnreachable) {
+		node.Close()
 		return nil, nil, err
 	}
 	return cache.Wrap(handler), node, nil
@@ -45,10 +47,11 @@ func ExampleCache_Wrap() {
 		server := httptest.NewUnstartedServer(nil)
 		cfg := gossip.Config{
 			Name: name, Bind: "127.0.0.1:0", Secret: secret, Service: server.Listener.Addr().String(), Objects: 10_000,
+			Join:     []string{"127.0.0.1:1"}, // nobody is there yet
 			Advanced: gossip.Advanced{Hooks: gossip.Hooks{Event: func(e exchange.Event) { heard <- e }}}, Logger: slog.New(slog.DiscardHandler),
 		}
-		if nodes != nil {
-			cfg.Join = []string{nodes[0].Addr()}
+		for _, n := range nodes {
+			cfg.Join = append(cfg.Join, n.Addr())
 		}
 		handler, node, err := shared(context.Background(), cfg, site)
 		if err != nil {

@@ -150,7 +150,7 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 func TestFetchReturnsWhatWasServed(t *testing.T) {
 	want := example()
 	addr, _ := serve(t, want)
-	got, err := Fetch(context.Background(), addr)
+	got, err := Client(addr).Status(context.Background())
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("Fetch = %+v, %v, want %+v", got, err, want)
 	}
@@ -172,7 +172,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 		closed.URL:     "no peer answers at 127.0.0.1:",
 		"http://a b:1": "no peer can be at",
 	} {
-		if _, err := Fetch(context.Background(), strings.TrimPrefix(url, "http://")); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Client(strings.TrimPrefix(url, "http://")).Status(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Fetch(%s) = %v, want %q", url, err, want)
 		}
 	}

@@ -22,9 +22,6 @@ const (
 // A Client asks the peer whose admin listener is at an address, host:port.
 type Client string
 
-// Fetch asks the peer whose admin listener is at addr, host:port, for its status.
-func Fetch(ctx context.Context, addr string) (s Status, err error) { return Client(addr).Status(ctx) }
-
 // Status asks for the peer's status.
 func (c Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.json(ctx, http.MethodGet, "/status.json", "", nil, &s)

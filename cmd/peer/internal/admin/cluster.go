@@ -59,12 +59,12 @@ func FiguresOf(t proxy.Counts) Figures {
 
 // A ClusterRow is what one peer of the cluster says of itself.
 type ClusterRow struct {
-	Peer  string `json:"peer"`
-	Admin string `json:"admin,omitempty"` // where other machines reach its status page; "" = they do not
+	Peer string `json:"peer"`
 	// State is "serving", "starting" or "draining"; "hangs", "alone", "behind" or "degraded", the
 	// first of these that Troubles has a word of; or, of a peer that says nothing, "dead" or "no answer".
 	State    string   `json:"state"`
-	Troubles []string `json:"troubles"` // sentences without a full stop
+	Troubles []string `json:"troubles"`        // sentences without a full stop
+	Admin    string   `json:"admin,omitempty"` // where other machines reach its status page; "" = they do not
 	Figures
 	Others int          `json:"others"` // other peers that it takes for alive
 	Behind int          `json:"behind"` // of those, the ones whose newest digest it has not had for a second or more

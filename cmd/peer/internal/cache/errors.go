@@ -65,7 +65,7 @@ func (c *Cache) failure(err error) failure {
 	)
 	host := "the origin"
 	if errors.As(err, &origin) {
-		host = "the origin " + origin.host
+		host = "the origin of " + origin.host
 	}
 	switch {
 	case errors.As(err, &client) && errors.As(client.err, &nerr) && nerr.Timeout():

@@ -108,7 +108,7 @@ func TestHangs(t *testing.T) {
 			a.inTime("/purge", func() (*http.Response, error) {
 				return http.Post("http://"+a.addr+"/purge", "application/json", strings.NewReader(`{"url": "/1"}`))
 			})
-			s, err := admin.Fetch(t.Context(), a.addr)
+			s, err := admin.Client(a.addr).Status(t.Context())
 			if err != nil || s.Health.OK {
 				t.Errorf("the status of a peer that hangs: %+v, %v", s.Health, err)
 			}

@@ -166,8 +166,8 @@ func TestOriginFails(t *testing.T) {
 			body   string
 			detail string
 		}{
-			{"http://nowhere.test/x", 502, "a: the origin nowhere.test cannot be reached.\n", "origin-unreachable"},
-			{"http://" + originHost + "/x", 504, "a: the origin origin.test did not answer in time.\n", "origin-timeout"},
+			{"http://nowhere.test/x", 502, "a: the origin of nowhere.test cannot be reached.\n", "origin-unreachable"},
+			{"http://" + originHost + "/x", 504, "a: the origin of origin.test did not answer in time.\n", "origin-timeout"},
 		} {
 			for _, method := range []string{"GET", "POST"} {
 				r := w.do("a", method, tt.url, "")

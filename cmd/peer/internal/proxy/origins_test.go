@@ -36,7 +36,7 @@ func TestUntrustedCertificate(t *testing.T) {
 		answer := httptest.NewRecorder()
 		h.ServeHTTP(answer, httptest.NewRequest("GET", "/x", nil))
 		if answer.Code != http.StatusBadGateway || !strings.Contains(answer.Header().Get("Cache-Status"), "detail=origin-certificate") ||
-			!strings.Contains(answer.Body.String(), "certificate of the origin "+base.Host+" is not trusted") {
+			!strings.Contains(answer.Body.String(), "certificate of the origin of "+base.Host+" is not trusted") {
 			t.Errorf("%d, %v, %s", answer.Code, answer.Header(), answer.Body)
 		}
 	}

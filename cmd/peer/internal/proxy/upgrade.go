@@ -39,7 +39,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) cache.Result {
 	rfc9111.AddVia(out.Header, 1, 1, h.cfg.Name)
 	resp, err := h.origins.RoundTrip(out)
 	if err != nil {
-		res := h.cache.Refuse(w, r, GatewayError, http.StatusBadGateway, "origin-unreachable", "the origin "+out.URL.Host+" cannot be reached")
+		res := h.cache.Refuse(w, r, GatewayError, http.StatusBadGateway, "origin-unreachable", "the origin of "+out.URL.Host+" cannot be reached")
 		res.Err = err
 		return res
 	}

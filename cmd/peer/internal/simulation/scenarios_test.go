@@ -55,14 +55,15 @@ func (s *schedule) staleCopy(rng *rand.Rand) {
 }
 
 // crawlingSibling adds a URL that nobody else asks for, and has its only holder crawl while
-// another peer asks it, with more than 22 kB/s: what is slower than a block a second stalls,
-// since siblings' blocks are checked whole.
+// another peer asks it, with more than 64 KiB a second: what is slower than a block a second
+// stalls, since siblings' blocks are checked whole.
 func (s *schedule) crawlingSibling(rng *rand.Rand) {
 	url := longURL + s.First
 	s.Extra = append(s.Extra, url)
 	at, holder := rng.IntN(s.Seconds*1000), rng.IntN(s.Peers)
 	asker := (holder + 1 + rng.IntN(s.Peers-1)) % s.Peers
-	s.Faults = append(s.Faults, fault{Kind: "crawl", At: at + 5000, For: 15_000, Node: holder, N: 70_000 + rng.Int64N(70_000)})
+	s.Store = max(s.Store, 3<<20) // which takes objects of a quarter
+	s.Faults = append(s.Faults, fault{Kind: "crawl", At: at + 5000, For: 15_000, Node: holder, N: 165_000 + rng.Int64N(70_000)})
 	for _, r := range []request{{At: at, Node: holder}, {At: at + 5500, Node: asker}} {
 		r.URL, r.Kind = url, "get"
 		s.Requests = append(s.Requests, r)
@@ -106,7 +107,7 @@ func (s *schedule) partsOfLarge(rng *rand.Rand) {
 		case 0:
 			f.Kind, f.Node, f.To = "reset", holder, r.Node
 		case 1:
-			f.Kind, f.Node, f.To, f.For, f.N = "crawl", holder, 0, 15_000, 70_000+rng.Int64N(70_000)
+			f.Kind, f.Node, f.To, f.For, f.N = "crawl", holder, 0, 15_000, 70_000+rng.Int64N(140_000)
 		default:
 			f.Kind = []string{"cut", "cut", "origin-reset", "stall", "slow", "late", "change-one"}[rng.IntN(7)]
 		}

@@ -68,7 +68,7 @@ func pageOf(url int) *page {
 	case url >= deepURL:
 		return &page{url: url, rule: rules[[]int{1, 3, 6, 1}[url/200%4]], size: 1_700_000, ranges: url/100%3 != 0, chunked: url/100%4 == 0}
 	case url >= longURL:
-		return &page{url: url, rule: rules[1], size: 450_000, ranges: url/100%2 == 0}
+		return &page{url: url, rule: rules[1], size: 700_000, ranges: url/100%2 == 0}
 	case url >= goneURL:
 		return &page{url: url, rule: rules[11], size: 200_000, ranges: url/100%2 == 0}
 	case url >= hugeURL:

@@ -1,6 +1,7 @@
 package squid
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"net/http/httptest"
@@ -24,7 +25,7 @@ func publish(t *testing.T, p *Publisher) *format.Digest {
 	if w.Code != 200 || w.Header().Get("Content-Type") != "application/cache-digest" || w.Header().Get("Content-Length") != fmt.Sprint(w.Body.Len()) {
 		t.Fatalf("%d %v", w.Code, w.Header())
 	}
-	d, err := format.Decode(w.Body.Bytes(), format.Limits{})
+	d, err := format.Read(bytes.NewReader(w.Body.Bytes()), -1, format.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

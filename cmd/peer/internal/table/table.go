@@ -46,7 +46,7 @@ func (t *Table) Write(w io.Writer, indent string) error {
 	}
 	lines := [][]string{header}
 	width := t.widths(lines)
-	if total(width) > lineWidth-len(indent) {
+	if total(width) > lineWidth-len(indent) && strings.Contains(strings.Join(header, ""), " ") {
 		lines = twoLines(header)
 		width = t.widths(lines)
 	}

@@ -48,6 +48,16 @@ func TestWide(t *testing.T) {
 	}
 }
 
+// Headings of one word are in one line, with none above, however wide the table is.
+func TestWideWithShortHeadings(t *testing.T) {
+	table := New("to", ">count", "")
+	table.Row("siblings", 7, strings.Repeat("more ", 20))
+	var b strings.Builder
+	if err := table.Write(&b, ""); err != nil || !strings.HasPrefix(b.String(), "to        count\nsiblings      7  more more") {
+		t.Errorf("got\n%s, %v", b.String(), err)
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
 		if got := Count(n); got != want {
