@@ -43,7 +43,9 @@
 // The body (resume.go) is one stream of bytes from one source after another. The
 // next one (attempt.go) begins at byte n if a strong validator shows that it has the same
 // representation (Range and If-Range), or begins at byte 0, and what it gives up to
-// byte n is compared with what was delivered, and with what comes meanwhile. An attempt is made
+// byte n is compared with what was delivered, and with what comes meanwhile. Of a range that
+// is passed on, which nobody keeps, the checksums are kept to compare it from its own first
+// byte on. An attempt is made
 //   - when the source ends within the body: the body waits for it;
 //   - when the source gave nothing for a second: beside it, and the first to come to
 //     the next byte goes on. An origin with a single client may pause for 10 s, since

@@ -1,0 +1,121 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/peertls/certtest"
+)
+
+// The page's nginx works as the page says, and so do the commands for what came through it.
+func TestSitesTerminator(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=600")
+		io.WriteString(w, strings.Join([]string{r.Header.Get("X-Forwarded-For"), r.Header.Get("X-Forwarded-Proto"), r.Header.Get("X-Forwarded-Host"), r.Header.Get("Forwarded")}, " "))
+	}))
+	defer app.Close()
+	p := inProcess(t, local(t, "a", "--origin", app.URL, "--trusted-proxies", "127.0.0.1"))
+	conf := ""
+	for _, b := range pageOf(t, "cmd/peer/SITES.md").blocks {
+		if b.language == "nginx" {
+			conf = b.text
+		}
+	}
+	addr := freeAddr(t)
+	cert, key := certtest.New(t).Peer("www.example.com", time.Now().Add(time.Hour))
+	startNginx(t, addr, strings.NewReplacer("10.0.0.1:80", p.listen, "10.0.0.2:80", p.listen, "listen 443", "listen "+addr,
+		"/etc/nginx/www.pem", cert, "/etc/nginx/www.key", key).Replace(conf))
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer client.CloseIdleConnections()
+	get := func() (body, status string) {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "https://"+addr+"/page", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "www.example.com"
+		for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded"} {
+			r.Header.Set(name, "for=lies")
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b), resp.Header.Get("Cache-Status")
+	}
+	if body, status := get(); body != "127.0.0.1, 127.0.0.1 https www.example.com " || !strings.HasSuffix(status, "stored") {
+		t.Errorf("the origin heard %q (%s)", body, status)
+	}
+	words(t, 0, "purge", "--prefix", "/", "--admin", p.admin)
+	holds(t, words(t, 0, "why", "https://www.example.com/page", "--admin", p.admin), "A hit")
+	holds(t, words(t, 0, "purge", "https://www.example.com/page", "--everywhere", "--admin", p.admin), "a 1 done")
+	if _, status := get(); !strings.Contains(status, "fwd=uri-miss") {
+		t.Errorf("after the purge: %s", status)
+	}
+}
+
+// startNginx starts one that listens at addr, with directives for its http block.
+func startNginx(t *testing.T, addr, directives string) {
+	t.Helper()
+	binary := ""
+	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
+		if path, err := exec.LookPath(name); err == nil {
+			binary = path
+		}
+	}
+	if binary == "" {
+		if *mutated > 0 {
+			t.Fatal("nginx is not installed")
+		}
+		t.Skip("nginx is not installed")
+	}
+	dir, err := os.MkdirTemp("", "nginx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	conf := filepath.Join(dir, "nginx.conf")
+	text := fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/error.log;
+events { }
+http {
+	access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
+%[2]s
+}
+`, dir, directives)
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary, "-p", dir, "-e", filepath.Join(dir, "error.log"), "-c", conf)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { cmd.Process.Kill(); <-ended })
+	eventually(t, 20*time.Second, "nginx listens", func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+}
