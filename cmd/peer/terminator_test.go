@@ -63,7 +63,7 @@ func TestSitesTerminator(t *testing.T) {
 	if body, status := get(); body != "127.0.0.1, 127.0.0.1 https www.example.com " || !strings.HasSuffix(status, "stored") {
 		t.Errorf("the origin heard %q (%s)", body, status)
 	}
-	words(t, 0, "purge", "--prefix", "/", "--admin", p.admin)
+	holds(t, words(t, 0, "purge", "--prefix", "/", "--admin", p.admin), app.URL+"/ PEER", "a 0 done") // it says which URLs those are
 	holds(t, words(t, 0, "why", "https://www.example.com/page", "--admin", p.admin), "A hit")
 	holds(t, words(t, 0, "purge", "https://www.example.com/page", "--everywhere", "--admin", p.admin), "a 1 done")
 	if _, status := get(); !strings.Contains(status, "fwd=uri-miss") {

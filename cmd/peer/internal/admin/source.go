@@ -114,7 +114,8 @@ type PurgeOrder struct {
 
 // A PurgeReport says what was removed.
 type PurgeReport struct {
-	Peers []Purged `json:"peers"` // this peer first
+	Peers []Purged `json:"peers"`         // this peer first
+	URL   string   `json:"url,omitempty"` // the URL or prefix, whole, that the order's stands for; "" = it was by tag
 }
 
 // Purged is what one peer removed.

@@ -126,6 +126,9 @@ func yes(b bool) string {
 
 // WritePurge prints r for people.
 func WritePurge(w io.Writer, r PurgeReport) error {
+	if r.URL != "" {
+		fmt.Fprintln(w, r.URL) // an error shows at the next write
+	}
 	t := table.New("PEER", ">REMOVED", "RESULT")
 	for i, p := range r.Peers {
 		switch {

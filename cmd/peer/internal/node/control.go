@@ -93,7 +93,11 @@ func (n *Node) Purge(ctx context.Context, o admin.PurgeOrder) (r admin.PurgeRepo
 	if err != nil {
 		return r, err
 	}
-	return n.purge(ctx, targets, o.Everywhere), nil
+	r = n.purge(ctx, targets, o.Everywhere)
+	if o.URL != "" {
+		r.URL = targets[0].Name
+	}
+	return r, nil
 }
 
 // purgeFor carries out a client's PURGE.

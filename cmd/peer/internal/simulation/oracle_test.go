@@ -162,10 +162,16 @@ func (w *world) superseded(r *result) bool {
 }
 
 // crawls reports whether an answer may come from a sibling as slowly as it does: the origin
-// has another by now, and nobody else has the rest.
+// has another by now, and nobody else has the rest; or the origin, which siblings are held
+// against, was slow lately.
 func (w *world) crawls(r *result) bool {
-	return slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Kind == "crawl" }) &&
-		w.origin.version(pageOf(r.URL), r.end) != r.version.number
+	if !slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Kind == "crawl" }) {
+		return false
+	}
+	w.origin.mu.Lock()
+	slow := slices.ContainsFunc(w.origin.spoilt, func(t trouble) bool { return (t.kind == "slow" || t.kind == "late") && t.from.Before(r.end) })
+	w.origin.mu.Unlock()
+	return slow || w.origin.version(pageOf(r.URL), r.end) != r.version.number
 }
 
 // cacheable reports whether an answer goes through the store, so that what was sent of it

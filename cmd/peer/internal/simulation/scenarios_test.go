@@ -87,6 +87,20 @@ func (s *schedule) crawlingRescue(rng *rand.Rand) {
 	}
 }
 
+// lateOrigin adds a URL that nobody else asks for, whose copy is stale when it is asked for
+// again, while the origin lets everybody wait for longer than anybody does.
+func (s *schedule) lateOrigin(rng *rand.Rand) {
+	url := lateURL + s.First
+	s.Extra = append(s.Extra, url)
+	at, node := rng.IntN(s.Seconds*1000), rng.IntN(s.Peers)
+	for range 2 {
+		s.Faults = append(s.Faults, fault{Kind: "late", At: at + 10_900, For: 200_000, URL: url, To: theOrigin})
+	}
+	for _, after := range []int{0, 11_000, 11_000 + rng.IntN(5000)} {
+		s.Requests = append(s.Requests, request{At: at + after, Node: node, URL: url, Kind: "get"})
+	}
+}
+
 // partsOfLarge adds a URL that nobody else asks for, of which clients want parts so deep within
 // it that they are asked for as such, of the origin or of a sibling that has the whole; and
 // what they come from breaks off or crawls.

@@ -136,6 +136,9 @@ func generate(seed uint64) schedule {
 	if rng.IntN(4) == 0 {
 		s.partsOfLarge(rng)
 	}
+	if rng.IntN(8) == 0 {
+		s.lateOrigin(rng)
+	}
 	slices.SortStableFunc(s.Faults, func(a, b fault) int { return a.At - b.At })
 	slices.SortStableFunc(s.Requests, func(a, b request) int { return a.At - b.At })
 	return s

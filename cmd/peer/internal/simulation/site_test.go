@@ -59,10 +59,13 @@ const (
 	longURL = 4_000_000 // the first of long pages that stay fresh and never change
 	deepURL = 5_000_000 // the first of pages so large that ranges are asked for in part
 	dullURL = 6_000_000 // the first of long pages that stay fresh and have no validator
+	lateURL = 7_000_000 // the first of pages that are soon stale, and may be served so while the origin is down
 )
 
 func pageOf(url int) *page {
 	switch {
+	case url >= lateURL:
+		return &page{url: url, rule: rules[5], size: 4000}
 	case url >= dullURL:
 		return &page{url: url, rule: rules[6], size: 450_000}
 	case url >= deepURL:
