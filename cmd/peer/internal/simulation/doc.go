@@ -90,12 +90,12 @@
 //	bad-block-cuts       cut       4       first-byte           hung     31
 //	late-commit          stale     4       no-takeover          slow     60
 //	copy-mixed           body      5       crawling-rescue      slow     156
-//	older-confirms       body      5       filter-hang          hangs    350
+//	older-confirms       body      5       filter-hang          hangs    850
 //	stall-for-ever       hung      6
 //	part-cut             cut       12
 //	part-forgotten       cut       12
 //
-// filter-hang was looked for from seed 350 on. Before, it was not found within 2000: the
+// filter-hang was looked for from seed 350 on. From 1 on it was not found within 2000: the
 // store had come to keep eight times as many tiny objects as the digest is planned for.
 //
 // Sweeps of the code as it is, on one of two busy cores, GOMAXPROCS=1 and -parallel 1:
