@@ -12,6 +12,8 @@ import (
 const (
 	recentMost   = 64               // questions that the deadline follows
 	recentFor    = 30 * time.Second // for which one counts
+	recentStep   = 8                // answers after which they are looked at again; at once if any was lost, or this one slow
+	recentStale  = time.Second      // after which they are looked at again in any case
 	recentEnough = 3                // questions below which nothing is known
 	recentFactor = 3                // times what half of them took is the deadline
 	deadlineMost = 3                // times Config.Timeout
@@ -48,7 +50,9 @@ func (r *recent) add(peer string, took time.Duration, lost bool, now time.Time) 
 	a := &r.asked[r.next]
 	a.peer, a.at, a.took, a.lost = peer, now, took, lost
 	r.next = (r.next + 1) % recentMost
-	r.compute(now)
+	if lost || r.lost > 0 || took > 2*r.need || r.next%recentStep == 0 || now.Sub(r.known) > recentStale {
+		r.compute(now)
+	}
 }
 
 // compute looks at the questions that still count. r.mu is held.
@@ -79,7 +83,7 @@ func (r *recent) compute(now time.Time) {
 func (r *recent) now(now time.Time) (need time.Duration, lost float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now.Sub(r.known) > time.Second {
+	if now.Sub(r.known) > recentStale {
 		r.compute(now)
 	}
 	return r.need, r.lost

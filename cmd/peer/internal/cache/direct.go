@@ -79,7 +79,7 @@ const shortBody = 3 << 10
 func writeBody(w http.ResponseWriter, r *request, v *store.View, p rfc9111.Part) (int64, error) {
 	to, ok := w.(io.ReaderFrom)
 	c := conn.Of(r.Context())
-	if !ok || c == nil || p.Length < shortBody {
+	if !ok || c == nil {
 		return v.WriteRange(w, p.Offset, p.Length)
 	}
 	body, err := v.Source(p.Offset, p.Length)

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 
@@ -38,6 +39,16 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 	res := Result{Status: p.Status}
 	if c.answerDirectly(w, r, f, p, st, via, &v, &res) {
 		return res, true
+	}
+	if access != store.Describe && p.Length < shortBody && !v.InMemory() { // as long as nothing is sent, any source will do
+		short := bytes.NewBuffer(make([]byte, 0, shortBody))
+		if _, err := v.WriteRange(short, p.Offset, p.Length); err != nil {
+			delete(w.Header(), statementField)
+			return Result{}, false
+		}
+		c.writeHeader(w, r, f.entry, p, st, via)
+		n, err := w.Write(short.Bytes())
+		return Result{Status: p.Status, Bytes: int64(n), Err: err, Broken: err != nil}, true
 	}
 	c.writeHeader(w, r, f.entry, p, st, via)
 	if access != store.Describe {

@@ -157,9 +157,9 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	siblings := *access
 	siblings.Clients = nil
 	dial := guarded(n.dial(o), &siblings)
-	n.peers = loggingTransport{sibling.NewHTTPTransport(dial), n.limited}
+	n.peers = newLoggingTransport(sibling.NewHTTPTransport(dial), n.limited)
 	if n.cfg.PeerTLS != nil {
-		n.peers = loggingTransport{peertls.NewTransport(n.cfg.PeerTLS, dial), n.limited}
+		n.peers = newLoggingTransport(peertls.NewTransport(n.cfg.PeerTLS, dial), n.limited)
 	}
 	c.SiblingTransport = n.peers
 	n.coalescer = sibling.NewCoalescer(sibling.CoalescerConfig{Name: n.cfg.Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,

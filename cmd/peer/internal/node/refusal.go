@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
@@ -17,6 +18,11 @@ import (
 type loggingTransport struct {
 	transport
 	limited *limitlog.Logger
+	looked  *atomic.Int64 // Unix second in which an answer's clock was last looked at
+}
+
+func newLoggingTransport(t transport, limited *limitlog.Logger) loggingTransport {
+	return loggingTransport{t, limited, new(atomic.Int64)}
 }
 
 func (o loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -28,7 +34,12 @@ func (o loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case err == nil && resp.StatusCode == http.StatusForbidden && strings.Contains(resp.Header.Get("Cache-Status"), "not-a-sibling"):
 		o.limited.Warn("ask "+name, "a sibling refuses this peer's questions: its log says why", "member", name, "addr", r.URL.Host)
 	case err == nil:
-		if by := aheadBy(resp.Header, time.Now()); by >= aheadAtLeast {
+		// An answer a second is enough for clocks, and dates are slow to parse.
+		now := time.Now()
+		if o.looked.Swap(now.Unix()) == now.Unix() {
+			break
+		}
+		if by := aheadBy(resp.Header, now); by >= aheadAtLeast {
 			o.limited.Warn("clock", "this machine's clock is ahead of a sibling's: objects go stale too early here", "member", name, "by", by)
 		}
 	}

@@ -58,7 +58,7 @@ func TestSiblingsThatRefuse(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log strings.Builder
-				o := loggingTransport{tt.as, &limitlog.Logger{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+				o := newLoggingTransport(tt.as, &limitlog.Logger{Log: slog.New(slog.NewTextHandler(&log, nil))})
 				ask := func(peer string) {
 					r, _ := http.NewRequestWithContext(sibling.WithPeer(tt.ctx, peer), "GET", "http://10.0.0.2:80/", nil)
 					if resp, err := o.RoundTrip(r); !errors.Is(err, tt.as.err) || err == nil && resp.StatusCode != tt.as.code {

@@ -117,3 +117,41 @@ func TestSpoiltBesideOlderSibling(t *testing.T) {
 		}
 	})
 }
+
+// A short part leaves together with its header: where the last of its blocks is spoilt, nothing
+// has been sent, and any version of the origin's will do.
+func TestSpoiltShortPart(t *testing.T) {
+	for _, fields := range [][]string{{"Range: bytes=65000-66000"}, {"Range: bytes=65000-66000", "Connection: close"}} {
+		synctest.Test(t, func(t *testing.T) {
+			const size = 200_000
+			body, other := content(1, size), content(2, size)
+			w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+				w.Header().Set("Cache-Control", "max-age=600")
+				w.Header().Set("Content-Length", strconv.Itoa(size))
+				w.Write([][]byte{body, other}[min(n, 1)])
+			})
+			dir := t.TempDir()
+			w.start("a", dir)
+			defer w.close()
+			w.get("a", "/x")
+			synctest.Wait()
+			files, _ := filepath.Glob(filepath.Join(dir, "objects", "*", "*"))
+			if len(files) != 1 {
+				t.Fatalf("%d files", len(files))
+			}
+			f, err := os.OpenFile(files[0], os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.WriteAt([]byte{body[65_600] ^ 1}, 65_600)
+			f.Close()
+			r, err := w.try("a", "GET", "/x", "", fields...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.StatusCode != 206 || r.err != nil || !bytes.Equal([]byte(r.body), other[65_000:66_001]) {
+				t.Errorf("%v: %d, %d bytes, %v", fields, r.StatusCode, len(r.body), r.err)
+			}
+		})
+	}
+}

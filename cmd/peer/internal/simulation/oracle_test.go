@@ -112,7 +112,8 @@ func (w *world) judge(r result) {
 		w.fail("slow", &r, "no end before %v", took)
 	case took > overtakes && r.Kind == "get" && len(troubles) == 1 && troubles[0].kind == "stall" && r.start.Sub(troubles[0].from) > 3*time.Second:
 		w.fail("slow", &r, "no end before %v, of a request that came when the answer had stalled for long", took)
-	case took > goesOn && r.Kind != "slow" && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && pageOf(r.URL).rule.tag && w.resumable(&r):
+	case took > goesOn && r.Kind != "slow" && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && pageOf(r.URL).rule.tag && w.resumable(&r) &&
+		w.origin.version(pageOf(r.URL), r.start) == r.version.number: // and not one that it had to begin anew with
 		w.fail("slow", &r, "no end before %v, of an answer whose rest could be asked for", took)
 	case took > quick && r.Kind != "slow" && troubles == nil && !superseded && !w.crawls(&r):
 		w.fail("slow", &r, "no end before %v", took)
@@ -156,9 +157,16 @@ func spoils(kind string) bool {
 }
 
 // superseded reports whether an answer that broke off may be one of which nobody has the
-// rest: the origin has another version by now.
+// rest: the origin has another version by now, or lied when it gave this one, so that it has
+// a longer one.
 func (w *world) superseded(r *result) bool {
-	return !r.complete && !r.gone && r.status != 0 && w.origin.version(pageOf(r.URL), r.end) != r.version.number
+	if r.complete || r.gone || r.status == 0 {
+		return false
+	}
+	w.origin.mu.Lock()
+	lied := slices.ContainsFunc(w.origin.spoilt, func(t trouble) bool { return t.kind == "lie" && t.url == r.URL && t.from.Before(r.end) })
+	w.origin.mu.Unlock()
+	return lied || w.origin.version(pageOf(r.URL), r.end) != r.version.number
 }
 
 // crawls reports whether an answer may come from a sibling as slowly as it does: the origin
@@ -171,6 +179,7 @@ func (w *world) crawls(r *result) bool {
 	w.origin.mu.Lock()
 	slow := slices.ContainsFunc(w.origin.spoilt, func(t trouble) bool { return (t.kind == "slow" || t.kind == "late") && t.from.Before(r.end) })
 	w.origin.mu.Unlock()
+	slow = slow || slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Kind == "origin-hang" && w.at(f.At).Before(r.end) })
 	return slow || w.origin.version(pageOf(r.URL), r.end) != r.version.number
 }
 
@@ -295,12 +304,16 @@ func (w *world) cover(r *result, status string) {
 func (w *world) rest() {
 	pause(40 * time.Second)
 	for again := range 4 {
-		wrong := w.digests()
-		if len(wrong) == 0 {
+		digests, writing := w.digests(), w.writing()
+		if len(digests)+len(writing) == 0 {
 			break
 		}
 		if again == 3 {
-			w.fail("digest", nil, "%s", strings.Join(wrong, "\n\t"))
+			for kind, wrong := range map[string][]string{"digest": digests, "leak": writing} {
+				if len(wrong) > 0 {
+					w.fail(kind, nil, "%s", strings.Join(wrong, "\n\t"))
+				}
+			}
 		}
 		pause(10 * time.Second) // objects that expire are unlisted meanwhile, and that is published
 	}
@@ -310,9 +323,6 @@ func (w *world) rest() {
 			continue
 		}
 		s := n.Status()
-		if s.Store.WritingBytes != 0 {
-			w.fail("leak", nil, "p%d: %d bytes are being written at rest", p.index, s.Store.WritingBytes)
-		}
 		if s.Store.Bytes > s.Store.MaxBytes {
 			w.fail("leak", nil, "p%d: the store has %d bytes of %d", p.index, s.Store.Bytes, s.Store.MaxBytes)
 		}
@@ -323,6 +333,18 @@ func (w *world) rest() {
 			}
 		}
 	}
+}
+
+// writing says who still stores something.
+func (w *world) writing() (wrong []string) {
+	for _, p := range w.peers {
+		if n := p.now(); n != nil {
+			if bytes := n.Status().Store.WritingBytes; bytes != 0 {
+				wrong = append(wrong, fmt.Sprintf("p%d: %d bytes are being written at rest", p.index, bytes))
+			}
+		}
+	}
+	return wrong
 }
 
 // digests says what is wrong with the digests of all peers, here and where they were sent.

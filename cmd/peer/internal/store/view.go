@@ -181,6 +181,9 @@ func ourFault(err error) bool {
 // Value returns the decoded description. It is shared: don't change it.
 func (v *View) Value() any { return v.value }
 
+// InMemory reports whether the body is in memory, so that reading it can't fail.
+func (v *View) InMemory() bool { return v.inMem }
+
 // Size returns the length of the body in bytes.
 func (v *View) Size() int64 { return v.obj.Size() }
 
