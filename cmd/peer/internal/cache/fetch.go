@@ -242,9 +242,9 @@ func (c *Cache) mayStore(f *fetch, a *answer) bool {
 	return (a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.mayStore(a.response()) && a.response().Useful()
 }
 
-// handOver gives an answer that can't be shared to the leader alone. Its rest can
-// come from elsewhere only if that need not be compared with what was passed on,
-// which nobody keeps.
+// handOver gives an answer that can't be shared to the leader alone. Its rest can come from
+// elsewhere by a strong validator, or, if it is a part or might be stored at another time, if
+// that compares with what was passed on.
 func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 	if a.status == http.StatusPartialContent {
 		res := newResult(src)

@@ -47,7 +47,7 @@ type body struct {
 	w    *store.Writer // has what came so far; nil = nobody has
 
 	first, size int64           // of a part: where it begins in the whole, and the whole's length; else 0
-	passed      *store.Received // what came so far of a part that only comparing can tell to be the same; else nil
+	passed      *store.Received // what came so far of what is not stored and only comparing can tell to be the same; else nil
 
 	mu         sync.Mutex
 	from       *answer       // the source
@@ -89,9 +89,9 @@ func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *bod
 		var end int64
 		b.first, end, b.size = a.span()
 		b.repr.length = end - b.first // which a chunked one does not say otherwise
-		if b.repr.StrongValidator() == "" {
-			b.passed = new(store.Received)
-		}
+	}
+	if w == nil && b.repr.StrongValidator() == "" && (b.size > 0 || a.derived == nil && f.r.mayStore(a.response())) {
+		b.passed = new(store.Received)
 	}
 	b.patience = b.stall()
 	b.mu.Lock() // wakeUp uses the alarm

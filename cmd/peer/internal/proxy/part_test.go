@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,4 +114,39 @@ func TestPartFromStore(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 	})
+}
+
+// An answer that is not stored, since a write came while it was under way, goes on elsewhere as one
+// does that is.
+func TestUnstoredGoesOn(t *testing.T) {
+	const size, at = 2_000_000, 1_000_000
+	body := content(1, size)
+	for _, tag := range []string{`"a"`, ""} {
+		for _, fault := range []string{"cut", "stall"} {
+			t.Run(fault+", tag="+tag, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					bad, good := &faulty{body: body, tag: tag, fault: fault, at: at}, &faulty{body: body, tag: tag}
+					w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+						switch {
+						case r.Method == http.MethodPost:
+						case n == 0:
+							time.Sleep(time.Second)
+							bad.serve(rw, r, 0)
+						default:
+							good.serve(rw, r, 1)
+						}
+					}, "a")
+					defer w.close()
+					go func() {
+						time.Sleep(time.Second / 2)
+						w.do("a", "POST", "/x", "written")
+					}()
+					if r := w.get("a", "/x"); r.err != nil || r.body != string(body) || strings.Contains(r.status(), "stored") {
+						t.Errorf("%d bytes, %v; %s", len(r.body), r.err, r.status())
+					}
+					time.Sleep(2 * time.Minute)
+				})
+			})
+		}
+	}
 }

@@ -42,7 +42,7 @@ var mutations = []mutation{
 		{cacheDir + "fetch.go", "size >= 0 && (a.length < 0 ||", "size < -1 && (a.length < 0 ||"},
 	}},
 	{name: "part-forgotten", what: "the same, if no validator tells that the rest is of the same", edits: []edit{
-		{cacheDir + "resume.go", "			b.passed = new(store.Received)\n", ""},
+		{cacheDir + "resume.go", "		b.passed = new(store.Received)\n", ""},
 	}},
 	{name: "crawling-rescue", what: "a slow sibling that is to go on is waited for though the origin is fast", edits: []edit{
 		{cacheDir + "attempt.go", "	if a.sibling != nil {\n		defer time", "	if false && a.sibling != nil {\n		defer time"},
