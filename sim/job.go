@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -127,52 +126,6 @@ func (j *Job) writeText(w io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// writeText aligns text to the left and all else to the right.
-func (t *Table) writeText(w io.Writer) error {
-	cells := make([][]string, 1, len(t.Rows)+1)
-	widths := make([]int, len(t.Columns))
-	left := make([]bool, len(t.Columns))
-	for i, c := range t.Columns {
-		cells[0] = append(cells[0], c.head())
-		widths[i] = len([]rune(c.head()))
-	}
-	for _, row := range t.Rows {
-		line := make([]string, len(row))
-		for i, v := range row {
-			line[i] = t.Columns[i].text(v)
-			if m, ok := v.(measure); ok && m.half > 0 {
-				line[i] += " ±" + strconv.FormatFloat(figures(m.half, 2), 'f', -1, 64)
-			}
-			widths[i] = max(widths[i], len([]rune(line[i])))
-			if _, ok := v.(string); ok {
-				left[i] = true
-			}
-		}
-		cells = append(cells, line)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", t.Title)
-	for _, line := range cells {
-		for i, cell := range line {
-			pad := strings.Repeat(" ", widths[i]-len([]rune(cell)))
-			if left[i] {
-				cell += pad
-			} else {
-				cell = pad + cell
-			}
-			b.WriteString("  " + cell)
-		}
-		text := strings.TrimRight(b.String(), " ")
-		b.Reset()
-		b.WriteString(text + "\n")
-	}
-	for _, note := range t.Notes {
-		fmt.Fprintf(&b, "  %s\n", note)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 func (c Column) head() string {

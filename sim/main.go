@@ -29,7 +29,7 @@ func main() {
 }
 
 const usage = `usage: sim NAME [flags]
-       sim help NAME    what one takes, how long it took, and where RESULTS.md shows it
+       sim help NAME    what one takes, how long it took, and its chapter
 
   --json        print JSON instead of tables
   --csv         print CSV: a line "# title" before each table, values unrounded
@@ -71,8 +71,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("%s writes files, of one seed", experiment.Name)
 	}
 	if errors.Is(err, flag.ErrHelp) || err == nil && experiment == nil {
-		fmt.Fprint(stdout, usage)
-		experiments.list(stdout)
+		var b strings.Builder
+		b.WriteString(usage)
+		experiments.list(&b)
+		io.WriteString(stdout, reflowed(b.String()))
 		return 0
 	}
 	if err != nil {
@@ -115,14 +117,15 @@ func help(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "sim: %v\n", err)
 		return 2
 	}
-	fmt.Fprintf(stdout, "usage: sim %s [flags]", e.Name)
+	var b strings.Builder
+	fmt.Fprintf(&b, "usage: sim %s [flags]", e.Name)
 	if e.Args != "" {
-		fmt.Fprintf(stdout, " %s", e.Args)
+		fmt.Fprintf(&b, " %s", e.Args)
 	}
-	fmt.Fprintf(stdout, "\n\n%s\n", e.Summary)
+	fmt.Fprintf(&b, "\n\n%s\n", e.Summary)
 	for _, c := range chapters {
 		if c.experiment == e.Name {
-			fmt.Fprintf(stdout, "\nRESULTS.md shows it under %q.\n", c.title)
+			fmt.Fprintf(&b, "\nRESULTS.md shows it under %q.\n", c.title)
 		}
 	}
 	took := "less than a second"
@@ -131,13 +134,14 @@ func help(args []string, stdout, stderr io.Writer) int {
 	} else if s < 0 {
 		took = "some minutes"
 	}
-	fmt.Fprintf(stdout, "\nIt took %s of CPU, on one core of a server of 2026.\n", took)
+	fmt.Fprintf(&b, "\nIt took %s of CPU, on one core of a server of 2026.\n", took)
 	if e.Takes != "" {
-		fmt.Fprintf(stdout, "\nin place of its own values:\n%s", takesHelp(e.Takes))
+		fmt.Fprintf(&b, "\nin place of its own values:\n%s", takesHelp(e.Takes))
 	}
 	if e.Help != "" {
-		fmt.Fprintf(stdout, "\n%s", e.Help)
+		fmt.Fprintf(&b, "\n%s", e.Help)
 	}
+	io.WriteString(stdout, reflowed(b.String()))
 	return 0
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -51,7 +50,7 @@ func (r registry) names() []string {
 	return slices.Sorted(maps.Keys(r))
 }
 
-func (r registry) list(w io.Writer) {
+func (r registry) list(w *strings.Builder) {
 	width := 0
 	for name := range r {
 		width = max(width, len(name))
@@ -64,7 +63,7 @@ func (r registry) list(w io.Writer) {
 		for flag := range strings.FieldsSeq(r[name].Takes) {
 			summary += " --" + flag
 		}
-		fmt.Fprintf(w, "  %-*s  %s\n", width, name, summary)
+		paragraph(w, fmt.Sprintf("  %-*s  ", width, name), strings.Repeat(" ", width+4), summary)
 	}
 	for _, name := range r.names() {
 		if help := r[name].Help; help != "" {

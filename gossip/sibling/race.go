@@ -120,7 +120,10 @@ func (r *race) start(hedge bool) bool {
 	if done.step.Peer == "" && len(r.running) == 1 { // nothing is asked beside an origin that was asked alone
 		r.run(ctx, done)
 	} else {
-		go r.run(ctx, done)
+		go func() {
+			growStack(0)
+			r.run(ctx, done)
+		}()
 	}
 	return true
 }

@@ -148,6 +148,7 @@ func (c *Cache) lead(f *fetch) {
 	c.background.Add(1)
 	go func() {
 		defer c.background.Done()
+		growStack(0)
 		c.run(f)
 	}()
 }

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	lineWidth = 80 // columns that a terminal has
+	textWidth = 34 // of a column of text in a table that is too wide otherwise
+	gap       = "  "
+)
+
+// wrapped breaks text at spaces into lines of a width. A word that is longer has its own.
+func wrapped(text string, width int) (lines []string) {
+	var line strings.Builder
+	for word := range strings.FieldsSeq(text) {
+		if line.Len() > 0 && utf8.RuneCountInString(line.String())+1+utf8.RuneCountInString(word) > width {
+			lines = append(lines, line.String())
+			line.Reset()
+		}
+		if line.Len() > 0 {
+			line.WriteByte(' ')
+		}
+		line.WriteString(word)
+	}
+	return append(lines, line.String())
+}
+
+// paragraph writes text behind an indentation, of which the first line has its own.
+func paragraph(w *strings.Builder, first, indent, text string) {
+	for i, line := range wrapped(text, lineWidth-utf8.RuneCountInString(indent)) {
+		if i == 0 {
+			w.WriteString(first + line + "\n")
+		} else {
+			w.WriteString(indent + line + "\n")
+		}
+	}
+}
+
+// reflowed fits help to a terminal: lines that are too long, and what is said of flags, which
+// goes on in lines that are further in than the flag.
+func reflowed(help string) string {
+	var b strings.Builder
+	lines := strings.Split(strings.TrimSuffix(help, "\n"), "\n")
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		text := strings.TrimLeft(line, " ")
+		first := line[:len(line)-len(text)]
+		indent := first
+		flag, about, ok := strings.Cut(text, "  ")
+		switch {
+		case ok && strings.HasPrefix(flag, "--"):
+			text = strings.TrimLeft(about, " ")
+			first = line[:len(line)-len(text)]
+			indent = strings.Repeat(" ", utf8.RuneCountInString(first))
+			for ; i+1 < len(lines) && strings.HasPrefix(lines[i+1], "        "); i++ {
+				text += " " + lines[i+1]
+			}
+		case utf8.RuneCountInString(line) <= lineWidth:
+			b.WriteString(line + "\n")
+			continue
+		}
+		paragraph(&b, first, indent, text)
+	}
+	return b.String()
+}
+
+// A textColumn is one of a table as it is printed: each cell is lines.
+type textColumn struct {
+	head  []string
+	cells [][]string
+	width int
+	left  bool // it is text
+}
+
+func (c *textColumn) measure() {
+	c.width = 0
+	for _, cell := range append(c.cells, c.head) {
+		for _, line := range cell {
+			c.width = max(c.width, utf8.RuneCountInString(line))
+		}
+	}
+}
+
+// narrow breaks long text, and the heading to what the cells need.
+func (c *textColumn) narrow() {
+	if c.left {
+		for i, cell := range c.cells {
+			c.cells[i] = wrapped(cell[0], textWidth)
+		}
+	}
+	head := strings.ReplaceAll(c.head[0], "/", "/ ") // where it may be broken, too
+	c.head = nil
+	c.measure()
+	for word := range strings.FieldsSeq(head) {
+		c.width = max(c.width, utf8.RuneCountInString(word))
+	}
+	c.head = wrapped(head, c.width)
+	for i, line := range c.head {
+		c.head[i] = strings.ReplaceAll(line, "/ ", "/")
+	}
+	c.measure()
+}
+
+// writeText prints a table in columns, text to the left and all else to the right. Where it
+// is wider than a terminal, headings and text take several lines, and then columns
+// that have no room follow in further parts, behind the first column again.
+func (t *Table) writeText(w io.Writer) error {
+	columns := t.textColumns()
+	if total(columns) > lineWidth {
+		for _, c := range columns {
+			c.narrow()
+		}
+	}
+	var b strings.Builder
+	paragraph(&b, "", "", t.Title)
+	for rest := columns[1:]; ; b.WriteString("\n") { // each round but the only one prints a column of the rest at least
+		part := fitting(columns[0], rest)
+		writePart(&b, part)
+		if rest = rest[len(part)-1:]; len(rest) == 0 {
+			break
+		}
+	}
+	for _, note := range t.Notes {
+		paragraph(&b, gap, gap, note)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (t *Table) textColumns() []*textColumn {
+	columns := make([]*textColumn, len(t.Columns))
+	for i, c := range t.Columns {
+		columns[i] = &textColumn{head: []string{c.head()}}
+		for _, row := range t.Rows {
+			text := c.text(row[i])
+			switch v := row[i].(type) {
+			case measure:
+				if v.half > 0 {
+					text += " ±" + strconv.FormatFloat(figures(v.half, 2), 'f', -1, 64)
+				}
+			case string:
+				columns[i].left = true
+			}
+			columns[i].cells = append(columns[i].cells, []string{text})
+		}
+		columns[i].measure()
+	}
+	return columns
+}
+
+func total(columns []*textColumn) (width int) {
+	for _, c := range columns {
+		width += len(gap) + c.width
+	}
+	return width
+}
+
+// fitting returns the key and as many of the other columns as a line has room for, one at least
+// if there is one.
+func fitting(key *textColumn, rest []*textColumn) []*textColumn {
+	part := []*textColumn{key}
+	for _, c := range rest {
+		if len(part) > 1 && total(part)+len(gap)+c.width > lineWidth {
+			break
+		}
+		part = append(part, c)
+	}
+	return part
+}
+
+func writePart(b *strings.Builder, columns []*textColumn) {
+	line := func(cell func(c *textColumn) string) {
+		var l strings.Builder
+		for _, c := range columns {
+			text := cell(c)
+			pad := strings.Repeat(" ", c.width-utf8.RuneCountInString(text))
+			if c.left {
+				l.WriteString(gap + text + pad)
+			} else {
+				l.WriteString(gap + pad + text)
+			}
+		}
+		b.WriteString(strings.TrimRight(l.String(), " ") + "\n")
+	}
+	headings := 0
+	for _, c := range columns {
+		headings = max(headings, len(c.head))
+	}
+	for i := range headings { // which end on one line
+		line(func(c *textColumn) string {
+			if at := i - (headings - len(c.head)); at >= 0 {
+				return c.head[at]
+			}
+			return ""
+		})
+	}
+	for row := range columns[0].cells {
+		more := true
+		for i := 0; more; i++ { // until no cell of the row has a line left
+			more = false
+			line(func(c *textColumn) string {
+				cell := c.cells[row]
+				more = more || i+1 < len(cell)
+				if i < len(cell) {
+					return cell[i]
+				}
+				return ""
+			})
+		}
+	}
+}
