@@ -118,7 +118,11 @@
 //	                48000 to 51799,             sibling (mended). 51009, 31052: what a slow client takes by itself, and an origin that
 //	                100000 to 121000 in part    was slow before, were held against the peer (the oracle's fault)
 //
-// Together that is 5.3 of the eight core-hours that a release is to have had.
+//	23              31420 to 44719, 2.7         55016: a short part over two blocks, of which the second was spoilt. 57321: an answer
+//	                51850 to 64899              that a write kept out of the store was not finished (both mended). 52774, 52847, 53652,
+//	                                            36118: the end of what nobody waits for, a slow origin, a lie, a body begun anew (the oracle's fault)
+//
+// Together that is the eight core-hours that a release is to have had.
 //
 // # What is not simulated
 //
