@@ -212,9 +212,15 @@ func TestTurnoverMemory(t *testing.T) {
 	pass(3)
 	before := heapNow()
 	pass(20)
-	if grown := heapNow() - before; grown > 512<<10 {
-		t.Errorf("%d bytes more after 20 turnovers", grown)
+	grown := heapNow() - before
+	for range 200 { // turnover may be at work, which has buffers
+		if grown <= 512<<10 {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+		grown = heapNow() - before
 	}
+	t.Errorf("%d bytes more after 20 turnovers", grown)
 }
 
 // TestMovedAndRemoved: an object that was moved and then removed does not come back, though
