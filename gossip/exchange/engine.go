@@ -36,7 +36,6 @@ type Engine struct {
 	number  uint64 // of the last fetch
 	// snapshotFlights is how many of the flights can only bring a snapshot.
 	snapshotFlights int
-	early           []Head // adverts of origins that are not members yet
 
 	syncAt   time.Time // zero if nobody is there
 	streamAt time.Time // when vectors may be exchanged whole again
@@ -54,9 +53,6 @@ type Engine struct {
 	outputs Outputs
 	stats   Stats
 }
-
-// maxEarly bounds the adverts kept for origins that membership has not named yet.
-const maxEarly = 64
 
 // New returns an engine that knows no other peer and has published nothing. It
 // panics if cfg lacks what is required.

@@ -222,24 +222,6 @@ func TestBeyondTheLogIsASnapshot(t *testing.T) {
 	}
 }
 
-func TestAdvertBeforeMembershipIsKept(t *testing.T) {
-	now := time.Unix(0, 0)
-	e := New(Config{Name: "a", Incarnation: 1}, now)
-	for i := range 10 * maxEarly {
-		h := Head{Origin: ID(i), Version: Version{1, 1, 1}, State: 1}
-		e.HandleDatagram(now, Advert{Announce, h}.AppendTo(nil))
-	}
-	if len(e.early) != maxEarly {
-		t.Errorf("%d early adverts are kept, want %d", len(e.early), maxEarly)
-	}
-	b := Head{Origin: IDOf("b"), Version: Version{7, 1, 5}, State: 9}
-	e.HandleDatagram(now, Advert{Announce, b}.AppendTo(nil))
-	e.PeerUp(now, "b", 7, nil)
-	if got := e.peers[b.Origin].announced; got != b {
-		t.Errorf("after PeerUp %v is announced, want %v", got, b)
-	}
-}
-
 func TestDeadThatAdvertiseAreNamed(t *testing.T) {
 	w := quietWorld(t, 2)
 	a, b := w.peers[1], w.peers[0]

@@ -1,9 +1,6 @@
 package exchange
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // HandleDatagram takes in a datagram. b is not retained.
 func (e *Engine) HandleDatagram(now time.Time, b []byte) {
@@ -57,36 +54,15 @@ func (e *Engine) handleAdvert(now time.Time, a Advert) {
 			e.emit(Event{Kind: Leaving, Peer: p.name, Head: a.Head})
 		}
 	default:
-		if p := e.peers[a.Head.Origin]; p != nil && p.live && a.Head.Version.Incarnation <= p.incarnation {
+		// Of a life that membership has not named yet, PeerUp fetches the digest anyway.
+		p := e.peers[a.Head.Origin]
+		switch {
+		case p == nil || a.Head.Version.Incarnation > p.incarnation:
+		case p.live:
 			e.hear(now, p, a.Head, p)
-		} else {
-			e.keepEarly(a.Head)
-			if p != nil && !p.live && a.Head.Version.Incarnation == p.incarnation {
-				e.outputs.NotDead = append(e.outputs.NotDead, p.name)
-			}
+		case a.Head.Version.Incarnation == p.incarnation:
+			e.outputs.NotDead = append(e.outputs.NotDead, p.name)
 		}
-	}
-}
-
-// keepEarly keeps an advert whose origin, or whose life, membership has not named
-// yet: often it is about to.
-func (e *Engine) keepEarly(h Head) {
-	i := slices.IndexFunc(e.early, func(o Head) bool { return o.Origin == h.Origin })
-	switch {
-	case i >= 0:
-		e.early[i] = h
-	case len(e.early) < maxEarly:
-		e.early = append(e.early, h)
-	default:
-		e.early[e.rng.IntN(maxEarly)] = h
-	}
-}
-
-func (e *Engine) hearEarly(now time.Time, p *peer) {
-	if i := slices.IndexFunc(e.early, func(h Head) bool { return h.Origin == p.id }); i >= 0 {
-		h := e.early[i]
-		e.early = slices.Delete(e.early, i, i+1)
-		e.hear(now, p, h, p)
 	}
 }
 

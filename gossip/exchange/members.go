@@ -55,7 +55,6 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 	p.notBefore = now
 	e.enqueue(p)
 	e.advertise(now, p)
-	e.hearEarly(now, p)
 }
 
 // PeerDown says that membership counts name among the dead, or those who left.

@@ -242,9 +242,9 @@ func (p *simPeer) checkBounds() {
 	if known != e.known {
 		p.w.fail("%s: the sum of what it knows is %x, not %x", p.name, e.known, known)
 	}
-	if len(e.flights) > smallFetches*e.cfg.Fetches || e.snapshotFlights > e.cfg.Fetches || len(e.want)+len(e.waiting) > n || len(e.round.queue) > n || len(e.early) > maxEarly || len(e.order) > n {
-		p.w.fail("%s: %d flights, %d wants, %d adverts queued, %d early, %d peers",
-			p.name, len(e.flights), len(e.want), len(e.round.queue), len(e.early), len(e.order))
+	if len(e.flights) > smallFetches*e.cfg.Fetches || e.snapshotFlights > e.cfg.Fetches || len(e.want)+len(e.waiting) > n || len(e.round.queue) > n || len(e.order) > n {
+		p.w.fail("%s: %d flights, %d wants, %d adverts queued, %d peers",
+			p.name, len(e.flights), len(e.want), len(e.round.queue), len(e.order))
 	}
 }
 
