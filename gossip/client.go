@@ -212,8 +212,8 @@ func (n *Node) fetch(f exchange.Fetch) {
 }
 
 func (n *Node) get(f exchange.Fetch) exchange.Result {
-	if f.Carried != nil {
-		return exchange.DecodeCarried(f, n.digestLimits)
+	if f.Step != nil {
+		return exchange.DecodeChange(f, n.digestLimits)
 	}
 	addr, ok := n.addressOf(f.Source)
 	if !ok {

@@ -105,9 +105,10 @@ func (b *bodies) answer(c *content, f engine.Fetch, a engine.Answer) (engine.Res
 
 // carried returns what comes of a change that came with an advert.
 func (b *bodies) carried(c *content, f engine.Fetch) engine.Result {
-	to := f.Carried.Head.Version.Digest(0) // a step does not say the state
-	r := b.get(bodyKey{c, f.Base.Version(), to, true}, func() body { return body{nil, engine.DecodeCarried(f, digest.Limits{})} }).result
-	r.Head.Origin, r.Head.Version, r.Bytes = f.Carried.Head.Origin, f.Carried.Head.Version, len(f.Carried.Change)
+	from := f.Base.Version()
+	to := digest.Version{Epoch: from.Epoch, Sequence: from.Sequence + f.Step.Step} // a step does not say the state
+	r := b.get(bodyKey{c, from, to, true}, func() body { return body{nil, engine.DecodeChange(f, digest.Limits{})} }).result
+	r.Head.Origin, r.Head.Version.Incarnation, r.Bytes = f.Get.Origin, f.Get.Have.Incarnation, len(f.Step.Behind)
 	return r
 }
 

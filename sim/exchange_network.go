@@ -47,9 +47,9 @@ func (w *exchange) datagram(from, to *exchangePeer, data []byte) {
 // stand for a peer that passes others' digests on: somebody else does.
 func (w *exchange) fetch(p *exchangePeer, f engine.Fetch) {
 	origin := w.byName[f.Origin]
-	if f.Carried != nil {
+	if f.Step != nil {
 		r := w.bodies.carried(origin.content, f)
-		w.computed(p, func() { engine.DecodeCarried(f, digest.Limits{}) })
+		w.computed(p, func() { engine.DecodeChange(f, digest.Limits{}) })
 		w.err = cmp.Or(w.err, r.Err)
 		w.after(0, func() { w.fetched(p, f, r) })
 		return

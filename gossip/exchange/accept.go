@@ -63,7 +63,7 @@ func (e *Engine) acceptable(p *peer, f *flight, r Result) error {
 // install makes a body the replica.
 func (e *Engine) install(now time.Time, f *flight, r Result) {
 	p := f.origin
-	direct := f.source == p && !f.carried // the origin itself said so, over a stream
+	direct := f.source == p && !f.step // the origin itself said so, over a stream
 	repaired := direct && (p.state == Wrong || r.Head.Version == p.held.Version)
 	if repaired && p.state != Wrong && p.diverged != r.Head.Version {
 		p.diverged = r.Head.Version

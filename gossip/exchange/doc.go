@@ -16,11 +16,11 @@
 // heard (hear.go, sync.go), what it tells of is wanted and fetched from somebody
 // (fetch.go), the answer is read (answer.go) and judged (outcome.go, accept.go), and
 // becomes the replica and an [Update] for lookups. What is published goes the other:
-// publish.go, advert.go, carrier.go, and serve.go for those who ask.
+// publish.go, advert.go, step.go, and serve.go for those who ask.
 //
 // Programs need of it what package gossip's API names: [Publishing], [Event],
-// [Version], [Stats] and the errors. The rest is for carriers of the exchange other
-// than package gossip, and follows the protocol when that changes.
+// [Version], [Stats] and the errors. The rest is for those who carry out the exchange
+// in another way than package gossip, and follows the protocol when that changes.
 //
 // An Engine is not safe for concurrent use. Filters, deltas and answers that it
 // hands out are immutable or lock themselves, so that encoding and decoding, the

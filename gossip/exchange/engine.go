@@ -22,7 +22,7 @@ type Engine struct {
 	lookedAt    time.Time // for changes, last
 	changes     pace      // positions
 	asks        float64   // see SetAsks
-	carrying    carrying  // the datagram that brings self with it
+	step        ownStep   // that leads to self
 
 	peers map[ID]*peer
 	tags  map[Tag]*peer // nil where several have the tag, or this peer has it

@@ -12,7 +12,7 @@ type flight struct {
 	incarnation    uint64
 	get            Get
 	snapshot       bool // it can only bring a snapshot
-	carried        bool // the answer came with an advert
+	step           bool // the answer came in a datagram
 }
 
 // enqueue lets startFetches consider p.
@@ -35,8 +35,8 @@ func (e *Engine) nextFetch() time.Time {
 	for _, p := range e.want {
 		switch {
 		case p.fetching != 0 || !p.behind():
-		case p.carriedFits():
-			next = earlier(next, p.carriedAt)
+		case p.stepFits():
+			next = earlier(next, p.stepAt)
 		case e.snapshotFlights < e.cfg.Fetches || !e.expectsSnapshot(p):
 			next = earlier(next, p.notBefore)
 		}
@@ -69,8 +69,8 @@ func (e *Engine) startFetches(now time.Time) {
 			p.queued = false
 			continue
 		case p.fetching != 0, e.full():
-		case p.carriedFits():
-			e.unpack(p)
+		case p.stepFits():
+			e.startStep(p)
 		case now.Before(p.notBefore):
 		case e.snapshotFlights >= e.cfg.Fetches && e.expectsSnapshot(p):
 			// Out of the way: a peer that joins a large cluster waits for thousands.

@@ -103,10 +103,10 @@ func freezeAnswers(t *testing.T, sign bool) (all []frozenAnswer, steps []frozenS
 	get.Have, get.State = first.Version, first.State
 	last := add("delta", "snapshot"+suffix, get, 230)
 	step := func(name, base string, keys, gone int) {
-		if len(e.carrying.data) == 0 {
+		if len(e.step.data) == 0 {
 			t.Fatalf("%s: no datagram", name)
 		}
-		steps = append(steps, frozenStep{name + suffix, fmt.Sprintf("%x", e.carrying.data), base + suffix, key, e.self, keys, gone})
+		steps = append(steps, frozenStep{name + suffix, fmt.Sprintf("%x", e.step.data), base + suffix, key, e.self, keys, gone})
 	}
 	step("step", "snapshot", 230, 0)
 	get.Have, get.State = last.Version, last.State
@@ -284,8 +284,9 @@ func readFrozenSteps(t *testing.T, steps []frozenStep, filters map[string]*diges
 			t.Errorf("%s: starts from %d, and %q is not that", a.Name, from, a.Base)
 			continue
 		}
-		f := Fetch{Base: base, Key: unhex(t, a.Key), Carried: s.carrier(Head{Origin: a.Head.Origin, Version: a.Head.Version}, a.Key != "")}
-		r := DecodeCarried(f, digest.Limits{})
+		have := a.Head.Version
+		have.Sequence = from
+		r := DecodeChange(Fetch{Get: Get{Origin: a.Head.Origin, Have: have}, Base: base, Key: unhex(t, a.Key), Step: &s}, digest.Limits{})
 		if r.Err != nil || r.Head != a.Head {
 			t.Errorf("%s: head %v, %v, want %v", a.Name, r.Head, r.Err, a.Head)
 			continue

@@ -120,3 +120,11 @@ func (r *reader) head() Head {
 	}
 	return h
 }
+
+// sum is a hash of a head. Its lower half is the head's mark.
+func (h Head) sum() uint64 {
+	var b [MaxAdvert]byte
+	return uint64(digest.KeyOf(0, h.append(b[:0])))
+}
+
+func (h Head) mark() uint32 { return uint32(h.sum()) }

@@ -14,7 +14,7 @@ func (e *Engine) HandleDatagram(now time.Time, b []byte) {
 		var s Step
 		if s, err = DecodeStep(b); err == nil {
 			e.datagramIn(len(b), len(s.Behind))
-			e.handleStep(now, s)
+			e.handleStep(now, &s)
 		}
 	case Reminder, Receipt:
 		var n Note

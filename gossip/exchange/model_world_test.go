@@ -357,8 +357,8 @@ func (w *world) round(from, to *simPeer, serve func() []byte, done func([]byte))
 }
 
 func (w *world) fetch(p, source *simPeer, f Fetch) {
-	if f.Carried != nil {
-		r := DecodeCarried(f, digest.Limits{})
+	if f.Step != nil {
+		r := DecodeChange(f, digest.Limits{})
 		if w.bug == "wrong base" && r.Delta != nil && w.rng.Float64() < 0.1 {
 			r.Filter = f.Base
 		}

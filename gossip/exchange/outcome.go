@@ -41,8 +41,8 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 	}
 	p.fetching = 0
 	defer e.enqueue(p)
-	if f.carried {
-		e.unpacked(now, f, r)
+	if f.step {
+		e.stepDone(now, f, r)
 		return
 	}
 	if r.Err != nil {

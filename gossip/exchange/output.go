@@ -44,9 +44,9 @@ type Fetch struct {
 	Key    ed25519.PublicKey // by which the origin signs; empty if it does not
 	// Partial is what Get says is there of a snapshot; nil if nothing.
 	Partial *Partial
-	// Carried is not nil if the answer came with an advert. Then there is nothing to
-	// send: give the Fetch to [DecodeCarried].
-	Carried *Carrier
+	// Step is not nil if the answer came in a datagram. Then there is nothing to send:
+	// give the Fetch to [DecodeChange].
+	Step *Step
 }
 
 // Sync is a vector to exchange with Peer; the answer goes to [Engine.SyncDone].

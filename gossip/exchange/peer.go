@@ -34,9 +34,9 @@ type pursuit struct {
 	check       bool      // ask the origin although nothing newer was heard of
 	contestedAt time.Time // when the origin was last asked because of a contradiction
 
-	carried   *Carrier  // of announced, not unpacked yet; nil if there is none
-	carriedAt time.Time // when it came
-	carryFrom time.Time // until when carriers are ignored
+	step      *Step     // to announced, not decoded yet; nil if there is none
+	stepAt    time.Time // when it came
+	stepsFrom time.Time // until when steps are ignored
 
 	partial   *Partial  // the first bytes of a snapshot; nil if there are none
 	partialAt time.Time // when the last of them came
@@ -55,7 +55,7 @@ type pursuit struct {
 // audience is a peer as a receiver of this engine's adverts.
 type audience struct {
 	told     Version   // the last one sent
-	carrying bool      // whether it was sent with the change, and not repeated yet
+	stepped  bool      // whether it was sent as a step, and not repeated yet
 	differed bool      // its last sum, from this peer's
 	nothing  int       // vectors in a row by which it told nothing new, since its sum was the same
 	reacted  Version   // the last one it is known to have
@@ -81,7 +81,7 @@ func (p *peer) begin(incarnation uint64) {
 	p.incarnation = incarnation
 	p.diverged, p.confirmed = Version{}, Version{}
 	snapshots, queued := p.snapshots, p.queued // outlive it: they bound what it can cost, and where it is
-	p.pursuit = pursuit{snapshots: snapshots, queued: queued, carryFrom: p.carryFrom}
+	p.pursuit = pursuit{snapshots: snapshots, queued: queued, stepsFrom: p.stepsFrom}
 }
 
 // addHolder notes that via has version v of p.

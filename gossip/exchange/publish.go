@@ -46,9 +46,9 @@ func (e *Engine) Publish(now time.Time, f *digest.Filter, d *digest.Delta) {
 	}
 	before := e.self
 	e.self = headOf(e.id, e.Incarnation(), f)
-	e.carrying = carrying{}
+	e.step = ownStep{}
 	if d != nil && old != nil && d.Base() == old.Version() {
-		e.carrying = e.carryingOf(before, f, d)
+		e.step = e.stepTo(before, f, d)
 	}
 	if d != nil && !e.publishedAt.IsZero() {
 		e.changes.add(float64(d.Len()), now.Sub(e.publishedAt).Seconds())
@@ -73,7 +73,7 @@ func headOf(id ID, incarnation uint64, f *digest.Filter) Head {
 func (e *Engine) displace(now time.Time, theirs uint64) {
 	mine := theirs + 1 + e.rng.Uint64N(min(1<<20, ^uint64(0)-theirs))
 	e.self.Version.Incarnation = mine
-	e.carrying = carrying{}
+	e.step = ownStep{}
 	e.outputs.Incarnation = mine
 	e.emit(Event{Kind: Displaced, Peer: e.cfg.Name, Head: e.self})
 	if e.published() {
@@ -107,11 +107,11 @@ var repeatAfter = [...]time.Duration{
 // means nobody to the receiver.
 const wholeRepeat = 4
 
-// Carriers' adverts are repeated after at least and at most so long, or after half as
-// long again as no other can come.
+// Steps are repeated after at least and at most so long, or after half as long again as
+// no other can come.
 const (
-	leastCarrierWait = time.Second
-	mostCarrierWait  = 4 * time.Second
+	leastStepWait = time.Second
+	mostStepWait  = 4 * time.Second
 )
 
 // repeatGrain bounds how often all peers are looked through for due repeats.
@@ -181,9 +181,10 @@ func (e *Engine) advertise(now time.Time, p *peer) {
 	if !e.published() {
 		return
 	}
-	p.carrying = e.carrying.data != nil && p.told == e.carrying.base
-	if p.carrying {
-		e.carryTo(p)
+	p.stepped = e.step.data != nil && p.told == e.step.base
+	if p.stepped {
+		e.out.take(e.step.change)
+		e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{p.name, e.step.data, e.step.change})
 	} else {
 		e.send(p, Advert{Announce, e.self})
 	}
@@ -194,11 +195,11 @@ func (e *Engine) advertise(now time.Time, p *peer) {
 
 func (e *Engine) planRepeat(now time.Time, p *peer) {
 	wait := repeatAfter[min(p.repeats, len(repeatAfter)-1)]
-	if p.carrying {
-		// Nobody reacts to a carrier. That it was lost shows in the next one, unless
+	if p.stepped {
+		// Nobody reacts to a step. That it was lost shows in the next one, unless
 		// none comes.
 		policy := e.cfg.Publish.For(len(e.live))
-		wait = min(max(2*e.nextPublication(now), leastCarrierWait), max(mostCarrierWait, 3*(policy.MinInterval+policy.round(len(e.live)))/2))
+		wait = min(max(2*e.nextPublication(now), leastStepWait), max(mostStepWait, 3*(policy.MinInterval+policy.round(len(e.live)))/2))
 	}
 	p.repeatAt = now.Add(e.jitter(wait))
 	e.round.repeatAt = earlier(e.round.repeatAt, p.repeatAt)
@@ -224,7 +225,7 @@ func (e *Engine) repeatAdverts(now time.Time) {
 			} else {
 				e.send(p, Advert{Announce, e.self})
 			}
-			p.told, p.carrying = e.self.Version, false
+			p.told, p.stepped = e.self.Version, false
 			p.repeats++
 			e.planRepeat(now, p)
 		}

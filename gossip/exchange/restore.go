@@ -52,7 +52,7 @@ func (e *Engine) Continue(now time.Time, former, f *digest.Filter, d *digest.Del
 	e.history.Advance(former)
 	if f.Version() != former.Version() {
 		e.Publish(now, f, d)
-		e.carrying = carrying{} // nobody was told of what precedes it in this life
+		e.step = ownStep{} // nobody was told of what precedes it in this life
 		return
 	}
 	e.self = headOf(e.id, e.Incarnation(), f)

@@ -9,8 +9,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// TestSmallChangesAreCarried has a small change reach everyone without a get.
-func TestSmallChangesAreCarried(t *testing.T) {
+// TestSmallChangesComeAsSteps has a small change reach everyone without a get.
+func TestSmallChangesComeAsSteps(t *testing.T) {
 	w := quietWorld(t, 4)
 	b := w.peers[0]
 	w.run(w.now.Add(10 * time.Second))
@@ -35,8 +35,8 @@ func TestSmallChangesAreCarried(t *testing.T) {
 	}
 }
 
-// TestLostCarrierShowsInTheNext loses a carrier between two.
-func TestLostCarrierShowsInTheNext(t *testing.T) {
+// TestLostStepShowsInTheNext loses a step between two.
+func TestLostStepShowsInTheNext(t *testing.T) {
 	w := quietWorld(t, 2)
 	a, b := w.peers[1], w.peers[0]
 	w.run(w.now.Add(10 * time.Second))
@@ -76,8 +76,8 @@ func TestLargeChangesAreFetched(t *testing.T) {
 	}
 }
 
-// TestForgedCarrier has somebody send changes in b's name.
-func TestForgedCarrier(t *testing.T) {
+// TestForgedStep has somebody send changes in b's name.
+func TestForgedStep(t *testing.T) {
 	forged := func(t *testing.T, b *simPeer, step uint64) []byte {
 		evil, err := digest.NewCountingFilter(b.filter.Geometry(), 1)
 		if err != nil {
@@ -131,7 +131,7 @@ func TestForgedCarrier(t *testing.T) {
 	}
 }
 
-func TestDecodeCarriedChecksEverything(t *testing.T) {
+func TestDecodeChangeChecksEverything(t *testing.T) {
 	c, _ := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
 	c.Add(1 << 60)
 	base := c.Advance()
@@ -139,20 +139,27 @@ func TestDecodeCarriedChecksEverything(t *testing.T) {
 	f, d := c.AdvanceDelta()
 	change, _ := d.AppendBare(nil, base)
 	h := headOf(IDOf("p"), 7, f)
-	good := Carrier{Head: h, Change: change, step: 1, mark: h.mark(), keys: h.Keys - base.Keys()}
-	if r := DecodeCarried(Fetch{Base: base, Carried: &good}, digest.Limits{}); r.Err != nil || r.Filter.Version() != f.Version() || r.Head != h {
-		t.Errorf("DecodeCarried = %+v", r)
+	good := Step{From: uint8(h.Version.Sequence - 1), Step: 1, Mark: h.mark(), Keys: int64(h.Keys - base.Keys()), Behind: change}
+	have := h.Version
+	have.Sequence--
+	fetch := func(s Step, key ed25519.PublicKey) Fetch {
+		return Fetch{Get: Get{Origin: h.Origin, Have: have}, Base: base, Key: key, Step: &s}
+	}
+	if r := DecodeChange(fetch(good, nil), digest.Limits{}); r.Err != nil || r.Filter.Version() != f.Version() || r.Head != h {
+		t.Errorf("DecodeChange = %+v", r)
 	}
 	mark, broken := good, good
-	mark.mark++
-	broken.Change = change[:len(change)-1]
-	for name, bad := range map[string]Carrier{"one that leads elsewhere": mark, "a short change": broken} {
-		if r := DecodeCarried(Fetch{Base: base, Carried: &bad}, digest.Limits{}); !errors.Is(r.Err, digest.ErrCorrupt) || r.Filter != nil {
+	mark.Mark++
+	broken.Behind = change[:len(change)-1]
+	for name, bad := range map[string]Step{"one that leads elsewhere": mark, "a short change": broken} {
+		if r := DecodeChange(fetch(bad, nil), digest.Limits{}); !errors.Is(r.Err, digest.ErrCorrupt) || r.Filter != nil {
 			t.Errorf("%s: %v, filter %v, want ErrCorrupt and none", name, r.Err, r.Filter)
 		}
 	}
 	public := ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey)
-	if r := DecodeCarried(Fetch{Base: base, Key: public, Carried: &good}, digest.Limits{}); !errors.Is(r.Err, ErrForged) {
-		t.Errorf("without a signature: %v, want ErrForged", r.Err)
+	forged := good
+	forged.Behind = append(make([]byte, signatureBytes), change...)
+	if r := DecodeChange(fetch(forged, public), digest.Limits{}); !errors.Is(r.Err, ErrForged) {
+		t.Errorf("with a wrong signature: %v, want ErrForged", r.Err)
 	}
 }

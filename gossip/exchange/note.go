@@ -1,6 +1,47 @@
 package exchange
 
-import "time"
+import (
+	"encoding/binary"
+	"time"
+)
+
+// A Tag stands for a peer in short datagrams: the lower three bytes of
+// its ID. Two members may have the same one; to those who know both it means nobody.
+type Tag uint32
+
+const (
+	tagBytes = 3
+	tagMask  = 1<<(8*tagBytes) - 1
+)
+
+func (id ID) tag() Tag { return Tag(id & tagMask) }
+
+func appendTag(dst []byte, t Tag) []byte { return append(dst, byte(t), byte(t>>8), byte(t>>16)) }
+
+func (r *reader) tag() Tag { return Tag(r.Uint24("origin")) }
+
+// A Note is a datagram of a few bytes.
+type Note struct {
+	Kind AdvertKind
+	From Tag    // who sends it
+	Mark uint32 // of the origin's head
+}
+
+// AppendTo appends the datagram to dst.
+func (n Note) AppendTo(dst []byte) []byte {
+	dst = appendTag(append(dst, n.Kind.first()), n.From)
+	return binary.LittleEndian.AppendUint32(dst, n.Mark)
+}
+
+// DecodeNote reads a datagram. b is not retained.
+func DecodeNote(b []byte) (Note, error) {
+	r := newReader("note", b)
+	n := Note{r.kind(Reminder, Receipt), r.tag(), r.Uint32("mark")}
+	if err := r.End(); err != nil {
+		return Note{}, err
+	}
+	return n, nil
+}
 
 // tagged returns the member that a tag stands for; nil if none does, or several do. One
 // that is taken for dead is told of as alive: its life is not known, so that membership
@@ -34,41 +75,6 @@ func (e *Engine) tag(p *peer) {
 		p = nil
 	}
 	e.tags[t] = p
-}
-
-// handleStep takes in a change to what is held.
-func (e *Engine) handleStep(now time.Time, s Step) {
-	p := e.tagged(s.Origin)
-	if p == nil {
-		return
-	}
-	// The version that it starts from is the one that ends so and is nearest.
-	held := p.held.Version
-	from := held.Sequence + uint64(int64(int8(s.From-uint8(held.Sequence))))
-	h := Head{Origin: p.id, Version: Version{p.incarnation, held.Epoch, from + s.Step}}
-	if p.state == Nothing || held.Incarnation != p.incarnation {
-		e.ask(now, p)
-		return
-	}
-	if h.Version.Compare(held) <= 0 {
-		if h.Version == held && p.held.mark() != s.Mark || now.Sub(p.installedAt) >= lateAdvert {
-			e.contest(now, p)
-		}
-		return
-	}
-	e.hear(now, p, h, p)
-	e.carry(now, p, s.carrier(h, len(p.key) > 0))
-}
-
-// carrier is what the step brings, given the origin, the version that it leads to and
-// whether the origin signs.
-func (s Step) carrier(h Head, signed bool) *Carrier {
-	c := &Carrier{Head: h, Change: s.Behind, step: s.Step, packed: s.Packed, mark: s.Mark, keys: uint64(s.Keys)}
-	if signed {
-		n := min(len(s.Behind), signatureBytes)
-		c.signature, c.Change = s.Behind[:n], s.Behind[n:]
-	}
-	return c
 }
 
 // ask has what p publishes fetched from it.

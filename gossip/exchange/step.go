@@ -1,0 +1,199 @@
+package exchange
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
+// MaxDatagram is the length in bytes of the longest datagram, a [Step]. With
+// what encryption adds it fits the least packet that every IPv6 network carries
+// whole.
+const MaxDatagram = 1152
+
+// A Step is an advert that brings the change with it, for those who hold the version
+// that it starts from. It repeats nothing that they know from that version but what it
+// takes to notice that they hold another.
+type Step struct {
+	Origin Tag
+	From   uint8  // the lowest byte of the sequence of the version that it starts from
+	Step   uint64 // the growth of the sequence; at least 1
+	Keys   int64  // the growth of the number of keys
+	Mark   uint32 // of the head that results
+	Packed bool   // the change is a packed delta
+	Behind []byte // the origin's signature of that head, 64 bytes, if it signs; then the change
+}
+
+// AppendTo appends the datagram to dst.
+func (s Step) AppendTo(dst []byte) []byte {
+	kind := Stepping
+	if s.Packed {
+		kind = Packed
+	}
+	dst = appendTag(append(dst, kind.first()), s.Origin)
+	dst = binary.AppendUvarint(append(dst, s.From), s.Step)
+	dst = binary.AppendVarint(dst, s.Keys)
+	dst = binary.LittleEndian.AppendUint32(dst, s.Mark)
+	return append(dst, s.Behind...)
+}
+
+// DecodeStep reads a datagram. b is not retained.
+func DecodeStep(b []byte) (Step, error) {
+	r := newReader("step", b)
+	if len(b) > MaxDatagram {
+		r.FailAt(MaxDatagram, "length", ErrMalformed)
+		return Step{}, r.Err
+	}
+	s := Step{Packed: r.kind(Stepping, Packed) == Packed, Origin: r.tag(), From: r.Byte("from"), Step: r.Uvarint("step")}
+	if s.Step == 0 {
+		r.Fail("step")
+	}
+	u := r.Uvarint("keys")
+	s.Keys = int64(u>>1) ^ -int64(u&1)
+	s.Mark = r.Uint32("mark")
+	s.Behind = append([]byte(nil), r.Rest()...)
+	if len(s.Behind) == 0 {
+		r.Fail("change")
+	}
+	if r.Err != nil {
+		return Step{}, r.Err
+	}
+	return s, nil
+}
+
+// target returns the version that the step leads to, from the version nearest to held
+// that it can start from.
+func (s *Step) target(held Version) Version {
+	held.Sequence += uint64(int64(int8(s.From-uint8(held.Sequence)))) + s.Step
+	return held
+}
+
+// An ownStep is the datagram that brings this peer's latest change to those who were told
+// of base.
+type ownStep struct {
+	base   Version
+	data   []byte // nil if there is none
+	change int    // how much of data is the change, with its signature
+}
+
+// stepTo makes the step to f, which follows before by the delta d; none if the change is
+// too long for a datagram.
+func (e *Engine) stepTo(before Head, f *digest.Filter, d *digest.Delta) ownStep {
+	// Encoding is left to those who fetch it, if it is for nothing here.
+	if d.Len() == 0 || d.Len() > 2*MaxDatagram || d.Target() != f.Version() {
+		return ownStep{}
+	}
+	change, err := d.AppendPacked(nil, f)
+	packed := err == nil
+	if bare, e := d.AppendBare(nil, f); e == nil && (!packed || len(bare) <= len(change)) {
+		change, err, packed = bare, nil, false
+	}
+	if err != nil {
+		return ownStep{} // a delta that is not one of this filter, or not for a datagram
+	}
+	payload := append(sign(e.cfg.Key, e.self), change...)
+	data := Step{
+		Origin: e.id.tag(), From: uint8(before.Version.Sequence), Step: e.self.Version.Sequence - before.Version.Sequence,
+		Keys: int64(e.self.Keys - before.Keys), Mark: e.self.mark(), Packed: packed, Behind: payload,
+	}.AppendTo(nil)
+	if len(data) > MaxDatagram {
+		return ownStep{}
+	}
+	return ownStep{before.Version, data, len(payload)}
+}
+
+// handleStep takes in a change to what is held. It is kept until the fetch under way, if
+// any, is done.
+func (e *Engine) handleStep(now time.Time, s *Step) {
+	p := e.tagged(s.Origin)
+	if p == nil {
+		return
+	}
+	held := p.held.Version
+	if p.state == Nothing || held.Incarnation != p.incarnation {
+		e.ask(now, p)
+		return
+	}
+	target := s.target(held)
+	if target.Compare(held) <= 0 {
+		if target == held && p.held.mark() != s.Mark || now.Sub(p.installedAt) >= lateAdvert {
+			e.contest(now, p)
+		}
+		return
+	}
+	e.hear(now, p, Head{Origin: p.id, Version: target}, p)
+	if p.behind() && p.announced.Version == target && !now.Before(p.stepsFrom) {
+		p.step, p.stepAt = s, now
+		e.enqueue(p)
+	}
+}
+
+// stepFits reports whether the step at hand leads from what is held to what was announced.
+func (p *peer) stepFits() bool {
+	held := p.held.Version
+	return p.step != nil && p.holds() && p.step.From == uint8(held.Sequence) && p.step.target(held) == p.announced.Version
+}
+
+// startStep starts to decode the step at hand: a fetch whose answer is there already.
+func (e *Engine) startStep(p *peer) {
+	get := Get{Origin: p.id, Have: p.held.Version, State: p.held.State, Limit: uint64(e.cfg.DigestBytes)}
+	e.start(&flight{origin: p, source: p, incarnation: p.incarnation, get: get, step: true},
+		Fetch{Base: p.filter, Key: p.key, Step: p.step})
+	p.step = nil
+}
+
+// DecodeChange decodes and checks the change that f.Step brings, as [DecodeAnswer] does an
+// answer that was fetched.
+func DecodeChange(f Fetch, lim digest.Limits) Result {
+	s, change := f.Step, f.Step.Behind
+	r := Result{Kind: FrameDelta, Head: Head{Origin: f.Get.Origin, Version: s.target(f.Get.Have), Keys: f.Base.Keys() + uint64(s.Keys)}}
+	if len(f.Key) > 0 {
+		n := min(len(change), signatureBytes)
+		r.Signature, change = change[:n], change[n:]
+	}
+	r.Bytes = len(change)
+	if s.Packed {
+		r.Delta, r.Filter, r.Err = digest.DecodePackedStep(change, f.Base, r.Head.Version.Sequence, r.Head.Keys)
+	} else {
+		r.Delta, r.Filter, r.Err = digest.DecodeBareStep(change, f.Base, r.Head.Version.Sequence, r.Head.Keys, lim)
+	}
+	if r.Err == nil {
+		r.Head.State = r.Delta.Target().State
+		if r.Head.mark() != s.Mark {
+			r.Err = fmt.Errorf("%w: it does not lead to what was announced", digest.ErrCorrupt)
+		}
+	}
+	if r.Err == nil {
+		r.Err = verify(f.Key, r.Head, r.Signature)
+	}
+	if r.Err == nil && r.Filter == nil {
+		r.Filter, r.Err = r.Delta.Apply(f.Base)
+	}
+	if r.Err != nil {
+		r.Filter = nil // if there is one, it is not what was announced
+		r.Err = fmt.Errorf("exchange: step: %w", r.Err)
+	}
+	return r
+}
+
+// stepDone installs what a step brought, or leaves it to be fetched instead.
+func (e *Engine) stepDone(now time.Time, f *flight, r Result) {
+	p := f.origin
+	switch {
+	case r.Err != nil:
+		e.reject(f, r)
+		p.stepsFrom = now.Add(badStepWait)
+	case p.state == Wrong || f.get.Have != p.held.Version:
+		// Meanwhile what is held was found to be wrong, or dropped.
+	default:
+		e.stats.CarriedIn++
+		e.stats.DeltasIn++
+		e.install(now, f, r)
+	}
+}
+
+// badStepWait is how long an origin's steps are ignored, and their changes fetched from it,
+// after one that was wrong: it need not have come from there.
+const badStepWait = time.Second
