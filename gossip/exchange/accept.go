@@ -91,7 +91,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 	}
 	if direct {
 		p.confirmed = r.Head.Version
-		e.note(p, Note{Kind: Receipt, From: e.id.tag(), Mark: p.held.mark()})
+		e.note(p, Receipt, p.held.mark())
 		p.check = r.Resumed > 0 // it may have been one of the past
 		if p.announced.Version.Compare(p.held.Version) > 0 && r.Head.Version.Compare(f.get.Have) <= 0 {
 			p.announced = Head{}

@@ -342,7 +342,7 @@ func TestUnusableDigestIsLeftAlone(t *testing.T) {
 	h.Version.Epoch++
 	a.engine.HandleDatagram(now, Advert{Announce, h}.AppendTo(nil))
 	a.engine.Tick(now)
-	if p.fetching == 0 {
+	if p.flight == nil {
 		t.Error("a new epoch does not make it ask again")
 	}
 }

@@ -9,7 +9,6 @@ import (
 // A flight is a fetch under way.
 type flight struct {
 	origin, source *peer
-	incarnation    uint64
 	get            Get
 	snapshot       bool // it can only bring a snapshot
 	step           bool // the answer came in a datagram
@@ -17,7 +16,7 @@ type flight struct {
 
 // enqueue lets startFetches consider p.
 func (e *Engine) enqueue(p *peer) {
-	if !p.queued && p.behind() {
+	if !p.queued && p.flight == nil && p.behind() {
 		p.queued = true
 		e.want = append(e.want, p)
 	}
@@ -34,7 +33,7 @@ func (e *Engine) nextFetch() time.Time {
 	}
 	for _, p := range e.want {
 		switch {
-		case p.fetching != 0 || !p.behind():
+		case !p.behind():
 		case p.stepFits():
 			next = earlier(next, p.stepAt)
 		case e.snapshotFlights < e.cfg.Fetches || !e.expectsSnapshot(p):
@@ -68,7 +67,7 @@ func (e *Engine) startFetches(now time.Time) {
 		case !p.behind():
 			p.queued = false
 			continue
-		case p.fetching != 0, e.full():
+		case e.full():
 		case p.stepFits():
 			e.startStep(p)
 		case now.Before(p.notBefore):
@@ -79,7 +78,9 @@ func (e *Engine) startFetches(now time.Time) {
 		default:
 			e.startFetch(now, p)
 		}
-		keep = append(keep, p)
+		if p.queued {
+			keep = append(keep, p)
+		}
 	}
 	clear(e.want[len(keep):])
 	e.want = keep
@@ -114,7 +115,7 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 		get.Resume = partial.resume()
 	}
 	e.stats.Fetches++
-	e.start(&flight{origin: p, source: source, incarnation: p.incarnation, get: get, snapshot: snapshot},
+	e.start(&flight{origin: p, source: source, get: get, snapshot: snapshot},
 		Fetch{Base: base, Key: p.key, Partial: partial})
 }
 
@@ -123,7 +124,7 @@ func (e *Engine) start(f *flight, out Fetch) {
 	if f.snapshot {
 		e.snapshotFlights++
 	}
-	f.origin.fetching = e.number
+	f.origin.flight, f.origin.queued = f, false
 	e.flights[e.number] = f
 	out.Number, out.Origin, out.Source, out.Get = e.number, f.origin.name, f.source.name, f.get
 	e.outputs.Fetches = append(e.outputs.Fetches, out)

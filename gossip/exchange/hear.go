@@ -131,7 +131,7 @@ func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
 			e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 			if p.confirmed != h.Version {
 				// It came from somebody else, or with an advert. Let the origin know that it came.
-				e.note(p, Note{Kind: Receipt, From: e.id.tag(), Mark: h.mark()})
+				e.note(p, Receipt, h.mark())
 			}
 		}
 		return

@@ -94,7 +94,7 @@ func (e *Engine) handleNote(now time.Time, n Note) {
 		switch {
 		case p.holds() && p.held.mark() == n.Mark:
 			e.outputs.Fresh = append(e.outputs.Fresh, p.name)
-			e.note(p, Note{Kind: Receipt, From: e.id.tag(), Mark: n.Mark})
+			e.note(p, Receipt, n.Mark)
 		case p.state == Nothing || p.held.Version.Incarnation != p.incarnation:
 			e.ask(now, p)
 		default:
@@ -108,7 +108,7 @@ func (e *Engine) handleNote(now time.Time, n Note) {
 	}
 }
 
-// note sends a short datagram.
-func (e *Engine) note(p *peer, n Note) {
-	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{To: p.name, Data: n.AppendTo(nil)})
+// note sends a note.
+func (e *Engine) note(p *peer, kind AdvertKind, mark uint32) {
+	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{To: p.name, Data: Note{kind, e.id.tag(), mark}.AppendTo(nil)})
 }

@@ -35,11 +35,10 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 	}
 	e.in.take(r.Bytes)
 	p := f.origin
-	if p.fetching != number || p.incarnation != f.incarnation {
-		e.enqueue(p)
+	if p.flight != f {
 		return // a new life of the origin began meanwhile
 	}
-	p.fetching = 0
+	p.flight = nil
 	defer e.enqueue(p)
 	if f.step {
 		e.stepDone(now, f, r)

@@ -41,8 +41,8 @@ type pursuit struct {
 	partial   *Partial  // the first bytes of a snapshot; nil if there are none
 	partialAt time.Time // when the last of them came
 
-	fetching  uint64    // number of the fetch under way; 0 if none
-	queued    bool      // in the engine's list of wants
+	queued    bool      // in one of the engine's lists of wants
+	flight    *flight   // the fetch under way; nil if there is none
 	notBefore time.Time // earliest start of the next fetch
 	attempts  int       // that failed in a row
 	badDeltas int       // rejected in a row

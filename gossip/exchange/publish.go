@@ -221,7 +221,7 @@ func (e *Engine) repeatAdverts(now time.Time) {
 		default:
 			e.stats.Repeats++
 			if p.repeats%wholeRepeat != wholeRepeat-1 {
-				e.note(p, Note{Kind: Reminder, From: e.id.tag(), Mark: e.self.mark()})
+				e.note(p, Reminder, e.self.mark())
 			} else {
 				e.send(p, Advert{Announce, e.self})
 			}

@@ -139,7 +139,7 @@ func (p *peer) stepFits() bool {
 // startStep starts to decode the step at hand: a fetch whose answer is there already.
 func (e *Engine) startStep(p *peer) {
 	get := Get{Origin: p.id, Have: p.held.Version, State: p.held.State, Limit: uint64(e.cfg.DigestBytes)}
-	e.start(&flight{origin: p, source: p, incarnation: p.incarnation, get: get, step: true},
+	e.start(&flight{origin: p, source: p, get: get, step: true},
 		Fetch{Base: p.filter, Key: p.key, Step: p.step})
 	p.step = nil
 }
