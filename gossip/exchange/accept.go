@@ -114,9 +114,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 	if p.announced.Version.Compare(p.held.Version) <= 0 {
 		p.holders = nil
 	}
-	if p.live && p.holds() {
-		e.update(p, p.filter, r.Delta)
-	}
+	e.settle(p, r.Delta)
 	e.emit(ev)
 	if repaired {
 		e.emit(Event{Kind: Repaired, Peer: p.name, Head: r.Head})

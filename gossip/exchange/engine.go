@@ -117,10 +117,6 @@ func (e *Engine) Drain() Outputs {
 
 func (e *Engine) emit(ev Event) { e.outputs.Events = append(e.outputs.Events, ev) }
 
-func (e *Engine) update(p *peer, f *digest.Filter, d *digest.Delta) {
-	e.outputs.Updates = append(e.outputs.Updates, Update{p.name, f, d})
-}
-
 // Tick does what time has made due. Call it at [Engine.Next] at the latest;
 // calling it more often does no harm.
 func (e *Engine) Tick(now time.Time) {

@@ -84,7 +84,7 @@ func TestDivergenceIsFoundAndRepaired(t *testing.T) {
 	p := a.replica(b)
 	p.filter = w.peers[2].filter.Current()
 	p.held.State = p.filter.Version().State
-	a.engine.reckon(p)
+	a.engine.settle(p, nil)
 	a.index[b.i] = p.filter
 	w.run(w.now.Add(10 * time.Second))
 	w.mustBeInStep(t)

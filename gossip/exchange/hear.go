@@ -160,16 +160,13 @@ const contestEvery = time.Second
 
 // diverge begins the repair of a replica that is not what its origin has.
 func (e *Engine) diverge(p *peer, h Head) {
-	inUse := p.live && p.holds()
-	e.become(p, Wrong)
+	e.become(p, Wrong) // lookups see nothing of it until it is repaired
+	e.settle(p, nil)
 	p.floor = h.Version
 	if p.diverged != h.Version {
 		p.diverged = h.Version
 		e.stats.Divergences++
 		e.emit(Event{Kind: Diverged, Peer: p.name, Head: h})
-	}
-	if inUse {
-		e.update(p, nil, nil) // until it is repaired
 	}
 	e.enqueue(p)
 }

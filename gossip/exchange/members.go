@@ -27,9 +27,6 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 		e.send(p, Advert{Echo, Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}})
 	}
 	if incarnation != p.incarnation {
-		if p.holds() && p.live {
-			e.update(p, nil, nil)
-		}
 		switch {
 		case p.state == Nothing:
 		case p.state != Wrong && incarnation > p.incarnation:
@@ -38,8 +35,6 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 			e.become(p, Nothing)
 		}
 		p.begin(incarnation)
-	} else if p.holds() {
-		e.update(p, p.filter, nil) // back after a blip
 	}
 	p.reacted, p.told = Version{}, Version{} // it may have lost its replica of us
 	if !p.live {
@@ -50,7 +45,7 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 			e.syncAt = now.Add(e.spread(eagerInterval))
 		}
 	}
-	e.reckon(p)
+	e.settle(p, nil)
 	p.check = true
 	p.notBefore = now
 	e.enqueue(p)
@@ -67,11 +62,8 @@ func (e *Engine) PeerDown(now time.Time, name string) {
 	p.died = now
 	p.partial = nil
 	p.repeatAt = time.Time{}
-	e.reckon(p)
+	e.settle(p, nil)
 	e.live = slices.DeleteFunc(e.live, func(q *peer) bool { return q == p })
-	if p.holds() {
-		e.update(p, nil, nil)
-	}
 	if len(e.live) == 0 {
 		e.syncAt = time.Time{}
 	}

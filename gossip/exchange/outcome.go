@@ -169,11 +169,9 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 // confirmed handles the origin's word that what is held is its newest version.
 func (e *Engine) confirmed(now time.Time, p *peer) {
 	p.confirmed = p.held.Version
-	if was := p.state; was == Former || was == Doubted {
+	if p.state == Former || p.state == Doubted {
 		e.become(p, Trusted)
-		if p.live && was == Former {
-			e.update(p, p.filter, nil)
-		}
+		e.settle(p, nil)
 	}
 	e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 	if p.announced.Version.Compare(p.held.Version) <= 0 {

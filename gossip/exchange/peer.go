@@ -3,6 +3,8 @@ package exchange
 import (
 	"slices"
 	"time"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
 // A peer is what the engine knows of one other member.
@@ -16,7 +18,8 @@ type peer struct {
 	// lives are not believed.
 	incarnation uint64
 
-	share uint64 // of the engine's sum
+	share uint64         // of the engine's sum
+	seen  *digest.Filter // by lookups; nil if nothing is
 
 	replica
 	pursuit

@@ -52,7 +52,7 @@ var leads = [replicaStates][]ReplicaState{
 	Wrong:   {Trusted, Nothing, Wrong},
 }
 
-// become changes the state of p's replica.
+// become changes the state of p's replica. What follows from that is left to settle.
 func (e *Engine) become(p *peer, to ReplicaState) {
 	if e.became != nil {
 		e.became(p.state, to)
@@ -61,5 +61,25 @@ func (e *Engine) become(p *peer, to ReplicaState) {
 	if to == Nothing {
 		p.held, p.filter, p.history, p.signature = Head{}, nil, nil, nil
 	}
-	e.reckon(p)
+}
+
+// settle brings what follows from the state of p's replica up to date: p's share of the
+// sum, and what lookups see of it. d, if not nil, leads from what was held before to what
+// is held now.
+func (e *Engine) settle(p *peer, d *digest.Delta) {
+	var share uint64
+	var seen *digest.Filter
+	if p.live {
+		h := Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}
+		if p.holds() {
+			h, seen = p.held, p.filter
+		}
+		share = h.sum()
+	}
+	e.known += share - p.share
+	p.share = share
+	if seen != p.seen {
+		p.seen = seen
+		e.outputs.Updates = append(e.outputs.Updates, Update{p.name, seen, d})
+	}
 }

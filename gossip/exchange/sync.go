@@ -48,20 +48,6 @@ func (e *Engine) exchangeVectors(now time.Time, p *peer) {
 // with each answer to a probe of membership.
 func (e *Engine) Sum() uint32 { return uint32(e.known + e.self.sum()) }
 
-// reckon keeps account of p in the sum.
-func (e *Engine) reckon(p *peer) {
-	share := uint64(0)
-	if p.live {
-		h := Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}
-		if p.holds() {
-			h = p.held
-		}
-		share = h.sum()
-	}
-	e.known += share - p.share
-	p.share = share
-}
-
 // HandleSum takes in whether the peer called name, asked just now, has the sum that this
 // peer has. If others' differ time and again, one of them lacks something, and vectors
 // will tell what.
