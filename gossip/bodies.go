@@ -30,10 +30,6 @@ func newBodies(max int) *bodies {
 // frame returns the bytes of a, made once however many ask at the same time. The
 // caller must not change them.
 func (c *bodies) frame(a exchange.Answer) []byte {
-	a = a.Resolve()
-	if snapshot, ok := a.Snapshot(); ok {
-		return a.AppendRest(nil, c.frame(snapshot))
-	}
 	key := a.Key()
 	if key == (exchange.AnswerKey{}) {
 		return a.AppendTo(nil)

@@ -42,15 +42,9 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds
 		}
 	case FrameDelta, FrameSnapshot, FrameRest:
 		in := newReader(t.String(), payload)
-		r.Head = in.head()
 		var body []byte
-		if t == FrameRest {
-			body = in.continued(f, &r)
-			t, r.Kind = FrameSnapshot, FrameSnapshot
-		} else {
-			r.Signature = in.Signature()
-			body = in.Rest()
-		}
+		r, body = in.body(f, t)
+		r.Bytes = len(payload)
 		if r.Err = in.Err; r.Err == nil {
 			r.Err = verify(f.Key, r.Head, r.Signature)
 		}
@@ -59,13 +53,13 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds
 				seeds = []uint64{lim.Seed}
 			}
 			for _, lim.Seed = range seeds {
-				if r.Filter, r.Delta, r.Err = decodeBody(f, t, body, lim); !errors.Is(r.Err, digest.ErrSeed) {
+				if r.Filter, r.Delta, r.Err = decodeBody(f, r.Kind, body, lim); !errors.Is(r.Err, digest.ErrSeed) {
 					break
 				}
 			}
 		}
 		if r.Err == nil && headOf(r.Head.Origin, r.Head.Version.Incarnation, r.Filter) != r.Head {
-			r.Err = fmt.Errorf("exchange: %v: the body is not what its head says: %w", t, digest.ErrCorrupt)
+			r.Err = fmt.Errorf("exchange: %v: the body is not what its head says: %w", r.Kind, digest.ErrCorrupt)
 		}
 	default:
 		r.Err = &FormatError{Message: "answer", Field: "type", Err: ErrMalformed}
@@ -74,6 +68,22 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds
 		r.Err = &FormatError{Message: t.String(), Field: "origin", Err: ErrMalformed}
 	}
 	return r
+}
+
+// body reads an answer that is a delta or a snapshot: its head, its signature and the body.
+// A rest, with what came before, is a snapshot.
+func (r *reader) body(f Fetch, t FrameType) (result Result, body []byte) {
+	result.Kind, result.Head = t, r.head()
+	if t == FrameRest {
+		result.Kind = FrameSnapshot
+		result.Signature, body = r.joined(f, result.Head)
+		if body != nil {
+			result.Resumed = len(f.Partial.Body)
+		}
+		return result, body
+	}
+	result.Signature = r.Signature()
+	return result, r.Rest()
 }
 
 func decodeBody(f Fetch, t FrameType, body []byte, lim digest.Limits) (*digest.Filter, *digest.Delta, error) {

@@ -47,7 +47,7 @@ type Engine struct {
 
 	became func(from, to ReplicaState) // for the model test; nil otherwise
 
-	leastPartial uint64 // bytes of progress to keep what came before a stream broke
+	leastPartial int // bytes of progress to keep what came before a stream broke
 
 	in, out budget
 	outputs Outputs

@@ -110,13 +110,13 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 	} else if p.state != Nothing && p.badDeltas < unusables {
 		get.Have, get.State, base = p.held.Version, p.held.State, p.filter
 	}
-	partial := e.resumable(now, p)
-	if partial != nil && !get.Whole {
-		get.Resume = partial.resume()
+	if now.Sub(p.partialAt) > partialAge {
+		p.partial = nil
 	}
+	get.Resume = p.partial.resume()
 	e.stats.Fetches++
 	e.start(&flight{origin: p, source: source, get: get, snapshot: snapshot},
-		Fetch{Base: base, Key: p.key, Partial: partial})
+		Fetch{Base: base, Key: p.key, Partial: p.partial})
 }
 
 func (e *Engine) start(f *flight, out Fetch) {

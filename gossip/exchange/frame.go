@@ -79,6 +79,9 @@ func EndFrame(dst []byte, start int) []byte {
 	return dst
 }
 
+// appendFrame appends a frame without a payload.
+func appendFrame(dst []byte, t FrameType) []byte { return EndFrame(BeginFrame(dst, t), len(dst)) }
+
 // DecodeFrameHeader reads a header and checks the length against the type's
 // limit, before anything is allocated for the payload.
 func DecodeFrameHeader(b [FrameHeader]byte, limit int) (FrameType, int, error) {

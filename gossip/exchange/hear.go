@@ -162,7 +162,7 @@ const contestEvery = time.Second
 func (e *Engine) diverge(p *peer, h Head) {
 	e.become(p, Wrong) // lookups see nothing of it until it is repaired
 	e.settle(p, nil)
-	p.floor = h.Version
+	p.floor, p.partial = h.Version, nil
 	if p.diverged != h.Version {
 		p.diverged = h.Version
 		e.stats.Divergences++

@@ -108,17 +108,14 @@ var codecs = map[string]codec{
 			in.Fail("offset")
 			return nil, nil, in.Err
 		}
-		// Those who have that many bytes join the rest to them, and make it of the snapshot.
+		// Those who have that many bytes join the rest to them.
 		f := Fetch{Partial: &Partial{Head: fields.Head, Body: make([]byte, fields.Offset)}}
-		r := Result{Head: fields.Head}
-		in.Off = len(fields.Head.append(nil))
-		body := in.continued(f, &r)
-		if in.Err != nil {
+		in = newReader("rest", b)
+		r, body := in.body(f, FrameRest)
+		if in.Err != nil || r.Resumed != int(fields.Offset) {
 			return nil, nil, in.Err
 		}
-		a := Answer{kind: FrameRest, head: fields.Head, resume: Resume{Offset: fields.Offset}}
-		snapshot := append(a.appendHead(BeginFrame(nil, FrameSnapshot)), body...)
-		return fields, a.AppendRest(nil, snapshot), nil
+		return fields, appendRest(nil, fields.Head, fields.Offset, body[fields.Offset:]), nil
 	}),
 	"same": framed(FrameSame, func(b []byte) (any, []byte, error) {
 		r := DecodeAnswer(Fetch{Get: Get{Origin: headAt(b).Origin}}, FrameSame, b, digest.Limits{})

@@ -1,11 +1,11 @@
 package exchange
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
-
-	"github.com/summarycache/summarycache/digest"
 )
 
 // A Partial is the first bytes of a snapshot, whose stream broke. Equal digests
@@ -24,7 +24,11 @@ const (
 	partialAge = time.Minute
 )
 
+// resume is what a get for the rest says; nil has the zero Resume.
 func (p *Partial) resume() Resume {
+	if p == nil {
+		return Resume{}
+	}
 	return Resume{Version: p.Head.Version, State: p.Head.State, Offset: uint64(len(p.Body))}
 }
 
@@ -33,49 +37,37 @@ func (p *Partial) resume() Resume {
 // there is something. payload is not retained.
 func DecodeBroken(f Fetch, t FrameType, payload []byte) Result {
 	r := Result{Kind: t, Bytes: len(payload), Err: ErrBroken}
-	in := newReader(t.String(), payload)
-	head := in.head()
-	if in.Err != nil || head.Origin != f.Get.Origin {
+	if t != FrameSnapshot && t != FrameRest {
 		return r
 	}
-	part := Result{Head: head}
-	var body []byte
-	switch t {
-	case FrameSnapshot:
-		part.Signature = in.Signature()
-		body = append(body, in.Rest()...)
-	case FrameRest:
-		body = in.continued(f, &part)
-	}
-	if in.Err == nil && len(body) > 0 && verify(f.Key, head, part.Signature) == nil {
-		r.Partial = &Partial{Head: head, Signature: part.Signature, Body: body}
+	in := newReader(t.String(), payload)
+	part, body := in.body(f, t)
+	if in.Err == nil && len(body) > 0 && part.Head.Origin == f.Get.Origin && verify(f.Key, part.Head, part.Signature) == nil {
+		r.Partial = &Partial{Head: part.Head, Signature: part.Signature, Body: bytes.Clone(body)}
 	}
 	return r
 }
 
-// continued reads what follows the head of a rest, and returns the body from its
-// beginning.
-func (r *reader) continued(f Fetch, result *Result) []byte {
+// joined reads what follows the head of a rest and appends it to the body that f has the
+// beginning of. It returns the signature that came with that beginning, too.
+func (r *reader) joined(f Fetch, head Head) (signature, body []byte) {
 	offset := r.Uvarint("offset")
 	p := f.Partial
-	if p == nil || result.Head != p.Head {
+	switch {
+	case p == nil || head != p.Head:
 		r.Fail("head")
-		return nil
-	}
-	if offset != uint64(len(p.Body)) {
+	case offset != uint64(len(p.Body)):
 		r.Fail("offset")
 	}
 	rest := r.Rest()
 	if r.Err != nil {
-		return nil
+		return nil, nil
 	}
-	result.Signature, result.Resumed = p.Signature, len(p.Body)
-	return append(append(make([]byte, 0, len(p.Body)+len(rest)), p.Body...), rest...)
+	return p.Signature, slices.Concat(p.Body, rest)
 }
 
 // keepPartial keeps what came before a stream broke, and reports whether that was
-// progress: then the rest is asked for at once. After an answer that was wrong, what
-// it was a part of may be wrong too.
+// progress. After an answer that was wrong, what it was a part of may be wrong too.
 func (e *Engine) keepPartial(now time.Time, f *flight, r Result) bool {
 	p := f.origin
 	if r.Partial == nil {
@@ -84,111 +76,63 @@ func (e *Engine) keepPartial(now time.Time, f *flight, r Result) bool {
 		}
 		return false
 	}
-	have := uint64(0)
+	have := 0
 	if p.partial != nil && p.partial.Head == r.Partial.Head {
-		have = uint64(len(p.partial.Body))
+		have = len(p.partial.Body)
 	}
-	more := uint64(len(r.Partial.Body))
-	if p.state == Wrong || more < have+e.leastPartial || r.Partial.Head.Version.Compare(p.held.Version) <= 0 ||
-		!e.partialRoom(now, p, len(r.Partial.Body)) {
+	v, bytes := r.Partial.Head.Version, len(r.Partial.Body)
+	if p.state == Wrong || v.Incarnation != p.incarnation || v.Compare(p.held.Version) <= 0 ||
+		bytes < have+e.leastPartial || bytes > e.cfg.DigestBytes {
 		return false
 	}
 	p.partial, p.partialAt = r.Partial, now
+	e.boundPartials()
 	return true
 }
 
-// partialRoom reports whether a partial of p may take so many bytes: all together at
-// most as many as one digest. The oldest others go first.
-func (e *Engine) partialRoom(now time.Time, p *peer, bytes int) bool {
-	if bytes > e.cfg.DigestBytes {
-		return false
-	}
+// boundPartials drops the oldest partials, until all together take at most as many bytes as
+// one digest.
+func (e *Engine) boundPartials() {
 	for {
-		sum, oldest := bytes, (*peer)(nil)
-		for _, q := range e.order {
-			if q.partial == nil || q == p {
-				continue
-			}
-			if now.Sub(q.partialAt) > partialAge {
-				q.partial = nil
-				continue
-			}
-			sum += len(q.partial.Body)
-			if oldest == nil || q.partialAt.Before(oldest.partialAt) {
-				oldest = q
+		sum, oldest := 0, (*peer)(nil)
+		for _, p := range e.order {
+			if p.partial != nil {
+				sum += len(p.partial.Body)
+				if oldest == nil || p.partialAt.Before(oldest.partialAt) {
+					oldest = p
+				}
 			}
 		}
-		if sum <= e.cfg.DigestBytes || oldest == nil {
-			return true
+		if sum <= e.cfg.DigestBytes {
+			return
 		}
 		oldest.partial = nil
 	}
 }
 
-// resumable returns what there is of a snapshot of p that is still worth
-// completing.
-func (e *Engine) resumable(now time.Time, p *peer) *Partial {
-	part := p.partial
-	if part == nil {
-		return nil
+// appendRest appends what the other side lacks of a snapshot that it has begun to receive;
+// ok is false if that is of a version that is neither a's nor in its log. Should there be
+// nothing beyond what it has, the frame is unknown.
+func (a Answer) appendRest(dst []byte) (frame []byte, ok bool) {
+	r, head, f := a.resume, a.head, a.filter
+	if r.Offset == 0 || r.Version.Incarnation != head.Version.Incarnation {
+		return dst, false
 	}
-	v := part.Head.Version
-	if p.state == Wrong || now.Sub(p.partialAt) > partialAge || v.Incarnation != p.incarnation || v.Compare(p.held.Version) <= 0 {
-		p.partial = nil
-		return nil
-	}
-	return part
-}
-
-// Resolve finds out whether an answer can be the rest of a snapshot of which the
-// other side has the first bytes: that needs its version to be held, or in the log.
-// It takes time in proportion to the digest, may run while the engine goes on, and
-// need not be called before [Answer.AppendTo].
-func (a Answer) Resolve() Answer {
-	r := a.resume
-	a.resume = Resume{}
-	if a.kind != FrameSnapshot || r.Offset == 0 || r.Version.Incarnation != a.head.Version.Incarnation {
-		return a
-	}
-	if a.have != (digest.Version{}) && FrameType(a.AppendTo(nil)[0]) == FrameDelta {
-		return a // from what it holds besides, that is less than a snapshot
-	}
-	rest := a
-	if at := r.Version.Digest(r.State); a.filter.Version() != at {
-		_, base, ok := a.history.Since(at)
-		if !ok {
-			return a
+	if at := r.Version.Digest(r.State); f.Version() != at {
+		if _, f, ok = a.history.Since(at); !ok {
+			return dst, false
 		}
-		rest.filter, rest.past, rest.signed = base, true, nil
-		rest.head = headOf(a.head.Origin, r.Version.Incarnation, base)
+		head = headOf(head.Origin, head.Version.Incarnation, f)
 	}
-	rest.kind, rest.resume, rest.have = FrameRest, r, digest.Version{}
-	return rest
+	body := f.AppendTo(nil)
+	if len(body) > a.limit || r.Offset >= uint64(len(body)) {
+		return appendFrame(dst, FrameUnknown), true
+	}
+	return appendRest(dst, head, r.Offset, body[r.Offset:]), true
 }
 
-// Snapshot returns the answer whose bytes a rest is part of; ok is false if a is no rest.
-func (a Answer) Snapshot() (snapshot Answer, ok bool) {
-	if a.kind != FrameRest {
-		return Answer{}, false
-	}
-	a.kind, a.resume = FrameSnapshot, Resume{}
-	return a, true
-}
-
-// AppendRest appends the frame of a rest to dst, given the bytes of its [Answer.Snapshot].
-// Should there be nothing beyond what was asked to be left out, it is unknown.
-func (a Answer) AppendRest(dst, snapshot []byte) []byte {
+func appendRest(dst []byte, head Head, offset uint64, rest []byte) []byte {
 	start := len(dst)
-	in := newReader("", snapshot[FrameHeader:])
-	if FrameType(snapshot[0]) == FrameSnapshot {
-		in.head()
-		in.Signature()
-	}
-	body := in.Rest()
-	if FrameType(snapshot[0]) != FrameSnapshot || in.Err != nil || a.resume.Offset >= uint64(len(body)) {
-		return EndFrame(BeginFrame(dst, FrameUnknown), start)
-	}
-	dst = a.head.append(BeginFrame(dst, FrameRest))
-	dst = binary.AppendUvarint(dst, a.resume.Offset)
-	return EndFrame(append(dst, body[a.resume.Offset:]...), start)
+	dst = binary.AppendUvarint(head.append(BeginFrame(dst, FrameRest)), offset)
+	return EndFrame(append(dst, rest...), start)
 }

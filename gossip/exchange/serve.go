@@ -22,7 +22,6 @@ type Answer struct {
 	have    digest.Version     // to send a delta from; the zero Version for none
 	again   bool               // of a same: what the other side has is of a former life
 	resume  Resume             // what the other side has of a snapshot
-	past    bool               // filter is an earlier version than the newest
 }
 
 // AnswerKey tells answers with equal bytes, so that they can be made once and
@@ -32,7 +31,6 @@ type AnswerKey struct {
 	Incarnation uint64
 	Have        digest.Version
 	Current     digest.Version
-	Past        bool // of a version that is not the newest
 }
 
 // HandleGet answers a get from the peer called name.
@@ -66,8 +64,8 @@ func (e *Engine) HandleGet(now time.Time, name string, g Get) Answer {
 			return Answer{kind: FrameBusy, wait: wait}
 		}
 	}
-	if g.Origin == e.id && (g.Resume.Offset == 0 || g.Resume.Version == h.Version) {
-		if p := e.peers[IDOf(name)]; p != nil && p.name == name && a.kind == FrameSame {
+	if a.kind == FrameSame && g.Origin == e.id {
+		if p := e.peers[IDOf(name)]; p != nil && p.name == name {
 			p.reacted = e.self.Version // others say so when they have it
 		}
 	}
@@ -111,10 +109,10 @@ func (e *Engine) snapshot(id ID) (Answer, bool) {
 
 // Key returns the answer's key.
 func (a Answer) Key() AnswerKey {
-	if a.kind != FrameSnapshot {
+	if a.kind != FrameSnapshot || a.resume.Offset > 0 {
 		return AnswerKey{}
 	}
-	return AnswerKey{a.head.Origin, a.head.Version.Incarnation, a.have, a.filter.Version(), a.past}
+	return AnswerKey{a.head.Origin, a.head.Version.Incarnation, a.have, a.filter.Version()}
 }
 
 // AppendTo appends the frame to dst. It takes time in proportion to the digest
@@ -122,30 +120,28 @@ func (a Answer) Key() AnswerKey {
 // goroutines at once.
 func (a Answer) AppendTo(dst []byte) []byte {
 	start := len(dst)
-	a = a.Resolve()
 	switch a.kind {
 	case FrameSame:
-		dst = a.head.append(BeginFrame(dst, FrameSame))
+		var signature []byte
 		if a.again {
-			return EndFrame(wire.AppendString8(dst, string(sign(a.key, a.head))), start)
+			signature = sign(a.key, a.head)
 		}
-		return EndFrame(append(dst, 0), start)
+		dst = a.head.append(BeginFrame(dst, FrameSame))
+		return EndFrame(wire.AppendString8(dst, string(signature)), start)
 	case FrameBusy:
 		return appendBusy(dst, a.wait)
 	case FrameUnknown:
-		return EndFrame(BeginFrame(dst, FrameUnknown), start)
-	}
-	if snapshot, ok := a.Snapshot(); ok {
-		return a.AppendRest(dst, snapshot.AppendTo(nil))
+		return appendFrame(dst, FrameUnknown)
 	}
 	dst = a.appendBody(dst)
 	if len(dst)-start-FrameHeader > a.limit {
-		return EndFrame(BeginFrame(dst[:start], FrameUnknown), start)
+		return appendFrame(dst[:start], FrameUnknown)
 	}
 	return dst
 }
 
-// appendBody appends the delta or the snapshot, whichever is smaller.
+// appendBody appends the delta or the snapshot, whichever is smaller; of the snapshot, if
+// the other side has the beginning of one, the rest.
 func (a Answer) appendBody(dst []byte) []byte {
 	start := len(dst)
 	a, d, base, ok := a.delta()
@@ -163,13 +159,13 @@ func (a Answer) appendBody(dst []byte) []byte {
 	end := len(dst)
 	dst = a.appendHead(BeginFrame(dst, FrameSnapshot))
 	dst = EndFrame(a.filter.AppendTo(dst), end)
-	if !ok {
-		return dst
+	if ok && len(dst)-end >= end-start {
+		return dst[:end]
 	}
-	if len(dst)-end < end-start {
-		return append(dst[:start], dst[end:]...)
+	if rest, ok := a.appendRest(dst[:start]); ok {
+		return rest
 	}
-	return dst[:end]
+	return append(dst[:start], dst[end:]...)
 }
 
 // appendHead appends what precedes a body.
