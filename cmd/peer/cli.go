@@ -9,6 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 	mangokong "github.com/alecthomas/mango-kong"
 	kongcompletion "github.com/jotaen/kong-completion"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 )
 
 // grammar is the command line. Kong makes parser and help of it.
@@ -69,7 +71,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		}
 	}()
 	var g grammar
-	parser, err := newParser(&g, stdout, stderr)
+	parser, flags, err := newParser(&g, stdout, stderr)
 	if err != nil {
 		return err
 	}
@@ -81,13 +83,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return misuse{fmt.Errorf("%w\n%s", err, hint(err))}
 	}
-	return command.Run(&environment{ctx, args, stdout, stderr})
+	return command.Run(&environment{ctx, args, stdout, stderr}, flags)
 }
 
 // newParser makes the parser of a command line, which panics with leave in place
-// of ending the process.
-func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, error) {
-	return kong.New(g,
+// of ending the process, and what decodes its flags.
+func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, *config.Flags, error) {
+	flags, options := config.NewFlags()
+	parser, err := kong.New(g, append(options,
 		kong.Name("peer"),
 		kong.Description("A cooperative HTTP cache\n\nIt shares its contents with the other caches of a cluster."),
 		kong.Writers(stdout, stderr),
@@ -99,7 +102,8 @@ func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, error) {
 			{Key: "Operation", Title: "Operation"},
 		}),
 		kong.Help(help),
-	)
+	)...)
+	return parser, flags, err
 }
 
 // help prints kong's help, and below that of the whole program where to begin.

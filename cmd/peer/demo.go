@@ -9,31 +9,36 @@ import (
 	"os"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/demo"
 	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
 )
 
 type demoCommand struct {
-	Peers    string `name:"peers" placeholder:"COUNT" default:"3" help:"Peers to run, 1 to 32. Default: ${default}."`
-	Requests string `name:"requests" placeholder:"COUNT" help:"Requests to send. Default: 3000, or all of the trace."`
-	Objects  string `name:"objects" placeholder:"COUNT" default:"1000" help:"Objects that the workload chooses from. Default: ${default}."`
-	Skew     string `name:"skew" placeholder:"EXPONENT" default:"0.9" help:"How skewed their popularity is: the exponent of a Zipf law. Default: ${default}."`
-	Seed     string `name:"seed" placeholder:"NUMBER" default:"1" help:"Equal seeds give equal workloads. Default: ${default}."`
-	Trace    string `name:"trace" placeholder:"FILE" help:"Replay a request trace instead, lines of SECONDS CLIENT KEY SIZE, plain or gzip. Its order is kept, its times are not. Clients are dealt to the peers by hash; requests of unknown clients at random."`
-	Rate     string `name:"rate" placeholder:"RATE" default:"300" help:"Requests a second in all; 0 is as fast as answers come. What telling each other takes depends on it. Default: ${default}."`
-	Publish  string `name:"publish" placeholder:"TIME" default:"0s" help:"How long a change may wait, at most, until the other peers hear of it. Default: 0s, at most 5 s, and as long as waiting saves more than it costs."`
-	Forward  bool   `name:"forward" help:"Run the peers as forward proxies, not as reverse proxies of the origin."`
-	Serve    bool   `name:"serve" help:"Keep the cluster up afterwards, print its addresses and wait for Ctrl-C."`
-	JSON     bool   `name:"json" help:"Print JSON."`
-	Verbose  bool   `name:"verbose" short:"v" help:"Show what the peers log."`
+	Peers    int           `name:"peers" placeholder:"COUNT" default:"3" type:"count" min:"1" max:"32" help:"Peers to run, 1 to 32. Default: ${default}."`
+	Requests *int          `name:"requests" placeholder:"COUNT" type:"count" max:"100000000" help:"Requests to send. Default: 3000, or all of the trace."`
+	Objects  int           `name:"objects" placeholder:"COUNT" default:"1000" type:"count" min:"1" max:"1000000" help:"Objects that the workload chooses from. Default: ${default}."`
+	Skew     float64       `name:"skew" placeholder:"EXPONENT" default:"0.9" type:"number" max:"5" help:"How skewed their popularity is: the exponent of a Zipf law. Default: ${default}."`
+	Seed     uint64        `name:"seed" placeholder:"NUMBER" default:"1" type:"count" help:"Equal seeds give equal workloads. Default: ${default}."`
+	Trace    string        `name:"trace" placeholder:"FILE" help:"Replay a request trace instead, lines of SECONDS CLIENT KEY SIZE, plain or gzip. Its order is kept, its times are not. Clients are dealt to the peers by hash; requests of unknown clients at random."`
+	Rate     float64       `name:"rate" placeholder:"RATE" default:"300" type:"number" max:"1e6" help:"Requests a second in all; 0 is as fast as answers come. What telling each other takes depends on it. Default: ${default}."`
+	Publish  time.Duration `name:"publish" placeholder:"TIME" default:"0s" type:"time" max:"1h" help:"How long a change may wait, at most, until the other peers hear of it. Default: 0s, at most 5 s, and as long as waiting saves more than it costs."`
+	Forward  bool          `name:"forward" help:"Run the peers as forward proxies, not as reverse proxies of the origin."`
+	Serve    bool          `name:"serve" help:"Keep the cluster up afterwards, print its addresses and wait for Ctrl-C."`
+	JSON     bool          `name:"json" help:"Print JSON."`
+	Verbose  bool          `name:"verbose" short:"v" help:"Show what the peers log."`
 }
 
 func (c *demoCommand) Help() string {
 	return `Everything is real: sockets on loopback, gossip, HTTP through each peer, objects on disk, each body checked by its URL. Ports are free ones, files are temporary, and nothing is left behind.`
 }
 
-func (c *demoCommand) Run(e *environment) error {
+func (c *demoCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
+	if err := flags.Err(ctx); err != nil {
+		return misuse{err}
+	}
 	o, err := c.options()
 	if err != nil {
 		return err
@@ -71,27 +76,15 @@ func (c *demoCommand) Run(e *environment) error {
 	return nil
 }
 
-// options checks all flags and makes the workload.
+// options makes the workload.
 func (c *demoCommand) options() (o demo.Options, err error) {
-	p := new(config.Parser)
-	o.Peers = p.Int("--peers", c.Peers, 1, 32)
-	objects := p.Int("--objects", c.Objects, 1, 1_000_000)
-	skew := p.Float("--skew", c.Skew, 0, 5)
-	o.Seed = p.Uint("--seed", c.Seed)
-	o.Rate = p.Float("--rate", c.Rate, 0, 1e6)
-	o.Publish = p.Duration("--publish", c.Publish, time.Hour)
-	o.Forward = c.Forward
-	requests := 0
-	if c.Requests != "" {
-		requests = p.Int("--requests", c.Requests, 0, 100_000_000)
-	} else if c.Trace == "" {
-		requests = 3000
-	}
-	if err := p.Err(); err != nil {
-		return o, misuse{err}
-	}
+	o = demo.Options{Peers: c.Peers, Seed: c.Seed, Rate: c.Rate, Publish: c.Publish, Forward: c.Forward}
 	if c.Trace == "" {
-		o.Trace = trace.Synthetic(trace.Workload{Requests: requests, Objects: objects, Exponent: skew, Seed: o.Seed})
+		requests := 3000
+		if c.Requests != nil {
+			requests = *c.Requests
+		}
+		o.Trace = trace.Synthetic(trace.Workload{Requests: requests, Objects: c.Objects, Exponent: c.Skew, Seed: c.Seed})
 		return o, nil
 	}
 	if o.Trace, err = trace.ReadFile(c.Trace); err != nil {
@@ -101,8 +94,8 @@ func (c *demoCommand) options() (o demo.Options, err error) {
 		}
 		return o, fmt.Errorf("--trace: %w", err)
 	}
-	if c.Requests != "" {
-		o.Trace = o.Trace.Head(requests)
+	if c.Requests != nil {
+		o.Trace = o.Trace.Head(*c.Requests)
 	}
 	o.Trace.FillSizes(trace.SizeOf)
 	return o, nil

@@ -147,7 +147,7 @@ func wrong(t *testing.T, words []string) string {
 
 func wrongPeer(t *testing.T, args []string) string {
 	var g grammar
-	p, err := newParser(&g, io.Discard, io.Discard)
+	p, _, err := newParser(&g, io.Discard, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func wrongSettings(t *testing.T, args []string) string {
 // flagsOf are the flags of a command of peer.
 func flagsOf(t *testing.T, command string) []*kong.Flag {
 	var g grammar
-	p, err := newParser(&g, io.Discard, io.Discard)
+	p, _, err := newParser(&g, io.Discard, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func anyFlag(t *testing.T) map[string]bool {
 	}
 	flagNames = map[string]bool{"help": true}
 	var g grammar
-	p, err := newParser(&g, io.Discard, io.Discard)
+	p, _, err := newParser(&g, io.Discard, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

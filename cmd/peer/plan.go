@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
@@ -14,18 +16,18 @@ import (
 )
 
 type planCommand struct {
-	Objects   string `name:"objects" placeholder:"COUNT" required:"" help:"Objects that one peer holds."`
-	Peers     string `name:"peers" placeholder:"COUNT" default:"2" help:"Peers in the cluster. Default: ${default}."`
-	Churn     string `name:"churn" placeholder:"RATE" default:"0" help:"Objects that one peer replaces in a second. Default: ${default}."`
-	Interval  string `name:"interval" placeholder:"TIME" default:"0s" help:"Time between updates. Default: 0s, as the share says."`
-	Share     string `name:"share" placeholder:"SHARE" default:"0" help:"Share of the objects, 0 to 1, that is replaced before an update. Default: 0, a hundredth or what the bandwidth allows."`
-	Resend    string `name:"resend" placeholder:"SHARE" default:"0" help:"Share of the updates that are sent as snapshots, since the receiver missed too much. Default: ${default}."`
-	WrongAsks string `name:"false-candidates" placeholder:"RATE" help:"Average number of peers whose digest claims an object that nobody has, at most. Default: 0.001 for each other peer, unless --memory or --digest-size says how far to go."`
-	Bandwidth string `name:"bandwidth" placeholder:"SIZE" help:"Bytes of digests that one peer receives in a second from all others, at most."`
-	Memory    string `name:"memory" placeholder:"SIZE" help:"Memory for the digests of all others, at most."`
-	Snapshot  string `name:"digest-size" placeholder:"SIZE" help:"A snapshot, the digest whole, on the wire, at most."`
-	Certainty string `name:"certainty" placeholder:"ODDS" default:"0.999" help:"Odds that a digest keeps within --digest-size. Default: ${default}."`
-	JSON      bool   `name:"json" help:"Print JSON."`
+	Objects         uint64        `name:"objects" placeholder:"COUNT" type:"count" min:"1" max:"1073741824" required:"" help:"Objects that one peer holds."`
+	Peers           int           `name:"peers" placeholder:"COUNT" default:"2" type:"count" min:"2" max:"16777216" help:"Peers in the cluster. Default: ${default}."`
+	Churn           float64       `name:"churn" placeholder:"RATE" default:"0" type:"number" max:"1e12" help:"Objects that one peer replaces in a second. Default: ${default}."`
+	Interval        time.Duration `name:"interval" placeholder:"TIME" default:"0s" type:"time" max:"1000h" help:"Time between updates. Default: 0s, as the share says."`
+	Share           float64       `name:"share" placeholder:"SHARE" default:"0" type:"number" max:"1" help:"Share of the objects, 0 to 1, that is replaced before an update. Default: 0, a hundredth or what the bandwidth allows."`
+	Resend          float64       `name:"resend" placeholder:"SHARE" default:"0" type:"number" max:"1" help:"Share of the updates that are sent as snapshots, since the receiver missed too much. Default: ${default}."`
+	FalseCandidates *float64      `name:"false-candidates" placeholder:"RATE" type:"number" min:"1e-12" max:"1e6" help:"Average number of peers whose digest claims an object that nobody has, at most. Default: 0.001 for each other peer, unless --memory or --digest-size says how far to go."`
+	Bandwidth       int64         `name:"bandwidth" placeholder:"SIZE" type:"size" help:"Bytes of digests that one peer receives in a second from all others, at most."`
+	Memory          int64         `name:"memory" placeholder:"SIZE" type:"size" help:"Memory for the digests of all others, at most."`
+	Snapshot        int64         `name:"digest-size" placeholder:"SIZE" type:"size" help:"A snapshot, the digest whole, on the wire, at most."`
+	Certainty       float64       `name:"certainty" placeholder:"ODDS" default:"0.999" type:"number" min:"0.5" max:"0.999999999999" help:"Odds that a digest keeps within --digest-size. Default: ${default}."`
+	JSON            bool          `name:"json" help:"Print JSON."`
 }
 
 func (c *planCommand) Help() string {
@@ -81,11 +83,11 @@ func compareWaits(g digest.Goal) (out []waited) {
 	return out
 }
 
-func (c *planCommand) Run(e *environment) error {
-	goal, err := c.goal()
-	if err != nil {
+func (c *planCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
+	if err := flags.Err(ctx); err != nil {
 		return misuse{err}
 	}
+	goal := c.goal()
 	d, err := digest.Plan(goal)
 	var impossible *digest.GoalError
 	switch {
@@ -108,27 +110,20 @@ func (c *planCommand) Run(e *environment) error {
 	return p.write(e, goal)
 }
 
-// goal reads the flags.
-func (c *planCommand) goal() (g digest.Goal, err error) {
-	p := new(config.Parser)
-	g.Hashes = 1 // as run has it
-	g.Objects = uint64(p.Int("--objects", c.Objects, 1, 1<<30))
-	g.Peers = p.Int("--peers", c.Peers, 2, 1<<24)
-	g.Churn = p.Float("--churn", c.Churn, 0, 1e12)
-	g.Interval = p.Duration("--interval", c.Interval, 1000*time.Hour)
-	g.Threshold = p.Float("--share", c.Share, 0, 1)
-	g.Resend = p.Float("--resend", c.Resend, 0, 1)
-	g.SnapshotCertainty = p.Float("--certainty", c.Certainty, 0.5, 1-1e-12)
-	g.BytesPerSecond = float64(p.Size("--bandwidth", c.Bandwidth))
-	g.MemoryBytes = p.Size("--memory", c.Memory)
-	g.SnapshotBytes = p.Size("--digest-size", c.Snapshot)
+// goal is what the flags ask for.
+func (c *planCommand) goal() digest.Goal {
+	g := digest.Goal{
+		Hashes:  1, // as run has it
+		Objects: c.Objects, Peers: c.Peers, Churn: c.Churn, Interval: c.Interval, Threshold: c.Share, Resend: c.Resend,
+		SnapshotCertainty: c.Certainty, SnapshotBytes: c.Snapshot, BytesPerSecond: float64(c.Bandwidth), MemoryBytes: c.Memory,
+	}
 	switch {
-	case c.WrongAsks != "":
-		g.FalseCandidates = p.Float("--false-candidates", c.WrongAsks, 1e-12, 1e6)
+	case c.FalseCandidates != nil:
+		g.FalseCandidates = *c.FalseCandidates
 	case g.MemoryBytes == 0 && g.SnapshotBytes == 0:
 		g.FalseCandidates = 0.001 * float64(g.Peers-1)
 	}
-	return g, p.Err()
+	return g
 }
 
 // settings are the flags of run that make a design's digest: from the objects and the

@@ -63,7 +63,7 @@ func (r *reloader) reload() {
 // read parses the command line, the environment and the file again.
 func (r *reloader) read() (config.Config, []config.Effective, error) {
 	var g grammar
-	parser, err := newParser(&g, io.Discard, io.Discard)
+	parser, flags, err := newParser(&g, io.Discard, io.Discard)
 	if err != nil {
 		return config.Config{}, nil, err
 	}
@@ -71,7 +71,8 @@ func (r *reloader) read() (config.Config, []config.Effective, error) {
 	if err != nil {
 		return config.Config{}, nil, err
 	}
-	return config.Load(ctx, &g.Run.Settings)
+	settings, err := flags.Load(ctx, &g.Run.Config)
+	return g.Run.Config, settings, err
 }
 
 // changed names the settings that differ from those applied last, apart by

@@ -3,10 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
-	"net"
 	"net/url"
 	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
@@ -16,12 +16,12 @@ import (
 
 type replayCommand struct {
 	Trace  string   `arg:"" name:"trace" help:"Request trace, lines of SECONDS CLIENT KEY SIZE, plain or gzip."`
-	To     []string `name:"to" sep:"," placeholder:"ADDR" help:"Where peers take requests, HOST:PORT; repeat it or separate by commas. Default: every living peer that the one at --admin knows, and itself."`
-	Base   string   `name:"base" placeholder:"URL" help:"Origin to ask for the trace's keys at, by forward proxies. Default: the peers are reverse proxies."`
-	Rate   string   `name:"rate" placeholder:"RATE" default:"100" help:"Requests a second in all; 0 is as fast as answers come. Default: ${default}."`
-	Speed  string   `name:"speed" placeholder:"FACTOR" default:"0" help:"Keep the trace's own times, this many times as fast, instead of --rate. Default: 0, don't."`
-	Limit  string   `name:"requests" placeholder:"COUNT" default:"0" help:"Send only the first ones. Default: 0, all."`
-	Seed   string   `name:"seed" placeholder:"NUMBER" default:"1" help:"Of the dealing of requests whose client is unknown. Default: ${default}."`
+	To     []string `name:"to" sep:"," placeholder:"ADDR,..." type:"address" example:"3128" help:"Where peers take requests, HOST:PORT; repeat it or separate by commas. Default: every living peer that the one at --admin knows, and itself."`
+	Base   *url.URL `name:"base" placeholder:"URL" type:"origin" help:"Origin to ask for the trace's keys at, by forward proxies. Default: the peers are reverse proxies."`
+	Rate   float64  `name:"rate" placeholder:"RATE" default:"100" type:"number" max:"1e6" help:"Requests a second in all; 0 is as fast as answers come. Default: ${default}."`
+	Speed  float64  `name:"speed" placeholder:"FACTOR" default:"0" type:"number" max:"1e9" help:"Keep the trace's own times, this many times as fast, instead of --rate. Default: 0, don't."`
+	Limit  int      `name:"requests" placeholder:"COUNT" default:"0" type:"count" max:"2147483647" help:"Send only the first ones. Default: 0, all."`
+	Seed   uint64   `name:"seed" placeholder:"NUMBER" default:"1" type:"count" help:"Of the dealing of requests whose client is unknown. Default: ${default}."`
 	Check  bool     `name:"check" help:"Compare every body with its URL; only for the origin of peer demo."`
 	target `embed:""`
 }
@@ -30,20 +30,20 @@ func (c *replayCommand) Help() string {
 	return `Sends a request trace to a running cluster, real requests to real caches: mind the origin. Clients are dealt to the peers by hash, requests of unknown clients at random. Shows, from each answer's Cache-Status, which way it came.`
 }
 
-func (c *replayCommand) Run(e *environment) error {
-	o, err := c.options()
+func (c *replayCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
+	err := flags.Err(ctx)
+	if c.Base != nil && (c.Base.Scheme != "http" || strings.Trim(c.Base.Path, "/") != "") {
+		err = errors.Join(err, fmt.Errorf("--base %q is no origin, such as http://10.0.0.9:8080", c.Base))
+	}
 	if err != nil {
 		return misuse{err}
 	}
+	o := replay.Options{Base: c.Base, Rate: c.Rate, Speed: c.Speed, Seed: c.Seed, Check: c.Check}
 	if o.Trace, err = trace.ReadFile(c.Trace); err != nil {
 		return err
 	}
-	limit := new(config.Parser)
-	o.Trace = o.Trace.Head(limit.Int("--requests", c.Limit, 0, math.MaxInt32))
-	if err := limit.Err(); err != nil {
-		return misuse{err}
-	}
-	if o.Peers, err = c.peers(e, o); err != nil {
+	o.Trace = o.Trace.Head(c.Limit)
+	if o.Peers, err = c.peers(e); err != nil {
 		return err
 	}
 	if o.Check {
@@ -74,30 +74,8 @@ func (c *replayCommand) Run(e *environment) error {
 	return err
 }
 
-func (c *replayCommand) options() (o replay.Options, err error) {
-	p := new(config.Parser)
-	o.Rate = p.Float("--rate", c.Rate, 0, 1e6)
-	o.Speed = p.Float("--speed", c.Speed, 0, 1e9)
-	o.Seed = p.Uint("--seed", c.Seed)
-	o.Check = c.Check
-	errs := []error{p.Err()}
-	for _, addr := range c.To {
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			errs = append(errs, fmt.Errorf("--to %q is no HOST:PORT", addr))
-		}
-	}
-	if c.Base != "" {
-		u, err := url.Parse(c.Base)
-		if err != nil || u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-			errs = append(errs, fmt.Errorf("--base %q is no origin, such as http://10.0.0.9:8080", c.Base))
-		}
-		o.Base = u
-	}
-	return o, errors.Join(errs...)
-}
-
 // peers are where the requests go.
-func (c *replayCommand) peers(e *environment, o replay.Options) ([]string, error) {
+func (c *replayCommand) peers(e *environment) ([]string, error) {
 	if len(c.To) > 0 {
 		return c.To, nil
 	}
@@ -106,9 +84,9 @@ func (c *replayCommand) peers(e *environment, o replay.Options) ([]string, error
 		return nil, fmt.Errorf("no --to, and %w", err)
 	}
 	switch {
-	case s.Origin == "" && o.Base == nil:
+	case s.Origin == "" && c.Base == nil:
 		return nil, misuse{fmt.Errorf("%s is a forward proxy: --base must say which origin to ask for", s.Name)}
-	case s.Origin != "" && o.Base != nil:
+	case s.Origin != "" && c.Base != nil:
 		return nil, misuse{fmt.Errorf("%s is a reverse proxy for %s: leave --base out", s.Name, s.Origin)}
 	}
 	peers := []string{s.Addresses.Service}

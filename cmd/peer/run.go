@@ -19,7 +19,7 @@ import (
 )
 
 type runCommand struct {
-	config.Settings `embed:""`
+	config.Config `embed:""`
 }
 
 func (c *runCommand) Help() string {
@@ -35,14 +35,15 @@ SIGHUP reads the configuration again. It applies log-level, drain, store-size, d
 Flags override PEER_* variables, which override the file of --config.`
 }
 
-func (c *runCommand) Run(e *environment, ctx *kong.Context) error {
+func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
 	hangup := make(chan os.Signal, 1) // one that comes while the store is read is for when it was, and does not end the peer
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	cfg, settings, err := config.Load(ctx, &c.Settings)
+	settings, err := flags.Load(ctx, &c.Config)
 	if err != nil {
 		return misuse{err}
 	}
+	cfg := c.Config
 	warnStrays(e)
 	tuneHeap(e.ctx)
 	manager := sd.FromEnvironment()
@@ -128,7 +129,7 @@ func tell(log *slog.Logger, err error) {
 
 func newLogger(w io.Writer, cfg config.Config, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
-	if cfg.LogJSON {
+	if cfg.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))

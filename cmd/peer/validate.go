@@ -13,17 +13,17 @@ import (
 )
 
 type validateCommand struct {
-	config.Settings `embed:""`
-	JSON            bool `name:"json" xor:"form" help:"Print JSON."`
-	Try             bool `name:"try" xor:"form" help:"Also take the ports, the store and the files that run would take, give them back, and connect to the origins, Squids and peers that are named. Stop the peer of this configuration first."`
+	config.Config `embed:""`
+	JSON          bool `name:"json" xor:"form" help:"Print JSON."`
+	Try           bool `name:"try" xor:"form" help:"Also take the ports, the store and the files that run would take, give them back, and connect to the origins, Squids and peers that are named. Stop the peer of this configuration first."`
 }
 
 func (c *validateCommand) Help() string {
 	return "Takes the flags, variables and file that run takes, and starts nothing. With --try, exit code 1 means that something is not there that run needs; peers that do not answer yet are not counted."
 }
 
-func (c *validateCommand) Run(e *environment, ctx *kong.Context) error {
-	cfg, settings, err := config.Load(ctx, &c.Settings)
+func (c *validateCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
+	settings, err := flags.Load(ctx, &c.Config)
 	if err != nil {
 		return misuse{err}
 	}
@@ -49,7 +49,7 @@ func (c *validateCommand) Run(e *environment, ctx *kong.Context) error {
 	if _, err = fmt.Fprintln(e.stdout, "\nThe configuration is good."); err != nil || !c.Try {
 		return err
 	}
-	return try(e, cfg)
+	return try(e, c.Config)
 }
 
 // try shows what run would find.

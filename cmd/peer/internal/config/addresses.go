@@ -8,65 +8,34 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/summarycache/summarycache/gossip"
 )
 
-func (c *checker) addresses(s *Settings, out *Config) {
-	out.Listen, out.Admin, out.Gossip = s.Listen, s.Admin, s.Gossip
-	good := true
-	for _, a := range []struct{ setting, value, usual string }{{"listen", s.Listen, "3128"}, {"admin", s.Admin, "3129"}, {"gossip", s.Gossip, "7946"}} {
-		err := checkAddr(a.value, a.usual, true)
-		good = good && err == nil
-		c.fail(a.setting, a.value, err)
-	}
-	for _, a := range s.Join {
-		err := checkAddr(a, "7946", false)
-		if strings.HasPrefix(a, "srv:") {
-			err = gossip.CheckJoin(a)
-		}
-		good = good && err == nil
-		c.fail("join", a, err)
-		if err == nil {
-			out.Join = append(out.Join, a)
-		}
-	}
-	out.SquidPeers = c.squids(s)
-	if !good {
-		return
-	}
-	c.distinct(s)
-	c.advertise(s, out)
-}
-
-// squids checks the addresses of Squids.
-func (c *checker) squids(s *Settings) (list []string) {
-	for _, a := range s.SquidPeer {
-		err := checkAddr(a, "3128", false)
+// checkAddresses checks what addresses must be to each other, unless one is broken.
+func (c *checker) checkAddresses() {
+	var squids []string
+	for _, a := range c.SquidPeers {
 		switch {
-		case err != nil:
-		case slices.Contains(list, a):
-			err = errors.New("is there twice")
-		case a == s.Listen:
-			err = errors.New("is the address of --listen: want that of a Squid")
-		default:
-			list = append(list, a)
+		case slices.Contains(squids, a):
+			c.fail("squid-peer", a, errors.New("is there twice"))
+		case a == c.Listen:
+			c.fail("squid-peer", a, errors.New("is the address of --listen: want that of a Squid"))
 		}
-		c.fail("squid-peer", a, err)
+		squids = append(squids, a)
 	}
-	return list
-}
-
-// distinct refuses two listeners on one port of one host.
-func (c *checker) distinct(s *Settings) {
-	all := []struct{ setting, addr string }{{"listen", s.Listen}, {"admin", s.Admin}, {"gossip", s.Gossip}, {"https", s.HTTPS}}
-	for i, a := range all {
-		for _, other := range all[:i] {
+	for _, setting := range []string{"listen", "admin", "gossip", "join"} {
+		if c.wrong[setting] {
+			return
+		}
+	}
+	listeners := []struct{ setting, addr string }{{"listen", c.Listen}, {"admin", c.Admin}, {"gossip", c.Gossip}, {"https", c.HTTPSListen}}
+	for i, a := range listeners {
+		for _, other := range listeners[:i] {
 			if clash(a.addr, other.addr) {
 				c.fail(a.setting, a.addr, fmt.Errorf("is the address of --%s %s too: each needs its own", other.setting, other.addr))
 			}
 		}
 	}
+	c.checkAdvertise()
 }
 
 // clash reports whether two listeners want one port of one host.
@@ -76,36 +45,35 @@ func clash(a, b string) bool {
 	return portA == portB && portA != "0" && (hostA == hostB || wildcard(hostA) || wildcard(hostB))
 }
 
-// advertise settles at which host the others reach this peer, and refuses one
+// checkAdvertise settles at which host the others reach this peer, and refuses one
 // that they can't.
-func (c *checker) advertise(s *Settings, out *Config) {
-	if h := s.Advertise; h != "" {
+func (c *checker) checkAdvertise() {
+	if h := c.Advertise; h != "" {
 		if _, _, err := net.SplitHostPort(h); err == nil || wildcard(h) || strings.ContainsAny(h, "/ []@?#") {
 			c.fail("advertise", h, errors.New("is no host: want a name or an IP address without a port"))
 		}
-		out.Advertise = h
 		return
 	}
-	listen, _, _ := net.SplitHostPort(s.Listen)
-	gossip, _, _ := net.SplitHostPort(s.Gossip)
+	listen, _, _ := net.SplitHostPort(c.Listen)
+	gossip, _, _ := net.SplitHostPort(c.Gossip)
 	switch {
 	case wildcard(listen) && wildcard(gossip):
 		host, err := ownAddress()
 		c.fail("advertise", "", err)
-		out.Advertise = host
+		c.Advertise = host
 		return
 	case wildcard(listen):
-		out.Advertise, listen = gossip, gossip
+		c.Advertise, listen = gossip, gossip
 	case wildcard(gossip):
-		out.Advertise, gossip = listen, listen
+		c.Advertise, gossip = listen, listen
 	}
-	for _, a := range s.Join {
+	for _, a := range c.Join {
 		host, _, _ := net.SplitHostPort(a)
 		ip, err := netip.ParseAddr(host)
 		if err != nil || ip.IsLoopback() {
 			continue
 		}
-		for _, own := range []struct{ setting, host, value string }{{"listen", listen, s.Listen}, {"gossip", gossip, s.Gossip}} {
+		for _, own := range []struct{ setting, host, value string }{{"listen", listen, c.Listen}, {"gossip", gossip, c.Gossip}} {
 			if loopback(own.host) {
 				c.fail(own.setting, own.value, fmt.Errorf("cannot be reached by the peer that --join %s names: want an address of this machine's network, or --advertise", a))
 			}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -11,86 +12,96 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
-// Config is a checked configuration. It is plain data: copy it freely. A field's
-// setting is named like it.
+// Config is the configuration of a peer. Fields with a name are its settings: flags,
+// variables, and keys of the YAML file. [Flags.Load] checks them and sets the others. A
+// Config is plain data: copy it freely.
 type Config struct {
-	Name string
+	File string `name:"config" env:"PEER_CONFIG" placeholder:"FILE" help:"YAML file with settings; its keys are the names of these flags."`
 
-	Listen    string   // host:port; port 0 = any free one
-	Admin     string   // likewise
-	Gossip    string   // likewise
-	Advertise string   // host without a port; "" = that of Listen and Gossip, which is no wildcard then
-	Join      []string // see gossip.Config
-	// JoinTimeout bounds the wait for the first answer of a Join address; 0 =
-	// don't wait.
-	JoinTimeout time.Duration
-	Secret      []byte // nil = none: gossip is neither encrypted nor authenticated
-	// AcceptSecrets are those under which others are believed besides, while a
-	// cluster moves from one to the next.
-	AcceptSecrets [][]byte
+	Name        string        `name:"name" env:"PEER_NAME" placeholder:"NAME" group:"Cluster" help:"This peer's name, unique in the cluster. Default: the host's name."`
+	Gossip      string        `name:"gossip" env:"PEER_GOSSIP" placeholder:"ADDR" default:"127.0.0.1:7946" type:"listener" example:"7946" group:"Cluster" help:"Address for gossip with the other peers, UDP and TCP. Default: ${default}."`                                                                                                                      // port 0 = any free one, as for Listen and Admin
+	Advertise   string        `name:"advertise" env:"PEER_ADVERTISE" placeholder:"HOST" group:"Cluster" help:"Host or IP at which the other peers reach this one. Default: the host of --listen and --gossip or, if that is a wildcard, this machine's first private address."`                                                                                   // without a port; "" = the host of Listen and Gossip, which is no wildcard then
+	Join        []string      `name:"join" env:"PEER_JOIN" placeholder:"ADDR,..." sep:"," type:"join" example:"7946" group:"Cluster" help:"Gossip addresses of some other peers, HOST:PORT or srv:NAME for SRV records; repeat it or separate them by commas. A name stands for all of its addresses. They are retried, and names resolved again, every minute."` // as gossip.Config has it
+	JoinTimeout time.Duration `name:"join-timeout" env:"PEER_JOIN_TIMEOUT" placeholder:"TIME" default:"0s" type:"time" group:"Cluster" help:"Give up if no --join address answers within this time. Default: 0s, serve alone and keep trying."`                                                                                                                   // 0 = don't wait for an answer
+	SecretFile  string        `name:"secret-file" env:"PEER_SECRET_FILE" placeholder:"FILE" group:"Cluster" help:"File with the cluster's secret, at least 16 bytes, the same for every peer. It encrypts gossip and keeps strangers out. Secrets on further lines are accepted as well, for changing the secret of a running cluster."`
+	SquidPeers  []string      `name:"squid-peer" env:"PEER_SQUID_PEER" placeholder:"ADDR,..." sep:"," type:"address" example:"3128" group:"Cluster" help:"HTTP addresses of Squids to exchange cache digests with; repeat it or separate them by commas. SQUID.md describes their configuration."` // none twice
+	TLSCert     string        `name:"tls-cert" env:"PEER_TLS_CERT" placeholder:"FILE" group:"Cluster" help:"This peer's certificate for TLS with the other peers, PEM, for its --name as a DNS name and for both ends. Every peer needs one then."`
+	TLSKey      string        `name:"tls-key" env:"PEER_TLS_KEY" placeholder:"FILE" group:"Cluster" help:"The key of --tls-cert."`
+	TLSCA       string        `name:"tls-ca" env:"PEER_TLS_CA" placeholder:"FILE" group:"Cluster" help:"Certificates of the authority that signs the peers' certificates."`
 
-	SecretShared bool // others than the file's owner and group can read the secret
+	Listen         string         `name:"listen" env:"PEER_LISTEN" placeholder:"ADDR" default:"127.0.0.1:3128" type:"listener" example:"3128" group:"Cache" help:"Address for the HTTP requests of clients and of the other peers. Default: ${default}."`
+	HTTPSListen    string         `name:"https" env:"PEER_HTTPS" placeholder:"ADDR" type:"listener" example:"443" group:"Cache" help:"Address for HTTPS requests of clients, HTTP/1.1 or HTTP/2. Default: none."`
+	HTTPSCert      []string       `name:"https-cert" env:"PEER_HTTPS_CERT" placeholder:"FILE" sep:"," group:"Cache" help:"Certificates for --https, PEM, each with those of its authorities behind it; repeat it or separate them by commas. The name that a client asks for selects one; the first is for all other names."`
+	HTTPSKey       []string       `name:"https-key" env:"PEER_HTTPS_KEY" placeholder:"FILE" sep:"," group:"Cache" help:"The keys of --https-cert, in the same order."`
+	Origin         *url.URL       `name:"origin" env:"PEER_ORIGIN" placeholder:"URL" type:"origin" group:"Cache" help:"Be a reverse proxy for this origin. Without it, be a forward proxy."` // nil, without Sites: a forward proxy
+	TrustedProxies []netip.Prefix `name:"trusted-proxies" env:"PEER_TRUSTED_PROXIES" placeholder:"CIDR,..." sep:"," type:"network" exact:"yes" group:"Cache" help:"Networks of the proxies before a reverse proxy, such as 10.0.0.0/8, whose X-Forwarded-For, -Proto and -Host, or Forwarded, are trusted; those of others are replaced. Must be the same for all peers of a cluster."`
 
-	SquidPeers []string // host:port of the http_port of each Squid to cooperate with; none twice
+	DefaultTTL     *time.Duration `name:"default-ttl" env:"PEER_DEFAULT_TTL" placeholder:"TIME" type:"seconds" group:"Cache" help:"Lifetime of answers that state none, such as 60s; not of answers to requests with a cookie. SITES.md has finer rules. Default: a tenth of the age, as RFC 9111 has it."`
+	Compress       []string       `name:"compress" env:"PEER_COMPRESS" placeholder:"CODING,..." sep:"," type:"coding" group:"Cache" help:"Content codings, zstd and gzip, best first, in which text is stored that origins send uncompressed; repeat it or separate them by commas. Default: none, bodies stay as origins send them."`
+	SiblingMaxAge  time.Duration  `name:"sibling-max-age" env:"PEER_SIBLING_MAX_AGE" placeholder:"TIME" default:"168h" type:"time" group:"Cache" help:"Greatest lifetime of objects that came from another peer; after it they are fetched from the origin. 0s: no limit. Default: ${default}."` // 0 = no limit
+	SiblingCompare int            `name:"sibling-compare" env:"PEER_SIBLING_COMPARE" placeholder:"COUNT" default:"1000" type:"count" max:"1000000" group:"Cache" help:"One in this many answers of other peers is compared with the origin's, afterwards; 0: none. Default: ${default}."`        // 0 = none
 
-	// PeerTLS secures HTTP between peers; nil = it is plain.
-	PeerTLS *peertls.Identity
+	Store      string        `name:"store" env:"PEER_STORE" placeholder:"DIR" group:"Cache" help:"Directory that keeps the objects; made if missing. Default: summarycache/NAME in the user's cache directory."`
+	StoreSize  int64         `name:"store-size" env:"PEER_STORE_SIZE" placeholder:"SIZE" default:"1GiB" type:"size" min:"1MiB" group:"Cache" help:"Bytes that the store may use on disk, such as 512MiB or 10GiB. Default: ${default}."`                                          // bytes
+	MemorySize int64         `name:"memory-size" env:"PEER_MEMORY_SIZE" placeholder:"SIZE" default:"64MiB" type:"size" group:"Cache" help:"Bytes of popular objects also kept in memory. Default: ${default}."`                                                                   // bytes
+	Scrub      time.Duration `name:"scrub" env:"PEER_SCRUB" placeholder:"TIME" default:"168h" type:"time" group:"Cache" help:"Time in which the whole store is read once in the background to find errors of the disk, at most 8 MiB/s; 0s: never. Default: ${default}, a week."` // 0 = never
+	Digests    string        `name:"digests" env:"PEER_DIGESTS" placeholder:"FILE" group:"Cache" help:"File that keeps the peers' digests of each other over a restart; none: no file. Default: digests, in the --store directory."`                                              // "" = no file
 
-	Origin *url.URL     // with Sites nil too: a forward proxy
-	Sites  []proxy.Site // of the file; nil if Origin is not
-	// TrustedProxies are the networks of proxies that are believed in for whom they ask.
-	TrustedProxies []netip.Prefix
+	ConnectTimeout      time.Duration `name:"connect-timeout" env:"PEER_CONNECT_TIMEOUT" placeholder:"TIME" default:"60s" type:"time" min:"10ms" max:"24h" group:"Timeouts" help:"Limit for connecting to an origin or for a tunnel, TLS included. Default: ${default}."` // 0 = 60 s, as for the others
+	FirstByteTimeout    time.Duration `name:"first-byte-timeout" env:"PEER_FIRST_BYTE_TIMEOUT" placeholder:"TIME" default:"60s" type:"time" min:"10ms" max:"24h" group:"Timeouts" help:"Limit from the end of a request until the origin's answer begins. Default: ${default}."`
+	BetweenBytesTimeout time.Duration `name:"between-bytes-timeout" env:"PEER_BETWEEN_BYTES_TIMEOUT" placeholder:"TIME" default:"60s" type:"time" min:"10ms" max:"24h" group:"Timeouts" help:"Limit for a pause within an origin's answer. Default: ${default}."`
+	ClientBodyTimeout   time.Duration `name:"client-body-timeout" env:"PEER_CLIENT_BODY_TIMEOUT" placeholder:"TIME" default:"60s" type:"time" min:"10ms" max:"24h" group:"Timeouts" help:"Limit for a pause within the body of a client's request. Default: ${default}."`
+	SendTimeout         time.Duration `name:"send-timeout" env:"PEER_SEND_TIMEOUT" placeholder:"TIME" default:"60s" type:"time" min:"10ms" max:"24h" group:"Timeouts" help:"Limit for a pause in which a client reads nothing of its answer. Slow clients are never cut off. Default: ${default}."`
 
-	Rules rules.Set // the last are those of default-ttl and compress, if they are set
+	ProxyClients []netip.Prefix `name:"proxy-client" env:"PEER_PROXY_CLIENT" placeholder:"PREFIX,..." sep:"," default:"127.0.0.0/8,::1/128" type:"network" group:"Limits" help:"Addresses or networks of the clients of a forward proxy; repeat it or separate them by commas. Default: ${default}, this machine."`
+	PurgeClients []netip.Prefix `name:"purge-client" env:"PEER_PURGE_CLIENT" placeholder:"PREFIX,..." sep:"," type:"network" group:"Limits" help:"Addresses or networks from which PURGE requests are accepted, for all peers; repeat it or separate them by commas. Default: this machine, if the request came through no proxy."` // none = this machine
+	ConnectPorts []uint16       `name:"connect-port" env:"PEER_CONNECT_PORT" placeholder:"PORT,..." sep:"," default:"443" type:"count" min:"1" max:"65535" group:"Limits" help:"Ports that a forward proxy opens tunnels to; repeat it or separate them by commas. Default: ${default}."`
 
-	Store      string
-	StoreSize  int64         // bytes
-	MemorySize int64         // bytes
-	Scrub      time.Duration // of all of the store; 0 = never
+	MaxConnections int `name:"max-connections" env:"PEER_MAX_CONNECTIONS" placeholder:"COUNT" default:"0" type:"count" max:"1000000" group:"Limits" help:"Open connections of clients at a time; one address may have half of them. A further one replaces the one that has been idle for longest. Default: 0, what the file descriptors allow, at most 16384."`
 
-	SiblingMaxAge  time.Duration // for which what a sibling gave is served; 0 = while it is fresh
-	SiblingCompare int           // one in so many of siblings' answers is compared with the origin's; 0 = none
+	Objects        uint64        `name:"objects" env:"PEER_OBJECTS" placeholder:"COUNT" default:"0" type:"count" max:"10000000000" group:"Digest" help:"Objects that the digest is planned for. Default: 0, what fits the store at 32 KiB each. A peer that holds more plans a larger digest."` // at least 1
+	FalsePositives float64       `name:"false-positives" env:"PEER_FALSE_POSITIVES" placeholder:"RATE" default:"0.001" type:"number" min:"1e-9" max:"0.5" group:"Digest" help:"Share of absent objects that the digest may claim in error, between 0 and 0.5. Default: ${default}."`
+	Publish        time.Duration `name:"publish" env:"PEER_PUBLISH" placeholder:"TIME" default:"0s" type:"time" min:"10ms" max:"1h" group:"Digest" help:"Longest time until a change is published. Changes are batched for as long as that saves more than it costs. Default: 0s, which means at most 5 s."` // 0 = as gossip has it
+	IndexSize      int64         `name:"index-size" env:"PEER_INDEX_SIZE" placeholder:"SIZE" default:"0" type:"size" group:"Digest" help:"Bytes of memory for the index over the other peers' digests. A peer whose digest does not fit is not asked. Default: 0, no limit."`                                // bytes; 0 = no bound
 
-	Digests string // file of digests that outlive the process; "" = none
+	Admin           string        `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" type:"listener" example:"3129" group:"Operation" help:"Address for health, metrics and status. Keep it private. Default: ${default}."`
+	AdminHosts      []string      `name:"admin-host" env:"PEER_ADMIN_HOST" placeholder:"NAME" sep:"," group:"Operation" help:"Host names that the admin port accepts, besides IP addresses and names without a dot; repeat it or separate them by commas. Others are refused, as protection against DNS rebinding."`
+	AdminTokenFile  string        `name:"admin-token-file" env:"PEER_ADMIN_TOKEN_FILE" placeholder:"FILE" group:"Operation" help:"File with a token of at least 16 bytes that commands to the admin port must present. Without it they are accepted from this machine only."`
+	Profiles        string        `name:"profiles" env:"PEER_PROFILES" placeholder:"ON" default:"off" type:"choice" oneof:"on,off" group:"Operation" help:"on: the admin port serves profiles of the program, at /debug/pprof/. Default: ${default}."`
+	AccessLog       string        `name:"access-log" env:"PEER_ACCESS_LOG" placeholder:"FILE" group:"Operation" help:"Write a line for each request to this file, which SIGHUP reopens; - for standard output. Default: none."` // "-" = standard output, "" = none
+	AccessLogFormat string        `name:"access-log-format" env:"PEER_ACCESS_LOG_FORMAT" placeholder:"FORMAT" default:"combined" type:"choice" oneof:"combined,json" group:"Operation" help:"combined or json. Default: ${default}."`
+	LogLevel        slog.Level    `name:"log-level" env:"PEER_LOG_LEVEL" placeholder:"LEVEL" default:"info" type:"level" oneof:"debug,info,warn,error" group:"Operation" help:"Least severe messages to log: debug, info, warn or error. Default: ${default}."`
+	LogFormat       string        `name:"log-format" env:"PEER_LOG_FORMAT" placeholder:"FORMAT" default:"text" type:"choice" oneof:"text,json" group:"Operation" help:"text or json. Default: ${default}."`
+	OTLP            string        `name:"otlp-endpoint" env:"PEER_OTLP_ENDPOINT" placeholder:"URL" group:"Operation" help:"Send traces to this OpenTelemetry collector, as OTLP over HTTP, such as http://127.0.0.1:4318. Default: what OTEL_EXPORTER_OTLP_ENDPOINT and related variables say, or none."`
+	Drain           time.Duration `name:"drain" env:"PEER_DRAIN" placeholder:"TIME" default:"10s" type:"time" group:"Operation" help:"Time for requests under way to finish when the peer is stopped. Default: ${default}."`
 
-	// Deadlines; 0 = 60 s. To an origin: for a connection, from the end of a request to
-	// the header of its answer, and for a pause within the body. To a client: for a pause
-	// within the body of its request, and for taking nothing of its answer.
-	ConnectTimeout, FirstByteTimeout, BetweenBytesTimeout time.Duration
-	ClientBodyTimeout, SendTimeout                        time.Duration
+	// Secret is the first of SecretFile; nil = none: gossip is neither encrypted nor
+	// authenticated. AcceptSecrets are accepted besides, while a cluster moves from one
+	// secret to the next.
+	Secret        []byte   `kong:"-"`
+	AcceptSecrets [][]byte `kong:"-"`
+	SecretShared  bool     `kong:"-"` // others than the file's owner and group can read it
 
-	// Clients that may use a forward proxy, and the ports that it opens tunnels to.
-	ProxyClients []netip.Prefix
-	ConnectPorts []uint16
-	PurgeClients []netip.Prefix // whose PURGE is carried out; none = this machine's
+	PeerTLS    *peertls.Identity `kong:"-"` // of TLSCert, TLSKey and TLSCA; nil = HTTP between peers is plain
+	HTTPS      *HTTPS            `kong:"-"` // nil = clients do not use TLS
+	AdminToken string            `kong:"-"` // "" = none
 
-	AdminHosts []string
-	AdminToken string // "" = none
-	Profiles   bool
+	Sites []proxy.Site `kong:"-"` // of the file; nil if Origin is not
+	Rules rules.Set    `kong:"-"` // of the file, and behind them those of DefaultTTL and Compress
 
-	MaxConnections int // of clients; 0 = as many as there are descriptors for, at most 16,384
-
-	Objects        uint64        // planned for; at least 1
-	FalsePositives float64       // in (0, 0.5]
-	Publish        time.Duration // 0 = as gossip has it
-	IndexSize      int64         // bytes of the index over all digests; 0 = no bound
-
-	// Traces says where spans are posted to, as OTLP over HTTP; nil = nowhere.
-	Traces       *url.URL
-	TraceHeader  map[string]string // sent along
-	TraceTimeout time.Duration     // for one post; 0 = 10 s
-
-	lists map[string][]string // the lists of the file, as they are shown
-
-	HTTPS *HTTPS // nil = clients do not come by TLS
-
-	AccessLog     string // a file or "-"; "" = none
-	AccessLogJSON bool
-
-	LogLevel slog.Level
-	LogJSON  bool
-	Drain    time.Duration
+	Traces       *url.URL          `kong:"-"` // where spans are posted to, as OTLP over HTTP; nil = nowhere
+	TraceHeader  map[string]string `kong:"-"` // sent along
+	TraceTimeout time.Duration     `kong:"-"` // for one post; 0 = 10 s
 }
+
+// HTTPS is the listener for clients that use TLS.
+type HTTPS struct {
+	Listen       string // host:port; port 0 = any free one
+	Certificates []tls.Certificate
+}
+
+// Reverse reports whether the peer is a reverse proxy.
+func (c *Config) Reverse() bool { return c.Origin != nil || len(c.Sites) > 0 }
 
 // LogValue keeps the secret out of logs.
 func (c Config) LogValue() slog.Value {

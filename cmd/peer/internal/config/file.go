@@ -4,15 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/alecthomas/kong"
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
 const maxFile = 1 << 20 // bytes of a configuration file
@@ -28,16 +34,47 @@ type entry struct {
 // A section is one item of a list in a file that has keys of its own.
 type section struct {
 	entries map[string]entry
+	keys    []string // in their order
 	line    int
 }
 
-// sections are the keys that take a list of them, with the keys that these have.
-var sections = map[string]map[string]bool{"rules": ruleKeys, "sites": siteKeys}
+// names are the keys that a mapping may have; those that take a list are mapped to true.
+type names map[string]bool
 
-// readFile reads the settings in a YAML file. names are the keys it may have;
-// those that take a list are mapped to true. It returns what it could read
-// beside every mistake it found.
-func readFile(path string, names map[string]bool) (map[string]entry, []error) {
+// sections are the keys that take a list of sections, with the keys that these have.
+var sections = map[string]names{"rules": namesOf(reflect.TypeFor[rules.Rule]()), "sites": namesOf(reflect.TypeFor[site]())}
+
+// namesOf are those of the fields of a struct.
+func namesOf(t reflect.Type) names {
+	n := make(names)
+	for field := range t.Fields() {
+		if name := field.Tag.Get("name"); name != "" {
+			n[name] = field.Type.Kind() == reflect.Slice
+		}
+	}
+	return n
+}
+
+// fill sets the fields of a struct that item has keys for.
+func (c *checker) fill(item section, into any) {
+	for field, value := range reflect.ValueOf(into).Elem().Fields() {
+		key := field.Tag.Get("name")
+		if e, ok := item.entries[key]; ok && key != "" {
+			for _, m := range set(value, field.Tag, e.values) {
+				c.failKey(item, key, m.Value, errors.New(m.Reason))
+			}
+		}
+	}
+}
+
+// failKey notes a mistake in the value of a section's key.
+func (c *checker) failKey(item section, key, value string, err error) {
+	c.errs = append(c.errs, &Mistake{fmt.Sprintf("%s:%d: %s", c.File, item.entries[key].line, key), value, err.Error()})
+}
+
+// readFile reads the settings in a YAML file. It returns what it could read beside every
+// mistake it found.
+func readFile(path string, flags []*kong.Flag) (map[string]entry, []error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, []error{fmt.Errorf("--config: %w", err)}
@@ -50,125 +87,112 @@ func readFile(path string, names map[string]bool) (map[string]entry, []error) {
 	if len(data) > maxFile {
 		return nil, []error{fmt.Errorf("%s: a configuration of more than %d bytes", path, maxFile)}
 	}
-	return parseFile(path, data, names)
+	known := names{"rules": true, "sites": true}
+	for _, flag := range flags {
+		if flag.Name != "config" {
+			known[flag.Name] = flag.IsSlice()
+		}
+	}
+	return parseFile(path, data, known)
 }
 
-func parseFile(path string, data []byte, names map[string]bool) (map[string]entry, []error) {
+func parseFile(path string, data []byte, known names) (map[string]entry, []error) {
 	tree, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		return nil, []error{syntaxError(path, err)}
 	}
-	pairs, err := topLevel(path, tree)
-	if err != nil {
-		return nil, []error{err}
+	var pairs []*ast.MappingValueNode
+	for i, doc := range tree.Docs {
+		if i > 0 && doc.Body != nil {
+			return nil, []error{fmt.Errorf("%s:%d: a second document begins here; a configuration is one", path, lineOf(doc.Body))}
+		}
+		var ok bool
+		if pairs, ok = pairsOf(doc.Body); !ok {
+			return nil, []error{fmt.Errorf("%s:%d: want lines of the form key: value", path, lineOf(doc.Body))}
+		}
 	}
-	return mapping(path, pairs, names)
+	whole, errs := mapping(path, pairs, known)
+	return whole.entries, errs
 }
 
-// mapping reads pairs whose keys may be names.
-func mapping(path string, pairs []*ast.MappingValueNode, names map[string]bool) (map[string]entry, []error) {
-	entries := make(map[string]entry)
-	var errs []error
-	known := make([]string, 0, len(names))
-	for name := range names {
-		known = append(known, name)
+func lineOf(n ast.Node) int { return n.GetToken().Position.Line }
+
+// pairsOf are those of a mapping; nothing is an empty one.
+func pairsOf(n ast.Node) (pairs []*ast.MappingValueNode, ok bool) {
+	switch n := n.(type) {
+	case nil, *ast.CommentGroupNode, *ast.NullNode:
+	case *ast.MappingNode:
+		pairs = n.Values
+	case *ast.MappingValueNode:
+		pairs = append(pairs, n)
+	default:
+		return nil, false
 	}
+	return pairs, true
+}
+
+// mapping reads pairs whose keys are known.
+func mapping(path string, pairs []*ast.MappingValueNode, known names) (s section, errs []error) {
+	s.entries = make(map[string]entry)
 	for _, pair := range pairs {
-		key, line := pair.Key.GetToken().Value, pair.Key.GetToken().Position.Line
-		list, ok := names[key]
-		if keys := sections[key]; ok && keys != nil {
-			items, mistakes := listOf(path, key, line, pair.Value, keys)
-			errs = append(errs, mistakes...)
-			entries[key] = entry{line: line, items: items}
-			continue
-		}
+		key, line := pair.Key.GetToken().Value, lineOf(pair.Key)
+		list, ok := known[key]
 		if !ok {
-			errs = append(errs, unknownKey(path, line, key, known))
+			near := didYouMean(strings.ReplaceAll(key, "_", "-"), slices.Sorted(maps.Keys(known)))
+			errs = append(errs, fmt.Errorf("%s:%d: unknown key %q%s", path, line, key, near))
 			continue
 		}
-		e, err := scalars(pair.Value, list)
-		if err != nil {
+		e := entry{line: line}
+		if keys := sections[key]; keys != nil {
+			var mistakes []error
+			e.items, mistakes = listOf(path, key, line, pair.Value, keys)
+			errs = append(errs, mistakes...)
+		} else if err := e.scalars(pair.Value, list); err != nil {
 			errs = append(errs, fmt.Errorf("%s:%d: %s %w", path, line, key, err))
 			continue
 		}
-		e.line = line
-		entries[key] = e
+		s.entries[key] = e
+		s.keys = append(s.keys, key)
 	}
-	return entries, errs
+	return s, errs
 }
 
 // listOf reads a list of sections.
-func listOf(path, key string, line int, node ast.Node, keys map[string]bool) (items []section, errs []error) {
+func listOf(path, key string, line int, node ast.Node, known names) (items []section, errs []error) {
 	seq, ok := node.(*ast.SequenceNode)
 	if !ok {
 		return nil, []error{fmt.Errorf("%s:%d: %s wants a list of items that begin with a dash", path, line, key)}
 	}
 	for _, item := range seq.Values {
-		at := item.GetToken().Position.Line
-		var pairs []*ast.MappingValueNode
-		switch node := item.(type) {
-		case *ast.MappingNode:
-			pairs = node.Values
-		case *ast.MappingValueNode:
-			pairs = []*ast.MappingValueNode{node}
-		default:
-			errs = append(errs, fmt.Errorf("%s:%d: an item of %s wants lines of the form key: value", path, at, key))
+		pairs, _ := pairsOf(item)
+		if len(pairs) == 0 {
+			errs = append(errs, fmt.Errorf("%s:%d: an item of %s wants lines of the form key: value", path, lineOf(item), key))
 			continue
 		}
-		entries, mistakes := mapping(path, pairs, keys)
-		errs = append(errs, mistakes...)
-		items = append(items, section{entries, pairs[0].Key.GetToken().Position.Line})
+		s, mistakes := mapping(path, pairs, known)
+		s.line = lineOf(pairs[0].Key)
+		items, errs = append(items, s), append(errs, mistakes...)
 	}
 	return items, errs
 }
 
-func unknownKey(path string, line int, key string, known []string) error {
-	err := fmt.Errorf("%s:%d: unknown key %q", path, line, key)
-	if near := Nearest(strings.ToLower(strings.ReplaceAll(key, "_", "-")), known); near != "" {
-		err = fmt.Errorf("%w, did you mean %q?", err, near)
-	}
-	return err
-}
-
-// topLevel returns the pairs of the one mapping that a file must be.
-func topLevel(path string, tree *ast.File) ([]*ast.MappingValueNode, error) {
-	var pairs []*ast.MappingValueNode
-	for i, doc := range tree.Docs {
-		if i > 0 && doc.Body != nil {
-			return nil, fmt.Errorf("%s:%d: a second document begins here; a configuration is one", path, doc.Body.GetToken().Position.Line)
-		}
-		switch body := doc.Body.(type) {
-		case nil, *ast.CommentGroupNode, *ast.NullNode:
-		case *ast.MappingNode:
-			pairs = body.Values
-		case *ast.MappingValueNode:
-			pairs = []*ast.MappingValueNode{body}
-		default:
-			return nil, fmt.Errorf("%s:%d: want lines of the form key: value", path, body.GetToken().Position.Line)
-		}
-	}
-	return pairs, nil
-}
-
-// scalars returns the text of a value: one scalar or, where a list may stand,
-// several.
-func scalars(node ast.Node, list bool) (entry, error) {
+// scalars reads the text of a value: one scalar or, where a list may stand, several.
+func (e *entry) scalars(node ast.Node, list bool) error {
+	nodes := []ast.Node{node}
 	if seq, ok := node.(*ast.SequenceNode); ok {
 		if !list {
-			return entry{}, errors.New("takes one value, not a list")
+			return errors.New("takes one value, not a list")
 		}
-		e := entry{list: true}
-		for _, item := range seq.Values {
-			text, err := scalar(item)
-			if err != nil {
-				return entry{}, err
-			}
-			e.values = append(e.values, text)
-		}
-		return e, nil
+		nodes, e.list = seq.Values, true
 	}
-	text, err := scalar(node)
-	return entry{values: []string{text}}, err
+	for _, n := range nodes {
+		text, err := scalar(n)
+		if err != nil {
+			return err
+		}
+		e.values = append(e.values, text)
+	}
+	return nil
 }
 
 func scalar(node ast.Node) (string, error) {

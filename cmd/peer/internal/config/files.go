@@ -7,66 +7,57 @@ import (
 	"path/filepath"
 )
 
-// store checks what can be told of the directory without making it.
-func (c *checker) store(dir, name string) string {
-	if dir == "" {
+// checkStore checks what can be told of the directory without making it.
+func (c *checker) checkStore() {
+	if c.Store == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
 			c.fail("store", "", fmt.Errorf("is needed: this user has no cache directory: %w", err))
-			return ""
+			return
 		}
-		dir = filepath.Join(cache, "summarycache", name)
+		c.Store = filepath.Join(cache, "summarycache", c.Name)
 	}
-	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+	for at := filepath.Clean(c.Store); ; at = filepath.Dir(at) {
 		st, err := os.Stat(at)
 		switch {
 		case err == nil && st.IsDir():
-			return dir
-		case err == nil && at == filepath.Clean(dir):
-			c.fail("store", dir, errors.New("is a file, not a directory"))
-			return dir
+		case err == nil && at == filepath.Clean(c.Store):
+			c.fail("store", c.Store, errors.New("is a file, not a directory"))
 		case err == nil:
-			c.fail("store", dir, fmt.Errorf("cannot be made: %s is a file", at))
-			return dir
+			c.fail("store", c.Store, fmt.Errorf("cannot be made: %s is a file", at))
 		case at == filepath.Dir(at):
-			c.fail("store", dir, errors.New(reason(err)))
-			return dir
+			c.fail("store", c.Store, errors.New(reason(err)))
+		default:
+			continue // its parent may be there
 		}
+		return
 	}
 }
 
-// digests returns the file that they are kept in. That its directory can't be written
-// to is found out when it is needed, since it may be the store's, and not made yet.
-func (c *checker) digests(file, store string) string {
-	switch file {
+// checkDigests checks the file of digests. Whether its directory can be written to shows
+// when it is needed: it may be the store's, and not made yet.
+func (c *checker) checkDigests() {
+	switch c.Digests {
 	case "none":
-		return ""
+		c.Digests = ""
 	case "":
-		return filepath.Join(store, "digests")
+		c.Digests = filepath.Join(c.Store, "digests")
+	default:
+		c.fail("digests", c.Digests, fileCanBe(c.Digests))
 	}
-	if st, err := os.Stat(file); err == nil && !st.Mode().IsRegular() {
-		c.fail("digests", file, errors.New("is not a file"))
-	} else {
-		c.fail("digests", file, directoryOf(file))
-	}
-	return file
 }
 
-// accessLog checks what can be told of the file without making it.
-func (c *checker) accessLog(file string) string {
-	if file == "" || file == "-" {
-		return file
+func (c *checker) checkAccessLog() {
+	if c.AccessLog != "" && c.AccessLog != "-" {
+		c.fail("access-log", c.AccessLog, fileCanBe(c.AccessLog))
 	}
+}
+
+// fileCanBe reports that a file is a directory, or has none to be in.
+func fileCanBe(file string) error {
 	if st, err := os.Stat(file); err == nil && st.IsDir() {
-		c.fail("access-log", file, errors.New("is a directory"))
-	} else {
-		c.fail("access-log", file, directoryOf(file))
+		return errors.New("is a directory")
 	}
-	return file
-}
-
-// directoryOf reports that a file has no directory to be in.
-func directoryOf(file string) error {
 	st, err := os.Stat(filepath.Dir(file))
 	switch {
 	case err != nil:

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -11,12 +10,6 @@ import (
 
 	"github.com/alecthomas/kong"
 )
-
-// A Source is where a setting got its value.
-type Source struct {
-	Kind  string // "flag", "environment", "file" or "default"
-	Where string // as an error names it: --name, PEER_NAME or FILE:LINE: name
-}
 
 // An Effective is a setting as it will be used.
 type Effective struct {
@@ -26,137 +19,58 @@ type Effective struct {
 	List   bool   `json:"-"`      // it is a list of the file; Value has an item a line
 }
 
-// A Mistake is one thing that is wrong with a configuration.
-type Mistake struct {
-	Where  string // the setting, by the place that it was made in
-	Value  string
-	Reason string // continues the sentence that begins with the value
-}
-
-func (m *Mistake) Error() string {
-	if m.Value == "" {
-		return m.Where + " " + m.Reason
-	}
-	return fmt.Sprintf("%s %q %s", m.Where, m.Value, m.Reason)
-}
-
-// Load completes the settings that kong parsed into s, which is embedded in the
-// selected command, by those of the file that they name, and checks them all. The
-// error joins every mistake. s is changed in place.
-func Load(ctx *kong.Context, s *Settings) (Config, []Effective, error) {
-	flags := settingFlags(ctx.Selected().Flags)
-	sources := sourcesOf(ctx, flags)
-	var errs []error
-	var lists map[string]entry
-	if s.Config != "" {
-		lists, errs = overlay(s.Config, flags, sources)
-	}
-	c, mistakes := check(s, sources, lists)
-	if err := errors.Join(append(errs, mistakes...)...); err != nil {
-		return Config{}, nil, err
-	}
-	return c, effective(flags, sources, c), nil
-}
-
-// settingFlags are those of a command's flags that are fields of [Settings].
-func settingFlags(all []*kong.Flag) []*kong.Flag {
-	names := make(map[string]bool)
-	for field := range reflect.TypeFor[Settings]().Fields() {
-		names[field.Tag.Get("name")] = true
-	}
-	var flags []*kong.Flag
-	for _, f := range all {
-		if names[f.Name] {
-			flags = append(flags, f)
-		}
-	}
-	return flags
-}
-
-func sourcesOf(ctx *kong.Context, flags []*kong.Flag) map[string]Source {
-	sources := make(map[string]Source)
-	for _, f := range flags {
-		sources[f.Name] = Source{"default", "--" + f.Name}
-		for _, env := range f.Envs {
-			if _, ok := os.LookupEnv(env); ok {
-				sources[f.Name] = Source{"environment", env}
-			}
-		}
-	}
-	for _, p := range ctx.Path {
-		if p.Flag != nil {
-			sources[p.Flag.Name] = Source{"flag", "--" + p.Flag.Name}
-		}
-	}
-	return sources
-}
-
-// overlay gives the settings that are neither flags nor in the environment the
-// values that a file has for them. It returns the file's entries.
-func overlay(path string, flags []*kong.Flag, sources map[string]Source) (map[string]entry, []error) {
-	names := make(map[string]bool)
-	for name := range sections {
-		names[name] = true
-		sources[name] = Source{"file", path}
-	}
-	for _, f := range flags {
-		if f.Name != "config" {
-			names[f.Name] = f.IsSlice()
-		}
-	}
-	entries, errs := readFile(path, names)
-	for _, f := range flags {
-		e, ok := entries[f.Name]
-		if !ok || sources[f.Name].Kind != "default" {
-			continue
-		}
-		sources[f.Name] = Source{"file", fmt.Sprintf("%s:%d: %s", path, e.line, f.Name)}
-		if f.IsSlice() {
-			f.Target.Set(reflect.ValueOf(e.values))
-		} else {
-			f.Target.SetString(e.values[0])
-		}
-	}
-	return entries, errs
-}
-
-// effective lists what the settings came to, in the order of the help.
-func effective(flags []*kong.Flag, sources map[string]Source, c Config) []Effective {
-	computed := map[string]string{
-		"name": c.Name, "advertise": c.Advertise, "store": c.Store, "digests": c.Digests, "objects": fmt.Sprint(c.Objects),
+// Load completes the settings of the selected command, in which c is embedded, by
+// those of the file that they name, checks them all, and sets the other fields of c. The
+// error joins every mistake.
+func (f *Flags) Load(ctx *kong.Context, c *Config) ([]Effective, error) {
+	k := &checker{Config: c, where: make(map[string]string), wrong: make(map[string]bool)}
+	flags := slices.DeleteFunc(slices.Clone(ctx.Selected().Flags), func(flag *kong.Flag) bool { return len(flag.Envs) == 0 })
+	var entries map[string]entry
+	if c.File != "" {
+		entries, k.errs = readFile(c.File, flags)
 	}
 	var list []Effective
-	for _, f := range flags {
-		e := Effective{Name: f.Name, Value: text(f.Target), Source: sources[f.Name].Where}
-		switch sources[f.Name].Kind {
-		case "default":
-			e.Source = "default"
-		case "file":
-			e.Source = strings.TrimSuffix(e.Source, ": "+f.Name)
+	for _, flag := range flags {
+		r, source := f.reading(ctx, flag), "default"
+		k.where[flag.Name] = "--" + flag.Name
+		_, inEnvironment := os.LookupEnv(flag.Envs[0])
+		e, inFile := entries[flag.Name]
+		switch {
+		case given(ctx, flag):
+			source = "--" + flag.Name
+		case inEnvironment:
+			source = flag.Envs[0]
+			k.where[flag.Name] = source
+		case inFile:
+			source = fmt.Sprintf("%s:%d", c.File, e.line)
+			k.where[flag.Name] = source + ": " + flag.Name
+			flag.Target.SetZero()
+			r = read(flag.Target, flag.Tag, e.values)
 		}
-		if v, ok := computed[f.Name]; ok && v != "" {
-			e.Value = v
+		for _, m := range r.wrong {
+			k.wrong[flag.Name] = true
+			k.fail(flag.Name, m.Value, errors.New(m.Reason))
+		}
+		list = append(list, Effective{Name: flag.Name, Value: strings.Join(r.texts, ","), Source: source})
+	}
+	k.check(entries)
+	if len(k.errs) > 0 {
+		return nil, errors.Join(k.errs...)
+	}
+	computed := map[string]string{"name": c.Name, "advertise": c.Advertise, "store": c.Store, "digests": c.Digests, "objects": fmt.Sprint(c.Objects)}
+	for i := range list {
+		if v := computed[list[i].Name]; v != "" {
+			list[i].Value = v
+		}
+	}
+	for _, name := range []string{"rules", "sites"} {
+		e := Effective{Name: name, Value: strings.Join(lines(entries[name].items), "\n"), Source: "default", List: true}
+		if e.Value != "" {
+			e.Source = c.File
 		}
 		list = append(list, e)
 	}
-	for _, name := range slices.Sorted(maps.Keys(sections)) {
-		e := Effective{Name: name, Source: "default", List: true}
-		if from, ok := sources[name]; ok {
-			e.Source = from.Where
-		}
-		if e.Value = c.text(name); e.Value == "" {
-			e.Source = "default"
-		}
-		list = append(list, e)
-	}
-	return list
-}
-
-func text(v reflect.Value) string {
-	if v.Kind() == reflect.Slice {
-		return strings.Join(v.Interface().([]string), ",")
-	}
-	return v.String()
+	return list, nil
 }
 
 // Strays returns a warning for every variable of the environment that looks like
@@ -164,26 +78,17 @@ func text(v reflect.Value) string {
 // platforms make such names of their own.
 func Strays(environ []string) []string {
 	var known []string
-	for field := range reflect.TypeFor[Settings]().Fields() {
+	for field := range reflect.TypeFor[Config]().Fields() {
 		known = append(known, field.Tag.Get("env"))
 	}
 	var strays []string
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
-		if !strings.HasPrefix(name, "PEER_") {
+		if !strings.HasPrefix(name, "PEER_") || slices.Contains(known, name) {
 			continue
 		}
-		near := ""
-		for _, k := range known {
-			if d := distance(name, k); d == 0 {
-				near = ""
-				break
-			} else if d <= 2 {
-				near = k
-			}
-		}
-		if near != "" {
-			strays = append(strays, fmt.Sprintf("the variable %s is no setting, did you mean %s?", name, near))
+		if i := slices.IndexFunc(known, func(k string) bool { return distance(name, k) <= 2 }); i >= 0 {
+			strays = append(strays, fmt.Sprintf("the variable %s is no setting, did you mean %s?", name, known[i]))
 		}
 	}
 	return strays

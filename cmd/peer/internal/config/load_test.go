@@ -16,11 +16,12 @@ func load(t *testing.T, args ...string) (Config, []Effective, error) {
 	t.Setenv("XDG_CACHE_HOME", "/var/cache")
 	var app struct {
 		Run struct {
-			JSON     bool `name:"json"`
-			Settings `embed:""`
+			JSON   bool `name:"json"`
+			Config `embed:""`
 		} `cmd:""`
 	}
-	parser, err := kong.New(&app)
+	flags, options := NewFlags()
+	parser, err := kong.New(&app, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,8 @@ func load(t *testing.T, args ...string) (Config, []Effective, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Load(ctx, &app.Run.Settings)
+	settings, err := flags.Load(ctx, &app.Run.Config)
+	return app.Run.Config, settings, err
 }
 
 func write(t *testing.T, name, text string) string {
@@ -120,8 +122,11 @@ drain: 1m
 		c.Origin.String() != "http://www.example/base" || c.LogLevel.String() != "DEBUG" || c.Drain.Minutes() != 1 {
 		t.Errorf("Load = %+v", c)
 	}
-	for field := range reflect.TypeFor[Settings]().Fields() {
-		found := field.Tag.Get("name") == ""
+	for field := range reflect.TypeFor[Config]().Fields() {
+		if field.Tag.Get("name") == "" {
+			continue
+		}
+		found := false
 		for _, e := range list {
 			found = found || e.Name == field.Tag.Get("name")
 		}
@@ -149,7 +154,7 @@ func TestEveryMistakeAtOnce(t *testing.T) {
 		`PEER_LISTEN "127.0.0.1:99999" has port 99999, which is not between 0 and 65535`,
 		`--join "a" has no port: want HOST:PORT, such as a:7946`,
 		`--join "b:0" has port 0`,
-		`--log-level "Warn" is none of debug, info, warn and error, did you mean "warn"?`,
+		`--log-level "Warn" is none of debug, info, warn, error, did you mean "warn"?`,
 	}
 	for _, w := range want {
 		if !strings.Contains(err.Error(), w) {

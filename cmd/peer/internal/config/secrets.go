@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 )
@@ -17,26 +19,36 @@ const (
 	maxSecret  = 4 << 10
 )
 
-// secrets reads the cluster's secrets, one a line: the first is used, the others
-// are accepted. Empty lines are nothing.
-func (c *checker) secrets(path string) (use []byte, accept [][]byte) {
-	if path == "" {
-		return nil, nil
+// readSecrets reads the cluster's secrets.
+func (c *checker) readSecrets() {
+	if c.SecretFile == "" {
+		return
 	}
-	f, err := os.Open(path)
+	f, err := os.Open(c.SecretFile)
 	if err != nil {
-		c.fail("secret-file", path, errors.New("cannot be read: "+reason(err)))
-		return nil, nil
+		c.fail("secret-file", c.SecretFile, errors.New("cannot be read: "+reason(err)))
+		return
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil {
+		c.SecretShared = info.Mode().IsRegular() && info.Mode()&0o007 != 0 && runtime.GOOS != "windows"
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
 	switch {
 	case err != nil:
-		c.fail("secret-file", path, errors.New("cannot be read: "+reason(err)))
-		return nil, nil
+		c.fail("secret-file", c.SecretFile, errors.New("cannot be read: "+reason(err)))
 	case len(data) > maxSecret:
-		c.fail("secret-file", path, fmt.Errorf("holds more than %d bytes", maxSecret))
-		return nil, nil
+		c.fail("secret-file", c.SecretFile, fmt.Errorf("holds more than %d bytes", maxSecret))
+	default:
+		c.splitSecrets(data)
+	}
+}
+
+// splitSecrets takes the secrets from a file, one a line: the first is used, the
+// others are accepted. Empty lines are nothing.
+func (c *checker) splitSecrets(data []byte) {
+	fail := func(format string, args ...any) {
+		c.fail("secret-file", c.SecretFile, fmt.Errorf(format, args...))
 	}
 	var all [][]byte
 	number, where := 0, ""
@@ -49,46 +61,56 @@ func (c *checker) secrets(path string) (use []byte, accept [][]byte) {
 		case len(line) == 0:
 			continue
 		case len(line) < minSecret:
-			c.fail("secret-file", path, fmt.Errorf("holds %d bytes%s, want at least %d: head -c 32 /dev/urandom | base64 > %s", len(line), where, minSecret, path))
+			fail("holds %d bytes%s, want at least %d: head -c 32 /dev/urandom | base64 > %s", len(line), where, minSecret, c.SecretFile)
 		case slices.ContainsFunc(all, func(other []byte) bool { return bytes.Equal(line, other) }):
-			c.fail("secret-file", path, fmt.Errorf("holds a secret again%s", where))
+			fail("holds a secret again%s", where)
 		}
 		all = append(all, line)
 	}
 	switch {
 	case len(all) == 0:
-		c.fail("secret-file", path, fmt.Errorf("holds 0 bytes, want at least %d: head -c 32 /dev/urandom | base64 > %s", minSecret, path))
-		return nil, nil
+		fail("holds 0 bytes, want at least %d: head -c 32 /dev/urandom | base64 > %s", minSecret, c.SecretFile)
+		return
 	case len(all) > maxSecrets:
-		c.fail("secret-file", path, fmt.Errorf("holds %d secrets, want at most %d, one a line", len(all), maxSecrets))
+		fail("holds %d secrets, want at most %d, one a line", len(all), maxSecrets)
 	}
-	return all[0], all[1:]
+	c.Secret, c.AcceptSecrets = all[0], all[1:]
 }
 
-// peerTLS loads the certificates between peers: all three files or none.
-func (c *checker) peerTLS(s *Settings, name string) *peertls.Identity {
-	files := []struct{ setting, value string }{{"tls-cert", s.TLSCert}, {"tls-key", s.TLSKey}, {"tls-ca", s.TLSCA}}
-	given := 0
-	for _, f := range files {
-		if f.value != "" {
-			given++
-		}
+// readPeerTLS loads the certificates between peers: all three files or none.
+func (c *checker) readPeerTLS() {
+	files := peertls.Files{Cert: c.TLSCert, Key: c.TLSKey, CA: c.TLSCA}
+	if files == (peertls.Files{}) {
+		return
 	}
-	if given == 0 {
-		return nil
-	}
-	for _, f := range files {
-		if f.value == "" {
+	for _, f := range []struct{ setting, file string }{{"tls-cert", files.Cert}, {"tls-key", files.Key}, {"tls-ca", files.CA}} {
+		if f.file == "" {
 			c.fail(f.setting, "", errors.New("is needed: TLS between peers takes --tls-cert, --tls-key and --tls-ca"))
 		}
 	}
-	if given < len(files) {
-		return nil
+	if files.Cert == "" || files.Key == "" || files.CA == "" {
+		return
 	}
-	identity, err := peertls.Load(name, peertls.Files{Cert: s.TLSCert, Key: s.TLSKey, CA: s.TLSCA})
+	identity, err := peertls.Load(c.Name, files)
 	if err != nil {
-		c.fail("tls-cert", s.TLSCert, fmt.Errorf("cannot be used: %w", err))
-		return nil
+		c.fail("tls-cert", c.TLSCert, fmt.Errorf("cannot be used: %w", err))
+		return
 	}
-	return identity
+	c.PeerTLS = identity
+}
+
+// ReadToken returns the token in a file; "" if path is.
+func ReadToken(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", errors.New("cannot be read: " + reason(err))
+	}
+	token := strings.TrimSpace(string(b))
+	if len(token) < minSecret {
+		return "", fmt.Errorf("holds %d bytes, want at least %d", len(token), minSecret)
+	}
+	return token, nil
 }

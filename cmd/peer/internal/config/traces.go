@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -10,47 +11,44 @@ import (
 	"time"
 )
 
-// traces says where traces go: to the endpoint that is set or else, if there is
+// findCollector settles where traces go: to the endpoint that is set or else, if there is
 // one, to that of OpenTelemetry's own variables, by the rules of its specification.
 // Those say more than where in either case.
-func (c *checker) traces(endpoint string, out *Config) {
-	from, path := endpoint, "/v1/traces"
-	if from == "" {
-		if from = os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); from != "" {
-			path = "" // it is meant as it stands
-		} else {
-			from = os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
-		}
-		if off := strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none"; off {
+func (c *checker) findCollector() {
+	endpoint, path := c.OTLP, "/v1/traces"
+	if endpoint == "" {
+		if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 			return
 		}
+		endpoint = otel("ENDPOINT")
+		if os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "" {
+			path = "" // it is meant as it stands
+		}
 	}
-	if from == "" {
+	if endpoint == "" {
 		return
 	}
-	u, err := url.Parse(from)
+	u, err := url.Parse(endpoint)
 	switch {
 	case err != nil:
-		c.fail("otlp-endpoint", from, errors.New("is no URL"))
+		c.fail("otlp-endpoint", endpoint, errors.New("is no URL"))
 		return
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
-		c.fail("otlp-endpoint", from, errors.New("is not like http://HOST:PORT or https"))
+		c.fail("otlp-endpoint", endpoint, errors.New("is not like http://HOST:PORT or https"))
 		return
 	}
 	if path != "" && !strings.HasSuffix(u.Path, path) {
 		u = u.JoinPath(path)
 	}
-	out.Traces = u
-	variable := func(name string) string {
-		if v := os.Getenv("OTEL_EXPORTER_OTLP_TRACES_" + name); v != "" {
-			return v
-		}
-		return os.Getenv("OTEL_EXPORTER_OTLP_" + name)
+	c.Traces, c.TraceHeader = u, traceHeader(otel("HEADERS"))
+	if ms, err := strconv.ParseUint(otel("TIMEOUT"), 10, 31); err == nil {
+		c.TraceTimeout = time.Duration(ms) * time.Millisecond
 	}
-	out.TraceHeader = traceHeader(variable("HEADERS"))
-	if ms, err := strconv.ParseUint(variable("TIMEOUT"), 10, 31); err == nil {
-		out.TraceTimeout = time.Duration(ms) * time.Millisecond
-	}
+}
+
+// otel is OpenTelemetry's variable for traces or else the one for all signals.
+func otel(name string) string {
+	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
 
 // traceHeader reads "name=value,name=value", percent-encoded.

@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 )
 
 var sizeUnits = map[string]int64{
@@ -45,36 +44,14 @@ func ParseSize(s string) (int64, error) {
 	return n * factor, nil
 }
 
-// meantUnit guesses the unit behind G, gb, gib, Gi and the like.
+// meantUnit guesses the unit behind G, gb, gib, Gi and the like; "" = none.
 func meantUnit(unit string) string {
-	letter := strings.ToUpper(unit[:1])
-	switch strings.ToLower(unit[1:]) {
-	case "", "i", "ib":
-	case "b":
-		if letter == "K" {
-			return "kB"
+	for known := range sizeUnits {
+		for _, end := range []string{"iB", "B", ""} {
+			if strings.EqualFold(unit+end, known) && (end != "B" || strings.HasSuffix(known, "iB")) {
+				return known
+			}
 		}
-		return known(letter + "B")
-	default:
-		return ""
-	}
-	return known(letter + "iB")
-}
-
-func known(unit string) string {
-	if _, ok := sizeUnits[unit]; ok {
-		return unit
 	}
 	return ""
-}
-
-func parseDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	switch {
-	case err != nil:
-		return 0, errors.New("is no time: want a number and a unit, such as 500ms, 10s or 5m")
-	case d < 0:
-		return 0, errors.New("is negative")
-	}
-	return d, nil
 }

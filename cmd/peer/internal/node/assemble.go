@@ -57,7 +57,7 @@ func (n *Node) openAccessLog(o Options) (err error) {
 	if to == nil {
 		to = os.Stdout
 	}
-	if n.access, err = accesslog.Open(n.cfg.AccessLog, n.cfg.AccessLogJSON, to, n.log); err != nil {
+	if n.access, err = accesslog.Open(n.cfg.AccessLog, n.cfg.AccessLogFormat == "json", to, n.log); err != nil {
 		return fmt.Errorf("--access-log: %w", err)
 	}
 	return nil

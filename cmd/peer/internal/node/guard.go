@@ -69,5 +69,5 @@ func (n *Node) adminAccess() admin.Access {
 	if host, _, err := net.SplitHostPort(n.cfg.Admin); err == nil {
 		hosts = append(hosts, host)
 	}
-	return admin.Access{Hosts: hosts, Token: n.cfg.AdminToken, Profiles: n.cfg.Profiles}
+	return admin.Access{Hosts: hosts, Token: n.cfg.AdminToken, Profiles: n.cfg.Profiles == "on"}
 }

@@ -28,29 +28,35 @@ const (
 )
 
 // A Rule is one of them. It matches where all that it asks for is met; in patterns * stands
-// for any characters.
+// for any characters. The tags are the keys of a configuration file.
 type Rule struct {
 	Name  string // as answers and [Decision] have it: its number, mostly
 	Where string // for the operator: where it was written
 
-	Sites, Paths     []string // patterns of the URL's host and path; none = any
-	Cookies, Headers []string // patterns of names, one of which the request has; none = any
-	Statuses         []Range  // of the response; none = any below 500 that may be kept without being told
-	Types            []string // patterns of its media type, without parameters; none = any
+	// Patterns of the URL's host and path, and of names, one of which the request has; none = any.
+	Sites   []string `name:"site" type:"pattern" lower:"yes"`
+	Paths   []string `name:"path" type:"path"`
+	Cookies []string `name:"cookie" type:"pattern"`
+	Headers []string `name:"header" type:"pattern"`
 
-	Bypass        *bool // the request goes to the origin, and its answer is not kept
-	IgnoreNoCache *bool // that the client wants an answer which is new, or newer than what is here
-	QueryKeep     []string
-	QueryDrop     []string
-	QuerySort     *bool
-	Encodings     []string // the content codings that the origin has, best first; it is asked for the first that the client takes
-	Compress      []string // those into which what the origin sends without is put, best first and behind Encodings; empty = none, nil = nothing is said
-	CookiesKeep   []string // the others do not reach the origin; nil = all are kept
-	SetCookie     string   // one of the constants; "" = nothing is said
+	Statuses []Range  `name:"status" type:"status"`            // of the response; none = any below 500 that may be kept without being told
+	Types    []string `name:"type" type:"pattern" lower:"yes"` // patterns of its media type, without parameters; none = any
+
+	Bypass        *bool    `name:"bypass" type:"boolean"`          // the request goes to the origin, and its answer is not kept
+	IgnoreNoCache *bool    `name:"ignore-no-cache" type:"boolean"` // that the client wants an answer which is new, or newer than what is here
+	QueryKeep     []string `name:"query-keep" type:"pattern"`
+	QueryDrop     []string `name:"query-drop" type:"pattern"`
+	QuerySort     *bool    `name:"query-sort" type:"boolean"`
+	Encodings     []string `name:"encodings" type:"choice" lower:"yes" oneof:"br,zstd,gzip,deflate,compress"` // the content codings that the origin has, best first; it is asked for the first that the client takes
+	Compress      []string `name:"compress" type:"coding" lower:"yes"`                                        // those into which what the origin sends without is put, best first and behind Encodings; empty = none, nil = nothing is said
+	CookiesKeep   []string `name:"cookies-keep" type:"pattern"`                                               // the others do not reach the origin; nil = all are kept
+	SetCookie     string   `name:"set-cookie" type:"choice" oneof:"refuse,store,drop"`                        // one of the constants; "" = nothing is said
 
 	// TTL is the lifetime of a response that states none, counted from its arrival; MinTTL and
 	// MaxTTL bound that of any. They do not make what forbids it stored. nil = nothing is said.
-	TTL, MinTTL, MaxTTL *time.Duration
+	TTL    *time.Duration `name:"ttl" type:"seconds"`
+	MinTTL *time.Duration `name:"min-ttl" type:"seconds"`
+	MaxTTL *time.Duration `name:"max-ttl" type:"seconds"`
 	// Anonymous says that TTL is not for the answers to requests with cookies.
 	Anonymous bool
 }

@@ -1,0 +1,123 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Flags decodes flags whose fields have one of the [kinds] as their `type`. It keeps
+// every mistake where kong would stop at the first. It serves one parse.
+type Flags struct {
+	given    map[*kong.Value]reading // on the command line, which kong reads first
+	fallback map[*kong.Value]reading // of variables and defaults
+}
+
+// A reading is the text of a value, and what is wrong with it.
+type reading struct {
+	texts []string
+	wrong []Mistake // without a place
+}
+
+// NewFlags returns a decoder, and the options with which a parser uses it.
+func NewFlags() (*Flags, []kong.Option) {
+	f := &Flags{make(map[*kong.Value]reading), make(map[*kong.Value]reading)}
+	var options []kong.Option
+	for kind := range kinds {
+		options = append(options, kong.NamedMapper(kind, kong.MapperFunc(f.decode)))
+	}
+	return f, options
+}
+
+func (f *Flags) decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	token, err := ctx.Scan.PopValue(ctx.Value.Tag.PlaceHolder)
+	if err != nil {
+		return err
+	}
+	texts := []string{fmt.Sprint(token.Value)}
+	readings := f.given
+	if target.Addr().Pointer() == ctx.Value.Target.Addr().Pointer() { // of the command line kong makes a copy first
+		readings = f.fallback
+	}
+	var before reading
+	if target.Kind() == reflect.Slice {
+		texts, before = kong.SplitEscaped(texts[0], ctx.Value.Tag.Sep), readings[ctx.Value]
+	}
+	r := read(target, ctx.Value.Tag, texts)
+	readings[ctx.Value] = reading{append(before.texts, r.texts...), append(before.wrong, r.wrong...)}
+	return nil
+}
+
+// read sets a flag's field. The empty text leaves a field unset that has no default.
+func read(target reflect.Value, tag *kong.Tag, texts []string) reading {
+	if target.Kind() != reflect.Slice {
+		target.SetZero()
+		if texts[0] == "" && !tag.HasDefault {
+			return reading{texts: texts}
+		}
+	}
+	return reading{texts, set(target, tag, texts)}
+}
+
+// A Mistake is one thing that is wrong with a configuration.
+type Mistake struct {
+	Where  string // the setting, by the place that it was made in
+	Value  string
+	Reason string // continues the sentence that begins with the value
+}
+
+func (m *Mistake) Error() string {
+	if m.Value == "" {
+		return m.Where + " " + m.Reason
+	}
+	return fmt.Sprintf("%s %q %s", m.Where, m.Value, m.Reason)
+}
+
+// Err joins the mistakes in the flags of the selected command, which has no settings.
+func (f *Flags) Err(ctx *kong.Context) error {
+	var errs []error
+	for _, flag := range ctx.Selected().Flags {
+		for _, m := range f.reading(ctx, flag).wrong {
+			errs = append(errs, &Mistake{"--" + flag.Name, m.Value, m.Reason})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// given reports whether a flag stands on the command line.
+func given(ctx *kong.Context, flag *kong.Flag) bool {
+	for _, p := range ctx.Path {
+		if p.Flag == flag {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *Flags) reading(ctx *kong.Context, flag *kong.Flag) reading {
+	switch {
+	case kinds[flag.Tag.Type] == nil: // text, which kong read
+		return reading{texts: textsOf(flag.Target)}
+	case given(ctx, flag):
+		return f.given[flag.Value]
+	}
+	return f.fallback[flag.Value]
+}
+
+func textsOf(v reflect.Value) []string {
+	if list, ok := v.Interface().([]string); ok {
+		return list
+	}
+	return []string{fmt.Sprint(v)}
+}
+
+// didYouMean suggests one of the candidates, if one is near.
+func didYouMean(s string, candidates []string) string {
+	if near := Nearest(strings.ToLower(s), candidates); near != "" {
+		return fmt.Sprintf(", did you mean %q?", near)
+	}
+	return ""
+}

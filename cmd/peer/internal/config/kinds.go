@@ -1,0 +1,260 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
+	"github.com/summarycache/summarycache/gossip"
+)
+
+// A tag is that of a field, as kong or package reflect has it.
+type tag interface{ Get(key string) string }
+
+// kinds are how the text of a field is read, by the field's `type`: of flags, of
+// settings, and of the keys of rules and sites. The bounds `min` and `max` are inclusive. An error
+// continues the sentence that begins with the text.
+var kinds = map[string]func(text string, t tag) (any, error){
+	"size":    readSize,
+	"time":    readTime,
+	"seconds": readSeconds,
+	"count":   readCount,
+	"number":  readNumber,
+	"boolean": readBoolean,
+	"choice":  readChoice,
+	"level":   readLevel,
+	"status":  readStatus,
+	"coding": func(s string, _ tag) (any, error) {
+		return s, oneOf(s, coding.Codings())
+	},
+	"pattern": func(s string, _ tag) (any, error) { return s, checkPattern(s) },
+	"path":    func(s string, _ tag) (any, error) { return s, checkPath(s) },
+	"prefix":  func(s string, _ tag) (any, error) { return s, checkPrefix(s) },
+	"host":    func(s string, _ tag) (any, error) { return s, checkHost(s) },
+	"origin":  func(s string, _ tag) (any, error) { return originURL(s) },
+	"network": readNetwork,
+	"listener": func(s string, t tag) (any, error) {
+		return s, checkAddr(s, t.Get("example"), true)
+	},
+	"address": func(s string, t tag) (any, error) {
+		return s, checkAddr(s, t.Get("example"), false)
+	},
+	"join": func(s string, t tag) (any, error) {
+		if strings.HasPrefix(s, "srv:") {
+			return s, gossip.CheckJoin(s)
+		}
+		return s, checkAddr(s, t.Get("example"), false)
+	},
+}
+
+// set gives a field the value of texts, several of which only a list takes. It returns
+// the mistakes in them, without a place; what is wrong is left out.
+func set(field reflect.Value, t tag, texts []string) (wrong []Mistake) {
+	read := kinds[t.Get("type")]
+	if field.Kind() == reflect.Slice && field.IsNil() {
+		field.Set(reflect.MakeSlice(field.Type(), 0, len(texts)))
+	}
+	for _, text := range texts {
+		if t.Get("lower") != "" {
+			text = strings.ToLower(text)
+		}
+		value, err := any(text), error(nil)
+		if read != nil {
+			value, err = read(text, t)
+		}
+		switch v := reflect.ValueOf(value); {
+		case err != nil:
+			wrong = append(wrong, Mistake{Value: text, Reason: err.Error()})
+		case field.Kind() == reflect.Slice:
+			field.Set(reflect.Append(field, v.Convert(field.Type().Elem())))
+		case field.Kind() == reflect.Pointer && v.Kind() != reflect.Pointer:
+			field.Set(reflect.New(field.Type().Elem()))
+			field.Elem().Set(v.Convert(field.Type().Elem()))
+		default:
+			field.Set(v.Convert(field.Type()))
+		}
+	}
+	return wrong
+}
+
+func readSize(s string, t tag) (any, error) {
+	n, err := ParseSize(s)
+	least, _ := ParseSize(t.Get("min"))
+	switch {
+	case err != nil:
+	case n < least:
+		err = fmt.Errorf("is less than %d bytes", least)
+	case n >= 1<<50:
+		err = errors.New("is more than the sizes that there are: want less than 1024TiB")
+	}
+	return n, err
+}
+
+// readTime reads a length of time. Zero is within the bounds where it is the default.
+func readTime(s string, t tag) (any, error) {
+	d, err := time.ParseDuration(s)
+	least, _ := time.ParseDuration(t.Get("min"))
+	most, unbounded := time.ParseDuration(t.Get("max"))
+	switch {
+	case err != nil:
+		err = errors.New("is no time: want a number and a unit, such as 500ms, 10s or 5m")
+	case d < 0:
+		err = errors.New("is negative")
+	case d == 0 && t.Get("default") == "0s":
+	case unbounded == nil && (d < least || d > most):
+		err = fmt.Errorf("is not between %s and %s", least, t.Get("max"))
+	}
+	return d, err
+}
+
+func readSeconds(s string, t tag) (any, error) {
+	d, err := readTime(s, t)
+	if err == nil && d.(time.Duration)%time.Second != 0 {
+		err = errors.New("is not in whole seconds")
+	}
+	return d, err
+}
+
+func readCount(s string, t tag) (any, error) {
+	least, _ := strconv.ParseUint(t.Get("min"), 10, 64)
+	most, unbounded := strconv.ParseUint(t.Get("max"), 10, 64)
+	if unbounded != nil {
+		most = math.MaxUint64
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || n < least || n > most {
+		err = fmt.Errorf("is no whole number between %d and %d", least, most)
+	}
+	return n, err
+}
+
+func readNumber(s string, t tag) (any, error) {
+	least, _ := strconv.ParseFloat(t.Get("min"), 64)
+	most, _ := strconv.ParseFloat(t.Get("max"), 64)
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(f >= least && f <= most) {
+		err = fmt.Errorf("is no number between %s and %s", cmp.Or(t.Get("min"), "0"), t.Get("max"))
+	}
+	return f, err
+}
+
+func readBoolean(s string, _ tag) (any, error) {
+	if s != "true" && s != "false" {
+		return nil, errors.New("is neither true nor false")
+	}
+	return s == "true", nil
+}
+
+func readChoice(s string, t tag) (any, error) { return s, oneOf(s, strings.Split(t.Get("oneof"), ",")) }
+
+func oneOf(s string, known []string) error {
+	if !slices.Contains(known, s) {
+		return fmt.Errorf("is none of %s%s", strings.Join(known, ", "), didYouMean(s, known))
+	}
+	return nil
+}
+
+func readLevel(s string, t tag) (any, error) {
+	_, err := readChoice(s, t)
+	var level slog.Level
+	if err == nil {
+		err = level.UnmarshalText([]byte(s))
+	}
+	return level, err
+}
+
+// readStatus reads codes such as 404, 4xx and 500-504.
+func readStatus(s string, _ tag) (any, error) {
+	from, to, span := strings.Cut(s, "-")
+	switch {
+	case len(s) == 3 && strings.HasSuffix(s, "xx"):
+		from, to = s[:1]+"00", s[:1]+"99"
+	case !span:
+		to = from
+	}
+	low, err1 := strconv.Atoi(from)
+	high, err2 := strconv.Atoi(to)
+	if err1 != nil || err2 != nil || low < 200 || high > 599 || low > high {
+		return nil, errors.New("is no status from 200 to 599, such as 404, 5xx or 500-504")
+	}
+	return rules.Range{From: low, To: high}, nil
+}
+
+// readNetwork reads a network, or a single address as one. Bits behind its prefix are cut off or, with `exact`, a
+// mistake.
+func readNetwork(s string, t tag) (any, error) {
+	if ip, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(ip, ip.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(s)
+	switch {
+	case err != nil:
+		err = errors.New("is no network: want one such as 10.0.0.0/8 or 10.0.0.9")
+	case p.Masked() != p && t.Get("exact") != "":
+		err = fmt.Errorf("has bits behind its prefix: did you mean %s?", p.Masked())
+	}
+	return p.Masked(), err
+}
+
+// originURL reads the address of an origin.
+func originURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return nil, errors.New("is no URL: " + err.(*url.Error).Err.Error())
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("is no http or https URL, such as http://127.0.0.1:8080")
+	case u.Host == "" || u.Hostname() == "":
+		return nil, errors.New("has no host")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+		return nil, errors.New("may have a path but no user, query or fragment")
+	}
+	return u, nil
+}
+
+// checkPattern checks a name in which * may stand.
+func checkPattern(s string) error {
+	if s == "" || strings.ContainsAny(s, " \t,") {
+		return errors.New("is no name or pattern: several make a list, [a, b]")
+	}
+	return nil
+}
+
+// checkPath checks a pattern of paths.
+func checkPath(s string) error {
+	if err := checkPattern(s); err != nil {
+		return err
+	}
+	if s[0] != '/' && s[0] != '*' {
+		return errors.New("is no path: want one that begins with / or *, such as /static/*")
+	}
+	return nil
+}
+
+// checkPrefix checks a path below which everything is meant.
+func checkPrefix(s string) error {
+	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, "*?#") {
+		return errors.New("is no path: want one that begins with /, without * and query")
+	}
+	return nil
+}
+
+// checkHost checks a host, perhaps with a port, or one for all below it.
+func checkHost(s string) error {
+	host := strings.TrimPrefix(s, "*.")
+	if u, err := url.Parse("http://" + host + "/"); host == "" || err != nil || u.Host != host || u.Path != "/" || u.User != nil {
+		return errors.New("is no host: want a name such as shop.example or *.example.com")
+	}
+	return nil
+}
