@@ -84,7 +84,7 @@ func (c *screenedConn) read() error {
 		m, err = s.fields(u, memberFields)
 		switch {
 		case err != nil:
-		case u.at-start < leastMember:
+		case u.at-start < leastMember || m.stateAt == 0 || m.endsAt == 0:
 			err = fmt.Errorf("%w: member %d lacks fields", errNotPacked, i)
 		default:
 			err = s.bounded(&m, u.b, m.state == memberlist.StateAlive)

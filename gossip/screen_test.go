@@ -343,6 +343,27 @@ func TestScreenRefuses(t *testing.T) {
 	}
 }
 
+// TestListsLackFields: a member of a list that lacks a field is refused, whatever else it
+// has. One without an incarnation crashed the peer that was told of it.
+func TestListsLackFields(t *testing.T) {
+	meta := appendText(appendText(nil, "Meta"), string(make([]byte, 100)))
+	for name, fields := range map[string][]byte{
+		"an incarnation": append(append(appendText(nil, "State"), byte(memberlist.StateAlive)), meta...),
+		"a state":        append(append(appendText(nil, "Incarnation"), 1), meta...),
+	} {
+		near, far := net.Pipe()
+		go func() {
+			far.Write(append(appendText(appendText(append(promise(1, 0), 0x83), "Name"), "p9"), fields...))
+			far.Close()
+		}()
+		c := testScreen(100).stream(near, true)
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, errNotPacked) {
+			t.Errorf("a member without %s: %v", name, err)
+		}
+		c.Close()
+	}
+}
+
 // FuzzScreen: whatever arrives is screened without a panic, and a stream takes memory in
 // proportion to what it sends.
 func FuzzScreen(f *testing.F) {
