@@ -218,10 +218,9 @@ func TestNamesAreKept(t *testing.T) {
 
 // testScreen has no members, and probes nobody.
 func testScreen(most int) *screen {
-	s := newScreen(most, func() memberTable { return nil })
-	s.newcomers.self = "self"
-	s.newcomers.send = func([]byte, netip.AddrPort) {}
-	s.newcomers.admit = func([]byte) {}
+	s := newScreen("self", netip.AddrPort{}, most, func() memberTable { return nil })
+	s.probe = func([]byte, netip.AddrPort) {}
+	s.admit = func([]byte) {}
 	return s
 }
 
