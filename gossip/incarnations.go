@@ -3,7 +3,6 @@ package gossip
 import (
 	"encoding/binary"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
@@ -29,18 +28,6 @@ const (
 	incarnationLast  = 1<<32 - 1<<28   // greatest that is ever believed: until 2051
 	refutesEvery     = time.Second / 2 // at most, what others should know to be refuted
 )
-
-// refuted is the time within which a live peer refutes a suspicion.
-const refuted = 3 * time.Second
-
-// A sighting is when a peer last answered, and the incarnation in which it has been suspected
-// since a time; the zero Time if it is not, according to others.
-type sighting struct {
-	suspected       uint64
-	answered, since time.Time
-	at              netip.AddrPort // where it answered
-	meta            metaHash       // and what
-}
 
 // greatest returns the greatest incarnation that this peer believes of others now. It grows
 // faster than a peer needs to refute what was believed before.
@@ -74,14 +61,6 @@ func (s *screen) bounded(c *claim, b []byte, alive bool) error {
 		binary.BigEndian.PutUint32(b[c.endsAt-4:], uint32(most)) // it took four bytes, or the last of eight
 		c.incarnation = most
 	}
-	if seen, ok := s.first[c.name]; ok {
-		if alive && c.incarnation > seen.suspected {
-			seen.since = time.Time{}
-		} else if !alive && seen.since.IsZero() {
-			seen.suspected, seen.since = c.incarnation, now
-		}
-		s.first[c.name] = seen
-	}
 	return nil
 }
 
@@ -100,13 +79,4 @@ func (s *screen) updates() {
 	s.mu.Lock()
 	s.own++
 	s.mu.Unlock()
-}
-
-// unrefuted reports whether a peer has been suspected for so long that it would have
-// refuted that if it lived.
-func (s *screen) unrefuted(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := s.first[name]
-	return !seen.since.IsZero() && time.Since(seen.since) >= refuted
 }

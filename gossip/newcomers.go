@@ -77,6 +77,13 @@ type newcomer struct {
 	probes      int    // left to send
 }
 
+// A sighting is the last answer of a peer.
+type sighting struct {
+	answered time.Time
+	at       netip.AddrPort // where it answered
+	meta     metaHash       // and what
+}
+
 // confirmed reports whether memberlist may hear that a peer is alive: the peer has answered with
 // these metadata, and has not died since. memberlist may also hear that it lives elsewhere,
 // which it takes for a conflict.
@@ -85,7 +92,7 @@ func (s *screen) confirmed(c claim) bool {
 		return true
 	}
 	s.mu.Lock()
-	seen, ok := s.first[c.name]
+	seen, ok := s.seen[c.name]
 	s.mu.Unlock()
 	m := s.current()[c.name]
 	return ok && (m == nil || m.up.Load() || time.Since(seen.answered) < time.Second) && seen.meta == hashOfMeta(c.name, c.meta)
@@ -122,16 +129,16 @@ func (s *screen) enter(c claimed) error {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen, ok := s.first[name]
+	seen, ok := s.seen[name]
 	if ok && seen.at != c.addr && now.Sub(seen.answered) < time.Second {
 		return fmt.Errorf("%s answered at %v", name, seen.at)
 	}
 	if !ok {
-		if len(s.first) >= s.max && !s.prune(now) {
+		if len(s.seen) >= s.max && !s.prune(now) {
 			return fmt.Errorf("%w (%d)", errMembers, s.max)
 		}
 		same := 0
-		for _, other := range s.first {
+		for _, other := range s.seen {
 			if hostOf(other.at.Addr()) == hostOf(at) {
 				same++
 			}
@@ -140,8 +147,7 @@ func (s *screen) enter(c claimed) error {
 			return fmt.Errorf("%w (%d of %d at %v)", errMembers, same, s.max, at)
 		}
 	}
-	seen.answered, seen.at, seen.meta = now, c.addr, c.meta
-	s.first[name] = seen
+	s.seen[name] = sighting{now, c.addr, c.meta}
 	return nil
 }
 
@@ -166,13 +172,13 @@ func (s *screen) prune(now time.Time) bool {
 	}
 	s.pruned = now
 	table := s.current()
-	for name, seen := range s.first {
+	for name, seen := range s.seen {
 		m := table[name]
 		if m == nil && now.Sub(seen.answered) > time.Second || m != nil && !m.up.Load() && now.Sub(m.info.Load().since) > deadRemembered {
-			delete(s.first, name)
+			delete(s.seen, name)
 		}
 	}
-	return len(s.first) < s.max
+	return len(s.seen) < s.max
 }
 
 // wait has a peer probed that is said to be alive, by a message from an address, or in a list

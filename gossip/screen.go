@@ -20,9 +20,8 @@ import (
 // million members, a packet of 2 KB is expanded to whatever it decompresses to, and one
 // message makes a live peer dead, permanently if it has the greatest incarnation. A screen
 // reads every message first, and lets through what memberlist itself would have sent. It
-// turns a death that others report into a suspicion: each peer detects deaths itself, and
-// a live peer refutes in the meantime. A report only ends a suspicion that has stood for a
-// while.
+// turns a death that others report into a suspicion, which a live peer refutes: reports
+// shorten a suspicion, and each peer ends it itself.
 //
 //	packet ─▶ read ─▶ bounded ─▶ confirmed? ─▶ memberlist
 //	stream ─▶ read ─▶ bounded ─▶     │ no
@@ -100,7 +99,7 @@ type screen struct {
 	refutes bool      // it will again
 
 	// Of peers that have answered: see enter.
-	first  map[string]sighting
+	seen   map[string]sighting
 	pruned time.Time
 
 	newcomers // those that have not
@@ -108,7 +107,7 @@ type screen struct {
 
 func newScreen(self string, addr netip.AddrPort, most int, current func() memberTable) *screen {
 	return &screen{self: self, addr: addr, max: most, current: current, begun: time.Now(), own: 1,
-		perHost: make(map[netip.Addr]int), first: make(map[string]sighting),
+		perHost: make(map[netip.Addr]int), seen: make(map[string]sighting),
 		newcomers: newcomers{waiting: make(map[claimed]*newcomer), asked: make(map[uint32]*newcomer), bySource: make(map[netip.Addr]int), listed: make(map[string]int)}}
 }
 
@@ -176,12 +175,11 @@ func (s *screen) message(b []byte, from netip.Addr) error {
 		if err := s.bounded(&c, b, b[0] == msgAlive); err != nil {
 			return err
 		}
-		leaves := c.from == c.name
 		switch {
 		case b[0] == msgAlive && !s.confirmed(c):
 			s.wait(c, from, false)
 			b[0] = msgNack // of no probe: to keep the others of its packet
-		case b[0] == msgDead && (leaves && !s.farewell(c.name) || !leaves && !s.unrefuted(c.name)):
+		case b[0] == msgDead && (c.from != c.name || !s.farewell(c.name)):
 			b[0] = msgSuspect // it has the same fields
 		}
 	}
