@@ -28,7 +28,7 @@ type Experiment struct {
 // cpuSeconds is what the experiments took without flags: those of no entry less than one, of a
 // negative one some minutes.
 var cpuSeconds = map[string]int{
-	"ages": 4, "codec": 34, "counters": 8, "delta": 13, "exchange": -1, "figures": 5, "hashing": 26, "lookup": -1, "memory": 6, "neighbours": 9, "pieces": 8, "receive": 3, "rivals": 2,
+	"codec": 34, "counters": 8, "delta": 13, "exchange": -1, "figures": 5, "hashing": 26, "lookup": -1, "memory": 6, "pieces": 8, "receive": 3, "rivals": 2,
 	"search": 1, "results": -1, "systems": 30, "tables": 18, "trials": -1, "uses": 1,
 }
 

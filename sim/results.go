@@ -46,8 +46,6 @@ var chapters = []chapter{
 	{"hashing", "Hash schemes", nil, 4000},
 	{"counters", "Counters", nil, 60},
 	{"delta", "Deltas", nil, 0},
-	{"ages", "Deltas that know the age of what leaves", nil, 0},
-	{"neighbours", "Snapshots that know the other peers'", nil, 0},
 	{"receive", "The cost of a received delta", nil, 0},
 	{"search", "Lookups in a sorted list", nil, 0},
 	{"pieces", "Asking a digest that lies elsewhere", nil, 0},

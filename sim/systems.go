@@ -114,7 +114,7 @@ func runSystems(ctx context.Context, job *Job) error {
 		return replayAll(ctx, job, filepath.Base(job.Args[0]), t, *o, len(t.requests))
 	}
 	for _, name := range ownTraces {
-		t, err := job.ownTrace(name)
+		t, err := ownTrace(name)
 		if err != nil {
 			return err
 		}
@@ -131,6 +131,16 @@ func runSystems(ctx context.Context, job *Job) error {
 		}
 	}
 	return bursts(ctx, job)
+}
+
+// ownTrace reads a trace of the repository.
+func ownTrace(name string) (*trace, error) {
+	f, err := traceFiles.Open("testdata/" + name + ".ptrace.gz")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return parseTrace(f, name, false)
 }
 
 // replayAll replays the first so many requests of a trace in every way.
