@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"embed"
+	"errors"
 	"flag"
 	"fmt"
-	"path/filepath"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/sim/workload"
 )
 
 var _ = experiments.add(Experiment{
@@ -15,17 +16,17 @@ var _ = experiments.add(Experiment{
 	Args:    "[TRACE]",
 	Summary: "replays a request trace, or three of its own, over caches that cooperate in many ways",
 	Flags: func(flags *flag.FlagSet) any {
-		o := new(systemsOptions)
+		o := &systemsOptions{model: workload.Model{Rate: 100, Clients: 256}}
 		flags.IntVar(&o.caches, "caches", 4, "")
 		flags.Float64Var(&o.capacity, "capacity", 0.1, "")
 		flags.StringVar(&o.evict, "evict", "lru", "")
 		flags.BoolVar(&o.skip, "skip", false, "")
-		flags.BoolVar(&o.invent, "synthetic", false, "")
-		flags.IntVar(&o.synthetic.requests, "requests", 1_000_000, "")
-		flags.IntVar(&o.synthetic.objects, "objects", 20_000, "")
-		flags.Float64Var(&o.synthetic.zipf, "zipf", 0.8, "")
-		flags.Float64Var(&o.synthetic.overlap, "overlap", 0.8, "")
-		flags.Float64Var(&o.synthetic.churn, "churn", 0.5, "")
+		flags.BoolVar(&o.generate, "synthetic", false, "")
+		flags.IntVar(&o.model.Requests, "requests", 1_000_000, "")
+		flags.IntVar(&o.model.Objects, "objects", 20_000, "")
+		flags.Float64Var(&o.model.Exponent, "zipf", 0.8, "")
+		flags.Float64Var(&o.model.Private, "private", 0.2, "")
+		flags.Float64Var(&o.model.Churn, "churn", 0.5, "")
 		return o
 	},
 	Help: `flags of systems:
@@ -36,11 +37,10 @@ var _ = experiments.add(Experiment{
                   default), or otter, by that library's W-TinyLFU; otter hashes by a
                   seed of its own, so that equal runs then differ a little
   --skip          leave broken lines of the trace out
-  --synthetic     invent a trace: --requests N (default 1,000,000) of 256 clients for
-                  --objects N that all want and as many for each client (20,000), with
-                  popularity falling by rank to the power of --zipf S (0.8), the share
-                  --overlap S (0.8) for what all want, every object replaced --churn C
-                  times on average (0.5), and lognormal sizes
+  --synthetic     generate a trace: --requests N (default 1,000,000), 100 a second, of 256
+                  clients for --objects N (20,000) by Zipf's law with exponent --zipf S
+                  (0.8); the share --private S of them (0.2) for objects that only their
+                  client wants; every object replaced --churn C times on average (0.5)
 `,
 	Run: runSystems,
 })
@@ -51,8 +51,8 @@ type systemsOptions struct {
 	evict    string
 	skip     bool
 
-	invent    bool
-	synthetic synthetic
+	generate bool
+	model    workload.Model
 }
 
 // outcomes are what became of the requests under one way of cooperating.
@@ -96,22 +96,25 @@ func runSystems(ctx context.Context, job *Job) error {
 	case evictions[o.evict] == nil:
 		return usagef("--evict %q: want lru or otter", o.evict)
 	}
-	if o.invent {
+	if o.generate {
 		if len(job.Args) > 0 {
-			return usagef("--synthetic invents a trace: %s would not be read", job.Args[0])
+			return usagef("--synthetic generates a trace: %s would not be read", job.Args[0])
 		}
-		if err := o.synthetic.validate(); err != nil {
+		if err := validModel(o.model); err != nil {
 			return err
 		}
-		t := o.synthetic.trace(job.Rand(10))
-		return replayAll(ctx, job, "synthetic", t, *o, len(t.requests))
+		o.model.Seed = job.Seed
+		return replayAll(ctx, job, workload.Synthetic(o.model), *o, false)
 	}
 	if len(job.Args) == 1 {
-		t, err := readTrace(job.Args[0], o.skip)
+		t, err := workload.ReadFile(job.Args[0], workload.Options{Skip: o.skip})
+		if _, broken := errors.AsType[*workload.LineError](err); broken {
+			err = fmt.Errorf("%w (--skip leaves such lines out)", err)
+		}
 		if err != nil {
 			return err
 		}
-		return replayAll(ctx, job, filepath.Base(job.Args[0]), t, *o, len(t.requests))
+		return replayAll(ctx, job, t, *o, false)
 	}
 	for _, name := range ownTraces {
 		t, err := ownTrace(name)
@@ -119,13 +122,9 @@ func runSystems(ctx context.Context, job *Job) error {
 			return err
 		}
 		for _, caches := range ownCaches {
-			first := len(t.requests)
-			if job.Short && (name != ownTraces[0] || caches != ownCaches[0]) {
-				first = 500
-			}
 			own := *o
 			own.caches = caches
-			if err := replayAll(ctx, job, name, t, own, first); err != nil {
+			if err := replayAll(ctx, job, t, own, job.Short && (name != ownTraces[0] || caches != ownCaches[0])); err != nil {
 				return err
 			}
 		}
@@ -134,29 +133,44 @@ func runSystems(ctx context.Context, job *Job) error {
 }
 
 // ownTrace reads a trace of the repository.
-func ownTrace(name string) (*trace, error) {
+func ownTrace(name string) (*workload.Trace, error) {
 	f, err := traceFiles.Open("testdata/" + name + ".ptrace.gz")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return parseTrace(f, name, false)
+	return workload.Read(name, f, workload.Options{})
 }
 
-// replayAll replays the first so many requests of a trace in every way.
-func replayAll(ctx context.Context, job *Job, name string, t *trace, o systemsOptions, first int) error {
+func validModel(m workload.Model) error {
+	const most = 100_000_000
+	switch {
+	case m.Requests < 1 || m.Requests > most:
+		return usagef("--requests %d: want 1 to %d", m.Requests, most)
+	case m.Objects < 1 || m.Objects > most:
+		return usagef("--objects %d: want 1 to %d", m.Objects, most)
+	case !(m.Exponent >= 0 && m.Exponent <= 10):
+		return usagef("--zipf %v: want 0 to 10", m.Exponent)
+	case !(m.Private >= 0 && m.Private <= 1):
+		return usagef("--private %v: want 0 to 1", m.Private)
+	case !(m.Churn >= 0 && m.Churn <= 1000):
+		return usagef("--churn %v: want 0 to 1000", m.Churn)
+	}
+	return nil
+}
+
+// replayAll replays a trace, or only its beginning, in every way.
+func replayAll(ctx context.Context, job *Job, t *workload.Trace, o systemsOptions, short bool) error {
 	loose := 0.02 // a better encoder changes a few bytes
-	if first < len(t.requests) {
+	if short {
 		loose = AnyValue
-		shorter := *t
-		shorter.requests = t.requests[:first]
-		t = &shorter
+		t = t.Head(500)
 	}
 	c := newCluster(t, &o, job)
 	ways := c.ways()
 	results := make([]outcomes, len(ways))
 	errs := make([]error, len(ways))
-	err := job.each(ctx, len(ways), name+": ways of cooperating replayed", func(i int) {
+	err := job.each(ctx, len(ways), t.Name+": ways of cooperating replayed", func(i int) {
 		results[i], errs[i] = c.replay(ctx, ways[i])
 	})
 	if err != nil {
@@ -165,7 +179,7 @@ func replayAll(ctx context.Context, job *Job, name string, t *trace, o systemsOp
 	column := func(name, head, format string) Column {
 		return Column{Name: name, Head: head, Format: format, Loose: loose}
 	}
-	table := job.Table(fmt.Sprintf("%s: %d requests for %d objects, %d caches of %s", name, len(c.requests), len(t.names), o.caches, c.size()),
+	table := job.Table(fmt.Sprintf("%s: %d requests for %d objects, %d caches of %s", t.Name, len(c.requests), len(c.names), o.caches, c.size()),
 		Column{Name: "way"},
 		column("local", "local hit %", "%.2f"), column("remote", "remote hit %", "%.2f"), column("total", "total hit %", "%.2f"),
 		column("false_hits", "false hits %", "%.3f"), column("stale", "stale hits %", "%.3f"), column("missed", "missed %", "%.3f"),
@@ -190,7 +204,7 @@ func replayAll(ctx context.Context, job *Job, name string, t *trace, o systemsOp
 		}
 		table.Row(w.name, share(r.local), share(r.remote), share(r.local+r.remote), share(r.falseHits), share(r.stale), share(r.missed),
 			figures(float64(r.queries)/n, 6), figures(float64(r.queryBytes)/n, 6), figures(float64(r.updates)/n, 6), figures(float64(r.updateBytes)/n, 6),
-			figures(wire, 6), figures(all, 6), figures(float64(len(c.requests)-r.local-r.remote)/float64(c.distinct), 6), share(r.moved), r.memory, figures(float64(r.roundTrips)/misses, 5))
+			figures(wire, 6), figures(all, 6), figures(float64(len(c.requests)-r.local-r.remote)/float64(len(c.names)), 6), share(r.moved), r.memory, figures(float64(r.roundTrips)/misses, 5))
 	}
 	if took > 0 {
 		table.Note("%.3g requests a second over all caches.", n/took)
@@ -199,11 +213,11 @@ func replayAll(ctx context.Context, job *Job, name string, t *trace, o systemsOp
 	if o.evict != "lru" {
 		table.Note("Objects leave by %s's policy.", o.evict)
 	}
-	if t.untimed() {
+	if untimed(t) {
 		table.Note("The trace has no times: a request counts as a second. Every 60 s means every 60 requests, and ours publishes as at one request a second.")
 	}
-	if t.skipped > 0 {
-		table.Note("%d broken lines were left out.", t.skipped)
+	if t.Skipped > 0 {
+		table.Note("%d broken lines were left out.", t.Skipped)
 	}
 	return nil
 }
@@ -212,34 +226,19 @@ func replayAll(ctx context.Context, job *Job, name string, t *trace, o systemsOp
 type cluster struct {
 	caches   int
 	limit    int64
-	requests []dealt
-	keys     []digest.Key
-	names    []string
+	requests []request
+	keys     []digest.Key // of the objects that are requested
+	names    []string     // of them; the origin sends each at least once
 	sized    bool
 	evict    func(limit int64) copies
 	most     int // objects in the fullest cache, without cooperation; at least 1
-	distinct int // objects asked for: what the origin sends at least
 }
 
-func newCluster(t *trace, o *systemsOptions, job *Job) *cluster {
-	c := &cluster{caches: o.caches, requests: deal(t, o.caches, job.Rand(9)), names: t.names, evict: evictions[o.evict], most: 1}
-	seed := mix64(job.Seed)
-	c.keys = make([]digest.Key, len(t.names))
-	for i, name := range t.names {
-		c.keys[i] = digest.KeyOfString(seed, name)
-	}
-	largest := make([]int64, len(t.names))
-	seen := make([]bool, len(t.names))
-	for _, r := range c.requests {
-		if !seen[r.key] {
-			seen[r.key] = true
-			c.distinct++
-		}
-		largest[r.key] = max(largest[r.key], r.size)
-		c.sized = c.sized || r.size > 0
-	}
+func newCluster(t *workload.Trace, o *systemsOptions, job *Job) *cluster {
+	c := &cluster{caches: o.caches, sized: t.Bytes() > 0, evict: evictions[o.evict], most: 1}
+	c.assign(t, job)
 	total := int64(0)
-	for _, size := range largest {
+	for _, size := range t.Sizes {
 		total += weigh(size)
 	}
 	c.limit = max(1, int64(o.capacity*float64(total)))

@@ -2,37 +2,54 @@ package main
 
 import (
 	"hash/fnv"
-	"math/rand/v2"
+
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/sim/workload"
 )
 
-// A dealt request is one that has come to a cache.
-type dealt struct {
+// A request is one that a cache gets.
+type request struct {
 	time  float64
 	cache int
 	key   uint32
 	size  int64
 }
 
-// deal gives every request to one of n caches: all of a client's to the same
-// one, and requests without a client in runs of 20 to 50, like sessions.
-func deal(t *trace, n int, rng *rand.Rand) []dealt {
-	out := make([]dealt, len(t.requests))
+// assign numbers the objects of a trace and gives every request to a cache: all of a
+// client's to the same one, and requests of unknown clients in runs of 20 to 50, like
+// sessions.
+func (c *cluster) assign(t *workload.Trace, job *Job) {
+	rng, seed := job.Rand(9), mix64(job.Seed)
+	numbers := make(map[string]uint32, len(t.Sizes))
 	run, cache := 0, 0
-	for i, r := range t.requests {
-		out[i] = dealt{time: r.time, key: r.key, size: r.size}
-		if r.client != "-" {
+	for _, r := range t.Requests {
+		key, known := numbers[r.Key]
+		if !known {
+			key = uint32(len(numbers))
+			numbers[r.Key] = key
+			c.names, c.keys = append(c.names, r.Key), append(c.keys, digest.KeyOfString(seed, r.Key))
+		}
+		at := cache
+		if r.Client != workload.Anonymous {
 			h := fnv.New64a()
-			h.Write([]byte(r.client))
-			out[i].cache = int(high(mix64(h.Sum64()), uint64(n)))
-			continue
+			h.Write([]byte(r.Client))
+			at = int(high(mix64(h.Sum64()), uint64(c.caches)))
+		} else if run--; run < 0 {
+			run, cache = 19+rng.IntN(31), rng.IntN(c.caches)
+			at = cache
 		}
-		if run == 0 {
-			run, cache = 20+rng.IntN(31), rng.IntN(n)
-		}
-		run--
-		out[i].cache = cache
+		c.requests = append(c.requests, request{time: r.Seconds, cache: at, key: key, size: r.Size})
 	}
-	return out
+}
+
+// untimed reports whether the times of a trace only number its requests.
+func untimed(t *workload.Trace) bool {
+	for i, r := range t.Requests {
+		if r.Seconds-t.Requests[0].Seconds != float64(i) {
+			return false
+		}
+	}
+	return len(t.Requests) > 1
 }
 
 // An object is a copy in a cache. The size stands for its version, as in the

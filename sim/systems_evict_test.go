@@ -103,12 +103,11 @@ func TestEvictions(t *testing.T) {
 // TestSystemsEvictByOtter replays a trace on caches that are not LRU.
 func TestSystemsEvictByOtter(t *testing.T) {
 	job := testJob(1)
-	s := synthetic{requests: 20_000, objects: 2000, zipf: 0.8, overlap: 0.8, churn: 0.5}
+	requests := 20_000
 	if testing.Short() {
-		s.requests, s.objects = 4_000, 400
+		requests = 4_000
 	}
-	job.options = &systemsOptions{caches: 4, capacity: 0.1, evict: "otter", invent: true, synthetic: s}
-	if err := runSystems(context.Background(), job); err != nil {
+	if err := replayAll(context.Background(), job, invented(requests), systemsOptions{caches: 4, capacity: 0.1, evict: "otter"}, false); err != nil {
 		t.Fatal(err)
 	}
 	table := job.tables[0]

@@ -102,7 +102,7 @@ func (c *cluster) replay(ctx context.Context, w way) (o outcomes, err error) {
 }
 
 // fetch asks the candidates, and reports whether one of them had the object.
-func (c *cluster) fetch(w way, nodes []copies, r dealt, candidates []int, o *outcomes) bool {
+func (c *cluster) fetch(w way, nodes []copies, r request, candidates []int, o *outcomes) bool {
 	name := len(c.names[r.key])
 	if w.queries {
 		o.queries += 2 * len(candidates)

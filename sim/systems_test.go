@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"math"
 	"os"
@@ -13,78 +11,8 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	engine "github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/sim/workload"
 )
-
-func TestParseTrace(t *testing.T) {
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	w.Write([]byte("1 a /x 10\n2 b /y 20\n"))
-	w.Close()
-	const common = `1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 10 "-" "x"` + "\n" +
-		`1.2.3.4 - - [17/May/2015:10:05:02 +0000] "POST /a HTTP/1.1" 200 10` + "\n" +
-		`5.6.7.8 - - [17/May/2015:10:05:01 +0000] "GET /b HTTP/1.1" 304 -` + "\n"
-	const squid = "1066036250.603 310 10.0.0.1 TCP_MISS/200 3452 GET http://a.example/ - NONE/- text/html\n" +
-		"1066036251.603 310 10.0.0.2 TCP_HIT/200 99 GET http://a.example/ - NONE/- text/html\n" +
-		"1066036252.603 310 10.0.0.2 TCP_MISS/404 99 GET http://b.example/ - NONE/- text/html\n"
-	for _, c := range []struct {
-		name, text string
-		skip       bool
-		requests   int
-		names      string
-		skipped    int
-		says       string
-	}{
-		{name: "plain", text: "0 - 7 0\n\n1.5 c 8 12\n1 c 7 3\n", requests: 3, names: "7 8"},
-		{name: "gzip", text: packed.String(), requests: 2, names: "/x /y"},
-		{name: "common", text: common, requests: 2, names: "/a /b"},
-		{name: "squid", text: squid, requests: 2, names: "http://a.example/"},
-		{name: "broken", text: "0 - 7 0\n1 - 8\n", says: "broken:2: 3 fields: want SECONDS CLIENT KEY SIZE (--skip leaves such lines out)"},
-		{name: "skipped", text: "0 - 7 0\n1 - 8\nx - 8 0\n2 - 8 -1\n3 - 9 1\n", skip: true, requests: 2, names: "7 9", skipped: 3},
-		{name: "time", text: "NaN - 7 0\n", says: `time:1: time "NaN": want seconds`},
-		{name: "size", text: "0 - 7 1e3\n", says: `size:1: size "1e3": want bytes`},
-		{name: "stamp", text: `h - - [yesterday] "GET /a HTTP/1.1" 200 10` + "\n", says: `stamp:1: time "yesterday"`},
-		{name: "empty", text: "\n", says: "empty: no requests"},
-		{name: "torn", text: packed.String()[:20], says: "torn"},
-		{name: "long", text: "0 - " + strings.Repeat("x", maxTraceLine) + " 0\n", says: "long:1: "},
-	} {
-		got, err := parseTrace(strings.NewReader(c.text), c.name, c.skip)
-		switch {
-		case c.says != "":
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("parseTrace(%s) = %v, want %q", c.name, err, c.says)
-			}
-		case err != nil:
-			t.Errorf("parseTrace(%s) = %v", c.name, err)
-		case len(got.requests) != c.requests || strings.Join(got.names, " ") != c.names || got.skipped != c.skipped:
-			t.Errorf("parseTrace(%s) = %d requests for %q and %d skipped, want %d, %q and %d",
-				c.name, len(got.requests), got.names, got.skipped, c.requests, c.names, c.skipped)
-		}
-	}
-	late, err := parseTrace(strings.NewReader("5 - a 0\n4 - a 0\n"), "late", false)
-	if err != nil || late.requests[1].time != 5 {
-		t.Errorf("time runs backwards: %+v, %v", late, err)
-	}
-}
-
-func FuzzParseTrace(f *testing.F) {
-	f.Add("1 a /x 10\n2 b /y 20\n")
-	f.Add(`h - - [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 10` + "\n")
-	f.Add("1066036250.603 310 10.0.0.1 TCP_MISS/200 3452 GET http://a.example/ - NONE/- text/html\n")
-	f.Add("\x1f\x8b")
-	f.Fuzz(func(t *testing.T, text string) {
-		got, err := parseTrace(strings.NewReader(text), "x", len(text)%2 == 0)
-		if err != nil {
-			return
-		}
-		last := math.Inf(-1)
-		for _, r := range got.requests {
-			if int(r.key) >= len(got.names) || r.size < 0 || !(r.time >= last) {
-				t.Fatalf("request %+v of %d names after %v", r, len(got.names), last)
-			}
-			last = r.time
-		}
-	})
-}
 
 func TestCuckooFilter(t *testing.T) {
 	f := newCuckooFilter(67, 16)
@@ -181,15 +109,18 @@ func TestPublishAsPeers(t *testing.T) {
 	}
 }
 
+// invented is a trace of clients that share most of what they want.
+func invented(requests int) *workload.Trace {
+	return workload.Synthetic(workload.Model{Requests: requests, Objects: 600, Exponent: 0.8, Clients: 256, Private: 0.2, Churn: 0.5, Rate: 100, Seed: 2})
+}
+
 // TestReplay compares the ways with each other on one invented trace.
 func TestReplay(t *testing.T) {
 	if raceEnabled {
 		t.Skip("replays one way after the other: TestSystemsEvictByOtter does it at once")
 	}
 	job := testJob(2)
-	s := synthetic{requests: 10_000, objects: 600, zipf: 0.8, overlap: 0.8, churn: 0.5}
-	tr := s.trace(job.Rand(10))
-	c := newCluster(tr, &systemsOptions{caches: 4, capacity: 0.05, evict: "lru"}, job)
+	c := newCluster(invented(10_000), &systemsOptions{caches: 4, capacity: 0.05, evict: "lru"}, job)
 	results, owned := map[string]outcomes{}, map[string]bool{}
 	for _, w := range c.ways() {
 		owned[w.name] = w.owners > 0
@@ -279,8 +210,7 @@ func TestFewCopies(t *testing.T) {
 		t.Skip("replays one way after the other: TestSystemsEvictByOtter does it at once")
 	}
 	job := testJob(2)
-	s := synthetic{requests: 20_000, objects: 600, zipf: 0.8, overlap: 0.8, churn: 0.5}
-	c := newCluster(s.trace(job.Rand(10)), &systemsOptions{caches: 4, capacity: 0.1, evict: "lru"}, job)
+	c := newCluster(invented(20_000), &systemsOptions{caches: 4, capacity: 0.1, evict: "lru"}, job)
 	total := map[string]float64{}
 	local := map[string]float64{}
 	for _, w := range c.ways() {
@@ -296,33 +226,6 @@ func TestFewCopies(t *testing.T) {
 	}
 	if total["ours"] < total["one owner per key"]-0.5 || total["ours"] < total["ours, copies as all else"]+1 || local["ours"] < 1.8*local["one owner per key"] {
 		t.Errorf("total hits %v, local hits %v %%", total, local)
-	}
-}
-
-func TestSynthetic(t *testing.T) {
-	s := synthetic{requests: 30_000, objects: 500, zipf: 1, overlap: 0.5, churn: 2}
-	tr := s.trace(testJob(1).Rand(10))
-	shared, sizes := 0, map[uint32]int64{}
-	for _, r := range tr.requests {
-		if strings.Contains(tr.names[r.key], ".com/0/") {
-			shared++
-		}
-		if size, seen := sizes[r.key]; seen && size != r.size {
-			t.Fatalf("%s has sizes %d and %d", tr.names[r.key], size, r.size)
-		}
-		sizes[r.key] = r.size
-	}
-	if got := float64(shared) / 30_000; math.Abs(got-0.5) > 5*0.5/math.Sqrt(30_000) {
-		t.Errorf("%v of the requests are for what all want, want 0.5", got)
-	}
-	generations := map[string]bool{}
-	for _, name := range tr.names {
-		if strings.Contains(name, ".com/0/0/") {
-			generations[name] = true
-		}
-	}
-	if n := len(generations); n < 2 || n > 4 {
-		t.Errorf("the most popular object had %d generations, want 2 or 3", n)
 	}
 }
 
@@ -342,11 +245,11 @@ func TestSystemsRefuses(t *testing.T) {
 		{[]string{path, "--caches", "1"}, 2, "--caches 1: want 2 to 64"},
 		{[]string{path, "--capacity", "0"}, 2, "--capacity 0"},
 		{[]string{path, "--capacity", "NaN"}, 2, "--capacity NaN"},
-		{[]string{path, "--synthetic"}, 2, "--synthetic invents"},
+		{[]string{path, "--synthetic"}, 2, "--synthetic generates"},
 		{[]string{"--synthetic", "--requests", "0"}, 2, "--requests 0"},
 		{[]string{"--synthetic", "--objects", "-1"}, 2, "--objects -1"},
 		{[]string{"--synthetic", "--zipf", "-1"}, 2, "--zipf -1"},
-		{[]string{"--synthetic", "--overlap", "2"}, 2, "--overlap 2"},
+		{[]string{"--synthetic", "--private", "2"}, 2, "--private 2"},
 		{[]string{"--synthetic", "--churn", "-1"}, 2, "--churn -1"},
 	} {
 		code, out, errs := call(append([]string{"systems"}, c.args...)...)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/demo"
-	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
+	"github.com/summarycache/summarycache/sim/workload"
 )
 
 type demoCommand struct {
@@ -22,7 +22,7 @@ type demoCommand struct {
 	Objects  int           `name:"objects" placeholder:"COUNT" default:"1000" type:"count" min:"1" max:"1000000" help:"Objects that the workload chooses from. Default: ${default}."`
 	Skew     float64       `name:"skew" placeholder:"EXPONENT" default:"0.9" type:"number" max:"5" help:"How skewed their popularity is: the exponent of a Zipf law. Default: ${default}."`
 	Seed     uint64        `name:"seed" placeholder:"NUMBER" default:"1" type:"count" help:"Equal seeds give equal workloads. Default: ${default}."`
-	Trace    string        `name:"trace" placeholder:"FILE" help:"Replay a request trace instead, lines of SECONDS CLIENT KEY SIZE, plain or gzip. Its order is kept, its times are not. Clients are dealt to the peers by hash; requests of unknown clients at random."`
+	Trace    string        `name:"trace" placeholder:"FILE" help:"Replay a request trace instead, plain or gzip: lines of SECONDS CLIENT KEY SIZE, or an access log, Squid's or in Common Log Format. Its order is kept, its times are not. Clients are assigned to the peers by hash; requests of unknown clients at random."`
 	Rate     float64       `name:"rate" placeholder:"RATE" default:"300" type:"number" max:"1e6" help:"Requests a second in all; 0 is as fast as answers come. What telling each other takes depends on it. Default: ${default}."`
 	Publish  time.Duration `name:"publish" placeholder:"TIME" default:"0s" type:"time" max:"1h" help:"How long a change may wait, at most, until the other peers hear of it. Default: 0s, at most 5 s, and as long as waiting saves more than it costs."`
 	Forward  bool          `name:"forward" help:"Run the peers as forward proxies, not as reverse proxies of the origin."`
@@ -84,11 +84,11 @@ func (c *demoCommand) options() (o demo.Options, err error) {
 		if c.Requests != nil {
 			requests = *c.Requests
 		}
-		o.Trace = trace.Synthetic(trace.Workload{Requests: requests, Objects: c.Objects, Exponent: c.Skew, Seed: c.Seed})
+		o.Trace = workload.Synthetic(workload.Model{Requests: requests, Objects: c.Objects, Exponent: c.Skew, Seed: c.Seed})
 		return o, nil
 	}
-	if o.Trace, err = trace.ReadFile(c.Trace); err != nil {
-		var broken *trace.LineError
+	if o.Trace, err = workload.ReadFile(c.Trace, workload.Options{Targets: true}); err != nil {
+		var broken *workload.LineError
 		if errors.As(err, &broken) {
 			return o, fmt.Errorf("the trace has a broken line: %w", err)
 		}
@@ -97,7 +97,7 @@ func (c *demoCommand) options() (o demo.Options, err error) {
 	if c.Requests != nil {
 		o.Trace = o.Trace.Head(*c.Requests)
 	}
-	o.Trace.FillSizes(trace.SizeOf)
+	o.Trace.FillSizes()
 	return o, nil
 }
 

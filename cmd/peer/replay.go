@@ -11,23 +11,23 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
-	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
+	"github.com/summarycache/summarycache/sim/workload"
 )
 
 type replayCommand struct {
-	Trace  string   `arg:"" name:"trace" help:"Request trace, lines of SECONDS CLIENT KEY SIZE, plain or gzip."`
+	Trace  string   `arg:"" name:"trace" help:"Request trace, plain or gzip: lines of SECONDS CLIENT KEY SIZE, or an access log, Squid's or in Common Log Format."`
 	To     []string `name:"to" sep:"," placeholder:"ADDR,..." type:"address" example:"3128" help:"Where peers take requests, HOST:PORT; repeat it or separate by commas. Default: every living peer that the one at --admin knows, and itself."`
 	Base   *url.URL `name:"base" placeholder:"URL" type:"origin" help:"Origin to ask for the trace's keys at, by forward proxies. Default: the peers are reverse proxies."`
 	Rate   float64  `name:"rate" placeholder:"RATE" default:"100" type:"number" max:"1e6" help:"Requests a second in all; 0 is as fast as answers come. Default: ${default}."`
 	Speed  float64  `name:"speed" placeholder:"FACTOR" default:"0" type:"number" max:"1e9" help:"Keep the trace's own times, this many times as fast, instead of --rate. Default: 0, don't."`
 	Limit  int      `name:"requests" placeholder:"COUNT" default:"0" type:"count" max:"2147483647" help:"Send only the first ones. Default: 0, all."`
-	Seed   uint64   `name:"seed" placeholder:"NUMBER" default:"1" type:"count" help:"Of the dealing of requests whose client is unknown. Default: ${default}."`
+	Seed   uint64   `name:"seed" placeholder:"NUMBER" default:"1" type:"count" help:"For the peers that requests of unknown clients go to. Default: ${default}."`
 	Check  bool     `name:"check" help:"Compare every body with its URL; only for the origin of peer demo."`
 	target `embed:""`
 }
 
 func (c *replayCommand) Help() string {
-	return `Sends a request trace to a running cluster, real requests to real caches: mind the origin. Clients are dealt to the peers by hash, requests of unknown clients at random. Shows, from each answer's Cache-Status, which way it came.`
+	return `Sends a request trace to a running cluster, real requests to real caches: mind the origin. Clients are assigned to the peers by hash, requests of unknown clients at random. Shows, from each answer's Cache-Status, which way it came.`
 }
 
 func (c *replayCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
@@ -39,7 +39,7 @@ func (c *replayCommand) Run(e *environment, ctx *kong.Context, flags *config.Fla
 		return misuse{err}
 	}
 	o := replay.Options{Base: c.Base, Rate: c.Rate, Speed: c.Speed, Seed: c.Seed, Check: c.Check}
-	if o.Trace, err = trace.ReadFile(c.Trace); err != nil {
+	if o.Trace, err = workload.ReadFile(c.Trace, workload.Options{Targets: true}); err != nil {
 		return err
 	}
 	o.Trace = o.Trace.Head(c.Limit)
@@ -47,12 +47,12 @@ func (c *replayCommand) Run(e *environment, ctx *kong.Context, flags *config.Fla
 		return err
 	}
 	if o.Check {
-		o.Trace.FillSizes(trace.SizeOf)
+		o.Trace.FillSizes()
 	}
 	if all := len(o.Trace.Requests); isTerminal(e.stderr) {
-		o.Progress = func(done, _ int) {
-			if done%1000 == 0 || done == all {
-				fmt.Fprintf(e.stderr, "\r%d of %d requests", done, all)
+		o.Progress = func(c replay.Counts) {
+			if c.Requests%1000 == 0 || c.Requests == int64(all) {
+				fmt.Fprintf(e.stderr, "\r%d of %d requests", c.Requests, all)
 			}
 		}
 	}

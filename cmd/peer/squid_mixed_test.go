@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
-	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
+	"github.com/summarycache/summarycache/sim/workload"
 )
 
 // A Squid and a peer share a load, and most of what either holds is fetched from
@@ -35,7 +35,7 @@ func TestMixedPair(t *testing.T) {
 	q := startSquid(t, squidSetup{addr: addr, disk: true, speed: speed, lines: []string{
 		siblingLine(p.Addresses().Listen), "digest_rebuild_period 60 seconds", "digest_rewrite_period 60 seconds"}})
 
-	workload := trace.Synthetic(trace.Workload{Requests: requests, Objects: objects, Exponent: 0.9, Seed: 9})
+	trace := workload.Synthetic(workload.Model{Requests: requests, Objects: objects, Exponent: 0.9, Seed: 9})
 	clients := []*http.Client{p.client, q.client}
 	random := rand.New(rand.NewPCG(9, 9))
 	var (
@@ -48,7 +48,7 @@ func TestMixedPair(t *testing.T) {
 	for i := 0; i < requests; {
 		<-tick.C
 		for due := int(time.Since(began) * requests / lasts); i < min(due, requests); i++ {
-			client, target := clients[random.IntN(2)], workload.Requests[i].Target
+			client, target := clients[random.IntN(2)], trace.Requests[i].Key
 			wg.Go(func() {
 				if _, err := s.fetch(client, target); err != nil {
 					if failed.Add(1) == 1 {

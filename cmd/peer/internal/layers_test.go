@@ -75,9 +75,8 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/sd", imports: "net golang.org/x/sys/unix"},
 
 	{dir: "cmd/peer/internal/table"},
-	{dir: "cmd/peer/internal/trace", imports: "net github.com/cespare/xxhash/v2"},
 	{dir: "cmd/peer/internal/origin", imports: "net github.com/cespare/xxhash/v2"},
-	{dir: "cmd/peer/internal/replay", imports: "net cmd/peer/internal/origin cmd/peer/internal/table cmd/peer/internal/trace " +
+	{dir: "cmd/peer/internal/replay", imports: "net cmd/peer/internal/origin cmd/peer/internal/table sim/workload " +
 		"gossip/rfc9111"},
 	{dir: "cmd/peer/internal/config", imports: "net gossip cmd/peer/internal/coding cmd/peer/internal/peertls cmd/peer/internal/proxy cmd/peer/internal/rules github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
 		"github.com/goccy/go-yaml/parser github.com/goccy/go-yaml/token"},
@@ -91,14 +90,16 @@ var layers = []struct {
 	// All of it is tests.
 	{dir: "cmd/peer/internal/simulation"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
-		"cmd/peer/internal/origin cmd/peer/internal/proxy cmd/peer/internal/replay cmd/peer/internal/table cmd/peer/internal/trace gossip/exchange gossip/rfc9111"},
+		"cmd/peer/internal/origin cmd/peer/internal/replay cmd/peer/internal/table sim/workload gossip/exchange gossip/rfc9111"},
 	{dir: "cmd/peer", imports: "net digest github.com/alecthomas/kong github.com/alecthomas/mango-kong github.com/jotaen/kong-completion cmd/peer/internal/admin cmd/peer/internal/config " +
 		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/replay cmd/peer/internal/sd cmd/peer/internal/store cmd/peer/internal/table " +
-		"cmd/peer/internal/trace"},
+		"sim/workload"},
 
+	// Requests for demo, replay and the simulator.
+	{dir: "sim/workload", imports: "net github.com/cespare/xxhash/v2"},
 	// The simulator opens no socket.
 	{dir: "sim/cputime"},
-	{dir: "sim", imports: "arith digest digest/index gossip/exchange sim/cputime " +
+	{dir: "sim", imports: "arith digest digest/index gossip/exchange sim/cputime sim/workload " +
 		"github.com/klauspost/compress/fse github.com/klauspost/compress/huff0 " +
 		"github.com/klauspost/compress/s2 github.com/klauspost/compress/zstd github.com/maypok86/otter/v2 gonum.org/v1/plot " +
 		"gonum.org/v1/plot/font gonum.org/v1/plot/plotter gonum.org/v1/plot/vg gonum.org/v1/plot/vg/draw " +

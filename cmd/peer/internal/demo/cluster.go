@@ -19,7 +19,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/node"
 	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -31,27 +31,21 @@ type cluster struct {
 	server   *http.Server
 	base     string // the origin's URL
 	nodes    []*node.Node
-	counters []*counters
+	counters []counters // by node
 
-	done, failed atomic.Int64 // requests, as the clients see it
+	seen atomic.Pointer[replay.Counts] // by the clients so far
 }
 
-// counters are of what the peers' own counters cannot know.
+// counters are of what neither the peers nor their clients can know: origin fetches of
+// what a sibling held at that moment.
 type counters struct {
-	missed         atomic.Int64 // origin fetches of what a sibling held at that moment
-	missedBytes    atomic.Int64
-	icpMisses      atomic.Int64 // requests after which an ICP cache would have asked its siblings
-	icpBytes       atomic.Int64 // of one query and one reply for each of them
-	clientRequests atomic.Int64
-	localHits      atomic.Int64
-	siblingHits    atomic.Int64
-	originFetches  atomic.Int64
-	collapsed      atomic.Int64
+	missed, missedBytes atomic.Int64
 }
 
 // startCluster starts everything and waits until every peer knows every other.
 func startCluster(ctx context.Context, o Options, log *slog.Logger) (c *cluster, err error) {
-	c = &cluster{origin: &origin.Handler{Sizes: o.Trace.Sizes}}
+	c = &cluster{origin: &origin.Handler{Sizes: o.Trace.Sizes}, counters: make([]counters, o.Peers)}
+	c.seen.Store(new(replay.Counts))
 	defer func() {
 		if err != nil {
 			c.close()
@@ -72,14 +66,11 @@ func startCluster(ctx context.Context, o Options, log *slog.Logger) (c *cluster,
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	for i := range o.Peers {
-		t := &counters{}
-		n, err := node.Start(ctx, node.Options{
-			Config: c.config(o, i, secret), Version: o.Version, Logger: log, Observe: t.observe,
-		})
+		n, err := node.Start(ctx, node.Options{Config: c.config(o, i, secret), Version: o.Version, Logger: log})
 		if err != nil {
 			return c, fmt.Errorf("cannot start %s: %w", name(i), err)
 		}
-		c.nodes, c.counters = append(c.nodes, n), append(c.counters, t)
+		c.nodes = append(c.nodes, n)
 	}
 	return c, c.settle(ctx)
 }
@@ -118,39 +109,16 @@ func storeSize(o Options) int64 {
 func (c *cluster) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	if !until(ctx, c.settled) {
-		return errors.New("the peers did not find each other in 20 s")
-	}
-	return nil
-}
-
-// until waits for a condition, and reports whether it came true before ctx ended.
-func until(ctx context.Context, holds func() bool) bool {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !holds() {
+	for !c.settled() {
 		select {
 		case <-ctx.Done():
-			return false
+			return errors.New("the peers did not find each other in 20 s")
 		case <-tick.C:
 		}
 	}
-	return true
-}
-
-// catchUp waits until the peers have counted the requests, which they do after
-// the client has its answer; not for long, since they don't count those that
-// never reached them.
-func (c *cluster) catchUp(ctx context.Context, requests int64) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	until(ctx, func() bool {
-		var counted int64
-		for _, t := range c.counters {
-			counted += t.clientRequests.Load()
-		}
-		return counted >= requests
-	})
+	return nil
 }
 
 func (c *cluster) settled() bool {
@@ -199,27 +167,6 @@ func (c *cluster) asking(r *http.Request) int {
 		}
 	}
 	return -1
-}
-
-func (t *counters) observe(e proxy.Event) {
-	if e.Sibling {
-		return
-	}
-	t.clientRequests.Add(1)
-	switch e.Outcome {
-	case proxy.LocalHit, proxy.Revalidated:
-		t.localHits.Add(1)
-	case proxy.Collapsed:
-		t.collapsed.Add(1)
-	case proxy.SiblingHit, proxy.OriginFetch:
-		t.icpMisses.Add(1)
-		t.icpBytes.Add(icpBytes(len(e.URL())))
-		if e.Outcome == proxy.SiblingHit {
-			t.siblingHits.Add(1)
-		} else {
-			t.originFetches.Add(1)
-		}
-	}
 }
 
 // icpBytes is what one query and one reply of ICP take as UDP payload (RFC 2186):

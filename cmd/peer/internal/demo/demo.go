@@ -11,15 +11,15 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
-	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
+	"github.com/summarycache/summarycache/sim/workload"
 )
 
 // Options say what to run.
 type Options struct {
 	Peers          int // at least 1
-	Trace          *trace.Trace
+	Trace          *workload.Trace
 	Rate           float64       // requests a second in all; 0 = as fast as answers come
-	Seed           uint64        // of the dealing of requests whose client is unknown
+	Seed           uint64        // for the peers that requests of unknown clients go to
 	FalsePositives float64       // of the peers' digests; 0 = 0.001
 	Forward        bool          // the peers are forward proxies; else reverse proxies
 	Publish        time.Duration // as the setting of that name
@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	defer func() { err = errors.Join(err, c.close()) }()
 	fmt.Fprintf(o.Progress, " they know each other after %.1f s\n", time.Since(began).Seconds())
 
-	send := replay.Options{Trace: o.Trace, Peers: c.listens(), Rate: o.Rate, Seed: o.Seed, Check: true, Progress: c.sent}
+	send := replay.Options{Trace: o.Trace, Peers: c.listens(), Rate: o.Rate, Seed: o.Seed, Check: true, Progress: func(all replay.Counts) { c.seen.Store(&all) }}
 	if o.Forward {
 		send.Base, _ = url.Parse(c.base)
 	}
@@ -87,7 +87,6 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 		}
 		return result, interrupted(ctx, err)
 	}
-	c.catchUp(ctx, int64(len(o.Trace.Requests)))
 	result = c.result(o, seen)
 	if o.Serve != nil {
 		o.Serve(ctx, result, c.addresses())
@@ -110,12 +109,6 @@ func (c *cluster) listens() (list []string) {
 		list = append(list, n.Addresses().Listen)
 	}
 	return list
-}
-
-// sent notes how far the clients are.
-func (c *cluster) sent(done, failed int) {
-	c.done.Store(int64(done))
-	c.failed.Store(int64(failed))
 }
 
 func (c *cluster) addresses() Addresses {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
+	"github.com/summarycache/summarycache/sim/workload"
 )
 
 // left lists what a demo left in its temporary directory.
@@ -28,7 +28,7 @@ func left(t *testing.T, dir string) []string {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	tr := trace.Synthetic(trace.Workload{Requests: 600, Objects: 150, Exponent: 0.9, Seed: 2})
+	tr := workload.Synthetic(workload.Model{Requests: 600, Objects: 150, Exponent: 0.9, Seed: 2})
 	var progress strings.Builder
 	r, err := Run(t.Context(), Options{Peers: 3, Trace: tr, Rate: 200, Seed: 2, TempDir: dir, Progress: &progress})
 	if err != nil {
@@ -90,7 +90,7 @@ func (c canceller) Write(p []byte) (int, error) {
 
 func TestInterruptedRunLeavesNothing(t *testing.T) {
 	t.Parallel()
-	tr := trace.Synthetic(trace.Workload{Requests: 100_000, Objects: 100, Seed: 2})
+	tr := workload.Synthetic(workload.Model{Requests: 100_000, Objects: 100, Seed: 2})
 	for _, starting := range []bool{true, false} {
 		dir := t.TempDir()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -117,7 +117,7 @@ func TestInterruptedRunLeavesNothing(t *testing.T) {
 // Forward proxies cooperate as reverse proxies do.
 func TestRunForward(t *testing.T) {
 	t.Parallel()
-	tr := trace.Synthetic(trace.Workload{Requests: 300, Objects: 50, Exponent: 0.9, Seed: 2})
+	tr := workload.Synthetic(workload.Model{Requests: 300, Objects: 50, Exponent: 0.9, Seed: 2})
 	r, err := Run(t.Context(), Options{Peers: 2, Trace: tr, Rate: 200, Seed: 2, TempDir: t.TempDir(), Forward: true})
 	if err != nil {
 		t.Fatal(err)

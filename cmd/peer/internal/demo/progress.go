@@ -33,18 +33,12 @@ func report(o Options, c *cluster) (stop func()) {
 }
 
 func (c *cluster) progress(requests int) string {
-	var all, local, siblings, origin int64
-	for _, t := range c.counters {
-		all += t.clientRequests.Load()
-		local += t.localHits.Load()
-		siblings += t.siblingHits.Load()
-		origin += t.originFetches.Load()
-	}
+	seen := c.seen.Load()
 	line := fmt.Sprintf("%7s of %s requests: %s local, %s siblings, %s origin",
-		table.Count(c.done.Load()), table.Count(requests),
-		table.Percent(local, all), table.Percent(siblings, all), table.Percent(origin, all))
-	if failed := c.failed.Load(); failed > 0 {
-		line += fmt.Sprintf(", %s FAILED", table.Count(failed))
+		table.Count(seen.Requests), table.Count(requests),
+		table.Percent(seen.Local, seen.Requests), table.Percent(seen.Sibling, seen.Requests), table.Percent(seen.Origin, seen.Requests))
+	if seen.Failed > 0 {
+		line += fmt.Sprintf(", %s FAILED", table.Count(seen.Failed))
 	}
 	return line
 }

@@ -107,7 +107,7 @@ func (c *cluster) result(o Options, seen *replay.Result) *Result {
 	for i, n := range c.nodes {
 		s := n.Status()
 		statuses = append(statuses, s)
-		row := c.row(i, s)
+		row := c.row(i, s, seen.Peers[i].Counts)
 		r.Peers = append(r.Peers, row)
 		r.Total.add(row)
 		r.LagMean += s.Exchange.LagMean / float64(len(c.nodes))
@@ -116,7 +116,7 @@ func (c *cluster) result(o Options, seen *replay.Result) *Result {
 	}
 	tally := c.origin.Tally()
 	r.OriginSeen = tally.Requests
-	r.Compare = c.compare(o, statuses)
+	r.Compare = c.compare(o, statuses, seen.Ways)
 	if r.Workload.Objects > 0 {
 		r.OverFloor = float64(r.Total.OriginFetches)/float64(r.Workload.Objects) - 1
 	}
@@ -131,13 +131,13 @@ func wait(o Options) time.Duration {
 	return exchange.Publishing{Interval: o.Publish}.For(o.Peers - 1).Interval
 }
 
-func (c *cluster) row(i int, s admin.Status) Row {
-	t, x, mine := s.Traffic, s.Exchange, c.counters[i]
+func (c *cluster) row(i int, s admin.Status, seen replay.Counts) Row {
+	t, x := s.Traffic, s.Exchange
 	return Row{
-		Name: s.Name, Requests: mine.clientRequests.Load(), LocalHits: mine.localHits.Load(),
-		SiblingHits: mine.siblingHits.Load(), Collapsed: mine.collapsed.Load(), OriginFetches: int64(t.OriginRequests),
+		Name: s.Name, Requests: seen.Requests, LocalHits: seen.Local,
+		SiblingHits: seen.Sibling, Collapsed: seen.Shared, OriginFetches: int64(t.OriginRequests),
 		SiblingRequests: int64(t.SiblingRequests + t.FetchersFound), FalseHits: int64(t.FalseHits), SiblingErrors: int64(t.SiblingErrors), Overtaken: int64(t.OriginsOutrun),
-		Hedges: int64(t.Hedges), Missed: mine.missed.Load(),
+		Hedges: int64(t.Hedges), Missed: c.counters[i].missed.Load(),
 		BytesSent: x.BytesSent(), BytesReceived: x.BytesReceived(),
 		SnapshotsSent: x.SnapshotsSent, SnapshotsReceived: x.SnapshotsHeard, DeltasSent: x.DeltasSent, DeltasReceived: x.DeltasHeard,
 		AdvertsSent: x.AdvertsSent,
@@ -154,7 +154,7 @@ const lookupBytes = 160
 // origin is asked only for what no sibling holds: our fetches without the missed
 // ones. Without cooperation each peer fetches each object that it is asked for
 // once. The stores of the demo evict nothing.
-func (c *cluster) compare(o Options, statuses []admin.Status) []Alternative {
+func (c *cluster) compare(o Options, statuses []admin.Status, ways []replay.Way) []Alternative {
 	ours := Alternative{Name: "summarycache", OriginBytes: c.origin.Tally().Bytes}
 	icp := Alternative{Name: "icp", OriginBytes: ours.OriginBytes}
 	siblings := int64(len(c.nodes) - 1)
@@ -166,8 +166,6 @@ func (c *cluster) compare(o Options, statuses []admin.Status) []Alternative {
 		ours.MessageBytes += x.BytesReceived() + x.MembershipBytesHeard + lookupBytes*int64(s.Traffic.LookupsSent)
 		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.counters[i].missed.Load()
 		icp.OriginBytes -= c.counters[i].missedBytes.Load()
-		icp.Messages += 2 * siblings * c.counters[i].icpMisses.Load()
-		icp.MessageBytes += siblings * c.counters[i].icpBytes.Load()
 	}
 	alone := Alternative{Name: "none"}
 	type pair struct {
@@ -175,12 +173,16 @@ func (c *cluster) compare(o Options, statuses []admin.Status) []Alternative {
 		target string
 	}
 	seen := make(map[pair]bool)
-	dealt := o.Trace.Deal(len(c.nodes), o.Seed)
+	peers := o.Trace.Assign(len(c.nodes), o.Seed)
 	for i, r := range o.Trace.Requests {
-		if p := (pair{dealt[i], r.Target}); !seen[p] {
+		if ways[i] == replay.Sibling || ways[i] == replay.Origin {
+			icp.Messages += 2 * siblings
+			icp.MessageBytes += siblings * icpBytes(len(c.base+r.Key))
+		}
+		if p := (pair{peers[i], r.Key}); !seen[p] {
 			seen[p] = true
 			alone.OriginFetches++
-			alone.OriginBytes += o.Trace.Sizes[r.Target]
+			alone.OriginBytes += o.Trace.Sizes[r.Key]
 		}
 	}
 	floor := Alternative{Name: "floor", OriginFetches: int64(len(o.Trace.Sizes)), OriginBytes: o.Trace.Bytes()}

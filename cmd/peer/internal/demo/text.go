@@ -13,7 +13,7 @@ import (
 func WriteText(w io.Writer, r *Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\nin %.1f s: %s objects of %s in all,\n%s\n", r.Workload.Name, r.Seconds,
-		table.Count(r.Workload.Objects), table.Bytes(r.Workload.Bytes), dealt(r))
+		table.Count(r.Workload.Objects), table.Bytes(r.Workload.Bytes), assigned(r))
 
 	b.WriteString("\nWhat became of the requests\n")
 	t := table.New("peer", ">requests", ">local hits", ">sibling hits", ">origin", ">collapsed", ">false hits", ">missed")
@@ -76,11 +76,11 @@ func minutes(seconds float64) string {
 	return table.Of(int64(max(1, math.Round(seconds/60))), "minute")
 }
 
-func dealt(r *Result) string {
+func assigned(r *Result) string {
 	if r.Workload.Clients > 0 {
-		return fmt.Sprintf("%s clients dealt to %d peers by hash", table.Count(r.Workload.Clients), len(r.Peers))
+		return fmt.Sprintf("%s clients assigned to %d peers by hash", table.Count(r.Workload.Clients), len(r.Peers))
 	}
-	return fmt.Sprintf("each request dealt to one of %d peers at random", len(r.Peers))
+	return fmt.Sprintf("each request assigned to one of %d peers at random", len(r.Peers))
 }
 
 // notes explains the words and figures above.

@@ -35,7 +35,7 @@ func TestText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"1,694 clients dealt to 2 peers by hash", "0.45 % of 1,000 questions", "1.23 % more fetches than the floor",
+		"1,694 clients assigned to 2 peers by hash", "0.45 % of 1,000 questions", "1.23 % more fetches than the floor",
 		"ICP, asking all at each miss", "no error; all 1.00 GiB of bodies",
 	} {
 		if !strings.Contains(b.String(), want) {
@@ -70,7 +70,7 @@ func TestText(t *testing.T) {
 	r.Total.SiblingErrors, r.Workload.Requests, r.Workload.Rate, r.Seconds = 1, 3000, 300, 15
 	b.Reset()
 	WriteText(&b, r)
-	for _, want := range []string{"3 ERRORS, the first: request 7: oh", "each request dealt to one of 2 peers at random",
+	for _, want := range []string{"3 ERRORS, the first: request 7: oh", "each request assigned to one of 2 peers at random",
 		"failed      1 question to siblings", "late        200 requests a second, not 300"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

@@ -138,15 +138,10 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		Tracing: n.tracing,
 		Logger:  n.log,
 	}
-	if o.Observe != nil || n.access != nil {
+	if n.access != nil {
 		c.Observe = func(e proxy.Event) {
 			n.durations.Observe(e)
-			if n.access != nil {
-				n.access.Observe(e)
-			}
-			if o.Observe != nil {
-				o.Observe(e)
-			}
+			n.access.Observe(e)
 		}
 	}
 	access := n.proxyAccess()

@@ -14,8 +14,8 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
 	"github.com/summarycache/summarycache/gossip/memnet"
+	"github.com/summarycache/summarycache/sim/workload"
 )
 
 // A virtual cluster lives in one process and in virtual time; gossip and HTTP go
@@ -126,8 +126,8 @@ func (v *virtual) knowing() (pairs int) {
 func TestTwentyPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const peers = 20
-		workload := trace.Synthetic(trace.Workload{Requests: 1000, Objects: 200, Exponent: 0.9, Seed: 3})
-		v := newVirtual(t, peers, workload.Sizes)
+		trace := workload.Synthetic(workload.Model{Requests: 1000, Objects: 200, Exponent: 0.9, Seed: 3})
+		v := newVirtual(t, peers, trace.Sizes)
 		defer v.stop()
 		for waited := 0; v.knowing() < peers*(peers-1); waited++ {
 			if waited == 20 {
@@ -135,10 +135,10 @@ func TestTwentyPeers(t *testing.T) {
 			}
 			pause(500 * time.Millisecond)
 		}
-		dealt := workload.Deal(peers, 3)
-		for i, r := range workload.Requests {
+		caches := trace.Assign(peers, 3)
+		for i, r := range trace.Requests {
 			pause(15 * time.Millisecond) // 67 requests a second; a change waits for 200 ms
-			if err := v.get(dealt[i], r.Target); err != nil {
+			if err := v.get(caches[i], r.Key); err != nil {
 				t.Fatalf("request %d: %v", i, err)
 			}
 		}
@@ -147,7 +147,7 @@ func TestTwentyPeers(t *testing.T) {
 			c := n.Status().Traffic
 			siblingHits, asked, falseHits = siblingHits+c.SiblingHits, asked+c.SiblingRequests, falseHits+c.FalseHits
 		}
-		floor, fetched := len(workload.Sizes), v.origin.Tally().Requests
+		floor, fetched := len(trace.Sizes), v.origin.Tally().Requests
 		t.Logf("%d objects, %d origin fetches, %d sibling hits of %d questions", floor, fetched, siblingHits, asked)
 		if fetched > floor*11/10 {
 			t.Errorf("%d origin fetches of %d objects, want at most a tenth more", fetched, floor)
@@ -155,20 +155,20 @@ func TestTwentyPeers(t *testing.T) {
 		if siblingHits < 300 || falseHits*50 > asked {
 			t.Errorf("%d sibling hits and %d false ones of %d questions", siblingHits, falseHits, asked)
 		}
-		v.death(workload, dealt)
+		v.death(trace, caches)
 	})
 }
 
 // death kills a peer while the clients of the others go on.
-func (v *virtual) death(workload *trace.Trace, dealt []int) {
+func (v *virtual) death(trace *workload.Trace, caches []int) {
 	const dead = 7
 	v.hosts[dead].Kill()
-	for i, r := range workload.Requests[:300] {
+	for i, r := range trace.Requests[:300] {
 		pause(50 * time.Millisecond)
-		if dealt[i] == dead {
+		if caches[i] == dead {
 			continue
 		}
-		if err := v.get(dealt[i], r.Target); err != nil {
+		if err := v.get(caches[i], r.Key); err != nil {
 			v.t.Fatalf("request %d after the death: %v", i, err)
 		}
 	}

@@ -6,22 +6,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
+	"github.com/summarycache/summarycache/sim/workload"
 )
 
 // Copies of a response go stale at all peers at the same moment: then nobody asks another for one.
 func TestCopiesThatExpireTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const peers, rate = 6, 30
-		workload := trace.Synthetic(trace.Workload{Requests: 60 * rate, Objects: 100, Exponent: 0.9, Seed: 3})
-		v := newVirtual(t, peers, workload.Sizes)
+		trace := workload.Synthetic(workload.Model{Requests: 60 * rate, Objects: 100, Exponent: 0.9, Seed: 3})
+		v := newVirtual(t, peers, trace.Sizes)
 		defer v.stop()
 		v.origin.Fresh = 20 * time.Second
 		pause(3 * time.Second)
 		rng := rand.New(rand.NewPCG(1, 2))
-		for _, r := range workload.Requests {
+		for _, r := range trace.Requests {
 			pause(time.Duration(rng.ExpFloat64() * float64(time.Second) / rate))
-			if err := v.get(rng.IntN(peers), r.Target); err != nil {
+			if err := v.get(rng.IntN(peers), r.Key); err != nil {
 				t.Fatal(err)
 			}
 		}

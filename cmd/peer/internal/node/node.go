@@ -43,9 +43,7 @@ type Options struct {
 	Squids squid.Config
 	FS     store.FS         // what the store is kept on; nil = the system's
 	Now    func() time.Time // the wall clock of store and cache, which may jump; nil = time.Now
-	// Observe, if not nil, is called for every request; see [proxy.Config].
-	Observe func(proxy.Event)
-	Stdout  io.Writer // for an access log there; nil = os.Stdout
+	Stdout io.Writer        // for an access log there; nil = os.Stdout
 }
 
 // A Node is a running peer. It is safe for concurrent use.

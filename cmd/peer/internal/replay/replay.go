@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
+	"github.com/summarycache/summarycache/sim/workload"
 )
 
 // Options say what to send, and where to.
 type Options struct {
-	Trace *trace.Trace
+	Trace *workload.Trace
 	Peers []string // host:port where each takes requests
 	// Base is the origin that the trace's targets are asked for at, by forward
 	// proxies; nil = the peers are reverse proxies.
@@ -23,13 +23,13 @@ type Options struct {
 	Rate    float64 // requests a second in all; 0 = as fast as answers come, unless Speed is set
 	Speed   float64 // the trace's own times, this many times as fast; 0 = not by its times
 	Workers int     // requests under way at once, at most; 0 = 16 for each peer
-	Seed    uint64  // of the dealing of requests whose client is unknown
+	Seed    uint64  // for the peers that requests of unknown clients go to
 	// Check compares each body with what its URL says, as the demo's origin
 	// answers, and wants a Cache-Status; without it a body must only be whole.
 	Check bool
 	// Progress, if not nil, is called after each request, one call at a time, with the
-	// number of requests that are done and of those that failed.
-	Progress func(done, failed int)
+	// counts of all peers so far.
+	Progress func(Counts)
 }
 
 // Run sends the trace, or as much of it as ctx allows. Errors of requests are
@@ -39,7 +39,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Workers == 0 {
 		o.Workers = 16 * len(o.Peers)
 	}
-	p := &player{o: o, dealt: o.Trace.Deal(len(o.Peers), o.Seed), tallies: make([]tally, len(o.Peers)), began: time.Now()}
+	p := &player{o: o, peer: o.Trace.Assign(len(o.Peers), o.Seed), ways: make([]Way, len(o.Trace.Requests)), tallies: make([]tally, len(o.Peers)), began: time.Now()}
 	for _, addr := range o.Peers {
 		t := &http.Transport{MaxIdleConnsPerHost: o.Workers, DisableCompression: true}
 		if o.Base != nil {
@@ -58,7 +58,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			}
 		})
 	}
-	trace.Feed(ctx, len(o.Trace.Requests), func(i int) time.Time { return p.began.Add(p.due(i)) }, jobs)
+	p.feed(ctx, jobs)
 	close(jobs)
 	all.Wait()
 	return p.result(time.Since(p.began)), ctx.Err()
@@ -67,14 +67,35 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 // A player is a run under way.
 type player struct {
 	o       Options
-	dealt   []int
+	peer    []int // of each request
 	clients []*http.Transport
 	began   time.Time
 
-	mu           sync.Mutex
-	tallies      []tally // by peer
-	done, failed int
-	first        error
+	mu      sync.Mutex
+	ways    []Way   // of each request that was answered
+	tallies []tally // by peer
+	total   Counts
+	first   error
+}
+
+// feed sends the number of each request to jobs when it is due, until all are sent or
+// ctx ends. If it is late it catches up, so that the mean rate is kept.
+func (p *player) feed(ctx context.Context, jobs chan<- int) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for i := range p.o.Trace.Requests {
+		timer.Reset(time.Until(p.began.Add(p.due(i))))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case jobs <- i:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // due is when the i-th request is to be sent, from the beginning.
@@ -82,7 +103,7 @@ func (p *player) due(i int) time.Duration {
 	seconds := 0.0
 	switch {
 	case p.o.Speed > 0:
-		seconds = max(0, p.o.Trace.Requests[i].Seconds-p.o.Trace.Requests[0].Seconds) / p.o.Speed
+		seconds = (p.o.Trace.Requests[i].Seconds - p.o.Trace.Requests[0].Seconds) / p.o.Speed
 	case p.o.Rate > 0:
 		seconds = float64(i) / p.o.Rate
 	}
@@ -98,32 +119,34 @@ func (p *player) request(ctx context.Context, i int, buf []byte) {
 	took := time.Since(began)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.done++
-	t := &p.tallies[p.dealt[i]]
-	t.bytes += n
-	if err != nil {
-		t.failed++
-		p.failed++
+	t := &p.tallies[p.peer[i]]
+	c := Counts{Requests: 1, Bytes: n}
+	if err == nil {
+		*c.of(way) = 1
+		p.ways[i] = way
+		t.took = append(t.took, took)
+	} else {
+		c.Failed = 1
 		if p.first == nil {
 			p.first = fmt.Errorf("request %d: %w", i+1, err)
 		}
-	} else {
-		t.add(way, took)
 	}
+	t.add(c)
+	p.total.add(c)
 	if p.o.Progress != nil {
-		p.o.Progress(p.done, p.failed)
+		p.o.Progress(p.total)
 	}
 }
 
 // ask sends one request and reads its answer to the end.
 func (p *player) ask(ctx context.Context, i int, buf []byte) (way Way, n int64, err error) {
-	target := p.o.Trace.Requests[i].Target
+	target := p.o.Trace.Requests[i].Key
 	u, err := p.url(i, target)
 	if err != nil {
 		return 0, 0, err
 	}
 	r := (&http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: http.Header{}}).WithContext(ctx)
-	resp, err := p.clients[p.dealt[i]].RoundTrip(r)
+	resp, err := p.clients[p.peer[i]].RoundTrip(r)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -148,7 +171,7 @@ func (p *player) url(i int, target string) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := url.URL{Scheme: "http", Host: p.o.Peers[p.dealt[i]]}
+	u := url.URL{Scheme: "http", Host: p.o.Peers[p.peer[i]]}
 	if p.o.Base != nil {
 		u = *p.o.Base
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/trace"
+	"github.com/summarycache/summarycache/sim/workload"
 )
 
 // fakePeer answers like a peer, and wrongly for the targets that spoil has.
@@ -28,9 +28,9 @@ func fakePeer(t *testing.T, sizes map[string]int64, spoil map[string]http.Handle
 	return server.Listener.Addr().String()
 }
 
-func read(t *testing.T, text string) *trace.Trace {
+func read(t *testing.T, text string) *workload.Trace {
 	t.Helper()
-	tr, err := trace.Read("test", strings.NewReader(text))
+	tr, err := workload.Read("test", strings.NewReader(text), workload.Options{Targets: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,19 +49,19 @@ func TestChecksEveryAnswer(t *testing.T) {
 		},
 		"/moved": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/right?x=1;y", http.StatusFound) },
 	})
-	var done, failed int
-	o := Options{Trace: tr, Peers: []string{peer}, Workers: 1, Check: true, Progress: func(d, f int) { done, failed = d, f }}
+	var last Counts
+	o := Options{Trace: tr, Peers: []string{peer}, Workers: 1, Check: true, Progress: func(c Counts) { last = c }}
 	r, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Total.Failed != 5 || r.Total.Local != 2 || done != 7 || failed != 5 || !strings.Contains(r.FirstError, "request 2: GET /teapot: 418") {
-		t.Errorf("%+v, %d and %d told, first %s, want 5 of 7 and the teapot", r.Total, done, failed, r.FirstError)
+	if r.Total.Failed != 5 || r.Total.Local != 2 || last.Requests != 7 || last.Failed != 5 || !strings.Contains(r.FirstError, "request 2: GET /teapot: 418") {
+		t.Errorf("%+v, %d and %d told, first %s, want 5 of 7 and the teapot", r.Total, last.Requests, last.Failed, r.FirstError)
 	}
 }
 
 func TestKeepsPaceAndDeal(t *testing.T) {
-	tr := trace.Synthetic(trace.Workload{Requests: 100, Objects: 5, Seed: 1})
+	tr := workload.Synthetic(workload.Model{Requests: 100, Objects: 5, Seed: 1})
 	peers := []string{fakePeer(t, tr.Sizes, nil), fakePeer(t, tr.Sizes, nil), fakePeer(t, tr.Sizes, nil)}
 	began := time.Now()
 	r, err := Run(t.Context(), Options{Trace: tr, Peers: peers, Workers: 4, Rate: 400, Seed: 9, Check: true})
@@ -75,7 +75,7 @@ func TestKeepsPaceAndDeal(t *testing.T) {
 		t.Errorf("%+v, the first: %s", r.Total, r.FirstError)
 	}
 	var want [3]int64
-	for _, p := range tr.Deal(3, 9) {
+	for _, p := range tr.Assign(3, 9) {
 		want[p]++
 	}
 	for i, p := range r.Peers {
@@ -86,7 +86,7 @@ func TestKeepsPaceAndDeal(t *testing.T) {
 }
 
 func TestStops(t *testing.T) {
-	tr := trace.Synthetic(trace.Workload{Requests: 1000, Objects: 5, Seed: 1})
+	tr := workload.Synthetic(workload.Model{Requests: 1000, Objects: 5, Seed: 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	peer := fakePeer(t, tr.Sizes, nil)
 	time.AfterFunc(50*time.Millisecond, cancel)

@@ -22,7 +22,6 @@ const (
 	Sibling
 	Origin
 	Shared // with another request, or validated
-	ways
 )
 
 // wayOf reads the last member of Cache-Status, which is that of the cache asked.
@@ -41,32 +40,44 @@ func wayOf(h http.Header) Way {
 	return Unknown
 }
 
-// A tally counts the answers of one peer.
-type tally struct {
-	ways   [ways]int64
-	bytes  int64
-	failed int64
-	took   []time.Duration
+// Counts are the requests to one peer, or to all, and their answers.
+type Counts struct {
+	Requests int64 `json:"requests"`
+	Local    int64 `json:"local_hits"`
+	Sibling  int64 `json:"sibling_hits"`
+	Shared   int64 `json:"collapsed"`
+	Origin   int64 `json:"from_origin"`
+	Unknown  int64 `json:"unknown"` // answers whose Cache-Status did not say
+	Failed   int64 `json:"failed"`
+	Bytes    int64 `json:"bytes"`
 }
 
-func (t *tally) add(w Way, took time.Duration) {
-	t.ways[w]++
-	t.took = append(t.took, took)
+// of returns the count of answers that came that way.
+func (c *Counts) of(w Way) *int64 {
+	return [...]*int64{Unknown: &c.Unknown, Local: &c.Local, Sibling: &c.Sibling, Origin: &c.Origin, Shared: &c.Shared}[w]
+}
+
+func (c *Counts) add(o Counts) {
+	c.Requests += o.Requests
+	c.Failed += o.Failed
+	c.Bytes += o.Bytes
+	for w := range Shared + 1 {
+		*c.of(w) += *o.of(w)
+	}
+}
+
+// A tally is what is known of one peer's answers.
+type tally struct {
+	Counts
+	took []time.Duration
 }
 
 // Row is what one peer answered, or all did.
 type Row struct {
-	Peer     string  `json:"peer"`
-	Requests int64   `json:"requests"`
-	Local    int64   `json:"local_hits"`
-	Sibling  int64   `json:"sibling_hits"`
-	Shared   int64   `json:"collapsed"`
-	Origin   int64   `json:"from_origin"`
-	Unknown  int64   `json:"unknown"` // answers whose Cache-Status did not say
-	Failed   int64   `json:"failed"`
-	Bytes    int64   `json:"bytes"`
-	P50      float64 `json:"p50_seconds"` // from sending the request to the end of its answer
-	P99      float64 `json:"p99_seconds"`
+	Peer string `json:"peer"`
+	Counts
+	P50 float64 `json:"p50_seconds"` // from sending the request to the end of its answer
+	P99 float64 `json:"p99_seconds"`
 }
 
 // Result is what the clients saw.
@@ -76,18 +87,16 @@ type Result struct {
 	Peers      []Row   `json:"peers"`
 	Total      Row     `json:"total"`
 	FirstError string  `json:"first_error"` // "" = none
+	Ways       []Way   `json:"-"`           // of each request; Unknown for one without an answer
 }
 
 func (p *player) result(elapsed time.Duration) *Result {
-	r := &Result{Trace: p.o.Trace.Name, Seconds: elapsed.Seconds()}
-	var all tally
+	r := &Result{Trace: p.o.Trace.Name, Seconds: elapsed.Seconds(), Ways: p.ways}
+	all := tally{Counts: p.total}
 	for i := range p.tallies {
 		t := &p.tallies[i]
 		r.Peers = append(r.Peers, t.row(p.o.Peers[i]))
-		for w, n := range t.ways {
-			all.ways[w] += n
-		}
-		all.bytes, all.failed, all.took = all.bytes+t.bytes, all.failed+t.failed, append(all.took, t.took...)
+		all.took = append(all.took, t.took...)
 	}
 	r.Total = all.row("total")
 	if p.first != nil {
@@ -104,10 +113,7 @@ func (t *tally) row(name string) Row {
 		}
 		return t.took[min(int(share*float64(len(t.took))), len(t.took)-1)].Seconds()
 	}
-	return Row{
-		Peer: name, Requests: int64(len(t.took)) + t.failed, Local: t.ways[Local], Sibling: t.ways[Sibling], Shared: t.ways[Shared],
-		Origin: t.ways[Origin], Unknown: t.ways[Unknown], Failed: t.failed, Bytes: t.bytes, P50: at(0.5), P99: at(0.99),
-	}
+	return Row{Peer: name, Counts: t.Counts, P50: at(0.5), P99: at(0.99)}
 }
 
 // WriteText prints r for people.

@@ -1,4 +1,4 @@
-package trace
+package workload
 
 import (
 	"bufio"
@@ -13,12 +13,20 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unique"
 )
 
 const (
-	maxLine = 64 << 10 // bytes of a line, its end included
-	maxSize = 1 << 40  // bytes of a body
+	maxLine    = 64 << 10 // bytes of a line, its end included
+	maxSize    = 1 << 40  // bytes of a body
+	maxSeconds = 1e12
 )
+
+// Options say how to read a trace.
+type Options struct {
+	Skip    bool // leave broken lines out, instead of refusing the trace
+	Targets bool // make each key an HTTP request target: a path stays as it is, any other key becomes a path of one segment
+}
 
 // A LineError says which line of a trace is broken, and how.
 type LineError struct {
@@ -30,13 +38,13 @@ type LineError struct {
 func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason) }
 
 // ReadFile reads the trace in a file, plain or gzip whatever its name.
-func ReadFile(path string) (*Trace, error) {
+func ReadFile(path string, o Options) (*Trace, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	t, err := Read(path, f)
+	t, err := Read(path, f, o)
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +52,9 @@ func ReadFile(path string) (*Trace, error) {
 	return t, nil
 }
 
-// Read reads a trace, plain or gzip; name stands for it in errors.
-func Read(name string, src io.Reader) (*Trace, error) {
+// Read reads a trace, plain or gzip; name stands for it in errors. The first line
+// decides the format.
+func Read(name string, src io.Reader, o Options) (*Trace, error) {
 	lines := bufio.NewReaderSize(src, maxLine)
 	if magic, _ := lines.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		plain, err := gzip.NewReader(lines)
@@ -55,27 +64,47 @@ func Read(name string, src io.Reader) (*Trace, error) {
 		lines = bufio.NewReaderSize(plain, maxLine)
 	}
 	t := &Trace{Name: name, Sizes: make(map[string]int64)}
+	var parse func(line string) (Request, error)
+	last := 0.0
 	for n := 1; ; n++ {
 		line, err := lines.ReadSlice('\n')
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			return nil, &LineError{name, n, fmt.Sprintf("the line is longer than %d bytes", maxLine)}
-		case err == io.EOF && len(line) == 0 && n == 1:
-			return nil, &LineError{name, n, "the trace is empty"}
+		case err == io.EOF && len(line) == 0 && len(t.Requests) == 0:
+			return nil, &LineError{name, n, "the trace has no requests"}
 		case err == io.EOF && len(line) == 0:
 			return t, nil
 		case err != nil && err != io.EOF:
 			return nil, &LineError{name, n, damage(err)}
+		case len(bytes.TrimSpace(line)) == 0:
+			continue
 		}
-		r, err := parse(strings.TrimSuffix(string(line), "\n"))
-		if err != nil {
+		text := string(line)
+		if parse == nil {
+			parse = formatOf(text)
+		}
+		r, err := parse(text)
+		if err == nil && o.Targets {
+			r.Key, err = target(r.Key)
+		}
+		switch {
+		case errors.Is(err, errOther):
+		case err != nil && o.Skip:
+			t.Skipped++
+		case err != nil:
 			return nil, &LineError{name, n, err.Error()}
+		default:
+			// Logs are written when a request ends, so they are slightly out of order.
+			last = max(last, r.Seconds)
+			r.Seconds = last
+			r.Client, r.Key = unique.Make(r.Client).Value(), unique.Make(r.Key).Value() // copies: the line is not kept
+			t.add(r)
 		}
-		t.add(r)
 	}
 }
 
-// damage words what a decompressor or a disk says.
+// damage explains an error of the decompressor or the disk.
 func damage(err error) string {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -86,34 +115,7 @@ func damage(err error) string {
 	return "cannot read on: " + err.Error()
 }
 
-func parse(line string) (r Request, err error) {
-	fields := strings.Split(line, " ")
-	if len(fields) != 4 {
-		return r, fmt.Errorf("%d fields where SECONDS CLIENT KEY SIZE has 4: %s", len(fields), quote(line))
-	}
-	for i, name := range [...]string{"SECONDS", "CLIENT", "KEY", "SIZE"} {
-		if fields[i] == "" {
-			return r, fmt.Errorf("%s is empty: fields are separated by one blank: %s", name, quote(line))
-		}
-	}
-	r.Client = fields[1]
-	if r.Seconds, err = strconv.ParseFloat(fields[0], 64); err != nil || r.Seconds < 0 || math.IsInf(r.Seconds, 0) || math.IsNaN(r.Seconds) {
-		return r, fmt.Errorf("SECONDS %s is no non-negative number", quote(fields[0]))
-	}
-	if r.Target, err = target(fields[2]); err != nil {
-		return r, err
-	}
-	if r.Size, err = strconv.ParseInt(fields[3], 10, 64); err != nil || r.Size < 0 {
-		return r, fmt.Errorf("SIZE %s is no non-negative whole number", quote(fields[3]))
-	}
-	if r.Size > maxSize {
-		return r, fmt.Errorf("SIZE %d is more than %d bytes", r.Size, int64(maxSize))
-	}
-	return r, nil
-}
-
-// target turns a key into a request target. A path stays as it is; any other
-// key becomes a path of one segment.
+// target turns a key into a request target.
 func target(key string) (string, error) {
 	if !strings.HasPrefix(key, "/") {
 		return "/" + url.PathEscape(key), nil
@@ -126,6 +128,22 @@ func target(key string) (string, error) {
 		return "", fmt.Errorf("KEY %s is no URL path: %w", quote(key), err)
 	}
 	return key, nil
+}
+
+func seconds(text string) (float64, error) {
+	s, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(s) || s < 0 || s > maxSeconds {
+		return 0, fmt.Errorf("time %s: want seconds, 0 or more", quote(text))
+	}
+	return s, nil
+}
+
+func size(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > maxSize {
+		return 0, fmt.Errorf("size %s: want bytes, 0 to %d", quote(text), int64(maxSize))
+	}
+	return n, nil
 }
 
 // quote shows a piece of a trace, and not all of it if it is long.

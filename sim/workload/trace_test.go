@@ -1,4 +1,4 @@
-package trace
+package workload
 
 import (
 	"fmt"
@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-func TestDealFollowsClients(t *testing.T) {
+func TestAssignFollowsClients(t *testing.T) {
 	var text strings.Builder
 	for i := range 3000 {
 		fmt.Fprintf(&text, "%d client%d /k 1\n", i, i%300)
 	}
-	trace, err := Read("t", strings.NewReader(text.String()))
+	trace, err := Read("t", strings.NewReader(text.String()), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxies, again := trace.Deal(3, 1), trace.Deal(3, 2)
+	proxies, again := trace.Assign(3, 1), trace.Assign(3, 2)
 	if !reflect.DeepEqual(proxies, again) {
-		t.Error("Deal of named clients depends on the seed")
+		t.Error("Assign of named clients depends on the seed")
 	}
 	used := make([]int, 3)
 	for i, p := range proxies {
@@ -38,10 +38,10 @@ func TestDealFollowsClients(t *testing.T) {
 	}
 }
 
-func TestDealSpreadsAnonymousRequests(t *testing.T) {
-	trace := Synthetic(Workload{Requests: 9000, Objects: 10, Seed: 7})
-	proxies := trace.Deal(3, 1)
-	if reflect.DeepEqual(proxies, trace.Deal(3, 2)) || !reflect.DeepEqual(proxies, trace.Deal(3, 1)) {
+func TestAssignSpreadsAnonymousRequests(t *testing.T) {
+	trace := Synthetic(Model{Requests: 9000, Objects: 10, Seed: 7})
+	proxies := trace.Assign(3, 1)
+	if reflect.DeepEqual(proxies, trace.Assign(3, 2)) || !reflect.DeepEqual(proxies, trace.Assign(3, 1)) {
 		t.Error("Deal of unknown clients must follow the seed and nothing else")
 	}
 	used := make([]int, 3)
@@ -59,7 +59,7 @@ func TestDealSpreadsAnonymousRequests(t *testing.T) {
 }
 
 func TestHeadKeepsWhatIsAskedFor(t *testing.T) {
-	trace, err := Read("t", strings.NewReader(small))
+	trace, err := Read("t", strings.NewReader(small), Options{Targets: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,19 +75,19 @@ func TestHeadKeepsWhatIsAskedFor(t *testing.T) {
 }
 
 func TestFillSizes(t *testing.T) {
-	bare, _ := Read("t", strings.NewReader("1 - a 0\n2 - b 0\n"))
-	if !bare.FillSizes(SizeOf) || bare.Sizes["/a"] != SizeOf("/a") || bare.Bytes() != SizeOf("/a")+SizeOf("/b") {
+	bare, _ := Read("t", strings.NewReader("1 - a 0\n2 - b 0\n"), Options{})
+	if bare.FillSizes(); bare.Sizes["a"] != SizeOf("a") || bare.Bytes() != SizeOf("a")+SizeOf("b") {
 		t.Errorf("FillSizes left %v", bare.Sizes)
 	}
-	sized, _ := Read("t", strings.NewReader("1 - a 0\n2 - b 3\n"))
-	if sized.FillSizes(SizeOf) || sized.Bytes() != 3 {
+	sized, _ := Read("t", strings.NewReader("1 - a 0\n2 - b 3\n"), Options{})
+	if sized.FillSizes(); sized.Bytes() != 3 {
 		t.Errorf("FillSizes changed a trace that has sizes: %v", sized.Sizes)
 	}
 }
 
 // The shares of the first targets must be those of the Zipf law.
 func TestSyntheticFollowsZipf(t *testing.T) {
-	w := Workload{Requests: 100_000, Objects: 1000, Exponent: 0.9, Seed: 1}
+	w := Model{Requests: 100_000, Objects: 1000, Exponent: 0.9, Seed: 1}
 	trace := Synthetic(w)
 	if !reflect.DeepEqual(trace, Synthetic(w)) {
 		t.Fatal("two traces of one seed differ")
@@ -98,7 +98,7 @@ func TestSyntheticFollowsZipf(t *testing.T) {
 	}
 	count := make(map[string]int)
 	for _, r := range trace.Requests {
-		count[r.Target]++
+		count[r.Key]++
 	}
 	for _, i := range []int{1, 2, 10, 100} {
 		p := math.Pow(float64(i), -w.Exponent) / sum
@@ -107,6 +107,32 @@ func TestSyntheticFollowsZipf(t *testing.T) {
 		if got := float64(count[fmt.Sprintf("/object/%d", i)]); math.Abs(got-want) > 5*deviation {
 			t.Errorf("target %d occurs %v times, want %.0f within five times %.0f", i, got, want, deviation)
 		}
+	}
+}
+
+// What only one client wants is asked for by no other, and objects are replaced.
+func TestSyntheticClients(t *testing.T) {
+	const requests = 30_000
+	tr := Synthetic(Model{Requests: requests, Objects: 500, Exponent: 1, Clients: 256, Private: 0.5, Churn: 2, Rate: 100})
+	private, generations := 0, map[string]bool{}
+	for _, r := range tr.Requests {
+		if owner, found := strings.CutPrefix(r.Key, "/client/"); found {
+			private++
+			if !strings.HasPrefix(owner, r.Client+"/") {
+				t.Fatalf("client %s wants %s", r.Client, r.Key)
+			}
+		} else if strings.HasPrefix(r.Key, "/object/1/") {
+			generations[r.Key] = true
+		}
+	}
+	if got := float64(private) / requests; math.Abs(got-0.5) > 5*0.5/math.Sqrt(requests) {
+		t.Errorf("%v of the requests are for private objects, want 0.5", got)
+	}
+	if n := len(generations); n < 2 || n > 4 {
+		t.Errorf("the most popular object had %d generations, want 2 or 3", n)
+	}
+	if last := tr.Requests[requests-1].Seconds; tr.Clients() != 256 || math.Abs(last-requests/100) > 0.1 {
+		t.Errorf("%d clients in %v s", tr.Clients(), last)
 	}
 }
 

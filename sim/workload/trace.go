@@ -1,0 +1,95 @@
+package workload
+
+import (
+	"math/rand/v2"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// A Request is one line of a trace.
+type Request struct {
+	Seconds float64 // since some origin; never less than in the request before
+	Client  string  // [Anonymous] if unknown
+	Key     string  // names the object
+	Size    int64   // bytes of the body as the line says; 0 = unknown. See [Trace.Sizes]
+}
+
+// A Trace is a sequence of requests.
+type Trace struct {
+	Name     string // the file's base name, or a description
+	Requests []Request
+	// Sizes has one entry for each distinct key. A source may state several
+	// sizes for one key (ranges, changes); this is the largest.
+	Sizes   map[string]int64
+	Skipped int // broken lines that were left out
+}
+
+// Anonymous is the client of a request whose source names none.
+const Anonymous = "-"
+
+// add appends r and notes its object's size.
+func (t *Trace) add(r Request) {
+	t.Requests = append(t.Requests, r)
+	if size, ok := t.Sizes[r.Key]; !ok || r.Size > size {
+		t.Sizes[r.Key] = r.Size
+	}
+}
+
+// Head returns a trace of the first n requests and the objects that they ask for;
+// the whole trace if it has no more than n or n is 0.
+func (t *Trace) Head(n int) *Trace {
+	if n <= 0 || n >= len(t.Requests) {
+		return t
+	}
+	head := &Trace{Name: t.Name, Requests: t.Requests[:n], Sizes: make(map[string]int64), Skipped: t.Skipped}
+	for _, r := range head.Requests {
+		head.Sizes[r.Key] = t.Sizes[r.Key]
+	}
+	return head
+}
+
+// FillSizes gives every object a size, that of [SizeOf], if the trace states none at
+// all.
+func (t *Trace) FillSizes() {
+	if t.Bytes() > 0 {
+		return
+	}
+	for key := range t.Sizes {
+		t.Sizes[key] = SizeOf(key)
+	}
+}
+
+// Bytes returns the sum of the sizes of the distinct objects.
+func (t *Trace) Bytes() (sum int64) {
+	for _, n := range t.Sizes {
+		sum += n
+	}
+	return sum
+}
+
+// Assign returns, for each request, the cache in [0, n) that gets it: the hash of the
+// client modulo n, so that a client always uses the same one. Each request of an
+// unknown client gets a random one, by seed.
+func (t *Trace) Assign(n int, seed uint64) []int {
+	random := rand.New(rand.NewPCG(seed, 0x6465616c))
+	caches := make([]int, len(t.Requests))
+	for i, r := range t.Requests {
+		if r.Client == Anonymous {
+			caches[i] = random.IntN(n)
+		} else {
+			caches[i] = int(xxhash.Sum64String(r.Client) % uint64(n))
+		}
+	}
+	return caches
+}
+
+// Clients returns the number of distinct named clients.
+func (t *Trace) Clients() int {
+	seen := make(map[string]bool)
+	for _, r := range t.Requests {
+		if r.Client != Anonymous {
+			seen[r.Client] = true
+		}
+	}
+	return len(seen)
+}
