@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,8 +13,11 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "codec",
 	Summary: "our coders beside fse, huff0, zstd, s2, Rice and raw: bytes against the limit, speed against fse",
-	Takes:   "n c geometry",
-	Run:     runCodec,
+	Seconds: 34,
+	Flags: func(flags *flag.FlagSet) runner {
+		n, c, shapes := keysFlag(flags), sharesFlag(flags), shapesFlag(flags)
+		return func(ctx context.Context, job *Job) error { return runCodec(ctx, job, codecInputs(*n, *c, *shapes)) }
+	},
 })
 
 const (
@@ -34,20 +38,20 @@ type codecInput struct {
 
 // codecInputs are those of the documents, or one's own: each geometry for each number of
 // keys, and for each share if there are shares.
-func codecInputs(o own) (all []codecInput) {
-	if len(o.n)+len(o.c)+len(o.geometry) > 0 {
-		for _, n := range or(o.n, []int{100_000}) {
-			for _, g := range or(o.geometry, []shaped{{14, 2}, {92, 1}}) {
-				for _, c := range or(o.c, []float64{0}) {
+func codecInputs(keys []int, shares []float64, shapes []shape) (all []codecInput) {
+	if len(keys)+len(shares)+len(shapes) > 0 {
+		for _, n := range or(keys, []int{100_000}) {
+			for _, g := range or(shapes, []shape{{14, 2}, {92, 1}}) {
+				for _, c := range or(shares, []float64{0}) {
 					all = append(all, codecInput{n, g.mn, g.k, c})
 				}
 			}
 		}
 		return all
 	}
-	shapes := []codecInput{{mn: 8, k: 5}, {mn: 12.6, k: 2}, {mn: 14, k: 2}, {mn: 28, k: 4}, {mn: 48, k: 3}, {mn: 92, k: 1}}
+	arrays := []codecInput{{mn: 8, k: 5}, {mn: 12.6, k: 2}, {mn: 14, k: 2}, {mn: 28, k: 4}, {mn: 48, k: 3}, {mn: 92, k: 1}}
 	for _, n := range []int{10_000, 1_000_000} {
-		for _, s := range shapes {
+		for _, s := range arrays {
 			s.n = n
 			all = append(all, s)
 		}
@@ -101,12 +105,11 @@ type codecTimes struct {
 	encode, decode []time.Duration
 }
 
-func runCodec(ctx context.Context, job *Job) error {
+func runCodec(ctx context.Context, job *Job, inputs []codecInput) error {
 	rounds := codecRounds
 	if job.Short {
 		rounds = 1
 	}
-	inputs := codecInputs(job.own)
 	all, err := codecs()
 	if err != nil {
 		return err

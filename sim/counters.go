@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math"
 )
@@ -9,8 +10,11 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "counters",
 	Summary: "four-bit counters: the overflow bound, and false negatives if full ones are decremented",
-	Takes:   "n",
-	Run:     runCounters,
+	Seconds: 8,
+	Flags: func(flags *flag.FlagSet) runner {
+		n := keysFlag(flags, 10_000)
+		return func(ctx context.Context, job *Job) error { return runCounters(ctx, job, *n) }
+	},
 })
 
 const (
@@ -22,7 +26,7 @@ const (
 	secondsAYear   = 365.25 * 86400
 )
 
-func runCounters(ctx context.Context, job *Job) error {
+func runCounters(ctx context.Context, job *Job, keys []int) error {
 	fills, runs, turnovers := fillings, churnRuns, stuckTurnovers
 	if job.Trials > 0 {
 		fills, runs = job.Trials, min(job.Trials, churnRuns)
@@ -30,10 +34,8 @@ func runCounters(ctx context.Context, job *Job) error {
 	if job.Short {
 		runs, turnovers = 2, 5
 	}
-	for _, n := range or(job.own.n, []int{10_000}) {
-		if err := overflowBound(ctx, job, n, fills); err != nil {
-			return err
-		}
+	if err := forEach(keys, func(n int) error { return overflowBound(ctx, job, n, fills) }); err != nil {
+		return err
 	}
 	if err := decremented(ctx, job, churns, runs); err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math"
 
@@ -11,30 +12,29 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "delta",
 	Summary: "bits per replaced key of deltas, measured on real filters, against the entropy and against others",
-	Takes:   "n f c geometry",
-	Run:     runDelta,
+	Seconds: 13,
+	Flags: func(flags *flag.FlagSet) runner {
+		n, f, c, shapes := keysFlag(flags, 1_000_000), ratesFlag(flags), sharesFlag(flags, 0.05, 0.01, 0.001), shapesFlag(flags)
+		return func(ctx context.Context, job *Job) error {
+			return forEach(*n, func(n int) error { return deltasOf(ctx, job, n, deltaKinds(*f, *shapes), *c) })
+		}
+	},
 })
 
 const (
-	deltaKeys    = 1_000_000
 	paperMaxBits = 64 // m/n that the paper still calls practical
 	recordBits   = 32 // of Summary Cache's update records, one a flipped bit
 	bucketBits   = 96 // of a cuckoo filter's bucket image; a replaced key touches two
 )
 
-var (
-	deltaRates  = []float64{0.02, 1e-2, 1e-3, 1e-4}
-	deltaShares = []float64{0.05, 0.01, 0.001}
-)
-
-// shape is a way to choose m and k for a false-positive rate and a share of
+// A tuning is a way to choose m and k for a false-positive rate and a share of
 // replaced keys.
-type shape struct {
+type tuning struct {
 	name   string
 	choose func(f, c float64) (mn float64, k int)
 }
 
-var shapes = []shape{
+var tunings = []tuning{
 	{"standard", func(f, _ float64) (float64, int) {
 		return cheapest(f, math.Inf(1), func(mn float64, _ int) float64 { return mn })
 	}},
@@ -66,29 +66,26 @@ func roughBound(f, c float64) float64 {
 // A deltaKind is a way to choose a filter for a rate.
 type deltaKind struct {
 	f float64
-	shape
+	tuning
 }
 
-func deltaKinds(own own) (kinds []deltaKind) {
-	if len(own.f) > 0 || len(own.geometry) == 0 {
-		for _, f := range or(own.f, deltaRates) {
-			for _, s := range shapes {
-				kinds = append(kinds, deltaKind{f, s})
-			}
+func deltaKinds(rates []float64, shapes []shape) (kinds []deltaKind) {
+	if len(shapes) == 0 {
+		rates = or(rates, []float64{0.02, 1e-2, 1e-3, 1e-4})
+	}
+	for _, f := range rates {
+		for _, t := range tunings {
+			kinds = append(kinds, deltaKind{f, t})
 		}
 	}
-	for _, g := range own.geometry {
+	for _, g := range shapes {
 		f := figures(falsePositives(g.mn, float64(g.k)), 4)
-		kinds = append(kinds, deltaKind{f, shape{"one's own", func(_, _ float64) (float64, int) { return g.mn, g.k }}})
+		kinds = append(kinds, deltaKind{f, tuning{"one's own", func(_, _ float64) (float64, int) { return g.mn, g.k }}})
 	}
 	return kinds
 }
 
-func runDelta(ctx context.Context, job *Job) error {
-	return forEach(ctx, job, job.own.n, []int{deltaKeys}, deltasOf)
-}
-
-func deltasOf(ctx context.Context, job *Job, n int) error {
+func deltasOf(ctx context.Context, job *Job, n int, kinds []deltaKind, shares []float64) error {
 	table := job.Table(fmt.Sprintf("bits per replaced key, n = %d, whole messages", n),
 		Column{Name: "f", Format: "%g"},
 		Column{Name: "c", Format: "%g"},
@@ -102,10 +99,9 @@ func deltasOf(ctx context.Context, job *Job, n int) error {
 		Column{Name: "bound", Format: "%.2f"},
 		Column{Name: "records", Head: "32-bit records", Format: "%.1f", Loose: 1e-9},
 		Column{Name: "buckets", Head: "96-bit buckets", Format: "%.0f"})
-	kinds, shares := deltaKinds(job.own), or(job.own.c, deltaShares)
 	for at, kind := range kinds {
 		for i, c := range shares {
-			f, s := kind.f, kind.shape
+			f, s := kind.f, kind.tuning
 			job.Progress(at*len(shares)+i, len(kinds)*len(shares), "f = %g, %s, c = %g", f, s.name, c)
 			mn, k := s.choose(f, c)
 			mn = math.Ceil(mn*float64(n)) / float64(n)

@@ -14,12 +14,12 @@ func TestDelta(t *testing.T) {
 	job := &Job{Seed: 1}
 	for _, c := range []struct{ f, c, most float64 }{{1e-3, 0.01, 26.5}, {0.02, 0.01, 21.8}} {
 		sent := map[string]float64{}
-		for _, s := range shapes {
+		for _, s := range tunings {
 			mn, k := s.choose(c.f, c.c)
 			if got := falsePositives(mn, float64(k)); math.Abs(got/c.f-1) > 1e-9 {
 				t.Errorf("%s: m/n=%v, k=%d have rate %v, want %v", s.name, mn, k, got, c.f)
 			}
-			m, err := measureDelta(job, deltaKeys/10, mn, k, c.c, 7)
+			m, err := measureDelta(job, 100_000, mn, k, c.c, 7)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,100 +10,45 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "exchange",
 	Summary: "keeps the digests of 10 to 10,000 peers in step, in virtual time: bytes, lag, repair",
-	Flags: func(flags *flag.FlagSet) any {
-		o := &exchangeOptions{flags: flags}
-		flags.IntVar(&o.peers, "peers", 0, "")
-		flags.IntVar(&o.objects, "objects", 100_000, "")
-		flags.Float64Var(&o.churn, "churn", 0.01, "")
-		flags.Float64Var(&o.loss, "loss", -1, "")
-		flags.DurationVar(&o.time, "time", 0, "")
-		flags.DurationVar(&o.delay, "delay", 10*time.Millisecond, "")
-		flags.IntVar(&o.observed, "observed", 0, "")
-		flags.IntVar(&o.contents, "contents", 8, "")
-		flags.DurationVar(&o.wait, "wait", 0, "")
-		return o
+	Seconds: -1,
+	Flags: func(flags *flag.FlagSet) runner {
+		o := exchangeDefaults()
+		numberFlag(flags, &o.peers, "peers", "how many peers; without it 10, 100 and 1,000, and the bytes that 1,000 peers of 10,000 objects take at several waits, against the lag", 2, 10_000)
+		numberFlag(flags, &o.objects, "objects", "how many each peer holds", 1000, 1_000_000)
+		numberFlag(flags, &o.churn, "churn", "share of them replaced in a minute", 1e-6, 10)
+		numberFlag(flags, &o.loss, "loss", "share of datagrams lost; without it both 0 and 0.3", 0, 0.9)
+		numberFlag(flags, &o.time, "time", "virtual time that is measured; without it 20 s, or 5 s above 1,000 peers", time.Millisecond, time.Hour)
+		numberFlag(flags, &o.delay, "delay", "mean delay of the network one way", 0, time.Second)
+		numberFlag(flags, &o.observed, "observed", "how many peers know all others; the rest know only these. Without it all for up to 300 peers, 32 above", 2, 1000)
+		numberFlag(flags, &o.contents, "contents", "how many different caches there are; the other peers have copies of their contents", 1, 1000)
+		numberFlag(flags, &o.wait, "wait", "time between publications; without it 10 ms for each peer, 0.1 to 1 s", time.Millisecond, time.Minute)
+		return func(ctx context.Context, job *Job) error { return runExchange(ctx, job, o) }
 	},
-	Help: `flags of exchange:
-  --peers N       how many peers: 2 to 10,000; without it 10, 100 and 1,000, and the bytes
-                  that 1,000 peers of 10,000 objects take at several waits, against the lag
-  --objects N     that each holds: 1,000 to 1,000,000 (default 100,000)
-  --churn S       share of them replaced in a minute (default 0.01)
-  --loss S        share of datagrams lost, 0 to 0.9; without it both 0 and 0.3
-  --time T        measured, in virtual time (default 20s, 5s above 1,000 peers)
-  --delay T       of the network one way, on average (default 10ms)
-  --observed N    how many peers know all others; the rest know only these. Default: all
-                  for up to 300 peers, 32 above
-  --contents N    how many different caches there are; the other peers have copies of
-                  their contents (default 8)
-  --wait T        between publications (default 10 ms for each peer, 0.1 to 1 s)
-`,
-	Run: runExchange,
 })
 
 type exchangeOptions struct {
-	peers    int
+	peers    int // 0 for several numbers of them
 	objects  int
-	churn    float64 // share of the objects replaced in a minute
-	loss     float64 // of datagrams; negative for none and for 30 %
-	time     time.Duration
+	churn    float64       // share of the objects replaced in a minute
+	loss     float64       // of datagrams; negative for none and for 30 %
+	time     time.Duration // 0 leaves it to the number of peers, as do the next two
 	delay    time.Duration
 	observed int
 	contents int
 	wait     time.Duration
-	flags    *flag.FlagSet // that they were read from; nil if from nowhere
 }
 
-// given reports whether an option was said, rather than left to its default.
-func (o *exchangeOptions) given(name string) (given bool) {
-	if o.flags != nil {
-		o.flags.Visit(func(f *flag.Flag) { given = given || f.Name == name })
-	}
-	return given
+func exchangeDefaults() *exchangeOptions {
+	return &exchangeOptions{objects: 100_000, churn: 0.01, loss: -1, delay: 10 * time.Millisecond, contents: 8}
 }
-
-var exchangePeers = []int{10, 100, 1000} // more takes minutes
 
 const (
-	exchangeLoss  = 0.3
-	mostExchanged = 10000
-	mostComplete  = 300 // peers of which each knows all others without being told to
-	mostObserved  = 1000
-	fewObserved   = 32
+	mostComplete = 300 // peers of which each knows all others without being told to
+	fewObserved  = 32
 )
 
-func (o *exchangeOptions) validate() error {
-	switch {
-	case (o.peers != 0 || o.given("peers")) && (o.peers < 2 || o.peers > mostExchanged):
-		return usagef("--peers %d: want 2 to %d", o.peers, mostExchanged)
-	case o.objects < 1000 || o.objects > 1_000_000:
-		return usagef("--objects %d: want 1,000 to 1,000,000", o.objects)
-	case !(o.churn > 0 && o.churn <= 10):
-		return usagef("--churn %v: want above 0, to 10", o.churn)
-	case o.loss > 0.9 || o.loss < 0 && o.given("loss"):
-		return usagef("--loss %v: want 0 to 0.9", o.loss)
-	case o.time < 0 || o.time > time.Hour || o.time == 0 && o.given("time"):
-		return usagef("--time %v: want above 0, to an hour", o.time)
-	case o.delay < 0 || o.delay > time.Second:
-		return usagef("--delay %v: want up to a second", o.delay)
-	case (o.observed != 0 || o.given("observed")) && (o.observed < 2 || o.observed > mostObserved):
-		return usagef("--observed %d: want 2 to %d", o.observed, mostObserved)
-	case o.wait < 0 || o.wait > time.Minute || o.wait == 0 && o.given("wait"):
-		return usagef("--wait %v: want above 0, to a minute", o.wait)
-	case o.contents < 1 || o.contents > 1000:
-		return usagef("--contents %d: want 1 to 1,000", o.contents)
-	}
-	return nil
-}
-
-func runExchange(ctx context.Context, job *Job) error {
-	o, _ := job.options.(*exchangeOptions)
-	if o == nil {
-		o = &exchangeOptions{objects: 100_000, churn: 0.01, loss: -1, delay: 10 * time.Millisecond, contents: 8}
-	}
-	if err := o.validate(); err != nil {
-		return err
-	}
-	counts, losses := exchangePeers, []float64{0, exchangeLoss}
+func runExchange(ctx context.Context, job *Job, o *exchangeOptions) error {
+	counts, losses := []int{10, 100, 1000}, []float64{0, 0.3}
 	if o.peers != 0 {
 		counts = []int{o.peers}
 	}
@@ -145,10 +90,7 @@ func (o exchangeOptions) of(peers int, loss float64, short bool) exchangeOptions
 	}
 	if o.time == 0 {
 		o.time = 20 * time.Second
-		if peers > 1000 {
-			o.time = 5 * time.Second
-		}
-		if short {
+		if peers > 1000 || short {
 			o.time = 5 * time.Second
 		}
 	}

@@ -26,8 +26,8 @@ func exchangeCurve(ctx context.Context, job *Job) error {
 			t.skip(wait.Seconds())
 			continue
 		}
-		o := exchangeOptions{peers: curvePeers, objects: curveObjects, churn: 0.01, delay: 10 * time.Millisecond, contents: 8,
-			observed: curveObserved, wait: wait, time: (6*time.Second + wait - 1) / wait * wait}
+		o := exchangeDefaults()
+		o.objects, o.observed, o.wait, o.time = curveObjects, curveObserved, wait, (6*time.Second+wait-1)/wait*wait
 		w, err := newExchange(o.of(curvePeers, 0, false), job)
 		if err != nil {
 			return err

@@ -88,7 +88,7 @@ func TestExchangeArguments(t *testing.T) {
 		{"--time", "2h"}, {"--delay", "2s"}, {"--observed", "1"}, {"--contents", "0"},
 		{"--peers", "0"}, {"--observed", "0"}, {"--time", "0s"}, {"--loss", "-1"},
 	} {
-		if code, _, errs := call(append([]string{"exchange"}, args...)...); code != 2 || !strings.Contains(errs, args[0]) {
+		if code, _, errs := call(append([]string{"exchange"}, args...)...); code != 2 || !strings.Contains(errs, args[0][1:]) {
 			t.Errorf("exchange %v: %d, %q, want 2 and the flag by name", args, code, errs)
 		}
 	}

@@ -11,6 +11,7 @@ var _ = experiments.add(Experiment{
 	Name:    "figures",
 	Summary: "draws the documents' figures and ours, as SVG and PNG, into figures/ below --out",
 	Writes:  true,
+	Seconds: 5,
 	Run:     runFigures,
 })
 

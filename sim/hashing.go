@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math"
 	"strconv"
@@ -12,8 +13,17 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "hashing",
 	Summary: "the documents' hash schemes: false positives against prediction, chi-square, and bad hashes",
-	Takes:   "n geometry",
-	Run:     runHashing,
+	Seconds: 26,
+	Flags: func(flags *flag.FlagSet) runner {
+		n, shapes := keysFlag(flags), shapesFlag(flags)
+		return func(ctx context.Context, job *Job) error {
+			all, err := hashingInputs(*n, *shapes)
+			if err != nil {
+				return err
+			}
+			return runHashing(ctx, job, all)
+		}
+	},
 })
 
 // hashingLookups is how many absent keys are looked up for each scheme and
@@ -36,13 +46,14 @@ var hashingGeometries = []hashingGeometry{
 // keys and a large m/n, the arrays would else cost all of the time.
 const hashingPositions = 1_000_000_000
 
-// ownHashing are the geometries that are tried: each of one's own for each number of keys.
-func ownHashing(o own) (all []hashingGeometry, err error) {
-	if len(o.n)+len(o.geometry) == 0 {
+// hashingInputs are the geometries that are tried: each of the caller's shapes for each
+// number of keys.
+func hashingInputs(keys []int, shapes []shape) (all []hashingGeometry, err error) {
+	if len(keys)+len(shapes) == 0 {
 		return hashingGeometries, nil
 	}
-	for _, n := range or(o.n, []int{10_000, 100}) {
-		for _, g := range or(o.geometry, []shaped{{8, 5}, {14, 2}, {16, 11}}) {
+	for _, n := range or(keys, []int{10_000, 100}) {
+		for _, g := range or(shapes, []shape{{8, 5}, {14, 2}, {16, 11}}) {
 			if m := float64(n) * g.mn; m > hashingPositions {
 				return nil, fmt.Errorf("--n %d with --geometry %g:%d: %.0f positions, want %d at the most", n, g.mn, g.k, m, hashingPositions)
 			}
@@ -64,7 +75,7 @@ func filtersOf(n, m uint64, lookups int) (filters, each int) {
 	return filters, each
 }
 
-func runHashing(ctx context.Context, job *Job) error {
+func runHashing(ctx context.Context, job *Job, geometries []hashingGeometry) error {
 	lookups := hashingLookups
 	if job.Trials > 0 {
 		lookups = job.Trials
@@ -74,10 +85,6 @@ func runHashing(ctx context.Context, job *Job) error {
 		scheme   hashScheme
 		result   hashingResult
 	}
-	geometries, err := ownHashing(job.own)
-	if err != nil {
-		return err
-	}
 	var runs []run
 	for _, g := range geometries {
 		for _, s := range hashSchemes {
@@ -86,7 +93,7 @@ func runHashing(ctx context.Context, job *Job) error {
 			}
 		}
 	}
-	err = job.each(ctx, len(runs), "schemes tried", func(i int) {
+	err := job.each(ctx, len(runs), "schemes tried", func(i int) {
 		r := &runs[i]
 		r.result = r.scheme.try(job, uint64(i), r.geometry, lookups)
 	})

@@ -179,10 +179,10 @@ func TestHashingBound(t *testing.T) {
 			t.Errorf("filtersOf(%d, %d) = %d, %d, want %d, %d", c.n, c.m, filters, each, c.filters, c.each)
 		}
 	}
-	if _, err := ownHashing(own{n: []int{1_000_000}, geometry: []shaped{{1e6, 1}}}); err == nil {
-		t.Error("ownHashing of 10^12 positions: no error")
+	if _, err := hashingInputs([]int{1_000_000}, []shape{{1e6, 1}}); err == nil {
+		t.Error("hashingInputs of 10^12 positions: no error")
 	}
-	if all, err := ownHashing(own{n: []int{10_000_000}, geometry: []shaped{{92, 1}}}); err != nil || len(all) != 1 {
-		t.Errorf("ownHashing of 92 positions for each of 10^7 keys = %v, %v", all, err)
+	if all, err := hashingInputs([]int{10_000_000}, []shape{{92, 1}}); err != nil || len(all) != 1 {
+		t.Errorf("hashingInputs of 92 positions for each of 10^7 keys = %v, %v", all, err)
 	}
 }

@@ -23,8 +23,6 @@ type Job struct {
 	Short  bool     // do as little as shows that the tables still come out alike
 
 	name     string
-	options  any // the values of the experiment's own flags
-	own      own // of those that several experiments have
 	tables   []*Table
 	stderr   io.Writer
 	start    time.Time

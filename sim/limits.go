@@ -2,21 +2,22 @@ package main
 
 import (
 	"context"
+	"flag"
 	"math"
 )
 
 var _ = experiments.add(Experiment{
 	Name:    "limits",
 	Summary: "what f tends to as hashes get few, at a given size on the wire: of filters, deltas and counting filters",
-	Takes:   "c",
-	Run:     runLimits,
+	Flags: func(flags *flag.FlagSet) runner {
+		c := sharesFlag(flags, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.69, 0.7, 0.8, 1)
+		return func(ctx context.Context, job *Job) error {
+			filterLimit(job)
+			deltaLimit(job, *c)
+			return countingSizes(ctx, job)
+		}
+	},
 })
-
-func runLimits(ctx context.Context, job *Job) error {
-	filterLimit(job)
-	deltaLimit(job)
-	return countingSizes(ctx, job)
-}
 
 // exponent is log2(1/f) for each bit a key on the wire, of filters with that load kn/m:
 // the paper's β is 2^-exponent. bits is z/n at an m/n and a k.
@@ -47,7 +48,7 @@ func filterLimit(job *Job) {
 }
 
 // deltaLimit checks the conjecture of section IV.
-func deltaLimit(job *Job) {
+func deltaLimit(job *Job, shares []float64) {
 	table := job.Table("Section IV: log2(1/f) for each bit a replaced key, by the share c of the keys replaced",
 		Column{Name: "c", Format: "%g"},
 		Column{Name: "half", Head: "p = 1/2", Format: "%.4f"},
@@ -57,7 +58,7 @@ func deltaLimit(job *Job) {
 		Column{Name: "holds", Head: "most as p → 1"},
 		Column{Name: "given_inside", Head: "given the old, most, p <= 0.999", Format: "%.4f"},
 		Column{Name: "given_limit", Head: "given the old, p → 1", Format: "%.4f"})
-	for _, c := range or(job.own.c, []float64{0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.69, 0.7, 0.8, 1}) {
+	for _, c := range shares {
 		inside, at := mostExponent(xor(c))
 		given, _ := mostExponent(givenOld(c))
 		holds := "yes"

@@ -13,39 +13,20 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "lookup",
 	Summary: "which of many peers has it: times and memory of the index, beside loops over filters",
-	Flags: func(flags *flag.FlagSet) any {
-		o := new(lookupOptions)
-		list := func(name string, to *[]int, least, most float64) {
-			flags.Func(name, "", func(text string) error {
-				return parseList(text, to, func(s string) (int, error) {
-					return parseWhole(s, least, most, fmt.Sprintf("%.0f to %.0f", least, most))
-				})
-			})
+	Seconds: -1,
+	Flags: func(flags *flag.FlagSet) runner {
+		peers := listFlag(flags, "peers", "`LIST` of numbers of peers, for each of --keys; without it those of RESULTS.md, which need 1 GB", 1, 60_000, []int(nil))
+		keys := listFlag(flags, "keys", "`LIST` of numbers of keys that each peer holds", 100, 100_000_000, []int{10_000, 100_000})
+		how := flags.String("contents", string(zipf), "what the peers hold: zipf, objects of one catalogue by popularity; sizes, likewise, but caches of a quarter to four times the mean, no two equal; or disjoint (default zipf)")
+		return func(ctx context.Context, job *Job) error {
+			clusters, err := lookupClusters(*peers, *keys, contents(*how))
+			if err != nil {
+				return err
+			}
+			return runLookup(ctx, job, clusters)
 		}
-		list("peers", &o.peers, 1, 60_000)
-		list("keys", &o.keys, 100, 100_000_000)
-		flags.StringVar(&o.contents, "contents", string(zipf), "")
-		flags.BoolVar(&o.more, "more", false, "")
-		return o
 	},
-	Help: `flags of lookup:
-  --peers LIST    as in 10,1000: how many peers there are, for each of --keys LIST (default
-                  10000,100000); without --peers, 10 to 1000 peers with 10,000 keys each and
-                  10 to 100 with 100,000
-  --contents HOW  what they hold: zipf, of one catalogue by popularity (the default); sizes,
-                  likewise, but from a quarter to four times the mean, no two equal; or
-                  disjoint
-  --more          4000 peers with 10,000 keys each and 1000 with 100,000 as well, as in
-                  RESULTS.md: some minutes, 1 GB
-`,
-	Run: runLookup,
 })
-
-type lookupOptions struct {
-	peers, keys []int
-	contents    string
-	more        bool
-}
 
 // candidatesPerLookup is how many false ones all peers together may cause.
 const candidatesPerLookup = 0.1
@@ -69,54 +50,27 @@ const (
 // rivalKeys is up to how many keys in all other ways are measured beside the index.
 const rivalKeys = 10_000_000
 
-func (o lookupOptions) clusters() ([]lookupCluster, error) {
-	how := contents(o.contents)
+// lookupClusters are those of RESULTS.md, or the caller's.
+func lookupClusters(peers, keys []int, how contents) (all []lookupCluster, err error) {
 	if !slices.Contains([]contents{zipf, unequal, disjoint}, how) {
-		return nil, usagef("--contents %s: want zipf, sizes or disjoint", o.contents)
+		return nil, usagef("--contents %s: want zipf, sizes or disjoint", how)
 	}
-	var all []lookupCluster
-	add := func(peers, keys, most int) {
-		all = append(all, lookupCluster{peers, keys, how, peers*keys <= most})
-	}
-	if o.peers != nil {
-		for _, k := range or(o.keys, []int{10_000, 100_000}) {
-			for _, p := range o.peers {
-				if p*k > 1_000_000_000 {
-					return nil, usagef("%d peers with %d keys each: want at most 1000000000 in all", p, k)
-				}
-				add(p, k, rivalKeys)
+	for _, k := range keys {
+		for _, p := range peers {
+			if p*k > 1_000_000_000 {
+				return nil, usagef("%d peers with %d keys each: want at most 1000000000 in all", p, k)
 			}
+			all = append(all, lookupCluster{p, k, how, p*k <= rivalKeys})
 		}
-		return all, nil
 	}
-	if o.keys != nil || how != zipf {
-		return nil, usagef("--keys and --contents want --peers")
-	}
-	for _, peers := range []int{10, 64, 100, 1000} {
-		add(peers, 10_000, rivalKeys)
-	}
-	if o.more {
-		add(4000, 10_000, rivalKeys)
-	}
-	all = append(all, lookupCluster{1000, 10_000, unequal, false}, lookupCluster{1000, 10_000, disjoint, false})
-	for _, peers := range []int{10, 64, 100} {
-		add(peers, 100_000, rivalKeys/10)
-	}
-	if o.more {
-		add(1000, 100_000, rivalKeys)
-	}
-	return all, nil
+	return or(all, []lookupCluster{
+		{10, 10_000, zipf, true}, {64, 10_000, zipf, true}, {100, 10_000, zipf, true}, {1000, 10_000, zipf, true}, {4000, 10_000, zipf, false},
+		{1000, 10_000, unequal, false}, {1000, 10_000, disjoint, false},
+		{10, 100_000, zipf, true}, {64, 100_000, zipf, false}, {100, 100_000, zipf, false}, {1000, 100_000, zipf, false},
+	}), nil
 }
 
-func runLookup(ctx context.Context, job *Job) error {
-	o, _ := job.options.(*lookupOptions)
-	if o == nil {
-		o = &lookupOptions{contents: string(zipf), more: true}
-	}
-	clusters, err := o.clusters()
-	if err != nil {
-		return err
-	}
+func runLookup(ctx context.Context, job *Job, clusters []lookupCluster) error {
 	time := func(name, head, format string) Column {
 		return Column{Name: name, Head: head, Format: format, Loose: AnyValue}
 	}

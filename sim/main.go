@@ -28,121 +28,125 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-const usage = `usage: sim NAME [flags]
-       sim help NAME    what one takes, how long it took, and its chapter
-
-  --json        print JSON instead of tables
-  --csv         print CSV: a line "# title" before each table, values unrounded
-  --seed N      seed of everything random (default 1)
-  --seeds N     run it with N seeds, from that on: the means, with confidence intervals
-  --trials N    of how many filters or lookups: counters, hashing, tables, trials
-  --out DIR     where experiments that write files put them (default sim)
-
-experiments:
-`
-
 // run returns the exit code: 0 done, 1 the experiment failed, 2 a broken call,
 // 130 interrupted.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("sim", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
 	job := &Job{stderr: stderr, start: time.Now()}
-	asJSON := flags.Bool("json", false, "")
-	asCSV := flags.Bool("csv", false, "")
-	flags.Uint64Var(&job.Seed, "seed", 1, "")
-	seeds := flags.Int("seeds", 1, "")
-	flags.IntVar(&job.Trials, "trials", 0, "")
-	flags.StringVar(&job.Out, "out", "sim", "")
-
+	var o options
+	flags := o.define(job)
+	fail := func(code int, err error) int {
+		fmt.Fprintf(stderr, "sim: %v\n", err)
+		return code
+	}
 	if len(args) > 0 && args[0] == "help" {
 		if args = args[1:]; len(args) > 0 {
-			return help(args, stdout, stderr)
+			text, err := help(args)
+			if err != nil {
+				return fail(2, err)
+			}
+			io.WriteString(stdout, text)
+			return 0
 		}
 	}
 	experiment, err := job.parseArgs(flags, args)
-	if err == nil && *asJSON && *asCSV {
-		err = errors.New("--json or --csv")
-	}
 	switch {
-	case err != nil || experiment == nil:
-	case *seeds < 1:
-		err = fmt.Errorf("--seeds %d: want 1 or more", *seeds)
-	case *seeds > 1 && experiment.Writes:
+	case errors.Is(err, flag.ErrHelp) || err == nil && experiment.Name == "":
+		io.WriteString(stdout, usage())
+		return 0
+	case err != nil:
+	case o.json && o.csv:
+		err = errors.New("--json or --csv")
+	case o.seeds > 1 && experiment.Writes:
 		err = fmt.Errorf("%s writes files, of one seed", experiment.Name)
 	}
-	if errors.Is(err, flag.ErrHelp) || err == nil && experiment == nil {
-		var b strings.Builder
-		b.WriteString(usage)
-		experiments.list(&b)
-		io.WriteString(stdout, reflowed(b.String()))
-		return 0
-	}
 	if err != nil {
-		fmt.Fprintf(stderr, "sim: %v\n", err)
-		return 2
+		return fail(2, err)
 	}
-	name := experiment.Name
-	if err := runUntil(ctx, func() error { return job.repeat(ctx, experiment, *seeds) }); err != nil {
-		if ctx.Err() != nil {
-			fmt.Fprintf(stderr, "sim: %s: interrupted after %.0f s\n", name, time.Since(job.start).Seconds())
-			return 130
-		}
-		fmt.Fprintf(stderr, "sim: %s: %v\n", name, err)
-		if _, broken := errors.AsType[usageError](err); broken {
-			return 2
-		}
-		return 1
+	err = runUntil(ctx, func() error { return job.repeat(ctx, experiment.Run, o.seeds) })
+	if err == nil {
+		err = o.print(job, stdout)
 	}
-	print := job.writeText
-	switch {
-	case *asJSON:
-		print = job.writeJSON
-	case *asCSV:
-		print = job.writeCSV
+	switch _, broken := errors.AsType[usageError](err); {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		return fail(130, fmt.Errorf("%s: interrupted after %.0f s", job.name, time.Since(job.start).Seconds()))
+	case broken:
+		return fail(2, fmt.Errorf("%s: %w", job.name, err))
 	}
-	if err := print(stdout); err != nil {
-		fmt.Fprintf(stderr, "sim: %s: %v\n", name, err)
-		return 1
-	}
-	return 0
+	return fail(1, fmt.Errorf("%s: %w", job.name, err))
 }
 
-// help prints what one experiment does and takes.
-func help(args []string, stdout, stderr io.Writer) int {
+// options are the flags that are not the job's.
+type options struct {
+	json, csv bool
+	seeds     int
+}
+
+// define defines the flags that every experiment has.
+func (o *options) define(job *Job) *flag.FlagSet {
+	flags := flag.NewFlagSet("sim", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.BoolVar(&o.json, "json", false, "print JSON instead of tables")
+	flags.BoolVar(&o.csv, "csv", false, "print CSV: a line \"# title\" before each table, values not rounded")
+	flags.Uint64Var(&job.Seed, "seed", 1, "`N` that seeds everything random (default 1)")
+	o.seeds = 1
+	numberFlag(flags, &o.seeds, "seeds", "run with `N` seeds, from --seed on: the means, with confidence intervals", 1, 1000)
+	numberFlag(flags, &job.Trials, "trials", "`N` filters or lookups, in counters, hashing, tables and trials", 1, 1_000_000_000)
+	flags.StringVar(&job.Out, "out", "sim", "`DIR` for experiments that write files (default sim)")
+	return flags
+}
+
+func (o *options) print(job *Job, w io.Writer) error {
+	switch {
+	case o.json:
+		return job.writeJSON(w)
+	case o.csv:
+		return job.writeCSV(w)
+	}
+	return job.writeText(w)
+}
+
+// usage says what there is.
+func usage() string {
+	var b strings.Builder
+	b.WriteString("usage: sim NAME [flags]\n       sim help NAME    its own flags, how long it took, and its chapter\n\n")
+	b.WriteString(flagsHelp(new(options).define(new(Job))))
+	b.WriteString("\nexperiments:\n")
+	experiments.list(&b)
+	return b.String()
+}
+
+// help says what one experiment does and takes.
+func help(args []string) (string, error) {
 	e, err := experiments.find(args[0])
 	if err == nil && len(args) > 1 {
 		err = fmt.Errorf("one experiment at a time: help %s", strings.Join(args, " "))
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "sim: %v\n", err)
-		return 2
+		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "usage: sim %s [flags]", e.Name)
-	if e.Args != "" {
-		fmt.Fprintf(&b, " %s", e.Args)
-	}
-	fmt.Fprintf(&b, "\n\n%s\n", e.Summary)
+	b.WriteString(strings.TrimRight(fmt.Sprintf("usage: sim %s [flags] %s", e.Name, e.Args), " ") + "\n\n")
+	paragraph(&b, "", "", e.Summary)
 	for _, c := range chapters {
 		if c.experiment == e.Name {
-			fmt.Fprintf(&b, "\nRESULTS.md shows it under %q.\n", c.title)
+			paragraph(&b, "\n", "", fmt.Sprintf("RESULTS.md shows it under %q.", c.title))
 		}
 	}
 	took := "less than a second"
-	if s := cpuSeconds[e.Name]; s > 0 {
-		took = fmt.Sprintf("%d s", s)
-	} else if s < 0 {
+	if e.Seconds > 0 {
+		took = fmt.Sprintf("%d s", e.Seconds)
+	} else if e.Seconds < 0 {
 		took = "some minutes"
 	}
-	fmt.Fprintf(&b, "\nIt took %s of CPU, on one core of a server of 2026.\n", took)
-	if e.Takes != "" {
-		fmt.Fprintf(&b, "\nin place of its own values:\n%s", takesHelp(e.Takes))
+	fmt.Fprintf(&b, "\nIt took %s of CPU time, on one core of a server of 2026.\n", took)
+	own := flag.NewFlagSet(e.Name, flag.ContinueOnError)
+	e.prepare(own)
+	if list := flagsHelp(own); list != "" {
+		fmt.Fprintf(&b, "\n%s", list)
 	}
-	if e.Help != "" {
-		fmt.Fprintf(&b, "\n%s", e.Help)
-	}
-	io.WriteString(stdout, reflowed(b.String()))
-	return 0
+	return b.String(), nil
 }
 
 // runUntil runs an experiment, or gives it up a moment after ctx has ended:
@@ -171,39 +175,28 @@ func usagef(format string, args ...any) error {
 }
 
 // parseArgs reads the experiment's name, with flags on either side of it, and
-// whatever arguments the experiment takes. No name gives no experiment.
-func (j *Job) parseArgs(flags *flag.FlagSet, args []string) (*Experiment, error) {
-	var experiment *Experiment
+// whatever arguments the experiment takes. Run of what it returns has the values of the
+// experiment's own flags. No name gives no experiment.
+func (j *Job) parseArgs(flags *flag.FlagSet, args []string) (e Experiment, err error) {
 	for {
 		if err := flags.Parse(args); err != nil {
-			return nil, err
+			return e, err
 		}
 		if flags.NArg() == 0 {
 			break
 		}
 		switch arg := flags.Arg(0); {
-		case experiment == nil:
-			found, err := experiments.find(arg)
-			if err != nil {
-				return nil, err
+		case e.Name == "":
+			if e, err = experiments.find(arg); err != nil {
+				return e, err
 			}
-			experiment, j.name = &found, found.Name
-			j.own.add(flags, found.Takes)
-			if found.Flags != nil {
-				j.options = found.Flags(flags)
-			}
-		case experiment.Args == "":
-			return nil, fmt.Errorf("one experiment at a time: %s or %s", j.name, strings.Join(flags.Args(), " "))
+			j.name, e.Run = e.Name, e.prepare(flags)
+		case e.Args == "":
+			return e, fmt.Errorf("one experiment at a time: %s or %s", j.name, strings.Join(flags.Args(), " "))
 		default:
 			j.Args = append(j.Args, arg)
 		}
 		args = flags.Args()[1:]
 	}
-	var err error
-	flags.Visit(func(f *flag.Flag) {
-		if f.Name == "trials" && j.Trials < 1 {
-			err = fmt.Errorf("--trials %d: want 1 or more", j.Trials)
-		}
-	})
-	return experiment, err
+	return e, nil
 }

@@ -34,20 +34,20 @@ func meanOf(runs []float64) measure {
 
 // repeat runs an experiment with so many seeds, from the job's on. What they all say the
 // job says; of numbers in which they differ, the mean with its confidence interval.
-func (j *Job) repeat(ctx context.Context, e *Experiment, seeds int) error {
+func (j *Job) repeat(ctx context.Context, run runner, seeds int) error {
 	var runs [][]*Table
 	for i := range seeds {
-		run := *j
-		run.Seed += uint64(i)
+		part := *j
+		part.Seed += uint64(i)
 		if seeds > 1 {
-			run.name = fmt.Sprintf("%s, seed %d of %d", j.name, i+1, seeds)
+			part.name = fmt.Sprintf("%s, seed %d of %d", j.name, i+1, seeds)
 		}
-		if err := e.Run(ctx, &run); err != nil {
+		if err := run(ctx, &part); err != nil {
 			return err
 		}
-		runs, j.JSON = append(runs, run.tables), run.JSON
-		if len(run.tables) != len(runs[0]) {
-			return fmt.Errorf("seed %d has %d tables, seed %d has %d", run.Seed, len(run.tables), j.Seed, len(runs[0]))
+		runs, j.JSON = append(runs, part.tables), part.JSON
+		if len(part.tables) != len(runs[0]) {
+			return fmt.Errorf("seed %d has %d tables, seed %d has %d", part.Seed, len(part.tables), j.Seed, len(runs[0]))
 		}
 	}
 	j.tables = runs[0]

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"math"
 	"math/bits"
@@ -16,22 +17,19 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "memory",
 	Summary: "memory, lookup and update times of a replica in each representation, and of its publisher",
-	Takes:   "n geometry",
-	Run:     runMemory,
+	Seconds: 6,
+	Flags: func(flags *flag.FlagSet) runner {
+		n := keysFlag(flags, 1_000_000)
+		shapes := shapesFlag(flags, shape{8, 5}, shape{14, 2}, shape{48, 3}, shape{92, 1}, shape{50, 1}, shape{100, 1}, shape{1000, 1}, shape{10000, 1})
+		return func(ctx context.Context, job *Job) error {
+			return forEach(*n, func(n int) error { return memoryOf(ctx, job, n, *shapes) })
+		}
+	},
 })
 
-const (
-	memoryKeys   = 1_000_000
-	memoryRounds = 5
-)
+const memoryRounds = 5
 
-var memoryShapes = []shaped{{8, 5}, {14, 2}, {48, 3}, {92, 1}, {50, 1}, {100, 1}, {1000, 1}, {10000, 1}}
-
-func runMemory(ctx context.Context, job *Job) error {
-	return forEach(ctx, job, job.own.n, []int{memoryKeys}, memoryOf)
-}
-
-func memoryOf(ctx context.Context, job *Job, n int) error {
+func memoryOf(ctx context.Context, job *Job, n int, shapes []shape) error {
 	table := job.Table(fmt.Sprintf("replicas of n = %d keys", n),
 		Column{Name: "bits_per_key", Head: "m/n", Format: "%g"},
 		Column{Name: "hashes", Head: "k"},
@@ -48,9 +46,8 @@ func memoryOf(ctx context.Context, job *Job, n int) error {
 		Column{Name: "change_ns", Head: "add or remove ns", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "together_ns", Head: "by fifties ns", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "freeze_ns", Head: "freeze ns/replaced key", Format: "%.0f", Loose: AnyValue})
-	all := or(job.own.geometry, memoryShapes)
-	for i, s := range all {
-		job.Progress(i, len(all), "m/n = %g, k = %d", s.mn, s.k)
+	for i, s := range shapes {
+		job.Progress(i, len(shapes), "m/n = %g, k = %d", s.mn, s.k)
 		if job.Short && s.mn != 1000 {
 			table.Row(s.mn, s.k, nil, nil, keyLimit(s.mn, s.k), nil, nil, nil)
 			if s.k == 1 {

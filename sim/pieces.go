@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"time"
 
@@ -13,25 +14,20 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "pieces",
 	Summary: "bytes read and CPU time to ask a digest that lies on a server for one key, by the length of its pieces",
-	Takes:   "n f",
-	Run:     runPieces,
+	Seconds: 8,
+	Flags: func(flags *flag.FlagSet) runner {
+		n, f := keysFlag(flags, 10_000, 100_000, 1_000_000, 10_000_000), ratesFlag(flags, 1e-3)
+		return func(ctx context.Context, job *Job) error {
+			return forEach(*f, func(f float64) error { return piecesAt(ctx, job, *n, f) })
+		}
+	},
 })
 
-var (
-	pieceKeys    = []int{10_000, 100_000, 1_000_000, 10_000_000}
-	pieceLengths = []int{512, 1 << 10, 2 << 10, 3 << 10, 4 << 10, 8 << 10, 32 << 10}
-)
+var pieceLengths = []int{512, 1 << 10, 2 << 10, 3 << 10, 4 << 10, 8 << 10, 32 << 10}
 
-const (
-	pieceRate      = 1e-3
-	pieceQuestions = 2000
-)
+const pieceQuestions = 2000
 
-func runPieces(ctx context.Context, job *Job) error {
-	return forEach(ctx, job, job.own.f, []float64{pieceRate}, piecesAt)
-}
-
-func piecesAt(ctx context.Context, job *Job, rate float64) error {
+func piecesAt(ctx context.Context, job *Job, sizes []int, rate float64) error {
 	table := job.Table(fmt.Sprintf("one key of a digest in pieces: f = %g, one hash", rate),
 		Column{Name: "keys", Head: "n"},
 		Column{Name: "piece", Head: "bytes a piece"},
@@ -43,7 +39,6 @@ func piecesAt(ctx context.Context, job *Job, rate float64) error {
 		Column{Name: "mean", Head: "bytes for a piece, mean", Format: "%.0f", Loose: exact},
 		Column{Name: "first", Head: "first question, bytes at most", Loose: exact},
 		Column{Name: "cpu_us", Head: "first question, CPU µs", Format: "%.0f", Loose: AnyValue})
-	sizes := or(job.own.n, pieceKeys)
 	for at, n := range sizes {
 		if job.Short && n > 10_000 {
 			for _, length := range pieceLengths {

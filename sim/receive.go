@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"runtime"
 	"time"
@@ -14,24 +15,22 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "receive",
 	Summary: "cost of a received delta, by the size of the cache: it should be that of the change alone",
-	Takes:   "n f",
-	Run:     runReceive,
+	Seconds: 3,
+	Flags: func(flags *flag.FlagSet) runner {
+		n, f := keysFlag(flags, 10_000, 100_000, 1_000_000, 10_000_000), ratesFlag(flags, 1e-3)
+		return func(ctx context.Context, job *Job) error {
+			return forEach(*f, func(f float64) error { return receivedAt(ctx, job, *n, f) })
+		}
+	},
 })
 
-var receiveSizes = []int{10_000, 100_000, 1_000_000, 10_000_000}
-
 const (
-	receiveRate     = 1e-3
 	receiveReplaced = 16 // keys a delta: 32 flips
 	receiveDeltas   = 500
 	receiveRounds   = 5
 )
 
-func runReceive(ctx context.Context, job *Job) error {
-	return forEach(ctx, job, job.own.f, []float64{receiveRate}, receivedAt)
-}
-
-func receivedAt(ctx context.Context, job *Job, rate float64) error {
+func receivedAt(ctx context.Context, job *Job, sizes []int, rate float64) error {
 	table := job.Table(fmt.Sprintf("cost of a received delta: %d keys replaced, f = %g, one hash", receiveReplaced, rate),
 		Column{Name: "keys", Head: "n"},
 		Column{Name: "bytes", Head: "bytes of the delta", Format: "%.1f", Loose: 0.02},
@@ -42,7 +41,6 @@ func receivedAt(ctx context.Context, job *Job, rate float64) error {
 		Column{Name: "index_ns", Head: "index, CPU ns/flip", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "publish_us", Head: "AdvanceDelta, CPU µs", Format: "%.1f", Loose: AnyValue},
 		Column{Name: "publish_garbage", Head: "its garbage, bytes/flip", Format: "%.0f", Loose: AnyValue})
-	sizes := or(job.own.n, receiveSizes)
 	for i, n := range sizes {
 		job.Progress(i, len(sizes), "n = %d", n)
 		if job.Short && n > 100_000 {

@@ -16,20 +16,21 @@ type Experiment struct {
 	Name    string // one word, lower case
 	Summary string // one line, no full stop
 	Args    string // the arguments it takes, as in "[TRACE]"; empty for none
-	Takes   string // of the flags that several experiments have, as in "n f": see ownFlags
-	// Flags adds flags of the experiment's own and returns where their values will
-	// be, which the job then has as options; nil for none. Help explains them.
-	Flags  func(*flag.FlagSet) any
-	Help   string
-	Writes bool // files below --out
-	Run    func(ctx context.Context, job *Job) error
+	Seconds int    // of CPU time that it took without flags: 0 for less than one, -1 for some minutes
+	Writes  bool   // files below --out
+	Run     runner
+	// Flags, in place of Run, defines flags and returns what runs with their values.
+	Flags func(*flag.FlagSet) runner
 }
 
-// cpuSeconds is what the experiments took without flags: those of no entry less than one, of a
-// negative one some minutes.
-var cpuSeconds = map[string]int{
-	"codec": 34, "counters": 8, "delta": 13, "exchange": -1, "figures": 5, "hashing": 26, "lookup": -1, "memory": 6, "pieces": 8, "receive": 3, "rivals": 2,
-	"search": 1, "results": -1, "systems": 30, "tables": 18, "trials": -1, "uses": 1,
+type runner func(ctx context.Context, job *Job) error
+
+// prepare defines the experiment's flags.
+func (e Experiment) prepare(flags *flag.FlagSet) runner {
+	if e.Flags != nil {
+		return e.Flags(flags)
+	}
+	return e.Run
 }
 
 type registry map[string]Experiment
@@ -56,19 +57,7 @@ func (r registry) list(w *strings.Builder) {
 		width = max(width, len(name))
 	}
 	for _, name := range r.names() {
-		summary := r[name].Summary
-		if args := r[name].Args; args != "" {
-			summary += "; arguments: " + args
-		}
-		for flag := range strings.FieldsSeq(r[name].Takes) {
-			summary += " --" + flag
-		}
-		paragraph(w, fmt.Sprintf("  %-*s  ", width, name), strings.Repeat(" ", width+4), summary)
-	}
-	for _, name := range r.names() {
-		if help := r[name].Help; help != "" {
-			fmt.Fprintf(w, "\n%s", help)
-		}
+		paragraph(w, fmt.Sprintf("  %-*s  ", width, name), strings.Repeat(" ", width+4), r[name].Summary)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,7 @@ var _ = experiments.add(Experiment{
 	Args:    "[CHAPTER...]",
 	Summary: "runs what RESULTS.md shows, or some chapters of it, and writes it and its figures below --out",
 	Writes:  true,
+	Seconds: -1,
 	Run:     runResults,
 })
 
@@ -173,7 +175,7 @@ func (c chapter) run(ctx context.Context, job *Job) (*Job, error) {
 	if job.Short {
 		part.Trials = c.shortTrial
 	}
-	return part, e.Run(ctx, part)
+	return part, e.prepare(flag.NewFlagSet(e.Name, flag.ContinueOnError))(ctx, part)
 }
 
 func (c chapter) write(w io.Writer, part *Job) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -14,8 +15,11 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "rivals",
 	Summary: "other structures at the same rate of false positives: bits in memory, as a message and as an update; set reconciliation",
-	Takes:   "n f c",
-	Run:     runRivals,
+	Seconds: 2,
+	Flags: func(flags *flag.FlagSet) runner {
+		n, f, c := keysFlag(flags, structureKeys), ratesFlag(flags, rateOf(rivalBits)), sharesFlag(flags, rivalShare)
+		return func(ctx context.Context, job *Job) error { return runRivals(ctx, job, *n, *f, *c) }
+	},
 })
 
 const (
@@ -62,18 +66,14 @@ func leastMemoryName(bits int) string {
 
 func rateOf(bits int) float64 { return math.Exp2(-float64(bits)) }
 
-func runRivals(ctx context.Context, job *Job) error {
-	var widths []int
-	for _, f := range job.own.f {
-		bits := int(math.Round(-math.Log2(f)))
-		if bits < fewestBits || bits > mostBits {
-			return fmt.Errorf("--f %g: want 2^-%d to 2^-%d, %.2g to %.2g: fingerprints have whole bits", f, mostBits, fewestBits, rateOf(mostBits), rateOf(fewestBits))
-		}
-		widths = append(widths, bits)
-	}
-	for _, n := range or(job.own.n, []int{structureKeys}) {
-		for _, bits := range or(widths, []int{rivalBits}) {
-			for _, c := range or(job.own.c, []float64{rivalShare}) {
+func runRivals(ctx context.Context, job *Job, keys []int, rates, shares []float64) error {
+	for _, n := range keys {
+		for _, f := range rates {
+			bits := int(math.Round(-math.Log2(f)))
+			if bits < fewestBits || bits > mostBits {
+				return fmt.Errorf("--f %g: want 2^-%d to 2^-%d, %.2g to %.2g: fingerprints have whole bits", f, mostBits, fewestBits, rateOf(mostBits), rateOf(fewestBits))
+			}
+			for _, c := range shares {
 				if err := structures(ctx, job, n, bits, max(1, int(c*float64(n)))); err != nil {
 					return err
 				}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math"
 	"math/bits"
@@ -13,11 +14,14 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "search",
 	Summary: "a lookup in a sorted list of positions, by halves and by interpolation, beside package digest's buckets",
-	Takes:   "n",
-	Run:     runSearch,
+	Seconds: 1,
+	Flags: func(flags *flag.FlagSet) runner {
+		n := keysFlag(flags, 1000, 10_000, 100_000, 1_000_000)
+		return func(ctx context.Context, job *Job) error { return runSearch(ctx, job, *n) }
+	},
 })
 
-func runSearch(ctx context.Context, job *Job) error {
+func runSearch(ctx context.Context, job *Job, sizes []int) error {
 	const mn, asked = 92, 100_000 // m/n of section III-A
 	table := job.Table(fmt.Sprintf("one hash, m/n = %d: positions looked at for a key that is there and for one that is not", mn),
 		Column{Name: "keys", Head: "n"},
@@ -31,7 +35,7 @@ func runSearch(ctx context.Context, job *Job) error {
 		Column{Name: "digest_ns", Head: "package digest ns", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "list_bits", Head: "bits/key of the list, log2(92n)", Format: "%.1f"},
 		Column{Name: "digest_bits", Head: "bits/key in package digest", Format: "%.2f", Loose: exact})
-	for _, n := range or(job.own.n, []int{1000, 10_000, 100_000, 1_000_000}) {
+	for _, n := range sizes {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -15,34 +15,22 @@ var _ = experiments.add(Experiment{
 	Name:    "systems",
 	Args:    "[TRACE]",
 	Summary: "replays a request trace, or three of its own, over caches that cooperate in many ways",
-	Flags: func(flags *flag.FlagSet) any {
-		o := &systemsOptions{model: workload.Model{Rate: 100, Clients: 256}}
-		flags.IntVar(&o.caches, "caches", 4, "")
-		flags.Float64Var(&o.capacity, "capacity", 0.1, "")
-		flags.StringVar(&o.evict, "evict", "lru", "")
-		flags.BoolVar(&o.skip, "skip", false, "")
-		flags.BoolVar(&o.generate, "synthetic", false, "")
-		flags.IntVar(&o.model.Requests, "requests", 1_000_000, "")
-		flags.IntVar(&o.model.Objects, "objects", 20_000, "")
-		flags.Float64Var(&o.model.Exponent, "zipf", 0.8, "")
-		flags.Float64Var(&o.model.Private, "private", 0.2, "")
-		flags.Float64Var(&o.model.Churn, "churn", 0.5, "")
-		return o
+	Seconds: 30,
+	Flags: func(flags *flag.FlagSet) runner {
+		o := &systemsOptions{caches: ownCaches[0], capacity: 0.1, evict: "lru"}
+		o.model = workload.Model{Requests: 1_000_000, Objects: 20_000, Exponent: 0.8, Rate: 100, Clients: 256, Private: 0.2, Churn: 0.5}
+		numberFlag(flags, &o.caches, "caches", "how many caches cooperate", 2, 64)
+		numberFlag(flags, &o.capacity, "capacity", "what each holds, as a share of all objects: of their bytes, or of their number where the trace has no sizes", 1e-9, 1)
+		flags.StringVar(&o.evict, "evict", o.evict, "what leaves a full cache: lru, or otter, that library's W-TinyLFU, which hashes with a random seed, so equal runs differ a little (default lru)")
+		flags.BoolVar(&o.skip, "skip", false, "leave broken lines of the trace out")
+		flags.BoolVar(&o.generate, "synthetic", false, "generate a trace of 256 clients and 100 requests a second, by --requests, --objects, --zipf, --private and --churn")
+		numberFlag(flags, &o.model.Requests, "requests", "how many", 1, 100_000_000)
+		numberFlag(flags, &o.model.Objects, "objects", "how many all clients want, and how many each client alone", 1, 100_000_000)
+		numberFlag(flags, &o.model.Exponent, "zipf", "exponent of the law of their popularity", 0, 10)
+		numberFlag(flags, &o.model.Private, "private", "share of the requests for what only their client wants", 0, 1)
+		numberFlag(flags, &o.model.Churn, "churn", "how often each object is replaced, on average", 0, 1000)
+		return func(ctx context.Context, job *Job) error { return runSystems(ctx, job, *o) }
 	},
-	Help: `flags of systems:
-  --caches N      how many caches cooperate: 2 to 64 (default 4)
-  --capacity S    what each holds, as a share of all unique objects: of their bytes,
-                  or of their number where the trace has no sizes (default 0.1)
-  --evict RULE    what leaves a full cache: lru, what was not asked for longest (the
-                  default), or otter, by that library's W-TinyLFU; otter hashes by a
-                  seed of its own, so that equal runs then differ a little
-  --skip          leave broken lines of the trace out
-  --synthetic     generate a trace: --requests N (default 1,000,000), 100 a second, of 256
-                  clients for --objects N (20,000) by Zipf's law with exponent --zipf S
-                  (0.8); the share --private S of them (0.2) for objects that only their
-                  client wants; every object replaced --churn C times on average (0.5)
-`,
-	Run: runSystems,
 })
 
 type systemsOptions struct {
@@ -81,18 +69,10 @@ var (
 	ownCaches = []int{4, 16}
 )
 
-func runSystems(ctx context.Context, job *Job) error {
-	o, _ := job.options.(*systemsOptions)
-	if o == nil {
-		o = &systemsOptions{caches: ownCaches[0], capacity: 0.1, evict: "lru"}
-	}
+func runSystems(ctx context.Context, job *Job, o systemsOptions) error {
 	switch {
 	case len(job.Args) > 1:
 		return usagef("want one TRACE, not %q", job.Args)
-	case o.caches < 2 || o.caches > 64:
-		return usagef("--caches %d: want 2 to 64", o.caches)
-	case !(o.capacity > 0 && o.capacity <= 1):
-		return usagef("--capacity %v: want above 0, to 1", o.capacity)
 	case evictions[o.evict] == nil:
 		return usagef("--evict %q: want lru or otter", o.evict)
 	}
@@ -100,11 +80,8 @@ func runSystems(ctx context.Context, job *Job) error {
 		if len(job.Args) > 0 {
 			return usagef("--synthetic generates a trace: %s would not be read", job.Args[0])
 		}
-		if err := validModel(o.model); err != nil {
-			return err
-		}
 		o.model.Seed = job.Seed
-		return replayAll(ctx, job, workload.Synthetic(o.model), *o, false)
+		return replayAll(ctx, job, workload.Synthetic(o.model), o, false)
 	}
 	if len(job.Args) == 1 {
 		t, err := workload.ReadFile(job.Args[0], workload.Options{Skip: o.skip})
@@ -114,7 +91,7 @@ func runSystems(ctx context.Context, job *Job) error {
 		if err != nil {
 			return err
 		}
-		return replayAll(ctx, job, t, *o, false)
+		return replayAll(ctx, job, t, o, false)
 	}
 	for _, name := range ownTraces {
 		t, err := ownTrace(name)
@@ -122,7 +99,7 @@ func runSystems(ctx context.Context, job *Job) error {
 			return err
 		}
 		for _, caches := range ownCaches {
-			own := *o
+			own := o
 			own.caches = caches
 			if err := replayAll(ctx, job, t, own, job.Short && (name != ownTraces[0] || caches != ownCaches[0])); err != nil {
 				return err
@@ -140,23 +117,6 @@ func ownTrace(name string) (*workload.Trace, error) {
 	}
 	defer f.Close()
 	return workload.Read(name, f, workload.Options{})
-}
-
-func validModel(m workload.Model) error {
-	const most = 100_000_000
-	switch {
-	case m.Requests < 1 || m.Requests > most:
-		return usagef("--requests %d: want 1 to %d", m.Requests, most)
-	case m.Objects < 1 || m.Objects > most:
-		return usagef("--objects %d: want 1 to %d", m.Objects, most)
-	case !(m.Exponent >= 0 && m.Exponent <= 10):
-		return usagef("--zipf %v: want 0 to 10", m.Exponent)
-	case !(m.Private >= 0 && m.Private <= 1):
-		return usagef("--private %v: want 0 to 1", m.Private)
-	case !(m.Churn >= 0 && m.Churn <= 1000):
-		return usagef("--churn %v: want 0 to 1000", m.Churn)
-	}
-	return nil
 }
 
 // replayAll replays a trace, or only its beginning, in every way.

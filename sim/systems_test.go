@@ -242,15 +242,15 @@ func TestSystemsRefuses(t *testing.T) {
 		{[]string{path}, 1, path + ":2: 3 fields"},
 		{[]string{path, path}, 2, "want one TRACE"},
 		{[]string{path + "x"}, 1, "no such file"},
-		{[]string{path, "--caches", "1"}, 2, "--caches 1: want 2 to 64"},
-		{[]string{path, "--capacity", "0"}, 2, "--capacity 0"},
-		{[]string{path, "--capacity", "NaN"}, 2, "--capacity NaN"},
+		{[]string{path, "--caches", "1"}, 2, "caches: 1: want 2 to 64"},
+		{[]string{path, "--capacity", "0"}, 2, "capacity: 0: want"},
+		{[]string{path, "--capacity", "NaN"}, 2, "capacity: NaN: want"},
 		{[]string{path, "--synthetic"}, 2, "--synthetic generates"},
-		{[]string{"--synthetic", "--requests", "0"}, 2, "--requests 0"},
-		{[]string{"--synthetic", "--objects", "-1"}, 2, "--objects -1"},
-		{[]string{"--synthetic", "--zipf", "-1"}, 2, "--zipf -1"},
-		{[]string{"--synthetic", "--private", "2"}, 2, "--private 2"},
-		{[]string{"--synthetic", "--churn", "-1"}, 2, "--churn -1"},
+		{[]string{"--synthetic", "--requests", "0"}, 2, "requests: 0: want"},
+		{[]string{"--synthetic", "--objects", "-1"}, 2, "objects: -1: want"},
+		{[]string{"--synthetic", "--zipf", "-1"}, 2, "zipf: -1: want"},
+		{[]string{"--synthetic", "--private", "2"}, 2, "private: 2: want"},
+		{[]string{"--synthetic", "--churn", "-1"}, 2, "churn: -1: want"},
 	} {
 		code, out, errs := call(append([]string{"systems"}, c.args...)...)
 		if code != c.code || out != "" || !strings.Contains(errs, c.says) {

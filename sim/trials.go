@@ -13,6 +13,7 @@ var _ = experiments.add(Experiment{
 	Name:    "trials",
 	Args:    "[N M K [C]]",
 	Summary: "Mitzenmacher's simulations: mean, deviation and maximum of the coded size; or one of your own",
+	Seconds: -1,
 	Run:     runTrials,
 })
 

@@ -119,7 +119,7 @@ func TestTrialsRefuses(t *testing.T) {
 		{"trials 10 20 1 NaN", "C, the share"},
 		{"trials 10 1000000000000 2", "GB for"},
 		{"trials 1000000000000 1000 2 0.5", "GB for"},
-		{"trials --trials 1000000000000", "GB for the results"},
+		{"trials --trials 1000000000", "GB for the results"},
 	} {
 		code, out, says := call(strings.Fields(c.args)...)
 		if code != 2 || out != "" || !strings.Contains(says, c.says) {

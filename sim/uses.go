@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math"
 
@@ -12,17 +13,24 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "uses",
 	Summary: "what else filters are for: set operations, Bloom joins, PlanetP's search, attenuated and aggregated filters",
-	Takes:   "f geometry",
-	Run:     runUses,
+	Seconds: 1,
+	Flags: func(flags *flag.FlagSet) runner {
+		f, shapes := ratesFlag(flags, 0.05, 0.001), shapesFlag(flags, shape{8, 5}, shape{14, 2}, shape{100, 1}, shape{1000, 1})
+		return func(ctx context.Context, job *Job) error { return runUses(ctx, job, *f, *shapes) }
+	},
 })
 
-func runUses(ctx context.Context, job *Job) error {
-	for _, part := range []func(context.Context, *Job) error{setOperations, bloomJoin, planetP, aggregated} {
-		if err := part(ctx, job); err != nil {
-			return err
-		}
+func runUses(ctx context.Context, job *Job, rates []float64, shapes []shape) error {
+	if err := setOperations(job, shapes); err != nil {
+		return err
 	}
-	return nil
+	if err := bloomJoin(job); err != nil {
+		return err
+	}
+	if err := planetP(ctx, job, rates); err != nil {
+		return err
+	}
+	return aggregated(ctx, job)
 }
 
 // bitmapOf is a filter of those keys as an array.
@@ -49,7 +57,7 @@ func shareIn(words bitmap, g digest.Geometry, keys []digest.Key) float64 {
 }
 
 // setOperations works on the arrays of two sets, of which half of each is in both.
-func setOperations(_ context.Context, job *Job) error {
+func setOperations(job *Job, shapes []shape) error {
 	const n, shared, probes = 20_000, 10_000, 200_000
 	table := job.Table(fmt.Sprintf("Set operations: arrays of two sets of %d keys that share %d", n, shared),
 		Column{Name: "bits_per_key", Head: "m/n", Format: "%g"},
@@ -62,7 +70,7 @@ func setOperations(_ context.Context, job *Job) error {
 		Column{Name: "one_predicted", Head: "predicted", Format: "%.5f"},
 		Column{Name: "denied", Head: "difference, keys denied", Format: "%.5f"},
 		Column{Name: "estimate", Head: "shared keys, estimated", Format: "%.0f"})
-	for i, s := range or(job.own.geometry, []shaped{{8, 5}, {14, 2}, {100, 1}, {1000, 1}}) {
+	for i, s := range shapes {
 		g := digest.Geometry{Bits: uint64(s.mn * n), Hashes: s.k}
 		if err := g.Validate(); err != nil {
 			return err
@@ -90,7 +98,7 @@ func setOperations(_ context.Context, job *Job) error {
 }
 
 // bloomJoin sends a filter of one table's keys, and gets back the rows that match it.
-func bloomJoin(_ context.Context, job *Job) error {
+func bloomJoin(job *Job) error {
 	const keys, rows, matching, rowBytes = 100_000, 400_000, 20_000, 100
 	table := job.Table(fmt.Sprintf("Bloom join: %d keys here, %d rows of %d bytes there, of which %d match", keys, rows, rowBytes, matching),
 		Column{Name: "sent", Head: "sent there"},
@@ -135,7 +143,7 @@ func bloomJoin(_ context.Context, job *Job) error {
 }
 
 // planetP asks which peers have all terms of a question.
-func planetP(ctx context.Context, job *Job) error {
+func planetP(ctx context.Context, job *Job, rates []float64) error {
 	const peers, terms, questions = 100, 5000, 2000
 	table := job.Table(fmt.Sprintf("PlanetP's search: %d peers with %d terms each, %d questions about the terms of one peer", peers, terms, questions),
 		Column{Name: "rate", Head: "f", Format: "%g"},
@@ -156,7 +164,7 @@ func planetP(ctx context.Context, job *Job) error {
 			has[p][k] = true
 		}
 	}
-	for _, f := range or(job.own.f, []float64{0.05, 0.001}) {
+	for _, f := range rates {
 		x := index.New()
 		bytes := 0
 		for p, keys := range held {
