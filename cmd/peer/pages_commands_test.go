@@ -217,7 +217,7 @@ func anyFlag(t *testing.T) map[string]bool {
 	return flagNames
 }
 
-var flagDefinition = regexp.MustCompile(`\.(?:Bool|Int|Int64|Uint|Uint64|String|Float64|Duration)(?:Var)?\((?:[^",]+, )?"([a-z][a-z.-]*)"`)
+var flagDefinition = regexp.MustCompile(`(?:\.(?:Bool|Int|Int64|Uint|Uint64|String|Float64|Duration)(?:Var)?|numberFlag|listFlag)\((?:[^",]+, ){0,2}"([a-z][a-z.-]*)"`)
 
 // code is the text of a package's Go files with a suffix.
 func code(t *testing.T, dir, suffix string) string {
