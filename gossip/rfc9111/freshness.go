@@ -52,33 +52,81 @@ func understoodStatus(status int) bool {
 	return heuristicStatus(status) || status == 302 || status == 303 || status == 307
 }
 
-// Storable reports whether a shared cache may store the response to a GET (RFC 9111
-// section 3), given the directives of the request, nil = none, and whether that had
-// an Authorization field (section 3.5).
+// An Obstacle is what keeps a response out of a shared cache. Its text is a token for
+// the detail of Cache-Status.
+type Obstacle uint8
+
+// The obstacles; the zero value is none.
+const (
+	StatusObstacle        Obstacle = iota + 1 // the status allows it only with a lifetime, or never (206, 304)
+	RequestObstacle                           // the request says no-store
+	NoStoreObstacle                           // the response does
+	PrivateObstacle                           // it is for one user
+	AuthorizationObstacle                     // the request has Authorization, and the response does not permit that (section 3.5)
+	VaryObstacle                              // it varies by more than the request's fields
+	CookieObstacle                            // it sets a cookie, and has neither a lifetime nor public
+	ExpiredObstacle                           // it has no time left and no validator: storing it saves nothing
+	LifetimeObstacle                          // it states no lifetime and has no validator: likewise
+	Obstacles                                 // their number, the zero value included
+)
+
+var obstacleNames = [Obstacles]string{"", "status", "request-no-store", "no-store", "private", "authorization", "vary", "set-cookie", "expired", "no-lifetime"}
+
+func (o Obstacle) String() string {
+	if o >= Obstacles {
+		return "unknown"
+	}
+	return obstacleNames[o]
+}
+
+// Obstacle returns what keeps a shared cache from storing the response to a GET (RFC 9111
+// section 3) or from gaining anything by it, given the directives of the request, nil = none,
+// and whether that had an Authorization field (section 3.5). 0 = nothing does.
+func (r *Response) Obstacle(req *Directives, authorized bool) Obstacle {
+	if o := r.forbidden(req, authorized); o != 0 || r.Useful() {
+		return o
+	}
+	if r.Explicit {
+		return ExpiredObstacle
+	}
+	return LifetimeObstacle
+}
+
+// Storable reports whether a shared cache may store the response. It takes what
+// [Response.Obstacle] does, and does not ask whether storing it is of use.
 func (r *Response) Storable(req *Directives, authorized bool) bool {
+	return r.forbidden(req, authorized) == 0
+}
+
+// forbidden returns what forbids to store the response; 0 = nothing.
+func (r *Response) forbidden(req *Directives, authorized bool) Obstacle {
 	cc := &r.Control
 	switch {
 	case r.Status < 200 || r.Status > 599 || r.Status == 206 || r.Status == 304:
-		return false
+		return StatusObstacle
 	case req != nil && req.NoStore:
-		return false
+		return RequestObstacle
 	case cc.MustUnderstand && !understoodStatus(r.Status):
-		return false
+		return StatusObstacle
 	case cc.NoStore && !cc.MustUnderstand:
-		return false
+		if r.Header["Set-Cookie"] != nil && r.Header[ClusterControl] != nil { // that a cookie keeps it out is what [ClusterControl] says here
+			return CookieObstacle
+		}
+		return NoStoreObstacle
 	case cc.Private:
-		return false
+		return PrivateObstacle
 	case authorized && !cc.MustRevalidate && !cc.Public && cc.SMaxAge == Unset:
-		return false
+		return AuthorizationObstacle
 	case hasToken(r.Header["Vary"], "*"):
-		return false
+		return VaryObstacle
+	case cc.Public || r.Explicit:
+		return 0
+	case !heuristicStatus(r.Status):
+		return StatusObstacle
+	case r.Header["Set-Cookie"] != nil: // kept only if its origin thought of caches (section 7.3)
+		return CookieObstacle
 	}
-	if cc.Public || r.Explicit {
-		return true
-	}
-	// A response that sets a cookie is kept only if its origin thought of caches
-	// (section 7.3).
-	return heuristicStatus(r.Status) && r.Header["Set-Cookie"] == nil
+	return 0
 }
 
 // Useful reports whether storing the response can ever save anything: it is fresh

@@ -197,3 +197,42 @@ func TestVia(t *testing.T) {
 		t.Errorf("Via = %q", got)
 	}
 }
+
+func TestObstacle(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status            int
+		response, request string
+		want              Obstacle
+	}{
+		"nothing":                       {200, "Cache-Control: max-age=60", "", 0},
+		"a validator is enough":         {200, `Etag: "a"`, "", 0},
+		"or Last-Modified":              {200, "Last-Modified: Thu, 01 Jan 2026 12:00:00 GMT", "", 0},
+		"no lifetime, no validator":     {200, "Content-Type: text/html", "", LifetimeObstacle},
+		"no time left, no validator":    {200, "Cache-Control: max-age=0", "", ExpiredObstacle},
+		"arrived with no time left":     {200, "Cache-Control: max-age=60 | Age: 60", "", ExpiredObstacle},
+		"an error":                      {500, `Etag: "a"`, "", StatusObstacle},
+		"a part":                        {206, "Cache-Control: max-age=60", "", StatusObstacle},
+		"an error with a lifetime":      {500, "Cache-Control: max-age=60", "", 0},
+		"no-store":                      {200, "Cache-Control: no-store, max-age=60", "", NoStoreObstacle},
+		"no-store with a cookie":        {200, "Cache-Control: no-store | Set-Cookie: a=b", "", NoStoreObstacle},
+		"the request's no-store":        {200, "Cache-Control: max-age=60", "Cache-Control: no-store", RequestObstacle},
+		"private":                       {200, "Cache-Control: private, max-age=60", "", PrivateObstacle},
+		"Authorization":                 {200, "Cache-Control: max-age=60", "Authorization: Basic", AuthorizationObstacle},
+		"Authorization and public":      {200, "Cache-Control: public, max-age=60", "Authorization: Basic", 0},
+		"varies by everything":          {200, "Cache-Control: max-age=60 | Vary: *", "", VaryObstacle},
+		"a cookie":                      {200, `Etag: "a" | Set-Cookie: a=b`, "", CookieObstacle},
+		"a cookie refused by a rule":    {200, "Cache-Control: max-age=60 | Set-Cookie: a=b | Summarycache-Cache-Control: no-store", "", CookieObstacle},
+		"a cookie for all, by the word": {200, "Cache-Control: max-age=60 | Set-Cookie: a=b", "", 0},
+	} {
+		q := header(tt.request)
+		cc := RequestDirectives(q)
+		r := NewResponse(tt.status, header(tt.response), 0, noon)
+		got := r.Obstacle(&cc, q["Authorization"] != nil)
+		if got != tt.want {
+			t.Errorf("%s: Obstacle(%d %s, %s) = %q, want %q", name, tt.status, tt.response, tt.request, got, tt.want)
+		}
+		if storable := r.Storable(&cc, q["Authorization"] != nil); (got == 0) != (storable && r.Useful()) {
+			t.Errorf("%s: Obstacle %q, but Storable %v and Useful %v", name, got, storable, r.Useful())
+		}
+	}
+}
