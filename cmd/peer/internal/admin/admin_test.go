@@ -28,6 +28,7 @@ func example() Status {
 		Traffic: proxy.Counts{
 			Requests: 12_345, LocalHits: 9_000, SiblingHits: 800, OriginFetches: 700, Collapsed: 6, ServedToSiblings: 50,
 			NotServedToSiblings: 4, SiblingRequests: 810, SiblingsUseful: 790, FalseHits: 7, SiblingErrors: 3, OriginRequests: 701, OriginErrors: 2,
+			NotStored: map[string]uint64{"no-store": 0, "private": 20, "no-lifetime": 300},
 		},
 		Digest:   Digest{Keys: 1234, Planned: 32768, FalsePositiveRate: 0.00042, Epoch: 17, Sequence: 5, MemoryBytes: 4096},
 		Exchange: Exchange{AdvertsSent: 11, AdvertBytesSent: 600, DeltasHeard: 12, DeltaBytesHeard: 3000, Repairs: 1},
@@ -227,6 +228,21 @@ func TestStatusNames(t *testing.T) {
 	for _, name := range []string{"name", "version", "started", "now", "ready", "state", "origin", "addresses", "encrypted", "traffic", "store", "digest", "exchange", "members"} {
 		if _, ok := fields[name]; !ok {
 			t.Errorf("status.json lacks %q", name)
+		}
+	}
+}
+
+func TestStatusSaysWhyAnswersAreNotStored(t *testing.T) {
+	for want, counts := range map[string]map[string]uint64{
+		"not stored 320 2.6 % no-lifetime 300, private 20, see --default-ttl collapsed": example().Traffic.NotStored,
+		"not stored 7 0.1 % private 4, vary 3 collapsed":                                {"private": 4, "vary": 3, "no-lifetime": 0},
+		"not stored 0 0.0 % collapsed":                                                  nil,
+	} {
+		s := example()
+		s.Traffic.NotStored = counts
+		var b strings.Builder
+		if err := WriteStatus(&b, s); err != nil || !strings.Contains(strings.Join(strings.Fields(b.String()), " "), want) {
+			t.Errorf("%v: WriteStatus = %v, %s\nwithout %q", counts, err, b.String(), want)
 		}
 	}
 }

@@ -91,6 +91,9 @@ var families = []family{
 			"client-gone": t.ClientsGone,
 		})
 	}},
+	{"peer_not_stored_total", "reason", "Whole answers of origins to GET that were not stored, by reason: status (an error, or another status without a lifetime), request-no-store, no-store, private, authorization, vary (by *), set-cookie, expired (no time left and no validator), no-lifetime (none stated, and no validator).", func(s Status) values {
+		return each(s.Traffic.NotStored)
+	}},
 	{"peer_connections", "", "Open connections of clients and siblings.", func(s Status) values { return one(s.Clients.Open) }},
 	{"peer_connections_dropped_total", "", "Idle connections closed to make room for new ones.", func(s Status) values { return one(s.Clients.Dropped) }},
 	{"peer_connections_refused_total", "", "New connections closed, and requests by HTTP/2 refused, because no connection could make room.", func(s Status) values { return one(s.Clients.Refused) }},

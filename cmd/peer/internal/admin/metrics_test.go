@@ -59,6 +59,8 @@ func TestMetrics(t *testing.T) {
 		"\npeer_ready 1\n",
 		`peer_build_info{version="v1.2.3"} 1`,
 		`peer_requests_total{outcome="local-hit"} 9000`,
+		`peer_not_stored_total{reason="no-lifetime"} 300`,
+		`peer_not_stored_total{reason="no-store"} 0`,
 		`peer_sibling_requests_total{result="hit"} 790`,
 		`peer_sibling_requests_total{result="unused"} 10`,
 		`peer_sibling_requests_total{result="false-hit"} 7`,

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +33,11 @@ func WriteStatus(w io.Writer, s Status) error {
 	row("  revalidated", t.Revalidations, "")
 	row("  sibling hits", t.SiblingHits, "")
 	row("  from the origin", t.OriginFetches, "")
+	notStored := uint64(0)
+	for _, n := range t.NotStored {
+		notStored += n
+	}
+	row("    not stored", notStored, obstacles(t.NotStored))
 	row("  collapsed", t.Collapsed, "shared the answer to another request")
 	row("  not cacheable", t.Bypassed, "")
 	row("  errors", t.ClientErrors-min(t.ClientErrors, t.RefusedAskers)+t.GatewayErrors, "")
@@ -66,6 +73,21 @@ func WriteStatus(w io.Writer, s Status) error {
 	fmt.Fprintf(&b, "others    %s, %d alive, %s current\n", table.Of(len(s.Members), "peer"), alive, table.Of(current, "digest"))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// obstacles names what kept answers out of the store, the most frequent first, and the setting
+// that helps where that is the lack of a lifetime.
+func obstacles(counts map[string]uint64) string {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(counts)), func(name string) bool { return counts[name] == 0 })
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(counts[b], counts[a]) })
+	var text []string
+	for _, name := range names {
+		text = append(text, name+" "+table.Count(counts[name]))
+	}
+	if len(names) > 0 && names[0] == "no-lifetime" {
+		text = append(text, "see --default-ttl")
+	}
+	return strings.Join(text, ", ")
 }
 
 // writeHealth says what is wrong, if anything is.

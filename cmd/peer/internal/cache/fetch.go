@@ -67,6 +67,7 @@ type result struct {
 	ended     bool     // by the validation, which forbids to store it any longer
 	stale     bool
 	storing   bool
+	obstacle  rfc9111.Obstacle // what keeps the origin's answer out of the store; 0 = nothing, or a write since
 
 	fwdStatus                       int
 	peer                            string   // the sibling that answered
@@ -239,7 +240,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 // mayStore reports whether a whole response may be stored, and storing it can ever
 // save anything.
 func (c *Cache) mayStore(f *fetch, a *answer) bool {
-	return (a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.mayStore(a.response()) && a.response().Useful()
+	return (a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.obstacle(a.response()) == 0
 }
 
 // handOver gives an answer that can't be shared to the leader alone. Its rest can come from
@@ -269,6 +270,11 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 	res := newResult(src)
 	res.fwdStatus = a.status
 	res.from(a)
+	if a.sibling == nil {
+		if res.obstacle = f.r.obstacle(a.response()); res.obstacle != 0 {
+			c.NotStored[res.obstacle].Add(1)
+		}
+	}
 	f.handed = *a
 	f.handed.body, f.handed.cancel = c.newBody(f, src, a, nil), func(error) {}
 	res.answer = &f.handed

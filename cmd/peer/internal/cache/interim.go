@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -69,12 +68,11 @@ func (i interim) write(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h := w.Header()
-	final := maps.Clone(h)
-	clear(h)
-	maps.Copy(h, i.header)
+	for name, lines := range i.header {
+		h[name] = lines
+	}
 	w.WriteHeader(i.status)
 	clear(h)
-	maps.Copy(h, final)
 }
 
 // write sends what waits.

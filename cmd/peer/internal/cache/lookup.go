@@ -32,6 +32,11 @@ func (r *request) identity(fields []string) string {
 	return rfc9111.Identity(r.url, fields, r.Header)
 }
 
+// obstacle returns what keeps the response to r out of the store; 0 = nothing.
+func (r *request) obstacle(resp *rfc9111.Response) rfc9111.Obstacle {
+	return resp.Obstacle(&r.cc, r.Header["Authorization"] != nil)
+}
+
 // mayStore reports whether the response to r may be stored.
 func (r *request) mayStore(resp *rfc9111.Response) bool {
 	return resp.Storable(&r.cc, r.Header["Authorization"] != nil)

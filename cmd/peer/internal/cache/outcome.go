@@ -1,6 +1,10 @@
 package cache
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+)
 
 // Outcome is the way on which a request was answered.
 type Outcome uint8
@@ -45,16 +49,17 @@ type Result struct {
 
 // Counters count what a [Cache] does beyond single requests.
 type Counters struct {
-	OriginRequests   atomic.Uint64 // requests sent to origins, validations included
-	OriginErrors     atomic.Uint64 // of those, failed without an answer
-	BytesFromOrigins atomic.Uint64 // body bytes
-	Invalidations    atomic.Uint64 // responses removed by unsafe methods
-	Stored           atomic.Uint64 // responses put into the store
-	Background       atomic.Uint64 // fetches that no client waited for
-	BodiesResumed    atomic.Uint64 // bodies whose source ended within them, so that another went on
-	BodiesTakenOver  atomic.Uint64 // bodies whose source made no progress, so that another went on
-	BodiesCut        atomic.Uint64 // bodies that no source could finish while somebody waited for the rest
-	SiblingsCompared atomic.Uint64 // siblings' answers compared with the origin's
-	SiblingsRefuted  atomic.Uint64 // of those, found to be others, and dropped
-	SiblingsAccused  atomic.Uint64 // times that a sibling was quarantined for a body that was spoilt or made up
+	OriginRequests   atomic.Uint64                    // requests sent to origins, validations included
+	OriginErrors     atomic.Uint64                    // of those, failed without an answer
+	BytesFromOrigins atomic.Uint64                    // body bytes
+	Invalidations    atomic.Uint64                    // responses removed by unsafe methods
+	Stored           atomic.Uint64                    // responses put into the store
+	NotStored        [rfc9111.Obstacles]atomic.Uint64 // whole answers of origins to GET that were not, by what kept them out; 0 is not counted
+	Background       atomic.Uint64                    // fetches that no client waited for
+	BodiesResumed    atomic.Uint64                    // bodies whose source ended within them, so that another went on
+	BodiesTakenOver  atomic.Uint64                    // bodies whose source made no progress, so that another went on
+	BodiesCut        atomic.Uint64                    // bodies that no source could finish while somebody waited for the rest
+	SiblingsCompared atomic.Uint64                    // siblings' answers compared with the origin's
+	SiblingsRefuted  atomic.Uint64                    // of those, found to be others, and dropped
+	SiblingsAccused  atomic.Uint64                    // times that a sibling was quarantined for a body that was spoilt or made up
 }

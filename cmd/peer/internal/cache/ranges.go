@@ -71,7 +71,7 @@ func (c *Cache) complete(r *request, a *answer) {
 	case n > unattendedRest:
 		c.large.set(r.url, c.now().steady+largeTime)
 		return
-	case !r.mayStore(whole) || !whole.Useful():
+	case r.obstacle(whole) != 0:
 		return
 	}
 	c.fetchUnasked(r, c.fetchKey(r, nil, nil), nil)

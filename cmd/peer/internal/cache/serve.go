@@ -222,7 +222,7 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 	if got.err == errPart {
 		return Result{}, &again{part: true}
 	}
-	st := rfc9111.Status{Fwd: reason, FwdStatus: got.fwdStatus, Stored: got.storing, Collapsed: joined}
+	st := rfc9111.Status{Fwd: reason, FwdStatus: got.fwdStatus, Stored: got.storing, Collapsed: joined, Detail: got.obstacle.String()}
 	res := Result{Outcome: OriginFetch, Peer: got.peer, Stale: got.stale}
 	if got.peer != "" {
 		res.Outcome, st.Detail = SiblingHit, "sibling"

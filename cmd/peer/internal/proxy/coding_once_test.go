@@ -137,7 +137,7 @@ func TestCodingsLiveAsLong(t *testing.T) {
 		get("/x", "zstd", 1, "a; hit; ttl=60; detail=recoded")
 		before := w.origin.count()
 		for i := range 3 {
-			get("/cookie", "gzip", 1, "a; fwd=uri-miss; fwd-status=200")
+			get("/cookie", "gzip", 1, "a; fwd=uri-miss; fwd-status=200; detail=set-cookie")
 			if n := w.origin.count() - before; n != i+1 {
 				t.Errorf("%d requests for %d answers that may not be stored", n, i+1)
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // Outcome is the way on which a request was answered.
@@ -65,17 +66,18 @@ type Counts struct {
 	GatewayErrors uint64 `json:"gateway_errors"`
 	ClientsGone   uint64 `json:"clients_gone"`
 
-	BrokenBodies    uint64 `json:"broken_bodies"` // answers cut short after they began, by us or by the client
-	StaleServed     uint64 `json:"stale_served"`
-	Stored          uint64 `json:"stored"`
-	Invalidations   uint64 `json:"invalidations"`     // responses removed by unsafe methods
-	OriginRequests  uint64 `json:"origin_requests"`   // requests sent to origins, validations and background ones included
-	OriginErrors    uint64 `json:"origin_errors"`     // of those, failed without an answer
-	Background      uint64 `json:"background"`        // fetches that no client waited for
-	BodiesResumed   uint64 `json:"bodies_resumed"`    // whose source ended within them, and another went on
-	BodiesTakenOver uint64 `json:"bodies_taken_over"` // whose source made no progress, and another went on
-	BodiesCut       uint64 `json:"bodies_cut"`        // that no source could finish
-	Tunnels         uint64 `json:"tunnels"`
+	BrokenBodies    uint64            `json:"broken_bodies"` // answers cut short after they began, by us or by the client
+	StaleServed     uint64            `json:"stale_served"`
+	Stored          uint64            `json:"stored"`
+	NotStored       map[string]uint64 `json:"not_stored"`        // whole answers of origins to GET, by what kept them out of the store (an [rfc9111.Obstacle])
+	Invalidations   uint64            `json:"invalidations"`     // responses removed by unsafe methods
+	OriginRequests  uint64            `json:"origin_requests"`   // requests sent to origins, validations and background ones included
+	OriginErrors    uint64            `json:"origin_errors"`     // of those, failed without an answer
+	Background      uint64            `json:"background"`        // fetches that no client waited for
+	BodiesResumed   uint64            `json:"bodies_resumed"`    // whose source ended within them, and another went on
+	BodiesTakenOver uint64            `json:"bodies_taken_over"` // whose source made no progress, and another went on
+	BodiesCut       uint64            `json:"bodies_cut"`        // that no source could finish
+	Tunnels         uint64            `json:"tunnels"`
 
 	SiblingRequests uint64 `json:"sibling_requests"` // questions to siblings
 	SiblingsUseful  uint64 `json:"siblings_useful"`  // of those, answered with an object that was of use
@@ -142,6 +144,7 @@ func (c *counters) count(e *Event) {
 func (h *Handler) Counters() Counts {
 	c, k := &h.counters, &h.cache.Counters
 	n := Counts{
+		NotStored:           make(map[string]uint64, rfc9111.Obstacles),
 		LocalHits:           c.outcomes[LocalHit].Load(),
 		Revalidations:       c.outcomes[Revalidated].Load(),
 		SiblingHits:         c.outcomes[SiblingHit].Load(),
@@ -172,6 +175,9 @@ func (h *Handler) Counters() Counts {
 		BytesToClients:      c.bytesToClients.Load(),
 		BytesToSiblings:     c.bytesToSiblings.Load(),
 		BytesFromOrigins:    k.BytesFromOrigins.Load(),
+	}
+	for o := rfc9111.Obstacle(1); o < rfc9111.Obstacles; o++ {
+		n.NotStored[o.String()] = k.NotStored[o].Load()
 	}
 	for i := range c.outcomes {
 		n.Requests += c.outcomes[i].Load()
