@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -21,40 +20,47 @@ const (
 	arrivingPause = time.Minute // or for this long, if the sibling is itself waiting for it
 )
 
-var errNoFirstByte = errors.New("sibling: no answer within the deadline")
+// ErrStalled is the cause ([context.Cause]) by which a request is canceled whose body made
+// no progress.
+var ErrStalled = errors.New("sibling: body stalled")
+
+var (
+	errNoFirstByte = errors.New("sibling: no answer within the deadline")
+	errGone        = errors.New("sibling: no longer a member")
+)
 
 // ask puts the question to one sibling.
-func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, to Step, conditions http.Header) (*Answer, Outcome) {
+func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, to Step, conditions http.Header) (*Answer, outcome) {
 	timeout := in.c.deadline()
 	e := &exchange{c: in.c, from: to, asking: asking, cancel: cancel, late: errNoFirstByte, pause: idleFactor * timeout}
-	in.c.underway.add(e)
-	e.clock = time.AfterFunc(timeout+to.Wait, e.expire)
+	in.c.begin(e)
+	e.clock = time.AfterFunc(timeout+to.wait, e.expire)
 	start := time.Now()
-	resp, err := in.c.cfg.HTTP.RoundTrip(in.request(asking, to.Candidate, conditions))
+	resp, err := in.c.cfg.HTTP.RoundTrip(in.request(asking, to, conditions))
 	inTime := e.clock.Stop()
 	if err != nil {
-		outcome := outcomeOf(asking, err)
+		o := outcomeOf(asking)
 		e.end(nil)
-		return nil, outcome
+		return nil, o
 	}
-	if to.Squid {
+	if to.outside {
 		translate(resp.Header)
 	}
-	hit, arriving := isHit(resp.Header)
-	if !inTime || !hit {
-		outcome := Failed
+	has, arriving := isHit(resp.Header)
+	if !inTime || !has {
+		o := failed
 		switch {
 		case !inTime:
-			outcome = TimedOut
+			o = timedOut
 		case resp.StatusCode == http.StatusGatewayTimeout && in.wantsFresh():
-			outcome = Unusable // it may well have the object: no client is to make its digest a liar
+			o = unusable // it may well have the object: no client is to make its digest a liar
 		case resp.StatusCode == http.StatusGatewayTimeout:
-			outcome = FalseHit
+			o = falseHit
 		}
 		io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
 		resp.Body.Close()
 		e.end(nil)
-		return nil, outcome
+		return nil, o
 	}
 	e.late = ErrStalled // nothing else looks at it: the clock was stopped
 	if arriving {
@@ -62,7 +68,7 @@ func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, t
 	}
 	e.body = timed{ReadCloser: resp.Body, from: in.c.cfg.Health, name: to.Peer}
 	resp.Body = e
-	return &Answer{Response: resp, Peer: to.Peer, Requested: start, Arrived: time.Now()}, Hit
+	return &Answer{Response: resp, Peer: to.Peer, Requested: start, Arrived: time.Now()}, hit
 }
 
 // wantsFresh reports whether the question is for an object that is fresher than
@@ -74,50 +80,39 @@ func (in *Inquiry) wantsFresh() bool {
 }
 
 // request is an absolute-form GET or HEAD sent to the candidate's address.
-func (in *Inquiry) request(ctx context.Context, cand Candidate, conditions http.Header) *http.Request {
+func (in *Inquiry) request(ctx context.Context, to Step, conditions http.Header) *http.Request {
 	h := in.q.Header
-	if len(conditions) > 0 {
+	if len(conditions) > 0 || to.wait > 0 {
 		h = h.Clone()
 		maps.Copy(h, conditions)
 	}
+	if to.wait > 0 {
+		h["Prefer"] = []string{"wait=" + strconv.Itoa(int(to.wait/time.Second))} // RFC 7240 section 4.3
+	}
 	u := *in.q.URL
 	u.Fragment, u.RawFragment, u.User = "", "", nil
-	host := in.q.Host
-	if host == "" {
-		host = u.Host
+	if !to.outside {
+		ctx = WithPeer(ctx, to.Peer)
 	}
 	r := &http.Request{
 		Method: cmp.Or(in.q.Method, http.MethodGet),
-		URL:    &url.URL{Scheme: "http", Host: cand.Addr, Opaque: u.String()},
-		Host:   host,
+		URL:    &url.URL{Scheme: "http", Host: to.Service, Opaque: u.String()},
+		Host:   cmp.Or(in.q.Host, u.Host),
 		Header: h,
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}
-	if cand.Wait > 0 {
-		h = h.Clone()
-		h["Prefer"] = []string{"wait=" + strconv.FormatInt(int64((cand.Wait+time.Second-1)/time.Second), 10)} // RFC 7240 section 4.3
-		r.Header = h
-	}
-	if !cand.Squid {
-		ctx = WithPeer(ctx, cand.Peer)
 	}
 	return r.WithContext(ctx)
 }
 
-// outcomeOf says what an error in place of an answer means.
-func outcomeOf(asking context.Context, err error) Outcome {
-	var op *net.OpError
-	switch {
-	case context.Cause(asking) == errNoFirstByte:
-		return TimedOut
-	case context.Cause(asking) == ErrGone:
-		return Failed
-	case asking.Err() != nil:
-		return Canceled
-	case errors.As(err, &op) && op.Op == "dial":
-		return Refused
+// outcomeOf says what it means that there was an error in the place of an answer.
+func outcomeOf(asking context.Context) outcome {
+	switch cause := context.Cause(asking); {
+	case cause == errNoFirstByte:
+		return timedOut
+	case cause == nil || cause == errGone:
+		return failed
 	}
-	return Failed
+	return canceled
 }
 
 // isHit reports whether an answer comes from the store of the cache that gave
@@ -145,11 +140,22 @@ type exchange struct {
 	closed atomic.Bool
 }
 
+func (c *Client) begin(e *exchange) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.underway == nil {
+		c.underway = make(map[*exchange]struct{})
+	}
+	c.underway[e] = struct{}{}
+}
+
 func (e *exchange) expire() { e.end(e.late) }
 
 // end cancels what is under way, if anything is.
 func (e *exchange) end(cause error) {
-	e.c.underway.remove(e)
+	e.c.mu.Lock()
+	delete(e.c.underway, e)
+	e.c.mu.Unlock()
 	e.cancel(cause)
 }
 
@@ -157,11 +163,11 @@ func (e *exchange) Read(p []byte) (int, error) {
 	e.clock.Reset(e.pause)
 	n, err := e.body.Read(p)
 	e.clock.Stop()
-	e.c.stats.bytes.Add(uint64(n))
+	e.c.stats.add(&e.c.stats.n.Bytes, uint64(n))
 	if err != nil && err != io.EOF && !e.broken && !e.closed.Load() && e.faulty() {
 		e.broken = true
-		e.c.stats.errors.Add(1)
-		e.c.report(Report{Peer: e.from.Peer, Outcome: Failed}, e.from.Candidate)
+		e.c.count(&e.c.stats.n.Errors)
+		e.c.record(e.from.Candidate, failed)
 	}
 	return n, err
 }
@@ -169,7 +175,7 @@ func (e *exchange) Read(p []byte) (int, error) {
 // faulty reports whether it is the sibling's doing that the body broke off.
 func (e *exchange) faulty() bool {
 	cause := context.Cause(e.asking)
-	return cause == nil || cause == ErrStalled || cause == ErrGone
+	return cause == nil || cause == ErrStalled || cause == errGone
 }
 
 func (e *exchange) Close() error {

@@ -92,7 +92,7 @@ type Cache struct {
 	alone    Client       // in the place of Siblings
 	flights  flights
 	gate     gate
-	counts   cacheCounters
+	stats    tally[CacheStats]
 	planning atomic.Bool
 }
 
@@ -106,7 +106,7 @@ func NewCache(node *gossip.Node, store Store, transport http.RoundTripper) (*Cac
 	case node.Holdings() == nil:
 		return nil, errors.New("sibling: the node only listens: say in gossip.Config how many Objects it will hold")
 	}
-	client, err := New(Config{Name: node.Name(), Locator: Digests(node), HTTP: transport})
+	client, err := New(Config{Name: node.Name(), Locator: node, HTTP: transport})
 	if err != nil {
 		return nil, err
 	}
@@ -150,9 +150,9 @@ func (c *Cache) Get(ctx context.Context, identity string, load LoadFunc) ([]byte
 	if c.Store == nil {
 		return nil, ErrNoCache
 	}
-	c.counts.gets.Add(1)
+	c.count(&c.stats.n.Gets)
 	if o := c.fresh(identity); o != nil {
-		c.counts.hits.Add(1)
+		c.count(&c.stats.n.Hits)
 		return o.Body, nil
 	}
 	o, err := c.flights.do(ctx, identity, c.joined, func(ctx context.Context) (*Object, error) {
@@ -176,7 +176,7 @@ func (c *Cache) Get(ctx context.Context, identity string, load LoadFunc) ([]byte
 }
 
 func (c *Cache) joined() {
-	c.counts.joined.Add(1)
+	c.count(&c.stats.n.Joined)
 	if c.Coalescer != nil {
 		c.Coalescer.Joined()
 	}
@@ -191,13 +191,13 @@ func (c *Cache) fetchValue(ctx context.Context, identity string, load LoadFunc) 
 		Accept: func(a *Answer) bool { return a.StatusCode == http.StatusOK },
 		Origin: func(ctx context.Context, _ http.Header) (*http.Response, error) {
 			o := new(Object)
-			c.counts.loads.Add(1)
+			c.count(&c.stats.n.Loads)
 			err := guarded(func() (err error) {
 				o.Body, o.Expires, err = load(ctx)
 				return err
 			})
 			if err != nil {
-				c.counts.errors.Add(1)
+				c.count(&c.stats.n.Errors)
 			}
 			made.Store(o)
 			return &http.Response{Body: http.NoBody}, err
@@ -272,7 +272,7 @@ func (c *Cache) find(ctx context.Context, q Question) (*Answer, []byte, error) {
 		}
 		a.Body.Close()
 		if int64(len(body)) <= c.maxBytes() {
-			c.counts.siblings.Add(1)
+			c.count(&c.stats.n.Siblings)
 			return a, body, nil
 		}
 	}

@@ -94,8 +94,8 @@ func TestCacheGetBroken(t *testing.T) {
 		})
 		w.sibling(holds("whole"))
 		got, err := w.newCache().Get(t.Context(), "x", func(context.Context) ([]byte, time.Time, error) { return nil, time.Time{}, errors.New("loaded") })
-		if err != nil || string(got) != "whole" || w.told() != "p1:hit p1:failed p2:hit" {
-			t.Errorf("Get = %q, %v; %s", got, err, w.told())
+		if err != nil || string(got) != "whole" || w.recorded() != "p1:hit p1:failed p2:hit" {
+			t.Errorf("Get = %q, %v; %s", got, err, w.recorded())
 		}
 	})
 }

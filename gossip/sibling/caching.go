@@ -39,11 +39,11 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if q.reason != "" {
 		return t.pass(q)
 	}
-	t.counts.gets.Add(1)
+	t.count(&t.stats.n.Gets)
 	o, ok := t.lookup(q)
 	switch {
 	case ok:
-		t.counts.hits.Add(1)
+		t.count(&t.stats.n.Hits)
 		return t.response(q, o, rfc9111.Status{Hit: true}, nil), nil
 	case q.cc.OnlyIfCached:
 		return notHere(r, t.name()), nil
@@ -61,7 +61,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (t *transport) fetch(q *request, o *Object) (*http.Response, error) {
 	a, err := &Answer{Requested: time.Now()}, error(nil)
 	forward := func(r *http.Request) (*http.Response, error) {
-		t.counts.loads.Add(1)
+		t.count(&t.stats.n.Loads)
 		return t.origin.RoundTrip(conditional(r, o))
 	}
 	if t.Siblings != nil && mayAsk(q.Request, &q.cc) {
@@ -89,7 +89,7 @@ func (t *transport) fetch(q *request, o *Object) (*http.Response, error) {
 		}
 		return t.response(q, o, rfc9111.Status{Hit: true, Detail: "stale-if-error"}, nil), nil
 	case err != nil:
-		t.counts.errors.Add(1)
+		t.count(&t.stats.n.Errors)
 		return nil, err
 	case a.StatusCode == http.StatusNotModified && o != nil:
 		a.Body.Close()

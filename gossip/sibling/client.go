@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -38,13 +38,14 @@ type Config struct {
 
 // A Client asks siblings. It is safe for concurrent use.
 type Client struct {
-	cfg    Config
-	stats  counters
-	recent recent
-	budget budget
+	cfg     Config
+	stats   tally[Stats]
+	recent  recent
+	budget  budget
+	origins Health // by host
 
-	underway underway
-	origins  Health // by host
+	mu       sync.Mutex
+	underway map[*exchange]struct{} // questions, and bodies that are being received
 }
 
 // New returns a Client, or every mistake in c at once.
@@ -77,8 +78,10 @@ func New(c Config) (*Client, error) {
 }
 
 // CloseIdleConnections closes those of Config.HTTP that no question uses.
-func (c *Client) CloseIdleConnections() {
-	if t, ok := c.cfg.HTTP.(interface{ CloseIdleConnections() }); ok {
+func (c *Client) CloseIdleConnections() { closeIdle(c.cfg.HTTP) }
+
+func closeIdle(t http.RoundTripper) {
+	if t, ok := t.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}
 }
@@ -86,44 +89,17 @@ func (c *Client) CloseIdleConnections() {
 // Accuse says that a sibling gave what it should not have. If that is proven, the sibling
 // is quarantined for a minute, and for twice as long each further time, up to 30 minutes.
 // Otherwise it is suspended like one that failed.
-func (c *Client) Accuse(peer string, proven bool) {
-	r := c.cfg.Health.of(peer)
-	if proven {
-		r.quarantine(time.Now())
-	} else {
-		r.failed(time.Now())
-	}
-}
+func (c *Client) Accuse(peer string, proven bool) { c.cfg.Health.accuse(peer, proven) }
 
-// Stats count what became of questions. All start at 0 and only grow.
-type Stats struct {
-	Asked     uint64 // questions sent, but for those by [Inquiry.Only] that found nothing
-	Hits      uint64 // of those, answered with an object that was of use
-	FalseHits uint64 // of those, answered that there is no fresh copy, or with what was of no use
-	Errors    uint64 // of those, failed, too slow, or broken off within the body
-	Outrun    uint64 // of those, overtaken by another that was asked later
-	Hedges    uint64 // questions, to the origin included, asked while another was unanswered
-	HedgesWon uint64 // of those, answered first
-	Origins   uint64 // hedges to the origin that a sibling overtook after all
-	Unhedged  uint64 // hedges that there was no budget for
-	Waits     uint64 // further questions, to siblings that were fetching the object
-	WaitsWon  uint64 // of those, answered with it
-	Excused   uint64 // of Errors, those not held against the sibling, since this process itself was late, or most siblings were
-	Spared    uint64 // questions not asked, since too many were lost
-	Bytes     uint64 // of bodies received
-}
-
-type counters struct {
-	asked, hits, falseHits, errors, outrun, hedges, hedgesWon, origins, unhedged, waits, waitsWon, excused, spared, bytes atomic.Uint64
-}
-
-// Stats returns the counts as they are.
-func (c *Client) Stats() Stats {
-	s := &c.stats
-	return Stats{
-		Asked: s.asked.Load(), Hits: s.hits.Load(), FalseHits: s.falseHits.Load(), Errors: s.errors.Load(), Outrun: s.outrun.Load(),
-		Hedges: s.hedges.Load(), HedgesWon: s.hedgesWon.Load(), Origins: s.origins.Load(), Unhedged: s.unhedged.Load(),
-		Waits: s.waits.Load(), WaitsWon: s.waitsWon.Load(), Excused: s.excused.Load(), Spared: s.spared.Load(), Bytes: s.bytes.Load(),
+// Gone tells that a sibling is no longer a member of the cluster. What it was asked
+// is canceled at once, bodies that it is sending included, so that another is asked.
+func (c *Client) Gone(peer string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for e := range c.underway {
+		if e.from.Peer == peer {
+			e.cancel(errGone)
+		}
 	}
 }
 

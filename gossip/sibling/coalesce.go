@@ -16,15 +16,15 @@ const (
 	// CoalescePath is where owners are asked, at the address where siblings are.
 	CoalescePath = "/.well-known/summarycache-fetching"
 
-	// CoalesceFor is for how long an owner remembers who fetches: until the digest of
-	// the one that has fetched is there, mostly.
-	CoalesceFor = 2 * time.Second
+	// coalesceFor is for how long an owner remembers which peer fetches: mostly until the
+	// digest of that peer is there.
+	coalesceFor = 2 * time.Second
 
 	coalesceField = "Summarycache-Fetching"
 	askTimeout    = 50 * time.Millisecond
 	membersFor    = time.Second // for which a list of members is good
 	maxInFlight   = 64 << 10
-	flightWait    = 2 * time.Second // for an answer of the one that fetches, besides the usual
+	fetchWait     = 2 * time.Second // for an answer of the one that fetches, besides the usual; whole seconds
 )
 
 // A Peer is a living member of the cluster.
@@ -91,14 +91,14 @@ func NewCoalescer(c CoalescerConfig) *Coalescer {
 // round trip to an owner. That share is known from owners' answers and, without a
 // message, from requests that join a fetch and from what others come to advertise that
 // they did not get here ([Coalescer.Joined], [Coalescer.Served]).
-func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Duration) (Candidate, bool) {
+func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Duration) (Peer, bool) {
 	if c.cfg.Key == nil { // the zero Coalescer is alone
-		return Candidate{}, false
+		return Peer{}, false
 	}
 	key := c.cfg.Key(identity)
 	owner, ok := c.owner(key)
 	if !ok {
-		return Candidate{}, false
+		return Peer{}, false
 	}
 	name := ""
 	switch {
@@ -106,7 +106,7 @@ func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 		name = c.enter(key, c.cfg.Name)
 	case !c.yield.pays(fetch):
 		c.yield.fetches(identity, time.Now(), c.cfg.Advertised)
-		return Candidate{}, false
+		return Peer{}, false
 	default:
 		c.Sent.Add(1)
 		start := time.Now()
@@ -122,10 +122,10 @@ func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 	c.Asked.Add(1)
 	addr := c.addr(name)
 	if addr == "" {
-		return Candidate{}, false
+		return Peer{}, false
 	}
 	c.Told.Add(1)
-	return Candidate{Peer: name, Addr: addr, Wait: flightWait}, true
+	return Peer{name, addr}, true
 }
 
 // Joined tells that a request joined a fetch that is under way at this peer: objects
@@ -144,7 +144,7 @@ func (c *Coalescer) enter(key uint64, name string) string {
 	if e, ok := c.first[key]; ok && now.Before(e.until) && e.name != name {
 		return e.name
 	}
-	if len(c.first) >= maxInFlight && now.Sub(c.swept) >= CoalesceFor/4 {
+	if len(c.first) >= maxInFlight && now.Sub(c.swept) >= coalesceFor/4 {
 		c.swept = now
 		for k, e := range c.first {
 			if !now.Before(e.until) {
@@ -153,7 +153,7 @@ func (c *Coalescer) enter(key uint64, name string) string {
 		}
 	}
 	if len(c.first) < maxInFlight {
-		c.first[key] = inFlight{name, now.Add(CoalesceFor)}
+		c.first[key] = inFlight{name, now.Add(coalesceFor)}
 	}
 	return ""
 }

@@ -50,10 +50,10 @@ func (c *crew) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (c *crew) fetching(name, identity string) string {
 	got, ok := c.coalescers[name+":80"].InFlight(context.Background(), identity, 0)
-	if ok != (got.Peer != "") || ok && (got.Addr != got.Peer+":80" || got.Wait != flightWait) {
+	if ok != (got.Name != "") || ok && got.Addr != got.Name+":80" {
 		return fmt.Sprintf("%+v, %v", got, ok)
 	}
-	return got.Peer
+	return got.Name
 }
 
 // The first to ask is told of nobody, the others of the first, for a while,
@@ -73,7 +73,7 @@ func TestInFlight(t *testing.T) {
 				t.Errorf("p0 is told of %q, want nobody", got)
 			}
 		}
-		time.Sleep(CoalesceFor)
+		time.Sleep(coalesceFor)
 		if got := c.fetching("p3", identity); got != "" {
 			t.Errorf("told of %q, which is long ago", got)
 		}
@@ -130,7 +130,7 @@ func TestOwnerIsGone(t *testing.T) {
 			t.Errorf("asked %d times, want once and 200 times at the owner", asked)
 		}
 		c.broken = false
-		time.Sleep(CoalesceFor)
+		time.Sleep(coalesceFor)
 		c.fetching("p0", "x")
 		if got := c.fetching("p1", "x"); got != "p0" {
 			t.Errorf("then told of %q", got)
@@ -208,7 +208,7 @@ func TestCoalescerIsBounded(t *testing.T) {
 		if len(c.first) != maxInFlight {
 			t.Errorf("%d entries", len(c.first))
 		}
-		time.Sleep(CoalesceFor)
+		time.Sleep(coalesceFor)
 		c.enter(1<<40, "p1")
 		if got := c.enter(1<<40, "p2"); got != "p1" || len(c.first) != 1 {
 			t.Errorf("told of %q; %d entries", got, len(c.first))

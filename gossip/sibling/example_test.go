@@ -54,7 +54,7 @@ func program(name string, join []string, heard func(exchange.Event)) (cache *she
 	if err != nil {
 		panic(err)
 	}
-	siblings, err := sibling.New(sibling.Config{Name: name, Locator: sibling.Digests(node)})
+	siblings, err := sibling.New(sibling.Config{Name: name, Locator: node})
 	if err != nil {
 		panic(err)
 	}

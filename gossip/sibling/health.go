@@ -10,19 +10,19 @@ import (
 )
 
 // Health is what a cache knows of others, by name: the one record that says who may be
-// asked, in which order and for how long. Everything that talks to them reports into
-// it; see the package's documentation for what follows from what. The zero value knows
-// nobody. It is safe for concurrent use and must not be copied.
+// asked, in which order, and how long to wait. Everything that talks to them reports to
+// it; the package's documentation has the rules. The zero value knows nobody. It is safe
+// for concurrent use and must not be copied.
 //
-// It remembers 4,096 names at most. Beyond them each new name takes the place of
-// one of those not heard of for longest: the one among eight picked at random. Looking
-// a name up does not add it.
+// It remembers at most 4,096 names. Beyond them each new name replaces an old one: of
+// eight picked at random, the one that answered longest ago. Looking a name up does not
+// add it.
 type Health struct {
 	lookups atomic.Int64 // of digests
 
 	mu     sync.Mutex
 	byName map[string]*record
-	all    average // of all round trips
+	all    average // round trips of all, in seconds
 	size   average // of bodies, in bytes
 }
 
@@ -36,25 +36,22 @@ type Record struct {
 	Hits      int64 // questions that it answered with the object, of use or not
 	FalseHits int64 // questions for objects that it did not have
 	Failures  int64 // questions that it did not answer
-	// RoundTrip is what a question is expected to take to the answer's header: as
-	// lately, and the longer ago that was, the more as the others'; 0 = it never answered.
+	// RoundTrip is what a question is expected to take to the answer's header: what it
+	// took lately, and the longer ago that was, the more what others take; 0 = it never answered.
 	RoundTrip time.Duration
 	// Throughput of bodies lately, in bytes a second; 0 = unknown.
 	Throughput  float64
 	Suspended   bool // it failed, and is not asked for a while
-	Quarantined bool // far more false hits than its digest promises; likewise
+	Quarantined bool // it has far more false hits than its digest promises, and is not asked for a while
 }
 
 // Of returns what is known of a sibling; zero values if nothing is.
 func (h *Health) Of(name string) Record {
-	r, now := h.known(name), time.Now()
-	trip := r.roundTrip(h.average(), now)
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r, now := h.look(name), time.Now()
 	out := Record{Hits: r.hits, FalseHits: r.falseHits, Failures: r.failures,
 		Suspended: now.Before(r.suspendedUntil), Quarantined: now.Before(r.quarantinedUntil)}
 	if r.trip.known {
-		out.RoundTrip = trip
+		out.RoundTrip = r.roundTrip(h.average(), now)
 	}
 	if r.pace.value > 0 {
 		out.Throughput = 1 / r.pace.value
@@ -66,27 +63,39 @@ func (h *Health) Of(name string) Record {
 // ends a suspension. [context.DeadlineExceeded] after so long is a failure from the
 // third time in a row on, and any other error is one at once: the sibling is suspended.
 func (h *Health) Asked(name string, took time.Duration, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	r, now := h.of(name), time.Now()
 	switch {
 	case err == nil:
-		r.mu.Lock()
 		r.restore()
-		r.mu.Unlock()
 	case !errors.Is(err, context.DeadlineExceeded) || r.unanswered(took, now) >= tooOften:
 		r.failed(now)
 	}
 }
 
+// accuse notes that a sibling gave what it should not have.
+func (h *Health) accuse(name string, proven bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.of(name); proven {
+		r.quarantine(time.Now())
+	} else {
+		r.failed(time.Now())
+	}
+}
+
 // note records what became of a question to a candidate, and reports whether the
 // candidate is quarantined for it.
-func (h *Health) note(c Candidate, o Outcome) (quarantined bool) {
-	r := h.of(c.Peer)
-	switch o {
-	case Hit, Unusable: // the digest was right
-		r.hit(o == Hit)
-	case FalseHit:
+func (h *Health) note(c Candidate, o outcome) (quarantined bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch r := h.of(c.Peer); o {
+	case hit, unusable: // the digest was right
+		r.hit(o == hit)
+	case falseHit:
 		return r.falseHit(h.lookups.Load(), c.FalsePositiveRate, time.Now())
-	case Refused, TimedOut, Failed:
+	case timedOut, failed:
 		r.failed(time.Now())
 	}
 	return false
@@ -94,27 +103,38 @@ func (h *Health) note(c Candidate, o Outcome) (quarantined bool) {
 
 // answered notes the round trip of an answer.
 func (h *Health) answered(name string, d time.Duration, now time.Time) {
-	h.of(name).answered(d, now)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.all.add(d)
+	h.of(name).answered(d, now)
+	h.all.add(d.Seconds())
 }
 
-// known returns the record of a name, which must not be written: an empty one if there is
-// none.
-func (h *Health) known(name string) *record {
+// unanswered notes that there was no answer for so long, and returns how often in a row
+// that was so.
+func (h *Health) unanswered(name string, d time.Duration, now time.Time) (row int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.of(name).unanswered(d, now)
+}
+
+// look returns a copy of the record of a name; an empty one if there is none.
+func (h *Health) look(name string) record {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r := h.byName[name]; r != nil {
-		return r
+		return *r
 	}
-	return &record{}
+	return record{}
 }
 
-// of returns the record of a name, and begins one if there is none.
-func (h *Health) of(name string) *record {
+func (h *Health) average() average {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.all
+}
+
+// of returns the record of a name, and begins one if there is none. h.mu is held.
+func (h *Health) of(name string) *record {
 	r := h.byName[name]
 	if r == nil {
 		if h.byName == nil {
@@ -135,30 +155,14 @@ func (h *Health) evict() {
 	var since time.Time
 	seen := 0
 	for name, r := range h.byName { // in random order
-		if _, _, last := r.source(); seen == 0 || last.Before(since) {
-			oldest, since = name, last
+		if seen == 0 || r.last.Before(since) {
+			oldest, since = name, r.last
 		}
 		if seen++; seen == evictAmong {
 			break
 		}
 	}
 	delete(h.byName, oldest)
-}
-
-func (h *Health) average() average {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.all
-}
-
-// gave notes how long a body of n bytes took.
-func (h *Health) gave(name string, n int64, took time.Duration) {
-	h.mu.Lock()
-	h.size.observe(float64(n))
-	h.mu.Unlock()
-	if n >= leastBody {
-		h.of(name).gave(n, took)
-	}
 }
 
 // A timed body notes the pace at which it came, when it is closed.
@@ -180,7 +184,12 @@ func (t *timed) Read(p []byte) (int, error) {
 
 func (t *timed) Close() error {
 	if t.n > 0 {
-		t.from.gave(t.name, t.n, t.took)
+		t.from.mu.Lock()
+		t.from.size.add(float64(t.n))
+		if t.n >= leastBody {
+			t.from.of(t.name).pace.add(t.took.Seconds() / float64(t.n))
+		}
+		t.from.mu.Unlock()
 		t.n = 0
 	}
 	return t.ReadCloser.Close()

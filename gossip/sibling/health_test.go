@@ -42,12 +42,12 @@ func TestSuspension(t *testing.T) {
 			}
 		}
 		for range 10 {
-			h.note(w.known[0], Refused)
+			h.note(w.known[0], failed)
 		}
 		if took := away(); took != lastSuspension {
 			t.Errorf("after many failures it was away for %v, want %v", took, lastSuspension)
 		}
-		h.note(w.known[0], Hit)
+		h.note(w.known[0], hit)
 		w.learn(1)
 		if took := away(); took != firstSuspension {
 			t.Errorf("a hit did not end the doubling: away for %v", took)
@@ -140,7 +140,7 @@ func TestOthersAreRankedWithMembers(t *testing.T) {
 		w := newWorld(t, Config{})
 		defer w.close()
 		w.sibling(lacks)
-		c, err := New(Config{Name: "me", Locator: beside{w, Candidate{Peer: "squid", Addr: "10.0.0.9:80", Squid: true}}})
+		c, err := New(Config{Name: "me", Locator: beside{w, Candidate{Peer: "squid", Service: "10.0.0.9:80"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestOthersAreRankedWithMembers(t *testing.T) {
 				t.Errorf("a Squid at %v: asks %v, want %v", squid, got, want)
 			}
 		}
-		c.cfg.Health.note(Candidate{Peer: "squid"}, TimedOut)
+		c.cfg.Health.note(Candidate{Peer: "squid"}, timedOut)
 		if got := fmt.Sprint(w.plan()); got != "[p1]" {
 			t.Errorf("a Squid that failed: asks %v", got)
 		}
@@ -175,15 +175,18 @@ func TestHealthIsBounded(t *testing.T) {
 		var h Health
 		for i := range maxRecords {
 			h.Of(fmt.Sprint("looked up ", i))
-			h.known(fmt.Sprint("looked up ", i))
+			h.mu.Lock()
 			h.of(fmt.Sprint("stranger ", i))
+			h.mu.Unlock()
 		}
 		const members = 100
 		for i := range members {
 			h.answered(fmt.Sprint("member ", i), time.Millisecond, time.Now())
 		}
 		for i := range 4 * maxRecords {
+			h.mu.Lock()
 			h.of(fmt.Sprint("another ", i))
+			h.mu.Unlock()
 		}
 		left := 0
 		for i := range members {

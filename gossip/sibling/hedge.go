@@ -21,20 +21,21 @@ const (
 // that is known, and the sibling, or the others if it is new, takes less.
 func (c *Client) hedgeAfter(peer string, origin bool, host string) time.Duration {
 	longest := c.cfg.Timeout / 2
-	trip, _, _ := c.cfg.Health.known(peer).source()
+	r := c.cfg.Health.look(peer)
+	trip := r.trip
 	if !trip.known {
 		trip = c.cfg.Health.average()
 	}
 	if after, known := c.hedgeFetch(host); known && trip.known && trip.value < after.Seconds() {
 		longest = min(longest, after)
 	}
-	late, known := c.cfg.Health.known(peer).late()
+	late, known := r.spread.quantile(0.95)
+	if !known {
+		return longest
+	}
 	least := leastHedge
 	if origin {
 		late, least = originFactor*min(late, longest), leastOriginHedge
-	}
-	if !known {
-		return longest
 	}
 	return min(max(late, least), longest)
 }
@@ -42,7 +43,7 @@ func (c *Client) hedgeAfter(peer string, origin bool, host string) time.Duration
 // hedgeFetch returns for how long to wait for a sibling that is itself fetching from the
 // origin of that host; known is false if it isn't known what that takes.
 func (c *Client) hedgeFetch(host string) (after time.Duration, known bool) {
-	first, _, _ := c.origins.known(host).source()
+	first := c.origins.look(host).trip
 	return max(time.Duration(originFactor*first.value*float64(time.Second)), leastOriginHedge), first.known
 }
 

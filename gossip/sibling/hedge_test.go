@@ -53,7 +53,7 @@ func TestHedgeToSibling(t *testing.T) {
 		if took := time.Since(start); err != nil || body != "second" || took > 50*time.Millisecond {
 			t.Errorf("%q, %v after %v, want the second's within 50 ms", body, err, took)
 		}
-		if s := w.client.Stats(); s.Hedges != 1 || s.HedgesWon != 1 || s.Outrun != 1 || s.Asked != 42 {
+		if s := w.client.Stats(); s.Hedges != 1 || s.HedgesWon != 1 || s.Overtaken != 1 || s.Asked != 42 {
 			t.Errorf("%+v", s)
 		}
 		synctest.Wait()
@@ -137,16 +137,16 @@ func TestHedgeBudget(t *testing.T) {
 				w.get(t.Context(), fmt.Sprint("/", i))
 			}
 			s := w.client.Stats()
-			if s.Hedges < tt.least || s.Hedges > tt.most || (s.Unhedged > 0) != (tt.share != 0) {
-				t.Errorf("share %v: %d hedges, %d more wanted; want %d to %d", tt.share, s.Hedges, s.Unhedged, tt.least, tt.most)
+			if s.Hedges < tt.least || s.Hedges > tt.most || (s.HedgesDenied > 0) != (tt.share != 0) {
+				t.Errorf("share %v: %d hedges, %d more wanted; want %d to %d", tt.share, s.Hedges, s.HedgesDenied, tt.least, tt.most)
 			}
 		})
 	}
 }
 
-// A sibling that is overtaken time after time is reported as one that does not
+// A sibling that is overtaken time after time counts as one that does not
 // answer.
-func TestOutrunTooOften(t *testing.T) {
+func TestOvertakenTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{Hedges: 1})
 		defer w.close()
@@ -154,13 +154,12 @@ func TestOutrunTooOften(t *testing.T) {
 		d.set(2 * time.Millisecond)
 		w.sibling(after(&d, "sibling"))
 		w.learn(40)
-		w.mu.Lock()
-		w.reports = nil
-		w.mu.Unlock()
 		d.set(time.Hour)
-		w.learn(3)
-		if got := w.told(); got != "p1:outrun p1:outrun p1:timed-out" {
-			t.Errorf("reports %q", got)
+		for want := range int64(2) {
+			w.learn(2 - int(want))
+			if s, n := w.client.Stats(), w.client.cfg.Health.Of("p1").Failures; s.Overtaken != 2 || n != want {
+				t.Errorf("%+v, %d failures, want %d", s, n, want)
+			}
 		}
 	})
 }

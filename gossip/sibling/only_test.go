@@ -21,7 +21,7 @@ func TestOnly(t *testing.T) {
 		}
 		for i, want := range []Stats{{Asked: 1, Hits: 1}, {Asked: 1, Hits: 1}} {
 			in := w.client.Ask(Question{URL: u, Header: http.Header{"Cache-Control": {"only-if-cached"}}, Accept: func(*Answer) bool { return true }})
-			in.Only(Candidate{Peer: w.known[i].Peer, Addr: w.known[i].Addr})
+			in.Only(Peer{w.known[i].Peer, w.known[i].Service})
 			a, err := in.Next(t.Context(), nil)
 			if err != nil || (a == nil) != (i == 1) {
 				t.Fatalf("Next = %v, %v", a, err)

@@ -84,8 +84,8 @@ func TestGone(t *testing.T) {
 		if _, body, err := w.get(t.Context(), "/x"); body != "origin" || err != nil || time.Since(start) > 1100*time.Millisecond {
 			t.Errorf("%q, %v after %v", body, err, time.Since(start))
 		}
-		if n := len(w.client.underway.of); n != 0 {
-			t.Errorf("%d siblings with questions under way", n)
+		if n := len(w.client.underway); n != 0 {
+			t.Errorf("%d questions under way", n)
 		}
 	})
 }

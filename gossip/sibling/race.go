@@ -8,35 +8,36 @@ import (
 	"time"
 )
 
-// ErrOutrun is the cause ([context.Cause]) by which a request is canceled whose
-// answer was overtaken by another's.
-var ErrOutrun = errors.New("sibling: another answered first")
+// ErrOvertaken is the cause ([context.Cause]) by which a request is canceled when another
+// answered first.
+var ErrOvertaken = errors.New("sibling: another answered first")
 
-// A race is what one call of Next has under way: a candidate, or the origin, and
-// if that takes long, the next one beside it. All but run's end happens on one
-// goroutine.
+// A race is one call of Next: it asks a candidate, or the origin, and, if that takes
+// long, the next one beside it. Everything but run happens on one goroutine.
 type race struct {
 	in         *Inquiry
 	ctx        context.Context
 	conditions http.Header
-	ended      chan *runner
-	running    []*runner
-	origin     bool    // it was asked
-	held       *runner // the origin's, if it has ended
-	poor       bool    // there was no budget for a hedge
+	ended      chan *attempt
+	running    []*attempt
+	origin     bool     // it was asked
+	held       *attempt // the origin's, if it has ended
+	denied     bool     // there was no budget for a hedge
 }
 
-// A runner is one question under way.
-type runner struct {
+// An attempt is one question under way.
+type attempt struct {
 	step    Step // of the candidate; Peer "" = the origin
 	started time.Time
 	hedge   bool // it was asked while another was
 	cancel  context.CancelCauseFunc
 
 	answer  *Answer
-	outcome Outcome
+	outcome outcome
 	err     error // the origin's
 }
+
+func (a *attempt) toOrigin() bool { return a.step.Peer == "" }
 
 // next asks until there is an answer.
 func (r *race) next() (*Answer, error) {
@@ -53,7 +54,7 @@ func (r *race) next() (*Answer, error) {
 		}
 		select {
 		case done := <-r.ended:
-			r.running = slices.DeleteFunc(r.running, func(o *runner) bool { return o == done })
+			r.running = slices.DeleteFunc(r.running, func(o *attempt) bool { return o == done })
 			if r.good(done) {
 				return r.won(done), nil
 			}
@@ -65,11 +66,12 @@ func (r *race) next() (*Answer, error) {
 
 // hedge asks another besides, if there is budget for it.
 func (r *race) hedge() {
-	if r.poor = !r.in.c.budget.take(); r.poor {
-		r.in.c.stats.unhedged.Add(1)
+	n := &r.in.c.stats.n
+	if r.denied = !r.in.c.budget.take(); r.denied {
+		r.in.c.count(&n.HedgesDenied)
 		return
 	}
-	r.in.c.stats.hedges.Add(1)
+	r.in.c.count(&n.Hedges)
 	r.start(true)
 }
 
@@ -88,101 +90,102 @@ func (r *race) nobody() (*Answer, error) {
 	if r.held != nil {
 		return r.held.answer, r.held.err
 	}
-	if r.ctx.Err() != nil {
-		return nil, context.Cause(r.ctx)
-	}
-	return nil, nil
+	return nil, context.Cause(r.ctx)
 }
 
 // start asks the next candidate or, if there is none, the origin.
 func (r *race) start(hedge bool) bool {
 	in := r.in
-	done := &runner{started: time.Now(), hedge: hedge}
+	one := &attempt{started: time.Now(), hedge: hedge}
 	switch {
 	case len(in.steps) > 0 && r.ctx.Err() == nil:
-		done.step, in.steps = in.steps[0], in.steps[1:]
+		one.step, in.steps = in.steps[0], in.steps[1:]
 		in.Asked++
-		switch {
-		case done.step.Wait > 0:
-			in.c.stats.waits.Add(1)
-		case !in.only: // see report
-			in.c.stats.asked.Add(1)
-			in.c.budget.question()
-		}
+		in.c.budget.question()
 	case in.q.Origin != nil && !r.origin:
 		r.origin = true
 	default:
 		return false
 	}
 	ctx, cancel := context.WithCancelCause(r.ctx)
-	done.cancel = cancel
-	r.running = append(r.running, done)
-	if done.step.Peer == "" && len(r.running) == 1 { // nothing is asked beside an origin that was asked alone
-		r.run(ctx, done)
+	one.cancel = cancel
+	r.running = append(r.running, one)
+	if one.toOrigin() && len(r.running) == 1 { // nothing is asked beside an origin that was asked alone
+		r.run(ctx, one)
 	} else {
 		go func() {
 			growStack(0)
-			r.run(ctx, done)
+			r.run(ctx, one)
 		}()
 	}
 	return true
 }
 
 // run has a question answered, by a candidate or the origin.
-func (r *race) run(ctx context.Context, done *runner) {
-	if done.step.Peer == "" {
-		done.answer, done.err = r.in.askOrigin(ctx, done.cancel, r.conditions)
+func (r *race) run(ctx context.Context, one *attempt) {
+	if one.toOrigin() {
+		one.answer, one.err = r.in.askOrigin(ctx, one.cancel, r.conditions)
 	} else {
-		done.answer, done.outcome = r.in.ask(ctx, done.cancel, done.step, r.conditions)
+		one.answer, one.outcome = r.in.ask(ctx, one.cancel, one.step, r.conditions)
 	}
-	r.ended <- done
+	r.ended <- one
+}
+
+// growStack grows the stack of a goroutine that is to run a question to 8 KiB, which that takes.
+// At its beginning there is nothing to copy, which growing in steps has to do each time.
+//
+//go:noinline
+func growStack(i int) byte {
+	var room [6 << 10]byte
+	return room[i%len(room)]
 }
 
 // hedgeAfter returns when it is time to ask another besides; ok is false if none is to be.
 func (r *race) hedgeAfter() (after time.Duration, ok bool) {
-	one := r.running[0]
-	toOrigin := len(r.in.steps) == 0
-	if r.poor || len(r.running) > 1 || one.step.Peer == "" || toOrigin && (r.in.q.Origin == nil || r.origin) {
+	one, in := r.running[0], r.in
+	toOrigin := len(in.steps) == 0
+	if r.denied || len(r.running) > 1 || one.toOrigin() || toOrigin && (in.q.Origin == nil || r.origin) {
 		return 0, false
 	}
-	if one.step.Wait > 0 {
-		after, ok = r.in.c.hedgeFetch(r.in.q.URL.Host)
+	if one.step.wait > 0 {
+		after, ok = in.c.hedgeFetch(in.q.URL.Host)
 	} else {
-		after, ok = r.in.c.hedgeAfter(one.step.Peer, toOrigin, r.in.q.URL.Host), true
+		after, ok = in.c.hedgeAfter(one.step.Peer, toOrigin, in.q.URL.Host), true
 	}
 	return after - time.Since(one.started), ok
 }
 
 // good judges what came of a question, and settles it.
-func (r *race) good(done *runner) bool {
-	if done.step.Peer == "" {
+func (r *race) good(done *attempt) bool {
+	if done.toOrigin() {
 		r.held = done
 		// An origin in trouble does not overtake a sibling.
 		return done.err == nil && (len(r.running) == 0 || done.answer.StatusCode < 500)
 	}
 	if done.answer != nil && r.in.q.Accept != nil && !r.in.q.Accept(done.answer) {
 		done.answer.Body.Close()
-		done.answer, done.outcome = nil, Unusable
+		done.answer, done.outcome = nil, unusable
 	}
-	r.in.settle(done)
+	r.in.settle(done.step, done.outcome, done.started)
 	return done.answer != nil
 }
 
 // won ends the race: all others are canceled.
-func (r *race) won(winner *runner) *Answer {
+func (r *race) won(winner *attempt) *Answer {
+	c := r.in.c
 	if winner.hedge {
-		r.in.c.stats.hedgesWon.Add(1)
+		c.count(&c.stats.n.HedgesWon)
 	}
-	if r.origin && winner.step.Peer != "" {
-		r.in.c.stats.origins.Add(1)
+	if r.origin && !winner.toOrigin() {
+		c.count(&c.stats.n.Origins)
 	}
 	if r.held != nil && r.held != winner && r.held.answer != nil {
 		r.held.answer.Body.Close()
 	}
 	for _, loser := range r.running {
-		loser.cancel(ErrOutrun)
-		if loser.step.Peer != "" {
-			r.in.outrun(loser)
+		loser.cancel(ErrOvertaken)
+		if !loser.toOrigin() {
+			r.in.settle(loser.step, overtaken, loser.started)
 		}
 	}
 	if n := len(r.running); n > 0 {
@@ -195,22 +198,6 @@ func (r *race) won(winner *runner) *Answer {
 		}()
 	}
 	return winner.answer
-}
-
-// outrun counts and reports a question that another answered first. A sibling that
-// is silent for half of the deadline, or overtaken time after time, is no better
-// than one that lets the deadline pass.
-func (in *Inquiry) outrun(loser *runner) {
-	now := time.Now()
-	took := now.Sub(loser.started)
-	outcome, row := Outrun, in.c.cfg.Health.of(loser.step.Peer).unanswered(took, now)
-	if row >= tooOften || took >= in.c.deadline()/2 {
-		outcome = TimedOut
-		in.c.lost(loser.step.Peer, took, row, now)
-	} else {
-		in.c.stats.outrun.Add(1)
-	}
-	in.report(loser.step, outcome)
 }
 
 // askOrigin asks the origin. Its body keeps ctx alive.

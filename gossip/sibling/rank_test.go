@@ -36,10 +36,9 @@ func TestRank(t *testing.T) {
 			for peer, p := range tt.past {
 				for i := range p.good + p.bad {
 					c.cfg.Health.answered(peer, p.trip, time.Now())
-					r := c.cfg.Health.of(peer)
-					r.mu.Lock()
-					r.count(i < p.good)
-					r.mu.Unlock()
+					c.cfg.Health.mu.Lock()
+					c.cfg.Health.of(peer).count(i < p.good)
+					c.cfg.Health.mu.Unlock()
 				}
 			}
 			got := ""

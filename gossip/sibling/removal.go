@@ -182,7 +182,7 @@ func (c *Cache) put(p pass, identity, id string, o *Object) bool {
 // invalidated removes what t says from here: all if it is a tag, which no object here
 // has, and what is to become stale too.
 func (c *Cache) invalidated(t invalidation.Target) {
-	c.counts.invalidations.Add(1)
+	c.count(&c.stats.n.Invalidations)
 	g := &c.gate
 	if t.Kind == invalidation.Identity {
 		mu, era := g.at(t.Name)

@@ -59,10 +59,10 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, next func(http.Res
 	if q.reason != "" {
 		return c.handle(w, r, q, nil, next)
 	}
-	c.counts.gets.Add(1)
+	c.count(&c.stats.n.Gets)
 	o, ok := c.lookup(q)
 	if ok {
-		c.counts.hits.Add(1)
+		c.count(&c.stats.n.Hits)
 		c.write(w, q, o, rfc9111.Status{Hit: true}, nil)
 		return nil
 	}
@@ -110,12 +110,12 @@ func (c *Cache) handle(w http.ResponseWriter, r *http.Request, q *request, f *fl
 	}
 	rec := &recorder{ResponseWriter: w, c: c, q: q, unstorable: end}
 	if q.Method == http.MethodGet {
-		c.counts.loads.Add(1)
+		c.count(&c.stats.n.Loads)
 	}
 	err := next(rec, r)
 	removeChanged(q.Request, max(rec.status, http.StatusOK), rec.Header(), q.identity, c.Invalidate)
 	if err != nil {
-		c.counts.errors.Add(1)
+		c.count(&c.stats.n.Errors)
 		return err
 	}
 	if made := rec.whole(); made != nil {
@@ -131,7 +131,7 @@ func (c *Cache) answer(w http.ResponseWriter, r *http.Request, u *url.URL) {
 		c.Coalescer.ServeHTTP(w, r)
 		return
 	}
-	c.counts.questions.Add(1)
+	c.count(&c.stats.n.Questions)
 	if !UpToDate(r.Header, c.cluster()) {
 		AnswerMiss(w, c.name())
 		return
@@ -160,7 +160,7 @@ func (c *Cache) answer(w http.ResponseWriter, r *http.Request, u *url.URL) {
 		AnswerMiss(w, c.name())
 		return
 	}
-	c.counts.answered.Add(1)
+	c.count(&c.stats.n.Answered)
 	if c.Coalescer != nil {
 		c.Coalescer.Served(q.identity)
 	}

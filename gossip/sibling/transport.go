@@ -109,9 +109,7 @@ func (t *Transport) origin() http.RoundTripper {
 // uses.
 func (t *Transport) CloseIdleConnections() {
 	t.Siblings.CloseIdleConnections()
-	if o, ok := t.origin().(interface{ CloseIdleConnections() }); ok {
-		o.CloseIdleConnections()
-	}
+	closeIdle(t.origin())
 }
 
 // hasBody reports whether a request has one, or may. A server's has a Body in any case,

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// What a sibling does, the client gets the object, and the locator hears of it.
+// What a sibling does, the client gets the object, and what the sibling did is recorded.
 func TestTransport(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	for name, tt := range map[string]struct {
 		siblings []http.HandlerFunc // nil = nobody listens
 		body     string
-		reports  string
+		recorded string
 		stats    Stats
 	}{
 		"nobody":                 {nil, "origin", "", Stats{}},
@@ -26,15 +26,15 @@ func TestTransport(t *testing.T) {
 		"false hit":              {[]http.HandlerFunc{lacks}, "origin", "p1:false-hit", Stats{Asked: 1, FalseHits: 1}},
 		"false hit, then hit":    {[]http.HandlerFunc{lacks, holds("x")}, "x", "p1:false-hit p2:hit", Stats{Asked: 2, Hits: 1, FalseHits: 1, Bytes: 1}},
 		"no more than two":       {[]http.HandlerFunc{lacks, lacks, holds("x")}, "origin", "p1:false-hit p2:false-hit", Stats{Asked: 2, FalseHits: 2}},
-		"nobody listens":         {[]http.HandlerFunc{nil}, "origin", "p1:refused", Stats{Asked: 1, Errors: 1}},
-		"too slow":               {[]http.HandlerFunc{slow}, "origin", "p1:timed-out", Stats{Asked: 1, Errors: 1, Hedges: 1, HedgesWon: 1}},
+		"nobody listens":         {[]http.HandlerFunc{nil}, "origin", "p1:failed", Stats{Asked: 1, Errors: 1}},
+		"too slow":               {[]http.HandlerFunc{slow}, "origin", "p1:failed", Stats{Asked: 1, Errors: 1, Hedges: 1, HedgesWon: 1}},
 		"an answer of its own":   {[]http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") }}, "origin", "p1:failed", Stats{Asked: 1, Errors: 1}},
-		"stale":                  {[]http.HandlerFunc{holds("x", "Age: 60")}, "origin", "p1:unusable", Stats{Asked: 1, FalseHits: 1}},
-		"expired":                {[]http.HandlerFunc{holds("x", "Cache-Control: public", "Expires: 0")}, "origin", "p1:unusable", Stats{Asked: 1, FalseHits: 1}},
-		"private":                {[]http.HandlerFunc{holds("x", "Cache-Control: max-age=9, private")}, "origin", "p1:unusable", Stats{Asked: 1, FalseHits: 1}},
+		"stale":                  {[]http.HandlerFunc{holds("x", "Age: 60")}, "origin", "p1:hit", Stats{Asked: 1, FalseHits: 1}},
+		"expired":                {[]http.HandlerFunc{holds("x", "Cache-Control: public", "Expires: 0")}, "origin", "p1:hit", Stats{Asked: 1, FalseHits: 1}},
+		"private":                {[]http.HandlerFunc{holds("x", "Cache-Control: max-age=9, private")}, "origin", "p1:hit", Stats{Asked: 1, FalseHits: 1}},
 		"varies by what we sent": {[]http.HandlerFunc{holds("x", "Vary: accept-language")}, "x", "p1:hit", Stats{Asked: 1, Hits: 1, Bytes: 1}},
-		"varies by a cookie":     {[]http.HandlerFunc{holds("x", "Vary: Cookie")}, "origin", "p1:unusable", Stats{Asked: 1, FalseHits: 1}},
-		"varies by anything":     {[]http.HandlerFunc{holds("x", "Vary: *")}, "origin", "p1:unusable", Stats{Asked: 1, FalseHits: 1}},
+		"varies by a cookie":     {[]http.HandlerFunc{holds("x", "Vary: Cookie")}, "origin", "p1:hit", Stats{Asked: 1, FalseHits: 1}},
+		"varies by anything":     {[]http.HandlerFunc{holds("x", "Vary: *")}, "origin", "p1:hit", Stats{Asked: 1, FalseHits: 1}},
 		"resets the connection":  {[]http.HandlerFunc{func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, holds("x")}, "x", "p1:failed p2:hit", Stats{Asked: 2, Hits: 1, Errors: 1, Bytes: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestTransport(t *testing.T) {
 				if took := time.Since(start); took > 600*time.Millisecond {
 					t.Errorf("took %v", took)
 				}
-				if got := w.told(); got != tt.reports {
-					t.Errorf("reports %q, want %q", got, tt.reports)
+				if got := w.recorded(); got != tt.recorded {
+					t.Errorf("recorded %q, want %q", got, tt.recorded)
 				}
 				if got := w.client.Stats(); got != tt.stats {
 					t.Errorf("Stats = %+v, want %+v", got, tt.stats)
@@ -163,8 +163,8 @@ func TestStreams(t *testing.T) {
 				t.Errorf("whole %v: then %q, %v", whole, rest, err)
 			}
 		}
-		if got := w.told(); got != "p1:hit p1:hit p1:failed" {
-			t.Errorf("reports %q", got)
+		if got := w.recorded(); got != "p1:hit p1:hit p1:failed" {
+			t.Errorf("recorded %q", got)
 		}
 	})
 }
@@ -203,12 +203,12 @@ func TestCanceled(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		<-left
-		if got := w.told(); got != "p1:canceled" || w.asked() != 0 {
-			t.Errorf("reports %q, and the origin was asked %d times", got, w.asked())
+		if got := w.recorded(); got != "" || w.asked() != 0 {
+			t.Errorf("recorded %q, and the origin was asked %d times", got, w.asked())
 		}
 		ctx, cancel = context.WithCancel(t.Context())
 		w.mu.Lock()
-		w.known, w.reports = nil, nil
+		w.known = nil
 		w.mu.Unlock()
 		w.net.Host("10.0.0.1").Kill()
 		cancel()

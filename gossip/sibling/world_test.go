@@ -27,7 +27,6 @@ type world struct {
 
 	mu         sync.Mutex
 	known      []Candidate // whom the locator names, whatever is asked for
-	reports    []string
 	distrusted int
 	origin     int // requests to it
 }
@@ -68,11 +67,11 @@ func (w *world) serve(addr string, h http.HandlerFunc) {
 func (w *world) sibling(h http.HandlerFunc) string {
 	w.mu.Lock()
 	n := len(w.known) + 1
-	c := Candidate{Peer: fmt.Sprint("p", n), Addr: fmt.Sprintf("10.0.0.%d:80", n)}
+	c := Candidate{Peer: fmt.Sprint("p", n), Service: fmt.Sprintf("10.0.0.%d:80", n)}
 	w.known = append(w.known, c)
 	w.mu.Unlock()
 	if h != nil {
-		w.serve(c.Addr, h)
+		w.serve(c.Service, h)
 	} else {
 		w.net.Host(fmt.Sprintf("10.0.0.%d", n))
 	}
@@ -85,19 +84,30 @@ func (w *world) Candidates(dst []Candidate, identity string) []Candidate {
 	return append(dst, w.known...)
 }
 
-func (w *world) Report(r Report) {
+func (w *world) Distrust(string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r.Distrust {
-		w.distrusted++
-	}
-	w.reports = append(w.reports, r.Peer+":"+r.Outcome.String())
+	w.distrusted++
 }
 
-func (w *world) told() string {
+// recorded is what the client's Health has counted: "p1:hit" for each hit of p1, and so on.
+func (w *world) recorded() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return strings.Join(w.reports, " ")
+	var all []string
+	for _, c := range w.known {
+		r := w.client.cfg.Health.Of(c.Peer)
+		for range r.Hits {
+			all = append(all, c.Peer+":hit")
+		}
+		for range r.FalseHits {
+			all = append(all, c.Peer+":false-hit")
+		}
+		for range r.Failures {
+			all = append(all, c.Peer+":failed")
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 func (w *world) asked() int {

@@ -48,7 +48,7 @@ func (y *yield) noteLocked(found bool) {
 func (y *yield) asked(took time.Duration, found bool) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	y.trip.add(took)
+	y.trip.add(took.Seconds())
 	y.noteLocked(found)
 }
 

@@ -331,7 +331,7 @@ func (t *attempt) meanwhile(p []byte) {
 	switch {
 	case t.strong:
 	case len(t.since)+len(p) > maxMeanwhile:
-		t.cancel(sibling.ErrOutrun)
+		t.cancel(sibling.ErrOvertaken)
 	default:
 		t.since = append(t.since, p...)
 	}
@@ -346,7 +346,7 @@ func (t *attempt) lead(a *answer) (other bool, err error) {
 		b.mu.Lock()
 		if b.ended || t.ctx.Err() != nil {
 			b.mu.Unlock()
-			return false, sibling.ErrOutrun
+			return false, sibling.ErrOvertaken
 		}
 		n := min(b.at-pos, int64(len(a.ahead)))
 		if !t.strong {

@@ -63,7 +63,7 @@ type Coalescer interface {
 	// InFlight returns the sibling that is fetching the response of an identity. If
 	// there is none, it lets the others know that this cache is about to. fetch is how
 	// long that takes; 0 = unknown.
-	InFlight(ctx context.Context, identity string, fetch time.Duration) (sibling.Candidate, bool)
+	InFlight(ctx context.Context, identity string, fetch time.Duration) (sibling.Peer, bool)
 	Joined()                // a request joined a fetch here
 	Served(identity string) // a sibling got a response here
 }

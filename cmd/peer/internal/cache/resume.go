@@ -393,7 +393,7 @@ func (b *body) end(err error) {
 		b.watch = nil
 	}
 	if b.attempt != nil {
-		b.attempt.cancel(sibling.ErrOutrun)
+		b.attempt.cancel(sibling.ErrOvertaken)
 	}
 	b.wake()
 	from := b.from

@@ -106,7 +106,7 @@ func (c *Cache) staleAt(asking context.Context, s *sources, other sibling.Peer, 
 				rfc9111.SameVariant(rfc9111.VaryFields(a.header), got.Request.Header, r.Header)
 		},
 	})
-	in.Only(sibling.Candidate{Peer: other.Name, Addr: other.Addr})
+	in.Only(other)
 	got, err := in.Next(ctx, conditions)
 	if err != nil || got == nil || !ends() {
 		if got != nil {

@@ -62,7 +62,7 @@ func TestMissAllocations(t *testing.T) {
 type nobody struct{}
 
 func (nobody) Candidates(dst []sibling.Candidate, _ string) []sibling.Candidate { return dst }
-func (nobody) Report(sibling.Report)                                            {}
+func (nobody) Distrust(string)                                                  {}
 
 // leastAllocs measures several times: other goroutines allocate too.
 func leastAllocs(f func()) float64 {

@@ -105,7 +105,7 @@ func BenchmarkSiblingAnswer(b *testing.B) {
 type always struct{ addr string }
 
 func (a always) Candidates(dst []sibling.Candidate, _ string) []sibling.Candidate {
-	return append(dst, sibling.Candidate{Peer: "holder", Addr: a.addr})
+	return append(dst, sibling.Candidate{Peer: "holder", Service: a.addr})
 }
 
-func (always) Report(sibling.Report) {}
+func (always) Distrust(string) {}

@@ -17,17 +17,16 @@ import (
 type first struct {
 	*world
 	self, peer string
-	wait       time.Duration
 }
 
 func (first) Joined()       {}
 func (first) Served(string) {}
 
-func (f first) InFlight(context.Context, string, time.Duration) (sibling.Candidate, bool) {
+func (f first) InFlight(context.Context, string, time.Duration) (sibling.Peer, bool) {
 	if f.self == f.peer {
-		return sibling.Candidate{}, false
+		return sibling.Peer{}, false
 	}
-	return sibling.Candidate{Peer: f.peer, Addr: f.digests.addr[f.peer], Wait: f.wait}, true
+	return sibling.Peer{Name: f.peer, Addr: f.digests.addr[f.peer]}, true
 }
 
 // What becomes of a peer that waits for another that is fetching.
@@ -37,21 +36,20 @@ func TestWaitForFetcher(t *testing.T) {
 		return func(w http.ResponseWriter, r *http.Request, n int) { time.Sleep(think); h(w, r, n) }
 	}
 	for name, tt := range map[string]struct {
-		origin  func(http.ResponseWriter, *http.Request, int)
-		wait    time.Duration
-		fetches int
-		took    time.Duration // of b, which comes 100 ms after a, at most
-		reports string
+		origin   func(http.ResponseWriter, *http.Request, int)
+		fetches  int
+		took     time.Duration // of b, which comes 100 ms after a, at most
+		recorded string
 	}{
-		"handed over":      {after(cached("x")), 2 * time.Second, 1, think - 90*time.Millisecond, ""},
-		"not to be shared": {after(row{origin: []scripted{{fields: "Cache-Control: private"}}}.serve), 2 * time.Second, 2, 2*think - 90*time.Millisecond, ""},
-		"longer than that": {func(w http.ResponseWriter, r *http.Request, n int) { time.Sleep(5 * time.Second); cached("x")(w, r, n) }, 100 * time.Millisecond, 2, 5700 * time.Millisecond, ""},
+		"handed over":      {after(cached("x")), 1, think - 90*time.Millisecond, ""},
+		"not to be shared": {after(row{origin: []scripted{{fields: "Cache-Control: private"}}}.serve), 2, 2*think - 90*time.Millisecond, ""},
+		"longer than that": {func(w http.ResponseWriter, r *http.Request, n int) { time.Sleep(5 * time.Second); cached("x")(w, r, n) }, 2, 7700 * time.Millisecond, ""},
 		"the fetcher fails": {after(func(w http.ResponseWriter, r *http.Request, n int) {
 			if n < 2 { // the first time it is asked once more
 				panic(http.ErrAbortHandler)
 			}
 			cached("x")(w, r, n)
-		}), 2 * time.Second, 3, 3*think - 90*time.Millisecond, ""},
+		}), 3, 3*think - 90*time.Millisecond, ""},
 		"while it arrives": {func(w http.ResponseWriter, r *http.Request, n int) {
 			w.Header().Set("Cache-Control", "max-age=60")
 			for range 3 {
@@ -59,14 +57,14 @@ func TestWaitForFetcher(t *testing.T) {
 				w.(http.Flusher).Flush()
 				time.Sleep(900 * time.Millisecond)
 			}
-		}, 2 * time.Second, 1, 3 * time.Second, ""},
+		}, 1, 3 * time.Second, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, false, tt.origin)
 				defer w.close()
 				for _, peer := range []string{"a", "b"} {
-					w.tune = func(c *Config) { c.Coalescer = first{w, peer, "a", tt.wait} }
+					w.tune = func(c *Config) { c.Coalescer = first{w, peer, "a"} }
 					w.start(peer, t.TempDir())
 				}
 				var all sync.WaitGroup
@@ -81,8 +79,8 @@ func TestWaitForFetcher(t *testing.T) {
 				}
 				all.Wait()
 				synctest.Wait()
-				if got := w.digests.outcomes(); w.origin.count() != tt.fetches || got != tt.reports {
-					t.Errorf("%d origin fetches, want %d; reports %q", w.origin.count(), tt.fetches, got)
+				if got := w.recorded(); w.origin.count() != tt.fetches || got != tt.recorded {
+					t.Errorf("%d origin fetches, want %d; recorded %q", w.origin.count(), tt.fetches, got)
 				}
 				if n := w.peers["b"].Counters(); n.SiblingRequests != 0 || n.FetchersShared != uint64(max(0, 2-tt.fetches)) {
 					t.Errorf("%+v", n)

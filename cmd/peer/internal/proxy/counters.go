@@ -187,8 +187,8 @@ func (h *Handler) Counters() Counts {
 		n.SiblingRequests, n.FalseHits = k.Asked, k.FalseHits
 		n.SiblingErrors, n.BytesFromSiblings = k.Errors, k.Bytes
 		n.SiblingsExcused, n.SiblingsSpared = k.Excused, k.Spared
-		n.FetchersShared, n.OriginsOutrun = k.WaitsWon, k.Origins
-		n.SiblingsUseful, n.SiblingsOutrun, n.Hedges, n.HedgesWon, n.HedgesDenied = k.Hits, k.Outrun, k.Hedges, k.HedgesWon, k.Unhedged
+		n.FetchersShared, n.OriginsOutrun = k.FetchesShared, k.Origins
+		n.SiblingsUseful, n.SiblingsOutrun, n.Hedges, n.HedgesWon, n.HedgesDenied = k.Hits, k.Overtaken, k.Hedges, k.HedgesWon, k.HedgesDenied
 	}
 	return n
 }

@@ -83,8 +83,8 @@ func TestSiblingHit(t *testing.T) {
 				n.BytesFromSiblings != 5 || m.BytesToSiblings != 5 || m.BytesFromOrigins != 5 || n.BytesToClients != 10 {
 				t.Errorf("a: %+v\nb: %+v", n, m)
 			}
-			if w.digests.outcomes() != "b:hit" || w.origin.count() != 1 {
-				t.Errorf("reports %q, %d origin requests", w.digests.outcomes(), w.origin.count())
+			if w.recorded() != "b:hit" || w.origin.count() != 1 {
+				t.Errorf("recorded %q, %d origin requests", w.recorded(), w.origin.count())
 			}
 		})
 	}

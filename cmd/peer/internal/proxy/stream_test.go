@@ -28,9 +28,9 @@ func (f *fixed) Candidates(dst []sibling.Candidate, _ string) []sibling.Candidat
 	if f.addr == "" {
 		return dst
 	}
-	return append(dst, sibling.Candidate{Peer: "other", Addr: f.addr})
+	return append(dst, sibling.Candidate{Peer: "other", Service: f.addr})
 }
-func (f *fixed) Report(sibling.Report) {}
+func (f *fixed) Distrust(string) {}
 
 // TestBigBody passes a body much longer than the memory that it may take: from
 // the origin to two clients at once, from a sibling, and from the store.

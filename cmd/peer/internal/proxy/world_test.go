@@ -82,11 +82,10 @@ func (p *pipes) dial(ctx context.Context, network, addr string) (net.Conn, error
 // digests stands for the gossip: it knows at once and exactly what each peer
 // lists, unless a test adds a lie.
 type digests struct {
-	mu      sync.Mutex
-	listed  map[string]map[string]int // by peer, by identity
-	addr    map[string]string
-	reports []sibling.Report
-	dead    map[string]bool
+	mu     sync.Mutex
+	listed map[string]map[string]int // by peer, by identity
+	addr   map[string]string
+	dead   map[string]bool
 }
 
 func (d *digests) hooks(peer string) (advertise, withdraw func(string)) {
@@ -111,16 +110,6 @@ func (d *digests) lists(peer, id string) bool {
 	return d.listed[peer][id] > 0
 }
 
-func (d *digests) outcomes() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var b strings.Builder
-	for _, r := range d.reports {
-		fmt.Fprintf(&b, "%s:%v ", r.Peer, r.Outcome)
-	}
-	return strings.TrimSpace(b.String())
-}
-
 // locator is what one peer sees of the digests: everybody else's.
 type locator struct {
 	*digests
@@ -132,26 +121,20 @@ func (l locator) Candidates(dst []sibling.Candidate, id string) []sibling.Candid
 	defer l.mu.Unlock()
 	for _, peer := range []string{"a", "b", "c", "d", "e"} {
 		if peer != l.self && l.listed[peer][id] > 0 && !l.dead[peer] {
-			dst = append(dst, sibling.Candidate{Peer: peer, Addr: l.addr[peer]})
+			dst = append(dst, sibling.Candidate{Peer: peer, Service: l.addr[peer]})
 		}
 	}
 	return dst
 }
 
-func (l locator) Report(r sibling.Report) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.reports = append(l.reports, r)
-	if r.Outcome == sibling.Refused {
-		l.dead[r.Peer] = true
-	}
-}
+func (locator) Distrust(string) {}
 
 // world is an origin and some peers.
 type world struct {
 	t       *testing.T
 	net     pipes
 	digests digests
+	health  map[string]*sibling.Health // by peer that asks
 	origin  *scriptedOrigin
 	reverse bool
 	peers   map[string]*Handler
@@ -193,7 +176,7 @@ const originHost = "origin.test"
 
 // newWorld starts an origin and the named peers, which see each other's digests.
 func newWorld(t *testing.T, reverse bool, serve func(http.ResponseWriter, *http.Request, int), peers ...string) *world {
-	w := &world{t: t, reverse: reverse, origin: &scriptedOrigin{serve: serve}, peers: make(map[string]*Handler),
+	w := &world{t: t, reverse: reverse, origin: &scriptedOrigin{serve: serve}, peers: make(map[string]*Handler), health: make(map[string]*sibling.Health),
 		events: make(map[string][]Event)}
 	w.digests = digests{listed: make(map[string]map[string]int), addr: make(map[string]string), dead: make(map[string]bool)}
 	w.serve(originHost+":80", w.origin)
@@ -220,6 +203,7 @@ func (w *world) start(name, dir string) *Handler {
 		Name:    name,
 		Store:   store.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 4 << 20},
 		Locator: locator{&w.digests, name},
+		Health:  &sibling.Health{},
 		Dial:    w.net.dial,
 		Observe: func(e Event) {
 			w.mu.Lock()
@@ -227,6 +211,7 @@ func (w *world) start(name, dir string) *Handler {
 			w.events[name] = append(w.events[name], e)
 		},
 	}
+	w.health[name] = c.Health
 	c.Advertise, c.Withdraw = w.digests.hooks(name)
 	if w.reverse {
 		c.Origin = &url.URL{Scheme: "http", Host: originHost}
@@ -253,6 +238,26 @@ func (w *world) close() {
 			w.t.Errorf("Close: %v", err)
 		}
 	}
+}
+
+// recorded is what the peers have counted of each other: "b:hit" for each hit of b, and so on.
+func (w *world) recorded() string {
+	var all []string
+	for _, peer := range []string{"a", "b", "c", "d", "e"} {
+		for _, h := range w.health {
+			r := h.Of(peer)
+			for range r.Hits {
+				all = append(all, peer+":hit")
+			}
+			for range r.FalseHits {
+				all = append(all, peer+":false-hit")
+			}
+			for range r.Failures {
+				all = append(all, peer+":failed")
+			}
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // dial connects to a peer, as a client that sees what comes when.

@@ -85,7 +85,7 @@ func (n *neighbour) candidate(k *keys, header http.Header, now time.Time) (sibli
 		return sibling.Candidate{}, false
 	}
 	return sibling.Candidate{
-		Peer: n.peer, Addr: n.addr, Squid: true, FalsePositiveRate: at.digest.FalsePositiveRate(), Age: now.Sub(at.confirmed),
+		Peer: n.peer, Service: n.addr, FalsePositiveRate: at.digest.FalsePositiveRate(), Age: now.Sub(at.confirmed),
 	}, true
 }
 

@@ -132,7 +132,7 @@ func TestDigestIsFetchedWhenItExpires(t *testing.T) {
 			t.Errorf("status %+v", s)
 		}
 		for i := 1; i <= 2000; i++ {
-			if got := n.CandidatesFor(nil, question(cached(i))); len(got) != 1 || got[0].Addr != squidAddr || !got[0].Squid {
+			if got := n.CandidatesFor(nil, question(cached(i))); len(got) != 1 || got[0].Service != squidAddr {
 				t.Fatalf("candidates for %s: %+v", cached(i), got)
 			}
 		}

@@ -181,8 +181,8 @@ func TestLateBlamesNobody(t *testing.T) {
 		d.set(time.Hour)
 		w.sibling(after(&d, "x"))
 		w.learn(1)
-		if got := w.told(); got != "p1:timed-out" {
-			t.Errorf("told %q", got)
+		if got := w.recorded(); got != "p1:failed" {
+			t.Errorf("recorded %q", got)
 		}
 		time.Sleep(firstSuspension)
 		late = 300 * time.Millisecond
@@ -191,8 +191,8 @@ func TestLateBlamesNobody(t *testing.T) {
 		if took := time.Since(start); took < time.Second || took > deadlineMost*defaultTimeout+time.Second {
 			t.Errorf("waited for %v while 300 ms late", took)
 		}
-		if got, s := w.told(), w.client.Stats(); got != "p1:timed-out p1:canceled" || s.Excused != 1 || s.Errors != 2 {
-			t.Errorf("told %q, %+v", got, s)
+		if got, s := w.recorded(), w.client.Stats(); got != "p1:failed" || s.Excused != 1 || s.Errors != 2 {
+			t.Errorf("recorded %q, %+v", got, s)
 		}
 	})
 }

@@ -13,9 +13,7 @@ type average struct {
 
 const averageGain = 1.0 / 8 // as TCP smooths round trips (RFC 6298)
 
-func (a *average) add(d time.Duration) { a.observe(d.Seconds()) }
-
-func (a *average) observe(v float64) {
+func (a *average) add(v float64) {
 	if !a.known {
 		a.value, a.known = v, true
 		return
@@ -23,7 +21,7 @@ func (a *average) observe(v float64) {
 	a.value += averageGain * (v - a.value)
 }
 
-// A histogram counts durations in quarters of an octave, the older ones less.
+// A histogram counts durations in quarters of an octave. Older ones count less.
 type histogram struct {
 	counts [64]uint16
 	total  int

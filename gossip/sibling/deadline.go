@@ -18,7 +18,7 @@ const (
 	recentFactor = 3                // times what half of them took is the deadline
 	deadlineMost = 3                // times Config.Timeout
 	lateFactor   = 4                // a question waits for this process several times, here and at the sibling
-	lateExcuses  = 4                // a question that is lost while this process is late by a quarter of Config.Timeout or more says nothing about the sibling
+	lateExcuses  = 4                // a question that is lost while this process is late by a quarter of Config.Timeout or more is not the sibling's fault
 	lostByMost   = 0.5              // share of lost questions from which on no sibling is to blame, if they are
 	most         = 3                // siblings or more
 	lostBearable = 0.25             // share of lost questions up to which all are asked
@@ -36,11 +36,16 @@ type recent struct {
 		lost bool // no answer in time
 	}
 	next   int
+	lately // as of
+	known  time.Time
+	credit float64 // of a question to be asked
+}
+
+// lately is what the recent questions say together.
+type lately struct {
 	need   time.Duration // what half of them took
 	lost   float64       // share of them
-	losers int           // siblings of those
-	known  time.Time     // when both were computed
-	credit float64       // of a question to be asked
+	losers int           // siblings that did not answer those
 }
 
 // add notes a question that took so long.
@@ -70,7 +75,7 @@ func (r *recent) compute(now time.Time) {
 			}
 		}
 	}
-	r.need, r.lost, r.losers, r.known = 0, 0, len(losers), now
+	r.lately, r.known = lately{losers: len(losers)}, now
 	if len(took) >= recentEnough {
 		slices.Sort(took)
 		r.need = took[len(took)/2]
@@ -78,21 +83,20 @@ func (r *recent) compute(now time.Time) {
 	}
 }
 
-// now returns what half of the questions that count took, and the share of them that
-// was lost.
-func (r *recent) now(now time.Time) (need time.Duration, lost float64) {
+// now returns what the questions that still count say.
+func (r *recent) now() lately {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now.Sub(r.known) > recentStale {
+	if now := time.Now(); now.Sub(r.known) > recentStale {
 		r.compute(now)
 	}
-	return r.need, r.lost
+	return r.lately
 }
 
 // spares reports whether a question is not to be asked, because of those asked lately
 // so many were lost: the more, the fewer are asked.
-func (r *recent) spares(now time.Time) bool {
-	_, lost := r.now(now)
+func (r *recent) spares() bool {
+	lost := r.now().lost
 	if lost <= lostBearable {
 		return false
 	}
@@ -105,22 +109,13 @@ func (r *recent) spares(now time.Time) bool {
 	return false
 }
 
-// lost notes a question without an answer in time, the sibling's row-th in a row. One
-// that never answers is one sibling's trouble, and not everybody's.
-func (c *Client) lost(peer string, took time.Duration, row int, now time.Time) {
-	if row <= tooOften {
-		c.recent.add(peer, took, true, now)
-	}
-}
-
 // deadline is how long a sibling may take to its answer's header, now: three times
 // what half of the questions took lately, and longer if this process itself is late;
 // between Config.Timeout and three times that. Half of them take longer only where
 // all siblings are slow: where packets are lost, some questions take much longer, and
 // waiting for those helps nobody.
 func (c *Client) deadline() time.Duration {
-	need, _ := c.recent.now(time.Now())
-	return min(max(recentFactor*need, c.cfg.Timeout)+lateFactor*c.late(), deadlineMost*c.cfg.Timeout)
+	return min(max(recentFactor*c.recent.now().need, c.cfg.Timeout)+lateFactor*c.late(), deadlineMost*c.cfg.Timeout)
 }
 
 // late is by how much this process runs late.
@@ -131,16 +126,12 @@ func (c *Client) late() time.Duration {
 	return max(0, c.cfg.Late())
 }
 
-// excused reports whether a sibling that did not answer in time is not to blame: this
-// process itself was late, or most siblings are. What is to be done then is to
-// ask less, see spares, and not to ask some of them never.
+// excused reports whether a sibling that did not answer in time is not to blame, since
+// this process itself was late, or most siblings are. Then fewer questions are asked
+// (spares), and no sibling is suspended.
 func (c *Client) excused() bool {
-	if lateExcuses*c.late() >= c.cfg.Timeout {
-		return true
-	}
-	c.recent.mu.Lock()
-	defer c.recent.mu.Unlock()
-	return c.recent.lost >= lostByMost && c.recent.losers >= most
+	l := c.recent.now()
+	return lateExcuses*c.late() >= c.cfg.Timeout || l.lost >= lostByMost && l.losers >= most
 }
 
 // Load is how well siblings answer now.
@@ -150,7 +141,4 @@ type Load struct {
 }
 
 // Load returns how well siblings answer now.
-func (c *Client) Load() Load {
-	_, lost := c.recent.now(time.Now())
-	return Load{Deadline: c.deadline(), Lost: lost}
-}
+func (c *Client) Load() Load { return Load{Deadline: c.deadline(), Lost: c.recent.now().lost} }
