@@ -16,54 +16,46 @@ type flights struct {
 	of map[string]*flight
 }
 
+// A flight is one fetch. Its leader, the first that asked, ends it; the others wait.
 type flight struct {
-	done    chan struct{} // closed when o and err are there
-	o       *Object
-	err     error
-	waiting int  // callers; at 0 it is canceled, and joined by nobody, unless it is kept
-	kept    bool // until its caller ends it
-	ended   bool
-	cancel  context.CancelFunc
+	in       *flights
+	identity string
+	waiting  int                // the leader and the others; at 0 it is canceled, and joined by nobody
+	cancel   context.CancelFunc // nil = it lasts until the leader ends it
+	once     sync.Once
+	done     chan struct{} // closed when o and err are there
+	o        *Object
+	err      error
 }
 
 // do returns what fetch does. One that is under way already is joined, and joined is
 // called. The fetch lasts as long as anybody waits for it.
 func (fs *flights) do(ctx context.Context, identity string, joined func(), fetch func(context.Context) (*Object, error)) (*Object, error) {
-	fs.mu.Lock()
-	f := fs.of[identity]
-	if f == nil {
-		shared, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		f = fs.add(identity, cancel)
-		go func() {
-			o, err := fetch(shared)
-			fs.end(identity, f, o, err)
-		}()
-	} else {
+	f, leader := fs.begin(identity)
+	if !leader {
 		joined()
+		return f.wait(ctx)
 	}
-	return fs.wait(ctx, identity, f)
+	shared, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	f.cancel = cancel
+	go func() { f.end(fetch(shared)) }()
+	return f.wait(ctx)
 }
 
-// begin begins a flight that the caller ends, unless one is under way: nil.
-func (fs *flights) begin(identity string) *flight {
+// begin returns the flight of an identity, and whether the caller leads it.
+func (fs *flights) begin(identity string) (f *flight, leader bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if fs.of[identity] != nil {
-		return nil
+	f = fs.of[identity]
+	if leader = f == nil; leader {
+		f = &flight{in: fs, identity: identity, done: make(chan struct{})}
+		if fs.of == nil {
+			fs.of = make(map[string]*flight)
+		}
+		fs.of[identity] = f
 	}
-	f := fs.add(identity, func() {})
-	f.kept = true
-	return f
-}
-
-// add is called with fs.mu held.
-func (fs *flights) add(identity string, cancel context.CancelFunc) *flight {
-	f := &flight{done: make(chan struct{}), cancel: cancel}
-	if fs.of == nil {
-		fs.of = make(map[string]*flight)
-	}
-	fs.of[identity] = f
-	return f
+	f.waiting++
+	return f, leader
 }
 
 // join returns what the fetch of an identity brings that is under way; nil if there is
@@ -75,46 +67,47 @@ func (fs *flights) join(ctx context.Context, identity string) *Object {
 		fs.mu.Unlock()
 		return nil
 	}
-	o, err := fs.wait(ctx, identity, f)
-	if err != nil {
-		return nil
-	}
+	f.waiting++
+	fs.mu.Unlock()
+	o, _ := f.wait(ctx)
 	return o
 }
 
-// wait is called with fs.mu held, and releases it.
-func (fs *flights) wait(ctx context.Context, identity string, f *flight) (*Object, error) {
-	f.waiting++
-	fs.mu.Unlock()
+// wait returns what the flight brings, or the error of ctx.
+func (f *flight) wait(ctx context.Context) (*Object, error) {
 	select {
 	case <-f.done:
 		return f.o, f.err
 	case <-ctx.Done():
 	}
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	if f.waiting--; f.waiting == 0 && !f.kept {
+	f.in.mu.Lock()
+	defer f.in.mu.Unlock()
+	if f.waiting--; f.waiting == 0 {
 		f.cancel()
-		if fs.of[identity] == f {
-			delete(fs.of, identity)
-		}
+		f.leave()
 	}
 	return nil, context.Cause(ctx)
 }
 
 // end ends a flight, unless it has ended.
-func (fs *flights) end(identity string, f *flight, o *Object, err error) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	if f.ended {
-		return
+func (f *flight) end(o *Object, err error) {
+	f.once.Do(func() {
+		f.in.mu.Lock()
+		f.leave()
+		f.in.mu.Unlock()
+		f.o, f.err = o, err
+		close(f.done)
+		if f.cancel != nil {
+			f.cancel()
+		}
+	})
+}
+
+// leave lets nobody join the flight any more. f.in.mu is held.
+func (f *flight) leave() {
+	if f.in.of[f.identity] == f {
+		delete(f.in.of, f.identity)
 	}
-	if fs.of[identity] == f {
-		delete(fs.of, identity)
-	}
-	f.ended, f.o, f.err = true, o, err
-	close(f.done)
-	f.cancel()
 }
 
 // forget lets nobody join the fetches any more of what is concerned: what they bring may be

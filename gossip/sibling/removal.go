@@ -135,60 +135,52 @@ func (c *Cache) Set(ctx context.Context, identity string, value []byte, expires 
 // A gate keeps objects out that were on their way when they were invalidated. The zero
 // value is ready.
 type gate struct {
-	once  sync.Once
-	seed  maphash.Seed
-	locks [64]sync.Mutex // held while an object goes into the store, and while it is removed
-	all   uint64         // invalidations of more than an object; under all locks
-	eras  [4096]uint64   // of objects with a hash; each under one lock
+	once sync.Once
+	seed maphash.Seed
+	mu   sync.RWMutex // read-locked while an object goes into the store, locked while some are removed
+	all  uint64       // invalidations of more than an object
+	eras [4096]uint64 // invalidations of objects with a hash
 }
 
 // A pass lets the object of an identity into the store, unless it was invalidated since.
 type pass struct{ all, era uint64 }
 
-func (g *gate) at(identity string) (*sync.Mutex, *uint64) {
+// era is where the invalidations of an identity are counted.
+func (g *gate) era(identity string) *uint64 {
 	g.once.Do(func() { g.seed = maphash.MakeSeed() })
-	h := maphash.String(g.seed, identity)
-	return &g.locks[h%uint64(len(g.locks))], &g.eras[h%uint64(len(g.eras))]
+	return &g.eras[maphash.String(g.seed, identity)%uint64(len(g.eras))]
 }
 
 // enter is to be called before an object is asked for.
 func (g *gate) enter(identity string) pass {
-	mu, era := g.at(identity)
-	mu.Lock()
-	defer mu.Unlock()
+	era := g.era(identity)
+	g.mu.RLock()
+	defer g.mu.RUnlock()
 	return pass{g.all, *era}
-}
-
-// let calls f, and nobody can invalidate meanwhile, if the pass is still good.
-func (g *gate) let(p pass, identity string, f func()) bool {
-	mu, era := g.at(identity)
-	mu.Lock()
-	defer mu.Unlock()
-	if p != (pass{g.all, *era}) {
-		return false
-	}
-	f()
-	return true
 }
 
 // put stores an object under id, which is identity or that of a variant, unless it was
 // invalidated since p.
 func (c *Cache) put(p pass, identity, id string, o *Object) bool {
-	put := c.gate.let(p, identity, func() { c.Store.Put(id, o) })
-	c.replan()
-	return put
+	defer c.replan() // once the gate is open again
+	era := c.gate.era(identity)
+	c.gate.mu.RLock()
+	defer c.gate.mu.RUnlock()
+	if p != (pass{c.gate.all, *era}) {
+		return false
+	}
+	c.Store.Put(id, o)
+	return true
 }
 
 // invalidated removes what t says from here: all if it is a tag, which no object here
 // has, and what is to become stale too.
 func (c *Cache) invalidated(t invalidation.Target) {
 	c.count(&c.stats.n.Invalidations)
-	g := &c.gate
+	c.gate.mu.Lock()
+	defer c.gate.mu.Unlock()
 	if t.Kind == invalidation.Identity {
-		mu, era := g.at(t.Name)
-		mu.Lock()
-		defer mu.Unlock()
-		*era++
+		*c.gate.era(t.Name)++
 		c.flights.forget(func(identity string) bool { return identity == t.Name })
 		c.Store.Drop(t.Name)
 		if v := c.variants(); v != nil {
@@ -198,11 +190,7 @@ func (c *Cache) invalidated(t invalidation.Target) {
 		}
 		return
 	}
-	for i := range g.locks {
-		g.locks[i].Lock()
-		defer g.locks[i].Unlock()
-	}
-	g.all++
+	c.gate.all++
 	c.flights.forget(t.Concerns)
 	for identity := range c.Store.Identities() {
 		if t.Concerns(identity) {

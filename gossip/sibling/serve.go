@@ -69,13 +69,14 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, next func(http.Res
 	c.dropExpired(o)
 	var f *flight
 	if mayAsk(q.Request, &q.cc) {
-		if f = c.flights.begin(q.identity); f == nil {
+		var leader bool
+		if f, leader = c.flights.begin(q.identity); !leader {
 			c.joined()
-			if o := c.flights.join(r.Context(), q.identity); q.selects(o) {
+			if o, _ := f.wait(r.Context()); q.selects(o) {
 				c.write(w, q, o, rfc9111.Status{Fwd: q.reason, Collapsed: true}, nil)
 				return nil
 			}
-			// What was made is not for all, or failed: this one asks for itself.
+			f = nil // what was made is not for all, or failed: this one asks for itself
 		}
 	}
 	return c.handle(w, r, q, f, next)
@@ -92,7 +93,7 @@ func (c *Cache) handle(w http.ResponseWriter, r *http.Request, q *request, f *fl
 	var o *Object
 	end := func() {
 		if f != nil {
-			c.flights.end(q.identity, f, o, nil)
+			f.end(o, nil)
 		}
 	}
 	defer end()
