@@ -1,10 +1,12 @@
 package sibling
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // A sibling that is asked although no digest names it, and does not have the object, is
@@ -34,6 +36,41 @@ func TestOnly(t *testing.T) {
 			if got != want {
 				t.Errorf("after question %d: %+v, want %+v", i, got, want)
 			}
+		}
+	})
+}
+
+// Nothing is recorded of a sibling that no digest names but a hit and a failure: neither
+// that it does not have the object, nor that the origin was sooner while it was fetching.
+func TestUnlistedPromiseNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{Hedges: 1})
+		defer w.close()
+		w.sibling(lacks)
+		w.sibling(func(rw http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		w.client.origins.answered("10.9.9.9:80", 100*time.Millisecond, time.Now())
+		u, err := url.Parse(originURL + "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := Question{URL: u, Header: http.Header{"Cache-Control": {"only-if-cached"}}}
+		in := w.client.Ask(q)
+		in.Only(Peer{w.known[0].Peer, w.known[0].Service})
+		if a, err := in.Next(t.Context(), nil); a != nil || err != nil {
+			t.Fatalf("Next = %v, %v", a, err)
+		}
+		q.Origin = func(ctx context.Context, _ http.Header) (*http.Response, error) {
+			return w.origins.RoundTrip((&http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}}).WithContext(ctx))
+		}
+		in = w.client.Ask(q)
+		in.Also(Peer{w.known[1].Peer, w.known[1].Service})
+		a, err := in.Next(t.Context(), nil)
+		if err != nil || a.Peer != "" || w.client.Stats().HedgesWon != 1 {
+			t.Fatalf("Next = %v, %v; %+v", a, err, w.client.Stats())
+		}
+		a.Body.Close()
+		if got := w.recorded(); got != "" {
+			t.Errorf("recorded %q", got)
 		}
 	})
 }

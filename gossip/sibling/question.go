@@ -129,7 +129,7 @@ const (
 func (in *Inquiry) settle(to Step, o outcome, started time.Time) {
 	c, n, now := in.c, &in.c.stats.n, time.Now()
 	took := now.Sub(started)
-	if to.wait > 0 && o != failed && o != overtaken {
+	if to.wait > 0 && o != failed { // how long the fetch takes is not the sibling's doing
 		if o == hit {
 			c.count(&n.FetchesShared)
 		}
@@ -151,17 +151,18 @@ func (in *Inquiry) settle(to Step, o outcome, started time.Time) {
 			c.recent.add(to.Peer, took, true, now)
 		}
 	}
-	if to.wait == 0 && !(to.unlisted && (o == falseHit || o == unusable || o == canceled)) {
+	if to.unlisted && (o == falseHit || o == unusable || o == canceled) {
+		return // no digest said that it has the object
+	}
+	if to.wait == 0 {
 		c.count(&n.Asked)
 	}
 	switch o {
 	case hit:
 		c.count(&n.Hits)
 	case falseHit, unusable:
-		if !to.unlisted {
-			in.FalseHits++
-			c.count(&n.FalseHits)
-		}
+		in.FalseHits++
+		c.count(&n.FalseHits)
 	case overtaken:
 		c.count(&n.Overtaken)
 	case timedOut, failed:
