@@ -16,7 +16,7 @@ import (
 // fields as the store has them, and the body after them in the same breath. That is
 // what most answers of a busy cache are. It reports whether it did; if not, nothing was sent. A w that wants to know what is sent through it
 // is left to do so.
-func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p rfc9111.Part, st rfc9111.Status, via []string, v *store.View, res *Result) bool {
+func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p rfc9111.Part, st rfc9111.Status, via []string, v *store.View, body io.Reader, res *Result) bool {
 	e := f.entry
 	if !st.Hit || via != nil || p.Status != e.Status || p.ContentRange != "" || noBody(p.Status) ||
 		r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close {
@@ -25,13 +25,6 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p rf
 	to := conn.Of(r.Context())
 	if _, watched := w.(Refusable); watched || to == nil {
 		return false
-	}
-	var body io.Reader
-	if r.Method != http.MethodHead && p.Length > 0 {
-		var err error
-		if body, err = v.Source(p.Offset, p.Length); err != nil {
-			return false
-		}
 	}
 	h := e.appendHit(to.Buffer())
 	h = append(h, "Age: "...)
@@ -70,33 +63,24 @@ func (d direct) Write(p []byte) (int, error) {
 	return int(n), err
 }
 
-// shortBody is the length from which on a body does not fit the server's buffer
-// beside its header.
-const shortBody = 3 << 10
-
-// writeBody sends a stored body whose header the server has, together with it if
+// writeBody sends n bytes of a stored body whose header the server has, together with it if
 // the connection can do that.
-func writeBody(w http.ResponseWriter, r *request, v *store.View, p rfc9111.Part) (int64, error) {
+func writeBody(w http.ResponseWriter, r *request, body io.Reader, n int64) (done int64, err error) {
 	to, ok := w.(io.ReaderFrom)
 	c := conn.Of(r.Context())
 	if !ok || c == nil {
-		return v.WriteRange(w, p.Offset, p.Length)
-	}
-	body, err := v.Source(p.Offset, p.Length)
-	if err != nil {
-		return 0, err
+		return io.Copy(w, body)
 	}
 	c.Hold()
-	n := int64(0)
 	err = http.NewResponseController(w).Flush() // the header, which is held
 	if err == nil {
-		n, err = to.ReadFrom(body)
+		done, err = to.ReadFrom(body)
 	}
 	if late := c.Release(); err == nil {
 		err = late
 	}
-	if err == nil && n < p.Length {
+	if err == nil && done < n {
 		err = io.ErrUnexpectedEOF
 	}
-	return n, err
+	return done, err
 }

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 
@@ -26,8 +25,11 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 		return Result{}, false
 	}
 	defer v.Close()
-	if access != store.Describe && v.Check(p.Offset) != nil {
-		return Result{}, false
+	var body io.Reader // nil = none
+	if access != store.Describe {
+		if body, err = v.Source(p.Offset, p.Length); err != nil {
+			return Result{}, false
+		}
 	}
 	if r.cc.OnlyIfCached && r.Method == http.MethodGet {
 		of := &v
@@ -37,22 +39,12 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 		c.state(w.Header(), f.entry, of)
 	}
 	res := Result{Status: p.Status}
-	if c.answerDirectly(w, r, f, p, st, via, &v, &res) {
+	if c.answerDirectly(w, r, f, p, st, via, &v, body, &res) {
 		return res, true
 	}
-	if access != store.Describe && p.Length < shortBody && !v.InMemory() { // as long as nothing is sent, any source will do
-		short := bytes.NewBuffer(make([]byte, 0, shortBody))
-		if _, err := v.WriteRange(short, p.Offset, p.Length); err != nil {
-			delete(w.Header(), statementField)
-			return Result{}, false
-		}
-		c.writeHeader(w, r, f.entry, p, st, via)
-		n, err := w.Write(short.Bytes())
-		return Result{Status: p.Status, Bytes: int64(n), Err: err, Broken: err != nil}, true
-	}
 	c.writeHeader(w, r, f.entry, p, st, via)
-	if access != store.Describe {
-		res.Bytes, res.Err = writeBody(w, r, &v, p)
+	if body != nil {
+		res.Bytes, res.Err = writeBody(w, r, body, p.Length)
 		c.finishStored(w, r, f, &v, p, &res)
 		res.Broken = res.Err != nil
 	}

@@ -71,13 +71,19 @@ func (m *memory) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// WriteTo implements io.WriterTo.
+func (m *memory) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(m.b)
+	m.b = m.b[n:]
+	return int64(n), err
+}
+
 // A span is the part of a body on disk that is still to be read.
 type span struct {
 	obj    *Object
 	blocks blocks
 	off    int64
 	end    int64
-	ready  bool // off was checked and is where it was then
 }
 
 // Next returns the bytes that come next, as many as one block has. They are good
@@ -125,10 +131,7 @@ func (s *span) Span() (f *os.File, off, n int64) {
 func (s *span) Distrust() { s.blocks.trust.forget() }
 
 // Advance says that n of the bytes that come next are done with.
-func (s *span) Advance(n int) {
-	s.off += int64(n)
-	s.ready = false
-}
+func (s *span) Advance(n int) { s.off += int64(n) }
 
 // Park says that it will be a while until Next is called, if it is: the memory is
 // for others meanwhile.

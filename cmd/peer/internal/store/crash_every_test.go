@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -172,7 +173,10 @@ func verify(t *testing.T, s *store.Store, held map[string]int, unknown string) {
 		var n int
 		fmt.Sscan(string(v.Value().([]byte)), &n)
 		var b bytes.Buffer
-		_, err = v.WriteRange(&b, 0, v.Size())
+		src, err := v.Source(0, v.Size())
+		if err == nil {
+			_, err = io.Copy(&b, src)
+		}
 		v.Close()
 		if err != nil || !bytes.Equal(b.Bytes(), content(n)) {
 			t.Errorf("%q, number %d: %d bytes, %v", key, n, b.Len(), err)

@@ -14,9 +14,9 @@ const maxOpen = 256
 // closed with the last of them, but for those that the set of open files keeps.
 type openFile struct {
 	File
+	refs
 	sums  []uint64 // of the body's blocks
 	trust trust
-	refs  atomic.Int32
 }
 
 func (s *Store) openShared(path string) (*openFile, error) {
@@ -25,29 +25,35 @@ func (s *Store) openShared(path string) (*openFile, error) {
 		return nil, err
 	}
 	o := &openFile{File: f}
-	o.refs.Store(1)
+	o.n.Store(1)
 	return o, nil
 }
 
-// acquire takes a reference unless the file is closed.
-func (o *openFile) acquire() bool {
-	for {
-		n := o.refs.Load()
+func (o *openFile) release() error {
+	if o.drop() {
+		return o.File.Close()
+	}
+	return nil
+}
+
+// refs counts the references to something that ends with the last of them.
+type refs struct{ n atomic.Int32 }
+
+// acquire takes a reference, unless the last is gone.
+func (r *refs) acquire() bool {
+	for { // each round sees another count, or is the last
+		n := r.n.Load()
 		if n == 0 {
 			return false
 		}
-		if o.refs.CompareAndSwap(n, n+1) {
+		if r.n.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
 }
 
-func (o *openFile) release() error {
-	if o.refs.Add(-1) == 0 {
-		return o.File.Close()
-	}
-	return nil
-}
+// drop gives up a reference, and reports whether it was the last.
+func (r *refs) drop() bool { return r.n.Add(-1) == 0 }
 
 // openFiles keeps the files used most open, by their numbers.
 type openFiles struct {
@@ -93,7 +99,7 @@ func (s *openFiles) put(f *file, o *openFile) {
 		o.release()
 		return
 	}
-	if f.refs.Load() == 0 { // it left the store meanwhile: nobody would drop it again
+	if f.n.Load() == 0 { // it left the store meanwhile: nobody would drop it again
 		s.drop(f)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -57,20 +58,20 @@ const (
 
 // footer is the decoded end of a file.
 type footer struct {
-	body      int64
-	key, data int
-	listUntil time.Time
-	written   int64 // Unix nanoseconds
-	generated time.Time
-	copied    bool
-	tailSum   uint64
+	body            int64
+	keyLen, dataLen int
+	listUntil       time.Time
+	written         int64 // Unix nanoseconds
+	generated       time.Time
+	copied          bool
+	tailSum         uint64
 }
 
 // blockCount returns how many checksums a body of n bytes has.
 func blockCount(n int64) int64 { return (n + blockSize - 1) / blockSize }
 
 // tailSize returns the bytes of a file between its body and its footer.
-func (f *footer) tailSize() int64 { return 8*blockCount(f.body) + int64(f.key) + int64(f.data) }
+func (f *footer) tailSize() int64 { return 8*blockCount(f.body) + int64(f.keyLen) + int64(f.dataLen) }
 
 // fileSize returns the length of the whole file.
 func (f *footer) fileSize() int64 { return f.body + f.tailSize() + footerSize }
@@ -78,9 +79,7 @@ func (f *footer) fileSize() int64 { return f.body + f.tailSize() + footerSize }
 // appendTail appends everything that follows the body to dst.
 func appendTail(dst []byte, body int64, sums []uint64, key string, m Meta, written int64) []byte {
 	start := len(dst)
-	for _, s := range sums {
-		dst = binary.LittleEndian.AppendUint64(dst, s)
-	}
+	dst = appendUint64s(dst, sums)
 	dst = append(dst, key...)
 	dst = append(dst, m.Data...)
 	tail := xxhash.Sum64(dst[start:])
@@ -127,8 +126,8 @@ func parseFooter(b []byte, size int64) (footer, error) {
 		return f, fmt.Errorf("%w: lengths out of range", errBroken)
 	}
 	f.body = int64(le.Uint64(b[8:]))
-	f.key = int(le.Uint32(b[16:]))
-	f.data, f.copied = int(le.Uint32(b[20:])&^copiedBit), b[23] == 1
+	f.keyLen = int(le.Uint32(b[16:]))
+	f.dataLen, f.copied = int(le.Uint32(b[20:])&^copiedBit), b[23] == 1
 	f.written = int64(le.Uint64(b[32:]))
 	f.tailSum = le.Uint64(b[48:])
 	f.listUntil, f.generated = instant(le.Uint64(b[24:])), instant(le.Uint64(b[40:]))
@@ -136,6 +135,91 @@ func parseFooter(b []byte, size int64) (footer, error) {
 		return f, fmt.Errorf("%w: lengths do not add up", errBroken)
 	}
 	return f, nil
+}
+
+// A tail is all that follows the body of a file.
+type tail struct {
+	footer
+	sums []byte // of the body's blocks, 8 bytes each
+	key  string
+	data []byte // the owner's
+}
+
+// readTail reads and checks the tail of a file, which begins at offset from; a negative from
+// means that this is not known, and then the tail is looked for in as much of the end as buf
+// holds. The result may point into buf. An error wraps errBroken unless the file can't be read.
+func readTail(f File, from int64, buf []byte) (t tail, err error) {
+	size, err := f.Size()
+	if err != nil {
+		return t, err
+	}
+	if from < 0 {
+		from = max(0, size-int64(len(buf)))
+	}
+	n := size - from
+	if n < footerSize || n > footerSize+8*blockCount(from)+maxKey+maxData {
+		return t, fmt.Errorf("%w: length", errBroken)
+	}
+	if n > int64(len(buf)) {
+		buf = make([]byte, n)
+	}
+	b := buf[:n]
+	if err := readAt(f, b, from); err != nil {
+		return t, err
+	}
+	if t.footer, err = parseFooter(b[n-footerSize:], size); err != nil {
+		return t, err
+	}
+	if t.body < from { // at most once: the length of a body does not change
+		return readTail(f, t.body, nil)
+	}
+	b = b[t.body-from : n-footerSize]
+	if xxhash.Sum64(b) != t.tailSum {
+		return t, fmt.Errorf("%w: checksum", errBroken)
+	}
+	t.sums, b = b[:8*blockCount(t.body)], b[8*blockCount(t.body):]
+	t.key, t.data = string(b[:t.keyLen]), b[t.keyLen:]
+	return t, nil
+}
+
+// readTailOf reads the tail of the file that has o's body. Any error wraps errBroken.
+func readTailOf(f File, o *Object) (tail, error) {
+	t, err := readTail(f, o.file.body, nil)
+	switch {
+	case err != nil && !errors.Is(err, errBroken):
+		err = fmt.Errorf("%w: %w", errBroken, err)
+	case err == nil && (t.key != o.key || t.body != o.file.body):
+		err = fmt.Errorf("%w: it holds another object", errBroken)
+	}
+	return t, err
+}
+
+// readAt fills b. A file that is too short for that is broken.
+func readAt(f File, b []byte, off int64) error {
+	_, err := f.ReadAt(b, off)
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: %w", errBroken, err)
+	}
+	return err
+}
+
+// appendUint64s appends the numbers to dst, 8 bytes each.
+func appendUint64s(dst []byte, all []uint64) []byte {
+	for _, n := range all {
+		dst = binary.LittleEndian.AppendUint64(dst, n)
+	}
+	return dst
+}
+
+// decodeUint64s undoes appendUint64s; nil if there are none.
+func decodeUint64s(b []byte) (all []uint64) {
+	if len(b) > 0 {
+		all = make([]uint64, len(b)/8)
+	}
+	for i := range all {
+		all[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return all
 }
 
 // instant undoes nanos.

@@ -65,14 +65,14 @@ func TestViewAgain(t *testing.T) {
 			v.Close()
 			for _, a := range []Access{Serve, Share} {
 				again, ok := v.Again(a)
-				if want := o.is(objSmall) || memory > 0 && n <= hotBody; ok != want {
+				if want := o.is(objSmall) || memory > 0 && n <= blockSize; ok != want {
 					t.Fatalf("%d bytes: Again(%d) = %v, want %v", n, a, ok, want)
 				}
 				if !ok {
 					continue
 				}
 				var got bytes.Buffer
-				if _, err := again.WriteRange(&got, 0, int64(n)); err != nil || !bytes.Equal(got.Bytes(), body(1, n)) || string(again.Value().([]byte)) != "about" {
+				if _, err := writeRange(&again, &got, 0, int64(n)); err != nil || !bytes.Equal(got.Bytes(), body(1, n)) || string(again.Value().([]byte)) != "about" {
 					t.Errorf("%d bytes: Again(%d) gave %d, of %q, %v", n, a, got.Len(), again.Value(), err)
 				}
 			}

@@ -46,7 +46,7 @@ func inspectFile(dir, path string, yield func(Held, error) bool) bool {
 	}
 	defer f.Close()
 	if filepath.Ext(path) != ".index" {
-		o, err := readFooter(f, make([]byte, 4<<10))
+		o, err := readTail(f, -1, make([]byte, 4<<10))
 		return yield(Held{o.key, o.body, o.listUntil, time.Unix(0, o.written), o.copied, name}, err)
 	}
 	if err := checkMagic(f, indexFamily, indexMagic); err != nil {

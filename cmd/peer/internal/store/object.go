@@ -3,7 +3,6 @@ package store
 import (
 	"container/list"
 	"errors"
-	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -87,31 +86,25 @@ func (o *Object) Written() time.Time { return time.Unix(int64(o.written), 0) }
 // It is unlinked when the last of them has left the index. The small objects of a
 // segment share that.
 type file struct {
+	refs // Objects in the index, or about to be
 	id   uint64
 	seg  *segment // nil = a body of its own
 	body int64
-	refs atomic.Int32 // Objects in the index, or about to be
 	tail sync.RWMutex // guards the part of the file after the body
 }
 
-// acquire takes a reference unless the file is being unlinked.
-func (f *file) acquire() bool {
-	for {
-		n := f.refs.Load()
-		if n == 0 {
-			return false
-		}
-		if f.refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
 func (s *Store) unref(f *file) {
-	if f.refs.Add(-1) == 0 {
+	if f.drop() {
 		s.files.drop(f)
 		s.trash.remove(s.path(f.id))
 	}
+}
+
+// newFile is a file of its own, with one reference.
+func newFile(id uint64, body int64) *file {
+	f := &file{id: id, body: body}
+	f.n.Store(1)
+	return f
 }
 
 // newObject makes an Object over f that holds one reference to it, of size bytes on disk.
@@ -323,14 +316,11 @@ func (s *Store) rewriteTail(o *Object, m Meta, now int64) (size int64, err error
 		return 0, err
 	}
 	defer h.Close()
-	key, _, sums, err := readTail(h, f.body)
-	switch {
-	case err != nil:
+	t, err := readTailOf(h, o)
+	if err != nil {
 		return 0, err
-	case key != o.key:
-		return 0, fmt.Errorf("%w: it holds another key", errBroken)
 	}
-	tail := appendTail(nil, f.body, sums, o.key, m, now)
+	tail := appendTail(nil, f.body, decodeUint64s(t.sums), o.key, m, now)
 	if _, err := h.WriteAt(tail, f.body); err != nil {
 		return 0, err
 	}

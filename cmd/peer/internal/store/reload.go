@@ -3,24 +3,20 @@ package store
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/maypok86/otter/v2"
 )
 
 // found is an object's file as a scan sees it.
 type found struct {
-	footer
+	tail   // without sums and data
 	id     uint64
-	key    string
 	labels []uint64
-	meta   []byte // the owner's data, in the buffer of the scan
 }
 
 // reload fills the index from the files. The oldest go in first, so that the
@@ -33,10 +29,8 @@ func (s *Store) reload() error {
 			return cmp.Compare(a.id, b.id)
 		})
 		for _, f := range all {
-			file := &file{id: f.id, body: f.body}
-			file.refs.Store(1)
 			m := Meta{ListUntil: f.listUntil, Generated: f.generated, Copied: f.copied}
-			s.restore(newObject(f.key, file, f.id, f.fileSize(), m, f.written), f.written, f.labels)
+			s.restore(newObject(f.key, newFile(f.id, f.body), f.id, f.fileSize(), m, f.written), f.written, f.labels)
 		}
 		err = s.segments.reload()
 	}
@@ -92,40 +86,47 @@ func raise[T int64 | uint64, N interface {
 	}
 }
 
-// scan reads the footers of all files, several shards at a time, and removes
-// the files that have none. Files whose names aren't ours are left alone.
-func (s *Store) scan() ([]found, error) {
-	const scanners = 8
-	var (
-		mu     sync.Mutex
-		all    []found
-		errs   []error
-		wg     sync.WaitGroup
-		shardc = make(chan int)
-	)
-	for range scanners {
-		wg.Go(func() {
-			buf := make([]byte, 4<<10)
-			for shard := range shardc {
-				some, err := s.scanShard(shard, buf)
-				mu.Lock()
-				all = append(all, some...)
-				if err != nil {
-					errs = append(errs, err)
-				}
-				mu.Unlock()
+// scan reads the tails of all files, several shards at a time, and removes the files that have
+// none. Files whose names aren't ours are left alone.
+func (s *Store) scan() (all []found, err error) {
+	names, err := s.opt.FS.ReadDir(filepath.Join(s.opt.Dir, "objects"))
+	if err != nil {
+		return nil, err
+	}
+	var dirs []int
+	for _, name := range names {
+		if shard, err := strconv.ParseUint(name, 16, 8); err == nil && len(name) == 2 {
+			dirs = append(dirs, int(shard))
+		}
+	}
+	const atATime = 8
+	var mu sync.Mutex
+	err = inParallel(atATime, dirs, func(shard int, buf []byte) error {
+		some, err := s.scanShard(shard, buf[:4<<10])
+		mu.Lock()
+		all = append(all, some...)
+		mu.Unlock()
+		return err
+	})
+	return all, err
+}
+
+// inParallel calls do for each item, in so many goroutines, each of which has a buffer for it.
+// It returns all errors.
+func inParallel[T any](goroutines int, items []T, do func(item T, buf []byte) error) error {
+	errs := make([]error, len(items))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(goroutines, len(items)) {
+		all.Go(func() {
+			buf := make([]byte, 256<<10)
+			for i := next.Add(1) - 1; int(i) < len(items); i = next.Add(1) - 1 {
+				errs[i] = do(items[i], buf)
 			}
 		})
 	}
-	dirs, err := s.opt.FS.ReadDir(filepath.Join(s.opt.Dir, "objects"))
-	for _, name := range dirs {
-		if shard, err := strconv.ParseUint(name, 16, 8); err == nil && len(name) == 2 {
-			shardc <- int(shard)
-		}
-	}
-	close(shardc)
-	wg.Wait()
-	return all, errors.Join(append(errs, err)...)
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
@@ -141,7 +142,7 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 			continue
 		}
 		path := filepath.Join(dir, name)
-		f, err := s.footerOf(path, buf)
+		f, err := s.tailOf(path, buf)
 		switch {
 		case err == nil:
 			f.id = id
@@ -169,57 +170,14 @@ func (s *Store) removeBroken(path string, cause error) error {
 	return s.opt.FS.Remove(path)
 }
 
-func (s *Store) footerOf(path string, buf []byte) (found, error) {
+func (s *Store) tailOf(path string, buf []byte) (found, error) {
 	h, err := s.opt.FS.Open(path)
 	if err != nil {
 		return found{}, err
 	}
 	defer h.Close()
-	f, err := readFooter(h, buf)
-	f.labels, f.meta = s.labelsOf(f.meta), nil
+	t, err := readTail(h, -1, buf) // the body is checked when it is read
+	f := found{tail: t, labels: s.labelsOf(t.data)}
+	f.sums, f.data = nil, nil
 	return f, err
-}
-
-// readFooter reads the end of a file and verifies the description that stands
-// there. The body is verified when it is read.
-func readFooter(h File, buf []byte) (found, error) {
-	size, err := h.Size()
-	if err != nil {
-		return found{}, err
-	}
-	end := buf[:min(int64(len(buf)), size)]
-	if err := readAt(h, end, size-int64(len(end))); err != nil {
-		return found{}, err
-	}
-	if len(end) < footerSize {
-		return found{}, fmt.Errorf("%w: too short", errBroken)
-	}
-	ft, err := parseFooter(end[len(end)-footerSize:], size)
-	if err != nil {
-		return found{}, err
-	}
-	tail := end[:len(end)-footerSize]
-	if n := ft.tailSize(); n <= int64(len(tail)) {
-		tail = tail[int64(len(tail))-n:]
-	} else {
-		tail = make([]byte, n)
-		if err := readAt(h, tail, ft.body); err != nil {
-			return found{}, err
-		}
-	}
-	if xxhash.Sum64(tail) != ft.tailSum {
-		return found{}, fmt.Errorf("%w: checksum", errBroken)
-	}
-	at := 8 * blockCount(ft.body)
-	end = tail[at:]
-	return found{footer: ft, key: string(end[:ft.key]), meta: end[ft.key:]}, nil
-}
-
-// readAt fills b; a file that is too short for that is broken.
-func readAt(h File, b []byte, off int64) error {
-	_, err := h.ReadAt(b, off)
-	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: %w", errBroken, err)
-	}
-	return err
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // reload finds the segments and what their indexes say, several at a time. The bodies
@@ -19,57 +18,26 @@ func (g *segments) reload() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	indexes, data := map[uint64]bool{}, map[uint64]bool{}
+	kinds := map[string][]uint64{} // the numbers of files
 	for _, name := range names {
 		digits, kind, _ := strings.Cut(name, ".")
-		n, err := strconv.ParseUint(digits, 16, 64)
-		switch {
-		case err != nil || len(digits) != 16:
-		case kind == "index":
-			indexes[n] = true
-			g.last = max(g.last, n)
-		case kind == "data":
-			data[n] = true
-			g.last = max(g.last, n)
+		if n, err := strconv.ParseUint(digits, 16, 64); err == nil && len(digits) == 16 {
+			kinds[kind] = append(kinds[kind], n)
 		}
 	}
-	var numbers []uint64
-	for n := range indexes {
-		numbers = append(numbers, n)
-	}
-	for n := range data {
-		if !indexes[n] { // a crash before its first object, or while it was removed
+	indexes, data := kinds["index"], kinds["data"]
+	slices.Sort(indexes)
+	for _, n := range data {
+		if !slices.Contains(indexes, n) { // a crash before its first object, or while it was removed
 			if err := g.store.opt.FS.Remove(g.path(n, "data")); err != nil {
 				return err
 			}
 		}
 	}
-	slices.Sort(numbers)
-	var (
-		wg   sync.WaitGroup
-		mu   sync.Mutex
-		errs []error
-		next = make(chan uint64)
-	)
-	for range min(runtime.GOMAXPROCS(0), len(numbers)) {
-		wg.Go(func() {
-			buf := make([]byte, 256<<10)
-			for n := range next {
-				if err := g.restore(n, buf); err != nil {
-					mu.Lock()
-					errs = append(errs, err)
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	for _, n := range numbers {
-		next <- n
-	}
-	close(next)
-	wg.Wait()
+	g.last = slices.Max(slices.Concat(indexes, data, []uint64{0}))
+	err = inParallel(runtime.GOMAXPROCS(0), indexes, g.restore)
 	g.head = g.all[g.last]
-	return errors.Join(errs...)
+	return err
 }
 
 // restore takes a segment in, as far as its index can be read: the rest is cut off.
@@ -121,7 +89,7 @@ func (g *segments) restore(n uint64, buf []byte) error {
 		g.mu.Lock()
 		g.settleLocked(o, sg, e.at, at)
 		g.mu.Unlock()
-		s.restore(o, e.written, e.numbers())
+		s.restore(o, e.written, decodeUint64s(e.labels))
 	}
 }
 

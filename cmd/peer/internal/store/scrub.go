@@ -3,30 +3,26 @@ package store
 import (
 	"errors"
 	"math/rand/v2"
-	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	scrubRate = 8 << 20 // bytes a second, at most
-	scrubStep = 1 << 20 // bytes read between two pauses
+	scrubRate  = 8 << 20 // bytes a second, at most
+	scrubStep  = 1 << 20 // bytes read between two pauses
+	scrubParts = 256     // of a pass
 )
 
-// A scrubber reads what nobody asks for, to find what the disk has spoiled while it
-// can be had again from elsewhere. It goes through the files directory by
-// directory, which takes no memory, from a random one on, so that a process that is
-// started often comes round too. Each directory has its share of the time of a
-// pass, and a directory that takes longer, because of the bound of bytes a second,
-// delays the next. What it brings into the system's page cache it has dropped
-// again, but of files that others use it drops nothing.
+// A scrubber reads what nobody asks for, to find what the disk has spoiled while it can be had
+// again from elsewhere. Each part of a pass has its share of the objects and of the time; one
+// that takes longer, because of the bound of bytes a second, delays the next. The first part is
+// another one after each start, so that also a process that is often restarted reads everything.
+// What the scrubber brings into the system's page cache it drops again, unless others use it.
 type scrubber struct {
 	store *Store
 	pass  time.Duration
 	debt  int64 // bytes read and not waited for yet
-	buf   []byte
 	stop  chan struct{}
 	done  sync.WaitGroup
 
@@ -34,7 +30,7 @@ type scrubber struct {
 }
 
 func newScrubber(s *Store, pass time.Duration) *scrubber {
-	c := &scrubber{store: s, pass: max(pass, time.Second), buf: make([]byte, 4<<10), stop: make(chan struct{})}
+	c := &scrubber{store: s, pass: max(pass, time.Second), stop: make(chan struct{})}
 	if pass > 0 {
 		c.done.Go(c.run)
 	}
@@ -46,15 +42,15 @@ func (c *scrubber) close() {
 	c.done.Wait()
 }
 
-// run makes pass after pass until close. A pass ends: it reads each directory once.
+// run makes pass after pass until close. A pass ends: it has so many parts.
 func (c *scrubber) run() {
-	for shard := rand.IntN(shards); ; c.passes.Add(1) {
-		for range shards {
-			end := time.Now().Add(c.pass / shards)
-			if !c.directory(shard) || !c.sleep(time.Until(end)) {
+	for part := rand.Uint64N(scrubParts); ; c.passes.Add(1) {
+		for range scrubParts {
+			end := time.Now().Add(c.pass / scrubParts)
+			if !c.segments(part) || !c.files(part) || !c.sleep(time.Until(end)) {
 				return
 			}
-			shard = (shard + 1) % shards
+			part = (part + 1) % scrubParts
 		}
 	}
 }
@@ -72,59 +68,41 @@ func (c *scrubber) sleep(d time.Duration) bool {
 }
 
 // paid waits for what n bytes cost, when it is worth it: their share of a pass, and
-// what the bound asks for. It reports whether there is
-// more to do.
+// what the bound of bytes a second asks for. It reports whether there is more to do.
 func (c *scrubber) paid(n int64) bool {
 	if c.debt += n; c.debt < scrubStep {
 		return true
 	}
 	all := max(float64(c.store.held()), 1)
-	share := time.Duration(min(float64(c.debt)/all, 1./shards) * float64(c.pass))
+	share := time.Duration(min(float64(c.debt)/all, 1./scrubParts) * float64(c.pass))
 	bound := time.Duration(c.debt) * time.Second / scrubRate
 	c.debt = 0
 	return c.sleep(max(share, bound))
 }
 
-// directory reads the files of one directory, and a share of the segments. It reports
-// whether there is more to do.
-func (c *scrubber) directory(shard int) bool {
-	for _, sg := range c.store.segments.share(shard) {
-		more := c.segment(sg)
-		sg.release()
-		if !more {
-			return false
-		}
-	}
-	dir := c.store.shardDir(shard)
-	names, err := c.store.opt.FS.ReadDir(dir)
-	if err != nil {
-		return true // it was never made, or there will be complaints from those who use it
-	}
-	for _, name := range names {
-		id, err := strconv.ParseUint(name, 16, 64)
-		if err == nil && !c.file(id, filepath.Join(dir, name)) {
-			return false
-		}
-	}
-	return true
-}
-
-// share returns the segments that the scrub reads with a directory, each with a reference.
-func (g *segments) share(shard int) (some []*segment) {
+// segments reads the segments of a part. It reports whether there is more to do.
+func (c *scrubber) segments(part uint64) bool {
+	g := c.store.segments
+	var some []*segment
 	g.mu.RLock()
-	defer g.mu.RUnlock()
 	for n, sg := range g.all {
-		if int(n%shards) == shard && sg.acquire() {
+		if n%scrubParts == part && sg.acquire() {
 			some = append(some, sg)
 		}
 	}
-	return some
+	g.mu.RUnlock()
+	more := true
+	for _, sg := range some {
+		more = more && c.segment(sg)
+		sg.release()
+	}
+	return more
 }
 
 // segment reads the records of a segment that are held. It reports whether there is more
 // to do.
 func (c *scrubber) segment(sg *segment) bool {
-	const piece = scrubStep
+	const piece = 1 << 20
 	g := c.store.segments
 	r := newEntryReader(sg.index, make([]byte, 64<<10))
 	at, cold := int64(-1), false
@@ -160,46 +138,48 @@ func (c *scrubber) segment(sg *segment) bool {
 	}
 }
 
-// file reads a file. It reports whether there is more to do.
-func (c *scrubber) file(id uint64, path string) (more bool) {
+// files reads those objects of a part that have a file each. It reports whether there is
+// more to do.
+func (c *scrubber) files(part uint64) bool {
+	var some []*Object
+	for key, o := range c.store.index.All() {
+		if key%scrubParts == part && !o.is(objSmall) {
+			some = append(some, o)
+		}
+	}
+	for _, o := range some {
+		if !c.file(o) {
+			return false
+		}
+	}
+	return true
+}
+
+// file reads the file of an object. It reports whether there is more to do.
+func (c *scrubber) file(o *Object) (more bool) {
 	s := c.store
-	if s.files.has(id) {
+	if s.files.has(o.file.id) {
 		return true // it is among those used most: readers check it
 	}
-	f, err := s.opt.FS.Open(path)
+	f, err := s.opt.FS.Open(s.path(o.file.id))
 	if err != nil {
 		return true // it left, or can't be opened now; if it never can, its next reader finds out
 	}
 	defer f.Close()
-	defer s.files.distrust(id) // the pages that are read here nobody else has seen
+	defer s.files.distrust(o.file.id) // the pages that are read here nobody else has seen
 	if !f.Cached(0, 0) {
 		defer f.Uncache(0, 0)
 	}
-	ft, err := readFooter(f, c.buf)
-	var o *Object
+	o.file.tail.RLock()
+	t, err := readTailOf(f, o)
+	o.file.tail.RUnlock()
 	if err != nil {
-		if o = s.byFile(id); o == nil {
-			return true
-		}
-		o.file.tail.RLock() // it may have been written just then
-		ft, err = readFooter(f, c.buf)
-		o.file.tail.RUnlock()
-	} else if o, _ = s.Peek(ft.key); o == nil || o.is(objSmall) || o.file.id != id {
-		return true // it is about to be removed, or was just written
-	}
-	if err != nil {
-		if errors.Is(err, errBroken) {
-			s.spoiled(o, err)
-		}
+		s.spoiled(o, err)
 		return true
 	}
-	_, _, sums, err := readTail(f, ft.body)
-	if err != nil {
-		return true // it was written just then: the next pass reads it
-	}
-	b := blocks{store: s, f: f, body: ft.body, sums: sums}
+	b := blocks{store: s, f: f, body: t.body, sums: decodeUint64s(t.sums)}
 	defer b.park()
-	for off := int64(0); off < ft.body; off += blockSize {
+	for off := int64(0); off < t.body; off += blockSize {
 		got, err := b.at(off)
 		if err != nil {
 			s.spoiled(o, err)
@@ -210,16 +190,5 @@ func (c *scrubber) file(id uint64, path string) (more bool) {
 			return false
 		}
 	}
-	return c.paid(ft.tailSize() + footerSize)
-}
-
-// byFile finds the object that a file holds by reading the whole index, which is
-// for a file that doesn't say its key.
-func (s *Store) byFile(id uint64) *Object {
-	for o := range s.index.Values() {
-		if !o.is(objSmall) && o.file.id == id {
-			return o
-		}
-	}
-	return nil
+	return c.paid(t.tailSize() + footerSize)
 }

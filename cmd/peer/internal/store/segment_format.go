@@ -163,9 +163,7 @@ func appendEntry(dst []byte, state byte, e *indexEntry, key string, labels []uin
 	dst = le.AppendUint64(dst, uint64(e.written))
 	dst = le.AppendUint64(dst, uint64(e.generated))
 	dst = le.AppendUint64(dst, 0)
-	for _, l := range labels {
-		dst = le.AppendUint64(dst, l)
-	}
+	dst = appendUint64s(dst, labels)
 	dst = append(dst, key...)
 	dst = append(dst, make([]byte, aligned(int64(len(dst)))-int64(len(dst)))...)
 	sealEntry(dst[start:])
@@ -226,14 +224,6 @@ func parseEntry(b []byte) (e indexEntry, err error) {
 	e.labels = b[entryHead : entryHead+8*labels]
 	e.key = b[entryHead+8*labels : entryHead+8*labels+int(key)]
 	return e, nil
-}
-
-// numbers returns the labels, nil if there are none.
-func (e *indexEntry) numbers() (labels []uint64) {
-	for b := e.labels; len(b) > 0; b = b[8:] {
-		labels = append(labels, binary.LittleEndian.Uint64(b))
-	}
-	return labels
 }
 
 // An entryReader reads the entries of an index file in order.

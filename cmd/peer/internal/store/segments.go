@@ -65,7 +65,7 @@ func (g *segments) path(n uint64, kind string) string {
 
 // release gives up a reference; the last closes the files.
 func (sg *segment) release() {
-	if sg.refs.Add(-1) == 0 {
+	if sg.drop() {
 		sg.data.Close()
 		sg.index.Close()
 	}
@@ -113,7 +113,7 @@ func (g *segments) createFile(n uint64, kind, magic string) (File, error) {
 // add makes a segment known.
 func (g *segments) add(n uint64, sg *segment) {
 	sg.id, sg.seg = n, sg
-	sg.refs.Store(1)
+	sg.n.Store(1)
 	g.mu.Lock()
 	g.all[n] = sg
 	g.total += sg.size

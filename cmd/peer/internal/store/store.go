@@ -44,9 +44,10 @@ type Store struct {
 	trash    *remover
 	scrub    *scrubber
 
-	buffers sync.Pool       // *[blockSize]byte
-	records sync.Pool       // *[]byte, of small objects being written
-	limited limitlog.Logger // of what goes wrong on the disk
+	buffers  sync.Pool       // *[blockSize]byte
+	records  sync.Pool       // *[]byte, of small objects being written
+	memories sync.Pool       // *memory
+	limited  limitlog.Logger // of what goes wrong on the disk
 
 	otherVersions [256]atomic.Uint64 // files removed at start, by their version
 
@@ -84,6 +85,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{opt: o, wanted: wanted, log: o.Logger, limited: limitlog.Logger{Log: o.Logger}, exp: newExpiries(), seed: maphash.MakeSeed()}
 	s.buffers.New = func() any { return new([blockSize]byte) }
 	s.records.New = func() any { return new([]byte) }
+	s.memories.New = func() any { return new(memory) }
 	s.room.maxBytes = o.MaxBytes
 	s.capacity.Store(o.MaxBytes)
 	s.most.Store(o.MaxBytes / grain)

@@ -53,7 +53,7 @@ func TestTurnover(t *testing.T) {
 		}
 		defer v.Close()
 		var b bytes.Buffer
-		if _, err := v.WriteRange(&b, 0, v.Size()); err != nil {
+		if _, err := writeRange(&v, &b, 0, v.Size()); err != nil {
 			return err
 		}
 		if want := version[key]; !bytes.Equal(b.Bytes(), body(want, length(want))) {
@@ -182,8 +182,8 @@ func TestTurnoverBeside(t *testing.T) {
 	for _, sg := range s.segments.all {
 		live += sg.live
 		total += sg.size
-		if sg.pins != 0 || sg.refs.Load() != 0 {
-			t.Errorf("segment %d: %d pins, %d references", sg.id, sg.pins, sg.refs.Load())
+		if sg.pins != 0 || sg.n.Load() != 0 {
+			t.Errorf("segment %d: %d pins, %d references", sg.id, sg.pins, sg.n.Load())
 		}
 	}
 	if live > held || live != s.segments.live || total != s.segments.total {

@@ -411,9 +411,7 @@ func (s *Store) nameFile(tmp uint64, key string, body, tail int64, m Meta, now i
 		s.trash.remove(s.tmpPath(tmp))
 		return nil, err
 	}
-	f := &file{id: id, body: body}
-	f.refs.Store(1)
-	return newObject(key, f, id, body+tail, m, now), nil
+	return newObject(key, newFile(id, body), id, body+tail, m, now), nil
 }
 
 // writeFile makes a file of b.

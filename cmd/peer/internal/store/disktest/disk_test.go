@@ -77,9 +77,12 @@ func get(t *testing.T, s *store.Store, key string) int {
 	version := -1
 	fmt.Sscan(string(v.Value().([]byte)), &version)
 	var got bytes.Buffer
-	n, err := v.WriteRange(&got, 0, v.Size())
+	src, err := v.Source(0, v.Size())
+	if err == nil {
+		_, err = io.Copy(&got, src)
+	}
 	want := pattern(key, version)
-	if n != int64(got.Len()) || !bytes.HasPrefix(want, got.Bytes()) || err == nil && got.Len() != len(want) {
+	if !bytes.HasPrefix(want, got.Bytes()) || err == nil && got.Len() != len(want) {
 		t.Fatalf("%s: version %d: %d bytes that are not its, %v", key, version, got.Len(), err)
 	}
 	if err != nil {
