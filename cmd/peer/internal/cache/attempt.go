@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -26,7 +27,7 @@ type attempt struct {
 	inStore  bool          // nothing but the store is looked into
 	pause    time.Duration // before anybody is asked
 	patience time.Duration
-	received *store.Comparison // what came before; nil = nobody has it
+	received *store.Sums // of what came before; nil = nobody has it
 	source   *pausing
 	buf      []byte
 	done     chan struct{} // closed at the end
@@ -44,9 +45,11 @@ func (b *body) begin(inStore bool) {
 	}
 	switch {
 	case b.w != nil:
-		t.received = b.w.Compare()
+		sums := b.w.Received()
+		t.received = &sums
 	case b.passed != nil:
-		t.received = b.passed.Compare()
+		sums := b.passed.Sums()
+		t.received = &sums
 	}
 	b.attempt = t
 	b.c.background.Add(1)
@@ -271,29 +274,26 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 	default:
 		return a.status < 500, errUnfit
 	}
-	if received != nil {
-		received.Begin()
-	}
 	t.source = newPausing(a.body, otherPatience*t.patience, a.cancel)
 	t.buf = make([]byte, 32<<10)
-	for len(a.ahead) == 0 {
-		n, err := t.source.Read(t.buf)
-		ahead := min(skip, int64(n))
-		skip -= ahead
-		a.ahead = t.buf[ahead:n]
-		if received != nil {
-			rest, differs := received.Take(a.ahead)
-			if differs != nil {
-				return true, differs
-			}
-			a.ahead = rest
-		}
-		if err != nil {
-			a.err = err
-			break
+	if _, err := io.CopyN(io.Discard, t.source, skip); err != nil {
+		return false, errUnfit
+	}
+	if received != nil {
+		_, err := io.CopyN(io.Discard, received.Check(t.source, 0, math.MaxInt64), t.at)
+		switch {
+		case errors.Is(err, store.ErrDiffers) && !errors.Is(err, io.ErrUnexpectedEOF):
+			return true, err
+		case err != nil:
+			return false, errUnfit
 		}
 	}
-	if len(a.ahead) == 0 && (a.err != io.EOF || whole.length >= 0 || skip > 0 || received != nil && received.Left() > 0) {
+	for len(a.ahead) == 0 && a.err == nil {
+		var n int
+		n, a.err = t.source.Read(t.buf)
+		a.ahead = t.buf[:n]
+	}
+	if len(a.ahead) == 0 && (a.err != io.EOF || whole.length >= 0) {
 		return false, errUnfit
 	}
 	return false, nil

@@ -91,7 +91,7 @@ func (f *Follower) Read(p []byte) (int, error) {
 		f.advanceLocked(k)
 		return k, nil
 	case f.off < w.saved:
-		b := blocks{store: w.store, f: w.f, body: min(w.base, w.saved), sums: w.sums}
+		b := blocks{store: w.store, f: w.f, body: min(w.base, w.saved), sums: w.got.sums}
 		w.mu.Unlock()
 		got, err := b.at(f.off)
 		k := copy(p, got)
@@ -118,7 +118,7 @@ func (f *Follower) Wait() error {
 
 func (f *Follower) waitLocked() error {
 	w := f.w
-	for f.off >= w.n {
+	for f.off >= w.got.n {
 		switch {
 		case w.ended && w.err != nil:
 			return w.err
@@ -163,7 +163,7 @@ func (f *Follower) advanceLocked(k int) {
 func (f *Follower) Ready() bool {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
-	return f.off < f.w.n || f.w.ended
+	return f.off < f.w.got.n || f.w.ended
 }
 
 // Close frees the reader.

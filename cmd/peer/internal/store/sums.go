@@ -1,9 +1,9 @@
 package store
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -21,20 +21,11 @@ func SumsOf(b []byte, body int64) (s Sums, ok bool) {
 	if body < 0 || len(b)%8 != 0 || int64(len(b)/8) != blockCount(body) {
 		return s, false
 	}
-	s = Sums{make([]uint64, len(b)/8), body}
-	for i := range s.sums {
-		s.sums[i] = binary.LittleEndian.Uint64(b[8*i:])
-	}
-	return s, true
+	return Sums{decodeUint64s(b), body}, true
 }
 
 // Append appends the sums to b, 8 bytes each, little-endian.
-func (s Sums) Append(b []byte) []byte {
-	for _, sum := range s.sums {
-		b = binary.LittleEndian.AppendUint64(b, sum)
-	}
-	return b
-}
+func (s Sums) Append(b []byte) []byte { return appendUint64s(b, s.sums) }
 
 // Sums returns those of the whole body, if it was opened with that.
 func (v *View) Sums() Sums {
@@ -52,7 +43,46 @@ func (v *View) Sums() Sums {
 func (f *Follower) Sums() Sums {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
-	return Sums{f.w.sums[:len(f.w.sums):len(f.w.sums)], f.w.n}
+	return Sums{slices.Clip(f.w.got.sums), f.w.got.n}
+}
+
+// Received has the checksums of a body's first bytes, which nobody need keep. The zero value
+// has those of none. It isn't safe for concurrent use.
+type Received struct {
+	sums []uint64 // of the whole blocks; only appended to
+	sum  xxhash.Digest
+	n    int64
+}
+
+// Add notes the bytes that come next.
+func (r *Received) Add(p []byte) {
+	for len(p) > 0 {
+		at := r.n % blockSize
+		if at == 0 {
+			r.sum.Reset()
+		}
+		k := min(int64(len(p)), blockSize-at)
+		r.sum.Write(p[:k])
+		if r.n += k; r.n%blockSize == 0 {
+			r.sums = append(r.sums, r.sum.Sum64())
+		}
+		p = p[k:]
+	}
+}
+
+// seal ends the last block, after which nothing may be added.
+func (r *Received) seal() {
+	if r.n%blockSize != 0 {
+		r.sums = append(r.sums, r.sum.Sum64())
+	}
+}
+
+// Sums returns the checksums of what was added so far. What is added later doesn't matter to
+// them.
+func (r *Received) Sums() Sums {
+	sealed := Received{slices.Clip(r.sums), r.sum, r.n}
+	sealed.seal()
+	return Sums{sealed.sums, r.n}
 }
 
 // Len returns for how many blocks there are sums.

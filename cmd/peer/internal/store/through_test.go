@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -278,6 +279,14 @@ func TestPassThroughAlone(t *testing.T) {
 	})
 }
 
+// pieces reads at most so many bytes at a time.
+type pieces struct {
+	io.Reader
+	most int
+}
+
+func (r pieces) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), r.most)]) }
+
 // TestCompare: another source goes on with a body, and one that gives other bytes
 // is found out before any of them is passed on.
 func TestCompare(t *testing.T) {
@@ -301,28 +310,25 @@ func TestCompare(t *testing.T) {
 				if wrong >= 0 {
 					other[wrong] ^= 1
 				}
-				r := w.Compare()
+				r := w.Received()
 				resume := func(from []byte) error {
-					r.Begin()
-					for len(from) > 0 {
-						k := min(len(from), piece)
-						rest, err := r.Take(from[:k])
-						if err != nil {
-							return err
-						}
-						check(t, w.Write(t.Context(), rest))
-						from = from[k:]
+					src := r.Check(pieces{bytes.NewReader(from), piece}, 0, math.MaxInt64)
+					if _, err := io.CopyN(io.Discard, src, int64(at)); err != nil {
+						return err
 					}
-					return nil
+					rest, err := io.ReadAll(src)
+					check(t, err)
+					return w.Write(t.Context(), rest)
 				}
 				err = resume(other)
 				if wrong >= 0 {
 					if !errors.Is(err, ErrDiffers) || w.Len() != int64(at) {
 						t.Errorf("at=%d piece=%d wrong=%d: %v, %d bytes received", at, piece, wrong, err, w.Len())
 					}
-					resume(b)
-				} else if err != nil || r.Left() != 0 {
-					t.Errorf("at=%d piece=%d: %v, %d left", at, piece, err, r.Left())
+					err = resume(b)
+				}
+				if err != nil {
+					t.Errorf("at=%d piece=%d wrong=%d: %v", at, piece, wrong, err)
 				}
 				_, err = w.Commit(Meta{})
 				check(t, err)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 const (
@@ -49,13 +47,11 @@ type Writer struct {
 	key   string
 	size  int64 // announced; -1 = unknown
 
-	sum  xxhash.Digest // of the block that n stands in
-	sums []uint64      // of the whole blocks before; only appended to, with mu held
-	room int64         // reserved for this body
+	room int64 // reserved for this body
 
 	mu        sync.Mutex
-	n         int64  // bytes received
-	window    []byte // the last of them
+	got       Received
+	window    []byte // the last bytes received
 	base      int64  // where the window begins
 	f         File   // nil while there is none
 	saved     int64  // bytes of the body that are in the file
@@ -67,10 +63,10 @@ type Writer struct {
 	spoiled   error  // what a follower found the file to be; nil = nothing wrong
 	followers []*Follower
 	held      bool          // see Hold
-	changed   chan struct{} // closed when n or ended changes; nil if no follower waits
+	changed   chan struct{} // closed when got or ended changes; nil if no follower waits
 	moved     chan struct{} // closed when Write may go on; nil if it doesn't wait
 
-	// Memory of sums and followers, of which most bodies have one.
+	// Memory of checksums and followers, of which most bodies have one.
 	firstSum      [1]uint64
 	firstFollower [1]*Follower
 	follower      Follower
@@ -83,8 +79,7 @@ func (s *Store) Create(key string, size int64) (*Writer, error) {
 		return nil, ErrTooLarge
 	}
 	w := &Writer{store: s, key: key, size: size}
-	w.sum.Reset()
-	w.sums, w.followers = w.firstSum[:0], w.firstFollower[:0]
+	w.got.sums, w.followers = w.firstSum[:0], w.firstFollower[:0]
 	if size >= 0 {
 		w.window = make([]byte, 0, min(size, keptBody))
 	}
@@ -96,7 +91,7 @@ func (s *Store) Create(key string, size int64) (*Writer, error) {
 // passes through, when ctx ends or nobody follows or holds it ([ErrNoFollower]).
 // ctx bounds how long the slowest follower may keep it waiting.
 func (w *Writer) Write(ctx context.Context, p []byte) error {
-	total := w.n + int64(len(p))
+	total := w.got.n + int64(len(p))
 	switch {
 	case w.size >= 0 && total > w.size:
 		return ErrTooLong
@@ -134,10 +129,9 @@ func (w *Writer) limit() int {
 func (w *Writer) take(p []byte) {
 	w.mu.Lock()
 	w.window = append(w.window, p...)
-	w.n += int64(len(p))
+	w.got.Add(p)
 	w.wakeLocked()
 	w.mu.Unlock()
-	w.hash(p)
 }
 
 // save writes to the file what it lacks of the body, and keeps the last block in
@@ -151,7 +145,7 @@ func (w *Writer) save() {
 		return
 	}
 	w.mu.Lock()
-	w.trimLocked(max(w.base, (w.n-1)/blockSize*blockSize))
+	w.trimLocked(max(w.base, (w.got.n-1)/blockSize*blockSize))
 	w.mu.Unlock()
 }
 
@@ -170,17 +164,17 @@ func (w *Writer) append(tail []byte) error {
 		w.f, w.id = f, id
 		w.mu.Unlock()
 	}
-	w.reserve(w.n + int64(len(tail)))
+	w.reserve(w.got.n + int64(len(tail)))
 	if b := w.window[w.saved-w.base:]; len(b) > 0 {
 		if _, err := w.f.WriteAt(b, w.saved); err != nil {
 			return err
 		}
 		w.mu.Lock()
-		w.saved = w.n
+		w.saved = w.got.n
 		w.mu.Unlock()
 	}
 	if len(tail) > 0 {
-		if _, err := w.f.WriteAt(tail, w.n); err != nil {
+		if _, err := w.f.WriteAt(tail, w.got.n); err != nil {
 			return err
 		}
 	}
@@ -209,13 +203,13 @@ func (w *Writer) makeRoom(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
-		slowest := w.n
+		slowest := w.got.n
 		live, waits := 0, false
 		for _, f := range w.followers {
 			if f.ctx.Err() == nil && !f.behind {
 				slowest = min(slowest, f.off)
 				live++
-				waits = waits || f.off == w.n
+				waits = waits || f.off == w.got.n
 			}
 		}
 		switch {
@@ -267,28 +261,6 @@ func (w *Writer) reserve(n int64) {
 	}
 }
 
-// hash takes p into the blocks' checksums.
-func (w *Writer) hash(p []byte) {
-	at := int(w.n-int64(len(p))) % blockSize
-	for len(p) > 0 {
-		k := min(len(p), blockSize-at)
-		w.sum.Write(p[:k])
-		if at += k; at == blockSize {
-			w.closeBlock()
-			at = 0
-		}
-		p = p[k:]
-	}
-}
-
-// closeBlock notes the checksum of the block that ends here.
-func (w *Writer) closeBlock() {
-	w.mu.Lock()
-	w.sums = append(w.sums, w.sum.Sum64())
-	w.mu.Unlock()
-	w.sum.Reset()
-}
-
 // wakeLocked wakes the followers that wait for bytes. w.mu is held.
 func (w *Writer) wakeLocked() {
 	if w.changed != nil {
@@ -307,7 +279,12 @@ func (w *Writer) movedLocked() {
 
 // Len returns how many bytes of the body were received. It is for the goroutine
 // that writes.
-func (w *Writer) Len() int64 { return w.n }
+func (w *Writer) Len() int64 { return w.got.n }
+
+// Received returns the checksums of what was received so far, by which another source can go
+// on with the body. It must not be called during a Write; what is written later doesn't
+// matter to them.
+func (w *Writer) Received() Sums { return w.got.Sums() }
 
 // End says that the body is complete (err = nil) or that no more of it will
 // come. Followers that read to the end get io.EOF or err. Ending a body short of
@@ -315,8 +292,8 @@ func (w *Writer) Len() int64 { return w.n }
 func (w *Writer) End(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err == nil && w.size >= 0 && w.n != w.size {
-		err = fmt.Errorf("%w after %d of %d bytes", ErrBrokenOff, w.n, w.size)
+	if err == nil && w.size >= 0 && w.got.n != w.size {
+		err = fmt.Errorf("%w after %d of %d bytes", ErrBrokenOff, w.got.n, w.size)
 	}
 	if !w.ended {
 		w.ended, w.err = true, err
@@ -371,14 +348,14 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 // [Store.put] says.
 func (w *Writer) place(m Meta, labels []uint64) (o *Object, pinned *segment, err error) {
 	s := w.store
-	if w.n%blockSize != 0 {
-		w.closeBlock()
-	}
+	w.mu.Lock()
+	w.got.seal()
+	w.mu.Unlock()
 	now := s.opt.Now().UnixNano()
 	if w.f == nil {
-		return s.put(w.key, w.window, w.sums, m, labels, now, stateHeld)
+		return s.put(w.key, w.window, w.got.sums, m, labels, now, stateHeld)
 	}
-	tail := appendTail(nil, w.n, w.sums, w.key, m, now)
+	tail := appendTail(nil, w.got.n, w.got.sums, w.key, m, now)
 	if err := w.append(tail); err != nil {
 		return nil, nil, err
 	}
@@ -388,7 +365,7 @@ func (w *Writer) place(m Meta, labels []uint64) (o *Object, pinned *segment, err
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err = s.nameFile(w.id, w.key, w.n, int64(len(tail)), m, now)
+	o, err = s.nameFile(w.id, w.key, w.got.n, int64(len(tail)), m, now)
 	return o, nil, err
 }
 
