@@ -6,87 +6,82 @@ import (
 	"time"
 )
 
-// expiries unlists objects when their time has come: a heap by it and one
-// goroutine that sleeps until the first. Times are since the store was opened, so
-// that a clock that is put forward or back doesn't move them. Objects that leave the store earlier
-// leave the heap too, so it holds no more than the store does.
+// expiries unlists objects when their time has come: a heap ordered by that time, and a timer
+// for the first. Times are since the store was opened, so that a clock that is put forward or
+// back doesn't move them. Objects that leave the store earlier leave the heap too, so it holds
+// no more than the store does.
 type expiries struct {
-	epoch time.Time // when the store was opened, by the monotonic clock
+	epoch  time.Time // when the store was opened, by the monotonic clock
+	unlist func(*Object)
+	work   sync.Mutex // held while objects are unlisted
+	closed bool       // guarded by work
+
 	mu    sync.Mutex
 	queue expiryQueue
-	wake  chan struct{} // capacity 1: the first entry changed
-	stop  chan struct{}
-	done  chan struct{}
+	timer *time.Timer // for the first of queue
 }
 
-func newExpiries() *expiries {
-	return &expiries{epoch: time.Now(), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+func newExpiries(unlist func(*Object)) *expiries {
+	e := &expiries{epoch: time.Now(), unlist: unlist}
+	e.timer = time.AfterFunc(time.Hour, e.run)
+	return e
 }
 
 // add has o unlisted after a while.
 func (e *expiries) add(o *Object, after time.Duration) {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.queue = append(e.queue, expiry{time.Since(e.epoch) + after, o})
 	o.place = int32(len(e.queue) - 1)
 	heap.Fix(&e.queue, int(o.place))
-	first := o.place == 0
-	e.mu.Unlock()
-	if first {
-		select {
-		case e.wake <- struct{}{}:
-		default:
-		}
+	if o.place == 0 {
+		e.timer.Reset(after)
 	}
 }
 
 func (e *expiries) remove(o *Object) {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	if o.place >= 0 {
 		heap.Remove(&e.queue, int(o.place))
 	}
-	e.mu.Unlock()
 }
 
-// due removes and returns the first object if its time has come, else how long
-// that takes, at most an hour.
-func (e *expiries) due() (*Object, time.Duration) {
+// run unlists every object that is due.
+func (e *expiries) run() {
+	e.work.Lock()
+	defer e.work.Unlock()
+	for !e.closed {
+		o := e.due()
+		if o == nil {
+			return
+		}
+		e.unlist(o)
+	}
+}
+
+// due removes and returns the first object if its time has come; if not, it sets the timer.
+func (e *expiries) due() *Object {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.queue) == 0 {
-		return nil, time.Hour
+		return nil
 	}
-	if d := e.queue[0].due - time.Since(e.epoch); d > 0 {
-		return nil, min(d, time.Hour)
+	first := e.queue[0]
+	if wait := first.due - time.Since(e.epoch); wait > 0 {
+		e.timer.Reset(wait)
+		return nil
 	}
-	o := e.queue[0].o
 	heap.Pop(&e.queue)
-	return o, 0
+	return first.o
 }
 
-// run calls unlist for every object that is due, until close.
-func (e *expiries) run(unlist func(*Object)) {
-	defer close(e.done)
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		o, wait := e.due()
-		if o != nil {
-			unlist(o)
-			continue
-		}
-		timer.Reset(wait)
-		select {
-		case <-timer.C:
-		case <-e.wake:
-		case <-e.stop:
-			return
-		}
-	}
-}
-
+// close returns when nothing is unlisted any more.
 func (e *expiries) close() {
-	close(e.stop)
-	<-e.done
+	e.timer.Stop()
+	e.work.Lock()
+	defer e.work.Unlock()
+	e.closed = true
 }
 
 // An expiry says when an object stops being listed.

@@ -9,19 +9,19 @@ import (
 )
 
 // A remover removes from the disk what left the index: it unlinks files, and marks the
-// entries of small objects. It has a goroutine of its own, since the index says under
-// its lock which objects left; whoever must know that it is done calls drain.
+// entries of small objects. It works in goroutines of its own, since the index says under
+// its lock which objects left. To know that everything so far is removed, call drain.
 type remover struct {
-	log    *slog.Logger
-	fs     FS
-	work   sync.Mutex // held while something is removed, in the order of todo
+	log  *slog.Logger
+	fs   FS
+	work sync.Mutex // held while something is removed, in the order of todo
+
 	mu     sync.Mutex
-	more   sync.Cond
 	todo   []removal
+	coming bool        // a goroutine that will take todo was started
 	failed []removal   // to be tried again
 	retry  *time.Timer // when; nil if failed is empty
-	stop   bool
-	done   chan struct{}
+	closed bool
 }
 
 // A removal is a file to be unlinked, or the state that an entry of a segment gets.
@@ -32,47 +32,29 @@ type removal struct {
 	state byte
 }
 
-// removeAgain is how long what can't be removed is left alone: a later start would
-// find the object, which must not come back.
+// removeAgain is the time until a failed removal is tried again. It is tried for as long as
+// the store is open: a later start would find the object, which must not come back.
 const removeAgain = time.Minute
 
-func newRemover(files FS, log *slog.Logger) *remover {
-	r := &remover{fs: files, log: log, done: make(chan struct{})}
-	r.more.L = &r.mu
-	go r.run()
-	return r
-}
+func newRemover(files FS, log *slog.Logger) *remover { return &remover{fs: files, log: log} }
 
 func (r *remover) remove(path string) { r.add(removal{path: path}) }
 
-// mark changes the state of an entry. The segment's files stay open for it, and it is done
-// although they are to be removed meanwhile: until that is done a start would read them.
+// mark changes the state of an entry. The segment's files stay open until that is done, and it
+// is done even if they are to be removed as well: a start in between would read them.
 func (r *remover) mark(sg *segment, at int64, state byte) {
-	if sg.acquire() { // always: whoever marks knows that the segment is not gone
+	if sg.acquire() { // always: the caller knows that the segment is not gone
 		r.add(removal{seg: sg, at: at, state: state})
 	}
 }
 
 func (r *remover) add(what removal) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.todo = append(r.todo, what)
-	r.mu.Unlock()
-	r.more.Signal()
-}
-
-func (r *remover) run() {
-	defer close(r.done)
-	for {
-		r.mu.Lock()
-		for len(r.todo) == 0 && !r.stop {
-			r.more.Wait()
-		}
-		idle := len(r.todo) == 0
-		r.mu.Unlock()
-		if idle {
-			return
-		}
-		r.drain()
+	if !r.coming && !r.closed {
+		r.coming = true
+		go r.drain()
 	}
 }
 
@@ -82,22 +64,19 @@ func (r *remover) drain() {
 	defer r.work.Unlock()
 	r.mu.Lock()
 	todo := r.todo
-	r.todo = nil
+	r.todo, r.coming = nil, false
 	r.mu.Unlock()
 	var failed []removal
 	var cause error
 	for _, what := range todo {
-		err := r.do(what)
-		if err != nil {
+		if err := r.do(what); err != nil {
 			cause = err
 			if what.state == stateRemoved { // the other is not to be done later: the object may have gone
 				failed = append(failed, what)
 				continue
 			}
 		}
-		if what.seg != nil {
-			what.seg.release()
-		}
+		what.release()
 	}
 	if cause != nil {
 		r.log.Error("cannot remove objects from the disk, will try again", "objects", len(failed), "error", cause)
@@ -105,7 +84,7 @@ func (r *remover) drain() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failed = append(r.failed, failed...)
-	if len(r.failed) > 0 && r.retry == nil {
+	if len(r.failed) > 0 && r.retry == nil && !r.closed {
 		r.retry = time.AfterFunc(removeAgain, r.again)
 	}
 }
@@ -121,31 +100,32 @@ func (r *remover) do(what removal) error {
 	return nil
 }
 
-// again has what could not be removed tried again.
-func (r *remover) again() {
-	r.mu.Lock()
-	if !r.stop {
-		r.todo = append(r.todo, r.failed...)
-		r.failed, r.retry = nil, nil
+// release lets go of the segment that a removal is about, if any.
+func (what removal) release() {
+	if what.seg != nil {
+		what.seg.release()
 	}
-	r.mu.Unlock()
-	r.more.Signal()
 }
 
-// close removes what is left to be removed and returns.
+// again tries once more what failed, besides what there is to be done anyway.
+func (r *remover) again() {
+	r.mu.Lock()
+	r.todo = append(r.todo, r.failed...)
+	r.failed, r.retry = nil, nil
+	r.mu.Unlock()
+	r.drain()
+}
+
+// close tries once more to remove what is left, and returns.
 func (r *remover) close() {
 	r.mu.Lock()
-	r.stop = true
-	r.todo = append(r.todo, r.failed...)
-	if r.failed = nil; r.retry != nil {
+	r.closed = true
+	if r.retry != nil {
 		r.retry.Stop()
 	}
 	r.mu.Unlock()
-	r.more.Signal()
-	<-r.done
+	r.again()
 	for _, what := range r.failed {
-		if what.seg != nil {
-			what.seg.release()
-		}
+		what.release()
 	}
 }

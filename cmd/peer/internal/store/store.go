@@ -82,7 +82,7 @@ func Open(o Options) (*Store, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Store{opt: o, wanted: wanted, log: o.Logger, limited: limitlog.Logger{Log: o.Logger}, exp: newExpiries(), seed: maphash.MakeSeed()}
+	s := &Store{opt: o, wanted: wanted, log: o.Logger, limited: limitlog.Logger{Log: o.Logger}, seed: maphash.MakeSeed()}
 	s.buffers.New = func() any { return new([blockSize]byte) }
 	s.records.New = func() any { return new([]byte) }
 	s.memories.New = func() any { return new(memory) }
@@ -102,13 +102,13 @@ func Open(o Options) (*Store, error) {
 	s.hot = newHotSet(o.MemoryBytes)
 	s.files = newOpenFiles()
 	s.trash = newRemover(o.FS, s.log)
+	s.exp = newExpiries(s.unlist)
 	s.segments = newSegments(s)
 	s.opened = o.Now().UnixNano()
 	if err := s.reload(); err != nil {
 		s.release()
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	go s.exp.run(s.unlist)
 	s.segments.done.Go(s.segments.run)
 	s.scrub = newScrubber(s, o.Scrub)
 	return s, nil
@@ -359,13 +359,13 @@ func (s *Store) Close() error {
 	s.scrub.close()
 	close(s.segments.stop)
 	s.segments.done.Wait()
-	s.exp.close()
 	s.release()
 	return nil
 }
 
 // release stops what New started, in the order in which one part uses another.
 func (s *Store) release() {
+	s.exp.close()
 	s.index.StopAllGoroutines()
 	s.hot.close()
 	s.files.close()
