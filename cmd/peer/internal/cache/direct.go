@@ -63,21 +63,17 @@ func (d direct) Write(p []byte) (int, error) {
 	return int(n), err
 }
 
-// writeBody sends n bytes of a stored body whose header the server has, together with it if
-// the connection can do that.
+// writeBody sends n bytes of a stored body: those on disk without memory for them, where the
+// connection can do that.
 func writeBody(w http.ResponseWriter, r *request, body io.Reader, n int64) (done int64, err error) {
 	to, ok := w.(io.ReaderFrom)
-	c := conn.Of(r.Context())
-	if !ok || c == nil {
-		return io.Copy(w, body)
-	}
-	c.Hold()
-	err = http.NewResponseController(w).Flush() // the header, which is held
-	if err == nil {
-		done, err = to.ReadFrom(body)
-	}
-	if late := c.Release(); err == nil {
-		err = late
+	if _, onDisk := body.(conn.Blocks); ok && onDisk && conn.Of(r.Context()) != nil {
+		err = http.NewResponseController(w).Flush() // the header; else the server reads the first bytes
+		if err == nil {
+			done, err = to.ReadFrom(body)
+		}
+	} else {
+		done, err = io.Copy(w, body)
 	}
 	if err == nil && done < n {
 		err = io.ErrUnexpectedEOF

@@ -5,8 +5,8 @@
 // through a buffer of 4 KiB: that is one packet and one wake-up of the client too
 // many, which is what an answer from a cache costs most. [Listen] wraps the
 // connections of a listener, [Context] puts them where a handler finds them.
-// With [Conn.Answer] a handler sends what it has at hand as it is; with
-// [Conn.Hold] it keeps back what the server writes until the body comes.
+// With [Conn.Answer] a handler sends header and body at once. Whatever header the server
+// wrote, a body that the server passes on to [Conn.ReadFrom] needs no memory either.
 //
 // Start from [Listen]. On connections that come from elsewhere, TLS above all,
 // [Of] finds nothing, and a handler writes as ever.
@@ -22,10 +22,9 @@ import (
 	"time"
 )
 
-const (
-	maxHeld  = 8 << 10 // how much a connection keeps back: the header of nearly every answer
-	maxJoins = 8 << 10 // a body up to this length is copied behind its header, which costs less than two places to write from
-)
+// maxJoins is up to which length a body is copied behind its header, which costs less than two
+// places to write from.
+const maxJoins = 8 << 10
 
 // Listen returns a listener whose connections are each a [Conn], and pass a gate; nil =
 // there is none. It closes l. A write
@@ -58,18 +57,17 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 }
 
-// A Conn is a connection that can keep back what is written to it. Like what it
-// wraps it is safe for concurrent use, but for Buffer, Answer, Hold and Release:
-// these are for the handler of a request, while it runs.
+// A Conn is a connection that takes header and body of an answer at once. Like what it
+// wraps it is safe for concurrent use, except for Buffer and Answer: these are for the
+// handler of a request, while it runs.
 type Conn struct {
 	net.Conn
 	raw      syscall.RawConn // nil = it can't be told when it takes more
 	patience patience
 	pass     pass
 
-	holding bool
-	replace bool   // what the server writes next, by what is held
-	held    []byte // kept back, or lent by Buffer
+	replace bool   // what the server writes next, by head
+	head    []byte // of an answer that is still to be sent, or lent by Buffer
 }
 
 type key struct{}
@@ -93,7 +91,7 @@ func Of(ctx context.Context) *Conn {
 }
 
 // Buffer returns an empty slice to append a header to, for Answer.
-func (c *Conn) Buffer() []byte { return c.held[:0] }
+func (c *Conn) Buffer() []byte { return c.head[:0] }
 
 // Answer sends header and body, nil = none, as the whole answer to a request.
 // Nothing may have been written to its [net/http.ResponseWriter] before or after, and its
@@ -104,85 +102,59 @@ func (c *Conn) Buffer() []byte { return c.held[:0] }
 // elsewhere; after any other the connection must be closed: panic with
 // [net/http.ErrAbortHandler].
 func (c *Conn) Answer(header []byte, body io.Reader) (n int64, err error) {
-	c.held, c.replace, c.holding = header, true, false
+	c.head, c.replace = header, true
 	if body == nil {
 		return 0, nil
 	}
 	if b, ok := body.(memory); ok && len(b.Bytes()) <= maxJoins {
-		c.held = append(c.held, b.Bytes()...)
+		c.head = append(c.head, b.Bytes()...)
 		return int64(len(b.Bytes())), nil
 	}
-	return c.send(body)
+	return c.ReadFrom(body)
 }
 
-// Hold keeps back what the server writes until the body comes by ReadFrom, until
-// it is more than a header, or until Release.
-func (c *Conn) Hold() { c.holding = true }
-
-// Release writes what is kept back, if anything is.
-func (c *Conn) Release() error {
-	c.holding = false
-	if len(c.held) == 0 {
+// writeHead writes what is to be sent of an answer, if anything is.
+func (c *Conn) writeHead() error {
+	if len(c.head) == 0 {
 		return nil
 	}
-	_, err := c.write(c.held)
-	c.held = c.held[:0]
+	_, err := c.write(c.head)
+	c.head = c.head[:0]
 	return err
 }
 
 // Write implements [net.Conn].
 func (c *Conn) Write(p []byte) (int, error) {
-	switch {
-	case c.replace:
+	if c.replace {
 		c.replace = false
-		return len(p), c.Release()
-	case !c.holding:
-		return c.write(p)
-	case len(c.held)+len(p) <= maxHeld:
-		c.held = append(c.held, p...)
-		return len(p), nil
+		return len(p), c.writeHead()
 	}
-	return c.writeAfterHeld(p)
+	return c.write(p)
 }
 
-// writeAfterHeld writes what is kept back and p in one call. n counts bytes of p.
-func (c *Conn) writeAfterHeld(p []byte) (n int, err error) {
-	c.holding = false
-	before := len(c.held)
-	var written int64
-	switch {
-	case before == 0:
-		return c.write(p)
-	case len(p) <= maxJoins:
-		c.held = append(c.held, p...)
-		n, err = c.write(c.held)
-		written = int64(n)
-	default:
-		both := net.Buffers{c.held, p} // WriteTo drops what is written
-		written, err = c.patiently(int64(before+len(p)), func(int64) (int64, error) { return both.WriteTo(c.Conn) })
-	}
-	c.held = c.held[:0]
-	return max(0, int(written)-before), err
+// writeWithHead writes what is to be sent of an answer, and p, in one call. n counts bytes of p.
+func (c *Conn) writeWithHead(p []byte) (n int64, err error) {
+	both, before := net.Buffers{c.head, p}, int64(len(c.head)) // WriteTo drops what is written
+	n, err = c.patiently(before+int64(len(p)), func(int64) (int64, error) { return both.WriteTo(c.Conn) })
+	c.head = c.head[:0]
+	return max(0, n-before), err
 }
 
-// ReadFrom writes a body after what is kept back. A body with a method
+// ReadFrom writes a body, after the header that Answer had, if any. A body with a method
 // Bytes() []byte goes along in one call and must not change meanwhile. One that
 // comes in blocks, with the methods of [Blocks], is asked for a block whenever the
 // client takes bytes, and keeps none while it doesn't. See [Spans] for what the
 // kernel sends.
-func (c *Conn) ReadFrom(body io.Reader) (int64, error) { return c.send(body) }
-
-func (c *Conn) send(body io.Reader) (int64, error) {
+func (c *Conn) ReadFrom(body io.Reader) (int64, error) {
 	switch b := body.(type) {
 	case memory:
-		n, err := c.writeAfterHeld(b.Bytes())
-		return int64(n), err
+		return c.writeWithHead(b.Bytes())
 	case Blocks:
 		if c.raw != nil {
 			return c.sendBlocks(b)
 		}
 	}
-	if err := c.Release(); err != nil {
+	if err := c.writeHead(); err != nil {
 		return 0, err
 	}
 	return c.copyFrom(body)

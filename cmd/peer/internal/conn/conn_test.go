@@ -144,36 +144,27 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("Answer() = %d, %v, want %d", k, err, n)
 		}
 	}
-	held := func(w http.ResponseWriter, c *Conn, size int, header string, body io.Reader) {
+	read := func(w http.ResponseWriter, size int, body io.Reader) {
 		w.Header().Set("Content-Length", fmt.Sprint(size))
-		w.Header().Set("X-Long", header)
-		c.Hold()
 		http.NewResponseController(w).Flush()
 		if k, err := w.(io.ReaderFrom).ReadFrom(body); err != nil || k != int64(size) {
 			t.Errorf("ReadFrom() = %d, %v, want %d", k, err, size)
-		}
-		if err := c.Release(); err != nil {
-			t.Error(err)
 		}
 	}
 	kinds := map[string]struct {
 		want  []byte
 		serve func(http.ResponseWriter, *Conn)
 	}{
-		"short":       {short, func(_ http.ResponseWriter, c *Conn) { answer(c, len(short), inMemory(short)) }},
-		"long":        {long, func(_ http.ResponseWriter, c *Conn) { answer(c, len(long), inMemory(long)) }},
-		"file":        {long, func(_ http.ResponseWriter, c *Conn) { answer(c, len(long), file()) }},
-		"part":        {long[4097:70000], func(_ http.ResponseWriter, c *Conn) { answer(c, 70000-4097, middle()) }},
-		"stream":      {short, func(_ http.ResponseWriter, c *Conn) { answer(c, len(short), bytes.NewReader(short)) }},
-		"empty":       {nil, func(_ http.ResponseWriter, c *Conn) { answer(c, 0, nil) }},
-		"held":        {long, func(w http.ResponseWriter, c *Conn) { held(w, c, len(long), "x", inMemory(long)) }},
-		"held file":   {long, func(w http.ResponseWriter, c *Conn) { held(w, c, len(long), "x", file()) }},
-		"held stream": {long, func(w http.ResponseWriter, c *Conn) { held(w, c, len(long), "x", bytes.NewReader(long)) }},
-		"long header": {short, func(w http.ResponseWriter, c *Conn) {
-			held(w, c, len(short), strings.Repeat("y", 30_000), inMemory(short))
-		}},
+		"short":        {short, func(_ http.ResponseWriter, c *Conn) { answer(c, len(short), inMemory(short)) }},
+		"long":         {long, func(_ http.ResponseWriter, c *Conn) { answer(c, len(long), inMemory(long)) }},
+		"file":         {long, func(_ http.ResponseWriter, c *Conn) { answer(c, len(long), file()) }},
+		"part":         {long[4097:70000], func(_ http.ResponseWriter, c *Conn) { answer(c, 70000-4097, middle()) }},
+		"stream":       {short, func(_ http.ResponseWriter, c *Conn) { answer(c, len(short), bytes.NewReader(short)) }},
+		"empty":        {nil, func(_ http.ResponseWriter, c *Conn) { answer(c, 0, nil) }},
+		"read":         {long, func(w http.ResponseWriter, _ *Conn) { read(w, len(long), inMemory(long)) }},
+		"read file":    {long, func(w http.ResponseWriter, _ *Conn) { read(w, len(long), file()) }},
+		"read stream":  {long, func(w http.ResponseWriter, _ *Conn) { read(w, len(long), bytes.NewReader(long)) }},
 		"server's own": {short, func(w http.ResponseWriter, _ *Conn) { w.Write(short) }},
-		"never used":   {short, func(w http.ResponseWriter, c *Conn) { c.Hold(); c.Release(); w.Write(short) }},
 	}
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		c := Of(r.Context())

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sendBlocks writes what is kept back, and after it the body.
+// sendBlocks writes what is to be sent of the header, and after it the body.
 func (c *Conn) sendBlocks(body Blocks) (_ int64, err error) {
 	defer body.Park()
-	head := c.held
-	c.holding, c.held = false, c.held[:0]
+	head := c.head
+	c.head = c.head[:0]
 	total := int64(0) // of the body
 	_, err = c.patiently(-1, func(int64) (int64, error) {
 		left := len(head)

@@ -4,10 +4,10 @@ package conn
 
 import "io"
 
-// sendBlocks writes what is kept back, and after it the body.
+// sendBlocks writes what is to be sent of the header, and after it the body.
 func (c *Conn) sendBlocks(body Blocks) (done int64, err error) {
 	defer body.Park()
-	if err := c.Release(); err != nil {
+	if err := c.writeHead(); err != nil {
 		return 0, err
 	}
 	for { // each round sends at least a byte, or is the last
