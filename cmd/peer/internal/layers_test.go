@@ -53,7 +53,7 @@ var layers = []struct {
 	// How answers leave, whatever they are.
 	{dir: "cmd/peer/internal/conn", imports: "net golang.org/x/sys/unix"},
 	// Traces of requests, whoever answers them; nothing else sees OpenTelemetry.
-	{dir: "cmd/peer/internal/tracing", imports: "net go.opentelemetry.io/otel/attribute go.opentelemetry.io/otel/codes " +
+	{dir: "cmd/peer/internal/tracing", imports: "net cmd/peer/internal/limitlog go.opentelemetry.io/otel/attribute go.opentelemetry.io/otel/codes " +
 		"go.opentelemetry.io/otel/propagation go.opentelemetry.io/otel/sdk/resource go.opentelemetry.io/otel/sdk/trace " +
 		"go.opentelemetry.io/otel/trace"},
 	// What an operator says of caching: functions of requests and responses.

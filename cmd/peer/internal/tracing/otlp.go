@@ -9,83 +9,24 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// The JSON of an ExportTraceServiceRequest (opentelemetry-proto, and the section
-// "JSON Protobuf Encoding" of the OTLP specification): identifiers in hex, 64-bit
+// An object is one of the JSON of an ExportTraceServiceRequest (opentelemetry-proto, and the
+// section "JSON Protobuf Encoding" of the OTLP specification): identifiers in hex, 64-bit
 // numbers as strings, enumerations as numbers.
+type object map[string]any
 
-type exportRequest struct {
-	ResourceSpans []resourceSpans `json:"resourceSpans"`
-}
-
-type resourceSpans struct {
-	Resource   resourceOf   `json:"resource"`
-	ScopeSpans []scopeSpans `json:"scopeSpans"`
-	SchemaURL  string       `json:"schemaUrl,omitempty"`
-}
-
-type resourceOf struct {
-	Attributes []keyValue `json:"attributes"`
-}
-
-type scopeSpans struct {
-	Scope scopeOf    `json:"scope"`
-	Spans []spanJSON `json:"spans"`
-}
-
-type scopeOf struct {
-	Name    string `json:"name"`
-	Version string `json:"version,omitempty"`
-}
-
-type spanJSON struct {
-	TraceID      string     `json:"traceId"`
-	SpanID       string     `json:"spanId"`
-	TraceState   string     `json:"traceState,omitempty"`
-	ParentSpanID string     `json:"parentSpanId,omitempty"`
-	Flags        uint32     `json:"flags"`
-	Name         string     `json:"name"`
-	Kind         int        `json:"kind"`
-	Start        string     `json:"startTimeUnixNano"`
-	End          string     `json:"endTimeUnixNano"`
-	Attributes   []keyValue `json:"attributes,omitempty"`
-	Dropped      int        `json:"droppedAttributesCount,omitempty"`
-	Status       statusJSON `json:"status"`
-}
-
-type statusJSON struct {
-	Code    int    `json:"code,omitempty"`
-	Message string `json:"message,omitempty"`
-}
-
-type keyValue struct {
-	Key   string   `json:"key"`
-	Value anyValue `json:"value"`
-}
-
-// anyValue has one of its fields.
-type anyValue struct {
-	String *string  `json:"stringValue,omitempty"`
-	Bool   *bool    `json:"boolValue,omitempty"`
-	Int    *string  `json:"intValue,omitempty"`
-	Double *float64 `json:"doubleValue,omitempty"`
-}
-
-// requestOf describes the spans of one provider, which has one resource and,
-// here, one scope.
-func requestOf(spans []sdk.ReadOnlySpan) exportRequest {
-	if len(spans) == 0 {
-		return exportRequest{}
+// requestOf describes the spans of one provider, at least one. A provider has one resource
+// and, here, one scope.
+func requestOf(spans []sdk.ReadOnlySpan) object {
+	list := make([]object, len(spans))
+	for i, s := range spans {
+		list[i] = spanOf(s)
 	}
-	first := spans[0]
-	out := resourceSpans{
-		Resource:   resourceOf{Attributes: attributes(first.Resource().Attributes())},
-		SchemaURL:  first.Resource().SchemaURL(),
-		ScopeSpans: []scopeSpans{{Scope: scopeOf{first.InstrumentationScope().Name, first.InstrumentationScope().Version}}},
-	}
-	for _, s := range spans {
-		out.ScopeSpans[0].Spans = append(out.ScopeSpans[0].Spans, spanOf(s))
-	}
-	return exportRequest{ResourceSpans: []resourceSpans{out}}
+	resource, scope := spans[0].Resource(), spans[0].InstrumentationScope()
+	return object{"resourceSpans": []object{{
+		"resource":   object{"attributes": attributes(resource.Attributes())},
+		"schemaUrl":  resource.SchemaURL(),
+		"scopeSpans": []object{{"scope": object{"name": scope.Name, "version": scope.Version}, "spans": list}},
+	}}}
 }
 
 // Bits 8 and 9 of a span's flags say whether its parent is remote, and that this is known.
@@ -94,51 +35,45 @@ const (
 	parentRemote = 0x200
 )
 
-func spanOf(s sdk.ReadOnlySpan) spanJSON {
-	c, parent := s.SpanContext(), s.Parent()
-	out := spanJSON{
-		TraceID: c.TraceID().String(), SpanID: c.SpanID().String(), TraceState: c.TraceState().String(),
-		Flags: uint32(c.TraceFlags()) | parentKnown, Name: s.Name(), Kind: int(s.SpanKind()),
-		Start: strconv.FormatInt(s.StartTime().UnixNano(), 10), End: strconv.FormatInt(s.EndTime().UnixNano(), 10),
-		Attributes: attributes(s.Attributes()), Dropped: s.DroppedAttributes(),
-	}
-	if parent.SpanID().IsValid() {
-		out.ParentSpanID = parent.SpanID().String()
-	}
-	if parent.IsRemote() {
-		out.Flags |= parentRemote
+func spanOf(s sdk.ReadOnlySpan) object {
+	c, status := s.SpanContext(), object{}
+	flags := uint32(c.TraceFlags()) | parentKnown
+	if s.Parent().IsRemote() {
+		flags |= parentRemote
 	}
 	switch s.Status().Code {
 	case codes.Ok:
-		out.Status.Code = 1
+		status["code"] = 1
 	case codes.Error:
-		out.Status = statusJSON{2, s.Status().Description}
+		status["code"], status["message"] = 2, s.Status().Description
+	}
+	out := object{
+		"traceId": c.TraceID().String(), "spanId": c.SpanID().String(), "traceState": c.TraceState().String(), "flags": flags,
+		"name": s.Name(), "kind": int(s.SpanKind()), "status": status,
+		"startTimeUnixNano": strconv.FormatInt(s.StartTime().UnixNano(), 10), "endTimeUnixNano": strconv.FormatInt(s.EndTime().UnixNano(), 10),
+		"attributes": attributes(s.Attributes()), "droppedAttributesCount": s.DroppedAttributes(),
+	}
+	if parent := s.Parent().SpanID(); parent.IsValid() {
+		out["parentSpanId"] = parent.String()
 	}
 	return out
 }
 
-func attributes(list []attribute.KeyValue) []keyValue {
-	out := make([]keyValue, len(list))
+func attributes(list []attribute.KeyValue) []object {
+	out := make([]object, len(list))
 	for i, a := range list {
-		out[i].Key = string(a.Key)
-		v := &out[i].Value
+		var value object
 		switch a.Value.Type() {
 		case attribute.BOOL:
-			b := a.Value.AsBool()
-			v.Bool = &b
+			value = object{"boolValue": a.Value.AsBool()}
 		case attribute.INT64:
-			n := strconv.FormatInt(a.Value.AsInt64(), 10)
-			v.Int = &n
+			value = object{"intValue": strconv.FormatInt(a.Value.AsInt64(), 10)}
 		case attribute.FLOAT64:
-			f := a.Value.AsFloat64()
-			v.Double = &f
-		case attribute.STRING:
-			s := a.Value.AsString()
-			v.String = &s
-		default: // lists, which only a resource has, if somebody makes it
-			s := fmt.Sprint(a.Value.AsInterface())
-			v.String = &s
+			value = object{"doubleValue": a.Value.AsFloat64()}
+		default: // text, and lists, which only a resource can have
+			value = object{"stringValue": fmt.Sprint(a.Value.AsInterface())}
 		}
+		out[i] = object{"key": string(a.Key), "value": value}
 	}
 	return out
 }

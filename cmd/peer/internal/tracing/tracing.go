@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 )
 
 // Config says where spans go.
@@ -21,7 +23,7 @@ type Config struct {
 	Timeout  time.Duration     // for one batch; 0 = 10 s
 	Name     string            // of this peer: service.instance.id
 	Version  string            // of the program: service.version
-	Logger   *slog.Logger      // nil = discard
+	Logger   *slog.Logger
 }
 
 // A Tracer makes spans. It is safe for concurrent use; nil makes none.
@@ -46,7 +48,10 @@ func New(ctx context.Context, c Config) (*Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tracer{exporter: newExporter(c)}
+	t := &Tracer{exporter: &exporter{
+		cfg: c, log: limitlog.Logger{Log: c.Logger},
+		client: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: time.Minute}},
+	}}
 	t.provider = sdk.NewTracerProvider(sdk.WithResource(what), sdk.WithBatcher(t.exporter))
 	t.tracer = t.provider.Tracer(scope, trace.WithInstrumentationVersion(c.Version))
 	return t, nil
