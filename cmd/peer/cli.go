@@ -29,18 +29,8 @@ type grammar struct {
 
 	Completion kongcompletion.Completion `cmd:"" help:"Print how to have a shell complete commands and flags: bash, zsh or fish."`
 
-	ShowVersion versionFlag       `name:"version" help:"Print the build."`
+	ShowVersion kong.VersionFlag  `name:"version" help:"Print the build."`
 	Man         mangokong.ManFlag `name:"man" help:"Print the manual page, for man -l -."`
-}
-
-// versionFlag is what most programs have, beside the command.
-type versionFlag bool
-
-// BeforeApply is called by kong when the flag is there.
-func (versionFlag) BeforeApply(app *kong.Kong) error {
-	fmt.Fprintln(app.Stdout, thisBuild())
-	app.Exit(0)
-	return nil
 }
 
 // An environment is what a command works with.
@@ -94,6 +84,7 @@ func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, *config.Flags,
 		kong.Name("peer"),
 		kong.Description("A cooperative HTTP cache\n\nIt shares its contents with the other caches of a cluster."),
 		kong.Writers(stdout, stderr),
+		kong.Vars{"version": thisBuild().String()},
 		kong.Exit(func(code int) { panic(leave(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ExplicitGroups([]kong.Group{

@@ -49,23 +49,20 @@ func (c *demoCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags
 		o.Live = false
 	}
 	printed := false
-	show := func(r *demo.Result) error {
+	print := func(r *demo.Result) error {
 		printed = true
-		if c.JSON {
-			return printJSON(e, r)
-		}
-		return demo.WriteText(e.stdout, r)
+		return show(e, c.JSON, r, demo.WriteText)
 	}
 	if c.Serve {
 		o.Serve = func(ctx context.Context, r *demo.Result, a demo.Addresses) {
-			show(r)
+			print(r)
 			invite(e.stdout, a, c.Forward)
 			<-ctx.Done()
 		}
 	}
 	result, err := demo.Run(e.ctx, o)
 	if result != nil && !printed { // an interrupted run has the result of what was done
-		err = errors.Join(err, show(result))
+		err = errors.Join(err, print(result))
 	}
 	if err != nil {
 		return err

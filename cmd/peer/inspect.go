@@ -63,18 +63,13 @@ func (c *inspectCommand) Run(e *environment) error {
 	if broken != nil && !c.Fields {
 		return fmt.Errorf("%s is no sound digest: %w (--fields shows what there is of it)", c.What, broken)
 	}
-	if c.JSON {
-		return errors.Join(printJSON(e, out), broken)
-	}
-	if broken == nil {
-		if err := out.write(e.stdout); err != nil {
-			return err
+	return errors.Join(broken, show(e, c.JSON, out, func(w io.Writer, out inspected) error {
+		if broken == nil {
+			out.table().Write(w, "")
 		}
-	}
-	for _, line := range out.Fields {
-		fmt.Fprintln(e.stdout, line)
-	}
-	return broken
+		_, err := fmt.Fprint(w, strings.Join(append(out.Fields, ""), "\n"))
+		return err
+	}))
 }
 
 // store lists what a store holds, an object a line.
@@ -92,7 +87,7 @@ func (c *inspectCommand) store(e *environment) error {
 		}
 	}
 	if c.JSON {
-		errs = append(errs, printJSON(e, all))
+		errs = append(errs, show(e, true, all, nil))
 	}
 	return errors.Join(errs...)
 }
@@ -174,7 +169,7 @@ func (c *inspectCommand) describe(b []byte) (out inspected, err error) {
 	return out, nil
 }
 
-func (o *inspected) write(w io.Writer) error {
+func (o *inspected) table() *table.Table {
 	t := table.New("FIELD", "VALUE")
 	t.Row("kind", o.Kind)
 	t.Row("length", fmt.Sprintf("%s, %.2f bits an object", table.Bytes(o.Bytes), o.BitsPerKey))
@@ -192,5 +187,5 @@ func (o *inspected) write(w io.Writer) error {
 		t.Row("false positives", fmt.Sprintf("%.3g %%", 100*o.FalsePositiveRate))
 		t.Row("in memory", table.Bytes(o.MemoryBytes))
 	}
-	return t.Write(w, "")
+	return t
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"time"
@@ -104,10 +105,7 @@ func (c *planCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags
 		BytesPerSecond: d.BytesPerSecond, MemoryBytes: d.MemoryBytes, Binding: flagOf[d.Binding], Run: settings(goal, d),
 		Waits: compareWaits(goal),
 	}
-	if c.JSON {
-		return printJSON(e, p)
-	}
-	return p.write(e, goal)
+	return show(e, c.JSON, p, func(w io.Writer, p planned) error { return p.write(w, goal) })
 }
 
 // goal is what the flags ask for.
@@ -141,7 +139,7 @@ func settings(g digest.Goal, d digest.Design) string {
 	return fmt.Sprintf("--objects %d --false-positives %.3g%s", g.Objects, rate, publish)
 }
 
-func (p *planned) write(e *environment, g digest.Goal) error {
+func (p *planned) write(w io.Writer, g digest.Goal) error {
 	t := table.New("WHAT", ">VALUE", "")
 	t.Row("digest", shape(p.Bits, p.Hashes), fmt.Sprintf("%.1f bits per object, sent as %s", float64(p.Bits)/float64(g.Objects), p.Coding))
 	t.Row("false positives", fmt.Sprintf("%.3g %%", 100*p.FalsePositiveRate), "of the objects that a peer lacks, its digest claims")
@@ -151,8 +149,8 @@ func (p *planned) write(e *environment, g digest.Goal) error {
 		t.Row("update", table.Bytes(int64(math.Ceil(p.UpdateBytes))), fmt.Sprintf("every %s, after %.3g %% of the objects were replaced", admin.Span(time.Duration(p.UpdateSeconds*1e9)), 100*p.UpdateShare))
 		t.Row("received", table.Bytes(int64(math.Ceil(p.BytesPerSecond)))+"/s", fmt.Sprintf("by one peer from the %s", table.Of(g.Peers-1, "other")))
 	}
-	for _, w := range p.Waits {
-		t.Row("if a change waits "+admin.Span(time.Duration(w.Seconds*1e9)), table.Bytes(int64(math.Ceil(w.BytesPerSecond)))+"/s", "received; new objects are found half of that later on average")
+	for _, wait := range p.Waits {
+		t.Row("if a change waits "+admin.Span(time.Duration(wait.Seconds*1e9)), table.Bytes(int64(math.Ceil(wait.BytesPerSecond)))+"/s", "received; new objects are found half of that later on average")
 	}
 	t.Row("memory", table.Bytes(int64(math.Ceil(p.MemoryBytes))), "in one peer, for the digests of the others")
 	if p.Binding != "" {
@@ -160,13 +158,13 @@ func (p *planned) write(e *environment, g digest.Goal) error {
 	} else {
 		t.Row("bound by", "nothing", "the budgets exceed what is useful")
 	}
-	if err := t.Write(e.stdout, ""); err != nil {
+	if err := t.Write(w, ""); err != nil {
 		return err
 	}
 	if p.FalsePositiveRate > 0.1 {
-		fmt.Fprintf(e.stdout, "\nSuch a digest is of little use: the budgets are too small for so many objects.\n")
+		fmt.Fprintf(w, "\nSuch a digest is of little use: the budgets are too small for so many objects.\n")
 	}
-	_, err := fmt.Fprintf(e.stdout, "\nAs settings: peer run %s\n", p.Run)
+	_, err := fmt.Fprintf(w, "\nAs settings: peer run %s\n", p.Run)
 	return err
 }
 

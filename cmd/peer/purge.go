@@ -34,11 +34,7 @@ func (c *purgeCommand) Run(e *environment) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		err = printJSON(e, report)
-	} else {
-		err = admin.WritePurge(e.stdout, report)
-	}
+	err = show(e, c.JSON, report, admin.WritePurge)
 	if n := report.Failed(); err == nil && n > 0 {
 		err = fmt.Errorf("%d of %d peers did not purge", n, len(report.Peers))
 	}

@@ -63,11 +63,7 @@ func (c *replayCommand) Run(e *environment, ctx *kong.Context, flags *config.Fla
 	if err != nil {
 		fmt.Fprintln(e.stderr, "peer: interrupted")
 	}
-	if c.JSON {
-		err = printJSON(e, result)
-	} else {
-		err = replay.WriteText(e.stdout, result)
-	}
+	err = show(e, c.JSON, result, replay.WriteText)
 	if err == nil && result.Total.Failed > 0 {
 		err = fmt.Errorf("%d requests failed, the first: %s", result.Total.Failed, result.FirstError)
 	}

@@ -1,15 +1,15 @@
 package main
 
-import "github.com/summarycache/summarycache/cmd/peer/internal/admin"
+import (
+	"io"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+)
 
 // target is which running peer a command asks.
 type target struct {
 	Admin string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" help:"The peer's admin address. Default: ${default}."`
 	JSON  bool   `name:"json" help:"Print JSON."`
-}
-
-func (t *target) fetch(e *environment) (admin.Status, error) {
-	return admin.Client(t.Admin).Status(e.ctx)
 }
 
 type statusCommand struct {
@@ -24,22 +24,16 @@ func (c *statusCommand) Help() string {
 func (c *statusCommand) Run(e *environment) error {
 	if c.Cluster {
 		all, err := admin.Client(c.Admin).Cluster(e.ctx)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case c.JSON:
-			return printJSON(e, all)
 		}
-		return admin.WriteCluster(e.stdout, all)
+		return show(e, c.JSON, all, admin.WriteCluster)
 	}
-	s, err := c.fetch(e)
+	s, err := admin.Client(c.Admin).Status(e.ctx)
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(e, s)
-	}
-	return admin.WriteStatus(e.stdout, s)
+	return show(e, c.JSON, s, admin.WriteStatus)
 }
 
 type membersCommand struct {
@@ -47,12 +41,9 @@ type membersCommand struct {
 }
 
 func (c *membersCommand) Run(e *environment) error {
-	s, err := c.fetch(e)
+	s, err := admin.Client(c.Admin).Status(e.ctx)
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(e, s.Members)
-	}
-	return admin.WriteMembers(e.stdout, s)
+	return show(e, c.JSON, s.Members, func(w io.Writer, _ []admin.Member) error { return admin.WriteMembers(w, s) })
 }

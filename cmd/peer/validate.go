@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -28,9 +29,13 @@ func (c *validateCommand) Run(e *environment, ctx *kong.Context, flags *config.F
 		return misuse{err}
 	}
 	warnStrays(e)
-	if c.JSON {
-		return printJSON(e, settings)
+	if err := show(e, c.JSON, settings, writeSettings); err != nil || !c.Try {
+		return err
 	}
+	return try(e, c.Config)
+}
+
+func writeSettings(w io.Writer, settings []config.Effective) error {
 	t := table.New("SETTING", "VALUE", "FROM")
 	for _, s := range settings {
 		switch {
@@ -43,13 +48,11 @@ func (c *validateCommand) Run(e *environment, ctx *kong.Context, flags *config.F
 			t.Row(s.Name, s.Value, s.Source)
 		}
 	}
-	if err := t.Write(e.stdout, ""); err != nil {
+	if err := t.Write(w, ""); err != nil {
 		return err
 	}
-	if _, err = fmt.Fprintln(e.stdout, "\nThe configuration is good."); err != nil || !c.Try {
-		return err
-	}
-	return try(e, c.Config)
+	_, err := fmt.Fprintln(w, "\nThe configuration is good.")
+	return err
 }
 
 // try shows what run would find.

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 )
@@ -53,14 +54,17 @@ func (b build) String() string {
 }
 
 func (c *versionCommand) Run(e *environment) error {
-	if c.JSON {
-		return printJSON(e, thisBuild())
-	}
-	_, err := fmt.Fprintln(e.stdout, thisBuild())
-	return err
+	return show(e, c.JSON, thisBuild(), func(w io.Writer, b build) error {
+		_, err := fmt.Fprintln(w, b)
+		return err
+	})
 }
 
-func printJSON(e *environment, v any) error {
+// show prints v as JSON, or as text for people.
+func show[T any](e *environment, asJSON bool, v T, text func(io.Writer, T) error) error {
+	if !asJSON {
+		return text(e.stdout, v)
+	}
 	out := json.NewEncoder(e.stdout)
 	out.SetIndent("", "  ")
 	out.SetEscapeHTML(false)

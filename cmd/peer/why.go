@@ -32,8 +32,5 @@ func (c *whyCommand) Run(e *environment) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(e, answer)
-	}
-	return admin.WriteExplanation(e.stdout, answer)
+	return show(e, c.JSON, answer, admin.WriteExplanation)
 }
