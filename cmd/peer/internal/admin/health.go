@@ -41,7 +41,7 @@ func (h Health) lines() string {
 	var b strings.Builder
 	for _, p := range h.Parts {
 		if p.Hangs {
-			fmt.Fprintf(&b, "%s hangs: no progress for %s though there was work\n", p.Name, Span(time.Duration(p.Stalled*float64(time.Second))))
+			fmt.Fprintf(&b, "%s hangs: no progress for %s though there was work\n", p.Name, seconds(p.Stalled))
 		}
 	}
 	for _, t := range h.Degraded {
@@ -69,17 +69,17 @@ func serveHealth(mux *http.ServeMux, s Source) {
 // when a part of the peer hangs: with its way it is there within a second.
 const answerWithin = 900 * time.Millisecond
 
-// within answers 503 in place of f's if that takes too long. f must not touch the
-// answer itself, but return what is to be written.
-func within(w http.ResponseWriter, s Source, f func() (write func(http.ResponseWriter))) {
-	done := make(chan func(http.ResponseWriter), 1)
-	go func() { done <- f() }()
-	late := time.NewTimer(answerWithin)
-	defer late.Stop()
+// within responds with what f returns, or with 503 if that takes too long.
+func within(w http.ResponseWriter, s Source, failure int, f func() (any, error)) {
+	done := make(chan func(), 1)
+	go func() {
+		v, err := f()
+		done <- func() { respond(w, failure, v, err) }
+	}()
 	select {
 	case write := <-done:
-		write(w)
-	case <-late.C:
+		write()
+	case <-time.After(answerWithin):
 		plain(w, http.StatusServiceUnavailable, "no answer within a second; /healthz says what hangs\n"+s.Health().lines())
 	}
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -66,8 +67,7 @@ func (h *History) Add(s Sample) {
 // push appends s to at most size samples, for which the first has to go.
 func push(samples []Sample, s Sample, size int) []Sample {
 	if len(samples) == size {
-		copy(samples, samples[1:])
-		samples = samples[:size-1]
+		samples = slices.Delete(samples, 0, 1)
 	}
 	return append(samples, s)
 }
@@ -76,7 +76,7 @@ func push(samples []Sample, s Sample, size int) []Sample {
 func (h *History) Samples() []Sample {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return append(append([]Sample{}, h.day...), h.samples...)
+	return slices.Concat(h.day, h.samples)
 }
 
 // InsertRate returns how many objects a second were stored in the last hour, or since

@@ -22,26 +22,16 @@ func operate(mux *http.ServeMux, s Source) {
 			}
 			in.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 		}
-		within(w, s, func() func(http.ResponseWriter) {
+		within(w, s, http.StatusBadRequest, func() (any, error) {
 			e, err := s.Why(in)
 			if err == nil {
 				e.Others = s.Holders(r.Context(), Inquiry{Method: in.Method, URL: e.URL, Header: in.Header})
 			}
-			return func(w http.ResponseWriter) {
-				if err != nil {
-					plain(w, http.StatusBadRequest, err.Error()+"\n")
-					return
-				}
-				writeJSON(w, e)
-			}
+			return e, err
 		})
 	})
 	mux.HandleFunc("GET /digest", func(w http.ResponseWriter, r *http.Request) {
-		peer := r.URL.Query().Get("peer")
-		within(w, s, func() func(http.ResponseWriter) {
-			b, err := s.Digest(peer)
-			return func(w http.ResponseWriter) { writeDigest(w, b, err) }
-		})
+		within(w, s, http.StatusInternalServerError, func() (any, error) { return s.Digest(r.URL.Query().Get("peer")) })
 	})
 	mux.HandleFunc("POST /purge", func(w http.ResponseWriter, r *http.Request) {
 		var order PurgeOrder
@@ -52,34 +42,29 @@ func operate(mux *http.ServeMux, s Source) {
 			return
 		}
 		report, err := s.Purge(r.Context(), order)
-		if err != nil {
-			plain(w, http.StatusBadRequest, err.Error()+"\n")
-			return
-		}
-		writeJSON(w, report)
+		respond(w, http.StatusBadRequest, report, err)
 	})
 }
 
-func writeDigest(w http.ResponseWriter, b []byte, err error) {
+// respond writes a value, as JSON unless it is bytes, or an error with its status.
+func respond(w http.ResponseWriter, failure int, v any, err error) {
+	body, raw := v.([]byte)
+	kind := "application/octet-stream"
+	if err == nil && !raw {
+		kind = "application/json"
+		body, err = json.MarshalIndent(v, "", "  ")
+		body = append(body, '\n')
+	}
 	switch {
 	case errors.Is(err, ErrNoDigest):
 		plain(w, http.StatusNotFound, err.Error()+"\n")
 	case err != nil:
-		plain(w, http.StatusInternalServerError, err.Error()+"\n")
+		plain(w, failure, err.Error()+"\n")
 	default:
-		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Cache-Control", "no-store")
-		w.Write(b)
+		w.Write(body)
 	}
 }
 
-func writeJSON(w http.ResponseWriter, v any) {
-	body, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Write(append(body, '\n'))
-}
+func writeJSON(w http.ResponseWriter, v any) { respond(w, http.StatusInternalServerError, v, nil) }

@@ -130,7 +130,7 @@ func WriteMembers(w io.Writer, s Status) error {
 		case m.Current:
 			digest = "current"
 		case m.Keys > 0:
-			digest = Span(time.Duration(m.Age*float64(time.Second))) + " old"
+			digest = seconds(m.Age) + " old"
 		}
 		t.Row(m.Name, m.State, Span(s.Now.Sub(m.Since)), cmp.Or(m.Service, "-"), table.Count(m.Keys), digest,
 			rate(m.FalsePositiveRate), table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures))
