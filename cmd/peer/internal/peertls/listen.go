@@ -1,6 +1,7 @@
 package peertls
 
 import (
+	"context"
 	"crypto/tls"
 	"io"
 	"net"
@@ -16,7 +17,8 @@ const (
 // Listen returns a listener that takes TLS and plain connections on l's port. It
 // closes l.
 func Listen(l net.Listener, i *Identity) net.Listener {
-	s := &sorter{Listener: l, config: i.Server(), sorted: make(chan net.Conn), failed: make(chan error), done: make(chan struct{}), new: make(map[net.Conn]struct{})}
+	s := &sorter{Listener: l, config: i.Server(), sorted: make(chan net.Conn), failed: make(chan error)}
+	s.closed, s.close = context.WithCancel(context.Background())
 	s.running.Go(s.accept)
 	return s
 }
@@ -26,63 +28,44 @@ type sorter struct {
 	config  *tls.Config
 	sorted  chan net.Conn
 	failed  chan error
-	done    chan struct{}
+	closed  context.Context
+	close   context.CancelFunc
 	running sync.WaitGroup
-
-	mu     sync.Mutex
-	closed bool
-	new    map[net.Conn]struct{} // whose first byte is awaited
 }
 
 func (s *sorter) accept() {
 	for {
 		c, err := s.Listener.Accept()
-		if err != nil {
-			select {
-			case s.failed <- err:
-				continue
-			case <-s.done:
-				return
-			}
-		}
-		if s.enter(c) {
+		if err == nil {
 			s.running.Go(func() { s.sort(c) })
+			continue
+		}
+		select {
+		case s.failed <- err:
+		case <-s.closed.Done():
+			return
 		}
 	}
 }
 
-// enter notes a connection so that Close finds it.
-func (s *sorter) enter(c net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		c.Close()
-		return false
-	}
-	s.new[c] = struct{}{}
-	return true
-}
-
+// sort hands a connection to Accept once its first byte is there.
 func (s *sorter) sort(c net.Conn) {
-	p := &peeked{Conn: c}
+	p := &peeked{Conn: c, unread: true}
+	open := context.AfterFunc(s.closed, func() { c.Close() })
 	c.SetReadDeadline(time.Now().Add(firstByteWait))
 	_, err := io.ReadFull(c, p.first[:])
 	c.SetReadDeadline(time.Time{})
-	s.mu.Lock()
-	delete(s.new, c)
-	s.mu.Unlock()
-	if err != nil {
+	if !open() || err != nil {
 		c.Close()
 		return
 	}
-	p.unread = true
 	out := net.Conn(p)
 	if p.first[0] == handshakeRecord {
 		out = tls.Server(p, s.config)
 	}
 	select {
 	case s.sorted <- out:
-	case <-s.done:
+	case <-s.closed.Done():
 		c.Close()
 	}
 }
@@ -94,25 +77,15 @@ func (s *sorter) Accept() (net.Conn, error) {
 		return c, nil
 	case err := <-s.failed:
 		return nil, err
-	case <-s.done:
+	case <-s.closed.Done():
 		return nil, net.ErrClosed
 	}
 }
 
 // Close stops listening, and drops the connections that nobody accepted yet.
 func (s *sorter) Close() error {
-	s.mu.Lock()
-	was := s.closed
-	s.closed = true
-	for c := range s.new {
-		c.Close()
-	}
-	s.mu.Unlock()
-	if was {
-		return net.ErrClosed
-	}
 	err := s.Listener.Close()
-	close(s.done)
+	s.close()
 	s.running.Wait()
 	return err
 }
