@@ -174,8 +174,8 @@ func appendCombined(b, stamp []byte, e *proxy.Event) []byte {
 	b = append(append(b, r.Proto...), "\" "...)
 	b = append(strconv.AppendInt(b, int64(e.Status), 10), ' ')
 	b = append(strconv.AppendInt(b, e.Bytes, 10), " \""...)
-	b = append(orDash(b, first(r.Header["Referer"])), "\" \""...)
-	b = append(orDash(b, first(r.Header["User-Agent"])), "\" "...)
+	b = append(orDash(b, r.Header.Get("Referer")), "\" \""...)
+	b = append(orDash(b, r.Header.Get("User-Agent")), "\" "...)
 	b = append(append(b, e.Outcome.String()...), ' ')
 	b = append(orDash(b, e.Peer), ' ')
 	b = append(seconds(b, e.Duration), ' ')
@@ -194,7 +194,7 @@ func appendJSON(b, stamp []byte, e *proxy.Event) []byte {
 	b = append(append(append(b, `{"time":"`...), stamp...), '"')
 	for _, f := range [...]struct{ name, value string }{
 		{`,"client":"`, e.Client}, {`,"method":"`, r.Method}, {`,"host":"`, r.Host}, {`,"uri":"`, r.RequestURI}, {`,"protocol":"`, r.Proto},
-		{`,"referer":"`, first(r.Header["Referer"])}, {`,"user_agent":"`, first(r.Header["User-Agent"])},
+		{`,"referer":"`, r.Header.Get("Referer")}, {`,"user_agent":"`, r.Header.Get("User-Agent")},
 		{`,"outcome":"`, e.Outcome.String()}, {`,"sibling":"`, e.Peer}, {`,"trace":"`, e.Trace},
 	} {
 		if f.value != "" {
@@ -224,13 +224,6 @@ func seconds(b []byte, d time.Duration) []byte {
 }
 
 const hex = "0123456789abcdef"
-
-func first(lines []string) string {
-	if len(lines) == 0 {
-		return ""
-	}
-	return lines[0]
-}
 
 // plain are the bytes that stand for themselves.
 var plain = func() (set [256]bool) {

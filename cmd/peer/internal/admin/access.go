@@ -23,6 +23,7 @@ type Access struct {
 // guard leaves those requests to next that are let in.
 func (a Access) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(saidBy, "1")
 		switch order := r.Method != http.MethodGet && r.Method != http.MethodHead; {
 		case r.Header["Via"] != nil:
 			plain(w, http.StatusForbidden, "this is an admin listener: requests through proxies are refused\n")

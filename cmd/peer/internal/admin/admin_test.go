@@ -161,7 +161,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set(saidBy, "1")
 		io.WriteString(w, `{"name":`)
 	}))
 	defer broken.Close()

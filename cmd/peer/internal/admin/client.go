@@ -53,11 +53,7 @@ func (c Client) Purge(ctx context.Context, o PurgeOrder, token string) (r PurgeR
 
 // Digest fetches the encoding of a peer's digest, see [Source].
 func (c Client) Digest(ctx context.Context, peer string) ([]byte, error) {
-	b, kind, err := c.call(ctx, http.MethodGet, "/digest?"+url.Values{"peer": {peer}}.Encode(), "", nil)
-	if err == nil && kind != "application/octet-stream" {
-		err = fmt.Errorf("what answers at %s is not a peer's admin listener", c)
-	}
-	return b, err
+	return c.call(ctx, http.MethodGet, "/digest?"+url.Values{"peer": {peer}}.Encode(), "", nil)
 }
 
 func (c Client) json(ctx context.Context, method, path, token string, in, out any) error {
@@ -68,12 +64,9 @@ func (c Client) json(ctx context.Context, method, path, token string, in, out an
 			return err
 		}
 	}
-	answer, kind, err := c.call(ctx, method, path, token, body)
+	answer, err := c.call(ctx, method, path, token, body)
 	if err != nil {
 		return err
-	}
-	if kind != "application/json" {
-		return fmt.Errorf("what answers at %s is not a peer's admin listener (200 OK for %s)", c, cutQuery(path))
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
 		return fmt.Errorf("the answer from %s cannot be read: %w", c, err)
@@ -81,13 +74,13 @@ func (c Client) json(ctx context.Context, method, path, token string, in, out an
 	return nil
 }
 
-// call returns the body and the type of an answer.
-func (c Client) call(ctx context.Context, method, path, token string, body []byte) (answer []byte, kind string, err error) {
+// call returns the body of an answer.
+func (c Client) call(ctx context.Context, method, path, token string, body []byte) (answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+string(c)+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, "", fmt.Errorf("no peer can be at %q", string(c))
+		return nil, fmt.Errorf("no peer can be at %q", string(c))
 	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
@@ -105,24 +98,19 @@ func (c Client) call(ctx context.Context, method, path, token string, body []byt
 		if errors.As(err, &op) {
 			err = op.Err
 		}
-		return nil, "", fmt.Errorf("no peer answers at %s: %w", c, err)
+		return nil, fmt.Errorf("no peer answers at %s: %w", c, err)
 	}
 	defer resp.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, "", fmt.Errorf("the answer from %s broke off: %w", c, err)
+		return nil, fmt.Errorf("the answer from %s broke off: %w", c, err)
 	case len(answer) > maxAnswer:
-		return nil, "", fmt.Errorf("the answer from %s is longer than %d bytes", c, maxAnswer)
-	case resp.StatusCode == http.StatusOK:
-		return answer, resp.Header.Get("Content-Type"), nil
-	case resp.Header.Get(saidBy) != "":
-		return nil, "", errors.New(strings.TrimSpace(string(answer)))
+		return nil, fmt.Errorf("the answer from %s is longer than %d bytes", c, maxAnswer)
+	case resp.Header.Get(saidBy) == "":
+		return nil, fmt.Errorf("what answers at %s is not a peer's admin listener (%s for %s)", c, resp.Status, r.URL.Path)
+	case resp.StatusCode != http.StatusOK:
+		return nil, errors.New(strings.TrimSpace(string(answer)))
 	}
-	return nil, "", fmt.Errorf("what answers at %s is not a peer's admin listener (%s for %s)", c, resp.Status, cutQuery(path))
-}
-
-func cutQuery(path string) string {
-	path, _, _ = strings.Cut(path, "?")
-	return path
+	return answer, nil
 }

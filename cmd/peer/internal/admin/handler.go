@@ -48,13 +48,12 @@ func Handler(source Source, durations *Durations, access Access) http.Handler {
 	return access.guard(http.NewCrossOriginProtection().Handler(mux))
 }
 
-// saidBy marks an answer that is not 200 as this program's own words.
+// saidBy marks the answers of this program.
 const saidBy = "Summarycache-Admin"
 
 func plain(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set(saidBy, "1")
 	w.WriteHeader(code)
 	io.WriteString(w, text)
 }

@@ -3,12 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -75,17 +72,9 @@ func (c *checker) failKey(item section, key, value string, err error) {
 // readFile reads the settings in a YAML file. It returns what it could read beside every
 // mistake it found.
 func readFile(path string, flags []*kong.Flag) (map[string]entry, []error) {
-	f, err := os.Open(path)
+	data, err := readLimited(path, maxFile)
 	if err != nil {
 		return nil, []error{fmt.Errorf("--config: %w", err)}
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, []error{fmt.Errorf("--config: %w", err)}
-	}
-	if len(data) > maxFile {
-		return nil, []error{fmt.Errorf("%s: a configuration of more than %d bytes", path, maxFile)}
 	}
 	known := names{"rules": true, "sites": true}
 	for _, flag := range flags {
@@ -197,14 +186,12 @@ func (e *entry) scalars(node ast.Node, list bool) error {
 
 func scalar(node ast.Node) (string, error) {
 	switch n := node.(type) {
-	case *ast.StringNode:
-		return n.Value, nil
-	case *ast.LiteralNode:
-		return n.Value.Value, nil
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		return node.GetToken().Value, nil
 	case nil, *ast.NullNode:
 		return "", errors.New("has no value")
+	case *ast.LiteralNode:
+		return n.Value.Value, nil
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return node.GetToken().Value, nil
 	}
 	return "", errors.New("must be plain text or a number")
 }
@@ -220,17 +207,13 @@ func syntaxError(path string, err error) error {
 	return fmt.Errorf("%s: %s", path, printable(yaml.FormatError(err, false, false)))
 }
 
-// printable escapes what would move a terminal's cursor: the parser's messages
+// printable hides what would move a terminal's cursor: the parser's messages
 // repeat characters of the file.
 func printable(message string) string {
-	var b strings.Builder
-	for _, r := range message {
+	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
-			quoted := strconv.QuoteRune(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		} else {
-			b.WriteRune(r)
+			return unicode.ReplacementChar
 		}
-	}
-	return b.String()
+		return r
+	}, message)
 }

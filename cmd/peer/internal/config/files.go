@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -75,4 +76,18 @@ func reason(err error) string {
 		return path.Err.Error()
 	}
 	return err.Error()
+}
+
+// readLimited reads a file that may be no longer than most.
+func readLimited(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("holds more than %d bytes", most)}
+	}
+	return data, err
 }

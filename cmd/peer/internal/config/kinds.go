@@ -35,13 +35,11 @@ var kinds = map[string]func(text string, t tag) (any, error){
 	"choice":  readChoice,
 	"level":   readLevel,
 	"status":  readStatus,
-	"coding": func(s string, _ tag) (any, error) {
-		return s, oneOf(s, coding.Codings())
-	},
-	"pattern": func(s string, _ tag) (any, error) { return s, checkPattern(s) },
-	"path":    func(s string, _ tag) (any, error) { return s, checkPath(s) },
-	"prefix":  func(s string, _ tag) (any, error) { return s, checkPrefix(s) },
-	"host":    func(s string, _ tag) (any, error) { return s, checkHost(s) },
+	"coding":  text(func(s string) error { return oneOf(s, coding.Codings()) }),
+	"pattern": text(checkPattern),
+	"path":    text(checkPath),
+	"prefix":  text(checkPrefix),
+	"host":    text(checkHost),
 	"origin":  func(s string, _ tag) (any, error) { return originURL(s) },
 	"network": readNetwork,
 	"listener": func(s string, t tag) (any, error) {
@@ -56,6 +54,11 @@ var kinds = map[string]func(text string, t tag) (any, error){
 		}
 		return s, checkAddr(s, t.Get("example"), false)
 	},
+}
+
+// text is a kind whose value is its text.
+func text(check func(string) error) func(string, tag) (any, error) {
+	return func(s string, _ tag) (any, error) { return s, check(s) }
 }
 
 // set gives a field the value of texts, several of which only a list takes. It returns

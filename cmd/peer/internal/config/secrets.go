@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"slices"
@@ -24,24 +23,15 @@ func (c *checker) readSecrets() {
 	if c.SecretFile == "" {
 		return
 	}
-	f, err := os.Open(c.SecretFile)
+	data, err := readLimited(c.SecretFile, maxSecret)
 	if err != nil {
 		c.fail("secret-file", c.SecretFile, errors.New("cannot be read: "+reason(err)))
 		return
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil {
+	if info, err := os.Stat(c.SecretFile); err == nil {
 		c.SecretShared = info.Mode().IsRegular() && info.Mode()&0o007 != 0 && runtime.GOOS != "windows"
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
-	switch {
-	case err != nil:
-		c.fail("secret-file", c.SecretFile, errors.New("cannot be read: "+reason(err)))
-	case len(data) > maxSecret:
-		c.fail("secret-file", c.SecretFile, fmt.Errorf("holds more than %d bytes", maxSecret))
-	default:
-		c.splitSecrets(data)
-	}
+	c.splitSecrets(data)
 }
 
 // splitSecrets takes the secrets from a file, one a line: the first is used, the
