@@ -93,7 +93,7 @@ func TestUsage(t *testing.T) {
 		"stray argument":    {[]string{"status", "x"}, 2, "", "unexpected argument x"},
 		"validate":          {[]string{"validate", "--name", "a"}, 0, "The configuration is good.", ""},
 		"validate bad":      {[]string{"validate", "--drain", "x"}, 2, "", `--drain "x" is no time`},
-		"validate two":      {[]string{"validate", "--drain", "x", "--objects", "y"}, 2, "", "peer: 2 mistakes:\n  --drain \"x\""},
+		"validate two":      {[]string{"validate", "--drain", "x", "--objects", "y"}, 2, "", "peer: 2 mistakes:\n  --objects \"y\""},
 		"run bad":           {[]string{"run", "--name", "a b"}, 2, "", `--name "a b" holds ' '`},
 		"status of nobody":  {[]string{"status", "--admin", "127.0.0.1:1"}, 1, "", "no peer answers at 127.0.0.1:1"},
 		"members of nobody": {[]string{"members", "--admin", "127.0.0.1:1"}, 1, "", "connection refused"},
