@@ -86,7 +86,7 @@ func (d delegate) AckPayload() []byte {
 	d.n.meters.out.packet(Membership, -sumBytes)
 	d.n.meters.out.packet(Vectors, sumBytes)
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, answerBytes), d.n.sum.Load()+d.n.invalidations.sum.Load())
-	if !d.n.transport.screen.asked() {
+	if !d.n.transport.screen.wasProbed() {
 		return b
 	}
 	own := hashOfMeta(d.n.cfg.Name, d.NodeMeta(0))

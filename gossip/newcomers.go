@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -15,20 +14,20 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Whoever may speak could speak of thousands of live peers that there are not. memberlist
-// would keep and pass on all of them, find them dead one a second, and there would be no
+// Anybody who may speak could announce thousands of live peers that do not exist. memberlist
+// would keep and relay all of them and find them dead one a second, and there would be no
 // room for others. So a peer that is new, or was dead, waits here, and memberlist hears of
-// it when it has answered a probe by its name. What was invented costs its place here for
-// two seconds, and goes no further than to whom it was told.
+// it when it has answered a probe by its name. An invented peer takes its place here for
+// two seconds, and is not relayed.
 //
-// So does one that is said to have other metadata than it answered with: another life, another
-// address for siblings, another key. Nobody but the peer at its address can change those.
+// A peer that is said to have other metadata than it answered with (another life, another
+// address for siblings, another key) waits as well. Nobody but the peer at its address can change those.
 //
-// A peer that knows nobody yet could be told by anybody that a live peer is elsewhere, where
-// somebody answers by its name. So it takes nobody's word before that of the peers through which
-// it joins, and of whom these speak, nobody else's while they may still answer.
+// To a peer that knows nobody yet, anybody could say that a live peer is elsewhere, where
+// somebody answers by its name. So it first believes only the peers through which it joins.
+// Of a peer that these name it believes nobody else while that peer may still answer.
 
-// A newcomer is probed at these intervals, so often.
+// A newcomer is probed so many times, at this interval.
 const (
 	newcomerProbe  = 500 * time.Millisecond
 	newcomerProbes = 4
@@ -37,23 +36,20 @@ const (
 // newcomerNumbers is the least number of such a probe. Those of memberlist count up from 1.
 const newcomerNumbers = 1 << 31
 
-// newcomers are those that have not answered yet: at most as many as there may be members.
-type newcomers struct {
-	send  func(probe []byte, to netip.AddrPort)
-	admit func(b []byte) // takes in memberlist's message
-	self  string
-	addr  netip.AddrPort // that answers come to
+// joinTime is how long a peer believes only those through which it joins.
+const joinTime = 10 * time.Second
 
-	mu       sync.Mutex
-	entered  bool // a list came from a peer that this one asked
+// newcomers are the peers that have not answered yet: at most as many as there may be members.
+type newcomers struct {
+	entered  bool // a list came from a peer that this one asked, or there is none to ask
 	waiting  map[claimed]*newcomer
-	listed   map[string]int // how many that wait were in such a list, by name
-	asked    map[uint32]*newcomer
-	bySource map[netip.Addr]int
+	asked    map[uint32]*newcomer // the same, by the number of the probe
+	bySource map[netip.Addr]int   // how many wait, by who announced them
+	listed   map[string]int       // how many wait that a list named which this peer asked for, by name
 }
 
-// claimed is who is said to be where, with which metadata: nobody keeps a peer out by naming
-// others.
+// claimed is what is said of a peer: where it is, with which metadata. Each such claim waits by
+// itself, so that a false one does not keep the true one out.
 type claimed struct {
 	name string
 	addr netip.AddrPort
@@ -73,30 +69,38 @@ func hashOfMeta(name string, meta []byte) metaHash {
 
 type newcomer struct {
 	claimed
-	from        netip.Addr // that said it
-	listed      bool       // in the list of a peer that was asked
+	from        netip.Addr // who announced it
+	listed      bool       // in a list that this peer asked for
 	incarnation uint64
-	alive       []byte
-	probe       uint32
+	alive       []byte // memberlist's message, for when it has answered
+	number      uint32 // of its probes
+	probes      int    // left to send
 }
 
-// confirmed reports whether memberlist may hear that a peer is alive: it has answered with these
-// metadata, and has not died since. That it lives elsewhere memberlist may hear, too: it takes
-// it for a conflict.
+// A sighting is the last answer of a peer.
+type sighting struct {
+	answered time.Time
+	at       netip.AddrPort // where it answered
+	meta     metaHash       // and what
+}
+
+// confirmed reports whether memberlist may hear that a peer is alive: the peer has answered with
+// these metadata, and has not died since. memberlist may also hear that it lives elsewhere,
+// which it takes for a conflict.
 func (s *screen) confirmed(c claim) bool {
-	if c.name == s.newcomers.self || s.livesElsewhere(c.name, c.addr) {
+	if c.name == s.self || s.livesElsewhere(c.name, c.addr) {
 		return true
 	}
 	s.mu.Lock()
-	seen, ok := s.first[c.name]
+	seen, ok := s.seen[c.name]
 	s.mu.Unlock()
 	m := s.current()[c.name]
 	return ok && (m == nil || m.up.Load() || time.Since(seen.answered) < time.Second) && seen.meta == hashOfMeta(c.name, c.meta)
 }
 
-// asked reports whether somebody wants to know just now what this peer's metadata are. Answers
+// wasProbed reports whether somebody is asking just now what this peer's metadata are. Answers
 // to other probes need not say it: they are most of what membership costs where little happens.
-func (s *screen) asked() bool {
+func (s *screen) wasProbed() bool {
 	at := s.probed.Load()
 	return at > 0 && time.Since(s.begun) < time.Duration(at)+newcomerProbe
 }
@@ -106,8 +110,8 @@ func (s *screen) livesElsewhere(name string, at netip.AddrPort) bool {
 	return m != nil && m.up.Load() && m.info.Load().addr != at
 }
 
-// unsay makes memberlist overlook a member of the list that is in b: a suspicion of less than
-// any peer's incarnation says nothing.
+// unsay makes memberlist overlook a member of the list that is in b: a suspicion of a lower
+// incarnation than any peer's says nothing.
 func (c *claim) unsay(b []byte) {
 	b[c.stateAt] = byte(memberlist.StateSuspect)
 	if number := b[c.beginsAt+1 : c.endsAt]; len(number) > 0 {
@@ -118,23 +122,23 @@ func (c *claim) unsay(b []byte) {
 }
 
 // enter notes that a peer has answered, unless one just did by its name elsewhere, of which
-// memberlist may not have heard yet. One address has at most half of the places, so that
-// whoever answers by thousands of names there keeps out nobody from elsewhere.
+// memberlist may not have heard yet. Peers at one address get at most half of the places, so that
+// somebody who answers by thousands of names there keeps nobody elsewhere out.
 func (s *screen) enter(c claimed) error {
 	name, at := c.name, c.addr.Addr()
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen, ok := s.first[name]
+	seen, ok := s.seen[name]
 	if ok && seen.at != c.addr && now.Sub(seen.answered) < time.Second {
 		return fmt.Errorf("%s answered at %v", name, seen.at)
 	}
 	if !ok {
-		if len(s.first) >= s.max && !s.prune(now) {
+		if len(s.seen) >= s.max && !s.prune(now) {
 			return fmt.Errorf("%w (%d)", errMembers, s.max)
 		}
 		same := 0
-		for _, other := range s.first {
+		for _, other := range s.seen {
 			if hostOf(other.at.Addr()) == hostOf(at) {
 				same++
 			}
@@ -143,13 +147,12 @@ func (s *screen) enter(c claimed) error {
 			return fmt.Errorf("%w (%d of %d at %v)", errMembers, same, s.max, at)
 		}
 	}
-	seen.answered, seen.at, seen.meta = now, c.addr, c.meta
-	s.first[name] = seen
+	s.seen[name] = sighting{now, c.addr, c.meta}
 	return nil
 }
 
-// hostOf returns what counts as one address: of IPv6 a network of 64 bits, of which one
-// machine has all.
+// hostOf returns what counts as one address: for IPv6 a network of 64 bits, all of which
+// one machine can have.
 func hostOf(a netip.Addr) netip.Addr {
 	if a.Is6() {
 		p, _ := a.Prefix(64) // does not fail for 64 bits
@@ -158,53 +161,73 @@ func hostOf(a netip.Addr) netip.Addr {
 	return a
 }
 
-// joinTime is how long a peer takes nobody's word but that of those through which it joins.
-const joinTime = 10 * time.Second
+// deadRemembered is how long memberlist remembers a dead peer, about.
+const deadRemembered = 45 * time.Second
 
-// wait has a peer probed of which an address says that it is alive, in a list that this peer
-// asked for or not.
+// prune forgets the peers that are no members, and dead ones, at most once a second, and
+// reports whether there is room then. It is called with s.mu held.
+func (s *screen) prune(now time.Time) bool {
+	if now.Sub(s.pruned) < time.Second {
+		return false
+	}
+	s.pruned = now
+	table := s.current()
+	for name, seen := range s.seen {
+		m := table[name]
+		if m == nil && now.Sub(seen.answered) > time.Second || m != nil && !m.up.Load() && now.Sub(m.info.Load().since) > deadRemembered {
+			delete(s.seen, name)
+		}
+	}
+	return len(s.seen) < s.max
+}
+
+// wait has a peer probed that is said to be alive, by a message from an address, or in a list
+// that this peer asked for.
 func (s *screen) wait(c claim, from netip.Addr, listed bool) {
-	w := &s.newcomers
 	if !c.addr.IsValid() || c.addr.Port() == 0 {
 		return
 	}
-	n := &newcomer{claimed: claimedBy(c), from: from, listed: listed, incarnation: c.incarnation, alive: appendAlive(nil, c)}
-	w.mu.Lock()
-	if old := w.waiting[n.claimed]; old != nil {
+	n := &newcomer{claimed: claimedBy(c), from: from, listed: listed, incarnation: c.incarnation, alive: appendAlive(nil, c), probes: newcomerProbes}
+	s.mu.Lock()
+	waits := s.addNewcomer(n)
+	s.mu.Unlock()
+	if waits {
+		s.ask(n)
+	}
+}
+
+// addNewcomer reports whether there is a place for n. If not, it will be announced again.
+func (s *screen) addNewcomer(n *newcomer) bool {
+	if old := s.waiting[n.claimed]; old != nil {
 		if old.incarnation < n.incarnation {
 			old.incarnation, old.alive = n.incarnation, n.alive
 		}
-		w.mu.Unlock()
-		return
+		return false
 	}
-	if !listed && (w.listed[c.name] > 0 || !w.entered && time.Since(s.begun) < joinTime) {
-		w.mu.Unlock()
-		return
+	if !n.listed && (s.listed[n.name] > 0 || !s.entered && time.Since(s.begun) < joinTime) {
+		return false
 	}
-	if len(w.waiting) >= s.max && !w.makeRoom(from) {
-		w.mu.Unlock()
-		return // it will be said again
+	if len(s.waiting) >= s.max && !s.makeRoom(n.from) {
+		return false
 	}
-	for n.probe = 0; n.probe == 0 || w.asked[n.probe] != nil; { // at most Limits.Members of 2³¹ are taken
-		n.probe = newcomerNumbers | rand.Uint32()
+	for n.number = 0; n.number == 0 || s.asked[n.number] != nil; { // at most Limits.Members of 2³¹ are taken
+		n.number = newcomerNumbers | rand.Uint32()
 	}
-	w.waiting[n.claimed], w.asked[n.probe] = n, n
-	w.bySource[from]++
-	if listed {
-		w.listed[c.name]++
+	s.waiting[n.claimed], s.asked[n.number] = n, n
+	s.bySource[n.from]++
+	if n.listed {
+		s.listed[n.name]++
 	}
-	w.mu.Unlock()
-	w.ask(n, newcomerProbes)
+	return true
 }
 
-// makeRoom drops a newcomer of a source that has more than its share, if from has less. It
-// is called with w.mu held.
+// makeRoom drops a newcomer of a source that has more than its share, if from has less.
 func (w *newcomers) makeRoom(from netip.Addr) bool {
 	share := len(w.waiting) / (len(w.bySource) + 1)
 	if w.bySource[from] >= share {
 		return false
 	}
-	for _, n := range w.waiting { // those above their share are most
+	for _, n := range w.waiting { // most of them are above their share
 		if w.bySource[n.from] > share {
 			w.remove(n)
 			return true
@@ -213,16 +236,9 @@ func (w *newcomers) makeRoom(from netip.Addr) bool {
 	return false
 }
 
-// enters notes that a list came from a peer that was asked, or that there is none to ask.
-func (w *newcomers) enters() {
-	w.mu.Lock()
-	w.entered = true
-	w.mu.Unlock()
-}
-
 func (w *newcomers) remove(n *newcomer) {
 	delete(w.waiting, n.claimed)
-	delete(w.asked, n.probe)
+	delete(w.asked, n.number)
 	if w.bySource[n.from]--; w.bySource[n.from] == 0 {
 		delete(w.bySource, n.from)
 	}
@@ -234,35 +250,35 @@ func (w *newcomers) remove(n *newcomer) {
 	}
 }
 
-// ask probes a newcomer as often as is left, and then drops it.
-func (w *newcomers) ask(n *newcomer, left int) {
-	w.mu.Lock()
-	waits := w.waiting[n.claimed] == n
-	if waits && left == 0 {
-		w.remove(n)
+// ask sends a newcomer its next probe, or drops it after the last one.
+func (s *screen) ask(n *newcomer) {
+	s.mu.Lock()
+	waits := s.waiting[n.claimed] == n
+	if waits && n.probes == 0 {
+		s.remove(n)
+		waits = false
 	}
-	w.mu.Unlock()
-	if !waits || left == 0 {
-		return
+	n.probes--
+	s.mu.Unlock()
+	if waits {
+		s.probe(appendProbe(nil, n.number, n.name, s.addr), n.addr)
+		time.AfterFunc(newcomerProbe, func() { s.ask(n) })
 	}
-	w.send(appendProbe(nil, n.probe, n.name, w.addr), n.addr)
-	time.AfterFunc(newcomerProbe, func() { w.ask(n, left-1) })
 }
 
-// answered takes in the answer to a probe, which may be one of memberlist's.
-func (s *screen) answered(probe uint32, answer []byte) {
-	w := &s.newcomers
-	w.mu.Lock()
-	n := w.asked[probe]
+// answered handles the answer to a probe, which may be one of memberlist's.
+func (s *screen) answered(number uint32, answer []byte) {
+	s.mu.Lock()
+	n := s.asked[number]
 	if n != nil {
-		w.remove(n)
+		s.remove(n)
 	}
-	w.mu.Unlock()
+	s.mu.Unlock()
 	if n == nil || len(answer) != answerBytes || metaHash(answer[sumBytes:]) != n.meta {
 		return
 	}
 	if s.livesElsewhere(n.name, n.addr) || s.enter(n.claimed) == nil {
-		w.admit(n.alive)
+		s.admit(n.alive)
 	}
 }
 

@@ -57,7 +57,7 @@ func TestInventedMembers(t *testing.T) {
 			t.Errorf("the flood keeps a newcomer out: %v", err)
 		}
 		for name, n := range c.nodes {
-			if w := &n.transport.screen.newcomers; len(w.waiting) > n.cfg.Limits.Members {
+			if w := n.transport.screen; len(w.waiting) > n.cfg.Limits.Members {
 				t.Errorf("%d wait at %s", len(w.waiting), name)
 			}
 		}
@@ -67,7 +67,7 @@ func TestInventedMembers(t *testing.T) {
 		time.Sleep(newcomerProbes*newcomerProbe + time.Second)
 		synctest.Wait()
 		for name, n := range c.nodes {
-			w := &n.transport.screen.newcomers
+			w := n.transport.screen
 			if len(w.waiting)+len(w.asked)+len(w.bySource)+len(w.listed) != 0 || n.memberlist.NumMembers() != 4 || len(*n.members.Load()) != 3 {
 				t.Errorf("three seconds later %s has %d waiting, %d members and %d others", name, len(w.waiting), n.memberlist.NumMembers(), len(*n.members.Load()))
 			}
@@ -83,7 +83,7 @@ func TestInventedMembers(t *testing.T) {
 func TestNewcomersShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := testScreen(100)
-		s.newcomers.enters()
+		s.entered = true
 		say := func(from byte, i int) {
 			s.wait(claim{name: fmt.Sprintf("p%d", i), addr: netip.MustParseAddrPort(fmt.Sprintf("10.0.%d.1:7946", from))}, netip.AddrFrom4([4]byte{10, 0, 0, from}), false)
 		}
@@ -93,7 +93,7 @@ func TestNewcomersShare(t *testing.T) {
 		for i := range 1000 {
 			say(2, i)
 		}
-		w := &s.newcomers
+		w := s
 		if few, all := w.bySource[netip.MustParseAddr("10.0.0.2")], len(w.waiting); all != 100 || few < 33 || few > 50 {
 			t.Errorf("%d of %d places are the second source's", few, all)
 		}
@@ -111,17 +111,17 @@ func TestNewcomersShare(t *testing.T) {
 func TestNewcomerAnswersLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := testScreen(3)
-		s.newcomers.enters()
+		s.entered = true
 		probes, admitted := 0, 0
-		s.newcomers.send = func([]byte, netip.AddrPort) { probes++ }
-		s.newcomers.admit = func([]byte) { admitted++ }
+		s.probe = func([]byte, netip.AddrPort) { probes++ }
+		s.admit = func([]byte) { admitted++ }
 		said := claim{name: "p1", addr: netip.MustParseAddrPort("10.0.0.1:7946"), meta: []byte("metadata")}
 		answer := func(meta string) []byte {
 			h := hashOfMeta("p1", []byte(meta))
 			return append(make([]byte, sumBytes), h[:]...)
 		}
 		number := func() (number uint32) {
-			for number = range s.newcomers.asked {
+			for number = range s.asked {
 			}
 			return number
 		}

@@ -118,14 +118,14 @@ func New(cfg Config) (*Node, error) {
 	n.transport = &transport{
 		packets: packets, advertise: advertise,
 		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.hearDatagram, invalid: n.invalidations.datagram,
-		screen: newScreen(cfg.Limits.Members, func() memberTable { return *n.members.Load() }), quiet: n.quiet,
+		screen: newScreen(cfg.Name, advertise, cfg.Limits.Members, func() memberTable { return *n.members.Load() }), quiet: n.quiet,
 		packetCh: make(chan *memberlist.Packet, packetBacklog),
 		streamCh: make(chan net.Conn), closing: make(chan struct{}),
 	}
-	waits := &n.transport.screen.newcomers
-	waits.self, waits.addr, waits.send = cfg.Name, advertise, n.transport.probe
-	waits.entered = len(cfg.Join) == 0
-	waits.admit = func(alive []byte) { n.transport.deliver(alive, net.UDPAddrFromAddrPort(advertise), time.Now()) }
+	screen := n.transport.screen
+	screen.probe = n.transport.probe
+	screen.admit = func(alive []byte) { n.transport.deliver(alive, net.UDPAddrFromAddrPort(advertise), time.Now()) }
+	screen.entered = len(cfg.Join) == 0
 	n.acceptor = &acceptor{
 		listener: listener, ring: n.ring.Load, log: n.log, quiet: n.quiet, allowed: n.allowed, who: n.membersAt,
 		max: cfg.Limits.Conns, host: cfg.Limits.ConnsPerHost,

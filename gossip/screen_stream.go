@@ -10,6 +10,16 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
+// Bounds of what the streams of memberlist may take, in bytes of memory: in all, and for
+// one address. A list of members takes four times its length (it is read into a buffer
+// that doubles, and decoded from there), and the list in answer a kilobyte a member.
+const (
+	screenMemory = 24 << 20
+	screenHost   = 8 << 20
+	screenList   = 4
+	screenAnswer = 1 << 10
+)
+
 // stream makes a connection that gives memberlist a message only when all of it has
 // been read and screened. Its memory is given back when it is closed.
 func (s *screen) stream(c net.Conn, labelled bool) net.Conn {
@@ -57,54 +67,70 @@ func (c *screenedConn) read() error {
 			return fmt.Errorf("%w: label %q", errNotPacked, label)
 		}
 	}
-	first, err := u.number(1)
+	first, err := u.bigEndian(1)
 	if err != nil {
 		return err
 	}
 	kind := byte(first)
 	switch kind {
-	case msgPing, msgAck, msgError:
-		_, err := s.fields(u, screened[kind])
-		return err
-	case msgPushPull:
+	case msgPing, msgAck, msgError, msgPushPull:
 	default:
 		return fmt.Errorf("%w (%d)", errKind, kind)
 	}
-	if c.labelled {
+	if kind == msgPushPull && c.labelled {
 		answer = screenAnswer * (1 + len(s.current()))
 		if err := c.claim(answer + screenList*cap(u.b)); err != nil {
 			return err
 		}
 	}
-	list, err := s.fields(u, screened[kind])
-	asked := !c.labelled                              // this peer dialed the address that answers
-	for i := 0; err == nil && i < list.members; i++ { // at most twice Limits.Members
-		start := u.at
-		var m claim
-		m, err = s.fields(u, memberFields)
-		switch {
-		case err != nil:
-		case u.at-start < leastMember:
-			err = fmt.Errorf("%w: member %d lacks fields", errNotPacked, i)
-		default:
-			err = s.bounded(&m, u.b, m.state == memberlist.StateAlive)
-		}
-		if err == nil && m.state == memberlist.StateAlive && !s.confirmed(m) {
-			if asked && m.addr == addrPortOf(c.RemoteAddr()) && s.enter(claimedBy(m)) == nil {
-				asked = false // one peer is at one address
-			} else {
-				s.wait(m, c.from, !c.labelled)
-				m.unsay(u.b)
-			}
-		}
-		if m.state == memberlist.StateLeft && !s.farewell(m.name) {
-			u.b[m.stateAt] = byte(memberlist.StateDead) // which memberlist takes for a suspicion
+	list, err := read(u, kind)
+	if err != nil || kind != msgPushPull {
+		return err
+	}
+	if list.members > 2*s.max { // the dead are among them for a while
+		return fmt.Errorf("%w: %d", errMembers, list.members)
+	}
+	asked := !c.labelled // this peer dialed the address that answers
+	for i := range list.members {
+		if err := c.member(i, &asked); err != nil {
+			return err
 		}
 	}
-	if err == nil && !c.labelled {
-		s.newcomers.enters()
+	if !c.labelled {
+		s.mu.Lock()
+		s.entered = true
+		s.mu.Unlock()
 	}
-	return err
+	return nil
+}
+
+// member reads a member of a list, and changes what memberlist is not to believe of it.
+// expected is whether the peer at the other end has yet to be named.
+func (c *screenedConn) member(i int, expected *bool) error {
+	u, s, start := &c.message, c.screen, c.message.at
+	m, err := read(u, listedMember)
+	if err != nil {
+		return err
+	}
+	if u.at-start < leastMember || m.stateAt == 0 || m.endsAt == 0 {
+		return fmt.Errorf("%w: member %d lacks fields", errNotPacked, i)
+	}
+	alive := m.state == memberlist.StateAlive
+	if err := s.bounded(&m, u.b, alive); err != nil {
+		return err
+	}
+	switch {
+	case alive && !s.confirmed(m):
+		if *expected && m.addr == addrPortOf(c.RemoteAddr()) && s.enter(claimedBy(m)) == nil {
+			*expected = false // one peer is at one address
+		} else {
+			s.wait(m, c.from, !c.labelled)
+			m.unsay(u.b)
+		}
+	case m.state == memberlist.StateLeft && !s.farewell(m.name):
+		u.b[m.stateAt] = byte(memberlist.StateDead) // which memberlist takes for a suspicion
+	}
+	return nil
 }
 
 // leastMember is the length in bytes of the shortest member of a list, so that what is

@@ -218,10 +218,9 @@ func TestNamesAreKept(t *testing.T) {
 
 // testScreen has no members, and probes nobody.
 func testScreen(most int) *screen {
-	s := newScreen(most, func() memberTable { return nil })
-	s.newcomers.self = "self"
-	s.newcomers.send = func([]byte, netip.AddrPort) {}
-	s.newcomers.admit = func([]byte) {}
+	s := newScreen("self", netip.AddrPort{}, most, func() memberTable { return nil })
+	s.probe = func([]byte, netip.AddrPort) {}
+	s.admit = func([]byte) {}
 	return s
 }
 
@@ -340,6 +339,27 @@ func TestScreenRefuses(t *testing.T) {
 		if _, err := s.packet(b, netip.Addr{}); err == nil {
 			t.Errorf("%s: let through", name)
 		}
+	}
+}
+
+// TestListsLackFields: a member of a list that lacks a field is refused, whatever else it
+// has. One without an incarnation crashed the peer that was told of it.
+func TestListsLackFields(t *testing.T) {
+	meta := appendText(appendText(nil, "Meta"), string(make([]byte, 100)))
+	for name, fields := range map[string][]byte{
+		"an incarnation": append(append(appendText(nil, "State"), byte(memberlist.StateAlive)), meta...),
+		"a state":        append(append(appendText(nil, "Incarnation"), 1), meta...),
+	} {
+		near, far := net.Pipe()
+		go func() {
+			far.Write(append(appendText(appendText(append(promise(1, 0), 0x83), "Name"), "p9"), fields...))
+			far.Close()
+		}()
+		c := testScreen(100).stream(near, true)
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, errNotPacked) {
+			t.Errorf("a member without %s: %v", name, err)
+		}
+		c.Close()
 	}
 }
 

@@ -6,12 +6,12 @@ import (
 	"io"
 )
 
-// An unpacker reads MessagePack, as memberlist writes it: maps from names to numbers,
-// strings and booleans. It takes nothing for true that it has not read: no length is
-// believed before so many bytes are there.
+// An unpacker reads MessagePack as memberlist writes it: maps from names to numbers,
+// booleans, strings and bytes. It does not trust a length before that many bytes have
+// arrived.
 type unpacker struct {
 	b    []byte            // what has been read
-	at   int               // up to where it has been looked at
+	at   int               // of the next value
 	more func(n int) error // reads until n bytes are in b; nil if b is everything
 }
 
@@ -30,8 +30,8 @@ func (u *unpacker) take(n int) ([]byte, error) {
 	return u.b[u.at-n : u.at], nil
 }
 
-// number reads n bytes, the highest first.
-func (u *unpacker) number(n int) (uint64, error) {
+// bigEndian reads n bytes as a number.
+func (u *unpacker) bigEndian(n int) (uint64, error) {
 	b, err := u.take(n)
 	var v uint64
 	for _, c := range b {
@@ -40,85 +40,73 @@ func (u *unpacker) number(n int) (uint64, error) {
 	return v, err
 }
 
-func (u *unpacker) wrong(what string, first byte) error {
-	return fmt.Errorf("%w: 0x%02x at byte %d, want %s", errNotPacked, first, u.at-1, what)
-}
-
 // mapLen reads the beginning of a map of at most 15 entries.
 func (u *unpacker) mapLen() (int, error) {
-	first, err := u.number(1)
-	if err != nil {
-		return 0, err
+	first, err := u.bigEndian(1)
+	if err == nil && first&0xf0 != 0x80 {
+		err = u.wrong(byte(first), "a short map")
 	}
-	if first&0xf0 != 0x80 {
-		return 0, u.wrong("a short map", byte(first))
-	}
-	return int(first & 0x0f), nil
+	return int(first & 0x0f), err
 }
 
-// text reads a string or bytes, at most limit of them. Nil is none.
-func (u *unpacker) text(limit int) ([]byte, error) {
-	first, err := u.number(1)
-	if err != nil {
-		return nil, err
-	}
-	var n uint64
-	switch {
-	case first&0xe0 == 0xa0:
-		n = first & 0x1f
-	case first == 0xd9, first == 0xc4:
-		n, err = u.number(1)
-	case first == 0xda, first == 0xc5:
-		n, err = u.number(2)
-	case first == 0xc0:
-	default:
-		return nil, u.wrong("text", byte(first))
-	}
-	if err == nil && n > uint64(limit) {
-		err = fmt.Errorf("%w: text of %d bytes at byte %d, more than %d", errNotPacked, n, u.at, limit)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return u.take(int(n))
-}
+type valueKind string
 
-// uint reads a number from 0 to limit.
-func (u *unpacker) uint(limit uint64) (uint64, error) {
-	first, err := u.number(1)
+const (
+	aNumber  valueKind = "a number"
+	aFlag    valueKind = "a boolean" // 0 or 1
+	someText valueKind = "text"      // or bytes; nil is empty
+)
+
+// value reads a value: a number of at most most, or a text of at most most bytes.
+func (u *unpacker) value(want valueKind, most uint64) (number uint64, text []byte, err error) {
+	first, err := u.bigEndian(1)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	v := first
+	kind, number := aNumber, first
 	switch {
 	case first < 0x80:
 	case first >= 0xcc && first <= 0xcf:
-		v, err = u.number(1 << (first - 0xcc))
-	case first >= 0xd0 && first <= 0xd3: // signed; one below zero is greater than any limit once it is widened
+		number, err = u.bigEndian(1 << (first - 0xcc))
+	case first >= 0xd0 && first <= 0xd3: // signed; one below zero is greater than any bound once it is widened
 		n := 1 << (first - 0xd0)
-		v, err = u.number(n)
-		if v>>(8*n-1) != 0 {
-			v = 1 << 63
+		number, err = u.bigEndian(n)
+		if number>>(8*n-1) != 0 {
+			number = 1 << 63
 		}
+	case first == 0xc2, first == 0xc3:
+		kind, number = aFlag, first&1
+	case first&0xe0 == 0xa0:
+		kind, number = someText, first&0x1f
+	case first == 0xc0:
+		kind, number = someText, 0
+	case first == 0xd9, first == 0xc4:
+		kind = someText
+		number, err = u.bigEndian(1)
+	case first == 0xda, first == 0xc5:
+		kind = someText
+		number, err = u.bigEndian(2)
 	default:
-		return 0, u.wrong("a number", byte(first))
+		kind = ""
 	}
-	if err == nil && v > limit {
-		err = fmt.Errorf("%w: number beyond %d before byte %d", errNotPacked, limit, u.at)
+	switch {
+	case err != nil:
+	case kind != want:
+		err = u.wrong(byte(first), string(want))
+	case number > most:
+		err = fmt.Errorf("%w: %s of %d before byte %d, at most %d", errNotPacked, kind, number, u.at, most)
+	case kind == someText:
+		text, err = u.take(int(number))
 	}
-	return v, err
+	return number, text, err
 }
 
-func (u *unpacker) boolean() (bool, error) {
-	first, err := u.number(1)
-	if err == nil && first != 0xc2 && first != 0xc3 {
-		err = u.wrong("a boolean", byte(first))
-	}
-	return first == 0xc3, err
+func (u *unpacker) wrong(first byte, want string) error {
+	return fmt.Errorf("%w: 0x%02x before byte %d, want %s", errNotPacked, first, u.at, want)
 }
 
-// readInto returns a function that reads from r until n bytes are in u.b, after it
-// asked for the room.
+// readInto returns a function that reads from r until n bytes are in u.b. It calls room
+// before it makes the buffer larger.
 func (u *unpacker) readInto(r io.Reader, room func(total int) error) func(n int) error {
 	return func(n int) error {
 		if n > cap(u.b) {

@@ -1,105 +1,110 @@
 package memnet
 
 import (
-	"net/netip"
+	"slices"
 	"time"
 )
 
 const (
-	firstResend = 200 * time.Millisecond // before what was lost of a stream is sent again, doubled each time
+	firstResend = 200 * time.Millisecond // before lost stream data is sent again, doubled each time
 	mostResends = 6
 )
+
+// SetConditions applies to packets and stream data sent from now on, on every link
+// that [Network.SetLink] was not called for.
+func (n *Network) SetConditions(c Conditions) {
+	n.mu.Lock()
+	n.conditions = c
+	n.mu.Unlock()
+}
 
 // SetLink gives the link from one host to another, one way, conditions of its own in
 // place of those of [Network.SetConditions]. It panics if one is not an IP address.
 func (n *Network) SetLink(from, to string, c Conditions) {
 	n.mu.Lock()
-	n.links[link{netip.MustParseAddr(from), netip.MustParseAddr(to)}] = c
+	n.links[linkOf(from, to)] = c
 	n.mu.Unlock()
 }
 
-// ResetAfter breaks one stream that carries data from one host to another: the next to
-// do so, once it has carried so many bytes more; 0 = before it carries one. Of two that
-// meet the same stream the sooner holds. Bytes on their way are lost, as with a reset. It
-// panics if one is not an IP address.
+// Cut stops everything from one host to another, one way, until [Network.Heal].
+// Streams stall; packets are lost. It panics if one is not an IP address.
+func (n *Network) Cut(from, to string) {
+	n.changeLinks(func() { n.cut[linkOf(from, to)] = true })
+}
+
+// Partition cuts every link, both ways, between hosts of different groups, until
+// [Network.Heal]. It panics if one is not an IP address.
+func (n *Network) Partition(groups ...[]string) {
+	n.changeLinks(func() {
+		for i, a := range groups {
+			for _, b := range slices.Concat(groups[:i], groups[i+1:]) {
+				for _, from := range a {
+					for _, to := range b {
+						n.cut[linkOf(from, to)] = true
+					}
+				}
+			}
+		}
+	})
+}
+
+// Heal undoes every [Network.Cut] and [Network.Partition].
+func (n *Network) Heal() { n.changeLinks(func() { clear(n.cut) }) }
+
+// ResetAfter breaks one stream that carries data from one host to another: the next one
+// that does, after this many more bytes; 0 = before the first. If it is called twice and
+// both calls meet the same stream, the sooner break happens. Bytes on their way are lost, as with a
+// reset. It panics if one is not an IP address.
 func (n *Network) ResetAfter(from, to string, bytes int64) {
 	n.mu.Lock()
-	n.resets[link{netip.MustParseAddr(from), netip.MustParseAddr(to)}] = bytes
+	n.resets[linkOf(from, to)] = bytes
 	n.mu.Unlock()
 }
 
-// Freeze stops the host as SIGSTOP stops a process, seen from the network: what comes
-// waits in buffers, until these are full; connections to it are made and not accepted;
+// Freeze stops the host as SIGSTOP stops a process, seen from the network: data for it
+// waits in buffers until these are full; connections to it are made and not accepted;
 // what it sends on streams waits, and its packets are lost. Unlike a stopped process it
-// goes on to compute, and its timers run. It ends with [Host.Thaw] or [Host.Kill].
-func (h *Host) Freeze() { h.setFrozen(true) }
+// continues to compute, and its timers run. [Host.Thaw] and [Host.Kill] end it.
+func (h *Host) Freeze() { h.net.changeLinks(func() { h.frozen = true }) }
 
-// Thaw lets a frozen host go on.
-func (h *Host) Thaw() { h.setFrozen(false) }
+// Thaw lets a frozen host continue.
+func (h *Host) Thaw() { h.net.changeLinks(func() { h.frozen = false }) }
 
-// Open returns how many sockets of the host are open.
-func (h *Host) Open() int {
+// Kill closes every socket of the host at once, as the death of a process does:
+// those connected to it read a reset, and new connections are refused until
+// something listens again.
+func (h *Host) Kill() {
 	h.net.mu.Lock()
 	defer h.net.mu.Unlock()
-	return len(h.packets) + len(h.listeners) + len(h.conns)
+	h.frozen = false
+	for _, p := range h.packets {
+		p.close()
+	}
+	for _, l := range h.listeners {
+		l.close()
+	}
+	for c := range h.conns {
+		c.reset()
+	}
 }
 
-func (h *Host) setFrozen(frozen bool) {
-	h.net.mu.Lock()
-	h.frozen = frozen
-	h.net.linksChanged()
-}
-
-func (n *Network) frozen(a netip.Addr) bool {
+// changeLinks makes a change and wakes everybody who may wait for a link.
+func (n *Network) changeLinks(change func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.frozenLocked(a)
-}
-
-func (n *Network) frozenLocked(a netip.Addr) bool {
-	h := n.hosts[a]
-	return h != nil && h.frozen
-}
-
-func (n *Network) conditionsOf(l link) Conditions {
-	if c, ok := n.links[l]; ok {
-		return c
+	change()
+	close(n.changed)
+	n.changed = make(chan struct{})
+	for _, h := range n.hosts {
+		for _, p := range h.packets {
+			p.ready.Broadcast()
+		}
+		for _, l := range h.listeners {
+			l.ready.Broadcast()
+		}
+		for c := range h.conns {
+			c.in.ready.Broadcast()
+			c.out.ready.Broadcast()
+		}
 	}
-	return n.conditions
-}
-
-// delay is after what time the first of some bytes of a stream arrives, and how much
-// later the last of them.
-func (n *Network) delay(l link, bytes int) (first, all time.Duration) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	c := n.conditionsOf(l)
-	first = c.Latency
-	for again := 0; again < mostResends && c.Resend > 0 && n.rng.Float64() < c.Resend; again++ {
-		first += firstResend << again
-	}
-	if c.Rate > 0 {
-		all = time.Duration(int64(bytes) * int64(time.Second) / c.Rate)
-	}
-	return first, all
-}
-
-// room is how many bytes of a stream arrive together, and how many may be on their way:
-// where a rate bounds them, what it carries in a tenth of a second, and in a whole one, so
-// that it is soon forgotten when it ends.
-func (n *Network) room(l link) (piece, all int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if c := n.conditionsOf(l); c.Rate > 0 {
-		return int(c.Rate/10) + 1, int(min(c.Rate, window))
-	}
-	return window, window
-}
-
-func (n *Network) takeReset(l link) (bytes int64, ok bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	bytes, ok = n.resets[l]
-	delete(n.resets, l)
-	return bytes, ok
 }

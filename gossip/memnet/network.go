@@ -2,27 +2,25 @@ package memnet
 
 import (
 	"errors"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// Conditions are those of a link, one way. The zero Conditions are a perfect network.
+// Conditions describe a link, in one direction. The zero Conditions are a perfect link.
 type Conditions struct {
 	Loss      float64       // probability that a packet is dropped, 0 to 1
 	Duplicate float64       // probability that a packet arrives twice, 0 to 1
 	Latency   time.Duration // of packets, of stream data and of connecting
-	Jitter    time.Duration // added to a packet's latency, uniformly from 0: reorders
+	Jitter    time.Duration // added to a packet's latency, uniformly from 0; it reorders packets
 
-	// Of streams, whose bytes all arrive, and in order.
-	Resend float64 // probability that what one Write sends is lost: it comes 200 ms later, or after twice that, and so on; 0 to 0.9
-	Rate   int64   // bytes a second that one stream carries; 0 = no bound
+	// Of streams. All their bytes arrive, and in order.
+	Resend float64 // probability that the data of one Write is lost and arrives 200 ms later, or 400 ms more if it is lost again, and so on; 0 to 0.9
+	Rate   int64   // bytes per second that one stream carries; 0 = unlimited
 }
 
 // Traffic counts packets since the network was made.
@@ -35,18 +33,20 @@ type Traffic struct {
 
 // Network connects hosts.
 type Network struct {
-	mu         sync.Mutex
+	mu         sync.Mutex // guards everything: also hosts, sockets and streams
 	rng        *rand.Rand
 	conditions Conditions          // of the links that have none of their own
 	links      map[link]Conditions // of those that have
 	resets     map[link]int64      // see ResetAfter
 	hosts      map[netip.Addr]*Host
 	cut        map[link]bool
-	changed    chan struct{} // closed when links are cut or mended
+	changed    chan struct{} // closed when links are cut or healed
 	traffic    Traffic
 }
 
 type link struct{ from, to netip.Addr }
+
+func linkOf(from, to string) link { return link{netip.MustParseAddr(from), netip.MustParseAddr(to)} }
 
 // New returns a perfect network without hosts. The seed decides which packets
 // are lost once Conditions say so.
@@ -72,22 +72,14 @@ func (n *Network) Host(ip string) *Host {
 		h = &Host{
 			net:       n,
 			addr:      addr,
-			nextPort:  49152,
-			packets:   make(map[uint16]*PacketConn),
+			nextPort:  firstEphemeral,
+			packets:   make(map[uint16]*packetConn),
 			listeners: make(map[uint16]*listener),
 			conns:     make(map[*conn]struct{}),
 		}
 		n.hosts[addr] = h
 	}
 	return h
-}
-
-// SetConditions applies to packets and stream data sent from now on, on every link
-// that [Network.SetLink] was not called for.
-func (n *Network) SetConditions(c Conditions) {
-	n.mu.Lock()
-	n.conditions = c
-	n.mu.Unlock()
 }
 
 // Traffic returns the counters.
@@ -97,78 +89,13 @@ func (n *Network) Traffic() Traffic {
 	return n.traffic
 }
 
-// Cut stops everything from one host to another, one way, until [Network.Heal].
-// Streams stall; packets are lost. Like [Network.Host] it panics if one is not an IP
-// address.
-func (n *Network) Cut(from, to string) {
-	n.mu.Lock()
-	n.cut[link{netip.MustParseAddr(from), netip.MustParseAddr(to)}] = true
-	n.linksChanged()
-}
-
-// Partition cuts every link, both ways, between hosts of different groups, until
-// [Network.Heal]. It panics if one is not an IP address.
-func (n *Network) Partition(groups ...[]string) {
-	n.mu.Lock()
-	for i, a := range groups {
-		for j, b := range groups {
-			if i == j {
-				continue
-			}
-			for _, from := range a {
-				for _, to := range b {
-					n.cut[link{netip.MustParseAddr(from), netip.MustParseAddr(to)}] = true
-				}
-			}
-		}
-	}
-	n.linksChanged()
-}
-
-// Heal undoes every [Network.Cut] and [Network.Partition].
-func (n *Network) Heal() {
-	n.mu.Lock()
-	clear(n.cut)
-	n.linksChanged()
-}
-
-// linksChanged wakes all who may wait for a link. It is called with n.mu held
-// and releases it, since a connection takes its own lock before n.mu.
-func (n *Network) linksChanged() {
-	close(n.changed)
-	n.changed = make(chan struct{})
-	var wake []func()
-	for _, h := range n.hosts {
-		for c := range h.conns {
-			wake = append(wake, c.in.wake, c.out.wake)
-		}
-		for _, l := range h.listeners {
-			wake = append(wake, l.wake)
-		}
-		for _, p := range h.packets {
-			wake = append(wake, p.wake)
-		}
-	}
-	n.mu.Unlock()
-	for _, f := range wake {
-		f()
-	}
-}
-
-func (n *Network) isCut(l link) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.cut[l]
-}
-
 // Host is one address on a network.
 type Host struct {
 	net  *Network
 	addr netip.Addr
 
-	// Guarded by net.mu.
 	nextPort  uint16
-	packets   map[uint16]*PacketConn
+	packets   map[uint16]*packetConn
 	listeners map[uint16]*listener
 	conns     map[*conn]struct{}
 	frozen    bool
@@ -177,23 +104,11 @@ type Host struct {
 // IP returns the host's address.
 func (h *Host) IP() string { return h.addr.String() }
 
-// Kill closes every socket of the host at once, as the death of a process does:
-// those connected to it read a reset, and new connections are refused until
-// something listens again.
-func (h *Host) Kill() {
+// Open returns how many sockets of the host are open.
+func (h *Host) Open() int {
 	h.net.mu.Lock()
-	h.frozen = false
-	packets, listeners, conns := slices.Collect(maps.Values(h.packets)), slices.Collect(maps.Values(h.listeners)), slices.Collect(maps.Keys(h.conns))
-	h.net.mu.Unlock()
-	for _, p := range packets {
-		p.Close()
-	}
-	for _, l := range listeners {
-		l.Close()
-	}
-	for _, c := range conns {
-		c.reset()
-	}
+	defer h.net.mu.Unlock()
+	return len(h.packets) + len(h.listeners) + len(h.conns)
 }
 
 // port resolves the address to listen on. It is called with net.mu held.
@@ -215,20 +130,23 @@ func (h *Host) port(network, addr string, taken func(uint16) bool) (uint16, erro
 	if err != nil {
 		return 0, err
 	}
-	if port != 0 {
-		if taken(uint16(port)) {
-			return 0, os.NewSyscallError("bind", syscall.EADDRINUSE)
-		}
-		return uint16(port), nil
+	if port == 0 {
+		return h.ephemeral(taken)
 	}
-	return h.ephemeral(taken)
+	if taken(uint16(port)) {
+		return 0, os.NewSyscallError("bind", syscall.EADDRINUSE)
+	}
+	return uint16(port), nil
 }
 
+const firstEphemeral = 49152
+
+// ephemeral returns a free port. It is called with net.mu held.
 func (h *Host) ephemeral(taken func(uint16) bool) (uint16, error) {
-	for range 65536 - 49152 {
+	for range 1<<16 - firstEphemeral {
 		p := h.nextPort
 		if h.nextPort++; h.nextPort == 0 {
-			h.nextPort = 49152
+			h.nextPort = firstEphemeral
 		}
 		if !taken(p) {
 			return p, nil
@@ -237,12 +155,44 @@ func (h *Host) ephemeral(taken func(uint16) bool) (uint16, error) {
 	return 0, errors.New("memnet: no free port")
 }
 
-func (h *Host) opError(op, network, addr string, err error) error {
+func opError(op, network, addr string, err error) error {
 	return &net.OpError{Op: op, Net: network, Addr: textAddr{network, addr}, Err: err}
 }
 
-// textAddr is an address as somebody wrote it.
+// textAddr is an address as the caller wrote it.
 type textAddr struct{ network, addr string }
 
 func (a textAddr) Network() string { return a.network }
 func (a textAddr) String() string  { return a.addr }
+
+// A deadline belongs to a condition variable, which it wakes, and is guarded by its lock.
+type deadline struct {
+	expired bool
+	timer   *time.Timer
+}
+
+func (d *deadline) set(t time.Time, ready *sync.Cond) {
+	d.stop()
+	d.expired = !t.IsZero() && !t.After(time.Now())
+	if d.expired {
+		ready.Broadcast()
+	} else if !t.IsZero() {
+		var timer *time.Timer
+		timer = time.AfterFunc(time.Until(t), func() {
+			ready.L.Lock()
+			defer ready.L.Unlock()
+			if d.timer == timer { // it was not set again meanwhile
+				d.expired = true
+				ready.Broadcast()
+			}
+		})
+		d.timer = timer
+	}
+}
+
+func (d *deadline) stop() {
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+}

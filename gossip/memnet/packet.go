@@ -1,6 +1,7 @@
 package memnet
 
 import (
+	"bytes"
 	"net"
 	"net/netip"
 	"os"
@@ -20,18 +21,16 @@ type packet struct {
 	from *net.UDPAddr
 }
 
-// PacketConn is a packet socket of a host.
-type PacketConn struct {
+// packetConn is a packet socket of a host.
+type packetConn struct {
 	host  *Host
 	local netip.AddrPort
 
-	waiter
+	ready  sync.Cond // of Network.mu, which guards what follows
 	queue  []packet
 	closed bool
 	read   deadline
 }
-
-var _ net.PacketConn = (*PacketConn)(nil)
 
 // ListenPacket opens a packet socket. Port 0 picks a free one.
 func (h *Host) ListenPacket(addr string) (net.PacketConn, error) {
@@ -39,49 +38,51 @@ func (h *Host) ListenPacket(addr string) (net.PacketConn, error) {
 	defer h.net.mu.Unlock()
 	port, err := h.port("udp", addr, func(p uint16) bool { return h.packets[p] != nil })
 	if err != nil {
-		return nil, h.opError("listen", "udp", addr, err)
+		return nil, opError("listen", "udp", addr, err)
 	}
-	p := &PacketConn{host: h, local: netip.AddrPortFrom(h.addr, port)}
-	p.ready.L = &p.mu
+	p := &packetConn{host: h, local: netip.AddrPortFrom(h.addr, port), ready: sync.Cond{L: &h.net.mu}}
 	h.packets[port] = p
 	return p, nil
 }
 
-// WriteTo sends a packet. It never blocks, and that nobody receives is no error.
-func (p *PacketConn) WriteTo(b []byte, to net.Addr) (int, error) {
+// WriteTo sends a packet. It never blocks, and it is no error if nobody receives it.
+func (p *packetConn) WriteTo(b []byte, to net.Addr) (int, error) {
 	dst, err := netip.ParseAddrPort(to.String())
+	n := p.host.net
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case err != nil:
+	case len(b) > maxPacket:
+		err = os.ErrInvalid
+	case p.closed:
+		err = net.ErrClosed
+	}
 	if err != nil {
-		return 0, p.host.opError("write", "udp", to.String(), err)
+		return 0, opError("write", "udp", to.String(), err)
 	}
-	if len(b) > maxPacket {
-		return 0, p.host.opError("write", "udp", to.String(), os.ErrInvalid)
-	}
-	p.mu.Lock()
-	closed := p.closed
-	p.mu.Unlock()
-	if closed {
-		return 0, p.host.opError("write", "udp", to.String(), net.ErrClosed)
-	}
-	data := append([]byte(nil), b...)
-	from := net.UDPAddrFromAddrPort(p.local)
-	for _, delay := range p.host.net.schedule(link{p.local.Addr(), dst.Addr()}, len(b)) {
-		if delay > 0 {
-			time.AfterFunc(delay, func() { p.host.net.deliver(packet{data, from}, dst) })
-		} else {
-			p.host.net.deliver(packet{data, from}, dst)
+	pk := packet{bytes.Clone(b), net.UDPAddrFromAddrPort(p.local)}
+	for _, delay := range n.schedule(link{p.local.Addr(), dst.Addr()}, len(b)) {
+		if delay <= 0 {
+			n.deliver(pk, dst)
+			continue
 		}
+		time.AfterFunc(delay, func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.deliver(pk, dst)
+		})
 	}
 	return len(b), nil
 }
 
-// schedule decides how often and after what delays a packet arrives.
+// schedule decides how often and after what delays a packet arrives. It is called with
+// n.mu held, like deliver.
 func (n *Network) schedule(l link, size int) []time.Duration {
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.traffic.Packets++
 	n.traffic.Bytes += int64(size)
 	c := n.conditionsOf(l)
-	if n.cut[l] || n.frozenLocked(l.from) || c.Loss > 0 && n.rng.Float64() < c.Loss {
+	if n.cut[l] || n.frozen(l.from) || c.Loss > 0 && n.rng.Float64() < c.Loss {
 		n.traffic.Lost++
 		return nil
 	}
@@ -99,41 +100,30 @@ func (n *Network) schedule(l link, size int) []time.Duration {
 }
 
 func (n *Network) deliver(pk packet, dst netip.AddrPort) {
-	n.mu.Lock()
-	var p *PacketConn
+	var p *packetConn
 	if h := n.hosts[dst.Addr()]; h != nil {
 		p = h.packets[dst.Port()]
 	}
-	n.mu.Unlock()
-	if p == nil || !p.push(pk) {
-		n.mu.Lock()
+	if p == nil || len(p.queue) >= packetQueue {
 		n.traffic.Dropped++
-		n.mu.Unlock()
-	}
-}
-
-func (p *PacketConn) push(pk packet) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed || len(p.queue) >= packetQueue {
-		return false
+		return
 	}
 	p.queue = append(p.queue, pk)
 	p.ready.Broadcast()
-	return true
 }
 
 // ReadFrom waits for a packet. What does not fit b is lost.
-func (p *PacketConn) ReadFrom(b []byte) (int, net.Addr, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (p *packetConn) ReadFrom(b []byte) (int, net.Addr, error) {
+	n := p.host.net
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	for {
 		switch {
 		case p.closed:
-			return 0, nil, p.host.opError("read", "udp", p.local.String(), net.ErrClosed)
+			return 0, nil, opError("read", "udp", p.local.String(), net.ErrClosed)
 		case p.read.expired:
-			return 0, nil, p.host.opError("read", "udp", p.local.String(), os.ErrDeadlineExceeded)
-		case len(p.queue) > 0 && !p.host.net.frozen(p.local.Addr()):
+			return 0, nil, opError("read", "udp", p.local.String(), os.ErrDeadlineExceeded)
+		case len(p.queue) > 0 && !p.host.frozen:
 			pk := p.queue[0]
 			p.queue = p.queue[1:]
 			return copy(b, pk.data), pk.from, nil
@@ -143,75 +133,34 @@ func (p *PacketConn) ReadFrom(b []byte) (int, net.Addr, error) {
 }
 
 // Close closes the socket; readers return.
-func (p *PacketConn) Close() error {
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return p.host.opError("close", "udp", p.local.String(), net.ErrClosed)
-	}
-	p.closed = true
-	p.queue = nil
-	p.read.stop()
-	p.ready.Broadcast()
-	p.mu.Unlock()
-
+func (p *packetConn) Close() error {
 	p.host.net.mu.Lock()
-	delete(p.host.packets, p.local.Port())
-	p.host.net.mu.Unlock()
+	defer p.host.net.mu.Unlock()
+	if p.closed {
+		return opError("close", "udp", p.local.String(), net.ErrClosed)
+	}
+	p.close()
 	return nil
 }
 
-// LocalAddr returns the socket's address, a *net.UDPAddr.
-func (p *PacketConn) LocalAddr() net.Addr { return net.UDPAddrFromAddrPort(p.local) }
+// close is called with Network.mu held.
+func (p *packetConn) close() {
+	p.closed, p.queue = true, nil
+	p.read.stop()
+	p.ready.Broadcast()
+	delete(p.host.packets, p.local.Port())
+}
+
+func (p *packetConn) LocalAddr() net.Addr { return net.UDPAddrFromAddrPort(p.local) }
 
 // SetDeadline is SetReadDeadline: writes never wait.
-func (p *PacketConn) SetDeadline(t time.Time) error { return p.SetReadDeadline(t) }
+func (p *packetConn) SetDeadline(t time.Time) error { return p.SetReadDeadline(t) }
 
-// SetReadDeadline applies to waiting and later reads.
-func (p *PacketConn) SetReadDeadline(t time.Time) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (p *packetConn) SetReadDeadline(t time.Time) error {
+	p.host.net.mu.Lock()
+	defer p.host.net.mu.Unlock()
 	p.read.set(t, &p.ready)
 	return nil
 }
 
-// SetWriteDeadline does nothing: writes never wait.
-func (p *PacketConn) SetWriteDeadline(time.Time) error { return nil }
-
-// A deadline is guarded by the lock of the cond it wakes.
-type deadline struct {
-	expired bool
-	timer   *time.Timer
-	calls   uint64 // counts calls of set, so that an old timer does nothing
-}
-
-func (d *deadline) set(t time.Time, c *sync.Cond) {
-	d.stop()
-	d.calls++
-	d.expired = false
-	if t.IsZero() {
-		return
-	}
-	wait := time.Until(t)
-	if wait <= 0 {
-		d.expired = true
-		c.Broadcast()
-		return
-	}
-	mine := d.calls
-	d.timer = time.AfterFunc(wait, func() {
-		c.L.Lock()
-		defer c.L.Unlock()
-		if d.calls == mine {
-			d.expired = true
-			c.Broadcast()
-		}
-	})
-}
-
-func (d *deadline) stop() {
-	if d.timer != nil {
-		d.timer.Stop()
-		d.timer = nil
-	}
-}
+func (p *packetConn) SetWriteDeadline(time.Time) error { return nil }

@@ -1,22 +1,28 @@
 package memnet
 
 import (
+	"bytes"
 	"cmp"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"syscall"
 	"time"
 )
 
+// window is how many bytes a stream holds in one direction before its writer
+// waits.
+const window = 256 << 10
+
 // A pipe is one direction of a stream: bytes on their way, each chunk readable
-// once it has arrived.
+// once it has arrived. Its methods are called with net.mu held.
 type pipe struct {
 	net  *Network
 	link link
 
-	waiter
+	ready    sync.Cond // of net.mu
 	chunks   []chunk
 	size     int  // bytes in chunks
 	finished bool // the writer is done; the end of the stream follows the chunks
@@ -27,8 +33,7 @@ type pipe struct {
 	writeBy  deadline
 	alarm    *time.Timer // wakes the reader when the first chunk arrives
 	back     *pipe       // the other direction
-	left     int64       // bytes until the stream is reset, if doomed
-	doomed   bool
+	left     int64       // bytes until the stream is reset; -1 = it is not
 }
 
 type chunk struct {
@@ -37,15 +42,10 @@ type chunk struct {
 }
 
 func newPipe(n *Network, l link) *pipe {
-	p := &pipe{net: n, link: l}
-	p.ready.L = &p.mu
-	return p
+	return &pipe{net: n, link: l, ready: sync.Cond{L: &n.mu}, left: -1}
 }
 
-func (p *pipe) write(b []byte) (int, error) {
-	written := 0
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (p *pipe) write(b []byte) (written int, err error) {
 	for {
 		piece, all := p.net.room(p.link)
 		switch {
@@ -57,56 +57,52 @@ func (p *pipe) write(b []byte) (int, error) {
 			return written, os.ErrDeadlineExceeded
 		case len(b) == 0:
 			return written, nil
-		case p.size < all && !p.net.frozen(p.link.from):
-			n := p.allowed(min(len(b), all-p.size, piece))
-			if n < 0 {
-				p.mu.Unlock() // the other direction has a lock of its own
-				p.reset()
-				p.back.reset()
-				p.mu.Lock()
-				continue
-			}
-			p.chunks = append(p.chunks, chunk{append([]byte(nil), b[:n]...), p.arrival(n)})
-			p.size += n
-			written += n
-			b = b[n:]
-			p.ready.Broadcast()
+		case p.size >= all || p.net.frozen(p.link.from):
+			p.ready.Wait()
 			continue
 		}
-		p.ready.Wait()
+		n := min(len(b), all-p.size, piece)
+		if left, ok := p.net.resets[p.link]; ok {
+			delete(p.net.resets, p.link)
+			if p.left < 0 || left < p.left {
+				p.left = left
+			}
+		}
+		switch {
+		case p.left == 0:
+			p.reset()
+			p.back.reset()
+			continue
+		case p.left > 0:
+			n = int(min(int64(n), p.left))
+			p.left -= int64(n)
+		}
+		p.chunks = append(p.chunks, chunk{bytes.Clone(b[:n]), p.arrival(n)})
+		p.size += n
+		written += n
+		b = b[n:]
+		p.ready.Broadcast()
 	}
-}
-
-// allowed is how many of n bytes go before the stream is reset; -1 = now it is.
-func (p *pipe) allowed(n int) int {
-	if left, ok := p.net.takeReset(p.link); ok && (!p.doomed || left < p.left) {
-		p.left, p.doomed = left, true
-	}
-	if !p.doomed {
-		return n
-	}
-	if p.left == 0 {
-		return -1
-	}
-	n = int(min(int64(n), p.left))
-	p.left -= int64(n)
-	return n
 }
 
 // arrival is when n bytes that are sent now have arrived: never before what was sent
 // earlier, and after it by as long as the stream's rate makes it.
 func (p *pipe) arrival(n int) time.Time {
-	delay, each := p.net.delay(p.link, n)
+	c := p.net.conditionsOf(p.link)
+	delay := c.Latency
+	for again := 0; again < mostResends && c.Resend > 0 && p.net.rng.Float64() < c.Resend; again++ {
+		delay += firstResend << again
+	}
 	if t := time.Now().Add(delay); t.After(p.end) {
 		p.end = t
 	}
-	p.end = p.end.Add(each)
+	if c.Rate > 0 {
+		p.end = p.end.Add(time.Duration(int64(n) * int64(time.Second) / c.Rate))
+	}
 	return p.end
 }
 
 func (p *pipe) read(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for {
 		switch {
 		case p.readErr != nil:
@@ -115,19 +111,25 @@ func (p *pipe) read(b []byte) (int, error) {
 			return 0, os.ErrDeadlineExceeded
 		case len(b) == 0:
 			return 0, nil
+		case !p.arrived():
+			p.ready.Wait()
+			continue
+		case len(p.chunks) == 0:
+			return 0, io.EOF
 		}
-		if p.arrived() {
-			if len(p.chunks) == 0 {
-				return 0, io.EOF
-			}
-			return p.take(b), nil
+		c := &p.chunks[0]
+		n := copy(b, c.data)
+		if c.data = c.data[n:]; len(c.data) == 0 {
+			p.chunks = p.chunks[1:]
 		}
-		p.ready.Wait()
+		p.size -= n
+		p.ready.Broadcast()
+		return n, nil
 	}
 }
 
 // arrived reports whether the next chunk, or the end, is there to read. If it is
-// still on its way it sees to it that the reader is woken in time.
+// still on its way, arrived sets a timer that wakes the reader in time.
 func (p *pipe) arrived() bool {
 	at := p.end
 	if len(p.chunks) > 0 {
@@ -135,7 +137,7 @@ func (p *pipe) arrived() bool {
 	} else if !p.finished {
 		return false
 	}
-	if p.net.isCut(p.link) || p.net.frozen(p.link.to) {
+	if p.net.cut[p.link] || p.net.frozen(p.link.to) {
 		return false
 	}
 	wait := time.Until(at)
@@ -145,73 +147,65 @@ func (p *pipe) arrived() bool {
 	if p.alarm != nil {
 		p.alarm.Stop()
 	}
-	p.alarm = time.AfterFunc(wait, p.wake)
+	p.alarm = time.AfterFunc(wait, func() {
+		p.net.mu.Lock()
+		defer p.net.mu.Unlock()
+		p.ready.Broadcast()
+	})
 	return false
 }
 
-func (p *pipe) take(b []byte) int {
-	c := &p.chunks[0]
-	n := copy(b, c.data)
-	c.data = c.data[n:]
-	if len(c.data) == 0 {
-		p.chunks = p.chunks[1:]
-	}
-	p.size -= n
-	p.ready.Broadcast()
-	return n
-}
-
-// finish is the writer saying that nothing follows.
+// finish is called when the writer has nothing to add.
 func (p *pipe) finish() {
-	p.change(func() {
-		if !p.finished {
-			p.finished = true
-			p.arrival(0)
-		}
-	})
+	if !p.finished {
+		p.finished = true
+		p.arrival(0)
+	}
+	p.ready.Broadcast()
 }
 
 // closeWriter makes further writes fail as those to a closed connection do.
 func (p *pipe) closeWriter() {
-	p.change(func() {
-		p.writeErr = cmp.Or[error](p.writeErr, net.ErrClosed)
-		p.writeBy.stop()
-	})
+	p.writeErr = cmp.Or[error](p.writeErr, net.ErrClosed)
+	p.writeBy.stop()
+	p.ready.Broadcast()
 }
 
-// abandon is the end of the stream for its reader: reads and writes return those errors,
-// unless they return others already, and what is under way is lost.
+// abandon ends the stream for its reader: reads and writes return these errors,
+// unless they return others already, and bytes on their way are lost.
 func (p *pipe) abandon(reads, writes error) {
-	p.change(func() {
-		p.readErr, p.writeErr = cmp.Or(p.readErr, reads), cmp.Or(p.writeErr, writes)
-		p.chunks, p.size = nil, 0
-		p.readBy.stop()
-		if p.alarm != nil {
-			p.alarm.Stop()
-		}
-	})
+	p.readErr, p.writeErr = cmp.Or(p.readErr, reads), cmp.Or(p.writeErr, writes)
+	p.chunks, p.size = nil, 0
+	p.readBy.stop()
+	if p.alarm != nil {
+		p.alarm.Stop()
+	}
+	p.ready.Broadcast()
 }
 
 // reset makes both ends fail at once.
 func (p *pipe) reset() { p.abandon(syscall.ECONNRESET, syscall.ECONNRESET) }
 
-func (p *pipe) setReadDeadline(t time.Time) { p.change(func() { p.readBy.set(t, &p.ready) }) }
+// What follows is called with n.mu held.
 
-func (p *pipe) setWriteDeadline(t time.Time) { p.change(func() { p.writeBy.set(t, &p.ready) }) }
-
-// A waiter is what readers and writers wait by.
-type waiter struct {
-	mu    sync.Mutex
-	ready sync.Cond // of mu
+func (n *Network) frozen(a netip.Addr) bool {
+	h := n.hosts[a]
+	return h != nil && h.frozen
 }
 
-// change makes a change that they may have waited for.
-func (w *waiter) change(f func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	f()
-	w.ready.Broadcast()
+func (n *Network) conditionsOf(l link) Conditions {
+	if c, ok := n.links[l]; ok {
+		return c
+	}
+	return n.conditions
 }
 
-// wake has them look again.
-func (w *waiter) wake() { w.change(func() {}) }
+// room returns how many bytes of a stream arrive together, and how many may be on their way:
+// under a rate, what it carries in a tenth of a second and in a second, so that the rate
+// does not matter for long after it ends.
+func (n *Network) room(l link) (piece, all int) {
+	if c := n.conditionsOf(l); c.Rate > 0 {
+		return int(c.Rate/10) + 1, int(min(c.Rate, window))
+	}
+	return window, window
+}
