@@ -26,19 +26,10 @@ const (
 )
 
 // acceptor takes streams on the node's port, within bounds, and passes each on
-// to whom its first byte names.
+// to the part that its first byte names.
 type acceptor struct {
-	listener  net.Listener
-	ring      func() *ring
-	log       *slog.Logger
-	quiet     *limiter
-	allowed   func(netip.Addr) bool
-	who       func(netip.Addr) string // the members at an address, for the log
-	max, host int                     // connections in all, and from one address
-
-	meters     *meters
-	memberlist func(net.Conn)
-	exchange   func(*wire)
+	n        *Node
+	listener net.Listener
 
 	mu      sync.Mutex
 	closed  bool
@@ -46,7 +37,11 @@ type acceptor struct {
 	perHost map[netip.Addr]int
 	wg      sync.WaitGroup
 
-	accepted, overCap, notAllowed, strange atomic.Int64
+	accepted, refused, strange atomic.Int64
+}
+
+func newAcceptor(n *Node, listener net.Listener) *acceptor {
+	return &acceptor{n: n, listener: listener, conns: make(map[*accepted]struct{}), perHost: make(map[netip.Addr]int)}
 }
 
 // accepted is a connection that counts until it is closed.
@@ -54,7 +49,6 @@ type accepted struct {
 	net.Conn
 	a    *acceptor
 	from netip.Addr
-	once sync.Once
 
 	since  time.Time // accepted
 	spoken bool      // its first byte has come; guarded by a.mu
@@ -64,11 +58,11 @@ type accepted struct {
 
 func (c *accepted) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(func() { c.a.forget(c) })
+	c.a.mu.Lock()
+	defer c.a.mu.Unlock()
+	c.a.drop(c)
 	return err
 }
-
-func (a *acceptor) start() { a.wg.Go(a.loop) }
 
 func (a *acceptor) loop() {
 	for delay := 5 * time.Millisecond; ; {
@@ -77,7 +71,7 @@ func (a *acceptor) loop() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			a.log.Error("accepting a connection failed", "err", err)
+			a.n.log.Error("accepting a connection failed", "err", err)
 			time.Sleep(delay)
 			delay = min(2*delay, time.Second)
 			continue
@@ -92,8 +86,8 @@ func (a *acceptor) loop() {
 // admit counts a connection in, or closes it. One that has said nothing yet makes room
 // for it, the oldest first.
 func (a *acceptor) admit(c net.Conn) *accepted {
-	from := addrOf(c.RemoteAddr())
-	conn := &accepted{Conn: a.meters.whole(c), a: a, from: from, since: time.Now()}
+	from, limits := addrOf(c.RemoteAddr()), a.n.cfg.Limits
+	conn := &accepted{Conn: a.n.meters.whole(c), a: a, from: from, since: time.Now()}
 	var silent *accepted
 	defer func() {
 		if silent != nil {
@@ -102,8 +96,9 @@ func (a *acceptor) admit(c net.Conn) *accepted {
 	}()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	crowded := a.perHost[from] >= a.host
-	if crowded || len(a.conns) >= a.max {
+	crowded := a.perHost[from] >= limits.ConnsPerHost
+	if crowded || len(a.conns) >= limits.Conns {
+		a.refused.Add(1)
 		silent = a.silent(func(c *accepted) bool { return !crowded || c.from == from })
 		if silent != nil {
 			a.drop(silent)
@@ -111,16 +106,9 @@ func (a *acceptor) admit(c net.Conn) *accepted {
 	}
 	switch {
 	case a.closed:
-	case !a.allowed(from):
-		a.notAllowed.Add(1)
-		a.quiet.log(slog.LevelWarn, "not allowed "+from.String(), "connection from an address that is not allowed", "from", from)
-	case len(a.conns) >= a.max || a.perHost[from] >= a.host:
-		a.overCap.Add(1)
-		a.quiet.log(slog.LevelWarn, "cap", "too many connections", "from", from, "connections", len(a.conns))
+	case len(a.conns) >= limits.Conns || a.perHost[from] >= limits.ConnsPerHost:
+		a.n.quiet.log(slog.LevelWarn, "cap", "too many connections", "from", from, "connections", len(a.conns))
 	default:
-		if silent != nil {
-			a.overCap.Add(1)
-		}
 		a.accepted.Add(1)
 		a.conns[conn] = struct{}{}
 		a.perHost[from]++
@@ -130,21 +118,15 @@ func (a *acceptor) admit(c net.Conn) *accepted {
 	return nil
 }
 
-// silent returns the oldest connection, of those that are meant, that has said nothing;
+// silent returns the oldest connection that has said nothing, of those that match;
 // nil if there is none. It is called with a.mu held.
-func (a *acceptor) silent(meant func(*accepted) bool) (oldest *accepted) {
+func (a *acceptor) silent(match func(*accepted) bool) (oldest *accepted) {
 	for c := range a.conns {
-		if !c.spoken && meant(c) && (oldest == nil || c.since.Before(oldest.since)) {
+		if !c.spoken && match(c) && (oldest == nil || c.since.Before(oldest.since)) {
 			oldest = c
 		}
 	}
 	return oldest
-}
-
-func (a *acceptor) forget(c *accepted) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.drop(c)
 }
 
 // drop is called with a.mu held.
@@ -200,7 +182,7 @@ func (a *acceptor) sort(c *accepted) {
 	a.mu.Lock()
 	c.spoken = true
 	a.mu.Unlock()
-	stream := a.ring().stream
+	stream := a.n.ring.Load().stream
 	if err == nil && first == firstTLS && stream != nil {
 		conn, first, err = a.unwrap(c, conn, stream)
 	} else if err == nil && stream != nil {
@@ -214,12 +196,12 @@ func (a *acceptor) sort(c *accepted) {
 	switch first {
 	case firstMemberlist:
 		conn.SetReadDeadline(time.Time{})
-		a.memberlist(a.meters.members(conn))
+		a.n.transport.handOver(a.n.meters.members(conn))
 	case firstExchange:
-		a.exchange(newWire(conn, a.meters))
+		a.n.serve(newWire(conn, &a.n.meters))
 		c.Close()
 	case firstTLS:
-		a.quiet.log(slog.LevelError, "tls "+c.from.String(), "refused a peer that has a secret; this one has none", "from", c.from)
+		a.n.quiet.log(slog.LevelError, "tls "+c.from.String(), "refused a peer that has a secret; this one has none", "from", c.from)
 		refusePlainly(conn, &exchange.Refusal{Err: exchange.ErrSecret, Text: "this peer has no secret"})
 	default:
 		a.strange.Add(1)
@@ -238,8 +220,8 @@ func (a *acceptor) unwrap(conn *accepted, c *peeked, config *tls.Config) (*peeke
 	}
 	if err != nil {
 		if !brokeOff(err) {
-			a.quiet.log(slog.LevelError, "handshake "+conn.from.String(), "refused a peer that does not prove to have this cluster's secret",
-				"from", conn.from, "member", a.who(conn.from), "err", err)
+			a.n.quiet.log(slog.LevelError, "handshake "+conn.from.String(), "refused a peer that does not prove to have this cluster's secret",
+				"from", conn.from, "member", a.n.membersAt(conn.from), "err", err)
 		}
 		return nil, 0, err
 	}
@@ -262,7 +244,7 @@ func brokeOff(err error) bool {
 func (a *acceptor) prove(c *accepted, public ed25519.PublicKey) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.ring().accepts(public) {
+	if !a.n.ring.Load().accepts(public) {
 		return exchange.ErrSecret
 	}
 	c.public = public
@@ -275,7 +257,7 @@ func (a *acceptor) expel() {
 	a.mu.Lock()
 	var gone []*accepted
 	for c := range a.conns {
-		if c.public != nil && !a.ring().accepts(c.public) {
+		if c.public != nil && !a.n.ring.Load().accepts(c.public) {
 			gone = append(gone, c)
 		}
 	}
@@ -293,7 +275,7 @@ func (a *acceptor) plain(c *peeked, from netip.Addr, first byte) {
 		c.Close()
 		return
 	}
-	a.quiet.log(slog.LevelError, "plain "+from.String(), "refused a peer that has no secret; this one has", "from", from, "member", a.who(from))
+	a.n.quiet.log(slog.LevelError, "plain "+from.String(), "refused a peer that has no secret; this one has", "from", from, "member", a.n.membersAt(from))
 	refusePlainly(c, &exchange.Refusal{Err: exchange.ErrSecret, Text: "this cluster has a secret"})
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/netip"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -160,14 +159,6 @@ func within(t testing.TB, d time.Duration, check func() error) time.Duration {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-}
-
-func prefixes(list ...string) []netip.Prefix {
-	var out []netip.Prefix
-	for _, s := range list {
-		out = append(out, netip.MustParsePrefix(s))
-	}
-	return out
 }
 
 // published returns what a node published last.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"strconv"
 	"time"
 
@@ -100,9 +99,6 @@ type Advanced struct {
 
 	// Limits on resources.
 	Limits Limits
-
-	// Allow lists who may connect or send; empty means everybody.
-	Allow []netip.Prefix
 
 	// Network the sockets come from; nil means the system's.
 	Network Network

@@ -45,13 +45,13 @@ func (d delegate) NodeMeta(limit int) []byte {
 func (n *Node) hearDatagram(b []byte, from netip.AddrPort) {
 	if noteFarewell(*n.members.Load(), b, from) {
 		if len(b) > exchange.MaxDatagram {
-			n.datagramsBad.Add(1)
+			n.malformed.Add(1)
 		} else {
 			select {
 			case n.datagrams <- b:
 				return
 			default:
-				n.datagramsLost.Add(1) // repeated by its sender, or found by the next sync
+				n.transport.dropped.Add(1) // repeated by its sender, or found by the next sync
 			}
 		}
 	}
@@ -93,23 +93,22 @@ func (d delegate) AckPayload() []byte {
 	return append(b, own[:]...)
 }
 
-// NotifyPingComplete is told of the answer to a probe.
+// NotifyPingComplete has the loop compare the sum in the answer to a probe.
 func (d delegate) NotifyPingComplete(other *memberlist.Node, rtt time.Duration, payload []byte) {
 	if len(payload) != sumBytes && len(payload) != answerBytes {
 		return // malformed
 	}
-	d.n.meters.in.packet(Membership, -sumBytes)
-	d.n.meters.in.packet(Vectors, sumBytes)
+	n, name, sum := d.n, other.Name, binary.LittleEndian.Uint32(payload)
+	n.meters.in.packet(Membership, -sumBytes)
+	n.meters.in.packet(Vectors, sumBytes)
 	select {
-	case d.n.compared <- comparison{other.Name, binary.LittleEndian.Uint32(payload)}:
+	case n.calls <- func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.engine.HandleSum(time.Now(), name, sum == n.ownSum()+n.invalidations.sum.Load())
+	}:
 	default: // there will be others
 	}
-}
-
-// A comparison is the sum of another peer.
-type comparison struct {
-	peer string
-	sum  uint32
 }
 
 var errName = errors.New("not a valid name")

@@ -23,7 +23,7 @@ var (
 
 var (
 	// ErrStateFile: the state file can't be used; from [New] and [Node.Close].
-	ErrStateFile = errors.New("gossip: state file")
+	ErrStateFile = errors.New("state file")
 	// ErrClosed: the node was closed, or left; from what needs it to run.
 	ErrClosed = errors.New("gossip: node is closed")
 )

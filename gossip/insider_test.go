@@ -95,7 +95,7 @@ func TestHostileMember(t *testing.T) {
 			}
 		}
 		stream := func(b []byte, to *Node) {
-			conn, err := hostile.transport.dial(t.Context(), to.Addr())
+			conn, err := hostile.dial(t.Context(), to.Addr())
 			if err != nil {
 				return // it has as many as it may
 			}

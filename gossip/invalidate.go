@@ -22,8 +22,7 @@ type invalidations struct {
 	mu       sync.Mutex // guards what follows
 	engine   *invalidation.Engine
 	queue    []invalidation.Step // to be applied
-	progress chan struct{}       // closed, and replaced, when something was applied or acknowledged
-	asked    time.Time           // when one that came back was asked last for what it knows
+	progress chan struct{}       // closed when anything was done to the engine; nil if nobody waits
 
 	woken, due chan struct{} // for the loop, and for what applies
 
@@ -38,7 +37,6 @@ func (v *invalidations) init(cfg Config, life uint64, key ed25519.PrivateKey) {
 		Origin: uint64(exchange.IDOf(cfg.Name)), Life: life, Key: key, Since: cfg.HeldSince,
 	}, time.Now())
 	v.idle.Store(true)
-	v.progress = make(chan struct{})
 	v.woken, v.due = make(chan struct{}, 1), make(chan struct{}, 1)
 }
 
@@ -76,30 +74,63 @@ func (n *Node) Invalidate(ctx context.Context, targets ...invalidation.Target) e
 	if len(targets) == 0 {
 		return nil
 	}
-	v := &n.invalidations
 	var last uint64
-	v.mu.Lock()
-	for _, t := range targets {
-		last = v.engine.Issue(time.Now(), t)
+	n.invalidations.with(func(e *invalidation.Engine) {
+		for _, t := range targets {
+			last = e.Issue(time.Now(), t)
+		}
+	})
+	var waiting []string
+	err := n.await(ctx, func(e *invalidation.Engine) bool {
+		waiting = e.Waiting(last)
+		if e.OwnApplied() < last {
+			waiting = append([]string{n.cfg.Name}, waiting...)
+		}
+		return len(waiting) == 0
+	})
+	if err != nil && err != ErrClosed {
+		err = &UnreachedError{waiting, err}
 	}
-	v.settle()
-	v.mu.Unlock()
+	return err
+}
+
+// with lets f change the engine, and has everybody look who may wait for that.
+func (v *invalidations) with(f func(*invalidation.Engine)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	f(v.engine)
+	v.sum.Store(v.engine.Sum())
+	v.idle.Store(v.engine.Idle())
+	if v.progress != nil {
+		close(v.progress)
+		v.progress = nil
+	}
+	select {
+	case v.woken <- struct{}{}:
+	default:
+	}
+}
+
+// await waits until done is true of the engine.
+func (n *Node) await(ctx context.Context, done func(*invalidation.Engine) bool) error {
+	v := &n.invalidations
 	for {
 		v.mu.Lock()
-		own, waiting, progress := v.engine.OwnApplied() >= last, v.engine.Waiting(last), v.progress
-		v.mu.Unlock()
-		if own && len(waiting) == 0 {
-			return nil
+		end := done(v.engine)
+		if v.progress == nil {
+			v.progress = make(chan struct{})
 		}
-		if !own {
-			waiting = append([]string{n.cfg.Name}, waiting...)
+		progress := v.progress
+		v.mu.Unlock()
+		if end {
+			return nil
 		}
 		select {
 		case <-progress:
 		case <-n.ctx.Done():
 			return ErrClosed
 		case <-ctx.Done():
-			return &UnreachedError{waiting, context.Cause(ctx)}
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -144,78 +175,15 @@ func (n *Node) Applied(ids ...invalidation.ID) bool {
 	return !slices.ContainsFunc(ids, func(id invalidation.ID) bool { return !v.engine.Has(id) })
 }
 
-// settle is called with v.mu held after anything was done to the engine.
-func (v *invalidations) settle() {
-	v.sum.Store(v.engine.Sum())
-	v.idle.Store(v.engine.Idle())
-	select {
-	case v.woken <- struct{}{}:
-	default:
-	}
-}
-
-// advance is called with v.mu held when somebody may have come further.
-func (v *invalidations) advance() {
-	close(v.progress)
-	v.progress = make(chan struct{})
-	v.settle()
-}
-
+// datagram takes in one of package invalidation's.
 func (v *invalidations) datagram(b []byte) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	_ = v.engine.HandleDatagram(time.Now(), b) // which counts what is malformed
-	if b[0] == invalidation.ReceiptByte {
-		v.advance()
-	} else {
-		v.settle()
-	}
+	v.with(func(e *invalidation.Engine) { _ = e.HandleDatagram(time.Now(), b) }) // which counts what is malformed
 }
 
-func (v *invalidations) peerUp(now time.Time, name string, meta exchange.Meta) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.engine.PeerUp(now, name, uint64(exchange.IDOf(name)), meta.Incarnation, meta.Key)
-	v.settle()
-}
-
-func (v *invalidations) peerDown(name string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.engine.PeerDown(uint64(exchange.IDOf(name)))
-	v.advance()
-}
-
-// askEvery is how often members that come back are asked for what was invalidated on
+// recallInterval is how often members that come back are asked for what was invalidated on
 // their side of a cluster that was split: the first of them is, and what it did not know
 // the comparison of sums shows.
-const askEvery = 200 * time.Millisecond
-
-// ask reports whether one that comes back now is to be asked.
-func (v *invalidations) ask(now time.Time) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if now.Sub(v.asked) < askEvery {
-		return false
-	}
-	v.asked = now
-	return true
-}
-
-// answer appends the frame that answers a recall.
-func (v *invalidations) answer(dst, payload []byte) ([]byte, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	logs, err := v.engine.HandleRecall(time.Now(), payload)
-	start := len(dst)
-	return exchange.EndFrame(append(exchange.BeginFrame(dst, exchange.FrameLogs), logs...), start), err
-}
-
-func (v *invalidations) stats() invalidation.Stats {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.engine.Stats()
-}
+const recallInterval = 200 * time.Millisecond
 
 // invalidateLoop lets time pass for the engine, and does what it wants.
 func (n *Node) invalidateLoop() {
@@ -287,10 +255,7 @@ func (n *Node) applyInvalidations() {
 			if s.Target.Kind != 0 {
 				n.tellInvalidated(s)
 			}
-			v.mu.Lock()
-			v.engine.Applied(s)
-			v.advance()
-			v.mu.Unlock()
+			v.with(func(e *invalidation.Engine) { e.Applied(s) })
 		}
 	}
 }
@@ -324,10 +289,7 @@ func (n *Node) recall(name string) error {
 		}
 		more := false
 		if err == nil {
-			v.mu.Lock()
-			more, err = v.engine.HandleLogs(time.Now(), payload)
-			v.settle()
-			v.mu.Unlock()
+			v.with(func(e *invalidation.Engine) { more, err = e.HandleLogs(time.Now(), payload) })
 		}
 		if err != nil || !more {
 			return err
@@ -359,22 +321,5 @@ func (n *Node) catchUp(ctx context.Context) {
 	case <-done:
 	case <-ctx.Done():
 	}
-	n.invalidations.quiesce(ctx)
-}
-
-// quiesce waits until all that is known has been applied.
-func (v *invalidations) quiesce(ctx context.Context) {
-	for {
-		v.mu.Lock()
-		settled, progress := v.engine.Settled(), v.progress
-		v.mu.Unlock()
-		if settled {
-			return
-		}
-		select {
-		case <-progress:
-		case <-ctx.Done():
-			return
-		}
-	}
+	_ = n.await(ctx, (*invalidation.Engine).Settled)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
 // wake makes the loop look for work.
@@ -43,10 +44,6 @@ func (n *Node) loop() {
 		case b := <-n.datagrams:
 			n.mu.Lock()
 			n.engine.HandleDatagram(time.Now(), b)
-			n.mu.Unlock()
-		case c := <-n.compared:
-			n.mu.Lock()
-			n.engine.HandleSum(time.Now(), c.peer, c.sum == n.ownSum()+n.invalidations.sum.Load())
 			n.mu.Unlock()
 		case f := <-n.calls:
 			f()
@@ -229,45 +226,44 @@ func (n *Node) takeMember(ev memberEvent) {
 	if err != nil && (m == nil || ev.up) {
 		return // NotifyAlive keeps these out
 	}
+	table := *n.members.Load()
+	var old memberInfo
 	if m == nil {
 		m = &member{name: name, spread: uint64(exchange.IDOf(name))}
-		table := maps.Clone(*n.members.Load())
+		table = maps.Clone(table)
 		if table == nil {
 			table = make(memberTable)
 		}
 		table[name] = m
-		defer n.members.Store(&table)
+	} else {
+		old = *m.info.Load()
 	}
 	ip, _ := netip.AddrFromSlice(ev.node.Addr)
-	info := &memberInfo{
-		node: ev.node, meta: meta, since: now,
-		addr: netip.AddrPortFrom(ip.Unmap(), ev.node.Port),
-	}
-	if old := m.info.Load(); old != nil && old.meta.Incarnation == meta.Incarnation && old.up == ev.up {
+	info := &memberInfo{node: ev.node, meta: meta, since: now, up: ev.up, addr: netip.AddrPortFrom(ip.Unmap(), ev.node.Port)}
+	changed := old.meta.Incarnation != meta.Incarnation || old.up != ev.up
+	if !changed {
 		info.since = old.since
 	}
-	info.up = ev.up
-	returned := false
-	if old := m.info.Load(); old != nil {
-		returned = ev.up && !old.up
-	}
 	m.info.Store(info)
+	n.members.Store(&table)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	m.up.Store(ev.up)
 	if ev.up {
-		m.up.Store(true)
 		n.engine.PeerUp(now, name, meta.Incarnation, meta.Key)
-		n.invalidations.peerUp(now, name, meta)
-		if returned && n.invalidations.ask(now) {
+		n.invalidations.with(func(e *invalidation.Engine) {
+			e.PeerUp(now, name, uint64(exchange.IDOf(name)), meta.Incarnation, meta.Key)
+		})
+		if returned := old.addr.IsValid() && !old.up; returned && now.Sub(n.recalled) >= recallInterval {
+			n.recalled = now
 			n.wg.Go(func() { n.recall(name) })
 		}
 	} else {
-		m.up.Store(false)
 		m.knows.Store(false)
 		n.engine.PeerDown(now, name)
-		n.invalidations.peerDown(name)
+		n.invalidations.with(func(e *invalidation.Engine) { e.PeerDown(uint64(exchange.IDOf(name))) })
 	}
-	if info.since == now {
+	if changed {
 		n.tellMember(m, ev.up, now)
 	}
 }

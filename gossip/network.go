@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,36 +73,28 @@ func listenBoth(n Network, addr string) (net.PacketConn, net.Listener, error) {
 	}
 }
 
-// advertised finds the address to tell others, from what was configured and
+// advertised returns the address to tell others, from what was configured and
 // what was bound.
 func advertised(configured string, bound netip.AddrPort) (netip.AddrPort, error) {
-	if configured != "" {
-		if ip, err := netip.ParseAddr(configured); err == nil {
-			return netip.AddrPortFrom(ip.Unmap(), bound.Port()), nil
+	if configured == "" {
+		ip, err := bound.Addr(), error(nil)
+		if ip.IsUnspecified() {
+			ip, err = interfaceAddress()
 		}
-		host, _, err := net.SplitHostPort(configured)
-		if err != nil {
-			host, configured = configured, net.JoinHostPort(configured, fmt.Sprint(bound.Port()))
-		}
-		a, err := net.ResolveTCPAddr("tcp", configured)
-		if err != nil || a.IP == nil {
-			return netip.AddrPort{}, fmt.Errorf("advertise %q: no address for %q: %w", configured, host, err)
-		}
-		ap := a.AddrPort()
-		port := ap.Port()
-		if port == 0 {
-			port = bound.Port()
-		}
-		return netip.AddrPortFrom(ap.Addr().Unmap(), port), nil
+		return netip.AddrPortFrom(ip.Unmap(), bound.Port()), err
 	}
-	if !bound.Addr().IsUnspecified() {
-		return netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port()), nil
+	host, port := configured, "0"
+	if _, err := netip.ParseAddr(configured); err != nil {
+		if h, p, err := net.SplitHostPort(configured); err == nil {
+			host, port = h, p
+		}
 	}
-	ip, err := interfaceAddress()
-	if err != nil {
-		return netip.AddrPort{}, err
+	a, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(host, port))
+	if err != nil || a.IP == nil {
+		return netip.AddrPort{}, fmt.Errorf("advertise %q: no address for %q: %w", configured, host, err)
 	}
-	return netip.AddrPortFrom(ip, bound.Port()), nil
+	ap := a.AddrPort()
+	return netip.AddrPortFrom(ap.Addr().Unmap(), cmp.Or(ap.Port(), bound.Port())), nil
 }
 
 // interfaceAddress picks the address of this machine that others most likely

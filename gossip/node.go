@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -60,7 +59,6 @@ type Node struct {
 		at map[string]time.Time // addresses contacted lately for being met
 	}
 	datagrams chan []byte
-	compared  chan comparison
 	sum       atomic.Uint32 // of what this peer knows
 	memberSum atomic.Uint64 // of what membership says of everyone
 	woken     chan struct{}
@@ -76,11 +74,11 @@ type Node struct {
 	seeds  []*seed
 
 	invalidations invalidations
+	recalled      time.Time // when a peer that came back was asked last; of the loop only
 
-	meters                                 meters
-	demand                                 demand
-	malformed                              atomic.Int64
-	datagramsLost, datagramsBad, hooksLost atomic.Int64
+	meters               meters
+	demand               demand
+	malformed, hooksLost atomic.Int64
 }
 
 const (
@@ -103,43 +101,16 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gossip: bind %s: %w", cfg.Bind, err)
 	}
-	opened := func() { packets.Close(); listener.Close() }
-	bound, err := netip.ParseAddrPort(listener.Addr().String())
+	advertise, err := advertised(cfg.Advertise, addrPortOf(listener.Addr()))
+	var n *Node
+	if err == nil {
+		n = newNode(cfg, advertise)
+		n.transport, n.acceptor = newTransport(n, packets), newAcceptor(n, listener)
+		err = n.start()
+	}
 	if err != nil {
-		opened()
-		return nil, fmt.Errorf("gossip: bind %s: %w", cfg.Bind, err)
-	}
-	advertise, err := advertised(cfg.Advertise, bound)
-	if err != nil {
-		opened()
-		return nil, fmt.Errorf("gossip: %w", err)
-	}
-	n := newNode(cfg, advertise)
-	n.transport = &transport{
-		packets: packets, advertise: advertise,
-		ring: n.ring.Load, allowed: n.allowed, foreign: n.foreign, dial: n.dial, meters: &n.meters, exchange: n.hearDatagram, invalid: n.invalidations.datagram,
-		screen: newScreen(cfg.Name, advertise, cfg.Limits.Members, func() memberTable { return *n.members.Load() }), quiet: n.quiet,
-		packetCh: make(chan *memberlist.Packet, packetBacklog),
-		streamCh: make(chan net.Conn), closing: make(chan struct{}),
-	}
-	screen := n.transport.screen
-	screen.probe = n.transport.probe
-	screen.admit = func(alive []byte) { n.transport.deliver(alive, net.UDPAddrFromAddrPort(advertise), time.Now()) }
-	screen.entered = len(cfg.Join) == 0
-	n.acceptor = &acceptor{
-		listener: listener, ring: n.ring.Load, log: n.log, quiet: n.quiet, allowed: n.allowed, who: n.membersAt,
-		max: cfg.Limits.Conns, host: cfg.Limits.ConnsPerHost,
-		meters: &n.meters, memberlist: n.transport.handOver, exchange: n.serve,
-		conns: make(map[*accepted]struct{}), perHost: make(map[netip.Addr]int),
-	}
-	if err := n.restore(); err != nil {
-		opened()
-		n.cancel()
-		return nil, fmt.Errorf("%w: %w", ErrStateFile, err)
-	}
-	if err := n.start(); err != nil {
-		opened()
-		n.cancel()
+		packets.Close()
+		listener.Close()
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
 	return n, nil
@@ -155,16 +126,15 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 		index:        index.New(),
 		serving:      make(chan struct{}, servesMost),
 		datagrams:    make(chan []byte, datagramBacklog),
-		compared:     make(chan comparison, 16),
 		woken:        make(chan struct{}, 1),
-		calls:        make(chan func()),
+		calls:        make(chan func(), 16),
 		publisher:    make(chan func()),
+		updating:     make(chan struct{}, 1),
 		hooks:        make(chan func(), hookBacklog),
 	}
 	for _, entry := range cfg.Join {
 		n.seeds = append(n.seeds, &seed{text: entry})
 	}
-	n.updating = make(chan struct{}, 1)
 	n.ring.Store(cfg.ring)
 	n.ownSeed = !slices.ContainsFunc(cfg.ring.secrets, func(s *secret) bool { return s.seed == cfg.seed })
 	seeds := n.seedsUnder(cfg.ring)
@@ -177,8 +147,7 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	n.incarnation.Store(exchange.NewIncarnation(time.Now(), rand.Uint64()))
 	var key ed25519.PrivateKey
 	if cfg.Sign {
-		// The system's randomness does not fail.
-		_, key, _ = ed25519.GenerateKey(nil)
+		_, key, _ = ed25519.GenerateKey(nil) // the system's randomness does not fail
 		n.signs = key
 	}
 	n.engine = exchange.New(exchange.Config{
@@ -195,19 +164,21 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	return n
 }
 
-// start publishes what the filter holds already and sets everything going.
+// start loads the state file, publishes what the filter holds already and starts everything.
 func (n *Node) start() error {
+	if err := n.restore(); err != nil {
+		return fmt.Errorf("%w: %w", ErrStateFile, err)
+	}
 	if n.cfg.Holdings != nil {
 		n.publishFirst()
 	}
-	n.transport.start()
-	m, err := memberlist.Create(n.memberlistConfig())
-	if err != nil {
+	n.transport.wg.Go(n.transport.readPackets)
+	var err error
+	if n.memberlist, err = memberlist.Create(n.memberlistConfig()); err != nil {
 		n.transport.Shutdown()
 		return err
 	}
-	n.memberlist = m
-	n.acceptor.start()
+	n.acceptor.wg.Go(n.acceptor.loop)
 	n.sumMembers()
 	n.wg.Go(n.loop)
 	n.wg.Go(n.listLoop)
@@ -248,11 +219,6 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c.Delegate, c.Events, c.Conflict, c.Alive, c.Ping = delegate{n}, delegate{n}, delegate{n}, delegate{n}, delegate{n}
 	c.Logger = memberlistLogger(n.log)
 	return c
-}
-
-// allowed reports whether the allow-list, if there is one, has the address.
-func (n *Node) allowed(a netip.Addr) bool {
-	return len(n.cfg.Allow) == 0 || slices.ContainsFunc(n.cfg.Allow, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // Addr returns the address that others reach this node at, ip:port.
@@ -323,7 +289,7 @@ func (n *Node) Close() error {
 		n.wg.Wait()
 		if n.cfg.StateFile != "" {
 			if e := n.save(); e != nil {
-				err = errors.Join(err, fmt.Errorf("%w: %w", ErrStateFile, e))
+				err = errors.Join(err, fmt.Errorf("gossip: %w: %w", ErrStateFile, e))
 			}
 		}
 	})

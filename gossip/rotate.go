@@ -101,7 +101,11 @@ func (n *Node) in(loop chan<- func(), f func()) bool {
 	done := make(chan struct{})
 	select {
 	case loop <- func() { f(); close(done) }:
-		<-done
+	case <-n.ctx.Done():
+		return false
+	}
+	select {
+	case <-done:
 		return true
 	case <-n.ctx.Done():
 		return false

@@ -159,12 +159,14 @@ func (n *Node) answer(w *wire, peer string, t exchange.FrameType, payload []byte
 		w.out = exchange.AppendVector(w.out[:0], exchange.FrameVector, reply)
 		return w.writeAll(w.out)
 	case exchange.FrameRecall:
-		out, err := n.invalidations.answer(w.out[:0], payload)
+		n.invalidations.mu.Lock()
+		logs, err := n.invalidations.engine.HandleRecall(time.Now(), payload)
+		n.invalidations.mu.Unlock()
 		if err != nil {
 			return err
 		}
-		w.out = out
-		return w.writeAll(out)
+		w.out = exchange.EndFrame(append(exchange.BeginFrame(w.out[:0], exchange.FrameLogs), logs...), 0)
+		return w.writeAll(w.out)
 	}
 	return fmt.Errorf("%w: %v is no request", exchange.ErrMalformed, t)
 }

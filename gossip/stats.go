@@ -20,14 +20,12 @@ type Stats struct {
 
 	In, Out Traffic // everything on the gossip port
 
-	PacketsIn, PacketsOut int64 // all datagrams
-	PacketsStrange        int64 // dropped: not of this cluster, too long, or from an address not allowed
-	PacketsDropped        int64 // dropped: memberlist was too slow
-	AdvertsDropped        int64 // dropped: the node was too slow
+	PacketsStrange int64 // dropped: not of this cluster, or not what a peer sends
+	PacketsDropped int64 // dropped: the node was too slow
 
 	ConnsAccepted int64
-	ConnsRefused  int64 // beyond the limits, or from addresses not allowed
-	ConnsStrange  int64 // closed for their first byte
+	ConnsRefused  int64 // beyond the limits
+	ConnsStrange  int64 // closed because of their first byte
 	Malformed     int64 // requests and datagrams that were none
 
 	HooksLost int64 // events that no hook was called for, because hooks were too slow
@@ -36,19 +34,18 @@ type Stats struct {
 // Stats returns the counters.
 func (n *Node) Stats() Stats {
 	s := Stats{
-		PacketsIn:      n.transport.packetsIn.Load(),
-		PacketsOut:     n.transport.packetsOut.Load(),
 		PacketsStrange: n.transport.strange.Load(),
 		PacketsDropped: n.transport.dropped.Load(),
-		AdvertsDropped: n.datagramsLost.Load(),
 		ConnsAccepted:  n.acceptor.accepted.Load(),
-		ConnsRefused:   n.acceptor.overCap.Load() + n.acceptor.notAllowed.Load(),
+		ConnsRefused:   n.acceptor.refused.Load(),
 		ConnsStrange:   n.acceptor.strange.Load(),
-		Malformed:      n.malformed.Load() + n.datagramsBad.Load(),
+		Malformed:      n.malformed.Load(),
 		HooksLost:      n.hooksLost.Load(),
-		Invalidations:  n.invalidations.stats(),
 		IndexBytes:     int64(n.index.MemoryBytes()),
 	}
+	n.invalidations.mu.Lock()
+	s.Invalidations = n.invalidations.engine.Stats()
+	n.invalidations.mu.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Exchange = n.engine.Stats()

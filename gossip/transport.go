@@ -28,17 +28,9 @@ const packetBacklog = 1024
 // transport is memberlist's view of the node's one port. The sockets belong to
 // the node; packets come from a loop here, streams from the node's acceptor.
 type transport struct {
-	packets   net.PacketConn
-	advertise netip.AddrPort
-	ring      func() *ring
-	allowed   func(netip.Addr) bool
-	foreign   func(from netip.AddrPort) // is told of packets that no accepted secret opens
-	dial      func(ctx context.Context, addr string) (net.Conn, error)
-	exchange  func(datagram []byte, from netip.AddrPort) // takes in one of the exchange's own
-	invalid   func(datagram []byte)                      // takes in one of package invalidation
-	meters    *meters
-	screen    *screen
-	quiet     *limiter
+	n       *Node
+	packets net.PacketConn
+	screen  *screen
 
 	packetCh chan *memberlist.Packet
 	streamCh chan net.Conn
@@ -46,13 +38,25 @@ type transport struct {
 	close    sync.Once
 	wg       sync.WaitGroup
 
-	packetsIn, packetsOut, strange, dropped atomic.Int64
+	strange, dropped atomic.Int64 // packets
 }
 
 var _ memberlist.NodeAwareTransport = (*transport)(nil)
 
-func (t *transport) start() {
-	t.wg.Go(t.readPackets)
+func newTransport(n *Node, packets net.PacketConn) *transport {
+	t := &transport{
+		n: n, packets: packets,
+		screen:   newScreen(n.cfg.Name, n.advertise, n.cfg.Limits.Members, func() memberTable { return *n.members.Load() }),
+		packetCh: make(chan *memberlist.Packet, packetBacklog), streamCh: make(chan net.Conn), closing: make(chan struct{}),
+	}
+	t.screen.entered = len(n.cfg.Join) == 0
+	t.screen.admit = func(message []byte) { t.deliver(message, net.UDPAddrFromAddrPort(n.advertise), time.Now()) }
+	t.screen.probe = func(b []byte, to netip.AddrPort) {
+		if t.write(b, to) == nil {
+			n.meters.out.packet(Membership, len(b))
+		}
+	}
+	return t
 }
 
 func (t *transport) readPackets() {
@@ -68,31 +72,28 @@ func (t *transport) readPackets() {
 				continue // a socket error concerns one packet
 			}
 		}
-		t.packetsIn.Add(1)
-		opened := t.open(buf[:n], from)
+		opened, in := t.open(buf[:n], addrPortOf(from)), &t.n.meters.in
 		if opened == nil {
 			t.strange.Add(1)
-			t.meters.in.packet(Membership, n) // as far as can be told
+			in.packet(Membership, n) // as far as can be told
 			continue
 		}
-		t.meters.in.packet(Sealing, n-len(opened))
-		kind := kindOf(opened)
-		if kind == ofInvalidation {
-			t.meters.in.packet(Invalidations, len(opened))
-			t.invalid(opened)
-			continue
+		in.packet(Sealing, n-len(opened))
+		switch kindOf(opened) {
+		case ofInvalidation:
+			in.packet(Invalidations, len(opened))
+			t.n.invalidations.datagram(opened)
+		case ofExchange:
+			t.n.hearDatagram(opened, addrPortOf(from))
+		case ofMembership:
+			in.packet(Membership, len(opened))
+			if screened, err := t.screen.packet(opened, addrOf(from)); err == nil {
+				t.deliver(screened, from, now)
+			} else {
+				t.strange.Add(1)
+				t.n.quiet.log(slog.LevelWarn, "screen "+addrOf(from).String(), "refused a packet of membership", "from", addrOf(from), "err", err)
+			}
 		}
-		if kind == ofExchange {
-			t.exchange(opened, addrPortOf(from))
-			continue
-		}
-		t.meters.in.packet(Membership, len(opened))
-		screened, err := t.screen.packet(opened, addrOf(from))
-		if err != nil {
-			t.refused(addrOf(from), err)
-			continue
-		}
-		t.deliver(screened, from, now)
 	}
 }
 
@@ -103,19 +104,6 @@ func (t *transport) deliver(b []byte, from net.Addr, at time.Time) {
 	default:
 		t.dropped.Add(1)
 	}
-}
-
-// probe sends a newcomer a probe.
-func (t *transport) probe(b []byte, to netip.AddrPort) {
-	if t.allowed(to.Addr()) && t.write(b, to) == nil {
-		t.meters.out.packet(Membership, len(b))
-	}
-}
-
-// refused counts a packet that the screen does not let through, and says so.
-func (t *transport) refused(from netip.Addr, err error) {
-	t.strange.Add(1)
-	t.quiet.log(slog.LevelWarn, "screen "+from.String(), "refused a packet of membership", "from", from, "err", err)
 }
 
 // A packetKind is the upper four bits of the first byte of an opened packet.
@@ -139,13 +127,13 @@ func kindOf(packet []byte) packetKind {
 }
 
 // open returns the packet in b; nil if it is not for this node.
-func (t *transport) open(b []byte, from net.Addr) []byte {
-	if len(b) > maxPacket || !t.allowed(addrOf(from)) {
+func (t *transport) open(b []byte, from netip.AddrPort) []byte {
+	if len(b) > maxPacket {
 		return nil
 	}
-	packet := t.ring().open(b)
+	packet := t.n.ring.Load().open(b)
 	if packet == nil && (len(b) > sealBytes && b[0] == sealedByte || kindOf(b) != ofNobody) {
-		t.foreign(addrPortOf(from)) // of another secret, or without one
+		t.n.foreign(from) // of another secret, or without one
 	}
 	if kindOf(packet) == ofNobody {
 		return nil
@@ -170,7 +158,7 @@ func addrPortOf(a net.Addr) netip.AddrPort {
 }
 
 func (t *transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
-	return t.advertise.Addr().AsSlice(), int(t.advertise.Port()), nil
+	return t.n.advertise.Addr().AsSlice(), int(t.n.advertise.Port()), nil
 }
 
 func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
@@ -184,18 +172,17 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	}
 	b = bytes.TrimPrefix(b, plainHeader)
 	if err = t.write(b, to); err == nil {
-		t.meters.out.packet(Membership, len(b))
+		t.n.meters.out.packet(Membership, len(b))
 	}
 	return time.Now(), err
 }
 
 // write sends a packet.
 func (t *transport) write(b []byte, to netip.AddrPort) error {
-	sealed := t.ring().seal(b)
+	sealed := t.n.ring.Load().seal(b)
 	_, err := t.packets.WriteTo(sealed, net.UDPAddrFromAddrPort(to))
 	if err == nil {
-		t.meters.out.packet(Sealing, len(sealed)-len(b))
-		t.packetsOut.Add(1)
+		t.n.meters.out.packet(Sealing, len(sealed)-len(b))
 	}
 	return err
 }
@@ -209,11 +196,11 @@ func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, e
 func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	c, err := t.dial(ctx, a.Addr)
+	c, err := t.n.dial(ctx, a.Addr)
 	if err != nil {
 		return nil, err
 	}
-	c = t.screen.stream(t.meters.members(c), false)
+	c = t.screen.stream(t.n.meters.members(c), false)
 	c.SetDeadline(time.Now().Add(timeout))
 	return c, nil
 }
