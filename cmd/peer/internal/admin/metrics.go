@@ -82,7 +82,7 @@ var families = []family{
 	}},
 	{"peer_build_info", "version", "Always 1. The label is the build.", func(s Status) values { return values{s.Version: 1} }},
 
-	{"peer_requests_total", "outcome", "Requests of clients, by outcome: local-hit, revalidated (stale, and confirmed by the origin), sibling-hit, origin-fetch, bypass (POST, tunnels, PURGE, what a rule passes by), collapsed (shared the fetch of another request), not-cached (only-if-cached without a fresh copy), client-error, gateway-error, client-gone (before its answer began).", func(s Status) values {
+	{"peer_requests_total", "outcome", "Requests of clients, by outcome: local-hit, revalidated (stale, and confirmed by the origin), sibling-hit, origin-fetch, bypass (POST, tunnels, PURGE, requests that a rule excludes), collapsed (shared the fetch of another request), not-cached (only-if-cached without a fresh copy), client-error, gateway-error, client-gone (before its answer began).", func(s Status) values {
 		t := s.Traffic
 		return each(map[string]uint64{
 			"local-hit": t.LocalHits, "revalidated": t.Revalidations, "sibling-hit": t.SiblingHits,
@@ -99,7 +99,7 @@ var families = []family{
 	{"peer_connections_refused_total", "", "New connections closed, and requests by HTTP/2 refused, because no connection could make room.", func(s Status) values { return one(s.Clients.Refused) }},
 	{"peer_broken_bodies_total", "", "Answers cut short after they began.", func(s Status) values { return one(s.Traffic.BrokenBodies) }},
 	{"peer_bodies_resumed_total", "", "Bodies that broke off and were finished by another source.", func(s Status) values { return one(s.Traffic.BodiesResumed) }},
-	{"peer_bodies_taken_over_total", "", "Bodies that stood still and were continued by another source.", func(s Status) values { return one(s.Traffic.BodiesTakenOver) }},
+	{"peer_bodies_taken_over_total", "", "Bodies that stalled and were continued by another source.", func(s Status) values { return one(s.Traffic.BodiesTakenOver) }},
 	{"peer_bodies_cut_total", "", "Bodies that no source could finish while a client waited.", func(s Status) values { return one(s.Traffic.BodiesCut) }},
 	{"peer_stale_served_total", "", "Answers served stale.", func(s Status) values { return one(s.Traffic.StaleServed) }},
 	{"peer_origin_requests_total", "", "Requests sent to origins, validations included.", func(s Status) values { return one(s.Traffic.OriginRequests) }},
@@ -115,7 +115,7 @@ var families = []family{
 	}},
 	{"peer_sibling_deadline_seconds", "", "Current deadline for the first byte of a sibling's answer. It adapts to recent answers.", func(s Status) values { return one(s.Siblings.Deadline) }},
 	{"peer_sibling_lost_ratio", "", "Share of the requests to siblings in the last 30 s that got no answer in time.", func(s Status) values { return one(s.Siblings.Lost) }},
-	{"peer_sibling_excused_total", "", "Failed requests that did not count against the sibling, since this process or most siblings were late.", func(s Status) values { return one(s.Traffic.SiblingsExcused) }},
+	{"peer_sibling_excused_total", "", "Failed requests to siblings that did not count against the sibling, since this process or most siblings were late.", func(s Status) values { return one(s.Traffic.SiblingsExcused) }},
 	{"peer_sibling_spared_total", "", "Requests to siblings that were not sent because too many got no answer.", func(s Status) values { return one(s.Traffic.SiblingsSpared) }},
 	{"peer_sibling_compared_total", "result", "Siblings' answers compared with the origin's, by result: same, other.", func(s Status) values {
 		t := s.Traffic
@@ -147,38 +147,38 @@ var families = []family{
 	}},
 
 	{"peer_store_objects", "", "Objects in the store.", func(s Status) values { return one(s.Store.Objects) }},
-	{"peer_store_bytes", "", "Bytes on disk of these objects.", func(s Status) values { return one(s.Store.Bytes) }},
-	{"peer_store_garbage_bytes", "", "Bytes on disk that objects left behind in files that they shared, until these are turned over.", func(s Status) values { return one(s.Store.GarbageBytes) }},
+	{"peer_store_bytes", "", "Bytes on disk of the objects in the store.", func(s Status) values { return one(s.Store.Bytes) }},
+	{"peer_store_garbage_bytes", "", "Bytes on disk of removed objects, in files that they share with others, until these files are rewritten.", func(s Status) values { return one(s.Store.GarbageBytes) }},
 	{"peer_store_max_bytes", "", "Bytes that the store may use.", func(s Status) values { return one(s.Store.MaxBytes) }},
 	{"peer_store_memory_bytes", "", "Bytes of hot objects kept in memory.", func(s Status) values { return one(s.Store.MemoryBytes) }},
 	{"peer_store_inserts_total", "", "Objects stored.", func(s Status) values { return one(s.Store.Inserts) }},
 	{"peer_store_evictions_total", "", "Objects evicted to make room.", func(s Status) values { return one(s.Store.Evictions) }},
 	{"peer_store_corrupt_total", "", "Objects found corrupt when read, and removed.", func(s Status) values { return one(s.Store.Corrupt) }},
-	{"peer_store_scrubbed_bytes_total", "", "Bytes read in the background to find errors of the disk.", func(s Status) values { return one(s.Store.ScrubbedBytes) }},
-	{"peer_store_scrub_passes_total", "", "Complete passes of that over the store.", func(s Status) values { return one(s.Store.ScrubPasses) }},
+	{"peer_store_scrubbed_bytes_total", "", "Bytes read in the background to find disk errors.", func(s Status) values { return one(s.Store.ScrubbedBytes) }},
+	{"peer_store_scrub_passes_total", "", "Complete background reads of the store.", func(s Status) values { return one(s.Store.ScrubPasses) }},
 	{"peer_store_write_errors_total", "", "Objects not stored because of an error of the file system.", func(s Status) values { return one(s.Store.WriteErrors) }},
 
 	{"peer_digest_keys", "", "Keys in this peer's digest: one per object, and a second one for some that vary.", func(s Status) values { return one(s.Digest.Keys) }},
 	{"peer_digest_planned_keys", "", "Number of objects that the digest is planned for.", func(s Status) values { return one(s.Digest.Planned) }},
-	{"peer_digest_replans_total", "", "Times that the digest was planned anew because the peer held more objects than planned.", func(s Status) values { return one(s.Digest.Replans) }},
+	{"peer_digest_replans_total", "", "Digests planned because the peer held more objects than the last one was planned for.", func(s Status) values { return one(s.Digest.Replans) }},
 	{"peer_digest_false_positive_ratio", "", "Expected share of absent objects that this peer's digest claims.", func(s Status) values { return one(s.Digest.FalsePositiveRate) }},
 	{"peer_digest_versions_total", "", "Published versions of the digest.", func(s Status) values { return one(s.Exchange.Published) }},
 	{"peer_digest_sent_total", "kind", "Messages about digests sent, by kind: snapshot, delta, advert, squid (digests fetched by Squids).", func(s Status) values {
 		e := s.Exchange
 		return each(map[string]int64{"snapshot": e.SnapshotsSent, "delta": e.DeltasSent, "advert": e.AdvertsSent, "squid": e.SquidSent})
 	}},
-	{"peer_digest_sent_bytes_total", "kind", "Bytes of these messages. Kind vector is the comparison of all versions with a random peer; kind request includes answers without a digest.", func(s Status) values {
+	{"peer_digest_sent_bytes_total", "kind", "Bytes of messages about digests sent, by kind as in peer_digest_sent_total, and: vector (comparison of all versions with a random peer), request (for digests, and answers without one).", func(s Status) values {
 		e := s.Exchange
 		return each(map[string]int64{
 			"snapshot": e.SnapshotBytesSent, "delta": e.DeltaBytesSent, "advert": e.AdvertBytesSent,
 			"vector": e.VectorBytesSent, "request": e.RequestBytesSent, "squid": e.SquidBytesSent,
 		})
 	}},
-	{"peer_digest_received_total", "kind", "Messages about digests received, by kind.", func(s Status) values {
+	{"peer_digest_received_total", "kind", "Messages about digests received, by kind: snapshot, delta, advert.", func(s Status) values {
 		e := s.Exchange
 		return each(map[string]int64{"snapshot": e.SnapshotsHeard, "delta": e.DeltasHeard, "advert": e.AdvertsHeard})
 	}},
-	{"peer_digest_received_bytes_total", "kind", "Bytes of these messages, by kind as above.", func(s Status) values {
+	{"peer_digest_received_bytes_total", "kind", "Bytes of messages about digests received, by kind as in peer_digest_sent_bytes_total.", func(s Status) values {
 		e := s.Exchange
 		return each(map[string]int64{
 			"snapshot": e.SnapshotBytesHeard, "delta": e.DeltaBytesHeard, "advert": e.AdvertBytesHeard,
@@ -198,7 +198,7 @@ var families = []family{
 	{"peer_digest_rejected_total", "", "Digests and deltas rejected as invalid.", func(s Status) values { return one(s.Exchange.Rejected) }},
 	{"peer_digest_resumed_bytes_total", "", "Bytes of snapshots that did not have to be sent again after a stream broke.", func(s Status) values { return one(s.Exchange.ResumedBytes) }},
 	{"peer_digest_replica_bytes", "", "Memory for the digests of the other members, bytes.", func(s Status) values { return one(s.Exchange.ReplicaBytes) }},
-	{"peer_digest_index_bytes", "", "Memory for the index over them, which lookups use, bytes.", func(s Status) values { return one(s.Exchange.IndexBytes) }},
+	{"peer_digest_index_bytes", "", "Memory for the index over the other members' digests, which lookups use, bytes.", func(s Status) values { return one(s.Exchange.IndexBytes) }},
 
 	{"peer_member_up", "member", "1 if the member is alive, 0 if it is dead. Absent once it has left.", func(s Status) values {
 		v := values{}
