@@ -30,7 +30,7 @@ func (c *purgeCommand) Run(e *environment) error {
 	if err != nil {
 		return err
 	}
-	report, err := admin.Client(c.Admin).Purge(e.ctx, admin.PurgeOrder{URL: c.URL, Prefix: c.Prefix, Tags: c.Tags, Soft: c.Soft, Everywhere: c.Everywhere}, token)
+	report, err := admin.Client(c.Admin).Purge(e.ctx, admin.PurgeRequest{URL: c.URL, Prefix: c.Prefix, Tags: c.Tags, Soft: c.Soft, Everywhere: c.Everywhere}, token)
 	if err != nil {
 		return err
 	}

@@ -195,7 +195,7 @@ func TestFalseHit(t *testing.T) {
 	q := startSquid(t, squidSetup{lines: []string{siblingLine(p.Addresses().Listen)}})
 	s.learn(t, q)
 	before := p.Status().Traffic.NotServedToSiblings
-	if _, err := p.Purge(t.Context(), admin.PurgeOrder{URL: s.url + "/object/", Prefix: true}); err != nil {
+	if _, err := p.Purge(t.Context(), admin.PurgeRequest{URL: s.url + "/object/", Prefix: true}); err != nil {
 		t.Fatal(err)
 	}
 	s.fetchAll(t, q.client, targets(0, objects))

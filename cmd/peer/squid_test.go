@@ -32,7 +32,7 @@ func TestSquidToPeer(t *testing.T) {
 		listed = s.listedBy(t, q)
 		known := 0
 		for _, target := range listed {
-			if e, err := p.Why(admin.Inquiry{URL: s.url + target, Header: http.Header{}}); err == nil && len(e.Matches) == 1 && e.Matches[0].Says {
+			if e, err := p.Why(admin.WhyRequest{URL: s.url + target, Header: http.Header{}}); err == nil && len(e.Matches) == 1 && e.Matches[0].Says {
 				known++
 			}
 		}
@@ -95,7 +95,7 @@ func (s *site) listedBy(t *testing.T, q *squidProcess) (list []string) {
 // explained checks that an operator who asks is told of the Squid.
 func (s *site) explained(t *testing.T, p *neighbour, target, squid string) {
 	t.Helper()
-	e, err := p.Why(admin.Inquiry{URL: s.url + target, Header: http.Header{}})
+	e, err := p.Why(admin.WhyRequest{URL: s.url + target, Header: http.Header{}})
 	if err != nil {
 		t.Fatal(err)
 	}

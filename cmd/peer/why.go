@@ -20,7 +20,7 @@ func (c *whyCommand) Help() string {
 }
 
 func (c *whyCommand) Run(e *environment) error {
-	in := admin.Inquiry{Method: c.Method, URL: c.URL, Header: http.Header{}}
+	in := admin.WhyRequest{Method: c.Method, URL: c.URL, Header: http.Header{}}
 	for _, line := range c.Headers {
 		name, value, ok := strings.Cut(line, ":")
 		if !ok || strings.TrimSpace(name) == "" {

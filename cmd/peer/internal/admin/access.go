@@ -9,37 +9,37 @@ import (
 	"strings"
 )
 
-// Access says whose requests an admin listener answers. The zero Access answers whoever
-// reaches it, takes orders from this machine only, and has no profiles.
+// Access says which requests an admin listener answers. The zero Access answers everybody
+// who reaches it, accepts commands from this machine only, and has no profiles.
 type Access struct {
 	// Hosts are the names, besides IP addresses and names without a dot, that a request
 	// may be for: a web page whose own name is made to resolve to this listener's address
 	// is for that name (DNS rebinding), which only names with a dot can be.
 	Hosts    []string
-	Token    string // that orders must bring, from wherever they come; "" = none
+	Token    string // that commands must present, wherever they come from; "" = none
 	Profiles bool   // at /debug/pprof/
 }
 
-// guard leaves those requests to next that are let in.
+// guard passes on the requests that have access.
 func (a Access) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(saidBy, "1")
-		switch order := r.Method != http.MethodGet && r.Method != http.MethodHead; {
+		switch command := r.Method != http.MethodGet && r.Method != http.MethodHead; {
 		case r.Header["Via"] != nil:
 			plain(w, http.StatusForbidden, "this is an admin listener: requests through proxies are refused\n")
 		case !a.named(r.Host):
 			plain(w, http.StatusMisdirectedRequest, "this is an admin listener: ask by its IP address, or name the host by --admin-host\n")
-		case order && a.Token != "" && !a.bears(r):
-			plain(w, http.StatusUnauthorized, "orders need the token of --admin-token-file\n")
-		case order && a.Token == "" && !ofThisMachine(r):
-			plain(w, http.StatusForbidden, "orders are taken from this machine only, unless there is an --admin-token-file\n")
+		case command && a.Token != "" && !a.bears(r):
+			plain(w, http.StatusUnauthorized, "commands need the token of --admin-token-file\n")
+		case command && a.Token == "" && !ofThisMachine(r):
+			plain(w, http.StatusForbidden, "commands are accepted from this machine only, unless there is an --admin-token-file\n")
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-// named reports whether a request may be for that host.
+// named reports whether a request may name that host.
 func (a Access) named(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -51,7 +51,7 @@ func (a Access) named(host string) bool {
 	return slices.ContainsFunc(a.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// bears reports whether a request brings the token.
+// bears reports whether a request presents the token.
 func (a Access) bears(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(a.Token)) == 1

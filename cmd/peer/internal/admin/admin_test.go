@@ -53,11 +53,11 @@ func (s source) Cluster(context.Context) Cluster {
 	return ClusterOf([]ClusterRow{RowOf(s.status), Silent("peer-3", "dead", "dead for 90 s")})
 }
 
-func (s source) Holders(_ context.Context, in Inquiry) []Holder {
+func (s source) Holders(_ context.Context, in WhyRequest) []Holder {
 	return []Holder{{Peer: "peer-2", Stored: []Stored{{Identity: "GET " + in.URL, ETag: `"1"`}}}, {Peer: "peer-3", Error: "dead for 90 s"}}
 }
 
-func (s source) Why(in Inquiry) (Explanation, error) {
+func (s source) Why(in WhyRequest) (Explanation, error) {
 	if in.URL == "" {
 		return Explanation{}, errors.New("no URL")
 	}
@@ -71,7 +71,7 @@ func (s source) Digest(peer string) ([]byte, error) {
 	return []byte("digest"), nil
 }
 
-func (s source) Purge(_ context.Context, o PurgeOrder) (PurgeReport, error) {
+func (s source) Purge(_ context.Context, o PurgeRequest) (PurgeReport, error) {
 	return PurgeReport{Peers: []Purged{{Peer: "peer-1", Removed: 3}, {Peer: o.URL, Error: fmt.Sprint(o.Prefix, o.Everywhere)}}}, nil
 }
 

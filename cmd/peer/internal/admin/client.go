@@ -33,7 +33,7 @@ func (c Client) Cluster(ctx context.Context) (all Cluster, err error) {
 }
 
 // Why asks what would become of a request.
-func (c Client) Why(ctx context.Context, in Inquiry) (e Explanation, err error) {
+func (c Client) Why(ctx context.Context, in WhyRequest) (e Explanation, err error) {
 	q := url.Values{"url": {in.URL}}
 	if in.Method != "" {
 		q.Set("method", in.Method)
@@ -47,7 +47,7 @@ func (c Client) Why(ctx context.Context, in Inquiry) (e Explanation, err error) 
 }
 
 // Purge has responses removed. token is that of the peer's [Access].
-func (c Client) Purge(ctx context.Context, o PurgeOrder, token string) (r PurgeReport, err error) {
+func (c Client) Purge(ctx context.Context, o PurgeRequest, token string) (r PurgeReport, err error) {
 	return r, c.json(ctx, http.MethodPost, "/purge", token, o, &r)
 }
 

@@ -52,7 +52,7 @@ func purge() object {
 	o := described("Remove responses", "Removes what is stored for a URL, for all URLs that begin with it, or under tags; here or at every peer. "+
 		"Without --admin-token-file commands are taken from this machine only; with it they need its token.", nil,
 		answers{"200": jsonOf[PurgeReport](), "400": text()})
-	o["requestBody"] = object{"required": true, "content": jsonOf[PurgeOrder]()}
+	o["requestBody"] = object{"required": true, "content": jsonOf[PurgeRequest]()}
 	o["security"] = []object{{}, {"token": []string{}}}
 	return o
 }
@@ -263,7 +263,7 @@ func (d *describer) fields(t reflect.Type) object {
 			s["description"] = text
 		}
 		properties[name] = s
-		if !strings.Contains(options, "omit") && t != reflect.TypeFor[PurgeOrder]() { // which is a request
+		if !strings.Contains(options, "omit") && t != reflect.TypeFor[PurgeRequest]() { // which is a request
 			required = append(required, name)
 		}
 	}

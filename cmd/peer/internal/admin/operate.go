@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-const maxOrder = 64 << 10 // bytes of an order's body
+const maxCommand = 64 << 10 // bytes of a command's body
 
-// operate adds what answers questions about single objects and takes orders.
+// operate adds the paths about single objects, and the commands.
 func operate(mux *http.ServeMux, s Source) {
 	mux.HandleFunc("GET /why", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
-		in := Inquiry{Method: q.Get("method"), URL: q.Get("url"), Header: http.Header{}}
+		in := WhyRequest{Method: q.Get("method"), URL: q.Get("url"), Header: http.Header{}}
 		for _, line := range q["header"] {
 			name, value, ok := strings.Cut(line, ":")
 			if !ok {
@@ -25,7 +25,7 @@ func operate(mux *http.ServeMux, s Source) {
 		within(w, s, http.StatusBadRequest, func() (any, error) {
 			e, err := s.Why(in)
 			if err == nil {
-				e.Others = s.Holders(r.Context(), Inquiry{Method: in.Method, URL: e.URL, Header: in.Header})
+				e.Others = s.Holders(r.Context(), WhyRequest{Method: in.Method, URL: e.URL, Header: in.Header})
 			}
 			return e, err
 		})
@@ -34,14 +34,14 @@ func operate(mux *http.ServeMux, s Source) {
 		within(w, s, http.StatusInternalServerError, func() (any, error) { return s.Digest(r.URL.Query().Get("peer")) })
 	})
 	mux.HandleFunc("POST /purge", func(w http.ResponseWriter, r *http.Request) {
-		var order PurgeOrder
-		in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
+		var command PurgeRequest
+		in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand))
 		in.DisallowUnknownFields()
-		if err := in.Decode(&order); err != nil {
-			plain(w, http.StatusBadRequest, "the order cannot be read: "+err.Error()+"\n")
+		if err := in.Decode(&command); err != nil {
+			plain(w, http.StatusBadRequest, "the command cannot be read: "+err.Error()+"\n")
 			return
 		}
-		report, err := s.Purge(r.Context(), order)
+		report, err := s.Purge(r.Context(), command)
 		respond(w, http.StatusBadRequest, report, err)
 	})
 }

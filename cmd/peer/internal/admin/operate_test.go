@@ -9,11 +9,11 @@ import (
 func TestClient(t *testing.T) {
 	addr, _ := serve(t, example())
 	c := Client(addr)
-	e, err := c.Why(t.Context(), Inquiry{Method: "HEAD", URL: "/a b", Header: http.Header{"Accept": {"x: y", "z"}}})
+	e, err := c.Why(t.Context(), WhyRequest{Method: "HEAD", URL: "/a b", Header: http.Header{"Accept": {"x: y", "z"}}})
 	if err != nil || e.Method != "HEAD" || e.URL != "/a b" || e.Text != "x: y|z" {
 		t.Errorf("Why = %+v, %v", e, err)
 	}
-	if _, err := c.Why(t.Context(), Inquiry{}); err == nil || err.Error() != "no URL" {
+	if _, err := c.Why(t.Context(), WhyRequest{}); err == nil || err.Error() != "no URL" {
 		t.Errorf("Why of nothing = %v", err)
 	}
 	if b, err := c.Digest(t.Context(), ""); err != nil || string(b) != "digest" {
@@ -22,7 +22,7 @@ func TestClient(t *testing.T) {
 	if _, err := c.Digest(t.Context(), "x"); err == nil || err.Error() != ErrNoDigest.Error() {
 		t.Errorf("Digest of nobody = %v", err)
 	}
-	r, err := c.Purge(t.Context(), PurgeOrder{URL: "/x", Prefix: true}, "")
+	r, err := c.Purge(t.Context(), PurgeRequest{URL: "/x", Prefix: true}, "")
 	if err != nil || r.Failed() != 1 || r.Peers[0].Removed != 3 || r.Peers[1].Peer != "/x" || r.Peers[1].Error != "true false" {
 		t.Errorf("Purge = %+v, %v", r, err)
 	}
@@ -36,7 +36,7 @@ func TestOrdersThatAreNone(t *testing.T) {
 	}{
 		"not JSON":       {"x", "", 400},
 		"unknown field":  {`{"url":"/","all":true}`, "", 400},
-		"too long":       {`{"url":"` + strings.Repeat("x", maxOrder) + `"}`, "", 400},
+		"too long":       {`{"url":"` + strings.Repeat("x", maxCommand) + `"}`, "", 400},
 		"another site's": {`{"url":"/"}`, "cross-site", 403},
 		"good":           {`{"url":"/"}`, "same-origin", 200},
 	} {

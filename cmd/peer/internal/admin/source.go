@@ -12,22 +12,22 @@ import (
 // A Source is the peer behind a [Handler]. Its methods are called from many
 // goroutines at once.
 type Source interface {
-	// Status tells everything about the peer as it is now. It is quick, also when a
-	// part of the peer hangs: Status.Health says then what is missing.
+	// Status returns everything about the peer as it is now. It is quick even if a
+	// part of the peer hangs: Status.Health then says what is missing.
 	Status() Status
-	// Health says how the peer does, without asking anything that may hang.
+	// Health returns the health of the peer, without a call to anything that may hang.
 	Health() Health
 	// History returns the samples of the last hour, oldest first, and the last of
 	// them is of now.
 	History() []Sample
-	// Cluster returns what every peer, this one first, says of itself. Those that are
-	// dead or do not answer within a second say nothing, which their rows say.
+	// Cluster returns the rows of all peers, this one first. Each peer fills in its own;
+	// the rows of those that are dead or do not answer within a second say so.
 	Cluster(context.Context) Cluster
-	// Why says what would become of a request. An error is the caller's mistake.
-	Why(Inquiry) (Explanation, error)
-	// Holders returns what each other peer stores for the URL of an inquiry, within
+	// Why explains how a request would be answered. An error is the caller's mistake.
+	Why(WhyRequest) (Explanation, error)
+	// Holders returns what each other peer stores for the URL of a request, within
 	// a second.
-	Holders(context.Context, Inquiry) []Holder
+	Holders(context.Context, WhyRequest) []Holder
 	// Digest returns the encoding of a peer's digest: this peer's own, as
 	// published, for "" and its own name; of another, as it is held here.
 	// ErrNoDigest means that none is.
@@ -35,20 +35,20 @@ type Source interface {
 	// Purge removes responses, here or everywhere. An error is the caller's
 	// mistake; peers that could not be reached, or did not do it within a second,
 	// are in the report.
-	Purge(context.Context, PurgeOrder) (PurgeReport, error)
+	Purge(context.Context, PurgeRequest) (PurgeReport, error)
 }
 
 // ErrNoDigest means that no digest of that peer is held.
 var ErrNoDigest = errors.New("no digest of that peer is held here")
 
-// An Inquiry is a request that somebody might make.
-type Inquiry struct {
+// A WhyRequest is a request of a client, to be explained and not made.
+type WhyRequest struct {
 	Method string // "" = GET
 	URL    string // absolute, or a path to a reverse proxy
 	Header http.Header
 }
 
-// An Explanation says what would become of a request.
+// An Explanation says how a request would be answered, and why.
 type Explanation struct {
 	Peer    string `json:"peer"` // that says so
 	Method  string `json:"method"`
@@ -103,8 +103,8 @@ type Match struct {
 	Record
 }
 
-// A PurgeOrder says what to remove.
-type PurgeOrder struct {
+// A PurgeRequest says what to remove.
+type PurgeRequest struct {
 	URL        string   `json:"url,omitempty"`  // absolute, or a path to a reverse proxy
 	Prefix     bool     `json:"prefix"`         // everything whose URL begins with it
 	Tags       []string `json:"tags,omitempty"` // in the place of a URL: everything that has one of them
@@ -115,7 +115,7 @@ type PurgeOrder struct {
 // A PurgeReport says what was removed.
 type PurgeReport struct {
 	Peers []Purged `json:"peers"`         // this peer first
-	URL   string   `json:"url,omitempty"` // the URL or prefix, whole, that the order's stands for; "" = it was by tag
+	URL   string   `json:"url,omitempty"` // the whole URL or prefix that the request's stands for; "" = it was by tag
 }
 
 // Purged is what one peer removed.

@@ -107,7 +107,7 @@ func (n *Node) askCluster() admin.Cluster {
 
 // Holders returns what each other peer stores; see [admin.Source]. What is the client's
 // alone stays here, as with questions to siblings.
-func (n *Node) Holders(ctx context.Context, in admin.Inquiry) []admin.Holder {
+func (n *Node) Holders(ctx context.Context, in admin.WhyRequest) []admin.Holder {
 	in.Header = in.Header.Clone()
 	in.Header.Del("Cookie")
 	in.Header.Del("Authorization")

@@ -21,7 +21,7 @@ const purgeWait = 800 * time.Millisecond
 
 const (
 	orderRow  = "row"  // for an [admin.ClusterRow]
-	orderHeld = "held" // for what is stored for the URL of an [admin.Inquiry], as []admin.Stored
+	orderHeld = "held" // for what is stored for the URL of an [admin.WhyRequest], as []admin.Stored
 )
 
 // handleCommand does what another peer asks for.
@@ -30,7 +30,7 @@ func (n *Node) handleCommand(_ context.Context, _, operation string, body []byte
 	case orderRow:
 		return admin.RowOf(n.Status()), nil
 	case orderHeld:
-		var in admin.Inquiry
+		var in admin.WhyRequest
 		if err := json.Unmarshal(body, &in); err != nil {
 			return nil, err
 		}
@@ -41,7 +41,7 @@ func (n *Node) handleCommand(_ context.Context, _, operation string, body []byte
 }
 
 // targets are what an order is for.
-func (n *Node) targets(o admin.PurgeOrder) (targets []invalidation.Target, err error) {
+func (n *Node) targets(o admin.PurgeRequest) (targets []invalidation.Target, err error) {
 	switch {
 	case o.URL != "" && len(o.Tags) > 0:
 		return nil, errors.New("a purge is by URL or by tag, not by both")
@@ -88,7 +88,7 @@ func (n *Node) purgeHere(ctx context.Context, targets []invalidation.Target) (re
 }
 
 // Purge removes responses; see [admin.Source]. Everywhere, it is an invalidation.
-func (n *Node) Purge(ctx context.Context, o admin.PurgeOrder) (r admin.PurgeReport, err error) {
+func (n *Node) Purge(ctx context.Context, o admin.PurgeRequest) (r admin.PurgeReport, err error) {
 	targets, err := n.targets(o)
 	if err != nil {
 		return r, err

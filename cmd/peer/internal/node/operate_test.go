@@ -25,7 +25,7 @@ func TestPurgeEverywhere(t *testing.T) {
 			}
 		}
 		synctest.Wait() // a body is put into the store after its client has it
-		total := func(o admin.PurgeOrder) (removed, failed int) {
+		total := func(o admin.PurgeRequest) (removed, failed int) {
 			t.Helper()
 			r, err := v.nodes[0].Purge(t.Context(), o)
 			if err != nil || len(r.Peers) != 3 || r.Peers[0].Peer != "p0" {
@@ -44,16 +44,16 @@ func TestPurgeEverywhere(t *testing.T) {
 				}
 			}
 		}
-		if removed, failed := total(admin.PurgeOrder{URL: "/b", Everywhere: true}); removed != 1 || failed != 0 {
+		if removed, failed := total(admin.PurgeRequest{URL: "/b", Everywhere: true}); removed != 1 || failed != 0 {
 			t.Errorf("by URL: %d removed here, %d failed", removed, failed)
 		}
 		held(2)
 		v.nodes[2].Close()
 		pause(30 * time.Second)
-		if removed, failed := total(admin.PurgeOrder{URL: "/a/", Prefix: true, Everywhere: true}); removed != 2 || failed != 1 {
+		if removed, failed := total(admin.PurgeRequest{URL: "/a/", Prefix: true, Everywhere: true}); removed != 2 || failed != 1 {
 			t.Errorf("by prefix, with a dead peer: %d removed here, %d failed", removed, failed)
 		}
-		if r, err := v.nodes[0].Purge(t.Context(), admin.PurgeOrder{URL: "http://elsewhere/", Everywhere: true}); err == nil {
+		if r, err := v.nodes[0].Purge(t.Context(), admin.PurgeRequest{URL: "http://elsewhere/", Everywhere: true}); err == nil {
 			t.Errorf("Purge of another origin's URL = %+v", r)
 		}
 	})
@@ -68,7 +68,7 @@ func TestWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 		pause(5 * time.Second)
-		e, err := v.nodes[0].Why(admin.Inquiry{URL: "/x"})
+		e, err := v.nodes[0].Why(admin.WhyRequest{URL: "/x"})
 		if err != nil || e.Method != "GET" || e.URL != originURL+"/x" || e.Verdict != "fetch" || !strings.Contains(e.Text, "Asked: p1, then the origin.") {
 			t.Errorf("Why = %+v, %v", e, err)
 		}
@@ -84,10 +84,10 @@ func TestWhy(t *testing.T) {
 		if len(e.Matches) != 6 || said != 1 || asked != 1 { // two peers, plain, of any variant and by Accept-Encoding
 			t.Errorf("%d matches, %d say yes, %d would be asked: %+v", len(e.Matches), said, asked, e.Matches)
 		}
-		if e, _ := v.nodes[1].Why(admin.Inquiry{URL: "/x"}); e.Verdict != "hit" || len(e.Stored) != 1 || e.Text != "A hit: the stored response is fresh." {
+		if e, _ := v.nodes[1].Why(admin.WhyRequest{URL: "/x"}); e.Verdict != "hit" || len(e.Stored) != 1 || e.Text != "A hit: the stored response is fresh." {
 			t.Errorf("Why where it is = %+v", e)
 		}
-		if e, _ := v.nodes[0].Why(admin.Inquiry{URL: "/nowhere"}); !strings.HasSuffix(e.Text, "Asked: the origin.") {
+		if e, _ := v.nodes[0].Why(admin.WhyRequest{URL: "/nowhere"}); !strings.HasSuffix(e.Text, "Asked: the origin.") {
 			t.Errorf("Why of what nobody has = %q", e.Text)
 		}
 		b, err := v.nodes[0].Digest("p1")

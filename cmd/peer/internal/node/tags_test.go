@@ -78,7 +78,7 @@ func TestPurgeTag(t *testing.T) {
 				t.Fatalf("p%d holds %d objects", i, held(i))
 			}
 		}
-		purge := func(i int, order admin.PurgeOrder, removed, failed int) {
+		purge := func(i int, order admin.PurgeRequest, removed, failed int) {
 			t.Helper()
 			pushes, began, used := v.nodes[i].gossip.Stats().Invalidations.PushesOut, time.Now(), cputime.Used()
 			r, err := v.nodes[i].Purge(t.Context(), order)
@@ -90,15 +90,15 @@ func TestPurgeTag(t *testing.T) {
 				t.Errorf("it took %v", time.Since(began))
 			}
 		}
-		purge(0, admin.PurgeOrder{Tags: []string{"none"}, Everywhere: true}, 0, 0)
-		purge(0, admin.PurgeOrder{Tags: []string{"/1/7"}, Everywhere: true}, 1, 0)
-		purge(0, admin.PurgeOrder{Tags: []string{"0"}, Everywhere: true, Soft: true}, *objects/2, 0)
+		purge(0, admin.PurgeRequest{Tags: []string{"none"}, Everywhere: true}, 0, 0)
+		purge(0, admin.PurgeRequest{Tags: []string{"/1/7"}, Everywhere: true}, 1, 0)
+		purge(0, admin.PurgeRequest{Tags: []string{"0"}, Everywhere: true, Soft: true}, *objects/2, 0)
 		for i := range v.nodes {
 			if s := v.nodes[i].proxy.Store().Stats(); int(s.Objects) != *objects-1 || s.Listed != *objects/2-1 {
 				t.Errorf("p%d holds %d objects, %d of them fresh", i, s.Objects, s.Listed)
 			}
 		}
-		purge(1, admin.PurgeOrder{Tags: []string{"all"}, Everywhere: true}, *objects-1, 0)
+		purge(1, admin.PurgeRequest{Tags: []string{"all"}, Everywhere: true}, *objects-1, 0)
 		for i := range v.nodes {
 			if held(i) != 0 {
 				t.Errorf("p%d holds %d objects", i, held(i))
@@ -115,7 +115,7 @@ func TestPurgeTag(t *testing.T) {
 		v.nodes = v.nodes[:2]
 		pause(30 * time.Second)
 		o.version.Store(1)
-		purge(0, admin.PurgeOrder{Tags: []string{"a"}, Everywhere: true}, 1, 1)
+		purge(0, admin.PurgeRequest{Tags: []string{"a"}, Everywhere: true}, 1, 1)
 		v.start(2, at(2))
 		if got, status := v.send("GET", 2, "/a/b"); got != "1" {
 			t.Errorf("a peer that was away has version %s (%s)", got, status)
@@ -136,7 +136,7 @@ func TestSoftPurge(t *testing.T) {
 			v.send("GET", i, "/a/b")
 			pause(3 * time.Second)
 		}
-		for _, order := range []admin.PurgeOrder{{Tags: []string{"a"}}, {URL: "/a/b"}, {URL: "/a", Prefix: true}} {
+		for _, order := range []admin.PurgeRequest{{Tags: []string{"a"}}, {URL: "/a/b"}, {URL: "/a", Prefix: true}} {
 			order.Soft, order.Everywhere = true, true
 			o.version.Add(1)
 			if r, err := v.nodes[1].Purge(t.Context(), order); err != nil || r.Failed() != 0 || r.Peers[0].Removed != 1 {
@@ -154,7 +154,7 @@ func TestSoftPurge(t *testing.T) {
 				pause(time.Second)
 			}
 		}
-		for _, order := range []admin.PurgeOrder{{}, {URL: "/a/b", Tags: []string{"a"}}, {Tags: []string{"a b"}}, {Tags: []string{""}},
+		for _, order := range []admin.PurgeRequest{{}, {URL: "/a/b", Tags: []string{"a"}}, {Tags: []string{"a b"}}, {Tags: []string{""}},
 			{Tags: []string{"a"}, Prefix: true}, {Tags: make([]string, 1000)}} {
 			if r, err := v.nodes[1].Purge(t.Context(), order); err == nil {
 				t.Errorf("Purge(%+v) = %+v", order, r)
@@ -202,7 +202,7 @@ func TestPurgeWhileFetching(t *testing.T) {
 				}()
 				pause(time.Second)
 				version.Add(1)
-				if r, err := v.nodes[1].Purge(t.Context(), admin.PurgeOrder{Tags: []string{"y"}, Everywhere: true}); err != nil || r.Failed() != 0 {
+				if r, err := v.nodes[1].Purge(t.Context(), admin.PurgeRequest{Tags: []string{"y"}, Everywhere: true}); err != nil || r.Failed() != 0 {
 					t.Errorf("Purge = %+v, %v", r, err)
 				}
 				for range 2 {

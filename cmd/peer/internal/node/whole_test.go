@@ -32,7 +32,7 @@ func TestWholeCluster(t *testing.T) {
 				t.Errorf("the cluster's figures came after %v, want less than a second", took)
 			}
 			start = time.Now()
-			holders = v.nodes[0].Holders(t.Context(), admin.Inquiry{URL: "/x"})
+			holders = v.nodes[0].Holders(t.Context(), admin.WhyRequest{URL: "/x"})
 			if took := time.Since(start); took >= time.Second {
 				t.Errorf("what the others hold came after %v, want less than a second", took)
 			}
@@ -94,7 +94,7 @@ func TestPurgeWithASilentPeer(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Wait() // a body is put into the store after its client has it
-			r, err := v.nodes[0].Purge(t.Context(), admin.PurgeOrder{URL: "/x", Everywhere: true})
+			r, err := v.nodes[0].Purge(t.Context(), admin.PurgeRequest{URL: "/x", Everywhere: true})
 			if err != nil || len(r.Peers) != 3 || r.Peers[0].Removed != 1 || r.Peers[0].Error != "" || r.Failed() != 1 {
 				t.Fatalf("Purge = %+v, %v", r, err)
 			}

@@ -13,7 +13,7 @@ import (
 )
 
 // Why says what would become of a request; see [admin.Source].
-func (n *Node) Why(in admin.Inquiry) (admin.Explanation, error) {
+func (n *Node) Why(in admin.WhyRequest) (admin.Explanation, error) {
 	method := cmp.Or(in.Method, http.MethodGet)
 	e, decided, err := n.proxy.Explain(method, in.URL, in.Header)
 	if err != nil {

@@ -89,7 +89,7 @@ func TestWriteReachesAll(t *testing.T) {
 		}
 		pause(time.Second) // until p1, too, knows that p2 is back
 		// An operator's purge goes the same way.
-		if r, err := v.nodes[1].Purge(t.Context(), admin.PurgeOrder{URL: "/x", Everywhere: true}); err != nil || r.Failed() != 0 || len(r.Peers) != 3 || r.Peers[0].Removed != 1 {
+		if r, err := v.nodes[1].Purge(t.Context(), admin.PurgeRequest{URL: "/x", Everywhere: true}); err != nil || r.Failed() != 0 || len(r.Peers) != 3 || r.Peers[0].Removed != 1 {
 			t.Errorf("Purge = %+v, %v", r, err)
 		}
 		if _, status := v.send("GET", 0, "/x"); strings.Contains(status, "hit") {

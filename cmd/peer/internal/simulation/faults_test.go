@@ -225,7 +225,7 @@ func (w *world) purge(p *peer, f fault) {
 	for i, q := range w.peers {
 		lives[i] = q.lives()
 	}
-	report, err := n.Purge(ctx, admin.PurgeOrder{URL: u, Everywhere: everywhere})
+	report, err := n.Purge(ctx, admin.PurgeRequest{URL: u, Everywhere: everywhere})
 	if err != nil {
 		w.log("purge: %v", err)
 		return

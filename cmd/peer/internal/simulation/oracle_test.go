@@ -220,7 +220,7 @@ func (w *world) keeps(r *result) bool {
 	if n == nil || r.Kind != "get" || !pageOf(r.URL).rule.tag || slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Node == r.Node && spoils(f.Kind) }) {
 		return false
 	}
-	e, err := n.Why(admin.Inquiry{URL: fmt.Sprintf("/o/%d", r.URL)})
+	e, err := n.Why(admin.WhyRequest{URL: fmt.Sprintf("/o/%d", r.URL)})
 	return err == nil && slices.ContainsFunc(e.Stored, func(s admin.Stored) bool {
 		return s.ETag == r.version.tag() && time.Duration(s.Age*float64(time.Second)) > time.Since(r.start)+rounding
 	})
@@ -410,7 +410,7 @@ func (w *world) listed(p *peer) (ids []string) {
 			if sort > 0 {
 				h = http.Header{"X-Sort": {strings.Repeat("s", sort)}, "Accept-Encoding": {strings.Repeat("g", sort)}}
 			}
-			e, err := n.Why(admin.Inquiry{URL: fmt.Sprintf("/o/%d", u), Header: h})
+			e, err := n.Why(admin.WhyRequest{URL: fmt.Sprintf("/o/%d", u), Header: h})
 			if err != nil {
 				w.fail("digest", nil, "p%d: %v", p.index, err)
 			}
