@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -50,6 +51,9 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	level := new(slog.LevelVar)
 	level.Set(cfg.LogLevel)
 	log := newLogger(e.stderr, cfg, level)
+	// net/http's client writes to package log what belongs to no request.
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())
 	n, err := node.Start(e.ctx, node.Options{Config: cfg, Logger: log, Version: thisBuild().Version, Stdout: e.stdout})
 	switch {
 	case err != nil && e.ctx.Err() != nil: // told to stop while starting
