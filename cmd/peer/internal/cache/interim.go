@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -68,11 +69,12 @@ func (i interim) write(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h := w.Header()
-	for name, lines := range i.header {
-		h[name] = lines
-	}
+	final := maps.Clone(h)
+	clear(h)
+	maps.Copy(h, i.header)
 	w.WriteHeader(i.status)
 	clear(h)
+	maps.Copy(h, final)
 }
 
 // write sends what waits.

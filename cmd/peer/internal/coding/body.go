@@ -1,47 +1,29 @@
 package coding
 
 import (
-	"bytes"
+	"bufio"
+	"cmp"
 	"io"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// A body is that of an origin, compressed. Read is for one goroutine; Close may be
-// called at any time.
+// A body is the compressed form of an origin's body. A goroutine compresses what the origin
+// sends, from the first Read on. Close may be called at any time.
 type body struct {
+	*io.PipeReader
+	out      *io.PipeWriter
 	src      io.ReadCloser
 	enc      encoder
-	out      bytes.Buffer
-	held     bool // enc has what is not in out yet
-	err      error
+	release  func() // gives enc back
 	received *atomic.Uint64
-	clock    *time.Timer
-
-	pieces chan piece
-	spare  chan []byte
-	closed chan struct{}
-	once   sync.Once
-
-	reading sync.Mutex // held by Read
-	release func()     // gives enc back; nil = it was
-}
-
-// A piece is what one Read of the origin's body gave.
-type piece struct {
-	data []byte
-	err  error
+	begin    sync.Once // the goroutine, or the end without one
 }
 
 func newBody(src io.ReadCloser, enc encoder, release func()) *body {
-	b := &body{src: src, enc: enc, release: release, received: new(atomic.Uint64),
-		pieces: make(chan piece), spare: make(chan []byte, 2), closed: make(chan struct{})}
-	enc.Reset(&b.out)
-	for range cap(b.spare) {
-		b.spare <- make([]byte, 32<<10)
-	}
-	go b.pull()
+	b := &body{src: src, enc: enc, release: release, received: new(atomic.Uint64)}
+	b.PipeReader, b.out = io.Pipe()
 	return b
 }
 
@@ -49,109 +31,58 @@ func newBody(src io.ReadCloser, enc encoder, release func()) *body {
 // first Read.
 func (b *body) CountTo(n *atomic.Uint64) { b.received = n }
 
-// pull reads ahead by a piece. It ends with the origin's body, or with Close, which
-// ends a Read of that.
-func (b *body) pull() {
-	for {
-		var buf []byte
-		select {
-		case buf = <-b.spare:
-		case <-b.closed:
-			return
-		}
-		n, err := b.src.Read(buf)
-		select {
-		case b.pieces <- piece{buf[:n], err}:
-		case <-b.closed:
-			return
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// Read returns an error of the origin's body as it is: a response that is not whole
-// must not look so. Each round of the loop takes a piece or
-// flushes what it took, after which it has something to return.
+// Read returns an error of the origin's body as it is: an incomplete response must not look
+// complete.
 func (b *body) Read(p []byte) (int, error) {
-	b.reading.Lock()
-	defer b.reading.Unlock()
-	for b.out.Len() == 0 && b.err == nil {
-		got, ok := b.next()
-		if !ok {
-			b.held, b.err = false, b.enc.Flush()
-			continue
-		}
-		b.received.Add(uint64(len(got.data)))
-		b.held = b.held || len(got.data) > 0
-		if b.err = got.err; b.err == nil || b.err == io.EOF {
-			if _, err := b.enc.Write(got.data); err != nil {
-				b.err = err
-			}
-		}
-		switch {
-		case b.err == io.EOF:
-			if err := b.enc.Close(); err != nil {
-				b.err = err
-			}
-			b.giveBack()
-		case b.err == nil:
-			b.spare <- got.data[:cap(got.data)]
-		}
-	}
-	n, _ := b.out.Read(p)
-	if b.out.Len() > 0 {
-		return n, nil
-	}
-	return n, b.err
+	b.begin.Do(func() { go b.compress() })
+	return b.PipeReader.Read(p)
 }
 
-// next waits for a piece; if it is not ok, the origin pauses with something held back.
-func (b *body) next() (piece, bool) {
-	select {
-	case got := <-b.pieces:
-		return got, true
-	default:
-	}
-	var late <-chan time.Time
-	if b.held {
-		if b.clock == nil {
-			b.clock = time.NewTimer(pause)
-		} else {
-			b.clock.Reset(pause)
-		}
-		defer b.clock.Stop()
-		late = b.clock.C
-	}
-	select {
-	case got := <-b.pieces:
-		return got, true
-	case <-late:
-		return piece{}, false
-	case <-b.closed:
-		return piece{err: io.ErrClosedPipe}, true
-	}
+// Close ends the origin's body, and by that the goroutine.
+func (b *body) Close() error {
+	b.begin.Do(b.release)
+	b.PipeReader.Close()
+	return b.src.Close()
 }
 
-// Close ends the origin's body.
-func (b *body) Close() (err error) {
-	b.once.Do(func() {
-		close(b.closed)
-		err = b.src.Close()
+// compress compresses the body to its end. When the origin pauses, everything that it sent is
+// flushed, at the price of some bytes.
+func (b *body) compress() {
+	out := bufio.NewWriterSize(b.out, bufferSize)
+	b.enc.Reset(out)
+	var mu sync.Mutex // guards enc and out; its holder may wait for the reader
+	held := false     // enc or out has what the reader has not
+	flush := time.AfterFunc(pause, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if held {
+			held = false
+			b.enc.Flush() // an error shows at the next write
+			out.Flush()
+		}
 	})
-	b.reading.Lock()
-	defer b.reading.Unlock()
-	if b.err == nil {
-		b.err = io.ErrClosedPipe
+	buf := make([]byte, bufferSize)
+	var err error
+	for err == nil { // each round takes a piece of the body
+		var n int
+		n, err = b.src.Read(buf)
+		b.received.Add(uint64(n))
+		flush.Stop()
+		mu.Lock()
+		if _, werr := b.enc.Write(buf[:n]); werr != nil {
+			err = werr
+		}
+		held = held || n > 0
+		mu.Unlock()
+		flush.Reset(pause)
 	}
-	b.giveBack()
-	return err
-}
-
-func (b *body) giveBack() {
-	if b.release != nil {
-		b.release()
-		b.enc, b.release = nil, nil
+	flush.Stop()
+	mu.Lock()
+	defer mu.Unlock()
+	held = false
+	if err == io.EOF {
+		err = cmp.Or(b.enc.Close(), out.Flush(), io.EOF)
 	}
+	b.out.CloseWithError(err)
+	b.release()
 }

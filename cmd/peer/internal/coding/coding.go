@@ -34,6 +34,9 @@ const (
 	maxSpare   = 2         // encoders of a coding that wait for their next body
 	zstdWindow = 512 << 10 // bytes, of the 8 MiB that RFC 9659 allows
 	gzipLevel  = 6
+	bufferSize = 32 << 10 // bytes
+
+	pause = 20 * time.Millisecond // in which an origin sends nothing, after which clients get what it sent
 )
 
 // types are the media types that compress well; those that end with +json, +xml or
@@ -216,7 +219,3 @@ func (c *Compressor) put(coding string, e encoder) {
 		c.spare[coding] = append(c.spare[coding], e)
 	}
 }
-
-// pause is for how long an origin may give nothing until those that wait get what it
-// gave, at the price of some bytes.
-const pause = 20 * time.Millisecond

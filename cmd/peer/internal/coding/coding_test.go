@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -70,9 +71,24 @@ func TestRoundTrip(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if c.used != 0 {
-		t.Errorf("%d MiB are in use", c.used)
+	if used, _ := c.atRest(); used != 0 {
+		t.Errorf("%d MiB are in use", used)
 	}
+}
+
+// atRest waits until no encoder is in use, 10 s at most, and returns the memory of those that
+// are, and how many gzip encoders are spare.
+func (c *Compressor) atRest() (used, spare int) {
+	for range 1000 {
+		c.mu.Lock()
+		used, spare = c.used, len(c.spare["gzip"])
+		c.mu.Unlock()
+		if used == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return used, spare
 }
 
 // What the origin's body ends with is what the compressed one does, and no end of its own.
@@ -113,8 +129,8 @@ func TestBound(t *testing.T) {
 			t.Error("a body that was closed looks whole")
 		}
 	}
-	if c.used != 0 || len(c.spare["gzip"]) != maxSpare {
-		t.Errorf("%d MiB are in use, %d wait", c.used, len(c.spare["gzip"]))
+	if used, spare := c.atRest(); used != 0 || spare != maxSpare {
+		t.Errorf("%d MiB are in use, %d encoders are spare", used, spare)
 	}
 	r := response(strings.NewReader("abc"))
 	if c.Response(get, r, "gzip"); decoded(t, r) != "abc" || r.Header.Get("Content-Encoding") != "gzip" {

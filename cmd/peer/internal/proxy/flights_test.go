@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -231,6 +232,34 @@ func TestInterim(t *testing.T) {
 				t.Errorf("request %d: %d hints, %q, Link %q", i, hints, b, resp.Header.Get("Link"))
 			}
 			synctest.Wait()
+		}
+	})
+}
+
+// TestInterimLeavesOurFields: what the proxy itself says to the client stays in the answer that
+// a 1xx response comes before.
+func TestInterimLeavesOurFields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+			w.WriteHeader(http.StatusEarlyHints)
+			io.WriteString(w, "final")
+		}, "a")
+		defer w.close()
+		conn := w.dial("a")
+		defer conn.Close()
+		fmt.Fprint(conn, "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+		from := bufio.NewReader(conn)
+		for { // ends with the answer
+			resp, err := http.ReadResponse(from, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.StatusCode == http.StatusOK {
+				if !resp.Close {
+					t.Error("the connection stays open after a request of which nobody knows for certain where it ends")
+				}
+				return
+			}
 		}
 	})
 }
