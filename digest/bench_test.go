@@ -32,9 +32,9 @@ func filled(b *testing.B, g Geometry) (*CountingFilter, []Key) {
 
 // BenchmarkReplace removes the oldest of a million keys and adds a new one, in
 // batches of 1 % with a freeze between them, off the clock. It reports the time of
-// one addition or removal, one by one and by AddAll and RemoveAll, beside that of the least that any such structure must
-// do for each position, in turns: take a lock and change a random word among as
-// many bytes as the counters occupy. Medians, since these machines are shared.
+// one addition or removal beside that of the least that any such structure must do
+// for each position, in turns: take a lock and change a random word among as many
+// bytes as the counters occupy. Medians, since these machines are shared.
 func BenchmarkReplace(b *testing.B) {
 	for _, g := range million {
 		b.Run(name(g), func(b *testing.B) {
@@ -42,19 +42,15 @@ func BenchmarkReplace(b *testing.B) {
 			c.Advance()
 			bare := newBareCounters(c.MemoryBytes())
 			const batch = benchKeys / 100
-			var ours, together, least []float64
+			var ours, least []float64
 			for i := 0; b.Loop(); i = (i + batch) % benchKeys {
 				ours = append(ours, perChange(batch, func() { replaceAll(c, keys[i:i+batch]) }))
-				c.Advance()
-				together = append(together, perChange(batch, func() { replaceTogether(c, keys[i:i+batch]) }))
 				c.Advance()
 				least = append(least, perChange(batch, func() { bare.touch(2 * batch * g.Hashes) }))
 			}
 			slices.Sort(ours)
 			slices.Sort(least)
 			b.ReportMetric(ours[len(ours)/2], "ns/change")
-			slices.Sort(together)
-			b.ReportMetric(together[len(together)/2], "ns/change-together")
 			b.ReportMetric(least[len(least)/2], "bare-ns/change")
 			b.ReportMetric(float64(c.MemoryBytes())/benchKeys, "B/key")
 			b.ReportMetric(0, "ns/op")
@@ -68,17 +64,6 @@ func replaceAll(c *CountingFilter, keys []Key) {
 		c.Remove(k)
 		keys[i] = Key(mix(uint64(k) + golden))
 		c.Add(keys[i])
-	}
-}
-
-// replaceTogether does so by fifties.
-func replaceTogether(c *CountingFilter, keys []Key) {
-	for some := range slices.Chunk(keys, 50) {
-		c.RemoveAll(some)
-		for i, k := range some {
-			some[i] = Key(mix(uint64(k) + golden))
-		}
-		c.AddAll(some)
 	}
 }
 

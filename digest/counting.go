@@ -34,7 +34,6 @@ type counters struct {
 	inherited  stock // what was there from the start, on top of what the shards count
 	shards     []shard
 	flat       []uint32               // if geometry.flat(), the counters of all positions: see flat.go
-	flatBase   atomic.Pointer[uint32] // where flat begins
 	arrayWords int                    // of a shard that is an array
 	unfrozen   atomic.Int64           // and of positions that differ, what is no longer in shards' accounts
 	retired    bool                   // replaced by a rebuild; guarded by any shard's lock, changed under all

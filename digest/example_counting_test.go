@@ -7,27 +7,15 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// A cache that learns of its objects by the batch, from a log or another process.
-func ExampleCountingFilter_AddAll() {
-	g, _ := digest.GeometryFor(1_000, 0.001)
-	held, _ := digest.NewCountingFilter(g, 1)
-	var batch []digest.Key
-	for i := range 50 {
-		batch = append(batch, digest.KeyOfString(0, fmt.Sprint("block ", i)))
-	}
-	held.AddAll(batch)
-	gone := append(batch[:10], digest.KeyOfString(0, "what was never there"))
-	fmt.Println(held.RemoveAll(gone), "refused,", held.Len(), "held")
-	// Output: 1 refused, 40 held
-}
-
 // A cache that comes back warm: its filter is saved, loaded, and compared with what
 // the store really holds before anybody is told.
 func ExampleCountingFilter_Verify() {
 	store := []digest.Key{digest.KeyOfString(0, "a"), digest.KeyOfString(0, "b")}
 	g, _ := digest.GeometryFor(1_000, 0.001)
 	held, _ := digest.NewCountingFilter(g, 1)
-	held.AddAll(store)
+	for _, k := range store {
+		held.Add(k)
+	}
 	saved := held.AppendTo(nil)
 
 	// After the restart:

@@ -4,7 +4,6 @@ import (
 	"math/bits"
 	"slices"
 	"sync/atomic"
-	"unsafe"
 )
 
 // With several hashes an operation changes several counters anywhere, and a lock
@@ -28,15 +27,9 @@ const (
 func (g *Geometry) flat() bool { return g.Hashes > 1 && g.Bits <= maxFlatBits }
 
 func newFlat(c *counters) *counters {
-	c.setFlat(make([]uint32, arrayWords(c.geometry.Bits)))
+	c.flat = make([]uint32, arrayWords(c.geometry.Bits))
 	c.shards = make([]shard, flatShards)
 	return c
-}
-
-// setFlat also tells ask, which reads without a lock.
-func (c *counters) setFlat(words []uint32) {
-	c.flat = words
-	c.flatBase.Store(unsafe.SliceData(words))
 }
 
 // keeper is the shard that has a key in its accounts. Of flat counters it is told

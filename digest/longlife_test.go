@@ -83,7 +83,9 @@ func runLife(t *testing.T, name string, g Geometry, n int, way string, freeze, s
 		all.unsalt = uint32(inverse(uint64(all.salt)))
 		r := random(uint64(n)<<8 | uint64(salt))
 		life := newLife(way, randomKeys(r, n), r.Uint64())
-		c.AddAll(life.keys)
+		for _, k := range life.keys {
+			c.Add(k)
+		}
 		if freeze > 0 {
 			c.Advance()
 		}

@@ -34,7 +34,9 @@ func aMillion(t testing.TB) (*Filter, []Key) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.AddAll(keys)
+	for _, k := range keys {
+		c.Add(k)
+	}
 	return c.Advance(), keys
 }
 

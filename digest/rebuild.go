@@ -42,12 +42,7 @@ func (s *shard) touch(k Key, before uint8, change int) {
 func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
 	return c.rebuild(g, func(r *rebuilding, old *counters) {
 		r.held = slices.Compact(slices.Sorted(keys))
-		for i, k := range r.held {
-			if i+lookAhead < len(r.held) {
-				next := r.held[i+lookAhead]
-				old.ask(next)
-				r.fresh.ask(next)
-			}
+		for _, k := range r.held {
 			r.add(k, old.additions(k))
 		}
 		r.catchUp(old)

@@ -94,7 +94,7 @@ func (s *shard) decrement(c *counters, rel uint32) uint8 {
 // resize gives the shard fresh words, none of them dirty.
 func (s *shard) resize(words int) {
 	fresh := make([]uint32, words)
-	s.move(&fresh[0], words)
+	s.base, s.size = &fresh[0], int32(words)
 	s.dirty = 0
 	lines := (words + perLine - 1) / perLine
 	s.groupShift = uint8(max(6, bits.Len(uint(lines-1))) - 6)

@@ -94,7 +94,9 @@ func TestCandidatesOfSeveral(t *testing.T) {
 			chain = append(chain, key("chain", i))
 		}
 		for name, held := range map[string]int{"p2": 40, "p3": 25, "p4": 25, "p5": 1} {
-			c.nodes[name].cfg.Holdings.Filter().AddAll(chain[:held])
+			for _, k := range chain[:held] {
+				c.nodes[name].cfg.Holdings.Filter().Add(k)
+			}
 		}
 		within(t, settling, c.inStep)
 		n := c.nodes["p1"]

@@ -32,7 +32,9 @@ func newContent(g digest.Geometry, objects int, rng *rand.Rand) (*content, error
 		return nil, err
 	}
 	c := &content{filter: filter, keys: randomKeys(rng, objects), rng: rng}
-	filter.AddAll(c.keys)
+	for _, k := range c.keys {
+		filter.Add(k)
+	}
 	f, d := filter.AdvanceDelta()
 	c.versions = append(c.versions, frozen{filter: f, delta: d})
 	return c, nil

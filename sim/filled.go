@@ -20,7 +20,9 @@ func filled(g digest.Geometry, rng rand.Source, n int) (held *digest.CountingFil
 		return nil, nil, nil, err
 	}
 	keys = randomKeys(rng, n)
-	held.AddAll(keys)
+	for _, k := range keys {
+		held.Add(k)
+	}
 	return held, keys, held.Advance(), nil
 }
 

@@ -44,7 +44,6 @@ func memoryOf(ctx context.Context, job *Job, n int, shapes []shape) error {
 		Column{Name: "hashes", Head: "k"},
 		Column{Name: "bytes_per_key", Head: "bytes/key", Format: "%.2f", Loose: 0.01},
 		Column{Name: "change_ns", Head: "add or remove ns", Format: "%.0f", Loose: AnyValue},
-		Column{Name: "together_ns", Head: "by fifties ns", Format: "%.0f", Loose: AnyValue},
 		Column{Name: "freeze_ns", Head: "freeze ns/replaced key", Format: "%.0f", Loose: AnyValue})
 	for i, s := range shapes {
 		job.Progress(i, len(shapes), "m/n = %g, k = %d", s.mn, s.k)
@@ -61,7 +60,6 @@ func memoryOf(ctx context.Context, job *Job, n int, shapes []shape) error {
 		}
 	}
 	table.Note("sorted-list: positions in a []uint64, binary search, what section III-A of the paper describes without the interpolation")
-	local.Note("by fifties: AddAll and RemoveAll of fifty keys each, which ask memory ahead")
 	table.Note("times are medians of %d rounds and depend on the machine; apply is the new filter over its flips, 1 %% replaced", memoryRounds)
 	return nil
 }
@@ -74,7 +72,7 @@ func measureMemory(ctx context.Context, job *Job, n int, mn float64, k int, tabl
 		return err
 	}
 	absent := randomKeys(rng, n/10)
-	var change, together, freeze, apply, hit, miss, listHit, listMiss []float64
+	var change, freeze, apply, hit, miss, listHit, listMiss []float64
 	replaced := n / 100
 	for round := range memoryRounds {
 		if err := ctx.Err(); err != nil {
@@ -98,8 +96,6 @@ func measureMemory(ctx context.Context, job *Job, n int, mn float64, k int, tabl
 		base = next
 		hit = append(hit, nanoseconds(len(absent), func() { ask(base, keys[:len(absent)], true) }))
 		miss = append(miss, nanoseconds(len(absent), func() { ask(base, absent, false) }))
-		together = append(together, nanoseconds(2*replaced, func() { replaceByFifties(held, part) }))
-		base = held.Advance()
 	}
 	list := slices.Collect(base.Positions())
 	for range memoryRounds {
@@ -116,19 +112,8 @@ func measureMemory(ctx context.Context, job *Job, n int, mn float64, k int, tabl
 	if k == 1 {
 		table.Row(mn, k, "sorted-list", perKey(8*len(list)), limit, median(listHit), median(listMiss), nil)
 	}
-	local.Row(mn, k, float64(held.MemoryBytes())/float64(n), median(change), median(together), median(freeze))
+	local.Row(mn, k, float64(held.MemoryBytes())/float64(n), median(change), median(freeze))
 	return nil
-}
-
-// replaceByFifties puts a new key in the place of each.
-func replaceByFifties(held *digest.CountingFilter, keys []digest.Key) {
-	for some := range slices.Chunk(keys, 50) {
-		held.RemoveAll(some)
-		for i, key := range some {
-			some[i] = digest.Key(mix64(uint64(key)))
-		}
-		held.AddAll(some)
-	}
 }
 
 // keyLimit is what a key may take in sorted form, where it has one position.
