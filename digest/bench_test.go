@@ -161,9 +161,8 @@ func benchmarkFreeze(b *testing.B, whole bool) {
 }
 
 // BenchmarkLongestLock reports the longest that a writer may have to wait for a
-// freeze of a million new keys, that is, how long the slowest shard is locked, to
-// be gone over or, with several hashes, to hand over its journal: the median of the
-// freezes, since a preempted one says nothing.
+// freeze of a million new keys, that is, how long the slowest shard is locked: the
+// median of the freezes, since a preempted one says nothing.
 func BenchmarkLongestLock(b *testing.B) {
 	for _, g := range million {
 		b.Run(name(g), func(b *testing.B) {
@@ -178,11 +177,7 @@ func BenchmarkLongestLock(b *testing.B) {
 				slowest := time.Duration(0)
 				for i := range counters.shards {
 					begin := time.Now()
-					if s := &counters.shards[i]; counters.geometry.flat() {
-						found, _ = s.handOver(found[:0])
-					} else {
-						found = s.drain(counters, found[:0])
-					}
+					found = counters.shards[i].drain(counters, found[:0])
 					slowest = max(slowest, time.Since(begin))
 				}
 				longest = append(longest, slowest)

@@ -23,18 +23,6 @@ func (c *counters) collect(base *Filter, withCounts bool) collected {
 	}
 	out := collected{delta: d, sum: c.inherited.sum}
 	keys := c.inherited.keys
-	flat := c.geometry.flat()
-	if flat {
-		room := int(c.unfrozen.Load())
-		for s := range c.locked {
-			room += int(s.differing)
-		}
-		var counts *[]uint8
-		if withCounts {
-			counts = &out.counts
-		}
-		d.take(c.flatDrain(make([]uint64, 0, max(0, room)), counts))
-	}
 	var few [512]uint32
 	found := few[:0]                        // in all shards, one after the other,
 	ends := make([]uint32, len(c.shards)+1) // and where those of each end
@@ -42,10 +30,8 @@ func (c *counters) collect(base *Filter, withCounts bool) collected {
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.mu.Lock()
-		if !flat {
-			found = s.drain(c, found)
-		}
-		if withCounts && !flat {
+		found = s.drain(c, found)
+		if withCounts {
 			counted = s.counted(c, counted[:0])
 		}
 		keys += int64(s.keys)
@@ -58,13 +44,11 @@ func (c *counters) collect(base *Filter, withCounts bool) collected {
 			out.counts = append(out.counts, uint8(entry&maxCount))
 		}
 	}
-	if !flat {
-		d.flips = make([]uint64, 0, len(found))
-		for i := range c.shards {
-			some := found[ends[i]:ends[i+1]]
-			slices.Sort(some)
-			d.takeFrom(some, uint64(i)<<c.spanBits)
-		}
+	d.flips = make([]uint64, 0, len(found))
+	for i := range c.shards {
+		some := found[ends[i]:ends[i+1]]
+		slices.Sort(some)
+		d.take(some, uint64(i)<<c.spanBits)
 	}
 	out.keys = uint64(max(0, keys))
 	if len(d.flips) > 0 {
@@ -74,31 +58,17 @@ func (c *counters) collect(base *Filter, withCounts bool) collected {
 	return out
 }
 
-// take makes flips of all changes, which are positions doubled and whether they
-// are set now.
-func (d *Delta) take(changes []uint64) {
-	d.flips = changes
-	for i, change := range changes {
-		d.flips[i] = change >> 1
-		d.account(change>>1, change&1 != 0)
-	}
-}
-
-// takeFrom appends what changed in the shard that begins at position from.
-func (d *Delta) takeFrom(found []uint32, from uint64) {
+// take appends what changed in the shard that begins at position from.
+func (d *Delta) take(found []uint32, from uint64) {
 	for _, change := range found {
 		p := from + uint64(change>>1)
 		d.flips = append(d.flips, p)
-		d.account(p, change&1 != 0)
-	}
-}
-
-func (d *Delta) account(p uint64, set bool) {
-	if set {
-		d.target.State += stateOf(p)
-		d.ones++
-	} else {
-		d.target.State -= stateOf(p)
-		d.ones--
+		if change&1 != 0 {
+			d.target.State += stateOf(p)
+			d.ones++
+		} else {
+			d.target.State -= stateOf(p)
+			d.ones--
+		}
 	}
 }

@@ -132,15 +132,6 @@ func restore(f *Filter, counts []uint8, held stock) *CountingFilter {
 	fresh := newCounters(f.geometry)
 	fresh.inherited = held
 	for p := range f.Positions() {
-		if f.geometry.flat() {
-			i, shift := fresh.flatAt(p)
-			fresh.flat[i] |= uint32(counts[0]) << shift
-			if counts[0] == maxCount {
-				fresh.shards[0].rarely().saturated++
-			}
-			counts = counts[1:]
-			continue
-		}
 		s, rel := fresh.at(p)
 		s.load(fresh, rel, counts[0])
 		counts = counts[1:]

@@ -33,10 +33,8 @@ type counters struct {
 	unsalt     uint32
 	inherited  stock // what was there from the start, on top of what the shards count
 	shards     []shard
-	flat       []uint32               // if geometry.flat(), the counters of all positions: see flat.go
-	arrayWords int                    // of a shard that is an array
-	unfrozen   atomic.Int64           // and of positions that differ, what is no longer in shards' accounts
-	retired    bool                   // replaced by a rebuild; guarded by any shard's lock, changed under all
+	arrayWords int  // of a shard that is an array
+	retired    bool // replaced by a rebuild; guarded by any shard's lock, changed under all
 }
 
 // A shard has at least 2^17 positions: at a thousand of them to a key its table then
@@ -58,9 +56,6 @@ func spanBits(m uint64) uint {
 func newCounters(g Geometry) *counters {
 	salt := rand.Uint32() | 1
 	c := &counters{geometry: g, salt: salt, unsalt: uint32(inverse(uint64(salt)))}
-	if g.flat() {
-		return newFlat(c)
-	}
 	c.spanBits = spanBits(g.Bits)
 	c.spanMask = 1<<c.spanBits - 1
 	c.arrayWords = arrayWords(c.span())
@@ -72,12 +67,11 @@ func newCounters(g Geometry) *counters {
 // a cache that starts a new life should start with a larger one than before, and
 // Unix time does. Zero means 1.
 //
-// Any number of keys can be added. With one hash an empty filter takes next to nothing,
-// and each key about five bytes: half a gigabyte for 10⁸ keys. With more hashes two
-// thirds of a byte are taken for each bit at once, up to 2²⁷ bits; above, about five
-// bytes for each position. What others take of a digest is bounded by [Limits]: ask
-// [Limits.Accept] before keys are added, as 10⁸ keys at a rate of 10⁻³ make a snapshot of
-// 143 MB, beyond the default.
+// Any number of keys can be added. An empty filter takes next to nothing, and each
+// position that is set about five bytes, until that is two thirds of a byte for each
+// bit: with one hash, half a gigabyte for 10⁸ keys. What others take of a digest is
+// bounded by [Limits]: ask [Limits.Accept] before keys are added, as 10⁸ keys at a rate
+// of 10⁻³ make a snapshot of 143 MB, beyond the default.
 func NewCountingFilter(g Geometry, epoch uint64) (*CountingFilter, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err
@@ -131,8 +125,7 @@ func (c *CountingFilter) Current() *Filter { return c.current.Load() }
 // Advance freezes the present contents as the next version and returns it. If no
 // position changed since the last time it returns the same filter again. The
 // time that others may have to wait for it is that of collecting the changes of one
-// part of the filter, a thirtieth at most and of large filters one 1024th; with
-// several hashes, of handing over a list.
+// part of the filter, a thirtieth at most and of large filters one 1024th.
 func (c *CountingFilter) Advance() *Filter {
 	f, _ := c.AdvanceDelta()
 	return f
@@ -164,9 +157,6 @@ func (c *counters) span() uint64 { return 1 << c.spanBits }
 // add returns false if the counters are retired.
 func (c *counters) add(k Key) bool {
 	if c.geometry.Hashes > 1 {
-		if c.geometry.flat() {
-			return c.flatAdd(k)
-		}
 		return c.addMany(k)
 	}
 	s, rel := c.at(c.geometry.single(k))
@@ -196,9 +186,6 @@ func (c *counters) add(k Key) bool {
 // remove returns done as false if the counters are retired.
 func (c *counters) remove(k Key) (done, removed bool) {
 	if c.geometry.Hashes > 1 {
-		if c.geometry.flat() {
-			return c.flatRemove(k)
-		}
 		return c.removeMany(k)
 	}
 	s, rel := c.at(c.geometry.single(k))
@@ -277,15 +264,6 @@ func (c *counters) removeMany(k Key) (done, removed bool) {
 func (c *counters) times(k Key) (n uint8, ok bool) {
 	var buf [MaxHashes]uint64
 	positions := c.geometry.positions(&buf, k)
-	if c.geometry.flat() {
-		s := &c.shards[k%flatShards]
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if c.retired {
-			return 0, false
-		}
-		return c.flatLeast(positions), true
-	}
 	sortFew(positions)
 	c.lock(positions)
 	defer c.unlock(positions)

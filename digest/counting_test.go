@@ -208,3 +208,41 @@ func TestConcurrent(t *testing.T) {
 		}
 	}
 }
+
+// TestWritersShareKeys has writers that share positions and disagree on what is there:
+// whatever is added once more than it is removed stays.
+func TestWritersShareKeys(t *testing.T) {
+	c := counting(t, Geometry{Bits: 500, Hashes: 4})
+	keys := randomKeys(random(2), 40)
+	for _, k := range keys {
+		c.Add(k)
+	}
+	rounds := 20_000
+	if testing.Short() {
+		rounds = 4_000
+	}
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			r := random(uint64(w))
+			for range rounds {
+				k := keys[r.IntN(len(keys))]
+				c.Add(k)
+				if r.IntN(50) == 0 {
+					c.Advance()
+				}
+				c.Remove(k)
+			}
+		})
+	}
+	wg.Wait()
+	f := c.Advance()
+	for _, k := range keys {
+		if !c.MayContain(k) || !f.MayContain(k) {
+			t.Fatalf("key %x is gone", k)
+		}
+	}
+	if c.Len() != len(keys) || c.Changed() != 0 {
+		t.Errorf("Len %d, Changed %d", c.Len(), c.Changed())
+	}
+}

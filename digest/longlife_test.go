@@ -65,8 +65,8 @@ func oneHash(t *testing.T, n int) Geometry {
 	return g
 }
 
-// severalHashes are for manyKeys: the first have one array of counters, as has what
-// [Plan] chooses for little memory, the last has tables.
+// severalHashes are for manyKeys: the shards of the first become arrays of counters, as
+// do those of what [Plan] chooses for little memory; those of the last stay tables.
 var severalHashes = []Geometry{
 	{Bits: 14 * manyKeys, Hashes: 2}, {Bits: 10 * manyKeys, Hashes: 6}, {Bits: 1 << 29, Hashes: 3},
 }

@@ -90,7 +90,8 @@ func (r *rebuilding) add(k Key, times int) {
 	}
 	if times > 1 {
 		r.more[k] = times
-		home := r.fresh.keeper(k)
+		var buf [MaxHashes]uint64
+		home, _ := r.fresh.at(r.fresh.geometry.positions(&buf, k)[0])
 		home.keys -= int32(times - 1)
 		home.sum -= uint64(times-1) * sumOf(k)
 	}

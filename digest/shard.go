@@ -46,7 +46,6 @@ func (s *shard) word(i int) *uint32 {
 // rareState is what few shards, or few operations, need.
 type rareState struct {
 	fine      []uint64 // of large shards, a bit for every line: a second dirty
-	journal   []uint32 // of flat counters, words in which something differs
 	touched   map[Key]touch
 	refused   uint64
 	saturated int

@@ -23,7 +23,6 @@ func (c *CountingFilter) Tally() Tally {
 			t.Refused += s.rare.refused
 		}
 	}
-	t.Changed += int(counters.unfrozen.Load())
 	t.Keys = max(0, int(keys))
 	return t
 }
@@ -49,13 +48,10 @@ func (c *counters) stock() stock {
 func (c *CountingFilter) MemoryBytes() int {
 	counters := c.counters.Load()
 	n := 0
-	if counters.geometry.flat() {
-		n = 4 * arrayWords(counters.geometry.Bits)
-	}
 	for s := range counters.locked {
 		n += int(unsafe.Sizeof(*s)) + 4*int(s.size)
 		if s.rare != nil {
-			n += int(unsafe.Sizeof(*s.rare)) + 8*cap(s.rare.fine) + 4*cap(s.rare.journal)
+			n += int(unsafe.Sizeof(*s.rare)) + 8*cap(s.rare.fine)
 		}
 	}
 	return n
