@@ -27,15 +27,15 @@ func arrayAt(rel uint32) (i int, shift uint) {
 
 func (s *shard) arrayCount(rel uint32) uint8 {
 	i, shift := arrayAt(rel)
-	return uint8(*s.word(i) >> shift & maxCount)
+	return uint8(s.words()[i] >> shift & maxCount)
 }
 
 // arrayLoad sets a counter of an array that is being filled.
 func (s *shard) arrayLoad(rel, count uint32, changed bool) {
 	i, shift := arrayAt(rel)
-	*s.word(i) |= count << shift
+	s.words()[i] |= count << shift
 	if changed {
-		*s.word(i) |= fieldChanged << shift
+		s.words()[i] |= fieldChanged << shift
 		s.mark(i / perLine)
 	}
 }
@@ -43,11 +43,11 @@ func (s *shard) arrayLoad(rel, count uint32, changed bool) {
 // arrayIncrement returns the former count.
 func (s *shard) arrayIncrement(rel uint32) uint8 {
 	i, shift := arrayAt(rel)
-	n := *s.word(i) >> shift & maxCount
+	n := s.words()[i] >> shift & maxCount
 	if n == maxCount {
 		return maxCount
 	}
-	*s.word(i) += 1 << shift
+	s.words()[i] += 1 << shift
 	if n == 0 {
 		s.toggle(i, shift)
 	}
@@ -56,11 +56,11 @@ func (s *shard) arrayIncrement(rel uint32) uint8 {
 
 func (s *shard) arrayDecrement(rel uint32) uint8 {
 	i, shift := arrayAt(rel)
-	n := *s.word(i) >> shift & maxCount
+	n := s.words()[i] >> shift & maxCount
 	if n == 0 || n == maxCount {
 		return uint8(n)
 	}
-	*s.word(i) -= 1 << shift
+	s.words()[i] -= 1 << shift
 	if n == 1 {
 		s.toggle(i, shift)
 	}
@@ -69,8 +69,8 @@ func (s *shard) arrayDecrement(rel uint32) uint8 {
 
 // toggle notes that a position went from clear to set or back.
 func (s *shard) toggle(i int, shift uint) {
-	*s.word(i) ^= fieldChanged << shift
-	if *s.word(i)>>shift&fieldChanged == 0 {
+	s.words()[i] ^= fieldChanged << shift
+	if s.words()[i]>>shift&fieldChanged == 0 {
 		s.differing--
 		return
 	}

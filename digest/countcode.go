@@ -147,14 +147,10 @@ func (s *shard) load(c *counters, rel uint32, count uint8) {
 	if count == maxCount {
 		s.rarely().saturated++
 	}
-	for !s.isArray {
-		if s.room > 0 {
-			if l, _ := s.insert(c, c.scatter(rel), slotFrozen|uint32(count)); l != nil {
-				s.room--
-				return
-			}
+	for ; !s.isArray; s.grow(c) {
+		if s.enter(c, c.scatter(rel), slotFrozen|uint32(count)) {
+			return
 		}
-		s.grow(c)
 	}
 	s.arrayLoad(rel, uint32(count), false)
 }

@@ -165,18 +165,10 @@ func (c *counters) add(k Key) bool {
 		s.mu.Unlock()
 		return false
 	}
-	if s.rare != nil && s.rare.touched != nil {
+	if s.watched() {
 		s.touch(k, s.count(c, rel), +1)
 	}
-	var n uint8
-	if s.isArray {
-		n = s.arrayIncrement(rel)
-	} else {
-		n = s.tableIncrement(c, rel)
-	}
-	if n == maxCount-1 {
-		s.rarely().saturated++
-	}
+	s.bump(c, rel)
 	s.keys++
 	s.sum += sumOf(k)
 	s.mu.Unlock()
@@ -201,7 +193,7 @@ func (c *counters) remove(k Key) (done, removed bool) {
 	} else {
 		s.rarely().refused++
 	}
-	if n > 0 && s.rare != nil && s.rare.touched != nil {
+	if n > 0 && s.watched() {
 		s.touch(k, n, -1)
 	}
 	s.mu.Unlock()
@@ -220,7 +212,7 @@ func (c *counters) addMany(k Key) bool {
 	}
 	// Reading all counters first lets the processor fetch them at once.
 	least := c.least(positions)
-	if home.rare != nil && home.rare.touched != nil {
+	if home.watched() {
 		home.touch(k, least, +1)
 	}
 	for _, p := range positions {
@@ -247,7 +239,7 @@ func (c *counters) removeMany(k Key) (done, removed bool) {
 		home.rarely().refused++
 		return true, false
 	}
-	if home.rare != nil && home.rare.touched != nil {
+	if home.watched() {
 		home.touch(k, least, -1)
 	}
 	for _, p := range positions {

@@ -13,17 +13,17 @@ import (
 const maxCount = 15
 
 // A shard counts the keys on each position of one stretch of the position space.
-// Positions are relative to it. It begins as a hash table of the counts that are
-// not zero (table.go) and turns into an array of counters once that is smaller
-// (array.go). Either way a bit for each position says whether it is set in the
-// last frozen filter, or differs from it, and dirty says where to look for those
-// that differ, so that freezing takes time in proportion to what changed.
+// Positions are relative to it. It begins as a table of the counts that are not zero
+// (table.go) and turns into an array of counters once that is smaller (array.go).
+// Either way a bit for each position says whether it is set in the last frozen filter,
+// or differs from it, and dirty says where those are that differ, so that freezing does
+// not look at all of them.
 //
 // What an operation touches beside the counter itself fits one cache line, which
 // is what lets cores work on different shards at once.
 type shard struct {
 	mu         sync.Mutex // guards everything
-	lines                 // the words of the table or the array: see words
+	lines                 // of the table; of an array, its words
 	room       int32      // slots that may be taken before a table grows
 	keys       int32      // whose first position is here
 	differing  int32      // positions that differ from the frozen filter
@@ -34,19 +34,11 @@ type shard struct {
 	rare       *rareState // or nil
 }
 
-// words returns the table or the array.
 func (s *shard) words() []uint32 { return unsafe.Slice(s.base, s.size) }
-
-// word returns a word of it. An index that is checked, or a slice that is made,
-// costs a tenth of an operation.
-func (s *shard) word(i int) *uint32 {
-	return (*uint32)(unsafe.Add(unsafe.Pointer(s.base), i*4))
-}
 
 // rareState is what few shards, or few operations, need.
 type rareState struct {
-	fine      []uint64 // of large shards, a bit for every line: a second dirty
-	touched   map[Key]touch
+	touched   map[Key]touch // while a rebuild is under way
 	refused   uint64
 	saturated int
 }
@@ -58,12 +50,16 @@ func (s *shard) rarely() *rareState {
 	return s.rare
 }
 
+// watched reports whether a rebuild wants to know what happens to keys.
+func (s *shard) watched() bool { return s.rare != nil && s.rare.touched != nil }
+
 // count returns how many keys stand on rel.
 func (s *shard) count(c *counters, rel uint32) uint8 {
 	if s.isArray {
 		return s.arrayCount(rel)
 	}
-	return s.tableCount(c, rel)
+	_, _, _, rest := s.find(c, c.scatter(rel))
+	return uint8(rest & slotCount)
 }
 
 // bump adds one to a counter, and counts those that are stuck by it.
@@ -95,60 +91,26 @@ func (s *shard) resize(words int) {
 	fresh := make([]uint32, words)
 	s.base, s.size = &fresh[0], int32(words)
 	s.dirty = 0
-	lines := (words + perLine - 1) / perLine
-	s.groupShift = uint8(max(6, bits.Len(uint(lines-1))) - 6)
-	if s.groupShift > maxCoarse {
-		s.rarely().fine = make([]uint64, (lines-1)>>6+1)
-	}
+	s.groupShift = uint8(max(bits.Len(uint(s.len()-1)), 6) - 6)
 }
 
-// maxCoarse is the groupShift up to which all lines of a group are looked at.
-const maxCoarse = 1
-
-// mark notes that a line holds a position that differs.
-func (s *shard) mark(at int) {
-	line := uint(at)
-	s.dirty |= 1 << (line >> s.groupShift & 63)
-	if s.groupShift > maxCoarse {
-		s.rare.fine[line>>6] |= 1 << (line & 63)
-	}
-}
+// mark notes that a line has a position that differs.
+func (s *shard) mark(at int) { s.dirty |= 1 << (at >> s.groupShift & 63) }
 
 // drain appends the positions that differ from the last frozen filter, each as
 // rel<<1 with the low bit saying whether it is set now, in no order, and makes
 // the present contents the frozen ones.
 func (s *shard) drain(c *counters, dst []uint32) []uint32 {
-	lines := (uint(s.size) + perLine - 1) / perLine
 	for s.dirty != 0 {
-		group := uint(bits.TrailingZeros64(s.dirty))
+		from := bits.TrailingZeros64(s.dirty) << s.groupShift
+		to := min(s.len(), from+1<<s.groupShift)
 		s.dirty &= s.dirty - 1
-		from := group << s.groupShift
-		to := min(lines, from+1<<s.groupShift)
-		if s.groupShift <= maxCoarse {
-			dst = s.drainLines(c, dst, from, to)
-			continue
-		}
-		for line := from; line < to; line = line&^63 + 64 {
-			fine := &s.rare.fine[line>>6]
-			// Of a group that is part of a word, only its part.
-			own := ^uint64(0) << (line & 63)
-			if end := line&^63 + 64; to < end {
-				own &= 1<<(to&63) - 1
-			}
-			for rest := *fine & own; rest != 0; rest = *fine & own {
-				*fine &^= rest & -rest
-				at := line&^63 + uint(bits.TrailingZeros64(rest))
-				dst = s.drainLines(c, dst, at, at+1)
-			}
+		if s.isArray {
+			dst = s.drainArray(dst, from*perLine, to*perLine)
+		} else {
+			dst = s.drainTable(c, dst, from, to)
 		}
 	}
 	s.differing = 0
 	return dst
-}
-
-func (s *shard) drainLines(c *counters, dst []uint32, from, to uint) []uint32 {
-	if s.isArray {
-		return s.drainArray(dst, int(from)*perLine, min(int(s.size), int(to)*perLine))
-	}
-	return s.drainTable(c, dst, int(from), int(to))
 }

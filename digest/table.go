@@ -141,14 +141,26 @@ func (s *shard) grow(c *counters) {
 // takes an unlucky salt.
 func (s *shard) takeOver(c *counters, old *lines) bool {
 	for h, state := range old.all(c) {
-		l, at := s.insert(c, h, state)
-		if l == nil {
+		if !s.enter(c, h, state) {
 			return false
 		}
-		s.room--
-		if differs(state) {
-			s.mark(at)
-		}
+	}
+	return true
+}
+
+// enter takes a slot for h, which is nowhere yet. It returns false if the table must
+// grow first.
+func (s *shard) enter(c *counters, h, state uint32) bool {
+	if s.room <= 0 {
+		return false
+	}
+	l, at := s.insert(c, h, state)
+	if l == nil {
+		return false
+	}
+	s.room--
+	if differs(state) {
+		s.mark(at)
 	}
 	return true
 }
@@ -163,12 +175,6 @@ func (s *shard) grown(c *counters, words int) (more int, isWide bool) {
 	}
 	thick := slots/wideSlots + 1
 	return perLine * min(thin, thick), thick < thin
-}
-
-// tableCount returns how many keys stand on rel.
-func (s *shard) tableCount(c *counters, rel uint32) uint8 {
-	_, _, _, rest := s.find(c, c.scatter(rel))
-	return uint8(rest & slotCount)
 }
 
 // tableIncrement returns the former count. Most positions are new and their lines
@@ -205,13 +211,9 @@ func (s *shard) tableIncrementSlow(c *counters, rel, h uint32) uint8 {
 		}
 		return uint8(n)
 	}
-	if s.room > 0 {
-		if l, at = s.insert(c, h, 1); l != nil {
-			s.room--
-			s.differing++
-			s.mark(at)
-			return 0
-		}
+	if s.enter(c, h, 1) {
+		s.differing++
+		return 0
 	}
 	s.grow(c)
 	return s.increment(c, rel)

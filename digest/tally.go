@@ -51,7 +51,7 @@ func (c *CountingFilter) MemoryBytes() int {
 	for s := range counters.locked {
 		n += int(unsafe.Sizeof(*s)) + 4*int(s.size)
 		if s.rare != nil {
-			n += int(unsafe.Sizeof(*s.rare)) + 8*cap(s.rare.fine)
+			n += int(unsafe.Sizeof(*s.rare))
 		}
 	}
 	return n
