@@ -14,110 +14,35 @@ const sparseFactor = 8
 
 func sparse(m, x uint64) bool { return sparseFactor*min(x, m-x) < m }
 
-func appendAdaptiveSet(dst []byte, m uint64, positions []uint64) []byte {
-	x := uint64(len(positions))
+// appendAdaptive appends the code of s, which has x positions.
+func appendAdaptive(dst []byte, s *source, x uint64) []byte {
 	var e encoder
 	e.reset(dst)
-	switch {
-	case !sparse(m, x):
-		next := 0
-		encodeWords(&e, m, x, func(i uint64) uint64 {
-			w := uint64(0)
-			for ; next < len(positions) && positions[next]/64 == i; next++ {
-				w |= 1 << (positions[next] % 64)
-			}
-			return w
-		})
-	case x <= m-x:
-		g := newGapModel(m, x)
-		from := uint64(0)
-		for _, p := range positions {
-			g.encode(&e, p-from)
-			from = p + 1
-		}
-	default:
-		g := newGapModel(m, m-x)
-		from, absent := uint64(0), uint64(0)
-		next := 0
-		for ; absent < m; absent++ {
-			if next < len(positions) && positions[next] == absent {
-				next++
-				continue
-			}
-			g.encode(&e, absent-from)
-			from = absent + 1
-		}
-	}
-	return e.finish()
-}
-
-func appendAdaptiveBitmap(dst []byte, m uint64, words []uint64) []byte {
-	x := popcount(words)
-	var e encoder
-	e.reset(dst)
-	if !sparse(m, x) {
-		encodeWords(&e, m, x, func(i uint64) uint64 { return words[i] })
+	if !sparse(s.m, x) {
+		encodeWords(&e, s, x)
 		return e.finish()
 	}
-	rare, flip := x, uint64(0)
-	if x > m-x {
-		rare, flip = m-x, ^uint64(0)
-	}
-	g := newGapModel(m, rare)
+	s.flip = x > s.m-x
+	g := newGapModel(s.m, min(x, s.m-x))
 	from := uint64(0)
-	for i, w := range words {
-		for w ^= flip; w != 0 && rare > 0; w &= w - 1 { // stops short of the bits beyond m
-			p := uint64(i)*64 + uint64(bits.TrailingZeros64(w))
-			g.encode(&e, p-from)
-			from = p + 1
-			rare--
-		}
+	for p := range s.members {
+		g.encode(&e, p-from)
+		from = p + 1
 	}
 	return e.finish()
 }
 
-func decodeAdaptiveSet(dst []uint64, src []byte, m, x uint64) ([]uint64, error) {
-	before := len(dst)
-	if err := decodeAdaptiveEach(src, m, x, func(p uint64) { dst = append(dst, p) }); err != nil {
-		return dst[:before], err
-	}
-	return dst, nil
-}
-
-func decodeAdaptiveTo(src []byte, m, x uint64, take func([]uint64)) error {
-	t := newTaker(x, take)
-	err := decodeAdaptiveEach(src, m, x, t.add)
-	if err == nil {
-		t.flush()
-	}
-	return err
-}
-
-func decodeAdaptiveEach(src []byte, m, x uint64, emit func(p uint64)) error {
+func decodeAdaptiveSet(t *taker, src []byte, m, x uint64) error {
 	var d decoder
 	d.reset(src)
-	var err error
 	switch {
 	case !sparse(m, x):
-		err = decodeWords(&d, m, x, func(i, w uint64) {
-			for ; w != 0; w &= w - 1 {
-				emit(i*64 + uint64(bits.TrailingZeros64(w)))
-			}
-		})
+		return decodeWords(&d, m, x, func(i, w uint64) { t.word(w, 64*i) })
 	case x <= m-x:
-		err = decodeGaps(&d, m, x, emit)
-	default:
-		from := uint64(0)
-		err = decodeGaps(&d, m, m-x, func(p uint64) {
-			for ; from < p; from++ {
-				emit(from)
-			}
-			from = p + 1
-		})
-		for ; err == nil && from < m; from++ {
-			emit(from)
-		}
+		return decodeGaps(&d, m, x, t.add)
 	}
+	err := decodeGaps(&d, m, m-x, t.skip)
+	t.run(m)
 	return err
 }
 
@@ -148,15 +73,20 @@ func zeroOdds(left, ones uint64) uint64 {
 	return max(q, 1<<32)
 }
 
-// encodeWords codes m bits, x of them one, that word delivers 64 at a time
-// from the first on.
-func encodeWords(e *encoder, m, x uint64, word func(i uint64) uint64) {
-	left, ones := m, x
-	for i := uint64(0); left > 0 && ones > 0 && ones < left; i++ {
-		w, n := word(i), min(left, 64)
-		e.encodeBits(zeroOdds(left, ones), w, n)
-		left -= n
-		ones -= uint64(bits.OnesCount64(w))
+// encodeWords codes all m bits of s, x of them one.
+func encodeWords(e *encoder, s *source, x uint64) {
+	var words [wordBatch]uint64
+	left, ones := s.m, x
+	for left > 0 {
+		for _, w := range s.array(words[:min(wordBatch, wordsFor(left))], s.m-left) {
+			if ones == 0 || ones == left {
+				return
+			}
+			n := min(left, 64)
+			e.encodeBits(zeroOdds(left, ones), w, n)
+			left -= n
+			ones -= uint64(bits.OnesCount64(w))
+		}
 	}
 }
 

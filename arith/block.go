@@ -18,38 +18,32 @@ type part struct {
 	count  uint64 // members
 	length int    // bytes
 	at     int    // where they begin
-	before uint64 // positions of the set before the chunk; decoders only
 }
 
 // onStack is how many chunks are managed without allocating.
 const onStack = 64
 
-// appendBlocks appends the code of s, of which x positions are in the set. t is
-// the tally of its words, if there are.
-func appendBlocks(dst []byte, s blockSource, x uint64, t *tally) []byte {
+// appendBlocks appends the code of s, which has x positions.
+func appendBlocks(dst []byte, s *source, x uint64) []byte {
 	p := planBlocks(s.m, x)
-	if p.chunks == 0 {
+	if p.y == 0 {
 		return dst
 	}
 	s.flip = p.flip
 	var local [onStack]part
-	parts := local[:]
-	if p.chunks > onStack {
-		parts = make([]part, p.chunks)
+	parts := append(local[:0], make([]part, p.chunks)...)
+	left := p.y
+	for i := range parts[:len(parts)-1] {
+		parts[i].count = s.count(p.chunk(i))
+		left -= parts[i].count
 	}
-	parts = parts[:p.chunks]
-	for i := range parts {
-		from, to := p.chunk(i)
-		parts[i].count = s.count(t, from, to)
-	}
-	own := s
-	own.tally = t
+	parts[len(parts)-1].count = left
 	var e chunkEncoder
 	e.init(&p)
 	start := len(dst)
 	dst = e.reserve(dst, parts)
 	for i := range parts {
-		e.encodePart(dst, &own, i, parts)
+		e.encodePart(dst, s, i, parts)
 	}
 	return assemble(dst, start, parts)
 }
@@ -71,7 +65,7 @@ func (e *chunkEncoder) reserve(dst []byte, parts []part) []byte {
 }
 
 // encodePart codes chunk i into its place.
-func (e *chunkEncoder) encodePart(dst []byte, s *blockSource, i int, parts []part) {
+func (e *chunkEncoder) encodePart(dst []byte, s *source, i int, parts []part) {
 	p := &parts[i]
 	if p.count == 0 {
 		return
@@ -149,10 +143,5 @@ func directory(src []byte, p *blockPlan, parts []part) error {
 	}
 	parts[last].at = at
 	parts[last].length = len(src) - at
-	before := uint64(0)
-	for i := range parts {
-		parts[i].before = before
-		before += p.present(i, parts[i].count)
-	}
 	return nil
 }

@@ -1,7 +1,5 @@
 package arith
 
-import "math/bits"
-
 // chunkDecoder decodes the chunks of one set.
 type chunkDecoder struct {
 	decodeTable
@@ -12,6 +10,9 @@ type chunkDecoder struct {
 
 func (d *chunkDecoder) init(p *blockPlan) {
 	d.plan = *p
+	if p.y == 0 {
+		return
+	}
 	var mod model
 	p.model(&mod, func(ordinal int, keep bool) { d.kept[ordinal] = keep })
 	d.build(&mod)
@@ -40,25 +41,20 @@ func (d *chunkDecoder) bitmap(words []uint64, src []byte, from, to, count uint64
 	return err
 }
 
-// set decodes the chunk [from, to) with count members into dst, which is as
-// long as the chunk has positions in the set.
-func (d *chunkDecoder) set(dst []uint64, src []byte, from, to, count uint64) error {
-	s := filler{dst: dst, at: from}
-	var err error
+// set hands the positions of the chunk [from, to), which has count members, to t.
+func (d *chunkDecoder) set(t *taker, src []byte, from, to, count uint64) error {
+	t.next = from
 	switch {
 	case count == 0:
-		if err = none(src); d.plan.flip {
-			s.run(to)
+		if d.plan.flip {
+			t.run(to)
 		}
+		return none(src)
 	case d.plan.form == gaps:
-		err = d.gapsToSet(&s, src, from, to, count)
+		return d.gapsToSet(t, src, from, to, count)
 	default:
-		err = d.blocksToSet(&s, src, from, to, count)
+		return d.blocksToSet(t, src, from, to, count)
 	}
-	if err == nil && len(s.dst) > 0 {
-		err = ErrCorrupt
-	}
-	return err
 }
 
 // none is the error of a chunk without members: it has no bytes.
@@ -159,7 +155,7 @@ func (d *chunkDecoder) gapsToWords(words []uint64, src []byte, span, count uint6
 	return r.end()
 }
 
-func (d *chunkDecoder) gapsToSet(s *filler, src []byte, from, to, count uint64) error {
+func (d *chunkDecoder) gapsToSet(t *taker, src []byte, from, to, count uint64) error {
 	var r chunkReader
 	if err := d.open(&r, src, to-from, count); err != nil {
 		return err
@@ -169,10 +165,16 @@ func (d *chunkDecoder) gapsToSet(s *filler, src []byte, from, to, count uint64) 
 		if err != nil {
 			return err
 		}
-		s.found(found, from, d.plan.flip)
+		if !d.plan.flip {
+			t.all(found, from)
+			continue
+		}
+		for _, p := range found {
+			t.skip(from + p)
+		}
 	}
 	if d.plan.flip {
-		s.run(to)
+		t.run(to)
 	}
 	return r.end()
 }
@@ -213,7 +215,7 @@ func (d *chunkDecoder) blocksToWords(words []uint64, src []byte, span, count uin
 	return r.end()
 }
 
-func (d *chunkDecoder) blocksToSet(s *filler, src []byte, from, to, count uint64) error {
+func (d *chunkDecoder) blocksToSet(t *taker, src []byte, from, to, count uint64) error {
 	fillTables()
 	var r chunkReader
 	if err := d.open(&r, src, to-from, count); err != nil {
@@ -231,7 +233,7 @@ func (d *chunkDecoder) blocksToSet(s *filler, src []byte, from, to, count uint64
 		if d.plan.flip {
 			invert(now, at, to)
 		}
-		s.members(now, at)
+		t.words(now, at)
 	}
 	return r.end()
 }
@@ -239,47 +241,4 @@ func (d *chunkDecoder) blocksToSet(s *filler, src []byte, from, to, count uint64
 // stray tells whether words, which hold at most span bits, have a one beyond.
 func stray(words []uint64, span uint64) bool {
 	return 64*uint64(len(words)) > span && words[len(words)-1]>>(span%64) != 0
-}
-
-// filler fills a slice with positions, as long as there is room.
-type filler struct {
-	dst []uint64
-	at  uint64 // where the next run begins
-}
-
-// run adds the positions from at to before end.
-func (s *filler) run(end uint64) {
-	for ; s.at < end && len(s.dst) > 0; s.at++ {
-		s.dst[0] = s.at
-		s.dst = s.dst[1:]
-	}
-}
-
-// found adds the members found from position from on; or if flip, all positions
-// up to the last but those.
-func (s *filler) found(found []uint64, from uint64, flip bool) {
-	if flip {
-		for _, at := range found {
-			s.run(from + at)
-			s.at++
-		}
-		return
-	}
-	n := min(len(found), len(s.dst))
-	for i, at := range found[:n] {
-		s.dst[i] = from + at
-	}
-	s.dst = s.dst[n:]
-}
-
-// members adds the positions of the ones in words, which begin at from.
-func (s *filler) members(words []uint64, from uint64) {
-	n := 0
-	for i, w := range words {
-		for ; w != 0 && n < len(s.dst); w &= w - 1 {
-			s.dst[n] = from + 64*uint64(i) + uint64(bits.TrailingZeros64(w))
-			n++
-		}
-	}
-	s.dst = s.dst[n:]
 }

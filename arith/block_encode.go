@@ -73,7 +73,7 @@ func (e *chunkEncoder) bound(from, to, count uint64) int {
 
 // encode codes the chunk [from, to) into buffer, which is at least bound
 // bytes, and returns its code, a part of buffer.
-func (e *chunkEncoder) encode(buffer []byte, s *blockSource, from, to uint64) []byte {
+func (e *chunkEncoder) encode(buffer []byte, s *source, from, to uint64) []byte {
 	var p bitPacker
 	p.reset(buffer, &e.encodeTable)
 	switch {
@@ -81,8 +81,6 @@ func (e *chunkEncoder) encode(buffer []byte, s *blockSource, from, to uint64) []
 		e.encodeBlocks(&p, s, from, to)
 	case s.words == nil && !s.flip:
 		e.encodePositions(&p, s, from, to)
-	case s.tally != nil && s.tally.few:
-		e.encodeFew(&p, s.words, s.tally, from/64, wordsFor(to))
 	default:
 		e.encodeMembers(&p, s, from, to)
 	}
@@ -93,7 +91,7 @@ func (e *chunkEncoder) encode(buffer []byte, s *blockSource, from, to uint64) []
 const wordBatch = 64
 
 // encodeBlocks goes from the last block to the first.
-func (e *chunkEncoder) encodeBlocks(p *bitPacker, s *blockSource, from, to uint64) {
+func (e *chunkEncoder) encodeBlocks(p *bitPacker, s *source, from, to uint64) {
 	fillTables()
 	var words [wordBatch]uint64
 	for n := wordsFor(to - from); n > 0; {
@@ -109,7 +107,7 @@ func (e *chunkEncoder) encodeBlocks(p *bitPacker, s *blockSource, from, to uint6
 }
 
 // encodePositions codes the gaps of a sorted slice.
-func (e *chunkEncoder) encodePositions(p *bitPacker, s *blockSource, from, to uint64) {
+func (e *chunkEncoder) encodePositions(p *bitPacker, s *source, from, to uint64) {
 	positions := s.between(from, to)
 	e.encodeGaps(p, positions)
 	e.encodeGap(p, positions[0]-from)
@@ -119,7 +117,7 @@ func (e *chunkEncoder) encodePositions(p *bitPacker, s *blockSource, from, to ui
 const gapWords = 128
 
 // encodeMembers codes the gaps of an array of bits.
-func (e *chunkEncoder) encodeMembers(p *bitPacker, s *blockSource, from, to uint64) {
+func (e *chunkEncoder) encodeMembers(p *bitPacker, s *source, from, to uint64) {
 	var words [gapWords]uint64
 	var found [gapWords*64 + 1]uint64
 	above := uint64(0) // the lowest member so far, whose gap is not yet known

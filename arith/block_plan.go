@@ -41,9 +41,6 @@ func planBlocks(m, x uint64) blockPlan {
 		p.y, p.flip = m-x, true
 	}
 	switch {
-	case p.y == 0:
-		p.chunks = 0
-		return p
 	case p.y*sparse16 >= m:
 		p.form = blocks16
 	case p.y*sparse32 >= m:
@@ -70,16 +67,6 @@ func codeBits(m, y uint64) uint64 {
 func (p *blockPlan) chunk(i int) (from, to uint64) {
 	from = uint64(i) * p.span
 	return from, min(from+p.span, p.m)
-}
-
-// present returns how many positions of chunk i are in the set, if count are
-// members.
-func (p *blockPlan) present(i int, count uint64) uint64 {
-	from, to := p.chunk(i)
-	if p.flip {
-		return to - from - count
-	}
-	return count
 }
 
 // model fills mod with the plan's symbols.

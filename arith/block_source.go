@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// blockSource is the set to be coded, as either of its shapes, turned round
-// where the plan says so.
-type blockSource struct {
+// source is the set to be coded, as either of its shapes. Its members are its positions
+// or, turned round by flip, those that it lacks.
+type source struct {
 	words     []uint64
-	tally     *tally   // of words; may be nil
+	tally     *tally   // of words
 	positions []uint64 // if words is nil
 	m         uint64
 	flip      bool
 }
 
-// count returns the number of members in [from, to). t is of words, and may be
-// nil if these are.
-func (s *blockSource) count(t *tally, from, to uint64) uint64 {
+// count returns the number of members in [from, to), where from is a multiple of 64,
+// and so is to or it is m.
+func (s *source) count(from, to uint64) uint64 {
 	n := uint64(0)
 	if s.words != nil {
-		n = t.below(s.words, wordsFor(to)) - t.below(s.words, from/64)
+		n = s.tally.below(s.words, wordsFor(to)) - s.tally.below(s.words, from/64)
 	} else {
 		n = uint64(len(s.between(from, to)))
 	}
@@ -30,8 +30,57 @@ func (s *blockSource) count(t *tally, from, to uint64) uint64 {
 	return n
 }
 
+// members yields the members in order.
+func (s *source) members(yield func(uint64) bool) {
+	if s.words == nil && !s.flip {
+		for _, p := range s.positions {
+			if !yield(p) {
+				return
+			}
+		}
+		return
+	}
+	var words [wordBatch]uint64
+	for from := uint64(0); from < s.m; from += 64 * wordBatch {
+		for i, w := range s.array(words[:min(wordBatch, wordsFor(s.m-from))], from) {
+			for ; w != 0; w &= w - 1 {
+				if !yield(from + 64*uint64(i) + uint64(bits.TrailingZeros64(w))) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// A tally is how many ones an array has up to each of some places. What it takes is
+// one pass, before it is known how the array is cut into chunks.
+type tally struct {
+	each   uint64 // words between two places
+	before [tallies + 1]uint64
+}
+
+const tallies = 256
+
+// count returns how many ones there are in all.
+func (t *tally) count(words []uint64) (ones uint64) {
+	n := uint64(len(words))
+	t.each = n/tallies + 1
+	for i := range t.before {
+		t.before[i] = ones
+		from := min(uint64(i)*t.each, n)
+		ones += popcount(words[from:min(from+t.each, n)])
+	}
+	return ones
+}
+
+// below returns how many ones there are in the first n words.
+func (t *tally) below(words []uint64, n uint64) uint64 {
+	i := n / t.each
+	return t.before[i] + popcount(words[i*t.each:n])
+}
+
 // between returns the positions in [from, to).
-func (s *blockSource) between(from, to uint64) []uint64 {
+func (s *source) between(from, to uint64) []uint64 {
 	i, _ := slices.BinarySearch(s.positions, from)
 	j, _ := slices.BinarySearch(s.positions, to)
 	return s.positions[i:j]
@@ -39,7 +88,7 @@ func (s *blockSource) between(from, to uint64) []uint64 {
 
 // array returns members as an array of bits that begins at position from, a
 // multiple of 64, for as many words as dst has. It may be written to dst.
-func (s *blockSource) array(dst []uint64, from uint64) []uint64 {
+func (s *source) array(dst []uint64, from uint64) []uint64 {
 	if s.words != nil {
 		words := s.words[from/64:][:len(dst)]
 		if !s.flip {

@@ -31,10 +31,8 @@ func drawWords(rng *rand.Rand, m, x uint64) []uint64 {
 }
 
 func positionsOf(words []uint64) []uint64 {
-	s := filler{dst: make([]uint64, popcount(words))}
-	dst := s.dst
-	s.members(words, 0)
-	return dst
+	s := source{words: words, m: 64 * uint64(len(words))}
+	return slices.Collect(s.members)
 }
 
 // TestBlockSize holds the block method to 0.05 % of the limit at the size of

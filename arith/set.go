@@ -1,5 +1,10 @@
 package arith
 
+import (
+	"math"
+	"slices"
+)
+
 // Method says how a set is coded. Its values are wire values: they never
 // change their meaning.
 type Method uint8
@@ -47,13 +52,7 @@ func Choose(m, x uint64) Method {
 // unknown method. An empty set and a full one take no bytes.
 func AppendSet(dst []byte, method Method, m uint64, positions []uint64) []byte {
 	checkPositions(m, positions)
-	switch method {
-	case Adaptive:
-		return appendAdaptiveSet(dst, m, positions)
-	case Block:
-		return appendBlocks(dst, blockSource{positions: positions, m: m}, uint64(len(positions)), nil)
-	}
-	panic("arith: unknown method")
+	return appendCode(dst, method, &source{positions: positions, m: m}, uint64(len(positions)))
 }
 
 // AppendBitmap is [AppendSet] for the set as an array of bits: position i is in
@@ -62,13 +61,18 @@ func AppendSet(dst []byte, method Method, m uint64, positions []uint64) []byte {
 func AppendBitmap(dst []byte, method Method, m uint64, words []uint64) []byte {
 	checkWords(m, words)
 	checkBeyond(m, words)
+	var t tally
+	x := t.count(words)
+	return appendCode(dst, method, &source{words: words, tally: &t, m: m}, x)
+}
+
+// appendCode appends the code of a set of x positions.
+func appendCode(dst []byte, method Method, s *source, x uint64) []byte {
 	switch method {
 	case Adaptive:
-		return appendAdaptiveBitmap(dst, m, words)
+		return appendAdaptive(dst, s, x)
 	case Block:
-		var t tally
-		x := t.count(words)
-		return appendBlocks(dst, blockSource{words: words, m: m}, x, &t)
+		return appendBlocks(dst, s, x)
 	}
 	panic("arith: unknown method")
 }
@@ -83,13 +87,29 @@ func DecodeSet(dst []uint64, method Method, src []byte, m, x uint64) ([]uint64, 
 	if err := checkCounts(src, m, x); err != nil {
 		return dst, err
 	}
-	switch method {
-	case Adaptive:
-		return decodeAdaptiveSet(dst, src, m, x)
-	case Block:
-		return decodeBlockSet(dst, src, m, x)
+	if x > math.MaxInt/8 {
+		return dst, ErrCorrupt // no slice is so long
 	}
-	panic("arith: unknown method")
+	t := taker{found: slices.Grow(dst, int(x)), left: x}
+	if err := t.decode(method, src, m, x); err != nil {
+		return dst, err
+	}
+	return t.found, nil
+}
+
+// DecodeSetTo is [DecodeSet] for a caller that has another place for the positions
+// than a slice of all of them. It hands them to take in order, some hundreds at a time.
+// take must not keep the slice. What it has been given is worth nothing if there is an
+// error in the end.
+func DecodeSetTo(method Method, src []byte, m, x uint64, take func(positions []uint64)) error {
+	if err := checkCounts(src, m, x); err != nil {
+		return err
+	}
+	// Most sets are those of deltas, of a few positions.
+	t := taker{take: take, found: make([]uint64, 0, min(x, takenAtOnce)), left: x}
+	err := t.decode(method, src, m, x)
+	t.flush()
+	return err
 }
 
 // DecodeBitmap is [DecodeSet] into an array of bits, every one of which it
@@ -104,7 +124,7 @@ func DecodeBitmap(words []uint64, method Method, src []byte, m, x uint64) error 
 	case Adaptive:
 		return decodeAdaptiveBitmap(words, src, m, x)
 	case Block:
-		return decodeBlockBitmap(words, src, m, x)
+		return decodeBlocks(words, nil, src, m, x)
 	}
 	panic("arith: unknown method")
 }

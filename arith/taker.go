@@ -1,0 +1,83 @@
+package arith
+
+import "math/bits"
+
+// A taker collects positions, or hands them on, many at a time. It has at most so many
+// in all: what a damaged code has beyond that is dropped, since its error is on the way.
+type taker struct {
+	found []uint64
+	take  func([]uint64) // gets what was found; nil: it is kept
+	left  uint64         // positions that may still be found
+	next  uint64         // where the next run begins
+}
+
+const takenAtOnce = 512
+
+// decode has t take the set that src codes.
+func (t *taker) decode(method Method, src []byte, m, x uint64) error {
+	switch method {
+	case Adaptive:
+		return decodeAdaptiveSet(t, src, m, x)
+	case Block:
+		return decodeBlocks(nil, t, src, m, x)
+	}
+	panic("arith: unknown method")
+}
+
+func (t *taker) add(p uint64) {
+	if t.left == 0 {
+		return
+	}
+	t.left--
+	t.found = append(t.found, p)
+	if len(t.found) >= takenAtOnce {
+		t.flush()
+	}
+}
+
+func (t *taker) flush() {
+	if t.take != nil && len(t.found) > 0 {
+		t.take(t.found)
+		t.found = t.found[:0]
+	}
+}
+
+// run adds the positions from the last run's end, or from next, to before end.
+func (t *taker) run(end uint64) {
+	for ; t.next < end && t.left > 0; t.next++ {
+		t.add(t.next)
+	}
+}
+
+// skip adds the positions of a run that ends before p, and begins another behind it.
+func (t *taker) skip(p uint64) {
+	t.run(p)
+	t.next = p + 1
+}
+
+// words adds the positions of the ones in words, which begin at from.
+func (t *taker) words(words []uint64, from uint64) {
+	for i, w := range words {
+		t.word(w, from+64*uint64(i))
+	}
+}
+
+func (t *taker) word(w, from uint64) {
+	for ; w != 0; w &= w - 1 {
+		t.add(from + uint64(bits.TrailingZeros64(w)))
+	}
+}
+
+// all adds positions, each less from: no more than takenAtOnce.
+func (t *taker) all(positions []uint64, from uint64) {
+	positions = positions[:min(uint64(len(positions)), t.left)]
+	t.left -= uint64(len(positions))
+	if len(t.found)+len(positions) > takenAtOnce {
+		t.flush()
+	}
+	n := len(t.found)
+	t.found = append(t.found, positions...)
+	for i := range t.found[n:] {
+		t.found[n+i] += from
+	}
+}
