@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -34,48 +33,44 @@ const maxMatches = 32
 //
 // The identity is what the peers give to [Holdings.Add]. Its key is made under each
 // seed that digests are under: one, and while the seed of a cluster changes two. No
-// peer is missed, and none named twice, because its digest goes over from one to the
-// other meanwhile.
+// peer is missed because its digest changes from one to the other in the meantime.
 func (n *Node) Candidates(dst []Candidate, identity string) []Candidate {
 	seeds := n.digestSeeds()
 	n.demand.note(digest.KeyOfString(seeds[0], identity))
 	start := len(dst)
-	// A peer that goes over between two of the questions to a seed that was asked about
-	// already is found when that is asked about again.
+	// A peer that changes to a seed that was looked up already, before its old one is, is
+	// found by the second round.
 	for range min(len(seeds), 2) {
 		for _, seed := range seeds {
-			dst = n.ask(dst, start, seed, digest.KeyOfString(seed, identity))
+			dst = n.lookup(dst, start, digest.KeyOfString(seed, identity))
 		}
 	}
 	return dst
 }
 
 // CandidatesByKey is [Node.Candidates] for a key that the program made itself, by
-// [digest.KeyOf] under [Node.Seed]. Only digests under that seed are asked: where it
-// may change while the node runs, ask by Candidates.
+// [digest.KeyOf] under [Node.Seed]. A digest under another seed says nothing of it: where
+// the seed may change while the node runs, use Candidates.
 func (n *Node) CandidatesByKey(dst []Candidate, k digest.Key) []Candidate {
 	n.demand.note(k)
-	return n.ask(dst, len(dst), n.Seed(), k)
+	return n.lookup(dst, len(dst), k)
 }
 
-// ask appends to dst[:start] and the candidates behind it those whose digest under a seed
-// has a key, and sorts them.
-func (n *Node) ask(dst []Candidate, start int, seed uint64, k digest.Key) []Candidate {
+// lookup appends to dst the peers that probably have a key, and sorts all from start on.
+func (n *Node) lookup(dst []Candidate, start int, k digest.Key) []Candidate {
 	var buf [maxMatches]index.Match
-	return n.judge(dst, start, n.index.Lookup(buf[:0], k), seed, k)
+	return n.rank(dst, start, n.index.Lookup(buf[:0], k), k)
 }
 
-// judge appends to dst[:start] and the candidates behind it those of matches under a seed
-// that can be asked, ranks them for a key, and sorts them.
-func (n *Node) judge(dst []Candidate, start int, matches []index.Match, seed uint64, k digest.Key) []Candidate {
+// rank appends to dst those of matches that can be asked and are not in dst[start:], ranks
+// them for a key, and sorts all from start on.
+func (n *Node) rank(dst []Candidate, start int, matches []index.Match, k digest.Key) []Candidate {
 	if len(matches) == 0 {
 		return dst
 	}
-	table := *n.members.Load()
-	now := time.Now()
-	others := dst[start:]
+	table, now, others := *n.members.Load(), time.Now(), dst[start:]
 	for _, match := range matches {
-		if c, ok := n.candidate(table, match, now, seed, k); ok && !named(others, c.Peer) {
+		if c, ok := candidate(table, match, now, k); ok && !named(others, c.Peer) {
 			dst = append(dst, c)
 		}
 	}
@@ -83,12 +78,10 @@ func (n *Node) judge(dst []Candidate, start int, matches []index.Match, seed uin
 	return dst
 }
 
-// candidate returns what is known of a match under a seed, ranked for a key, if it can be
-// asked.
-func (n *Node) candidate(table map[string]*member, match index.Match, now time.Time, seed uint64, k digest.Key) (Candidate, bool) {
-	under, name := splitEntry(match.Peer)
-	m := table[name]
-	if under != seed || m == nil || !m.up.Load() {
+// candidate returns what is known of a match, ranked for a key, if it can be asked.
+func candidate(table memberTable, match index.Match, now time.Time, k digest.Key) (Candidate, bool) {
+	m := table[match.Peer]
+	if m == nil || !m.up.Load() {
 		return Candidate{}, false
 	}
 	info := m.info.Load()
@@ -120,16 +113,4 @@ func mix(x uint64) uint64 {
 func (n *Node) Distrust(peer string) {
 	n.log.LogAttrs(n.ctx, slog.LevelWarn, "quarantined a peer: far more false hits than its digest promises", slog.String("member", peer))
 	n.tell(func(e *exchange.Engine) { e.Distrust(peer) })
-}
-
-func sortMembers(ms []Member) {
-	slices.SortFunc(ms, func(a, b Member) int {
-		if a.Alive != b.Alive {
-			if a.Alive {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
 }

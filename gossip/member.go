@@ -2,6 +2,8 @@ package gossip
 
 import (
 	"net/netip"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -85,7 +87,15 @@ func (n *Node) Members() []Member {
 	for _, m := range table {
 		out = append(out, n.describe(m, now))
 	}
-	sortMembers(out)
+	slices.SortFunc(out, func(a, b Member) int {
+		if a.Alive == b.Alive {
+			return strings.Compare(a.Name, b.Name)
+		}
+		if a.Alive {
+			return -1
+		}
+		return 1
+	})
 	return out
 }
 

@@ -39,7 +39,7 @@ type Node struct {
 	bodies     *bodies
 	serving    chan struct{} // a place for each body being served
 
-	index       *index.Index             // of the digests of others: see entryName
+	index       *index.Index             // of the digests of others
 	accepted    atomic.Pointer[[]uint64] // seeds of digests; this peer's own first
 	rotation    sync.Mutex               // held while secrets change
 	updating    chan struct{}            // full while memberlist announces new metadata

@@ -1,7 +1,6 @@
 package gossip
 
 import (
-	"encoding/binary"
 	"errors"
 	"log/slog"
 	"slices"
@@ -9,22 +8,6 @@ import (
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
-
-// entryName is the name of a peer's digest in the node's index: the seed that its keys are
-// hashed under, eight bytes, and the peer's name. So those of a peer that goes over to
-// another seed stand there side by side until it has, and a match under a seed that it was
-// not asked for is known.
-func entryName(seed uint64, peer string) string {
-	return string(append(binary.LittleEndian.AppendUint64(nil, seed), peer...))
-}
-
-// splitEntry takes such a name apart.
-func splitEntry(entry string) (seed uint64, peer string) {
-	for i := range 8 {
-		seed |= uint64(entry[i]) << (8 * i)
-	}
-	return seed, entry[8:]
-}
 
 // canaryOf shows how keys are hashed under a seed (PROTOCOL.md 3.1).
 func canaryOf(seed uint64) uint32 {
@@ -61,21 +44,21 @@ func (n *Node) Seed() uint64 { return n.digestSeeds()[0] }
 
 // learn changes what lookups see of a peer. It runs in the node's loop only.
 func (n *Node) learn(m *member, u exchange.Update) {
-	was, now := m.inUse.Load(), u.Filter
-	if now != nil && !slices.Contains(n.digestSeeds(), now.Geometry().Seed) {
+	f := u.Filter
+	if f != nil && !slices.Contains(n.digestSeeds(), f.Geometry().Seed) {
 		n.quiet.log(slog.LevelWarn, "seed "+m.name, "a peer is not asked: its digest uses a seed that is no longer accepted", "member", m.name)
-		now = nil
+		f = nil
 	}
-	if now != nil {
-		if err := n.index.Apply(entryName(now.Geometry().Seed, m.name), u.Delta, now); err != nil {
+	if f != nil {
+		if err := n.index.Apply(m.name, u.Delta, f); err != nil {
 			n.quiet.log(slog.LevelWarn, "index "+m.name, "a peer is no candidate: no memory left in the index", "member", m.name, "err", err)
-			now = nil
+			f = nil
 		}
 	}
-	if was != nil && (now == nil || now.Geometry().Seed != was.Geometry().Seed) {
-		n.index.Delete(entryName(was.Geometry().Seed, m.name))
+	if f == nil {
+		n.index.Delete(m.name)
 	}
-	m.inUse.Store(now)
+	m.inUse.Store(f)
 }
 
 // reindex brings what lookups see in line with the seeds in use: it forgets the

@@ -19,35 +19,27 @@ type PrefixCandidate struct {
 // of keys; of no keys, all peers.
 func (n *Node) CandidatesOfAll(dst []Candidate, keys []digest.Key) []Candidate {
 	var buf [maxMatches]index.Match
-	seed := n.noted(keys)
-	return n.judge(dst, len(dst), n.index.AllOf(buf[:0], keys), seed, spreadBy(keys))
+	return n.rank(dst, len(dst), n.index.AllOf(buf[:0], keys), n.noted(keys))
 }
 
 // CandidatesOfAny is [Node.CandidatesByKey] for the peers that probably hold at least
 // one of keys.
 func (n *Node) CandidatesOfAny(dst []Candidate, keys []digest.Key) []Candidate {
 	var buf [maxMatches]index.Match
-	seed := n.noted(keys)
-	return n.judge(dst, len(dst), n.index.AnyOf(buf[:0], keys), seed, spreadBy(keys))
+	return n.rank(dst, len(dst), n.index.AnyOf(buf[:0], keys), n.noted(keys))
 }
 
 // CandidatesByPrefix appends to dst the live peers that probably hold the beginning of a
-// chain of keys, in which whoever has a key has all those before it: such as inference
-// engines make for the blocks of a prompt. Those with the longest beginning come first,
-// among equals the best. Keys, peers that are left out, and what it does not wait for are
-// as in [Node.CandidatesByKey]; how exact the lengths are, [index.Index.Prefixes] says.
+// chain of keys, in which whoever has a key has all keys before it, such as the keys of the blocks of
+// a prompt. Those with the longest beginning come first, among equals the best. Keys, peers that are
+// left out, and costs are as in [Node.CandidatesByKey]; [index.Index.Prefixes] says how exact the
+// lengths are.
 func (n *Node) CandidatesByPrefix(dst []PrefixCandidate, chain []digest.Key) []PrefixCandidate {
 	var buf [maxMatches]index.Prefix
-	seed := n.noted(chain)
-	found := n.index.Prefixes(buf[:0], chain)
-	if len(found) == 0 {
-		return dst
-	}
-	table := *n.members.Load()
-	now := time.Now()
-	start := len(dst)
-	for _, p := range found {
-		if c, ok := n.candidate(table, p.Match, now, seed, spreadBy(chain)); ok {
+	first := n.noted(chain)
+	table, now, start := *n.members.Load(), time.Now(), len(dst)
+	for _, p := range n.index.Prefixes(buf[:0], chain) {
+		if c, ok := candidate(table, p.Match, now, first); ok {
 			dst = append(dst, PrefixCandidate{c, p.Keys})
 		}
 	}
@@ -57,20 +49,13 @@ func (n *Node) CandidatesByPrefix(dst []PrefixCandidate, chain []digest.Key) []P
 	return dst
 }
 
-// noted notes a question as one for the last of its keys, which of a chain is the one that
-// is new, and returns the seed that they are to be under.
-func (n *Node) noted(keys []digest.Key) uint64 {
+// noted counts a lookup of several keys as one of the last, which in a chain is the one that
+// is new. It returns the first, by which the load is spread, so that
+// prompts that begin alike meet the same peers.
+func (n *Node) noted(keys []digest.Key) (first digest.Key) {
 	if len(keys) > 0 {
+		first = keys[0]
 		n.demand.note(keys[len(keys)-1])
 	}
-	return n.Seed()
-}
-
-// spreadBy returns the key by which the load of a question is spread: the first, so that
-// prompts that begin alike meet the same peers.
-func spreadBy(keys []digest.Key) digest.Key {
-	if len(keys) == 0 {
-		return 0
-	}
-	return keys[0]
+	return first
 }
