@@ -199,14 +199,12 @@ func (n *Node) invalidateLoop() {
 		case <-timer.C:
 		}
 		now := time.Now()
-		v.mu.Lock()
-		v.engine.Tick(now)
 		if !now.Before(forgetAt) {
-			v.engine.Forget(now)
-			v.sum.Store(v.engine.Sum())
-			v.idle.Store(v.engine.Idle())
+			v.with(func(e *invalidation.Engine) { e.Forget(now) })
 			forgetAt = now.Add(pruneInterval)
 		}
+		v.mu.Lock()
+		v.engine.Tick(now)
 		out, next := v.engine.Drain(), v.engine.Next()
 		v.queue = append(v.queue, out.Apply...)
 		v.mu.Unlock()
@@ -216,7 +214,12 @@ func (n *Node) invalidateLoop() {
 			default:
 			}
 		}
-		n.sendInvalidations(out.Datagrams)
+		table := *n.members.Load()
+		for _, d := range out.Datagrams {
+			if m := table[d.To]; m != nil && n.transport.write(d.Data, m.info.Load().addr) == nil { // what is lost is repeated
+				n.meters.out.packet(Invalidations, len(d.Data))
+			}
+		}
 		for _, name := range out.Recalls {
 			n.wg.Go(func() { n.recall(name) })
 		}
@@ -224,17 +227,6 @@ func (n *Node) invalidateLoop() {
 			next = forgetAt
 		}
 		timer.Reset(max(0, time.Until(next)))
-	}
-}
-
-func (n *Node) sendInvalidations(datagrams []invalidation.Datagram) {
-	table := *n.members.Load()
-	for _, d := range datagrams {
-		if m := table[d.To]; m != nil {
-			if n.transport.write(d.Data, m.info.Load().addr) == nil { // what is lost is repeated
-				n.meters.out.packet(Invalidations, len(d.Data))
-			}
-		}
 	}
 }
 
@@ -253,20 +245,15 @@ func (n *Node) applyInvalidations() {
 		v.mu.Unlock()
 		for _, s := range queue {
 			if s.Target.Kind != 0 {
-				n.tellInvalidated(s)
+				n.log.Debug("invalidated", "target", s.Target)
+				v.listeners.Lock()
+				for _, f := range v.listeners.all {
+					f(s.Target)
+				}
+				v.listeners.Unlock()
 			}
 			v.with(func(e *invalidation.Engine) { e.Applied(s) })
 		}
-	}
-}
-
-func (n *Node) tellInvalidated(s invalidation.Step) {
-	v := &n.invalidations
-	v.listeners.Lock()
-	defer v.listeners.Unlock()
-	n.log.Debug("invalidated", "target", s.Target, "by_other", s.Foreign)
-	for _, f := range v.listeners.all {
-		f(s.Target)
 	}
 }
 

@@ -28,8 +28,8 @@ const (
 	defaultHorizon = time.Hour
 	maxLogs        = 4096
 	logMemory      = 7 * 24 * time.Hour // for which it is known how long a log was
-	// gapMemory is for how long one that missed something asks nobody who has missed it,
-	// too: these hear of it within seconds.
+	// gapMemory is how long a member that missed something takes nothing from those that
+	// missed it as well: they learn of it within seconds.
 	gapMemory = time.Minute
 
 	pace       = 5 * time.Millisecond // between two pushes of what is new
@@ -54,30 +54,39 @@ type Engine struct {
 	logs  logs
 	own   *log
 	peers map[uint64]*peer // living members, by ID
-	next  time.Time        // when Tick has something to do; zero = not
 
-	receipts []*log
+	receipts []*log // whose origins are to be told how far this member has applied them
 	out      Outputs
 	stats    Stats
 }
 
-// A peer is another living member.
+// A peer is another living member. Of our log it has acknowledged all up to acked and been
+// sent all up to sent. What is between is in flight, and is sent again from retryAt on.
 type peer struct {
 	name string
 	life uint64
 	key  ed25519.PublicKey
 
-	heard    bool      // a receipt came from it
-	acked    uint64    // of our log
-	sent     uint64    // likewise; at least acked
-	pushedAt time.Time // last
-	retryAt  time.Time // when what is not acked is sent again
-	wait     time.Duration
-	dueAt    time.Time // when something is to be sent; zero = nothing is
-	recallAt time.Time // when it may be asked again
+	heard       bool // a receipt came from it
+	acked, sent uint64
+	pushedAt    time.Time // last
+	retryAt     time.Time
+	wait        time.Duration // until the next retry
+	recallAt    time.Time     // when it may be asked again
 }
 
-// Outputs is what an [Engine] wants done.
+// dueAt returns when p is to be pushed to; the zero Time if it has everything.
+func (e *Engine) dueAt(p *peer) time.Time {
+	switch {
+	case p.acked == e.own.known:
+		return time.Time{}
+	case p.sent < e.own.known:
+		return p.pushedAt.Add(pace)
+	}
+	return p.retryAt
+}
+
+// Outputs is what the caller of an [Engine] is to do.
 type Outputs struct {
 	Datagrams []Datagram
 	Recalls   []string // members to send [Engine.Recall] to
@@ -90,27 +99,23 @@ type Datagram struct {
 	Data []byte
 }
 
-// A Step is to be carried out and then known as applied.
+// A Step is to be carried out, and then reported as applied.
 type Step struct {
-	Target  Target // the zero Target means nothing
-	Foreign bool   // another member made it
-	at      ID
+	Target Target // the zero Target means that nothing is to be done
+	at     ID
 }
 
 // Stats counts what an [Engine] did since it was made.
 type Stats struct {
-	Made, Heard   int64 // invalidations, of this member and of others
 	Everything    int64 // times that something was missed for good, and so all was invalidated
 	PushesOut     int64
-	PushesIn      int64
 	Bad           int64 // datagrams that were none
-	Recalls       int64
 	Forged        int64 // entries without the signature of their origin
 	Remembered    int   // entries now
 	RememberBytes int   // of them
 }
 
-// New returns an engine that knows no other member. It panics if c has no life.
+// New returns an engine that knows no other member. It panics if c.Life is 0.
 func New(c Config, now time.Time) *Engine {
 	if c.Life == 0 {
 		panic("invalidation: Config without a life")
@@ -120,7 +125,7 @@ func New(c Config, now time.Time) *Engine {
 		e.start = c.Since
 	}
 	e.logs = logs{
-		maxEntries: cmp.Or(c.Entries, defaultEntries), maxBytes: cmp.Or(c.Bytes, defaultBytes), maxLogs: maxLogs,
+		maxEntries: cmp.Or(c.Entries, defaultEntries), maxBytes: cmp.Or(c.Bytes, defaultBytes),
 		horizon: cmp.Or(c.Horizon, defaultHorizon),
 		by:      make(map[Log]*log), named: make(map[string][]place),
 	}
@@ -128,15 +133,11 @@ func New(c Config, now time.Time) *Engine {
 	return e
 }
 
-// Issue makes an invalidation, whose target must be sound ([Target.Check]), and returns its place in this
-// member's log. From now on [Engine.Concerning] names it.
+// Issue makes an invalidation, whose target must be valid ([Target.Check]), and returns its
+// place in this member's log. From now on [Engine.Concerning] names it.
 func (e *Engine) Issue(now time.Time, t Target) uint64 {
 	at := ID{e.own.Log, e.own.known + 1}
-	e.stats.Made++
 	e.take(e.own, t.sign(at, e.cfg.Key), now)
-	for _, p := range e.peers {
-		e.due(p, later(now, p.pushedAt.Add(pace)))
-	}
 	return at.Sequence
 }
 
@@ -144,7 +145,7 @@ func (e *Engine) Issue(now time.Time, t Target) uint64 {
 func (e *Engine) take(l *log, entry Invalidation, now time.Time) {
 	e.logs.add(l, entry, now)
 	e.logs.trim(now)
-	e.out.Apply = append(e.out.Apply, Step{entry.Target, l != e.own, ID{l.Log, l.known}})
+	e.out.Apply = append(e.out.Apply, Step{entry.Target, ID{l.Log, l.known}})
 }
 
 // Applied notes that a step has been carried out. Steps come back in their order.
@@ -165,27 +166,15 @@ func (e *Engine) receipt(l *log) {
 	}
 }
 
-// current does so unless something of it is being applied, which will.
-func (e *Engine) current(l *log) {
-	if l.applied == l.known {
-		e.receipt(l)
-	}
-}
-
 // PeerUp notes that a member lives, which may be known already. key is that by which it
 // signs in this life; empty = it does not.
 func (e *Engine) PeerUp(now time.Time, name string, id, life uint64, key ed25519.PublicKey) {
-	if p := e.peers[id]; p != nil && p.life == life && p.name == name {
-		return
-	}
-	p := &peer{name: name, life: life, key: key, wait: firstRetry}
-	e.peers[id] = p
-	if e.own.known > 0 {
-		e.due(p, now)
+	if p := e.peers[id]; p == nil || p.life != life || p.name != name {
+		e.peers[id] = &peer{name: name, life: life, key: key, wait: firstRetry}
 	}
 }
 
-// PeerDown notes that a member is gone. What it missed it will hear when it is back.
+// PeerDown notes that a member is gone. It hears what it missed when it is back.
 func (e *Engine) PeerDown(id uint64) { delete(e.peers, id) }
 
 // HandleDatagram takes in a datagram of this package. b is not retained.
@@ -211,23 +200,31 @@ func (e *Engine) HandleDatagram(now time.Time, b []byte) error {
 func (e *Engine) handlePush(now time.Time, p Push) {
 	from := e.peers[p.Origin]
 	if from == nil || p.Log == e.own.Log {
-		return // what is made by one that nobody knows is heard again when it is known
+		return // an unknown member pushes again when it is known
 	}
-	e.stats.PushesIn++
 	l := e.logs.log(p.Log, now)
 	if l == nil || !e.takeAll(l, p.First, p.Entries, now) {
 		return
 	}
-	switch {
-	case l.known >= p.High, len(p.Entries) > 0: // a gap: its origin goes back
-		e.current(l)
-	default:
-		e.recall(now, from)
+	if l.known < p.High && len(p.Entries) == 0 {
+		if !now.Before(from.recallAt) {
+			from.recallAt = now.Add(recallRetry)
+			e.out.Recalls = append(e.out.Recalls, from.name)
+		}
+		return
+	}
+	e.current(l) // if there is a gap before the entries, the origin goes back
+}
+
+// current sends a receipt, unless something is still being applied and will bring one.
+func (e *Engine) current(l *log) {
+	if l.applied == l.known {
+		e.receipt(l)
 	}
 }
 
-// takeAll takes of a log's entries, from first on, those that come next; false = one is
-// forged.
+// takeAll takes those of a log's entries, from first on, that come next. It returns false if
+// one is forged.
 func (e *Engine) takeAll(l *log, first uint64, entries []Invalidation, now time.Time) bool {
 	var key ed25519.PublicKey
 	if p := e.peers[l.Origin]; p != nil && p.life == l.Life {
@@ -242,7 +239,6 @@ func (e *Engine) takeAll(l *log, first uint64, entries []Invalidation, now time.
 			e.stats.Forged++
 			return false
 		}
-		e.stats.Heard++
 		e.take(l, entry, now)
 	}
 	return true
@@ -261,34 +257,6 @@ func (e *Engine) handleReceipt(now time.Time, r Receipt) {
 		}
 	}
 	p.heard = true
-	switch {
-	case p.acked == e.own.known:
-		p.dueAt = time.Time{}
-	case p.sent == p.acked:
-		e.due(p, later(now, p.pushedAt.Add(pace)))
-	default:
-		e.due(p, p.retryAt)
-	}
-}
-
-// due has something sent to p at that time or before.
-func (e *Engine) due(p *peer, at time.Time) {
-	p.dueAt = earlier(p.dueAt, at)
-	e.next = earlier(e.next, at)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 // Tick does what time has made due. Call it after anything else, and at [Engine.Next].
@@ -300,32 +268,27 @@ func (e *Engine) Tick(now time.Time) {
 		}
 	}
 	e.receipts = nil
-	if e.next.IsZero() || now.Before(e.next) {
-		return
-	}
-	e.next = time.Time{}
 	for _, p := range e.peers {
-		if !p.dueAt.IsZero() && !now.Before(p.dueAt) {
+		if at := e.dueAt(p); !at.IsZero() && !now.Before(at) {
 			e.push(now, p)
-		}
-		if !p.dueAt.IsZero() {
-			e.next = earlier(e.next, p.dueAt)
 		}
 	}
 }
 
 // Next returns when Tick is next due; the zero Time if nothing is planned.
-func (e *Engine) Next() time.Time { return e.next }
+func (e *Engine) Next() (next time.Time) {
+	for _, p := range e.peers {
+		if at := e.dueAt(p); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}
 
 // push sends p what it has not been sent or, if that has brought no receipt, what it has
 // not acknowledged.
 func (e *Engine) push(now time.Time, p *peer) {
 	l := e.own
-	behind := l.known - p.acked
-	if behind == 0 {
-		p.dueAt = time.Time{}
-		return
-	}
 	if p.sent > p.acked && !now.Before(p.retryAt) {
 		p.sent = p.acked
 		p.wait = min(p.wait*3/2, lastRetry)
@@ -333,48 +296,33 @@ func (e *Engine) push(now time.Time, p *peer) {
 	if p.sent == p.acked {
 		p.retryAt = now.Add(p.wait)
 	}
-	next := p.sent + 1
-	if p.acked < l.floor || behind > maxBehind || !p.heard && behind > maxBlind {
+	p.pushedAt = now
+	if behind := l.known - p.acked; p.acked < l.floor || behind > maxBehind || !p.heard && behind > maxBlind {
 		e.send(p, Push{l.Log, l.known, l.known + 1, nil})
-		next = l.known + 1
+		p.sent = l.known
 	}
 	for range maxPush {
-		if next > l.known {
-			break
+		if p.sent == l.known {
+			return
 		}
-		batch, size := Push{l.Log, l.known, next, nil}, 1+16+20
-		for _, entry := range l.entries[next-1-l.floor:] {
-			if size += 1 + 3 + len(entry.Name) + 1 + len(entry.Signature); size > MaxDatagram {
+		m, size := Push{l.Log, l.known, p.sent + 1, nil}, 1+16+20
+		for _, entry := range l.entries[p.sent-l.floor:] {
+			if size += entry.bytes(); size > MaxDatagram {
 				break
 			}
-			batch.Entries = append(batch.Entries, entry)
+			m.Entries = append(m.Entries, entry)
 		}
-		if len(batch.Entries) == 0 { // it fits no datagram
-			batch.First = l.known + 1
+		if len(m.Entries) == 0 { // it fits no datagram
+			m.First = l.known + 1
 		}
-		e.send(p, batch)
-		next = batch.First + uint64(len(batch.Entries))
-	}
-	p.sent = next - 1
-	p.pushedAt, p.dueAt = now, p.retryAt
-	if p.sent < l.known {
-		p.dueAt = earlier(p.dueAt, now.Add(pace))
+		e.send(p, m)
+		p.sent = m.First + uint64(len(m.Entries)) - 1
 	}
 }
 
 func (e *Engine) send(p *peer, m Push) {
 	e.stats.PushesOut++
 	e.out.Datagrams = append(e.out.Datagrams, Datagram{p.name, m.AppendTo(nil)})
-}
-
-// recall has p asked for what is lacking here.
-func (e *Engine) recall(now time.Time, p *peer) {
-	if now.Before(p.recallAt) {
-		return
-	}
-	p.recallAt = now.Add(recallRetry)
-	e.stats.Recalls++
-	e.out.Recalls = append(e.out.Recalls, p.name)
 }
 
 // Drain returns what is to be done since the last call.
@@ -399,8 +347,8 @@ func (e *Engine) Waiting(sequence uint64) (names []string) {
 // OwnApplied returns how far this member has applied its own log.
 func (e *Engine) OwnApplied() uint64 { return e.own.applied }
 
-// Concerning returns the entries that concern an identity, the last of each log: only who
-// has them all may give its object. ok is false if there are more than [MaxConcerning].
+// Concerning returns the entries that concern an identity, the last of each log: only a member
+// that has them all may give its object. ok is false if there are more than [MaxConcerning].
 func (e *Engine) Concerning(identity string) (ids []ID, ok bool) {
 	ids = e.logs.concerning(identity)
 	return ids, len(ids) <= MaxConcerning
@@ -427,11 +375,16 @@ func (e *Engine) Forget(now time.Time) {
 // Stats returns the counters.
 func (e *Engine) Stats() Stats {
 	s := e.stats
-	s.Remembered, s.RememberBytes = len(e.logs.remembered)-e.logs.first, e.logs.bytes
+	s.Remembered, s.RememberBytes = len(e.logs.remembered), e.logs.bytes
 	return s
 }
 
 // Settled reports whether all that is known here has been applied.
 func (e *Engine) Settled() bool {
-	return !slices.ContainsFunc(e.logs.order, func(l *log) bool { return l.applied < l.known })
+	for _, l := range e.logs.by {
+		if l.applied < l.known {
+			return false
+		}
+	}
+	return true
 }

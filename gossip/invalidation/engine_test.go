@@ -321,7 +321,7 @@ func TestLongLife(t *testing.T) {
 	}
 	c.run(logMemory + time.Hour)
 	c.members[0].Forget(c.now)
-	if n := len(c.members[0].logs.order); n != 1 {
+	if n := len(c.members[0].logs.by); n != 1 {
 		t.Errorf("%d logs of the dead are known", n-1)
 	}
 }
@@ -347,11 +347,11 @@ func TestHostile(t *testing.T) {
 	}
 	drain()
 	e.Tick(now)
-	if n := len(e.logs.order); n > 2*maxLogs || len(e.logs.wide)+len(e.logs.all) > maxWide {
+	if n := len(e.logs.by); n > 2*maxLogs || len(e.logs.wide)+len(e.logs.all) > maxWide {
 		t.Errorf("%d logs, %d that concern everything", n, len(e.logs.wide)+len(e.logs.all))
 	}
 	e.Forget(now)
-	if n := len(e.logs.order); n > maxLogs+2 {
+	if n := len(e.logs.by); n > maxLogs+2 {
 		t.Errorf("then %d logs", n)
 	}
 	if ids, ok := e.Concerning("x"); ok {

@@ -2,6 +2,7 @@ package invalidation
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,21 +12,18 @@ import (
 // logs are those that this member knows, and what it remembers of them. Memory is
 // bounded: the oldest entries go first, whatever their log.
 type logs struct {
-	maxEntries, maxBytes, maxLogs int
-	horizon                       time.Duration
+	maxEntries, maxBytes int
+	horizon              time.Duration
 
 	by    map[Log]*log
-	order []*log // by Log
 	bytes int
 	sum   uint32 // of all logs'
 
-	// remembered is every entry kept, in the order in which they came.
-	remembered []remembered
-	first      int // of remembered; those before are forgotten
+	remembered []remembered // every entry kept, in the order in which they came
 
 	named map[string][]place // by identity, the last entry of each log
 	wide  []mark             // entries that concern a prefix
-	all   []place            // likewise, everything: the last entry of each log
+	all   []place            // entries that concern everything, the last of each log
 	gaps  []gap              // what was missed for good lately, one of a log
 }
 
@@ -71,16 +69,16 @@ func (e Invalidation) size() int { return entryOverhead + 2*len(e.Name) + len(e.
 // many.
 func (ls *logs) log(id Log, now time.Time) *log {
 	l := ls.by[id]
-	if l == nil && len(ls.order) >= 2*ls.maxLogs {
-		return nil
-	}
-	if l == nil {
+	if l == nil && len(ls.by) < 2*maxLogs {
 		l = &log{Log: id, heard: now}
 		ls.by[id] = l
-		i, _ := slices.BinarySearchFunc(ls.order, id, func(l *log, id Log) int { return l.Log.compare(id) })
-		ls.order = slices.Insert(ls.order, i, l)
 	}
 	return l
+}
+
+// sorted returns the logs in their order on the wire.
+func (ls *logs) sorted() []*log {
+	return slices.SortedFunc(maps.Values(ls.by), func(a, b *log) int { return a.Log.compare(b.Log) })
 }
 
 // add appends the next entry of a log.
@@ -95,12 +93,12 @@ func (ls *logs) add(l *log, e Invalidation, now time.Time) {
 // skip notes that all entries up to that one were missed, and are forgotten by others.
 // What the log had before is forgotten here, too.
 func (ls *logs) skip(l *log, floor uint64, at, now time.Time) {
-	for i := ls.first; i < len(ls.remembered); i++ {
-		if r := ls.remembered[i]; r.log == l {
+	ls.remembered = slices.DeleteFunc(ls.remembered, func(r remembered) bool {
+		if r.log == l {
 			ls.unmark(r.mark)
-			ls.remembered[i].log = nil
 		}
-	}
+		return r.log == l
+	})
 	for _, e := range l.entries {
 		ls.bytes -= e.size()
 	}
@@ -166,17 +164,13 @@ const maxWide = 1024
 // trim forgets what is too old or too much. It ends: each round forgets one more of
 // those that are remembered.
 func (ls *logs) trim(now time.Time) {
-	for ls.first < len(ls.remembered) {
-		r := ls.remembered[ls.first]
-		n := len(ls.remembered) - ls.first
-		if now.Sub(r.at) < ls.horizon && n <= ls.maxEntries && ls.bytes <= ls.maxBytes && len(ls.wide)+len(ls.all) <= maxWide {
+	for len(ls.remembered) > 0 {
+		r := ls.remembered[0]
+		if now.Sub(r.at) < ls.horizon && len(ls.remembered) <= ls.maxEntries && ls.bytes <= ls.maxBytes && len(ls.wide)+len(ls.all) <= maxWide {
 			break
 		}
-		ls.remembered[ls.first] = remembered{}
-		ls.first++
-		if r.log == nil {
-			continue
-		}
+		ls.remembered[0] = remembered{} // for the garbage collector, as below
+		ls.remembered = ls.remembered[1:]
 		ls.unmark(r.mark)
 		ls.bytes -= r.log.entries[0].size()
 		r.log.entries[0] = Invalidation{}
@@ -186,32 +180,24 @@ func (ls *logs) trim(now time.Time) {
 	for len(ls.gaps) > 0 && (now.Sub(ls.gaps[0].at) >= gapMemory || len(ls.gaps) > maxWide) {
 		ls.gaps = ls.gaps[1:]
 	}
-	if ls.first > 1024 && ls.first > len(ls.remembered)/2 {
-		ls.remembered = append([]remembered(nil), ls.remembered[ls.first:]...)
-		ls.first = 0
-	}
 }
 
 // forget drops the logs, of those that may go and have no entries, that are too old or
 // too many.
 func (ls *logs) forget(now time.Time, keep func(*log) bool) {
-	if len(ls.order) == 0 {
-		return
-	}
 	var may []*log
-	for _, l := range ls.order {
+	for _, l := range ls.by {
 		if len(l.entries) == 0 && l.applied == l.known && !keep(l) {
 			may = append(may, l)
 		}
 	}
 	slices.SortFunc(may, func(a, b *log) int { return a.heard.Compare(b.heard) })
 	for _, l := range may {
-		if now.Sub(l.heard) < logMemory && len(ls.order) <= ls.maxLogs {
+		if now.Sub(l.heard) < logMemory && len(ls.by) <= maxLogs {
 			return
 		}
 		ls.sum -= l.sum()
 		delete(ls.by, l.Log)
-		ls.order = slices.DeleteFunc(ls.order, func(o *log) bool { return o == l })
 	}
 }
 

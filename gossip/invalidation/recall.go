@@ -5,7 +5,7 @@ import "time"
 // Recall returns the payload of a recall: how far this member knows every log.
 func (e *Engine) Recall() []byte {
 	var known []Known
-	for _, l := range e.logs.order {
+	for _, l := range e.logs.sorted() {
 		if l.known > 0 {
 			known = append(known, Known{l.Log, l.known})
 		}
@@ -22,14 +22,12 @@ func (e *Engine) HandleRecall(now time.Time, payload []byte) ([]byte, error) {
 	e.logs.trim(now)
 	var m Logs
 	room := MaxFrame - 16
-	for _, l := range e.logs.order {
-		for len(known) > 0 && known[0].Log.compare(l.Log) < 0 {
-			known = known[1:]
-		}
-		has := uint64(0)
-		if len(known) > 0 && known[0].Log == l.Log {
-			has = known[0].Sequence
-		}
+	has := make(map[Log]uint64, len(known))
+	for _, k := range known {
+		has[k.Log] = k.Sequence
+	}
+	for _, l := range e.logs.sorted() {
+		has := has[l.Log]
 		if has >= l.known {
 			continue
 		}
@@ -42,7 +40,7 @@ func (e *Engine) HandleRecall(now time.Time, payload []byte) ([]byte, error) {
 			break
 		}
 		for _, entry := range l.entries[p.First-1-l.floor:] {
-			if room -= 1 + 3 + len(entry.Name) + 1 + len(entry.Signature); room <= 0 {
+			if room -= entry.bytes(); room <= 0 {
 				m.More = true
 				break
 			}
@@ -88,7 +86,7 @@ func (e *Engine) HandleLogs(now time.Time, payload []byte) (more bool, err error
 func (e *Engine) missed(l *log, p Part, now time.Time) {
 	at := now.Add(-time.Duration(min(p.Age, uint64(logMemory/time.Second))) * time.Second)
 	e.logs.skip(l, p.Floor, at, now)
-	s := Step{Foreign: true, at: ID{l.Log, p.Floor}}
+	s := Step{at: ID{l.Log, p.Floor}}
 	if at.Add(ageSlack).After(e.start) || now.Before(e.start) {
 		s.Target = Target{Kind: Everything}
 		e.stats.Everything++

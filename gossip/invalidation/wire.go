@@ -1,6 +1,7 @@
 package invalidation
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"encoding/binary"
 
@@ -207,14 +208,11 @@ func (l Log) append(dst []byte) []byte {
 }
 
 func (l Log) compare(m Log) int {
-	switch {
-	case l == m:
-		return 0
-	case l.Origin < m.Origin || l.Origin == m.Origin && l.Life < m.Life:
-		return -1
-	}
-	return 1
+	return cmp.Or(cmp.Compare(l.Origin, m.Origin), cmp.Compare(l.Life, m.Life))
 }
+
+// bytes is how long an entry is, at most.
+func (e Invalidation) bytes() int { return 1 + 3 + len(e.Name) + 1 + len(e.Signature) }
 
 func (e Invalidation) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(append(dst, e.lead()), uint64(len(e.Name)))
