@@ -12,22 +12,25 @@ type bodies struct {
 	mu    sync.Mutex
 	max   int // bytes
 	size  int
-	known map[exchange.AnswerKey]*body
-	queue []exchange.AnswerKey // oldest first
+	known map[exchange.AnswerKey]func() []byte // makes the frame, at the first call
+	made  []made                               // oldest first
 }
 
-type body struct {
-	done  chan struct{} // closed when frame is there
-	frame []byte
+type made struct {
+	key  exchange.AnswerKey
+	size int
 }
 
-const bodiesMax = 16 << 20
+const (
+	bodiesMax   = 16 << 20 // bytes
+	bodiesCount = 1024
+)
 
 func newBodies(max int) *bodies {
-	return &bodies{max: max, known: make(map[exchange.AnswerKey]*body)}
+	return &bodies{max: max, known: make(map[exchange.AnswerKey]func() []byte)}
 }
 
-// frame returns the bytes of a, made once however many ask at the same time. The
+// frame returns the bytes of a, which are made once however many ask at the same time. The
 // caller must not change them.
 func (c *bodies) frame(a exchange.Answer) []byte {
 	key := a.Key()
@@ -35,42 +38,29 @@ func (c *bodies) frame(a exchange.Answer) []byte {
 		return a.AppendTo(nil)
 	}
 	c.mu.Lock()
-	if b := c.known[key]; b != nil {
-		c.mu.Unlock()
-		<-b.done
-		return b.frame
+	frame := c.known[key]
+	if frame == nil {
+		frame = sync.OnceValue(func() []byte {
+			b := a.AppendTo(nil)
+			c.keep(made{key, len(b)})
+			return b
+		})
+		c.known[key] = frame
 	}
-	b := &body{done: make(chan struct{})}
-	c.known[key] = b
-	c.queue = append(c.queue, key)
 	c.mu.Unlock()
-
-	b.frame = a.AppendTo(nil)
-	close(b.done)
-
-	c.mu.Lock()
-	c.size += len(b.frame)
-	c.evict()
-	c.mu.Unlock()
-	return b.frame
+	return frame()
 }
 
-// evict drops the oldest until the rest fits. One still being made has no size
-// yet, and stays.
-func (c *bodies) evict() {
-	keep := c.queue[:0]
-	for _, key := range c.queue {
-		b := c.known[key]
-		select {
-		case <-b.done:
-			if c.size > c.max || len(c.known) > 1024 {
-				c.size -= len(b.frame)
-				delete(c.known, key)
-				continue
-			}
-		default:
-		}
-		keep = append(keep, key)
+// keep counts a frame that was made, and drops the oldest until the rest fits.
+func (c *bodies) keep(m made) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made = append(c.made, m)
+	c.size += m.size
+	for c.size > c.max || len(c.made) > bodiesCount {
+		oldest := c.made[0]
+		c.made = c.made[1:]
+		c.size -= oldest.size
+		delete(c.known, oldest.key)
 	}
-	c.queue = keep
 }

@@ -353,3 +353,35 @@ func (n *Node) warnOfRefusal(f *digest.Filter) {
 			"objects", h.filter.Len(), "planned", h.planned.Load())
 	}
 }
+
+// inLoop has the node's loop call f, and waits. It returns false if the node ends
+// before.
+func (n *Node) inLoop(f func()) bool { return n.in(n.calls, f) }
+
+func (n *Node) in(loop chan<- func(), f func()) bool {
+	done := make(chan struct{})
+	select {
+	case loop <- func() { f(); close(done) }:
+	case <-n.ctx.Done():
+		return false
+	}
+	select {
+	case <-done:
+		return true
+	case <-n.ctx.Done():
+		return false
+	}
+}
+
+// ProbeExchange waits until the loop that runs the exchange has finished its present step:
+// no time if the node is idle, for ever while the loop hangs, until the node is closed.
+// It is for a health check, which calls it from a goroutine of its own and measures the time.
+func (n *Node) ProbeExchange() { n.inLoop(func() {}) }
+
+// ProbePublishing is [Node.ProbeExchange] for the loop that publishes changes of the
+// holdings. Without holdings it returns at once.
+func (n *Node) ProbePublishing() {
+	if n.cfg.Holdings != nil {
+		n.in(n.publisher, func() {})
+	}
+}

@@ -93,25 +93,6 @@ func (n *Node) cutOff(r *ring) []string {
 	return out
 }
 
-// inLoop has the node's loop call f, and waits. It returns false if the node ends
-// before.
-func (n *Node) inLoop(f func()) bool { return n.in(n.calls, f) }
-
-func (n *Node) in(loop chan<- func(), f func()) bool {
-	done := make(chan struct{})
-	select {
-	case loop <- func() { f(); close(done) }:
-	case <-n.ctx.Done():
-		return false
-	}
-	select {
-	case <-done:
-		return true
-	case <-n.ctx.Done():
-		return false
-	}
-}
-
 func union(a, b []uint64) []uint64 {
 	out := slices.Clone(a)
 	for _, s := range b {
