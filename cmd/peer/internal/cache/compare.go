@@ -1,13 +1,11 @@
 package cache
 
 import (
-	"bytes"
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -61,22 +59,36 @@ const (
 // It is not a validation: a liar repeats the origin's validators. A block is asked for,
 // under If-Range, or the whole.
 func (c *Cache) compare(ctx context.Context, r *request, f *found) {
-	mine := f.entry.representation(f.obj.Size())
-	offset := int64(0)
-	if mine.StrongValidator() != "" && mine.length > comparedPart {
-		offset = rand.Int64N((mine.length+comparedPart-1)/comparedPart) * comparedPart
-	}
-	a, err := c.originsPart(ctx, r, mine, offset)
-	if err == nil && a.status == http.StatusRequestedRangeNotSatisfiable && offset > 0 { // the origin's ends before: how long is it?
-		a.close()
-		offset = 0
-		a, err = c.originsPart(ctx, r, mine, offset)
-	}
+	v, err := c.store.Open(f.obj, store.Serve)
 	if err != nil {
 		return
 	}
+	defer v.Close()
+	mine := f.entry.representation(v.Size())
+	tag, conditions := mine.StrongValidator(), http.Header{}
+	inPart := tag != "" && mine.length > comparedPart
+	offset := int64(0)
+	if inPart {
+		offset = rand.Int64N((mine.length+comparedPart-1)/comparedPart) * comparedPart
+	}
+	src := &sources{c: c, f: &fetch{r: *asNobody(r)}} // no siblings: the origin's
+	var a *answer
+	for { // twice at most
+		if inPart {
+			conditions["Range"] = []string{fmt.Sprintf("bytes=%d-%d", offset, min(offset+comparedPart, mine.length)-1)}
+			conditions["If-Range"] = []string{tag}
+		}
+		if a, err = src.next(ctx, conditions); err != nil {
+			return
+		}
+		if a.status != http.StatusRequestedRangeNotSatisfiable || offset == 0 {
+			break
+		}
+		a.close()
+		offset = 0 // the origin's ends before: how long is it?
+	}
 	defer a.close()
-	like := c.likeness(f, mine, a, offset)
+	like := compared(mine, v.Sums(), a, inPart, offset)
 	if like == unknown {
 		return
 	}
@@ -98,19 +110,6 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 	c.invalidate(ctx, []string{r.url})
 }
 
-// originsPart asks the origin for a block, where it has the same representation, or for the
-// whole.
-func (c *Cache) originsPart(ctx context.Context, r *request, mine representation, offset int64) (*answer, error) {
-	conditions := http.Header{}
-	if v := mine.StrongValidator(); v != "" && mine.length > comparedPart {
-		last := min(offset+comparedPart, mine.length) - 1
-		conditions["Range"] = []string{"bytes=" + strconv.FormatInt(offset, 10) + "-" + strconv.FormatInt(last, 10)}
-		conditions["If-Range"] = []string{v}
-	}
-	src := &sources{c: c, f: &fetch{r: *unattended(r)}} // no siblings: the origin's
-	return src.next(ctx, conditions)
-}
-
 // accuse leaves a sibling alone for what it did.
 func (c *Cache) accuse(by, of string, about ...any) {
 	c.SiblingsAccused.Add(1)
@@ -118,25 +117,21 @@ func (c *Cache) accuse(by, of string, about ...any) {
 	c.cfg.Siblings.Accuse(by, true)
 }
 
-// likeness compares what is stored with the origin's answer, which has the body from an
-// offset on.
-func (c *Cache) likeness(f *found, mine representation, a *answer, offset int64) likeness {
+// compared compares what is stored, by its checksums, with the origin's answer: with the whole, or
+// with the part that begins at an offset, if that was asked for.
+func compared(mine representation, sums store.Sums, a *answer, inPart bool, offset int64) likeness {
 	theirs := a.response()
+	from, _, size := a.span()
+	partial := a.status == http.StatusPartialContent
 	switch {
 	case a.status >= 500, a.status == http.StatusTooManyRequests, a.status == http.StatusRequestTimeout,
 		a.status == http.StatusRequestedRangeNotSatisfiable:
 		return unknown
-	case a.status == http.StatusPartialContent:
-		from, _, size := a.span()
-		switch {
-		case from != offset || mine.length <= comparedPart || mine.StrongValidator() == "":
-			return unknown // it is not what was asked for
-		case theirs.ETag != mine.ETag || mine.ETag == "" && !theirs.LastModified.Equal(mine.LastModified):
-			return other // though If-Range was to keep it from being sent
-		case size != mine.length:
-			return disproof
-		}
-	case !theirs.Storable(nil, false):
+	case partial && (!inPart || from != offset || size < 0):
+		return unknown // it is not what was asked for
+	case partial && (theirs.ETag != mine.ETag || mine.ETag == "" && !theirs.LastModified.Equal(mine.LastModified)):
+		return other // though If-Range was to keep it from being sent
+	case !partial && !theirs.Storable(nil, false):
 		return other // for one client alone: nothing to compare with
 	}
 	// Nothing less is a proof: dates of modification are kept when files are copied to an origin.
@@ -144,28 +139,24 @@ func (c *Cache) likeness(f *found, mine representation, a *answer, offset int64)
 	if mine.StrongValidator() != "" && mine.ETag == theirs.ETag && mine.ETag != "" {
 		differs = disproof
 	}
-	if a.status != http.StatusPartialContent && a.status != mine.Status || !sameMeaning(mine.Header, theirs.Header) {
+	if !partial && a.status != mine.Status || !sameMeaning(mine.Header, theirs.Header) || size >= 0 && size != mine.length {
 		return differs
 	}
-	part, limit := min(comparedPart, mine.length-offset), a.length
-	if a.status != http.StatusPartialContent {
-		if offset, part = 0, min(maxCompared, mine.length); limit >= 0 && limit != mine.length {
-			return differs
+	length := min(maxCompared, mine.length-from)
+	if partial {
+		length = min(comparedPart, length)
+	}
+	source := &restReader{Reader: a.body}
+	_, err := io.CopyN(io.Discard, sums.Check(source, from, from+length), length)
+	if err == nil && length == mine.length {
+		if n, _ := io.ReadFull(source, make([]byte, 1)); n > 0 {
+			return differs // it goes on
 		}
 	}
-	v, err := c.store.Open(f.obj, store.Serve)
-	if err != nil {
+	switch {
+	case source.failed: // it was cut, and may have been the same
 		return unknown
-	}
-	defer v.Close()
-	ours, err := v.Source(offset, part)
-	if err != nil {
-		return unknown
-	}
-	switch equal, err := sameBytes(ours, a.body, part == mine.length); {
 	case err != nil:
-		return unknown
-	case !equal:
 		return differs
 	}
 	return same
@@ -214,35 +205,4 @@ func sameMeaning(mine, theirs http.Header) bool {
 		}
 	}
 	return mine["Set-Cookie"] == nil || theirs["Set-Cookie"] != nil
-}
-
-// sameBytes reports whether theirs begins with ours, or is the same if it is the whole. An
-// error says that it can't be known.
-func sameBytes(ours, theirs io.Reader, whole bool) (bool, error) {
-	a, b := make([]byte, 16<<10), make([]byte, 16<<10)
-	for {
-		n, err := io.ReadFull(ours, a)
-		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-			return false, err
-		}
-		over := err != nil
-		k, err := io.ReadFull(theirs, b[:n])
-		switch {
-		case err != nil && err != io.EOF:
-			return false, err // it was cut, and may have been the same
-		case k < n || !bytes.Equal(a[:n], b[:n]):
-			return false, nil
-		case over && !whole:
-			return true, nil
-		case over:
-			switch _, err := io.ReadFull(theirs, b[:1]); {
-			case err == io.EOF:
-				return true, nil
-			case err == nil:
-				return false, nil
-			default:
-				return false, errors.Join(errUnfit, err)
-			}
-		}
-	}
 }
