@@ -2,19 +2,17 @@ package cache
 
 import (
 	"iter"
-	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// AdvertiseArriving is for how long a body must have been arriving before it is
+// arrivingTime is for how long a body must have been arriving before it is
 // advertised. What arrives sooner is advertised when it is whole: the digest would
 // not be there before it.
-const AdvertiseArriving = 250 * time.Millisecond
+const arrivingTime = 250 * time.Millisecond
 
 // arrives makes a fetch's outcome, whose body is being received, known to siblings, until
 // it arrived: it is in the store or given up. Those that ask for it get it as it comes.
@@ -24,39 +22,34 @@ const AdvertiseArriving = 250 * time.Millisecond
 func (c *Cache) arrives(f *fetch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.arriving[f.outcome.id] != nil || c.outdated(f, f.entry.Response) {
-		return
+	if id := f.outcome.id; c.arriving[id] == nil && !c.outdated(f, f.entry.Response) {
+		c.arriving[id], f.arriving = f, id
 	}
-	c.arriving[f.outcome.id] = f
-	f.clock = c.alarm(f, AdvertiseArriving)
 }
 
 func (c *Cache) arrived(f *fetch) {
-	if f.clock == nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.arriving == "" {
 		return
 	}
-	c.silence(f.clock)
-	c.mu.Lock()
-	delete(c.arriving, f.outcome.id)
-	c.mu.Unlock()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.over = true
+	delete(c.arriving, f.arriving)
 	if f.advertised {
-		c.cfg.Withdraw(f.outcome.id)
+		c.cfg.Withdraw(f.arriving)
 	}
+	f.arriving, f.advertised = "", false
 }
 
-// wakeUp puts what is arriving into the digest, if it may be.
-func (f *fetch) wakeUp() {
-	c := f.sources.c
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.over || f.invalidated.Load() || f.outcome.derived != nil || c.cfg.Advertise == nil || c.listUntil(f.outcome.entry, c.now()).IsZero() {
+// advertiseArriving puts a fetch's outcome into the digest, if it is arriving and may be there.
+func (c *Cache) advertiseArriving(f *fetch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.advertised || f.arriving == "" || f.invalidated.Load() || f.outcome.derived != nil ||
+		c.cfg.Advertise == nil || c.listUntil(f.outcome.entry, c.now()).IsZero() {
 		return
 	}
 	f.advertised = true
-	c.cfg.Advertise(f.outcome.id)
+	c.cfg.Advertise(f.arriving)
 }
 
 // Advertised yields the identity of everything that is advertised to siblings, at
@@ -70,17 +63,17 @@ func (c *Cache) Advertised() iter.Seq[string] {
 				return
 			}
 		}
+		var arriving []string
 		c.mu.Lock()
-		all := slices.Collect(maps.Values(c.arriving))
-		c.mu.Unlock()
-		for _, f := range all {
-			f.mu.Lock()
-			advertised := f.advertised && !f.over
-			f.mu.Unlock()
-			more := true
-			if advertised {
-				withAnyVariant(func(id string) { more = more && yield(id) })(f.outcome.id)
+		for id, f := range c.arriving {
+			if f.advertised {
+				arriving = append(arriving, id)
 			}
+		}
+		c.mu.Unlock()
+		for _, id := range arriving {
+			more := true
+			withAnyVariant(func(id string) { more = more && yield(id) })(id)
 			if !more {
 				return
 			}
@@ -95,7 +88,7 @@ func (c *Cache) attach(w http.ResponseWriter, r *request) (res Result, ok bool) 
 	if f == nil {
 		return res, false
 	}
-	defer f.waiters.leave(true)
+	defer c.leave(f, true)
 	if f.outcome.body.stalled() {
 		return res, false
 	}
@@ -126,7 +119,7 @@ func (c *Cache) await(r *request) bool {
 	if f == nil {
 		return false
 	}
-	defer f.waiters.leave(true)
+	defer c.leave(f, true)
 	clock := time.NewTimer(wait)
 	defer clock.Stop()
 	select {

@@ -1,10 +1,10 @@
 package cache
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -27,9 +27,7 @@ type attempt struct {
 	inStore  bool          // nothing but the store is looked into
 	pause    time.Duration // before anybody is asked
 	patience time.Duration
-	received *store.Sums // of what came before; nil = nobody has it
-	source   *pausing
-	buf      []byte
+	received *store.Sums   // of what came before; nil = nobody has it
 	done     chan struct{} // closed at the end
 
 	ctx    context.Context
@@ -157,14 +155,26 @@ func (t *attempt) take(a *answer) (found, other bool) {
 	if a.sibling != nil {
 		defer time.AfterFunc(t.worth(a), func() { a.cancel(sibling.ErrStalled) }).Stop()
 	}
-	other, err := t.position(a)
+	from := &rest{answer: a, pausing: newPausing(a.body, otherPatience*t.patience, a.cancel)}
+	from.limited = io.LimitedReader{R: from.pausing, N: math.MaxInt64}
+	from.Reader = bufio.NewReaderSize(&from.limited, 32<<10)
+	a.body = closing{from, a.body}
+	other, err := t.position(from)
 	if err == nil {
-		other, err = t.lead(a)
+		other, err = t.lead(from)
 	}
 	if err != nil {
 		a.close()
 	}
 	return err == nil, other
+}
+
+// A rest is an answer of which a body may take the bytes behind those that it has.
+type rest struct {
+	*answer
+	*bufio.Reader // of limited, which is of pausing
+	limited       io.LimitedReader
+	pausing       *pausing
 }
 
 // worth is how long a sibling may take until it is the body's source.
@@ -202,25 +212,18 @@ func (t *attempt) stored() *answer {
 	if err != nil {
 		return nil
 	}
-	a := &answer{status: f.entry.Status, header: f.entry.Header, from: t.at, length: v.Size(), received: f.entry.received,
+	a := &answer{status: f.entry.Status, header: f.entry.Header, length: v.Size(), received: f.entry.received,
 		given: f.entry.given, described: f.entry.Response, cancel: func(error) {}}
-	if t.received != nil {
-		a.from = 0
+	if t.received == nil {
+		a.from = b.first + t.at
 	}
-	from, end := a.from, v.Size()
-	if b.size > 0 {
-		from, end = b.first+t.at, b.first+b.repr.length
-		a.status, a.header, a.described = http.StatusPartialContent, a.header.Clone(), nil
-		a.header["Content-Range"] = []string{fmt.Sprintf("bytes %d-%d/%d", from, end-1, v.Size())}
+	src, err := v.Source(a.from, v.Size()-a.from)
+	if err != nil {
+		v.Close()
+		return nil
 	}
-	if end <= v.Size() {
-		if src, err := v.Source(from, end-from); err == nil {
-			a.body = closing{src, &v}
-			return a
-		}
-	}
-	v.Close()
-	return nil
+	a.body = closing{src, &v}
+	return a
 }
 
 // stale takes the rest from a sibling's stale copy.
@@ -238,49 +241,38 @@ func (t *attempt) stale(conditions http.Header) bool {
 
 var errUnfit = errors.New("cache: not the rest of this response")
 
-// position reads an answer up to the byte at which the body is to go on and one
-// piece further. other means that it is the answer of a source that has another
-// representation.
-func (t *attempt) position(a *answer) (other bool, err error) {
-	repr := a.representation()
-	whole, received, skip := &t.b.repr, t.received, int64(0)
+// position reads an answer up to the byte at which the body is to go on, and waits for that
+// byte. other means that it is the answer of a source that has another representation.
+func (t *attempt) position(from *rest) (other bool, err error) {
+	a, whole, received := from.answer, &t.b.repr, t.received
+	begins := a.from
 	switch {
 	case a.status == http.StatusPartialContent && (whole.Status == http.StatusOK || t.b.size > 0):
-		if !t.hasRest(a) {
+		if !t.hasRest(a) || a.sibling != nil && a.header.Get("Content-Encoding") != whole.Header.Get("Content-Encoding") { // which siblings repeat
 			return false, errUnfit
 		}
-		if a.sibling != nil && a.header.Get("Content-Encoding") != whole.Header.Get("Content-Encoding") { // which siblings repeat
-			return false, errUnfit
-		}
-		if t.strong {
+		if begins, _, _ = a.span(); t.strong {
 			received = nil
 		}
 	case t.b.isWhole(a):
-		if skip = t.b.first; t.strong {
-			skip += t.at
-		}
-		a.body = closing{io.LimitReader(a.body, t.b.first+whole.length), a.body}
-	case a.status == whole.Status:
-		if !whole.same(repr) {
-			return true, errUnfit
-		}
-		switch {
-		case received != nil: // which is compared
-		case t.at > a.from && t.strong: // nobody has what came before, and it need not be compared
-			skip = t.at - a.from
-		case t.at != a.from:
-			return false, errUnfit
-		}
-	default:
+		from.limited.N = t.b.first + whole.length - begins
+	case a.status != whole.Status:
 		return a.status < 500, errUnfit
+	case !whole.same(a.representation()):
+		return true, errUnfit
 	}
-	t.source = newPausing(a.body, otherPatience*t.patience, a.cancel)
-	t.buf = make([]byte, 32<<10)
-	if _, err := io.CopyN(io.Discard, t.source, skip); err != nil {
+	start := t.b.first
+	if received == nil {
+		start += t.at // what came before need not be compared
+	}
+	if start < begins {
+		return false, errUnfit
+	}
+	if _, err := io.CopyN(io.Discard, from, start-begins); err != nil {
 		return false, errUnfit
 	}
 	if received != nil {
-		_, err := io.CopyN(io.Discard, received.Check(t.source, 0, math.MaxInt64), t.at)
+		_, err := io.CopyN(io.Discard, received.Check(from, 0, math.MaxInt64), t.at)
 		switch {
 		case errors.Is(err, store.ErrDiffers) && !errors.Is(err, io.ErrUnexpectedEOF):
 			return true, err
@@ -288,12 +280,7 @@ func (t *attempt) position(a *answer) (other bool, err error) {
 			return false, errUnfit
 		}
 	}
-	for len(a.ahead) == 0 && a.err == nil {
-		var n int
-		n, a.err = t.source.Read(t.buf)
-		a.ahead = t.buf[:n]
-	}
-	if len(a.ahead) == 0 && (a.err != io.EOF || whole.length >= 0) {
+	if _, err := from.Peek(1); err != nil && (err != io.EOF || whole.length >= 0) {
 		return false, errUnfit
 	}
 	return false, nil
@@ -340,52 +327,51 @@ func (t *attempt) meanwhile(p []byte) {
 // lead makes an answer that is in position the body's source, as soon as it is further
 // than the one that the body has. other is as position says. The loop ends: each round
 // reads more of the answer's body.
-func (t *attempt) lead(a *answer) (other bool, err error) {
+func (t *attempt) lead(from *rest) (other bool, err error) {
 	b := t.b
 	for pos := t.at; ; {
+		_, err := from.Peek(1)
 		b.mu.Lock()
 		if b.ended || t.ctx.Err() != nil {
 			b.mu.Unlock()
 			return false, sibling.ErrOvertaken
 		}
-		n := min(b.at-pos, int64(len(a.ahead)))
+		n := min(b.at-pos, int64(from.Buffered()))
 		if !t.strong {
-			if !bytes.Equal(a.ahead[:n], t.since[:n]) {
+			if p, _ := from.Peek(int(n)); !bytes.Equal(p, t.since[:n]) {
 				b.mu.Unlock()
 				return true, store.ErrDiffers
 			}
 			t.since = t.since[n:]
 		}
 		pos += n
-		a.ahead = a.ahead[n:]
-		if pos == b.at && (len(a.ahead) > 0 || a.err == io.EOF && b.repr.length < 0) {
-			t.takeLocked(a)
+		from.Discard(int(n))
+		if pos == b.at && (from.Buffered() > 0 || err == io.EOF && b.repr.length < 0) {
+			t.takeLocked(from)
 			b.mu.Unlock()
 			return false, nil
 		}
 		b.mu.Unlock()
-		if a.err != nil {
+		if err != nil {
 			return false, errUnfit
 		}
-		k, err := t.source.Read(t.buf)
-		a.ahead, a.err = t.buf[:k], err
 	}
 }
 
 // takeLocked makes an answer the body's source. b.mu is held.
-func (t *attempt) takeLocked(a *answer) {
+func (t *attempt) takeLocked(from *rest) {
 	b := t.b
 	old := b.from
-	b.from, b.attempt = a, nil
+	from.pausing.limit = 0 // from here on the body's own alarm watches it
+	b.from, b.attempt = from.answer, nil
 	if b.helper == nil {
-		b.helper = a.given
+		b.helper = from.given
 	}
 	b.patience = b.stall()
 	b.again = time.Now().Add(aloneStall)
-	switch {
-	case b.resuming:
+	if b.resuming {
 		b.c.BodiesResumed.Add(1)
-	default:
+	} else {
 		b.c.BodiesTakenOver.Add(1)
 	}
 	if b.reading.IsZero() {

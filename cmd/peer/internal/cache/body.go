@@ -48,7 +48,7 @@ func (x *exchange) Close() error {
 type pausing struct {
 	io.Reader
 	clock *time.Timer
-	limit time.Duration
+	limit time.Duration // 0 = for ever
 }
 
 // newPausing returns one that is broken off by cancel.
@@ -59,10 +59,11 @@ func newPausing(r io.Reader, limit time.Duration, cancel context.CancelCauseFunc
 }
 
 func (p *pausing) Read(b []byte) (int, error) {
-	p.clock.Reset(p.limit)
-	n, err := p.Reader.Read(b)
-	p.clock.Stop()
-	return n, err
+	if p.limit > 0 {
+		p.clock.Reset(p.limit)
+		defer p.clock.Stop()
+	}
+	return p.Reader.Read(b)
 }
 
 // closing reads from one and closes another.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"net/http"
-	"sync"
 	"sync/atomic"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
@@ -26,7 +25,6 @@ func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joine
 		}
 	}
 	f = &fetch{key: key, r: *r, stored: stored, began: c.now(), ctx: detached{c.stopped, r.Context()}}
-	f.interim.more = make(chan struct{}, 1)
 	f.waiters.join(false)
 	if key != "" {
 		c.fetches[key] = f
@@ -36,10 +34,10 @@ func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joine
 
 // waiters counts the requests that a fetch answers.
 type waiters struct {
-	sync.WaitGroup
 	n         atomic.Int64                 // all
 	followers atomic.Int64                 // all but the leader
-	held      atomic.Pointer[store.Writer] // released when there are none any more
+	body      atomic.Pointer[store.Writer] // held until there are none any more
+	ended     atomic.Pointer[store.Object] // removed then: a validation forbids to store it any longer
 }
 
 func (w *waiters) join(follower bool) {
@@ -47,27 +45,28 @@ func (w *waiters) join(follower bool) {
 		w.followers.Add(1)
 	}
 	w.n.Add(1)
-	w.Add(1)
 }
 
-func (w *waiters) leave(follower bool) {
+func (c *Cache) leave(f *fetch, follower bool) {
 	if follower {
-		w.followers.Add(-1)
+		f.waiters.followers.Add(-1)
 	}
-	if w.n.Add(-1) == 0 {
-		if held := w.held.Load(); held != nil { // looked at last, or hold would miss that nobody waits
-			held.Release()
-		}
-	}
-	w.Done()
+	f.waiters.n.Add(-1)
+	c.deserted(f)
 }
 
-// hold holds a body until nobody waits.
-func (w *waiters) hold(body *store.Writer) {
-	body.Hold()
-	w.held.Store(body)
-	if w.n.Load() == 0 {
+// deserted frees what is kept for those that wait for a fetch, if nobody does. It is called when
+// either changed.
+func (c *Cache) deserted(f *fetch) {
+	w := &f.waiters
+	if w.n.Load() > 0 {
+		return
+	}
+	if body := w.body.Load(); body != nil {
 		body.Release()
+	}
+	if obj := w.ended.Load(); obj != nil {
+		c.store.DeleteObject(obj)
 	}
 }
 
@@ -153,9 +152,9 @@ func (c *Cache) lead(f *fetch) {
 	}()
 }
 
-// unattended returns r as nobody's request, which outlives its client: any whole
+// asNobody returns r as nobody's request, which outlives its client: any whole
 // response will do.
-func unattended(r *request) *request {
+func asNobody(r *request) *request {
 	clone := r.Clone(context.WithoutCancel(r.Context()))
 	clone.Method, clone.Header = http.MethodGet, withoutConditions(r.Header)
 	return &request{Request: clone, plain: r.plain, url: r.url, cc: rfc9111.RequestDirectives(nil), now: r.now}
@@ -170,8 +169,8 @@ func (c *Cache) fetchUnasked(r *request, key string, stored *found) {
 	default:
 		return
 	}
-	f, joined := c.newFetch(unattended(r), key, stored)
-	f.waiters.leave(joined)
+	f, joined := c.newFetch(asNobody(r), key, stored)
+	c.leave(f, joined)
 	if joined {
 		<-c.unasked
 		return

@@ -24,7 +24,7 @@ type fetch struct {
 	began  moment  // before anybody was asked
 
 	waiters waiters  // the requests that it has still to answer, in part or whole
-	interim interims // 1xx responses, for the leader, who is told of the result so, too
+	interim interims // 1xx responses, for the leader
 	part    bool     // the range that the client wants is asked for
 	stale   bool     // a sibling's stale response is taken, since the origin is down
 	result  *result  // nil = none yet; set once, with mu held
@@ -38,13 +38,12 @@ type fetch struct {
 	handed  answer // of its answer
 	body    body   // and of the first body
 
-	clock *alarm // while the body of outcome is arriving, for siblings to hear of it
+	arriving   string // its identity in Cache.arriving, "" = it is not there; guarded by Cache.mu
+	advertised bool   // to siblings; likewise
 
-	mu         sync.Mutex
-	done       chan struct{} // closed when there is a result; nil while nobody waits for that
-	leftAlone  bool          // the leader left before there was a result
-	advertised bool          // that the body of outcome is arriving
-	over       bool          // it is not any more
+	mu        sync.Mutex
+	done      chan struct{} // closed when there is a result; nil while nobody waits for that
+	leftAlone bool          // the leader left before there was a result
 
 	invalidated atomic.Bool // the URL was: don't store what comes
 }
@@ -64,7 +63,6 @@ type result struct {
 	obj       *found        // or in the store: validated, or stale in place of an error
 	confirmed bool
 	derived   *derived // from another response; nil = it is not
-	ended     bool     // by the validation, which forbids to store it any longer
 	stale     bool
 	storing   bool
 	obstacle  rfc9111.Obstacle // what keeps the origin's answer out of the store; 0 = nothing, or a write since
@@ -128,10 +126,7 @@ func (c *Cache) run(f *fetch) {
 		}
 	}
 	c.forget(f)
-	f.waiters.Wait()
-	if f.result.ended {
-		c.store.DeleteObject(f.stored.obj)
-	}
+	c.deserted(f)
 }
 
 // deliver gives those that wait for the fetch its result.
@@ -141,7 +136,6 @@ func (f *fetch) deliver(res *result) {
 	if f.done != nil {
 		close(f.done)
 	}
-	f.interim.signal()
 	orphan := f.leftAlone && res.answer != nil
 	f.mu.Unlock()
 	if orphan {
@@ -228,8 +222,10 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	res.obj = &found{obj: old.obj, entry: e}
 	c.noteReuse(f, e)
 	if c.outdated(f, old.entry.Response) || c.outdated(f, e.Response) || !f.r.mayStore(e.Response) {
-		res.ended = !e.Storable(nil, false)
-		return res // good for those who wait, no longer to be kept
+		if !e.Storable(nil, false) { // good for those who wait, no longer to be kept
+			f.waiters.ended.Store(old.obj)
+		}
+		return res
 	}
 	if obj, err := c.store.Update(old.obj, c.metaOf(res, e, new(bytes.Buffer))); err == nil {
 		res.obj.obj, res.storing = obj, true
@@ -247,24 +243,12 @@ func (c *Cache) mayStore(f *fetch, a *answer) bool {
 // elsewhere by a strong validator, or, if it is a part or might be stored at another time, if
 // that compares with what was passed on.
 func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
-	if a.status == http.StatusPartialContent {
-		res := newResult(src)
-		res.answer, res.fwdStatus = a, a.status
-		res.from(a)
+	switch {
+	case a.status == http.StatusPartialContent:
 		if a.sibling == nil && f.part {
 			c.complete(&f.r, a)
 		}
-		if from, to, size := a.span(); size >= 0 && (a.length < 0 || a.length == to-from) {
-			f.handed = *a
-			f.handed.body, f.handed.cancel = c.newBody(f, src, a, nil), func(error) {}
-			res.answer = &f.handed
-		} else if a.sibling == nil { // several parts; a sibling's are watched already
-			a.body = &closing{newPausing(a.body, c.cfg.BetweenBytes, a.cancel), a.body}
-		}
-		f.deliver(res)
-		return
-	}
-	if !f.r.cc.NoStore && a.derived == nil { // which says nothing of what others ask for
+	case !f.r.cc.NoStore && a.derived == nil: // else it says nothing of what others ask for
 		c.hitForMiss.mark(f.r.url, c.now())
 	}
 	res := newResult(src)
@@ -307,8 +291,9 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	res.from(a)
 	c.noteReuse(f, e)
 
-	f.waiters.hold(w) // keeps the body at hand until all that wait have it
-	defer w.Release()
+	w.Hold() // until all that wait have it
+	f.waiters.body.Store(w)
+	c.deserted(f)
 	deliver := func() {
 		if f.result == nil {
 			c.arrives(f)
@@ -331,6 +316,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	}
 	c.arrived(f)
 	if f.result == nil {
+		w.Release()
 		src.inquiry.Broken(a.sibling)
 		return
 	}
@@ -339,7 +325,6 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 		c.log.Info("no source could finish a body", "url", f.r.url, "error", err)
 	}
 	c.forget(f)
-	f.waiters.Wait()
 }
 
 // noteReuse keeps requests from waiting for a response that must be validated for

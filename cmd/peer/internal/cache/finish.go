@@ -31,30 +31,28 @@ func (c *Cache) finishStored(w io.Writer, r *request, f *found, v *store.View, p
 	}
 }
 
-// A way is one to fetch the rest of a cutAnswer. Each is tried once at most, in this order.
-type way int
+// A way is one to fetch the rest of a cutAnswer.
+type way struct{ pastStore, fromOrigin bool }
 
-const (
-	throughStore way = iota // as any response is fetched, and kept
-	pastStore               // for this client alone: the disk may be bad, or the client slow
-	fromOrigin              // the same from the origin: siblings may have another version
-	noWay
-)
+// ways are tried in this order: as any response is fetched, and kept; for this client alone, since
+// the disk may be bad, or the client slow; and from the origin, since siblings may have another
+// version.
+var ways = [...]way{{}, {pastStore: true}, {pastStore: true, fromOrigin: true}}
 
 // finish sends what is missing of an answer that the store did not give back: it is
 // fetched anew, and must be the same as far as the client has it, by the sums of its
-// blocks. A sibling that asked is left to find the rest itself. The loop ends: each
-// round tries a later way.
+// blocks. A sibling that asked is left to find the rest itself.
 func (c *Cache) finish(w io.Writer, r *request, cut cutAnswer, res *Result) {
 	if r.cc.OnlyIfCached {
 		return
 	}
-	by := throughStore
-	if errors.Is(res.Err, store.ErrBehind) {
-		by = pastStore
-	}
-	for by < noWay && (unread(res.Err) || errors.Is(res.Err, errSource)) {
-		by = max(by+1, c.finishOnce(w, r, &cut, by, res))
+	behind := errors.Is(res.Err, store.ErrBehind)
+	for _, by := range ways {
+		if by.pastStore || !behind {
+			if !c.finishOnce(w, r, &cut, by, res) || !unread(res.Err) && !errors.Is(res.Err, errSource) {
+				return
+			}
+		}
 	}
 }
 
@@ -73,16 +71,15 @@ func (s *restReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// finishOnce fetches the body once. It returns the way that may help where res.Err is
-// what it was, unread again, or errSource.
-func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res *Result) way {
-	r2, key := unattended(r), cut.id
-	if by != throughStore {
-		r2.cc.NoStore, key = true, ""
+// finishOnce fetches the body once. It reports whether the next way may help, if res.Err is still
+// that of the store, or errSource.
+func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res *Result) bool {
+	r2, key := asNobody(r), cut.id
+	if by.pastStore {
+		r2.cc.NoStore, r2.cc.NoCache, key = true, by.fromOrigin, ""
 	}
-	r2.cc.NoCache = by == fromOrigin
 	anew, joined := c.newFetch(r2, key, nil)
-	defer anew.waiters.leave(joined)
+	defer c.leave(anew, joined)
 	if !joined {
 		defer anew.leave()
 		c.lead(anew)
@@ -90,7 +87,7 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 	select {
 	case <-anew.ready():
 	case <-r.Context().Done():
-		return noWay
+		return false
 	}
 	var repr representation
 	var body io.Reader
@@ -98,38 +95,33 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 	case got.into != nil:
 		f, ok := got.into.Follow(r.Context())
 		if !ok {
-			return pastStore
+			return true
 		}
 		defer f.Close()
 		repr, body = got.entry.representation(got.length), f
 	case got.answer != nil && !joined:
 		repr, body = got.answer.representation(), got.answer.body
-	case joined:
-		return pastStore // what another request asked for is of no use here
 	default:
-		return noWay
+		return joined // what another request asked for is of no use here
 	}
-	elsewhere := noWay
-	if anew.result.peer != "" {
-		elsewhere = fromOrigin // a sibling has another version; the origin may have this one
-	}
+	bySibling := anew.result.peer != ""
 	if repr.Status != cut.repr.Status || !repr.same(cut.repr) {
-		return elsewhere
+		return bySibling
 	}
 	source := &restReader{Reader: body}
 	checked := cut.sums.Check(source, 0, math.MaxInt64)
 	_, err := io.CopyN(io.Discard, checked, cut.plan.Offset+res.Bytes)
 	if err == nil {
-		rest := cut.plan.Length
-		if rest >= 0 {
-			rest -= res.Bytes
+		left := cut.plan.Length
+		if left >= 0 {
+			left -= res.Bytes
 		}
 		var n int64
-		n, err = c.copyArriving(w, checked, rest, func() {})
+		n, err = c.copyArriving(w, checked, left, func() {})
 		res.Bytes += n
 	}
 	if errors.Is(err, store.ErrDiffers) {
-		return elsewhere // as above, but nothing in its header said so
+		return bySibling // as above, but nothing in its header said so
 	}
 	if res.Err = err; err == nil {
 		c.BodiesResumed.Add(1)
@@ -139,5 +131,5 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 	if f, ok := body.(*store.Follower); ok && unread(err) && f.Sums().Len() > cut.sums.Len() {
 		cut.sums = f.Sums()
 	}
-	return pastStore
+	return true
 }

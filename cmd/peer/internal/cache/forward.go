@@ -42,7 +42,12 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	} else {
 		out.Body = &upload{ReadCloser: r.Body}
 	}
-	a, err := c.sendInterim(w, r, x, cancel)
+	var interim interims
+	interim.begin(w, r)
+	*out = *out.WithContext(interim.context(ctx))
+	start := time.Now()
+	resp, err := c.send(x, cancel)
+	interim.end()
 	st := rfc9111.Status{Fwd: reason}
 	fail := func(err error) Result {
 		broken := RequestBodyFailed(out) // which ends the request's context, too
@@ -64,6 +69,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	if err != nil {
 		return fail(err)
 	}
+	a := c.fromOrigin(resp, time.Since(start), c.now())
 	c.invalidate(r.Context(), c.cfg.Invalidates(r.Method, r.URL, a.status, a.header))
 	see(a)
 	a.body, a.cancel = &closing{newPausing(a.body, c.cfg.BetweenBytes, cancel), a.body}, cancel
@@ -77,31 +83,6 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 		res.Outcome = OriginFetch
 	}
 	return res
-}
-
-// sendInterim is send that passes 1xx responses on to the client.
-func (c *Cache) sendInterim(w http.ResponseWriter, r *http.Request, x *exchange, cancel context.CancelCauseFunc) (a *answer, err error) {
-	interims := interims{more: make(chan struct{}, 1)}
-	interims.want()
-	x.request = *x.request.WithContext(interims.noted(x.request.Context()))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		start := time.Now()
-		resp, failed := c.send(x, cancel)
-		if err = failed; err == nil {
-			a = c.fromOrigin(resp, time.Since(start), c.now())
-		}
-	}()
-	for {
-		select {
-		case <-interims.more:
-			interims.write(w, r)
-		case <-done:
-			interims.write(w, r)
-			return a, err
-		}
-	}
 }
 
 // relay sends an answer to one client as it comes: its header together with the first

@@ -46,8 +46,9 @@ type body struct {
 	repr representation
 	w    *store.Writer // has what came so far; nil = nobody has
 
-	first, size int64           // of a part: where it begins in the whole, and the whole's length; else 0
-	passed      *store.Received // what came so far of what is not stored and only comparing can tell to be the same; else nil
+	first, size  int64           // of a part: where it begins in the whole, and the whole's length; else 0
+	severalParts bool            // in one body, which nobody can resume
+	passed       *store.Received // what came so far of what is not stored and only comparing can tell to be the same; else nil
 
 	mu         sync.Mutex
 	from       *answer       // the source
@@ -86,16 +87,19 @@ func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *bod
 		b.repr.length = 0
 	}
 	if a.status == http.StatusPartialContent {
-		var end int64
-		b.first, end, b.size = a.span()
-		b.repr.length = end - b.first // which a chunked one does not say otherwise
+		first, end, size := a.span()
+		if size >= 0 && (a.length < 0 || a.length == end-first) {
+			b.first, b.size, b.repr.length = first, size, end-first // which a chunked one does not say otherwise
+		} else {
+			b.severalParts = true
+		}
 	}
 	if w == nil && b.repr.StrongValidator() == "" && (b.size > 0 || a.derived == nil && f.r.mayStore(a.response())) {
 		b.passed = new(store.Received)
 	}
 	b.patience = b.stall()
 	b.mu.Lock() // wakeUp uses the alarm
-	b.watch = c.alarm(b, crawlTime)
+	b.watch = c.alarm(b, arrivingTime)
 	b.mu.Unlock()
 	return b
 }
@@ -122,12 +126,6 @@ func (b *body) Read(p []byte) (int, error) {
 	for {
 		b.mu.Lock()
 		from := b.from
-		if n := copy(p, from.ahead); n > 0 {
-			from.ahead = from.ahead[n:]
-			b.advance(p[:n])
-			b.mu.Unlock()
-			return n, nil
-		}
 		b.reading = time.Now()
 		b.mu.Unlock()
 		n, err := 0, from.err
@@ -230,7 +228,7 @@ func (b *body) resume(from *answer) error {
 // has a part of the body and waits for more, and what that source gives can be held
 // against the part, or the validator is strong. b.mu is held.
 func (b *body) mayResume() bool {
-	return b.f.delivered() && b.f.waiters.n.Load() > 0 && !b.ended && b.c.stopped.Err() == nil &&
+	return b.f.delivered() && b.f.waiters.n.Load() > 0 && !b.ended && !b.severalParts && b.c.stopped.Err() == nil &&
 		((b.w != nil || b.passed != nil) && b.at > 0 && !b.superseded || b.repr.StrongValidator() != "")
 }
 
@@ -242,14 +240,16 @@ func (b *body) replaceable() bool {
 		b.c.now().steady-b.f.r.now.steady < 2*b.c.cfg.BetweenBytes
 }
 
-// wakeUp looks after a source that makes no progress, or too little.
+// wakeUp has what is arriving advertised, and looks after a source that makes no progress, or
+// too little.
 func (b *body) wakeUp() {
+	b.c.advertiseArriving(b.f)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
 		return
 	}
-	next := crawlTime
+	next := arrivingTime
 	if now := time.Now(); !b.reading.IsZero() {
 		idle := now.Sub(b.reading)
 		limit := b.c.cfg.BetweenBytes
@@ -265,7 +265,7 @@ func (b *body) wakeUp() {
 		case b.crawls(now):
 			b.overtake(true)
 		}
-		for _, d := range []time.Duration{limit - idle, b.patience - idle} {
+		for _, d := range [...]time.Duration{limit - idle, b.patience - idle} {
 			if d > 0 {
 				next = min(next, d)
 			}

@@ -148,7 +148,7 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 		key = ""
 	}
 	f, joined := c.newFetch(r, key, stored)
-	defer f.waiters.leave(joined)
+	defer c.leave(f, joined)
 	if !joined {
 		if key != "" { // a fetch may have ended between our look-up and this one's start
 			if now, _ := c.lookup(r); now != nil && (stored == nil || now.obj != stored.obj) {
@@ -158,29 +158,24 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 			}
 		}
 		f.origin, f.part = how.origin, how.part
-		if r.ProtoAtLeast(1, 1) {
-			f.interim.want()
-		}
+		f.interim.begin(w, r.Request)
 		c.lead(f)
 	}
 	late := joined && f.delivered() // the response is here, only not yet in the store
-	news := (<-chan struct{})(f.interim.more)
-	if joined {
-		news = f.ready()
+	gone := false
+	select {
+	case <-f.ready():
+	case <-r.Context().Done():
+		gone = true
 	}
-	for done := false; !done; {
-		select {
-		case <-news:
-			done = f.delivered()
-			if !joined {
-				f.interim.write(w, r.Request)
-			}
-		case <-r.Context().Done():
-			if !joined {
-				f.leave()
-			}
-			return Result{Outcome: ClientGone, Err: context.Cause(r.Context())}, nil
+	if !joined {
+		f.interim.end()
+	}
+	if gone {
+		if !joined {
+			f.leave()
 		}
+		return Result{Outcome: ClientGone, Err: context.Cause(r.Context())}, nil
 	}
 	return c.respond(w, r, f, reason, joined, late)
 }

@@ -34,8 +34,7 @@ type answer struct {
 	described *rfc9111.Response // see response
 	own       rfc9111.Response  // its memory
 
-	ahead  []byte // what was read of the body already
-	err    error  // how reading it ended
+	err    error // how reading the body ended
 	cancel context.CancelCauseFunc
 }
 
@@ -241,7 +240,7 @@ func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc
 		x = new(exchange)
 	}
 	out := &x.request
-	*out = *r.WithContext(s.f.interim.noted(ctx)) // with the client's address, for a transport that tells the origin of it
+	*out = *r.WithContext(s.f.interim.context(ctx)) // with the client's address, for a transport that tells the origin of it
 	out.Method, out.Header, out.Body, out.RequestURI, out.Close = http.MethodGet, h, nil, "", false
 	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
 	if c.cfg.Recode != nil {

@@ -30,13 +30,13 @@ var mutations = []mutation{
 		{cacheDir + "attempt.go", "	if a := t.stored(); a != nil {", "	if a := t.stored(); false && a != nil {"},
 	}},
 	{name: "copy-mixed", what: "a body goes on with one that says it is another version", edits: []edit{
-		{cacheDir + "attempt.go", "		if !whole.same(repr) {", "		if false && !whole.same(repr) {"},
+		{cacheDir + "attempt.go", "	case !whole.same(a.representation()):", "	case false && !whole.same(a.representation()):"},
 	}},
 	{name: "resume-blindly", what: "a body goes on with that of another version", edits: []edit{
-		{cacheDir + "attempt.go", "received.Check(t.source, 0, math.MaxInt64)", "received.Check(t.source, 0, 0*math.MaxInt64)"},
+		{cacheDir + "attempt.go", "received.Check(from, 0, math.MaxInt64)", "received.Check(from, 0, 0*math.MaxInt64)"},
 	}},
 	{name: "part-cut", what: "a part of a large object is cut where its source breaks off", edits: []edit{
-		{cacheDir + "fetch.go", "size >= 0 && (a.length < 0 ||", "size < -1 && (a.length < 0 ||"},
+		{cacheDir + "resume.go", "size >= 0 && (a.length < 0 ||", "size < -1 && (a.length < 0 ||"},
 	}},
 	{name: "part-forgotten", what: "the same, if no validator tells that the rest is of the same", edits: []edit{
 		{cacheDir + "resume.go", "		b.passed = new(store.Received)\n", ""},
@@ -63,7 +63,7 @@ var mutations = []mutation{
 		{storePkg + "blocks.go", "	if s.dropFile(o) {", "	if false && s.dropFile(o) {"},
 	}},
 	{name: "bad-block-cuts", what: "an answer is cut at a bad block", edits: []edit{
-		{cacheDir + "finish.go", "	if r.cc.OnlyIfCached {\n		return\n	}\n	by :=", "	if true || r.cc.OnlyIfCached {\n		return\n	}\n	by :="},
+		{cacheDir + "finish.go", "	if r.cc.OnlyIfCached {\n		return\n	}\n	behind :=", "	if true || r.cc.OnlyIfCached {\n		return\n	}\n	behind :="},
 	}},
 	{name: "clock-put-right", what: "a response stored while the clock was ahead stays fresh", edits: []edit{
 		{cacheDir + "clock.go", "	return d, d >= 0", "	return max(0, d), true"},
