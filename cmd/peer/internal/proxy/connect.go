@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,24 +46,29 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 		return res
 	}
 	h.failing.answered(r.Host)
-	client, buf, err := http.NewResponseController(w).Hijack()
+	var head bytes.Buffer
+	status := rfc9111.Status{Cache: h.cfg.Name, Fwd: "method"}
+	fmt.Fprintf(&head, "HTTP/1.1 200 Connection established\r\nVia: 1.1 %s\r\nCache-Status: %s\r\n\r\n", h.cfg.Name, status.Append(nil))
+	return h.tunnel(w, r, http.StatusOK, head.Bytes(), conn.Patient(target, h.cfg.SendTimeout))
+}
+
+// tunnel has the client's connection begin with a head, and then carries bytes both ways between
+// it and the target, which it closes.
+func (h *Handler) tunnel(w http.ResponseWriter, r *http.Request, status int, head []byte, target io.ReadWriteCloser) cache.Result {
+	hijacked, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		target.Close()
-		return refuse(http.StatusHTTPVersionNotSupported, "no-tunnels", "CONNECT works over HTTP/1.1 only")
+		return h.cache.Refuse(w, r, ClientError, http.StatusHTTPVersionNotSupported, "no-tunnels", "tunnels work over HTTP/1.1 only")
 	}
-	// Neither end may take nothing for ever; Hijack ended that of the client's.
-	client, target = conn.Patient(client, h.cfg.SendTimeout), conn.Patient(target, h.cfg.SendTimeout)
-	res := cache.Result{Status: http.StatusOK, Outcome: Bypass}
+	client := conn.Patient(hijacked, h.cfg.SendTimeout) // Hijack ended that of the server
+	res := cache.Result{Status: status, Outcome: Bypass}
 	if !h.track(client, target) {
 		res.Err = net.ErrClosed
 		return res
 	}
 	defer h.untrack(client, target)
 	h.counters.tunnels.Add(1)
-	status := rfc9111.Status{Cache: h.cfg.Name, Fwd: "method"}
-	_, res.Err = fmt.Fprintf(client, "HTTP/1.1 200 Connection established\r\nVia: 1.1 %s\r\nCache-Status: %s\r\n\r\n",
-		h.cfg.Name, status.Append(nil))
-	if res.Err != nil {
+	if _, res.Err = client.Write(head); res.Err != nil {
 		return res
 	}
 	early := make([]byte, buf.Reader.Buffered()) // sent before we answered
@@ -78,7 +84,7 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 // the client. Once one end is, the other may pause for the limit: it may not know, or not
 // care, that nobody is there. An end that takes nothing for the limit of sending is
 // done, too (see [conn.Patient]).
-func splice(client, target net.Conn, limit time.Duration) (down int64) {
+func splice(client, target io.ReadWriteCloser, limit time.Duration) (down int64) {
 	var wg sync.WaitGroup
 	wg.Go(func() { carry(target, client, limit) })
 	down = carry(client, target, limit)
@@ -87,35 +93,36 @@ func splice(client, target net.Conn, limit time.Duration) (down int64) {
 }
 
 // carry copies one way. The loop ends: each round but the last carries something.
-func carry(to, from net.Conn, limit time.Duration) (done int64) {
+func carry(to, from io.ReadWriteCloser, limit time.Duration) (done int64) {
 	for {
 		n, err := io.Copy(to, from)
 		done += n
 		if n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) { // set by the end of the other way
 			break
 		}
-		from.SetReadDeadline(time.Now().Add(limit))
+		setReadDeadline(from, limit)
 	}
-	closeWrite(to)
-	to.SetReadDeadline(time.Now().Add(limit))
+	if half, ok := to.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+	} else {
+		to.Close()
+	}
+	setReadDeadline(to, limit)
 	return done
 }
 
-// closeWrite tells the other end that no more will come.
-func closeWrite(c net.Conn) {
-	if half, ok := c.(interface{ CloseWrite() error }); ok {
-		half.CloseWrite()
-		return
+func setReadDeadline(c io.ReadWriteCloser, limit time.Duration) {
+	if c, ok := c.(interface{ SetReadDeadline(time.Time) error }); ok {
+		c.SetReadDeadline(time.Now().Add(limit))
 	}
-	c.Close()
 }
 
 // track registers a tunnel's ends, so that Close can end it. After Close it
 // closes them and returns false.
-func (h *Handler) track(conns ...net.Conn) bool {
+func (h *Handler) track(ends ...io.Closer) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, c := range conns {
+	for _, c := range ends {
 		if h.tunnels == nil {
 			c.Close()
 		} else {
@@ -125,10 +132,10 @@ func (h *Handler) track(conns ...net.Conn) bool {
 	return h.tunnels != nil
 }
 
-func (h *Handler) untrack(conns ...net.Conn) {
+func (h *Handler) untrack(ends ...io.Closer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, c := range conns {
+	for _, c := range ends {
 		c.Close()
 		delete(h.tunnels, c)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"log/slog"
 	"net"
@@ -46,7 +47,7 @@ type Handler struct {
 	watching  sync.WaitGroup
 
 	mu      sync.Mutex
-	tunnels map[net.Conn]struct{} // nil when closed
+	tunnels map[io.Closer]struct{} // nil when closed
 }
 
 // New opens the store and returns a Handler, or every mistake in c at once.
@@ -55,7 +56,7 @@ func New(c Config) (*Handler, error) {
 		return nil, err
 	}
 	var err error
-	h := &Handler{cfg: c, tunnels: make(map[net.Conn]struct{})}
+	h := &Handler{cfg: c, tunnels: make(map[io.Closer]struct{})}
 	h.trusted, h.bySchemes = c.TrustedProxies, c.TrustedProxies != nil || c.ClientTLS
 	h.failing = &failings{log: c.Logger, forget: c.Origin == nil && c.Sites == nil}
 	h.openOrigins(&c)
@@ -371,8 +372,8 @@ func (h *Handler) Close() error {
 	open := h.tunnels
 	h.tunnels = nil
 	h.mu.Unlock()
-	for conn := range open {
-		conn.Close()
+	for end := range open {
+		end.Close()
 	}
 	h.stop()
 	h.watching.Wait()

@@ -4,7 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
@@ -34,42 +34,32 @@ func (h *Handler) answerSquid(w http.ResponseWriter, r *http.Request, e *Event) 
 	clock := time.AfterFunc(h.cfg.SiblingTimeout, a.giveUp)
 	res := h.serve(a, r, e)
 	clock.Stop()
-	e.Closed = a.settle(ended) != begun
+	a.Refused() // if it said nothing
+	e.Closed = a.state.Load() != begun
 	return res
 }
 
-// A squidAnswer lets one decide whether there is an answer: who begins it, or who
-// gives it up.
+// A squidAnswer decides whether there is an answer: it has begun, or it was refused or given up.
 type squidAnswer struct {
 	http.ResponseWriter
-	mu    sync.Mutex
-	state answerState
+	state atomic.Int32 // 0 = undecided
 }
 
-type answerState uint8
-
 const (
-	open    answerState = iota
-	begun               // the header of a stored response was sent
-	refused             // there is nothing to send
-	late                // the connection was closed over the wait
-	ended               // the handler returned without a word
+	begun  int32 = iota + 1 // the header of a stored response was sent
+	closed                  // there is nothing to send, or it came too late
 )
 
-// settle makes the answer s unless it is something already, and returns what it is.
-func (a *squidAnswer) settle(s answerState) answerState {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.state == open {
-		a.state = s
-	}
-	return a.state
+// begins reports whether the answer may be sent. From then on it may, or else it never may.
+func (a *squidAnswer) begins() bool {
+	a.state.CompareAndSwap(0, begun)
+	return a.state.Load() == begun
 }
 
 // giveUp closes the connection from outside of the handler, which may be waiting
 // for a disk that no longer answers.
 func (a *squidAnswer) giveUp() {
-	if a.settle(late) != late {
+	if !a.state.CompareAndSwap(0, closed) {
 		return
 	}
 	if conn, _, err := http.NewResponseController(a.ResponseWriter).Hijack(); err == nil {
@@ -78,16 +68,16 @@ func (a *squidAnswer) giveUp() {
 }
 
 // Refused implements [cache.Refusable].
-func (a *squidAnswer) Refused() { a.settle(refused) }
+func (a *squidAnswer) Refused() { a.state.CompareAndSwap(0, closed) }
 
 func (a *squidAnswer) WriteHeader(status int) {
-	if status < 200 || a.settle(begun) == begun {
+	if status < 200 || a.begins() {
 		a.ResponseWriter.WriteHeader(status)
 	}
 }
 
 func (a *squidAnswer) Write(p []byte) (int, error) {
-	if a.settle(begun) != begun {
+	if !a.begins() {
 		return 0, http.ErrHandlerTimeout
 	}
 	return a.ResponseWriter.Write(p)
@@ -95,14 +85,14 @@ func (a *squidAnswer) Write(p []byte) (int, error) {
 
 // ReadFrom lets the kernel move the body.
 func (a *squidAnswer) ReadFrom(r io.Reader) (int64, error) {
-	if a.settle(begun) != begun {
+	if !a.begins() {
 		return 0, http.ErrHandlerTimeout
 	}
 	return io.Copy(a.ResponseWriter, r)
 }
 
 func (a *squidAnswer) Flush() {
-	if a.settle(begun) == begun {
+	if a.begins() {
 		http.NewResponseController(a.ResponseWriter).Flush()
 	}
 }

@@ -132,7 +132,7 @@ func TestSquidAnswerIsBegunOrGivenUp(t *testing.T) {
 		a.WriteHeader(200)
 		n, err := a.Write([]byte("whole"))
 		wg.Wait()
-		if written := rec.Body.String(); (err == nil) != (written == "whole") || (err == nil) != (n == 5) || (err == nil) != (a.state == begun) {
+		if written := rec.Body.String(); (err == nil) != (written == "whole") || (err == nil) != (n == 5) || (err == nil) != (a.state.Load() == begun) {
 			t.Fatalf("state %d, %q written, %v", a.state, written, err)
 		}
 	}
