@@ -133,7 +133,7 @@ func TestSquidAnswerIsBegunOrGivenUp(t *testing.T) {
 		n, err := a.Write([]byte("whole"))
 		wg.Wait()
 		if written := rec.Body.String(); (err == nil) != (written == "whole") || (err == nil) != (n == 5) || (err == nil) != (a.state.Load() == begun) {
-			t.Fatalf("state %d, %q written, %v", a.state, written, err)
+			t.Fatalf("state %d, %q written, %v", a.state.Load(), written, err)
 		}
 	}
 }
