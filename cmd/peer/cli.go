@@ -13,9 +13,9 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 )
 
-// grammar is the command line. Kong makes parser and help of it.
+// grammar is the command line, of which kong makes the parser and the help.
 type grammar struct {
-	Run      runCommand      `cmd:"" help:"Run a peer until it is told to stop."`
+	Run      runCommand      `cmd:"" help:"Run a peer until it is stopped."`
 	Demo     demoCommand     `cmd:"" help:"Run a whole cluster on this machine, send a workload through it and show the result."`
 	Status   statusCommand   `cmd:"" help:"Show the state of a running peer."`
 	Members  membersCommand  `cmd:"" help:"Show the cluster as a running peer sees it."`
@@ -45,8 +45,8 @@ type misuse struct{ error }
 
 func (m misuse) Unwrap() error { return m.error }
 
-// leave is what kong's exit function panics with, since the help must end the
-// parse and nothing but main may end the process.
+// leave is the value that kong's exit function panics with: the help must end the
+// parse, and only main may end the process.
 type leave int
 
 // run is the program: it parses args and runs the command until it is done or
@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case leave: // the help was printed
+		case leave: // kong printed the help, the version or the manual
 		default:
 			panic(r)
 		}
@@ -73,11 +73,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return misuse{fmt.Errorf("%w\n%s", err, hint(err))}
 	}
+	if err := flags.Err(command); err != nil {
+		return misuse{err}
+	}
 	return command.Run(&environment{ctx, args, stdout, stderr}, flags)
 }
 
-// newParser makes the parser of a command line, which panics with leave in place
-// of ending the process, and what decodes its flags.
+// newParser makes the parser of a command line, and the decoder of its flags. The parser panics
+// with leave instead of ending the process.
 func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, *config.Flags, error) {
 	flags, options := config.NewFlags()
 	parser, err := kong.New(g, append(options,
@@ -97,7 +100,7 @@ func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, *config.Flags,
 	return parser, flags, err
 }
 
-// help prints kong's help, and below that of the whole program where to begin.
+// help prints kong's help. That of the whole program ends with where to begin.
 func help(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
 		return err
@@ -108,7 +111,7 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	return nil
 }
 
-// hint says where the help for what was mistyped is.
+// hint names the command that prints the help for a mistyped one.
 func hint(err error) string {
 	command := "peer"
 	var parse *kong.ParseError
@@ -118,7 +121,7 @@ func hint(err error) string {
 	return fmt.Sprintf("Try %q.", command+" --help")
 }
 
-// complain tells err to people and returns the exit code: 0 for none, 1 for
+// complain prints err and returns the exit code: 0 for none, 1 for
 // failure, 2 for misuse.
 func complain(w io.Writer, err error) int {
 	if err == nil {

@@ -9,9 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/alecthomas/kong"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/demo"
 	"github.com/summarycache/summarycache/sim/workload"
 )
@@ -35,10 +32,7 @@ func (c *demoCommand) Help() string {
 	return `Everything is real: sockets on loopback, gossip, HTTP through each peer, objects on disk, each body checked by its URL. Ports are free ones, files are temporary, and nothing is left behind.`
 }
 
-func (c *demoCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
-	if err := flags.Err(ctx); err != nil {
-		return misuse{err}
-	}
+func (c *demoCommand) Run(e *environment) error {
 	o, err := c.options()
 	if err != nil {
 		return err

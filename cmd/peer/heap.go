@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// collectAfter is how much a peer allocates between two garbage collections at
-// least. Go's own measure is what the program holds: a peer whose hot objects are
-// still few would collect twenty times a second under load, for nothing.
+// collectAfter is the least that a peer allocates between two garbage collections.
+// Go's default is as much as the live heap: a peer with few hot objects would collect
+// twenty times a second under load.
 const collectAfter = 32 << 20
 
-// tuneHeap keeps the distance between garbage collections at collectAfter or
-// what the heap holds, whichever is more, and gives memory back at rest until ctx ends. GOGC,
-// where it is set, is stronger, and GOMEMLIMIT bounds the whole as ever.
+// tuneHeap keeps the distance between garbage collections at collectAfter or the size of the
+// live heap, whichever is more, and returns memory to the system at rest, until ctx ends. GOGC
+// replaces this, and GOMEMLIMIT still bounds the whole.
 func tuneHeap(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -36,7 +36,7 @@ func tuneHeap(ctx context.Context) {
 	}
 	afterCollection(watch)
 	go giveBack(ctx, func() {
-		runtime.GC() // pools let go of what was in nobody's use for two collections
+		runtime.GC() // a sync.Pool frees its objects after two collections
 		debug.FreeOSMemory()
 	})
 }
@@ -50,14 +50,14 @@ func afterCollection(f func()) {
 
 const (
 	restLook  = time.Second / 2
-	restAlloc = 2 << 20  // bytes that a peer at rest allocates between two looks, at most
-	restSlack = 16 << 20 // bytes of memory in no use that it keeps, at least
+	restAlloc = 2 << 20  // most bytes that a peer at rest allocates between two looks
+	restSlack = 16 << 20 // least bytes of unused memory that it keeps
 )
 
-// giveBack calls free, which collects and gives the system what is free, whenever a peer is
-// at rest that holds more memory than it uses: what it allocated in a busy time it would keep
-// until the next one, since it collects by what it allocates. That costs a peer at rest
-// at most two collections for restSlack, or a quarter of what it uses, allocated.
+// giveBack calls free, which collects and returns memory to the system, whenever a peer is
+// at rest and holds more memory than it uses. Otherwise the garbage of a busy time would stay
+// until the next one, since only allocations trigger collections. A peer at rest is collected
+// at most twice for each restSlack, or quarter of its memory, that it allocates.
 func giveBack(ctx context.Context, free func()) {
 	look := time.NewTicker(restLook)
 	defer look.Stop()

@@ -12,20 +12,23 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 	"github.com/summarycache/summarycache/digest"
 )
 
+const maxDigest = 64 << 20 // bytes of a file that may be a digest
+
 type inspectCommand struct {
-	What   string `arg:"" name:"file|peer" help:"A file with a digest or a delta; the directory of a store; the admin address, HOST:PORT, of a peer; or the name of one that the peer at --admin knows. What has a slash or names a regular file is a file."`
+	What   string `arg:"" name:"file|peer" help:"A file with a digest or a delta; the directory of a store; the admin address, HOST:PORT, of a peer; or the name of one that the peer at --admin knows. A name with a slash, or of a regular file, is a file."`
 	Fields bool   `name:"fields" help:"Show every field, with its offset and bytes."`
 	Save   string `name:"save" placeholder:"FILE" help:"Write the bytes to a file too."`
 	target `embed:""`
 }
 
 func (c *inspectCommand) Help() string {
-	return `Takes apart an encoded digest (whole, in pieces, or a saved counting filter) or delta (digest/FORMAT.md). Of a peer that is asked at its own admin address it is the digest that it publishes; of one asked for by name, the copy that the peer at --admin holds of it. Of the directory of a store, whether a peer uses it or not, it lists the objects: when they were written, bytes, file and key.`
+	return `Decodes a digest (whole, in pieces, or a saved counting filter) or delta (digest/FORMAT.md). An admin address stands for the digest that this peer publishes, a name for the copy that the peer at --admin holds of that peer's digest. Of a store, in use or not, it lists the objects: when they were written, bytes, file and key.`
 }
 
 // inspected is what inspect prints as JSON.
@@ -92,13 +95,12 @@ func (c *inspectCommand) store(e *environment) error {
 	return errors.Join(errs...)
 }
 
-// bytes gets what is to be inspected. What has a slash is a file, and so is what
-// names one that is neither a directory nor anything else but a file; all else is a
-// peer.
+// bytes returns what is to be inspected. An argument with a slash, or the name of a regular
+// file, is a file; any other is a peer.
 func (c *inspectCommand) bytes(e *environment) ([]byte, error) {
 	st, err := os.Stat(c.What)
 	if err == nil && st.Mode().IsRegular() || strings.ContainsAny(c.What, "/\\") {
-		return readDigest(c.What)
+		return config.ReadLimited(c.What, maxDigest)
 	}
 	if _, _, err := net.SplitHostPort(c.What); err == nil {
 		return admin.Client(c.What).Digest(e.ctx, "")
@@ -106,24 +108,6 @@ func (c *inspectCommand) bytes(e *environment) ([]byte, error) {
 	b, err := admin.Client(c.Admin).Digest(e.ctx, c.What)
 	if err != nil {
 		return nil, fmt.Errorf("%s is no file; as a peer: %w", c.What, err)
-	}
-	return b, nil
-}
-
-// readDigest reads a file, or a pipe, that is no longer than a digest may be.
-func readDigest(path string) ([]byte, error) {
-	const most = 64 << 20
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(b) > most:
-		return nil, fmt.Errorf("%s is longer than %d bytes: no digest", path, most)
 	}
 	return b, nil
 }

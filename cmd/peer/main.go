@@ -1,9 +1,8 @@
-// Command peer is an HTTP cache that shares what it holds with its neighbours.
+// Command peer is an HTTP cache that shares its contents with the other caches of a cluster.
 //
-// A peer run as a forward or reverse proxy keeps objects on disk and tells the
-// other peers of its cluster, by gossip and in few bytes, what it holds; a miss
-// is then answered by the neighbour that has the object instead of the origin.
-// "peer demo" shows a whole cluster at work on one machine.
+// A peer is a forward or reverse proxy that keeps objects on disk. It advertises them to the
+// other peers by gossip, in few bytes. A miss is then answered by a peer that has the object
+// instead of the origin. "peer demo" runs a whole cluster on one machine.
 package main
 
 import (
@@ -15,7 +14,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	os.Exit(complain(os.Stderr, err))
 }

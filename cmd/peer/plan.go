@@ -8,10 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 	"github.com/summarycache/summarycache/digest"
 )
@@ -32,7 +29,7 @@ type planCommand struct {
 }
 
 func (c *planCommand) Help() string {
-	return `Works out which digest suits a cluster, and what it will cost. Give what you know of the objects and what you can afford; the plan says which budget keeps it from being better. Digests have one hash, like those of peer run: in packages that use digest.Plan, less than a byte of memory an object is better spent on several.
+	return `Computes which digest suits a cluster, and what it costs. State what you know of the objects and what you can afford. The plan names the budget that limits it. Digests have one hash, like those of peer run; with less than a byte of memory per object several hashes are better (digest.Plan).
 
 Example: 200,000 objects in each of 8 peers, 20 replaced a second, 16 KiB/s to spend:
   peer plan --objects 200000 --peers 8 --churn 20 --bandwidth 16KiB`
@@ -62,13 +59,13 @@ type planned struct {
 	Run               string   `json:"run"`     // the settings that make a peer do this
 }
 
-// A waited is what it takes to publish after each wait: none of them if nothing changes.
+// A waited is the cost of publishing after a wait.
 type waited struct {
 	Seconds        float64 `json:"seconds"`
 	BytesPerSecond float64 `json:"bytes_per_second"`
 }
 
-// waits are those that a plan compares.
+// waits are compared by a plan, if anything changes.
 var waits = []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second}
 
 func compareWaits(g digest.Goal) (out []waited) {
@@ -84,10 +81,7 @@ func compareWaits(g digest.Goal) (out []waited) {
 	return out
 }
 
-func (c *planCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
-	if err := flags.Err(ctx); err != nil {
-		return misuse{err}
-	}
+func (c *planCommand) Run(e *environment) error {
 	goal := c.goal()
 	d, err := digest.Plan(goal)
 	var impossible *digest.GoalError
@@ -124,8 +118,8 @@ func (c *planCommand) goal() digest.Goal {
 	return g
 }
 
-// settings are the flags of run that make a design's digest: from the objects and the
-// false positives run comes to the same bits.
+// settings are the flags of run for a design's digest. From the objects and the
+// false positives run computes the same number of bits.
 func settings(g digest.Goal, d digest.Design) string {
 	publish := ""
 	if d.Interval > 0 {
@@ -176,7 +170,7 @@ func shape(bits uint64, hashes int) string {
 	return fmt.Sprintf("%s bits, %d hashes", table.Count(bits), hashes)
 }
 
-// amount writes what a budget is measured in.
+// amount writes a budget in its unit.
 func amount(budget string, x float64) string {
 	if budget == "FalseCandidates" {
 		return fmt.Sprintf("%.3g", x)

@@ -11,15 +11,15 @@ import (
 type purgeCommand struct {
 	URL        string   `arg:"" optional:"" name:"url" help:"Absolute URL or, for a reverse proxy, a path."`
 	Prefix     bool     `name:"prefix" help:"Remove everything whose URL begins with it."`
-	Tags       []string `name:"tag" placeholder:"TAG" help:"In the place of a URL: remove everything with that tag (Surrogate-Key, Cache-Tag or xkey); repeat it."`
-	Soft       bool     `name:"soft" help:"Make it stale and do not remove it: it is validated before its next use, and may be served while the origin is down."`
+	Tags       []string `name:"tag" placeholder:"TAG" help:"Instead of a URL: remove everything with that tag (Surrogate-Key, Cache-Tag or xkey); repeat it."`
+	Soft       bool     `name:"soft" help:"Make it stale instead of removing it: it is validated before its next use, and may be served while the origin is down."`
 	Everywhere bool     `name:"everywhere" help:"At every peer of the cluster, also those that are away now and come back."`
 	TokenFile  string   `name:"token-file" placeholder:"FILE" help:"The peer's --admin-token-file, if it has one."`
 	target     `embed:""`
 }
 
 func (c *purgeCommand) Help() string {
-	return `Removes every stored response of a URL, all variants, or with a tag, from a running peer. What is being fetched for it is not stored, and no sibling brings an older copy back. The exit code is 1 if a peer has not done so within a second; it will when it hears of it.`
+	return `Removes every stored response of a URL, all variants, or with a tag, from a running peer. A fetch under way is not stored, and no sibling brings an older copy back. The exit code is 1 if a peer has not done so within a second; it does so when it receives the purge.`
 }
 
 func (c *purgeCommand) Run(e *environment) error {

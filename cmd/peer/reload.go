@@ -10,19 +10,18 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/node"
 )
 
-// A reloader reads the configuration again and applies what can be applied.
+// A reloader reads the configuration again and applies the settings that can change.
 type reloader struct {
 	args     []string
 	log      *slog.Logger
 	level    *slog.LevelVar
 	node     *node.Node
 	cfg      config.Config
-	settings []config.Effective // as they were applied last
+	settings []config.Effective // as last applied
 }
 
-// reload applies the configuration as it is by now. One with mistakes is refused whole.
-// The access log is opened anew whatever becomes of that: whoever moved its file away
-// need not know of the rest.
+// reload reads and applies the configuration. One with mistakes is refused whole. The
+// access log is reopened in any case, since log rotation must work with a broken configuration.
 func (r *reloader) reload() {
 	if err := r.node.ReopenAccessLog(); err != nil {
 		r.log.Error("the access log could not be reopened; continuing in the former file", "err", err)
@@ -75,9 +74,9 @@ func (r *reloader) read() (config.Config, []config.Effective, error) {
 	return g.Run.Config, settings, err
 }
 
-// changed names the settings that differ from those applied last, apart by
-// whether they can be applied now. A default that follows from another setting is
-// none that anybody changed.
+// changed names the settings that differ from those last applied, separated by
+// whether they can be applied now. A default that follows from another setting does not
+// count as changed.
 func (r *reloader) changed(cfg config.Config, settings []config.Effective) (applied, waiting []string) {
 	secure := cfg.Secret != nil && r.cfg.Secret != nil
 	for i, s := range settings {

@@ -132,7 +132,7 @@ func TestReloadIsWhole(t *testing.T) {
 	}{
 		{"a mistake in a rule", good + "store-size: 48MiB\nrules:\n  - ttl: soon\n", "the first secret of all\n", nil, `"soon\" is no time`, 64 << 20, true},
 		{"a step of the secrets left out", good + "store-size: 48MiB\n", "another secret of them\n", nil, "a step is left out", 64 << 20, true},
-		{"a store larger than there are", good + "store-size: 2048TiB\n", "the first secret of all\n", nil, "is more than the sizes", 64 << 20, true},
+		{"a store larger than there are", good + "store-size: 2048TiB\n", "the first secret of all\n", nil, "is too large", 64 << 20, true},
 		{"no place for the access log", good + "store-size: 48MiB\n", "the first secret of all\n", func() error { return os.Rename(logs, logs+".old") },
 			"cannot be made: its directory", 64 << 20, false},
 	} {

@@ -1,15 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
-	"strings"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
 	"github.com/summarycache/summarycache/sim/workload"
 )
@@ -17,7 +12,7 @@ import (
 type replayCommand struct {
 	Trace  string   `arg:"" name:"trace" help:"Request trace, plain or gzip: lines of SECONDS CLIENT KEY SIZE, or an access log, Squid's or in Common Log Format."`
 	To     []string `name:"to" sep:"," placeholder:"ADDR,..." type:"address" example:"3128" help:"Where peers take requests, HOST:PORT; repeat it or separate by commas. Default: every living peer that the one at --admin knows, and itself."`
-	Base   *url.URL `name:"base" placeholder:"URL" type:"origin" help:"Origin to ask for the trace's keys at, by forward proxies. Default: the peers are reverse proxies."`
+	Base   *url.URL `name:"base" placeholder:"URL" type:"origin" exact:"yes" help:"Origin to ask for the trace's keys at, by forward proxies. Default: the peers are reverse proxies."`
 	Rate   float64  `name:"rate" placeholder:"RATE" default:"100" type:"number" max:"1e6" help:"Requests a second in all; 0 is as fast as answers come. Default: ${default}."`
 	Speed  float64  `name:"speed" placeholder:"FACTOR" default:"0" type:"number" max:"1e9" help:"Keep the trace's own times, this many times as fast, instead of --rate. Default: 0, don't."`
 	Limit  int      `name:"requests" placeholder:"COUNT" default:"0" type:"count" max:"2147483647" help:"Send only the first ones. Default: 0, all."`
@@ -27,17 +22,10 @@ type replayCommand struct {
 }
 
 func (c *replayCommand) Help() string {
-	return `Sends a request trace to a running cluster, real requests to real caches: mind the origin. Clients are assigned to the peers by hash, requests of unknown clients at random. Shows, from each answer's Cache-Status, which way it came.`
+	return `Sends a request trace to a running cluster. The requests are real, and misses reach the origin. Clients are assigned to the peers by hash, requests of unknown clients at random. The result shows, by Cache-Status, where each answer came from.`
 }
 
-func (c *replayCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
-	err := flags.Err(ctx)
-	if c.Base != nil && (c.Base.Scheme != "http" || strings.Trim(c.Base.Path, "/") != "") {
-		err = errors.Join(err, fmt.Errorf("--base %q is no origin, such as http://10.0.0.9:8080", c.Base))
-	}
-	if err != nil {
-		return misuse{err}
-	}
+func (c *replayCommand) Run(e *environment) (err error) {
 	o := replay.Options{Base: c.Base, Rate: c.Rate, Speed: c.Speed, Seed: c.Seed, Check: c.Check}
 	if o.Trace, err = workload.ReadFile(c.Trace, workload.Options{Targets: true}); err != nil {
 		return err

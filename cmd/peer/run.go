@@ -37,7 +37,7 @@ Flags override PEER_* variables, which override the file of --config.`
 }
 
 func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
-	hangup := make(chan os.Signal, 1) // one that comes while the store is read is for when it was, and does not end the peer
+	hangup := make(chan os.Signal, 1) // a signal during the start is handled after it, and does not end the process
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	settings, err := flags.Load(ctx, &c.Config)
@@ -56,7 +56,7 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())
 	n, err := node.Start(e.ctx, node.Options{Config: cfg, Logger: log, Version: thisBuild().Version, Stdout: e.stdout})
 	switch {
-	case err != nil && e.ctx.Err() != nil: // told to stop while starting
+	case err != nil && e.ctx.Err() != nil: // stopped while starting
 		return nil
 	case err != nil:
 		return err
@@ -78,12 +78,12 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	return errors.Join(failure, within(r.cfg.Drain+stopGrace, func() error { return n.Shutdown(drain) }))
 }
 
-// stopGrace is how long a peer may take to stop, once the requests under way have
+// stopGrace is how long a peer may take to stop after the requests under way have
 // ended or were cut off.
 const stopGrace = 10 * time.Second
 
-// within returns what f does, or gives up waiting for it: a part that hangs must not
-// keep the process.
+// within returns the result of f, or gives up waiting for it: a part that hangs must not
+// keep the process alive.
 func within(limit time.Duration, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -95,8 +95,8 @@ func within(limit time.Duration, f func() error) error {
 	}
 }
 
-// watch keeps a peer going until ctx ends or a listener fails: it reloads on
-// SIGHUP, and shows the service manager that the peer lives.
+// watch waits until ctx ends or a listener fails. Meanwhile it reloads on SIGHUP and
+// reports to the service manager.
 func watch(ctx context.Context, r *reloader, manager *sd.Notifier, hangup <-chan os.Signal) error {
 	var alive <-chan time.Time
 	if every := manager.Watchdog(); every > 0 {
@@ -117,14 +117,14 @@ func watch(ctx context.Context, r *reloader, manager *sd.Notifier, hangup <-chan
 			r.reload()
 			ready()
 		case <-alive:
-			if r.node.Health().OK { // else the service manager starts it again
+			if r.node.Health().OK { // otherwise the service manager restarts the process
 				tell(r.log, manager.Alive())
 			}
 		}
 	}
 }
 
-// tell logs that the service manager could not be told.
+// tell logs that a notification of the service manager failed.
 func tell(log *slog.Logger, err error) {
 	if err != nil {
 		log.Warn("the service manager does not accept notifications", "err", err)

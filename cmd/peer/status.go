@@ -6,7 +6,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 )
 
-// target is which running peer a command asks.
+// target is the running peer that a command asks.
 type target struct {
 	Admin string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" help:"The peer's admin address. Default: ${default}."`
 	JSON  bool   `name:"json" help:"Print JSON."`
@@ -18,7 +18,7 @@ type statusCommand struct {
 }
 
 func (c *statusCommand) Help() string {
-	return `With --cluster: of each peer the requests of clients since it started, how many of them were hits, those from siblings included and beside, how many requests it sent to origins, and how many bytes of bodies went to clients that no origin sent; below, whoever is dead, does not answer within a second, is alone, or lacks digests of others. Peers without a secret (--secret-file) answer nobody.`
+	return `With --cluster, each peer's figures since it started: requests of clients, the share of hits, the share that siblings answered (a part of the hits), requests to origins, and body bytes to clients that came from no origin. Below are the peers that are dead, do not answer within a second, are alone, or lack digests of others.`
 }
 
 func (c *statusCommand) Run(e *environment) error {

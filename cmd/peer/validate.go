@@ -20,7 +20,7 @@ type validateCommand struct {
 }
 
 func (c *validateCommand) Help() string {
-	return "Takes the flags, variables and file that run takes, and starts nothing. With --try, exit code 1 means that something is not there that run needs; peers that do not answer yet are not counted."
+	return "Takes the flags, variables and file of run, and starts nothing. With --try, exit code 1 means that run lacks something that it needs; peers that do not answer yet do not count."
 }
 
 func (c *validateCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
@@ -55,7 +55,7 @@ func writeSettings(w io.Writer, settings []config.Effective) error {
 	return err
 }
 
-// try shows what run would find.
+// try takes what run would take, and shows the result.
 func try(e *environment, cfg config.Config) error {
 	t := table.New("SETTING", "VALUE", "TRIED")
 	missing := 0

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
-	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 )
@@ -16,19 +14,15 @@ type whyCommand struct {
 }
 
 func (c *whyCommand) Help() string {
-	return `Asks a running peer what it would do with a request if it came now: what it holds for the URL, what each other peer's digest says of it, with which odds to be wrong, and who would be asked; and what each other peer says that it stores for the URL, in which version, and how old it is, for which each has a second. Nothing is fetched or changed. What --header says of cookies and credentials is told no other peer.`
+	return `Asks a running peer what it would do with a request now: what it holds for the URL, what each other peer's digest says, with which odds of being wrong, and which peers it would ask. It also asks each other peer, for up to a second, which version it stores for the URL and how old that is. Nothing is fetched or changed. Cookies and credentials of --header are sent to no other peer.`
 }
 
 func (c *whyCommand) Run(e *environment) error {
-	in := admin.WhyRequest{Method: c.Method, URL: c.URL, Header: http.Header{}}
-	for _, line := range c.Headers {
-		name, value, ok := strings.Cut(line, ":")
-		if !ok || strings.TrimSpace(name) == "" {
-			return misuse{fmt.Errorf("--header %q is no field, such as 'Accept-Encoding: gzip'", line)}
-		}
-		in.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	header, err := admin.HeaderOf(c.Headers)
+	if err != nil {
+		return misuse{fmt.Errorf("--header %w", err)}
 	}
-	answer, err := admin.Client(c.Admin).Why(e.ctx, in)
+	answer, err := admin.Client(c.Admin).Why(e.ctx, admin.WhyRequest{Method: c.Method, URL: c.URL, Header: header})
 	if err != nil {
 		return err
 	}

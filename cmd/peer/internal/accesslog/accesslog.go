@@ -1,7 +1,7 @@
 // Package accesslog writes a line for each request that a peer answered.
 //
 // A [Log] collects lines in memory and writes them every second, or sooner when there are
-// many: a request never waits for the disk. If that takes nothing, lines are lost, and
+// many, so that a request never waits for the disk. If the disk hangs, lines are lost and
 // counted. Start from [Open]; [Log.Observe] is for [proxy.Config.Observe].
 package accesslog
 
@@ -20,7 +20,7 @@ import (
 const (
 	flushEvery = time.Second
 	flushSize  = 64 << 10 // bytes that are written without waiting for longer
-	maxWaiting = 4 << 20  // bytes that wait for a disk that takes nothing
+	maxWaiting = 4 << 20  // bytes of lines kept while the disk hangs
 )
 
 // A Log is a file of lines. It is safe for concurrent use.
@@ -44,8 +44,7 @@ type Log struct {
 }
 
 // Open appends to the file of path, which is made if it is missing; "-" = stdout. Lines
-// are JSON, or the combined log format with four fields behind it. What goes wrong later
-// is told to log.
+// are JSON, or the combined log format followed by four fields. Later errors go to log.
 func Open(path string, json bool, stdout io.Writer, log *slog.Logger) (*Log, error) {
 	l := &Log{path: path, json: json, log: log, to: stdout, full: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	if path != "-" {
@@ -58,15 +57,15 @@ func Open(path string, json bool, stdout io.Writer, log *slog.Logger) (*Log, err
 	return l, nil
 }
 
-// Reopen writes what there is and goes on in the file that is at the path by now: the one
-// before may have been moved away.
+// Reopen writes the waiting lines and continues in the file that is now at the path: the
+// former one may have been moved away.
 func (l *Log) Reopen() error {
 	if l.path == "-" {
 		return nil
 	}
 	l.written.Lock()
 	defer l.written.Unlock()
-	l.write() // before there is a new file: nobody who sees that finds later lines in the old one
+	l.write() // before the new file exists: once it does, the old one gets no more lines
 	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
 	if err != nil {
 		return err
@@ -78,7 +77,7 @@ func (l *Log) Reopen() error {
 	return nil
 }
 
-// Close writes what there is, and closes the file.
+// Close writes the waiting lines and closes the file.
 func (l *Log) Close() error {
 	close(l.stop)
 	<-l.done
@@ -104,14 +103,14 @@ func (l *Log) run() {
 	}
 }
 
-// flush writes what there is.
+// flush writes the waiting lines.
 func (l *Log) flush() {
 	l.written.Lock()
 	defer l.written.Unlock()
 	l.write()
 }
 
-// write writes what there is. The caller holds written.
+// write writes the waiting lines. The caller holds written.
 func (l *Log) write() {
 	l.mu.Lock()
 	lines, lost := l.lines, l.lost
@@ -163,8 +162,8 @@ func (l *Log) Observe(e proxy.Event) {
 //
 //	192.0.2.7 - - [01/Jan/2027:12:00:00 +0000] "GET /x HTTP/1.1" 200 5 "-" "curl/8" local-hit - 0.000213 -
 //
-// behind whose usual fields stand the way that the request took, the sibling that
-// answered, the seconds that it took, and its trace.
+// whose usual fields are followed by the outcome, the sibling that answered, the duration
+// in seconds, and the trace.
 func appendCombined(b, stamp []byte, e *proxy.Event) []byte {
 	r := e.Request
 	b = orDash(b, e.Client)
@@ -213,7 +212,7 @@ func appendJSON(b, stamp []byte, e *proxy.Event) []byte {
 	return append(b, "}\n"...)
 }
 
-// seconds appends a time with six places, which takes a third of what strconv.AppendFloat does.
+// seconds appends a time with six places, three times as fast as strconv.AppendFloat.
 func seconds(b []byte, d time.Duration) []byte {
 	us := d.Microseconds()
 	b = append(strconv.AppendInt(b, us/1e6, 10), '.')
@@ -225,7 +224,7 @@ func seconds(b []byte, d time.Duration) []byte {
 
 const hex = "0123456789abcdef"
 
-// plain are the bytes that stand for themselves.
+// plain are the bytes that need no escape.
 var plain = func() (set [256]bool) {
 	for c := ' '; c < 0x7f; c++ {
 		set[c] = c != '"' && c != '\\'
@@ -233,7 +232,7 @@ var plain = func() (set [256]bool) {
 	return set
 }()
 
-// escape appends s, in which nothing ends a line or a quotation.
+// escape appends s so that nothing in it ends a line or a quotation.
 func escape(b []byte, s string, json bool) []byte {
 	for i := 0; i < len(s); {
 		from := i

@@ -12,9 +12,9 @@ import (
 // Access says which requests an admin listener answers. The zero Access answers everybody
 // who reaches it, accepts commands from this machine only, and has no profiles.
 type Access struct {
-	// Hosts are the names, besides IP addresses and names without a dot, that a request
-	// may be for: a web page whose own name is made to resolve to this listener's address
-	// is for that name (DNS rebinding), which only names with a dot can be.
+	// Hosts are the names that a request may be for, in addition to IP addresses and names
+	// without a dot. A web page can make its own name, which has a dot, resolve to the
+	// address of this listener (DNS rebinding); its requests are for that name.
 	Hosts    []string
 	Token    string // that commands must present, wherever they come from; "" = none
 	Profiles bool   // at /debug/pprof/

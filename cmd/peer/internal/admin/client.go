@@ -19,7 +19,7 @@ const (
 	patience  = 30 * time.Second
 )
 
-// A Client asks the peer whose admin listener is at an address, host:port.
+// A Client is the address, host:port, of the admin listener of a peer.
 type Client string
 
 // Status asks for the peer's status.
@@ -27,12 +27,12 @@ func (c Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.json(ctx, http.MethodGet, "/status.json", "", nil, &s)
 }
 
-// Cluster asks for what all peers say of themselves.
+// Cluster asks for the status of all peers.
 func (c Client) Cluster(ctx context.Context) (all Cluster, err error) {
 	return all, c.json(ctx, http.MethodGet, "/cluster.json", "", nil, &all)
 }
 
-// Why asks what would become of a request.
+// Why asks how a request would be answered.
 func (c Client) Why(ctx context.Context, in WhyRequest) (e Explanation, err error) {
 	q := url.Values{"url": {in.URL}}
 	if in.Method != "" {
@@ -46,7 +46,7 @@ func (c Client) Why(ctx context.Context, in WhyRequest) (e Explanation, err erro
 	return e, c.json(ctx, http.MethodGet, "/why?"+q.Encode(), "", nil, &e)
 }
 
-// Purge has responses removed. token is that of the peer's [Access].
+// Purge removes responses. token is that of the peer's [Access].
 func (c Client) Purge(ctx context.Context, o PurgeRequest, token string) (r PurgeReport, err error) {
 	return r, c.json(ctx, http.MethodPost, "/purge", token, o, &r)
 }
@@ -89,7 +89,7 @@ func (c Client) call(ctx context.Context, method, path, token string, body []byt
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	if host, _, err := net.SplitHostPort(string(c)); err == nil && strings.Contains(host, ".") {
-		r.Host = "localhost" // whoever asks by a program means this address, whatever its name
+		r.Host = "localhost" // a program means this address, by any name
 	}
 	transport := &http.Transport{DisableKeepAlives: true} // without a proxy of the environment: it may be this very peer
 	resp, err := transport.RoundTrip(r)

@@ -11,7 +11,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// A Plan says what this peer's digest is made for, and what is expected of it.
+// A Plan is the situation that this peer's digest is planned for, and its predicted cost.
 type Plan struct {
 	Objects           uint64  `json:"objects"`
 	Peers             int     `json:"peers"`               // alive, this one included
@@ -28,14 +28,13 @@ type Plan struct {
 	Note    string `json:"note"`
 }
 
-// A Cluster is what all of its peers say of themselves.
+// A Cluster is the status of all peers, each as it reports itself.
 type Cluster struct {
 	Peers []ClusterRow `json:"peers"` // the one that was asked first
 	All   Figures      `json:"all"`   // the sums of those that answered
 }
 
-// Figures are what a peer did for clients since it started; siblings' questions are not
-// in them.
+// Figures count a peer's work for clients since it started, without requests of siblings.
 type Figures struct {
 	Requests    uint64 `json:"requests"`
 	Hits        uint64 `json:"hits"`            // of those, answered without the origin: from the store, from siblings, or from another's fetch
@@ -47,7 +46,7 @@ type Figures struct {
 	BytesSaved       uint64 `json:"bytes_saved"` // sent to clients and not by origins
 }
 
-// FiguresOf takes them from a peer's counters.
+// FiguresOf computes them from a peer's counters.
 func FiguresOf(t proxy.Counts) Figures {
 	local := t.LocalHits - min(t.LocalHits, t.ServedToSiblings)
 	return Figures{
@@ -57,21 +56,21 @@ func FiguresOf(t proxy.Counts) Figures {
 	}
 }
 
-// A ClusterRow is what one peer of the cluster says of itself.
+// A ClusterRow is the status of one peer of the cluster, as it reports itself.
 type ClusterRow struct {
 	Peer string `json:"peer"`
 	// State is "serving", "starting" or "draining"; "hangs", "alone", "behind" or "degraded", the
-	// first of these that Troubles has a word of; or, of a peer that says nothing, "dead" or "no answer".
+	// first of these that applies, explained in Troubles; or, for a peer that does not report, "dead" or "no answer".
 	State    string   `json:"state"`
 	Troubles []string `json:"troubles"`        // sentences without a full stop
-	Admin    string   `json:"admin,omitempty"` // where other machines reach its status page; "" = they do not
+	Admin    string   `json:"admin,omitempty"` // where other machines reach its status page; "" = not reachable
 	Figures
-	Others int          `json:"others"` // other peers that it takes for alive
-	Behind int          `json:"behind"` // of those, the ones whose newest digest it has not had for a second or more
+	Others int          `json:"others"` // other peers that it considers alive
+	Behind int          `json:"behind"` // of those, the ones whose newest digest it has lacked for a second or more
 	Asked  []ClusterAsk `json:"asked"`
 }
 
-// A ClusterAsk counts the questions of one peer to another.
+// A ClusterAsk counts the requests of one peer to another.
 type ClusterAsk struct {
 	Peer      string `json:"peer"`
 	Hits      int64  `json:"hits"`
@@ -79,7 +78,7 @@ type ClusterAsk struct {
 	Failures  int64  `json:"failures"`
 }
 
-// RowOf is the row that a status makes.
+// RowOf is the row for a status.
 func RowOf(s Status) ClusterRow {
 	r := ClusterRow{Peer: s.Name, Admin: s.Addresses.page(), State: s.State, Figures: FiguresOf(s.Traffic), Asked: []ClusterAsk{}, Troubles: []string{}}
 	for line := range strings.Lines(s.Health.lines()) {
@@ -93,7 +92,7 @@ func RowOf(s Status) ClusterRow {
 		}
 		r.Others++
 		late := time.Duration(m.Age * float64(time.Second))
-		if m.MemoryBytes == 0 { // it has none yet
+		if m.MemoryBytes == 0 { // its first digest is still missing
 			late = s.Now.Sub(m.Since)
 		}
 		if !m.Current && late >= time.Second {
@@ -118,18 +117,18 @@ func RowOf(s Status) ClusterRow {
 	return r
 }
 
-// Silent is the row of a peer that says nothing.
+// Silent is the row of a peer that does not report.
 func Silent(peer, state, trouble string) ClusterRow {
 	return ClusterRow{Peer: peer, State: state, Troubles: []string{trouble}, Asked: []ClusterAsk{}}
 }
 
-// ClusterOf adds up rows. A peer that answers and takes no other for alive is alone.
+// ClusterOf adds up rows. A peer that reports, and considers no other peer alive, is alone.
 func ClusterOf(rows []ClusterRow) Cluster {
 	c := Cluster{Peers: rows}
 	for i := range rows {
 		r := &rows[i]
 		if len(rows) > 1 && r.Others == 0 && r.State == "serving" {
-			r.State, r.Troubles = "alone", append(r.Troubles, "alone: it takes no other peer for alive")
+			r.State, r.Troubles = "alone", append(r.Troubles, "alone: it considers no other peer alive")
 		}
 		a := &c.All
 		a.Requests, a.Hits, a.SiblingHits, a.ToOrigins = a.Requests+r.Requests, a.Hits+r.Hits, a.SiblingHits+r.SiblingHits, a.ToOrigins+r.ToOrigins
@@ -138,10 +137,10 @@ func ClusterOf(rows []ClusterRow) Cluster {
 	return c
 }
 
-// nameWidth is what is left for a peer's name in 80 columns.
+// nameWidth is the room for a peer's name in 80 columns.
 const nameWidth = 14
 
-// WriteCluster prints c for people, in 80 columns but for what peers say that is in trouble.
+// WriteCluster prints c for people, in 80 columns except for the troubles below the table.
 func WriteCluster(w io.Writer, c Cluster) error {
 	t := table.New("PEER", ">REQUESTS", ">HITS", ">SIBLINGS", ">TO ORIGIN", ">SAVED", "STATE")
 	row := func(name, state string, f Figures) {

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"io"
 	"net/http"
 	"net/http/pprof"
 	"strings"
@@ -52,8 +51,12 @@ func Handler(source Source, durations *Durations, access Access) http.Handler {
 const saidBy = "Summarycache-Admin"
 
 func plain(w http.ResponseWriter, code int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	write(w, code, "text/plain; charset=utf-8", []byte(text))
+}
+
+func write(w http.ResponseWriter, code int, kind string, body []byte) {
+	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	io.WriteString(w, text)
+	w.Write(body)
 }

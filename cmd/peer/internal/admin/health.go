@@ -7,36 +7,35 @@ import (
 	"time"
 )
 
-// Health is how a peer does.
+// Health is the health of a peer.
 type Health struct {
-	OK    bool   `json:"ok"`    // no part hangs: what /healthz says by 200
+	OK    bool   `json:"ok"`    // no part hangs: /healthz answers 200
 	Parts []Part `json:"parts"` // those that are watched
-	// Degraded is what goes wrong without anything being hung: the peer serves, and
-	// not as well as it could.
+	// Degraded are the faults of a peer that serves, though not as well as it could.
 	Degraded []Trouble `json:"degraded"`
-	// Missing are the parts of this status that did not answer in time: what stands
-	// for them is what they said last.
+	// Missing are the parts of this status that did not answer in time: their values are
+	// the last known ones.
 	Missing []string `json:"missing"`
 }
 
-// A Part is how one watched part of a peer does.
+// A Part is the health of one watched part of a peer.
 type Part struct {
 	Name    string  `json:"name"`
 	Hangs   bool    `json:"hangs"`           // no progress for too long, though there was work
 	Stalled float64 `json:"stalled_seconds"` // for how long; 0 = there is no work
 }
 
-// A Trouble is one thing that goes wrong.
+// A Trouble is one fault.
 type Trouble struct {
 	Part   string `json:"part"`   // "store", "origin", "siblings", "cluster" or "machine"
 	Text   string `json:"text"`   // a sentence without its full stop
-	Severe bool   `json:"severe"` // it costs most of what the part is for
+	Severe bool   `json:"severe"` // the part does little of its work
 }
 
-// degradable are the parts of troubles.
+// degradable are the parts that troubles can have.
 var degradable = []string{"store", "origin", "siblings", "cluster", "machine"}
 
-// lines says what is wrong, one thing a line; "" = nothing is.
+// lines names each fault on a line; "" = there is none.
 func (h Health) lines() string {
 	var b strings.Builder
 	for _, p := range h.Parts {
@@ -50,7 +49,7 @@ func (h Health) lines() string {
 	return b.String()
 }
 
-// serveHealth answers by what is known without asking any part, and so always.
+// serveHealth answers without a call to any part, so that it always answers.
 func serveHealth(mux *http.ServeMux, s Source) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		h := s.Health()
@@ -65,8 +64,8 @@ func serveHealth(mux *http.ServeMux, s Source) {
 	})
 }
 
-// answerWithin is how long an answer of the admin listener may take to be made,
-// when a part of the peer hangs: with its way it is there within a second.
+// answerWithin limits how long an answer of the admin listener takes when a part of the
+// peer hangs, so that it arrives within a second.
 const answerWithin = 900 * time.Millisecond
 
 // within responds with what f returns, or with 503 if that takes too long.

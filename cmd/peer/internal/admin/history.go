@@ -15,7 +15,7 @@ const (
 	daySize     = int(23 * time.Hour / dayStep)
 )
 
-// A Sample is what the counters were at a moment; all only grow.
+// A Sample has the counters at a moment; all only grow.
 type Sample struct {
 	At time.Time `json:"at"`
 
@@ -34,7 +34,7 @@ type Sample struct {
 	Inserts uint64 `json:"inserts"` // objects stored
 }
 
-// SampleOf is the sample that a status makes.
+// SampleOf is the sample for a status.
 func SampleOf(s Status) Sample {
 	t, e := s.Traffic, s.Exchange
 	return Sample{
@@ -64,7 +64,7 @@ func (h *History) Add(s Sample) {
 	h.samples = push(h.samples, s, historySize)
 }
 
-// push appends s to at most size samples, for which the first has to go.
+// push appends s; of more than size samples it drops the first.
 func push(samples []Sample, s Sample, size int) []Sample {
 	if len(samples) == size {
 		samples = slices.Delete(samples, 0, 1)

@@ -3,6 +3,7 @@ package admin
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 )
@@ -13,15 +14,12 @@ const maxCommand = 64 << 10 // bytes of a command's body
 func operate(mux *http.ServeMux, s Source) {
 	mux.HandleFunc("GET /why", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
-		in := WhyRequest{Method: q.Get("method"), URL: q.Get("url"), Header: http.Header{}}
-		for _, line := range q["header"] {
-			name, value, ok := strings.Cut(line, ":")
-			if !ok {
-				plain(w, http.StatusBadRequest, "header "+line+" is not NAME: VALUE\n")
-				return
-			}
-			in.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+		header, err := HeaderOf(q["header"])
+		if err != nil {
+			plain(w, http.StatusBadRequest, "header "+err.Error()+"\n")
+			return
 		}
+		in := WhyRequest{Method: q.Get("method"), URL: q.Get("url"), Header: header}
 		within(w, s, http.StatusBadRequest, func() (any, error) {
 			e, err := s.Why(in)
 			if err == nil {
@@ -46,6 +44,19 @@ func operate(mux *http.ServeMux, s Source) {
 	})
 }
 
+// HeaderOf makes a header of lines NAME: VALUE.
+func HeaderOf(lines []string) (http.Header, error) {
+	header := http.Header{}
+	for _, line := range lines {
+		name, value, ok := strings.Cut(line, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return nil, fmt.Errorf("%q is no field, such as 'Accept-Encoding: gzip'", line)
+		}
+		header.Add(name, strings.TrimSpace(value))
+	}
+	return header, nil
+}
+
 // respond writes a value, as JSON unless it is bytes, or an error with its status.
 func respond(w http.ResponseWriter, failure int, v any, err error) {
 	body, raw := v.([]byte)
@@ -61,9 +72,7 @@ func respond(w http.ResponseWriter, failure int, v any, err error) {
 	case err != nil:
 		plain(w, failure, err.Error()+"\n")
 	default:
-		w.Header().Set("Content-Type", kind)
-		w.Header().Set("Cache-Control", "no-store")
-		w.Write(body)
+		write(w, http.StatusOK, kind, body)
 	}
 }
 

@@ -10,18 +10,17 @@ import (
 	"time"
 )
 
-// page is the status page: one file, which asks for the JSON beside it.
+// page is the status page: one file, which fetches the JSON of this listener.
 //
 //go:embed page.html
 var page string
 
-// description is of what the listener answers, for programs.
+// description describes the paths of the listener, for programs.
 //
 //go:embed openapi.json
 var description []byte
 
-// policy lets the page run its own script and style, ask its own server, and
-// nothing else.
+// policy allows the page its own script and style, and requests to its own server only.
 var policy = "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; script-src " +
 	hashOf("<script>", "</script>") + "; style-src " + hashOf("<style>", "</style>")
 
@@ -32,7 +31,7 @@ func hashOf(open, end string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// servePage adds the status page and what it is made of.
+// servePage adds the status page and the paths that it fetches.
 func servePage(mux *http.ServeMux, s Source) {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Accept"), "text/html") {
@@ -40,16 +39,13 @@ func servePage(mux *http.ServeMux, s Source) {
 			return
 		}
 		h := w.Header()
-		h.Set("Content-Type", "text/html; charset=utf-8")
-		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
-		w.Write([]byte(page))
+		write(w, http.StatusOK, "text/html; charset=utf-8", []byte(page))
 	})
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Write(description)
+		write(w, http.StatusOK, "application/json", description)
 	})
 	mux.HandleFunc("GET /history.json", func(w http.ResponseWriter, r *http.Request) {
 		var since time.Time

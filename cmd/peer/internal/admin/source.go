@@ -50,23 +50,23 @@ type WhyRequest struct {
 
 // An Explanation says how a request would be answered, and why.
 type Explanation struct {
-	Peer    string `json:"peer"` // that says so
+	Peer    string `json:"peer"` // that answers
 	Method  string `json:"method"`
 	URL     string `json:"url"` // canonical
 	Verdict string `json:"verdict"`
 	Reason  string `json:"reason"` // as Cache-Status would have it for fwd; "" = a hit
 	Text    string `json:"text"`   // the same in a sentence
 
-	Rules   []rules.Decision `json:"rules,omitempty"` // what rules made of the request
+	Rules   []rules.Decision `json:"rules,omitempty"` // the decisions of rules about the request
 	Stored  []Stored         `json:"stored"`          // every response held for the URL
 	Matches []Match          `json:"matches"`         // every digest held, for each identity that it would be asked for
-	Others  []Holder         `json:"others"`          // what the other peers say that they store
+	Others  []Holder         `json:"others"`          // what the other peers store
 }
 
-// A Holder is what a peer stores for a URL.
+// A Holder says what a peer stores for a URL.
 type Holder struct {
 	Peer   string   `json:"peer"`
-	Error  string   `json:"error"` // why it says nothing; "" = it did
+	Error  string   `json:"error"` // why it does not answer; "" = it did
 	Stored []Stored `json:"stored"`
 }
 
@@ -76,7 +76,7 @@ type Stored struct {
 	Selected bool   `json:"selected"` // by the request
 	Status   int    `json:"status"`
 	Bytes    int64  `json:"bytes"`
-	// The version: its validators, as the origin gave them, and when the origin made it.
+	// The version: its validators from the origin, and when the origin made it.
 	ETag         string    `json:"etag,omitempty"`
 	LastModified string    `json:"last_modified,omitempty"`
 	Date         time.Time `json:"date"`
@@ -87,16 +87,16 @@ type Stored struct {
 	Rule     string  `json:"rule,omitempty"`    // that gave it its lifetime; "" = the origin did
 }
 
-// Match says what one digest says of one identity.
+// A Match is what one digest says of one identity.
 type Match struct {
 	Peer     string `json:"peer"`
 	State    string `json:"state"` // as in [Member]
 	Identity string `json:"identity"`
 	Says     bool   `json:"says_yes"`
-	// Turn is the place among those that would be asked, from 1; 0 = it would
+	// Turn is the place in the order of those that would be asked, from 1; 0 = it would
 	// not be asked.
 	Turn              int     `json:"turn"`
-	FalsePositiveRate float64 `json:"false_positive_rate"` // odds that the digest says yes for what the peer lacks
+	FalsePositiveRate float64 `json:"false_positive_rate"` // odds that the digest claims an object that the peer lacks
 	Age               float64 `json:"age_seconds"`         // of the digest, since it was last known to be current
 	Odds              float64 `json:"odds"`                // that it has the object, by record and digest; 0 = it would not be asked
 	Cost              float64 `json:"cost_seconds"`        // RoundTrip over Odds: the cheapest is asked first
@@ -107,8 +107,8 @@ type Match struct {
 type PurgeRequest struct {
 	URL        string   `json:"url,omitempty"`  // absolute, or a path to a reverse proxy
 	Prefix     bool     `json:"prefix"`         // everything whose URL begins with it
-	Tags       []string `json:"tags,omitempty"` // in the place of a URL: everything that has one of them
-	Soft       bool     `json:"soft"`           // make it stale in the place of removing it
+	Tags       []string `json:"tags,omitempty"` // instead of a URL: everything that has one of them
+	Soft       bool     `json:"soft"`           // make it stale instead of removing it
 	Everywhere bool     `json:"everywhere"`     // at every peer of the cluster
 }
 
@@ -121,7 +121,7 @@ type PurgeReport struct {
 // Purged is what one peer removed.
 type Purged struct {
 	Peer    string `json:"peer"`
-	Removed int    `json:"removed"` // responses, all variants; of the peer that was told, others do not say
+	Removed int    `json:"removed"` // responses, all variants; only the peer that got the command counts them
 	Error   string `json:"error"`   // why nothing was; "" = it was done
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
-// Status is everything that a peer tells of itself, as /status.json has it.
+// Status is the status of a peer, as /status.json has it.
 // Counters start at 0 with the process and only grow. Fields are added and never
 // change their meaning.
 type Status struct {
@@ -24,13 +24,13 @@ type Status struct {
 
 	Addresses Addresses `json:"addresses"`
 	Encrypted bool      `json:"encrypted"` // gossip is, by the cluster's secret
-	// When this peer's certificate for TLS with the others runs out; zero = it has none.
+	// When this peer's certificate for TLS with the others expires; zero = it has none.
 	CertificateUntil time.Time `json:"certificate_until,omitzero"`
 
 	Health  Health          `json:"health"`
 	Origins []proxy.Failing `json:"origins_failing"` // those whose last request got no answer, the latest first
 
-	Late     float64      `json:"late_seconds"` // by which this process runs late, for want of a processor
+	Late     float64      `json:"late_seconds"` // delay of this process for lack of processor time
 	Clients  Connections  `json:"connections"`
 	Siblings Siblings     `json:"siblings"`
 	Traffic  proxy.Counts `json:"traffic"`
@@ -45,13 +45,13 @@ type Status struct {
 type Connections struct {
 	Open    int   `json:"open"`
 	Dropped int64 `json:"dropped"` // idle ones, for others
-	Refused int64 `json:"refused"` // for want of room
+	Refused int64 `json:"refused"` // because no connection could make room
 }
 
-// Siblings is how well they answer now.
+// Siblings is how well siblings answer now.
 type Siblings struct {
-	Deadline float64 `json:"deadline_seconds"` // of the next question: it follows what siblings need
-	Lost     float64 `json:"lost_ratio"`       // of the questions of the last half minute, those without an answer in time
+	Deadline float64 `json:"deadline_seconds"` // of the next request; it follows recent answers
+	Lost     float64 `json:"lost_ratio"`       // share of the requests of the last half minute without an answer in time
 }
 
 // Addresses are where a peer listens, ports chosen by the system included.
@@ -59,12 +59,12 @@ type Addresses struct {
 	Listen  string `json:"listen"`
 	Admin   string `json:"admin"`
 	Gossip  string `json:"gossip"`
-	Service string `json:"service"`         // where the others ask this peer
+	Service string `json:"service"`         // where siblings send requests
 	HTTPS   string `json:"https,omitempty"` // for clients by TLS; "" = none
 }
 
-// page returns where other machines reach the status page, "" if they do not: on all addresses
-// means on the one where siblings ask, and loopback is enough if that is loopback, too.
+// page returns where other machines reach the status page, "" if they do not. For a wildcard
+// that is the address where siblings send requests. Loopback counts if siblings use loopback, too.
 func (a Addresses) page() string {
 	admin, err := netip.ParseAddrPort(a.Admin)
 	host, _, _ := net.SplitHostPort(a.Service)
@@ -93,8 +93,8 @@ type Digest struct {
 	Saturated         int     `json:"saturated"` // counters that are stuck
 }
 
-// Exchange counts what keeping each other informed takes. Bytes are the payload of UDP
-// and TCP on the gossip port, all of it, without the headers of either and of IP.
+// Exchange counts the traffic about digests. Bytes are the whole payload of UDP
+// and TCP on the gossip port, without the headers of either and of IP.
 type Exchange struct {
 	Published          int64   `json:"published"` // versions of this peer's digest
 	AdvertsSent        int64   `json:"adverts_sent"`
@@ -124,7 +124,7 @@ type Exchange struct {
 	ResumedBytes       int64   `json:"resumed_bytes"`    // of snapshots, not received again although a stream broke
 	ReplicaBytes       int64   `json:"replica_bytes"`    // memory of the others' digests
 	IndexBytes         int64   `json:"index_bytes"`      // memory of the index over them, which lookups ask
-	LagMean            float64 `json:"lag_mean_seconds"` // from hearing of a version to having it
+	LagMean            float64 `json:"lag_mean_seconds"` // from the first advert of a version until it is held
 	LagMax             float64 `json:"lag_max_seconds"`
 	// Membership: failure detection and member lists. Sealing: what encryption adds to
 	// everything on the port.
@@ -144,16 +144,16 @@ func (e Exchange) BytesReceived() int64 {
 	return e.AdvertBytesHeard + e.SnapshotBytesHeard + e.DeltaBytesHeard + e.VectorBytesHeard + e.RequestBytesHeard
 }
 
-// Member is what a peer knows of another.
+// A Member is what a peer knows of another.
 type Member struct {
 	Name    string    `json:"name"`
-	State   string    `json:"state"`  // "alive", "suspended", "quarantined", "left" (as it said it would) or "dead"
+	State   string    `json:"state"`  // "alive", "suspended", "quarantined", "left" (it announced that) or "dead"
 	Since   time.Time `json:"since"`  // when it came or went
 	Gossip  string    `json:"gossip"` // "" for a Squid
 	Service string    `json:"service"`
-	Squid   bool      `json:"squid,omitempty"` // beside the cluster, known by its cache digest
+	Squid   bool      `json:"squid,omitempty"` // beside the cluster, by its cache digest
 
-	Current           bool    `json:"current"` // its digest is held and no newer one is known of
+	Current           bool    `json:"current"` // its digest is held, and no newer one is known
 	Keys              uint64  `json:"keys"`
 	FalsePositiveRate float64 `json:"false_positive_rate"`
 	Age               float64 `json:"age_seconds"` // since the digest was last known to be current
@@ -162,15 +162,15 @@ type Member struct {
 	Record
 }
 
-// Record is how a peer does as a sibling that this one asks: what decides whether it is
+// A Record is how a sibling has answered this peer. It decides whether the sibling is
 // asked, and in which order.
 type Record struct {
 	Hits      int64 `json:"hits"`
 	FalseHits int64 `json:"false_hits"`
 	Failures  int64 `json:"failures"`
-	// From a question to the header of its answer, lately; 0 = it never answered.
+	// From a request to the header of its answer, recently; 0 = it never answered.
 	RoundTrip  float64 `json:"round_trip_seconds"`
-	Throughput float64 `json:"bytes_per_second"` // of its bodies, lately; 0 = unknown
+	Throughput float64 `json:"bytes_per_second"` // of its bodies, recently; 0 = unknown
 }
 
 // Here reports whether the member is in the cluster now: it has neither left nor

@@ -90,10 +90,10 @@ func obstacles(counts map[string]uint64) string {
 	return strings.Join(text, ", ")
 }
 
-// writeHealth says what is wrong, if anything is.
+// writeHealth prints the faults, if there are any.
 func writeHealth(b *strings.Builder, s Status) {
 	text := s.Health.lines()
-	if s.Origin == "" { // to a reverse proxy its origin is a trouble of its own
+	if s.Origin == "" { // of a reverse proxy the origin is among the troubles
 		for _, f := range s.Origins[:min(len(s.Origins), 5)] {
 			text += fmt.Sprintf("origin %s does not answer since %s: %s\n", f.Host, f.Since.UTC().Format(time.RFC3339), f.Reason)
 		}
@@ -148,7 +148,7 @@ func rate(f float64) string {
 	return fmt.Sprintf("%.2g %%", 100*f)
 }
 
-// Span writes a length of time in the two units that say enough.
+// Span writes a length of time in one or two units.
 func Span(d time.Duration) string {
 	d = max(d, 0)
 	switch {

@@ -37,8 +37,8 @@ func WriteExplanation(w io.Writer, e Explanation) error {
 	return err
 }
 
-// writeHolders says what each peer stores: those that store nothing, and those that do not
-// say, below the others.
+// writeHolders prints what each peer stores. Peers that store nothing, or do not answer, come
+// below the table.
 func writeHolders(b *strings.Builder, all []Holder) error {
 	t := table.New("HELD BY", ">BYTES", ">AGE", "FRESHNESS", "IN DIGEST", "SELECTED", "RESPONSE")
 	held, without, silent := false, []string{}, ""
@@ -67,7 +67,7 @@ func writeHolders(b *strings.Builder, all []Holder) error {
 	return nil
 }
 
-// version is what tells a response from others of its URL.
+// version distinguishes a response from others of its URL.
 func version(s Stored) string {
 	switch {
 	case s.ETag != "":
@@ -78,7 +78,7 @@ func version(s Stored) string {
 	return "of " + s.Date.UTC().Format(time.DateTime)
 }
 
-// response says which one is stored: status, version, and what it varies by, if anything.
+// response identifies a response: status, version, and the fields by which it varies.
 func response(s Stored) string {
 	text := fmt.Sprintf("%d %s", s.Status, version(s))
 	if v := variant(s.Identity); v != "any" {
@@ -134,7 +134,7 @@ func WritePurge(w io.Writer, r PurgeReport) error {
 		switch {
 		case p.Error != "":
 			t.Row(p.Peer, "-", p.Error)
-		case i > 0: // it does not say
+		case i > 0: // only the first counts them
 			t.Row(p.Peer, "-", "done")
 		default:
 			t.Row(p.Peer, table.Count(p.Removed), "done")

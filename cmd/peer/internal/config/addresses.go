@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// checkAddresses checks what addresses must be to each other, unless one is broken.
+// checkAddresses compares the addresses with each other, unless one is broken.
 func (c *checker) checkAddresses() {
 	var squids []string
 	for _, a := range c.SquidPeers {
@@ -38,15 +38,15 @@ func (c *checker) checkAddresses() {
 	c.checkAdvertise()
 }
 
-// clash reports whether two listeners want one port of one host.
+// clash reports whether two listeners want the same port of one host.
 func clash(a, b string) bool {
 	hostA, portA, _ := net.SplitHostPort(a)
 	hostB, portB, _ := net.SplitHostPort(b)
 	return portA == portB && portA != "0" && (hostA == hostB || wildcard(hostA) || wildcard(hostB))
 }
 
-// checkAdvertise settles at which host the others reach this peer, and refuses one
-// that they can't.
+// checkAdvertise decides at which host the other peers reach this one, and refuses one
+// that they cannot reach.
 func (c *checker) checkAdvertise() {
 	if h := c.Advertise; h != "" {
 		if _, _, err := net.SplitHostPort(h); err == nil || wildcard(h) || strings.ContainsAny(h, "/ []@?#") {

@@ -14,12 +14,12 @@ const meanObject = 32 << 10
 
 const maxName = 63 // characters, as in gossip
 
-// A checker checks what the text of one setting does not say, sets the fields of a
+// A checker makes the checks that need files or more than one setting, sets the fields of a
 // [Config] that are no settings, and collects mistakes.
 type checker struct {
 	*Config
-	where map[string]string // a mistake names a setting by
-	wrong map[string]bool   // settings whose text is
+	where map[string]string // by which a mistake names a setting
+	wrong map[string]bool   // settings whose text is wrong
 	errs  []error
 }
 

@@ -76,7 +76,7 @@ type Config struct {
 	Drain           time.Duration `name:"drain" env:"PEER_DRAIN" placeholder:"TIME" default:"10s" type:"time" group:"Operation" help:"Time for requests under way to finish when the peer is stopped. Default: ${default}."`
 
 	// Secret is the first of SecretFile; nil = none: gossip is neither encrypted nor
-	// authenticated. AcceptSecrets are accepted besides, while a cluster moves from one
+	// authenticated. AcceptSecrets are accepted as well, while a cluster moves from one
 	// secret to the next.
 	Secret        []byte   `kong:"-"`
 	AcceptSecrets [][]byte `kong:"-"`

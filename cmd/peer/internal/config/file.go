@@ -72,7 +72,7 @@ func (c *checker) failKey(item section, key, value string, err error) {
 // readFile reads the settings in a YAML file. It returns what it could read beside every
 // mistake it found.
 func readFile(path string, flags []*kong.Flag) (map[string]entry, []error) {
-	data, err := readLimited(path, maxFile)
+	data, err := ReadLimited(path, maxFile)
 	if err != nil {
 		return nil, []error{fmt.Errorf("--config: %w", err)}
 	}

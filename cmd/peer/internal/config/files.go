@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// checkStore checks what can be told of the directory without making it.
+// checkStore checks the directory as far as possible without making it.
 func (c *checker) checkStore() {
 	if c.Store == "" {
 		cache, err := os.UserCacheDir()
@@ -69,7 +69,7 @@ func fileCanBe(file string) error {
 	return nil
 }
 
-// reason is what the system said, without the path that our sentence has.
+// reason is the error of the system, without the path that our sentence has.
 func reason(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -78,8 +78,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// readLimited reads a file that may be no longer than most.
-func readLimited(path string, most int64) ([]byte, error) {
+// ReadLimited reads a file that may be no longer than most.
+func ReadLimited(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

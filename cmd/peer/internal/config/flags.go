@@ -76,16 +76,22 @@ func (m *Mistake) Error() string {
 	return fmt.Sprintf("%s %q %s", m.Where, m.Value, m.Reason)
 }
 
-// Err joins the mistakes in the flags of the selected command, which has no settings.
+// Err joins the mistakes in the flags of the selected command that are no settings:
+// [Flags.Load] reports those.
 func (f *Flags) Err(ctx *kong.Context) error {
 	var errs []error
 	for _, flag := range ctx.Selected().Flags {
+		if isSetting(flag) {
+			continue
+		}
 		for _, m := range f.reading(ctx, flag).wrong {
 			errs = append(errs, &Mistake{"--" + flag.Name, m.Value, m.Reason})
 		}
 	}
 	return errors.Join(errs...)
 }
+
+func isSetting(flag *kong.Flag) bool { return len(flag.Envs) > 0 }
 
 // given reports whether a flag stands on the command line.
 func given(ctx *kong.Context, flag *kong.Flag) bool {

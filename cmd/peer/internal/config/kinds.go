@@ -40,7 +40,7 @@ var kinds = map[string]func(text string, t tag) (any, error){
 	"path":    text(checkPath),
 	"prefix":  text(checkPrefix),
 	"host":    text(checkHost),
-	"origin":  func(s string, _ tag) (any, error) { return originURL(s) },
+	"origin":  readOrigin,
 	"network": readNetwork,
 	"listener": func(s string, t tag) (any, error) {
 		return s, checkAddr(s, t.Get("example"), true)
@@ -61,8 +61,8 @@ func text(check func(string) error) func(string, tag) (any, error) {
 	return func(s string, _ tag) (any, error) { return s, check(s) }
 }
 
-// set gives a field the value of texts, several of which only a list takes. It returns
-// the mistakes in them, without a place; what is wrong is left out.
+// set gives a field the value of texts, more than one only for a list. It returns
+// the mistakes in them, without a place. A list gets the values that are right.
 func set(field reflect.Value, t tag, texts []string) (wrong []Mistake) {
 	read := kinds[t.Get("type")]
 	if field.Kind() == reflect.Slice && field.IsNil() {
@@ -99,7 +99,7 @@ func readSize(s string, t tag) (any, error) {
 	case n < least:
 		err = fmt.Errorf("is less than %d bytes", least)
 	case n >= 1<<50:
-		err = errors.New("is more than the sizes that there are: want less than 1024TiB")
+		err = errors.New("is too large: want less than 1024TiB")
 	}
 	return n, err
 }
@@ -194,8 +194,8 @@ func readStatus(s string, _ tag) (any, error) {
 	return rules.Range{From: low, To: high}, nil
 }
 
-// readNetwork reads a network, or a single address as one. Bits behind its prefix are cut off or, with `exact`, a
-// mistake.
+// readNetwork reads a network, or a single address as one. Bits behind its prefix are cut
+// off or, with `exact`, a mistake.
 func readNetwork(s string, t tag) (any, error) {
 	if ip, err := netip.ParseAddr(s); err == nil {
 		return netip.PrefixFrom(ip, ip.BitLen()), nil
@@ -210,8 +210,8 @@ func readNetwork(s string, t tag) (any, error) {
 	return p.Masked(), err
 }
 
-// originURL reads the address of an origin.
-func originURL(s string) (*url.URL, error) {
+// readOrigin reads the address of an origin; with `exact` that of http, without a path.
+func readOrigin(s string, t tag) (any, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
@@ -222,6 +222,8 @@ func originURL(s string) (*url.URL, error) {
 		return nil, errors.New("has no host")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
 		return nil, errors.New("may have a path but no user, query or fragment")
+	case t.Get("exact") != "" && (u.Scheme != "http" || strings.Trim(u.Path, "/") != ""):
+		return nil, errors.New("is no http URL without a path, such as http://127.0.0.1:8080")
 	}
 	return u, nil
 }
@@ -245,7 +247,7 @@ func checkPath(s string) error {
 	return nil
 }
 
-// checkPrefix checks a path below which everything is meant.
+// checkPrefix checks a path that stands for everything below it.
 func checkPrefix(s string) error {
 	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, "*?#") {
 		return errors.New("is no path: want one that begins with /, without * and query")
@@ -253,7 +255,7 @@ func checkPrefix(s string) error {
 	return nil
 }
 
-// checkHost checks a host, perhaps with a port, or one for all below it.
+// checkHost checks a host, perhaps with a port, or a pattern for all its subdomains.
 func checkHost(s string) error {
 	host := strings.TrimPrefix(s, "*.")
 	if u, err := url.Parse("http://" + host + "/"); host == "" || err != nil || u.Host != host || u.Path != "/" || u.User != nil {

@@ -24,7 +24,7 @@ type Effective struct {
 // error joins every mistake.
 func (f *Flags) Load(ctx *kong.Context, c *Config) ([]Effective, error) {
 	k := &checker{Config: c, where: make(map[string]string), wrong: make(map[string]bool)}
-	flags := slices.DeleteFunc(slices.Clone(ctx.Selected().Flags), func(flag *kong.Flag) bool { return len(flag.Envs) == 0 })
+	flags := slices.DeleteFunc(slices.Clone(ctx.Selected().Flags), func(flag *kong.Flag) bool { return !isSetting(flag) })
 	var entries map[string]entry
 	if c.File != "" {
 		entries, k.errs = readFile(c.File, flags)

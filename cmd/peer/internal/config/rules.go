@@ -11,14 +11,14 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
-// The keys of a rule: what it is for, and those of the others that speak of a response, when
-// the request is already under way.
+// The keys of a rule that say what it matches, and those of the others that decide about
+// a response, when the request is already under way.
 var (
 	ruleMatchers = []string{"site", "path", "cookie", "header", "status", "type"}
 	ofResponses  = []string{"ttl", "min-ttl", "max-ttl", "set-cookie"}
 )
 
-// readRules reads the rules and, behind them, what the settings of all of the peer say.
+// readRules reads the rules of the file. The settings for the whole peer follow them.
 func (c *checker) readRules(items []section) {
 	for i, item := range items {
 		r := rules.Rule{Name: strconv.Itoa(i + 1), Where: fmt.Sprintf("%s:%d", c.File, item.line)}
@@ -48,7 +48,7 @@ func (c *checker) checkRule(item section, r *rules.Rule) {
 		}
 	}
 	if !does {
-		c.errs = append(c.errs, fmt.Errorf("%s: the rule says what it is for and not what it does, such as ttl: 1h", r.Where))
+		c.errs = append(c.errs, fmt.Errorf("%s: the rule says what it matches but not what it does, such as ttl: 1h", r.Where))
 	}
 	if r.MinTTL != nil && r.MaxTTL != nil && *r.MinTTL > *r.MaxTTL {
 		c.failKey(item, "min-ttl", item.entries["min-ttl"].values[0], errors.New("is more than max-ttl"))
@@ -73,7 +73,7 @@ func meant(s proxy.Site, pattern string) bool {
 	})
 }
 
-// lines write the items of a list down, their keys in the order of the file.
+// lines are the items of a list as text, with their keys in the order of the file.
 func lines(items []section) (out []string) {
 	for _, item := range items {
 		var parts []string

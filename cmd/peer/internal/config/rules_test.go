@@ -11,7 +11,7 @@ func TestRuleMistakes(t *testing.T) {
 		"no list":             {"rules:\n  ttl: 1h\n", `peer.yaml:1: rules wants a list`},
 		"an item of text":     {"rules:\n  - ttl 1h\n", `peer.yaml:2: an item of rules wants lines of the form key: value`},
 		"unknown key":         {"rules:\n  - path: /x\n    tll: 1h\n", `peer.yaml:3: unknown key "tll", did you mean "ttl"?`},
-		"does nothing":        {"rules:\n  - path: /x\n", `peer.yaml:2: the rule says what it is for and not what it does`},
+		"does nothing":        {"rules:\n  - path: /x\n", `peer.yaml:2: the rule says what it matches but not what it does`},
 		"time without a unit": {"rules:\n  - ttl: 60\n", `peer.yaml:2: ttl "60" is no time`},
 		"part of a second":    {"rules:\n  - ttl: 1500ms\n", `is not in whole seconds`},
 		"no path":             {"rules:\n  - path: static\n    ttl: 1h\n", `path "static" is no path`},

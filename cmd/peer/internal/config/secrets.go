@@ -23,7 +23,7 @@ func (c *checker) readSecrets() {
 	if c.SecretFile == "" {
 		return
 	}
-	data, err := readLimited(c.SecretFile, maxSecret)
+	data, err := ReadLimited(c.SecretFile, maxSecret)
 	if err != nil {
 		c.fail("secret-file", c.SecretFile, errors.New("cannot be read: "+reason(err)))
 		return
@@ -35,7 +35,7 @@ func (c *checker) readSecrets() {
 }
 
 // splitSecrets takes the secrets from a file, one a line: the first is used, the
-// others are accepted. Empty lines are nothing.
+// others are accepted. Empty lines are skipped.
 func (c *checker) splitSecrets(data []byte) {
 	fail := func(format string, args ...any) {
 		c.fail("secret-file", c.SecretFile, fmt.Errorf(format, args...))

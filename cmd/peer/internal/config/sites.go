@@ -66,8 +66,8 @@ func (c *checker) readSites(items []section) {
 	}
 }
 
-// originTLS is how the site's origins are trusted, and trust this peer. The client certificate
-// is read at each handshake: one that is renewed needs no reload.
+// originTLS is the configuration for TLS with the site's origins. The client certificate
+// is read at each handshake, so that a renewed one needs no reload.
 func (c *checker) originTLS(item section, s *site) *tls.Config {
 	if s.CA+s.Cert+s.Key+s.SNI == "" {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// findCollector settles where traces go: to the endpoint that is set or else, if there is
-// one, to that of OpenTelemetry's own variables, by the rules of its specification.
-// Those say more than where in either case.
+// findCollector decides where traces go: to the endpoint of the setting or else to that
+// of OpenTelemetry's own variables, if there is one, by the rules of its specification.
+// Headers and timeout come from these variables in either case.
 func (c *checker) findCollector() {
 	endpoint, path := c.OTLP, "/v1/traces"
 	if endpoint == "" {

@@ -16,7 +16,7 @@ import (
 // that all peers trust, in PEM.
 type Files struct{ Cert, Key, CA string }
 
-// An Identity is a peer's certificate and whom it trusts. It is safe for
+// An Identity is a peer's certificate and the authority that it trusts. It is safe for
 // concurrent use, and can be reloaded meanwhile.
 type Identity struct {
 	name  string
@@ -29,9 +29,9 @@ type material struct {
 	roots *x509.CertPool
 }
 
-// Load reads the files of the peer of that name and refuses what other peers
-// would refuse: a certificate that is not for the name, has run out, or is not of
-// the authority. The error joins all that is wrong.
+// Load reads the files of the peer of that name. It refuses a certificate that other peers
+// would refuse: one that is not for the name, has expired, or is not signed by
+// the authority. The error joins all mistakes.
 func Load(name string, f Files) (*Identity, error) {
 	i := &Identity{name: name, files: f}
 	m, err := read(name, f)
@@ -39,15 +39,15 @@ func Load(name string, f Files) (*Identity, error) {
 	return i, err
 }
 
-// Renew has an Identity use what another one read later from the same files. One of other
-// files, or nil, changes nothing.
+// Renew takes over the certificates that another Identity read later from the same files.
+// One of other files, or nil, changes nothing.
 func (i *Identity) Renew(later *Identity) {
 	if later != nil && later.name == i.name && later.files == i.files {
 		i.now.Store(later.now.Load())
 	}
 }
 
-// Same reports whether two peers' certificates, and whom they trust, are the same;
+// Same reports whether two identities have the same certificates and authorities;
 // nil = none.
 func (i *Identity) Same(other *Identity) bool {
 	if i == nil || other == nil {
@@ -57,8 +57,7 @@ func (i *Identity) Same(other *Identity) bool {
 	return slices.EqualFunc(a.cert.Certificate, b.cert.Certificate, bytes.Equal) && a.roots.Equal(b.roots)
 }
 
-// Validity returns the time within which all certificates that this peer shows are
-// good.
+// Validity returns the time in which all certificates of this peer's chain are valid.
 func (i *Identity) Validity() (from, until time.Time) {
 	for n, c := range certificates(i.now.Load().cert) {
 		if n == 0 || c.NotBefore.After(from) {

@@ -11,9 +11,9 @@ import (
 )
 
 // A Transport sends requests to siblings over TLS, each to the peer that
-// [sibling.PeerOf] names, and requests that name none as they are, since a Squid
-// has no certificate of ours. Connections are kept by name: one that was made to a
-// peer is never used for another that has come to its address.
+// [sibling.PeerOf] names. Requests that name none go in plain HTTP, since a Squid
+// has no certificate of the cluster. Connections are kept by name: one to a
+// peer is never used for another peer that now has its address.
 type Transport struct {
 	identity *Identity
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -47,12 +47,9 @@ func (t *Transport) to(peer string) *http.Transport {
 	if own := t.byPeer[peer]; own != nil {
 		return own
 	}
-	for other, old := range t.byPeer {
-		if len(t.byPeer) < maxTransports {
-			break
-		}
-		old.CloseIdleConnections()
-		delete(t.byPeer, other)
+	if len(t.byPeer) >= maxTransports {
+		t.closeIdle()
+		clear(t.byPeer)
 	}
 	config := t.identity.Client(peer)
 	own := sibling.NewHTTPTransport(func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -76,6 +73,10 @@ func (t *Transport) CloseIdleConnections() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.plain.CloseIdleConnections()
+	t.closeIdle()
+}
+
+func (t *Transport) closeIdle() {
 	for _, own := range t.byPeer {
 		own.CloseIdleConnections()
 	}

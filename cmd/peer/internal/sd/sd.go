@@ -1,4 +1,4 @@
-// Package sd tells a service manager how its service does, by the protocol of
+// Package sd reports the state of a service to its manager, by the protocol of
 // sd_notify(3): datagrams of NAME=VALUE lines to the socket that $NOTIFY_SOCKET
 // names. Without one every call does nothing.
 //
@@ -14,16 +14,15 @@ import (
 	"time"
 )
 
-// A Notifier talks to the service manager. The nil Notifier says nothing. It is
+// A Notifier sends messages to the service manager. The nil Notifier sends none. It is
 // safe for concurrent use.
 type Notifier struct {
 	socket   string
 	watchdog time.Duration
 }
 
-// FromEnvironment returns the notifier of this process, nil if it runs under no
-// manager that wants to hear. The variables are removed, so that no child speaks
-// in our name.
+// FromEnvironment returns the notifier of this process, nil if no manager set the
+// variables. They are removed, so that no child process uses them.
 func FromEnvironment() *Notifier {
 	n := parse(os.Getenv("NOTIFY_SOCKET"), os.Getenv("WATCHDOG_USEC"), os.Getenv("WATCHDOG_PID"), os.Getpid())
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
@@ -45,8 +44,8 @@ func parse(socket, usec, pid string, self int) *Notifier {
 	return n
 }
 
-// Watchdog returns how often at least [Notifier.Alive] must be called, half of
-// what the manager tolerates; 0 = never.
+// Watchdog returns the interval for calls of [Notifier.Alive], half of the manager's
+// limit; 0 = none are needed.
 func (n *Notifier) Watchdog() time.Duration {
 	if n == nil {
 		return 0
@@ -54,7 +53,7 @@ func (n *Notifier) Watchdog() time.Duration {
 	return n.watchdog / 2
 }
 
-// Ready says that the service is up, and how it does in a line.
+// Ready says that the service is up, with its status in a line.
 func (n *Notifier) Ready(status string) error { return n.send("READY=1", "STATUS="+oneLine(status)) }
 
 // Reloading says that a reload has begun; Ready ends it.
@@ -62,12 +61,12 @@ func (n *Notifier) Reloading() error {
 	return n.send("RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", monotonic().Microseconds()))
 }
 
-// Stopping says that the service is on its way down.
+// Stopping says that the service is stopping.
 func (n *Notifier) Stopping(status string) error {
 	return n.send("STOPPING=1", "STATUS="+oneLine(status))
 }
 
-// Alive keeps the watchdog quiet.
+// Alive resets the watchdog.
 func (n *Notifier) Alive() error { return n.send("WATCHDOG=1") }
 
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", " ") }

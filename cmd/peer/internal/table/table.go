@@ -1,5 +1,4 @@
-// Package table prints rows of text in aligned columns, and numbers the way
-// that people read them.
+// Package table prints rows of text in aligned columns, and numbers for people.
 package table
 
 import (
@@ -17,7 +16,7 @@ type Table struct {
 }
 
 // New returns a table with these column headings. A heading that begins with
-// ">" aligns its column to the right, as numbers want.
+// ">" aligns its column to the right, for numbers.
 func New(header ...string) *Table { return &Table{header: header} }
 
 // Row appends a row; cells are formatted as by [fmt.Sprint].
@@ -35,9 +34,9 @@ func (t *Table) Rule() { t.rows = append(t.rows, nil) }
 // lineWidth is how many columns a terminal has.
 const lineWidth = 80
 
-// Write prints the table, each line behind indent. Where it would be wider than a
-// terminal, headings of several words take two lines, and then the text in the last column
-// as many as it needs.
+// Write prints the table, each line behind indent. If it would be wider than a
+// terminal, headings of several words are broken in two lines. If that is not enough, the text
+// in the last column is wrapped.
 func (t *Table) Write(w io.Writer, indent string) error {
 	right := make([]bool, len(t.header))
 	header := make([]string, len(t.header))

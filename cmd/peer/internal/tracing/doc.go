@@ -1,7 +1,6 @@
-// Package tracing tells an OpenTelemetry collector what became of requests: a span
-// for each request that a peer answers, and below it one for each question to a
-// sibling and each request to an origin, with W3C trace context taken over from
-// clients and passed on to both.
+// Package tracing sends spans to an OpenTelemetry collector: one for each request that a
+// peer answers, and child spans for its requests to siblings and origins. W3C trace context
+// comes from clients and is passed on to both.
 //
 // Start from [New]; nil is a Tracer that does nothing and costs nothing. Spans are
 // made, sampled and batched by OpenTelemetry's SDK, which its usual variables

@@ -48,7 +48,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	return nil
 }
 
-// post delivers once. again tells whether another attempt may do better.
+// post delivers once. again reports whether another attempt may succeed.
 func (e *exporter) post(ctx context.Context, body []byte) (again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(e.cfg.Timeout, 10*time.Second))
 	defer cancel()

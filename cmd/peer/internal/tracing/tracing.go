@@ -38,7 +38,7 @@ const scope = "github.com/summarycache/summarycache/cmd/peer"
 var w3c = propagation.TraceContext{}
 
 // New returns a Tracer that sends to c's endpoint. OTEL_SERVICE_NAME,
-// OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_* are heeded.
+// OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_* apply.
 func New(ctx context.Context, c Config) (*Tracer, error) {
 	what, err := resource.New(ctx,
 		resource.WithAttributes(
@@ -57,7 +57,7 @@ func New(ctx context.Context, c Config) (*Tracer, error) {
 	return t, nil
 }
 
-// Close sends what is left, for as long as ctx allows.
+// Close sends the remaining spans, for as long as ctx allows.
 func (t *Tracer) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -89,11 +89,11 @@ func (r Request) Trace(q *http.Request) string {
 	return ""
 }
 
-// An End is what became of a request.
+// An End is the result of a request.
 type End struct {
 	URL     string
 	Status  int    // 0 = there was no answer
-	Outcome string // which way it took
+	Outcome string // as metrics name it
 	Peer    string // the sibling that answered; "" = none
 	Bytes   int64  // of the body
 	Err     error  // nil = none
