@@ -49,11 +49,11 @@ func audit(t *testing.T, x *Index, filters loop) {
 	want := map[uint32]*digest.Filter{}
 	for name, f := range filters {
 		e := x.peers[name]
-		if e.home == inTable {
+		if e.layout == inTable {
 			want[e.place] = f
 		}
-		if e.version != f.Version() || e.ones != f.Ones() {
-			t.Fatalf("%s is at version %v with %d positions, want %v with %d", name, e.version, e.ones, f.Version(), f.Ones())
+		if got := e.filter.Load(); got != f {
+			t.Fatalf("%s has the filter %v, want %v", name, got.Version(), f.Version())
 		}
 	}
 	auditTable(t, &x.table, want)

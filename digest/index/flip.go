@@ -1,5 +1,11 @@
 package index
 
+import (
+	"slices"
+
+	"github.com/summarycache/summarycache/digest"
+)
+
 // moreLines is how a crowded segment grows: by one line in so many.
 const moreLines = 7
 
@@ -115,3 +121,45 @@ func (t *table) growAll(r reach) {
 
 // grow gives a segment more lines.
 func (t *table) grow(s *segment) { t.rebuild(s, uint64(s.lines+s.lines/moreLines+1)) }
+
+// replace toggles the positions of a peer in which filter by differs from old: part by part,
+// of some thousand positions each.
+func (t *table) replace(place uint32, m uint64, old, by *digest.Filter) error {
+	parts := max(old.Ones(), by.Ones())/comparedAtOnce + 1
+	var before, after, flips []uint64
+	for i := range parts {
+		first, last := m*i/parts, m*(i+1)/parts-1
+		before, after = appendWithin(before[:0], old, first, last), appendWithin(after[:0], by, first, last)
+		if max(len(before), len(after)) > mostInSegment {
+			return errCrowd
+		}
+		flips = appendDiffering(flips[:0], before, after)
+		if err := t.flip(place, m, flips); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const comparedAtOnce = 4096
+
+func appendWithin(dst []uint64, f *digest.Filter, first, last uint64) []uint64 {
+	dst, _ = appendBeyond(dst, f, first, last, comparedAtOnce*9/8)
+	n, _ := slices.BinarySearch(dst, last+1)
+	return dst[:n]
+}
+
+// appendDiffering appends what is in one of two ascending lists only.
+func appendDiffering(dst, a, b []uint64) []uint64 {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] == b[0]:
+			a, b = a[1:], b[1:]
+		case a[0] < b[0]:
+			dst, a = append(dst, a[0]), a[1:]
+		default:
+			dst, b = append(dst, b[0]), b[1:]
+		}
+	}
+	return append(append(dst, a...), b...)
+}

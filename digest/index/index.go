@@ -2,7 +2,6 @@ package index
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -23,9 +22,8 @@ type Index struct {
 	write     sync.Mutex
 	peers     map[string]*indexed
 	order     []*indexed // best first
-	groups    map[rowKey]*rows
-	separates map[rowKey]int // how many are asked one by one
-	free      []uint32       // places that were used and are not
+	groups    map[family]*rows
+	separates map[family]int // how many are asked one by one
 	places    uint32         // that were ever used
 	held      int            // bytes of filters that are asked one by one
 	limit     int            // bytes; 0 for none
@@ -44,8 +42,8 @@ type Match struct {
 func New() *Index {
 	x := &Index{
 		peers:     make(map[string]*indexed),
-		groups:    make(map[rowKey]*rows),
-		separates: make(map[rowKey]int),
+		groups:    make(map[family]*rows),
+		separates: make(map[family]int),
 	}
 	x.table.init()
 	x.publish()
@@ -60,15 +58,12 @@ func (x *Index) SetMemoryLimit(bytes int) {
 	x.limit = max(0, bytes)
 }
 
-// Set makes f what is known of peer, in place of what was. It takes time in
-// proportion to f's positions, most of it for those that were not known before; for a
-// peer whose changes are known, [Index.Apply] takes less. If the index would exceed the limit of [Index.SetMemoryLimit], the peer
-// is forgotten, and the error wraps [digest.ErrTooLarge]; there is no other error.
-func (x *Index) Set(peer string, f *digest.Filter) error {
-	x.write.Lock()
-	defer x.write.Unlock()
-	return x.set(peer, f)
-}
+// Set makes f what is known of peer, in place of what was. It takes time in proportion to
+// f's positions, most of it for those that were not known before; for a peer whose changes
+// are known, [Index.Apply] takes less. If the index would exceed the limit of
+// [Index.SetMemoryLimit], the peer is forgotten, and the error wraps [digest.ErrTooLarge];
+// there is no other error.
+func (x *Index) Set(peer string, f *digest.Filter) error { return x.Apply(peer, nil, f) }
 
 // Apply brings what is known of peer from d's base to its target, which is next.
 // It takes time in proportion to d's length. If what is known of peer is not d's
@@ -76,29 +71,7 @@ func (x *Index) Set(peer string, f *digest.Filter) error {
 func (x *Index) Apply(peer string, d *digest.Delta, next *digest.Filter) error {
 	x.write.Lock()
 	defer x.write.Unlock()
-	e := x.peers[peer]
-	if e == nil || d == nil || e.version != d.Base() || next.Version() != d.Target() || keyOf(e.geometry) != keyOf(d.Geometry()) ||
-		keyOf(e.geometry) != keyOf(next.Geometry()) || x.homeOf(next, e) != e.home {
-		return x.set(peer, next)
-	}
-	flips := d.AppendPositions(x.buffer[:0])
-	if x.buffer = flips[:0]; cap(x.buffer) > mostAtHand/8 {
-		x.buffer = nil
-	}
-	if e.home == inTable {
-		if err := x.reserve(peer, 4*uint64(len(flips))); err != nil {
-			return err
-		}
-		if x.table.flip(e.place, e.geometry.Bits, flips) != nil {
-			e.last = nil // some are flipped
-			return x.set(peer, next)
-		}
-	} else {
-		x.changeInPlace(e, next, flips)
-	}
-	x.note(e, next)
-	x.table.sweepSome(d.Len())
-	return nil
+	return x.set(peer, d, next)
 }
 
 // Delete forgets peer, which ceases to match at once. Its memory is used again or
@@ -151,34 +124,44 @@ func (x *Index) reserve(peer string, need uint64) error {
 	return fmt.Errorf("index: %s: %w: %d bytes and %d more, %d allowed", peer, digest.ErrTooLarge, have, need, x.limit)
 }
 
-// set puts a peer where its filter belongs.
-func (x *Index) set(peer string, f *digest.Filter) error {
+// set makes f the filter of a peer: by the positions that differ where that takes less, of
+// which d is the list if it leads from the last filter to f.
+func (x *Index) set(peer string, d *digest.Delta, f *digest.Filter) error {
 	old := x.peers[peer]
-	home := x.homeOf(f, old)
-	if err := x.reserve(peer, x.needOf(f, home)); err != nil {
+	to, key := x.layoutFor(f, old), keyOf(f.Geometry())
+	need := x.needOf(f, to)
+	inPlace := old != nil && old.layout == to && old.key == key
+	if inPlace {
+		last := old.filter.Load()
+		if d != nil && (d.Base() != last.Version() || d.Target() != f.Version() || keyOf(d.Geometry()) != key) {
+			d = nil
+		}
+		switch {
+		case to != inTable:
+			need = 0
+		case d != nil:
+			need = 4 * uint64(d.Len())
+		default: // if the sizes are very different, the table should be, too
+			inPlace = f.Ones()/2 <= last.Ones() && last.Ones()/2 <= f.Ones()
+		}
+	}
+	if err := x.reserve(peer, need); err != nil {
 		return err
 	}
-	old = x.peers[peer]
-	if old != nil && x.replace(old, f, home) {
-		x.note(old, f)
+	if inPlace && x.change(old, d, f) {
 		return nil
 	}
-	if old != nil && home != inTable && home == old.home && keyOf(f.Geometry()) == keyOf(old.geometry) {
-		x.changeInPlace(old, f, nil)
-		x.note(old, f)
-		return nil
-	}
-	e := &indexed{name: peer, geometry: f.Geometry(), version: f.Version(), home: home, place: x.takePlace()}
+	e := &indexed{name: peer, key: key, layout: to, place: x.takePlace()}
 	x.settle(e, f)
 	x.peers[peer] = e
 	if old != nil {
-		x.order = slices.DeleteFunc(x.order, func(o *indexed) bool { return o == old })
+		x.unrank(old)
 	}
-	x.rank(e, f.FalsePositiveRate())
+	x.rank(e)
 	x.publish()
 	if old != nil {
 		x.abandon(old)
 	}
 	x.table.sweepSome(int(f.Ones()))
-	return x.gather(e, f)
+	return x.gather(e)
 }

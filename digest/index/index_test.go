@@ -244,8 +244,8 @@ func TestCrowds(t *testing.T) {
 		t.Fatal(err)
 	}
 	audit(t, x, l)
-	if got := x.peers["liar"].home; got != separate {
-		t.Errorf("the liar is in home %d", got)
+	if got := x.peers["liar"].layout; got != separate {
+		t.Errorf("the liar has layout %d", got)
 	}
 	for _, k := range positions {
 		if got, want := namesOf(x.Lookup(nil, k)), l.lookup(k); !slices.Equal(got, want) {
@@ -267,8 +267,8 @@ func TestCrowds(t *testing.T) {
 	}
 	l["creeper"] = next
 	audit(t, x, l)
-	if got := x.peers["creeper"].home; got != separate {
-		t.Errorf("the creeper is in home %d", got)
+	if got := x.peers["creeper"].layout; got != separate {
+		t.Errorf("the creeper has layout %d", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/summarycache/summarycache/digest"
@@ -23,99 +24,66 @@ func (a addition) within(first, last uint64) addition {
 	return a
 }
 
-// A loading brings a filter into the table. Its positions come in order, so it goes
-// through the segments in order, and puts codes into a segment where there is room, or
-// writes it anew with them, whichever takes less.
-type loading struct {
-	*table
-	addition // what is at hand, of which
-	done     int
-	filter   *digest.Filter
-	next     uint64 // what is to come begins here; none if there is nothing
-}
+// mostInSegment bounds how many positions of a peer there are in a segment, unless somebody
+// chose them; segments for which about half as many are expected are split first.
+const mostInSegment = 1 << 18
 
-// load adds all positions. It fails with errCrowd, having added some, if they are not
-// such as hashing gives. It ends, since each round finishes positions, or a segment, or
-// splits one that is too small for them, after which none is.
-func (l *loading) load() error {
-	split := false
-	for k := uint64(0); l.done < len(l.positions) || l.fetch(4096); {
-		k = max(k, firstKey(l.positions[l.done], l.bits)) // a position may have begun before
-		s := l.at(k)
-		top := high(s.last(), l.bits)
-		whole := l.take(top)
-		if !whole && !split {
-			about := l.codesFor(l.filter.Ones()) >> s.depth // there are for the segment
-			if lines := l.linesFor(s, about); lines > uint64(s.lines) {
-				l.rebuild(s, lines)
-				split = true
-				continue
-			}
+// load adds the positions of a filter for a peer that has none in the table yet: segment by
+// segment, one by one where there is room, or by writing the segment anew, whichever takes
+// less. It fails with errCrowd, having added some, if they are not such as hashing gives.
+func (t *table) load(place uint32, m uint64, f *digest.Filter) error {
+	codes := t.codesFor(f.Ones(), m)
+	var buffer []uint64
+	a, all := addition{place: place, bits: m}, false
+	for k := uint64(0); ; {
+		s := t.at(k)
+		if about := codes >> s.depth; about > mostInSegment/2 {
+			t.rebuild(s, t.linesFor(s, about))
+			s = t.at(k)
 		}
-		split = false
-		rest := l.positions[l.done:]
-		n := sort.Search(len(rest), func(i int) bool { return rest[i] > top })
-		if err := l.addTo(s, rest[:n]); err != nil {
+		end := s.last()
+		top := high(end, m)
+		if have := len(a.positions); !all && (have == 0 || a.positions[have-1] <= top) {
+			buffer, all = appendBeyond(buffer[:0], f, high(k, m), top, int(min(4096, f.Ones()+1)))
+			a.positions = buffer
+		}
+		n, _ := slices.BinarySearch(a.positions, top+1)
+		if err := t.addTo(s, a, n); err != nil {
 			return err
 		}
-		l.done += n
-		if !whole {
-			continue
-		}
-		if s.last() == ^uint64(0) {
+		if end == ^uint64(0) {
 			return nil
 		}
-		k = s.last() + 1
-		if n > 0 && reachOf(rest[n-1], l.bits).last >= k {
-			l.done-- // the next segment needs it, too
-		}
+		k = end + 1
+		done, _ := slices.BinarySearch(a.positions[:n], high(k, m)) // the last may be in the next segment, too
+		a.positions = a.positions[done:]
 	}
-	return nil
 }
 
-// fetch brings n positions more to hand, or as many as there are. It returns false if
-// there are none.
-func (l *loading) fetch(n int) bool {
-	if l.next == none {
-		return false
-	}
-	l.positions = l.positions[:copy(l.positions, l.positions[l.done:])]
-	l.done = 0
-	had := len(l.positions)
-	l.positions = l.filter.AppendPositions(l.positions, l.next, n)
-	if len(l.positions) < had+n {
-		l.next = none
-		return len(l.positions) > had
-	}
-	l.next = l.positions[len(l.positions)-1] + 1
-	return true
-}
-
-// mostAtHand bounds how many positions are at hand: more than there are in a segment,
-// unless somebody chose them.
-const mostAtHand = 1 << 17
-
-// take brings positions to hand up to top. It returns false if there are too many.
-func (l *loading) take(top uint64) bool {
-	for l.next <= top {
-		if len(l.positions)-l.done >= mostAtHand {
-			return false
+// appendBeyond appends the positions of f from first on, n at a time, until one is beyond
+// last or there are more than mostInSegment. It reports whether there are no more.
+func appendBeyond(dst []uint64, f *digest.Filter, first, last uint64, n int) (_ []uint64, all bool) {
+	for {
+		had := len(dst)
+		dst = f.AppendPositions(dst, first, n)
+		if len(dst) < had+n {
+			return dst, true
 		}
-		if !l.fetch(4096) {
-			break
+		if end := dst[len(dst)-1]; end > last || len(dst) > mostInSegment {
+			return dst, false
 		}
+		first = dst[len(dst)-1] + 1
 	}
-	return true
 }
 
 // codesFor returns how many codes so many positions take, as some are in several lines.
-func (l *loading) codesFor(positions uint64) uint64 {
-	return positions + uint64(float64(positions)*float64(l.words/lineWords)/float64(l.bits))
+func (t *table) codesFor(positions, m uint64) uint64 {
+	return positions + uint64(float64(positions)*float64(t.words/lineWords)/float64(m))
 }
 
 // linesFor returns how many lines a segment should have for so many codes more.
-func (l *loading) linesFor(s *segment, more uint64) uint64 {
-	used := uint64(l.live()*float64(s.used)) + more
+func (t *table) linesFor(s *segment, more uint64) uint64 {
+	used := uint64(t.live()*float64(s.used)) + more
 	if used <= uint64(s.limit()) {
 		return uint64(s.lines)
 	}
@@ -133,45 +101,47 @@ const loadedTo = 0.8
 // less to write them one by one than to write the segment anew.
 const insertFrom = 2
 
-// addTo adds positions to a segment.
-func (l *loading) addTo(s *segment, positions []uint64) error {
-	if len(positions) == 0 {
+// addTo adds the first n of some positions to a segment.
+func (t *table) addTo(s *segment, a addition, n int) error {
+	if n == 0 {
 		return nil
 	}
-	more := l.codesFor(uint64(len(positions)))
-	lines := l.linesFor(s, more)
-	near := max(1, l.bits/max(1, lines<<s.depth)) // positions in a line
-	for i := range max(0, len(positions)-crowd) {
-		if positions[i+crowd]-positions[i] < near {
+	more := t.codesFor(uint64(n), a.bits)
+	lines := t.linesFor(s, more)
+	near := max(1, a.bits/max(1, lines<<s.depth)) // positions in a line
+	for i := range max(0, n-crowd) {
+		if a.positions[i+crowd]-a.positions[i] < near {
 			return errCrowd
 		}
 	}
+	if n > mostInSegment {
+		return errCrowd
+	}
 	if lines == uint64(s.lines) && uint64(s.used)+more <= uint64(s.limit()) && insertFrom*more < uint64(s.codes) {
-		l.insert(s, len(positions))
+		t.insert(s, a, n)
 		return nil
 	}
-	a := l.addition
-	a.positions = positions
-	l.rebuildWith(s, lines, a)
+	a.positions = a.positions[:n]
+	t.rebuildWith(s, lines, a)
 	return nil
 }
 
-// insert adds the next n positions to a segment that has room, code by code.
-func (l *loading) insert(s *segment, n int) {
+// insert adds the first n of some positions to a segment that has room, code by code.
+func (t *table) insert(s *segment, a addition, n int) {
 	const ahead = 16
-	step := ^uint64(0) / l.bits
-	b := &s.shape.blocks[l.place]
-	scale := s.scale(l.bits)
-	for i, p := range l.positions[l.done:][:n] {
-		if i := l.done + i + ahead; i < len(l.positions) {
-			l.prefetch(digest.Key(l.positions[i] * step)) // nearly its first key
+	step := ^uint64(0) / a.bits
+	b := &s.shape.blocks[a.place]
+	scale := s.scale(a.bits)
+	for i, p := range a.positions[:n] {
+		if i+ahead < len(a.positions) {
+			t.prefetch(digest.Key(a.positions[i+ahead] * step)) // nearly its first key
 		}
-		line, last := s.linesOf(p, l.bits, scale)
+		line, last := s.linesOf(p, a.bits, scale)
 		for ; line <= last; line++ {
-			for !s.insert(line, l.place, b, p) {
-				s = l.refresh(s)
+			for !s.insert(line, a.place, b, p) {
+				s = t.refresh(s)
 			}
-			l.codes++
+			t.codes++
 		}
 	}
 }

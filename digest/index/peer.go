@@ -13,29 +13,40 @@ import (
 // An indexed is what the index knows of one peer. Another one takes its place if
 // the peer has to move.
 type indexed struct {
-	name     string
-	place    uint32
-	home     home
-	geometry digest.Geometry
-	rate     atomic.Uint64                 // bits of the false-positive rate
-	filter   atomic.Pointer[digest.Filter] // if separate
+	name   string
+	place  uint32
+	layout layout
+	key    family
+	rate   atomic.Uint64                 // bits of the false-positive rate
+	filter atomic.Pointer[digest.Filter] // the last one; lookups ask it if it is separate
 
 	// The writer's:
-	last    *digest.Filter // what is in the table; nil if that is not known
-	version digest.Version
-	ones    uint64
-	ranked  float64 // the rate that its rank is by
-	column  int     // if in rows
+	ranked float64 // the rate that its rank is by
+	column int     // if in rows
 }
 
-// A home is where the index keeps what it knows of a peer.
-type home uint8
+// A layout is how the index keeps the positions of a peer.
+type layout uint8
 
 const (
-	inTable home = iota
-	inRows
-	separate
+	inTable  layout = iota
+	inRows          // beside those of others of its family
+	separate        // in its filter, which is asked by itself
 )
+
+// A family is what geometries have in common under which keys have the same positions.
+type family struct {
+	bits   uint64 // m
+	hashes int
+	scheme digest.Scheme
+}
+
+func keyOf(g digest.Geometry) family {
+	if g.Hashes == 1 {
+		g.Scheme = digest.Double // all the same
+	}
+	return family{g.Bits, g.Hashes, g.Scheme}
+}
 
 func (e *indexed) match() Match {
 	return Match{Peer: e.name, FalsePositiveRate: math.Float64frombits(e.rate.Load())}
@@ -45,27 +56,27 @@ func (e *indexed) match() Match {
 // one by one, which takes no memory but the filters'.
 const rowsFrom = 4
 
-// homeOf returns where f belongs, given where the peer is now, if anywhere. Twice
+// layoutFor returns the layout for f, given where the peer is now, if anywhere. Twice
 // the memory is the price of staying.
-func (x *Index) homeOf(f *digest.Filter, now *indexed) home {
+func (x *Index) layoutFor(f *digest.Filter, now *indexed) layout {
 	const bitsPerCode = 26
-	m, density := f.Geometry().Bits, x.table.shape.density
-	if m >= 64 && (f.Geometry().Hashes == 1 || f.Geometry().Scheme == digest.Double) {
-		inTableBits := bitsPerCode * (float64(f.Ones()) + float64(f.Ones())*float64(density)/float64(m))
+	key := keyOf(f.Geometry())
+	m, ones, density := float64(key.bits), float64(f.Ones()), float64(x.table.shape.density)
+	if key.bits >= 64 && key.scheme == digest.Double {
+		inTableBits := bitsPerCode * (ones + ones*density/m)
 		switch {
 		case now == nil:
-		case now.home == inTable:
+		case now.layout == inTable:
 			inTableBits /= 2
 		default:
 			inTableBits *= 2
 		}
-		if inTableBits <= float64(m) {
+		if inTableBits <= m {
 			return inTable
 		}
 	}
-	key := keyOf(f.Geometry())
 	others := x.separates[key]
-	if now != nil && now.home == separate && keyOf(now.geometry) == key {
+	if now != nil && now.layout == separate && now.key == key {
 		others--
 	}
 	if x.groups[key] != nil || others+1 >= rowsFrom {
@@ -75,8 +86,8 @@ func (x *Index) homeOf(f *digest.Filter, now *indexed) home {
 }
 
 // needOf estimates what f will occupy.
-func (x *Index) needOf(f *digest.Filter, home home) uint64 {
-	switch home {
+func (x *Index) needOf(f *digest.Filter, to layout) uint64 {
+	switch to {
 	case inTable:
 		return 4 * f.Ones()
 	case inRows:
@@ -89,104 +100,108 @@ func (x *Index) needOf(f *digest.Filter, home home) uint64 {
 }
 
 func (x *Index) takePlace() uint32 {
-	x.free = append(x.free, x.table.sweep.free...)
-	x.table.sweep.free = x.table.sweep.free[:0]
-	if len(x.free) > 0 {
-		// The smallest, so that sets of places need few words.
-		place := slices.Min(x.free)
-		x.free = slices.DeleteFunc(x.free, func(p uint32) bool { return p == place })
-		return place
+	free := &x.table.freePlaces
+	if len(*free) == 0 {
+		x.places++
+		return x.places - 1
 	}
-	x.places++
-	return x.places - 1
+	// The smallest, so that sets of places need few words.
+	place := slices.Min(*free)
+	*free = slices.DeleteFunc(*free, func(p uint32) bool { return p == place })
+	return place
 }
 
 // settle gives a peer, which no view has yet, its memory.
 func (x *Index) settle(e *indexed, f *digest.Filter) {
-	e.last, e.version, e.ones = f, f.Version(), f.Ones()
-	e.rate.Store(math.Float64bits(f.FalsePositiveRate()))
-	switch e.home {
+	e.store(f)
+	switch e.layout {
 	case inTable:
-		x.table.admit(e.place, e.geometry.Bits, f.Ones())
-		if x.load(e, f) == nil {
+		x.table.admit(e.place, e.key.bits, f.Ones())
+		if x.table.load(e.place, e.key.bits, f) == nil {
 			return
 		}
 		// Positions that were made up to meet in few lines would slow down all who
 		// use them.
 		x.table.remove(e.place, int(f.Ones()))
 		e.place = x.takePlace()
-		e.home = separate
+		e.layout = separate
 		fallthrough
 	case separate:
-		e.filter.Store(f)
 		x.held += f.MemoryBytes()
-		x.separates[keyOf(e.geometry)]++
+		x.separates[e.key]++
 	case inRows:
-		key := keyOf(e.geometry)
-		g := x.groups[key]
+		g := x.groups[e.key]
 		if g == nil {
-			g = newRows(e.geometry)
-			x.groups[key] = g
+			g = newRows(f.Geometry())
+			x.groups[e.key] = g
 		}
 		e.column = g.admit(e)
 		g.fill(e.column, f)
 	}
 }
 
-// load puts f's positions into the table.
-func (x *Index) load(e *indexed, f *digest.Filter) error {
-	l := loading{
-		table:    &x.table,
-		addition: addition{place: e.place, bits: e.geometry.Bits, positions: x.buffer[:0]},
-		filter:   f,
+// change brings a peer from its last filter to f where it is, by d if that is not nil. It
+// returns false, having changed some of it, if that cannot be.
+func (x *Index) change(e *indexed, d *digest.Delta, f *digest.Filter) bool {
+	var flips []uint64
+	if d != nil && e.layout != separate {
+		flips = d.AppendPositions(x.buffer[:0])
+		if x.buffer = flips[:0]; cap(x.buffer) > mostBuffered {
+			x.buffer = nil
+		}
 	}
-	err := l.load()
-	if x.buffer = l.positions[:0]; cap(x.buffer) > mostAtHand/8 {
-		x.buffer = nil
-	}
-	return err
-}
-
-// changeInPlace brings a peer that is not in the table from one filter to another
-// of the same positions. flips may be nil, if they are not known.
-func (x *Index) changeInPlace(e *indexed, f *digest.Filter, flips []uint64) {
-	if e.home == separate {
+	switch e.layout {
+	case inTable:
+		if d != nil && x.table.flip(e.place, e.key.bits, flips) != nil ||
+			d == nil && x.table.replace(e.place, e.key.bits, e.filter.Load(), f) != nil {
+			return false
+		}
+	case inRows:
+		if g := x.groups[e.key]; d != nil {
+			g.flip(e.column, flips)
+		} else {
+			g.fill(e.column, f)
+		}
+	case separate:
 		x.held += f.MemoryBytes() - e.filter.Load().MemoryBytes()
-		e.filter.Store(f)
-		return
 	}
-	g := x.groups[keyOf(e.geometry)]
-	if flips != nil {
-		g.flip(e.column, flips)
-		return
-	}
-	g.fill(e.column, f)
-}
-
-// note records what has become known of a peer.
-func (x *Index) note(e *indexed, f *digest.Filter) {
-	rate := f.FalsePositiveRate()
-	e.last, e.geometry, e.version, e.ones = f, f.Geometry(), f.Version(), f.Ones()
-	e.rate.Store(math.Float64bits(rate))
+	rate := e.store(f)
 	if math.Abs(rate-e.ranked) > e.ranked/8 {
-		x.order = slices.DeleteFunc(x.order, func(o *indexed) bool { return o == e })
-		x.rank(e, rate)
+		x.unrank(e)
+		x.rank(e)
 		x.publish()
 	}
+	x.table.sweepSome(len(flips))
+	return true
+}
+
+// mostBuffered is how many positions may be kept room for between updates.
+const mostBuffered = 1 << 14
+
+// store makes f the filter of a peer and returns its false-positive rate.
+func (e *indexed) store(f *digest.Filter) (rate float64) {
+	rate = f.FalsePositiveRate()
+	e.rate.Store(math.Float64bits(rate))
+	e.filter.Store(f)
+	return rate
 }
 
 // rank puts a peer where it belongs in the order.
-func (x *Index) rank(e *indexed, rate float64) {
-	e.ranked = rate
+func (x *Index) rank(e *indexed) {
+	e.ranked = math.Float64frombits(e.rate.Load())
 	at, _ := slices.BinarySearchFunc(x.order, e, func(a, b *indexed) int {
 		return cmp.Or(cmp.Compare(a.ranked, b.ranked), strings.Compare(a.name, b.name))
 	})
 	x.order = slices.Insert(x.order, at, e)
 }
 
+func (x *Index) unrank(e *indexed) {
+	x.order = slices.DeleteFunc(x.order, func(o *indexed) bool { return o == e })
+}
+
 func (x *Index) forget(e *indexed) {
 	delete(x.peers, e.name)
-	x.order = slices.DeleteFunc(x.order, func(o *indexed) bool { return o == e })
+	x.unrank(e)
 	x.publish()
 	x.abandon(e)
 	x.table.sweepSome(0)
@@ -194,34 +209,34 @@ func (x *Index) forget(e *indexed) {
 
 // abandon takes back the memory of a peer that no view has any more.
 func (x *Index) abandon(e *indexed) {
-	key := keyOf(e.geometry)
-	switch e.home {
+	f := e.filter.Load()
+	switch e.layout {
 	case inTable:
-		x.table.remove(e.place, int(e.ones))
+		x.table.remove(e.place, int(f.Ones()))
 		return
 	case inRows:
-		g := x.groups[key]
+		g := x.groups[e.key]
 		g.members[e.column] = nil
 		if g.empty() {
-			delete(x.groups, key)
+			delete(x.groups, e.key)
 		}
 	case separate:
-		x.held -= e.filter.Load().MemoryBytes()
-		if x.separates[key]--; x.separates[key] == 0 {
-			delete(x.separates, key)
+		x.held -= f.MemoryBytes()
+		if x.separates[e.key]--; x.separates[e.key] == 0 {
+			delete(x.separates, e.key)
 		}
 	}
-	x.free = append(x.free, e.place)
+	x.table.freePlaces = append(x.table.freePlaces, e.place)
 }
 
 // gather moves those who were separate into the rows that e has founded.
-func (x *Index) gather(e *indexed, f *digest.Filter) error {
-	if e.home != inRows || x.separates[keyOf(f.Geometry())] == 0 {
+func (x *Index) gather(e *indexed) error {
+	if e.layout != inRows || x.separates[e.key] == 0 {
 		return nil
 	}
 	for _, o := range slices.Clone(x.order) {
-		if o.home == separate && keyOf(o.geometry) == keyOf(f.Geometry()) {
-			if err := x.set(o.name, o.filter.Load()); err != nil {
+		if o.layout == separate && o.key == e.key {
+			if err := x.set(o.name, nil, o.filter.Load()); err != nil {
 				return err
 			}
 		}

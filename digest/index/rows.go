@@ -18,20 +18,6 @@ type rows struct {
 	members  []*indexed // by column; nil for none
 }
 
-// A rowKey is what filters in the same rows have in common.
-type rowKey struct {
-	bits   uint64
-	hashes int
-	scheme digest.Scheme
-}
-
-func keyOf(g digest.Geometry) rowKey {
-	if g.Hashes == 1 {
-		g.Scheme = digest.Double // all the same
-	}
-	return rowKey{g.Bits, g.Hashes, g.Scheme}
-}
-
 // A rowSet is what a view knows of rows.
 type rowSet struct {
 	geometry digest.Geometry

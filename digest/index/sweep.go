@@ -6,7 +6,6 @@ type sweep struct {
 	removed []removal // waiting, or being swept
 	now     int       // how many of these, from the front, are being swept
 	next    uint64    // the first key not yet swept
-	free    []uint32  // places that are nobody's any more
 }
 
 // A removal is the place of a peer that is gone, whose codes are still there.
@@ -32,12 +31,8 @@ func (t *table) remove(place uint32, codes int) {
 	t.dead += codes
 	t.sweep.removed = append(t.sweep.removed, removal{place, codes})
 	if t.present() == nil {
-		free := t.sweep.free
-		for _, g := range t.sweep.removed {
-			free = append(free, g.place)
-		}
+		t.finish(len(t.sweep.removed))
 		t.reset()
-		t.sweep.free = free
 	}
 }
 
@@ -65,7 +60,7 @@ func (t *table) sweepSome(positions int) {
 		budget -= int(s.codes)
 		t.rebuild(s, t.fit(s, roomy))
 		if s.last() == ^uint64(0) {
-			t.freePlaces(w.now)
+			t.finish(w.now)
 			return
 		}
 		w.next = s.last() + 1
@@ -81,16 +76,16 @@ func (t *table) manyRemovals() bool {
 // sweepAll does it all at once, and leaves little room.
 func (t *table) sweepAll() {
 	t.each(func(s *segment) { t.rebuild(s, t.fit(s, tight)) })
-	t.freePlaces(len(t.sweep.removed))
+	t.finish(len(t.sweep.removed))
 }
 
-// freePlaces frees the places of the first n removed.
-func (t *table) freePlaces(n int) {
+// finish frees the places of the first n removed, which have no codes any more.
+func (t *table) finish(n int) {
 	w := &t.sweep
 	for _, g := range w.removed[:n] {
 		t.gone[g.place] = false
 		t.dead -= g.codes
-		w.free = append(w.free, g.place)
+		t.freePlaces = append(t.freePlaces, g.place)
 	}
 	w.removed = append(w.removed[:0], w.removed[n:]...)
 	w.now = 0

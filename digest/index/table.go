@@ -30,6 +30,8 @@ type table struct {
 	sweep    sweep
 	migrator migrator
 
+	freePlaces []uint32 // that are nobody's any more
+
 	maxLines    uint64 // in a segment
 	fewCodes    int    // so many dead ones are not worth a sweep,
 	fewRemovals int    // and nor are so many removals
@@ -117,7 +119,7 @@ func (t *table) present() (all []owner) {
 func (t *table) reshape(p plan) {
 	t.shape = newShape(p, t.present())
 	t.each(func(s *segment) { t.rebuild(s, t.fit(s, roomy)) })
-	t.freePlaces(len(t.sweep.removed))
+	t.finish(len(t.sweep.removed))
 }
 
 // How full lines are made where there is too much room, as a share of what makes

@@ -30,7 +30,7 @@ func (x *Index) publish() {
 	for rank, e := range v.order {
 		v.present[e.place/64] |= 1 << (e.place % 64)
 		v.ranks[e.place] = uint32(rank)
-		switch e.home {
+		switch e.layout {
 		case separate:
 			v.separate = append(v.separate, e)
 		case inTable:
@@ -44,10 +44,10 @@ func (x *Index) publish() {
 }
 
 func (v *view) deepen(e *indexed) {
-	for len(v.deeper) < e.geometry.Hashes-1 {
+	for len(v.deeper) < e.key.hashes-1 {
 		v.deeper = append(v.deeper, make([]uint64, v.words()))
 	}
-	for i := range e.geometry.Hashes - 1 {
+	for i := range e.key.hashes - 1 {
 		v.deeper[i][e.place/64] |= 1 << (e.place % 64)
 	}
 }
