@@ -28,6 +28,20 @@ func (b *batch) begin(x *Index) *view {
 	return v
 }
 
+// several appends the peers that find leaves in the total of a batch. It asks again if
+// another view has come meanwhile.
+func (x *Index) several(dst []Match, find func(*batch, *view)) []Match {
+	b := x.borrow()
+	defer x.scratch.Put(b)
+	for {
+		v := b.begin(x)
+		find(b, v)
+		if x.view.Load() == v {
+			return v.appendMatches(dst, b.total, b.ranked)
+		}
+	}
+}
+
 // ahead is for how many keys memory is asked before the first of their lines is
 // looked at; half of them on, for what the line refers to.
 const ahead = 8

@@ -15,7 +15,9 @@ func (x *Index) Lookup(dst []Match, k digest.Key) []Match {
 		v := x.view.Load()
 		n := v.words()
 		if n > stackWords {
-			return x.lookupMany(dst, k)
+			return x.several(dst, func(b *batch, v *view) {
+				x.collect(v, k, x.table.lineOf(uint64(k)), b.total, b.part)
+			})
 		}
 		var memory [3 * stackWords]uint64
 		found, ranked := memory[:n], memory[stackWords:stackWords+n]
@@ -28,20 +30,6 @@ func (x *Index) Lookup(dst []Match, k digest.Key) []Match {
 
 // stackWords suffice for a set of some 1,200 places.
 const stackWords = 19
-
-// lookupMany is for more peers than the stack has room for.
-func (x *Index) lookupMany(dst []Match, k digest.Key) []Match {
-	b := x.borrow()
-	defer x.scratch.Put(b)
-	for {
-		v := b.begin(x)
-		clear(b.found)
-		x.collect(v, k, x.table.lineOf(uint64(k)), b.found, b.part)
-		if x.view.Load() == v {
-			return v.appendMatches(dst, b.found, b.ranked)
-		}
-	}
-}
 
 // collect makes found, which is empty, the places of all whose filters say yes for
 // k, whose line of the table is l. part is memory for as much.

@@ -67,15 +67,10 @@ func (r *rows) admit(e *indexed) int {
 // next one.
 func (r *rows) widen(width uint) {
 	words := make([]uint64, rowWords(r.geometry.Bits, width))
-	if r.width >= 64 {
-		from, to := int(r.width/64), int(width/64)
-		for i := range int(r.geometry.Bits) {
-			copy(words[i*to:], r.words[i*from:][:from])
-		}
-	} else if r.width > 0 {
-		for p := range r.geometry.Bits {
-			at := p * uint64(width)
-			words[at/64] |= r.narrow(p) << (at % 64)
+	for p := range r.geometry.Bits {
+		for part := uint64(0); part < uint64(r.width); part += 64 {
+			at := p*uint64(width) + part
+			words[at/64] |= partOf(r.words, p*uint64(r.width)+part, r.width) << (at % 64)
 		}
 	}
 	r.width, r.words = width, words
@@ -84,10 +79,9 @@ func (r *rows) widen(width uint) {
 	}
 }
 
-// narrow returns the row of a position if it is less than 64 bits.
-func (r *rows) narrow(p uint64) uint64 {
-	at := p * uint64(r.width)
-	return r.words[at/64] >> (at % 64) & (1<<r.width - 1)
+// partOf returns the bits of a row from at on: a word of them, or all if a row has less.
+func partOf(words []uint64, at uint64, width uint) uint64 {
+	return atomic.LoadUint64(&words[at/64]) >> (at % 64) & (1<<min(width, 64) - 1)
 }
 
 func (r *rows) empty() bool {
@@ -147,29 +141,15 @@ func (r *rows) flipBit(at uint64) {
 func (r *rowSet) collect(k digest.Key, set []uint64) {
 	var buf [digest.MaxHashes]uint64
 	positions := r.geometry.AppendPositions(buf[:0], k)
-	if r.width < 64 {
-		all := uint64(1)<<r.width - 1
-		for _, p := range positions {
-			at := p * uint64(r.width)
-			all &= atomic.LoadUint64(&r.words[at/64]) >> (at % 64)
-		}
-		r.mark(all, 0, set)
-		return
-	}
-	n := uint64(r.width / 64)
-	for i := range n {
+	for part := uint64(0); part < uint64(r.width); part += 64 {
 		all := ^uint64(0)
 		for _, p := range positions {
-			all &= atomic.LoadUint64(&r.words[p*n+i])
+			all &= partOf(r.words, p*uint64(r.width)+part, r.width)
 		}
-		r.mark(all, int(i), set)
-	}
-}
-
-func (r *rowSet) mark(columns uint64, word int, set []uint64) {
-	for ; columns != 0; columns &= columns - 1 {
-		if place := r.places[64*word+bits.TrailingZeros64(columns)]; place != noPlace {
-			set[place/64] |= 1 << (place % 64)
+		for ; all != 0; all &= all - 1 {
+			if place := r.places[part+uint64(bits.TrailingZeros64(all))]; place != noPlace {
+				set[place/64] |= 1 << (place % 64)
+			}
 		}
 	}
 }
