@@ -27,13 +27,8 @@ func (e *Engine) bodyArrived(now time.Time, f *flight, r Result) {
 	} else {
 		e.stats.DeltasIn++
 	}
-	if err := e.acceptable(p, f, r); err != nil {
-		r.Err = err
-		e.reject(f, r)
-		if f.source != p {
-			p.dropHolder(f.source)
-		}
-		e.backOff(now, p)
+	if r.Err = e.acceptable(p, f, r); r.Err != nil {
+		e.fetchFailed(now, f, r)
 		return
 	}
 	e.install(now, f, r)

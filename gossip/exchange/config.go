@@ -40,10 +40,6 @@ type Config struct {
 	// BytesIn and BytesOut bound the bodies fetched and served, in bytes a
 	// second averaged over a few seconds. Zero means no bound.
 	BytesIn, BytesOut int
-
-	// KeepDead is how long the replica of a dead peer is kept. Zero means ten
-	// minutes.
-	KeepDead time.Duration
 }
 
 // Publishing says when a changed digest becomes a new version.
@@ -73,7 +69,6 @@ const (
 	defaultReplicaLog   = 256 << 10
 	defaultDigestBytes  = 64 << 20
 	defaultFetches      = 16
-	defaultKeepDead     = 10 * time.Minute
 )
 
 func (c Config) withDefaults() Config {
@@ -81,7 +76,6 @@ func (c Config) withDefaults() Config {
 	c.ReplicaLog = cmp.Or(c.ReplicaLog, defaultReplicaLog)
 	c.DigestBytes = cmp.Or(c.DigestBytes, defaultDigestBytes)
 	c.Fetches = cmp.Or(c.Fetches, defaultFetches)
-	c.KeepDead = cmp.Or(c.KeepDead, defaultKeepDead)
 	return c
 }
 

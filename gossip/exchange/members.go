@@ -68,7 +68,7 @@ func (e *Engine) PeerDown(now time.Time, name string) {
 		e.syncAt = time.Time{}
 	}
 	if e.expireAt.IsZero() {
-		e.expireAt = now.Add(e.cfg.KeepDead)
+		e.expireAt = now.Add(keepDead)
 	}
 }
 
@@ -100,6 +100,9 @@ func (e *Engine) find(name string, now time.Time) *peer {
 	return p
 }
 
+// keepDead is how long the replica of a dead peer is kept.
+const keepDead = 10 * time.Minute
+
 // expire forgets peers that have been dead for long.
 func (e *Engine) expire(now time.Time) {
 	if e.expireAt.IsZero() || now.Before(e.expireAt) {
@@ -110,7 +113,7 @@ func (e *Engine) expire(now time.Time) {
 		if p.live {
 			return false
 		}
-		gone := p.died.Add(e.cfg.KeepDead)
+		gone := p.died.Add(keepDead)
 		if now.Before(gone) {
 			e.expireAt = earlier(e.expireAt, gone)
 			return false

@@ -84,7 +84,7 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 			p.notBefore = now.Add(e.jitter(refusedWait))
 			return
 		}
-	case errors.Is(r.Err, digest.ErrBase), errors.Is(r.Err, digest.ErrCorrupt), errors.Is(r.Err, ErrMalformed), errors.Is(r.Err, ErrForged):
+	case errors.Is(r.Err, digest.ErrBase), errors.Is(r.Err, digest.ErrCorrupt), errors.Is(r.Err, ErrMalformed), errors.Is(r.Err, ErrForged), errors.Is(r.Err, errStale):
 		e.reject(f, r)
 		if r.Kind == FrameDelta {
 			p.badDeltas++ // some more, and it has to be a snapshot

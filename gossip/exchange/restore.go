@@ -80,7 +80,7 @@ func (e *Engine) Restore(now time.Time, peer string, r Result) bool {
 	e.become(p, Former)
 	p.died = now
 	if e.expireAt.IsZero() {
-		e.expireAt = now.Add(e.cfg.KeepDead)
+		e.expireAt = now.Add(keepDead)
 	}
 	return true
 }
