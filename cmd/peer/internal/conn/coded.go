@@ -3,85 +3,45 @@ package conn
 import (
 	"bytes"
 	"context"
+	"regexp"
 )
 
-// A codedScan looks through the header of a connection's first request, if it is of HTTP/1.0,
-// for a Transfer-Encoding.
-// That version has none, so that some read such a body by it and others by its Content-Length;
-// the framing is faulty (RFC 9112 section 6.1). The server drops the field.
+// A codedScan looks for a Transfer-Encoding in the header of a connection's first request, if
+// that is of HTTP/1.0. This version has none, so that some recipients delimit such a body by it
+// and others by its Content-Length: the framing is faulty (RFC 9112 section 6.1). The server
+// drops the field.
 type codedScan struct {
-	past    bool    // what comes is of no interest
-	clean   bool    // since the header is over, without the field
-	empty   bool    // the line has nothing yet
-	fields  bool    // the first line is over
-	tail    [9]byte // the end of the first line
-	matched int     // bytes of the field's name that the line began with; -1 = it is another field
+	head  []byte // what came of a header that is not over
+	past  bool   // what comes is of no interest
+	clean bool   // the header is over, and has no such field
 }
 
-const (
-	oldVersion = "HTTP/1.0"
-	codedField = "transfer-encoding"
+var (
+	headerEnd  = regexp.MustCompile(`\n\r*\n`)
+	codedField = regexp.MustCompile(`(?i)\ntransfer-encoding`)
 )
 
-// piece reads the next bytes. Its loop ends: each round takes a line, or the rest.
+// piece reads the next bytes.
 func (s *codedScan) piece(p []byte) {
-	for len(p) > 0 && !s.past {
-		end := bytes.IndexByte(p, '\n')
-		line := p
-		if end >= 0 {
-			line, p = p[:end], p[end+1:]
-		} else {
-			p = nil
-		}
-		if s.fields {
-			s.field(line)
-		} else {
-			s.first(line)
-		}
-		if end < 0 {
-			return
-		}
-		switch version := bytes.TrimRight(s.tail[:], "\r\x00"); {
-		case s.fields && s.empty:
-			s.clean, s.past = true, true
-		case s.fields:
-		case len(version) == 0: // an empty line before the request
-			continue
-		default:
-			s.fields, s.past = true, !bytes.HasSuffix(version, []byte(oldVersion))
-		}
-		s.matched, s.empty = 0, true
+	if len(s.head) == 0 {
+		p = bytes.TrimLeft(p, "\r\n") // empty lines before the request
 	}
-}
-
-// first takes a part of the first line.
-func (s *codedScan) first(line []byte) {
-	if n := len(line); n >= len(s.tail) {
-		copy(s.tail[:], line[n-len(s.tail):])
-	} else {
-		copy(s.tail[:], s.tail[n:])
-		copy(s.tail[len(s.tail)-n:], line)
+	if s.past || len(p) == 0 {
+		return
 	}
-}
-
-// field takes a part of another line.
-func (s *codedScan) field(line []byte) {
-	for _, b := range line {
-		s.empty = s.empty && b == '\r'
-		if b >= 'A' && b <= 'Z' {
-			b |= 0x20
-		}
-		switch {
-		case s.matched < 0:
-			return
-		case b == codedField[s.matched]:
-			if s.matched++; s.matched == len(codedField) {
-				s.past = true
-				return
-			}
-		default:
-			s.matched = -1
-		}
+	b, fresh := p, 0 // fresh is where an end may be that was not found before
+	if len(s.head) > 0 {
+		fresh = bytes.LastIndexByte(s.head, '\n')
+		s.head = append(s.head, p...)
+		b = s.head
+	}
+	line, _, whole := bytes.Cut(b, []byte{'\n'})
+	if whole && !bytes.HasSuffix(bytes.TrimRight(line, "\r"), []byte("HTTP/1.0")) {
+		*s = codedScan{past: true}
+	} else if end := headerEnd.FindIndex(b[max(fresh, 0):]); end != nil {
+		*s = codedScan{past: true, clean: !codedField.Match(b[:max(fresh, 0)+end[0]])}
+	} else if len(s.head) == 0 {
+		s.head = bytes.Clone(p)
 	}
 }
 
