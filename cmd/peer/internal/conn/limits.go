@@ -34,6 +34,7 @@ type Gate struct {
 	headers int64 // bytes that all headers take
 
 	dropped, refused atomic.Int64
+	closing          atomic.Bool // see CloseUnused
 }
 
 // host is an address that connections are from.
@@ -72,10 +73,29 @@ type pass struct {
 	requests int
 }
 
+// CloseUnused closes the connections over which no request has come yet, and those that come
+// from now on: browsers and Go's own client open some ahead of need. To [net/http.Server.Shutdown]
+// they are requests under way for five to six seconds, which is longer than some peers are given
+// to stop, though it answers none whose header is read after its call.
+func (g *Gate) CloseUnused() {
+	g.closing.Store(true)
+	g.mu.Lock()
+	var unused []*Conn
+	for c := range g.conns {
+		if !c.pass.asked {
+			unused = append(unused, c)
+		}
+	}
+	g.mu.Unlock()
+	for _, c := range unused {
+		c.Close()
+	}
+}
+
 // admit counts c in, and reports whether it may stay.
 func (g *Gate) admit(c *Conn, now time.Time) bool {
 	from := prefixOf(c.RemoteAddr().String())
-	return g.fit(from, now, func() { g.enter(c, from, now) })
+	return !g.closing.Load() && g.fit(from, now, func() { g.enter(c, from, now) })
 }
 
 // Request counts in a request by HTTP/2 from an address, as [net/http.Request.RemoteAddr] has it,

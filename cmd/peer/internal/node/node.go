@@ -225,13 +225,8 @@ func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) 
 		Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100}, // each costs what a connection of HTTP/1.1 does
 		ConnContext: conn.Context,
+		ConnState:   func(c net.Conn, s http.ConnState) { conn.Idle(c, s == http.StateNew || s == http.StateIdle) },
 		ErrorLog:    slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
-	}
-	new(unused).of(server)
-	unused := server.ConnState
-	server.ConnState = func(c net.Conn, s http.ConnState) {
-		conn.Idle(c, s == http.StateNew || s == http.StateIdle)
-		unused(c, s)
 	}
 	n.servers = append(n.servers, server)
 	n.serving.Go(func() {
@@ -261,6 +256,7 @@ func (n *Node) Addresses() admin.Addresses {
 func (n *Node) Shutdown(ctx context.Context) error {
 	n.enter(draining)
 	leave := n.gossip.Leave(ctx)
+	n.gates.clients.CloseUnused()
 	drain := n.servers[0].Shutdown(ctx)
 	if n.https != nil {
 		drain = errors.Join(drain, n.servers[2].Shutdown(ctx))

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
@@ -32,7 +33,7 @@ func TestUnusedConnections(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server, c := served(t, slow)
+				server, gate, c := served(t, slow)
 				answered := make(chan string)
 				go func() {
 					if tt.request {
@@ -45,6 +46,7 @@ func TestUnusedConnections(t *testing.T) {
 				began := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), tt.limit)
 				defer cancel()
+				gate.CloseUnused()
 				err := server.Shutdown(ctx)
 				if took := time.Since(began); !errors.Is(err, tt.err) || took < tt.takes || took > tt.takes+time.Second {
 					t.Errorf("Shutdown = %v after %v, want %v after %v", err, took, tt.err, tt.takes)
@@ -60,12 +62,14 @@ func TestUnusedConnections(t *testing.T) {
 }
 
 // served returns a node's server that takes a while for each request, and a connection to it.
-func served(t *testing.T, slow time.Duration) (*http.Server, net.Conn) {
+func served(t *testing.T, slow time.Duration) (*http.Server, *conn.Gate, net.Conn) {
 	network := memnet.New(1)
 	l, err := network.Host("10.0.0.1").Listen("10.0.0.1:80")
 	if err != nil {
 		t.Fatal(err)
 	}
+	gate := conn.NewGate(conn.Limits{})
+	l = conn.Listen(l, 0, gate)
 	n := &Node{log: slog.New(slog.DiscardHandler)}
 	n.serveOn(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(slow) }), func(s *http.Server) error { return s.Serve(l) })
 	c, err := network.Host("10.0.0.2").Dial(t.Context(), "10.0.0.1:80")
@@ -73,5 +77,5 @@ func served(t *testing.T, slow time.Duration) (*http.Server, net.Conn) {
 		t.Fatal(err)
 	}
 	synctest.Wait()
-	return n.servers[0], c
+	return n.servers[0], gate, c
 }
