@@ -223,18 +223,9 @@ func (c *Config) hold() error {
 	if c.Objects == 0 {
 		return nil
 	}
-	g, err := digest.GeometryFor(uint64(c.Objects), falsePositives)
-	if err != nil {
-		return err
-	}
-	g.Seed = c.seed
-	filter, err := digest.NewCountingFilter(g, uint64(time.Now().Unix()))
-	if err != nil {
-		return err
-	}
-	c.Holdings = NewHoldings(filter)
-	c.Holdings.planned.Store(uint64(c.Objects))
-	return nil
+	var err error
+	c.Holdings, err = PlanHoldings(uint64(c.Objects), falsePositives, c.Secret)
+	return err
 }
 
 func (c *Config) fill() {

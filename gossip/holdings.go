@@ -5,6 +5,7 @@ import (
 	"iter"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/summarycache/summarycache/digest"
 )
@@ -15,6 +16,7 @@ import (
 type Holdings struct {
 	filter  *digest.CountingFilter
 	planned atomic.Uint64 // objects; 0 = whoever made the filter knows
+	rate    float64       // of false positives that it was planned for
 	reseed  sync.Mutex    // held while the seed changes
 
 	// writers is held shared from before a key is made until it is in the filter,
@@ -36,6 +38,25 @@ type renaming struct {
 // else may write to it from then on, unless all writers go by keys and none by
 // [Holdings.Reseed].
 func NewHoldings(filter *digest.CountingFilter) *Holdings { return &Holdings{filter: filter} }
+
+// PlanHoldings returns Holdings with a filter for a number of objects and a rate of false
+// positives, under the seed of the cluster's secret (nil = none). [Holdings.Replan] keeps to
+// the rate.
+func PlanHoldings(objects uint64, falsePositives float64, secret []byte) (*Holdings, error) {
+	g, err := digest.GeometryFor(objects, falsePositives)
+	if err != nil {
+		return nil, err
+	}
+	g.Seed = digest.SeedFrom(secret)
+	filter, err := digest.NewCountingFilter(g, uint64(time.Now().Unix()))
+	if err != nil {
+		return nil, err
+	}
+	h := NewHoldings(filter)
+	h.planned.Store(objects)
+	h.rate = falsePositives
+	return h, nil
+}
 
 // Filter returns the filter that the identities are in; nil if nothing is noted.
 func (h *Holdings) Filter() *digest.CountingFilter {
@@ -119,8 +140,12 @@ func (h *Holdings) Reseed(seed uint64, held iter.Seq[string]) error {
 	}, &h.writers, func(k digest.Key) digest.Key { return next.keys[k] })
 }
 
-// Outgrown reports whether more is held than Config.Objects, or the last
-// [Holdings.Replan], planned for, so that there are more false positives. It is quick, and
+// Planned returns the number of objects that the filter was planned for; 0 for a filter of
+// the program's own design.
+func (h *Holdings) Planned() uint64 { return h.planned.Load() }
+
+// Outgrown reports whether more is held than [Config.Objects], [PlanHoldings] or the last
+// [Holdings.Replan] planned for, so that there are more false positives. It is quick, and
 // false for a filter of the program's own design.
 func (h *Holdings) Outgrown() bool {
 	if h.Filter() == nil {
@@ -142,7 +167,7 @@ func (h *Holdings) Replan(held iter.Seq[string]) error {
 		return nil
 	}
 	objects := 2 * uint64(h.filter.Len())
-	g, err := digest.GeometryFor(objects, falsePositives)
+	g, err := digest.GeometryFor(objects, h.rate)
 	if err != nil {
 		return err
 	}

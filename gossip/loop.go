@@ -348,9 +348,9 @@ func (n *Node) warnOfRefusal(f *digest.Filter) {
 	if err := n.digestLimits.Accept(f.Geometry(), f.Ones()); err != nil {
 		n.quiet.log(slog.LevelWarn, "refused digest", "the digest is too large: peers with the same limits refuse it", "err", err)
 	}
-	if h := n.cfg.Holdings; h.Outgrown() {
+	if h := n.cfg.Holdings; h.Outgrown() && uint64(h.filter.Len()) > 2*h.Planned() { // nobody is about to replan
 		n.quiet.log(slog.LevelWarn, "outgrown", "more is held than the digest was planned for: it claims the more that is not; see Holdings.Replan",
-			"objects", h.filter.Len(), "planned", h.planned.Load())
+			"objects", h.filter.Len(), "planned", h.Planned())
 	}
 }
 

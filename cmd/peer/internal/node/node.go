@@ -62,8 +62,8 @@ type Node struct {
 	serving        sync.WaitGroup
 	failure        chan error
 
-	holdings    *gossip.Holdings // what the store lists, in the digest
-	shape       shape
+	holdings    *gossip.Holdings         // what the store lists, in the digest
+	replans     atomic.Uint64            // times that it was planned anew
 	secret      atomic.Pointer[[][]byte] // see secrets
 	gossip      *gossip.Node
 	proxy       *proxy.Handler

@@ -46,8 +46,6 @@ func (n *Node) changeSecrets(c config.Config) error {
 		return err
 	}
 	n.useSecrets(c)
-	n.shape.changing.Lock()
-	defer n.shape.changing.Unlock()
 	if err := n.holdings.Reseed(digest.SeedFrom(c.Secret), n.proxy.Advertised()); err != nil {
 		return errors.Join(errors.New("the secrets have changed, the keys of the digest have not"), err)
 	}

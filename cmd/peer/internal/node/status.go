@@ -73,7 +73,7 @@ func (n *Node) digest() admin.Digest {
 	v := f.Version()
 	t := filter.Tally()
 	return admin.Digest{
-		Keys: t.Keys, Published: f.Keys(), Planned: n.shape.planned.Load(), Replans: n.shape.replans.Load(), Bits: g.Bits, Hashes: g.Hashes,
+		Keys: t.Keys, Published: f.Keys(), Planned: n.holdings.Planned(), Replans: n.replans.Load(), Bits: g.Bits, Hashes: g.Hashes,
 		FalsePositiveRate: f.FalsePositiveRate(), Epoch: v.Epoch, Sequence: v.Sequence,
 		MemoryBytes: f.MemoryBytes(), Saturated: t.Saturated,
 	}
