@@ -60,7 +60,7 @@ var mutations = []mutation{
 		{storePkg + "blocks.go", "if xxhash.Sum64(b.buf[:n]) != b.sums[i] {", "if false && xxhash.Sum64(b.buf[:n]) != b.sums[i] {"},
 	}},
 	{name: "bad-object-stays", what: "an unreadable object breaks every answer until the restart", edits: []edit{
-		{storePkg + "blocks.go", "	if s.dropFile(o) {", "	if false && s.dropFile(o) {"},
+		{storePkg + "blocks.go", "	if s.removeIf(o.key, same) {", "	if false && s.removeIf(o.key, same) {"},
 	}},
 	{name: "bad-block-cuts", what: "an answer is cut at a bad block", edits: []edit{
 		{cacheDir + "finish.go", "	if r.cc.OnlyIfCached {\n		return\n	}\n	behind :=", "	if true || r.cc.OnlyIfCached {\n		return\n	}\n	behind :="},

@@ -175,7 +175,8 @@ func (s *span) WriteTo(w io.Writer) (done int64, err error) {
 // else describes the same body. It returns cause as an error that wraps ErrCorrupt.
 func (s *Store) spoiled(o *Object, cause error) error {
 	cause = fmt.Errorf("%w: %w", ErrCorrupt, cause)
-	if s.dropFile(o) {
+	same := func(cur *Object) bool { return cur == o || !o.is(objSmall) && !cur.is(objSmall) && cur.file == o.file }
+	if s.removeIf(o.key, same) {
 		s.corrupt.Add(1)
 		s.limited.Warn("disk", "an object is corrupt; removed it", "key", o.key, "error", cause)
 	}

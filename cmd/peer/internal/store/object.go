@@ -165,42 +165,6 @@ func (s *Store) swap(old, o *Object, labels []uint64) bool {
 	return done
 }
 
-// DeleteObject removes o if it is still the object under its key, and reports
-// whether it was. It will not come back at a start, also if it left before.
-func (s *Store) DeleteObject(o *Object) bool {
-	done := s.removeObject(o)
-	s.trash.drain()
-	return done
-}
-
-// removeObject is DeleteObject, but for what a start will find.
-func (s *Store) removeObject(o *Object) bool {
-	done := false
-	s.index.ComputeIfPresent(s.hash(o.key), func(cur *Object) (*Object, otter.ComputeOp) {
-		if done = cur == o; done {
-			return nil, otter.InvalidateOp
-		}
-		return nil, otter.CancelOp
-	})
-	return done
-}
-
-// dropFile removes the object that o describes, also under a newer description,
-// and reports whether it was there still.
-func (s *Store) dropFile(o *Object) bool {
-	if o.is(objSmall) { // a newer description has a body of its own
-		return s.removeObject(o)
-	}
-	done := false
-	s.index.ComputeIfPresent(s.hash(o.key), func(cur *Object) (*Object, otter.ComputeOp) {
-		if done = !cur.is(objSmall) && cur.file == o.file; done {
-			return nil, otter.InvalidateOp
-		}
-		return nil, otter.CancelOp
-	})
-	return done
-}
-
 // dropped is told by the index, under its lock, that an object left it.
 func (s *Store) dropped(e otter.DeletionEvent[uint64, *Object]) {
 	if e.Cause == otter.CauseOverflow {

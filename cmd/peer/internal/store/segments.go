@@ -124,7 +124,7 @@ func (g *segments) add(n uint64, sg *segment) {
 
 // headFor returns the segment that takes the next need bytes. g.appending is held.
 func (g *segments) headFor(need int64) (*segment, error) {
-	if g.head != nil && g.head.end+need > segmentSize(g.store.maxBytes()) {
+	if g.head != nil && g.head.end+need > segmentSize(g.store.maxBytes.Load()) {
 		g.head = nil
 	}
 	if g.head == nil {

@@ -6,20 +6,14 @@ import (
 	"io"
 )
 
-// put makes an object of a body in memory: one in a segment, if it is small, or with a
-// file of its own. The caller unpins pinned, the segment of a small one, when the
-// object can be found, or will never be.
-// An object in the state stateRemoved is one that a start doesn't find before it is marked
-// as held; it can't have a file.
+// put appends an object to a segment, if it is small; if not, the error is [ErrTooLarge]. The
+// caller unpins the segment, pinned, when the object can be found, or will never be. An object
+// in the state stateRemoved is one that a start doesn't find before it is marked as held.
 func (s *Store) put(key string, body []byte, sums []uint64, m Meta, labels []uint64, now int64, state byte) (o *Object, pinned *segment, err error) {
 	size := recordSize(len(m.Data), len(body))
 	whole := size + entrySize(len(labels), len(key))
-	if len(body) > blockSize || len(labels) > maxLabels || whole > maxRecord(s.maxBytes()) {
-		if state == stateRemoved {
-			return nil, nil, ErrTooLarge
-		}
-		o, err := s.putFile(key, body, sums, m, now)
-		return o, nil, err
+	if len(body) > blockSize || len(labels) > maxLabels || whole > maxRecord(s.maxBytes.Load()) {
+		return nil, nil, ErrTooLarge
 	}
 	bodySum := emptySum
 	if len(sums) > 0 {

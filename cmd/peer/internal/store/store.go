@@ -56,18 +56,17 @@ type Store struct {
 	entering   sync.RWMutex // held for reading between telling the hooks of an object and showing it
 	lastID     atomic.Uint64
 
-	room struct { // what the index may hold while objects are being written
+	maxBytes  atomic.Int64 // see Options.MaxBytes
+	maxObject atomic.Int64
+	room      struct { // what the index may hold while objects are being written
 		sync.Mutex
-		maxBytes int64     // see Options.MaxBytes
 		writing  int64     // bytes reserved
 		missing  int64     // bytes of maxBytes that the disk turned out not to have
 		since    time.Time // when that was found
 		segments int64     // bytes of all segments
 		applied  int64     // takenLocked, as the index's bound takes account of it
 	}
-	short     atomic.Bool  // room.missing > 0
-	capacity  atomic.Int64 // room.maxBytes, for those who have locks
-	maxObject atomic.Int64
+	short atomic.Bool // room.missing > 0
 
 	listed                                                     atomic.Int64
 	reloaded, removed, inserts, evictions, corrupt, writeError atomic.Uint64
@@ -86,8 +85,7 @@ func Open(o Options) (*Store, error) {
 	s.buffers.New = func() any { return new([blockSize]byte) }
 	s.records.New = func() any { return new([]byte) }
 	s.memories.New = func() any { return new(memory) }
-	s.room.maxBytes = o.MaxBytes
-	s.capacity.Store(o.MaxBytes)
+	s.maxBytes.Store(o.MaxBytes)
 	s.most.Store(o.MaxBytes / grain)
 	s.maxObject.Store(o.MaxObject)
 	if err := s.takeDir(); err != nil {
@@ -173,8 +171,7 @@ func (s *Store) Resize(maxBytes int64) error {
 	s.maxObject.Store(s.wanted.largest(maxBytes))
 	s.room.Lock()
 	defer s.room.Unlock()
-	s.room.maxBytes = maxBytes
-	s.capacity.Store(maxBytes)
+	s.maxBytes.Store(maxBytes)
 	s.applyLocked()
 	s.segments.turn()
 	return nil
@@ -268,16 +265,35 @@ func (s *Store) Peek(key string) (*Object, bool) {
 }
 
 // Delete removes the object under key and reports whether there was one. It will not
-// come back at a start, also if it left for want of room a moment ago.
+// come back at a start, even if it left for want of room a moment ago.
 func (s *Store) Delete(key string) bool {
-	done := false
+	done := s.removeIf(key, func(cur *Object) bool { return cur.key == key })
+	s.trash.drain()
+	return done
+}
+
+// DeleteObject removes o if it is still the object under its key, and reports
+// whether it was. It will not come back at a start, even if it left before.
+func (s *Store) DeleteObject(o *Object) bool {
+	done := s.removeObject(o)
+	s.trash.drain()
+	return done
+}
+
+// removeObject is DeleteObject, but doesn't wait for the disk.
+func (s *Store) removeObject(o *Object) bool {
+	return s.removeIf(o.key, func(cur *Object) bool { return cur == o })
+}
+
+// removeIf removes what is under a key from the index, if it is what is meant, and reports
+// whether it was.
+func (s *Store) removeIf(key string, is func(cur *Object) bool) (done bool) {
 	s.index.ComputeIfPresent(s.hash(key), func(cur *Object) (*Object, otter.ComputeOp) {
-		if done = cur.key == key; done {
+		if done = is(cur); done {
 			return nil, otter.InvalidateOp
 		}
 		return nil, otter.CancelOp
 	})
-	s.trash.drain()
 	return done
 }
 
@@ -323,7 +339,7 @@ func (s *Store) entered() {
 // Stats returns a snapshot.
 func (s *Store) Stats() Stats {
 	s.room.Lock()
-	writing, maxBytes := s.room.writing, s.room.maxBytes
+	writing := s.room.writing
 	s.room.Unlock()
 	return Stats{
 		Objects:      s.index.EstimatedSize(),
@@ -331,7 +347,7 @@ func (s *Store) Stats() Stats {
 		Bytes:        s.held(),
 		GarbageBytes: s.segments.garbage(),
 		WritingBytes: writing,
-		MaxBytes:     maxBytes,
+		MaxBytes:     s.maxBytes.Load(),
 		MemoryBytes:  s.hot.bytes(),
 		Reloaded:     s.reloaded.Load(),
 		Removed:      s.removed.Load(),
@@ -396,11 +412,8 @@ func (s *Store) allow(segments int64) {
 
 // takenLocked returns the bytes that the index may not fill. s.room is locked.
 func (s *Store) takenLocked() int64 {
-	return s.room.writing + s.room.missing + allowance(s.room.segments, s.room.maxBytes)
+	return s.room.writing + s.room.missing + allowance(s.room.segments, s.maxBytes.Load())
 }
-
-// maxBytes returns the bytes that the store may use.
-func (s *Store) maxBytes() int64 { return s.capacity.Load() }
 
 // held returns the bytes on disk of the objects held.
 func (s *Store) held() int64 { return int64(s.index.WeightedSize()) * grain }
@@ -421,7 +434,7 @@ func (s *Store) regrow() {
 
 func (s *Store) applyLocked() {
 	s.room.applied = s.takenLocked()
-	most := max(s.room.maxBytes-s.room.applied, unit) / grain
+	most := max(s.maxBytes.Load()-s.room.applied, unit) / grain
 	s.most.Store(most)
 	s.spare(nil)
 	s.index.SetMaximum(uint64(most))
@@ -441,10 +454,10 @@ func (s *Store) full() {
 	if s.room.missing > 0 && time.Since(s.room.since) < time.Second {
 		return // another writer met the same
 	}
-	s.room.missing = max(s.room.maxBytes-held+held/8, s.room.missing)
+	s.room.missing = max(s.maxBytes.Load()-held+held/8, s.room.missing)
 	s.room.since = time.Now()
 	s.short.Store(true)
-	s.log.Warn("the disk is full: the store makes room", "held", held, "keeps", s.room.maxBytes-s.room.missing)
+	s.log.Warn("the disk is full: the store makes room", "held", held, "keeps", s.maxBytes.Load()-s.room.missing)
 	s.applyLocked()
 }
 

@@ -39,7 +39,7 @@ func (g *segments) makeRoom(need int64) {
 // garbageLocked reports whether there is so much that a segment is to be turned over. Less
 // than a segment in all is not worth it.
 func (g *segments) garbageLocked() bool {
-	return g.total-g.live > max(g.total/8, segmentSize(g.store.maxBytes()))
+	return g.total-g.live > max(g.total/8, segmentSize(g.store.maxBytes.Load()))
 }
 
 // turn has turnover look.
@@ -121,7 +121,7 @@ func (g *segments) victim(anyPrice bool) (least *segment) {
 // shed drops segments until need more bytes fit, and what turnover is moving. g.appending is
 // held. It ends: each round removes a segment.
 func (g *segments) shed(need int64) {
-	for g.excess()+need+segmentSize(g.store.maxBytes()) > 0 {
+	for g.excess()+need+segmentSize(g.store.maxBytes.Load()) > 0 {
 		sg := g.victim(true)
 		if sg == nil {
 			return
@@ -135,7 +135,7 @@ func (g *segments) shed(need int64) {
 func (g *segments) excess() int64 {
 	s := g.store
 	s.room.Lock()
-	may := s.room.maxBytes - s.room.writing - s.room.missing
+	may := s.maxBytes.Load() - s.room.writing - s.room.missing
 	s.room.Unlock()
 	held := s.copies.held.Load() * grain
 	g.mu.RLock()

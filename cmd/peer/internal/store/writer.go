@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 )
@@ -164,7 +163,7 @@ func (w *Writer) append(tail []byte) error {
 		w.f, w.id = f, id
 		w.mu.Unlock()
 	}
-	w.reserve(w.got.n + int64(len(tail)))
+	w.reserve(w.got.n+int64(len(tail)), tail != nil)
 	if b := w.window[w.saved-w.base:]; len(b) > 0 {
 		if _, err := w.f.WriteAt(b, w.saved); err != nil {
 			return err
@@ -248,17 +247,21 @@ func (w *Writer) trimLocked(to int64) {
 	w.base = to
 }
 
-// reserve takes room for n bytes of a file.
-func (w *Writer) reserve(n int64) {
-	if n > w.room {
-		step := (n - w.room + reserveStep - 1) / reserveStep * reserveStep
+// reserve takes room for n bytes of a file: no more if they are all, else in larger steps.
+func (w *Writer) reserve(n int64, all bool) {
+	step := n - w.room
+	if step <= 0 {
+		return
+	}
+	if !all {
+		step = (step + reserveStep - 1) / reserveStep * reserveStep
 		if w.size >= n {
 			step = min(step, w.size-w.room)
 		}
-		w.store.reserve(step)
-		w.room += step
-		w.store.segments.makeRoom(0)
 	}
+	w.store.reserve(step)
+	w.room += step
+	w.store.segments.makeRoom(0)
 }
 
 // wakeLocked wakes the followers that wait for bytes. w.mu is held.
@@ -353,7 +356,10 @@ func (w *Writer) place(m Meta, labels []uint64) (o *Object, pinned *segment, err
 	w.mu.Unlock()
 	now := s.opt.Now().UnixNano()
 	if w.f == nil {
-		return s.put(w.key, w.window, w.got.sums, m, labels, now, stateHeld)
+		o, pinned, err = s.put(w.key, w.window, w.got.sums, m, labels, now, stateHeld)
+		if !errors.Is(err, ErrTooLarge) {
+			return o, pinned, err
+		}
 	}
 	tail := appendTail(nil, w.got.n, w.got.sums, w.key, m, now)
 	if err := w.append(tail); err != nil {
@@ -365,43 +371,11 @@ func (w *Writer) place(m Meta, labels []uint64) (o *Object, pinned *segment, err
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err = s.nameFile(w.id, w.key, w.got.n, int64(len(tail)), m, now)
-	return o, nil, err
-}
-
-// putFile makes an object with a file of its own of a body in memory.
-func (s *Store) putFile(key string, body []byte, sums []uint64, m Meta, now int64) (*Object, error) {
-	whole := appendTail(slices.Clone(body), int64(len(body)), sums, key, m, now)
-	s.segments.makeRoom(int64(len(whole)))
-	tmp := s.lastID.Add(1)
-	if err := s.writeFile(s.tmpPath(tmp), whole); err != nil {
-		s.trash.remove(s.tmpPath(tmp))
-		return nil, err
-	}
-	return s.nameFile(tmp, key, int64(len(body)), int64(len(whole)-len(body)), m, now)
-}
-
-// nameFile gives a complete temporary file its place and makes an object of it.
-func (s *Store) nameFile(tmp uint64, key string, body, tail int64, m Meta, now int64) (*Object, error) {
 	id := s.lastID.Add(1) // in the order of commits, which reload goes by
-	if err := s.rename(tmp, id); err != nil {
-		s.trash.remove(s.tmpPath(tmp))
-		return nil, err
+	if err := s.rename(w.id, id); err != nil {
+		return nil, nil, err
 	}
-	return newObject(key, newFile(id, body), id, body+tail, m, now), nil
-}
-
-// writeFile makes a file of b.
-func (s *Store) writeFile(name string, b []byte) error {
-	f, err := s.opt.FS.Create(name)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(b, 0)
-	if late := f.Close(); err == nil {
-		err = late
-	}
-	return err
+	return newObject(w.key, newFile(id, w.got.n), id, w.got.n+int64(len(tail)), m, now), nil, nil
 }
 
 // Abort ends the body, if nobody did, and removes what was written of it.
@@ -426,24 +400,15 @@ func (w *Writer) unnameLocked() {
 
 // finish gives back the room, and closes the file unless followers read it.
 func (w *Writer) finish() {
+	w.giveBack()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.finished {
-		return
-	}
 	w.finished = true
-	w.giveBackLocked()
 	w.closeFileLocked()
 }
 
 // giveBack gives back the room.
 func (w *Writer) giveBack() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.giveBackLocked()
-}
-
-func (w *Writer) giveBackLocked() {
 	if w.room > 0 {
 		w.store.reserve(-w.room)
 		w.room = 0
