@@ -96,37 +96,31 @@ func (g *segments) restore(n uint64, buf []byte) error {
 // open opens the files of a segment. An error that wraps errBroken says that they are
 // of no use.
 func (g *segments) open(n uint64) (sg *segment, dataSize int64, err error) {
-	sg = &segment{end: segmentHead, entries: segmentHead}
-	files := g.store.opt.FS
-	if sg.index, err = files.Edit(g.path(n, "index")); err != nil {
-		return nil, 0, err
-	}
-	sg.data, err = files.Edit(g.path(n, "data"))
+	index, indexSize, err := g.openFile(n, "index", indexFamily, indexMagic)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w: %w", errBroken, err)
-		}
-		sg.index.Close()
 		return nil, 0, err
 	}
-	indexSize := int64(0)
-	for _, f := range []struct {
-		File
-		family, magic string
-		size          *int64
-	}{{sg.data, dataFamily, dataMagic, &dataSize}, {sg.index, indexFamily, indexMagic, &indexSize}} {
-		if err == nil {
-			err = checkMagic(f, f.family, f.magic)
-		}
-		if err == nil {
-			*f.size, err = f.Size()
-		}
+	data, dataSize, err := g.openFile(n, "data", dataFamily, dataMagic)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", errBroken, err)
 	}
 	if err != nil {
-		sg.data.Close()
-		sg.index.Close()
+		index.Close()
 		return nil, 0, err
 	}
-	sg.size = dataSize + indexSize
-	return sg, dataSize, nil
+	return &segment{data: data, index: index, end: segmentHead, entries: segmentHead, size: dataSize + indexSize}, dataSize, nil
+}
+
+func (g *segments) openFile(n uint64, kind, family, magic string) (f File, size int64, err error) {
+	if f, err = g.store.opt.FS.Edit(g.path(n, kind)); err != nil {
+		return nil, 0, err
+	}
+	if err = checkMagic(f, family, magic); err == nil {
+		size, err = f.Size()
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, size, nil
 }

@@ -102,8 +102,7 @@ func (d *Disk) Killed() *Disk {
 func (d *Disk) PowerCut(rng *rand.Rand) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	names := make(map[string]*content, len(d.safe))
-	maps.Copy(names, d.safe)
+	names := maps.Clone(d.safe)
 	for _, change := range d.changes[:rng.IntN(len(d.changes)+1)] {
 		change(names)
 	}
@@ -134,15 +133,8 @@ func (c *content) torn(rng *rand.Rand) []byte {
 // copyLocked copies what names lead to, in the order of names. d.mu is held.
 func (d *Disk) copyLocked(names map[string]*content, data func(*content) []byte) *Disk {
 	after := New()
-	for dir := range d.dirs {
-		after.dirs[dir] = true
-	}
-	sorted := make([]string, 0, len(names))
-	for name := range names {
-		sorted = append(sorted, name)
-	}
-	slices.Sort(sorted)
-	for _, name := range sorted {
+	maps.Copy(after.dirs, d.dirs)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		b := data(names[name])
 		c := &content{now: b, safe: bytes.Clone(b)}
 		after.names[name], after.safe[name] = c, c
@@ -154,24 +146,28 @@ func (d *Disk) copyLocked(names map[string]*content, data func(*content) []byte)
 func (d *Disk) Names(dir string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var below []string
-	for name := range d.names {
-		if strings.HasPrefix(name, dir+string(filepath.Separator)) {
-			below = append(below, name)
-		}
-	}
-	slices.Sort(below)
-	return below
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(d.names)), func(name string) bool { return !within(dir, name) })
 }
 
-// beginLocked asks for a fault. d.mu is held.
+// do carries out an operation on a name, unless it is to fail.
+func (d *Disk) do(op Op, name string, f func() error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.beginLocked(op, name, nil); err != nil {
+		return err
+	}
+	return f()
+}
+
+// beginLocked asks for a fault, and returns how many bytes of b the operation is good for.
+// d.mu is held.
 func (d *Disk) beginLocked(op Op, name string, b []byte) (int, error) {
 	if d.fault == nil {
 		return len(b), nil
 	}
 	n, err := d.fault(op, name, b)
 	if err != nil {
-		return min(max(n, 0), len(b)), &fs.PathError{Op: string(op), Path: name, Err: err}
+		return min(max(n, 0), len(b)), failed(op, name, err)
 	}
 	return len(b), nil
 }
@@ -182,8 +178,13 @@ func (d *Disk) changeLocked(change func(names map[string]*content)) {
 	d.changes = append(d.changes, change)
 }
 
-func missing(op Op, name string) error {
-	return &fs.PathError{Op: string(op), Path: name, Err: syscall.ENOENT}
+func failed(op Op, name string, err error) error {
+	return &fs.PathError{Op: string(op), Path: name, Err: err}
+}
+
+// within reports whether a name is that of a directory, or of something in it.
+func within(dir, name string) bool {
+	return name == dir || strings.HasPrefix(name, dir+string(filepath.Separator))
 }
 
 type unlock func()
@@ -191,21 +192,20 @@ type unlock func()
 func (u unlock) Close() error { u(); return nil }
 
 // Lock implements store.FS.
-func (d *Disk) Lock(name string) (io.Closer, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, err := d.beginLocked(Lock, name, nil); err != nil {
-		return nil, err
-	}
-	if d.locked[name] {
-		return nil, store.ErrLocked
-	}
-	d.locked[name] = true
-	return unlock(func() {
-		d.mu.Lock()
-		delete(d.locked, name)
-		d.mu.Unlock()
-	}), nil
+func (d *Disk) Lock(name string) (l io.Closer, err error) {
+	err = d.do(Lock, name, func() error {
+		if d.locked[name] {
+			return store.ErrLocked
+		}
+		d.locked[name] = true
+		l = unlock(func() {
+			d.mu.Lock()
+			delete(d.locked, name)
+			d.mu.Unlock()
+		})
+		return nil
+	})
+	return l, err
 }
 
 // Open implements store.FS.
@@ -214,130 +214,95 @@ func (d *Disk) Open(name string) (store.File, error) { return d.open(Open, name)
 // Edit implements store.FS.
 func (d *Disk) Edit(name string) (store.File, error) { return d.open(Edit, name) }
 
-func (d *Disk) open(op Op, name string) (store.File, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, err := d.beginLocked(op, name, nil); err != nil {
-		return nil, err
-	}
-	c := d.names[name]
-	if c == nil {
-		return nil, missing(op, name)
-	}
-	return &file{d, name, c}, nil
+func (d *Disk) open(op Op, name string) (f store.File, err error) {
+	err = d.do(op, name, func() error {
+		if d.names[name] == nil {
+			return failed(op, name, syscall.ENOENT)
+		}
+		f = &file{d, name, d.names[name]}
+		return nil
+	})
+	return f, err
 }
 
 // Create implements store.FS.
-func (d *Disk) Create(name string) (store.File, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, err := d.beginLocked(Create, name, nil); err != nil {
-		return nil, err
-	}
-	switch {
-	case d.names[name] != nil:
-		return nil, &fs.PathError{Op: string(Create), Path: name, Err: syscall.EEXIST}
-	case !d.dirs[filepath.Dir(name)]:
-		return nil, missing(Create, name)
-	}
-	c := &content{}
-	d.changeLocked(func(names map[string]*content) { names[name] = c })
-	return &file{d, name, c}, nil
+func (d *Disk) Create(name string) (f store.File, err error) {
+	err = d.do(Create, name, func() error {
+		switch {
+		case d.names[name] != nil:
+			return failed(Create, name, syscall.EEXIST)
+		case !d.dirs[filepath.Dir(name)]:
+			return failed(Create, name, syscall.ENOENT)
+		}
+		c := &content{}
+		d.changeLocked(func(names map[string]*content) { names[name] = c })
+		f = &file{d, name, c}
+		return nil
+	})
+	return f, err
 }
 
 // Rename implements store.FS.
 func (d *Disk) Rename(from, to string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, err := d.beginLocked(Rename, from, nil); err != nil {
-		return err
-	}
-	if d.names[from] == nil || !d.dirs[filepath.Dir(to)] {
-		return missing(Rename, from)
-	}
-	d.changeLocked(func(names map[string]*content) {
-		names[to] = names[from]
-		delete(names, from)
+	return d.do(Rename, from, func() error {
+		if d.names[from] == nil || !d.dirs[filepath.Dir(to)] {
+			return failed(Rename, from, syscall.ENOENT)
+		}
+		d.changeLocked(func(names map[string]*content) {
+			names[to] = names[from]
+			delete(names, from)
+		})
+		return nil
 	})
-	return nil
 }
 
 // Remove implements store.FS.
 func (d *Disk) Remove(name string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, err := d.beginLocked(Remove, name, nil); err != nil {
-		return err
-	}
-	if d.names[name] == nil {
-		return missing(Remove, name)
-	}
-	d.changeLocked(func(names map[string]*content) { delete(names, name) })
-	return nil
+	return d.do(Remove, name, func() error {
+		if d.names[name] == nil {
+			return failed(Remove, name, syscall.ENOENT)
+		}
+		d.changeLocked(func(names map[string]*content) { delete(names, name) })
+		return nil
+	})
 }
 
 // RemoveAll implements store.FS.
 func (d *Disk) RemoveAll(name string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, err := d.beginLocked(Remove, name, nil); err != nil {
-		return err
-	}
-	within := func(other string) bool {
-		return other == name || strings.HasPrefix(other, name+string(filepath.Separator))
-	}
-	for dir := range d.dirs {
-		if within(dir) {
-			delete(d.dirs, dir)
-		}
-	}
-	d.changeLocked(func(names map[string]*content) {
-		for other := range names {
-			if within(other) {
-				delete(names, other)
-			}
-		}
+	return d.do(Remove, name, func() error {
+		maps.DeleteFunc(d.dirs, func(dir string, _ bool) bool { return within(name, dir) })
+		d.changeLocked(func(names map[string]*content) {
+			maps.DeleteFunc(names, func(other string, _ *content) bool { return within(name, other) })
+		})
+		return nil
 	})
-	return nil
 }
 
 // MkdirAll implements store.FS.
 func (d *Disk) MkdirAll(name string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, err := d.beginLocked(MkdirAll, name, nil); err != nil {
-		return err
-	}
-	for !d.dirs[name] { // it ends at the root, which is its own parent
-		d.dirs[name] = true
-		name = filepath.Dir(name)
-	}
-	return nil
+	return d.do(MkdirAll, name, func() error {
+		for dir := name; !d.dirs[dir]; dir = filepath.Dir(dir) { // it ends at the root, which is its own parent
+			d.dirs[dir] = true
+		}
+		return nil
+	})
 }
 
 // ReadDir implements store.FS.
-func (d *Disk) ReadDir(name string) ([]string, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, err := d.beginLocked(ReadDir, name, nil); err != nil {
-		return nil, err
-	}
-	if !d.dirs[name] {
-		return nil, missing(ReadDir, name)
-	}
-	var in []string
-	for other := range d.names {
-		if filepath.Dir(other) == name {
-			in = append(in, filepath.Base(other))
+func (d *Disk) ReadDir(name string) (in []string, err error) {
+	err = d.do(ReadDir, name, func() error {
+		if !d.dirs[name] {
+			return failed(ReadDir, name, syscall.ENOENT)
 		}
-	}
-	for other := range d.dirs {
-		if filepath.Dir(other) == name && other != name {
-			in = append(in, filepath.Base(other))
+		for _, other := range slices.AppendSeq(slices.Collect(maps.Keys(d.names)), maps.Keys(d.dirs)) {
+			if filepath.Dir(other) == name && other != name {
+				in = append(in, filepath.Base(other))
+			}
 		}
-	}
-	slices.Sort(in)
-	return in, nil
+		slices.Sort(in)
+		return nil
+	})
+	return in, err
 }
 
 // A file is an open one; it stays readable when its name goes.
@@ -367,34 +332,30 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	n, err := f.d.beginLocked(Write, f.name, p)
-	if grow := off + int64(n) - int64(len(f.c.now)); grow > 0 {
-		f.c.now = append(f.c.now, make([]byte, grow)...)
-	}
+	f.c.grow(off + int64(n))
 	copy(f.c.now[off:], p[:n])
 	return n, err
 }
 
-func (f *file) Truncate(size int64) error {
-	f.d.mu.Lock()
-	defer f.d.mu.Unlock()
-	if _, err := f.d.beginLocked(Truncate, f.name, nil); err != nil {
-		return err
-	}
-	if size <= int64(len(f.c.now)) {
-		f.c.now = f.c.now[:size]
-	} else {
-		f.c.now = append(f.c.now, make([]byte, size-int64(len(f.c.now)))...)
-	}
-	return nil
+// grow makes the file so long, if it is shorter.
+func (c *content) grow(size int64) {
+	c.now = append(c.now, make([]byte, max(0, size-int64(len(c.now))))...)
 }
 
-func (f *file) Size() (int64, error) {
-	f.d.mu.Lock()
-	defer f.d.mu.Unlock()
-	if _, err := f.d.beginLocked(Size, f.name, nil); err != nil {
-		return 0, err
-	}
-	return int64(len(f.c.now)), nil
+func (f *file) Truncate(size int64) error {
+	return f.d.do(Truncate, f.name, func() error {
+		f.c.grow(size)
+		f.c.now = f.c.now[:size]
+		return nil
+	})
+}
+
+func (f *file) Size() (size int64, err error) {
+	err = f.d.do(Size, f.name, func() error {
+		size = int64(len(f.c.now))
+		return nil
+	})
+	return size, err
 }
 
 func (f *file) Cached(int64, int64) bool { return false }
