@@ -60,11 +60,30 @@ const (
 type footer struct {
 	body            int64
 	keyLen, dataLen int
-	listUntil       time.Time
-	written         int64 // Unix nanoseconds
-	generated       time.Time
-	copied          bool
 	tailSum         uint64
+	stamp
+}
+
+// A stamp is what both formats keep of an object besides its parts. Times are in Unix
+// nanoseconds.
+type stamp struct {
+	listUntil int64 // when it stops being listed; 0 = never listed
+	written   int64 // or described anew
+	generated int64 // 0 = not said
+	copied    bool  // another cache has a copy
+}
+
+func stampOf(m Meta, written int64) stamp {
+	return stamp{nanos(m.ListUntil), written, nanos(m.Generated), m.Copied}
+}
+
+func (s *stamp) appendTimes(dst []byte) []byte {
+	return appendUint64s(dst, []uint64{uint64(s.listUntil), uint64(s.written), uint64(s.generated)})
+}
+
+func (s *stamp) parseTimes(b []byte) {
+	le := binary.LittleEndian
+	s.listUntil, s.written, s.generated = int64(le.Uint64(b)), int64(le.Uint64(b[8:])), int64(le.Uint64(b[16:]))
 }
 
 // blockCount returns how many checksums a body of n bytes has.
@@ -77,25 +96,23 @@ func (f *footer) tailSize() int64 { return 8*blockCount(f.body) + int64(f.keyLen
 func (f *footer) fileSize() int64 { return f.body + f.tailSize() + footerSize }
 
 // appendTail appends everything that follows the body to dst.
-func appendTail(dst []byte, body int64, sums []uint64, key string, m Meta, written int64) []byte {
+func appendTail(dst []byte, body int64, sums []uint64, key string, data []byte, st stamp) []byte {
 	start := len(dst)
 	dst = appendUint64s(dst, sums)
 	dst = append(dst, key...)
-	dst = append(dst, m.Data...)
+	dst = append(dst, data...)
 	tail := xxhash.Sum64(dst[start:])
 
 	copied := uint32(0)
-	if m.Copied {
+	if st.copied {
 		copied = copiedBit
 	}
 	start = len(dst)
 	dst = append(dst, magic...)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(body))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(key)))
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(m.Data))|copied)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(nanos(m.ListUntil)))
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(written))
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(nanos(m.Generated)))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(data))|copied)
+	dst = st.appendTimes(dst)
 	dst = binary.LittleEndian.AppendUint64(dst, tail)
 	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
 }
@@ -128,9 +145,8 @@ func parseFooter(b []byte, size int64) (footer, error) {
 	f.body = int64(le.Uint64(b[8:]))
 	f.keyLen = int(le.Uint32(b[16:]))
 	f.dataLen, f.copied = int(le.Uint32(b[20:])&^copiedBit), b[23] == 1
-	f.written = int64(le.Uint64(b[32:]))
+	f.parseTimes(b[24:])
 	f.tailSum = le.Uint64(b[48:])
-	f.listUntil, f.generated = instant(le.Uint64(b[24:])), instant(le.Uint64(b[40:]))
 	if f.body < 0 || f.body > size || f.fileSize() != size {
 		return f, fmt.Errorf("%w: lengths do not add up", errBroken)
 	}
@@ -223,11 +239,11 @@ func decodeUint64s(b []byte) (all []uint64) {
 }
 
 // instant undoes nanos.
-func instant(n uint64) time.Time {
+func instant(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
 	}
-	return time.Unix(0, int64(n))
+	return time.Unix(0, n)
 }
 
 // nanos is t in Unix nanoseconds, the zero time as 0.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -15,11 +14,11 @@ import (
 // whose parts lie within them.
 func FuzzFile(f *testing.F) {
 	body := []byte("the body")
-	whole := appendTail(append([]byte(nil), body...), int64(len(body)), []uint64{xxhash.Sum64(body)}, "key", Meta{Data: []byte("data"), ListUntil: time.Unix(1, 0)}, 2)
+	whole := appendTail(append([]byte(nil), body...), int64(len(body)), []uint64{xxhash.Sum64(body)}, "key", []byte("data"), stamp{listUntil: 1e9, written: 2})
 	f.Add(whole)
 	f.Add(whole[1:])
 	f.Add(whole[:len(whole)-1])
-	f.Add(appendTail(nil, 0, nil, "", Meta{}, 0))
+	f.Add(appendTail(nil, 0, nil, "", nil, stamp{}))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, b []byte) {
 		path := filepath.Join(dir, "file")
@@ -49,7 +48,7 @@ func FuzzFile(f *testing.F) {
 // FuzzIndex: any bytes in place of a segment's index are read to their end or refused, in
 // memory that an entry bounds, and what is read encodes to the same bytes.
 func FuzzIndex(f *testing.F) {
-	e := indexEntry{at: 8, body: 5, data: 7, seq: 3, listUntil: 1, written: 2, generated: 4, copied: true}
+	e := indexEntry{at: 8, body: 5, data: 7, seq: 3, stamp: stamp{listUntil: 1, written: 2, generated: 4, copied: true}}
 	one := appendEntry([]byte(indexMagic), stateHeld, &e, "a key", []uint64{1, 2})
 	f.Add(one)
 	f.Add(appendEntry(one, stateRemoved, &e, "", nil))

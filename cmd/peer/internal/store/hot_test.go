@@ -76,10 +76,10 @@ func TestViewAgain(t *testing.T) {
 					t.Errorf("%d bytes: Again(%d) gave %d, of %q, %v", n, a, got.Len(), again.Value(), err)
 				}
 			}
-			if n == 0 || !v.inMem {
+			if n == 0 || !v.hot.hasBody {
 				continue
 			}
-			v.data[n/2] ^= 1
+			v.hot.body[n/2] ^= 1
 			if _, ok := v.Again(Share); ok {
 				t.Errorf("%d bytes: gave another cache a byte that had turned", n)
 			}

@@ -47,7 +47,7 @@ func inspectFile(dir, path string, yield func(Held, error) bool) bool {
 	defer f.Close()
 	if filepath.Ext(path) != ".index" {
 		o, err := readTail(f, -1, make([]byte, 4<<10))
-		return yield(Held{o.key, o.body, o.listUntil, time.Unix(0, o.written), o.copied, name}, err)
+		return yield(Held{o.key, o.body, instant(o.listUntil), time.Unix(0, o.written), o.copied, name}, err)
 	}
 	if err := checkMagic(f, indexFamily, indexMagic); err != nil {
 		return yield(Held{File: name}, err)
@@ -59,7 +59,7 @@ func inspectFile(dir, path string, yield func(Held, error) bool) bool {
 			return true
 		case err != nil:
 			return yield(Held{File: name}, err)
-		case e.held && !yield(Held{string(e.key), int64(e.body), instant(uint64(e.listUntil)), time.Unix(0, e.written), e.copied, name}, nil):
+		case e.held && !yield(Held{string(e.key), int64(e.body), instant(e.listUntil), time.Unix(0, e.written), e.copied, name}, nil):
 			return false
 		}
 	}

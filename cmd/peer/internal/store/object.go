@@ -66,7 +66,7 @@ func (o *Object) Size() int64 {
 func (o *Object) Listed() bool { return o.is(objListed) }
 
 // ListUntil returns when the object stops being listed.
-func (o *Object) ListUntil() time.Time { return instant(uint64(o.listUntil)) }
+func (o *Object) ListUntil() time.Time { return instant(o.listUntil) }
 
 // Generated returns when what the object holds came into being, in whole seconds; zero = not said.
 func (o *Object) Generated() time.Time {
@@ -108,13 +108,21 @@ func newFile(id uint64, body int64) *file {
 }
 
 // newObject makes an Object over f that holds one reference to it, of size bytes on disk.
-func newObject(key string, f *file, seq uint64, size int64, m Meta, written int64) *Object {
-	if f != nil { // file systems give a file whole units
-		size = (size + unit - 1) / unit * unit
-	}
-	o := &Object{key: key, file: f, seq: seq, grains: uint32(rounded(size) / grain), written: seconds(written),
-		listUntil: nanos(m.ListUntil), generated: seconds(nanos(m.Generated)), place: -1}
-	if m.Copied {
+func newObject(key string, f *file, seq uint64, size int64, st stamp) *Object {
+	size = (size + unit - 1) / unit * unit // file systems give a file whole units
+	return stamped(&Object{key: key, file: f, seq: seq, grains: uint32(size / grain)}, st)
+}
+
+// newSmall makes a small Object whose record and entry have size bytes, and its body so many.
+func newSmall(key string, seq uint64, size int64, body uint32, st stamp) *Object {
+	o := stamped(&Object{key: key, seq: seq, grains: uint32(rounded(size) / grain), size: body}, st)
+	o.set(objSmall)
+	return o
+}
+
+func stamped(o *Object, st stamp) *Object {
+	o.listUntil, o.written, o.generated, o.place = st.listUntil, seconds(st.written), seconds(st.generated), -1
+	if st.copied {
 		o.set(objCopied)
 	}
 	return o
@@ -231,7 +239,7 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 		return nil, ErrGone
 	}
 	m.Copied = o.Copied()
-	fresh, pinned, err := s.describe(o, m, s.opt.Now().UnixNano())
+	fresh, pinned, err := s.describe(o, m.Data, stampOf(m, s.opt.Now().UnixNano()))
 	switch {
 	case errors.Is(err, ErrGone):
 		return nil, err
@@ -254,24 +262,24 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 
 // describe writes a new description of o's body: into its file, or, if it is small, a
 // record with the body again. pinned is what [Store.put] says.
-func (s *Store) describe(o *Object, m Meta, now int64) (fresh *Object, pinned *segment, err error) {
+func (s *Store) describe(o *Object, data []byte, st stamp) (fresh *Object, pinned *segment, err error) {
 	if o.is(objSmall) {
-		return s.describeSmall(o, m, now)
+		return s.describeSmall(o, data, st)
 	}
 	if !o.file.acquire() {
 		return nil, nil, ErrGone
 	}
-	size, err := s.rewriteTail(o, m, now)
+	size, err := s.rewriteTail(o, data, st)
 	if err != nil {
 		s.unref(o.file)
 		return nil, nil, err
 	}
-	return newObject(o.key, o.file, s.lastID.Add(1), size, m, now), nil, nil
+	return newObject(o.key, o.file, s.lastID.Add(1), size, st), nil, nil
 }
 
 // rewriteTail overwrites what follows the body of o's file, in place. A crash
 // in between costs the object, never its truth: the file has no valid footer.
-func (s *Store) rewriteTail(o *Object, m Meta, now int64) (size int64, err error) {
+func (s *Store) rewriteTail(o *Object, data []byte, st stamp) (size int64, err error) {
 	f := o.file
 	f.tail.Lock()
 	defer f.tail.Unlock()
@@ -284,7 +292,7 @@ func (s *Store) rewriteTail(o *Object, m Meta, now int64) (size int64, err error
 	if err != nil {
 		return 0, err
 	}
-	tail := appendTail(nil, f.body, decodeUint64s(t.sums), o.key, m, now)
+	tail := appendTail(nil, f.body, decodeUint64s(t.sums), o.key, data, st)
 	if _, err := h.WriteAt(tail, f.body); err != nil {
 		return 0, err
 	}

@@ -29,8 +29,7 @@ func (s *Store) reload() error {
 			return cmp.Compare(a.id, b.id)
 		})
 		for _, f := range all {
-			m := Meta{ListUntil: f.listUntil, Generated: f.generated, Copied: f.copied}
-			s.restore(newObject(f.key, newFile(f.id, f.body), f.id, f.fileSize(), m, f.written), f.written, f.labels)
+			s.restore(newObject(f.key, newFile(f.id, f.body), f.id, f.fileSize(), f.stamp), f.written, f.labels)
 		}
 		err = s.segments.reload()
 	}

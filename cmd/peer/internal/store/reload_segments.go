@@ -82,10 +82,7 @@ func (g *segments) restore(n uint64, buf []byte) error {
 			s.trash.mark(sg, at, stateRemoved)
 			continue
 		}
-		m := Meta{ListUntil: instant(uint64(e.listUntil)), Generated: instant(uint64(e.generated)), Copied: e.copied}
-		o := newObject(string(e.key), nil, e.seq, record+e.size, m, e.written)
-		o.size = e.body
-		o.set(objSmall)
+		o := newSmall(string(e.key), e.seq, record+e.size, e.body, e.stamp)
 		g.mu.Lock()
 		g.settleLocked(o, sg, e.at, at)
 		g.mu.Unlock()

@@ -129,18 +129,15 @@ func parseRecord(b []byte, seq uint64, key string) (r record, err error) {
 
 // An entry is one as it was read.
 type indexEntry struct {
-	held      bool
-	copied    bool
-	at        int64 // the record's offset
-	body      uint32
-	data      uint32
-	seq       uint64
-	listUntil int64
-	written   int64
-	generated int64
-	labels    []byte // 8 bytes each, in the buffer that was parsed
-	key       []byte // in the buffer that was parsed
-	size      int64  // in the file
+	stamp
+	held   bool
+	at     int64 // the record's offset
+	body   uint32
+	data   uint32
+	seq    uint64
+	labels []byte // 8 bytes each, in the buffer that was parsed
+	key    []byte // in the buffer that was parsed
+	size   int64  // in the file
 }
 
 // appendEntry appends an entry to dst, which is aligned. Its labels are numbers.
@@ -159,9 +156,7 @@ func appendEntry(dst []byte, state byte, e *indexEntry, key string, labels []uin
 	dst = le.AppendUint32(dst, e.data)
 	dst = le.AppendUint32(dst, 0)
 	dst = le.AppendUint64(dst, e.seq)
-	dst = le.AppendUint64(dst, uint64(e.listUntil))
-	dst = le.AppendUint64(dst, uint64(e.written))
-	dst = le.AppendUint64(dst, uint64(e.generated))
+	dst = e.appendTimes(dst)
 	dst = le.AppendUint64(dst, 0)
 	dst = appendUint64s(dst, labels)
 	dst = append(dst, key...)
@@ -220,7 +215,7 @@ func parseEntry(b []byte) (e indexEntry, err error) {
 	e.held, e.copied = b[0] == stateHeld, b[1] == 1
 	e.at = int64(le.Uint32(b[8:])) * 8
 	e.seq = le.Uint64(b[24:])
-	e.listUntil, e.written, e.generated = int64(le.Uint64(b[32:])), int64(le.Uint64(b[40:])), int64(le.Uint64(b[48:]))
+	e.parseTimes(b[32:])
 	e.labels = b[entryHead : entryHead+8*labels]
 	e.key = b[entryHead+8*labels : entryHead+8*labels+int(key)]
 	return e, nil

@@ -9,8 +9,8 @@ import (
 // put appends an object to a segment, if it is small; if not, the error is [ErrTooLarge]. The
 // caller unpins the segment, pinned, when the object can be found, or will never be. An object
 // in the state stateRemoved is one that a start doesn't find before it is marked as held.
-func (s *Store) put(key string, body []byte, sums []uint64, m Meta, labels []uint64, now int64, state byte) (o *Object, pinned *segment, err error) {
-	size := recordSize(len(m.Data), len(body))
+func (s *Store) put(key string, body []byte, sums []uint64, data []byte, labels []uint64, st stamp, state byte) (o *Object, pinned *segment, err error) {
+	size := recordSize(len(data), len(body))
 	whole := size + entrySize(len(labels), len(key))
 	if len(body) > blockSize || len(labels) > maxLabels || whole > maxRecord(s.maxBytes.Load()) {
 		return nil, nil, ErrTooLarge
@@ -19,16 +19,11 @@ func (s *Store) put(key string, body []byte, sums []uint64, m Meta, labels []uin
 	if len(sums) > 0 {
 		bodySum = sums[0]
 	}
-	o = newObject(key, nil, s.lastID.Add(1), whole, m, now)
-	o.size = uint32(len(body))
-	o.set(objSmall)
+	o = newSmall(key, s.lastID.Add(1), whole, uint32(len(body)), st)
 	buf := s.records.Get().(*[]byte)
 	defer s.records.Put(buf)
-	b := appendRecord((*buf)[:0], o.seq, key, m.Data, body, bodySum)
-	b = appendEntry(b, state, &indexEntry{
-		copied: m.Copied, body: uint32(len(body)), data: uint32(len(m.Data)), seq: o.seq,
-		listUntil: nanos(m.ListUntil), written: now, generated: nanos(m.Generated),
-	}, key, labels)
+	b := appendRecord((*buf)[:0], o.seq, key, data, body, bodySum)
+	b = appendEntry(b, state, &indexEntry{stamp: st, body: o.size, data: uint32(len(data)), seq: o.seq}, key, labels)
 	*buf = b
 	g := s.segments
 	sg, at, entryAt, err := g.append(b[:size], b[size:], state, false)
@@ -66,7 +61,7 @@ func (g *segments) read(o *Object) (raw []byte, r record, err error) {
 }
 
 // describeSmall writes a small object anew, with its body, for [Store.swap] to mark as held.
-func (s *Store) describeSmall(o *Object, m Meta, now int64) (*Object, *segment, error) {
+func (s *Store) describeSmall(o *Object, data []byte, st stamp) (*Object, *segment, error) {
 	_, r, err := s.segments.read(o)
 	if err != nil {
 		return nil, nil, err
@@ -75,5 +70,5 @@ func (s *Store) describeSmall(o *Object, m Meta, now int64) (*Object, *segment, 
 	if len(r.body) > 0 {
 		sums = []uint64{r.bodySum}
 	}
-	return s.put(o.key, r.body, sums, m, s.labelsOf(m.Data), now, stateRemoved)
+	return s.put(o.key, r.body, sums, data, s.labelsOf(data), st, stateRemoved)
 }

@@ -302,7 +302,7 @@ func (s *Store) hash(key string) uint64 { return maphash.String(s.seed, key) }
 
 // Newest is when the newest object was stored of those that New found; the zero Time if
 // it found none.
-func (s *Store) Newest() time.Time { return instant(uint64(s.newest.Load())) }
+func (s *Store) Newest() time.Time { return instant(s.newest.Load()) }
 
 // Keys iterates over the keys held, in no order. Keys that come or go meanwhile
 // may be missed.

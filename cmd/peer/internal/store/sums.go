@@ -32,8 +32,8 @@ func (v *View) Sums() Sums {
 	switch {
 	case v.f != nil:
 		return Sums{v.f.sums, v.Size()}
-	case v.inMem && v.Size() > 0:
-		return Sums{[]uint64{v.sum}, v.Size()}
+	case v.hot.hasBody && v.Size() > 0:
+		return Sums{[]uint64{v.hot.sum}, v.Size()}
 	}
 	return Sums{}
 }

@@ -29,10 +29,7 @@ const (
 type View struct {
 	store *Store
 	obj   *Object
-	value any
-	data  []byte // the body, if it is in memory
-	sum   uint64 // of it
-	inMem bool
+	hot   hotObject // the description and, if it is in memory, the body
 	f     *openFile
 	mem   *memory // what Source returned last of a body in memory; nil = nothing
 	span  *span   // the same of one on disk
@@ -46,7 +43,7 @@ type View struct {
 func (s *Store) Open(o *Object, a Access) (View, error) {
 	v := View{store: s, obj: o, share: a == Share}
 	if h, ok := s.hot.get(o); ok {
-		v.value, v.data, v.sum, v.inMem = h.value, h.body, h.sum, h.hasBody
+		v.hot = h
 		switch {
 		case a == Share && h.hasBody && xxhash.Sum64(h.body) != h.sum:
 			return View{}, s.spoiled(o, fmt.Errorf("%w: checksum of a body in memory", errBroken))
@@ -76,10 +73,10 @@ func (s *Store) Open(o *Object, a Access) (View, error) {
 // Again returns a view of the object for what a says, out of the memory of v, which may be
 // closed. It isn't ok if the body isn't there, or is not to be given as it is: Open tells.
 func (v *View) Again(a Access) (again View, ok bool) {
-	if !v.inMem || a == Share && xxhash.Sum64(v.data) != v.sum {
+	if !v.hot.hasBody || a == Share && xxhash.Sum64(v.hot.body) != v.hot.sum {
 		return View{}, false
 	}
-	return View{store: v.store, obj: v.obj, value: v.value, data: v.data, sum: v.sum, inMem: true, share: a == Share}, true
+	return View{store: v.store, obj: v.obj, hot: v.hot, share: a == Share}, true
 }
 
 // loadSmall reads and decodes the description and the body of a small object.
@@ -89,14 +86,8 @@ func (v *View) loadSmall() error {
 	if err != nil {
 		return err
 	}
-	if v.value == nil {
-		if v.value, err = s.opt.Decode(o.key, r.data); err != nil {
-			return fmt.Errorf("%w: %w", errBroken, err)
-		}
-	}
-	v.data, v.sum, v.inMem = r.body, r.bodySum, true
-	s.hot.put(o, hotObject{value: v.value, body: r.body, hasBody: true, sum: r.bodySum, size: len(raw)})
-	return nil
+	v.hot.body, v.hot.hasBody, v.hot.sum = r.body, true, r.bodySum
+	return v.decode(r.data, len(raw))
 }
 
 // load opens the file of a larger object, and reads and decodes its description.
@@ -122,13 +113,22 @@ func (v *View) load() error {
 	if file, ok := f.File.(resident); ok && o.file.body > blockSize {
 		f.trust.file = file
 	}
-	if v.value == nil {
-		if v.value, err = s.opt.Decode(o.key, t.data); err != nil {
+	if err := v.decode(t.data, len(t.data)); err != nil {
+		return err
+	}
+	s.files.put(o.file, f)
+	return nil
+}
+
+// decode decodes the description, if it isn't known yet. What was loaded takes so many bytes.
+func (v *View) decode(data []byte, size int) (err error) {
+	if v.hot.value == nil {
+		if v.hot.value, err = v.store.opt.Decode(v.obj.key, data); err != nil {
 			return fmt.Errorf("%w: %w", errBroken, err)
 		}
 	}
-	s.hot.put(o, hotObject{value: v.value, size: len(t.data)})
-	s.files.put(o.file, f)
+	v.hot.size = size
+	v.store.hot.put(v.obj, v.hot)
 	return nil
 }
 
@@ -144,7 +144,7 @@ func ourFault(err error) bool {
 }
 
 // Value returns the decoded description. It is shared: don't change it.
-func (v *View) Value() any { return v.value }
+func (v *View) Value() any { return v.hot.value }
 
 // Size returns the length of the body in bytes.
 func (v *View) Size() int64 { return v.obj.Size() }
@@ -162,11 +162,11 @@ func (v *View) Source(off, n int64) (io.Reader, error) {
 	switch {
 	case off < 0 || n < 0 || off+n > v.Size():
 		return nil, fmt.Errorf("store: range %d+%d of %d bytes", off, n, v.Size())
-	case v.inMem:
+	case v.hot.hasBody:
 		if v.mem == nil {
 			v.mem = v.store.memories.Get().(*memory)
 		}
-		v.mem.b = v.data[off : off+n]
+		v.mem.b = v.hot.body[off : off+n]
 		return v.mem, nil
 	case v.f == nil:
 		return nil, errors.New("store: view was opened without its body")

@@ -136,8 +136,6 @@ func (w *Writer) take(p []byte) {
 // save writes to the file what it lacks of the body, and keeps the last block in
 // memory, for the followers that keep up. If that fails the body passes through.
 func (w *Writer) save() {
-	w.store.opt.Beat.Begin()
-	defer w.store.opt.Beat.End()
 	if err := w.append(nil); err != nil {
 		w.store.failed(err)
 		w.giveUp(err)
@@ -354,14 +352,14 @@ func (w *Writer) place(m Meta, labels []uint64) (o *Object, pinned *segment, err
 	w.mu.Lock()
 	w.got.seal()
 	w.mu.Unlock()
-	now := s.opt.Now().UnixNano()
+	st := stampOf(m, s.opt.Now().UnixNano())
 	if w.f == nil {
-		o, pinned, err = s.put(w.key, w.window, w.got.sums, m, labels, now, stateHeld)
+		o, pinned, err = s.put(w.key, w.window, w.got.sums, m.Data, labels, st, stateHeld)
 		if !errors.Is(err, ErrTooLarge) {
 			return o, pinned, err
 		}
 	}
-	tail := appendTail(nil, w.got.n, w.got.sums, w.key, m, now)
+	tail := appendTail(nil, w.got.n, w.got.sums, w.key, m.Data, st)
 	if err := w.append(tail); err != nil {
 		return nil, nil, err
 	}
@@ -375,7 +373,7 @@ func (w *Writer) place(m Meta, labels []uint64) (o *Object, pinned *segment, err
 	if err := s.rename(w.id, id); err != nil {
 		return nil, nil, err
 	}
-	return newObject(w.key, newFile(id, w.got.n), id, w.got.n+int64(len(tail)), m, now), nil, nil
+	return newObject(w.key, newFile(id, w.got.n), id, w.got.n+int64(len(tail)), st), nil, nil
 }
 
 // Abort ends the body, if nobody did, and removes what was written of it.
