@@ -280,7 +280,7 @@ func TestTooLong(t *testing.T) {
 				}
 				w.Write(make([]byte, size-size/30*30))
 			})
-			w.tune = func(c *Config) { c.Store.MaxObject = 1 << 20 }
+			w.tune = func(c *Config) { c.Store.MaxBytes = 4 << 20 }
 			h := w.start("a", t.TempDir())
 			defer w.close()
 			for range 2 {

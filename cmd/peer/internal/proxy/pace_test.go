@@ -34,7 +34,7 @@ func TestSlowClientAmongOthers(t *testing.T) {
 					w.Write(body[1000:])
 				})
 				defer w.close()
-				w.tune = func(c *Config) { c.Store.MaxObject = 1 << 20 }
+				w.tune = func(c *Config) { c.Store.MaxBytes = 4 << 20 }
 				w.start("a", t.TempDir())
 				var clients sync.WaitGroup
 				clients.Go(func() {

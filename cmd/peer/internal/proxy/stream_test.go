@@ -56,7 +56,7 @@ func TestBigBody(t *testing.T) {
 	for i, name := range []string{"a", "b"} {
 		h, err := New(Config{Name: name, Origin: target, Locator: locators[i],
 			SiblingTimeout: time.Minute, // a busy machine is not what is tested
-			Store:          store.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MaxObject: 512 << 20, MemoryBytes: 8 << 20}})
+			Store:          store.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestBodyFasterThanItsClient(t *testing.T) {
 	target, _ := url.Parse("http://origin.test")
 	h, err := New(Config{Name: "a", Origin: target,
 		OriginTransport: instant{size},
-		Store:           store.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MaxObject: 512 << 20, MemoryBytes: 8 << 20}})
+		Store:           store.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,6 @@ type Object struct {
 	at, entry uint32        // of a small one: where its record and entry are, in 8 bytes; guarded by segments.mu
 	size      uint32        // of a small one: bytes of its body
 	grains    uint32        // room on disk
-	written   uint32        // Unix seconds
 	generated uint32        // Unix seconds; 0 = not said
 	place     int32         // in the queue of expiries, -1 = not there; guarded by its lock
 	state     atomic.Uint32
@@ -79,9 +78,6 @@ func (o *Object) Generated() time.Time {
 // Copied reports whether another cache has a copy ([Meta.Copied]).
 func (o *Object) Copied() bool { return o.is(objCopied) }
 
-// Written returns when the object was stored, or its description renewed, in whole seconds.
-func (o *Object) Written() time.Time { return time.Unix(int64(o.written), 0) }
-
 // A file is a body on disk, shared by the successive Objects that describe it.
 // It is unlinked when the last of them has left the index. The small objects of a
 // segment share that.
@@ -121,7 +117,7 @@ func newSmall(key string, seq uint64, size int64, body uint32, st stamp) *Object
 }
 
 func stamped(o *Object, st stamp) *Object {
-	o.listUntil, o.written, o.generated, o.place = st.listUntil, seconds(st.written), seconds(st.generated), -1
+	o.listUntil, o.generated, o.place = st.listUntil, seconds(st.generated), -1
 	if st.copied {
 		o.set(objCopied)
 	}

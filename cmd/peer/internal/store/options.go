@@ -40,8 +40,7 @@ type Hooks struct {
 // Options says how to open a store.
 type Options struct {
 	Dir         string // made if missing
-	MaxBytes    int64  // bytes on disk that the store may use, files being written included; at least 1 MiB
-	MaxObject   int64  // longest body in bytes; 0 = a quarter of MaxBytes
+	MaxBytes    int64  // bytes on disk that the store may use, files being written included; at least 1 MiB; a body may have a quarter of them
 	MemoryBytes int64  // bytes of hot objects kept in memory besides; 0 = none
 	Hooks       Hooks
 	// Decode turns an object's Meta.Data into the value that [View.Value]

@@ -29,7 +29,6 @@ type Store struct {
 	newest   atomic.Int64 // when the newest was written of what Open found, Unix nanoseconds
 	opened   int64        // Unix nanoseconds
 	opt      Options
-	wanted   Options // as they were given
 	log      *slog.Logger
 	lock     io.Closer
 	seed     maphash.Seed                  // of the index's keys
@@ -56,9 +55,8 @@ type Store struct {
 	entering   sync.RWMutex // held for reading between telling the hooks of an object and showing it
 	lastID     atomic.Uint64
 
-	maxBytes  atomic.Int64 // see Options.MaxBytes
-	maxObject atomic.Int64
-	room      struct { // what the index may hold while objects are being written
+	maxBytes atomic.Int64 // see Options.MaxBytes
+	room     struct {     // what the index may hold while objects are being written
 		sync.Mutex
 		writing  int64     // bytes reserved
 		missing  int64     // bytes of maxBytes that the disk turned out not to have
@@ -77,17 +75,15 @@ type Store struct {
 // refuses a directory that is a file, can't be written or is in use by another
 // process ([ErrLocked]).
 func Open(o Options) (*Store, error) {
-	wanted := o
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Store{opt: o, wanted: wanted, log: o.Logger, limited: limitlog.Logger{Log: o.Logger}, seed: maphash.MakeSeed()}
+	s := &Store{opt: o, log: o.Logger, limited: limitlog.Logger{Log: o.Logger}, seed: maphash.MakeSeed()}
 	s.buffers.New = func() any { return new([blockSize]byte) }
 	s.records.New = func() any { return new([]byte) }
 	s.memories.New = func() any { return new(memory) }
 	s.maxBytes.Store(o.MaxBytes)
 	s.most.Store(o.MaxBytes / grain)
-	s.maxObject.Store(o.MaxObject)
 	if err := s.takeDir(); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
@@ -124,10 +120,9 @@ func (o *Options) check() error {
 	if o.MaxBytes >= 1<<50 {
 		errs = append(errs, fmt.Errorf("store: a size of %d bytes is more than a pebibyte", o.MaxBytes))
 	}
-	if o.MaxObject < 0 || o.MemoryBytes < 0 {
+	if o.MemoryBytes < 0 {
 		errs = append(errs, errors.New("store: a negative size"))
 	}
-	o.MaxObject = o.largest(o.MaxBytes)
 	if o.FS == nil {
 		o.FS = system{}
 	}
@@ -151,13 +146,9 @@ func (o *Options) check() error {
 	return errors.Join(errs...)
 }
 
-// largest returns the longest body that a store of maxBytes takes.
-func (o *Options) largest(maxBytes int64) int64 {
-	n := maxBytes / 4
-	if o.MaxObject > 0 {
-		n = min(n, o.MaxObject)
-	}
-	return min(n, 255<<30) // an index weight of 32 bits counts grains
+// maxObject returns the length of the longest body that the store takes.
+func (s *Store) maxObject() int64 {
+	return min(s.maxBytes.Load()/4, 255<<30) // an index weight of 32 bits counts grains
 }
 
 // Resize changes the bytes that the store may use. What no longer fits leaves
@@ -168,7 +159,6 @@ func (s *Store) Resize(maxBytes int64) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	s.maxObject.Store(s.wanted.largest(maxBytes))
 	s.room.Lock()
 	defer s.room.Unlock()
 	s.maxBytes.Store(maxBytes)

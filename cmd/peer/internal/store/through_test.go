@@ -129,7 +129,7 @@ func TestPassThrough(t *testing.T) {
 // TestPassThroughTooLarge: a body turns out to be larger than the store takes.
 func TestPassThroughTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Options{MaxBytes: 8 << 20, MaxObject: 1 << 20})
+		s := open(t, Options{MaxBytes: 4 << 20})
 		b := body(1, 6<<20)
 		w, err := s.Create("k", -1)
 		check(t, err)

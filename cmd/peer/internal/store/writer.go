@@ -74,7 +74,7 @@ type Writer struct {
 // Create starts an object; size is the length of the body in bytes, -1 if it
 // isn't known. It returns [ErrTooLarge] for more than the store takes.
 func (s *Store) Create(key string, size int64) (*Writer, error) {
-	if size > s.maxObject.Load() || len(key) > maxKey {
+	if size > s.maxObject() || len(key) > maxKey {
 		return nil, ErrTooLarge
 	}
 	w := &Writer{store: s, key: key, size: size}
@@ -94,7 +94,7 @@ func (w *Writer) Write(ctx context.Context, p []byte) error {
 	switch {
 	case w.size >= 0 && total > w.size:
 		return ErrTooLong
-	case w.failure == nil && total > w.store.maxObject.Load():
+	case w.failure == nil && total > w.store.maxObject():
 		w.giveUp(ErrTooLarge)
 	}
 	for len(p) > 0 { // each round takes bytes of p, or makes room for some, or passes to the next kind of window
