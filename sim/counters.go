@@ -49,7 +49,7 @@ func overflowBound(ctx context.Context, job *Job, n, fills int) error {
 	const k = 6
 	m := uint64(math.Round(k * float64(n) / math.Ln2)) // half of the positions are set
 	largest := make([]uint8, fills)
-	err := job.each(ctx, fills, "filters filled", func(i int) {
+	err := job.each(ctx, fills, "filters filled", func(i int) error {
 		rng := job.source(6, uint64(i))
 		counts := make([]uint8, m)
 		for range n * k {
@@ -57,6 +57,7 @@ func overflowBound(ctx context.Context, job *Job, n, fills int) error {
 			counts[p]++
 			largest[i] = max(largest[i], counts[p])
 		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -171,11 +172,12 @@ func decremented(ctx context.Context, job *Job, churns []churn, runs int) error 
 		ran bool
 	}
 	results := make([]outcome, len(churns)*runs)
-	err := job.each(ctx, len(results), "runs of churn", func(i int) {
+	err := job.each(ctx, len(results), "runs of churn", func(i int) error {
 		c := churns[i/runs]
 		if c.expected() < churnLimit/2 && !(job.Short && c.expected() > 1e6) {
 			results[i] = outcome{c.run(job, uint64(i)), true}
 		}
+		return nil
 	})
 	if err != nil {
 		return err

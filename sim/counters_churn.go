@@ -83,15 +83,13 @@ func stuck(ctx context.Context, job *Job, turnovers int) error {
 		f, anew                     float64
 	}
 	results := make([]outcome, len(loads))
-	errs := make([]error, len(loads))
-	err := job.each(ctx, len(loads), "digests at work", func(i int) {
+	err := job.each(ctx, len(loads), "digests at work", func(i int) error {
 		rng := job.source(8, uint64(i))
 		r := &results[i]
 		geometry := digest.Geometry{Bits: uint64(math.Round(n * k / loads[i])), Hashes: k}
 		filter, keys, _, err := filled(geometry, rng, n)
 		if err != nil {
-			errs[i] = err
-			return
+			return err
 		}
 		for range turnovers {
 			for range n {
@@ -113,10 +111,10 @@ func stuck(ctx context.Context, job *Job, turnovers int) error {
 		}
 		anew, err := digest.FilterOf(geometry, digest.Version{Epoch: 1}, slices.Values(keys))
 		if err != nil {
-			errs[i] = err
-			return
+			return err
 		}
 		r.anew = anew.FalsePositiveRate()
+		return nil
 	})
 	if err != nil {
 		return err
@@ -126,9 +124,6 @@ func stuck(ctx context.Context, job *Job, turnovers int) error {
 		Column{Name: "negatives", Head: "false negatives"}, Column{Name: "refused", Head: "removals refused"},
 		Column{Name: "f", Head: "f at the end", Format: "%.5g", Loose: 0.3}, Column{Name: "anew", Head: "f, built anew", Format: "%.5g", Loose: 0.3})
 	for i, r := range results {
-		if errs[i] != nil {
-			return errs[i]
-		}
 		table.Row(figures(loads[i], 5), r.lookups, r.negatives, r.refused, figures(r.f, 6), figures(r.anew, 6))
 	}
 	table.Note("Its full counters stay full. The price is a false-positive rate that creeps up where counters overflow, until the filter is rebuilt.")

@@ -44,17 +44,15 @@ func sizesFigure(ctx context.Context, job *Job) (Figure, error) {
 	}
 	rates := []float64{0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001, 0.00003, 0.00001}
 	one, three := make([]Point, len(rates)), make([]Point, len(rates))
-	err := job.each(ctx, 2*len(rates), "filters coded", func(i int) {
+	err := job.each(ctx, 2*len(rates), "filters coded", func(i int) error {
 		points, k, f := one, 1, rates[i/2]
 		if i%2 == 1 {
 			points, k = three, 3
 		}
 		kind := filterKind{mn: arrayAt(f, float64(k)), k: k}
 		m, err := kind.measure(job.source(3, uint64(i)), 1, 0)
-		if err != nil {
-			panic(err) // a geometry of ours
-		}
 		points[i/2] = Point{f, figures(m.sent.value, 6)}
+		return err
 	})
 	return Figure{
 		File:  "sizes",
@@ -93,8 +91,9 @@ func deltasFigure(ctx context.Context, job *Job) (Figure, error) {
 	best := float64(bestInteger(arrayAt(f, 10)))
 	shares := []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3}
 	points := make([]Point, len(shares))
-	err := job.each(ctx, len(shares), "deltas coded", func(i int) {
+	err := job.each(ctx, len(shares), "deltas coded", func(i int) error {
 		points[i] = Point{shares[i], figures(contextSize(job, i, f, shares[i]), 6)}
+		return nil
 	})
 	y = y.decades()
 	y.Ticks = []float64{10, 20, 50, 100, 200, 500, 1000}

@@ -93,9 +93,10 @@ func runHashing(ctx context.Context, job *Job, geometries []hashingGeometry) err
 			}
 		}
 	}
-	err := job.each(ctx, len(runs), "schemes tried", func(i int) {
+	err := job.each(ctx, len(runs), "schemes tried", func(i int) error {
 		r := &runs[i]
 		r.result = r.scheme.try(job, uint64(i), r.geometry, lookups)
+		return nil
 	})
 	if err != nil {
 		return err

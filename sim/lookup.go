@@ -85,25 +85,16 @@ func runLookup(ctx context.Context, job *Job, clusters []lookupCluster) error {
 		time("many_ns", "in many ns", "%.0f"),
 		time("many", "(matches)", "%.0f"),
 		time("cold_ns", "cold ns", "%.0f"))
-	updates := job.Table("updates of the index",
-		Column{Name: "peers"},
-		Column{Name: "keys", Head: "keys each"},
-		Column{Name: "contents"},
-		time("apply_ns", "apply ns/flip", "%.0f"),
-		time("load_ms", "load ms", "%.1f"),
-		time("load_ns", "load ns/key", "%.0f"),
-		time("lookups_per_s", "lookups/s", "%.3g"),
-		time("flips_per_s", "at flips/s", "%.3g"))
 	for _, c := range clusters {
-		if err := newLookupRun(ctx, job, table, updates, c).measure(); err != nil {
+		r := lookupRun{job: job, cluster: c, rate: candidatesPerLookup / float64(c.peers)}
+		if err := r.measure(ctx, table); err != nil {
 			return err
 		}
 	}
-	table.Note("Index: package index, of filters with one hash and m = n/f. Rows: the same index of standard Bloom filters, which it keeps bit by bit beside each other. Postings: a hash table from position to peer.")
+	table.Note("Index: package index, of filters with one hash and m = n/f. Rows: the same index of standard Bloom filters, which it keeps bit by bit beside each other.")
 	table.Note("Loop: each peer's filter is asked in turn; nothing is sorted or copied out. In many: keys that a quarter of the peers or more have.")
 	table.Note("Cold: nothing of it is in the processor's caches, and the key in none. Times are medians and depend on the machine.")
-	updates.Note("Apply: deltas of 1 %% replaced keys. Load: one more peer. Lookups/s: on all cores, key in none, while every peer's digest changes by 1 %% a minute.")
-	return severalKeys(ctx, job)
+	return nil
 }
 
 // sparse is the geometry of one hash for n keys at a rate of f.

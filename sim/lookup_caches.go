@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -24,8 +25,8 @@ func (c lookupCluster) size(peer int) int {
 }
 
 // keysOf yields a peer's keys, each once: the same each time that it is called
-// with the same job. seen is scratch memory.
-func (c lookupCluster) keysOf(job *Job, peer int, seen *[]uint64) []digest.Key {
+// with the same job.
+func (c lookupCluster) keysOf(job *Job, peer int) []digest.Key {
 	n := c.size(peer)
 	keys := make([]digest.Key, 0, n)
 	rng := rand.New(job.source(uint64(peer), uint64(n)))
@@ -36,14 +37,10 @@ func (c lookupCluster) keysOf(job *Job, peer int, seen *[]uint64) []digest.Key {
 		return keys
 	}
 	catalogue := uint64(lookupCatalogue * c.keys)
-	if words := int(catalogue/64 + 1); len(*seen) < words {
-		*seen = make([]uint64, words)
-	}
-	clear(*seen)
+	seen := newBitmap(catalogue)
 	for len(keys) < n {
-		object := popular(rng.Float64(), float64(catalogue))
-		if (*seen)[object/64]>>(object%64)&1 == 0 {
-			(*seen)[object/64] |= 1 << (object % 64)
+		if object := popular(rng.Float64(), float64(catalogue)); !seen.has(object) {
+			seen.set(object)
 			keys = append(keys, objectKey(job, object))
 		}
 	}
@@ -62,13 +59,7 @@ func objectKey(job *Job, object uint64) digest.Key {
 	return digest.Key(mix64(mix64(job.Seed+golden64) + object*golden64))
 }
 
-// anotherKey is one that may come into a cache next.
-func (c lookupCluster) anotherKey(job *Job, rng *rand.Rand) digest.Key {
-	if c.contents == disjoint {
-		return digest.Key(rng.Uint64())
-	}
-	return objectKey(job, popular(rng.Float64(), float64(lookupCatalogue*c.keys)))
-}
+func peerName(peer int) string { return fmt.Sprint("peer-", peer) }
 
 // filterOf makes a peer's filter.
 func filterOf(g digest.Geometry, keys []digest.Key) (*digest.Filter, error) {

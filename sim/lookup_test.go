@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/digest/index"
 )
 
 // TestLookupWays fills every way with the same caches: those of the same filters
@@ -17,27 +16,20 @@ func TestLookupWays(t *testing.T) {
 		if testing.Short() {
 			c.peers = 8
 		}
-		r := newLookupRun(context.Background(), testJob(1), nil, nil, c)
-		ways := map[string]lookupWay{
-			"index":       &indexWay{index: index.New(), geometry: r.sparse},
-			"sorted sets": &loopWay{geometry: r.sparse},
-			"rows":        &indexWay{index: index.New(), geometry: r.dense},
-			"bitmaps":     &loopWay{geometry: r.dense},
-		}
-		if how != unequal {
-			ways["postings"] = newPostings(r.sparse(c.keys), c.peers*c.keys)
-		}
-		for name, w := range ways {
-			if err := r.fill(name, w); err != nil {
-				t.Fatalf("%s: %v", name, err)
+		r := lookupRun{job: testJob(1), cluster: c, rate: candidatesPerLookup / float64(c.peers)}
+		ways := map[string]*lookupWay{}
+		for _, w := range lookupWays() {
+			ways[w.name] = w
+			if err := r.fill(context.Background(), w); err != nil {
+				t.Fatalf("%s: %v", w.name, err)
 			}
 			if perKey := float64(w.bytes()) / float64(r.held); perKey < 0.5 || perKey > 40 {
-				t.Errorf("%s, %s: %.2f bytes a key", how, name, perKey)
+				t.Errorf("%s, %s: %.2f bytes a key", how, w.name, perKey)
 			}
 		}
 		holders := map[digest.Key]int{}
 		for peer := range c.peers {
-			for _, k := range c.keysOf(r.job, peer, new([]uint64)) {
+			for _, k := range c.keysOf(r.job, peer) {
 				holders[k]++
 			}
 		}
@@ -47,9 +39,9 @@ func TestLookupWays(t *testing.T) {
 					t.Fatalf("%s, %s: %d peers may have a key that %d have", how, name, got, n)
 				}
 			}
-			for name, of := range map[string]string{"index": "sorted sets", "rows": "bitmaps", "postings": "sorted sets"} {
-				if w := ways[name]; w != nil && w.lookup(k) != ways[of].lookup(k) {
-					t.Fatalf("%s: %s finds %d, the loop over its filters %d", how, name, w.lookup(k), ways[of].lookup(k))
+			for name, of := range map[string]string{"index": "loop, sorted sets", "index, rows": "loop, bitmaps"} {
+				if got, want := ways[name].lookup(k), ways[of].lookup(k); got != want {
+					t.Fatalf("%s: %s finds %d, the loop over its filters %d", how, name, got, want)
 				}
 			}
 		}
@@ -70,8 +62,8 @@ func TestLookup(t *testing.T) {
 	if err := runLookup(context.Background(), job, all); err != nil {
 		t.Fatal(err)
 	}
-	if len(job.tables) != 3 || len(job.tables[0].Rows) != 4*clusters || len(job.tables[1].Rows) != clusters {
-		t.Errorf("lookup gives %d tables, %d and %d rows", len(job.tables), len(job.tables[0].Rows), len(job.tables[1].Rows))
+	if len(job.tables) != 1 || len(job.tables[0].Rows) != 4*clusters {
+		t.Errorf("lookup gives %d tables, %d rows", len(job.tables), len(job.tables[0].Rows))
 	}
 	for _, args := range []string{
 		"--peers 0", "--peers 10 --keys 5", "--peers ten",

@@ -101,7 +101,7 @@ func TestProgress(t *testing.T) {
 				time.Sleep(time.Duration(1+9*part) * time.Second)
 			}
 		}
-		if err := job.each(t.Context(), 1, "all", func(int) { time.Sleep(2500 * time.Millisecond) }); err != nil {
+		if err := job.each(t.Context(), 1, "all", func(int) error { time.Sleep(2500 * time.Millisecond); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		var left []string
@@ -273,10 +273,11 @@ func TestEachInterrupted(t *testing.T) {
 		defer cancel()
 		var said strings.Builder
 		job := &Job{name: "deaf", stderr: &said, start: time.Now()}
-		if err := job.each(ctx, 7, "waited", func(i int) {
+		if err := job.each(ctx, 7, "waited", func(i int) error {
 			if i > 2 {
 				<-deaf
 			}
+			return nil
 		}); err != context.DeadlineExceeded {
 			t.Error(err)
 		}

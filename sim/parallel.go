@@ -11,16 +11,20 @@ import (
 )
 
 // each calls work(0) … work(n-1) on all cores, in no particular order, and says
-// how far it is. When ctx ends it returns its error at once, and what is under
-// way is abandoned: the caller must not look at what work has written.
-func (j *Job) each(ctx context.Context, n int, what string, work func(i int)) error {
+// how far it is. It returns the first error. When ctx ends it returns its error at once,
+// and what is under way is abandoned: the caller must not look at what work has written.
+func (j *Job) each(ctx context.Context, n int, what string, work func(i int) error) error {
 	j.counted, j.done = time.Now(), 0
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	var next, done atomic.Int64
 	var wg sync.WaitGroup
 	for range min(n, runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				work(i)
+				if err := work(i); err != nil {
+					stop(err)
+				}
 				done.Add(1)
 			}
 		})
@@ -35,9 +39,9 @@ func (j *Job) each(ctx context.Context, n int, what string, work func(i int)) er
 	for {
 		select {
 		case <-finished:
-			return ctx.Err()
+			return context.Cause(ctx)
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		case <-tick.C:
 			j.Progress(int(done.Load()), n, "%s: %d of %d", what, done.Load(), n)
 		}

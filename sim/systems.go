@@ -129,9 +129,9 @@ func replayAll(ctx context.Context, job *Job, t *workload.Trace, o systemsOption
 	c := newCluster(t, &o, job)
 	ways := c.ways()
 	results := make([]outcomes, len(ways))
-	errs := make([]error, len(ways))
-	err := job.each(ctx, len(ways), t.Name+": ways of cooperating replayed", func(i int) {
-		results[i], errs[i] = c.replay(ctx, ways[i])
+	err := job.each(ctx, len(ways), t.Name+": ways of cooperating replayed", func(i int) (err error) {
+		results[i], err = c.replay(ctx, ways[i])
+		return err
 	})
 	if err != nil {
 		return err
@@ -151,9 +151,6 @@ func replayAll(ctx context.Context, job *Job, t *workload.Trace, o systemsOption
 	n := float64(len(c.requests))
 	took := c.requests[len(c.requests)-1].time - c.requests[0].time
 	for i, w := range ways {
-		if errs[i] != nil {
-			return errs[i]
-		}
 		r := results[i]
 		share := func(count int) float64 { return figures(100*float64(count)/n, 6) }
 		misses := float64(max(1, len(c.requests)-r.local))

@@ -59,22 +59,17 @@ func measureCells(ctx context.Context, job *Job, printed []printedCell, cells []
 		}
 	}
 	measured := make([]measurement, len(kinds))
-	errs := make([]error, len(kinds))
-	err := job.each(ctx, len(kinds), "filters measured", func(i int) {
-		measured[i], errs[i] = kinds[i].measure(job.source(1, uint64(i)), max(1, filters[kinds[i]]), probes)
+	err := job.each(ctx, len(kinds), "filters measured", func(i int) (err error) {
+		measured[i], err = kinds[i].measure(job.source(1, uint64(i)), max(1, filters[kinds[i]]), probes)
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	for i, p := range printed {
-		at, built := index[filterKind{p.MN, p.K, p.C}]
-		if p.K == 0 || !built {
-			continue
+		if at, built := index[filterKind{p.MN, p.K, p.C}]; p.K > 0 && built {
+			cells[i].measure(p, measured[at])
 		}
-		if errs[at] != nil {
-			return errs[at]
-		}
-		cells[i].measure(p, measured[at])
 	}
 	return nil
 }

@@ -70,13 +70,14 @@ func runTrials(ctx context.Context, job *Job) error {
 		results[i] = sizes{make([]uint32, trials), make([]uint32, trials), make([]uint32, trials)}
 	}
 	scratches := sync.Pool{New: func() any { return new(scratch) }}
-	err := job.each(ctx, len(simulations)*trials, "trials", func(i int) {
+	err := job.each(ctx, len(simulations)*trials, "trials", func(i int) error {
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)
 		which, trial := i/trials, i%trials
 		simulations[which].trial(s, job.source(2, uint64(which), uint64(trial)))
 		r := results[which]
 		r.coded[trial], r.context[trial], r.ones[trial] = s.coded, s.context, s.ones
+		return nil
 	})
 	if err != nil {
 		return err

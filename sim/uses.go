@@ -154,11 +154,10 @@ func planetP(ctx context.Context, job *Job, rates []float64) error {
 		Column{Name: "predicted", Format: "%.4f"},
 		Column{Name: "asked", Head: "of all peers asked, %", Format: "%.1f"})
 	cluster := lookupCluster{peers: peers, keys: terms, contents: zipf}
-	var seen []uint64
 	held := make([][]digest.Key, peers)
 	has := make([]map[digest.Key]bool, peers)
 	for p := range held {
-		held[p] = cluster.keysOf(job, p, &seen)
+		held[p] = cluster.keysOf(job, p)
 		has[p] = make(map[digest.Key]bool, terms)
 		for _, k := range held[p] {
 			has[p][k] = true
@@ -226,7 +225,6 @@ func aggregated(ctx context.Context, job *Job) error {
 		Column{Name: "same_f_bits", Head: "bits with m for f = 0.1 %", Format: "%.2f"},
 		Column{Name: "each_bits", Head: "bits of u digests", Format: "%.2f"})
 	cluster := lookupCluster{peers: 108, keys: keys, contents: zipf}
-	var seen []uint64
 	union := map[digest.Key]bool{}
 	each, done := 0, 0
 	for _, u := range []struct {
@@ -237,7 +235,7 @@ func aggregated(ctx context.Context, job *Job) error {
 			return err
 		}
 		for ; done < u.caches; done++ {
-			own := cluster.keysOf(job, done, &seen)
+			own := cluster.keysOf(job, done)
 			for _, k := range own {
 				union[k] = true
 			}
