@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 
-	"github.com/summarycache/summarycache/arith"
 	"github.com/summarycache/summarycache/digest"
 )
 
@@ -92,8 +91,9 @@ func deltasFigure(ctx context.Context, job *Job) (Figure, error) {
 	shares := []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3}
 	points := make([]Point, len(shares))
 	err := job.each(ctx, len(shares), "deltas coded", func(i int) error {
-		points[i] = Point{shares[i], figures(contextSize(job, i, f, shares[i]), 6)}
-		return nil
+		bits, err := deltaSize(job, i, f, shares[i])
+		points[i] = Point{shares[i], figures(bits, 6)}
+		return err
 	})
 	y = y.decades()
 	y.Ticks = []float64{10, 20, 50, 100, 200, 500, 1000}
@@ -112,44 +112,23 @@ func deltasFigure(ctx context.Context, job *Job) (Figure, error) {
 			{Name: "Bloom filter of least memory, XOR coded", Points: x.sample(200, x.Min, x.Max, perReplaced(best, deltaBits))},
 			{Name: "one hash, XOR coded", Points: x.sample(200, x.Min, x.Max, perReplaced(1, deltaBits))},
 			{Name: "one hash, the whole filter anew", Points: x.sample(200, x.Min, x.Max, func(c float64) float64 { return sentBits(arrayAt(f, 1), 1) / c })},
-			{Name: "coded by package arith, n = 100,000", Points: points, Marks: true, With: 3},
+			{Name: "coded by package digest, n = 1,000,000", Points: points, Marks: true, With: 3},
 		},
 	}, err
 }
 
-// contextSize replaces a share c of 100,000 keys of a one-hash digest, and
-// returns the bits per replaced key that the delta takes against the old filter.
-func contextSize(job *Job, i int, f, c float64) float64 {
-	const n = 100_000
+// deltaSize replaces a share c of a million keys of a one-hash digest, and returns the
+// bits per replaced key of the delta, without header and checksum.
+func deltaSize(job *Job, i int, f, c float64) (float64, error) {
+	const n = 1_000_000
 	rng := job.source(4, uint64(i))
-	geometry := digest.Geometry{Bits: uint64(math.Round(arrayAt(f, 1) * n)), Hashes: 1}
-	filter, keys, before, err := filled(geometry, rng, n)
+	held, keys, base, err := filled(digest.Geometry{Bits: uint64(math.Round(arrayAt(f, 1) * n)), Hashes: 1}, rng, n)
 	if err != nil {
-		panic(err) // a geometry of ours
+		return 0, err
 	}
 	changed := int(math.Round(c * n))
-	replaceKeys(filter, rng, keys[:changed])
-	sets, clears := flipRanks(ascending(before), ascending(filter.Advance()))
-	coded := arith.AppendSet(nil, arith.Choose(geometry.Bits-before.Ones(), uint64(len(sets))), geometry.Bits-before.Ones(), sets)
-	coded = arith.AppendSet(coded, arith.Choose(before.Ones(), uint64(len(clears))), before.Ones(), clears)
-	return 8 * float64(len(coded)) / float64(changed)
-}
-
-// flipRanks returns which of the positions that are not in the old list are in
-// the new one, as ranks among those not in the old one, and which of the old
-// list's are no longer there, as ranks in it. Both lists ascend.
-func flipRanks(before, after []uint64) (sets, clears []uint64) {
-	for i, j := 0, 0; i < len(before) || j < len(after); {
-		switch {
-		case i == len(before) || j < len(after) && after[j] < before[i]:
-			sets = append(sets, after[j]-uint64(i))
-			j++
-		case j == len(after) || before[i] < after[j]:
-			clears = append(clears, uint64(i))
-			i++
-		default:
-			i, j = i+1, j+1
-		}
-	}
-	return sets, clears
+	replaceKeys(held, rng, keys[:changed])
+	_, d := held.AdvanceDelta()
+	coded, err := d.AppendBare(nil, base)
+	return 8 * float64(len(coded)) / float64(changed), err
 }

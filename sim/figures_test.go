@@ -189,50 +189,21 @@ func TestRiceBits(t *testing.T) {
 	}
 }
 
-// TestContextBits compares the formula with the entropies of the two sets that
-// a delta is made of, and the ranks with what the positions say.
-func TestContextBits(t *testing.T) {
-	const c = 0.1
-	kind := filterKind{mn: 30, k: 2, c: c}
-	geometry := digest.Geometry{Bits: 30 * measuredKeys, Hashes: 2}
-	before, after, err := kind.build(geometry, testJob(4).source(0))
+// TestGivenBits compares the formula with the entropies of the two sets that a delta is
+// made of.
+func TestGivenBits(t *testing.T) {
+	const n, mn, k, c = 10_000, 30, 2, 0.1
+	rng := testJob(4).source(0)
+	held, keys, base, err := filled(digest.Geometry{Bits: mn * n, Hashes: k}, rng, n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, now := ascending(before), ascending(after)
-	sets, clears := flipRanks(old, now)
-	ones, m := uint64(len(old)), geometry.Bits
-	bits := log2Choose(m-ones, uint64(len(sets))) + log2Choose(ones, uint64(len(clears)))
-	if want := givenBits(30, 2, c) * measuredKeys; math.Abs(bits/want-1) > 0.02 {
+	replaceKeys(held, rng, keys[:int(c*n)])
+	next, d := held.AdvanceDelta()
+	old, is := base.Ones(), next.Ones()
+	clears := (uint64(d.Len()) + old - is) / 2
+	bits := log2Choose(mn*n-old, uint64(d.Len())-clears) + log2Choose(old, clears)
+	if want := givenBits(mn, k, c) * n; math.Abs(bits/want-1) > 0.02 {
 		t.Errorf("givenBits says %v bits, the sets have %v", want, bits)
-	}
-	if flips := len(exclusiveOr(old, now)); flips != len(sets)+len(clears) {
-		t.Errorf("%d sets and %d clears of %d flips", len(sets), len(clears), flips)
-	}
-	// Undo the ranks.
-	gone, come := map[uint64]bool{}, []uint64{}
-	for _, rank := range clears {
-		gone[old[rank]] = true
-	}
-	next, zero := 0, uint64(0)
-	for p := range m {
-		if next < len(old) && old[next] == p {
-			next++
-			continue
-		}
-		if _, found := slices.BinarySearch(sets, zero); found {
-			come = append(come, p)
-		}
-		zero++
-	}
-	got := come
-	for _, p := range old {
-		if !gone[p] {
-			got = append(got, p)
-		}
-	}
-	slices.Sort(got)
-	if !slices.Equal(got, now) {
-		t.Error("the ranks do not lead from the old positions to the new ones")
 	}
 }

@@ -37,7 +37,7 @@ func TestSchemesAreDigests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := ascending(f); !slices.Equal(got, want) {
+			if got := slices.Collect(f.Positions()); !slices.Equal(got, want) {
 				t.Fatalf("%s: digest has %v, the formula %v", s.name, got, want)
 			}
 		}

@@ -160,8 +160,9 @@ func structures(ctx context.Context, job *Job, n, bits, replaced int) error {
 	return nil
 }
 
-// digestPair is a filter of the keys, and what sending it and its change to the next takes.
-func digestPair(bits, hashes int, keys, next []uint64) (before, after *digest.Filter, update int, err error) {
+// digestPair is a filter of the keys, the positions that flip on the way to the next, and
+// the bits that sending this change takes.
+func digestPair(bits, hashes int, keys, next []uint64) (before *digest.Filter, flips []uint64, update int, err error) {
 	// Rounded to the rate of a whole number of positions: one hash has m = n/f.
 	mn := arrayAt(rateOf(bits), float64(hashes))
 	held, err := digest.NewCountingFilter(digest.Geometry{Bits: uint64(math.Ceil(mn * float64(len(keys)))), Hashes: hashes}, 1)
@@ -178,9 +179,9 @@ func digestPair(bits, hashes int, keys, next []uint64) (before, after *digest.Fi
 			held.Add(digest.Key(next[i]))
 		}
 	}
-	after, d := held.AdvanceDelta()
+	_, d := held.AdvanceDelta()
 	coded, err := d.AppendTo(nil, before)
-	return before, after, 8 * len(coded), err
+	return before, d.AppendPositions(nil), 8 * len(coded), err
 }
 
 func oneHashRival(bits int, keys, next []uint64) (rival, error) { return ourRival(bits, 1, keys, next) }
@@ -200,13 +201,12 @@ func ourRival(bits, hashes int, keys, next []uint64) (rival, error) {
 // riceRival holds what ours does. In memory it is the code; a lookup would have to
 // decode it, and is made in ours.
 func riceRival(bits int, keys, next []uint64) (rival, error) {
-	before, after, _, err := digestPair(bits, 1, keys, next)
+	f, flips, _, err := digestPair(bits, 1, keys, next)
 	if err != nil {
 		return rival{}, err
 	}
-	was := ascending(before)
-	size := riceSize(was)
-	return rival{func(k uint64) bool { return before.MayContain(digest.Key(k)) }, size, size, riceSize(exclusiveOr(was, ascending(after)))}, nil
+	size := riceSize(slices.Collect(f.Positions()))
+	return rival{func(k uint64) bool { return f.MayContain(digest.Key(k)) }, size, size, riceSize(flips)}, nil
 }
 
 // riceSize is the size in bits of the gaps between positions in the best Rice code.

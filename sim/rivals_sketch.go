@@ -39,7 +39,7 @@ func reconciliation(ctx context.Context, job *Job) error {
 		if err != nil {
 			return err
 		}
-		symbols := ratelessSymbols(exclusiveOr(ascending(base), ascending(next)))
+		symbols := ratelessSymbols(d.AppendPositions(nil))
 		table.Row(100*c, d.Len(), len(delta), (d.Len()*width+7)/8,
 			figures(float64(symbols)/float64(d.Len()), 6), (symbols*(width+checkBits+countBits)+7)/8, len(next.AppendTo(nil)))
 	}

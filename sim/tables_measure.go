@@ -103,61 +103,33 @@ func (kind filterKind) measure(rng rand.Source, filters, probes int) (measuremen
 	m.counted = float64(m.probes)*expected >= fewestHits
 
 	hits := 0
-	var sent, filled []float64
+	var sent, rates []float64
 	for i := range filters {
-		before, after, err := kind.build(geometry, rng)
+		held, keys, filter, err := filled(geometry, rng, measuredKeys)
 		if err != nil {
 			return m, err
 		}
-		positions := ascending(after)
+		positions := slices.Collect(filter.Positions())
 		if kind.c > 0 {
-			positions = exclusiveOr(ascending(before), positions)
+			replaceKeys(held, rng, keys[:int(math.Round(kind.c*measuredKeys))])
+			var d *digest.Delta
+			filter, d = held.AdvanceDelta()
+			positions = d.AppendPositions(nil)
 		}
 		method := arith.Choose(geometry.Bits, uint64(len(positions)))
 		sent = append(sent, 8*float64(len(arith.AppendSet(nil, method, geometry.Bits, positions)))/measuredKeys)
-		filled = append(filled, after.FalsePositiveRate())
+		rates = append(rates, filter.FalsePositiveRate())
 		if m.counted {
 			for range m.probes*(i+1)/filters - m.probes*i/filters {
-				if after.MayContain(digest.Key(rng.Uint64())) {
+				if filter.MayContain(digest.Key(rng.Uint64())) {
 					hits++
 				}
 			}
 		}
 	}
 	m.sent = meanOf(sent)
-	if m.f = meanOf(filled); m.counted {
+	if m.f = meanOf(rates); m.counted {
 		m.f = counted(float64(hits), float64(m.probes), 1)
 	}
 	return m, nil
-}
-
-// build returns a filter, and for c > 0 also what it was before a share c of its
-// keys was replaced.
-func (kind filterKind) build(geometry digest.Geometry, rng rand.Source) (before, after *digest.Filter, err error) {
-	filter, keys, before, err := filled(geometry, rng, measuredKeys)
-	if err != nil {
-		return nil, nil, err
-	}
-	replaceKeys(filter, rng, keys[:int(math.Round(kind.c*measuredKeys))])
-	return before, filter.Advance(), nil
-}
-
-func ascending(f *digest.Filter) []uint64 {
-	return slices.AppendSeq(make([]uint64, 0, f.Ones()), f.Positions())
-}
-
-// exclusiveOr returns what is in one of two ascending lists only.
-func exclusiveOr(a, b []uint64) []uint64 {
-	var out []uint64
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0] < b[0]:
-			out, a = append(out, a[0]), a[1:]
-		case b[0] < a[0]:
-			out, b = append(out, b[0]), b[1:]
-		default:
-			a, b = a[1:], b[1:]
-		}
-	}
-	return append(append(out, a...), b...)
 }
