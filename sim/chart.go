@@ -68,24 +68,27 @@ var (
 )
 
 const (
-	figureWidth = 17 * vg.Centimeter
-	plotHeight  = 10 * vg.Centimeter // with the axes, without title and legend
-	figureEdge  = 8                  // points left free on all sides
-	titleHeight = 24
-	legendLine  = 15
-	labelSpace  = 16 // for an axis's name
-	figureDPI   = 144
+	figureWidth  = 17 * vg.Centimeter
+	figureHeight = 11 * vg.Centimeter // without the legend
+	figureEdge   = 8                  // points left free on all sides
+	figureDPI    = 144
 )
 
 // draw returns the figure as SVG and as PNG.
 func (f Figure) draw() (svg, png []byte, err error) {
-	height := plotHeight + titleHeight + 2*figureEdge + vg.Length(f.legendLines())*legendLine
+	p, legend, err := f.plot()
+	if err != nil {
+		return nil, nil, fmt.Errorf("figure %s: %w", f.File, err)
+	}
+	measuring := draw.New(vgsvg.New(figureWidth, figureHeight))
+	legendHeight := legend.Rectangle(measuring).Size().Y
+	height := figureHeight + legendHeight
 	vector := vgsvg.New(figureWidth, height)
 	raster := vgimg.NewWith(vgimg.UseWH(figureWidth, height), vgimg.UseDPI(figureDPI), vgimg.UseBackgroundColor(color.White))
 	for _, canvas := range []vg.CanvasSizer{vector, raster} {
-		if err := f.drawOn(draw.Crop(draw.New(canvas), figureEdge, -figureEdge, figureEdge, -figureEdge)); err != nil {
-			return nil, nil, fmt.Errorf("figure %s: %w", f.File, err)
-		}
+		c := draw.Crop(draw.New(canvas), figureEdge, -figureEdge, figureEdge, -figureEdge)
+		legend.Draw(c)
+		f.drawPlot(p, draw.Crop(c, 0, 0, legendHeight+figureEdge, 0))
 	}
 	var b, image bytes.Buffer
 	if _, err := vector.WriteTo(&b); err != nil {
@@ -99,36 +102,18 @@ func (f Figure) draw() (svg, png []byte, err error) {
 	return svg, image.Bytes(), nil
 }
 
-// drawOn puts the title above a legend in two columns, and below them the plot.
-// The plot library would set the axes' names too, but makes room for them in the
-// wrong place when an axis is logarithmic.
-func (f Figure) drawOn(c draw.Canvas) error {
-	p, legend, err := f.plot()
-	if err != nil {
-		return err
-	}
-	center := sans(11)
-	center.XAlign, center.YAlign = draw.XCenter, draw.YTop
-	title := sans(13)
-	title.YAlign = draw.YTop
-	c.FillText(title, vg.Point{X: c.Min.X, Y: c.Max.Y}, f.Title)
-	c.Max.Y -= titleHeight
-
-	lines := f.legendLines()
-	for i, entry := range legend {
-		column, line := i/lines, i%lines
-		x := c.Min.X + vg.Length(column)*(c.Max.X-c.Min.X)/2
-		entry.draw(c, x, c.Max.Y-vg.Length(line)*legendLine)
-	}
-	c.Max.Y -= vg.Length(lines)*legendLine + 4
-
-	data := draw.Crop(c, labelSpace, 0, labelSpace, 0)
+// drawPlot draws the plot, and the labels of its axes. The plot library would draw these
+// too, but leaves room for them in the wrong place when an axis is logarithmic.
+func (f Figure) drawPlot(p *plot.Plot, c draw.Canvas) {
+	label := sans(11)
+	label.XAlign, label.YAlign = draw.XCenter, draw.YTop
+	const space = 16 // for a label
+	data := draw.Crop(c, space, 0, space, 0)
 	p.Draw(data)
 	inner := p.DataCanvas(data)
-	c.FillText(center, vg.Point{X: inner.Center().X, Y: c.Min.Y + labelSpace - 4}, f.X.Label)
-	center.Rotation = math.Pi / 2
-	c.FillText(center, vg.Point{X: c.Min.X, Y: inner.Center().Y}, f.Y.Label)
-	return nil
+	c.FillText(label, vg.Point{X: inner.Center().X, Y: c.Min.Y + space - 4}, f.X.Label)
+	label.Rotation = math.Pi / 2
+	c.FillText(label, vg.Point{X: c.Min.X, Y: inner.Center().Y}, f.Y.Label)
 }
 
 func sans(size vg.Length) draw.TextStyle {
@@ -139,49 +124,26 @@ func sans(size vg.Length) draw.TextStyle {
 	}
 }
 
-// A legendEntry explains one line or one kind of mark.
-type legendEntry struct {
-	name  string
-	thumb plot.Thumbnailer
-}
-
-func (e legendEntry) draw(c draw.Canvas, x, top vg.Length) {
-	const width = 30
-	e.thumb.Thumbnail(&draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
-		Min: vg.Point{X: x, Y: top - legendLine}, Max: vg.Point{X: x + width, Y: top},
-	}})
-	style := sans(10)
-	style.YAlign = draw.YCenter
-	c.FillText(style, vg.Point{X: x + width + 6, Y: top - legendLine/2}, e.name)
-}
-
-// legendLines is the number of lines of a legend of two columns.
-func (f Figure) legendLines() int {
-	named := 0
-	for _, c := range f.Curves {
-		if c.Name != "" {
-			named++
-		}
-	}
-	return (named + 1) / 2
-}
-
-func (f Figure) plot() (p *plot.Plot, legend []legendEntry, err error) {
-	p = plot.New()
-	p.X.Tick.Label.Font, p.Y.Tick.Label.Font = sans(10).Font, sans(10).Font
+// plot makes the plot, and the legend that stands below it.
+func (f Figure) plot() (p *plot.Plot, legend plot.Legend, err error) {
+	p, legend = plot.New(), plot.NewLegend()
+	p.Title.TextStyle.Font, p.X.Tick.Label.Font, p.Y.Tick.Label.Font = sans(13).Font, sans(10).Font, sans(10).Font
+	legend.TextStyle.Font = sans(10).Font
+	legend.Left, legend.ThumbnailWidth, legend.Padding = true, 30, 3
+	p.Title.Text, p.Title.Padding = f.Title, 8
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = gridColor, gridColor
 	p.Add(grid)
 	for i, c := range f.Curves {
 		thumb, err := f.addCurve(p, i, c)
 		if err != nil {
-			return nil, nil, fmt.Errorf("curve %q: %w", c.Name, err)
+			return nil, legend, fmt.Errorf("curve %q: %w", c.Name, err)
 		}
 		if c.Name != "" {
-			legend = append(legend, legendEntry{c.Name, thumb})
+			legend.Add(c.Name, thumb)
 		}
 	}
-	f.X.apply(&p.X)
+	f.X.apply(&p.X) // after the curves, which change the ranges
 	f.Y.apply(&p.Y)
 	return p, legend, nil
 }

@@ -40,34 +40,6 @@ func paragraph(w *strings.Builder, first, indent, text string) {
 	}
 }
 
-// reflowed fits help to a terminal: lines that are too long, and what is said of flags, which
-// goes on in lines that are further in than the flag.
-func reflowed(help string) string {
-	var b strings.Builder
-	lines := strings.Split(strings.TrimSuffix(help, "\n"), "\n")
-	for i := 0; i < len(lines); i++ {
-		line := lines[i]
-		text := strings.TrimLeft(line, " ")
-		first := line[:len(line)-len(text)]
-		indent := first
-		flag, about, ok := strings.Cut(text, "  ")
-		switch {
-		case ok && strings.HasPrefix(flag, "--"):
-			text = strings.TrimLeft(about, " ")
-			first = line[:len(line)-len(text)]
-			indent = strings.Repeat(" ", utf8.RuneCountInString(first))
-			for ; i+1 < len(lines) && strings.HasPrefix(lines[i+1], "        "); i++ {
-				text += " " + lines[i+1]
-			}
-		case utf8.RuneCountInString(line) <= lineWidth:
-			b.WriteString(line + "\n")
-			continue
-		}
-		paragraph(&b, first, indent, text)
-	}
-	return b.String()
-}
-
 // A textColumn is one of a table as it is printed: each cell is lines.
 type textColumn struct {
 	head  []string
