@@ -1,51 +1,66 @@
 package main
 
 import (
-	"os"
-	"slices"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// TestFindings looks up every number in the cell that it is said to come from.
+var (
+	findingSource = regexp.MustCompile("\\(`sim ([a-z]+)`, `([^`]+)`: ((?:`[^`]+`(?:; )?)+)\\)")
+	findingNumber = regexp.MustCompile(`\d+(?:\.\d+)?`)
+)
+
+// TestFindings looks up every number of RESULTS.md's first page in the rows that it is said
+// to come from.
 func TestFindings(t *testing.T) {
-	text, err := os.ReadFile("RESULTS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown := readResults(t, string(text))
-	for _, f := range findings {
-		for _, s := range f.from {
-			if got := s.cells(shown); len(got) != 1 || got[0] != s.value {
-				t.Errorf("%s: %s, %s has %q, want %q", s.experiment, s.row, s.column, got, s.value)
-			}
-			if said := strings.Trim(s.value, "yesno"); !strings.Contains(" "+f.words, " "+said) {
-				t.Errorf("%q does not say %s", f.words, s.value)
+	shown := readResults(t, resultsText)
+	_, page, _ := strings.Cut(resultsText, "\n## What was found\n")
+	page, _, _ = strings.Cut(page, "\n## ")
+	items := strings.Split(page, "\n- ")[1:]
+	for _, item := range items {
+		item = strings.Join(strings.Fields(item), " ")
+		known := map[string]bool{}
+		sources := findingSource.FindAllStringSubmatch(item, -1)
+		for _, m := range sources {
+			for row := range strings.SplitSeq(m[3], "; ") {
+				row = strings.Trim(row, "`")
+				found := rowsOf(shown, m[1], m[2], row)
+				if len(found) != 1 {
+					t.Errorf("sim %s, %s: %d rows %q", m[1], m[2], len(found), row)
+					continue
+				}
+				for _, number := range findingNumber.FindAllString(found[0], -1) {
+					known[number] = true
+				}
 			}
 		}
+		words := findingSource.ReplaceAllString(item, "")
+		for _, number := range findingNumber.FindAllString(words, -1) {
+			if !known[number] {
+				t.Errorf("%s is not where it is said to come from: %q", number, words)
+			}
+		}
+		if len(sources) == 0 || strings.Contains(words, "`") {
+			t.Errorf("no source, or one that is not understood: %q", item)
+		}
 	}
-	if len(findings) != 10 {
-		t.Errorf("%d lines", len(findings))
+	if len(items) != 10 {
+		t.Errorf("%d findings", len(items))
 	}
 }
 
-// cells returns what is in the source's place, by row.
-func (s source) cells(shown map[string][]shownTable) (cells []string) {
+// rowsOf returns the rows that begin with those cells, in the tables of an experiment whose
+// titles begin so, each behind its title.
+func rowsOf(shown map[string][]shownTable, experiment, title, cells string) (rows []string) {
 	for _, c := range chapters {
-		if c.experiment != s.experiment {
-			continue
-		}
 		for _, table := range shown[c.title] {
-			column := slices.Index(table.head, s.column)
-			if column < 0 || !strings.HasPrefix(table.title, s.table) {
-				continue
-			}
 			for _, row := range table.rows {
-				if strings.HasPrefix(strings.Join(row, " / ")+" / ", s.row+" / ") {
-					cells = append(cells, row[column])
+				if text := strings.Join(row, " / ") + " / "; c.experiment == experiment && strings.HasPrefix(table.title, title) && strings.HasPrefix(text, cells+" / ") {
+					rows = append(rows, table.title+" / "+text)
 				}
 			}
 		}
 	}
-	return cells
+	return rows
 }

@@ -146,7 +146,7 @@ func (e *ends) Err() error {
 func TestResultsResume(t *testing.T) {
 	job := testJob(1)
 	var errs strings.Builder
-	job.Out, job.Short, job.Args, job.stderr = t.TempDir(), true, []string{"findings", "limits", "trials"}, &errs
+	job.Out, job.Short, job.Args, job.stderr = t.TempDir(), true, []string{"limits", "trials"}, &errs
 	path := filepath.Join(job.Out, "RESULTS.md")
 	if err := os.WriteFile(path, []byte("head\n\n## "+chapters[2].title+"\n\nold\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -155,10 +155,10 @@ func TestResultsResume(t *testing.T) {
 		t.Fatalf("runResults = %v", err)
 	}
 	text, _ := os.ReadFile(path)
-	if !strings.Contains(string(text), "What went against us first.") || !strings.HasSuffix(string(text), chapters[2].title+"\n\nold\n") {
+	if !strings.Contains(string(text), "### Coded size") || !strings.HasSuffix(string(text), chapters[2].title+"\n\nold\n") {
 		t.Errorf("after one chapter: %.300s", text)
 	}
-	if !strings.Contains(errs.String(), "go run ./sim results trials limits\n") {
+	if !strings.Contains(errs.String(), "go run ./sim results limits\n") {
 		t.Errorf("it says %q", errs.String())
 	}
 }
@@ -193,7 +193,7 @@ func TestResultsByChapter(t *testing.T) {
 	if err := runResults(context.Background(), job); err == nil {
 		t.Error("chapters of no document were replaced")
 	}
-	old := "# Head\n\nwords\n\n## " + chapters[1].title + "\n\nkept\n\n## " + chapters[2].title + "\n\nreplaced\n\n## " + chapters[4].title + "\n\nkept too\n"
+	old := "# Head\n\n## " + chapters[0].title + "\n\nkept\n\n## " + chapters[1].title + "\n\nreplaced\n\n## " + chapters[3].title + "\n\nkept too\n"
 	if err := os.WriteFile(path, []byte(old), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -201,9 +201,9 @@ func TestResultsByChapter(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _ := os.ReadFile(path)
-	before, after, found := strings.Cut(string(text), "## "+chapters[2].title)
-	if !found || before != "# Head\n\nwords\n\n## "+chapters[1].title+"\n\nkept\n\n" ||
-		!strings.HasSuffix(after, "\n\n## "+chapters[4].title+"\n\nkept too\n") || strings.Contains(after, "replaced") || !strings.Contains(after, "log2 C(m,x)") {
+	before, after, found := strings.Cut(string(text), "## "+chapters[1].title)
+	if !found || !strings.HasSuffix(before, "\n\n## "+chapters[0].title+"\n\nkept\n\n") || !strings.Contains(before, "\n## What was found\n") ||
+		!strings.HasSuffix(after, "\n\n## "+chapters[3].title+"\n\nkept too\n") || strings.Contains(after, "replaced") || !strings.Contains(after, "log2 C(m,x)") {
 		t.Errorf("replaced one chapter: %.300s … %.300s", before, after)
 	}
 	job.Args = []string{"trails"}
