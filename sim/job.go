@@ -74,8 +74,6 @@ type Table struct {
 	Columns []Column
 	Rows    [][]any
 	Notes   []string // lines below the table
-
-	unfolded bool // shown at once in a page, however long
 }
 
 // Column describes one value of a row.

@@ -175,7 +175,7 @@ const foldedRows = 60
 
 func (t *Table) writeMarkdown(w io.Writer) {
 	fmt.Fprintf(w, "### %s\n\n", t.Title)
-	folded := len(t.Rows) >= foldedRows && !t.unfolded
+	folded := len(t.Rows) >= foldedRows
 	if folded {
 		fmt.Fprintf(w, "<details><summary>%d rows</summary>\n\n", len(t.Rows))
 	}
