@@ -267,23 +267,3 @@ func TestSystemsRefuses(t *testing.T) {
 		t.Errorf("systems of a trace that numbers its requests = %d, %q", code, out)
 	}
 }
-
-// TestBursts: a collapse across the cluster asks the origin once for each object, however
-// close its requests; in the process alone, once for each cache at most.
-func TestBursts(t *testing.T) {
-	const objects = 500
-	trace := burstTrace(testJob(1).Rand(40), objects, 0.1)
-	asked := map[[2]int]bool{}
-	for _, r := range trace {
-		asked[[2]int{r.key, r.cache}] = true
-	}
-	fetches := map[string]int{}
-	for _, w := range burstWays {
-		fetches[w.name], _, _ = w.replay(trace, objects)
-	}
-	process := fetches["digests, collapse in the process"]
-	if fetches["digests, collapse across the cluster"] != objects || fetches["one owner per key, collapse in the process (groupcache)"] != objects ||
-		process <= objects || process > len(asked) || fetches["digests, no collapse"] <= process {
-		t.Errorf("%d objects, asked for at %d caches: %v", objects, len(asked), fetches)
-	}
-}
