@@ -12,7 +12,7 @@ import (
 
 var _ = experiments.add(Experiment{
 	Name:    "codec",
-	Summary: "our coders beside fse, huff0, zstd, s2, Rice and raw: bytes against the limit, speed against fse",
+	Summary: "our coders beside fse, zstd and Rice: bytes against the limit, speed against fse",
 	Seconds: 34,
 	Flags: func(flags *flag.FlagSet) runner {
 		n, c, shapes := keysFlag(flags), sharesFlag(flags), shapesFlag(flags)

@@ -2,12 +2,12 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/klauspost/compress/fse"
-	"github.com/klauspost/compress/huff0"
-	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/summarycache/summarycache/arith"
@@ -41,35 +41,15 @@ type codec struct {
 }
 
 func codecs() ([]codec, error) {
-	all := []codec{
+	zstd, err := zstdCodec()
+	return []codec{
 		ours("adaptive", func(uint64, uint64) arith.Method { return arith.Adaptive }),
 		ours("block", func(uint64, uint64) arith.Method { return arith.Block }),
 		ours("automatic", arith.Choose),
 		fseCodec(),
-		huff0Codec(),
-	}
-	for _, level := range []zstd.EncoderLevel{zstd.SpeedFastest, zstd.SpeedDefault, zstd.SpeedBestCompression} {
-		c, err := zstdCodec(level)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, c)
-	}
-	return append(all,
-		codec{
-			name:   "s2",
-			encode: func(dst []byte, a *bitArray) ([]byte, error) { return append(dst, s2.Encode(nil, a.bytes)...), nil },
-			decode: func(a *bitArray, code []byte) error {
-				_, err := s2.Decode(a.bytes, code)
-				return err
-			},
-		},
-		codec{name: "rice", inWords: true, encode: encodeRice, decode: decodeRice},
-		codec{
-			name:   "raw",
-			encode: func(dst []byte, a *bitArray) ([]byte, error) { return append(dst, a.bytes...), nil },
-			decode: func(a *bitArray, code []byte) error { copy(a.bytes, code); return nil },
-		}), nil
+		zstd,
+		{name: "rice", inWords: true, encode: encodeRice, decode: decodeRice},
+	}, err
 }
 
 func ours(name string, method func(m, x uint64) arith.Method) codec {
@@ -84,17 +64,16 @@ func ours(name string, method func(m, x uint64) arith.Method) codec {
 	}
 }
 
-// inBlocks codes bytes block by block: a length, in four bytes, and the code; the
-// greatest bit of the length marks a block that is as it was.
-func inBlocks(name string, size int, encode func(block []byte) ([]byte, error), decode func(dst, code []byte) error) codec {
-	const plain = 1 << 31
+// fseCodec codes bytes in blocks: a length, in four bytes, and the code; the greatest bit
+// of the length marks a block that is as it was.
+func fseCodec() codec {
+	const size, plain = 1 << 20, 1 << 31
+	var enc, dec fse.Scratch
 	return codec{
-		name: name,
+		name: "fse",
 		encode: func(dst []byte, a *bitArray) ([]byte, error) {
-			for in := a.bytes; len(in) > 0; {
-				block := in[:min(size, len(in))]
-				in = in[len(block):]
-				code, err := encode(block)
+			for block := range slices.Chunk(a.bytes, size) {
+				code, err := fse.Compress(block, &enc)
 				if err != nil { // not compressible, or one symbol repeated
 					dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(block))|plain), block...)
 					continue
@@ -104,70 +83,35 @@ func inBlocks(name string, size int, encode func(block []byte) ([]byte, error), 
 			return dst, nil
 		},
 		decode: func(a *bitArray, code []byte) error {
-			for out := a.bytes; len(out) > 0; {
-				block := out[:min(size, len(out))]
-				out = out[len(block):]
+			for block := range slices.Chunk(a.bytes, size) {
 				n := binary.LittleEndian.Uint32(code)
 				body := code[4:][:n&^plain]
 				code = code[4+len(body):]
-				if n&plain != 0 {
-					copy(block, body)
-				} else if err := decode(block, body); err != nil {
-					return err
+				if n&plain == 0 {
+					dec.DecompressLimit = len(block)
+					var err error
+					if body, err = fse.Decompress(body, &dec); err != nil {
+						return err
+					}
 				}
+				copy(block, body)
 			}
 			return nil
 		},
 	}
 }
 
-func fseCodec() codec {
-	var enc, dec fse.Scratch
-	return inBlocks("fse", 1<<20,
-		func(block []byte) ([]byte, error) { return fse.Compress(block, &enc) },
-		func(dst, code []byte) error {
-			dec.DecompressLimit = len(dst)
-			out, err := fse.Decompress(code, &dec)
-			copy(dst, out)
-			return err
-		})
-}
-
-func huff0Codec() codec {
-	var enc, dec huff0.Scratch
-	return inBlocks("huff0", huff0.BlockSizeMax,
-		func(block []byte) ([]byte, error) {
-			enc.Reuse = huff0.ReusePolicyNone
-			out, _, err := huff0.Compress4X(block, &enc)
-			return out, err
-		},
-		func(dst, code []byte) error {
-			s, rest, err := huff0.ReadTable(code, &dec)
-			if err != nil {
-				return err
-			}
-			_, err = s.Decoder().Decompress4X(dst[:0:len(dst)], rest)
-			return err
-		})
-}
-
-func zstdCodec(level zstd.EncoderLevel) (codec, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level), zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		return codec{}, err
-	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		return codec{}, err
-	}
+func zstdCodec() (codec, error) {
+	enc, err1 := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	dec, err2 := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	return codec{
-		name:   "zstd-" + level.String(),
+		name:   "zstd-default",
 		encode: func(dst []byte, a *bitArray) ([]byte, error) { return enc.EncodeAll(a.bytes, dst), nil },
 		decode: func(a *bitArray, code []byte) error {
 			_, err := dec.DecodeAll(code, a.bytes[:0])
 			return err
 		},
-	}, nil
+	}, errors.Join(err1, err2)
 }
 
 // riceShift is the parameter for gaps of mean m/x: the low bits of each are

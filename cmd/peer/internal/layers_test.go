@@ -100,8 +100,7 @@ var layers = []struct {
 	// The simulator opens no socket.
 	{dir: "sim/cputime"},
 	{dir: "sim", imports: "arith digest digest/index gossip/exchange sim/cputime sim/workload " +
-		"github.com/klauspost/compress/fse github.com/klauspost/compress/huff0 " +
-		"github.com/klauspost/compress/s2 github.com/klauspost/compress/zstd github.com/maypok86/otter/v2 gonum.org/v1/plot " +
+		"github.com/klauspost/compress/fse github.com/klauspost/compress/zstd github.com/maypok86/otter/v2 gonum.org/v1/plot " +
 		"gonum.org/v1/plot/font gonum.org/v1/plot/plotter gonum.org/v1/plot/vg gonum.org/v1/plot/vg/draw " +
 		"gonum.org/v1/plot/vg/vgimg gonum.org/v1/plot/vg/vgsvg"},
 }
