@@ -152,18 +152,13 @@ func (s hashScheme) try(job *Job, label uint64, g hashingGeometry, lookups int) 
 	filters, each := filtersOf(g.n, r.m, lookups)
 	rates := make([]float64, filters)
 	var bins chiSquare
-	positions := make([]uint64, g.k)
 	for i := range filters {
 		names := nameSource{prefix: "http://www" + strconv.FormatUint(label, 10) + ".example.com/" + strconv.Itoa(i) + "/", seed: job.Seed}
-		inside := s.filter(r.m, g.k, int(g.n), &names, func(p []uint64) {
-			for _, p := range p {
-				bins.add(p, r.m)
-			}
-		})
+		inside := s.filter(r.m, g.k, int(g.n), &names, &bins)
 		hits := 0
 		for range each {
 			name, key := names.next()
-			if inside(positions, name, key) {
+			if inside(name, key) {
 				hits++
 			}
 		}
@@ -174,30 +169,19 @@ func (s hashScheme) try(job *Job, label uint64, g hashingGeometry, lookups int) 
 	return r
 }
 
-// filter adds n names, tells seen of their positions, and returns what looks a
-// name up: package digest's own filter, where that has the scheme.
-func (s hashScheme) filter(m uint64, k, n int, names *nameSource, seen func([]uint64)) func(buf []uint64, name []byte, key uint64) bool {
-	positions := make([]uint64, k)
+// filter adds n names, counts their positions in bins, and returns what looks a name up.
+func (s hashScheme) filter(m uint64, k, n int, names *nameSource, bins *chiSquare) func(name []byte, key uint64) bool {
+	buf := make([]uint64, k)
 	words := newBitmap(m)
-	keys := make([]digest.Key, n)
-	for i := range keys {
+	for range n {
 		name, key := names.next()
-		keys[i] = digest.Key(key)
-		s.positions(positions, name, key, m)
-		seen(positions)
+		positions := s.positions(buf, name, key, m)
+		for _, p := range positions {
+			bins.add(p, m)
+		}
 		words.set(positions...)
 	}
-	geometry := digest.Geometry{Bits: m, Hashes: k, Scheme: s.digest}
-	if s.digest != 0 && geometry.Validate() == nil {
-		filter, err := filterOf(geometry, keys)
-		if err == nil {
-			return func(_ []uint64, _ []byte, key uint64) bool { return filter.MayContain(digest.Key(key)) }
-		}
-	}
-	return func(buf []uint64, name []byte, key uint64) bool {
-		s.positions(buf, name, key, m)
-		return words.hasAll(buf)
-	}
+	return func(name []byte, key uint64) bool { return words.hasAll(s.positions(buf, name, key, m)) }
 }
 
 // nameSource counts up names, and hashes them as a cache does.

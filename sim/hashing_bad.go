@@ -14,7 +14,7 @@ type badHash struct {
 	name, why string
 	m         uint64
 	k         int
-	positions func(out []uint64, i uint64, m uint64)
+	positions func(buf []uint64, i, m uint64) []uint64 // in the place of buf, which has room for k
 	// choose picks the names that are added; nil takes the first ones.
 	choose func(m uint64, k, n int) []uint64
 }
@@ -33,14 +33,15 @@ var badHashesTried = []badHash{
 	{name: "x and 5x+4 mod m, m prime", why: "the second is a function of the first: two keys that meet once meet twice, and k=2 is k=1",
 		m: 80_021, k: 2, positions: linearPair},
 	{name: "CRC-32 under k seeds, m = 2^17", why: "CRC is linear: under another seed all names of one length move alike, and k=5 is k=1",
-		m: 1 << 17, k: 5, positions: func(out []uint64, i, m uint64) {
+		m: 1 << 17, k: 5, positions: func(out []uint64, i, m uint64) []uint64 {
 			name := badHashName(i)
 			for j := range out {
 				out[j] = uint64(crc32.Update(uint32(j)*0x9e3779b9, crc32.IEEETable, name)) % m
 			}
+			return out
 		}},
 	{name: "31-polynomial of the name, k multiples mod m", why: "names that count up have sums that nearly count up",
-		m: 80_000, k: 5, positions: func(out []uint64, i, m uint64) {
+		m: 80_000, k: 5, positions: func(out []uint64, i, m uint64) []uint64 {
 			sum := uint64(0)
 			for _, c := range badHashName(i) {
 				sum = (sum*31 + uint64(c)) & 0xffffffff
@@ -48,28 +49,34 @@ var badHashesTried = []badHash{
 			for j := range out {
 				out[j] = sum * uint64(j+1) % m
 			}
+			return out
 		}},
 	{name: "a counter as the key, k = 1", why: "multiply-high takes the upper bits, and a counter has none: digests need keys made by KeyOf",
-		m: 920_000, k: 1, positions: func(out []uint64, i, m uint64) { hashSchemes[1].positions(out, nil, i, m) }},
+		m: 920_000, k: 1, positions: oursPositions},
 	{name: "a counter as the key, k = 5", why: "the first position is wasted; the others start from a mixed step",
-		m: 80_000, k: 5, positions: func(out []uint64, i, m uint64) { hashSchemes[1].positions(out, nil, i, m) }},
+		m: 80_000, k: 5, positions: oursPositions},
 	{name: "good, the seed unknown", why: "as predicted",
 		m: 80_000, k: 5, positions: seededPositions},
 	{name: "good, names chosen with the seed known", why: "names are tried until all of their positions are new: hence the secret seed",
 		m: 80_000, k: 5, positions: seededPositions, choose: chooseCovering},
 }
 
-func linearPair(out []uint64, i, m uint64) {
+func linearPair(out []uint64, i, m uint64) []uint64 {
 	x := mix64(i) >> 32 // numbers without order
-	out[0], out[1] = x%m, (5*x+4)%m
+	return append(out[:0], x%m, (5*x+4)%m)
 }
 
-func seededPositions(out []uint64, i, m uint64) {
+// oursPositions are package digest's of the number itself as a key.
+func oursPositions(buf []uint64, i, m uint64) []uint64 {
+	return hashSchemes[1].positions(buf, nil, i, m)
+}
+
+func seededPositions(buf []uint64, i, m uint64) []uint64 {
 	var name [8]byte
 	binary.LittleEndian.PutUint64(name[:], i)
 	source := nameSource{prefix: string(name[:])}
 	_, key := source.next()
-	hashSchemes[1].positions(out, nil, key, m)
+	return oursPositions(buf, key, m)
 }
 
 // chooseCovering picks names each of which sets k positions that no one before
@@ -82,9 +89,8 @@ func chooseCovering(m uint64, k, n int) []uint64 {
 	for i := uint64(0); len(chosen) < n; {
 		best, bestNew := i, -1
 		for range tries {
-			seededPositions(positions, i, m)
 			fresh := 0
-			for _, p := range positions {
+			for _, p := range seededPositions(positions, i, m) {
 				if !taken.has(p) {
 					fresh++
 				}
@@ -97,8 +103,7 @@ func chooseCovering(m uint64, k, n int) []uint64 {
 			}
 		}
 		chosen = append(chosen, best)
-		seededPositions(positions, best, m)
-		taken.set(positions...)
+		taken.set(seededPositions(positions, best, m)...)
 	}
 	return chosen
 }
@@ -122,10 +127,7 @@ func badHashes(job *Job, lookups int) {
 func (b badHash) try(lookups int) (f, bitsPerKey float64) {
 	words := newBitmap(b.m)
 	positions := make([]uint64, b.k)
-	set := func(i uint64) {
-		b.positions(positions, i, b.m)
-		words.set(positions...)
-	}
+	set := func(i uint64) { words.set(b.positions(positions, i, b.m)...) }
 	if b.choose != nil {
 		for _, i := range b.choose(b.m, b.k, badKeys) {
 			set(i)
@@ -138,7 +140,7 @@ func (b badHash) try(lookups int) (f, bitsPerKey float64) {
 	const absent = 1 << 31 // no name from here on was added
 	hits := 0
 	for i := range uint64(lookups) {
-		if b.positions(positions, absent+i, b.m); words.hasAll(positions) {
+		if words.hasAll(b.positions(positions, absent+i, b.m)) {
 			hits++
 		}
 	}

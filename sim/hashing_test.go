@@ -2,50 +2,9 @@ package main
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/summarycache/summarycache/digest"
 )
-
-// TestSchemesAreDigests checks that package digest sets the positions that the
-// formulas here give, for the schemes that it has.
-func TestSchemesAreDigests(t *testing.T) {
-	same := 0
-	for _, s := range hashSchemes {
-		if s.digest == 0 {
-			continue
-		}
-		m, k := uint64(1200), 5
-		if s.fit != nil {
-			m = s.fit(m, k)
-		}
-		g := digest.Geometry{Bits: m, Hashes: k, Scheme: s.digest}
-		if g.Validate() != nil {
-			continue
-		}
-		same++
-		names := nameSource{prefix: "x", seed: 9}
-		for range 50 {
-			name, key := names.next()
-			want := make([]uint64, k)
-			s.positions(want, name, key, m)
-			slices.Sort(want)
-			want = slices.Compact(want)
-			f, err := digest.FilterOf(g, digest.Version{Epoch: 1}, slices.Values([]digest.Key{digest.Key(key)}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := slices.Collect(f.Positions()); !slices.Equal(got, want) {
-				t.Fatalf("%s: digest has %v, the formula %v", s.name, got, want)
-			}
-		}
-	}
-	if same == 0 {
-		t.Error("package digest has none of the schemes")
-	}
-}
 
 // TestSchemes tries every scheme at 1,000 keys: none of them may be measurably
 // worse than it should there, all positions must be uniform and in range.
