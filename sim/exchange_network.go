@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"container/heap"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -149,9 +150,9 @@ const (
 )
 
 // An eventQueue gives events in order of time, and those of one moment in the order
-// in which they came.
+// in which they came. It implements [heap.Interface]; use push and pop.
 type eventQueue struct {
-	heap   []event
+	events []event
 	number uint64
 }
 
@@ -161,39 +162,25 @@ type event struct {
 	do     func()
 }
 
-func (a event) before(b event) bool {
-	return a.at < b.at || a.at == b.at && a.number < b.number
+func (q *eventQueue) Len() int      { return len(q.events) }
+func (q *eventQueue) Swap(i, j int) { q.events[i], q.events[j] = q.events[j], q.events[i] }
+func (q *eventQueue) Push(e any)    { q.events = append(q.events, e.(event)) }
+func (q *eventQueue) Less(i, j int) bool {
+	a, b := q.events[i], q.events[j]
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number)) < 0
+}
+
+func (q *eventQueue) Pop() any {
+	last := len(q.events) - 1
+	e := q.events[last]
+	q.events[last].do = nil
+	q.events = q.events[:last]
+	return e
 }
 
 func (q *eventQueue) push(at time.Duration, do func()) {
 	q.number++
-	fresh := event{at, q.number, do}
-	q.heap = append(q.heap, fresh)
-	i := len(q.heap) - 1
-	for ; i > 0 && fresh.before(q.heap[(i-1)/4]); i = (i - 1) / 4 {
-		q.heap[i] = q.heap[(i-1)/4]
-	}
-	q.heap[i] = fresh
+	heap.Push(q, event{at, q.number, do})
 }
 
-func (q *eventQueue) pop() event {
-	first := q.heap[0]
-	n := len(q.heap) - 1
-	last := q.heap[n]
-	q.heap[n] = event{}
-	q.heap = q.heap[:n]
-	for i := 0; n > 0; {
-		least, from := last, -1
-		for child := 4*i + 1; child <= 4*i+4 && child < n; child++ {
-			if q.heap[child].before(least) {
-				least, from = q.heap[child], child
-			}
-		}
-		q.heap[i] = least
-		if from < 0 {
-			break
-		}
-		i = from
-	}
-	return first
-}
+func (q *eventQueue) pop() event { return heap.Pop(q).(event) }

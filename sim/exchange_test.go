@@ -106,7 +106,7 @@ func TestEventQueue(t *testing.T) {
 	for i := range 1000 {
 		q.push(time.Duration(i*7919%101)*time.Millisecond, nil)
 	}
-	for last := (event{}); len(q.heap) > 0; {
+	for last := (event{}); len(q.events) > 0; {
 		e := q.pop()
 		if e.at < last.at || e.at == last.at && e.number < last.number {
 			t.Fatalf("%d at %v after %d at %v", e.number, e.at, last.number, last.at)

@@ -186,14 +186,14 @@ func (w *exchange) tick(p *exchangePeer) {
 
 // run lets time pass until then.
 func (w *exchange) run(ctx context.Context, then time.Time, what string) error {
-	for steps := 0; len(w.events.heap) > 0 && w.err == nil; steps++ {
+	for steps := 0; len(w.events.events) > 0 && w.err == nil; steps++ {
 		if steps%4096 == 0 {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			w.job.Progress(0, 0, "%d peers, loss %g %%: %s, %.1f virtual seconds", w.options.peers, 100*w.options.loss, what, w.now.Sub(exchangeStart).Seconds())
 		}
-		if w.events.heap[0].at > then.Sub(exchangeStart) {
+		if w.events.events[0].at > then.Sub(exchangeStart) {
 			break
 		}
 		e := w.events.pop()
