@@ -6,9 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -49,9 +47,6 @@ func memoryOf(ctx context.Context, job *Job, n int, shapes []shape) error {
 		job.Progress(i, len(shapes), "m/n = %g, k = %d", s.mn, s.k)
 		if job.Short && s.mn != 1000 {
 			table.Row(s.mn, s.k, nil, nil, keyLimit(s.mn, s.k), nil, nil, nil)
-			if s.k == 1 {
-				table.Row(s.mn, s.k, nil, nil, keyLimit(s.mn, s.k), nil, nil, nil)
-			}
 			local.skip(s.mn, s.k)
 			continue
 		}
@@ -59,7 +54,6 @@ func memoryOf(ctx context.Context, job *Job, n int, shapes []shape) error {
 			return err
 		}
 	}
-	table.Note("sorted-list: positions in a []uint64, binary search, what section III-A of the paper describes without the interpolation")
 	table.Note("times are medians of %d rounds and depend on the machine; apply is the new filter over its flips, 1 %% replaced", memoryRounds)
 	return nil
 }
@@ -72,7 +66,7 @@ func measureMemory(ctx context.Context, job *Job, n int, mn float64, k int, tabl
 		return err
 	}
 	absent := randomKeys(rng, n/10)
-	var change, freeze, apply, hit, miss, listHit, listMiss []float64
+	var change, freeze, apply, hit, miss []float64
 	replaced := n / 100
 	for round := range memoryRounds {
 		if err := ctx.Err(); err != nil {
@@ -97,21 +91,11 @@ func measureMemory(ctx context.Context, job *Job, n int, mn float64, k int, tabl
 		hit = append(hit, nanoseconds(len(absent), func() { ask(base, keys[:len(absent)], true) }))
 		miss = append(miss, nanoseconds(len(absent), func() { ask(base, absent, false) }))
 	}
-	list := slices.Collect(base.Positions())
-	for range memoryRounds {
-		listHit = append(listHit, nanoseconds(len(absent), func() { search(list, g, keys[:len(absent)]) }))
-		listMiss = append(listMiss, nanoseconds(len(absent), func() { search(list, g, absent) }))
-	}
 	form := "sorted"
 	if base.Dense() {
 		form = "bitmap"
 	}
-	limit := keyLimit(mn, k)
-	perKey := func(bytes int) float64 { return 8 * float64(bytes) / float64(n) }
-	table.Row(mn, k, form, perKey(base.MemoryBytes()), limit, median(hit), median(miss), median(apply))
-	if k == 1 {
-		table.Row(mn, k, "sorted-list", perKey(8*len(list)), limit, median(listHit), median(listMiss), nil)
-	}
+	table.Row(mn, k, form, 8*float64(base.MemoryBytes())/float64(n), keyLimit(mn, k), median(hit), median(miss), median(apply))
 	local.Row(mn, k, float64(held.MemoryBytes())/float64(n), median(change), median(freeze))
 	return nil
 }
@@ -131,17 +115,6 @@ func ask(f *digest.Filter, keys []digest.Key, there bool) {
 			panic("sim: a key that was added is missing")
 		}
 	}
-}
-
-// search looks up keys of one position in a list, by halves.
-func search(list []uint64, g digest.Geometry, keys []digest.Key) (found int) {
-	for _, k := range keys {
-		p, _ := bits.Mul64(uint64(k), g.Bits)
-		if i := sort.Search(len(list), func(i int) bool { return list[i] >= p }); i < len(list) && list[i] == p {
-			found++
-		}
-	}
-	return found
 }
 
 func nanoseconds(n int, work func()) float64 {
