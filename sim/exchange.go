@@ -120,8 +120,8 @@ func newExchangeReport(job *Job, o *exchangeOptions) *exchangeReport {
 	title := fmt.Sprintf("%d objects a peer, %.3g %% replaced a minute", o.objects, 100*o.churn)
 	r := new(exchangeReport)
 	columns := []Column{text("peers", ""), text("loss", "loss %"), text("direction", "")}
-	for i, k := range kinds {
-		c := loosely(k.name, k.head, "%.4g")
+	for i, name := range kinds {
+		c := loosely(name, "", "%.4g")
 		if i == kindAdvert || i == kindInline {
 			c.Loose = loose
 		}

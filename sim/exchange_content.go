@@ -68,7 +68,7 @@ func (c *content) version(n, replaced int) (*digest.Filter, *digest.Delta) {
 // it once, for all to share the memory of what comes of it. What each peer spends on
 // its own decoding is counted apart: see computed.
 type bodies struct {
-	known, old map[bodyKey]body
+	known map[bodyKey]body
 }
 
 type bodyKey struct {
@@ -82,8 +82,7 @@ type body struct {
 	result engine.Result
 }
 
-// mostBodies is how many are kept, twice over.
-const mostBodies = 512
+const mostBodies = 1024 // that are kept
 
 // answer returns what comes of a fetch that is answered by a, and the frame.
 func (b *bodies) answer(c *content, f engine.Fetch, a engine.Answer) (engine.Result, []byte, error) {
@@ -116,16 +115,13 @@ func (b *bodies) carried(c *content, f engine.Fetch) engine.Result {
 
 func (b *bodies) get(key bodyKey, make func() body) body {
 	made, ok := b.known[key]
-	if ok {
-		return made
-	}
-	if made, ok = b.old[key]; !ok {
+	if !ok {
+		if len(b.known) >= mostBodies || b.known == nil {
+			b.known = map[bodyKey]body{}
+		}
 		made = make()
+		b.known[key] = made
 	}
-	if len(b.known) >= mostBodies || b.known == nil {
-		b.known, b.old = map[bodyKey]body{}, b.known
-	}
-	b.known[key] = made
 	return made
 }
 

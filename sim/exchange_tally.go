@@ -20,9 +20,7 @@ const (
 	manyKinds
 )
 
-var kinds = [manyKinds]struct{ name, head string }{
-	{"adverts", ""}, {"repeats", ""}, {"inline", ""}, {"gets", ""}, {"deltas", ""}, {"snapshots", ""}, {"answers", ""}, {"vectors", ""},
-}
+var kinds = [manyKinds]string{"adverts", "repeats", "inline", "gets", "deltas", "snapshots", "answers", "vectors"}
 
 const (
 	in = iota
@@ -31,10 +29,8 @@ const (
 
 // A tally is what is counted of an exchange.
 type tally struct {
-	size, observers int
-	joined          time.Duration
-	counting        bool // bytes
-	judging         bool // publications
+	joined   time.Duration
+	counting bool
 
 	bytes [2][manyKinds]int64 // in and out, of all observed peers
 
@@ -74,18 +70,12 @@ type publication struct {
 	lacking        int       // how many have not applied it yet; judged for observed peers
 }
 
-func (t *tally) init(o exchangeOptions) {
-	t.size, t.observers = o.peers, o.observed
-	t.links = make([]link, 2*o.peers*o.observed)
-	t.publications = make([]publications, o.peers)
-}
-
 // link returns the record of two peers, at least one of which is observed.
 func (w *exchange) link(origin, receiver *exchangePeer) *link {
 	if receiver.observed(w) {
-		return &w.links[receiver.at*w.size+origin.at]
+		return &w.links[receiver.at*w.options.peers+origin.at]
 	}
-	return &w.links[(w.observers+origin.at)*w.size+receiver.at]
+	return &w.links[(w.options.observed+origin.at)*w.options.peers+receiver.at]
 }
 
 func (w *exchange) count(p *exchangePeer, direction, kind, n int) {
@@ -96,19 +86,15 @@ func (w *exchange) count(p *exchangePeer, direction, kind, n int) {
 
 // published notes a publication and when what it tells of happened.
 func (w *exchange) published(p *exchangePeer, before time.Time) {
-	if !w.judging {
+	if !w.counting {
 		return
 	}
 	list := &w.publications[p.at]
-	sequence := uint32(p.engine.Self().Version.Sequence)
-	if !w.counting {
-		return // too late to be judged
-	}
 	if list.list == nil {
-		list.first = sequence
+		list.first = uint32(p.engine.Self().Version.Sequence)
 	}
 	change := before.Add(w.upTo(w.now.Sub(before)))
-	list.list = append(list.list, publication{oldest: before, change: change, lacking: w.size - 1})
+	list.list = append(list.list, publication{oldest: before, change: change, lacking: w.options.peers - 1})
 	w.intervals += w.now.Sub(before)
 	w.counted++
 	if p.observed(w) {

@@ -75,7 +75,8 @@ func newExchange(o exchangeOptions, job *Job) (*exchange, error) {
 		w.after(wait, func() { w.start(p) })
 	}
 	w.peers[0].index = index.New()
-	w.tally.init(o)
+	w.links = make([]link, 2*o.peers*o.observed)
+	w.publications = make([]publications, o.peers)
 	return w, nil
 }
 
@@ -225,7 +226,7 @@ func (w *exchange) measure(ctx context.Context) error {
 	if err := w.run(ctx, w.now.Add(settling), "settling"); err != nil {
 		return err
 	}
-	w.counting, w.judging = true, true
+	w.counting = true
 	if err := w.run(ctx, w.now.Add(w.options.time), "measuring"); err != nil {
 		return err
 	}

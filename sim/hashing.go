@@ -230,15 +230,3 @@ func (c *chiSquare) deviations() float64 {
 	const freedom = chiBins - 1
 	return (sum - freedom) / math.Sqrt(2*freedom)
 }
-
-// meanAndError returns the mean of independent values and its standard deviation.
-func meanAndError(values []float64) (mean, sd float64) {
-	for _, v := range values {
-		mean += v / float64(len(values))
-	}
-	squares := 0.0
-	for _, v := range values {
-		squares += (v - mean) * (v - mean)
-	}
-	return mean, math.Sqrt(squares / float64(len(values)-1) / float64(len(values)))
-}

@@ -20,9 +20,6 @@ func counted(hits, probes, unit float64) measure {
 // meanOf is the measure of the mean of independent runs: with few, it takes Student's t.
 func meanOf(runs []float64) measure {
 	mean, sd := meanAndError(runs)
-	if len(runs) < 2 {
-		return measure{value: mean}
-	}
 	// t for 95 %, by degrees of freedom; from ten on 1.96·(1+1.2/df) is near enough.
 	t := []float64{0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26}
 	df := len(runs) - 1
@@ -30,6 +27,20 @@ func meanOf(runs []float64) measure {
 		return measure{mean, t[df] * sd}
 	}
 	return measure{mean, 1.96 * (1 + 1.2/float64(df)) * sd}
+}
+
+// meanAndError returns the mean of independent values and its standard deviation, which is
+// 0 for fewer than two.
+func meanAndError(values []float64) (mean, sd float64) {
+	n := float64(len(values))
+	for _, v := range values {
+		mean += v / n
+	}
+	squares := 0.0
+	for _, v := range values {
+		squares += (v - mean) * (v - mean)
+	}
+	return mean, math.Sqrt(squares / max(1, n-1) / n)
 }
 
 // repeat runs an experiment with so many seeds, from the job's on. What they all say the

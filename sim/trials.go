@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -211,21 +212,13 @@ type summary struct {
 }
 
 func summarise(values []uint32) summary {
-	s := summary{least: math.MaxUint32}
-	sum := uint64(0)
-	for _, v := range values {
-		sum += uint64(v)
-		s.least, s.most = min(s.least, v), max(s.most, v)
+	s := summary{least: slices.Min(values), most: slices.Max(values)}
+	numbers := make([]float64, len(values))
+	for i, v := range values {
+		numbers[i] = float64(v)
 	}
-	s.mean = float64(sum) / float64(len(values))
-	squares := 0.0
-	for _, v := range values {
-		d := float64(v) - s.mean
-		squares += d * d
-	}
-	if len(values) > 1 {
-		s.sd = math.Sqrt(squares / float64(len(values)-1))
-	}
+	s.mean, s.sd = meanAndError(numbers)
+	s.sd *= math.Sqrt(float64(len(values)))
 	return s
 }
 
