@@ -45,7 +45,7 @@ func (c *demoCommand) Run(e *environment) error {
 	printed := false
 	print := func(r *demo.Result) error {
 		printed = true
-		return show(e, c.JSON, r, demo.WriteText)
+		return show(e, c.JSON, r, demo.Text)
 	}
 	if c.Serve {
 		o.Serve = func(ctx context.Context, r *demo.Result, a demo.Addresses) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -66,12 +65,12 @@ func (c *inspectCommand) Run(e *environment) error {
 	if broken != nil && !c.Fields {
 		return fmt.Errorf("%s is no sound digest: %w (--fields shows what there is of it)", c.What, broken)
 	}
-	return errors.Join(broken, show(e, c.JSON, out, func(w io.Writer, out inspected) error {
+	return errors.Join(broken, show(e, c.JSON, out, func(out inspected) string {
+		text := strings.Join(append(out.Fields, ""), "\n")
 		if broken == nil {
-			out.table().Write(w, "")
+			text = out.table().Text("") + text
 		}
-		_, err := fmt.Fprint(w, strings.Join(append(out.Fields, ""), "\n"))
-		return err
+		return text
 	}))
 }
 

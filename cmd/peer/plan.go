@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 	"time"
@@ -99,7 +98,7 @@ func (c *planCommand) Run(e *environment) error {
 		BytesPerSecond: d.BytesPerSecond, MemoryBytes: d.MemoryBytes, Binding: flagOf[d.Binding], Run: settings(goal, d),
 		Waits: compareWaits(goal),
 	}
-	return show(e, c.JSON, p, func(w io.Writer, p planned) error { return p.write(w, goal) })
+	return show(e, c.JSON, p, func(p planned) string { return p.text(goal) })
 }
 
 // goal is what the flags ask for.
@@ -133,7 +132,7 @@ func settings(g digest.Goal, d digest.Design) string {
 	return fmt.Sprintf("--objects %d --false-positives %.3g%s", g.Objects, rate, publish)
 }
 
-func (p *planned) write(w io.Writer, g digest.Goal) error {
+func (p *planned) text(g digest.Goal) string {
 	t := table.New("WHAT", ">VALUE", "")
 	t.Row("digest", shape(p.Bits, p.Hashes), fmt.Sprintf("%.1f bits per object, sent as %s", float64(p.Bits)/float64(g.Objects), p.Coding))
 	t.Row("false positives", fmt.Sprintf("%.3g %%", 100*p.FalsePositiveRate), "of the objects that a peer lacks, its digest claims")
@@ -152,14 +151,11 @@ func (p *planned) write(w io.Writer, g digest.Goal) error {
 	} else {
 		t.Row("bound by", "nothing", "the budgets exceed what is useful")
 	}
-	if err := t.Write(w, ""); err != nil {
-		return err
-	}
+	text := t.Text("")
 	if p.FalsePositiveRate > 0.1 {
-		fmt.Fprintf(w, "\nSuch a digest is of little use: the budgets are too small for so many objects.\n")
+		text += "\nSuch a digest is of little use: the budgets are too small for so many objects.\n"
 	}
-	_, err := fmt.Fprintf(w, "\nAs settings: peer run %s\n", p.Run)
-	return err
+	return text + "\nAs settings: peer run " + p.Run + "\n"
 }
 
 // shape writes a geometry.

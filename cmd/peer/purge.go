@@ -34,7 +34,7 @@ func (c *purgeCommand) Run(e *environment) error {
 	if err != nil {
 		return err
 	}
-	err = show(e, c.JSON, report, admin.WritePurge)
+	err = show(e, c.JSON, report, admin.PurgeText)
 	if n := report.Failed(); err == nil && n > 0 {
 		err = fmt.Errorf("%d of %d peers did not purge", n, len(report.Peers))
 	}

@@ -51,7 +51,7 @@ func (c *replayCommand) Run(e *environment) (err error) {
 	if err != nil {
 		fmt.Fprintln(e.stderr, "peer: interrupted")
 	}
-	err = show(e, c.JSON, result, replay.WriteText)
+	err = show(e, c.JSON, result, replay.Text)
 	if err == nil && result.Total.Failed > 0 {
 		err = fmt.Errorf("%d requests failed, the first: %s", result.Total.Failed, result.FirstError)
 	}

@@ -1,10 +1,6 @@
 package main
 
-import (
-	"io"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-)
+import "github.com/summarycache/summarycache/cmd/peer/internal/admin"
 
 // target is the running peer that a command asks.
 type target struct {
@@ -27,13 +23,13 @@ func (c *statusCommand) Run(e *environment) error {
 		if err != nil {
 			return err
 		}
-		return show(e, c.JSON, all, admin.WriteCluster)
+		return show(e, c.JSON, all, admin.ClusterText)
 	}
 	s, err := admin.Client(c.Admin).Status(e.ctx)
 	if err != nil {
 		return err
 	}
-	return show(e, c.JSON, s, admin.WriteStatus)
+	return show(e, c.JSON, s, admin.StatusText)
 }
 
 type membersCommand struct {
@@ -45,5 +41,5 @@ func (c *membersCommand) Run(e *environment) error {
 	if err != nil {
 		return err
 	}
-	return show(e, c.JSON, s.Members, func(w io.Writer, _ []admin.Member) error { return admin.WriteMembers(w, s) })
+	return show(e, c.JSON, s.Members, func([]admin.Member) string { return admin.MembersText(s) })
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -29,13 +28,13 @@ func (c *validateCommand) Run(e *environment, ctx *kong.Context, flags *config.F
 		return misuse{err}
 	}
 	warnStrays(e)
-	if err := show(e, c.JSON, settings, writeSettings); err != nil || !c.Try {
+	if err := show(e, c.JSON, settings, settingsText); err != nil || !c.Try {
 		return err
 	}
 	return try(e, c.Config)
 }
 
-func writeSettings(w io.Writer, settings []config.Effective) error {
+func settingsText(settings []config.Effective) string {
 	t := table.New("SETTING", "VALUE", "FROM")
 	for _, s := range settings {
 		switch {
@@ -48,11 +47,7 @@ func writeSettings(w io.Writer, settings []config.Effective) error {
 			t.Row(s.Name, s.Value, s.Source)
 		}
 	}
-	if err := t.Write(w, ""); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(w, "\nThe configuration is good.")
-	return err
+	return t.Text("") + "\nThe configuration is good.\n"
 }
 
 // try takes what run would take, and shows the result.
@@ -70,8 +65,7 @@ func try(e *environment, cfg config.Config) error {
 		}
 		t.Row(trial.What, trial.Value, result)
 	}
-	fmt.Fprintln(e.stdout)
-	if err := t.Write(e.stdout, ""); err != nil || missing == 0 {
+	if _, err := fmt.Fprint(e.stdout, "\n", t.Text("")); err != nil || missing == 0 {
 		return err
 	}
 	return fmt.Errorf("run would not have all that it needs: %d missing", missing)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
@@ -54,16 +53,14 @@ func (b build) String() string {
 }
 
 func (c *versionCommand) Run(e *environment) error {
-	return show(e, c.JSON, thisBuild(), func(w io.Writer, b build) error {
-		_, err := fmt.Fprintln(w, b)
-		return err
-	})
+	return show(e, c.JSON, thisBuild(), func(b build) string { return b.String() + "\n" })
 }
 
 // show prints v as JSON, or as text for people.
-func show[T any](e *environment, asJSON bool, v T, text func(io.Writer, T) error) error {
+func show[T any](e *environment, asJSON bool, v T, text func(T) string) error {
 	if !asJSON {
-		return text(e.stdout, v)
+		_, err := io.WriteString(e.stdout, text(v))
+		return err
 	}
 	out := json.NewEncoder(e.stdout)
 	out.SetIndent("", "  ")

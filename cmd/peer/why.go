@@ -26,5 +26,5 @@ func (c *whyCommand) Run(e *environment) error {
 	if err != nil {
 		return err
 	}
-	return show(e, c.JSON, answer, admin.WriteExplanation)
+	return show(e, c.JSON, answer, admin.ExplanationText)
 }

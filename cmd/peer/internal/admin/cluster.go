@@ -2,7 +2,6 @@ package admin
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -140,8 +139,8 @@ func ClusterOf(rows []ClusterRow) Cluster {
 // nameWidth is the room for a peer's name in 80 columns.
 const nameWidth = 14
 
-// WriteCluster prints c for people, in 80 columns except for the troubles below the table.
-func WriteCluster(w io.Writer, c Cluster) error {
+// ClusterText is c for people, in 80 columns except for the troubles below the table.
+func ClusterText(c Cluster) string {
 	t := table.New("PEER", ">REQUESTS", ">HITS", ">SIBLINGS", ">TO ORIGIN", ">SAVED", "STATE")
 	row := func(name, state string, f Figures) {
 		t.Row(name, table.Count(f.Requests), table.Percent(f.Hits, f.Requests), table.Percent(f.SiblingHits, f.Requests),
@@ -165,9 +164,8 @@ func WriteCluster(w io.Writer, c Cluster) error {
 	}
 	t.Rule()
 	row("all", fmt.Sprintf("%d of %d", len(c.Peers)-silent, len(c.Peers)), c.All)
-	if err := t.Write(w, ""); err != nil || troubles == "" {
-		return err
+	if troubles != "" {
+		troubles = "\n" + troubles
 	}
-	_, err := io.WriteString(w, "\n"+troubles)
-	return err
+	return t.Text("") + troubles
 }

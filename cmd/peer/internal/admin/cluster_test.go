@@ -68,7 +68,7 @@ func TestAdminOfRow(t *testing.T) {
 }
 
 // However many peers, and whatever their names, the table fits 80 columns.
-func TestWriteClusterWidth(t *testing.T) {
+func TestClusterTextWidth(t *testing.T) {
 	for _, peers := range []int{3, 20} {
 		var rows []ClusterRow
 		for i := range peers {
@@ -76,22 +76,19 @@ func TestWriteClusterWidth(t *testing.T) {
 				Figures: Figures{Requests: 49_999_999, Hits: 49_999_999, SiblingHits: 40_000_000, ToOrigins: 9_999_999, BytesSaved: 1000 << 30}})
 		}
 		rows[1] = Silent("b", "no answer", "no answer within a second")
-		var b strings.Builder
-		if err := WriteCluster(&b, ClusterOf(rows)); err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(b.String()) {
+		text := ClusterText(ClusterOf(rows))
+		for line := range strings.Lines(text) {
 			if n := utf8.RuneCountInString(line) - 1; n > 80 {
 				t.Errorf("%d columns: %s", n, line)
 			}
 		}
 		for _, want := range []string{"b: no answer within a second", "summar…-site-2 ", fmt.Sprintf("%d of %d", peers-1, peers)} {
-			if !strings.Contains(b.String(), want) {
-				t.Errorf("no %q in\n%s", want, b.String())
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in\n%s", want, text)
 			}
 		}
 		if peers == 3 {
-			t.Log("\n" + b.String())
+			t.Log("\n" + text)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package admin
 import (
 	"net/http"
 	"net/http/pprof"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -29,12 +28,8 @@ func Handler(source Source, durations *Durations, access Access) http.Handler {
 		writeJSON(w, status())
 	})
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		var b strings.Builder
 		s := status()
-		WriteStatus(&b, s)
-		b.WriteString("\n")
-		WriteMembers(&b, s)
-		plain(w, http.StatusOK, b.String())
+		plain(w, http.StatusOK, StatusText(s)+"\n"+MembersText(s))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(status, durations), promhttp.HandlerOpts{}))
 	if access.Profiles {

@@ -3,7 +3,6 @@ package admin
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -12,8 +11,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// WriteStatus prints s for people.
-func WriteStatus(w io.Writer, s Status) error {
+// StatusText is s for people.
+func StatusText(s Status) string {
 	var b strings.Builder
 	role := "forward proxy"
 	if s.Origin != "" {
@@ -48,9 +47,7 @@ func WriteStatus(w io.Writer, s Status) error {
 	rows.Row("  compared", table.Count(t.SiblingsCompared), "",
 		fmt.Sprintf("%s differ from the origin's, %s for bodies", table.Count(t.SiblingsRefuted), table.Of(t.SiblingsAccused, "quarantine")))
 	rows.Row("to origins", table.Count(t.OriginRequests), "", fmt.Sprintf("%s failed", table.Count(t.OriginErrors)))
-	if err := rows.Write(&b, ""); err != nil {
-		return err
-	}
+	b.WriteString(rows.Text(""))
 	fmt.Fprintf(&b, "\nstore     %s, %s of %s\n", table.Of(s.Store.Objects, "object"), table.Bytes(s.Store.Bytes), table.Bytes(s.Store.MaxBytes))
 	d := s.Digest
 	fmt.Fprintf(&b, "digest    %s of %s planned, %s, false positives %s, version %d.%d\n",
@@ -71,8 +68,7 @@ func WriteStatus(w io.Writer, s Status) error {
 		}
 	}
 	fmt.Fprintf(&b, "others    %s, %d alive, %s current\n", table.Of(len(s.Members), "peer"), alive, table.Of(current, "digest"))
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 // obstacles names what kept answers out of the store, the most frequent first, and the setting
@@ -120,8 +116,8 @@ func certificate(s Status) string {
 	return "certificate until " + s.CertificateUntil.Format(time.DateTime+" MST") + "\n"
 }
 
-// WriteMembers prints the cluster as s knows it, its own peer first.
-func WriteMembers(w io.Writer, s Status) error {
+// MembersText is the cluster as s knows it, its own peer first.
+func MembersText(s Status) string {
 	t := table.New("NAME", "STATE", ">FOR", "SERVICE", ">OBJECTS", "DIGEST", ">FALSE POS.", ">HITS", ">FALSE HITS", ">FAILED")
 	t.Row(s.Name, "self", Span(s.Now.Sub(s.Started)), s.Addresses.Service, table.Count(s.Digest.Keys), "own", rate(s.Digest.FalsePositiveRate), "-", "-", "-")
 	for _, m := range s.Members {
@@ -135,7 +131,7 @@ func WriteMembers(w io.Writer, s Status) error {
 		t.Row(m.Name, m.State, Span(s.Now.Sub(m.Since)), cmp.Or(m.Service, "-"), table.Count(m.Keys), digest,
 			rate(m.FalsePositiveRate), table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures))
 	}
-	return t.Write(w, "")
+	return t.Text("")
 }
 
 func rate(f float64) string {

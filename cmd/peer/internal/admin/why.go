@@ -2,25 +2,21 @@ package admin
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// WriteExplanation prints e for people.
-func WriteExplanation(w io.Writer, e Explanation) error {
+// ExplanationText is e for people.
+func ExplanationText(e Explanation) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n%s\n", e.Method, e.URL, e.Text)
 	for _, d := range e.Rules {
 		fmt.Fprintf(&b, "Rule %s: %s\n", d.Rule, d.What)
 	}
-	if err := writeHolders(&b, append([]Holder{{Peer: e.Peer, Stored: e.Stored}}, e.Others...)); err != nil {
-		return err
-	}
+	b.WriteString(holdersText(append([]Holder{{Peer: e.Peer, Stored: e.Stored}}, e.Others...)))
 	if len(e.Matches) > 0 {
-		b.WriteString("\n")
 		t := table.New("PEER", "STATE", "VARIANT", "DIGEST SAYS", ">WRONG ODDS", "DIGEST AGE", ">ROUND TRIP", ">ODDS", ">COST", "ASKED")
 		for _, m := range e.Matches {
 			turn, odds, cost := "no", "-", "-"
@@ -29,17 +25,14 @@ func WriteExplanation(w io.Writer, e Explanation) error {
 			}
 			t.Row(m.Peer, m.State, variant(m.Identity), yes(m.Says), rate(m.FalsePositiveRate), seconds(m.Age), trip(m.RoundTrip), odds, cost, turn)
 		}
-		if err := t.Write(&b, ""); err != nil {
-			return err
-		}
+		b.WriteString("\n" + t.Text(""))
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
-// writeHolders prints what each peer stores. Peers that store nothing, or do not answer, come
+// holdersText is what each peer stores. Peers that store nothing, or do not answer, come
 // below the table.
-func writeHolders(b *strings.Builder, all []Holder) error {
+func holdersText(all []Holder) string {
 	t := table.New("HELD BY", ">BYTES", ">AGE", "FRESHNESS", "IN DIGEST", "SELECTED", "RESPONSE")
 	held, without, silent := false, []string{}, ""
 	for _, h := range all {
@@ -54,17 +47,14 @@ func writeHolders(b *strings.Builder, all []Holder) error {
 			without = append(without, h.Peer)
 		}
 	}
-	b.WriteString("\n")
-	if len(without) > 0 {
-		silent = "Not held by " + strings.Join(without, ", ") + "\n" + silent
-	}
+	text := "\n"
 	if held {
-		if err := t.Write(b, ""); err != nil {
-			return err
-		}
+		text += t.Text("")
 	}
-	b.WriteString(silent)
-	return nil
+	if len(without) > 0 {
+		text += "Not held by " + strings.Join(without, ", ") + "\n"
+	}
+	return text + silent
 }
 
 // version distinguishes a response from others of its URL.
@@ -124,11 +114,8 @@ func yes(b bool) string {
 	return "no"
 }
 
-// WritePurge prints r for people.
-func WritePurge(w io.Writer, r PurgeReport) error {
-	if r.URL != "" {
-		fmt.Fprintln(w, r.URL) // an error shows at the next write
-	}
+// PurgeText is r for people.
+func PurgeText(r PurgeReport) string {
 	t := table.New("PEER", ">REMOVED", "RESULT")
 	for i, p := range r.Peers {
 		switch {
@@ -140,5 +127,8 @@ func WritePurge(w io.Writer, r PurgeReport) error {
 			t.Row(p.Peer, table.Count(p.Removed), "done")
 		}
 	}
-	return t.Write(w, "")
+	if r.URL != "" {
+		return r.URL + "\n" + t.Text("")
+	}
+	return t.Text("")
 }

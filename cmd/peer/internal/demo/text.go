@@ -2,15 +2,14 @@ package demo
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// WriteText prints r for people, in at most 80 columns.
-func WriteText(w io.Writer, r *Result) error {
+// Text is r for people, in at most 80 columns.
+func Text(r *Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\nin %.1f s: %s objects of %s in all,\n%s\n", r.Workload.Name, r.Seconds,
 		table.Count(r.Workload.Objects), table.Bytes(r.Workload.Bytes), assigned(r))
@@ -21,7 +20,7 @@ func WriteText(w io.Writer, r *Result) error {
 		t.Row(p.Name, table.Count(p.Requests), table.Count(p.LocalHits), table.Count(p.SiblingHits), table.Count(p.OriginFetches),
 			table.Count(p.Collapsed), table.Count(p.FalseHits), table.Count(p.Missed))
 	})
-	t.Write(&b, "  ")
+	b.WriteString(t.Text("  "))
 
 	b.WriteString("\nWhat telling each other took\n")
 	t = table.New("peer", ">sent", ">received", ">snapshots sent", ">received", ">deltas sent", ">received", ">adverts")
@@ -29,7 +28,7 @@ func WriteText(w io.Writer, r *Result) error {
 		t.Row(p.Name, table.Bytes(p.BytesSent), table.Bytes(p.BytesReceived), table.Count(p.SnapshotsSent), table.Count(p.SnapshotsReceived),
 			table.Count(p.DeltasSent), table.Count(p.DeltasReceived), table.Count(p.AdvertsSent))
 	})
-	t.Write(&b, "  ")
+	b.WriteString(t.Text("  "))
 
 	fmt.Fprintf(&b, "\nWhat the same requests cost at %s a second, and would otherwise\n", table.Count(int64(r.pace())))
 	t = table.New("", ">origin fetches", ">origin bytes", ">messages", ">message bytes")
@@ -43,10 +42,8 @@ func WriteText(w io.Writer, r *Result) error {
 		}
 		t.Row(titles[a.Name], table.Count(a.OriginFetches), table.Bytes(a.OriginBytes), messages, bytes)
 	}
-	t.Write(&b, "  ")
-	notes(&b, r)
-	_, err := io.WriteString(w, b.String())
-	return err
+	b.WriteString(t.Text("  "))
+	return b.String() + notes(r)
 }
 
 // eachRow adds the row of each peer to t, and that of all together below a rule.
@@ -84,7 +81,7 @@ func assigned(r *Result) string {
 }
 
 // notes explains the words and figures above.
-func notes(b *strings.Builder, r *Result) {
+func notes(r *Result) string {
 	t := table.New("", "")
 	note := func(word, format string, args ...any) { t.Row(word, fmt.Sprintf(format, args...)) }
 	note("false hits", "siblings asked that lacked the object: %.2f %% of %s questions", 100*r.FalseShare, table.Count(r.Total.SiblingRequests))
@@ -107,5 +104,5 @@ func notes(b *strings.Builder, r *Result) {
 	} else {
 		note("clients", "%s ERRORS, the first: %s", table.Count(r.Errors), r.FirstError)
 	}
-	t.Write(b, "")
+	return t.Text("")
 }

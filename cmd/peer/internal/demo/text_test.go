@@ -30,19 +30,16 @@ func TestText(t *testing.T) {
 			{"none", 3_000_000, 1 << 31, 0, 0}, {"floor", 1_000_000, 1 << 30, 0, 0},
 		},
 	}
-	var b strings.Builder
-	if err := WriteText(&b, r); err != nil {
-		t.Fatal(err)
-	}
+	text := Text(r)
 	for _, want := range []string{
 		"1,694 clients assigned to 2 peers by hash", "0.45 % of 1,000 questions", "1.23 % more fetches than the floor",
 		"ICP, asking all at each miss", "no error; all 1.00 GiB of bodies",
 	} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in\n%s", want, b.String())
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	for _, line := range strings.Split(b.String(), "\n") {
+	for _, line := range strings.Split(text, "\n") {
 		if len(line) > 80 {
 			t.Errorf("a line of %d columns: %s", len(line), line)
 		}
@@ -53,27 +50,25 @@ func TestText(t *testing.T) {
 		if slow {
 			r.Seconds = 226
 		}
-		b.Reset()
-		WriteText(&b, r)
-		hint, pace := strings.Contains(b.String(), "--rate 13.3, with which these take 4 minutes\n"), "cost at 300 a second,"
+		text = Text(r)
+		hint, pace := strings.Contains(text, "--rate 13.3, with which these take 4 minutes\n"), "cost at 300 a second,"
 		if slow {
 			pace = "cost at 13 a second,"
 		}
-		if hint == slow || !strings.Contains(b.String(), pace) {
-			t.Errorf("no %q, or a hint too much or too little, in\n%s", pace, b.String())
+		if hint == slow || !strings.Contains(text, pace) {
+			t.Errorf("no %q, or a hint too much or too little, in\n%s", pace, text)
 		}
 	}
-	if strings.Contains(b.String(), "late  ") || strings.Contains(b.String(), "failed  ") {
-		t.Errorf("complaints of a run that went well:\n%s", b.String())
+	if strings.Contains(text, "late  ") || strings.Contains(text, "failed  ") {
+		t.Errorf("complaints of a run that went well:\n%s", text)
 	}
 	r.Errors, r.FirstError, r.Workload.Clients = 3, "request 7: oh", 0
 	r.Total.SiblingErrors, r.Workload.Requests, r.Workload.Rate, r.Seconds = 1, 3000, 300, 15
-	b.Reset()
-	WriteText(&b, r)
+	text = Text(r)
 	for _, want := range []string{"3 ERRORS, the first: request 7: oh", "each request assigned to one of 2 peers at random",
 		"failed      1 question to siblings", "late        200 requests a second, not 300"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in\n%s", want, b.String())
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 }

@@ -36,11 +36,7 @@ func TestWholeCluster(t *testing.T) {
 			if took := time.Since(start); took >= time.Second {
 				t.Errorf("what the others hold came after %v, want less than a second", took)
 			}
-			var b strings.Builder
-			if err := admin.WriteCluster(&b, c); err != nil {
-				t.Fatal(err)
-			}
-			return c, holders, b.String()
+			return c, holders, admin.ClusterText(c)
 		}
 		v.hosts[3].Kill()
 		for waited := 0; v.nodes[0].Status().Members[3].State != "dead"; waited++ {

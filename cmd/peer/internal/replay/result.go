@@ -2,10 +2,8 @@ package replay
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -116,14 +114,12 @@ func (t *tally) row(name string) Row {
 	return Row{Peer: name, Counts: t.Counts, P50: at(0.5), P99: at(0.99)}
 }
 
-// WriteText prints r for people.
-func WriteText(w io.Writer, r *Result) error {
-	var b strings.Builder
+// Text is r for people.
+func Text(r *Result) string {
 	rate := 0.0
 	if r.Seconds > 0 {
 		rate = float64(r.Total.Requests) / r.Seconds
 	}
-	fmt.Fprintf(&b, "%s: %s in %.1f s, %.0f a second\n\n", r.Trace, table.Of(r.Total.Requests, "request"), r.Seconds, rate)
 	t := table.New("PEER", ">REQUESTS", ">LOCAL", ">SIBLING", ">SHARED", ">ORIGIN", ">UNKNOWN", ">FAILED", ">BYTES", ">P50", ">P99")
 	row := func(x Row) {
 		t.Row(x.Peer, table.Count(x.Requests), table.Count(x.Local), table.Count(x.Sibling), table.Count(x.Shared), table.Count(x.Origin),
@@ -134,11 +130,7 @@ func WriteText(w io.Writer, r *Result) error {
 	}
 	t.Rule()
 	row(r.Total)
-	if err := t.Write(&b, ""); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return fmt.Sprintf("%s: %s in %.1f s, %.0f a second\n\n", r.Trace, table.Of(r.Total.Requests, "request"), r.Seconds, rate) + t.Text("")
 }
 
 func millis(seconds float64) string { return fmt.Sprintf("%.2f ms", 1000*seconds) }

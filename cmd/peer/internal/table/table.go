@@ -3,7 +3,6 @@ package table
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -34,10 +33,10 @@ func (t *Table) Rule() { t.rows = append(t.rows, nil) }
 // lineWidth is how many columns a terminal has.
 const lineWidth = 80
 
-// Write prints the table, each line behind indent. If it would be wider than a
+// Text is the table, each line behind indent. If it would be wider than a
 // terminal, headings of several words are broken in two lines. If that is not enough, the text
 // in the last column is wrapped.
-func (t *Table) Write(w io.Writer, indent string) error {
+func (t *Table) Text(indent string) string {
 	right := make([]bool, len(t.header))
 	header := make([]string, len(t.header))
 	for i, h := range t.header {
@@ -90,8 +89,7 @@ func (t *Table) Write(w io.Writer, indent string) error {
 		}
 		line(row)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 // widths are those of the columns.

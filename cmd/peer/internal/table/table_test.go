@@ -12,18 +12,15 @@ func TestTable(t *testing.T) {
 	table.Row("longer-name", "1,234", "x")
 	table.Rule()
 	table.Row("total", 1241)
-	var b strings.Builder
-	if err := table.Write(&b, "  "); err != nil {
-		t.Fatal(err)
-	}
+	text := table.Text("  ")
 	want := `  peer          hits  note
   añb              7
   longer-name  1,234  x
   -----------  -----  ----
   total         1241
 `
-	if b.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	if text != want {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
 }
 
@@ -32,10 +29,7 @@ func TestWide(t *testing.T) {
 	table := New("PEER", ">WRONG ODDS", "DIGEST SAYS SO", ">A", ">B", ">C", "WHAT IT MEANS")
 	table.Row("peer-1", "0.1 %", "yes", 1, 2, 3, "of the objects that a peer lacks, its digest claims one in a thousand")
 	table.Row("peer-2", "0.2 %", "no", strings.Repeat("x", 20), 2, 3, "")
-	var b strings.Builder
-	if err := table.Write(&b, " "); err != nil {
-		t.Fatal(err)
-	}
+	text := table.Text(" ")
 	want := `         WRONG  DIGEST                               WHAT
  PEER     ODDS  SAYS SO                     A  B  C  IT MEANS
  peer-1  0.1 %  yes                         1  2  3  of the objects that a peer
@@ -43,8 +37,8 @@ func TestWide(t *testing.T) {
                                                      one in a thousand
  peer-2  0.2 %  no       xxxxxxxxxxxxxxxxxxxx  2  3
 `
-	if b.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	if text != want {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
 }
 
@@ -52,9 +46,8 @@ func TestWide(t *testing.T) {
 func TestWideWithShortHeadings(t *testing.T) {
 	table := New("to", ">count", "")
 	table.Row("siblings", 7, strings.Repeat("more ", 20))
-	var b strings.Builder
-	if err := table.Write(&b, ""); err != nil || !strings.HasPrefix(b.String(), "to        count\nsiblings      7  more more") {
-		t.Errorf("got\n%s, %v", b.String(), err)
+	if text := table.Text(""); !strings.HasPrefix(text, "to        count\nsiblings      7  more more") {
+		t.Errorf("got\n%s", text)
 	}
 }
 
