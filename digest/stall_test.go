@@ -18,7 +18,7 @@ type stallMeter struct {
 }
 
 func (m *stallMeter) run(c *CountingFilter, stop *atomic.Bool) {
-	for i := 0; !stop.Load(); i = (i + 1) % len(m.keys) {
+	for i, on := 0, true; on; i, on = (i+1)%len(m.keys), !stop.Load() { // once at least
 		begin := time.Now()
 		c.Remove(m.keys[i])
 		removed := time.Now()
