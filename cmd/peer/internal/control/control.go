@@ -22,21 +22,21 @@ import (
 )
 
 const (
-	// Path is what control requests are posted to. Requests to it without our
-	// field are none and go their usual way.
+	// Path is where control requests are posted to. A request to it without our
+	// field is an ordinary one.
 	Path = "/.well-known/summarycache-control"
-	// Window is how far the clocks of two peers may be apart, and how long a
-	// request holds.
+	// Window is how far the clocks of two peers may differ, and how long a
+	// request is valid.
 	Window = time.Minute
 
 	field     = "Summarycache-Control"
 	maxBody   = 64 << 10 // bytes of a request
 	maxBodies = 64       // requests whose body is being read
 	maxAnswer = 16 << 20 // bytes of an answer
-	maxNonces = 64 << 10 // requests remembered, of those that still hold
+	maxNonces = 64 << 10 // requests remembered, of those that are still valid
 )
 
-// ErrRefused means that the other peer did not take the signature.
+// ErrRefused means that the other peer did not accept the signature.
 var ErrRefused = errors.New("refused: secrets or clocks differ")
 
 // A Do carries out an operation that another peer asks for, and returns what to
@@ -45,33 +45,33 @@ type Do func(ctx context.Context, from, operation string, body []byte) (any, err
 
 // Control is one peer's end. It is safe for concurrent use.
 type Control struct {
-	name string
-	keys func() [][]byte // derived from the secrets: the first signs, all are accepted
-	open func() bool     // there is no secret: the keys are everybody's
-	from func(r *http.Request, peer string) error
+	name    string
+	secrets func() [][]byte
+	from    func(r *http.Request, member string) error
 
 	bodies chan struct{} // a place for each request whose body is being read
 
 	mu   sync.Mutex
-	seen map[string]time.Time // nonces of requests taken, until when they hold
+	seen map[string]time.Time // nonces of accepted requests, until when these are valid
 }
 
 // New returns the control of the peer of that name. secrets returns the cluster's
-// secrets, the one to sign by first. Where there are none, from says why a request
+// secrets, the one to sign by first. Without any, from says why a request
 // is not from the member that it names.
 func New(name string, secrets func() [][]byte, from func(r *http.Request, member string) error) *Control {
-	c := &Control{name: name, seen: make(map[string]time.Time), bodies: make(chan struct{}, maxBodies), from: from}
-	c.open = func() bool { return len(secrets()) == 0 }
-	c.keys = func() (keys [][]byte) {
-		for _, s := range secrets() {
-			keys = append(keys, deriveKey(s))
-		}
-		if len(keys) == 0 {
-			return [][]byte{deriveKey(nil)}
-		}
-		return keys
+	return &Control{name: name, secrets: secrets, from: from, seen: make(map[string]time.Time), bodies: make(chan struct{}, maxBodies)}
+}
+
+// keys are derived from the secrets: the first signs, all are accepted. Without a secret
+// the key is everybody's.
+func (c *Control) keys() (keys [][]byte) {
+	for _, s := range c.secrets() {
+		keys = append(keys, deriveKey(s))
 	}
-	return c
+	if len(keys) == 0 {
+		keys = append(keys, deriveKey(nil))
+	}
+	return keys
 }
 
 func deriveKey(secret []byte) []byte {
@@ -89,25 +89,25 @@ type message struct {
 	body                       string // its hash, see hashOf
 }
 
-func hashOf(body []byte) string {
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:])
+func hashOf(body []byte) string { return fmt.Sprintf("%x", sha256.Sum256(body)) }
+
+// mac signs a text.
+func mac(key []byte, format string, args ...any) string {
+	h := hmac.New(sha256.New, key)
+	fmt.Fprintf(h, format, args...)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 func (m *message) sign(key []byte) string {
-	h := hmac.New(sha256.New, key)
-	fmt.Fprintf(h, "request 1\n%s\n%s\n%s\n%s\n%d\n%s", m.from, m.to, m.operation, m.nonce, m.at.Unix(), m.body)
-	return hex.EncodeToString(h.Sum(nil))
+	return mac(key, "request 1\n%s\n%s\n%s\n%s\n%d\n%s", m.from, m.to, m.operation, m.nonce, m.at.Unix(), m.body)
 }
 
 func signAnswer(key []byte, nonce string, status int, body []byte) string {
-	h := hmac.New(sha256.New, key)
-	fmt.Fprintf(h, "answer 1\n%s\n%d\n%x", nonce, status, sha256.Sum256(body))
-	return hex.EncodeToString(h.Sum(nil))
+	return mac(key, "answer 1\n%s\n%d\n%s", nonce, status, hashOf(body))
 }
 
-// header is "2 FROM TO OPERATION NONCE SECONDS BODY MAC". It says of the body what its
-// hash is, so that who gets it can tell before the body comes whether it is from a peer.
+// header is "2 FROM TO OPERATION NONCE SECONDS BODY MAC". BODY is the hash of the body, so that
+// a receiver can tell before it reads the body whether the request is from a peer.
 func (m *message) header(key []byte) string {
 	return fmt.Sprintf("2 %s %s %s %s %d %s %s", m.from, m.to, m.operation, m.nonce, m.at.Unix(), m.body, m.sign(key))
 }
@@ -138,7 +138,7 @@ func (c *Control) Handler(do Do, next http.Handler) http.Handler {
 
 func (c *Control) answer(w http.ResponseWriter, r *http.Request, do Do) {
 	m, key, ok := c.accept(r.Header.Get(field), time.Now())
-	if !ok || c.open() && c.from(r, m.from) != nil {
+	if !ok || len(c.secrets()) == 0 && c.from(r, m.from) != nil {
 		w.Header().Set("Connection", "close") // rather than read a body that nobody wants
 		http.Error(w, "not for this peer", http.StatusForbidden)
 		return
@@ -201,7 +201,7 @@ func (c *Control) accept(header string, now time.Time) (m message, key []byte, o
 }
 
 // first reports whether a nonce is new, and remembers it for as long as its
-// request holds. Of more requests than can be remembered the last are refused.
+// request is valid. Requests are refused when no more can be remembered.
 func (c *Control) first(nonce string, until, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,17 +220,16 @@ func (c *Control) first(nonce string, until, now time.Time) bool {
 }
 
 // Call asks the peer of that name, at its service address, to do an operation,
-// and reads its answer into out. A refusal by the operation itself is returned as
-// an error with the other peer's words.
+// and reads its answer into out. If the operation fails, the error has the other peer's text.
 func (c *Control) Call(ctx context.Context, rt http.RoundTripper, peer, addr, operation string, in, out any) error {
 	keys := c.keys()
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
-	var nonce [16]byte
-	rand.Read(nonce[:])
-	m := message{from: c.name, to: peer, operation: operation, nonce: hex.EncodeToString(nonce[:]), at: time.Now(), body: hashOf(body)}
+	nonce := make([]byte, 16)
+	rand.Read(nonce)
+	m := message{from: c.name, to: peer, operation: operation, nonce: hex.EncodeToString(nonce), at: time.Now(), body: hashOf(body)}
 	r, err := http.NewRequestWithContext(sibling.WithPeer(ctx, peer), http.MethodPost, "http://"+addr+Path, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -258,7 +257,7 @@ func (c *Control) Call(ctx context.Context, rt http.RoundTripper, peer, addr, op
 	return json.Unmarshal(answer, out)
 }
 
-// offBy says how far the clock of who refused is off, if that may be why.
+// offBy says how far the clock of a peer that refused is off, if that may be why.
 func offBy(h http.Header, now time.Time) string {
 	date, err := http.ParseTime(h.Get("Date"))
 	switch off := date.Sub(now).Round(time.Second); {
