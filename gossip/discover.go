@@ -18,14 +18,12 @@ import (
 type seed struct {
 	text string
 
-	mu       sync.Mutex
-	found    []netip.AddrPort          // what it stands for
-	at       time.Time                 // when that was looked up; zero if it is to be again
-	answered map[netip.AddrPort]string // names of those who answered there since
-	err      error                     // why it leads to no other peer; nil if it does
+	mu    sync.Mutex
+	found []netip.AddrPort // addresses that it stands for
+	at    time.Time        // when these were looked up
+	err   error            // why it leads to no other peer; nil if it does, or was not tried yet
 }
 
-// failure returns why it leads to no other peer; nil if it does, or was not tried yet.
 func (s *seed) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,21 +97,33 @@ func (n *Node) resolve(ctx context.Context, entry string) ([]netip.AddrPort, err
 	}
 	records = slices.Clone(records) // the resolver's, which may answer others from the same ones
 	rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
-	records = records[:min(len(records), greetedAtOnce)]
-	lists, errs := make([][]netip.AddrPort, len(records)), make([]error, len(records))
+	type result struct {
+		addrs []netip.AddrPort
+		err   error
+	}
+	var all []netip.AddrPort
+	var errs []error
+	for _, r := range each(records[:min(len(records), greetedAtOnce)], func(r *net.SRV) result {
+		addrs, err := n.addresses(ctx, r.Target, r.Port)
+		return result{addrs, err}
+	}) {
+		all, errs = append(all, r.addrs...), append(errs, r.err)
+	}
+	if len(all) > 0 {
+		return all, nil
+	}
+	return nil, errors.Join(errs...)
+}
+
+// each calls f for all of list at once, and returns what it returned.
+func each[T, R any](list []T, f func(T) R) []R {
+	out := make([]R, len(list))
 	var wg sync.WaitGroup
-	for i, r := range records {
-		wg.Go(func() { lists[i], errs[i] = n.addresses(ctx, r.Target, r.Port) })
+	for i, x := range list {
+		wg.Go(func() { out[i] = f(x) })
 	}
 	wg.Wait()
-	var all []netip.AddrPort
-	for _, list := range lists {
-		all = append(all, list...)
-	}
-	if len(all) == 0 {
-		return nil, errors.Join(errs...)
-	}
-	return all, nil
+	return out
 }
 
 func (n *Node) addresses(ctx context.Context, host string, port uint16) ([]netip.AddrPort, error) {
@@ -131,88 +141,74 @@ func (n *Node) addresses(ctx context.Context, host string, port uint16) ([]netip
 	return out, nil
 }
 
-// try says hello to what a seed stands for and is no member, and returns the others
+// try says hello at those addresses of a seed that are not members, and returns the peers
 // that answered: none if one of them has this peer's name.
-func (n *Node) try(ctx context.Context, s *seed) []greeted {
+func (n *Node) try(ctx context.Context, s *seed) (met []greeted) {
 	s.mu.Lock()
-	due := s.err != nil || time.Since(s.at) >= lookupEvery
+	found, at, err := s.found, s.at, s.err
 	s.mu.Unlock()
-	if due {
-		found, err := n.resolve(ctx, s.text)
-		s.mu.Lock()
-		if err != nil && len(s.found) == 0 {
-			s.err = unreachable(err)
-			s.mu.Unlock()
-			return nil
-		}
-		if err == nil { // else what was known is better than nothing
-			s.found = found
-		}
-		s.at, s.answered = time.Now(), make(map[netip.AddrPort]string)
-		s.mu.Unlock()
+	if err != nil || time.Since(at) >= lookupEvery {
+		at = time.Now()
+		var fresh []netip.AddrPort
+		if fresh, err = n.resolve(ctx, s.text); err == nil {
+			found = fresh
+		} // else what was known is better than nothing
 	}
-	targets, known := n.targets(s)
-	addrs := make([]string, len(targets))
-	for i, a := range targets {
-		addrs[i] = a.String()
-	}
-	var met []greeted
-	var errs []error
-	taken := false
-	for i, g := range n.greetAll(ctx, addrs) {
-		switch {
-		case g.err == nil && g.welcome.Name == n.cfg.Name: // this peer, at another address
-		case g.err == nil:
-			s.mu.Lock()
-			s.answered[targets[i]] = g.welcome.Name
-			s.mu.Unlock()
-			met = append(met, g)
-		default:
-			taken = taken || errors.Is(g.err, ErrNameTaken)
-			if g.addr != s.text {
-				g.err = fmt.Errorf("%s: %w", g.addr, g.err)
-			}
-			errs = append(errs, g.err)
-		}
-	}
-	err := errors.Join(errs...)
-	switch {
-	case taken:
-		met = nil
-	case known || len(met) > 0:
-		n.complain(s.text, err)
-		err = nil
-	case err == nil:
-		err = errNobody
+	if len(found) > 0 || err == nil {
+		met, err = n.tryAddresses(ctx, s.text, found)
+	} else {
+		err = unreachable(err)
 	}
 	s.mu.Lock()
-	s.err = err
+	s.found, s.at, s.err = found, at, err
 	s.mu.Unlock()
 	return met
 }
 
-// targets returns some addresses of a seed that are worth a hello, and whether it has
-// others: those of peers that know this one.
-func (n *Node) targets(s *seed) (targets []netip.AddrPort, known bool) {
-	table := *n.members.Load()
-	at := make(map[netip.AddrPort]bool) // live members
-	mutual := false                     // one of them knows this peer
-	for _, m := range table {
-		if m.up.Load() {
-			at[m.info.Load().addr] = true
-			mutual = mutual || m.knows.Load()
+// tryAddresses is try for the addresses that a seed stands for. It returns an error if they
+// lead to no other peer, or if one of the others has this peer's name.
+func (n *Node) tryAddresses(ctx context.Context, seed string, found []netip.AddrPort) (met []greeted, err error) {
+	targets, known := n.targets(found)
+	var errs []error
+	for _, g := range n.greetAll(ctx, targets) {
+		switch {
+		case g.err == nil && g.welcome.Name != n.cfg.Name: // else this peer, at another address
+			met = append(met, g)
+		case g.err != nil && g.addr != seed:
+			errs = append(errs, fmt.Errorf("%s: %w", g.addr, g.err))
+		case g.err != nil:
+			errs = append(errs, g.err)
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range s.found {
-		m := table[s.answered[a]]
+	err = errors.Join(errs...)
+	switch {
+	case errors.Is(err, ErrNameTaken):
+		return nil, err
+	case known || len(met) > 0:
+		n.complain(seed, err)
+		return met, nil
+	case err == nil:
+		return nil, errNobody
+	}
+	return nil, err
+}
+
+// targets returns some of a seed's addresses that are worth a hello, and whether there are
+// others: those of members, if a member knows this peer.
+func (n *Node) targets(found []netip.AddrPort) (targets []string, known bool) {
+	live := make(map[netip.AddrPort]bool)
+	mutual := false
+	for _, m := range n.liveMembers() {
+		live[m.info.Load().addr] = true
+		mutual = mutual || m.knows.Load()
+	}
+	for _, a := range found {
 		switch {
 		case a == n.advertise:
-		case at[a] && mutual, m != nil && m.up.Load() && m.knows.Load():
+		case live[a] && mutual:
 			known = true
 		default:
-			targets = append(targets, a)
+			targets = append(targets, a.String())
 		}
 	}
 	rand.Shuffle(len(targets), func(i, j int) { targets[i], targets[j] = targets[j], targets[i] })
@@ -223,10 +219,8 @@ func (n *Node) targets(s *seed) (targets []netip.AddrPort, known bool) {
 // what came of the last attempt to join through each of its entries: [*JoinError]s,
 // joined. It does not wait.
 func (n *Node) Alone() error {
-	for _, m := range *n.members.Load() {
-		if m.up.Load() {
-			return nil
-		}
+	if len(n.liveMembers()) > 0 {
+		return nil
 	}
 	var errs []error
 	for _, s := range n.seeds {

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
@@ -59,20 +58,11 @@ func (n *Node) Join(ctx context.Context) error {
 }
 
 // tryAll tries all seeds at once.
-func (n *Node) tryAll(ctx context.Context) (met []greeted) {
-	lists := make([][]greeted, len(n.seeds))
-	var wg sync.WaitGroup
-	for i, s := range n.seeds {
-		wg.Go(func() { lists[i] = n.try(ctx, s) })
-	}
-	wg.Wait()
-	for _, list := range lists {
-		met = append(met, list...)
-	}
-	return met
+func (n *Node) tryAll(ctx context.Context) []greeted {
+	return slices.Concat(each(n.seeds, func(s *seed) []greeted { return n.try(ctx, s) })...)
 }
 
-// greeted is what came of a hello.
+// greeted is the result of a hello.
 type greeted struct {
 	addr    string
 	welcome exchange.Welcome
@@ -82,13 +72,7 @@ type greeted struct {
 // greetAll says hello at all addresses at once, and asks whether this peer's name is
 // free.
 func (n *Node) greetAll(ctx context.Context, addrs []string) []greeted {
-	out := make([]greeted, len(addrs))
-	var wg sync.WaitGroup
-	for i, addr := range addrs {
-		wg.Go(func() { out[i] = n.greet(ctx, addr) })
-	}
-	wg.Wait()
-	return out
+	return each(addrs, func(addr string) greeted { return n.greet(ctx, addr) })
 }
 
 func (n *Node) greet(ctx context.Context, addr string) greeted {
@@ -96,11 +80,10 @@ func (n *Node) greet(ctx context.Context, addr string) greeted {
 	defer cancel()
 	defer context.AfterFunc(n.ctx, cancel)()
 	w, welcome, err := n.connect(ctx, addr, true)
-	if err != nil {
-		return greeted{addr: addr, err: err}
+	if err == nil {
+		w.Close()
 	}
-	defer w.Close()
-	return greeted{addr: addr, welcome: welcome}
+	return greeted{addr, welcome, err}
 }
 
 // enter merges this peer's view of the members with those of the peers met: through one
