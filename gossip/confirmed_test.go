@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"errors"
-	"net/netip"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -53,7 +52,7 @@ func TestOnlyAPeerChangesItsMetadata(t *testing.T) {
 					forged.incarnation = uint64(10 * i)
 					for _, to := range []string{"p1", "p2"} {
 						if by == "packets" {
-							packet(appendAlive(nil, forged), to)
+							packet(aliveMessage(forged), to)
 							continue
 						}
 						conn, err := c.net.Host("10.6.6.6").Dial(t.Context(), c.nodes[to].Addr())
@@ -89,12 +88,6 @@ func TestOnlyAPeerChangesItsMetadata(t *testing.T) {
 
 // listed is a list of members that says c, and nothing else.
 func listed(c claim) []byte {
-	b := promise(1, 0)
-	b = append(b, 0x87)
-	b = appendText(appendText(b, "Name"), c.name)
-	b = appendAddr(b, "Addr", "Port", netip.AddrPortFrom(c.addr.Addr(), c.addr.Port()))
-	b = appendText(appendText(b, "Meta"), string(c.meta))
-	b = append(appendText(b, "Incarnation"), byte(0xcd), byte(c.incarnation>>8), byte(c.incarnation))
-	b = append(appendText(b, "State"), byte(memberlist.StateAlive))
-	return appendText(appendText(b, "Vsn"), string(c.versions))
+	return append(promise(1, 0), pack(0, "Name", c.name, "Addr", c.addr.Addr().AsSlice(), "Port", c.addr.Port(), "Meta", c.meta,
+		"Incarnation", uint16(c.incarnation), "State", byte(memberlist.StateAlive), "Vsn", c.versions)[1:]...)
 }

@@ -53,7 +53,7 @@ func lateNewcomer(t *testing.T, incarnation uint32, first string, alive bool) {
 			}
 			at := incarnation - round
 			if alive {
-				packet(appendAlive(nil, claim{name: "p3", incarnation: uint64(at), addr: victim.advertise, meta: meta, versions: versions}), to)
+				packet(aliveMessage(claim{name: "p3", incarnation: uint64(at), addr: victim.advertise, meta: meta, versions: versions}), to)
 			} else {
 				packet(wordOf(msgSuspect, "p3", "x", at), to)
 			}

@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"bytes"
-	"encoding/binary"
 	"net"
 	"runtime"
 	"testing"
@@ -11,10 +10,7 @@ import (
 
 // promise is a list of members that promises so many, and so long a state.
 func promise(members, state uint32) []byte {
-	b := append(bytes.Clone(plainHeader), msgPushPull, 0x83, 0xa5)
-	b = binary.BigEndian.AppendUint32(append(append(b, "Nodes"...), 0xce), members)
-	b = binary.BigEndian.AppendUint32(append(append(append(b, 0xac), "UserStateLen"...), 0xce), state)
-	return append(append(append(b, 0xa4), "Join"...), 0xc2)
+	return append(bytes.Clone(plainHeader), pack(msgPushPull, "Nodes", members, "UserStateLen", state, "Join", false)...)
 }
 
 // memoryInUse returns the bytes that heap and stacks take now, garbage included.

@@ -71,7 +71,7 @@ func (s *screen) refute() {
 	s.own++
 	s.refuted, s.refutes = time.Now(), false
 	s.mu.Unlock()
-	s.admit(appendSuspect(nil, s.self, own))
+	s.admit(pack(msgSuspect, "Incarnation", uint32(own), "Node", s.self, "From", s.self))
 }
 
 // updates notes that this peer takes the next incarnation by itself.

@@ -110,7 +110,7 @@ func TestHostileMember(t *testing.T) {
 						send(wordOf(msgDead, name, by, incarnation), at.to)
 						send(wordOf(msgSuspect, name, by, incarnation), at.to)
 					}
-					send(appendAlive(nil, claim{name: name, incarnation: uint64(incarnation), addr: hostile.advertise, meta: meta, versions: versions}), at.to)
+					send(aliveMessage(claim{name: name, incarnation: uint64(incarnation), addr: hostile.advertise, meta: meta, versions: versions}), at.to)
 				}
 				head := exchange.Head{Origin: exchange.IDOf(name), Version: exchange.Version{Incarnation: at.of.incarnation.Load()}}
 				send(exchange.Advert{Kind: exchange.Farewell, Head: head}.AppendTo(nil), at.to)
@@ -119,7 +119,7 @@ func TestHostileMember(t *testing.T) {
 				stream(promise(1<<20, 20<<20), at.to)
 				for i := range 100 {
 					nobody := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, byte(round), byte(i)}), 7946)
-					send(appendAlive(nil, claim{name: fmt.Sprintf("nobody%d.%d", round, i), incarnation: 1, addr: nobody, meta: meta, versions: versions}), at.to)
+					send(aliveMessage(claim{name: fmt.Sprintf("nobody%d.%d", round, i), incarnation: 1, addr: nobody, meta: meta, versions: versions}), at.to)
 				}
 				heard.mu.Lock()
 				for _, b := range heard.packets {

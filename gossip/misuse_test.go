@@ -230,7 +230,7 @@ func TestConfigReportsEveryMistake(t *testing.T) {
 		Name: "no spaces", Bind: "nowhere", Secret: []byte("short"), Service: "x",
 		Join: []string{"a:b"}, Advanced: Advanced{Limits: Limits{Members: -1}},
 	})
-	for _, want := range []string{"name", "bind", "secret of 5 bytes", "service", "join", "members"} {
+	for _, want := range []string{"name", "bind", "secret of 5 bytes", "service", "join", "Members:-1"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New = %v, want it to mention %q", err, want)
 		}

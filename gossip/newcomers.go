@@ -2,11 +2,9 @@ package gossip
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -187,7 +185,7 @@ func (s *screen) wait(c claim, from netip.Addr, listed bool) {
 	if !c.addr.IsValid() || c.addr.Port() == 0 {
 		return
 	}
-	n := &newcomer{claimed: claimedBy(c), from: from, listed: listed, incarnation: c.incarnation, alive: appendAlive(nil, c), probes: newcomerProbes}
+	n := &newcomer{claimed: claimedBy(c), from: from, listed: listed, incarnation: c.incarnation, alive: aliveMessage(c), probes: newcomerProbes}
 	s.mu.Lock()
 	waits := s.addNewcomer(n)
 	s.mu.Unlock()
@@ -261,7 +259,8 @@ func (s *screen) ask(n *newcomer) {
 	n.probes--
 	s.mu.Unlock()
 	if waits {
-		s.probe(appendProbe(nil, n.number, n.name, s.addr), n.addr)
+		probe := pack(msgPing, "SeqNo", n.number, "Node", n.name, "SourceAddr", s.addr.Addr().AsSlice(), "SourcePort", s.addr.Port())
+		s.probe(probe, n.addr)
 		time.AfterFunc(newcomerProbe, func() { s.ask(n) })
 	}
 }
@@ -280,40 +279,4 @@ func (s *screen) answered(number uint32, answer []byte) {
 	if s.livesElsewhere(n.name, n.addr) || s.enter(n.claimed) == nil {
 		s.admit(n.alive)
 	}
-}
-
-func appendAlive(b []byte, c claim) []byte {
-	b = append(b, msgAlive, 0x86)
-	b = binary.BigEndian.AppendUint32(append(appendText(b, "Incarnation"), 0xce), uint32(c.incarnation))
-	b = appendText(appendText(b, "Node"), c.name)
-	b = appendAddr(b, "Addr", "Port", c.addr)
-	b = appendText(appendText(b, "Meta"), string(c.meta))
-	return appendText(appendText(b, "Vsn"), string(c.versions))
-}
-
-func appendSuspect(b []byte, name string, incarnation uint64) []byte {
-	b = append(b, msgSuspect, 0x83)
-	b = binary.BigEndian.AppendUint32(append(appendText(b, "Incarnation"), 0xce), uint32(incarnation))
-	b = appendText(appendText(b, "Node"), name)
-	return appendText(appendText(b, "From"), name)
-}
-
-func appendProbe(b []byte, number uint32, name string, from netip.AddrPort) []byte {
-	b = append(b, msgPing, 0x84)
-	b = binary.BigEndian.AppendUint32(append(appendText(b, "SeqNo"), 0xce), number)
-	b = appendText(appendText(b, "Node"), name)
-	return appendAddr(b, "SourceAddr", "SourcePort", from)
-}
-
-func appendAddr(b []byte, addr, port string, ap netip.AddrPort) []byte {
-	b = appendText(appendText(b, addr), string(ap.Addr().AsSlice()))
-	return binary.BigEndian.AppendUint16(append(appendText(b, port), 0xcd), ap.Port())
-}
-
-// appendText appends a string of at most 65,535 bytes in MessagePack.
-func appendText(b []byte, s string) []byte {
-	if len(s) < 32 {
-		return append(append(b, 0xa0|byte(len(s))), s...)
-	}
-	return append(binary.BigEndian.AppendUint16(append(slices.Grow(b, 3+len(s)), 0xda), uint16(len(s))), s...)
 }

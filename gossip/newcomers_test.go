@@ -31,7 +31,7 @@ func TestInventedMembers(t *testing.T) {
 			addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, byte(i >> 8), byte(i)}), 7946)
 			alive := claim{name: fmt.Sprintf("nobody%d", i), incarnation: 1, addr: addr, meta: meta, versions: []byte{1, 5, 2, 0, 0, 0}}
 			for to := range c.nodes {
-				packet(appendAlive(nil, alive), to)
+				packet(aliveMessage(alive), to)
 				if i%100 == 0 {
 					conn, err := c.net.Host("10.6.6.6").Dial(t.Context(), c.nodes[to].Addr())
 					if err != nil {
@@ -183,7 +183,7 @@ func TestNewcomersBelieveTheirSeed(t *testing.T) {
 					case <-stop:
 						return
 					case <-time.After(time.Millisecond):
-						from.WriteTo(appendAlive(nil, alive), net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.0.0.4:7946")))
+						from.WriteTo(aliveMessage(alive), net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.0.0.4:7946")))
 					}
 				}
 			}()

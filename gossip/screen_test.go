@@ -26,37 +26,17 @@ func deadMessage(name string, incarnation uint32) []byte {
 
 // wordOf is what memberlist says, of a kind, of a peer.
 func wordOf(kind byte, name, by string, incarnation uint32) []byte {
-	b := append([]byte{kind, 0x83, 0xab}, "Incarnation"...)
-	b = binary.BigEndian.AppendUint32(append(b, 0xce), incarnation)
-	b = append(append(append(b, 0xa4), "Node"...), 0xa0|byte(len(name)))
-	return append(append(append(append(b, name...), 0xa4), "From"...), append([]byte{0xa0 | byte(len(by))}, by...)...)
+	return pack(kind, "Incarnation", incarnation, "Node", name, "From", by)
 }
 
 // listing is a list of members that has one, in a state, and a live one that cannot
 // take part: memberlist wants to know a version.
 func listing(name string, addr []byte, incarnation uint32, state memberlist.NodeStateType) []byte {
-	b := promise(2, 0)
-	text := func(s string) { b = append(append(b, 0xa0|byte(len(s))), s...) }
-	member := func(name string, state memberlist.NodeStateType) {
-		b = append(b, 0x87)
-		text("Name")
-		text(name)
-		text("Addr")
-		text(string(addr))
-		text("Port")
-		b = binary.BigEndian.AppendUint16(append(b, 0xcd), 7946)
-		text("Meta")
-		text("")
-		text("Incarnation")
-		b = binary.BigEndian.AppendUint32(append(b, 0xce), incarnation)
-		text("State")
-		b = append(b, byte(state))
-		text("Vsn")
-		text("\x01\x05\x02\x00\x00\x00")
+	member := func(name string, state memberlist.NodeStateType) []byte {
+		return pack(0, "Name", name, "Addr", addr, "Port", uint16(7946), "Meta", "", "Incarnation", incarnation,
+			"State", byte(state), "Vsn", "\x01\x05\x02\x00\x00\x00")[1:]
 	}
-	member("someone", memberlist.StateAlive)
-	member(name, state)
-	return b
+	return slices.Concat(promise(2, 0), member("someone", memberlist.StateAlive), member(name, state))
 }
 
 // plainCluster starts three peers without a secret, and counts how often each was gone
@@ -345,19 +325,15 @@ func TestScreenRefuses(t *testing.T) {
 // TestListsLackFields: a member of a list that lacks a field is refused, whatever else it
 // has. One without an incarnation crashed the peer that was told of it.
 func TestListsLackFields(t *testing.T) {
-	meta := appendText(appendText(nil, "Meta"), string(make([]byte, 100)))
-	for name, fields := range map[string][]byte{
-		"an incarnation": append(append(appendText(nil, "State"), byte(memberlist.StateAlive)), meta...),
-		"a state":        append(append(appendText(nil, "Incarnation"), 1), meta...),
-	} {
+	for lacks, has := range map[string]string{"an incarnation": "State", "a state": "Incarnation"} {
 		near, far := net.Pipe()
 		go func() {
-			far.Write(append(appendText(appendText(append(promise(1, 0), 0x83), "Name"), "p9"), fields...))
+			far.Write(append(promise(1, 0), pack(0, "Name", "p9", "Meta", make([]byte, 100), has, byte(0))[1:]...))
 			far.Close()
 		}()
 		c := testScreen(100).stream(near, true)
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, errNotPacked) {
-			t.Errorf("a member without %s: %v", name, err)
+			t.Errorf("a member without %s: %v", lacks, err)
 		}
 		c.Close()
 	}

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -121,4 +122,41 @@ func (u *unpacker) readInto(r io.Reader, room func(total int) error) func(n int)
 		u.b = u.b[:had+got]
 		return unexpected(err)
 	}
+}
+
+func aliveMessage(c claim) []byte {
+	return pack(msgAlive, "Incarnation", uint32(c.incarnation), "Node", c.name,
+		"Addr", c.addr.Addr().AsSlice(), "Port", c.addr.Port(), "Meta", c.meta, "Vsn", c.versions)
+}
+
+// pack returns a message of a kind with up to 15 fields: names and values in turn. These are
+// numbers of 8, 16 and 32 bits and texts of at most 65,535 bytes.
+func pack(kind byte, fields ...any) []byte {
+	b := []byte{kind, 0x80 | byte(len(fields)/2)}
+	text := func(n int) {
+		if n < 32 {
+			b = append(b, 0xa0|byte(n))
+		} else {
+			b = append(b, 0xda, byte(n>>8), byte(n))
+		}
+	}
+	for _, f := range fields {
+		switch f := f.(type) {
+		case string:
+			text(len(f))
+			b = append(b, f...)
+		case []byte:
+			text(len(f))
+			b = append(b, f...)
+		case bool:
+			b = append(b, 0xc2|map[bool]byte{true: 1}[f])
+		case uint8:
+			b = append(b, 0xcc, f)
+		case uint16:
+			b = append(b, 0xcd, byte(f>>8), byte(f))
+		case uint32:
+			b = binary.BigEndian.AppendUint32(append(b, 0xce), f)
+		}
+	}
+	return b
 }
