@@ -283,15 +283,8 @@ func (a *acceptor) plain(c *peeked, from netip.Addr, first byte) {
 // sending, for a while: closing at once could destroy the refusal on its way.
 func refusePlainly(c *peeked, r *exchange.Refusal) {
 	defer c.Close()
-	deadline := time.Now().Add(time.Second)
-	c.SetDeadline(deadline)
-	if _, err := c.Write(r.AppendTo(nil)); err != nil {
-		return
+	c.SetDeadline(time.Now().Add(time.Second))
+	if _, err := c.Write(r.AppendTo(nil)); err == nil {
+		c.in.Discard(64 << 10)
 	}
-	if inner, ok := c.Conn.(*accepted); ok {
-		if half, ok := inner.Conn.(interface{ CloseWrite() error }); ok {
-			half.CloseWrite()
-		}
-	}
-	c.in.Discard(64 << 10)
 }

@@ -177,23 +177,11 @@ func (c Config) withDefaults() (Config, error) {
 	if err := c.hold(); err != nil {
 		bad("%w", err)
 	}
-	for _, n := range []struct {
-		name  string
-		value int64
-	}{
-		{"publish minimum interval", int64(c.Publish.MinInterval)},
-		{"publish interval", int64(c.Publish.Interval)},
-		{"digest bytes", int64(c.Limits.DigestBytes)},
-		{"index bytes", int64(c.Limits.IndexBytes)},
-		{"bytes in", int64(c.Limits.BytesIn)},
-		{"bytes out", int64(c.Limits.BytesOut)},
-		{"connections", int64(c.Limits.Conns)},
-		{"connections per host", int64(c.Limits.ConnsPerHost)},
-		{"members", int64(c.Limits.Members)},
-	} {
-		if n.value < 0 {
-			bad("%s: negative", n.name)
-		}
+	if l := c.Limits; min(l.DigestBytes, l.IndexBytes, l.BytesIn, l.BytesOut, l.Conns, l.ConnsPerHost, l.Members) < 0 {
+		bad("limits %+v: want none below 0", l)
+	}
+	if min(c.Publish.MinInterval, c.Publish.Interval) < 0 {
+		bad("publish %+v: want no interval below 0", c.Publish)
 	}
 	c.fill()
 	return c, errors.Join(errs...)

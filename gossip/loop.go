@@ -156,26 +156,36 @@ func (n *Node) send(datagrams []exchange.Datagram) {
 // with n.mu held. That of invalidations, which change by themselves, comes on top.
 func (n *Node) ownSum() uint32 { return n.engine.Sum() + uint32(n.memberSum.Load()) }
 
+// eventLog says how events are logged; what others can cause is logged at most once a minute
+// for each peer.
+var eventLog = map[exchange.EventKind]struct {
+	level slog.Level
+	text  string
+}{
+	exchange.Leaving:   {slog.LevelDebug, "a peer is about to leave"},
+	exchange.Applied:   {slog.LevelDebug, "applied a digest"},
+	exchange.Diverged:  {slog.LevelWarn, "a digest differs from its origin's; fetching a snapshot"},
+	exchange.Repaired:  {slog.LevelInfo, "a digest that had diverged is right again"},
+	exchange.Rejected:  {slog.LevelWarn, "rejected an answer"},
+	exchange.Flooding:  {slog.LevelWarn, "a peer replaces its digest too often; asking it less"},
+	exchange.Displaced: {slog.LevelWarn, "the clock is behind this peer's last incarnation; took a greater one"},
+	exchange.Collision: {slog.LevelError, "ignoring a peer whose name collides with another's"},
+}
+
 // report logs an event and tells the hook.
 func (n *Node) report(ev exchange.Event) {
+	entry := eventLog[ev.Kind]
+	args := []any{"member", ev.Peer, "head", ev.Head}
 	switch ev.Kind {
-	case exchange.Leaving:
-		n.log.Debug("a peer is about to leave", "member", ev.Peer)
 	case exchange.Applied:
-		n.log.Debug("applied a digest", "member", ev.Peer, "from_peer", ev.Source, "head", ev.Head,
-			"snapshot", ev.Snapshot, "bytes", ev.Bytes, "lag", ev.Lag)
-	case exchange.Diverged:
-		n.log.Warn("a digest differs from its origin's; fetching a snapshot", "member", ev.Peer, "head", ev.Head)
-	case exchange.Repaired:
-		n.log.Info("a digest that had diverged is right again", "member", ev.Peer, "head", ev.Head)
+		args = append(args, "from_peer", ev.Source, "snapshot", ev.Snapshot, "bytes", ev.Bytes, "lag", ev.Lag)
 	case exchange.Rejected:
-		n.quiet.log(slog.LevelWarn, "rejected "+ev.Peer+ev.Source, "rejected an answer", "member", ev.Peer, "from_peer", ev.Source, "err", ev.Err)
-	case exchange.Flooding:
-		n.quiet.log(slog.LevelWarn, "flooding "+ev.Peer, "a peer replaces its digest too often; asking it less", "member", ev.Peer, "head", ev.Head)
-	case exchange.Displaced:
-		n.log.Warn("the clock is behind this peer's last incarnation; took a greater one", "head", ev.Head)
-	case exchange.Collision:
-		n.quiet.log(slog.LevelError, "collision "+ev.Peer, "ignoring a peer whose name collides with another's", "member", ev.Peer)
+		args = append(args, "from_peer", ev.Source, "err", ev.Err)
+	}
+	if entry.level >= slog.LevelWarn {
+		n.quiet.log(entry.level, ev.Kind.String()+" "+ev.Peer+ev.Source, entry.text, args...)
+	} else {
+		n.log.Log(n.ctx, entry.level, entry.text, args...)
 	}
 	if hook := n.cfg.Hooks.Event; hook != nil {
 		n.hook(func() { hook(ev) })

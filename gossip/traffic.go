@@ -105,14 +105,6 @@ func (c *meteredConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends the stream this way, if the connection can do that.
-func (c *meteredConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
-}
-
 // whole counts everything that c carries.
 func (m *meters) whole(c net.Conn) net.Conn {
 	return &meteredConn{c, func(n int) { m.in.streams.Add(int64(n)) }, func(n int) { m.out.streams.Add(int64(n)) }}

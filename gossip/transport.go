@@ -41,7 +41,7 @@ type transport struct {
 	strange, dropped atomic.Int64 // packets
 }
 
-var _ memberlist.NodeAwareTransport = (*transport)(nil)
+var _ memberlist.Transport = (*transport)(nil)
 
 func newTransport(n *Node, packets net.PacketConn) *transport {
 	t := &transport{
@@ -162,13 +162,9 @@ func (t *transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
 }
 
 func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
-	return t.WriteToAddress(b, memberlist.Address{Addr: addr})
-}
-
-func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
-	to, err := netip.ParseAddrPort(a.Addr)
+	to, err := netip.ParseAddrPort(addr)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", a.Addr, err)
+		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", addr, err)
 	}
 	b = bytes.TrimPrefix(b, plainHeader)
 	if err = t.write(b, to); err == nil {
@@ -187,16 +183,12 @@ func (t *transport) write(b []byte, to netip.AddrPort) error {
 	return err
 }
 
-func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
-	return t.DialAddressTimeout(memberlist.Address{Addr: addr}, timeout)
-}
-
-// DialAddressTimeout sets a deadline on what it returns, because memberlist
+// DialTimeout sets a deadline on what it returns, because memberlist
 // writes its label before it sets one.
-func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
+func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	c, err := t.n.dial(ctx, a.Addr)
+	c, err := t.n.dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
