@@ -2,22 +2,59 @@ package tracing
 
 import (
 	"fmt"
-	"strconv"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// An object is one of the JSON of an ExportTraceServiceRequest (opentelemetry-proto, and the
-// section "JSON Protobuf Encoding" of the OTLP specification): identifiers in hex, 64-bit
-// numbers as strings, enumerations as numbers.
-type object map[string]any
+// The JSON of an ExportTraceServiceRequest (opentelemetry-proto, and the section
+// "JSON Protobuf Encoding" of the OTLP specification): identifiers in hex, 64-bit
+// numbers as strings, enumerations as numbers. Spans are many, and so have a type: a map
+// for each would take nine times as long.
+type (
+	object map[string]any
+
+	spanJSON struct {
+		TraceID      string     `json:"traceId"`
+		SpanID       string     `json:"spanId"`
+		TraceState   string     `json:"traceState,omitempty"`
+		ParentSpanID string     `json:"parentSpanId,omitempty"`
+		Flags        uint32     `json:"flags"`
+		Name         string     `json:"name"`
+		Kind         int        `json:"kind"`
+		Start        int64      `json:"startTimeUnixNano,string"`
+		End          int64      `json:"endTimeUnixNano,string"`
+		Attributes   []keyValue `json:"attributes,omitempty"`
+		Dropped      int        `json:"droppedAttributesCount,omitempty"`
+		Status       statusJSON `json:"status"`
+	}
+	statusJSON struct {
+		Code    int    `json:"code,omitempty"`
+		Message string `json:"message,omitempty"`
+	}
+	keyValue struct {
+		Key   attribute.Key `json:"key"`
+		Value any           `json:"value"` // one of the following
+	}
+	boolValue struct {
+		V bool `json:"boolValue"`
+	}
+	intValue struct {
+		V int64 `json:"intValue,string"`
+	}
+	doubleValue struct {
+		V float64 `json:"doubleValue"`
+	}
+	stringValue struct {
+		V string `json:"stringValue"`
+	}
+)
 
 // requestOf describes the spans of one provider, at least one. A provider has one resource
 // and, here, one scope.
 func requestOf(spans []sdk.ReadOnlySpan) object {
-	list := make([]object, len(spans))
+	list := make([]spanJSON, len(spans))
 	for i, s := range spans {
 		list[i] = spanOf(s)
 	}
@@ -35,45 +72,43 @@ const (
 	parentRemote = 0x200
 )
 
-func spanOf(s sdk.ReadOnlySpan) object {
-	c, status := s.SpanContext(), object{}
-	flags := uint32(c.TraceFlags()) | parentKnown
-	if s.Parent().IsRemote() {
-		flags |= parentRemote
+func spanOf(s sdk.ReadOnlySpan) spanJSON {
+	c, parent := s.SpanContext(), s.Parent()
+	out := spanJSON{
+		TraceID: c.TraceID().String(), SpanID: c.SpanID().String(), TraceState: c.TraceState().String(),
+		Flags: uint32(c.TraceFlags()) | parentKnown, Name: s.Name(), Kind: int(s.SpanKind()),
+		Start: s.StartTime().UnixNano(), End: s.EndTime().UnixNano(),
+		Attributes: attributes(s.Attributes()), Dropped: s.DroppedAttributes(),
+	}
+	if parent.SpanID().IsValid() {
+		out.ParentSpanID = parent.SpanID().String()
+	}
+	if parent.IsRemote() {
+		out.Flags |= parentRemote
 	}
 	switch s.Status().Code {
 	case codes.Ok:
-		status["code"] = 1
+		out.Status.Code = 1
 	case codes.Error:
-		status["code"], status["message"] = 2, s.Status().Description
-	}
-	out := object{
-		"traceId": c.TraceID().String(), "spanId": c.SpanID().String(), "traceState": c.TraceState().String(), "flags": flags,
-		"name": s.Name(), "kind": int(s.SpanKind()), "status": status,
-		"startTimeUnixNano": strconv.FormatInt(s.StartTime().UnixNano(), 10), "endTimeUnixNano": strconv.FormatInt(s.EndTime().UnixNano(), 10),
-		"attributes": attributes(s.Attributes()), "droppedAttributesCount": s.DroppedAttributes(),
-	}
-	if parent := s.Parent().SpanID(); parent.IsValid() {
-		out["parentSpanId"] = parent.String()
+		out.Status = statusJSON{2, s.Status().Description}
 	}
 	return out
 }
 
-func attributes(list []attribute.KeyValue) []object {
-	out := make([]object, len(list))
+func attributes(list []attribute.KeyValue) []keyValue {
+	out := make([]keyValue, len(list))
 	for i, a := range list {
-		var value object
+		out[i].Key = a.Key
 		switch a.Value.Type() {
 		case attribute.BOOL:
-			value = object{"boolValue": a.Value.AsBool()}
+			out[i].Value = boolValue{a.Value.AsBool()}
 		case attribute.INT64:
-			value = object{"intValue": strconv.FormatInt(a.Value.AsInt64(), 10)}
+			out[i].Value = intValue{a.Value.AsInt64()}
 		case attribute.FLOAT64:
-			value = object{"doubleValue": a.Value.AsFloat64()}
+			out[i].Value = doubleValue{a.Value.AsFloat64()}
 		default: // text, and lists, which only a resource can have
-			value = object{"stringValue": fmt.Sprint(a.Value.AsInterface())}
+			out[i].Value = stringValue{fmt.Sprint(a.Value.AsInterface())}
 		}
-		out[i] = object{"key": string(a.Key), "value": value}
 	}
 	return out
 }

@@ -18,7 +18,7 @@ import (
 // exported is what is looked at of an ExportTraceServiceRequest.
 type exported struct {
 	ResourceSpans []struct {
-		Resource   struct{ Attributes []keyValue }
+		Resource   struct{ Attributes []exportedValue }
 		ScopeSpans []struct{ Spans []exportedSpan }
 	}
 }
@@ -27,14 +27,14 @@ type exportedSpan struct {
 	TraceID, SpanID, ParentSpanID, Name string
 	Flags                               uint32
 	Kind                                int
-	Attributes                          []keyValue
+	Attributes                          []exportedValue
 	Status                              struct {
 		Code    int
 		Message string
 	}
 }
 
-type keyValue struct {
+type exportedValue struct {
 	Key   string
 	Value struct{ StringValue, IntValue string }
 }
@@ -78,7 +78,7 @@ func (c *collector) spans() (all []exportedSpan) {
 	return all
 }
 
-func value(list []keyValue, key string) string {
+func value(list []exportedValue, key string) string {
 	for _, a := range list {
 		if a.Key == key {
 			return a.Value.StringValue + a.Value.IntValue
