@@ -162,16 +162,27 @@ func (r *bitReader) done() bool {
 	return r.at == 8*uint64(len(r.src)) && r.next == 0 && r.last == 0
 }
 
-// values decodes len(out) symbols. Its caller asks overrun whether they were
-// there.
+// values decodes len(out) symbols, of at most 56 bits each. Its caller asks overrun
+// whether they were there.
 func (r *bitReader) values(out []uint64, t *decodeTable) {
+	s0, s1, at, src := r.next, r.last, r.at, r.src
 	done := 0
-	if t.long <= 28 {
-		done = r.pairs(out, t)
-	} else {
-		done = r.singles(out, t)
+	for i := range out {
+		if at>>3+8 > uint64(len(src)) {
+			break
+		}
+		x := binary.LittleEndian.Uint64(src[at>>3:at>>3+8:at>>3+8]) >> (at & 7)
+		s0 %= 1 << blockLog
+		sym := t.sym[s0]
+		out[i] = t.base[sym] + x&t.mask[sym]
+		raw, shed := t.raw[s0], t.shed[s0]
+		x >>= raw & 63
+		s0, s1 = s1, uint64(t.next[s0])+x&(1<<(shed&63)-1)
+		at += uint64(raw) + uint64(shed)
+		done++
 	}
-	for i := range out[done:] {
+	r.next, r.last, r.at = s0, s1, at
+	for i := range out[done:] { // what the last eight bytes hold
 		x := r.peek()
 		s := r.next % (1 << blockLog)
 		sym := t.sym[s]
@@ -181,50 +192,4 @@ func (r *bitReader) values(out []uint64, t *decodeTable) {
 		r.next, r.last = r.last, uint64(t.next[s])+x&(1<<(shed&63)-1)
 		r.at += uint64(raw) + uint64(shed)
 	}
-}
-
-// pairs decodes an even number of symbols of at most 28 bits, as many as there
-// are in out but not those that the last eight bytes hold. It returns how many.
-func (r *bitReader) pairs(out []uint64, t *decodeTable) int {
-	s0, s1, at, src := r.next, r.last, r.at, r.src
-	i := 0
-	for ; i+1 < len(out) && at>>3+8 <= uint64(len(src)); i += 2 {
-		x := binary.LittleEndian.Uint64(src[at>>3:at>>3+8:at>>3+8]) >> (at & 7)
-		s0 %= 1 << blockLog
-		sym := t.sym[s0]
-		out[i] = t.base[sym] + x&t.mask[sym]
-		raw, shed := t.raw[s0], t.shed[s0]
-		x >>= raw & 63
-		s0 = uint64(t.next[s0]) + x&(1<<(shed&63)-1)
-		x >>= shed & 63
-		at += uint64(raw) + uint64(shed)
-
-		s1 %= 1 << blockLog
-		sym = t.sym[s1]
-		out[i+1] = t.base[sym] + x&t.mask[sym]
-		raw, shed = t.raw[s1], t.shed[s1]
-		x >>= raw & 63
-		s1 = uint64(t.next[s1]) + x&(1<<(shed&63)-1)
-		at += uint64(raw) + uint64(shed)
-	}
-	r.next, r.last, r.at = s0, s1, at
-	return i
-}
-
-// singles is pairs for any number of symbols of at most 56 bits.
-func (r *bitReader) singles(out []uint64, t *decodeTable) int {
-	s0, s1, at, src := r.next, r.last, r.at, r.src
-	i := 0
-	for ; i < len(out) && at>>3+8 <= uint64(len(src)); i++ {
-		x := binary.LittleEndian.Uint64(src[at>>3:at>>3+8:at>>3+8]) >> (at & 7)
-		s0 %= 1 << blockLog
-		sym := t.sym[s0]
-		out[i] = t.base[sym] + x&t.mask[sym]
-		raw, shed := t.raw[s0], t.shed[s0]
-		x >>= raw & 63
-		s0, s1 = s1, uint64(t.next[s0])+x&(1<<(shed&63)-1)
-		at += uint64(raw) + uint64(shed)
-	}
-	r.next, r.last, r.at = s0, s1, at
-	return i
 }
