@@ -21,58 +21,49 @@ func (d *Delta) AppendBare(dst []byte, base *Filter) ([]byte, error) {
 	return appendSection(dst, listed(d.baseOnes, clears)), nil
 }
 
-// DecodeBareDelta reads what [Delta.AppendBare] wrote, given the filter that it
-// starts from and what it leads to: a version of the same epoch and a later
-// sequence, and its number of keys. Only [Delta.Apply] tells whether it does.
-func DecodeBareDelta(b []byte, base *Filter, target Version, keys uint64, lim Limits) (*Delta, error) {
+// DecodeBare reads what [Delta.AppendBare] wrote, given the filter that it starts from
+// and the target's sequence, which is later, and number of keys. It returns the delta and
+// its target, as [Delta.Apply] would make it. The flips give the target's state: whether
+// that is right is for the carrier to check, before either is used.
+func DecodeBare(b []byte, base *Filter, sequence, keys uint64, lim Limits) (*Delta, *Filter, error) {
 	lim = lim.withDefaults()
 	if len(b) > lim.Bytes {
-		return nil, &FormatError{Field: "length", Err: fmt.Errorf("%w: %d bytes, %d allowed", ErrTooLarge, len(b), lim.Bytes)}
+		return nil, nil, &FormatError{Field: "length", Err: fmt.Errorf("%w: %d bytes, %d allowed", ErrTooLarge, len(b), lim.Bytes)}
 	}
-	if target.Epoch != base.version.Epoch || target.Sequence <= base.version.Sequence {
-		return nil, fmt.Errorf("digest: bare delta from %v to %v: %w", base.version, target, ErrBase)
-	}
-	d := base.startDelta(target, keys)
 	r := reader{b: b}
 	zeros := base.geometry.Bits - base.ones
 	a := r.bounded("positions set", 0, zeros)
 	c := r.bounded("positions cleared", 0, base.ones)
-	if r.err == nil {
-		r.afford(lim, "positions set", 0, 16*(a+c))
-	}
-	d.ones = base.ones + a - c
+	r.afford(lim, "positions set", 0, 16*(a+c))
 	sets := r.section("positions set", zeros, a)
 	clears := r.section("positions cleared", base.ones, c)
 	if err := r.finish(); err != nil {
-		return nil, err
-	}
-	d.flips = base.unrank(sets, clears)
-	return d, nil
-}
-
-// startDelta makes a delta from f without flips.
-func (f *Filter) startDelta(target Version, keys uint64) *Delta {
-	return &Delta{geometry: f.geometry, base: f.version, target: target, keys: keys, baseKeys: f.keys, baseOnes: f.ones, ones: f.ones}
-}
-
-// DecodeBareStep is [DecodeBareDelta] for a carrier that does not say the target's
-// state: the flips give it, and with it the target, as [Delta.Apply] would make it.
-// Whether it is right is for the carrier to check, before either is used.
-func DecodeBareStep(b []byte, base *Filter, sequence, keys uint64, lim Limits) (*Delta, *Filter, error) {
-	d, err := DecodeBareDelta(b, base, Version{Epoch: base.version.Epoch, Sequence: sequence}, keys, lim)
-	if err != nil {
 		return nil, nil, err
 	}
-	return d.lead(base)
+	return base.step(sequence, keys, sets, clears)
 }
 
-// lead gives the delta the state to which its flips lead, and returns its target, too.
-func (d *Delta) lead(base *Filter) (*Delta, *Filter, error) {
-	if d.ones > maxPieced && !dense(d.geometry.Bits, d.ones) {
-		return nil, nil, fmt.Errorf("digest: bare delta: %w: %d positions, %d allowed", ErrTooLarge, d.ones, maxPieced)
+// step returns the delta to a later sequence that sets the clear positions of some ranks
+// and clears the set positions of others, and its target.
+func (f *Filter) step(sequence, keys uint64, sets, clears []uint64) (*Delta, *Filter, error) {
+	if sequence <= f.version.Sequence {
+		return nil, nil, fmt.Errorf("digest: delta from %v to sequence %d: %w", f.version, sequence, ErrBase)
 	}
-	f, c := d.make(base)
-	d.target.State = base.version.State + c.state
-	f.version = d.target
-	return d, f, nil
+	d := &Delta{
+		geometry: f.geometry,
+		base:     f.version,
+		target:   Version{Epoch: f.version.Epoch, Sequence: sequence},
+		keys:     keys,
+		baseKeys: f.keys,
+		baseOnes: f.ones,
+		ones:     f.ones + uint64(len(sets)) - uint64(len(clears)),
+	}
+	if err := d.checkSize(); err != nil {
+		return nil, nil, err
+	}
+	d.flips = f.unrank(sets, clears)
+	target, c := d.make(f)
+	d.target.State = f.version.State + c.state
+	target.version = d.target
+	return d, target, nil
 }

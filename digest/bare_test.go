@@ -27,20 +27,16 @@ func TestBareDelta(t *testing.T) {
 				if framed := len(encode(t, d, v[from])); len(b) > framed-30 {
 					t.Errorf("%v: %d bytes bare, %d in a message", g, len(b), framed)
 				}
-				again, err := DecodeBareDelta(b, v[from], v[to].Version(), v[to].Keys(), Limits{})
-				if err != nil {
-					t.Fatalf("%v: DecodeBareDelta = %v", g, err)
+				again, made, err := DecodeBare(b, v[from], v[to].Version().Sequence, v[to].Keys(), Limits{})
+				if err != nil || again.Target() != v[to].Version() {
+					t.Fatalf("%v: DecodeBare = %v, %v", g, again, err)
 				}
+				equalFilters(t, made, v[to])
 				got, err := again.Apply(v[from])
 				if err != nil {
 					t.Fatal(err)
 				}
 				equalFilters(t, got, v[to])
-				step, made, err := DecodeBareStep(b, v[from], v[to].Version().Sequence, v[to].Keys(), Limits{})
-				if err != nil || step.Target() != v[to].Version() {
-					t.Fatalf("%v: DecodeBareStep = %v, %v", g, step, err)
-				}
-				equalFilters(t, made, v[to])
 			}
 		}
 	}
@@ -55,29 +51,24 @@ func TestBareDeltaRefuses(t *testing.T) {
 			t.Errorf("AppendBare with %s = %x, %v, want ErrBase", name, got, err)
 		}
 	}
-	for name, target := range map[string]Version{
-		"the base": v[0].Version(), "another epoch": {Epoch: 99, Sequence: 99},
-	} {
-		if _, err := DecodeBareDelta(b, v[0], target, 0, Limits{}); !errors.Is(err, ErrBase) {
-			t.Errorf("to %s: %v, want ErrBase", name, err)
-		}
+	if _, _, err := DecodeBare(b, v[0], v[0].Version().Sequence, 0, Limits{}); !errors.Is(err, ErrBase) {
+		t.Errorf("to the base: %v, want ErrBase", err)
 	}
+	sequence := v[1].Version().Sequence
 	for n := range b {
-		if _, err := DecodeBareDelta(b[:n], v[0], v[1].Version(), 0, Limits{}); !errors.Is(err, ErrCorrupt) {
+		if _, _, err := DecodeBare(b[:n], v[0], sequence, 0, Limits{}); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("the first %d bytes: %v, want ErrCorrupt", n, err)
 		}
 	}
-	if _, err := DecodeBareDelta(append(slices.Clone(b), 0), v[0], v[1].Version(), 0, Limits{}); !errors.Is(err, ErrCorrupt) {
+	if _, _, err := DecodeBare(append(slices.Clone(b), 0), v[0], sequence, 0, Limits{}); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a byte too many: %v, want ErrCorrupt", err)
 	}
-	if _, err := DecodeBareDelta(b, v[0], v[1].Version(), 0, Limits{Bytes: len(b) - 1}); !errors.Is(err, ErrTooLarge) {
+	if _, _, err := DecodeBare(b, v[0], sequence, 0, Limits{Bytes: len(b) - 1}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("beyond the limit: %v, want ErrTooLarge", err)
 	}
 	// It decodes on another base of that epoch, perhaps; it does not lead there.
-	if wrong, err := DecodeBareDelta(b, v[2], Version{v[2].version.Epoch, 99, v[1].version.State}, 0, Limits{}); err == nil {
-		if _, err := wrong.Apply(v[2]); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("on another base: %v, want ErrCorrupt", err)
-		}
+	if wrong, _, err := DecodeBare(b, v[2], 99, 0, Limits{}); err == nil && wrong.Target().State == v[1].version.State {
+		t.Error("on another base it leads to the same state")
 	}
 }
 
@@ -112,20 +103,20 @@ func FuzzBareDelta(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, large bool, b []byte) {
 		base := bases[large]
-		to := base.version
-		to.Sequence++
-		d, err := DecodeBareDelta(b, base, to, 1, Limits{Bytes: 1 << 16, Memory: 1 << 20})
+		d, made, err := DecodeBare(b, base, base.version.Sequence+1, 1, Limits{Bytes: 1 << 16, Memory: 1 << 20})
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTooLarge) {
-				t.Errorf("DecodeBareDelta = %v, which is no sentinel's", err)
+				t.Errorf("DecodeBare = %v, which is no sentinel's", err)
 			}
 			return
 		}
 		if !slices.IsSorted(d.flips) {
 			t.Error("flips are not in order")
 		}
-		if _, err := d.Apply(base); err != nil && !errors.Is(err, ErrCorrupt) {
-			t.Errorf("Apply = %v", err)
+		got, err := d.Apply(base)
+		if err != nil {
+			t.Fatalf("Apply = %v", err)
 		}
+		equalFilters(t, made, got)
 	})
 }

@@ -65,8 +65,8 @@ func (d *Delta) Apply(base *Filter) (*Filter, error) {
 	if err := d.checkBase(base); err != nil {
 		return nil, fmt.Errorf("digest: apply: %w", err)
 	}
-	if d.ones > maxPieced && !dense(d.geometry.Bits, d.ones) {
-		return nil, fmt.Errorf("digest: apply: %w: %d positions, %d allowed", ErrTooLarge, d.ones, maxPieced)
+	if err := d.checkSize(); err != nil {
+		return nil, err
 	}
 	f, changes := d.make(base)
 	ones, state := base.ones+2*changes.sets-uint64(len(d.flips)), base.version.State+changes.state
@@ -81,6 +81,14 @@ func (d *Delta) checkBase(base *Filter) error {
 	if base.version != d.base || !base.geometry.matches(d.geometry) || base.ones != d.baseOnes {
 		return fmt.Errorf("%w: it starts from %v (%v, %d positions), not from %v (%v, %d positions)", ErrBase,
 			d.base, d.geometry, d.baseOnes, base.version, base.geometry, base.ones)
+	}
+	return nil
+}
+
+// checkSize refuses a target that no filter in memory can have.
+func (d *Delta) checkSize() error {
+	if d.ones > maxPieced && !dense(d.geometry.Bits, d.ones) {
+		return fmt.Errorf("digest: delta to %v: %w: %d positions, %d allowed", d.target, ErrTooLarge, d.ones, maxPieced)
 	}
 	return nil
 }

@@ -333,16 +333,11 @@ func (f frozen) change(b, base []byte) (*digest.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	var d *digest.Delta
 	if f.Kind == "bare" {
-		target := digest.Version{Epoch: f.Epoch, Sequence: f.Sequence}
-		if _, err := fmt.Sscanf(f.State, "%x", &target.State); err != nil {
-			return nil, err
-		}
-		d, err = digest.DecodeBareDelta(b, before, target, uint64(f.Last-f.First), lim)
-	} else {
-		d, err = digest.DecodeDelta(b, before, lim)
+		_, target, err := digest.DecodeBare(b, before, f.Sequence, uint64(f.Last-f.First), lim)
+		return target, err
 	}
+	d, err := digest.DecodeDelta(b, before, lim)
 	if err != nil {
 		return nil, err
 	}

@@ -29,12 +29,8 @@ func (d *Delta) AppendPacked(dst []byte, base *Filter) ([]byte, error) {
 	return p.end(), nil
 }
 
-// DecodePackedStep is [DecodeBareStep] for what [Delta.AppendPacked] wrote.
-func DecodePackedStep(b []byte, base *Filter, sequence, keys uint64) (*Delta, *Filter, error) {
-	if sequence <= base.version.Sequence {
-		return nil, nil, fmt.Errorf("digest: packed delta from %v to sequence %d: %w", base.version, sequence, ErrBase)
-	}
-	d := base.startDelta(Version{Epoch: base.version.Epoch, Sequence: sequence}, keys)
+// DecodePacked is [DecodeBare] for what [Delta.AppendPacked] wrote.
+func DecodePacked(b []byte, base *Filter, sequence, keys uint64) (*Delta, *Filter, error) {
 	r := reader{b: b}
 	counts := r.u8("counts")
 	zeros, a, c := base.geometry.Bits-base.ones, uint64(counts&15), uint64(counts>>4)
@@ -50,9 +46,7 @@ func DecodePackedStep(b []byte, base *Filter, sequence, keys uint64) (*Delta, *F
 	if err := r.finish(); err != nil {
 		return nil, nil, err
 	}
-	d.ones += a - c
-	d.flips = base.unrank(sets, clears)
-	return d.lead(base)
+	return base.step(sequence, keys, sets, clears)
 }
 
 // widthOf returns the bits that a number below n takes.

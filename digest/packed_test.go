@@ -34,9 +34,9 @@ func TestPackedDelta(t *testing.T) {
 				if bare, _ := d.AppendBare(nil, v[i-1]); d.Len() <= 6 && len(b) > len(bare) {
 					t.Errorf("%v: %d positions in %d bytes packed, %d bare", g, d.Len(), len(b), len(bare))
 				}
-				again, made, err := DecodePackedStep(b, v[i-1], v[i].version.Sequence, v[i].Keys())
+				again, made, err := DecodePacked(b, v[i-1], v[i].version.Sequence, v[i].Keys())
 				if err != nil {
-					t.Fatalf("%v: DecodePackedStep(%x) = %v", g, b, err)
+					t.Fatalf("%v: DecodePacked(%x) = %v", g, b, err)
 				}
 				got, err := again.Apply(v[i-1])
 				if err != nil {
@@ -76,7 +76,7 @@ func TestPackedDeltaVectors(t *testing.T) {
 		t.Errorf("AppendPacked without a base = %v, want ErrBase", err)
 	}
 	for _, sequence := range []uint64{0, 1} {
-		if _, _, err := DecodePackedStep(b, base, sequence, 4); !errors.Is(err, ErrBase) {
+		if _, _, err := DecodePacked(b, base, sequence, 4); !errors.Is(err, ErrBase) {
 			t.Errorf("to sequence %d: %v, want ErrBase", sequence, err)
 		}
 	}
@@ -97,8 +97,8 @@ func TestPackedDeltaVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		var format *FormatError
-		if _, _, err := DecodePackedStep(b, base, 2, 4); !errors.Is(err, ErrCorrupt) || !errors.As(err, &format) || format.Field != tc.field {
-			t.Errorf("%s: DecodePackedStep(%s) = %v, want ErrCorrupt for %q", name, tc.hex, err, tc.field)
+		if _, _, err := DecodePacked(b, base, 2, 4); !errors.Is(err, ErrCorrupt) || !errors.As(err, &format) || format.Field != tc.field {
+			t.Errorf("%s: DecodePacked(%s) = %v, want ErrCorrupt for %q", name, tc.hex, err, tc.field)
 		}
 	}
 }
@@ -109,10 +109,10 @@ func FuzzPackedDelta(f *testing.F) {
 	f.Add(b)
 	f.Add(b[:3])
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, made, err := DecodePackedStep(b, base, 2, 4)
+		d, made, err := DecodePacked(b, base, 2, 4)
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) {
-				t.Errorf("DecodePackedStep = %v, which is no sentinel's", err)
+				t.Errorf("DecodePacked = %v, which is no sentinel's", err)
 			}
 			return
 		}

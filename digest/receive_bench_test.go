@@ -99,30 +99,23 @@ func BenchmarkReceiveStep(b *testing.B) {
 		targets[i] = d.target
 		f = d.flip(f)
 	}
-	apply := func(f *Filter, d *Delta, err error) (*Filter, error) {
-		if err != nil {
-			return nil, err
-		}
-		return d.Apply(f)
-	}
 	for _, form := range []struct {
 		name    string
 		receive func(i int, f *Filter) (*Filter, error)
 	}{
 		{"message", func(i int, f *Filter) (*Filter, error) {
 			d, err := DecodeDelta(deltas[i], f, Limits{})
-			return apply(f, d, err)
+			if err != nil {
+				return nil, err
+			}
+			return d.Apply(f)
 		}},
 		{"bare", func(i int, f *Filter) (*Filter, error) {
-			d, err := DecodeBareDelta(bare[i], f, targets[i], n, Limits{})
-			return apply(f, d, err)
-		}},
-		{"bare-step", func(i int, f *Filter) (*Filter, error) {
-			_, made, err := DecodeBareStep(bare[i], f, targets[i].Sequence, n, Limits{})
+			_, made, err := DecodeBare(bare[i], f, targets[i].Sequence, n, Limits{})
 			return made, err
 		}},
-		{"packed-step", func(i int, f *Filter) (*Filter, error) {
-			_, made, err := DecodePackedStep(packed[i], f, targets[i].Sequence, n)
+		{"packed", func(i int, f *Filter) (*Filter, error) {
+			_, made, err := DecodePacked(packed[i], f, targets[i].Sequence, n)
 			return made, err
 		}},
 	} {

@@ -155,9 +155,9 @@ func DecodeChange(f Fetch, lim digest.Limits) Result {
 	}
 	r.Bytes = len(change)
 	if s.Packed {
-		r.Delta, r.Filter, r.Err = digest.DecodePackedStep(change, f.Base, r.Head.Version.Sequence, r.Head.Keys)
+		r.Delta, r.Filter, r.Err = digest.DecodePacked(change, f.Base, r.Head.Version.Sequence, r.Head.Keys)
 	} else {
-		r.Delta, r.Filter, r.Err = digest.DecodeBareStep(change, f.Base, r.Head.Version.Sequence, r.Head.Keys, lim)
+		r.Delta, r.Filter, r.Err = digest.DecodeBare(change, f.Base, r.Head.Version.Sequence, r.Head.Keys, lim)
 	}
 	if r.Err == nil {
 		r.Head.State = r.Delta.Target().State
