@@ -66,7 +66,7 @@ func layout(b []byte) (fields []field, err error) {
 	h := r.header(lim)
 	switch h.Kind {
 	case KindFilter:
-		r.sectionLayout("positions")
+		r.payload("positions")
 	case KindPieces:
 		d := r.indexHead(h, lim)
 		r.index(h, &d, lim)
@@ -75,33 +75,22 @@ func layout(b []byte) (fields []field, err error) {
 		}
 	case KindCounting:
 		r.u64("key sum")
-		r.sectionLayout("positions")
+		r.payload("positions")
 		for level := 2; level <= maxCount && r.uvarint("level count") > 0; level++ {
-			r.sectionLayout("level")
+			r.payload("level")
 		}
 	case KindDelta:
 		r.uvarint("positions set")
-		r.sectionLayout("positions set")
-		r.sectionLayout("positions cleared")
+		r.payload("positions set")
+		r.payload("positions cleared")
 	case KindPlainDelta:
 		r.uvarint("flips")
-		r.sectionLayout("flips")
+		r.payload("flips")
 	}
 	if err = r.finish(); err == nil {
 		fields = append(fields, field{"checksum", len(r.b), b[len(r.b):], "XXH64 of all before"})
 	}
 	return fields, err
-}
-
-func (r *reader) sectionLayout(name string) {
-	c := coding(r.u8(name + " coding"))
-	r.annotate("%v", c)
-	n := r.uvarint(name + " length")
-	if r.err == nil && n > uint64(len(r.b)-r.off) {
-		r.corrupt(name+" length", r.off, "%d bytes of %d", n, len(r.b)-r.off)
-	}
-	r.take(name, int(n))
-	r.annotate("")
 }
 
 // saw records a field for Dump, if it is for Dump that the message is read.

@@ -108,6 +108,7 @@ func (r *reader) payload(field string) (c coding, body int, payload []byte) {
 	if r.err == nil && !c.known() {
 		r.corrupt(field+" coding", at, "%d", uint8(c))
 	}
+	r.annotate("%v", c)
 	lengthAt := r.off
 	n := r.uvarint(field + " length")
 	if r.err == nil && n > uint64(len(r.b)-r.off) {
@@ -117,7 +118,9 @@ func (r *reader) payload(field string) (c coding, body int, payload []byte) {
 		return 0, 0, nil
 	}
 	body = r.off
-	return c, body, r.take(field, int(n))
+	payload = r.take(field, int(n))
+	r.annotate("")
+	return c, body, payload
 }
 
 // decodePositions hands on the positions that a payload means, which is plausible, in
