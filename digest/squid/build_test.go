@@ -31,7 +31,7 @@ func TestBuiltDigestsAreRead(t *testing.T) {
 	for _, entries := range []int{0, 1, 2, 7, 1000, 20_000} {
 		for _, bits := range []int{5, 16, 32, 127} {
 			d := build(t, entries, max(entries, 1), bits, false)
-			again, err := Decode(d.AppendTo(nil), Limits{})
+			again, err := decode(encode(d))
 			if err != nil {
 				t.Errorf("%d entries of %d bits: %v", entries, bits, err)
 				continue
@@ -152,7 +152,7 @@ func FuzzRoundTrip(f *testing.F) {
 		if errors.Is(err, ErrFull) {
 			return
 		}
-		again, err := Decode(d.AppendTo(nil), Limits{})
+		again, err := decode(encode(d))
 		if err != nil || !again.MayContain(KeyOf(Get, one, "")) || !again.MayContain(KeyOf(Head, two, "accept")) {
 			t.Fatalf("%v after a journey: %v", d, err)
 		}

@@ -1,8 +1,8 @@
 package squid
 
 import (
+	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"math/bits"
@@ -20,34 +20,17 @@ type Digest struct {
 // maxFill is the share of ones beyond which a Squid refuses a mask, in percent.
 const maxFill = 65
 
-// Decode reads a digest, all of b. See [DecodeHeader] for the errors.
-func Decode(b []byte, lim Limits) (*Digest, error) {
-	h, err := DecodeHeader(b, lim)
-	if err != nil {
-		return nil, err
-	}
-	body := b[HeaderSize:]
-	switch {
-	case len(body) < h.MaskBytes:
-		return nil, bad("mask", len(b), digest.ErrCorrupt, "%d of %d bytes", len(body), h.MaskBytes)
-	case len(body) > h.MaskBytes:
-		return nil, bad("mask", HeaderSize+h.MaskBytes, digest.ErrCorrupt, "%d bytes follow it", len(body)-h.MaskBytes)
-	}
-	return newDigest(h, append([]byte(nil), body...))
-}
-
 // Read reads a digest from r to its end. length is how many bytes were announced,
 // -1 if none were. Nothing is allocated for the mask before the header and length
-// were found to agree. An error of r is returned as it is; see [DecodeHeader] for
-// the others.
+// were found to agree. An error of r is returned as it is; every other is a
+// [digest.FormatError] that wraps [digest.ErrVersion], [digest.ErrTooLarge] or
+// [digest.ErrCorrupt].
 func Read(r io.Reader, length int64, lim Limits) (*Digest, error) {
 	var block [HeaderSize]byte
-	if n, err := io.ReadFull(r, block[:]); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, bad("header", n, digest.ErrCorrupt, "%d of %d bytes", n, HeaderSize)
-	} else if err != nil {
+	if err := fill(r, block[:], "header", 0); err != nil {
 		return nil, err
 	}
-	h, err := DecodeHeader(block[:], lim)
+	h, err := decodeHeader(block[:], lim)
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +38,7 @@ func Read(r io.Reader, length int64, lim Limits) (*Digest, error) {
 		return nil, bad("mask size", 16, digest.ErrCorrupt, "%d bytes were announced, %d belong to the header", length, want)
 	}
 	mask := make([]byte, h.MaskBytes)
-	if n, err := io.ReadFull(r, mask); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, bad("mask", HeaderSize+n, digest.ErrCorrupt, "%d of %d bytes", n, h.MaskBytes)
-	} else if err != nil {
+	if err := fill(r, mask, "mask", HeaderSize); err != nil {
 		return nil, err
 	}
 	switch n, err := io.ReadFull(r, block[:1]); {
@@ -67,6 +48,15 @@ func Read(r io.Reader, length int64, lim Limits) (*Digest, error) {
 		return nil, err
 	}
 	return newDigest(h, mask)
+}
+
+// fill reads a field, which begins at an offset of the message.
+func fill(r io.Reader, b []byte, field string, offset int) error {
+	n, err := io.ReadFull(r, b)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return bad(field, offset+n, digest.ErrCorrupt, "%d of %d bytes", n, len(b))
+	}
+	return err
 }
 
 // newDigest takes over mask.
@@ -117,25 +107,11 @@ func (d *Digest) Entries() int {
 // MemoryBytes is what the digest takes.
 func (d *Digest) MemoryBytes() int { return len(d.mask) + HeaderSize }
 
-// AppendTo appends the encoding to dst: of a digest that was read, the bytes
-// that it was read from.
-func (d *Digest) AppendTo(dst []byte) []byte {
-	return append(d.header.appendTo(dst), d.mask...)
-}
-
-// WriteTo writes the encoding to w.
+// WriteTo writes the encoding to w: of a digest that was read, the bytes that it was
+// read from.
 func (d *Digest) WriteTo(w io.Writer) (int64, error) {
-	n, err := w.Write(d.header.appendTo(nil))
-	if err != nil {
-		return int64(n), err
-	}
-	k, err := w.Write(d.mask)
-	return int64(n + k), err
+	return io.Copy(w, io.MultiReader(bytes.NewReader(d.header.appendTo(nil)), bytes.NewReader(d.mask)))
 }
 
 // Size is the length of the encoding in bytes.
 func (d *Digest) Size() int { return HeaderSize + len(d.mask) }
-
-func (d *Digest) String() string {
-	return fmt.Sprintf("cache digest of about %d entries in %d bytes, fill %.3f", d.Entries(), d.Size(), d.Fill())
-}

@@ -6,7 +6,7 @@
 // same in a tenth of the false positives and with deltas. This package is there
 // so that a cache can live beside Squids.
 //
-// Start with [Read] or [Decode] for a digest that came from a Squid and with a
+// Start with [Read] for a digest that came from a Squid and with a
 // [Builder] for one that is meant for it. A [Digest] is immutable and safe to
 // share; a Builder belongs to one goroutine. Both keep nothing of the bytes they
 // were given.

@@ -1,6 +1,7 @@
 package squid_test
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/summarycache/summarycache/digest/squid"
@@ -20,9 +21,12 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	message := made.AppendTo(nil) // to be served as squid.ContentType at squid.Path
+	var message bytes.Buffer // to be served as squid.ContentType at squid.Path
+	if _, err := made.WriteTo(&message); err != nil {
+		panic(err)
+	}
 
-	d, err := squid.Decode(message, squid.Limits{})
+	d, err := squid.Read(&message, int64(message.Len()), squid.Limits{})
 	if err != nil {
 		panic(err)
 	}

@@ -39,7 +39,7 @@ func TestFormatExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := d.AppendTo(nil)
+	got := encode(d)
 	want := append(append(blocks[0], make([]byte, HeaderSize-len(blocks[0]))...), blocks[1]...)
 	if !bytes.Equal(got, want) {
 		t.Errorf("the example is % x ... % x", got[:22], got[HeaderSize:])

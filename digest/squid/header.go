@@ -56,13 +56,8 @@ func maskBytes(capacity, bitsPerEntry int) int {
 	return int((int64(capacity)*int64(bitsPerEntry) + 7) / 8)
 }
 
-// DecodeHeader reads the control block at the beginning of b and checks it. The
-// error is a [digest.FormatError] that wraps [digest.ErrVersion],
-// [digest.ErrTooLarge] or [digest.ErrCorrupt].
-func DecodeHeader(b []byte, lim Limits) (Header, error) {
-	if len(b) < HeaderSize {
-		return Header{}, bad("header", len(b), digest.ErrCorrupt, "%d of %d bytes", len(b), HeaderSize)
-	}
+// decodeHeader reads the control block, b, and checks it.
+func decodeHeader(b []byte, lim Limits) (Header, error) {
 	word := func(at int) int { return int(int32(binary.BigEndian.Uint32(b[at:]))) }
 	h := Header{
 		Version: int(binary.BigEndian.Uint16(b)), Required: int(binary.BigEndian.Uint16(b[2:])),

@@ -1,6 +1,7 @@
 package squid
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"os"
@@ -200,7 +201,11 @@ func TestWhatIsNotAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	beside(t, Config{}, &mimic{body: d.AppendTo(nil)}, func(_ *mimic, n *Neighbours) {
+	var body bytes.Buffer
+	if _, err := d.WriteTo(&body); err != nil {
+		t.Fatal(err)
+	}
+	beside(t, Config{}, &mimic{body: body.Bytes()}, func(_ *mimic, n *Neighbours) {
 		pause(time.Second)
 		other := question(url, "GET "+url+"\nAccept-Encoding:br")
 		other.Header.Set("Accept-Encoding", "br")
