@@ -72,7 +72,7 @@ func (t *attempt) run() {
 	}
 	if !found && (b.resuming || !t.inStore) {
 		b.fruitless++
-		b.patience = min(2*b.patience, b.c.cfg.BetweenBytes)
+		b.patience = min(2*b.patience, b.c.cfg.BetweenBytesTimeout)
 		b.retry = time.Now().Add(b.patience)
 	}
 	b.wake()

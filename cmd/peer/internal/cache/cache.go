@@ -19,11 +19,11 @@ import (
 
 // Config says what a [Cache] works with.
 type Config struct {
-	Name      string            // in Via and Cache-Status: a token
-	Origin    http.RoundTripper // sends requests to origins, and gives up those that send no header; must neither follow redirects nor decompress
+	Name      string            // in Via and Cache-Status: a token (RFC 9110 section 5.6.2), unique in the cluster
+	Transport http.RoundTripper // sends requests to origins, and gives up those that send no header; must neither follow redirects nor decompress
 	Siblings  *sibling.Client   // nil = none
 	Coalescer Coalescer         // nil = none
-	Cluster   sibling.Cluster   // nil = this cache is alone
+	Cluster   sibling.Cluster   // is told of what a write makes out of date; nil = this cache is alone
 	// Others are the siblings that live, which are asked for what they may serve stale
 	// while an origin is down; nil = none are.
 	Others func() []sibling.Peer
@@ -51,10 +51,12 @@ type Config struct {
 	// is compared with the origin's, when it was served; 0 = none.
 	SiblingMaxAge time.Duration
 	Compare       int
-	Send          time.Duration    // for which the origin may take nothing of a request's body; 0 = 60 s
-	BetweenBytes  time.Duration    // for which the origin or a sibling may pause in a body, where no other source can go on; 0 = 60 s
-	Now           func() time.Time // the wall clock, which may jump; nil = time.Now
-	Logger        *slog.Logger     // nil = discard
+
+	SendTimeout         time.Duration // for which the origin may take nothing of a request's body
+	BetweenBytesTimeout time.Duration // for which the origin or a sibling may pause in a body, where no other source can go on
+
+	Now    func() time.Time // the wall clock, which may jump; nil = time.Now
+	Logger *slog.Logger     // nil = discard
 }
 
 // A Coalescer knows which sibling is fetching a response that no digest lists yet: a
@@ -115,7 +117,7 @@ type Cache struct {
 
 // New opens the store and returns a Cache over it.
 func New(cfg Config) (*Cache, error) {
-	if cfg.Origin == nil {
+	if cfg.Transport == nil {
 		return nil, errors.New("cache: no transport to origins")
 	}
 	if cfg.Invalidates == nil {

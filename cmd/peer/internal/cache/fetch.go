@@ -254,7 +254,7 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 	res := newResult(src)
 	res.fwdStatus = a.status
 	res.from(a)
-	if a.sibling == nil {
+	if a.sibling == nil && a.status != http.StatusPartialContent {
 		if res.obstacle = f.r.obstacle(a.response()); res.obstacle != 0 {
 			c.NotStored[res.obstacle].Add(1)
 		}

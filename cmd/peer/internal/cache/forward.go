@@ -72,7 +72,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	a := c.fromOrigin(resp, time.Since(start), c.now())
 	c.invalidate(r.Context(), c.cfg.Invalidates(r.Method, r.URL, a.status, a.header))
 	see(a)
-	a.body, a.cancel = &closing{newPausing(a.body, c.cfg.BetweenBytes, cancel), a.body}, cancel
+	a.body, a.cancel = &closing{newPausing(a.body, c.cfg.BetweenBytesTimeout, cancel), a.body}, cancel
 	st.FwdStatus = a.status
 	res, ok := c.relay(w, r, a, st)
 	if !ok {

@@ -237,7 +237,7 @@ func (b *body) mayResume() bool {
 // belongs to the header. An origin that pauses each time ends that. b.mu is held.
 func (b *body) replaceable() bool {
 	return (b.w != nil || b.size > 0) && b.at == 0 && b.f.delivered() && b.repr.StrongValidator() == "" &&
-		b.c.now().steady-b.f.r.now.steady < 2*b.c.cfg.BetweenBytes
+		b.c.now().steady-b.f.r.now.steady < 2*b.c.cfg.BetweenBytesTimeout
 }
 
 // wakeUp has what is arriving advertised, and looks after a source that makes no progress, or
@@ -252,7 +252,7 @@ func (b *body) wakeUp() {
 	next := arrivingTime
 	if now := time.Now(); !b.reading.IsZero() {
 		idle := now.Sub(b.reading)
-		limit := b.c.cfg.BetweenBytes
+		limit := b.c.cfg.BetweenBytesTimeout
 		switch {
 		case b.superseded && idle >= b.patience && !b.alone(): // nobody has the rest
 			b.from.cancel(errSuperseded)

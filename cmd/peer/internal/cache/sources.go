@@ -181,13 +181,21 @@ func (s *sources) ask(ctx context.Context, cancel context.CancelCauseFunc, condi
 }
 
 // acceptable reports whether a sibling's copy is one that we would serve
-// ourselves: shareable, fresh by our clock, the variant that the client selects,
-// and not older than what an unsafe request removed here.
+// ourselves: usable, and fresh by our clock.
 func (s *sources) acceptable(a *answer, sent http.Header) bool {
-	r, resp := &s.f.r, s.whole(a)
+	resp, ok := s.usable(a, sent)
+	use, _ := resp.Reuse(&s.f.r.cc, resp.InitialAge)
+	return ok && a.given.left > 0 && use == rfc9111.ServeFresh
+}
+
+// usable reports whether a sibling's copy, which it describes, can be shared, is the variant that
+// the client selects, and is not older than what an unsafe request removed here. sent is the header
+// of the question.
+func (s *sources) usable(a *answer, sent http.Header) (resp *rfc9111.Response, ok bool) {
+	r := &s.f.r
+	resp = s.whole(a)
 	generated := a.received.ago(resp.InitialAge + time.Second) // or later: Age is in whole seconds
-	use, _ := resp.Reuse(&r.cc, resp.InitialAge)
-	return !a.unusable && a.given.left > 0 && use == rfc9111.ServeFresh && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, a.header, generated) &&
+	return resp, !a.unusable && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, a.header, generated) &&
 		rfc9111.SameVariant(rfc9111.VaryFields(a.header), sent, r.Header) // and not selected by a field that we didn't pass on
 }
 
@@ -266,9 +274,9 @@ func (c *Cache) send(x *exchange, cancel context.CancelCauseFunc) (*http.Respons
 	c.OriginRequests.Add(1)
 	upload, uploads := out.Body.(*upload)
 	if uploads {
-		defer upload.time(c.cfg.Send, cancel)()
+		defer upload.time(c.cfg.SendTimeout, cancel)()
 	}
-	resp, err := c.cfg.Origin.RoundTrip(out)
+	resp, err := c.cfg.Transport.RoundTrip(out)
 	switch {
 	case err == nil:
 		n := &c.BytesFromOrigins

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -50,76 +50,59 @@ func (c *Cache) staleElsewhere(ctx context.Context, s *sources, status int, cond
 	asking, stop := context.WithTimeout(ctx, staleTime)
 	defer stop()
 	var (
-		mu    sync.Mutex
-		found *answer
+		found atomic.Pointer[answer]
+		asked atomic.Int64
 		all   sync.WaitGroup
 	)
-	places := make(chan struct{}, staleAtOnce)
-	for _, other := range c.cfg.Others() {
-		select {
-		case places <- struct{}{}:
-		case <-asking.Done():
-		}
-		if asking.Err() != nil {
-			break
-		}
+	others := c.cfg.Others()
+	for range min(staleAtOnce, len(others)) {
 		all.Go(func() {
-			defer func() { <-places }()
-			a := c.staleAt(asking, s, other, header, status, conditions)
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case a == nil:
-			case found == nil:
-				found = a
+			for i := asked.Add(1); asking.Err() == nil && int(i) <= len(others); i = asked.Add(1) {
+				a := c.staleAt(ctx, asking, s, others[i-1], header, status, conditions)
+				if a == nil {
+					continue
+				}
+				if !found.CompareAndSwap(nil, a) {
+					a.close()
+				}
 				stop()
-			default:
-				a.close()
 			}
 		})
 	}
 	all.Wait()
-	if found == nil && ctx.Err() == nil {
+	if found.Load() == nil && ctx.Err() == nil {
 		c.nowhere.set(r.url, r.now.steady+staleNowhere)
 	}
-	return found
+	return found.Load()
 }
 
 // errElsewhere ends the question to a sibling where another had an answer, or time was up.
 var errElsewhere = errors.New("cache: no longer wanted")
 
-// staleAt asks one sibling. The answer outlives asking, which bounds the wait for it.
-func (c *Cache) staleAt(asking context.Context, s *sources, other sibling.Peer, header http.Header, status int, conditions http.Header) *answer {
+// staleAt asks one sibling, for as long as asking does not end. The answer ends with ctx.
+func (c *Cache) staleAt(ctx, asking context.Context, s *sources, other sibling.Peer, header http.Header, status int, conditions http.Header) *answer {
 	r := &s.f.r
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(asking))
-	unhook := context.AfterFunc(c.stopped, func() { cancel(errStopped) })
-	ends := context.AfterFunc(asking, func() { cancel(errElsewhere) })
+	ctx, cancel := context.WithCancelCause(ctx)
+	inTime := context.AfterFunc(asking, func() { cancel(errElsewhere) })
 	var a *answer
 	in := c.cfg.Siblings.Ask(sibling.Question{
 		URL: r.URL, Host: r.Host, Header: header,
 		Accept: func(got *sibling.Answer) bool {
 			a = c.fromSibling(got)
-			resp := s.whole(a)
-			generated := a.received.ago(resp.InitialAge + time.Second)
-			return !a.unusable && resp.StaleOnError(&r.cc, status, resp.InitialAge) && resp.Storable(nil, false) &&
-				!c.tombstones.invalidated(r.url, a.header, generated) &&
-				rfc9111.SameVariant(rfc9111.VaryFields(a.header), got.Request.Header, r.Header)
+			resp, ok := s.usable(a, got.Request.Header)
+			return ok && resp.StaleOnError(&r.cc, status, resp.InitialAge)
 		},
 	})
 	in.Only(other)
 	got, err := in.Next(ctx, conditions)
-	if err != nil || got == nil || !ends() {
+	if err != nil || got == nil || !inTime() {
 		if got != nil {
 			got.Body.Close()
 		}
-		unhook()
 		cancel(nil)
 		return nil
 	}
-	a.cancel = func(cause error) {
-		unhook()
-		cancel(cause)
-	}
+	a.cancel = cancel
 	return a
 }
 

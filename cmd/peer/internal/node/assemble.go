@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/accesslog"
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
@@ -116,27 +117,29 @@ func (n *Node) openGossip(o Options) (err error) {
 // those that it finds in its store at once.
 func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
-		Name: n.cfg.Name, Origin: n.cfg.Origin, Sites: n.cfg.Sites, Locator: n.siblings, Health: &n.health, Cluster: n.invalidator,
-		Store: store.Options{
-			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize, Scrub: n.cfg.Scrub,
-			Beat:   n.watchdog.Watch("store-writer"),
-			Logger: n.log, FS: o.FS,
+		Config: cache.Config{
+			Name: n.cfg.Name, Cluster: n.invalidator, Others: n.living,
+			Store: store.Options{
+				Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize, Scrub: n.cfg.Scrub,
+				Beat:   n.watchdog.Watch("store-writer"),
+				Logger: n.log, FS: o.FS,
+			},
+			Advertise:     n.holdings.Add,
+			Withdraw:      func(identity string) { n.holdings.Remove(identity) },
+			SiblingMaxAge: n.cfg.SiblingMaxAge, Compare: n.cfg.SiblingCompare,
+			SendTimeout: n.cfg.SendTimeout, BetweenBytesTimeout: n.cfg.BetweenBytesTimeout,
+			Now: o.Now, Logger: n.log,
 		},
+		Origin: n.cfg.Origin, Sites: n.cfg.Sites, Locator: n.siblings, Health: &n.health,
 		ClientTLS:      n.cfg.HTTPS != nil,
-		TrustedProxies: n.cfg.TrustedProxies, Others: n.living, PurgeClients: n.cfg.PurgeClients, Purge: n.purgeFor, Rules: n.cfg.Rules,
-		Now:           o.Now,
-		SiblingMaxAge: n.cfg.SiblingMaxAge, Compare: n.cfg.SiblingCompare,
-		Advertise:      n.holdings.Add,
-		Withdraw:       func(identity string) { n.holdings.Remove(identity) },
+		TrustedProxies: n.cfg.TrustedProxies, PurgeClients: n.cfg.PurgeClients, Purge: n.purgeFor, Rules: n.cfg.Rules,
 		ConnectTimeout: n.cfg.ConnectTimeout, FirstByteTimeout: n.cfg.FirstByteTimeout,
-		BetweenBytesTimeout: n.cfg.BetweenBytesTimeout, SendTimeout: n.cfg.SendTimeout,
 		MaxIdle: conn.Share(n.cfg.MaxConnections).Idle,
 		Late:    n.lateness.Now,
 		Own:     n.ownPaths(),
 		Admit:   n.roster.admit,
 		Observe: n.durations.Observe,
 		Tracing: n.tracing,
-		Logger:  n.log,
 	}
 	if n.access != nil {
 		c.Observe = func(e proxy.Event) {

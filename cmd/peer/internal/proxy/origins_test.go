@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
@@ -26,8 +27,7 @@ func TestUntrustedCertificate(t *testing.T) {
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	defer server.Close()
 	base, _ := url.Parse(server.URL)
-	h, err := New(Config{Name: "a", Origin: base, Store: store.Options{Dir: t.TempDir(), MaxBytes: 1 << 20},
-		Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	h, err := New(Config{Config: cache.Config{Name: "a", Store: store.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, Origin: base})
 	if err != nil {
 		t.Fatal(err)
 	}

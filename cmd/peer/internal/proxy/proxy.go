@@ -72,10 +72,9 @@ func New(c Config) (*Handler, error) {
 			return nil, err
 		}
 	}
-	h.cache, err = cache.New(cache.Config{Name: c.Name, Origin: h.origins, Siblings: h.siblings, Coalescer: c.Coalescer, Cluster: c.Cluster, Others: c.Others, Recode: h.recode, Store: c.Store,
-		Advertise: c.Advertise, Withdraw: c.Withdraw, Invalidates: h.invalidates, SiblingMaxAge: c.SiblingMaxAge, Compare: c.Compare,
-		Send: c.SendTimeout, BetweenBytes: c.BetweenBytesTimeout, Now: c.Now, Logger: c.Logger})
-	if err != nil {
+	own := c.Config
+	own.Transport, own.Siblings, own.Recode, own.Invalidates = h.origins, h.siblings, h.recode, h.invalidates
+	if h.cache, err = cache.New(own); err != nil {
 		return nil, err
 	}
 	h.watchOrigins()

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
@@ -345,22 +346,22 @@ func TestConnectGoesOnHalfOpen(t *testing.T) {
 func TestConfigRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	os.WriteFile(file, nil, 0o600)
-	_, err := New(Config{Name: "two words", Origin: &url.URL{Scheme: "ftp", Host: "x"}, SiblingTimeout: -1})
+	_, err := New(Config{Config: cache.Config{Name: "two words"}, Origin: &url.URL{Scheme: "ftp", Host: "x"}, SiblingTimeout: -1})
 	for _, want := range []string{`"two words" cannot name a cache`, `"ftp://x" is no origin`, "negative"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v; want %q", err, want)
 		}
 	}
-	if _, err = New(Config{Name: "a", Store: store.Options{Dir: file, MaxBytes: 1 << 30}}); err == nil || !strings.Contains(err.Error(), "is a file") {
+	if _, err = New(Config{Config: cache.Config{Name: "a", Store: store.Options{Dir: file, MaxBytes: 1 << 30}}}); err == nil || !strings.Contains(err.Error(), "is a file") {
 		t.Errorf("New: %v", err)
 	}
 	dir := t.TempDir()
-	h, err := New(Config{Name: "a", Store: store.Options{Dir: dir, MaxBytes: 1 << 30}})
+	h, err := New(Config{Config: cache.Config{Name: "a", Store: store.Options{Dir: dir, MaxBytes: 1 << 30}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	if _, err = New(Config{Name: "b", Store: store.Options{Dir: dir, MaxBytes: 1 << 30}}); !errors.Is(err, store.ErrLocked) {
+	if _, err = New(Config{Config: cache.Config{Name: "b", Store: store.Options{Dir: dir, MaxBytes: 1 << 30}}}); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("New: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"golang.org/x/sys/unix"
@@ -56,7 +57,7 @@ func TestSpoiledDisk(t *testing.T) {
 	for _, sibling := range []bool{false, true} {
 		for _, cut := range []bool{false, true} {
 			dir := t.TempDir()
-			h, err := New(Config{Name: "a", Origin: target, Store: store.Options{Dir: dir, MaxBytes: 256 << 20}})
+			h, err := New(Config{Config: cache.Config{Name: "a", Store: store.Options{Dir: dir, MaxBytes: 256 << 20}}, Origin: target})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/sim/cputime"
@@ -19,7 +20,7 @@ import (
 // connection, and for one of them. What the first takes more is the store's and the decoder's.
 func BenchmarkHitSpread(b *testing.B) {
 	const objects, size = 100_000, 1 << 10
-	h, err := New(Config{Name: "bench", Origin: &url.URL{Scheme: "http", Host: "bench"}, Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, OriginTransport: answering{"max-age=3600", size}})
+	h, err := New(Config{Config: cache.Config{Name: "bench", Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}}, Origin: &url.URL{Scheme: "http", Host: "bench"}, OriginTransport: answering{"max-age=3600", size}})
 	if err != nil {
 		b.Fatal(err)
 	}
