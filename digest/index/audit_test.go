@@ -160,7 +160,7 @@ func auditLine(t *testing.T, x *table, s *segment, line uint64, want map[uint32]
 			t.Fatalf("line %d of segment at %x has position %d of place %d, which the filter has not", line, s.first, p, place)
 		}
 	}
-	for words, home := s.home(line), true; words != nil; home = false {
+	for words, home := s.lineAt(line), true; words != nil; home = false {
 		last := words
 		words = nil
 		for _, w := range last {
@@ -174,7 +174,7 @@ func auditLine(t *testing.T, x *table, s *segment, line uint64, want map[uint32]
 				}
 				class := s.classOf(w)
 				rest := w & s.shape.codeMask()
-				for place := range uint32(64 * s.row) {
+				for place := range uint32(64 * s.bitmapWords) {
 					if s.bitmap(w)[place/64]>>(place%64)&1 != 0 {
 						if s.shape.blocks[place].class != class {
 							t.Fatalf("place %d is in a row of class %d", place, class)

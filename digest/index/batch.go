@@ -2,8 +2,8 @@ package index
 
 import "github.com/summarycache/summarycache/digest"
 
-// A batch is the memory for a question about several keys, or one about more peers
-// than the stack has room for.
+// A batch is the memory for a lookup of several keys, or of more peers than the stack has
+// room for.
 type batch struct {
 	memory                     []uint64
 	found, part, total, ranked []uint64       // sets of places, but ranked of ranks
@@ -28,7 +28,7 @@ func (b *batch) begin(x *Index) *view {
 	return v
 }
 
-// several appends the peers that find leaves in the total of a batch. It asks again if
+// several appends the peers that find leaves in the total of a batch. It starts again if
 // another view has come meanwhile.
 func (x *Index) several(dst []Match, find func(*batch, *view)) []Match {
 	b := x.borrow()
@@ -42,12 +42,12 @@ func (x *Index) several(dst []Match, find func(*batch, *view)) []Match {
 	}
 }
 
-// ahead is for how many keys memory is asked before the first of their lines is
-// looked at; half of them on, for what the line refers to.
+// ahead is how many keys in advance a line is prefetched; what the line refers to is
+// prefetched half as many in advance.
 const ahead = 8
 
-// find makes found the places of all whose filters say yes for the i-th of keys, of
-// which all those before have been asked for.
+// find makes found the places of the peers whose filters say yes for the i-th of keys. Keys
+// must be asked for in order.
 func (b *batch) find(x *Index, v *view, keys []digest.Key, i int) {
 	if i == 0 {
 		for j := range min(ahead, len(keys)) {

@@ -26,7 +26,7 @@ func (t *table) flip(place uint32, m uint64, positions []uint64) error {
 		}
 		for i, k := range keys[:n] {
 			l := &lines[i]
-			l.words = l.home(l.line(k))
+			l.words = l.lineAt(l.line(k))
 			prefetch(&l.words[0])
 		}
 		for i, p := range positions[:n] {
@@ -43,13 +43,13 @@ func (t *table) flip(place uint32, m uint64, positions []uint64) error {
 }
 
 // prefetchFor asks memory for where a position of a peer may be beyond a line at hand:
-// in the bitmap of a row, or in the words that the last one links to.
+// in the bitmap of a shared position, or in the words that the last one links to.
 func (l *keyLine) prefetchFor(place uint32, p uint64) {
 	b := &l.shape.blocks[place]
 	for _, w := range l.words {
 		if w >= link {
 			prefetch(&l.linked(w)[0])
-		} else if w >= special && l.isRow(w, b.class, b.rest(p)) && place < 64*l.row {
+		} else if w >= special && l.isShared(w, b.class, b.rest(p)) && place < 64*l.bitmapWords {
 			prefetch(&l.bitmap(w)[place/64])
 			return
 		}

@@ -7,9 +7,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// Lookup appends to dst the peers whose filters say yes for k, those whose yes
-// means most first: by false-positive rate, of which an eighth more or less does
-// not count, and by name.
+// Lookup appends to dst the peers whose filters say yes for k, the most reliable first: by
+// false-positive rate, in which differences of an eighth are ignored, and by name.
 func (x *Index) Lookup(dst []Match, k digest.Key) []Match {
 	for {
 		v := x.view.Load()
@@ -31,8 +30,8 @@ func (x *Index) Lookup(dst []Match, k digest.Key) []Match {
 // stackWords suffice for a set of some 1,200 places.
 const stackWords = 19
 
-// collect makes found, which is empty, the places of all whose filters say yes for
-// k, whose line of the table is l. part is memory for as much.
+// collect makes found, which is empty, the places of the peers whose filters say yes for
+// k, whose line of the table is l. part is memory of the same size.
 func (x *Index) collect(v *view, k digest.Key, l keyLine, found, part []uint64) {
 	l.collect(uint64(k), found)
 	if len(v.deeper) > 0 {
@@ -48,7 +47,7 @@ func (x *Index) collect(v *view, k digest.Key, l keyLine, found, part []uint64) 
 	}
 }
 
-// collectDeeper asks for the further positions of those in the table who have more
+// collectDeeper asks for the further positions of peers in the table that have more
 // than one hash.
 func (x *Index) collectDeeper(v *view, k digest.Key, found, part []uint64) {
 	h, d := uint64(k), k.Stride()
@@ -98,27 +97,27 @@ func (v *view) eachRanked(ranked []uint64, f func(*indexed)) {
 	}
 }
 
-// mixedClasses is how many different m there are before a line's codes are looked
-// at one by one instead of once for each m.
+// mixedClasses is how many different m there are before a line's codes are compared one by
+// one instead of all at once for each m.
 const mixedClasses = 4
 
-// A keyLine is the line where all that the table knows of a key is, or begins.
+// A keyLine is the line that has everything the table knows about a key, or its beginning.
 type keyLine struct {
 	*segment
 	words []uint64
 }
 
-// lineOf returns the line of k at this moment.
+// lineOf returns the present line of k.
 func (t *table) lineOf(k uint64) keyLine {
 	s := t.at(k)
-	return keyLine{s, s.home(s.line(k))}
+	return keyLine{s, s.lineAt(s.line(k))}
 }
 
 // prefetch asks memory for the line of a key.
 func (t *table) prefetch(k digest.Key) { prefetch(&t.lineOf(uint64(k)).words[0]) }
 
-// prefetchMore asks memory for what a line at hand refers to: the bitmap of a row,
-// as rows come first, and the words that the last one links to.
+// prefetchMore asks memory for what a line at hand refers to: the bitmap of a shared
+// position, as these come first, and the words that the last word links to.
 func (l *keyLine) prefetchMore() {
 	if w := atomic.LoadUint64(&l.words[0]); w >= special && w < link {
 		prefetch(&l.bitmap(w)[0])
@@ -140,7 +139,7 @@ func (l keyLine) collect(k uint64, set []uint64) {
 	}
 }
 
-// collectClass looks at all codes of a word at the same time.
+// collectClass compares all codes of a word at the same time.
 func (s *segment) collectClass(words []uint64, k uint64, class int, c *class, set []uint64) {
 	rest := high(k, c.bits) & (1<<c.low - 1)
 	want := rest * s.shape.ones
@@ -154,7 +153,7 @@ func (s *segment) collectClass(words []uint64, k uint64, class int, c *class, se
 			}
 		case w >= link:
 			words, i = s.linked(w), -1
-		case s.isRow(w, class, rest):
+		case s.isShared(w, class, rest):
 			s.mark(w, set)
 		}
 	}
@@ -185,10 +184,10 @@ func (s *segment) collectMixed(words []uint64, k uint64, classes []class, set []
 		case w >= link:
 			words, i = s.linked(w), -1
 		default:
-			// A class that came after classes were loaded belongs to nobody in view.
+			// A class that came after classes were loaded has no peer in the view.
 			if class := s.classOf(w); class < len(classes) {
 				c := &classes[class]
-				if s.isRow(w, class, high(k, c.bits)&(1<<c.low-1)) {
+				if s.isShared(w, class, high(k, c.bits)&(1<<c.low-1)) {
 					s.mark(w, set)
 				}
 			}
@@ -203,9 +202,9 @@ func markPlace(place uint32, set []uint64) {
 	}
 }
 
-// mark adds a row's places to a set.
-func (s *segment) mark(row uint64, set []uint64) {
-	bitmap := s.bitmap(row)
+// mark adds the places of a shared position to a set.
+func (s *segment) mark(word uint64, set []uint64) {
+	bitmap := s.bitmap(word)
 	for i := range min(len(bitmap), len(set)) {
 		set[i] |= atomic.LoadUint64(&bitmap[i])
 	}

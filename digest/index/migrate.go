@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// A migrator builds the segment that replaces another one, or a part of it: it goes
-// through the old lines, puts what they have into new ones, and what is added to them;
-// then it lays out those lines that got more than they have room for (layout.go). Its
-// memory is used again.
+// A migrator builds the segment that replaces another one, or a part of it. It moves the
+// contents of the old lines into new ones, then what is added to them. Last it lays out the
+// lines that got more than they have room for (lines.go). Its memory is reused.
 type migrator struct {
 	*segment          // being built
 	old      *segment // of which
@@ -26,12 +25,12 @@ type migrator struct {
 	tagged []uint64
 }
 
-// An extra is a code for which a line has no room, or a row, for which it may have none.
+// An extra is a code for which a line has no room, or a shared position.
 type extra struct {
 	next   uint32   // of the line's list; 0 for none
-	class  int32    // of a row
-	code   uint64   // or the part of the position that is in a row's word
-	bitmap []uint64 // of a row: the old one
+	class  int32    // of a shared position
+	code   uint64   // or a shared position's part
+	bitmap []uint64 // of a shared position: the old one
 }
 
 const (
@@ -43,7 +42,7 @@ const (
 // build makes a segment of what old has for the keys that begin with the depth
 // bits that first begins with, and of what is added.
 func (m *migrator) build(old *segment, sh *shape, first uint64, depth uint8, lines uint64, gone []bool, added addition) *segment {
-	m.segment = &segment{shape: sh, first: first, depth: depth, lines: uint32(lines), row: uint32(len(gone)+63) / 64}
+	m.segment = &segment{shape: sh, first: first, depth: depth, lines: uint32(lines), bitmapWords: uint32(len(gone)+63) / 64}
 	m.old, m.gone, m.added = old, gone, len(added.positions) > 0
 	m.scales = renew(m.scales, len(gone))
 	m.begun = renew(m.begun, int(lines)*lineWords)
@@ -75,7 +74,7 @@ func renew[T any](s []T, n int) []T {
 // move puts what the old segment's line for the keys from low to top has
 // into new ones.
 func (m *migrator) move(line, low, top uint64) {
-	words := m.old.home(line)
+	words := m.old.lineAt(line)
 	sh := m.old.shape
 next:
 	for _, w := range words {
@@ -84,7 +83,7 @@ next:
 			words = m.old.linked(w)
 			goto next
 		case w >= special:
-			m.moveRow(w, low, top)
+			m.moveShared(w, low, top)
 		default:
 			for ; w != 0; w >>= sh.width {
 				if code := w & sh.codeMask(); code != 0 {
@@ -95,8 +94,8 @@ next:
 	}
 }
 
-// moveCode puts a peer's position, of which code has the lower bits, into the lines that
-// are responsible for the keys that have it, if the old line was.
+// moveCode puts a peer's position, of which code has the lower bits, into the lines for
+// those of its keys that the old line had.
 func (m *migrator) moveCode(from *slot, code, low, top uint64) {
 	scale := m.scales[from.place]
 	if scale <= leftOut {
@@ -122,7 +121,7 @@ func (m *migrator) moveCode(from *slot, code, low, top uint64) {
 	}
 }
 
-// What takes the place of a scale while it is unknown, and for peers that are left out.
+// Values instead of a scale: it is not known yet, or the peer is left out.
 const (
 	unknown = 0
 	leftOut = 2 // scales are 1, or greater
@@ -154,8 +153,8 @@ func (m *migrator) reached(r reach, low, top uint64) (line, end uint64) {
 	return line, m.line(to) + 1
 }
 
-// moveRow puts a row into lines.
-func (m *migrator) moveRow(w, low, top uint64) {
+// moveShared puts a shared position into lines.
+func (m *migrator) moveShared(w, low, top uint64) {
 	c := &(*m.old.shape.classes.Load())[m.old.classOf(w)]
 	least := high(low, c.bits)
 	p := least + (w-least)&(1<<c.low-1)
@@ -163,7 +162,7 @@ func (m *migrator) moveRow(w, low, top uint64) {
 	class := m.shape.findClass(c.bits)
 	line, end := m.reached(reachOf(p, c.bits), low, top)
 	for ; line < end; line++ {
-		if class >= 0 && class < 1<<classBits && m.shape.width <= widestRows {
+		if class >= 0 && class < 1<<classBits && m.shape.width <= widestShared {
 			rest := p & (1<<(*m.shape.classes.Load())[class].low - 1)
 			m.putBeyond(line, extra{class: int32(class), code: rest, bitmap: bitmap})
 			continue
@@ -172,7 +171,7 @@ func (m *migrator) moveRow(w, low, top uint64) {
 	}
 }
 
-// putAll puts codes for those in a row into a line.
+// putAll puts codes for the peers of a bitmap into a line.
 func (m *migrator) putAll(line, p uint64, bitmap []uint64) {
 	for i, w := range bitmap {
 		for ; w != 0; w &= w - 1 {

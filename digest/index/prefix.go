@@ -14,18 +14,19 @@ type Prefix struct {
 	Keys int // how many of the chain, at least 1
 }
 
-// Prefixes appends to dst how many keys from the first on each peer has of a chain, in
-// which whoever has a key has all those before it: keys such as inference engines make
-// for the blocks of a prompt, each of all tokens so far. The longest come first, and
-// then the order is that of [Index.Lookup]; peers without the first key are left out.
+// Prefixes appends to dst how many keys from the first on each peer has of a chain: a peer
+// that has a key of a chain has all keys before it. Inference engines make such keys
+// for the blocks of a prompt, each from all tokens so far. The longest prefixes come first,
+// and among equals the order is that of [Index.Lookup]. Peers without the first key are left
+// out.
 //
-// It asks for few of the keys, in proportion to the logarithm of the length and to how
-// many lengths there are. So an answer is never shorter than what a question for each
-// key would give, and says that the peer's filter has the first, the last and the last
+// It looks up few of the keys, in proportion to the logarithm of the length and to the
+// number of different lengths. So a result is never shorter than with a lookup of each
+// key, and says that the peer's filter has the first, the last and the last
 // but one of the keys counted, and not the next. It is longer if the filter says yes
-// for two neighbours that the peer lacks, of some ten that were asked for, or if the
-// peer has lost keys in the middle: then by any number. For keys that are no chain, ask
-// by [Index.AllOf].
+// for two neighbours that the peer lacks, of some ten that were looked up. It is longer by
+// any number if the peer has lost keys in the middle. For keys that are no chain, use
+// [Index.AllOf].
 func (x *Index) Prefixes(dst []Prefix, chain []digest.Key) []Prefix {
 	if len(chain) == 0 {
 		return dst
@@ -58,14 +59,14 @@ type stretches struct {
 func (ss *stretches) reset() { ss.list, ss.sets = ss.list[:0], ss.sets[:0] }
 
 // A stretch of a chain is where the prefixes of some peers end: they have the key at
-// from, and lack that at to, or there is none.
+// from, and lack the key at to, or the chain ends there.
 type stretch struct{ from, to int }
 
 func (s stretch) middle() int { return int(uint(s.from+s.to) / 2) }
 
-// probe returns the next key to look at for a stretch, or -1. If the stretch is down to
-// its last key, that is the key before: a false positive far beyond a prefix would lead all
-// later steps to itself, but the key before it is one only as rarely.
+// probe returns the next key to look at for a stretch, or -1. If the stretch has only one
+// key left, that is the key before it: a false positive far beyond a prefix would lead all
+// later steps to itself, but the key before it is rarely a false positive, too.
 func (s stretch) probe() int {
 	if s.to-s.from > 1 {
 		return s.middle()
@@ -144,9 +145,9 @@ func (b *batch) narrow(x *Index, v *view, chain []digest.Key, s stretch, set []u
 	}
 }
 
-// doubt looks at the key before the i-th, too, where many were asked for that one and few
-// have it: these may all be false positives, each of which would lead to a search of its
-// own. found loses those that have not both.
+// doubt also looks at the key before the i-th if few of many peers have the i-th: these may
+// all be false positives, and each would lead to a search of its own. Peers that lack one of
+// the two are removed from found.
 func (b *batch) doubt(x *Index, v *view, chain []digest.Key, i int, set []uint64) {
 	const doubtFrom = 32 // peers asked, for one with the key
 	asked, have := 0, 0

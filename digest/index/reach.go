@@ -8,7 +8,7 @@ func high(k, m uint64) uint64 {
 	return p
 }
 
-// reach is the keys that have one position.
+// A reach is the interval of keys that have one position.
 type reach struct{ first, last uint64 }
 
 func reachOf(p, m uint64) reach { return reach{firstKey(p, m), firstKey(p+1, m) - 1} }
@@ -26,8 +26,8 @@ func firstKey(p, m uint64) uint64 {
 	return q
 }
 
-// scale returns what turns positions in [0, m) into lines, if all segments were like this
-// one: 2^64·lines/m, rounded down. It is 1 if there are not many positions for each line.
+// scale returns the factor that turns positions in [0, m) into lines, if all segments were
+// like this one: 2^64·lines/m, rounded down. It is 1 if a line has few positions.
 func (s *segment) scale(m uint64) uint64 {
 	if lines := uint64(s.lines) << s.depth; lines < m/2 {
 		scale, _ := bits.Div64(lines, 0, m)
@@ -36,16 +36,16 @@ func (s *segment) scale(m uint64) uint64 {
 	return 1
 }
 
-// lineOf returns the line that is responsible for a position, and is sure if it is so
-// for all keys that have it. If there is no such line in the segment, it is another number.
+// lineOf returns the line for a position, and is sure if all keys of the position are in it.
+// If the segment has no such line, the number is not that of a line.
 func (s *segment) lineOf(p, scale uint64) (line uint64, sure bool) {
 	line, rest := bits.Mul64(p, scale)
-	// With a remainder that small, that holds in spite of what scale lacks.
+	// With a remainder that small, the result is exact although scale was rounded down.
 	return line - s.first>>(64-s.depth)*uint64(s.lines), scale > 1 && rest < -scale-p-1
 }
 
-// linesOf returns the first and the last line that are responsible for keys that have
-// position p in [0, m), if the segment has such keys.
+// linesOf returns the first and the last line for the keys of position p in [0, m), if the
+// segment has such keys.
 func (s *segment) linesOf(p, m, scale uint64) (first, last uint64) {
 	if line, sure := s.lineOf(p, scale); sure && line < uint64(s.lines) {
 		return line, line

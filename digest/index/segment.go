@@ -8,28 +8,28 @@ import (
 
 // A segment is the part of the table for the keys with one prefix. Its lines
 // divide these keys evenly. A line is one cache line: eight words of codes, in no
-// order. The last word of a line that has more codes is a link to more words
-// elsewhere in the segment, the last of which may be one again.
+// order. If a line has more codes, its last word is a link to more words
+// elsewhere in the segment, the last of which may be a link again.
 //
-// A position that many peers have can be kept as a row instead: one word with the
-// part of the position that their codes would have in common, which refers to a
-// bitmap of peers.
+// A position that many peers have can be stored once instead, as a shared position: a
+// word with the part that the peers' codes would have in common, which refers to a bitmap
+// of peers.
 //
-// One writer changes a segment while any number read it. Codes come and go by
-// storing one word, and more words are complete before the link to them is stored,
-// so that whatever readers see is right: a code that was there before a change and
-// is there afterwards never seems to be missing. No word is used for anything else
-// in the life of the segment. When none are left, another segment replaces it, and
-// the garbage collector knows when the last reader has gone.
+// One writer changes a segment while any number of readers use it. A code is added or
+// removed by storing one word, and further words are complete before the link to them is
+// stored. So a reader never misses a code that is there before and after a change. A word
+// keeps its purpose for the life of the segment. When no words are left, another segment
+// replaces it, and the garbage collector frees it after the last reader.
 //
-// It takes one line of the processor's cache, which whoever asks for a key waits for first.
+// The struct takes one cache line, which each lookup waits for first.
 type segment struct {
 	shape *shape
 	words []uint64 // lineWords for each line, then what is linked to, and bitmaps
 	first uint64   // the smallest key
 	lines uint32
-	row   uint32 // words in a bitmap
-	depth uint8  // bits of the prefix
+
+	bitmapWords uint32 // of each bitmap
+	depth       uint8  // bits of the prefix
 
 	// The writer's:
 	codes int32 // ones in bitmaps included
@@ -39,13 +39,13 @@ type segment struct {
 
 const lineWords = 8
 
-// A word with the top bit set holds no codes. With the next bit it is a link: the
-// lower half says where to, the rest how many words there are. Otherwise it is a
-// row: the position's part below, then its class, then where the bitmap is.
+// A word with the top bit set holds no codes. If the next bit is set too, it is a link: the
+// lower half is the offset of the words, the rest their number. Otherwise it is a
+// shared position: from the lowest bit its part, its class, and the offset of the bitmap.
 const (
 	special   = 1 << 63
 	link      = special | 1<<62
-	classBits = 6 // of a row's class; later classes have none
+	classBits = 6 // positions of later classes are not shared
 )
 
 func linkTo(at, n int) uint64 { return link | uint64(n)<<32 | uint64(at) }
@@ -56,24 +56,24 @@ func (s *segment) linked(word uint64) []uint64 {
 	return s.words[at : at+n : at+n]
 }
 
-func (s *segment) rowWord(class int, rest uint64, at int) uint64 {
+func (s *segment) sharedWord(class int, rest uint64, at int) uint64 {
 	return special | rest | (uint64(class)|uint64(at)<<classBits)<<s.shape.width
 }
 
-// isRow reports whether word, which is special and no link, is the row of rest.
-func (s *segment) isRow(word uint64, class int, rest uint64) bool {
+// isShared reports whether word, which is special and no link, is the shared position rest.
+func (s *segment) isShared(word uint64, class int, rest uint64) bool {
 	const mask = 1<<classBits - 1
 	return (word^(rest|uint64(class)<<s.shape.width))&(mask<<s.shape.width|s.shape.codeMask()) == 0
 }
 
-// classOf returns the class of a row.
+// classOf returns the class of a shared position.
 func (s *segment) classOf(word uint64) int {
 	return int(word >> s.shape.width & (1<<classBits - 1))
 }
 
-// bitmap returns the peers of a row, by place.
+// bitmap returns the peers of a shared position, by place.
 func (s *segment) bitmap(word uint64) []uint64 {
-	at, n := int(word&^special>>(s.shape.width+classBits)), int(s.row)
+	at, n := int(word&^special>>(s.shape.width+classBits)), int(s.bitmapWords)
 	return s.words[at : at+n : at+n]
 }
 
@@ -99,25 +99,25 @@ func (s *segment) start(line uint64) uint64 {
 }
 
 // home returns the words of a line.
-func (s *segment) home(line uint64) []uint64 {
+func (s *segment) lineAt(line uint64) []uint64 {
 	at := int(line) * lineWords
 	return s.words[at : at+lineWords : at+lineWords]
 }
 
-// crowd is how many positions of one peer meet in a line by design of the peer
-// only: two hundred standard deviations beyond the mean.
+// crowd is more positions of one peer than fall into a line by chance: two hundred standard
+// deviations beyond the mean.
 const crowd = 512
 
-// errCrowd says that positions are not such as hashing gives.
+// errCrowd says that somebody chose the positions: hashing does not give such.
 var errCrowd = errors.New("index: more positions of a peer meet in a line than hashing gives")
 
 // toggle adds position p of a peer to a line that lacks it, and removes it from
-// one that has it; by is 1 or -1. It is 0, and nothing has changed, if that needs
-// more words than are left, or errCrowd if p meets a crowd of the peer's own.
+// one that has it; by is 1 or -1. If it is 0, nothing has changed: there are too few words
+// left or, with errCrowd, the line has a crowd of the peer's positions.
 func (s *segment) toggle(line uint64, place uint32, p uint64) (by int, err error) {
 	b := &s.shape.blocks[place]
 	code := b.code(p)
-	words, length := s.home(line), 0
+	words, length := s.lineAt(line), 0
 	var hole *uint64
 	holeAtHome := false
 next:
@@ -128,7 +128,7 @@ next:
 			words = s.linked(w)
 			goto next
 		case w >= special:
-			if place < 64*s.row && s.isRow(w, b.class, b.rest(p)) {
+			if place < 64*s.bitmapWords && s.isShared(w, b.class, b.rest(p)) {
 				return s.toggleBit(s.bitmap(w), place), nil
 			}
 		default:
@@ -162,13 +162,13 @@ next:
 // returns false, and nothing has changed, if that needs more words than are left.
 func (s *segment) insert(line uint64, place uint32, b *block, p uint64) bool {
 	code := b.code(p)
-	words, length := s.home(line), 0
+	words, length := s.lineAt(line), 0
 next:
 	for i, w := range words {
 		switch {
 		case w < special:
 			if tops := s.shape.zeros(w); tops != 0 {
-				// Rows come before all words with codes.
+				// Shared positions come before all words with codes.
 				atomic.StoreUint64(&words[i], w|code<<s.shape.field(tops))
 				s.count(1, length == 0)
 				return true
@@ -177,7 +177,7 @@ next:
 			length += len(words)
 			words = s.linked(w)
 			goto next
-		case place < 64*s.row && s.isRow(w, b.class, b.rest(p)):
+		case place < 64*s.bitmapWords && s.isShared(w, b.class, b.rest(p)):
 			s.toggleBit(s.bitmap(w), place)
 			return true
 		}
@@ -227,7 +227,7 @@ func (s *segment) extend(words []uint64, code uint64, length int) bool {
 
 // own counts the codes of a block in a line.
 func (s *segment) own(line uint64, b *block) (n int) {
-	words := s.home(line)
+	words := s.lineAt(line)
 next:
 	for _, w := range words {
 		if w >= link {

@@ -10,16 +10,16 @@ import (
 
 // A shape says what the codes in an [Index]'s table mean. A code stands for one
 // position of one peer: each peer owns a block of 2^low codes, and the lower bits
-// of a code are those of the position. They suffice, since a line of the table is
-// responsible for so few keys that no two positions of a peer that meet in one
+// of a code are those of the position. These bits are enough, since a line of the table is
+// responsible for so few keys that two positions of a peer in one line never
 // agree in them.
 //
-// So the denser the table, the shorter its codes, and how the peers differ in size
+// So the denser the table, the shorter its codes. How the peers differ in size
 // does not matter: all their blocks together have about as many codes as there are
 // in a line, divided by the false-positive rate.
 //
-// A block is given away once in the life of a shape, to a place; who has the place
-// later has the block, if his positions are as many.
+// A block is assigned once in the life of a shape, to a place. A later peer at that place
+// has the block, too, if it has the same m.
 type shape struct {
 	// What lookups use comes first, in one cache line.
 	classes atomic.Pointer[[]class]
@@ -32,17 +32,17 @@ type shape struct {
 	fields  uint    // codes in a word
 	density uint64  // lines that there must be over the whole key space, at least
 	blocks  []block // by place
-	bottom  uint64  // all codes from here on are given away
+	bottom  uint64  // all codes from here on are assigned
 }
 
-// A slot says whose some codes are.
+// A slot says to which peer 2^granule codes belong.
 type slot struct {
 	bits  uint64 // m of the peer; 0 if there is none
 	place uint32 // of the peer in the view
 	low   uint8
 }
 
-// A class is a number of bits that peers have, with what it takes to compare codes.
+// A class is an m that some peers have, with what it takes to compare their codes.
 type class struct {
 	bits uint64 // m
 	lows uint64 // the part of each field that is compared
@@ -65,10 +65,10 @@ func (b *block) rest(p uint64) uint64 { return p & (1<<b.low - 1) }
 // widths are those of codes. Each leaves the top bit of a word free.
 var widths = [...]uint{12, 15, 21, 31, 63}
 
-// widestRows is the largest width for which there are rows.
-const widestRows = 31
+// widestShared is the largest width of codes beside which positions are shared.
+const widestShared = 31
 
-// A owner is a peer that needs a block.
+// An owner is a peer that needs a block.
 type owner struct {
 	place uint32
 	bits  uint64 // m
@@ -78,17 +78,17 @@ type owner struct {
 // have.
 func (t owner) lowBits(density uint64) uint { return uint(bits.Len64(t.bits/density + 2)) }
 
-// A plan is what is chosen of a shape.
+// A plan is the choices from which a shape is made.
 type plan struct {
 	width, granule uint
 	density        uint64
 }
 
-// planFor returns the plan for a table of least memory that has so many fields in
-// lines when lines are as full as they should be. Narrow codes need many lines, so
-// that positions of a peer are told apart; but more of them fit into a line. Codes become
-// narrower than now only where there will be enough of them for a while: to change their
-// width is to write the whole table anew.
+// planFor returns the plan that takes the least memory for so many fields, in lines that are
+// as full as they should be. Narrow codes need many lines, so that they distinguish the
+// positions of a peer, but more of them fit into a line. Codes become narrower than now only
+// if there will be enough of them for a while, since to change their width is to write the
+// whole table anew.
 func planFor(owners []owner, fields uint64, now uint) plan {
 	best, least := plan{}, ^uint64(0)
 	for _, width := range widths {
@@ -139,8 +139,8 @@ func fits(width uint, density uint64, owners []owner, spare uint64) bool {
 	return true
 }
 
-// granuleFor makes the table of slots fine enough for the smallest owner unless
-// it would not stay in the processor's cache.
+// granuleFor makes the table of slots fine enough for the smallest owner, unless the table
+// would be too large for the processor's cache.
 func granuleFor(width uint, density uint64, owners []owner) uint {
 	granule := width - min(width, 6)
 	for _, t := range owners {
@@ -169,12 +169,12 @@ func newShape(p plan, owners []owner) *shape {
 	return s
 }
 
-// admit gives a block to t, or returns false if none is left.
+// admit assigns a block to t, or returns false if none is left.
 func (s *shape) admit(t owner) bool {
 	low := max(s.granule, t.lowBits(s.density))
 	if int(t.place) < len(s.blocks) {
 		if b := &s.blocks[t.place]; b.base != 0 && (*s.classes.Load())[b.class].bits == t.bits {
-			return true // of who had the place before
+			return true // of the peer that had the place before
 		}
 	}
 	if low >= s.width || s.bottom < 1<<low {
@@ -195,7 +195,7 @@ func (s *shape) admit(t owner) bool {
 	return true
 }
 
-// classOf returns the class of m, which from now on there is.
+// classOf returns the class of m, and makes it if there is none.
 func (s *shape) classOf(m uint64, low uint) int {
 	if i := s.findClass(m); i >= 0 {
 		return i

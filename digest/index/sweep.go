@@ -1,7 +1,6 @@
 package index
 
-// A sweep takes away the codes of peers that are gone, segment by segment, a few
-// with each update.
+// A sweep removes the codes of peers that are gone: some segments with each update.
 type sweep struct {
 	removed []removal // waiting, or being swept
 	now     int       // how many of these, from the front, are being swept
@@ -14,17 +13,17 @@ type removal struct {
 	codes int
 }
 
-// A sweep begins when one code in so many is dead, or there are so many removals
-// for one peer. In the latter case the table may be much larger than what has been
-// removed, and is swept by so many parts.
+// A sweep begins when one code in deadOf is dead, or when there is one removal for
+// removalsOf places. In the latter case the table may be much larger than what has been
+// removed: then each update sweeps at least one of sweepParts parts.
 const (
 	deadOf     = 8
 	removalsOf = 4
 	sweepParts = 256
 )
 
-// remove takes a peer with about so many codes out. Its place must not be used
-// until it is among the free ones.
+// remove removes a peer with about so many codes. Its place must not be used again before it
+// is free.
 func (t *table) remove(place uint32, codes int) {
 	t.owners[place] = owner{}
 	t.gone[place] = true
@@ -36,8 +35,7 @@ func (t *table) remove(place uint32, codes int) {
 	}
 }
 
-// sweepSome does about as much of what there is to sweep as makes up for an update
-// of so many positions.
+// sweepSome sweeps about as much as makes up for an update of so many positions.
 func (t *table) sweepSome(positions int) {
 	w := &t.sweep
 	if w.now == 0 {
@@ -45,7 +43,7 @@ func (t *table) sweepSome(positions int) {
 			return
 		}
 		if live := t.live(); live < 0.3 {
-			// Much fewer lines will do, and codes be longer.
+			// Much fewer lines are enough, with longer codes.
 			t.reshape(planFor(t.present(), uint64(live*float64(t.fields())), 0))
 			return
 		}
@@ -67,13 +65,13 @@ func (t *table) sweepSome(positions int) {
 	}
 }
 
-// manyRemovals keeps the number of places, and with it the time that lookups take,
-// from growing where peers come whole again and again and have next to no codes.
+// manyRemovals reports whether too many places wait for a sweep. They cost lookups time, even
+// if their peers, which were replaced again and again, had next to no codes.
 func (t *table) manyRemovals() bool {
 	return len(t.sweep.removed) > t.fewRemovals+len(t.owners)/removalsOf
 }
 
-// sweepAll does it all at once, and leaves little room.
+// sweepAll sweeps everything at once, and leaves little room.
 func (t *table) sweepAll() {
 	t.each(func(s *segment) { t.rebuild(s, t.fit(s, tight)) })
 	t.finish(len(t.sweep.removed))

@@ -4,33 +4,33 @@ import "sync/atomic"
 
 // A table answers for all peers with sparse filters in one place. It divides the
 // space of keys, not of positions: a position in [0, m) is an interval of keys, so
-// that peers with any number of bits share it, exactly. Each of its lines holds
-// codes for the positions, of all peers, that the line's keys can have. Where a
+// peers with any m can share the table exactly. Each line holds
+// codes for the positions, of all peers, that the line's keys can have. If a
 // position's keys belong to several lines, its code is in each.
 //
 // Two other layouts were measured (go run ./sim lookup). Rows of bits, one bit a peer
-// for each position, take as much memory at many peers and several times as long; they
-// are what dense filters get. A hash table from position to peers takes twice the
-// memory, and what many peers hold is in the way of what is next to it.
+// for each position, take as much memory at many peers and several times as long; dense
+// filters get them. A hash table from position to peers takes twice the
+// memory, and positions of many peers slow down their neighbours.
 //
-// It grows by segments: one that is crowded is replaced by one with more lines or
-// by two, so that neither memory nor time is needed twice at any moment.
+// The table grows by segments: a full one is replaced by one with more lines or
+// by two, so that the memory and the time for all of it are never needed at once.
 type table struct {
 	dir atomic.Pointer[directory]
 
 	// The writer's:
-	shape    *shape  // of all segments, but while they change
-	owners   []owner // by place; those with no bits are not there
-	gone     []bool  // by place: codes that there may be are to be dropped
+	shape    *shape  // of all segments, except while they change
+	owners   []owner // by place; one with no bits is none
+	gone     []bool  // by place: codes that are left are to be dropped
 	codes    int
 	dead     int // of codes, those of peers that are gone
 	words    int // in all segments
 	segments int
-	planned  int // codes when the shape was last thought about
+	planned  int // codes when the shape was last planned
 	sweep    sweep
 	migrator migrator
 
-	freePlaces []uint32 // that are nobody's any more
+	freePlaces []uint32 // that no peer has any more
 
 	maxLines    uint64 // in a segment
 	fewCodes    int    // so many dead ones are not worth a sweep,
@@ -122,8 +122,7 @@ func (t *table) reshape(p plan) {
 	t.finish(len(t.sweep.removed))
 }
 
-// How full lines are made where there is too much room, as a share of what makes
-// them grow.
+// How full lines are made if they have too much room, as a share of what makes them grow.
 const (
 	roomy = 0.85
 	tight = 0.97 // where there is no memory
@@ -141,8 +140,8 @@ func (t *table) fit(s *segment, full float64) uint64 {
 // live estimates how much of the table is of peers that are not gone: 0 to 1.
 func (t *table) live() float64 { return 1 - min(1, float64(t.dead)/float64(max(1, t.codes))) }
 
-// mostLines bounds segments to a part of the table that it takes little memory and
-// time to write anew.
+// mostLines bounds a segment to a part of the table that takes little memory and time to
+// write anew.
 func (t *table) mostLines() uint64 {
 	return min(t.maxLines, max(256, uint64(t.words/lineWords/32)))
 }

@@ -2,14 +2,14 @@ package index
 
 import "slices"
 
-// A view is the peers at one moment. Lookups take one, ask everything of it, and
-// begin again should there be another one by then. So whatever is taken out of a
-// view can be used for something else once the next one is there.
+// A view is the set of peers at one moment. A lookup uses one view to the end, and
+// starts again if a new view has replaced it by then. So what is no longer in the latest view
+// can be reused.
 type view struct {
 	order   []*indexed // best first
 	present []uint64   // places
 	ranks   []uint32   // by place, as many as present has bits: index in order
-	// deeper[i] is, by place, those in the table who have more than i+1 hashes.
+	// deeper[i] is, by place, the peers in the table that have more than i+1 hashes.
 	deeper   [][]uint64
 	rows     []rowSet
 	separate []*indexed
@@ -18,7 +18,7 @@ type view struct {
 // words is how many words a set of places takes.
 func (v *view) words() int { return len(v.present) }
 
-// publish makes a view of what there is.
+// publish makes a view of the present peers.
 func (x *Index) publish() {
 	v := &view{order: slices.Clone(x.order)}
 	places := 0

@@ -18,7 +18,7 @@ func (m *migrator) layOut() {
 	}
 }
 
-// layOutLine lays out a line that got n codes, and rows.
+// layOutLine lays out a line that got n codes, and shared positions.
 func (m *migrator) layOutLine(line, n int) {
 	fields := int(m.shape.fields)
 	words := m.begun[line*lineWords:][:lineWords]
@@ -37,12 +37,12 @@ func (m *migrator) layOutLine(line, n int) {
 	}
 	for i := m.beyond[line]; i != 0; i = m.extras[i].next {
 		if e := &m.extras[i]; e.bitmap != nil {
-			m.oldRow(e)
+			m.keepShared(e)
 		}
 	}
 	codes := m.list
-	if enough := m.enough(); len(codes) >= enough && m.shape.width <= widestRows && m.mayShare(codes, enough) {
-		codes = m.newRows(codes, enough)
+	if enough := m.enough(); len(codes) >= enough && m.shape.width <= widestShared && m.mayShare(codes, enough) {
+		codes = m.share(codes, enough)
 	}
 	m.used += int32(min(lineWords*fields, len(m.packed)*fields+len(codes)))
 	m.pack(codes)
@@ -59,17 +59,17 @@ func (m *migrator) layOutLine(line, n int) {
 // bitmaps is where the words in more will be.
 func (m *migrator) bitmaps() int { return int(m.lines) * lineWords }
 
-// enough is how many codes take more memory than a row.
-func (m *migrator) enough() int { return 64*int(m.row+1)/int(m.shape.width) + 2 }
+// enough is how many codes take more memory than one shared position.
+func (m *migrator) enough() int { return 64*int(m.bitmapWords+1)/int(m.shape.width) + 2 }
 
-// oldRow packs a row that there was, if it is still worth it; otherwise it adds its
-// codes to the list.
-func (m *migrator) oldRow(row *extra) {
+// keepShared packs a position that was shared before if enough peers still have it.
+// Otherwise it adds their codes to the list.
+func (m *migrator) keepShared(old *extra) {
 	at := len(m.more)
-	m.more = append(m.more, make([]uint64, m.row)...)
+	m.more = append(m.more, make([]uint64, m.bitmapWords)...)
 	bitmap := m.more[at:]
 	n := 0
-	for i, w := range row.bitmap[:min(len(row.bitmap), len(bitmap))] {
+	for i, w := range old.bitmap[:min(len(old.bitmap), len(bitmap))] {
 		for ; w != 0; w &= w - 1 {
 			if place := 64*i + bits.TrailingZeros64(w); !m.gone[place] {
 				bitmap[i] |= w & -w
@@ -81,25 +81,25 @@ func (m *migrator) oldRow(row *extra) {
 	if n < m.enough()/2 {
 		for i, w := range bitmap {
 			for ; w != 0; w &= w - 1 {
-				m.list = append(m.list, m.shape.blocks[64*i+bits.TrailingZeros64(w)].code(row.code))
+				m.list = append(m.list, m.shape.blocks[64*i+bits.TrailingZeros64(w)].code(old.code))
 			}
 		}
 		m.more = m.more[:at]
 		return
 	}
-	m.packed = append(m.packed, m.rowWord(int(row.class), row.code, m.bitmaps()+at))
-	if len(bitmap) > len(row.bitmap) || m.added {
-		m.absorb(row, bitmap)
+	m.packed = append(m.packed, m.sharedWord(int(old.class), old.code, m.bitmaps()+at))
+	if len(bitmap) > len(old.bitmap) || m.added {
+		m.absorb(old, bitmap)
 	}
 }
 
-// absorb puts those of the list into a row that came when it was too short for them, or
-// come now.
-func (m *migrator) absorb(row *extra, bitmap []uint64) {
+// absorb moves codes of a shared position from the list into its bitmap: those of peers for
+// which the old bitmap was too short, and of a peer that is being added.
+func (m *migrator) absorb(old *extra, bitmap []uint64) {
 	m.list = slices.DeleteFunc(m.list, func(code uint64) bool {
 		place := m.shape.slots[code>>m.shape.granule].place
 		b := &m.shape.blocks[place]
-		if b.class != int(row.class) || b.rest(code) != row.code {
+		if b.class != int(old.class) || b.rest(code) != old.code {
 			return false
 		}
 		bitmap[place/64] |= 1 << (place % 64)
@@ -107,8 +107,8 @@ func (m *migrator) absorb(row *extra, bitmap []uint64) {
 	})
 }
 
-// mayShare reports whether so many codes may mean the same position: whether so many
-// agree in their lowest bits, which nearly always says no without a sort.
+// mayShare reports whether enough codes for sharing may mean the same position: whether so
+// many agree in their lowest bits. That nearly always rules it out without a sort.
 func (m *migrator) mayShare(codes []uint64, enough int) bool {
 	var counts [64]uint8
 	mask := uint64(1)<<min(6, m.shape.granule) - 1
@@ -120,9 +120,9 @@ func (m *migrator) mayShare(codes []uint64, enough int) bool {
 	return false
 }
 
-// newRows packs rows for positions that many peers have, and returns the codes that
-// are left.
-func (m *migrator) newRows(codes []uint64, enough int) []uint64 {
+// share packs the positions that enough peers have as shared ones, and returns the other
+// codes.
+func (m *migrator) share(codes []uint64, enough int) []uint64 {
 	const placeBits = 24
 	sh := m.shape
 	m.tagged = m.tagged[:0]
@@ -146,8 +146,8 @@ func (m *migrator) newRows(codes []uint64, enough int) []uint64 {
 			}
 		} else {
 			at := len(m.more)
-			m.packed = append(m.packed, m.rowWord(class, position&sh.codeMask(), m.bitmaps()+at))
-			m.more = append(m.more, make([]uint64, m.row)...)
+			m.packed = append(m.packed, m.sharedWord(class, position&sh.codeMask(), m.bitmaps()+at))
+			m.more = append(m.more, make([]uint64, m.bitmapWords)...)
 			for _, c := range rest[:n] {
 				place := c & (1<<placeBits - 1)
 				m.more[at+int(place/64)] |= 1 << (place % 64)
