@@ -9,12 +9,11 @@ import (
 // A Follower reads a body while it is being written. It is not safe for
 // concurrent use.
 type Follower struct {
-	w       *Writer
-	ctx     context.Context
-	off     int64       // guarded by w.mu
-	place   int         // in w.followers, guarded by w.mu; -1 = closed
-	behind  bool        // the body went on without it, guarded by w.mu
-	unwatch func() bool // see watchLocked; nil = not watched
+	w      *Writer
+	ctx    context.Context
+	off    int64 // guarded by w.mu
+	place  int   // in w.followers, guarded by w.mu; -1 = closed
+	behind bool  // the body went on without it, guarded by w.mu
 }
 
 // Follow returns a reader of the whole body. Reading waits for bytes to arrive,
@@ -33,9 +32,6 @@ func (w *Writer) Follow(ctx context.Context) (*Follower, bool) {
 	}
 	*f = Follower{w: w, ctx: ctx, place: len(w.followers)}
 	w.followers = append(w.followers, f)
-	if w.failure != nil {
-		f.watchLocked()
-	}
 	return f, true
 }
 
@@ -53,22 +49,12 @@ func (w *Writer) Release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held = false
-	w.movedLocked()
+	w.moved.give()
 	w.closeFileLocked()
 }
 
 // wantedLocked reports whether somebody follows or holds the body.
 func (w *Writer) wantedLocked() bool { return len(w.followers) > 0 || w.held }
-
-// watchLocked has a Write that waits for f go on when f's context ends, which
-// nobody need notice otherwise.
-func (f *Follower) watchLocked() {
-	f.unwatch = context.AfterFunc(f.ctx, func() {
-		f.w.mu.Lock()
-		f.w.movedLocked()
-		f.w.mu.Unlock()
-	})
-}
 
 // Read reads what has arrived, waiting for at least one byte. A part of the body
 // that is read back from the disk is checked first: if it isn't what was received,
@@ -125,10 +111,7 @@ func (f *Follower) waitLocked() error {
 		case w.ended:
 			return io.EOF
 		}
-		if w.changed == nil {
-			w.changed = make(chan struct{})
-		}
-		changed := w.changed
+		changed := w.changed.wait()
 		w.mu.Unlock()
 		select {
 		case <-changed:
@@ -155,7 +138,7 @@ func (w *Writer) spoiledLocked(cause error) error {
 
 func (f *Follower) advanceLocked(k int) {
 	f.off += int64(k)
-	f.w.movedLocked()
+	f.w.moved.give()
 }
 
 // Ready reports whether Read would return without waiting. A writer to a slow
@@ -174,16 +157,13 @@ func (f *Follower) Close() error {
 	if f.place < 0 {
 		return nil
 	}
-	if f.unwatch != nil {
-		f.unwatch()
-	}
 	last := len(w.followers) - 1
 	w.followers[f.place] = w.followers[last]
 	w.followers[f.place].place = f.place
 	w.followers[last] = nil
 	w.followers = w.followers[:last]
 	f.place = -1
-	w.movedLocked()
+	w.moved.give()
 	w.closeFileLocked()
 	return nil
 }

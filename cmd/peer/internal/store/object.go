@@ -135,29 +135,17 @@ func seconds(nanos int64) uint32 {
 	return uint32(min(max(nanos/1e9, 1), math.MaxUint32))
 }
 
-// insert puts o into the index, in place of what is there under its key. The
-// hooks hear of o before anyone can find it.
-func (s *Store) insert(o *Object, labels []uint64) {
+// insert puts o into the index, if it may take the place of what is there under its key, nil =
+// nothing, and reports whether it did. The hooks hear of o before anyone can find it.
+func (s *Store) insert(o *Object, labels []uint64, may func(cur *Object) bool) (done bool) {
 	s.entering.RLock()
 	defer s.entering.RUnlock()
 	s.enter(o, labels)
-	s.spare(o)
-	s.index.Set(s.hash(o.key), o)
-}
-
-// swap puts o into the index if old is there still. The entry of a small one is marked as
-// held then and not before, ahead of the removal of old's: a start must not find it if old
-// was replaced or removed meanwhile, and must find one of the two if it wasn't.
-func (s *Store) swap(old, o *Object, labels []uint64) bool {
-	s.entering.RLock()
-	defer s.entering.RUnlock()
-	s.enter(o, labels)
-	done := false
-	s.index.Compute(s.hash(o.key), func(cur *Object, found bool) (*Object, otter.ComputeOp) {
-		if done = found && cur == old; done {
-			if o.is(objSmall) {
-				s.segments.hold(o)
-			}
+	if o.is(objSmall) || o.file.n.Load() == 1 { // a new description of a file takes no more room
+		s.spare(o)
+	}
+	s.index.Compute(s.hash(o.key), func(cur *Object, _ bool) (*Object, otter.ComputeOp) {
+		if done = may(cur); done {
 			return o, otter.WriteOp
 		}
 		return nil, otter.CancelOp
@@ -165,6 +153,19 @@ func (s *Store) swap(old, o *Object, labels []uint64) bool {
 	if !done {
 		s.leave(o)
 	}
+	return done
+}
+
+// swap puts o into the index if old is there still. The entry of a small one is marked as
+// held then and not before, ahead of the removal of old's: a start must not find it if old
+// was replaced or removed meanwhile, and must find one of the two if it wasn't.
+func (s *Store) swap(old, o *Object, labels []uint64) bool {
+	done := s.insert(o, labels, func(cur *Object) bool {
+		if cur == old && o.is(objSmall) {
+			s.segments.hold(o)
+		}
+		return cur == old
+	})
 	s.trash.drain()
 	return done
 }

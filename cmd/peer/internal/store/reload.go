@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-
-	"github.com/maypok86/otter/v2"
 )
 
 // found is an object's file as a scan sees it.
@@ -51,25 +49,14 @@ func (s *Store) restore(o *Object, written int64, labels []uint64) {
 	} else {
 		raise(&s.newest, written)
 	}
-	s.entering.RLock()
-	defer s.entering.RUnlock()
-	s.enter(o, labels)
-	s.spare(o)
-	later := true
-	s.index.Compute(s.hash(o.key), func(cur *Object, found bool) (*Object, otter.ComputeOp) {
-		if found {
-			s.removed.Add(1)
-			if later = cur.seq < o.seq; !later {
-				return nil, otter.CancelOp
-			}
-		} else {
+	s.insert(o, labels, func(cur *Object) bool {
+		if cur == nil {
 			s.reloaded.Add(1)
+			return true
 		}
-		return o, otter.WriteOp
+		s.removed.Add(1)
+		return cur.seq < o.seq
 	})
-	if !later {
-		s.leave(o)
-	}
 }
 
 // raise makes n at least v.

@@ -142,8 +142,8 @@ func (c *scrubber) segment(sg *segment) bool {
 // more to do.
 func (c *scrubber) files(part uint64) bool {
 	var some []*Object
-	for key, o := range c.store.index.All() {
-		if key%scrubParts == part && !o.is(objSmall) {
+	for o := range c.store.index.Values() {
+		if !o.is(objSmall) && o.file.id%scrubParts == part {
 			some = append(some, o)
 		}
 	}

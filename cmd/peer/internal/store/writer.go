@@ -61,9 +61,9 @@ type Writer struct {
 	err       error  // what followers read at the end; nil = io.EOF
 	spoiled   error  // what a follower found the file to be; nil = nothing wrong
 	followers []*Follower
-	held      bool          // see Hold
-	changed   chan struct{} // closed when got or ended changes; nil if no follower waits
-	moved     chan struct{} // closed when Write may go on; nil if it doesn't wait
+	held      bool   // see Hold
+	changed   signal // got or ended did: for followers
+	moved     signal // a follower did, or there is one less: for Write
 
 	// Memory of checksums and followers, of which most bodies have one.
 	firstSum      [1]uint64
@@ -129,7 +129,7 @@ func (w *Writer) take(p []byte) {
 	w.mu.Lock()
 	w.window = append(w.window, p...)
 	w.got.Add(p)
-	w.wakeLocked()
+	w.changed.give()
 	w.mu.Unlock()
 }
 
@@ -184,17 +184,15 @@ func (w *Writer) giveUp(err error) {
 	defer w.mu.Unlock()
 	w.failure = err
 	w.unnameLocked()
-	for _, f := range w.followers {
-		f.watchLocked()
-	}
 }
 
 // makeRoom waits until the slowest follower has read a quarter of the window, and
 // drops what all have read. The wait ends: a follower can read the whole window
 // without any more being written, and one that doesn't is waited for for lagTime
-// while another has read all, and until ctx ends while none has.
+// while another has read all, and until ctx ends while none has. That a follower's own
+// context has ended is noticed within lagTime.
 func (w *Writer) makeRoom(ctx context.Context) error {
-	lag := time.NewTimer(lagTime)
+	lag := time.NewTicker(lagTime)
 	defer lag.Stop()
 	late := false
 	w.mu.Lock()
@@ -221,10 +219,7 @@ func (w *Writer) makeRoom(ctx context.Context) error {
 			}
 			continue // without them, and with the one that waits: it makes room
 		}
-		if w.moved == nil {
-			w.moved = make(chan struct{})
-		}
-		moved := w.moved
+		moved := w.moved.wait()
 		w.mu.Unlock()
 		select {
 		case <-moved:
@@ -262,19 +257,20 @@ func (w *Writer) reserve(n int64, all bool) {
 	w.store.segments.makeRoom(0)
 }
 
-// wakeLocked wakes the followers that wait for bytes. w.mu is held.
-func (w *Writer) wakeLocked() {
-	if w.changed != nil {
-		close(w.changed)
-		w.changed = nil
+// A signal wakes those who wait for it. A lock guards it.
+type signal struct{ given chan struct{} } // nil = nobody waits
+
+func (s *signal) wait() <-chan struct{} {
+	if s.given == nil {
+		s.given = make(chan struct{})
 	}
+	return s.given
 }
 
-// movedLocked wakes a Write that waits for its followers. w.mu is held.
-func (w *Writer) movedLocked() {
-	if w.moved != nil {
-		close(w.moved)
-		w.moved = nil
+func (s *signal) give() {
+	if s.given != nil {
+		close(s.given)
+		s.given = nil
 	}
 }
 
@@ -298,7 +294,7 @@ func (w *Writer) End(err error) error {
 	}
 	if !w.ended {
 		w.ended, w.err = true, err
-		w.wakeLocked()
+		w.changed.give()
 	}
 	return w.err
 }
@@ -339,7 +335,7 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 	w.giveBack()
 	s.regrow()
 	s.inserts.Add(1)
-	s.insert(o, labels)
+	s.insert(o, labels, func(*Object) bool { return true })
 	s.segments.unpin(pinned)
 	w.finish() // not before: until the object is found, the body can be followed
 	return o, nil
