@@ -66,33 +66,32 @@ func (n *Node) openAccessLog(o Options) (err error) {
 
 // listen takes the ports of clients and of operators.
 func (n *Node) listen(o Options) error {
-	listen := net.Listen
-	if o.Network != nil {
-		listen = func(_, addr string) (net.Listener, error) { return o.Network.Listen(addr) }
-	}
 	shares := conn.Share(n.cfg.MaxConnections)
 	n.gates.clients, n.gates.admin = conn.NewGate(shares.Clients), conn.NewGate(shares.Admin)
-	var errTraffic, errAdmin error
-	n.traffic, errTraffic = listen("tcp", n.cfg.Listen)
-	n.admin, errAdmin = listen("tcp", n.cfg.Admin)
-	if errTraffic == nil {
-		n.traffic = conn.Listen(n.traffic, n.cfg.SendTimeout, n.gates.clients)
-		if n.cfg.PeerTLS != nil {
-			n.traffic = peertls.Listen(n.traffic, n.cfg.PeerTLS)
+	listen := func(setting, addr string, gate *conn.Gate) (l net.Listener, err error) {
+		if o.Network != nil {
+			l, err = o.Network.Listen(addr)
+		} else {
+			l, err = net.Listen("tcp", addr)
 		}
+		if err != nil {
+			return nil, inUse(setting, addr, err)
+		}
+		return conn.Listen(l, n.cfg.SendTimeout, gate), nil
 	}
-	var errHTTPS error
+	var errTraffic, errAdmin, errHTTPS error
+	n.traffic, errTraffic = listen("--listen", n.cfg.Listen, n.gates.clients)
+	n.admin, errAdmin = listen("--admin", n.cfg.Admin, n.gates.admin)
+	if errTraffic == nil && n.cfg.PeerTLS != nil {
+		n.traffic = peertls.Listen(n.traffic, n.cfg.PeerTLS)
+	}
 	if h := n.cfg.HTTPS; h != nil {
 		var l net.Listener
-		if l, errHTTPS = listen("tcp", h.Listen); errHTTPS == nil {
-			n.https = newFrontDoor(conn.Listen(l, n.cfg.SendTimeout, n.gates.clients), h.Certificates)
+		if l, errHTTPS = listen("--https", h.Listen, n.gates.clients); errHTTPS == nil {
+			n.https = newFrontDoor(l, h.Certificates)
 		}
-		errHTTPS = inUse("--https", h.Listen, errHTTPS)
 	}
-	if errAdmin == nil {
-		n.admin = conn.Listen(n.admin, n.cfg.SendTimeout, n.gates.admin)
-	}
-	return errors.Join(inUse("--listen", n.cfg.Listen, errTraffic), inUse("--admin", n.cfg.Admin, errAdmin), errHTTPS)
+	return errors.Join(errTraffic, errAdmin, errHTTPS)
 }
 
 // openStore opens the store under the request path, and plans the digest for what
@@ -155,10 +154,11 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	siblings := *access
 	siblings.Clients = nil
 	dial := guarded(n.dial(o), &siblings)
-	n.peers = newLoggingTransport(sibling.NewHTTPTransport(dial), n.limited)
+	var peers transport = sibling.NewHTTPTransport(dial)
 	if n.cfg.PeerTLS != nil {
-		n.peers = newLoggingTransport(peertls.NewTransport(n.cfg.PeerTLS, dial), n.limited)
+		peers = peertls.NewTransport(n.cfg.PeerTLS, dial)
 	}
+	n.peers = newLoggingTransport(peers, n.limited)
 	c.SiblingTransport = n.peers
 	n.coalescer = sibling.NewCoalescer(sibling.CoalescerConfig{Name: n.cfg.Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
 		Advertised: func(identity string) bool { return len(n.gossip.Candidates(nil, identity)) > 0 }, Health: &n.health, Admit: c.Admit})

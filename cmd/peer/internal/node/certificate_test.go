@@ -37,11 +37,10 @@ func TestCertificateThatRunsOut(t *testing.T) {
 				}
 				var log strings.Builder
 				n := &Node{cfg: config.Config{PeerTLS: identity}, log: slog.New(slog.NewTextHandler(&log, nil)), stopped: make(chan struct{})}
-				done := make(chan struct{})
-				go func() { defer close(done); n.watchCertificate() }()
+				n.every(certificateLook, n.certificateWatcher())
 				time.Sleep(tt.after)
 				close(n.stopped)
-				<-done
+				n.serving.Wait()
 				soon, out := strings.Count(log.String(), "runs out soon"), strings.Count(log.String(), "has run out")
 				if soon != tt.soon || out != tt.out {
 					t.Errorf("told %d times that it runs out and %d times that it has, want %d and %d:\n%s", soon, out, tt.soon, tt.out, log.String())

@@ -12,21 +12,6 @@ import (
 	"github.com/summarycache/summarycache/gossip"
 )
 
-// record samples the counters until the node stops.
-func (n *Node) record() {
-	n.history.Add(admin.SampleOf(n.Status()))
-	ticker := time.NewTicker(admin.HistoryStep)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			n.history.Add(admin.SampleOf(n.Status()))
-		case <-n.stopped:
-			return
-		}
-	}
-}
-
 // History returns the samples of the last hour, and one of now.
 func (n *Node) History() []admin.Sample {
 	return append(n.history.Samples(), admin.SampleOf(n.Status()))

@@ -27,18 +27,11 @@ func (n *Node) watchParts() {
 	n.watchdog.Probe("store", n.troubles.look(n))                      // takes the store's locks
 }
 
-// reportHangs logs when a part begins to hang, once a minute as long as it does, and
-// when it goes on.
-func (n *Node) reportHangs() {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
+// hangReporter returns a function that logs when a part begins to hang, once a minute as long
+// as it does, and when it makes progress again.
+func (n *Node) hangReporter() func() {
 	hung := make(map[string]bool)
-	for {
-		select {
-		case <-ticker.C:
-		case <-n.stopped:
-			return
-		}
+	return func() {
 		for _, p := range n.watchdog.Parts() {
 			if p.Hangs {
 				n.limited.Error("hangs "+p.Name, "a part of this peer hangs: no progress though there is work", "part", p.Name, "for", p.Stalled.Truncate(time.Second))

@@ -173,13 +173,29 @@ func (n *Node) serve() {
 	if n.https != nil {
 		n.serveOn(n.https, n.counted(n.onceJoined(n.proxy)), n.https.serve)
 	}
-	n.serving.Go(n.record)
-	n.serving.Go(n.watchPlan)
-	n.serving.Go(n.reportHangs)
+	n.every(admin.HistoryStep, func() { n.history.Add(admin.SampleOf(n.Status())) })
+	n.every(planCheck, n.replan)
+	n.every(time.Second, n.hangReporter())
 	n.serving.Go(func() { n.lateness.Run(n.stopped) })
 	if n.cfg.PeerTLS != nil {
-		n.serving.Go(n.watchCertificate)
+		n.every(certificateLook, n.certificateWatcher())
 	}
+}
+
+// every calls f now and after each pause, until the node stops.
+func (n *Node) every(pause time.Duration, f func()) {
+	n.serving.Go(func() {
+		ticker := time.NewTicker(pause)
+		defer ticker.Stop()
+		for {
+			f()
+			select {
+			case <-ticker.C:
+			case <-n.stopped:
+				return
+			}
+		}
+	})
 }
 
 // joinedWait is for how long, at most, requests wait until this peer has joined.

@@ -15,20 +15,6 @@ func (n *Node) shapeDigest() (err error) {
 	return err
 }
 
-// watchPlan plans the digest anew whenever the peer has outgrown it.
-func (n *Node) watchPlan() {
-	ticker := time.NewTicker(planCheck)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			n.replan()
-		case <-n.stopped:
-			return
-		}
-	}
-}
-
 // replan gives the digest a new geometry if it holds more than it was planned for, so that
 // its false positives stay within the configured rate. The others answer from the digest before
 // until they have a snapshot of this one: no lookup fails in between. A digest never shrinks
