@@ -31,7 +31,7 @@ func example() Status {
 			NotStored: map[string]uint64{"no-store": 0, "private": 20, "no-lifetime": 300},
 		},
 		Digest:   Digest{Keys: 1234, Planned: 32768, FalsePositiveRate: 0.00042, Epoch: 17, Sequence: 5, MemoryBytes: 4096},
-		Exchange: Exchange{AdvertsSent: 11, AdvertBytesSent: 600, DeltasHeard: 12, DeltaBytesHeard: 3000, Repairs: 1},
+		Exchange: Exchange{AdvertsSent: 11, AdvertBytesSent: 600, DeltasReceived: 12, DeltaBytesReceived: 3000, Repairs: 1},
 		Members: []Member{
 			{Name: "peer-2", State: "alive", Since: now.Add(-time.Hour), Service: "127.0.0.1:9", Current: true, Keys: 77, Record: Record{Hits: 5, FalseHits: 1, RoundTrip: 0.002, Throughput: 3e6}},
 			{Name: "peer-3", State: "dead", Since: now.Add(-90 * time.Second), Keys: 66, Age: 95, Record: Record{Failures: 2}},

@@ -39,8 +39,8 @@ func SampleOf(s Status) Sample {
 	t, e := s.Traffic, s.Exchange
 	return Sample{
 		At: s.Now, Figures: FiguresOf(t), FromSiblings: t.BytesFromSiblings, ToSiblings: t.BytesToSiblings,
-		Adverts: e.AdvertBytesSent + e.AdvertBytesHeard, Deltas: e.DeltaBytesSent + e.DeltaBytesHeard,
-		Snapshots: e.SnapshotBytesSent + e.SnapshotBytesHeard, Vectors: e.VectorBytesSent + e.VectorBytesHeard, Inserts: s.Store.Inserts,
+		Adverts: e.AdvertBytesSent + e.AdvertBytesReceived, Deltas: e.DeltaBytesSent + e.DeltaBytesReceived,
+		Snapshots: e.SnapshotBytesSent + e.SnapshotBytesReceived, Vectors: e.VectorBytesSent + e.VectorBytesReceived, Inserts: s.Store.Inserts,
 	}
 }
 

@@ -176,22 +176,22 @@ var families = []family{
 	}},
 	{"peer_digest_received_total", "kind", "Messages about digests received, by kind: snapshot, delta, advert.", func(s Status) values {
 		e := s.Exchange
-		return each(map[string]int64{"snapshot": e.SnapshotsHeard, "delta": e.DeltasHeard, "advert": e.AdvertsHeard})
+		return each(map[string]int64{"snapshot": e.SnapshotsReceived, "delta": e.DeltasReceived, "advert": e.AdvertsReceived})
 	}},
 	{"peer_digest_received_bytes_total", "kind", "Bytes of messages about digests received, by kind as in peer_digest_sent_bytes_total.", func(s Status) values {
 		e := s.Exchange
 		return each(map[string]int64{
-			"snapshot": e.SnapshotBytesHeard, "delta": e.DeltaBytesHeard, "advert": e.AdvertBytesHeard,
-			"vector": e.VectorBytesHeard, "request": e.RequestBytesHeard,
+			"snapshot": e.SnapshotBytesReceived, "delta": e.DeltaBytesReceived, "advert": e.AdvertBytesReceived,
+			"vector": e.VectorBytesReceived, "request": e.RequestBytesReceived,
 		})
 	}},
 	{"peer_membership_bytes_total", "way", "Bytes of failure detection and member lists: sent, received.", func(s Status) values {
 		e := s.Exchange
-		return each(map[string]int64{"sent": e.MembershipBytesSent, "received": e.MembershipBytesHeard})
+		return each(map[string]int64{"sent": e.MembershipBytesSent, "received": e.MembershipBytesReceived})
 	}},
 	{"peer_sealing_bytes_total", "way", "Bytes that encryption adds to digests and membership, handshakes included: sent, received.", func(s Status) values {
 		e := s.Exchange
-		return each(map[string]int64{"sent": e.SealingBytesSent, "received": e.SealingBytesHeard})
+		return each(map[string]int64{"sent": e.SealingBytesSent, "received": e.SealingBytesReceived})
 	}},
 	{"peer_digest_repairs_total", "", "Versions found by comparison with another peer because their adverts were lost.", func(s Status) values { return one(s.Exchange.Repairs) }},
 	{"peer_digest_divergences_total", "", "Replicas that differed from what their peer published, and were fetched again.", func(s Status) values { return one(s.Exchange.Divergences) }},

@@ -96,42 +96,42 @@ type Digest struct {
 // Exchange counts the traffic about digests. Bytes are the whole payload of UDP
 // and TCP on the gossip port, without the headers of either and of IP.
 type Exchange struct {
-	Published          int64   `json:"published"` // versions of this peer's digest
-	AdvertsSent        int64   `json:"adverts_sent"`
-	AdvertBytesSent    int64   `json:"advert_bytes_sent"`
-	AdvertsHeard       int64   `json:"adverts_received"`
-	AdvertBytesHeard   int64   `json:"advert_bytes_received"`
-	VectorBytesSent    int64   `json:"vector_bytes_sent"` // comparisons of all versions with a random peer
-	VectorBytesHeard   int64   `json:"vector_bytes_received"`
-	RequestBytesSent   int64   `json:"request_bytes_sent"` // for digests and changes, answers without one, and greetings
-	RequestBytesHeard  int64   `json:"request_bytes_received"`
-	SnapshotsSent      int64   `json:"snapshots_sent"` // digests sent whole
-	SnapshotBytesSent  int64   `json:"snapshot_bytes_sent"`
-	SnapshotsHeard     int64   `json:"snapshots_received"`
-	SnapshotBytesHeard int64   `json:"snapshot_bytes_received"`
-	DeltasSent         int64   `json:"deltas_sent"`
-	DeltaBytesSent     int64   `json:"delta_bytes_sent"`
-	DeltasHeard        int64   `json:"deltas_received"`
-	DeltaBytesHeard    int64   `json:"delta_bytes_received"`
-	CarriedBytesSent   int64   `json:"carried_bytes_sent"` // of the deltas' bytes sent, those in adverts' datagrams
-	CarriedHeard       int64   `json:"carried_received"`   // of the deltas received, those that came so and were not asked for
-	SquidSent          int64   `json:"squid_sent"`         // digests fetched by Squids
-	SquidBytesSent     int64   `json:"squid_bytes_sent"`
-	Syncs              int64   `json:"syncs"`
-	Repairs            int64   `json:"repairs"`
-	Divergences        int64   `json:"divergences"`
-	Rejected           int64   `json:"rejected"`
-	ResumedBytes       int64   `json:"resumed_bytes"`    // of snapshots, not received again although a stream broke
-	ReplicaBytes       int64   `json:"replica_bytes"`    // memory of the others' digests
-	IndexBytes         int64   `json:"index_bytes"`      // memory of the index over them, which lookups ask
-	LagMean            float64 `json:"lag_mean_seconds"` // from the first advert of a version until it is held
-	LagMax             float64 `json:"lag_max_seconds"`
+	Published             int64   `json:"published"` // versions of this peer's digest
+	AdvertsSent           int64   `json:"adverts_sent"`
+	AdvertBytesSent       int64   `json:"advert_bytes_sent"`
+	AdvertsReceived       int64   `json:"adverts_received"`
+	AdvertBytesReceived   int64   `json:"advert_bytes_received"`
+	VectorBytesSent       int64   `json:"vector_bytes_sent"` // comparisons of all versions with a random peer
+	VectorBytesReceived   int64   `json:"vector_bytes_received"`
+	RequestBytesSent      int64   `json:"request_bytes_sent"` // for digests and changes, answers without one, and greetings
+	RequestBytesReceived  int64   `json:"request_bytes_received"`
+	SnapshotsSent         int64   `json:"snapshots_sent"` // digests sent whole
+	SnapshotBytesSent     int64   `json:"snapshot_bytes_sent"`
+	SnapshotsReceived     int64   `json:"snapshots_received"`
+	SnapshotBytesReceived int64   `json:"snapshot_bytes_received"`
+	DeltasSent            int64   `json:"deltas_sent"`
+	DeltaBytesSent        int64   `json:"delta_bytes_sent"`
+	DeltasReceived        int64   `json:"deltas_received"`
+	DeltaBytesReceived    int64   `json:"delta_bytes_received"`
+	CarriedBytesSent      int64   `json:"carried_bytes_sent"` // of the deltas' bytes sent, those in adverts' datagrams
+	CarriedReceived       int64   `json:"carried_received"`   // of the deltas received, those that came so and were not asked for
+	SquidSent             int64   `json:"squid_sent"`         // digests fetched by Squids
+	SquidBytesSent        int64   `json:"squid_bytes_sent"`
+	Syncs                 int64   `json:"syncs"`
+	Repairs               int64   `json:"repairs"`
+	Divergences           int64   `json:"divergences"`
+	Rejected              int64   `json:"rejected"`
+	ResumedBytes          int64   `json:"resumed_bytes"`    // of snapshots, not received again although a stream broke
+	ReplicaBytes          int64   `json:"replica_bytes"`    // memory of the others' digests
+	IndexBytes            int64   `json:"index_bytes"`      // memory of the index over them, which lookups ask
+	LagMean               float64 `json:"lag_mean_seconds"` // from the first advert of a version until it is held
+	LagMax                float64 `json:"lag_max_seconds"`
 	// Membership: failure detection and member lists. Sealing: what encryption adds to
 	// everything on the port.
-	MembershipBytesSent  int64 `json:"membership_bytes_sent"`
-	MembershipBytesHeard int64 `json:"membership_bytes_received"`
-	SealingBytesSent     int64 `json:"sealing_bytes_sent"`
-	SealingBytesHeard    int64 `json:"sealing_bytes_received"`
+	MembershipBytesSent     int64 `json:"membership_bytes_sent"`
+	MembershipBytesReceived int64 `json:"membership_bytes_received"`
+	SealingBytesSent        int64 `json:"sealing_bytes_sent"`
+	SealingBytesReceived    int64 `json:"sealing_bytes_received"`
 }
 
 // BytesSent is the sum of all messages about digests sent.
@@ -141,7 +141,7 @@ func (e Exchange) BytesSent() int64 {
 
 // BytesReceived is the sum of all messages about digests received.
 func (e Exchange) BytesReceived() int64 {
-	return e.AdvertBytesHeard + e.SnapshotBytesHeard + e.DeltaBytesHeard + e.VectorBytesHeard + e.RequestBytesHeard
+	return e.AdvertBytesReceived + e.SnapshotBytesReceived + e.DeltaBytesReceived + e.VectorBytesReceived + e.RequestBytesReceived
 }
 
 // A Member is what a peer knows of another.

@@ -56,7 +56,7 @@ func StatusText(s Status) string {
 	fmt.Fprintf(&b, "sent      %s: %s, %s, %s\n", table.Bytes(e.BytesSent()),
 		table.Of(e.SnapshotsSent, "snapshot"), table.Of(e.DeltasSent, "delta"), table.Of(e.AdvertsSent, "advert"))
 	fmt.Fprintf(&b, "received  %s: %s, %s, %s; %s, %s rejected\n", table.Bytes(e.BytesReceived()),
-		table.Of(e.SnapshotsHeard, "snapshot"), table.Of(e.DeltasHeard, "delta"), table.Of(e.AdvertsHeard, "advert"),
+		table.Of(e.SnapshotsReceived, "snapshot"), table.Of(e.DeltasReceived, "delta"), table.Of(e.AdvertsReceived, "advert"),
 		table.Of(e.Divergences, "divergence"), table.Count(e.Rejected))
 	alive, current := 0, 0
 	for _, m := range s.Members {

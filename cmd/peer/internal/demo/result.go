@@ -139,7 +139,7 @@ func (c *cluster) row(i int, s admin.Status, seen replay.Counts) Row {
 		SiblingRequests: int64(t.SiblingRequests + t.FetchersFound), FalseHits: int64(t.FalseHits), SiblingErrors: int64(t.SiblingErrors), Overtaken: int64(t.OriginsOutrun),
 		Hedges: int64(t.Hedges), Missed: c.counters[i].missed.Load(),
 		BytesSent: x.BytesSent(), BytesReceived: x.BytesReceived(),
-		SnapshotsSent: x.SnapshotsSent, SnapshotsReceived: x.SnapshotsHeard, DeltasSent: x.DeltasSent, DeltasReceived: x.DeltasHeard,
+		SnapshotsSent: x.SnapshotsSent, SnapshotsReceived: x.SnapshotsReceived, DeltasSent: x.DeltasSent, DeltasReceived: x.DeltasReceived,
 		AdvertsSent: x.AdvertsSent,
 	}
 }
@@ -161,9 +161,9 @@ func (c *cluster) compare(o Options, statuses []admin.Status, ways []replay.Way)
 	for i, s := range statuses {
 		x := s.Exchange
 		ours.OriginFetches += int64(s.Traffic.OriginRequests)
-		ours.Messages += x.AdvertsSent + 2*(x.SnapshotsHeard+x.DeltasHeard-x.CarriedHeard) + 2*x.Syncs // a body is asked for unless an advert brings it, a sync is answered
+		ours.Messages += x.AdvertsSent + 2*(x.SnapshotsReceived+x.DeltasReceived-x.CarriedReceived) + 2*x.Syncs // a body is asked for unless an advert brings it, a sync is answered
 		ours.Messages += 2 * int64(s.Traffic.LookupsSent)
-		ours.MessageBytes += x.BytesReceived() + x.MembershipBytesHeard + lookupBytes*int64(s.Traffic.LookupsSent)
+		ours.MessageBytes += x.BytesReceived() + x.MembershipBytesReceived + lookupBytes*int64(s.Traffic.LookupsSent)
 		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.counters[i].missed.Load()
 		icp.OriginBytes -= c.counters[i].missedBytes.Load()
 	}

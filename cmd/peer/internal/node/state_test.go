@@ -28,7 +28,7 @@ func TestRestartCostsNoWholeDigest(t *testing.T) {
 			pause(200 * time.Millisecond)
 		}
 		pause(5 * time.Second)
-		snapshots := func(i int) int64 { return v.nodes[i].Status().Exchange.SnapshotsHeard }
+		snapshots := func(i int) int64 { return v.nodes[i].Status().Exchange.SnapshotsReceived }
 		before, old := []int64{snapshots(0), snapshots(1)}, v.nodes[2].Status().Digest
 		if err := v.nodes[2].Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
