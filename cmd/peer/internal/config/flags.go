@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -39,7 +40,7 @@ func (f *Flags) decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	}
 	texts := []string{fmt.Sprint(token.Value)}
 	readings := f.given
-	if target.Addr().Pointer() == ctx.Value.Target.Addr().Pointer() { // of the command line kong makes a copy first
+	if target.Addr().Pointer() == ctx.Value.Target.Addr().Pointer() { // values of the command line go to a copy first
 		readings = f.fallback
 	}
 	var before reading
@@ -51,7 +52,7 @@ func (f *Flags) decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// read sets a flag's field. The empty text leaves a field unset that has no default.
+// read sets a flag's field. The empty text leaves a field without a default unset.
 func read(target reflect.Value, tag *kong.Tag, texts []string) reading {
 	if target.Kind() != reflect.Slice {
 		target.SetZero()
@@ -95,12 +96,7 @@ func isSetting(flag *kong.Flag) bool { return len(flag.Envs) > 0 }
 
 // given reports whether a flag stands on the command line.
 func given(ctx *kong.Context, flag *kong.Flag) bool {
-	for _, p := range ctx.Path {
-		if p.Flag == flag {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ctx.Path, func(p *kong.Path) bool { return p.Flag == flag })
 }
 
 func (f *Flags) reading(ctx *kong.Context, flag *kong.Flag) reading {

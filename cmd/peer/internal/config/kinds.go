@@ -22,8 +22,8 @@ import (
 // A tag is that of a field, as kong or package reflect has it.
 type tag interface{ Get(key string) string }
 
-// kinds are how the text of a field is read, by the field's `type`: of flags, of
-// settings, and of the keys of rules and sites. The bounds `min` and `max` are inclusive. An error
+// kinds read the text of a field by its `type`: of flags, of settings, and of the keys of
+// rules and sites. The bounds `min` and `max` are inclusive. An error
 // continues the sentence that begins with the text.
 var kinds = map[string]func(text string, t tag) (any, error){
 	"size":    readSize,
