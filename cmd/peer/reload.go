@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/node"
@@ -16,7 +18,8 @@ type reloader struct {
 	log      *slog.Logger
 	level    *slog.LevelVar
 	node     *node.Node
-	cfg      config.Config
+	name     string
+	drain    time.Duration
 	settings []config.Effective // as last applied
 }
 
@@ -27,10 +30,9 @@ func (r *reloader) reload() {
 		r.log.Error("the access log could not be reopened; continuing in the former file", "err", err)
 	}
 	cfg, settings, err := r.read()
-	var applied, waiting []string
+	var applied []string
 	if err == nil {
-		applied, waiting = r.changed(cfg, settings)
-		err = r.node.Reload(cfg)
+		applied, err = r.node.Reload(cfg)
 	}
 	if err != nil {
 		for _, e := range leaves(err) {
@@ -39,18 +41,8 @@ func (r *reloader) reload() {
 		return
 	}
 	r.level.Set(cfg.LogLevel)
-	if cfg.Secret != nil && r.cfg.Secret != nil {
-		r.cfg.Secret, r.cfg.AcceptSecrets = cfg.Secret, cfg.AcceptSecrets
-	}
-	if cfg.HTTPS != nil && r.cfg.HTTPS != nil {
-		r.cfg.HTTPS = cfg.HTTPS
-	}
-	r.cfg.LogLevel, r.cfg.Drain, r.cfg.StoreSize, r.cfg.Rules = cfg.LogLevel, cfg.Drain, cfg.StoreSize, cfg.Rules
-	for i, s := range settings {
-		if node.Reloadable[s.Name] {
-			r.settings[i] = s
-		}
-	}
+	r.drain = cfg.Drain
+	applied, waiting := r.changed(applied, settings)
 	if len(applied) > 0 || len(waiting) == 0 {
 		r.log.Info("reloaded the configuration", "changed", cmp.Or(strings.Join(applied, ","), "nothing"))
 	}
@@ -75,29 +67,19 @@ func (r *reloader) read() (config.Config, []config.Effective, error) {
 }
 
 // changed names the settings that differ from those last applied, separated by
-// whether they can be applied now. A default that follows from another setting does not
-// count as changed.
-func (r *reloader) changed(cfg config.Config, settings []config.Effective) (applied, waiting []string) {
-	secure := cfg.Secret != nil && r.cfg.Secret != nil
+// whether they are applied now; those of applied are. A default that follows from another
+// setting does not count as changed.
+func (r *reloader) changed(applied []string, settings []config.Effective) (_, waiting []string) {
 	for i, s := range settings {
 		was := r.settings[i]
-		differs := s.Value != was.Value && (s.Source != "default" || was.Source != "default")
 		switch {
-		case s.Name == "secret-file" && secure:
-			if !node.SameSecrets(cfg, r.cfg) {
-				applied = append(applied, s.Name)
-			}
-		case s.Name == "tls-cert" && !differs:
-			if !cfg.PeerTLS.Same(r.cfg.PeerTLS) {
-				applied = append(applied, s.Name)
-			}
-		case s.Name == "https-cert" && !differs:
-			if !node.SameHTTPS(cfg, r.cfg) {
-				applied = append(applied, s.Name)
-			}
-		case differs && node.Reloadable[s.Name]:
+		case s.Value == was.Value || s.Source == "default" && was.Source == "default" || s.Name == "config":
+		case slices.Contains(applied, s.Name):
+			r.settings[i] = s
+		case node.Reloadable[s.Name]:
 			applied = append(applied, s.Name)
-		case differs && s.Name != "config":
+			r.settings[i] = s
+		default:
 			waiting = append(waiting, s.Name)
 		}
 	}

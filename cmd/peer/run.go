@@ -67,15 +67,15 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 		https = ", https " + a.HTTPS
 	}
 	fmt.Fprintf(e.stdout, "%s is up: listen %s, admin %s, gossip %s%s\n", cfg.Name, a.Listen, a.Admin, a.Gossip, https)
-	r := &reloader{args: e.args, log: log, level: level, node: n, cfg: cfg, settings: settings}
+	r := &reloader{args: e.args, log: log, level: level, node: n, name: cfg.Name, drain: cfg.Drain, settings: settings}
 	failure := watch(e.ctx, r, manager, hangup)
 	if failure == nil {
-		log.Info("stopping", "drain", r.cfg.Drain)
+		log.Info("stopping", "drain", r.drain)
 	}
 	tell(log, manager.Stopping("finishing the requests under way"))
-	drain, cancel := context.WithTimeout(context.Background(), r.cfg.Drain)
+	drain, cancel := context.WithTimeout(context.Background(), r.drain)
 	defer cancel()
-	return errors.Join(failure, within(r.cfg.Drain+stopGrace, func() error { return n.Shutdown(drain) }))
+	return errors.Join(failure, within(r.drain+stopGrace, func() error { return n.Shutdown(drain) }))
 }
 
 // stopGrace is how long a peer may take to stop after the requests under way have
@@ -104,7 +104,7 @@ func watch(ctx context.Context, r *reloader, manager *sd.Notifier, hangup <-chan
 		defer ticker.Stop()
 		alive = ticker.C
 	}
-	ready := func() { tell(r.log, manager.Ready("serving as "+r.cfg.Name+" on "+r.node.Addresses().Listen)) }
+	ready := func() { tell(r.log, manager.Ready("serving as "+r.name+" on "+r.node.Addresses().Listen)) }
 	ready()
 	for {
 		select {

@@ -5,9 +5,8 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 )
 
 // frontDoor is where clients come by TLS, with HTTP/1.1 and HTTP/2.
@@ -22,8 +21,10 @@ func newFrontDoor(l net.Listener, certs []tls.Certificate) *frontDoor {
 	return d
 }
 
-func (d *frontDoor) use(certs []tls.Certificate) {
-	d.config.Store(&tls.Config{Certificates: certs, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
+// use reports whether the certificates are others than before.
+func (d *frontDoor) use(certs []tls.Certificate) bool {
+	was := d.config.Swap(&tls.Config{Certificates: certs, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
+	return was == nil || !slices.EqualFunc(was.Certificates, certs, func(a, b tls.Certificate) bool { return bytes.Equal(a.Certificate[0], b.Certificate[0]) })
 }
 
 // serve makes server, which knows how to answer, one for this door.
@@ -34,17 +35,4 @@ func (d *frontDoor) serve(server *http.Server) error {
 		GetCertificate:     func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &d.config.Load().Certificates[0], nil },
 	}
 	return server.ServeTLS(d.Listener, "", "")
-}
-
-// SameHTTPS reports whether two configurations have the same certificates for clients.
-func SameHTTPS(a, b config.Config) bool {
-	if a.HTTPS == nil || b.HTTPS == nil || len(a.HTTPS.Certificates) != len(b.HTTPS.Certificates) {
-		return a.HTTPS == b.HTTPS
-	}
-	for i, c := range a.HTTPS.Certificates {
-		if !bytes.Equal(c.Certificate[0], b.HTTPS.Certificates[i].Certificate[0]) {
-			return false
-		}
-	}
-	return true
 }

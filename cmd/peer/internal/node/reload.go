@@ -12,26 +12,29 @@ import (
 var Reloadable = map[string]bool{"log-level": true, "drain": true, "store-size": true, "default-ttl": true, "compress": true, "rules": true}
 
 // Reload applies those of the configuration's settings that a running node can
-// change and leaves all others as they are; an error changes nothing. The certificates
-// between peers are those that the configuration read. So are the secrets, of a peer that
-// has some and is to have some: which one it uses, which it accepts, and which its digest's
-// keys are made under.
-func (n *Node) Reload(cfg config.Config) error {
-	if err := n.changeSecrets(cfg); err != nil {
-		return fmt.Errorf("--secret-file: %s", strings.TrimPrefix(err.Error(), "gossip: "))
+// change and leaves all others as they are; an error changes nothing. Secrets and
+// certificates are those that the configuration read from their files; a node without
+// does not get any. It returns the settings whose files had changed.
+func (n *Node) Reload(cfg config.Config) (files []string, err error) {
+	changed, err := n.changeSecrets(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("--secret-file: %s", strings.TrimPrefix(err.Error(), "gossip: "))
+	}
+	if changed {
+		files = append(files, "secret-file")
 	}
 	// From here on nothing fails: what can was found out when the configuration was checked.
 	if err := n.proxy.Store().Resize(cfg.StoreSize); err != nil {
-		return fmt.Errorf("--store-size: %s", strings.TrimPrefix(err.Error(), "store: "))
+		return nil, fmt.Errorf("--store-size: %s", strings.TrimPrefix(err.Error(), "store: "))
 	}
 	n.proxy.SetRules(cfg.Rules)
-	if n.https != nil && cfg.HTTPS != nil {
-		n.https.use(cfg.HTTPS.Certificates)
+	if n.cfg.PeerTLS.Renew(cfg.PeerTLS) {
+		files = append(files, "tls-cert")
 	}
-	if n.cfg.PeerTLS != nil {
-		n.cfg.PeerTLS.Renew(cfg.PeerTLS)
+	if n.https != nil && cfg.HTTPS != nil && n.https.use(cfg.HTTPS.Certificates) {
+		files = append(files, "https-cert")
 	}
-	return nil
+	return files, nil
 }
 
 // ReopenAccessLog goes on in the file that is at the path of the access log by now. After

@@ -30,29 +30,24 @@ func (n *Node) useSecrets(c config.Config) {
 }
 
 // changeSecrets moves a running node from its secrets to those of the
-// configuration. An error changes nothing.
-func (n *Node) changeSecrets(c config.Config) error {
-	held := n.secrets()
+// configuration, and reports whether they differ. An error changes nothing.
+func (n *Node) changeSecrets(c config.Config) (changed bool, err error) {
+	held, all := n.secrets(), append([][]byte{c.Secret}, c.AcceptSecrets...)
 	if held == nil || c.Secret == nil { // with and without: from the next start on
-		return nil
+		return false, nil
 	}
-	if SameSecrets(config.Config{Secret: held[0], AcceptSecrets: held[1:]}, c) {
-		return nil
+	if slices.EqualFunc(held, all, bytes.Equal) {
+		return false, nil
 	}
-	if !slices.ContainsFunc(append([][]byte{c.Secret}, c.AcceptSecrets...), func(s []byte) bool { return bytes.Equal(s, held[0]) }) {
-		return errStep
+	if !slices.ContainsFunc(all, func(s []byte) bool { return bytes.Equal(s, held[0]) }) {
+		return false, errStep
 	}
 	if err := n.gossip.SetSecrets(c.Secret, c.AcceptSecrets...); err != nil {
-		return err
+		return false, err
 	}
 	n.useSecrets(c)
 	if err := n.holdings.Reseed(digest.SeedFrom(c.Secret), n.proxy.Advertised()); err != nil {
-		return errors.Join(errors.New("the secrets have changed, the keys of the digest have not"), err)
+		return false, errors.Join(errors.New("the secrets have changed, the keys of the digest have not"), err)
 	}
-	return nil
-}
-
-// SameSecrets reports whether two configurations use and accept the same secrets.
-func SameSecrets(a, b config.Config) bool {
-	return bytes.Equal(a.Secret, b.Secret) && slices.EqualFunc(a.AcceptSecrets, b.AcceptSecrets, bytes.Equal)
+	return true, nil
 }

@@ -32,7 +32,8 @@ func TestChangeOfSecrets(t *testing.T) {
 		reload := func(n *Node, use []byte, accept ...[]byte) error {
 			c := n.cfg
 			c.Secret, c.AcceptSecrets = use, accept
-			return n.Reload(c)
+			_, err := n.Reload(c)
+			return err
 		}
 		check := func(step string) {
 			t.Helper()
@@ -77,7 +78,7 @@ func TestChangeOfSecrets(t *testing.T) {
 		if n := v.nodes[1].Status().Traffic; n.SiblingHits != 1 {
 			t.Errorf("p1's traffic: %+v", n)
 		}
-		if err := v.nodes[0].Reload(config.Config{StoreSize: v.nodes[0].cfg.StoreSize}); err != nil {
+		if _, err := v.nodes[0].Reload(config.Config{StoreSize: v.nodes[0].cfg.StoreSize}); err != nil {
 			t.Errorf("a configuration without a secret, which waits for the next start: %v", err)
 		}
 	})

@@ -39,22 +39,15 @@ func Load(name string, f Files) (*Identity, error) {
 	return i, err
 }
 
-// Renew takes over the certificates that another Identity read later from the same files.
-// One of other files, or nil, changes nothing.
-func (i *Identity) Renew(later *Identity) {
-	if later != nil && later.name == i.name && later.files == i.files {
-		i.now.Store(later.now.Load())
+// Renew takes over the certificates that another Identity read later from the same files,
+// and reports whether they differ. One of other files, or nil, changes nothing.
+func (i *Identity) Renew(later *Identity) bool {
+	if i == nil || later == nil || later.name != i.name || later.files != i.files {
+		return false
 	}
-}
-
-// Same reports whether two identities have the same certificates and authorities;
-// nil = none.
-func (i *Identity) Same(other *Identity) bool {
-	if i == nil || other == nil {
-		return i == other
-	}
-	a, b := i.now.Load(), other.now.Load()
-	return slices.EqualFunc(a.cert.Certificate, b.cert.Certificate, bytes.Equal) && a.roots.Equal(b.roots)
+	now := later.now.Load()
+	was := i.now.Swap(now)
+	return !slices.EqualFunc(was.cert.Certificate, now.cert.Certificate, bytes.Equal) || !was.roots.Equal(now.roots)
 }
 
 // Validity returns the time in which all certificates of this peer's chain are valid.
