@@ -8,9 +8,11 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,25 +85,19 @@ func (a *acceptor) loop() {
 	}
 }
 
-// admit counts a connection in, or closes it. One that has said nothing yet makes room
-// for it, the oldest first.
+// admit counts a connection in, or closes it. The oldest that has said nothing yet makes room
+// for it.
 func (a *acceptor) admit(c net.Conn) *accepted {
 	from, limits := addrOf(c.RemoteAddr()), a.n.cfg.Limits
 	conn := &accepted{Conn: a.n.meters.whole(c), a: a, from: from, since: time.Now()}
-	var silent *accepted
-	defer func() {
-		if silent != nil {
-			silent.Close()
-		}
-	}()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	crowded := a.perHost[from] >= limits.ConnsPerHost
 	if crowded || len(a.conns) >= limits.Conns {
 		a.refused.Add(1)
-		silent = a.silent(func(c *accepted) bool { return !crowded || c.from == from })
-		if silent != nil {
-			a.drop(silent)
+		if old := a.silent(func(c *accepted) bool { return !crowded || c.from == from }); old != nil {
+			a.drop(old)
+			old.Conn.Close()
 		}
 	}
 	switch {
@@ -144,16 +140,25 @@ func (a *acceptor) drop(c *accepted) {
 func (a *acceptor) close() {
 	a.mu.Lock()
 	a.closed = true
-	var conns []*accepted
-	for c := range a.conns {
-		conns = append(conns, c)
-	}
 	a.mu.Unlock()
 	a.listener.Close()
+	a.closeConns(func(*accepted) bool { return true })
+	a.wg.Wait()
+}
+
+// expel closes the connections of those who proved to have a secret that is no longer
+// accepted.
+func (a *acceptor) expel() {
+	a.closeConns(func(c *accepted) bool { return c.public != nil && !a.n.ring.Load().accepts(c.public) })
+}
+
+func (a *acceptor) closeConns(match func(*accepted) bool) {
+	a.mu.Lock()
+	conns := slices.DeleteFunc(slices.Collect(maps.Keys(a.conns)), func(c *accepted) bool { return !match(c) })
+	a.mu.Unlock()
 	for _, c := range conns {
 		c.Close()
 	}
-	a.wg.Wait()
 }
 
 // peeked is a connection of which something has been read ahead.
@@ -183,26 +188,28 @@ func (a *acceptor) sort(c *accepted) {
 	c.spoken = true
 	a.mu.Unlock()
 	stream := a.n.ring.Load().stream
-	if err == nil && first == firstTLS && stream != nil {
+	switch {
+	case err != nil:
+	case stream != nil && first == firstTLS:
 		conn, first, err = a.unwrap(c, conn, stream)
-	} else if err == nil && stream != nil {
-		a.plain(conn, c.from, first)
+	case stream != nil && first == firstExchange:
+		a.refuse(conn, c.from, "refused a peer that has no secret; this one has", "this cluster has a secret")
 		return
+	case stream == nil && first == firstTLS:
+		a.refuse(conn, c.from, "refused a peer that has a secret; this one has none", "this peer has no secret")
+		return
+	case stream != nil:
+		first = 0 // what is not in TLS is nobody's
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		c.Close()
-		return
-	}
-	switch first {
-	case firstMemberlist:
+	case first == firstMemberlist:
 		conn.SetReadDeadline(time.Time{})
 		a.n.transport.handOver(a.n.meters.members(conn))
-	case firstExchange:
+	case first == firstExchange:
 		a.n.serve(newWire(conn, &a.n.meters))
 		c.Close()
-	case firstTLS:
-		a.n.quiet.log(slog.LevelError, "tls "+c.from.String(), "refused a peer that has a secret; this one has none", "from", c.from)
-		refusePlainly(conn, &exchange.Refusal{Err: exchange.ErrSecret, Text: "this peer has no secret"})
 	default:
 		a.strange.Add(1)
 		c.Close()
@@ -229,15 +236,15 @@ func (a *acceptor) unwrap(conn *accepted, c *peeked, config *tls.Config) (*peeke
 	return peek(t)
 }
 
-// brokeOff reports whether a connection ended, as those of a peer that stops do,
-// before anything was said against its secret.
+// brokeOff reports whether a connection ended before the other side objected to the
+// secret, as the connections of a peer that stops do.
 func brokeOff(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) {
 		return op.Op == "read" || op.Op == "write" // and not "remote error", an alert
 	}
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) ||
-		errors.Is(err, context.DeadlineExceeded)
+	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, os.ErrDeadlineExceeded, context.DeadlineExceeded},
+		func(end error) bool { return errors.Is(err, end) })
 }
 
 // prove notes by what a connection proved to have a secret, if that is still accepted.
@@ -251,39 +258,14 @@ func (a *acceptor) prove(c *accepted, public ed25519.PublicKey) error {
 	return nil
 }
 
-// expel closes the connections of those who proved to have a secret that is not
-// accepted any more.
-func (a *acceptor) expel() {
-	a.mu.Lock()
-	var gone []*accepted
-	for c := range a.conns {
-		if c.public != nil && !a.n.ring.Load().accepts(c.public) {
-			gone = append(gone, c)
-		}
-	}
-	a.mu.Unlock()
-	for _, c := range gone {
-		c.Close()
-	}
-}
-
-// plain refuses a stream without TLS to a node with a secret, in words if the
-// other side understands them.
-func (a *acceptor) plain(c *peeked, from netip.Addr, first byte) {
-	a.strange.Add(1)
-	if first != firstExchange {
-		c.Close()
-		return
-	}
-	a.n.quiet.log(slog.LevelError, "plain "+from.String(), "refused a peer that has no secret; this one has", "from", from, "member", a.n.membersAt(from))
-	refusePlainly(c, &exchange.Refusal{Err: exchange.ErrSecret, Text: "this cluster has a secret"})
-}
-
-// refusePlainly sends a refusal and closes. It reads what the other side is still
+// refuse sends a refusal to a peer with another idea of the secret, and closes. It reads what the other side is still
 // sending, for a while: closing at once could destroy the refusal on its way.
-func refusePlainly(c *peeked, r *exchange.Refusal) {
+func (a *acceptor) refuse(c *peeked, from netip.Addr, logged, text string) {
 	defer c.Close()
+	a.strange.Add(1)
+	a.n.quiet.log(slog.LevelError, "refuse "+from.String(), logged, "from", from, "member", a.n.membersAt(from))
 	c.SetDeadline(time.Now().Add(time.Second))
+	r := exchange.Refusal{Err: exchange.ErrSecret, Text: text}
 	if _, err := c.Write(r.AppendTo(nil)); err == nil {
 		c.in.Discard(64 << 10)
 	}

@@ -188,9 +188,8 @@ const recallInterval = 200 * time.Millisecond
 // invalidateLoop lets time pass for the engine, and does what it wants.
 func (n *Node) invalidateLoop() {
 	v := &n.invalidations
-	timer := time.NewTimer(pruneInterval)
+	timer := time.NewTimer(0)
 	defer timer.Stop()
-	forgetAt := time.Now().Add(pruneInterval)
 	for {
 		select {
 		case <-n.ctx.Done():
@@ -198,13 +197,8 @@ func (n *Node) invalidateLoop() {
 		case <-v.woken:
 		case <-timer.C:
 		}
-		now := time.Now()
-		if !now.Before(forgetAt) {
-			v.with(func(e *invalidation.Engine) { e.Forget(now) })
-			forgetAt = now.Add(pruneInterval)
-		}
 		v.mu.Lock()
-		v.engine.Tick(now)
+		v.engine.Tick(time.Now())
 		out, next := v.engine.Drain(), v.engine.Next()
 		v.queue = append(v.queue, out.Apply...)
 		v.mu.Unlock()
@@ -223,10 +217,9 @@ func (n *Node) invalidateLoop() {
 		for _, name := range out.Recalls {
 			n.wg.Go(func() { n.recall(name) })
 		}
-		if next.IsZero() || next.After(forgetAt) {
-			next = forgetAt
+		if !next.IsZero() {
+			timer.Reset(max(0, time.Until(next)))
 		}
-		timer.Reset(max(0, time.Until(next)))
 	}
 }
 

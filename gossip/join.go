@@ -123,13 +123,7 @@ const (
 func (n *Node) rejoinLoop() {
 	began := time.Now()
 	alone := false
-	for wait := settleInterval; ; {
-		wait = wait - wait/4 + rand.N(wait/2+1)
-		select {
-		case <-n.ctx.Done():
-			return
-		case <-time.After(wait):
-		}
+	for wait := settleInterval; n.sleep(wait - wait/4 + rand.N(wait/2+1)); {
 		settled := n.rejoin()
 		err := n.Alone()
 		switch {

@@ -21,20 +21,16 @@ const (
 // listLoop exchanges member lists now and then, in the place of memberlist's own timer,
 // which does not know when there is nothing to find.
 func (n *Node) listLoop() {
-	last := time.Now()
-	for {
-		live := n.liveMembers()
-		interval := listInterval * time.Duration(max(1, bits.Len(uint(len(live)))-4))
-		select {
-		case <-n.ctx.Done():
-			return
-		case <-time.After(interval/2 + rand.N(interval)):
-		}
+	interval := func() time.Duration {
+		return listInterval * time.Duration(max(1, bits.Len(uint(len(n.liveMembers())))-4))
+	}
+	for last := time.Now(); n.sleep(interval()/2 + rand.N(interval())); {
 		n.mu.Lock()
-		agreed := time.Since(n.engine.AgreedAt()) < interval
+		agreed := time.Since(n.engine.AgreedAt()) < interval()
 		odd := n.engine.TakeAtOdds() // half of a cluster may have missed what the other half knows
 		n.mu.Unlock()
-		if live = n.liveMembers(); len(live) == 0 || agreed && odd == "" && time.Since(last) < agreedListInterval {
+		live := n.liveMembers()
+		if len(live) == 0 || agreed && odd == "" && time.Since(last) < agreedListInterval {
 			continue
 		}
 		last = time.Now()

@@ -28,6 +28,16 @@ func (n *Node) tell(f func(*exchange.Engine)) {
 	n.wake()
 }
 
+// sleep waits, and returns false if the node ends before.
+func (n *Node) sleep(d time.Duration) bool {
+	select {
+	case <-n.ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
 const pruneInterval = 10 * time.Second
 
 // loop feeds the engine and does what it says. Nothing else drains it, so its
@@ -55,6 +65,7 @@ func (n *Node) loop() {
 		if !now.Before(pruneAt) {
 			n.pool.prune(now.Add(-clientIdle))
 			n.forgetDead(now)
+			n.invalidations.with(func(e *invalidation.Engine) { e.Forget(now) })
 			pruneAt = now.Add(pruneInterval)
 		}
 		if next.IsZero() || next.After(pruneAt) {

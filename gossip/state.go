@@ -22,16 +22,9 @@ const stateMagic = "summarycache replicas 1\n"
 const saveInterval = 5 * time.Minute
 
 func (n *Node) saveLoop() {
-	ticker := time.NewTicker(saveInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-n.ctx.Done():
-			return
-		case <-ticker.C:
-			if err := n.save(); err != nil {
-				n.log.Warn("saving the replicas failed", "err", err)
-			}
+	for n.sleep(saveInterval) {
+		if err := n.save(); err != nil {
+			n.log.Warn("saving the replicas failed", "err", err)
 		}
 	}
 }
@@ -46,11 +39,7 @@ func (n *Node) save() error {
 	if err != nil {
 		return err
 	}
-	err = writeState(f, saved)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
+	if err = errors.Join(writeState(f, saved), f.Close()); err == nil {
 		err = os.Rename(f.Name(), n.cfg.StateFile)
 	}
 	if err != nil {
