@@ -49,6 +49,10 @@ func (s source) Health() Health { return s.status.Health }
 
 func (s source) History() []Sample { return []Sample{SampleOf(s.status)} }
 
+func (s source) Events() []Event {
+	return []Event{{At: s.status.Now, Level: "WARN", Text: "alone"}}
+}
+
 func (s source) Cluster(context.Context) Cluster {
 	return ClusterOf([]ClusterRow{RowOf(s.status), Silent("peer-3", "dead", "dead for 90 s")})
 }

@@ -31,7 +31,12 @@ type Sample struct {
 	Snapshots int64 `json:"snapshots"`
 	Vectors   int64 `json:"vectors"`
 
-	Inserts uint64 `json:"inserts"` // objects stored
+	Inserts   uint64 `json:"inserts"` // objects stored
+	Evictions uint64 `json:"evictions"`
+
+	// As in proxy.Counts.
+	Latency       []uint64 `json:"latency"`
+	OriginLatency []uint64 `json:"origin_latency"`
 }
 
 // SampleOf is the sample for a status.
@@ -41,6 +46,7 @@ func SampleOf(s Status) Sample {
 		At: s.Now, Figures: FiguresOf(t), FromSiblings: t.BytesFromSiblings, ToSiblings: t.BytesToSiblings,
 		Adverts: e.AdvertBytesSent + e.AdvertBytesReceived, Deltas: e.DeltaBytesSent + e.DeltaBytesReceived,
 		Snapshots: e.SnapshotBytesSent + e.SnapshotBytesReceived, Vectors: e.VectorBytesSent + e.VectorBytesReceived, Inserts: s.Store.Inserts,
+		Evictions: s.Store.Evictions, Latency: t.Latency, OriginLatency: t.OriginLatency,
 	}
 }
 

@@ -35,7 +35,8 @@ var operations = map[string]object{
 	"GET /history.json": described("The last hour and day", "Samples, the oldest first; the last is of now and is always there.", []object{
 		query("since", false, "Only samples after this time.", object{"type": "string", "format": "date-time"}),
 	}, answers{"200": jsonOf[[]Sample](), "400": text()}),
-	"GET /metrics": described("Metrics for Prometheus", "See METRICS.md for each of them.", nil, answers{"200": text()}),
+	"GET /events.json": described("The last lines of the log", "At most 100, from level info on, the latest first.", nil, answers{"200": jsonOf[[]Event]()}),
+	"GET /metrics":     described("Metrics for Prometheus", "See METRICS.md for each of them.", nil, answers{"200": text()}),
 	"GET /why": described("What would become of a request", "Why a URL would be a hit or a miss here: what is stored for it, which digests match, and what the other peers store.", []object{
 		query("url", true, "Absolute, or a path to a reverse proxy.", object{"type": "string"}),
 		query("method", false, "Of the request; without it GET.", object{"type": "string"}),

@@ -20,6 +20,8 @@ type Source interface {
 	// History returns the samples of the last hour, oldest first, and the last of
 	// them is of now.
 	History() []Sample
+	// Events returns the last lines of the log, the latest first.
+	Events() []Event
 	// Cluster returns the rows of all peers, this one first. Each peer fills in its own;
 	// the rows of those that are dead or do not answer within a second say so.
 	Cluster(context.Context) Cluster

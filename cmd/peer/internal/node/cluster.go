@@ -17,6 +17,9 @@ func (n *Node) History() []admin.Sample {
 	return append(n.history.Samples(), admin.SampleOf(n.Status()))
 }
 
+// Events returns the last lines of the log.
+func (n *Node) Events() []admin.Event { return n.events.Latest() }
+
 // plan says what the digest is made for. s is complete but for it.
 func (n *Node) plan(s admin.Status) admin.Plan {
 	p := admin.Plan{Objects: s.Digest.Planned, Peers: 1, Churn: n.history.InsertRate(), Binding: "--false-positives"}

@@ -82,6 +82,7 @@ type Node struct {
 	access      *accesslog.Log    // nil = none
 	durations   *admin.Durations
 	history     admin.History
+	events      *admin.Events // the last lines of log
 	watchdog    *health.Watchdog
 	lateness    *health.Lateness
 	troubles    troubles
@@ -140,6 +141,8 @@ func assemble(o Options) *Node {
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
 	}
+	n.events = admin.NewEvents(n.log.Handler())
+	n.log = slog.New(n.events)
 	n.limited = &limitlog.Logger{Log: n.log}
 	n.enter(starting)
 	return n

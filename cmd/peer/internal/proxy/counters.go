@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"math/bits"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -109,6 +110,26 @@ type Counts struct {
 	BytesToSiblings   uint64 `json:"bytes_to_siblings"`
 	BytesFromOrigins  uint64 `json:"bytes_from_origins"` // tunnels' included
 	BytesFromSiblings uint64 `json:"bytes_from_siblings"`
+
+	// Answers by the time from a request's arrival to the answer's end: element i counts those that
+	// took less than 2^i eighths of a millisecond and are in no element before it, the last all others.
+	Latency       []uint64 `json:"latency"`        // of clients' hits and misses
+	OriginLatency []uint64 `json:"origin_latency"` // of those that the origin answered
+}
+
+// latencies counts answers by their time, as Counts has them: up to 4 minutes, and longer.
+type latencies [22]atomic.Uint64
+
+func (l *latencies) observe(d time.Duration) {
+	l[min(bits.Len64(uint64(d/(time.Millisecond/8))), len(l)-1)].Add(1)
+}
+
+func (l *latencies) counts() []uint64 {
+	n := make([]uint64, len(l))
+	for i := range l {
+		n[i] = l[i].Load()
+	}
+	return n
 }
 
 // counters are what the Handler itself counts.
@@ -117,6 +138,7 @@ type counters struct {
 	broken, stale, tunnels          atomic.Uint64
 	served, notServed, refused      atomic.Uint64
 	bytesToClients, bytesToSiblings atomic.Uint64
+	latency, originLatency          latencies
 }
 
 func (c *counters) count(e *Event) {
@@ -126,6 +148,12 @@ func (c *counters) count(e *Event) {
 	}
 	if e.Stale {
 		c.stale.Add(1)
+	}
+	if !e.Sibling && e.Outcome >= LocalHit && e.Outcome <= Collapsed {
+		c.latency.observe(e.Duration)
+		if e.Outcome == OriginFetch {
+			c.originLatency.observe(e.Duration)
+		}
 	}
 	switch {
 	case e.Refused:
@@ -175,6 +203,8 @@ func (h *Handler) Counters() Counts {
 		BytesToClients:      c.bytesToClients.Load(),
 		BytesToSiblings:     c.bytesToSiblings.Load(),
 		BytesFromOrigins:    k.BytesFromOrigins.Load(),
+		Latency:             c.latency.counts(),
+		OriginLatency:       c.originLatency.counts(),
 	}
 	for o := rfc9111.Obstacle(1); o < rfc9111.Obstacles; o++ {
 		n.NotStored[o.String()] = k.NotStored[o].Load()

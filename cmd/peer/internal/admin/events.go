@@ -1,0 +1,95 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// keptEvents is how many lines of the log a peer remembers.
+const keptEvents = 100
+
+// An Event is a line of the log.
+type Event struct {
+	At    time.Time `json:"at"`
+	Level string    `json:"level"` // "INFO", "WARN" or "ERROR"
+	Text  string    `json:"text"`  // message and attributes
+}
+
+// Events is a [slog.Handler] that remembers the last lines, from level Info on, and passes
+// each line on to another handler. It is safe for concurrent use.
+type Events struct {
+	next   slog.Handler
+	text   slog.Handler // writes to memory.line
+	memory *memory
+}
+
+// A memory is what a handler shares with those that are made of it.
+type memory struct {
+	mu     sync.Mutex
+	line   bytes.Buffer
+	events []Event // the oldest first
+}
+
+// NewEvents returns Events that pass lines on to next.
+func NewEvents(next slog.Handler) *Events {
+	m := new(memory)
+	return &Events{next: next, memory: m, text: slog.NewTextHandler(&m.line, &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
+				return slog.Attr{}
+			}
+			return a
+		},
+	})}
+}
+
+// Latest returns a copy of the events, the latest first.
+func (e *Events) Latest() []Event {
+	e.memory.mu.Lock()
+	defer e.memory.mu.Unlock()
+	all := slices.Clone(e.memory.events)
+	slices.Reverse(all)
+	return all
+}
+
+// Enabled reports whether a line of that level is remembered or written.
+func (e *Events) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo || e.next.Enabled(ctx, level)
+}
+
+// Handle remembers a line and passes it on.
+func (e *Events) Handle(ctx context.Context, r slog.Record) (err error) {
+	if e.next.Enabled(ctx, r.Level) {
+		err = e.next.Handle(ctx, r)
+	}
+	if r.Level < slog.LevelInfo {
+		return err
+	}
+	m := e.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.line.Reset()
+	err = errors.Join(err, e.text.Handle(ctx, r))
+	text := strings.TrimSpace(r.Message + " " + m.line.String())
+	if len(m.events) == keptEvents {
+		m.events = slices.Delete(m.events, 0, 1)
+	}
+	m.events = append(m.events, Event{At: r.Time, Level: r.Level.String(), Text: text})
+	return err
+}
+
+// WithAttrs returns a handler for lines with these attributes.
+func (e *Events) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &Events{e.next.WithAttrs(attrs), e.text.WithAttrs(attrs), e.memory}
+}
+
+// WithGroup returns a handler for lines with a group of attributes.
+func (e *Events) WithGroup(name string) slog.Handler {
+	return &Events{e.next.WithGroup(name), e.text.WithGroup(name), e.memory}
+}
