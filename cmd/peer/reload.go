@@ -74,7 +74,7 @@ func (r *reloader) changed(applied []string, settings []config.Effective) (_, wa
 		was := r.settings[i]
 		switch {
 		case s.Value == was.Value || s.Source == "default" && was.Source == "default" || s.Name == "config":
-		case slices.Contains(applied, s.Name):
+		case slices.Contains(applied, s.Name), s.Name == "https-key" && slices.Contains(applied, "https-cert"):
 			r.settings[i] = s
 		case node.Reloadable[s.Name]:
 			applied = append(applied, s.Name)

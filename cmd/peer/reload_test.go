@@ -15,6 +15,25 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls/certtest"
 )
 
+// Certificates for clients may be at new paths after a reload.
+func TestReloadOfCertificatesAtNewPaths(t *testing.T) {
+	authority, file := certtest.New(t), filepath.Join(t.TempDir(), "peer.yaml")
+	configure := func() {
+		cert, key := authority.Peer("a", time.Now().Add(time.Hour))
+		if err := os.WriteFile(file, []byte("https: 127.0.0.1:0\nhttps-cert: "+cert+"\nhttps-key: "+key+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configure()
+	p := spawn(t, local(t, "a", "--config", file)...)
+	configure()
+	p.cmd.Process.Signal(syscall.SIGHUP)
+	eventually(t, time.Minute, "the log says what changed", func() bool { return strings.Contains(p.stderr.String(), "changed=https-cert\n") })
+	if log := p.stderr.String(); strings.Contains(log, "at the next start") {
+		t.Errorf("certificates that are in use wait for the next start:\n%s", log)
+	}
+}
+
 // A process under a service manager says how it does, and reloads on SIGHUP what
 // can be reloaded.
 func TestReloadAndServiceManager(t *testing.T) {
