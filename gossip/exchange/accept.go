@@ -42,11 +42,11 @@ func (e *Engine) acceptable(p *peer, f *flight, r Result) error {
 	if r.Kind == FrameDelta && f.get.Have != p.held.Version {
 		return fmt.Errorf("%w: the base is gone", digest.ErrBase)
 	}
-	if p.state == Wrong && r.Head.Version.Compare(p.floor) < 0 && p.attempts < denials {
+	if p.state == wrong && r.Head.Version.Compare(p.floor) < 0 && p.attempts < denials {
 		return fmt.Errorf("%w: it precedes what the origin said it has", errStale)
 	}
 	c := r.Head.Version.Compare(p.held.Version)
-	if p.state == Nothing || c > 0 || p.state == Wrong && f.source == p {
+	if p.state == nothing || c > 0 || p.state == wrong && f.source == p {
 		return nil
 	}
 	if c == 0 && f.source == p && r.Head.State != p.held.State {
@@ -59,13 +59,13 @@ func (e *Engine) acceptable(p *peer, f *flight, r Result) error {
 func (e *Engine) install(now time.Time, f *flight, r Result) {
 	p := f.origin
 	direct := f.source == p && !f.step // the origin itself said so, over a stream
-	repaired := direct && (p.state == Wrong || r.Head.Version == p.held.Version)
-	if repaired && p.state != Wrong && p.diverged != r.Head.Version {
+	repaired := direct && (p.state == wrong || r.Head.Version == p.held.Version)
+	if repaired && p.state != wrong && p.diverged != r.Head.Version {
 		p.diverged = r.Head.Version
 		e.stats.Divergences++
 		e.emit(Event{Kind: Diverged, Peer: p.name, Head: p.held})
 	}
-	if base := p.held.Version; p.state != Nothing && r.Head.Version.Epoch == base.Epoch && r.Head.Version.Sequence > base.Sequence+1 {
+	if base := p.held.Version; p.state != nothing && r.Head.Version.Epoch == base.Epoch && r.Head.Version.Sequence > base.Sequence+1 {
 		e.stats.Gaps++
 	}
 	if r.Delta != nil {
@@ -75,8 +75,8 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		p.history.Advance(r.Filter)
 	}
 	p.held, p.filter, p.signature = r.Head, r.Filter, r.Signature
-	if direct || p.state != Wrong { // only the origin can tell what is right
-		e.become(p, Trusted)
+	if direct || p.state != wrong { // only the origin can tell what is right
+		e.become(p, trusted)
 	}
 	p.attempts, p.notBefore, p.partial = 0, now, nil
 	p.installedAt = now

@@ -64,18 +64,13 @@ const (
 	minSync     = 2 * time.Second
 	maxSync     = 10 * time.Second
 	syncPerPeer = time.Second / 8
-
-	defaultPublishedLog = 4 << 20
-	defaultReplicaLog   = 256 << 10
-	defaultDigestBytes  = 64 << 20
-	defaultFetches      = 16
 )
 
 func (c Config) withDefaults() Config {
-	c.PublishedLog = cmp.Or(c.PublishedLog, defaultPublishedLog)
-	c.ReplicaLog = cmp.Or(c.ReplicaLog, defaultReplicaLog)
-	c.DigestBytes = cmp.Or(c.DigestBytes, defaultDigestBytes)
-	c.Fetches = cmp.Or(c.Fetches, defaultFetches)
+	c.PublishedLog = cmp.Or(c.PublishedLog, 4<<20)
+	c.ReplicaLog = cmp.Or(c.ReplicaLog, 256<<10)
+	c.DigestBytes = cmp.Or(c.DigestBytes, 64<<20)
+	c.Fetches = cmp.Or(c.Fetches, 16)
 	return c
 }
 

@@ -45,7 +45,7 @@ type Engine struct {
 	eager    int       // syncs left to do in quick succession after joining
 	expireAt time.Time
 
-	became func(from, to ReplicaState) // for the model test; nil otherwise
+	became func(from, to replicaState) // for the model test; nil otherwise
 
 	leastPartial int // bytes of progress to keep what came before a stream broke
 
@@ -94,7 +94,7 @@ func (e *Engine) Stats() Stats { return e.stats }
 type Replica struct {
 	Head   Head           // the zero Head if nothing is held
 	Filter *digest.Filter // nil if nothing is held
-	Usable bool           // lookups should see it
+	Usable bool           // lookups see it
 	Behind bool           // something newer is known, or supposed, to exist
 }
 
@@ -105,7 +105,7 @@ func (e *Engine) Replica(name string) (Replica, bool) {
 	if p == nil || p.name != name {
 		return Replica{}, false
 	}
-	return Replica{Head: p.held, Filter: p.filter, Usable: p.live && p.holds(), Behind: p.behind()}, true
+	return Replica{Head: p.held, Filter: p.filter, Usable: p.seen != nil, Behind: p.behind()}, true
 }
 
 // Drain returns what is to be done since the last call.

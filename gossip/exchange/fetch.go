@@ -105,9 +105,9 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 	}
 	get := Get{Origin: p.id, Limit: uint64(e.cfg.DigestBytes)}
 	var base *digest.Filter
-	if p.state == Wrong {
+	if p.state == wrong {
 		get.Whole = true
-	} else if p.state != Nothing && p.badDeltas < unusables {
+	} else if p.state != nothing && p.badDeltas < unusables {
 		get.Have, get.State, base = p.held.Version, p.held.State, p.filter
 	}
 	if now.Sub(p.partialAt) > partialAge {
@@ -132,7 +132,7 @@ func (e *Engine) start(f *flight, out Fetch) {
 
 // expectsSnapshot reports whether a fetch of p can only bring a snapshot.
 func (e *Engine) expectsSnapshot(p *peer) bool {
-	if p.state == Wrong || p.state == Nothing || p.badDeltas >= unusables {
+	if p.state == wrong || p.state == nothing || p.badDeltas >= unusables {
 		return true
 	}
 	return p.announced.Version.Compare(p.held.Version) > 0 && p.announced.Version.Epoch != p.held.Version.Epoch
@@ -154,7 +154,7 @@ func (e *Engine) source(now time.Time, p *peer) (*peer, time.Duration) {
 	}
 	add(p)
 	originAble := n == 1
-	if p.state != Wrong && !p.check || p.state == Nothing {
+	if p.state != wrong && !p.check || p.state == nothing {
 		for _, h := range p.holders {
 			if h.version.Compare(p.announced.Version) >= 0 {
 				add(h.peer)
@@ -164,7 +164,7 @@ func (e *Engine) source(now time.Time, p *peer) (*peer, time.Duration) {
 	switch {
 	case n == 0:
 		return nil, max(p.busyUntil.Sub(now), 0) + e.jitter(firstRetry)
-	case originAble && p.state != Nothing && p.attempts%2 == 0:
+	case originAble && p.state != nothing && p.attempts%2 == 0:
 		return p, 0
 	case originAble && p.attempts%2 == 1 && n > 1:
 		return able[1+e.rng.IntN(n-1)], 0

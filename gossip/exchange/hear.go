@@ -123,7 +123,7 @@ func (e *Engine) reachable(now time.Time, p *peer) {
 
 // compare checks what is held against what somebody says of the same version.
 func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
-	if p.state == Nothing || p.state == Wrong || p.held.Version != h.Version {
+	if p.state == nothing || p.state == wrong || p.held.Version != h.Version {
 		return
 	}
 	if p.held.State == h.State {
@@ -144,7 +144,7 @@ func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
 
 // contest asks the origin whether what is held is right, unless it did so just now.
 func (e *Engine) contest(now time.Time, p *peer) {
-	if p.state != Nothing && (now.Sub(p.contestedAt) >= contestEvery || p.contestedAt.IsZero()) {
+	if p.state != nothing && (now.Sub(p.contestedAt) >= contestEvery || p.contestedAt.IsZero()) {
 		p.contestedAt = now
 		p.check = true
 		e.enqueue(p)
@@ -160,7 +160,7 @@ const contestEvery = time.Second
 
 // diverge begins the repair of a replica that is not what its origin has.
 func (e *Engine) diverge(p *peer, h Head) {
-	e.become(p, Wrong) // lookups see nothing of it until it is repaired
+	e.become(p, wrong) // lookups see nothing of it until it is repaired
 	e.settle(p, nil)
 	p.floor, p.partial = h.Version, nil
 	if p.diverged != h.Version {

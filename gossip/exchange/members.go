@@ -18,7 +18,7 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 	if p.live && p.incarnation == incarnation {
 		return
 	}
-	if incarnation != p.incarnation || p.state == Former {
+	if incarnation != p.incarnation || p.state == former {
 		p.key = key
 	}
 	if incarnation < p.incarnation {
@@ -28,11 +28,11 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 	}
 	if incarnation != p.incarnation {
 		switch {
-		case p.state == Nothing:
-		case p.state != Wrong && incarnation > p.incarnation:
-			e.become(p, Former) // perhaps it goes on with what it had
+		case p.state == nothing:
+		case p.state != wrong && incarnation > p.incarnation:
+			e.become(p, former) // perhaps it goes on with what it had
 		default:
-			e.become(p, Nothing)
+			e.become(p, nothing)
 		}
 		p.begin(incarnation)
 	}
@@ -118,8 +118,8 @@ func (e *Engine) expire(now time.Time) {
 			e.expireAt = earlier(e.expireAt, gone)
 			return false
 		}
-		if p.state != Nothing {
-			e.become(p, Nothing)
+		if p.state != nothing {
+			e.become(p, nothing)
 		}
 		delete(e.peers, p.id)
 		return true

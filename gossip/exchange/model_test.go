@@ -30,6 +30,21 @@ const (
 	returnTime     = 2 * time.Second // at most, until a peer that is back is a member
 )
 
+const replicaStates = int(wrong) + 1
+
+var stateNames = [replicaStates]string{"nothing", "former", "trusted", "doubted", "wrong"}
+
+func (s replicaState) String() string { return stateNames[s] }
+
+// leads are the transitions that PROTOCOL.md, 6.6, draws.
+var leads = [replicaStates][]replicaState{
+	nothing: {trusted, former},
+	former:  {trusted, wrong, nothing, former},
+	trusted: {doubted, wrong, former, nothing, trusted},
+	doubted: {trusted, wrong, former, nothing},
+	wrong:   {trusted, nothing, wrong},
+}
+
 // newWorld draws a schedule: who there is, what goes wrong, and when.
 func newWorld(seed uint64, bug string) *world {
 	w := &world{
@@ -322,7 +337,7 @@ func TestModel(t *testing.T) {
 		runs, failures.Load(), checks.Load(), divergences.Load(), resumed.Load(), adopted.Load())
 	for from, list := range leads {
 		for _, to := range list {
-			t.Logf("%v to %v: %d times", ReplicaState(from), to, led[from][to].Load())
+			t.Logf("%v to %v: %d times", replicaState(from), to, led[from][to].Load())
 		}
 	}
 	if resumed.Load() == 0 || adopted.Load() == 0 {

@@ -122,7 +122,7 @@ func (p *simPeer) start(inc uint64) {
 	p.tickAt = time.Time{}
 	p.engine = New(Config{Name: p.name, Key: p.key, Incarnation: inc, Seed: p.w.rng.Uint64(), ReplicaLog: 2048, PublishedLog: 8192, Fetches: 4}, p.w.now)
 	p.engine.leastPartial = 8
-	p.engine.became = func(from, to ReplicaState) {
+	p.engine.became = func(from, to replicaState) {
 		p.w.led[from][to]++
 		if !slices.Contains(leads[from], to) {
 			p.w.fail("%s: a replica that was %v became %v", p.name, from, to)

@@ -95,7 +95,7 @@ func (e *Engine) handleNote(now time.Time, n Note) {
 		case p.holds() && p.held.mark() == n.Mark:
 			e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 			e.note(p, Receipt, n.Mark)
-		case p.state == Nothing || p.held.Version.Incarnation != p.incarnation:
+		case p.state == nothing || p.held.Version.Incarnation != p.incarnation:
 			e.ask(now, p)
 		default:
 			e.reachable(now, p)

@@ -50,12 +50,10 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 	}
 	switch r.Kind {
 	case FrameSame:
-		e.stats.Unchanged++
 		e.same(now, f, r)
 	case FrameDelta, FrameSnapshot:
 		e.bodyArrived(now, f, r)
 	case FrameBusy:
-		e.stats.Busy++
 		f.source.busyUntil = now.Add(e.jitter(r.RetryAfter))
 		if f.source == p {
 			// Others may have it; if not, source waits for the origin.
@@ -70,7 +68,6 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 	p := f.origin
 	if e.keepPartial(now, f, r) {
-		e.stats.Failures++
 		p.notBefore = now.Add(e.jitter(firstRetry))
 		return
 	}
@@ -89,8 +86,6 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 		if r.Kind == FrameDelta {
 			p.badDeltas++ // some more, and it has to be a snapshot
 		}
-	default:
-		e.stats.Failures++
 	}
 	if f.source != p {
 		p.dropHolder(f.source)
@@ -142,21 +137,21 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 	case r.Head.Version.Incarnation != p.incarnation:
 		p.check = true // membership does not know yet
 		e.backOff(now, p)
-	case p.state == Nothing && r.Head.Version.Sequence == 0 && r.Head.State == 0:
+	case p.state == nothing && r.Head.Version.Sequence == 0 && r.Head.State == 0:
 		p.attempts = 0 // it publishes nothing
-	case p.state == Former && c > 0:
+	case p.state == former && c > 0:
 		// The same positions, but not the same digest: of another number of keys.
 		p.badDeltas = unusables
 		p.check = true
 		p.notBefore = now
-	case p.state == Nothing || c > 0:
+	case p.state == nothing || c > 0:
 		r.Err = fmt.Errorf("exchange: same: %w: it is not", ErrMalformed)
 		e.reject(f, r)
 		p.check = true
 		e.backOff(now, p)
-	case c < 0 && p.state == Trusted:
+	case c < 0 && p.state == trusted:
 		// It never published what is held here, if this is no answer of the past.
-		e.become(p, Doubted)
+		e.become(p, doubted)
 		p.check = true
 		e.backOff(now, p)
 	case c < 0 || r.Head.State != p.held.State:
@@ -169,8 +164,8 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 // confirmed handles the origin's word that what is held is its newest version.
 func (e *Engine) confirmed(now time.Time, p *peer) {
 	p.confirmed = p.held.Version
-	if p.state == Former || p.state == Doubted {
-		e.become(p, Trusted)
+	if p.state == former || p.state == doubted {
+		e.become(p, trusted)
 		e.settle(p, nil)
 	}
 	e.outputs.Fresh = append(e.outputs.Fresh, p.name)

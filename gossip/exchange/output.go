@@ -112,10 +112,7 @@ type Stats struct {
 	SnapshotsIn  int64 // digests that came whole
 	Resumed      int64 // of SnapshotsIn, those of which a part had come before a stream broke
 	ResumedBytes int64 // that so were not fetched again
-	Unchanged    int64 // answers that nothing is newer
-	Adopted      int64 // of them, those by which a digest of a former life went on
-	Busy         int64 // answers to ask again later
-	Failures     int64 // gets without an answer
+	Adopted      int64 // digests of a former life that went on in the next
 	Rejected     int64 // answers not accepted
 
 	DeltasOut       int64 // served, and sent with adverts (CarriersOut)

@@ -81,7 +81,7 @@ func (e *Engine) keepPartial(now time.Time, f *flight, r Result) bool {
 		have = len(p.partial.Body)
 	}
 	v, bytes := r.Partial.Head.Version, len(r.Partial.Body)
-	if p.state == Wrong || v.Incarnation != p.incarnation || v.Compare(p.held.Version) <= 0 ||
+	if p.state == wrong || v.Incarnation != p.incarnation || v.Compare(p.held.Version) <= 0 ||
 		bytes < have+e.leastPartial || bytes > e.cfg.DigestBytes {
 		return false
 	}

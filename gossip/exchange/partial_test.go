@@ -86,7 +86,7 @@ func TestResume(t *testing.T) {
 		t.Fatalf("b holds %v after %v, %+v, want %v", r.Head, b.got, b.to.Stats(), a.Self())
 	}
 	times := (len(snapshot) + 39_999) / 40_000
-	if s := b.to.Stats(); b.sent > len(snapshot)+100*times+200 || s.Resumed != 1 || s.Failures != int64(times-1) || s.ResumedBytes < int64(40_000*(times-2)) {
+	if s := b.to.Stats(); b.sent > len(snapshot)+100*times+200 || s.Resumed != 1 || s.ResumedBytes < int64(40_000*(times-2)) {
 		t.Errorf("%d bytes were sent for a digest of %d; %+v", b.sent, len(snapshot), s)
 	}
 	if b.got[0] != FrameSnapshot || slices.Contains(b.got[1:], FrameSnapshot) || b.got[len(b.got)-1] != FrameSame {

@@ -76,7 +76,7 @@ const maxHolders = 4
 
 // behind reports whether there is something to fetch of p.
 func (p *peer) behind() bool {
-	return p.live && (p.state == Wrong || p.check || p.announced.Version.Compare(p.held.Version) > 0)
+	return p.live && (p.state == wrong || p.check || p.announced.Version.Compare(p.held.Version) > 0)
 }
 
 // begin forgets what was heard of a life that has ended.

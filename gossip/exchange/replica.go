@@ -7,27 +7,21 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// A ReplicaState says how far the replica of a peer's digest can be trusted. PROTOCOL.md,
+// A replicaState says how far the replica of a peer's digest can be trusted. PROTOCOL.md,
 // 6.6, draws the states and the transitions. Whether the peer lives is another matter.
-type ReplicaState uint8
+type replicaState uint8
 
 const (
-	Nothing ReplicaState = iota // nothing is held
-	Former                      // of a life that has ended, or of one that this process had: for its origin to confirm or go on with
-	Trusted                     // verified: used while the peer lives, listed and passed on
-	Doubted                     // as Trusted, but the origin once answered as if it had not published that
-	Wrong                       // the origin contradicted it: neither used nor passed on, and replaced by a snapshot
-
-	replicaStates = int(Wrong) + 1
+	nothing replicaState = iota // nothing is held
+	former                      // of a life that has ended, or of one that this process had: for its origin to confirm or go on with
+	trusted                     // verified: used while the peer lives, listed and passed on
+	doubted                     // as Trusted, but the origin once answered as if it had not published that
+	wrong                       // the origin contradicted it: neither used nor passed on, and replaced by a snapshot
 )
-
-var stateNames = [replicaStates]string{"nothing", "former", "trusted", "doubted", "wrong"}
-
-func (s ReplicaState) String() string { return stateNames[s] }
 
 // replica is what is held of a peer.
 type replica struct {
-	state     ReplicaState
+	state     replicaState
 	held      Head // zero, as what follows is nil, with Nothing
 	filter    *digest.Filter
 	history   *digest.History
@@ -41,24 +35,15 @@ type replica struct {
 }
 
 // holds reports whether there is a replica that may be used and passed on.
-func (r *replica) holds() bool { return r.state == Trusted || r.state == Doubted }
-
-// leads are the transitions that there are.
-var leads = [replicaStates][]ReplicaState{
-	Nothing: {Trusted, Former},
-	Former:  {Trusted, Wrong, Nothing, Former},
-	Trusted: {Doubted, Wrong, Former, Nothing, Trusted},
-	Doubted: {Trusted, Wrong, Former, Nothing},
-	Wrong:   {Trusted, Nothing, Wrong},
-}
+func (r *replica) holds() bool { return r.state == trusted || r.state == doubted }
 
 // become changes the state of p's replica. What follows from that is left to settle.
-func (e *Engine) become(p *peer, to ReplicaState) {
+func (e *Engine) become(p *peer, to replicaState) {
 	if e.became != nil {
 		e.became(p.state, to)
 	}
 	p.state = to
-	if to == Nothing {
+	if to == nothing {
 		p.held, p.filter, p.history, p.signature = Head{}, nil, nil, nil
 	}
 }

@@ -32,7 +32,7 @@ func (e *Engine) Save() []Saved {
 // it has the same again, and signs that if it signs.
 func (e *Engine) adopt(p *peer, r Result) bool {
 	h, held := r.Head, p.held
-	if p.state != Former || held.Version.Incarnation >= p.incarnation || h.Version.Incarnation != p.incarnation ||
+	if p.state != former || held.Version.Incarnation >= p.incarnation || h.Version.Incarnation != p.incarnation ||
 		h.State != held.State || h.Keys != held.Keys || len(p.key) > 0 && len(r.Signature) == 0 {
 		return false
 	}
@@ -77,7 +77,7 @@ func (e *Engine) Restore(now time.Time, peer string, r Result) bool {
 	p.held, p.filter, p.signature = r.Head, r.Filter, r.Signature
 	p.history = digest.NewHistory(e.cfg.ReplicaLog)
 	p.history.Advance(r.Filter)
-	e.become(p, Former)
+	e.become(p, former)
 	p.died = now
 	if e.expireAt.IsZero() {
 		e.expireAt = now.Add(keepDead)

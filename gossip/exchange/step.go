@@ -112,7 +112,7 @@ func (e *Engine) handleStep(now time.Time, s *Step) {
 		return
 	}
 	held := p.held.Version
-	if p.state == Nothing || held.Incarnation != p.incarnation {
+	if p.state == nothing || held.Incarnation != p.incarnation {
 		e.ask(now, p)
 		return
 	}
@@ -185,7 +185,7 @@ func (e *Engine) stepDone(now time.Time, f *flight, r Result) {
 	case r.Err != nil:
 		e.reject(f, r)
 		p.stepsFrom = now.Add(badStepWait)
-	case p.state == Wrong || f.get.Have != p.held.Version:
+	case p.state == wrong || f.get.Have != p.held.Version:
 		// Meanwhile what is held was found to be wrong, or dropped.
 	default:
 		e.stats.CarriedIn++
