@@ -8,7 +8,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// errStale is an answer that is sound but not newer than what is held.
+// errStale: an answer is valid but not newer than what is held.
 var errStale = errors.New("not newer than what is held")
 
 // bodyArrived decides whether a decoded and verified body becomes the replica.
@@ -34,7 +34,7 @@ func (e *Engine) bodyArrived(now time.Time, f *flight, r Result) {
 	e.install(now, f, r)
 }
 
-// acceptable applies the rules of PROTOCOL.md 6.3 that decoding has not applied.
+// acceptable checks the rules of PROTOCOL.md 6.3 that decoding has not checked.
 func (e *Engine) acceptable(p *peer, f *flight, r Result) error {
 	if r.Head.Version.Incarnation != p.incarnation {
 		return fmt.Errorf("%w: of another life", errStale)
@@ -87,7 +87,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 	if direct {
 		p.confirmed = r.Head.Version
 		e.note(p, Receipt, p.held.mark())
-		p.check = r.Resumed > 0 // it may have been one of the past
+		p.check = r.Resumed > 0 // the version may be an old one
 		if p.announced.Version.Compare(p.held.Version) > 0 && r.Head.Version.Compare(f.get.Have) <= 0 {
 			p.announced = Head{}
 		}

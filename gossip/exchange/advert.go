@@ -12,19 +12,19 @@ const MaxAdvert = 64
 type AdvertKind uint8
 
 const (
-	// Announce is the origin saying what it has published.
+	// Announce: the origin has published a version.
 	Announce AdvertKind = 1
-	// Echo tells a peer of a greater incarnation of itself than it uses.
+	// Echo: others know a greater incarnation of the receiver than it uses.
 	Echo AdvertKind = 2
-	// Farewell is the origin saying that it is about to leave.
+	// Farewell: the origin is about to leave.
 	Farewell AdvertKind = 3
-	// Stepping is the origin sending a change along: a [Step] with a bare delta.
+	// Stepping: a [Step], an advert with the change, which is a bare delta.
 	Stepping AdvertKind = 4
-	// Packed is the same with a packed delta.
+	// Packed: the same with a packed delta.
 	Packed AdvertKind = 5
-	// Reminder is a [Note] of the origin: this is what was published; did it come?
+	// Reminder: a [Note] of the origin that asks whether its version has arrived.
 	Reminder AdvertKind = 6
-	// Receipt is a [Note] to the origin: it did.
+	// Receipt: a [Note] to the origin that says that it has.
 	Receipt AdvertKind = 7
 )
 
@@ -45,7 +45,7 @@ func (r *reader) kind(wanted ...AdvertKind) AdvertKind {
 	return k
 }
 
-// Advert is a datagram without anything behind it.
+// Advert is a datagram that has only a head.
 type Advert struct {
 	Kind AdvertKind
 	Head Head

@@ -2,8 +2,8 @@ package exchange
 
 import "time"
 
-// An allowance is a token bucket: some at once, then one after each interval.
-// Whoever keeps exhausting it waits twice as long, and again.
+// An allowance is a token bucket: some tokens at once, then one after each interval. If it is
+// exhausted again and again, the interval doubles each time.
 type allowance struct {
 	spent   int // of the burst
 	run     int // spent since all of it was last there
@@ -21,7 +21,7 @@ func (a *allowance) interval() time.Duration {
 	return min(snapshotInterval<<a.penalty, snapshotMaxWait)
 }
 
-// refill gives back what time has earned. A quiet minute, and all is forgiven.
+// refill adds the tokens earned since. After a quiet minute the interval is the first again.
 func (a *allowance) refill(now time.Time) {
 	for a.spent > 0 && now.Sub(a.since) >= a.interval() {
 		a.since = a.since.Add(a.interval())

@@ -8,7 +8,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// Result is what came of a [Fetch]. For one that got no answer only Err is set.
+// Result is the result of a [Fetch]. If there was no answer, only Err is set.
 type Result struct {
 	Kind       FrameType
 	Head       Head           // same, delta, snapshot
@@ -17,16 +17,16 @@ type Result struct {
 	Delta      *digest.Delta  // delta
 	RetryAfter time.Duration  // busy
 	Resumed    int            // bytes of a snapshot that had come earlier
-	Partial    *Partial       // with Err: what came of a snapshot before the stream broke; nil if nothing
+	Partial    *Partial       // with Err: the part of a snapshot that arrived before the stream broke; nil if none
 	Bytes      int            // received for it
 	Err        error          // wraps a sentinel of this package or of digest if the answer was bad
 }
 
 // DecodeAnswer reads the frame of type t that answers f, and checks everything
-// that can be checked without the engine's state: that the head is of the origin
-// asked for, and signed by it if it signs, that a delta fits its base, that version and set hash of the result
-// are the head's. If seeds are given, the digest must be under one of them, and
-// lim.Seed is ignored. It may run while the engine goes on. payload is not retained.
+// that can be checked without the engine's state: the head is of the origin
+// asked for, and signed by it if it signs; a delta fits its base; version and set hash of the
+// result are the head's. If seeds are given, the digest must be under one of them, and
+// lim.Seed is ignored. It may run concurrently with the engine. payload is not retained.
 func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds ...uint64) Result {
 	r := Result{Kind: t, Bytes: len(payload)}
 	switch t {
@@ -71,7 +71,7 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds
 }
 
 // body reads an answer that is a delta or a snapshot: its head, its signature and the body.
-// A rest, with what came before, is a snapshot.
+// A rest is joined to what came before, and is then a snapshot.
 func (r *reader) body(f Fetch, t FrameType) (result Result, body []byte) {
 	result.Kind, result.Head = t, r.head()
 	if t == FrameRest {

@@ -2,9 +2,9 @@ package exchange
 
 import "time"
 
-// A budget is bytes a second, of which a few seconds' worth may be used at once.
-// What is taken is known only afterwards, so the level may fall below zero; until
-// it has risen again nothing is allowed.
+// A budget is a rate in bytes a second, of which a few seconds' worth may be used at once.
+// The size of a body is known only afterwards, so the level may fall below zero. Then
+// nothing is allowed until it has risen again.
 type budget struct {
 	rate  float64 // bytes a second; 0 means no bound
 	level float64

@@ -13,20 +13,20 @@ type Config struct {
 	Incarnation uint64 // this life of it; required, see [NewIncarnation]
 	Seed        uint64 // of all random choices
 
-	// Key signs what this peer publishes, so that those who get it from others
-	// can tell that it is genuine. Nil means that it is not signed. Its public
+	// Key signs what this peer publishes, so that peers that get it from a third one
+	// can verify it. Nil means that it is not signed. Its public
 	// half must reach the others by PeerUp.
 	Key ed25519.PrivateKey
 
 	Publish Publishing
 
 	// SyncInterval is the mean time between two exchanges of vectors with a
-	// random peer, where sums do not do. Zero means 2 s for up to 16 peers, growing to
-	// 10 s for 80.
+	// random peer while no sum is known to be equal. Zero means 2 s for up to 16 peers,
+	// growing to 10 s for 80.
 	SyncInterval time.Duration
 
 	// PublishedLog and ReplicaLog bound the memory of the deltas kept to answer
-	// gets from: those of this peer's digest, and of each replica. Bytes; zero
+	// gets, in bytes: for this peer's digest, and for each replica. Zero
 	// means 4 MiB and 256 KiB.
 	PublishedLog, ReplicaLog int
 
@@ -34,7 +34,7 @@ type Config struct {
 	DigestBytes int
 
 	// Fetches is how many gets for snapshots may be under way at once. Zero means
-	// 16. With those for changes it may be eight times as many.
+	// 16. Eight times as many gets may be under way in all.
 	Fetches int
 
 	// BytesIn and BytesOut bound the bodies fetched and served, in bytes a
@@ -45,12 +45,12 @@ type Config struct {
 // Publishing says when a changed digest becomes a new version.
 type Publishing struct {
 	// MinInterval is the least time between two publications. Zero means 1 ms for
-	// each live peer, within 30 ms and 5 s: a peer so learns of at most a thousand
+	// each live peer, within 30 ms and 5 s. So a peer receives at most a thousand
 	// publications a second, however many peers there are.
 	MinInterval time.Duration
 
-	// Interval is the longest that a change waits for others to go with it, until there are
-	// ten. How long it does follows from what waiting saves and costs: see
+	// Interval is the longest time that a change waits for others, until there are
+	// ten. How long it waits follows from what waiting saves and costs: see
 	// [Publishing.Wait]. Zero means 5 s, or MinInterval if that is longer.
 	Interval time.Duration
 }
@@ -74,8 +74,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// For returns p with the times that are zero replaced by what they mean among n
-// live peers.
+// For returns p with zero times replaced by what they mean among n live peers.
 func (p Publishing) For(n int) Publishing {
 	if p.MinInterval <= 0 {
 		p.MinInterval = min(max(time.Duration(n)*minIntervalPerPeer, defaultMinInterval), maxMinInterval)
@@ -106,9 +105,9 @@ func (c Config) syncInterval(n int) time.Duration {
 	return min(max(time.Duration(n)*syncPerPeer, minSync), maxSync)
 }
 
-// NewIncarnation makes the incarnation of a process that starts at now: greater
-// than those of all earlier starts if the clock never went back, and different
-// from them in any case but one in a million.
+// NewIncarnation makes the incarnation of a process that starts at now. It is greater
+// than those of all earlier starts if the clock was never put back, and otherwise
+// different from them except in one case in a million.
 func NewIncarnation(now time.Time, random uint64) uint64 {
 	return uint64(now.UnixMilli())<<20 | random&(1<<20-1)
 }

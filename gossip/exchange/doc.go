@@ -2,23 +2,23 @@
 // whom, what to ask for, what to believe. PROTOCOL.md, one directory up, is its
 // specification.
 //
-// It has no sockets, no goroutines and no clock. An [Engine] is fed what happened
+// It has no sockets, no goroutines and no clock. The caller tells an [Engine] what happened
 // (its own digest changed, a member came or went, a message arrived, a fetch
-// ended, time passed) and asked with [Engine.Drain] what to do about it. The same
-// code so runs under package gossip, in virtual time, and in a simulation of ten
-// thousand peers; with one seed and one order of inputs it does the same every
+// ended, time passed) and gets from [Engine.Drain] what to do. So the same
+// code runs under package gossip, in virtual time, and in a simulation of ten
+// thousand peers. With the same seed and the same inputs it does the same every
 // time.
 //
 // The messages of the protocol are here as well, with decoders that survive any
 // bytes: [Advert], [Meta], [Hello], [Welcome], [Get], [Answer], [DecodeVector].
 //
-// What is heard flows one way through it, a step a file: an advert or a vector is
-// heard (hear.go, sync.go), what it tells of is wanted and fetched from somebody
-// (fetch.go), the answer is read (answer.go) and judged (outcome.go, accept.go), and
-// becomes the replica and an [Update] for lookups. What is published goes the other:
-// publish.go, advert.go, step.go, and serve.go for those who ask.
+// Others' digests flow through these files: an advert or a vector arrives
+// (hear.go, sync.go); the version that it announces is fetched from a peer
+// (fetch.go); the answer is decoded (answer.go) and judged (outcome.go, accept.go); it
+// becomes the replica (replica.go) and an [Update] for lookups. The peer's own digest goes
+// through publish.go, advert.go and step.go, and through serve.go to peers that send a get.
 //
-// Programs need of it what package gossip's API names: [Publishing], [Event],
+// Most programs need only what package gossip's API mentions: [Publishing], [Event],
 // [Version], [Stats] and the errors. The rest is for those who carry out the exchange
 // in another way than package gossip, and follows the protocol when that changes.
 //

@@ -18,36 +18,36 @@ type Engine struct {
 	self        Head
 	history     *digest.History
 	publishedAt time.Time
-	changedAt   time.Time // before the first change since; zero if none was seen
-	lookedAt    time.Time // for changes, last
-	changes     pace      // positions
+	changedAt   time.Time // before the first change since then; zero if none was seen
+	lookedAt    time.Time // when PublishDue was last called
+	changes     pace      // positions that flipped
 	asks        float64   // see SetAsks
 	step        ownStep   // that leads to self
 
 	peers map[ID]*peer
-	tags  map[Tag]*peer // nil where several have the tag, or this peer has it
+	tags  map[Tag]*peer // nil if several peers have the tag, or this peer has it
 	order []*peer       // all, by ID
-	live  []*peer       // those that are, in no particular order
+	live  []*peer       // in no particular order
 
 	round   adverts
-	want    []*peer // behind, or recently so; see fetch.go
-	waiting []*peer // likewise, but until there is room for another snapshot
+	want    []*peer // to be fetched; see fetch.go
+	waiting []*peer // to be fetched when there is room for another snapshot
 	flights map[uint64]*flight
 	number  uint64 // of the last fetch
 	// snapshotFlights is how many of the flights can only bring a snapshot.
 	snapshotFlights int
 
-	syncAt   time.Time // zero if nobody is there
-	streamAt time.Time // when vectors may be exchanged whole again
-	known    uint64    // sum of what is known of others
-	agreedAt time.Time // when somebody last knew exactly the same
-	differed bool      // the last sum that was heard
+	syncAt   time.Time // zero if no peer is live
+	streamAt time.Time // when vectors may be exchanged again
+	known    uint64    // the others' part of the sum
+	agreedAt time.Time // when another peer last had the same sum
+	differed bool      // the last sum received was another
 	eager    int       // syncs left to do in quick succession after joining
 	expireAt time.Time
 
 	became func(from, to replicaState) // for the model test; nil otherwise
 
-	leastPartial int // bytes of progress to keep what came before a stream broke
+	leastPartial int // a constant, except in tests
 
 	in, out budget
 	outputs Outputs
@@ -80,8 +80,8 @@ func New(cfg Config, now time.Time) *Engine {
 	return e
 }
 
-// Incarnation returns the life this peer is in. It changes only when another
-// life of it had a greater one (see [Outputs.Incarnation]).
+// Incarnation returns the incarnation of this peer. It changes only if a former life of
+// this peer had a greater one (see [Outputs.Incarnation]).
 func (e *Engine) Incarnation() uint64 { return e.self.Version.Incarnation }
 
 // Self returns the head of what this peer has published.
@@ -95,7 +95,7 @@ type Replica struct {
 	Head   Head           // the zero Head if nothing is held
 	Filter *digest.Filter // nil if nothing is held
 	Usable bool           // lookups see it
-	Behind bool           // something newer is known, or supposed, to exist
+	Behind bool           // something newer exists, or may exist
 }
 
 // Replica returns the state of what is held of the peer called name, and whether
@@ -117,8 +117,8 @@ func (e *Engine) Drain() Outputs {
 
 func (e *Engine) emit(ev Event) { e.outputs.Events = append(e.outputs.Events, ev) }
 
-// Tick does what time has made due. Call it at [Engine.Next] at the latest;
-// calling it more often does no harm.
+// Tick does what is due. Call it at [Engine.Next] at the latest; calling it more often does
+// no harm.
 func (e *Engine) Tick(now time.Time) {
 	e.sendAdverts(now)
 	e.repeatAdverts(now)

@@ -6,6 +6,10 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
+// PROTOCOL.md, 6.3, draws the states of a peer as an origin. Current: behind is false. Behind:
+// queued, in Engine.want, or in Engine.waiting until there is room for another snapshot.
+// Fetching: flight is not nil, and ends with FetchDone.
+
 // A flight is a fetch under way.
 type flight struct {
 	origin, source *peer
@@ -14,7 +18,7 @@ type flight struct {
 	step           bool // the answer came in a datagram
 }
 
-// enqueue lets startFetches consider p.
+// enqueue puts p on the list of startFetches if it is behind.
 func (e *Engine) enqueue(p *peer) {
 	if !p.queued && p.flight == nil && p.behind() {
 		p.queued = true
@@ -43,15 +47,15 @@ func (e *Engine) nextFetch() time.Time {
 	return next
 }
 
-// smallFetches is how many times as many fetches may be under way as may bring a
-// snapshot: changes are small, and where streams are slow there are many of them.
+// smallFetches is how many times as many fetches may be under way in all as fetches of
+// snapshots: changes are small, and many are under way if streams are slow.
 const smallFetches = 8
 
-// full reports whether nothing can be fetched before something has come.
+// full reports whether no fetch can start before another one ends.
 func (e *Engine) full() bool { return len(e.flights) >= smallFetches*e.cfg.Fetches }
 
-// startFetches starts what is wanted, may start, and has a source, as long as
-// there is room.
+// startFetches starts the fetches that are wanted, whose wait is over, and that have a source,
+// as long as there is room.
 func (e *Engine) startFetches(now time.Time) {
 	if e.full() {
 		return
@@ -72,7 +76,8 @@ func (e *Engine) startFetches(now time.Time) {
 			e.startStep(p)
 		case now.Before(p.notBefore):
 		case e.snapshotFlights >= e.cfg.Fetches && e.expectsSnapshot(p):
-			// Out of the way: a peer that joins a large cluster waits for thousands.
+			// Not looked at until there is room: a peer that joins a large cluster waits for
+			// thousands.
 			e.waiting = append(e.waiting, p)
 			continue
 		default:
@@ -138,11 +143,11 @@ func (e *Engine) expectsSnapshot(p *peer) bool {
 	return p.announced.Version.Compare(p.held.Version) > 0 && p.announced.Version.Epoch != p.held.Version.Epoch
 }
 
-// source picks whom to ask for p's digest, or says how long to wait.
+// source picks the peer to ask for p's digest, or returns how long to wait.
 //
-// What has changed since the version held is little: the origin serves it. A
-// snapshot is much, and everyone who joins wants all of them: then all who
-// have it are asked alike.
+// A change since the version held is small: the origin serves it. A
+// snapshot is large, and each peer that joins wants all of them: these are spread over all
+// peers that have them.
 func (e *Engine) source(now time.Time, p *peer) (*peer, time.Duration) {
 	var able [maxHolders + 1]*peer
 	n := 0

@@ -11,11 +11,11 @@ type Get struct {
 	Have   Version // held already; zero if none
 	State  uint64  // of Have
 	Whole  bool    // a snapshot is wanted, whatever is held; excludes Have and Resume
-	Resume Resume  // of which snapshot the first bytes are there already; zero if of none
+	Resume Resume  // the snapshot whose first bytes are there already; zero if none
 	Limit  uint64  // greatest payload accepted, in bytes
 }
 
-// Resume is how much of a snapshot came before its stream broke.
+// Resume says how much of a snapshot arrived before its stream broke.
 type Resume struct {
 	Version Version
 	State   uint64

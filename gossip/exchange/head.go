@@ -41,10 +41,10 @@ func ValidName(name string) bool {
 	return true
 }
 
-// Version orders everything an origin ever published: by life, then by
+// Version orders everything that an origin ever published: by incarnation, then by
 // geometry, then by change. The zero Version precedes all others and means that
-// nothing is known. A [digest.Version] in turn identifies contents, whoever says so
-// and in whatever life: see [Version.Digest].
+// nothing is known. A [digest.Version] identifies contents, whatever the incarnation: see
+// [Version.Digest].
 type Version struct {
 	Incarnation uint64 // a life of the origin's process; 0 only in the zero Version
 	Epoch       uint64 // that of the digest
@@ -72,7 +72,7 @@ func (v Version) String() string {
 	return fmt.Sprintf("%x.%d.%d", v.Incarnation, v.Epoch, v.Sequence)
 }
 
-// Head is what a peer says of a digest without sending it.
+// Head describes a version of a digest.
 type Head struct {
 	Origin  ID
 	Version Version
@@ -89,7 +89,7 @@ func (h Head) LogValue() slog.Value {
 	)
 }
 
-// A reader reads what is of the exchange's messages alone besides.
+// A reader also reads the fields that only the exchange's messages have.
 type reader struct{ wire.Reader }
 
 func newReader(message string, b []byte) *reader {

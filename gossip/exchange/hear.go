@@ -2,7 +2,7 @@ package exchange
 
 import "time"
 
-// HandleDatagram takes in a datagram. b is not retained.
+// HandleDatagram handles a datagram of this protocol. b is not retained.
 func (e *Engine) HandleDatagram(now time.Time, b []byte) {
 	var kind AdvertKind
 	if len(b) > 0 {
@@ -35,7 +35,7 @@ func (e *Engine) HandleDatagram(now time.Time, b []byte) {
 	}
 }
 
-// datagramIn counts an advert of so many bytes, of which some are a change.
+// datagramIn counts a datagram of so many bytes, of which some are a change.
 func (e *Engine) datagramIn(bytes, change int) {
 	e.stats.AdvertsIn++
 	e.stats.AdvertBytesIn += int64(bytes - change)
@@ -54,7 +54,7 @@ func (e *Engine) handleAdvert(now time.Time, a Advert) {
 			e.emit(Event{Kind: Leaving, Peer: p.name, Head: a.Head})
 		}
 	default:
-		// Of a life that membership has not named yet, PeerUp fetches the digest anyway.
+		// If membership does not know this incarnation yet, its PeerUp will fetch the digest.
 		p := e.peers[a.Head.Origin]
 		switch {
 		case p == nil || a.Head.Version.Incarnation > p.incarnation:
@@ -68,14 +68,14 @@ func (e *Engine) handleAdvert(now time.Time, a Advert) {
 
 // hearOfSelf learns what others believe of this peer.
 func (e *Engine) hearOfSelf(now time.Time, h Head) {
-	// The greatest number is nobody's to take: there would be none beyond.
+	// The greatest number is not believed: there would be none beyond it.
 	if h.Version.Incarnation > e.Incarnation() && h.Version.Incarnation+1 != 0 {
 		e.displace(now, h.Version.Incarnation)
 	}
 }
 
-// hear takes in that via, p itself if it was an advert, says it has p's digest at
-// head h.
+// hear handles the claim of via that it has p's digest at head h. via is p itself if the claim
+// is an advert.
 func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 	if h.Version.Incarnation != p.incarnation {
 		if via == p && h.Version.Incarnation < p.incarnation {
@@ -93,7 +93,7 @@ func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 	switch c := h.Version.Compare(p.held.Version); {
 	case c < 0:
 		if via == p && p.confirmed != p.held.Version && now.Sub(p.installedAt) >= lateAdvert {
-			e.contest(now, p) // it never published what is held here, or starts anew
+			e.contest(now, p) // it never published what is held here, or started again
 		}
 	case c == 0:
 		e.compare(now, p, h, via)
@@ -112,7 +112,7 @@ func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 	}
 }
 
-// reachable ends the waiting after failed gets: p is there.
+// reachable ends the waiting after failed gets, since p has been heard.
 func (e *Engine) reachable(now time.Time, p *peer) {
 	if p.attempts > 0 && p.refused == 0 {
 		if soon := now.Add(e.jitter(firstRetry)); soon.Before(p.notBefore) {
@@ -121,7 +121,7 @@ func (e *Engine) reachable(now time.Time, p *peer) {
 	}
 }
 
-// compare checks what is held against what somebody says of the same version.
+// compare checks what is held against what via claims about the same version.
 func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
 	if p.state == nothing || p.state == wrong || p.held.Version != h.Version {
 		return
@@ -130,14 +130,14 @@ func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
 		if via == p {
 			e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 			if p.confirmed != h.Version {
-				// It came from somebody else, or with an advert. Let the origin know that it came.
+				// It came from another peer, or as a step: the origin does not know that it arrived.
 				e.note(p, Receipt, h.mark())
 			}
 		}
 		return
 	}
-	// One of the two is wrong. The origin will tell which, over a stream: an advert
-	// or somebody else's vector is too cheap to forge to act on.
+	// One of the two is wrong. The origin is asked which, over a stream, since adverts
+	// and vectors are easily forged.
 	e.stats.Contested++
 	e.contest(now, p)
 }
@@ -151,7 +151,7 @@ func (e *Engine) contest(now time.Time, p *peer) {
 	}
 }
 
-// lateAdvert is how long after a version was installed adverts of earlier ones may
+// lateAdvert is how long after a version was installed adverts of earlier versions may
 // still arrive.
 const lateAdvert = 2 * time.Second
 
@@ -171,8 +171,8 @@ func (e *Engine) diverge(p *peer, h Head) {
 	e.enqueue(p)
 }
 
-// Distrust makes the engine fetch a snapshot of what the peer called name publishes,
-// whatever it holds of it: for a caller who has seen that to be wrong.
+// Distrust makes the engine replace the replica of the peer called name by a snapshot, for a
+// caller that has found it to be wrong.
 func (e *Engine) Distrust(name string) {
 	if p := e.peers[IDOf(name)]; p != nil && p.name == name && p.holds() {
 		e.diverge(p, p.held)

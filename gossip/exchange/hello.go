@@ -64,8 +64,8 @@ func (r *reader) identity() (name, address string) {
 	return name, address
 }
 
-// Accept returns why a peer that hashes keys as one of canaries shows cannot take a
-// stream that opens with h; nil if it can.
+// Accept returns why a peer with these canaries cannot accept a stream that begins with h; nil
+// if it can.
 func (h Hello) Accept(canaries ...uint32) error {
 	return compatible(h.MinVersion, h.MaxVersion, h.Canary, canaries)
 }
@@ -123,7 +123,7 @@ var refusals = [...]error{
 // sentinel of its code.
 type Refusal struct {
 	Err  error  // a sentinel of this package
-	Text string // what the other side said of it; at most 200 bytes
+	Text string // the explanation of the other side; at most 200 bytes
 }
 
 func (e *Refusal) Error() string {

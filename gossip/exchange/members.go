@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// PeerUp says that membership counts name among the living, in the life
-// incarnation, in which it signs by key; an empty key means that it does not sign.
-// Repeating it changes nothing: neither can be changed within a life.
+// PeerUp says that membership counts the peer called name as alive, in this incarnation, in
+// which it signs by key. An empty key means that it does not sign. Repeating it
+// changes nothing: the key of an incarnation does not change.
 func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25519.PublicKey) {
 	p := e.find(name, now)
 	if p == nil {
@@ -22,8 +22,8 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 		p.key = key
 	}
 	if incarnation < p.incarnation {
-		// Its clock went back. Others may know it by the greater number: let it
-		// take one beyond.
+		// Its clock was put back. Others may know the greater incarnation, so it has to take
+		// one beyond.
 		e.send(p, Advert{Echo, Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}})
 	}
 	if incarnation != p.incarnation {
@@ -52,7 +52,7 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 	e.advertise(now, p)
 }
 
-// PeerDown says that membership counts name among the dead, or those who left.
+// PeerDown says that membership counts the peer called name as dead, or that it has left.
 func (e *Engine) PeerDown(now time.Time, name string) {
 	p := e.peers[IDOf(name)]
 	if p == nil || p.name != name || !p.live {
@@ -72,8 +72,8 @@ func (e *Engine) PeerDown(now time.Time, name string) {
 	}
 }
 
-// find returns the peer called name, and makes it known if it is not. It returns
-// nil for this peer itself and for a name that cannot be told from another.
+// find returns the peer called name, and adds it if it is unknown. It returns
+// nil for this peer itself and for a name that has the ID of another.
 func (e *Engine) find(name string, now time.Time) *peer {
 	id := IDOf(name)
 	if p := e.peers[id]; p != nil {

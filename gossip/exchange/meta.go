@@ -20,11 +20,11 @@ const MaxSecrets = 4
 
 const metaMagic = 0x53
 
-// Meta is what membership tells everyone about a peer.
+// Meta is the metadata of a peer, which membership distributes.
 type Meta struct {
 	MinVersion, MaxVersion uint8  // protocol versions spoken
 	Incarnation            uint64 // this life of the peer; never 0
-	Canary                 uint32 // how the peer hashes keys, or is about to
+	Canary                 uint32 // shows how the peer hashes keys
 	Service                string // host:port where it answers siblings; may be empty
 	Key                    []byte // Ed25519 public key by which it signs what it publishes; empty if it does not
 	// Secrets are the names of those that it accepts, of which it uses the first; nil
@@ -81,8 +81,8 @@ func DecodeMeta(b []byte) (Meta, error) {
 	return m, nil
 }
 
-// Compatible reports, as an error that names the reason, whether a peer with
-// metadata m can exchange digests with one that hashes keys as one of canaries shows.
+// Compatible returns why a peer with metadata m cannot exchange digests with one with these
+// canaries; nil if it can.
 func (m Meta) Compatible(canaries ...uint32) error {
 	return compatible(m.MinVersion, m.MaxVersion, m.Canary, canaries)
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // A Tag stands for a peer in short datagrams: the lower three bytes of
-// its ID. Two members may have the same one; to those who know both it means nobody.
+// its ID. Two members may have the same one; then it stands for neither.
 type Tag uint32
 
 const (
@@ -43,9 +43,9 @@ func DecodeNote(b []byte) (Note, error) {
 	return n, nil
 }
 
-// tagged returns the member that a tag stands for; nil if none does, or several do. One
-// that is taken for dead is told of as alive: its life is not known, so that membership
-// has to find out.
+// tagged returns the live member for which a tag stands; nil if there is none, or several. If
+// the member is dead by membership, it is reported as perhaps alive: the datagram does not
+// say its incarnation, so membership has to find out.
 func (e *Engine) tagged(t Tag) *peer {
 	p := e.tags[t]
 	if p == nil {
@@ -60,7 +60,7 @@ func (e *Engine) tagged(t Tag) *peer {
 	return p
 }
 
-// tagPeers makes the table of tags anew.
+// tagPeers fills the table of tags.
 func (e *Engine) tagPeers() {
 	clear(e.tags)
 	e.tags[e.id.tag()] = nil
@@ -77,7 +77,7 @@ func (e *Engine) tag(p *peer) {
 	e.tags[t] = p
 }
 
-// ask has what p publishes fetched from it.
+// ask makes the engine fetch p's digest from p.
 func (e *Engine) ask(now time.Time, p *peer) {
 	e.reachable(now, p)
 	p.check = true

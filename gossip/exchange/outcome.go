@@ -11,19 +11,19 @@ import (
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// brokenMost is how many streams that broke within the answer count as attempts:
-	// the source is there, and believes to have answered. So they delay the next one by
-	// no more than an advert is repeated after.
+	// brokenMost bounds the attempts counted after streams that broke within the answer: the
+	// source is alive, and believes to have answered. So they delay the next attempt no
+	// longer than the longest wait before an advert is repeated.
 	brokenMost = 5
 
-	unusables   = 3 // of an origin's digest in a row, until it is left alone
+	unusables   = 3 // bad answers in a row, until something else is done about them
 	refusedWait = 5 * time.Minute
 
-	denials = 4 // by the origin, until an announced version is taken not to exist
+	denials = 4 // by the origin, until an announced version is believed not to exist
 )
 
-// FetchDone says what came of a fetch. An answer to a fetch that does not matter
-// any more is ignored.
+// FetchDone handles the result of a fetch. It ignores the result of a fetch that began in a
+// former life of its origin.
 func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 	f := e.flights[number]
 	if f == nil {
@@ -36,7 +36,7 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 	e.in.take(r.Bytes)
 	p := f.origin
 	if p.flight != f {
-		return // a new life of the origin began meanwhile
+		return // a new life began meanwhile
 	}
 	p.flight = nil
 	defer e.enqueue(p)
@@ -64,7 +64,7 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 	}
 }
 
-// fetchFailed waits longer each time, and turns to another source.
+// fetchFailed makes the next attempt wait, longer each time, and drops the source.
 func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 	p := f.origin
 	if e.keepPartial(now, f, r) {
@@ -73,8 +73,8 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 	}
 	switch {
 	case errors.Is(r.Err, digest.ErrVersion), errors.Is(r.Err, digest.ErrTooLarge), errors.Is(r.Err, digest.ErrSeed):
-		// Nothing that repeating could change, unless the answer was damaged on its
-		// way: after some attempts leave it, until the origin changes or for long.
+		// Repeating does not help, unless the answer was damaged on its way. After some
+		// attempts wait for long, or until the origin has another epoch.
 		e.reject(f, r)
 		if p.refusals++; p.refusals >= unusables {
 			p.refused = max(1, p.announced.Version.Epoch, p.held.Version.Epoch)
@@ -84,7 +84,7 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 	case errors.Is(r.Err, digest.ErrBase), errors.Is(r.Err, digest.ErrCorrupt), errors.Is(r.Err, ErrMalformed), errors.Is(r.Err, ErrForged), errors.Is(r.Err, errStale):
 		e.reject(f, r)
 		if r.Kind == FrameDelta {
-			p.badDeltas++ // some more, and it has to be a snapshot
+			p.badDeltas++ // after some, a snapshot is asked for
 		}
 	}
 	if f.source != p {
@@ -110,7 +110,7 @@ func (e *Engine) backOff(now time.Time, p *peer) {
 // unknown handles a source that has nothing to give.
 func (e *Engine) unknown(now time.Time, f *flight) {
 	p := f.origin
-	p.partial = nil // it may be what cannot be completed
+	p.partial = nil // this may be what cannot be completed
 	if f.source != p {
 		p.dropHolder(f.source)
 		p.notBefore = now
@@ -140,7 +140,7 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 	case p.state == nothing && r.Head.Version.Sequence == 0 && r.Head.State == 0:
 		p.attempts = 0 // it publishes nothing
 	case p.state == former && c > 0:
-		// The same positions, but not the same digest: of another number of keys.
+		// The same positions, but another number of keys: not the same digest.
 		p.badDeltas = unusables
 		p.check = true
 		p.notBefore = now
@@ -150,7 +150,7 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 		p.check = true
 		e.backOff(now, p)
 	case c < 0 && p.state == trusted:
-		// It never published what is held here, if this is no answer of the past.
+		// It never published what is held here, unless this answer is outdated.
 		e.become(p, doubted)
 		p.check = true
 		e.backOff(now, p)
@@ -161,7 +161,7 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 	}
 }
 
-// confirmed handles the origin's word that what is held is its newest version.
+// confirmed handles the origin's confirmation that what is held is its newest version.
 func (e *Engine) confirmed(now time.Time, p *peer) {
 	p.confirmed = p.held.Version
 	if p.state == former || p.state == doubted {
@@ -173,7 +173,7 @@ func (e *Engine) confirmed(now time.Time, p *peer) {
 		p.attempts = 0
 		return
 	}
-	// Somebody announced more. If the origin goes on denying it, that is final.
+	// A greater version was announced. If the origin keeps denying it, it does not exist.
 	if p.attempts >= denials {
 		p.announced, p.holders = Head{}, nil
 		p.attempts = 0

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Partial is the first bytes of a snapshot, whose stream broke. Equal digests
-// are equal bytes, so that the rest of it can come from anybody who holds that
+// A Partial is the first bytes of a snapshot whose stream broke. Equal digests
+// are equal bytes, so the rest can come from any peer that holds that
 // version. It is immutable.
 type Partial struct {
 	Head      Head
@@ -20,11 +20,11 @@ type Partial struct {
 const (
 	// leastPartial is how many bytes of a body must have come to be worth keeping.
 	leastPartial = 16 << 10
-	// partialAge is how long they are kept: so long somebody may have that version.
+	// partialAge is how long they are kept: for that time some peer may have the version.
 	partialAge = time.Minute
 )
 
-// resume is what a get for the rest says; nil has the zero Resume.
+// resume returns what a get for the rest says: nothing, if p is nil.
 func (p *Partial) resume() Resume {
 	if p == nil {
 		return Resume{}
@@ -32,9 +32,9 @@ func (p *Partial) resume() Resume {
 	return Resume{Version: p.Head.Version, State: p.Head.State, Offset: uint64(len(p.Body))}
 }
 
-// DecodeBroken reads what arrived of the payload of a frame of type t, the answer to
-// f, before its stream broke. The Result has ErrBroken, and what can be resumed if
-// there is something. payload is not retained.
+// DecodeBroken reads the part of the payload of a frame of type t, the answer to
+// f, that arrived before its stream broke. The Result has ErrBroken, and the Partial if
+// the answer can be resumed. payload is not retained.
 func DecodeBroken(f Fetch, t FrameType, payload []byte) Result {
 	r := Result{Kind: t, Bytes: len(payload), Err: ErrBroken}
 	if t != FrameSnapshot && t != FrameRest {
@@ -48,8 +48,8 @@ func DecodeBroken(f Fetch, t FrameType, payload []byte) Result {
 	return r
 }
 
-// joined reads what follows the head of a rest and appends it to the body that f has the
-// beginning of. It returns the signature that came with that beginning, too.
+// joined reads what follows the head of a rest, and returns it behind the beginning of the
+// body that f has, with the signature that came with that beginning.
 func (r *reader) joined(f Fetch, head Head) (signature, body []byte) {
 	offset := r.Uvarint("offset")
 	p := f.Partial
@@ -67,7 +67,7 @@ func (r *reader) joined(f Fetch, head Head) (signature, body []byte) {
 }
 
 // keepPartial keeps what came before a stream broke, and reports whether that was
-// progress. After an answer that was wrong, what it was a part of may be wrong too.
+// progress. After an answer that was wrong, the part that it completed may be wrong, too.
 func (e *Engine) keepPartial(now time.Time, f *flight, r Result) bool {
 	p := f.origin
 	if r.Partial == nil {
@@ -110,9 +110,9 @@ func (e *Engine) boundPartials() {
 	}
 }
 
-// appendRest appends what the other side lacks of a snapshot that it has begun to receive;
-// ok is false if that is of a version that is neither a's nor in its log. Should there be
-// nothing beyond what it has, the frame is unknown.
+// appendRest appends the rest of a snapshot that the other side has begun to receive;
+// ok is false if its version is neither a's nor in the log. If there is no rest, the frame is
+// unknown.
 func (a Answer) appendRest(dst []byte) (frame []byte, ok bool) {
 	r, head, f := a.resume, a.head, a.filter
 	if r.Offset == 0 || r.Version.Incarnation != head.Version.Incarnation {

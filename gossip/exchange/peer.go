@@ -14,8 +14,7 @@ type peer struct {
 	live bool
 	died time.Time // when it ceased to be live
 
-	// incarnation is the life that membership says it is in. Heads of other
-	// lives are not believed.
+	// incarnation is the present one by membership. Heads of others are not believed.
 	incarnation uint64
 
 	share uint64         // of the engine's sum
@@ -29,12 +28,12 @@ type peer struct {
 	busyUntil time.Time
 }
 
-// pursuit is what was heard of a peer's digest, and what is done to get it.
+// pursuit is what was announced of a peer's digest, and what is done to fetch it.
 type pursuit struct {
-	announced   Head      // the greatest heard of; zero Version if none
-	heardAt     time.Time // when it was heard of
+	announced   Head      // the greatest; zero Version if none
+	heardAt     time.Time // when it was announced
 	byAdvert    bool      // whether by advert
-	check       bool      // ask the origin although nothing newer was heard of
+	check       bool      // ask the origin although nothing newer was announced
 	contestedAt time.Time // when the origin was last asked because of a contradiction
 
 	step      *Step     // to announced, not decoded yet; nil if there is none
@@ -44,24 +43,24 @@ type pursuit struct {
 	partial   *Partial  // the first bytes of a snapshot; nil if there are none
 	partialAt time.Time // when the last of them came
 
-	queued    bool      // in one of the engine's lists of wants
+	queued    bool      // in Engine.want or Engine.waiting
 	flight    *flight   // the fetch under way; nil if there is none
 	notBefore time.Time // earliest start of the next fetch
-	attempts  int       // that failed in a row
+	attempts  int       // failed in a row
 	badDeltas int       // rejected in a row
 	refusals  int       // answers in a row that cannot be used here: too large, unknown format
 	refused   uint64    // epoch in which that happened too often; 0 if none
 	holders   []holder  // who else listed announced.Version
-	snapshots allowance // for snapshots
+	snapshots allowance
 }
 
 // audience is a peer as a receiver of this engine's adverts.
 type audience struct {
-	told     Version   // the last one sent
-	stepped  bool      // whether it was sent as a step, and not repeated yet
-	differed bool      // its last sum, from this peer's
-	nothing  int       // vectors in a row by which it told nothing new, since its sum was the same
-	reacted  Version   // the last one it is known to have
+	told     Version   // the last one advertised to it
+	stepped  bool      // it was sent as a step, and not repeated yet
+	differed bool      // its last sum was another than this peer's
+	nothing  int       // its vectors in a row without news, since its sum was the same
+	reacted  Version   // the last one that it is known to have
 	repeats  int       // of told
 	repeatAt time.Time // zero if no repeat is due
 	pending  bool      // in the round of adverts to send
@@ -83,7 +82,7 @@ func (p *peer) behind() bool {
 func (p *peer) begin(incarnation uint64) {
 	p.incarnation = incarnation
 	p.diverged, p.confirmed = Version{}, Version{}
-	snapshots, queued := p.snapshots, p.queued // outlive it: they bound what it can cost, and where it is
+	snapshots, queued := p.snapshots, p.queued // these outlive it: what it may cost, and whether it is in a list
 	p.pursuit = pursuit{snapshots: snapshots, queued: queued, stepsFrom: p.stepsFrom}
 }
 

@@ -13,20 +13,20 @@ func (e *Engine) PublishDue(now time.Time, changed int) bool {
 	looked := e.lookedAt
 	e.lookedAt = now
 	if changed == 0 || e.out.wait(now) > 0 {
-		return false // beyond the budget: let changes gather
+		return false // the budget is exhausted: collect changes
 	}
 	if e.publishedAt.IsZero() {
 		return true
 	}
 	if e.changedAt.IsZero() {
-		e.changedAt = looked // or since
+		e.changedAt = looked // or later
 	}
 	return now.Sub(e.publishedAt) >= e.cfg.Publish.For(len(e.live)).MinInterval &&
 		(changed >= enoughFlips || now.Sub(e.changedAt) >= e.wait(now, changed))
 }
 
-// enoughFlips are worth a message whatever waiting is worth: they take several times what
-// goes with them, so that more of them would save little.
+// enoughFlips are published at once: they take several times the bytes of everything else in
+// the message, so waiting for more would save little.
 const enoughFlips = 10
 
 // Publish makes f the digest of this peer. d, if not nil, leads from the one
@@ -68,8 +68,8 @@ func headOf(id ID, incarnation uint64, f *digest.Filter) Head {
 	}
 }
 
-// displace takes an incarnation above one that another life of this peer had: by a
-// random step, as a third life may have been displaced by the same one.
+// displace takes an incarnation above that of a former life of this peer: by a
+// random amount, as a third life may have been displaced by the same one.
 func (e *Engine) displace(now time.Time, theirs uint64) {
 	mine := theirs + 1 + e.rng.Uint64N(min(1<<20, ^uint64(0)-theirs))
 	e.self.Version.Incarnation = mine
@@ -83,9 +83,9 @@ func (e *Engine) displace(now time.Time, theirs uint64) {
 
 func (e *Engine) published() bool { return e.history.Current() != nil }
 
-// adverts is the state of telling everyone of a publication.
+// adverts is the state of advertising a publication to all peers.
 type adverts struct {
-	queue    []*peer // still to be told, in order
+	queue    []*peer // peers without an advert yet, in order
 	sendAt   time.Time
 	pace     time.Duration // between two adverts
 	repeatAt time.Time     // of the earliest repeat
@@ -93,7 +93,7 @@ type adverts struct {
 
 const (
 	roundTime = time.Second          // a round takes at most this
-	freePeers = 32                   // so many peers are told at once
+	freePeers = 32                   // so many peers get theirs at once
 	paceOf    = 2 * time.Millisecond // between the others, if that fits a round
 )
 
@@ -103,18 +103,18 @@ var repeatAfter = [...]time.Duration{
 	400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond, 4 * time.Second,
 }
 
-// wholeRepeat: each so many-th repeat is a whole advert, in case that this peer's tag
-// means nobody to the receiver.
+// wholeRepeat: one repeat in so many is an advert, in case this peer's tag stands for no peer
+// at the receiver.
 const wholeRepeat = 4
 
-// Steps are repeated after at least and at most so long, or after half as long again as
-// no other can come.
+// A step is repeated after at least and at most this time, or after one and a half times the
+// time in which no other publication can come.
 const (
 	leastStepWait = time.Second
 	mostStepWait  = 4 * time.Second
 )
 
-// repeatGrain bounds how often all peers are looked through for due repeats.
+// repeatGrain is the least time between two searches of all peers for due repeats.
 const repeatGrain = 50 * time.Millisecond
 
 func (r *adverts) next() time.Time {
@@ -124,8 +124,8 @@ func (r *adverts) next() time.Time {
 	return r.sendAt
 }
 
-// beginRound queues an advert to everyone. Those still waiting from the last
-// round keep their places, so that nobody waits for ever.
+// beginRound queues an advert to each live peer. Peers still waiting from the last
+// round keep their places, so that none waits for ever.
 func (e *Engine) beginRound(now time.Time) {
 	r := &e.round
 	start := len(r.queue)
@@ -165,8 +165,8 @@ func (e *Engine) sendAdverts(now time.Time) {
 }
 
 // Leave returns what to send at once when this peer is about to leave, so that the
-// others can tell it from one that died. Nothing else follows from it: that a peer is
-// gone is for membership to say.
+// others can distinguish that from a death. It has no other effect: membership decides who is
+// gone.
 func (e *Engine) Leave() []Datagram {
 	out := make([]Datagram, len(e.live))
 	for i, p := range e.live {
@@ -175,8 +175,8 @@ func (e *Engine) Leave() []Datagram {
 	return out
 }
 
-// advertise tells p of the current version, and sees to it that p is told again. To
-// whom was told of the version before it brings the change.
+// advertise advertises the current version to p, and plans the repeat. If p was sent an
+// advert of the version before, it gets a step.
 func (e *Engine) advertise(now time.Time, p *peer) {
 	if !e.published() {
 		return
@@ -196,7 +196,7 @@ func (e *Engine) advertise(now time.Time, p *peer) {
 func (e *Engine) planRepeat(now time.Time, p *peer) {
 	wait := repeatAfter[min(p.repeats, len(repeatAfter)-1)]
 	if p.stepped {
-		// Nobody reacts to a step. That it was lost shows in the next one, unless
+		// Peers do not react to a step. If it is lost, they notice by the next one, unless
 		// none comes.
 		policy := e.cfg.Publish.For(len(e.live))
 		wait = min(max(2*e.nextPublication(now), leastStepWait), max(mostStepWait, 3*(policy.MinInterval+policy.round(len(e.live)))/2))
@@ -239,8 +239,7 @@ func (e *Engine) send(p *peer, a Advert) {
 	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{To: p.name, Data: a.AppendTo(make([]byte, 0, MaxAdvert))})
 }
 
-// Sent counts a datagram that was sent: its advert as an advert, the change behind it
-// as a delta.
+// Sent counts a datagram that was sent: as an advert, and a step also as a delta.
 func (e *Engine) Sent(d Datagram) {
 	e.stats.AdvertsOut++
 	e.stats.AdvertBytesOut += int64(len(d.Data) - d.change)

@@ -8,36 +8,36 @@ import (
 )
 
 // A replicaState says how far the replica of a peer's digest can be trusted. PROTOCOL.md,
-// 6.6, draws the states and the transitions. Whether the peer lives is another matter.
+// 6.6, draws the states and the transitions. It does not depend on whether the peer is live.
 type replicaState uint8
 
 const (
 	nothing replicaState = iota // nothing is held
-	former                      // of a life that has ended, or of one that this process had: for its origin to confirm or go on with
-	trusted                     // verified: used while the peer lives, listed and passed on
-	doubted                     // as Trusted, but the origin once answered as if it had not published that
-	wrong                       // the origin contradicted it: neither used nor passed on, and replaced by a snapshot
+	former                      // from a former life of the origin or of this process: not used until the origin confirms it
+	trusted                     // verified: used, listed and served while the origin lives
+	doubted                     // likewise, but the origin once answered as if it had not published this version
+	wrong                       // contradicted by the origin: not used or served, to be replaced by a snapshot
 )
 
 // replica is what is held of a peer.
 type replica struct {
 	state     replicaState
-	held      Head // zero, as what follows is nil, with Nothing
+	held      Head // zero, and the following fields nil, if nothing
 	filter    *digest.Filter
 	history   *digest.History
 	key       ed25519.PublicKey // by which the peer signs in this life; empty if it does not
 	signature []byte            // of held
 
 	installedAt time.Time // when what is held came
-	confirmed   Version   // the last one that the origin itself was asked for or served
+	confirmed   Version   // the last one that the origin itself confirmed or served
 	diverged    Version   // the last one that was logged as diverged
-	floor       Version   // with Wrong: of snapshots that can be the origin's answer
+	floor       Version   // if wrong: the least version that can be the origin's present one
 }
 
-// holds reports whether there is a replica that may be used and passed on.
+// holds reports whether there is a replica that may be used and served.
 func (r *replica) holds() bool { return r.state == trusted || r.state == doubted }
 
-// become changes the state of p's replica. What follows from that is left to settle.
+// become changes the state of p's replica; settle does the rest.
 func (e *Engine) become(p *peer, to replicaState) {
 	if e.became != nil {
 		e.became(p.state, to)

@@ -28,8 +28,8 @@ func (e *Engine) Save() []Saved {
 	return out
 }
 
-// adopt takes what is held of a former life of p for the present one, if p says that
-// it has the same again, and signs that if it signs.
+// adopt makes the replica of a former life of p one of the present life, if p has confirmed
+// that it has the same digest, with a signature if it signs.
 func (e *Engine) adopt(p *peer, r Result) bool {
 	h, held := r.Head, p.held
 	if p.state != former || held.Version.Incarnation >= p.incarnation || h.Version.Incarnation != p.incarnation ||
@@ -45,14 +45,14 @@ func (e *Engine) adopt(p *peer, r Result) bool {
 	return true
 }
 
-// Continue publishes f as what follows former, which this peer published in a former
-// life, by d, as [digest.CountingFilter.Follow] returns both. Those who hold former
-// need only the change. It is for the first publication.
+// Continue publishes f, which follows by d the filter former that this peer published in a
+// former life; [digest.CountingFilter.Follow] returns f and d. Peers that hold former
+// need only the change. It must be the first publication.
 func (e *Engine) Continue(now time.Time, former, f *digest.Filter, d *digest.Delta) {
 	e.history.Advance(former)
 	if f.Version() != former.Version() {
 		e.Publish(now, f, d)
-		e.step = ownStep{} // nobody was told of what precedes it in this life
+		e.step = ownStep{} // no peer holds the version before in this life
 		return
 	}
 	e.self = headOf(e.id, e.Incarnation(), f)
@@ -62,9 +62,9 @@ func (e *Engine) Continue(now time.Time, former, f *digest.Filter, d *digest.Del
 }
 
 // Restore gives the engine a replica from a former life of this process: what
-// [DecodeAnswer] made of a frame saved for peer. It is used once its origin has
+// [DecodeAnswer] made of a frame saved for peer. It is used after its origin has
 // confirmed it or sent what changed. Restore replicas before
-// the first PeerUp; one of a peer that is already known is ignored.
+// the first PeerUp; that of a peer that is already known is ignored.
 func (e *Engine) Restore(now time.Time, peer string, r Result) bool {
 	if r.Err != nil || r.Filter == nil || r.Head.Origin != IDOf(peer) || e.peers[r.Head.Origin] != nil {
 		return false

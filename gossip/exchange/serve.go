@@ -8,8 +8,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
-// Answer is what a get is answered with. Making the bytes is left to
-// [Answer.AppendTo], which may run while the engine goes on.
+// Answer is the answer to a get. [Answer.AppendTo] makes its bytes, and may run concurrently
+// with the engine.
 type Answer struct {
 	kind    FrameType
 	head    Head
@@ -24,8 +24,8 @@ type Answer struct {
 	resume  Resume             // what the other side has of a snapshot
 }
 
-// AnswerKey tells answers with equal bytes, so that they can be made once and
-// sent to many. The zero key is that of answers not worth keeping.
+// AnswerKey is equal for answers with equal bytes, so that they can be made once and
+// sent to many peers. Answers not worth keeping have the zero key.
 type AnswerKey struct {
 	Origin      ID
 	Incarnation uint64
@@ -46,7 +46,7 @@ func (e *Engine) HandleGet(now time.Time, name string, g Get) Answer {
 	a.limit = min(a.limit, int(min(g.Limit, uint64(e.cfg.DigestBytes))))
 	if !g.Whole && !g.Have.IsZero() {
 		c := g.Have.Compare(h.Version)
-		// A version of a former life is as good, if the same digest goes on.
+		// A version of a former life serves as well, if the same digest continues.
 		formerly := g.Have.Incarnation < h.Version.Incarnation && g.Have.Epoch == h.Version.Epoch
 		switch {
 		case formerly && g.Origin == e.id && g.Have.Sequence == h.Version.Sequence && g.State == h.State:
@@ -66,13 +66,13 @@ func (e *Engine) HandleGet(now time.Time, name string, g Get) Answer {
 	}
 	if a.kind == FrameSame && g.Origin == e.id {
 		if p := e.peers[IDOf(name)]; p != nil && p.name == name {
-			p.reacted = e.self.Version // others say so when they have it
+			p.reacted = e.self.Version // to others a receipt will say so
 		}
 	}
 	return a
 }
 
-// Busy is the answer of a peer that is asked too much at once.
+// Busy is the answer of a peer that has too many requests at once.
 func (e *Engine) Busy(wait time.Duration) Answer {
 	e.stats.Refused++
 	return Answer{kind: FrameBusy, wait: wait}
@@ -92,7 +92,7 @@ func (e *Engine) Served(now time.Time, t FrameType, bytes int) {
 	e.out.take(bytes)
 }
 
-// snapshot returns the answer that is an origin's digest whole, if it may be served.
+// snapshot returns the answer that is the snapshot of an origin's digest, if it may be served.
 func (e *Engine) snapshot(id ID) (Answer, bool) {
 	a := Answer{kind: FrameSnapshot, limit: e.cfg.DigestBytes}
 	if id == e.id {
@@ -140,8 +140,8 @@ func (a Answer) AppendTo(dst []byte) []byte {
 	return dst
 }
 
-// appendBody appends the delta or the snapshot, whichever is smaller; of the snapshot, if
-// the other side has the beginning of one, the rest.
+// appendBody appends the delta or the snapshot, whichever is smaller. Instead of the snapshot
+// it appends the rest, if the other side has the beginning.
 func (a Answer) appendBody(dst []byte) []byte {
 	start := len(dst)
 	a, d, base, ok := a.delta()
@@ -150,8 +150,7 @@ func (a Answer) appendBody(dst []byte) []byte {
 		if ok = err == nil; ok {
 			dst = EndFrame(coded, start)
 		}
-		// A delta of few flips is smaller than the snapshot in any case; that of
-		// many may not be.
+		// A delta of few flips is always smaller than the snapshot; one of many may not be.
 		if ok && uint64(d.Len()) <= a.filter.Ones()/2 {
 			return dst
 		}
@@ -177,9 +176,9 @@ func (a Answer) appendHead(dst []byte) []byte {
 	return wire.AppendString8(a.head.append(dst), string(signature))
 }
 
-// delta returns what leads from the version asked for to the current one, and the
-// answer for that version: the history may have gone on since a was made. There
-// is no delta if the log does not reach back so far.
+// delta returns what leads from the version that the other side has to the current one, and
+// the answer for the current one: the history may have gone on since a was made. There
+// is no delta if the log does not reach back far enough.
 func (a Answer) delta() (Answer, *digest.Delta, *digest.Filter, bool) {
 	if a.have == (digest.Version{}) {
 		return a, nil, nil, false
@@ -191,7 +190,7 @@ func (a Answer) delta() (Answer, *digest.Delta, *digest.Filter, bool) {
 	if d.Target() != a.filter.Version() {
 		current := a.history.Current()
 		if d.Target() != current.Version() || len(a.signed) > 0 {
-			return a, nil, nil, false // or the signature at hand would not fit
+			return a, nil, nil, false // the signature would be that of another version
 		}
 		a.filter = current
 		a.head = headOf(a.head.Origin, a.head.Version.Incarnation, current)

@@ -13,9 +13,9 @@ import (
 // whole.
 const MaxDatagram = 1152
 
-// A Step is an advert that brings the change with it, for those who hold the version
-// that it starts from. It repeats nothing that they know from that version but what it
-// takes to notice that they hold another.
+// A Step is an advert with the change, for peers that hold the version from which it starts.
+// From the fields of the head it has only what such a peer does not know, and what another
+// peer needs to notice that it holds another version.
 type Step struct {
 	Origin Tag
 	From   uint8  // the lowest byte of the sequence of the version that it starts from
@@ -63,25 +63,25 @@ func DecodeStep(b []byte) (Step, error) {
 	return s, nil
 }
 
-// target returns the version that the step leads to, from the version nearest to held
-// that it can start from.
+// target returns the version to which the step leads. It starts from the version nearest to
+// held that has the lowest byte From.
 func (s *Step) target(held Version) Version {
 	held.Sequence += uint64(int64(int8(s.From-uint8(held.Sequence)))) + s.Step
 	return held
 }
 
-// An ownStep is the datagram that brings this peer's latest change to those who were told
-// of base.
+// An ownStep is the datagram with this peer's latest change, for peers to which base was
+// advertised.
 type ownStep struct {
 	base   Version
 	data   []byte // nil if there is none
 	change int    // how much of data is the change, with its signature
 }
 
-// stepTo makes the step to f, which follows before by the delta d; none if the change is
-// too long for a datagram.
+// stepTo makes the step to f, which follows before by the delta d. There is none if the
+// change is too long for a datagram.
 func (e *Engine) stepTo(before Head, f *digest.Filter, d *digest.Delta) ownStep {
-	// Encoding is left to those who fetch it, if it is for nothing here.
+	// A long delta is not encoded in vain.
 	if d.Len() == 0 || d.Len() > 2*MaxDatagram || d.Target() != f.Version() {
 		return ownStep{}
 	}
@@ -104,8 +104,7 @@ func (e *Engine) stepTo(before Head, f *digest.Filter, d *digest.Delta) ownStep 
 	return ownStep{before.Version, data, len(payload)}
 }
 
-// handleStep takes in a change to what is held. It is kept until the fetch under way, if
-// any, is done.
+// handleStep keeps a step from what is held, until the fetch under way, if any, is done.
 func (e *Engine) handleStep(now time.Time, s *Step) {
 	p := e.tagged(s.Origin)
 	if p == nil {
@@ -130,13 +129,13 @@ func (e *Engine) handleStep(now time.Time, s *Step) {
 	}
 }
 
-// stepFits reports whether the step at hand leads from what is held to what was announced.
+// stepFits reports whether p.step leads from what is held to what was announced.
 func (p *peer) stepFits() bool {
 	held := p.held.Version
 	return p.step != nil && p.holds() && p.step.From == uint8(held.Sequence) && p.step.target(held) == p.announced.Version
 }
 
-// startStep starts to decode the step at hand: a fetch whose answer is there already.
+// startStep starts to decode p.step: a fetch whose answer is there already.
 func (e *Engine) startStep(p *peer) {
 	get := Get{Origin: p.id, Have: p.held.Version, State: p.held.State, Limit: uint64(e.cfg.DigestBytes)}
 	e.start(&flight{origin: p, source: p, get: get, step: true},
@@ -144,8 +143,8 @@ func (e *Engine) startStep(p *peer) {
 	p.step = nil
 }
 
-// DecodeChange decodes and checks the change that f.Step brings, as [DecodeAnswer] does an
-// answer that was fetched.
+// DecodeChange decodes and checks the change in f.Step, as [DecodeAnswer] does an answer that
+// was fetched.
 func DecodeChange(f Fetch, lim digest.Limits) Result {
 	s, change := f.Step, f.Step.Behind
 	r := Result{Kind: FrameDelta, Head: Head{Origin: f.Get.Origin, Version: s.target(f.Get.Have), Keys: f.Base.Keys() + uint64(s.Keys)}}
@@ -178,7 +177,7 @@ func DecodeChange(f Fetch, lim digest.Limits) Result {
 	return r
 }
 
-// stepDone installs what a step brought, or leaves it to be fetched instead.
+// stepDone installs the result of a step, or leaves the version to be fetched.
 func (e *Engine) stepDone(now time.Time, f *flight, r Result) {
 	p := f.origin
 	switch {
@@ -186,7 +185,7 @@ func (e *Engine) stepDone(now time.Time, f *flight, r Result) {
 		e.reject(f, r)
 		p.stepsFrom = now.Add(badStepWait)
 	case p.state == wrong || f.get.Have != p.held.Version:
-		// Meanwhile what is held was found to be wrong, or dropped.
+		// Meanwhile the replica was found to be wrong, or dropped.
 	default:
 		e.stats.CarriedIn++
 		e.stats.DeltasIn++
@@ -194,6 +193,6 @@ func (e *Engine) stepDone(now time.Time, f *flight, r Result) {
 	}
 }
 
-// badStepWait is how long an origin's steps are ignored, and their changes fetched from it,
-// after one that was wrong: it need not have come from there.
+// badStepWait is how long an origin's steps are ignored, and their versions fetched, after a
+// wrong one: it may have come from somebody else.
 const badStepWait = time.Second

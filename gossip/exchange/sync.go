@@ -7,18 +7,18 @@ const (
 	eagerInterval = 200 * time.Millisecond
 	syncRetry     = 500 * time.Millisecond // after a sync that failed, doubled by chance
 
-	// Vectors are exchanged at most so often by one that finds a difference: while
-	// all publish there always is one, and the next change shows what was lost.
+	// The least time between two exchanges of vectors because sums differ: while all peers
+	// publish they always do, and the next change shows what was lost.
 	leastStream   = 2 * time.Second
 	streamPerPeer = 32 * time.Millisecond
 
-	// staleAgreement is for how many intervals sums will do after one was found equal
-	// to somebody's: should no datagram arrive any more, vectors do, by stream.
+	// staleAgreement is for how many intervals an equal sum replaces exchanges of vectors. If
+	// datagrams do not arrive any more, vectors still do, by stream.
 	staleAgreement = 6
 )
 
-// startSync exchanges vectors with a random peer when it is time to. That is for those
-// who know nothing yet, and for those of whom too little is heard to compare sums.
+// startSync exchanges vectors with a random peer when it is time to: if this peer has just
+// joined, and if no sum was equal for long.
 func (e *Engine) startSync(now time.Time) {
 	if e.syncAt.IsZero() || now.Before(e.syncAt) || len(e.live) == 0 {
 		return
@@ -43,14 +43,12 @@ func (e *Engine) exchangeVectors(now time.Time, p *peer) {
 	e.outputs.Syncs = append(e.outputs.Syncs, Sync{Peer: p.name, Heads: e.vector()})
 }
 
-// Sum is a hash of what this peer knows: of all live members, itself included, and of
-// what is held of each. Two that know the same have the same. Peers tell it
-// with each answer to a probe of membership.
+// Sum is a hash of all live members, itself included, and of what is held of each. Peers that
+// know the same have the same sum. They send it with each answer to a probe of membership.
 func (e *Engine) Sum() uint32 { return uint32(e.known + e.self.sum()) }
 
-// HandleSum takes in whether the peer called name, asked just now, has the sum that this
-// peer has. If others' differ time and again, one of them lacks something, and vectors
-// will tell what.
+// HandleSum handles whether the peer called name has just answered with this peer's sum. If
+// sums differ repeatedly, one of the peers lacks something, and vectors are exchanged.
 func (e *Engine) HandleSum(now time.Time, name string, equal bool) {
 	p := e.peers[IDOf(name)]
 	if p == nil || p.name != name || !p.live {
@@ -64,22 +62,21 @@ func (e *Engine) HandleSum(now time.Time, name string, equal bool) {
 		e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 		return
 	}
-	// Once may be a change that is on its way. Twice with the same peer, whatever others
-	// said meanwhile, is how one that restarted and knows nobody is found: it asks nobody.
+	// Once may be a change that is on its way. A peer that restarted and knows nobody, and so
+	// probes nobody, is found by differing twice, whatever others answered meanwhile.
 	if (e.differed || p.differed) && !now.Before(e.streamAt) {
 		e.exchangeVectors(now, p)
 	}
 	e.differed, p.differed = true, true
 }
 
-// AgreedAt returns when another peer last knew exactly what this one did: of all
-// members the same life and the same version. The zero Time means never.
+// AgreedAt returns when another peer last had the same sum. The zero Time means never.
 func (e *Engine) AgreedAt() time.Time { return e.agreedAt }
 
-// TakeAtOdds returns a live peer whose sums differ from this one's though vectors have told
-// nothing new twice in a row, "" if there is none: the two differ in what vectors do not tell,
-// such as the metadata of a member. Others may agree with either. It takes two more for the same
-// peer to be returned again, which may not be reached any more.
+// TakeAtOdds returns a live peer whose sum differs although its vectors had no news twice in a
+// row, "" if there is none. The two differ in something that vectors do not list, such as the
+// metadata of a member. A peer is returned again only after two more such vectors, since it may
+// be unreachable.
 func (e *Engine) TakeAtOdds() string {
 	for _, p := range e.live {
 		if p.differed && p.nothing > 1 {
@@ -97,7 +94,7 @@ func (e *Engine) vector() []Head {
 	return heads
 }
 
-// each calls f for every head that may be told, by ID.
+// each calls f for every head that a vector lists, by ID.
 func (e *Engine) each(f func(Head)) {
 	own := e.published()
 	for _, p := range e.order {
@@ -114,8 +111,8 @@ func (e *Engine) each(f func(Head)) {
 	}
 }
 
-// SyncDone takes in the vector that a peer answered a sync with, or that it did
-// not. heads must be in order of Origin, as [DecodeVector] ensures.
+// SyncDone handles the vector with which a peer answered a sync, or the error. heads must be
+// in order of Origin, as [DecodeVector] ensures.
 func (e *Engine) SyncDone(now time.Time, name string, heads []Head, err error) {
 	if err != nil {
 		if !e.syncAt.IsZero() {
@@ -131,7 +128,7 @@ func (e *Engine) SyncDone(now time.Time, name string, heads []Head, err error) {
 	e.hearVector(now, name, heads)
 }
 
-// HandleSync takes in a sync from name and returns the vector to answer with.
+// HandleSync handles a sync from name and returns the vector for the answer.
 func (e *Engine) HandleSync(now time.Time, name string, heads []Head) []Head {
 	e.hearVector(now, name, heads)
 	var reply []Head
@@ -150,7 +147,7 @@ func (e *Engine) HandleSync(now time.Time, name string, heads []Head) []Head {
 	return reply
 }
 
-// hearVector takes in what the peer called name says it holds.
+// hearVector handles the list of what the peer called name holds.
 func (e *Engine) hearVector(now time.Time, name string, heads []Head) {
 	via := e.peers[IDOf(name)]
 	if via == nil || via.name != name || !via.live {

@@ -1,4 +1,4 @@
-// Package wire reads the messages of PROTOCOL.md field by field, whatever bytes they are.
+// Package wire reads the messages of PROTOCOL.md field by field, and survives any bytes.
 package wire
 
 import (
@@ -24,8 +24,8 @@ func (e *FormatError) Error() string {
 
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// A Reader takes fields off the front of a message. The first field that is wrong
-// sticks: everything read after it is zero, and Err names it.
+// A Reader reads the fields of a message in order. After the first wrong field
+// everything read is zero, and Err names that field.
 type Reader struct {
 	Message string // its name
 	B       []byte // all of it
@@ -33,17 +33,17 @@ type Reader struct {
 	Err     error
 }
 
-// Fail says that a field is wrong which has just been read, or should follow.
+// Fail records that the field just read, or the next one, is wrong.
 func (r *Reader) Fail(field string) { r.FailAt(r.Off, field, ErrMalformed) }
 
-// FailAt says that the field at an offset is wrong, and why.
+// FailAt records that the field at an offset is wrong, and why.
 func (r *Reader) FailAt(offset int, field string, why error) {
 	if r.Err == nil {
 		r.Err = &FormatError{r.Message, field, offset, why}
 	}
 }
 
-// Take reads n bytes, of which nothing is copied; nil if there are not so many.
+// Take reads n bytes without copying them; nil if there are fewer.
 func (r *Reader) Take(field string, n uint64) []byte {
 	if r.Err != nil || uint64(len(r.B)-r.Off) < n {
 		r.Fail(field)
@@ -54,7 +54,7 @@ func (r *Reader) Take(field string, n uint64) []byte {
 	return b
 }
 
-// number reads n bytes, the lowest first.
+// number reads n bytes, little-endian.
 func (r *Reader) number(field string, n uint64) (v uint64) {
 	for i, b := range r.Take(field, n) {
 		v |= uint64(b) << (8 * i)
@@ -97,7 +97,8 @@ func (r *Reader) Uvarint(field string) uint64 {
 	return v
 }
 
-// Count reads how many of at least so many bytes each follow; 0 after an error.
+// Count reads the number of elements that follow, of at least so many bytes each; 0 after an
+// error.
 func (r *Reader) Count(field string, each int) int {
 	at := r.Off
 	n := r.Uvarint(field)
@@ -110,12 +111,12 @@ func (r *Reader) Count(field string, each int) int {
 	return int(n)
 }
 
-// String8 reads a string after a byte of its length.
+// String8 reads a length byte and a string.
 func (r *Reader) String8(field string) string {
 	return string(r.Take(field, uint64(r.Byte(field))))
 }
 
-// Signature reads an Ed25519 signature, or its absence, after a byte of its length.
+// Signature reads a length byte and an Ed25519 signature, or none.
 func (r *Reader) Signature() []byte {
 	at := r.Off
 	n := r.Byte("signature")
@@ -136,7 +137,7 @@ func (r *Reader) End() error {
 	return r.Err
 }
 
-// AppendString8 appends s after a byte of its length.
+// AppendString8 appends a length byte and s.
 func AppendString8(dst []byte, s string) []byte {
 	return append(append(dst, byte(len(s))), s...)
 }
