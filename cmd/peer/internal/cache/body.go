@@ -22,10 +22,9 @@ func noBody(status int) bool {
 	return status == http.StatusNoContent || status == http.StatusNotModified
 }
 
-// An exchange is a request to the origin, and what came of it: the body of its response,
-// whose bytes are counted and whose end is the request's, and the memory of its answer.
+// An exchange is the body of an origin's response, whose bytes are counted and whose end is the
+// request's, and the memory of its answer.
 type exchange struct {
-	request http.Request
 	io.ReadCloser
 	n      *atomic.Uint64
 	cancel context.CancelCauseFunc

@@ -104,23 +104,14 @@ func decodeEntry(data []byte, via []string) (*entry, error) {
 		}
 		n = append(n, v)
 	}
-	var initial time.Duration
-	var received moment
 	var from *given
 	switch {
 	case len(n) == 10 && n[0] == 3 && by != "": // with what siblings had a part in
-		initial = time.Duration(n[3])
-		received = moment{time.Unix(0, n[2]), n[4], time.Duration(n[5])}
 		from = &given{by: by, at: moment{time.Unix(0, n[6]), n[7], time.Duration(n[8])}, left: time.Duration(n[9])}
-	case len(n) == 6 && n[0] == 2:
-		initial = time.Duration(n[3])
-		received = moment{time.Unix(0, n[2]), n[4], time.Duration(n[5])}
-	case len(n) == 5 && n[0] == 1: // with the time of the request, and no steady clock
-		initial = time.Duration(n[4])
-		received = moment{wall: time.Unix(0, n[3])}
-	default:
+	case len(n) != 6 || n[0] != 2:
 		return nil, errEntry
 	}
+	initial, received := time.Duration(n[3]), moment{time.Unix(0, n[2]), n[4], time.Duration(n[5])}
 	h, fields, ok := parseFields(fields)
 	if !ok {
 		return nil, errEntry

@@ -58,23 +58,15 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 		return e
 	}
 	e.Verdict, e.Reason = WouldFetch, "uri-miss"
-	if best == nil && len(c.variants.Rules(q.url)) > 0 {
+	switch {
+	case best != nil && c.discredited(best):
+		e.Verdict, e.Reason = WouldValidate, "stale"
+	case best != nil:
+		var use rfc9111.Use
+		use, e.Reason = best.reuse(q)
+		e.Verdict = [...]Verdict{rfc9111.ServeFresh: WouldHit, rfc9111.ServeStale: WouldHitStale, rfc9111.StaleWhileRevalidate: WouldHitStale, rfc9111.Validate: WouldValidate}[use]
+	case len(c.variants.Rules(q.url)) > 0:
 		e.Reason = "vary-miss"
-	}
-	if best != nil {
-		v, reason := best.Reuse(&q.cc, best.age(q.now))
-		if best.overdue(q.now) || c.discredited(best) {
-			v, reason = rfc9111.Validate, "stale"
-		}
-		e.Reason = reason
-		switch {
-		case v == rfc9111.ServeFresh:
-			e.Verdict = WouldHit
-		case v == rfc9111.ServeStale, v == rfc9111.StaleWhileRevalidate && !q.cc.OnlyIfCached:
-			e.Verdict = WouldHitStale
-		default:
-			e.Verdict = WouldValidate
-		}
 	}
 	switch {
 	case e.Verdict == WouldHit:

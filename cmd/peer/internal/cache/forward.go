@@ -13,27 +13,24 @@ import (
 )
 
 // Pass answers r as [Cache.Serve] does a request that no cache answers: by the origin.
-func (c *Cache) Pass(w http.ResponseWriter, r *http.Request) Result { return c.forward(w, r, "bypass") }
-
-// forward sends a request that the cache can't answer to the origin and its
-// response, unstored, to the client. reason is for Cache-Status. An unsafe method
-// that succeeds invalidates what is stored (RFC 9111 section 4.4).
-func (c *Cache) forward(w http.ResponseWriter, r *http.Request, reason string) Result {
-	return c.pass(w, r, reason, func(*answer) {})
+func (c *Cache) Pass(w http.ResponseWriter, r *http.Request) Result {
+	return c.pass(w, r, "bypass", nil)
 }
 
-// pass is forward that shows the answer to see before the client gets it.
+// pass sends a request that the cache can't answer to the origin and its
+// response, unstored, to the client. reason is for Cache-Status. An unsafe method
+// that succeeds invalidates what is stored (RFC 9111 section 4.4). see, if not nil, is shown
+// the answer before the client gets it.
 func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see func(*answer)) Result {
 	if rfc9111.RequestDirectives(r.Header).OnlyIfCached && rfc9111.IsSafe(r.Method) {
-		res := c.refuse(w, r, http.StatusGatewayTimeout, rfc9111.Status{Detail: "only-if-cached"}, "no fresh copy here")
-		res.Outcome = NotCached
-		return res
+		return c.notCached(w, r)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(c.stopped, func() { cancel(errStopped) })()
-	x := &exchange{request: *r.Clone(ctx)}
-	out := &x.request
+	var interim interims
+	interim.begin(w, r)
+	out := r.Clone(interim.context(ctx))
 	out.RequestURI = ""
 	out.Close = false
 	c.addVia(out.Header, r.ProtoMajor, r.ProtoMinor)
@@ -42,11 +39,8 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	} else {
 		out.Body = &upload{ReadCloser: r.Body}
 	}
-	var interim interims
-	interim.begin(w, r)
-	*out = *out.WithContext(interim.context(ctx))
 	start := time.Now()
-	resp, err := c.send(x, cancel)
+	resp, err := c.send(out, new(exchange), cancel)
 	interim.end()
 	st := rfc9111.Status{Fwd: reason}
 	fail := func(err error) Result {
@@ -71,7 +65,9 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	}
 	a := c.fromOrigin(resp, time.Since(start), c.now())
 	c.invalidate(r.Context(), c.cfg.Invalidates(r.Method, r.URL, a.status, a.header))
-	see(a)
+	if see != nil {
+		see(a)
+	}
 	a.body, a.cancel = &closing{newPausing(a.body, c.cfg.BetweenBytesTimeout, cancel), a.body}, cancel
 	st.FwdStatus = a.status
 	res, ok := c.relay(w, r, a, st)

@@ -50,9 +50,8 @@ type found struct {
 }
 
 // lookup returns the stored response that r selects, if there is one: of several
-// the one generated last (RFC 9111 section 4). varies reports whether responses
-// to the URL are stored that r does not select.
-func (c *Cache) lookup(r *request) (best *found, varies bool) {
+// the one generated last (RFC 9111 section 4). If there is none, miss says why.
+func (c *Cache) lookup(r *request) (best *found, miss string) {
 	best = c.peek(r.plain)
 	rules := c.variants.Rules(r.url)
 	for _, fields := range rules {
@@ -61,7 +60,27 @@ func (c *Cache) lookup(r *request) (best *found, varies bool) {
 			best = f
 		}
 	}
-	return best, best == nil && len(rules) > 0
+	if best == nil && len(rules) > 0 {
+		return nil, "vary-miss"
+	}
+	return best, "uri-miss"
+}
+
+// reuse says what a stored response is good for, and why that is no hit.
+func (e *entry) reuse(r *request) (use rfc9111.Use, reason string) {
+	if e.overdue(r.now) {
+		return rfc9111.Validate, "stale"
+	}
+	age := e.age(r.now)
+	use, reason = e.Reuse(&r.cc, age)
+	switch {
+	case !r.cc.OnlyIfCached:
+	case use == rfc9111.StaleWhileRevalidate:
+		use = rfc9111.Validate // which is not done here for others
+	case use == rfc9111.Validate && r.cc.StaleIfError != rfc9111.Unset && e.StaleOnError(&r.cc, 0, age):
+		use = rfc9111.ServeStale // for a cache whose origin is down
+	}
+	return use, reason
 }
 
 // peek returns the response stored under an identity.

@@ -15,9 +15,9 @@ import (
 func (c *Cache) Serve(w http.ResponseWriter, r *http.Request) Result {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		return c.forward(w, r, "method")
+		return c.pass(w, r, "method", nil)
 	case r.ContentLength != 0, r.Header["If-Match"] != nil, r.Header["If-Unmodified-Since"] != nil:
-		return c.forward(w, r, "bypass")
+		return c.pass(w, r, "bypass", nil)
 	}
 	q := c.request(r)
 	return c.get(w, &q)
@@ -40,33 +40,25 @@ type again struct {
 func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 	var next again
 	if r.cc.OnlyIfCached && !sibling.UpToDate(r.Header, c.cfg.Cluster) {
-		return c.notCached(w, r)
+		return c.notCached(w, r.Request)
 	}
 	waited, sure := false, false
 	for joins := 0; ; {
-		hit, varies := c.lookup(r)
-		reason := "uri-miss"
-		if varies {
-			reason = "vary-miss"
-		}
+		hit, reason := c.lookup(r)
 		if hit != nil && c.discredited(hit.entry) {
 			hit = nil
 		}
-		if hit != nil && hit.entry.overdue(r.now) {
-			reason, next.origin = "stale", true
-		} else if hit != nil {
-			v, why := hit.entry.Reuse(&r.cc, hit.entry.age(r.now))
-			if v == rfc9111.Validate && r.cc.OnlyIfCached && r.cc.StaleIfError != rfc9111.Unset && hit.entry.StaleOnError(&r.cc, 0, hit.entry.age(r.now)) {
-				v = rfc9111.ServeStale // for a cache whose origin is down, and which may not be asked here
-			}
-			if v == rfc9111.ServeFresh || v == rfc9111.ServeStale || v == rfc9111.StaleWhileRevalidate && !r.cc.OnlyIfCached {
-				if res, ok := c.hit(w, r, hit, v); ok {
+		if hit != nil {
+			var use rfc9111.Use
+			if use, reason = hit.entry.reuse(r); use != rfc9111.Validate {
+				if res, ok := c.hit(w, r, hit, use); ok {
 					c.servedSibling(r)
 					return res
 				}
-				hit, why = nil, "miss" // it left the store between finding and opening
+				hit, reason = nil, "miss" // it left the store between finding and opening
+			} else if hit.entry.overdue(r.now) {
+				next.origin = true
 			}
-			reason = why
 		}
 		switch {
 		case r.cc.OnlyIfCached:
@@ -82,7 +74,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 				sure = true
 				continue
 			}
-			return c.notCached(w, r)
+			return c.notCached(w, r.Request)
 		case r.Method == http.MethodHead:
 			if hit == nil {
 				if res, ok := c.headElsewhere(w, r, reason); ok {
@@ -113,8 +105,8 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 	}
 }
 
-func (c *Cache) notCached(w http.ResponseWriter, r *request) Result {
-	res := c.refuse(w, r.Request, http.StatusGatewayTimeout, rfc9111.Status{Detail: "only-if-cached"}, "no fresh copy here")
+func (c *Cache) notCached(w http.ResponseWriter, r *http.Request) Result {
+	res := c.refuse(w, r, http.StatusGatewayTimeout, rfc9111.Status{Detail: "only-if-cached"}, "no fresh copy here")
 	res.Outcome = NotCached
 	return res
 }

@@ -243,12 +243,7 @@ func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc
 	for name, lines := range conditions {
 		h[name] = lines
 	}
-	x := &s.exchange
-	if s.taken.Swap(true) {
-		x = new(exchange)
-	}
-	out := &x.request
-	*out = *r.WithContext(s.f.interim.context(ctx)) // with the client's address, for a transport that tells the origin of it
+	out := r.WithContext(s.f.interim.context(ctx)) // with the client's address, for a transport that tells the origin of it
 	out.Method, out.Header, out.Body, out.RequestURI, out.Close = http.MethodGet, h, nil, "", false
 	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
 	if c.cfg.Recode != nil {
@@ -257,17 +252,20 @@ func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc
 		}
 	}
 	c.addVia(h, r.ProtoMajor, r.ProtoMinor)
-	return c.send(x, cancel)
+	x := &s.exchange
+	if s.taken.Swap(true) {
+		x = new(exchange)
+	}
+	return c.send(out, x, cancel)
 }
 
 // noUserAgent keeps net/http from adding one.
 var noUserAgent = []string{""}
 
-// send sends the request of an exchange to the origin. The transport sees to it that the
-// header comes in time: it knows of which origin, and may ask another one then. cancel ends
-// the request's context.
-func (c *Cache) send(x *exchange, cancel context.CancelCauseFunc) (*http.Response, error) {
-	out := &x.request
+// send sends a request to the origin, and makes x the body of the response. The transport sees to
+// it that the header comes in time: it knows of which origin, and may ask another one then. cancel
+// ends the request's context.
+func (c *Cache) send(out *http.Request, x *exchange, cancel context.CancelCauseFunc) (*http.Response, error) {
 	if _, ok := out.Header["User-Agent"]; !ok {
 		out.Header["User-Agent"] = noUserAgent
 	}

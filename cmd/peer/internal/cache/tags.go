@@ -3,6 +3,7 @@ package cache
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -46,29 +47,16 @@ func tagsOfEntry(data []byte) (tags []string) {
 }
 
 func distinct(tags []string) []string {
-	if len(tags) < 2 {
-		return tags
-	}
-	seen := make(map[string]bool, len(tags))
-	out := tags[:0]
-	for _, tag := range tags {
-		if !seen[tag] {
-			seen[tag] = true
-			out = append(out, tag)
-		}
-	}
-	if len(out) > maxTags {
+	slices.Sort(tags)
+	tags = slices.Compact(tags)
+	if len(tags) > maxTags {
 		return []string{anyTag}
 	}
-	return out
+	return tags
 }
 
 // hasTag reports whether a response is to be purged with a tag.
 func hasTag(h http.Header, tag string) bool {
-	for _, own := range Tags(h) {
-		if own == tag || own == anyTag {
-			return true
-		}
-	}
-	return false
+	own := Tags(h)
+	return slices.Contains(own, tag) || slices.Contains(own, anyTag)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -13,9 +12,10 @@ import (
 // older copy for as long as it is fresh; it must not bring it back.
 type tombstones struct {
 	recent[time.Duration] // by the steady clock
-	mu                    sync.Mutex
 	tags                  recent[time.Duration]
-	prefixes              atomic.Pointer[[]prefixTombstone] // the latest last; replaced as a whole
+
+	mu       sync.RWMutex
+	prefixes []prefixTombstone // the latest last
 }
 
 type prefixTombstone struct {
@@ -31,17 +31,9 @@ const maxPrefixTombstones = 1024
 func (t *tombstones) setPrefix(prefix string, now moment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var kept []prefixTombstone
-	if old := t.prefixes.Load(); old != nil {
-		for _, p := range *old {
-			if !strings.HasPrefix(p.prefix, prefix) {
-				kept = append(kept, p)
-			}
-		}
-	}
-	kept = append(kept, prefixTombstone{prefix, now.steady})
-	kept = kept[max(0, len(kept)-maxPrefixTombstones):]
-	t.prefixes.Store(&kept)
+	t.prefixes = slices.DeleteFunc(t.prefixes, func(p prefixTombstone) bool { return strings.HasPrefix(p.prefix, prefix) })
+	t.prefixes = append(t.prefixes, prefixTombstone{prefix, now.steady})
+	t.prefixes = t.prefixes[max(0, len(t.prefixes)-maxPrefixTombstones):]
 }
 
 // setTag invalidates everything that has a tag.
@@ -63,11 +55,9 @@ func (t *tombstones) invalidated(url string, h http.Header, generated moment) bo
 			}
 		}
 	}
-	prefixes := t.prefixes.Load()
-	if prefixes == nil {
-		return false
-	}
-	return slices.ContainsFunc(*prefixes, func(p prefixTombstone) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.ContainsFunc(t.prefixes, func(p prefixTombstone) bool {
 		return generated.steady <= p.at && strings.HasPrefix(url, p.prefix)
 	})
 }

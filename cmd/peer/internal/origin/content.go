@@ -2,42 +2,38 @@ package origin
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/cespare/xxhash/v2"
 )
 
-// Content is the body of an object, made up as it is read. It implements
-// [io.ReadSeeker] and is for one goroutine at a time.
-type Content struct {
-	seed uint64
-	size int64
-	at   int64
+// NewContent returns the body of size bytes that belongs to a request target, made up as it
+// is read.
+func NewContent(target string, size int64) *io.SectionReader {
+	return io.NewSectionReader(content(xxhash.Sum64String(target)), 0, size)
 }
 
-// NewContent returns the body of size bytes that belongs to a request target.
-func NewContent(target string, size int64) *Content {
-	return &Content{seed: xxhash.Sum64String(target), size: size}
-}
+// content is a body without an end, by its seed.
+type content uint64
 
 // word is the i-th 8 bytes of a body, little-endian: a counter mixed by the
 // finalizer of SplitMix64, so that any place can be had without those before.
-func (c *Content) word(i int64) uint64 {
-	z := c.seed + uint64(i)*0x9e3779b97f4a7c15
+func (c content) word(i int64) uint64 {
+	z := uint64(c) + uint64(i)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
 }
 
-// fill writes the body's bytes from offset at on into p, which lies inside it.
-func (c *Content) fill(p []byte, at int64) {
+// ReadAt implements [io.ReaderAt].
+func (c content) ReadAt(p []byte, at int64) (int, error) {
+	n := len(p)
 	var word [8]byte
 	if skip := at % 8; skip != 0 {
 		binary.LittleEndian.PutUint64(word[:], c.word(at/8))
-		n := copy(p, word[skip:])
-		p, at = p[n:], at+int64(n)
+		done := copy(p, word[skip:])
+		p, at = p[done:], at+int64(done)
 	}
 	i := at / 8
 	for ; len(p) >= 8; p, i = p[8:], i+1 {
@@ -47,38 +43,13 @@ func (c *Content) fill(p []byte, at int64) {
 		binary.LittleEndian.PutUint64(word[:], c.word(i))
 		copy(p, word[:])
 	}
-}
-
-func (c *Content) Read(p []byte) (int, error) {
-	left := c.size - c.at
-	if left <= 0 {
-		return 0, io.EOF
-	}
-	p = p[:min(int64(len(p)), left)]
-	c.fill(p, c.at)
-	c.at += int64(len(p))
-	return len(p), nil
-}
-
-// Seek implements [io.Seeker].
-func (c *Content) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += c.at
-	case io.SeekEnd:
-		offset += c.size
-	}
-	if offset < 0 {
-		return c.at, errors.New("origin: seek before the body's start")
-	}
-	c.at = offset
-	return offset, nil
+	return n, nil
 }
 
 // Check reads body to its end and reports how it differs from the one of size
 // bytes that belongs to target; nil means not at all. buf is used for reading.
 func Check(body io.Reader, target string, size int64, buf []byte) error {
-	want := NewContent(target, size)
+	want := content(xxhash.Sum64String(target))
 	mine := buf[:len(buf)/2]
 	theirs := buf[len(buf)/2:]
 	for at := int64(0); ; {
@@ -86,7 +57,7 @@ func Check(body io.Reader, target string, size int64, buf []byte) error {
 		if at+int64(n) > size {
 			return fmt.Errorf("body of %s goes on after its %d bytes", target, size)
 		}
-		want.fill(mine[:n], at)
+		want.ReadAt(mine[:n], at)
 		if string(mine[:n]) != string(theirs[:n]) {
 			return fmt.Errorf("body of %s is wrong between bytes %d and %d", target, at, at+int64(n))
 		}
