@@ -19,24 +19,24 @@ import (
 // bounded: for a header by the time for the first byte, for each read by a few
 // times the patience that it began with.
 type attempt struct {
-	b        *body
-	at       int64
-	strong   bool          // a strong validator tells that bytes which the source gives meanwhile are the same
-	since    []byte        // else those bytes, to be compared; b.mu guards it
-	slow     bool          // it is a sibling that makes none, or too little
-	inStore  bool          // nothing but the store is looked into
-	pause    time.Duration // before anybody is asked
-	patience time.Duration
-	received *store.Sums   // of what came before; nil = nobody has it
-	done     chan struct{} // closed at the end
+	b          *body
+	at         int64
+	superseded bool          // as the body was: nothing but the store is looked into
+	strong     bool          // a strong validator tells that bytes which the source gives meanwhile are the same
+	since      []byte        // else those bytes, to be compared; b.mu guards it
+	slow       bool          // it is a sibling that makes none, or too little
+	pause      time.Duration // before anybody is asked
+	patience   time.Duration
+	received   *store.Sums   // of what came before; nil = nobody has it
+	done       chan struct{} // closed at the end
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
 
 // begin starts one. b.mu is held, and nothing is written to b.w: Read is waiting.
-func (b *body) begin(inStore bool) {
-	t := &attempt{b: b, at: b.at, strong: b.repr.StrongValidator() != "", inStore: inStore, slow: !b.resuming && b.from.sibling != nil, patience: b.patience, done: make(chan struct{})}
+func (b *body) begin() {
+	t := &attempt{b: b, at: b.at, strong: b.repr.StrongValidator() != "", superseded: b.superseded, slow: !b.resuming && b.from.sibling != nil, patience: b.patience, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(&b.f.ctx)
 	if b.resuming && b.fruitless > 0 {
 		t.pause = retryPause << (b.fruitless - 1)
@@ -70,7 +70,7 @@ func (t *attempt) run() {
 			b.from.cancel(errSuperseded) // nothing is lost if those who wait begin anew
 		}
 	}
-	if !found && (b.resuming || !t.inStore) {
+	if !found && (b.resuming || !t.superseded) {
 		b.fruitless++
 		b.patience = min(2*b.patience, b.c.cfg.BetweenBytesTimeout)
 		b.retry = time.Now().Add(b.patience)
@@ -97,7 +97,7 @@ func (t *attempt) find() (found, superseded bool) {
 			return true, false
 		}
 	}
-	if t.inStore {
+	if t.superseded { // nobody else has the rest
 		return false, false
 	}
 	select {

@@ -216,7 +216,7 @@ func (b *body) resume(from *answer) error {
 				b.mu.Unlock()
 				return from.err
 			}
-			b.begin(b.superseded)
+			b.begin()
 		}
 		done := b.attempt.done
 		b.mu.Unlock()
@@ -259,7 +259,7 @@ func (b *body) wakeUp() {
 		case idle >= limit:
 			b.from.cancel(errBetweenBytes)
 		case b.attempt == nil && b.stored() && b.mayResume():
-			b.begin(true)
+			b.begin()
 		case idle >= b.patience:
 			b.overtake(false)
 		case b.crawls(now):
@@ -294,7 +294,7 @@ func (b *body) overtake(crawling bool) {
 		}
 	case b.alone() && (b.repr.StrongValidator() == "" || time.Since(b.reading) < aloneStall<<b.fruitless):
 	case b.mayResume():
-		b.begin(b.superseded)
+		b.begin()
 	}
 }
 
