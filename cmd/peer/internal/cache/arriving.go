@@ -14,11 +14,11 @@ import (
 // not be there before it.
 const arrivingTime = 250 * time.Millisecond
 
-// arrives makes a fetch's outcome, whose body is being received, known to siblings, until
-// it arrived: it is in the store or given up. Those that ask for it get it as it comes.
+// arrives lets siblings have a fetch's outcome while its body is being received, until arrived is
+// called: it is in the store or given up. They get it as it comes.
 //
-// That makes no circles: a response is here only once its own source, which is not
-// here for its own sake, has begun to answer.
+// No two caches wait for each other: a response arrives only once its own source has begun to
+// answer.
 func (c *Cache) arrives(f *fetch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,8 +81,8 @@ func (c *Cache) Advertised() iter.Seq[string] {
 	}
 }
 
-// attach answers a question by a response that is still arriving. It isn't ok, and
-// nothing was sent, if there is none that makes progress.
+// attach answers a sibling's request by a response that is still arriving. It isn't ok, and
+// nothing was sent, if none makes progress.
 func (c *Cache) attach(w http.ResponseWriter, r *request) (res Result, ok bool) {
 	f := c.arrivingFor(r)
 	if f == nil {
@@ -98,9 +98,9 @@ func (c *Cache) attach(w http.ResponseWriter, r *request) (res Result, ok bool) 
 	return res, ok
 }
 
-// await waits for the fetch under way of what r asks for, if there is one, until
-// its answer begins and for as long as r prefers ([sibling.PreferredWait]): siblings
-// that were told of the fetch say so. It reports whether to look again.
+// await waits until the fetch of what r asks for, if one is under way, has an answer, and for at
+// most as long as r prefers ([sibling.PreferredWait]): siblings that know of the fetch set that.
+// It reports whether to look again.
 func (c *Cache) await(r *request) bool {
 	wait := sibling.PreferredWait(r.Header)
 	if wait <= 0 {
@@ -131,8 +131,7 @@ func (c *Cache) await(r *request) bool {
 	return false
 }
 
-// arrivingFor finds the fetch whose arriving outcome answers r, and makes r one of those
-// who wait for it.
+// arrivingFor finds the fetch whose arriving outcome answers r, and makes r one of its followers.
 func (c *Cache) arrivingFor(r *request) *fetch {
 	c.mu.Lock()
 	none := len(c.arriving) == 0

@@ -15,19 +15,19 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// An attempt looks for a source that goes on at a byte of a body. Its waits are
-// bounded: for a header by the time for the first byte, for each read by a few
-// times the patience that it began with.
+// An attempt looks for another source of a body, from a byte on. Its waits are bounded: for
+// a header by the time for the first byte, for each read by a few times the patience that
+// it began with.
 type attempt struct {
 	b          *body
 	at         int64
 	superseded bool          // as the body was: nothing but the store is looked into
-	strong     bool          // a strong validator tells that bytes which the source gives meanwhile are the same
-	since      []byte        // else those bytes, to be compared; b.mu guards it
-	slow       bool          // it is a sibling that makes none, or too little
+	strong     bool          // a strong validator says that the new source has the same bytes
+	since      []byte        // else what the old source sends meanwhile, to be compared; b.mu guards it
+	slow       bool          // the body's source is a sibling that makes no progress, or too little
 	pause      time.Duration // before anybody is asked
 	patience   time.Duration
-	received   *store.Sums   // of what came before; nil = nobody has it
+	received   *store.Sums   // of the bytes before; nil = they are not known
 	done       chan struct{} // closed at the end
 
 	ctx    context.Context
@@ -67,7 +67,7 @@ func (t *attempt) run() {
 	if superseded {
 		b.superseded = true
 		if b.at == 0 {
-			b.from.cancel(errSuperseded) // nothing is lost if those who wait begin anew
+			b.from.cancel(errSuperseded) // nothing is lost if the clients begin anew
 		}
 	}
 	if !found && (b.resuming || !t.superseded) {
@@ -86,9 +86,9 @@ func (t *attempt) run() {
 	close(t.done)
 }
 
-// find looks into the store, and asks the siblings that are left, the origin and, where
-// that has not the rest, siblings for a stale copy. superseded means that the origin has
-// another representation by now. The loop ends: each round uses up a sibling, or ends
+// find looks into the store, and asks the remaining siblings, the origin and, if that does not
+// have the rest, siblings for a stale copy. superseded means that the origin has another
+// representation by now. The loop ends: each round uses up a sibling, or ends
 // with the origin's answer.
 func (t *attempt) find() (found, superseded bool) {
 	b := t.b
@@ -111,7 +111,7 @@ func (t *attempt) find() (found, superseded bool) {
 		b.src.begun = http.StatusOK
 	}
 	if in := b.src.inquiry; in != nil && t.slow {
-		in.OriginFirst() // who came to a slow sibling has waited for long enough
+		in.OriginFirst() // a client of a slow sibling has waited long enough
 	}
 	for {
 		a, err := b.src.next(t.ctx, conditions)
@@ -128,8 +128,8 @@ func (t *attempt) find() (found, superseded bool) {
 	}
 }
 
-// conditions are the fields that ask for the rest of the body, or for all of it where a part
-// could not be told to be the same. nil = the whole.
+// conditions are the fields that ask for the rest of the body, or for all of it if nothing
+// would show that a part is the same. nil = the whole.
 func (t *attempt) conditions() http.Header {
 	b, from, v := t.b, t.b.first, t.b.repr.StrongValidator()
 	if v != "" {
@@ -189,9 +189,9 @@ func (t *attempt) worth(a *answer) time.Duration {
 	return otherPatience * t.patience
 }
 
-// stored returns the copy in the store, nil = none, if a strong validator can say that it is
-// the same: it may be stale, or have come by another fetch meanwhile. Where nobody has what
-// came before, so that it cannot be compared, it is the rest alone. Each object is tried once.
+// stored returns the copy in the store, nil = none, if a strong validator can show that it is
+// the same: it may be stale, or stored by another fetch meanwhile. If the bytes before are not
+// known, so that it can't be compared, it is the rest alone. Each object is tried once.
 func (t *attempt) stored() *answer {
 	b := t.b
 	if !t.strong {
@@ -263,7 +263,7 @@ func (t *attempt) position(from *rest) (other bool, err error) {
 	}
 	start := t.b.first
 	if received == nil {
-		start += t.at // what came before need not be compared
+		start += t.at // the bytes before need not be compared
 	}
 	if start < begins {
 		return false, errUnfit
@@ -301,8 +301,8 @@ func (t *attempt) hasRest(a *answer) bool {
 	return b.repr.HasRest(a.header, t.at, -1, b.repr.length)
 }
 
-// isWhole reports whether an answer is the whole that the body is a part of: its sender knows no
-// ranges.
+// isWhole reports whether an answer is the whole that the body is a part of: its sender does not
+// support ranges.
 func (b *body) isWhole(a *answer) bool {
 	if b.size == 0 || a.length >= 0 && a.length != b.size {
 		return false
@@ -312,8 +312,8 @@ func (b *body) isWhole(a *answer) bool {
 	return whole.SameBytes(a.response())
 }
 
-// meanwhile notes what the body's source gave since the attempt began. One that gives
-// much is left its lead. b.mu is held.
+// meanwhile notes what the body's source sent since the attempt began. One that sends much
+// stays the source. b.mu is held.
 func (t *attempt) meanwhile(p []byte) {
 	switch {
 	case t.strong:

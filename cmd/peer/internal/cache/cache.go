@@ -23,43 +23,44 @@ type Config struct {
 	Transport http.RoundTripper // sends requests to origins, and gives up those that send no header; must neither follow redirects nor decompress
 	Siblings  *sibling.Client   // nil = none
 	Coalescer Coalescer         // nil = none
-	Cluster   sibling.Cluster   // is told of what a write makes out of date; nil = this cache is alone
-	// Others are the siblings that live, which are asked for what they may serve stale
-	// while an origin is down; nil = none are.
+	Cluster   sibling.Cluster   // is told what a write invalidates; nil = this cache is alone
+	// Others are the live siblings, which are asked for stale copies while an origin is down;
+	// nil = none are.
 	Others func() []sibling.Peer
-	// Recode says how the response to a GET is made of that without a content coding; nil = it
-	// is not, and the origin is asked for it as it is. What it returns rewrites that response, or
-	// returns false and leaves it as it is. header is that of the request for it, and changed if it must
-	// be; nil = only whether there is anything to be done is asked. A nil Recode makes nothing.
+	// Recode returns the function that makes the response to a GET from the response without a
+	// content coding; nil = the origin is asked for the response itself. The function rewrites the
+	// other response, or returns false and leaves it unchanged. header is that of the request for the
+	// other response; Recode changes it if necessary. A nil header asks only whether there is such a
+	// function. A nil Recode never returns one.
 	Recode func(r *http.Request, header http.Header) func(*http.Response) bool
 	Store  store.Options // Hooks, Decode and Now are the cache's
 
-	// Advertise and Withdraw are told the identities of the responses that siblings
-	// may ask for: those that are stored, from New on, and those that are arriving.
-	// An identity is advertised to siblings while there were more calls of Advertise
+	// Advertise and Withdraw get the identities of the responses that siblings may
+	// request: those that are stored, from New on, and those that are arriving.
+	// An identity is advertised while there were more calls of Advertise
 	// than of Withdraw for it. They are called from many goroutines at once, some
 	// under locks: they must be quick and must not call the cache. nil = nothing is
 	// advertised.
 	Advertise, Withdraw func(identity string)
 
-	// Invalidates returns the canonical URLs whose responses must go after a request was
-	// answered with a status and a header; nil = [rfc9111.Invalidated].
+	// Invalidates returns the canonical URLs whose responses must be removed after a request
+	// was answered with a status and a header; nil = [rfc9111.Invalidated].
 	Invalidates func(method string, target *url.URL, status int, h http.Header) []string
 
-	// SiblingMaxAge is for how long what a sibling gave is served without asking the origin,
-	// however fresh it is said to be; 0 = as long as it is fresh. One in Compare of siblings' answers
-	// is compared with the origin's, when it was served; 0 = none.
+	// SiblingMaxAge is how long a sibling's answer is served without asking the origin,
+	// whatever lifetime it states; 0 = as long as it is fresh. One in Compare of siblings' answers
+	// is compared with the origin's after it was served; 0 = none.
 	SiblingMaxAge time.Duration
 	Compare       int
 
-	SendTimeout         time.Duration // for which the origin may take nothing of a request's body
-	BetweenBytesTimeout time.Duration // for which the origin or a sibling may pause in a body, where no other source can go on
+	SendTimeout         time.Duration // during which the origin may read nothing of a request's body
+	BetweenBytesTimeout time.Duration // during which the origin or a sibling may pause in a body, if no other source can go on
 
 	Now    func() time.Time // the wall clock, which may jump; nil = time.Now
 	Logger *slog.Logger     // nil = discard
 }
 
-// A Coalescer knows which sibling is fetching a response that no digest lists yet: a
+// A Coalescer knows which sibling is fetching a response that no digest has yet: a
 // [sibling.Coalescer].
 type Coalescer interface {
 	// InFlight returns the sibling that is fetching the response of an identity. If
@@ -90,9 +91,9 @@ type Cache struct {
 	hints      rfc9111.Hints
 	tombstones tombstones
 	hitForMiss hitForMiss
-	large      hitForMiss    // URLs of objects that are not fetched for the sake of a range
+	large      hitForMiss    // URLs of objects too large to be fetched for a range
 	nowhere    hitForMiss    // URLs of which no sibling had a stale response
-	staleSlots chan struct{} // a place for each response that all siblings are asked for
+	staleSlots chan struct{} // a token for each response that all siblings are asked for
 	opened     time.Time     // by the steady clock
 	via        []string      // the Via of what has none, by HTTP/1.1
 	clock      int64         // names that clock; never 0
@@ -181,7 +182,7 @@ func (c *Cache) addVia(h http.Header, major, minor int) {
 	rfc9111.AddVia(h, major, minor, c.cfg.Name)
 }
 
-// detached has the values of a client's context, and ends when the cache closes.
+// detached is a context with the values of a client's, which ends when the cache closes.
 type detached struct{ stopped, values context.Context }
 
 func (d *detached) Deadline() (time.Time, bool) { return time.Time{}, false }
@@ -221,10 +222,10 @@ func (c *Cache) metaOf(res *result, e *entry, text *bytes.Buffer) store.Meta {
 	return m
 }
 
-// listUntil is until when a response may be advertised: while it is fresh, but for a
-// while in which the digest that no longer names it reaches the siblings. Their copies
-// go stale at the same moment, so that they would ask for this one in vain. A response that
-// must be validated each time, or may not be given to siblings, never is.
+// listUntil is until when a response may be advertised: until shortly before it goes stale, so
+// that siblings have the digest without it by then. Their copies go stale at the same moment, and
+// a request for this one would be a false hit. A response that must be validated each time is
+// never advertised.
 func (c *Cache) listUntil(e *entry, now moment) time.Time {
 	left := e.freshFor(now)
 	if e.Control.NoCache || left <= leastAdvertised {

@@ -119,8 +119,8 @@ func (c *Cache) invalidateFetches(concerned func(*fetch, *result) bool) {
 	}
 }
 
-// invalidateTag does so for those whose response has a tag. Those that have no answer yet
-// nobody may join either: their tags are not known, and looked at when it comes.
+// invalidateTag does so for those whose response has a tag. Nobody may join those that have no
+// answer yet: their tags are looked at when it comes.
 func (c *Cache) invalidateTag(tag string) {
 	var unknown []*fetch
 	c.invalidateFetches(func(f *fetch, got *result) bool {
@@ -135,9 +135,9 @@ func (c *Cache) invalidateTag(tag string) {
 	}
 }
 
-// outdated reports whether the URL was invalidated since the fetch began, or a tag of its
-// response. The tombstones know that of the fetches too that nobody can join, which are
-// not in c.fetches. One that began at that very moment began after it.
+// outdated reports whether the URL, or a tag of its response, was invalidated since the fetch
+// began. The tombstones know that also for fetches that nobody can join, which are not in
+// c.fetches. A fetch that began at that very moment began after it.
 func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
 	return f.invalidated.Load() || c.tombstones.invalidated(f.r.url, resp.Header, f.began.ago(-1))
 }
@@ -152,17 +152,16 @@ func (c *Cache) lead(f *fetch) {
 	}()
 }
 
-// asNobody returns r as nobody's request, which outlives its client: any whole
-// response will do.
+// asNobody returns r as a request of no client, which outlives r: any whole response will do.
 func asNobody(r *request) *request {
 	clone := r.Clone(context.WithoutCancel(r.Context()))
 	clone.Method, clone.Header = http.MethodGet, withoutConditions(r.Header)
 	return &request{Request: clone, plain: r.plain, url: r.url, cc: rfc9111.RequestDirectives(nil), now: r.now}
 }
 
-// fetchUnasked fetches what no client waits for: validates a stale copy that was served
+// fetchUnasked fetches what no client waits for: it validates a stale copy that was served
 // already (RFC 5861), or gets the whole of what a client wanted a part of. While
-// [maxUnasked] are under way that is left to a later request.
+// [maxUnasked] are under way it does nothing; a later request may.
 func (c *Cache) fetchUnasked(r *request, key string, stored *found) {
 	select {
 	case c.unasked <- struct{}{}:

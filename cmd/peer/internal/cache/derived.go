@@ -11,13 +11,13 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// A response in a coding that its origin does not give is derived from the one without, which
-// is got as for any other client: from the store, from a sibling, or from the origin, and kept.
-// So however many codings clients take, the origin is asked once. Siblings share the latter alone:
-// the others are in no digest, which would be as many times as large.
+// A response in a coding that its origin does not produce is derived from the one without a coding.
+// That one comes as for any other client, from the store, a sibling or the origin, and is stored.
+// So the origin is asked once, however many codings clients accept. Siblings share only the one
+// without: digests with the others would be several times as large.
 //
-// The inner request never waits for the outer one, which waits for it: the fetch of the one goes by
-// an identity with a coding in it, and that of the other by one without.
+// The request for a derived response waits for the one for the other response. The reverse can't
+// happen: their fetches have different identities, one with a coding and one without.
 
 // inside takes the answer to a request of the cache's own. It implements [Refusable].
 type inside struct {

@@ -40,8 +40,8 @@ func (e *entry) age(now moment) time.Duration {
 	return e.Age(since)
 }
 
-// freshFor returns for how long the response stays fresh, and its giver's word good;
-// negative = for how long it has not been.
+// freshFor returns how long the response stays fresh, and may be served without the origin's
+// confirmation; negative = how long ago that ended.
 func (e *entry) freshFor(now moment) time.Duration {
 	left := e.Lifetime - e.age(now)
 	if e.given != nil {
@@ -50,8 +50,7 @@ func (e *entry) freshFor(now moment) time.Duration {
 	return left
 }
 
-// generated is when the origin generated or last confirmed the response, as far
-// as its age tells.
+// generated is when the origin generated or last confirmed the response, by its age.
 func (e *entry) generated() moment { return e.received.ago(e.InitialAge) }
 
 // encode writes the entry for the store into text, anew: a line of numbers, then the header.
@@ -149,7 +148,7 @@ func parseFields(s string) (h http.Header, text string, ok bool) {
 	}
 }
 
-// appendHit appends the status line and the fields of a hit to b, but for those that depend
+// appendHit appends the status line and the fields of a hit to b, without those that depend
 // on the time or the request.
 func (e *entry) appendHit(b []byte) []byte {
 	b = append(b, "HTTP/1.1 "...)
@@ -170,8 +169,8 @@ func (e *entry) appendHit(b []byte) []byte {
 	return b
 }
 
-// servedFields returns the parts of a header that are served as they are: all but the lines that
-// are made anew, are nobody's but the cache's, or are left out unless they were validated.
+// servedFields returns the parts of a header that are served unchanged: all but the lines that
+// are written anew, that only caches get, or that are left out unless they were validated.
 func servedFields(fields string, unvalidated []string) (served []string) {
 	from := 0
 	for at := 0; at < len(fields); { // each round takes a line

@@ -23,8 +23,8 @@ func (e *originError) Unwrap() error { return e.err }
 // clientError is a request whose body could not be read to its end.
 type clientError struct{ err error }
 
-// RequestBodyFailed reports whether an error of sending a request is that of its
-// body's coming from the client, which is no fault of the origin.
+// RequestBodyFailed reports whether sending a request failed because its body could not be read
+// from the client, which is no fault of the origin.
 func RequestBodyFailed(r *http.Request) bool {
 	u, ok := r.Body.(*upload)
 	return ok && u.failed.Load() != nil
@@ -33,7 +33,7 @@ func RequestBodyFailed(r *http.Request) bool {
 func (e *clientError) Error() string { return "request body: " + e.err.Error() }
 func (e *clientError) Unwrap() error { return e.err }
 
-// timeout is an error for want of an answer in time.
+// timeout is the error of something that did not happen in time.
 type timeout string
 
 func (e timeout) Error() string { return string(e) }
@@ -45,9 +45,8 @@ const (
 	errBetweenBytes = timeout("cache: no byte within the time between bytes")
 )
 
-// failure is what a client is told of an error on the way to the origin: a
-// status, a token for Cache-Status, and a sentence that names the hop and
-// nothing of our insides.
+// failure is how a client learns of an error on the way to the origin: a status, a token for
+// Cache-Status, and a sentence that names the hop and no internals.
 type failure struct {
 	status int
 	detail string
@@ -86,8 +85,8 @@ func (c *Cache) failure(err error) failure {
 	return failure{http.StatusBadGateway, "origin-failed", host + " broke off the connection or sent an invalid answer"}
 }
 
-// A Refusable answer is an [http.ResponseWriter] that is told of a refusal in
-// place of being sent one.
+// A Refusable answer is an [http.ResponseWriter] whose method Refused is called instead of
+// sending a refusal.
 type Refusable interface{ Refused() }
 
 // Refuse answers with an error of this cache, which counts as an outcome: a status, a

@@ -13,9 +13,9 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// A fetch gets one response, for the request that began it, its leader, and for
-// those that join it, its followers. It goes on when they leave, so that what was
-// begun can be stored. The package comment draws its states.
+// A fetch gets one response for its leader, the request that began it, and its followers,
+// those that joined it. It goes on when they leave, so that the response can be stored. The
+// package comment draws its states.
 type fetch struct {
 	key    string  // in Cache.fetches; "" = private, nobody can join
 	r      request // the leader's
@@ -29,7 +29,7 @@ type fetch struct {
 	stale   bool     // a sibling's stale response is taken, since the origin is down
 	result  *result  // nil = none yet; set once, with mu held
 
-	replaces *store.Object // what the origin has replaced by an answer for the leader alone, once that is whole; nil = nothing
+	replaces *store.Object // replaced by the origin's answer for the leader alone, once that is whole; nil = nothing
 
 	ctx     detached
 	sources sources
@@ -99,7 +99,7 @@ func (c *Cache) run(f *fetch) {
 		case a.status == http.StatusNotModified && stored != nil:
 			a.close()
 			if !stored.ConfirmedBy(a.header) {
-				f.stored = nil // it is another response that the 304 speaks of: get it whole
+				f.stored = nil // the 304 is of another response: get it whole
 				continue
 			}
 			f.deliver(c.confirmed(f, src, a))
@@ -222,7 +222,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	res.obj = &found{obj: old.obj, entry: e}
 	c.noteReuse(f, e)
 	if c.outdated(f, old.entry.Response) || c.outdated(f, e.Response) || !f.r.mayStore(e.Response) {
-		if !e.Storable(nil, false) { // good for those who wait, no longer to be kept
+		if !e.Storable(nil, false) { // those that wait may have it; it is no longer kept
 			f.waiters.ended.Store(old.obj)
 		}
 		return res
@@ -233,15 +233,14 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	return res
 }
 
-// mayStore reports whether a whole response may be stored, and storing it can ever
-// save anything.
+// mayStore reports whether a whole response may be stored, and can ever be reused.
 func (c *Cache) mayStore(f *fetch, a *answer) bool {
 	return (a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.obstacle(a.response()) == 0
 }
 
-// handOver gives an answer that can't be shared to the leader alone. Its rest can come from
-// elsewhere by a strong validator, or, if it is a part or might be stored at another time, if
-// that compares with what was passed on.
+// handOver gives an answer that can't be shared to the leader alone. Another source can continue
+// it if it has a strong validator or, for a part or a response that might be stored at another
+// time, if comparing shows that it is the same.
 func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 	switch {
 	case a.status == http.StatusPartialContent:
@@ -308,7 +307,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	if err == nil {
 		b.end(io.EOF)
 		deliver()
-		runtime.Gosched() // those who wait have all: let them answer before the disk is written to
+		runtime.Gosched() // let the clients, which have it all, be answered before the disk is written to
 		c.commit(f, w, res)
 	} else {
 		b.end(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// writeWait is for how long the answer to a write waits until its URL is removed
-// everywhere. A peer that takes longer hears of it after the answer.
+// writeWait is how long the answer to a write waits until its URL is removed everywhere. At
+// most, that is: a slower peer removes it after the answer.
 const writeWait = time.Second
 
 // invalidate removes every stored response of canonical URLs, here and at all others.

@@ -46,7 +46,7 @@ func (r *request) mayStore(resp *rfc9111.Response) bool {
 type found struct {
 	obj   *store.Object
 	entry *entry
-	view  store.View // closed: what came into memory with the entry
+	view  store.View // closed; it has what was read together with the entry
 }
 
 // lookup returns the stored response that r selects, if there is one: of several
@@ -66,7 +66,7 @@ func (c *Cache) lookup(r *request) (best *found, miss string) {
 	return best, "uri-miss"
 }
 
-// reuse says what a stored response is good for, and why that is no hit.
+// reuse says what may be done with a stored response, and why that is not a hit.
 func (e *entry) reuse(r *request) (use rfc9111.Use, reason string) {
 	if e.overdue(r.now) {
 		return rfc9111.Validate, "stale"
@@ -107,8 +107,8 @@ func (c *Cache) open(f *found, a store.Access) (store.View, error) {
 
 // identities are those under which a sibling may list the response that r
 // selects: under the rules of the URL's stored responses, or else under those
-// that are likely. Those by cookies are nobody's but the client's and the origin's:
-// siblings do not get them, and so have nothing to be asked for.
+// that are likely. Identities by cookies are left out: siblings never get a client's cookies,
+// and can't select by them.
 func (c *Cache) identities(r *request) []string {
 	rules := c.variants.Rules(r.url)
 	ids := make([]string, 0, 4+len(rules))
@@ -132,14 +132,14 @@ func (c *Cache) identities(r *request) []string {
 	return ids
 }
 
-// anyVariant is what is advertised beside each response that varies, so that a cache which
-// knows nothing of its host yet, nor by which fields its responses vary, finds one that may
-// have what its client selects.
+// anyVariant is advertised with each response that varies. A cache that does not know yet by
+// which fields the responses of a host vary finds by it a sibling that may have the right one.
 func anyVariant(url string) string { return "GET " + url + "\n*" }
 
-// withAnyVariant has tell told of anyVariant too, but for responses that vary by cookies,
-// which siblings are not asked for, and for those that vary as every cache guesses, which
-// are most: for these digests would be twice as large in vain.
+// withAnyVariant returns a function that calls tell with an identity, and with anyVariant if the
+// response varies. Responses that vary by cookies are left out, since siblings are not asked
+// for them; and so are those that vary as every cache guesses, which are most: digests would be
+// twice as large for nothing.
 func withAnyVariant(tell func(string)) func(string) {
 	return func(identity string) {
 		tell(identity)

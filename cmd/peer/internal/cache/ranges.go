@@ -78,7 +78,7 @@ func (c *Cache) complete(r *request, a *answer) {
 }
 
 // headElsewhere answers a HEAD for what is not here by a sibling that has it. It isn't ok
-// if none is known that does.
+// if no such sibling is known.
 func (c *Cache) headElsewhere(w http.ResponseWriter, r *request, reason string) (Result, bool) {
 	f := &fetch{r: *r, began: c.now()}
 	s := c.sources(f)

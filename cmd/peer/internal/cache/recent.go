@@ -43,7 +43,7 @@ func (r *recent[V]) empty() bool {
 }
 
 // hitForMiss remembers the URLs whose last response could not be shared, so that
-// requests for them don't wait for each other in vain.
+// requests for them don't wait for each other.
 type hitForMiss struct{ recent[time.Duration] }
 
 // hitForMissTime is for how long such a response is remembered.

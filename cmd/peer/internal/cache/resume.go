@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	stallTime     = time.Second             // without a byte, after which another source is looked for
-	arrivingStall = 1500 * time.Millisecond // the same for a body that its sender is waiting for: it looks for another source first
-	aloneStall    = 10 * time.Second        // the same for an origin with a single client, if the rest can be asked for; doubled for each attempt that brings nothing. And that an origin must be ahead of itself
-	crawlTime     = 500 * time.Millisecond  // over which a source's pace is measured, and that an origin must be ahead of a sibling
-	otherPatience = 4                       // times as patient is an attempt with its source: that of an origin that always pauses there costs one request
-	maxFruitless  = 3                       // times in a row that looking for a source brings nothing, once there is none
-	maxMeanwhile  = 256 << 10               // bytes that a source may give beside an attempt which must compare them
-	retryPause    = 100 * time.Millisecond  // before the second of these times; doubled for each further
+	stallTime     = time.Second             // without a byte, after which another source is sought
+	arrivingStall = 1500 * time.Millisecond // the same for a body that its sender is itself waiting for: that looks for another source first
+	aloneStall    = 10 * time.Second        // the same for an origin with a single client, if the rest can be requested; doubled for each fruitless attempt. And what an origin must gain on its own pace
+	crawlTime     = 500 * time.Millisecond  // over which a source's pace is measured, and what an origin must gain on a sibling
+	otherPatience = 4                       // times as patient is an attempt: an origin that always pauses there costs one request
+	maxFruitless  = 3                       // attempts in a row may be fruitless, once there is no source
+	maxMeanwhile  = 256 << 10               // bytes that a source may send beside an attempt that must compare them
+	retryPause    = 100 * time.Millisecond  // before the second of these attempts; doubled for each further one
 )
 
 // errUnattended ends a body that nobody reads and that isn't worth finishing.
@@ -33,22 +33,22 @@ var errSuperseded = errors.New("cache: the origin may have another representatio
 // A body is that of a response whose bytes come from one source after another. It
 // is read by one goroutine.
 //
-// Where its source ends before the body does, Read waits for an attempt to find
-// another that goes on at the same byte. Where the source only makes no progress,
-// an attempt is made beside it, and whichever comes to the next byte first is the
-// source from then on. There is one attempt at a time, however many wait.
+// If its source ends before the body does, Read waits for an attempt to find another source
+// that goes on at the same byte. If the source only makes no progress, an attempt runs beside
+// it, and the first to reach the next byte is the source from then on. There is one attempt
+// at a time, however many clients wait.
 //
-// It may be a part of a whole: then the rest of the part is asked for.
+// A body may be a part of a whole. Then the rest of the part is requested.
 type body struct {
 	c    *Cache
 	f    *fetch
 	src  *sources
 	repr representation
-	w    *store.Writer // has what came so far; nil = nobody has
+	w    *store.Writer // has the bytes so far; nil = nobody has
 
 	first, size  int64           // of a part: where it begins in the whole, and the whole's length; else 0
 	severalParts bool            // in one body, which nobody can resume
-	passed       *store.Received // what came so far of what is not stored and only comparing can tell to be the same; else nil
+	passed       *store.Received // the checksums of the bytes so far, if nobody has them and there is no strong validator; else nil
 
 	mu         sync.Mutex
 	from       *answer       // the source
@@ -139,7 +139,7 @@ func (b *body) Read(p []byte) (int, error) {
 			from.close()
 			continue
 		}
-		if b.superseded && b.at == 0 { // those who wait begin anew: what came too late must not go out
+		if b.superseded && b.at == 0 { // the clients begin anew: what came too late must not be sent
 			n, err = 0, errSuperseded
 		}
 		b.advance(p[:n])
@@ -224,17 +224,17 @@ func (b *body) resume(from *answer) error {
 	}
 }
 
-// mayResume reports whether another source than the first may be asked: somebody
-// has a part of the body and waits for more, and what that source gives can be held
-// against the part, or the validator is strong. b.mu is held.
+// mayResume reports whether another source may be asked: a client has a part of the body and
+// waits for more, and the new source can be compared with that part, or the validator is
+// strong. b.mu is held.
 func (b *body) mayResume() bool {
 	return b.f.delivered() && b.f.waiters.n.Load() > 0 && !b.ended && !b.severalParts && b.c.stopped.Err() == nil &&
 		((b.w != nil || b.passed != nil) && b.at > 0 && !b.superseded || b.repr.StrongValidator() != "")
 }
 
-// replaceable reports whether those who wait can begin anew, header and all, with
-// whatever the origin has: no byte went out, and nothing would tell that another body
-// belongs to the header. An origin that pauses each time ends that. b.mu is held.
+// replaceable reports whether the clients can begin anew, header and all, with whatever the
+// origin has now: no byte was sent, and nothing would show that another body belongs to the
+// header. That ends after a while, for an origin that pauses each time. b.mu is held.
 func (b *body) replaceable() bool {
 	return (b.w != nil || b.size > 0) && b.at == 0 && b.f.delivered() && b.repr.StrongValidator() == "" &&
 		b.c.now().steady-b.f.r.now.steady < 2*b.c.cfg.BetweenBytesTimeout
@@ -278,8 +278,8 @@ func (b *body) wakeUp() {
 func (b *body) alone() bool { return b.from.sibling == nil && b.f.waiters.followers.Load() == 0 }
 
 // overtake looks for another source beside one that may still go on. An origin with a
-// single client, which may just be slow, is asked for the rest much later, and for
-// nothing that it would have to begin with anew. b.mu is held.
+// single client may just be slow: it is asked for the rest much later, and never for the
+// whole body again. b.mu is held.
 func (b *body) overtake(crawling bool) {
 	switch {
 	case b.attempt != nil, time.Now().Before(b.retry):
@@ -301,8 +301,8 @@ func (b *body) overtake(crawling bool) {
 // identity is that of the body's response in the store.
 func (b *body) identity() string { return b.f.r.identity(rfc9111.VaryFields(b.repr.Header)) }
 
-// stored reports whether another fetch put into the store, meanwhile, what the body may
-// belong to: then its source is slower than that one's was. b.mu is held.
+// stored reports whether another fetch has meanwhile stored what may be the same response: then
+// its source was faster than this body's. b.mu is held.
 func (b *body) stored() bool {
 	if b.repr.StrongValidator() == "" {
 		return false
@@ -311,10 +311,10 @@ func (b *body) stored() bool {
 	return ok && obj != b.tried && (b.f.stored == nil || obj != b.f.stored.obj)
 }
 
-// crawls reports whether the rest would come so much sooner from the origin, by
-// what it did lately, that the source should not be waited for. An origin is measured
-// by what it usually does, if more than one client waits, and now and then: it may take
-// its time for this body however often it is asked. b.mu is held.
+// crawls reports whether the rest would come so much sooner from the origin, at its recent
+// pace, that the source should not be waited for. An origin is compared with its own usual pace,
+// if more than one client waits, and only now and then: it may need its time for this body
+// however often it is asked. b.mu is held.
 func (b *body) crawls(now time.Time) bool {
 	waited := b.waited + now.Sub(b.reading)
 	came, passed := b.at-b.mark.at, waited-b.mark.waited
@@ -336,7 +336,7 @@ func (b *body) crawls(now time.Time) bool {
 	return known && float64(b.repr.length-b.at)/float64(max(came, 1))*passed.Seconds() > seconds
 }
 
-// worth is how many seconds a source may take for what the origin would give with so many bytes.
+// worth is how many seconds a source may take, if the origin would have to send so many bytes instead.
 func (b *body) worth(bytes int64, ahead time.Duration) (seconds float64, known bool) {
 	first, pace, known := b.c.cfg.Siblings.OriginPace(b.f.r.URL.Host)
 	return 4*(first.Seconds()+float64(bytes)*pace) + ahead.Seconds(), known
@@ -353,8 +353,8 @@ func (b *body) stalledLocked() bool {
 	return !b.ended && (b.resuming || !b.reading.IsZero() && time.Since(b.reading) >= b.stall())
 }
 
-// moving waits until the body makes progress. An error says that it ended, or has
-// no source any more that could: then it is nothing to begin with.
+// moving waits until the body makes progress. An error says that it ended, or that no source
+// can continue it: then nobody should begin with it.
 func (b *body) moving(ctx context.Context) error {
 	for {
 		b.mu.Lock()

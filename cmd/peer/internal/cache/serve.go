@@ -29,10 +29,10 @@ const maxJoins = 3
 
 // again says how a request goes on for which a fetch brought nothing.
 type again struct {
-	fields   []string // meet those who select the same variant by these, not by a guess
-	alone    bool     // meet nobody
+	fields   []string // join those that select the same variant by these fields, not by a guess
+	alone    bool     // join nobody
 	origin   bool     // ask no sibling
-	part     bool     // ask for the range that the client wants, which nobody meets for
+	part     bool     // ask for the range that the client wants, alone
 	pastDisk bool     // ask the origin, and hand its answer over without storing it
 }
 
@@ -145,7 +145,7 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 		if key != "" { // a fetch may have ended between our look-up and this one's start
 			if now, _ := c.lookup(r); now != nil && (stored == nil || now.obj != stored.obj) {
 				c.forget(f)
-				f.deliver(&result{err: context.Canceled}) // whoever joined meanwhile looks again
+				f.deliver(&result{err: context.Canceled}) // those that joined meanwhile look again
 				return Result{}, &again{}
 			}
 		}
@@ -172,9 +172,9 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 	return c.respond(w, r, f, reason, joined, late)
 }
 
-// fetchKey is the identity under which requests for the same response meet. For
-// a URL of which nothing is known it is the plain one: if the response then
-// varies, those that don't select it meet again by the fields that it named.
+// fetchKey is the identity by which requests for the same response find the same fetch. For
+// a URL of which nothing is known it is the plain one: if the response then varies, those
+// that don't select it go by the fields that it named.
 func (c *Cache) fetchKey(r *request, stored *found, fields []string) string {
 	if stored != nil {
 		return stored.obj.Key()

@@ -81,7 +81,7 @@ type sources struct {
 	question  sibling.Question // what inquiry asks
 	accepted  *answer          // of the sibling whose answer was accepted last
 	begun     int              // the status of the response whose rest is wanted; 0 = a whole one is
-	coalesced bool             // it was asked who else fetches
+	coalesced bool             // the coalescer was asked for another fetch
 	exchange  exchange         // the memory of the first with the origin
 	taken     atomic.Bool      // it is
 }
@@ -214,8 +214,8 @@ func (s *sources) whole(a *answer) *rfc9111.Response {
 	return rfc9111.NewResponse(status, a.header, a.delay, a.received.wall)
 }
 
-// fromSibling takes a sibling's answer. Its own member of Cache-Status tells of
-// this exchange and isn't kept with the response.
+// fromSibling takes a sibling's answer. Its own member of Cache-Status is about this exchange
+// and isn't kept with the response.
 func (c *Cache) fromSibling(got *sibling.Answer) *answer {
 	h := got.Header
 	rfc9111.RemoveHopByHop(h)
@@ -278,7 +278,7 @@ func (c *Cache) send(out *http.Request, x *exchange, cancel context.CancelCauseF
 	switch {
 	case err == nil:
 		n := &c.BytesFromOrigins
-		if counts, ok := resp.Body.(interface{ CountTo(*atomic.Uint64) }); ok { // what it gives is not what came
+		if counts, ok := resp.Body.(interface{ CountTo(*atomic.Uint64) }); ok { // it is not read as it came
 			counts.CountTo(n)
 			n = new(atomic.Uint64)
 		}

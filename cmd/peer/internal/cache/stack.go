@@ -1,8 +1,8 @@
 package cache
 
-// growStack grows the stack of a goroutine that is to run a fetch to 16 KiB, which that takes.
-// At its beginning there is nothing to copy: growing in steps, each of which finds the pointers in
-// all that was called so far, took nearly a tenth of the processor's time of a miss (BENCHMARKS.md).
+// growStack grows the stack of a goroutine that is to run a fetch to the 16 KiB that a fetch needs.
+// At the beginning there is nothing to copy. Growing in steps, each of which adjusts all frames so
+// far, took nearly a tenth of the processor time of a miss (BENCHMARKS.md).
 //
 //go:noinline
 func growStack(i int) byte {

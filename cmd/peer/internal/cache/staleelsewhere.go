@@ -11,16 +11,15 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// With the origin down, and nothing here to be served stale, all siblings are asked for what
-// they may serve stale. No digest lists that: who holds it is found by asking. That costs
-// nothing while origins are up, which is nearly always. To list stale objects in a digest of
-// their own would double what digests take at all times; to list them in the one there is
-// would have peers asked in vain for every stale object. What asking costs then is bounded
-// by these.
+// While the origin is down and nothing here may be served stale, all siblings are asked for a
+// stale copy. No digest has those: only asking finds them. That costs nothing while origins are
+// up, which is nearly always. A digest of stale objects would double the traffic of digests all
+// the time, and stale objects in the usual digest would cause false hits. The cost of asking is
+// bounded by these.
 //
-// While the origin answers, what a sibling may serve by stale-while-revalidate is not asked for:
-// that would cost a question to each sibling at every miss, where all it saves is the wait for
-// an origin that answers. The same response by stale-if-error is found here.
+// While the origin answers, siblings are not asked for what they may serve by
+// stale-while-revalidate: that would cost a request to each sibling at every miss, and save only
+// the wait for an origin that answers.
 const (
 	staleAtOnce    = 16              // siblings asked at a time, for one response
 	staleInquiries = 64              // responses asked for at a time

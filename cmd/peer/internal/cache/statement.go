@@ -24,7 +24,7 @@ const maxStated = 16 << 10
 // A statement is what the field says.
 type statement struct {
 	sums []byte        // 8 for each block
-	left time.Duration // for which the word of others is good; < 0 = it is nobody's but the origin's
+	left time.Duration // for which a sibling's answer may be served; < 0 = it is the origin's own
 }
 
 // append appends the field's value to b.
@@ -65,8 +65,7 @@ func parseStatement(h http.Header) (*statement, error) {
 	return s, nil
 }
 
-// state sends with an answer to a sibling what that can hold its body against. body is nil
-// with a 304.
+// state sends with an answer to a sibling the checksums of its body. body is nil with a 304.
 func (c *Cache) state(h http.Header, e *entry, body *store.View) {
 	s := statement{left: -1}
 	if body != nil {
@@ -137,7 +136,7 @@ type checkedBody struct {
 func (b *checkedBody) Read(p []byte) (int, error) {
 	n, err := b.checked.Read(p)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return n, io.ErrUnexpectedEOF // it ended early, which says nothing of what came
+		return n, io.ErrUnexpectedEOF // it ended early; what came was right
 	}
 	if errors.Is(err, store.ErrDiffers) {
 		b.wrong()
@@ -145,16 +144,16 @@ func (b *checkedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// given says on whose word a response is served that is not the origin's own, in whole or
-// in part, and for how long.
+// given says which sibling sent a response, or a part of it, and how long it may be served without
+// the origin's confirmation.
 type given struct {
 	by   string // the sibling
 	at   moment
 	left time.Duration
 }
 
-// remaining is for how much longer; negative or 0 = no longer. That of one that came in
-// the future is over, since nobody knows when it began.
+// remaining is how much longer; negative or 0 = no longer. If it was received in the future, by a
+// clock since put right, that is over: nobody knows when it began.
 func (g *given) remaining(now moment) time.Duration {
 	since, known := now.since(g.at)
 	if !known {

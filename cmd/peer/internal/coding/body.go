@@ -51,7 +51,7 @@ func (b *body) compress() {
 	out := bufio.NewWriterSize(b.out, bufferSize)
 	b.enc.Reset(out)
 	var mu sync.Mutex // guards enc and out; its holder may wait for the reader
-	held := false     // enc or out has what the reader has not
+	held := false     // the reader lacks something that enc or out has
 	flush := time.AfterFunc(pause, func() {
 		mu.Lock()
 		defer mu.Unlock()

@@ -5,8 +5,8 @@
 // length. So a cache keeps it and selects it as any other variant of its URL, and
 // compresses nothing when it has it.
 //
-// Bodies are compressed as they come. Whoever waits gets all that came when the origin
-// pauses, and otherwise what the coding gives in its blocks.
+// Bodies are compressed as they come. When the origin pauses, clients get everything that it
+// sent; otherwise they get the blocks of the coding.
 package coding
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// Codings are those that there are. For texts up to some 100 KiB gzip is no larger than
+// Codings returns the supported codings. For texts up to some 100 KiB gzip is no larger than
 // zstd here, and all clients take it; BENCHMARKS.md has numbers.
 func Codings() []string { return []string{"zstd", "gzip"} }
 
@@ -39,8 +39,8 @@ const (
 	pause = 20 * time.Millisecond // in which an origin sends nothing, after which clients get what it sent
 )
 
-// types are the media types that compress well; those that end with +json, +xml or
-// +text besides, and of text/ all but event streams, whose pieces are short.
+// types are media types that compress well. So do those that end with +json, +xml or +text, and
+// all of text/ except event streams, whose pieces are short.
 var types = []string{"application/javascript", "application/json", "application/manifest", "application/wasm", "application/x-javascript",
 	"application/x-ndjson", "application/xml", "application/yaml", "font/otf", "font/ttf", "image/svg", "image/vnd.microsoft.icon", "image/x-icon"}
 
@@ -58,10 +58,10 @@ type Compressor struct {
 	used  int                  // MiB of those in use
 }
 
-// Response rewrites the response of an origin to r, a GET or HEAD, as the client is to
-// have it: in a coding, or as it is if that is "identity", which other clients' are
-// not. One that must not be changed, or does not gain by it, stays as it is for all. It reports
-// whether the response is in a coding then, or a 304 that may be of one.
+// Response rewrites the response of an origin to r, a GET or HEAD: in a coding, or only with the
+// Vary of responses that other clients get in one, if coding is "identity". A response that must
+// not be changed, or does not gain by it, stays unchanged for all. Response reports whether
+// the response is in a coding then, or a 304 that may be of one.
 func (c *Compressor) Response(r *http.Request, resp *http.Response, coding string) bool {
 	if resp.StatusCode == http.StatusNotModified {
 		confirm(r, resp.Header)
@@ -94,7 +94,7 @@ func (c *Compressor) Response(r *http.Request, resp *http.Response, coding strin
 }
 
 // compressible reports whether a response may be compressed and is worth it, by its
-// header alone: the answers to a GET and to a HEAD are told alike.
+// header alone: so the answers to a GET and to a HEAD agree.
 func compressible(resp *http.Response) bool {
 	h := resp.Header
 	switch s := resp.StatusCode; {
@@ -122,7 +122,7 @@ func compressibleType(s string) bool {
 	return strings.HasPrefix(s, "text/") && s != "text/event-stream" || slices.Contains(types, main)
 }
 
-// varies adds what the response is selected by to its Vary.
+// varies adds Accept-Encoding to the response's Vary.
 func varies(h http.Header) {
 	fields := rfc9111.VaryFields(h)
 	if !slices.Contains(fields, "Accept-Encoding") && !slices.Contains(fields, "*") {
@@ -150,16 +150,16 @@ func tagOfDate(date string) string {
 	return `W/"` + strconv.FormatInt(t.Unix(), 16) + `"`
 }
 
-// Conditions takes out of a request to the origin the entity tag that stands for a
-// date, which is then what the origin is asked about. The header is changed.
+// Conditions removes from a request to the origin an entity tag that stands for a date; the
+// origin then judges by the date. The header is changed.
 func Conditions(h http.Header) {
 	if lines := h["If-None-Match"]; len(lines) == 1 && lines[0] == tagOfDate(h.Get("If-Modified-Since")) {
 		delete(h, "If-None-Match")
 	}
 }
 
-// confirm makes of a 304 one that speaks of what was asked about, which may be the
-// compressed response. Its type is not known: a tag that is weak without need costs less.
+// confirm makes a 304 fit the response that was asked about, which may be the compressed one.
+// Its type is not known; a weak tag without need costs less than a strong one that is wrong.
 func confirm(r *http.Request, h http.Header) {
 	if tag := h.Get("Etag"); tag != "" && !slices.Contains(slices.Collect(rfc9111.Members(r.Header["If-None-Match"])), tag) {
 		h["Etag"] = []string{weak(tag)}
@@ -177,8 +177,8 @@ func memory(coding string) int {
 	return 1
 }
 
-// take returns an encoder for a coding, unless too many are in use: they hold memory
-// for as long as an origin takes to send a body.
+// take returns an encoder for a coding, unless too many are in use: each holds memory
+// until the origin has sent its body.
 func (c *Compressor) take(coding string) (encoder, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

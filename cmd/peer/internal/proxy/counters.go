@@ -39,7 +39,7 @@ type Event struct {
 	Closed       bool          // it came from a Squid and was answered by closing the connection
 	Duration     time.Duration // from the request's arrival to the answer's end
 	Request      *http.Request // as it came; not to be kept or changed
-	Client       string        // the address of who asked; see [Handler.Client]
+	Client       string        // the address of the client; see [Handler.Client]
 	Trace        string        // in which the request is, hexadecimal; "" = none
 }
 

@@ -11,15 +11,15 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// misleading are request fields by which a client could make an origin answer for
-// something else than what the response is stored under, or take it for another
-// client. Nobody is believed in them, and they end here.
+// misleading are request fields by which a client could make an origin answer for something
+// other than the URL under which the response is stored, or pass for another client. They are
+// always dropped.
 var misleading = fieldSet("X-Forwarded-Port", "X-Forwarded-Server", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "X-Forwarded-Ssl",
 	"X-Forwarded-Protocol", "X-Url-Scheme", "Front-End-Https", "X-Original-Url", "X-Original-Host", "X-Rewrite-Url", "X-Host",
 	"X-Http-Host-Override", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Client-Ip", "Cf-Connecting-Ip",
 	"Fastly-Client-Ip", "Proxy")
 
-// relayed are those in which a proxy says for whom it asks, believed from trusted ones.
+// relayed are fields in which a proxy names its client; they are believed from trusted proxies.
 var relayed = fieldSet("X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded")
 
 // overriding are those by which a GET becomes another method at some origins.
@@ -33,7 +33,7 @@ func fieldSet(names ...string) map[string]bool {
 	return set
 }
 
-// trustedProxies are the networks of proxies that are believed in for whom they ask.
+// trustedProxies are the networks of proxies that are believed when they name their client.
 type trustedProxies []netip.Prefix
 
 func (t trustedProxies) has(addr string) bool {
@@ -78,7 +78,7 @@ func (t trustedProxies) client(r *http.Request) string {
 // asked is by which scheme and host a client asked, as far as it is known.
 type asked struct {
 	scheme string
-	host   string // by X-Forwarded-Host or Forwarded, in lower case; "" = nobody who is believed says
+	host   string // by X-Forwarded-Host or Forwarded of a trusted proxy, in lower case; "" = unknown
 }
 
 // withoutClaims returns r without the fields that mislead origins, and says what those
@@ -160,9 +160,9 @@ func validHost(s string) bool {
 	return err == nil && u.Host == s && u.User == nil && u.Hostname() != ""
 }
 
-// tellFor tells an origin who asks, in the header of a request that came from remote: by
-// which scheme and, unless host is "", by which host.
-func tellFor(h http.Header, remote, scheme, host string) {
+// setForwarded sets the fields that name the client to an origin, in the header of a request
+// that came from remote, by a scheme and, unless host is "", to a host.
+func setForwarded(h http.Header, remote, scheme, host string) {
 	lines := []string{"", scheme, host} // of the fields below, one each
 	if ip, _, err := net.SplitHostPort(remote); err == nil {
 		chain := ip
@@ -185,9 +185,8 @@ func tellFor(h http.Header, remote, scheme, host string) {
 	}
 }
 
-// keptApart makes a response that varies by who asks, which is in no key, one that is
-// not stored.
-func keptApart(h http.Header) {
+// doNotShare keeps a response out of the store that varies by the client, which is in no key.
+func doNotShare(h http.Header) {
 	for name := range rfc9111.Members(h["Vary"]) {
 		if n := http.CanonicalHeaderKey(name); n == "X-Forwarded-For" || n == "Forwarded" {
 			h["Vary"] = []string{"*"}

@@ -27,12 +27,12 @@ type Failing struct {
 }
 
 const (
-	failingMost  = 64          // origins of which it is kept that they fail; a forward proxy is sent to any
+	failingMost  = 64          // failing origins that are remembered; a forward proxy may be sent to any
 	failingFor   = time.Minute // a forward proxy forgets one that nobody asked for so long
 	failingLines = 20          // log lines a minute, of all origins
 )
 
-// origins is a transport to origins that keeps account of those that fail.
+// origins is a transport to origins that notes which of them fail.
 type origins struct {
 	http.RoundTripper
 	*failings
@@ -138,8 +138,8 @@ func (o *failings) failed(host string, err error) {
 	}
 }
 
-// makeRoom drops those that nobody asked for lately and, if there are too many,
-// the one that failed last the longest ago. o.mu is held.
+// makeRoom drops origins that nobody requested lately and, if there are still too many,
+// the one whose last failure is the oldest. o.mu is held.
 func (o *failings) makeRoom(now time.Time) {
 	var oldest *origin
 	for host, f := range o.failing {
@@ -171,7 +171,7 @@ func (o *failings) list() []Failing {
 	return out
 }
 
-// reason words an error for the operator, who may be told of our insides.
+// reason words an error for the operator, internals included.
 func reason(err error) string {
 	var (
 		certificate *tls.CertificateVerificationError

@@ -283,8 +283,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 	return h.cache.Serve(w, r)
 }
 
-// framing closes connections of which nobody knows for certain where the next request
-// begins, and refuses a request whose own end nobody does.
+// framing has connections closed on which it is not certain where the next request begins, and
+// refuses a request whose own end is not certain.
 func framing(w http.ResponseWriter, r *http.Request) *refusal {
 	switch {
 	case r.ProtoMajor != 1:

@@ -18,9 +18,9 @@ const methodPurge = "PURGE"
 // softPurge, with the value 1, has a PURGE make stale what it would remove, as at Fastly.
 const softPurge = "Fastly-Soft-Purge"
 
-// mayPurge says why r, as the client sent it, is not to be carried out; 0 = it is. What
-// comes through another proxy is of that proxy's client, who is known only if the proxy is
-// trusted: else all clients of a proxy on this machine could purge.
+// mayPurge says why r, as the client sent it, is not carried out; 0 = it is. The client of a
+// request through another proxy is known only if that proxy is trusted: otherwise all clients
+// of a proxy on this machine could purge.
 func (h *Handler) mayPurge(r *http.Request) (status int, why string) {
 	from, err := netip.ParseAddr(h.Client(r))
 	relayed := r.Header["Via"] != nil || r.Header["X-Forwarded-For"] != nil || r.Header["Forwarded"] != nil

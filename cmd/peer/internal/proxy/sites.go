@@ -183,11 +183,11 @@ func (t upstreams) RoundTrip(r *http.Request) (*http.Response, error) {
 	case site.Name != "" && len(site.Hosts) > 0 && site.Hosts[0][0] != '*':
 		host = site.Hosts[0]
 	}
-	tellFor(r.Header, r.RemoteAddr, proto, host)
+	setForwarded(r.Header, r.RemoteAddr, proto, host)
 	if resp, err := site.roundTrip(r, proto, host); err != nil {
 		return nil, err
 	} else {
-		keptApart(resp.Header)
+		doNotShare(resp.Header)
 		return resp, nil
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// Response writes into the header of the origin's answer to q, which is its caller's own,
-// what the rules decide of it.
+// Response writes the rules' decision about the origin's answer to q into its header, which
+// belongs to the caller.
 func (s Set) Response(q *http.Request, status int, h http.Header, now time.Time) {
 	switch {
 	case q.Method != http.MethodGet && q.Method != http.MethodHead:
@@ -65,8 +65,8 @@ func (r *Rule) fits(status int, h http.Header) bool {
 	return anyGlob(r.Types, strings.ToLower(strings.TrimSpace(media)))
 }
 
-// lifetime returns that which the rules give a response, and the rule that had the last
-// word; nil = they leave it as it is.
+// lifetime returns the lifetime of a response by the rules, and the last rule that changed it;
+// nil = it is unchanged.
 func (s Set) lifetime(q *http.Request, resp *rfc9111.Response) (life time.Duration, by *Rule) {
 	life = resp.Lifetime
 	if !resp.Explicit {
@@ -96,9 +96,9 @@ func mayBeKept(resp *rfc9111.Response) bool {
 	return bare.Storable(nil, false)
 }
 
-// confirm is Response for a 304. It speaks of a response for which the rules decided when
-// it came, by its status and type, which a 304 does not have: that stands, unless the 304
-// forbids what was allowed, or no rule is for the request any more.
+// confirm is Response for a 304. The rules decided about its response when that came, by its
+// status and type, which a 304 does not have. That decision stands, unless the 304 forbids
+// what was allowed, or no rule matches the request any more.
 func (s Set) confirm(q *http.Request, h http.Header) {
 	rule := s.says(q, &rfc9111.Response{Status: http.StatusOK, Header: h}, func(r *Rule) bool { return r.SetCookie == Store })
 	if rule == nil {

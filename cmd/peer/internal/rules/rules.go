@@ -1,12 +1,11 @@
-// Package rules decides what an operator says of caching beyond what origins do: for how
-// long what is kept, under which of a URL's parameters, and what goes past the cache.
+// Package rules applies an operator's caching rules, which go beyond what origins say: how long
+// responses are stored, under which of a URL's parameters, and what bypasses the cache.
 //
-// A [Set] is data, read from the top: for each thing that can be said the first [Rule]
-// decides that matches and says it. [Set.Request] is for a request on its way in,
-// [Set.Response] for what the origin answers. What is decided of a response is written
-// into its header, as a targeted Cache-Control (RFC 9213) for these caches alone, so that
-// siblings that get the response decide alike. All of it is pure and safe for concurrent
-// use.
+// A [Set] is data, read from the top: each setting is decided by the first [Rule] that
+// matches and has it. [Set.Request] changes a request on its way in, [Set.Response] the
+// origin's answer. The decision about a response is written into its header, as a
+// targeted Cache-Control (RFC 9213) for these caches alone, so that siblings that get the
+// response decide alike. All functions are pure and safe for concurrent use.
 package rules
 
 import (
@@ -20,15 +19,15 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// What becomes of a Set-Cookie.
+// What is done with a Set-Cookie.
 const (
 	Refuse = "refuse" // the response is not kept, which is the default
 	Store  = "store"  // it is kept, cookie and all
 	Drop   = "drop"   // it is kept without the cookie, which the client does not get either
 )
 
-// A Rule is one of them. It matches where all that it asks for is met; in patterns * stands
-// for any characters. The tags are the keys of a configuration file.
+// A Rule has conditions and settings. It matches if all its conditions are met; in patterns *
+// stands for any characters. The tags are the keys of a configuration file.
 type Rule struct {
 	Name  string // as answers and [Decision] have it: its number, mostly
 	Where string // for the operator: where it was written
@@ -43,7 +42,7 @@ type Rule struct {
 	Types    []string `name:"type" type:"pattern" lower:"yes"` // patterns of its media type, without parameters; none = any
 
 	Bypass        *bool    `name:"bypass" type:"boolean"`          // the request goes to the origin, and its answer is not kept
-	IgnoreNoCache *bool    `name:"ignore-no-cache" type:"boolean"` // that the client wants an answer which is new, or newer than what is here
+	IgnoreNoCache *bool    `name:"ignore-no-cache" type:"boolean"` // a client's wish for an answer that is new, or newer than the stored one
 	QueryKeep     []string `name:"query-keep" type:"pattern"`
 	QueryDrop     []string `name:"query-drop" type:"pattern"`
 	QuerySort     *bool    `name:"query-sort" type:"boolean"`
@@ -131,10 +130,10 @@ func cookies(h http.Header) func(func(string) bool) {
 	}
 }
 
-// Request returns r as the rules want it to be answered: the same, or a changed copy.
-// bypass means past the cache. A question of a sibling, which was changed where it came
-// from, and is never passed on, is only given the same key. decided may be nil; it is told
-// who decided what.
+// Request returns r as the rules want it to be answered: unchanged, or a changed copy.
+// bypass means past the cache. A sibling's request, question, was changed where it came from
+// and is never passed on: it only gets the same key. decided, if not nil, is called with each
+// decision.
 func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (out *http.Request, bypass bool) {
 	if len(s) == 0 {
 		return r, false
@@ -210,9 +209,9 @@ func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (ou
 }
 
 // choose returns the coding that the origin is asked for, and the rule that says so; nil =
-// the client's own words stand. What is to be compressed here is asked for without one for a
-// client that wants nothing changed, and for one that wants a part: the parts of what is
-// compressed fit together only by chance. A sibling's question was changed so already.
+// what the client accepts stands. For a client that wants nothing changed, or a part, nothing is
+// compressed: parts of a compressed response fit together only by chance. A sibling's
+// request was changed so already.
 func choose(has, compress *Rule, h http.Header, question bool) (what, coding string, by *Rule) {
 	if compress != nil && len(compress.Compress) == 0 {
 		compress = nil
@@ -248,8 +247,7 @@ func (s Set) Coding(r *http.Request) string {
 	return ""
 }
 
-// best returns the first coding that a client takes; one that does not say what it takes
-// gets none.
+// best returns the first coding that a client accepts; a client that does not say gets none.
 func best(codings, accept []string) string {
 	takes := func(coding string) bool {
 		any := false
