@@ -45,8 +45,8 @@ type Figures struct {
 	BytesSaved       uint64 `json:"bytes_saved"` // sent to clients and not by origins
 }
 
-// FiguresOf computes them from a peer's counters.
-func FiguresOf(t proxy.Counts) Figures {
+// figuresOf computes them from a peer's counters.
+func figuresOf(t proxy.Counts) Figures {
 	local := t.LocalHits - min(t.LocalHits, t.ServedToSiblings)
 	return Figures{
 		Requests: t.Requests - min(t.Requests, t.ServedToSiblings+t.NotServedToSiblings+t.RefusedAskers),
@@ -79,7 +79,7 @@ type ClusterAsk struct {
 
 // RowOf is the row for a status.
 func RowOf(s Status) ClusterRow {
-	r := ClusterRow{Peer: s.Name, Admin: s.Addresses.page(), State: s.State, Figures: FiguresOf(s.Traffic), Asked: []ClusterAsk{}, Troubles: []string{}}
+	r := ClusterRow{Peer: s.Name, Admin: s.Addresses.page(), State: s.State, Figures: figuresOf(s.Traffic), Asked: []ClusterAsk{}, Troubles: []string{}}
 	for line := range strings.Lines(s.Health.lines()) {
 		r.Troubles = append(r.Troubles, strings.TrimSuffix(line, "\n"))
 	}

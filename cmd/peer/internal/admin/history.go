@@ -43,7 +43,7 @@ type Sample struct {
 func SampleOf(s Status) Sample {
 	t, e := s.Traffic, s.Exchange
 	return Sample{
-		At: s.Now, Figures: FiguresOf(t), FromSiblings: t.BytesFromSiblings, ToSiblings: t.BytesToSiblings,
+		At: s.Now, Figures: figuresOf(t), FromSiblings: t.BytesFromSiblings, ToSiblings: t.BytesToSiblings,
 		Adverts: e.AdvertBytesSent + e.AdvertBytesReceived, Deltas: e.DeltaBytesSent + e.DeltaBytesReceived,
 		Snapshots: e.SnapshotBytesSent + e.SnapshotBytesReceived, Vectors: e.VectorBytesSent + e.VectorBytesReceived, Inserts: s.Store.Inserts,
 		Evictions: s.Store.Evictions, Latency: t.Latency, OriginLatency: t.OriginLatency,

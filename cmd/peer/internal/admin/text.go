@@ -22,7 +22,7 @@ func StatusText(s Status) string {
 	fmt.Fprintf(&b, "listen %s   admin %s   gossip %s%s\n%s\n", s.Addresses.Listen, s.Addresses.Admin, s.Addresses.Gossip, encryption(s), certificate(s))
 	writeHealth(&b, s)
 	t := s.Traffic
-	fromClients := FiguresOf(t).Requests
+	fromClients := figuresOf(t).Requests
 	rows := table.New("requests", ">count", ">share", "")
 	row := func(name string, n uint64, note string) {
 		rows.Row(name, table.Count(n), table.Percent(n, fromClients), note)

@@ -25,7 +25,7 @@ type checker struct {
 
 func (c *checker) fail(setting, value string, err error) {
 	if err != nil {
-		c.errs = append(c.errs, &Mistake{c.where[setting], value, err.Error()})
+		c.errs = append(c.errs, &mistake{c.where[setting], value, err.Error()})
 	}
 }
 

@@ -134,8 +134,8 @@ func TestNearest(t *testing.T) {
 		"stoer": "store", "stroe-size": "store-size", "storesize": "store-size", "secretfile": "secret-file",
 		"lisen": "listen", "jion": "join", "xyz": "", "": "", "completely-different": "",
 	} {
-		if got := Nearest(word, names); got != want {
-			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
+		if got := nearest(word, names); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
 		}
 	}
 	for pair, want := range map[[2]string]int{{"ab", "ba"}: 1, {"abc", "abc"}: 0, {"", "abc"}: 3, {"kitten", "sitting"}: 3, {"ca", "abc"}: 3} {

@@ -66,7 +66,7 @@ func (c *checker) fill(item section, into any) {
 
 // failKey notes a mistake in the value of a section's key.
 func (c *checker) failKey(item section, key, value string, err error) {
-	c.errs = append(c.errs, &Mistake{fmt.Sprintf("%s:%d: %s", c.File, item.entries[key].line, key), value, err.Error()})
+	c.errs = append(c.errs, &mistake{fmt.Sprintf("%s:%d: %s", c.File, item.entries[key].line, key), value, err.Error()})
 }
 
 // readFile reads the settings in a YAML file. It returns what it could read beside every

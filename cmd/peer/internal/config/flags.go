@@ -20,7 +20,7 @@ type Flags struct {
 // A reading is the text of a value, and what is wrong with it.
 type reading struct {
 	texts []string
-	wrong []Mistake // without a place
+	wrong []mistake // without a place
 }
 
 // NewFlags returns a decoder, and the options with which a parser uses it.
@@ -63,14 +63,14 @@ func read(target reflect.Value, tag *kong.Tag, texts []string) reading {
 	return reading{texts, set(target, tag, texts)}
 }
 
-// A Mistake is one thing that is wrong with a configuration.
-type Mistake struct {
+// A mistake is one thing that is wrong with a configuration.
+type mistake struct {
 	Where  string // the setting, by the place that it was made in
 	Value  string
 	Reason string // continues the sentence that begins with the value
 }
 
-func (m *Mistake) Error() string {
+func (m *mistake) Error() string {
 	if m.Value == "" {
 		return m.Where + " " + m.Reason
 	}
@@ -86,7 +86,7 @@ func (f *Flags) Err(ctx *kong.Context) error {
 			continue
 		}
 		for _, m := range f.reading(ctx, flag).wrong {
-			errs = append(errs, &Mistake{"--" + flag.Name, m.Value, m.Reason})
+			errs = append(errs, &mistake{"--" + flag.Name, m.Value, m.Reason})
 		}
 	}
 	return errors.Join(errs...)
@@ -118,7 +118,7 @@ func textsOf(v reflect.Value) []string {
 
 // didYouMean suggests one of the candidates, if one is near.
 func didYouMean(s string, candidates []string) string {
-	if near := Nearest(strings.ToLower(s), candidates); near != "" {
+	if near := nearest(strings.ToLower(s), candidates); near != "" {
 		return fmt.Sprintf(", did you mean %q?", near)
 	}
 	return ""

@@ -63,7 +63,7 @@ func text(check func(string) error) func(string, tag) (any, error) {
 
 // set gives a field the value of texts, more than one only for a list. It returns
 // the mistakes in them, without a place. A list gets the values that are right.
-func set(field reflect.Value, t tag, texts []string) (wrong []Mistake) {
+func set(field reflect.Value, t tag, texts []string) (wrong []mistake) {
 	read := kinds[t.Get("type")]
 	if field.Kind() == reflect.Slice && field.IsNil() {
 		field.Set(reflect.MakeSlice(field.Type(), 0, len(texts)))
@@ -78,7 +78,7 @@ func set(field reflect.Value, t tag, texts []string) (wrong []Mistake) {
 		}
 		switch v := reflect.ValueOf(value); {
 		case err != nil:
-			wrong = append(wrong, Mistake{Value: text, Reason: err.Error()})
+			wrong = append(wrong, mistake{Value: text, Reason: err.Error()})
 		case field.Kind() == reflect.Slice:
 			field.Set(reflect.Append(field, v.Convert(field.Type().Elem())))
 		case field.Kind() == reflect.Pointer && v.Kind() != reflect.Pointer:

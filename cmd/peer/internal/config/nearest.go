@@ -1,8 +1,8 @@
 package config
 
-// Nearest returns the candidate that word was most likely meant to be, or ""
+// nearest returns the candidate that word was most likely meant to be, or ""
 // if none is near: at most a third of its letters differ.
-func Nearest(word string, candidates []string) string {
+func nearest(word string, candidates []string) string {
 	best, bestDistance := "", len(word)/3+2
 	for _, c := range candidates {
 		if d := distance(word, c); d < bestDistance {
