@@ -13,7 +13,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Config says what a [Node] is to be. Only Name is required.
+// Config describes a [Node]. Only Name is required.
 type Config struct {
 	// Name of this peer, unique in the cluster: 1 to 63 letters, digits and
 	// "._-:".
@@ -23,46 +23,47 @@ type Config struct {
 	// ":7946"; port 0 picks a free one.
 	Bind string
 
-	// Advertise is the address that other peers reach this one at, as IP,
-	// IP:port or a name that resolves to an IP. Empty means that of Bind, or
+	// Advertise is the address at which others reach this peer: an IP, IP:port
+	// or a name that resolves to an IP. Empty means that of Bind, or
 	// one of this machine's if that is unspecified.
 	Advertise string
 
-	// Join lists peers to join through; one that is up suffices. An entry is an
-	// ip:port; a name:port, which stands for all addresses of the name; or srv:name, for
-	// all addresses and ports that the SRV records of the name lead to. Names are looked
-	// up again whenever an entry leads to nobody but this peer, and every minute; what
-	// they stand for then and is no member is tried, so that peers which start together
-	// behind one name, and the parts of a cluster that was split, find together. See
-	// [Node.Alone].
+	// Join lists peers to join through; one that is up suffices. An entry is
+	//
+	//   - an ip:port,
+	//   - a name:port, which means all addresses of the name, or
+	//   - srv:name, which means all addresses and ports of the name's SRV records.
+	//
+	// Names are looked up every minute, and whenever an entry leads to no other peer. The node
+	// tries the addresses that are not members. So peers that start together behind one name
+	// find each other, and so do the parts of a cluster that was split. See [Node.Alone].
 	Join []string
 
 	// Secret shared by all peers, at least 16 bytes, better 32 random ones.
 	// Empty means that anybody who reaches the port can take part.
 	Secret []byte
 
-	// Service is the host:port where this peer answers its siblings, told to
-	// them verbatim; at most 63 bytes. Empty means that it does not.
+	// Service is the host:port where this peer answers its siblings, announced to
+	// them unchanged; at most 63 bytes. Empty means that it does not answer any.
 	Service string
 
-	// Objects is how many objects this peer will hold, about. New then makes the
-	// [Holdings] to note them in, which [Node.Holdings] returns, empty, with a filter
-	// by [digest.GeometryFor] that claims one in a thousand of those not held: twice
-	// as many objects, and it claims two. Its epoch is the time, in seconds of Unix.
-	// Zero means that none is made; not more than 2^30.
+	// Objects is about how many objects this peer will hold, at most 2^30. New then makes
+	// empty [Holdings], which [Node.Holdings] returns. Their filter, by [digest.GeometryFor],
+	// has a false-positive rate of one in a thousand; twice as many objects double it.
+	// Its epoch is the Unix time in seconds. Zero means that New makes none.
 	Objects int
 
-	// Holdings, in the place of Objects, is what this peer publishes: with a filter
-	// of the program's own design, or with contents already. Nil, and Objects zero,
-	// means that this peer only listens.
+	// Holdings, instead of Objects, is what this peer publishes: with a filter
+	// of the program's own design, or with contents already. If it is nil and Objects zero,
+	// this peer only listens.
 	Holdings *Holdings
 
-	// StateFile is where replicas are saved when the node ends, and every five
-	// minutes, and loaded from when one is made: a restarted peer then fetches
-	// only what changed. So is what this peer publishes: if Holdings, with a filter of
-	// the same geometry, have been given their contents again before New, and are
-	// published by no other node, the others too fetch only what changed. Its directory
-	// must exist. Empty means that nothing is kept.
+	// StateFile is loaded by New. It is saved when the node ends, and every five
+	// minutes. It has the replicas, so that a restarted peer fetches
+	// only what changed, and what this peer published. If Holdings, with a filter of
+	// the same geometry, have their contents again before New, and no other node publishes
+	// them, the others fetch only what changed as well. The file's directory
+	// must exist. Empty means that nothing is saved.
 	StateFile string
 
 	// Logger for everything; nil means slog.Default().
@@ -78,14 +79,13 @@ type Config struct {
 
 // Advanced are the settings that few programs need.
 type Advanced struct {
-	// AcceptSecrets are further secrets under which others are believed, at most
-	// three: those that a cluster is about to use, or has used until now. See
-	// [Node.SetSecrets].
+	// AcceptSecrets are at most three further secrets that others may use: those that
+	// the cluster is about to use, or has used until now. See [Node.SetSecrets].
 	AcceptSecrets [][]byte
 
-	// HeldSince is when this peer was last in touch with the others, in a former life,
-	// if it still holds what it held then: what was invalidated since it will hear, and
-	// if nobody knows all of that any more, that everything was. The zero Time means that
+	// HeldSince is when this peer, in a former life, was last in touch with the others, if it
+	// still holds what it held then. It will hear what was invalidated since; if
+	// nobody knows all of that any more, it will hear that everything was. The zero Time means that
 	// it begins with nothing.
 	HeldSince time.Time
 
@@ -93,41 +93,41 @@ type Advanced struct {
 	Publish exchange.Publishing
 
 	// Sign makes this peer sign what it publishes, by a key of this life that its
-	// metadata tells the others: nobody can then pass on a forged digest of it.
-	// It costs 64 bytes a body. Signatures of others are checked in any case.
+	// metadata announces: nobody can then pass on a forged digest of it.
+	// It costs 64 bytes per body. Signatures of others are checked in any case.
 	Sign bool
 
 	// Limits on resources.
 	Limits Limits
 
-	// Network the sockets come from; nil means the system's.
+	// Network is where the sockets come from; nil means the system's.
 	Network Network
 
-	// Hooks are told of events.
+	// Hooks are called for events.
 	Hooks Hooks
 }
 
-// detection tunes memberlist. A peer of which nothing is heard is declared dead
+// detection tunes memberlist. A silent peer is declared dead
 // after about probe × (1 + suspicion × max(1, log10 of the number of peers)).
 type detection struct {
-	probe     time.Duration // between probes of one random peer, and that it has to answer through others; zero means 1 s
+	probe     time.Duration // between probes of random peers, and for an answer through others; zero means 1 s
 	timeout   time.Duration // of a direct answer; zero means half of probe, at most 500 ms
 	suspicion int           // probes that a suspect has to defend itself; zero means 4
 }
 
-// Limits bound what a node takes and gives. Zero values are sensible.
+// Limits bound the resources of a node. Zero values are sensible.
 type Limits struct {
 	DigestBytes  int // longest body fetched or served; zero means 64 MiB
-	IndexBytes   int // memory of the index over them, bytes; a peer whose digest does not fit is no candidate; zero means no bound
-	BytesIn      int // bodies fetched, bytes a second; zero means no bound
-	BytesOut     int // bodies served, bytes a second; zero means no bound
+	IndexBytes   int // memory of the index over them, bytes; a peer whose digest does not fit is no candidate; zero means unlimited
+	BytesIn      int // bodies fetched, bytes per second; zero means unlimited
+	BytesOut     int // bodies served, bytes per second; zero means unlimited
 	Conns        int // incoming connections; zero means 4096
 	ConnsPerHost int // of them from one address; zero means 512
 	Members      int // other peers, those that died within a minute included; zero means 4096
 }
 
-// Hooks are called one at a time, in order, from a goroutine of the node's own;
-// while one runs, later events wait, up to a bound beyond which they are dropped.
+// Hooks are called one at a time, in order, from one goroutine of the node.
+// Events wait while a hook runs; beyond 1,024 they are dropped.
 // Any may be nil.
 type Hooks struct {
 	PeerUp   func(Member)
@@ -143,7 +143,7 @@ const (
 	defaultRejoin  = 12 * time.Second
 )
 
-// withDefaults returns c complete, or everything that is wrong with it.
+// withDefaults returns c with its defaults, or everything that is wrong with it.
 func (c Config) withDefaults() (Config, error) {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("gossip: "+format, args...)) }
@@ -187,14 +187,14 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// objectsMax bounds Config.Objects: planned with the odds below, they need the
+// objectsMax bounds Config.Objects: at the rate below they need the
 // widest filter that there is.
 const (
 	objectsMax     = 1 << 30
 	falsePositives = 0.001
 )
 
-// hold completes Holdings and seed by each other, or by Objects and Secret.
+// hold takes the seed from the Holdings, or makes both from Objects and Secret.
 func (c *Config) hold() error {
 	switch {
 	case c.Objects < 0 || c.Objects > objectsMax:
