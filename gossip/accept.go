@@ -228,7 +228,7 @@ func (a *acceptor) unwrap(conn *accepted, c *peeked, config *tls.Config) (*peeke
 	if err != nil {
 		if !brokeOff(err) {
 			a.n.quiet.log(slog.LevelError, "handshake "+conn.from.String(), "refused a peer that does not prove to have this cluster's secret",
-				"from", conn.from, "member", a.n.membersAt(conn.from), "err", err)
+				"from", conn.from, "member", membersAt{a.n, conn.from}, "err", err)
 		}
 		return nil, 0, err
 	}
@@ -263,7 +263,7 @@ func (a *acceptor) prove(c *accepted, public ed25519.PublicKey) error {
 func (a *acceptor) refuse(c *peeked, from netip.Addr, logged, text string) {
 	defer c.Close()
 	a.strange.Add(1)
-	a.n.quiet.log(slog.LevelError, "refuse "+from.String(), logged, "from", from, "member", a.n.membersAt(from))
+	a.n.quiet.log(slog.LevelError, "refuse "+from.String(), logged, "from", from, "member", membersAt{a.n, from})
 	c.SetDeadline(time.Now().Add(time.Second))
 	r := exchange.Refusal{Err: exchange.ErrSecret, Text: text}
 	if _, err := c.Write(r.AppendTo(nil)); err == nil {

@@ -72,22 +72,20 @@ type greeted struct {
 // greetAll says hello at all addresses at once, and asks whether this peer's name is
 // free.
 func (n *Node) greetAll(ctx context.Context, addrs []string) []greeted {
-	return each(addrs, func(addr string) greeted { return n.greet(ctx, addr) })
-}
-
-func (n *Node) greet(ctx context.Context, addr string) greeted {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.ctx, cancel)()
-	w, welcome, err := n.connect(ctx, addr, true)
-	if err == nil {
-		w.Close()
-	}
-	return greeted{addr, welcome, err}
+	return each(addrs, func(addr string) greeted {
+		w, welcome, err := n.connect(ctx, addr, true)
+		if err == nil {
+			w.Close()
+		}
+		return greeted{addr, welcome, err}
+	})
 }
 
-// enter merges this peer's view of the members with those of the peers met: through one
-// of each cluster that they are of.
+// enter merges this peer's member list with those of the peers met: with one of each
+// cluster that they belong to.
 func (n *Node) enter(met []greeted) error {
 	var errs []error
 	entered := make(map[string]bool)
@@ -115,11 +113,11 @@ const (
 	deadAtOnce     = 3 // dead peers tried in one round
 )
 
-// rejoinLoop looks for peers that the seeds stand for and that are no members, and for
-// peers that died: a cluster that was split does not find together otherwise. For a while
-// after the start it comes round more often, as long as this peer is alone, or one that it
-// meets does not count it among the living: so it is with a peer that was restarted at
-// another address before its former life was declared dead.
+// rejoinLoop tries the addresses of seeds that are not members, and peers that died: the parts
+// of a cluster that was split do not find each other otherwise. In the first minute it does so
+// each second as long as this peer is alone, or meets a peer that does not count it among the
+// living. That happens to a peer that was restarted at another address before its former life
+// was declared dead.
 func (n *Node) rejoinLoop() {
 	began := time.Now()
 	alone := false
@@ -177,7 +175,7 @@ func (n *Node) complain(seed string, err error) {
 	}
 }
 
-// Dead peers are remembered, and tried, so long; and at most so many.
+// How long dead peers are remembered, and tried; and how many, at most.
 const (
 	deadMemory = 24 * time.Hour
 	deadKept   = 1024
@@ -194,13 +192,12 @@ func (n *Node) confirm(name string) bool {
 	return true
 }
 
-// meetEvery is how often, at most, one address is contacted for being met.
+// meetEvery is the least time between two merges with one address.
 const meetEvery = 2 * time.Second
 
-// meet is called when a peer has said who it is over a stream. If membership knows
-// nothing of that life of it, its member list and ours are merged: so a peer that
-// restarted before anybody noticed, and that has no seeds, is found by the first who
-// talks to it.
+// meet is called when a peer has said who it is over a stream. If membership does not know
+// that life of it, its member list and ours are merged. So a peer that restarted before
+// anybody noticed, and that has no seeds, is found by the first peer that talks to it.
 func (n *Node) meet(name string, incarnation uint64, addr string, from netip.Addr) {
 	ap, err := netip.ParseAddrPort(addr)
 	if name == n.cfg.Name || n.known(name) == incarnation || err != nil {
@@ -212,16 +209,15 @@ func (n *Node) meet(name string, incarnation uint64, addr string, from netip.Add
 	n.merge(name, addr)
 }
 
-// meetAgain is called when a peer advertises that is dead as far as membership knows:
-// its member list and ours are merged, too. Death spreads to those that missed
-// the last word of a peer and is not corrected there, since the others know better and say nothing.
+// meetAgain is called when a peer advertises that membership declared dead: its member list and
+// ours are merged. Others, which know that it lives, would not correct this peer by themselves.
 func (n *Node) meetAgain(m *member) {
 	if info := m.info.Load(); !m.up.Load() && !m.hasLeft(info) {
 		n.merge(m.name, info.addr.String())
 	}
 }
 
-// merge merges this peer's member list with that of the one at addr, unless it did
+// merge merges this peer's member list with that of the peer at addr, unless it did so
 // lately.
 func (n *Node) merge(name, addr string) {
 	now := time.Now()

@@ -8,7 +8,7 @@ import (
 )
 
 // limiter logs each thing at most once a minute, so that nobody outside can fill
-// a log.
+// a log. Arguments that are costly to make should be a [slog.LogValuer].
 type limiter struct {
 	logger *slog.Logger
 	mu     sync.Mutex
@@ -22,14 +22,6 @@ const (
 
 func newLimiter(l *slog.Logger) *limiter {
 	return &limiter{logger: l, last: make(map[string]time.Time)}
-}
-
-// would reports whether log would log, now, under that key.
-func (l *limiter) would(key string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at, ok := l.last[key]
-	return !ok || time.Since(at) >= limiterQuiet
 }
 
 // log logs unless the same key was logged within the last minute.

@@ -56,7 +56,7 @@ type Node struct {
 	}
 	met struct {
 		sync.Mutex
-		at map[string]time.Time // addresses contacted lately for being met
+		at map[string]time.Time // when member lists were merged lately, by address
 	}
 	datagrams chan []byte
 	sum       atomic.Uint32 // of what this peer knows
@@ -198,8 +198,8 @@ func (n *Node) start() error {
 	return nil
 }
 
-// A dead peer's name is its own for so long: another address is refused until then. One
-// that has left gave it up.
+// nameKept is how long the name of a dead peer is refused to another address. A peer
+// that left has given its name up.
 const nameKept = 10 * time.Second
 
 func (n *Node) memberlistConfig() *memberlist.Config {
@@ -227,11 +227,11 @@ func (n *Node) Addr() string { return n.advertise.String() }
 // Name returns the name of this peer.
 func (n *Node) Name() string { return n.cfg.Name }
 
-// Holdings returns what this peer says that it holds: Config.Holdings, or those that
+// Holdings returns what this peer advertises: Config.Holdings, or those that
 // New made for Config.Objects; nil if this peer only listens.
 func (n *Node) Holdings() *Holdings { return n.cfg.Holdings }
 
-// Leave tells the others that this peer goes, so that they need not find out, and
+// Leave announces to the others that this peer leaves, so that they need not detect it, and
 // closes the node. It waits for the message to spread as long as ctx allows, at
 // most five seconds.
 func (n *Node) Leave(ctx context.Context) error {
@@ -249,7 +249,7 @@ func (n *Node) Leave(ctx context.Context) error {
 	return errors.Join(err, n.Close())
 }
 
-// sayFarewell tells every live peer, those that became members just now, too.
+// sayFarewell tells every live peer, including those that became members just now.
 func (n *Node) sayFarewell() {
 	n.takeMembers()
 	n.mu.Lock()
@@ -258,8 +258,8 @@ func (n *Node) sayFarewell() {
 	n.send(farewells)
 }
 
-// leave is memberlist's Leave, which waits in vain if the others go at the same
-// time, as when a whole cluster is stopped: nobody is left to be told.
+// leave is memberlist's Leave, except that it returns when nobody is left to tell, as
+// when a whole cluster is stopped. memberlist would wait until its timeout.
 func (n *Node) leave(wait time.Duration) error {
 	told := make(chan error, 1)
 	go func() { told <- n.memberlist.Leave(wait) }() // ends after wait at the latest

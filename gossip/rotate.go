@@ -108,23 +108,26 @@ func idText(id uint32) string {
 	return hex.EncodeToString(binary.LittleEndian.AppendUint32(nil, id))
 }
 
-// foreign is told of packets of this protocol that no accepted secret opens: of a
+// foreign logs a packet of this protocol that no accepted secret opens: of a
 // peer that was left behind when the secrets changed, or of another cluster.
 func (n *Node) foreign(from netip.AddrPort) {
-	key := "foreign " + from.Addr().String()
-	if n.quiet.would(key) {
-		n.quiet.log(slog.LevelError, key, "dropped packets under a secret that is not accepted, or under none", "from", from, "member", n.membersAt(from.Addr()))
-	}
+	n.quiet.log(slog.LevelError, "foreign "+from.Addr().String(), "dropped packets under a secret that is not accepted, or under none",
+		"from", from, "member", membersAt{n, from.Addr()})
 }
 
-// membersAt names the members known at an address, dead ones too; usually one.
-func (n *Node) membersAt(a netip.Addr) string {
+// membersAt is logged as the names of the members known at an address, dead ones included; usually one.
+type membersAt struct {
+	n  *Node
+	at netip.Addr
+}
+
+func (m membersAt) LogValue() slog.Value {
 	var names []string
-	for name, m := range *n.members.Load() {
-		if info := m.info.Load(); info != nil && info.addr.Addr() == a {
+	for name, other := range *m.n.members.Load() {
+		if info := other.info.Load(); info != nil && info.addr.Addr() == m.at {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
-	return strings.Join(names[:min(len(names), 3)], ",")
+	return slog.StringValue(strings.Join(names[:min(len(names), 3)], ","))
 }
