@@ -91,26 +91,6 @@ func (n *Node) restore() error {
 	return nil
 }
 
-// publishFirst publishes what the filter holds already: as what follows the digest of
-// a former life, if that was saved, so that nobody has to fetch a snapshot.
-func (n *Node) publishFirst() {
-	filter, former := n.cfg.Holdings.filter, n.former
-	n.former = nil
-	now := time.Now()
-	if former != nil {
-		f, d, err := filter.Follow(former)
-		if err == nil {
-			n.log.Info("continuing the digest from before the restart", "version", f.Version(), "changed", d.Len())
-			n.engine.Continue(now, former, f, d)
-			return
-		}
-		n.log.Debug("beginning a new digest", "err", err)
-	}
-	f, d := filter.AdvanceDelta()
-	n.warnOfRefusal(f)
-	n.engine.Publish(now, f, d)
-}
-
 // readState reads replicas until the end or the first damage. A replica that is
 // sound but of no use, such as one under another seed, is skipped.
 func (n *Node) readState(in *bufio.Reader) (loaded int, err error) {

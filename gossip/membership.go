@@ -1,0 +1,119 @@
+package gossip
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/invalidation"
+)
+
+// takeMembers carries the latest states of members into the table and the engine.
+func (n *Node) takeMembers() {
+	n.inbox.Lock()
+	events := n.inbox.members
+	if len(events) == 0 {
+		n.inbox.Unlock()
+		return
+	}
+	n.inbox.members = make(map[string]memberEvent)
+	n.inbox.Unlock()
+	n.step() // what came before they went, such as a farewell
+	for _, ev := range events {
+		n.takeMember(ev)
+	}
+	n.sumMembers()
+}
+
+func (n *Node) takeMember(ev memberEvent) {
+	now := time.Now()
+	name := ev.node.Name
+	m := (*n.members.Load())[name]
+	meta, err := exchange.DecodeMeta(ev.node.Meta)
+	if err != nil && (m == nil || ev.up) {
+		return // NotifyAlive keeps these out
+	}
+	table := *n.members.Load()
+	var old memberInfo
+	if m == nil {
+		m = &member{name: name, spread: uint64(exchange.IDOf(name))}
+		table = maps.Clone(table)
+		if table == nil {
+			table = make(memberTable)
+		}
+		table[name] = m
+	} else {
+		old = *m.info.Load()
+	}
+	ip, _ := netip.AddrFromSlice(ev.node.Addr)
+	info := &memberInfo{node: ev.node, meta: meta, since: now, up: ev.up, addr: netip.AddrPortFrom(ip.Unmap(), ev.node.Port)}
+	changed := old.meta.Incarnation != meta.Incarnation || old.up != ev.up
+	if !changed {
+		info.since = old.since
+	}
+	m.info.Store(info)
+	n.members.Store(&table)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m.up.Store(ev.up)
+	if ev.up {
+		n.engine.PeerUp(now, name, meta.Incarnation, meta.Key)
+		n.invalidations.with(func(e *invalidation.Engine) {
+			e.PeerUp(now, name, uint64(exchange.IDOf(name)), meta.Incarnation, meta.Key)
+		})
+		if returned := old.addr.IsValid() && !old.up; returned && now.Sub(n.recalled) >= recallInterval {
+			n.recalled = now
+			n.wg.Go(func() { n.recall(name) })
+		}
+	} else {
+		m.knows.Store(false)
+		n.engine.PeerDown(now, name)
+		n.invalidations.with(func(e *invalidation.Engine) { e.PeerDown(uint64(exchange.IDOf(name))) })
+	}
+	if changed {
+		n.tellMember(m, ev.up, now)
+	}
+}
+
+// forgetDead drops what is known of peers that have been dead for very long, and the
+// oldest if there are very many.
+func (n *Node) forgetDead(now time.Time) {
+	old := *n.members.Load()
+	var dead []*member
+	for _, m := range old {
+		if !m.up.Load() {
+			dead = append(dead, m)
+		}
+	}
+	slices.SortFunc(dead, func(a, b *member) int { return b.info.Load().since.Compare(a.info.Load().since) })
+	keep := 0
+	for keep < min(len(dead), deadKept) && now.Sub(dead[keep].info.Load().since) < deadMemory {
+		keep++
+	}
+	if keep == len(dead) {
+		return
+	}
+	table := maps.Clone(old)
+	for _, m := range dead[keep:] {
+		delete(table, m.name)
+	}
+	n.members.Store(&table)
+}
+
+// tellMember logs that a member came or went. It is called with n.mu held.
+func (n *Node) tellMember(m *member, up bool, now time.Time) {
+	info := m.info.Load()
+	hook, msg := n.cfg.Hooks.PeerDown, "a peer is gone"
+	if up {
+		hook, msg = n.cfg.Hooks.PeerUp, "a peer is here"
+	} else if m.hasLeft(info) {
+		msg = "a peer has left"
+	}
+	n.log.Info(msg, "member", m.name, "addr", info.addr, "service", info.meta.Service)
+	if hook != nil {
+		d := n.describe(m, now)
+		n.hook(func() { hook(d) })
+	}
+}
