@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// copiesShare is the part of a full store that copies may take, 1 in so many. What less
-// costs in hits of one's own, and more in hits of the cluster, `sim systems` measures.
+// copiesShare: copies may take a 32nd of a full store. With less, this peer has fewer hits; with
+// more, the cluster has fewer. `sim systems` measures both.
 const copiesShare = 32
 
 // copies are the objects of which another cache has a copy ([Meta.Copied]). When the
-// store is full and they take more than their share of it, they leave before others: the
-// one that came first, unless it was found by [Store.Get] since, which lets it stay for
-// another round. So hits take no lock for it.
+// store is full and they take more than their share, they are evicted before others: the
+// oldest first, except that one found by [Store.Get] stays for another round (second chance).
+// So hits take no lock for it.
 type copies struct {
 	mu     sync.Mutex
 	order  list.List // of *Object, the latest first
@@ -44,8 +44,8 @@ func (c *copies) leave(o *Object) {
 	c.order.Remove(o.turn)
 }
 
-// next returns the copy that is to leave so that all take no more than most, and copies
-// no more than their share; nil = none. It is not the object that is coming. The loop
+// next returns the copy to evict so that all objects take no more than most, or copies
+// no more than their share; nil = none. It is never the object that is coming. The loop
 // ends: there are no more rounds than copies.
 func (c *copies) next(most int64, coming *Object) *Object {
 	c.mu.Lock()
@@ -63,9 +63,9 @@ func (c *copies) next(most int64, coming *Object) *Object {
 	return nil
 }
 
-// spare has copies leave while all objects, the one that is coming included (nil = none
-// is), take more than the store has room for. What it leaves to do the index does. The
-// loop ends: each round but the last removes a copy.
+// spare evicts copies while all objects, including the one that is coming (nil = none), take
+// more than the store has room for. The index evicts what remains to be evicted. The loop
+// ends: each round but the last removes a copy.
 func (s *Store) spare(coming *Object) {
 	for {
 		o := s.copies.next(s.most.Load(), coming)

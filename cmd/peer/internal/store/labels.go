@@ -6,9 +6,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// labels find objects by what their owner labels them with ([Options.Labels]). Objects
-// without labels cost nothing here. It knows the hashes of labels: two that have the same
-// are taken for one.
+// labels finds objects by the labels that their owner gives them ([Options.Labels]). Objects
+// without labels cost nothing here. Labels are kept as hashes: two with the same hash
+// are one.
 type labels struct {
 	mu sync.Mutex
 	by map[uint64]map[*Object]struct{}
@@ -56,8 +56,8 @@ func (s *Store) labelsOf(data []byte) (hashes []uint64) {
 	return hashes
 }
 
-// Labelled returns the objects that bear a label, in no order. One that is being stored
-// may be among them before it can be found.
+// Labelled returns the objects that have a label, in no order. One that is being stored
+// may be among them before [Store.Get] finds it.
 func (s *Store) Labelled(name string) []*Object {
 	l, label := &s.labels, xxhash.Sum64String(name)
 	l.mu.Lock()

@@ -35,7 +35,7 @@ const (
 	objLabelled              // it is in Store.labels
 	objListed                // now
 	objLeft                  // it left the index
-	objFound                 // since it came, or was passed over, if it is copied
+	objFound                 // a copy was found since it came, or since eviction passed it over
 	objDiscarded             // its record is no longer held
 )
 
@@ -67,7 +67,7 @@ func (o *Object) Listed() bool { return o.is(objListed) }
 // ListUntil returns when the object stops being listed.
 func (o *Object) ListUntil() time.Time { return instant(o.listUntil) }
 
-// Generated returns when what the object holds came into being, in whole seconds; zero = not said.
+// Generated returns when the content was generated, in whole seconds; zero = unknown.
 func (o *Object) Generated() time.Time {
 	if o.generated == 0 {
 		return time.Time{}
@@ -80,7 +80,7 @@ func (o *Object) Copied() bool { return o.is(objCopied) }
 
 // A file is a body on disk, shared by the successive Objects that describe it.
 // It is unlinked when the last of them has left the index. The small objects of a
-// segment share that.
+// segment share the segment's.
 type file struct {
 	refs // Objects in the index, or about to be
 	id   uint64
@@ -127,7 +127,7 @@ func stamped(o *Object, st stamp) *Object {
 // rounded is a size in whole grains.
 func rounded(size int64) int64 { return (size + grain - 1) / grain * grain }
 
-// seconds are those of a time in nanoseconds, 0 only if that is, as far as they can be told.
+// seconds converts a time from nanoseconds; only 0 becomes 0, and what is out of range the nearest value.
 func seconds(nanos int64) uint32 {
 	if nanos == 0 {
 		return 0
@@ -135,8 +135,8 @@ func seconds(nanos int64) uint32 {
 	return uint32(min(max(nanos/1e9, 1), math.MaxUint32))
 }
 
-// insert puts o into the index, if it may take the place of what is there under its key, nil =
-// nothing, and reports whether it did. The hooks hear of o before anyone can find it.
+// insert puts o into the index and reports whether it did. may decides, by the object that is
+// there under the key (nil = none). The hooks are called before o can be found.
 func (s *Store) insert(o *Object, labels []uint64, may func(cur *Object) bool) (done bool) {
 	s.entering.RLock()
 	defer s.entering.RUnlock()
@@ -170,7 +170,7 @@ func (s *Store) swap(old, o *Object, labels []uint64) bool {
 	return done
 }
 
-// dropped is told by the index, under its lock, that an object left it.
+// dropped is called by the index, with a lock held, when an object left it.
 func (s *Store) dropped(e otter.DeletionEvent[uint64, *Object]) {
 	if e.Cause == otter.CauseOverflow {
 		s.evictions.Add(1)
@@ -181,7 +181,7 @@ func (s *Store) dropped(e otter.DeletionEvent[uint64, *Object]) {
 // maxListed keeps sums of durations from overflowing.
 const maxListed = 100 * 365 * 24 * time.Hour
 
-// enter tells the hooks that o is about to be found, and queues its unlisting.
+// enter calls the hooks before o can be found, and queues its unlisting.
 func (s *Store) enter(o *Object, labels []uint64) {
 	s.opt.Hooks.Stored(o.key)
 	s.labels.enter(o, labels)
@@ -220,9 +220,9 @@ func (s *Store) unlist(o *Object) {
 }
 
 // Update gives o's body a new description and returns the Object that has it, which is a
-// copy if o is.
-// It returns [ErrGone] if o is no longer in the store. An error of another kind costs the
-// object: [ErrTooLarge] says that a small one with this description is none any more.
+// copy if o is. It returns [ErrGone] if o is no longer in the store. After any other error the
+// object is removed; [ErrTooLarge] says that the description doesn't fit into a segment with
+// the body.
 func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 	if len(m.Data) > maxData {
 		return nil, ErrTooLarge

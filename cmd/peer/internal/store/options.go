@@ -23,15 +23,15 @@ var (
 )
 
 // Hooks tell the owner of a [Store] what it holds. Each may be nil. They are
-// called from many goroutines at once, some under locks of the index: they must
+// called from many goroutines at once, sometimes with locks of the index held: they must
 // be quick and must not call the store.
 //
 // Stored(k) is called before an object can be found under k, Evicted(k) once it
-// can't be found any more; replacing an object calls Stored, then Evicted, so
-// that whoever counts never drops to zero in between. Listed and Unlisted do the
-// same for objects that are listed ([Meta.ListUntil]). At any moment at which no
-// call is under way, the calls of Stored less the calls of Evicted for a key are
-// 1 if the store holds it and 0 if not; likewise for Listed and Unlisted.
+// can't be found any more. Replacing an object calls Stored, then Evicted, so that a
+// count of the two never drops to zero in between. Listed and Unlisted do the
+// same for objects that are listed ([Meta.ListUntil]). When no call is under way, the
+// calls of Stored minus the calls of Evicted for a key are 1 if the store holds it,
+// otherwise 0; likewise for Listed and Unlisted.
 type Hooks struct {
 	Stored, Evicted  func(key string)
 	Listed, Unlisted func(key string)
@@ -48,22 +48,22 @@ type Options struct {
 	// is shared and must not be changed. An error makes the object corrupt.
 	// nil = the data itself.
 	Decode func(key string, data []byte) (any, error)
-	// Labels returns what an object whose Meta.Data is data is to be found by, beside its
-	// key ([Store.Labelled]), at start too. It is called from many goroutines at once and
-	// must not keep data. nil = nothing.
+	// Labels returns the labels of an object, by which [Store.Labelled] finds it, from its
+	// Meta.Data; Open calls it for all objects, too. It is called from many goroutines at once
+	// and must not keep data. nil = no labels.
 	Labels func(data []byte) []string
-	// Beat follows what is done for objects being written: on the disk, and in the
-	// index; nil = nobody wants to know.
+	// Beat follows the work on objects being written, on the disk and in the index;
+	// nil = nobody watches.
 	Beat   *health.Heartbeat
 	Logger *slog.Logger // nil = discard
-	// Scrub is how long it takes to read, in the background, everything that the
-	// store holds, for errors of the disk; longer where that were more than 8 MiB/s.
-	// 0 = never.
+	// Scrub is the time in which everything that the store holds is read once in the
+	// background, to find errors of the disk; it takes longer if that would be more than
+	// 8 MiB/s. 0 = never.
 	Scrub time.Duration
 	FS    FS // nil = the system's
 	// Now is the wall clock, which may jump; nil = time.Now. It says when objects
-	// are written, and for how long they are still to be listed when they enter the
-	// store. From then on elapsed time counts.
+	// were written, and, when they enter the store, how long they stay listed. From then
+	// on elapsed time counts.
 	Now func() time.Time
 }
 
@@ -71,8 +71,8 @@ type Options struct {
 type Meta struct {
 	Data      []byte    // the owner's description of the object, at most 1 MiB; not interpreted
 	ListUntil time.Time // when the object stops being listed; zero or past = not listed
-	Copied    bool      // another cache has the same object: a full store lets go of it before others
-	Generated time.Time // when what the object holds came into being, for [Store.Listed]; zero = not said
+	Copied    bool      // another cache has the same object: a full store evicts it before others
+	Generated time.Time // when the content was generated, for [Store.Listed]; zero = unknown
 }
 
 // Stats is a snapshot of a store's state.
@@ -80,7 +80,7 @@ type Stats struct {
 	Objects      int   `json:"objects"`       // objects held
 	Listed       int   `json:"listed"`        // objects that are listed
 	Bytes        int64 `json:"bytes"`         // bytes on disk of the objects held
-	GarbageBytes int64 `json:"garbage_bytes"` // bytes on disk that objects left behind, in files that they shared with others
+	GarbageBytes int64 `json:"garbage_bytes"` // bytes on disk that removed objects left behind in segments
 	WritingBytes int64 `json:"writing_bytes"` // bytes on disk reserved by objects being written
 	MaxBytes     int64 `json:"max_bytes"`     // the bound on the sum of the three
 	MemoryBytes  int64 `json:"memory_bytes"`  // bytes of hot objects in memory
@@ -88,10 +88,10 @@ type Stats struct {
 	Reloaded    uint64 `json:"reloaded"`     // objects found at start
 	Removed     uint64 `json:"removed"`      // partial, broken or superseded files removed at start
 	Inserts     uint64 `json:"inserts"`      // objects committed
-	Evictions   uint64 `json:"evictions"`    // objects that left for want of room
+	Evictions   uint64 `json:"evictions"`    // objects removed to make room
 	Corrupt     uint64 `json:"corrupt"`      // objects found corrupt when read
-	WriteErrors uint64 `json:"write_errors"` // objects given up for an error of the file system
+	WriteErrors uint64 `json:"write_errors"` // objects not stored because of an error of the file system
 
 	ScrubbedBytes uint64 `json:"scrubbed_bytes"` // bytes of bodies read in the background
-	ScrubPasses   uint64 `json:"scrub_passes"`   // how often everything was
+	ScrubPasses   uint64 `json:"scrub_passes"`   // how often everything was read
 }

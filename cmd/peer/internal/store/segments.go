@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// segments are the files that small objects share (segment_format.go), and the
-// account of them. One of them, the head, takes what comes. The others only lose
+// segments are the files that small objects share (segment_format.go), with an account of
+// their bytes. New objects are appended to one of them, the head. The others only lose
 // objects, until turnover empties them.
 type segments struct {
 	store *Store
@@ -27,7 +27,7 @@ type segments struct {
 	done sync.WaitGroup
 }
 
-// A segment is one of them. Its files stay open while it is there or is read.
+// A segment is one of them. Its files stay open while it is in use.
 type segment struct {
 	file
 	data, index File
@@ -36,7 +36,7 @@ type segment struct {
 
 	// guarded by segments.mu
 	size, live int64 // bytes of its files, each object rounded; of its objects held
-	pins       int   // objects on their way in: it can't go
+	pins       int   // objects being appended, which are not in the index yet: it can't be removed
 	emptied    bool  // it is about to be removed
 	gone       bool  // it was removed
 }
@@ -46,11 +46,11 @@ const (
 	maxSegment = 16 << 30 // offsets are counted in units of 8 bytes; that is a store of 1 TiB
 )
 
-// segmentSize is how long the data of a segment gets in a store of maxBytes: there are
-// some 70 at most.
+// segmentSize is the length of a full segment's data in a store of maxBytes: there are
+// some 70 segments at most.
 func segmentSize(maxBytes int64) int64 { return min(max(maxBytes/64, minSegment), maxSegment) }
 
-// maxRecord is how long a record with its entry may be; a longer one has a file of its own.
+// maxRecord is the length up to which a record with its entry goes into a segment; a larger object has a file.
 func maxRecord(maxBytes int64) int64 { return segmentSize(maxBytes) / 4 }
 
 func newSegments(s *Store) *segments {
@@ -91,7 +91,7 @@ func (g *segments) create() (*segment, error) {
 
 func (g *segments) createFile(n uint64, kind, magic string) (File, error) {
 	files, path := g.store.opt.FS, g.path(n, kind)
-	g.last = n // a file that can't be removed now is in nobody's way
+	g.last = n // whatever happens: a file of this name may stay behind
 	f, err := files.Create(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := files.MkdirAll(g.dir()); err != nil {
@@ -137,9 +137,9 @@ func (g *segments) headFor(need int64) (*segment, error) {
 	return g.head, nil
 }
 
-// append writes a record and, when that is done, its entry, whose offset it fills in.
-// Unless it moves an object, it makes room for that first.
-// The segment is pinned: the caller calls unpin when the object can be found.
+// append writes a record and then its entry, in which it fills in the record's offset. It makes
+// room first, unless it moves an object. The segment is pinned: the caller calls unpin when
+// the object can be found.
 func (g *segments) append(record, entry []byte, state byte, moving bool) (sg *segment, at, entryAt int64, err error) {
 	need := rounded(int64(len(record) + len(entry)))
 	g.appending.Lock()
@@ -174,13 +174,13 @@ func (g *segments) append(record, entry []byte, state byte, moving bool) (sg *se
 	return sg, at, entryAt, nil
 }
 
-// growLocked takes account of what a segment gets. g.mu is held.
+// growLocked counts bytes that a segment gets. g.mu is held.
 func (g *segments) growLocked(sg *segment, n int64) {
 	sg.size += n
 	g.total += n
 }
 
-// unpin ends that; nil = there is none.
+// unpin undoes the pin of append; nil = there is none.
 func (g *segments) unpin(sg *segment) {
 	if sg == nil {
 		return
@@ -190,14 +190,14 @@ func (g *segments) unpin(sg *segment) {
 	g.mu.Unlock()
 }
 
-// settleLocked says where o is from now on. g.mu is held.
+// settleLocked notes where o is from now on. g.mu is held.
 func (g *segments) settleLocked(o *Object, sg *segment, at, entryAt int64) {
 	o.file, o.at, o.entry = &sg.file, uint32(at/8), uint32(entryAt/8)
 	sg.live += o.bytes()
 	g.live += o.bytes()
 }
 
-// hold has a start find an object whose entry was written as that of a removed one.
+// hold marks the entry of an object as held, so that a start finds it.
 func (g *segments) hold(o *Object) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -232,7 +232,7 @@ func (g *segments) discard(o *Object) {
 	}
 }
 
-// remove lets go of a segment: what is still in it is gone.
+// remove removes a segment, and what is still in it.
 func (g *segments) remove(sg *segment) {
 	g.mu.Lock()
 	sg.gone = true
@@ -242,12 +242,12 @@ func (g *segments) remove(sg *segment) {
 	total := g.total
 	g.store.trash.remove(g.path(sg.id, "index")) // first: without it the data is nothing
 	g.store.trash.remove(g.path(sg.id, "data"))
-	g.mu.Unlock() // not before: who finds it gone relies on the removal being under way
+	g.mu.Unlock() // not before: a caller that finds it gone relies on the removal being queued
 	sg.release()
 	g.store.allow(total)
 }
 
-// closeFiles is for when nothing is appended or turned over any more.
+// closeFiles closes all segments. Nothing may be appended or turned over any more.
 func (g *segments) closeFiles() {
 	for _, sg := range g.all {
 		sg.release()

@@ -2,19 +2,19 @@ package store
 
 import "errors"
 
-// Turnover keeps what small objects left behind in their segments, the garbage, near
-// an eighth of all segments: it moves what is held of the segment that has the least of it
-// to the head, and removes the files. The index is kept from filling what garbage may
-// take ([Store.allow]): two segments more than that. One is for what leaves while turnover is
-// at it; where that is too slow, the segment with the least is dropped with what it holds. The
-// other is for what is moved while its segment is still there. So the sum stays within MaxBytes.
+// Turnover keeps the garbage, what small objects left behind in their segments, near an eighth
+// of all segments: it moves the objects of the segment that holds the least to the head, and
+// removes the segment's files. The index may not fill the room of the garbage ([Store.allow]),
+// nor that of two segments more. One is for objects that leave during turnover; where turnover
+// is too slow, the segment that holds the least is dropped with its objects. The other is for
+// what was moved while its old segment is still there. So the sum stays within MaxBytes.
 
-// mostlyHeld is the share of a segment that is held above which it isn't worth moving:
-// the rest may be what rounding adds.
+// mostlyHeld is the share above which what a segment holds isn't worth moving: the rest may
+// come from rounding.
 const mostlyHeld = 0.97
 
-// allowance is what the index leaves to the garbage of segments of total bytes. They have
-// more than maxBytes where the store was larger before.
+// allowance is the room that the index leaves to the garbage of segments of total bytes, which
+// is more than maxBytes if the store was larger before.
 func allowance(total, maxBytes int64) int64 {
 	if total == 0 {
 		return 0
@@ -22,7 +22,7 @@ func allowance(total, maxBytes int64) int64 {
 	return min(total, maxBytes)/8 + 2*segmentSize(maxBytes)
 }
 
-// garbage returns how much there is.
+// garbage returns the bytes of garbage.
 func (g *segments) garbage() int64 {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -36,13 +36,13 @@ func (g *segments) makeRoom(need int64) {
 	g.shed(need)
 }
 
-// garbageLocked reports whether there is so much that a segment is to be turned over. Less
-// than a segment in all is not worth it.
+// garbageLocked reports whether there is enough garbage to turn a segment over: more than an
+// eighth, and than one segment. g.mu is held.
 func (g *segments) garbageLocked() bool {
 	return g.total-g.live > max(g.total/8, segmentSize(g.store.maxBytes.Load()))
 }
 
-// turn has turnover look.
+// turn has turnover check.
 func (g *segments) turn() {
 	select {
 	case g.wake <- struct{}{}:
@@ -94,10 +94,9 @@ func (g *segments) closing() bool {
 	}
 }
 
-// victim returns the segment of whose bytes the least are held, but for the head, nil if
-// there is none that is to be emptied: full ones are not worth it, unless room is wanted
-// at any price. Nobody can put an object into it any more.
-// g.appending is held.
+// victim returns the segment, other than the head, that holds the smallest share of its bytes,
+// and marks it: no other caller gets it. It is nil if there is none, or if that one is nearly
+// full and room is not wanted at any price. g.appending is held.
 func (g *segments) victim(anyPrice bool) (least *segment) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -118,8 +117,8 @@ func (g *segments) victim(anyPrice bool) (least *segment) {
 	return least
 }
 
-// shed drops segments until need more bytes fit, and what turnover is moving. g.appending is
-// held. It ends: each round removes a segment.
+// shed drops segments until there is room for need more bytes and for what turnover is moving.
+// g.appending is held. It ends: each round removes a segment.
 func (g *segments) shed(need int64) {
 	for g.excess()+need+segmentSize(g.store.maxBytes.Load()) > 0 {
 		sg := g.victim(true)
@@ -130,8 +129,8 @@ func (g *segments) shed(need int64) {
 	}
 }
 
-// excess is by how much segments, files and what is being written exceed the bytes that
-// the store may use.
+// excess returns by how many bytes segments, files and what is being written exceed the room
+// of the store.
 func (g *segments) excess() int64 {
 	s := g.store
 	s.room.Lock()
@@ -143,7 +142,7 @@ func (g *segments) excess() int64 {
 	return g.total + max(0, held-g.live) - may
 }
 
-// empty removes a segment, having moved what is held of it to the head, or dropped it. If the
+// empty moves what a segment holds to the head, or drops it, and removes the segment. If the
 // store closes while it moves, the next start finds the rest where it was.
 func (g *segments) empty(sg *segment, move bool, buf []byte) {
 	s := g.store
@@ -179,16 +178,16 @@ func (g *segments) empty(sg *segment, move bool, buf []byte) {
 	g.remove(sg)
 }
 
-// holds reports whether the record of o is in a segment, at an offset if that isn't -1.
+// holds reports whether the record of o is in a segment, at an offset unless that is -1.
 func (g *segments) holds(sg *segment, o *Object, at int64) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return o.is(objSmall) && o.file == &sg.file && (at < 0 || int64(o.at)*8 == at)
 }
 
-// move moves the record of o, whose entry is b, to the head, and reports whether it did,
-// or found it not worth moving any more. A crash in between leaves one entry that is held,
-// or two of the same object.
+// move moves the record of o, whose entry is b, to the head. It returns false if the object has
+// to be dropped instead. A crash in between leaves one entry that is held, or two of the same
+// object.
 func (g *segments) move(from *segment, o *Object, b []byte) bool {
 	raw, r, err := g.read(o)
 	switch {
