@@ -8,11 +8,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// blocks reads a body from its file, block by block, and lets nobody see a byte
-// of a block before its checksum was found right. That is done at every read, not
-// only at the first: the system drops pages of a file from memory when it likes,
-// and what comes back from the disk need not be what was there. See trust for what
-// is not read at all.
+// blocks reads a body from its file, block by block, and returns no byte of a block
+// before its checksum was found right. It checks at every read, not only at the first:
+// the system drops pages of a file from memory when it likes, and what comes back
+// from the disk need not be what was there. See trust for what is not read at all.
 type blocks struct {
 	store *Store // lends the buffers
 	f     io.ReaderAt
@@ -20,7 +19,7 @@ type blocks struct {
 	sums  []uint64
 	buf   *[blockSize]byte // nil = given back
 	have  int64            // the block in it; -1 = none
-	trust *trust           // told of blocks that are right; nil = nobody is
+	trust *trust           // notes blocks that are right; nil = nothing does
 }
 
 // at returns the body from off on, to the end of the block that off stands in.
@@ -130,11 +129,10 @@ func (s *span) Span() (f *os.File, off, n int64) {
 // Distrust says that the kernel could not send what Span returned: Next reads it.
 func (s *span) Distrust() { s.blocks.trust.forget() }
 
-// Advance says that n of the bytes that come next are done with.
+// Advance skips n bytes.
 func (s *span) Advance(n int) { s.off += int64(n) }
 
-// Park says that it will be a while until Next is called, if it is: the memory is
-// for others meanwhile.
+// Park gives the buffer back until Next is called again.
 func (s *span) Park() { s.blocks.park() }
 
 // Read implements io.Reader.
@@ -171,8 +169,8 @@ func (s *span) WriteTo(w io.Writer) (done int64, err error) {
 	}
 }
 
-// spoiled drops an object whose bytes are not those that were stored, and whatever
-// else describes the same body. It returns cause as an error that wraps ErrCorrupt.
+// spoiled removes an object whose bytes are not those that were stored, or a newer description
+// of the same body. It returns cause as an error that wraps ErrCorrupt.
 func (s *Store) spoiled(o *Object, cause error) error {
 	cause = fmt.Errorf("%w: %w", ErrCorrupt, cause)
 	same := func(cur *Object) bool { return cur == o || !o.is(objSmall) && !cur.is(objSmall) && cur.file == o.file }

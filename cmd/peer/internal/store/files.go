@@ -10,8 +10,8 @@ import (
 // costs as much as sending the body of a small object.
 const maxOpen = 256
 
-// An openFile is a file that several views may read at once, by offsets. It is
-// closed with the last of them, but for those that the set of open files keeps.
+// An openFile is a file that several views may read at once, by offsets. It is closed when the
+// last of them is, and the set of open files doesn't keep it either.
 type openFile struct {
 	File
 	refs
@@ -99,7 +99,7 @@ func (s *openFiles) put(f *file, o *openFile) {
 		o.release()
 		return
 	}
-	if f.n.Load() == 0 { // it left the store meanwhile: nobody would drop it again
+	if f.n.Load() == 0 { // it left the store meanwhile, and nobody else would drop it
 		s.drop(f)
 	}
 }

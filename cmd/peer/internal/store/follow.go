@@ -17,9 +17,9 @@ type Follower struct {
 }
 
 // Follow returns a reader of the whole body. Reading waits for bytes to arrive,
-// until the body ends or ctx does. It must be closed. It returns false when it
-// comes too late: the body passes through and its beginning is gone, or it was
-// committed or aborted and nobody follows or holds it any more.
+// until the body or ctx ends. It must be closed. It returns false if it is too late: the
+// body passes through and its beginning is gone, or it was committed or aborted and
+// nobody follows or holds it any more.
 func (w *Writer) Follow(ctx context.Context) (*Follower, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,9 +35,9 @@ func (w *Writer) Follow(ctx context.Context) (*Follower, bool) {
 	return f, true
 }
 
-// Hold is for those on whose way to Follow a body might end: until [Writer.Release]
+// Hold keeps the body available for a follower that is about to come: until [Writer.Release]
 // it can be followed even if it was committed or aborted, and a body that
-// passes through waits for a follower to come.
+// passes through waits for a follower.
 func (w *Writer) Hold() {
 	w.mu.Lock()
 	w.held = true
@@ -59,8 +59,7 @@ func (w *Writer) wantedLocked() bool { return len(w.followers) > 0 || w.held }
 // Read reads what has arrived, waiting for at least one byte. A part of the body
 // that is read back from the disk is checked first: if it isn't what was received,
 // Read returns an error that wraps [ErrCorrupt], and the body will not be stored.
-// Where a body passes through and others waited for this reader, it can come to
-// bytes that are gone: the error is [ErrBehind].
+// If the body passes through and went on without this reader, the error is [ErrBehind].
 func (f *Follower) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -124,8 +123,8 @@ func (f *Follower) waitLocked() error {
 	return nil
 }
 
-// spoiledLocked notes that a follower found the file broken: the body is not
-// stored then. w.mu is held.
+// spoiledLocked notes that a follower found the file broken, so that the body is not
+// stored. w.mu is held.
 func (w *Writer) spoiledLocked(cause error) error {
 	cause = fmt.Errorf("%w: %w", ErrCorrupt, cause)
 	if w.spoiled == nil {

@@ -6,15 +6,15 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// hotSet keeps the decoded descriptions, and the bodies if they are short, of
+// hotSet keeps the decoded descriptions, and the bodies of small objects, of
 // the objects used most, bounded in bytes. The nil set keeps nothing.
 //
-// Once it is full, it takes what is loaded for the second time within a while: to put in
-// what is asked for once, and to take out another for it, costs more than to read it.
+// Once it is full, it takes only what is loaded for the second time within a while: putting in
+// what is requested once, and evicting something else for it, costs more than reading it.
 type hotSet struct {
 	cache *otter.Cache[uint64, hotObject]
 	full  atomic.Bool     // something had to leave
-	once  []atomic.Uint64 // numbers of objects that were loaded and not taken, each at its place, until another needs that
+	once  []atomic.Uint64 // numbers of objects that were loaded once, each in its slot until another object overwrites it
 }
 
 type hotObject struct {
@@ -29,16 +29,16 @@ type hotObject struct {
 // description and body: decoded header maps, index nodes.
 const hotOverhead = 1 << 10
 
-// hotPlace is for how many bytes of a hot set there is one place in once: for 64 MiB of
-// bodies of 1 KiB, some 8,000 loads pass between two of an object that is taken.
-const hotPlace = 8 << 10
+// hotSlot: there is one slot in once for so many bytes of a hot set. With 64 MiB, an object is
+// taken if it is loaded again within some 8,000 loads.
+const hotSlot = 8 << 10
 
 func newHotSet(limit int64) *hotSet {
 	if limit <= 0 {
 		return nil
 	}
 	limit = max(limit, 64<<10)
-	h := &hotSet{once: make([]atomic.Uint64, limit/hotPlace)}
+	h := &hotSet{once: make([]atomic.Uint64, limit/hotSlot)}
 	h.cache = otter.Must(&otter.Options[uint64, hotObject]{
 		MaximumWeight: uint64(limit),
 		Weigher:       func(_ uint64, h hotObject) uint32 { return uint32(h.size + hotOverhead) },
@@ -67,7 +67,7 @@ func (h *hotSet) put(o *Object, v hotObject) {
 		return
 	}
 	h.cache.Set(o.seq, v)
-	if o.is(objLeft) { // it left the store meanwhile: nobody would drop it again
+	if o.is(objLeft) { // it left the store meanwhile, and nobody else would drop it
 		h.cache.Invalidate(o.seq)
 	}
 }

@@ -17,9 +17,9 @@ type found struct {
 	labels []uint64
 }
 
-// reload fills the index from the files. The oldest go in first, so that the
-// youngest are those that a store which has shrunk keeps. Of several for one key the
-// one that was committed last counts, which is told by numbers that no clock puts back.
+// reload fills the index from the files. The oldest go in first, so that a store which has
+// shrunk keeps the youngest. Of several objects of one key, the one that was committed last
+// counts: numbers tell that, which no clock puts back.
 func (s *Store) reload() error {
 	all, err := s.scan()
 	if err == nil {
@@ -40,11 +40,11 @@ func (s *Store) reload() error {
 	return err
 }
 
-// restore puts an object that was found into the index, unless a later one of its key
+// restore puts an object that was found into the index, unless a later object of its key
 // is there.
 func (s *Store) restore(o *Object, written int64, labels []uint64) {
 	raise(&s.lastID, o.seq)
-	if written > s.opened { // by a clock that was put back since: how long it may be listed isn't known
+	if written > s.opened { // by a clock that was put back since: how long to list it is unknown
 		o.listUntil = 0
 	} else {
 		raise(&s.newest, written)
@@ -144,7 +144,7 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 	return some, nil
 }
 
-// removeBroken removes a file that can't be read for what is in it.
+// removeBroken removes a file whose content can't be read.
 func (s *Store) removeBroken(path string, cause error) error {
 	s.removed.Add(1)
 	var v *versionError

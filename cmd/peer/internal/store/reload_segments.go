@@ -40,7 +40,7 @@ func (g *segments) reload() error {
 	return err
 }
 
-// restore takes a segment in, as far as its index can be read: the rest is cut off.
+// restore adds a segment, as far as its index can be read: the rest is cut off.
 func (g *segments) restore(n uint64, buf []byte) error {
 	s := g.store
 	sg, dataSize, err := g.open(n)

@@ -36,8 +36,8 @@ func (s *Store) put(key string, body []byte, sums []uint64, data []byte, labels 
 	return o, sg, nil
 }
 
-// read reads and checks the record of a small object. Its parts are in raw, which is the
-// caller's. The error is ErrGone if its segment was removed.
+// read reads and checks the record of a small object. r points into raw, which belongs to the
+// caller. The error is ErrGone if the segment was removed.
 func (g *segments) read(o *Object) (raw []byte, r record, err error) {
 	sg, at := g.locate(o)
 	if sg == nil {
@@ -60,7 +60,7 @@ func (g *segments) read(o *Object) (raw []byte, r record, err error) {
 	return raw, r, err
 }
 
-// describeSmall writes a small object anew, with its body, for [Store.swap] to mark as held.
+// describeSmall appends a small object again, with its body, as an entry that [Store.swap] marks as held.
 func (s *Store) describeSmall(o *Object, data []byte, st stamp) (*Object, *segment, error) {
 	_, r, err := s.segments.read(o)
 	if err != nil {

@@ -287,10 +287,10 @@ func (s *Store) removeIf(key string, is func(cur *Object) bool) (done bool) {
 	return done
 }
 
-// hash is under what the index has a key.
+// hash returns the index's key for a key.
 func (s *Store) hash(key string) uint64 { return maphash.String(s.seed, key) }
 
-// Newest is when the newest object was stored of those that New found; the zero Time if
+// Newest returns when the newest of the objects that Open found was stored; the zero Time if
 // it found none.
 func (s *Store) Newest() time.Time { return instant(s.newest.Load()) }
 
@@ -307,8 +307,8 @@ func (s *Store) Keys() iter.Seq[string] {
 }
 
 // Listed iterates over the objects that are listed, in no order. Objects that
-// come or go meanwhile may be missed, but none that Hooks.Listed was told of before:
-// it begins by waiting until such can be found. Nothing counts as a use.
+// come or go meanwhile may be missed, but none for which Hooks.Listed was called before:
+// it waits until these can be found. Nothing counts as a use.
 func (s *Store) Listed() iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
 		s.entered()
@@ -320,7 +320,7 @@ func (s *Store) Listed() iter.Seq[*Object] {
 	}
 }
 
-// entered waits until what the hooks were told of can be found.
+// entered waits until every object for which hooks were called can be found.
 func (s *Store) entered() {
 	s.entering.Lock()
 	defer s.entering.Unlock()
@@ -369,7 +369,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// release stops what New started, in the order in which one part uses another.
+// release stops what Open started, in the order in which one part uses another.
 func (s *Store) release() {
 	s.exp.close()
 	s.index.StopAllGoroutines()
@@ -381,8 +381,8 @@ func (s *Store) release() {
 }
 
 // reserve takes n bytes of the store's room for an object being written, or
-// gives them back if n is negative. The index is told in steps of 1 MiB, since
-// every change of its bound makes it look for victims.
+// gives them back if n is negative. The bound of the index changes in steps of 1 MiB, since
+// every change makes it look for victims.
 func (s *Store) reserve(n int64) {
 	s.room.Lock()
 	defer s.room.Unlock()
@@ -408,7 +408,7 @@ func (s *Store) takenLocked() int64 {
 // held returns the bytes on disk of the objects held.
 func (s *Store) held() int64 { return int64(s.index.WeightedSize()) * grain }
 
-// regrow ends the store's being content with less when its time is over.
+// regrow gives the store its room back some time after the disk was full.
 func (s *Store) regrow() {
 	if !s.short.Load() {
 		return
@@ -430,7 +430,7 @@ func (s *Store) applyLocked() {
 	s.index.SetMaximum(uint64(most))
 }
 
-// fullFor is how long a store that met a full disk is content with less.
+// fullFor is how long a store keeps to less room after the disk was full.
 const fullFor = 10 * time.Minute
 
 // full makes room after the disk turned out to be full: others use it too, and
@@ -451,7 +451,7 @@ func (s *Store) full() {
 	s.applyLocked()
 }
 
-// failed counts an error of the file system and makes room if it is for want of it.
+// failed counts an error of the file system, and makes room if the disk is full.
 func (s *Store) failed(err error) {
 	s.writeError.Add(1)
 	if isFull(err) {

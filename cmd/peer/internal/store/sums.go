@@ -8,15 +8,15 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Sums are the checksums of a body's first blocks, or of all. Where the disk can't
-// give the bytes any more, they tell whether another source gives the same.
+// Sums are the checksums of a body's first blocks, or of all. Where the bytes themselves are
+// not at hand any more, they tell whether another source gives the same.
 type Sums struct {
 	sums []uint64
 	body int64 // bytes of the body, as far as known
 }
 
-// SumsOf reads what [Sums.Append] wrote, of all blocks of a body of so many bytes. It isn't
-// ok if there are more or fewer sums.
+// SumsOf decodes what [Sums.Append] wrote for a whole body of so many bytes. It isn't
+// ok if the number of sums is another.
 func SumsOf(b []byte, body int64) (s Sums, ok bool) {
 	if body < 0 || len(b)%8 != 0 || int64(len(b)/8) != blockCount(body) {
 		return s, false
@@ -27,7 +27,7 @@ func SumsOf(b []byte, body int64) (s Sums, ok bool) {
 // Append appends the sums to b, 8 bytes each, little-endian.
 func (s Sums) Append(b []byte) []byte { return appendUint64s(b, s.sums) }
 
-// Sums returns those of the whole body, if it was opened with that.
+// Sums returns the checksums of the whole body, if the object was opened with its body.
 func (v *View) Sums() Sums {
 	switch {
 	case v.f != nil:
@@ -38,16 +38,16 @@ func (v *View) Sums() Sums {
 	return Sums{}
 }
 
-// Sums returns those of what has arrived. Where Read found the body corrupt, they
-// reach past everything that it returned before: only whole blocks are read back.
+// Sums returns the checksums of what has arrived. If Read found the body corrupt, they
+// cover everything that it returned before: only whole blocks are read back.
 func (f *Follower) Sums() Sums {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
 	return Sums{slices.Clip(f.w.got.sums), f.w.got.n}
 }
 
-// Received has the checksums of a body's first bytes, which nobody need keep. The zero value
-// has those of none. It isn't safe for concurrent use.
+// Received keeps the checksums of a body's first bytes, for callers that don't keep the bytes.
+// The zero value is ready for use. It isn't safe for concurrent use.
 type Received struct {
 	sums []uint64 // of the whole blocks; only appended to
 	sum  xxhash.Digest
@@ -77,8 +77,7 @@ func (r *Received) seal() {
 	}
 }
 
-// Sums returns the checksums of what was added so far. What is added later doesn't matter to
-// them.
+// Sums returns the checksums of what was added so far.
 func (r *Received) Sums() Sums {
 	sealed := Received{slices.Clip(r.sums), r.sum, r.n}
 	sealed.seal()
@@ -88,10 +87,11 @@ func (r *Received) Sums() Sums {
 // Len returns for how many blocks there are sums.
 func (s Sums) Len() int { return len(s.sums) }
 
-// Check returns a reader of src, which is to give the same body from an offset on, up to
-// another. Nothing of a block is returned before it was found the same; else the error is
-// [ErrDiffers], and io.ErrUnexpectedEOF besides if src ended within it. What is part of a
-// block that reaches beyond, or behind the known blocks, is returned as it is.
+// Check returns a reader of src, which should give the same body from one offset to
+// another. Nothing of a block is returned before the block was found to be the same. If it is
+// not, the error is [ErrDiffers], and also io.ErrUnexpectedEOF if src ended within the block.
+// Bytes outside of the known blocks, or of a block that is not asked for as a whole, are
+// returned unchecked.
 func (s Sums) Check(src io.Reader, from, to int64) *Checked {
 	first, end := blockCount(from), int64(len(s.sums))
 	if to < s.body {
@@ -102,7 +102,7 @@ func (s Sums) Check(src io.Reader, from, to int64) *Checked {
 
 var errEndsEarly = fmt.Errorf("%w: %w", ErrDiffers, io.ErrUnexpectedEOF)
 
-// A Checked reads a body that was received before from another source.
+// A Checked reads from another source a body that was received before. See [Sums.Check].
 type Checked struct {
 	src    io.Reader
 	sums   Sums

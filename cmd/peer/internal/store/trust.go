@@ -12,8 +12,8 @@ const (
 	trustRun = 1 << 20     // bytes that the kernel is given to send at a time
 )
 
-// resident is a file of which it can be told what is in the system's memory, and
-// which the kernel can send from there.
+// resident is a file that the kernel can send from the system's memory, and that tells what
+// of it is there.
 type resident interface {
 	// Resident reports whether n bytes from off on are all in memory; false = no, or
 	// not known.
@@ -21,9 +21,8 @@ type resident interface {
 	Descriptor() *os.File
 }
 
-// trust notes which blocks of an open file were checked a short while ago. What was
-// is not read again by us, but sent by the kernel, if all of it is in the system's
-// memory still: see the package's comment.
+// trust notes which blocks of an open file were checked a short while ago. The kernel sends
+// them if all of them are still in the system's memory: see the package's comment.
 type trust struct {
 	file resident // nil = nothing of the file is trusted
 	body int64
@@ -41,9 +40,9 @@ var pageSize = int64(os.Getpagesize())
 // body; else the body's length.
 func (t *trust) paged() int64 { return t.body / pageSize * pageSize }
 
-// note says that block i, which is b, was just read and found right. What the body
-// has on its last page is kept: that page also holds what follows the body, whose
-// readers and writers bring it into memory.
+// note notes that block i, whose bytes are b, was just read and found right. It keeps what the
+// body has on its last page: that page also holds what follows the body, and readers and
+// writers of that bring it into memory.
 func (t *trust) note(i int64, b []byte) {
 	if t.file == nil {
 		return
@@ -59,8 +58,8 @@ func (t *trust) note(i int64, b []byte) {
 	}
 }
 
-// held returns the body from off on, if that is on its last page and was kept.
-// Nobody may change it.
+// held returns the body from off on, if that is on its last page and was kept. It must not be
+// changed.
 func (t *trust) held(off int64) []byte {
 	if t.file == nil || off < t.paged() {
 		return nil
@@ -73,7 +72,7 @@ func (t *trust) held(off int64) []byte {
 	return t.rest[off-(t.body-int64(len(t.rest))):]
 }
 
-// run returns how many bytes from off on, before end, may be sent as they are.
+// run returns how many bytes from off on, but not beyond end, may be sent unread.
 func (t *trust) run(off, end int64) int64 {
 	if t.file == nil {
 		return 0

@@ -36,10 +36,9 @@ type View struct {
 	share bool
 }
 
-// Open opens o for what a says. A hot object whose description alone is wanted
-// costs no system call. It returns [ErrGone] if the object left the store
-// meanwhile and an error that wraps [ErrCorrupt], having dropped the object, if it
-// is not what was stored or can't be read.
+// Open opens o for what a says. It makes no system call for the description of a hot object.
+// It returns [ErrGone] if the object left the store meanwhile. If the object is not what was
+// stored or can't be read, it is removed, and the error wraps [ErrCorrupt].
 func (s *Store) Open(o *Object, a Access) (View, error) {
 	v := View{store: s, obj: o, share: a == Share}
 	if h, ok := s.hot.get(o); ok {
@@ -70,8 +69,8 @@ func (s *Store) Open(o *Object, a Access) (View, error) {
 	return v, nil
 }
 
-// Again returns a view of the object for what a says, out of the memory of v, which may be
-// closed. It isn't ok if the body isn't there, or is not to be given as it is: Open tells.
+// Again returns another view of the object, from the memory of v, which may be closed. It isn't
+// ok if v doesn't have the body, or has a damaged one: then use Open.
 func (v *View) Again(a Access) (again View, ok bool) {
 	if !v.hot.hasBody || a == Share && xxhash.Sum64(v.hot.body) != v.hot.sum {
 		return View{}, false
@@ -132,8 +131,8 @@ func (v *View) decode(data []byte, size int) (err error) {
 	return nil
 }
 
-// ourFault reports whether a file can't be opened for a want of this process or
-// machine, that says nothing of the file.
+// ourFault reports whether a file can't be opened because this process or machine lacks
+// something, which says nothing of the file.
 func ourFault(err error) bool {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN} {
 		if errors.Is(err, e) {

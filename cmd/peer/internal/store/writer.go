@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	memoryBody  = blockSize     // a body stays in memory up to this length, and gets its file when it is complete
-	keptBody    = 2 * blockSize // bytes kept in memory of a longer body, the last that came
-	maxWindow   = 4 * blockSize // the same of a body that is not stored, at most: what its slowest follower may lag behind
+	memoryBody  = blockSize     // a body of unknown length stays in memory up to this length
+	keptBody    = 2 * blockSize // the last bytes of a longer body, or of one of known length, that stay in memory
+	maxWindow   = 4 * blockSize // the same of a body that passes through: how far its slowest follower may lag behind
 	reserveStep = 1 << 20       // room taken at a time
 
-	lagTime = time.Second // for which others wait until a follower of a body that is not stored reads a quarter of maxWindow
+	lagTime = time.Second // how long other followers wait for one that keeps a body that passes through from going on
 )
 
 var (
-	// ErrBrokenOff is what the followers of a body read when it ended before its end.
+	// ErrBrokenOff is returned to the followers of a body that ended before it was complete.
 	ErrBrokenOff = errors.New("store: body broke off")
 	// ErrNoFollower is returned when a body is neither stored nor followed.
 	ErrNoFollower = errors.New("store: body can't be stored, and nobody follows it")
-	// ErrBehind is returned to a follower for which others did not wait any longer.
+	// ErrBehind is returned to a follower that was so slow that others went on without it.
 	ErrBehind = errors.New("store: body can't be stored, and others did not wait for this reader of it")
 	// ErrTooLong is returned for bytes past the announced length of a body.
 	ErrTooLong = errors.New("store: body is longer than announced")
-	// ErrDiffers is returned when a source gives other bytes than those received.
+	// ErrDiffers is returned when a source gives other bytes than those received before.
 	ErrDiffers = errors.New("store: body differs from what was received of it")
 )
 
@@ -35,12 +35,11 @@ var (
 // Commit does nothing. Any number of goroutines may [Writer.Follow] the body
 // meanwhile.
 //
-// A body that can't be stored, because the disk fails or it turns out larger than
-// the store takes, passes through: its followers still get every byte, and only
+// A body that can't be stored, because the disk fails or the body turns out to be larger
+// than the store takes, passes through: its followers still get every byte, and only
 // Commit reports what happened. Bytes that are not on disk are then kept in
-// memory, at most 256 KiB of them, until every follower has read them: the slowest
-// sets the pace, but for one that keeps others waiting for a second. It is left
-// behind ([ErrBehind]).
+// memory, at most 256 KiB of them, until every follower has read them. The slowest
+// sets the pace; one that keeps others waiting for a second is left behind ([ErrBehind]).
 type Writer struct {
 	store *Store
 	key   string
@@ -85,10 +84,10 @@ func (s *Store) Create(key string, size int64) (*Writer, error) {
 	return w, nil
 }
 
-// Write appends p to the body. It fails only if the body can be of no use to
-// anybody: when it is longer than announced ([ErrTooLong]), and, while the body
-// passes through, when ctx ends or nobody follows or holds it ([ErrNoFollower]).
-// ctx bounds how long the slowest follower may keep it waiting.
+// Write appends p to the body. It fails only if nobody can use the body: when it is longer
+// than announced ([ErrTooLong]) and, while it passes through, when ctx ends or nobody follows
+// or holds it ([ErrNoFollower]). ctx bounds how long the slowest follower may keep it
+// waiting.
 func (w *Writer) Write(ctx context.Context, p []byte) error {
 	total := w.got.n + int64(len(p))
 	switch {
@@ -134,7 +133,7 @@ func (w *Writer) take(p []byte) {
 }
 
 // save writes to the file what it lacks of the body, and keeps the last block in
-// memory, for the followers that keep up. If that fails the body passes through.
+// memory, for followers that keep up. If that fails, the body passes through.
 func (w *Writer) save() {
 	if err := w.append(nil); err != nil {
 		w.store.failed(err)
@@ -146,8 +145,8 @@ func (w *Writer) save() {
 	w.mu.Unlock()
 }
 
-// append writes to the file, which it makes if there is none, what it lacks of
-// the body, and tail.
+// append writes what the file lacks of the body, and tail (nil = the body isn't complete). It
+// creates the file if there is none.
 func (w *Writer) append(tail []byte) error {
 	w.store.opt.Beat.Begin()
 	defer w.store.opt.Beat.End()
@@ -188,9 +187,9 @@ func (w *Writer) giveUp(err error) {
 
 // makeRoom waits until the slowest follower has read a quarter of the window, and
 // drops what all have read. The wait ends: a follower can read the whole window
-// without any more being written, and one that doesn't is waited for for lagTime
-// while another has read all, and until ctx ends while none has. That a follower's own
-// context has ended is noticed within lagTime.
+// without any more being written. One that doesn't is waited for during lagTime if another
+// has read everything, otherwise until ctx ends. The end of a follower's own context is
+// noticed within lagTime.
 func (w *Writer) makeRoom(ctx context.Context) error {
 	lag := time.NewTicker(lagTime)
 	defer lag.Stop()
@@ -284,8 +283,8 @@ func (w *Writer) Len() int64 { return w.got.n }
 func (w *Writer) Received() Sums { return w.got.Sums() }
 
 // End says that the body is complete (err = nil) or that no more of it will
-// come. Followers that read to the end get io.EOF or err. Ending a body short of
-// its announced size is an error of its own.
+// come. Followers that read to the end get io.EOF or err. A body that ends short of
+// its announced size gets an error of its own.
 func (w *Writer) End(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -372,7 +371,7 @@ func (w *Writer) place(m Meta, labels []uint64) (o *Object, pinned *segment, err
 	return newObject(w.key, newFile(id, w.got.n), id, w.got.n+int64(len(tail)), st), nil, nil
 }
 
-// Abort ends the body, if nobody did, and removes what was written of it.
+// Abort ends the body, unless it has ended, and removes what was written of it.
 func (w *Writer) Abort() {
 	w.End(ErrBrokenOff)
 	w.mu.Lock()
@@ -383,8 +382,8 @@ func (w *Writer) Abort() {
 	w.finish()
 }
 
-// unnameLocked removes the name of the temporary file; those who have the file
-// open can read it. w.mu is held.
+// unnameLocked removes the name of the temporary file; followers that have it
+// open can still read it. w.mu is held.
 func (w *Writer) unnameLocked() {
 	if w.id != 0 {
 		w.store.trash.remove(w.store.tmpPath(w.id))
