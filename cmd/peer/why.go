@@ -18,11 +18,10 @@ func (c *whyCommand) Help() string {
 }
 
 func (c *whyCommand) Run(e *environment) error {
-	header, err := admin.HeaderOf(c.Headers)
-	if err != nil {
+	if _, err := admin.HeaderOf(c.Headers); err != nil {
 		return misuse{fmt.Errorf("--header %w", err)}
 	}
-	answer, err := admin.Client(c.Admin).Why(e.ctx, admin.WhyRequest{Method: c.Method, URL: c.URL, Header: header})
+	answer, err := admin.Client(c.Admin).Why(e.ctx, c.Method, c.URL, c.Headers)
 	if err != nil {
 		return err
 	}

@@ -24,31 +24,18 @@ type Client string
 
 // Status asks for the peer's status.
 func (c Client) Status(ctx context.Context) (s Status, err error) {
-	return s, c.json(ctx, http.MethodGet, "/status.json", "", nil, &s)
+	return s, c.get(ctx, "/status.json", &s)
 }
 
 // Cluster asks for the status of all peers.
 func (c Client) Cluster(ctx context.Context) (all Cluster, err error) {
-	return all, c.json(ctx, http.MethodGet, "/cluster.json", "", nil, &all)
+	return all, c.get(ctx, "/cluster.json", &all)
 }
 
-// Why asks how a request would be answered.
-func (c Client) Why(ctx context.Context, in WhyRequest) (e Explanation, err error) {
-	q := url.Values{"url": {in.URL}}
-	if in.Method != "" {
-		q.Set("method", in.Method)
-	}
-	for name, lines := range in.Header {
-		for _, line := range lines {
-			q.Add("header", name+": "+line)
-		}
-	}
-	return e, c.json(ctx, http.MethodGet, "/why?"+q.Encode(), "", nil, &e)
-}
-
-// Purge removes responses. token is that of the peer's [Access].
-func (c Client) Purge(ctx context.Context, o PurgeRequest, token string) (r PurgeReport, err error) {
-	return r, c.json(ctx, http.MethodPost, "/purge", token, o, &r)
+// Why asks how a request would be answered; see [HeaderOf] for the lines of its header.
+func (c Client) Why(ctx context.Context, method, target string, header []string) (e Explanation, err error) {
+	q := url.Values{"url": {target}, "method": {method}, "header": header}
+	return e, c.get(ctx, "/why?"+q.Encode(), &e)
 }
 
 // Digest fetches the encoding of a peer's digest, see [Source].
@@ -56,15 +43,23 @@ func (c Client) Digest(ctx context.Context, peer string) ([]byte, error) {
 	return c.call(ctx, http.MethodGet, "/digest?"+url.Values{"peer": {peer}}.Encode(), "", nil)
 }
 
-func (c Client) json(ctx context.Context, method, path, token string, in, out any) error {
-	var body []byte
-	if in != nil {
-		var err error
-		if body, err = json.Marshal(in); err != nil {
-			return err
-		}
+// Purge removes responses. token is that of the peer's [Access].
+func (c Client) Purge(ctx context.Context, o PurgeRequest, token string) (r PurgeReport, err error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return r, err
 	}
-	answer, err := c.call(ctx, method, path, token, body)
+	answer, err := c.call(ctx, http.MethodPost, "/purge", token, body)
+	return r, c.decode(answer, err, &r)
+}
+
+func (c Client) get(ctx context.Context, path string, out any) error {
+	answer, err := c.call(ctx, http.MethodGet, path, "", nil)
+	return c.decode(answer, err, out)
+}
+
+// decode reads an answer, unless there is an error instead.
+func (c Client) decode(answer []byte, err error, out any) error {
 	if err != nil {
 		return err
 	}

@@ -9,11 +9,11 @@ import (
 func TestClient(t *testing.T) {
 	addr, _ := serve(t, example())
 	c := Client(addr)
-	e, err := c.Why(t.Context(), WhyRequest{Method: "HEAD", URL: "/a b", Header: http.Header{"Accept": {"x: y", "z"}}})
+	e, err := c.Why(t.Context(), "HEAD", "/a b", []string{"accept: x: y", "Accept:z"})
 	if err != nil || e.Method != "HEAD" || e.URL != "/a b" || e.Text != "x: y|z" {
 		t.Errorf("Why = %+v, %v", e, err)
 	}
-	if _, err := c.Why(t.Context(), WhyRequest{}); err == nil || err.Error() != "no URL" {
+	if _, err := c.Why(t.Context(), "", "", nil); err == nil || err.Error() != "no URL" {
 		t.Errorf("Why of nothing = %v", err)
 	}
 	if b, err := c.Digest(t.Context(), ""); err != nil || string(b) != "digest" {

@@ -2,12 +2,11 @@
 package certtest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"crypto/ed25519"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -19,7 +18,7 @@ import (
 type Authority struct {
 	t    testing.TB
 	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	key  ed25519.PrivateKey
 	File string // its certificate, PEM
 }
 
@@ -33,8 +32,8 @@ func For(t testing.TB, life time.Duration) *Authority {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(life), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}}
-	a.key = a.newKey()
-	a.File = a.write("ca.pem", "CERTIFICATE", a.sign(a.cert, a.key))
+	_, a.key, _ = ed25519.GenerateKey(nil)
+	a.File, _ = a.write("ca", a.cert, a.key)
 	return a
 }
 
@@ -42,39 +41,24 @@ func For(t testing.TB, life time.Duration) *Authority {
 // it and of its key.
 func (a *Authority) Peer(name string, until time.Time) (cert, key string) {
 	a.t.Helper()
-	own := a.newKey()
-	der := a.sign(&x509.Certificate{
+	_, own, _ := ed25519.GenerateKey(nil)
+	return a.write(name, &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, own)
-	raw, err := x509.MarshalECPrivateKey(own)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return a.write(name+".pem", "CERTIFICATE", der), a.write(name+".key", "EC PRIVATE KEY", raw)
 }
 
-func (a *Authority) newKey() *ecdsa.PrivateKey {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
+// write signs c, and writes it and its key to files.
+func (a *Authority) write(name string, c *x509.Certificate, own ed25519.PrivateKey) (cert, key string) {
+	dir := a.t.TempDir()
+	cert, key = filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".key")
+	signed, err1 := x509.CreateCertificate(nil, c, a.cert, own.Public(), a.key)
+	raw, err2 := x509.MarshalPKCS8PrivateKey(own)
+	err3 := os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o600)
+	err4 := os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}), 0o600)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		a.t.Fatal(err)
 	}
-	return key
-}
-
-func (a *Authority) sign(c *x509.Certificate, key *ecdsa.PrivateKey) []byte {
-	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return der
-}
-
-func (a *Authority) write(name, kind string, der []byte) string {
-	path := filepath.Join(a.t.TempDir(), name)
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-	return path
+	return cert, key
 }
