@@ -10,16 +10,6 @@ type bitmap []uint64
 
 func newBitmap(m uint64) bitmap { return make(bitmap, (m+63)/64) }
 
-// emptied is an empty one of m bits, in the place of b if that has room.
-func (b bitmap) emptied(m uint64) bitmap {
-	if n := (m + 63) / 64; uint64(cap(b)) >= n {
-		b = b[:n]
-		clear(b)
-		return b
-	}
-	return newBitmap(m)
-}
-
 func (b bitmap) set(positions ...uint64) {
 	for _, p := range positions {
 		b[p/64] |= 1 << (p % 64)

@@ -86,34 +86,37 @@ func (w *exchange) upTo(d time.Duration) time.Duration {
 
 func (p *exchangePeer) observed(w *exchange) bool { return p.at < w.options.observed }
 
+// known returns the running peers that know p and that p knows.
+func (w *exchange) known(p *exchangePeer) (known []*exchangePeer) {
+	all := w.peers
+	if !p.observed(w) {
+		all = w.peers[:w.options.observed]
+	}
+	for _, q := range all {
+		if q != p && q.engine != nil {
+			known = append(known, q)
+		}
+	}
+	return known
+}
+
 // start begins the peer's life, with everything that it holds published.
 func (w *exchange) start(p *exchangePeer) {
 	c := engine.Config{
 		Name: p.name, Incarnation: engine.NewIncarnation(w.now, w.rng.Uint64()), Seed: w.rng.Uint64(),
 		Publish: w.publish, ReplicaLog: 16 << 10,
 	}
-	known := w.peers
 	if !p.observed(w) {
-		known = w.peers[:w.options.observed]
 		c.SyncInterval = 1000 * time.Hour
 	}
 	p.engine = engine.New(c, w.now)
 	w.advance(p)
+	known := w.known(p)
 	for _, q := range known {
-		if q == p || q.engine == nil {
-			continue
-		}
 		p.engine.PeerUp(w.now, q.name, q.engine.Incarnation(), nil)
 	}
 	w.pump(p)
-	knowing := w.peers
-	if !p.observed(w) {
-		knowing = w.peers[:w.options.observed]
-	}
-	for _, q := range knowing {
-		if q == p || q.engine == nil {
-			continue
-		}
+	for _, q := range known {
 		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation(), nil)
 		w.pump(q)
 	}
@@ -245,15 +248,9 @@ func (w *exchange) measure(ctx context.Context) error {
 // complete reports whether every digest is where it belongs.
 func (w *exchange) complete() bool {
 	for _, p := range w.peers {
-		known := w.peers
-		if !p.observed(w) {
-			known = w.peers[:w.options.observed]
-		}
-		for _, q := range known {
-			if p != q {
-				if r, _ := p.engine.Replica(q.name); r.Filter == nil {
-					return false
-				}
+		for _, q := range w.known(p) {
+			if r, _ := p.engine.Replica(q.name); r.Filter == nil {
+				return false
 			}
 		}
 	}

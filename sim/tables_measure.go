@@ -37,37 +37,36 @@ type measurement struct {
 // measureCells fills in what real filters have in the cells' place.
 func measureCells(ctx context.Context, job *Job, printed []printedCell, cells []cell) error {
 	var kinds []filterKind
-	index := map[filterKind]int{}
+	filters := map[filterKind]int{} // of each kind
 	for _, p := range printed {
 		kind := filterKind{p.MN, p.K, p.C}
-		if _, seen := index[kind]; !seen && p.K > 0 && !(job.Short && p.Table == "SC") {
-			index[kind] = len(kinds)
-			kinds = append(kinds, kind)
+		if _, seen := filters[kind]; seen || p.K == 0 || job.Short && p.Table == "SC" {
+			continue
+		}
+		kinds = append(kinds, kind)
+		switch {
+		case p.Table == "SC": // which come last
+			filters[kind] = 1
+		case job.Short:
+			filters[kind] = 2
+		default:
+			filters[kind] = measuredFilters
 		}
 	}
 	probes := tablesProbes
 	if job.Trials > 0 {
 		probes = job.Trials
 	}
-	filters := map[filterKind]int{}
-	for _, p := range printed {
-		if p.Table != "SC" {
-			filters[filterKind{p.MN, p.K, p.C}] = measuredFilters
-			if job.Short {
-				filters[filterKind{p.MN, p.K, p.C}] = 2
-			}
-		}
-	}
 	measured := make([]measurement, len(kinds))
 	err := job.each(ctx, len(kinds), "filters measured", func(i int) (err error) {
-		measured[i], err = kinds[i].measure(job.source(1, uint64(i)), max(1, filters[kinds[i]]), probes)
+		measured[i], err = kinds[i].measure(job.source(1, uint64(i)), filters[kinds[i]], probes)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	for i, p := range printed {
-		if at, built := index[filterKind{p.MN, p.K, p.C}]; p.K > 0 && built {
+		if at := slices.Index(kinds, filterKind{p.MN, p.K, p.C}); at >= 0 {
 			cells[i].measure(p, measured[at])
 		}
 	}

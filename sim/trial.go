@@ -8,71 +8,54 @@ import (
 	"github.com/summarycache/summarycache/arith"
 )
 
-// scratch holds the arrays of one trial, and its result.
-type scratch struct {
-	before, after bitmap   // of m bits
-	positions     []uint64 // of every key, k each
-	sets, clears  []uint64
-	bytes         []byte
-
-	coded, context, ones uint32
+// sizes are the results of one trial.
+type sizes struct {
+	coded   uint32 // bytes of the filter, or of the exclusive-or
+	context uint32 // bytes of the delta coded against the old filter
+	ones    uint32 // of what was coded
 }
 
 // trial draws one filter, or a filter and its successor, and codes it.
-func (s simulation) trial(t *scratch, rng rand.Source) {
-	t.after = t.after.emptied(s.m)
-	if s.c == 0 {
-		for range s.n * uint64(s.k) {
-			t.after.set(below(rng, s.m))
+func (s simulation) trial(rng rand.Source) (z sizes) {
+	positions := make([]uint64, s.n*uint64(s.k)) // of every key, k each
+	for i := range positions {
+		positions[i] = below(rng, s.m)
+	}
+	array := newBitmap(s.m)
+	array.set(positions...)
+	if s.c > 0 {
+		next := newBitmap(s.m)
+		for i := range uint64(math.Round(s.c*float64(s.n))) * uint64(s.k) {
+			positions[i] = below(rng, s.m)
 		}
-		t.ones = t.after.ones()
-		t.coded = t.code(s.m)
-		return
+		next.set(positions...)
+		z.context = codedAgainst(array, next, s.m)
+		for i := range array {
+			array[i] ^= next[i]
+		}
 	}
-
-	t.before = t.before.emptied(s.m)
-	t.positions = t.positions[:0]
-	for range s.n * uint64(s.k) {
-		p := below(rng, s.m)
-		t.positions = append(t.positions, p)
-		t.before.set(p)
-	}
-	for i := range uint64(math.Round(s.c*float64(s.n))) * uint64(s.k) {
-		t.positions[i] = below(rng, s.m)
-	}
-	t.after.set(t.positions...)
-	t.context = t.codeAgainst(s.m)
-	for i := range t.after {
-		t.after[i] ^= t.before[i]
-	}
-	t.ones = t.after.ones()
-	t.coded = t.code(s.m)
+	z.ones = array.ones()
+	z.coded = uint32(len(arith.AppendBitmap(nil, arith.Adaptive, s.m, array)))
+	return z
 }
 
-// code codes the array at hand.
-func (t *scratch) code(m uint64) uint32 {
-	t.bytes = arith.AppendBitmap(t.bytes[:0], arith.Adaptive, m, t.after)
-	return uint32(len(t.bytes))
-}
-
-// codeAgainst codes which of the old zeros became ones, and which of the old
-// ones zeros, each by their ranks.
-func (t *scratch) codeAgainst(m uint64) uint32 {
-	t.sets, t.clears = t.sets[:0], t.clears[:0]
+// codedAgainst returns the size in bytes of a delta: which of the old zeros became ones,
+// and which of the old ones became zeros, each by their ranks.
+func codedAgainst(before, after bitmap, m uint64) uint32 {
+	var sets, clears []uint64
 	ones := uint64(0) // before the word
-	for i, old := range t.before {
-		for flips := old ^ t.after[i]; flips != 0; flips &= flips - 1 {
+	for i, old := range before {
+		for flips := old ^ after[i]; flips != 0; flips &= flips - 1 {
 			bit := uint64(bits.TrailingZeros64(flips))
 			rank := ones + uint64(bits.OnesCount64(old&(1<<bit-1)))
 			if old>>bit&1 == 1 {
-				t.clears = append(t.clears, rank)
+				clears = append(clears, rank)
 			} else {
-				t.sets = append(t.sets, uint64(i)*64+bit-rank)
+				sets = append(sets, uint64(i)*64+bit-rank)
 			}
 		}
 		ones += uint64(bits.OnesCount64(old))
 	}
-	t.bytes = arith.AppendSet(t.bytes[:0], arith.Adaptive, m-ones, t.sets)
-	t.bytes = arith.AppendSet(t.bytes, arith.Adaptive, ones, t.clears)
-	return uint32(len(t.bytes))
+	code := arith.AppendSet(nil, arith.Adaptive, m-ones, sets)
+	return uint32(len(arith.AppendSet(code, arith.Adaptive, ones, clears)))
 }

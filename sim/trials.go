@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"strconv"
-	"sync"
 )
 
 var _ = experiments.add(Experiment{
@@ -42,13 +40,6 @@ var paperSimulations = []simulation{
 	{n: 10_000, m: 320_000, k: 2, c: 0.05, theory: 2066.5, mean: 2090, most: 2129},
 }
 
-// sizes are the results of all trials of a simulation, in their order.
-type sizes struct {
-	coded   []uint32 // bytes of the filter, or of the exclusive-or
-	context []uint32 // bytes of the delta coded against the old filter
-	ones    []uint32 // of what was coded
-}
-
 func runTrials(ctx context.Context, job *Job) error {
 	simulations := paperSimulations
 	if len(job.Args) > 0 {
@@ -66,18 +57,13 @@ func runTrials(ctx context.Context, job *Job) error {
 	if need := float64(each * len(simulations) * trials); need > trialsMemory {
 		return usagef("--trials %d needs %.3g GB for the results: more than the %.3g GB that trials may take", trials, need/1e9, trialsMemory/1e9)
 	}
-	results := make([]sizes, len(simulations))
+	results := make([][]sizes, len(simulations)) // by trial
 	for i := range results {
-		results[i] = sizes{make([]uint32, trials), make([]uint32, trials), make([]uint32, trials)}
+		results[i] = make([]sizes, trials)
 	}
-	scratches := sync.Pool{New: func() any { return new(scratch) }}
 	err := job.each(ctx, len(simulations)*trials, "trials", func(i int) error {
-		s := scratches.Get().(*scratch)
-		defer scratches.Put(s)
 		which, trial := i/trials, i%trials
-		simulations[which].trial(s, job.source(2, uint64(which), uint64(trial)))
-		r := results[which]
-		r.coded[trial], r.context[trial], r.ones[trial] = s.coded, s.context, s.ones
+		results[which][trial] = simulations[which].trial(job.source(2, uint64(which), uint64(trial)))
 		return nil
 	})
 	if err != nil {
@@ -140,8 +126,8 @@ func (s simulation) expected() float64 {
 	return sentBits(mn, k) * float64(s.n) / 8
 }
 
-func printSizes(job *Job, simulations []simulation, results []sizes) {
-	table := job.Table(fmt.Sprintf("Coded size in bytes over %d trials", len(results[0].coded)),
+func printSizes(job *Job, simulations []simulation, results [][]sizes) {
+	table := job.Table(fmt.Sprintf("Coded size in bytes over %d trials", len(results[0])),
 		Column{Name: "simulation"},
 		Column{Name: "theory", Head: "m·H", Format: "%.1f"}, Column{Name: "paper_theory", Head: "paper's m·H", Format: "%.5g"},
 		Column{Name: "limit", Head: "log2 C(m,x)", Format: "%.1f", Loose: 0.002}, Column{Name: "appendix", Head: "appendix's L", Format: "%.1f", Loose: 0.002},
@@ -157,26 +143,23 @@ func printSizes(job *Job, simulations []simulation, results []sizes) {
 		return x
 	}
 	for i, s := range simulations {
-		coded := summarise(results[i].coded)
-		limit, appendix := 0.0, 0.0
-		for _, x := range results[i].ones {
-			bits := log2Choose(s.m, uint64(x))
+		coded := summarise(results[i], func(z sizes) uint32 { return z.coded })
+		limit, appendix, large := 0.0, 0.0, 0
+		for _, z := range results[i] {
+			bits := log2Choose(s.m, uint64(z.ones))
 			limit += bits / 8
 			appendix += (math.Ceil(bits+math.Log2(float64(s.m)+1)) + 1) / 8
+			if float64(z.coded) > s.budget {
+				large++
+			}
 		}
-		trials := float64(len(results[i].ones))
+		trials := float64(len(results[i]))
 		var over, context any
 		if s.budget > 0 {
-			count := 0
-			for _, b := range results[i].coded {
-				if float64(b) > s.budget {
-					count++
-				}
-			}
-			over = count
+			over = large
 		}
 		if s.c > 0 {
-			context = figures(summarise(results[i].context).mean, 8)
+			context = figures(summarise(results[i], func(z sizes) uint32 { return z.context }).mean, 8)
 		}
 		table.Row(s.name(), figures(s.expected(), 8), orNil(s.theory), figures(limit/trials, 8), figures(appendix/trials, 8),
 			figures(coded.mean, 8), orNil(s.mean), figures(coded.sd, 6), orNil(s.sd), coded.most, orNil(s.most),
@@ -186,7 +169,7 @@ func printSizes(job *Job, simulations []simulation, results []sizes) {
 	table.Note("The paper's sizes include the overhead of its program: 14 to 19 bytes more than m·H. Its appendix's L is of a coder that learns x as it goes.")
 }
 
-func printOnes(job *Job, simulations []simulation, results []sizes) {
+func printOnes(job *Job, simulations []simulation, results [][]sizes) {
 	table := job.Table("How far the number of ones strays, and what Theorem 1 of the paper allows",
 		Column{Name: "simulation"}, Column{Name: "mean", Format: "%.1f", Loose: 0.001}, Column{Name: "sd", Format: "%.2f", Loose: 0.5},
 		Column{Name: "predicted_sd", Head: "occupancy sd", Format: "%.2f"},
@@ -197,7 +180,7 @@ func printOnes(job *Job, simulations []simulation, results []sizes) {
 		}
 		load := float64(s.n) * float64(s.k) / float64(s.m)
 		expected := -float64(s.m) * math.Expm1(-load)
-		ones := summarise(results[i].ones)
+		ones := summarise(results[i], func(z sizes) uint32 { return z.ones })
 		farthest := max(float64(ones.most)-expected, expected-float64(ones.least))
 		bound := min(1, 2*math.Exp(-farthest*farthest/(2*float64(s.n)*float64(s.k))))
 		table.Row(s.name(), figures(ones.mean, 8), figures(ones.sd, 6), figures(onesSD(float64(s.m), load), 6), figures(farthest, 4), figures(bound, 4))
@@ -211,14 +194,17 @@ type summary struct {
 	least, most uint32
 }
 
-func summarise(values []uint32) summary {
-	s := summary{least: slices.Min(values), most: slices.Max(values)}
-	numbers := make([]float64, len(values))
-	for i, v := range values {
+// summarise describes one of the sizes of all trials.
+func summarise(trials []sizes, value func(sizes) uint32) summary {
+	s := summary{least: math.MaxUint32}
+	numbers := make([]float64, len(trials))
+	for i, z := range trials {
+		v := value(z)
+		s.least, s.most = min(s.least, v), max(s.most, v)
 		numbers[i] = float64(v)
 	}
 	s.mean, s.sd = meanAndError(numbers)
-	s.sd *= math.Sqrt(float64(len(values)))
+	s.sd *= math.Sqrt(float64(len(numbers)))
 	return s
 }
 

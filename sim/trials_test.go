@@ -20,11 +20,10 @@ func TestTrials(t *testing.T) {
 	const trials = 60
 	job := testJob(5)
 	for i, s := range paperSimulations {
-		var coded, ones []uint32
-		var work scratch
+		var all []sizes
 		for trial := range trials {
-			s.trial(&work, job.source(uint64(i), uint64(trial)))
-			coded, ones = append(coded, work.coded), append(ones, work.ones)
+			work := s.trial(job.source(uint64(i), uint64(trial)))
+			all = append(all, work)
 			if least := log2Choose(s.m, uint64(work.ones)) / 8; float64(work.coded) < least-2 || float64(work.coded) > least+5 {
 				t.Errorf("%s: %d ones took %d bytes, and the limit is %.1f", s.name(), work.ones, work.coded, least)
 			}
@@ -32,7 +31,7 @@ func TestTrials(t *testing.T) {
 				t.Errorf("%s: %d bytes against the old filter, and %d without it", s.name(), work.context, work.coded)
 			}
 		}
-		got := summarise(coded)
+		got := summarise(all, func(z sizes) uint32 { return z.coded })
 		if off := got.mean - s.expected(); math.Abs(off) > 5*got.sd/math.Sqrt(trials)+3 {
 			t.Errorf("%s: mean %v, want %v", s.name(), got.mean, s.expected())
 		}
@@ -40,7 +39,7 @@ func TestTrials(t *testing.T) {
 			t.Errorf("%s: standard deviation %v, the paper's is %v", s.name(), got.sd, s.sd)
 		}
 		if load := float64(s.n) * float64(s.k) / float64(s.m); s.c == 0 {
-			sd := summarise(ones).sd
+			sd := summarise(all, func(z sizes) uint32 { return z.ones }).sd
 			if want := onesSD(float64(s.m), load); math.Abs(sd/want-1) > 5/math.Sqrt(2*trials) {
 				t.Errorf("%s: the ones have standard deviation %v, want %v", s.name(), sd, want)
 			}
@@ -48,44 +47,36 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// TestCodeAgainst decodes a delta against its base.
-func TestCodeAgainst(t *testing.T) {
-	s := simulation{n: 40, m: 333, k: 2, c: 0.3}
+// TestCodedAgainst codes the same sets, found position by position.
+func TestCodedAgainst(t *testing.T) {
+	const m = 333
 	job := testJob(1)
 	for trial := range 50 {
-		var work scratch
-		s.trial(&work, job.source(uint64(trial)))
-		// The exclusive-or is left in after.
+		rng := job.source(uint64(trial))
+		before, after := newBitmap(m), newBitmap(m)
+		for range 80 {
+			before.set(below(rng, m))
+			after.set(below(rng, m))
+		}
 		var wantSets, wantClears, zeros, ones []uint64
-		for p := range s.m {
-			old, flip := work.before[p/64]>>(p%64)&1, work.after[p/64]>>(p%64)&1
-			if old == 0 {
+		for p := range uint64(m) {
+			old, flip := before.has(p), before.has(p) != after.has(p)
+			if !old {
 				zeros = append(zeros, p)
 			} else {
 				ones = append(ones, p)
 			}
 			switch {
-			case flip == 1 && old == 0:
+			case flip && !old:
 				wantSets = append(wantSets, uint64(len(zeros)-1))
-			case flip == 1:
+			case flip:
 				wantClears = append(wantClears, uint64(len(ones)-1))
 			}
 		}
 		want := arith.AppendSet(nil, arith.Adaptive, uint64(len(zeros)), wantSets)
 		want = arith.AppendSet(want, arith.Adaptive, uint64(len(ones)), wantClears)
-		if int(work.context) != len(want) || len(work.sets) != len(wantSets) || len(work.clears) != len(wantClears) {
-			t.Fatalf("trial %d: %d sets and %d clears in %d bytes, want %d, %d and %d",
-				trial, len(work.sets), len(work.clears), work.context, len(wantSets), len(wantClears), len(want))
-		}
-		for i, rank := range wantSets {
-			if work.sets[i] != rank {
-				t.Fatalf("trial %d: set %d has rank %d, want %d", trial, i, work.sets[i], rank)
-			}
-		}
-		for i, rank := range wantClears {
-			if work.clears[i] != rank {
-				t.Fatalf("trial %d: clear %d has rank %d, want %d", trial, i, work.clears[i], rank)
-			}
+		if got := codedAgainst(before, after, m); int(got) != len(want) {
+			t.Errorf("trial %d: %d sets and %d clears in %d bytes, want %d", trial, len(wantSets), len(wantClears), got, len(want))
 		}
 	}
 }
