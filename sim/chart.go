@@ -51,8 +51,8 @@ type Axis struct {
 	percent bool // ticks are shares, labelled in per cent
 }
 
-// The palette is that of Okabe and Ito, which people of every kind of colour
-// vision can tell apart; the dashes differ too, for print in grey.
+// The palette of Okabe and Ito works with every kind of colour vision. The dashes
+// differ too, for print in grey.
 var (
 	palette = []color.RGBA{
 		{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255},

@@ -22,7 +22,7 @@ var _ = experiments.add(Experiment{
 
 const (
 	codecRounds = 7
-	// A codec that takes this long for one array runs in slowRounds only.
+	// A codec that takes longer than this for one array runs only slowRounds times.
 	codecSlow  = 250 * time.Millisecond
 	slowRounds = 3
 )
@@ -161,7 +161,7 @@ func runCodec(ctx context.Context, job *Job, inputs []codecInput) error {
 	return nil
 }
 
-// left tells whether a short run names an input only.
+// left reports whether a short run skips the input.
 func (in codecInput) left(job *Job) bool { return job.Short && in.n > 10_000 }
 
 // exact is of values that are the same in every run, and missing in a short one

@@ -192,7 +192,7 @@ func decremented(ctx context.Context, job *Job, churns []churn, runs int) error 
 		Column{Name: "unfinished", Loose: AnyValue},
 		Column{Name: "kept", Head: "false negatives if kept", Loose: 1e-9})
 	for i, c := range churns {
-		// Waiting times without memory: all time waited, by how often it was not in vain.
+		// Waiting times without memory: their mean is all time waited over the number of events.
 		var overflow, negative, overflowed, done, kept float64
 		ran := false
 		for _, r := range results[i*runs : (i+1)*runs] {

@@ -9,7 +9,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// A churnResult tells of one run.
+// A churnResult is what happened in one run.
 type churnResult struct {
 	overflow int // replacements until an increment met a full counter
 	negative int // until a key that is held was denied; 0 for never
@@ -73,8 +73,8 @@ func (c churn) run(job *Job, label uint64) churnResult {
 	return r
 }
 
-// stuck lets package digest's own filter live at loads far above what it was
-// planned for, and looks up all that it holds after every turnover.
+// stuck runs package digest's own filter at loads far above the planned one, and looks up
+// all of its keys after every turnover.
 func stuck(ctx context.Context, job *Job, turnovers int) error {
 	const n, k = 2_000, 4
 	loads := []float64{math.Ln2, 2, 4, 6}

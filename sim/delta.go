@@ -57,8 +57,8 @@ func cheapest(f, limit float64, cost func(mn float64, k int) float64) (mn float6
 	return mn, k
 }
 
-// roughBound is log2(1/f) + 2·log2(1/c) + log2(e): a new key must be told among
-// 1/f places a key, and an old one among 1/c.
+// roughBound is log2(1/f) + 2·log2(1/c) + log2(e): a new key is one of 1/f places a
+// key, and an old one is one of 1/c keys.
 func roughBound(f, c float64) float64 {
 	return math.Log2(1/f) + 2*math.Log2(1/c) + math.Log2E
 }

@@ -43,7 +43,7 @@ func exchangeDefaults() *exchangeOptions {
 }
 
 const (
-	mostComplete = 300 // peers of which each knows all others without being told to
+	mostComplete = 300 // peers, up to which all are observed by default
 	fewObserved  = 32
 )
 
@@ -101,11 +101,11 @@ func (o exchangeOptions) of(peers int, loss float64, short bool) exchangeOptions
 	return o
 }
 
-// An exchangeReport is the experiment's tables.
+// An exchangeReport has the experiment's tables.
 type exchangeReport struct {
 	traffic, lag, work *Table
 	modelled           bool
-	partly             string // what the index has, if it is not everyone's
+	partly             string // how many peers the index has, if not all
 }
 
 func newExchangeReport(job *Job, o *exchangeOptions) *exchangeReport {
@@ -144,7 +144,7 @@ func newExchangeReport(job *Job, o *exchangeOptions) *exchangeReport {
 	return r
 }
 
-// skip makes the rows of a cluster too large for a short run.
+// skip adds the rows of a cluster that is too large for a short run.
 func (r *exchangeReport) skip(peers int, loss float64) {
 	r.traffic.skip(peers, 100*loss, "in")
 	r.traffic.skip(peers, 100*loss, "out")

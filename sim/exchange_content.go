@@ -8,9 +8,9 @@ import (
 	engine "github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// A content is a cache whose objects come and go, with all versions of its digest
-// that somebody may still publish. Several peers may have the same content: each
-// publishes its versions, one after the other, in its own time.
+// A content is a cache whose objects change, with all versions of its digest that a
+// peer may still publish. Several peers may have the same content. Each publishes its
+// versions one after the other, at its own times.
 type content struct {
 	filter   *digest.CountingFilter
 	keys     []digest.Key
@@ -23,7 +23,7 @@ type content struct {
 type frozen struct {
 	filter *digest.Filter
 	delta  *digest.Delta
-	taken  int // by so many peers
+	taken  int // number of peers that published it
 }
 
 func newContent(g digest.Geometry, objects int, rng *rand.Rand) (*content, error) {
@@ -40,8 +40,8 @@ func newContent(g digest.Geometry, objects int, rng *rand.Rand) (*content, error
 	return c, nil
 }
 
-// version returns version n. The first who asks for it decides how many objects
-// were replaced since the one before.
+// version returns version n. The first peer that needs it decides how many objects were
+// replaced since the version before.
 func (c *content) version(n, replaced int) (*digest.Filter, *digest.Delta) {
 	if n == c.gone+len(c.versions) {
 		for range replaced {
@@ -64,9 +64,9 @@ func (c *content) version(n, replaced int) (*digest.Filter, *digest.Delta) {
 	return f, d
 }
 
-// bodies encodes every answer once for all peers with equal contents, and decodes
-// it once, for all to share the memory of what comes of it. What each peer spends on
-// its own decoding is counted apart: see computed.
+// bodies encodes and decodes every answer once for all peers with equal contents, so
+// that they share the memory of the result. The time that each peer would spend on
+// decoding is counted elsewhere: see computed.
 type bodies struct {
 	known map[bodyKey]body
 }
@@ -84,7 +84,7 @@ type body struct {
 
 const mostBodies = 1024 // that are kept
 
-// answer returns what comes of a fetch that is answered by a, and the frame.
+// answer returns the result of a fetch that is answered by a, and the frame.
 func (b *bodies) answer(c *content, f engine.Fetch, a engine.Answer) (engine.Result, []byte, error) {
 	whole := func() body {
 		frame := a.AppendTo(nil)
@@ -104,7 +104,7 @@ func (b *bodies) answer(c *content, f engine.Fetch, a engine.Answer) (engine.Res
 	return r, made.frame, nil
 }
 
-// carried returns what comes of a change that came with an advert.
+// carried returns the result of a change that an advert carried.
 func (b *bodies) carried(c *content, f engine.Fetch) engine.Result {
 	from := f.Base.Version()
 	to := digest.Version{Epoch: from.Epoch, Sequence: from.Sequence + f.Step.Step} // a step does not say the state

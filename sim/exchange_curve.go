@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// curveWaits are the times between publications that the curve has.
+// curveWaits are the points of the curve: times between publications.
 var curveWaits = []time.Duration{500 * time.Millisecond, time.Second, 1500 * time.Millisecond, 2 * time.Second, 3 * time.Second, 5 * time.Second}
 
-// exchangeCurve measures what a large cluster takes at what lag. It is always of the same
-// cluster, so that it says the same whatever the options.
+// exchangeCurve measures bytes against lag in a large cluster. The cluster is always the
+// same, whatever the options.
 func exchangeCurve(ctx context.Context, job *Job) error {
 	const curvePeers, curveObjects, curveObserved, udpHeaders = 1000, 10_000, 8, 28
 	loosely := func(name, head, format string) Column {

@@ -19,8 +19,7 @@ const (
 	mostResends = 5
 )
 
-// stream draws the delay of one way of a stream, whose packets are sent again
-// until they arrive.
+// stream draws the one-way delay of a stream, which retransmits lost packets.
 func (w *exchange) stream() time.Duration {
 	d := w.oneWay()
 	for i := 0; i < mostResends && w.rng.Float64() < w.options.loss; i++ {
@@ -44,8 +43,8 @@ func (w *exchange) datagram(from, to *exchangePeer, data []byte) {
 	})
 }
 
-// fetch carries a get to its source. One that is not observed holds too little to
-// stand for a peer that passes others' digests on: somebody else does.
+// fetch sends a get to its source. A peer that is not observed holds too few digests to
+// relay them, so an observed peer takes its place.
 func (w *exchange) fetch(p *exchangePeer, f engine.Fetch) {
 	origin := w.byName[f.Origin]
 	if f.Step != nil {
@@ -89,15 +88,15 @@ func (w *exchange) serve(p, to *exchangePeer, f engine.Fetch) {
 	w.pump(p)
 }
 
-// fetched gives p what came of a fetch.
+// fetched gives p the result of a fetch.
 func (w *exchange) fetched(p *exchangePeer, f engine.Fetch, r engine.Result) {
 	p.engine.FetchDone(w.now, f.Number, r)
 	w.pump(p)
 	w.tick(p)
 }
 
-// sync exchanges vectors between two observed peers. Others' vectors would be too
-// short.
+// sync exchanges vectors between two observed peers, since other peers' vectors would be
+// too short.
 func (w *exchange) sync(p *exchangePeer, s engine.Sync) {
 	with := w.byName[s.Peer]
 	if !p.observed(w) {
@@ -116,7 +115,7 @@ func (w *exchange) synced(p, with *exchangePeer, heads []engine.Head) {
 	w.pump(p)
 }
 
-// partner returns who of those that know all takes the part of with in comparing.
+// partner returns the observed peer that takes the part of with in a comparison.
 func (w *exchange) partner(p, with *exchangePeer) *exchangePeer {
 	if with.observed(w) {
 		return with
@@ -124,7 +123,7 @@ func (w *exchange) partner(p, with *exchangePeer) *exchangePeer {
 	return w.standIn(p, p)
 }
 
-// probe compares sums, as membership's probes do: each observed peer once a second.
+// probe compares sums, as membership's probes do: once a second for each observed peer.
 func (w *exchange) probe(p *exchangePeer) {
 	w.after(probeEvery, func() { w.probe(p) })
 	with := w.peers[w.rng.IntN(w.options.peers)]

@@ -27,7 +27,7 @@ const (
 	out
 )
 
-// A tally is what is counted of an exchange.
+// A tally has the counts of an exchange.
 type tally struct {
 	joined   time.Duration
 	counting bool
@@ -38,7 +38,7 @@ type tally struct {
 	publications []publications
 	intervals    time.Duration // between publications that were counted
 	counted      int
-	pending      int // publications of observed peers that somebody lacks
+	pending      int // publications of observed peers that some peer lacks
 
 	lags, everyone spans
 
@@ -53,12 +53,12 @@ type tally struct {
 
 // A link is an origin and a receiver, one of them observed.
 type link struct {
-	told    uint32 // sequence last advertised
+	sent    uint32 // sequence last advertised
 	applied uint32 // sequence last applied
 	missed  bool   // an advert was lost, and its version has not been applied since
 }
 
-// publications are those of one peer that are judged: number i is of sequence
+// publications are those of one peer whose lag is measured. Number i has sequence
 // first+i.
 type publications struct {
 	first uint32
@@ -67,7 +67,7 @@ type publications struct {
 
 type publication struct {
 	oldest, change time.Time // when its oldest change happened, and one drawn at random
-	lacking        int       // how many have not applied it yet; judged for observed peers
+	lacking        int       // how many peers have not applied it yet
 }
 
 // link returns the record of two peers, at least one of which is observed.
@@ -84,7 +84,7 @@ func (w *exchange) count(p *exchangePeer, direction, kind, n int) {
 	}
 }
 
-// published notes a publication and when what it tells of happened.
+// published records a publication and the times of its changes.
 func (w *exchange) published(p *exchangePeer, before time.Time) {
 	if !w.counting {
 		return
@@ -104,15 +104,15 @@ func (w *exchange) published(p *exchangePeer, before time.Time) {
 
 func (w *exchange) interval() float64 { return w.intervals.Seconds() / float64(max(1, w.counted)) }
 
-// sent notes a datagram.
+// sent counts a datagram.
 func (w *exchange) sent(from, to *exchangePeer, data []byte, lost bool) {
 	news, rest := splitDatagram(data)
 	kind := kindRepeat
 	l := w.link(from, to)
 	sequence := uint32(from.engine.Self().Version.Sequence)
-	if news && sequence != l.told {
+	if news && sequence != l.sent {
 		kind = kindAdvert
-		l.told = sequence
+		l.sent = sequence
 		if lost {
 			l.missed = true
 			if w.counting && to.observed(w) {
@@ -124,7 +124,7 @@ func (w *exchange) sent(from, to *exchangePeer, data []byte, lost bool) {
 	w.count(from, out, kindInline, rest)
 }
 
-// splitDatagram says whether a datagram is an advert, and how much of it is not that.
+// splitDatagram reports whether a datagram is an advert, and how many of its bytes are a change behind it.
 func splitDatagram(data []byte) (advert bool, change int) {
 	if s, err := engine.DecodeStep(data); err == nil {
 		return true, len(s.Behind)
@@ -144,8 +144,7 @@ func (w *exchange) heard(from, to *exchangePeer, data []byte, sequence uint32) {
 	w.count(to, in, kindInline, rest)
 }
 
-// repair counts bytes that the peer received or asked with because it missed
-// something.
+// repair counts bytes that a peer sent or received because it had missed an advert.
 func (w *exchange) repair(p *exchangePeer, n int) {
 	if w.counting && p.observed(w) {
 		w.repairBytes += int64(n)
@@ -182,7 +181,7 @@ func kindOf(t engine.FrameType) int {
 	return kindAnswer
 }
 
-// compared notes an exchange of vectors.
+// compared counts an exchange of vectors.
 func (w *exchange) compared(p, with *exchangePeer, there, back int) {
 	w.count(p, out, kindVector, there)
 	w.count(with, in, kindVector, there)
@@ -192,9 +191,9 @@ func (w *exchange) compared(p, with *exchangePeer, there, back int) {
 	w.repair(with, there)
 }
 
-// computed counts what an observed peer decodes and applies, and, at the one that
-// measures, the processor's time: by doing so once more. All get the same, so that to do
-// it for each of them would say no more and take as many times as long.
+// computed counts what an observed peer decodes and applies. One peer also does the work
+// once more and measures its CPU time. All peers get the same messages, so measuring at
+// each of them would add nothing.
 func (w *exchange) computed(p *exchangePeer, work func()) {
 	if !w.counting || !p.observed(w) {
 		return
@@ -209,17 +208,17 @@ func (w *exchange) computed(p *exchangePeer, work func()) {
 	w.timed++
 }
 
-// mostIndexed is how many objects the index of the peer that measures is given, of whole
-// peers. What a change costs it is then as for more, since no cache has any of it; and to
-// fill it for 10⁹ objects would take minutes and gigabytes.
+// mostIndexed is how many objects the index of the measuring peer gets, in whole peers.
+// With so many, no line of it is in the processor's caches, so a change costs as much as
+// with more. An index of 10⁹ objects would take minutes and gigabytes.
 const mostIndexed = 100_000_000
 
 // indexed is how many peers are in the index.
 func (o *exchangeOptions) indexed() int { return min(o.peers-1, mostIndexed/o.objects) }
 
-// learn brings a peer's index up to date, as package gossip does, and counts the
-// processor's time: around each change that the index takes and nothing else, as reading the
-// clock where there is none to take made it three times as much.
+// learn updates a peer's index, as package gossip does, and measures the CPU time of each
+// change. It reads the clock only around changes, since reading it more often tripled the
+// result.
 func (w *exchange) learn(p *exchangePeer, updates []engine.Update) {
 	for _, u := range updates {
 		if w.byName[u.Peer].at > w.options.indexed() {
@@ -236,7 +235,7 @@ func (w *exchange) learn(p *exchangePeer, updates []engine.Update) {
 	}
 }
 
-// happened notes what a peer has come to use.
+// happened records that a peer applied a version.
 func (w *exchange) happened(p *exchangePeer, ev engine.Event) {
 	if ev.Kind != engine.Applied {
 		return
@@ -278,7 +277,7 @@ type spans struct {
 	most   time.Duration
 }
 
-// add counts a time, and another for the greatest.
+// add counts a time, and takes worst into account for the greatest.
 func (s *spans) add(d, worst time.Duration) {
 	ms := int(d / time.Millisecond)
 	for len(s.counts) <= ms {
@@ -289,8 +288,8 @@ func (s *spans) add(d, worst time.Duration) {
 	s.most = max(s.most, worst)
 }
 
-// quantile returns the time in seconds that a share q of all is within; nil if
-// there is none.
+// quantile returns the time in seconds that a share q of all do not exceed; nil if there
+// are none.
 func (s *spans) quantile(q float64) any {
 	below := 0
 	for ms, n := range s.counts {

@@ -37,7 +37,7 @@ type exchangePeer struct {
 	version int // of the content, published last
 	took    time.Time
 	tickAt  time.Time
-	owed    float64 // objects replaced that make no whole one yet
+	owed    float64 // objects replaced since the last version, with a fraction
 }
 
 var exchangeStart = time.Unix(1_700_000_000, 0)
@@ -100,7 +100,7 @@ func (w *exchange) known(p *exchangePeer) (known []*exchangePeer) {
 	return known
 }
 
-// start begins the peer's life, with everything that it holds published.
+// start starts the peer, which publishes everything that it holds.
 func (w *exchange) start(p *exchangePeer) {
 	c := engine.Config{
 		Name: p.name, Incarnation: engine.NewIncarnation(w.now, w.rng.Uint64()), Seed: w.rng.Uint64(),
@@ -138,7 +138,7 @@ func (w *exchange) advance(p *exchangePeer) {
 	w.published(p, before)
 }
 
-// look publishes if the engine says so, as package gossip does.
+// look publishes if the engine says that it is time, as package gossip does.
 func (w *exchange) look(p *exchangePeer) {
 	w.after(pollEvery, func() { w.look(p) })
 	p.owed += w.options.churn / 60 * float64(w.options.objects) * pollEvery.Seconds()
@@ -150,7 +150,7 @@ func (w *exchange) look(p *exchangePeer) {
 	w.pump(p)
 }
 
-// pump does what p's engine wants, and plans its next tick.
+// pump executes the outputs of p's engine, and schedules its next tick.
 func (w *exchange) pump(p *exchangePeer) {
 	out := p.engine.Drain()
 	for _, ev := range out.Events {
@@ -182,13 +182,13 @@ func (w *exchange) pump(p *exchangePeer) {
 	})
 }
 
-// tick has p's engine do what is due.
+// tick runs the engine of p.
 func (w *exchange) tick(p *exchangePeer) {
 	p.engine.Tick(w.now)
 	w.pump(p)
 }
 
-// run lets time pass until then.
+// run advances the time until then.
 func (w *exchange) run(ctx context.Context, then time.Time, what string) error {
 	for steps := 0; len(w.events.events) > 0 && w.err == nil; steps++ {
 		if steps%4096 == 0 {
@@ -214,8 +214,8 @@ const (
 	drainTime = 30 * time.Second // at most, until everyone has what was published
 )
 
-// measure lets the cluster come together, counts for the time asked for, and waits
-// until what was published in that time has arrived.
+// measure waits until all peers have all digests, counts for the requested time, and waits
+// until everything that was published in that time has arrived.
 func (w *exchange) measure(ctx context.Context) error {
 	for w.now.Sub(exchangeStart) < 2*startTime || !w.complete() {
 		if w.now.Sub(exchangeStart) > joinTime {
@@ -245,7 +245,7 @@ func (w *exchange) measure(ctx context.Context) error {
 	return nil
 }
 
-// complete reports whether every digest is where it belongs.
+// complete reports whether every peer has every digest that it should have.
 func (w *exchange) complete() bool {
 	for _, p := range w.peers {
 		for _, q := range w.known(p) {
@@ -257,7 +257,7 @@ func (w *exchange) complete() bool {
 	return true
 }
 
-// settled reports whether the contents may change: before, they are being joined.
+// settled reports whether the contents may change, which they do once all peers have joined.
 func (w *exchange) settled() bool { return w.joined > 0 }
 
 func (w *exchange) after(d time.Duration, do func()) {

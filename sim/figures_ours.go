@@ -29,12 +29,12 @@ func riceBits(f float64) float64 {
 	return least
 }
 
-// cuckooBits is a cuckoo filter's: buckets of four, of which a lookup compares
-// eight fingerprints, 95 % full.
+// cuckooBits is the size of a cuckoo filter: buckets of four, 95 % full, of which a lookup
+// compares eight fingerprints.
 func cuckooBits(f float64) float64 { return (math.Log2(1/f) + 3) / 0.95 }
 
-// sizesFigure compares the sizes of representations of a set with a
-// false-positive rate, and marks what the packages make of real keys.
+// sizesFigure compares representations of a set with a false-positive rate, and marks the
+// sizes that the packages reach with real keys.
 func sizesFigure(ctx context.Context, job *Job) (Figure, error) {
 	x := Axis{Label: "false-positive probability f", Min: 1e-5, Max: 0.1, Log: true, percent: true}
 	y := Axis{Label: "bits sent per key, z/n", Min: 0, Max: 26}
@@ -71,9 +71,8 @@ func sizesFigure(ctx context.Context, job *Job) (Figure, error) {
 	}, err
 }
 
-// deltaBound is about the least a delta could take per replaced key: to tell
-// which of the old keys went, and a set of new keys that adds c·f of false
-// positives.
+// deltaBound is about the least size of a delta per replaced key: which of the old keys
+// left, and a set of new keys that adds c·f of false positives.
 func deltaBound(f, c float64) float64 {
 	return math.Log2(1/(c*f)) + entropy(c)/c
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// structuresFigure shows by how much structures of today are above the bound.
+// structuresFigure shows how far today's structures are above the bound.
 func structuresFigure(job *Job) (Figure, error) {
 	x := Axis{Label: "false-positive probability f", Min: 1e-5, Max: 0.1, Log: true, percent: true}
 	y := Axis{Label: "bits sent per key above log2 1/f", Min: 0, Max: 8}
@@ -17,7 +17,7 @@ func structuresFigure(job *Job) (Figure, error) {
 	above := func(bits func(f float64) float64) []Point {
 		return x.sample(200, x.Min, x.Max, func(f float64) float64 { return bits(f) - math.Log2(1/f) })
 	}
-	// slots is what a structure of fingerprints takes that has so many slots.
+	// slots is the size of a structure of fingerprints with so many slots.
 	slots := func(slots, extra float64) []Point {
 		return above(func(f float64) float64 { return (math.Log2(1/f) + extra) * slots / structureKeys })
 	}

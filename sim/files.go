@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// writeFile puts a whole file in place of the old one, or leaves the old one: it
-// writes beside it, under a name that nobody reads, and renames.
+// writeFile replaces a file as a whole, or leaves the old one: it writes a temporary file
+// beside it and renames that.
 func writeFile(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

@@ -14,7 +14,7 @@ func randomKeys(rng rand.Source, n int) []digest.Key {
 	return keys
 }
 
-// filled returns a publisher of n random keys, these, and what it has published.
+// filled returns a publisher of n random keys, the keys, and the filter that it published.
 func filled(g digest.Geometry, rng rand.Source, n int) (held *digest.CountingFilter, keys []digest.Key, base *digest.Filter, err error) {
 	if held, err = digest.NewCountingFilter(g, 1); err != nil {
 		return nil, nil, nil, err
@@ -26,7 +26,7 @@ func filled(g digest.Geometry, rng rand.Source, n int) (held *digest.CountingFil
 	return held, keys, held.Advance(), nil
 }
 
-// replaceKeys puts a random key in the place of each.
+// replaceKeys replaces each key by a random one.
 func replaceKeys(held *digest.CountingFilter, rng rand.Source, keys []digest.Key) {
 	for i, k := range keys {
 		held.Remove(k)

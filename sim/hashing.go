@@ -41,9 +41,9 @@ var hashingGeometries = []hashingGeometry{
 	{1_000, 10, 4}, {100, 8, 5}, {100, 16, 11},
 }
 
-// hashingPositions bounds the array of one filter, and the arrays of all filters
-// of a scheme together: what is cleared and read again for each filter. With few
-// keys and a large m/n, the arrays would else cost all of the time.
+// hashingPositions bounds the array of one filter, and the arrays of all filters of a
+// scheme together. Each is cleared and read again, which would take most of the time with
+// few keys and a large m/n.
 const hashingPositions = 1_000_000_000
 
 // hashingInputs are the geometries that are tried: each of the caller's shapes for each
@@ -63,9 +63,9 @@ func hashingInputs(keys []int, shapes []shape) (all []hashingGeometry, err error
 	return all, nil
 }
 
-// filtersOf is how many filters of m positions and n keys are tried, 2 or more, and how
-// many absent keys are looked up in each: ten times n, or more where the arrays'
-// total leaves room for fewer filters.
+// filtersOf returns how many filters of m positions and n keys are tried, 2 or more, and
+// how many absent keys are looked up in each: ten times n, or more where the bound on the
+// arrays allows fewer filters.
 func filtersOf(n, m uint64, lookups int) (filters, each int) {
 	each = max(1, min(int(10*n), lookups/2))
 	filters = max(2, (lookups+each-1)/each)
@@ -134,7 +134,7 @@ func partitioned(m, n uint64, k int) float64 {
 // two hashes modulo p.
 func sameHashes(p, n float64) float64 { return -math.Expm1(n * math.Log1p(-1/(p*p))) }
 
-// A hashingResult is what a scheme did.
+// A hashingResult is what was measured of a scheme.
 type hashingResult struct {
 	m         uint64
 	predicted float64 // f of independent uniform positions in as many

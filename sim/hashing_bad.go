@@ -21,7 +21,7 @@ type badHash struct {
 
 const badKeys = 10_000
 
-// badHashNames are of one length, as counters in names often are.
+// badHashName returns names of one length, as counters in names often have.
 func badHashName(i uint64) []byte {
 	text := strconv.FormatUint(i+1_000_000_000, 10)
 	return append([]byte("http://www.example.com/item?number="), text...)
@@ -79,8 +79,8 @@ func seededPositions(buf []uint64, i, m uint64) []uint64 {
 	return oursPositions(buf, key, m)
 }
 
-// chooseCovering picks names each of which sets k positions that no one before
-// it set, as long as such can be found in a few thousand tries.
+// chooseCovering picks names each of which sets k positions that no name before it set,
+// as long as it finds such names in a few thousand tries.
 func chooseCovering(m uint64, k, n int) []uint64 {
 	const tries = 5_000
 	taken := newBitmap(m)
@@ -108,7 +108,7 @@ func chooseCovering(m uint64, k, n int) []uint64 {
 	return chosen
 }
 
-// badHashes shows what becomes of false positives and of the coded size.
+// badHashes shows the effect on false positives and on the coded size.
 func badHashes(job *Job, lookups int) {
 	table := job.Table("Bad hashes: n = 10,000",
 		Column{Name: "hash"}, Column{Name: "m"}, Column{Name: "k"},

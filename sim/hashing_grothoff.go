@@ -2,9 +2,8 @@ package main
 
 import "math"
 
-// grothoff checks what is said of choosing between two numbers of hashes at
-// random, so that on average half of the positions are set: that the outcome
-// lies between those of the two.
+// grothoff checks a claim about a random choice between two numbers of hashes, by which
+// half of the positions are set on average: that the result lies between those of the two.
 func grothoff(job *Job, lookups int) {
 	table := job.Table("Grothoff: a random choice between two whole k for each key, so that kn/m = ln 2; n = 10,000",
 		Column{Name: "mn", Head: "b = m/n", Format: "%g"}, Column{Name: "continuous", Head: "b ln 2", Format: "%.3f"},
@@ -17,7 +16,7 @@ func grothoff(job *Job, lookups int) {
 		low := math.Floor(k)
 		share := k - low // of the keys that take the upper k
 		f1, f2 := falsePositives(mn, low), falsePositives(mn, low+1)
-		// Half of the positions are set, whoever asks; who asks has the lower or the upper k.
+		// Half of the positions are set; a key that is looked up has the lower or the upper k.
 		choice := (1-share)*math.Pow(0.5, low) + share*math.Pow(0.5, low+1)
 		measured := measureChoice(job, uint64(i), mn, int(low), share, min(lookups, 1_000_000))
 		table.Row(mn, figures(k, 5), int(math.Round(k)), bestInteger(mn), figures(f1, 6), figures(f2, 6),

@@ -9,7 +9,7 @@ import (
 // spyropoulosPair is the example's two functions of x: x mod m, and 5x+4 mod m.
 func spyropoulosPair(x, m uint64) [2]uint64 { return [2]uint64{x % m, (5*x + 4) % m} }
 
-// spyropoulosSteps are the additions and questions of section 3, as printed:
+// spyropoulosSteps are the additions and lookups of section 3, as printed:
 // the element, its positions for m = 10, and the answer; no answer for an
 // addition.
 var spyropoulosSteps = []struct {
@@ -73,7 +73,7 @@ func spyropoulos(job *Job) {
 	table.Note("Every printed step is right. But h2 mod 10 is 4 or 9 and nothing else (5 divides 10), so after two additions it never says no:")
 	table.Note("%s of m = 10 are accepted, where (1-e^(-kn/m))^k promises %.0f %%. With m = %d, %s are.",
 		acceptedShare(ten, 10), 100*falsePositives(10.0/members, 2), prime, acceptedShare(other, prime))
-	table.Note("A prime does not make the two independent: 5x+4 is a function of x mod m, so whoever shares a member's residue is accepted, at any k.")
+	table.Note("A prime does not make the two independent: 5x+4 is a function of x mod m, so a number with a member's residue is accepted, at any k.")
 	table.Note("The proposal of section 6, k = 3 with m the first prime from 3n on, has f = %.3f; k = 2 has %.3f at the same m, since ln 2·3 = %.2f.",
 		falsePositives(3, 3), falsePositives(3, 2), bestHashes(3))
 }

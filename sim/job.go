@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// Job is one run of an experiment: what it was asked for, and the tables that
-// it answers with.
+// Job is one run of an experiment: its parameters and the tables that it makes.
 type Job struct {
 	Seed   uint64   // of everything random
 	Trials int      // how many filters or lookups; 0 leaves it to the experiment
 	Args   []string // what followed the name, if the experiment takes arguments
 	Out    string   // directory for the files that an experiment writes
 	JSON   any      // what --json prints instead of the tables, if not nil
-	Short  bool     // do as little as shows that the tables still come out alike
+	Short  bool     // do only as much as shows that the tables are still the same
 
 	name     string
 	tables   []*Table
@@ -35,10 +34,9 @@ type Job struct {
 // stream only, so that parts of an experiment don't disturb each other.
 func (j *Job) Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(j.Seed, stream)) }
 
-// Progress says on stderr that done of all steps are behind the job, and how long the
-// others may take if they are as long as these, once it has run for two seconds and then
-// at most every second. A part of a job counts its steps anew, from 0 on. Zero of all say
-// nothing of what is left.
+// Progress prints to stderr, once the job has run for two seconds and then at most every
+// second. done of all steps are complete; from their time it estimates that of the others.
+// Each part of a job counts its steps from 0. With 0 for all there is no estimate.
 func (j *Job) Progress(done, all int, format string, args ...any) {
 	now := time.Now()
 	if done < j.done || j.counted.IsZero() {
@@ -60,15 +58,15 @@ func (j *Job) Progress(done, all int, format string, args ...any) {
 	fmt.Fprintf(j.stderr, "%s: %4.0f s%s  %s\n", j.name, took.Seconds(), left, fmt.Sprintf(format, args...))
 }
 
-// Table starts a table. Tables are printed in the order in which they were
-// started, when the experiment is done.
+// Table starts a table. Tables are printed when the experiment is done, in the order in
+// which they were started.
 func (j *Job) Table(title string, columns ...Column) *Table {
 	t := &Table{Title: title, Columns: columns}
 	j.tables = append(j.tables, t)
 	return t
 }
 
-// Table is a part of an experiment's answer.
+// Table is a part of an experiment's result.
 type Table struct {
 	Title   string
 	Columns []Column
@@ -81,15 +79,15 @@ type Column struct {
 	Name   string // the key in JSON: lower case, words joined by _
 	Head   string // the heading in text; empty says Name
 	Format string // a fmt verb for text; empty says %v
-	// Loose is by what share a number of a short run may differ from that of a
-	// full one; zero asks for the same text, [AnyValue] for nothing.
+	// Loose is the share by which a number of a short run may differ from that of a
+	// full one. With 0 the texts must be equal; with [AnyValue] they are not compared.
 	Loose float64
 }
 
-// AnyValue is for columns of which a short run says nothing.
+// AnyValue is for columns that a short run cannot reproduce.
 const AnyValue = math.MaxFloat64
 
-// Row adds one value for each column. A nil, and what is no number, prints as "-" and null.
+// Row adds one value for each column. A nil, NaN or infinity prints as "-" and null.
 func (t *Table) Row(values ...any) {
 	if len(values) != len(t.Columns) {
 		panic(fmt.Sprintf("sim: %d values for the %d columns of %q", len(values), len(t.Columns), t.Title))
@@ -102,7 +100,7 @@ func (t *Table) Row(values ...any) {
 	t.Rows = append(t.Rows, values)
 }
 
-// skip adds a row of which a short run has the first values only.
+// skip adds a row of which a short run has only the first values.
 func (t *Table) skip(first ...any) {
 	t.Row(append(first, make([]any, len(t.Columns)-len(first))...)...)
 }
@@ -150,8 +148,8 @@ func (c Column) text(v any) string {
 	return fmt.Sprintf(c.Format, v)
 }
 
-// writeCSV writes values as they are, unlike writeText; what has none is empty. A
-// measured column is followed by that of half its confidence interval of 95 %.
+// writeCSV writes values unrounded, and nil as an empty cell. A measured column is followed
+// by one with half of its confidence interval of 95 %.
 func (j *Job) writeCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	for _, t := range j.tables {

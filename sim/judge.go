@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A verdict says how a printed number relates to what it should be.
+// A verdict says how a printed number relates to the right value.
 type verdict int
 
 const (
@@ -17,7 +17,7 @@ const (
 	wrong
 )
 
-// judge compares a printed number with the value it stands for.
+// judge compares a printed number with the right value.
 func judge(printed json.Number, computed float64) verdict {
 	value, err := printed.Float64()
 	if err != nil {
@@ -34,8 +34,8 @@ func judge(printed json.Number, computed float64) verdict {
 	return wrong
 }
 
-// lastUnit is what one more in the last printed digit is worth: 0.001 for
-// 0.400, 1e-07 for 7.9e-06.
+// lastUnit is the value of one unit of the last printed digit: 0.001 for 0.400, 1e-07 for
+// 7.9e-06.
 func lastUnit(printed json.Number) float64 {
 	mantissa, exponent, _ := strings.Cut(string(printed), "e")
 	_, decimals, _ := strings.Cut(mantissa, ".")

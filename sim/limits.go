@@ -8,7 +8,7 @@ import (
 
 var _ = experiments.add(Experiment{
 	Name:    "limits",
-	Summary: "what f tends to as hashes get few, at a given size on the wire: of filters, deltas and counting filters",
+	Summary: "limits of f for few hashes at a given size on the wire: filters, deltas and counting filters",
 	Flags: func(flags *flag.FlagSet) runner {
 		c := sharesFlag(flags, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.69, 0.7, 0.8, 1)
 		return func(ctx context.Context, job *Job) error {
@@ -19,8 +19,8 @@ var _ = experiments.add(Experiment{
 	},
 })
 
-// exponent is log2(1/f) for each bit a key on the wire, of filters with that load kn/m:
-// the paper's β is 2^-exponent. bits is z/n at an m/n and a k.
+// exponent is log2(1/f) per bit sent for each key, for filters with that load kn/m. The
+// paper's β is 2^-exponent. bits returns z/n for an m/n and a k.
 func exponent(load float64, bits func(mn, k float64) float64) float64 {
 	return -load * math.Log2(-math.Expm1(-load)) / bits(1, load)
 }
@@ -44,7 +44,7 @@ func filterLimit(job *Job) {
 		table.Row(figures(ones, 6), figures(load*z/bits, 6), figures(z/bits, 6), figures((1-ones)/math.Log(ones)-ones/load, 7),
 			figures(beta, 7), figures(math.Pow(beta, z), 7), figures(math.Pow(2*beta, z), 7))
 	}
-	table.Note("γ as the paper has it, from -1/ln 2 to -1. The rows with k below 1 are what no filter can have.")
+	table.Note("γ as the paper has it, from -1/ln 2 to -1. No filter can have the rows with k below 1.")
 }
 
 // deltaLimit checks the conjecture of section IV.
@@ -91,8 +91,8 @@ func mostExponent(bits func(mn, k float64) float64) (most, at float64) {
 	return most, at
 }
 
-// conjectureReach is the largest c at which no p does better than the limit. At 1/2
-// none does, at 1 some do, and what they gain grows with c.
+// conjectureReach is the largest c at which no p is better than the limit. At 1/2 none
+// is, at 1 some are, and their gain grows with c.
 func conjectureReach() float64 {
 	low, high := 0.5, 1.0
 	for range 40 {

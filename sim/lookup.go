@@ -12,7 +12,7 @@ import (
 
 var _ = experiments.add(Experiment{
 	Name:    "lookup",
-	Summary: "which of many peers has it: times and memory of the index, beside loops over filters",
+	Summary: "which of many peers has a key: times and memory of the index, beside loops over filters",
 	Seconds: -1,
 	Flags: func(flags *flag.FlagSet) runner {
 		peers := listFlag(flags, "peers", "`LIST` of numbers of peers, for each of --keys; without it those of RESULTS.md, which need 1 GB", 1, 60_000, []int(nil))
@@ -28,10 +28,10 @@ var _ = experiments.add(Experiment{
 	},
 })
 
-// candidatesPerLookup is how many false ones all peers together may cause.
+// candidatesPerLookup is how many false candidates a lookup has on average, of all peers.
 const candidatesPerLookup = 0.1
 
-// A lookupCluster is what is looked things up in.
+// A lookupCluster is a cluster of peers whose digests are in one index.
 type lookupCluster struct {
 	peers, keys int
 	contents    contents
@@ -47,7 +47,7 @@ const (
 	disjoint contents = "disjoint"
 )
 
-// rivalKeys is up to how many keys in all other ways are measured beside the index.
+// rivalKeys is the number of keys in all up to which other ways are measured, too.
 const rivalKeys = 10_000_000
 
 // lookupClusters are those of RESULTS.md, or the caller's.

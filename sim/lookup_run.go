@@ -18,7 +18,7 @@ type lookupWay struct {
 	matches  []index.Match
 }
 
-// lookupWays are the index, and then what it is compared with.
+// lookupWays returns the index first, and then the ways that it is compared with.
 func lookupWays() []*lookupWay {
 	return []*lookupWay{
 		{name: "index", geometry: sparse, index: index.New()},
@@ -184,7 +184,7 @@ func (r *lookupRun) times(w *lookupWay, keys []digest.Key, n int) (ns, matches a
 	return median(rounds), float64(found) / float64(n*lookupRounds)
 }
 
-// cold measures lookups that find nothing in the processor's caches.
+// cold measures lookups that have nothing in the processor's caches.
 func (r *lookupRun) cold(w *lookupWay) float64 {
 	wash := make([]uint64, 8<<20)
 	rng := r.job.Rand(5)

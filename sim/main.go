@@ -3,10 +3,10 @@
 //
 //	go run ./sim                  lists the experiments
 //	go run ./sim NAME [flags]     runs one and prints its tables
-//	go run ./sim help NAME        says what it takes
+//	go run ./sim help NAME        lists its flags
 //	go run ./sim results          runs those of RESULTS.md and writes it
 //
-// Equal seeds print equal numbers, timings apart.
+// Equal seeds print equal numbers, except for times.
 package main
 
 import (
@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return fail(1, fmt.Errorf("%s: %w", job.name, err))
 }
 
-// options are the flags that are not the job's.
+// options are the flags that do not belong to the job.
 type options struct {
 	json, csv bool
 	seeds     int
@@ -107,7 +107,7 @@ func (o *options) print(job *Job, w io.Writer) error {
 	return job.writeText(w)
 }
 
-// usage says what there is.
+// usage lists the common flags and the experiments.
 func usage() string {
 	var b strings.Builder
 	b.WriteString("usage: sim NAME [flags]\n       sim help NAME    its own flags, how long it took, and its chapter\n\n")
@@ -117,7 +117,7 @@ func usage() string {
 	return b.String()
 }
 
-// help says what one experiment does and takes.
+// help describes one experiment and its flags.
 func help(args []string) (string, error) {
 	e, err := experiments.find(args[0])
 	if err == nil && len(args) > 1 {
@@ -149,8 +149,8 @@ func help(args []string) (string, error) {
 	return b.String(), nil
 }
 
-// runUntil runs an experiment, or gives it up a moment after ctx has ended:
-// files are written whole or not at all, so nothing is lost by leaving it.
+// runUntil runs an experiment, or abandons it half a second after the end of ctx. Nothing
+// is lost, since files are written as a whole or not at all.
 func runUntil(ctx context.Context, run func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()
@@ -174,9 +174,9 @@ func usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
-// parseArgs reads the experiment's name, with flags on either side of it, and
-// whatever arguments the experiment takes. Run of what it returns has the values of the
-// experiment's own flags. No name gives no experiment.
+// parseArgs reads the experiment's name, with flags before and after it, and the arguments
+// of the experiment. The Run that it returns has the values of the experiment's own flags.
+// Without a name it returns no experiment.
 func (j *Job) parseArgs(flags *flag.FlagSet, args []string) (e Experiment, err error) {
 	for {
 		if err := flags.Parse(args); err != nil {

@@ -7,17 +7,17 @@ import (
 	"reflect"
 )
 
-// A measure is a measured number with half of its confidence interval of 95 %; zero
-// where one run cannot say.
+// A measure is a measured number with half of its confidence interval of 95 %, which is
+// zero if it is unknown.
 type measure struct{ value, half float64 }
 
-// counted is the measure of a share of which hits of probes were counted.
+// counted is the measure of a share of which hits in so many probes were counted.
 func counted(hits, probes, unit float64) measure {
 	p := hits / probes
 	return measure{p / unit, 1.96 * math.Sqrt(p*(1-p)/probes) / unit}
 }
 
-// meanOf is the measure of the mean of independent runs: with few, it takes Student's t.
+// meanOf is the measure of the mean of independent runs, by Student's t.
 func meanOf(runs []float64) measure {
 	mean, sd := meanAndError(runs)
 	// t for 95 %, by degrees of freedom; from ten on 1.96·(1+1.2/df) is near enough.
@@ -43,8 +43,8 @@ func meanAndError(values []float64) (mean, sd float64) {
 	return mean, math.Sqrt(squares / max(1, n-1) / n)
 }
 
-// repeat runs an experiment with so many seeds, from the job's on. What they all say the
-// job says; of numbers in which they differ, the mean with its confidence interval.
+// repeat runs an experiment with so many seeds, from the job's on. Where all agree the job
+// has their value; where numbers differ it has their mean with its confidence interval.
 func (j *Job) repeat(ctx context.Context, run runner, seeds int) error {
 	var runs [][]*Table
 	for i := range seeds {
@@ -84,8 +84,8 @@ func (j *Job) repeat(ctx context.Context, run runner, seeds int) error {
 	return nil
 }
 
-// together is what several runs say of one cell: nothing, unless they agree or all have a
-// number.
+// together returns the value of a cell from several runs: nil, unless they agree or all
+// have a number.
 func together(all []any) any {
 	same := true
 	var numbers []float64

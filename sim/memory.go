@@ -100,7 +100,7 @@ func measureMemory(ctx context.Context, job *Job, n int, mn float64, k int, tabl
 	return nil
 }
 
-// keyLimit is what a key may take in sorted form, where it has one position.
+// keyLimit is the limit on the bits of a key in sorted form; nil unless it has one position.
 func keyLimit(mn float64, k int) any {
 	if k > 1 {
 		return nil
@@ -108,7 +108,7 @@ func keyLimit(mn float64, k int) any {
 	return figures(math.Log2(mn)+3, 4)
 }
 
-// ask looks up keys that are all there, or not.
+// ask looks up keys, all of which must be found if there is set.
 func ask(f *digest.Filter, keys []digest.Key, there bool) {
 	for _, k := range keys {
 		if !f.MayContain(k) && there {

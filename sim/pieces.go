@@ -13,7 +13,7 @@ import (
 
 var _ = experiments.add(Experiment{
 	Name:    "pieces",
-	Summary: "bytes read and CPU time to ask a digest that lies on a server for one key, by the length of its pieces",
+	Summary: "bytes read and CPU time to look up one key in a digest on a server, by the length of its pieces",
 	Seconds: 8,
 	Flags: func(flags *flag.FlagSet) runner {
 		n, f := keysFlag(flags, 10_000, 100_000, 1_000_000, 10_000_000), ratesFlag(flags, 1e-3)
@@ -25,7 +25,7 @@ var _ = experiments.add(Experiment{
 
 var pieceLengths = []int{512, 1 << 10, 2 << 10, 3 << 10, 4 << 10, 8 << 10, 32 << 10}
 
-const pieceQuestions = 2000
+const pieceLookups = 2000
 
 func piecesAt(ctx context.Context, job *Job, sizes []int, rate float64) error {
 	table := job.Table(fmt.Sprintf("one key of a digest in pieces: f = %g, one hash", rate),
@@ -37,8 +37,8 @@ func piecesAt(ctx context.Context, job *Job, sizes []int, rate float64) error {
 		Column{Name: "index_reads", Head: "reads for the index", Loose: exact},
 		Column{Name: "index_bytes", Head: "bytes for the index", Loose: exact},
 		Column{Name: "mean", Head: "bytes for a piece, mean", Format: "%.0f", Loose: exact},
-		Column{Name: "first", Head: "first question, bytes at most", Loose: exact},
-		Column{Name: "cpu_us", Head: "first question, CPU µs", Format: "%.0f", Loose: AnyValue})
+		Column{Name: "first", Head: "first lookup, bytes at most", Loose: exact},
+		Column{Name: "cpu_us", Head: "first lookup, CPU µs", Format: "%.0f", Loose: AnyValue})
 	for at, n := range sizes {
 		if job.Short && n > 10_000 {
 			for _, length := range pieceLengths {
@@ -57,20 +57,20 @@ func piecesAt(ctx context.Context, job *Job, sizes []int, rate float64) error {
 			}
 			job.Progress(at*len(pieceLengths)+i, len(sizes)*len(pieceLengths), "n = %d, pieces of %d bytes", n, length)
 			b := f.AppendPieces(nil, length)
-			r, err := askPieces(b, keys[:min(pieceQuestions, n)])
+			r, err := askPieces(b, keys[:min(pieceLookups, n)])
 			if err != nil {
 				return err
 			}
-			each := float64(min(pieceQuestions, n))
+			each := float64(min(pieceLookups, n))
 			table.Row(n, length, r.pieces, len(b), 100*(float64(len(b))/float64(plain)-1),
 				r.index.reads, r.index.bytes, float64(r.all)/each, r.index.bytes+r.longest, float64(r.cpu.Microseconds())/each)
 		}
 	}
-	table.Note("%d keys that are there, each asked as the first question: the index is read, in one read of 4,096 bytes and, if it is longer, another of the rest, and then one piece. Later questions read a piece each. Times depend on the machine.", pieceQuestions)
+	table.Note("%d keys of the digest, each in a first lookup: it reads the index, in one read of 4,096 bytes and, if it is longer, another of the rest, and then one piece. Later lookups read a piece each. Times depend on the machine.", pieceLookups)
 	return nil
 }
 
-// reads counts what is read of a digest.
+// reads counts the reads of a digest.
 type reads struct {
 	*bytes.Reader
 	reads, bytes int

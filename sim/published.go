@@ -15,13 +15,13 @@ var (
 	summaryCacheText string
 )
 
-// A printedCell is one value of a table of the documents, with the parameters
-// of the filter that it speaks of.
+// A printedCell is one value of a table of the documents, with the parameters of its
+// filter.
 type printedCell struct {
 	Table, Row, Column string
 	Value              json.Number // digit by digit as printed
 	MN                 float64     // m/n
-	K                  int         // hashes per key; 0 where the cell asks for the best
+	K                  int         // hashes per key; 0 where the cell has the best
 	C                  float64     // share of the keys replaced; 0 in tables without deltas
 	Plain              bool        // the array is sent as it is
 }

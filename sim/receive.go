@@ -14,7 +14,7 @@ import (
 
 var _ = experiments.add(Experiment{
 	Name:    "receive",
-	Summary: "cost of a received delta, by the size of the cache: it should be that of the change alone",
+	Summary: "cost of a received delta, by the size of the cache: only the size of the change should matter",
 	Seconds: 3,
 	Flags: func(flags *flag.FlagSet) runner {
 		n, f := keysFlag(flags, 10_000, 100_000, 1_000_000, 10_000_000), ratesFlag(flags, 1e-3)
@@ -62,7 +62,7 @@ func receivedAt(ctx context.Context, job *Job, sizes []int, rate float64) error 
 	return nil
 }
 
-// spent is what some work has cost.
+// spent is the cost of some work.
 type spent struct {
 	cpu                time.Duration
 	bytes, allocations uint64
@@ -79,7 +79,7 @@ func (s *spent) on(work func()) {
 	s.allocations += after.Mallocs - before.Mallocs
 }
 
-// receiveCost is what all deltas cost.
+// receiveCost is the cost of all deltas.
 type receiveCost struct {
 	bytes, flips            int
 	publish, receive, index spent
@@ -91,8 +91,8 @@ func measureReceive(ctx context.Context, job *Job, n int, rate float64) (c recei
 	if err != nil {
 		return c, err
 	}
-	// What is published, and then what the receiver makes of it: side by side, each
-	// would find the other's work in the processor's caches.
+	// Publish everything first, and then receive it. If they alternated, each would find
+	// the other's work in the processor's caches.
 	filters, messages := []*digest.Filter{base}, [][]byte(nil)
 	for i := range receiveDeltas {
 		if err := ctx.Err(); err != nil {

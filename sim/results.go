@@ -16,7 +16,7 @@ import (
 var _ = experiments.add(Experiment{
 	Name:    "results",
 	Args:    "[CHAPTER...]",
-	Summary: "runs what RESULTS.md shows, or some chapters of it, and writes it and its figures below --out",
+	Summary: "runs the experiments of RESULTS.md, or some of them, and writes it and its figures below --out",
 	Writes:  true,
 	Seconds: -1,
 	Run:     runResults,
@@ -28,8 +28,8 @@ var _ = experiments.add(Experiment{
 //go:embed RESULTS.md
 var resultsText string
 
-// A chapter is what RESULTS.md says of one experiment. Its tables are those that
-// the experiment prints.
+// A chapter is the part of RESULTS.md on one experiment. Its tables are those that the
+// experiment prints.
 type chapter struct {
 	experiment string
 	title      string
@@ -113,7 +113,7 @@ func runResults(ctx context.Context, job *Job) error {
 	return nil
 }
 
-// command is what generates the whole document again.
+// command is the command that generates the whole document.
 func (j *Job) command() string {
 	command := "go run ./sim results"
 	if j.Seed != 1 {
@@ -138,7 +138,7 @@ func (c chapter) from(document string) string {
 	return heading + text
 }
 
-// words is what the document says between the chapter's command and its pictures and tables.
+// words returns the text between the chapter's command and its pictures and tables.
 func (c chapter) words() string {
 	_, text, _ := strings.Cut(c.from(resultsText), "    go run ./sim "+c.experiment+"\n")
 	for _, after := range []string{"\n![", "\n### "} {
@@ -170,7 +170,7 @@ func (c chapter) write(w io.Writer, part *Job) {
 	}
 }
 
-// foldedRows is the length from which a table is folded away.
+// foldedRows is the number of rows from which on a table is folded.
 const foldedRows = 60
 
 func (t *Table) writeMarkdown(w io.Writer) {

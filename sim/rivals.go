@@ -25,7 +25,7 @@ var _ = experiments.add(Experiment{
 const (
 	structureKeys = 100_000
 	rivalBits     = 13        // of a fingerprint, without one's own f: f = 2^-13
-	rivalProbes   = 1_000_000 // absent keys, of which each rival is to believe some 120
+	rivalProbes   = 1_000_000 // absent keys, some 120 of which are false positives
 	rivalValues   = 8         // bits of a value with each key
 	rivalShare    = 0.01      // of the keys, replaced between two updates
 
@@ -37,11 +37,11 @@ type rival struct {
 	contains func(key uint64) bool
 	memory   int
 	message  int
-	update   int // to who has the set before the keys were replaced; 0 if that is the message again
+	update   int // for a receiver of the set before the keys were replaced; 0 if it needs the message again
 }
 
-// A builder makes a structure of some keys with f = 2^-bits, and what an update to the next
-// keys takes.
+// A builder makes a structure of some keys with f = 2^-bits, and computes the size of an
+// update to the next keys.
 type builder func(bits int, keys, next []uint64) (rival, error)
 
 var rivals = []struct {
@@ -86,7 +86,7 @@ func runRivals(ctx context.Context, job *Job, keys []int, rates, shares []float6
 	return reconciliation(ctx, job)
 }
 
-// rivalSets are keys, and what they are when some were replaced.
+// rivalSets returns keys, and the same with some replaced.
 func rivalSets(rng *rand.Rand, n, replaced int) (keys, next []uint64) {
 	for range n {
 		keys = append(keys, rng.Uint64())
@@ -198,8 +198,8 @@ func ourRival(bits, hashes int, keys, next []uint64) (rival, error) {
 	return rival{func(k uint64) bool { return f.MayContain(digest.Key(k)) }, 8 * f.MemoryBytes(), 8 * len(f.AppendTo(nil)), update}, nil
 }
 
-// riceRival holds what ours does. In memory it is the code; a lookup would have to
-// decode it, and is made in ours.
+// riceRival has the positions that ours has. In memory it is the code, which a lookup
+// would have to decode; lookups here use ours.
 func riceRival(bits int, keys, next []uint64) (rival, error) {
 	f, flips, _, err := digestPair(bits, 1, keys, next)
 	if err != nil {

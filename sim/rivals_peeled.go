@@ -7,9 +7,9 @@ import (
 	"math/bits"
 )
 
-// A peeled structure gives each key some slots, of which the exclusive-or is what
-// belongs to the key: xor filters, binary fuse filters, Bloomier filters; and a
-// perfect hash, where a key's slots say which of them is its own.
+// A peeled structure gives each key some slots, whose exclusive-or is the key's value: xor
+// filters, binary fuse filters and Bloomier filters. In a perfect hash, a key's slots say
+// which of them is its own.
 type peeled struct {
 	places  int // slots a key
 	segment int // slots from which one of them is taken
@@ -54,11 +54,11 @@ func (p peeled) of(key uint64, at *[4]int) []int {
 
 func fingerprintOf(key uint64, width int) uint32 { return uint32(mix64(key^golden64)) & (1<<width - 1) }
 
-// peelAttempts is how many seeds are tried: each fails for one set in many.
+// peelAttempts is how many seeds are tried. Each fails for a few sets.
 const peelAttempts = 100
 
-// peel finds, for each key, a slot that none of the keys after it in the order has. It
-// tries another seed where that fails.
+// peel finds an order of the keys and a slot for each key that no later key has. If it
+// fails, it tries another seed.
 func (p *peeled) peel(keys []uint64) (order, own []int, err error) {
 	for range peelAttempts {
 		if order, own = p.peelOnce(keys); len(order) == len(keys) {
@@ -104,7 +104,7 @@ func (p *peeled) peelOnce(keys []uint64) (order, own []int) {
 	return order, own
 }
 
-// fill gives the slots what makes each key's exclusive-or its value.
+// fill sets the slots so that each key's exclusive-or is its value.
 func (p peeled) fill(keys []uint64, order, own []int, value func(i int) uint32) []uint32 {
 	slots := make([]uint32, p.slots())
 	var at [4]int
@@ -140,9 +140,9 @@ func fixedRival(shape peeledShape) builder {
 	}
 }
 
-// perfectRival gives each key a place of its own among n, where its fingerprint is. A
-// slot's two bits say, added up over a key's three, which of them is its own, and 3 that
-// it is nobody's; places are numbered by the owned slots before them.
+// perfectRival gives each key its own place among n, which has its fingerprint. Each slot
+// has two bits. Their sum over a key's three slots says which of these is its own, and 3
+// marks a slot of no key. A place's number is that of the owned slots before it.
 func perfectRival(width int, keys, _ []uint64) (rival, error) {
 	p := xorShape(len(keys))
 	order, own, err := p.peel(keys)
@@ -190,7 +190,7 @@ func perfectRival(width int, keys, _ []uint64) (rival, error) {
 	return rival{contains, message + p.slots()/8, message, 0}, nil // a rank of 32 bits for 256 slots
 }
 
-// values compares ways to keep a value with each key: section 9.3 of the lecture.
+// values compares structures with a value for each key: section 9.3 of the lecture.
 func values(job *Job) error {
 	table := job.Table(fmt.Sprintf("values of %d bits with each key, f = 2^-%d, n = %d", rivalValues, rivalBits, structureKeys),
 		Column{Name: "structure"},

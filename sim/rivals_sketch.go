@@ -9,8 +9,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// reconciliation compares, for a receiver who has an older filter, what each way sends:
-// ours must know which one he has, the others need not.
+// reconciliation compares the bytes that different ways send to a receiver with an older
+// filter. Ours must know which one that is; the others need not.
 func reconciliation(ctx context.Context, job *Job) error {
 	const n, f = 100_000, 1e-3
 	const checkBits, countBits = 32, 4 // of a symbol of a rateless IBLT, behind its sum

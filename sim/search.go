@@ -82,7 +82,7 @@ func runSearch(ctx context.Context, job *Job, sizes []int) error {
 	return nil
 }
 
-// byHalves returns how many positions it looks at until it finds p, or that p is not there.
+// byHalves returns how many positions it looks at until it finds p, or finds p absent.
 func byHalves(list []uint64, p uint64) (looked int) {
 	for low, high := 0, len(list); low < high; {
 		looked++
@@ -98,8 +98,8 @@ func byHalves(list []uint64, p uint64) (looked int) {
 	return looked
 }
 
-// byInterpolation looks where p would be if what lies between two known neighbours
-// were evenly spread. Each look shortens the list by one at least, so it ends.
+// byInterpolation looks where p would be if the positions between two known ones were evenly
+// spread. Each look shortens the list by at least one, so it ends.
 func byInterpolation(list []uint64, m, p uint64) (looked int) {
 	low, high := 0, len(list)   // p is in list[low:high], if anywhere
 	least, most := uint64(0), m // and all of those are in [least, most)

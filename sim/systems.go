@@ -43,24 +43,24 @@ type systemsOptions struct {
 	model    workload.Model
 }
 
-// outcomes are what became of the requests under one way of cooperating.
+// outcomes count how the requests were answered under one way of cooperating.
 type outcomes struct {
 	local, remote, falseHits, stale, missed int
-	roundTrips                              int // before an answer, beyond that to the origin
+	roundTrips                              int // before an answer, without the one to the origin
 	queries, queryBytes                     int
 	updates, updateBytes                    int
 	moved                                   int // bodies from one cache to another
-	memory                                  int // bytes per cache for what is known of the others, at the end
+	memory                                  int // bytes per cache for its knowledge of the others, at the end
 }
 
 //go:embed testdata/*.ptrace.gz
 var traceFiles embed.FS
 
-// membershipBytes is what finding and watching each other takes a cache a second, headers in,
-// where there are so many: a line through what TestIdleBytes of package gossip measured.
+// membershipBytes is the cost of membership per cache and second, with headers, in a
+// cluster of so many: a line through the measurements of TestIdleBytes of package gossip.
 func membershipBytes(caches int) float64 { return 302 + 0.78*float64(caches) }
 
-// datagramHeaders are those of IPv4 and UDP. What goes by TCP has more, in every way alike.
+// datagramHeaders are those of IPv4 and UDP. Messages over TCP have more, in every way alike.
 const datagramHeaders = 28
 
 // ownTraces are replayed if no trace is named, over so many caches each.
@@ -179,7 +179,7 @@ func replayAll(ctx context.Context, job *Job, t *workload.Trace, o systemsOption
 	return nil
 }
 
-// A cluster is what all ways of cooperating have in common.
+// A cluster has what all ways of cooperating share.
 type cluster struct {
 	caches   int
 	limit    int64
@@ -211,7 +211,7 @@ func newCluster(t *workload.Trace, o *systemsOptions, job *Job) *cluster {
 	return c
 }
 
-// empty returns caches of a share of what each holds.
+// empty returns empty caches with a share of the size of each.
 func (c *cluster) empty(share float64) []copies {
 	nodes := make([]copies, c.caches)
 	for i := range nodes {

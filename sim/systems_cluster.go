@@ -7,7 +7,7 @@ import (
 	"github.com/summarycache/summarycache/sim/workload"
 )
 
-// A request is one that a cache gets.
+// A request is a request to one cache.
 type request struct {
 	time  float64
 	cache int

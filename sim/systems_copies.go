@@ -2,13 +2,13 @@ package main
 
 import "container/list"
 
-// copiesShare is the part of a full cache that copies may take: package store's in
+// copiesShare is the part of a full cache that copies may take, as in package store of
 // cmd/peer.
 const copiesShare = 1. / 32
 
-// A fewCopies is a cache in which copies of what another cache holds leave first, once
-// it is full and they take more than their share: the one that came first, unless it
-// was asked for since, which lets it stay for another round.
+// A fewCopies is a cache in which copies of another cache's objects are evicted first, once
+// it is full and they take more than their share. The oldest copy leaves, unless it was
+// requested since: then it stays for another round.
 type fewCopies struct {
 	copies
 	limit int64
@@ -19,7 +19,7 @@ type fewCopies struct {
 
 type copied struct {
 	object
-	asked bool // since it came, or was passed over
+	asked bool // requested since it was stored or passed over
 }
 
 func newFewCopies(c copies, limit int64) *fewCopies {
@@ -40,8 +40,8 @@ func (c *fewCopies) forget(key uint32) {
 	}
 }
 
-// put stores a copy of what another cache has, or what the origin sent. The loop ends:
-// a round removes a copy, or lets one pass that the next does not.
+// put stores a copy of another cache's object, or an object from the origin. The loop ends,
+// because a round removes a copy or passes over one, which the next round does not.
 func (c *fewCopies) put(o object, copy bool, came, left func(uint32)) bool {
 	size := weigh(o.size)
 	if size > c.limit/largestShare {

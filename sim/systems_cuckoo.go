@@ -19,8 +19,8 @@ type cuckooOf struct {
 	held, new      int
 }
 
-// A cuckooFilter holds fingerprints, of which 0 is none. Those that found no
-// place are kept beside, so that nothing is denied.
+// A cuckooFilter holds fingerprints, of which 0 is none. Fingerprints without a place are
+// kept beside the table, so there are no false negatives.
 type cuckooFilter struct {
 	buckets [][4]uint32
 	spilled map[[2]uint32]int // fingerprint and lower bucket
@@ -32,8 +32,8 @@ func newCuckooFilter(buckets, width int) cuckooFilter {
 }
 
 const (
-	// Fuller tables are smaller, and move so many fingerprints about at each insertion
-	// that their updates are several times as long.
+	// Fuller tables are smaller, but an insertion moves so many fingerprints that updates
+	// are several times as long.
 	cuckooLoad        = 0.85
 	cuckooKicks       = 500
 	cuckooBucketBytes = 8
@@ -66,7 +66,7 @@ func (f *cuckooFilter) other(bucket, fingerprint uint32) uint32 {
 	return (uint32(high(mix64(uint64(fingerprint)), uint64(n))) + n - bucket) % n
 }
 
-// insert adds a key and tells touch of every bucket that changed.
+// insert adds a key and calls touch for every bucket that changed.
 func (f *cuckooFilter) insert(key uint64, touch func(uint32)) {
 	fingerprint, a, b := f.places(key)
 	if f.swap(a, 0, fingerprint, touch) || f.swap(b, 0, fingerprint, touch) {

@@ -5,7 +5,7 @@ import (
 	engine "github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// publishing says when a cache's digest is sent, and what that costs.
+// publishing says when a cache's digest is sent, and how much that costs.
 type publishing struct {
 	threshold float64 // when this share of the objects is new; or
 	period    float64 // every so many seconds; or
@@ -90,7 +90,7 @@ func (d *digests) tick(now float64) {
 	for i := range d.caches {
 		d.publish(&d.caches[i])
 	}
-	// Quiet periods would have sent the same digest again each time.
+	// Periods without requests would have sent the same digest again each time.
 	for d.due += d.period; d.due <= now; d.due += d.period {
 		for i := range d.caches {
 			d.publish(&d.caches[i])
@@ -98,7 +98,7 @@ func (d *digests) tick(now float64) {
 	}
 }
 
-// pace publishes what running peers would have published by now, so many seconds after
+// pace publishes what running peers would have published by now, a time in seconds after
 // the first request.
 func (d *digests) pace(now float64) {
 	for i := range d.caches {
@@ -157,9 +157,9 @@ func hashesCost(bits int) func(_, next *digest.Filter, d *digest.Delta) (bytes, 
 	}
 }
 
-// encodedCost is ours: a datagram that carries the delta, packed or bare, whichever is
-// shorter, if it fits; else an advert, a request for what it announces, and the delta
-// coded against the base, or the filter if that is shorter.
+// encodedCost is ours: a datagram with the delta, packed or bare, whichever is shorter. If
+// that does not fit, it is an advert, a request for the version, and the delta coded
+// against the base, or the filter if that is shorter.
 func encodedCost(base, next *digest.Filter, d *digest.Delta) (bytes, messages int) {
 	const advert, request = updateHeader, 64
 	if change, err := d.AppendBare(nil, base); err == nil {

@@ -7,17 +7,16 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// A copies is the contents of one cache of bounded weight, with its rule of what
-// leaves first.
+// A copies is the contents of one cache of bounded weight, with its eviction policy.
 type copies interface {
-	// get returns the copy and takes it for wanted; peek does not.
+	// get returns the copy and counts as a request for it; peek does not count.
 	get(key uint32) (object, bool)
 	peek(key uint32) (object, bool)
-	// put stores an object, of which another cache has a copy or not, and tells of every
-	// key that came or left: perhaps the same one. It returns false for what is larger
-	// than a cache takes, which is not stored.
+	// put stores an object. copy says that it is a copy of another cache's. It calls came
+	// and left for every key that came or left, perhaps for the same one. It returns false
+	// for an object that is too large to be stored.
 	put(o object, copy bool, came, left func(uint32)) bool
-	// drop removes a key, if it is there, and tells of it.
+	// drop removes a key, if it is there, and then calls left.
 	drop(key uint32, left func(uint32))
 	len() int
 	weight() int64 // of all
@@ -29,15 +28,13 @@ var evictions = map[string]func(limit int64) copies{
 	"otter": func(limit int64) copies { return newTiny(limit) },
 }
 
-// largestShare is the part of a cache that one object may take: a peer's store holds no
-// longer bodies either.
+// largestShare is the part of a cache that one object may take, as in a peer's store.
 const largestShare = 4
 
-// weigh is what an object takes of a cache: its bytes, or 1 where those are not
-// known.
+// weigh is the weight of an object in a cache: its bytes, or 1 if they are unknown.
 func weigh(size int64) int64 { return max(1, size) }
 
-// An lru is a cache of bounded weight that evicts what was not asked for longest.
+// An lru is a cache of bounded weight that evicts the least recently used object.
 type lru struct {
 	limit, all int64
 	order      list.List // of object, newest first
@@ -94,9 +91,9 @@ func (c *lru) len() int { return len(c.at) }
 
 func (c *lru) weight() int64 { return c.all }
 
-// A tiny is a cache that evicts by otter's W-TinyLFU, which may turn an object
-// away at once for one that was asked for more often. Otter hashes with a seed of
-// its own in every process, so that equal runs differ a little.
+// A tiny is a cache that evicts by otter's W-TinyLFU, which may reject a new object in
+// favour of one that was requested more often. Otter hashes with a random seed in every
+// process, so equal runs differ a little.
 type tiny struct {
 	limit int64
 	cache *otter.Cache[uint32, object]

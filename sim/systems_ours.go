@@ -8,8 +8,8 @@ import (
 	engine "github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// A pacer publishes when a running peer would: its engine's rule with its defaults, told
-// how soon siblings' new objects are asked for, as package gossip counts it.
+// A pacer publishes when a running peer would: by its engine's rule with the defaults. The
+// rule gets the rate of requests for siblings' new objects, as package gossip counts it.
 type pacer struct {
 	engine  *engine.Engine
 	lookups []digest.Key // since the look began
@@ -20,7 +20,7 @@ type pacer struct {
 	asks, exposure float64 // and changes × seconds
 }
 
-// What package gossip takes for a look at a sibling, and for its memory.
+// The parameters by which package gossip looks at a sibling, and remembers the result.
 const (
 	lookKeys   = 1024
 	lookEnough = 128   // lookups
@@ -48,7 +48,7 @@ func (p *pacer) asked(key digest.Key) {
 	p.lookups = append(p.lookups, key)
 }
 
-// look counts what of the cache looked at was asked for while it was new.
+// look counts the requests for new objects of the cache that it looks at.
 func (p *pacer) look(now float64, self int, caches []digestOf) {
 	age := now - p.since
 	if p.base != nil && age < lookMost && (age < lookLeast || len(p.lookups) < lookEnough) {

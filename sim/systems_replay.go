@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// A finder knows, more or less, what the other caches hold.
+// A finder knows, more or less exactly, what the other caches hold.
 type finder interface {
-	// came and left tell it of a change in a cache's contents.
+	// came and left report a change of a cache's contents.
 	came(cache int, key uint32)
 	left(cache int, key uint32)
-	// tick tells it the time, before every request.
+	// tick sets the time, before every request.
 	tick(now float64)
 	// ask appends to dst the caches to ask for a key that this one lacks, best first.
 	ask(dst []int, cache int, key uint32) []int
-	// account adds what updates have cost, and what it keeps, to the outcomes.
+	// account adds the cost of updates and the memory to the outcomes.
 	account(*outcomes)
 }
 
@@ -22,23 +22,23 @@ type finder interface {
 type way struct {
 	name string
 	find func(c *cluster) (finder, error)
-	// queries says that candidates are asked all at once by small messages before
-	// one is fetched from; else they are fetched from one after the other.
+	// queries says that all candidates are queried at once by small messages before a
+	// fetch from one of them. Otherwise they are tried one after the other.
 	queries bool
-	all     bool    // everyone is asked, so that a no is no false hit
-	few     bool    // copies of what another cache has leave a full cache first
-	again   bool    // such a copy is kept only if this cache was asked for it before
-	gossip  bool    // caches find each other
-	owners  int     // an object is kept by so many owners only; 0 if by whoever asks
-	hot     bool    // beside what it owns, a cache keeps copies in a ninth of it
-	faster  float64 // how many times as fast as in the trace requests come; 0 is once
+	all     bool    // all caches are queried, so a negative answer is no false hit
+	few     bool    // copies of another cache's objects leave a full cache first
+	again   bool    // such a copy is kept only on the second request
+	gossip  bool    // caches find each other by membership
+	owners  int     // only so many owners keep an object; 0 if every cache that gets it does
+	hot     bool    // a ninth of a cache is for copies of objects that it does not own
+	faster  float64 // speed of the requests, relative to the trace; 0 is 1
 }
 
 func (w way) speed() float64 { return max(1, w.faster) }
 
-// What messages take, in bytes, without the name of the object. An ICP query has
-// a header of 20, an address of 4 and a zero byte; its answer 20 and a zero byte.
-// A fetch that fails is an HTTP request with only-if-cached and a 504.
+// Sizes of messages in bytes, without the name of the object. An ICP query has a header of
+// 20, an address of 4 and a zero byte; its answer has 20 and a zero byte. A fetch that
+// fails is an HTTP request with only-if-cached and a 504.
 const (
 	queryBytes       = 25
 	queryAnswerBytes = 21
@@ -117,7 +117,7 @@ func (c *cluster) fetch(w way, nodes []copies, r request, candidates []int, o *o
 		switch {
 		case ok && held.fresh(r.size) && !found:
 			found = true
-			nodes[at].get(r.key) // only who sends the object takes it for wanted
+			nodes[at].get(r.key) // counts as a request only where the object is sent from
 		case ok && !held.fresh(r.size):
 			stale = true
 		case !ok && !w.all:
@@ -143,13 +143,12 @@ func (c *cluster) fetch(w way, nodes []copies, r request, candidates []int, o *o
 	return found
 }
 
-// hotOneIn is how many fetched objects there are for each that goes into groupcache's hot
-// cache.
+// hotOneIn says that one in so many fetched objects goes into groupcache's hot cache.
 const hotOneIn = 10
 
-// replayOwners gives every object to the caches of the highest hashes of cache and key: the
-// first of them fetches it, and gives it to the others. A cache that is none of them asks them
-// each time, in turn, but for what is in its hot cache.
+// replayOwners gives every object to the caches with the highest hashes of cache and key. The
+// first of these owners fetches it and gives it to the others. Any other cache asks the
+// owners each time, in turn, except for objects in its hot cache.
 func (c *cluster) replayOwners(ctx context.Context, w way) (o outcomes, err error) {
 	share := 1.0
 	var hot []copies
@@ -181,7 +180,7 @@ func (c *cluster) replayOwners(ctx context.Context, w way) (o outcomes, err erro
 				break
 			}
 			if at != r.cache {
-				// An owner that fetches passes on: the request goes through it in vain.
+				// The owner has to fetch the object: the request to it was a miss.
 				o.queries += 2
 				o.queryBytes += failedFetchBytes + len(c.names[r.key])
 				o.roundTrips++

@@ -68,15 +68,15 @@ func (c *cluster) ways() []way {
 	)
 }
 
-// plannedCandidates is how many caches a lookup may name in vain, on average.
+// plannedCandidates is how many false candidates a lookup may have, on average.
 const plannedCandidates = 0.01
 
-// plannedBits is how long truncated hashes are so that no more are named in vain.
+// plannedBits is the length of truncated hashes with as few false candidates.
 func (c *cluster) plannedBits() int {
 	return bits.Len64(uint64(float64(c.most*(c.caches-1)) / plannedCandidates))
 }
 
-// silent asks nobody.
+// silent never has candidates.
 type silent struct{}
 
 func (silent) came(int, uint32)                           {}
@@ -85,7 +85,7 @@ func (silent) tick(float64)                               {}
 func (silent) ask(dst []int, cache int, key uint32) []int { return dst }
 func (silent) account(*outcomes)                          {}
 
-// everyone asks all others.
+// everyone has all other caches as candidates.
 type everyone struct {
 	silent
 	n int
@@ -100,6 +100,6 @@ func (e everyone) ask(dst []int, cache int, key uint32) []int {
 	return dst
 }
 
-// updateHeader is what any update takes beside its entries or bits, in bytes: as much as
-// the short datagram that brings a running peer's change.
+// updateHeader is the size in bytes of any update without its entries or bits, as in the
+// short datagram with a running peer's change.
 const updateHeader = 16

@@ -15,7 +15,7 @@ var _ = experiments.add(Experiment{
 	Run:     runTables,
 })
 
-// A cell is one printed value beside what it should be.
+// A cell is one printed value beside the right one.
 type cell struct {
 	table, row, column string
 	published          json.Number // digit by digit
@@ -52,7 +52,7 @@ func runTables(ctx context.Context, job *Job) error {
 	return nil
 }
 
-// check computes what a printed cell should say.
+// check computes the right value of a printed cell.
 func check(p printedCell) cell {
 	c := cell{table: p.Table, row: p.Row, column: p.Column, published: p.Value}
 	c.computed, c.text = p.compute()
@@ -60,7 +60,7 @@ func check(p printedCell) cell {
 	return c
 }
 
-// judge fills in what follows from the published and the computed value.
+// judge compares the published value with the computed one.
 func (c *cell) judge() {
 	value, _ := c.published.Float64()
 	c.verdict = judge(c.published, c.computed)
@@ -104,7 +104,7 @@ func (p printedCell) compute() (value float64, note string) {
 	}
 }
 
-// explain says what is right in place of a wrong cell, and how one can tell.
+// explain gives the right value of a wrong cell, and the reason.
 func explain(cells []printedCell, at int) string {
 	p := cells[at]
 	right, _ := p.compute()
@@ -145,7 +145,7 @@ func printedAt(cells []printedCell, table string, mn float64, k int) (json.Numbe
 	return "", false
 }
 
-// printTables makes one table of each printed one, and a count of all.
+// printTables makes a table for each printed one, and one with counts.
 func printTables(job *Job, cells []cell) {
 	summary := job.Table("The documents' printed values",
 		Column{Name: "table"}, Column{Name: "cells"}, Column{Name: "nearest", Head: "rounded to nearest"},

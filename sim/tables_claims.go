@@ -11,7 +11,7 @@ type claim struct {
 	where, what string
 	printed     json.Number
 	computed    float64
-	about       float64 // how far off a number may be that the text itself calls rough; 0 for printed digits
+	about       float64 // error allowed in a number that the text itself calls rough; 0 for printed digits
 	note        string
 }
 
@@ -21,8 +21,8 @@ func bytesOf(bitsPerKey float64) float64 { return bitsPerKey * 10_000 / 8 }
 // less is by how many per cent a is below b.
 func less(a, b float64) float64 { return 100 * (1 - a/b) }
 
-// claims checks what the documents say outside their tables. The simulations
-// that Mitzenmacher reports are in the experiment trials.
+// claims checks the numbers of the documents outside their tables. Mitzenmacher's
+// simulations are in the experiment trials.
 func claims() []cell {
 	const (
 		mitz    = "Mitzenmacher, "

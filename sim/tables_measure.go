@@ -18,7 +18,7 @@ const (
 	fewestHits      = 100    // with fewer, counting says too little
 )
 
-// A filterKind is what a column of a table speaks of.
+// A filterKind is the kind of filter in a column of a table.
 type filterKind struct {
 	mn float64
 	k  int
@@ -34,7 +34,7 @@ type measurement struct {
 	probes  int  // keys looked up
 }
 
-// measureCells fills in what real filters have in the cells' place.
+// measureCells fills in the values of real filters.
 func measureCells(ctx context.Context, job *Job, printed []printedCell, cells []cell) error {
 	var kinds []filterKind
 	filters := map[filterKind]int{} // of each kind
@@ -92,8 +92,7 @@ func (c *cell) measure(p printedCell, m measurement) {
 	c.measured = &measure{figures(value.value, 5), figures(value.half, 2)}
 }
 
-// measure builds filters of the kind, codes them, and looks up keys that are
-// not in them.
+// measure builds filters of the kind, codes them, and looks up absent keys.
 func (kind filterKind) measure(rng rand.Source, filters, probes int) (measurement, error) {
 	geometry := digest.Geometry{Bits: uint64(math.Round(kind.mn * measuredKeys)), Hashes: kind.k}
 	m := measurement{bits: float64(geometry.Bits) / measuredKeys}

@@ -13,7 +13,7 @@ const (
 	gap       = "  "
 )
 
-// wrapped breaks text at spaces into lines of a width. A word that is longer has its own.
+// wrapped breaks text at spaces into lines of a width. A longer word has its own line.
 func wrapped(text string, width int) (lines []string) {
 	var line strings.Builder
 	for word := range strings.FieldsSeq(text) {
@@ -29,7 +29,7 @@ func wrapped(text string, width int) (lines []string) {
 	return append(lines, line.String())
 }
 
-// paragraph writes text behind an indentation, of which the first line has its own.
+// paragraph writes text with an indentation; the first line has its own.
 func paragraph(w *strings.Builder, first, indent, text string) {
 	for i, line := range wrapped(text, lineWidth-utf8.RuneCountInString(indent)) {
 		if i == 0 {
@@ -57,7 +57,7 @@ func (c *textColumn) measure() {
 	}
 }
 
-// narrow breaks long text, and the heading to what the cells need.
+// narrow breaks long text, and the heading to the width of the cells.
 func (c *textColumn) narrow() {
 	if c.left {
 		for i, cell := range c.cells {
@@ -77,9 +77,9 @@ func (c *textColumn) narrow() {
 	c.measure()
 }
 
-// writeText prints a table in columns, text to the left and all else to the right. Where it
-// is wider than a terminal, headings and text take several lines, and then columns
-// that have no room follow in further parts, behind the first column again.
+// writeText prints a table in columns, text to the left and numbers to the right. If it is
+// wider than a terminal, headings and text are broken into several lines. Columns that still
+// have no room follow in further parts, each with the first column again.
 func (t *Table) writeText(w io.Writer) error {
 	columns := t.textColumns()
 	if total(columns) > lineWidth {
@@ -131,8 +131,8 @@ func total(columns []*textColumn) (width int) {
 	return width
 }
 
-// fitting returns the key and as many of the other columns as a line has room for, one at least
-// if there is one.
+// fitting returns the key and as many of the other columns as fit into a line, but at least
+// one if there is one.
 func fitting(key *textColumn, rest []*textColumn) []*textColumn {
 	part := []*textColumn{key}
 	for _, c := range rest {

@@ -28,7 +28,7 @@ type simulation struct {
 	n, m uint64
 	k    int
 	c    float64
-	// What the paper says of it, in bytes; 0 where it doesn't.
+	// The paper's numbers, in bytes; 0 where it has none.
 	budget, theory, mean, sd, most float64
 }
 
@@ -108,7 +108,7 @@ func parseSimulation(args []string) (s simulation, err error) {
 	return s, nil
 }
 
-// name says which simulation it is.
+// name identifies the simulation in tables.
 func (s simulation) name() string {
 	name := fmt.Sprintf("n=%d m=%d k=%d", s.n, s.m, s.k)
 	if s.c > 0 {
@@ -165,8 +165,8 @@ func printSizes(job *Job, simulations []simulation, results [][]sizes) {
 			figures(coded.mean, 8), orNil(s.mean), figures(coded.sd, 6), orNil(s.sd), coded.most, orNil(s.most),
 			orNil(s.budget), over, context)
 	}
-	table.Note("Coded by package arith's adaptive method, which is told m and x; log2 C(m,x) is the least that any coder of x positions could take, as the mean over the trials.")
-	table.Note("The paper's sizes include the overhead of its program: 14 to 19 bytes more than m·H. Its appendix's L is of a coder that learns x as it goes.")
+	table.Note("Coded by package arith's adaptive method, which knows m and x. log2 C(m,x) is the least size of x positions with any coder, as the mean over the trials.")
+	table.Note("The paper's sizes include the overhead of its program: 14 to 19 bytes more than m·H. Its appendix's L is for a coder that does not know x in advance.")
 }
 
 func printOnes(job *Job, simulations []simulation, results [][]sizes) {

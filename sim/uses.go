@@ -12,7 +12,7 @@ import (
 
 var _ = experiments.add(Experiment{
 	Name:    "uses",
-	Summary: "what else filters are for: set operations, Bloom joins, PlanetP's search, attenuated and aggregated filters",
+	Summary: "other uses of filters: set operations, Bloom joins, PlanetP's search, attenuated and aggregated filters",
 	Seconds: 1,
 	Flags: func(flags *flag.FlagSet) runner {
 		f, shapes := ratesFlag(flags, 0.05, 0.001), shapesFlag(flags, shape{8, 5}, shape{14, 2}, shape{100, 1}, shape{1000, 1})
@@ -44,7 +44,7 @@ func bitmapOf(g digest.Geometry, keys []digest.Key) bitmap {
 	return words
 }
 
-// shareIn is the share of keys that an array says yes to.
+// shareIn is the share of keys that an array contains.
 func shareIn(words bitmap, g digest.Geometry, keys []digest.Key) float64 {
 	yes := 0
 	var at []uint64
@@ -97,7 +97,7 @@ func setOperations(job *Job, shapes []shape) error {
 	return nil
 }
 
-// bloomJoin sends a filter of one table's keys, and gets back the rows that match it.
+// bloomJoin sends a filter of one table's keys and receives the rows that match it.
 func bloomJoin(job *Job) error {
 	const keys, rows, matching, rowBytes = 100_000, 400_000, 20_000, 100
 	table := job.Table(fmt.Sprintf("Bloom join: %d keys here, %d rows of %d bytes there, of which %d match", keys, rows, rowBytes, matching),
@@ -142,17 +142,17 @@ func bloomJoin(job *Job) error {
 	return nil
 }
 
-// planetP asks which peers have all terms of a question.
+// planetP finds the peers that have all terms of a query.
 func planetP(ctx context.Context, job *Job, rates []float64) error {
-	const peers, terms, questions = 100, 5000, 2000
-	table := job.Table(fmt.Sprintf("PlanetP's search: %d peers with %d terms each, %d questions about the terms of one peer", peers, terms, questions),
+	const peers, terms, queries = 100, 5000, 2000
+	table := job.Table(fmt.Sprintf("PlanetP's search: %d peers with %d terms each, %d queries for terms of one peer", peers, terms, queries),
 		Column{Name: "rate", Head: "f", Format: "%g"},
 		Column{Name: "bytes", Head: "bytes a peer's filter"},
-		Column{Name: "terms", Head: "terms asked for"},
+		Column{Name: "terms", Head: "terms of the query"},
 		Column{Name: "holders", Head: "peers with all", Format: "%.2f"},
-		Column{Name: "wrong", Head: "named in vain", Format: "%.4f"},
+		Column{Name: "wrong", Head: "false candidates", Format: "%.4f"},
 		Column{Name: "predicted", Format: "%.4f"},
-		Column{Name: "asked", Head: "of all peers asked, %", Format: "%.1f"})
+		Column{Name: "asked", Head: "peers queried, %", Format: "%.1f"})
 	cluster := lookupCluster{peers: peers, keys: terms, contents: zipf}
 	held := make([][]digest.Key, peers)
 	has := make([]map[digest.Key]bool, peers)
@@ -183,15 +183,15 @@ func planetP(ctx context.Context, job *Job, rates []float64) error {
 			rng := job.Rand(70 + uint64(asked))
 			holders, named, predicted := 0, 0, 0.0
 			var matches []index.Match
-			for range questions {
+			for range queries {
 				from := held[rng.IntN(peers)]
-				question := make([]digest.Key, asked)
-				for i := range question {
-					question[i] = from[rng.IntN(len(from))]
+				query := make([]digest.Key, asked)
+				for i := range query {
+					query[i] = from[rng.IntN(len(from))]
 				}
 				for p := range peers {
 					missing := 0
-					for _, k := range question {
+					for _, k := range query {
 						if !has[p][k] {
 							missing++
 						}
@@ -202,10 +202,10 @@ func planetP(ctx context.Context, job *Job, rates []float64) error {
 						predicted += math.Pow(f, float64(missing))
 					}
 				}
-				matches = x.AllOf(matches[:0], question)
+				matches = x.AllOf(matches[:0], query)
 				named += len(matches)
 			}
-			table.Row(f, bytes/peers, asked, float64(holders)/questions, float64(named-holders)/questions, figures(predicted/questions, 4), 100*float64(named)/questions/peers)
+			table.Row(f, bytes/peers, asked, float64(holders)/queries, float64(named-holders)/queries, figures(predicted/queries, 4), 100*float64(named)/queries/peers)
 		}
 	}
 	table.Note("Terms follow a law of popularity, x^-%g over a hundred times as many as a peer has. Predicted: the sum of f to the power of the terms that a peer does not have.", lookupExponent)

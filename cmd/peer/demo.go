@@ -20,7 +20,7 @@ type demoCommand struct {
 	Skew     float64       `name:"skew" placeholder:"EXPONENT" default:"0.9" type:"number" max:"5" help:"How skewed their popularity is: the exponent of a Zipf law. Default: ${default}."`
 	Seed     uint64        `name:"seed" placeholder:"NUMBER" default:"1" type:"count" help:"Equal seeds give equal workloads. Default: ${default}."`
 	Trace    string        `name:"trace" placeholder:"FILE" help:"Replay a request trace instead, plain or gzip: lines of SECONDS CLIENT KEY SIZE, or an access log, Squid's or in Common Log Format. Its order is kept, its times are not. Clients are assigned to the peers by hash; requests of unknown clients at random."`
-	Rate     float64       `name:"rate" placeholder:"RATE" default:"300" type:"number" max:"1e6" help:"Requests a second in all; 0 is as fast as answers come. What telling each other takes depends on it. Default: ${default}."`
+	Rate     float64       `name:"rate" placeholder:"RATE" default:"300" type:"number" max:"1e6" help:"Requests a second in all; 0 is as fast as answers come. The cost of the digests depends on it. Default: ${default}."`
 	Publish  time.Duration `name:"publish" placeholder:"TIME" default:"0s" type:"time" max:"1h" help:"How long a change may wait, at most, until the other peers hear of it. Default: 0s, at most 5 s, and as long as waiting saves more than it costs."`
 	Forward  bool          `name:"forward" help:"Run the peers as forward proxies, not as reverse proxies of the origin."`
 	Serve    bool          `name:"serve" help:"Keep the cluster up afterwards, print its addresses and wait for Ctrl-C."`

@@ -36,8 +36,8 @@ type cluster struct {
 	seen atomic.Pointer[replay.Counts] // by the clients so far
 }
 
-// counters are of what neither the peers nor their clients can know: origin fetches of
-// what a sibling held at that moment.
+// counters count what neither the peers nor their clients can know: origin fetches of
+// objects that a sibling held at that moment.
 type counters struct {
 	missed, missedBytes atomic.Int64
 }
@@ -94,8 +94,8 @@ func (c *cluster) config(o Options, i int, secret []byte) config.Config {
 	return cfg
 }
 
-// storeSize has room for every object, since the demo shows what cooperation
-// does, not eviction, and takes the largest: a store takes a quarter of itself.
+// storeSize has room for every object, because the demo shows cooperation and not
+// eviction. It has room for the largest one, which may take a quarter of a store.
 func storeSize(o Options) int64 {
 	var largest int64
 	for _, size := range o.Trace.Sizes {
@@ -136,8 +136,8 @@ func (c *cluster) settled() bool {
 	return true
 }
 
-// fetched is called by the origin: if any other peer holds the object at this
-// moment, the digests should have said so.
+// fetched is called by the origin. If another peer holds the object at this moment,
+// the digests should have shown it.
 func (c *cluster) fetched(r *http.Request) {
 	asking := c.asking(r)
 	if asking < 0 {
@@ -153,12 +153,12 @@ func (c *cluster) fetched(r *http.Request) {
 	}
 }
 
-// identity is what package cache calls the response to a GET of the origin that
-// has no Vary field.
+// identity is package cache's name for the response to a GET of the origin without a
+// Vary field.
 func (c *cluster) identity(target string) string { return "GET " + c.base + target }
 
-// asking is the peer that a request to the origin came from, by its Via field,
-// or -1.
+// asking returns the number of the peer that sent a request to the origin, from its Via
+// field, or -1.
 func (c *cluster) asking(r *http.Request) int {
 	via := rfc9111.Via(r.Header)
 	for i := range c.nodes {
@@ -169,9 +169,9 @@ func (c *cluster) asking(r *http.Request) int {
 	return -1
 }
 
-// icpBytes is what one query and one reply of ICP take as UDP payload (RFC 2186):
-// each has a header of 20 bytes and the URL with a zero byte at its end; the
-// query has the requester's address of 4 bytes before it.
+// icpBytes is the UDP payload of one query and one reply of ICP (RFC 2186). Each has a
+// header of 20 bytes and the URL with a zero byte at its end. The query has the
+// requester's address of 4 bytes before the URL.
 func icpBytes(url int) int64 { return int64(20+4+url+1) + int64(20+url+1) }
 
 // close stops everything and removes the files.

@@ -26,7 +26,7 @@ type Options struct {
 
 	TempDir  string       // where the files go meanwhile; "" = the system's
 	Version  string       // of the program
-	Progress io.Writer    // told how far it is; nil = nobody
+	Progress io.Writer    // gets the progress; nil = none
 	Live     bool         // Progress is a terminal: rewrite one line
 	Logger   *slog.Logger // of the peers; nil = discard
 	// Serve, if not nil, is called with the running cluster after the workload;
@@ -41,18 +41,17 @@ type Addresses struct {
 	Example Example
 }
 
-// Example is an object that Holder has and Other does not, by their places among
-// the peers: a request for it to Other shows cooperation. Target is "" if there
-// is none.
+// Example is an object that peer number Holder has and number Other does not. A
+// request for it to Other shows cooperation. Target is "" if there is none.
 type Example struct {
 	Target        string
 	Holder, Other int
 }
 
-// Run starts a cluster, sends it the trace, and stops it. Nothing is left behind,
-// whatever happens. An error of a request is counted in the result; the error
-// that Run returns is of the demo itself. If ctx ends meanwhile, the result is of
-// the requests that were answered until then; nil = of none.
+// Run starts a cluster, sends it the trace, and stops it. It always removes its files.
+// Errors of requests are counted in the result; Run returns errors of the demo itself.
+// If ctx ends early, the result covers the requests that were answered until then, and
+// is nil without any.
 func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.FalsePositives == 0 {
 		o.FalsePositives = 0.001
@@ -95,7 +94,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	return result, nil
 }
 
-// interrupted makes a plain word of an error that is due to ctx's end.
+// interrupted replaces an error that the end of ctx caused.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
@@ -103,7 +102,7 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// listens are where the peers take requests.
+// listens returns the addresses at which the peers take requests.
 func (c *cluster) listens() (list []string) {
 	for _, n := range c.nodes {
 		list = append(list, n.Addresses().Listen)

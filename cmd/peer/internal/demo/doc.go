@@ -1,7 +1,7 @@
-// Package demo runs a whole cluster in one process, puts a workload through it
-// and tells what came of it.
+// Package demo runs a whole cluster in one process, sends it a workload and
+// reports the result.
 //
 // Nothing is simulated: an origin and every peer listen on loopback, requests
-// and gossip go through sockets, objects lie on disk, and each body is checked
-// against its URL. Start from [Run].
+// and gossip go through sockets, objects are stored on disk, and each body is
+// checked against its URL. Start from [Run].
 package demo

@@ -7,8 +7,9 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// report tells how far the clients are, until the function it returns is called:
-// on a terminal in one line that is written anew, else in a line now and then.
+// report prints the progress of the clients until the function that it returns is
+// called: on a terminal in one line that is rewritten, elsewhere in a new line every
+// two seconds.
 func report(o Options, c *cluster) (stop func()) {
 	interval, begin, end := 2*time.Second, "", "\n"
 	if o.Live {

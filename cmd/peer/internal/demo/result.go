@@ -8,7 +8,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Result is what came of a demo. Bytes of messages are payload, without the
+// Result is the outcome of a demo. Bytes of messages are payload, without the
 // headers of TLS, TCP, UDP and IP.
 type Result struct {
 	Workload Workload      `json:"workload"`
@@ -17,13 +17,13 @@ type Result struct {
 	Total    Row           `json:"total"`
 	Compare  []Alternative `json:"comparison"` // "summarycache", "icp", "none", "floor"
 	// OverFloor is the relative excess of origin fetches over one for each
-	// object; FalseShare the share of false hits in the questions to siblings.
+	// object. FalseShare is the share of false hits in the requests to siblings.
 	OverFloor  float64 `json:"origin_fetches_over_floor"`
 	FalseShare float64 `json:"false_hits_per_sibling_request"`
-	Wait       float64 `json:"publish_wait_seconds"`    // that a change waits for others before it is published, at most
-	LagMean    float64 `json:"digest_lag_mean_seconds"` // from hearing of a version to having it
+	Wait       float64 `json:"publish_wait_seconds"`    // the longest that a change waits for others before it is published
+	LagMean    float64 `json:"digest_lag_mean_seconds"` // from the advert of a version until it is applied
 	LagMax     float64 `json:"digest_lag_max_seconds"`
-	Membership int64   `json:"membership_bytes"`       // of gossip datagrams that are no adverts
+	Membership int64   `json:"membership_bytes"`       // of gossip datagrams other than adverts
 	Errors     int64   `json:"client_errors"`          // requests that failed or got a wrong body
 	FirstError string  `json:"first_client_error"`     // "" = none
 	Checked    int64   `json:"body_bytes_checked"`     // of answers, against their URLs
@@ -34,9 +34,9 @@ type Result struct {
 type Workload struct {
 	Name     string  `json:"name"`
 	Requests int     `json:"requests"`
-	Objects  int     `json:"objects"` // distinct ones asked for
+	Objects  int     `json:"objects"` // distinct ones requested
 	Bytes    int64   `json:"bytes"`   // of all objects once
-	Clients  int     `json:"clients"` // 0 = unknown, requests were dealt at random
+	Clients  int     `json:"clients"` // 0 = unknown, requests were assigned at random
 	Rate     float64 `json:"rate"`    // requests a second; 0 = unbounded
 	Seed     uint64  `json:"seed"`
 }
@@ -47,15 +47,15 @@ type Row struct {
 	Requests        int64  `json:"requests"`
 	LocalHits       int64  `json:"local_hits"`
 	SiblingHits     int64  `json:"sibling_hits"`
-	Collapsed       int64  `json:"collapsed"` // answered by what another request was fetching
+	Collapsed       int64  `json:"collapsed"` // answered by the fetch of another request
 	OriginFetches   int64  `json:"origin_fetches"`
-	SiblingRequests int64  `json:"sibling_requests"` // to those that were fetching the object, too
+	SiblingRequests int64  `json:"sibling_requests"` // including those to peers with a fetch of the object in progress
 	FalseHits       int64  `json:"false_hits"`
 	SiblingErrors   int64  `json:"sibling_errors"`
-	Hedges          int64  `json:"hedges"`    // questions, to the origin too, because a sibling was late
-	Overtaken       int64  `json:"overtaken"` // origin fetches, because a sibling was late, that it then overtook
-	// Missed counts origin fetches of what the store of a sibling held at the
-	// moment the origin was asked.
+	Hedges          int64  `json:"hedges"`    // requests to another source, because a sibling was late
+	Overtaken       int64  `json:"overtaken"` // origin fetches started because a sibling was late, where the sibling then answered first
+	// Missed counts origin fetches of objects that a sibling's store held when the
+	// origin was asked.
 	Missed            int64 `json:"missed_opportunities"`
 	BytesSent         int64 `json:"digest_bytes_sent"`
 	BytesReceived     int64 `json:"digest_bytes_received"`
@@ -126,7 +126,7 @@ func (c *cluster) result(o Options, seen *replay.Result) *Result {
 	return r
 }
 
-// wait is the longest that a change waits.
+// wait is the longest time that a change waits.
 func wait(o Options) time.Duration {
 	return exchange.Publishing{Interval: o.Publish}.For(o.Peers - 1).Interval
 }
@@ -144,16 +144,16 @@ func (c *cluster) row(i int, s admin.Status, seen replay.Counts) Row {
 	}
 }
 
-// lookupBytes is about what it takes to ask a key's owner who is fetching the object, with
+// lookupBytes is about the size of a lookup of a fetch in progress at the key's owner, with
 // the answer.
 const lookupBytes = 160
 
-// compare works out what other ways of cooperating would have cost.
+// compare computes what other ways of cooperating would have cost.
 //
-// With ICP every miss asks all siblings and waits for their answers, so that the
-// origin is asked only for what no sibling holds: our fetches without the missed
-// ones. Without cooperation each peer fetches each object that it is asked for
-// once. The stores of the demo evict nothing.
+// With ICP every miss queries all siblings and waits for their answers, so the
+// origin is asked only for objects that no sibling holds: our fetches without the
+// missed ones. Without cooperation each peer fetches each requested object once. The
+// stores of the demo evict nothing.
 func (c *cluster) compare(o Options, statuses []admin.Status, ways []replay.Way) []Alternative {
 	ours := Alternative{Name: "summarycache", OriginBytes: c.origin.Tally().Bytes}
 	icp := Alternative{Name: "icp", OriginBytes: ours.OriginBytes}
@@ -161,7 +161,7 @@ func (c *cluster) compare(o Options, statuses []admin.Status, ways []replay.Way)
 	for i, s := range statuses {
 		x := s.Exchange
 		ours.OriginFetches += int64(s.Traffic.OriginRequests)
-		ours.Messages += x.AdvertsSent + 2*(x.SnapshotsReceived+x.DeltasReceived-x.CarriedReceived) + 2*x.Syncs // a body is asked for unless an advert brings it, a sync is answered
+		ours.Messages += x.AdvertsSent + 2*(x.SnapshotsReceived+x.DeltasReceived-x.CarriedReceived) + 2*x.Syncs // a body is requested unless an advert carries it, and a sync is answered
 		ours.Messages += 2 * int64(s.Traffic.LookupsSent)
 		ours.MessageBytes += x.BytesReceived() + x.MembershipBytesReceived + lookupBytes*int64(s.Traffic.LookupsSent)
 		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.counters[i].missed.Load()

@@ -14,7 +14,7 @@ func Text(r *Result) string {
 	fmt.Fprintf(&b, "\n%s\nin %.1f s: %s objects of %s in all,\n%s\n", r.Workload.Name, r.Seconds,
 		table.Count(r.Workload.Objects), table.Bytes(r.Workload.Bytes), assigned(r))
 
-	b.WriteString("\nWhat became of the requests\n")
+	b.WriteString("\nHow the requests were answered\n")
 	t := table.New("peer", ">requests", ">local hits", ">sibling hits", ">origin", ">collapsed", ">false hits", ">missed")
 	r.eachRow(t, func(p Row) {
 		t.Row(p.Name, table.Count(p.Requests), table.Count(p.LocalHits), table.Count(p.SiblingHits), table.Count(p.OriginFetches),
@@ -22,7 +22,7 @@ func Text(r *Result) string {
 	})
 	b.WriteString(t.Text("  "))
 
-	b.WriteString("\nWhat telling each other took\n")
+	b.WriteString("\nWhat the digests cost\n")
 	t = table.New("peer", ">sent", ">received", ">snapshots sent", ">received", ">deltas sent", ">received", ">adverts")
 	r.eachRow(t, func(p Row) {
 		t.Row(p.Name, table.Bytes(p.BytesSent), table.Bytes(p.BytesReceived), table.Count(p.SnapshotsSent), table.Count(p.SnapshotsReceived),
@@ -30,7 +30,7 @@ func Text(r *Result) string {
 	})
 	b.WriteString(t.Text("  "))
 
-	fmt.Fprintf(&b, "\nWhat the same requests cost at %s a second, and would otherwise\n", table.Count(int64(r.pace())))
+	fmt.Fprintf(&b, "\nWhat the same requests cost at %s a second, here and elsewhere\n", table.Count(int64(r.pace())))
 	t = table.New("", ">origin fetches", ">origin bytes", ">messages", ">message bytes")
 	titles := map[string]string{
 		"summarycache": "summarycache and membership", "icp": "ICP, asking all at each miss", "none": "no cooperation", "floor": "the floor, each object once",
@@ -84,23 +84,23 @@ func assigned(r *Result) string {
 func notes(r *Result) string {
 	t := table.New("", "")
 	note := func(word, format string, args ...any) { t.Row(word, fmt.Sprintf(format, args...)) }
-	note("false hits", "siblings asked that lacked the object: %.2f %% of %s questions", 100*r.FalseShare, table.Count(r.Total.SiblingRequests))
-	note("missed", "origin fetches of what a sibling's store held at that moment; its digest was under way")
-	note("origin", "%.2f %% more fetches than the floor; the rest were asked for at two peers at once", 100*r.OverFloor)
-	note("sent", "all messages about digests; a change waits for others to go with, at most %.0f ms, and is in place %.0f ms after the advert (at most %.0f ms). Membership took %s more.",
+	note("false hits", "requests to siblings that lacked the object: %.2f %% of %s", 100*r.FalseShare, table.Count(r.Total.SiblingRequests))
+	note("missed", "origin fetches of an object that a sibling's store held; its digest had not arrived yet")
+	note("origin", "%.2f %% more fetches than the floor, where two peers got a request at the same time", 100*r.OverFloor)
+	note("sent", "all messages about digests. A change waits for others at most %.0f ms, so that they share a message. It is applied %.0f ms after the advert (at most %.0f ms). Membership took %s more.",
 		1000*r.Wait, 1000*r.LagMean, 1000*r.LagMax, table.Bytes(r.Membership))
-	note("pace", "%s requests a second; at fewer, changes travel with fewer others, and membership, which takes the same each second, weighs more%s",
+	note("pace", "%s requests a second. At a lower rate fewer changes share a message, and membership, which costs the same each second, weighs more%s",
 		table.Count(int64(r.pace())), slower(r))
-	note("ICP", "2 x (peers - 1) datagrams a miss; 25 bytes and the URL to ask, 21 and the URL to answer (RFC 2186). All bytes are payload, without the headers of TLS, TCP, UDP and IP.")
+	note("ICP", "2 x (peers - 1) datagrams a miss: queries of 25 bytes and the URL, answers of 21 and the URL (RFC 2186). All bytes are payload, without the headers of TLS, TCP, UDP and IP.")
 	if n := r.Total.SiblingErrors; n > 0 {
-		note("failed", "%s to siblings got no answer in time", table.Of(n, "question"))
+		note("failed", "%s to siblings got no answer in time", table.Of(n, "request"))
 	}
 	if r.Late() {
 		note("late", "%.0f requests a second, not %.0f: this machine was too busy, and digests were late",
 			float64(r.Workload.Requests)/r.Seconds, r.Workload.Rate)
 	}
 	if r.Errors == 0 {
-		note("clients", "no error; all %s of bodies were what their URLs say", table.Bytes(r.Checked))
+		note("clients", "no error; all %s of bodies were right for their URLs", table.Bytes(r.Checked))
 	} else {
 		note("clients", "%s ERRORS, the first: %s", table.Count(r.Errors), r.FirstError)
 	}

@@ -32,7 +32,7 @@ func TestText(t *testing.T) {
 	}
 	text := Text(r)
 	for _, want := range []string{
-		"1,694 clients assigned to 2 peers by hash", "0.45 % of 1,000 questions", "1.23 % more fetches than the floor",
+		"1,694 clients assigned to 2 peers by hash", "0.45 % of 1,000", "1.23 % more fetches than the floor",
 		"ICP, asking all at each miss", "no error; all 1.00 GiB of bodies",
 	} {
 		if !strings.Contains(text, want) {
@@ -66,7 +66,7 @@ func TestText(t *testing.T) {
 	r.Total.SiblingErrors, r.Workload.Requests, r.Workload.Rate, r.Seconds = 1, 3000, 300, 15
 	text = Text(r)
 	for _, want := range []string{"3 ERRORS, the first: request 7: oh", "each request assigned to one of 2 peers at random",
-		"failed      1 question to siblings", "late        200 requests a second, not 300"} {
+		"failed      1 request to siblings", "late        200 requests a second, not 300"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -1,6 +1,6 @@
-// Package replay sends a request trace to caches that are running somewhere, and
-// says what the client saw: by Cache-Status which way each answer came, how long
-// it took, and what went wrong.
+// Package replay sends a request trace to running caches and reports what the client
+// saw: where each answer came from, by its Cache-Status, how long it took, and which
+// requests failed.
 //
 // Start from [Run].
 package replay

@@ -13,28 +13,28 @@ import (
 	"github.com/summarycache/summarycache/sim/workload"
 )
 
-// Options say what to send, and where to.
+// Options say what to send, and where.
 type Options struct {
 	Trace *workload.Trace
 	Peers []string // host:port where each takes requests
-	// Base is the origin that the trace's targets are asked for at, by forward
-	// proxies; nil = the peers are reverse proxies.
+	// Base is the origin of the trace's targets, for peers that are forward proxies;
+	// nil = the peers are reverse proxies.
 	Base    *url.URL
 	Rate    float64 // requests a second in all; 0 = as fast as answers come, unless Speed is set
 	Speed   float64 // the trace's own times, this many times as fast; 0 = not by its times
 	Workers int     // requests under way at once, at most; 0 = 16 for each peer
 	Seed    uint64  // for the peers that requests of unknown clients go to
-	// Check compares each body with what its URL says, as the demo's origin
-	// answers, and wants a Cache-Status; without it a body must only be whole.
+	// Check compares each body with the one that the demo's origin has for its URL,
+	// and requires a Cache-Status. Without it a body must only be complete.
 	Check bool
 	// Progress, if not nil, is called after each request, one call at a time, with the
 	// counts of all peers so far.
 	Progress func(Counts)
 }
 
-// Run sends the trace, or as much of it as ctx allows. Errors of requests are
-// counted in the result; the error is that of ctx. Requests that its end cuts off are
-// not counted.
+// Run sends the trace until its end or that of ctx. Errors of requests are counted in
+// the result, and Run returns the error of ctx. Requests that the end of ctx interrupts
+// are not counted.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Workers == 0 {
 		o.Workers = 16 * len(o.Peers)
@@ -64,7 +64,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return p.result(time.Since(p.began)), ctx.Err()
 }
 
-// A player is a run under way.
+// A player is one run.
 type player struct {
 	o       Options
 	peer    []int // of each request
@@ -98,7 +98,7 @@ func (p *player) feed(ctx context.Context, jobs chan<- int) {
 	}
 }
 
-// due is when the i-th request is to be sent, from the beginning.
+// due returns when the i-th request is sent, counted from the beginning.
 func (p *player) due(i int) time.Duration {
 	seconds := 0.0
 	switch {

@@ -11,18 +11,18 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// A Way is how an answer came, as Cache-Status says.
+// A Way is where an answer came from, as its Cache-Status says.
 type Way uint8
 
 const (
-	Unknown Way = iota // no Cache-Status that says
+	Unknown Way = iota // Cache-Status is missing or does not say it
 	Local
 	Sibling
 	Origin
 	Shared // with another request, or validated
 )
 
-// wayOf reads the last member of Cache-Status, which is that of the cache asked.
+// wayOf reads the last member of Cache-Status, which the requested cache added.
 func wayOf(h http.Header) Way {
 	last, _ := rfc9111.LastStatus(h)
 	switch {
@@ -64,13 +64,13 @@ func (c *Counts) add(o Counts) {
 	}
 }
 
-// A tally is what is known of one peer's answers.
+// A tally has the counts of one peer, and the times of its answers.
 type tally struct {
 	Counts
 	took []time.Duration
 }
 
-// Row is what one peer answered, or all did.
+// Row describes the answers of one peer, or of all.
 type Row struct {
 	Peer string `json:"peer"`
 	Counts
@@ -78,7 +78,7 @@ type Row struct {
 	P99 float64 `json:"p99_seconds"`
 }
 
-// Result is what the clients saw.
+// Result describes all answers.
 type Result struct {
 	Trace      string  `json:"trace"`
 	Seconds    float64 `json:"seconds"`
