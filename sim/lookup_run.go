@@ -120,6 +120,7 @@ func (r *lookupRun) fill(ctx context.Context, w *lookupWay) error {
 	}
 	r.held, r.sample = 0, slices.Concat(samples...)
 	for peer, f := range filters {
+		r.job.Progress(peer, len(filters), "%s: %d of %d filters added", w.name, peer, len(filters))
 		if err := w.add(peer, f); err != nil {
 			return err
 		}
