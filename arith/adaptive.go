@@ -52,17 +52,12 @@ func decodeAdaptiveBitmap(words []uint64, src []byte, m, x uint64) error {
 	if !sparse(m, x) {
 		return decodeWords(&d, m, x, func(i, w uint64) { words[i] = w })
 	}
-	if x <= m-x {
-		clear(words)
-		return decodeGaps(&d, m, x, func(p uint64) { words[p/64] |= 1 << (p % 64) })
+	clear(words)
+	err := decodeGaps(&d, m, min(x, m-x), func(p uint64) { words[p/64] |= 1 << (p % 64) })
+	if x > m-x {
+		invert(words, 0, m)
 	}
-	for i := range words {
-		words[i] = 1<<64 - 1
-	}
-	if m%64 != 0 {
-		words[len(words)-1] = 1<<(m%64) - 1
-	}
-	return decodeGaps(&d, m, m-x, func(p uint64) { words[p/64] &^= 1 << (p % 64) })
+	return err
 }
 
 // zeroOdds returns the probability, scaled by 2^64, that a bit is zero when

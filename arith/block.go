@@ -17,7 +17,7 @@ import (
 type part struct {
 	count  uint64 // members
 	length int    // bytes
-	at     int    // where they begin
+	at     int    // where they begin; decoders only
 }
 
 // onStack is how many chunks are managed without allocating.
@@ -32,63 +32,42 @@ func appendBlocks(dst []byte, s *source, x uint64) []byte {
 	s.flip = p.flip
 	var local [onStack]part
 	parts := append(local[:0], make([]part, p.chunks)...)
-	left := p.y
-	for i := range parts[:len(parts)-1] {
+	last := len(parts) - 1
+	parts[last].count = p.y
+	for i := range parts[:last] {
 		parts[i].count = s.count(p.chunk(i))
-		left -= parts[i].count
+		parts[last].count -= parts[i].count
 	}
-	parts[len(parts)-1].count = left
 	var e chunkEncoder
 	e.init(&p)
+	// The codes are written behind the most that the directory may take, and moved up to it.
 	start := len(dst)
-	dst = e.reserve(dst, parts)
+	room := start + 2*binary.MaxVarintLen64*last
+	dst = slices.Grow(dst, room-start)[:room]
 	for i := range parts {
-		e.encodePart(dst, s, i, parts)
+		dst = e.appendChunk(dst, s, i, &parts[i])
 	}
-	return assemble(dst, start, parts)
-}
-
-// reserve lengthens dst by what the directory and every chunk may take, and
-// notes where each chunk has its place.
-func (e *chunkEncoder) reserve(dst []byte, parts []part) []byte {
-	at := len(dst) + 2*binary.MaxVarintLen64*(len(parts)-1)
-	for i := range parts {
-		from, to := e.plan.chunk(i)
-		parts[i].at = at
-		parts[i].length = 0
-		if parts[i].count > 0 {
-			parts[i].length = e.bound(from, to, parts[i].count)
-		}
-		at += parts[i].length
-	}
-	return slices.Grow(dst, at-len(dst))[:at]
-}
-
-// encodePart codes chunk i into its place.
-func (e *chunkEncoder) encodePart(dst []byte, s *source, i int, parts []part) {
-	p := &parts[i]
-	if p.count == 0 {
-		return
-	}
-	from, to := e.plan.chunk(i)
-	end := p.at + p.length
-	p.length = len(e.encode(dst[p.at:end:end], s, from, to))
-	p.at = end - p.length
-}
-
-// assemble writes the directory and moves the chunks' codes up to it.
-func assemble(dst []byte, start int, parts []part) []byte {
 	out := dst[:start]
-	for _, p := range parts[:len(parts)-1] {
+	for _, p := range parts[:last] {
 		out = binary.AppendUvarint(out, uint64(p.length))
 	}
-	for _, p := range parts[:len(parts)-1] {
+	for _, p := range parts[:last] {
 		out = binary.AppendUvarint(out, p.count)
 	}
-	for _, p := range parts {
-		out = append(out, dst[p.at:p.at+p.length]...)
+	return append(out, dst[room:]...)
+}
+
+// appendChunk appends the code of chunk i.
+func (e *chunkEncoder) appendChunk(dst []byte, s *source, i int, p *part) []byte {
+	if p.count == 0 {
+		return dst
 	}
-	return out
+	from, to := e.plan.chunk(i)
+	n := e.bound(from, to, p.count)
+	dst = slices.Grow(dst, n)
+	code := e.encode(dst[len(dst):][:n:n], s, from, to) // the end of what it is given
+	p.length = len(code)
+	return append(dst, code...)
 }
 
 // directory reads what precedes the chunks of src. parts is as long as there

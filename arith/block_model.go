@@ -97,28 +97,19 @@ func blockModel(mod *model, m, y uint64, size uint, visit func(ordinal int, kept
 	if y < m-y {
 		odds, _ = bits.Div64(y, 0, m-y)
 	}
-	escaped := uint64(0) // less 2^64
-	likely := zeros      // probability of one block with c ones
-	start, ordinal := uint64(0), 0
-	for c := range size + 1 {
-		count := choose(size, c)
-		base := start
-		for j := bits.Len64(count) - 1; j >= 0; j-- {
-			if count>>j&1 == 0 {
-				continue
-			}
-			kept := likely<<j >= enough && ordinal < maxSymbols-1
-			if kept {
-				mod.add(base, uint8(j), likely<<j)
-				escaped -= likely << j
-			}
-			visit(min(ordinal, maxSymbols-1), kept)
-			base += 1 << j
-			ordinal++
+	escaped := uint64(0)            // less 2^64
+	class, likely := uint(0), zeros // probability of one block with class ones
+	eachGroup(size, func(ordinal int, ones uint, first uint64, log int) {
+		for ; class < ones; class++ {
+			likely, _ = bits.Mul64(likely, odds)
 		}
-		start = base
-		likely, _ = bits.Mul64(likely, odds)
-	}
+		kept := likely<<log >= enough && ordinal < maxSymbols-1
+		if kept {
+			mod.add(first, uint8(log), likely<<log)
+			escaped -= likely << log
+		}
+		visit(min(ordinal, maxSymbols-1), kept)
+	})
 	mod.add(1<<32, uint8(size), escaped)
 	mod.normalise()
 }

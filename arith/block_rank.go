@@ -49,8 +49,8 @@ var fillTables = sync.OnceFunc(func() {
 		t.place16[b] = uint16(next[c] - t.first16[c])
 		next[c]++
 	}
-	eachGroup(16, func(ordinal int, first, size uint64) {
-		for rank := first; rank < first+size; rank++ {
+	eachGroup(16, func(ordinal int, _ uint, first uint64, log int) {
+		for rank := first; rank < first+1<<log; rank++ {
 			t.ordinal16[t.unrank16[rank]] = uint8(ordinal)
 		}
 	})
@@ -82,21 +82,22 @@ var fillTables = sync.OnceFunc(func() {
 	for rank := range uint64(quick32) {
 		t.unrank32[rank] = slowUnrank32(rank)
 	}
-	eachGroup(32, func(ordinal int, first, size uint64) {
-		for rank := first; rank < min(first+size, quick32); rank++ {
+	eachGroup(32, func(ordinal int, _ uint, first uint64, log int) {
+		for rank := first; rank < min(first+1<<log, quick32); rank++ {
 			t.ordinal32[rank] = uint8(ordinal)
 		}
 	})
 })
 
-// eachGroup visits the groups of blocks of size bits in order of rank.
-func eachGroup(size uint, visit func(ordinal int, first, size uint64)) {
+// eachGroup visits the groups of blocks of size bits in order of rank: of each, how many
+// ones its blocks have, the rank of the first, and the logarithm of their number.
+func eachGroup(size uint, visit func(ordinal int, ones uint, first uint64, log int)) {
 	first, ordinal := uint64(0), 0
 	for c := range size + 1 {
 		count := choose(size, c)
 		for j := bits.Len64(count) - 1; j >= 0; j-- {
 			if count>>j&1 == 1 {
-				visit(ordinal, first, 1<<j)
+				visit(ordinal, c, first, j)
 				first += 1 << j
 				ordinal++
 			}

@@ -66,15 +66,14 @@ func (t *encodeTable) build(m *model, sym []uint8) {
 
 // decodeTable holds, for each state less L, its symbol and where to go on.
 type decodeTable struct {
-	next  [1 << blockLog]uint16 // the next state less L, before the bits shed are added
-	shed  [1 << blockLog]uint8  // how many bits that is
-	sym   [1 << blockLog]uint8
-	raw   [1 << blockLog]uint8
-	taken [1 << blockLog]uint8 // raw + shed
-	base  [maxSymbols]uint64
-	mask  [maxSymbols]uint64 // 1<<raw - 1
-	log   uint
-	long  uint // the most bits that a symbol takes
+	next [1 << blockLog]uint16 // the next state less L, before the bits shed are added
+	shed [1 << blockLog]uint8  // how many bits that is
+	sym  [1 << blockLog]uint8
+	raw  [1 << blockLog]uint8
+	base [maxSymbols]uint64
+	mask [maxSymbols]uint64 // 1<<raw - 1
+	log  uint
+	long uint // the most bits that a symbol takes
 	// Gaps: all of it for a state, base+1<<16 | next<<5 | jump<<4 | shed.
 	gap  [1 << gapLog]uint64
 	each uint // raw, of all but the jump
@@ -111,6 +110,5 @@ func (t *decodeTable) build(m *model) {
 		t.next[at] = uint16(s<<shed - 1<<m.log)
 		t.shed[at] = uint8(shed)
 		t.raw[at] = m.symbols[i].raw
-		t.taken[at] = t.raw[at] + t.shed[at]
 	}
 }

@@ -121,18 +121,22 @@ func (d *Delta) compose(next *Delta) (*Delta, error) {
 	}
 	out := *d
 	out.target, out.keys, out.ones = next.target, next.keys, next.ones
-	out.flips = make([]uint64, 0, len(d.flips)+len(next.flips))
-	a, b := d.flips, next.flips
+	out.flips = inOne(d.flips, next.flips)
+	return &out, nil
+}
+
+// inOne returns what is in one of two ascending lists, and not in both.
+func inOne(a, b []uint64) []uint64 {
+	out := make([]uint64, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
 		switch {
 		case a[0] < b[0]:
-			out.flips, a = append(out.flips, a[0]), a[1:]
+			out, a = append(out, a[0]), a[1:]
 		case b[0] < a[0]:
-			out.flips, b = append(out.flips, b[0]), b[1:]
+			out, b = append(out, b[0]), b[1:]
 		default:
 			a, b = a[1:], b[1:]
 		}
 	}
-	out.flips = append(append(out.flips, a...), b...)
-	return &out, nil
+	return append(append(out, a...), b...)
 }

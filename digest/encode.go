@@ -1,6 +1,10 @@
 package digest
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/summarycache/summarycache/arith"
+)
 
 // AppendTo appends the filter's smallest encoding. Equal filters give equal bytes
 // on every machine.
@@ -89,10 +93,10 @@ func (r *reader) positions(l form, ones uint64) (set pieces) {
 		return set
 	}
 	b := newPieceBuilder(l)
-	if l.bitmap {
-		words, err := decodeWords(c, payload, l.bits, ones)
-		if err != nil {
-			r.fail("positions", body, err)
+	if l.bitmap && c >= codingArith {
+		words := make([]uint64, (l.bits+63)/64)
+		if err := arith.DecodeBitmap(words, c.method(), payload, l.bits, ones); err != nil {
+			r.fail("positions", body, fmt.Errorf("%w: %w", ErrCorrupt, err))
 			return set
 		}
 		b.addWords(0, words)

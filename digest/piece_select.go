@@ -14,15 +14,7 @@ func (s *pieces) unrank(clear, set []uint64) []uint64 {
 	if len(set) == 0 {
 		return clear
 	}
-	flips := make([]uint64, 0, len(clear)+len(set))
-	for len(clear) > 0 && len(set) > 0 {
-		if clear[0] < set[0] {
-			flips, clear = append(flips, clear[0]), clear[1:]
-		} else {
-			flips, set = append(flips, set[0]), set[1:]
-		}
-	}
-	return append(append(flips, clear...), set...)
+	return inOne(clear, set)
 }
 
 // selectAhead is for how many ranks memory is asked at once.

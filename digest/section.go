@@ -24,8 +24,11 @@ func (c coding) String() string {
 	case codingGaps:
 		return "gaps"
 	}
-	return arith.Method(c - codingArith).String()
+	return c.method().String()
 }
+
+// method is that of arith, if it is one of arith's.
+func (c coding) method() arith.Method { return arith.Method(c - codingArith) }
 
 // known reports whether there is such a coding: whether arith has a name for it,
 // if it is one of arith's.
@@ -132,27 +135,10 @@ func decodePositions(c coding, payload []byte, m, x uint64, take func([]uint64))
 	case codingGaps:
 		return decodeGaps(payload, m, x, take)
 	}
-	if err := arith.DecodeSetTo(arith.Method(c-codingArith), payload, m, x, take); err != nil {
+	if err := arith.DecodeSetTo(c.method(), payload, m, x, take); err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return nil
-}
-
-// decodeWords returns the positions that a payload means, which is plausible, as an
-// array of bits.
-func decodeWords(c coding, payload []byte, m, x uint64) ([]uint64, error) {
-	words := make([]uint64, (m+63)/64)
-	if c >= codingArith {
-		if err := arith.DecodeBitmap(words, arith.Method(c-codingArith), payload, m, x); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
-		}
-		return words, nil
-	}
-	return words, decodePositions(c, payload, m, x, func(positions []uint64) {
-		for _, p := range positions {
-			words[p>>6] |= 1 << (p & 63)
-		}
-	})
 }
 
 // plausible refuses a payload of n bytes that cannot be x positions in [0, m),
