@@ -2,11 +2,9 @@ package arith
 
 import "math/bits"
 
-// The adaptive method knows from the start how many positions are in the set
-// and how many are not, and draws them like balls from an urn: what is left
-// decides what comes next. That saves the bits by which a model that starts at
-// equal counts learns the density, and it can neither promise too many
-// positions nor too few.
+// The adaptive method is told how many positions are in the set and how many are not,
+// and draws them like balls from an urn: the odds of the next one follow from what is
+// left. So it spends no bits on learning the density.
 //
 // Where at least one in sparseFactor of the bits is of the rarer kind it codes
 // bit by bit (this file), elsewhere the gaps (adaptive_gaps.go).

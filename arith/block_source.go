@@ -121,8 +121,8 @@ func invert(words []uint64, from, m uint64) {
 // members puts the positions of the ones in words, at most gapWords of them
 // that begin at position from, into found, and returns how many there are.
 //
-// Whether a word has any ones and whether it has a second can't be guessed:
-// what is written so that Go makes a conditional set of it costs no branch.
+// A processor can't predict whether a word has any ones, nor whether it has a second.
+// So both are written in such a way that Go compiles them without a branch.
 func members(found *[gapWords * 64]uint64, words []uint64, from uint64) int {
 	n := uint64(0)
 	for ; len(words) >= 64; from += 64 * 64 {

@@ -5,12 +5,12 @@
 // a bit array has m bits of which x are one. There are C(m, x) such sets, so
 // log2 C(m, x) bits is the limit. Start from [AppendSet] and [DecodeSet], or
 // from [AppendBitmap] and [DecodeBitmap] where the array is at hand: equal sets
-// give equal bytes by either way. m and x are not part of those bytes, and the
-// bytes don't say where they end: whoever frames them carries all three.
-// [Choose] picks the [Method] by rule.
+// give equal bytes either way. The bytes contain neither m nor x, nor do they say
+// where they end: the caller's message carries all three. [Choose] picks the [Method]
+// by a fixed rule.
 //
-// It is not a general-purpose compressor, and it detects damage only by luck:
-// most altered bytes decode to another set. Frame and checksum what you send.
+// It is not a general-purpose compressor, and it does not detect damage reliably:
+// most altered codes decode to another set. Frame and checksum what you send.
 //
 // Encoders append to the slice they are given and decoders keep no reference
 // to their input. Functions are safe for concurrent use. The bytes are

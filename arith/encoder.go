@@ -56,8 +56,8 @@ func (e *encoder) encodeBit(zero uint64, bit uint64) {
 	}
 }
 
-// encodeBits is encodeBit for the low n bits of w. It has the interval in
-// registers, and what depends on a bit is no branch, since none can be guessed.
+// encodeBits is encodeBit for the low n bits of w. It keeps the interval in registers,
+// and has no branch that depends on a bit, since no processor can predict those.
 func (e *encoder) encodeBits(zero, w, n uint64) {
 	low, width := e.low, e.width
 	for ; n > 0; n-- {

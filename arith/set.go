@@ -10,14 +10,13 @@ import (
 type Method uint8
 
 const (
-	// Adaptive codes a set by an interval that narrows from decision to
-	// decision: to within three bytes of the limit at any size. It is the
-	// reference that every reader knows.
+	// Adaptive is arithmetic coding, one decision at a time: within three bytes of
+	// the limit at any size.
 	Adaptive Method = 0
 
-	// Block codes a set in steps of a whole block of bits or a whole gap, in
-	// chunks that can be decoded apart: to within 0.05 % of the limit from
-	// about 32 KiB on, many times as fast.
+	// Block codes a whole block of bits, or a whole gap, in one step, in chunks that
+	// are independent of each other. It is many times as fast, and within 0.05 % of the
+	// limit from about 32 KiB on.
 	Block Method = 1
 )
 
@@ -35,10 +34,10 @@ func (m Method) String() string {
 // MaxUniverse is the largest m of a set.
 const MaxUniverse = 1 << 40
 
-// Choose returns the method by which a set of x of m positions should be
-// coded: [Block] where the code takes about 1 KiB or more, [Adaptive] below. From there
-// on, blocks are two to fifteen times as fast, for some three bytes.
-// It depends on nothing else, so equal sets give equal bytes.
+// Choose returns the method by which a set of x of m positions should be coded:
+// [Block] if the code takes about 1 KiB or more, otherwise [Adaptive]. From there on,
+// Block is two to fifteen times as fast and costs about three bytes more. The choice
+// depends on m and x only, so equal sets give equal bytes.
 func Choose(m, x uint64) Method {
 	if x <= m && codeBits(m, min(x, m-x)) >= 1<<13 {
 		return Block
@@ -47,9 +46,9 @@ func Choose(m, x uint64) Method {
 }
 
 // AppendSet appends the code of the set of positions in [0, m) to dst and
-// returns it, grown. The positions must be strictly increasing, below m, and m
-// at most [MaxUniverse]: anything else is a broken call and panics, as does an
-// unknown method. An empty set and a full one take no bytes.
+// returns the extended slice. The positions must be strictly increasing and below m,
+// and m must be at most [MaxUniverse]: anything else panics, as does an unknown method.
+// An empty set and a full one take no bytes.
 func AppendSet(dst []byte, method Method, m uint64, positions []uint64) []byte {
 	checkPositions(m, positions)
 	return appendCode(dst, method, &source{positions: positions, m: m}, uint64(len(positions)))
@@ -97,10 +96,9 @@ func DecodeSet(dst []uint64, method Method, src []byte, m, x uint64) ([]uint64, 
 	return t.found, nil
 }
 
-// DecodeSetTo is [DecodeSet] for a caller that has another place for the positions
-// than a slice of all of them. It hands them to take in order, some hundreds at a time.
-// take must not keep the slice. What it has been given is worth nothing if there is an
-// error in the end.
+// DecodeSetTo is [DecodeSet] for a caller that does not need all positions in one slice.
+// It passes them to take in order, some hundreds at a time. take must not keep the slice.
+// If DecodeSetTo returns an error, what take was given is invalid.
 func DecodeSetTo(method Method, src []byte, m, x uint64, take func(positions []uint64)) error {
 	if err := checkCounts(src, m, x); err != nil {
 		return err
@@ -154,9 +152,9 @@ func checkBeyond(m uint64, words []uint64) {
 
 func wordsFor(m uint64) uint64 { return (m + 63) / 64 }
 
-// checkCounts refuses counts that can't be, before anything of their size is
-// made. A member of the rarer kind costs more than a bit in every form, so
-// src bounds how many there are.
+// checkCounts refuses impossible counts before anything of their size is allocated. A
+// member of the rarer kind costs more than a bit in every form, so the length of src
+// bounds how many there are.
 func checkCounts(src []byte, m, x uint64) error {
 	if m > MaxUniverse || x > m {
 		return ErrCorrupt

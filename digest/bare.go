@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// AppendBare appends what of the delta's encoding cannot be known from its base
-// and its target's version: neither header nor checksum, some fifty bytes less.
-// It is for a carrier that tells the rest itself; that the result has the target's
-// state is then the only check. base is the delta's base or its target; any other
-// filter is refused with [ErrBase], and dst returned as it was.
+// AppendBare appends the delta's encoding without header and checksum, which saves some
+// fifty bytes. It is for a carrier that transmits the base's and the target's version
+// itself. The only check is then that the result has the target's state. base is the
+// delta's base or its target; any other filter is refused with [ErrBase], and dst
+// returned as it was.
 func (d *Delta) AppendBare(dst []byte, base *Filter) ([]byte, error) {
 	sets, clears, err := d.inContext(base)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 )
 
 // A CountingFilter follows one cache as objects come and go, and freezes its
-// contents into [Filter]s. It counts the keys on each position in four bits; a
-// counter that reaches 15 stays there (Fan et al., Summary Cache, section V-C),
-// so that there is never a false negative.
+// contents into [Filter]s. It counts the keys on each position in four bits. A counter
+// that reaches 15 stays there (Fan et al., Summary Cache, section V-C), so there is never
+// a false negative.
 //
 // Callers add a key once when its object arrives and remove it once when the
 // object goes. All methods are safe for concurrent use. Adding and removing
-// different keys scales with the number of cores; [CountingFilter.Advance] and
-// [CountingFilter.Rebuild] exclude each other but stop neither readers nor, for
-// longer than a millisecond at a million keys, writers.
+// different keys scales with the number of cores. [CountingFilter.Advance] and
+// [CountingFilter.Rebuild] exclude each other. They never block readers of filters, and
+// writers for less than a millisecond at a million keys.
 type CountingFilter struct {
 	counters atomic.Pointer[counters]
 	current  atomic.Pointer[Filter]
@@ -63,15 +63,15 @@ func newCounters(g Geometry) *counters {
 	return c
 }
 
-// NewCountingFilter returns an empty filter. epoch is that of its first versions;
-// a cache that starts a new life should start with a larger one than before, and
-// Unix time does. Zero means 1.
+// NewCountingFilter returns an empty filter. epoch is that of its first versions. A cache
+// that starts empty again should use a larger epoch than before; the Unix time will do.
+// Zero means 1.
 //
 // Any number of keys can be added. An empty filter takes next to nothing, and each
 // position that is set about five bytes, until that is two thirds of a byte for each
-// bit: with one hash, half a gigabyte for 10⁸ keys. What others take of a digest is
-// bounded by [Limits]: ask [Limits.Accept] before keys are added, as 10⁸ keys at a rate
-// of 10⁻³ make a snapshot of 143 MB, beyond the default.
+// bit: with one hash, half a gigabyte for 10⁸ keys. Receivers have [Limits]:
+// [Limits.Accept] says beforehand whether they will take the filter. 10⁸ keys at a rate
+// of 10⁻³ make a snapshot of 143 MB, which is beyond the default.
 func NewCountingFilter(g Geometry, epoch uint64) (*CountingFilter, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err
@@ -92,16 +92,16 @@ func (c *CountingFilter) Geometry() Geometry { return c.counters.Load().geometry
 // Add says that the cache now holds k. A frozen filter contains every key whose
 // Add returned before [CountingFilter.Advance] was called.
 func (c *CountingFilter) Add(k Key) {
-	// Counters that are retired have been replaced before: another turn takes another
-	// rebuild. So it is below.
+	// Retired counters have been replaced already, so each turn of this loop, and of
+	// those below, takes another rebuild.
 	for !c.counters.Load().add(k) {
 	}
 }
 
-// Remove says that the cache no longer holds k. It returns false, and changes
-// nothing, if the counters show that k was not there. Removing a key that was
-// never added but looks present (with the odds of a false positive) cannot be
-// noticed and takes other keys' counts with it: remove only what was added.
+// Remove says that the cache no longer holds k. It returns false, and changes nothing,
+// if the counters show that k was not there. A key that was never added may look present,
+// as a false positive does; removing it decrements the counters of other keys. So remove
+// only what was added.
 func (c *CountingFilter) Remove(k Key) bool {
 	for {
 		if done, removed := c.counters.Load().remove(k); done {
@@ -123,17 +123,17 @@ func (c *CountingFilter) MayContain(k Key) bool {
 func (c *CountingFilter) Current() *Filter { return c.current.Load() }
 
 // Advance freezes the present contents as the next version and returns it. If no
-// position changed since the last time it returns the same filter again. The
-// time that others may have to wait for it is that of collecting the changes of one
-// part of the filter, a thirtieth at most and of large filters one 1024th.
+// position changed since the last time, it returns the same filter again. Meanwhile a
+// writer waits at most until the changes of one shard have been collected: a thirtieth
+// of a small filter, and a 1024th of a large one.
 func (c *CountingFilter) Advance() *Filter {
 	f, _ := c.AdvanceDelta()
 	return f
 }
 
-// AdvanceDelta is [CountingFilter.Advance], and also returns what changed: a
-// delta of length zero if nothing did. It takes time and memory in proportion to
-// the delta's length: see [Delta.Apply].
+// AdvanceDelta is [CountingFilter.Advance], and also returns what changed: a delta of
+// length zero if nothing did. Its time and memory are proportional to the delta's length,
+// as those of [Delta.Apply].
 func (c *CountingFilter) AdvanceDelta() (*Filter, *Delta) {
 	c.freezing.Lock()
 	defer c.freezing.Unlock()

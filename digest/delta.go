@@ -30,7 +30,7 @@ func (d *Delta) Len() int { return len(d.flips) }
 // AppendPositions appends to dst the positions that flip, in ascending order.
 func (d *Delta) AppendPositions(dst []uint64) []uint64 { return append(dst, d.flips...) }
 
-// MemoryBytes returns what the delta occupies.
+// MemoryBytes returns the memory that the delta occupies.
 func (d *Delta) MemoryBytes() int { return 176 + 8*cap(d.flips) }
 
 // Diff returns what turns base into target: two filters of one epoch and
@@ -57,10 +57,10 @@ func Diff(base, target *Filter) (*Delta, error) {
 
 // Apply returns the target, given the base: any other filter is refused with
 // [ErrBase], and a result that does not have the target's state with
-// [ErrCorrupt]. It leaves base as it is. It takes time and memory in proportion to
-// the number of flips, whatever the filter's size, and so does the target, which
-// shares the rest with the base; except that after many changes of a filter's size
-// (a quarter less or a third more than before) one delta pays for all of it.
+// [ErrCorrupt]. It does not change base. Its time and memory are proportional to the
+// number of flips, whatever the filter's size, since the target shares the rest with the
+// base. The exception is a filter that has shrunk by a quarter or grown by a third since
+// it was laid out: then one delta pays for writing all of it anew.
 func (d *Delta) Apply(base *Filter) (*Filter, error) {
 	if err := d.checkBase(base); err != nil {
 		return nil, fmt.Errorf("digest: apply: %w", err)

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// AppendTo appends the delta's encoding with base as context: who holds the base
-// knows which positions are set, so a position to be set is coded as its rank
-// among the clear ones, and a position to be cleared as its rank among the set
-// ones. That takes the delta to its entropy given the base, well below that of
-// the XOR (Mitzenmacher, section IV).
+// AppendTo appends the delta's encoding with base as context. A receiver that holds the
+// base knows which positions are set. So a position to be set is coded as its rank among
+// the clear ones, and a position to be cleared as its rank among the set ones. That takes
+// the entropy of the delta given the base, well below that of the XOR (Mitzenmacher,
+// section IV).
 //
-// The target serves as well as the base, and gives the same bytes. With nil the
-// delta is written plain: larger, and readable without the base. Any other filter
-// is refused with [ErrBase], and dst returned as it was.
+// base may also be the target, which gives the same bytes. If base is nil, the delta is
+// written plain: it is larger, and readable without the base. Any other filter is refused
+// with [ErrBase], and dst returned as it was.
 func (d *Delta) AppendTo(dst []byte, base *Filter) ([]byte, error) {
 	h := Header{
 		Kind:     KindDelta,
@@ -43,8 +43,8 @@ func (d *Delta) AppendTo(dst []byte, base *Filter) ([]byte, error) {
 	return seal(dst, start), nil
 }
 
-// inContext is ranks, if f is the delta's base or target. It is neither if the
-// counts do not work out: a delta that came plain, from someone who lied.
+// inContext returns the delta's ranks, if f is its base or target. A plain delta may have
+// come with false counts: then f is neither.
 func (d *Delta) inContext(f *Filter) (sets, clears []uint64, err error) {
 	if f == nil {
 		return nil, nil, fmt.Errorf("digest: encode a delta from %v: %w: none given", d.base, ErrBase)
@@ -87,7 +87,7 @@ func (d *Delta) ranks(f *Filter) (sets, clears []uint64) {
 
 // DecodeDelta reads what [Delta.AppendTo] wrote. base is the filter it applies
 // to; if it is not, the error is [ErrBase]. Only a plain delta can be read with a
-// nil base. What the delta leads to is verified by [Delta.Apply].
+// nil base. [Delta.Apply] verifies the target.
 func DecodeDelta(b []byte, base *Filter, lim Limits) (*Delta, error) {
 	lim = lim.withDefaults()
 	r := start(b, lim)

@@ -2,20 +2,20 @@
 // and sparse, small in memory, and on the wire as small as information theory
 // allows.
 //
-// It is not a set: a [Filter] may say yes for a key that is absent. It never says
-// no for one that was present when it was frozen. It is no transport either:
-// package gossip spreads digests, and package digest/feed helps those who have a carrier.
+// A [Filter] is not a set: it may say yes for a key that is absent, but it never says
+// no for one that was present when it was frozen. Nor is the package a transport:
+// package gossip distributes digests, and package digest/feed does it over a transport
+// that you have.
 //
 // Start with a [CountingFilter], which follows one cache as objects come and go.
 // [CountingFilter.Advance] freezes it into a Filter, which is immutable and safe
-// to share. [Diff] tells two filters of one cache apart, a [History] keeps such
-// [Delta]s, and package index asks the filters of many peers at once. A peer
-// is sent a snapshot, the encoding of a Filter, and then deltas. [OpenFilter] asks a
-// snapshot in pieces for one key where it lies. [Filter] and
-// Delta append their encodings to the caller's slice, and decoders keep nothing
-// of the bytes they were given. [GeometryFor] makes a [Geometry] of the number of
-// keys and a rate of false positives, and [Plan] one of what an operator knows and
-// wants.
+// to share. [Diff] returns the [Delta] between two filters of one cache, a [History]
+// keeps such deltas, and package index looks a key up in the filters of many peers at
+// once. A peer is sent a snapshot, the encoding of a Filter, and from then on deltas.
+// [OpenFilter] looks a key up in a snapshot on a server, of which it reads a few
+// kilobytes. Filter and Delta append their encodings to the caller's slice, and decoders
+// keep no reference to their input. [GeometryFor] makes a [Geometry] from the number of
+// keys and a false-positive rate, and [Plan] from what an operator knows and wants.
 //
 // The ideas are those of Fan, Cao, Almeida and Broder (Summary Cache) and of
 // Mitzenmacher (Compressed Bloom Filters): tune the filter as a message. His
@@ -25,8 +25,8 @@
 // IV) are coded with the old filter as context.
 //
 // The encoding is specified in FORMAT.md. It is not a security boundary: a digest
-// is a hint, and whoever acts on one must survive its being wrong. Decoders
-// allocate no more than [Limits] says, whatever the bytes.
+// is a hint, and a program that acts on one must cope with its being wrong. Decoders
+// allocate no more than [Limits] allow, whatever the bytes.
 //
 // # Security
 //
@@ -34,10 +34,10 @@
 // seed nobody can choose names that fill a filter. But XXH64 is no cryptographic
 // hash: pairs of names can be constructed that have one key under every seed.
 // If one of a pair is cached at a peer, a request for the other causes a false
-// hit, one for each such request. With the seed, names can be chosen
-// that share no position, which raises the false-positive rate by 1.4 at
-// m/n = 8, k = 5 and by 1.14 at 14, 2, and not at all with one hash; and names can
-// be asked for that are false positives every time.
+// hit, one for each such request. An attacker who knows the seed can choose names that
+// share no position. That multiplies the false-positive rate by 1.4 at m/n = 8, k = 5
+// and by 1.14 at m/n = 14, k = 2, and leaves it as it is with one hash. He can also
+// request names that are false positives every time.
 //
 // Encodings reveal a tag of the seed, not the seed; a secret that can be guessed
 // can be tested against it. The state hash and the checksum find mistakes, not

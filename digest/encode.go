@@ -31,9 +31,8 @@ func (f *Filter) positionSet() positionSet {
 }
 
 // DecodeFilter reads what [Filter.AppendTo] or [Filter.AppendPieces] wrote. Any other
-// bytes give an error, without allocating beyond the limits. What the publisher says of itself is
-// taken as said: Keys and the sequence cannot be checked here; the positions
-// agree with the State.
+// bytes give an error, without allocating beyond the limits. The positions are checked
+// against the version's State. Keys and the sequence are the publisher's claims.
 func DecodeFilter(b []byte, lim Limits) (*Filter, error) {
 	lim = lim.withDefaults()
 	r := start(b, lim)
@@ -54,8 +53,8 @@ func (r *reader) filterBody(h Header, lim Limits) *Filter {
 	if r.err != nil {
 		return nil
 	}
-	// The message is read straight into the filter: a list in between would take
-	// several times its memory.
+	// The positions go straight into the filter, since a list of them would take several
+	// times its memory.
 	f := &Filter{geometry: h.Geometry, version: h.Version, keys: h.Keys, ones: h.Ones}
 	m := f.geometry.Bits
 	l := formFor(m, f.ones)

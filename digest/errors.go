@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// What a caller can do about bad bytes differs by these. Decoders wrap them in a
-// [FormatError]; test with errors.Is.
+// There is one error for each thing that a caller can do about bad input. Decoders wrap
+// them in a [FormatError]; test with errors.Is.
 var (
-	// ErrVersion: a later format. Leave that peer alone until it changes.
+	// ErrVersion: a later format. Ignore that peer until it sends another.
 	ErrVersion = errors.New("unknown format version")
 	// ErrTooLarge: beyond the [Limits] given. Refuse, and warn once.
 	ErrTooLarge = errors.New("beyond the limits")
-	// ErrCorrupt: not what any encoder writes. Drop it; keep the last good digest.
+	// ErrCorrupt: no encoder writes this. Drop it; keep the last good digest.
 	ErrCorrupt = errors.New("corrupt")
-	// ErrBase: a delta for another filter than the one at hand. Ask for a snapshot.
+	// ErrBase: the delta belongs to another filter. Request a snapshot.
 	ErrBase = errors.New("delta belongs to another filter")
-	// ErrSeed: the publisher hashes keys under another secret. Its digests are of no use here.
+	// ErrSeed: the publisher hashes keys under another seed, so its digests are useless here.
 	ErrSeed = errors.New("keys are hashed under another seed")
-	// ErrGeometry: a [Geometry] that no filter can have, or two that do not go together.
+	// ErrGeometry: a [Geometry] that no filter can have.
 	ErrGeometry = errors.New("impossible geometry")
 )
 

@@ -11,9 +11,9 @@ import (
 // it never says no for one that was present. Safe for concurrent use and to
 // share.
 //
-// A dense filter is a bitmap, a sparse one a compact list; nothing but
-// [Filter.MemoryBytes] and speed depends on which. Either is in pieces, which
-// versions that follow each other share.
+// A dense filter is kept as a bitmap and a sparse one as a compact list. Only
+// [Filter.MemoryBytes] and speed depend on that. Both are divided into pieces, and
+// successive versions share the pieces in which they agree.
 type Filter struct {
 	geometry Geometry
 	version  Version
@@ -31,8 +31,8 @@ func (f *Filter) Version() Version { return f.version }
 // Ones returns the number of positions that are set, 0 to Geometry().Bits.
 func (f *Filter) Ones() uint64 { return f.ones }
 
-// Keys returns how many keys the publisher says the filter stands for. Nothing
-// can check it: where a false claim would do harm, go by [Filter.Ones].
+// Keys returns how many keys the publisher claims that the filter stands for. The claim
+// cannot be checked: where a false one would do harm, use [Filter.Ones].
 func (f *Filter) Keys() uint64 { return f.keys }
 
 // MayContain reports whether every position of k is set. False means that the
@@ -60,9 +60,8 @@ func (f *Filter) Positions() iter.Seq[uint64] {
 	}
 }
 
-// AppendPositions appends to dst the next set positions from a position on, in
-// ascending order: n of them, or as many as there are. It takes time in proportion to
-// what it appends, wherever that begins.
+// AppendPositions appends to dst the first n set positions that are at least from, or
+// all if there are fewer, in ascending order. Its time is proportional to what it appends.
 func (f *Filter) AppendPositions(dst []uint64, from uint64, n int) []uint64 {
 	if from >= f.geometry.Bits {
 		return dst
@@ -85,16 +84,15 @@ func (f *Filter) FalsePositiveRate() float64 {
 	return math.Pow(float64(f.ones)/float64(f.geometry.Bits), float64(f.geometry.Hashes))
 }
 
-// MemoryBytes returns what the filter occupies, what it shares with other versions
-// of itself included.
+// MemoryBytes returns the memory that the filter occupies, including what it shares with
+// other versions.
 func (f *Filter) MemoryBytes() int { return int(unsafe.Sizeof(*f)) + f.bytes() }
 
 // Dense reports whether the filter is kept as a bitmap.
 func (f *Filter) Dense() bool { return f.bitmap }
 
-// FilterOf makes a filter from keys, without counters: for a cache that never
-// removes, and for tools. seq may yield a key more than once. The version's
-// State is filled in.
+// FilterOf makes a filter of keys in one call, for a cache that never removes and for
+// tools. seq may yield a key more than once. The version's State is computed.
 func FilterOf(g Geometry, v Version, seq iter.Seq[Key]) (*Filter, error) {
 	c, err := NewCountingFilter(g, v.Epoch)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// A FilterAt is a filter in pieces that is asked where it lies: on a web server, say.
-// Of its bytes it holds the index only. It is immutable, and safe for concurrent use
-// where its io.ReaderAt is.
+// A FilterAt is a filter in pieces that stays where it is, on a web server for example.
+// Only its index is in memory. It is immutable, and safe for concurrent use if its
+// io.ReaderAt is.
 type FilterAt struct {
 	r      io.ReaderAt
 	header Header
@@ -20,10 +20,10 @@ type FilterAt struct {
 // firstRead is how many bytes OpenFilter asks for. Most indexes fit.
 const firstRead = 4 << 10
 
-// OpenFilter reads the index of what [Filter.AppendPieces] wrote: the first 4 KiB,
-// and, should the index be longer, once more what it lacks. What r gives is checked,
-// and refused as by [DecodeFilter]; but that the positions have the version's State can
-// be known of a whole filter only. An error of r is returned as it is.
+// OpenFilter reads the index of what [Filter.AppendPieces] wrote: the first 4 KiB and,
+// if the index is longer, the rest of it in a second read. What r returns is checked as
+// by [DecodeFilter], except that only a whole filter can be checked against the version's
+// State. An error of r is returned as it is.
 func OpenFilter(r io.ReaderAt, lim Limits) (*FilterAt, error) {
 	lim = lim.withDefaults()
 	b, err := readUpTo(r, firstRead, 0)
@@ -70,9 +70,9 @@ func (f *FilterAt) Header() Header { return f.header }
 // Pieces returns how many pieces there are, one or more.
 func (f *FilterAt) Pieces() int { return len(f.index.entries) }
 
-// MayContain is [Filter.MayContain]. It reads one piece for each position of k, as long
-// as these are set: with one hash, one piece. That piece is checked and decoded anew each
-// time: whoever asks often is better served by the whole filter.
+// MayContain is [Filter.MayContain]. It reads the piece of each position of k in turn,
+// until one is clear: with one hash, one piece. Each piece is checked and decoded anew,
+// so for many lookups the whole filter is better.
 func (f *FilterAt) MayContain(k Key) (bool, error) {
 	var buf [MaxHashes]uint64
 	for _, p := range f.header.Geometry.positions(&buf, k) {

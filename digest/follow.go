@@ -6,10 +6,10 @@ import (
 )
 
 // Follow freezes the present contents as the version after former, in former's epoch,
-// and returns it with what has changed since: for a publisher that was restarted and
-// has its contents again, so that those who hold former need only that. If nothing
-// has changed it returns former, with a delta of length zero. Call it before the
-// filter is published; what was frozen earlier has no part in it. The error wraps
+// and returns it with what has changed since. It is for a publisher that was restarted
+// and has its contents again: peers that hold former then need the delta only. If
+// nothing has changed it returns former, with a delta of length zero. Call it before
+// anything is published; versions frozen earlier are forgotten. The error wraps
 // [ErrBase] if former has another geometry or seed.
 func (c *CountingFilter) Follow(former *Filter) (*Filter, *Delta, error) {
 	c.freezing.Lock()

@@ -12,10 +12,9 @@ const (
 	MaxHashes = 32      // k
 )
 
-// A Geometry says how keys become positions. All filters of one epoch share one;
-// two filters can only be compared, united or told apart by a delta if their
-// geometries are equal. The zero Geometry is not valid: see [GeometryFor] and
-// [Plan], or fill it by hand.
+// A Geometry says how keys become positions. All filters of one epoch share one, and
+// there is a delta between two filters only if their geometries are equal. The zero
+// Geometry is not valid: use [GeometryFor] or [Plan], or set the fields yourself.
 type Geometry struct {
 	Bits   uint64 // m, size of the position space: 1 to [MaxBits]
 	Hashes int    // k, positions per key: 1 to [MaxHashes]
@@ -24,8 +23,7 @@ type Geometry struct {
 	// means none. It is a secret: encodings carry a one-way tag of it, and
 	// decoding restores it from [Limits.Seed].
 	Seed uint64
-	// tag stands for a seed that is not known here: that of a filter which was
-	// decoded without Limits.Seed.
+	// tag is the tag of an unknown seed: that of a filter decoded without Limits.Seed.
 	tag uint32
 }
 
@@ -37,7 +35,7 @@ type Geometry struct {
 // times. The geometry has no seed yet. No keys or another rate wraps
 // [ErrGeometry], more than [MaxBits] wraps [ErrTooLarge].
 //
-// Where traffic or memory is what counts, use [Plan].
+// To plan for a budget of traffic or memory, use [Plan].
 func GeometryFor(keys uint64, falsePositiveRate float64) (Geometry, error) {
 	fail := func(err error, why string) (Geometry, error) {
 		return Geometry{}, fmt.Errorf("digest: geometry for %d keys at %v false positives: %w: %s", keys, falsePositiveRate, err, why)

@@ -7,26 +7,25 @@ import (
 	"time"
 )
 
-// A Goal is what an operator knows and wants. Zero means not given, for every
-// field but Objects; either FalseCandidates or one of the budgets must be.
+// A Goal is what an operator knows and wants. Zero means not given, for every field but
+// Objects. FalseCandidates or one of the budgets must be given.
 type Goal struct {
 	Objects uint64  // that one peer holds
 	Peers   int     // in the cluster, this one included; 2 if zero
 	Churn   float64 // objects that one peer replaces in a second
 
-	// Hashes is the number of them that every digest has, at most [MaxHashes]. If it
-	// is not given, Plan picks the best.
+	// Hashes is the number of hashes of every digest, at most [MaxHashes]. If it is not
+	// given, Plan picks the best.
 	Hashes int
 
-	// An update is due when Interval has passed or a share Threshold (0 to 1) of
-	// the objects was replaced, whichever comes first; a threshold means one object
-	// at least. If neither is given, Plan picks the smallest threshold that the
-	// traffic budget allows, or 1 % if there is no such budget, but no update more
-	// often than every second.
+	// An update is due when Interval has passed or a share Threshold (0 to 1) of the
+	// objects was replaced, whichever comes first, but not before one object was. If
+	// neither is given, Plan picks the smallest threshold that the traffic budget allows,
+	// or 1 % if there is no such budget, with at most one update a second.
 	Interval  time.Duration
 	Threshold float64
-	// Resend is the share of updates that must be sent as snapshots: to who joined, or
-	// missed more than the publisher remembers. 0 to 1.
+	// Resend is the share of updates, 0 to 1, that must be sent as snapshots: to peers
+	// that joined, or missed more than the publisher remembers.
 	Resend float64
 
 	FalseCandidates   float64 // wanted per lookup, of all peers together, at most
@@ -70,23 +69,22 @@ func (e *GoalError) Error() string {
 
 func (e *GoalError) Unwrap() error { return ErrImpossible }
 
-// Plan finds the cheapest geometry for a goal. If false candidates are given,
-// it is the one of least traffic that has no more; else the one of fewest false
-// positives that all budgets allow. For each number of hashes the best number of
-// bits is computed, and no integer neighbour is better. Expected sizes are those of
-// an ideal coder, which ours is within a thousandth of. The bound allows for what ours
-// takes above that, and for how far the ones of a filter stray: 2 % of the bytes at
-// 1,000 keys, 0.5 % at 10,000, 0.12 % at 100,000. Pure; a twentieth of a millisecond to
-// half a one. The error wraps [ErrImpossible], or [ErrTooLarge] if receivers with the
-// default [Limits] would refuse the filter: of a hundred million keys, for one.
+// Plan finds the cheapest geometry for a goal. If FalseCandidates is given, that is the
+// geometry of least traffic that has no more of them; otherwise it is the one of fewest
+// false positives that all budgets allow. For each number of hashes Plan computes the
+// best number of bits, and no integer neighbour is better. Expected sizes are those of an
+// ideal coder, which ours comes within a thousandth of. SnapshotBound includes what our
+// coder takes above that and how far the number of set positions varies: 2 % of the bytes
+// at 1,000 keys, 0.5 % at 10,000, 0.12 % at 100,000. Plan is a pure function and takes
+// 0.05 to 0.5 ms. The error wraps [ErrImpossible], or [ErrTooLarge] if receivers with the
+// default [Limits] would refuse the filter, as they do one of a hundred million keys.
 //
-// Where deltas are sent, one hash is the cheapest at every rate. Where everything
-// is sent as snapshots (Resend is 1, or nothing changes) and more than some 7 % false
-// positives are allowed, so is a nearly full filter of many hashes: the sizes fall
-// towards both ends of k (Mitzenmacher, section II-B). That saves up to a seventh
-// of the bytes, for several times the memory. Give MemoryBytes or Hashes to keep it
-// from that. Where memory is less than a byte a key, several hashes in a bitmap are
-// the best there is.
+// Where deltas are sent, one hash is the cheapest at every rate. Where everything is sent
+// as snapshots (Resend is 1, or nothing changes) and more than about 7 % false positives
+// are allowed, a nearly full filter of many hashes is cheaper: sizes fall towards both
+// ends of k (Mitzenmacher, section II-B). It saves up to a seventh of the bytes and takes
+// several times the memory. To rule it out, give MemoryBytes or Hashes. With less than a
+// byte of memory a key, several hashes in a bitmap are best.
 func Plan(goal Goal) (Design, error) {
 	goal, err := goal.complete()
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// A History is a current filter with the deltas that led to it, as many as fit a
-// budget: what a publisher, and every replica that passes digests on, answers
-// "what changed since version V" from. Safe for concurrent use.
+// A History is a current filter and the last deltas that led to it, as many as fit a
+// budget. From it a publisher, or a replica that passes digests on, answers what has
+// changed since some version. Safe for concurrent use.
 type History struct {
 	mu      sync.Mutex
 	max     int
@@ -89,9 +89,9 @@ func (h *History) Len() int {
 }
 
 // Since returns one delta from version v to the current filter, and the filter of
-// version v, which [Delta.AppendTo] wants. ok is false if v is not in the log:
-// send the current filter, a snapshot. Asking for the current version gives an empty
-// delta.
+// version v, which [Delta.AppendTo] takes as base. ok is false if v is not in the log:
+// then send the current filter as a snapshot. If v is the current version, the delta is
+// empty.
 func (h *History) Since(v Version) (d *Delta, base *Filter, ok bool) {
 	current, chain := h.chain(v)
 	switch {

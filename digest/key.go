@@ -15,8 +15,8 @@ type Key uint64
 // KeyOf hashes an object's identity under the cluster's seed with XXH64. identity
 // is only read. Safe for concurrent use; nothing is allocated.
 //
-// Somebody without the seed cannot choose names that fill a filter, but can
-// construct pairs of names with one key: see the package's security notes.
+// An attacker without the seed cannot choose names that fill a filter, but can construct
+// pairs of names with the same key: see the package's security notes.
 func KeyOf(seed uint64, identity []byte) Key {
 	var d xxhash.Digest
 	d.ResetWithSeed(seed)

@@ -5,13 +5,13 @@ package digest
 type Limits struct {
 	// Bytes is the longest message: 64 MiB if zero.
 	Bytes int
-	// Bits is the largest m: [MaxBits] if zero. A sparse filter's cost does not
-	// depend on it.
+	// Bits is the largest m: [MaxBits] if zero. The memory of a sparse filter does
+	// not depend on m.
 	Bits uint64
 	// Memory is how many bytes decoding one message may take: 256 MiB if zero.
 	Memory int
 	// Seed is the cluster's. Messages of another seed are refused with ErrSeed.
-	// Zero accepts any, and leaves Geometry().Seed unknown.
+	// Zero accepts any seed, and leaves Geometry().Seed at zero.
 	Seed uint64
 }
 

@@ -8,10 +8,9 @@ import (
 // mostPacked is how many positions of a kind a packed delta has at most.
 const mostPacked = 15
 
-// AppendPacked appends the delta in the form that is shortest for a few positions: their
-// ranks as they are, behind one byte. It is for the carriers that [Delta.AppendBare] is for,
-// and base is what it is there. A delta that sets or clears more than 15 positions, or
-// none, is refused with [ErrTooLarge], and dst returned as it was.
+// AppendPacked is [Delta.AppendBare] in the form that is shortest for a few positions:
+// their ranks, uncompressed, behind one byte. A delta that sets or clears more than 15
+// positions, or none, is refused with [ErrTooLarge], and dst returned as it was.
 func (d *Delta) AppendPacked(dst []byte, base *Filter) ([]byte, error) {
 	if n := len(d.flips); n == 0 || n > 2*mostPacked {
 		return dst, fmt.Errorf("digest: pack a delta of %d positions: %w", n, ErrTooLarge)

@@ -8,11 +8,11 @@ import (
 	"github.com/summarycache/summarycache/arith"
 )
 
-// A filter in pieces is a message of its own (FORMAT.md, section 5): the positions are
-// coded span by span, and an index before them says where each piece lies. It is what
-// section II-B of Mitzenmacher's paper suggests after McIlroy, for a filter that lies
-// somewhere and is asked for a few keys. The pieces of a filter in memory (pieces.go)
-// are others, a quarter as large.
+// A filter in pieces is a kind of message (FORMAT.md, section 4): the positions are
+// coded span by span, and an index before them says where each piece is. Section II-B of
+// Mitzenmacher's paper suggests it, after McIlroy, for a filter that is stored somewhere
+// and looked up for a few keys. The pieces of a filter in memory (pieces.go) are
+// different ones, a quarter as large.
 
 // piecesMagic is in the place of magic.
 const piecesMagic = "SCP"

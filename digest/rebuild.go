@@ -24,21 +24,23 @@ func (s *shard) touch(k Key, before uint8, change int) {
 	touched[k] = t
 }
 
-// Rebuild starts a new epoch with another geometry, or the same again to be rid of
-// stuck counters, and freezes its first version, which Current then returns. Under
-// another seed it is of use only while nobody writes: see [CountingFilter.Rekey].
-// keys must yield, at least once, every key whose Add returned before Rebuild was
-// called and which is not removed meanwhile: a writer lets keys know of an object
-// before it calls Add, and forgets it after Remove, or keys begins by waiting for
-// writers that do it the other way round, since it is called when what they do is
-// noted already. A key that is yielded is held from then on, whether or not it was
-// before; so that of a writer which is between the two when the rebuild begins or
-// ends may be held for too long, until the next rebuild. Keys may be added and removed while it
-// runs, and filters read. What was added and removed meanwhile is applied in rounds,
-// each shorter than the one before; only the last, of some hundreds of keys, makes
-// writers wait. Writers that sustain more than some hundred thousand changes a second
-// outpace the rounds, and may wait for the last of them for tenths of a second.
-// It needs eight bytes a key while it runs. On an error nothing has changed.
+// Rebuild starts a new epoch with another geometry, or with the same one to reset stuck
+// counters, and freezes its first version, which Current then returns. To change the
+// seed while others write, use [CountingFilter.Rekey].
+//
+// keys must yield, at least once, every key whose Add returned before Rebuild was called
+// and that is not removed meanwhile. So a writer should make an object visible to keys
+// before it calls Add, and hide it after Remove. If writers do it in the other order,
+// keys must begin by waiting for those under way; changes are recorded already when
+// keys is called. Every key that is yielded is held from then on. A writer that is
+// between the two steps when the rebuild begins or ends may therefore leave a key held
+// that is gone, until the next rebuild.
+//
+// Keys may be added and removed while Rebuild runs, and filters read. Changes made
+// meanwhile are applied in rounds, each shorter than the one before. Only the last round,
+// of some hundred keys, blocks writers. Writers that sustain more than some hundred
+// thousand changes a second outpace the rounds, and may wait tenths of a second for the
+// last. Rebuild needs eight bytes a key while it runs. On an error nothing has changed.
 func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
 	return c.rebuild(g, func(r *rebuilding, old *counters) {
 		r.held = slices.Compact(slices.Sorted(keys))

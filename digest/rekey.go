@@ -7,17 +7,17 @@ import (
 	"sync"
 )
 
-// Rekey starts a new epoch under another seed, g's, and freezes its first version,
-// as [CountingFilter.Rebuild] does for another geometry. keys yields, of every
-// object whose Add returned before Rekey was called and which is not removed
-// meanwhile, the key that it was added under and that under g.Seed.
+// Rekey starts a new epoch under another seed, g.Seed, and freezes its first version,
+// as [CountingFilter.Rebuild] does for another geometry. For every object whose Add
+// returned before Rekey was called and that is not removed meanwhile, keys yields two
+// keys: the one that it was added under, and the one under g.Seed.
 //
-// Objects may be added and removed while it runs, by whoever holds writers shared
-// (the other half of a [sync.RWMutex], say) from before making a key under the
-// filter's Geometry().Seed until Add or Remove has returned. Rekey locks writers for
-// its last step, and then asks renamed, for each key that was added or removed since
-// Rekey was called, for the one under g.Seed. It needs sixteen bytes a key while it
-// runs. Errors are those of Rebuild.
+// Objects may be added and removed while Rekey runs. A writer must hold the shared side
+// of writers (RLock, if that is a [sync.RWMutex]) from before it makes a key under the
+// filter's Geometry().Seed until Add or Remove has returned. For its last step Rekey
+// locks writers. It then calls renamed for each key that was added or removed since Rekey
+// was called; renamed returns the key under g.Seed. Rekey needs sixteen bytes a key while
+// it runs. Its errors are those of Rebuild.
 func (c *CountingFilter) Rekey(g Geometry, keys iter.Seq2[Key, Key], writers sync.Locker, renamed func(Key) Key) error {
 	return c.rebuild(g, func(r *rebuilding, old *counters) {
 		for _, n := range renaming(keys) {

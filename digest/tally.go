@@ -2,7 +2,7 @@ package digest
 
 import "unsafe"
 
-// A Tally is what a [CountingFilter] counts about itself.
+// A Tally has the statistics of a [CountingFilter].
 type Tally struct {
 	Keys      int    // added and not removed
 	Changed   int    // positions that differ from the last frozen filter
@@ -44,7 +44,7 @@ func (c *counters) stock() stock {
 	return total
 }
 
-// MemoryBytes returns what the counters occupy, the frozen filter not included.
+// MemoryBytes returns the memory of the counters, without that of the frozen filter.
 func (c *CountingFilter) MemoryBytes() int {
 	counters := c.counters.Load()
 	n := 0

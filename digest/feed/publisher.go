@@ -16,13 +16,13 @@ type Publisher struct {
 	of       digest.Version
 }
 
-// NewPublisher returns a publisher of c, which keeps changes of up to logBytes of memory
-// to answer from; 4 MiB last for some half a million flips, and none with zero. Nobody
-// else may freeze c. Each life of a cache must begin with a greater epoch than any
-// before (see [digest.NewCountingFilter]), such as the time. Replicas get over a smaller
-// one, but after some messages only. [digest.Limits.Accept] says beforehand whether
-// replicas will take so large a filter: of a hundred million keys they do with limits
-// raised.
+// NewPublisher returns a publisher of c. It keeps the last changes, in up to logBytes of
+// memory, to answer [Publisher.Since]: 4 MiB hold about half a million flips, and zero
+// none. Nothing else may freeze c. Each life of a cache must begin with a greater epoch
+// than any before, such as the time (see [digest.NewCountingFilter]); replicas recover
+// from a smaller one, but only after some messages. [digest.Limits.Accept] says
+// beforehand whether replicas will take so large a filter. For a hundred million keys
+// their limits must be raised.
 func NewPublisher(c *digest.CountingFilter, logBytes int) *Publisher {
 	p := &Publisher{counters: c, history: digest.NewHistory(logBytes)}
 	p.history.Advance(c.Advance())
@@ -30,9 +30,9 @@ func NewPublisher(c *digest.CountingFilter, logBytes int) *Publisher {
 }
 
 // Next freezes what the cache holds and returns a message for all replicas: what has
-// changed since the last call, or, if nothing has, which version is current, in some
-// 60 bytes. Send it now and then even so: only thus do replicas learn of the last change
-// if that was lost.
+// changed since the last call or, if nothing has, the current version, in about 60 bytes.
+// Call and send it now and then even if nothing changes: otherwise replicas that lost the
+// last change do not notice.
 func (p *Publisher) Next() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,8 +46,8 @@ func (p *Publisher) Next() []byte {
 	return encode(d, last)
 }
 
-// Since returns what a replica lacks that holds version v: the change in one message, or
-// a snapshot if there is no record of v, as of the zero Version.
+// Since returns what a replica that holds version v lacks: the change in one message, or
+// a snapshot if there is no record of v, as for the zero Version.
 func (p *Publisher) Since(v digest.Version) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,18 +8,18 @@ import (
 )
 
 // mostStale is how many messages in a row may be older than what is held. A bus repeats
-// and delays some; so many, and nothing newer among them, come of a publisher that has
-// begun again with a smaller epoch, or of a forged version.
+// and delays some. So many of them mean that the publisher has begun again with a smaller
+// epoch, or that a version was forged.
 const mostStale = 8
 
-// A Replica is a copy of what one publisher's cache holds. It takes the memory of one
-// filter, and of one more while it decodes a snapshot. Replica.Filter is safe for
-// concurrent use; all else is for one goroutine at a time.
+// A Replica is a copy of one publisher's digest. It takes the memory of one filter, and
+// of a second one while it decodes a snapshot. Replica.Filter is safe for concurrent use;
+// the other methods are for one goroutine at a time.
 type Replica struct {
 	limits   digest.Limits
 	held     atomic.Pointer[digest.Filter]
-	behind   bool // a later version was heard of
-	doubtful bool // what is held may be another than the publisher's
+	behind   bool // there is a later version
+	doubtful bool // what is held may differ from what the publisher has
 	stale    int  // older messages in a row
 }
 
@@ -29,9 +29,9 @@ func NewReplica(lim digest.Limits) *Replica { return &Replica{limits: lim} }
 // Filter returns what is held, or nil before the first snapshot.
 func (r *Replica) Filter() *digest.Filter { return r.held.Load() }
 
-// Needs returns what to ask the publisher for, if anything: for
-// [Publisher.Since] of the version returned, which is zero if a snapshot is needed. It
-// says so until the answer has been handled; how often to ask is the caller's choice.
+// Needs reports whether to ask the publisher for [Publisher.Since], and of which version:
+// the zero Version if a snapshot is needed. It says the same until the answer has been
+// handled; how often to ask is the caller's choice.
 func (r *Replica) Needs() (since digest.Version, any bool) {
 	f := r.held.Load()
 	switch {
@@ -43,11 +43,11 @@ func (r *Replica) Needs() (since digest.Version, any bool) {
 	return digest.Version{}, false
 }
 
-// Handle takes in a message. changed says whether Filter is another now; then d is what
-// has changed, or nil if all of it may have. Messages of versions that were held already
-// change nothing, nor do those that something before is missing of: Needs says more. An
-// error is of a message that is damaged, too large or of another seed, as
-// [digest.DecodeFilter] and [digest.DecodeDelta] say, and leaves what is held. b is not kept.
+// Handle processes a message. changed reports whether Filter has changed; then d is what
+// changed, or nil after a snapshot. A message of a version that was held already changes
+// nothing, nor does a delta whose base is not held: see Needs. An error means that the
+// message is damaged, too large or of another seed, as [digest.DecodeFilter] and
+// [digest.DecodeDelta] say; Filter stays as it was. b is not kept.
 func (r *Replica) Handle(b []byte) (d *digest.Delta, changed bool, err error) {
 	h, err := digest.Peek(b, r.limits)
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 // ErrFull is returned for a mask that has more ones than a reader would take.
 var ErrFull = errors.New("squid: more entries than the digest has room for")
 
-// full is the share of ones beyond which no digest is made, in percent: less than
-// what a Squid takes, since what a receiver's bug repeats of a mask (see
-// [Builder.Mirror]) must be taken too.
+// full is the share of ones, in percent, beyond which no digest is made. It is less than
+// a Squid accepts, since a Squid's bug may add ones to the mask (see [Builder.Mirror]).
 const full = 60
 
 // A Builder makes a digest. It belongs to one goroutine.
@@ -20,8 +19,8 @@ type Builder struct {
 }
 
 // NewBuilder returns a Builder of a digest for capacity entries of bitsPerEntry
-// bits, at least 1 and at most [MaxBitsPerEntry]. Both are bounded such that no
-// header can be made of which a Squid dies.
+// bits, at least 1 and at most [MaxBitsPerEntry]. Both are bounded so that no header
+// crashes a Squid.
 func NewBuilder(capacity, bitsPerEntry int) (*Builder, error) {
 	switch {
 	case capacity < 1:
@@ -57,14 +56,14 @@ const (
 	mirrored  = 4096 - 128 // and so none beyond this
 )
 
-// Mirror makes the mask survive Squid bug 5510, which releases up to 7.6 have: a
-// receiver writes the beginning of the mask twice, the second time 128 bytes too
-// far behind, as much of it as its first read of the body happened to bring, 4096
-// bytes at most. There byte j holds what was sent as byte j-128. Setting every bit
-// of byte j in byte j-128 as well makes the damaged mask say yes for every entry
-// wherever the damage ends, and a sound receiver sees only more ones. They cost
-// false positives: the first 4 KB are filled twice, so give them at least 16 bits
-// an entry. Call it last. The result depends on nothing but the entries.
+// Mirror makes the mask survive Squid bug 5510, in releases up to 7.6. A receiver with
+// that bug writes the beginning of the mask twice, the second time 128 bytes too far
+// behind. How much it repeats is what its first read of the body returned, 4096 bytes at
+// most. There, byte j holds what was sent as byte j-128. Mirror sets every bit of byte j
+// in byte j-128 as well. So the damaged mask has all entries wherever the damage ends,
+// and an undamaged one has more ones. They cost false positives in the first 4 KB, which
+// are filled twice: use at least 16 bits an entry. Call Mirror last. The result depends
+// on the entries only.
 func (b *Builder) Mirror() {
 	for j := misplaced; j < min(mirrored, len(b.mask)); j++ { // upwards, so that byte j is still without the bits of byte j+128
 		b.mask[j-misplaced] |= b.mask[j]

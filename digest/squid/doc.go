@@ -1,17 +1,15 @@
-// Package squid reads and writes cache digests of version 5, by which the Squid
-// proxies tell each other what they hold: a Bloom filter of four hashes, all of
-// them words of one MD5 sum.
+// Package squid reads and writes cache digests of version 5, in which Squid proxies
+// advertise their contents to each other: a Bloom filter of four hashes, which are the
+// words of one MD5 sum.
 //
-// It is no way to spread digests, and none of our own: package digest does the
-// same in a tenth of the false positives and with deltas. This package is there
-// so that a cache can live beside Squids.
+// It does not transport digests. Use it to run a cache beside Squids; among your own
+// caches, package digest has a tenth of the false positives, and deltas.
 //
 // Start with [Read] for a digest that came from a Squid and with a
 // [Builder] for one that is meant for it. A [Digest] is immutable and safe to
 // share; a Builder belongs to one goroutine. Both keep nothing of the bytes they
 // were given.
 //
-// The format and its traps are in FORMAT.md. Decoders refuse whatever a Squid
-// refuses, and two headers that a Squid takes and dies of; a Builder cannot
-// express those two.
+// FORMAT.md describes the format and its pitfalls. Read refuses whatever a Squid refuses,
+// and two headers that crash a Squid; a Builder cannot write those two.
 package squid

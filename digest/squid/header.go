@@ -14,8 +14,8 @@ const (
 	ContentType = "application/cache-digest"
 	// HeaderSize is how many bytes precede the mask.
 	HeaderSize = 128
-	// MaxBitsPerEntry is the most that a Squid survives: it keeps the number in
-	// eight bits with a sign.
+	// MaxBitsPerEntry is the largest number that does not crash a Squid, which keeps it
+	// in a signed byte.
 	MaxBitsPerEntry = 127
 	// Hashes is k.
 	Hashes = 4
@@ -31,7 +31,7 @@ type Header struct {
 	Version      int // of the format; at least 3
 	Required     int // the least version that a reader must know; at most 5
 	Capacity     int // entries that the mask was made for; at least 1
-	Count        int // entries that were added, said a Squid, and it is often wrong: see [Digest.Entries]
+	Count        int // entries that were added; a Squid's is often wrong: see [Digest.Entries]
 	Deleted      int // entries that left since; a Squid sends 0
 	MaskBytes    int // length of the mask; follows from Capacity and BitsPerEntry
 	BitsPerEntry int // m/n, from 1 to 127
@@ -39,7 +39,7 @@ type Header struct {
 	reserved [HeaderSize - 22]byte // as they came, so that they go out again
 }
 
-// Limits bound what is read, before it is allocated. The zero value is the default.
+// Limits bound a digest, before memory is allocated for it. The zero value is the default.
 type Limits struct {
 	MaskBytes int // longest mask: 64 MiB if zero, enough for 100 million entries of 5 bits
 }

@@ -22,9 +22,10 @@ const (
 )
 
 // KeyOf returns the key of the response to a canonical URL (see [CanonicalURL]).
-// mark is its [VaryMark]; "" = a response that does not vary, or the note a Squid
-// keeps that responses to the URL do. So any variant can make the key with mark
-// "" match. The sum is no protection: names can be chosen that fill a digest.
+// mark is its [VaryMark]. It is "" for a response that does not vary, and for the marker
+// by which a Squid remembers that responses to the URL vary; so any variant may make the
+// key with mark "" match. MD5 is no protection: an attacker can choose URLs that fill a
+// digest.
 func KeyOf(m Method, url, mark string) Key {
 	b := make([]byte, 0, 256)
 	b = append(b, byte(m))
@@ -35,11 +36,11 @@ func KeyOf(m Method, url, mark string) Key {
 // word is one of the key's four hash values.
 func (k *Key) word(i int) uint32 { return binary.BigEndian.Uint32(k[4*i:]) }
 
-// VaryMark is how a Squid tells the variants of one URL apart: the fields that
-// the response's Vary names, in its order, each with what the request said. value
-// returns a request's field as it came, several lines joined by ", ", and whether
-// there is one. A Squid does not normalise values: what means the same has
-// another mark if it is written otherwise.
+// VaryMark returns what distinguishes the variants of one URL: the fields that the
+// response's Vary names, in its order, each with the request's value. value returns a
+// field of the request as it came, several lines joined by ", ", and whether there is
+// one. A Squid does not normalise values: equivalent values that are written differently
+// have different marks.
 func VaryMark(fields []string, value func(name string) (string, bool)) string {
 	var b strings.Builder
 	for i, name := range fields {
