@@ -124,7 +124,7 @@ func TestSystemdUnit(t *testing.T) {
 		case strings.HasPrefix(line, "["):
 			section = line
 		case section == "" || !regexp.MustCompile(`^[A-Z][A-Za-z]+=\S`).MatchString(line):
-			t.Errorf("peer.service:%d: %q is no setting", i+1, line)
+			t.Errorf("peer.service:%d: %q is not a setting", i+1, line)
 		}
 	}
 	for _, want := range []string{"Type=notify\n", "ExecReload=/bin/kill -HUP $MAINPID\n", "WatchdogSec=", "DynamicUser=yes\n", "ProtectSystem=strict\n",

@@ -63,7 +63,7 @@ func (c *inspectCommand) Run(e *environment) error {
 	}
 	out, broken := c.describe(b)
 	if broken != nil && !c.Fields {
-		return fmt.Errorf("%s is no sound digest: %w (--fields shows what there is of it)", c.What, broken)
+		return fmt.Errorf("%s is not a valid digest: %w (--fields shows what there is of it)", c.What, broken)
 	}
 	return errors.Join(broken, show(e, c.JSON, out, func(out inspected) string {
 		text := strings.Join(append(out.Fields, ""), "\n")
@@ -106,7 +106,7 @@ func (c *inspectCommand) bytes(e *environment) ([]byte, error) {
 	}
 	b, err := admin.Client(c.Admin).Digest(e.ctx, c.What)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no file; as a peer: %w", c.What, err)
+		return nil, fmt.Errorf("%s is not a file; as a peer: %w", c.What, err)
 	}
 	return b, nil
 }

@@ -92,15 +92,15 @@ func TestUsage(t *testing.T) {
 		"flag of another":   {[]string{"demo", "--store", "x"}, 2, "", "unknown flag --store"},
 		"stray argument":    {[]string{"status", "x"}, 2, "", "unexpected argument x"},
 		"validate":          {[]string{"validate", "--name", "a"}, 0, "The configuration is good.", ""},
-		"validate bad":      {[]string{"validate", "--drain", "x"}, 2, "", `--drain "x" is no time`},
+		"validate bad":      {[]string{"validate", "--drain", "x"}, 2, "", `--drain "x" is not a time`},
 		"validate two":      {[]string{"validate", "--drain", "x", "--objects", "y"}, 2, "", "peer: 2 mistakes:\n  --objects \"y\""},
 		"run bad":           {[]string{"run", "--name", "a b"}, 2, "", `--name "a b" holds ' '`},
 		"status of nobody":  {[]string{"status", "--admin", "127.0.0.1:1"}, 1, "", "no peer answers at 127.0.0.1:1"},
 		"members of nobody": {[]string{"members", "--admin", "127.0.0.1:1"}, 1, "", "connection refused"},
 		"version":           {[]string{"version"}, 0, "peer ", ""},
 		"version as JSON":   {[]string{"version", "--json"}, 0, `"go": "go1.`, ""},
-		"demo of none":      {[]string{"demo", "--peers", "0"}, 2, "", `--peers "0" is no whole number between 1 and 32`},
-		"demo twice wrong":  {[]string{"demo", "--seed", "x", "--rate", "fast"}, 2, "", `--rate "fast" is no number`},
+		"demo of none":      {[]string{"demo", "--peers", "0"}, 2, "", `--peers "0" is not a whole number between 1 and 32`},
+		"demo twice wrong":  {[]string{"demo", "--seed", "x", "--rate", "fast"}, 2, "", `--rate "fast" is not a number`},
 		"no trace":          {[]string{"demo", "--trace", "/nonexistent"}, 1, "", "--trace: open /nonexistent: no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestMisspeltVariableIsNoticed(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("PEER_LISTN", "127.0.0.1:1")
 	code, _, stderr := call(t, "validate", "--name", "a")
-	if want := "warning: the variable PEER_LISTN is no setting, did you mean PEER_LISTEN?"; code != 0 || !strings.Contains(stderr, want) {
+	if want := "warning: the variable PEER_LISTN is not a setting, did you mean PEER_LISTEN?"; code != 0 || !strings.Contains(stderr, want) {
 		t.Errorf("peer validate = %d, %q, want %q", code, stderr, want)
 	}
 }

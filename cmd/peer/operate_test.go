@@ -73,7 +73,7 @@ func TestOperate(t *testing.T) {
 	holds(t, words(t, 1, "status", "--cluster", "--admin", "127.0.0.1:1"), "no peer answers at 127.0.0.1:1")
 	holds(t, words(t, 2, "status", "--cluster", "a", "--admin", b.admin), "unexpected argument a")
 	holds(t, words(t, 0, "why", "/object/3", "--json", "--method", "POST", "--admin", a.admin), `"verdict": "pass"`)
-	holds(t, words(t, 2, "why", "/object/3", "-H", "x", "--admin", a.admin), `--header "x" is no field`)
+	holds(t, words(t, 2, "why", "/object/3", "-H", "x", "--admin", a.admin), `--header "x" is not a field`)
 	holds(t, words(t, 1, "why", "http://elsewhere/", "--admin", a.admin), "another origin")
 
 	file := filepath.Join(t.TempDir(), "digest")
@@ -101,14 +101,14 @@ func TestOperate(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds(t, words(t, 0, "inspect", counting), "kind counting filter", "objects 1", "false positives")
-	holds(t, words(t, 1, "inspect", "nobody", "--admin", a.admin), "nobody is no file; as a peer: no digest")
+	holds(t, words(t, 1, "inspect", "nobody", "--admin", a.admin), "nobody is not a file; as a peer: no digest")
 	holds(t, words(t, 1, "inspect", "./nowhere"), "no such file")
 	holds(t, words(t, 1, "inspect", "./internal"), "is a directory")
-	holds(t, words(t, 1, "inspect", "internal", "--admin", a.admin), "internal is no file; as a peer: no digest")
+	holds(t, words(t, 1, "inspect", "internal", "--admin", a.admin), "internal is not a file; as a peer: no digest")
 	if err := os.WriteFile(file, []byte("SCD\x01rest"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	holds(t, words(t, 1, "inspect", file), "is no sound digest", "--fields shows")
+	holds(t, words(t, 1, "inspect", file), "is not a valid digest", "--fields shows")
 
 	lines := ""
 	for i := range 60 {

@@ -112,7 +112,7 @@ func TestReloadAndServiceManager(t *testing.T) {
 	configure("store-size: 16MiB\ndrain: soon\n")
 	p.cmd.Process.Signal(syscall.SIGHUP)
 	expect("RELOADING=1", "READY=1")
-	logged(`drain \"soon\" is no time`)
+	logged(`drain \"soon\" is not a time`)
 	if got := p.status().Store.MaxBytes; got != 32<<20 {
 		t.Errorf("a configuration with a mistake: the store may use %d bytes\n%s", got, p.stderr.String())
 	}
@@ -149,7 +149,7 @@ func TestReloadIsWhole(t *testing.T) {
 		size               int64
 		reopened           bool
 	}{
-		{"a mistake in a rule", good + "store-size: 48MiB\nrules:\n  - ttl: soon\n", "the first secret of all\n", nil, `"soon\" is no time`, 64 << 20, true},
+		{"a mistake in a rule", good + "store-size: 48MiB\nrules:\n  - ttl: soon\n", "the first secret of all\n", nil, `"soon\" is not a time`, 64 << 20, true},
 		{"a step of the secrets left out", good + "store-size: 48MiB\n", "another secret of them\n", nil, "a step is left out", 64 << 20, true},
 		{"a store larger than there are", good + "store-size: 2048TiB\n", "the first secret of all\n", nil, "is too large", 64 << 20, true},
 		{"no place for the access log", good + "store-size: 48MiB\n", "the first secret of all\n", func() error { return os.Rename(logs, logs+".old") },

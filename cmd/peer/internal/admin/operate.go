@@ -50,7 +50,7 @@ func HeaderOf(lines []string) (http.Header, error) {
 	for _, line := range lines {
 		name, value, ok := strings.Cut(line, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" {
-			return nil, fmt.Errorf("%q is no field, such as 'Accept-Encoding: gzip'", line)
+			return nil, fmt.Errorf("%q is not a field, such as 'Accept-Encoding: gzip'", line)
 		}
 		header.Add(name, strings.TrimSpace(value))
 	}

@@ -16,7 +16,7 @@ func (c *checker) checkAddresses() {
 	for _, a := range c.SquidPeers {
 		switch {
 		case slices.Contains(squids, a):
-			c.fail("squid-peer", a, errors.New("is there twice"))
+			c.fail("squid-peer", a, errors.New("is listed twice"))
 		case a == c.Listen:
 			c.fail("squid-peer", a, errors.New("is the address of --listen: want that of a Squid"))
 		}
@@ -31,7 +31,7 @@ func (c *checker) checkAddresses() {
 	for i, a := range listeners {
 		for _, other := range listeners[:i] {
 			if clash(a.addr, other.addr) {
-				c.fail(a.setting, a.addr, fmt.Errorf("is the address of --%s %s too: each needs its own", other.setting, other.addr))
+				c.fail(a.setting, a.addr, fmt.Errorf("is also the address of --%s %s: each needs its own", other.setting, other.addr))
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func clash(a, b string) bool {
 func (c *checker) checkAdvertise() {
 	if h := c.Advertise; h != "" {
 		if _, _, err := net.SplitHostPort(h); err == nil || wildcard(h) || strings.ContainsAny(h, "/ []@?#") {
-			c.fail("advertise", h, errors.New("is no host: want a name or an IP address without a port"))
+			c.fail("advertise", h, errors.New("is not a host: want a name or an IP address without a port"))
 		}
 		return
 	}
@@ -133,24 +133,24 @@ func checkAddr(s, usual string, listen bool) error {
 		case !strings.Contains(s, ":"):
 			return fmt.Errorf("has no port: want HOST:PORT, such as %s", net.JoinHostPort(orLocal(s), usual))
 		case strings.Count(s, ":") > 1 && !strings.Contains(s, "["):
-			return fmt.Errorf("is no HOST:PORT: an IPv6 address goes in brackets, such as [::1]:%s", usual)
+			return fmt.Errorf("is not HOST:PORT: an IPv6 address goes in brackets, such as [::1]:%s", usual)
 		}
-		return errors.New("is no HOST:PORT")
+		return errors.New("is not HOST:PORT")
 	}
 	if strings.Contains(s, "/") {
-		return errors.New("is no HOST:PORT: it looks like a URL or a path")
+		return errors.New("is not HOST:PORT: it looks like a URL or a path")
 	}
 	if strings.ContainsAny(host, " \t@?#") {
-		return errors.New("is no HOST:PORT: its host holds a character that no host has")
+		return errors.New("is not HOST:PORT: its host holds a character that no host has")
 	}
 	n, err := strconv.Atoi(port)
 	switch {
 	case err != nil:
-		return fmt.Errorf("has port %q, which is no number", port)
+		return fmt.Errorf("has port %q, which is not a number", port)
 	case n < 0 || n > 65535:
 		return fmt.Errorf("has port %d, which is not between 0 and 65535", n)
 	case !listen && n == 0:
-		return errors.New("has port 0, at which nobody can be reached")
+		return errors.New("has port 0, which cannot be reached")
 	case !listen && host == "":
 		return errors.New("has no host")
 	}

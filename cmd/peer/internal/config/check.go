@@ -77,11 +77,11 @@ func (c *checker) checkHTTPS() {
 	switch certs, keys := len(c.HTTPSCert), len(c.HTTPSKey); {
 	case c.HTTPSListen == "":
 		if certs > 0 && !c.wrong["https"] {
-			c.fail("https-cert", "", errors.New("goes with --https, the address that it is for"))
+			c.fail("https-cert", "", errors.New("needs --https, the address that it is for"))
 		}
 		return
 	case certs == 0 || certs != keys:
-		c.fail("https-cert", "", fmt.Errorf("is needed as often as --https-key, once at least: there are %d and %d", certs, keys))
+		c.fail("https-cert", "", fmt.Errorf("must be given as often as --https-key, at least once: there are %d and %d", certs, keys))
 		return
 	}
 	c.HTTPS = &HTTPS{Listen: c.HTTPSListen}

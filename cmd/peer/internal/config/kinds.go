@@ -111,7 +111,7 @@ func readTime(s string, t tag) (any, error) {
 	most, unbounded := time.ParseDuration(t.Get("max"))
 	switch {
 	case err != nil:
-		err = errors.New("is no time: want a number and a unit, such as 500ms, 10s or 5m")
+		err = errors.New("is not a time: want a number and a unit, such as 500ms, 10s or 5m")
 	case d < 0:
 		err = errors.New("is negative")
 	case d == 0 && t.Get("default") == "0s":
@@ -137,7 +137,7 @@ func readCount(s string, t tag) (any, error) {
 	}
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || n < least || n > most {
-		err = fmt.Errorf("is no whole number between %d and %d", least, most)
+		err = fmt.Errorf("is not a whole number between %d and %d", least, most)
 	}
 	return n, err
 }
@@ -147,7 +147,7 @@ func readNumber(s string, t tag) (any, error) {
 	most, _ := strconv.ParseFloat(t.Get("max"), 64)
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(f >= least && f <= most) {
-		err = fmt.Errorf("is no number between %s and %s", cmp.Or(t.Get("min"), "0"), t.Get("max"))
+		err = fmt.Errorf("is not a number between %s and %s", cmp.Or(t.Get("min"), "0"), t.Get("max"))
 	}
 	return f, err
 }
@@ -189,7 +189,7 @@ func readStatus(s string, _ tag) (any, error) {
 	low, err1 := strconv.Atoi(from)
 	high, err2 := strconv.Atoi(to)
 	if err1 != nil || err2 != nil || low < 200 || high > 599 || low > high {
-		return nil, errors.New("is no status from 200 to 599, such as 404, 5xx or 500-504")
+		return nil, errors.New("is not a status from 200 to 599, such as 404, 5xx or 500-504")
 	}
 	return rules.Range{From: low, To: high}, nil
 }
@@ -203,7 +203,7 @@ func readNetwork(s string, t tag) (any, error) {
 	p, err := netip.ParsePrefix(s)
 	switch {
 	case err != nil:
-		err = errors.New("is no network: want one such as 10.0.0.0/8 or 10.0.0.9")
+		err = errors.New("is not a network: want one such as 10.0.0.0/8 or 10.0.0.9")
 	case p.Masked() != p && t.Get("exact") != "":
 		err = fmt.Errorf("has bits behind its prefix: did you mean %s?", p.Masked())
 	}
@@ -215,15 +215,15 @@ func readOrigin(s string, t tag) (any, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		return nil, errors.New("is no URL: " + err.(*url.Error).Err.Error())
+		return nil, errors.New("is not a URL: " + err.(*url.Error).Err.Error())
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("is no http or https URL, such as http://127.0.0.1:8080")
+		return nil, errors.New("is not an http or https URL, such as http://127.0.0.1:8080")
 	case u.Host == "" || u.Hostname() == "":
 		return nil, errors.New("has no host")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
 		return nil, errors.New("may have a path but no user, query or fragment")
 	case t.Get("exact") != "" && (u.Scheme != "http" || strings.Trim(u.Path, "/") != ""):
-		return nil, errors.New("is no http URL without a path, such as http://127.0.0.1:8080")
+		return nil, errors.New("is not an http URL without a path, such as http://127.0.0.1:8080")
 	}
 	return u, nil
 }
@@ -231,7 +231,7 @@ func readOrigin(s string, t tag) (any, error) {
 // checkPattern checks a name in which * may stand.
 func checkPattern(s string) error {
 	if s == "" || strings.ContainsAny(s, " \t,") {
-		return errors.New("is no name or pattern: several make a list, [a, b]")
+		return errors.New("is not a name or pattern: several make a list, [a, b]")
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func checkPath(s string) error {
 		return err
 	}
 	if s[0] != '/' && s[0] != '*' {
-		return errors.New("is no path: want one that begins with / or *, such as /static/*")
+		return errors.New("is not a path: want one that begins with / or *, such as /static/*")
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func checkPath(s string) error {
 // checkPrefix checks a path that stands for everything below it.
 func checkPrefix(s string) error {
 	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, "*?#") {
-		return errors.New("is no path: want one that begins with /, without * and query")
+		return errors.New("is not a path: want one that begins with /, without * and query")
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func checkPrefix(s string) error {
 func checkHost(s string) error {
 	host := strings.TrimPrefix(s, "*.")
 	if u, err := url.Parse("http://" + host + "/"); host == "" || err != nil || u.Host != host || u.Path != "/" || u.User != nil {
-		return errors.New("is no host: want a name such as shop.example or *.example.com")
+		return errors.New("is not a host: want a name such as shop.example or *.example.com")
 	}
 	return nil
 }

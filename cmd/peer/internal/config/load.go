@@ -88,7 +88,7 @@ func Strays(environ []string) []string {
 			continue
 		}
 		if i := slices.IndexFunc(known, func(k string) bool { return distance(name, k) <= 2 }); i >= 0 {
-			strays = append(strays, fmt.Sprintf("the variable %s is no setting, did you mean %s?", name, known[i]))
+			strays = append(strays, fmt.Sprintf("the variable %s is not a setting, did you mean %s?", name, known[i]))
 		}
 	}
 	return strays

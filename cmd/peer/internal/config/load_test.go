@@ -110,7 +110,7 @@ log-level: debug
 log-format: json
 drain: 1m
 `))
-	if err == nil || !strings.Contains(err.Error(), `peer.yaml:13: objects "1_000" is no whole number`) {
+	if err == nil || !strings.Contains(err.Error(), `peer.yaml:13: objects "1_000" is not a whole number`) {
 		t.Fatalf("Load = %v, want a complaint of 1_000", err)
 	}
 	c, list, err := load(t, "--objects=1000", "--config", write(t, "peer.yaml", "name: a-1\nsecret-file: "+secret+
@@ -149,8 +149,8 @@ func TestEveryMistakeAtOnce(t *testing.T) {
 	want := []string{
 		file + `:2: unknown key "stor-size", did you mean "store-size"?`,
 		file + `:3: name must be plain text or a number`,
-		file + `:1: origin "ftp://x" is no http or https URL`,
-		`--store-size "10GBs" is no size`,
+		file + `:1: origin "ftp://x" is not an http or https URL`,
+		`--store-size "10GBs" is not a size`,
 		`PEER_LISTEN "127.0.0.1:99999" has port 99999, which is not between 0 and 65535`,
 		`--join "a" has no port: want HOST:PORT, such as a:7946`,
 		`--join "b:0" has port 0`,
@@ -169,8 +169,8 @@ func TestEveryMistakeAtOnce(t *testing.T) {
 func TestStrays(t *testing.T) {
 	got := Strays([]string{"PEER_STOER=x", "PEER_STORE=x", "PEER_SERVICE_HOST=10.0.0.1", "PEER_PORT=tcp://", "HOME=/", "PEER_LOGLEVEL=debug"})
 	want := []string{
-		"the variable PEER_STOER is no setting, did you mean PEER_STORE?",
-		"the variable PEER_LOGLEVEL is no setting, did you mean PEER_LOG_LEVEL?",
+		"the variable PEER_STOER is not a setting, did you mean PEER_STORE?",
+		"the variable PEER_LOGLEVEL is not a setting, did you mean PEER_LOG_LEVEL?",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("Strays = %q, want %q", got, want)

@@ -54,11 +54,11 @@ func (c *checker) checkRule(item section, r *rules.Rule) {
 		c.failKey(item, "min-ttl", item.entries["min-ttl"].values[0], errors.New("is more than max-ttl"))
 	}
 	if r.QueryKeep != nil && r.QueryDrop != nil {
-		c.failKey(item, "query-drop", "", errors.New("goes without query-keep: what is not kept is dropped"))
+		c.failKey(item, "query-drop", "", errors.New("cannot be combined with query-keep, which drops all other parameters"))
 	}
 	for _, pattern := range r.Sites {
 		if len(c.Sites) > 0 && !slices.ContainsFunc(c.Sites, func(s proxy.Site) bool { return meant(s, pattern) }) {
-			c.failKey(item, "site", pattern, errors.New("is no host of a site: one that has a name goes by that and not by its hosts"))
+			c.failKey(item, "site", pattern, errors.New("is not a host of a site: one that has a name goes by that and not by its hosts"))
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (c *checker) splitSecrets(data []byte) {
 		case len(line) < minSecret:
 			fail("holds %d bytes%s, want at least %d: head -c 32 /dev/urandom | base64 > %s", len(line), where, minSecret, c.SecretFile)
 		case slices.ContainsFunc(all, func(other []byte) bool { return bytes.Equal(line, other) }):
-			fail("holds a secret again%s", where)
+			fail("repeats a secret%s", where)
 		}
 		all = append(all, line)
 	}

@@ -32,7 +32,7 @@ type site struct {
 
 func (c *checker) readSites(items []section) {
 	if len(items) > 0 && c.Origin != nil {
-		c.fail("origin", c.Origin.String(), errors.New("goes without sites: let one of them, without hosts, be for all others"))
+		c.fail("origin", c.Origin.String(), errors.New("cannot be combined with sites: let one of them, without hosts, be for all other hosts"))
 	}
 	places := make(map[string]int)
 	for _, item := range items {
@@ -40,13 +40,13 @@ func (c *checker) readSites(items []section) {
 		c.fill(item, &s)
 		taken := func(key, place, value string) {
 			if line, ok := places[place]; ok {
-				c.failKey(item, key, value, fmt.Errorf("is that of the site in line %d too", line))
+				c.failKey(item, key, value, fmt.Errorf("is also that of the site in line %d", line))
 			}
 			places[place] = item.line
 		}
 		for _, h := range s.Hosts {
 			if strings.HasSuffix(h, ":80") || strings.HasSuffix(h, ":443") {
-				c.failKey(item, "hosts", h, errors.New("goes without this port, which requests do not name"))
+				c.failKey(item, "hosts", h, errors.New("must not have this port, which requests omit"))
 			}
 			taken("hosts", "host "+h+strings.TrimSuffix(s.Path, "/"), h)
 		}
@@ -85,7 +85,7 @@ func (c *checker) originTLS(item section, s *site) *tls.Config {
 	}
 	switch {
 	case (s.Cert == "") != (s.Key == ""):
-		c.failKey(item, "cert", s.Cert, errors.New("goes with a key, and a key with cert"))
+		c.failKey(item, "cert", s.Cert, errors.New("needs a key, and a key needs cert"))
 	case s.Cert != "":
 		load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			cert, err := tls.LoadX509KeyPair(s.Cert, s.Key)

@@ -31,10 +31,10 @@ func (c *checker) findCollector() {
 	u, err := url.Parse(endpoint)
 	switch {
 	case err != nil:
-		c.fail("otlp-endpoint", endpoint, errors.New("is no URL"))
+		c.fail("otlp-endpoint", endpoint, errors.New("is not a URL"))
 		return
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
-		c.fail("otlp-endpoint", endpoint, errors.New("is not like http://HOST:PORT or https"))
+		c.fail("otlp-endpoint", endpoint, errors.New("is not a URL such as http://HOST:PORT"))
 		return
 	}
 	if path != "" && !strings.HasSuffix(u.Path, path) {

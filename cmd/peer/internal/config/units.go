@@ -24,7 +24,7 @@ func ParseSize(s string) (int64, error) {
 	}
 	number, unit := s[:digits], s[digits:]
 	if number == "" {
-		return 0, errors.New("is no size: want a whole number and a unit, such as 512MiB or 10GiB")
+		return 0, errors.New("is not a size: want a whole number and a unit, such as 512MiB or 10GiB")
 	}
 	factor, ok := sizeUnits[unit]
 	switch {
@@ -35,7 +35,7 @@ func ParseSize(s string) (int64, error) {
 	case !ok && meantUnit(unit) != "":
 		return 0, fmt.Errorf("has no unit that is known: did you mean %s%s?", number, meantUnit(unit))
 	case !ok:
-		return 0, errors.New("is no size: want a whole number and a unit, such as 512MiB or 10GiB")
+		return 0, errors.New("is not a size: want a whole number and a unit, such as 512MiB or 10GiB")
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n > math.MaxInt64/factor {
