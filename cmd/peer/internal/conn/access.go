@@ -7,13 +7,13 @@ import (
 	"strconv"
 )
 
-// Access says who may use a forward proxy, and for what. Peers' own questions are not
-// its business.
+// Access says who may use a forward proxy, and for what. It does not apply to requests of
+// peers.
 type Access struct {
 	Clients []netip.Prefix // nil = this machine only
-	Ports   []uint16       // that tunnels may lead to; nil = 443
-	// Peers returns the gossip addresses of the cluster's members, this peer's own
-	// included: nothing leads there, nor to their hosts at the port of Admin.
+	Ports   []uint16       // to which tunnels may lead; nil = 443
+	// Peers returns the gossip addresses of the cluster's members, including this peer: nothing
+	// is sent there, nor to their hosts at the port of Admin.
 	Peers func() []netip.AddrPort
 	Admin netip.AddrPort // this peer's own
 }
@@ -41,9 +41,9 @@ func (a *Access) Port(port string) bool {
 	return err == nil && slices.Contains(a.Ports, uint16(n))
 }
 
-// Destination reports whether the proxy may send anything over c, a connection as it was
-// made, so that no name or notation of an address gets around it. Clients of other
-// machines are kept from what only this one reaches.
+// Destination reports whether the proxy may send anything over c. It checks the connection
+// itself, so that no name or notation of an address gets around it. Clients on other
+// machines can't reach what only this machine reaches.
 func (a *Access) Destination(c net.Conn) bool {
 	to, local := ends(c)
 	same := func(p netip.AddrPort) bool {

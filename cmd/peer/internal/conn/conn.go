@@ -1,12 +1,11 @@
 // Package conn lets the header and the body of an HTTP answer leave a server
 // together, and a body on disk without keeping memory for a client that is slow.
 //
-// net/http writes a header when it knows nothing of the body yet, and a body
-// through a buffer of 4 KiB: that is one packet and one wake-up of the client too
-// many, which is what an answer from a cache costs most. [Listen] wraps the
-// connections of a listener, [Context] puts them where a handler finds them.
-// With [Conn.Answer] a handler sends header and body at once. Whatever header the server
-// wrote, a body that the server passes on to [Conn.ReadFrom] needs no memory either.
+// net/http writes the header before it knows the body, and the body through a buffer of
+// 4 KiB. That is one packet and one wake-up of the client too many, and these are most of the
+// cost of an answer from a cache. [Listen] wraps the connections of a listener, [Context] puts
+// them into the context of a request. With [Conn.Answer] a handler sends header and body at
+// once. A body that net/http passes to [Conn.ReadFrom] needs no memory for a slow client either.
 //
 // Start from [Listen]. On connections that come from elsewhere, TLS above all,
 // [Of] finds nothing, and a handler writes as ever.
@@ -26,12 +25,11 @@ import (
 // places to write from.
 const maxJoins = 8 << 10
 
-// Listen returns a listener whose connections are each a [Conn], and pass a gate; nil =
-// there is none. It closes l. A write
-// fails with [os.ErrDeadlineExceeded] when the client has taken nothing for the time
-// patience, or up to a quarter longer; 0 = it waits for ever. That ends for a
-// connection when somebody sets a deadline for its writes, or takes it over from the
-// server.
+// Listen returns a listener whose connections are each a [Conn] that the gate admitted; a nil
+// gate admits all. Closing it closes l. A write fails with [os.ErrDeadlineExceeded] when the
+// client has taken nothing for the time patience, or up to a quarter longer; 0 = it waits for
+// ever. This ends for a connection when somebody sets a write deadline on it, or takes it over
+// from the server.
 func Listen(l net.Listener, patience time.Duration, gate *Gate) net.Listener {
 	return listener{l, patience, gate}
 }
@@ -62,11 +60,11 @@ func (l listener) Accept() (net.Conn, error) {
 // handler of a request, while it runs.
 type Conn struct {
 	net.Conn
-	raw      syscall.RawConn // nil = it can't be told when it takes more
+	raw      syscall.RawConn // nil = the system doesn't tell when it takes more
 	patience patience
 	pass     pass
 
-	replace bool   // what the server writes next, by head
+	replace bool   // send head in place of what the server writes next
 	head    []byte // of an answer that is still to be sent, or lent by Buffer
 }
 
@@ -83,8 +81,7 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// Of returns the connection of a request by the request's context; nil = it is
-// none of these.
+// Of returns the Conn of a request from the request's context; nil = it has none.
 func Of(ctx context.Context) *Conn {
 	c, _ := ctx.Value(key{}).(*Conn)
 	return c
@@ -93,13 +90,12 @@ func Of(ctx context.Context) *Conn {
 // Buffer returns an empty slice to append a header to, for Answer.
 func (c *Conn) Buffer() []byte { return c.head[:0] }
 
-// Answer sends header and body, nil = none, as the whole answer to a request.
-// Nothing may have been written to its [net/http.ResponseWriter] before or after, and its
-// header must be empty: what the server writes on its own for such a request when the handler returns,
-// an empty answer, is dropped, or replaced by this one if that is short: like the
-// server's own short answers it leaves after the handler is done. n counts bytes
-// of the body. After an error of the body, ReadFrom may send the rest of it from
-// elsewhere; after any other the connection must be closed: panic with
+// Answer sends header and body (nil = none) as the whole answer to a request.
+// Nothing may be written to its [net/http.ResponseWriter], before or after, whose
+// header must be empty: when the handler returns, the server writes an empty answer, which is
+// dropped. A short answer is sent at this moment, like the server's own short answers.
+// n counts bytes of the body. After an error of the body, ReadFrom may send the rest from
+// elsewhere. After any other error the connection must be closed: panic with
 // [net/http.ErrAbortHandler].
 func (c *Conn) Answer(header []byte, body io.Reader) (n int64, err error) {
 	c.head, c.replace = header, true

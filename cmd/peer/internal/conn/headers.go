@@ -5,18 +5,18 @@ import (
 	"errors"
 )
 
-// What a header takes in memory while its request is under way, by measurement: its text
-// about twice, and an entry for each field.
+// What a header takes in memory while its request is under way, as measured: about twice its
+// text, and an entry for each field.
 const (
 	perByte     = 2
 	perField    = 112
-	headerShare = 8 << 10 // that each connection may take; what is above that comes out of as much for all that there may be
+	headerShare = 8 << 10 // bytes for each connection; what a header takes above that comes from the shares of all connections
 )
 
 var errHeaders = errors.New("conn: no memory left for so long a header")
 
-// Read implements [net.Conn]. It fails for a header that takes more than its share while
-// others have taken what is there for all.
+// Read implements [net.Conn]. It fails for a header that takes more than its share when the
+// shares of all connections are used up.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && c.pass.unheard.Load() {
@@ -28,7 +28,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// keep counts what a piece of a header takes, until the connection is idle again or closed.
+// keep counts what a piece of a header takes until the connection is idle again or closed. It
+// reports whether there is memory for it.
 func (g *Gate) keep(c *Conn, piece []byte) bool {
 	cost := int64(perByte*len(piece) + perField*bytes.Count(piece, []byte{'\n'}))
 	g.mu.Lock()

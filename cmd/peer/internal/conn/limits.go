@@ -9,16 +9,17 @@ import (
 	"time"
 )
 
-// Limits bound how many connections a listener has, and requests by HTTP/2, which cost as much.
-// When one more comes, the connection that has been idle for longest is closed for it, of the same
-// address if that has all that it may; if none is idle the new one is refused.
+// Limits bound the connections of a listener, and the requests by HTTP/2, which cost as much.
+// When one more arrives at a limit, the connection that has been idle for longest is closed for
+// it: one of the same address, if that address is at its limit. If none is idle, the new one is
+// refused.
 type Limits struct {
 	Conns   int // at a time; 0 = no bound
 	PerHost int // of them from one address, or one /64 of IPv6; 0 = no bound
 }
 
-// unasked is how long a connection may be open without a request until it may be closed
-// like one that is idle after a request.
+// unasked is the time after which a connection without a request counts as idle, like one
+// whose request was answered.
 const unasked = time.Second
 
 // A Gate counts the connections of a listener. It is safe for concurrent use.
@@ -37,7 +38,7 @@ type Gate struct {
 	closing          atomic.Bool // see CloseUnused
 }
 
-// host is an address that connections are from.
+// host is an address that connections come from.
 type host struct {
 	used int
 	idle list.List // as that of the gate
@@ -48,8 +49,8 @@ func NewGate(limits Limits) *Gate {
 	return &Gate{limits: limits, conns: make(map[*Conn]struct{}), hosts: make(map[netip.Prefix]*host)}
 }
 
-// Stats returns how many connections there are, and how many idle ones were closed for
-// others, and new ones refused, so far.
+// Stats returns how many connections are open, how many idle ones were closed to make room for
+// others, and how many new ones were refused.
 func (g *Gate) Stats() (open int, dropped, refused int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -67,16 +68,16 @@ type pass struct {
 	gone   bool
 
 	unheard atomic.Bool // what is read now is of a header
-	header  int64       // bytes that it takes
-	scan    codedScan   // of the first one
+	header  int64       // bytes of memory that it takes
+	scan    codedScan   // of the first header
 
 	requests int
 }
 
-// CloseUnused closes the connections over which no request has come yet, and those that come
-// from now on: browsers and Go's own client open some ahead of need. To [net/http.Server.Shutdown]
-// they are requests under way for five to six seconds, which is longer than some peers are given
-// to stop, though it answers none whose header is read after its call.
+// CloseUnused closes the connections that have had no request yet, and all new ones from now
+// on: browsers and Go's own client open some ahead of need. [net/http.Server.Shutdown] waits five
+// to six seconds for them, which is longer than some peers are given to stop, although it answers
+// no request whose header is read after its call.
 func (g *Gate) CloseUnused() {
 	g.closing.Store(true)
 	g.mu.Lock()
@@ -92,14 +93,14 @@ func (g *Gate) CloseUnused() {
 	}
 }
 
-// admit counts c in, and reports whether it may stay.
+// admit counts c, and reports whether it may stay.
 func (g *Gate) admit(c *Conn, now time.Time) bool {
 	from := prefixOf(c.RemoteAddr().String())
 	return !g.closing.Load() && g.fit(from, now, func() { g.enter(c, from, now) })
 }
 
-// Request counts in a request by HTTP/2 from an address, as [net/http.Request.RemoteAddr] has it,
-// until done is called. It reports whether there is room; if not, done is nil.
+// Request counts a request by HTTP/2 until done is called; remote is its
+// [net/http.Request.RemoteAddr]. It reports whether there is room; if not, done is nil.
 func (g *Gate) Request(remote string) (done func(), ok bool) {
 	from := prefixOf(remote)
 	ok = g.fit(from, time.Now(), func() { g.count(from, 1) })
@@ -113,7 +114,7 @@ func (g *Gate) Request(remote string) (done func(), ok bool) {
 	}, true
 }
 
-// fit makes room for one more from an address, if it can, and has it enter.
+// fit makes room for one more from an address, if it can, and then calls enter.
 func (g *Gate) fit(from netip.Prefix, now time.Time, enter func()) bool {
 	g.mu.Lock()
 	var close *Conn
@@ -143,7 +144,7 @@ func (g *Gate) fit(from netip.Prefix, now time.Time, enter func()) bool {
 	return true
 }
 
-// count counts more of an address, or fewer. It is called with g.mu held.
+// count adds to the connections and requests of an address. It is called with g.mu held.
 func (g *Gate) count(from netip.Prefix, more int) *host {
 	h := g.hosts[from]
 	if h == nil {
@@ -197,8 +198,8 @@ func (g *Gate) busy(c *Conn) {
 	}
 }
 
-// Idle notes that a request on c, a connection of a server's, is under way or is not.
-// A connection that [Listen] did not make, or no gate counts, is left alone.
+// Idle notes whether a request is under way on a server's connection. It does nothing for
+// connections that [Listen] did not make or that no gate counts.
 func Idle(c net.Conn, idle bool) {
 	own := below(c)
 	if own == nil || own.pass.gate == nil {
@@ -222,7 +223,7 @@ func Idle(c net.Conn, idle bool) {
 	}
 }
 
-// below returns the connection that c is, or wraps; nil = none of this package's.
+// below returns the Conn that c is or wraps; nil = none.
 func below(c net.Conn) *Conn {
 	for range 4 { // no connection is wrapped more often
 		if own, ok := c.(*Conn); ok {
@@ -247,7 +248,7 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// prefixOf is whom an address counts for.
+// prefixOf returns the network that an address counts for.
 func prefixOf(addr string) netip.Prefix {
 	ap, _ := netip.ParseAddrPort(addr) // the zero AddrPort if it has none
 	ip := ap.Addr().Unmap().WithZone("")

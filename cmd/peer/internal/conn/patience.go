@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// looks is how often a wait for a client is looked at within the time that it may
-// take: that time is kept to a quarter.
+// looks is how often a wait for a client is checked within its limit: the limit is kept to a
+// quarter.
 const looks = 4
 
-// patience bounds for how long a client may take nothing of what it is sent. It works
-// by the deadline for writes, which is always a little ahead: one that passes is no
-// error as long as the client took something. Whoever sets a deadline for writes on
-// the connection, as [net/http.Hijacker] does, ends it.
+// patience bounds how long a client may take nothing of what it is sent. It sets the write
+// deadline a little ahead, again and again: when the deadline passes, that is no error if the
+// client took something. Setting another write deadline on the connection, as
+// [net/http.Hijacker] does, ends this.
 type patience struct {
 	limit    time.Duration // 0 = a client may take as long as it likes
 	off      atomic.Bool
 	deadline time.Time // as it is set; of the goroutine that writes
 }
 
-// Patient returns c as a [Conn] of which a write fails when the other end has taken
-// nothing for the time limit; see [Listen].
+// Patient returns c as a [Conn] whose writes fail when the other end has taken nothing for the
+// time limit; see [Listen].
 func Patient(c net.Conn, limit time.Duration) *Conn {
 	wrapped := &Conn{Conn: c}
 	wrapped.patience.limit = limit
@@ -46,9 +46,9 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// patiently calls write until all of n bytes are written; n < 0 = until it says so by
-// no error. Each call goes on after what was done, and returns how much it did. It
-// ends with an error that is none of time, or if the client took nothing for the
+// patiently calls write until all of n bytes are written or, if n < 0, until write returns no
+// error. Each call goes on after what was done, and returns how much it did. patiently
+// ends with an error other than a timeout, or when the client took nothing for the
 // limit.
 func (c *Conn) patiently(n int64, write func(done int64) (int64, error)) (done int64, err error) {
 	p := &c.patience

@@ -1,7 +1,7 @@
 package conn
 
-// Shares are how many connections each part of a peer may have at a time, so that none
-// takes the descriptors of another.
+// Shares are how many connections each part of a peer may have at a time, so that no part
+// uses up the descriptors of another.
 type Shares struct {
 	Clients Limits // one address has at most half, so that there is room for a second
 	Admin   Limits // likewise
@@ -10,16 +10,16 @@ type Shares struct {
 }
 
 const (
-	mostClients = 16 << 10 // unless a number is asked for
+	mostClients = 16 << 10 // unless a number is configured
 	adminConns  = 32
 	others      = 160 // files of the store, which has some 70 segments of two each, the log, listeners
 	mostGossip  = 4096
 	mostIdle    = 1024
 )
 
-// Share divides the descriptors that the process may have: a client's request may need
-// a second one, to an origin, a sibling or a file. clients is how many connections of
-// clients there may be; 0 = as many as there are descriptors for, at most 16,384.
+// Share divides the descriptors of the process. A client's request may need a second one, for
+// an origin, a sibling or a file. clients is the limit of client connections;
+// 0 = as many as there are descriptors for, at most 16,384.
 func Share(clients int) Shares { return share(clients, descriptors()) }
 
 func share(clients, descriptors int) Shares {

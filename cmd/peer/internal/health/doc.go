@@ -1,10 +1,10 @@
-// Package health tells whether the parts of a program get on with their work.
+// Package health tells whether the parts of a program make progress.
 //
-// A part marks the begin and the end of each unit of work on a [Heartbeat]. A
-// [Watchdog] looks at all heartbeats: a part that is at work and has not ended a
-// unit for longer than the watchdog's limit hangs. A part without work is well,
-// however long it has been idle. What has no units of its own, such as a lock, is
-// tried now and then by [Watchdog.Probe].
+// A part marks the beginning and the end of each unit of work on a [Heartbeat]. A
+// [Watchdog] checks all heartbeats: a part hangs if it has work and has ended no
+// unit for longer than the watchdog's limit. A part without work is healthy,
+// however long it has been idle. [Watchdog.Probe] regularly tries what has no units of
+// its own, such as a lock.
 //
-// It does not tell whether work succeeds: an error is an end like any other.
+// The package does not tell whether work succeeds: a unit that fails has ended.
 package health

@@ -15,18 +15,18 @@ type Heartbeat struct {
 
 func newHeartbeat() *Heartbeat { return &Heartbeat{start: time.Now()} }
 
-// Begin marks the begin of a unit of work; [Heartbeat.End] must follow.
+// Begin marks the beginning of a unit of work; [Heartbeat.End] must follow.
 func (h *Heartbeat) Begin() {
 	if h == nil {
 		return
 	}
 	if h.units.Load() == 0 {
-		h.moved.Store(int64(time.Since(h.start))) // before the unit counts: nobody must see it with an old time
+		h.moved.Store(int64(time.Since(h.start))) // before the unit counts, so that it is never seen with an old time
 	}
 	h.units.Add(1)
 }
 
-// End marks the end of a unit of work, whatever came of it.
+// End marks the end of a unit of work, whether it succeeded or not.
 func (h *Heartbeat) End() {
 	if h == nil {
 		return
@@ -35,10 +35,10 @@ func (h *Heartbeat) End() {
 	h.units.Add(-1)
 }
 
-// Stalled returns for how long no unit has ended though one is under way; 0 if
+// Stalled returns for how long no unit has ended although one is under way; 0 if
 // none is.
 func (h *Heartbeat) Stalled() time.Duration {
-	// In this order: a unit that begins in between is one under way for no time.
+	// In this order: a unit that begins in between has been under way for no time.
 	units, moved := h.units.Load(), h.moved.Load()
 	if units == 0 {
 		return 0

@@ -10,9 +10,9 @@ const (
 	latenessFades = 0.8 // of the worst is left after each
 )
 
-// Lateness measures by how much a process runs late, for want of a processor: by a
-// timer that it sets again and again, and that rings late then. Make one with
-// [NewLateness]. It is safe for concurrent use.
+// Lateness measures by how much a process runs late because it gets too little processor time:
+// it sets a timer again and again, which then rings late. Make one with [NewLateness]. It is
+// safe for concurrent use.
 type Lateness struct {
 	start time.Time
 	due   atomic.Int64 // nanoseconds since start: when the timer is to ring
@@ -38,8 +38,8 @@ func (l *Lateness) Run(stop <-chan struct{}) {
 	}
 }
 
-// Now returns by how much the process runs late: what it was at worst in about the
-// last second, or what it is at this moment. 0 before Run, and after.
+// Now returns by how much the process runs late: the worst of about the last second, or of
+// this moment if that is worse. It is 0 before Run and after it.
 func (l *Lateness) Now() time.Duration {
 	due := time.Duration(l.due.Load())
 	if due == 0 {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// probePause is the time from the end of a probe to the begin of the next.
+// probePause is the time from the end of a probe to the beginning of the next.
 const probePause = time.Second
 
 // A Watchdog looks at the heartbeats of a program's parts. Make one with
@@ -22,21 +22,21 @@ type part struct {
 	beat *Heartbeat
 }
 
-// NewWatchdog returns one to which a part hangs that has made no progress for
-// longer than limit, which must be positive, though there was work.
+// NewWatchdog returns a watchdog with the limit, which must be positive, after which a part
+// that has work and makes no progress hangs.
 func NewWatchdog(limit time.Duration) *Watchdog {
 	return &Watchdog{limit: limit, stopped: make(chan struct{})}
 }
 
-// Watch adds a part, which marks its work on the heartbeat returned.
+// Watch adds a part, which marks its work on the returned heartbeat.
 func (w *Watchdog) Watch(name string) *Heartbeat {
 	h := newHeartbeat()
 	w.parts = append(w.parts, part{name, h})
 	return h
 }
 
-// Probe adds a part that works as long as try returns. It is called again and
-// again, a second after it returned, until Close.
+// Probe adds a part that hangs if try does not return. try is called again and again, a second
+// after it returned, until Close.
 func (w *Watchdog) Probe(name string, try func()) {
 	h := w.Watch(name)
 	w.probes.Go(func() {
@@ -53,7 +53,7 @@ func (w *Watchdog) Probe(name string, try func()) {
 	})
 }
 
-// A Part is how one part does.
+// A Part is the state of one part.
 type Part struct {
 	Name  string
 	Hangs bool
@@ -62,8 +62,8 @@ type Part struct {
 	Stalled time.Duration
 }
 
-// Parts returns how all parts do, in the order in which they were added. It takes
-// no lock of theirs, and so never waits.
+// Parts returns the states of all parts, in the order in which they were added. It takes
+// none of their locks, and so never waits.
 func (w *Watchdog) Parts() []Part {
 	out := make([]Part, len(w.parts))
 	for i, p := range w.parts {
@@ -73,8 +73,8 @@ func (w *Watchdog) Parts() []Part {
 	return out
 }
 
-// Close ends the probing and waits for the probes under way, but for no longer
-// than the limit: a part that hangs is left alone. Call it once.
+// Close ends the probing and waits for the probes under way, but no longer
+// than the limit: a probe that hangs stays behind. Call it once.
 func (w *Watchdog) Close() {
 	close(w.stopped)
 	done := make(chan struct{})

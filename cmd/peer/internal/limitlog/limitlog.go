@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Every is the time between two lines about one thing.
+// Every is the time between two lines with the same key.
 const Every = time.Minute
 
-// A Logger is one. It is safe for concurrent use.
+// A Logger is a rate-limited logger. It is safe for concurrent use.
 type Logger struct {
 	Log *slog.Logger
 
