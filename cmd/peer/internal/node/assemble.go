@@ -23,8 +23,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// acquire takes everything that a peer needs of the system and reports all that
-// it could not have.
+// acquire takes everything that a peer needs of the system, and reports all errors at once.
 func (n *Node) acquire(o Options) error {
 	if err := n.shapeDigest(); err != nil {
 		return err
@@ -112,8 +111,8 @@ func (n *Node) openGossip(o Options) (err error) {
 	return inUse("--gossip", n.cfg.Gossip, err)
 }
 
-// proxyConfig has the keys of the objects that the proxy lists enter the digest,
-// those that it finds in its store at once.
+// proxyConfig connects the proxy with the rest of the peer. The objects that it lists enter the
+// digest, from the first that it finds in its store.
 func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
 		Config: cache.Config{
@@ -194,7 +193,7 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 	}
 }
 
-// heldSince is when this peer was up last, as far as its store tells: when it stored
+// heldSince returns when this peer was last up, as far as its store tells: when it last stored
 // something.
 func (n *Node) heldSince() time.Time {
 	if n.proxy == nil {
@@ -203,7 +202,7 @@ func (n *Node) heldSince() time.Time {
 	return n.proxy.Newest()
 }
 
-// digests is the file of those that outlive the process; "" if there is no store, and
+// digests returns the file in which digests survive a restart; "" if there is no store, and
 // so perhaps no directory either.
 func (n *Node) digests() string {
 	if n.proxy == nil {
@@ -215,7 +214,7 @@ func (n *Node) digests() string {
 // others are the other members of the cluster.
 func (n *Node) others() []gossip.Member { return n.gossip.Members() }
 
-// living are those of them that can be asked.
+// living are those to which requests can be sent.
 func (n *Node) living() (list []sibling.Peer) {
 	for _, m := range n.gossip.Members() {
 		if m.Alive && m.Service != "" {
@@ -225,12 +224,12 @@ func (n *Node) living() (list []sibling.Peer) {
 	return list
 }
 
-// coalescingKey is what stands for an object among the peers that fetch it.
+// coalescingKey returns the key by which peers coalesce their fetches of an object.
 func (n *Node) coalescingKey(identity string) uint64 {
 	return uint64(digest.KeyOfString(n.holdings.Filter().Geometry().Seed, identity))
 }
 
-// service is where the others ask this peer.
+// service returns the address to which other peers send requests.
 func (n *Node) service() string {
 	if n.traffic == nil {
 		return ""

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-const aheadAtLeast = 10 * time.Second // before the log is told; more than an answer is under way
+const aheadAtLeast = 10 * time.Second // before it is logged; more than an answer takes on its way
 
-// aheadBy returns by how much, at least, this clock is ahead of that of the cache
-// which gave an answer from its store; 0 if nothing is to be seen of that. A cache
-// says by Age that the answer is as old as its Date makes it by its own clock, or
-// older (RFC 9111 section 4.2.3).
+// aheadBy returns by how much, at least, this clock is ahead of the clock of the cache
+// that gave an answer from its store; 0 if the answer doesn't show it. By that cache's clock,
+// its Age is at least the time since Date (RFC 9111 section 4.2.3).
 func aheadBy(h http.Header, now time.Time) time.Duration {
 	date, err := http.ParseTime(h.Get("Date"))
 	if err != nil {

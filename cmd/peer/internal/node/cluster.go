@@ -20,7 +20,7 @@ func (n *Node) History() []admin.Sample {
 // Events returns the last lines of the log.
 func (n *Node) Events() []admin.Event { return n.events.Latest() }
 
-// plan says what the digest is made for. s is complete but for it.
+// plan describes what the digest is made for. s is complete except for the plan.
 func (n *Node) plan(s admin.Status) admin.Plan {
 	p := admin.Plan{Objects: s.Digest.Planned, Peers: 1, Churn: n.history.InsertRate(), Binding: "--false-positives"}
 	for _, m := range s.Members {
@@ -51,19 +51,19 @@ func (n *Node) plan(s admin.Status) admin.Plan {
 	return p
 }
 
-// A clusterView is what all peers said last, kept for a moment so that many
-// readers ask the others once. It is the reading's turn that guards it.
+// A clusterView has the last answers of all peers. They are kept for a moment so that the
+// other peers are asked once for many readers. The turn of the reading guards it.
 type clusterView struct {
 	admin.Cluster
 	at time.Time
 }
 
 const (
-	clusterFor  = time.Second            // for which an answer is good
+	clusterFor  = time.Second            // how long an answer is used
 	clusterWait = 700 * time.Millisecond // for the others' answers, all together
 )
 
-// Cluster returns what every peer says of itself.
+// Cluster returns a row for each peer, as the peers describe themselves.
 func (n *Node) Cluster(ctx context.Context) admin.Cluster {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), clusterWait+100*time.Millisecond)
 	defer cancel()
@@ -79,7 +79,7 @@ func (n *Node) askCluster() admin.Cluster {
 		return n.cluster.Cluster
 	}
 	rows := []admin.ClusterRow{admin.RowOf(n.Status())}
-	for _, a := range askAll[admin.ClusterRow](context.Background(), n, orderRow, struct{}{}) {
+	for _, a := range askAll[admin.ClusterRow](context.Background(), n, commandRow, struct{}{}) {
 		switch {
 		case !a.member.Alive:
 			a.said = admin.Silent("", "dead", a.err)
@@ -93,28 +93,28 @@ func (n *Node) askCluster() admin.Cluster {
 	return n.cluster.Cluster
 }
 
-// Holders returns what each other peer stores; see [admin.Source]. What is the client's
-// alone stays here, as with questions to siblings.
+// Holders returns what each other peer stores; see [admin.Source]. Like requests to siblings,
+// this does not pass on cookies and credentials.
 func (n *Node) Holders(ctx context.Context, in admin.WhyRequest) []admin.Holder {
 	in.Header = in.Header.Clone()
 	in.Header.Del("Cookie")
 	in.Header.Del("Authorization")
 	list := []admin.Holder{}
-	for _, a := range askAll[[]admin.Stored](ctx, n, orderHeld, in) {
+	for _, a := range askAll[[]admin.Stored](ctx, n, commandHeld, in) {
 		list = append(list, admin.Holder{Peer: a.member.Name, Error: a.err, Stored: append([]admin.Stored{}, a.said...)})
 	}
 	return list
 }
 
-// An answer is what a member said, or why it did not.
+// An answer is the answer of a member, or why there is none.
 type answer[T any] struct {
 	member gossip.Member
 	said   T
 	err    string
 }
 
-// askAll asks all other members the same at once, and returns their answers, the living
-// first. One that left is no member any more, and the dead are not asked.
+// askAll sends the same command to all other members at once, and returns their answers. It
+// omits members that left, and sends nothing to dead ones.
 func askAll[T any](ctx context.Context, n *Node, operation string, in any) []answer[T] {
 	ctx, cancel := context.WithTimeout(ctx, clusterWait)
 	defer cancel()

@@ -15,21 +15,21 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// purgeWait is for how long an operator waits for a purge, here and by the others. What
+// purgeWait is how long an operator waits for a purge, here and at the other peers. What
 // takes longer goes on.
 const purgeWait = 800 * time.Millisecond
 
 const (
-	orderRow  = "row"  // for an [admin.ClusterRow]
-	orderHeld = "held" // for what is stored for the URL of an [admin.WhyRequest], as []admin.Stored
+	commandRow  = "row"  // returns an [admin.ClusterRow]
+	commandHeld = "held" // returns what is stored for the URL of an [admin.WhyRequest], as []admin.Stored
 )
 
-// handleCommand does what another peer asks for.
+// handleCommand carries out a command of another peer.
 func (n *Node) handleCommand(_ context.Context, _, operation string, body []byte) (any, error) {
 	switch operation {
-	case orderRow:
+	case commandRow:
 		return admin.RowOf(n.Status()), nil
-	case orderHeld:
+	case commandHeld:
 		var in admin.WhyRequest
 		if err := json.Unmarshal(body, &in); err != nil {
 			return nil, err
@@ -40,7 +40,7 @@ func (n *Node) handleCommand(_ context.Context, _, operation string, body []byte
 	return nil, fmt.Errorf("%s does not know the operation %q", n.cfg.Name, operation)
 }
 
-// targets are what an order is for.
+// targets returns what a purge is for.
 func (n *Node) targets(o admin.PurgeRequest) (targets []invalidation.Target, err error) {
 	switch {
 	case o.URL != "" && len(o.Tags) > 0:
@@ -63,8 +63,8 @@ func (n *Node) targets(o admin.PurgeRequest) (targets []invalidation.Target, err
 	return targets, nil
 }
 
-// purgeHere removes responses of this peer, and tells how many. It returns when that has
-// begun, or ctx ended.
+// purgeHere removes responses of this peer; removed receives their number. It returns when the
+// removal has begun, or ctx has ended.
 func (n *Node) purgeHere(ctx context.Context, targets []invalidation.Target) (removed <-chan int) {
 	begun, done := make(chan struct{}), make(chan int, 1)
 	go func() {
@@ -87,7 +87,7 @@ func (n *Node) purgeHere(ctx context.Context, targets []invalidation.Target) (re
 	return done
 }
 
-// Purge removes responses; see [admin.Source]. Everywhere, it is an invalidation.
+// Purge removes responses; see [admin.Source]. A purge everywhere is an invalidation.
 func (n *Node) Purge(ctx context.Context, o admin.PurgeRequest) (r admin.PurgeReport, err error) {
 	targets, err := n.targets(o)
 	if err != nil {
@@ -134,8 +134,8 @@ func (n *Node) purge(ctx context.Context, targets []invalidation.Target, everywh
 	return r
 }
 
-// purgeOthers has all others purge, and waits for those that live. One that is late, or
-// dead, hears of it after it has returned.
+// purgeOthers sends the invalidation to all other peers, and waits for the live ones. Those that
+// are late or dead get it afterwards.
 func (n *Node) purgeOthers(ctx context.Context, targets []invalidation.Target) []admin.Purged {
 	err := n.gossip.Invalidate(ctx, targets...)
 	var late *gossip.UnreachedError
@@ -161,10 +161,10 @@ func (n *Node) purgeOthers(ctx context.Context, targets []invalidation.Target) [
 	return out
 }
 
-// An invalidator is the cluster as the cache sees it. The node is there once gossip is.
+// An invalidator is the cluster as the cache sees it. Its node is set once gossip runs.
 type invalidator struct{ *gossip.Node }
 
-// applied removes what was invalidated, by whichever peer.
+// applied removes what was invalidated, by this peer or another.
 func (n *Node) applied(t invalidation.Target) {
 	n.removing.Lock() // a purge that an operator waits for counts what it removes
 	defer n.removing.Unlock()

@@ -15,10 +15,10 @@ import (
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// errKept is why a connection is refused to the proxy.
+// errKept is why the proxy gets no connection.
 var errKept = errors.New("nothing is forwarded to the admin and gossip ports of peers, nor to this machine for others")
 
-// guarded keeps what is sent from where access says.
+// guarded closes connections to where access allows nothing to be sent.
 func guarded(dial dialFunc, access *conn.Access) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
@@ -30,8 +30,8 @@ func guarded(dial dialFunc, access *conn.Access) dialFunc {
 	}
 }
 
-// proxyAccess says who may use a forward proxy, and for what. To siblings, and to the origin
-// of a reverse proxy, only the cluster's own ports are closed.
+// proxyAccess returns who may use a forward proxy, and for what. For requests to siblings, and
+// to the origin of a reverse proxy, only the cluster's own ports are closed.
 func (n *Node) proxyAccess() *conn.Access {
 	a := &conn.Access{Ports: n.cfg.ConnectPorts, Peers: n.gossipAddrs}
 	if n.admin != nil {
@@ -43,7 +43,7 @@ func (n *Node) proxyAccess() *conn.Access {
 	return a
 }
 
-// gossipAddrs are those of all members.
+// gossipAddrs returns the gossip addresses of all members.
 func (n *Node) gossipAddrs() (list []netip.AddrPort) {
 	if n.gossip == nil {
 		return nil
@@ -63,7 +63,7 @@ func (n *Node) gossipAddrs() (list []netip.AddrPort) {
 	return list
 }
 
-// adminAccess says whose requests the admin listener answers.
+// adminAccess returns whose requests the admin listener answers.
 func (n *Node) adminAccess() admin.Access {
 	hosts := slices.Concat(n.cfg.AdminHosts, []string{n.cfg.Name, n.cfg.Advertise})
 	if host, _, err := net.SplitHostPort(n.cfg.Admin); err == nil {

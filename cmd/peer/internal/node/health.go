@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	hangLimit  = 10 * time.Second       // a part that makes no progress for longer, though there is work, hangs
+	hangLimit  = 10 * time.Second       // a part that has work and makes no progress for longer hangs
 	statusWait = 500 * time.Millisecond // for all parts of a status, together
 )
 
-// watchParts has the watchdog try what can hang. The store's writer has a heartbeat
-// of its own, see openStore.
+// watchParts has the watchdog probe the parts that can hang. The store's writer has a heartbeat
+// of its own, see proxyConfig.
 func (n *Node) watchParts() {
 	n.watchdog.Probe("exchange", n.gossip.ProbeExchange)
 	n.watchdog.Probe("publishing", n.gossip.ProbePublishing)
@@ -43,7 +43,7 @@ func (n *Node) hangReporter() func() {
 	}
 }
 
-// Health says how the node does; see [admin.Source]. It takes no lock of a part.
+// Health returns the health of the node; see [admin.Source]. It takes no lock of a part.
 func (n *Node) Health() admin.Health {
 	h := admin.Health{OK: true, Parts: []admin.Part{}, Degraded: n.troubles.of(n), Missing: []string{}}
 	for _, p := range n.watchdog.Parts() {
@@ -53,20 +53,20 @@ func (n *Node) Health() admin.Health {
 	return h
 }
 
-// troubles is what went wrong lately without anything being hung.
+// troubles keeps what went wrong lately although no part hangs.
 type troubles struct {
 	samples []troubleSample // of the last minute, oldest first
 	store   atomic.Pointer[[]admin.Trouble]
 }
 
-// A troubleSample is what the counters of troubles were at a moment.
+// A troubleSample has the counters of troubles at one moment.
 type troubleSample struct {
 	at                   time.Time
 	writeErrors, corrupt uint64
 }
 
-// look returns a function that takes a sample and judges by those of the last minute.
-// Only one goroutine may call it.
+// look returns a function that takes a sample and compares it with the oldest of the last
+// minute. Only one goroutine may call it.
 func (t *troubles) look(n *Node) func() {
 	return func() {
 		s, now := n.proxy.Store().Stats(), time.Now()
@@ -87,8 +87,8 @@ func (t *troubles) look(n *Node) func() {
 	}
 }
 
-// of lists what goes wrong. Origins that fail are no trouble of a forward proxy: who
-// uses it may ask for any.
+// of lists what goes wrong. Failing origins are no trouble of a forward proxy, whose
+// clients choose the origins.
 func (t *troubles) of(n *Node) []admin.Trouble {
 	list := []admin.Trouble{}
 	if known := t.store.Load(); known != nil {
@@ -115,18 +115,18 @@ func (t *troubles) of(n *Node) []admin.Trouble {
 }
 
 const (
-	bearable     = 0.1                    // share of lost questions that is not worth a word
+	bearable     = 0.1                    // share of requests to siblings without an answer that is no trouble
 	lateBearable = 125 * time.Millisecond // likewise
 )
 
-// A reading is what a part of the node says of itself, and what it said last.
+// A reading is the state of a part of the node, or the last one that is known.
 type reading[T any] struct {
 	made sync.Once
-	turn chan struct{} // one asks at a time: a part that hangs holds up one goroutine, whoever wants to know
+	turn chan struct{} // one goroutine asks at a time: a part that hangs holds up no more than one
 	last atomic.Pointer[T]
 }
 
-// get asks the part, for as long as late lasts, and else returns what it said last.
+// get asks the part for its state. When late ends, it returns the last one that is known.
 func (r *reading[T]) get(late context.Context, ask func() T) (v T, now bool) {
 	r.made.Do(func() { r.turn = make(chan struct{}, 1) })
 	select {
@@ -151,7 +151,7 @@ func (r *reading[T]) get(late context.Context, ask func() T) (v T, now bool) {
 	return v, false
 }
 
-// readings are those that make a status.
+// readings are the parts of a status, and what else may hang.
 type readings struct {
 	digest   reading[admin.Digest]
 	exchange reading[admin.Exchange]

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// frontDoor is where clients come by TLS, with HTTP/1.1 and HTTP/2.
+// frontDoor is the listener for clients with TLS, by HTTP/1.1 and HTTP/2.
 type frontDoor struct {
 	net.Listener
-	config atomic.Pointer[tls.Config] // with the certificates as they were read last
+	config atomic.Pointer[tls.Config] // with the certificates that were read last
 }
 
 func newFrontDoor(l net.Listener, certs []tls.Certificate) *frontDoor {
@@ -27,7 +27,7 @@ func (d *frontDoor) use(certs []tls.Certificate) bool {
 	return was == nil || !slices.EqualFunc(was.Certificates, certs, func(a, b tls.Certificate) bool { return bytes.Equal(a.Certificate[0], b.Certificate[0]) })
 }
 
-// serve makes server, which knows how to answer, one for this door.
+// serve serves this listener.
 func (d *frontDoor) serve(server *http.Server) error {
 	server.TLSConfig = &tls.Config{
 		NextProtos:         []string{"h2", "http/1.1"},

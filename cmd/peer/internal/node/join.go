@@ -15,8 +15,8 @@ const (
 	joinPause = 250 * time.Millisecond
 )
 
-// join enters the cluster. Without a limit in the configuration one attempt is
-// made; gossip goes on trying by itself.
+// join joins the cluster. Without a limit in the configuration it makes one attempt;
+// gossip goes on trying by itself.
 func (n *Node) join(ctx context.Context) error {
 	limit := n.cfg.JoinTimeout
 	if limit == 0 {
@@ -44,7 +44,7 @@ func (n *Node) join(ctx context.Context) error {
 	}
 }
 
-// refused reports whether an answer came, and was no.
+// refused reports whether a peer answered and refused this one.
 func refused(err error) bool {
 	for _, final := range []error{gossip.ErrNameTaken, gossip.ErrSecret, gossip.ErrVersion, gossip.ErrCanary} {
 		if errors.Is(err, final) {
@@ -54,7 +54,7 @@ func refused(err error) bool {
 	return false
 }
 
-// explain words errors of joining by the settings that they are due to.
+// explain names the settings that cause errors of joining.
 func explain(err error, name string) error {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		var each []error
@@ -76,7 +76,7 @@ func explain(err error, name string) error {
 	return fmt.Errorf("--join %s: %w", join.Seed, join.Err)
 }
 
-// inUse words an error of listening by the setting it is due to.
+// inUse names the setting that causes an error of listening.
 func inUse(setting, addr string, err error) error {
 	switch {
 	case err == nil:

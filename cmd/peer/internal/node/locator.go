@@ -12,8 +12,7 @@ type locator struct {
 	squids *squid.Neighbours
 }
 
-// CandidatesFor adds the Squids: they know nothing of the cluster's digests, nor
-// it of theirs.
+// CandidatesFor adds the Squids, whose digests are not among those of the cluster.
 func (l *locator) CandidatesFor(dst []sibling.Candidate, q *sibling.Question) []sibling.Candidate {
 	if l.squids == nil {
 		return dst

@@ -35,11 +35,11 @@ type Options struct {
 	Version string         // of the program, for display
 	Logger  *slog.Logger   // nil = discard
 	Network gossip.Network // where sockets come from; nil = the system's
-	// HangLimit is for how long a part may make no progress, though there is work,
-	// until it hangs; 0 = 10 s.
+	// HangLimit is the time after which a part that has work and makes no progress
+	// hangs; 0 = 10 s.
 	HangLimit time.Duration
-	// Squids says how soon the digests of Squids are fetched again; the rest of it
-	// comes from the other fields.
+	// Squids says how often the digests of Squids are fetched; its other fields are filled
+	// in from the configuration.
 	Squids squid.Config
 	FS     store.FS         // what the store is kept on; nil = the system's
 	Now    func() time.Time // the wall clock of store and cache, which may jump; nil = time.Now
@@ -104,11 +104,10 @@ const (
 	draining = "draining"
 )
 
-// Start assembles a peer, reloads its store, serves, and joins the cluster. What
-// can't be had of the system, a port or the store's directory, is reported all at
-// once. A cluster that can't be reached is no error unless the configuration
-// limits the wait for it; one that refuses this peer is. ctx bounds the start and
-// is not used after it.
+// Start assembles a peer, reloads its store, serves, and joins the cluster. It reports all
+// at once what the system refuses, such as ports and the store's directory. It is an error if
+// the cluster refuses this peer; if no other peer can be reached, it is one only if the
+// configuration limits the wait for them. ctx bounds the start and is not used after it.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	n := assemble(o)
 	if err := n.acquire(o); err != nil {
@@ -148,7 +147,7 @@ func assemble(o Options) *Node {
 	return n
 }
 
-// warn tells of what is allowed and seldom meant.
+// warn logs settings that are allowed and seldom meant.
 func (n *Node) warn() {
 	if n.cfg.SecretShared {
 		n.log.Warn("every user of this machine can read the secret: chmod o= its file")
@@ -201,11 +200,11 @@ func (n *Node) every(pause time.Duration, f func()) {
 	})
 }
 
-// joinedWait is for how long, at most, requests wait until this peer has joined.
+// joinedWait is how long requests wait, at most, until this peer has joined.
 const joinedWait = 2 * time.Second
 
-// onceJoined has next answer when this peer has heard, by joining the cluster, what of its
-// store was invalidated while it was away.
+// onceJoined delays requests until this peer has joined the cluster, and so knows what was
+// invalidated in its store while it was away.
 func (n *Node) onceJoined(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -223,7 +222,8 @@ func (n *Node) onceJoined(next http.Handler) http.Handler {
 	})
 }
 
-// counted has next answer a request by HTTP/2 if there is room for it as for a connection.
+// counted passes a request by HTTP/2 on if there is room for it, as there must be for a
+// connection.
 func (n *Node) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor > 1 {
@@ -255,8 +255,8 @@ func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) 
 	})
 }
 
-// Failed receives the error of a listener that broke down. A node that fails
-// goes on as well as it can until it is shut down.
+// Failed receives the error of a listener that failed. The node goes on as well as it
+// can until it is shut down.
 func (n *Node) Failed() <-chan error { return n.failure }
 
 // Addresses returns where the node listens.
@@ -270,8 +270,8 @@ func (n *Node) Addresses() admin.Addresses {
 	return a
 }
 
-// Shutdown takes its leave of the cluster, waits for the requests under way as
-// long as ctx allows, and stops.
+// Shutdown leaves the cluster, waits for the requests under way as long as ctx allows,
+// and stops.
 func (n *Node) Shutdown(ctx context.Context) error {
 	n.enter(draining)
 	leave := n.gossip.Leave(ctx)
@@ -289,7 +289,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	return errors.Join(drain, n.Close())
 }
 
-// Close stops at once. To the other peers it looks like a death.
+// Close stops at once. To the other peers this looks like a crash.
 func (n *Node) Close() (err error) {
 	n.stop.Do(func() { err = n.release() })
 	return err

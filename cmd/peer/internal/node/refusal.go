@@ -11,10 +11,10 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// A loggingTransport tells the log why a sibling could not be asked, that one
-// refuses this peer's questions, and that its answers are stale by this clock only.
-// Clients get their answers from elsewhere, so that nobody else would notice: a
-// certificate that has run out, say, or TLS at one end only.
+// A loggingTransport logs why a request to a sibling failed, that a sibling refuses this
+// peer's requests, and that its answers are stale only by this peer's clock. Clients get
+// their answers from elsewhere, so that nobody would notice, for example, a certificate that has
+// run out, or TLS at one end only.
 type loggingTransport struct {
 	transport
 	limited *limitlog.Logger

@@ -7,8 +7,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 )
 
-// Reloadable are the settings, by name, that [Node.Reload] or whoever runs the
-// node applies while it runs.
+// Reloadable are the settings, by name, that can change while the node runs, by [Node.Reload]
+// or by its caller.
 var Reloadable = map[string]bool{"log-level": true, "drain": true, "store-size": true, "default-ttl": true, "compress": true, "rules": true}
 
 // Reload applies those of the configuration's settings that a running node can
@@ -37,8 +37,8 @@ func (n *Node) Reload(cfg config.Config) (files []string, err error) {
 	return files, nil
 }
 
-// ReopenAccessLog goes on in the file that is at the path of the access log by now. After
-// an error it goes on in the former one.
+// ReopenAccessLog opens the file at the path of the access log again. After an error, the log
+// continues in the former file.
 func (n *Node) ReopenAccessLog() error {
 	if n.access == nil {
 		return nil

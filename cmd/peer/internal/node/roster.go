@@ -12,7 +12,7 @@ import (
 	"github.com/summarycache/summarycache/gossip"
 )
 
-// A roster knows who may ask under which name. It is safe for concurrent use.
+// A roster knows who may send requests under which name. It is safe for concurrent use.
 type roster struct {
 	members func() []gossip.Member
 	secure  bool // siblings have certificates
@@ -25,8 +25,8 @@ type roster struct {
 }
 
 const (
-	rosterFor     = time.Second            // for which it is good
-	rosterAtLeast = 100 * time.Millisecond // before it is read again for a member that it says is gone, or elsewhere
+	rosterFor     = time.Second            // how long it is used
+	rosterAtLeast = 100 * time.Millisecond // the same for a member that seems to be gone, or elsewhere
 )
 
 var (
@@ -37,8 +37,9 @@ var (
 	errElsewhere     = errors.New("no member has that address")
 )
 
-// admit says why a request that names a member of the cluster as its sender is
-// not from it; see [proxy.Config]. A name that no member has is any other cache's.
+// admit returns an error if a request names a member of the cluster as its sender and is not
+// from that member; see [proxy.Config]. It admits a name that no member has: it is that of
+// another cache.
 func (s *roster) admit(r *http.Request, name string) error {
 	from, _ := netip.ParseAddrPort(r.RemoteAddr)
 	addr := from.Addr().Unmap()
@@ -65,7 +66,7 @@ func (s *roster) admit(r *http.Request, name string) error {
 	return err
 }
 
-// member says why a request is not from the member of that name.
+// member returns an error if a request is not from the member of that name.
 func (s *roster) member(r *http.Request, name string) error {
 	if _, known, _ := s.look(name, netip.Addr{}, rosterFor); !known {
 		return errUnknown
@@ -73,7 +74,7 @@ func (s *roster) member(r *http.Request, name string) error {
 	return s.admit(r, name)
 }
 
-// look finds a name and an address in a roster that is not older than an age.
+// look looks up a name and an address; the roster is read again if it is older than age.
 func (s *roster) look(name string, addr netip.Addr, age time.Duration) (alive, known, here bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

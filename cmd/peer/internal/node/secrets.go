@@ -9,12 +9,11 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// errStep is why a change of secrets is refused that would cut this peer off from
-// all others at once.
+// errStep refuses a change of secrets that would cut this peer off from all others at once.
 var errStep = errors.New("a step is left out: the secret in use must stay in the file as an accepted one; " +
 	"change every peer's file to the lines old, new, then to new, old, and then to new")
 
-// secrets are those that orders between peers are taken under; the first signs.
+// secrets are those that commands between peers are accepted under; the first one signs.
 func (n *Node) secrets() [][]byte {
 	if all := n.secret.Load(); all != nil {
 		return *all

@@ -22,8 +22,8 @@ func (n *Node) neighbours(o Options) *squid.Neighbours {
 	return squid.New(c)
 }
 
-// ownPaths are where Squids find this peer's digest. Without Squids there is no
-// such place: the digest tells strangers more than they could ask for.
+// ownPaths are where Squids fetch this peer's digest. Without Squids there is none: the
+// digest would tell strangers more than they can find out by requests.
 func (n *Node) ownPaths() map[string]http.Handler {
 	if len(n.cfg.SquidPeers) == 0 {
 		return map[string]http.Handler{}
@@ -32,7 +32,7 @@ func (n *Node) ownPaths() map[string]http.Handler {
 	return map[string]http.Handler{format.Path: n.forSquids}
 }
 
-// listed are the objects that siblings may be told of.
+// listed are the objects that are advertised to siblings.
 func (n *Node) listed() iter.Seq[squid.Object] {
 	return func(yield func(squid.Object) bool) {
 		for o := range n.proxy.Store().Listed() {

@@ -10,8 +10,8 @@ import (
 	"github.com/summarycache/summarycache/gossip"
 )
 
-// Status tells everything about the node as it is now, and of parts that do not
-// answer in time what they said last.
+// Status returns the state of the node. For parts that do not answer in time it has their
+// previous answers.
 func (n *Node) Status() admin.Status {
 	s := admin.Status{
 		Name: n.cfg.Name, Version: n.version, Started: n.started, Now: time.Now(),
@@ -39,7 +39,7 @@ func (n *Node) Status() admin.Status {
 	return s
 }
 
-// askParts fills in what parts that may hang say, which they are asked at once.
+// askParts fills in the states of the parts that may hang. It asks all of them at once.
 func (n *Node) askParts(s *admin.Status) {
 	late, cancel := context.WithTimeout(context.Background(), statusWait)
 	defer cancel()
@@ -58,7 +58,7 @@ func (n *Node) askParts(s *admin.Status) {
 	s.Members = append([]admin.Member{}, s.Members...) // never null, and nobody else's
 }
 
-// allMembers are the other peers and the Squids, with what is known of them.
+// allMembers returns the other peers and the Squids.
 func (n *Node) allMembers() (list []admin.Member) {
 	for _, m := range n.gossip.Members() {
 		list = append(list, n.member(m))
@@ -113,8 +113,8 @@ func (n *Node) member(m gossip.Member) admin.Member {
 	}
 }
 
-// recordOf returns how a peer, or a Squid, does, and the state that this and membership
-// put it in.
+// recordOf returns the health record of a peer or a Squid, and the state that follows from
+// this record and from membership.
 func (n *Node) recordOf(name string, alive, left bool) (state string, _ admin.Record) {
 	r := n.health.Of(name)
 	switch {
@@ -134,7 +134,7 @@ func (n *Node) recordOf(name string, alive, left bool) (state string, _ admin.Re
 }
 
 // Holds reports whether the store has a response under an identity (see package
-// cache) at this moment, without using it.
+// cache). It does not count as a use.
 func (n *Node) Holds(identity string) bool {
 	_, ok := n.proxy.Store().Peek(identity)
 	return ok

@@ -16,18 +16,18 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
 
-// A Trial is something that a peer needs, and whether it could be had.
+// A Trial is something that a peer needs, and whether it is available.
 type Trial struct {
 	What  string // the setting
-	Value string // one of its values, or what that stands for
+	Value string // one of its values, or what it stands for
 	Err   error  // nil = it is there
 	Later bool   // it need not be there yet: another peer
 }
 
 // Try takes what a peer needs of the system as [Start] does, its ports, its store and its
 // files, and gives it back. Meanwhile it connects once to the origins, Squids and peers that
-// the configuration names. It joins no cluster and answers nobody. It takes as long as the
-// store takes to be read, and tryWait more.
+// the configuration names. It joins no cluster and answers no request. It takes the time that
+// the store takes to open, and up to tryWait more.
 func Try(ctx context.Context, o Options) []Trial {
 	n := assemble(o)
 	err := n.acquire(o)
@@ -38,7 +38,7 @@ func Try(ctx context.Context, o Options) []Trial {
 // tryWait bounds the wait for everything outside.
 const tryWait = 5 * time.Second
 
-// tried says of which setting the errors of acquire are.
+// tried assigns the errors of acquire to settings.
 func (n *Node) tried(err error) []Trial {
 	had := map[string]bool{"listen": n.traffic != nil, "admin": n.admin != nil, "gossip": n.gossip != nil, "store": n.proxy != nil, "https": n.https != nil}
 	own := []Trial{{What: "listen", Value: n.cfg.Listen}, {What: "admin", Value: n.cfg.Admin}, {What: "gossip", Value: n.cfg.Gossip}, {What: "store", Value: n.cfg.Store}}
@@ -106,7 +106,7 @@ func tryAddr(ctx context.Context, addr string) error {
 	return c.Close()
 }
 
-// tryOrigin sends no request, which might mean something.
+// tryOrigin connects, but sends no request: the origin might act on it.
 func tryOrigin(ctx context.Context, u *url.URL, conf *tls.Config) error {
 	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	addr := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
@@ -120,7 +120,8 @@ func tryOrigin(ctx context.Context, u *url.URL, conf *tls.Config) error {
 	return c.Close()
 }
 
-// tryJoin connects to one address of an entry: those of a name are peers that come and go.
+// tryJoin connects to one address of an entry. One is enough: a name stands for peers that come
+// and go.
 func tryJoin(ctx context.Context, entry string) error {
 	name, ok := strings.CutPrefix(entry, "srv:")
 	if !ok {

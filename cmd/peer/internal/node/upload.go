@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// withBodyDeadline gives up a client that sends nothing of a request's body for the
-// time pause, between two reads: the same as nginx's client_body_timeout.
+// withBodyDeadline gives up on a client that sends nothing of a request's body for the
+// time pause between two reads, like nginx's client_body_timeout.
 func withBodyDeadline(h http.Handler, pause time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || r.Body == http.NoBody {
@@ -30,7 +30,7 @@ type upload struct {
 	pause time.Duration
 
 	mu    sync.Mutex
-	whole bool // it has been read to its end: what comes next on the connection may take its time
+	whole bool // it has been read to its end: the next request on the connection may take its time
 	ended bool // the handler has: the connection is the server's again
 }
 
@@ -44,7 +44,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// deadline sets that for the next read, or none behind the body's end.
+// deadline sets the deadline for the next read, or none after the body's end.
 func (u *upload) deadline(whole bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -58,8 +58,8 @@ func (u *upload) deadline(whole bool) {
 	}
 }
 
-// end leaves the connection to the server, which reads what is left of the body for
-// as long as one pause.
+// end gives the connection back to the server, which reads the rest of the body for
+// one pause at most.
 func (u *upload) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// Why says what would become of a request; see [admin.Source].
+// Why explains what the peer would do with a request; see [admin.Source].
 func (n *Node) Why(in admin.WhyRequest) (admin.Explanation, error) {
 	method := cmp.Or(in.Method, http.MethodGet)
 	e, decided, err := n.proxy.Explain(method, in.URL, in.Header)
@@ -30,8 +30,8 @@ func (n *Node) Why(in admin.WhyRequest) (admin.Explanation, error) {
 	return out, nil
 }
 
-// matches asks every digest for every identity and returns the names of the
-// peers that would be asked, in their order.
+// matches looks every identity up in every digest. It returns the names of the
+// peers to which requests would be sent, in their order.
 func (n *Node) matches(identities []string, header http.Header, out *admin.Explanation) (asked []string) {
 	q := sibling.Question{Header: header, Identities: identities}
 	steps := n.proxy.Candidates(q)
@@ -56,7 +56,7 @@ func (n *Node) matches(identities []string, header http.Header, out *admin.Expla
 	return asked
 }
 
-// expected adds to a match what is expected of asking for it.
+// expected adds to a match what a request for it is expected to cost and to bring.
 func (n *Node) expected(m admin.Match, steps []sibling.Step) admin.Match {
 	for i, s := range steps {
 		if s.Peer == m.Peer && (s.Identity == m.Identity || s.Identity == "") {
@@ -77,7 +77,7 @@ var because = map[string]string{
 	"partial":   "a part is asked for of what is not stored",
 }
 
-// sentence words a verdict.
+// sentence describes a verdict in a sentence.
 func sentence(e cache.Explanation, asked []string) string {
 	from := "the origin"
 	if len(asked) > 0 {
