@@ -79,54 +79,62 @@ type result struct {
 func (c *Cache) run(f *fetch) {
 	src := c.sources(f)
 	for f.result == nil {
-		var stored *entry
-		var conditions http.Header
-		if f.stored != nil {
-			stored = f.stored.entry
-			if !stored.overdue(c.now()) {
-				conditions = stored.Conditions()
-			}
-		} else if f.part {
-			conditions = ofPart(f.r.Header)
-		}
-		a, err := src.next(&f.ctx, conditions)
+		a, err := src.next(&f.ctx, c.conditions(f))
 		switch {
 		case err != nil:
-			if !c.takeStale(&f.ctx, f, src, 0) {
+			if !c.staleInstead(f, src, 0) {
 				c.forget(f) // the next request asks anew, however soon it comes
-				f.deliver(c.failed(f, src, err))
+				res := newResult(src)
+				res.err = err
+				f.deliver(res)
 			}
-		case a.status == http.StatusNotModified && stored != nil:
+		case a.status == http.StatusNotModified && f.stored != nil:
 			a.close()
-			if !stored.ConfirmedBy(a.header) {
+			if f.stored.entry.ConfirmedBy(a.header) {
+				f.deliver(c.confirmed(f, src, a))
+			} else {
 				f.stored = nil // the 304 is of another response: get it whole
-				continue
 			}
-			f.deliver(c.confirmed(f, src, a))
-		case stored != nil && a.sibling == nil && c.standsIn(f, a.status):
+		case a.sibling == nil && c.staleInstead(f, src, a.status):
 			a.close()
-			f.deliver(c.serveStale(f, src, a.status))
-		case a.sibling == nil && c.takeStale(&f.ctx, f, src, a.status):
-			a.close()
-		case c.tooMuch(f, a), !f.part && f.r.Header["Range"] != nil && a.status == http.StatusOK && !c.mayStore(f, a):
-			if !c.mayStore(f, a) {
-				c.hitForMiss.mark(f.r.url, c.now())
-			}
+		case c.betterInPart(f, a):
 			a.close()
 			f.deliver(&result{err: errPart})
 		case c.mayStore(f, a):
 			c.receive(f, src, a)
 		default:
-			if stored != nil && a.status < 500 && a.sibling == nil && !f.r.cc.NoStore {
-				if f.replaces = f.stored.obj; noBody(a.status) {
-					c.store.DeleteObject(f.replaces) // before the client can ask again
-				}
-			}
 			c.handOver(f, src, a)
 		}
 	}
 	c.forget(f)
 	c.deserted(f)
+}
+
+// conditions are the fields by which a fetch asks for less than the whole response; nil = for
+// the whole.
+func (c *Cache) conditions(f *fetch) http.Header {
+	switch {
+	case f.stored != nil && !f.stored.entry.overdue(c.now()):
+		return f.stored.entry.Conditions()
+	case f.stored == nil && f.part:
+		return ofPart(f.r.Header)
+	}
+	return nil
+}
+
+// staleInstead delivers a stale copy in place of the origin's answer, which is an error, or none
+// (status 0): the stored one, or else a sibling's. It reports whether there is one.
+func (c *Cache) staleInstead(f *fetch, src *sources, status int) bool {
+	if f.stored == nil || !c.standsIn(f, status) {
+		return c.takeStale(f, src, status)
+	}
+	res := newResult(src)
+	res.obj, res.entry, res.id = f.stored, f.stored.entry, f.stored.obj.Key()
+	_, res.fields = rfc9111.SplitIdentity(res.id)
+	res.stale, res.fwdStatus = true, status
+	c.forget(f)
+	f.deliver(res)
+	return true
 }
 
 // deliver gives those that wait for the fetch its result.
@@ -191,25 +199,6 @@ func (r *result) from(a *answer) {
 	r.derived = a.derived
 }
 
-// failed is the result of a fetch that nobody answered: the stale copy, if it may
-// be served, else the error.
-func (c *Cache) failed(f *fetch, src *sources, err error) *result {
-	if f.stored != nil && c.standsIn(f, 0) {
-		return c.serveStale(f, src, 0)
-	}
-	res := newResult(src)
-	res.err = err
-	return res
-}
-
-func (c *Cache) serveStale(f *fetch, src *sources, status int) *result {
-	res := newResult(src)
-	res.obj, res.entry, res.id = f.stored, f.stored.entry, f.stored.obj.Key()
-	_, res.fields = rfc9111.SplitIdentity(res.id)
-	res.stale, res.fwdStatus = true, status
-	return res
-}
-
 // confirmed is the result of a validation: the stored response with its header
 // brought up to date.
 func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
@@ -249,6 +238,11 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 		}
 	case !f.r.cc.NoStore && a.derived == nil: // else it says nothing of what others ask for
 		c.hitForMiss.mark(f.r.url, c.now())
+	}
+	if f.stored != nil && a.status < 500 && a.sibling == nil && !f.r.cc.NoStore {
+		if f.replaces = f.stored.obj; noBody(a.status) {
+			c.store.DeleteObject(f.replaces) // before the client can ask again
+		}
 	}
 	res := newResult(src)
 	res.fwdStatus = a.status

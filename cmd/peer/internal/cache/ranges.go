@@ -46,11 +46,15 @@ func ofPart(h http.Header) http.Header {
 	return part
 }
 
-// tooMuch reports whether an answer is not worth to be fetched whole for the range that f
-// was begun for, and remembers that.
-func (c *Cache) tooMuch(f *fetch, a *answer) bool {
+// betterInPart reports whether an answer is not worth fetching whole for the range that the
+// fetch was begun for, and remembers that.
+func (c *Cache) betterInPart(f *fetch, a *answer) bool {
 	if f.part || f.r.Header["Range"] == nil || a.status != http.StatusOK {
 		return false
+	}
+	if !c.mayStore(f, a) {
+		c.hitForMiss.mark(f.r.url, c.now())
+		return true
 	}
 	p := a.response().PartFor(f.r.Request, a.length)
 	if p.Status != http.StatusPartialContent || a.length-p.Offset-p.Length <= unattendedRest {

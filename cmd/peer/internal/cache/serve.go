@@ -188,27 +188,26 @@ func (c *Cache) fetchKey(r *request, stored *found, fields []string) string {
 	return r.identity(fields)
 }
 
-// respond answers r with what a fetch brought, late if it had before r came.
-func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason string, joined, late bool) (Result, *again) {
-	got := f.result
-	if joined {
-		switch {
-		case got.answer != nil:
-			return Result{}, &again{alone: true}
-		case got.err == context.Canceled, got.err == errPart && r.Header["Range"] == nil:
-			return Result{}, &again{}
-		case got.err == nil && !c.selects(got, r):
-			return Result{}, &again{fields: got.fields}
-		case got.body != nil:
-			if err := got.body.moving(r.Context()); err != nil {
-				c.forget(f) // it is nothing to join
-				return Result{}, &again{fields: got.fields, origin: err == errSuperseded}
-			}
+// unfit says how a follower goes on for which the result is of no use; nil = it is of use.
+func (c *Cache) unfit(r *request, f *fetch) *again {
+	switch got := f.result; {
+	case got.answer != nil:
+		return &again{alone: true}
+	case got.err == context.Canceled, got.err == errPart && r.Header["Range"] == nil:
+		return &again{}
+	case got.err == nil && !c.selects(got, r):
+		return &again{fields: got.fields}
+	case got.body != nil:
+		if err := got.body.moving(r.Context()); err != nil {
+			c.forget(f) // nobody else should join it
+			return &again{fields: got.fields, origin: err == errSuperseded}
 		}
 	}
-	if got.err == errPart {
-		return Result{}, &again{part: true}
-	}
+	return nil
+}
+
+// describe returns what an answer to r by the result counts as, and its Cache-Status.
+func (got *result) describe(r *request, reason string, joined, late bool) (Result, rfc9111.Status) {
 	st := rfc9111.Status{Fwd: reason, FwdStatus: got.fwdStatus, Stored: got.storing, Collapsed: joined, Detail: got.obstacle.String()}
 	res := Result{Outcome: OriginFetch, Peer: got.peer, Stale: got.stale}
 	if got.peer != "" {
@@ -220,23 +219,50 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 	if got.confirmed {
 		res.Outcome = Revalidated
 	}
-	if in, ok := w.(*inside); ok {
-		in.peer = got.peer
-	}
 	if d := got.derived; d != nil && d.from.st.Hit {
 		res.Outcome, st = LocalHit, d.from.st
 		if d.recoded && st.Detail == "" {
 			st.Detail = "recoded"
 		}
 	}
+	staleHere := got.stale && got.obj != nil
 	switch {
 	case !joined:
 		res.Asked, res.FalseHits, res.SiblingErrors = got.asked, got.falseHits, got.siblingErrors
+		if staleHere {
+			res.Outcome = LocalHit
+		}
 	case late && got.entry != nil:
 		res.Outcome, res.Peer = LocalHit, ""
 		st = rfc9111.Status{Hit: true, HasTTL: true, TTL: got.entry.freshFor(r.now)}
 	default:
 		res.Outcome, res.Peer = Collapsed, ""
+	}
+	if staleHere {
+		st = rfc9111.Status{Hit: true, HasTTL: true, TTL: got.entry.freshFor(r.now), Detail: "stale-if-error"}
+	}
+	return res, st
+}
+
+// respond answers r with what a fetch brought, late if it had before r came.
+func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason string, joined, late bool) (Result, *again) {
+	got := f.result
+	if joined {
+		if more := c.unfit(r, f); more != nil {
+			return Result{}, more
+		}
+	}
+	if got.err == errPart {
+		return Result{}, &again{part: true}
+	}
+	if in, ok := w.(*inside); ok {
+		in.peer = got.peer
+	}
+	r.now = c.now()
+	res, st := got.describe(r, reason, joined, late)
+	via := got.via
+	if st.Hit {
+		via = nil // no other cache helped
 	}
 	var sent Result
 	ok := true
@@ -245,16 +271,10 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 		return c.unanswered(w, r, res, st, got.err), nil
 	case got.answer != nil:
 		sent, ok = c.relay(w, r.Request, got.answer, st)
-	case got.stale && got.obj != nil:
-		if !joined {
-			res.Outcome = LocalHit
-		}
-		st = rfc9111.Status{Hit: true, HasTTL: true, TTL: got.entry.freshFor(c.now()), Detail: "stale-if-error"}
-		sent, ok = c.serveStored(w, r, got.obj, st, nil)
 	case got.obj != nil:
-		sent, ok = c.serveStored(w, r, got.obj, st, forwarded(st, got.via))
+		sent, ok = c.serveStored(w, r, got.obj, st, via)
 	default:
-		if sent, ok = c.serveArriving(w, r, got, st, forwarded(st, got.via)); !ok {
+		if sent, ok = c.serveArriving(w, r, got, st, via); !ok {
 			c.forget(f) // its beginning is gone, or it is in the store, or nobody has even that
 		}
 	}
@@ -299,13 +319,4 @@ func (c *Cache) unanswered(w http.ResponseWriter, r *request, res Result, st rfc
 	sent := c.refuse(w, r.Request, fail.status, st, fail.text)
 	res.Status, res.Bytes, res.Outcome, res.Err = sent.Status, sent.Bytes, GatewayError, err
 	return res
-}
-
-// forwarded returns the Cache-Status of the caches that helped with an answer;
-// with a hit none did.
-func forwarded(st rfc9111.Status, via []string) []string {
-	if st.Hit {
-		return nil
-	}
-	return via
 }

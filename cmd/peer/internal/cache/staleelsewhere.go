@@ -106,16 +106,13 @@ func (c *Cache) staleAt(ctx, asking context.Context, s *sources, other sibling.P
 }
 
 // takeStale delivers a sibling's stale response; false = there is none.
-func (c *Cache) takeStale(ctx context.Context, f *fetch, src *sources, status int) bool {
+func (c *Cache) takeStale(f *fetch, src *sources, status int) bool {
 	switch status {
 	case 0, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 	default:
 		return false
 	}
-	if f.stored != nil && f.stored.entry.StaleOnError(&f.r.cc, status, f.stored.entry.age(c.now())) {
-		return false // what is here is as good
-	}
-	a := c.staleElsewhere(ctx, src, status, nil)
+	a := c.staleElsewhere(&f.ctx, src, status, nil)
 	if a == nil {
 		return false
 	}
@@ -125,5 +122,6 @@ func (c *Cache) takeStale(ctx context.Context, f *fetch, src *sources, status in
 	} else {
 		c.receive(f, src, a)
 	}
-	return f.result != nil
+	f.stale = f.result != nil
+	return f.stale
 }
