@@ -155,9 +155,9 @@ func runCodec(ctx context.Context, job *Job, inputs []codecInput) error {
 				a.speed(t.encode), a.speed(t.decode), inPairs(fse.encode, t.encode), inPairs(fse.decode, t.decode))
 		}
 	}
-	table.Note("Medians of %d rounds, the codecs by turns in each; of %d for those that take over %v. MB are of the array.", rounds, slowRounds, codecSlow)
-	table.Note("Mitzenmacher's own check, mean, deviation and maximum over many trials, is sim trials.")
-	table.Note("fse keeps a block that it can't compress as it is: it is fast there, and nothing to compare with.")
+	table.Note("Medians of %d rounds, in each of which the codecs take turns; of %d for those that take over %v. MB are of the array.", rounds, slowRounds, codecSlow)
+	table.Note("Mitzenmacher's own check, with mean, deviation and maximum over many trials, is sim trials.")
+	table.Note("fse copies a block that it cannot compress. It is fast there, and its speed is no yardstick.")
 	return nil
 }
 

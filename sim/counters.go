@@ -223,7 +223,7 @@ func decremented(ctx context.Context, job *Job, churns []churn, runs int) error 
 		}
 		table.Row(row...)
 	}
-	table.Note("Of %d runs each, n = 1,000, random keys replaced, ended after %d replacements at the latest; a dash where that would seldom be enough, and the years are then the prediction's.", runs, churnLimit)
-	table.Note("A load above ln 2 is a cache that outgrew its filter. Kept: the same churn with full counters never decremented, all keys looked up at the end.")
+	table.Note("Of %d runs each, n = 1,000, random keys replaced, stopped after %d replacements at the latest. A dash: that would seldom be enough, and the years are predicted.", runs, churnLimit)
+	table.Note("A load above ln 2 is that of a cache that has outgrown its filter. Kept: the same replacements with full counters never decremented; all keys are looked up at the end.")
 	return nil
 }

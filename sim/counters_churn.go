@@ -126,6 +126,6 @@ func stuck(ctx context.Context, job *Job, turnovers int) error {
 	for i, r := range results {
 		table.Row(figures(loads[i], 5), r.lookups, r.negatives, r.refused, figures(r.f, 6), figures(r.anew, 6))
 	}
-	table.Note("Its full counters stay full. The price is a false-positive rate that creeps up where counters overflow, until the filter is rebuilt.")
+	table.Note("Its full counters stay full. Hence the false-positive rate grows slowly where counters overflow, until the filter is rebuilt.")
 	return nil
 }

@@ -122,8 +122,8 @@ func deltasOf(ctx context.Context, job *Job, n int, kinds []deltaKind, shares []
 				figures(m.context/limit, 6), bound, m.flips*recordBits, 2.0*bucketBits)
 		}
 	}
-	table.Note("XOR: the exclusive-or, coded; given the old: with the old filter as context, which is what digests are sent as")
-	table.Note("entropy: of the new filter given the old (formulas); ratio: what was sent over that, headers and checksums included")
+	table.Note("XOR: the exclusive-or, coded; given the old: with the old filter as context, as digests are sent")
+	table.Note("entropy: of the new filter given the old (formulas); ratio: the size sent over the entropy, headers and checksums included")
 	table.Note("bound: log2(1/f) + 2 log2(1/c) + 1.44; records: 32 bits a flip (Summary Cache); buckets: two images of 96 bits")
 	return nil
 }

@@ -189,15 +189,15 @@ func (r *exchangeReport) add(w *exchange) {
 }
 
 func (r *exchangeReport) notes() {
-	r.traffic.Note("Every peer runs the engine of gossip/exchange, unchanged. Counted is what it sends and receives, framing of the protocol included; not the headers of UDP, TCP and TLS, setting up connections, and memberlist's own packets.")
-	r.traffic.Note("Adverts: as published, and repeated. Inline: deltas in the same datagram. Answers: to gets, without a body. Snapshots every minute: the same filters, as coded, from everyone to everyone.")
-	r.lag.Note("A lag is that of a change drawn at random from each publication; worst is that of the oldest. Repair: everything a peer received to make up for adverts that it missed (repeated adverts, gets and their answers, vectors), for each that it missed, against a snapshot. Joined after: until everyone, started within two seconds, had everyone's digest.")
-	r.lag.Note("Modelled: contents (a few counting filters with real changes, coded, decoded and verified by package digest once; peers with equal contents share the result), membership (known, nobody dies), the network (delay 0.5 to 1.5 of the mean; a stream repeats what is lost after 0.2 s, 0.4 s and so on). Computing takes no time; what it would take is in the next table.")
-	r.work.Note("One of the observed peers decodes, verifies and applies for itself everything that it gets, and is measured; the others get as much, and it is done once for all of them. It has an index of the others, too, which is brought up to date. As many peers have copies of the same contents, that index keeps most positions as rows of bits; --contents makes them different. Not counted: signatures, the engine. Times depend on the machine.")
+	r.traffic.Note("Every peer runs the engine of gossip/exchange, unchanged. Counted are the bytes that it sends and receives, with the framing of the protocol. Not counted are the headers of UDP, TCP and TLS, the setup of connections, and memberlist's own packets.")
+	r.traffic.Note("Adverts: as published, and repeated. Inline: deltas in the same datagram. Answers: to gets, without a body. Snapshots every minute: the same coded filters, sent by every peer to every other.")
+	r.lag.Note("A lag is that of a random change of each publication; the worst is that of the oldest change. Repair: all bytes that a peer received because it had missed adverts (repeated adverts, gets and their answers, vectors), for each missed advert, beside the size of a snapshot. Joined after: the time until all peers, which start within two seconds, had all digests.")
+	r.lag.Note("Modelled are contents (a few counting filters with real changes, coded, decoded and verified by package digest once; peers with equal contents share the result), membership (known; no peer dies), and the network (delay 0.5 to 1.5 of the mean; a stream retransmits after 0.2 s, 0.4 s and so on). Computing takes no time; the next table has the time that it would take.")
+	r.work.Note("One observed peer is measured: it decodes, verifies and applies everything that it gets. The others get as much, and this work is done once for all of them. The measured peer also updates an index of the others. Since many peers have copies of the same contents, that index keeps most positions as rows of bits; --contents makes contents different. Not counted: signatures and the engine. Times depend on the machine.")
 	if r.partly != "" {
 		r.work.Note("%s", r.partly)
 	}
 	if r.modelled {
-		r.lag.Note("Above %d peers, %d are observed: they know all others. The others know these only, spread their adverts over the time a full round takes, publish at the full cluster's pace, and take no part in anti-entropy, in which observed peers stand in for them.", mostComplete, fewObserved)
+		r.lag.Note("Above %d peers, %d are observed: they know all others. The others know only the observed ones, spread their adverts over the time of a full round, and publish at the full cluster's pace. In anti-entropy observed peers take their places.", mostComplete, fewObserved)
 	}
 }

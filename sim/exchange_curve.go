@@ -20,7 +20,7 @@ func exchangeCurve(ctx context.Context, job *Job) error {
 		Column{Name: "interval", Head: "between publications, s", Format: "%.3g"},
 		loosely("received", "received B/s a peer", "%.4g"), loosely("headers", "headers of IP and UDP besides", "%.4g"),
 		loosely("one", "to a peer, median s", "%.2f"), loosely("one99", "99 %", "%.2f"), loosely("all", "to everyone, median s", "%.2f"))
-	t.Note("No loss, and the same cluster whatever the options; %d of the peers are observed, over whole waits of 6 s at least. Received: the framing of the protocol included.", curveObserved)
+	t.Note("No loss, and the same cluster whatever the options; %d of the peers are observed, for whole waits of 6 s or more. Received: with the framing of the protocol.", curveObserved)
 	for _, wait := range curveWaits {
 		if job.Short {
 			t.skip(wait.Seconds())

@@ -112,12 +112,12 @@ func runHashing(ctx context.Context, job *Job, geometries []hashingGeometry) err
 	}
 	const few, fewM, fewK = 100, 1600, 11
 	exact := exactFalsePositives(fewM, few, fewK)
-	table.Note("Predicted exactly for the array at hand (of a prime, a power of two or a multiple of k positions, where the scheme wants that): (1-p)^k is %.1f %% lower at 100 keys and k=11.",
+	table.Note("Predicted exactly for the size of the array, which is a prime, a power of two or a multiple of k where the scheme needs that: (1-p)^k is %.1f %% lower at 100 keys and k=11.",
 		less(falsePositives(fewM/few, fewK), exact))
 	table.Note("Chi-square: over %d equal bins of the array, less its expectation, in its standard deviations.", chiBins)
 	table.Note("Partitioned is worse than standard, as the lecture says: by %.1f %% at 100 keys and k=11, by %.3f %% at 10,000.",
 		-less(partitioned(fewM, few, fewK), exact), -less(partitioned(160_000, 10_000, fewK), exactFalsePositives(160_000, 10_000, fewK)))
-	table.Note("Two mod prime: with probability 1-(1-1/p^2)^n some key has both of one's hashes, which the lecture sets aside: %.2g at 100 keys and k=11 (p=149), ten times f; %.2g at 10,000 (p=14549), a tenth of f.",
+	table.Note("Two mod prime: with probability 1-(1-1/p^2)^n some key has both hashes of another key, which the lecture ignores: %.2g at 100 keys and k=11 (p=149), ten times f; %.2g at 10,000 (p=14549), a tenth of f.",
 		sameHashes(149, 100), sameHashes(14_549, 10_000))
 	badHashes(job, lookups)
 	grothoff(job, lookups)

@@ -22,7 +22,7 @@ func grothoff(job *Job, lookups int) {
 		table.Row(mn, figures(k, 5), int(math.Round(k)), bestInteger(mn), figures(f1, 6), figures(f2, 6),
 			figures((1-share)*f1+share*f2, 6), figures(choice, 6), figures(measured, 4))
 	}
-	table.Note("The document's conclusion holds, its reason does not: the choice is no linear combination of the two f but worse than either, since both kinds of keys share one array.")
+	table.Note("The document's conclusion is right, but not its reason: the choice is no linear combination of the two f. It is worse than either, since both kinds of keys share one array.")
 	table.Note("It is right that both neighbours of b ln 2 must be tried: at b = 2.1 the nearest whole number is not the best.")
 }
 

@@ -68,7 +68,7 @@ func deltaLimit(job *Job, shares []float64) {
 		table.Row(c, figures(c*exponent(math.Ln2, xor(c)), 6), figures(c*inside, 6), at, 0.5, holds, figures(c*given, 6), 1.0)
 	}
 	table.Note("β → (1/2)^(1/2c) is 0.5 here, z/(cn) bits giving f = (1/2)^(z/2cn). That it is the least β is conjectured for c < 1/2; it holds up to c = %.4f.", conjectureReach())
-	table.Note("Given the old: coded with the old filter as context, as package digest does. Which keys left then costs a share of the bits that vanishes, so that the limit is f = (1/2)^(z/cn).")
+	table.Note("Given the old: coded with the old filter as context, as package digest does. The share of the bits that says which keys left then tends to zero, so the limit is f = (1/2)^(z/cn).")
 }
 
 // xor and givenOld are z/n of deltas with that share of keys replaced.

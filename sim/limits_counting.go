@@ -51,6 +51,6 @@ func countingSizes(ctx context.Context, job *Job) error {
 		coded := 8 * float64(len(held.AppendTo(nil))) / n
 		table.Row(k, figures(mn, 6), figures(4*mn, 6), figures(counts, 7), figures(coded, 7), figures(coded/counts, 7), figures(bits, 7), figures(counts-bits, 6))
 	}
-	table.Note("H is the entropy of a Poisson number of mean kn/m. As with filters, what is best in memory (k = 10) is worst on the wire, and one hash is best.")
+	table.Note("H is the entropy of a Poisson number of mean kn/m. As with filters, the best k in memory (k = 10) is the worst on the wire, and one hash is the best.")
 	return nil
 }

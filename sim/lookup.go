@@ -92,8 +92,8 @@ func runLookup(ctx context.Context, job *Job, clusters []lookupCluster) error {
 		}
 	}
 	table.Note("Index: package index, of filters with one hash and m = n/f. Rows: the same index of standard Bloom filters, which it keeps bit by bit beside each other.")
-	table.Note("Loop: each peer's filter is asked in turn; nothing is sorted or copied out. In many: keys that a quarter of the peers or more have.")
-	table.Note("Cold: nothing of it is in the processor's caches, and the key in none. Times are medians and depend on the machine.")
+	table.Note("Loop: a lookup in each peer's filter in turn, without sorting or copying the results. In many: keys that a quarter of the peers or more have.")
+	table.Note("Cold: nothing is in the processor's caches, and no peer has the key. Times are medians and depend on the machine.")
 	return nil
 }
 

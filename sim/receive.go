@@ -58,7 +58,7 @@ func receivedAt(ctx context.Context, job *Job, sizes []int, rate float64) error 
 			float64(r.index.cpu.Nanoseconds())/flips,
 			micro(r.publish.cpu), float64(r.publish.bytes)/flips)
 	}
-	table.Note("means of %d deltas in succession, each decoded, verified and applied to the filter that the one before led to, then to the index, which has one peer; decoding and applying in the cheapest of %d rounds; times depend on the machine and include collecting garbage", receiveDeltas, receiveRounds)
+	table.Note("means of %d successive deltas, each decoded, verified and applied to the filter after the one before, and then to the index, which has one peer; decoding and applying are from the cheapest of %d rounds; times depend on the machine and include garbage collection", receiveDeltas, receiveRounds)
 	return nil
 }
 

@@ -155,8 +155,8 @@ func structures(ctx context.Context, job *Job, n, bits, replaced int) error {
 			float64(update)/float64(replaced), counted(float64(found), rivalProbes, rateOf(bits)), buildTime, hit, miss)
 	}
 	believed := rivalProbes * rateOf(bits)
-	table.Note("Keys are hashed before. f is counted on %d keys, some %g of which each believes: with a deviation of %.0f %%. Times depend on the machine; rivals are written as plainly as they are described.", rivalProbes, figures(believed, 2), 100/math.Sqrt(believed))
-	table.Note("Update: ours and the Bloom filter's is package digest's delta; Rice-coded flips; of a cuckoo filter which buckets changed, what left each by its slot, and the fingerprints that came; of a quotient filter which slots changed, coded, and what they hold; all else is sent again.")
+	table.Note("Keys are hashed beforehand. f is counted on %d keys, some %g of which are false positives in each: with a deviation of %.0f %%. Times depend on the machine; rivals are simple implementations.", rivalProbes, figures(believed, 2), 100/math.Sqrt(believed))
+	table.Note("Updates: for ours and the Bloom filter, package digest's delta; for Rice code, coded flips; for a cuckoo filter, the buckets that changed, the slots of the fingerprints that left, and those that came; for a quotient filter, the slots that changed, coded, and their contents. All others are sent again.")
 	return nil
 }
 

@@ -231,6 +231,6 @@ func values(job *Job) error {
 	}
 	table.Row("one hash, compressed, and the values in the order of its positions", (8*float64(len(f.AppendTo(nil)))+rivalValues*float64(f.Ones()))/structureKeys, nil, nil)
 	table.Row("keys of 64 bits and values", float64(64+rivalValues), 0, 0)
-	table.Note("In the order of positions two keys of one position share a value: one key in some %d.", 2<<rivalBits)
+	table.Note("In the order of positions, two keys with one position share a value: one key in some %d.", 2<<rivalBits)
 	return nil
 }

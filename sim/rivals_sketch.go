@@ -43,7 +43,7 @@ func reconciliation(ctx context.Context, job *Job) error {
 		table.Row(100*c, d.Len(), len(delta), (d.Len()*width+7)/8,
 			figures(float64(symbols)/float64(d.Len()), 6), (symbols*(width+checkBits+countBits)+7)/8, len(next.AppendTo(nil)))
 	}
-	table.Note("PinSketch: %d bits for each position that differs, if their number is known beforehand; its decoding takes time with the square of that number. Rateless IBLT: symbols of %d bits until all is decoded, counted on the positions that differ.",
+	table.Note("PinSketch: %d bits for each position that differs, if their number is known beforehand; decoding takes time proportional to the square of that number. Rateless IBLT: symbols of %d bits until all is decoded, counted on the positions that differ.",
 		width, width+checkBits+countBits)
 	return nil
 }

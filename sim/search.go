@@ -78,7 +78,7 @@ func runSearch(ctx context.Context, job *Job, sizes []int) error {
 		table.Row(n, figures(log, 4), figures(math.Log2(log), 4), figures(halves, 5), figures(inside, 5), figures(outside, 5),
 			halvesTime, insideTime, digestTime, figures(math.Log2(mn*float64(n)), 4), float64(8*f.MemoryBytes())/float64(n))
 	}
-	table.Note("Times are medians of three rounds and depend on the machine. The list is of 64-bit positions; packed, it would take the bits of its column, and longer.")
+	table.Note("Times are medians of three rounds and depend on the machine. The list is of 64-bit positions; packed, it would take the bits in its column, and more time.")
 	return nil
 }
 

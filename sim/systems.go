@@ -171,7 +171,7 @@ func replayAll(ctx context.Context, job *Job, t *workload.Trace, o systemsOption
 		table.Note("Objects leave by %s's policy.", o.evict)
 	}
 	if untimed(t) {
-		table.Note("The trace has no times: a request counts as a second. Every 60 s means every 60 requests, and ours publishes as at one request a second.")
+		table.Note("The trace has no times: a request counts as a second. Every 60 s means every 60 requests, and ours publishes as it does at one request a second.")
 	}
 	if t.Skipped > 0 {
 		table.Note("%d broken lines were left out.", t.Skipped)

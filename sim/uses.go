@@ -93,7 +93,7 @@ func setOperations(job *Job, shapes []shape) error {
 			figures(shareIn(both, g, onlyA), 4), figures(falsePositives(s.mn, k), 4),
 			figures(shareIn(b, g, onlyA), 4), figures(size(a)+size(b)-size(union), 6))
 	}
-	table.Note("The union's array is exactly that of a filter of all keys. The intersection's has more ones than a filter of the shared keys, so that it has more false positives. A difference, yes in the one and no in the other, denies keys of the one that the other believes: as many as f. Estimated: m/k·ln of the zeros, of both less their union.")
+	table.Note("The union's array is exactly that of a filter of all keys. The intersection's has more ones than a filter of the shared keys, so that it has more false positives. A difference, yes in the one and no in the other, denies the keys of the one that are false positives of the other: a share f of them. Estimated: m/k·ln of the share of zeros, for both arrays less that for their union.")
 	return nil
 }
 
@@ -138,7 +138,7 @@ func bloomJoin(job *Job) error {
 		}
 		row(s.name, len(f.AppendTo(nil)), wrong)
 	}
-	table.Note("The best f is where a bit more a key costs what it saves: log2(e)·keys/(8·rows that don't match·bytes a row).")
+	table.Note("At the best f another bit a key costs as much as it saves: log2(e)·keys/(8·rows that don't match·bytes a row).")
 	return nil
 }
 
@@ -208,7 +208,7 @@ func planetP(ctx context.Context, job *Job, rates []float64) error {
 			table.Row(f, bytes/peers, asked, float64(holders)/queries, float64(named-holders)/queries, figures(predicted/queries, 4), 100*float64(named)/queries/peers)
 		}
 	}
-	table.Note("Terms follow a law of popularity, x^-%g over a hundred times as many as a peer has. Predicted: the sum of f to the power of the terms that a peer does not have.", lookupExponent)
+	table.Note("Terms follow a law of popularity, x^-%g over a hundred times as many as a peer has. Predicted: the sum over the peers of f to the power of the number of terms that they lack.", lookupExponent)
 	return nil
 }
 
