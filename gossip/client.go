@@ -71,7 +71,7 @@ func (n *Node) connect(ctx context.Context, addr string, joining bool) (*wire, e
 	return w, welcome, nil
 }
 
-// unreachable adds ErrUnreachable to an error that says nothing better.
+// unreachable adds ErrUnreachable to an error that has no sentinel of its own.
 func unreachable(err error) error {
 	for _, known := range []error{
 		exchange.ErrSecret, exchange.ErrNameTaken, exchange.ErrVersion, exchange.ErrCanary,
@@ -105,7 +105,7 @@ const (
 	poolSize    = 512
 )
 
-// take returns the one to addr that was used last; nil if there is none.
+// take returns the connection to addr that was used last; nil if there is none.
 func (p *pool) take(addr string) *wire {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +118,7 @@ func (p *pool) take(addr string) *wire {
 	return nil
 }
 
-// put keeps w, unless the secrets have changed since it was opened.
+// put keeps w for the next request, unless the secrets have changed since it was opened.
 func (p *pool) put(addr string, w *wire, now *ring) {
 	p.mu.Lock()
 	same := 0
@@ -137,8 +137,8 @@ func (p *pool) put(addr string, w *wire, now *ring) {
 	}
 }
 
-// prune closes what became idle before: not under the lock, since to close a stream says
-// so to the other end, which may be stopped and take nothing.
+// prune closes what became idle before a time. It does so without the lock: closing a stream
+// tells the other end, which may be stopped and read nothing.
 func (p *pool) prune(before time.Time) {
 	p.mu.Lock()
 	n := 0
@@ -153,10 +153,10 @@ func (p *pool) prune(before time.Time) {
 	}
 }
 
-// empty closes what is idle.
+// empty closes all idle connections.
 func (p *pool) empty() { p.prune(time.Now().Add(time.Second)) }
 
-// close closes what is idle, and lets nothing become idle again.
+// close closes all idle connections, and keeps none from then on.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
@@ -164,10 +164,10 @@ func (p *pool) close() {
 	p.empty()
 }
 
-// request sends one frame to the peer called name at addr and reads its answer; what
-// came of it, with an error, if the stream broke.
-// A connection kept from before may have been closed by the other side meanwhile:
-// then it tries once more with a fresh one.
+// request sends one frame to the peer called name at addr and reads its answer. If the
+// stream breaks, it returns the part that arrived with the error.
+// A kept connection may have been closed by the other side in the meantime:
+// then request tries once more with a new one.
 func (n *Node) request(name, addr string, frame []byte) (exchange.FrameType, []byte, error) {
 	for {
 		w := n.pool.take(addr)
@@ -205,7 +205,7 @@ func (n *Node) roundTrip(w *wire, frame []byte) (exchange.FrameType, []byte, err
 	return w.readFrame(answerWait, n.cfg.Limits.DigestBytes+exchange.MaxAdvert)
 }
 
-// fetch carries out one fetch of the engine.
+// fetch makes one fetch for the engine.
 func (n *Node) fetch(f exchange.Fetch) {
 	r := n.get(f)
 	n.tell(func(e *exchange.Engine) { e.FetchDone(time.Now(), f.Number, r) })
@@ -229,7 +229,7 @@ func (n *Node) get(f exchange.Fetch) exchange.Result {
 	return exchange.DecodeAnswer(f, t, payload, n.digestLimits, n.digestSeeds()...)
 }
 
-// sync carries out one sync of the engine.
+// sync makes one sync for the engine.
 func (n *Node) sync(s exchange.Sync) {
 	heads, err := n.vector(s)
 	n.tell(func(e *exchange.Engine) { e.SyncDone(time.Now(), s.Peer, heads, err) })

@@ -14,7 +14,7 @@ import (
 )
 
 // delegate is what memberlist calls. It calls from its packet loop and under its
-// own locks, so everything here copies, notes and returns, and never calls back.
+// own locks, so these methods copy, queue and return, and never call memberlist.
 type delegate struct{ n *Node }
 
 var (
@@ -40,8 +40,8 @@ func (d delegate) NodeMeta(limit int) []byte {
 	return m.AppendTo(make([]byte, 0, exchange.MaxMeta))
 }
 
-// hearDatagram leaves a datagram for the node's loop. The engine counts its bytes if it
-// gets there. Only the peer itself says farewell.
+// hearDatagram queues a datagram for the node's loop. The engine counts its bytes if it
+// gets there. A farewell counts only from the peer itself.
 func (n *Node) hearDatagram(b []byte, from netip.AddrPort) {
 	if noteFarewell(*n.members.Load(), b, from) {
 		if len(b) > exchange.MaxDatagram {
@@ -58,7 +58,7 @@ func (n *Node) hearDatagram(b []byte, from netip.AddrPort) {
 	n.meters.in.packet(Adverts, len(b))
 }
 
-// Nothing of the exchange rides on memberlist's gossip.
+// The exchange does not use memberlist's gossip.
 func (delegate) NotifyMsg([]byte)                           {}
 func (delegate) GetBroadcasts(overhead, limit int) [][]byte { return nil }
 func (delegate) LocalState(join bool) []byte                { return nil }
@@ -68,7 +68,7 @@ func (d delegate) NotifyJoin(node *memberlist.Node)   { d.n.noteMember(node, tru
 func (d delegate) NotifyUpdate(node *memberlist.Node) { d.n.noteMember(node, true) }
 func (d delegate) NotifyLeave(node *memberlist.Node)  { d.n.noteMember(node, false) }
 
-// NotifyConflict is told of two addresses with one name.
+// NotifyConflict is called for two addresses with one name.
 func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
 	d.n.quiet.log(slog.LevelError, "conflict "+other.Name+other.Address(), "two peers have one name; the second is ignored while the first lives",
 		"member", existing.Name, "addr", existing.Address(), "other", other.Address())
@@ -80,8 +80,8 @@ const (
 	answerBytes = sumBytes + len(metaHash{})
 )
 
-// AckPayload says, in the answer to a probe, what this peer knows; and to those that ask, what its
-// metadata are, of which they believe nobody else (see [screen.confirmed]).
+// AckPayload is part of the answer to a probe: the sum of what this peer knows. Peers that ask for it
+// also get the hash of its metadata, about which they believe nobody else (see [screen.confirmed]).
 func (d delegate) AckPayload() []byte {
 	d.n.meters.out.packet(Membership, -sumBytes)
 	d.n.meters.out.packet(Vectors, sumBytes)
@@ -130,7 +130,7 @@ func (d delegate) NotifyAlive(node *memberlist.Node) error {
 	return err
 }
 
-// noteMember leaves the latest state of a member for the node's loop.
+// noteMember queues the latest state of a member for the node's loop.
 func (n *Node) noteMember(node *memberlist.Node, up bool) {
 	if node.Name == n.cfg.Name {
 		return

@@ -10,16 +10,16 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Demand is how soon siblings' new objects are asked for here. It follows from what
-// every peer sees: for a while one sibling's digest is looked at, then it is counted which
-// of this peer's lookups meanwhile were for what that sibling got meanwhile, whether they
-// came too early to find it or not.
+// demand measures how often new objects of siblings are looked up here. It watches the digest
+// of one sibling for a while. Then it counts the lookups of this peer in that time that were for
+// objects which the sibling got in that time, whether they
+// came too early to find them or not.
 type demand struct {
 	keys [demandKeys]atomic.Uint64 // of the last lookups
 	at   atomic.Uint64             // lookups so far
 
 	// Of the node's loop only.
-	of       *member        // who is looked at; nil if nobody is
+	of       *member        // who is watched; nil if nobody is
 	base     *digest.Filter // what it had when that began
 	since    time.Time
 	from     uint64 // lookups before that
@@ -43,8 +43,8 @@ func (d *demand) note(k digest.Key) {
 	d.keys[d.at.Add(1)%demandKeys].Store(uint64(k))
 }
 
-// look ends the look at a sibling if it has lasted, begins the next one, and returns the
-// rate of asks for each change. live are the siblings.
+// look ends watching a sibling after its time, begins with the next, and returns the
+// rate of lookups per change. live are the siblings.
 func (d *demand) look(now time.Time, seed uint64, live func() []*member) (perChange float64, news bool) {
 	lookups := d.at.Load() - d.from
 	age := now.Sub(d.since)

@@ -38,7 +38,7 @@ const (
 	greetedAtOnce = 16
 )
 
-// errNobody is why a seed leads to no other peer when nothing went wrong.
+// errNobody is why a seed leads to no other peer if nothing went wrong.
 var errNobody = fmt.Errorf("%w: no address but this peer's own", ErrUnreachable)
 
 // resolver looks up names. [net.Resolver] is one, and a [Network] may be.
@@ -54,14 +54,14 @@ func (n *Node) resolver() resolver {
 	return net.DefaultResolver
 }
 
-// srvName returns the name of SRV records that an entry of Config.Join stands for.
-// A host called srv may still be joined: a name of digits only is its port.
+// srvName returns the name of the SRV records that an entry of Config.Join means. A host
+// called srv can still be joined: if the name has only digits, it is a port.
 func srvName(entry string) (string, bool) {
 	name, ok := strings.CutPrefix(entry, "srv:")
 	return name, ok && (name == "" || strings.Trim(name, "0123456789") != "")
 }
 
-// CheckJoin returns what is wrong with an entry of [Config.Join].
+// CheckJoin returns why an entry of [Config.Join] is not valid.
 func CheckJoin(entry string) error {
 	if name, ok := srvName(entry); ok {
 		if name == "" || strings.ContainsAny(name, ": \t/@?#[]") {
@@ -215,8 +215,8 @@ func (n *Node) targets(found []netip.AddrPort) (targets []string, known bool) {
 	return targets[:min(len(targets), greetedAtOnce)], known
 }
 
-// Alone returns nil if another peer is alive, or if Config.Join is empty. Else it says
-// what came of the last attempt to join through each of its entries: [*JoinError]s,
+// Alone returns nil if another peer is alive, or if Config.Join is empty. Otherwise it returns
+// why the last attempt to join through each of its entries failed: [*JoinError]s,
 // joined. It does not wait.
 func (n *Node) Alone() error {
 	if len(n.liveMembers()) > 0 {

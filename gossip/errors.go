@@ -6,16 +6,16 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Why [Node.Join] could not join a peer, within a [JoinError] that says which; test
+// Why [Node.Join] could not join a peer. They come within a [JoinError] that names the peer; test
 // with [errors.Is].
 var (
-	// ErrSecret: it has another secret, or only one of the two has one.
+	// ErrSecret: the peer has another secret, or only one of the two has one.
 	ErrSecret = exchange.ErrSecret
-	// ErrNameTaken: another live peer has this one's name.
+	// ErrNameTaken: another live peer has this peer's name.
 	ErrNameTaken = exchange.ErrNameTaken
-	// ErrVersion: it speaks no protocol version that this one speaks.
+	// ErrVersion: the peer speaks no protocol version that this one speaks.
 	ErrVersion = exchange.ErrVersion
-	// ErrCanary: it hashes keys differently, so digests would mean nothing.
+	// ErrCanary: the peer hashes keys differently, so digests would mean nothing.
 	ErrCanary = exchange.ErrCanary
 	// ErrUnreachable: nothing that speaks this protocol answers there.
 	ErrUnreachable = errors.New("unreachable")
@@ -24,7 +24,7 @@ var (
 var (
 	// ErrStateFile: the state file can't be used; from [New] and [Node.Close].
 	ErrStateFile = errors.New("state file")
-	// ErrClosed: the node was closed, or left; from what needs it to run.
+	// ErrClosed: the node was closed, or left; from methods that need it to run.
 	ErrClosed = errors.New("gossip: node is closed")
 )
 

@@ -57,8 +57,8 @@ func (e *UnreachedError) Unwrap() error { return e.Err }
 // error is an [*UnreachedError]. Members that are late, or dead now, remove them as soon
 // as they can.
 //
-// From the call on, no sibling that is asked under [Node.Concerning] gives this peer
-// what was held before the call; from the return on, that holds for all members.
+// From the call on, no sibling that is asked by the rule of [Node.Concerning] gives this peer
+// what was held before the call; from the return on, this is true for all members.
 //
 // Some 65,000 invalidations of the last hour are remembered in the cluster; a peer that
 // was away for longer removes everything.
@@ -135,7 +135,7 @@ func (n *Node) await(ctx context.Context, done func(*invalidation.Engine) bool) 
 	}
 }
 
-// OnInvalidation calls f for each invalidation, of this peer and of others, one at a
+// OnInvalidation has f called for each invalidation, of this peer and of others, one at a
 // time; all such functions see the same order. When f returns, nothing of the target that
 // was held before may be given to anybody, and no fetch that was under way may be stored.
 // If there were invalidations before this call, f is called at once, for everything.
@@ -223,7 +223,7 @@ func (n *Node) invalidateLoop() {
 	}
 }
 
-// applyInvalidations tells the listeners of one after the other.
+// applyInvalidations calls the listeners for one invalidation after the other.
 func (n *Node) applyInvalidations() {
 	v := &n.invalidations
 	for {
@@ -250,8 +250,8 @@ func (n *Node) applyInvalidations() {
 	}
 }
 
-// recall asks a member for what was invalidated and is not known here. It ends: each
-// answer that says that there is more has some, and goes on where the last ended.
+// recall asks a member for invalidations that are not known here. It ends: each
+// answer that says that there is more has some, and continues where the last ended.
 func (n *Node) recall(name string) error {
 	v := &n.invalidations
 	addr, ok := n.addressOf(name)
@@ -279,8 +279,8 @@ func (n *Node) recall(name string) error {
 
 const catchUpWait = 2 * time.Second
 
-// catchUp waits until this peer has heard, from one of the others, what was invalidated,
-// and applied it. Others come later, when sums are compared.
+// catchUp waits until this peer has heard of invalidations from one of the others, and
+// applied them. What only others know comes later, when sums are compared.
 func (n *Node) catchUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpWait)
 	defer cancel()

@@ -13,13 +13,13 @@ const (
 	// listInterval is the mean time between two exchanges of member lists with a random
 	// peer, in a cluster of up to 32; it grows with each doubling beyond.
 	listInterval = 30 * time.Second
-	// agreedListInterval is the same where comparisons prove that somebody else knows
-	// the very same members, and nobody other ones: for what a comparison cannot show.
+	// agreedListInterval is the interval as long as comparisons prove that another peer knows
+	// the same members, and none shows others: for what a comparison cannot show.
 	agreedListInterval = 10 * time.Minute
 )
 
-// listLoop exchanges member lists now and then, in the place of memberlist's own timer,
-// which does not know when there is nothing to find.
+// listLoop exchanges member lists now and then. memberlist's own timer would do so even
+// where nothing can be found.
 func (n *Node) listLoop() {
 	interval := func() time.Duration {
 		return listInterval * time.Duration(max(1, bits.Len(uint(len(n.liveMembers())))-4))
@@ -51,8 +51,8 @@ func (n *Node) liveMembers() (live []*member) {
 	return live
 }
 
-// sumMembers makes the hash of what membership says of everyone alive, this peer
-// included: names and metadata. It runs in the node's loop, or before that.
+// sumMembers makes the hash of the names and metadata of all live members, including this
+// peer. It runs in the node's loop, or before the loop starts.
 func (n *Node) sumMembers() {
 	sum := memberSum(n.cfg.Name, delegate{n}.NodeMeta(0))
 	for _, m := range n.liveMembers() {

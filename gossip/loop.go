@@ -16,7 +16,7 @@ func (n *Node) wake() {
 	}
 }
 
-// tell tells the engine something that may give the loop work.
+// tell changes the engine, which may give the loop work.
 func (n *Node) tell(f func(*exchange.Engine)) {
 	n.mu.Lock()
 	f(n.engine)
@@ -36,7 +36,7 @@ func (n *Node) sleep(d time.Duration) bool {
 
 const pruneInterval = 10 * time.Second
 
-// loop feeds the engine and does what it says. Nothing else drains it, so its
+// loop feeds the engine and does what it decides. Nothing else drains the engine, so that its
 // updates reach the index in order.
 func (n *Node) loop() {
 	timer := time.NewTimer(pruneInterval)
@@ -71,8 +71,8 @@ func (n *Node) loop() {
 	}
 }
 
-// step lets time pass for the engine, does what it wants, and returns when it
-// wants to be called next.
+// step gives the engine the time, does what it decides, and returns when it
+// is to be called next.
 func (n *Node) step() time.Time {
 	n.mu.Lock()
 	for drained := false; !drained; {
@@ -137,7 +137,7 @@ func (n *Node) updateMetadata() {
 	n.updating <- struct{}{} // a mutex would stop the clock of a test in virtual time
 	defer func() { <-n.updating }()
 	n.transport.screen.updates()
-	_ = n.memberlist.UpdateNode(time.Second) // who misses it learns of it by exchanging member lists
+	_ = n.memberlist.UpdateNode(time.Second) // peers that miss it hear of it when member lists are exchanged
 }
 
 func (n *Node) send(datagrams []exchange.Datagram) {

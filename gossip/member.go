@@ -30,7 +30,7 @@ type Member struct {
 	FalsePositiveRate float64
 	Age               time.Duration // since it was last known to be current
 	MemoryBytes       int           // of the replica
-	Behind            bool          // a newer version is known to exist, or nothing is known yet
+	Behind            bool          // a newer version is known to exist, or none is held yet
 }
 
 // member is what the node knows of a peer. It outlives the peer's absence, so that
@@ -47,8 +47,8 @@ type member struct {
 	// up is cleared by memberlist's callback itself, before anything else
 	// happens, so that a dead peer is no candidate from that moment.
 	up atomic.Bool
-	// knows is set when the peer said that it counts this one among the living,
-	// and cleared when it dies.
+	// knows is set when the peer said that this one is a live member for it,
+	// and cleared when the peer dies.
 	knows atomic.Bool
 	// left is the life in which the peer said that it was about to leave; 0 if none.
 	left atomic.Uint64
@@ -70,7 +70,7 @@ type memberInfo struct {
 // go for good.
 type memberTable map[string]*member
 
-// memberEvent is what memberlist's callbacks leave for the node's loop: the latest
+// memberEvent is what memberlist's callbacks queue for the node's loop: the latest
 // state of one peer.
 type memberEvent struct {
 	node memberlist.Node

@@ -10,7 +10,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// takeMembers carries the latest states of members into the table and the engine.
+// takeMembers brings the latest states of members into the table and the engine.
 func (n *Node) takeMembers() {
 	n.inbox.Lock()
 	events := n.inbox.members
@@ -77,8 +77,8 @@ func (n *Node) takeMember(ev memberEvent) {
 	}
 }
 
-// forgetDead drops what is known of peers that have been dead for very long, and the
-// oldest if there are very many.
+// forgetDead drops peers that have been dead for longer than deadMemory, and the
+// oldest beyond deadKept.
 func (n *Node) forgetDead(now time.Time) {
 	old := *n.members.Load()
 	var dead []*member

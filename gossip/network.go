@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// Network is where a node's sockets come from. The zero of [Config] means the
-// system's; package memnet has one for tests. Addresses are ip:port, but for Bind as
-// it was configured; a packet socket must accept a *net.UDPAddr as destination. One
-// that has the methods LookupNetIP and LookupSRV of [net.Resolver] is asked for the
-// addresses of names to join through; for others the system is.
+// Network is where a node's sockets come from: the system, or package memnet in
+// tests. Addresses are ip:port, except Config.Bind, which is passed on
+// as configured. A packet socket must accept a *net.UDPAddr as destination. If a Network
+// has the methods LookupNetIP and LookupSRV of [net.Resolver], they look up
+// the names to join through; otherwise the system does.
 type Network interface {
 	ListenPacket(addr string) (net.PacketConn, error)
 	Listen(addr string) (net.Listener, error)
@@ -24,8 +24,8 @@ type Network interface {
 // systemNetwork is UDP and TCP.
 type systemNetwork struct{ dialer net.Dialer }
 
-// packetBuffer is what the kernel should hold for a reader that is late, in
-// bytes; it grants less if its own limit is lower.
+// packetBuffer is how many bytes the kernel should hold for a reader that is late;
+// it grants less if its own limit is lower.
 const packetBuffer = 2 << 20
 
 func (*systemNetwork) ListenPacket(addr string) (net.PacketConn, error) {
@@ -97,8 +97,8 @@ func advertised(configured string, bound netip.AddrPort) (netip.AddrPort, error)
 	return netip.AddrPortFrom(ap.Addr().Unmap(), cmp.Or(ap.Port(), bound.Port())), nil
 }
 
-// interfaceAddress picks the address of this machine that others most likely
-// reach: a private IPv4 one, else a public one, else IPv6.
+// interfaceAddress returns the address of this machine at which others most likely
+// reach it: a private IPv4 address, or else a public one, or else IPv6.
 func interfaceAddress() (netip.Addr, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// publishFirst publishes what the filter holds already: as what follows the digest of
-// a former life, if that was saved, so that nobody has to fetch a snapshot.
+// publishFirst publishes what the filter holds already. If the digest of a former life was
+// saved, it is the next version of that, so that nobody has to fetch a snapshot.
 func (n *Node) publishFirst() {
 	filter, former := n.cfg.Holdings.filter, n.former
 	n.former = nil
@@ -28,8 +28,8 @@ func (n *Node) publishFirst() {
 	n.engine.Publish(now, f, d)
 }
 
-// publishLoop looks whether the filter changed, and publishes when the engine
-// says so.
+// publishLoop checks whether the filter changed, and publishes when the engine
+// decides to.
 func (n *Node) publishLoop() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -61,8 +61,8 @@ func (n *Node) publish(filter *digest.CountingFilter) {
 	n.tell(func(e *exchange.Engine) { e.Publish(time.Now(), f, d) })
 }
 
-// warnOfRefusal says so if peers with the limits of this one refuse its digest: else
-// nothing here would tell why nobody finds anything at it.
+// warnOfRefusal logs that peers with the limits of this one refuse its digest. Without that,
+// nothing here would say why nobody finds anything at it.
 func (n *Node) warnOfRefusal(f *digest.Filter) {
 	if err := n.digestLimits.Accept(f.Geometry(), f.Ones()); err != nil {
 		n.quiet.log(slog.LevelWarn, "refused digest", "the digest is too large: peers with the same limits refuse it", "err", err)

@@ -10,8 +10,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// A ring is the secrets that a node accepts; the first is the one that it uses
-// itself. It is immutable. A node without a secret has an empty one.
+// A ring holds the secrets that a node accepts, the one that it uses
+// first. It is immutable. A node without a secret has an empty ring.
 type ring struct {
 	secrets []*secret
 	stream  *tls.Config // for both ends; nil means plain streams
@@ -51,8 +51,8 @@ func newRing(primary []byte, accept [][]byte) (*ring, error) {
 	return r, nil
 }
 
-// tls lets only holders of accepted secrets talk: the handshake proves that the
-// other end has the private key, and the check that it is one of these.
+// tls lets only holders of accepted secrets connect: the handshake proves that the
+// other end has the private key, and VerifyConnection that the key is that of an accepted secret.
 func (r *ring) tls() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,

@@ -12,20 +12,19 @@ import (
 )
 
 // SetSecrets changes, while the node runs, which secret it uses and which others it
-// accepts; the zero value of the rest of its [Config] stays. A cluster moves from
-// one secret to the next without a lookup that fails in three steps, each of which
-// every peer must have done before any does the next, in any order and at leisure:
+// accepts. A cluster moves from one secret to the next in three steps, without a failing
+// lookup. Every peer must have done a step before any peer does the next:
 //
-//	every peer: SetSecrets(old, fresh)   it understands those that use the fresh one
+//	every peer: SetSecrets(old, fresh)   it understands peers that use the fresh one
 //	every peer: SetSecrets(fresh, old)   it uses the fresh one
 //	            Holdings.Reseed(fresh)   and publishes under the seed of that
 //	every peer: SetSecrets(fresh)        a peer with only the old one is cut off
 //
-// Peers that would not follow are named in the log. Connections of peers that have
-// only secrets which are no longer accepted are closed at once; the digests
-// under the seeds of such secrets leave the lookups. An error changes nothing: of
-// secrets that are too short, too many or none, of a node that was made without
-// one, and of dropping the one under whose seed this peer's own digest is.
+// Peers that would be cut off are named in the log. Connections under secrets that are no
+// longer accepted are closed at once, and lookups no longer use digests
+// under the seeds of such secrets. SetSecrets changes nothing, and returns an error, if the
+// secrets are too short, too many or none, if the node was made without a secret, or if
+// this peer's own digest is under the seed of a secret that is dropped.
 func (n *Node) SetSecrets(primary []byte, accept ...[]byte) error {
 	n.rotation.Lock()
 	defer n.rotation.Unlock()
@@ -72,9 +71,8 @@ func (n *Node) ringOf(primary []byte, accept [][]byte) (*ring, error) {
 	return r, nil
 }
 
-// cutOff returns the names of the live peers that would not understand this one
-// with the secrets of r, or not be understood by it, or whose digest would become
-// useless: those that have not made the step before.
+// cutOff returns the names of the live peers that have not made the step before: with the
+// secrets of r, one of the two would not understand the other, or the peer's digest would be of no use.
 func (n *Node) cutOff(r *ring) []string {
 	ids, seeds := r.ids(), n.seedsUnder(r)
 	var out []string

@@ -71,8 +71,8 @@ func selfSigned(identity ed25519.PrivateKey) (tls.Certificate, error) {
 }
 
 // secretError finds out whether a failed handshake means that the other side
-// has another secret, or none: an alert, or the refusal that a peer without one
-// sends. Whoever answers anything else is no peer.
+// has another secret (it sends an alert), or none (it sends a refusal).
+// Anything else that answers is no peer.
 func secretError(err error) error {
 	var alert tls.AlertError
 	var header tls.RecordHeaderError

@@ -11,10 +11,10 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// busyWait is how long a peer that finds all places taken should wait.
+// busyWait is how long a peer should wait if all places are taken.
 const busyWait = 100 * time.Millisecond
 
-// serve answers one stream of the exchange, until the other side is done or silent.
+// serve answers one stream of the exchange, until the other side ends it or falls silent.
 func (n *Node) serve(w *wire) {
 	w.SetReadDeadline(time.Now().Add(firstByteWait))
 	if magic, err := w.in.Peek(2); err != nil || magic[1] != exchange.StreamMagic1 {
@@ -39,7 +39,7 @@ func (n *Node) serve(w *wire) {
 	}
 }
 
-// strange logs what a peer should not have sent.
+// strange logs a message that a peer should not have sent.
 func (n *Node) strange(w *wire, what string, err error) {
 	if errors.Is(err, exchange.ErrMalformed) {
 		n.malformed.Add(1)
@@ -92,8 +92,7 @@ func (n *Node) welcome(w *wire) (string, error) {
 	return h.Name, w.writeAll(welcome.AppendTo(nil))
 }
 
-// known returns the life in which a peer is counted among the living; 0 if it is
-// not.
+// known returns the incarnation of a live member; 0 if the peer is none.
 func (n *Node) known(name string) uint64 {
 	m := (*n.members.Load())[name]
 	if m == nil || !m.up.Load() {
@@ -102,7 +101,7 @@ func (n *Node) known(name string) uint64 {
 	return m.info.Load().meta.Incarnation
 }
 
-// nameTaken finds out whether a newcomer's name belongs to somebody who is alive.
+// nameTaken finds out whether a newcomer's name belongs to a live peer.
 func (n *Node) nameTaken(h exchange.Hello) (string, error) {
 	var addr string
 	if h.Name == n.cfg.Name {
@@ -137,7 +136,7 @@ func (n *Node) nameTaken(h exchange.Hello) (string, error) {
 	return fmt.Sprintf("%s is at %s", h.Name, addr), exchange.ErrNameTaken
 }
 
-// nameCheckWait bounds the question to a name's holder whether it is there.
+// nameCheckWait is how long the holder of a name may take to answer.
 const nameCheckWait = 2 * time.Second
 
 // answer handles one request.

@@ -13,10 +13,9 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// A state file is a line that says so, and for each replica, and for what this peer
-// publishes, the peer's name, after a byte of its length, and the frame that would
-// answer a get for it. What is not sound in it is left out: it is a cache of what
-// others have.
+// A state file begins with a line that says so. For each replica, and for what this peer
+// publishes, it has a byte of the length of the peer's name, the name, and the frame that would
+// answer a get for it. Damaged parts are skipped: it is a cache of what others have.
 const stateMagic = "summarycache replicas 1\n"
 
 const saveInterval = 5 * time.Minute
@@ -29,8 +28,8 @@ func (n *Node) saveLoop() {
 	}
 }
 
-// save writes the replicas beside the state file and then puts them in its place,
-// so that there is a whole file at any time.
+// save writes a temporary file beside the state file and renames it, so that there is a
+// complete file at any time.
 func (n *Node) save() error {
 	n.mu.Lock()
 	saved := n.engine.Save()
@@ -61,8 +60,8 @@ func writeState(w io.Writer, saved []exchange.Saved) error {
 	return out.Flush() // returns the first error of all writes
 }
 
-// restore loads the state file into the engine. A file that is not there, or not
-// sound, is no error; one that cannot be read is.
+// restore loads the state file into the engine. A missing or damaged file is no error; an
+// unreadable one is.
 func (n *Node) restore() error {
 	if n.cfg.StateFile == "" {
 		return nil

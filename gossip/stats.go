@@ -13,10 +13,10 @@ type Stats struct {
 	Invalidations invalidation.Stats
 
 	Peers        int   // other members that are alive
-	Replicas     int   // of them, those whose digest is in use
-	Behind       int   // of them, those of whose digest something newer is known or supposed to exist
+	Replicas     int   // live members whose digest is in use
+	Behind       int   // live members whose digest is known, or supposed, to have changed since
 	ReplicaBytes int64 // memory of the replicas' filters
-	IndexBytes   int64 // memory of the index that lookups ask
+	IndexBytes   int64 // memory of the index that lookups use
 
 	In, Out Traffic // everything on the gossip port
 
@@ -26,9 +26,9 @@ type Stats struct {
 	ConnsAccepted int64
 	ConnsRefused  int64 // beyond the limits
 	ConnsStrange  int64 // closed because of their first byte
-	Malformed     int64 // requests and datagrams that were none
+	Malformed     int64 // requests and datagrams
 
-	HooksLost int64 // events that no hook was called for, because hooks were too slow
+	HooksLost int64 // events dropped because hooks were too slow
 }
 
 // Stats returns the counters.

@@ -19,7 +19,7 @@ const (
 	clientIdle    = 30 * time.Second // that a client keeps a connection for the next request
 )
 
-// progress is how many bytes must move within frameWait.
+// progress is how many bytes must arrive or leave within frameWait.
 const progress = 64 << 10
 
 // wire is a connection that carries frames. It is used by one goroutine at a
@@ -36,10 +36,10 @@ func newWire(c net.Conn, m *meters) *wire {
 	return &wire{Conn: c, in: bufio.NewReaderSize(c, 4<<10), meter: m}
 }
 
-// readFrame reads a frame whose payload, if it is a body, is at most limit
-// bytes. The first byte may take until wait; then the other side must keep
-// moving. Memory is claimed as bytes arrive, not as a length promises them. If the
-// stream breaks within a payload, what came of it is returned with the error.
+// readFrame reads a frame whose payload, if it is a body, has at most limit
+// bytes. The first byte may take as long as wait; then the other side must make
+// progress. Memory is allocated as bytes arrive, not as a length promises them. If the
+// stream breaks within a payload, the part that arrived is returned with the error.
 func (w *wire) readFrame(wait time.Duration, limit int) (exchange.FrameType, []byte, error) {
 	w.SetReadDeadline(time.Now().Add(wait))
 	if _, err := w.in.Peek(1); err != nil {
@@ -81,7 +81,7 @@ func unexpected(err error) error {
 }
 
 // writeAll writes b, a frame or the beginning of a stream, in pieces, each of which
-// must move within frameWait.
+// must be sent within frameWait.
 func (w *wire) writeAll(b []byte) error {
 	t := exchange.FrameType(b[0])
 	for len(b) > 0 {

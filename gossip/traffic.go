@@ -7,19 +7,19 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// A TrafficKind is what bytes on the gossip port are for.
+// A TrafficKind is a purpose of bytes on the gossip port.
 type TrafficKind uint8
 
 const (
 	Adverts       TrafficKind = iota // datagrams that say what is published or held, without the changes in them
-	Deltas                           // changes, in the datagrams of adverts and fetched
+	Deltas                           // changes: fetched, or in the datagrams of adverts
 	Snapshots                        // digests fetched whole
-	Requests                         // for those, and the answers without one
+	Requests                         // for deltas and snapshots, and answers without either
 	Vectors                          // comparisons of all versions with a random peer
 	Greetings                        // at the start of streams
 	Invalidations                    // and their receipts
-	Membership                       // failure detection and member lists: memberlist's own
-	Sealing                          // what encryption adds, handshakes included
+	Membership                       // failure detection and member lists, by memberlist
+	Sealing                          // what encryption adds, including handshakes
 
 	TrafficKinds = int(Sealing) + 1
 )
@@ -32,7 +32,7 @@ func (k TrafficKind) String() string { return trafficNames[k] }
 // TCP, all of it, without the headers of either and of IP.
 type Traffic [TrafficKinds]int64
 
-// Digests returns the bytes that keeping replicas in step took: all but invalidations,
+// Digests returns the bytes that kept replicas in step: all except invalidations,
 // membership and sealing.
 func (t Traffic) Digests() int64 { return t.All() - t[Invalidations] - t[Membership] - t[Sealing] }
 
@@ -44,11 +44,11 @@ func (t Traffic) All() (sum int64) {
 	return sum
 }
 
-// A meter counts what goes one way. All methods may be called at any time.
+// A meter counts traffic in one direction. All methods may be called at any time.
 type meter struct {
 	kinds   [TrafficKinds]atomic.Int64
-	streams atomic.Int64 // bytes of connections, encryption and all
-	inside  atomic.Int64 // of those, what the kinds count
+	streams atomic.Int64 // bytes of connections, including encryption
+	inside  atomic.Int64 // of these, bytes that kinds also counts
 }
 
 func (m *meter) packet(k TrafficKind, n int) { m.kinds[k].Add(int64(n)) }
@@ -84,10 +84,10 @@ func (m *meter) traffic() (t Traffic) {
 	return t
 }
 
-// meters count both ways.
+// meters count both directions.
 type meters struct{ in, out meter }
 
-// A meteredConn counts what it carries: by kind, or as a stream whatever is inside.
+// A meteredConn counts the bytes that it carries.
 type meteredConn struct {
 	net.Conn
 	in, out func(n int)

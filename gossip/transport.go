@@ -19,7 +19,7 @@ import (
 )
 
 // maxPacket is the longest packet accepted, in bytes. memberlist is configured
-// to send at most 1,400; a longer one can only be meant to hurt.
+// to send at most 1,400; only an attacker sends more.
 const maxPacket = 2048
 
 // packetBacklog is how many packets wait for memberlist before more are dropped.

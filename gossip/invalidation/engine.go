@@ -13,7 +13,7 @@ type Config struct {
 	Life   uint64             // of its process; never 0
 	Key    ed25519.PrivateKey // by which it signs; nil = it does not
 	// Since is when this member, in a former life, was last in touch with others, if it
-	// still holds what it held then. The zero Time means that it began with nothing.
+	// still holds what it held then. The zero Time means that it begins with nothing.
 	Since time.Time
 
 	// Bounds of what is remembered: entries, bytes of them, and for how long. Zero means
@@ -366,7 +366,7 @@ func (e *Engine) Has(id ID) bool {
 // Sum is a hash of how far this member knows every log; 0 if there is none.
 func (e *Engine) Sum() uint32 { return e.logs.sum }
 
-// Forget drops what is too old. Call it now and then.
+// Forget drops what is too old. Call it every few seconds.
 func (e *Engine) Forget(now time.Time) {
 	e.logs.trim(now)
 	e.logs.forget(now, func(l *log) bool { return l == e.own || e.peers[l.Origin] != nil && e.peers[l.Origin].life == l.Life })

@@ -9,8 +9,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// logs are those that this member knows, and what it remembers of them. Memory is
-// bounded: the oldest entries go first, whatever their log.
+// logs are the logs that this member knows, and the entries that it remembers. Memory is
+// bounded: the oldest entries are forgotten first, whatever their log.
 type logs struct {
 	maxEntries, maxBytes int
 	horizon              time.Duration
@@ -29,7 +29,7 @@ type logs struct {
 
 type log struct {
 	Log
-	floor   uint64    // so many are forgotten
+	floor   uint64    // entries up to this one are forgotten
 	floorAt time.Time // when the newest of those came
 	entries []Invalidation
 	known   uint64 // the newest; floor + len(entries)
@@ -65,8 +65,7 @@ const entryOverhead = 160 // bytes of memory, about, beside the name, twice
 
 func (e Invalidation) size() int { return entryOverhead + 2*len(e.Name) + len(e.Signature) }
 
-// log returns the one of that name, which is made if need be; nil if there are far too
-// many.
+// log returns a log, which it makes if necessary; nil if there are far too many.
 func (ls *logs) log(id Log, now time.Time) *log {
 	l := ls.by[id]
 	if l == nil && len(ls.by) < 2*maxLogs {
@@ -91,7 +90,7 @@ func (ls *logs) add(l *log, e Invalidation, now time.Time) {
 }
 
 // skip notes that all entries up to that one were missed, and are forgotten by others.
-// What the log had before is forgotten here, too.
+// What the log had before is forgotten here as well.
 func (ls *logs) skip(l *log, floor uint64, at, now time.Time) {
 	ls.remembered = slices.DeleteFunc(ls.remembered, func(r remembered) bool {
 		if r.log == l {
@@ -106,7 +105,7 @@ func (ls *logs) skip(l *log, floor uint64, at, now time.Time) {
 	ls.know(l, floor)
 }
 
-// know notes how far a log is known, in the sum, too.
+// know notes how far a log is known, also in the sum.
 func (ls *logs) know(l *log, known uint64) {
 	ls.sum -= l.sum()
 	l.known = known
@@ -132,7 +131,7 @@ func (ls *logs) remember(m mark, now time.Time) {
 	}
 }
 
-// replace puts a place in the stead of that of the same log.
+// replace puts a place where the place of the same log was.
 func replace(of []place, p place) []place {
 	i := slices.IndexFunc(of, func(o place) bool { return o.log == p.log })
 	if i < 0 {
@@ -158,11 +157,11 @@ func (ls *logs) unmark(m mark) {
 	}
 }
 
-// maxWide bounds the marks that every lookup goes through.
+// maxWide bounds how many marks a lookup goes through.
 const maxWide = 1024
 
-// trim forgets what is too old or too much. It ends: each round forgets one more of
-// those that are remembered.
+// trim forgets what is too old or too much. It ends: each round forgets one of the
+// remembered entries.
 func (ls *logs) trim(now time.Time) {
 	for len(ls.remembered) > 0 {
 		r := ls.remembered[0]
@@ -182,8 +181,7 @@ func (ls *logs) trim(now time.Time) {
 	}
 }
 
-// forget drops the logs, of those that may go and have no entries, that are too old or
-// too many.
+// forget drops logs without entries that are too old or too many, except those to keep.
 func (ls *logs) forget(now time.Time, keep func(*log) bool) {
 	var may []*log
 	for _, l := range ls.by {

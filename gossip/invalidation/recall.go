@@ -56,7 +56,7 @@ func (e *Engine) HandleRecall(now time.Time, payload []byte) ([]byte, error) {
 	return m.AppendTo(nil), nil
 }
 
-// HandleLogs takes in the answer of the member called name. more = it has more.
+// HandleLogs handles the answer to a recall. more says that there is more to recall.
 func (e *Engine) HandleLogs(now time.Time, payload []byte) (more bool, err error) {
 	m, err := DecodeLogs(payload)
 	if err != nil {
@@ -81,8 +81,8 @@ func (e *Engine) HandleLogs(now time.Time, payload []byte) (more bool, err error
 	return m.More, nil
 }
 
-// missed goes on with a log after what its others have forgotten. Unless that is older
-// than anything that is held here, all of it may be out of date.
+// missed continues with a log behind the entries that others have forgotten. Unless these are
+// older than everything that is held here, anything held may be out of date.
 func (e *Engine) missed(l *log, p Part, now time.Time) {
 	at := now.Add(-time.Duration(min(p.Age, uint64(logMemory/time.Second))) * time.Second)
 	e.logs.skip(l, p.Floor, at, now)

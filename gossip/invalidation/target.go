@@ -15,11 +15,10 @@ const (
 	Identity Kind = 1
 	// Prefix is all objects whose identities begin with the name.
 	Prefix Kind = 2
-	// Everything is all objects; it has no name. A kind that is not known here counts
-	// as this one.
+	// Everything is all objects; it has no name. An unknown kind counts as this one.
 	Everything Kind = 3
-	// Tag is all objects whose responses carry that tag. Which these are no identity
-	// tells: every object counts as concerned, as far as it may be taken from others.
+	// Tag is all objects whose responses carry that tag. Identities do not show tags, so that
+	// every object counts as concerned when it is taken from others.
 	Tag Kind = 4
 )
 
@@ -49,7 +48,7 @@ func (t Target) Concerns(identity string) bool {
 	return true
 }
 
-// whole is an identity without what tells variants apart.
+// whole is an identity without the part that distinguishes variants.
 func whole(identity string) string {
 	identity, _, _ = strings.Cut(identity, "\n")
 	return identity
@@ -79,7 +78,7 @@ func (t Target) lead() byte {
 	return byte(t.Kind)
 }
 
-// Check returns what keeps a target from being sent.
+// Check returns why a target cannot be sent.
 func (t Target) Check() error {
 	switch {
 	case t.Kind < Identity || t.Kind > Tag:

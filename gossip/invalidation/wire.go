@@ -109,17 +109,17 @@ func DecodeRecall(b []byte) ([]Known, error) {
 	return known, r.End()
 }
 
-// A Part is what a member tells of a log.
+// A Part is what an answer to a recall has of a log.
 type Part struct {
 	Log
-	Floor uint64 // so many are forgotten
-	// Age is for how many seconds the newest of those has been known; 0 if Floor is.
+	Floor uint64 // entries up to this one are forgotten
+	// Age is for how many seconds the newest of these has been known; 0 if Floor is.
 	Age     uint64
 	First   uint64 // the first of Entries, or what would be next
 	Entries []Invalidation
 }
 
-// Logs answers a recall: of logs that the asker lacks a part of, that part.
+// Logs answers a recall: the parts of logs that the asker lacks.
 type Logs struct {
 	More  bool // there is more to recall
 	Parts []Part
@@ -178,7 +178,7 @@ func DecodeLogs(b []byte) (Logs, error) {
 // maxEntries is more than a payload can have.
 const maxEntries = MaxFrame
 
-// signContext keeps signatures from being taken for anything else.
+// signContext keeps a signature from being valid for anything else.
 const signContext = "summarycache invalidation 1"
 
 // signed is what is signed of an entry.
@@ -197,7 +197,7 @@ func (t Target) sign(id ID, key ed25519.PrivateKey) Invalidation {
 	return e
 }
 
-// genuine reports whether an entry is of whoever has the key; without one it is.
+// genuine reports whether the owner of a key has signed an entry, or there is no key.
 func (e Invalidation) genuine(id ID, key ed25519.PublicKey) bool {
 	return len(key) != ed25519.PublicKeySize || ed25519.Verify(key, e.Target.signed(id), e.Signature)
 }
@@ -220,7 +220,7 @@ func (e Invalidation) append(dst []byte) []byte {
 	return append(dst, e.Signature...)
 }
 
-// A reader reads what is of the messages of this package alone besides.
+// A reader also reads the fields that only messages of this package have.
 type reader struct{ wire.Reader }
 
 func newReader(message string, b []byte) *reader {
