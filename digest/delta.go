@@ -121,22 +121,21 @@ func (d *Delta) compose(next *Delta) (*Delta, error) {
 	}
 	out := *d
 	out.target, out.keys, out.ones = next.target, next.keys, next.ones
-	out.flips = inOne(d.flips, next.flips)
+	out.flips = inOne(make([]uint64, 0, len(d.flips)+len(next.flips)), d.flips, next.flips)
 	return &out, nil
 }
 
-// inOne returns what is in one of two ascending lists, and not in both.
-func inOne(a, b []uint64) []uint64 {
-	out := make([]uint64, 0, len(a)+len(b))
+// inOne appends what is in one of two ascending lists, and not in both.
+func inOne(dst, a, b []uint64) []uint64 {
 	for len(a) > 0 && len(b) > 0 {
 		switch {
 		case a[0] < b[0]:
-			out, a = append(out, a[0]), a[1:]
+			dst, a = append(dst, a[0]), a[1:]
 		case b[0] < a[0]:
-			out, b = append(out, b[0]), b[1:]
+			dst, b = append(dst, b[0]), b[1:]
 		default:
 			a, b = a[1:], b[1:]
 		}
 	}
-	return append(append(out, a...), b...)
+	return append(append(dst, a...), b...)
 }

@@ -17,20 +17,13 @@ const (
 	lastKind            = KindPieces
 )
 
+var kindNames = [...]string{"", "filter", "delta", "plain delta", "counting filter", "filter in pieces"}
+
 func (k Kind) String() string {
-	switch k {
-	case KindFilter:
-		return "filter"
-	case KindDelta:
-		return "delta"
-	case KindPlainDelta:
-		return "plain delta"
-	case KindCounting:
-		return "counting filter"
-	case KindPieces:
-		return "filter in pieces"
+	if k < KindFilter || k > lastKind {
+		return fmt.Sprintf("kind(%d)", uint8(k))
 	}
-	return fmt.Sprintf("kind(%d)", uint8(k))
+	return kindNames[k]
 }
 
 func (k Kind) delta() bool { return k == KindDelta || k == KindPlainDelta }

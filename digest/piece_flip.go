@@ -1,5 +1,7 @@
 package digest
 
+import "slices"
+
 // changes are what flips do to a set.
 type changes struct {
 	sets  uint64 // how many of them set a position
@@ -177,35 +179,21 @@ func putBits(dst []uint64, at, value uint64) {
 // positions.
 func (s *pieces) rewrite(flips []uint64, ones uint64) (next pieces, c changes) {
 	b := newPieceBuilder(formFor(s.bits, ones))
+	var buffer []uint64
 	from := s.cursor()
-	var merged [64]uint64
-	n := 0
-	put := func(p uint64) {
-		if n == len(merged) {
-			b.add(merged[:])
-			n = 0
+	for some := from.batch(); len(flips) > 0 || len(some) > 0; some = from.batch() {
+		n := len(flips)
+		if len(some) > 0 {
+			n, _ = slices.BinarySearch(flips, some[len(some)-1]+1)
 		}
-		merged[n] = p
-		n++
-	}
-	p, more := from.next()
-	for _, q := range flips {
-		for more && p < q {
-			put(p)
-			p, more = from.next()
+		for _, p := range flips[:n] {
+			_, found := slices.BinarySearch(some, p)
+			c.note(p, found)
 		}
-		found := more && p == q
-		if c.note(q, found); found {
-			p, more = from.next()
-		} else {
-			put(q)
-		}
+		buffer = inOne(buffer[:0], some, flips[:n])
+		b.add(buffer)
+		flips = flips[n:]
 	}
-	for more {
-		put(p)
-		p, more = from.next()
-	}
-	b.add(merged[:n])
 	return b.finish(), c
 }
 

@@ -14,7 +14,7 @@ func (s *pieces) unrank(clear, set []uint64) []uint64 {
 	if len(set) == 0 {
 		return clear
 	}
-	return inOne(clear, set)
+	return inOne(make([]uint64, 0, len(clear)+len(set)), clear, set)
 }
 
 // selectAhead is for how many ranks memory is asked at once.

@@ -44,21 +44,17 @@ func decodeBitmap(b []byte, m, x uint64, take func([]uint64)) error {
 	if ones != x || m%8 != 0 && b[len(b)-1]>>(m%8) != 0 {
 		return fmt.Errorf("%w: not %d positions below %d", ErrCorrupt, x, m)
 	}
-	var found [64]uint64
-	n := 0
+	found := make([]uint64, 0, 64)
 	for i, c := range b {
-		if n > len(found)-8 {
-			take(found[:n])
-			n = 0
+		if len(found) > cap(found)-8 {
+			take(found)
+			found = found[:0]
 		}
 		for ; c != 0; c &= c - 1 {
-			found[n] = uint64(i)<<3 + uint64(bits.TrailingZeros8(c))
-			n++
+			found = append(found, uint64(i)<<3+uint64(bits.TrailingZeros8(c)))
 		}
 	}
-	if n > 0 {
-		take(found[:n])
-	}
+	take(found)
 	return nil
 }
 
@@ -86,27 +82,24 @@ func (s positionSet) appendGaps(dst []byte) []byte {
 
 // decodeGaps is given at least a byte for each gap.
 func decodeGaps(b []byte, m, x uint64, take func([]uint64)) error {
-	var found [64]uint64
-	next, n := uint64(0), 0
+	found := make([]uint64, 0, 64)
+	next := uint64(0)
 	for i := range x {
 		gap, size := minimalUvarint(b)
 		if size <= 0 || gap >= m-next {
 			return fmt.Errorf("%w: gap %d of %d", ErrCorrupt, i, x)
 		}
-		if n == len(found) {
-			take(found[:])
-			n = 0
+		if len(found) == cap(found) {
+			take(found)
+			found = found[:0]
 		}
-		found[n] = next + gap
-		n++
+		found = append(found, next+gap)
 		b = b[size:]
 		next += gap + 1
 	}
 	if len(b) != 0 {
 		return fmt.Errorf("%w: %d bytes after the last gap", ErrCorrupt, len(b))
 	}
-	if n > 0 {
-		take(found[:n])
-	}
+	take(found)
 	return nil
 }
