@@ -49,15 +49,9 @@ func (f *Filter) step(sequence, keys uint64, sets, clears []uint64) (*Delta, *Fi
 	if sequence <= f.version.Sequence {
 		return nil, nil, fmt.Errorf("digest: delta from %v to sequence %d: %w", f.version, sequence, ErrBase)
 	}
-	d := &Delta{
-		geometry: f.geometry,
-		base:     f.version,
-		target:   Version{Epoch: f.version.Epoch, Sequence: sequence},
-		keys:     keys,
-		baseKeys: f.keys,
-		baseOnes: f.ones,
-		ones:     f.ones + uint64(len(sets)) - uint64(len(clears)),
-	}
+	d := f.delta()
+	d.target = Version{Epoch: f.version.Epoch, Sequence: sequence}
+	d.keys, d.ones = keys, f.ones+uint64(len(sets))-uint64(len(clears))
 	if err := d.checkSize(); err != nil {
 		return nil, nil, err
 	}

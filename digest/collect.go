@@ -2,7 +2,7 @@ package digest
 
 import "slices"
 
-// collected is what a walk over the shards brings home.
+// collected is what is gathered from all shards.
 type collected struct {
 	delta  *Delta  // from the last frozen filter to now
 	keys   uint64  // held now
@@ -12,15 +12,7 @@ type collected struct {
 
 // collect takes from every shard what changed since base was frozen.
 func (c *counters) collect(base *Filter, withCounts bool) collected {
-	d := &Delta{
-		geometry: base.geometry,
-		base:     base.version,
-		target:   base.version,
-		baseKeys: base.keys,
-		baseOnes: base.ones,
-		ones:     base.ones,
-		keys:     base.keys,
-	}
+	d := base.delta()
 	out := collected{delta: d, sum: c.inherited.sum}
 	keys := c.inherited.keys
 	var few [512]uint32

@@ -22,13 +22,9 @@ func (c *CountingFilter) AppendTo(dst []byte) []byte {
 		c.current.Store(f)
 	}
 	start := len(dst)
-	dst = appendHeader(dst, Header{
-		Kind:     KindCounting,
-		Geometry: f.geometry,
-		Version:  f.version,
-		Keys:     now.keys,
-		Ones:     f.ones,
-	})
+	h := f.header(KindCounting)
+	h.Keys = now.keys
+	dst = appendHeader(dst, h)
 	dst = binary.LittleEndian.AppendUint64(dst, now.sum)
 	dst = appendSection(dst, f.positionSet())
 	return seal(appendLevels(dst, now.counts), start)

@@ -42,17 +42,23 @@ func Diff(base, target *Filter) (*Delta, error) {
 		return nil, fmt.Errorf("digest: diff of %v (%v) and %v (%v): %w",
 			base.version, base.geometry, target.version, target.geometry, ErrBase)
 	}
-	d := &Delta{
-		geometry: base.geometry,
-		base:     base.version,
-		target:   target.version,
-		keys:     target.keys,
-		baseKeys: base.keys,
-		baseOnes: base.ones,
-		ones:     target.ones,
-	}
+	d := base.delta()
+	d.target, d.keys, d.ones = target.version, target.keys, target.ones
 	d.flips = diff(&base.pieces, &target.pieces)
 	return d, nil
+}
+
+// delta returns the delta from f to f.
+func (f *Filter) delta() *Delta {
+	return &Delta{
+		geometry: f.geometry,
+		base:     f.version,
+		target:   f.version,
+		keys:     f.keys,
+		baseKeys: f.keys,
+		baseOnes: f.ones,
+		ones:     f.ones,
+	}
 }
 
 // Apply returns the target, given the base: any other filter is refused with

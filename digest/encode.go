@@ -10,14 +10,12 @@ import (
 // on every machine.
 func (f *Filter) AppendTo(dst []byte) []byte {
 	start := len(dst)
-	dst = appendHeader(dst, Header{
-		Kind:     KindFilter,
-		Geometry: f.geometry,
-		Version:  f.version,
-		Keys:     f.keys,
-		Ones:     f.ones,
-	})
+	dst = appendHeader(dst, f.header(KindFilter))
 	return seal(appendSection(dst, f.positionSet()), start)
+}
+
+func (f *Filter) header(k Kind) Header {
+	return Header{Kind: k, Geometry: f.geometry, Version: f.version, Keys: f.keys, Ones: f.ones}
 }
 
 func (f *Filter) positionSet() positionSet {

@@ -28,8 +28,7 @@ func (c *CountingFilter) Follow(former *Filter) (*Filter, *Delta, error) {
 	since, err := Diff(former, &f)
 	next := &f
 	if err == nil && since.Len() == 0 {
-		next = former
-		since, err = Diff(former, former)
+		next, since = former, former.delta()
 	}
 	if err != nil {
 		return nil, nil, err

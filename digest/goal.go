@@ -105,8 +105,8 @@ func (goal Goal) plan() (Design, error) {
 	if goal.FalseCandidates > 0 {
 		return goal.best()
 	}
-	// Budgets that allow fewer false positives than anybody can notice bind
-	// nothing: then the cheapest such plan will do.
+	// If the budgets allow fewer false positives than anybody can notice, none of them
+	// is binding, and the cheapest such plan is best.
 	plenty := goal
 	plenty.FalseCandidates = fewEnough * goal.others()
 	if plan, err := plenty.best(); err == nil {

@@ -98,8 +98,7 @@ func (h *History) Since(v Version) (d *Delta, base *Filter, ok bool) {
 	case current == nil:
 		return nil, nil, false
 	case len(chain) == 0:
-		d, _ = Diff(current, current)
-		return d, current, true
+		return current.delta(), current, true
 	}
 	d = composeAll(chain)
 	return d, d.invert().flip(current), true

@@ -5,12 +5,11 @@ import (
 	"unsafe"
 )
 
-// A line is what the tables are made of: the 64 bytes that a processor fetches at
-// once, so that an operation waits for memory once. It has 20 slots or, where
-// positions are so far apart that they need more bits, 14. A slot is the lower 16
-// bits of a position and a rest: the upper bits, whether the position is set in the
-// frozen filter, and its count. The lower halves lie together, so that all are
-// compared at once and no branch waits for memory.
+// Tables consist of lines. A line is the 64 bytes that a processor fetches at once, so an
+// operation waits for memory once. It has 20 slots, or 14 if positions are so far apart
+// that they need more bits. A slot is the lower 16 bits of a position and a rest: the
+// upper bits, whether the position is set in the frozen filter, and its count. The lower
+// halves are side by side, so that all are compared at once.
 //
 // This is the narrow form, with three upper bits. The wide form has eleven, in
 // rests of 16 bits that begin at wideRest.
@@ -40,7 +39,7 @@ const (
 	maxSpill  = 7                // lines that a position may be away from its own
 )
 
-// room returns the first free slot; one that is none if there is none.
+// room returns the first free slot, or a number beyond the slots if none is free.
 func (l *line) room() uint { return uint(bits.TrailingZeros32(^l.head)) }
 
 // lower is the lower half in a slot. Indices are not checked here, and below, since
@@ -54,9 +53,9 @@ func (l *line) spilled() bool { return l.head >= lineSpill }
 // lanes has the lowest bit of each of the lower halves in a word.
 const lanes = 0x0001000100010001
 
-// match returns a bit for each slot whose lower half may be that of x: all that
-// are, few others, and none if there are none. matchSlot says which slot the lowest
-// bit means.
+// match returns a bit for each slot whose lower half may be that of x. It includes every
+// slot that matches, and may include others if one does. matchSlot returns the slot of the
+// lowest bit.
 func (l *line) match(x uint32) uint64 {
 	w, all := l.words(), uint64(uint16(x))*lanes
 	return zero16(w[0]^all)>>15 | zero16(w[1]^all)>>14 | zero16(w[2]^all)>>13 | zero16(w[3]^all)>>12 | zero16(w[4]^all)>>11
@@ -71,8 +70,8 @@ func matchSlot(match uint64) uint {
 	return bit&15*4 + (bit>>4 ^ laneFlip)
 }
 
-// laneFlip is what turns the place of a lower half in a word into its place in
-// memory: 3 where the first is in the highest bits.
+// laneFlip converts the place of a lower half in a word to its place in memory: 3 on
+// machines where the first is in the highest bits.
 var laneFlip = func() uint {
 	l := line{low: [narrowSlots]uint16{1}}
 	return uint(bits.TrailingZeros64(l.words()[0])) >> 4
@@ -136,9 +135,9 @@ func (t *lines) next(i int) int {
 	return i
 }
 
-// whole returns the scattered position in a slot. The narrow form has not all of
-// its bits, but so many that they tell it from all others that may be on the same
-// line, which are those of maxSpill lines and one.
+// whole returns the scattered position in a slot. The narrow form lacks its uppermost
+// bits. They follow from the line, since only positions of this line and the maxSpill
+// before it can be here.
 func (t *lines) whole(c *counters, at int, slot uint) uint32 {
 	l := t.at(at)
 	part := t.rest(l, slot)>>slotBits<<lowBits | uint32(*l.lower(slot))

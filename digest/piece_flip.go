@@ -62,7 +62,7 @@ func (s *pieces) inOnePiece(positions []uint64) (i uint64, n int) {
 	return i, n
 }
 
-// askAhead is how many flips ahead memory is asked for a piece.
+// askAhead is how many flips ahead pieces are prefetched.
 const askAhead = 8
 
 // flip returns the set that differs from s by flips, which ascend, and shares with
@@ -106,7 +106,7 @@ func (s *pieces) flip(flips []uint64) (next pieces, c changes) {
 	return next, c
 }
 
-// own gives next a branch and a node of its own, if it has those of s.
+// own copies a branch and a node that next still shares with s.
 func (next *pieces) own(s *pieces, at uint64) {
 	if r := &next.root[at/branchFan]; r.branch == s.root[at/branchFan].branch {
 		own := *r.branch

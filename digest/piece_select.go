@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// unrank turns ranks among the clear positions of s, and among those that are set,
-// into positions, ascending. It overwrites what it is given. For each rank it goes
-// down from the root to one piece, so that its time does not depend on the set's size.
+// unrank converts ranks among the clear positions of s, and among the set ones, to
+// positions, ascending. It overwrites its arguments. Each rank takes one descent from the
+// root to a piece, so the time does not depend on the set's size.
 func (s *pieces) unrank(clear, set []uint64) []uint64 {
 	s.positions(clear, false)
 	s.positions(set, true)
@@ -17,12 +17,12 @@ func (s *pieces) unrank(clear, set []uint64) []uint64 {
 	return inOne(make([]uint64, 0, len(clear)+len(set)), clear, set)
 }
 
-// selectAhead is for how many ranks memory is asked at once.
+// selectAhead is how many ranks are looked up at the same time.
 const selectAhead = 32
 
-// positions puts positions in the place of their ascending ranks, among the
-// positions that are set or among those that are clear. It goes down for many ranks
-// at the same time, so that memory answers for all of them in the time of one.
+// positions replaces ascending ranks, among the set positions or among the clear ones, by
+// the positions. It descends for many ranks at the same time, so that their waits for
+// memory overlap.
 func (s *pieces) positions(ranks []uint64, set bool) {
 	var at, rest [selectAhead]uint64 // where they lead to, and the ranks there
 	span := s.span()
@@ -91,8 +91,8 @@ func childOf(ones []uint32, rank, span uint64, set bool) (at, rest uint64) {
 	return at, rank
 }
 
-// walk does positions for the first of ranks, which are in one piece, by going through
-// it: all of those, however many there are.
+// walk is positions for the ranks at the front that are in one piece, by walking through
+// that piece. It returns how many they are.
 func (s *pieces) walk(ranks []uint64, i uint64, set bool) (n int) {
 	start, before, size := i*s.span(), s.before(i), uint64(s.piece(i).ones)
 	if !set {
@@ -117,8 +117,7 @@ func (s *pieces) walk(ranks []uint64, i uint64, set bool) (n int) {
 	return n
 }
 
-// ask makes memory fetch a piece: of a list, all of it, since whoever looks for ranks
-// is going to change it.
+// ask prefetches a piece. Of a list it prefetches all, since the caller will change it.
 func (s *pieces) ask(i uint64) {
 	e := s.piece(i)
 	prefetchAt(uintptr(unsafe.Pointer(e.words)), uintptr(min(8*s.length(uint64(e.ones)), 1024)))

@@ -6,14 +6,13 @@ import (
 	"unsafe"
 )
 
-// A pieces is a set of positions in [0, m), cut into pieces of equal span. Pieces
-// are immutable, and shared by all versions of a filter that agree in them: a
-// version that differs in a few positions has a few pieces of its own. They hang
-// below nodes, these below branches, and these below a root, so that what leads to them
-// is shared too.
+// A pieces is a set of positions in [0, m), divided into pieces of equal span. Pieces are
+// immutable, and shared by all versions of a filter that agree in them: a version that
+// differs in a few positions has a few pieces of its own. They are the leaves of a tree of
+// a root, branches and nodes, which versions share as well.
 //
-// All of these say how many positions are below them. That turns ranks into positions and
-// back without a walk.
+// Each level counts the positions below, so that ranks are converted to positions and back
+// by one descent.
 type pieces struct {
 	form
 	root []branchRef
@@ -89,8 +88,8 @@ const (
 var zeroWords [bitmapPiece / 64]uint64
 
 // dense reports whether a set of ones positions in [0, bits) is better kept as a
-// bitmap: it then takes at most about twice the memory of a list, and answers
-// several times faster.
+// bitmap: that takes at most about twice the memory of a list, and lookups are several
+// times as fast.
 func dense(bits, ones uint64) bool { return bits <= 4096 || bits/16 <= ones }
 
 func formFor(m, ones uint64) form {
@@ -213,7 +212,7 @@ func (s *pieces) piece(i uint64) piece {
 	return piece{n.words[i%nodeFan], n.ones[i%nodeFan]}
 }
 
-// bytes is what the set takes, but for what it shares with nobody.
+// bytes is the memory of the set, without s itself.
 func (s *pieces) bytes() int { return int(perNode*s.nodes() + 8*s.held) }
 
 // before returns how many positions are in the pieces before one.
@@ -245,8 +244,8 @@ func (l *form) bucketHas(e piece, bucket, want uint64) bool {
 	words := l.words(e)
 	highs := words[l.lowWords(uint64(e.ones)):]
 	at := bucketStart(highs, bucket)
-	// The length of the run first, and not bit by bit: whether there is one more
-	// cannot be foretold.
+	// The length of the run is taken at once, since no processor can predict bit by bit
+	// where it ends.
 	for rank := at - bucket; ; {
 		run := uint64(bits.TrailingZeros64(^(highs[at>>6] >> (at & 63))))
 		for end := rank + run; rank < end; rank++ {

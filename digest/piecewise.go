@@ -68,9 +68,7 @@ func (f *Filter) crowded(span uint64) bool {
 // appendSpans appends the encoding in pieces that stand for span positions each.
 func (f *Filter) appendSpans(dst []byte, span uint64) []byte {
 	start := len(dst)
-	dst = appendHeader(dst, Header{
-		Kind: KindPieces, Geometry: f.geometry, Version: f.version, Keys: f.keys, Ones: f.ones,
-	})
+	dst = appendHeader(dst, f.header(KindPieces))
 	dst = binary.AppendUvarint(dst, span)
 
 	var index, bodies []byte

@@ -56,15 +56,15 @@ func (g Goal) lastBitmap(k int) uint64 {
 	})
 }
 
-// hopeless reports whether the budgets allow k hashes no rate as low as f, for one
-// that the least bits of that rate already exceed, in either form.
+// hopeless reports whether no filter of k hashes within the budgets has a rate as low as
+// f, since the fewest bits for that rate already exceed them in either form.
 func (g Goal) hopeless(k int, f float64) bool {
 	m, ok := fewestBits(g.Objects, k, min(1, f*(1+1e-9)))
 	return !ok || !g.fits(m, k) && !g.fits(min(max(m, g.lastBitmap(k)+1), MaxBits), k)
 }
 
-// search returns the largest number in [low, high] that fits, given that low
-// does and that none does above one that does not.
+// search returns the largest number in [low, high] that fits, given that low does and
+// that every number above one that does not fit does not fit either.
 func search(low, high uint64, fits func(uint64) bool) uint64 {
 	for low < high {
 		mid := high - (high-low)/2
@@ -102,7 +102,7 @@ func fewestBits(n uint64, k int, f float64) (m uint64, ok bool) {
 	return search(low, high, func(m uint64) bool { return rate(m) > f }) + 1, true
 }
 
-// pacing reports whether the plan is to find the threshold.
+// pacing reports whether the plan must find the threshold.
 func (g Goal) pacing() bool {
 	return g.Interval == 0 && g.Threshold == 0 && g.BytesPerSecond > 0 && g.Churn > 0 && g.FalseCandidates > 0
 }
@@ -110,8 +110,8 @@ func (g Goal) pacing() bool {
 // Shares that pacing chooses are multiples of 1/shareParts.
 const shareParts = 1 << 20
 
-// leastInterval is the shortest that pacing chooses: news a second old is as good
-// as any, since spreading it takes about as long.
+// leastInterval is the shortest interval that pacing chooses: spreading an update takes
+// about a second as well.
 const leastInterval = time.Second
 
 // leastShare is the share of the objects that is replaced in leastInterval, and one at

@@ -1,6 +1,5 @@
 package digest
 
-// prefetchAt asks memory for so many bytes at an address, which need not be valid any
-// more, and does not wait. A mere load would: few instructions can be under way behind
-// one that has not got its value.
+// prefetchAt starts to fetch so many bytes at an address into the processor's caches, and
+// does not wait for them. The address need not be valid.
 func prefetchAt(address, bytes uintptr)

@@ -12,15 +12,14 @@ import (
 // positives and never a false negative.
 const maxCount = 15
 
-// A shard counts the keys on each position of one stretch of the position space.
-// Positions are relative to it. It begins as a table of the counts that are not zero
-// (table.go) and turns into an array of counters once that is smaller (array.go).
-// Either way a bit for each position says whether it is set in the last frozen filter,
-// or differs from it, and dirty says where those are that differ, so that freezing does
-// not look at all of them.
+// A shard counts the keys on each position of one range of positions, which are relative
+// to its beginning. It begins as a table of the counts that are not zero (table.go) and
+// turns into an array of counters once that is smaller (array.go). In either form each
+// position has a bit that says whether it is set in the last frozen filter, or differs
+// from it. dirty says where positions differ, so that freezing does not look at all.
 //
-// What an operation touches beside the counter itself fits one cache line, which
-// is what lets cores work on different shards at once.
+// Apart from the counter, an operation touches one cache line, so cores can work on
+// different shards at once.
 type shard struct {
 	mu         sync.Mutex // guards everything
 	lines                 // of the table; of an array, its words
@@ -36,7 +35,7 @@ type shard struct {
 
 func (s *shard) words() []uint32 { return unsafe.Slice(s.base, s.size) }
 
-// rareState is what few shards, or few operations, need.
+// rareState is what only few shards, or few operations, need.
 type rareState struct {
 	touched   map[Key]touch // while a rebuild is under way
 	refused   uint64
@@ -50,7 +49,7 @@ func (s *shard) rarely() *rareState {
 	return s.rare
 }
 
-// watched reports whether a rebuild wants to know what happens to keys.
+// watched reports whether a rebuild is recording the keys that change.
 func (s *shard) watched() bool { return s.rare != nil && s.rare.touched != nil }
 
 // count returns how many keys stand on rel.
@@ -62,7 +61,7 @@ func (s *shard) count(c *counters, rel uint32) uint8 {
 	return uint8(rest & slotCount)
 }
 
-// bump adds one to a counter, and counts those that are stuck by it.
+// bump is increment that also counts the counters that become stuck.
 func (s *shard) bump(c *counters, rel uint32) {
 	if s.increment(c, rel) == maxCount-1 {
 		s.rarely().saturated++

@@ -2,11 +2,11 @@ package digest
 
 import "math/bits"
 
-// A shard that is a table is a hash table of lines. A position belongs in one line,
-// which is told by multiplying it by a secret; if that is full, in the next that has
-// room. A slot goes when there is neither a count nor a frozen bit in it. That takes
-// four to five bytes a position, and six to seven where there are more than four
-// thousand positions to a key.
+// A shard that is a table is a hash table of lines. The hash of a position is its product
+// with a secret, and selects its line; if that is full, the position goes to the next line
+// with room. A slot is freed when it has neither a count nor the frozen bit. That takes
+// four to five bytes a position, and six to seven if there are more than four thousand
+// positions to a key.
 const maxSpanBits = 27
 
 // scatter permutes the positions of a shard. The salt is random, so that nobody can
@@ -25,14 +25,14 @@ func inverse(a uint64) uint64 {
 	return x
 }
 
-// near is how many lines a position may be in: its own and those that follow. Since
-// insert goes no further and nothing moves, find need not either. That is what ends
-// it where every line has spilled, and what keeps it from positions that the narrow
-// form cannot tell from the one it looks for (see whole).
+// near is how many lines a position may be in: its own and those that follow. insert goes
+// no further and nothing moves, so find need not go further either. Thus find ends even if
+// every line has spilled, and never gets to positions that the narrow form cannot
+// distinguish from the one it looks for (see whole).
 func (t *lines) near() int { return min(maxSpill+1, t.len()) }
 
-// find returns where the scattered position h is, and what is there beside its
-// lower half; the line is nil if it is nowhere.
+// find returns where the scattered position h is, and its slot without the lower half.
+// The line is nil if h is not in the table.
 func (t *lines) find(c *counters, h uint32) (l *line, at int, slot uint, rest uint32) {
 	upper := h >> lowBits
 	if !t.wide {
@@ -58,8 +58,8 @@ func (t *lines) find(c *counters, h uint32) (l *line, at int, slot uint, rest ui
 	return nil, 0, 0, 0
 }
 
-// insert takes a slot for h, which is nowhere yet. It returns nil if there is none
-// near enough.
+// insert takes a slot for h, which is not in the table. It returns nil if no slot is
+// free near enough.
 func (t *lines) insert(c *counters, h, state uint32) (l *line, at int) {
 	home := t.home(c, h)
 	at = home
@@ -77,9 +77,9 @@ func (t *lines) insert(c *counters, h, state uint32) (l *line, at int) {
 	return nil, 0
 }
 
-// spill counts what went from its home to another line. No line counts more than
-// the slots of the lines after it that are near, of which a head has room for many
-// times more. The walk ends, since next goes through all lines.
+// spill changes the counts of positions that went further, in the lines from home up to
+// the one before to. A count never exceeds the number of slots in the lines that are near,
+// and a head has room for many times that. The loop ends, since next visits all lines.
 func (t *lines) spill(home, to int, by uint32) {
 	for ; home != to; home = t.next(home) {
 		t.at(home).head += by
@@ -114,8 +114,8 @@ func (t *lines) all(c *counters) func(yield func(h, state uint32) bool) {
 // filter.
 func differs(state uint32) bool { return (state&slotCount != 0) != (state&slotFrozen != 0) }
 
-// grow makes more lines, or an array of them. It ends, since each size that it tries
-// has more slots than the one before, and an array has room for all.
+// grow makes a larger table, or an array. It ends, since each size that it tries has more
+// slots than the one before, and an array has room for all positions.
 func (s *shard) grow(c *counters) {
 	old := s.lines
 	for more := int(old.size); ; more = int(s.size) {
@@ -137,8 +137,8 @@ func (s *shard) grow(c *counters) {
 	}
 }
 
-// takeOver copies what is in old lines. It returns false if they do not fit, which
-// takes an unlucky salt.
+// takeOver copies the positions of old lines. It returns false if they do not fit, which
+// happens with an unlucky salt only.
 func (s *shard) takeOver(c *counters, old *lines) bool {
 	for h, state := range old.all(c) {
 		if !s.enter(c, h, state) {
@@ -148,8 +148,8 @@ func (s *shard) takeOver(c *counters, old *lines) bool {
 	return true
 }
 
-// enter takes a slot for h, which is nowhere yet. It returns false if the table must
-// grow first.
+// enter takes a slot for h, which is not in the table, and accounts for it. It returns
+// false if the table must grow first.
 func (s *shard) enter(c *counters, h, state uint32) bool {
 	if s.room <= 0 {
 		return false
@@ -165,8 +165,8 @@ func (s *shard) enter(c *counters, h, state uint32) bool {
 	return true
 }
 
-// grown returns a size, in words, a quarter above one given. Of the two forms it
-// takes that which needs less.
+// grown returns a size, in words, that is a quarter above a given one, in whichever of the
+// two forms takes less.
 func (s *shard) grown(c *counters, words int) (more int, isWide bool) {
 	slots := words / perLine * int(s.slots()) * 5 / 4
 	thin := slots/narrowSlots + 1
@@ -177,8 +177,8 @@ func (s *shard) grown(c *counters, words int) (more int, isWide bool) {
 	return perLine * min(thin, thick), thick < thin
 }
 
-// tableIncrement returns the former count. Most positions are new and their lines
-// have room, which takes the fewest instructions.
+// tableIncrement returns the former count. It is for the usual case, that the position is
+// new and its line has room; tableIncrementSlow is for all cases.
 func (s *shard) tableIncrement(c *counters, rel uint32) uint8 {
 	h := c.scatter(rel)
 	if s.room > 0 {
@@ -197,7 +197,6 @@ func (s *shard) tableIncrement(c *counters, rel uint32) uint8 {
 	return s.tableIncrementSlow(c, rel, h)
 }
 
-// tableIncrementSlow is that in all cases.
 func (s *shard) tableIncrementSlow(c *counters, rel, h uint32) uint8 {
 	l, at, slot, rest := s.find(c, h)
 	if l != nil {
@@ -247,7 +246,7 @@ func (s *shard) flipped(at int, state uint32) {
 	s.mark(at)
 }
 
-// drainTable is drain for some lines.
+// drainTable is drain for lines [from, to).
 func (s *shard) drainTable(c *counters, dst []uint32, from, to int) []uint32 {
 	for at := from; at < to; at++ {
 		l := s.at(at)
