@@ -56,10 +56,13 @@ func (c *Cache) advertiseArriving(f *fetch) {
 // least once: what is stored, and what is arriving.
 func (c *Cache) Advertised() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for o := range c.store.Listed() {
+		all := func(id string) bool {
 			more := true
-			withAnyVariant(func(id string) { more = more && yield(id) })(o.Key())
-			if !more {
+			withAnyVariant(func(id string) { more = more && yield(id) })(id)
+			return more
+		}
+		for o := range c.store.Listed() {
+			if !all(o.Key()) {
 				return
 			}
 		}
@@ -72,9 +75,7 @@ func (c *Cache) Advertised() iter.Seq[string] {
 		}
 		c.mu.Unlock()
 		for _, id := range arriving {
-			more := true
-			withAnyVariant(func(id string) { more = more && yield(id) })(id)
-			if !more {
+			if !all(id) {
 				return
 			}
 		}

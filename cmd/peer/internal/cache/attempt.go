@@ -50,11 +50,7 @@ func (b *body) begin() {
 		t.received = &sums
 	}
 	b.attempt = t
-	b.c.background.Add(1)
-	go func() {
-		defer b.c.background.Done()
-		t.run()
-	}()
+	b.c.background.Go(t.run)
 }
 
 func (t *attempt) run() {

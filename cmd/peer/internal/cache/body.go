@@ -23,8 +23,9 @@ func noBody(status int) bool {
 }
 
 // An exchange is the body of an origin's response, whose bytes are counted and whose end is the
-// request's, and the memory of its answer.
+// request's, and the memory of the request and of its answer.
 type exchange struct {
+	request http.Request
 	io.ReadCloser
 	n      *atomic.Uint64
 	cancel context.CancelCauseFunc

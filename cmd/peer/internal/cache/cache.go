@@ -135,7 +135,7 @@ func New(cfg Config) (*Cache, error) {
 	c.large.limit = maxLarge
 	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleInquiries)
 	c.tombstones.limit, c.tombstones.tags.limit = maxTombstones, maxTombstones
-	c.hitForMiss.limit, c.liars.limit = maxHitForMiss, maxLiars
+	c.hitForMiss.limit, c.liars.limit, c.tallies.of.limit = maxHitForMiss, maxLiars, maxLiars
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	if cfg.Advertise != nil {
 		c.cfg.Advertise, c.cfg.Withdraw = withAnyVariant(cfg.Advertise), withAnyVariant(cfg.Withdraw)

@@ -176,12 +176,10 @@ func (c *Cache) fetchUnasked(r *request, key string, stored *found) {
 	}
 	f.leave()
 	c.Background.Add(1)
-	c.background.Add(1)
-	go func() {
-		defer c.background.Done()
+	c.background.Go(func() {
 		defer func() { <-c.unasked }()
 		c.run(f)
-	}()
+	})
 }
 
 // conditional are the request fields that a fetch for the cache must not pass

@@ -32,14 +32,12 @@ func (c *Cache) compareSome(f *fetch, obj *store.Object, e *entry) {
 	default:
 		return
 	}
-	c.background.Add(1)
-	go func() {
-		defer c.background.Done()
+	c.background.Go(func() {
 		defer func() { <-c.comparing }()
 		ctx, cancel := context.WithTimeout(c.stopped, compareTime)
 		defer cancel()
 		c.compare(ctx, &f.r, &found{obj: obj, entry: e})
-	}()
+	})
 }
 
 // A likeness is what comes of comparing a sibling's answer with the origin's.
@@ -164,8 +162,8 @@ func compared(mine representation, sums store.Sums, a *answer, inPart bool, offs
 
 // tallies count how siblings' answers compared. They are safe for concurrent use.
 type tallies struct {
-	mu     sync.Mutex
-	byName map[string]*tally
+	mu sync.Mutex
+	of recent[tally]
 }
 
 type tally struct{ compared, refuted int }
@@ -175,25 +173,19 @@ type tally struct{ compared, refuted int }
 func (t *tallies) note(by string, refuted bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := t.byName[by]
-	if n == nil {
-		if t.byName == nil || len(t.byName) >= maxLiars {
-			t.byName = make(map[string]*tally)
-		}
-		n = &tally{}
-		t.byName[by] = n
-	}
+	n, _ := t.of.get(by)
 	if n.compared++; n.compared > forgetRefuted {
 		n.compared, n.refuted = n.compared/2, n.refuted/2
 	}
 	if refuted {
 		n.refuted++
 	}
-	if n.refuted < maxRefuted || 2*n.refuted <= n.compared {
-		return false
+	mostly := n.refuted >= maxRefuted && 2*n.refuted > n.compared
+	if mostly {
+		n = tally{}
 	}
-	delete(t.byName, by)
-	return true
+	t.of.set(by, n)
+	return mostly
 }
 
 // sameMeaning reports whether two headers let a body mean the same. What the origin's does

@@ -243,7 +243,12 @@ func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc
 	for name, lines := range conditions {
 		h[name] = lines
 	}
-	out := r.WithContext(s.f.interim.context(ctx)) // with the client's address, for a transport that tells the origin of it
+	x := &s.exchange
+	if s.taken.Swap(true) {
+		x = new(exchange)
+	}
+	out := &x.request
+	*out = *r.WithContext(s.f.interim.context(ctx)) // with the client's address, for a transport that tells the origin of it
 	out.Method, out.Header, out.Body, out.RequestURI, out.Close = http.MethodGet, h, nil, "", false
 	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
 	if c.cfg.Recode != nil {
@@ -252,10 +257,6 @@ func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc
 		}
 	}
 	c.addVia(h, r.ProtoMajor, r.ProtoMinor)
-	x := &s.exchange
-	if s.taken.Swap(true) {
-		x = new(exchange)
-	}
 	return c.send(out, x, cancel)
 }
 
