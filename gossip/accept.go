@@ -34,7 +34,6 @@ type acceptor struct {
 	listener net.Listener
 
 	mu      sync.Mutex
-	closed  bool
 	conns   map[*accepted]struct{}
 	perHost map[netip.Addr]int
 	wg      sync.WaitGroup
@@ -101,7 +100,7 @@ func (a *acceptor) admit(c net.Conn) *accepted {
 		}
 	}
 	switch {
-	case a.closed:
+	case a.n.ctx.Err() != nil: // see close
 	case len(a.conns) >= limits.Conns || a.perHost[from] >= limits.ConnsPerHost:
 		a.n.quiet.log(slog.LevelWarn, "cap", "too many connections", "from", from, "connections", len(a.conns))
 	default:
@@ -136,11 +135,9 @@ func (a *acceptor) drop(c *accepted) {
 	}
 }
 
-// close stops accepting, breaks all connections and waits for their handlers.
+// close stops accepting, breaks all connections and waits for their handlers. The node's
+// context has ended before, so that admit counts nobody in any more.
 func (a *acceptor) close() {
-	a.mu.Lock()
-	a.closed = true
-	a.mu.Unlock()
 	a.listener.Close()
 	a.closeConns(func(*accepted) bool { return true })
 	a.wg.Wait()

@@ -34,8 +34,6 @@ type transport struct {
 
 	packetCh chan *memberlist.Packet
 	streamCh chan net.Conn
-	closing  chan struct{}
-	close    sync.Once
 	wg       sync.WaitGroup
 
 	strange, dropped atomic.Int64 // packets
@@ -47,7 +45,7 @@ func newTransport(n *Node, packets net.PacketConn) *transport {
 	t := &transport{
 		n: n, packets: packets,
 		screen:   newScreen(n.cfg.Name, n.advertise, n.cfg.Limits.Members, func() memberTable { return *n.members.Load() }),
-		packetCh: make(chan *memberlist.Packet, packetBacklog), streamCh: make(chan net.Conn), closing: make(chan struct{}),
+		packetCh: make(chan *memberlist.Packet, packetBacklog), streamCh: make(chan net.Conn),
 	}
 	t.screen.entered = len(n.cfg.Join) == 0
 	t.screen.admit = func(message []byte) { t.deliver(message, net.UDPAddrFromAddrPort(n.advertise), time.Now()) }
@@ -66,7 +64,7 @@ func (t *transport) readPackets() {
 		now := time.Now()
 		if err != nil {
 			select {
-			case <-t.closing:
+			case <-t.n.ctx.Done():
 				return
 			case <-time.After(time.Millisecond):
 				continue // a socket error concerns one packet
@@ -205,17 +203,15 @@ func (t *transport) handOver(c net.Conn) {
 	c = t.screen.stream(c, true)
 	select {
 	case t.streamCh <- c:
-	case <-t.closing:
+	case <-t.n.ctx.Done():
 		c.Close()
 	}
 }
 
 // Shutdown stops the packet loop. The listener is the node's to close.
 func (t *transport) Shutdown() error {
-	t.close.Do(func() {
-		close(t.closing)
-		t.packets.Close()
-	})
+	t.n.cancel()
+	t.packets.Close()
 	t.wg.Wait()
 	return nil
 }
