@@ -155,61 +155,66 @@ func planetP(ctx context.Context, job *Job, rates []float64) error {
 		Column{Name: "asked", Head: "peers queried, %", Format: "%.1f"})
 	cluster := lookupCluster{peers: peers, keys: terms, contents: zipf}
 	held := make([][]digest.Key, peers)
-	has := make([]map[digest.Key]bool, peers)
+	holders := map[digest.Key][]int{} // the peers that have a term
 	for p := range held {
 		held[p] = cluster.keysOf(job, p)
-		has[p] = make(map[digest.Key]bool, terms)
 		for _, k := range held[p] {
-			has[p][k] = true
+			holders[k] = append(holders[k], p)
 		}
 	}
 	for _, f := range rates {
-		x := index.New()
-		bytes := 0
-		for p, keys := range held {
-			filter, err := filterOf(sparse(terms, f), keys)
-			if err != nil {
-				return err
-			}
-			if err := x.Set(peerName(p), filter); err != nil {
-				return err
-			}
-			bytes += len(filter.AppendTo(nil))
+		x, bytes, err := planetIndex(held, f)
+		if err != nil {
+			return err
 		}
 		for _, asked := range []int{1, 2, 3, 5} {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			rng := job.Rand(70 + uint64(asked))
-			holders, named, predicted := 0, 0, 0.0
+			all, named, predicted := 0, 0, 0.0
 			var matches []index.Match
+			query := make([]digest.Key, asked)
 			for range queries {
 				from := held[rng.IntN(peers)]
-				query := make([]digest.Key, asked)
+				var has [peers]int // how many of the terms
 				for i := range query {
 					query[i] = from[rng.IntN(len(from))]
-				}
-				for p := range peers {
-					missing := 0
-					for _, k := range query {
-						if !has[p][k] {
-							missing++
-						}
+					for _, p := range holders[query[i]] {
+						has[p]++
 					}
-					if missing == 0 {
-						holders++
+				}
+				for _, n := range has {
+					if n == asked {
+						all++
 					} else {
-						predicted += math.Pow(f, float64(missing))
+						predicted += math.Pow(f, float64(asked-n))
 					}
 				}
 				matches = x.AllOf(matches[:0], query)
 				named += len(matches)
 			}
-			table.Row(f, bytes/peers, asked, float64(holders)/queries, float64(named-holders)/queries, figures(predicted/queries, 4), 100*float64(named)/queries/peers)
+			table.Row(f, bytes/peers, asked, float64(all)/queries, float64(named-all)/queries, figures(predicted/queries, 4), 100*float64(named)/queries/peers)
 		}
 	}
 	table.Note("Terms follow a law of popularity, x^-%g over a hundred times as many as a peer has. Predicted: the sum over the peers of f to the power of the number of terms that they lack.", lookupExponent)
 	return nil
+}
+
+// planetIndex returns an index of all peers' filters, and the bytes of these.
+func planetIndex(held [][]digest.Key, f float64) (x *index.Index, bytes int, err error) {
+	x = index.New()
+	for p, keys := range held {
+		filter, err := filterOf(sparse(len(keys), f), keys)
+		if err != nil {
+			return nil, 0, err
+		}
+		if err := x.Set(peerName(p), filter); err != nil {
+			return nil, 0, err
+		}
+		bytes += len(filter.AppendTo(nil))
+	}
+	return x, bytes, nil
 }
 
 // aggregated makes unions of caches, as an attenuated filter has for each link and
