@@ -89,3 +89,8 @@ func isFile(err error, name string) bool {
 	var p *fs.PathError
 	return errors.As(err, &p) && p.Path == name && errors.Is(err, syscall.ENOTDIR)
 }
+
+// isFull reports whether a write failed because the disk, or a quota, is full.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
