@@ -86,7 +86,7 @@ func TestCacheGetBroken(t *testing.T) {
 		w := newWorld(t, Config{})
 		defer w.close()
 		w.sibling(func(rw http.ResponseWriter, r *http.Request) {
-			MarkHit(rw.Header(), "p")
+			markHit(rw.Header(), "p")
 			rw.Header().Set("Content-Length", "10")
 			rw.Write([]byte("part"))
 			rw.(http.Flusher).Flush()

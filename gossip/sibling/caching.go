@@ -21,16 +21,16 @@ func (c *Cache) Transport(origin http.RoundTripper) http.RoundTripper {
 	if origin == nil {
 		origin = http.DefaultTransport
 	}
-	return &transport{c, origin}
+	return &cachingTransport{c, origin}
 }
 
-type transport struct {
+type cachingTransport struct {
 	*Cache
 	origin http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *cachingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.Store == nil {
 		closeBody(r)
 		return nil, ErrNoCache
@@ -58,7 +58,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // fetch validates o or, if it is nil, gets a whole response. It calls itself once at
 // most: without o.
-func (t *transport) fetch(q *request, o *Object) (*http.Response, error) {
+func (t *cachingTransport) fetch(q *request, o *Object) (*http.Response, error) {
 	a, err := &Answer{Requested: time.Now()}, error(nil)
 	forward := func(r *http.Request) (*http.Response, error) {
 		t.count(&t.stats.n.Loads)
@@ -124,7 +124,7 @@ func conditional(r *http.Request, o *Object) *http.Request {
 }
 
 // forward hands an answer on and, if it is to be stored, stores it once it was read.
-func (t *transport) forward(q *request, o *Object, resp *http.Response, status rfc9111.Status) (*http.Response, error) {
+func (t *cachingTransport) forward(q *request, o *Object, resp *http.Response, status rfc9111.Status) (*http.Response, error) {
 	size := resp.ContentLength
 	if status.Stored {
 		k := &keeping{ReadCloser: resp.Body, room: t.maxBytes(), whole: func(body []byte) {
@@ -149,7 +149,7 @@ func (t *transport) forward(q *request, o *Object, resp *http.Response, status r
 }
 
 // response answers q by what is stored, or was.
-func (t *transport) response(q *request, o *Object, status rfc9111.Status, via []string) *http.Response {
+func (t *cachingTransport) response(q *request, o *Object, status rfc9111.Status, via []string) *http.Response {
 	h := make(http.Header, len(o.Header)+3)
 	part := t.fill(h, q, o, int64(len(o.Body)), status, via)
 	resp := &http.Response{StatusCode: part.Status, Status: http.StatusText(part.Status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -162,7 +162,7 @@ func (t *transport) response(q *request, o *Object, status rfc9111.Status, via [
 
 // pass sends a request on whose answer is not stored, and removes what an unsafe one makes
 // out of date.
-func (t *transport) pass(q *request) (*http.Response, error) {
+func (t *cachingTransport) pass(q *request) (*http.Response, error) {
 	if q.cc.OnlyIfCached && rfc9111.IsSafe(q.Method) {
 		return notHere(q.Request, t.name()), nil
 	}
@@ -178,7 +178,7 @@ func (t *transport) pass(q *request) (*http.Response, error) {
 
 // head passes a HEAD on. What it brings may speak for the response stored for GET (RFC
 // 9111 section 4.3.5).
-func (t *transport) head(q *request, o *Object) (*http.Response, error) {
+func (t *cachingTransport) head(q *request, o *Object) (*http.Response, error) {
 	asked := time.Now()
 	resp, err := t.pass(q)
 	switch now := time.Now(); {

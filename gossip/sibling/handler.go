@@ -50,22 +50,27 @@ func PreferredWait(h http.Header) time.Duration {
 	return 0
 }
 
-// MarkHit says in a header that the response comes from what the cache of that name
-// holds. An asker takes no answer without it.
-func MarkHit(h http.Header, name string) {
+// markHit says in a header that the response comes from what the cache of that name
+// holds. A Client takes no answer without it.
+func markHit(h http.Header, name string) {
 	status := rfc9111.Status{Cache: name, Hit: true}
 	status.Add(h)
 }
 
-// AnswerMiss answers a question whose object the cache of that name does not hold, or
-// not fresh.
-func AnswerMiss(w http.ResponseWriter, name string) {
-	h := w.Header()
+const missText = "no fresh copy here\n"
+
+// markMiss is the header of the answer to a question whose object the cache of that name
+// does not hold, or not fresh.
+func markMiss(h http.Header, name string) {
 	status := rfc9111.Status{Cache: name, Detail: "only-if-cached"}
 	status.Add(h)
-	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h["Content-Type"] = []string{"text/plain; charset=utf-8"}
+}
+
+func answerMiss(w http.ResponseWriter, name string) {
+	markMiss(w.Header(), name)
 	w.WriteHeader(http.StatusGatewayTimeout)
-	io.WriteString(w, "no fresh copy here\n")
+	io.WriteString(w, missText)
 }
 
 // refuse answers what is no question where nothing else is answered.
@@ -82,23 +87,17 @@ type Handler struct {
 	// what it holds, or 504. A response that outlived its lifetime counts as none,
 	// since not every cache heeds that. Nil holds nothing.
 	Cache http.RoundTripper
-	// Else serves what is no question; nil = 403.
-	Else http.Handler
 	// Cluster says what Cache has removed: see Transport.Cluster. nil = nothing.
 	Cluster Cluster
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !IsQuestion(r) {
-		if h.Else != nil {
-			h.Else.ServeHTTP(w, r)
-			return
-		}
 		refuse(w)
 		return
 	}
 	if h.Cache == nil || !UpToDate(r.Header, h.Cluster) {
-		AnswerMiss(w, h.Name)
+		answerMiss(w, h.Name)
 		return
 	}
 	out := r.Clone(r.Context())
@@ -109,17 +108,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	resp, err := h.Cache.RoundTrip(out)
 	if err != nil {
-		AnswerMiss(w, h.Name)
+		answerMiss(w, h.Name)
 		return
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusGatewayTimeout || isStale(rfc9111.NewResponse(resp.StatusCode, resp.Header, 0, time.Now())) {
-		AnswerMiss(w, h.Name)
+		answerMiss(w, h.Name)
 		return
 	}
 	maps.Copy(w.Header(), resp.Header)
 	delete(w.Header(), "Connection")
-	MarkHit(w.Header(), h.Name)
+	markHit(w.Header(), h.Name)
 	w.WriteHeader(resp.StatusCode)
 	if _, err := io.Copy(w, resp.Body); err != nil {
 		panic(http.ErrAbortHandler) // the asker must see that the body is not whole

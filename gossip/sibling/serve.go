@@ -134,7 +134,7 @@ func (c *Cache) answer(w http.ResponseWriter, r *http.Request, u *url.URL) {
 	}
 	c.count(&c.stats.n.Questions)
 	if !UpToDate(r.Header, c.cluster()) {
-		AnswerMiss(w, c.name())
+		answerMiss(w, c.name())
 		return
 	}
 	q, value := &request{Request: r}, u.Host == valueHost
@@ -158,7 +158,7 @@ func (c *Cache) answer(w http.ResponseWriter, r *http.Request, u *url.URL) {
 		cancel()
 	}
 	if o == nil {
-		AnswerMiss(w, c.name())
+		answerMiss(w, c.name())
 		return
 	}
 	c.count(&c.stats.n.Answered)

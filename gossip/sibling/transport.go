@@ -178,16 +178,14 @@ func isStale(r *rfc9111.Response) bool { return r.Explicit && r.InitialAge >= r.
 
 // notHere is the answer of a cache that may ask nobody.
 func notHere(r *http.Request, name string) *http.Response {
-	h := http.Header{"Content-Type": {"text/plain; charset=utf-8"}}
-	status := rfc9111.Status{Cache: name, Detail: "only-if-cached"}
-	status.Add(h)
-	const text = "no fresh copy here\n"
+	h := http.Header{}
+	markMiss(h, name)
 	return &http.Response{
 		StatusCode: http.StatusGatewayTimeout, Status: "504 Gateway Timeout",
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header:        h,
-		Body:          io.NopCloser(strings.NewReader(text)),
-		ContentLength: int64(len(text)),
+		Body:          io.NopCloser(strings.NewReader(missText)),
+		ContentLength: int64(len(missText)),
 		Request:       r,
 	}
 }

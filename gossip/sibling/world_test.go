@@ -154,9 +154,9 @@ func holds(body string, fields ...string) http.HandlerFunc {
 			name, value, _ := strings.Cut(f, ": ")
 			w.Header().Set(name, value)
 		}
-		MarkHit(w.Header(), "p")
+		markHit(w.Header(), "p")
 		io.WriteString(w, body)
 	}
 }
 
-func lacks(w http.ResponseWriter, r *http.Request) { AnswerMiss(w, "p") }
+func lacks(w http.ResponseWriter, r *http.Request) { answerMiss(w, "p") }
