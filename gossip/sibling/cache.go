@@ -55,7 +55,7 @@ const (
 
 // A Cache answers from a [Store], from siblings, or by whatever makes the objects, and
 // keeps what the last two give; its siblings' questions it answers from the Store
-// alone. It is for programs that have no cache which asks others, and for objects that
+// alone. It is for programs without a cache that asks others, and for objects that
 // fit into memory: [Cache.Get] for values of any kind, [Cache.Wrap] and [Cache.Serve]
 // for HTTP handlers, [Cache.Transport] for HTTP clients. Make one with [NewCache]. It is
 // safe for concurrent use; its fields must not change meanwhile.
@@ -70,22 +70,22 @@ const (
 // of it ([Coalescer]).
 //
 // What a sibling answers is believed for a week, whatever lifetime it states, also where
-// others pass it on; then the object is made anew, or fetched whole. Whoever reaches the
-// address where siblings are answered can ask for all that is kept.
+// others pass it on; then the object is made anew, or fetched whole. Every program that
+// reaches the address where siblings are answered can ask for all that is kept.
 type Cache struct {
 	Name     string  // in Via and Cache-Status: see CheckName; "" = that of Siblings
 	Siblings *Client // nil = there are none
 	// Store keeps the objects. Responses that vary are stored in a [Memory] only, of
-	// NewMemory, which knows by what.
+	// NewMemory, which knows their Vary fields.
 	Store Store
 	// Coalescer finds the sibling that is making an object already; nil = each peer
 	// makes its own.
 	Coalescer *Coalescer
 	MaxBytes  int64 // longest body that is kept, or taken from a sibling; 0 = 64 MiB
-	// Identity is under what the response to a request is kept and found, a sibling's
-	// question included, without a line feed; nil = "GET" and its URL with the host
-	// that it names. Servers of one site under several names need one without the host,
-	// or they never share. It must be the same at all siblings.
+	// Identity is the name, without a line feed, under which the response to a request, or
+	// to a sibling's question, is stored and found; nil = "GET" and its URL with the host
+	// that it names. Servers of one site under several host names need one without the host,
+	// or they never share. It must be the same function at all siblings.
 	Identity func(*http.Request) string
 
 	node     *gossip.Node // nil = there is none
@@ -96,8 +96,8 @@ type Cache struct {
 	planning atomic.Bool
 }
 
-// NewCache returns a Cache over store at a node's place in the cluster: it is named as
-// the node is, and asks by [Digests]. The node must have Holdings, which store keeps
+// NewCache returns a Cache over store for a member of a cluster. It has the node's name and
+// asks the siblings that the node's digests name. The node must have Holdings, which store keeps
 // in step. transport carries the questions; nil = NewHTTPTransport(nil).
 func NewCache(node *gossip.Node, store Store, transport http.RoundTripper) (*Cache, error) {
 	switch {
@@ -137,9 +137,9 @@ type LoadFunc func(context.Context) (value []byte, expires time.Time, err error)
 // by load, whose error it returns as it is; any other error is ctx's. The value is kept
 // until it expires or the Store drops it, and the caller must not change it.
 //
-// What [Cache.Remove] has removed it does not return, but to those that asked before.
+// It does not return what [Cache.Remove] has removed, except to callers that asked before.
 //
-// Those that ask at the same time share one call of load. Its context has the values of
+// Callers at the same time share one call of load. Its context has the values of
 // the first caller's, and is canceled when nobody waits any more. It is also called if
 // siblings that should have the value take far longer than they mostly do. If it
 // panics, so does Get.

@@ -30,7 +30,7 @@ const (
 // A Peer is a living member of the cluster.
 type Peer struct{ Name, Addr string }
 
-// CoalescerConfig says who is there. All fields but Admit are needed.
+// CoalescerConfig describes this peer and the others. All fields except Admit are needed.
 type CoalescerConfig struct {
 	Name   string                       // of this peer
 	Others func() []Peer                // the other living members
@@ -42,7 +42,8 @@ type CoalescerConfig struct {
 	// Health of the other members: an owner that failed lately, or is too far to answer
 	// in time, is not asked, and one that fails is not asked for objects either.
 	Health *Health
-	// Admit says why a request is not from the peer that it names; nil = it is.
+	// Admit says why a request is not from the peer that it names, or returns nil; without
+	// it, every request is taken to be.
 	Admit func(r *http.Request, name string) error
 }
 

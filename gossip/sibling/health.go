@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Health is what a cache knows of others, by name: the one record that says who may be
-// asked, in which order, and how long to wait. Everything that talks to them reports to
+// Health is what a cache knows of others, by name: the one record that says which may
+// be asked, in which order, and how long to wait. Everything that talks to them reports to
 // it; the package's documentation has the rules. The zero value knows nobody. It is safe
 // for concurrent use and must not be copied.
 //

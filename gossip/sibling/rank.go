@@ -29,7 +29,7 @@ const (
 	leastSlower = 50 * time.Millisecond
 )
 
-// Plan returns whom Ask would ask, in that order, and asks nobody.
+// Plan returns the candidates that Ask would have asked, in their order, and asks none.
 func (c *Client) Plan(q Question) []Step { return c.plan(&q) }
 
 func (c *Client) plan(q *Question) []Step {

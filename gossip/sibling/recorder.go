@@ -89,7 +89,7 @@ func (rec *recorder) whole() *Object {
 	if length := h.Get("Content-Length"); length != "" && length != strconv.Itoa(rec.body.Len()) {
 		return nil
 	}
-	if _, told := h["Content-Type"]; !told && h.Get("Content-Encoding") == "" { // as net/http did for the one who was answered first
+	if _, told := h["Content-Type"]; !told && h.Get("Content-Encoding") == "" { // as net/http did for the first client
 		h.Set("Content-Type", http.DetectContentType(rec.body.Bytes()))
 	}
 	rec.o.Body = rec.body.Bytes()

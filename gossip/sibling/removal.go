@@ -68,7 +68,7 @@ func UpToDate(h http.Header, c Cluster) bool {
 const removeWait = time.Second
 
 // removeChanged has what a request that was answered so makes out of date removed (RFC 9111
-// section 4.4). identity is that of its URL. A peer that takes too long hears of it later.
+// section 4.4). identity is that of its URL. A peer that takes too long removes it later.
 func removeChanged(r *http.Request, status int, h http.Header, identity string, remove func(context.Context, ...invalidation.Target) error) {
 	urls := rfc9111.Invalidated(r.Method, r.URL, status, h)
 	if len(urls) == 0 {

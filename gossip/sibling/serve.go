@@ -168,7 +168,7 @@ func (c *Cache) answer(w http.ResponseWriter, r *http.Request, u *url.URL) {
 	c.write(w, q, o.asResponse(), rfc9111.Status{Hit: true}, nil)
 }
 
-// dropExpired forgets what siblings would ask for in vain.
+// dropExpired forgets what a sibling's question would not get.
 func (c *Cache) dropExpired(o *Object) {
 	if o != nil && !time.Now().Before(o.Expires) {
 		c.Store.Drop(o.id)

@@ -8,7 +8,7 @@ import (
 )
 
 // translate writes what a Squid before release 6 says of its own part in an
-// answer, in X-Cache, as a member of Cache-Status. Fields that tell of this
+// answer, in X-Cache, as a member of Cache-Status. Fields that describe this
 // exchange only are not for the cache to keep.
 func translate(h http.Header) {
 	last, rest := lastLine(h["X-Cache"])

@@ -12,31 +12,31 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// A Transport is an [http.RoundTripper] that looks for what a GET asks for at the
-// siblings whose digests list it, and else asks the origin. It stands under a
-// cache, which sees the answer as if it were the origin's, Age included, with the
+// A Transport is an [http.RoundTripper] that asks the siblings whose digests list
+// the object of a GET, and otherwise the origin. It stands under a
+// cache, which sees a sibling's answer as if it were the origin's, Age included, with the
 // sibling as the last member of Cache-Status. It is safe for concurrent use; its
 // fields must not change meanwhile.
 //
-// Not asked of siblings, but of the origin alone, is what no shared cache may
-// answer, or not in full: methods other than GET, requests with credentials
-// (Authorization), a body, a range, "no-cache", "no-store" or "max-age=0". Cookies
-// stay between the client and the origin: siblings are not told them. An answer that
-// is private, stale or varies by a field that siblings are not told is a false hit.
+// Requests that no shared cache may answer, or not in full, go to the origin alone:
+// methods other than GET, requests with credentials (Authorization), a body, a range,
+// "no-cache", "no-store" or "max-age=0". Siblings do not get the client's cookies. An
+// answer that is private, is stale, or varies by a field that siblings do not get is a
+// false hit.
 //
-// A request that is only-if-cached gets 504 and asks nobody, since it comes from
-// a cache that did not find its object: so questions can't go in circles, whatever
+// A request that is only-if-cached gets 504 and no sibling is asked, since it comes from
+// a cache that did not find its object. So questions can't go in circles, whatever
 // cache stands above.
 type Transport struct {
 	Siblings *Client
 	Origin   http.RoundTripper // nil = http.DefaultTransport
-	// Identity is under what siblings list the object that a request is for; nil
-	// is the function Identity. It must be that which goes into the filters.
+	// Identity is the name under which siblings list the object of a request; nil
+	// is the function Identity. It must be the name that goes into the filters.
 	Identity func(*http.Request) string
-	// Cluster hears of what a request makes out of date, for up to a second before its
+	// Cluster invalidates what a request makes out of date, for up to a second before its
 	// response is returned, and says what siblings must have removed to be believed. The
-	// cache above is told what to remove by [gossip.Node.OnInvalidation]; it must let
-	// nothing in that was on its way meanwhile. nil = nothing is removed elsewhere.
+	// cache above learns what to remove from [gossip.Node.OnInvalidation], and must not
+	// store what was being fetched meanwhile. nil = nothing is removed elsewhere.
 	Cluster Cluster
 }
 
@@ -53,8 +53,8 @@ func closeBody(r *http.Request) {
 func Identity(r *http.Request) string { return rfc9111.PlainIdentity(r.URL) }
 
 // RoundTrip implements [http.RoundTripper]. An error is the origin's, or that of
-// the request's context. [PeerOf] tells of the context of a response's request which
-// sibling gave it.
+// the request's context. [PeerOf], given the context of a response's request, returns
+// the sibling that gave it.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.Siblings == nil || t.Siblings.cfg.Locator == nil {
 		closeBody(r)

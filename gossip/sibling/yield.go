@@ -27,7 +27,7 @@ const (
 	yieldGain     = 1.0 / 32
 	yieldUnknown  = 1.0 / 20         // share that pays while it isn't known what a fetch takes, or a round trip
 	leastCoalesce = time.Millisecond // round trips below count as that
-	loneFor       = 5 * time.Second  // after which others' digests tell of what they fetched meanwhile
+	loneFor       = 5 * time.Second  // after which others' digests list what they fetched meanwhile
 	maxLone       = 256
 )
 
