@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,23 +20,9 @@ const (
 	grace       = 10 * time.Second // by which a fetch may be late before the digest counts as old
 	fetchTime   = 2 * time.Minute  // for a whole digest
 	lastBackoff = 10 * time.Minute
+	headerTime  = 10 * time.Second
 	untrusted   = time.Hour // after which a digest that can't be confirmed is dropped
 )
-
-func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Transport {
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
-	}
-	return &http.Transport{
-		DialContext:            dial,
-		DisableCompression:     true,
-		MaxIdleConnsPerHost:    1,
-		IdleConnTimeout:        30 * time.Second,
-		ResponseHeaderTimeout:  10 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
-		ReadBufferSize:         32 << 10,
-	}
-}
 
 // run keeps the Squid's digest until ctx ends.
 func (n *neighbour) run(ctx context.Context) {
@@ -63,11 +48,9 @@ func (n *neighbour) run(ctx context.Context) {
 			wait += rand.N(wait/10 + 1)
 			failures++
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
-			timer.Stop()
 		}
 	}
 }

@@ -51,7 +51,8 @@ func New(c Config) *Neighbours {
 	}
 	c.MaxInterval = max(cmp.Or(c.MaxInterval, maxInterval), c.MinInterval)
 	ctx, stop := context.WithCancel(context.Background())
-	n := &Neighbours{stop: stop, idle: newTransport(c.Dial)}
+	n := &Neighbours{stop: stop, idle: sibling.NewHTTPTransport(c.Dial)}
+	n.idle.ResponseHeaderTimeout = headerTime
 	for _, addr := range c.Addrs {
 		one := &neighbour{cfg: &c, addr: addr, peer: prefix + addr, transport: n.idle}
 		n.all = append(n.all, one)
