@@ -11,10 +11,10 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// Memory is a [Store] in memory. What was not asked for the longest time leaves first,
-// but before it what a sibling gave ([Object.Copied]) and nobody has asked for again,
-// here or there: the cluster has another copy of that. It is safe for concurrent use,
-// under one lock. The zero value is without bounds, and lists nowhere.
+// Memory is a [Store] in memory. It first evicts objects that a sibling gave
+// ([Object.Copied]) and that were not requested again, since the cluster has another copy
+// of them, and then the least recently used. It is safe for concurrent use, under one lock.
+// The zero value has no bounds, and advertises nothing.
 type Memory struct {
 	held           *gossip.Holdings
 	objects, bytes int64 // bounds
@@ -23,7 +23,7 @@ type Memory struct {
 
 	mu        sync.Mutex
 	order     list.List // of *shelved, what was asked for last in front
-	probation list.List // the same, of copies that were not asked for again
+	probation list.List // the same, of copies that were not requested again
 	by        map[string]*list.Element
 	used      int64 // bytes
 }
@@ -103,11 +103,10 @@ func (m *Memory) promote(e *list.Element) {
 
 // last is what leaves first, other than what has just come.
 func (m *Memory) last(but *shelved) *list.Element {
-	if e := m.probation.Back(); e != nil && e.Value != but {
-		return e
-	}
-	if e := m.order.Back(); e != nil && e.Value != but {
-		return e
+	for _, l := range []*list.List{&m.probation, &m.order} {
+		if e := l.Back(); e != nil && e.Value != but {
+			return e
+		}
 	}
 	return m.by[but.identity]
 }

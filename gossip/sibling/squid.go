@@ -11,15 +11,17 @@ import (
 // answer, in X-Cache, as a member of Cache-Status. Fields that describe this
 // exchange only are not for the cache to keep.
 func translate(h http.Header) {
-	last, rest := lastLine(h["X-Cache"])
-	result, name, ok := strings.Cut(last, " from ")
+	lines := h["X-Cache"]
+	if len(lines) == 0 {
+		return
+	}
+	rest := lines[:len(lines)-1]
+	result, name, ok := strings.Cut(lines[len(rest)], " from ")
 	if !ok {
 		return
 	}
-	if rest == nil {
+	if h["X-Cache"] = rest; len(rest) == 0 {
 		delete(h, "X-Cache")
-	} else {
-		h["X-Cache"] = rest
 	}
 	delete(h, "X-Cache-Lookup")
 	status := rfc9111.Status{Cache: name, Hit: result == "HIT"}
@@ -29,15 +31,4 @@ func translate(h http.Header) {
 	if !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' }) {
 		status.Add(h)
 	}
-}
-
-// lastLine splits the last line off those of a field.
-func lastLine(lines []string) (last string, rest []string) {
-	if len(lines) == 0 {
-		return "", nil
-	}
-	if n := len(lines) - 1; n > 0 {
-		rest = lines[:n]
-	}
-	return lines[len(lines)-1], rest
 }
