@@ -101,6 +101,14 @@ func (h *Health) note(c Candidate, o outcome) (quarantined bool) {
 	return false
 }
 
+// shared counts an object that a sibling gave as it fetched it. No digest had it, so this says
+// nothing of the sibling's digest, nor of its odds.
+func (h *Health) shared(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.of(name).hits++
+}
+
 // answered notes the round trip of an answer.
 func (h *Health) answered(name string, d time.Duration, now time.Time) {
 	h.mu.Lock()

@@ -132,6 +132,9 @@ func (in *Inquiry) settle(to Step, o outcome, started time.Time) {
 	if to.wait > 0 && o != failed { // how long the fetch takes is not the sibling's doing
 		if o == hit {
 			c.count(&n.FetchesShared)
+			c.count(&n.Asked)
+			c.count(&n.Hits)
+			c.cfg.Health.shared(to.Peer)
 		}
 		return
 	}

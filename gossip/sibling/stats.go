@@ -32,7 +32,7 @@ type Stats struct {
 	HedgesWon     uint64 // of those, answered first
 	Origins       uint64 // hedges to the origin that a sibling overtook after all
 	HedgesDenied  uint64 // hedges that there was no budget for
-	FetchesShared uint64 // objects from siblings that were fetching them
+	FetchesShared uint64 // of Hits, objects from siblings that were fetching them
 	Excused       uint64 // of Errors, those not held against the sibling, since this process itself was late, or most siblings were
 	Spared        uint64 // questions not asked, since too many were lost
 	Bytes         uint64 // of bodies received

@@ -41,7 +41,7 @@ func TestWaitForFetcher(t *testing.T) {
 		took     time.Duration // of b, which comes 100 ms after a, at most
 		recorded string
 	}{
-		"handed over":      {after(cached("x")), 1, think - 90*time.Millisecond, ""},
+		"handed over":      {after(cached("x")), 1, think - 90*time.Millisecond, "a:hit"},
 		"not to be shared": {after(row{origin: []scripted{{fields: "Cache-Control: private"}}}.serve), 2, 2*think - 90*time.Millisecond, ""},
 		"longer than that": {func(w http.ResponseWriter, r *http.Request, n int) { time.Sleep(5 * time.Second); cached("x")(w, r, n) }, 2, 7700 * time.Millisecond, ""},
 		"the fetcher fails": {after(func(w http.ResponseWriter, r *http.Request, n int) {
@@ -57,7 +57,7 @@ func TestWaitForFetcher(t *testing.T) {
 				w.(http.Flusher).Flush()
 				time.Sleep(900 * time.Millisecond)
 			}
-		}, 1, 3 * time.Second, ""},
+		}, 1, 3 * time.Second, "a:hit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,8 @@ func TestWaitForFetcher(t *testing.T) {
 				if got := w.recorded(); w.origin.count() != tt.fetches || got != tt.recorded {
 					t.Errorf("%d origin fetches, want %d; recorded %q", w.origin.count(), tt.fetches, got)
 				}
-				if n := w.peers["b"].Counters(); n.SiblingRequests != 0 || n.FetchersShared != uint64(max(0, 2-tt.fetches)) {
+				shared := uint64(max(0, 2-tt.fetches)) // one that brought nothing is not counted: that is the fetch's doing
+				if n := w.peers["b"].Counters(); n.SiblingRequests != shared || n.SiblingsUseful != shared || n.SiblingHits != shared || n.FetchersShared != shared {
 					t.Errorf("%+v", n)
 				}
 			})
