@@ -16,6 +16,8 @@ type remover struct {
 	fs   FS
 	work sync.Mutex // held while something is removed, in the order of todo
 
+	running sync.WaitGroup // what was started and has not ended, retry included; nothing is started after closed
+
 	mu     sync.Mutex
 	todo   []removal
 	coming bool        // a goroutine that will take todo was started
@@ -54,7 +56,7 @@ func (r *remover) add(what removal) {
 	r.todo = append(r.todo, what)
 	if !r.coming && !r.closed {
 		r.coming = true
-		go r.drain()
+		r.running.Go(r.drain)
 	}
 }
 
@@ -85,7 +87,11 @@ func (r *remover) drain() {
 	defer r.mu.Unlock()
 	r.failed = append(r.failed, failed...)
 	if len(r.failed) > 0 && r.retry == nil && !r.closed {
-		r.retry = time.AfterFunc(removeAgain, r.again)
+		r.running.Add(1)
+		r.retry = time.AfterFunc(removeAgain, func() {
+			defer r.running.Done()
+			r.again()
+		})
 	}
 }
 
@@ -116,15 +122,18 @@ func (r *remover) again() {
 	r.drain()
 }
 
-// close tries once more to remove what is left, and returns.
+// close tries once more to remove what is left, and returns when nothing is under way.
 func (r *remover) close() {
 	r.mu.Lock()
 	r.closed = true
-	if r.retry != nil {
-		r.retry.Stop()
+	if r.retry != nil && r.retry.Stop() {
+		r.running.Done()
 	}
 	r.mu.Unlock()
 	r.again()
+	r.running.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, what := range r.failed {
 		what.release()
 	}
