@@ -13,7 +13,7 @@
 //   - when it is served: [Response.PartFor], for conditions and ranges (section 4.3.2),
 //     and [Response.Fill] for the header, Age included;
 //   - when it is validated: [Response.Conditions] for the request, and for a 304
-//     [Response.ConfirmedBy] and [Response.Freshen] (sections 4.3.1, 4.3.4 and 3.2);
+//     [Response.ConfirmedBy] and [Response.Freshened] (sections 4.3.1, 4.3.4 and 3.2);
 //   - when the origin fails: [Response.StaleOnError] (section 4.2.4, RFC 5861);
 //   - after an unsafe request: [Invalidated] (section 4.4).
 //
