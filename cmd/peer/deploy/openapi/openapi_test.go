@@ -57,6 +57,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/status", "", 200},
 		{"GET", "/status.json", "", 200},
 		{"GET", "/cluster.json", "", 200},
+		{"GET", "/events.json", "", 200},
 		{"GET", "/history.json", "", 200},
 		{"GET", "/history.json?since=2026-01-02T03:04:05%2B01:00", "", 200},
 		{"GET", "/metrics", "", 200},
