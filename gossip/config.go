@@ -119,8 +119,6 @@ type detection struct {
 type Limits struct {
 	DigestBytes  int // longest body fetched or served; zero means 64 MiB
 	IndexBytes   int // memory of the index over them, bytes; a peer whose digest does not fit is no candidate; zero means unlimited
-	BytesIn      int // bodies fetched, bytes per second; zero means unlimited
-	BytesOut     int // bodies served, bytes per second; zero means unlimited
 	Conns        int // incoming connections; zero means 4096
 	ConnsPerHost int // of them from one address; zero means 512
 	Members      int // other peers, those that died within a minute included; zero means 4096
@@ -177,7 +175,7 @@ func (c Config) withDefaults() (Config, error) {
 	if err := c.hold(); err != nil {
 		bad("%w", err)
 	}
-	if l := c.Limits; min(l.DigestBytes, l.IndexBytes, l.BytesIn, l.BytesOut, l.Conns, l.ConnsPerHost, l.Members) < 0 {
+	if l := c.Limits; min(l.DigestBytes, l.IndexBytes, l.Conns, l.ConnsPerHost, l.Members) < 0 {
 		bad("limits %+v: want none below 0", l)
 	}
 	if min(c.Publish.MinInterval, c.Publish.Interval) < 0 {

@@ -157,8 +157,6 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 		Seed:        rand.Uint64(),
 		Publish:     cfg.Publish,
 		DigestBytes: cfg.Limits.DigestBytes,
-		BytesIn:     cfg.Limits.BytesIn,
-		BytesOut:    cfg.Limits.BytesOut,
 	}, time.Now())
 	n.invalidations.init(cfg, n.incarnation.Load(), key)
 	return n

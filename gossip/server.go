@@ -176,7 +176,7 @@ func (n *Node) answerGet(w *wire, peer string, g exchange.Get) error {
 	case n.serving <- struct{}{}:
 		defer func() { <-n.serving }()
 		n.mu.Lock()
-		a = n.engine.HandleGet(time.Now(), peer, g)
+		a = n.engine.HandleGet(peer, g)
 		n.mu.Unlock()
 	default:
 		n.mu.Lock()
@@ -188,7 +188,7 @@ func (n *Node) answerGet(w *wire, peer string, g exchange.Get) error {
 		return err
 	}
 	n.mu.Lock()
-	n.engine.Served(time.Now(), exchange.FrameType(frame[0]), len(frame))
+	n.engine.Served(exchange.FrameType(frame[0]))
 	n.mu.Unlock()
 	return nil
 }

@@ -71,7 +71,7 @@ func (w *exchange) standIn(not, nor *exchangePeer) *exchangePeer {
 }
 
 func (w *exchange) serve(p, to *exchangePeer, f engine.Fetch) {
-	a := p.engine.HandleGet(w.now, to.name, f.Get)
+	a := p.engine.HandleGet(to.name, f.Get)
 	r, frame, err := w.bodies.answer(w.byName[f.Origin].content, f, a)
 	if err != nil {
 		w.err = err
@@ -79,7 +79,7 @@ func (w *exchange) serve(p, to *exchangePeer, f engine.Fetch) {
 	}
 	n := len(frame)
 	w.computed(to, func() { decode(f, frame) })
-	p.engine.Served(w.now, r.Kind, n)
+	p.engine.Served(r.Kind)
 	w.served(p, r.Kind, n)
 	w.after(w.stream(), func() {
 		w.answered(to, f, r.Kind, n)

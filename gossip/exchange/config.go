@@ -36,10 +36,6 @@ type Config struct {
 	// Fetches is how many gets for snapshots may be under way at once. Zero means
 	// 16. Eight times as many gets may be under way in all.
 	Fetches int
-
-	// BytesIn and BytesOut bound the bodies fetched and served, in bytes a
-	// second averaged over a few seconds. Zero means no bound.
-	BytesIn, BytesOut int
 }
 
 // Publishing says when a changed digest becomes a new version.

@@ -49,7 +49,6 @@ type Engine struct {
 
 	leastPartial int // a constant, except in tests
 
-	in, out budget
 	outputs Outputs
 	stats   Stats
 }
@@ -70,8 +69,6 @@ func New(cfg Config, now time.Time) *Engine {
 		peers:   make(map[ID]*peer),
 		tags:    make(map[Tag]*peer),
 		flights: make(map[uint64]*flight),
-		in:      newBudget(cfg.BytesIn, now),
-		out:     newBudget(cfg.BytesOut, now),
 
 		leastPartial: leastPartial,
 	}

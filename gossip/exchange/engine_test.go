@@ -293,26 +293,6 @@ func TestRoundIsPaced(t *testing.T) {
 	}
 }
 
-func TestOutBudgetAnswersBusy(t *testing.T) {
-	now := time.Unix(0, 0)
-	e := New(Config{Name: "a", Incarnation: 1, BytesOut: 1000}, now)
-	c, _ := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 10, Hashes: 1}, 1)
-	c.Add(1)
-	e.Publish(now, c.Advance(), nil)
-	get := Get{Origin: e.id, Limit: 1 << 20}
-	a := e.HandleGet(now, "b", get)
-	if a.kind != FrameSnapshot {
-		t.Fatalf("the first get is answered %v", a.kind)
-	}
-	e.Served(now, FrameSnapshot, 6000) // 4 s' worth may be used at once; this is two more
-	if a = e.HandleGet(now, "b", get); a.kind != FrameBusy || a.wait < 1900*time.Millisecond || a.wait > 2100*time.Millisecond {
-		t.Errorf("beyond the budget the answer is %v, again in %v, want busy and 2s", a.kind, a.wait)
-	}
-	if a = e.HandleGet(now.Add(2100*time.Millisecond), "b", get); a.kind != FrameSnapshot {
-		t.Errorf("after the wait the answer is %v", a.kind)
-	}
-}
-
 func TestUnusableDigestIsLeftAlone(t *testing.T) {
 	w := quietWorld(t, 2)
 	a, b := w.peers[1], w.peers[0]

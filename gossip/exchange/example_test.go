@@ -38,7 +38,7 @@ func ExampleEngine() {
 				engines[d.To].HandleDatagram(now, d.Data)
 			}
 			for _, f := range out.Fetches {
-				answer := engines[f.Source].HandleGet(now, name, f.Get)
+				answer := engines[f.Source].HandleGet(name, f.Get)
 				frame := answer.AppendTo(nil)
 				t, n, err := exchange.DecodeFrameHeader([exchange.FrameHeader]byte(frame), 1<<20)
 				if err != nil {

@@ -92,10 +92,6 @@ func (e *Engine) startFetches(now time.Time) {
 }
 
 func (e *Engine) startFetch(now time.Time, p *peer) {
-	if wait := e.in.wait(now); wait > 0 {
-		p.notBefore = now.Add(e.jitter(wait))
-		return
-	}
 	snapshot := e.expectsSnapshot(p)
 	if snapshot {
 		if wait := p.snapshots.wait(now); wait > 0 {

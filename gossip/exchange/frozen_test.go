@@ -76,7 +76,7 @@ func freezeAnswers(t *testing.T, sign bool) (all []frozenAnswer, steps []frozenS
 		suffix, key = ", signed", fmt.Sprintf("%x", e.cfg.Key.Public())
 	}
 	add := func(name, base string, get Get, keys int) Head {
-		frame := e.HandleGet(now, "reader", get).AppendTo(nil)
+		frame := e.HandleGet("reader", get).AppendTo(nil)
 		a := frozenAnswer{Name: name + suffix, Frame: fmt.Sprintf("%x", frame), Base: base, Key: key, Keys: keys}
 		typ, n, err := DecodeFrameHeader([FrameHeader]byte(frame), 1<<20)
 		if err != nil || n != len(frame)-FrameHeader {

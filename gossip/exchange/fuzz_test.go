@@ -75,16 +75,16 @@ func FuzzAnswer(f *testing.F) {
 	target, delta := c.AdvanceDelta()
 	origin.Publish(time.Unix(1, 0), target, delta)
 	for _, g := range []Get{ask.Get, {Origin: IDOf("origin"), Limit: 1 << 20}, {Origin: IDOf("other"), Limit: 1 << 20}} {
-		frame := origin.HandleGet(time.Unix(1, 0), "x", g).AppendTo(nil)
+		frame := origin.HandleGet("x", g).AppendTo(nil)
 		f.Add(frame[0], frame[FrameHeader:])
 		f.Add(frame[0], frame[FrameHeader:FrameHeader+(len(frame)-FrameHeader)*3/4])
 	}
 	// The first half of a snapshot has come before.
-	snapshot := origin.HandleGet(time.Unix(1, 0), "x", Get{Origin: IDOf("origin"), Limit: 1 << 20}).AppendTo(nil)
+	snapshot := origin.HandleGet("x", Get{Origin: IDOf("origin"), Limit: 1 << 20}).AppendTo(nil)
 	broken := Fetch{Get: Get{Origin: IDOf("origin"), Limit: 1 << 20}, Source: "origin"}
 	broken.Partial = DecodeBroken(broken, FrameSnapshot, snapshot[FrameHeader:len(snapshot)/2]).Partial
 	broken.Get.Resume = broken.Partial.resume()
-	rest := origin.HandleGet(time.Unix(1, 0), "x", broken.Get).AppendTo(nil)
+	rest := origin.HandleGet("x", broken.Get).AppendTo(nil)
 	f.Add(rest[0], rest[FrameHeader:])
 	f.Add(rest[0], rest[FrameHeader:len(rest)-3])
 	f.Add(uint8(FrameBusy), appendBusy(nil, time.Second)[FrameHeader:])

@@ -373,8 +373,8 @@ func (w *world) fetch(p, source *simPeer, f Fetch) {
 		if err != nil {
 			w.fail("%s sent a get that does not decode: %v", p.name, err)
 		}
-		frame := source.engine.HandleGet(w.now, p.name, get).AppendTo(nil)
-		source.engine.Served(w.now, FrameType(frame[0]), len(frame))
+		frame := source.engine.HandleGet(p.name, get).AppendTo(nil)
+		source.engine.Served(FrameType(frame[0]))
 		source.pump()
 		return w.tamper(frame)
 	}, func(frame []byte) {

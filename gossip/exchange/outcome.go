@@ -33,7 +33,6 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 	if f.snapshot {
 		e.snapshotFlights--
 	}
-	e.in.take(r.Bytes)
 	p := f.origin
 	if p.flight != f {
 		return // a new life began meanwhile

@@ -35,7 +35,7 @@ func (b *breaking) fetch() {
 			if err != nil {
 				b.t.Fatal(err)
 			}
-			frame := b.sources[f.Source].HandleGet(b.now, b.to.cfg.Name, get).AppendTo(nil)
+			frame := b.sources[f.Source].HandleGet(b.to.cfg.Name, get).AppendTo(nil)
 			b.asked = append(b.asked, f.Source)
 			b.got = append(b.got, FrameType(frame[0]))
 			payload := frame[FrameHeader:]
@@ -77,7 +77,7 @@ func publisher(t *testing.T, n int) (*Engine, func(keys int) *digest.Filter) {
 // what follows; nothing is sent twice but what goes with it.
 func TestResume(t *testing.T) {
 	a, change := publisher(t, 100_000)
-	snapshot := a.HandleGet(time.Unix(0, 0), "b", Get{Origin: a.id, Limit: 1 << 26}).AppendTo(nil)
+	snapshot := a.HandleGet("b", Get{Origin: a.id, Limit: 1 << 26}).AppendTo(nil)
 	b := &breaking{t: t, now: time.Unix(1, 0), sources: map[string]*Engine{"a": a}, every: 40_000}
 	b.to = New(Config{Name: "b", Incarnation: 6}, b.now)
 	b.to.PeerUp(b.now, "a", 5, nil)
@@ -101,7 +101,7 @@ func TestResume(t *testing.T) {
 	for i := range 5 {
 		b.to.Tick(b.now)
 		for _, f := range b.to.Drain().Fetches {
-			frame := a.HandleGet(b.now, "b", f.Get).AppendTo(nil)
+			frame := a.HandleGet("b", f.Get).AppendTo(nil)
 			b.got = append(b.got, FrameType(frame[0]))
 			b.to.FetchDone(b.now, f.Number, DecodeBroken(f, FrameType(frame[0]), frame[FrameHeader:20_000]))
 		}
@@ -135,7 +135,7 @@ func TestResumeElsewhere(t *testing.T) {
 	}
 	for _, newer := range []int{0, 300} { // the relay has gone on meanwhile, or has not
 		f := Fetch{Get: Get{Origin: a.id, Limit: 1 << 26}, Source: "a"}
-		frame := a.HandleGet(now, "b", f.Get).AppendTo(nil)
+		frame := a.HandleGet("b", f.Get).AppendTo(nil)
 		f.Partial = DecodeBroken(f, FrameSnapshot, frame[FrameHeader:30_000]).Partial
 		f.Get.Resume = f.Partial.resume()
 		if newer > 0 {
@@ -143,7 +143,7 @@ func TestResumeElsewhere(t *testing.T) {
 			relay.to.HandleDatagram(relay.now, Advert{Announce, a.Self()}.AppendTo(nil))
 			relay.fetch()
 		}
-		rest := relay.to.HandleGet(now, "b", f.Get).AppendTo(nil)
+		rest := relay.to.HandleGet("b", f.Get).AppendTo(nil)
 		r := DecodeAnswer(f, FrameType(rest[0]), rest[FrameHeader:], digest.Limits{})
 		if rest[0] != byte(FrameRest) || r.Err != nil || r.Head != f.Partial.Head || r.Resumed != len(f.Partial.Body) {
 			t.Fatalf("%d keys later: %v, %+v", newer, FrameType(rest[0]), r)

@@ -12,8 +12,8 @@ import (
 func (e *Engine) PublishDue(now time.Time, changed int) bool {
 	looked := e.lookedAt
 	e.lookedAt = now
-	if changed == 0 || e.out.wait(now) > 0 {
-		return false // the budget is exhausted: collect changes
+	if changed == 0 {
+		return false
 	}
 	if e.publishedAt.IsZero() {
 		return true
@@ -183,7 +183,6 @@ func (e *Engine) advertise(now time.Time, p *peer) {
 	}
 	p.stepped = e.step.data != nil && p.told == e.step.base
 	if p.stepped {
-		e.out.take(e.step.change)
 		e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{p.name, e.step.data, e.step.change})
 	} else {
 		e.send(p, Advert{Announce, e.self})

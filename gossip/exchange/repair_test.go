@@ -42,7 +42,7 @@ func TestBadDeltasEndInASnapshot(t *testing.T) {
 	for end := now.Add(time.Minute); now.Before(end); now = now.Add(10 * time.Millisecond) {
 		a.engine.Tick(now)
 		for _, f := range a.engine.Drain().Fetches {
-			frame := b.engine.HandleGet(now, "p1", f.Get).AppendTo(nil)
+			frame := b.engine.HandleGet("p1", f.Get).AppendTo(nil)
 			if FrameType(frame[0]) == FrameDelta {
 				deltas++
 				frame[len(frame)-1] ^= 1

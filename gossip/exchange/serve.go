@@ -34,7 +34,7 @@ type AnswerKey struct {
 }
 
 // HandleGet answers a get from the peer called name.
-func (e *Engine) HandleGet(now time.Time, name string, g Get) Answer {
+func (e *Engine) HandleGet(name string, g Get) Answer {
 	a, ok := e.snapshot(g.Origin)
 	if !ok {
 		if g.Origin == e.id {
@@ -59,10 +59,6 @@ func (e *Engine) HandleGet(now time.Time, name string, g Get) Answer {
 	}
 	if a.kind == FrameSnapshot {
 		a.resume = g.Resume
-		if wait := e.out.wait(now); wait > 0 {
-			e.stats.Refused++
-			return Answer{kind: FrameBusy, wait: wait}
-		}
 	}
 	if a.kind == FrameSame && g.Origin == e.id {
 		if p := e.peers[IDOf(name)]; p != nil && p.name == name {
@@ -78,18 +74,14 @@ func (e *Engine) Busy(wait time.Duration) Answer {
 	return Answer{kind: FrameBusy, wait: wait}
 }
 
-// Served says how an answer was sent: the type of its frame and the length of
-// its body.
-func (e *Engine) Served(now time.Time, t FrameType, bytes int) {
+// Served counts an answer that was sent, given the type of its frame.
+func (e *Engine) Served(t FrameType) {
 	switch t {
 	case FrameDelta:
 		e.stats.DeltasOut++
 	case FrameSnapshot, FrameRest:
 		e.stats.SnapshotsOut++
-	default:
-		return
 	}
-	e.out.take(bytes)
 }
 
 // snapshot returns the answer that is the snapshot of an origin's digest, if it may be served.

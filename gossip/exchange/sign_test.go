@@ -33,7 +33,7 @@ func TestForgedRelayIsRefused(t *testing.T) {
 	origin := New(Config{Name: "origin", Incarnation: 7, Key: key}, now)
 	origin.Publish(now, filter(50), nil)
 	get := Get{Origin: origin.id, Limit: 1 << 20}
-	genuine := origin.HandleGet(now, "x", get)
+	genuine := origin.HandleGet("x", get)
 	fetch := Fetch{Origin: "origin", Source: "relay", Get: get, Key: key.Public().(ed25519.PublicKey)}
 
 	other := genuine
@@ -85,7 +85,7 @@ func TestSignatureTravelsWithRelays(t *testing.T) {
 			if f.Origin != "origin" {
 				continue
 			}
-			frame := source.HandleGet(now, e.cfg.Name, f.Get).AppendTo(nil)
+			frame := source.HandleGet(e.cfg.Name, f.Get).AppendTo(nil)
 			r := DecodeAnswer(f, FrameType(frame[0]), frame[FrameHeader:], digest.Limits{})
 			e.FetchDone(now, f.Number, r)
 			return r
