@@ -98,8 +98,8 @@ type Replica struct {
 // Replica returns the state of what is held of the peer called name, and whether
 // the peer is known.
 func (e *Engine) Replica(name string) (Replica, bool) {
-	p := e.peers[IDOf(name)]
-	if p == nil || p.name != name {
+	p := e.named(name)
+	if p == nil {
 		return Replica{}, false
 	}
 	return Replica{Head: p.held, Filter: p.filter, Usable: p.seen != nil, Behind: p.behind()}, true

@@ -157,9 +157,7 @@ func (e *Engine) source(now time.Time, p *peer) (*peer, time.Duration) {
 	originAble := n == 1
 	if p.state != wrong && !p.check || p.state == nothing {
 		for _, h := range p.holders {
-			if h.version.Compare(p.announced.Version) >= 0 {
-				add(h.peer)
-			}
+			add(h)
 		}
 	}
 	switch {

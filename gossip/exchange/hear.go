@@ -1,6 +1,9 @@
 package exchange
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // HandleDatagram handles a datagram of this protocol. b is not retained.
 func (e *Engine) HandleDatagram(now time.Time, b []byte) {
@@ -103,10 +106,13 @@ func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 				p.heardAt = now
 				p.byAdvert = via == p
 			}
-			p.announced = h
+			p.announced, p.holders = h, nil
 		}
-		if h.Version == p.announced.Version {
-			p.addHolder(via, h.Version, e.rng.IntN(maxHolders))
+		if via != p && h.Version == p.announced.Version && !slices.Contains(p.holders, via) {
+			if len(p.holders) == maxHolders {
+				p.dropHolder(p.holders[e.rng.IntN(maxHolders)])
+			}
+			p.holders = append(p.holders, via)
 		}
 		e.enqueue(p)
 	}
@@ -174,7 +180,7 @@ func (e *Engine) diverge(p *peer, h Head) {
 // Distrust makes the engine replace the replica of the peer called name by a snapshot, for a
 // caller that has found it to be wrong.
 func (e *Engine) Distrust(name string) {
-	if p := e.peers[IDOf(name)]; p != nil && p.name == name && p.holds() {
+	if p := e.named(name); p != nil && p.holds() {
 		e.diverge(p, p.held)
 	}
 }

@@ -54,8 +54,8 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 
 // PeerDown says that membership counts the peer called name as dead, or that it has left.
 func (e *Engine) PeerDown(now time.Time, name string) {
-	p := e.peers[IDOf(name)]
-	if p == nil || p.name != name || !p.live {
+	p := e.named(name)
+	if p == nil || !p.live {
 		return
 	}
 	p.live = false
@@ -70,6 +70,14 @@ func (e *Engine) PeerDown(now time.Time, name string) {
 	if e.expireAt.IsZero() {
 		e.expireAt = now.Add(keepDead)
 	}
+}
+
+// named returns the peer called name; nil if it is unknown.
+func (e *Engine) named(name string) *peer {
+	if p := e.peers[IDOf(name)]; p != nil && p.name == name {
+		return p
+	}
+	return nil
 }
 
 // find returns the peer called name, and adds it if it is unknown. It returns

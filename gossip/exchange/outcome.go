@@ -86,9 +86,7 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 			p.badDeltas++ // after some, a snapshot is asked for
 		}
 	}
-	if f.source != p {
-		p.dropHolder(f.source)
-	}
+	p.dropHolder(f.source)
 	e.backOff(now, p)
 	if errors.Is(r.Err, ErrBroken) {
 		p.attempts = min(p.attempts, brokenMost)
@@ -109,22 +107,25 @@ func (e *Engine) backOff(now time.Time, p *peer) {
 // unknown handles a source that has nothing to give.
 func (e *Engine) unknown(now time.Time, f *flight) {
 	p := f.origin
-	p.partial = nil // this may be what cannot be completed
+	p.partial = nil // perhaps the source could not complete it
 	if f.source != p {
-		p.dropHolder(f.source)
-		p.notBefore = now
+		e.tryAnother(now, f)
 		return
 	}
-	// The origin itself: it has more than the limit, or has only just begun.
-	e.backOff(now, p)
+	e.backOff(now, p) // its digest exceeds the limit, or it has only just begun
+}
+
+// tryAnother lets the next fetch begin at once, at another source than that of f.
+func (e *Engine) tryAnother(now time.Time, f *flight) {
+	f.origin.dropHolder(f.source)
+	f.origin.notBefore = now
 }
 
 // same handles the answer that there is nothing newer than what is held.
 func (e *Engine) same(now time.Time, f *flight, r Result) {
 	p := f.origin
 	if f.source != p {
-		p.dropHolder(f.source)
-		p.notBefore = now
+		e.tryAnother(now, f)
 		return
 	}
 	p.check = false

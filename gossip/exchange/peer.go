@@ -50,7 +50,7 @@ type pursuit struct {
 	badDeltas int       // rejected in a row
 	refusals  int       // answers in a row that cannot be used here: too large, unknown format
 	refused   uint64    // epoch in which that happened too often; 0 if none
-	holders   []holder  // who else listed announced.Version
+	holders   []*peer   // other peers that listed announced.Version
 	snapshots allowance
 }
 
@@ -64,11 +64,6 @@ type audience struct {
 	repeats  int       // of told
 	repeatAt time.Time // zero if no repeat is due
 	pending  bool      // in the round of adverts to send
-}
-
-type holder struct {
-	peer    *peer
-	version Version
 }
 
 const maxHolders = 4
@@ -86,24 +81,7 @@ func (p *peer) begin(incarnation uint64) {
 	p.pursuit = pursuit{snapshots: snapshots, queued: queued, stepsFrom: p.stepsFrom}
 }
 
-// addHolder notes that via has version v of p.
-func (p *peer) addHolder(via *peer, v Version, random int) {
-	if via == p {
-		return
-	}
-	new := holder{via, v}
-	switch i := slices.IndexFunc(p.holders, new.same); {
-	case i >= 0:
-		p.holders[i] = new
-	case len(p.holders) < maxHolders:
-		p.holders = append(p.holders, new)
-	default:
-		p.holders[random%maxHolders] = new
-	}
-}
-
+// dropHolder notes that another peer cannot serve the announced version.
 func (p *peer) dropHolder(via *peer) {
-	p.holders = slices.DeleteFunc(p.holders, holder{peer: via}.same)
+	p.holders = slices.DeleteFunc(p.holders, func(h *peer) bool { return h == via })
 }
-
-func (h holder) same(o holder) bool { return h.peer == o.peer }

@@ -61,7 +61,7 @@ func (e *Engine) HandleGet(name string, g Get) Answer {
 		a.resume = g.Resume
 	}
 	if a.kind == FrameSame && g.Origin == e.id {
-		if p := e.peers[IDOf(name)]; p != nil && p.name == name {
+		if p := e.named(name); p != nil {
 			p.reacted = e.self.Version // to others a receipt will say so
 		}
 	}

@@ -50,8 +50,8 @@ func (e *Engine) Sum() uint32 { return uint32(e.known + e.self.sum()) }
 // HandleSum handles whether the peer called name has just answered with this peer's sum. If
 // sums differ repeatedly, one of the peers lacks something, and vectors are exchanged.
 func (e *Engine) HandleSum(now time.Time, name string, equal bool) {
-	p := e.peers[IDOf(name)]
-	if p == nil || p.name != name || !p.live {
+	p := e.named(name)
+	if p == nil || !p.live {
 		return
 	}
 	e.reachable(now, p)
@@ -120,7 +120,7 @@ func (e *Engine) SyncDone(now time.Time, name string, heads []Head, err error) {
 		}
 		return
 	}
-	if p := e.peers[IDOf(name)]; p != nil {
+	if p := e.named(name); p != nil {
 		if p.nothing++; len(heads) > 0 {
 			p.nothing = 0
 		}
@@ -149,8 +149,8 @@ func (e *Engine) HandleSync(now time.Time, name string, heads []Head) []Head {
 
 // hearVector handles the list of what the peer called name holds.
 func (e *Engine) hearVector(now time.Time, name string, heads []Head) {
-	via := e.peers[IDOf(name)]
-	if via == nil || via.name != name || !via.live {
+	via := e.named(name)
+	if via == nil || !via.live {
 		return
 	}
 	for _, h := range heads {
