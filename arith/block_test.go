@@ -86,10 +86,10 @@ func TestBlockChunks(t *testing.T) {
 		if !testing.Short() && (c.m < 1<<24 || p.form == gaps) && !bytes.Equal(code, slowBlock(c.m, c.positions)) {
 			t.Errorf("%s: the slow coder says otherwise", c.name)
 		}
-		if got, err := DecodeSet(nil, Block, code, c.m, x); err != nil || !slices.Equal(got, c.positions) {
+		if got, err := decodeSet(nil, Block, code, c.m, x); err != nil || !slices.Equal(got, c.positions) {
 			t.Errorf("%s: DecodeSet = %d positions, %v", c.name, len(got), err)
 		}
-		if _, err := DecodeSet(nil, Block, code[:len(code)-100], c.m, x); !errors.Is(err, ErrTruncated) {
+		if _, err := decodeSet(nil, Block, code[:len(code)-100], c.m, x); !errors.Is(err, ErrTruncated) {
 			t.Errorf("%s: DecodeSet of what is cut: %v", c.name, err)
 		}
 		if c.m < 1<<30 {
@@ -131,7 +131,7 @@ func checkDirectory(t *testing.T, name string, m uint64, code []byte, x uint64) 
 	for i := range 20 {
 		damaged := slices.Clone(code)
 		damaged[i] ^= 1 << (i * 5 % 8)
-		got, err := DecodeSet(nil, Block, damaged, m, x)
+		got, err := decodeSet(nil, Block, damaged, m, x)
 		switch {
 		case errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated):
 		case err != nil || !bytes.Equal(AppendSet(nil, Block, m, got), damaged):
@@ -139,7 +139,7 @@ func checkDirectory(t *testing.T, name string, m uint64, code []byte, x uint64) 
 		}
 	}
 	for n := range 12 {
-		if _, err := DecodeSet(nil, Block, code[:n], m, x); !errors.Is(err, ErrTruncated) {
+		if _, err := decodeSet(nil, Block, code[:n], m, x); !errors.Is(err, ErrTruncated) {
 			t.Errorf("%s: DecodeSet of %d bytes = %v, want %v", name, n, err, ErrTruncated)
 		}
 	}

@@ -15,9 +15,11 @@ func Example() {
 	code := arith.AppendSet(nil, method, m, positions)
 	fmt.Println(method, len(code), "bytes")
 
-	back, err := arith.DecodeSet(nil, method, code, m, uint64(len(positions)))
+	var back []uint64
+	take := func(some []uint64) { back = append(back, some...) }
+	err := arith.DecodeSet(method, code, m, uint64(len(positions)), take)
 	fmt.Println(back, err)
-	_, err = arith.DecodeSet(nil, method, append(code, 0), m, uint64(len(positions)))
+	err = arith.DecodeSet(method, append(code, 0), m, uint64(len(positions)), take)
 	fmt.Println(err)
 	// Output:
 	// adaptive 12 bytes

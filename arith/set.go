@@ -1,10 +1,5 @@
 package arith
 
-import (
-	"math"
-	"slices"
-)
-
 // Method says how a set is coded. Its values are wire values: they never
 // change their meaning.
 type Method uint8
@@ -76,43 +71,34 @@ func appendCode(dst []byte, method Method, s *source, x uint64) []byte {
 	panic("arith: unknown method")
 }
 
-// DecodeSet appends to dst the x positions in [0, m) that src codes, strictly
-// increasing. src must be exactly what [AppendSet] appends for them under the
-// same method. The error is nil, or wraps [ErrTruncated] or [ErrCorrupt], and
-// then dst is returned as it was. Memory is claimed for x positions only when
-// src is long enough to code that many; a caller that has limits compares m
-// and x with them first. DecodeSet panics on an unknown method.
-func DecodeSet(dst []uint64, method Method, src []byte, m, x uint64) ([]uint64, error) {
-	if err := checkCounts(src, m, x); err != nil {
-		return dst, err
-	}
-	if x > math.MaxInt/8 {
-		return dst, ErrCorrupt // no slice is so long
-	}
-	t := taker{found: slices.Grow(dst, int(x)), left: x}
-	if err := t.decode(method, src, m, x); err != nil {
-		return dst, err
-	}
-	return t.found, nil
-}
-
-// DecodeSetTo is [DecodeSet] for a caller that does not need all positions in one slice.
-// It passes them to take in order, some hundreds at a time. take must not keep the slice.
-// If DecodeSetTo returns an error, what take was given is invalid.
-func DecodeSetTo(method Method, src []byte, m, x uint64, take func(positions []uint64)) error {
+// DecodeSet passes the x positions in [0, m) that src codes to take, strictly increasing
+// and some hundreds at a time. take must not keep the slice. src must be exactly what
+// [AppendSet] appends for these positions under the same method. Otherwise the error wraps
+// [ErrTruncated] or [ErrCorrupt], and what take was given is invalid. The memory that is
+// needed does not depend on x. A caller that keeps the positions must compare m and x with
+// its limits first. DecodeSet panics on an unknown method.
+func DecodeSet(method Method, src []byte, m, x uint64, take func(positions []uint64)) error {
 	if err := checkCounts(src, m, x); err != nil {
 		return err
 	}
 	// Most sets are those of deltas, of a few positions.
 	t := taker{take: take, found: make([]uint64, 0, min(x, takenAtOnce)), left: x}
-	err := t.decode(method, src, m, x)
+	var err error
+	switch method {
+	case Adaptive:
+		err = decodeAdaptiveSet(&t, src, m, x)
+	case Block:
+		err = decodeBlocks(nil, &t, src, m, x)
+	default:
+		panic("arith: unknown method")
+	}
 	t.flush()
 	return err
 }
 
-// DecodeBitmap is [DecodeSet] into an array of bits, every one of which it
-// sets. It panics unless words holds exactly m bits, rounded up to whole
-// words. After an error the contents of words are undefined.
+// DecodeBitmap is [DecodeSet] into an array of bits, all of which it overwrites. It panics
+// unless words holds exactly m bits, rounded up to whole words. After an error the
+// contents of words are undefined.
 func DecodeBitmap(words []uint64, method Method, src []byte, m, x uint64) error {
 	checkWords(m, words)
 	if err := checkCounts(src, m, x); err != nil {

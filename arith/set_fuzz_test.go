@@ -24,7 +24,7 @@ func fuzzSetRoundTrip(f *testing.F, method Method) {
 		positions := fuzzPositions(m, x, seed, raw)
 		x = uint64(len(positions))
 		code := AppendSet(nil, method, m, positions)
-		got, err := DecodeSet(nil, method, code, m, x)
+		got, err := decodeSet(nil, method, code, m, x)
 		if err != nil || !slices.Equal(got, positions) {
 			t.Fatalf("m=%d x=%d: DecodeSet = %d positions, %v", m, x, len(got), err)
 		}
@@ -92,10 +92,10 @@ func fuzzDecodeSet(f *testing.F, method Method) {
 		if m > 1<<20 {
 			x = min(x, 1<<20) // what a caller's limits would do
 		}
-		got, err := DecodeSet(nil, method, src, m, x)
+		got, err := decodeSet(nil, method, src, m, x)
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTruncated) || len(got) != 0 {
-				t.Fatalf("m=%d x=%d: DecodeSet(%x) = %d positions, %v", m, x, src, len(got), err)
+				t.Fatalf("m=%d x=%d: decodeSet(%x) = %d positions, %v", m, x, src, len(got), err)
 			}
 		} else if again := AppendSet(nil, method, m, got); uint64(len(got)) != x || !bytes.Equal(again, src) {
 			t.Fatalf("m=%d x=%d: DecodeSet accepts %x, the set's code is %x", m, x, src, again)

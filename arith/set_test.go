@@ -103,7 +103,7 @@ func testSetRoundTrip(t *testing.T, method Method) {
 		if slow := slowSet(method, c.m, c.positions); c.m <= 1<<14 && !bytes.Equal(code, slow) {
 			t.Errorf("%s: AppendSet = %x, the slow coder says %x", name, code, slow)
 		}
-		got, err := DecodeSet([]uint64{42}, method, code, c.m, x)
+		got, err := decodeSet([]uint64{42}, method, code, c.m, x)
 		if err != nil || got[0] != 42 || !slices.Equal(got[1:], c.positions) {
 			t.Errorf("%s: DecodeSet = %d positions, %v", name, len(got)-1, err)
 		}
@@ -159,7 +159,7 @@ func testSetDamaged(t *testing.T, method Method) {
 		words := make([]uint64, wordsFor(c.m))
 		check := func(what string, src []byte, x uint64) {
 			t.Helper()
-			got, err := DecodeSet(nil, method, src, c.m, x)
+			got, err := decodeSet(nil, method, src, c.m, x)
 			errBitmap := DecodeBitmap(words, method, src, c.m, x)
 			if (err == nil) != (errBitmap == nil) {
 				t.Fatalf("%s, %s: DecodeSet: %v, DecodeBitmap: %v", name, what, err, errBitmap)
@@ -195,7 +195,7 @@ func TestSetTruncated(t *testing.T) {
 		for _, method := range methods {
 			code := AppendSet(nil, method, c.m, draw(rng, c.m, c.x))
 			for n := 0; n < len(code)*9/10; n += 7 {
-				if _, err := DecodeSet(nil, method, code[:n], c.m, c.x); !errors.Is(err, ErrTruncated) {
+				if _, err := decodeSet(nil, method, code[:n], c.m, c.x); !errors.Is(err, ErrTruncated) {
 					t.Errorf("m=%d x=%d: DecodeSet of %d bytes of %d = %v, want %v", c.m, c.x, n, len(code), err, ErrTruncated)
 				}
 			}
@@ -214,7 +214,7 @@ func TestSetBroken(t *testing.T) {
 		"many words":     func() { AppendBitmap(nil, Adaptive, 64, make([]uint64, 2)) },
 		"stray bits":     func() { AppendBitmap(nil, Adaptive, 63, []uint64{1 << 63}) },
 		"decode words":   func() { _ = DecodeBitmap(make([]uint64, 1), Adaptive, nil, 65, 0) },
-		"decode method":  func() { _, _ = DecodeSet(nil, Method(200), nil, 65, 0) },
+		"decode method":  func() { _, _ = decodeSet(nil, Method(200), nil, 65, 0) },
 		"bitmap unknown": func() { _ = DecodeBitmap(make([]uint64, 2), Method(200), nil, 65, 0) },
 	} {
 		func() {
@@ -227,10 +227,19 @@ func TestSetBroken(t *testing.T) {
 		}()
 	}
 	for _, c := range []struct{ m, x uint64 }{{MaxUniverse + 1, 5}, {10, 11}, {1 << 63, 1 << 63}} {
-		if _, err := DecodeSet(nil, Adaptive, nil, c.m, c.x); !errors.Is(err, ErrCorrupt) {
+		if _, err := decodeSet(nil, Adaptive, nil, c.m, c.x); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("DecodeSet with m=%d, x=%d = %v, want %v", c.m, c.x, err, ErrCorrupt)
 		}
 	}
+}
+
+// decodeSet appends the set to dst, which it returns unchanged if there is an error.
+func decodeSet(dst []uint64, method Method, src []byte, m, x uint64) ([]uint64, error) {
+	out := dst
+	if err := DecodeSet(method, src, m, x, func(some []uint64) { out = append(out, some...) }); err != nil {
+		return dst, err
+	}
+	return out, nil
 }
 
 func TestSetAllocations(t *testing.T) {
@@ -240,15 +249,19 @@ func TestSetAllocations(t *testing.T) {
 			positions := draw(rng, c.m, c.x)
 			words := bitmapOf(c.m, positions)
 			code := AppendSet(nil, method, c.m, positions)
-			out := make([]uint64, 0, c.x)
+			ignore := func([]uint64) {}
 			for name, call := range map[string]func(){
 				"AppendSet":    func() { code = AppendSet(code[:0], method, c.m, positions) },
 				"AppendBitmap": func() { code = AppendBitmap(code[:0], method, c.m, words) },
-				"DecodeSet":    func() { out, _ = DecodeSet(out[:0], method, code, c.m, c.x) },
+				"DecodeSet":    func() { _ = DecodeSet(method, code, c.m, c.x, ignore) },
 				"DecodeBitmap": func() { _ = DecodeBitmap(words, method, code, c.m, c.x) },
 			} {
-				if n := testing.AllocsPerRun(5, call); n != 0 {
-					t.Errorf("m=%d x=%d, %v: %s allocates %v times, want 0", c.m, c.x, method, name, n)
+				want := 0.
+				if name == "DecodeSet" {
+					want = 1 // what it passes on
+				}
+				if n := testing.AllocsPerRun(5, call); n != want {
+					t.Errorf("m=%d x=%d, %v: %s allocates %v times, want %v", c.m, c.x, method, name, n, want)
 				}
 			}
 		}

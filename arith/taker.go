@@ -2,27 +2,16 @@ package arith
 
 import "math/bits"
 
-// A taker collects positions, or hands them on, many at a time. It has at most so many
-// in all: what a damaged code has beyond that is dropped, since its error is on the way.
+// A taker passes decoded positions on, many at a time. It drops what a damaged code has
+// beyond the announced number: the decoder then returns an error anyway.
 type taker struct {
-	found []uint64
-	take  func([]uint64) // gets what was found; nil: it is kept
-	left  uint64         // positions that may still be found
-	next  uint64         // where the next run begins
+	take  func([]uint64)
+	found []uint64 // not passed on yet
+	left  uint64   // positions that may still come
+	next  uint64   // where the next run begins
 }
 
 const takenAtOnce = 512
-
-// decode has t take the set that src codes.
-func (t *taker) decode(method Method, src []byte, m, x uint64) error {
-	switch method {
-	case Adaptive:
-		return decodeAdaptiveSet(t, src, m, x)
-	case Block:
-		return decodeBlocks(nil, t, src, m, x)
-	}
-	panic("arith: unknown method")
-}
 
 func (t *taker) add(p uint64) {
 	if t.left == 0 {
@@ -36,7 +25,7 @@ func (t *taker) add(p uint64) {
 }
 
 func (t *taker) flush() {
-	if t.take != nil && len(t.found) > 0 {
+	if len(t.found) > 0 {
 		t.take(t.found)
 		t.found = t.found[:0]
 	}

@@ -77,7 +77,7 @@ func TestVectors(t *testing.T) {
 		} else if sum := sha256.Sum256(code); hex.EncodeToString(sum[:]) != c.SHA256 || len(code) != c.Bytes {
 			t.Errorf("%s: AppendSet = %d bytes of hash %x, want %d of %s", c.Name, len(code), sum, c.Bytes, c.SHA256)
 		}
-		got, err := DecodeSet(nil, c.Method, code, c.M, uint64(len(positions)))
+		got, err := decodeSet(nil, c.Method, code, c.M, uint64(len(positions)))
 		if err != nil || !slices.Equal(got, positions) {
 			t.Errorf("%s: DecodeSet = %d positions, %v", c.Name, len(got), err)
 		}
@@ -88,7 +88,7 @@ func TestVectors(t *testing.T) {
 		if err != nil || want == nil {
 			t.Fatalf("%s: a broken vector", c.Name)
 		}
-		if _, err := DecodeSet(nil, c.Method, code, c.M, c.X); !errors.Is(err, want) {
+		if _, err := decodeSet(nil, c.Method, code, c.M, c.X); !errors.Is(err, want) {
 			t.Errorf("%s: DecodeSet = %v, want %v", c.Name, err, want)
 		}
 	}

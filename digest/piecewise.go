@@ -210,7 +210,7 @@ func (d *pieceIndex) open(i uint64, b []byte, h Header, lim Limits) (p piecePart
 // each hands the positions of the piece on, in order, some at a time, each less the
 // piece's first. take must not keep them.
 func (p *piecePart) each(take func([]uint64)) error {
-	if err := arith.DecodeSetTo(p.method, p.code, p.size, p.ones, take); err != nil {
+	if err := arith.DecodeSet(p.method, p.code, p.size, p.ones, take); err != nil {
 		return &FormatError{Field: "piece", Offset: p.at, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
 	}
 	return nil

@@ -135,7 +135,7 @@ func decodePositions(c coding, payload []byte, m, x uint64, take func([]uint64))
 	case codingGaps:
 		return decodeGaps(payload, m, x, take)
 	}
-	if err := arith.DecodeSetTo(c.method(), payload, m, x, take); err != nil {
+	if err := arith.DecodeSet(c.method(), payload, m, x, take); err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return nil
