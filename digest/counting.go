@@ -12,11 +12,11 @@ import (
 // that reaches 15 stays there (Fan et al., Summary Cache, section V-C), so there is never
 // a false negative.
 //
-// Callers add a key once when its object arrives and remove it once when the
-// object goes. All methods are safe for concurrent use. Adding and removing
-// different keys scales with the number of cores. [CountingFilter.Advance] and
-// [CountingFilter.Rebuild] exclude each other. They never block readers of filters, and
-// writers for less than a millisecond at a million keys.
+// Callers add a key once when its object arrives and remove it once when the object leaves. All
+// methods are safe for concurrent use. Adding and removing different keys scales with the
+// number of cores. [CountingFilter.Advance] and [CountingFilter.Rebuild] exclude each other.
+// They never block readers of filters, and they block writers for less than a millisecond at a
+// million keys.
 type CountingFilter struct {
 	counters atomic.Pointer[counters]
 	current  atomic.Pointer[Filter]
@@ -24,23 +24,23 @@ type CountingFilter struct {
 	building sync.Mutex // Rebuild
 }
 
-// counters is everything that depends on the geometry.
+// counters has everything that depends on the geometry.
 type counters struct {
 	geometry   Geometry
-	spanMask   uint32 // what of a position is within a shard
-	spanBits   uint   // positions with equal upper bits share a shard
-	salt       uint32 // odd, for the hash tables; and its inverse
+	spanMask   uint32 // selects the bits of a position within its shard
+	spanBits   uint   // positions that are equal above these bits share a shard
+	salt       uint32 // odd, for the hash tables; unsalt is its inverse
 	unsalt     uint32
-	inherited  stock // what was there from the start, on top of what the shards count
+	inherited  stock // of a loaded filter, in addition to what the shards count
 	shards     []shard
-	arrayWords int  // of a shard that is an array
+	arrayWords int  // of a shard in array form
 	retired    bool // replaced by a rebuild; guarded by any shard's lock, changed under all
 }
 
-// A shard has at least 2^17 positions: at a thousand of them to a key its table then
-// has some lines, whose number chance changes little, and a freeze takes few locks. It
-// has fewer where there would be less than some forty shards, and more, up to 2^27,
-// where there would be more than 1024.
+// A shard has at least 2^17 positions. At a thousand positions to a key its table then has
+// several lines, so that chance changes their number little, and a freeze takes few locks. A
+// shard is smaller if there would be fewer than some forty shards, and larger, up to 2^27
+// positions, if there would be more than 1024.
 const (
 	shardBits    = 10
 	fewShardBits = 6
@@ -67,11 +67,11 @@ func newCounters(g Geometry) *counters {
 // that starts empty again should use a larger epoch than before; the Unix time will do.
 // Zero means 1.
 //
-// Any number of keys can be added. An empty filter takes next to nothing, and each
-// position that is set about five bytes, until that is two thirds of a byte for each
-// bit: with one hash, half a gigabyte for 10⁸ keys. Receivers have [Limits]:
-// [Limits.Accept] says beforehand whether they will take the filter. 10⁸ keys at a rate
-// of 10⁻³ make a snapshot of 143 MB, which is beyond the default.
+// Any number of keys can be added. An empty filter takes next to no memory, and each set
+// position takes about five bytes, up to two thirds of a byte for each bit of the filter. With
+// one hash, 10⁸ keys take half a gigabyte. Receivers have [Limits]: [Limits.Accept] says
+// beforehand whether they will take the filter. 10⁸ keys at a rate of 10⁻³ make a snapshot of
+// 143 MB, which is beyond the default.
 func NewCountingFilter(g Geometry, epoch uint64) (*CountingFilter, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func (c *CountingFilter) Geometry() Geometry { return c.counters.Load().geometry
 // Add says that the cache now holds k. A frozen filter contains every key whose
 // Add returned before [CountingFilter.Advance] was called.
 func (c *CountingFilter) Add(k Key) {
-	// Retired counters have been replaced already, so each turn of this loop, and of
-	// those below, takes another rebuild.
+	// Retired counters have been replaced already. So another turn of this loop, or of those
+	// below, happens only after another rebuild.
 	for !c.counters.Load().add(k) {
 	}
 }
@@ -122,18 +122,18 @@ func (c *CountingFilter) MayContain(k Key) bool {
 // Current returns the last frozen version: an empty one at first. It never blocks.
 func (c *CountingFilter) Current() *Filter { return c.current.Load() }
 
-// Advance freezes the present contents as the next version and returns it. If no
-// position changed since the last time, it returns the same filter again. Meanwhile a
-// writer waits at most until the changes of one shard have been collected: a thirtieth
-// of a small filter, and a 1024th of a large one.
+// Advance freezes the present contents as the next version and returns it. If no position
+// changed since the last time, it returns the same filter again. Meanwhile a writer waits no
+// longer than it takes to collect the changes of one shard, which is a thirtieth of a small
+// filter and a 1024th of a large one.
 func (c *CountingFilter) Advance() *Filter {
 	f, _ := c.AdvanceDelta()
 	return f
 }
 
-// AdvanceDelta is [CountingFilter.Advance], and also returns what changed: a delta of
-// length zero if nothing did. Its time and memory are proportional to the delta's length,
-// as those of [Delta.Apply].
+// AdvanceDelta is [CountingFilter.Advance], and also returns what changed: a delta of length
+// zero if nothing did. As with [Delta.Apply], time and memory are proportional to the delta's
+// length.
 func (c *CountingFilter) AdvanceDelta() (*Filter, *Delta) {
 	c.freezing.Lock()
 	defer c.freezing.Unlock()
@@ -175,7 +175,7 @@ func (c *counters) add(k Key) bool {
 	return true
 }
 
-// remove returns done as false if the counters are retired.
+// remove returns done = false if the counters are retired.
 func (c *counters) remove(k Key) (done, removed bool) {
 	if c.geometry.Hashes > 1 {
 		return c.removeMany(k)
@@ -190,11 +190,9 @@ func (c *counters) remove(k Key) (done, removed bool) {
 	if n > 0 {
 		s.keys--
 		s.sum -= sumOf(k)
-	} else {
-		s.rarely().refused++
-	}
-	if n > 0 && s.watched() {
-		s.touch(k, n, -1)
+		if s.watched() {
+			s.touch(k, n, -1)
+		}
 	}
 	s.mu.Unlock()
 	return true, n > 0
@@ -236,7 +234,6 @@ func (c *counters) removeMany(k Key) (done, removed bool) {
 	}
 	least := c.least(positions)
 	if least == 0 {
-		home.rarely().refused++
 		return true, false
 	}
 	if home.watched() {
@@ -251,8 +248,8 @@ func (c *counters) removeMany(k Key) (done, removed bool) {
 	return true, true
 }
 
-// times returns the smallest count among a key's positions: no fewer than how
-// often it was added and not removed. ok is false if the counters are retired.
+// times returns the smallest count among a key's positions. The key was added and not removed
+// at most so many times. ok is false if the counters are retired.
 func (c *counters) times(k Key) (n uint8, ok bool) {
 	var buf [MaxHashes]uint64
 	positions := c.geometry.positions(&buf, k)
@@ -274,8 +271,7 @@ func sortFew(positions []uint64) {
 	}
 }
 
-// least is the smallest count among positions: no fewer keys than stand on all of
-// them.
+// least returns the smallest count among positions. At most so many keys have all of them.
 func (c *counters) least(positions []uint64) uint8 {
 	least := uint8(maxCount)
 	for _, p := range positions {
@@ -285,7 +281,7 @@ func (c *counters) least(positions []uint64) uint8 {
 	return least
 }
 
-// lock takes the locks of the shards of ascending positions, each once.
+// lock locks the shards of ascending positions, each once.
 func (c *counters) lock(positions []uint64) {
 	var last *shard
 	for _, p := range positions {

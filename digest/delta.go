@@ -8,10 +8,10 @@ type Delta struct {
 	geometry Geometry
 	base     Version
 	target   Version
-	keys     uint64   // of the target, as stated
-	baseKeys uint64   // of the base, as stated; zero if the base has not been seen
+	keys     uint64   // of the target, as the publisher states
+	baseKeys uint64   // of the base, likewise; zero if the base has not been seen
 	baseOnes uint64   // set positions of the base
-	ones     uint64   // and of the target
+	ones     uint64   // set positions of the target
 	flips    []uint64 // ascending
 }
 
@@ -21,7 +21,7 @@ func (d *Delta) Base() Version { return d.base }
 // Target returns the version that results.
 func (d *Delta) Target() Version { return d.target }
 
-// Geometry returns the geometry of both.
+// Geometry returns the geometry of base and target.
 func (d *Delta) Geometry() Geometry { return d.geometry }
 
 // Len returns the number of positions that flip.
@@ -30,8 +30,8 @@ func (d *Delta) Len() int { return len(d.flips) }
 // AppendPositions appends to dst the positions that flip, in ascending order.
 func (d *Delta) AppendPositions(dst []uint64) []uint64 { return append(dst, d.flips...) }
 
-// MemoryBytes returns the memory that the delta occupies.
-func (d *Delta) MemoryBytes() int { return 176 + 8*cap(d.flips) }
+// bytes is the memory that the delta occupies.
+func (d *Delta) bytes() int { return 176 + 8*cap(d.flips) }
 
 // Diff returns what turns base into target: two filters of one epoch and
 // geometry, the target of a later sequence than the base or equal to it.
@@ -61,12 +61,11 @@ func (f *Filter) delta() *Delta {
 	}
 }
 
-// Apply returns the target, given the base: any other filter is refused with
-// [ErrBase], and a result that does not have the target's state with
-// [ErrCorrupt]. It does not change base. Its time and memory are proportional to the
-// number of flips, whatever the filter's size, since the target shares the rest with the
-// base. The exception is a filter that has shrunk by a quarter or grown by a third since
-// it was laid out: then one delta pays for writing all of it anew.
+// Apply returns the target, given the base. Any other filter is refused with [ErrBase], and a
+// result without the target's state with [ErrCorrupt]. base does not change. Time and memory
+// are proportional to the number of flips, whatever the filter's size, since the target shares
+// the rest with the base. The exception is a filter that has shrunk by a quarter or grown by a
+// third since it was laid out: it is then written anew as a whole.
 func (d *Delta) Apply(base *Filter) (*Filter, error) {
 	if err := d.checkBase(base); err != nil {
 		return nil, fmt.Errorf("digest: apply: %w", err)
@@ -91,7 +90,7 @@ func (d *Delta) checkBase(base *Filter) error {
 	return nil
 }
 
-// checkSize refuses a target that no filter in memory can have.
+// checkSize refuses a target that is too large for a filter in memory.
 func (d *Delta) checkSize() error {
 	if d.ones > maxPieced && !dense(d.geometry.Bits, d.ones) {
 		return fmt.Errorf("digest: delta to %v: %w: %d positions, %d allowed", d.target, ErrTooLarge, d.ones, maxPieced)
@@ -99,7 +98,7 @@ func (d *Delta) checkSize() error {
 	return nil
 }
 
-// flip makes the target of the base, both known to be right.
+// flip returns the target. Delta and base must be known to be right.
 func (d *Delta) flip(base *Filter) *Filter {
 	f, _ := d.make(base)
 	return f
@@ -119,8 +118,8 @@ func (d *Delta) make(base *Filter) (*Filter, changes) {
 	return f, c
 }
 
-// compose returns the delta from d's base to next's target, where next's base is
-// d's target: positions that flip twice drop out. Any run of deltas becomes one.
+// compose returns the delta from d's base to next's target. next's base must be d's target.
+// Positions that flip twice are left out.
 func (d *Delta) compose(next *Delta) (*Delta, error) {
 	if next.base != d.target || !next.geometry.matches(d.geometry) || next.baseOnes != d.ones {
 		return nil, fmt.Errorf("digest: compose a delta to %v with one from %v: %w", d.target, next.base, ErrBase)
@@ -131,7 +130,7 @@ func (d *Delta) compose(next *Delta) (*Delta, error) {
 	return &out, nil
 }
 
-// inOne appends what is in one of two ascending lists, and not in both.
+// inOne appends the numbers that are in exactly one of two ascending lists.
 func inOne(dst, a, b []uint64) []uint64 {
 	for len(a) > 0 && len(b) > 0 {
 		switch {

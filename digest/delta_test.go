@@ -140,7 +140,7 @@ func TestHistory(t *testing.T) {
 	g := Geometry{Bits: 1 << 20, Hashes: 1}
 	v := versions(t, g, 500, 20, 10)
 	one, _ := Diff(v[0], v[1])
-	h := NewHistory(one.MemoryBytes() * 11 / 2)
+	h := NewHistory(one.bytes() * 11 / 2)
 	if _, _, ok := h.Since(Version{}); ok || h.Current() != nil {
 		t.Error("an empty history knows something")
 	}
@@ -151,13 +151,13 @@ func TestHistory(t *testing.T) {
 			h.Advance(v[i-1]) // late, and ignored
 		}
 	}
-	if h.Current() != v[9] || h.Len() < 3 || h.Len() > 7 {
-		t.Errorf("Current %v, Len %d", h.Current().Version(), h.Len())
+	if h.Current() != v[9] || len(h.log) < 3 || len(h.log) > 7 {
+		t.Errorf("Current %v, Len %d", h.Current().Version(), len(h.log))
 	}
 	for i, f := range v {
 		d, base, ok := h.Since(f.Version())
-		if want := i >= 9-h.Len(); ok != want {
-			t.Errorf("Since version %d of 9 = %v with %d kept", i, ok, h.Len())
+		if want := i >= 9-len(h.log); ok != want {
+			t.Errorf("Since version %d of 9 = %v with %d kept", i, ok, len(h.log))
 		}
 		if !ok {
 			continue
@@ -176,7 +176,7 @@ func TestHistory(t *testing.T) {
 	next := *v[9]
 	next.version.Epoch++
 	h.Advance(&next)
-	if _, _, ok := h.Since(v[9].Version()); ok || h.Current() != &next || h.Len() != 0 {
+	if _, _, ok := h.Since(v[9].Version()); ok || h.Current() != &next || len(h.log) != 0 {
 		t.Error("the history outlived its epoch")
 	}
 }
@@ -191,7 +191,7 @@ func TestHistoryTakesDeltas(t *testing.T) {
 		h.AdvanceDelta(c.AdvanceDelta())
 	}
 	d, base, ok := h.Since(start)
-	if !ok || base.Ones() != 0 || d.Len() != 20 || h.Len() != 20 {
+	if !ok || base.Ones() != 0 || d.Len() != 20 || len(h.log) != 20 {
 		t.Fatalf("Since the start = %v, %v, %v", d, base, ok)
 	}
 }

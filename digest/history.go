@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// A History is a current filter and the last deltas that led to it, as many as fit a
-// budget. From it a publisher, or a replica that passes digests on, answers what has
-// changed since some version. Safe for concurrent use.
+// A History has a current filter and the last deltas that led to it, as many as fit a budget.
+// With it a publisher, or a replica that passes digests on, tells what has changed since some
+// version. Safe for concurrent use.
 type History struct {
 	mu      sync.Mutex
 	max     int
@@ -64,10 +64,10 @@ func (h *History) reset(f *Filter) {
 func (h *History) push(f *Filter, d *Delta) {
 	h.current = f
 	h.log = append(h.log, d)
-	h.bytes += d.MemoryBytes()
+	h.bytes += d.bytes()
 	drop := 0
 	for h.bytes > h.max && drop < len(h.log) {
-		h.bytes -= h.log[drop].MemoryBytes()
+		h.bytes -= h.log[drop].bytes()
 		h.log[drop] = nil
 		drop++
 	}
@@ -79,13 +79,6 @@ func (h *History) Current() *Filter {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.current
-}
-
-// Len returns how many versions before the current one can be answered for.
-func (h *History) Len() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.log)
 }
 
 // Since returns one delta from version v to the current filter, and the filter of
@@ -104,7 +97,7 @@ func (h *History) Since(v Version) (d *Delta, base *Filter, ok bool) {
 	return d, d.invert().flip(current), true
 }
 
-// chain returns the deltas from v to the current filter, and that; or nil.
+// chain returns the current filter and the deltas that lead to it from v, or nil.
 func (h *History) chain(v Version) (*Filter, []*Delta) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,8 +112,8 @@ func (h *History) chain(v Version) (*Filter, []*Delta) {
 	return nil, nil
 }
 
-// composeAll makes one delta of a chain. It merges pairwise, so that n deltas are
-// gone over log n times.
+// composeAll combines a chain into one delta. It merges pairwise, so each of n deltas is copied
+// log n times.
 func composeAll(chain []*Delta) *Delta {
 	if len(chain) == 1 {
 		return chain[0]
@@ -128,13 +121,13 @@ func composeAll(chain []*Delta) *Delta {
 	left, right := composeAll(chain[:len(chain)/2]), composeAll(chain[len(chain)/2:])
 	d, err := left.compose(right)
 	if err != nil {
-		panic(err) // the log only ever holds chains
+		panic(err) // the log has nothing but chains
 	}
 	return d
 }
 
-// invert returns the delta that leads back. Its sequence runs backwards, which
-// only flip does not mind.
+// invert returns the delta from target to base. Its sequence decreases, so it is for flip only:
+// other methods would refuse it.
 func (d *Delta) invert() *Delta {
 	back := *d
 	back.base, back.target = d.target, d.base

@@ -12,33 +12,32 @@ import (
 // positives and never a false negative.
 const maxCount = 15
 
-// A shard counts the keys on each position of one range of positions, which are relative
-// to its beginning. It begins as a table of the counts that are not zero (table.go) and
-// turns into an array of counters once that is smaller (array.go). In either form each
-// position has a bit that says whether it is set in the last frozen filter, or differs
-// from it. dirty says where positions differ, so that freezing does not look at all.
+// A shard counts the keys on each position of one range; its positions are relative to the
+// range's beginning. At first it is a table of the counts that are not zero (table.go). It
+// becomes an array of counters once that is smaller (array.go). Each position has a bit: in
+// a table, whether it is set in the last frozen filter; in an array, whether it differs from
+// it. dirty says where positions differ, so that freezing need not look at all of them.
 //
 // Apart from the counter, an operation touches one cache line, so cores can work on
 // different shards at once.
 type shard struct {
 	mu         sync.Mutex // guards everything
-	lines                 // of the table; of an array, its words
+	lines                 // of the table, or the words of the array
 	room       int32      // slots that may be taken before a table grows
-	keys       int32      // whose first position is here
+	keys       int32      // keys whose first position is here
 	differing  int32      // positions that differ from the frozen filter
 	groupShift uint8
 	isArray    bool
 	dirty      uint64     // bit g: something differs in lines [g<<groupShift, (g+1)<<groupShift)
-	sum        uint64     // of mix over the keys: see Verify
+	sum        uint64     // of sumOf over these keys: see Verify
 	rare       *rareState // or nil
 }
 
 func (s *shard) words() []uint32 { return unsafe.Slice(s.base, s.size) }
 
-// rareState is what only few shards, or few operations, need.
+// rareState has what only few shards, or few operations, need.
 type rareState struct {
 	touched   map[Key]touch // while a rebuild is under way
-	refused   uint64
 	saturated int
 }
 
@@ -61,7 +60,7 @@ func (s *shard) count(c *counters, rel uint32) uint8 {
 	return uint8(rest & slotCount)
 }
 
-// bump is increment that also counts the counters that become stuck.
+// bump is increment. It also counts the counters that become stuck.
 func (s *shard) bump(c *counters, rel uint32) {
 	if s.increment(c, rel) == maxCount-1 {
 		s.rarely().saturated++
@@ -85,7 +84,7 @@ func (s *shard) decrement(c *counters, rel uint32) uint8 {
 	return s.tableDecrement(c, rel)
 }
 
-// resize gives the shard fresh words, none of them dirty.
+// resize gives the shard fresh words, none of which are dirty.
 func (s *shard) resize(words int) {
 	fresh := make([]uint32, words)
 	s.base, s.size = &fresh[0], int32(words)
@@ -93,7 +92,7 @@ func (s *shard) resize(words int) {
 	s.groupShift = uint8(max(bits.Len(uint(s.len()-1)), 6) - 6)
 }
 
-// mark notes that a line has a position that differs.
+// mark records that a line has a position that differs.
 func (s *shard) mark(at int) { s.dirty |= 1 << (at >> s.groupShift & 63) }
 
 // drain appends the positions that differ from the last frozen filter, each as

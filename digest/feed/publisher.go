@@ -12,17 +12,16 @@ type Publisher struct {
 	history  *digest.History
 
 	mu       sync.Mutex
-	snapshot []byte // of version of, so that it is encoded once for all who ask
+	snapshot []byte // encoding of the filter that of identifies, made once for all requests
 	of       digest.Version
 }
 
 // NewPublisher returns a publisher of c. It keeps the last changes, in up to logBytes of
-// memory, to answer [Publisher.Since]: 4 MiB hold about half a million flips, and zero
-// none. Nothing else may freeze c. Each life of a cache must begin with a greater epoch
-// than any before, such as the time (see [digest.NewCountingFilter]); replicas recover
-// from a smaller one, but only after some messages. [digest.Limits.Accept] says
-// beforehand whether replicas will take so large a filter. For a hundred million keys
-// their limits must be raised.
+// memory, to answer [Publisher.Since]: 4 MiB hold about half a million flips, and zero holds
+// none. Nothing else may freeze c. Each life of a cache must begin with a greater epoch than
+// any before, such as the time (see [digest.NewCountingFilter]). Replicas recover from a
+// smaller epoch, but only after some messages. [digest.Limits.Accept] says beforehand whether
+// replicas will take so large a filter. For a hundred million keys their limits must be raised.
 func NewPublisher(c *digest.CountingFilter, logBytes int) *Publisher {
 	p := &Publisher{counters: c, history: digest.NewHistory(logBytes)}
 	p.history.Advance(c.Advance())
@@ -38,7 +37,7 @@ func (p *Publisher) Next() []byte {
 	defer p.mu.Unlock()
 	last := p.history.Current()
 	f, d := p.counters.AdvanceDelta()
-	if d == nil || d.Base() != last.Version() {
+	if d.Base() != last.Version() { // somebody else has frozen the filter, too
 		p.history.Advance(f)
 		return p.since(f.Version())
 	}
@@ -67,7 +66,7 @@ func (p *Publisher) since(v digest.Version) []byte {
 func encode(d *digest.Delta, base *digest.Filter) []byte {
 	b, err := d.AppendTo(nil, base)
 	if err != nil {
-		panic(err) // the history only has bases that fit
+		panic(err) // the history returns bases that fit
 	}
 	return b
 }

@@ -23,8 +23,8 @@ const (
 func (n *Node) watchParts() {
 	n.watchdog.Probe("exchange", n.gossip.ProbeExchange)
 	n.watchdog.Probe("publishing", n.gossip.ProbePublishing)
-	n.watchdog.Probe("digest", func() { n.holdings.Filter().Tally() }) // takes the lock of each shard
-	n.watchdog.Probe("store", n.troubles.look(n))                      // takes the store's locks
+	n.watchdog.Probe("digest", func() { n.holdings.Filter().Len() }) // takes the lock of each shard
+	n.watchdog.Probe("store", n.troubles.look(n))                    // takes the store's locks
 }
 
 // hangReporter returns a function that logs when a part begins to hang, once a minute as long

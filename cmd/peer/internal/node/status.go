@@ -71,11 +71,10 @@ func (n *Node) digest() admin.Digest {
 	f := filter.Current()
 	g := f.Geometry()
 	v := f.Version()
-	t := filter.Tally()
 	return admin.Digest{
-		Keys: t.Keys, Published: f.Keys(), Planned: n.holdings.Planned(), Replans: n.replans.Load(), Bits: g.Bits, Hashes: g.Hashes,
+		Keys: filter.Len(), Published: f.Keys(), Planned: n.holdings.Planned(), Replans: n.replans.Load(), Bits: g.Bits, Hashes: g.Hashes,
 		FalsePositiveRate: f.FalsePositiveRate(), Epoch: v.Epoch, Sequence: v.Sequence,
-		MemoryBytes: f.MemoryBytes(), Saturated: t.Saturated,
+		MemoryBytes: f.MemoryBytes(), Saturated: filter.Saturated(),
 	}
 }
 
