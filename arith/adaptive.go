@@ -6,8 +6,8 @@ import "math/bits"
 // and draws them like balls from an urn: the odds of the next one follow from what is
 // left. So it spends no bits on learning the density.
 //
-// Where at least one in sparseFactor of the bits is of the rarer kind it codes
-// bit by bit (this file), elsewhere the gaps (adaptive_gaps.go).
+// If at least one in sparseFactor of the bits is of the rarer kind, it codes bit by bit (this
+// file), otherwise gap by gap (adaptive_gaps.go).
 const sparseFactor = 8
 
 func sparse(m, x uint64) bool { return sparseFactor*min(x, m-x) < m }
@@ -58,9 +58,9 @@ func decodeAdaptiveBitmap(words []uint64, src []byte, m, x uint64) error {
 	return err
 }
 
-// zeroOdds returns the probability, scaled by 2^64, that a bit is zero when
-// ones of the left bits that remain are one. It serves a whole word: redrawing
-// it for every bit would save less than three bits in all.
+// zeroOdds returns the probability, scaled by 2^64, that a bit is zero if ones of the left bits
+// that remain are one. It is used for a whole word: computing it anew for every bit would save
+// less than three bits in all.
 func zeroOdds(left, ones uint64) uint64 {
 	q, _ := bits.Div64(left-ones, 0, left)
 	return max(q, 1<<32)
@@ -83,8 +83,7 @@ func encodeWords(e *encoder, s *source, x uint64) {
 	}
 }
 
-// decodeWords hands all words of m bits to emit, from the first on, unless
-// there is an error.
+// decodeWords passes all words of m bits to emit, from the first on, unless there is an error.
 func decodeWords(d *decoder, m, x uint64, emit func(i, w uint64)) error {
 	left, ones := m, x
 	for i := uint64(0); left > 0; i++ {

@@ -2,15 +2,15 @@ package arith
 
 import "math/bits"
 
-// gapModel codes the number of absent positions before each member of a
-// sparse set. When positions are drawn independently that gap is geometric:
-// it is g or more with probability r^g. A geometric variable has no memory
-// and independent binary digits, so a gap is coded as
+// gapModel codes the number of absent positions before each member of a sparse set. If
+// positions are drawn independently, this gap is geometric: it is g or more with probability
+// r^g. A geometric variable has no memory, and its binary digits are independent. So a gap
+// is coded as
 //
 //	one decision for each jump over 1<<top positions without a member, and
 //	one that there is no further jump; then
 //	one decision for each digit from top-1 down to floor; then
-//	the digits below floor, which are all but fair.
+//	the digits below floor, for which zero and one are nearly equally likely.
 //
 // The probabilities follow from m and x by integer arithmetic alone.
 type gapModel struct {
@@ -21,8 +21,8 @@ type gapModel struct {
 
 const maxGapDigits = 44 // r^(2^j) falls below 1/4 before j gets here: m <= MaxUniverse
 
-// newGapModel describes the gaps of x positions out of m, of which they are
-// at most one in sparseFactor.
+// newGapModel returns the model of the gaps of x positions out of m. x must be at most a share
+// 1/sparseFactor of m.
 func newGapModel(m, x uint64) gapModel {
 	var g gapModel
 	if x == 0 {
@@ -55,8 +55,7 @@ func (g *gapModel) encode(e *encoder, gap uint64) {
 	e.encodeUniform(gap&(1<<g.floor-1), g.floor)
 }
 
-// decode returns a gap, or the first multiple of the jump that is not below
-// bound.
+// decode returns a gap. It stops at the first multiple of the jump that is not below bound.
 func (g *gapModel) decode(d *decoder, bound uint64) uint64 {
 	gap := uint64(0)
 	for d.decodeBit(g.noJump) != 0 {
@@ -71,8 +70,7 @@ func (g *gapModel) decode(d *decoder, bound uint64) uint64 {
 	return gap + digits<<g.floor + d.decodeUniform(g.floor)
 }
 
-// decodeGaps hands x increasing positions below m to emit, unless there is an
-// error.
+// decodeGaps passes x increasing positions below m to emit, unless there is an error.
 func decodeGaps(d *decoder, m, x uint64, emit func(p uint64)) error {
 	g := newGapModel(m, x)
 	from := uint64(0)

@@ -11,16 +11,16 @@ import (
 //	for each chunk but the last, how many members it has;
 //	the code of each chunk. One without members has no bytes.
 //
-// Numbers are unsigned varints of the fewest bytes.
+// Numbers are unsigned varints, in as few bytes as possible.
 
-// part is what the directory says of a chunk.
+// part is the directory's entry of a chunk.
 type part struct {
 	count  uint64 // members
 	length int    // bytes
-	at     int    // where they begin; decoders only
+	at     int    // offset of the code; for decoders only
 }
 
-// onStack is how many chunks are managed without allocating.
+// onStack is how many chunks can be handled without an allocation.
 const onStack = 64
 
 // appendBlocks appends the code of s, which has x positions.
@@ -40,7 +40,8 @@ func appendBlocks(dst []byte, s *source, x uint64) []byte {
 	}
 	var e chunkEncoder
 	e.init(&p)
-	// The codes are written behind the most that the directory may take, and moved up to it.
+	// The codes are written after as much room as the directory may need, and then moved up to
+	// its end.
 	start := len(dst)
 	room := start + 2*binary.MaxVarintLen64*last
 	dst = slices.Grow(dst, room-start)[:room]
@@ -65,13 +66,12 @@ func (e *chunkEncoder) appendChunk(dst []byte, s *source, i int, p *part) []byte
 	from, to := e.plan.chunk(i)
 	n := e.bound(from, to, p.count)
 	dst = slices.Grow(dst, n)
-	code := e.encode(dst[len(dst):][:n:n], s, from, to) // the end of what it is given
+	code := e.encode(dst[len(dst):][:n:n], s, from, to) // at the end of this slice
 	p.length = len(code)
 	return append(dst, code...)
 }
 
-// directory reads what precedes the chunks of src. parts is as long as there
-// are chunks.
+// directory reads the directory of src into parts, which has an element for each chunk.
 func directory(src []byte, p *blockPlan, parts []part) error {
 	at := 0
 	number := func() (uint64, error) {

@@ -1,8 +1,7 @@
 package arith
 
-// decodeBlocks decodes a set into t or, if that is nil, into words: chunk after chunk.
-// How many there are follows from counts that checkCounts has compared with the length
-// of src.
+// decodeBlocks decodes a set into t or, if t is nil, into words: chunk after chunk. The number
+// of chunks follows from m and x, which checkCounts has compared with the length of src.
 func decodeBlocks(words []uint64, t *taker, src []byte, m, x uint64) error {
 	p := planBlocks(m, x)
 	var local [onStack]part

@@ -7,20 +7,20 @@ import (
 
 // A chunk's bytes are one string of bits, the low bits of a byte first:
 //
-//	zeros and a one, at most eight bits, that fill up the first byte;
+//	zeros and then a one, at most eight bits, that pad the first byte;
 //	the two states, log bits each;
-//	for each symbol its raw bits, and then the bits its state had shed.
+//	for each symbol its raw bits, and then the bits that its state shed.
 //
-// The two states take turns, so that neither has to wait for the other. The
-// encoder goes from the last symbol to the first and fills its buffer from the
-// end; the decoder then reads forward.
+// The two states alternate, so that neither has to wait for the other. The encoder goes from
+// the last symbol to the first and fills its buffer from the end; the decoder then reads
+// forward.
 
-// bitPacker is the encoder's end of a chunk.
+// bitPacker writes the bits of a chunk, from the last to the first.
 type bitPacker struct {
 	dst  []byte // filled from the end
 	at   uint   // where the next eight bytes would be stored
-	acc  uint64 // the low count bits are still to be stored
-	n    uint64 // count
+	acc  uint64 // its low n bits are still to be stored
+	n    uint64
 	next uint64 // the state whose turn it is
 	last uint64
 }
@@ -29,9 +29,8 @@ func (p *bitPacker) reset(dst []byte, t *encodeTable) {
 	*p = bitPacker{dst: dst, at: uint(len(dst) - 8), next: t.one, last: t.one}
 }
 
-// singles codes entries from the first on, at most a batch: the last symbols of
-// the chunk come first. An entry is a value<<8 and the ordinal of its symbol,
-// which takes at most 56 bits.
+// singles codes entries in order, at most a batch: the last symbol of the chunk comes first. An
+// entry is a value<<8 plus the ordinal of its symbol. A symbol takes at most 56 bits.
 func (p *bitPacker) singles(entries []uint64, t *encodeTable) {
 	s0, s1, acc, n := p.next, p.last, p.acc, p.n
 	for len(entries) > 1 {
@@ -73,10 +72,10 @@ func (p *bitPacker) singles(entries []uint64, t *encodeTable) {
 	}
 }
 
-// windowBytes is more than a batch of symbols of at most 28 bits takes.
+// windowBytes is more than the bytes of a batch of symbols of at most 28 bits.
 const windowBytes = 1024
 
-// window returns where the next windowBytes are to be stored, from the byte at
+// window returns the part of the buffer for the next windowBytes. These are stored from index
 // windowBytes-1 down, eight at a time.
 func (p *bitPacker) window() *[windowBytes + 7]byte {
 	return (*[windowBytes + 7]byte)(p.dst[p.at-(windowBytes-1):])
@@ -92,7 +91,7 @@ func (p *bitPacker) single(entry uint64, t *encodeTable) {
 	p.next, p.last = p.last, uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
 }
 
-// push puts the n bits of v, at most 56, before all bits so far.
+// push writes the n bits of v, at most 56, before all bits so far.
 func (p *bitPacker) push(v, n uint64) {
 	p.acc = p.acc<<(n&63) | v
 	p.n += n
@@ -101,11 +100,11 @@ func (p *bitPacker) push(v, n uint64) {
 	p.n &= 7
 }
 
-// finish puts the states and the filling before the symbols and returns the
-// chunk's bytes, which are the end of the buffer.
+// finish writes the states and the padding before the symbols. It returns the chunk's bytes,
+// which are the end of the buffer.
 func (p *bitPacker) finish(t *encodeTable) []byte {
 	log := uint64(bits.Len64(t.one) - 1)
-	// The symbol coded last is the first to decode, by the state it left.
+	// The symbol that was coded last is decoded first, from the state that it left.
 	p.push(p.next-t.one, log)
 	p.push(p.last-t.one, log)
 	p.push(1<<(7-p.n), 8-p.n)
@@ -115,15 +114,15 @@ func (p *bitPacker) finish(t *encodeTable) []byte {
 // batch is the number of symbols that are coded and decoded at a time.
 const batch = 256
 
-// bitReader is the decoder's end of a chunk.
+// bitReader reads the bits of a chunk.
 type bitReader struct {
 	src  []byte
-	at   uint64 // the next bit of src, or beyond its end, where there are zeros
+	at   uint64 // the next bit of src; after its end there are zeros
 	next uint64 // the state whose turn it is, less L
 	last uint64
 }
 
-// reset starts on a chunk. It returns false if no chunk begins so.
+// reset starts to read a chunk. It returns false if no chunk begins with these bytes.
 func (r *bitReader) reset(src []byte, t *decodeTable) bool {
 	if len(src) == 0 || src[0] == 0 {
 		return false
@@ -153,17 +152,16 @@ func (r *bitReader) pull(n uint) uint64 {
 	return v
 }
 
-// overrun tells whether symbols were decoded that the chunk does not hold.
+// overrun reports whether more bits were read than the chunk has.
 func (r *bitReader) overrun() bool { return r.at > 8*uint64(len(r.src)) }
 
-// done tells whether the chunk ends here, in the states that its encoder
-// started from.
+// done reports whether the chunk ends here, in the states from which its encoder started.
 func (r *bitReader) done() bool {
 	return r.at == 8*uint64(len(r.src)) && r.next == 0 && r.last == 0
 }
 
-// values decodes len(out) symbols, of at most 56 bits each. Its caller asks overrun
-// whether they were there.
+// values decodes len(out) symbols, of at most 56 bits each. The caller must call overrun to
+// find out whether the chunk has so many.
 func (r *bitReader) values(out []uint64, t *decodeTable) {
 	s0, s1, at, src := r.next, r.last, r.at, r.src
 	done := 0
@@ -182,7 +180,7 @@ func (r *bitReader) values(out []uint64, t *decodeTable) {
 		done++
 	}
 	r.next, r.last, r.at = s0, s1, at
-	for i := range out[done:] { // what the last eight bytes hold
+	for i := range out[done:] { // those in the last eight bytes
 		x := r.peek()
 		s := r.next % (1 << blockLog)
 		sym := t.sym[s]

@@ -4,7 +4,7 @@ package arith
 type chunkDecoder struct {
 	decodeTable
 	plan blockPlan
-	jump uint64           // gaps: what a jump passes over
+	jump uint64           // gaps: positions that a jump skips
 	kept [maxSymbols]bool // blocks: the groups that must not be escaped
 }
 
@@ -41,7 +41,7 @@ func (d *chunkDecoder) bitmap(words []uint64, src []byte, from, to, count uint64
 	return err
 }
 
-// set hands the positions of the chunk [from, to), which has count members, to t.
+// set passes the positions of the chunk [from, to), which has count members, to t.
 func (d *chunkDecoder) set(t *taker, src []byte, from, to, count uint64) error {
 	t.next = from
 	switch {
@@ -57,7 +57,7 @@ func (d *chunkDecoder) set(t *taker, src []byte, from, to, count uint64) error {
 	}
 }
 
-// none is the error of a chunk without members: it has no bytes.
+// none checks a chunk without members, which must have no bytes.
 func none(src []byte) error {
 	if len(src) > 0 {
 		return ErrCorrupt
@@ -70,11 +70,11 @@ type chunkReader struct {
 	bitReader
 	count  uint64 // members still to come
 	span   uint64 // positions
-	place  uint64 // gaps: where the next begins, less the chunk's first position
+	place  uint64 // gaps: where the next one begins, relative to the chunk
 	values [batch]uint64
 }
 
-// open starts on a chunk of span positions with count members, at least one.
+// open starts to decode a chunk of span positions with count members, at least one.
 func (d *chunkDecoder) open(r *chunkReader, src []byte, span, count uint64) error {
 	r.count, r.span = count, span
 	if !r.reset(src, &d.decodeTable) {
@@ -83,7 +83,7 @@ func (d *chunkDecoder) open(r *chunkReader, src []byte, span, count uint64) erro
 	return nil
 }
 
-// end is the error of a chunk that should end here.
+// end checks that the chunk ends here.
 func (r *chunkReader) end() error {
 	if r.count != 0 || !r.done() {
 		return ErrCorrupt
@@ -91,8 +91,8 @@ func (r *chunkReader) end() error {
 	return nil
 }
 
-// members returns the next members, less the chunk's first position. They lie
-// within the chunk; there may be none, after jumps.
+// members returns the next members, relative to the chunk's first position. All are within the
+// chunk; after jumps there may be none.
 func (d *chunkDecoder) members(r *chunkReader) (found []uint64, err error) {
 	out := r.values[:min(r.count, batch)]
 	n, place, once := 0, r.place, len(out)
@@ -109,7 +109,7 @@ func (d *chunkDecoder) members(r *chunkReader) (found []uint64, err error) {
 		if n == len(out) {
 			break
 		}
-		// What the loop over plain gaps can't do: jumps, and the end of src.
+		// The loop over plain gaps does not handle jumps and the end of src.
 		rest := out[n:min(n+once, len(out))]
 		r.bitReader.values(rest, &d.decodeTable)
 		for _, gap := range rest {
@@ -146,7 +146,7 @@ func (d *chunkDecoder) gapsToWords(words []uint64, src []byte, span, count uint6
 		if err != nil {
 			return err
 		}
-		// The words are cleared on the way, to be touched once only.
+		// The words are cleared here, so that each is touched only once.
 		clear(words[cleared:wordsFor(r.place)])
 		cleared = wordsFor(r.place)
 		insert(words, found)
@@ -238,7 +238,7 @@ func (d *chunkDecoder) blocksToSet(t *taker, src []byte, from, to, count uint64)
 	return r.end()
 }
 
-// stray tells whether words, which hold at most span bits, have a one beyond.
+// stray reports whether words, of which span bits count, have a one after these.
 func stray(words []uint64, span uint64) bool {
 	return 64*uint64(len(words)) > span && words[len(words)-1]>>(span%64) != 0
 }

@@ -31,7 +31,7 @@ func (e *chunkEncoder) init(p *blockPlan) {
 		e.raw = uint(mod.symbols[0].raw)
 		e.jump = uint64(mod.n - 1)
 	} else {
-		mod.symbols[mod.n-1].base = 0 // what follows an escape is the rank
+		mod.symbols[mod.n-1].base = 0 // an escape is followed by the rank itself
 		for i := range sym[:groups] {
 			sym[i] = min(sym[i], kept)
 		}
@@ -43,8 +43,8 @@ func (e *chunkEncoder) init(p *blockPlan) {
 	}
 }
 
-// baseInClass makes the bases of blocks of 16 bits count from the first block
-// with as many ones, as place16 does.
+// baseInClass makes the bases of blocks of 16 bits relative to the first block with as many
+// ones, like place16.
 func (e *chunkEncoder) baseInClass() {
 	ordinal, first := 0, uint64(0)
 	for c := range uint(17) {
@@ -57,7 +57,7 @@ func (e *chunkEncoder) baseInClass() {
 	}
 }
 
-// bound returns no fewer bytes than a chunk of count members takes.
+// bound returns at least as many bytes as a chunk of count members takes.
 func (e *chunkEncoder) bound(from, to, count uint64) int {
 	symbols := count
 	switch e.plan.form {
@@ -71,8 +71,8 @@ func (e *chunkEncoder) bound(from, to, count uint64) int {
 	return int((symbols*uint64(e.long)+2*blockLog)/8) + 24 + windowBytes
 }
 
-// encode codes the chunk [from, to) into buffer, which is at least bound
-// bytes, and returns its code, a part of buffer.
+// encode codes the chunk [from, to) into buffer, which must have at least bound bytes. It
+// returns the code, which is a part of buffer.
 func (e *chunkEncoder) encode(buffer []byte, s *source, from, to uint64) []byte {
 	var p bitPacker
 	p.reset(buffer, &e.encodeTable)
@@ -87,7 +87,7 @@ func (e *chunkEncoder) encode(buffer []byte, s *source, from, to uint64) []byte 
 	return p.finish(&e.encodeTable)
 }
 
-// wordBatch is the number of words that are looked at together.
+// wordBatch is the number of words that are processed together.
 const wordBatch = 64
 
 // encodeBlocks goes from the last block to the first.
@@ -153,8 +153,7 @@ func (e *chunkEncoder) encodeGaps(p *bitPacker, members []uint64) {
 	}
 }
 
-// encodeGap codes one gap. In the order of decoding its jumps come first, then
-// its class.
+// encodeGap codes one gap. When it is decoded, its jumps come first and then its class.
 func (e *chunkEncoder) encodeGap(p *bitPacker, gap uint64) {
 	jump := e.jump << e.raw
 	jumps := gap / jump

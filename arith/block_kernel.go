@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// The loops of this file are those that a form spends its time in. The coding steps are
-// the ones of bitPacker.singles, spelled out so that all that they need stays in registers.
+// The forms spend most of their time in the loops of this file. The coding steps are those of
+// bitPacker.singles, repeated here so that their variables stay in registers.
 
 // words16 codes the blocks of 16 bits of words, from the last to the first.
 func (p *bitPacker) words16(words []uint64, t *encodeTable) {
@@ -64,10 +64,9 @@ func (p *bitPacker) words16(words []uint64, t *encodeTable) {
 	p.next, p.last, p.acc, p.n, p.at = s0, s1, acc, n, at
 }
 
-// gaps codes the gaps between members, the last first, and returns the members
-// between which gaps are left: the first one or two, or all up to a gap that
-// needs a jump. Symbol i is the class of gaps from i<<raw on, up to jump; no
-// symbol takes more than 28 bits.
+// gaps codes the gaps between members, from the last to the first. It returns the members whose
+// gaps are not coded yet: the first one or two, or all up to a gap that needs a jump. Symbol i,
+// below jump, is the class of gaps from i<<raw on. No symbol takes more than 28 bits.
 func (p *bitPacker) gaps(members []uint64, t *encodeTable, raw uint, jump uint64) []uint64 {
 	s0, s1, acc, n := p.next, p.last, p.acc, p.n
 	jump = min(jump, maxSymbols-1)
@@ -106,9 +105,9 @@ func (p *bitPacker) gaps(members []uint64, t *encodeTable, raw uint, jump uint64
 	return members[:left+1]
 }
 
-// gaps decodes plain gaps, from place on, to the members that end them, an even
-// number of them: as many as there is room for in out, but none that the last
-// eight bytes hold and none from a jump on. No symbol takes more than 28 bits.
+// gaps decodes plain gaps, from place on, and puts the members at their ends into out. It
+// returns how many these are, an even number. It stops when out is full, at a jump, and at the
+// last eight bytes. No symbol takes more than 28 bits.
 func (r *bitReader) gaps(out []uint64, t *decodeTable, place uint64) int {
 	s0, s1, at, src := r.next, r.last, r.at, r.src
 	place--
@@ -147,9 +146,8 @@ func (p *bitPacker) words32(words []uint64, t *encodeTable) {
 	p.singles(entries32(&entries, words), t)
 }
 
-// entries32 returns the entries of the blocks of 32 bits of words, at most
-// batch/2 words, from the last to the first. Coding them in a second loop is
-// faster than in this one, which has no registers left.
+// entries32 returns the entries of the blocks of 32 bits of words, at most batch/2 words, from
+// the last to the first. They are coded in a second loop, since this one has no registers left.
 func entries32(entries *[batch]uint64, words []uint64) []uint64 {
 	j := 0
 	for i := len(words) - 1; i >= 0; i-- {
@@ -179,8 +177,8 @@ func entries32(entries *[batch]uint64, words []uint64) []uint64 {
 	return entries[:j]
 }
 
-// words16 decodes the blocks of 16 bits of words, at most wordBatch of
-// them. It returns false if a block was escaped that must not be.
+// words16 decodes the blocks of 16 bits of words, at most wordBatch of them. It returns false
+// if a block was escaped although it has a symbol.
 func (r *chunkReader) words16(words []uint64, d *chunkDecoder) bool {
 	r.bitReader.values(r.values[:4*len(words)], &d.decodeTable)
 	return from16(words, r.values[:], &d.kept)
@@ -192,15 +190,15 @@ func (r *chunkReader) words32(words []uint64, d *chunkDecoder) bool {
 	return from32(words, r.values[:], &d.kept)
 }
 
-// insert sets the bits of words that members, which increase, stand for.
+// insert sets the bits of words at members.
 func insert(words, members []uint64) {
 	for _, at := range members {
 		words[at/64] |= 1 << (at % 64)
 	}
 }
 
-// from16 turns decoded values into words of four blocks each. It returns
-// false if a block was escaped that must not be.
+// from16 turns decoded values into words of four blocks each. It returns false if a block was
+// escaped although it has a symbol.
 func from16(words, values []uint64, kept *[maxSymbols]bool) bool {
 	for i := range words {
 		v := values[4*i:]
@@ -245,8 +243,8 @@ func from32(words, values []uint64, kept *[maxSymbols]bool) bool {
 	return true
 }
 
-// block32 returns the block for a decoded value, and whether it was rightly
-// escaped if it was.
+// block32 returns the block of a decoded value. ok is false if the block was escaped although
+// it has a symbol.
 func block32(v uint64, kept *[maxSymbols]bool) (block uint32, ok bool) {
 	if v < quick32 {
 		return tables.unrank32[v], true

@@ -2,11 +2,10 @@ package arith
 
 import "math/bits"
 
-// The block method codes a set as a sequence of symbols, each of which stands
-// for 1<<raw values that are equally likely: from base on, one after another.
-// A symbol goes through the state machine of block_table.go, which spends
-// fractions of a bit; which of its values is meant follows in raw plain bits.
-// So one step codes a whole block of 16 or 32 bits, or a whole gap, without a
+// The block method codes a set as a sequence of symbols. Each symbol stands for 1<<raw
+// successive values, from base on, that are equally likely. The state machine of
+// block_table.go codes the symbol, in fractions of a bit; raw plain bits then say which of
+// its values is meant. So one step codes a whole block of 16 or 32 bits, or a whole gap, without a
 // table of all blocks or gaps.
 //
 // A model lists the symbols of a form at one density. It is computed from m
@@ -35,7 +34,7 @@ func (m *model) add(base uint64, raw uint8, weight uint64) {
 	m.n++
 }
 
-// longest returns the most bits that one symbol can take, place included.
+// longest returns the most bits that one symbol can take, its raw bits included.
 func (m *model) longest() uint {
 	most := uint(0)
 	for _, s := range m.symbols[:m.n] {
@@ -44,9 +43,9 @@ func (m *model) longest() uint {
 	return most
 }
 
-// normalise turns weights into frequencies: the nearest integers, at least
-// one, and then, until they sum to 1<<log, one more or less where it changes
-// the cost the least: -weight*log(freq) changes by about weight/(freq±1/2).
+// normalise turns weights into frequencies: the nearest integers, at least one. Then, until
+// they sum to 1<<log, it adds or subtracts one where that changes the cost the least:
+// -weight*log(freq) changes by about weight/(freq±1/2).
 func (m *model) normalise() {
 	symbols := m.symbols[:m.n]
 	sum := 0
@@ -78,14 +77,14 @@ func (m *model) normalise() {
 	}
 }
 
-// Blocks of B bits are ranked by the number of ones and, among equals, as
-// block_rank.go says. The C(B, c) blocks with c ones are cut into groups whose
-// sizes are the powers of two in C(B, c), largest first.
+// Blocks of B bits are ranked by the number of ones and, among equals, as in block_rank.go.
+// The C(B, c) blocks with c ones are cut into groups whose sizes are the powers of two in
+// C(B, c), largest first.
 //
-// blockModel gives a symbol to every group that is likely enough to deserve a
-// frequency, in order of rank, and one more to all the others: the escape,
-// followed by the rank as it is. Its base lies beyond all ranks, so that a
-// decoded value tells how it was coded. ordinal counts all groups of size B.
+// blockModel gives a symbol to each group that is likely enough, in order of rank. All
+// others have one symbol together, the escape, which is followed by the plain rank. Its base
+// is above all ranks, so a decoded value tells how it was coded. visit gets each group's
+// ordinal, and whether it has a symbol of its own.
 func blockModel(mod *model, m, y uint64, size uint, visit func(ordinal int, kept bool)) {
 	const enough = 1 << 49 // an eighth of a unit of frequency
 	mod.log, mod.n = blockLog, 0
@@ -97,7 +96,7 @@ func blockModel(mod *model, m, y uint64, size uint, visit func(ordinal int, kept
 	if y < m-y {
 		odds, _ = bits.Div64(y, 0, m-y)
 	}
-	escaped := uint64(0)            // less 2^64
+	escaped := uint64(0)            // probability, times 2^64: starts at 2^64, modulo 2^64
 	class, likely := uint(0), zeros // probability of one block with class ones
 	eachGroup(size, func(ordinal int, ones uint, first uint64, log int) {
 		for ; class < ones; class++ {
@@ -123,10 +122,10 @@ func choose(n, k uint) uint64 {
 	return c
 }
 
-// gapModelOf makes the model of gaps between members that lie at random: classes of
-// 1<<raw gaps each, about an eighth of the mean gap wide, until fewer than one
-// gap in 128 is longer. The last symbol is the jump: it passes over all those
-// classes without a member, and another symbol follows.
+// gapModelOf makes the model of gaps between random members. Its classes have 1<<raw gaps each,
+// which is about an eighth of the mean gap. There are so many that fewer than one gap in 128 is
+// longer. The last symbol is the jump: it skips as many positions as all classes have gaps, and
+// another symbol follows.
 func gapModelOf(mod *model, m, y uint64) {
 	mod.log, mod.n = gapLog, 0
 	r, _ := bits.Div64(m-y, 0, m) // probability that a gap is 1<<raw or more

@@ -8,31 +8,30 @@ type blockForm uint8
 const (
 	blocks16 blockForm = iota // 16 bits of the array
 	blocks32                  // 32 bits of the array
-	gaps                      // the positions before a member that are none
+	gaps                      // the absent positions before each member
 )
 
-// One in sparse16 or more of the array are members: blocks of 16 bits. One in
-// sparse32 or more: blocks of 32 bits. Fewer: gaps. All three come near the
-// limit everywhere; the bounds are where one form becomes faster than another.
+// If at least one position in sparse16 is a member, blocks have 16 bits; if at least one in
+// sparse32, 32 bits. Otherwise gaps are coded. All three come near the limit everywhere; at
+// these bounds one form becomes faster than another.
 const (
 	sparse16 = 13
 	sparse32 = 26
 )
 
-// blockPlan is all that m and x decide about the block method's bytes.
+// blockPlan has everything about the block method's bytes that follows from m and x.
 type blockPlan struct {
 	m    uint64
 	y    uint64 // how many positions are coded as members: the rarer kind
 	flip bool   // the members coded are the positions that are not in the set
 	form blockForm
-	// The universe is cut into chunks that are coded apart, of span positions
-	// each and the last of what is left.
+	// The universe is cut into chunks that are coded separately. Each has span positions, and
+	// the last one the rest.
 	span   uint64
 	chunks int
 }
 
-// chunkBytes is about how many bytes a chunk's code takes at least, where
-// there is more than one.
+// chunkBytes is about the fewest bytes of a chunk's code, if there are several chunks.
 const chunkBytes = 1 << 17
 
 func planBlocks(m, x uint64) blockPlan {
@@ -54,8 +53,8 @@ func planBlocks(m, x uint64) blockPlan {
 	return p
 }
 
-// codeBits is about the number of bits that y members of m positions take,
-// y <= m/2, and not less than three quarters of it.
+// codeBits is about the number of bits that y members of m positions take, y <= m/2. It is at
+// least three quarters of that number.
 func codeBits(m, y uint64) uint64 {
 	if y == 0 {
 		return 0

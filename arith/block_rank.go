@@ -5,12 +5,10 @@ import (
 	"sync"
 )
 
-// Blocks are ranked from 0: first by the number of ones. Among blocks of 16
-// bits with equally many the smaller number comes first. Among blocks of 32
-// bits the low half decides first, by its rank among the halves with fewer or
-// as many ones, then the high half by its rank: blocks whose low half has
-// fewer ones come first, then those whose low half ranks lower, then those
-// whose high half does.
+// Blocks are ranked from 0, first by the number of ones. Among blocks of 16 bits with as many
+// ones, the smaller number comes first. Among blocks of 32 bits with as many ones, those whose
+// low half has fewer ones come first, then those whose low half ranks lower, then those whose
+// high half ranks lower.
 
 // tables are the same for every model, and too big to compute for each. They
 // are filled by fillTables, before first use, and never change. Being a variable
@@ -19,19 +17,19 @@ var tables blockTables
 
 type blockTables struct {
 	unrank16  [1 << 16]uint16 // block of each rank
-	place16   [1 << 16]uint16 // of each block, or half of one of 32 bits: its rank among equals
+	place16   [1 << 16]uint16 // of each block, or half of a block of 32 bits: its rank among those with as many ones
 	ordinal16 [1 << 16]uint8  // of each block: ordinal of its group
 
-	cell32     [1 << 10]uint64 // of ones in the low half * 32 + ones in the high half: rank of the first such block
-	high32     [1 << 10]uint64 // how many high halves there are with as many ones
+	cell32     [1 << 10]uint64 // at (ones of the low half)*32 + (ones of the high half): rank of the first such block
+	high32     [1 << 10]uint64 // at the same index: how many high halves have as many ones
 	unrank32   [1 << 16]uint32 // block of each rank below quick32
 	ordinal32  [1 << 16]uint8  // its group's ordinal
 	firstOrd32 [34]uint16      // ordinal of the first group with c ones
 	first16    [18]uint64      // rank of the first block with c ones
 	first32    [34]uint64
 	least32    [34]uint8     // the fewest ones of a block whose rank has so many binary digits
-	shift32    [33]uint8     // of a rank among those with c ones: what is left are six bits,
-	start32    [33][64]uint8 // and the fewest ones that the low half then has
+	shift32    [33]uint8     // for a rank among those with c ones: shifted so, it has six bits,
+	start32    [33][64]uint8 // by which this has the fewest ones of the low half
 }
 
 // quick32 is the number of blocks of 32 bits with at most four ones.
@@ -89,8 +87,8 @@ var fillTables = sync.OnceFunc(func() {
 	})
 })
 
-// eachGroup visits the groups of blocks of size bits in order of rank: of each, how many
-// ones its blocks have, the rank of the first, and the logarithm of their number.
+// eachGroup visits the groups of blocks of size bits in order of rank. It passes how many ones
+// a group's blocks have, the rank of the first block, and the logarithm of their number.
 func eachGroup(size uint, visit func(ordinal int, ones uint, first uint64, log int)) {
 	first, ordinal := uint64(0), 0
 	for c := range size + 1 {
@@ -105,16 +103,16 @@ func eachGroup(size uint, visit func(ordinal int, ones uint, first uint64, log i
 	}
 }
 
-// slowOrdinal32 returns the ordinal of the group that rank belongs to, among
-// those with as many ones. A rank that lies in the group of 1<<j blocks has
-// the same bits as the count of its class above j, and a zero for a one at j.
+// slowOrdinal32 returns the ordinal of the group of a block, given its rank and its ones. A
+// rank in the group of 1<<j blocks, relative to its class, has the same bits above j as the
+// number of blocks in the class; at j, it has a zero where that number has a one.
 func slowOrdinal32(rank uint64, ones int) uint64 {
 	count := tables.first32[ones+1] - tables.first32[ones]
 	j := bits.Len64((rank-tables.first32[ones])^count) - 1
 	return min(uint64(tables.firstOrd32[ones])+uint64(bits.OnesCount64(count>>(j+1))), maxSymbols-1)
 }
 
-// slowUnrank32 returns the block of that rank.
+// slowUnrank32 returns the block of a rank.
 func slowUnrank32(rank uint64) uint32 {
 	c := uint(tables.least32[bits.Len64(rank)%34])
 	for rank >= tables.first32[c+1] {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// source is the set to be coded, as either of its shapes. Its members are its positions
-// or, turned round by flip, those that it lacks.
+// source is the set to be coded, as an array of bits or as a list. Its members are its
+// positions or, with flip, the positions that it lacks.
 type source struct {
 	words     []uint64
 	tally     *tally   // of words
@@ -15,8 +15,8 @@ type source struct {
 	flip      bool
 }
 
-// count returns the number of members in [from, to), where from is a multiple of 64,
-// and so is to or it is m.
+// count returns the number of members in [from, to). from must be a multiple of 64, and so must
+// to, unless it is m.
 func (s *source) count(from, to uint64) uint64 {
 	n := uint64(0)
 	if s.words != nil {
@@ -52,8 +52,8 @@ func (s *source) members(yield func(uint64) bool) {
 	}
 }
 
-// A tally is how many ones an array has up to each of some places. What it takes is
-// one pass, before it is known how the array is cut into chunks.
+// A tally has the number of ones in an array up to each of some places. It needs one pass,
+// before it is known how the array is cut into chunks.
 type tally struct {
 	each   uint64 // words between two places
 	before [tallies + 1]uint64
@@ -86,8 +86,8 @@ func (s *source) between(from, to uint64) []uint64 {
 	return s.positions[i:j]
 }
 
-// array returns members as an array of bits that begins at position from, a
-// multiple of 64, for as many words as dst has. It may be written to dst.
+// array returns members as an array of bits, as many words as dst has. It begins at position
+// from, a multiple of 64. The result may be written to dst.
 func (s *source) array(dst []uint64, from uint64) []uint64 {
 	if s.words != nil {
 		words := s.words[from/64:][:len(dst)]
@@ -107,8 +107,7 @@ func (s *source) array(dst []uint64, from uint64) []uint64 {
 	return dst
 }
 
-// invert turns the bits of words round that stand for positions from from on
-// and below m.
+// invert inverts the bits of words, which begin at position from, up to position m.
 func invert(words []uint64, from, m uint64) {
 	for i := range words {
 		words[i] = ^words[i]
@@ -121,7 +120,7 @@ func invert(words []uint64, from, m uint64) {
 // members puts the positions of the ones in words, at most gapWords of them
 // that begin at position from, into found, and returns how many there are.
 //
-// A processor can't predict whether a word has any ones, nor whether it has a second.
+// A processor cannot predict whether a word has any ones, nor whether it has a second one.
 // So both are written in such a way that Go compiles them without a branch.
 func members(found *[gapWords * 64]uint64, words []uint64, from uint64) int {
 	n := uint64(0)
@@ -137,9 +136,9 @@ func members(found *[gapWords * 64]uint64, words []uint64, from uint64) int {
 	return int(n)
 }
 
-// membersOf is members for 64 words, behind the n that were found before.
+// membersOf is members for 64 words. It appends to the n positions that were found before.
 //
-// The lowest one of w is where the number of ones in w^(w-1) says, less one.
+// The place of the lowest one of w is the number of ones in w^(w-1), less one.
 func membersOf(found *[gapWords * 64]uint64, n uint64, words *[64]uint64, from uint64) uint64 {
 	from--
 	for some := nonzero(words); some != 0; some &= some - 1 {
@@ -158,8 +157,7 @@ func membersOf(found *[gapWords * 64]uint64, n uint64, words *[64]uint64, from u
 	return n
 }
 
-// nonzero returns which of the words are not zero: those that carry when all
-// ones are added.
+// nonzero returns a bit for each word that is not zero: adding all ones to such a word carries.
 func nonzero(words *[64]uint64) (some uint64) {
 	for i := len(words) - 4; i >= 0; i -= 4 {
 		_, carry := bits.Add64(words[i+3], 1<<64-1, 0)

@@ -9,9 +9,8 @@ import "math/bits"
 // number that interval. The decoder runs backwards from the encoder's last
 // state. Symbols own states as spread says.
 
-// spread gives each of the 1<<log states to a symbol, as zstd's FSE does
-// (RFC 8878, section 4.1.1): every symbol in turn takes as many states as its
-// frequency, a fixed odd step apart.
+// spread assigns each of the 1<<log states to a symbol, like zstd's FSE (RFC 8878, section
+// 4.1.1): every symbol in turn gets as many states as its frequency, a fixed odd step apart.
 func (m *model) spread(owner *[1 << blockLog]uint8) {
 	mask := uint(1)<<m.log - 1
 	step := 5<<m.log>>3 + 3
@@ -24,19 +23,18 @@ func (m *model) spread(owner *[1 << blockLog]uint8) {
 	}
 }
 
-// encodeTable holds, for each ordinal by which an encoder names a symbol, what
-// coding the symbol takes. Several ordinals may name the escape.
+// encodeTable has, for each ordinal by which an encoder names a symbol, the data to code it.
+// Several ordinals may name the escape.
 type encodeTable struct {
-	next [1 << blockLog]uint16 // states, sorted by owner and then in order
+	next [1 << blockLog]uint16 // states, sorted by symbol and then ascending
 	shed [maxSymbols]uint64    // (state+shed)>>16 is the number of bits to shed
-	turn [maxSymbols]uint64    // next[state>>that + turn] is the next state
-	base [maxSymbols]uint64    // of the symbol's values
+	turn [maxSymbols]uint64    // next[state>>(bits shed) + turn] is the next state
+	base [maxSymbols]uint64    // the first of the symbol's values
 	raw  [maxSymbols]uint64
 	one  uint64 // L, the state that encoding starts from
 }
 
-// build fills the table with the model's symbols. sym says which of them each
-// ordinal names.
+// build fills the table with the model's symbols. sym has the symbol that each ordinal names.
 func (t *encodeTable) build(m *model, sym []uint8) {
 	var owner [1 << blockLog]uint8
 	m.spread(&owner)
@@ -48,7 +46,7 @@ func (t *encodeTable) build(m *model, sym []uint8) {
 		start += uint32(s.freq)
 	}
 	for ordinal, i := range sym {
-		// Between most-1 and most bits are shed, the latter from f<<most on.
+		// most-1 bits are shed, or most bits from state f<<most on.
 		s := &m.symbols[i]
 		f := uint64(s.freq)
 		most := uint64(m.log) - uint64(bits.Len64(f)-1)
@@ -64,22 +62,22 @@ func (t *encodeTable) build(m *model, sym []uint8) {
 	}
 }
 
-// decodeTable holds, for each state less L, its symbol and where to go on.
+// decodeTable has, for each state less L, its symbol and the next state.
 type decodeTable struct {
 	next [1 << blockLog]uint16 // the next state less L, before the bits shed are added
-	shed [1 << blockLog]uint8  // how many bits that is
+	shed [1 << blockLog]uint8  // how many bits those are
 	sym  [1 << blockLog]uint8
 	raw  [1 << blockLog]uint8
 	base [maxSymbols]uint64
 	mask [maxSymbols]uint64 // 1<<raw - 1
 	log  uint
 	long uint // the most bits that a symbol takes
-	// Gaps: all of it for a state, base+1<<16 | next<<5 | jump<<4 | shed.
+	// Gaps: all of these for a state, as base+1<<16 | next<<5 | jump<<4 | shed.
 	gap  [1 << gapLog]uint64
-	each uint // raw, of all but the jump
+	each uint // raw of all symbols except the jump
 }
 
-// jumpBit says in gap that the symbol is the jump.
+// jumpBit is set in gap if the symbol is the jump.
 const jumpBit = 1 << 4
 
 func (t *decodeTable) buildGaps(m *model) {

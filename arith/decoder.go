@@ -5,16 +5,14 @@ import (
 	"math/bits"
 )
 
-// decoder reads what an encoder wrote, under the same odds in the same order. It
-// never reads past its input: where the code has run out it reads zeros and
-// remembers that it did. Its first error sticks; what it returns after one is
-// meaningless but within range, so that a loop whose length does not depend on what
-// was decoded needs to look at finish only. It must be given its source by reset
-// before use.
+// decoder reads what an encoder wrote, with the same probabilities in the same order. It never
+// reads past its input: after the end it reads zeros and remembers that it did. It keeps its
+// first error. What it returns after an error is meaningless but within range, so a loop whose
+// length does not depend on decoded values need only check finish. Call reset before use.
 type decoder struct {
 	src   []byte
-	next  int    // bytes of src that have entered code, which runs past the end by zeros
-	code  uint64 // the last 64 bits of the code that have entered
+	next  int    // bytes of src that are in code, zeros after its end included
+	code  uint64 // the last 64 bits that were taken in
 	ahead uint64 // code less the low end of the interval
 	width uint64
 	err   error
@@ -51,7 +49,7 @@ func (d *decoder) decodeUniform(n uint) uint64 {
 func (d *decoder) uniform(n uint) uint64 {
 	w := d.width >> n
 	v := d.ahead / w
-	if v>>n != 0 { // the rest that the division leaves belongs to no value
+	if v>>n != 0 { // the division leaves a rest, which belongs to no value
 		d.fail(ErrCorrupt)
 		return 0
 	}
@@ -99,7 +97,7 @@ func (d *decoder) narrow(from, width uint64) {
 	}
 }
 
-// shift takes the next 32 bits of the code in.
+// shift takes in the next 32 bits of the code.
 func (d *decoder) shift() {
 	var word uint32
 	if rest := d.src[min(d.next, len(d.src)):]; len(rest) >= 4 {
@@ -112,16 +110,15 @@ func (d *decoder) shift() {
 	d.next += 4
 	d.code = d.code<<32 | uint64(word)
 	d.ahead = d.ahead<<32 | uint64(word)
-	// Eight bytes are looked at ahead of those that the symbols have used up.
+	// code is eight bytes ahead of what the symbols have used.
 	if d.next-8 > len(d.src) {
 		d.fail(ErrTruncated)
 	}
 }
 
-// finish ends decoding. It returns the first error, and otherwise checks that
-// the input is exactly what the encoder writes for the symbols decoded:
-// [ErrTruncated] if that is longer than the input, [ErrCorrupt] if it is
-// shorter or other.
+// finish ends decoding. It returns the first error. If there was none, it checks that the input
+// is exactly what the encoder writes for the decoded symbols: the error is [ErrTruncated] if
+// that is longer than the input, and [ErrCorrupt] if it is shorter or different.
 func (d *decoder) finish() error {
 	if d.err != nil {
 		return d.err

@@ -4,9 +4,9 @@
 // A set is x strictly increasing positions in [0, m); the same set written as
 // a bit array has m bits of which x are one. There are C(m, x) such sets, so
 // log2 C(m, x) bits is the limit. Start from [AppendSet] and [DecodeSet], or
-// from [AppendBitmap] and [DecodeBitmap] where the array is at hand: equal sets
-// give equal bytes either way. The bytes contain neither m nor x, nor do they say
-// where they end: the caller's message carries all three. [Choose] picks the [Method]
+// from [AppendBitmap] and [DecodeBitmap] if you have the array: equal sets give equal
+// bytes either way. The bytes contain neither m nor x nor their own length: the caller's
+// message carries all three. [Choose] picks the [Method]
 // by a fixed rule.
 //
 // It is not a general-purpose compressor, and it does not detect damage reliably:

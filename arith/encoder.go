@@ -9,24 +9,22 @@ import (
 // renormalisation moves 32 bits at a time.
 const minWidth = 1 << 32
 
-// encoder writes decisions as one number in [0, 1), after Moffat, Neal and
-// Witten ("Arithmetic coding revisited", ACM TOIS 16(3), 1998): the interval that
-// the decisions so far have narrowed it to is [low, low+width), scaled to 64 bits.
-// It must be given its destination by reset before use.
+// encoder writes decisions as one number in [0, 1), after Moffat, Neal and Witten ("Arithmetic
+// coding revisited", ACM TOIS 16(3), 1998). The decisions so far have narrowed it to the
+// interval [low, low+width), scaled to 64 bits. Call reset before use.
 type encoder struct {
 	dst   []byte
 	low   uint64
 	width uint64
 }
 
-// reset starts a new code, to be appended to dst. The encoder owns dst until finish
-// returns it, grown.
+// reset starts a new code, which is appended to dst. The encoder owns dst until finish returns
+// it.
 func (e *encoder) reset(dst []byte) {
 	*e = encoder{dst: dst, width: 1<<64 - 1}
 }
 
-// encodeUniform writes v, which is below 1<<n, n at most 40, each value as likely
-// as another.
+// encodeUniform writes v, which is below 1<<n for n at most 40. All values are equally likely.
 func (e *encoder) encodeUniform(v uint64, n uint) {
 	for n > uniformBits {
 		n -= uniformBits
@@ -36,8 +34,8 @@ func (e *encoder) encodeUniform(v uint64, n uint) {
 	e.uniform(v, n)
 }
 
-// uniformBits is how much of a uniform value one step codes: the width's
-// rounding then costs at most 2^-16 of a bit.
+// uniformBits is how many bits of a uniform value one step codes. The width's rounding then
+// costs at most 2^-16 of a bit.
 const uniformBits = 16
 
 func (e *encoder) uniform(v uint64, n uint) {
@@ -93,9 +91,8 @@ func (e *encoder) narrow(from, width uint64) {
 	e.low, e.width = low, width
 }
 
-// finish ends the code with the fewest bytes that name a number in the
-// interval, and returns the destination. reset must be called before the next
-// use.
+// finish ends the code with the fewest bytes that identify a number in the interval, and
+// returns the destination. Call reset before the next use.
 func (e *encoder) finish() []byte {
 	v, n := shortest(e.low, e.width)
 	if v < e.low {
@@ -109,8 +106,8 @@ func (e *encoder) finish() []byte {
 	return dst
 }
 
-// shortest returns the number v in [low, low+width) with the fewest leading
-// bytes n, the rest of them zero. v < low says that it has wrapped round.
+// shortest returns the number v in [low, low+width) that needs the fewest leading bytes n, the
+// rest being zero. If v < low, it has wrapped around.
 func shortest(low, width uint64) (v uint64, n int) {
 	for ; ; n++ {
 		tail := uint64(1<<64-1) >> (8 * n)
@@ -121,8 +118,8 @@ func shortest(low, width uint64) (v uint64, n int) {
 	}
 }
 
-// propagate adds one to the number that b ends with. The code stays below 1,
-// so a byte that can take the carry is always there.
+// propagate adds one to the number that b ends with. The code stays below 1, so some byte can
+// take the carry.
 func propagate(b []byte) {
 	i := len(b) - 1
 	for ; b[i] == 0xff; i-- {

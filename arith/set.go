@@ -29,10 +29,10 @@ func (m Method) String() string {
 // MaxUniverse is the largest m of a set.
 const MaxUniverse = 1 << 40
 
-// Choose returns the method by which a set of x of m positions should be coded:
-// [Block] if the code takes about 1 KiB or more, otherwise [Adaptive]. From there on,
-// Block is two to fifteen times as fast and costs about three bytes more. The choice
-// depends on m and x only, so equal sets give equal bytes.
+// Choose returns the method by which to code a set of x of m positions: [Block] if the code
+// takes about 1 KiB or more, otherwise [Adaptive]. From this size on, Block is two to fifteen
+// times as fast and costs about three bytes more. The choice depends only on m and x, so equal
+// sets give equal bytes.
 func Choose(m, x uint64) Method {
 	if x <= m && codeBits(m, min(x, m-x)) >= 1<<13 {
 		return Block

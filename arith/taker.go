@@ -31,14 +31,14 @@ func (t *taker) flush() {
 	}
 }
 
-// run adds the positions from the last run's end, or from next, to before end.
+// run adds the positions from next on that are below end.
 func (t *taker) run(end uint64) {
 	for ; t.next < end && t.left > 0; t.next++ {
 		t.add(t.next)
 	}
 }
 
-// skip adds the positions of a run that ends before p, and begins another behind it.
+// skip adds the positions from next on that are below p. The next run begins after p.
 func (t *taker) skip(p uint64) {
 	t.run(p)
 	t.next = p + 1
@@ -57,7 +57,7 @@ func (t *taker) word(w, from uint64) {
 	}
 }
 
-// all adds positions, each less from: no more than takenAtOnce.
+// all adds from to each of positions, at most takenAtOnce, and adds the results.
 func (t *taker) all(positions []uint64, from uint64) {
 	positions = positions[:min(uint64(len(positions)), t.left)]
 	t.left -= uint64(len(positions))

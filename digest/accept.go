@@ -2,10 +2,10 @@ package digest
 
 import "fmt"
 
-// Accept says beforehand whether a receiver with these limits takes a filter of a
-// geometry with so many positions set: nil, or an error that wraps [ErrTooLarge] and
-// says what is exceeded. The message's length is estimated, to within a thousandth. A
-// publisher whose filter everybody refuses is of use to nobody.
+// Accept reports whether a receiver with these limits would take a filter of geometry g with so
+// many positions set. It returns nil, or an error that wraps [ErrTooLarge] and says which limit
+// is exceeded. The message's length is estimated, to within a thousandth. Publishers should
+// call it first: a filter that every receiver refuses is useless.
 func (l Limits) Accept(g Geometry, ones uint64) error {
 	l = l.withDefaults()
 	form := formFor(g.Bits, ones)

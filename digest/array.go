@@ -2,25 +2,25 @@ package digest
 
 import "math/bits"
 
-// A shard that is an array holds, for each position, a four-bit counter and a bit
-// that says whether the position differs from the frozen filter. Both lie in one
-// word, so that an operation misses the processor's caches once.
+// A shard in array form has two things for each position: a counter of four bits, and a bit
+// that says whether the position differs from the frozen filter. Both are in one word, so an
+// operation misses the processor's caches once.
 const (
 	fieldBits     = 5
 	fieldsPerWord = 6
 	fieldChanged  = 1 << 4
 
-	// changedMask is the changed bits of a word: bit 4 of every field.
+	// changedMask selects bit 4 of every field of a word: whether the position has changed.
 	changedMask = fieldChanged * ((1<<(fieldBits*fieldsPerWord) - 1) / (1<<fieldBits - 1))
 )
 
-// arrayWords is how many words span positions take, in whole lines.
+// arrayWords returns how many words so many positions take, in whole lines.
 func arrayWords(span uint64) int {
 	words := int((span + fieldsPerWord - 1) / fieldsPerWord)
 	return (words + perLine - 1) / perLine * perLine
 }
 
-// arrayAt returns the word of rel and how far up its field is.
+// arrayAt returns the index of the word with rel's field, and the field's lowest bit.
 func arrayAt(rel uint32) (i int, shift uint) {
 	return int(rel / fieldsPerWord), uint(rel%fieldsPerWord) * fieldBits
 }
@@ -30,7 +30,7 @@ func (s *shard) arrayCount(rel uint32) uint8 {
 	return uint8(s.words()[i] >> shift & maxCount)
 }
 
-// arrayLoad sets a counter of an array that is being filled.
+// arrayLoad sets a counter while an array is filled.
 func (s *shard) arrayLoad(rel, count uint32, changed bool) {
 	i, shift := arrayAt(rel)
 	s.words()[i] |= count << shift
@@ -67,7 +67,7 @@ func (s *shard) arrayDecrement(rel uint32) uint8 {
 	return uint8(n)
 }
 
-// toggle notes that a position went from clear to set or back.
+// toggle records that a position changed from clear to set or back.
 func (s *shard) toggle(i int, shift uint) {
 	s.words()[i] ^= fieldChanged << shift
 	if s.words()[i]>>shift&fieldChanged == 0 {

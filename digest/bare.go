@@ -5,11 +5,10 @@ import (
 	"fmt"
 )
 
-// AppendBare appends the delta's encoding without header and checksum, which saves some
-// fifty bytes. It is for a carrier that transmits the base's and the target's version
-// itself. The only check is then that the result has the target's state. base is the
-// delta's base or its target; any other filter is refused with [ErrBase], and dst
-// returned as it was.
+// AppendBare appends the delta's encoding without header and checksum, which saves some fifty
+// bytes. It is for a carrier that transmits the versions of base and target itself. The
+// receiver can then check only that the result has the target's state. base is the delta's base
+// or its target; any other filter is refused with [ErrBase], and dst is returned unchanged.
 func (d *Delta) AppendBare(dst []byte, base *Filter) ([]byte, error) {
 	sets, clears, err := d.inContext(base)
 	if err != nil {
@@ -21,10 +20,10 @@ func (d *Delta) AppendBare(dst []byte, base *Filter) ([]byte, error) {
 	return appendSection(dst, listed(d.baseOnes, clears)), nil
 }
 
-// DecodeBare reads what [Delta.AppendBare] wrote, given the filter that it starts from
-// and the target's sequence, which is later, and number of keys. It returns the delta and
-// its target, as [Delta.Apply] would make it. The flips give the target's state: whether
-// that is right is for the carrier to check, before either is used.
+// DecodeBare reads what [Delta.AppendBare] wrote. base is the filter that the delta starts
+// from; sequence and keys are those of the target, and the sequence must be later than the
+// base's. DecodeBare returns the delta and the target, as [Delta.Apply] would make it. The
+// target's state is computed from the flips: the carrier must check it before either is used.
 func DecodeBare(b []byte, base *Filter, sequence, keys uint64, lim Limits) (*Delta, *Filter, error) {
 	lim = lim.withDefaults()
 	if len(b) > lim.Bytes {
@@ -43,8 +42,9 @@ func DecodeBare(b []byte, base *Filter, sequence, keys uint64, lim Limits) (*Del
 	return base.step(sequence, keys, sets, clears)
 }
 
-// step returns the delta to a later sequence that sets the clear positions of some ranks
-// and clears the set positions of others, and its target.
+// step returns the delta to a later sequence, and its target. sets has the ranks of the
+// positions to set, among the clear ones, and clears those of the positions to clear, among the
+// set ones.
 func (f *Filter) step(sequence, keys uint64, sets, clears []uint64) (*Delta, *Filter, error) {
 	if sequence <= f.version.Sequence {
 		return nil, nil, fmt.Errorf("digest: delta from %v to sequence %d: %w", f.version, sequence, ErrBase)

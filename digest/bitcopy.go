@@ -1,7 +1,7 @@
 package digest
 
-// copyBits copies n bits of src from bit s on to dst from bit d on, where dst must
-// be zero. It reads no word without a bit to copy.
+// copyBits copies n bits of src, from bit s on, to dst, from bit d on. The bits of dst must be
+// zero. It reads only words of src that have a bit to copy.
 func copyBits(dst []uint64, d uint64, src []uint64, s, n uint64) {
 	if n == 0 {
 		return
@@ -40,7 +40,7 @@ func fewBits(src []uint64, s, n uint64) uint64 {
 	return bits & (^uint64(0) >> (64 - n))
 }
 
-// bitsAt returns the 64 bits of src from bit s on, of which there is a word more.
+// bitsAt returns 64 bits of src, from bit s on. src must have a word after that of bit s.
 func bitsAt(src []uint64, s uint64) uint64 {
 	w, offset := s>>6, s&63
 	pair := src[w : w+2 : w+2]

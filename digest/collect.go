@@ -2,22 +2,22 @@ package digest
 
 import "slices"
 
-// collected is what is gathered from all shards.
+// collected is what counters.collect gathers from all shards.
 type collected struct {
-	delta  *Delta  // from the last frozen filter to now
+	delta  *Delta  // from the last frozen filter to the present contents
 	keys   uint64  // held now
-	sum    uint64  // of mix over them
-	counts []uint8 // if asked for: those on the set positions, in ascending order
+	sum    uint64  // of sumOf over the keys
+	counts []uint8 // of the set positions, in ascending order; nil unless requested
 }
 
-// collect takes from every shard what changed since base was frozen.
+// collect takes from every shard the positions that changed since base was frozen.
 func (c *counters) collect(base *Filter, withCounts bool) collected {
 	d := base.delta()
 	out := collected{delta: d, sum: c.inherited.sum}
 	keys := c.inherited.keys
 	var few [512]uint32
-	found := few[:0]                        // in all shards, one after the other,
-	ends := make([]uint32, len(c.shards)+1) // and where those of each end
+	found := few[:0]                        // changes of all shards, one shard after the other
+	ends := make([]uint32, len(c.shards)+1) // where those of each shard end
 	var counted []uint32
 	for i := range c.shards {
 		s := &c.shards[i]
@@ -50,7 +50,7 @@ func (c *counters) collect(base *Filter, withCounts bool) collected {
 	return out
 }
 
-// take appends what changed in the shard that begins at position from.
+// take appends the changes of the shard that begins at position from.
 func (d *Delta) take(found []uint32, from uint64) {
 	for _, change := range found {
 		p := from + uint64(change>>1)

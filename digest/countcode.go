@@ -5,11 +5,11 @@ import (
 	"iter"
 )
 
-// AppendTo freezes the contents, like [CountingFilter.Advance], and appends them
-// with their counts: what a cache saves to come back warm. Counts are written as
-// sets within sets: the positions that any key stands on, which of those two
-// stand on, which of these three, and so on. Each set is coded to its entropy, and
-// so is the whole (Mitzenmacher, section V).
+// AppendTo freezes the contents, like [CountingFilter.Advance], and appends them with their
+// counts. A cache can save this and start warm from it. Counts are written as sets within sets:
+// the positions with at least one key, which of these have at least two, which of those at
+// least three, and so on. Each set is coded to its entropy, and so is the whole (Mitzenmacher,
+// section V).
 func (c *CountingFilter) AppendTo(dst []byte) []byte {
 	c.freezing.Lock()
 	defer c.freezing.Unlock()
@@ -30,9 +30,9 @@ func (c *CountingFilter) AppendTo(dst []byte) []byte {
 	return seal(appendLevels(dst, now.counts), start)
 }
 
-// appendLevels writes how many keys stand on each of the positions of a filter,
-// in ascending order of positions: for each level from 2 on, how many of those
-// on the level below are on it, and which; then a zero.
+// appendLevels appends the counts of a filter's positions, given in ascending order of the
+// positions. For each level from 2 on it writes how many positions of the level below are also
+// on this level, and which ones. A zero ends the levels.
 func appendLevels(dst []byte, counts []uint8) []byte {
 	var ranks []uint64
 	for level := uint8(2); level <= maxCount; level++ {
@@ -55,9 +55,9 @@ func appendLevels(dst []byte, counts []uint8) []byte {
 	return dst
 }
 
-// DecodeCountingFilter reads what [CountingFilter.AppendTo] wrote. Its last frozen
-// version is the one that was saved. Whether its keys are still those of the cache
-// is for the caller to know: see [CountingFilter.Verify].
+// DecodeCountingFilter reads what [CountingFilter.AppendTo] wrote. The last frozen version is
+// the one that was saved. The caller must make sure that the cache still holds the same keys:
+// see [CountingFilter.Verify].
 func DecodeCountingFilter(b []byte, lim Limits) (*CountingFilter, error) {
 	lim = lim.withDefaults()
 	r := start(b, lim)
@@ -66,7 +66,7 @@ func DecodeCountingFilter(b []byte, lim Limits) (*CountingFilter, error) {
 	if r.err == nil && h.Kind != KindCounting {
 		r.corrupt("kind", kindAt, "%v is no counting filter", h.Kind)
 	}
-	r.afford(lim, "count", h.countAt, 32*h.Ones) // a list of positions, a filter, counts, tables at their worst
+	r.afford(lim, "count", h.countAt, 32*h.Ones) // at worst: a list of positions, a filter, counts and tables
 	sum := r.u64("key sum")
 	f := r.filterBody(h, lim)
 	counts := r.levels(h.Ones)
@@ -76,10 +76,10 @@ func DecodeCountingFilter(b []byte, lim Limits) (*CountingFilter, error) {
 	return restore(f, counts, stock{int64(h.Keys), sum}), nil
 }
 
-// Verify reports whether the filter holds exactly the keys that seq yields, each
-// as often as it was added: a comparison of two 64-bit sums, wrong once in 2^64
-// times by chance. Use it after loading a saved filter, before trusting it, and
-// [CountingFilter.Rebuild] if it says no. While keys come and go it says nothing.
+// Verify reports whether the filter holds exactly the keys that seq yields, each as often as it
+// was added. It compares two sums of 64 bits, which are equal by chance once in 2^64 times.
+// Call it after loading a saved filter, before trusting the filter. If it returns false, call
+// [CountingFilter.Rebuild]. While keys are added or removed, the result means nothing.
 func (c *CountingFilter) Verify(seq iter.Seq[Key]) bool {
 	var want stock
 	for k := range seq {
@@ -123,7 +123,7 @@ func (r *reader) levels(ones uint64) []uint8 {
 	return counts
 }
 
-// restore makes a counting filter of a frozen one and the counts on its positions.
+// restore makes a counting filter from a frozen filter and the counts of its positions.
 func restore(f *Filter, counts []uint8, held stock) *CountingFilter {
 	fresh := newCounters(f.geometry)
 	fresh.inherited = held
@@ -138,7 +138,7 @@ func restore(f *Filter, counts []uint8, held stock) *CountingFilter {
 	return c
 }
 
-// load puts a counter of a frozen position into a shard that does not have it.
+// load adds the counter of a frozen position to a shard that does not have it yet.
 func (s *shard) load(c *counters, rel uint32, count uint8) {
 	if count == maxCount {
 		s.rarely().saturated++
@@ -151,8 +151,8 @@ func (s *shard) load(c *counters, rel uint32, count uint8) {
 	s.arrayLoad(rel, uint32(count), false)
 }
 
-// counted appends the positions of a shard that keys stand on, each as
-// rel<<4 with the count in the low bits, in no order.
+// counted appends the positions of a shard that have a count, in no order: each as rel<<4 with
+// the count in the low bits.
 func (s *shard) counted(c *counters, dst []uint32) []uint32 {
 	if s.isArray {
 		for i, word := range s.words() {

@@ -2,29 +2,29 @@ package digest
 
 import "math/bits"
 
-// A cursor walks the positions of a set in ascending order. Both forms are walks
-// over the ones of words: in a bitmap the place of a one is the position, in a list
-// it is the position's high part plus its rank.
+// A cursor visits the positions of a set in ascending order. In both forms it visits the ones
+// of words. In a bitmap the place of a one is the position; in a list it is the position's high
+// part plus its rank.
 type cursor struct {
 	set   *pieces
-	piece uint64 // that comes next
-	end   uint64 // where it stops
+	piece uint64 // the next one
+	end   uint64 // the piece at which it stops
 	words []uint64
-	highs []uint64 // words of the piece in hand; of a list, those with the high parts
+	highs []uint64 // words of the current piece; of a list, those with the high parts
 	start uint64   // its first position
-	at    int      // index of the word in hand
+	at    int      // index of the current word
 	word  uint64   // its ones not yet visited
 	rank  uint64   // in the piece, of the next position
 	found [64]uint64
-	n, i  int // how many were found, and how many of them given
+	n, i  int // how many are in found, and how many of them were returned
 }
 
 func (s *pieces) cursor() cursor { return cursor{set: s, end: s.count, at: -1} }
 
-// cursorOf walks one piece.
+// cursorOf visits one piece.
 func (s *pieces) cursorOf(i uint64) cursor { return cursor{set: s, piece: i, end: i + 1, at: -1} }
 
-// cursorAt walks from the bucket of p on, which must be below m.
+// cursorAt visits the positions from the bucket of p on. p must be below m.
 func (s *pieces) cursorAt(p uint64) cursor {
 	i, bucket := s.at(p)
 	c := cursor{set: s, piece: i, end: s.count}
@@ -52,8 +52,8 @@ func (c *cursor) next() (p uint64, ok bool) {
 	return p, true
 }
 
-// batch returns the next positions, up to 64 of them, and none after the last. They
-// are good until the next call.
+// batch returns up to 64 next positions, and none after the last. They are valid until the next
+// call.
 func (c *cursor) batch() []uint64 {
 	if c.i == c.n {
 		c.fill()
@@ -63,8 +63,8 @@ func (c *cursor) batch() []uint64 {
 	return some
 }
 
-// fill finds the next positions. Each round takes a one or goes on to another word
-// or piece, of which there are so many.
+// fill finds the next positions. Each turn of the loop takes a one, or goes on to the next word
+// or piece, so it ends.
 func (c *cursor) fill() {
 	n, s := 0, c.set
 	for n < len(c.found) {
@@ -121,7 +121,7 @@ func (s *pieces) list() []uint64 {
 	return list
 }
 
-// whole returns all of a bitmap.
+// whole returns the whole bitmap.
 func (s *pieces) whole() []uint64 {
 	words := make([]uint64, 0, s.count*s.buckets/64)
 	for i := range s.count {

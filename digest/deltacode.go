@@ -11,9 +11,9 @@ import (
 // the entropy of the delta given the base, well below that of the XOR (Mitzenmacher,
 // section IV).
 //
-// base may also be the target, which gives the same bytes. If base is nil, the delta is
-// written plain: it is larger, and readable without the base. Any other filter is refused
-// with [ErrBase], and dst returned as it was.
+// base may also be the target, which gives the same bytes. If base is nil, the delta is written
+// plain: it is larger, and readable without the base. Any other filter is refused with
+// [ErrBase], and dst is returned unchanged.
 func (d *Delta) AppendTo(dst []byte, base *Filter) ([]byte, error) {
 	h := Header{
 		Kind:     KindDelta,
@@ -43,8 +43,8 @@ func (d *Delta) AppendTo(dst []byte, base *Filter) ([]byte, error) {
 	return seal(dst, start), nil
 }
 
-// inContext returns the delta's ranks, if f is its base or target. A plain delta may have
-// come with false counts: then f is neither.
+// inContext returns the flips as ranks, if f is the delta's base or target. A decoded plain
+// delta may state false counts: then f is refused as well.
 func (d *Delta) inContext(f *Filter) (sets, clears []uint64, err error) {
 	if f == nil {
 		return nil, nil, fmt.Errorf("digest: encode a delta from %v: %w: none given", d.base, ErrBase)
@@ -58,8 +58,8 @@ func (d *Delta) inContext(f *Filter) (sets, clears []uint64, err error) {
 	return nil, nil, fmt.Errorf("digest: encode a delta from %v to %v: %w: %v is neither", d.base, d.target, ErrBase, f.version)
 }
 
-// ranks returns the flips as ranks among the base's clear and set positions,
-// given the base or the target.
+// ranks returns the flips as ranks among the base's clear and set positions. f is the base or
+// the target.
 func (d *Delta) ranks(f *Filter) (sets, clears []uint64) {
 	sets = make([]uint64, 0, len(d.flips))
 	isTarget := f.version != d.base
@@ -85,9 +85,9 @@ func (d *Delta) ranks(f *Filter) (sets, clears []uint64) {
 	return sets, clears
 }
 
-// DecodeDelta reads what [Delta.AppendTo] wrote. base is the filter it applies
-// to; if it is not, the error is [ErrBase]. Only a plain delta can be read with a
-// nil base. [Delta.Apply] verifies the target.
+// DecodeDelta reads what [Delta.AppendTo] wrote. base is the filter that the delta applies to;
+// for any other filter the error wraps [ErrBase]. Only a plain delta can be read with a nil
+// base. [Delta.Apply] verifies the target.
 func DecodeDelta(b []byte, base *Filter, lim Limits) (*Delta, error) {
 	lim = lim.withDefaults()
 	r := start(b, lim)
@@ -119,7 +119,7 @@ func DecodeDelta(b []byte, base *Filter, lim Limits) (*Delta, error) {
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
-	// Changes that were undone leave a step without flips.
+	// If all changes were undone, a step has no flips.
 	none := len(d.flips) == 0
 	if step := d.base.Sequence != d.target.Sequence; !step && !none ||
 		none && (d.base.State != d.target.State || d.baseOnes != d.ones) {
@@ -129,7 +129,7 @@ func DecodeDelta(b []byte, base *Filter, lim Limits) (*Delta, error) {
 	return d, nil
 }
 
-// base checks that the delta applies to the filter given.
+// base checks that the delta applies to base.
 func (r *reader) base(d *Delta, h Header, base *Filter) error {
 	switch {
 	case base != nil:

@@ -15,10 +15,9 @@ type field struct {
 	value string
 }
 
-// Dump writes a message to w field by field: offset, bytes, name and meaning. It
-// reads the structure only, so that it needs no base for a delta and shows what
-// there is of a message that is damaged; the error is then also returned. It
-// applies the default [Limits].
+// Dump writes a message to w field by field: offset, bytes, name and meaning. It reads the
+// structure only, so it needs no base for a delta. Of a damaged message it shows the fields
+// before the damage, and returns the error as well. It applies the default [Limits].
 func Dump(w io.Writer, b []byte) error {
 	fields, problem := layout(b)
 	for _, f := range fields {
@@ -54,7 +53,7 @@ func spaced(b []byte) string {
 	return s.String()
 }
 
-// layout takes a message apart without decoding its sets.
+// layout splits a message into fields without decoding its sets.
 func layout(b []byte) (fields []field, err error) {
 	lim := Limits{}.withDefaults()
 	r := reader{b: b, seen: &fields}
@@ -93,14 +92,14 @@ func layout(b []byte) (fields []field, err error) {
 	return fields, err
 }
 
-// saw records a field for Dump, if it is for Dump that the message is read.
+// saw records a field, if the message is read for Dump.
 func (r *reader) saw(name string, at int, value any) {
 	if r.seen != nil && r.err == nil {
 		*r.seen = append(*r.seen, field{name, at, r.b[at:r.off], fmt.Sprint(value)})
 	}
 }
 
-// annotate says more of the field just read.
+// annotate describes the field that was just read, for Dump.
 func (r *reader) annotate(format string, args ...any) {
 	if r.seen != nil && r.err == nil {
 		(*r.seen)[len(*r.seen)-1].value = fmt.Sprintf(format, args...)

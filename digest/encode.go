@@ -79,7 +79,7 @@ func (r *reader) filterBody(h Header, lim Limits) *Filter {
 	return f
 }
 
-// positions reads a section of ones positions in a form.
+// positions reads a section of so many positions into pieces of a form.
 func (r *reader) positions(l form, ones uint64) (set pieces) {
 	c, body, payload := r.payload("positions")
 	if r.err != nil {
@@ -104,9 +104,9 @@ func (r *reader) positions(l form, ones uint64) (set pieces) {
 	return b.finish()
 }
 
-// decodingBytes is the most that it takes to read so many positions into a filter: of a
-// bitmap, an array and the pieces; of a list, the pieces and, if somebody has put all
-// positions into one, that piece while it grows.
+// decodingBytes is the most memory that decoding so many positions takes. A bitmap takes an
+// array and the pieces. A list takes the pieces and, if somebody has put all positions into one
+// piece, that piece while it grows.
 func decodingBytes(l *form, ones uint64) uint64 {
 	if l.bitmap {
 		return 2 * l.bytesFor(ones)
@@ -114,7 +114,7 @@ func decodingBytes(l *form, ones uint64) uint64 {
 	return 3 * l.bytesFor(ones)
 }
 
-// afford refuses what a field asks for if it would take more memory than allowed.
+// afford refuses a field whose value would take more memory than is allowed.
 func (r *reader) afford(lim Limits, field string, at int, bytes uint64) {
 	if r.err == nil && bytes > uint64(lim.Memory) {
 		r.fail(field, at, fmt.Errorf("%w: %d bytes of memory, %d allowed", ErrTooLarge, bytes, lim.Memory))

@@ -20,10 +20,10 @@ type FilterAt struct {
 // firstRead is how many bytes OpenFilter asks for. Most indexes fit.
 const firstRead = 4 << 10
 
-// OpenFilter reads the index of what [Filter.AppendPieces] wrote: the first 4 KiB and,
-// if the index is longer, the rest of it in a second read. What r returns is checked as
-// by [DecodeFilter], except that only a whole filter can be checked against the version's
-// State. An error of r is returned as it is.
+// OpenFilter reads the index of what [Filter.AppendPieces] wrote: the first 4 KiB and, if the
+// index is longer, the rest of it in a second read. What r returns is checked as by
+// [DecodeFilter], except that only a whole filter can be checked against the version's State.
+// An error of r is returned wrapped.
 func OpenFilter(r io.ReaderAt, lim Limits) (*FilterAt, error) {
 	lim = lim.withDefaults()
 	b, err := readUpTo(r, firstRead, 0)
@@ -54,7 +54,7 @@ func OpenFilter(r io.ReaderAt, lim Limits) (*FilterAt, error) {
 	return &FilterAt{r: r, header: h, limits: lim, index: d}, nil
 }
 
-// readUpTo reads n bytes from offset on, or what there is of them.
+// readUpTo reads n bytes from offset on, or fewer at the end.
 func readUpTo(r io.ReaderAt, n int, offset int64) ([]byte, error) {
 	b := make([]byte, n)
 	got, err := r.ReadAt(b, offset)
@@ -64,7 +64,7 @@ func readUpTo(r io.ReaderAt, n int, offset int64) ([]byte, error) {
 	return b[:got], nil
 }
 
-// Header returns what the filter says of itself.
+// Header returns the filter's header.
 func (f *FilterAt) Header() Header { return f.header }
 
 // Pieces returns how many pieces there are, one or more.

@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// Follow freezes the present contents as the version after former, in former's epoch,
-// and returns it with what has changed since. It is for a publisher that was restarted
-// and has its contents again: peers that hold former then need the delta only. If
-// nothing has changed it returns former, with a delta of length zero. Call it before
-// anything is published; versions frozen earlier are forgotten. The error wraps
-// [ErrBase] if former has another geometry or seed.
+// Follow freezes the present contents as the version after former, in former's epoch, and
+// returns it with the delta from former. It is for a publisher that was restarted and has
+// loaded its contents again: peers that hold former then need only the delta. If nothing has
+// changed, it returns former with a delta of length zero. Call it before anything is published;
+// versions frozen earlier are forgotten. The error wraps [ErrBase] if former has another
+// geometry or seed.
 func (c *CountingFilter) Follow(former *Filter) (*Filter, *Delta, error) {
 	c.freezing.Lock()
 	defer c.freezing.Unlock()

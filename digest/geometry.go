@@ -27,13 +27,13 @@ type Geometry struct {
 	tag uint32
 }
 
-// GeometryFor returns the geometry in which keys objects take the fewest bytes on
-// the wire at the given rate of false positives, above 0 and below 1: one hash, and
-// keys/falsePositiveRate bits, which stay a compact sorted set in memory
-// (Mitzenmacher, section II-B, where the number of hashes goes to its lower limit).
-// The bits are rounded up to a multiple of 1024, so that filters can be folded ten
-// times. The geometry has no seed yet. No keys or another rate wraps
-// [ErrGeometry], more than [MaxBits] wraps [ErrTooLarge].
+// GeometryFor returns the geometry in which so many keys take the fewest bytes on the wire
+// at the given rate of false positives, above 0 and below 1. It has one hash and
+// keys/falsePositiveRate bits, which stay a compact sorted set in memory (Mitzenmacher,
+// section II-B, where the number of hashes goes to its lower limit). The bits are rounded up
+// to a multiple of 1024. The geometry has no seed yet. The error wraps [ErrGeometry] if
+// there are no keys or the rate is out of range, and [ErrTooLarge] if more than [MaxBits]
+// were needed.
 //
 // To plan for a budget of traffic or memory, use [Plan].
 func GeometryFor(keys uint64, falsePositiveRate float64) (Geometry, error) {
@@ -66,7 +66,7 @@ func (g Geometry) Validate() error {
 	return errors.Join(errs...)
 }
 
-// SeedTag is what encodings say of the seed: 0 for none.
+// SeedTag returns what encodings carry instead of the seed: 0 if there is none.
 func (g Geometry) SeedTag() uint32 {
 	if g.Seed != 0 {
 		return seedTag(g.Seed)
@@ -74,12 +74,11 @@ func (g Geometry) SeedTag() uint32 {
 	return g.tag
 }
 
-// Predict returns the expected share of positions that n keys set, and the
-// expected false-positive rate: 1-(1-1/m)^(kn) and its k-th power
-// (Mitzenmacher, section II-A; for the partitioned schemes, 1-(1-k/m)^n). For the
-// scheme [Double] the rate is larger by what two hashes cannot tell apart, of the
-// order of n/m²: next to nothing in a filter of thousands of keys, and a third of it
-// for 100 keys, 17 bits a key and 8 hashes.
+// Predict returns the expected share of positions that n keys set, and the expected
+// false-positive rate. These are 1-(1-1/m)^(kn) and its k-th power (Mitzenmacher, section II-A;
+// for the partitioned schemes, 1-(1-k/m)^n). The rate for the scheme [Double] also includes
+// keys that two hashes cannot distinguish, of the order of n/m²: next to nothing in a filter of
+// thousands of keys, and a third of the rate for 100 keys, 17 bits a key and 8 hashes.
 func (g Geometry) Predict(n uint64) (fill, falsePositives float64) {
 	m, k := float64(g.Bits), float64(g.Hashes)
 	draws, cell := k*float64(n), 1/m
@@ -100,12 +99,12 @@ func (g Geometry) Predict(n uint64) (fill, falsePositives float64) {
 	return fill, falsePositives
 }
 
-// alike is what double hashing adds to the rate of false positives: a key of which
-// both hashes are all but those of one that is held has all of its positions. So has,
-// with the odds p^s of a fill p, one whose sequence begins s steps before the other's
-// or after it, or runs backwards. The other k-s positions must lie in m cells twice,
-// which gives n/m²; the factor of 3/2 is measured, and right to a fifth from 4 hashes
-// on.
+// alike returns what double hashing adds to the rate of false positives. A key has the same
+// positions as a held key if both of its hashes are nearly those of the held key. Its sequence
+// may also begin s steps before or after that of the held key, or run backwards. Then s
+// positions differ, and all of these are set with probability p^s, for a fill of p. In each
+// case two values out of m must coincide, which gives n/m². The factor of 3/2 is measured, and
+// right to within a fifth from 4 hashes on.
 func alike(m, k, n, p float64) float64 {
 	const measured = 1.5
 	sum := k * k * (1 - p) // for p close to 1

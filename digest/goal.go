@@ -28,14 +28,14 @@ type Goal struct {
 	// that joined, or missed more than the publisher remembers.
 	Resend float64
 
-	FalseCandidates   float64 // wanted per lookup, of all peers together, at most
+	FalseCandidates   float64 // per lookup, of all peers together, at most
 	BytesPerSecond    float64 // of digests that one peer receives from all others, at most
 	MemoryBytes       int64   // for the replicas of all other peers, at most
 	SnapshotBytes     int64   // of a filter on the wire, at most
-	SnapshotCertainty float64 // the odds of a filter of Objects keys to take no more; 0.999 if zero
+	SnapshotCertainty float64 // probability that a filter of Objects keys takes no more; 0.999 if zero
 }
 
-// A Design is what to do about a [Goal], and what to expect of it.
+// A Design is a plan for a [Goal], with what to expect of it.
 type Design struct {
 	Geometry  Geometry
 	Dense     bool          // replicas are bitmaps
@@ -70,14 +70,14 @@ func (e *GoalError) Error() string {
 func (e *GoalError) Unwrap() error { return ErrImpossible }
 
 // Plan finds the cheapest geometry for a goal. If FalseCandidates is given, that is the
-// geometry of least traffic that has no more of them; otherwise it is the one of fewest
-// false positives that all budgets allow. For each number of hashes Plan computes the
-// best number of bits, and no integer neighbour is better. Expected sizes are those of an
-// ideal coder, which ours comes within a thousandth of. SnapshotBound includes what our
-// coder takes above that and how far the number of set positions varies: 2 % of the bytes
-// at 1,000 keys, 0.5 % at 10,000, 0.12 % at 100,000. Plan is a pure function and takes
-// 0.05 to 0.5 ms. The error wraps [ErrImpossible], or [ErrTooLarge] if receivers with the
-// default [Limits] would refuse the filter, as they do one of a hundred million keys.
+// geometry of least traffic with at most so many of them; otherwise it is the geometry with the
+// fewest false positives that all budgets allow. For each number of hashes Plan computes the
+// best number of bits, and no integer neighbour is better. Expected sizes are those of an ideal
+// coder; ours takes at most a thousandth more. SnapshotBound adds what our coder takes above
+// the ideal and the variation of the number of set positions: 2 % of the bytes at 1,000 keys,
+// 0.5 % at 10,000, 0.12 % at 100,000. Plan is a pure function and takes 0.05 to 0.5 ms. The
+// error wraps [ErrImpossible], or [ErrTooLarge] if receivers with the default [Limits] would
+// refuse the filter, as they refuse one of a hundred million keys.
 //
 // Where deltas are sent, one hash is the cheapest at every rate. Where everything is sent
 // as snapshots (Resend is 1, or nothing changes) and more than about 7 % false positives
@@ -119,7 +119,7 @@ func (goal Goal) plan() (Design, error) {
 // fewEnough is a false-positive rate below which none is worth a byte.
 const fewEnough = 1e-12
 
-// best tries every number of hashes that the goal leaves open.
+// best tries every number of hashes that the goal allows.
 func (g Goal) best() (Design, error) {
 	var best Design
 	var refusal *GoalError
@@ -183,8 +183,7 @@ func (g Goal) complete() (Goal, error) {
 // others is how many peers one peer receives from.
 func (g Goal) others() float64 { return float64(g.Peers - 1) }
 
-// rate is the false-positive rate that the goal allows one digest; 1 if it does
-// not say.
+// rate is the false-positive rate that the goal allows one digest; 1 if the goal has no limit.
 func (g Goal) rate() float64 {
 	if g.FalseCandidates == 0 {
 		return 1
@@ -192,8 +191,8 @@ func (g Goal) rate() float64 {
 	return min(g.FalseCandidates/g.others(), 1)
 }
 
-// better reports whether a is better than b: of less traffic, or of fewer false
-// positives, as the goal has it; then of less memory.
+// better reports whether a is better than b: whether it has less traffic or fewer false
+// positives, depending on the goal. If these are equal, less memory is better.
 func (g Goal) better(a, b Design) bool {
 	x, y := a.FalsePositiveRate, b.FalsePositiveRate
 	if g.FalseCandidates > 0 {
@@ -208,7 +207,7 @@ func (g Goal) better(a, b Design) bool {
 	return a.MemoryBytes < b.MemoryBytes
 }
 
-// cost is the traffic, and that of snapshots where there is no other.
+// cost is the traffic, or the size of a snapshot where nothing changes.
 func (p Design) cost() float64 {
 	if p.BytesPerSecond > 0 {
 		return p.BytesPerSecond
@@ -216,7 +215,7 @@ func (p Design) cost() float64 {
 	return p.SnapshotBytes
 }
 
-// milder returns the refusal that asks for less.
+// milder returns the refusal whose budget must grow less.
 func milder(a, b *GoalError) *GoalError {
 	if a == nil || b.Need/b.Have < a.Need/a.Have {
 		return b

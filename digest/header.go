@@ -31,14 +31,14 @@ func (k Kind) delta() bool { return k == KindDelta || k == KindPlainDelta }
 // A Header is what can be read of a message without the filters it refers to.
 type Header struct {
 	Kind     Kind
-	Geometry Geometry // its Seed is known only if the Limits said so
+	Geometry Geometry // Seed is zero unless the Limits have it
 	Version  Version  // of the filter, or of the delta's target
-	Keys     uint64   // in it, as stated
-	Ones     uint64   // set positions in it
+	Keys     uint64   // of the filter or target, as the publisher states
+	Ones     uint64   // set positions of the filter or target
 	Base     Version  // of a delta
-	BaseOnes uint64   // set positions in a delta's base
+	BaseOnes uint64   // set positions of a delta's base
 
-	stateAt, baseAt, countAt int // where they stand in the message
+	stateAt, baseAt, countAt int // their offsets in the message
 }
 
 // Peek reads a message's header. It verifies the checksum, and that the header is

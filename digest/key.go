@@ -45,8 +45,8 @@ func SeedFrom(secret []byte) uint64 {
 	return max(1, binary.LittleEndian.Uint64(h.Sum(nil)))
 }
 
-// seedTag is what the wire says of a seed: enough to notice that two peers have
-// different ones, too little to find it.
+// seedTag is what messages carry of a seed: enough to notice that two peers have different
+// seeds, and too little to find the seed.
 func seedTag(seed uint64) uint32 {
 	if seed == 0 {
 		return 0

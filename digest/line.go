@@ -16,16 +16,16 @@ import (
 type line struct {
 	low  [narrowSlots]uint16
 	rest [narrowSlots]uint8
-	head uint32 // which slots are taken, and above, how many positions went further
+	head uint32 // bits 0 to 19: slots that are taken; above, how many positions were put into later lines
 }
 
 const (
 	perLine = 16 // of a shard's words
 
-	slotCount  = 0xf    // how many keys
+	slotCount  = 0xf    // the count
 	slotFrozen = 1 << 4 // set in the frozen filter
 	slotState  = slotCount | slotFrozen
-	slotBits   = 5 // above them, the position's upper bits
+	slotBits   = 5 // the position's upper bits are above them
 
 	narrowSlots = 20
 	narrowBits  = 19 // of a position
@@ -35,15 +35,15 @@ const (
 
 	lowBits   = 16
 	lineTaken = 1<<narrowSlots - 1
-	lineSpill = 1 << narrowSlots // one that went further
-	maxSpill  = 7                // lines that a position may be away from its own
+	lineSpill = 1 << narrowSlots // in head, one position in a later line
+	maxSpill  = 7                // at most so many lines after its own
 )
 
 // room returns the first free slot, or a number beyond the slots if none is free.
 func (l *line) room() uint { return uint(bits.TrailingZeros32(^l.head)) }
 
-// lower is the lower half in a slot. Indices are not checked here, and below, since
-// that costs a tenth of an operation.
+// lower returns the lower half in a slot. Here and below, indices are not checked: that would
+// cost a tenth of an operation.
 func (l *line) lower(slot uint) *uint16 {
 	return (*uint16)(unsafe.Add(unsafe.Pointer(l), 2*slot))
 }
@@ -53,16 +53,16 @@ func (l *line) spilled() bool { return l.head >= lineSpill }
 // lanes has the lowest bit of each of the lower halves in a word.
 const lanes = 0x0001000100010001
 
-// match returns a bit for each slot whose lower half may be that of x. It includes every
-// slot that matches, and may include others if one does. matchSlot returns the slot of the
-// lowest bit.
+// match returns a bit for each slot whose lower half may be that of x. Every slot that matches
+// has its bit; if one does, others may have theirs by mistake. matchSlot returns the slot of
+// the lowest bit.
 func (l *line) match(x uint32) uint64 {
 	w, all := l.words(), uint64(uint16(x))*lanes
 	return zero16(w[0]^all)>>15 | zero16(w[1]^all)>>14 | zero16(w[2]^all)>>13 | zero16(w[3]^all)>>12 | zero16(w[4]^all)>>11
 }
 
-// zero16 returns the upper bit of every 16 that are zero, and perhaps of ones
-// above them.
+// zero16 returns the upper bit of each lane of 16 bits that is zero, and perhaps those of lanes
+// above it.
 func zero16(x uint64) uint64 { return (x - lanes) &^ x & (lanes << 15) }
 
 func matchSlot(match uint64) uint {
@@ -70,8 +70,8 @@ func matchSlot(match uint64) uint {
 	return bit&15*4 + (bit>>4 ^ laneFlip)
 }
 
-// laneFlip converts the place of a lower half in a word to its place in memory: 3 on
-// machines where the first is in the highest bits.
+// laneFlip converts the place of a lower half in a word to its place in memory. It is 3 on
+// big-endian machines, where the first one is in the highest bits.
 var laneFlip = func() uint {
 	l := line{low: [narrowSlots]uint16{1}}
 	return uint(bits.TrailingZeros64(l.words()[0])) >> 4
@@ -79,7 +79,7 @@ var laneFlip = func() uint {
 
 func (l *line) words() *[5]uint64 { return (*[5]uint64)(unsafe.Pointer(l)) }
 
-// lines are those of one table.
+// lines are the lines of one table.
 type lines struct {
 	base *uint32 // the first word: see shard
 	size int32   // how many words there are
@@ -100,7 +100,7 @@ func (t *lines) at(i int) *line {
 	return (*line)(unsafe.Add(unsafe.Pointer(t.base), i*(perLine*4)))
 }
 
-// rest is a slot without its lower half.
+// rest returns a slot without its lower half.
 func (t *lines) rest(l *line, slot uint) uint32 {
 	if t.wide {
 		return uint32(*(*uint16)(unsafe.Add(unsafe.Pointer(l), wideRest+2*slot)))
@@ -116,7 +116,7 @@ func (t *lines) setRest(l *line, slot uint, rest uint32) {
 	}
 }
 
-// put fills a slot that is free with a scattered position and its state.
+// put puts a scattered position and its state into a free slot.
 func (t *lines) put(l *line, slot uint, h, state uint32) {
 	*l.lower(slot) = uint16(h)
 	t.setRest(l, slot, h>>lowBits<<slotBits|state)
@@ -135,8 +135,8 @@ func (t *lines) next(i int) int {
 	return i
 }
 
-// whole returns the scattered position in a slot. The narrow form lacks its uppermost
-// bits. They follow from the line, since only positions of this line and the maxSpill
+// whole returns the scattered position in a slot. The narrow form lacks its uppermost bits.
+// These follow from the line, since only positions of this line and of the maxSpill lines
 // before it can be here.
 func (t *lines) whole(c *counters, at int, slot uint) uint32 {
 	l := t.at(at)

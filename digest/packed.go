@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// mostPacked is how many positions of a kind a packed delta has at most.
+// mostPacked is how many positions a packed delta may set, and how many it may clear.
 const mostPacked = 15
 
-// AppendPacked is [Delta.AppendBare] in the form that is shortest for a few positions:
-// their ranks, uncompressed, behind one byte. A delta that sets or clears more than 15
-// positions, or none, is refused with [ErrTooLarge], and dst returned as it was.
+// AppendPacked is [Delta.AppendBare] in the form that is shortest for a few positions: one
+// byte, and then their ranks, uncompressed. A delta that sets or clears more than 15 positions,
+// or has none, is refused with [ErrTooLarge], and dst is returned unchanged.
 func (d *Delta) AppendPacked(dst []byte, base *Filter) ([]byte, error) {
 	if n := len(d.flips); n == 0 || n > 2*mostPacked {
 		return dst, fmt.Errorf("digest: pack a delta of %d positions: %w", n, ErrTooLarge)
@@ -51,12 +51,12 @@ func DecodePacked(b []byte, base *Filter, sequence, keys uint64) (*Delta, *Filte
 // widthOf returns the bits that a number below n takes.
 func widthOf(n uint64) int { return bits.Len64(max(n, 1) - 1) }
 
-// A packer writes numbers of given widths behind each other, from the lowest bit up. Widths
-// are at most 40 bits.
+// A packer writes numbers of given widths one after another, from the lowest bit up. Widths are
+// at most 40 bits.
 type packer struct {
 	dst  []byte
 	bits uint64
-	have int // of bits, below 8
+	have int // how many bits there are, below 8
 }
 
 func (p *packer) append(ranks []uint64, n uint64) {
@@ -83,7 +83,7 @@ type unpacker struct {
 	have int
 }
 
-// ranks reads so many ascending ranks below n.
+// ranks reads count ascending ranks below n.
 func (u *unpacker) ranks(field string, count, n uint64) (ranks []uint64) {
 	width := widthOf(n)
 	for i := uint64(0); i < count && u.err == nil; i++ {
@@ -94,7 +94,7 @@ func (u *unpacker) ranks(field string, count, n uint64) (ranks []uint64) {
 		u.bits >>= width
 		u.have -= width
 		if u.err == nil && (rank >= n || i > 0 && rank <= ranks[i-1]) {
-			u.corrupt(field, u.off, "rank %d of %d is not above the one before, or there is none such", rank, n)
+			u.corrupt(field, u.off, "rank %d is not below %d, or not above the one before", rank, n)
 		}
 		ranks = append(ranks, rank)
 	}

@@ -6,14 +6,14 @@ import (
 	"sort"
 )
 
-// A pieceBuilder makes a set of positions that come in ascending order. What it holds
-// besides is one piece, written as far as it is known.
+// A pieceBuilder makes a set from positions that come in ascending order. Besides the set it
+// holds the current piece, as far as it is known.
 type pieceBuilder struct {
 	set   pieces
-	words []uint64 // the piece at hand: if a bitmap, all; of a list, the low bits
-	highs []uint64 // of a list, the high parts
-	ones  uint64   // of a list
-	next  uint64   // the piece at hand
+	words []uint64 // of the current piece: the bitmap, or a list's low bits
+	highs []uint64 // a list's high parts
+	ones  uint64   // in the list
+	next  uint64   // index of the current piece
 	end   uint64   // first position after it
 }
 
@@ -23,7 +23,7 @@ func newPieceBuilder(l form) *pieceBuilder {
 	return b
 }
 
-// add takes more positions, above all so far.
+// add adds positions, which are above all so far.
 func (b *pieceBuilder) add(positions []uint64) {
 	for len(positions) > 0 {
 		for positions[0] >= b.end {
@@ -44,7 +44,7 @@ func (b *pieceBuilder) add(positions []uint64) {
 	}
 }
 
-// list adds positions to the list at hand.
+// list adds positions to the current list.
 func (b *pieceBuilder) list(positions []uint64) {
 	l := &b.set.form
 	n := b.ones + uint64(len(positions))
@@ -69,7 +69,7 @@ func (b *pieceBuilder) list(positions []uint64) {
 	b.ones = n
 }
 
-// lengthen returns words with zeros behind them, if there are fewer than n.
+// lengthen returns words, extended by zeros if there are fewer than n.
 func lengthen(words []uint64, n uint64) []uint64 {
 	have := len(words)
 	if uint64(have) >= n {
@@ -80,7 +80,7 @@ func lengthen(words []uint64, n uint64) []uint64 {
 	return words
 }
 
-// set1 sets a position of the bitmap at hand.
+// set1 sets a position of the current bitmap.
 func (b *pieceBuilder) set1(p uint64) {
 	if b.words == nil {
 		b.words = make([]uint64, b.set.buckets/64)
@@ -89,8 +89,8 @@ func (b *pieceBuilder) set1(p uint64) {
 	b.words[p>>6] |= 1 << (p & 63)
 }
 
-// addWords takes the ones of words, which begin at a position that is a multiple of
-// 64. The set is a bitmap.
+// addWords adds the ones of words. These begin at a position that is a multiple of 64. The set
+// must be a bitmap.
 func (b *pieceBuilder) addWords(from uint64, words []uint64) {
 	for len(words) > 0 {
 		if from >= b.end {
@@ -106,7 +106,7 @@ func (b *pieceBuilder) addWords(from uint64, words []uint64) {
 	}
 }
 
-// close ends the piece at hand.
+// close ends the current piece.
 func (b *pieceBuilder) close() {
 	s := &b.set
 	if b.next%(branchFan*nodeFan) == 0 {
@@ -144,8 +144,7 @@ func (b *pieceBuilder) finish() pieces {
 	return s
 }
 
-// put puts a piece in the place of another one, in nodes and branches that nobody else
-// has.
+// put replaces a piece, in a node and a branch that no other set shares.
 func (s *pieces) put(i uint64, e piece) {
 	at := i / nodeFan
 	b := s.root[at/branchFan].branch
@@ -154,7 +153,7 @@ func (s *pieces) put(i uint64, e piece) {
 	n.words[i%nodeFan], n.ones[i%nodeFan] = e.words, e.ones
 }
 
-// holds is how many words a piece takes.
+// holds returns how many words of memory a piece takes.
 func (l *form) holds(e piece) uint64 {
 	if e.words == &zeroWords[0] {
 		return 0
@@ -174,7 +173,7 @@ func (l *form) newBitmap(words []uint64) piece {
 	return piece{words: &words[0], ones: uint32(ones)}
 }
 
-// newList makes a piece of the low bits and the high parts of ones positions.
+// newList makes a piece of the low bits and the high parts of so many positions.
 func (l *form) newList(lows, highs []uint64, ones uint64) piece {
 	if ones == 0 {
 		return piece{words: &zeroWords[0]}

@@ -2,10 +2,10 @@ package digest
 
 import "slices"
 
-// changes are what flips do to a set.
+// changes says what flips do to a set.
 type changes struct {
-	sets  uint64 // how many of them set a position
-	state uint64 // what they add to the state
+	sets  uint64 // flips that set a position
+	state uint64 // what all flips add to the state
 }
 
 func (c *changes) note(p uint64, found bool) {
@@ -17,8 +17,8 @@ func (c *changes) note(p uint64, found bool) {
 	}
 }
 
-// A place is where a position stands in a piece, or would: how many are below it,
-// and in the low bit whether it is there.
+// A place says where a position is in a piece, or would be: the low bit says whether it is
+// there, and the rest how many positions are below it.
 type place uint64
 
 func placeOf(rank uint64, found bool) place {
@@ -31,8 +31,8 @@ func placeOf(rank uint64, found bool) place {
 func (p place) rank() uint64 { return uint64(p) >> 1 }
 func (p place) found() bool  { return p&1 != 0 }
 
-// places appends where ascending positions of one piece stand. From many on it goes
-// through the piece, which may be crowded.
+// places appends the places of ascending positions of one piece. For many positions it visits
+// the whole piece once, since a piece may be crowded.
 func (s *pieces) places(dst []place, i uint64, positions []uint64) []place {
 	if len(positions) < selectAhead {
 		e := s.piece(i)
@@ -53,7 +53,7 @@ func (s *pieces) places(dst []place, i uint64, positions []uint64) []place {
 	return dst
 }
 
-// inOnePiece returns the piece of the first of ascending positions, and how many are in
+// inOnePiece returns the piece of the first of ascending positions, and how many of them are in
 // it.
 func (s *pieces) inOnePiece(positions []uint64) (i uint64, n int) {
 	i, _ = s.at(positions[0])
@@ -62,27 +62,27 @@ func (s *pieces) inOnePiece(positions []uint64) (i uint64, n int) {
 	return i, n
 }
 
-// askAhead is how many flips ahead pieces are prefetched.
-const askAhead = 8
+// prefetchAhead is how many flips ahead pieces are prefetched.
+const prefetchAhead = 8
 
-// flip returns the set that differs from s by flips, which ascend, and shares with
-// it all pieces without one. What it allocates is the root, and for each flip at
-// most a branch, a node and a piece.
+// flip returns the set that differs from s by ascending flips. It shares with s all pieces
+// without a flip. It allocates the root, and for each flip at most a branch, a node and a
+// piece.
 func (s *pieces) flip(flips []uint64) (next pieces, c changes) {
 	next = *s
 	next.root = append([]branchRef(nil), s.root...)
 	var buffer [64]place
 	places := buffer[:0]
-	counted, more := 0, uint64(0) // branches that know what is before them; and how much more
+	counted, more := 0, uint64(0) // branches whose before is final, and what the pieces so far add to the others'
 	for len(flips) > 0 {
 		i, n := s.inOnePiece(flips)
 		for at := int(i / (nodeFan * branchFan)); counted < at; {
 			counted++
 			next.root[counted].before += more
 		}
-		if n+askAhead < len(flips) {
-			later, _ := s.at(flips[n+askAhead])
-			s.ask(later)
+		if n+prefetchAhead < len(flips) {
+			later, _ := s.at(flips[n+prefetchAhead])
+			s.prefetch(later)
 		}
 		old, e := s.piece(i), piece{}
 		if s.bitmap {
@@ -106,7 +106,7 @@ func (s *pieces) flip(flips []uint64) (next pieces, c changes) {
 	return next, c
 }
 
-// own copies a branch and a node that next still shares with s.
+// own copies the branch and the node at an index if next still shares them with s.
 func (next *pieces) own(s *pieces, at uint64) {
 	if r := &next.root[at/branchFan]; r.branch == s.root[at/branchFan].branch {
 		own := *r.branch
@@ -128,9 +128,9 @@ func (l *form) flipBitmap(old piece, flips []uint64, c *changes) piece {
 	return l.newBitmap(words)
 }
 
-// flipList returns the piece that differs from old by flips, which stand at places.
-// Between two flips both halves are copied as they are, shifted by as many entries
-// as came before.
+// flipList returns the piece that differs from old by flips, whose places are given. Between
+// two flips, low bits and high parts are copied unchanged, shifted by the entries that were
+// added or removed before.
 func (l *form) flipList(old piece, flips []uint64, places []place) piece {
 	count := uint64(old.ones)
 	n := count
@@ -143,8 +143,8 @@ func (l *form) flipList(old piece, flips []uint64, places []place) piece {
 	words, from := make([]uint64, l.length(n)), l.words(old)
 	highs, fromHighs := words[l.lowWords(n):], from[l.lowWords(count):]
 	width := uint64(l.shift)
-	var index, mark uint64   // entries and bits of highs that were read
-	var next, written uint64 // and written
+	var index, mark uint64   // entries, and bits of highs, that were read
+	var next, written uint64 // entries, and bits of highs, that were written
 	for i, p := range flips {
 		_, bucket := l.at(p)
 		rank := places[i].rank()
@@ -169,14 +169,14 @@ func (l *form) flipList(old piece, flips []uint64, places []place) piece {
 	return piece{words: &words[0], ones: uint32(n)}
 }
 
-// putBits writes a value whose bits are zero in dst, which has a word to spare.
+// putBits writes a value at bit at of dst. The bits must be zero, and dst must have a word
+// after them.
 func putBits(dst []uint64, at, value uint64) {
 	dst[at>>6] |= value << (at & 63)
 	dst[at>>6+1] |= value >> 1 >> (63 - at&63)
 }
 
-// rewrite returns the set that differs from s by flips, laid out for so many
-// positions.
+// rewrite returns the set that differs from s by flips, in the form for so many positions.
 func (s *pieces) rewrite(flips []uint64, ones uint64) (next pieces, c changes) {
 	b := newPieceBuilder(formFor(s.bits, ones))
 	var buffer []uint64
@@ -197,8 +197,7 @@ func (s *pieces) rewrite(flips []uint64, ones uint64) (next pieces, c changes) {
 	return b.finish(), c
 }
 
-// diff returns the positions in which two sets differ. Of sets that share pieces it
-// looks at the others only.
+// diff returns the positions in which two sets differ. It skips the pieces that both share.
 func diff(a, b *pieces) (flips []uint64) {
 	if a.form != b.form {
 		return diffCursors(nil, a.cursor(), b.cursor())
@@ -216,7 +215,7 @@ func diff(a, b *pieces) (flips []uint64) {
 	return flips
 }
 
-// diffCursors appends what one of two cursors comes across only.
+// diffCursors appends the positions that exactly one of two cursors visits.
 func diffCursors(dst []uint64, a, b cursor) []uint64 {
 	p, more := a.next()
 	q, moreB := b.next()

@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// unrank converts ranks among the clear positions of s, and among the set ones, to
-// positions, ascending. It overwrites its arguments. Each rank takes one descent from the
-// root to a piece, so the time does not depend on the set's size.
+// unrank converts ranks among the clear positions of s, and ranks among its set positions, to
+// positions in ascending order. It overwrites its arguments. Each rank takes one descent from
+// the root to a piece, so the time does not depend on the set's size.
 func (s *pieces) unrank(clear, set []uint64) []uint64 {
 	s.positions(clear, false)
 	s.positions(set, true)
@@ -20,11 +20,11 @@ func (s *pieces) unrank(clear, set []uint64) []uint64 {
 // selectAhead is how many ranks are looked up at the same time.
 const selectAhead = 32
 
-// positions replaces ascending ranks, among the set positions or among the clear ones, by
-// the positions. It descends for many ranks at the same time, so that their waits for
-// memory overlap.
+// positions replaces ascending ranks by the positions: ranks among the set positions, or among
+// the clear ones. It descends for many ranks at the same time, so that their waits for memory
+// overlap.
 func (s *pieces) positions(ranks []uint64, set bool) {
-	var at, rest [selectAhead]uint64 // where they lead to, and the ranks there
+	var at, rest [selectAhead]uint64 // the child that each rank leads to, and the rank in it
 	span := s.span()
 	for len(ranks) > 0 {
 		some := ranks[:min(selectAhead, len(ranks))]
@@ -42,7 +42,7 @@ func (s *pieces) positions(ranks []uint64, set bool) {
 		for j := range some {
 			in, r := childOf((*s.node(at[j])).ones[:], rest[j], span, set)
 			at[j], rest[j] = nodeFan*at[j]+in, r
-			s.ask(at[j])
+			s.prefetch(at[j])
 		}
 		if len(some) == selectAhead && at[0] == at[len(some)-1] {
 			ranks = ranks[s.walk(ranks, at[0], set):]
@@ -55,7 +55,7 @@ func (s *pieces) positions(ranks []uint64, set bool) {
 	}
 }
 
-// branchOf returns the branch below which the position of a rank is, and its rank there.
+// branchOf returns the branch that has the position of a rank, and the rank in it.
 func (s *pieces) branchOf(rank uint64, set bool) (at, rest uint64) {
 	span := branchFan * nodeFan * s.span()
 	before := func(at uint64) uint64 {
@@ -74,8 +74,8 @@ func (s *pieces) branchOf(rank uint64, set bool) (at, rest uint64) {
 	return at, rank - before(at)
 }
 
-// childOf returns below which child of a node or a branch the position of a rank is, and its
-// rank there. Each child has so many positions, of which ones are set.
+// childOf returns which child of a node or a branch has the position of a rank, and the rank in
+// it. Each child has span positions, of which ones are set.
 func childOf(ones []uint32, rank, span uint64, set bool) (at, rest uint64) {
 	for _, n := range ones[:len(ones)-1] {
 		size := uint64(n)
@@ -91,8 +91,8 @@ func childOf(ones []uint32, rank, span uint64, set bool) (at, rest uint64) {
 	return at, rank
 }
 
-// walk is positions for the ranks at the front that are in one piece, by walking through
-// that piece. It returns how many they are.
+// walk is positions for the first ranks, those in one piece: it visits that piece once. It
+// returns how many ranks these are.
 func (s *pieces) walk(ranks []uint64, i uint64, set bool) (n int) {
 	start, before, size := i*s.span(), s.before(i), uint64(s.piece(i).ones)
 	if !set {
@@ -117,13 +117,13 @@ func (s *pieces) walk(ranks []uint64, i uint64, set bool) (n int) {
 	return n
 }
 
-// ask prefetches a piece. Of a list it prefetches all, since the caller will change it.
-func (s *pieces) ask(i uint64) {
+// prefetch prefetches a piece: all of it, since the caller will copy it, but 1 KiB at most.
+func (s *pieces) prefetch(i uint64) {
 	e := s.piece(i)
 	prefetchAt(uintptr(unsafe.Pointer(e.words)), uintptr(min(8*s.length(uint64(e.ones)), 1024)))
 }
 
-// selectIn returns the position of the r-th of those that a piece has, or lacks.
+// selectIn returns the r-th position that is set in a piece, or the r-th that is clear.
 func (s *pieces) selectIn(i, r uint64, set bool) uint64 {
 	e, start := s.piece(i), i*s.span()
 	words := s.words(e)
@@ -138,7 +138,7 @@ func (s *pieces) selectIn(i, r uint64, set bool) uint64 {
 	return start + s.selectClear(words, highs, r)
 }
 
-// selectInBitmap returns the place of the r-th one, or the r-th zero, which there is.
+// selectInBitmap returns the place of the r-th one, or of the r-th zero. There must be as many.
 func selectInBitmap(words []uint64, r uint64, ones bool) uint64 {
 	invert := ^uint64(0)
 	if ones {
@@ -155,15 +155,14 @@ func selectInBitmap(words []uint64, r uint64, ones bool) uint64 {
 	panic("digest: a rank beyond a piece")
 }
 
-// selectClear returns the r-th position that a list lacks, counted from its first:
-// r and as many more as there are positions that have no more than r others below
-// them.
+// selectClear returns the r-th clear position of a list, relative to the piece's first. That is
+// r plus the number of set positions below it: those with at most r clear positions below them.
 func (l *form) selectClear(words, highs []uint64, r uint64) uint64 {
-	below := uint64(0) // positions known to be below
+	below := uint64(0) // set positions known to be below
 	for w, word := range highs {
 		ones := below + uint64(bits.OnesCount64(word))
 		bucket := uint64(w+1)<<6 - ones
-		// All in this word are in that bucket or before.
+		// All positions of this word are in that bucket or an earlier one.
 		if (bucket+1)<<l.shift <= r+ones {
 			below = ones
 			continue

@@ -6,33 +6,33 @@ import (
 	"unsafe"
 )
 
-// A pieces is a set of positions in [0, m), divided into pieces of equal span. Pieces are
+// pieces is a set of positions in [0, m), divided into pieces of equal span. Pieces are
 // immutable, and shared by all versions of a filter that agree in them: a version that
 // differs in a few positions has a few pieces of its own. They are the leaves of a tree of
 // a root, branches and nodes, which versions share as well.
 //
-// Each level counts the positions below, so that ranks are converted to positions and back
-// by one descent.
+// Each level counts the positions below it, so one descent converts a rank to a position, or
+// a position to a rank.
 type pieces struct {
 	form
 	root []branchRef
 	held uint64 // words that the pieces take
 }
 
-// A branchRef is a branch, and how many positions are in those before.
+// A branchRef is a branch, and how many positions are in the branches before it.
 type branchRef struct {
 	branch *branch
 	before uint64
 }
 
-// A branch is nodes, and how many positions each has. Of the last branch, as of the last
-// node, the end may be missing.
+// A branch has nodes, and how many positions are in each. The last branch and the last node may
+// be incomplete.
 type branch struct {
 	nodes [branchFan]*node
 	ones  [branchFan]uint32
 }
 
-// A node is pieces, in the same way.
+// A node has pieces, in the same way.
 type node struct {
 	words [nodeFan]*uint64
 	ones  [nodeFan]uint32
@@ -46,31 +46,31 @@ const (
 	branchFan = 16
 )
 
-// A piece is the positions in one span. All that its words mean follows from ones
-// and the form. Where there are none, words is zeroWords.
+// A piece has the positions in one span. What its words mean follows from ones and the form. If
+// there are no positions, words is zeroWords.
 type piece struct {
 	words *uint64
 	ones  uint32
 }
 
-// maxPieced bounds the positions of a set that is no bitmap, so that what a node
-// counts fits 32 bits even if all of them are in one piece.
+// maxPieced bounds the positions of a set that is not a bitmap, so that a node's counts fit 32
+// bits even if all positions are in one piece.
 const maxPieced = 1 << 30
 
-// A form says how positions are divided and written. There are two: of a dense
-// set, pieces are bitmaps. Of a sparse one they are lists by Elias and Fano: each
-// position is cut in two; the low bits lie side by side, in order of positions; the
-// high ones, which ascend, follow in unary, so that bucket b (the positions of one
-// high part, counted from the piece's first) is the run of ones before the b-th
-// zero. With the cut near log2(m/x) that takes log2(m/x)+2 bits a position, and a
-// twelfth more for what leads to the pieces and what the allocator rounds up.
+// A form says how positions are divided and written. There are two. The pieces of a dense
+// set are bitmaps. Those of a sparse set are lists by Elias and Fano: each position is cut
+// in two; the low bits are side by side, in order of positions; the high parts, which
+// ascend, follow in unary. So bucket b (the positions of one high part, counted from the
+// piece's first) is the run of ones before the b-th zero. With the cut near log2(m/x) that
+// takes log2(m/x)+2 bits a position, and a twelfth more for the nodes above the pieces and
+// for what the allocator rounds up.
 //
 // It answers Mitzenmacher's remark that a sparse filter need not be an array
 // (section III-A) with a direct address in place of interpolation search.
 type form struct {
 	bits       uint64 // m
 	planned    uint64 // positions that it was chosen for
-	buckets    uint64 // in a piece; of a bitmap, which has a position in each, a multiple of 64
+	buckets    uint64 // in a piece; in a bitmap, each is one position, and they are a multiple of 64
 	reciprocal uint64 // of buckets
 	count      uint64 // of pieces
 	shift      uint   // low bits
@@ -79,12 +79,12 @@ type form struct {
 
 const (
 	bitmapPiece = 1 << 14 // positions in a piece of a bitmap: 2 KiB
-	sortedPiece = 8 * 400 // bits that a piece of a list has, about: some 440 bytes with what the allocator adds
+	sortedPiece = 8 * 400 // about the bits of a list's piece: some 440 bytes with what the allocator adds
 	mostBuckets = 512     // in a piece of a list, since a look-up counts them
-	fewPlanned  = 64      // positions that a list has room for in any case
+	fewPlanned  = 64      // positions for which any list is planned
 )
 
-// zeroWords are those of a piece without positions.
+// zeroWords are the words of a piece without positions.
 var zeroWords [bitmapPiece / 64]uint64
 
 // dense reports whether a set of ones positions in [0, bits) is better kept as a
@@ -105,12 +105,13 @@ func bitmapForm(m, ones uint64) form {
 	return l
 }
 
-// sortedForm cuts positions where that takes the fewest bits, near log2(m/ones).
+// sortedForm cuts positions where lists take the fewest bits, near log2(m/ones).
 func sortedForm(m, ones uint64) form {
 	n := max(ones, fewPlanned)
 	l := form{bits: m, planned: ones}
 	l.shift = max(1, uint(bits.Len64(m/n|1))-1)
-	// One low bit more for each position halves the buckets, and makes for fewer pieces.
+	// One more low bit for each position halves the number of buckets, so there are fewer
+	// pieces.
 	if buckets := (m-1)>>l.shift + 1; n < buckets/16*9 {
 		l.shift++
 	}
@@ -119,7 +120,7 @@ func sortedForm(m, ones uint64) form {
 	return l
 }
 
-// piecesBuckets is how many buckets make a piece of the size that it should have.
+// piecesBuckets returns how many buckets make a piece of the intended size.
 func piecesBuckets(buckets, ones float64, shift uint) float64 {
 	return sortedPiece * buckets / (buckets + ones*float64(shift+1))
 }
@@ -131,9 +132,9 @@ func (l *form) divide(buckets uint64) {
 	l.count = (l.bits-1)>>l.shift/buckets + 1
 }
 
-// suits reports whether the form will do for a set of so many positions. A third
-// more than planned costs about a third of a bit a position; to choose anew costs
-// as much as writing the whole set.
+// suits reports whether the form is good enough for a set of so many positions. With a third
+// more than planned, lists take about a third of a bit a position more; another form means that
+// the whole set must be rewritten.
 func (l *form) suits(ones uint64) bool {
 	if l.bitmap && dense(l.bits, ones) {
 		return true
@@ -144,7 +145,7 @@ func (l *form) suits(ones uint64) bool {
 // nodes is how many nodes there are.
 func (l *form) nodes() uint64 { return (l.count-1)/nodeFan + 1 }
 
-// at returns the piece of a position, and the bucket in it.
+// at returns the piece of a position, and its bucket in the piece.
 func (l *form) at(p uint64) (i, bucket uint64) {
 	bucket = p >> l.shift
 	i = high(bucket, l.reciprocal)
@@ -154,7 +155,7 @@ func (l *form) at(p uint64) (i, bucket uint64) {
 // span is how many positions a piece stands for; the last may stand for fewer.
 func (l *form) span() uint64 { return l.buckets << l.shift }
 
-// lowWords is how many words the low bits of a piece take. The high ones follow.
+// lowWords is how many words the low bits of a piece take. The high parts follow.
 func (l *form) lowWords(ones uint64) uint64 { return (ones*uint64(l.shift) + 63) / 64 }
 
 // length is how many words a piece has.
@@ -165,7 +166,7 @@ func (l *form) length(ones uint64) uint64 {
 	return l.lowWords(ones) + (l.buckets+ones+63)/64
 }
 
-// bytesFor is about what a set of so many positions takes. It grows with m.
+// bytesFor is about the memory of a set of so many positions. It grows with m.
 func (l *form) bytesFor(ones uint64) uint64 {
 	if l.bitmap {
 		return perNode*l.nodes() + l.count*l.buckets/8
@@ -177,19 +178,19 @@ func (l *form) bytesFor(ones uint64) uint64 {
 	return uint64(bits/8+float64(perNode)*math.Ceil(pieces/nodeFan)) + 8
 }
 
-// words returns those of a piece.
+// words returns the words of a piece.
 func (l *form) words(e piece) []uint64 {
 	return unsafe.Slice(e.words, l.length(uint64(e.ones)))
 }
 
-// classWords is how many words the allocator gives for n.
+// classWords is how many words the allocator provides if n are requested.
 func classWords(n uint64) uint64 {
 	step := classStep(n)
 	return (n + step - 1) / step * step
 }
 
-// classStep is how many words lie between the allocator's classes, which are about a
-// tenth apart.
+// classStep is the distance between the allocator's size classes near n, in words. They are
+// about a tenth apart.
 func classStep(n uint64) uint64 {
 	switch size := bits.Len64(n - 1); {
 	case n <= 32:
@@ -201,10 +202,10 @@ func classStep(n uint64) uint64 {
 	}
 }
 
-// perNode is what a node takes, and what leads to it.
+// perNode is the memory of a node, and its share of the branch and the root.
 const perNode = uint64(unsafe.Sizeof(node{}) + (unsafe.Sizeof(branch{})+unsafe.Sizeof(branchRef{}))/branchFan)
 
-// node returns where what leads to a node is.
+// node returns the pointer to a node, in its branch.
 func (s *pieces) node(at uint64) **node { return &s.root[at/branchFan].branch.nodes[at%branchFan] }
 
 func (s *pieces) piece(i uint64) piece {
@@ -244,8 +245,8 @@ func (l *form) bucketHas(e piece, bucket, want uint64) bool {
 	words := l.words(e)
 	highs := words[l.lowWords(uint64(e.ones)):]
 	at := bucketStart(highs, bucket)
-	// The length of the run is taken at once, since no processor can predict bit by bit
-	// where it ends.
+	// The run's length is found in one step: no processor can predict, bit by bit, where the
+	// run ends.
 	for rank := at - bucket; ; {
 		run := uint64(bits.TrailingZeros64(^(highs[at>>6] >> (at & 63))))
 		for end := rank + run; rank < end; rank++ {
@@ -259,7 +260,7 @@ func (l *form) bucketHas(e piece, bucket, want uint64) bool {
 	}
 }
 
-// bucketStart returns the bit at which a bucket begins: that after as many zeros.
+// bucketStart returns the bit at which a bucket begins: the one after as many zeros.
 func bucketStart(highs []uint64, bucket uint64) uint64 {
 	if bucket == 0 {
 		return 0
@@ -279,8 +280,8 @@ func (l *form) low(words []uint64, i uint64) uint64 {
 	return bitsAt(words, i*uint64(l.shift)) & (1<<l.shift - 1)
 }
 
-// find returns how many positions of a piece are below the one with these low bits
-// in a bucket, and whether that is there.
+// find looks for the position with the low bits want in a bucket. It returns how many positions
+// of the piece are below it, and whether it is there.
 func (l *form) find(e piece, bucket, want uint64) (rank uint64, found bool) {
 	words := l.words(e)
 	if l.bitmap {
@@ -301,10 +302,10 @@ func (l *form) find(e piece, bucket, want uint64) (rank uint64, found bool) {
 	return rank, false
 }
 
-// selectBit returns the place of the one with n ones below it in word. It does not
-// branch on the word (Vigna, Broadword implementation of rank/select queries,
-// 2008): the ones up to the end of each byte, counted all at once; which bytes end
-// too early; and the rest by a table.
+// selectBit returns the place of the one that has n ones below it in word. It has no branch
+// that depends on word (Vigna, Broadword implementation of rank/select queries, 2008). It
+// counts the ones up to the end of each byte, all at once, and how many bytes have too few. A
+// table finds the place in the byte.
 func selectBit(word, n uint64) uint64 {
 	const each = 0x0101010101010101
 	counts := word - word>>1&(0x55*each)
@@ -316,7 +317,7 @@ func selectBit(word, n uint64) uint64 {
 	return place + uint64(selectInByte[n&7][word>>place&0xff])
 }
 
-// selectInByte[n][b] is the place of the one with n ones below it in b.
+// selectInByte[n][b] is the place of the one that has n ones below it in b.
 var selectInByte = func() (places [8][256]uint8) {
 	for b := range 256 {
 		n := 0

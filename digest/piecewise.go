@@ -14,12 +14,12 @@ import (
 // and looked up for a few keys. The pieces of a filter in memory (pieces.go) are
 // different ones, a quarter as large.
 
-// piecesMagic is in the place of magic.
+// piecesMagic replaces magic.
 const piecesMagic = "SCP"
 
-// DefaultPieceBytes is the mean length of a piece, if the writer does not say. With one
-// hash, f = 10⁻³ and a million keys the index is as long as a piece then, which is
-// where a look-up reads the fewest bytes.
+// DefaultPieceBytes is the mean length of a piece, unless the writer gives another. With one
+// hash, f = 10⁻³ and a million keys the index is then as long as a piece, and a lookup reads
+// the fewest bytes.
 const DefaultPieceBytes = 3 << 10
 
 const (
@@ -27,14 +27,16 @@ const (
 	leastEntry  = 1 + checkBytes // of the index
 	entryMemory = 24
 
-	// mostInPiece bounds what a few bytes can ask a reader to make: positions in a piece.
+	// mostInPiece is how many positions a piece may have. It bounds the memory that a few bytes
+	// can make a reader allocate.
 	mostInPiece = 1 << 20
 )
 
 // AppendPieces appends the filter's encoding in pieces of pieceBytes on average, or of
 // [DefaultPieceBytes] if that is zero. It takes some eight bytes a piece more than
-// [Filter.AppendTo]. [OpenFilter] reads it where it lies, and [DecodeFilter] as a whole.
-// Equal filters in pieces of equal length have equal bytes on every machine.
+// [Filter.AppendTo]. [OpenFilter] reads single pieces of it from where it is stored, and
+// [DecodeFilter] reads the whole. Equal filters in pieces of equal length have equal bytes on
+// every machine.
 func (f *Filter) AppendPieces(dst []byte, pieceBytes int) []byte {
 	if pieceBytes <= 0 {
 		pieceBytes = DefaultPieceBytes
@@ -42,13 +44,13 @@ func (f *Filter) AppendPieces(dst []byte, pieceBytes int) []byte {
 	whole := appendSection(nil, f.positionSet())
 	pieces := (uint64(len(whole))-1)/uint64(pieceBytes) + 1
 	span := (f.geometry.Bits-1)/pieces + 1
-	for f.crowded(span) { // a span of mostInPiece is not
+	for f.crowded(span) { // ends: a span of mostInPiece cannot be crowded
 		span = (span + 1) / 2
 	}
 	return f.appendSpans(dst, span)
 }
 
-// crowded reports whether some piece of so many positions has more than mostInPiece set.
+// crowded reports whether more than mostInPiece positions are set in some piece of this span.
 func (f *Filter) crowded(span uint64) bool {
 	if f.ones <= mostInPiece || span <= mostInPiece {
 		return false
@@ -65,16 +67,16 @@ func (f *Filter) crowded(span uint64) bool {
 	return false
 }
 
-// appendSpans appends the encoding in pieces that stand for span positions each.
+// appendSpans appends the encoding in pieces of span positions each.
 func (f *Filter) appendSpans(dst []byte, span uint64) []byte {
 	start := len(dst)
 	dst = appendHeader(dst, f.header(KindPieces))
 	dst = binary.AppendUvarint(dst, span)
 
 	var index, bodies []byte
-	var held []uint64 // of a piece
+	var held []uint64 // set positions of the current piece
 	from := uint64(0)
-	end := func() { // of the piece at from
+	end := func() { // of the piece that begins at from
 		at, size := len(bodies), min(span, f.geometry.Bits-from)
 		x := uint64(len(held))
 		bodies = binary.AppendUvarint(bodies, x)
@@ -98,24 +100,24 @@ func (f *Filter) appendSpans(dst []byte, span uint64) []byte {
 	return seal(append(dst, bodies...), start)
 }
 
-// pieceCheck is what the index says of a piece's bytes.
+// pieceCheck is the index's checksum of a piece's bytes.
 func pieceCheck(b []byte) uint32 { return uint32(xxhash.Sum64(b)) }
 
-// A pieceEntry is what the index says of a piece. offset is that of its first byte in
-// the message.
+// A pieceEntry is the index's entry of a piece. offset is that of the piece's first byte in the
+// message.
 type pieceEntry struct {
 	offset, length int
 	check          uint32
 }
 
-// A pieceIndex says where the pieces are.
+// A pieceIndex is the index of a message in pieces.
 type pieceIndex struct {
 	span    uint64
 	length  int // of the index, in bytes
 	entries []pieceEntry
 }
 
-// indexHead reads what stands before the index.
+// indexHead reads the fields before the index.
 func (r *reader) indexHead(h Header, lim Limits) (d pieceIndex) {
 	d.span = r.bounded("span", 1, h.Geometry.Bits)
 	if r.err != nil {
@@ -177,13 +179,13 @@ func (r *reader) index(h Header, d *pieceIndex, lim Limits) {
 	r.u64("head checksum")
 }
 
-// A piecePart is a piece of a message, apart.
+// A piecePart is one piece of a message.
 type piecePart struct {
-	start, size uint64 // of the positions that it stands for
+	start, size uint64 // of its span of positions
 	ones        uint64
 	method      arith.Method
 	code        []byte
-	at          int // offset of the piece in the message, or of its code once that is known
+	at          int // offset of the piece in the message, then of its code
 }
 
 // open checks the bytes of piece i, which begin at its offset.
@@ -207,8 +209,8 @@ func (d *pieceIndex) open(i uint64, b []byte, h Header, lim Limits) (p piecePart
 	return p, nil
 }
 
-// each hands the positions of the piece on, in order, some at a time, each less the
-// piece's first. take must not keep them.
+// each passes the positions of the piece to take, in order and some at a time, relative to the
+// first position of its span. take must not keep the slice.
 func (p *piecePart) each(take func([]uint64)) error {
 	if err := arith.DecodeSet(p.method, p.code, p.size, p.ones, take); err != nil {
 		return &FormatError{Field: "piece", Offset: p.at, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}

@@ -8,7 +8,7 @@ import (
 	"github.com/summarycache/summarycache/arith"
 )
 
-// withHashes returns the best plan with k hashes, or what keeps it from being.
+// withHashes returns the best plan with k hashes, or why there is none.
 func (g Goal) withHashes(k int) (Design, *GoalError) {
 	if g.FalseCandidates > 0 {
 		m, ok := fewestBits(g.Objects, k, g.rate())
@@ -48,7 +48,7 @@ func (g Goal) fits(m uint64, k int) bool {
 	return !broken
 }
 
-// lastBitmap returns the most bits of which a bitmap is the better form.
+// lastBitmap returns the largest number of bits at which a bitmap is the better form.
 func (g Goal) lastBitmap(k int) uint64 {
 	return search(1, MaxBits, func(m uint64) bool {
 		fill, _ := Geometry{Bits: m, Hashes: k}.Predict(g.Objects)
@@ -90,7 +90,7 @@ func fewestBits(n uint64, k int, f float64) (m uint64, ok bool) {
 	case rate(1) <= f:
 		return 1, true
 	}
-	// The asymptotic formula is all but right.
+	// The asymptotic formula is nearly right.
 	low, high := uint64(1), uint64(MaxBits)
 	guess := -float64(k) * float64(n) / math.Log1p(-math.Pow(f, 1/float64(k)))
 	if near := uint64(guess * 0.999999); near > 2 && near-2 < high && rate(near-2) > f {
@@ -114,8 +114,8 @@ const shareParts = 1 << 20
 // about a second as well.
 const leastInterval = time.Second
 
-// leastShare is the share of the objects that is replaced in leastInterval, and one at
-// least: before that there is nothing to say.
+// leastShare is the share of the objects that is replaced in leastInterval: at least one
+// object, since before that nothing has changed.
 func (g Goal) leastShare() float64 {
 	parts := math.Ceil(shareParts * max(1, g.Churn*leastInterval.Seconds()) / float64(g.Objects))
 	return min(max(parts, 1), shareParts) / shareParts
@@ -137,14 +137,14 @@ func (g Goal) evaluate(m uint64, k int) Design {
 	return p
 }
 
-// messageBytes is about what a delta has besides its sets.
+// messageBytes is about how many bytes a delta takes besides its sets.
 const messageBytes = 56
 
-// What an update takes beside its sets, about, with the headers of IP and UDP.
+// About how many bytes an update takes besides its sets, with the headers of IP and UDP.
 const (
-	carryBytes  = 48   // of one that travels behind its notice
-	carriedMost = 1024 // the sets of a longer one do not
-	noticeBytes = 128  // to say that there is one, and to ask for it
+	carryBytes  = 48   // if it travels in the datagram of its notice
+	carriedMost = 1024 // the most bytes of sets that do so
+	noticeBytes = 128  // otherwise, for the notice and the request
 )
 
 func replicaBytes(m, ones uint64) uint64 {
@@ -152,16 +152,16 @@ func replicaBytes(m, ones uint64) uint64 {
 	return l.bytesFor(ones)
 }
 
-// boundedBytes is what a filter's encoding exceeds with a probability of at most
-// odds. The number of ones after so many draws is distributed as a sum of independent
-// events (Vatutin and Mikhailov, 1982), so Bernstein's inequality holds with its own
-// variance, m·p·(1-(1+a)·p) for a load of a and p = e^-a, which is far less than what
-// Azuma's needs (Mitzenmacher, appendix). That the positions of one key are not
-// independent makes no difference that many filters show.
+// boundedBytes is the size that a filter's encoding exceeds with a probability of at most odds.
+// The number of ones after n·k draws is distributed as a sum of independent events (Vatutin and
+// Mikhailov, 1982). So Bernstein's inequality holds with its own variance, m·p·(1-(1+a)·p) for
+// a load of a and p = e^-a. This is far less than what Azuma's inequality needs (Mitzenmacher,
+// appendix). The positions of one key are not independent of each other, but measurements on
+// many filters show no difference.
 func boundedBytes(m uint64, k int, n uint64, fill, odds float64) float64 {
 	size, draws := float64(m), float64(n)*float64(k)
 	load := draws / size
-	spread := load * load / 2 // for small loads, where the difference below has no digits left
+	spread := load * load / 2 // for small loads, where the formula below loses all digits
 	if load > 1e-3 {
 		spread = math.Exp(-load) * (-math.Expm1(-load) - load*math.Exp(-load))
 	}
@@ -177,22 +177,22 @@ func boundedBytes(m uint64, k int, n uint64, fill, odds float64) float64 {
 	return encodedAtMost(m, k, n, worst)
 }
 
-// encodedAtMost is what the encoding of a filter takes at most whose bits have so
-// much entropy each.
+// encodedAtMost is the most bytes that a filter's encoding takes, given the entropy of each
+// bit.
 func encodedAtMost(m uint64, k int, n uint64, entropy float64) float64 {
 	code := float64(m) * entropy / 8
 	code = min(code+coderBytes+code*coderShare, math.Ceil(float64(m)/8)) // or as a bitmap
 	return code + headBytes(m, k, n, code)
 }
 
-// What a coder takes above the entropy, at most: some bytes and some share.
+// A coder takes at most so many bytes above the entropy, and such a share of it.
 const (
 	coderBytes = 12
 	coderShare = 1.0 / 2000
 )
 
-// headBytes is what a filter's message has besides the code of its positions, for an
-// epoch that is Unix time and up to 2^35 versions.
+// headBytes is the bytes of a filter's message besides the code of its positions, for an epoch
+// in Unix time and up to 2^35 versions.
 func headBytes(m uint64, k int, n uint64, code float64) float64 {
 	var buf [128]byte
 	b := appendHeader(buf[:0], Header{
@@ -206,7 +206,7 @@ func headBytes(m uint64, k int, n uint64, code float64) float64 {
 	return float64(len(b) + 1 + checksumBytes)
 }
 
-// pace fills in how often updates go out, and what they cost.
+// pace fills in how often updates are sent, and what they cost.
 func (g Goal) pace(p *Design, fill float64) {
 	threshold := g.Threshold
 	if threshold == 0 && g.Interval == 0 {
@@ -221,8 +221,8 @@ func (g Goal) pace(p *Design, fill float64) {
 		}
 	}
 	if g.pacing() {
-		// The smallest share that the budget allows. The cost falls with the share, but
-		// where updates become too long to travel behind their notices.
+		// Find the smallest share that the budget allows. The cost falls as the share grows,
+		// except where updates become too long for the datagrams of their notices.
 		over := func(part uint64) bool {
 			g.traffic(p, fill, float64(part)/shareParts)
 			return p.BytesPerSecond > g.BytesPerSecond
@@ -245,7 +245,7 @@ func (g Goal) pace(p *Design, fill float64) {
 	g.traffic(p, fill, min(threshold, 1))
 }
 
-// traffic fills in the cost of updates that come when a share c was replaced.
+// traffic fills in the cost of updates that are sent whenever a share c was replaced.
 func (g Goal) traffic(p *Design, fill, c float64) {
 	p.Threshold = c
 	sets := g.sets(p, fill, c)
@@ -271,14 +271,14 @@ func (g Goal) traffic(p *Design, fill, c float64) {
 	p.BytesPerSecond = g.others() * ((1-g.Resend)*sent + g.Resend*p.SnapshotBytes) / seconds
 }
 
-// sets is about what it takes to say what changed, in bytes, where a share c was replaced.
+// sets is about how many bytes an update's sets take if a share c was replaced.
 func (g Goal) sets(p *Design, fill, c float64) float64 {
 	return conditional(float64(p.Geometry.Bits), float64(p.Geometry.Hashes), float64(g.Objects), fill, c) / 8
 }
 
-// conditional is the entropy in bits of a filter given the one before, from which
-// a share c of n keys was replaced: a clear position is set with the odds that one
-// of c·n new keys falls on it, and as many are cleared.
+// conditional is the entropy in bits of a filter given the previous one, if a share c of n keys
+// was replaced. A clear position becomes set if one of c·n new keys falls on it, and as many
+// positions are cleared.
 func conditional(m, k, n, fill, c float64) float64 {
 	if fill <= 0 || fill >= 1 {
 		return 0
@@ -287,13 +287,13 @@ func conditional(m, k, n, fill, c float64) float64 {
 	return m * ((1-fill)*entropy(set) + fill*entropy(min(1, set*(1-fill)/fill)))
 }
 
-// exceeded returns the budget that a plan breaks the most, or nil.
+// exceeded returns the budget that a plan exceeds the most, or nil.
 func (g Goal) exceeded(p Design) *GoalError {
 	worst, broken := g.worst(&p)
 	if !broken {
 		return nil
 	}
-	found := worst // only this one is allocated
+	found := worst // a copy, so that only a budget that is exceeded is allocated
 	return &found
 }
 
@@ -309,7 +309,7 @@ func (g Goal) worst(p *Design) (worst GoalError, broken bool) {
 	return worst, broken
 }
 
-// entropy is that of one bit which is one with probability p, in bits.
+// entropy is the entropy, in bits, of a bit that is one with probability p.
 func entropy(p float64) float64 {
 	if p <= 0 || p >= 1 {
 		return 0

@@ -6,9 +6,8 @@ import (
 	"math/bits"
 )
 
-// The codings that take no coder: what a reader in another language begins with,
-// and what a set is sent as that does not compress (Mitzenmacher, section III,
-// filter types).
+// The codings that need no entropy coder. A reader in another language begins with these, and
+// sets that do not compress are sent so (Mitzenmacher, section III, filter types).
 
 // each yields the positions in ascending order.
 func (s positionSet) each(yield func(uint64) bool) {
@@ -35,7 +34,7 @@ func (s positionSet) appendBitmap(dst []byte) []byte {
 	return dst
 }
 
-// decodeBitmap is given as many bytes as m bits take.
+// decodeBitmap decodes m bits. The caller has checked that b is as long as these.
 func decodeBitmap(b []byte, m, x uint64, take func([]uint64)) error {
 	ones := uint64(0)
 	for _, c := range b {
@@ -58,7 +57,7 @@ func decodeBitmap(b []byte, m, x uint64, take func([]uint64)) error {
 	return nil
 }
 
-// gapBytes is the length of what appendGaps appends, or something above limit.
+// gapBytes returns how many bytes appendGaps appends, or any number above limit if it is more.
 func (s positionSet) gapBytes(limit uint64) (n uint64) {
 	if s.x > limit {
 		return s.x
@@ -80,7 +79,7 @@ func (s positionSet) appendGaps(dst []byte) []byte {
 	return dst
 }
 
-// decodeGaps is given at least a byte for each gap.
+// decodeGaps decodes x gaps. The caller has checked that b has at least a byte for each.
 func decodeGaps(b []byte, m, x uint64, take func([]uint64)) error {
 	found := make([]uint64, 0, 64)
 	next := uint64(0)

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// A touch is what happened to one key while a rebuild collected the others.
+// A touch records what happened to one key while a rebuild was under way.
 type touch struct {
-	before uint8 // at most this many times the key was there at first
+	before uint8 // the key was there at most so many times at first
 	net    int   // additions less removals since
 }
 
-// touch notes an addition or a removal of k, on whose positions at least before
-// keys stood until now.
+// touch records an addition or a removal of k. before is the smallest count of its positions
+// until now.
 func (s *shard) touch(k Key, before uint8, change int) {
 	touched := s.rare.touched
 	t, seen := touched[k]
@@ -31,10 +31,10 @@ func (s *shard) touch(k Key, before uint8, change int) {
 // keys must yield, at least once, every key whose Add returned before Rebuild was called
 // and that is not removed meanwhile. So a writer should make an object visible to keys
 // before it calls Add, and hide it after Remove. If writers do it in the other order,
-// keys must begin by waiting for those under way; changes are recorded already when
-// keys is called. Every key that is yielded is held from then on. A writer that is
-// between the two steps when the rebuild begins or ends may therefore leave a key held
-// that is gone, until the next rebuild.
+// keys must first wait for the writers that are under way; when keys is called, changes are
+// recorded already. Every key that is yielded is held from then on. So a writer that is
+// between the two steps when the rebuild begins or ends may leave a removed key in the
+// filter until the next rebuild.
 //
 // Keys may be added and removed while Rebuild runs, and filters read. Changes made
 // meanwhile are applied in rounds, each shorter than the one before. Only the last round,
@@ -52,8 +52,8 @@ func (c *CountingFilter) Rebuild(g Geometry, keys iter.Seq[Key]) error {
 	})
 }
 
-// rebuild has work put what the counters stand for into new ones of geometry g, while
-// old notes what writers do to it.
+// rebuild calls work to fill new counters of geometry g. Meanwhile the old counters record what
+// writers do.
 func (c *CountingFilter) rebuild(g Geometry, work func(r *rebuilding, old *counters)) error {
 	if err := g.Validate(); err != nil {
 		return err
@@ -68,8 +68,8 @@ func (c *CountingFilter) rebuild(g Geometry, work func(r *rebuilding, old *count
 	return nil
 }
 
-// replace puts what was rebuilt in the place of what was there. renamed tells what a
-// key written meanwhile is called in it.
+// replace replaces the old counters by the new ones. renamed returns the new name of a key that
+// was written meanwhile.
 func (r *rebuilding) replace(old *counters, c *CountingFilter, renamed func(Key) Key) {
 	c.freezing.Lock()
 	defer c.freezing.Unlock()
@@ -78,12 +78,12 @@ func (r *rebuilding) replace(old *counters, c *CountingFilter, renamed func(Key)
 	c.current.Store(r.fresh.collect(empty, false).delta.flip(empty))
 }
 
-// A rebuilding is a set of new counters and what has been put into them.
+// A rebuilding has new counters, and what has been added to them.
 type rebuilding struct {
 	fresh *counters
 	held  []Key       // once each, ascending
-	more  map[Key]int // those put in more than once: how often
-	done  map[Key]int // those that were caught up on: how often they are in
+	more  map[Key]int // how often, for those added more than once
+	done  map[Key]int // how often, for those that catchUp has updated
 }
 
 func (r *rebuilding) add(k Key, times int) {
@@ -99,11 +99,10 @@ func (r *rebuilding) add(k Key, times int) {
 	}
 }
 
-// additions returns how often a key that is held is to be counted: once, unless its
-// counters allow for more. An object that is being replaced by itself is added
-// before it is removed, and that removal may come when the rebuild is over. Where
-// the counters mean other keys instead, which is as rare as a false positive, a
-// position will outlive its key. Stuck counters say nothing.
+// additions returns how often to count a held key: once, unless its counters are higher. An
+// object that is replaced by itself is added before it is removed, and the removal may come
+// after the rebuild. If the counters are higher because of other keys, which is as rare as a
+// false positive, a position stays set after its key has left. Stuck counters say nothing.
 func (c *counters) additions(k Key) int {
 	if n, _ := c.times(k); n < maxCount {
 		return max(1, int(n))
@@ -116,9 +115,9 @@ func sameName(k Key) Key { return k }
 // lastRound is how many keys can be applied while writers wait.
 const lastRound = 200
 
-// catchUp brings the fresh counters almost up to date with what writers did to the
-// old ones meanwhile, while they go on. It ends when a round finds few keys, or when
-// writers are too fast for rounds to become shorter.
+// catchUp applies to the fresh counters what writers did to the old ones meanwhile. Writers go
+// on. It ends when a round finds few keys, or when writers are so fast that rounds do not
+// become shorter.
 func (r *rebuilding) catchUp(old *counters) {
 	r.done = make(map[Key]int)
 	for last := math.MaxInt; ; {
@@ -141,8 +140,8 @@ func (r *rebuilding) catchUp(old *counters) {
 	}
 }
 
-// finish does the rest, and puts the fresh counters in the place of the old.
-// Writers wait.
+// finish applies the rest, and replaces the old counters by the fresh ones. Meanwhile writers
+// wait.
 func (r *rebuilding) finish(old *counters, c *CountingFilter, renamed func(Key) Key) {
 	old.lockAll()
 	defer old.unlockAll()
@@ -165,9 +164,9 @@ func (c *counters) unlockAll() {
 	}
 }
 
-// apply does to the fresh counters what writers did to the old. What the caller
-// yielded for a key may be from before or after that; the old counters know better,
-// and what was applied before knows best.
+// apply does to the fresh counters what writers did to the old ones. The caller of Rebuild may
+// have yielded a key before or after such a change. So the old counters decide how often the
+// key was there or, if apply has seen the key before, its own record.
 func (r *rebuilding) apply(touched map[Key]touch, renamed func(Key) Key) {
 	for k, t := range touched {
 		k = renamed(k)
@@ -188,7 +187,7 @@ func (r *rebuilding) apply(touched map[Key]touch, renamed func(Key) Key) {
 	}
 }
 
-// count returns how often k was put in.
+// count returns how often k was added.
 func (r *rebuilding) count(k Key) int {
 	if n, ok := r.more[k]; ok {
 		return n
@@ -199,7 +198,7 @@ func (r *rebuilding) count(k Key) int {
 	return 0
 }
 
-// watch turns the noting of touched keys on or off.
+// watch turns the recording of touched keys on or off.
 func (c *counters) watch(on bool) {
 	for s := range c.locked {
 		s.rarely().touched = nil

@@ -33,7 +33,7 @@ func (c *CountingFilter) Rekey(g Geometry, keys iter.Seq2[Key, Key], writers syn
 // names are the keys of one object under two seeds.
 type names struct{ was, now Key }
 
-// renaming returns those of each object once, in the order of the new ones.
+// renaming returns the names of each object once, in the order of the new keys.
 func renaming(keys iter.Seq2[Key, Key]) []names {
 	var all []names
 	for was, now := range keys {

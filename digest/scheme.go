@@ -11,13 +11,12 @@ import (
 // are the same.
 type Scheme uint8
 
-// The values are those of the wire. h is the key, d and e are made of it, and
-// high is the upper half of a product of 128 bits.
+// The values are those on the wire. Below, h is the key, d is derived from it, and high is the
+// upper half of a product of 128 bits.
 const (
-	// Double is double hashing modulo 2^64 and reduction by multiplication:
-	// high((h+i·d)·m), with d odd (Kirsch and Mitzenmacher 2006; no division, and
-	// no prime m). With m even, half a position is the key's position in a filter
-	// of m/2, so that folding is exact.
+	// Double is double hashing modulo 2^64 and reduction by multiplication: high((h+i·d)·m),
+	// with d odd (Kirsch and Mitzenmacher 2006; no division, and no prime m). With m even, half
+	// a position is the key's position in a filter of m/2 bits.
 	Double Scheme = 1
 	// EnhancedDouble is x+i·y+(i³-i)/6 modulo m, with x and y uniform in [0, m)
 	// (Dillinger and Manolios 2004).
@@ -44,7 +43,7 @@ func (s Scheme) String() string {
 	return schemeNames[s]
 }
 
-// validate is for a g whose bits and hashes are in range.
+// validate checks g, whose bits and hashes must be in range.
 func (s Scheme) validate(g Geometry) error {
 	switch {
 	case s < Double || s > lastScheme:
@@ -67,7 +66,7 @@ func (g Geometry) scheme() Scheme {
 	return g.Scheme
 }
 
-// single returns the position of a key that has one.
+// single returns the position of a key if there is one hash.
 func (g *Geometry) single(k Key) uint64 { return high(uint64(k), g.Bits) }
 
 // AppendPositions appends to dst the key's positions, 1 to g.Hashes of them, each

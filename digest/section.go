@@ -14,7 +14,7 @@ type coding uint8
 const (
 	codingBitmap coding = 0 // one bit a position
 	codingGaps   coding = 1 // a uvarint for each gap
-	codingArith  coding = 2 // and above: by arith's method, less this
+	codingArith  coding = 2 // and above: codingArith plus the method of package arith
 )
 
 func (c coding) String() string {
@@ -27,15 +27,14 @@ func (c coding) String() string {
 	return c.method().String()
 }
 
-// method is that of arith, if it is one of arith's.
+// method is the method of package arith, if c is codingArith or above.
 func (c coding) method() arith.Method { return arith.Method(c - codingArith) }
 
-// known reports whether there is such a coding: whether arith has a name for it,
-// if it is one of arith's.
+// known reports whether there is such a coding. Package arith must have a name for a method of
+// its own.
 func (c coding) known() bool { return c.String() != arith.Method(math.MaxUint8).String() }
 
-// A positionSet is x positions in [0, m): ascending in list, or as the ones of
-// words.
+// A positionSet is x positions in [0, m), either ascending in list or as the ones of words.
 type positionSet struct {
 	m, x  uint64
 	list  []uint64
@@ -46,9 +45,9 @@ func listed(m uint64, list []uint64) positionSet {
 	return positionSet{m: m, x: uint64(len(list)), list: list}
 }
 
-// appendSection writes a set by the coding that makes it smallest: the entropy
-// coder's, nearly always. Of two equal ones the lower wins, so that equal sets
-// give equal bytes.
+// appendSection writes a set by the coding that makes it smallest, which is nearly always the
+// entropy coder's. Of two codings of equal length it takes the lower, so that equal sets give
+// equal bytes.
 func appendSection(dst []byte, s positionSet) []byte {
 	at := len(dst)
 	method := arith.Choose(s.m, s.x)
@@ -74,7 +73,7 @@ func appendSection(dst []byte, s positionSet) []byte {
 	return insertSectionHead(dst, at, best)
 }
 
-// insertSectionHead puts coding and length before the payload that begins at.
+// insertSectionHead inserts coding and length before the payload, which begins at offset at.
 func insertSectionHead(dst []byte, at int, c coding) []byte {
 	var head [1 + binary.MaxVarintLen64]byte
 	head[0] = byte(c)
@@ -85,8 +84,7 @@ func insertSectionHead(dst []byte, at int, c coding) []byte {
 	return dst
 }
 
-// section reads a set of x positions in [0, m) as a list. The caller has bounded what
-// that takes.
+// section reads a set of x positions in [0, m) as a list. The caller has bounded its memory.
 func (r *reader) section(field string, m, x uint64) (list []uint64) {
 	c, body, payload := r.payload(field)
 	if r.err != nil {
@@ -104,7 +102,7 @@ func (r *reader) section(field string, m, x uint64) (list []uint64) {
 	return list
 }
 
-// payload reads a section's coding, and what is coded, which begins at body.
+// payload reads a section's coding and its payload, which begins at offset body.
 func (r *reader) payload(field string) (c coding, body int, payload []byte) {
 	at := r.off
 	c = coding(r.u8(field + " coding"))
@@ -126,8 +124,8 @@ func (r *reader) payload(field string) (c coding, body int, payload []byte) {
 	return c, body, payload
 }
 
-// decodePositions hands on the positions that a payload means, which is plausible, in
-// order, some at a time.
+// decodePositions passes the positions of a plausible payload to take, in order and some at a
+// time.
 func decodePositions(c coding, payload []byte, m, x uint64, take func([]uint64)) error {
 	switch c {
 	case codingBitmap:
@@ -141,9 +139,9 @@ func decodePositions(c coding, payload []byte, m, x uint64, take func([]uint64))
 	return nil
 }
 
-// plausible refuses a payload of n bytes that cannot be x positions in [0, m),
-// before memory is taken for them. Of a coded set, each member of the rarer kind
-// takes a bit and more.
+// plausible refuses a payload of n bytes that cannot be x positions in [0, m), before memory is
+// allocated for them. The entropy coder takes more than a bit for each member of the rarer
+// kind.
 func plausible(c coding, n, m, x uint64) error {
 	ok := true
 	switch c {

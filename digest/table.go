@@ -2,9 +2,9 @@ package digest
 
 import "math/bits"
 
-// A shard that is a table is a hash table of lines. The hash of a position is its product
-// with a secret, and selects its line; if that is full, the position goes to the next line
-// with room. A slot is freed when it has neither a count nor the frozen bit. That takes
+// A shard in table form is a hash table of lines. The hash of a position is its product with a
+// secret, and selects its line. If that line is full, the position is put into the next line
+// with room. A slot is freed when it has neither a count nor the frozen bit. The table takes
 // four to five bytes a position, and six to seven if there are more than four thousand
 // positions to a key.
 const maxSpanBits = 27
@@ -13,10 +13,10 @@ const maxSpanBits = 27
 // make positions meet in one line.
 func (c *counters) scatter(rel uint32) uint32 { return rel * c.salt & c.spanMask }
 
-// gather undoes that.
+// gather undoes scatter.
 func (c *counters) gather(h uint32) uint32 { return h * c.unsalt & c.spanMask }
 
-// inverse is that of an odd number modulo 2^64, by Newton's method.
+// inverse returns the inverse of an odd number modulo 2^64, by Newton's method.
 func inverse(a uint64) uint64 {
 	x := a
 	for range 6 {
@@ -25,10 +25,10 @@ func inverse(a uint64) uint64 {
 	return x
 }
 
-// near is how many lines a position may be in: its own and those that follow. insert goes
-// no further and nothing moves, so find need not go further either. Thus find ends even if
-// every line has spilled, and never gets to positions that the narrow form cannot
-// distinguish from the one it looks for (see whole).
+// near is in how many lines a position may be: its own and those that follow. insert goes no
+// further and nothing moves, so find need not go further either. Thus find ends even if all
+// lines have spilled. It never reaches positions that the narrow form cannot distinguish from
+// the one it looks for (see whole).
 func (t *lines) near() int { return min(maxSpill+1, t.len()) }
 
 // find returns where the scattered position h is, and its slot without the lower half.
@@ -58,8 +58,8 @@ func (t *lines) find(c *counters, h uint32) (l *line, at int, slot uint, rest ui
 	return nil, 0, 0, 0
 }
 
-// insert takes a slot for h, which is not in the table. It returns nil if no slot is
-// free near enough.
+// insert takes a slot for h, which must not be in the table. It returns nil if no slot is free
+// near enough.
 func (t *lines) insert(c *counters, h, state uint32) (l *line, at int) {
 	home := t.home(c, h)
 	at = home
@@ -77,9 +77,9 @@ func (t *lines) insert(c *counters, h, state uint32) (l *line, at int) {
 	return nil, 0
 }
 
-// spill changes the counts of positions that went further, in the lines from home up to
-// the one before to. A count never exceeds the number of slots in the lines that are near,
-// and a head has room for many times that. The loop ends, since next visits all lines.
+// spill changes the counts of positions that are in later lines, for the lines from home to the
+// one before to. Such a count is at most the number of slots in the lines that are near, and a
+// head has room for many times that. The loop ends, since next visits all lines.
 func (t *lines) spill(home, to int, by uint32) {
 	for ; home != to; home = t.next(home) {
 		t.at(home).head += by
@@ -110,12 +110,11 @@ func (t *lines) all(c *counters) func(yield func(h, state uint32) bool) {
 	}
 }
 
-// differs reports whether a position of this state is to be flipped in the frozen
-// filter.
+// differs reports whether a position of this state differs from the frozen filter.
 func differs(state uint32) bool { return (state&slotCount != 0) != (state&slotFrozen != 0) }
 
-// grow makes a larger table, or an array. It ends, since each size that it tries has more
-// slots than the one before, and an array has room for all positions.
+// grow makes a larger table, or an array. It ends, since each size that it tries has more slots
+// than the previous one, and an array has room for all positions.
 func (s *shard) grow(c *counters) {
 	old := s.lines
 	for more := int(old.size); ; more = int(s.size) {
@@ -138,7 +137,7 @@ func (s *shard) grow(c *counters) {
 }
 
 // takeOver copies the positions of old lines. It returns false if they do not fit, which
-// happens with an unlucky salt only.
+// happens only with an unlucky salt.
 func (s *shard) takeOver(c *counters, old *lines) bool {
 	for h, state := range old.all(c) {
 		if !s.enter(c, h, state) {
@@ -148,7 +147,7 @@ func (s *shard) takeOver(c *counters, old *lines) bool {
 	return true
 }
 
-// enter takes a slot for h, which is not in the table, and accounts for it. It returns
+// enter takes a slot for h, which must not be in the table, and accounts for it. It returns
 // false if the table must grow first.
 func (s *shard) enter(c *counters, h, state uint32) bool {
 	if s.room <= 0 {
@@ -165,8 +164,8 @@ func (s *shard) enter(c *counters, h, state uint32) bool {
 	return true
 }
 
-// grown returns a size, in words, that is a quarter above a given one, in whichever of the
-// two forms takes less.
+// grown returns a size in words that has room for a quarter more, in whichever of the two forms
+// takes less.
 func (s *shard) grown(c *counters, words int) (more int, isWide bool) {
 	slots := words / perLine * int(s.slots()) * 5 / 4
 	thin := slots/narrowSlots + 1
@@ -177,8 +176,8 @@ func (s *shard) grown(c *counters, words int) (more int, isWide bool) {
 	return perLine * min(thin, thick), thick < thin
 }
 
-// tableIncrement returns the former count. It is for the usual case, that the position is
-// new and its line has room; tableIncrementSlow is for all cases.
+// tableIncrement returns the former count. It handles the usual case, that the position is new
+// and its line has room; tableIncrementSlow handles all cases.
 func (s *shard) tableIncrement(c *counters, rel uint32) uint8 {
 	h := c.scatter(rel)
 	if s.room > 0 {
@@ -236,7 +235,7 @@ func (s *shard) tableDecrement(c *counters, rel uint32) uint8 {
 	return uint8(n)
 }
 
-// flipped notes that a position of a line went from clear to set or back.
+// flipped records that a position of a line changed from clear to set or back.
 func (s *shard) flipped(at int, state uint32) {
 	if !differs(state) {
 		s.differing--

@@ -20,9 +20,9 @@ func emptyState(g Geometry) uint64 {
 	return mix(g.Bits + mix(uint64(g.Hashes)+uint64(g.scheme())<<8+uint64(g.SeedTag())<<16))
 }
 
-// stateOf is what one position adds to the state. Addition modulo 2^64 makes a
-// hash of the set that does not depend on order and can be undone per position.
-// It tells mistakes, not lies: collisions can be constructed.
+// stateOf is what one position adds to the state. Addition modulo 2^64 makes a hash of the set
+// that does not depend on the order, and a position can be subtracted again. The state finds
+// mistakes, not lies: collisions can be constructed.
 func stateOf(position uint64) uint64 { return mix(position + golden) }
 
 // ParseVersion reads what [Version.String] writes.

@@ -14,15 +14,15 @@ const (
 	checksumBytes = 8
 )
 
-// A reader takes a message apart. Its first error stays, and everything after it
-// reads as zero.
+// A reader reads the fields of a message. It keeps its first error, and all later fields are
+// zero.
 type reader struct {
 	b   []byte
 	off int
 	err error
 
 	inPieces bool     // what the magic says
-	seen     *[]field // if not nil, every field read is noted there: see Dump
+	seen     *[]field // if not nil, every field that is read is appended: see Dump
 }
 
 func (r *reader) fail(field string, at int, err error) {
@@ -86,7 +86,7 @@ func (r *reader) uvarint(field string) uint64 {
 	at := r.off
 	v, n := minimalUvarint(r.b[at:])
 	if n <= 0 {
-		r.corrupt(field, at, "no minimal integer")
+		r.corrupt(field, at, "not a minimal integer")
 		return 0
 	}
 	r.off += n
@@ -105,8 +105,9 @@ func (r *reader) bounded(field string, low, high uint64) uint64 {
 	return v
 }
 
-// minimalUvarint is binary.Uvarint without its second spellings. It returns a
-// length of zero or less for a truncated, overlong or too large integer.
+// minimalUvarint is binary.Uvarint, except that it refuses encodings that are longer than
+// necessary. It returns a length of zero or less for a truncated, overlong or too large
+// integer.
 func minimalUvarint(b []byte) (uint64, int) {
 	v, n := binary.Uvarint(b)
 	if n > 1 && b[n-1] == 0 {
@@ -115,8 +116,8 @@ func minimalUvarint(b []byte) (uint64, int) {
 	return v, n
 }
 
-// start begins to decode a message of whatever kind: it checks what is the same
-// in all, and leaves the reader at the kind.
+// start begins to decode a message of any kind. It checks what all kinds have in common, and
+// leaves the reader at the kind.
 func start(b []byte, lim Limits) reader {
 	r := reader{b: b}
 	if len(b) > lim.Bytes {
@@ -146,7 +147,7 @@ func (r *reader) open() {
 	}
 }
 
-// verify checks the checksum and hides it from the reader.
+// verify checks the checksum and removes it from the reader.
 func (r *reader) verify() {
 	if r.err != nil {
 		return
@@ -163,7 +164,7 @@ func (r *reader) verify() {
 	r.b = r.b[:end]
 }
 
-// finish refuses bytes that belong to nothing.
+// finish refuses bytes that are left over.
 func (r *reader) finish() error {
 	if r.err == nil && r.off != len(r.b) {
 		r.corrupt("end", r.off, "%d bytes too many", len(r.b)-r.off)

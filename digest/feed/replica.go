@@ -7,9 +7,9 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// mostStale is how many messages in a row may be older than what is held. A bus repeats
-// and delays some. So many of them mean that the publisher has begun again with a smaller
-// epoch, or that a version was forged.
+// mostStale is how many messages in a row may be older than the replica's version. A bus
+// repeats and delays some messages. So many of them mean that the publisher has started again
+// with a smaller epoch, or that a version was forged.
 const mostStale = 8
 
 // A Replica is a copy of one publisher's digest. It takes the memory of one filter, and
@@ -19,19 +19,19 @@ type Replica struct {
 	limits   digest.Limits
 	held     atomic.Pointer[digest.Filter]
 	behind   bool // there is a later version
-	doubtful bool // what is held may differ from what the publisher has
+	doubtful bool // the replica may differ from what the publisher has
 	stale    int  // older messages in a row
 }
 
-// NewReplica returns a replica that holds nothing yet. lim bounds each message.
+// NewReplica returns a replica without a filter. lim bounds each message.
 func NewReplica(lim digest.Limits) *Replica { return &Replica{limits: lim} }
 
-// Filter returns what is held, or nil before the first snapshot.
+// Filter returns the current filter, or nil before the first snapshot.
 func (r *Replica) Filter() *digest.Filter { return r.held.Load() }
 
-// Needs reports whether to ask the publisher for [Publisher.Since], and of which version:
-// the zero Version if a snapshot is needed. It says the same until the answer has been
-// handled; how often to ask is the caller's choice.
+// Needs reports whether the caller should request [Publisher.Since] from the publisher, and
+// since which version: the zero Version if a snapshot is needed. It returns the same until the
+// answer has been handled; the caller decides how often to repeat the request.
 func (r *Replica) Needs() (since digest.Version, any bool) {
 	f := r.held.Load()
 	switch {
@@ -43,11 +43,11 @@ func (r *Replica) Needs() (since digest.Version, any bool) {
 	return digest.Version{}, false
 }
 
-// Handle processes a message. changed reports whether Filter has changed; then d is what
-// changed, or nil after a snapshot. A message of a version that was held already changes
-// nothing, nor does a delta whose base is not held: see Needs. An error means that the
-// message is damaged, too large or of another seed, as [digest.DecodeFilter] and
-// [digest.DecodeDelta] say; Filter stays as it was. b is not kept.
+// Handle processes a message. changed reports whether Filter has changed; then d is the change,
+// or nil after a snapshot. Messages of the current or an earlier version change nothing, and
+// neither do deltas from another base: see Needs. An error means that the message is damaged,
+// too large or of another seed, as for [digest.DecodeFilter] and [digest.DecodeDelta]; Filter
+// is unchanged. b is not kept.
 func (r *Replica) Handle(b []byte) (d *digest.Delta, changed bool, err error) {
 	h, err := digest.Peek(b, r.limits)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *Replica) Handle(b []byte) (d *digest.Delta, changed bool, err error) {
 			f, err = d.Apply(held)
 		}
 		if err != nil {
-			// The publisher may have begun again with the same numbers.
+			// The publisher may have started again with the same numbers.
 			r.doubtful = r.doubtful || !errors.Is(err, digest.ErrTooLarge)
 			return nil, false, err
 		}
@@ -93,15 +93,15 @@ func (r *Replica) Handle(b []byte) (d *digest.Delta, changed bool, err error) {
 	return nil, false, nil
 }
 
-// confirm takes in a message that leads to what is held.
+// confirm handles a message that leads to the current version.
 func (r *Replica) confirm(h digest.Header) {
 	r.stale = 0
-	if h.Base == h.Version || !delta(h) { // it is current, and no repetition of a change
+	if h.Base == h.Version || !delta(h) { // it states the publisher's current version, and does not repeat a change
 		r.behind, r.doubtful = false, false
 	}
 }
 
-// older takes in a message of version v, which is not newer than what is held.
+// older handles a message of version v, which is not newer than the current one.
 func (r *Replica) older(v, held digest.Version) {
 	r.stale++
 	if r.stale >= mostStale || v.Epoch == held.Epoch && v.Sequence == held.Sequence {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// ErrFull is returned for a mask that has more ones than a reader would take.
+// ErrFull means that a mask has more ones than a reader would accept.
 var ErrFull = errors.New("squid: more entries than the digest has room for")
 
-// full is the share of ones, in percent, beyond which no digest is made. It is less than
-// a Squid accepts, since a Squid's bug may add ones to the mask (see [Builder.Mirror]).
+// full is the largest share of ones, in percent, of a digest that is made. It is less than a
+// Squid accepts, since a Squid's bug may add ones to the mask (see [Builder.Mirror]).
 const full = 60
 
 // A Builder makes a digest. It belongs to one goroutine.
@@ -49,21 +49,20 @@ func (b *Builder) Add(k Key) {
 	}
 }
 
-// The bytes of the first buffer of a receiver that has Squid bug 5510.
+// Offsets in the first buffer of a receiver that has Squid bug 5510, in bytes.
 const (
-	misplaced = 128        // it stores bytes of the mask this far behind their place,
-	buffer    = 4096       // for as many as the first buffer holds, header included
-	mirrored  = 4096 - 128 // and so none beyond this
+	misplaced = 128        // it stores bytes of the mask so far after their place,
+	buffer    = 4096       // for as many as its first buffer has, header included,
+	mirrored  = 4096 - 128 // and so none from here on
 )
 
-// Mirror makes the mask survive Squid bug 5510, in releases up to 7.6. A receiver with
-// that bug writes the beginning of the mask twice, the second time 128 bytes too far
-// behind. How much it repeats is what its first read of the body returned, 4096 bytes at
-// most. There, byte j holds what was sent as byte j-128. Mirror sets every bit of byte j
-// in byte j-128 as well. So the damaged mask has all entries wherever the damage ends,
-// and an undamaged one has more ones. They cost false positives in the first 4 KB, which
-// are filled twice: use at least 16 bits an entry. Call Mirror last. The result depends
-// on the entries only.
+// Mirror makes the mask survive Squid bug 5510, in releases up to 7.6. A receiver with that bug
+// writes the beginning of the mask twice, the second time 128 bytes too far. It repeats as much
+// as its first read of the body returned, 4096 bytes at most. There, byte j has what was sent
+// as byte j-128. Mirror sets every bit of byte j in byte j-128 as well. So the damaged mask has
+// all entries wherever the damage ends, and an undamaged one has more ones. These cost false
+// positives in the first 4 KB, which are filled twice: use at least 16 bits an entry. Call
+// Mirror last. The result depends on the entries only.
 func (b *Builder) Mirror() {
 	for j := misplaced; j < min(mirrored, len(b.mask)); j++ { // upwards, so that byte j is still without the bits of byte j+128
 		b.mask[j-misplaced] |= b.mask[j]

@@ -10,20 +10,19 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// A Digest is what one cache says it holds. It is immutable.
+// A Digest is what one cache advertises. It is immutable.
 type Digest struct {
 	header Header
-	mask   []byte // bit i is bit i%8, the least significant first, of byte i/8
+	mask   []byte // bit i is bit i%8 of byte i/8, the least significant bit first
 	ones   int
 }
 
 // maxFill is the share of ones beyond which a Squid refuses a mask, in percent.
 const maxFill = 65
 
-// Read reads a digest from r to its end. length is how many bytes were announced,
-// -1 if none were. Nothing is allocated for the mask before the header and length
-// were found to agree. An error of r is returned as it is; every other is a
-// [digest.FormatError] that wraps [digest.ErrVersion], [digest.ErrTooLarge] or
+// Read reads a digest from r to its end. length is the announced number of bytes, or -1. The
+// mask is allocated only if header and length agree. An error of r is returned as it is; every
+// other is a [digest.FormatError] that wraps [digest.ErrVersion], [digest.ErrTooLarge] or
 // [digest.ErrCorrupt].
 func Read(r io.Reader, length int64, lim Limits) (*Digest, error) {
 	var block [HeaderSize]byte
@@ -97,18 +96,17 @@ func (d *Digest) Fill() float64 { return float64(d.ones) / (8 * float64(len(d.ma
 // FalsePositiveRate is the share of absent objects that the digest claims.
 func (d *Digest) FalsePositiveRate() float64 { return math.Pow(d.Fill(), Hashes) }
 
-// Entries estimates from the mask how many objects it was made of. The header's
-// count can be wrong: a Squid does not set it back when it makes a new mask.
+// Entries estimates from the mask how many objects it contains. The header's count can be
+// wrong: a Squid does not reset it for a new mask.
 func (d *Digest) Entries() int {
 	m := 8 * float64(len(d.mask))
 	return int(math.Round(-m / Hashes * math.Log1p(-d.Fill())))
 }
 
-// MemoryBytes is what the digest takes.
+// MemoryBytes is the memory of the digest.
 func (d *Digest) MemoryBytes() int { return len(d.mask) + HeaderSize }
 
-// WriteTo writes the encoding to w: of a digest that was read, the bytes that it was
-// read from.
+// WriteTo writes the encoding to w. For a digest that was read, these are the same bytes.
 func (d *Digest) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, io.MultiReader(bytes.NewReader(d.header.appendTo(nil)), bytes.NewReader(d.mask)))
 }

@@ -5,10 +5,9 @@
 // It does not transport digests. Use it to run a cache beside Squids; among your own
 // caches, package digest has a tenth of the false positives, and deltas.
 //
-// Start with [Read] for a digest that came from a Squid and with a
-// [Builder] for one that is meant for it. A [Digest] is immutable and safe to
-// share; a Builder belongs to one goroutine. Both keep nothing of the bytes they
-// were given.
+// Start with [Read] for a digest from a Squid, and with a [Builder] for a digest for Squids. A
+// [Digest] is immutable and safe to share; a Builder belongs to one goroutine. Both keep no
+// reference to the bytes that they are given.
 //
 // FORMAT.md describes the format and its pitfalls. Read refuses whatever a Squid refuses,
 // and two headers that crash a Squid; a Builder cannot write those two.

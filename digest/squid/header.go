@@ -8,25 +8,25 @@ import (
 )
 
 const (
-	// Path is where a Squid publishes its digest and looks for that of others.
+	// Path is where a Squid publishes its digest, and fetches those of others.
 	Path = "/squid-internal-periodic/store_digest"
 	// ContentType is the media type of a digest.
 	ContentType = "application/cache-digest"
 	// HeaderSize is how many bytes precede the mask.
 	HeaderSize = 128
-	// MaxBitsPerEntry is the largest number that does not crash a Squid, which keeps it
-	// in a signed byte.
+	// MaxBitsPerEntry is the largest number that does not crash a Squid, which stores it in a
+	// signed byte.
 	MaxBitsPerEntry = 127
 	// Hashes is k.
 	Hashes = 4
 
 	version     = 5 // what we write
-	oldest      = 3 // what may be required to read what we write
+	oldest      = 3 // the oldest version whose readers can read what we write
 	maxMaskBits = 1<<31 - 1
 )
 
-// A Header is the control block before the mask. Its numbers are the sender's;
-// only those that fix the mask are checked.
+// A Header is the control block before the mask. Its numbers are the sender's; only those that
+// determine the mask are checked.
 type Header struct {
 	Version      int // of the format; at least 3
 	Required     int // the least version that a reader must know; at most 5
@@ -90,7 +90,7 @@ func decodeHeader(b []byte, lim Limits) (Header, error) {
 	return h, nil
 }
 
-// appendTo appends the 128 bytes.
+// appendTo appends the control block, 128 bytes.
 func (h *Header) appendTo(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, uint16(h.Version))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(h.Required))

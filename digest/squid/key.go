@@ -9,7 +9,7 @@ import (
 // A Key stands for one response in a digest.
 type Key [md5.Size]byte
 
-// A Method is a request method as keys know it.
+// A Method is a request method, as a byte of a key's input.
 type Method byte
 
 // The methods whose responses a Squid digests. A response to HEAD has a key of
@@ -21,11 +21,10 @@ const (
 	Head
 )
 
-// KeyOf returns the key of the response to a canonical URL (see [CanonicalURL]).
-// mark is its [VaryMark]. It is "" for a response that does not vary, and for the marker
-// by which a Squid remembers that responses to the URL vary; so any variant may make the
-// key with mark "" match. MD5 is no protection: an attacker can choose URLs that fill a
-// digest.
+// KeyOf returns the key of the response to a canonical URL (see [CanonicalURL]). mark is its
+// [VaryMark], or "" if the response does not vary. Squid also uses "" for the marker by which
+// it remembers that responses to the URL vary, so the key with mark "" may match because of any
+// variant. MD5 is no protection: an attacker can choose URLs that fill a digest.
 func KeyOf(m Method, url, mark string) Key {
 	b := make([]byte, 0, 256)
 	b = append(b, byte(m))
@@ -36,11 +35,10 @@ func KeyOf(m Method, url, mark string) Key {
 // word is one of the key's four hash values.
 func (k *Key) word(i int) uint32 { return binary.BigEndian.Uint32(k[4*i:]) }
 
-// VaryMark returns what distinguishes the variants of one URL: the fields that the
-// response's Vary names, in its order, each with the request's value. value returns a
-// field of the request as it came, several lines joined by ", ", and whether there is
-// one. A Squid does not normalise values: equivalent values that are written differently
-// have different marks.
+// VaryMark returns what distinguishes the variants of one URL: the fields that the response's
+// Vary names, in its order, each with the request's value. value returns a field of the request
+// unchanged, several lines joined by ", ", and whether the request has it. A Squid does not
+// normalise values: equivalent values that are written differently have different marks.
 func VaryMark(fields []string, value func(name string) (string, bool)) string {
 	var b strings.Builder
 	for i, name := range fields {
@@ -60,8 +58,8 @@ func VaryMark(fields []string, value func(name string) (string, bool)) string {
 	return b.String()
 }
 
-// reserved are the printing characters that stand escaped in a mark: those that
-// RFC 1738 calls unsafe or reserved.
+// reserved are the printing characters that a mark has in escaped form: those that RFC 1738
+// calls unsafe or reserved.
 const reserved = "<>\"#{}|\\^~[]`'%;/?:@=&"
 
 func escape(b *strings.Builder, s string) {
@@ -75,10 +73,9 @@ func escape(b *strings.Builder, s string) {
 	}
 }
 
-// CanonicalURL writes an absolute http or https URL as a Squid's keys have it:
-// scheme and host in lower case, without user and default port, "/" for an empty
-// path. Everything else stays, byte for byte. ok is false if there is no scheme
-// or host to be seen.
+// CanonicalURL returns an absolute http or https URL in the form of a Squid's keys: scheme and
+// host in lower case, without user and default port, "/" for an empty path. Everything else is
+// unchanged, byte for byte. ok is false if no scheme or no host is found.
 func CanonicalURL(url string) (canonical string, ok bool) {
 	scheme, rest, found := strings.Cut(url, "://")
 	scheme = strings.ToLower(scheme)
