@@ -67,8 +67,22 @@ func (f *Follower) Read(p []byte) (int, error) {
 	w := f.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := f.waitLocked(); err != nil {
-		return 0, err
+	for f.off >= w.got.n {
+		switch {
+		case w.ended && w.err != nil:
+			return 0, w.err
+		case w.ended:
+			return 0, io.EOF
+		}
+		changed := w.changed.wait()
+		w.mu.Unlock()
+		select {
+		case <-changed:
+			w.mu.Lock()
+		case <-f.ctx.Done():
+			w.mu.Lock()
+			return 0, context.Cause(f.ctx)
+		}
 	}
 	switch {
 	case f.off >= w.base:
@@ -92,35 +106,6 @@ func (f *Follower) Read(p []byte) (int, error) {
 		return 0, ErrBehind
 	}
 	return 0, context.Cause(f.ctx) // it ended, and nobody waited for f
-}
-
-// Wait waits until Read has something to return. An error is what Read would return.
-func (f *Follower) Wait() error {
-	f.w.mu.Lock()
-	defer f.w.mu.Unlock()
-	return f.waitLocked()
-}
-
-func (f *Follower) waitLocked() error {
-	w := f.w
-	for f.off >= w.got.n {
-		switch {
-		case w.ended && w.err != nil:
-			return w.err
-		case w.ended:
-			return io.EOF
-		}
-		changed := w.changed.wait()
-		w.mu.Unlock()
-		select {
-		case <-changed:
-			w.mu.Lock()
-		case <-f.ctx.Done():
-			w.mu.Lock()
-			return context.Cause(f.ctx)
-		}
-	}
-	return nil
 }
 
 // spoiledLocked notes that a follower found the file broken, so that the body is not

@@ -119,14 +119,10 @@ func appendTail(dst []byte, body int64, sums []uint64, key string, data []byte, 
 
 var errBroken = errors.New("broken file")
 
-// A versionError is met where a file has another version.
-type versionError struct{ version byte }
-
-func (e *versionError) Error() string {
-	return fmt.Sprintf("file of version %q, which this program doesn't read", e.version)
+// otherVersion is the error for a file of another format version.
+func otherVersion(version byte) error {
+	return fmt.Errorf("%w: it has version %q, which this program doesn't read", errBroken, version)
 }
-
-func (e *versionError) Unwrap() error { return errBroken }
 
 // parseFooter decodes the last footerSize bytes of a file of size bytes.
 func parseFooter(b []byte, size int64) (footer, error) {
@@ -136,7 +132,7 @@ func parseFooter(b []byte, size int64) (footer, error) {
 	case len(b) != footerSize || string(b[:len(family)]) != family:
 		return f, fmt.Errorf("%w: no footer", errBroken)
 	case string(b[:8]) != magic:
-		return f, &versionError{b[7]}
+		return f, otherVersion(b[7])
 	case le.Uint64(b[56:]) != xxhash.Sum64(b[:56]):
 		return f, fmt.Errorf("%w: footer checksum", errBroken)
 	case le.Uint32(b[16:]) > maxKey || le.Uint32(b[20:])&^copiedBit > maxData:

@@ -68,7 +68,7 @@ func FuzzIndex(f *testing.F) {
 		r := newEntryReader(h, make([]byte, 100))
 		for {
 			e, raw, at, err := r.next()
-			if len(r.buf) > maxEntry {
+			if len(r.buf) > entryHead+8*maxLabels+maxKey+7 {
 				t.Fatalf("a buffer of %d bytes", len(r.buf))
 			}
 			if err != nil {

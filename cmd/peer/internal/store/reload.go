@@ -22,22 +22,14 @@ type found struct {
 // counts: numbers tell that, which no clock puts back.
 func (s *Store) reload() error {
 	all, err := s.scan()
-	if err == nil {
-		slices.SortFunc(all, func(a, b found) int {
-			return cmp.Compare(a.id, b.id)
-		})
-		for _, f := range all {
-			s.restore(newObject(f.key, newFile(f.id, f.body), f.id, f.fileSize(), f.stamp), f.written, f.labels)
-		}
-		err = s.segments.reload()
+	if err != nil {
+		return err
 	}
-	for version := range s.otherVersions {
-		if n := s.otherVersions[version].Load(); n > 0 {
-			s.log.Warn("removed files of a version that this program doesn't read",
-				"files", n, "version", string(rune(version)))
-		}
+	slices.SortFunc(all, func(a, b found) int { return cmp.Compare(a.id, b.id) })
+	for _, f := range all {
+		s.restore(newObject(f.key, newFile(f.id, f.body), f.id, f.fileSize(), f.stamp), f.written, f.labels)
 	}
-	return err
+	return s.segments.reload()
 }
 
 // restore puts an object that was found into the index, unless a later object of its key
@@ -147,12 +139,7 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 // removeBroken removes a file whose content can't be read.
 func (s *Store) removeBroken(path string, cause error) error {
 	s.removed.Add(1)
-	var v *versionError
-	if errors.As(cause, &v) {
-		s.otherVersions[v.version].Add(1)
-	} else {
-		s.limited.Warn("disk", "removed a broken file", "file", path, "error", cause)
-	}
+	s.limited.Warn("disk", "removed a broken file", "file", path, "error", cause)
 	return s.opt.FS.Remove(path)
 }
 

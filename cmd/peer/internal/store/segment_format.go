@@ -58,7 +58,6 @@ const (
 	recordHead   = 32
 	entryHead    = 64
 	maxLabels    = 1<<16 - 1
-	maxEntry     = entryHead + 8*maxLabels + maxKey + 7
 	stateHeld    = 'L'
 	stateRemoved = 0
 )
@@ -253,7 +252,7 @@ func (r *entryReader) next() (e indexEntry, b []byte, at int64, err error) {
 		case r.end:
 			return e, nil, at, fmt.Errorf("%w: an entry is cut off", errBroken)
 		}
-		if e.size > int64(len(r.buf)) { // at most maxEntry
+		if e.size > int64(len(r.buf)) { // parseEntry has checked the lengths, so this is less than 1 MiB
 			r.buf = append(make([]byte, 0, e.size), r.rest...)[:e.size]
 		} else {
 			copy(r.buf, r.rest)
@@ -279,7 +278,7 @@ func checkMagic(f File, family, magic string) error {
 	case string(b[:]) == magic:
 		return nil
 	case string(b[:7]) == family:
-		return &versionError{b[7]}
+		return otherVersion(b[7])
 	}
 	return fmt.Errorf("%w: no file of a segment", errBroken)
 }

@@ -48,8 +48,6 @@ type Store struct {
 	memories sync.Pool       // *memory
 	limited  limitlog.Logger // of what goes wrong on the disk
 
-	otherVersions [256]atomic.Uint64 // files removed at start, by their version
-
 	committing sync.RWMutex // held for reading while a file is put in place
 	closed     bool         // guarded by committing
 	entering   sync.RWMutex // held for reading between telling the hooks of an object and showing it
@@ -64,7 +62,6 @@ type Store struct {
 		segments int64     // bytes of all segments
 		applied  int64     // takenLocked, as the index's bound takes account of it
 	}
-	short atomic.Bool // room.missing > 0
 
 	listed                                                     atomic.Int64
 	reloaded, removed, inserts, evictions, corrupt, writeError atomic.Uint64
@@ -410,14 +407,10 @@ func (s *Store) held() int64 { return int64(s.index.WeightedSize()) * grain }
 
 // regrow gives the store its room back some time after the disk was full.
 func (s *Store) regrow() {
-	if !s.short.Load() {
-		return
-	}
 	s.room.Lock()
 	defer s.room.Unlock()
-	if time.Since(s.room.since) > fullFor {
+	if s.room.missing > 0 && time.Since(s.room.since) > fullFor {
 		s.room.missing = 0
-		s.short.Store(false)
 		s.applyLocked()
 	}
 }
@@ -446,7 +439,6 @@ func (s *Store) full() {
 	}
 	s.room.missing = max(s.maxBytes.Load()-held+held/8, s.room.missing)
 	s.room.since = time.Now()
-	s.short.Store(true)
 	s.log.Warn("the disk is full: the store makes room", "held", held, "keeps", s.maxBytes.Load()-s.room.missing)
 	s.applyLocked()
 }
