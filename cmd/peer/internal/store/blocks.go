@@ -9,21 +9,21 @@ import (
 )
 
 // blocks reads a body from its file, block by block, and returns no byte of a block
-// before its checksum was found right. It checks at every read, not only at the first:
-// the system drops pages of a file from memory when it likes, and what comes back
-// from the disk need not be what was there. See trust for what is not read at all.
+// before its checksum was verified. It verifies at every read, not only at the first:
+// the system may drop pages of a file from memory at any time, and what is then read again
+// from the disk may differ. See trust for blocks that the kernel sends.
 type blocks struct {
-	store *Store // lends the buffers
+	store *Store // has the buffers
 	f     io.ReaderAt
 	body  int64
 	sums  []uint64
 	buf   *[blockSize]byte // nil = given back
-	have  int64            // the block in it; -1 = none
-	trust *trust           // notes blocks that are right; nil = nothing does
+	have  int64            // the block in buf; -1 = none
+	trust *trust           // to note verified blocks in; nil = none
 }
 
-// at returns the body from off on, to the end of the block that off stands in.
-// It is good until the next call of a method. An error wraps errBroken.
+// at returns the body from off on, to the end of off's block.
+// The result is valid until the next call of a method. An error wraps errBroken.
 func (b *blocks) at(off int64) ([]byte, error) {
 	i := off / blockSize
 	n := min(blockSize, b.body-i*blockSize)
@@ -55,10 +55,10 @@ func (b *blocks) park() {
 	}
 }
 
-// A memory is the part of a body in memory that is still to be read.
-type memory struct{ b []byte }
+// A memory reads a body, or a part of one, that is in memory.
+type memory struct{ b []byte } // the rest
 
-// Bytes returns all of it.
+// Bytes returns the rest.
 func (m *memory) Bytes() []byte { return m.b }
 
 func (m *memory) Read(p []byte) (int, error) {
@@ -77,17 +77,17 @@ func (m *memory) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// A span is the part of a body on disk that is still to be read.
+// A span reads a body on disk, or a part of one. Its methods are those of conn.Spans.
 type span struct {
 	obj    *Object
 	blocks blocks
-	off    int64
+	off    int64 // of the next byte
 	end    int64
 }
 
-// Next returns the bytes that come next, as many as one block has. They are good
-// until the next call of a method, and checked. At the end of the span it returns
-// io.EOF. Any other error wraps [ErrCorrupt]: the object was dropped.
+// Next returns the next bytes, up to the end of a block, checked. They are valid
+// until the next call of a method. At the end of the span it returns
+// io.EOF. Any other error wraps [ErrCorrupt], and the object was removed.
 func (s *span) Next() ([]byte, error) {
 	if s.off >= s.end {
 		return nil, io.EOF
@@ -105,8 +105,7 @@ func (s *span) Next() ([]byte, error) {
 	return b[:min(int64(len(b)), s.end-s.off)], nil
 }
 
-// trusted returns how many bytes of those that come next, up to offset end, may be
-// sent unread.
+// trusted returns how many of the next bytes, up to offset end, the kernel may send.
 func (s *span) trusted(end int64) int64 {
 	if s.blocks.trust == nil || s.off >= end {
 		return 0
@@ -114,11 +113,11 @@ func (s *span) trusted(end int64) int64 {
 	return s.blocks.trust.run(s.off, end)
 }
 
-// Span returns a part of a file that may be sent as the bytes that come next: n
-// bytes from offset off on. 0 = ask for the bytes by Next.
+// Span returns the part of a file that has the next bytes, if the kernel may send them: n
+// bytes from offset off on. If n is 0, the caller uses Next.
 func (s *span) Span() (f *os.File, off, n int64) {
 	if s.blocks.buf != nil && s.blocks.have == s.off/blockSize {
-		return nil, 0, 0 // it was just read
+		return nil, 0, 0 // the block is in the buffer
 	}
 	if n = s.trusted(s.end); n == 0 {
 		return nil, 0, 0
@@ -126,13 +125,13 @@ func (s *span) Span() (f *os.File, off, n int64) {
 	return s.blocks.trust.file.Descriptor(), s.off, n
 }
 
-// Distrust says that the kernel could not send what Span returned: Next reads it.
+// Distrust is called if the kernel could not send what Span returned. Next then reads it.
 func (s *span) Distrust() { s.blocks.trust.forget() }
 
 // Advance skips n bytes.
 func (s *span) Advance(n int) { s.off += int64(n) }
 
-// Park gives the buffer back until Next is called again.
+// Park gives the buffer back; Next takes one again.
 func (s *span) Park() { s.blocks.park() }
 
 // Read implements io.Reader.
@@ -150,7 +149,7 @@ func (s *span) Read(p []byte) (int, error) {
 // WriteTo implements io.WriterTo.
 func (s *span) WriteTo(w io.Writer) (done int64, err error) {
 	defer s.Park()
-	for { // each round ends it or takes at least a byte of the span
+	for { // each round returns or writes at least one byte
 		b, err := s.Next()
 		if err == io.EOF {
 			return done, nil
@@ -169,8 +168,8 @@ func (s *span) WriteTo(w io.Writer) (done int64, err error) {
 	}
 }
 
-// spoiled removes an object whose bytes are not those that were stored, or a newer description
-// of the same body. It returns cause as an error that wraps ErrCorrupt.
+// spoiled removes a corrupt object, or the Object with a newer description of the same body. It
+// returns cause as an error that wraps ErrCorrupt.
 func (s *Store) spoiled(o *Object, cause error) error {
 	cause = fmt.Errorf("%w: %w", ErrCorrupt, cause)
 	same := func(cur *Object) bool { return cur == o || !o.is(objSmall) && !cur.is(objSmall) && cur.file == o.file }

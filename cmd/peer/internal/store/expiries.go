@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// expiries unlists objects when their time has come: a heap ordered by that time, and a timer
-// for the first. Times are since the store was opened, so that a clock that is put forward or
-// back doesn't move them. Objects that leave the store earlier leave the heap too, so it holds
-// no more than the store does.
+// expiries unlists objects when they are due. It has a heap ordered by that time, and a timer
+// for the first. Times count from the opening of the store, so that changes of the wall clock
+// don't matter. Objects that leave the store earlier leave the heap too, so it holds
+// no more objects than the store.
 type expiries struct {
-	epoch  time.Time // when the store was opened, by the monotonic clock
+	epoch  time.Time // when the store was opened, with a monotonic reading
 	unlist func(*Object)
 	work   sync.Mutex // held while objects are unlisted
 	closed bool       // guarded by work
@@ -27,7 +27,7 @@ func newExpiries(unlist func(*Object)) *expiries {
 	return e
 }
 
-// add has o unlisted after a while.
+// add queues o to be unlisted after some time.
 func (e *expiries) add(o *Object, after time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,7 +60,7 @@ func (e *expiries) run() {
 	}
 }
 
-// due removes and returns the first object if its time has come; if not, it sets the timer.
+// due removes and returns the first object if it is due; otherwise it sets the timer.
 func (e *expiries) due() *Object {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -76,7 +76,7 @@ func (e *expiries) due() *Object {
 	return first.o
 }
 
-// close returns when nothing is unlisted any more.
+// close stops the timer. No object is unlisted after it returns.
 func (e *expiries) close() {
 	e.timer.Stop()
 	e.work.Lock()
@@ -84,13 +84,13 @@ func (e *expiries) close() {
 	e.closed = true
 }
 
-// An expiry says when an object stops being listed.
+// An expiry is an object and the time when it stops being listed.
 type expiry struct {
-	due time.Duration
+	due time.Duration // since expiries.epoch
 	o   *Object
 }
 
-// expiryQueue implements heap.Interface; place is an object's index, -1 outside.
+// expiryQueue implements heap.Interface. An object's place is its index, -1 if it is not queued.
 type expiryQueue []expiry
 
 func (q expiryQueue) Len() int           { return len(q) }
@@ -104,6 +104,6 @@ func (q *expiryQueue) Pop() any {
 	(*q)[last].o.place = -1
 	(*q)[last] = expiry{}
 	*q = (*q)[:last]
-	return nil // a value would be allocated
+	return nil // returning the expiry would allocate
 }
-func (q *expiryQueue) Push(any) {} // add appends, for the same reason
+func (q *expiryQueue) Push(any) {} // never called: add appends, since a Push would allocate

@@ -11,7 +11,7 @@ import (
 const maxOpen = 256
 
 // An openFile is a file that several views may read at once, by offsets. It is closed when the
-// last of them is, and the set of open files doesn't keep it either.
+// last of them is closed and it has left the set of open files.
 type openFile struct {
 	File
 	refs
@@ -36,12 +36,12 @@ func (o *openFile) release() error {
 	return nil
 }
 
-// refs counts the references to something that ends with the last of them.
+// refs is a reference count.
 type refs struct{ n atomic.Int32 }
 
-// acquire takes a reference, unless the last is gone.
+// acquire takes a reference, unless the count has reached 0.
 func (r *refs) acquire() bool {
-	for { // each round sees another count, or is the last
+	for { // each round but the last finds that n has changed
 		n := r.n.Load()
 		if n == 0 {
 			return false
@@ -55,7 +55,7 @@ func (r *refs) acquire() bool {
 // drop gives up a reference, and reports whether it was the last.
 func (r *refs) drop() bool { return r.n.Add(-1) == 0 }
 
-// openFiles keeps the files used most open, by their numbers.
+// openFiles keeps the most used files open, by their numbers.
 type openFiles struct {
 	cache *otter.Cache[uint64, *openFile]
 }
@@ -77,7 +77,7 @@ func (s *openFiles) get(f *file) *openFile {
 	return o
 }
 
-// distrust ends the trust in what was checked of a file, if it is open.
+// distrust forgets the checks of a file, if it is open.
 func (s *openFiles) distrust(id uint64) {
 	if e, ok := s.cache.GetEntryQuietly(id); ok {
 		e.Value.trust.forget()
@@ -90,7 +90,7 @@ func (s *openFiles) has(id uint64) bool {
 	return ok
 }
 
-// put keeps o, of which the caller has a reference, open for the next view.
+// put keeps o open for the next view. The caller has a reference to it.
 func (s *openFiles) put(f *file, o *openFile) {
 	if !o.acquire() {
 		return
@@ -99,12 +99,12 @@ func (s *openFiles) put(f *file, o *openFile) {
 		o.release()
 		return
 	}
-	if f.n.Load() == 0 { // it left the store meanwhile, and nobody else would drop it
+	if f.n.Load() == 0 { // it left the store meanwhile, and drop came too early
 		s.drop(f)
 	}
 }
 
-// drop closes a file that left the store, when its last view is closed.
+// drop removes a file that left the store; it is closed with its last view.
 func (s *openFiles) drop(f *file) { s.cache.Invalidate(f.id) }
 
 func (s *openFiles) close() {

@@ -9,16 +9,17 @@ import (
 // A Follower reads a body while it is being written. It is not safe for
 // concurrent use.
 type Follower struct {
-	w      *Writer
-	ctx    context.Context
-	off    int64 // guarded by w.mu
-	place  int   // in w.followers, guarded by w.mu; -1 = closed
-	behind bool  // the body went on without it, guarded by w.mu
+	w   *Writer
+	ctx context.Context
+	// The rest is guarded by w.mu.
+	off    int64
+	place  int  // in w.followers; -1 = closed
+	behind bool // the body went on without it
 }
 
 // Follow returns a reader of the whole body. Reading waits for bytes to arrive,
-// until the body or ctx ends. It must be closed. It returns false if it is too late: the
-// body passes through and its beginning is gone, or it was committed or aborted and
+// until the body or ctx ends. The reader must be closed. Follow returns false if it is too late:
+// the body passes through and its beginning is gone, or it was committed or aborted and
 // nobody follows or holds it any more.
 func (w *Writer) Follow(ctx context.Context) (*Follower, bool) {
 	w.mu.Lock()
@@ -27,7 +28,7 @@ func (w *Writer) Follow(ctx context.Context) (*Follower, bool) {
 		return nil, false
 	}
 	f := &w.follower
-	if f.w != nil { // it is taken, for good: a follower may be closed twice
+	if f.w != nil { // it is in use, and never used again: a follower may be closed twice
 		f = new(Follower)
 	}
 	*f = Follower{w: w, ctx: ctx, place: len(w.followers)}
@@ -35,16 +36,15 @@ func (w *Writer) Follow(ctx context.Context) (*Follower, bool) {
 	return f, true
 }
 
-// Hold keeps the body available for a follower that is about to come: until [Writer.Release]
-// it can be followed even if it was committed or aborted, and a body that
-// passes through waits for a follower.
+// Hold keeps the body available for later followers. Until [Writer.Release], Follow
+// succeeds even after Commit or Abort, and a body that passes through waits for a follower.
 func (w *Writer) Hold() {
 	w.mu.Lock()
 	w.held = true
 	w.mu.Unlock()
 }
 
-// Release ends what Hold began. It may be called twice.
+// Release ends the effect of Hold. It may be called twice.
 func (w *Writer) Release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,10 +56,10 @@ func (w *Writer) Release() {
 // wantedLocked reports whether somebody follows or holds the body.
 func (w *Writer) wantedLocked() bool { return len(w.followers) > 0 || w.held }
 
-// Read reads what has arrived, waiting for at least one byte. A part of the body
-// that is read back from the disk is checked first: if it isn't what was received,
-// Read returns an error that wraps [ErrCorrupt], and the body will not be stored.
-// If the body passes through and went on without this reader, the error is [ErrBehind].
+// Read reads what has arrived, and waits for at least one byte. Bytes that are read back from the
+// disk are checked first: if they differ from those received, Read returns an error that wraps
+// [ErrCorrupt], and the body will not be stored. If the body passes through and went on without
+// this reader, the error is [ErrBehind].
 func (f *Follower) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -105,17 +105,17 @@ func (f *Follower) Read(p []byte) (int, error) {
 	if f.behind {
 		return 0, ErrBehind
 	}
-	return 0, context.Cause(f.ctx) // it ended, and nobody waited for f
+	return 0, context.Cause(f.ctx) // ctx ended, and so the body did not wait for f
 }
 
-// spoiledLocked notes that a follower found the file broken, so that the body is not
+// spoiledLocked notes that a follower found the file corrupt, so that the body is not
 // stored. w.mu is held.
 func (w *Writer) spoiledLocked(cause error) error {
 	cause = fmt.Errorf("%w: %w", ErrCorrupt, cause)
 	if w.spoiled == nil {
 		w.spoiled = cause
 		w.store.corrupt.Add(1)
-		w.store.limited.Warn("disk", "a body being received was read back corrupt", "key", w.key, "error", cause)
+		w.store.limited.Warn("disk", "a body being received is corrupt on disk", "key", w.key, "error", cause)
 	}
 	return w.spoiled
 }
@@ -125,8 +125,8 @@ func (f *Follower) advanceLocked(k int) {
 	f.w.moved.give()
 }
 
-// Ready reports whether Read would return without waiting. A writer to a slow
-// client flushes what it has when it is not.
+// Ready reports whether Read would return without waiting. If it would not, the caller can
+// flush what it has read.
 func (f *Follower) Ready() bool {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()

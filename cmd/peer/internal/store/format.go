@@ -16,7 +16,7 @@ import (
 //
 // sums holds the xxhash64 of each block of the body (the last may be short), so
 // that a part of a body can be checked without reading the whole. The footer
-// has a fixed size and stands at the end, because the length and the sums of a
+// has a fixed size. It is at the end, because the length and the sums of a
 // body that is still arriving are not known before. All integers are
 // little-endian:
 //
@@ -25,10 +25,10 @@ import (
 //	 8      8   length of the body
 //	16      4   length of the key
 //	20      3   length of the data
-//	23      1   1 = another cache has a copy, which this is one of; 0 = not, or not known
+//	23      1   1 = a copy: another cache has the same object; 0 = not, or unknown
 //	24      8   when the object stops being listed, Unix nanoseconds; 0 = never listed
-//	32      8   when the object was written or described anew, Unix nanoseconds
-//	40      8   when the object was generated, Unix nanoseconds; 0 = not said
+//	32      8   when the object or its description was written, Unix nanoseconds
+//	40      8   when the object was generated, Unix nanoseconds; 0 = unknown
 //	48      8   xxhash64 of sums, key and data
 //	56      8   xxhash64 of the footer's first 56 bytes
 //
@@ -36,15 +36,14 @@ import (
 // description of the same body ([Meta]) overwrites key, data and footer
 // in place: a crash in between leaves a broken file, which the next Open removes.
 //
-// Blocks have 64 KiB: what lies in memory of an object, and what another cache must
-// hold back until it is verified, is then one of them; a quarter of that costs a
-// third more to read and check. Their checksums are xxhash64, which
+// A block has 64 KiB. A reader needs memory for one block, and another cache holds back
+// one block until it is verified. Blocks of 16 KiB would cost a
+// third more to read and check. The checksums are xxhash64, which
 // takes 3 us for 64 KiB; a cryptographic hash takes 18 (BLAKE3) or 38 (SHA-256), and
-// a disk is no adversary. Another cache checks what it is given by the same sums
+// a disk is no adversary. Another cache checks a body by the same sums
 // ([View.Sums]).
 //
-// Version 2 had blocks of 256 KiB. Open removes files of other versions, and says
-// how many and of which.
+// Version 2 had blocks of 256 KiB. Open removes files of other versions.
 const (
 	family     = "sumcach"
 	magic      = family + "3"
@@ -64,12 +63,12 @@ type footer struct {
 	stamp
 }
 
-// A stamp is what both formats keep of an object besides its parts. Times are in Unix
+// A stamp has the fields of fixed length that both formats keep of an object. Times are in Unix
 // nanoseconds.
 type stamp struct {
 	listUntil int64 // when it stops being listed; 0 = never listed
-	written   int64 // or described anew
-	generated int64 // 0 = not said
+	written   int64 // when it or its description was written
+	generated int64 // 0 = unknown
 	copied    bool  // another cache has a copy
 }
 
@@ -86,7 +85,7 @@ func (s *stamp) parseTimes(b []byte) {
 	s.listUntil, s.written, s.generated = int64(le.Uint64(b)), int64(le.Uint64(b[8:])), int64(le.Uint64(b[16:]))
 }
 
-// blockCount returns how many checksums a body of n bytes has.
+// blockCount returns the number of blocks of a body of n bytes.
 func blockCount(n int64) int64 { return (n + blockSize - 1) / blockSize }
 
 // tailSize returns the bytes of a file between its body and its footer.
@@ -157,9 +156,9 @@ type tail struct {
 	data []byte // the owner's
 }
 
-// readTail reads and checks the tail of a file, which begins at offset from; a negative from
-// means that this is not known, and then the tail is looked for in as much of the end as buf
-// holds. The result may point into buf. An error wraps errBroken unless the file can't be read.
+// readTail reads and checks the tail of a file. It begins at offset from; if from is negative,
+// its offset is unknown, and as much of the file's end as fits into buf is read first. The result
+// may point into buf. An error wraps errBroken unless the file can't be read.
 func readTail(f File, from int64, buf []byte) (t tail, err error) {
 	size, err := f.Size()
 	if err != nil {
@@ -170,7 +169,7 @@ func readTail(f File, from int64, buf []byte) (t tail, err error) {
 	}
 	n := size - from
 	if n < footerSize || n > footerSize+8*blockCount(from)+maxKey+maxData {
-		return t, fmt.Errorf("%w: length", errBroken)
+		return t, fmt.Errorf("%w: length out of range", errBroken)
 	}
 	if n > int64(len(buf)) {
 		buf = make([]byte, n)
@@ -182,7 +181,7 @@ func readTail(f File, from int64, buf []byte) (t tail, err error) {
 	if t.footer, err = parseFooter(b[n-footerSize:], size); err != nil {
 		return t, err
 	}
-	if t.body < from { // at most once: the length of a body does not change
+	if t.body < from { // at most once: then from is the body's length, which does not change
 		return readTail(f, t.body, nil)
 	}
 	b = b[t.body-from : n-footerSize]
@@ -194,7 +193,7 @@ func readTail(f File, from int64, buf []byte) (t tail, err error) {
 	return t, nil
 }
 
-// readTailOf reads the tail of the file that has o's body. Any error wraps errBroken.
+// readTailOf reads the tail of o's file. Any error wraps errBroken.
 func readTailOf(f File, o *Object) (tail, error) {
 	t, err := readTail(f, o.file.body, nil)
 	switch {
@@ -206,7 +205,7 @@ func readTailOf(f File, o *Object) (tail, error) {
 	return t, err
 }
 
-// readAt fills b. A file that is too short for that is broken.
+// readAt fills b from offset off. If the file is too short, the error wraps errBroken.
 func readAt(f File, b []byte, off int64) error {
 	_, err := f.ReadAt(b, off)
 	if errors.Is(err, io.EOF) {
@@ -223,7 +222,7 @@ func appendUint64s(dst []byte, all []uint64) []byte {
 	return dst
 }
 
-// decodeUint64s undoes appendUint64s; nil if there are none.
+// decodeUint64s is the inverse of appendUint64s; it returns nil if there are no numbers.
 func decodeUint64s(b []byte) (all []uint64) {
 	if len(b) > 0 {
 		all = make([]uint64, len(b)/8)
@@ -234,7 +233,7 @@ func decodeUint64s(b []byte) (all []uint64) {
 	return all
 }
 
-// instant undoes nanos.
+// instant is the inverse of nanos.
 func instant(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -242,7 +241,7 @@ func instant(n int64) time.Time {
 	return time.Unix(0, n)
 }
 
-// nanos is t in Unix nanoseconds, the zero time as 0.
+// nanos returns t in Unix nanoseconds, and 0 for the zero time.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -8,18 +8,18 @@ import (
 	"syscall"
 )
 
-// FS is the file system under a store, for tests that want one which fails. Names
-// are paths, errors are like those of package os; it must be safe for concurrent
+// FS is the file system under a store. Tests can give one that fails. Names
+// are paths, and errors are like those of package os. It must be safe for concurrent
 // use. The store never syncs.
 type FS interface {
-	Lock(name string) (io.Closer, error)   // take the lock of this name, and make the file if missing; ErrLocked if another has it
+	Lock(name string) (io.Closer, error)   // locks a file, and makes it if it is missing; ErrLocked if another process has locked it
 	Open(name string) (File, error)        // for reading
 	Create(name string) (File, error)      // for reading and writing; it must not exist
 	Edit(name string) (File, error)        // for reading and writing; it must exist
 	Rename(from, to string) error          // replaces to
 	Remove(name string) error              // a file
-	RemoveAll(name string) error           // whatever it is; none is no error
-	MkdirAll(name string) error            // with its parents; being there is no error
+	RemoveAll(name string) error           // a file or a directory; it need not exist
+	MkdirAll(name string) error            // with its parents; it may exist
 	ReadDir(name string) ([]string, error) // the names in a directory, in any order
 }
 
@@ -31,14 +31,14 @@ type File interface {
 	Size() (int64, error)
 	Truncate(size int64) error
 	// Cached reports whether any of n bytes from off on is in memory; false = none, or
-	// not known. n = 0 is all the rest.
+	// unknown. n = 0 means up to the end.
 	Cached(off, n int64) bool
-	// Uncache says that n bytes from off on won't be read again soon; n = 0 is all the
-	// rest. That is a hint: it may do nothing.
+	// Uncache says that n bytes from off on won't be read again soon; n = 0 means up to the
+	// end. This is a hint: it may do nothing.
 	Uncache(off, n int64)
 }
 
-// system is the file system of the system.
+// system is the operating system's file system.
 type system struct{}
 
 type systemFile struct{ *os.File }
@@ -67,7 +67,7 @@ func (system) ReadDir(name string) ([]string, error) {
 	return d.Readdirnames(-1)
 }
 
-// opened wraps a file that is read as it is asked for, and not ahead.
+// opened wraps a file and turns off its read-ahead.
 func opened(f *os.File, err error) (File, error) {
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (f systemFile) Size() (int64, error) {
 	return st.Size(), nil
 }
 
-// isFile reports whether err says that name itself is a file, not a directory.
+// isFile reports whether err means that name itself is a file, not a directory.
 func isFile(err error, name string) bool {
 	var p *fs.PathError
 	return errors.As(err, &p) && p.Path == name && errors.Is(err, syscall.ENOTDIR)

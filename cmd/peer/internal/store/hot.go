@@ -6,15 +6,16 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// hotSet keeps the decoded descriptions, and the bodies of small objects, of
-// the objects used most, bounded in bytes. The nil set keeps nothing.
+// hotSet keeps the most used objects in memory, bounded in bytes: their decoded descriptions and,
+// of small objects, the bodies. The nil set keeps nothing.
 //
-// Once it is full, it takes only what is loaded for the second time within a while: putting in
-// what is requested once, and evicting something else for it, costs more than reading it.
+// Once it is full, it takes an object only when that is loaded for the second time within a while:
+// adding objects that are requested once, and evicting others for them, costs more than reading
+// them.
 type hotSet struct {
 	cache *otter.Cache[uint64, hotObject]
-	full  atomic.Bool     // something had to leave
-	once  []atomic.Uint64 // numbers of objects that were loaded once, each in its slot until another object overwrites it
+	full  atomic.Bool     // an object was evicted
+	once  []atomic.Uint64 // numbers of objects that were loaded once; each slot has the last one
 }
 
 type hotObject struct {
@@ -25,12 +26,12 @@ type hotObject struct {
 	size    int
 }
 
-// hotOverhead is a rough count of the bytes that a hot object costs besides its
+// hotOverhead estimates the bytes that a hot object costs in addition to its
 // description and body: decoded header maps, index nodes.
 const hotOverhead = 1 << 10
 
-// hotSlot: there is one slot in once for so many bytes of a hot set. With 64 MiB, an object is
-// taken if it is loaded again within some 8,000 loads.
+// hotSlot is the number of bytes of a hot set per slot of once. In a set of 64 MiB, an object is
+// taken if it is loaded again within about 8,000 loads.
 const hotSlot = 8 << 10
 
 func newHotSet(limit int64) *hotSet {
@@ -67,7 +68,7 @@ func (h *hotSet) put(o *Object, v hotObject) {
 		return
 	}
 	h.cache.Set(o.seq, v)
-	if o.is(objLeft) { // it left the store meanwhile, and nobody else would drop it
+	if o.is(objLeft) { // it left the store meanwhile, and drop came too early
 		h.cache.Invalidate(o.seq)
 	}
 }

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// A Held is an object that a store's directory holds.
+// A Held is an object in a store's directory.
 type Held struct {
 	Key       string    `json:"key"`
 	Bytes     int64     `json:"bytes"` // of the body
 	ListUntil time.Time `json:"list_until,omitzero"`
 	Written   time.Time `json:"written"`
 	Copied    bool      `json:"copied,omitempty"`
-	File      string    `json:"file"` // where it is, below the directory
+	File      string    `json:"file"` // that has it, relative to the directory
 }
 
-// Inspect yields what the store in dir holds, in no order, and changes nothing: a store
-// may be using it, or have been killed. Of what changes meanwhile it may yield both the
-// old and the new. An error is of a file that can't be read, or not to its end; others follow.
+// Inspect yields the objects of the store in dir, in no order, and changes nothing. The store may be
+// in use, or may not have been closed. Of an object that changes meanwhile, Inspect may yield the
+// old and the new one. It yields an error for each file that can't be read completely, and goes on.
 func Inspect(dir string) iter.Seq2[Held, error] {
 	return func(yield func(Held, error) bool) {
 		for _, pattern := range []string{"segments/*.index", "??/????????????????"} {
@@ -37,7 +37,7 @@ func Inspect(dir string) iter.Seq2[Held, error] {
 	}
 }
 
-// inspectFile reports whether there is more to do.
+// inspectFile yields the objects of one file. It returns false if the caller wants no more.
 func inspectFile(dir, path string, yield func(Held, error) bool) bool {
 	name, _ := filepath.Rel(dir, path)
 	f, err := system{}.Open(path)

@@ -7,15 +7,15 @@ import (
 )
 
 // labels finds objects by the labels that their owner gives them ([Options.Labels]). Objects
-// without labels cost nothing here. Labels are kept as hashes: two with the same hash
-// are one.
+// without labels cost nothing here. Labels are kept as hashes, so two with the same hash
+// are not told apart.
 type labels struct {
 	mu sync.Mutex
 	by map[uint64]map[*Object]struct{}
 	of map[*Object][]uint64
 }
 
-// enter files o under its labels, before it can be found.
+// enter adds o under its labels, before it can be found by its key.
 func (l *labels) enter(o *Object, under []uint64) {
 	if len(under) == 0 {
 		return

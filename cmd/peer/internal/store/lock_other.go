@@ -4,7 +4,7 @@ package store
 
 import "os"
 
-// lock can't keep other processes out here.
+// lock does not keep other processes out: these systems have no flock.
 func lock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock takes the directory for this process until the file is closed, which the
-// kernel does for a process that is killed.
+// lock locks the directory for this process until the file is closed. The kernel closes the
+// files of a killed process.
 func lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -36,7 +36,7 @@ func lock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// holder names the process that has the lock, if it left its number.
+// holder names the process that has the lock, if its number is in the file.
 func holder(f *os.File) string {
 	b := make([]byte, 16)
 	n, _ := f.ReadAt(b, 0)

@@ -11,32 +11,32 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// An Object is one object of a store, as it was when it was found. It is
-// immutable; a new description of the same body ([Store.Update]) is a new Object.
+// An Object is one object of a store. It is immutable; a new description of the same body
+// ([Store.Update]) is a new Object.
 type Object struct {
-	// 80 bytes, which the allocator gives as they are: there may be millions.
+	// There may be millions. 80 bytes are a size class of the allocator.
 	key       string
-	file      *file // of a small one its segment's, guarded by segments.mu; it may be moved
+	file      *file // a small object's is that of its segment, which turnover may change; guarded by segments.mu
 	seq       uint64
-	listUntil int64         // Unix nanoseconds; 0 = never
+	listUntil int64         // Unix nanoseconds; 0 = never listed
 	turn      *list.Element // in the order of the copies; guarded by their lock
-	at, entry uint32        // of a small one: where its record and entry are, in 8 bytes; guarded by segments.mu
-	size      uint32        // of a small one: bytes of its body
+	at, entry uint32        // offsets of a small object's record and entry, in units of 8 bytes; guarded by segments.mu
+	size      uint32        // bytes of a small object's body
 	grains    uint32        // room on disk
-	generated uint32        // Unix seconds; 0 = not said
+	generated uint32        // Unix seconds; 0 = unknown
 	place     int32         // in the queue of expiries, -1 = not there; guarded by its lock
 	state     atomic.Uint32
 }
 
-// What an object is, bits of its state. The first three are set before it can be found.
+// The bits of an object's state. The first three are set before it can be found.
 const (
 	objSmall     = 1 << iota // it is in a segment
 	objCopied                // another cache has a copy
 	objLabelled              // it is in Store.labels
-	objListed                // now
+	objListed                // it is listed now
 	objLeft                  // it left the index
-	objFound                 // a copy was found since it came, or since eviction passed it over
-	objDiscarded             // its record is no longer held
+	objFound                 // Get has found it since it was stored, or since eviction last spared it; only for copies
+	objDiscarded             // its record is garbage
 )
 
 func (o *Object) is(bit uint32) bool { return o.state.Load()&bit != 0 }
@@ -47,7 +47,7 @@ func (o *Object) set(bit uint32) bool { return o.state.Or(bit)&bit == 0 }
 // clear clears a bit and reports whether it was set.
 func (o *Object) clear(bit uint32) bool { return o.state.And(^bit)&bit != 0 }
 
-// bytes returns what the object takes on disk, in whole grains.
+// bytes returns the room that the object takes on disk, in whole grains.
 func (o *Object) bytes() int64 { return int64(o.grains) * grain }
 
 // Key returns the key under which the object is stored.
@@ -78,13 +78,13 @@ func (o *Object) Generated() time.Time {
 // Copied reports whether another cache has a copy ([Meta.Copied]).
 func (o *Object) Copied() bool { return o.is(objCopied) }
 
-// A file is a body on disk, shared by the successive Objects that describe it.
+// A file holds a body, and is shared by the successive Objects that describe it.
 // It is unlinked when the last of them has left the index. The small objects of a
 // segment share the segment's.
 type file struct {
-	refs // Objects in the index, or about to be
+	refs // by Objects that are in the index or about to be
 	id   uint64
-	seg  *segment // nil = a body of its own
+	seg  *segment // nil = the file of one object
 	body int64
 	tail sync.RWMutex // guards the part of the file after the body
 }
@@ -96,20 +96,20 @@ func (s *Store) unref(f *file) {
 	}
 }
 
-// newFile is a file of its own, with one reference.
+// newFile returns the file of one object, with one reference.
 func newFile(id uint64, body int64) *file {
 	f := &file{id: id, body: body}
 	f.n.Store(1)
 	return f
 }
 
-// newObject makes an Object over f that holds one reference to it, of size bytes on disk.
+// newObject makes an Object that takes over one reference to f, a file of size bytes.
 func newObject(key string, f *file, seq uint64, size int64, st stamp) *Object {
-	size = (size + unit - 1) / unit * unit // file systems give a file whole units
+	size = (size + unit - 1) / unit * unit
 	return stamped(&Object{key: key, file: f, seq: seq, grains: uint32(size / grain)}, st)
 }
 
-// newSmall makes a small Object whose record and entry have size bytes, and its body so many.
+// newSmall makes a small Object. size is that of its record and entry together.
 func newSmall(key string, seq uint64, size int64, body uint32, st stamp) *Object {
 	o := stamped(&Object{key: key, seq: seq, grains: uint32(rounded(size) / grain), size: body}, st)
 	o.set(objSmall)
@@ -124,10 +124,10 @@ func stamped(o *Object, st stamp) *Object {
 	return o
 }
 
-// rounded is a size in whole grains.
+// rounded rounds a size up to whole grains.
 func rounded(size int64) int64 { return (size + grain - 1) / grain * grain }
 
-// seconds converts a time from nanoseconds; only 0 becomes 0, and what is out of range the nearest value.
+// seconds converts a time from nanoseconds, clamped to its range. Only 0 becomes 0.
 func seconds(nanos int64) uint32 {
 	if nanos == 0 {
 		return 0
@@ -135,8 +135,8 @@ func seconds(nanos int64) uint32 {
 	return uint32(min(max(nanos/1e9, 1), math.MaxUint32))
 }
 
-// insert puts o into the index and reports whether it did. may decides, by the object that is
-// there under the key (nil = none). The hooks are called before o can be found.
+// insert puts o into the index if may agrees, and reports whether it did. may gets the object
+// that is there under the key, nil if there is none. The hooks are called before o can be found.
 func (s *Store) insert(o *Object, labels []uint64, may func(cur *Object) bool) (done bool) {
 	s.entering.RLock()
 	defer s.entering.RUnlock()
@@ -156,9 +156,9 @@ func (s *Store) insert(o *Object, labels []uint64, may func(cur *Object) bool) (
 	return done
 }
 
-// swap puts o into the index if old is there still. The entry of a small one is marked as
-// held then and not before, ahead of the removal of old's: a start must not find it if old
-// was replaced or removed meanwhile, and must find one of the two if it wasn't.
+// swap puts o into the index if old is still there, and reports whether it did. The entry of a
+// small o is marked as held only then, and before old's is marked as removed: a start must not
+// find o if old was replaced or removed meanwhile, and must find one of the two if not.
 func (s *Store) swap(old, o *Object, labels []uint64) bool {
 	done := s.insert(o, labels, func(cur *Object) bool {
 		if cur == old && o.is(objSmall) {
@@ -170,7 +170,7 @@ func (s *Store) swap(old, o *Object, labels []uint64) bool {
 	return done
 }
 
-// dropped is called by the index, with a lock held, when an object left it.
+// dropped is called by the index, with a lock held, when an object leaves it.
 func (s *Store) dropped(e otter.DeletionEvent[uint64, *Object]) {
 	if e.Cause == otter.CauseOverflow {
 		s.evictions.Add(1)
@@ -178,10 +178,10 @@ func (s *Store) dropped(e otter.DeletionEvent[uint64, *Object]) {
 	s.leave(e.Value)
 }
 
-// maxListed keeps sums of durations from overflowing.
+// maxListed is short enough that sums of durations don't overflow.
 const maxListed = 100 * 365 * 24 * time.Hour
 
-// enter calls the hooks before o can be found, and queues its unlisting.
+// enter calls the hooks for o, which can't be found yet, and queues its unlisting.
 func (s *Store) enter(o *Object, labels []uint64) {
 	s.opt.Hooks.Stored(o.key)
 	s.labels.enter(o, labels)
@@ -196,7 +196,7 @@ func (s *Store) enter(o *Object, labels []uint64) {
 	s.exp.add(o, after)
 }
 
-// leave undoes enter, once, and lets go of what the object has on disk.
+// leave undoes enter, and frees the object's room on disk. It is called once.
 func (s *Store) leave(o *Object) {
 	s.copies.leave(o)
 	s.labels.leave(o)
@@ -211,7 +211,7 @@ func (s *Store) leave(o *Object) {
 	}
 }
 
-// unlist ends o's listing if it hasn't ended.
+// unlist ends o's listing, unless it has ended already.
 func (s *Store) unlist(o *Object) {
 	if o.clear(objListed) {
 		s.listed.Add(-1)
@@ -219,10 +219,9 @@ func (s *Store) unlist(o *Object) {
 	}
 }
 
-// Update gives o's body a new description and returns the Object that has it, which is a
-// copy if o is. It returns [ErrGone] if o is no longer in the store. After any other error the
-// object is removed; [ErrTooLarge] says that the description doesn't fit into a segment with
-// the body.
+// Update replaces the description of o's body and returns the new Object. This one is marked as a
+// copy if o is. Update returns [ErrGone] if o is no longer in the store. After any other error o
+// is removed; [ErrTooLarge] means that the description and the body don't fit into a segment.
 func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 	if len(m.Data) > maxData {
 		return nil, ErrTooLarge
@@ -257,8 +256,8 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 	return fresh, nil
 }
 
-// describe writes a new description of o's body: into its file, or, if it is small, a
-// record with the body again. pinned is what [Store.put] says.
+// describe writes a new description of o's body into its file or, if o is small, into a new record
+// together with the body. For pinned see [Store.put].
 func (s *Store) describe(o *Object, data []byte, st stamp) (fresh *Object, pinned *segment, err error) {
 	if o.is(objSmall) {
 		return s.describeSmall(o, data, st)
@@ -274,8 +273,8 @@ func (s *Store) describe(o *Object, data []byte, st stamp) (fresh *Object, pinne
 	return newObject(o.key, o.file, s.lastID.Add(1), size, st), nil, nil
 }
 
-// rewriteTail overwrites what follows the body of o's file, in place. A crash
-// in between costs the object, never its truth: the file has no valid footer.
+// rewriteTail overwrites the part of o's file that follows the body, in place. A crash
+// meanwhile costs the object but causes no wrong answer: the file then has no valid footer.
 func (s *Store) rewriteTail(o *Object, data []byte, st stamp) (size int64, err error) {
 	f := o.file
 	f.tail.Lock()

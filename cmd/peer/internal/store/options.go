@@ -13,25 +13,24 @@ var (
 	ErrLocked = errors.New("directory is in use by another process")
 	// ErrTooLarge is returned when an object cannot fit the store.
 	ErrTooLarge = errors.New("store: object is larger than the store takes")
-	// ErrGone is returned when an object left the store before it was opened.
+	// ErrGone is returned when an object left the store before it was opened or updated.
 	ErrGone = errors.New("store: object is gone")
-	// ErrCorrupt is returned when bytes of an object are not those that were stored,
-	// or can't be read.
+	// ErrCorrupt is returned when bytes of an object differ from the stored ones, or can't be read.
 	ErrCorrupt = errors.New("store: object is corrupt")
 	// ErrClosed is returned by a store that was closed.
 	ErrClosed = errors.New("store: closed")
 )
 
-// Hooks tell the owner of a [Store] what it holds. Each may be nil. They are
+// Hooks report to the owner of a [Store] which objects it holds. Each may be nil. They are
 // called from many goroutines at once, sometimes with locks of the index held: they must
 // be quick and must not call the store.
 //
-// Stored(k) is called before an object can be found under k, Evicted(k) once it
+// Stored(k) is called before an object can be found under k, and Evicted(k) once it
 // can't be found any more. Replacing an object calls Stored, then Evicted, so that a
-// count of the two never drops to zero in between. Listed and Unlisted do the
-// same for objects that are listed ([Meta.ListUntil]). When no call is under way, the
-// calls of Stored minus the calls of Evicted for a key are 1 if the store holds it,
-// otherwise 0; likewise for Listed and Unlisted.
+// count of the two never drops to zero in between. Listed and Unlisted are called likewise
+// for objects that are listed ([Meta.ListUntil]). While no call is under way, the number of
+// calls of Stored minus that of Evicted is 1 for a key that the store holds and 0 for any other;
+// likewise for Listed and Unlisted.
 type Hooks struct {
 	Stored, Evicted  func(key string)
 	Listed, Unlisted func(key string)
@@ -40,34 +39,33 @@ type Hooks struct {
 // Options says how to open a store.
 type Options struct {
 	Dir         string // made if missing
-	MaxBytes    int64  // bytes on disk that the store may use, files being written included; at least 1 MiB; a body may have a quarter of them
-	MemoryBytes int64  // bytes of hot objects kept in memory besides; 0 = none
+	MaxBytes    int64  // bytes on disk that the store may use, files being written included; at least 1 MiB; a body may take a quarter of them
+	MemoryBytes int64  // bytes of hot objects that are also kept in memory; 0 = none
 	Hooks       Hooks
 	// Decode turns an object's Meta.Data into the value that [View.Value]
-	// returns. It is called once for as long as the object stays hot; the value
-	// is shared and must not be changed. An error makes the object corrupt.
+	// returns. Its result is kept while the object stays hot; it is
+	// shared and must not be changed. An error means that the object is corrupt.
 	// nil = the data itself.
 	Decode func(key string, data []byte) (any, error)
 	// Labels returns the labels of an object, by which [Store.Labelled] finds it, from its
-	// Meta.Data; Open calls it for all objects, too. It is called from many goroutines at once
+	// Meta.Data. Open also calls it, for all objects. It is called from many goroutines at once
 	// and must not keep data. nil = no labels.
 	Labels func(data []byte) []string
-	// Beat follows the work on objects being written, on the disk and in the index;
-	// nil = nobody watches.
+	// Beat is told when work on an object being written begins and ends, on the disk and in the
+	// index; nil = nobody.
 	Beat   *health.Heartbeat
 	Logger *slog.Logger // nil = discard
-	// Scrub is the time in which everything that the store holds is read once in the
-	// background, to find errors of the disk; it takes longer if that would be more than
-	// 8 MiB/s. 0 = never.
+	// Scrub is the time in which the whole store is read once in the background, to find
+	// disk errors. It takes longer if that would be more than 8 MiB/s. 0 = never.
 	Scrub time.Duration
 	FS    FS // nil = the system's
-	// Now is the wall clock, which may jump; nil = time.Now. It says when objects
-	// were written, and, when they enter the store, how long they stay listed. From then
+	// Now is the wall clock, which may jump; nil = time.Now. It gives the time at which objects
+	// were written, and how long an object stays listed when it enters the store. From then
 	// on elapsed time counts.
 	Now func() time.Time
 }
 
-// Meta is what a store keeps beside a body.
+// Meta is what a store keeps of an object besides its body.
 type Meta struct {
 	Data      []byte    // the owner's description of the object, at most 1 MiB; not interpreted
 	ListUntil time.Time // when the object stops being listed; zero or past = not listed
@@ -86,12 +84,12 @@ type Stats struct {
 	MemoryBytes  int64 `json:"memory_bytes"`  // bytes of hot objects in memory
 
 	Reloaded    uint64 `json:"reloaded"`     // objects found at start
-	Removed     uint64 `json:"removed"`      // partial, broken or superseded files removed at start
+	Removed     uint64 `json:"removed"`      // partial, broken or superseded files and objects removed at start
 	Inserts     uint64 `json:"inserts"`      // objects committed
 	Evictions   uint64 `json:"evictions"`    // objects removed to make room
 	Corrupt     uint64 `json:"corrupt"`      // objects found corrupt when read
 	WriteErrors uint64 `json:"write_errors"` // objects not stored because of an error of the file system
 
 	ScrubbedBytes uint64 `json:"scrubbed_bytes"` // bytes of bodies read in the background
-	ScrubPasses   uint64 `json:"scrub_passes"`   // how often everything was read
+	ScrubPasses   uint64 `json:"scrub_passes"`   // complete passes over the store
 }

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cached reports whether the system has pages of that part in memory; false if it
-// doesn't say.
+// Cached reports whether any page of that part is in memory; false if that is unknown.
 func (f systemFile) Cached(off, n int64) bool {
 	var st unix.Cachestat_t
 	err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{Off: uint64(off), Len: uint64(n)}, &st, 0)
@@ -23,10 +22,10 @@ func (f systemFile) Resident(off, n int64) bool {
 	return err == nil && int64(st.Cache)*page >= to-from
 }
 
-// Descriptor returns the file for the kernel to send from.
+// Descriptor returns the file that the kernel sends from.
 func (f systemFile) Descriptor() *os.File { return f.File }
 
-// noReadAhead has the system read what it is asked for and no more.
+// noReadAhead turns off read-ahead.
 func noReadAhead(f *os.File) { unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_RANDOM) }
 
 // Uncache lets the system drop those pages.

@@ -6,7 +6,7 @@ import "os"
 
 func noReadAhead(*os.File) {}
 
-// Cached reports false: the system doesn't say.
+// Cached returns false: it is unknown here.
 func (f systemFile) Cached(int64, int64) bool { return false }
 
 // Uncache does nothing here.

@@ -10,16 +10,16 @@ import (
 	"sync/atomic"
 )
 
-// found is an object's file as a scan sees it.
+// found is the file of an object, as scan reads it.
 type found struct {
 	tail   // without sums and data
 	id     uint64
 	labels []uint64
 }
 
-// reload fills the index from the files. The oldest go in first, so that a store which has
-// shrunk keeps the youngest. Of several objects of one key, the one that was committed last
-// counts: numbers tell that, which no clock puts back.
+// reload fills the index from the files. The oldest are inserted first, so that a store that has
+// less room now keeps the youngest. Of several objects with one key, it keeps the one committed
+// last, by its number: a clock may have been set back.
 func (s *Store) reload() error {
 	all, err := s.scan()
 	if err != nil {
@@ -32,11 +32,11 @@ func (s *Store) reload() error {
 	return s.segments.reload()
 }
 
-// restore puts an object that was found into the index, unless a later object of its key
+// restore inserts an object found on disk into the index, unless a later object with its key
 // is there.
 func (s *Store) restore(o *Object, written int64, labels []uint64) {
 	raise(&s.lastID, o.seq)
-	if written > s.opened { // by a clock that was put back since: how long to list it is unknown
+	if written > s.opened { // the clock was set back since: how long to list it is unknown
 		o.listUntil = 0
 	} else {
 		raise(&s.newest, written)
@@ -56,7 +56,7 @@ func raise[T int64 | uint64, N interface {
 	Load() T
 	CompareAndSwap(was, is T) bool
 }](n N, v T) {
-	for { // each round sees a greater n, or is the last
+	for { // each round but the last finds that n has grown
 		was := n.Load()
 		if was >= v || n.CompareAndSwap(was, v) {
 			return
@@ -64,8 +64,8 @@ func raise[T int64 | uint64, N interface {
 	}
 }
 
-// scan reads the tails of all files, several shards at a time, and removes the files that have
-// none. Files whose names aren't ours are left alone.
+// scan reads the tails of all files, several shards at a time, and removes files without a valid
+// one. It ignores files whose names are not those of objects.
 func (s *Store) scan() (all []found, err error) {
 	names, err := s.opt.FS.ReadDir(filepath.Join(s.opt.Dir, "objects"))
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Store) scan() (all []found, err error) {
 	return all, err
 }
 
-// inParallel calls do for each item, in so many goroutines, each of which has a buffer for it.
+// inParallel calls do for each item, in several goroutines, each with its own buffer.
 // It returns all errors.
 func inParallel[T any](goroutines int, items []T, do func(item T, buf []byte) error) error {
 	errs := make([]error, len(items))

@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// reload finds the segments and what their indexes say, several at a time. The bodies
-// are not read.
+// reload reads the indexes of all segments, several at a time, but no bodies.
 func (g *segments) reload() error {
 	names, err := g.store.opt.FS.ReadDir(g.dir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +27,7 @@ func (g *segments) reload() error {
 	indexes, data := kinds["index"], kinds["data"]
 	slices.Sort(indexes)
 	for _, n := range data {
-		if !slices.Contains(indexes, n) { // a crash before its first object, or while it was removed
+		if !slices.Contains(indexes, n) { // after a crash before its first object, or during its removal
 			if err := g.store.opt.FS.Remove(g.path(n, "data")); err != nil {
 				return err
 			}
@@ -40,7 +39,7 @@ func (g *segments) reload() error {
 	return err
 }
 
-// restore adds a segment, as far as its index can be read: the rest is cut off.
+// restore adds a segment, as far as its index can be read, and cuts off the rest of the index.
 func (g *segments) restore(n uint64, buf []byte) error {
 	s := g.store
 	sg, dataSize, err := g.open(n)
@@ -90,8 +89,7 @@ func (g *segments) restore(n uint64, buf []byte) error {
 	}
 }
 
-// open opens the files of a segment. An error that wraps errBroken says that they are
-// of no use.
+// open opens the files of a segment. If they are useless, the error wraps errBroken.
 func (g *segments) open(n uint64) (sg *segment, dataSize int64, err error) {
 	index, indexSize, err := g.openFile(n, "index", indexFamily, indexMagic)
 	if err != nil {

@@ -8,42 +8,42 @@ import (
 	"time"
 )
 
-// A remover removes from the disk what left the index: it unlinks files, and marks the
-// entries of small objects. It works in goroutines of its own, since the index says under
-// its lock which objects left. To know that everything so far is removed, call drain.
+// A remover removes from the disk the objects that left the index: it unlinks files, and marks the
+// entries of small objects. It works in goroutines of its own, since the index reports removed
+// objects while it holds a lock. drain waits until everything so far is removed.
 type remover struct {
 	log  *slog.Logger
 	fs   FS
 	work sync.Mutex // held while something is removed, in the order of todo
 
-	running sync.WaitGroup // what was started and has not ended, retry included; nothing is started after closed
+	running sync.WaitGroup // goroutines, and retry until it has run; none is started after closed
 
 	mu     sync.Mutex
 	todo   []removal
-	coming bool        // a goroutine that will take todo was started
+	coming bool        // a goroutine was started that will take todo
 	failed []removal   // to be tried again
-	retry  *time.Timer // when; nil if failed is empty
+	retry  *time.Timer // that will try failed again; nil = none
 	closed bool
 }
 
-// A removal is a file to be unlinked, or the state that an entry of a segment gets.
+// A removal is a file to be unlinked, or the new state of an entry in a segment.
 type removal struct {
-	path  string
-	seg   *segment
-	at    int64
+	path  string   // "" = an entry
+	seg   *segment // has the entry; nil = a file
+	at    int64    // offset of the entry
 	state byte
 }
 
-// removeAgain is the time until a failed removal is tried again. It is tried for as long as
-// the store is open: a later start would find the object, which must not come back.
+// removeAgain is the time until a failed removal is tried again. That is repeated as long as
+// the store is open, because the next start would find the object.
 const removeAgain = time.Minute
 
 func newRemover(files FS, log *slog.Logger) *remover { return &remover{fs: files, log: log} }
 
 func (r *remover) remove(path string) { r.add(removal{path: path}) }
 
-// mark changes the state of an entry. The segment's files stay open until that is done, and it
-// is done even if they are to be removed as well: a start in between would read them.
+// mark changes the state of an entry. The segment's files stay open until then. It is done even if
+// these files are about to be removed, because a start could come before that and read them.
 func (r *remover) mark(sg *segment, at int64, state byte) {
 	if sg.acquire() { // always: the caller knows that the segment is not gone
 		r.add(removal{seg: sg, at: at, state: state})
@@ -60,7 +60,7 @@ func (r *remover) add(what removal) {
 	}
 }
 
-// drain returns when everything that was to be removed is, or failed to be.
+// drain makes all removals queued so far, and returns when they are done or have failed.
 func (r *remover) drain() {
 	r.work.Lock()
 	defer r.work.Unlock()
@@ -73,7 +73,7 @@ func (r *remover) drain() {
 	for _, what := range todo {
 		if err := r.do(what); err != nil {
 			cause = err
-			if what.state == stateRemoved { // the other is not to be done later: the object may have gone
+			if what.state == stateRemoved { // a mark as held is not repeated: the object may be gone by then
 				failed = append(failed, what)
 				continue
 			}
@@ -106,14 +106,14 @@ func (r *remover) do(what removal) error {
 	return nil
 }
 
-// release lets go of the segment that a removal is about, if any.
+// release gives up the reference to the segment, if there is one.
 func (what removal) release() {
 	if what.seg != nil {
 		what.seg.release()
 	}
 }
 
-// again tries once more what failed, besides what there is to be done anyway.
+// again tries failed removals again, together with those queued.
 func (r *remover) again() {
 	r.mu.Lock()
 	r.todo = append(r.todo, r.failed...)
@@ -122,7 +122,7 @@ func (r *remover) again() {
 	r.drain()
 }
 
-// close tries once more to remove what is left, and returns when nothing is under way.
+// close makes the last removals, and returns when none is under way.
 func (r *remover) close() {
 	r.mu.Lock()
 	r.closed = true

@@ -14,15 +14,15 @@ const (
 	scrubParts = 256     // of a pass
 )
 
-// A scrubber reads what nobody asks for, to find what the disk has spoiled while it can be had
-// again from elsewhere. Each part of a pass has its share of the objects and of the time; one
-// that takes longer, because of the bound of bytes a second, delays the next. The first part is
-// another one after each start, so that also a process that is often restarted reads everything.
-// What the scrubber brings into the system's page cache it drops again, unless others use it.
+// A scrubber reads the objects that no request reads, to find disk errors while the objects can
+// still be fetched from elsewhere. Each part of a pass has its share of the objects and of the time.
+// A part that takes longer, because of the limit of bytes per second, delays the next. Each start
+// begins with a random part, so that a process that is often restarted also reads everything.
+// The scrubber drops from the system's page cache what it has brought there.
 type scrubber struct {
 	store *Store
 	pass  time.Duration
-	debt  int64 // bytes read and not waited for yet
+	debt  int64 // bytes read since the last pause
 	stop  chan struct{}
 	done  sync.WaitGroup
 
@@ -42,7 +42,7 @@ func (c *scrubber) close() {
 	c.done.Wait()
 }
 
-// run makes pass after pass until close. A pass ends: it has so many parts.
+// run makes pass after pass until close.
 func (c *scrubber) run() {
 	for part := rand.Uint64N(scrubParts); ; c.passes.Add(1) {
 		for range scrubParts {
@@ -55,7 +55,7 @@ func (c *scrubber) run() {
 	}
 }
 
-// sleep reports whether there is more to do after d.
+// sleep waits for d, and returns false if the scrubber is closed meanwhile.
 func (c *scrubber) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -67,9 +67,10 @@ func (c *scrubber) sleep(d time.Duration) bool {
 	}
 }
 
-// paid waits for what n bytes cost, when it is worth it: their share of a pass, and
-// what the bound of bytes a second asks for. It reports whether there is more to do.
-func (c *scrubber) paid(n int64) bool {
+// throttle pauses after n more bytes were read, once there are enough for a pause. The pause is
+// their share of a pass, or longer for the limit of bytes per second. Like the methods below it
+// returns false if the scrubber is closed.
+func (c *scrubber) throttle(n int64) bool {
 	if c.debt += n; c.debt < scrubStep {
 		return true
 	}
@@ -80,7 +81,7 @@ func (c *scrubber) paid(n int64) bool {
 	return c.sleep(max(share, bound))
 }
 
-// segments reads the segments of a part. It reports whether there is more to do.
+// segments reads the segments of a part.
 func (c *scrubber) segments(part uint64) bool {
 	g := c.store.segments
 	var some []*segment
@@ -99,8 +100,7 @@ func (c *scrubber) segments(part uint64) bool {
 	return more
 }
 
-// segment reads the records of a segment that are held. It reports whether there is more
-// to do.
+// segment reads the records of a segment that are held.
 func (c *scrubber) segment(sg *segment) bool {
 	const piece = 1 << 20
 	g := c.store.segments
@@ -115,7 +115,7 @@ func (c *scrubber) segment(sg *segment) bool {
 	for {
 		e, _, _, err := r.next()
 		if err != nil {
-			return true // at the end; or there is an entry that the next start can't read, whose object is as it was
+			return true // the end, or an entry that can't be read: its object may still be readable
 		}
 		o, ok := c.store.Peek(string(e.key))
 		if !ok || !g.holds(sg, o, e.at) {
@@ -132,14 +132,13 @@ func (c *scrubber) segment(sg *segment) bool {
 		case errors.Is(err, errBroken):
 			c.store.spoiled(o, err)
 		}
-		if !c.paid(o.bytes()) {
+		if !c.throttle(o.bytes()) {
 			return false
 		}
 	}
 }
 
-// files reads those objects of a part that have a file each. It reports whether there is
-// more to do.
+// files reads the objects of a part that have their own files.
 func (c *scrubber) files(part uint64) bool {
 	var some []*Object
 	for o := range c.store.index.Values() {
@@ -155,18 +154,18 @@ func (c *scrubber) files(part uint64) bool {
 	return true
 }
 
-// file reads the file of an object. It reports whether there is more to do.
+// file reads the file of an object.
 func (c *scrubber) file(o *Object) (more bool) {
 	s := c.store
 	if s.files.has(o.file.id) {
-		return true // it is among those used most: readers check it
+		return true // it is used often, and each reader checks it
 	}
 	f, err := s.opt.FS.Open(s.path(o.file.id))
 	if err != nil {
-		return true // it left, or can't be opened now; if it never can, its next reader finds out
+		return true // it was removed, or can't be opened now; if that persists, its next reader finds out
 	}
 	defer f.Close()
-	defer s.files.distrust(o.file.id) // the pages that are read here nobody else has seen
+	defer s.files.distrust(o.file.id) // the pages that are read here were not checked by its readers
 	if !f.Cached(0, 0) {
 		defer f.Uncache(0, 0)
 	}
@@ -186,9 +185,9 @@ func (c *scrubber) file(o *Object) (more bool) {
 			return true
 		}
 		c.bytes.Add(uint64(len(got)))
-		if !c.paid(int64(len(got))) {
+		if !c.throttle(int64(len(got))) {
 			return false
 		}
 	}
-	return c.paid(t.tailSize() + footerSize)
+	return c.throttle(t.tailSize() + footerSize)
 }

@@ -10,10 +10,10 @@ import (
 )
 
 // A segment holds small objects, bodies of one block, in two files in
-// objects/segments: N.data has their bodies and descriptions, N.index says where
-// and whose. N has 16 hexadecimal digits and grows. Each file begins with 8 bytes,
-// its magic and version. All integers are little-endian; whatever follows begins
-// at a multiple of 8 bytes, with zeros before it.
+// objects/segments: N.data has records with their descriptions and bodies, and N.index has
+// an entry for each record, with its key and offset. N has 16 hexadecimal digits and grows. Each
+// file begins with 8 bytes, its magic and version. All integers are little-endian. Records and
+// entries begin at multiples of 8 bytes, and are padded with zeros.
 //
 // A record in the data file:
 //
@@ -29,7 +29,7 @@ import (
 //
 //	offset size
 //	 0      1   'L' = the object is held; 0 = it is not; anything else is broken
-//	 1      1   1 = another cache has a copy, which this is one of; 0 = not, or not known
+//	 1      1   1 = a copy: another cache has the same object; 0 = not, or unknown
 //	 2      2   number of labels
 //	 4      4   length of the key
 //	 8      4   offset of the record, in units of 8 bytes
@@ -38,16 +38,16 @@ import (
 //	20      4   zero
 //	24      8   number of the object, as in the record
 //	32      8   when the object stops being listed, Unix nanoseconds; 0 = never listed
-//	40      8   when the object was written or described anew, Unix nanoseconds
-//	48      8   when the object was generated, Unix nanoseconds; 0 = not said
-//	56      8   xxhash64 of the entry but for its first byte and this field
+//	40      8   when the object or its description was written, Unix nanoseconds
+//	48      8   when the object was generated, Unix nanoseconds; 0 = unknown
+//	56      8   xxhash64 of the entry without its first byte and this field
 //	64          labels, 8 bytes each | key
 //
-// Records and then entries are appended. Nothing of them changes afterwards but the
-// first byte of an entry: 0 removes the object. Of two entries of one key that are
-// held the one with the higher number counts; an object that is moved keeps its
-// number. Entries are read up to the first that is broken: what follows can only be
-// what a crash left, or no one can tell. A record is checked when it is read.
+// A record is appended first, then its entry. Afterwards only the first byte of the entry
+// changes: 0 removes the object. Of two held entries of one key, the one with the higher number
+// counts; an object that is moved keeps its number. Entries are read up to the first broken
+// one: after a crash nothing valid follows it, and otherwise nothing behind it can be located.
+// A record is checked when it is read.
 const (
 	dataFamily  = "sumcdat"
 	indexFamily = "sumcind"
@@ -69,7 +69,7 @@ func recordSize(data, body int) int64 { return aligned(recordHead + int64(data) 
 
 func entrySize(labels, key int) int64 { return aligned(entryHead + 8*int64(labels) + int64(key)) }
 
-// appendRecord appends a record to dst, which is aligned.
+// appendRecord appends a record to dst, whose length is a multiple of 8.
 func appendRecord(dst []byte, seq uint64, key string, data, body []byte, bodySum uint64) []byte {
 	start := len(dst)
 	le := binary.LittleEndian
@@ -84,7 +84,7 @@ func appendRecord(dst []byte, seq uint64, key string, data, body []byte, bodySum
 	return append(dst, make([]byte, aligned(int64(len(dst)))-int64(len(dst)))...)
 }
 
-// descriptionSum is the first field of a record that begins like b.
+// descriptionSum computes the first field of the record that b begins with.
 func descriptionSum(b []byte, key string, data int) uint64 {
 	var d xxhash.Digest
 	d.Reset()
@@ -94,15 +94,15 @@ func descriptionSum(b []byte, key string, data int) uint64 {
 	return d.Sum64()
 }
 
-// A record is one as it was read and found right.
+// A record is a decoded record whose checksums are right.
 type record struct {
 	data, body []byte
 	bodySum    uint64
 	size       int64 // in the file
 }
 
-// parseRecord decodes and checks the record that b begins with, which is that of an
-// object's key and number. It may be followed by anything.
+// parseRecord decodes the record that b begins with, and checks that it is that of the object
+// with this key and number. Other bytes may follow it.
 func parseRecord(b []byte, seq uint64, key string) (r record, err error) {
 	if len(b) < recordHead {
 		return r, fmt.Errorf("%w: a record ends within its head", errBroken)
@@ -126,7 +126,7 @@ func parseRecord(b []byte, seq uint64, key string) (r record, err error) {
 	return r, nil
 }
 
-// An entry is one as it was read.
+// An indexEntry is a decoded entry.
 type indexEntry struct {
 	stamp
 	held   bool
@@ -139,7 +139,8 @@ type indexEntry struct {
 	size   int64  // in the file
 }
 
-// appendEntry appends an entry to dst, which is aligned. Its labels are numbers.
+// appendEntry appends an entry to dst, whose length is a multiple of 8. It uses the labels and the
+// key given, not those of e.
 func appendEntry(dst []byte, state byte, e *indexEntry, key string, labels []uint64) []byte {
 	start := len(dst)
 	le := binary.LittleEndian
@@ -164,7 +165,7 @@ func appendEntry(dst []byte, state byte, e *indexEntry, key string, labels []uin
 	return dst
 }
 
-// moveEntry gives an encoded entry another record and state.
+// moveEntry changes the record offset and the state in an encoded entry.
 func moveEntry(b []byte, state byte, at int64) {
 	b[0] = state
 	binary.LittleEndian.PutUint32(b[8:], uint32(at/8))
@@ -184,11 +185,11 @@ func entrySum(b []byte) uint64 {
 // emptySum is the checksum of an empty body.
 var emptySum = xxhash.Sum64(nil)
 
-// errMore is returned for an entry that reaches beyond the bytes there are.
+// errMore means that an entry is not complete in the bytes read so far.
 var errMore = errors.New("more bytes are needed")
 
-// parseEntry decodes the entry that b begins with. If b ends before it does, the
-// error is errMore, and size how many bytes the entry has, as far as known.
+// parseEntry decodes the entry that b begins with. If b ends before the entry does, the
+// error is errMore, and e.size is the length of the entry as far as known.
 func parseEntry(b []byte) (e indexEntry, err error) {
 	e.size = entryHead
 	if len(b) < entryHead {
@@ -223,19 +224,19 @@ func parseEntry(b []byte) (e indexEntry, err error) {
 // An entryReader reads the entries of an index file in order.
 type entryReader struct {
 	f    File
-	buf  []byte // what was read; it grows to what the longest entry needs
-	rest []byte // of buf, not parsed yet
-	off  int64  // in the file, behind rest
-	end  bool   // the file ends there
+	buf  []byte // it grows if an entry is longer
+	rest []byte // the part of buf that is not parsed yet
+	off  int64  // of the end of rest in the file
+	end  bool   // the file ends at off
 }
 
 func newEntryReader(f File, buf []byte) *entryReader {
 	return &entryReader{f: f, buf: buf, off: segmentHead}
 }
 
-// next returns the next entry, its bytes, and where it is. They are good until the
-// next call. At the end of the file the error is io.EOF; one that wraps errBroken says
-// that nothing can be read from there on.
+// next returns the next entry, its bytes, and its offset. They are valid until the
+// next call. At the end of the file the error is io.EOF. After an error that wraps errBroken
+// no more entries can be read.
 func (r *entryReader) next() (e indexEntry, b []byte, at int64, err error) {
 	for { // each round returns, or reads at least a byte or to the end
 		at = r.off - int64(len(r.rest))
@@ -268,7 +269,7 @@ func (r *entryReader) next() (e indexEntry, b []byte, at int64, err error) {
 	}
 }
 
-// checkMagic tells whether a file of a segment begins as it should.
+// checkMagic checks the first bytes of a segment's file.
 func checkMagic(f File, family, magic string) error {
 	var b [segmentHead]byte
 	if err := readAt(f, b[:], 0); err != nil {
@@ -280,5 +281,5 @@ func checkMagic(f File, family, magic string) error {
 	case string(b[:7]) == family:
 		return otherVersion(b[7])
 	}
-	return fmt.Errorf("%w: no file of a segment", errBroken)
+	return fmt.Errorf("%w: not a segment's file", errBroken)
 }

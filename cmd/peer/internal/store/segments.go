@@ -8,49 +8,49 @@ import (
 	"sync"
 )
 
-// segments are the files that small objects share (segment_format.go), with an account of
+// segments are the files that small objects share (segment_format.go), with counts of
 // their bytes. New objects are appended to one of them, the head. The others only lose
-// objects, until turnover empties them.
+// objects, until turnover removes them.
 type segments struct {
 	store *Store
 
 	appending sync.Mutex // held while an entry is written
 	head      *segment   // nil = the next object begins one
-	last      uint64     // number of the newest
+	last      uint64     // number of the newest segment
 
-	mu          sync.RWMutex // guards where small objects are, and:
+	mu          sync.RWMutex // guards the locations of small objects, and:
 	all         map[uint64]*segment
 	total, live int64 // bytes of all files; of the objects held
 
-	wake chan struct{} // of turnover, capacity 1
+	wake chan struct{} // wakes turnover; capacity 1
 	stop chan struct{}
 	done sync.WaitGroup
 }
 
-// A segment is one of them. Its files stay open while it is in use.
+// A segment is one pair of these files, which stay open while it is in use.
 type segment struct {
 	file
 	data, index File
 	end         int64 // of the data; guarded by segments.appending
-	entries     int64 // end of the index; same
+	entries     int64 // end of the index; likewise
 
 	// guarded by segments.mu
-	size, live int64 // bytes of its files, each object rounded; of its objects held
-	pins       int   // objects being appended, which are not in the index yet: it can't be removed
+	size, live int64 // bytes of its files, with each object rounded up; of the objects it holds
+	pins       int   // objects appended to it that are not in the store's index yet: it can't be removed
 	emptied    bool  // it is about to be removed
 	gone       bool  // it was removed
 }
 
 const (
 	minSegment = 64 << 10
-	maxSegment = 16 << 30 // offsets are counted in units of 8 bytes; that is a store of 1 TiB
+	maxSegment = 16 << 30 // the segments of a store of 1 TiB; offsets of 32 bits, in units of 8 bytes, allow twice as much
 )
 
 // segmentSize is the length of a full segment's data in a store of maxBytes: there are
-// some 70 segments at most.
+// at most about 70 segments.
 func segmentSize(maxBytes int64) int64 { return min(max(maxBytes/64, minSegment), maxSegment) }
 
-// maxRecord is the length up to which a record with its entry goes into a segment; a larger object has a file.
+// maxRecord is the greatest length of a record with its entry; a larger object gets its own file.
 func maxRecord(maxBytes int64) int64 { return segmentSize(maxBytes) / 4 }
 
 func newSegments(s *Store) *segments {
@@ -91,7 +91,7 @@ func (g *segments) create() (*segment, error) {
 
 func (g *segments) createFile(n uint64, kind, magic string) (File, error) {
 	files, path := g.store.opt.FS, g.path(n, kind)
-	g.last = n // whatever happens: a file of this name may stay behind
+	g.last = n // even after an error: a file of this name may stay behind
 	f, err := files.Create(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := files.MkdirAll(g.dir()); err != nil {
@@ -110,7 +110,7 @@ func (g *segments) createFile(n uint64, kind, magic string) (File, error) {
 	return f, nil
 }
 
-// add makes a segment known.
+// add adds a segment to the set.
 func (g *segments) add(n uint64, sg *segment) {
 	sg.id, sg.seg = n, sg
 	sg.n.Store(1)
@@ -122,7 +122,7 @@ func (g *segments) add(n uint64, sg *segment) {
 	g.store.allow(total)
 }
 
-// headFor returns the segment that takes the next need bytes. g.appending is held.
+// headFor returns the segment to which the next need bytes are appended. g.appending is held.
 func (g *segments) headFor(need int64) (*segment, error) {
 	if g.head != nil && g.head.end+need > segmentSize(g.store.maxBytes.Load()) {
 		g.head = nil
@@ -138,8 +138,8 @@ func (g *segments) headFor(need int64) (*segment, error) {
 }
 
 // append writes a record and then its entry, in which it fills in the record's offset. It makes
-// room first, unless it moves an object. The segment is pinned: the caller calls unpin when
-// the object can be found.
+// room first, unless it is called to move an object. The segment is pinned: the caller calls unpin
+// when the object can be found.
 func (g *segments) append(record, entry []byte, state byte, moving bool) (sg *segment, at, entryAt int64, err error) {
 	need := rounded(int64(len(record) + len(entry)))
 	g.appending.Lock()
@@ -174,13 +174,13 @@ func (g *segments) append(record, entry []byte, state byte, moving bool) (sg *se
 	return sg, at, entryAt, nil
 }
 
-// growLocked counts bytes that a segment gets. g.mu is held.
+// growLocked adds n bytes to the size of a segment. g.mu is held.
 func (g *segments) growLocked(sg *segment, n int64) {
 	sg.size += n
 	g.total += n
 }
 
-// unpin undoes the pin of append; nil = there is none.
+// unpin undoes the pin of append; nil does nothing.
 func (g *segments) unpin(sg *segment) {
 	if sg == nil {
 		return
@@ -190,7 +190,7 @@ func (g *segments) unpin(sg *segment) {
 	g.mu.Unlock()
 }
 
-// settleLocked notes where o is from now on. g.mu is held.
+// settleLocked sets the location of o. g.mu is held.
 func (g *segments) settleLocked(o *Object, sg *segment, at, entryAt int64) {
 	o.file, o.at, o.entry = &sg.file, uint32(at/8), uint32(entryAt/8)
 	sg.live += o.bytes()
@@ -204,8 +204,8 @@ func (g *segments) hold(o *Object) {
 	g.store.trash.mark(o.file.seg, int64(o.entry)*8, stateHeld)
 }
 
-// locate returns where the record of a small object is, or was, with a reference to
-// its segment; nil if that is gone.
+// locate returns the segment of a small object, with a reference, and the offset of its record.
+// It returns nil if the segment is gone.
 func (g *segments) locate(o *Object) (sg *segment, at int64) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -232,7 +232,7 @@ func (g *segments) discard(o *Object) {
 	}
 }
 
-// remove removes a segment, and what is still in it.
+// remove removes a segment and the objects still in it.
 func (g *segments) remove(sg *segment) {
 	g.mu.Lock()
 	sg.gone = true
@@ -240,14 +240,14 @@ func (g *segments) remove(sg *segment) {
 	g.total -= sg.size
 	g.live -= sg.live
 	total := g.total
-	g.store.trash.remove(g.path(sg.id, "index")) // first: without it the data is nothing
+	g.store.trash.remove(g.path(sg.id, "index")) // first: without it a start ignores the data
 	g.store.trash.remove(g.path(sg.id, "data"))
 	g.mu.Unlock() // not before: a caller that finds it gone relies on the removal being queued
 	sg.release()
 	g.store.allow(total)
 }
 
-// closeFiles closes all segments. Nothing may be appended or turned over any more.
+// closeFiles closes all segments. No append and no turnover may follow.
 func (g *segments) closeFiles() {
 	for _, sg := range g.all {
 		sg.release()

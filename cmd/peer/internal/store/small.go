@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// put appends an object to a segment, if it is small; if not, the error is [ErrTooLarge]. The
-// caller unpins the segment, pinned, when the object can be found, or will never be. An object
-// in the state stateRemoved is one that a start doesn't find before it is marked as held.
+// put appends an object to a segment; if it is too large for one, the error is [ErrTooLarge]. The
+// caller unpins the returned segment, pinned, once the object can be found or is given up. A start
+// does not find an object put in the state stateRemoved until it is marked as held.
 func (s *Store) put(key string, body []byte, sums []uint64, data []byte, labels []uint64, st stamp, state byte) (o *Object, pinned *segment, err error) {
 	size := recordSize(len(data), len(body))
 	whole := size + entrySize(len(labels), len(key))
@@ -36,15 +36,15 @@ func (s *Store) put(key string, body []byte, sums []uint64, data []byte, labels 
 	return o, sg, nil
 }
 
-// read reads and checks the record of a small object. r points into raw, which belongs to the
-// caller. The error is ErrGone if the segment was removed.
+// read reads and checks the record of a small object. r points into raw, which only the
+// caller uses. The error is ErrGone if the segment was removed.
 func (g *segments) read(o *Object) (raw []byte, r record, err error) {
 	sg, at := g.locate(o)
 	if sg == nil {
 		return nil, r, ErrGone
 	}
 	defer sg.release()
-	raw = make([]byte, o.bytes()) // with the entry's size, so it may reach behind the record
+	raw = make([]byte, o.bytes()) // includes the entry's size, and so may reach beyond the record
 	n, err := sg.data.ReadAt(raw, at)
 	if err != nil && !errors.Is(err, io.EOF) {
 		if ourFault(err) {
@@ -55,12 +55,13 @@ func (g *segments) read(o *Object) (raw []byte, r record, err error) {
 	raw = raw[:n]
 	r, err = parseRecord(raw, o.seq, o.key)
 	if err == nil && len(r.body) != int(o.size) {
-		err = fmt.Errorf("%w: length of a body", errBroken)
+		err = fmt.Errorf("%w: a body has another length", errBroken)
 	}
 	return raw, r, err
 }
 
-// describeSmall appends a small object again, with its body, as an entry that [Store.swap] marks as held.
+// describeSmall appends a record with a new description and the same body. [Store.swap] marks its
+// entry as held.
 func (s *Store) describeSmall(o *Object, data []byte, st stamp) (*Object, *segment, error) {
 	_, r, err := s.segments.read(o)
 	if err != nil {

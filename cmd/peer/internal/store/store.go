@@ -18,57 +18,57 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 )
 
-// unit is what room on disk is counted in: file systems give a file whole ones.
+// unit is the allocation unit of file systems: a file takes whole ones.
 const unit = 4 << 10
 
-// grain is what room is counted in.
+// grain is the unit in which the index counts bytes on disk.
 const grain = 64
 
 // A Store is a bounded store of objects on disk. It is safe for concurrent use.
 type Store struct {
-	newest   atomic.Int64 // when the newest was written of what Open found, Unix nanoseconds
+	newest   atomic.Int64 // when the newest object that Open found was written, Unix nanoseconds
 	opened   int64        // Unix nanoseconds
 	opt      Options
 	log      *slog.Logger
 	lock     io.Closer
 	seed     maphash.Seed                  // of the index's keys
-	index    *otter.Cache[uint64, *Object] // by hash: of two keys that have the same, the one that came last
-	hot      *hotSet                       // nil without memory
+	index    *otter.Cache[uint64, *Object] // by the hash of the key: of two keys with the same hash, only the later one is kept
+	hot      *hotSet                       // nil = none
 	files    *openFiles
 	copies   copies
 	labels   labels
-	most     atomic.Int64 // grains that objects may take, as the index knows
+	most     atomic.Int64 // grains that objects may take: the index's maximum
 	segments *segments
 	exp      *expiries
 	trash    *remover
 	scrub    *scrubber
 
 	buffers  sync.Pool       // *[blockSize]byte
-	records  sync.Pool       // *[]byte, of small objects being written
+	records  sync.Pool       // *[]byte, for small objects being written
 	memories sync.Pool       // *memory
-	limited  limitlog.Logger // of what goes wrong on the disk
+	limited  limitlog.Logger // for disk errors
 
 	committing sync.RWMutex // held for reading while a file is put in place
 	closed     bool         // guarded by committing
-	entering   sync.RWMutex // held for reading between telling the hooks of an object and showing it
+	entering   sync.RWMutex // held for reading from the call of the hooks until the object can be found
 	lastID     atomic.Uint64
 
 	maxBytes atomic.Int64 // see Options.MaxBytes
-	room     struct {     // what the index may hold while objects are being written
+	room     struct {     // what limits the index to less than maxBytes
 		sync.Mutex
-		writing  int64     // bytes reserved
-		missing  int64     // bytes of maxBytes that the disk turned out not to have
-		since    time.Time // when that was found
+		writing  int64     // bytes reserved for objects being written
+		missing  int64     // bytes of maxBytes that the disk does not have
+		since    time.Time // when the disk was last full
 		segments int64     // bytes of all segments
-		applied  int64     // takenLocked, as the index's bound takes account of it
+		applied  int64     // takenLocked when the index's maximum was last set
 	}
 
 	listed                                                     atomic.Int64
 	reloaded, removed, inserts, evictions, corrupt, writeError atomic.Uint64
 }
 
-// Open opens the store in o.Dir, removes what a killed process left half
-// written, and calls Hooks.Stored (and Listed) for every object found. It
+// Open opens the store in o.Dir, removes the incomplete files of a killed process,
+// and calls Hooks.Stored (and Listed) for every object found. It
 // refuses a directory that is a file, can't be written or is in use by another
 // process ([ErrLocked]).
 func Open(o Options) (*Store, error) {
@@ -148,8 +148,8 @@ func (s *Store) maxObject() int64 {
 	return min(s.maxBytes.Load()/4, 255<<30) // an index weight of 32 bits counts grains
 }
 
-// Resize changes the bytes that the store may use. What no longer fits leaves
-// soon, by the order of use. Bodies being written are not cut off.
+// Resize changes the bytes that the store may use. Objects that no longer fit are evicted
+// soon. Bodies being written are not cut off.
 func (s *Store) Resize(maxBytes int64) error {
 	o := s.opt
 	o.MaxBytes = maxBytes
@@ -164,7 +164,7 @@ func (s *Store) Resize(maxBytes int64) error {
 	return nil
 }
 
-// takeDir makes the directory, locks it and empties its temporary part.
+// takeDir makes and locks the directory, and removes its temporary files.
 func (s *Store) takeDir() error {
 	dir := s.opt.Dir
 	switch err := s.opt.FS.MkdirAll(dir); {
@@ -204,7 +204,7 @@ func (s *Store) makeDirs() error {
 	return s.opt.FS.MkdirAll(filepath.Join(s.opt.Dir, "objects"))
 }
 
-const shards = 256 // directories that the object files are spread over, made when they are needed
+const shards = 256 // directories for object files, each made when it is first needed
 
 func (s *Store) shardDir(shard int) string {
 	return filepath.Join(s.opt.Dir, "objects", fmt.Sprintf("%02x", shard))
@@ -218,7 +218,7 @@ func (s *Store) tmpPath(id uint64) string {
 	return filepath.Join(s.opt.Dir, "tmp", fmt.Sprintf("%016x", id))
 }
 
-// rename gives a complete temporary file its place.
+// rename moves a complete temporary file to its place.
 func (s *Store) rename(tmp, id uint64) error {
 	err := s.opt.FS.Rename(s.tmpPath(tmp), s.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -242,7 +242,7 @@ func (s *Store) Get(key string) (*Object, bool) {
 	return o, true
 }
 
-// Peek is like Get and does not count as a use.
+// Peek is like Get, but does not count as a use.
 func (s *Store) Peek(key string) (*Object, bool) {
 	e, ok := s.index.GetEntryQuietly(s.hash(key))
 	if !ok || e.Value.key != key {
@@ -251,8 +251,8 @@ func (s *Store) Peek(key string) (*Object, bool) {
 	return e.Value, true
 }
 
-// Delete removes the object under key and reports whether there was one. It will not
-// come back at a start, even if it left for want of room a moment ago.
+// Delete removes the object under key and reports whether there was one. The next Open will not
+// find it, even if it was evicted a moment ago.
 func (s *Store) Delete(key string) bool {
 	done := s.removeIf(key, func(cur *Object) bool { return cur.key == key })
 	s.trash.drain()
@@ -260,7 +260,7 @@ func (s *Store) Delete(key string) bool {
 }
 
 // DeleteObject removes o if it is still the object under its key, and reports
-// whether it was. It will not come back at a start, even if it left before.
+// whether it was. The next Open will not find it, even if it was evicted before.
 func (s *Store) DeleteObject(o *Object) bool {
 	done := s.removeObject(o)
 	s.trash.drain()
@@ -272,11 +272,11 @@ func (s *Store) removeObject(o *Object) bool {
 	return s.removeIf(o.key, func(cur *Object) bool { return cur == o })
 }
 
-// removeIf removes what is under a key from the index, if it is what is meant, and reports
-// whether it was.
-func (s *Store) removeIf(key string, is func(cur *Object) bool) (done bool) {
+// removeIf removes the object under a key from the index if the condition holds for it, and
+// reports whether it did.
+func (s *Store) removeIf(key string, condition func(cur *Object) bool) (done bool) {
 	s.index.ComputeIfPresent(s.hash(key), func(cur *Object) (*Object, otter.ComputeOp) {
-		if done = is(cur); done {
+		if done = condition(cur); done {
 			return nil, otter.InvalidateOp
 		}
 		return nil, otter.CancelOp
@@ -287,12 +287,12 @@ func (s *Store) removeIf(key string, is func(cur *Object) bool) (done bool) {
 // hash returns the index's key for a key.
 func (s *Store) hash(key string) uint64 { return maphash.String(s.seed, key) }
 
-// Newest returns when the newest of the objects that Open found was stored; the zero Time if
-// it found none.
+// Newest returns when the newest object that Open found was stored; the zero Time if it found
+// none.
 func (s *Store) Newest() time.Time { return instant(s.newest.Load()) }
 
-// Keys iterates over the keys held, in no order. Keys that come or go meanwhile
-// may be missed.
+// Keys iterates over the keys held, in no order. It may miss keys that are stored or removed
+// meanwhile.
 func (s *Store) Keys() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for o := range s.index.Values() {
@@ -303,9 +303,9 @@ func (s *Store) Keys() iter.Seq[string] {
 	}
 }
 
-// Listed iterates over the objects that are listed, in no order. Objects that
-// come or go meanwhile may be missed, but none for which Hooks.Listed was called before:
-// it waits until these can be found. Nothing counts as a use.
+// Listed iterates over the objects that are listed, in no order. It may miss objects that are
+// stored or removed meanwhile, but none for which Hooks.Listed was called before: it waits until
+// these can be found. It does not count as a use.
 func (s *Store) Listed() iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
 		s.entered()
@@ -348,9 +348,9 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// Close waits for commits and removals under way, stops the store and frees the
-// directory. No hook is called for the objects, which stay on disk. Views that
-// are open stay readable; everything else must not be used any more.
+// Close waits for commits and removals under way, stops the store and unlocks the
+// directory. No hook is called for the objects, which stay on disk. Open views
+// stay readable; nothing else may be used any more.
 func (s *Store) Close() error {
 	s.committing.Lock()
 	was := s.closed
@@ -366,7 +366,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// release stops what Open started, in the order in which one part uses another.
+// release stops what Open started: each part before those that it uses.
 func (s *Store) release() {
 	s.exp.close()
 	s.index.StopAllGoroutines()
@@ -378,8 +378,8 @@ func (s *Store) release() {
 }
 
 // reserve takes n bytes of the store's room for an object being written, or
-// gives them back if n is negative. The bound of the index changes in steps of 1 MiB, since
-// every change makes it look for victims.
+// gives them back if n is negative. The index's maximum changes in steps of 1 MiB, since
+// every change starts a search for objects to evict.
 func (s *Store) reserve(n int64) {
 	s.room.Lock()
 	defer s.room.Unlock()
@@ -389,7 +389,7 @@ func (s *Store) reserve(n int64) {
 	}
 }
 
-// allow keeps room for the garbage in segments of so many bytes in all.
+// allow notes the total size of the segments, and keeps room for their garbage.
 func (s *Store) allow(segments int64) {
 	s.room.Lock()
 	defer s.room.Unlock()
@@ -405,7 +405,7 @@ func (s *Store) takenLocked() int64 {
 // held returns the bytes on disk of the objects held.
 func (s *Store) held() int64 { return int64(s.index.WeightedSize()) * grain }
 
-// regrow gives the store its room back some time after the disk was full.
+// regrow lifts the limit that full set, some time after the disk was full.
 func (s *Store) regrow() {
 	s.room.Lock()
 	defer s.room.Unlock()
@@ -423,19 +423,19 @@ func (s *Store) applyLocked() {
 	s.index.SetMaximum(uint64(most))
 }
 
-// fullFor is how long a store keeps to less room after the disk was full.
+// fullFor is how long a store uses less room after the disk was full.
 const fullFor = 10 * time.Minute
 
-// full makes room after the disk turned out to be full: others use it too, and
-// MaxBytes promises more than there is. The store shrinks by an eighth of what
-// it holds, and tries again to grow later.
+// full makes room after the disk turned out to be full: others use it too, so that it has less
+// room than MaxBytes. The store shrinks by an eighth of what it holds, and tries to grow again
+// later.
 func (s *Store) full() {
 	held := s.held() + s.segments.garbage()
 	s.room.Lock()
 	defer s.segments.makeRoom(0)
 	defer s.room.Unlock()
 	if s.room.missing > 0 && time.Since(s.room.since) < time.Second {
-		return // another writer met the same
+		return // another writer has just made room
 	}
 	s.room.missing = max(s.maxBytes.Load()-held+held/8, s.room.missing)
 	s.room.since = time.Now()

@@ -8,15 +8,15 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Sums are the checksums of a body's first blocks, or of all. Where the bytes themselves are
-// not at hand any more, they tell whether another source gives the same.
+// Sums are the checksums of all blocks of a body, or of its first ones. With them the bytes of
+// another source can be checked when the first ones are no longer available.
 type Sums struct {
 	sums []uint64
-	body int64 // bytes of the body, as far as known
+	body int64 // bytes that they cover
 }
 
-// SumsOf decodes what [Sums.Append] wrote for a whole body of so many bytes. It isn't
-// ok if the number of sums is another.
+// SumsOf decodes the result of [Sums.Append] for a complete body of this length. It isn't
+// ok if the number of sums is wrong.
 func SumsOf(b []byte, body int64) (s Sums, ok bool) {
 	if body < 0 || len(b)%8 != 0 || int64(len(b)/8) != blockCount(body) {
 		return s, false
@@ -27,7 +27,7 @@ func SumsOf(b []byte, body int64) (s Sums, ok bool) {
 // Append appends the sums to b, 8 bytes each, little-endian.
 func (s Sums) Append(b []byte) []byte { return appendUint64s(b, s.sums) }
 
-// Sums returns the checksums of the whole body, if the object was opened with its body.
+// Sums returns the checksums of the whole body. The object must have been opened with its body.
 func (v *View) Sums() Sums {
 	switch {
 	case v.f != nil:
@@ -38,15 +38,15 @@ func (v *View) Sums() Sums {
 	return Sums{}
 }
 
-// Sums returns the checksums of what has arrived. If Read found the body corrupt, they
-// cover everything that it returned before: only whole blocks are read back.
+// Sums returns the checksums of the whole blocks that have arrived. If Read found the body corrupt,
+// they cover everything that it returned before, since only whole blocks are read back.
 func (f *Follower) Sums() Sums {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
 	return Sums{slices.Clip(f.w.got.sums), f.w.got.n}
 }
 
-// Received keeps the checksums of a body's first bytes, for callers that don't keep the bytes.
+// Received computes the checksums of a body as it arrives, for callers that don't keep its bytes.
 // The zero value is ready for use. It isn't safe for concurrent use.
 type Received struct {
 	sums []uint64 // of the whole blocks; only appended to
@@ -54,7 +54,7 @@ type Received struct {
 	n    int64
 }
 
-// Add notes the bytes that come next.
+// Add adds the next bytes.
 func (r *Received) Add(p []byte) {
 	for len(p) > 0 {
 		at := r.n % blockSize
@@ -70,27 +70,27 @@ func (r *Received) Add(p []byte) {
 	}
 }
 
-// seal ends the last block, after which nothing may be added.
+// seal ends the last block. Nothing may be added after it.
 func (r *Received) seal() {
 	if r.n%blockSize != 0 {
 		r.sums = append(r.sums, r.sum.Sum64())
 	}
 }
 
-// Sums returns the checksums of what was added so far.
+// Sums returns the checksums of the bytes added so far.
 func (r *Received) Sums() Sums {
 	sealed := Received{slices.Clip(r.sums), r.sum, r.n}
 	sealed.seal()
 	return Sums{sealed.sums, r.n}
 }
 
-// Len returns for how many blocks there are sums.
+// Len returns the number of blocks.
 func (s Sums) Len() int { return len(s.sums) }
 
-// Check returns a reader of src, which should give the same body from one offset to
-// another. Nothing of a block is returned before the block was found to be the same. If it is
-// not, the error is [ErrDiffers], and also io.ErrUnexpectedEOF if src ended within the block.
-// Bytes outside of the known blocks, or of a block that is not asked for as a whole, are
+// Check returns a reader that checks src, another source of the same body from one offset to
+// another. It returns no byte of a block before the whole block was checked. If the block differs,
+// the error is [ErrDiffers], which also wraps io.ErrUnexpectedEOF if src ended within the block.
+// Bytes outside of the known blocks, or of blocks that src has only in part, are
 // returned unchecked.
 func (s Sums) Check(src io.Reader, from, to int64) *Checked {
 	first, end := blockCount(from), int64(len(s.sums))
@@ -102,15 +102,15 @@ func (s Sums) Check(src io.Reader, from, to int64) *Checked {
 
 var errEndsEarly = fmt.Errorf("%w: %w", ErrDiffers, io.ErrUnexpectedEOF)
 
-// A Checked reads from another source a body that was received before. See [Sums.Check].
+// A Checked reads and checks another source of a body. See [Sums.Check].
 type Checked struct {
 	src    io.Reader
 	sums   Sums
-	before int64  // bytes to be returned as they are
+	before int64  // bytes to return unchecked before the next block
 	next   int    // the next block
-	end    int    // the first that isn't checked any more
-	buf    []byte // of a block
-	rest   []byte // of buf, to be returned
+	end    int    // the first block that is not checked
+	buf    []byte // for one block
+	rest   []byte // the part of buf that was not returned yet
 }
 
 // Read implements io.Reader.
@@ -153,5 +153,5 @@ func (c *Checked) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Ready reports whether Read would certainly return without waiting.
+// Ready reports whether Read returns without waiting; false = unknown.
 func (c *Checked) Ready() bool { return len(c.rest) > 0 }

@@ -8,41 +8,41 @@ import (
 )
 
 const (
-	trustFor = time.Minute // how long a block that was checked is taken for right, if it stays in memory
-	trustRun = 1 << 20     // bytes that the kernel is given to send at a time
+	trustFor = time.Minute // how long a checked block is trusted while it stays in memory
+	trustRun = 1 << 20     // bytes that the kernel sends at a time
 )
 
-// resident is a file that the kernel can send from the system's memory, and that tells what
-// of it is there.
+// resident is a file that the kernel can send from the page cache, and that reports which parts
+// of it are there.
 type resident interface {
 	// Resident reports whether n bytes from off on are all in memory; false = no, or
-	// not known.
+	// unknown.
 	Resident(off, n int64) bool
 	Descriptor() *os.File
 }
 
-// trust notes which blocks of an open file were checked a short while ago. The kernel sends
-// them if all of them are still in the system's memory: see the package's comment.
+// trust notes which blocks of an open file were checked a short while ago. The kernel may send
+// them while all of them are still in the page cache: see the package comment.
 type trust struct {
-	file resident // nil = nothing of the file is trusted
+	file resident // nil = no block is trusted
 	body int64
 
 	mu    sync.Mutex
-	since time.Time // of the first check of those noted
-	right []uint64  // a bit for each block; nil = none
-	rest  []byte    // what the body has on its last page, as it was checked
+	since time.Time // when the first of the noted blocks was checked
+	right []uint64  // a bit for each checked block; nil = none
+	rest  []byte    // the checked bytes of the body on its last page
 }
 
 // pageSize is the unit in which the system keeps files in memory.
 var pageSize = int64(os.Getpagesize())
 
-// paged is where the body's last page begins, if it also holds what follows the
-// body; else the body's length.
+// paged returns the offset of the body's last page if the page also holds bytes behind the
+// body, otherwise the body's length.
 func (t *trust) paged() int64 { return t.body / pageSize * pageSize }
 
-// note notes that block i, whose bytes are b, was just read and found right. It keeps what the
-// body has on its last page: that page also holds what follows the body, and readers and
-// writers of that bring it into memory.
+// note notes that block i, whose bytes are b, was just read and is right. It keeps the body's
+// bytes on its last page, because that page also holds the description, and readers and
+// writers of the description load the page into memory unchecked.
 func (t *trust) note(i int64, b []byte) {
 	if t.file == nil {
 		return
@@ -58,8 +58,8 @@ func (t *trust) note(i int64, b []byte) {
 	}
 }
 
-// held returns the body from off on, if that is on its last page and was kept. It must not be
-// changed.
+// held returns the body from off on, if off is on its last page and note has kept those bytes.
+// The result must not be changed.
 func (t *trust) held(off int64) []byte {
 	if t.file == nil || off < t.paged() {
 		return nil
@@ -72,7 +72,7 @@ func (t *trust) held(off int64) []byte {
 	return t.rest[off-(t.body-int64(len(t.rest))):]
 }
 
-// run returns how many bytes from off on, but not beyond end, may be sent unread.
+// run returns how many bytes from off on, but not beyond end, the kernel may send.
 func (t *trust) run(off, end int64) int64 {
 	if t.file == nil {
 		return 0
@@ -92,7 +92,7 @@ func (t *trust) run(off, end int64) int64 {
 	}
 	n := max(min(at, end)-off, 0)
 	if n > 0 && !t.file.Resident(off, n) {
-		t.right, t.rest = nil, nil // some left memory, and others may have come back
+		t.right, t.rest = nil, nil // some pages left memory, and others may have been read again
 		return 0
 	}
 	return n

@@ -2,18 +2,18 @@ package store
 
 import "errors"
 
-// Turnover keeps the garbage, what small objects left behind in their segments, near an eighth
+// Turnover keeps the garbage, which is the records of removed small objects, near an eighth
 // of all segments: it moves the objects of the segment that holds the least to the head, and
-// removes the segment's files. The index may not fill the room of the garbage ([Store.allow]),
-// nor that of two segments more. One is for objects that leave during turnover; where turnover
+// removes the segment's files. The index may use neither the room of the garbage ([Store.allow])
+// nor that of two segments more. One is for objects that are removed during turnover; if turnover
 // is too slow, the segment that holds the least is dropped with its objects. The other is for
-// what was moved while its old segment is still there. So the sum stays within MaxBytes.
+// moved objects while their old segment still exists. So the sum stays within MaxBytes.
 
-// mostlyHeld is the share above which what a segment holds isn't worth moving: the rest may
-// come from rounding.
+// mostlyHeld is the share of held bytes above which moving a segment's objects isn't worth it:
+// the rest may come from rounding.
 const mostlyHeld = 0.97
 
-// allowance is the room that the index leaves to the garbage of segments of total bytes, which
+// allowance is the room that the index leaves to garbage if all segments have total bytes, which
 // is more than maxBytes if the store was larger before.
 func allowance(total, maxBytes int64) int64 {
 	if total == 0 {
@@ -29,7 +29,7 @@ func (g *segments) garbage() int64 {
 	return g.total - g.live
 }
 
-// makeRoom drops segments until need bytes more, which are not small objects, fit.
+// makeRoom drops segments until need more bytes fit, which are not those of small objects.
 func (g *segments) makeRoom(need int64) {
 	g.appending.Lock()
 	defer g.appending.Unlock()
@@ -42,7 +42,7 @@ func (g *segments) garbageLocked() bool {
 	return g.total-g.live > max(g.total/8, segmentSize(g.store.maxBytes.Load()))
 }
 
-// turn has turnover check.
+// turn wakes turnover.
 func (g *segments) turn() {
 	select {
 	case g.wake <- struct{}{}:
@@ -63,7 +63,7 @@ func (g *segments) run() {
 }
 
 // collect turns segments over while there is too much garbage. It ends: each round
-// removes a segment that has garbage and makes none but of what leaves meanwhile.
+// removes a segment with garbage, and new garbage comes only from objects removed meanwhile.
 func (g *segments) collect() {
 	buf := make([]byte, 256<<10)
 	for {
@@ -95,8 +95,8 @@ func (g *segments) closing() bool {
 }
 
 // victim returns the segment, other than the head, that holds the smallest share of its bytes,
-// and marks it: no other caller gets it. It is nil if there is none, or if that one is nearly
-// full and room is not wanted at any price. g.appending is held.
+// and marks it so that no other caller gets it. It returns nil if there is none, or if that
+// segment is nearly full and anyPrice is false. g.appending is held.
 func (g *segments) victim(anyPrice bool) (least *segment) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -142,15 +142,15 @@ func (g *segments) excess() int64 {
 	return g.total + max(0, held-g.live) - may
 }
 
-// empty moves what a segment holds to the head, or drops it, and removes the segment. If the
-// store closes while it moves, the next start finds the rest where it was.
+// empty moves the objects of a segment to the head, or drops them, and removes the segment. If the
+// store closes while it moves, the next start finds the rest in the old segment.
 func (g *segments) empty(sg *segment, move bool, buf []byte) {
 	s := g.store
 	r := newEntryReader(sg.index, buf)
 	for {
 		e, b, _, err := r.next()
 		if err != nil {
-			break // what can't be read any more is dropped below
+			break // if there are more, they are dropped below
 		}
 		if move && g.closing() {
 			return
@@ -168,7 +168,7 @@ func (g *segments) empty(sg *segment, move bool, buf []byte) {
 	g.mu.RLock()
 	live := sg.live
 	g.mu.RUnlock()
-	if live > 0 { // its index can't be read, or is not what was written
+	if live > 0 { // its index can't be read, or is corrupt
 		for o := range s.index.Values() {
 			if o.is(objSmall) && g.holds(sg, o, -1) && s.removeObject(o) {
 				s.evictions.Add(1)
@@ -178,16 +178,15 @@ func (g *segments) empty(sg *segment, move bool, buf []byte) {
 	g.remove(sg)
 }
 
-// holds reports whether the record of o is in a segment, at an offset unless that is -1.
+// holds reports whether the record of o is in a segment, at that offset unless it is -1.
 func (g *segments) holds(sg *segment, o *Object, at int64) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return o.is(objSmall) && o.file == &sg.file && (at < 0 || int64(o.at)*8 == at)
 }
 
-// move moves the record of o, whose entry is b, to the head. It returns false if the object has
-// to be dropped instead. A crash in between leaves one entry that is held, or two of the same
-// object.
+// move moves the record of o, whose entry is b, to the head. It returns false if the object must
+// be dropped instead. A crash meanwhile leaves one held entry of the object, or two.
 func (g *segments) move(from *segment, o *Object, b []byte) bool {
 	raw, r, err := g.read(o)
 	switch {

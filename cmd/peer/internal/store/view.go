@@ -10,34 +10,34 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-const shortRange = 3 << 10 // bytes that are read and checked as a whole before an answer begins
+const shortRange = 3 << 10 // ranges up to this length are read and checked before an answer begins
 
-// Access says what an object is opened for.
+// Access says which parts of an object are read, and for whom.
 type Access int
 
-// What an object can be opened for.
+// The kinds of access.
 const (
-	Describe Access = iota // its description
-	Serve                  // that and its body, for a client
-	Share                  // that and its body, for another cache: memory is checked too
+	Describe Access = iota // the description
+	Serve                  // the description and the body, for a client
+	Share                  // the description and the body, for another cache: a body in memory is checked too
 )
 
 // A View is an object opened for reading. It stays readable when the object
 // leaves the store. It must be closed; it is not safe for concurrent use.
 //
-// Its bytes are checked as the package's comment says; with [Share] each time.
+// Its bytes are checked as the package comment says; with [Share] each time.
 type View struct {
 	store *Store
 	obj   *Object
 	hot   hotObject // the description and, if it is in memory, the body
 	f     *openFile
-	mem   *memory // what Source returned last of a body in memory; nil = nothing
-	span  *span   // the same of one on disk
+	mem   *memory // the last result of Source, for a body in memory; nil = none
+	span  *span   // the same for one on disk
 	share bool
 }
 
-// Open opens o for what a says. It makes no system call for the description of a hot object.
-// It returns [ErrGone] if the object left the store meanwhile. If the object is not what was
+// Open opens o for the access a. It makes no system call for the description of a hot object.
+// It returns [ErrGone] if the object left the store meanwhile. If the object differs from what was
 // stored or can't be read, it is removed, and the error wraps [ErrCorrupt].
 func (s *Store) Open(o *Object, a Access) (View, error) {
 	v := View{store: s, obj: o, share: a == Share}
@@ -69,8 +69,8 @@ func (s *Store) Open(o *Object, a Access) (View, error) {
 	return v, nil
 }
 
-// Again returns another view of the object, from the memory of v, which may be closed. It isn't
-// ok if v doesn't have the body, or has a damaged one: then use Open.
+// Again returns another view of the object, with the body that v, which may be closed, has in
+// memory. It isn't ok if v has no body in memory, or a damaged one: then use Open.
 func (v *View) Again(a Access) (again View, ok bool) {
 	if !v.hot.hasBody || a == Share && xxhash.Sum64(v.hot.body) != v.hot.sum {
 		return View{}, false
@@ -119,7 +119,8 @@ func (v *View) load() error {
 	return nil
 }
 
-// decode decodes the description, if it isn't known yet. What was loaded takes so many bytes.
+// decode decodes the description, unless that was done already, and adds it to the hot objects,
+// where it counts as size bytes.
 func (v *View) decode(data []byte, size int) (err error) {
 	if v.hot.value == nil {
 		if v.hot.value, err = v.store.opt.Decode(v.obj.key, data); err != nil {
@@ -131,8 +132,8 @@ func (v *View) decode(data []byte, size int) (err error) {
 	return nil
 }
 
-// ourFault reports whether a file can't be opened because this process or machine lacks
-// something, which says nothing of the file.
+// ourFault reports whether a file can't be opened for lack of resources, so that the file may be
+// all right.
 func ourFault(err error) bool {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN} {
 		if errors.Is(err, e) {
@@ -142,21 +143,20 @@ func ourFault(err error) bool {
 	return false
 }
 
-// Value returns the decoded description. It is shared: don't change it.
+// Value returns the decoded description. It is shared and must not be changed.
 func (v *View) Value() any { return v.hot.value }
 
 // Size returns the length of the body in bytes.
 func (v *View) Size() int64 { return v.obj.Size() }
 
-// Source returns n bytes of the body from offset off on, for a connection that
-// knows how to send them (see package conn): a body in memory has a method Bytes,
-// one on disk those of conn.Spans. It is valid until the view is closed or Source is
-// called again.
+// Source returns a reader of n bytes of the body from offset off on. For connections of package
+// conn, the reader of a body in memory has a method Bytes, and that of one on disk has those of
+// conn.Spans. It is valid until the view is closed or Source is called again.
 //
-// The first block was checked already, or all of a short range, so that nobody begins an
-// answer that can't be given; what comes after it is checked as it is read. An error, here or there, wraps
-// [ErrCorrupt] where the bytes are not those that were stored or can't be read: the
-// object was dropped then, and nothing of the bad block was given.
+// Source checks the first block, or all of a short range, so that no answer begins whose
+// first bytes are bad. The rest is checked as it is read. An error, of Source or of the reader,
+// wraps [ErrCorrupt] if the bytes differ from what was stored or can't be read. Then the
+// object was removed, and no byte of the bad block was returned.
 func (v *View) Source(off, n int64) (io.Reader, error) {
 	switch {
 	case off < 0 || n < 0 || off+n > v.Size():
@@ -177,7 +177,7 @@ func (v *View) Source(off, n int64) (io.Reader, error) {
 		s.blocks.trust = &v.f.trust
 	}
 	v.span = s
-	if n <= shortRange && off/blockSize < (off+n-1)/blockSize { // it lies in two blocks
+	if n <= shortRange && off/blockSize < (off+n-1)/blockSize { // it is in two blocks
 		b := make([]byte, n)
 		_, err := io.ReadFull(s, b)
 		return &memory{b}, err

@@ -10,11 +10,11 @@ import (
 
 const (
 	memoryBody  = blockSize     // a body of unknown length stays in memory up to this length
-	keptBody    = 2 * blockSize // the last bytes of a longer body, or of one of known length, that stay in memory
-	maxWindow   = 4 * blockSize // the same of a body that passes through: how far its slowest follower may lag behind
-	reserveStep = 1 << 20       // room taken at a time
+	keptBody    = 2 * blockSize // of a longer body, or one of known length, this many bytes at most stay in memory
+	maxWindow   = 4 * blockSize // of a body that passes through: so far its slowest follower may lag behind
+	reserveStep = 1 << 20       // room that is reserved at a time
 
-	lagTime = time.Second // how long other followers wait for one that keeps a body that passes through from going on
+	lagTime = time.Second // how long other followers wait for the slowest one of a body that passes through
 )
 
 var (
@@ -24,21 +24,21 @@ var (
 	ErrNoFollower = errors.New("store: body can't be stored, and nobody follows it")
 	// ErrBehind is returned to a follower that was so slow that others went on without it.
 	ErrBehind = errors.New("store: body can't be stored, and others did not wait for this reader of it")
-	// ErrTooLong is returned for bytes past the announced length of a body.
+	// ErrTooLong is returned for bytes beyond the announced length of a body.
 	ErrTooLong = errors.New("store: body is longer than announced")
-	// ErrDiffers is returned when a source gives other bytes than those received before.
+	// ErrDiffers is returned when a source sends bytes that differ from those received before.
 	ErrDiffers = errors.New("store: body differs from what was received of it")
 )
 
 // A Writer receives the body of an object. One goroutine at a time calls Write,
-// then End, then Commit; Abort may be called instead at any point, and after
-// Commit does nothing. Any number of goroutines may [Writer.Follow] the body
+// then End, then Commit. Abort may be called instead at any point; after
+// Commit it does nothing. Any number of goroutines may [Writer.Follow] the body
 // meanwhile.
 //
-// A body that can't be stored, because the disk fails or the body turns out to be larger
+// A body that can't be stored, because the disk fails or the body is larger
 // than the store takes, passes through: its followers still get every byte, and only
-// Commit reports what happened. Bytes that are not on disk are then kept in
-// memory, at most 256 KiB of them, until every follower has read them. The slowest
+// Commit returns the error. Bytes that are not on disk are then kept in
+// memory, at most 256 KiB of them, until every follower has read them. The slowest follower
 // sets the pace; one that keeps others waiting for a second is left behind ([ErrBehind]).
 type Writer struct {
 	store *Store
@@ -50,21 +50,21 @@ type Writer struct {
 	mu        sync.Mutex
 	got       Received
 	window    []byte // the last bytes received
-	base      int64  // where the window begins
-	f         File   // nil while there is none
+	base      int64  // offset of the window in the body
+	f         File   // nil = none yet
 	saved     int64  // bytes of the body that are in the file
-	id        uint64 // the temporary file's, while it has its name
+	id        uint64 // of the temporary file, while it has that name; else 0
 	failure   error  // why the body will not be stored; nil = it will
 	finished  bool   // committed or aborted
 	ended     bool   // no more bytes will come
 	err       error  // what followers read at the end; nil = io.EOF
-	spoiled   error  // what a follower found the file to be; nil = nothing wrong
+	spoiled   error  // how a follower found the file corrupt; nil = it didn't
 	followers []*Follower
 	held      bool   // see Hold
-	changed   signal // got or ended did: for followers
-	moved     signal // a follower did, or there is one less: for Write
+	changed   signal // wakes followers when got or ended changes
+	moved     signal // wakes Write when a follower advances or closes
 
-	// Memory of checksums and followers, of which most bodies have one.
+	// Memory for the first checksum and follower: most bodies need no more.
 	firstSum      [1]uint64
 	firstFollower [1]*Follower
 	follower      Follower
@@ -84,10 +84,9 @@ func (s *Store) Create(key string, size int64) (*Writer, error) {
 	return w, nil
 }
 
-// Write appends p to the body. It fails only if nobody can use the body: when it is longer
+// Write appends p to the body. It fails only if nobody can use the body: when the body is longer
 // than announced ([ErrTooLong]) and, while it passes through, when ctx ends or nobody follows
-// or holds it ([ErrNoFollower]). ctx bounds how long the slowest follower may keep it
-// waiting.
+// or holds it ([ErrNoFollower]). ctx bounds how long Write waits for the slowest follower.
 func (w *Writer) Write(ctx context.Context, p []byte) error {
 	total := w.got.n + int64(len(p))
 	switch {
@@ -96,7 +95,7 @@ func (w *Writer) Write(ctx context.Context, p []byte) error {
 	case w.failure == nil && total > w.store.maxObject():
 		w.giveUp(ErrTooLarge)
 	}
-	for len(p) > 0 { // each round takes bytes of p, or makes room for some, or passes to the next kind of window
+	for len(p) > 0 { // each round takes bytes of p, makes room in the window, or raises its limit
 		if room := w.limit() - len(w.window); room > 0 {
 			k := min(room, len(p))
 			w.take(p[:k])
@@ -123,7 +122,7 @@ func (w *Writer) limit() int {
 	return keptBody
 }
 
-// take shows p to the followers.
+// take appends p to the window, where the followers find it.
 func (w *Writer) take(p []byte) {
 	w.mu.Lock()
 	w.window = append(w.window, p...)
@@ -132,8 +131,8 @@ func (w *Writer) take(p []byte) {
 	w.mu.Unlock()
 }
 
-// save writes to the file what it lacks of the body, and keeps the last block in
-// memory, for followers that keep up. If that fails, the body passes through.
+// save writes the window's unsaved bytes to the file, and keeps the last block in
+// memory for followers that keep up. If writing fails, the body passes through.
 func (w *Writer) save() {
 	if err := w.append(nil); err != nil {
 		w.store.failed(err)
@@ -145,8 +144,8 @@ func (w *Writer) save() {
 	w.mu.Unlock()
 }
 
-// append writes what the file lacks of the body, and tail (nil = the body isn't complete). It
-// creates the file if there is none.
+// append writes the window's unsaved bytes to the file, and then tail; a nil tail means that
+// the body isn't complete. It creates the file if there is none.
 func (w *Writer) append(tail []byte) error {
 	w.store.opt.Beat.Begin()
 	defer w.store.opt.Beat.End()
@@ -186,10 +185,9 @@ func (w *Writer) giveUp(err error) {
 }
 
 // makeRoom waits until the slowest follower has read a quarter of the window, and
-// drops what all have read. The wait ends: a follower can read the whole window
-// without any more being written. One that doesn't is waited for during lagTime if another
-// has read everything, otherwise until ctx ends. The end of a follower's own context is
-// noticed within lagTime.
+// drops what all have read. A follower can read the whole window without another write. If one
+// doesn't, makeRoom waits for lagTime if another follower has read everything, otherwise until ctx
+// ends. It notices the end of a follower's own context within lagTime.
 func (w *Writer) makeRoom(ctx context.Context) error {
 	lag := time.NewTicker(lagTime)
 	defer lag.Stop()
@@ -216,7 +214,7 @@ func (w *Writer) makeRoom(ctx context.Context) error {
 			for _, f := range w.followers {
 				f.behind = f.behind || f.off-w.base < maxWindow/4
 			}
-			continue // without them, and with the one that waits: it makes room
+			continue // without them there is room
 		}
 		moved := w.moved.wait()
 		w.mu.Unlock()
@@ -233,13 +231,14 @@ func (w *Writer) makeRoom(ctx context.Context) error {
 	}
 }
 
-// trimLocked drops what the window holds before offset to. w.mu is held.
+// trimLocked drops the part of the window before offset to. w.mu is held.
 func (w *Writer) trimLocked(to int64) {
 	w.window = w.window[:copy(w.window, w.window[to-w.base:])]
 	w.base = to
 }
 
-// reserve takes room for n bytes of a file: no more if they are all, else in larger steps.
+// reserve reserves room for a file of n bytes: exactly so many if it is complete (all), otherwise
+// in larger steps.
 func (w *Writer) reserve(n int64, all bool) {
 	step := n - w.room
 	if step <= 0 {
@@ -256,7 +255,7 @@ func (w *Writer) reserve(n int64, all bool) {
 	w.store.segments.makeRoom(0)
 }
 
-// A signal wakes those who wait for it. A lock guards it.
+// A signal wakes all goroutines that wait for it. Its owner's lock guards it.
 type signal struct{ given chan struct{} } // nil = nobody waits
 
 func (s *signal) wait() <-chan struct{} {
@@ -277,14 +276,13 @@ func (s *signal) give() {
 // that writes.
 func (w *Writer) Len() int64 { return w.got.n }
 
-// Received returns the checksums of what was received so far, by which another source can go
-// on with the body. It must not be called during a Write; what is written later doesn't
-// matter to them.
+// Received returns the checksums of the bytes received so far, with which another source of the
+// body can be checked. It must not be called during a Write. Later writes don't change the result.
 func (w *Writer) Received() Sums { return w.got.Sums() }
 
-// End says that the body is complete (err = nil) or that no more of it will
-// come. Followers that read to the end get io.EOF or err. A body that ends short of
-// its announced size gets an error of its own.
+// End ends the body: err is nil if it is complete. Followers that read to the end get io.EOF or
+// err. If the body is shorter than announced, they get an error that says so, which End also
+// returns.
 func (w *Writer) End(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -298,9 +296,8 @@ func (w *Writer) End(err error) error {
 	return w.err
 }
 
-// Commit puts the complete body into the store under m and returns the object. An
-// error means that it is not stored; followers get the whole body all the same if
-// it is complete.
+// Commit stores the complete body with the description m and returns the object. After an error it
+// is not stored, but followers still get the whole body if it is complete.
 func (w *Writer) Commit(m Meta) (*Object, error) {
 	if err := w.End(nil); err != nil {
 		w.Abort()
@@ -336,12 +333,12 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 	s.inserts.Add(1)
 	s.insert(o, labels, func(*Object) bool { return true })
 	s.segments.unpin(pinned)
-	w.finish() // not before: until the object is found, the body can be followed
+	w.finish() // only now: until the object can be found, requests follow the body
 	return o, nil
 }
 
-// place makes an object of the complete body. pinned is what
-// [Store.put] says.
+// place writes the complete body to its final place and makes its object. For pinned see
+// [Store.put].
 func (w *Writer) place(m Meta, labels []uint64) (o *Object, pinned *segment, err error) {
 	s := w.store
 	w.mu.Lock()
@@ -364,14 +361,14 @@ func (w *Writer) place(m Meta, labels []uint64) (o *Object, pinned *segment, err
 	if err != nil {
 		return nil, nil, err
 	}
-	id := s.lastID.Add(1) // in the order of commits, which reload goes by
+	id := s.lastID.Add(1) // in the order of commits, by which reload decides
 	if err := s.rename(w.id, id); err != nil {
 		return nil, nil, err
 	}
 	return newObject(w.key, newFile(id, w.got.n), id, w.got.n+int64(len(tail)), st), nil, nil
 }
 
-// Abort ends the body, unless it has ended, and removes what was written of it.
+// Abort ends the body, unless it has ended, and removes its temporary file.
 func (w *Writer) Abort() {
 	w.End(ErrBrokenOff)
 	w.mu.Lock()
@@ -382,8 +379,8 @@ func (w *Writer) Abort() {
 	w.finish()
 }
 
-// unnameLocked removes the name of the temporary file; followers that have it
-// open can still read it. w.mu is held.
+// unnameLocked unlinks the temporary file; followers can still read the open
+// file. w.mu is held.
 func (w *Writer) unnameLocked() {
 	if w.id != 0 {
 		w.store.trash.remove(w.store.tmpPath(w.id))
@@ -391,7 +388,7 @@ func (w *Writer) unnameLocked() {
 	}
 }
 
-// finish gives back the room, and closes the file unless followers read it.
+// finish gives back the reserved room, and closes the file unless it is followed or held.
 func (w *Writer) finish() {
 	w.giveBack()
 	w.mu.Lock()
@@ -400,7 +397,7 @@ func (w *Writer) finish() {
 	w.closeFileLocked()
 }
 
-// giveBack gives back the room.
+// giveBack gives back the reserved room.
 func (w *Writer) giveBack() {
 	if w.room > 0 {
 		w.store.reserve(-w.room)

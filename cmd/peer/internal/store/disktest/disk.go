@@ -1,10 +1,9 @@
-// Package disktest is a disk in memory for tests of what stands on package store:
-// it fails as it is told to, and loses at a power cut what was not written back.
+// Package disktest has a disk in memory for tests of package store and its users. The disk
+// fails when told to, and a power cut loses what was not written back.
 //
-// Start from [New], give the disk as Options.FS, and say by [Disk.Inject] what goes
-// wrong. [Disk.Killed] and [Disk.PowerCut] are what a machine finds when the process,
-// or the machine, starts again; the disk itself stays as it is for those who still
-// use it.
+// Start from [New], use the disk as Options.FS, and inject failures by [Disk.Inject].
+// [Disk.Killed] and [Disk.PowerCut] return the disk as it is after a restart of the process
+// or of the machine. The original stays as it is for those who still use it.
 package disktest
 
 import (
@@ -41,10 +40,10 @@ const (
 	Size     Op = "size"
 )
 
-// A Fault decides what goes wrong. It is called for every operation with the name
-// of the file: of a read after it, with the bytes read, which it may change; of a
-// write before it, with the bytes to be written. If it returns an error the
-// operation fails by it, a write after the first n bytes. It is called with the
+// A Fault decides which operations fail. It is called for every operation with the name
+// of the file: after a read, with the bytes read, which it may change; before a
+// write, with the bytes to be written. If it returns an error, the
+// operation fails with it, a write after the first n bytes. It is called with the
 // disk locked.
 type Fault func(op Op, name string, b []byte) (n int, err error)
 
@@ -52,7 +51,7 @@ type Fault func(op Op, name string, b []byte) (n int, err error)
 type Disk struct {
 	mu      sync.Mutex
 	fault   Fault
-	dirs    map[string]bool // there at once, and for good
+	dirs    map[string]bool // a power cut does not undo their changes
 	names   map[string]*content
 	safe    map[string]*content // the names that survive a power cut
 	changes []func(names map[string]*content)
@@ -62,7 +61,7 @@ type Disk struct {
 // content is what a file holds.
 type content struct {
 	now  []byte
-	safe []byte // what surely survives a power cut
+	safe []byte // what survives a power cut for certain
 }
 
 // New returns an empty disk.
@@ -70,14 +69,14 @@ func New() *Disk {
 	return &Disk{dirs: map[string]bool{}, names: map[string]*content{}, safe: map[string]*content{}, locked: map[string]bool{}}
 }
 
-// Inject has f decide what goes wrong from now on; nil = nothing.
+// Inject lets f decide which operations fail from now on; nil = none.
 func (d *Disk) Inject(f Fault) {
 	d.mu.Lock()
 	d.fault = f
 	d.mu.Unlock()
 }
 
-// Sync writes everything back, as a system does after some seconds.
+// Sync writes everything back, as an operating system does after some seconds.
 func (d *Disk) Sync() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,9 +95,9 @@ func (d *Disk) Killed() *Disk {
 	return d.copyLocked(d.names, func(c *content) []byte { return bytes.Clone(c.now) })
 }
 
-// PowerCut returns the disk as a machine finds it after a power cut: of what was
-// done to names since the last Sync, a first part; of each file, any of the pages
-// of 4 KiB written since, and the old length or the new.
+// PowerCut returns the disk as a machine finds it after a power cut. Of the changes to
+// names since the last Sync, a first part survives. Of each file, a random selection of the
+// pages of 4 KiB written since survives, and it has the old length or the new one.
 func (d *Disk) PowerCut(rng *rand.Rand) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -130,7 +129,7 @@ func (c *content) torn(rng *rand.Rand) []byte {
 	return b
 }
 
-// copyLocked copies what names lead to, in the order of names. d.mu is held.
+// copyLocked copies the files with these names, in the order of names. d.mu is held.
 func (d *Disk) copyLocked(names map[string]*content, data func(*content) []byte) *Disk {
 	after := New()
 	maps.Copy(after.dirs, d.dirs)
@@ -149,7 +148,7 @@ func (d *Disk) Names(dir string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(d.names)), func(name string) bool { return !within(dir, name) })
 }
 
-// do carries out an operation on a name, unless it is to fail.
+// do carries out an operation on a name, unless a fault is injected.
 func (d *Disk) do(op Op, name string, f func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,8 +158,8 @@ func (d *Disk) do(op Op, name string, f func() error) error {
 	return f()
 }
 
-// beginLocked asks for a fault, and returns how many bytes of b the operation is good for.
-// d.mu is held.
+// beginLocked calls the Fault, and returns how many bytes of b the operation processes before it
+// fails. d.mu is held.
 func (d *Disk) beginLocked(op Op, name string, b []byte) (int, error) {
 	if d.fault == nil {
 		return len(b), nil
@@ -182,7 +181,7 @@ func failed(op Op, name string, err error) error {
 	return &fs.PathError{Op: string(op), Path: name, Err: err}
 }
 
-// within reports whether a name is that of a directory, or of something in it.
+// within reports whether a name is dir or below it.
 func within(dir, name string) bool {
 	return name == dir || strings.HasPrefix(name, dir+string(filepath.Separator))
 }
@@ -305,7 +304,7 @@ func (d *Disk) ReadDir(name string) (in []string, err error) {
 	return in, err
 }
 
-// A file is an open one; it stays readable when its name goes.
+// A file is an open file. It stays readable after its name is removed.
 type file struct {
 	d    *Disk
 	name string
@@ -337,7 +336,7 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// grow makes the file so long, if it is shorter.
+// grow extends the file to size, if it is shorter.
 func (c *content) grow(size int64) {
 	c.now = append(c.now, make([]byte, max(0, size-int64(len(c.now))))...)
 }
