@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCopiesLeaveFirst fills stores of 128 objects, half of them with copies, and goes on
-// with objects that are none, also after a restart.
+// TestCopiesLeaveFirst fills stores with 128 objects, half of them copies, and then adds
+// objects that are not copies, before and after a restart.
 func TestCopiesLeaveFirst(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprint("restart=", restart), func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestCopiesLeaveFirst(t *testing.T) {
 	}
 }
 
-// TestCopiesCount: whatever comes and goes, the account of it ends where it should.
+// TestCopiesCount: after any sequence of stores and removals the counts are right.
 func TestCopiesCount(t *testing.T) {
 	s := open(t, Options{Dir: t.TempDir(), MaxBytes: 1 << 20})
 	most := 0

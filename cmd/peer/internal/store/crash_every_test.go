@@ -18,13 +18,13 @@ import (
 
 var crashes = flag.Int("crashes", 8, "at every so many operations of the disk TestCrashAtEveryWrite stops it")
 
-// A jitter is a disk that lets other goroutines go first, by chance: otherwise what turns
-// segments over and what removes hardly ever falls behind. It waits for nobody.
+// A jitter is a disk that yields to other goroutines at random. Without it turnover and
+// removals hardly ever fall behind. It never blocks.
 type jitter struct {
 	store.FS
 	mu             sync.Mutex
 	rng            *rand.Rand
-	marks, therest int // goroutines let first, at most: by removals and marks of entries; by all else
+	marks, therest int // the most yields before a removal or a mark of an entry; before another operation
 }
 
 func newJitter(disk store.FS, seed, at uint64) *jitter {
@@ -70,9 +70,8 @@ func content(n int) []byte {
 	return bytes.Repeat(fmt.Appendf(nil, "%d ", n), 20_000)[:(n*7919)%20_000]
 }
 
-// TestCrashAtEveryWrite stops the disk at each operation in turn, in its middle, and starts
-// again with what is on it then, twice: what was acknowledged is there, what was removed is
-// not, and no byte is wrong.
+// TestCrashAtEveryWrite stops the disk in the middle of each operation in turn, and opens the store
+// on it twice: acknowledged objects are there, removed ones are not, and no byte is wrong.
 func TestCrashAtEveryWrite(t *testing.T) {
 	for seed := range uint64(6) {
 		at := 1 + int(seed)
@@ -88,7 +87,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	}
 }
 
-// crashAt reports whether the disk was used that often.
+// crashAt stops the disk at the operation with this number, and returns false if there are fewer.
 func crashAt(t *testing.T, seed uint64, at int) bool {
 	disk := disktest.New()
 	var left atomic.Int64
@@ -108,7 +107,7 @@ func crashAt(t *testing.T, seed uint64, at int) bool {
 	if err != nil {
 		return true // before anything was stored
 	}
-	held := map[string]int{} // by the number of what was acknowledged last
+	held := map[string]int{} // the number acknowledged last, by key
 	unknown := ""            // the key at which the disk stopped
 	r := rand.New(rand.NewPCG(seed, 1))
 	for n := 1; n <= 250 && left.Load() > 0; n++ {

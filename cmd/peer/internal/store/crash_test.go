@@ -25,7 +25,7 @@ func files(t *testing.T, dir string) []string {
 }
 
 // TestDamage changes one object's file in every way that a crash or a bad disk
-// might, and asks for a clear miss, never another body.
+// might. Then there is a miss, and never another body.
 func TestDamage(t *testing.T) {
 	for _, n := range []int{0, 1000, 200_000, 3 << 20} {
 		want := body(9, n)
@@ -165,8 +165,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestKilled kills a process with SIGKILL while it writes, again and again, and
-// asks that every object it had announced before is there and no body is wrong.
+// TestKilled kills a process with SIGKILL while it writes, again and again. Every
+// object that it had announced before is there, and no body is wrong.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv("STORE_KILL_DIR"); dir != "" {
 		writeForever(t, dir)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestListedAfterHook: whoever begins to iterate when the hook was told of an object
-// meets it, also if it is not in the index yet.
+// TestListedAfterHook: an iteration that begins after the hook was called for an object
+// yields it, even if it was not in the index yet.
 func TestListedAfterHook(t *testing.T) {
 	var s *Store
 	for _, update := range []bool{false, true} {
@@ -53,8 +53,8 @@ func TestListedAfterHook(t *testing.T) {
 	}
 }
 
-// TestFollowUntilFound: a body that is being committed can be followed until its object is
-// found, or there would be a time at which it is neither here nor there.
+// TestFollowUntilFound: a body that is being committed can be followed until its object can be
+// found, so that a request always finds one of the two.
 func TestFollowUntilFound(t *testing.T) {
 	var w *Writer
 	followed := false

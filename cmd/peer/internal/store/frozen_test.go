@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// testdata/frozen holds stores as the programs of their day left them, a directory
-// for each, named like its revision. They are never written again: whatever changes
-// here, an operator who upgrades keeps what is there, or is told that it is gone.
+// testdata/frozen holds stores that earlier revisions of this program wrote, each in a directory
+// named after the revision. They are never written again: an operator who upgrades keeps the
+// objects, or finds in the log that they were removed.
 
 var freeze = flag.String("freeze", "", "write testdata/frozen/`NAME`, which must not exist")
 
@@ -29,7 +29,7 @@ var (
 // frozenBody compresses well, since it is kept in the repository.
 func frozenBody(n int) []byte { return bytes.Repeat([]byte("frozen. "), n/8+1)[:n] }
 
-// TestFreeze leaves a store of today's program, once.
+// TestFreeze writes a store of today's program, if asked to.
 func TestFreeze(t *testing.T) {
 	if *freeze == "" {
 		t.Skip("only with -freeze NAME")

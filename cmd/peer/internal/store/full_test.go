@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smallDisk mounts a file system of that many bytes, where that is allowed.
+// smallDisk mounts a file system of that many bytes, if that is allowed.
 func smallDisk(t *testing.T, size int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -25,8 +25,8 @@ func smallDisk(t *testing.T, size int) string {
 	return dir
 }
 
-// TestFullDisk: a store that is promised more than the disk has serves no wrong
-// byte, loses no delivery, and makes room for what comes next.
+// TestFullDisk: a store whose bound is larger than the disk serves no wrong
+// byte, delivers every body, and makes room for the next objects.
 func TestFullDisk(t *testing.T) {
 	m := newMirror()
 	s := open(t, Options{Dir: smallDisk(t, 4<<20), MaxBytes: 64 << 20, Hooks: m.hooks()})

@@ -10,8 +10,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// FuzzFile: any bytes in place of an object's file are refused, or are an object
-// whose parts lie within them.
+// FuzzFile reads any bytes as an object's file: they are refused, or are an object
+// whose parts are within them.
 func FuzzFile(f *testing.F) {
 	body := []byte("the body")
 	whole := appendTail(append([]byte(nil), body...), int64(len(body)), []uint64{xxhash.Sum64(body)}, "key", []byte("data"), stamp{listUntil: 1e9, written: 2})
@@ -45,8 +45,8 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// FuzzIndex: any bytes in place of a segment's index are read to their end or refused, in
-// memory that an entry bounds, and what is read encodes to the same bytes.
+// FuzzIndex reads any bytes as a segment's index: they are read to their end or refused, with
+// no more memory than an entry needs, and each entry read encodes to the same bytes.
 func FuzzIndex(f *testing.F) {
 	e := indexEntry{at: 8, body: 5, data: 7, seq: 3, stamp: stamp{listUntil: 1, written: 2, generated: 4, copied: true}}
 	one := appendEntry([]byte(indexMagic), stateHeld, &e, "a key", []uint64{1, 2})
@@ -92,8 +92,8 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// FuzzRecord: any bytes in place of a record are refused, or are one whose parts lie within
-// them.
+// FuzzRecord reads any bytes as a record: they are refused, or are a record whose parts are
+// within them.
 func FuzzRecord(f *testing.F) {
 	b := appendRecord(nil, 7, "key", []byte("data"), []byte("body"), xxhash.Sum64String("body"))
 	f.Add(b)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestHotTakesWhatComesAgain: while there is room, what is loaded is kept; in a full set,
-// what is loaded twice within a while, and what was loaded once costs the others nothing.
+// TestHotTakesWhatComesAgain: while there is room, every loaded object is kept. A full set keeps
+// an object that is loaded twice within a while, and one that is loaded once evicts no other.
 func TestHotTakesWhatComesAgain(t *testing.T) {
 	s := open(t, Options{MemoryBytes: 256 << 10})
 	load := func(name string) *Object {
@@ -51,8 +51,8 @@ func TestHotTakesWhatComesAgain(t *testing.T) {
 	}
 }
 
-// TestViewAgain: what was read for the description serves the body, and is checked for
-// another cache.
+// TestViewAgain: the memory that was read for the description also serves the body, and is checked
+// for another cache.
 func TestViewAgain(t *testing.T) {
 	for _, memory := range []int64{0, 1 << 20} {
 		s := open(t, Options{MemoryBytes: memory})

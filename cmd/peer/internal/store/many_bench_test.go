@@ -40,8 +40,8 @@ func fill(b *testing.B, s *Store, n int) {
 	}
 }
 
-// BenchmarkFill stores objects of 1 KiB with a header of 300 bytes, and reports what each
-// takes of the heap and of the disk, over body and header.
+// BenchmarkFill stores objects of 1 KiB with a header of 300 bytes, and reports the heap and the
+// disk that each takes beyond its body and header.
 func BenchmarkFill(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
@@ -59,7 +59,7 @@ func BenchmarkFill(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(*manyObjects), "ns/object")
 }
 
-// BenchmarkSpread opens objects all over a store, which has little memory for hot ones.
+// BenchmarkSpread opens objects at random in a store that has little memory for hot ones.
 func BenchmarkSpread(b *testing.B) {
 	s := open(b, Options{Dir: b.TempDir(), MaxBytes: 4 << 30, MemoryBytes: 64 << 20})
 	fill(b, s, *manyObjects)
@@ -77,9 +77,9 @@ func BenchmarkSpread(b *testing.B) {
 	}
 }
 
-// BenchmarkReload opens a store, and reports the memory that the process has then. With
-// -reload DIR it opens what is in DIR, or fills it: two runs tell what a process needs that
-// does nothing else.
+// BenchmarkReload opens a store, and reports the memory of the process after that. With
+// -reload DIR it opens the store in DIR, which the first run fills: so the second run shows the
+// memory of a process that did nothing else.
 func BenchmarkReload(b *testing.B) {
 	dir := cmp.Or(*reloadDir, b.TempDir())
 	if _, err := os.Stat(filepath.Join(dir, "objects")); err != nil {
@@ -113,7 +113,7 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// onDisk is what the file system gave the files below a directory, in bytes.
+// onDisk returns the bytes that the file system uses for the files below a directory.
 func onDisk(t testing.TB, dir string) (n int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// killed opens a copy of what is in a store's directory now.
+// killed opens a copy of a store's directory as it is now.
 func killed(t *testing.T, s *Store) *Store {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -18,8 +18,8 @@ func killed(t *testing.T, s *Store) *Store {
 	return open(t, Options{Dir: dir})
 }
 
-// TestMovedTwice moves an object on while the marks of its first move wait, and lets them be
-// done one by one: after each a start finds it.
+// TestMovedTwice moves an object again while the marks of its first move are still queued, and
+// makes them one by one: after each a start finds the object.
 func TestMovedTwice(t *testing.T) {
 	s := open(t, Options{})
 	want := body(1, 1000)
@@ -55,7 +55,7 @@ func TestMovedTwice(t *testing.T) {
 	}
 }
 
-// hooked is the system's disk, which tells of writes before they are done.
+// hooked is the system's disk with a hook that is called before each write.
 type hooked struct {
 	FS
 	write func(name string)
@@ -77,8 +77,8 @@ func (f hookedFile) WriteAt(p []byte, off int64) (int, error) {
 	return f.File.WriteAt(p, off)
 }
 
-// TestUpdateReplaced describes an object anew while it is replaced by one whose number is
-// lower than the new description's. At no time would a start find the old body.
+// TestUpdateReplaced updates an object's description while the object is replaced by one whose
+// number is lower than that of the new description. A start at any time does not find the old body.
 func TestUpdateReplaced(t *testing.T) {
 	old, want := body(1, 1000), body(2, 1000)
 	var (
@@ -137,7 +137,7 @@ func TestUpdateReplaced(t *testing.T) {
 	}
 }
 
-// TestUpdateKept: a description that Update returned for is what a start finds.
+// TestUpdateKept: after Update has returned, a start finds the new description.
 func TestUpdateKept(t *testing.T) {
 	s := open(t, Options{})
 	put(t, s, "key", body(1, 1000), Meta{Data: []byte("old")})
@@ -150,11 +150,11 @@ func TestUpdateKept(t *testing.T) {
 	}
 }
 
-// TestDeleteEvicted: what left a moment ago, and is on its way from the disk, does not come
-// back after Delete or DeleteObject, though they find nothing.
+// TestDeleteEvicted: an object that left the index a moment ago, and is not removed from the disk
+// yet, does not come back after Delete or DeleteObject, though they find nothing.
 func TestDeleteEvicted(t *testing.T) {
 	s := open(t, Options{})
-	s.trash.close() // nobody removes but those who wait for it
+	s.trash.close() // no removals in the background
 	for _, remove := range []func(*Object) bool{s.DeleteObject, func(o *Object) bool { return s.Delete(o.Key()) }} {
 		put(t, s, "key", body(1, 1000), Meta{})
 		o, _ := s.Peek("key")

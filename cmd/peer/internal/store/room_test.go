@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestShrink: a store that gets an eighth of its room, while it runs or at a start, keeps what
-// fits into that, though its segments are those of a large store.
+// TestShrink: a store whose room is cut to an eighth, while it runs or at a start, keeps the
+// objects that fit, though its segments are those of a large store.
 func TestShrink(t *testing.T) {
 	const before, after = 16 << 20, 2 << 20
 	one := body(1, 1000)
@@ -27,7 +27,7 @@ func TestShrink(t *testing.T) {
 			}
 			s.index.CleanUp()
 			s.segments.collect()
-			for i := range 3 { // what comes then has to fit, too
+			for i := range 3 { // later objects must fit, too
 				put(t, s, fmt.Sprint("new", i), one, Meta{})
 			}
 			s.trash.drain()
@@ -43,8 +43,8 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// TestRoomForFiles: bodies with files of their own don't have a store of small objects exceed
-// what it may use, also not while they are written.
+// TestRoomForFiles: a store full of small objects stays within its bound when bodies with files of
+// their own are added, even while they are being written.
 func TestRoomForFiles(t *testing.T) {
 	const limit = 8 << 20
 	s := open(t, Options{MaxBytes: limit})
@@ -76,7 +76,7 @@ func TestRoomForFiles(t *testing.T) {
 	}
 }
 
-// tmpUsed is what the files being written have.
+// tmpUsed returns the bytes of the files being written.
 func tmpUsed(dir string) (n int64) {
 	filepath.WalkDir(filepath.Join(dir, "tmp"), func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {

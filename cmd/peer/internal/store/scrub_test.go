@@ -16,8 +16,8 @@ func openForScrub(t *testing.T, pass time.Duration) *Store {
 	return s
 }
 
-// TestScrub: within the time of a pass every error of the disk is found, wherever in
-// a file it is, though nobody asks for anything, and right objects stay.
+// TestScrub: within the time of a pass every disk error is found, wherever in
+// a file it is, though there are no requests, and good objects stay.
 func TestScrub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pass = 7 * 24 * time.Hour
@@ -29,7 +29,7 @@ func TestScrub(t *testing.T) {
 			key := fmt.Sprint(i)
 			n := []int{0, 1000, 70_000, 300_000}[i%4]
 			o := put(t, s, key, body(uint64(i), n), Meta{Data: []byte("data")})
-			s.lastID.Add(3) // that they are in directories all over
+			s.lastID.Add(3) // so that they are spread over the directories
 			if i%3 > 0 {
 				total += n
 				continue
@@ -84,7 +84,7 @@ func TestScrub(t *testing.T) {
 	})
 }
 
-// TestScrubIsSlow: a pass that ought to be faster than the bound takes longer.
+// TestScrubIsSlow: a pass takes longer than its time if the limit of bytes per second demands it.
 func TestScrubIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := openForScrub(t, time.Second)
@@ -107,8 +107,8 @@ func TestScrubIsSlow(t *testing.T) {
 	})
 }
 
-// TestScrubLeavesCache: what the scrub brings into the page cache goes again; what
-// was there stays.
+// TestScrubLeavesCache: pages that the scrub loads into the page cache are dropped again; those
+// that were there stay.
 func TestScrubLeavesCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := openForScrub(t, time.Hour)
@@ -136,7 +136,7 @@ func TestScrubLeavesCache(t *testing.T) {
 	})
 }
 
-// TestScrubWhileUsed: objects that come, go and are renewed meanwhile are never taken
+// TestScrubWhileUsed: objects that are stored, removed and updated meanwhile are never taken
 // for corrupt.
 func TestScrubWhileUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forget has the system drop what it keeps of a file in memory.
+// forget drops the pages of a file from the page cache.
 func forget(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -28,7 +28,7 @@ func forget(t *testing.T, path string) {
 	check(t, unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
 }
 
-// bodyOf returns the file that has an object's body, and where in it.
+// bodyOf returns the file that has an object's body, and the body's offset.
 func bodyOf(s *Store, o *Object) (path string, at int64) {
 	if !o.is(objSmall) {
 		return s.path(o.file.id), 0
@@ -40,7 +40,7 @@ func bodyOf(s *Store, o *Object) (path string, at int64) {
 	return s.segments.path(o.file.id, "data"), int64(o.at)*8 + recordHead + int64(len(r.data))
 }
 
-// ways are how bytes leave a store. Each returns those that did.
+// ways are the ways in which bytes leave a store. Each returns those bytes.
 var ways = map[string]func(v *View, off, n int64) ([]byte, error){
 	"write": func(v *View, off, n int64) ([]byte, error) {
 		var b bytes.Buffer
@@ -112,9 +112,9 @@ var ways = map[string]func(v *View, off, n int64) ([]byte, error){
 	},
 }
 
-// TestFlips turns a bit in each of 60 stored objects, while the store is in use,
-// and has the disk bring it to light. All are found, whichever way the bytes
-// leave, and none of the bad block's is given.
+// TestFlips turns a bit in each of 60 stored objects while the store is in use,
+// and drops the pages, so that the disk is read again. All flips are found, whichever way the bytes
+// leave, and no byte of a bad block is returned.
 func TestFlips(t *testing.T) {
 	for _, memory := range []int64{0, 64 << 10} {
 		for _, access := range []Access{Serve, Share} {
@@ -187,7 +187,7 @@ func TestFlips(t *testing.T) {
 	}
 }
 
-// TestSpoiledLive: a file that can't be read as it was written is given up at its
+// TestSpoiledLive: an object whose file can't be read as it was written is removed at its
 // first use, before a byte of it is sent, and the next user finds nothing.
 func TestSpoiledLive(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
@@ -229,8 +229,8 @@ func TestSpoiledLive(t *testing.T) {
 	}
 }
 
-// TestSpoiledUnderOther: an object found corrupt by a view that was opened under an
-// older description is dropped all the same.
+// TestSpoiledUnderOther: an object is also removed if a view that was opened under an
+// older description finds it corrupt.
 func TestSpoiledUnderOther(t *testing.T) {
 	s := open(t, Options{})
 	o := put(t, s, "k", body(1, 300_000), Meta{Data: []byte("old")})
@@ -247,7 +247,7 @@ func TestSpoiledUnderOther(t *testing.T) {
 	}
 }
 
-// TestSharedMemory: a bit that turned in memory is no other cache's problem.
+// TestSharedMemory: a bit that turned in memory does not reach another cache.
 func TestSharedMemory(t *testing.T) {
 	s := open(t, Options{MemoryBytes: 1 << 20})
 	for _, n := range []int{0, 1, 1000, blockSize} {
@@ -273,8 +273,8 @@ func TestSharedMemory(t *testing.T) {
 	}
 }
 
-// TestFollowSpoiled: followers that lag behind read from the disk, and no wrong
-// byte either; a body that was found spoiled is not stored.
+// TestFollowSpoiled: followers that lag behind read from the disk, and read no wrong
+// byte there; a body that was found corrupt is not stored.
 func TestFollowSpoiled(t *testing.T) {
 	s := open(t, Options{})
 	b := body(1, 1<<20)
@@ -298,9 +298,9 @@ func TestFollowSpoiled(t *testing.T) {
 	}
 }
 
-// TestTrust: what was checked is sent by the kernel while it stays in memory, for a
-// minute, but never to another cache, and never the page that the body ends in, which
-// is sent as it was when it was checked.
+// TestTrust: the kernel sends a checked block while it stays in memory, for up to a
+// minute. It never sends to another cache, and never the page in which the body ends: the bytes
+// on that page are sent from the copy that was made when they were checked.
 func TestTrust(t *testing.T) {
 	for _, n := range []int64{2 * blockSize, 5*blockSize + 1000, 3*blockSize + 2*pageSize + 1, blockSize + 1, 4*blockSize - 1} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testTrust(t, n) }) })

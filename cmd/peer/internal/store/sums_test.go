@@ -10,7 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// TestCheckOfAPart: of a part the blocks are checked that lie in it as a whole.
+// TestCheckOfAPart: only the blocks that are completely within a part are checked.
 func TestCheckOfAPart(t *testing.T) {
 	body := make([]byte, 3*blockSize+blockSize/2)
 	r := rand.New(rand.NewPCG(1, 1))

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// breakage are ways in which a disk keeps a store from storing; each is undone by
-// what it returns.
+// breakage are ways in which a disk keeps a store from storing; each returns a function that
+// repairs the disk.
 var breakage = map[string]func(t *testing.T, dir string) (undo func()){
 	"temporary directory removed": func(t *testing.T, dir string) func() {
 		check(t, os.RemoveAll(filepath.Join(dir, "tmp")))
@@ -60,9 +60,9 @@ func follow(f *Follower, n int, pause time.Duration) ([]byte, error) {
 	}
 }
 
-// TestPassThrough: whatever the disk does, and whenever it begins to, every
-// follower gets the whole body, Write succeeds, and Commit says that the body is
-// not stored. Nothing is left behind, and the store works again afterwards.
+// TestPassThrough: however and whenever the disk fails, every
+// follower gets the whole body, Write succeeds, and Commit returns an error. No file is left
+// behind, and the store works again afterwards.
 func TestPassThrough(t *testing.T) {
 	for name, spoil := range breakage {
 		for _, n := range []int{0, 1, memoryBody, memoryBody + 1, maxWindow, maxWindow + 1, 3 << 20} {
@@ -126,7 +126,7 @@ func TestPassThrough(t *testing.T) {
 	}
 }
 
-// TestPassThroughTooLarge: a body turns out to be larger than the store takes.
+// TestPassThroughTooLarge: a body of unknown length is larger than the store takes.
 func TestPassThroughTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Options{MaxBytes: 4 << 20})
@@ -168,9 +168,9 @@ func TestPassThroughTooLarge(t *testing.T) {
 	})
 }
 
-// TestPassThroughWaits: a follower that stops keeps a body that passes through
-// waiting, until it goes on, is closed, loses its context, or the writer's ends; and
-// where another has read all, for no longer than a second.
+// TestPassThroughWaits: a body that passes through waits for a follower that stops reading, until
+// the follower goes on or is closed, or its context or the writer's ends. If
+// another follower has read everything, the body waits for one second at most.
 func TestPassThroughWaits(t *testing.T) {
 	gone, bound := errors.New("client gone"), errors.New("waited long enough")
 	tests := []struct {
@@ -240,8 +240,8 @@ func TestPassThroughWaits(t *testing.T) {
 	}
 }
 
-// TestPassThroughAlone: without followers, a body that can't be stored is of no
-// use once the window is full; whoever holds it may still come.
+// TestPassThroughAlone: without followers, writing a body that can't be stored fails once the
+// window is full, unless the body is held for later followers.
 func TestPassThroughAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Options{})
@@ -282,7 +282,7 @@ func TestPassThroughAlone(t *testing.T) {
 	})
 }
 
-// pieces reads at most so many bytes at a time.
+// pieces limits the bytes per Read.
 type pieces struct {
 	io.Reader
 	most int
@@ -290,8 +290,8 @@ type pieces struct {
 
 func (r pieces) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), r.most)]) }
 
-// TestCompare: another source goes on with a body, and one that gives other bytes
-// is found out before any of them is passed on.
+// TestCompare: another source continues a body, and a source that sends other bytes
+// is detected before any of them is passed on.
 func TestCompare(t *testing.T) {
 	const n = 3*blockSize + 1000
 	b := body(1, n)

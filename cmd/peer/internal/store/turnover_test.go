@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// used is what the files of objects have, in bytes.
+// used returns the bytes of the files of objects.
 func used(t testing.TB, dir string) (n int64) {
 	t.Helper()
 	filepath.WalkDir(filepath.Join(dir, "objects"), func(path string, d fs.DirEntry, err error) error {
@@ -29,16 +29,16 @@ func used(t testing.TB, dir string) (n int64) {
 	return n
 }
 
-// TestTurnover passes twenty times what a store holds through it, small and large, new and
-// again, removed and described anew. At no time do its files exceed what it may use, what it
-// holds is right, and a start finds that and nothing else.
+// TestTurnover passes twenty times the size of a store through it: small and large objects, new
+// and replaced, removed and updated. Its files never exceed its bound, its objects are
+// right, and a start finds the same objects.
 func TestTurnover(t *testing.T) {
 	const limit = 4 << 20
 	m := newMirror()
 	s := open(t, Options{MaxBytes: limit, MemoryBytes: 128 << 10, Hooks: m.hooks()})
 	r := rand.New(rand.NewPCG(3, 4))
 	version := map[string]uint64{}
-	gone := map[string]bool{} // removed, and not put since
+	gone := map[string]bool{} // removed, and not stored again
 	length := func(v uint64) int { return []int{300, 1000, 3000, 9000, 30_000}[v%5] + int(v%97) }
 	right := func(s *Store, key string) error {
 		o, ok := s.Peek(key)
@@ -134,7 +134,7 @@ func TestTurnover(t *testing.T) {
 	again.check(t, s)
 }
 
-// TestTurnoverBeside has readers and writers at work on few objects while their segments are
+// TestTurnoverBeside has readers and writers work on few objects while their segments are
 // turned over all the time.
 func TestTurnoverBeside(t *testing.T) {
 	s := open(t, Options{MaxBytes: 1 << 20})
@@ -191,7 +191,7 @@ func TestTurnoverBeside(t *testing.T) {
 	}
 }
 
-// TestTurnoverMemory: what passed through a store leaves no memory behind.
+// TestTurnoverMemory: objects that have left a store take no memory.
 func TestTurnoverMemory(t *testing.T) {
 	s := open(t, Options{MaxBytes: 4 << 20})
 	heapNow := func() int64 {
@@ -263,8 +263,8 @@ func TestMovedAndRemoved(t *testing.T) {
 	}
 }
 
-// TestTornTail: whatever a crash or the disk leaves at the end of an index is cut off, what is
-// before it is found, and what comes afterwards is kept.
+// TestTornTail: broken bytes that a crash or the disk leaves at the end of an index are cut off.
+// The objects before them are found, and later ones are kept.
 func TestTornTail(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Options{Dir: dir})
@@ -301,7 +301,7 @@ func TestTornTail(t *testing.T) {
 	}
 }
 
-// TestInspect: what a store holds can be listed while it is in use, and nothing is changed.
+// TestInspect: the objects of a store can be listed while it is in use, and nothing is changed.
 func TestInspect(t *testing.T) {
 	s := open(t, Options{})
 	until := time.Now().Add(time.Hour).Round(0)

@@ -36,8 +36,7 @@ func pattern(key string, v int) []byte {
 	return b
 }
 
-// put stores a version and reports whether it is stored. Whoever follows it gets it
-// in any case.
+// put stores a version and reports whether it is stored. A follower gets it in any case.
 func put(t *testing.T, s *store.Store, key string, v int) bool {
 	t.Helper()
 	b := pattern(key, v)
@@ -149,7 +148,7 @@ func testFaults(t *testing.T, seed uint64, failed map[Op]int) {
 		}
 	}
 	d.Inject(nil)
-	time.Sleep(time.Hour) // a store that met a full disk is content with less for a while
+	time.Sleep(time.Hour) // for some time after a full disk, a store uses less room
 	for i := range 30 {
 		key := fmt.Sprint("key ", i)
 		if !put(t, s, key, i) || get(t, s, key) != i {
@@ -166,9 +165,9 @@ func testFaults(t *testing.T, seed uint64, failed map[Op]int) {
 	s.Close()
 }
 
-// TestPowerCut: whatever a power cut loses, the store opens, no wrong byte is
-// served, what was written back before and neither touched nor moved since is there,
-// and the version of each object is one that it had since.
+// TestPowerCut: whatever a power cut loses, the store opens and serves no wrong byte.
+// Objects that were written back before, and neither changed nor moved since, are there. Each
+// object has one of the versions that it had since.
 func TestPowerCut(t *testing.T) {
 	turnedOver := 0
 	for seed := range uint64(100) {
