@@ -8,10 +8,10 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// errStale: an answer is valid but not newer than what is held.
-var errStale = errors.New("not newer than what is held")
+// errStale: an answer is valid, but not newer than the replica.
+var errStale = errors.New("not newer than the version held")
 
-// bodyArrived decides whether a decoded and verified body becomes the replica.
+// bodyArrived checks whether a decoded and verified body may become the replica, and installs it.
 func (e *Engine) bodyArrived(now time.Time, f *flight, r Result) {
 	p := f.origin
 	if r.Kind == FrameSnapshot {
@@ -37,20 +37,20 @@ func (e *Engine) bodyArrived(now time.Time, f *flight, r Result) {
 // acceptable checks the rules of PROTOCOL.md 6.3 that decoding has not checked.
 func (e *Engine) acceptable(p *peer, f *flight, r Result) error {
 	if r.Head.Version.Incarnation != p.incarnation {
-		return fmt.Errorf("%w: of another life", errStale)
+		return fmt.Errorf("%w: another incarnation", errStale)
 	}
 	if r.Kind == FrameDelta && f.get.Have != p.held.Version {
-		return fmt.Errorf("%w: the base is gone", digest.ErrBase)
+		return fmt.Errorf("%w: the base has been replaced", digest.ErrBase)
 	}
 	if p.state == wrong && r.Head.Version.Compare(p.floor) < 0 && p.attempts < denials {
-		return fmt.Errorf("%w: it precedes what the origin said it has", errStale)
+		return fmt.Errorf("%w: older than the version that the origin reported", errStale)
 	}
 	c := r.Head.Version.Compare(p.held.Version)
 	if p.state == nothing || c > 0 || p.state == wrong && f.source == p {
 		return nil
 	}
 	if c == 0 && f.source == p && r.Head.State != p.held.State {
-		return nil // the origin corrects what is held here
+		return nil // the origin corrects the replica
 	}
 	return errStale
 }
@@ -58,7 +58,7 @@ func (e *Engine) acceptable(p *peer, f *flight, r Result) error {
 // install makes a body the replica.
 func (e *Engine) install(now time.Time, f *flight, r Result) {
 	p := f.origin
-	direct := f.source == p && !f.step // the origin itself said so, over a stream
+	direct := f.source == p && !f.step // it came from the origin itself, over a stream
 	repaired := direct && (p.state == wrong || r.Head.Version == p.held.Version)
 	if repaired && p.state != wrong && p.diverged != r.Head.Version {
 		p.diverged = r.Head.Version
@@ -75,7 +75,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		p.history.Advance(r.Filter)
 	}
 	p.held, p.filter, p.signature = r.Head, r.Filter, r.Signature
-	if direct || p.state != wrong { // only the origin can tell what is right
+	if direct || p.state != wrong { // only the origin can correct a wrong replica
 		e.become(p, trusted)
 	}
 	p.attempts, p.notBefore, p.partial = 0, now, nil

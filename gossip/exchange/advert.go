@@ -18,20 +18,20 @@ const (
 	Echo AdvertKind = 2
 	// Farewell: the origin is about to leave.
 	Farewell AdvertKind = 3
-	// Stepping: a [Step], an advert with the change, which is a bare delta.
+	// Stepping: a [Step], an advert with the change, as a bare delta.
 	Stepping AdvertKind = 4
-	// Packed: the same with a packed delta.
+	// Packed: a [Step] with a packed delta.
 	Packed AdvertKind = 5
-	// Reminder: a [Note] of the origin that asks whether its version has arrived.
+	// Reminder: a [Note] by which the origin asks whether its version has arrived.
 	Reminder AdvertKind = 6
-	// Receipt: a [Note] to the origin that says that it has.
+	// Receipt: a [Note] by which a peer confirms that to the origin.
 	Receipt AdvertKind = 7
 )
 
-// first is the first byte of a datagram.
+// first returns the first byte of a datagram of this kind.
 func (k AdvertKind) first() byte { return ProtocolVersion<<4 | byte(k) }
 
-// kind reads the first byte of a datagram, which must be one of those kinds.
+// kind reads the first byte of a datagram, which must be of one of the wanted kinds.
 func (r *reader) kind(wanted ...AdvertKind) AdvertKind {
 	b := r.Byte("kind")
 	k := AdvertKind(b & 0xf)
@@ -45,7 +45,7 @@ func (r *reader) kind(wanted ...AdvertKind) AdvertKind {
 	return k
 }
 
-// Advert is a datagram that has only a head.
+// Advert is a datagram that consists of a kind and a head.
 type Advert struct {
 	Kind AdvertKind
 	Head Head

@@ -2,13 +2,13 @@ package exchange
 
 import "time"
 
-// An allowance is a token bucket: some tokens at once, then one after each interval. If it is
-// exhausted again and again, the interval doubles each time.
+// An allowance is a token bucket: snapshotBurst tokens at once, then one per interval. After twice
+// the burst, and again after each further burst, the interval doubles.
 type allowance struct {
-	spent   int // of the burst
-	run     int // spent since all of it was last there
-	penalty int // doublings of the interval
-	since   time.Time
+	spent   int       // tokens missing from the bucket
+	run     int       // tokens taken since the bucket was last full
+	penalty int       // how many times the interval was doubled
+	since   time.Time // when the interval of the next token began
 }
 
 const (
@@ -21,7 +21,8 @@ func (a *allowance) interval() time.Duration {
 	return min(snapshotInterval<<a.penalty, snapshotMaxWait)
 }
 
-// refill adds the tokens earned since. After a quiet minute the interval is the first again.
+// refill adds the tokens of the intervals that have passed. A minute after the bucket was full, the
+// interval is the first one again.
 func (a *allowance) refill(now time.Time) {
 	for a.spent > 0 && now.Sub(a.since) >= a.interval() {
 		a.since = a.since.Add(a.interval())
@@ -35,7 +36,7 @@ func (a *allowance) refill(now time.Time) {
 	}
 }
 
-// wait returns how long until one may be spent.
+// wait returns how long to wait for a token.
 func (a *allowance) wait(now time.Time) time.Duration {
 	a.refill(now)
 	if a.spent < snapshotBurst {
@@ -44,7 +45,7 @@ func (a *allowance) wait(now time.Time) time.Duration {
 	return a.since.Add(a.interval()).Sub(now)
 }
 
-// spend takes one, and reports whether the interval was doubled for it.
+// spend takes a token, and reports whether this doubled the interval.
 func (a *allowance) spend(now time.Time) bool {
 	a.refill(now)
 	if a.spent == 0 {

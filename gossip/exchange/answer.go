@@ -12,21 +12,21 @@ import (
 type Result struct {
 	Kind       FrameType
 	Head       Head           // same, delta, snapshot
-	Signature  []byte         // delta, snapshot, same across lives: of the origin; empty if it does not sign
-	Filter     *digest.Filter // delta, snapshot: verified to be what Head says
+	Signature  []byte         // delta, snapshot, and same for a former incarnation: of the origin; empty if it does not sign
+	Filter     *digest.Filter // delta, snapshot: verified to match Head
 	Delta      *digest.Delta  // delta
 	RetryAfter time.Duration  // busy
-	Resumed    int            // bytes of a snapshot that had come earlier
+	Resumed    int            // bytes of a snapshot that had arrived before an earlier stream broke
 	Partial    *Partial       // with Err: the part of a snapshot that arrived before the stream broke; nil if none
-	Bytes      int            // received for it
+	Bytes      int            // length of the answer
 	Err        error          // wraps a sentinel of this package or of digest if the answer was bad
 }
 
-// DecodeAnswer reads the frame of type t that answers f, and checks everything
-// that can be checked without the engine's state: the head is of the origin
-// asked for, and signed by it if it signs; a delta fits its base; version and set hash of the
-// result are the head's. If seeds are given, the digest must be under one of them, and
-// lim.Seed is ignored. It may run concurrently with the engine. payload is not retained.
+// DecodeAnswer reads the frame of type t that answers f, and checks everything that can be checked
+// without the engine's state: the head is of the requested origin, and signed if that signs; a
+// delta fits its base; the version and set hash of the result are those of the head. If seeds are
+// given, the digest must be under one of them, and lim.Seed is ignored. DecodeAnswer may run
+// concurrently with the engine. payload is not retained.
 func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds ...uint64) Result {
 	r := Result{Kind: t, Bytes: len(payload)}
 	switch t {
@@ -59,7 +59,7 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds
 			}
 		}
 		if r.Err == nil && headOf(r.Head.Origin, r.Head.Version.Incarnation, r.Filter) != r.Head {
-			r.Err = fmt.Errorf("exchange: %v: the body is not what its head says: %w", r.Kind, digest.ErrCorrupt)
+			r.Err = fmt.Errorf("exchange: %v: the body does not match its head: %w", r.Kind, digest.ErrCorrupt)
 		}
 	default:
 		r.Err = &FormatError{Message: "answer", Field: "type", Err: ErrMalformed}
@@ -70,8 +70,8 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds
 	return r
 }
 
-// body reads an answer that is a delta or a snapshot: its head, its signature and the body.
-// A rest is joined to what came before, and is then a snapshot.
+// body reads a delta or a snapshot: its head, its signature and the body. A rest is appended to the
+// part of f, which makes it a snapshot.
 func (r *reader) body(f Fetch, t FrameType) (result Result, body []byte) {
 	result.Kind, result.Head = t, r.head()
 	if t == FrameRest {
@@ -92,7 +92,7 @@ func decodeBody(f Fetch, t FrameType, body []byte, lim digest.Limits) (*digest.F
 		return filter, nil, err
 	}
 	if f.Base == nil {
-		return nil, nil, fmt.Errorf("exchange: delta without having asked for one: %w", digest.ErrBase)
+		return nil, nil, fmt.Errorf("exchange: a delta, but the get had no base: %w", digest.ErrBase)
 	}
 	d, err := digest.DecodeDelta(body, f.Base, lim)
 	if err != nil {

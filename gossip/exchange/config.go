@@ -6,48 +6,43 @@ import (
 	"time"
 )
 
-// Config is what an [Engine] needs to know. Zero values are sensible except
-// where said.
+// Config has the settings of an [Engine]. Zero values are sensible, except in required fields.
 type Config struct {
 	Name        string // of this peer; required, see [ValidName]
 	Incarnation uint64 // this life of it; required, see [NewIncarnation]
 	Seed        uint64 // of all random choices
 
-	// Key signs what this peer publishes, so that peers that get it from a third one
-	// can verify it. Nil means that it is not signed. Its public
-	// half must reach the others by PeerUp.
+	// Key signs what this peer publishes, so that peers can verify it when a third peer serves it.
+	// Nil means that it is not signed. The others must get the public key by PeerUp.
 	Key ed25519.PrivateKey
 
 	Publish Publishing
 
-	// SyncInterval is the mean time between two exchanges of vectors with a
-	// random peer while no sum is known to be equal. Zero means 2 s for up to 16 peers,
-	// growing to 10 s for 80.
+	// SyncInterval is the mean time between two exchanges of vectors with a random peer, as long as
+	// no peer has an equal sum. Zero means 2 s for up to 16 peers, growing to 10 s for 80.
 	SyncInterval time.Duration
 
-	// PublishedLog and ReplicaLog bound the memory of the deltas kept to answer
-	// gets, in bytes: for this peer's digest, and for each replica. Zero
-	// means 4 MiB and 256 KiB.
+	// PublishedLog and ReplicaLog bound the memory of the deltas kept to answer gets, in bytes: for
+	// this peer's digest, and for each replica. Zero means 4 MiB and 256 KiB.
 	PublishedLog, ReplicaLog int
 
-	// DigestBytes is the greatest body asked for. Zero means 64 MiB.
+	// DigestBytes is the length of the longest body fetched or served. Zero means 64 MiB.
 	DigestBytes int
 
-	// Fetches is how many gets for snapshots may be under way at once. Zero means
-	// 16. Eight times as many gets may be under way in all.
+	// Fetches bounds the concurrent gets for snapshots. Zero means 16. All gets together may be
+	// eight times as many.
 	Fetches int
 }
 
-// Publishing says when a changed digest becomes a new version.
+// Publishing determines when a changed digest becomes a new version.
 type Publishing struct {
-	// MinInterval is the least time between two publications. Zero means 1 ms for
-	// each live peer, within 30 ms and 5 s. So a peer receives at most a thousand
-	// publications a second, however many peers there are.
+	// MinInterval is the least time between two publications. Zero means 1 ms for each live peer,
+	// within 30 ms and 5 s. So a peer receives at most a thousand publications a second, however
+	// many peers there are.
 	MinInterval time.Duration
 
-	// Interval is the longest time that a change waits for others, until there are
-	// ten. How long it waits follows from what waiting saves and costs: see
-	// [Publishing.Wait]. Zero means 5 s, or MinInterval if that is longer.
+	// Interval is the longest time that up to nine changes wait for more. [Publishing.Wait] computes
+	// the wait from its costs and savings. Zero means 5 s, or MinInterval if that is longer.
 	Interval time.Duration
 }
 
@@ -70,7 +65,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// For returns p with zero times replaced by what they mean among n live peers.
+// For returns p with zero times replaced by their defaults among n live peers.
 func (p Publishing) For(n int) Publishing {
 	if p.MinInterval <= 0 {
 		p.MinInterval = min(max(time.Duration(n)*minIntervalPerPeer, defaultMinInterval), maxMinInterval)
@@ -85,7 +80,7 @@ func (p Publishing) For(n int) Publishing {
 	return p
 }
 
-// round is the time over which the adverts of a publication to n live peers are spread.
+// round returns the time over which the adverts of a publication to n live peers are spread.
 func (p Publishing) round(n int) time.Duration {
 	if n <= freePeers {
 		return 0
@@ -93,7 +88,7 @@ func (p Publishing) round(n int) time.Duration {
 	return min(time.Duration(n)*paceOf, p.For(n).MinInterval/4, roundTime)
 }
 
-// syncInterval is the mean time between syncs among n live peers.
+// syncInterval returns the mean time between syncs among n live peers.
 func (c Config) syncInterval(n int) time.Duration {
 	if c.SyncInterval > 0 {
 		return c.SyncInterval
@@ -101,9 +96,9 @@ func (c Config) syncInterval(n int) time.Duration {
 	return min(max(time.Duration(n)*syncPerPeer, minSync), maxSync)
 }
 
-// NewIncarnation makes the incarnation of a process that starts at now. It is greater
-// than those of all earlier starts if the clock was never put back, and otherwise
-// different from them except in one case in a million.
+// NewIncarnation returns the incarnation of a process that starts at now. It is greater than those
+// of all earlier starts if the clock was never put back. Otherwise it differs from them except in
+// one case in a million.
 func NewIncarnation(now time.Time, random uint64) uint64 {
 	return uint64(now.UnixMilli())<<20 | random&(1<<20-1)
 }

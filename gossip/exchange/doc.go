@@ -1,28 +1,25 @@
-// Package exchange keeps the digests of a cluster's peers in step: what to say to
-// whom, what to ask for, what to believe. PROTOCOL.md, one directory up, is its
-// specification.
+// Package exchange decides how the peers of a cluster keep each other's digests up to date: which
+// messages to send, which versions to fetch, and which answers to accept. Its specification is
+// PROTOCOL.md, one directory up.
 //
-// It has no sockets, no goroutines and no clock. The caller tells an [Engine] what happened
-// (its own digest changed, a member came or went, a message arrived, a fetch
-// ended, time passed) and gets from [Engine.Drain] what to do. So the same
-// code runs under package gossip, in virtual time, and in a simulation of ten
-// thousand peers. With the same seed and the same inputs it does the same every
-// time.
+// It has no sockets, no goroutines and no clock. The caller informs an [Engine] of events (the
+// digest changed, a member came or went, a message arrived, a fetch ended, time passed), and
+// [Engine.Drain] returns what to do. So the same code runs under package gossip, in virtual time,
+// and in a simulation of ten thousand peers. Equal seeds and inputs give equal outputs.
 //
-// The messages of the protocol are here as well, with decoders that survive any
-// bytes: [Advert], [Meta], [Hello], [Welcome], [Get], [Answer], [DecodeVector].
+// The protocol's messages are here as well, with decoders that survive any bytes: [Advert], [Meta],
+// [Hello], [Welcome], [Get], [Answer], [DecodeVector].
 //
-// Others' digests flow through these files: an advert or a vector arrives
-// (hear.go, sync.go); the version that it announces is fetched from a peer
-// (fetch.go); the answer is decoded (answer.go) and judged (outcome.go, accept.go); it
-// becomes the replica (replica.go) and an [Update] for lookups. The peer's own digest goes
-// through publish.go, advert.go and step.go, and through serve.go to peers that send a get.
+// The digests of other peers pass through these files: an advert or a vector arrives (hear.go,
+// sync.go); the version that it announces is fetched from a peer (fetch.go); the answer is decoded
+// (answer.go) and checked (outcome.go, accept.go); it becomes the replica (replica.go) and an
+// [Update] for lookups. The peer's own digest passes through publish.go, advert.go and step.go, and
+// through serve.go to the peers that request it.
 //
-// Most programs need only what package gossip's API mentions: [Publishing], [Event],
-// [Version], [Stats] and the errors. The rest is for those who carry out the exchange
-// in another way than package gossip, and follows the protocol when that changes.
+// Most programs need only the names that package gossip's API mentions: [Publishing], [Event],
+// [Version], [Stats] and the errors. The rest is for programs that replace package gossip. It
+// changes with the protocol.
 //
-// An Engine is not safe for concurrent use. Filters, deltas and answers that it
-// hands out are immutable or lock themselves, so that encoding and decoding, the
-// expensive part, can happen elsewhere at the same time.
+// An Engine is not safe for concurrent use. Its filters, deltas and answers are immutable or have
+// locks, so that the expensive encoding and decoding can run concurrently with it.
 package exchange

@@ -13,16 +13,16 @@ type Engine struct {
 	rng *rand.Rand
 	id  ID
 
-	// What this peer publishes; self.Version.Sequence and State are zero and
-	// history is empty until it does.
+	// This peer's own digest. Until the first publication, self.Version.Sequence and State are zero
+	// and history is empty.
 	self        Head
 	history     *digest.History
 	publishedAt time.Time
-	changedAt   time.Time // before the first change since then; zero if none was seen
+	changedAt   time.Time // before the first change since publishedAt; zero if none was seen
 	lookedAt    time.Time // when PublishDue was last called
-	changes     pace      // positions that flipped
+	changes     pace      // of positions that flipped
 	asks        float64   // see SetAsks
-	step        ownStep   // that leads to self
+	step        ownStep   // the datagram with the last change; its result is self
 
 	peers map[ID]*peer
 	tags  map[Tag]*peer // nil if several peers have the tag, or this peer has it
@@ -30,31 +30,31 @@ type Engine struct {
 	live  []*peer       // in no particular order
 
 	round   adverts
-	want    []*peer // to be fetched; see fetch.go
-	waiting []*peer // to be fetched when there is room for another snapshot
+	want    []*peer // whose digests are to be fetched; see fetch.go
+	waiting []*peer // likewise, when there is room for another snapshot
 	flights map[uint64]*flight
 	number  uint64 // of the last fetch
-	// snapshotFlights is how many of the flights can only bring a snapshot.
+	// snapshotFlights counts the flights that can only return a snapshot.
 	snapshotFlights int
 
 	syncAt   time.Time // zero if no peer is live
 	streamAt time.Time // when vectors may be exchanged again
-	known    uint64    // the others' part of the sum
+	known    uint64    // the other peers' part of the sum
 	agreedAt time.Time // when another peer last had the same sum
-	differed bool      // the last sum received was another
+	differed bool      // the last sum received differed from this peer's
 	eager    int       // syncs left to do in quick succession after joining
-	expireAt time.Time
+	expireAt time.Time // when expire next has a peer to forget; zero if never
 
-	became func(from, to replicaState) // for the model test; nil otherwise
+	became func(from, to replicaState) // called at each transition if not nil; for the model test
 
-	leastPartial int // a constant, except in tests
+	leastPartial int // the constant, except in tests
 
 	outputs Outputs
 	stats   Stats
 }
 
-// New returns an engine that knows no other peer and has published nothing. It
-// panics if cfg lacks what is required.
+// New returns an engine that knows no other peer and has published nothing. It panics if cfg lacks
+// a required field.
 func New(cfg Config, now time.Time) *Engine {
 	if !ValidName(cfg.Name) || cfg.Incarnation == 0 {
 		panic("exchange: Config without a valid name or incarnation")
@@ -77,27 +77,27 @@ func New(cfg Config, now time.Time) *Engine {
 	return e
 }
 
-// Incarnation returns the incarnation of this peer. It changes only if a former life of
-// this peer had a greater one (see [Outputs.Incarnation]).
+// Incarnation returns the incarnation of this peer. It changes only if a former life of this peer
+// had a greater one: see [Outputs.Incarnation].
 func (e *Engine) Incarnation() uint64 { return e.self.Version.Incarnation }
 
-// Self returns the head of what this peer has published.
+// Self returns the head of the version that this peer has published.
 func (e *Engine) Self() Head { return e.self }
 
 // Stats returns the counters.
 func (e *Engine) Stats() Stats { return e.stats }
 
-// Replica is the state of what is held of another peer.
+// Replica describes the replica of another peer's digest.
 type Replica struct {
-	Head   Head           // the zero Head if nothing is held
-	Filter *digest.Filter // nil if nothing is held
-	Usable bool           // lookups see it
-	Behind bool           // something newer exists, or may exist
+	Head   Head           // the zero Head if there is no replica
+	Filter *digest.Filter // nil if there is no replica
+	Usable bool           // lookups use it
+	Behind bool           // a newer version exists, or may exist
 }
 
-// Replica returns the state of what is held of the peer called name, and whether
-// the peer is known.
-func (e *Engine) Replica(name string) (Replica, bool) {
+// Replica returns the replica of the digest of the peer called name. ok is false if the peer is
+// unknown.
+func (e *Engine) Replica(name string) (r Replica, ok bool) {
 	p := e.named(name)
 	if p == nil {
 		return Replica{}, false
@@ -105,7 +105,7 @@ func (e *Engine) Replica(name string) (Replica, bool) {
 	return Replica{Head: p.held, Filter: p.filter, Usable: p.seen != nil, Behind: p.behind()}, true
 }
 
-// Drain returns what is to be done since the last call.
+// Drain returns the outputs since the last call.
 func (e *Engine) Drain() Outputs {
 	out := e.outputs
 	e.outputs = Outputs{}
@@ -114,8 +114,7 @@ func (e *Engine) Drain() Outputs {
 
 func (e *Engine) emit(ev Event) { e.outputs.Events = append(e.outputs.Events, ev) }
 
-// Tick does what is due. Call it at [Engine.Next] at the latest; calling it more often does
-// no harm.
+// Tick does the work that is due. Call it at [Engine.Next] at the latest; more calls do no harm.
 func (e *Engine) Tick(now time.Time) {
 	e.sendAdverts(now)
 	e.repeatAdverts(now)
@@ -124,7 +123,7 @@ func (e *Engine) Tick(now time.Time) {
 	e.expire(now)
 }
 
-// Next returns when Tick is next due; the zero Time if nothing is planned.
+// Next returns when Tick must be called next; the zero Time if nothing is planned.
 func (e *Engine) Next() time.Time {
 	next := e.round.next()
 	next = earlier(next, e.round.repeatAt)
@@ -140,12 +139,12 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// spread returns d made longer or shorter by up to half.
+// spread makes d longer or shorter by up to half.
 func (e *Engine) spread(d time.Duration) time.Duration {
 	return d/2 + time.Duration(e.rng.Int64N(int64(d)+1))
 }
 
-// jitter returns d made longer or shorter by up to a quarter.
+// jitter makes d longer or shorter by up to a quarter.
 func (e *Engine) jitter(d time.Duration) time.Duration {
 	return d - d/4 + time.Duration(e.rng.Int64N(int64(d)/2+1))
 }

@@ -8,12 +8,11 @@ import (
 
 // Sentinels; test with [errors.Is].
 var (
-	// ErrMalformed: a message that PROTOCOL.md does not allow. The sender is
-	// broken or hostile; the message is dropped and counted.
+	// ErrMalformed: PROTOCOL.md does not allow the message. Its sender is broken or hostile. The
+	// message is dropped and counted.
 	ErrMalformed = wire.ErrMalformed
 
-	// ErrVersion: no protocol version is spoken by both sides. It is final until
-	// one of them is upgraded.
+	// ErrVersion: the two sides have no protocol version in common, until one of them is upgraded.
 	ErrVersion = errors.New("incompatible protocol version")
 
 	// ErrSecret: the two sides have different secrets, or only one has a secret.
@@ -22,16 +21,16 @@ var (
 	// ErrNameTaken: another live peer has the name.
 	ErrNameTaken = errors.New("the name is taken by another live peer")
 
-	// ErrCanary: the two sides hash keys differently, by another digest seed or
-	// another program; their digests would be noise to each other.
+	// ErrCanary: the two sides hash keys differently, because their digest seeds or programs
+	// differ. A digest of one means nothing to the other.
 	ErrCanary = errors.New("the peers hash keys differently")
 
 	// ErrBroken: a stream ended within an answer.
 	ErrBroken = errors.New("the stream broke")
 
-	// ErrBusy: the other side has too much to do; ask again later.
+	// ErrBusy: the other side is overloaded; try again later.
 	ErrBusy = errors.New("busy")
 )
 
-// FormatError says which field of a message was wrong, and where.
+// FormatError names the wrong field of a message, and its position.
 type FormatError = wire.FormatError

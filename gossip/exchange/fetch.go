@@ -6,19 +6,22 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// PROTOCOL.md, 6.3, draws the states of a peer as an origin. Current: behind is false. Behind:
-// queued, in Engine.want, or in Engine.waiting until there is room for another snapshot.
-// Fetching: flight is not nil, and ends with FetchDone.
+// PROTOCOL.md, 6.3, draws these states of an origin:
+//
+//   - Current: behind is false.
+//   - Behind: queued is set. The peer is in Engine.want, or in Engine.waiting until there is room
+//     for another snapshot.
+//   - Fetching: flight is not nil, until FetchDone.
 
 // A flight is a fetch under way.
 type flight struct {
 	origin, source *peer
 	get            Get
-	snapshot       bool // it can only bring a snapshot
+	snapshot       bool // the answer can only be a snapshot
 	step           bool // the answer came in a datagram
 }
 
-// enqueue puts p on the list of startFetches if it is behind.
+// enqueue adds p to the list of startFetches if it is behind.
 func (e *Engine) enqueue(p *peer) {
 	if !p.queued && p.flight == nil && p.behind() {
 		p.queued = true
@@ -26,7 +29,7 @@ func (e *Engine) enqueue(p *peer) {
 	}
 }
 
-// nextFetch returns when startFetches may find something to do.
+// nextFetch returns when startFetches may be able to start a fetch.
 func (e *Engine) nextFetch() time.Time {
 	var next time.Time
 	if e.full() {
@@ -47,15 +50,15 @@ func (e *Engine) nextFetch() time.Time {
 	return next
 }
 
-// smallFetches is how many times as many fetches may be under way in all as fetches of
-// snapshots: changes are small, and many are under way if streams are slow.
+// All fetches under way may be smallFetches times as many as those of snapshots: changes are small,
+// and many are under way if streams are slow.
 const smallFetches = 8
 
-// full reports whether no fetch can start before another one ends.
+// full reports whether a fetch must end before another can start.
 func (e *Engine) full() bool { return len(e.flights) >= smallFetches*e.cfg.Fetches }
 
-// startFetches starts the fetches that are wanted, whose wait is over, and that have a source,
-// as long as there is room.
+// startFetches starts the wanted fetches whose wait is over and that have a source, as long as
+// there is room.
 func (e *Engine) startFetches(now time.Time) {
 	if e.full() {
 		return
@@ -76,8 +79,8 @@ func (e *Engine) startFetches(now time.Time) {
 			e.startStep(p)
 		case now.Before(p.notBefore):
 		case e.snapshotFlights >= e.cfg.Fetches && e.expectsSnapshot(p):
-			// Not looked at until there is room: a peer that joins a large cluster waits for
-			// thousands.
+			// Moved out of the list until there is room: a peer that joins a large cluster waits
+			// for thousands of snapshots.
 			e.waiting = append(e.waiting, p)
 			continue
 		default:
@@ -131,7 +134,7 @@ func (e *Engine) start(f *flight, out Fetch) {
 	e.outputs.Fetches = append(e.outputs.Fetches, out)
 }
 
-// expectsSnapshot reports whether a fetch of p can only bring a snapshot.
+// expectsSnapshot reports whether a fetch of p's digest can only return a snapshot.
 func (e *Engine) expectsSnapshot(p *peer) bool {
 	if p.state == wrong || p.state == nothing || p.badDeltas >= unusables {
 		return true
@@ -139,11 +142,10 @@ func (e *Engine) expectsSnapshot(p *peer) bool {
 	return p.announced.Version.Compare(p.held.Version) > 0 && p.announced.Version.Epoch != p.held.Version.Epoch
 }
 
-// source picks the peer to ask for p's digest, or returns how long to wait.
+// source chooses the peer to fetch p's digest from, or returns how long to wait for one.
 //
-// A change since the version held is small: the origin serves it. A
-// snapshot is large, and each peer that joins wants all of them: these are spread over all
-// peers that have them.
+// A delta is small, so the origin serves it. A snapshot is large, and each peer that joins needs
+// those of all others, so they are fetched from all peers that have them.
 func (e *Engine) source(now time.Time, p *peer) (*peer, time.Duration) {
 	var able [maxHolders + 1]*peer
 	n := 0

@@ -33,8 +33,8 @@ const (
 	FrameLogs   FrameType = 33
 )
 
-// frames are the names of the types, and their greatest payloads in bytes; aBody is
-// the greatest body that a reader accepts.
+// frames has the name of each type and the length in bytes of its longest payload. For aBody that
+// is the limit of the reader.
 var frames = map[FrameType]struct {
 	name string
 	most int
@@ -64,16 +64,15 @@ func (t FrameType) String() string {
 	return fmt.Sprintf("frame type %d", uint8(t))
 }
 
-// FrameHeader is the length in bytes of what precedes a payload.
+// FrameHeader is the length in bytes of a frame's header.
 const FrameHeader = 5
 
-// BeginFrame appends the header of a frame whose payload is yet to be appended;
-// finish with [EndFrame].
+// BeginFrame appends the header of a frame. Append the payload, then call [EndFrame].
 func BeginFrame(dst []byte, t FrameType) []byte {
 	return append(dst, byte(t), 0, 0, 0, 0)
 }
 
-// EndFrame sets the length of the frame that begins at start.
+// EndFrame sets the length in the header of the frame that begins at start.
 func EndFrame(dst []byte, start int) []byte {
 	binary.LittleEndian.PutUint32(dst[start+1:], uint32(len(dst)-start-FrameHeader))
 	return dst
@@ -82,8 +81,8 @@ func EndFrame(dst []byte, start int) []byte {
 // appendFrame appends a frame without a payload.
 func appendFrame(dst []byte, t FrameType) []byte { return EndFrame(BeginFrame(dst, t), len(dst)) }
 
-// DecodeFrameHeader reads a header and checks the length against the type's
-// limit, before anything is allocated for the payload.
+// DecodeFrameHeader reads a header and checks the length against the type's limit, before the
+// payload is allocated.
 func DecodeFrameHeader(b [FrameHeader]byte, limit int) (FrameType, int, error) {
 	t := FrameType(b[0])
 	f, ok := frames[t]

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Get asks for the newest version of an origin's digest.
+// Get requests the newest version of an origin's digest.
 type Get struct {
 	Origin ID
-	Have   Version // held already; zero if none
+	Have   Version // held by the client; zero if none
 	State  uint64  // of Have
-	Whole  bool    // a snapshot is wanted, whatever is held; excludes Have and Resume
-	Resume Resume  // the snapshot whose first bytes are there already; zero if none
+	Whole  bool    // the answer must be a snapshot; excludes Have and Resume
+	Resume Resume  // the snapshot whose first bytes the client has; zero if none
 	Limit  uint64  // greatest payload accepted, in bytes
 }
 
-// Resume says how much of a snapshot arrived before its stream broke.
+// Resume describes the part of a snapshot that arrived before its stream broke.
 type Resume struct {
 	Version Version
 	State   uint64
-	Offset  uint64 // bytes of the body that are there; at least 1
+	Offset  uint64 // length in bytes of the part of the body that arrived; at least 1
 }
 
 const (
@@ -96,7 +96,7 @@ func DecodeGet(b []byte) (Get, error) {
 	return g, nil
 }
 
-// maxRetry bounds the wait that a busy answer can ask for.
+// maxRetry bounds the wait in a busy answer.
 const maxRetry = 10 * time.Minute
 
 func appendBusy(dst []byte, wait time.Duration) []byte {

@@ -11,8 +11,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
-// ID stands for a peer's name in messages too small for names: the first eight
-// bytes of its SHA-256.
+// ID stands for a peer's name in short messages: the first eight bytes of the name's SHA-256.
 type ID uint64
 
 // IDOf returns the ID of the peer called name.
@@ -24,8 +23,8 @@ func IDOf(name string) ID {
 // MaxName is the length in bytes of the longest peer name.
 const MaxName = 63
 
-// ValidName reports whether name can be a peer's: 1 to [MaxName] bytes of
-// letters, digits and "._-:".
+// ValidName reports whether name is a valid name of a peer: 1 to [MaxName] bytes of letters, digits
+// and "._-:".
 func ValidName(name string) bool {
 	if len(name) == 0 || len(name) > MaxName {
 		return false
@@ -41,17 +40,16 @@ func ValidName(name string) bool {
 	return true
 }
 
-// Version orders everything that an origin ever published: by incarnation, then by
-// geometry, then by change. The zero Version precedes all others and means that
-// nothing is known. A [digest.Version] identifies contents, whatever the incarnation: see
-// [Version.Digest].
+// Version orders all publications of an origin: by incarnation, then by epoch, then by sequence.
+// The zero Version precedes all others and means that none is known. A [digest.Version] identifies
+// contents, whatever the incarnation: see [Version.Digest].
 type Version struct {
 	Incarnation uint64 // a life of the origin's process; 0 only in the zero Version
-	Epoch       uint64 // that of the digest
-	Sequence    uint64 // likewise
+	Epoch       uint64 // of the digest
+	Sequence    uint64 // of the digest
 }
 
-// Digest returns the version that the digest published as v has, given its state.
+// Digest returns the digest's own version if it was published as v with this state.
 func (v Version) Digest(state uint64) digest.Version {
 	return digest.Version{Epoch: v.Epoch, Sequence: v.Sequence, State: state}
 }
@@ -77,7 +75,7 @@ type Head struct {
 	Origin  ID
 	Version Version
 	State   uint64 // set hash of the digest at that version: see [digest.Version]
-	Keys    uint64 // held by the origin at that version, as it states
+	Keys    uint64 // number of keys held at that version, as stated by the origin
 }
 
 // LogValue makes a Head one readable attribute.
@@ -89,7 +87,7 @@ func (h Head) LogValue() slog.Value {
 	)
 }
 
-// A reader also reads the fields that only the exchange's messages have.
+// A reader adds to [wire.Reader] the fields that only the exchange's messages have.
 type reader struct{ wire.Reader }
 
 func newReader(message string, b []byte) *reader {

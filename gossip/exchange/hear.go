@@ -38,7 +38,7 @@ func (e *Engine) HandleDatagram(now time.Time, b []byte) {
 	}
 }
 
-// datagramIn counts a datagram of so many bytes, of which some are a change.
+// datagramIn counts a datagram, given its length and that of the change in it.
 func (e *Engine) datagramIn(bytes, change int) {
 	e.stats.AdvertsIn++
 	e.stats.AdvertBytesIn += int64(bytes - change)
@@ -57,7 +57,7 @@ func (e *Engine) handleAdvert(now time.Time, a Advert) {
 			e.emit(Event{Kind: Leaving, Peer: p.name, Head: a.Head})
 		}
 	default:
-		// If membership does not know this incarnation yet, its PeerUp will fetch the digest.
+		// If membership does not know this incarnation yet, PeerUp will start the fetch.
 		p := e.peers[a.Head.Origin]
 		switch {
 		case p == nil || a.Head.Version.Incarnation > p.incarnation:
@@ -69,16 +69,15 @@ func (e *Engine) handleAdvert(now time.Time, a Advert) {
 	}
 }
 
-// hearOfSelf learns what others believe of this peer.
+// hearOfSelf handles a head of this peer's own digest that another peer has sent.
 func (e *Engine) hearOfSelf(now time.Time, h Head) {
-	// The greatest number is not believed: there would be none beyond it.
+	// The greatest number is ignored, since there is no greater one to take.
 	if h.Version.Incarnation > e.Incarnation() && h.Version.Incarnation+1 != 0 {
 		e.displace(now, h.Version.Incarnation)
 	}
 }
 
-// hear handles the claim of via that it has p's digest at head h. via is p itself if the claim
-// is an advert.
+// hear handles the claim of via to have p's digest at head h. If the claim is an advert, via is p.
 func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 	if h.Version.Incarnation != p.incarnation {
 		if via == p && h.Version.Incarnation < p.incarnation {
@@ -96,7 +95,7 @@ func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 	switch c := h.Version.Compare(p.held.Version); {
 	case c < 0:
 		if via == p && p.confirmed != p.held.Version && now.Sub(p.installedAt) >= lateAdvert {
-			e.contest(now, p) // it never published what is held here, or started again
+			e.contest(now, p) // it never published the version held here, or it was restarted
 		}
 	case c == 0:
 		e.compare(now, p, h, via)
@@ -118,7 +117,7 @@ func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 	}
 }
 
-// reachable ends the waiting after failed gets, since p has been heard.
+// reachable shortens the wait after failed gets, since a message of p has arrived.
 func (e *Engine) reachable(now time.Time, p *peer) {
 	if p.attempts > 0 && p.refused == 0 {
 		if soon := now.Add(e.jitter(firstRetry)); soon.Before(p.notBefore) {
@@ -127,7 +126,7 @@ func (e *Engine) reachable(now time.Time, p *peer) {
 	}
 }
 
-// compare checks what is held against what via claims about the same version.
+// compare compares the replica with the head that via claims for the same version.
 func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
 	if p.state == nothing || p.state == wrong || p.held.Version != h.Version {
 		return
@@ -136,19 +135,19 @@ func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
 		if via == p {
 			e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 			if p.confirmed != h.Version {
-				// It came from another peer, or as a step: the origin does not know that it arrived.
+				// It came from another peer or in a step, so the origin does not know that it arrived.
 				e.note(p, Receipt, h.mark())
 			}
 		}
 		return
 	}
-	// One of the two is wrong. The origin is asked which, over a stream, since adverts
-	// and vectors are easily forged.
+	// One of the two is wrong. Adverts and vectors are easily forged, so the origin is asked over a
+	// stream.
 	e.stats.Contested++
 	e.contest(now, p)
 }
 
-// contest asks the origin whether what is held is right, unless it did so just now.
+// contest asks the origin whether the replica is right, at most once per contestEvery.
 func (e *Engine) contest(now time.Time, p *peer) {
 	if p.state != nothing && (now.Sub(p.contestedAt) >= contestEvery || p.contestedAt.IsZero()) {
 		p.contestedAt = now
@@ -157,16 +156,16 @@ func (e *Engine) contest(now time.Time, p *peer) {
 	}
 }
 
-// lateAdvert is how long after a version was installed adverts of earlier versions may
-// still arrive.
+// lateAdvert is for how long adverts of earlier versions may still arrive after a version was
+// installed.
 const lateAdvert = 2 * time.Second
 
-// contestEvery is how often, at most, an origin is asked because of contradictions.
+// contestEvery is the least time between two gets to one origin because of contradictions.
 const contestEvery = time.Second
 
-// diverge begins the repair of a replica that is not what its origin has.
+// diverge begins the repair of a replica that differs from its origin's digest, whose head is h.
 func (e *Engine) diverge(p *peer, h Head) {
-	e.become(p, wrong) // lookups see nothing of it until it is repaired
+	e.become(p, wrong) // lookups do not use it until it is repaired
 	e.settle(p, nil)
 	p.floor, p.partial = h.Version, nil
 	if p.diverged != h.Version {
@@ -177,8 +176,8 @@ func (e *Engine) diverge(p *peer, h Head) {
 	e.enqueue(p)
 }
 
-// Distrust makes the engine replace the replica of the peer called name by a snapshot, for a
-// caller that has found it to be wrong.
+// Distrust makes the engine replace the replica of a peer by a snapshot of the origin. It is for a
+// caller that has found the replica to be wrong.
 func (e *Engine) Distrust(name string) {
 	if p := e.named(name); p != nil && p.holds() {
 		e.diverge(p, p.held)

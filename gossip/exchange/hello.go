@@ -14,7 +14,7 @@ const MaxAddress = 64
 // Hello opens a stream.
 type Hello struct {
 	MinVersion, MaxVersion uint8 // protocol versions spoken
-	Joining                bool  // asks whether the name is free
+	Joining                bool  // the client asks whether its name is free
 	Incarnation            uint64
 	Canary                 uint32
 	Name                   string
@@ -53,7 +53,7 @@ func DecodeHello(b []byte) (Hello, error) {
 	return h, nil
 }
 
-// identity reads the two strings that end both greetings.
+// identity reads the name and the address at the end of a hello or welcome.
 func (r *reader) identity() (name, address string) {
 	if name = r.String8("name"); !ValidName(name) {
 		r.Fail("name")
@@ -64,8 +64,8 @@ func (r *reader) identity() (name, address string) {
 	return name, address
 }
 
-// Accept returns why a peer with these canaries cannot accept a stream that begins with h; nil
-// if it can.
+// Accept returns nil if a peer with these canaries can accept a stream that begins with h, and
+// otherwise the reason.
 func (h Hello) Accept(canaries ...uint32) error {
 	return compatible(h.MinVersion, h.MaxVersion, h.Canary, canaries)
 }
@@ -75,7 +75,7 @@ type Welcome struct {
 	Version     uint8 // chosen
 	Incarnation uint64
 	Canary      uint32
-	Known       uint64 // the live incarnation of the client known here; 0 if none
+	Known       uint64 // the client's incarnation if the server counts it as alive; otherwise 0
 	Name        string
 	Address     string
 }
@@ -109,7 +109,7 @@ func DecodeWelcome(b []byte) (Welcome, error) {
 	return w, nil
 }
 
-// Refusal codes, with the error each stands for.
+// refusals are the errors by code.
 var refusals = [...]error{
 	1: ErrVersion,
 	2: ErrSecret,
@@ -119,11 +119,11 @@ var refusals = [...]error{
 	6: ErrMalformed,
 }
 
-// Refusal answers a [Hello] that is not welcome. It is an error, and wraps the
-// sentinel of its code.
+// Refusal answers a [Hello] that the server does not accept. It is an error that wraps the sentinel
+// of its code.
 type Refusal struct {
 	Err  error  // a sentinel of this package
-	Text string // the explanation of the other side; at most 200 bytes
+	Text string // the server's explanation; at most 200 bytes
 }
 
 func (e *Refusal) Error() string {
@@ -135,8 +135,7 @@ func (e *Refusal) Error() string {
 
 func (e *Refusal) Unwrap() error { return e.Err }
 
-// AppendTo appends the frame to dst. An Err that has no code is sent as
-// malformed.
+// AppendTo appends the frame to dst. An Err without a code is sent as malformed.
 func (e *Refusal) AppendTo(dst []byte) []byte {
 	start := len(dst)
 	code := byte(6)
@@ -154,8 +153,7 @@ func (e *Refusal) AppendTo(dst []byte) []byte {
 	return EndFrame(dst, start)
 }
 
-// DecodeRefusal reads the payload of a refuse. Text is made printable, since it
-// comes from elsewhere and goes to logs.
+// DecodeRefusal reads the payload of a refuse. Text is made printable, since it will be logged.
 func DecodeRefusal(b []byte) (*Refusal, error) {
 	r := newReader("refuse", b)
 	code := r.Byte("code")

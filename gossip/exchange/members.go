@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// PeerUp says that membership counts the peer called name as alive, in this incarnation, in
-// which it signs by key. An empty key means that it does not sign. Repeating it
-// changes nothing: the key of an incarnation does not change.
+// PeerUp informs the engine that membership counts a peer as alive in this incarnation, in which it
+// signs by key. An empty key means that it does not sign. A repeated call has no effect, since the
+// key of an incarnation does not change.
 func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25519.PublicKey) {
 	p := e.find(name, now)
 	if p == nil {
@@ -22,21 +22,21 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 		p.key = key
 	}
 	if incarnation < p.incarnation {
-		// Its clock was put back. Others may know the greater incarnation, so it has to take
-		// one beyond.
+		// Its clock was put back. Other peers may know the greater incarnation, so it must take an
+		// even greater one.
 		e.send(p, Advert{Echo, Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}})
 	}
 	if incarnation != p.incarnation {
 		switch {
 		case p.state == nothing:
 		case p.state != wrong && incarnation > p.incarnation:
-			e.become(p, former) // perhaps it goes on with what it had
+			e.become(p, former) // perhaps it continues the digest of its former life
 		default:
 			e.become(p, nothing)
 		}
 		p.begin(incarnation)
 	}
-	p.reacted, p.told = Version{}, Version{} // it may have lost its replica of us
+	p.reacted, p.told = Version{}, Version{} // it may have lost its replica of this peer's digest
 	if !p.live {
 		p.live = true
 		e.live = append(e.live, p)
@@ -52,7 +52,7 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 	e.advertise(now, p)
 }
 
-// PeerDown says that membership counts the peer called name as dead, or that it has left.
+// PeerDown informs the engine that a peer is dead or has left.
 func (e *Engine) PeerDown(now time.Time, name string) {
 	p := e.named(name)
 	if p == nil || !p.live {
@@ -80,8 +80,8 @@ func (e *Engine) named(name string) *peer {
 	return nil
 }
 
-// find returns the peer called name, and adds it if it is unknown. It returns
-// nil for this peer itself and for a name that has the ID of another.
+// find returns the peer called name, and adds it if it is unknown. It returns nil for this peer
+// itself, for a name whose ID another peer has, and if there are too many peers.
 func (e *Engine) find(name string, now time.Time) *peer {
 	id := IDOf(name)
 	if p := e.peers[id]; p != nil {

@@ -20,20 +20,18 @@ const MaxSecrets = 4
 
 const metaMagic = 0x53
 
-// Meta is the metadata of a peer, which membership distributes.
+// Meta is the metadata of a peer. Membership distributes it.
 type Meta struct {
 	MinVersion, MaxVersion uint8  // protocol versions spoken
 	Incarnation            uint64 // this life of the peer; never 0
 	Canary                 uint32 // shows how the peer hashes keys
 	Service                string // host:port where it answers siblings; may be empty
-	Key                    []byte // Ed25519 public key by which it signs what it publishes; empty if it does not
-	// Secrets are the names of those that it accepts, of which it uses the first; nil
-	// if it has none.
+	Key                    []byte // Ed25519 public key of the signatures on its digest; empty if it does not sign
+	// Secrets are the names of the secrets that it accepts, the one it uses first; nil if it has none.
 	Secrets []uint32
 }
 
-// AppendTo appends the metadata to dst. Service, Key and Secrets must fit their
-// limits.
+// AppendTo appends the metadata to dst. Service, Key and Secrets must be within their limits.
 func (m Meta) AppendTo(dst []byte) []byte {
 	dst = append(dst, metaMagic, m.MinVersion, m.MaxVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, m.Incarnation)
@@ -47,8 +45,8 @@ func (m Meta) AppendTo(dst []byte) []byte {
 	return dst
 }
 
-// DecodeMeta reads the metadata of a peer. Bytes after the fields it knows are
-// ignored. b is not retained.
+// DecodeMeta reads the metadata of a peer. Bytes after the known fields are ignored. b is not
+// retained.
 func DecodeMeta(b []byte) (Meta, error) {
 	r := newReader("metadata", b)
 	if r.Byte("magic") != metaMagic {
@@ -81,8 +79,8 @@ func DecodeMeta(b []byte) (Meta, error) {
 	return m, nil
 }
 
-// Compatible returns why a peer with metadata m cannot exchange digests with one with these
-// canaries; nil if it can.
+// Compatible returns nil if a peer with metadata m can exchange digests with one that has these
+// canaries, and otherwise the reason.
 func (m Meta) Compatible(canaries ...uint32) error {
 	return compatible(m.MinVersion, m.MaxVersion, m.Canary, canaries)
 }

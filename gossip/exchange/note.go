@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Tag stands for a peer in short datagrams: the lower three bytes of
-// its ID. Two members may have the same one; then it stands for neither.
+// A Tag stands for a peer in short datagrams: the lower three bytes of its ID. If two members have
+// the same tag, it stands for neither.
 type Tag uint32
 
 const (
@@ -20,10 +20,10 @@ func appendTag(dst []byte, t Tag) []byte { return append(dst, byte(t), byte(t>>8
 
 func (r *reader) tag() Tag { return Tag(r.Uint24("origin")) }
 
-// A Note is a datagram of a few bytes.
+// A Note is a datagram of eight bytes.
 type Note struct {
 	Kind AdvertKind
-	From Tag    // who sends it
+	From Tag    // the sender
 	Mark uint32 // of the origin's head
 }
 
@@ -43,9 +43,9 @@ func DecodeNote(b []byte) (Note, error) {
 	return n, nil
 }
 
-// tagged returns the live member for which a tag stands; nil if there is none, or several. If
-// the member is dead by membership, it is reported as perhaps alive: the datagram does not
-// say its incarnation, so membership has to find out.
+// tagged returns the live member for which a tag stands; nil if there is none, or if there are
+// several. If membership counts the member as dead, the engine reports that it may be alive: short
+// datagrams have no incarnation, so membership has to find out.
 func (e *Engine) tagged(t Tag) *peer {
 	p := e.tags[t]
 	if p == nil {
@@ -60,7 +60,7 @@ func (e *Engine) tagged(t Tag) *peer {
 	return p
 }
 
-// tagPeers fills the table of tags.
+// tagPeers rebuilds the table of tags.
 func (e *Engine) tagPeers() {
 	clear(e.tags)
 	e.tags[e.id.tag()] = nil
@@ -77,7 +77,7 @@ func (e *Engine) tag(p *peer) {
 	e.tags[t] = p
 }
 
-// ask makes the engine fetch p's digest from p.
+// ask fetches p's digest from p itself.
 func (e *Engine) ask(now time.Time, p *peer) {
 	e.reachable(now, p)
 	p.check = true

@@ -11,19 +11,19 @@ import (
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// brokenMost bounds the attempts counted after streams that broke within the answer: the
-	// source is alive, and believes to have answered. So they delay the next attempt no
-	// longer than the longest wait before an advert is repeated.
+	// brokenMost bounds the attempts counted after streams that broke within an answer: the source
+	// is alive. With this bound, the next attempt waits no longer than the longest wait before an
+	// advert is repeated.
 	brokenMost = 5
 
-	unusables   = 3 // bad answers in a row, until something else is done about them
+	unusables   = 3 // bad answers in a row before the engine requests a snapshot or waits for refusedWait
 	refusedWait = 5 * time.Minute
 
-	denials = 4 // by the origin, until an announced version is believed not to exist
+	denials = 4 // answers of the origin after which a version that it denies is taken not to exist
 )
 
-// FetchDone handles the result of a fetch. It ignores the result of a fetch that began in a
-// former life of its origin.
+// FetchDone handles the result of a fetch. It ignores a fetch that began in a former life of its
+// origin.
 func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 	f := e.flights[number]
 	if f == nil {
@@ -35,7 +35,7 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 	}
 	p := f.origin
 	if p.flight != f {
-		return // a new life began meanwhile
+		return // a new life of the origin has begun
 	}
 	p.flight = nil
 	defer e.enqueue(p)
@@ -55,7 +55,7 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 	case FrameBusy:
 		f.source.busyUntil = now.Add(e.jitter(r.RetryAfter))
 		if f.source == p {
-			// Others may have it; if not, source waits for the origin.
+			// An odd number makes source prefer another holder; without one it waits for the origin.
 			p.attempts |= 1
 		}
 	case FrameUnknown:
@@ -63,7 +63,7 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 	}
 }
 
-// fetchFailed makes the next attempt wait, longer each time, and drops the source.
+// fetchFailed delays the next attempt, longer each time, and drops a source other than the origin.
 func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 	p := f.origin
 	if e.keepPartial(now, f, r) {
@@ -72,8 +72,8 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 	}
 	switch {
 	case errors.Is(r.Err, digest.ErrVersion), errors.Is(r.Err, digest.ErrTooLarge), errors.Is(r.Err, digest.ErrSeed):
-		// Repeating does not help, unless the answer was damaged on its way. After some
-		// attempts wait for long, or until the origin has another epoch.
+		// Another attempt helps only if the answer was damaged on its way. After a few of them, the
+		// next waits for refusedWait, or until the origin has another epoch.
 		e.reject(f, r)
 		if p.refusals++; p.refusals >= unusables {
 			p.refused = max(1, p.announced.Version.Epoch, p.held.Version.Epoch)
@@ -83,7 +83,7 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 	case errors.Is(r.Err, digest.ErrBase), errors.Is(r.Err, digest.ErrCorrupt), errors.Is(r.Err, ErrMalformed), errors.Is(r.Err, ErrForged), errors.Is(r.Err, errStale):
 		e.reject(f, r)
 		if r.Kind == FrameDelta {
-			p.badDeltas++ // after some, a snapshot is asked for
+			p.badDeltas++ // see expectsSnapshot
 		}
 	}
 	p.dropHolder(f.source)
@@ -104,7 +104,7 @@ func (e *Engine) backOff(now time.Time, p *peer) {
 	p.notBefore = now.Add(e.jitter(wait))
 }
 
-// unknown handles a source that has nothing to give.
+// unknown handles the answer of a source that has nothing, or nothing within the limit.
 func (e *Engine) unknown(now time.Time, f *flight) {
 	p := f.origin
 	p.partial = nil // perhaps the source could not complete it
@@ -121,7 +121,7 @@ func (e *Engine) tryAnother(now time.Time, f *flight) {
 	f.origin.notBefore = now
 }
 
-// same handles the answer that there is nothing newer than what is held.
+// same handles the answer that the source has nothing newer than the version held.
 func (e *Engine) same(now time.Time, f *flight, r Result) {
 	p := f.origin
 	if f.source != p {
@@ -135,33 +135,33 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 	}
 	switch c := r.Head.Version.Compare(p.held.Version); {
 	case r.Head.Version.Incarnation != p.incarnation:
-		p.check = true // membership does not know yet
+		p.check = true // membership does not know this incarnation yet
 		e.backOff(now, p)
 	case p.state == nothing && r.Head.Version.Sequence == 0 && r.Head.State == 0:
 		p.attempts = 0 // it publishes nothing
 	case p.state == former && c > 0:
-		// The same positions, but another number of keys: not the same digest.
+		// It differs from the replica in the number of keys, so it is another digest.
 		p.badDeltas = unusables
 		p.check = true
 		p.notBefore = now
 	case p.state == nothing || c > 0:
-		r.Err = fmt.Errorf("exchange: same: %w: it is not", ErrMalformed)
+		r.Err = fmt.Errorf("exchange: same: %w: a greater version than that of the get", ErrMalformed)
 		e.reject(f, r)
 		p.check = true
 		e.backOff(now, p)
 	case c < 0 && p.state == trusted:
-		// It never published what is held here, unless this answer is outdated.
+		// The origin never published the version held, or this answer is outdated.
 		e.become(p, doubted)
 		p.check = true
 		e.backOff(now, p)
 	case c < 0 || r.Head.State != p.held.State:
-		e.diverge(p, r.Head) // it never published what is held here
+		e.diverge(p, r.Head) // the origin never published the version held
 	default:
 		e.confirmed(now, p)
 	}
 }
 
-// confirmed handles the origin's confirmation that what is held is its newest version.
+// confirmed handles the origin's confirmation that the version held is its newest.
 func (e *Engine) confirmed(now time.Time, p *peer) {
 	p.confirmed = p.held.Version
 	if p.state == former || p.state == doubted {
@@ -173,7 +173,7 @@ func (e *Engine) confirmed(now time.Time, p *peer) {
 		p.attempts = 0
 		return
 	}
-	// A greater version was announced. If the origin keeps denying it, it does not exist.
+	// A greater version was announced. If the origin denies it repeatedly, it does not exist.
 	if p.attempts >= denials {
 		p.announced, p.holders = Head{}, nil
 		p.attempts = 0

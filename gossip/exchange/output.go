@@ -7,7 +7,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// Outputs is what an [Engine] wants done, in the order in which it decided.
+// Outputs is the work that an [Engine] has for its caller. Each list is in order.
 type Outputs struct {
 	Datagrams []Datagram
 	Fetches   []Fetch
@@ -16,11 +16,10 @@ type Outputs struct {
 	Events    []Event
 	// Fresh names peers that have just confirmed that the replica is their present digest.
 	Fresh []string
-	// NotDead names peers that advertise although membership counts them as dead: that
-	// may be a mistake.
+	// NotDead names peers that advertise although membership counts them as dead, perhaps wrongly.
 	NotDead []string
-	// Incarnation is the new one if this peer had to take another, for membership to
-	// announce; otherwise 0.
+	// Incarnation is the new incarnation for membership to announce if this peer had to take one;
+	// otherwise 0.
 	Incarnation uint64
 }
 
@@ -28,79 +27,79 @@ type Outputs struct {
 type Datagram struct {
 	To     string
 	Data   []byte
-	change int // how much of Data is a change, with its signature
+	change int // bytes of Data that are a change and its signature
 }
 
-// Fetch is a get to send to Source. Pass the answer to [DecodeAnswer] and
-// the result to [Engine.FetchDone].
+// Fetch is a get to send to Source. Pass the answer to [DecodeAnswer] and the result to
+// [Engine.FetchDone].
 type Fetch struct {
 	Number uint64 // different for every fetch of an engine
 	Origin string
 	Source string
 	Get    Get
-	Base   *digest.Filter    // what Get says is held; nil if nothing
-	Key    ed25519.PublicKey // by which the origin signs; empty if it does not
-	// Partial is the part of a snapshot that Get says is there; nil if none.
+	Base   *digest.Filter    // the filter of Get.Have; nil if none
+	Key    ed25519.PublicKey // of the origin's signatures; empty if it does not sign
+	// Partial is the part of the snapshot of Get.Resume; nil if none.
 	Partial *Partial
-	// Step is not nil if the answer came in a datagram. Then there is nothing to send:
-	// pass the Fetch to [DecodeChange].
+	// Step is not nil if the answer came in a datagram. Then send nothing, and pass the Fetch to
+	// [DecodeChange].
 	Step *Step
 }
 
-// Sync is a vector to exchange with Peer; the answer goes to [Engine.SyncDone].
+// Sync is a vector to exchange with Peer. Pass the answer to [Engine.SyncDone].
 type Sync struct {
 	Peer  string
 	Heads []Head
 }
 
-// Update changes what lookups see of a peer; if Filter is nil, nothing. Delta, if not nil,
-// leads to Filter from what was held before. Lookups may have seen something else, or
-// nothing, since.
+// Update replaces the filter that lookups use for a peer; nil means that they find nothing there.
+// Delta, if not nil, leads to Filter from the version held before. Lookups need not have used that
+// version.
 type Update struct {
 	Peer   string
 	Filter *digest.Filter
 	Delta  *digest.Delta
 }
 
-// EventKind says what an [Event] is about.
+// EventKind is the kind of an [Event].
 type EventKind uint8
 
 const (
 	Applied   EventKind = iota + 1 // a newer version of Peer's digest is in use
 	Diverged                       // the replica of Peer differs from Peer's digest at Head; repair has begun
 	Repaired                       // a replica that had diverged equals its origin's digest again
-	Rejected                       // an answer of Source about Peer was not accepted; Err says why
-	Flooding                       // Peer replaces its whole digest too often; it is asked less often now
-	Displaced                      // a former life of this peer had a greater incarnation; a new one was taken
+	Rejected                       // Source's answer to a get for Peer's digest was not accepted, because of Err
+	Flooding                       // Peer replaces its whole digest too often; it is fetched less often now
+	Displaced                      // a former life of this peer had a greater incarnation; this one took an even greater
 	Collision                      // Peer's name has the ID of another peer; it is ignored
-	Leaving                        // Peer says that it is about to leave
+	Leaving                        // Peer is about to leave
 )
 
 var eventKinds = [...]string{"none", "applied", "diverged", "repaired", "rejected", "flooding", "displaced", "collision", "leaving"}
 
 func (k EventKind) String() string { return eventKinds[k] }
 
-// Event is something that operators and embedders may want to know.
+// Event is a change of state that operators and embedders may want to know of.
 type Event struct {
 	Kind     EventKind
 	Peer     string
-	Source   string // who served it: Applied, Rejected
+	Source   string // Applied, Rejected: the peer that served it
 	Head     Head
-	Snapshot bool          // Applied: by a snapshot, not by a delta
+	Snapshot bool          // Applied: a snapshot, not a delta
 	Bytes    int           // Applied: length of the body
-	Lag      time.Duration // Applied: since the version was first heard of
-	Err      error
+	Lag      time.Duration // Applied: since the version was announced
+	Err      error         // Rejected
 }
 
-// Stats counts what an [Engine] did since it was made.
+// Stats has the counters of an [Engine].
 type Stats struct {
 	Published      int64 // versions
-	AdvertsOut     int64 // datagrams sent, repeats and echoes included
+	AdvertsOut     int64 // datagrams sent, with repeats and echoes
 	AdvertBytesOut int64 // without the changes in steps
 	Repeats        int64 // adverts and reminders to peers that had not reacted
 	CarriersOut    int64 // of AdvertsOut, the steps
 	AdvertsIn      int64
-	AdvertBytesIn  int64 // likewise; AdvertsBad included
+	AdvertBytesIn  int64 // without the changes in steps, with AdvertsBad
 	AdvertsBad     int64 // malformed datagrams
 	CarriedBytesIn int64 // changes in steps
 
@@ -108,9 +107,9 @@ type Stats struct {
 	DeltasIn     int64 // fetched, and received in steps
 	CarriedIn    int64 // of DeltasIn, those received in steps
 	SnapshotsIn  int64
-	Resumed      int64 // of SnapshotsIn, those of which a part had come before a stream broke
-	ResumedBytes int64 // the bytes of these parts
-	Adopted      int64 // digests of a former life that went on in the next
+	Resumed      int64 // of SnapshotsIn, those completed after a stream broke
+	ResumedBytes int64 // of these, the bytes that had arrived before
+	Adopted      int64 // replicas whose origin continued the same digest in its next life
 	Rejected     int64 // answers not accepted
 
 	DeltasOut       int64 // served, and sent in steps (CarriersOut)
@@ -120,13 +119,13 @@ type Stats struct {
 
 	Agreed      int64 // sums received that equalled this peer's
 	Syncs       int64 // exchanges of vectors begun by this peer
-	Gaps        int64 // versions installed after at least one before had been missed
-	Repairs     int64 // versions learnt of by sync, not by advert
+	Gaps        int64 // versions installed whose predecessor was not
+	Repairs     int64 // versions announced by vector, not by advert
 	Contested   int64 // claims that a version held has another state
 	Divergences int64 // replicas that the origin contradicted
-	Floods      int64
+	Floods      int64 // events of kind Flooding
 
-	LagSum time.Duration // of all applied versions that were heard of before
+	LagSum time.Duration // of all applied versions that had been announced
 	LagMax time.Duration
 	Lags   int64 // their number
 }

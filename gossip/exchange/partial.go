@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// A Partial is the first bytes of a snapshot whose stream broke. Equal digests
-// are equal bytes, so the rest can come from any peer that holds that
-// version. It is immutable.
+// A Partial is the first bytes of a snapshot whose stream broke. Equal digests have equal bytes, so
+// any peer that holds the version can serve the rest. A Partial is immutable.
 type Partial struct {
 	Head      Head
 	Signature []byte // of Head, by the origin; empty if it does not sign
@@ -18,13 +17,13 @@ type Partial struct {
 }
 
 const (
-	// leastPartial is how many bytes of a body must have come to be worth keeping.
+	// leastPartial is the least number of new bytes of a body that is worth keeping.
 	leastPartial = 16 << 10
-	// partialAge is how long they are kept: for that time some peer may have the version.
+	// partialAge is how long a part is kept. Some peer may have the version for that time.
 	partialAge = time.Minute
 )
 
-// resume returns what a get for the rest says: nothing, if p is nil.
+// resume returns the fields of a get for the rest; the zero Resume if p is nil.
 func (p *Partial) resume() Resume {
 	if p == nil {
 		return Resume{}
@@ -32,9 +31,9 @@ func (p *Partial) resume() Resume {
 	return Resume{Version: p.Head.Version, State: p.Head.State, Offset: uint64(len(p.Body))}
 }
 
-// DecodeBroken reads the part of the payload of a frame of type t, the answer to
-// f, that arrived before its stream broke. The Result has ErrBroken, and the Partial if
-// the answer can be resumed. payload is not retained.
+// DecodeBroken reads the part of an answer that arrived before its stream broke: payload is the
+// beginning of the payload of a frame of type t, the answer to f. The Result has ErrBroken, and a
+// Partial if the answer can be resumed. payload is not retained.
 func DecodeBroken(f Fetch, t FrameType, payload []byte) Result {
 	r := Result{Kind: t, Bytes: len(payload), Err: ErrBroken}
 	if t != FrameSnapshot && t != FrameRest {
@@ -48,8 +47,8 @@ func DecodeBroken(f Fetch, t FrameType, payload []byte) Result {
 	return r
 }
 
-// joined reads what follows the head of a rest, and returns it behind the beginning of the
-// body that f has, with the signature that came with that beginning.
+// joined reads the fields of a rest after its head. It returns the whole body, joined from the part
+// of f and the rest, and the signature that came with the part.
 func (r *reader) joined(f Fetch, head Head) (signature, body []byte) {
 	offset := r.Uvarint("offset")
 	p := f.Partial
@@ -66,8 +65,9 @@ func (r *reader) joined(f Fetch, head Head) (signature, body []byte) {
 	return p.Signature, slices.Concat(p.Body, rest)
 }
 
-// keepPartial keeps what came before a stream broke, and reports whether that was
-// progress. After an answer that was wrong, the part that it completed may be wrong, too.
+// keepPartial keeps the part of a snapshot that arrived before a stream broke, and reports whether
+// that was progress. If an answer was wrong, the part that it completed may be wrong too, and is
+// dropped.
 func (e *Engine) keepPartial(now time.Time, f *flight, r Result) bool {
 	p := f.origin
 	if r.Partial == nil {
@@ -90,8 +90,7 @@ func (e *Engine) keepPartial(now time.Time, f *flight, r Result) bool {
 	return true
 }
 
-// boundPartials drops the oldest partials, until all together take at most as many bytes as
-// one digest.
+// boundPartials drops the oldest partials until all together have at most the bytes of one digest.
 func (e *Engine) boundPartials() {
 	for {
 		sum, oldest := 0, (*peer)(nil)
@@ -110,9 +109,8 @@ func (e *Engine) boundPartials() {
 	}
 }
 
-// appendRest appends the rest of a snapshot that the other side has begun to receive;
-// ok is false if its version is neither a's nor in the log. If there is no rest, the frame is
-// unknown.
+// appendRest appends the rest of the snapshot that the client has begun to receive. ok is false if
+// that version is neither a's nor in the history. If there is no rest, the frame is unknown.
 func (a Answer) appendRest(dst []byte) (frame []byte, ok bool) {
 	r, head, f := a.resume, a.head, a.filter
 	if r.Offset == 0 || r.Version.Incarnation != head.Version.Incarnation {

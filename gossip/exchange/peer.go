@@ -7,18 +7,18 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// A peer is what the engine knows of one other member.
+// A peer is the engine's state for another member.
 type peer struct {
 	name string
 	id   ID
 	live bool
 	died time.Time // when it ceased to be live
 
-	// incarnation is the present one by membership. Heads of others are not believed.
+	// incarnation is the present one according to membership. Heads of others are ignored.
 	incarnation uint64
 
-	share uint64         // of the engine's sum
-	seen  *digest.Filter // by lookups; nil if nothing is
+	share uint64         // its part of the engine's sum
+	seen  *digest.Filter // the filter that lookups use; nil if none
 
 	replica
 	pursuit
@@ -28,20 +28,20 @@ type peer struct {
 	busyUntil time.Time
 }
 
-// pursuit is what was announced of a peer's digest, and what is done to fetch it.
+// pursuit is the state of fetching a peer's digest.
 type pursuit struct {
-	announced   Head      // the greatest; zero Version if none
+	announced   Head      // the greatest announced; zero Version if none
 	heardAt     time.Time // when it was announced
 	byAdvert    bool      // whether by advert
 	check       bool      // ask the origin although nothing newer was announced
 	contestedAt time.Time // when the origin was last asked because of a contradiction
 
 	step      *Step     // to announced, not decoded yet; nil if there is none
-	stepAt    time.Time // when it came
-	stepsFrom time.Time // until when steps are ignored
+	stepAt    time.Time // when it arrived
+	stepsFrom time.Time // steps are ignored until then
 
 	partial   *Partial  // the first bytes of a snapshot; nil if there are none
-	partialAt time.Time // when the last of them came
+	partialAt time.Time // when the last of them arrived
 
 	queued    bool      // in Engine.want or Engine.waiting
 	flight    *flight   // the fetch under way; nil if there is none
@@ -54,30 +54,31 @@ type pursuit struct {
 	snapshots allowance
 }
 
-// audience is a peer as a receiver of this engine's adverts.
+// audience is the state of a peer as a receiver of this engine's adverts.
 type audience struct {
-	told     Version   // the last one advertised to it
-	stepped  bool      // it was sent as a step, and not repeated yet
-	differed bool      // its last sum was another than this peer's
-	nothing  int       // its vectors in a row without news, since its sum was the same
-	reacted  Version   // the last one that it is known to have
-	repeats  int       // of told
+	told     Version   // the last version advertised to it
+	stepped  bool      // by a step that has not been repeated yet
+	differed bool      // its last sum differed from this peer's
+	nothing  int       // its vectors in a row without news, since its sum was last equal
+	reacted  Version   // the last version that it is known to have
+	repeats  int       // how often told was repeated
 	repeatAt time.Time // zero if no repeat is due
-	pending  bool      // in the round of adverts to send
+	pending  bool      // in the queue of adverts to send
 }
 
 const maxHolders = 4
 
-// behind reports whether there is something to fetch of p.
+// behind reports whether p's digest, or a confirmation of it, has to be fetched.
 func (p *peer) behind() bool {
 	return p.live && (p.state == wrong || p.check || p.announced.Version.Compare(p.held.Version) > 0)
 }
 
-// begin forgets what was heard of a life that has ended.
+// begin begins a new life of p: the state of the former one is dropped, except for the rate limits
+// and the membership in a list.
 func (p *peer) begin(incarnation uint64) {
 	p.incarnation = incarnation
 	p.diverged, p.confirmed = Version{}, Version{}
-	snapshots, queued := p.snapshots, p.queued // these outlive it: what it may cost, and whether it is in a list
+	snapshots, queued := p.snapshots, p.queued
 	p.pursuit = pursuit{snapshots: snapshots, queued: queued, stepsFrom: p.stepsFrom}
 }
 

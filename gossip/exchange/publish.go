@@ -6,9 +6,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// PublishDue reports whether the digest should be frozen and given to
-// [Engine.Publish] now: changed is the number of positions that flipped since the
-// last time.
+// PublishDue reports whether the digest should be frozen and given to [Engine.Publish] now. changed
+// is the number of positions that flipped since the last publication.
 func (e *Engine) PublishDue(now time.Time, changed int) bool {
 	looked := e.lookedAt
 	e.lookedAt = now
@@ -25,12 +24,12 @@ func (e *Engine) PublishDue(now time.Time, changed int) bool {
 		(changed >= enoughFlips || now.Sub(e.changedAt) >= e.wait(now, changed))
 }
 
-// enoughFlips are published at once: they take several times the bytes of everything else in
-// the message, so waiting for more would save little.
+// enoughFlips are published without waiting for more: they take several times the bytes of the rest
+// of the message, so a wait would save little.
 const enoughFlips = 10
 
-// Publish makes f the digest of this peer. d, if not nil, leads from the one
-// before to f. A filter that equals the one before changes nothing.
+// Publish makes f the digest of this peer. d, if not nil, leads to f from the one before. A filter
+// that equals the one before has no effect.
 func (e *Engine) Publish(now time.Time, f *digest.Filter, d *digest.Delta) {
 	old := e.history.Current()
 	if old != nil && old.Version() == f.Version() {
@@ -68,8 +67,8 @@ func headOf(id ID, incarnation uint64, f *digest.Filter) Head {
 	}
 }
 
-// displace takes an incarnation above that of a former life of this peer: by a
-// random amount, as a third life may have been displaced by the same one.
+// displace takes an incarnation greater than that of a former life of this peer: by a random
+// amount, since the same one may have displaced a third life.
 func (e *Engine) displace(now time.Time, theirs uint64) {
 	mine := theirs + 1 + e.rng.Uint64N(min(1<<20, ^uint64(0)-theirs))
 	e.self.Version.Incarnation = mine
@@ -85,7 +84,7 @@ func (e *Engine) published() bool { return e.history.Current() != nil }
 
 // adverts is the state of advertising a publication to all peers.
 type adverts struct {
-	queue    []*peer // peers without an advert yet, in order
+	queue    []*peer // peers to which no advert has been sent yet, in order
 	sendAt   time.Time
 	pace     time.Duration // between two adverts
 	repeatAt time.Time     // of the earliest repeat
@@ -93,28 +92,28 @@ type adverts struct {
 
 const (
 	roundTime = time.Second          // a round takes at most this
-	freePeers = 32                   // so many peers get theirs at once
-	paceOf    = 2 * time.Millisecond // between the others, if that fits a round
+	freePeers = 32                   // adverts to at most this many peers are sent at once
+	paceOf    = 2 * time.Millisecond // between adverts to more peers, if that fits a round
 )
 
-// repeatAfter are the waits before an advert is sent again to a peer that has not
-// reacted; the last one recurs.
+// repeatAfter are the waits before an advert is repeated to a peer that has not reacted. The last
+// one recurs.
 var repeatAfter = [...]time.Duration{
 	400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond, 4 * time.Second,
 }
 
-// wholeRepeat: one repeat in so many is an advert, in case this peer's tag stands for no peer
-// at the receiver.
+// Every wholeRepeat-th repeat is an advert, in case the receiver knows two members with this peer's
+// tag.
 const wholeRepeat = 4
 
-// A step is repeated after at least and at most this time, or after one and a half times the
-// time in which no other publication can come.
+// Bounds of the wait before a step is repeated. If one and a half times the shortest interval
+// between publications is longer than mostStepWait, that is the upper bound.
 const (
 	leastStepWait = time.Second
 	mostStepWait  = 4 * time.Second
 )
 
-// repeatGrain is the least time between two searches of all peers for due repeats.
+// repeatGrain is the least time between two searches for due repeats.
 const repeatGrain = 50 * time.Millisecond
 
 func (r *adverts) next() time.Time {
@@ -124,8 +123,8 @@ func (r *adverts) next() time.Time {
 	return r.sendAt
 }
 
-// beginRound queues an advert to each live peer. Peers still waiting from the last
-// round keep their places, so that none waits for ever.
+// beginRound queues an advert to each live peer. Peers still in the queue keep their places, so
+// that none waits for ever.
 func (e *Engine) beginRound(now time.Time) {
 	r := &e.round
 	start := len(r.queue)
@@ -160,13 +159,12 @@ func (e *Engine) sendAdverts(now time.Time) {
 	if len(r.queue) == 0 {
 		r.queue = nil
 	} else if now.Sub(r.sendAt) > roundTime {
-		r.sendAt = now // the caller was late; do not make up for it in one burst
+		r.sendAt = now // the caller was late; do not send all delayed adverts in one burst
 	}
 }
 
-// Leave returns what to send at once when this peer is about to leave, so that the
-// others can distinguish that from a death. It has no other effect: membership decides who is
-// gone.
+// Leave returns the datagrams to send when this peer is about to leave, so that the others can
+// distinguish that from a death. It has no other effect.
 func (e *Engine) Leave() []Datagram {
 	out := make([]Datagram, len(e.live))
 	for i, p := range e.live {
@@ -175,8 +173,8 @@ func (e *Engine) Leave() []Datagram {
 	return out
 }
 
-// advertise advertises the current version to p, and plans the repeat. If p was sent an
-// advert of the version before, it gets a step.
+// advertise advertises the current version to p, and plans the repeat. If the version before was
+// advertised to p, it gets a step.
 func (e *Engine) advertise(now time.Time, p *peer) {
 	if !e.published() {
 		return
@@ -195,8 +193,8 @@ func (e *Engine) advertise(now time.Time, p *peer) {
 func (e *Engine) planRepeat(now time.Time, p *peer) {
 	wait := repeatAfter[min(p.repeats, len(repeatAfter)-1)]
 	if p.stepped {
-		// Peers do not react to a step. If it is lost, they notice by the next one, unless
-		// none comes.
+		// Peers do not react to a step. The next publication shows them that it was lost, so it is
+		// repeated only if there is none.
 		policy := e.cfg.Publish.For(len(e.live))
 		wait = min(max(2*e.nextPublication(now), leastStepWait), max(mostStepWait, 3*(policy.MinInterval+policy.round(len(e.live)))/2))
 	}

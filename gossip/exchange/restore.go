@@ -6,15 +6,13 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// Saved is a replica in the form in which it can be kept across a restart: the
-// frame that would answer a get for it.
+// Saved is a digest to keep across a restart, as the answer to a get for it.
 type Saved struct {
 	Peer   string
 	Answer Answer
 }
 
-// Save returns what this peer publishes, and all replicas that are verified, dead
-// peers' included.
+// Save returns this peer's digest and all verified replicas, including those of dead peers.
 func (e *Engine) Save() []Saved {
 	var out []Saved
 	if a, ok := e.snapshot(e.id); ok {
@@ -28,8 +26,8 @@ func (e *Engine) Save() []Saved {
 	return out
 }
 
-// adopt makes the replica of a former life of p one of the present life, if p has confirmed
-// that it has the same digest, with a signature if it signs.
+// adopt makes the replica of a former life of p one of the present life, if r confirms that p
+// continues the same digest, with a signature if p signs.
 func (e *Engine) adopt(p *peer, r Result) bool {
 	h, held := r.Head, p.held
 	if p.state != former || held.Version.Incarnation >= p.incarnation || h.Version.Incarnation != p.incarnation ||
@@ -45,9 +43,9 @@ func (e *Engine) adopt(p *peer, r Result) bool {
 	return true
 }
 
-// Continue publishes f, which follows by d the filter former that this peer published in a
-// former life; [digest.CountingFilter.Follow] returns f and d. Peers that hold former
-// need only the change. It must be the first publication.
+// Continue publishes f as the successor of former, the filter that this peer published in a former
+// life. [digest.CountingFilter.Follow] returns f and d. Peers that hold former fetch only the
+// change. It must be the first publication.
 func (e *Engine) Continue(now time.Time, former, f *digest.Filter, d *digest.Delta) {
 	e.history.Advance(former)
 	if f.Version() != former.Version() {
@@ -61,10 +59,10 @@ func (e *Engine) Continue(now time.Time, former, f *digest.Filter, d *digest.Del
 	e.beginRound(now)
 }
 
-// Restore gives the engine a replica from a former life of this process: what
-// [DecodeAnswer] made of a frame saved for peer. It is used after its origin has
-// confirmed it or sent what changed. Restore replicas before
-// the first PeerUp; that of a peer that is already known is ignored.
+// Restore gives the engine a replica from a former life of this process: the result of
+// [DecodeAnswer] for a saved frame. It is used when its origin has confirmed it or sent the changes
+// since. Restore replicas before the first PeerUp; it returns false for a peer that is already
+// known.
 func (e *Engine) Restore(now time.Time, peer string, r Result) bool {
 	if r.Err != nil || r.Filter == nil || r.Head.Origin != IDOf(peer) || e.peers[r.Head.Origin] != nil {
 		return false

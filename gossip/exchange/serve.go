@@ -8,8 +8,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
-// Answer is the answer to a get. [Answer.AppendTo] makes its bytes, and may run concurrently
-// with the engine.
+// Answer is the answer to a get. [Answer.AppendTo] encodes it, and may run concurrently with the
+// engine.
 type Answer struct {
 	kind    FrameType
 	head    Head
@@ -18,14 +18,14 @@ type Answer struct {
 	history *digest.History
 	filter  *digest.Filter
 	key     ed25519.PrivateKey // of this peer, if head is its own
-	signed  []byte             // else the origin's signature of head
-	have    digest.Version     // to send a delta from; the zero Version for none
-	again   bool               // of a same: what the other side has is of a former life
-	resume  Resume             // what the other side has of a snapshot
+	signed  []byte             // otherwise the origin's signature of head
+	have    digest.Version     // the base for a delta; the zero Version if none can be sent
+	again   bool               // of a same: the client's version is of a former life
+	resume  Resume             // the part of a snapshot that the client has
 }
 
-// AnswerKey is equal for answers with equal bytes, so that they can be made once and
-// sent to many peers. Answers not worth keeping have the zero key.
+// AnswerKey is equal for answers with equal bytes, so that they can be encoded once and sent to
+// many peers. Answers that are not worth keeping have the zero key.
 type AnswerKey struct {
 	Origin      ID
 	Incarnation uint64
@@ -46,7 +46,7 @@ func (e *Engine) HandleGet(name string, g Get) Answer {
 	a.limit = min(a.limit, int(min(g.Limit, uint64(e.cfg.DigestBytes))))
 	if !g.Whole && !g.Have.IsZero() {
 		c := g.Have.Compare(h.Version)
-		// A version of a former life serves as well, if the same digest continues.
+		// A version of a former life is a base as well if its digest was continued.
 		formerly := g.Have.Incarnation < h.Version.Incarnation && g.Have.Epoch == h.Version.Epoch
 		switch {
 		case formerly && g.Origin == e.id && g.Have.Sequence == h.Version.Sequence && g.State == h.State:
@@ -62,13 +62,13 @@ func (e *Engine) HandleGet(name string, g Get) Answer {
 	}
 	if a.kind == FrameSame && g.Origin == e.id {
 		if p := e.named(name); p != nil {
-			p.reacted = e.self.Version // to others a receipt will say so
+			p.reacted = e.self.Version // after other answers a receipt will confirm it
 		}
 	}
 	return a
 }
 
-// Busy is the answer of a peer that has too many requests at once.
+// Busy returns the answer of a peer that has too many requests at once.
 func (e *Engine) Busy(wait time.Duration) Answer {
 	e.stats.Refused++
 	return Answer{kind: FrameBusy, wait: wait}
@@ -84,7 +84,7 @@ func (e *Engine) Served(t FrameType) {
 	}
 }
 
-// snapshot returns the answer that is the snapshot of an origin's digest, if it may be served.
+// snapshot returns an answer with the snapshot of an origin's digest, if it may be served.
 func (e *Engine) snapshot(id ID) (Answer, bool) {
 	a := Answer{kind: FrameSnapshot, limit: e.cfg.DigestBytes}
 	if id == e.id {
@@ -107,9 +107,8 @@ func (a Answer) Key() AnswerKey {
 	return AnswerKey{a.head.Origin, a.head.Version.Incarnation, a.have, a.filter.Version()}
 }
 
-// AppendTo appends the frame to dst. It takes time in proportion to the digest
-// for a snapshot, to the change for a delta; it may be called by several
-// goroutines at once.
+// AppendTo appends the frame to dst, in time proportional to the digest for a snapshot and to the
+// change for a delta. Several goroutines may call it at once.
 func (a Answer) AppendTo(dst []byte) []byte {
 	start := len(dst)
 	switch a.kind {
@@ -132,8 +131,8 @@ func (a Answer) AppendTo(dst []byte) []byte {
 	return dst
 }
 
-// appendBody appends the delta or the snapshot, whichever is smaller. Instead of the snapshot
-// it appends the rest, if the other side has the beginning.
+// appendBody appends the delta or the snapshot, whichever is smaller. Instead of a snapshot it
+// appends the rest, if the client has the beginning.
 func (a Answer) appendBody(dst []byte) []byte {
 	start := len(dst)
 	a, d, base, ok := a.delta()
@@ -159,7 +158,7 @@ func (a Answer) appendBody(dst []byte) []byte {
 	return append(dst[:start], dst[end:]...)
 }
 
-// appendHead appends what precedes a body.
+// appendHead appends the head and the signature of a body.
 func (a Answer) appendHead(dst []byte) []byte {
 	signature := a.signed
 	if a.key != nil {
@@ -168,24 +167,22 @@ func (a Answer) appendHead(dst []byte) []byte {
 	return wire.AppendString8(a.head.append(dst), string(signature))
 }
 
-// delta returns what leads from the version that the other side has to the current one, and
-// the answer for the current one: the history may have gone on since a was made. There
-// is no delta if the log does not reach back far enough.
-func (a Answer) delta() (Answer, *digest.Delta, *digest.Filter, bool) {
+// delta returns the delta from the client's version to the current one, its base, and the answer
+// for the current version: that may be newer than a. ok is false if the history does not have the
+// client's version.
+func (a Answer) delta() (current Answer, d *digest.Delta, base *digest.Filter, ok bool) {
 	if a.have == (digest.Version{}) {
 		return a, nil, nil, false
 	}
-	d, base, ok := a.history.Since(a.have)
-	if !ok {
+	if d, base, ok = a.history.Since(a.have); !ok {
 		return a, nil, nil, false
 	}
 	if d.Target() != a.filter.Version() {
-		current := a.history.Current()
-		if d.Target() != current.Version() || len(a.signed) > 0 {
-			return a, nil, nil, false // the signature would be that of another version
+		f := a.history.Current()
+		if d.Target() != f.Version() || len(a.signed) > 0 {
+			return a, nil, nil, false // there is no signature of the current version
 		}
-		a.filter = current
-		a.head = headOf(a.head.Origin, a.head.Version.Incarnation, current)
+		a.filter, a.head = f, headOf(a.head.Origin, a.head.Version.Incarnation, f)
 	}
 	return a, d, base, true
 }

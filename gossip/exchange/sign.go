@@ -5,12 +5,12 @@ import (
 	"errors"
 )
 
-// ErrForged: a body whose origin signs what it publishes, without its signature.
+// ErrForged: a body without the signature of its origin, although that signs.
 var ErrForged = errors.New("the origin's signature is missing or wrong")
 
 const signatureBytes = ed25519.SignatureSize
 
-// signContext keeps signatures of heads from being taken for anything else.
+// signContext prevents signatures of heads from being valid for anything else.
 const signContext = "summarycache head 1"
 
 // sign returns the signature of h; nil without a key.
@@ -21,7 +21,7 @@ func sign(key ed25519.PrivateKey, h Head) []byte {
 	return ed25519.Sign(key, h.append([]byte(signContext)))
 }
 
-// verify checks a signature, if the origin is known to sign.
+// verify checks a signature. An empty key means that the origin does not sign.
 func verify(key ed25519.PublicKey, h Head, signature []byte) error {
 	if len(key) == 0 {
 		return nil

@@ -8,22 +8,21 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// MaxDatagram is the length in bytes of the longest datagram, a [Step]. With
-// what encryption adds it fits the least packet that every IPv6 network carries
-// whole.
+// MaxDatagram is the length in bytes of the longest datagram, a [Step]. With encryption and headers
+// it fits a packet that every IPv6 network must carry whole.
 const MaxDatagram = 1152
 
-// A Step is an advert with the change, for peers that hold the version from which it starts.
-// From the fields of the head it has only what such a peer does not know, and what another
-// peer needs to notice that it holds another version.
+// A Step is an advert with the change, for peers that hold the version from which it starts. Of the
+// head it has only the fields that such a peer does not know, and those by which any other peer
+// notices that it holds another version.
 type Step struct {
 	Origin Tag
 	From   uint8  // the lowest byte of the sequence of the version that it starts from
 	Step   uint64 // the growth of the sequence; at least 1
 	Keys   int64  // the growth of the number of keys
-	Mark   uint32 // of the head that results
+	Mark   uint32 // of the resulting head
 	Packed bool   // the change is a packed delta
-	Behind []byte // the origin's signature of that head, 64 bytes, if it signs; then the change
+	Behind []byte // the origin's signature of the resulting head, 64 bytes, if it signs; then the change
 }
 
 // AppendTo appends the datagram to dst.
@@ -75,13 +74,13 @@ func (s *Step) target(held Version) Version {
 type ownStep struct {
 	base   Version
 	data   []byte // nil if there is none
-	change int    // how much of data is the change, with its signature
+	change int    // bytes of data that are the change and its signature
 }
 
-// stepTo makes the step to f, which follows before by the delta d. There is none if the
-// change is too long for a datagram.
+// stepTo returns the step from the version before to f, of which d is the delta. There is none if
+// the change is too long for a datagram.
 func (e *Engine) stepTo(before Head, f *digest.Filter, d *digest.Delta) ownStep {
-	// A long delta is not encoded in vain.
+	// A delta that is certainly too long is not encoded.
 	if d.Len() == 0 || d.Len() > 2*MaxDatagram || d.Target() != f.Version() {
 		return ownStep{}
 	}
@@ -104,7 +103,8 @@ func (e *Engine) stepTo(before Head, f *digest.Filter, d *digest.Delta) ownStep 
 	return ownStep{before.Version, data, len(payload)}
 }
 
-// handleStep keeps a step from what is held, until the fetch under way, if any, is done.
+// handleStep keeps a step that starts from the version held until it can be decoded: after the
+// fetch under way.
 func (e *Engine) handleStep(now time.Time, s *Step) {
 	p := e.tagged(s.Origin)
 	if p == nil {
@@ -129,7 +129,7 @@ func (e *Engine) handleStep(now time.Time, s *Step) {
 	}
 }
 
-// stepFits reports whether p.step leads from what is held to what was announced.
+// stepFits reports whether p.step leads from the version held to the announced one.
 func (p *peer) stepFits() bool {
 	held := p.held.Version
 	return p.step != nil && p.holds() && p.step.From == uint8(held.Sequence) && p.step.target(held) == p.announced.Version
@@ -161,7 +161,7 @@ func DecodeChange(f Fetch, lim digest.Limits) Result {
 	if r.Err == nil {
 		r.Head.State = r.Delta.Target().State
 		if r.Head.mark() != s.Mark {
-			r.Err = fmt.Errorf("%w: it does not lead to what was announced", digest.ErrCorrupt)
+			r.Err = fmt.Errorf("%w: it does not lead to the announced head", digest.ErrCorrupt)
 		}
 	}
 	if r.Err == nil {
@@ -171,7 +171,7 @@ func DecodeChange(f Fetch, lim digest.Limits) Result {
 		r.Filter, r.Err = r.Delta.Apply(f.Base)
 	}
 	if r.Err != nil {
-		r.Filter = nil // if there is one, it is not what was announced
+		r.Filter = nil // if there is one, it is not the announced one
 		r.Err = fmt.Errorf("exchange: step: %w", r.Err)
 	}
 	return r
@@ -185,7 +185,7 @@ func (e *Engine) stepDone(now time.Time, f *flight, r Result) {
 		e.reject(f, r)
 		p.stepsFrom = now.Add(badStepWait)
 	case p.state == wrong || f.get.Have != p.held.Version:
-		// Meanwhile the replica was found to be wrong, or dropped.
+		// The replica has been found wrong, or dropped, since.
 	default:
 		e.stats.CarriedIn++
 		e.stats.DeltasIn++
@@ -193,6 +193,6 @@ func (e *Engine) stepDone(now time.Time, f *flight, r Result) {
 	}
 }
 
-// badStepWait is how long an origin's steps are ignored, and their versions fetched, after a
-// wrong one: it may have come from somebody else.
+// badStepWait is how long an origin's steps are ignored, and its versions fetched instead, after a
+// wrong step. Another peer may have forged it.
 const badStepWait = time.Second

@@ -7,18 +7,18 @@ const (
 	eagerInterval = 200 * time.Millisecond
 	syncRetry     = 500 * time.Millisecond // after a sync that failed, doubled by chance
 
-	// The least time between two exchanges of vectors because sums differ: while all peers
-	// publish they always do, and the next change shows what was lost.
+	// The least time between two exchanges of vectors because sums differ. While all peers publish,
+	// sums always differ, and the next change shows which datagrams were lost.
 	leastStream   = 2 * time.Second
 	streamPerPeer = 32 * time.Millisecond
 
-	// staleAgreement is for how many intervals an equal sum replaces exchanges of vectors. If
-	// datagrams do not arrive any more, vectors still do, by stream.
+	// staleAgreement is the number of intervals for which an equal sum replaces exchanges of
+	// vectors. If datagrams cease to arrive, vectors still arrive by stream.
 	staleAgreement = 6
 )
 
-// startSync exchanges vectors with a random peer when it is time to: if this peer has just
-// joined, and if no sum was equal for long.
+// startSync exchanges vectors with a random peer if this peer has just joined, or if no sum was
+// equal for long.
 func (e *Engine) startSync(now time.Time) {
 	if e.syncAt.IsZero() || now.Before(e.syncAt) || len(e.live) == 0 {
 		return
@@ -43,12 +43,13 @@ func (e *Engine) exchangeVectors(now time.Time, p *peer) {
 	e.outputs.Syncs = append(e.outputs.Syncs, Sync{Peer: p.name, Heads: e.vector()})
 }
 
-// Sum is a hash of all live members, itself included, and of what is held of each. Peers that
-// know the same have the same sum. They send it with each answer to a probe of membership.
+// Sum returns a hash of all live members, including this one, and of the version held of each
+// one's digest. Peers that know the same have the same sum. They send it in each answer to a
+// probe of membership.
 func (e *Engine) Sum() uint32 { return uint32(e.known + e.self.sum()) }
 
-// HandleSum handles whether the peer called name has just answered with this peer's sum. If
-// sums differ repeatedly, one of the peers lacks something, and vectors are exchanged.
+// HandleSum handles the sum in a peer's answer to a probe, which equals this peer's or does not. If
+// sums differ repeatedly, one of the peers lacks a version, and vectors are exchanged.
 func (e *Engine) HandleSum(now time.Time, name string, equal bool) {
 	p := e.named(name)
 	if p == nil || !p.live {
@@ -62,21 +63,21 @@ func (e *Engine) HandleSum(now time.Time, name string, equal bool) {
 		e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 		return
 	}
-	// Once may be a change that is on its way. A peer that restarted and knows nobody, and so
-	// probes nobody, is found by differing twice, whatever others answered meanwhile.
+	// A single difference may be a change on its way. A peer that restarted and knows no other
+	// probes nobody. It is found because its own sum differs twice, whatever others answer.
 	if (e.differed || p.differed) && !now.Before(e.streamAt) {
 		e.exchangeVectors(now, p)
 	}
 	e.differed, p.differed = true, true
 }
 
-// AgreedAt returns when another peer last had the same sum. The zero Time means never.
+// AgreedAt returns when another peer last had the same sum; the zero Time if none ever had.
 func (e *Engine) AgreedAt() time.Time { return e.agreedAt }
 
-// TakeAtOdds returns a live peer whose sum differs although its vectors had no news twice in a
-// row, "" if there is none. The two differ in something that vectors do not list, such as the
-// metadata of a member. A peer is returned again only after two more such vectors, since it may
-// be unreachable.
+// TakeAtOdds returns a live peer whose sum differs although its last two vectors had no news; "" if
+// there is none. The two peers differ in something that vectors do not list, such as the metadata
+// of a member. The same peer is returned again only after two more such vectors, since it may be
+// unreachable.
 func (e *Engine) TakeAtOdds() string {
 	for _, p := range e.live {
 		if p.differed && p.nothing > 1 {
@@ -87,7 +88,7 @@ func (e *Engine) TakeAtOdds() string {
 	return ""
 }
 
-// vector lists what is held verified, this peer included, by ID.
+// vector returns the heads of all verified replicas and of this peer's digest, by ID.
 func (e *Engine) vector() []Head {
 	heads := make([]Head, 0, len(e.order)+1)
 	e.each(func(h Head) { heads = append(heads, h) })
@@ -111,8 +112,8 @@ func (e *Engine) each(f func(Head)) {
 	}
 }
 
-// SyncDone handles the vector with which a peer answered a sync, or the error. heads must be
-// in order of Origin, as [DecodeVector] ensures.
+// SyncDone handles the vector by which a peer answered a sync, or the error. heads must be in order
+// of Origin, as [DecodeVector] ensures.
 func (e *Engine) SyncDone(now time.Time, name string, heads []Head, err error) {
 	if err != nil {
 		if !e.syncAt.IsZero() {
@@ -147,7 +148,7 @@ func (e *Engine) HandleSync(now time.Time, name string, heads []Head) []Head {
 	return reply
 }
 
-// hearVector handles the list of what the peer called name holds.
+// hearVector handles the heads that the peer called name has listed.
 func (e *Engine) hearVector(now time.Time, name string, heads []Head) {
 	via := e.named(name)
 	if via == nil || !via.live {

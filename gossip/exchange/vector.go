@@ -2,11 +2,11 @@ package exchange
 
 import "encoding/binary"
 
-// MaxHeads is how many heads a vector may list. So many always fit a frame.
+// MaxHeads is the greatest number of heads in a vector. As many always fit a frame.
 const MaxHeads = 16384
 
-// AppendVector appends a frame of type t, [FrameSync] or [FrameVector], that
-// lists heads, at most [MaxHeads] in order of Origin. More are left out.
+// AppendVector appends a frame of type t, [FrameSync] or [FrameVector], with heads, which must be in
+// order of Origin. Heads beyond [MaxHeads] are left out.
 func AppendVector(dst []byte, t FrameType, heads []Head) []byte {
 	start := len(dst)
 	heads = heads[:min(len(heads), MaxHeads)]

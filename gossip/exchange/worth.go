@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Wait returns how long a first change should wait for more, given changes a second, and how
-// many requests a second of each sibling ask for a changed object while it is new. A datagram
-// has a fixed cost, and a change is useful only to a sibling that misses its object.
+// Wait returns how long a first change should wait for more. changes is their rate per second, and
+// asks is how many requests a second each sibling has for a changed object while it is new. A
+// datagram has a fixed cost, and a change is useful only to a sibling that misses its object.
 //
 // With a rate C of changes and a wait W, C/(1+CW) publications a second cost H bytes
 // each, for each sibling. A change waits (W + CW²/2)/(1+CW) on average; meanwhile
@@ -29,19 +29,19 @@ func (p Publishing) Wait(changes, asks float64) time.Duration {
 }
 
 const (
-	// noticeCost is the cost in bytes of a change in a datagram of its own, beside its own
-	// bits: the headers of IP and UDP, a short head, and the frame of a delta.
+	// noticeCost is the cost in bytes of a datagram with a single change, without the bits of the
+	// change: the headers of IP and UDP, a short head, and the frame of a delta.
 	noticeCost = 28 + 12 + 8
-	// missCost is what it is worth, in bytes, that a miss finds an object which a sibling
-	// has just stored: an eighth of a mean object.
+	// missCost is the value in bytes of a hit at a sibling on an object that it has just stored: an
+	// eighth of a mean object.
 	missCost = 4096
 	maxWait  = 3600.0 // seconds
 )
 
-// A pace is the recent rate of something.
+// A pace is a recent rate, as a count and the seconds in which it was counted.
 type pace struct{ count, span float64 }
 
-// paceMemory is the time in which past counts lose most of their weight.
+// paceMemory is the time in which past counts decay to 1/e.
 const paceMemory = 30.0 // seconds
 
 func (p *pace) add(count, seconds float64) {
@@ -50,7 +50,7 @@ func (p *pace) add(count, seconds float64) {
 	p.span = p.span*keep + seconds
 }
 
-// with returns the rate, including what has happened since.
+// with returns the rate, including a count since the last add.
 func (p pace) with(count, seconds float64) float64 {
 	p.add(count, seconds)
 	if p.span <= 0 {
@@ -60,14 +60,14 @@ func (p pace) with(count, seconds float64) float64 {
 }
 
 // SetAsks sets how often this peer recently looked up objects that a sibling had just stored:
-// lookups a second for each change of a sibling's. It
-// assumes that siblings do the same. The first value is [PriorAsks].
+// lookups a second per change of a sibling's digest. The engine assumes the same of its siblings.
+// The first value is [PriorAsks].
 func (e *Engine) SetAsks(perChange float64) { e.asks = perChange }
 
-// PriorAsks is a rate for each change at which waits are short.
+// PriorAsks is a rate per change at which waits are short.
 const PriorAsks = 0.05
 
-// nextPublication is the expected time until the next publication has reached all peers.
+// nextPublication returns the expected time until the next publication has reached all peers.
 func (e *Engine) nextPublication(now time.Time) time.Duration {
 	policy := e.cfg.Publish.For(len(e.live))
 	rate := e.changes.with(0, now.Sub(e.publishedAt).Seconds())
@@ -78,7 +78,7 @@ func (e *Engine) nextPublication(now time.Time) time.Duration {
 	return time.Duration(first*float64(time.Second)) + max(e.wait(now, 0), policy.MinInterval) + policy.round(len(e.live))
 }
 
-// wait is how long the present changes may wait, counted from the first.
+// wait returns how long the present changes may wait, counted from the first.
 func (e *Engine) wait(now time.Time, changed int) time.Duration {
 	policy := e.cfg.Publish.For(len(e.live))
 	rate := e.changes.with(float64(changed), now.Sub(e.publishedAt).Seconds())
