@@ -61,12 +61,10 @@ func (h *Handler) tunnel(w http.ResponseWriter, r *http.Request, status int, hea
 		return h.cache.Refuse(w, r, ClientError, http.StatusHTTPVersionNotSupported, "no-tunnels", "tunnels work over HTTP/1.1 only")
 	}
 	client := conn.Patient(hijacked, h.cfg.SendTimeout) // Hijack ended that of the server
+	closeBoth := func() { client.Close(); target.Close() }
+	defer closeBoth()
+	defer context.AfterFunc(h.closed, closeBoth)()
 	res := cache.Result{Status: status, Outcome: Bypass}
-	if !h.track(client, target) {
-		res.Err = net.ErrClosed
-		return res
-	}
-	defer h.untrack(client, target)
 	h.counters.tunnels.Add(1)
 	if _, res.Err = client.Write(head); res.Err != nil {
 		return res
@@ -114,29 +112,5 @@ func carry(to, from io.ReadWriteCloser, limit time.Duration) (done int64) {
 func setReadDeadline(c io.ReadWriteCloser, limit time.Duration) {
 	if c, ok := c.(interface{ SetReadDeadline(time.Time) error }); ok {
 		c.SetReadDeadline(time.Now().Add(limit))
-	}
-}
-
-// track registers a tunnel's ends, so that Close can end it. After Close it
-// closes them and returns false.
-func (h *Handler) track(ends ...io.Closer) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, c := range ends {
-		if h.tunnels == nil {
-			c.Close()
-		} else {
-			h.tunnels[c] = struct{}{}
-		}
-	}
-	return h.tunnels != nil
-}
-
-func (h *Handler) untrack(ends ...io.Closer) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, c := range ends {
-		c.Close()
-		delete(h.tunnels, c)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 	"net"
@@ -42,12 +41,10 @@ type Handler struct {
 	coder     coding.Compressor
 	sites     []*upstream // nil = a forward proxy
 	trusted   trustedProxies
-	bySchemes bool // clients may come by https: the scheme is in the key
+	bySchemes bool            // clients may come by https: the scheme is in the key
+	closed    context.Context // ends with Close: tunnels end, and health checks
 	stop      context.CancelFunc
 	watching  sync.WaitGroup
-
-	mu      sync.Mutex
-	tunnels map[io.Closer]struct{} // nil when closed
 }
 
 // New opens the store and returns a Handler, or every mistake in c at once.
@@ -56,7 +53,7 @@ func New(c Config) (*Handler, error) {
 		return nil, err
 	}
 	var err error
-	h := &Handler{cfg: c, tunnels: make(map[io.Closer]struct{})}
+	h := &Handler{cfg: c}
 	h.trusted, h.bySchemes = c.TrustedProxies, c.TrustedProxies != nil || c.ClientTLS
 	h.failing = &failings{log: c.Logger, forget: c.Origin == nil && c.Sites == nil}
 	h.openOrigins(&c)
@@ -77,7 +74,12 @@ func New(c Config) (*Handler, error) {
 	if h.cache, err = cache.New(own); err != nil {
 		return nil, err
 	}
-	h.watchOrigins()
+	h.closed, h.stop = context.WithCancel(context.Background())
+	for _, u := range h.sites {
+		if u.Check != "" {
+			h.watching.Go(func() { u.watch(h.closed, c.Name, c.Logger) })
+		}
+	}
 	return h, nil
 }
 
@@ -117,17 +119,6 @@ func (h *Handler) openOrigins(c *Config) {
 	}
 	h.SetRules(c.Rules)
 	h.origins = ruled{h.origins, h}
-}
-
-// watchOrigins begins the health checks.
-func (h *Handler) watchOrigins() {
-	var ctx context.Context
-	ctx, h.stop = context.WithCancel(context.Background())
-	for _, u := range h.sites {
-		if u.Check != "" {
-			h.watching.Go(func() { u.watch(ctx, h.cfg.Name, h.cfg.Logger) })
-		}
-	}
 }
 
 // check reports every mistake and fills in the defaults.
@@ -367,13 +358,6 @@ func (h *Handler) SiblingGone(name string) {
 // Close ends tunnels and background work and closes the store. Requests under
 // way are the http.Server's to wait for; call Close after it.
 func (h *Handler) Close() error {
-	h.mu.Lock()
-	open := h.tunnels
-	h.tunnels = nil
-	h.mu.Unlock()
-	for end := range open {
-		end.Close()
-	}
 	h.stop()
 	h.watching.Wait()
 	err := h.cache.Close()
