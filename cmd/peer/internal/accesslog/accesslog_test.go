@@ -28,7 +28,7 @@ import (
 func event() proxy.Event {
 	e := proxy.Event{Request: &http.Request{Method: "GET", RequestURI: "/a?b=\"c\"", Proto: "HTTP/1.1", Host: "shop.example",
 		Header: http.Header{"User-Agent": {"ä\nb\xff"}}}, Client: "192.0.2.7", Trace: "4bf92f", Duration: 1500 * time.Microsecond}
-	e.Status, e.Bytes, e.Outcome, e.Peer = 200, 5, proxy.SiblingHit, "cache-2"
+	e.Status, e.Bytes, e.Outcome, e.Peer = 200, 5, cache.SiblingHit, "cache-2"
 	return e
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
 
@@ -83,7 +84,7 @@ func serve(t *testing.T, s Status) (addr string, get func(path string) (int, str
 	t.Helper()
 	d := NewDurations()
 	var e proxy.Event
-	e.Outcome, e.Duration = proxy.LocalHit, 3*time.Millisecond
+	e.Outcome, e.Duration = cache.LocalHit, 3*time.Millisecond
 	d.Observe(e)
 	server := httptest.NewServer(Handler(source{s}, d, Access{Profiles: true}))
 	t.Cleanup(server.Close)

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
 
@@ -248,7 +249,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 // Durations measures how long requests take. It is safe for concurrent use.
 type Durations struct {
 	histogram *prometheus.HistogramVec
-	outcomes  [proxy.Outcomes]prometheus.Observer // by proxy.Outcome
+	outcomes  [cache.Outcomes]prometheus.Observer // by cache.Outcome
 }
 
 // NewDurations returns an empty one.
@@ -260,7 +261,7 @@ func NewDurations() *Durations {
 	}, []string{"outcome"})}
 	for i := range d.outcomes {
 		if i > 0 { // every request has an outcome
-			d.outcomes[i] = d.histogram.WithLabelValues(proxy.Outcome(i).String())
+			d.outcomes[i] = d.histogram.WithLabelValues(cache.Outcome(i).String())
 		}
 	}
 	return d

@@ -21,7 +21,7 @@ import (
 // section 9.3.6). They are not looked at and not cached.
 func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 	refuse := func(status int, detail, text string) cache.Result {
-		return h.cache.Refuse(w, r, ClientError, status, detail, text)
+		return h.cache.Refuse(w, r, cache.ClientError, status, detail, text)
 	}
 	if h.sites != nil {
 		w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
@@ -41,7 +41,7 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 		if cause := fault(r, err); cause != nil {
 			h.failing.failed(r.Host, cause)
 		}
-		res := h.cache.Refuse(w, r, GatewayError, http.StatusBadGateway, "origin-unreachable", r.Host+" cannot be reached")
+		res := h.cache.Refuse(w, r, cache.GatewayError, http.StatusBadGateway, "origin-unreachable", r.Host+" cannot be reached")
 		res.Err = err
 		return res
 	}
@@ -58,13 +58,13 @@ func (h *Handler) tunnel(w http.ResponseWriter, r *http.Request, status int, hea
 	hijacked, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		target.Close()
-		return h.cache.Refuse(w, r, ClientError, http.StatusHTTPVersionNotSupported, "no-tunnels", "tunnels work over HTTP/1.1 only")
+		return h.cache.Refuse(w, r, cache.ClientError, http.StatusHTTPVersionNotSupported, "no-tunnels", "tunnels work over HTTP/1.1 only")
 	}
 	client := conn.Patient(hijacked, h.cfg.SendTimeout) // Hijack ended that of the server
 	closeBoth := func() { client.Close(); target.Close() }
 	defer closeBoth()
 	defer context.AfterFunc(h.closed, closeBoth)()
-	res := cache.Result{Status: status, Outcome: Bypass}
+	res := cache.Result{Status: status, Outcome: cache.Bypass}
 	h.counters.tunnels.Add(1)
 	if _, res.Err = client.Write(head); res.Err != nil {
 		return res

@@ -11,24 +11,6 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// Outcome is the way on which a request was answered.
-type Outcome = cache.Outcome
-
-// The outcomes; see the package cache.
-const (
-	LocalHit     = cache.LocalHit
-	Revalidated  = cache.Revalidated
-	SiblingHit   = cache.SiblingHit
-	OriginFetch  = cache.OriginFetch
-	Collapsed    = cache.Collapsed
-	Bypass       = cache.Bypass
-	NotCached    = cache.NotCached
-	ClientError  = cache.ClientError
-	GatewayError = cache.GatewayError
-	ClientGone   = cache.ClientGone
-	Outcomes     = cache.Outcomes // their number
-)
-
 // An Event is one finished request.
 type Event struct {
 	asked        string        // what the request line names
@@ -134,7 +116,7 @@ func (l *latencies) counts() []uint64 {
 
 // counters are what the Handler itself counts.
 type counters struct {
-	outcomes                        [Outcomes]atomic.Uint64
+	outcomes                        [cache.Outcomes]atomic.Uint64
 	broken, stale, tunnels          atomic.Uint64
 	served, notServed, refused      atomic.Uint64
 	bytesToClients, bytesToSiblings atomic.Uint64
@@ -149,9 +131,9 @@ func (c *counters) count(e *Event) {
 	if e.Stale {
 		c.stale.Add(1)
 	}
-	if !e.Sibling && e.Outcome >= LocalHit && e.Outcome <= Collapsed {
+	if !e.Sibling && e.Outcome >= cache.LocalHit && e.Outcome <= cache.Collapsed {
 		c.latency.observe(e.Duration)
-		if e.Outcome == OriginFetch {
+		if e.Outcome == cache.OriginFetch {
 			c.originLatency.observe(e.Duration)
 		}
 	}
@@ -160,7 +142,7 @@ func (c *counters) count(e *Event) {
 		c.refused.Add(1)
 	case !e.Sibling:
 		c.bytesToClients.Add(uint64(e.Bytes))
-	case e.Outcome == LocalHit && !e.Closed:
+	case e.Outcome == cache.LocalHit && !e.Closed:
 		c.served.Add(1)
 		c.bytesToSiblings.Add(uint64(e.Bytes))
 	default:
@@ -173,16 +155,16 @@ func (h *Handler) Counters() Counts {
 	c, k := &h.counters, &h.cache.Counters
 	n := Counts{
 		NotStored:           make(map[string]uint64, rfc9111.Obstacles),
-		LocalHits:           c.outcomes[LocalHit].Load(),
-		Revalidations:       c.outcomes[Revalidated].Load(),
-		SiblingHits:         c.outcomes[SiblingHit].Load(),
-		OriginFetches:       c.outcomes[OriginFetch].Load(),
-		Collapsed:           c.outcomes[Collapsed].Load(),
-		Bypassed:            c.outcomes[Bypass].Load(),
-		NotCached:           c.outcomes[NotCached].Load(),
-		ClientErrors:        c.outcomes[ClientError].Load(),
-		GatewayErrors:       c.outcomes[GatewayError].Load(),
-		ClientsGone:         c.outcomes[ClientGone].Load(),
+		LocalHits:           c.outcomes[cache.LocalHit].Load(),
+		Revalidations:       c.outcomes[cache.Revalidated].Load(),
+		SiblingHits:         c.outcomes[cache.SiblingHit].Load(),
+		OriginFetches:       c.outcomes[cache.OriginFetch].Load(),
+		Collapsed:           c.outcomes[cache.Collapsed].Load(),
+		Bypassed:            c.outcomes[cache.Bypass].Load(),
+		NotCached:           c.outcomes[cache.NotCached].Load(),
+		ClientErrors:        c.outcomes[cache.ClientError].Load(),
+		GatewayErrors:       c.outcomes[cache.GatewayError].Load(),
+		ClientsGone:         c.outcomes[cache.ClientGone].Load(),
 		BrokenBodies:        c.broken.Load(),
 		StaleServed:         c.stale.Load(),
 		Stored:              k.Stored.Load(),

@@ -22,8 +22,8 @@ func (h *Handler) maxForwards(w http.ResponseWriter, r *http.Request) (res cache
 		return res, false
 	}
 	if r.Method == http.MethodTrace {
-		return h.cache.Refuse(w, r, Bypass, http.StatusMethodNotAllowed, "no-trace", "this cache does not reflect requests"), true
+		return h.cache.Refuse(w, r, cache.Bypass, http.StatusMethodNotAllowed, "no-trace", "this cache does not reflect requests"), true
 	}
 	w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, CONNECT")
-	return h.cache.Refuse(w, r, Bypass, http.StatusOK, "max-forwards", "this cache passes requests on with these methods"), true
+	return h.cache.Refuse(w, r, cache.Bypass, http.StatusOK, "max-forwards", "this cache passes requests on with these methods"), true
 }

@@ -189,9 +189,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case question && !h.admits(r):
 		e.Sibling, e.Refused = true, true
-		e.Result = h.cache.Refuse(w, r, ClientError, http.StatusForbidden, "not-a-sibling", "a sibling's name, and not that sibling")
+		e.Result = h.cache.Refuse(w, r, cache.ClientError, http.StatusForbidden, "not-a-sibling", "a sibling's name, and not that sibling")
 	case !question && h.cfg.AllowClient != nil && !h.cfg.AllowClient(r.RemoteAddr):
-		e.Result = h.cache.Refuse(w, r, ClientError, http.StatusForbidden, "not-a-client", "this proxy is not for you: see --proxy-client")
+		e.Result = h.cache.Refuse(w, r, cache.ClientError, http.StatusForbidden, "not-a-client", "this proxy is not for you: see --proxy-client")
 	case question && fromSquid(r.Header):
 		e.Result = h.answerSquid(w, r, &e)
 	default:
@@ -231,7 +231,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 			if status == http.StatusMethodNotAllowed {
 				w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 			}
-			return h.cache.Refuse(w, r, ClientError, status, "purge", why)
+			return h.cache.Refuse(w, r, cache.ClientError, status, "purge", why)
 		}
 	}
 	webSocket := h.sites != nil && isWebSocket(r)
@@ -241,7 +241,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		no = framing(w, r)
 	}
 	if no != nil {
-		return h.cache.Refuse(w, r, ClientError, no.status, no.detail, no.text)
+		return h.cache.Refuse(w, r, cache.ClientError, no.status, no.detail, no.text)
 	}
 	if target != *r.URL {
 		clone := struct {
@@ -260,7 +260,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 	e.target = r.URL
 	e.Sibling = question && r.Header["Via"] != nil
 	if !question && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
-		return h.cache.Refuse(w, r, GatewayError, http.StatusLoopDetected, "loop", "the request has come through this cache before")
+		return h.cache.Refuse(w, r, cache.GatewayError, http.StatusLoopDetected, "loop", "the request has come through this cache before")
 	}
 	if webSocket && !question {
 		return h.upgrade(w, r)

@@ -45,7 +45,7 @@ func (h *Handler) purge(w http.ResponseWriter, r *http.Request) cache.Result {
 	}
 	switch {
 	case len(targets) > MaxPurgeTags:
-		return h.cache.Refuse(w, r, ClientError, http.StatusBadRequest, "tags", fmt.Sprintf("more than %d tags at once", MaxPurgeTags))
+		return h.cache.Refuse(w, r, cache.ClientError, http.StatusBadRequest, "tags", fmt.Sprintf("more than %d tags at once", MaxPurgeTags))
 	case len(targets) == 0:
 		t := h.targetOf(r.URL, false)
 		t.Soft = soft
@@ -56,7 +56,7 @@ func (h *Handler) purge(w http.ResponseWriter, r *http.Request) cache.Result {
 	if len(late) > 0 {
 		status, text = http.StatusAccepted, "not done yet, and going on: "+strings.Join(late, ", ")
 	}
-	return h.cache.Refuse(w, r, Bypass, status, "purge", text)
+	return h.cache.Refuse(w, r, cache.Bypass, status, "purge", text)
 }
 
 // MaxPurgeTags is how many tags a purge may name.

@@ -36,7 +36,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) cache.Result {
 	rfc9111.AddVia(out.Header, 1, 1, h.cfg.Name)
 	resp, err := h.origins.RoundTrip(out)
 	if err != nil {
-		res := h.cache.Refuse(w, r, GatewayError, http.StatusBadGateway, "origin-unreachable", "the origin of "+out.URL.Host+" cannot be reached")
+		res := h.cache.Refuse(w, r, cache.GatewayError, http.StatusBadGateway, "origin-unreachable", "the origin of "+out.URL.Host+" cannot be reached")
 		res.Err = err
 		return res
 	}
@@ -53,7 +53,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) cache.Result {
 	h.mark(resp)
 	maps.Copy(w.Header(), resp.Header)
 	w.WriteHeader(resp.StatusCode)
-	res := cache.Result{Status: resp.StatusCode, Outcome: Bypass}
+	res := cache.Result{Status: resp.StatusCode, Outcome: cache.Bypass}
 	res.Bytes, res.Err = io.Copy(w, resp.Body)
 	res.Broken = res.Err != nil
 	return res
