@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -21,41 +22,38 @@ import (
 type Failing struct {
 	Host     string    `json:"host"`
 	Reason   string    `json:"reason"`
-	Since    time.Time `json:"since"`    // the first of the requests in a row without an answer
-	Last     time.Time `json:"last"`     // the last of them
+	Since    time.Time `json:"since"`    // when the first of the unanswered requests in a row failed
+	Last     time.Time `json:"last"`     // when the last of them failed
 	Requests int       `json:"requests"` // their number
+
+	logged time.Time // when the log last named it; zero = never
 }
 
 const (
-	failingMost  = 64          // failing origins that are remembered; a forward proxy may be sent to any
-	failingFor   = time.Minute // a forward proxy forgets one that nobody asked for so long
-	failingLines = 20          // log lines a minute, of all origins
+	failingMost  = 64          // failing origins that are remembered: a forward proxy may be sent to any
+	failingFor   = time.Minute // a forward proxy forgets an origin after so long without a request
+	failingLines = 20          // log lines a minute, for all origins
 )
 
-// origins is a transport to origins that notes which of them fail.
+// origins is a transport to origins that keeps track of those that fail.
 type origins struct {
 	http.RoundTripper
 	*failings
 }
 
-// failings are the origins that fail, for the operator: in the log, each at most once a
-// minute, and in the status.
+// failings are the origins that fail. The operator sees them in the status and in the log, where
+// each is named at most once a minute.
 type failings struct {
 	log    *slog.Logger
-	forget bool // what nobody asks for any more
+	forget bool // origins without requests for failingFor
 
 	mu      sync.Mutex
-	failing map[string]*origin
-	lines   int       // logged
-	minute  time.Time // since when
+	failing map[string]*Failing // by host
+	lines   int                 // logged since minute
+	minute  time.Time
 }
 
-type origin struct {
-	Failing
-	logged time.Time // when the log was told last; zero = not yet
-}
-
-var errSwitched = errors.New("101 Switching Protocols, which was not asked for")
+var errSwitched = errors.New("101 Switching Protocols, which the request did not ask for")
 
 // RoundTrip implements [http.RoundTripper].
 func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -75,16 +73,16 @@ func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// brokeOff reports whether the connection ended before an answer to a request that may be
-// sent twice: an origin that was restarted just then, or had enough of the connection.
+// brokeOff reports whether the connection ended before the answer to a request that may be sent
+// twice. The origin may have restarted, or have closed an idle connection at that moment.
 func brokeOff(r *http.Request, err error) bool {
 	safe := (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions) && (r.Body == nil || r.Body == http.NoBody)
 	return safe && r.Context().Err() == nil &&
 		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
 }
 
-// fault returns the error that an origin is to be blamed for, nil if a request failed
-// for what the client did, or because nobody wants its answer any more.
+// fault returns the error for which the origin is responsible. It is nil if the client's body
+// failed, or if the request was cancelled because nobody waits for the answer any more.
 func fault(r *http.Request, err error) error {
 	if cache.RequestBodyFailed(r) {
 		return nil
@@ -119,11 +117,14 @@ func (o *failings) failed(host string, err error) {
 	defer o.mu.Unlock()
 	f := o.failing[host]
 	if f == nil {
-		o.makeRoom(now)
-		f = &origin{Failing: Failing{Host: host, Since: now}}
-		if o.failing == nil {
-			o.failing = make(map[string]*origin)
+		if o.prune(now); len(o.failing) >= failingMost {
+			oldest := slices.MinFunc(slices.Collect(maps.Values(o.failing)), func(a, b *Failing) int { return a.Last.Compare(b.Last) })
+			delete(o.failing, oldest.Host)
 		}
+		if o.failing == nil {
+			o.failing = make(map[string]*Failing)
+		}
+		f = &Failing{Host: host, Since: now}
 		o.failing[host] = f
 	}
 	f.Requests++
@@ -138,32 +139,19 @@ func (o *failings) failed(host string, err error) {
 	}
 }
 
-// makeRoom drops origins that nobody requested lately and, if there are still too many,
-// the one whose last failure is the oldest. o.mu is held.
-func (o *failings) makeRoom(now time.Time) {
-	var oldest *origin
-	for host, f := range o.failing {
-		if o.forget && now.Sub(f.Last) >= failingFor {
-			delete(o.failing, host)
-		} else if oldest == nil || f.Last.Before(oldest.Last) {
-			oldest = f
-		}
-	}
-	if len(o.failing) >= failingMost {
-		delete(o.failing, oldest.Host)
-	}
+// prune forgets origins without recent requests. The caller holds o.mu.
+func (o *failings) prune(now time.Time) {
+	maps.DeleteFunc(o.failing, func(_ string, f *Failing) bool { return o.forget && now.Sub(f.Last) >= failingFor })
 }
 
-// list returns those that fail, the latest first.
+// list returns the failing origins, the one that failed last first.
 func (o *failings) list() []Failing {
-	now := time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.prune(time.Now())
 	out := make([]Failing, 0, len(o.failing))
 	for _, f := range o.failing {
-		if !o.forget || now.Sub(f.Last) < failingFor {
-			out = append(out, f.Failing)
-		}
+		out = append(out, *f)
 	}
 	slices.SortFunc(out, func(a, b Failing) int {
 		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Host, b.Host))
@@ -171,7 +159,7 @@ func (o *failings) list() []Failing {
 	return out
 }
 
-// reason words an error for the operator, internals included.
+// reason describes an error to the operator, with its technical details.
 func reason(err error) string {
 	var (
 		certificate *tls.CertificateVerificationError
@@ -192,6 +180,6 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// FailingOrigins returns the origins whose last request got no answer, the latest
-// first. A forward proxy forgets those that nobody asked for in the last minute.
+// FailingOrigins returns the origins whose last request got no answer, the one that failed last
+// first. A forward proxy leaves out origins without a request in the last minute.
 func (h *Handler) FailingOrigins() []Failing { return h.failing.list() }
