@@ -149,7 +149,7 @@ func TestForwardProxiesNeedABase(t *testing.T) {
 	holds(t, words(t, 2, "replay", requests, "--admin", a.admin), "a is a forward proxy: --base must say")
 	s := newSite(t, 2, 100)
 	holds(t, words(t, 0, "replay", requests, "--admin", a.admin, "--base", s.url, "--check"), "1 0 0 0 1 0 0 100 B")
-	holds(t, words(t, 1, "purge", "/object/1", "--admin", a.admin), "is no absolute URL")
+	holds(t, words(t, 1, "purge", "/object/1", "--admin", a.admin), "is not an absolute URL")
 	holds(t, words(t, 0, "purge", s.url+"/object/1", "--everywhere", "--admin", a.admin), "done")
 }
 

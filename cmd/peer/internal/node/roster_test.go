@@ -110,7 +110,7 @@ func TestStranger(t *testing.T) {
 			return resp.StatusCode, resp.Header.Get("Cache-Status"), string(body)
 		}
 		if code, status, body := ask("1.1 edge, 1.1 p1"); code != 403 || status != "p0; detail=not-a-sibling" ||
-			body != "p0: a sibling's name, and not that sibling.\n" {
+			body != "p0: the request names a sibling that did not send it.\n" {
 			t.Errorf("in p1's name: %d, %q, %q", code, status, body)
 		}
 		for _, via := range []string{"1.1 edge", "1.1 p1, 1.1 edge (squid/5.7)"} {

@@ -21,61 +21,61 @@ type Config struct {
 	cache.Config // New sets Transport, Siblings, Recode and Invalidates, and both timeouts to 60 s if they are 0
 
 	Origin  *url.URL        // reverse proxy for this origin (scheme, host and an optional path prefix), whatever host clients name
-	Sites   []Site          // or for these; without both it is a forward proxy
+	Sites   []Site          // or a reverse proxy for these; without Origin and Sites, a forward proxy
 	Locator sibling.Locator // which peers may hold an object; nil = no cooperation
 	Health  *sibling.Health // of the siblings; nil = one of its own
 
-	// TrustedProxies are the networks of proxies before a reverse proxy that are believed
-	// when they say for whom they ask. ClientTLS says that clients may come by https. With
-	// either the scheme by which a client asked is in the key.
+	// TrustedProxies are the networks of the proxies in front of a reverse proxy whose forwarding
+	// fields are trusted. ClientTLS says that clients may use https. With either, the client's
+	// scheme is part of the key.
 	TrustedProxies []netip.Prefix
 	ClientTLS      bool
 
-	// Rules say what is kept beyond what origins say. Without one that says otherwise no
-	// response with a Set-Cookie is.
+	// Rules are the operator's caching rules. Unless one of them allows it, no response with
+	// a Set-Cookie is stored.
 	Rules rules.Set
 
-	// Dial connects to origins, siblings and CONNECT targets, within the time that its
-	// context has; nil = net.Dialer.
+	// Dial connects to origins, siblings and CONNECT targets; nil = net.Dialer. Its context
+	// has the deadline.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// OriginTransport replaces the transport to origins that is built on Dial, and sees to
-	// the deadlines until the answer's header.
+	// OriginTransport replaces the transport to origins that is built on Dial. It must enforce
+	// the deadlines until the response header itself.
 	OriginTransport http.RoundTripper
 	// SiblingTransport replaces the transport to siblings that is built on Dial.
 	// It must send absolute-form requests to the sibling (see sibling.NewHTTPTransport).
 	SiblingTransport http.RoundTripper
 
-	// Deadlines to origins, each 0 = 60 s: for a connection, TLS included, and of a
-	// CONNECT target alike; from the end of a request to the header of its answer.
+	// Deadlines for origins, each 0 = 60 s. ConnectTimeout is for a connection, TLS included,
+	// also to a CONNECT target. FirstByteTimeout is from the end of a request to the header of
+	// its response.
 	ConnectTimeout, FirstByteTimeout time.Duration
 
-	MaxIdle int // connections to origins that are kept open for later; 0 = 1,024
+	MaxIdle int // idle connections to origins that are kept open; 0 = 1,024
 
-	SiblingTimeout time.Duration        // to a sibling's response header, and to ours for a Squid; 0 = 500 ms; see sibling.Config
-	Late           func() time.Duration // by how much this process runs late, see sibling.Config; nil = it does not
+	SiblingTimeout time.Duration        // until a sibling's response header, and until ours to a Squid; 0 = 500 ms; see sibling.Config
+	Late           func() time.Duration // see sibling.Config; nil = never late
 
-	// Own are the paths at which the peer answers for itself, if a request names no
-	// host. Such requests are neither counted nor observed.
+	// Own are handlers of the peer itself, by path, for requests without a host in the request
+	// line. Such requests are neither counted nor observed.
 	Own map[string]http.Handler
 
-	// Admit says why a question of a cache that calls itself by a name, in Via, is
-	// not to be answered, because that is a sibling's and it is not that sibling;
-	// nil error = it is, or no sibling has that name. nil = all are answered. It is
-	// called for each question and must not block.
+	// Admit returns an error if a lookup request names a sibling in Via, but does not come from
+	// that sibling. A name that no sibling has is no error. nil = all are answered. It is
+	// called for each lookup request and must not block.
 	Admit func(r *http.Request, name string) error
 
 	AllowClient  func(remote string) bool     // who may use a forward proxy, by the address and port of the connection; nil = everybody
 	AllowConnect func(host, port string) bool // which CONNECT targets a forward proxy tunnels to; nil = all
 
-	// Purge has all peers apply targets, and returns how many responses were concerned
-	// here, and which peers have not done it yet. nil = a PURGE goes to the origin.
+	// Purge invalidates targets at all peers. It returns how many responses it removed here,
+	// and which peers have not done it yet. nil = a PURGE goes to the origin.
 	Purge func(ctx context.Context, targets []invalidation.Target) (removed int, late []string)
-	// PurgeClients are those whose PURGE is carried out; none = this machine's.
+	// PurgeClients are the networks from which a PURGE is carried out; none = this machine.
 	PurgeClients []netip.Prefix
 
 	// Observe is called once for every request, after its answer; it must not block.
 	Observe func(Event)
-	// Tracing makes a span of each request and of what is asked for its sake; nil =
-	// none.
+	// Tracing makes a span of each request, and of the requests to siblings and origins that
+	// it causes; nil = no spans.
 	Tracing *tracing.Tracer
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// connect tunnels a CONNECT request's bytes to its target and back (RFC 9110
-// section 9.3.6). They are not looked at and not cached.
+// connect tunnels a CONNECT request's bytes to its target and back, unread (RFC 9110
+// section 9.3.6).
 func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 	refuse := func(status int, detail, text string) cache.Result {
 		return h.cache.Refuse(w, r, cache.ClientError, status, detail, text)
@@ -52,15 +52,15 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 	return h.tunnel(w, r, http.StatusOK, head.Bytes(), conn.Patient(target, h.cfg.SendTimeout))
 }
 
-// tunnel has the client's connection begin with a head, and then carries bytes both ways between
-// it and the target, which it closes.
+// tunnel takes over the client's connection, writes head to it, and then copies bytes both ways
+// between it and the target. It closes both.
 func (h *Handler) tunnel(w http.ResponseWriter, r *http.Request, status int, head []byte, target io.ReadWriteCloser) cache.Result {
 	hijacked, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		target.Close()
 		return h.cache.Refuse(w, r, cache.ClientError, http.StatusHTTPVersionNotSupported, "no-tunnels", "tunnels work over HTTP/1.1 only")
 	}
-	client := conn.Patient(hijacked, h.cfg.SendTimeout) // Hijack ended that of the server
+	client := conn.Patient(hijacked, h.cfg.SendTimeout) // after Hijack, the server's limit no longer applies
 	closeBoth := func() { client.Close(); target.Close() }
 	defer closeBoth()
 	defer context.AfterFunc(h.closed, closeBoth)()
@@ -69,7 +69,7 @@ func (h *Handler) tunnel(w http.ResponseWriter, r *http.Request, status int, hea
 	if _, res.Err = client.Write(head); res.Err != nil {
 		return res
 	}
-	early := make([]byte, buf.Reader.Buffered()) // sent before we answered
+	early := make([]byte, buf.Reader.Buffered()) // what the client sent before our answer
 	io.ReadFull(buf.Reader, early)
 	if _, res.Err = target.Write(early); res.Err == nil {
 		res.Bytes = splice(client, target, h.cfg.BetweenBytesTimeout)
@@ -78,9 +78,9 @@ func (h *Handler) tunnel(w http.ResponseWriter, r *http.Request, status int, hea
 	return res
 }
 
-// splice copies both ways until both ends are done, and returns the bytes that went to
-// the client. Once one end is, the other may pause for the limit: it may not know, or not
-// care, that nobody is there. An end that takes nothing for the limit of sending is
+// splice copies both ways until both ends are done, and returns the bytes that went to the
+// client. Once one end is done, a pause of the other longer than limit ends the tunnel: that end
+// may not notice that its partner has gone. An end that reads nothing for the send timeout is
 // done, too (see [conn.Patient]).
 func splice(client, target io.ReadWriteCloser, limit time.Duration) (down int64) {
 	var wg sync.WaitGroup
@@ -90,12 +90,13 @@ func splice(client, target io.ReadWriteCloser, limit time.Duration) (down int64)
 	return down
 }
 
-// carry copies one way. The loop ends: each round but the last carries something.
+// carry copies one way until from ends, or pauses for longer than limit after the other way
+// ended. The loop ends: each round but the last copies something.
 func carry(to, from io.ReadWriteCloser, limit time.Duration) (done int64) {
 	for {
 		n, err := io.Copy(to, from)
 		done += n
-		if n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) { // set by the end of the other way
+		if n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) { // the other way sets the deadline when it ends
 			break
 		}
 		setReadDeadline(from, limit)

@@ -13,20 +13,20 @@ import (
 
 // An Event is one finished request.
 type Event struct {
-	asked        string        // what the request line names
-	target       *url.URL      // what that means; nil = nothing
-	cache.Result               // Status, Outcome, Peer, Asked, FalseHits, SiblingErrors, Stale, Bytes, Broken, Err
-	Sibling      bool          // the request came from a sibling (only-if-cached, by way of another cache)
-	Refused      bool          // it was a question in a sibling's name by somebody else
-	Closed       bool          // it came from a Squid and was answered by closing the connection
-	Duration     time.Duration // from the request's arrival to the answer's end
-	Request      *http.Request // as it came; not to be kept or changed
-	Client       string        // the address of the client; see [Handler.Client]
-	Trace        string        // in which the request is, hexadecimal; "" = none
+	asked  string   // the target in the request line
+	target *url.URL // the absolute URL of it; nil if the request was refused before that was known
+	cache.Result
+	Sibling  bool          // the request came from a sibling (only-if-cached, by way of another cache)
+	Refused  bool          // it named a sibling that did not send it
+	Closed   bool          // it came from a Squid and was answered by closing the connection
+	Duration time.Duration // from the request's arrival to the answer's end
+	Request  *http.Request // as received; it must not be kept or changed
+	Client   string        // the address of the client; see [Handler.Client]
+	Trace    string        // the identifier of the request's trace, hexadecimal; "" = none
 }
 
-// URL returns the URL that was asked for; for a CONNECT its target, and what was no request
-// for this proxy as it came.
+// URL returns the URL of the request. For a CONNECT it is the target, and for a refused request
+// the target in the request line.
 func (e *Event) URL() string {
 	if e.target == nil {
 		return e.asked
@@ -34,72 +34,73 @@ func (e *Event) URL() string {
 	return e.target.String()
 }
 
-// Counts is a snapshot of a [Handler]'s counters; all start at 0 and only grow.
-// Requests is the sum of the outcomes, which are the next ten.
+// Counts is a snapshot of a [Handler]'s counters. All start at 0 and only grow. Requests is the
+// sum of the ten outcomes below it.
 type Counts struct {
 	Requests      uint64 `json:"requests"` // all, siblings' included
 	LocalHits     uint64 `json:"local_hits"`
 	Revalidations uint64 `json:"revalidations"` // stale copies confirmed while a client waited
 	SiblingHits   uint64 `json:"sibling_hits"`
-	OriginFetches uint64 `json:"origin_fetches"` // clients answered from the origin, of what a cache may answer
+	OriginFetches uint64 `json:"origin_fetches"` // requests that a cache may answer, answered by the origin
 	Collapsed     uint64 `json:"collapsed"`
-	Bypassed      uint64 `json:"bypassed"` // clients answered from the origin, of what no cache answers
+	Bypassed      uint64 `json:"bypassed"` // requests that no cache may answer, answered by the origin
 	NotCached     uint64 `json:"not_cached"`
 	ClientErrors  uint64 `json:"client_errors"`
 	GatewayErrors uint64 `json:"gateway_errors"`
 	ClientsGone   uint64 `json:"clients_gone"`
 
-	BrokenBodies    uint64            `json:"broken_bodies"` // answers cut short after they began, by us or by the client
+	BrokenBodies    uint64            `json:"broken_bodies"` // answers cut short after they began, by this peer or by the client
 	StaleServed     uint64            `json:"stale_served"`
 	Stored          uint64            `json:"stored"`
-	NotStored       map[string]uint64 `json:"not_stored"`        // whole answers of origins to GET, by what kept them out of the store (an [rfc9111.Obstacle])
+	NotStored       map[string]uint64 `json:"not_stored"`        // complete origin responses to GET, by the reason why they were not stored (an [rfc9111.Obstacle])
 	Invalidations   uint64            `json:"invalidations"`     // responses removed by unsafe methods
 	OriginRequests  uint64            `json:"origin_requests"`   // requests sent to origins, validations and background ones included
 	OriginErrors    uint64            `json:"origin_errors"`     // of those, failed without an answer
 	Background      uint64            `json:"background"`        // fetches that no client waited for
-	BodiesResumed   uint64            `json:"bodies_resumed"`    // whose source ended within them, and another went on
-	BodiesTakenOver uint64            `json:"bodies_taken_over"` // whose source made no progress, and another went on
-	BodiesCut       uint64            `json:"bodies_cut"`        // that no source could finish
+	BodiesResumed   uint64            `json:"bodies_resumed"`    // bodies whose source ended early, continued from another source
+	BodiesTakenOver uint64            `json:"bodies_taken_over"` // bodies whose source made no progress, continued from another source
+	BodiesCut       uint64            `json:"bodies_cut"`        // bodies that no source could finish
 	Tunnels         uint64            `json:"tunnels"`
 
-	SiblingRequests uint64 `json:"sibling_requests"` // questions to siblings
-	SiblingsUseful  uint64 `json:"siblings_useful"`  // of those, answered with an object that was of use
+	SiblingRequests uint64 `json:"sibling_requests"` // requests to siblings
+	SiblingsUseful  uint64 `json:"siblings_useful"`  // of those, answered with a usable object
 	FalseHits       uint64 `json:"false_hits"`       // of those, answered that there is no fresh copy
 	SiblingErrors   uint64 `json:"sibling_errors"`   // of those, failed or too slow
-	SiblingsExcused uint64 `json:"siblings_excused"` // of the failed, those not held against the sibling: this process was late, or most siblings were
-	SiblingsSpared  uint64 `json:"siblings_spared"`  // questions not asked, since too many were lost
-	SiblingsOutrun  uint64 `json:"siblings_outrun"`  // of those, overtaken by a hedge
+	SiblingsExcused uint64 `json:"siblings_excused"` // of the failed, not counted against the sibling: this process was late, or most siblings were
+	SiblingsSpared  uint64 `json:"siblings_spared"`  // requests to siblings not sent, since too many had failed
+	SiblingsOutrun  uint64 `json:"siblings_outrun"`  // of the requests to siblings, overtaken by a hedge
 
 	SiblingsCompared uint64 `json:"siblings_compared"` // siblings' answers compared with the origin's
-	SiblingsRefuted  uint64 `json:"siblings_refuted"`  // of those, others than the origin's
-	SiblingsAccused  uint64 `json:"siblings_accused"`  // quarantines for a body that was spoilt or made up
+	SiblingsRefuted  uint64 `json:"siblings_refuted"`  // of those, different from the origin's
+	SiblingsAccused  uint64 `json:"siblings_accused"`  // quarantines of a sibling for a corrupt or invented body
 
-	Hedges        uint64 `json:"hedges"`         // questions, to origins included, asked because a sibling was late
+	Hedges        uint64 `json:"hedges"`         // further requests, to siblings or origins, sent because a sibling was late
 	HedgesWon     uint64 `json:"hedges_won"`     // of those, answered first
-	OriginsOutrun uint64 `json:"origins_outrun"` // hedges to origins that a sibling overtook after all
-	HedgesDenied  uint64 `json:"hedges_denied"`  // wanted, but over the budget
+	OriginsOutrun uint64 `json:"origins_outrun"` // hedges to origins that the late sibling overtook
+	HedgesDenied  uint64 `json:"hedges_denied"`  // hedges not sent, since the budget was spent
 
-	HomesAsked     uint64 `json:"homes_asked"`     // misses that asked who is fetching the object
-	LookupsSent    uint64 `json:"lookups_sent"`    // of those, that asked another peer, by a short message
-	FetchersFound  uint64 `json:"fetchers_found"`  // of those, that were told of somebody
-	FetchersShared uint64 `json:"fetchers_shared"` // of those, that got the object from there
+	HomesAsked     uint64 `json:"homes_asked"`     // misses that looked for a fetch in progress at the key's owner
+	LookupsSent    uint64 `json:"lookups_sent"`    // of those, lookups sent to another peer
+	FetchersFound  uint64 `json:"fetchers_found"`  // of the misses, those that learned of a peer with a fetch in progress
+	FetchersShared uint64 `json:"fetchers_shared"` // of those, misses that got the object from that peer
 
-	RefusedAskers       uint64 `json:"refused_askers"`         // questions in a sibling's name by somebody else
-	ServedToSiblings    uint64 `json:"served_to_siblings"`     // siblings' questions answered with the object
-	NotServedToSiblings uint64 `json:"not_served_to_siblings"` // siblings' questions answered 504 or, to a Squid, by closing
+	RefusedAskers       uint64 `json:"refused_askers"`         // lookup requests that named a sibling that did not send them
+	ServedToSiblings    uint64 `json:"served_to_siblings"`     // lookup requests of siblings answered with the object
+	NotServedToSiblings uint64 `json:"not_served_to_siblings"` // lookup requests of siblings answered 504 or, to a Squid, by closing the connection
 
 	BytesToClients    uint64 `json:"bytes_to_clients"` // body bytes, tunnels' included
 	BytesToSiblings   uint64 `json:"bytes_to_siblings"`
 	BytesFromOrigins  uint64 `json:"bytes_from_origins"` // tunnels' included
 	BytesFromSiblings uint64 `json:"bytes_from_siblings"`
 
-	// Answers by the time from a request's arrival to the answer's end: element i counts those that
-	// took less than 2^i eighths of a millisecond and are in no element before it, the last all others.
-	Latency       []uint64 `json:"latency"`        // of clients' hits and misses
-	OriginLatency []uint64 `json:"origin_latency"` // of those that the origin answered
+	// Histograms of the time from a request's arrival to the end of its answer. Element i counts
+	// answers that took less than 2^i eighths of a millisecond and are in no element before it.
+	// The last counts all others.
+	Latency       []uint64 `json:"latency"`        // clients' hits and misses
+	OriginLatency []uint64 `json:"origin_latency"` // of those, answered by the origin
 }
 
-// latencies counts answers by their time, as Counts has them: up to 4 minutes, and longer.
+// latencies is a histogram as in Counts. The last element counts answers of 4 minutes or more.
 type latencies [22]atomic.Uint64
 
 func (l *latencies) observe(d time.Duration) {
@@ -114,7 +115,8 @@ func (l *latencies) counts() []uint64 {
 	return n
 }
 
-// counters are what the Handler itself counts.
+// counters are those that the Handler itself keeps; others are kept by the cache and by the
+// client for siblings.
 type counters struct {
 	outcomes                        [cache.Outcomes]atomic.Uint64
 	broken, stale, tunnels          atomic.Uint64

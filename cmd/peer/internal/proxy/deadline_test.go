@@ -26,7 +26,7 @@ func TestOriginDeadlines(t *testing.T) {
 		return here, nil
 	}
 	for name, c := range map[string]struct {
-		dial   dialFunc
+		dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 		tune   func(*Config)
 		method string
 		want   time.Duration

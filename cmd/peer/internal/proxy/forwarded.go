@@ -11,18 +11,18 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// misleading are request fields by which a client could make an origin answer for something
-// other than the URL under which the response is stored, or pass for another client. They are
-// always dropped.
+// misleading are request fields by which a client could make an origin answer for a URL other
+// than the one under which the response is stored, or impersonate another client. They are always
+// dropped.
 var misleading = fieldSet("X-Forwarded-Port", "X-Forwarded-Server", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "X-Forwarded-Ssl",
 	"X-Forwarded-Protocol", "X-Url-Scheme", "Front-End-Https", "X-Original-Url", "X-Original-Host", "X-Rewrite-Url", "X-Host",
 	"X-Http-Host-Override", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Client-Ip", "Cf-Connecting-Ip",
 	"Fastly-Client-Ip", "Proxy")
 
-// relayed are fields in which a proxy names its client; they are believed from trusted proxies.
+// relayed are fields in which a proxy describes its client. Only those of trusted proxies are kept.
 var relayed = fieldSet("X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded")
 
-// overriding are those by which a GET becomes another method at some origins.
+// overriding are fields by which some origins treat a GET as another method.
 var overriding = fieldSet("X-Http-Method-Override", "X-Http-Method", "X-Method-Override")
 
 func fieldSet(names ...string) map[string]bool {
@@ -33,80 +33,74 @@ func fieldSet(names ...string) map[string]bool {
 	return set
 }
 
-// trustedProxies are the networks of proxies that are believed when they name their client.
-type trustedProxies []netip.Prefix
+// contains reports whether ip is in one of the networks.
+func contains(networks []netip.Prefix, ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
 
-func (t trustedProxies) has(addr string) bool {
-	if len(t) == 0 {
+// trusts reports whether a connection from addr, with its port, is a trusted proxy's.
+func (h *Handler) trusts(addr string) bool {
+	if len(h.cfg.TrustedProxies) == 0 {
 		return false
 	}
 	at, err := netip.ParseAddrPort(addr)
-	if err != nil {
-		return false
-	}
-	return t.contains(at.Addr())
+	return err == nil && contains(h.cfg.TrustedProxies, at.Addr())
 }
 
-func (t trustedProxies) contains(ip netip.Addr) bool {
-	ip = ip.Unmap().WithZone("")
-	return slices.ContainsFunc(t, func(p netip.Prefix) bool { return p.Contains(ip) })
-}
-
-// client returns the address of r's client, by what trusted proxies say of it: the last
-// one that is not a trusted proxy's.
-func (t trustedProxies) client(r *http.Request) string {
+// Client returns the address of r's client: that of the connection or, if that is a trusted
+// proxy's, the last one in X-Forwarded-For that is not.
+func (h *Handler) Client(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
 	}
-	if !t.has(r.RemoteAddr) {
+	if !h.trusts(r.RemoteAddr) {
 		return host
 	}
-	hops := slices.Collect(rfc9111.Members(r.Header["X-Forwarded-For"]))
-	for _, hop := range slices.Backward(hops) {
+	for _, hop := range slices.Backward(slices.Collect(rfc9111.Members(r.Header["X-Forwarded-For"]))) {
 		ip, err := netip.ParseAddr(hop)
 		if err != nil {
 			return host
 		}
-		if host = hop; !t.contains(ip) {
+		if host = hop; !contains(h.cfg.TrustedProxies, ip) {
 			return host
 		}
 	}
 	return host
 }
 
-// asked is by which scheme and host a client asked, as far as it is known.
+// An asked is the scheme and host that a client used, as far as known.
 type asked struct {
 	scheme string
-	host   string // by X-Forwarded-Host or Forwarded of a trusted proxy, in lower case; "" = unknown
+	host   string // of X-Forwarded-Host or Forwarded of a trusted proxy, in lower case; "" = unknown
 }
 
-// withoutClaims returns r without the fields that mislead origins, and says what those
-// that may be believed mean. Of X-Forwarded-For and its kin and of Forwarded only the
-// first are believed if there are both: a proxy that sets the one passes the other on as
-// it came. r's header is not changed.
+// withoutClaims returns r without misleading fields, and the meaning of the trusted ones. If
+// X-Forwarded-* and Forwarded are both present, only X-Forwarded-* is trusted: a proxy that sets
+// one kind passes the other on as received. r's header is not changed.
 func (h *Handler) withoutClaims(r *http.Request) (*http.Request, asked) {
 	a := asked{scheme: "http"}
 	if r.TLS != nil {
 		a.scheme = "https"
 	}
 	trusted := false
-	ends := func(name string) bool {
+	drop := func(name string) bool {
 		return misleading[name] || relayed[name] && !trusted || overriding[name] && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 	}
 	some, claims := false, false
 	for name := range r.Header {
-		some = some || ends(name)
+		some = some || drop(name)
 		claims = claims || relayed[name]
 	}
 	if !some {
 		return r, a
 	}
-	trusted = claims && h.trusted.has(r.RemoteAddr)
+	trusted = claims && h.trusts(r.RemoteAddr)
 	clone := *r
 	clone.Header = r.Header.Clone()
 	for name := range r.Header {
-		if ends(name) {
+		if drop(name) {
 			delete(clone.Header, name)
 		}
 	}
@@ -116,7 +110,7 @@ func (h *Handler) withoutClaims(r *http.Request) (*http.Request, asked) {
 	return &clone, a
 }
 
-// believe takes what the nearest proxy says.
+// believe sets what the nearest proxy says.
 func (a *asked) believe(h http.Header) {
 	proto, host := last(h["X-Forwarded-Proto"]), last(h["X-Forwarded-Host"])
 	if proto != "" || host != "" || h["X-Forwarded-For"] != nil {
@@ -160,8 +154,8 @@ func validHost(s string) bool {
 	return err == nil && u.Host == s && u.User == nil && u.Hostname() != ""
 }
 
-// setForwarded sets the fields that name the client to an origin, in the header of a request
-// that came from remote, by a scheme and, unless host is "", to a host.
+// setForwarded sets the fields that describe the client to an origin: its address, from remote,
+// and the scheme and the host that it used. host "" = none.
 func setForwarded(h http.Header, remote, scheme, host string) {
 	lines := []string{"", scheme, host} // of the fields below, one each
 	if ip, _, err := net.SplitHostPort(remote); err == nil {
@@ -171,7 +165,7 @@ func setForwarded(h http.Header, remote, scheme, host string) {
 		}
 		lines[0] = chain
 		h["X-Forwarded-For"] = lines[0:1:1]
-		if lines := h["Forwarded"]; lines != nil { // from a trusted proxy, else it is gone
+		if lines := h["Forwarded"]; lines != nil { // from a trusted proxy: others were dropped
 			if strings.Contains(ip, ":") {
 				ip = `"[` + ip + `]"`
 			}
@@ -185,7 +179,8 @@ func setForwarded(h http.Header, remote, scheme, host string) {
 	}
 }
 
-// doNotShare keeps a response out of the store that varies by the client, which is in no key.
+// doNotShare prevents a response that varies by the client from being stored, since the client is
+// not part of any key.
 func doNotShare(h http.Header) {
 	for name := range rfc9111.Members(h["Vary"]) {
 		if n := http.CanonicalHeaderKey(name); n == "X-Forwarded-For" || n == "Forwarded" {
@@ -194,7 +189,3 @@ func doNotShare(h http.Header) {
 		}
 	}
 }
-
-// Client returns the address of r's client: that of the connection or, if it is a trusted
-// proxy's, what that says.
-func (h *Handler) Client(r *http.Request) string { return h.trusted.client(r) }

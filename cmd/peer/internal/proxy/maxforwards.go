@@ -7,8 +7,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 )
 
-// maxForwards answers an OPTIONS or TRACE that may go no further, and counts the
-// others down (RFC 9110 section 7.6.2).
+// maxForwards implements Max-Forwards of OPTIONS and TRACE (RFC 9110 section 7.6.2): it answers a
+// request with 0, and decrements any other number.
 func (h *Handler) maxForwards(w http.ResponseWriter, r *http.Request) (res cache.Result, done bool) {
 	if r.Method != http.MethodOptions && r.Method != http.MethodTrace {
 		return res, false

@@ -14,10 +14,9 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// Target is what an invalidation is for that removes every stored response of an absolute
-// URL, whatever the request fields it was selected by, or of all that begin with it, which
-// must name at least a scheme and a host. To a reverse proxy of one origin either may be a
-// path.
+// Target returns the target of an invalidation of every stored response of an absolute URL, all
+// variants included. With prefix it is for all URLs that begin with rawURL, which must have at
+// least a scheme and a host. At a reverse proxy for one origin either may be a path.
 func (h *Handler) Target(rawURL string, prefix bool) (invalidation.Target, error) {
 	u, err := h.parse(rawURL)
 	if err != nil {
@@ -34,8 +33,8 @@ func (h *Handler) targetOf(u *url.URL, prefix bool) invalidation.Target {
 	return cache.TargetOf(rfc9111.CanonicalURL(u), prefix)
 }
 
-// Invalidated removes what a peer, or this one, says is out of date, or makes it stale, and
-// returns how many responses there were. Where clients come by both schemes, a page is out of date by both.
+// Invalidated removes the responses that an invalidation is for, or makes them stale, and returns
+// their number. Where clients use both schemes, it applies to both URLs.
 func (h *Handler) Invalidated(t invalidation.Target) int {
 	n := h.cache.Invalidated(t)
 	if other := otherScheme(t.Name, rfc9111.Identity("", nil, nil)); h.bySchemes && other != "" && t.Kind != invalidation.Tag {
@@ -45,8 +44,7 @@ func (h *Handler) Invalidated(t invalidation.Target) int {
 	return n
 }
 
-// otherScheme returns a URL behind a prefix with https for http, or http for https; "" if
-// there is none of them.
+// otherScheme exchanges http and https in s, which is a URL behind a prefix; "" = it has neither.
 func otherScheme(s, prefix string) string {
 	if rest, ok := strings.CutPrefix(s, prefix+"http://"); ok {
 		return prefix + "https://" + rest
@@ -57,8 +55,9 @@ func otherScheme(s, prefix string) string {
 	return ""
 }
 
-// invalidates is [rfc9111.Invalidated] for the URLs under which responses are kept: of a
-// page that a Location names as clients know it, and of the same by the other scheme.
+// invalidates is [rfc9111.Invalidated] for the URLs under which responses are stored. It maps
+// Location and Content-Location to those, and adds each URL with the other scheme where clients
+// use both.
 func (h *Handler) invalidates(method string, target *url.URL, status int, header http.Header) []string {
 	var site *upstream
 	switch {
@@ -75,10 +74,9 @@ func (h *Handler) invalidates(method string, target *url.URL, status int, header
 		if err != nil || header.Get(name) == "" || site == nil {
 			continue
 		}
-		prefix := site.Origins[0]
 		switch {
 		case site.alone && ref.Host == "" && strings.HasPrefix(ref.Path, "/"):
-			ref.Path, ref.RawPath = strings.TrimSuffix(prefix.Path, "/")+ref.Path, strings.TrimSuffix(prefix.EscapedPath(), "/")+ref.EscapedPath()
+			under(site.Origins[0], ref)
 		case site.Name != "" && ref.Host != "" && site.serves(authority(ref.Scheme, ref.Host), ref.Path, false):
 			ref.Host = site.Name
 		}
@@ -96,12 +94,12 @@ func (h *Handler) invalidates(method string, target *url.URL, status int, header
 	return urls
 }
 
-// Newest is when the newest response was stored of those that a former life left; the
-// zero Time if there are none.
+// Newest returns when the newest response was stored that was found at the start; the zero Time
+// if none was found.
 func (h *Handler) Newest() time.Time { return h.cache.Store().Newest() }
 
-// Explain says what would become of a request for a URL, which may be a path to a
-// reverse proxy of one origin, and which rules decide it. Nothing is changed.
+// Explain returns what this peer would do with a request for a URL, and which rules decide that.
+// At a reverse proxy for one origin the URL may be a path. Nothing is changed.
 func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Explanation, []rules.Decision, error) {
 	u, err := h.parse(rawURL)
 	if err != nil {
@@ -110,17 +108,17 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Expl
 	header = header.Clone()
 	rfc9111.RemoveHopByHop(header)
 	var decisions []rules.Decision
-	r, past := h.rules.Load().Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, false,
+	r, bypass := h.rules.Load().Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, false,
 		func(d rules.Decision) { decisions = append(decisions, d) })
 	e := h.cache.Explain(r)
-	if past {
+	if bypass {
 		e.Verdict, e.Reason, e.Identities = cache.WouldPass, "rule", nil
 	}
 	return e, decisions, nil
 }
 
-// Candidates returns the siblings that would be asked a question, in their order
-// and with what is expected of each; nobody is asked.
+// Candidates returns the siblings to which a lookup would be sent, in this order, with the
+// expectations of each. It sends nothing.
 func (h *Handler) Candidates(q sibling.Question) []sibling.Step {
 	if h.siblings == nil {
 		return nil
@@ -128,7 +126,7 @@ func (h *Handler) Candidates(q sibling.Question) []sibling.Step {
 	return h.siblings.Plan(q)
 }
 
-// SiblingLoad returns how well siblings answer now.
+// SiblingLoad returns how siblings answer at the moment.
 func (h *Handler) SiblingLoad() sibling.Load {
 	if h.siblings == nil {
 		return sibling.Load{}
@@ -136,14 +134,14 @@ func (h *Handler) SiblingLoad() sibling.Load {
 	return h.siblings.Load()
 }
 
-// parse turns what an operator calls a URL into what the cache does.
+// parse returns the URL under which the cache stores the response for an operator's URL.
 func (h *Handler) parse(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	if (h.sites == nil || !h.sites[0].alone) && !u.IsAbs() {
-		return nil, fmt.Errorf("proxy: %q is no absolute URL, such as http://example.com/a", rawURL)
+		return nil, fmt.Errorf("proxy: %q is not an absolute URL, such as http://example.com/a", rawURL)
 	}
 	target, no := h.target(&http.Request{URL: u}, asked{scheme: "http"})
 	if no != nil {

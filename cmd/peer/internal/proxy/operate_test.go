@@ -96,7 +96,7 @@ func TestExplain(t *testing.T) {
 		if e, _, _ := w.peers["a"].Explain("GET", base+"/swr", nil); e.Verdict != cache.WouldHitStale || e.Stored[0].Listed {
 			t.Errorf("stale while revalidate: %+v", e)
 		}
-		if _, _, err := w.peers["a"].Explain("GET", "/x", nil); err == nil || !strings.Contains(err.Error(), "no absolute URL") {
+		if _, _, err := w.peers["a"].Explain("GET", "/x", nil); err == nil || !strings.Contains(err.Error(), "not an absolute URL") {
 			t.Errorf("a path to a forward proxy: %v", err)
 		}
 		if n := w.origin.count(); n != 2 {

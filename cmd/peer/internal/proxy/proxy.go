@@ -39,10 +39,9 @@ type Handler struct {
 
 	rules     atomic.Pointer[rules.Set]
 	coder     coding.Compressor
-	sites     []*upstream // nil = a forward proxy
-	trusted   trustedProxies
-	bySchemes bool            // clients may come by https: the scheme is in the key
-	closed    context.Context // ends with Close: tunnels end, and health checks
+	sites     []*upstream     // nil = a forward proxy
+	bySchemes bool            // clients may use https: the scheme is part of the key
+	closed    context.Context // ends at Close, and with it tunnels and health checks
 	stop      context.CancelFunc
 	watching  sync.WaitGroup
 }
@@ -54,7 +53,7 @@ func New(c Config) (*Handler, error) {
 	}
 	var err error
 	h := &Handler{cfg: c}
-	h.trusted, h.bySchemes = c.TrustedProxies, c.TrustedProxies != nil || c.ClientTLS
+	h.bySchemes = c.TrustedProxies != nil || c.ClientTLS
 	h.failing = &failings{log: c.Logger, forget: c.Origin == nil && c.Sites == nil}
 	h.openOrigins(&c)
 	if c.Locator != nil {
@@ -98,7 +97,7 @@ func (h *Handler) openOrigins(c *Config) {
 	sites := c.Sites
 	if c.Origin != nil {
 		origin := *c.Origin
-		origin.Host = authority(origin.Scheme, origin.Host) // or https://HOST:80 would be beside http://HOST
+		origin.Host = authority(origin.Scheme, origin.Host) // so that equal URLs are equal keys, with or without the default port
 		sites = []Site{{Origins: []*url.URL{&origin}, alone: true}}
 	}
 	for _, s := range sites {
@@ -157,19 +156,30 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
+// newOriginTransport returns a transport to origins. It also gives up an origin that reads nothing
+// of a request for too long.
 func newOriginTransport(c *Config) *http.Transport {
+	dial, connectTimeout, sendTimeout := c.Dial, c.ConnectTimeout, c.SendTimeout
 	return &http.Transport{
-		DialContext:            dialOrigin(c),
-		DisableCompression:     true, // bodies pass as the origin sends them
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+			defer cancel()
+			to, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return conn.Patient(to, sendTimeout), nil
+		},
+		DisableCompression:     true, // bodies are passed on as the origin sends them
 		ForceAttemptHTTP2:      true,
 		MaxIdleConnsPerHost:    64,
 		MaxIdleConns:           cmp.Or(c.MaxIdle, 1024),
 		IdleConnTimeout:        60 * time.Second,
-		TLSHandshakeTimeout:    c.ConnectTimeout,
+		TLSHandshakeTimeout:    connectTimeout,
 		ExpectContinueTimeout:  time.Second,
 		ResponseHeaderTimeout:  c.FirstByteTimeout,
 		MaxResponseHeaderBytes: 256 << 10,
-		ReadBufferSize:         8 << 10, // each request that waits has one; a long body is not read through it
+		ReadBufferSize:         8 << 10, // each waiting request has one; long bodies are not read through it
 	}
 }
 
@@ -185,14 +195,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.cfg.Tracing != nil {
 		r, span = h.cfg.Tracing.Request(r)
 	}
-	question := sibling.IsQuestion(r)
+	lookup := sibling.IsQuestion(r)
 	switch {
-	case question && !h.admits(r):
+	case lookup && !h.admits(r):
 		e.Sibling, e.Refused = true, true
-		e.Result = h.cache.Refuse(w, r, cache.ClientError, http.StatusForbidden, "not-a-sibling", "a sibling's name, and not that sibling")
-	case !question && h.cfg.AllowClient != nil && !h.cfg.AllowClient(r.RemoteAddr):
+		e.Result = h.cache.Refuse(w, r, cache.ClientError, http.StatusForbidden, "not-a-sibling", "the request names a sibling that did not send it")
+	case !lookup && h.cfg.AllowClient != nil && !h.cfg.AllowClient(r.RemoteAddr):
 		e.Result = h.cache.Refuse(w, r, cache.ClientError, http.StatusForbidden, "not-a-client", "this proxy is not for you: see --proxy-client")
-	case question && fromSquid(r.Header):
+	case lookup && fromSquid(r.Header):
 		e.Result = h.answerSquid(w, r, &e)
 	default:
 		e.Result = h.serve(w, r, &e)
@@ -207,11 +217,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.cfg.Observe(e)
 	}
 	if e.Broken || e.Closed {
-		panic(http.ErrAbortHandler) // the client must see that the body is not whole, or that there is no answer
+		panic(http.ErrAbortHandler) // closes the connection, which shows the client that the answer is incomplete or missing
 	}
 }
 
-// admits reports whether a question is from whom its last Via member names, if
+// admits reports whether a lookup request comes from the cache that its last Via member names, if
 // that is a sibling.
 func (h *Handler) admits(r *http.Request) bool {
 	if h.cfg.Admit == nil {
@@ -221,6 +231,7 @@ func (h *Handler) admits(r *http.Request) bool {
 	return name == "" || h.cfg.Admit(r, name) == nil
 }
 
+// serve answers a request, or refuses it. It sets what e says of the request.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.Result {
 	if r.Method == http.MethodConnect {
 		e.asked = r.Host
@@ -255,49 +266,49 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		e.target = r.URL
 		return h.purge(w, r)
 	}
-	question := sibling.IsQuestion(r)
-	r, past := h.rules.Load().Request(r, question, nil)
+	lookup := sibling.IsQuestion(r)
+	r, bypass := h.rules.Load().Request(r, lookup, nil)
 	e.target = r.URL
-	e.Sibling = question && r.Header["Via"] != nil
-	if !question && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
+	e.Sibling = lookup && r.Header["Via"] != nil
+	if !lookup && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
 		return h.cache.Refuse(w, r, cache.GatewayError, http.StatusLoopDetected, "loop", "the request has come through this cache before")
 	}
-	if webSocket && !question {
+	if webSocket && !lookup {
 		return h.upgrade(w, r)
 	}
 	if res, done := h.maxForwards(w, r); done {
 		return res
 	}
-	if past {
+	if bypass {
 		return h.cache.Pass(w, r)
 	}
 	return h.cache.Serve(w, r)
 }
 
-// framing has connections closed on which it is not certain where the next request begins, and
-// refuses a request whose own end is not certain.
+// framing prevents request smuggling. It has the connection closed after a request if it is not
+// certain where the next one begins, and refuses a request whose own end is not certain.
 func framing(w http.ResponseWriter, r *http.Request) *refusal {
 	switch {
 	case r.ProtoMajor != 1:
 	case r.ProtoMinor == 0 && r.ContentLength == 0 && r.Header["Content-Length"] == nil &&
 		(r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch):
-		// Or it has a Transfer-Encoding, which HTTP/1.0 knows nothing of and the server hides.
+		// It has no body, or a Transfer-Encoding, which HTTP/1.0 lacks and net/http hides.
 		w.Header().Set("Connection", "close")
 		return &refusal{http.StatusLengthRequired, "no-length", "a body in HTTP/1.0 needs a Content-Length"}
 	case r.ProtoMinor == 0 && r.ContentLength > 0:
-		w.Header().Set("Connection", "close") // what follows might not be framed
+		w.Header().Set("Connection", "close") // what follows the body may not be a request
 		if !conn.Framed(r.Context()) {
 			return &refusal{http.StatusBadRequest, "bad-framing", "a body in HTTP/1.0 comes first on its connection, and without a Transfer-Encoding"}
 		}
 	case len(r.TransferEncoding) > 0:
-		// It may have had a Content-Length besides, which the server hides, and which a proxy
-		// in front may have believed (RFC 9112 section 6.1).
+		// It may also have had a Content-Length, which net/http hides, and by which a proxy in
+		// front may have framed it (RFC 9112 section 6.1).
 		w.Header().Set("Connection", "close")
 	}
 	return nil
 }
 
-// refusal is why a request is none for this proxy.
+// A refusal is the answer to a request that this proxy does not accept.
 type refusal struct {
 	status       int
 	detail, text string
@@ -307,7 +318,7 @@ type refusal struct {
 func (h *Handler) target(r *http.Request, by asked) (t url.URL, no *refusal) {
 	u := r.URL
 	if strings.IndexByte(r.RequestURI, '#') >= 0 {
-		return t, &refusal{http.StatusBadRequest, "bad-target", "a request line has no fragment"}
+		return t, &refusal{http.StatusBadRequest, "bad-target", "a request line must not have a fragment"}
 	}
 	if h.sites != nil {
 		return h.siteTarget(r, by)
@@ -326,7 +337,7 @@ func (h *Handler) target(r *http.Request, by asked) (t url.URL, no *refusal) {
 	return t, nil
 }
 
-// withoutHopByHop returns r, or a copy if it has fields that end here.
+// withoutHopByHop returns r, or a copy without hop-by-hop fields if it has some.
 func withoutHopByHop(r *http.Request) *http.Request {
 	for _, name := range []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Upgrade",
 		"Proxy-Authorization", "Transfer-Encoding", "Proxy-Authenticate"} {
@@ -347,16 +358,16 @@ func (h *Handler) Store() *store.Store { return h.cache.Store() }
 // least once.
 func (h *Handler) Advertised() iter.Seq[string] { return h.cache.Advertised() }
 
-// SiblingGone tells that a peer of that name is no longer a member of the cluster:
-// what it was asked, and bodies that it is sending, are got from elsewhere at once.
+// SiblingGone must be called when a peer is no longer a member of the cluster. Requests to it
+// are then abandoned at once, and bodies that it is sending are continued from another source.
 func (h *Handler) SiblingGone(name string) {
 	if h.siblings != nil {
 		h.siblings.Gone(name)
 	}
 }
 
-// Close ends tunnels and background work and closes the store. Requests under
-// way are the http.Server's to wait for; call Close after it.
+// Close ends tunnels and background work, and closes the store. Call it after the http.Server has
+// finished the requests under way: Close does not wait for them.
 func (h *Handler) Close() error {
 	h.stop()
 	h.watching.Wait()

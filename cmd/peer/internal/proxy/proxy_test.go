@@ -345,7 +345,7 @@ func TestConfigRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	os.WriteFile(file, nil, 0o600)
 	_, err := New(Config{Config: cache.Config{Name: "two words"}, Origin: &url.URL{Scheme: "ftp", Host: "x"}, SiblingTimeout: -1})
-	for _, want := range []string{`"two words" cannot name a cache`, `"ftp://x" is no origin`, "negative"} {
+	for _, want := range []string{`"two words" cannot name a cache`, `"ftp://x" is not an origin`, "negative"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v; want %q", err, want)
 		}

@@ -11,32 +11,33 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// methodPurge asks a cache to remove what it holds of a URL. No standard says so; Varnish
-// and Squid made it a custom.
+// methodPurge removes the stored responses of a URL. It is in no standard, but customary since
+// Varnish and Squid.
 const methodPurge = "PURGE"
 
-// softPurge, with the value 1, has a PURGE make stale what it would remove, as at Fastly.
+// softPurge, with the value 1, makes a PURGE mark responses as stale instead of removing them, as
+// at Fastly.
 const softPurge = "Fastly-Soft-Purge"
 
-// mayPurge says why r, as the client sent it, is not carried out; 0 = it is. The client of a
-// request through another proxy is known only if that proxy is trusted: otherwise all clients
-// of a proxy on this machine could purge.
+// mayPurge returns why r, as the client sent it, is refused; status 0 = it is carried out. The
+// client behind another proxy is known only if that proxy is trusted: otherwise all clients of a
+// proxy on this machine could purge.
 func (h *Handler) mayPurge(r *http.Request) (status int, why string) {
 	from, err := netip.ParseAddr(h.Client(r))
 	relayed := r.Header["Via"] != nil || r.Header["X-Forwarded-For"] != nil || r.Header["Forwarded"] != nil
 	switch {
-	case relayed && !h.trusted.has(r.RemoteAddr):
-		return http.StatusForbidden, "a PURGE through a proxy is carried out only if --trusted-proxies names that"
+	case relayed && !h.trusts(r.RemoteAddr):
+		return http.StatusForbidden, "a PURGE through a proxy is carried out only if --trusted-proxies names that proxy"
 	case len(h.cfg.PurgeClients) == 0 && (err != nil || !from.IsLoopback()):
 		return http.StatusMethodNotAllowed, "PURGE is for this machine only: others need --purge-client"
-	case len(h.cfg.PurgeClients) > 0 && (err != nil || !trustedProxies(h.cfg.PurgeClients).contains(from)):
+	case len(h.cfg.PurgeClients) > 0 && (err != nil || !contains(h.cfg.PurgeClients, from)):
 		return http.StatusForbidden, "--purge-client does not name you"
 	}
 	return 0, ""
 }
 
-// purge carries out a PURGE: of the tags in its field Surrogate-Key, Cache-Tag or xkey or, if it
-// has none, of its URL.
+// purge carries out a PURGE of the tags in Surrogate-Key, Cache-Tag or xkey or, if there are none,
+// of the URL.
 func (h *Handler) purge(w http.ResponseWriter, r *http.Request) cache.Result {
 	soft := r.Header.Get(softPurge) == "1"
 	var targets []invalidation.Target
@@ -52,9 +53,9 @@ func (h *Handler) purge(w http.ResponseWriter, r *http.Request) cache.Result {
 		targets = []invalidation.Target{t}
 	}
 	removed, late := h.cfg.Purge(r.Context(), targets)
-	status, text := http.StatusOK, "done everywhere, with "+table.Of(removed, "response")+" here"
+	status, text := http.StatusOK, "done at all peers; "+table.Of(removed, "response")+" here"
 	if len(late) > 0 {
-		status, text = http.StatusAccepted, "not done yet, and going on: "+strings.Join(late, ", ")
+		status, text = http.StatusAccepted, "in progress, not yet done at: "+strings.Join(late, ", ")
 	}
 	return h.cache.Refuse(w, r, cache.Bypass, status, "purge", text)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
-// ruled makes of what origins answer what the rules want.
+// ruled applies the rules to the responses of origins.
 type ruled struct {
 	http.RoundTripper
 	h *Handler
@@ -22,20 +22,22 @@ func (t ruled) RoundTrip(r *http.Request) (*http.Response, error) {
 		coding.Conditions(r.Header)
 	}
 	resp, err := t.RoundTripper.RoundTrip(r)
-	if err == nil {
-		now := time.Now
-		if t.h.cfg.Now != nil {
-			now = t.h.cfg.Now
-		}
-		if code != "" {
-			t.h.coder.Response(r, resp, code)
-		}
-		rules.Response(r, resp.StatusCode, resp.Header, now())
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	if code != "" {
+		t.h.coder.Response(r, resp, code)
+	}
+	now := time.Now
+	if t.h.cfg.Now != nil {
+		now = t.h.cfg.Now
+	}
+	rules.Response(r, resp.StatusCode, resp.Header, now())
+	return resp, nil
 }
 
-// recode says how the response to r is made of one without a content coding; nil = it is not.
+// recode returns the function that makes the response to r from a stored one without a content
+// coding; nil if the rules want none.
 func (h *Handler) recode(r *http.Request, header http.Header) func(*http.Response) bool {
 	code := h.rules.Load().Coding(r)
 	if code == "" || code == "identity" || r.Method != http.MethodGet {
@@ -45,5 +47,5 @@ func (h *Handler) recode(r *http.Request, header http.Header) func(*http.Respons
 	return func(resp *http.Response) bool { return h.coder.Response(r, resp, code) }
 }
 
-// SetRules replaces the rules. What is stored keeps what was decided of it.
+// SetRules replaces the rules. Stored responses keep what was decided about them.
 func (h *Handler) SetRules(s rules.Set) { h.rules.Store(&s) }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -14,43 +15,42 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// A Site is what a reverse proxy serves under some hosts and a path. Responses are kept
-// under the URL by which clients ask for them, which siblings know too: never under an
-// origin's address.
+// A Site is what a reverse proxy serves under some hosts and a path. Responses are stored under
+// the URL that clients use, never under an origin's address, so that all siblings use the same key.
 type Site struct {
-	// Name stands for all Hosts in the URLs under which responses are kept: one URL
-	// space for all of them. "" = each host has its own.
+	// Name replaces the host in the URLs under which responses are stored, so that all Hosts
+	// share them. "" = each host has its own responses.
 	Name string
-	// Hosts are those of requests for this site, in lower case, with the port if it is not
-	// that of the scheme. "*.example.com" are all names that end so. None = all that no
-	// other site has.
+	// Hosts are those of requests for this site, in lower case, with the port if it is not the
+	// scheme's default. "*.example.com" matches all names with that ending. None = all hosts
+	// that no other site has.
 	Hosts []string
-	// Path is where the site begins: this path and what lies below it. "" = all. Where
-	// several sites fit, the one with the longest path is meant.
+	// Path is that of the site, which also has everything below it. "" = all paths. If several
+	// sites match, the longest path wins.
 	Path string
 
 	Origins []*url.URL // scheme, host and an optional prefix for paths; at least one
-	// Balance says that each request goes to the origin with the fewest under way. Else
-	// it goes to the first that works.
+	// Balance sends each request to the origin with the fewest requests under way. Without it,
+	// requests go to the first origin that works.
 	Balance bool
-	// Check is a path that each origin is asked for every five seconds; one that does not
-	// answer 2xx or 3xx gets no requests while another does. "" = nothing is asked for: an
-	// origin that fails is left alone for a second, doubling up to 30 s.
+	// Check is a path that is fetched from each origin every five seconds. An origin that does
+	// not answer 2xx or 3xx gets no requests while another does. "" = no checks: an origin that
+	// fails gets no requests for a second, doubling up to 30 s.
 	Check string
-	// Host is what origins get as Host; "" = the client's.
+	// Host is the Host field for origins; "" = the client's.
 	Host string
-	// TLS towards https origins; nil = the system's authorities, and no certificate.
+	// TLS is for https origins; nil = the system's authorities, and no client certificate.
 	TLS                              *tls.Config
 	ConnectTimeout, FirstByteTimeout time.Duration // 0 = those of [Config]
 
-	alone bool // it is Config.Origin: every host, in one URL space, under the origin's own URL
+	alone bool // it is Config.Origin: it has all hosts, and responses are stored under the origin's URL
 }
 
 func (s *Site) check() error {
 	var errs []error
 	for _, o := range s.Origins {
 		if o.Scheme != "http" && o.Scheme != "https" || o.Host == "" || o.RawQuery != "" || o.Fragment != "" || o.User != nil {
-			errs = append(errs, fmt.Errorf("proxy: %q is no origin: want http://HOST[:PORT][/PATH] or https", o))
+			errs = append(errs, fmt.Errorf("proxy: %q is not an origin: want http://HOST[:PORT][/PATH] or https", o))
 		}
 	}
 	if len(s.Origins) == 0 {
@@ -59,13 +59,13 @@ func (s *Site) check() error {
 	return errors.Join(errs...)
 }
 
-// serves reports whether the site is for a host and a path; or, for a URL under which
-// responses are kept, for the site of a name.
-func (s *Site) serves(host, path string, kept bool) bool {
+// serves reports whether the site has a host and a path: those of a request or, if key is true,
+// those of a URL under which responses are stored.
+func (s *Site) serves(host, path string, key bool) bool {
 	if p := strings.TrimSuffix(s.Path, "/"); p != "" && path != p && !strings.HasPrefix(path, p+"/") {
 		return false
 	}
-	if kept && s.Name != "" {
+	if key && s.Name != "" {
 		return host == s.Name
 	}
 	return len(s.Hosts) == 0 || slices.ContainsFunc(s.Hosts, func(own string) bool {
@@ -73,11 +73,11 @@ func (s *Site) serves(host, path string, kept bool) bool {
 	})
 }
 
-// find returns the site for a host and a path: of those that name the host before those
-// for all hosts, the one with the longest path. nil = there is none.
-func (h *Handler) find(host, path string, kept bool) (best *upstream) {
+// find returns the site that serves a host and a path; nil = none. Sites that list the host come
+// before those for all hosts; among equals the longest path wins.
+func (h *Handler) find(host, path string, key bool) (best *upstream) {
 	for _, u := range h.sites {
-		if u.serves(host, path, kept) && (best == nil || len(best.Hosts) == 0 && len(u.Hosts) > 0 ||
+		if u.serves(host, path, key) && (best == nil || len(best.Hosts) == 0 && len(u.Hosts) > 0 ||
 			(len(best.Hosts) == 0) == (len(u.Hosts) == 0) && len(u.Path) > len(best.Path)) {
 			best = u
 		}
@@ -85,8 +85,7 @@ func (h *Handler) find(host, path string, kept bool) (best *upstream) {
 	return best
 }
 
-// authority returns a host as it is kept: in lower case, without the port that the
-// scheme has anyway.
+// authority normalises a host: lower case, and without the scheme's default port.
 func authority(scheme, host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ":")
 	if scheme == "https" {
@@ -95,15 +94,23 @@ func authority(scheme, host string) string {
 	return strings.TrimSuffix(host, ":80")
 }
 
-// siteTarget maps a request to a reverse proxy to the URL under which its response is
-// kept. Siblings ask by that URL.
+// under puts the path of u below that of an origin.
+func under(o, u *url.URL) {
+	if prefix := strings.TrimSuffix(o.Path, "/"); prefix != "" {
+		u.RawPath = strings.TrimSuffix(o.EscapedPath(), "/") + u.EscapedPath()
+		u.Path = prefix + u.Path
+	}
+}
+
+// siteTarget returns the URL under which a reverse proxy stores the response to a request.
+// Siblings use that URL in their lookups.
 func (h *Handler) siteTarget(r *http.Request, a asked) (t url.URL, no *refusal) {
 	u := r.URL
 	switch {
 	case u.IsAbs() && u.Scheme != "http" && u.Scheme != "https":
-		return t, &refusal{http.StatusBadRequest, "bad-scheme", "only http and https URLs can be asked for here"}
+		return t, &refusal{http.StatusBadRequest, "bad-scheme", "only http and https URLs are served here"}
 	case !strings.HasPrefix(u.Path, "/") && !u.IsAbs():
-		return t, &refusal{http.StatusBadRequest, "bad-target", "the request line names no path"}
+		return t, &refusal{http.StatusBadRequest, "bad-target", "the request line has no path"}
 	}
 	if h.sites[0].alone {
 		return h.originTarget(r, a)
@@ -131,14 +138,14 @@ func (h *Handler) siteTarget(r *http.Request, a asked) (t url.URL, no *refusal) 
 	return t, nil
 }
 
-// originTarget maps a request to the proxy of one origin to the URL that it has there.
-// Where clients may come by https, that scheme is in the URL, as is a host that a trusted
-// proxy names: what the origin is told is never left out of the key.
+// originTarget is siteTarget for a single origin: the URL at the origin. Its scheme is the
+// client's where clients may use https, and its host is the one that a trusted proxy names, if
+// any: whatever is forwarded to the origin must be part of the key.
 func (h *Handler) originTarget(r *http.Request, a asked) (t url.URL, no *refusal) {
 	o, u := h.sites[0].Origins[0], r.URL
 	if u.IsAbs() {
 		same := strings.EqualFold(u.Host, o.Host) && (strings.EqualFold(u.Scheme, o.Scheme) || h.bySchemes)
-		if !same && (h.trusted == nil || r.RequestURI != "" && !sibling.IsQuestion(r)) || !strings.HasPrefix(u.Path, o.Path) {
+		if !same && (h.cfg.TrustedProxies == nil || r.RequestURI != "" && !sibling.IsQuestion(r)) || !strings.HasPrefix(u.Path, o.Path) {
 			return t, &refusal{http.StatusMisdirectedRequest, "wrong-origin", "this is a reverse proxy for another origin"}
 		}
 		return *u, nil
@@ -151,15 +158,12 @@ func (h *Handler) originTarget(r *http.Request, a asked) (t url.URL, no *refusal
 	if a.host != "" {
 		t.Host = authority(t.Scheme, a.host)
 	}
-	if prefix := strings.TrimSuffix(o.Path, "/"); prefix != "" {
-		raw := strings.TrimSuffix(o.EscapedPath(), "/") + u.EscapedPath()
-		t.Path, t.RawPath = prefix+u.Path, raw
-	}
+	under(o, &t)
 	return t, nil
 }
 
-// upstreams are the origins of all sites, as one transport: it takes requests for URLs
-// under which responses are kept.
+// upstreams is the transport to the origins of all sites. It takes requests for the URLs under
+// which responses are stored.
 type upstreams struct{ h *Handler }
 
 // RoundTrip changes r's header, which is the cache's own copy.
@@ -184,37 +188,34 @@ func (t upstreams) RoundTrip(r *http.Request) (*http.Response, error) {
 		host = site.Hosts[0]
 	}
 	setForwarded(r.Header, r.RemoteAddr, proto, host)
-	if resp, err := site.roundTrip(r, proto, host); err != nil {
-		return nil, err
-	} else {
+	resp, err := site.roundTrip(r, proto, host)
+	if err == nil {
 		doNotShare(resp.Header)
-		return resp, nil
 	}
+	return resp, err
 }
 
-// roundTrip asks the site's origins in turn. The loop ends: each origin is asked once. A
-// request with a body is sent once: nobody knows how much of it is left.
+// roundTrip sends r to the site's origins in turn until one answers. The loop ends: each origin
+// gets r once. A request with a body is sent only once, since part of the body may be consumed.
 func (u *upstream) roundTrip(r *http.Request, proto, host string) (*http.Response, error) {
-	candidates := u.candidates(time.Now())
-	for i, b := range candidates {
+	for candidates := u.candidates(time.Now()); ; candidates = candidates[1:] {
+		b := candidates[0]
 		resp, err := b.roundTrip(u.request(r, b, host))
 		if err == nil {
 			u.mapBack(resp.Header, proto, host)
 			return resp, nil
 		}
-		cause := fault(r, err)
-		if cause == nil {
+		if fault(r, err) == nil {
 			return nil, err
 		}
 		b.failed(time.Now())
-		if i == len(candidates)-1 || r.Body != nil || !rfc9111.IsSafe(r.Method) || r.Context().Err() != nil {
+		if len(candidates) == 1 || r.Body != nil || !rfc9111.IsSafe(r.Method) || r.Context().Err() != nil {
 			return nil, err
 		}
 	}
-	panic("proxy: a site without an origin")
 }
 
-// request is r as the origin b gets it.
+// request returns r as it is sent to the origin b.
 func (u *upstream) request(r *http.Request, b *backend, host string) *http.Request {
 	if u.alone && r.URL.Scheme == b.url.Scheme && r.URL.Host == b.url.Host && r.Host == b.url.Host {
 		return r
@@ -226,19 +227,14 @@ func (u *upstream) request(r *http.Request, b *backend, host string) *http.Reque
 	if u.alone {
 		return &out
 	}
-	if prefix := strings.TrimSuffix(b.url.Path, "/"); prefix != "" {
-		to.RawPath = strings.TrimSuffix(b.url.EscapedPath(), "/") + r.URL.EscapedPath()
-		to.Path = prefix + r.URL.Path
-	}
-	if out.Host = u.Host; out.Host == "" {
-		out.Host = host
-	}
+	under(b.url, &to)
+	out.Host = cmp.Or(u.Host, host)
 	return &out
 }
 
-// mapBack replaces an address of the site's origins in a response by what clients of a
-// scheme and a host can use: a path and no more, since under its URL a response may be
-// kept for more than one host.
+// mapBack replaces addresses of the site's origins in a response by references that clients can
+// use. These are paths without a host where possible, since one stored response may be served
+// under several hosts.
 func (u *upstream) mapBack(h http.Header, scheme, host string) {
 	for _, name := range []string{"Location", "Content-Location"} {
 		lines := h[name]
@@ -258,13 +254,14 @@ func (u *upstream) mapBack(h http.Header, scheme, host string) {
 	}
 }
 
-// mapped is a reference without the origin that it may point to.
-func mapped(at url.URL, o *url.URL, scheme, host string) (string, bool) {
+// mapped returns the reference at, to the origin o, as a client's reference; ok is false if it
+// does not lead to o or needs no change.
+func mapped(at url.URL, o *url.URL, scheme, host string) (to string, ok bool) {
 	prefix := strings.TrimSuffix(o.EscapedPath(), "/")
 	raw := at.EscapedPath()
 	switch {
 	case at.Host == "" && (prefix == "" || !strings.HasPrefix(raw, "/")):
-		return "", false // as it should be
+		return "", false // a client's reference already
 	case at.Host != "" && authority(at.Scheme, at.Host) != authority(o.Scheme, o.Host) && !strings.EqualFold(at.Host, o.Host):
 		return "", false
 	case prefix != "" && raw != prefix && !strings.HasPrefix(raw, prefix+"/"):
@@ -278,7 +275,7 @@ func mapped(at url.URL, o *url.URL, scheme, host string) (string, bool) {
 	} else if other {
 		raw = at.Scheme + "://" + host + raw
 	} else if strings.HasPrefix(raw, "//") {
-		raw = "/." + raw // a path, and not a host
+		raw = "/." + raw // otherwise it would be a host
 	}
 	if at.RawQuery != "" || at.ForceQuery {
 		raw += "?" + at.RawQuery

@@ -10,9 +10,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 )
 
-// fromSquid reports whether the cache that sent a request is a Squid: it says so
-// in the comment of its entry in Via, "1.1 name (squid/5.7)". Our peers make no
-// comment.
+// fromSquid reports whether the cache that sent a request is a Squid, by the comment of its member
+// of Via: "1.1 name (squid/5.7)". Peers write no comment.
 func fromSquid(h http.Header) bool {
 	lines := h["Via"]
 	if len(lines) == 0 {
@@ -24,40 +23,39 @@ func fromSquid(h http.Header) bool {
 	return ok && strings.HasPrefix(strings.ToLower(comment), "squid")
 }
 
-// answerSquid answers the question of a Squid, with a stored response or by
-// closing the connection: whatever else we say of our own, its client gets, or it
-// does not store what it fetches instead. A Squid that finds the connection closed
-// goes to the origin at once. The same happens if the answer does not begin in
-// time, for a Squid itself waits for a quarter of an hour.
+// answerSquid answers a Squid's lookup request, with a stored response or by closing the
+// connection. A Squid would pass any other answer of ours on to its client, or would not store
+// what it fetches instead. When the connection is closed it goes to the origin at once. It is
+// also closed if the answer does not begin in time, since a Squid waits for a quarter of an hour.
 func (h *Handler) answerSquid(w http.ResponseWriter, r *http.Request, e *Event) cache.Result {
 	a := &squidAnswer{ResponseWriter: w}
 	clock := time.AfterFunc(h.cfg.SiblingTimeout, a.giveUp)
 	res := h.serve(a, r, e)
 	clock.Stop()
-	a.Refused() // if it said nothing
+	a.Refused() // no effect if the answer has begun
 	e.Closed = a.state.Load() != begun
 	return res
 }
 
-// A squidAnswer decides whether there is an answer: it has begun, or it was refused or given up.
+// A squidAnswer is a ResponseWriter that sends either a whole answer or nothing.
 type squidAnswer struct {
 	http.ResponseWriter
 	state atomic.Int32 // 0 = undecided
 }
 
 const (
-	begun  int32 = iota + 1 // the header of a stored response was sent
-	closed                  // there is nothing to send, or it came too late
+	begun  int32 = iota + 1 // a stored response is being sent
+	closed                  // there was none, or it came too late
 )
 
-// begins reports whether the answer may be sent. From then on it may, or else it never may.
+// begins reports whether the answer may be sent, and decides that for good.
 func (a *squidAnswer) begins() bool {
 	a.state.CompareAndSwap(0, begun)
 	return a.state.Load() == begun
 }
 
-// giveUp closes the connection from outside of the handler, which may be waiting
-// for a disk that no longer answers.
+// giveUp closes the connection, from another goroutine than the handler's, which may be blocked by
+// a disk that does not respond.
 func (a *squidAnswer) giveUp() {
 	if !a.state.CompareAndSwap(0, closed) {
 		return
@@ -83,7 +81,7 @@ func (a *squidAnswer) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
-// ReadFrom lets the kernel move the body.
+// ReadFrom lets the kernel copy the body from a file.
 func (a *squidAnswer) ReadFrom(r io.Reader) (int64, error) {
 	if !a.begins() {
 		return 0, http.ErrHandlerTimeout

@@ -5,29 +5,24 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// isWebSocket reports whether r asks to change to the WebSocket protocol (RFC
-// 6455 section 4.1). Other upgrades are dropped with the connection fields: h2c
-// above all would carry requests past the cache.
+// isWebSocket reports whether r asks for an upgrade to WebSocket (RFC 6455 section 4.1). Other
+// upgrades are removed with the hop-by-hop fields: an upgrade to h2c would bypass the cache.
 func isWebSocket(r *http.Request) bool {
 	if r.Method != http.MethodGet || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return false
 	}
-	for token := range rfc9111.Members(r.Header["Connection"]) {
-		if strings.EqualFold(token, "upgrade") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(rfc9111.Members(r.Header["Connection"])), func(token string) bool { return strings.EqualFold(token, "upgrade") })
 }
 
-// upgrade passes r, with its upgrade, to the origin and, when that agrees, bytes
-// both ways. r's header is our own.
+// upgrade passes r on to the origin with its upgrade. If the origin agrees, it becomes a tunnel.
+// r's header is our own copy.
 func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) cache.Result {
 	out := r.Clone(r.Context())
 	out.RequestURI = ""
@@ -59,7 +54,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) cache.Result {
 	return res
 }
 
-// mark adds our part to an answer that passes by the cache.
+// mark adds our members of Via and Cache-Status to a response that bypasses the cache.
 func (h *Handler) mark(resp *http.Response) {
 	rfc9111.AddVia(resp.Header, 1, 1, h.cfg.Name)
 	status := rfc9111.Status{Cache: h.cfg.Name, Fwd: "bypass", FwdStatus: resp.StatusCode}

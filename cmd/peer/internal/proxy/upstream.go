@@ -9,36 +9,35 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	checkEvery   = 5 * time.Second  // an origin is asked for Site.Check, and has so long to answer
-	restShortest = time.Second      // for which an origin that failed is left alone,
-	restLongest  = 30 * time.Second // doubling up to this
+	checkEvery   = 5 * time.Second  // between two requests for Site.Check; also the limit for the answer
+	restShortest = time.Second      // pause for an origin after a failure, doubling with each
+	restLongest  = 30 * time.Second // up to this
 )
 
-// An upstream is a site with what is known of its origins.
+// An upstream is a site with the state of its origins.
 type upstream struct {
 	Site
 	backends []*backend
-	turn     atomic.Uint64
+	turn     atomic.Uint64 // of the round robin among equally busy origins
 }
 
 // A backend is one origin of a site.
 type backend struct {
 	url       *url.URL
 	transport *origins
-	count     bool // the requests under way
+	count     bool // maintain underWay
 	underWay  atomic.Int64
-	unchecked atomic.Bool // it failed its last check
+	unhealthy atomic.Bool // it failed its last check
 
 	mu       sync.Mutex
-	failures int // in a row
-	until    time.Time
+	failures int       // in a row
+	until    time.Time // of its pause
 }
 
 func newUpstream(s Site, transport *origins) *upstream {
@@ -49,8 +48,8 @@ func newUpstream(s Site, transport *origins) *upstream {
 	return u
 }
 
-// candidates returns the origins in the order in which to ask them: those that work
-// before those that failed lately.
+// candidates returns the origins in the order in which to try them: those that work before those
+// that failed lately.
 func (u *upstream) candidates(now time.Time) []*backend {
 	if len(u.backends) == 1 {
 		return u.backends
@@ -58,7 +57,7 @@ func (u *upstream) candidates(now time.Time) []*backend {
 	list := slices.Clone(u.backends)
 	rank := make(map[*backend]int64, len(list))
 	if u.Balance {
-		n := int(u.turn.Add(1) % uint64(len(list))) // equals take turns
+		n := int(u.turn.Add(1) % uint64(len(list))) // equally busy origins take turns
 		list = slices.Concat(list[n:], list[:n])
 	}
 	for _, b := range list {
@@ -76,7 +75,7 @@ func (u *upstream) candidates(now time.Time) []*backend {
 func (b *backend) rests(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.unchecked.Load() || now.Before(b.until)
+	return b.unhealthy.Load() || now.Before(b.until)
 }
 
 func (b *backend) failed(now time.Time) {
@@ -106,7 +105,7 @@ func (b *backend) roundTrip(r *http.Request) (*http.Response, error) {
 		b.underWay.Add(-1)
 	default:
 		resp.Body = &counted{ReadCloser: resp.Body, done: func() { b.underWay.Add(-1) }}
-		if rw, ok := resp.Body.(*counted).ReadCloser.(io.ReadWriteCloser); ok { // of a connection that changed its protocol
+		if rw, ok := resp.Body.(*counted).ReadCloser.(io.ReadWriteCloser); ok { // an upgraded connection
 			resp.Body = struct {
 				io.Writer
 				io.ReadCloser
@@ -116,7 +115,7 @@ func (b *backend) roundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// counted is a body at whose end a request is no longer under way.
+// A counted body calls done when it is closed, once.
 type counted struct {
 	io.ReadCloser
 	once sync.Once
@@ -128,7 +127,7 @@ func (c *counted) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// watch asks the origins for the site's check until ctx ends.
+// watch checks the origins' health until ctx ends.
 func (u *upstream) watch(ctx context.Context, name string, log *slog.Logger) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
@@ -148,8 +147,8 @@ func (u *upstream) watch(ctx context.Context, name string, log *slog.Logger) {
 func (b *backend) look(ctx context.Context, u *upstream, name string, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, checkEvery)
 	defer cancel()
-	at := *b.url
-	at.Path = strings.TrimSuffix(at.Path, "/") + u.Check
+	at := url.URL{Scheme: b.url.Scheme, Host: b.url.Host, Path: u.Check}
+	under(b.url, &at)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err == nil {
 		r.Header.Set("User-Agent", name+" health check")
@@ -168,7 +167,7 @@ func (b *backend) look(ctx context.Context, u *upstream, name string, log *slog.
 	if err != nil && context.Cause(ctx) == context.Canceled {
 		return
 	}
-	if was := b.unchecked.Swap(err != nil); was != (err != nil) {
+	if was := b.unhealthy.Swap(err != nil); was != (err != nil) {
 		if err != nil {
 			log.Warn("an origin fails its health check", "origin", b.url.Host, "err", err)
 		} else {
