@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Config is what an [Engine] needs to know.
+// Config configures an [Engine].
 type Config struct {
 	Origin uint64             // this member's ID
 	Life   uint64             // of its process; never 0
-	Key    ed25519.PrivateKey // by which it signs; nil = it does not
-	// Since is when this member, in a former life, was last in touch with others, if it
-	// still holds what it held then. The zero Time means that it begins with nothing.
+	Key    ed25519.PrivateKey // signs this member's entries; nil = they are not signed
+	// Since is when this member was last in touch with others in a former life, if it
+	// still holds the objects of that life. The zero Time means that it begins with nothing.
 	Since time.Time
 
-	// Bounds of what is remembered: entries, bytes of them, and for how long. Zero means
+	// Bounds of the entries that are remembered: their number, bytes and age. Zero means
 	// 65,536, 16 MiB and an hour.
 	Entries, Bytes int
 	Horizon        time.Duration
@@ -27,23 +27,23 @@ const (
 	defaultBytes   = 16 << 20
 	defaultHorizon = time.Hour
 	maxLogs        = 4096
-	logMemory      = 7 * 24 * time.Hour // for which it is known how long a log was
-	// gapMemory is how long a member that missed something takes nothing from those that
-	// missed it as well: they learn of it within seconds.
+	logMemory      = 7 * 24 * time.Hour // for which the length of a log without entries is remembered
+	// gapMemory is for how long a member that missed entries takes no object from members
+	// that missed them as well. Those learn of it within seconds.
 	gapMemory = time.Minute
 
-	pace       = 5 * time.Millisecond // between two pushes of what is new
+	pace       = 5 * time.Millisecond // between two pushes of new entries
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 500 * time.Millisecond
 	maxPush    = 8    // datagrams at once
-	maxBehind  = 1024 // entries that are pushed; beyond, the other recalls them
-	maxBlind   = 32   // entries that are pushed to one that has not said what it has
+	maxBehind  = 1024 // entries that are pushed; a member that lacks more recalls them
+	maxBlind   = 32   // entries that are pushed to a member that has sent no receipt yet
 
-	recallRetry = 500 * time.Millisecond // to the same member
-	ageSlack    = 2 * time.Second        // by which ages, told in seconds, may be wrong
+	recallRetry = 500 * time.Millisecond // between recalls from the same member
+	ageSlack    = 2 * time.Second        // by which ages, which are sent in seconds, may be wrong
 
-	// MaxConcerning is how many entries may concern one identity for its object to be
-	// taken from other members at all.
+	// MaxConcerning is the largest number of entries that a request to a sibling names. The
+	// object of an identity that more entries match is not taken from other members.
 	MaxConcerning = 32
 )
 
@@ -55,27 +55,27 @@ type Engine struct {
 	own   *log
 	peers map[uint64]*peer // living members, by ID
 
-	receipts []*log // whose origins are to be told how far this member has applied them
+	receipts []*log // whose origins get a receipt at the next Tick
 	out      Outputs
 	stats    Stats
 }
 
-// A peer is another living member. Of our log it has acknowledged all up to acked and been
-// sent all up to sent. What is between is in flight, and is sent again from retryAt on.
+// A peer is another living member. It has acknowledged our log up to entry acked, and was
+// sent the entries up to sent. Those between are in flight; they are sent again at retryAt.
 type peer struct {
 	name string
 	life uint64
 	key  ed25519.PublicKey
 
-	heard       bool // a receipt came from it
+	heard       bool // it has sent a receipt
 	acked, sent uint64
 	pushedAt    time.Time // last
 	retryAt     time.Time
 	wait        time.Duration // until the next retry
-	recallAt    time.Time     // when it may be asked again
+	recallAt    time.Time     // when the next recall may be sent to it
 }
 
-// dueAt returns when p is to be pushed to; the zero Time if it has everything.
+// dueAt returns when the next push to p is due; the zero Time if p has everything.
 func (e *Engine) dueAt(p *peer) time.Time {
 	switch {
 	case p.acked == e.own.known:
@@ -86,30 +86,30 @@ func (e *Engine) dueAt(p *peer) time.Time {
 	return p.retryAt
 }
 
-// Outputs is what the caller of an [Engine] is to do.
+// Outputs is what the caller of an [Engine] must do.
 type Outputs struct {
 	Datagrams []Datagram
-	Recalls   []string // members to send [Engine.Recall] to
-	Apply     []Step   // in this order; each then goes to [Engine.Applied]
+	Recalls   []string // members to send an [Engine.Recall] to
+	Apply     []Step   // to carry out in this order, each followed by [Engine.Applied]
 }
 
-// A Datagram is a message to send once, without knowing whether it arrives.
+// A Datagram is a message to send once; it may be lost.
 type Datagram struct {
 	To   string
 	Data []byte
 }
 
-// A Step is to be carried out, and then reported as applied.
+// A Step is one entry to apply.
 type Step struct {
-	Target Target // the zero Target means that nothing is to be done
+	Target Target // to remove; nothing if it is the zero Target
 	at     ID
 }
 
 // Stats counts what an [Engine] did since it was made.
 type Stats struct {
-	Everything    int64 // times that something was missed for good, and so all was invalidated
+	Everything    int64 // invalidations of all objects, because entries were missed for good
 	PushesOut     int64
-	Bad           int64 // datagrams that were none
+	Bad           int64 // malformed datagrams
 	Forged        int64 // entries without the signature of their origin
 	Remembered    int   // entries now
 	RememberBytes int   // of them
@@ -133,54 +133,54 @@ func New(c Config, now time.Time) *Engine {
 	return e
 }
 
-// Issue makes an invalidation, whose target must be valid ([Target.Check]), and returns its
-// place in this member's log. From now on [Engine.Concerning] names it.
+// Issue appends an invalidation to this member's log and returns its sequence number there. The
+// target must be valid ([Target.Check]). From now on [Engine.Concerning] names it.
 func (e *Engine) Issue(now time.Time, t Target) uint64 {
 	at := ID{e.own.Log, e.own.known + 1}
 	e.take(e.own, t.sign(at, e.cfg.Key), now)
 	return at.Sequence
 }
 
-// take adds the next entry of a log, to be applied.
-func (e *Engine) take(l *log, entry Invalidation, now time.Time) {
+// take adds the next entry of a log, and has it applied.
+func (e *Engine) take(l *log, entry entry, now time.Time) {
 	e.logs.add(l, entry, now)
 	e.logs.trim(now)
 	e.out.Apply = append(e.out.Apply, Step{entry.Target, ID{l.Log, l.known}})
 }
 
-// Applied notes that a step has been carried out. Steps come back in their order.
+// Applied notes that a step has been carried out. The caller must keep to the order of the steps.
 func (e *Engine) Applied(s Step) {
 	l := e.logs.by[s.at.Log]
 	if l == nil || s.at.Sequence <= l.applied {
 		return
 	}
 	l.applied = s.at.Sequence
-	e.receipt(l)
+	e.sendReceipt(l)
 }
 
-// receipt has the origin of a log told how far it was applied.
-func (e *Engine) receipt(l *log) {
+// sendReceipt has the next Tick send a receipt to the origin of a log.
+func (e *Engine) sendReceipt(l *log) {
 	if l != e.own && !l.receipt {
 		l.receipt = true
 		e.receipts = append(e.receipts, l)
 	}
 }
 
-// PeerUp notes that a member lives, which may be known already. key is that by which it
-// signs in this life; empty = it does not.
+// PeerUp notes that a member is alive; it may be known already. key verifies the member's
+// signatures in this life; empty = it does not sign.
 func (e *Engine) PeerUp(now time.Time, name string, id, life uint64, key ed25519.PublicKey) {
 	if p := e.peers[id]; p == nil || p.life != life || p.name != name {
 		e.peers[id] = &peer{name: name, life: life, key: key, wait: firstRetry}
 	}
 }
 
-// PeerDown notes that a member is gone. It hears what it missed when it is back.
+// PeerDown notes that a member is gone. It gets the entries that it missed when it is back.
 func (e *Engine) PeerDown(id uint64) { delete(e.peers, id) }
 
-// HandleDatagram takes in a datagram of this package. b is not retained.
+// HandleDatagram handles a datagram from another engine. b is not retained.
 func (e *Engine) HandleDatagram(now time.Time, b []byte) error {
-	if len(b) > 0 && b[0] == ReceiptByte {
-		r, err := DecodeReceipt(b)
+	if len(b) > 0 && b[0] == receiptByte {
+		r, err := decodeReceipt(b)
 		if err != nil {
 			e.stats.Bad++
 			return err
@@ -188,7 +188,7 @@ func (e *Engine) HandleDatagram(now time.Time, b []byte) error {
 		e.handleReceipt(now, r)
 		return nil
 	}
-	p, err := DecodePush(b)
+	p, err := decodePush(b)
 	if err != nil {
 		e.stats.Bad++
 		return err
@@ -197,35 +197,35 @@ func (e *Engine) HandleDatagram(now time.Time, b []byte) error {
 	return nil
 }
 
-func (e *Engine) handlePush(now time.Time, p Push) {
+func (e *Engine) handlePush(now time.Time, p push) {
 	from := e.peers[p.Origin]
 	if from == nil || p.Log == e.own.Log {
-		return // an unknown member pushes again when it is known
+		return // an unknown member pushes again once it is known
 	}
 	l := e.logs.log(p.Log, now)
-	if l == nil || !e.takeAll(l, p.First, p.Entries, now) {
+	if l == nil || !e.takeAll(l, p.first, p.entries, now) {
 		return
 	}
-	if l.known < p.High && len(p.Entries) == 0 {
+	if l.known < p.high && len(p.entries) == 0 {
 		if !now.Before(from.recallAt) {
 			from.recallAt = now.Add(recallRetry)
 			e.out.Recalls = append(e.out.Recalls, from.name)
 		}
 		return
 	}
-	e.current(l) // if there is a gap before the entries, the origin goes back
+	e.current(l) // if there is a gap before the entries, the origin sends them from there again
 }
 
-// current sends a receipt, unless something is still being applied and will bring one.
+// current sends a receipt, unless a step that is not yet applied will bring one.
 func (e *Engine) current(l *log) {
 	if l.applied == l.known {
-		e.receipt(l)
+		e.sendReceipt(l)
 	}
 }
 
-// takeAll takes those of a log's entries, from first on, that come next. It returns false if
-// one is forged.
-func (e *Engine) takeAll(l *log, first uint64, entries []Invalidation, now time.Time) bool {
+// takeAll takes entries of a log, numbered from first, as far as they continue what is known. It
+// returns false if one is forged.
+func (e *Engine) takeAll(l *log, first uint64, entries []entry, now time.Time) bool {
 	var key ed25519.PublicKey
 	if p := e.peers[l.Origin]; p != nil && p.life == l.Life {
 		key = p.key
@@ -244,13 +244,13 @@ func (e *Engine) takeAll(l *log, first uint64, entries []Invalidation, now time.
 	return true
 }
 
-func (e *Engine) handleReceipt(now time.Time, r Receipt) {
-	p := e.peers[r.From]
-	if p == nil || r.Life != e.own.Life || r.Applied > e.own.known {
+func (e *Engine) handleReceipt(now time.Time, r receipt) {
+	p := e.peers[r.from]
+	if p == nil || r.life != e.own.Life || r.applied > e.own.known {
 		return
 	}
-	if r.Applied > p.acked || !p.heard {
-		p.acked, p.wait = r.Applied, firstRetry
+	if r.applied > p.acked || !p.heard {
+		p.acked, p.wait = r.applied, firstRetry
 		p.retryAt = now.Add(p.wait)
 		if !p.heard || p.sent < p.acked {
 			p.sent = p.acked
@@ -259,12 +259,13 @@ func (e *Engine) handleReceipt(now time.Time, r Receipt) {
 	p.heard = true
 }
 
-// Tick does what time has made due. Call it after anything else, and at [Engine.Next].
+// Tick sends what is due. Call it after every other call that may have changed something, and
+// at the time of [Engine.Next].
 func (e *Engine) Tick(now time.Time) {
 	for _, l := range e.receipts {
 		l.receipt = false
 		if p := e.peers[l.Origin]; p != nil {
-			e.out.Datagrams = append(e.out.Datagrams, Datagram{p.name, Receipt{e.cfg.Origin, l.Life, l.applied}.AppendTo(nil)})
+			e.out.Datagrams = append(e.out.Datagrams, Datagram{p.name, receipt{e.cfg.Origin, l.Life, l.applied}.append(nil)})
 		}
 	}
 	e.receipts = nil
@@ -285,8 +286,8 @@ func (e *Engine) Next() (next time.Time) {
 	return next
 }
 
-// push sends p what it has not been sent or, if that has brought no receipt, what it has
-// not acknowledged.
+// push sends p the entries that were not sent to it yet or, if the last ones have brought no
+// receipt in time, those that it has not acknowledged.
 func (e *Engine) push(now time.Time, p *peer) {
 	l := e.own
 	if p.sent > p.acked && !now.Before(p.retryAt) {
@@ -298,42 +299,42 @@ func (e *Engine) push(now time.Time, p *peer) {
 	}
 	p.pushedAt = now
 	if behind := l.known - p.acked; p.acked < l.floor || behind > maxBehind || !p.heard && behind > maxBlind {
-		e.send(p, Push{l.Log, l.known, l.known + 1, nil})
+		e.send(p, push{l.Log, l.known, l.known + 1, nil})
 		p.sent = l.known
 	}
 	for range maxPush {
 		if p.sent == l.known {
 			return
 		}
-		m, size := Push{l.Log, l.known, p.sent + 1, nil}, 1+16+20
+		m, size := push{l.Log, l.known, p.sent + 1, nil}, 1+16+20
 		for _, entry := range l.entries[p.sent-l.floor:] {
-			if size += entry.bytes(); size > MaxDatagram {
+			if size += entry.maxEncoded(); size > maxDatagram {
 				break
 			}
-			m.Entries = append(m.Entries, entry)
+			m.entries = append(m.entries, entry)
 		}
-		if len(m.Entries) == 0 { // it fits no datagram
-			m.First = l.known + 1
+		if len(m.entries) == 0 { // the next entry fits no datagram: p recalls it
+			m.first = l.known + 1
 		}
 		e.send(p, m)
-		p.sent = m.First + uint64(len(m.Entries)) - 1
+		p.sent = m.first + uint64(len(m.entries)) - 1
 	}
 }
 
-func (e *Engine) send(p *peer, m Push) {
+func (e *Engine) send(p *peer, m push) {
 	e.stats.PushesOut++
-	e.out.Datagrams = append(e.out.Datagrams, Datagram{p.name, m.AppendTo(nil)})
+	e.out.Datagrams = append(e.out.Datagrams, Datagram{p.name, m.append(nil)})
 }
 
-// Drain returns what is to be done since the last call.
+// Drain returns the outputs since the last call.
 func (e *Engine) Drain() Outputs {
 	out := e.out
 	e.out = Outputs{}
 	return out
 }
 
-// Waiting returns the living members that have not applied this member's log up to that
-// entry, by name.
+// Waiting returns the names of the living members that have not applied this member's log up
+// to that entry.
 func (e *Engine) Waiting(sequence uint64) (names []string) {
 	for _, p := range e.peers {
 		if p.acked < sequence {
@@ -347,26 +348,27 @@ func (e *Engine) Waiting(sequence uint64) (names []string) {
 // OwnApplied returns how far this member has applied its own log.
 func (e *Engine) OwnApplied() uint64 { return e.own.applied }
 
-// Concerning returns the entries that concern an identity, the last of each log: only a member
-// that has them all may give its object. ok is false if there are more than [MaxConcerning].
+// Concerning returns the entries that match an identity, the last one of each log. The object may
+// be taken only from a member that has applied them all. ok is false if there are more than
+// [MaxConcerning].
 func (e *Engine) Concerning(identity string) (ids []ID, ok bool) {
 	ids = e.logs.concerning(identity)
 	return ids, len(ids) <= MaxConcerning
 }
 
-// Idle reports whether nothing concerns any identity.
+// Idle reports whether no remembered entry matches any identity.
 func (e *Engine) Idle() bool { return e.logs.idle() }
 
-// Has reports whether an entry, and what was before it in its log, was applied here.
+// Has reports whether this member has applied an entry and all before it in its log.
 func (e *Engine) Has(id ID) bool {
 	l := e.logs.by[id.Log]
 	return l != nil && l.applied >= id.Sequence
 }
 
-// Sum is a hash of how far this member knows every log; 0 if there is none.
+// Sum returns a hash of how far this member knows every log; 0 if there is none.
 func (e *Engine) Sum() uint32 { return e.logs.sum }
 
-// Forget drops what is too old. Call it every few seconds.
+// Forget drops entries and logs that are too old. Call it every few seconds.
 func (e *Engine) Forget(now time.Time) {
 	e.logs.trim(now)
 	e.logs.forget(now, func(l *log) bool { return l == e.own || e.peers[l.Origin] != nil && e.peers[l.Origin].life == l.Life })
@@ -379,7 +381,7 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// Settled reports whether all that is known here has been applied.
+// Settled reports whether this member has applied all entries that it knows.
 func (e *Engine) Settled() bool {
 	for _, l := range e.logs.by {
 		if l.applied < l.known {

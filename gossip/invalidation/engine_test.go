@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A cluster is engines on a network that delays and loses, in a time of its own.
+// A cluster is engines on a simulated network that delays and loses datagrams.
 type cluster struct {
 	t       *testing.T
 	r       *rand.Rand
@@ -27,7 +27,7 @@ type member struct {
 	name string
 	id   uint64
 	cfg  Config
-	cut  bool // from everybody
+	cut  bool // off from all others
 	told []Target
 }
 
@@ -84,7 +84,7 @@ func (c *cluster) after(d time.Duration, do func()) {
 	heap.Push(&c.events, event{c.now.Add(d), int64(len(c.events)) + c.count<<20, do})
 }
 
-// settle does what m wants.
+// settle carries out the outputs of m.
 func (m *member) settle() {
 	c := m.c
 	m.Tick(c.now)
@@ -102,7 +102,7 @@ func (m *member) settle() {
 	}
 	for _, d := range out.Datagrams {
 		c.count++
-		if len(d.Data) > MaxDatagram {
+		if len(d.Data) > maxDatagram {
 			c.t.Fatalf("a datagram of %d bytes", len(d.Data))
 		}
 		if to := c.by[d.To]; !m.cut && !to.cut && c.r.Float64() >= c.loss {
@@ -129,7 +129,7 @@ func (m *member) settle() {
 func (m *member) recallFrom(o *member) {
 	for more := true; more; {
 		answer, err := o.HandleRecall(m.c.now, m.Recall())
-		if err == nil && len(answer) > MaxFrame {
+		if err == nil && len(answer) > maxFrame {
 			m.c.t.Fatalf("an answer of %d bytes", len(answer))
 		}
 		if err == nil {
@@ -142,7 +142,7 @@ func (m *member) recallFrom(o *member) {
 	m.settle()
 }
 
-// run lets so much time pass.
+// run advances the time by d.
 func (c *cluster) run(d time.Duration) {
 	end := c.now.Add(d)
 	for len(c.events) > 0 && !c.events[0].at.After(end) {
@@ -159,8 +159,8 @@ func (m *member) issue(name string) uint64 {
 	return n
 }
 
-// TestHundredMembers: each entry of each of a hundred members is applied by all within a
-// second of its making, at a cost of a push and a receipt for each.
+// TestHundredMembers: all hundred members apply each entry of each member within a second, at a
+// cost of one push and one receipt for each member.
 func TestHundredMembers(t *testing.T) {
 	c := newCluster(t, 100)
 	for round := range 20 {
@@ -189,8 +189,8 @@ func TestHundredMembers(t *testing.T) {
 	}
 }
 
-// TestLossAndBursts: a third is lost, and thousands are made at once, some longer than a
-// datagram; all come, once, in their order.
+// TestLossAndBursts: a third of the datagrams is lost, and thousands of entries are issued at
+// once, some longer than a datagram. All arrive, once and in order.
 func TestLossAndBursts(t *testing.T) {
 	c := newCluster(t, 5)
 	c.loss = 0.3
@@ -224,15 +224,15 @@ func TestLossAndBursts(t *testing.T) {
 			t.Errorf("%s was told of %d", m.name, len(m.told))
 		}
 	}
-	// What is remembered names the last of each log, and who has it.
+	// Concerning names the last entry of each log; Has says who has applied it.
 	ids, ok := c.members[3].Concerning("m1/2")
 	if !ok || len(ids) != 1 || !c.members[4].Has(ids[0]) || c.members[4].Has(ID{ids[0].Log, 1 << 30}) {
 		t.Errorf("Concerning = %v, %v", ids, ok)
 	}
 }
 
-// TestLongLife: a hundred turnovers of what is remembered, and one that was away for all
-// of them, and one for the last.
+// TestLongLife: the remembered entries turn over a hundred times. One member is away for all of
+// it, another for the end.
 func TestLongLife(t *testing.T) {
 	c := newCluster(t, 0)
 	for i := range 4 {
@@ -286,11 +286,11 @@ func TestLongLife(t *testing.T) {
 	if s := away.Stats(); s.Everything != 2 || away.told[told].Kind != Everything || away.Sum() != c.members[0].Sum() {
 		t.Errorf("after 10,000: %+v, told %v", s, away.told[told:])
 	}
-	// What it asks for now, it takes from nobody that missed the same.
+	// Now it takes no object from a member that missed the same entries.
 	if ids, ok := away.Concerning("anything"); !ok || len(ids) != 2 || !c.members[0].Has(ids[0]) || New(Config{Life: 1}, c.now).Has(ids[0]) {
 		t.Errorf("Concerning = %v, %v", ids, ok)
 	}
-	// An hour later nothing is remembered but how far it went.
+	// An hour later no entry is remembered, but the length of each log is.
 	c.run(time.Hour)
 	for _, m := range c.members {
 		m.Forget(c.now)
@@ -298,8 +298,8 @@ func TestLongLife(t *testing.T) {
 			t.Errorf("%s remembers %+v", m.name, s)
 		}
 	}
-	// One that starts now with nothing, or with what is younger, misses nothing; one that
-	// holds what is older does.
+	// A member that starts now without objects, or with younger ones, misses nothing; a member
+	// with older objects does.
 	for name, tc := range map[string]struct {
 		since      time.Time
 		everything int64
@@ -315,7 +315,7 @@ func TestLongLife(t *testing.T) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
-	// And a week later not even that, of the dead.
+	// A week later the logs of dead members are forgotten.
 	for _, m := range c.members[1:] {
 		c.members[0].PeerDown(m.id)
 	}
@@ -326,8 +326,8 @@ func TestLongLife(t *testing.T) {
 	}
 }
 
-// TestHostile: an insider floods a member with logs, entries that concern everything, and
-// forged ones. Memory is bounded, and the log of one that signs is not touched.
+// TestHostile: an insider floods a member with logs, with entries that match everything, and with
+// forged ones. Memory is bounded, and the log of a member that signs stays as it is.
 func TestHostile(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(make([]byte, 32))
 	now := time.Unix(1_700_000_000, 0)
@@ -340,42 +340,42 @@ func TestHostile(t *testing.T) {
 		}
 	}
 	for i := range uint64(20_000) {
-		e.HandleDatagram(now, Push{Log{2, i + 1}, 1, 1, []Invalidation{{Target: Target{Kind: Everything}}}}.AppendTo(nil))
+		e.HandleDatagram(now, push{Log{2, i + 1}, 1, 1, []entry{{Target: Target{Kind: Everything}}}}.append(nil))
 		if i%100 == 0 {
 			drain()
 		}
 	}
 	drain()
 	e.Tick(now)
-	if n := len(e.logs.by); n > 2*maxLogs || len(e.logs.wide)+len(e.logs.all) > maxWide {
-		t.Errorf("%d logs, %d that concern everything", n, len(e.logs.wide)+len(e.logs.all))
+	if n := len(e.logs.by); n > 2*maxLogs || len(e.logs.prefixes)+len(e.logs.named[matchesAll]) > maxWide {
+		t.Errorf("%d logs, %d entries that match everything", n, len(e.logs.prefixes)+len(e.logs.named[matchesAll]))
 	}
 	e.Forget(now)
 	if n := len(e.logs.by); n > maxLogs+2 {
 		t.Errorf("then %d logs", n)
 	}
 	if ids, ok := e.Concerning("x"); ok {
-		t.Errorf("%d entries concern an identity, and all would be named", len(ids))
+		t.Errorf("%d entries match an identity, and all would be named", len(ids))
 	}
-	forged := Push{Log{3, 3}, 1, 1, []Invalidation{{Target: Target{Kind: Identity, Name: "x"}}}}
-	e.HandleDatagram(now, forged.AppendTo(nil))
+	forged := push{Log{3, 3}, 1, 1, []entry{{Target: Target{Kind: Identity, Name: "x"}}}}
+	e.HandleDatagram(now, forged.append(nil))
 	genuine := forged
-	genuine.Entries = []Invalidation{Target{Kind: Identity, Name: "y"}.sign(ID{Log{3, 3}, 1}, key)}
-	e.HandleDatagram(now, genuine.AppendTo(nil))
+	genuine.entries = []entry{Target{Kind: Identity, Name: "y"}.sign(ID{Log{3, 3}, 1}, key)}
+	e.HandleDatagram(now, genuine.append(nil))
 	if out := e.Drain(); len(out.Apply) != 1 || out.Apply[0].Target.Name != "y" || e.Stats().Forged != 1 {
 		t.Errorf("of a forged entry and a genuine one, %+v", out.Apply)
 	}
-	// A receipt for what was never made acknowledges nothing.
+	// A receipt for an entry that was never issued acknowledges nothing.
 	n := e.Issue(now, Target{Kind: Identity, Name: "z"})
-	e.HandleDatagram(now, Receipt{2, 1, n + 1}.AppendTo(nil))
+	e.HandleDatagram(now, receipt{2, 1, n + 1}.append(nil))
 	if w := e.Waiting(n); len(w) != 2 {
 		t.Errorf("only %v are waited for", w)
 	}
 }
 
-// Tags concern every identity, and yet cost a question one entry of each log, however many
-// there were; and nothing once they are forgotten.
-func TestTagsConcernAll(t *testing.T) {
+// TestTagsMatchAll: tags match every identity, and yet a request names only one entry of each
+// log, and none once they are forgotten.
+func TestTagsMatchAll(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	e := New(Config{Life: 1, Horizon: time.Hour}, now)
 	for i := range 20_000 {
@@ -393,7 +393,7 @@ func TestTagsConcernAll(t *testing.T) {
 	}
 }
 
-// BenchmarkConcerning is what a miss pays where 60,000 entries are remembered.
+// BenchmarkConcerning measures the cost of a miss while 60,000 entries are remembered.
 func BenchmarkConcerning(b *testing.B) {
 	now := time.Unix(1_700_000_000, 0)
 	e := New(Config{Origin: 1, Life: 1}, now)

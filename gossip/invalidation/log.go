@@ -16,56 +16,58 @@ type logs struct {
 	horizon              time.Duration
 
 	by    map[Log]*log
-	bytes int
-	sum   uint32 // of all logs'
+	bytes int    // of the remembered entries
+	sum   uint32 // of the sums of all logs
 
-	remembered []remembered // every entry kept, in the order in which they came
+	remembered []arrival // every remembered entry, in order of arrival
+	gaps       []arrival // the last gap of each log, at the last entry that was missed, in order of discovery
 
-	named map[string][]place // by identity, the last entry of each log
-	wide  []mark             // entries that concern a prefix
-	all   []place            // entries that concern everything, the last of each log
-	gaps  []gap              // what was missed for good lately, one of a log
+	// The remembered entries by what they match.
+	named    map[string][]place // by identity, or matchesAll: the last entry of each log
+	prefixes []place
 }
 
 type log struct {
 	Log
 	floor   uint64    // entries up to this one are forgotten
-	floorAt time.Time // when the newest of those came
-	entries []Invalidation
+	floorAt time.Time // when the newest of those arrived
+	entries []entry
 	known   uint64 // the newest; floor + len(entries)
 	applied uint64
-	heard   time.Time // when something of it came last
-	receipt bool      // the origin is to be told of applied
+	heard   time.Time // when something of it last arrived
+	receipt bool      // the origin must be sent a receipt
 }
 
+func (l *log) target(sequence uint64) Target { return l.entries[sequence-l.floor-1].Target }
+
+// A place is that of an entry in a log.
 type place struct {
 	log      *log
 	sequence uint64
 }
 
-// A mark is a place in a log, and what is concerned by what is there.
-type mark struct {
+type arrival struct {
 	place
-	target Target
-}
-
-// remembered is when a mark came.
-type remembered struct {
-	mark
 	at time.Time
 }
 
-// A gap ends at a place in a log; nobody knows what was in it.
-type gap struct {
-	place
-	at time.Time // when it was noticed
+// matchesAll stands in logs.named for the identity of targets that match every identity. No
+// identity without its variant has a line feed.
+const matchesAll = "\n"
+
+// index is the key of a target in logs.named.
+func (t Target) index() string {
+	if t.Kind == Identity {
+		return whole(t.Name)
+	}
+	return matchesAll
 }
 
-const entryOverhead = 160 // bytes of memory, about, beside the name, twice
+const entryOverhead = 160 // approximate bytes of memory, without the name, which is held twice
 
-func (e Invalidation) size() int { return entryOverhead + 2*len(e.Name) + len(e.Signature) }
+func (e entry) size() int { return entryOverhead + 2*len(e.Name) + len(e.signature) }
 
-// log returns a log, which it makes if necessary; nil if there are far too many.
+// log returns a log, and creates it if necessary; nil if there are far too many.
 func (ls *logs) log(id Log, now time.Time) *log {
 	l := ls.by[id]
 	if l == nil && len(ls.by) < 2*maxLogs {
@@ -81,100 +83,81 @@ func (ls *logs) sorted() []*log {
 }
 
 // add appends the next entry of a log.
-func (ls *logs) add(l *log, e Invalidation, now time.Time) {
+func (ls *logs) add(l *log, e entry, now time.Time) {
 	l.entries = append(l.entries, e)
-	ls.know(l, l.known+1)
+	ls.setKnown(l, l.known+1)
 	l.heard = now
 	ls.bytes += e.size()
-	ls.remember(mark{place{l, l.known}, e.Target}, now)
-}
-
-// skip notes that all entries up to that one were missed, and are forgotten by others.
-// What the log had before is forgotten here as well.
-func (ls *logs) skip(l *log, floor uint64, at, now time.Time) {
-	ls.remembered = slices.DeleteFunc(ls.remembered, func(r remembered) bool {
-		if r.log == l {
-			ls.unmark(r.mark)
-		}
-		return r.log == l
-	})
-	for _, e := range l.entries {
-		ls.bytes -= e.size()
+	p := place{l, l.known}
+	ls.remembered = append(ls.remembered, arrival{p, now})
+	if e.Kind == Prefix {
+		ls.prefixes = append(ls.prefixes, p)
+		return
 	}
-	l.entries, l.floor, l.floorAt, l.heard = nil, floor, at, now
-	ls.know(l, floor)
+	key := e.index()
+	if i := slices.IndexFunc(ls.named[key], func(o place) bool { return o.log == l }); i >= 0 {
+		ls.named[key][i] = p
+	} else {
+		ls.named[key] = append(ls.named[key], p)
+	}
 }
 
-// know notes how far a log is known, also in the sum.
-func (ls *logs) know(l *log, known uint64) {
+// remove takes the oldest entry of a log out of everything but remembered.
+func (ls *logs) remove(l *log, at time.Time) {
+	e := l.entries[0]
+	l.entries[0] = entry{} // for the garbage collector
+	l.entries = l.entries[1:]
+	l.floor, l.floorAt = l.floor+1, at
+	ls.bytes -= e.size()
+	same := func(p place) bool { return p == place{l, l.floor} }
+	if e.Kind == Prefix {
+		ls.prefixes = slices.DeleteFunc(ls.prefixes, same)
+		return
+	}
+	key := e.index()
+	if ls.named[key] = slices.DeleteFunc(ls.named[key], same); len(ls.named[key]) == 0 {
+		delete(ls.named, key)
+	}
+}
+
+// skip notes that this member missed all entries of a log up to floor, and that others have
+// forgotten them. What it had of the log before is forgotten here as well.
+func (ls *logs) skip(l *log, floor uint64, at, now time.Time) {
+	ls.remembered = slices.DeleteFunc(ls.remembered, func(r arrival) bool { return r.log == l })
+	for len(l.entries) > 0 {
+		ls.remove(l, at)
+	}
+	l.floor, l.floorAt, l.heard = floor, at, now
+	ls.setKnown(l, floor)
+}
+
+// setKnown sets how far a log is known, and updates the sum.
+func (ls *logs) setKnown(l *log, known uint64) {
 	ls.sum -= l.sum()
 	l.known = known
 	ls.sum += l.sum()
 }
 
-// leave notes a gap in a log, up to what is known of it.
-func (ls *logs) leave(l *log, now time.Time) {
-	ls.gaps = slices.DeleteFunc(ls.gaps, func(g gap) bool { return g.log == l })
-	ls.gaps = append(ls.gaps, gap{place{l, l.known}, now})
+// addGap notes a gap in a log, which ends at its newest known entry.
+func (ls *logs) addGap(l *log, now time.Time) {
+	ls.gaps = slices.DeleteFunc(ls.gaps, func(g arrival) bool { return g.log == l })
+	ls.gaps = append(ls.gaps, arrival{place{l, l.known}, now})
 }
 
-func (ls *logs) remember(m mark, now time.Time) {
-	ls.remembered = append(ls.remembered, remembered{m, now})
-	switch m.target.Kind {
-	case Identity:
-		name := whole(m.target.Name)
-		ls.named[name] = replace(ls.named[name], m.place)
-	case Prefix:
-		ls.wide = append(ls.wide, m)
-	default:
-		ls.all = replace(ls.all, m.place)
-	}
-}
-
-// replace puts a place where the place of the same log was.
-func replace(of []place, p place) []place {
-	i := slices.IndexFunc(of, func(o place) bool { return o.log == p.log })
-	if i < 0 {
-		return append(of, p)
-	}
-	of[i] = p
-	return of
-}
-
-// unmark undoes the second half of remember.
-func (ls *logs) unmark(m mark) {
-	same := func(p place) bool { return p == m.place }
-	switch m.target.Kind {
-	case Identity:
-		name := whole(m.target.Name)
-		if ls.named[name] = slices.DeleteFunc(ls.named[name], same); len(ls.named[name]) == 0 {
-			delete(ls.named, name)
-		}
-	case Prefix:
-		ls.wide = slices.DeleteFunc(ls.wide, func(o mark) bool { return o.place == m.place })
-	default:
-		ls.all = slices.DeleteFunc(ls.all, same)
-	}
-}
-
-// maxWide bounds how many marks a lookup goes through.
+// maxWide bounds how many entries a lookup of one identity goes through.
 const maxWide = 1024
 
-// trim forgets what is too old or too much. It ends: each round forgets one of the
+// trim forgets entries that are too old or too many. It ends: each round forgets one of the
 // remembered entries.
 func (ls *logs) trim(now time.Time) {
 	for len(ls.remembered) > 0 {
 		r := ls.remembered[0]
-		if now.Sub(r.at) < ls.horizon && len(ls.remembered) <= ls.maxEntries && ls.bytes <= ls.maxBytes && len(ls.wide)+len(ls.all) <= maxWide {
+		if now.Sub(r.at) < ls.horizon && len(ls.remembered) <= ls.maxEntries && ls.bytes <= ls.maxBytes && len(ls.prefixes)+len(ls.named[matchesAll]) <= maxWide {
 			break
 		}
-		ls.remembered[0] = remembered{} // for the garbage collector, as below
+		ls.remembered[0] = arrival{} // for the garbage collector
 		ls.remembered = ls.remembered[1:]
-		ls.unmark(r.mark)
-		ls.bytes -= r.log.entries[0].size()
-		r.log.entries[0] = Invalidation{}
-		r.log.entries = r.log.entries[1:]
-		r.log.floor, r.log.floorAt = r.sequence, r.at
+		ls.remove(r.log, r.at)
 	}
 	for len(ls.gaps) > 0 && (now.Sub(ls.gaps[0].at) >= gapMemory || len(ls.gaps) > maxWide) {
 		ls.gaps = ls.gaps[1:]
@@ -199,11 +182,8 @@ func (ls *logs) forget(now time.Time, keep func(*log) bool) {
 	}
 }
 
-// concerning returns the last place in each log that concerns an identity.
+// concerning returns, for each log, its last entry that matches an identity.
 func (ls *logs) concerning(identity string) (ids []ID) {
-	for _, p := range ls.named[whole(identity)] {
-		ids = append(ids, ID{p.log.Log, p.sequence})
-	}
 	add := func(p place) {
 		i := slices.IndexFunc(ids, func(id ID) bool { return id.Log == p.log.Log })
 		if i < 0 {
@@ -212,13 +192,16 @@ func (ls *logs) concerning(identity string) (ids []ID) {
 			ids[i].Sequence = max(ids[i].Sequence, p.sequence)
 		}
 	}
-	for _, m := range ls.wide {
-		if m.target.Concerns(identity) {
-			add(m.place)
-		}
-	}
-	for _, p := range ls.all {
+	for _, p := range ls.named[whole(identity)] {
 		add(p)
+	}
+	for _, p := range ls.named[matchesAll] {
+		add(p)
+	}
+	for _, p := range ls.prefixes {
+		if p.log.target(p.sequence).Matches(identity) {
+			add(p)
+		}
 	}
 	for _, g := range ls.gaps {
 		add(g.place)
@@ -226,10 +209,10 @@ func (ls *logs) concerning(identity string) (ids []ID) {
 	return ids
 }
 
-// idle reports whether nothing concerns any identity.
-func (ls *logs) idle() bool { return len(ls.named)+len(ls.wide)+len(ls.all)+len(ls.gaps) == 0 }
+// idle reports whether no entry and no gap matches any identity.
+func (ls *logs) idle() bool { return len(ls.named)+len(ls.prefixes)+len(ls.gaps) == 0 }
 
-// sum is a hash of how far the log is known; 0 if nothing of it is.
+// sum is a hash of how far the log is known; 0 if no entry is.
 func (l *log) sum() uint32 {
 	if l.known == 0 {
 		return 0

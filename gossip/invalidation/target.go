@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Kind says what a [Target] means by its name.
+// A Kind says what the name of a [Target] means.
 type Kind uint8
 
 const (
@@ -17,28 +17,28 @@ const (
 	Prefix Kind = 2
 	// Everything is all objects; it has no name. An unknown kind counts as this one.
 	Everything Kind = 3
-	// Tag is all objects whose responses carry that tag. Identities do not show tags, so that
-	// every object counts as concerned when it is taken from others.
+	// Tag is all objects whose responses carry that tag. An identity does not show tags, so
+	// such a target matches every identity.
 	Tag Kind = 4
 )
 
-// softBit, in the byte of a kind, says that a target is soft.
+// softBit marks a soft target in the byte of its kind.
 const softBit = 1 << 7
 
 // MaxName is the length in bytes of the longest name of a [Target].
 const MaxName = 1<<16 - 1
 
-// A Target is the objects that an invalidation is for.
+// A Target selects the objects that an invalidation removes.
 type Target struct {
 	Kind Kind
 	Name string // at most MaxName bytes
-	// Soft objects become stale and are not removed: they may be served as any stale
-	// object may be.
+	// Soft: the objects become stale and are not removed. They may be served like any
+	// other stale object.
 	Soft bool
 }
 
-// Concerns reports whether the object of an identity is, or may be, among them.
-func (t Target) Concerns(identity string) bool {
+// Matches reports whether the target selects, or may select, the object of an identity.
+func (t Target) Matches(identity string) bool {
 	switch t.Kind {
 	case Identity:
 		return whole(identity) == whole(t.Name)
@@ -78,17 +78,17 @@ func (t Target) lead() byte {
 	return byte(t.Kind)
 }
 
-// Check returns why a target cannot be sent.
+// Check returns an error if the target is not valid.
 func (t Target) Check() error {
 	switch {
 	case t.Kind < Identity || t.Kind > Tag:
-		return fmt.Errorf("invalidation: kind %d: want 1 to 4", t.Kind)
+		return fmt.Errorf("invalidation: kind %d is not one of 1 to 4", t.Kind)
 	case t.Kind == Tag && t.Name == "":
 		return fmt.Errorf("invalidation: a tag without a name")
 	case t.Kind == Everything && t.Name != "":
-		return fmt.Errorf("invalidation: everything has no name")
+		return fmt.Errorf("invalidation: a target of kind everything cannot have a name")
 	case len(t.Name) > MaxName:
-		return fmt.Errorf("invalidation: a name of %d bytes: want at most %d", len(t.Name), MaxName)
+		return fmt.Errorf("invalidation: a name of %d bytes, longer than %d", len(t.Name), MaxName)
 	}
 	return nil
 }
@@ -124,8 +124,8 @@ func ParseID(s string) (id ID, ok bool) {
 	return id, id.String() == s && id.Life != 0 && id.Sequence != 0
 }
 
-// An Invalidation is an entry of a log.
-type Invalidation struct {
+// An entry is one invalidation in a log.
+type entry struct {
 	Target
-	Signature []byte // of its origin, 64 bytes; nil if that does not sign
+	signature []byte // of the origin, 64 bytes; nil if the origin does not sign
 }

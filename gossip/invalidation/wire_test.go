@@ -18,20 +18,20 @@ import (
 // codecs decode a message and encode it again.
 var codecs = map[string]func([]byte) (again []byte, err error){
 	"push": func(b []byte) ([]byte, error) {
-		p, err := DecodePush(b)
-		return p.AppendTo(nil), err
+		p, err := decodePush(b)
+		return p.append(nil), err
 	},
 	"receipt": func(b []byte) ([]byte, error) {
-		p, err := DecodeReceipt(b)
-		return p.AppendTo(nil), err
+		p, err := decodeReceipt(b)
+		return p.append(nil), err
 	},
 	"recall": func(b []byte) ([]byte, error) {
-		known, err := DecodeRecall(b)
-		return AppendRecall(nil, known), err
+		known, err := decodeRecall(b)
+		return appendRecall(nil, known), err
 	},
 	"logs": func(b []byte) ([]byte, error) {
-		m, err := DecodeLogs(b)
-		return m.AppendTo(nil), err
+		m, err := decodeAnswer(b)
+		return m.append(nil), err
 	},
 }
 
@@ -149,13 +149,13 @@ func TestTarget(t *testing.T) {
 		{Target{Kind: Tag, Name: "x"}, "y", true},
 		{Target{Kind: Identity, Name: "GET http://a/x", Soft: true}, "GET http://a/xy", false},
 	} {
-		if got := c.target.Concerns(c.identity); got != c.want {
-			t.Errorf("%v concerns %q: %v", c.target, c.identity, got)
+		if got := c.target.Matches(c.identity); got != c.want {
+			t.Errorf("%v matches %q: %v", c.target, c.identity, got)
 		}
 	}
 	for _, bad := range []Target{{}, {Kind: 5}, {Kind: Tag}, {Kind: Everything, Name: "x"}, {Kind: Identity, Name: strings.Repeat("x", MaxName+1)}} {
 		if bad.Check() == nil {
-			t.Errorf("%v is sound", bad)
+			t.Errorf("Check accepts %v", bad)
 		}
 	}
 }
@@ -172,17 +172,17 @@ func TestSignature(t *testing.T) {
 		"as it is":       e.genuine(at, public),
 		"no key":         other.genuine(at, nil),
 		"another name":   !other.genuine(at, public),
-		"soft":           !Invalidation{Target{e.Kind, e.Name, true}, e.Signature}.genuine(at, public),
+		"soft":           !entry{Target{e.Kind, e.Name, true}, e.signature}.genuine(at, public),
 		"another number": !e.genuine(ID{at.Log, 4}, public),
 		"another log":    !e.genuine(ID{Log{1, 3}, 3}, public),
-		"no signature":   !Invalidation{Target: e.Target}.genuine(at, public),
+		"no signature":   !entry{Target: e.Target}.genuine(at, public),
 	} {
 		if !ok {
 			t.Error(name)
 		}
 	}
-	p := Push{Log{1, 2}, 9, 3, []Invalidation{e}}
-	if again, err := DecodePush(p.AppendTo(nil)); err != nil || !reflect.DeepEqual(again, p) {
-		t.Errorf("DecodePush = %+v, %v", again, err)
+	p := push{Log{1, 2}, 9, 3, []entry{e}}
+	if again, err := decodePush(p.append(nil)); err != nil || !reflect.DeepEqual(again, p) {
+		t.Errorf("decodePush = %+v, %v", again, err)
 	}
 }

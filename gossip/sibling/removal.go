@@ -191,9 +191,9 @@ func (c *Cache) invalidated(t invalidation.Target) {
 		return
 	}
 	c.gate.all++
-	c.flights.forget(t.Concerns)
+	c.flights.forget(t.Matches)
 	for identity := range c.Store.Identities() {
-		if t.Concerns(identity) {
+		if t.Matches(identity) {
 			c.Store.Drop(identity)
 		}
 	}
