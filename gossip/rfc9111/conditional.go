@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// A Part is what of a stored response a request gets.
+// A Part is the part of a stored response that answers a request.
 type Part struct {
 	Status         int    // the response's, 206, 304 or 416
-	Offset, Length int64  // of the body; Length -1 = all of it, however long
+	Offset, Length int64  // of the body; Length -1 = all of a body of unknown length
 	ContentRange   string // for 206 and 416
 }
 
-// PartFor decides whether a GET or HEAD that selects the stored response gets the
-// whole of it, a part or a 304 (RFC 9111 section 4.3.2, RFC 9110 sections 13.2.2 and
-// 14.2). size is the body's, -1 if it isn't known yet.
+// PartFor decides whether a GET or HEAD that selects the stored response gets all of it,
+// a part of it or a 304 (RFC 9111 section 4.3.2, RFC 9110 sections 13.2.2 and 14.2). size
+// is the body's; -1 = not known yet.
 func (r *Response) PartFor(req *http.Request, size int64) Part {
 	whole := Part{Status: r.Status, Length: size}
 	if r.Status != http.StatusOK {
@@ -41,13 +41,13 @@ func (r *Response) PartFor(req *http.Request, size int64) Part {
 		ContentRange: "bytes " + strconv.FormatInt(first, 10) + "-" + strconv.FormatInt(last, 10) + "/" + total}
 }
 
-// Fill writes the header of an answer by a part of the stored response of that age
-// into h, which has none of its fields yet (RFC 9111 sections 4 and 5.1). The fields
-// of a qualified no-cache go only into an answer that was validated for its request
-// (section 5.2.2.4). Via and Cache-Status are the caller's to add.
+// Fill writes into h the header of an answer that consists of a part of the stored response,
+// which has that age (RFC 9111 sections 4 and 5.1). h must have none of these fields yet.
+// The fields of a qualified no-cache are written only if the response was validated for this
+// request (section 5.2.2.4). The caller adds Via and Cache-Status.
 func (r *Response) Fill(h http.Header, p Part, age time.Duration, validated bool) {
 	for name, lines := range r.Header {
-		if name != "Content-Length" { // which describes the transfer in which it came
+		if name != "Content-Length" { // it describes how the response was received
 			h[name] = lines
 		}
 	}
@@ -58,7 +58,7 @@ func (r *Response) Fill(h http.Header, p Part, age time.Duration, validated bool
 	}
 	h["Age"] = []string{strconv.FormatInt(seconds(min(age, MaxDelta)), 10)}
 	switch {
-	case p.Status == http.StatusNotModified: // what it need not repeat (RFC 9110 section 15.4.5)
+	case p.Status == http.StatusNotModified: // a 304 need not repeat these (RFC 9110 section 15.4.5)
 		for _, name := range []string{"Content-Type", "Content-Encoding", "Content-Language", "Content-Range"} {
 			delete(h, name)
 		}
@@ -70,7 +70,7 @@ func (r *Response) Fill(h http.Header, p Part, age time.Duration, validated bool
 		h["Content-Range"] = []string{p.ContentRange}
 	}
 	if h["Content-Type"] == nil {
-		h["Content-Type"] = nil // keeps net/http from guessing one
+		h["Content-Type"] = nil // else net/http guesses one
 	}
 	if p.Length >= 0 && p.Status != http.StatusNoContent {
 		var room [20]byte
@@ -104,11 +104,11 @@ func (r *Response) notModified(req http.Header) bool {
 	return !modified.After(since)
 }
 
-// weakMatch compares entity tags weakly (RFC 9110 section 8.8.3.2).
+// weakMatch is the weak comparison of entity tags (RFC 9110 section 8.8.3.2).
 func weakMatch(a, b string) bool { return strings.TrimPrefix(a, "W/") == strings.TrimPrefix(b, "W/") }
 
-// ifRange reports whether a Range applies: there is no If-Range, or it names this
-// representation by a strong validator (RFC 9110 section 13.1.5).
+// ifRange reports whether a Range applies: there is no If-Range, or its validator is a strong
+// one and matches (RFC 9110 section 13.1.5).
 func (r *Response) ifRange(req http.Header) bool {
 	lines, ok := req["If-Range"]
 	if !ok {

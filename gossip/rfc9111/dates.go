@@ -11,9 +11,9 @@ import (
 var dateLayouts = []string{http.TimeFormat, "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC}
 
 // ParseDate reads an HTTP date (RFC 9110 section 5.6.7). It is stricter than
-// [http.ParseTime], which takes hours of one digit and runs of spaces: a date that
-// isn't one makes a response stale, and must not make it fresh by a guess. Case and
-// the day of the week are not looked at.
+// [http.ParseTime], which accepts hours of one digit and runs of spaces: an invalid date
+// must make a response stale, and never fresh by a guess. Case and the day of the week are
+// ignored.
 func ParseDate(s string) (time.Time, bool) {
 	if t, ok := parseFixdate(s); ok {
 		return t, true
@@ -23,9 +23,9 @@ func ParseDate(s string) (time.Time, bool) {
 
 const monthNames = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
-// parseFixdate reads a date as nearly all senders write it, [http.TimeFormat], without
-// trying layouts: each response has one or two. It is not ok for
-// anything that needs a closer look.
+// parseFixdate reads a date in the form that nearly all senders use, [http.TimeFormat]. It is
+// faster than time.Parse: each response has one or two dates. If it is not ok, the date
+// may still be valid.
 func parseFixdate(s string) (t time.Time, ok bool) {
 	if len(s) != len(http.TimeFormat) || s[3:5] != ", " || s[7] != ' ' || s[11] != ' ' || s[16] != ' ' || s[19] != ':' || s[22] != ':' || s[25:] != " GMT" {
 		return t, false
@@ -48,14 +48,14 @@ func parseFixdate(s string) (t time.Time, ok bool) {
 }
 
 func parseAnyDate(s string) (time.Time, bool) {
-	if len(s) < len(time.ANSIC) { // the shortest of them: it would take an error for each to find out
+	upper := strings.ToUpper(s)                           // time.Parse ignores case in names, and not in "GMT"
+	if len(s) < len(time.ANSIC) || len(upper) != len(s) { // too short for all layouts, or not ASCII
 		return time.Time{}, false
 	}
-	s = canonicalZone(s)
 	var room [40]byte
-	_, rest, _ := strings.Cut(s, " ")
+	_, rest, _ := strings.Cut(upper, " ")
 	for _, layout := range dateLayouts {
-		t, err := time.Parse(layout, s)
+		t, err := time.Parse(layout, upper)
 		if err != nil {
 			continue
 		}
@@ -67,17 +67,7 @@ func parseAnyDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// canonicalZone writes the zone as the layouts have it; time.Parse compares
-// names of days and months, but not literals, in any case.
-func canonicalZone(s string) string {
-	n := len(s) - len("GMT")
-	if n < 0 || !strings.EqualFold(s[n:], "GMT") || s[n:] == "GMT" {
-		return s
-	}
-	return s[:n] + "GMT"
-}
-
-// headerDate parses the one line of a date field; several lines are invalid.
+// headerDate parses a date field; one of several lines is invalid. The zero Time = absent or invalid.
 func headerDate(h http.Header, name string) time.Time {
 	if lines := h[name]; len(lines) == 1 {
 		t, _ := ParseDate(lines[0])

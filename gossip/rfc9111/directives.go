@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// Unset is the value of a directive in [Directives] that is absent.
+// Unset is the value of an absent directive in [Directives].
 const Unset = time.Duration(-1)
 
-// MaxDelta is what a larger or overflowing number of seconds counts as (RFC 9111
-// section 1.2.2).
+// MaxDelta stands for every larger number of seconds (RFC 9111 section 1.2.2).
 const MaxDelta = (1 << 31) * time.Second
 
-// AnyStale is the value of a max-stale without an argument.
-const AnyStale = time.Duration(1<<63 - 1)
+// anyStale is the value of a max-stale without an argument.
+const anyStale = time.Duration(1<<63 - 1)
 
 // Directives are the cache directives of a request or a response (RFC 9111 section
 // 5.2, RFC 5861).
@@ -24,7 +23,8 @@ type Directives struct {
 	OnlyIfCached                                    bool
 	NoCacheFields                                   []string // canonical, of a qualified no-cache; then NoCache is false
 
-	// In whole seconds, from 0 to MaxDelta; Unset if absent. MaxStale may be AnyStale.
+	// In whole seconds, from 0 to MaxDelta; Unset if absent. A MaxStale without an argument
+	// is the longest Duration.
 	MaxAge, SMaxAge, MinFresh, MaxStale time.Duration
 	StaleWhileRevalidate, StaleIfError  time.Duration
 }
@@ -34,7 +34,7 @@ func noDirectives() Directives {
 		StaleWhileRevalidate: Unset, StaleIfError: Unset}
 }
 
-// RequestDirectives reads a request's Cache-Control, or its Pragma if there is none
+// RequestDirectives reads a request's Cache-Control or, without one, its Pragma
 // (RFC 9111 sections 5.2.1 and 5.4). A nil header has no directives.
 func RequestDirectives(h http.Header) Directives {
 	lines, ok := h["Cache-Control"]
@@ -52,7 +52,7 @@ func NoTransform(h http.Header) bool { return hasToken(h["Cache-Control"], "no-t
 
 // parseDirectives reads the lines of a Cache-Control field. Names are
 // case-insensitive, arguments may be tokens or quoted strings. The first of
-// several equal directives counts. A delta-seconds argument that is none counts
+// several equal directives counts. An invalid number of seconds counts
 // as 0: a response with invalid freshness is stale (section 4.2.1).
 func parseDirectives(lines []string) Directives {
 	d := noDirectives()
@@ -89,7 +89,7 @@ func (d *Directives) set(name, arg string, hasArg bool) {
 		d.OnlyIfCached = true
 	case "max-stale":
 		if !hasArg {
-			d.MaxStale = AnyStale
+			d.MaxStale = anyStale
 			return
 		}
 	}
@@ -98,7 +98,7 @@ func (d *Directives) set(name, arg string, hasArg bool) {
 	}
 }
 
-// delta is where a directive with an argument in seconds goes; nil = it has none.
+// delta returns the field of a directive whose argument is in seconds; nil for other directives.
 func (d *Directives) delta(name string) *time.Duration {
 	switch name {
 	case "max-age":
@@ -117,8 +117,7 @@ func (d *Directives) delta(name string) *time.Duration {
 	return nil
 }
 
-// parseDelta reads delta-seconds; ok is false, and the result 0, for anything
-// else.
+// parseDelta reads a number of seconds. For anything else, ok is false and d is 0.
 func parseDelta(s string) (d time.Duration, ok bool) {
 	if s == "" {
 		return 0, false

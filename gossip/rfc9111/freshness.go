@@ -3,12 +3,12 @@ package rfc9111
 import "time"
 
 const (
-	heuristicShare = 10             // lifetime by heuristics: a tenth of the time since the last modification
-	maxHeuristic   = 24 * time.Hour // and no more than this
+	heuristicShare = 10             // a heuristic lifetime is a tenth of the time since the last modification
+	maxHeuristic   = 24 * time.Hour // and at most this
 )
 
-// lifetime is the freshness lifetime in a shared cache (RFC 9111 section 4.2.1):
-// s-maxage, max-age, Expires less Date, or a heuristic.
+// lifetime returns the freshness lifetime in a shared cache (RFC 9111 section 4.2.1):
+// s-maxage, max-age, Expires minus Date, or a heuristic.
 func (r *Response) lifetime(targeted bool) (life time.Duration, explicit bool) {
 	switch {
 	case r.Control.SMaxAge != Unset:
@@ -17,8 +17,7 @@ func (r *Response) lifetime(targeted bool) (life time.Duration, explicit bool) {
 		return r.Control.MaxAge, true
 	}
 	if lines, ok := r.Header["Expires"]; ok && !targeted {
-		// An invalid date, "0" above all, means already expired (section 5.3);
-		// so do several dates.
+		// An invalid date, such as "0", means that it has expired (section 5.3); so do several dates.
 		expires, ok := ParseDate(lines[0])
 		if !ok || len(lines) > 1 {
 			return 0, true
@@ -28,7 +27,7 @@ func (r *Response) lifetime(targeted bool) (life time.Duration, explicit bool) {
 	return r.heuristic(), false
 }
 
-// heuristic is the lifetime of a response that states none (section 4.2.2).
+// heuristic returns the lifetime of a response that states none (section 4.2.2).
 func (r *Response) heuristic() time.Duration {
 	if !heuristicStatus(r.Status) && !r.Control.Public || r.LastModified.IsZero() || !r.LastModified.Before(r.Date) {
 		return 0
@@ -36,8 +35,8 @@ func (r *Response) heuristic() time.Duration {
 	return min(r.Date.Sub(r.LastModified)/heuristicShare, maxHeuristic).Truncate(time.Second)
 }
 
-// heuristicStatus reports whether responses of a status may be kept without an
-// explicit lifetime (RFC 9110 section 15.1). Partial responses are not kept.
+// heuristicStatus reports whether responses with a status may be stored without an
+// explicit lifetime (RFC 9110 section 15.1). Partial responses are not stored.
 func heuristicStatus(status int) bool {
 	switch status {
 	case 200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501:
@@ -46,28 +45,28 @@ func heuristicStatus(status int) bool {
 	return false
 }
 
-// understoodStatus reports whether the status's caching behaviour is implemented,
+// understoodStatus reports whether the caching rules of a status are implemented,
 // for must-understand (RFC 9111 section 5.2.2.3).
 func understoodStatus(status int) bool {
 	return heuristicStatus(status) || status == 302 || status == 303 || status == 307
 }
 
-// An Obstacle is what keeps a response out of a shared cache. Its text is a token for
-// the detail of Cache-Status.
+// An Obstacle is a reason not to store a response in a shared cache. Its text is a token
+// for the detail of Cache-Status.
 type Obstacle uint8
 
 // The obstacles; the zero value is none.
 const (
-	StatusObstacle        Obstacle = iota + 1 // the status allows it only with a lifetime, or never (206, 304)
+	StatusObstacle        Obstacle = iota + 1 // the status needs an explicit lifetime, or is never stored (206, 304)
 	RequestObstacle                           // the request says no-store
-	NoStoreObstacle                           // the response does
+	NoStoreObstacle                           // the response says no-store
 	PrivateObstacle                           // it is for one user
-	AuthorizationObstacle                     // the request has Authorization, and the response does not permit that (section 3.5)
-	VaryObstacle                              // it varies by more than the request's fields
+	AuthorizationObstacle                     // the request has Authorization, and the response does not permit storing then (section 3.5)
+	VaryObstacle                              // it says "Vary: *"
 	CookieObstacle                            // it sets a cookie, and has neither a lifetime nor public
-	ExpiredObstacle                           // it has no time left and no validator: storing it saves nothing
-	LifetimeObstacle                          // it states no lifetime and has no validator: likewise
-	Obstacles                                 // their number, the zero value included
+	ExpiredObstacle                           // it is stale and has no validator: storing it saves nothing
+	LifetimeObstacle                          // it states no lifetime and has no validator: storing it saves nothing
+	Obstacles                                 // the number of values, zero included
 )
 
 var obstacleNames = [Obstacles]string{"", "status", "request-no-store", "no-store", "private", "authorization", "vary", "set-cookie", "expired", "no-lifetime"}
@@ -79,9 +78,9 @@ func (o Obstacle) String() string {
 	return obstacleNames[o]
 }
 
-// Obstacle returns what keeps a shared cache from storing the response to a GET (RFC 9111
-// section 3) or from gaining anything by it, given the directives of the request, nil = none,
-// and whether that had an Authorization field (section 3.5). 0 = nothing does.
+// Obstacle returns why a shared cache may not store the response to a GET (RFC 9111 section 3),
+// or why storing it would save nothing; 0 = neither. req has the directives of the request,
+// nil = none; authorized says that the request had an Authorization field (section 3.5).
 func (r *Response) Obstacle(req *Directives, authorized bool) Obstacle {
 	if o := r.forbidden(req, authorized); o != 0 || r.Useful() {
 		return o
@@ -92,13 +91,13 @@ func (r *Response) Obstacle(req *Directives, authorized bool) Obstacle {
 	return LifetimeObstacle
 }
 
-// Storable reports whether a shared cache may store the response. It takes what
-// [Response.Obstacle] does, and does not ask whether storing it is of use.
+// Storable reports whether a shared cache may store the response. Its arguments are those of
+// [Response.Obstacle]. Whether storing it saves anything does not matter.
 func (r *Response) Storable(req *Directives, authorized bool) bool {
 	return r.forbidden(req, authorized) == 0
 }
 
-// forbidden returns what forbids to store the response; 0 = nothing.
+// forbidden returns why the response may not be stored; 0 = it may.
 func (r *Response) forbidden(req *Directives, authorized bool) Obstacle {
 	cc := &r.Control
 	switch {
@@ -109,7 +108,7 @@ func (r *Response) forbidden(req *Directives, authorized bool) Obstacle {
 	case cc.MustUnderstand && !understoodStatus(r.Status):
 		return StatusObstacle
 	case cc.NoStore && !cc.MustUnderstand:
-		if r.Header["Set-Cookie"] != nil && r.Header[ClusterControl] != nil { // that a cookie keeps it out is what [ClusterControl] says here
+		if r.Header["Set-Cookie"] != nil && r.Header[ClusterControl] != nil { // an operator's rule says no-store because of the cookie
 			return CookieObstacle
 		}
 		return NoStoreObstacle
@@ -123,14 +122,14 @@ func (r *Response) forbidden(req *Directives, authorized bool) Obstacle {
 		return 0
 	case !heuristicStatus(r.Status):
 		return StatusObstacle
-	case r.Header["Set-Cookie"] != nil: // kept only if its origin thought of caches (section 7.3)
+	case r.Header["Set-Cookie"] != nil: // stored only if the origin says something about caches (section 7.3)
 		return CookieObstacle
 	}
 	return 0
 }
 
-// Useful reports whether storing the response can ever save anything: it is fresh
-// for a while, or can be validated.
+// Useful reports whether storing the response can save anything: it is fresh, or it can be
+// validated.
 func (r *Response) Useful() bool {
 	return r.Lifetime > r.InitialAge || r.ETag != "" || !r.LastModified.IsZero()
 }

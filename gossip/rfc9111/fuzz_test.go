@@ -17,7 +17,7 @@ func FuzzDirectives(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		d := parseDirectives([]string{s})
 		for _, v := range []time.Duration{d.MaxAge, d.SMaxAge, d.MinFresh, d.MaxStale, d.StaleWhileRevalidate, d.StaleIfError} {
-			if v != Unset && (v < 0 || v > MaxDelta && v != AnyStale) {
+			if v != Unset && (v < 0 || v > MaxDelta && v != anyStale) {
 				t.Fatalf("%q gives %v", s, v)
 			}
 		}

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// hopByHop are the fields that end with a connection whether or not Connection
-// names them.
+// hopByHop are the fields that apply to one connection even if Connection does not name them.
 var hopByHop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Transfer-Encoding", "Upgrade",
 	"Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization", "Trailer"}
 
-// RemoveHopByHop removes the fields of h that concern one connection (RFC 9110
+// RemoveHopByHop removes the fields of h that apply to one connection only (RFC 9110
 // section 7.6.1, RFC 9111 section 3.1).
 func RemoveHopByHop(h http.Header) {
 	for name := range Members(h["Connection"]) {
@@ -22,8 +21,8 @@ func RemoveHopByHop(h http.Header) {
 	}
 }
 
-// AddVia appends a member to the Via field: the name of the cache that received the
-// message, a token, and the version of HTTP by which it did (RFC 9110 section 7.6.3).
+// AddVia appends a member to the Via field: the version of HTTP in which a cache received
+// the message, and the name of the cache, a token (RFC 9110 section 7.6.3).
 func AddVia(h http.Header, major, minor int, name string) {
 	version := "1.1"
 	switch {
@@ -36,7 +35,7 @@ func AddVia(h http.Header, major, minor int, name string) {
 	h["Via"] = append(old[:len(old):len(old)], version+" "+name)
 }
 
-// Via returns the names of the caches by which a message has come, the nearest last
+// Via returns the names of the caches that a message has passed, the nearest last
 // (RFC 9110 section 7.6.3). Anybody can claim a name.
 func Via(h http.Header) (names []string) {
 	for hop := range Members(h["Via"]) {
@@ -56,10 +55,10 @@ func IsSafe(method string) bool {
 	return false
 }
 
-// Invalidated returns the canonical URLs whose stored responses must go, after a
-// request was answered with a status and a header: that of an unsafe request which
-// succeeded, and those that the answer points to on the same origin (RFC 9111 section
-// 4.4).
+// Invalidated returns the canonical URLs whose stored responses must be removed after a request
+// was answered with a status and a header (RFC 9111 section 4.4). These are the target of an
+// unsafe request that succeeded and, if they have the same origin, its Location and
+// Content-Location.
 func Invalidated(method string, target *url.URL, status int, h http.Header) []string {
 	if IsSafe(method) || status < 200 || status >= 400 {
 		return nil

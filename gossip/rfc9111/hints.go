@@ -5,30 +5,30 @@ import (
 	"sync"
 )
 
-// Hints remember by which fields the responses of a host vary, to guess those of a
-// URL that was not seen before: a cache that asks others must know under which
-// [Identity] they may have a response. The zero value is ready; it is safe for
-// concurrent use and holds a few thousand hosts.
+// Hints remember by which request fields the responses of a host vary, and guess the fields for
+// a URL that was not seen before: a cache that asks its siblings must know the [Identity] of a
+// response that it has never had. The zero value is ready. Hints are safe for concurrent
+// use and hold a few thousand hosts.
 type Hints struct {
 	mu sync.Mutex
-	m  map[string][][]string // by scheme and host; the most recent rule first
+	m  map[string][][]string // sets of fields by scheme and host; the most recent first
 }
 
 const (
-	maxHints     = 4    // rules remembered for a host
+	maxHints     = 4    // sets remembered for a host
 	maxHintHosts = 4096 // hosts remembered
 )
 
-// acceptEncoding is the rule that most varying responses follow.
+// acceptEncoding is the set by which most responses vary that do.
 var acceptEncoding = []string{"Accept-Encoding"}
 
-// onlyAcceptEncoding is what is guessed of hosts of which nothing is known.
+// onlyAcceptEncoding is the guess for an unknown host.
 var onlyAcceptEncoding = [][]string{acceptEncoding}
 
-// AlwaysGuessed reports whether [Hints.Guesses] has a rule for every URL.
+// AlwaysGuessed reports whether [Hints.Guesses] returns a set of fields for every URL.
 func AlwaysGuessed(fields []string) bool { return slices.Equal(fields, acceptEncoding) }
 
-// Learn notes that a response of the canonical URL's host varies by fields.
+// Learn notes that a response from the host of a canonical URL varies by fields.
 func (h *Hints) Learn(url string, fields []string) {
 	if len(fields) == 0 {
 		return
@@ -46,7 +46,7 @@ func (h *Hints) Learn(url string, fields []string) {
 		h.m = make(map[string][][]string)
 	}
 	if len(h.m) >= maxHintHosts && h.m[host] == nil {
-		for other := range h.m { // any: a hint is only a guess
+		for other := range h.m { // any host will do: a hint is only a guess
 			delete(h.m, other)
 			break
 		}
@@ -54,16 +54,15 @@ func (h *Hints) Learn(url string, fields []string) {
 	h.m[host] = list[:min(len(list), maxHints)]
 }
 
-// Known reports whether a response of the canonical URL's host was seen to vary.
+// Known reports whether a response that varies was seen from the host of a canonical URL.
 func (h *Hints) Known(url string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.m[originOf(url)] != nil
 }
 
-// Guesses returns the sets of fields worth trying for a canonical URL of which
-// nothing is known, Accept-Encoding always among them. The caller must not change
-// them.
+// Guesses returns the sets of fields worth trying for an unknown canonical URL. Accept-Encoding
+// is always one of them. The caller must not change them.
 func (h *Hints) Guesses(url string) [][]string {
 	h.mu.Lock()
 	list := h.m[originOf(url)]

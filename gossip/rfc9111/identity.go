@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// CanonicalURL returns the absolute URL under which responses are kept (RFC 9111
-// section 2, RFC 3986 section 6.2): scheme
-// and host in lower case, no default port, no fragment, "/" for an empty path.
-// Path and query stay as they are, byte for byte but for escaping what may not
-// stand in a URL: an origin may tell apart what RFC 3986 calls equivalent, and a
-// cache that doesn't would let one resource answer for another.
+// CanonicalURL returns the absolute URL under which responses are stored (RFC 9111
+// section 2, RFC 3986 section 6.2): scheme and host in lower case, no default port, no
+// fragment, "/" for an empty path. Path and query stay as they are, except that bytes
+// which are not allowed in a URL are escaped. An origin may distinguish URLs that RFC 3986
+// calls equivalent; a cache that did not would serve one resource for another.
 func CanonicalURL(u *url.URL) string { return canonical("", u) }
 
 // PlainIdentity is [Identity] of the canonical URL of u for a response that does not vary.
 func PlainIdentity(u *url.URL) string { return canonical("GET ", u) }
 
-// canonical returns a canonical URL behind a prefix, in one piece.
+// canonical returns a prefix and a canonical URL, in one allocation.
 func canonical(prefix string, u *url.URL) string {
 	scheme := strings.ToLower(u.Scheme)
 	host := strings.ToLower(u.Host)
@@ -39,7 +38,7 @@ func canonical(prefix string, u *url.URL) string {
 	return prefix + scheme + "://" + host + path + "?" + escapeQuery(u.RawQuery)
 }
 
-// escapeQuery escapes the bytes of a raw query that may not stand in a URL.
+// escapeQuery escapes the bytes of a raw query that are not allowed in a URL.
 func escapeQuery(q string) string {
 	bad := func(c byte) bool { return c <= ' ' || c >= 0x7f || c == '"' || c == '<' || c == '>' }
 	if !strings.ContainsFunc(q, func(r rune) bool { return r >= 0x7f || bad(byte(r)) }) {
@@ -57,10 +56,10 @@ func escapeQuery(q string) string {
 	return b.String()
 }
 
-// Identity is the key of the response to a GET of a canonical URL by a request with
-// header h, if the response varies by these fields, canonical and sorted as
-// [VaryFields] has them (RFC 9111 section 4.1): "GET", a space, the URL, and for each
-// field a line with its name and its normalised value.
+// Identity returns the key of a response that varies by these fields, to a GET of a canonical
+// URL by a request with header h (RFC 9111 section 4.1). The fields are as [VaryFields] returns
+// them. The key is "GET", a space, the URL, and for each field a line with its name and its
+// normalized value.
 func Identity(url string, fields []string, h http.Header) string {
 	var b strings.Builder
 	b.Grow(len("GET ") + len(url) + 32*len(fields))
@@ -75,7 +74,7 @@ func Identity(url string, fields []string, h http.Header) string {
 	return b.String()
 }
 
-// SplitIdentity takes an identity apart into URL and Vary fields.
+// SplitIdentity returns the URL and the Vary fields of an identity.
 func SplitIdentity(id string) (url string, fields []string) {
 	url, rest, _ := strings.Cut(strings.TrimPrefix(id, "GET "), "\n")
 	for rest != "" {
@@ -87,8 +86,8 @@ func SplitIdentity(id string) (url string, fields []string) {
 	return url, fields
 }
 
-// VaryFields returns the names in a response's Vary, canonical and sorted. One that
-// names "*" is not storable.
+// VaryFields returns the field names in a response's Vary, canonical and sorted. A response
+// whose fields include "*" is not storable.
 func VaryFields(h http.Header) []string {
 	fields := appendFields(nil, h["Vary"]...)
 	slices.Sort(fields)
@@ -103,16 +102,16 @@ func SameVariant(fields []string, a, b http.Header) bool {
 	})
 }
 
-// normalize brings the lines of a request field into a form in which values of
-// the same meaning are equal (RFC 9111 section 4.1). Several lines are one list,
-// in which space around commas means nothing. For the Accept fields neither do
-// case and "q=1", and for Accept-Encoding neither does order.
+// normalize returns the value of a request field in a form in which values of the same
+// meaning are equal (RFC 9111 section 4.1). Several lines are one list, and space around
+// commas is ignored. In the Accept fields case and "q=1" are ignored, too, and in
+// Accept-Encoding also the order.
 func normalize(name string, lines []string) string {
 	value := strings.Join(lines, ",")
 	if len(lines) == 1 {
 		value = trim(value)
 	}
-	value = strings.ReplaceAll(value, "\n", " ") // can't come from a request line; keeps identities parseable
+	value = strings.ReplaceAll(value, "\n", " ") // never in a header that was received; keeps identities parseable
 	switch name {
 	case "Accept", "Accept-Language", "Accept-Charset":
 		return strings.Join(normalizeAccept(value), ",")
@@ -125,7 +124,7 @@ func normalize(name string, lines []string) string {
 		return value
 	}
 	var items []string
-	for value != "" { // empty members count: nobody knows what they mean to the origin
+	for value != "" { // empty members are kept, since they may mean something to the origin
 		var item string
 		item, value = cutList(value)
 		items = append(items, item)

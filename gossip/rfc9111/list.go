@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Members yields the members of a list field, trimmed, over all of its lines (RFC
-// 9110 section 5.6.1). Commas may stand in quoted strings. Empty members are left out.
+// Members yields the trimmed members of a list field, from all of its lines (RFC 9110
+// section 5.6.1). Quoted strings may contain commas. Empty members are left out.
 func Members(lines []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, line := range lines {
@@ -21,8 +21,8 @@ func Members(lines []string) iter.Seq[string] {
 	}
 }
 
-// cutList splits the first element off a comma-separated list, in which commas
-// may stand in quoted strings. The element is trimmed; it may be empty.
+// cutList splits a comma-separated list after its first element. Quoted strings may contain
+// commas. The element is trimmed and may be empty.
 func cutList(s string) (item, rest string) {
 	quoted := false
 	for i := 0; i < len(s); i++ {
@@ -39,7 +39,7 @@ func cutList(s string) (item, rest string) {
 }
 
 // unquote returns the value of a token or a quoted string; ok is false if a
-// quoted string isn't closed.
+// quoted string is not closed.
 func unquote(s string) (v string, ok bool) {
 	if !strings.HasPrefix(s, `"`) {
 		return s, true

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// parseRange reads a Range of one part, of a body of size bytes. It isn't ok if
-// the field is to be ignored: another unit, several parts, broken. first >= size
-// means that the range can't be satisfied.
+// parseRange reads a Range of one part, for a body of size bytes. ok is false if the field
+// must be ignored: another unit, several parts, or malformed. first >= size means that the
+// range cannot be satisfied.
 func parseRange(s string, size int64) (first, last int64, ok bool) {
 	unit, set, found := strings.Cut(s, "=")
 	if !found || !strings.EqualFold(trim(unit), "bytes") {
@@ -43,7 +43,7 @@ func parseRange(s string, size int64) (first, last int64, ok bool) {
 	return first, last, true
 }
 
-// parsePosition reads digits; a number too large counts as the largest.
+// parsePosition reads a decimal number; one that is too large becomes the largest int64.
 func parsePosition(s string) (int64, bool) {
 	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0, false
@@ -55,9 +55,9 @@ func parsePosition(s string) (int64, bool) {
 	return n, true
 }
 
-// StrongValidator returns that under which a part of a response of 200 or 206 can be asked for
-// from elsewhere, in Range and If-Range (RFC 9110 section 8.8): a strong entity tag,
-// or the date of a modification that was over for a second. "" = none.
+// StrongValidator returns the validator of a 200 or 206 by which a cache can request a part of the
+// same representation from another server, in If-Range (RFC 9110 section 8.8): a strong entity
+// tag, or a Last-Modified that is strong. "" = none.
 func (r *Response) StrongValidator() string {
 	switch {
 	case r.Status != http.StatusOK && r.Status != http.StatusPartialContent || strings.HasPrefix(r.ETag, "W/"):
@@ -70,33 +70,33 @@ func (r *Response) StrongValidator() string {
 	return ""
 }
 
-// strongDate reports whether the representation was left alone for a second at
-// least when it was sent (RFC 9110 section 8.8.2.2), and has no weak entity tag, which
-// says that its bytes may be others though the date is the same.
+// strongDate reports whether Last-Modified is a strong validator: it is at least a second
+// before Date (RFC 9110 section 8.8.2.2), and there is no weak entity tag. A weak tag means
+// that the bytes may differ although the date is the same.
 func (r *Response) strongDate() bool {
 	return !r.LastModified.IsZero() && r.Date.Sub(r.LastModified) >= time.Second && !strings.HasPrefix(r.ETag, "W/")
 }
 
-// SameBytes reports whether nothing in the description of another response says that
-// its bytes are others: neither the validators nor the coding.
+// SameBytes reports whether o has the same status, validators and content coding, so that
+// nothing in its header says that its bytes differ.
 func (r *Response) SameBytes(o *Response) bool {
 	return r.Status == o.Status && r.ETag == o.ETag && r.sameDate(o.Header) &&
 		r.Header.Get("Content-Encoding") == o.Header.Get("Content-Encoding")
 }
 
-// sameDate reports whether a header with the response's entity tag has the same
-// Last-Modified. Where a strong tag says that the bytes are the same, one of the two may
-// lack it: some programs send it with a part only, or with the whole only.
+// sameDate reports whether h, which has the response's entity tag, has the same
+// Last-Modified. If the tag is strong, one of the two headers may lack the date: some servers
+// send it with partial responses only, or with complete ones only.
 func (r *Response) sameDate(h http.Header) bool {
 	mine, other := r.Header.Get("Last-Modified"), h.Get("Last-Modified")
 	return mine == other || (mine == "" || other == "") && r.ETag != "" && !strings.HasPrefix(r.ETag, "W/")
 }
 
-// HasRest reports whether the header of a 206 is that of the bytes from an offset up to an
-// end, -1 = that of the whole, of the representation that the response, a whole one or a 206
-// itself, is of (RFC 9111 section 3.4). The whole has size bytes, -1 = unknown.
-// Such an answer need not repeat every field of the other (RFC 9110 section 15.3.7),
-// but the entity tag.
+// HasRest reports whether h, the header of a 206, is for the bytes from offset to end, exclusive,
+// of the same representation as the response, which may be a 206 itself (RFC 9111 section 3.4).
+// end -1 = the end of the representation. size is the length of the representation; -1 =
+// unknown. A 206 need not repeat every field (RFC 9110 section 15.3.7), but it must have the
+// entity tag.
 func (r *Response) HasRest(h http.Header, offset, end, size int64) bool {
 	rest, ok := strings.CutPrefix(h.Get("Content-Range"), "bytes ")
 	span, total, _ := strings.Cut(rest, "/")

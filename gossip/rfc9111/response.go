@@ -5,44 +5,39 @@ import (
 	"time"
 )
 
-// A Response is what the rules know of a response besides its body. It is immutable
-// and may be shared, if nobody changes its header.
+// A Response describes a response without its body. It is immutable and may be shared, if
+// nobody changes its header.
 type Response struct {
-	Status int
-	// Header has no fields of a connection: see [RemoveHopByHop].
-	Header  http.Header
-	Control Directives // those that apply in a shared cache, a targeted field's before all (RFC 9213)
+	Status  int
+	Header  http.Header // without the fields of a connection: see [RemoveHopByHop]
+	Control Directives  // those that apply in a shared cache; a targeted field has precedence (RFC 9213)
 
-	InitialAge time.Duration // when it arrived (RFC 9111 section 4.2.3)
+	InitialAge time.Duration // on arrival (RFC 9111 section 4.2.3)
 	Lifetime   time.Duration // for which it is fresh (section 4.2.1); 0 = it is always stale
 	Explicit   bool          // the response states its lifetime
 
-	Date         time.Time // the Date field; without a valid one, when the response arrived
+	Date         time.Time // the Date field or, without a valid one, the time of arrival
 	LastModified time.Time // zero if absent or invalid
 	ETag         string    // "" = none
 }
 
-// NewResponse describes a response that arrived at a time, so long after it was
-// asked for.
+// NewResponse describes a response that arrived at a time. delay is the time since its request
+// was sent.
 func NewResponse(status int, h http.Header, delay time.Duration, arrived time.Time) *Response {
 	r := describe(status, h, delay, arrived)
-	return &r // in the caller's memory where that is enough
+	return &r // inlined: often it need not be on the heap
+}
+
+// Restore describes a stored response, whose age on arrival NewResponse has computed before.
+func Restore(status int, h http.Header, initialAge time.Duration, arrived time.Time) *Response {
+	r := describe(status, h, 0, arrived)
+	r.InitialAge = initialAge
+	return &r
 }
 
 func describe(status int, h http.Header, delay time.Duration, arrived time.Time) Response {
 	date := dateOf(h, arrived)
-	return restore(status, h, initialAge(h, date, delay, arrived), date)
-}
-
-// Restore describes a response whose age on arrival is known, since NewResponse
-// worked it out before the response was stored.
-func Restore(status int, h http.Header, initialAge time.Duration, arrived time.Time) *Response {
-	r := restore(status, h, initialAge, dateOf(h, arrived))
-	return &r
-}
-
-func restore(status int, h http.Header, initialAge time.Duration, date time.Time) Response {
-	r := Response{Status: status, Header: h, InitialAge: initialAge, Date: date,
+	r := Response{Status: status, Header: h, InitialAge: initialAge(h, date, delay, arrived), Date: date,
 		LastModified: headerDate(h, "Last-Modified"), ETag: h.Get("Etag")}
 	var targeted bool
 	r.Control, targeted = responseDirectives(h)
@@ -57,13 +52,13 @@ func dateOf(h http.Header, arrived time.Time) time.Time {
 	return arrived
 }
 
-// initialAge is the age of a response of a date on arrival (RFC 9111 section 4.2.3).
+// initialAge returns the age on arrival of a response with that date (RFC 9111 section 4.2.3).
 func initialAge(h http.Header, date time.Time, delay time.Duration, arrived time.Time) time.Duration {
 	return max(0, arrived.Sub(date), headerAge(h)+delay)
 }
 
-// headerAge reads the Age field: the first value counts if there are several,
-// and an invalid one counts as 0 (RFC 9111 section 5.1).
+// headerAge reads the Age field. Of several values the first counts; an invalid one counts
+// as 0 (RFC 9111 section 5.1).
 func headerAge(h http.Header) time.Duration {
 	lines := h["Age"]
 	if len(lines) == 0 {
@@ -74,15 +69,16 @@ func headerAge(h http.Header) time.Duration {
 	return age
 }
 
-// AgeUnknown is the age of a response that arrived in the future: the clock was put
-// back since, and nobody knows by how much. No lifetime is as long.
-const AgeUnknown = 2 * MaxDelta
+// ageUnknown is the age of a response that arrived in the future: the clock was set back by an
+// unknown time. It is longer than any lifetime.
+const ageUnknown = 2 * MaxDelta
 
-// Age returns the current age of a response that was in the cache for so long (RFC
-// 9111 section 4.2.3); resident below 0 gives AgeUnknown.
+// Age returns the current age of a response that has been in the cache for so long (RFC 9111
+// section 4.2.3). If resident is negative, because the clock was set back, the result is longer
+// than any lifetime.
 func (r *Response) Age(resident time.Duration) time.Duration {
 	if resident < 0 {
-		return AgeUnknown
+		return ageUnknown
 	}
-	return min(r.InitialAge+resident, AgeUnknown)
+	return min(r.InitialAge+resident, ageUnknown)
 }

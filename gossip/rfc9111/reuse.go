@@ -2,20 +2,19 @@ package rfc9111
 
 import "time"
 
-// Use is what may be done with a stored response for a request.
+// Use says how a stored response may be used for a request.
 type Use uint8
 
 const (
 	Validate             Use = iota // validate it first
 	ServeFresh                      // serve it
 	ServeStale                      // serve it although it is stale: the client allows it
-	StaleWhileRevalidate            // serve it, stale, and validate it meanwhile (RFC 5861 section 3)
+	StaleWhileRevalidate            // serve it stale, and validate it in the background (RFC 5861 section 3)
 )
 
-// Reuse says what may be done with the stored response of that age for a request
-// with these directives (RFC 9111 sections 4, 4.2.4 and 5.2.1). reason is why the
-// request must go forward, as Cache-Status has it: "stale" or "request"; "" = it
-// need not.
+// Reuse returns how the stored response, which has that age, may be used for a request with
+// these directives (RFC 9111 sections 4, 4.2.4 and 5.2.1). reason is the parameter fwd of
+// Cache-Status, "stale" or "request"; "" = the request need not be forwarded.
 func (r *Response) Reuse(req *Directives, age time.Duration) (use Use, reason string) {
 	left := r.Lifetime - age
 	cc := &r.Control
@@ -42,18 +41,18 @@ func (r *Response) Reuse(req *Directives, age time.Duration) (use Use, reason st
 	return Validate, "stale"
 }
 
-// allowsStale reports whether the client takes a response that has been stale for d.
+// allowsStale reports whether the client accepts a response that has been stale for so long.
 func (d *Directives) allowsStale(stale time.Duration) bool {
 	return d.MaxStale != Unset && stale <= d.MaxStale
 }
 
-// maxDisconnected is for how long a stale response may be served in place of an
-// origin that can't be reached, if the response doesn't say.
+// maxDisconnected is for how long a stale response may be served while its origin is
+// unreachable, if the response does not say.
 const maxDisconnected = time.Hour
 
-// StaleOnError reports whether the stored response of that age may be served, stale,
-// since the origin can't be reached, status 0, or answers an error: 500, 502, 503 or
-// 504 (RFC 5861 section 4, RFC 9111 sections 4.2.4 and 4.3.3).
+// StaleOnError reports whether the stored response, which has that age, may be served stale
+// because the origin is unreachable (status 0) or answers with 500, 502, 503 or 504 (RFC
+// 5861 section 4, RFC 9111 sections 4.2.4 and 4.3.3).
 func (r *Response) StaleOnError(req *Directives, status int, age time.Duration) bool {
 	stale := age - r.Lifetime
 	cc := &r.Control

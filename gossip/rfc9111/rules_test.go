@@ -35,8 +35,8 @@ func TestReuse(t *testing.T) {
 		"stale from then on":         {"Cache-Control: max-age=60", "", 60 * time.Second, Validate, "stale"},
 		"as stale as is allowed":     {"Cache-Control: max-age=60", "Cache-Control: max-stale=5", 65 * time.Second, ServeStale, ""},
 		"no staler":                  {"Cache-Control: max-age=60", "Cache-Control: max-stale=5", 65*time.Second + 1, Validate, "stale"},
-		"any staleness":              {"Cache-Control: max-age=60", "Cache-Control: max-stale", AgeUnknown, ServeStale, ""},
-		"an unknown age is stale":    {"Cache-Control: max-age=99999999999", "", AgeUnknown, Validate, "stale"},
+		"any staleness":              {"Cache-Control: max-age=60", "Cache-Control: max-stale", ageUnknown, ServeStale, ""},
+		"an unknown age is stale":    {"Cache-Control: max-age=99999999999", "", ageUnknown, Validate, "stale"},
 		"young enough":               {"Cache-Control: max-age=60", "Cache-Control: max-age=9", 9 * time.Second, ServeFresh, ""},
 		"too old for the client":     {"Cache-Control: max-age=60", "Cache-Control: max-age=9", 9*time.Second + 1, Validate, "request"},
 		"to be validated each time":  {"Cache-Control: no-cache, max-age=60", "", 0, Validate, "stale"},
@@ -86,7 +86,7 @@ func TestNewResponse(t *testing.T) {
 		!r.LastModified.Equal(noon.Add(-1010*time.Second)) || r.StrongValidator() != `"e"` || !r.Useful() {
 		t.Errorf("%+v", r)
 	}
-	if a, b, c := r.Age(time.Second), r.Age(-1), r.Age(AgeUnknown); a != 11*time.Second || b != AgeUnknown || c != AgeUnknown {
+	if a, b, c := r.Age(time.Second), r.Age(-1), r.Age(ageUnknown); a != 11*time.Second || b != ageUnknown || c != ageUnknown {
 		t.Errorf("ages %v, %v, %v", a, b, c)
 	}
 	fresh := r.Freshened(header("Age: 7 | Cache-Control: max-age=5 | Content-Length: 9"), time.Second, noon.Add(time.Minute))

@@ -9,15 +9,15 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// A Status is one cache's member of Cache-Status for one answer (RFC 9211). With
-// Cache alone it says that the cache handled the request.
+// A Status is one cache's member of Cache-Status for one answer (RFC 9211). If only
+// Cache is set, it says that the cache handled the request.
 type Status struct {
 	Cache     string // its name
 	Hit       bool   // the answer is a stored response
 	HasTTL    bool
 	TTL       time.Duration // with HasTTL: remaining freshness, in whole seconds; negative = stale
-	Fwd       string        // why the request went forward: a token; "" = it did not
-	FwdStatus int           // what came back; 0 = nothing
+	Fwd       string        // why the request was forwarded: a token; "" = it was not
+	FwdStatus int           // of the response to the forwarded request; 0 = there was none
 	Stored    bool
 	Collapsed bool
 	Detail    string // a token; "" = none
@@ -54,14 +54,14 @@ func (s *Status) Append(b []byte) []byte {
 	return b
 }
 
-// Add appends the member to h, after those of the caches nearer to the origin.
+// Add appends the member to Cache-Status in h, after those of caches nearer to the origin.
 func (s *Status) Add(h http.Header) {
 	old := h["Cache-Status"]
 	h["Cache-Status"] = append(old[:len(old):len(old)], string(s.Append(make([]byte, 0, 96))))
 }
 
-// LastStatus returns the last member of h, that of the cache nearest to the client.
-// It isn't ok if there is none, or the field is broken.
+// LastStatus returns the last member of Cache-Status in h, which is that of the cache nearest to
+// the client. ok is false if there is none or the field is malformed.
 func LastStatus(h http.Header) (s Status, ok bool) {
 	members, err := httpsfv.UnmarshalList(h["Cache-Status"])
 	if err != nil || len(members) == 0 {
@@ -90,8 +90,8 @@ func LastStatus(h http.Header) (s Status, ok bool) {
 		FwdStatus: int(status), Stored: param("stored") == true, Collapsed: param("collapsed") == true, Detail: text(param("detail"))}, true
 }
 
-// appendName appends a cache's name as it stands in Cache-Status: a token if it can
-// be one, else a string (RFC 9211 section 2).
+// appendName appends a cache's name as a token if possible, and otherwise as a string
+// (RFC 9211 section 2).
 func appendName(b []byte, name string) []byte {
 	token := name != ""
 	for i := range len(name) {

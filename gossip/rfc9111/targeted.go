@@ -7,18 +7,18 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// ClusterControl is the targeted cache control field for these caches alone (RFC 9213), in
-// which an operator's rules write what they decide. It is for siblings, and no client's to see.
+// ClusterControl is a targeted cache control field (RFC 9213) for the caches of one cluster. An
+// operator's rules write their decisions into it. Siblings get it; clients must not.
 const ClusterControl = "Summarycache-Cache-Control"
 
-// targetedFields are the targeted cache control fields that are obeyed in preference to
-// Cache-Control, the first before the second (RFC 9213 sections 2.2 and 3.1).
+// targetedFields take precedence over Cache-Control, the first over the second (RFC 9213
+// sections 2.2 and 3.1).
 var targetedFields = [...]string{ClusterControl, "Cdn-Cache-Control"}
 
-// responseDirectives returns the directives that apply to a response in a shared
-// cache. A valid targeted field replaces Cache-Control and Expires altogether
-// (RFC 9213 section 2.2), which targeted reports; an empty or broken one, or one
-// with a directive of the wrong type, is ignored.
+// responseDirectives returns the directives that apply to a response in a shared cache.
+// targeted reports that they come from a targeted field, which replaces both Cache-Control
+// and Expires (RFC 9213 section 2.2). A targeted field is ignored if it is empty or malformed,
+// or has a directive of the wrong type.
 func responseDirectives(h http.Header) (d Directives, targeted bool) {
 	for _, field := range targetedFields {
 		lines := h[field]
@@ -34,8 +34,8 @@ func responseDirectives(h http.Header) (d Directives, targeted bool) {
 	return parseDirectives(h["Cache-Control"]), false
 }
 
-// targetedDirectives reads a structured dictionary: delta-seconds are integers,
-// the rest is true or a string of field names.
+// targetedDirectives reads a structured dictionary: numbers of seconds are integers, all other
+// values are booleans or strings of field names.
 func targetedDirectives(dict *httpsfv.Dictionary) (d Directives, ok bool) {
 	d = noDirectives()
 	for _, name := range dict.Names() {

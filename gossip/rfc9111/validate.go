@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Conditions are the request fields by which the stored response is validated (RFC
-// 9111 section 4.3.1); none if it has no validator.
+// Conditions returns the request fields that validate the stored response (RFC 9111 section
+// 4.3.1); none if it has no validator.
 func (r *Response) Conditions() http.Header {
 	h := http.Header{}
 	if r.ETag != "" {
@@ -20,10 +20,10 @@ func (r *Response) Conditions() http.Header {
 	return h
 }
 
-// ConfirmedBy reports whether a 304 with the header h speaks of the stored response:
-// one with another entity tag does not, nor one with another date of modification
-// (RFC 9111 section 4.3.4). A cache that holds an older response answers so, since
-// that was not modified after the date that it is asked about.
+// ConfirmedBy reports whether a 304 with header h is about the stored response. It is not if
+// it has another entity tag or another Last-Modified (RFC 9111 section 4.3.4). A cache that
+// holds an older response sends such a 304, since its response was not modified after the
+// date in the request.
 func (r *Response) ConfirmedBy(h http.Header) bool {
 	if tag := h.Get("Etag"); tag != "" && r.ETag != "" {
 		return weakMatch(tag, r.ETag)
@@ -32,10 +32,10 @@ func (r *Response) ConfirmedBy(h http.Header) bool {
 	return modified.IsZero() || r.LastModified.IsZero() || modified.Equal(r.LastModified)
 }
 
-// Freshened returns the stored response brought up to date by the header of a 304,
-// or of the answer to a HEAD (RFC 9111 sections 3.2 and 4.3.4): what the answer says
-// replaces what was stored, but for what depends on the stored bytes. delay and
-// arrived are the answer's, as in [NewResponse].
+// Freshened returns the stored response updated by the header of a 304, or of the answer to a
+// HEAD (RFC 9111 sections 3.2 and 4.3.4). The answer's fields replace the stored ones, except
+// those that depend on the stored bytes. delay and arrived are the answer's, as in
+// [NewResponse].
 func (r *Response) Freshened(h http.Header, delay time.Duration, arrived time.Time) *Response {
 	merged := maps.Clone(r.Header)
 	for name, lines := range h {
@@ -48,9 +48,9 @@ func (r *Response) Freshened(h http.Header, delay time.Duration, arrived time.Ti
 	return Restore(r.Status, merged, initialAge(h, dateOf(h, arrived), delay, arrived), arrived)
 }
 
-// MatchesHead reports whether the header of the answer to a HEAD, with status 200,
-// speaks of the stored response, whose body has so many bytes (RFC 9111 section
-// 4.3.5): it then freshens that, and else makes it invalid.
+// MatchesHead reports whether h, the header of a 200 in answer to a HEAD, is about the stored
+// response, whose body has size bytes (RFC 9111 section 4.3.5). If so, the answer freshens
+// the stored response; if not, it invalidates it.
 func (r *Response) MatchesHead(h http.Header, size int64) bool {
 	length := h.Get("Content-Length")
 	return r.Status == http.StatusOK && h.Get("Etag") == r.ETag && headerDate(h, "Last-Modified").Equal(r.LastModified) &&

@@ -8,11 +8,10 @@ import (
 	"sync"
 )
 
-// Variants knows by which request fields the stored responses of a URL vary, which
-// one must know to find them (RFC 9111 section 4.1). It follows a store, which tells
-// it of each response that comes and goes, and so holds a URL for as long as the
-// store holds a varying response to it; responses that don't vary cost nothing here.
-// It is safe for concurrent use.
+// Variants is an index of the request fields by which the stored responses of a URL vary. A
+// cache needs them to find these responses (RFC 9111 section 4.1). The store reports each
+// response that it adds or removes; those that do not vary take no memory here. Variants is
+// safe for concurrent use.
 type Variants struct {
 	seed   maphash.Seed
 	shards [64]variantShard
@@ -23,10 +22,10 @@ type variantShard struct {
 	m  map[string]*varied // by URL
 }
 
-// varied is what is stored of a URL whose responses vary.
+// varied describes the stored responses of a URL that vary.
 type varied struct {
 	rules [][]string     // the distinct sets of Vary fields; replaced, never changed
-	ids   map[string]int // responses by identity; 2 while one replaces another
+	ids   map[string]int // number of responses by identity; 2 while one replaces another
 }
 
 // NewVariants returns an empty index.
@@ -42,11 +41,11 @@ func (r *Variants) shard(url string) *variantShard {
 	return &r.shards[maphash.String(r.seed, url)%uint64(len(r.shards))]
 }
 
-// Stored tells that the response of an identity is stored; it may be while another
-// one of the identity still is.
+// Stored notes that a response was stored under an identity. An older response with the same
+// identity may still be stored.
 func (r *Variants) Stored(id string) { r.change(id, 1) }
 
-// Evicted tells that one is not stored any more.
+// Evicted notes that a response with an identity is no longer stored.
 func (r *Variants) Evicted(id string) { r.change(id, -1) }
 
 func (r *Variants) change(id string, by int) {
@@ -73,7 +72,7 @@ func (r *Variants) change(id string, by int) {
 	}
 }
 
-// forget drops a rule that no stored response follows any more.
+// forget drops a set of fields by which no stored response varies any more.
 func (v *varied) forget(fields []string) {
 	for id := range v.ids {
 		if _, f := SplitIdentity(id); slices.Equal(f, fields) {
@@ -83,9 +82,9 @@ func (v *varied) forget(fields []string) {
 	v.rules = slices.DeleteFunc(slices.Clone(v.rules), func(x []string) bool { return slices.Equal(x, fields) })
 }
 
-// Rules returns the sets of fields by which stored responses of a canonical URL vary,
-// the empty set aside: the response that a request selects is under [Identity] of one
-// of them, or of none. The caller must not change them.
+// Rules returns the sets of fields, except the empty set, by which the stored responses of a
+// canonical URL vary. The response that a request selects is stored under the [Identity] for
+// one of them or for no fields. The caller must not change them.
 func (r *Variants) Rules(url string) [][]string {
 	s := r.shard(url)
 	s.mu.RLock()
@@ -96,7 +95,7 @@ func (r *Variants) Rules(url string) [][]string {
 	return nil
 }
 
-// Identities returns those of the URL's stored responses that vary.
+// Identities returns the identities of the stored responses of a canonical URL that vary.
 func (r *Variants) Identities(url string) []string {
 	s := r.shard(url)
 	s.mu.RLock()
