@@ -30,7 +30,7 @@ var (
 )
 
 // ask puts the question to one sibling.
-func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, to Step, conditions http.Header) (*Answer, outcome) {
+func (in *Lookup) ask(asking context.Context, cancel context.CancelCauseFunc, to Ranked, conditions http.Header) (*Answer, outcome) {
 	timeout := in.c.deadline()
 	e := &exchange{c: in.c, from: to, asking: asking, cancel: cancel, late: errNoFirstByte, pause: idleFactor * timeout}
 	in.c.begin(e)
@@ -74,13 +74,13 @@ func (in *Inquiry) ask(asking context.Context, cancel context.CancelCauseFunc, t
 // wantsFresh reports whether the question is for an object that is fresher than
 // caches must be, so that one that has it may have to say no; or for a stale one, which no
 // digest lists.
-func (in *Inquiry) wantsFresh() bool {
+func (in *Lookup) wantsFresh() bool {
 	cc := rfc9111.RequestDirectives(in.q.Header)
 	return cc.MaxAge != rfc9111.Unset || cc.MinFresh != rfc9111.Unset || cc.StaleIfError != rfc9111.Unset
 }
 
 // request is an absolute-form GET or HEAD sent to the candidate's address.
-func (in *Inquiry) request(ctx context.Context, to Step, conditions http.Header) *http.Request {
+func (in *Lookup) request(ctx context.Context, to Ranked, conditions http.Header) *http.Request {
 	h := in.q.Header
 	if len(conditions) > 0 || to.wait > 0 {
 		h = h.Clone()
@@ -129,7 +129,7 @@ func isHit(h http.Header) (hit, arriving bool) {
 // our client. One that breaks off is reported.
 type exchange struct {
 	c      *Client
-	from   Step
+	from   Ranked
 	asking context.Context
 	cancel context.CancelCauseFunc
 	clock  *time.Timer

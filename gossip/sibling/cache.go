@@ -185,7 +185,7 @@ func (c *Cache) joined() {
 // fetchValue gets a value from siblings, or by load.
 func (c *Cache) fetchValue(ctx context.Context, identity string, load LoadFunc) (*Object, error) {
 	var made atomic.Pointer[Object] // a load that was overtaken may still end
-	a, body, err := c.find(ctx, Question{
+	a, body, err := c.find(ctx, LookupRequest{
 		URL: valueURL(identity), Identities: []string{identity},
 		Header: http.Header{"Cache-Control": {"only-if-cached"}, "Via": {"1.1 " + c.name()}},
 		Accept: func(a *Answer) bool { return a.StatusCode == http.StatusOK },
@@ -246,14 +246,14 @@ func (c *Cache) fresh(identity string) *Object {
 // sibling's answer it reads whole, and asks on if that fails or is too long; that of the
 // origin's is the caller's to read. Without an origin it returns nil if nobody has the
 // object. An error is the origin's or ctx's.
-func (c *Cache) find(ctx context.Context, q Question) (*Answer, []byte, error) {
+func (c *Cache) find(ctx context.Context, q LookupRequest) (*Answer, []byte, error) {
 	identity, accept := q.Identities[0], q.Accept
 	named := NameInvalidations(q.Header, c.cluster(), identity)
 	if !named {
 		q.Identities = nil
 	}
 	q.Accept = func(a *Answer) bool { return a.ContentLength <= c.maxBytes() && accept(a) }
-	inquiry := c.siblings().Ask(q)
+	inquiry := c.siblings().Lookup(q)
 	if c.Coalescer != nil && inquiry.Left() == 0 && named {
 		pace, _, _ := c.Siblings.OriginPace(q.URL.Host)
 		if first, ok := c.Coalescer.InFlight(ctx, identity, pace); ok {

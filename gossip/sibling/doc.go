@@ -11,7 +11,7 @@
 // A program that already has an HTTP cache puts [Transport], an [http.RoundTripper], under
 // it: that asks siblings and falls back to the origin. It is also for programs
 // that fetch by an [http.Client]. [Handler] answers siblings from such a cache. A cache that
-// checks answers itself uses [New] and [Client.Ask], and [IsQuestion] where it is asked.
+// checks answers itself uses [New] and [Client.Lookup], and [IsLookup] where it is asked.
 //
 // # Questions
 //
@@ -31,7 +31,7 @@
 // A candidate's expected cost is its round trip over the odds that it has the
 // object: what finding it costs by such questions. The cheapest is asked first.
 // Between candidates within a factor of √2 the Locator decides, which spreads the load. Caches
-// outside the cluster ([QuestionLocator]) are ranked with its members.
+// outside the cluster ([OutsideLocator]) are ranked with its members.
 //
 // The round trip is a moving average that drifts towards the average of all siblings, so a
 // sibling that was slow once is tried again. The odds begin with what the digest promises
@@ -67,7 +67,7 @@
 //	a new Incarnation                      Client.Plan     ends a suspension, forgets odds, keeps quarantine
 //	membership says that it died           [Client.Gone]   what it was asked is canceled; the Locator names it no more
 //
-// A sibling that was asked although no digest names it ([Inquiry.Only], [Inquiry.Also]) promised
+// A sibling that was asked although no digest names it ([Lookup.Only], [Lookup.Also]) promised
 // nothing: that it does not have the object is not recorded.
 //
 // Health is read by [Client.Plan], which leaves out siblings that are suspended or quarantined
@@ -79,6 +79,6 @@
 // # Sharing
 //
 // A [Client], a [Transport], a [Handler] and a [Cache] are safe for concurrent use, and have
-// no global state. An [Inquiry] and its answers belong to one goroutine. A question's header
+// no global state. A [Lookup] and its answers belong to one goroutine. A question's header
 // is read until the question is answered, and never changed.
 package sibling

@@ -12,9 +12,9 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// IsQuestion reports whether a request is answered from what is stored or not at
+// IsLookup reports whether a request is answered from what is stored or not at
 // all: a GET or HEAD under "Cache-Control: only-if-cached".
-func IsQuestion(r *http.Request) bool {
+func IsLookup(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != "" {
 		return false
 	}
@@ -92,7 +92,7 @@ type Handler struct {
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !IsQuestion(r) {
+	if !IsLookup(r) {
 		refuse(w)
 		return
 	}

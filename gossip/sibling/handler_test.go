@@ -64,7 +64,7 @@ func TestHandler(t *testing.T) {
 		if rec.Code != tt.status || rec.Body.String() != tt.body || hitOf(rec.Result().Header) != tt.hit {
 			t.Errorf("%s: %d %q %v", name, rec.Code, rec.Body, rec.Result().Header)
 		}
-		if tt.status != 403 && (seen.URL.String() != "http://o.test/x" || !IsQuestion(seen)) {
+		if tt.status != 403 && (seen.URL.String() != "http://o.test/x" || !IsLookup(seen)) {
 			t.Errorf("%s: the cache was asked for %s, %v", name, seen.URL, seen.Header)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // plan returns whom a client would ask for anything.
 func (w *world) plan() (names []string) {
-	for _, s := range w.client.Plan(Question{Identities: []string{"x"}}) {
+	for _, s := range w.client.Plan(LookupRequest{Identities: []string{"x"}}) {
 		names = append(names, s.Peer)
 	}
 	return names
@@ -166,7 +166,9 @@ type beside struct {
 	other Candidate
 }
 
-func (b beside) CandidatesFor(dst []Candidate, _ *Question) []Candidate { return append(dst, b.other) }
+func (b beside) CandidatesFor(dst []Candidate, _ *LookupRequest) []Candidate {
+	return append(dst, b.other)
+}
 
 // What is known is bounded, looking up adds nothing, and names that come and go displace
 // each other rather than what is in use.

@@ -20,12 +20,12 @@ type Locator interface {
 	Distrust(peer string)
 }
 
-// A QuestionLocator is a [Locator] that also knows caches outside the cluster, which
+// An OutsideLocator is a [Locator] that also knows caches outside the cluster, which
 // don't list objects under our identities: Squids. [Client.Plan] looks whether a
 // Config.Locator is one.
-type QuestionLocator interface {
+type OutsideLocator interface {
 	// CandidatesFor appends the further caches that may answer q to dst, and returns
 	// the result. They are ranked with those that Candidates names for the likeliest
 	// identity. It is called under the same conditions.
-	CandidatesFor(dst []Candidate, q *Question) []Candidate
+	CandidatesFor(dst []Candidate, q *LookupRequest) []Candidate
 }

@@ -22,7 +22,7 @@ func TestOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, want := range []Stats{{Asked: 1, Hits: 1}, {Asked: 1, Hits: 1}} {
-			in := w.client.Ask(Question{URL: u, Header: http.Header{"Cache-Control": {"only-if-cached"}}, Accept: func(*Answer) bool { return true }})
+			in := w.client.Lookup(LookupRequest{URL: u, Header: http.Header{"Cache-Control": {"only-if-cached"}}, Accept: func(*Answer) bool { return true }})
 			in.Only(Peer{w.known[i].Peer, w.known[i].Service})
 			a, err := in.Next(t.Context(), nil)
 			if err != nil || (a == nil) != (i == 1) {
@@ -53,8 +53,8 @@ func TestUnlistedPromiseNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := Question{URL: u, Header: http.Header{"Cache-Control": {"only-if-cached"}}}
-		in := w.client.Ask(q)
+		q := LookupRequest{URL: u, Header: http.Header{"Cache-Control": {"only-if-cached"}}}
+		in := w.client.Lookup(q)
 		in.Only(Peer{w.known[0].Peer, w.known[0].Service})
 		if a, err := in.Next(t.Context(), nil); a != nil || err != nil {
 			t.Fatalf("Next = %v, %v", a, err)
@@ -62,7 +62,7 @@ func TestUnlistedPromiseNothing(t *testing.T) {
 		q.Origin = func(ctx context.Context, _ http.Header) (*http.Response, error) {
 			return w.origins.RoundTrip((&http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}}).WithContext(ctx))
 		}
-		in = w.client.Ask(q)
+		in = w.client.Lookup(q)
 		in.Also(Peer{w.known[1].Peer, w.known[1].Service})
 		a, err := in.Next(t.Context(), nil)
 		if err != nil || a.Peer != "" || w.client.Stats().HedgesWon != 1 {

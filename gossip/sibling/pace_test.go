@@ -34,7 +34,7 @@ func TestFastOriginFirst(t *testing.T) {
 			fail, asked := false, 0
 			ask := func() (peer string, err error) {
 				target, _ := url.Parse("http://x/y")
-				a, err := w.client.Ask(Question{
+				a, err := w.client.Lookup(LookupRequest{
 					URL: target, Identities: []string{"i"}, Header: http.Header{"Cache-Control": {"only-if-cached"}},
 					Origin: func(context.Context, http.Header) (*http.Response, error) {
 						asked++

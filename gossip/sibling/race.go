@@ -15,7 +15,7 @@ var ErrOvertaken = errors.New("sibling: another answered first")
 // A race is one call of Next: it asks a candidate, or the origin, and, if that takes
 // long, the next one beside it. Everything but run happens on one goroutine.
 type race struct {
-	in         *Inquiry
+	in         *Lookup
 	ctx        context.Context
 	conditions http.Header
 	ended      chan *attempt
@@ -27,7 +27,7 @@ type race struct {
 
 // An attempt is one question under way.
 type attempt struct {
-	step    Step // of the candidate; Peer "" = the origin
+	step    Ranked // of the candidate; Peer "" = the origin
 	started time.Time
 	hedge   bool // it was asked while another was
 	cancel  context.CancelCauseFunc
@@ -201,7 +201,7 @@ func (r *race) won(winner *attempt) *Answer {
 }
 
 // askOrigin asks the origin. Its body keeps ctx alive.
-func (in *Inquiry) askOrigin(ctx context.Context, cancel context.CancelCauseFunc, conditions http.Header) (*Answer, error) {
+func (in *Lookup) askOrigin(ctx context.Context, cancel context.CancelCauseFunc, conditions http.Header) (*Answer, error) {
 	start := time.Now()
 	resp, err := in.q.Origin(ctx, conditions)
 	if err != nil {

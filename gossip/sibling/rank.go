@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Step is one question that would be asked, and what is expected of it.
-type Step struct {
+// A Ranked is one question that would be asked, and what is expected of it.
+type Ranked struct {
 	Candidate
 	Identity string        // under which the candidate lists the object; "" = unknown
 	Odds     float64       // that it has the object, in [0,1]
@@ -17,7 +17,7 @@ type Step struct {
 	trip        time.Duration // to its answer; 0 = nothing is known yet
 	level       int           // of Cost, from 0; √2 times dearer is the next. Within a level the Locator's order holds.
 	afterOrigin bool          // the origin, if there is one to ask, is far faster, and asked before
-	outside     bool          // it is no member of the cluster: see QuestionLocator
+	outside     bool          // it is no member of the cluster: see OutsideLocator
 	unlisted    bool          // no digest says that it has the object
 	wait        time.Duration // for which its answer may take longer than the deadline, since it is fetching the object
 }
@@ -30,22 +30,22 @@ const (
 )
 
 // Plan returns the candidates that Ask would have asked, in their order, and asks none.
-func (c *Client) Plan(q Question) []Step { return c.plan(&q) }
+func (c *Client) Plan(q LookupRequest) []Ranked { return c.plan(&q) }
 
-func (c *Client) plan(q *Question) []Step {
+func (c *Client) plan(q *LookupRequest) []Ranked {
 	if c.cfg.Locator == nil { // the zero Client knows nobody
 		return nil
 	}
-	var steps, found []Step
+	var steps, found []Ranked
 	for i, id := range q.Identities {
 		c.cfg.Health.lookups.Add(1)
-		found = c.steps(found[:0], c.cfg.Locator.Candidates(nil, id), Step{Identity: id})
-		if more, ok := c.cfg.Locator.(QuestionLocator); ok && i == 0 {
-			found = c.steps(found, more.CandidatesFor(nil, q), Step{outside: true})
+		found = c.steps(found[:0], c.cfg.Locator.Candidates(nil, id), Ranked{Identity: id})
+		if more, ok := c.cfg.Locator.(OutsideLocator); ok && i == 0 {
+			found = c.steps(found, more.CandidatesFor(nil, q), Ranked{outside: true})
 		}
-		slices.SortStableFunc(found, func(a, b Step) int { return cmp.Compare(a.level, b.level) })
+		slices.SortStableFunc(found, func(a, b Ranked) int { return cmp.Compare(a.level, b.level) })
 		for _, s := range found {
-			if len(steps) < c.cfg.Max && !slices.ContainsFunc(steps, func(o Step) bool { return o.Peer == s.Peer }) {
+			if len(steps) < c.cfg.Max && !slices.ContainsFunc(steps, func(o Ranked) bool { return o.Peer == s.Peer }) {
 				steps = append(steps, s)
 			}
 		}
@@ -54,7 +54,7 @@ func (c *Client) plan(q *Question) []Step {
 		for i := range steps {
 			steps[i].afterOrigin = c.originIsFaster(q.URL.Host, steps[i])
 		}
-		slices.SortStableFunc(steps, func(a, b Step) int {
+		slices.SortStableFunc(steps, func(a, b Ranked) int {
 			switch {
 			case a.afterOrigin == b.afterOrigin:
 				return 0
@@ -70,7 +70,7 @@ func (c *Client) plan(q *Question) []Step {
 // steps appends those of the candidates that may be asked, with what is to be expected
 // of each. Asking in the order of cost over odds is what finds an object soonest, if each
 // candidate has it or not whatever the others do.
-func (c *Client) steps(dst []Step, found []Candidate, s Step) []Step {
+func (c *Client) steps(dst []Ranked, found []Candidate, s Ranked) []Ranked {
 	h, now := c.cfg.Health, time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *Client) OriginPace(host string) (first time.Duration, perByte float64, 
 
 // originIsFaster reports whether the origin of a host should be asked before a sibling:
 // both are known, and the origin is far faster with a body of the usual length.
-func (c *Client) originIsFaster(host string, s Step) bool {
+func (c *Client) originIsFaster(host string, s Ranked) bool {
 	there, here := c.origins.look(host), c.cfg.Health.look(s.Peer)
 	if !there.trip.known || time.Since(here.last) >= forget {
 		return false

@@ -42,11 +42,11 @@ func TestRank(t *testing.T) {
 				}
 			}
 			got := ""
-			for _, s := range c.Plan(Question{Identities: []string{"x"}}) {
+			for _, s := range c.Plan(LookupRequest{Identities: []string{"x"}}) {
 				got += " " + s.Peer
 			}
 			if got != " "+tt.want {
-				t.Errorf("%s: asked%s, want %s: %+v", name, got, tt.want, c.Plan(Question{Identities: []string{"x"}}))
+				t.Errorf("%s: asked%s, want %s: %+v", name, got, tt.want, c.Plan(LookupRequest{Identities: []string{"x"}}))
 			}
 		})
 	}

@@ -363,7 +363,7 @@ func TestZeroValues(t *testing.T) {
 		"Transport.RoundTrip":        {func() error { _, err := new(Transport).RoundTrip(request()); return err }(), ErrNoSiblings},
 		"Transport of a zero Client": {func() error { _, err := (&Transport{Siblings: new(Client)}).RoundTrip(request()); return err }(), ErrNoSiblings},
 		"Cache.Transport":            {func() error { _, err := new(Cache).Transport(nil).RoundTrip(request()); return err }(), ErrNoCache},
-		"Inquiry.Next":               {func() error { _, err := new(Inquiry).Next(ctx, nil); return err }(), ErrNoSiblings},
+		"Lookup.Next":                {func() error { _, err := new(Lookup).Next(ctx, nil); return err }(), ErrNoSiblings},
 	} {
 		if !errors.Is(tc.err, tc.want) {
 			t.Errorf("%s: %v, want %v", name, tc.err, tc.want)
@@ -399,7 +399,7 @@ func TestZeroValues(t *testing.T) {
 	co.Served("x")
 	h.Of("x")
 	h.Asked("x", 0, nil)
-	if c.Ask(Question{}).Left() != 0 || c.Stats() != (Stats{}) || new(Cache).Stats() != (CacheStats{}) {
+	if c.Lookup(LookupRequest{}).Left() != 0 || c.Stats() != (Stats{}) || new(Cache).Stats() != (CacheStats{}) {
 		t.Error("the zero Client knows somebody")
 	}
 	if _, ok := co.InFlight(ctx, "x", 0); ok {

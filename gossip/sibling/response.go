@@ -177,7 +177,7 @@ func (c *Cache) fromSiblings(q *request, origin func(*http.Request) (*http.Respo
 		fields, ids = append(fields, rule...), append(ids, q.variant(rule))
 	}
 	ids = append(ids, q.identity)
-	question := Question{URL: q.URL, Host: q.Host, Identities: ids, Header: QuestionHeader(q.Request, &q.cc, c.name(), fields...)}
+	question := LookupRequest{URL: q.URL, Host: q.Host, Identities: ids, Header: LookupHeader(q.Request, &q.cc, c.name(), fields...)}
 	delete(question.Header, "Cookie") // which stays between the client and the origin
 	sent := question.Header
 	var got *Object
@@ -210,7 +210,7 @@ func (c *Cache) fill(h http.Header, q *request, o *Object, size int64, status rf
 		status.HasTTL, status.TTL = true, o.response.Lifetime-o.age()
 	}
 	age := o.age()
-	if o.Copied && IsQuestion(q.Request) { // a 304 made the response younger, but no sibling's word
+	if o.Copied && IsLookup(q.Request) { // a 304 made the response younger, but no sibling's word
 		age = max(age, maxCopied-time.Until(o.believed))
 	}
 	o.response.Fill(h, part, age, !status.Hit)

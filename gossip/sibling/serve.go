@@ -30,7 +30,7 @@ func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Cache) isQuestion(r *http.Request) bool {
-	return IsQuestion(r) || r.URL.Path == CoalescePath && c.Coalescer != nil
+	return IsLookup(r) || r.URL.Path == CoalescePath && c.Coalescer != nil
 }
 
 // Serve answers a GET or HEAD from the Store, from a sibling, or by next, whose answer is
@@ -48,7 +48,7 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, next func(http.Res
 		return ErrNoCache
 	}
 	u := &url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
-	if r.TLS != nil || r.URL.Scheme == "https" && IsQuestion(r) {
+	if r.TLS != nil || r.URL.Scheme == "https" && IsLookup(r) {
 		u.Scheme = "https"
 	}
 	if c.isQuestion(r) {

@@ -23,7 +23,7 @@ func (t *tally[T]) read() T {
 
 // Stats count what became of questions. All start at 0 and only grow.
 type Stats struct {
-	Asked         uint64 // questions answered or given up, without those by [Inquiry.Only] that found nothing
+	Asked         uint64 // questions answered or given up, without those by [Lookup.Only] that found nothing
 	Hits          uint64 // of those, answered with an object that was of use
 	FalseHits     uint64 // of those, answered that there is no fresh copy, or with what was of no use
 	Errors        uint64 // of those, failed, too slow, or broken off within the body

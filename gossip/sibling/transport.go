@@ -60,7 +60,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(r)
 		return nil, ErrNoSiblings
 	}
-	if IsQuestion(r) {
+	if IsLookup(r) {
 		closeBody(r)
 		return notHere(r, t.Siblings.cfg.Name), nil
 	}
@@ -76,9 +76,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return resp, err
 	}
-	q := Question{
+	q := LookupRequest{
 		URL: r.URL, Host: r.Host, Identities: []string{identity(r)},
-		Header: QuestionHeader(r, &cc, t.Siblings.cfg.Name, "If-None-Match", "If-Modified-Since"),
+		Header: LookupHeader(r, &cc, t.Siblings.cfg.Name, "If-None-Match", "If-Modified-Since"),
 		Origin: func(ctx context.Context, _ http.Header) (*http.Response, error) {
 			return t.origin().RoundTrip(r.WithContext(ctx))
 		},
@@ -87,7 +87,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !NameInvalidations(q.Header, t.Cluster, q.Identities[0]) {
 		q.Identities = nil
 	}
-	a, err := t.Siblings.Ask(q).Next(r.Context(), nil)
+	a, err := t.Siblings.Lookup(q).Next(r.Context(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +138,11 @@ func mayAsk(r *http.Request, cc *rfc9111.Directives) bool {
 // response is known to vary by them.
 var selecting = []string{"Accept", "Accept-Encoding", "Accept-Language", "Accept-Charset", "User-Agent", "Origin"}
 
-// QuestionHeader is the header of a question for what r asks for, from the cache of
+// LookupHeader is the header of a question for what r asks for, from the cache of
 // that name: what selects the variant, further fields given by their canonical names,
 // and how fresh the answer must be by the directives of r. The rest of the request,
 // its cookies above all, is not for siblings.
-func QuestionHeader(r *http.Request, cc *rfc9111.Directives, name string, fields ...string) http.Header {
+func LookupHeader(r *http.Request, cc *rfc9111.Directives, name string, fields ...string) http.Header {
 	h := http.Header{}
 	for _, names := range [...][]string{selecting, fields} {
 		for _, field := range names {

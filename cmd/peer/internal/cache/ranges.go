@@ -91,7 +91,7 @@ func (c *Cache) headElsewhere(w http.ResponseWriter, r *request, reason string) 
 	}
 	q := s.question
 	q.Method, q.Origin = http.MethodHead, nil
-	in := c.cfg.Siblings.Ask(q)
+	in := c.cfg.Siblings.Lookup(q)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	got, err := in.Next(ctx, nil)

@@ -76,14 +76,14 @@ func (a *answer) peer() (string, []string) {
 type sources struct {
 	c         *Cache
 	f         *fetch
-	inquiry   *sibling.Inquiry // nil = no siblings for this request
-	header    http.Header      // of questions to siblings; nil = none
-	question  sibling.Question // what inquiry asks
-	accepted  *answer          // of the sibling whose answer was accepted last
-	begun     int              // the status of the response whose rest is wanted; 0 = a whole one is
-	coalesced bool             // the coalescer was asked for another fetch
-	exchange  exchange         // the memory of the first with the origin
-	taken     atomic.Bool      // it is
+	inquiry   *sibling.Lookup       // nil = no siblings for this request
+	header    http.Header           // of questions to siblings; nil = none
+	question  sibling.LookupRequest // what inquiry asks
+	accepted  *answer               // of the sibling whose answer was accepted last
+	begun     int                   // the status of the response whose rest is wanted; 0 = a whole one is
+	coalesced bool                  // the coalescer was asked for another fetch
+	exchange  exchange              // the memory of the first with the origin
+	taken     atomic.Bool           // it is
 }
 
 func (c *Cache) sources(f *fetch) *sources {
@@ -101,7 +101,7 @@ func (c *Cache) sources(f *fetch) *sources {
 		return s
 	}
 	s.header = header
-	s.question = sibling.Question{
+	s.question = sibling.LookupRequest{
 		URL:        r.URL,
 		Host:       r.Host,
 		Header:     header,
@@ -114,7 +114,7 @@ func (c *Cache) sources(f *fetch) *sources {
 			return s.fromOrigin(ctx, func(error) {}, conditions) // ctx is what next ends
 		},
 	}
-	s.inquiry = c.cfg.Siblings.Ask(s.question)
+	s.inquiry = c.cfg.Siblings.Lookup(s.question)
 	return s
 }
 
@@ -134,7 +134,7 @@ func (c *Cache) siblingHeader(r *request) http.Header {
 			fields = append(fields, set...)
 		}
 	}
-	h := sibling.QuestionHeader(r.Request, &r.cc, c.cfg.Name, fields...)
+	h := sibling.LookupHeader(r.Request, &r.cc, c.cfg.Name, fields...)
 	delete(h, "Cookie")
 	return h
 }

@@ -84,7 +84,7 @@ func (c *Cache) staleAt(ctx, asking context.Context, s *sources, other sibling.P
 	ctx, cancel := context.WithCancelCause(ctx)
 	inTime := context.AfterFunc(asking, func() { cancel(errElsewhere) })
 	var a *answer
-	in := c.cfg.Siblings.Ask(sibling.Question{
+	in := c.cfg.Siblings.Lookup(sibling.LookupRequest{
 		URL: r.URL, Host: r.Host, Header: header,
 		Accept: func(got *sibling.Answer) bool {
 			a = c.fromSibling(got)

@@ -13,7 +13,7 @@ type locator struct {
 }
 
 // CandidatesFor adds the Squids, whose digests are not among those of the cluster.
-func (l *locator) CandidatesFor(dst []sibling.Candidate, q *sibling.Question) []sibling.Candidate {
+func (l *locator) CandidatesFor(dst []sibling.Candidate, q *sibling.LookupRequest) []sibling.Candidate {
 	if l.squids == nil {
 		return dst
 	}

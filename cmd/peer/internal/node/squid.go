@@ -68,7 +68,7 @@ func (n *Node) squidMembers() (list []admin.Member) {
 }
 
 // squidMatches adds to an explanation what the Squids' digests say.
-func (n *Node) squidMatches(q *sibling.Question, steps []sibling.Step, out *admin.Explanation) {
+func (n *Node) squidMatches(q *sibling.LookupRequest, steps []sibling.Ranked, out *admin.Explanation) {
 	if n.squids == nil || len(q.Identities) == 0 {
 		return
 	}

@@ -33,7 +33,7 @@ func (n *Node) Why(in admin.WhyRequest) (admin.Explanation, error) {
 // matches looks every identity up in every digest. It returns the names of the
 // peers to which requests would be sent, in their order.
 func (n *Node) matches(identities []string, header http.Header, out *admin.Explanation) (asked []string) {
-	q := sibling.Question{Header: header, Identities: identities}
+	q := sibling.LookupRequest{Header: header, Identities: identities}
 	steps := n.proxy.Candidates(q)
 	for _, s := range steps {
 		asked = append(asked, s.Peer)
@@ -57,7 +57,7 @@ func (n *Node) matches(identities []string, header http.Header, out *admin.Expla
 }
 
 // expected adds to a match what a request for it is expected to cost and to bring.
-func (n *Node) expected(m admin.Match, steps []sibling.Step) admin.Match {
+func (n *Node) expected(m admin.Match, steps []sibling.Ranked) admin.Match {
 	for i, s := range steps {
 		if s.Peer == m.Peer && (s.Identity == m.Identity || s.Identity == "") {
 			m.Turn, m.Odds, m.Cost = i+1, s.Odds, s.Cost.Seconds()

@@ -119,7 +119,7 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Expl
 
 // Candidates returns the siblings to which a lookup would be sent, in this order, with the
 // expectations of each. It sends nothing.
-func (h *Handler) Candidates(q sibling.Question) []sibling.Step {
+func (h *Handler) Candidates(q sibling.LookupRequest) []sibling.Ranked {
 	if h.siblings == nil {
 		return nil
 	}

@@ -195,7 +195,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.cfg.Tracing != nil {
 		r, span = h.cfg.Tracing.Request(r)
 	}
-	lookup := sibling.IsQuestion(r)
+	lookup := sibling.IsLookup(r)
 	switch {
 	case lookup && !h.admits(r):
 		e.Sibling, e.Refused = true, true
@@ -266,7 +266,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		e.target = r.URL
 		return h.purge(w, r)
 	}
-	lookup := sibling.IsQuestion(r)
+	lookup := sibling.IsLookup(r)
 	r, bypass := h.rules.Load().Request(r, lookup, nil)
 	e.target = r.URL
 	e.Sibling = lookup && r.Header["Via"] != nil

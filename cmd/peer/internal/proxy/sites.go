@@ -145,7 +145,7 @@ func (h *Handler) originTarget(r *http.Request, a asked) (t url.URL, no *refusal
 	o, u := h.sites[0].Origins[0], r.URL
 	if u.IsAbs() {
 		same := strings.EqualFold(u.Host, o.Host) && (strings.EqualFold(u.Scheme, o.Scheme) || h.bySchemes)
-		if !same && (h.cfg.TrustedProxies == nil || r.RequestURI != "" && !sibling.IsQuestion(r)) || !strings.HasPrefix(u.Path, o.Path) {
+		if !same && (h.cfg.TrustedProxies == nil || r.RequestURI != "" && !sibling.IsLookup(r)) || !strings.HasPrefix(u.Path, o.Path) {
 			return t, &refusal{http.StatusMisdirectedRequest, "wrong-origin", "this is a reverse proxy for another origin"}
 		}
 		return *u, nil

@@ -46,7 +46,7 @@ type keys struct {
 // It lists a response that varies under two: one for the URL and one for the
 // variant. The second counts only where it can be told: if we know that responses
 // to the URL vary, and by one field, for the order of several is not known.
-func keysFor(q *sibling.Question) (k keys, ok bool) {
+func keysFor(q *sibling.LookupRequest) (k keys, ok bool) {
 	var url, variant string
 	for i, id := range q.Identities {
 		rest, isGet := strings.CutPrefix(id, "GET ")

@@ -69,7 +69,7 @@ func (n *Neighbours) Close() {
 }
 
 // CandidatesFor appends the Squids whose digests match a question.
-func (n *Neighbours) CandidatesFor(dst []sibling.Candidate, q *sibling.Question) []sibling.Candidate {
+func (n *Neighbours) CandidatesFor(dst []sibling.Candidate, q *sibling.LookupRequest) []sibling.Candidate {
 	if len(n.all) == 0 {
 		return dst
 	}
@@ -98,7 +98,7 @@ func (n *Neighbours) Status() []Status {
 
 // Says reports, for each Squid in the order of the configuration, whether its
 // digest matches a question, be it asked now or not.
-func (n *Neighbours) Says(q *sibling.Question) []bool {
+func (n *Neighbours) Says(q *sibling.LookupRequest) []bool {
 	says := make([]bool, len(n.all))
 	keys, ok := keysFor(q)
 	for i, one := range n.all {

@@ -116,8 +116,8 @@ func beside(t *testing.T, c Config, m *mimic, play func(*mimic, *Neighbours)) {
 
 func pause(d time.Duration) { <-time.After(d) }
 
-func question(url string, more ...string) *sibling.Question {
-	return &sibling.Question{Header: http.Header{"Accept-Encoding": {"gzip"}}, Identities: append(more, "GET "+url)}
+func question(url string, more ...string) *sibling.LookupRequest {
+	return &sibling.LookupRequest{Header: http.Header{"Accept-Encoding": {"gzip"}}, Identities: append(more, "GET "+url)}
 }
 
 func cached(i int) string { return fmt.Sprintf("http://127.0.0.1:9000/obj/%d", i) }
@@ -214,7 +214,7 @@ func TestWhatIsNotAsked(t *testing.T) {
 		byOther := question(url)
 		byOther.Header["Via"] = []string{"1.1 n (squid/5.7), 1.1 us"}
 		for name, c := range map[string]struct {
-			q    *sibling.Question
+			q    *sibling.LookupRequest
 			want int
 		}{
 			"the URL":                      {question(url), 1},
@@ -224,7 +224,7 @@ func TestWhatIsNotAsked(t *testing.T) {
 			"another URL":                  {question("http://example.com/w"), 0},
 			"a request that came from it":  {through, 0},
 			"a request from another Squid": {byOther, 1},
-			"no identity":                  {&sibling.Question{}, 0},
+			"no identity":                  {&sibling.LookupRequest{}, 0},
 		} {
 			if got := n.CandidatesFor(nil, c.q); len(got) != c.want {
 				t.Errorf("%s: %d candidates, want %d", name, len(got), c.want)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Question asks for one object.
-type Question struct {
+// A LookupRequest asks for one object.
+type LookupRequest struct {
 	Method     string      // GET or HEAD; "" = GET
 	URL        *url.URL    // absolute; goes out in the request line
 	Host       string      // for the Host field; "" = the URL's
@@ -25,13 +25,13 @@ type Question struct {
 	Origin func(ctx context.Context, conditions http.Header) (*http.Response, error)
 }
 
-// An Inquiry asks the candidates for one question, one after another, and two at
+// A Lookup asks the candidates for one question, one after another, and two at
 // a time if the first takes long. It is not safe for concurrent use.
-type Inquiry struct {
+type Lookup struct {
 	c     *Client
-	q     Question
-	steps []Step // whom to ask next
-	later []Step // whom to ask if the origin fails
+	q     LookupRequest
+	steps []Ranked // whom to ask next
+	later []Ranked // whom to ask if the origin fails
 
 	Asked, FalseHits, Errors int // so far
 }
@@ -45,8 +45,8 @@ type Answer struct {
 
 // Ask finds the candidates for a question and asks none of them yet. If many
 // questions were lost lately, some are asked of siblings only if the origin fails.
-func (c *Client) Ask(q Question) *Inquiry {
-	in := &Inquiry{c: c, q: q}
+func (c *Client) Lookup(q LookupRequest) *Lookup {
+	in := &Lookup{c: c, q: q}
 	in.steps = c.plan(&in.q)
 	if q.Origin != nil {
 		i := len(in.steps)
@@ -63,11 +63,11 @@ func (c *Client) Ask(q Question) *Inquiry {
 }
 
 // Left returns how many candidates have not been asked.
-func (in *Inquiry) Left() int { return len(in.steps) }
+func (in *Lookup) Left() int { return len(in.steps) }
 
 // OriginFirst has the origin asked before the candidates that are left, which are
 // then asked if it fails.
-func (in *Inquiry) OriginFirst() {
+func (in *Lookup) OriginFirst() {
 	if in.q.Origin != nil {
 		in.steps, in.later = nil, append(in.steps, in.later...)
 	}
@@ -75,14 +75,14 @@ func (in *Inquiry) OriginFirst() {
 
 // Also adds a sibling that is fetching the object, to be asked last. It gets two seconds
 // more to answer. No digest says that it has the object, so only its failures count.
-func (in *Inquiry) Also(fetching Peer) {
-	in.steps = append(in.steps, Step{Candidate: Candidate{Peer: fetching.Name, Service: fetching.Addr}, unlisted: true, wait: fetchWait})
+func (in *Lookup) Also(fetching Peer) {
+	in.steps = append(in.steps, Ranked{Candidate: Candidate{Peer: fetching.Name, Service: fetching.Addr}, unlisted: true, wait: fetchWait})
 }
 
 // Only has just this sibling asked. No digest says that it has the object, so it is no
 // false hit if it doesn't, and is not counted.
-func (in *Inquiry) Only(p Peer) {
-	in.steps, in.later = []Step{{Candidate: Candidate{Peer: p.Name, Service: p.Addr}, unlisted: true}}, nil
+func (in *Lookup) Only(p Peer) {
+	in.steps, in.later = []Ranked{{Candidate: Candidate{Peer: p.Name, Service: p.Addr}, unlisted: true}}, nil
 }
 
 // Next asks candidates until one has the object, and then the origin, and returns
@@ -94,7 +94,7 @@ func (in *Inquiry) Only(p Peer) {
 // added to the question's header.
 //
 // Canceling ctx ends the asking, and breaks off the body of the answer.
-func (in *Inquiry) Next(ctx context.Context, conditions http.Header) (*Answer, error) {
+func (in *Lookup) Next(ctx context.Context, conditions http.Header) (*Answer, error) {
 	if in.c == nil {
 		return nil, ErrNoSiblings
 	}
@@ -107,7 +107,7 @@ func (in *Inquiry) Next(ctx context.Context, conditions http.Header) (*Answer, e
 
 // Broken tells that the body of a sibling's answer broke off, so that another
 // must be asked, and closes it. Reading the body has counted and reported it.
-func (in *Inquiry) Broken(a *Answer) {
+func (in *Lookup) Broken(a *Answer) {
 	a.Body.Close()
 	in.Errors++
 }
@@ -126,7 +126,7 @@ const (
 )
 
 // settle counts what became of a question to a sibling, and records it.
-func (in *Inquiry) settle(to Step, o outcome, started time.Time) {
+func (in *Lookup) settle(to Ranked, o outcome, started time.Time) {
 	c, n, now := in.c, &in.c.stats.n, time.Now()
 	took := now.Sub(started)
 	if to.wait > 0 && o != failed { // how long the fetch takes is not the sibling's doing
