@@ -16,7 +16,9 @@ var _ = experiments.add(Experiment{
 	Seconds: 34,
 	Flags: func(flags *flag.FlagSet) runner {
 		n, c, shapes := keysFlag(flags), sharesFlag(flags), shapesFlag(flags)
-		return func(ctx context.Context, job *Job) error { return runCodec(ctx, job, codecInputs(*n, *c, *shapes)) }
+		return func(ctx context.Context, job *Job) error {
+			return runCodec(ctx, job, or(ownInputs(*n, *c, *shapes), codecInputs()))
+		}
 	},
 })
 
@@ -36,19 +38,24 @@ type codecInput struct {
 	c  float64
 }
 
-// codecInputs are those of the documents, or one's own: each geometry for each number of
-// keys, and for each share if there are shares.
-func codecInputs(keys []int, shares []float64, shapes []shape) (all []codecInput) {
-	if len(keys)+len(shares)+len(shapes) > 0 {
-		for _, n := range or(keys, []int{100_000}) {
-			for _, g := range or(shapes, []shape{{14, 2}, {92, 1}}) {
-				for _, c := range or(shares, []float64{0}) {
-					all = append(all, codecInput{n, g.mn, g.k, c})
-				}
+// ownInputs are those of the flags' values: each geometry for each number of keys, and for
+// each share if there are shares. Without values there are none.
+func ownInputs(keys []int, shares []float64, shapes []shape) (all []codecInput) {
+	if len(keys)+len(shares)+len(shapes) == 0 {
+		return nil
+	}
+	for _, n := range or(keys, []int{100_000}) {
+		for _, g := range or(shapes, []shape{{14, 2}, {92, 1}}) {
+			for _, c := range or(shares, []float64{0}) {
+				all = append(all, codecInput{n, g.mn, g.k, c})
 			}
 		}
-		return all
 	}
+	return all
+}
+
+// codecInputs are filters and deltas of the geometries in the documents.
+func codecInputs() (all []codecInput) {
 	arrays := []codecInput{{mn: 8, k: 5}, {mn: 12.6, k: 2}, {mn: 14, k: 2}, {mn: 28, k: 4}, {mn: 48, k: 3}, {mn: 92, k: 1}}
 	for _, n := range []int{10_000, 1_000_000} {
 		for _, s := range arrays {
@@ -76,25 +83,20 @@ func (in codecInput) name() string {
 // draw makes the array, of positions chosen independently and uniformly.
 func (in codecInput) draw(rng *rand.Rand) *bitArray {
 	m := uint64(in.mn * float64(in.n))
-	words := make([]uint64, (m+63)/64)
-	set := func(words []uint64, keys int) {
+	filter := func(keys int) bitmap {
+		words := newBitmap(m)
 		for range keys * in.k {
-			p := rng.Uint64N(m)
-			words[p>>6] |= 1 << (p & 63)
+			words.set(rng.Uint64N(m))
 		}
+		return words
 	}
 	if in.c == 0 {
-		set(words, in.n)
-		return newBitArray(m, words)
+		return newBitArray(m, filter(in.n))
 	}
 	replaced := int(in.c * float64(in.n))
-	stay, gone, come := words, make([]uint64, len(words)), make([]uint64, len(words))
-	set(stay, in.n-replaced)
-	set(gone, replaced)
-	set(come, replaced)
-	for i, s := range stay {
-		gone[i] |= s
-		words[i] = gone[i] ^ (s | come[i])
+	words, gone, come := filter(in.n-replaced), filter(replaced), filter(replaced)
+	for i, stay := range words {
+		words[i] = (stay | gone[i]) ^ (stay | come[i])
 	}
 	return newBitArray(m, words)
 }

@@ -38,7 +38,7 @@ func TestCodecsRoundTrip(t *testing.T) {
 
 // A delta has about the ones that its share of replaced keys explains.
 func TestCodecInputs(t *testing.T) {
-	for _, in := range codecInputs(nil, nil, nil) {
+	for _, in := range codecInputs() {
 		if in.n > 10_000 {
 			in.n = 50_000
 		}

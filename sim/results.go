@@ -57,6 +57,9 @@ func runResults(ctx context.Context, job *Job) error {
 	if info, err := os.Stat(job.Out); err != nil || !info.IsDir() {
 		return usagef("--out %s: want a directory", job.Out)
 	}
+	if job.Seed != 1 || job.Trials != 0 {
+		return usagef("RESULTS.md is written with --seed 1, and with the trials that each experiment has by default")
+	}
 	path := filepath.Join(job.Out, "RESULTS.md")
 	old, err := os.ReadFile(path)
 	if err != nil && len(job.Args) > 0 {
@@ -68,7 +71,6 @@ func runResults(ctx context.Context, job *Job) error {
 		}
 	}
 	head, _, _ := strings.Cut(resultsText, "## "+chapters[0].title)
-	head = strings.Replace(head, "    go run ./sim results\n", "    "+job.command()+"\n", 1)
 	parts := make([]string, len(chapters))
 	for i, c := range chapters {
 		parts[i] = c.from(string(old))
@@ -107,18 +109,6 @@ func runResults(ctx context.Context, job *Job) error {
 		made.Row(c.experiment, len(part.tables), rows)
 	}
 	return nil
-}
-
-// command is the command that generates the whole document.
-func (j *Job) command() string {
-	command := "go run ./sim results"
-	if j.Seed != 1 {
-		command += fmt.Sprintf(" --seed %d", j.Seed)
-	}
-	if j.Trials != 0 {
-		command += fmt.Sprintf(" --trials %d", j.Trials)
-	}
-	return command
 }
 
 // from returns the chapter as it is in the document, or nothing.

@@ -2,18 +2,27 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math"
 	"runtime"
-	"strconv"
+	"slices"
 )
 
 var _ = experiments.add(Experiment{
 	Name:    "trials",
-	Args:    "[N M K [C]]",
-	Summary: "Mitzenmacher's simulations: mean, deviation and maximum of the coded size; or one of your own",
+	Summary: "Mitzenmacher's simulations, or others: mean, deviation and maximum of the coded size",
 	Seconds: -1,
-	Run:     runTrials,
+	Flags: func(flags *flag.FlagSet) runner {
+		n, c, shapes := keysFlag(flags), sharesFlag(flags), shapesFlag(flags)
+		return func(ctx context.Context, job *Job) error {
+			simulations, err := ownSimulations(ownInputs(*n, *c, *shapes))
+			if err != nil {
+				return err
+			}
+			return runTrials(ctx, job, or(simulations, paperSimulations))
+		}
+	},
 })
 
 const (
@@ -40,15 +49,7 @@ var paperSimulations = []simulation{
 	{n: 10_000, m: 320_000, k: 2, c: 0.05, theory: 2066.5, mean: 2090, most: 2129},
 }
 
-func runTrials(ctx context.Context, job *Job) error {
-	simulations := paperSimulations
-	if len(job.Args) > 0 {
-		own, err := parseSimulation(job.Args)
-		if err != nil {
-			return err
-		}
-		simulations = []simulation{own}
-	}
+func runTrials(ctx context.Context, job *Job, simulations []simulation) error {
 	trials := job.Trials
 	if trials == 0 {
 		trials = paperTrials
@@ -70,42 +71,28 @@ func runTrials(ctx context.Context, job *Job) error {
 		return err
 	}
 	printSizes(job, simulations, results)
-	if simulations[0].c == 0 {
+	if slices.ContainsFunc(simulations, func(s simulation) bool { return s.c == 0 }) {
 		printOnes(job, simulations, results)
 	}
 	return nil
 }
 
-// parseSimulation reads N M K [C].
-func parseSimulation(args []string) (s simulation, err error) {
-	if len(args) < 3 || len(args) > 4 {
-		return s, usagef("want N M K and perhaps C (keys, positions, hashes, share of keys replaced), not %q", args)
-	}
-	if s.n, err = strconv.ParseUint(args[0], 10, 64); err != nil || s.n < 1 {
-		return s, usagef("N, the number of keys: %q: want 1 or more", args[0])
-	}
-	if s.m, err = strconv.ParseUint(args[1], 10, 64); err != nil || s.m < 1 {
-		return s, usagef("M, the number of positions: %q: want 1 or more", args[1])
-	}
-	if s.k, err = strconv.Atoi(args[2]); err != nil || s.k < 1 || s.k > 1000 {
-		return s, usagef("K, the number of hashes: %q: want 1 to 1000", args[2])
-	}
-	if len(args) == 4 {
-		if s.c, err = strconv.ParseFloat(args[3], 64); err != nil || !(s.c >= 0 && s.c <= 1) {
-			return s, usagef("C, the share of keys replaced: %q: want 0 to 1", args[3])
+// ownSimulations are those of the flags' values.
+func ownSimulations(inputs []codecInput) (all []simulation, err error) {
+	for _, in := range inputs {
+		s := simulation{n: uint64(in.n), m: uint64(math.Round(in.mn * float64(in.n))), k: in.k, c: in.c}
+		// Arrays of bits and, in the worst case, lists of 8 bytes for each bit set.
+		workers := float64(runtime.GOMAXPROCS(0))
+		need := workers * (3*float64(s.m)/8 + 24*min(float64(s.m), float64(s.n)*float64(s.k)))
+		if s.c > 0 {
+			need += workers * 8 * float64(s.n) * float64(s.k)
 		}
+		if need > trialsMemory {
+			return nil, usagef("%s needs %.3g GB for %.0f workers: more than the %.3g GB that trials may take", s.name(), need/1e9, workers, trialsMemory/1e9)
+		}
+		all = append(all, s)
 	}
-	// Arrays of bits and, in the worst case, lists of 8 bytes for each bit set.
-	workers := float64(runtime.GOMAXPROCS(0))
-	need := workers * (3*float64(s.m)/8 + 24*min(float64(s.m), float64(s.n)*float64(s.k)))
-	if s.c > 0 {
-		need += workers * 8 * float64(s.n) * float64(s.k)
-	}
-	if need > trialsMemory {
-		return s, usagef("N=%d M=%d K=%d needs %.3g GB for %.0f workers: more than the %.3g GB that trials may take",
-			s.n, s.m, s.k, need/1e9, workers, trialsMemory/1e9)
-	}
-	return s, nil
+	return all, nil
 }
 
 // name identifies the simulation in tables.

@@ -85,7 +85,7 @@ func TestCodedAgainst(t *testing.T) {
 func TestTrialsReproducible(t *testing.T) {
 	one := func(cores int, seed string) string {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
-		code, out, errs := call("trials", "200", "2000", "3", "0.1", "--trials", "30", "--seed", seed)
+		code, out, errs := call("trials", "--n", "200", "--geometry", "10:3", "--c", "0.1", "--trials", "30", "--seed", seed)
 		if code != 0 {
 			t.Fatal(errs)
 		}
@@ -101,15 +101,10 @@ func TestTrialsReproducible(t *testing.T) {
 
 func TestTrialsRefuses(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
-		{"trials 10", "want N M K"},
-		{"trials 10 20 1 0.5 7", "want N M K"},
-		{"trials 0 20 1", "N, the number of keys"},
-		{"trials 10 0 1", "M, the number of positions"},
-		{"trials 10 20 0", "K, the number of hashes"},
-		{"trials 10 20 1 1.5", "C, the share"},
-		{"trials 10 20 1 NaN", "C, the share"},
-		{"trials 10 1000000000000 2", "GB for"},
-		{"trials 1000000000000 1000 2 0.5", "GB for"},
+		{"trials 10", "one experiment at a time"},
+		{"trials --c NaN", "want 0 to 1"},
+		{"trials --n 10000000 --geometry 1000000:2", "GB for"},
+		{"trials --n 10000000 --geometry 10:32 --c 0.5", "GB for"},
 		{"trials --trials 1000000000", "GB for the results"},
 	} {
 		code, out, says := call(strings.Fields(c.args)...)
@@ -119,7 +114,7 @@ func TestTrialsRefuses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := runTrials(ctx, testJob(1)); err == nil {
+	if err := runTrials(ctx, testJob(1), paperSimulations); err == nil {
 		t.Error("runTrials goes on after an interrupt")
 	}
 }
