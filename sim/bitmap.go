@@ -22,7 +22,7 @@ func (b bitmap) hasAll(positions []uint64) bool {
 	return !slices.ContainsFunc(positions, func(p uint64) bool { return !b.has(p) })
 }
 
-// ones is how many bits are set.
+// ones returns how many bits are set.
 func (b bitmap) ones() uint32 {
 	n := 0
 	for _, w := range b {

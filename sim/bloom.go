@@ -33,8 +33,8 @@ func deltaBits(mn, k, c float64) float64 {
 	return mn * entropy(-2*zeros(mn, k)*math.Expm1(-c*k/mn))
 }
 
-// givenBits is z/n of the same delta if the receiver holds the old filter: a zero
-// becomes one with probability 1-p^c, and of the ones as many become zero.
+// givenBits is z/n of the same delta, coded given the old filter: a zero becomes one with
+// probability 1-p^c, and as many ones become zero.
 func givenBits(mn, k, c float64) float64 {
 	p := zeros(mn, k)
 	set := -math.Expm1(-c * k / mn)
@@ -46,7 +46,7 @@ func arrayAt(f, k float64) float64 {
 	return -k / math.Log1p(-math.Pow(f, 1/k))
 }
 
-// bestHashes is ln 2 · m/n, the k of least f were k continuous.
+// bestHashes is ln 2 · m/n, the k of least f if k is continuous.
 func bestHashes(mn float64) float64 { return math.Ln2 * mn }
 
 // bestInteger is the whole k >= 1 of least f: one of the two neighbours of
@@ -67,13 +67,12 @@ func onesSD(m, load float64) float64 {
 	return math.Sqrt(m * p * (1 - (1+load)*p))
 }
 
-// exactFalsePositives is the probability that k independent uniform positions
-// are all set after kn independent uniform draws in [0, m), without assuming
-// that positions are independent of each other: the sum over the number j of
-// distinct positions asked for, of which each of the 2^j subsets is excluded in
-// turn. It is what (1-p)^k approximates.
+// exactFalsePositives is the probability that k independent uniform positions are all set after
+// kn independent uniform draws in [0, m), which (1-p)^k approximates. It does not assume that
+// positions are set independently of each other: it sums over the number j of distinct
+// positions that are looked up, by inclusion and exclusion over their 2^j subsets.
 func exactFalsePositives(m, n uint64, k int) float64 {
-	const precision = 1024 // bits: the sum alternates, and cancels all but f of itself, 2^-480 at the least that own values reach
+	const precision = 1024 // bits: the alternating sum cancels all but f of itself, which is 2^-480 or more for all values of the flags
 	number := func(x float64) *big.Float { return new(big.Float).SetPrec(precision).SetFloat64(x) }
 	size := number(float64(m))
 
@@ -128,8 +127,8 @@ func power(x *big.Float, n uint64) *big.Float {
 	return result
 }
 
-// figures rounds to so many significant figures, so that what is printed does
-// not show how one machine's last bit differs from another's.
+// figures rounds to so many significant figures, so that printed numbers do not depend on the
+// last bits of a machine's arithmetic.
 func figures(x float64, digits int) float64 {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// A Point is one of a curve.
+// A Point is a point of a curve.
 type Point struct {
 	X float64 `json:"x"`
 	Y float64 `json:"y"`
@@ -30,7 +30,7 @@ type Curve struct {
 	With   int     `json:"-"`               // 1 + the index of the curve whose colour it shares
 }
 
-// A Figure is what one SVG and one PNG show.
+// A Figure is drawn as one SVG and one PNG.
 type Figure struct {
 	File   string  `json:"file"` // without extension
 	Title  string  `json:"title"`
@@ -94,7 +94,7 @@ func (f Figure) draw() (svg, png []byte, err error) {
 	if _, err := vector.WriteTo(&b); err != nil {
 		return nil, nil, err
 	}
-	// Where the typeface is not installed, one of the same widths should stand in.
+	// If the typeface is not installed, another one of the same widths is used.
 	svg = bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
 	if _, err := (vgimg.PngCanvas{Canvas: raster}).WriteTo(&image); err != nil {
 		return nil, nil, err
@@ -102,8 +102,8 @@ func (f Figure) draw() (svg, png []byte, err error) {
 	return svg, image.Bytes(), nil
 }
 
-// drawPlot draws the plot, and the labels of its axes. The plot library would draw these
-// too, but leaves room for them in the wrong place when an axis is logarithmic.
+// drawPlot draws the plot and the labels of its axes. The plot library can draw the labels, but
+// puts the space for them in the wrong place if an axis is logarithmic.
 func (f Figure) drawPlot(p *plot.Plot, c draw.Canvas) {
 	label := sans(11)
 	label.XAlign, label.YAlign = draw.XCenter, draw.YTop
@@ -124,7 +124,7 @@ func sans(size vg.Length) draw.TextStyle {
 	}
 }
 
-// plot makes the plot, and the legend that stands below it.
+// plot makes the plot, and the legend below it.
 func (f Figure) plot() (p *plot.Plot, legend plot.Legend, err error) {
 	p, legend = plot.New(), plot.NewLegend()
 	p.Title.TextStyle.Font, p.X.Tick.Label.Font, p.Y.Tick.Label.Font = sans(13).Font, sans(10).Font, sans(10).Font
@@ -148,7 +148,7 @@ func (f Figure) plot() (p *plot.Plot, legend plot.Legend, err error) {
 	return p, legend, nil
 }
 
-// addCurve draws what of a curve lies within the axes.
+// addCurve draws the part of a curve that is within the axes.
 func (f Figure) addCurve(p *plot.Plot, i int, c Curve) (plot.Thumbnailer, error) {
 	var points plotter.XYs
 	for _, q := range c.Points {
@@ -224,7 +224,7 @@ func (a Axis) every(step float64) Axis {
 	return a
 }
 
-// sample evaluates y at n places from low to high, evenly on the axis.
+// sample evaluates y at n places from low to high, evenly spaced on the axis.
 func (a Axis) sample(n int, low, high float64, y func(x float64) float64) []Point {
 	var points []Point
 	for i := range n {

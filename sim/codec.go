@@ -38,8 +38,8 @@ type codecInput struct {
 	c  float64
 }
 
-// ownInputs are those of the flags' values: each geometry for each number of keys, and for
-// each share if there are shares. Without values there are none.
+// ownInputs returns the inputs that the flags ask for: each geometry for each number of keys,
+// and for each share if there are shares. Without flags there are none.
 func ownInputs(keys []int, shares []float64, shapes []shape) (all []codecInput) {
 	if len(keys)+len(shares)+len(shapes) == 0 {
 		return nil
@@ -101,7 +101,7 @@ func (in codecInput) draw(rng *rand.Rand) *bitArray {
 	return newBitArray(m, words)
 }
 
-// codecTimes are a codec's times for one input, one an entry for each round.
+// codecTimes are a codec's times for one input, an entry for each round.
 type codecTimes struct {
 	code           []byte
 	encode, decode []time.Duration
@@ -166,8 +166,8 @@ func runCodec(ctx context.Context, job *Job, inputs []codecInput) error {
 // left reports whether a short run skips the input.
 func (in codecInput) left(job *Job) bool { return job.Short && in.n > 10_000 }
 
-// exact is of values that are the same in every run, and missing in a short one
-// where the input is large.
+// exact is the Loose of values that are the same in every run, except that a short run omits
+// those of large inputs.
 const exact = 1e-6
 
 // speed is in MB of the array a second.
@@ -175,7 +175,7 @@ func (a *bitArray) speed(ds []time.Duration) float64 {
 	return float64(len(a.bytes)) / 1e6 / median(slices.Clone(ds)).Seconds()
 }
 
-// run encodes and decodes once, and checks that the array came back.
+// run encodes and decodes once, and checks that the result is the same array.
 func (t *codecTimes) run(c *codec, a *bitArray, round int) (err error) {
 	if round >= slowRounds && t.encode[0]+t.decode[0] > codecSlow {
 		return nil
@@ -187,7 +187,7 @@ func (t *codecTimes) run(c *codec, a *bitArray, round int) (err error) {
 		return err
 	}
 	back := &bitArray{m: a.m, x: a.x, words: make([]uint64, len(a.words)), bytes: make([]byte, len(a.bytes))}
-	clear(back.words) // so that no page is touched for the first time below
+	clear(back.words) // so that the measured part does not touch pages for the first time
 	clear(back.bytes)
 	start = time.Now()
 	err = c.decode(back, t.code)
@@ -196,13 +196,13 @@ func (t *codecTimes) run(c *codec, a *bitArray, round int) (err error) {
 		return err
 	}
 	if c.inWords && !slices.Equal(back.words, a.words) || !c.inWords && !bytes.Equal(back.bytes, a.bytes) {
-		return fmt.Errorf("what was decoded is not what was encoded")
+		return fmt.Errorf("the decoded array differs from the encoded one")
 	}
 	return nil
 }
 
-// inPairs is the median, over the rounds that both ran in, of how many times
-// faster b was than a.
+// inPairs returns how many times faster b was than a: the median over the rounds that both
+// have.
 func inPairs(a, b []time.Duration) float64 {
 	ratios := make([]float64, min(len(a), len(b)))
 	for i := range ratios {

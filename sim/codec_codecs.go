@@ -13,8 +13,8 @@ import (
 	"github.com/summarycache/summarycache/arith"
 )
 
-// A bitArray is what codecs are given and give back: m bits of which x are one,
-// as words and as the same bytes, little-endian.
+// A bitArray is the input and output of codecs: m bits of which x are one, as words and as the
+// same bytes, little-endian.
 type bitArray struct {
 	m, x  uint64
 	words []uint64
@@ -30,9 +30,8 @@ func newBitArray(m uint64, words []uint64) *bitArray {
 	return a
 }
 
-// A codec turns a bit array into bytes and back. encode appends to dst. decode
-// fills a.words or a.bytes of an array of which only m and x are known; it says
-// which by inWords.
+// A codec turns a bit array into bytes and back. encode appends to dst. decode gets an array of
+// which only m and x are known. It fills a.words if inWords is set, and a.bytes otherwise.
 type codec struct {
 	name    string
 	inWords bool
@@ -64,8 +63,8 @@ func ours(name string, method func(m, x uint64) arith.Method) codec {
 	}
 }
 
-// fseCodec codes bytes in blocks: a length, in four bytes, and the code; the greatest bit
-// of the length marks a block that is as it was.
+// fseCodec codes bytes in blocks: a length, in four bytes, and the code. The highest bit of the
+// length marks a block that is not compressed.
 func fseCodec() codec {
 	const size, plain = 1 << 20, 1 << 31
 	var enc, dec fse.Scratch
@@ -114,8 +113,8 @@ func zstdCodec() (codec, error) {
 	}, errors.Join(err1, err2)
 }
 
-// riceShift is the parameter for gaps of mean m/x: the low bits of each are
-// written plainly, the rest in unary.
+// riceShift is the parameter of a Rice code for gaps of mean m/x: so many low bits are written
+// plainly, the rest in unary.
 func riceShift(m, x uint64) uint {
 	return uint(max(bits.Len64(m*45/64/max(x, 1)), 1)) - 1 // about log2(0.69·m/x)
 }

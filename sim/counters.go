@@ -18,11 +18,11 @@ var _ = experiments.add(Experiment{
 })
 
 const (
-	fillings       = 20_000     // of the overflow bound
-	churnRuns      = 30         // of each kind of counter
-	churnLimit     = 20_000_000 // replacements after which a run gives up
-	stuckTurnovers = 50         // of the cache, with package digest's filter
-	perSecond      = 100        // replacements, to say how long they take
+	fillings       = 20_000     // filters filled for the overflow bound
+	churnRuns      = 30         // for each kind of counter
+	churnLimit     = 20_000_000 // replacements after which a run is stopped
+	stuckTurnovers = 50         // turnovers of the cache, with package digest's filter
+	perSecond      = 100        // replacements, for the time that they take
 	secondsAYear   = 365.25 * 86400
 )
 
@@ -88,9 +88,9 @@ func overflowBound(ctx context.Context, job *Job, n, fills int) error {
 	return nil
 }
 
-// expectedLargest compares the expected maximum that Summary Cache gives, after
-// Gonnet, with the sum of the exact tails and with what was measured. The sum takes
-// counters as independent, which they nearly are.
+// expectedLargest compares the expected maximum that Summary Cache gives, after Gonnet, with
+// the sum of the exact tails and with the measured one. The sum assumes independent counters;
+// they nearly are.
 func expectedLargest(job *Job, draws, m uint64, largest []uint8) {
 	table := job.Table("The expected maximum count", Column{Name: "how"}, Column{Name: "maximum", Format: "%.3f", Loose: 0.05})
 	inverse := inverseGamma(float64(m))
@@ -192,7 +192,8 @@ func decremented(ctx context.Context, job *Job, churns []churn, runs int) error 
 		Column{Name: "unfinished", Loose: AnyValue},
 		Column{Name: "kept", Head: "false negatives if kept", Loose: 1e-9})
 	for i, c := range churns {
-		// Waiting times without memory: their mean is all time waited over the number of events.
+		// The waiting times have no memory, so their mean is the total time over the number of
+		// events.
 		var overflow, negative, overflowed, done, kept float64
 		ran := false
 		for _, r := range results[i*runs : (i+1)*runs] {

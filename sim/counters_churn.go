@@ -9,16 +9,15 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// A churnResult is what happened in one run.
+// A churnResult is the result of one run.
 type churnResult struct {
 	overflow int // replacements until an increment met a full counter
-	negative int // until a key that is held was denied; 0 for never
+	negative int // until a held key was denied; 0 for never
 	kept     int // keys denied at the end by counters that keep their maximum
 }
 
-// run replaces random keys until one that is held is denied. It follows three
-// arrays at once: what each counter should be, what it is when full ones are
-// decremented, and when they are not.
+// run replaces random keys until a held key is denied. It keeps three arrays: the true counts,
+// the counters if full ones are decremented, and the counters if they are not.
 func (c churn) run(job *Job, label uint64) churnResult {
 	rng := job.source(7, label)
 	m, full := c.positions(), uint16(1<<c.bits-1)
@@ -54,7 +53,7 @@ func (c churn) run(job *Job, label uint64) churnResult {
 				kept[p]--
 			}
 		}
-		// The key that comes may stand where another is now denied, so look first.
+		// The new key may set a position at which another key is denied now, so look first.
 		for _, p := range key {
 			if lossy[p] == 0 && truth[p] > 0 {
 				r.negative = step

@@ -57,8 +57,8 @@ func cheapest(f, limit float64, cost func(mn float64, k int) float64) (mn float6
 	return mn, k
 }
 
-// roughBound is log2(1/f) + 2·log2(1/c) + log2(e): a new key is one of 1/f places a
-// key, and an old one is one of 1/c keys.
+// roughBound is log2(1/f) + 2·log2(1/c) + log2(e): a new key takes one of 1/f places a key, and
+// an old key is one of 1/c keys.
 func roughBound(f, c float64) float64 {
 	return math.Log2(1/f) + 2*math.Log2(1/c) + math.Log2E
 }
@@ -128,11 +128,11 @@ func deltasOf(ctx context.Context, job *Job, n int, kinds []deltaKind, shares []
 	return nil
 }
 
-// deltaSizes are bits per replaced key, but for flips, which are positions.
+// deltaSizes are bits per replaced key, except flips, which are positions per replaced key.
 type deltaSizes struct{ xor, context, flips float64 }
 
-// measureDelta replaces a share c of the n keys of a real filter, and says what the
-// messages take.
+// measureDelta replaces a share c of the n keys of a real filter, and returns the sizes of the
+// messages.
 func measureDelta(job *Job, n int, mn float64, k int, c float64, stream uint64) (sizes deltaSizes, err error) {
 	g := digest.Geometry{Bits: uint64(math.Ceil(mn * float64(n))), Hashes: k}
 	rng := job.Rand(g.Bits + stream)
@@ -142,7 +142,7 @@ func measureDelta(job *Job, n int, mn float64, k int, c float64, stream uint64) 
 	}
 	replaced := int(math.Round(c * float64(n)))
 	if replaced == 0 {
-		return sizes, usagef("a share of %g of %d keys is none", c, n)
+		return sizes, usagef("a share of %g of %d keys is no key", c, n)
 	}
 	replaceKeys(held, rng, keys[:replaced])
 	_, d := held.AdvanceDelta()

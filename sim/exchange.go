@@ -13,7 +13,7 @@ var _ = experiments.add(Experiment{
 	Seconds: -1,
 	Flags: func(flags *flag.FlagSet) runner {
 		o := exchangeDefaults()
-		numberFlag(flags, &o.peers, "peers", "how many peers; without it 10, 100 and 1,000, and the bytes that 1,000 peers of 10,000 objects take at several waits, against the lag", 2, 10_000)
+		numberFlag(flags, &o.peers, "peers", "how many peers; without it 10, 100 and 1,000, and then bytes against lag, for 1,000 peers of 10,000 objects at several waits", 2, 10_000)
 		numberFlag(flags, &o.objects, "objects", "how many each peer holds", 1000, 1_000_000)
 		numberFlag(flags, &o.churn, "churn", "share of them replaced in a minute", 1e-6, 10)
 		numberFlag(flags, &o.loss, "loss", "share of datagrams lost; without it both 0 and 0.3", 0, 0.9)
@@ -30,8 +30,8 @@ type exchangeOptions struct {
 	peers    int // 0 for several numbers of them
 	objects  int
 	churn    float64       // share of the objects replaced in a minute
-	loss     float64       // of datagrams; negative for none and for 30 %
-	time     time.Duration // 0 leaves it to the number of peers, as do the next two
+	loss     float64       // of datagrams; negative: both 0 and 30 %
+	time     time.Duration // 0: depends on the number of peers; so do observed and wait
 	delay    time.Duration
 	observed int
 	contents int
@@ -43,7 +43,7 @@ func exchangeDefaults() *exchangeOptions {
 }
 
 const (
-	mostComplete = 300 // peers, up to which all are observed by default
+	mostComplete = 300 // with up to so many peers, all are observed by default
 	fewObserved  = 32
 )
 
@@ -79,7 +79,7 @@ func runExchange(ctx context.Context, job *Job, o *exchangeOptions) error {
 	return exchangeCurve(ctx, job)
 }
 
-// of is the options for one cluster, with the defaults that depend on its size.
+// of returns the options for one cluster, with the defaults that depend on its size.
 func (o exchangeOptions) of(peers int, loss float64, short bool) exchangeOptions {
 	o.peers, o.loss = peers, loss
 	if o.observed == 0 || o.observed > peers {
@@ -105,7 +105,7 @@ func (o exchangeOptions) of(peers int, loss float64, short bool) exchangeOptions
 type exchangeReport struct {
 	traffic, lag, work *Table
 	modelled           bool
-	partly             string // how many peers the index has, if not all
+	partly             string // note on how many peers the index has, if not all
 }
 
 func newExchangeReport(job *Job, o *exchangeOptions) *exchangeReport {

@@ -15,9 +15,9 @@ type content struct {
 	filter   *digest.CountingFilter
 	keys     []digest.Key
 	rng      *rand.Rand
-	versions []frozen // the first is number gone
+	versions []frozen // from number gone on
 	gone     int
-	copies   int // peers
+	copies   int // peers with this content
 }
 
 type frozen struct {
@@ -64,9 +64,9 @@ func (c *content) version(n, replaced int) (*digest.Filter, *digest.Delta) {
 	return f, d
 }
 
-// bodies encodes and decodes every answer once for all peers with equal contents, so
-// that they share the memory of the result. The time that each peer would spend on
-// decoding is counted elsewhere: see computed.
+// bodies encodes and decodes each answer once for all peers with equal contents, so that they
+// share the memory of the result. The time that each peer would spend on decoding is counted by
+// computed.
 type bodies struct {
 	known map[bodyKey]body
 }
@@ -78,13 +78,13 @@ type bodyKey struct {
 }
 
 type body struct {
-	frame  []byte // unless it came with an advert
+	frame  []byte // nil if it came with an advert
 	result engine.Result
 }
 
 const mostBodies = 1024 // that are kept
 
-// answer returns the result of a fetch that is answered by a, and the frame.
+// answer returns the result of a fetch whose answer is a, and the frame.
 func (b *bodies) answer(c *content, f engine.Fetch, a engine.Answer) (engine.Result, []byte, error) {
 	whole := func() body {
 		frame := a.AppendTo(nil)
@@ -98,7 +98,7 @@ func (b *bodies) answer(c *content, f engine.Fetch, a engine.Answer) (engine.Res
 	made := b.get(bodyKey{c, id.Have, id.Current, false}, whole)
 	r := made.result
 	if r.Err != nil {
-		return r, nil, fmt.Errorf("a sound answer is refused: %w", r.Err)
+		return r, nil, fmt.Errorf("a correct answer is refused: %w", r.Err)
 	}
 	r.Head.Origin, r.Head.Version.Incarnation = id.Origin, id.Incarnation
 	return r, made.frame, nil

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// curveWaits are the points of the curve: times between publications.
+// curveWaits are the times between publications at the points of the curve.
 var curveWaits = []time.Duration{500 * time.Millisecond, time.Second, 1500 * time.Millisecond, 2 * time.Second, 3 * time.Second, 5 * time.Second}
 
 // exchangeCurve measures bytes against lag in a large cluster. The cluster is always the

@@ -115,7 +115,8 @@ func (w *exchange) synced(p, with *exchangePeer, heads []engine.Head) {
 	w.pump(p)
 }
 
-// partner returns the observed peer that takes the part of with in a comparison.
+// partner returns with if it is observed, or else an observed peer that replaces it in a
+// comparison.
 func (w *exchange) partner(p, with *exchangePeer) *exchangePeer {
 	if with.observed(w) {
 		return with
@@ -148,8 +149,8 @@ const (
 	sumBytes   = 4
 )
 
-// An eventQueue gives events in order of time, and those of one moment in the order
-// in which they came. It implements [heap.Interface]; use push and pop.
+// An eventQueue returns events in order of time, and those of one moment in the order in which
+// they were added. It implements [heap.Interface]; use push and pop.
 type eventQueue struct {
 	events []event
 	number uint64

@@ -34,21 +34,21 @@ type tally struct {
 
 	bytes [2][manyKinds]int64 // in and out, of all observed peers
 
-	links        []link // see at
+	links        []link // see the method link
 	publications []publications
-	intervals    time.Duration // between publications that were counted
-	counted      int
-	pending      int // publications of observed peers that some peer lacks
+	intervals    time.Duration // sum of the times before each counted publication
+	counted      int           // publications
+	pending      int           // publications of observed peers that some peer lacks
 
 	lags, everyone spans
 
 	missed, repairs, repairBytes int64
 
 	decoded   int           // changes and filters that observed peers decoded and applied
-	timed     int           // of them, those of the peer that measures
-	computing time.Duration // of processors, for those
-	learned   int           // of them, those that its index was brought up to
-	indexing  time.Duration // of processors, for that
+	timed     int           // those of the peer that measures
+	computing time.Duration // its processor time for them
+	learned   int           // changes applied to its index
+	indexing  time.Duration // its processor time for them
 }
 
 // A link is an origin and a receiver, one of them observed.
@@ -58,7 +58,7 @@ type link struct {
 	missed  bool   // an advert was lost, and its version has not been applied since
 }
 
-// publications are those of one peer whose lag is measured. Number i has sequence
+// publications are the publications of one peer whose lag is measured. Number i has sequence
 // first+i.
 type publications struct {
 	first uint32
@@ -66,7 +66,7 @@ type publications struct {
 }
 
 type publication struct {
-	oldest, change time.Time // when its oldest change happened, and one drawn at random
+	oldest, change time.Time // when its oldest change happened, and a random one
 	lacking        int       // how many peers have not applied it yet
 }
 
@@ -124,7 +124,8 @@ func (w *exchange) sent(from, to *exchangePeer, data []byte, lost bool) {
 	w.count(from, out, kindInline, rest)
 }
 
-// splitDatagram reports whether a datagram is an advert, and how many of its bytes are a change behind it.
+// splitDatagram reports whether a datagram is an advert, and how many of its bytes are the
+// change that it carries.
 func splitDatagram(data []byte) (advert bool, change int) {
 	if s, err := engine.DecodeStep(data); err == nil {
 		return true, len(s.Behind)
@@ -191,9 +192,9 @@ func (w *exchange) compared(p, with *exchangePeer, there, back int) {
 	w.repair(with, there)
 }
 
-// computed counts what an observed peer decodes and applies. One peer also does the work
-// once more and measures its CPU time. All peers get the same messages, so measuring at
-// each of them would add nothing.
+// computed counts what an observed peer decodes and applies. One peer also does the work again,
+// to measure its CPU time. All peers get the same messages, so measuring at each of them would
+// add nothing.
 func (w *exchange) computed(p *exchangePeer, work func()) {
 	if !w.counting || !p.observed(w) {
 		return
@@ -208,12 +209,12 @@ func (w *exchange) computed(p *exchangePeer, work func()) {
 	w.timed++
 }
 
-// mostIndexed is how many objects the index of the measuring peer gets, in whole peers.
-// With so many, no line of it is in the processor's caches, so a change costs as much as
+// mostIndexed is how many objects the index of the measuring peer has at most, in whole peers.
+// With so many, no line of the index is in the processor's caches, so a change costs as much as
 // with more. An index of 10⁹ objects would take minutes and gigabytes.
 const mostIndexed = 100_000_000
 
-// indexed is how many peers are in the index.
+// indexed returns how many peers are in the index.
 func (o *exchangeOptions) indexed() int { return min(o.peers-1, mostIndexed/o.objects) }
 
 // learn updates a peer's index, as package gossip does, and measures the CPU time of each
@@ -222,7 +223,7 @@ func (o *exchangeOptions) indexed() int { return min(o.peers-1, mostIndexed/o.ob
 func (w *exchange) learn(p *exchangePeer, updates []engine.Update) {
 	for _, u := range updates {
 		if w.byName[u.Peer].at > w.options.indexed() {
-			continue // the first is the index's own
+			continue // peer 0 is the one with the index
 		}
 		begin := cputime.Used()
 		if err := p.index.Apply(u.Peer, u.Delta, u.Filter); err != nil {
@@ -261,7 +262,7 @@ func (w *exchange) happened(p *exchangePeer, ev engine.Event) {
 	l.applied = max(l.applied, sequence)
 }
 
-// snapshotBytes is the length of a snapshot, on average.
+// snapshotBytes is the mean length of a snapshot.
 func (w *exchange) snapshotBytes() float64 {
 	sum := 0
 	for _, c := range w.contents {
@@ -277,7 +278,7 @@ type spans struct {
 	most   time.Duration
 }
 
-// add counts a time, and takes worst into account for the greatest.
+// add counts a time. worst may become the greatest time.
 func (s *spans) add(d, worst time.Duration) {
 	ms := int(d / time.Millisecond)
 	for len(s.counts) <= ms {
@@ -288,8 +289,8 @@ func (s *spans) add(d, worst time.Duration) {
 	s.most = max(s.most, worst)
 }
 
-// quantile returns the time in seconds that a share q of all do not exceed; nil if there
-// are none.
+// quantile returns the time in seconds that a share q of all times does not exceed, or nil if
+// there are no times.
 func (s *spans) quantile(q float64) any {
 	below := 0
 	for ms, n := range s.counts {

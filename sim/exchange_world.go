@@ -11,8 +11,8 @@ import (
 	engine "github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// An exchange is a cluster in virtual time: engines, the contents that they
-// publish, a network between them, and what is counted.
+// An exchange is a cluster in virtual time: engines, the contents that they publish, a network
+// between them, and counts.
 type exchange struct {
 	options  exchangeOptions
 	job      *Job
@@ -32,9 +32,9 @@ type exchangePeer struct {
 	at      int
 	name    string
 	engine  *engine.Engine // nil before its start
-	index   *index.Index   // of all others, at the first observed peer
+	index   *index.Index   // of all others; only peer 0 has one
 	content *content
-	version int // of the content, published last
+	version int // the next one of the content
 	took    time.Time
 	tickAt  time.Time
 	owed    float64 // objects replaced since the last version, with a fraction
@@ -43,7 +43,7 @@ type exchangePeer struct {
 var exchangeStart = time.Unix(1_700_000_000, 0)
 
 const (
-	startTime = time.Second // within which observed peers start, and then the others
+	startTime = time.Second // observed peers start within it, and the others within the next one
 	pollEvery = 50 * time.Millisecond
 )
 
@@ -86,7 +86,7 @@ func (w *exchange) upTo(d time.Duration) time.Duration {
 
 func (p *exchangePeer) observed(w *exchange) bool { return p.at < w.options.observed }
 
-// known returns the running peers that know p and that p knows.
+// known returns the running peers that know p; p knows the same ones.
 func (w *exchange) known(p *exchangePeer) (known []*exchangePeer) {
 	all := w.peers
 	if !p.observed(w) {
@@ -100,7 +100,7 @@ func (w *exchange) known(p *exchangePeer) (known []*exchangePeer) {
 	return known
 }
 
-// start starts the peer, which publishes everything that it holds.
+// start starts the peer, which publishes all its contents.
 func (w *exchange) start(p *exchangePeer) {
 	c := engine.Config{
 		Name: p.name, Incarnation: engine.NewIncarnation(w.now, w.rng.Uint64()), Seed: w.rng.Uint64(),
@@ -138,11 +138,11 @@ func (w *exchange) advance(p *exchangePeer) {
 	w.published(p, before)
 }
 
-// look publishes if the engine says that it is time, as package gossip does.
+// look publishes if the engine says that a publication is due, as package gossip does.
 func (w *exchange) look(p *exchangePeer) {
 	w.after(pollEvery, func() { w.look(p) })
 	p.owed += w.options.churn / 60 * float64(w.options.objects) * pollEvery.Seconds()
-	// A replaced object is a position set and, nearly always, one cleared.
+	// A replaced object sets one position and, nearly always, clears one.
 	if !w.settled() || !p.engine.PublishDue(w.now, 2*int(p.owed)) {
 		return
 	}
@@ -175,7 +175,7 @@ func (w *exchange) pump(p *exchangePeer) {
 	p.tickAt = next
 	w.after(max(0, next.Sub(w.now)), func() {
 		if p.tickAt.IsZero() || w.now.Before(p.tickAt) {
-			return // another one has replaced it
+			return // a later one has replaced it
 		}
 		p.tickAt = time.Time{}
 		w.tick(p)
@@ -188,7 +188,7 @@ func (w *exchange) tick(p *exchangePeer) {
 	w.pump(p)
 }
 
-// run advances the time until then.
+// run executes the events until then.
 func (w *exchange) run(ctx context.Context, then time.Time, what string) error {
 	for steps := 0; len(w.events.events) > 0 && w.err == nil; steps++ {
 		if steps%4096 == 0 {
@@ -209,9 +209,9 @@ func (w *exchange) run(ctx context.Context, then time.Time, what string) error {
 }
 
 const (
-	joinTime  = 2 * time.Minute  // at most, until all have all digests
-	settling  = 10 * time.Second // after that, before anything is counted
-	drainTime = 30 * time.Second // at most, until everyone has what was published
+	joinTime  = 2 * time.Minute  // at most, until all peers have all digests
+	settling  = 10 * time.Second // from then on, before anything is counted
+	drainTime = 30 * time.Second // at most, until all peers have what was published
 )
 
 // measure waits until all peers have all digests, counts for the requested time, and waits
@@ -240,7 +240,7 @@ func (w *exchange) measure(ctx context.Context) error {
 		}
 	}
 	if w.pending > 0 {
-		return fmt.Errorf("%d publications did not reach everyone within %v", w.pending, drainTime)
+		return fmt.Errorf("%d publications did not reach all peers within %v", w.pending, drainTime)
 	}
 	return nil
 }

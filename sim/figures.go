@@ -33,7 +33,7 @@ func runFigures(ctx context.Context, job *Job) error {
 		if err != nil {
 			return err
 		}
-		// An interrupt leaves whole files only.
+		// An interrupt leaves only complete files.
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -16,8 +16,8 @@ func bloomBits(f float64) float64 {
 	return least
 }
 
-// riceBits is the size per key of a one-hash filter sent as gaps in the best
-// Rice code: the low bits as they are, the rest in unary.
+// riceBits is the size per key of a one-hash filter that is sent as gaps in the best Rice code:
+// low bits plainly, the rest in unary.
 func riceBits(f float64) float64 {
 	least := math.Inf(1)
 	onesPerKey := arrayAt(f, 1) * f
@@ -71,14 +71,13 @@ func sizesFigure(ctx context.Context, job *Job) (Figure, error) {
 	}, err
 }
 
-// deltaBound is about the least size of a delta per replaced key: which of the old keys
-// left, and a set of new keys that adds c·f of false positives.
+// deltaBound is about the least size of a delta per replaced key: it must say which of the old
+// keys left, and it adds a set of new keys that has a rate of c·f.
 func deltaBound(f, c float64) float64 {
 	return math.Log2(1/(c*f)) + entropy(c)/c
 }
 
-// deltasFigure compares what an update costs per replaced key, at one
-// false-positive rate.
+// deltasFigure compares the cost of updates per replaced key, at one false-positive rate.
 func deltasFigure(ctx context.Context, job *Job) (Figure, error) {
 	const f = 0.001
 	x := Axis{Label: "share of the keys replaced since the last update, c", Min: 0.0005, Max: 0.5, Log: true, percent: true}

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// hashesFigure is Mitzenmacher's Figure 1 (z/n = 8) or 2 (z/n = 16): f against
-// k, which is continuous, for a filter sent as it is and for one whose array is
-// as large as compresses to as many bits.
+// hashesFigure is Mitzenmacher's Figure 1 (z/n = 8) or 2 (z/n = 16): f against a continuous k,
+// for a filter that is sent uncompressed, and for one whose larger array compresses to as many
+// bits.
 func hashesFigure(number int, z float64) Figure {
 	x := Axis{Label: "hash functions k", Min: 0, Max: 10}
 	y := Axis{Label: "false-positive probability f", Min: 0.004, Max: 0.2, Log: true, percent: true}
@@ -36,8 +36,7 @@ func hashesFigure(number int, z float64) Figure {
 	}
 }
 
-// arrayFor solves m·H(p) = z for m/n >= z/n at k hashes: the compressed size
-// grows with m.
+// arrayFor solves m·H(p) = z for m/n >= z/n, at k hashes. The compressed size grows with m.
 func arrayFor(z, k float64) float64 {
 	low, high := z, z
 	for sentBits(high, k) < z && high < 1e300 {

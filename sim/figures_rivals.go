@@ -17,7 +17,7 @@ func structuresFigure(job *Job) (Figure, error) {
 	above := func(bits func(f float64) float64) []Point {
 		return x.sample(200, x.Min, x.Max, func(f float64) float64 { return bits(f) - math.Log2(1/f) })
 	}
-	// slots is the size of a structure of fingerprints with so many slots.
+	// slots returns the size of a structure of fingerprints with so many slots a key.
 	slots := func(slots, extra float64) []Point {
 		return above(func(f float64) float64 { return (math.Log2(1/f) + extra) * slots / structureKeys })
 	}

@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 )
 
-// writeFile replaces a file as a whole, or leaves the old one: it writes a temporary file
-// beside it and renames that.
+// writeFile replaces a whole file or, if it fails, leaves the old one: it writes a temporary
+// file in the same directory and renames it.
 func writeFile(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer os.Remove(f.Name()) // fails, and should, once renamed
+	defer os.Remove(f.Name()) // has no effect after the rename
 	if _, err := f.Write(data); err != nil {
 		f.Close()
 		return fmt.Errorf("write %s: %w", path, err)

@@ -18,8 +18,8 @@ type shape struct {
 
 func (s shape) String() string { return fmt.Sprintf("%g:%d", s.mn, s.k) }
 
-// The flags that several experiments have. Each is a list with these values unless
-// the caller gives others.
+// The flags of several experiments. Each is a list, with these values unless the user gives
+// others.
 
 func keysFlag(flags *flag.FlagSet, values ...int) *[]int {
 	return listFlag(flags, "n", "`LIST` of numbers of keys", 100, 10_000_000, values)
@@ -84,8 +84,8 @@ func addList[T any](flags *flag.FlagSet, name, usage string, values *[]T, parse 
 
 type number interface{ int | float64 | time.Duration }
 
-// numberFlag defines a flag for a number from least to most. The default is what it has;
-// 0 or less says that it has none.
+// numberFlag defines a flag for a number from least to most. The default is the value of *to; 0
+// or less means that there is none.
 func numberFlag[T number](flags *flag.FlagSet, to *T, name, usage string, least, most T) {
 	usage = fmt.Sprintf("%s (%v to %v", usage, least, most)
 	if *to > 0 {
@@ -111,7 +111,7 @@ func parse[T number](s string, least, most T) (T, error) {
 	return T(v), nil
 }
 
-// or returns the caller's values, or ours if there are none.
+// or returns the user's values, or ours if there are none.
 func or[T any](own, ours []T) []T {
 	if len(own) > 0 {
 		return own
@@ -119,7 +119,7 @@ func or[T any](own, ours []T) []T {
 	return ours
 }
 
-// forEach runs a part of an experiment with each of some values.
+// forEach runs a part of an experiment for each value.
 func forEach[T any](values []T, part func(T) error) error {
 	for _, value := range values {
 		if err := part(value); err != nil {
@@ -129,7 +129,7 @@ func forEach[T any](values []T, part func(T) error) error {
 	return nil
 }
 
-// flagsHelp says what the flags are, in lines that fit a terminal.
+// flagsHelp returns the flags' help, in lines that fit a terminal.
 func flagsHelp(flags *flag.FlagSet) string {
 	var b strings.Builder
 	flags.VisitAll(func(f *flag.Flag) {

@@ -41,13 +41,13 @@ var hashingGeometries = []hashingGeometry{
 	{1_000, 10, 4}, {100, 8, 5}, {100, 16, 11},
 }
 
-// hashingPositions bounds the array of one filter, and the arrays of all filters of a
-// scheme together. Each is cleared and read again, which would take most of the time with
-// few keys and a large m/n.
+// hashingPositions bounds the array of one filter, and the arrays of all filters of a scheme
+// together. Each array is cleared and filled, which would take most of the time with few keys
+// and a large m/n.
 const hashingPositions = 1_000_000_000
 
-// hashingInputs are the geometries that are tried: each of the caller's shapes for each
-// number of keys.
+// hashingInputs returns the geometries to try: each of the user's shapes for each number of
+// keys.
 func hashingInputs(keys []int, shapes []shape) (all []hashingGeometry, err error) {
 	if len(keys)+len(shapes) == 0 {
 		return hashingGeometries, nil
@@ -63,9 +63,9 @@ func hashingInputs(keys []int, shapes []shape) (all []hashingGeometry, err error
 	return all, nil
 }
 
-// filtersOf returns how many filters of m positions and n keys are tried, 2 or more, and
-// how many absent keys are looked up in each: ten times n, or more where the bound on the
-// arrays allows fewer filters.
+// filtersOf returns how many filters of m positions and n keys to try, 2 or more, and how many
+// absent keys to look up in each: ten times n, or more if the bound on the arrays allows fewer
+// filters.
 func filtersOf(n, m uint64, lookups int) (filters, each int) {
 	each = max(1, min(int(10*n), lookups/2))
 	filters = max(2, (lookups+each-1)/each)
@@ -125,19 +125,19 @@ func runHashing(ctx context.Context, job *Job, geometries []hashingGeometry) err
 	return ctx.Err()
 }
 
-// partitioned is f where each hash has m/k positions to itself.
+// partitioned is f if each hash has m/k positions of its own.
 func partitioned(m, n uint64, k int) float64 {
 	return math.Pow(-math.Expm1(float64(n)*math.Log1p(-float64(k)/float64(m))), float64(k))
 }
 
-// sameHashes is the probability that one of n keys agrees with another key in
-// two hashes modulo p.
+// sameHashes is the probability that one of n keys has the same two hashes modulo p as another
+// key.
 func sameHashes(p, n float64) float64 { return -math.Expm1(n * math.Log1p(-1/(p*p))) }
 
-// A hashingResult is what was measured of a scheme.
+// A hashingResult has the measurements of a scheme.
 type hashingResult struct {
 	m         uint64
-	predicted float64 // f of independent uniform positions in as many
+	predicted float64 // f of independent uniform positions, as many
 	f, sd     float64 // mean over filters, and its standard deviation
 	chi       float64 // of positions, in standard deviations
 }
@@ -169,7 +169,8 @@ func (s hashScheme) try(job *Job, label uint64, g hashingGeometry, lookups int) 
 	return r
 }
 
-// filter adds n names, counts their positions in bins, and returns what looks a name up.
+// filter adds n names, counts their positions in bins, and returns a function that looks a name
+// up.
 func (s hashScheme) filter(m uint64, k, n int, names *nameSource, bins *chiSquare) func(name []byte, key uint64) bool {
 	buf := make([]uint64, k)
 	words := newBitmap(m)
@@ -184,7 +185,7 @@ func (s hashScheme) filter(m uint64, k, n int, names *nameSource, bins *chiSquar
 	return func(name []byte, key uint64) bool { return words.hasAll(s.positions(buf, name, key, m)) }
 }
 
-// nameSource counts up names, and hashes them as a cache does.
+// nameSource makes names with increasing numbers, and hashes them as a cache does.
 type nameSource struct {
 	prefix string
 	seed   uint64
@@ -192,7 +193,7 @@ type nameSource struct {
 	buf    []byte
 }
 
-// next returns the next name, until the next call, and its key.
+// next returns the next name, valid until the next call, and its key.
 func (s *nameSource) next() (name []byte, key uint64) {
 	s.buf = strconv.AppendUint(append(s.buf[:0], s.prefix...), s.count, 10)
 	s.count++
@@ -214,8 +215,8 @@ func (c *chiSquare) add(p, m uint64) {
 	c.total++
 }
 
-// deviations is how far the statistic is from its expectation for uniform
-// positions, in standard deviations.
+// deviations returns the statistic less its expectation for uniform positions, in standard
+// deviations.
 func (c *chiSquare) deviations() float64 {
 	sum, first := 0.0, uint64(0)
 	for i, observed := range c.bins {

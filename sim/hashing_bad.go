@@ -8,20 +8,20 @@ import (
 	"github.com/summarycache/summarycache/arith"
 )
 
-// A badHash turns the i-th name into positions in a way that looks like one of
-// the documents' and is not random enough.
+// A badHash turns the i-th name into positions by a method that looks like one of the
+// documents' methods but is not random enough.
 type badHash struct {
 	name, why string
 	m         uint64
 	k         int
-	positions func(buf []uint64, i, m uint64) []uint64 // in the place of buf, which has room for k
+	positions func(buf []uint64, i, m uint64) []uint64 // stored in buf, which has room for k
 	// choose picks the names that are added; nil takes the first ones.
 	choose func(m uint64, k, n int) []uint64
 }
 
 const badKeys = 10_000
 
-// badHashName returns names of one length, as counters in names often have.
+// badHashName returns names of one length, like many names with a counter.
 func badHashName(i uint64) []byte {
 	text := strconv.FormatUint(i+1_000_000_000, 10)
 	return append([]byte("http://www.example.com/item?number="), text...)
@@ -66,7 +66,7 @@ func linearPair(out []uint64, i, m uint64) []uint64 {
 	return append(out[:0], x%m, (5*x+4)%m)
 }
 
-// oursPositions are package digest's of the number itself as a key.
+// oursPositions returns the positions of package digest, with the number itself as the key.
 func oursPositions(buf []uint64, i, m uint64) []uint64 {
 	return hashSchemes[1].positions(buf, nil, i, m)
 }
@@ -79,8 +79,8 @@ func seededPositions(buf []uint64, i, m uint64) []uint64 {
 	return oursPositions(buf, key, m)
 }
 
-// chooseCovering picks names each of which sets k positions that no name before it set,
-// as long as it finds such names in a few thousand tries.
+// chooseCovering picks names that each set k new positions, as long as it finds such names in a
+// few thousand tries.
 func chooseCovering(m uint64, k, n int) []uint64 {
 	const tries = 5_000
 	taken := newBitmap(m)

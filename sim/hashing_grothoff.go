@@ -2,8 +2,8 @@ package main
 
 import "math"
 
-// grothoff checks a claim about a random choice between two numbers of hashes, by which
-// half of the positions are set on average: that the result lies between those of the two.
+// grothoff checks a claim about a random choice between two numbers of hashes, such that half
+// of the positions are set on average. The claim is that its f lies between those of the two.
 func grothoff(job *Job, lookups int) {
 	table := job.Table("Grothoff: a random choice between two whole k for each key, so that kn/m = ln 2; n = 10,000",
 		Column{Name: "mn", Head: "b = m/n", Format: "%g"}, Column{Name: "continuous", Head: "b ln 2", Format: "%.3f"},
@@ -16,7 +16,7 @@ func grothoff(job *Job, lookups int) {
 		low := math.Floor(k)
 		share := k - low // of the keys that take the upper k
 		f1, f2 := falsePositives(mn, low), falsePositives(mn, low+1)
-		// Half of the positions are set; a key that is looked up has the lower or the upper k.
+		// Half of the positions are set. A key that is looked up has the lower or the upper k.
 		choice := (1-share)*math.Pow(0.5, low) + share*math.Pow(0.5, low+1)
 		measured := measureChoice(job, uint64(i), mn, int(low), share, min(lookups, 1_000_000))
 		table.Row(mn, figures(k, 5), int(math.Round(k)), bestInteger(mn), figures(f1, 6), figures(f2, 6),
@@ -26,8 +26,8 @@ func grothoff(job *Job, lookups int) {
 	table.Note("It is right that both neighbours of b ln 2 must be tried: at b = 2.1 the nearest whole number is not the best.")
 }
 
-// measureChoice adds keys of which a share takes low+1 hashes and the others low,
-// and looks up others, which choose alike.
+// measureChoice adds keys: a share of them takes low+1 hashes, and the others low. Then it
+// looks up other keys, which choose in the same way.
 func measureChoice(job *Job, label uint64, mn float64, low int, share float64, lookups int) float64 {
 	const n = 10_000
 	m := uint64(math.Round(mn * n))

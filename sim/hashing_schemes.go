@@ -15,14 +15,15 @@ type hashScheme struct {
 	// fit returns the array size nearest to m, from above, that the scheme can use;
 	// nil means any.
 	fit    func(m uint64, k int) uint64
-	digest digest.Scheme // of package digest; 0 for one that it does not have, and then
-	// formula fills out with the positions of a key: its name, and the name's 64-bit hash.
+	digest digest.Scheme // if package digest has it; if not, 0, and then
+	// formula stores the positions of a key in out. It gets the name, and the name's 64-bit
+	// hash.
 	formula func(out []uint64, name []byte, key, m uint64)
 	most    int // the largest k; 0 for any
 }
 
-// hashSchemes are those of the documents, and those that practice made of them.
-// All but the last start from one good 64-bit hash.
+// hashSchemes are the schemes of the documents, and their forms in practice. All except the
+// last start from one good 64-bit hash.
 var hashSchemes = []hashScheme{
 	{name: "independent hashes", digest: digest.Independent},
 	{name: "double, mod 2^64 (ours)", digest: digest.Double},
@@ -42,7 +43,7 @@ var hashSchemes = []hashScheme{
 	}},
 }
 
-// positions returns the key's positions in the place of buf, which has room for k.
+// positions returns the key's positions. It stores them in buf, which has room for k.
 func (s hashScheme) positions(buf []uint64, name []byte, key, m uint64) []uint64 {
 	if s.formula == nil {
 		return digest.Geometry{Bits: m, Hashes: cap(buf), Scheme: s.digest}.AppendPositions(buf[:0], digest.Key(key))
@@ -67,7 +68,7 @@ func high(a, b uint64) uint64 {
 	return h
 }
 
-// nextPrime is the least prime that is m or above.
+// nextPrime returns the least prime that is at least m.
 func nextPrime(m uint64) uint64 {
 	for ; !new(big.Int).SetUint64(m).ProbablyPrime(0); m++ {
 	}

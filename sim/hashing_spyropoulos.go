@@ -26,8 +26,8 @@ var spyropoulosSteps = []struct {
 	{24, [2]uint64{4, 4}, "yes", false},
 }
 
-// spyropoulos works through the example of his section 3, and again with the
-// prime that his section 6 proposes.
+// spyropoulos repeats the example of his section 3, for the printed m and for the prime that
+// his section 6 proposes.
 func spyropoulos(job *Job) {
 	const members = 3
 	prime := nextPrime(3 * members)
@@ -80,7 +80,7 @@ func spyropoulos(job *Job) {
 
 func pair(p [2]uint64) string { return fmt.Sprintf("%d,%d", p[0], p[1]) }
 
-// acceptedShare lists the residues that the filter says yes to.
+// acceptedShare lists the residues that the filter accepts.
 func acceptedShare(filter []byte, m uint64) string {
 	var accepted []string
 	for x := range m {

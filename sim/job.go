@@ -15,18 +15,18 @@ import (
 // Job is one run of an experiment: its parameters and the tables that it makes.
 type Job struct {
 	Seed   uint64   // of everything random
-	Trials int      // how many filters or lookups; 0 leaves it to the experiment
-	Args   []string // what followed the name, if the experiment takes arguments
+	Trials int      // how many filters or lookups; 0: the experiment's default
+	Args   []string // after the name, if the experiment takes arguments
 	Out    string   // directory for the files that an experiment writes
 	JSON   any      // what --json prints instead of the tables, if not nil
-	Short  bool     // do only as much as shows that the tables are still the same
+	Short  bool     // do only as much as a test needs to compare the tables
 
 	name     string
 	tables   []*Table
 	stderr   io.Writer
 	start    time.Time
-	counted  time.Time // when what Progress counts began,
-	done     int       // and how far it was
+	counted  time.Time // when the current part began: see Progress
+	done     int       // its steps that were done last
 	reported time.Time
 }
 
@@ -35,8 +35,8 @@ type Job struct {
 func (j *Job) Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(j.Seed, stream)) }
 
 // Progress prints to stderr, once the job has run for two seconds and then at most every
-// second. done of all steps are complete; from their time it estimates that of the others.
-// Each part of a job counts its steps from 0. With 0 for all there is no estimate.
+// second. done of all steps are complete; from their time it estimates the time of the rest.
+// Each part of a job counts its steps from 0. If all is 0, there is no estimate.
 func (j *Job) Progress(done, all int, format string, args ...any) {
 	now := time.Now()
 	if done < j.done || j.counted.IsZero() {
@@ -87,7 +87,8 @@ type Column struct {
 // AnyValue is for columns that a short run cannot reproduce.
 const AnyValue = math.MaxFloat64
 
-// Row adds one value for each column. A nil, NaN or infinity prints as "-" and null.
+// Row adds one value for each column. nil, NaN and infinities are printed as "-", and as null
+// in JSON.
 func (t *Table) Row(values ...any) {
 	if len(values) != len(t.Columns) {
 		panic(fmt.Sprintf("sim: %d values for the %d columns of %q", len(values), len(t.Columns), t.Title))
@@ -100,7 +101,7 @@ func (t *Table) Row(values ...any) {
 	t.Rows = append(t.Rows, values)
 }
 
-// skip adds a row of which a short run has only the first values.
+// skip adds a row that has only its first values, for short runs.
 func (t *Table) skip(first ...any) {
 	t.Row(append(first, make([]any, len(t.Columns)-len(first))...)...)
 }

@@ -23,7 +23,7 @@ func judge(printed json.Number, computed float64) verdict {
 	if err != nil {
 		return wrong
 	}
-	// The last digits of a float64 must not decide where a decimal tie lies.
+	// The last digits of a float64 must not decide on which side of a decimal tie a value is.
 	const slack = 1e-9
 	switch off := math.Abs(value-computed) / lastUnit(printed); {
 	case off <= 0.5+slack:
@@ -34,7 +34,7 @@ func judge(printed json.Number, computed float64) verdict {
 	return wrong
 }
 
-// lastUnit is the value of one unit of the last printed digit: 0.001 for 0.400, 1e-07 for
+// lastUnit returns the value of one unit of the last printed digit: 0.001 for 0.400, 1e-07 for
 // 7.9e-06.
 func lastUnit(printed json.Number) float64 {
 	mantissa, exponent, _ := strings.Cut(string(printed), "e")
@@ -43,7 +43,7 @@ func lastUnit(printed json.Number) float64 {
 	return math.Pow10(shift - len(decimals))
 }
 
-// inStyle writes x with as many digits as the printed number has.
+// inStyle formats x with as many digits as the printed number has.
 func inStyle(printed json.Number, x float64) string {
 	mantissa, _, scientific := strings.Cut(string(printed), "e")
 	_, decimals, _ := strings.Cut(mantissa, ".")

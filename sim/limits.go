@@ -80,7 +80,7 @@ func givenOld(c float64) func(mn, k float64) float64 {
 	return func(mn, k float64) float64 { return givenBits(mn, k, c) }
 }
 
-// mostExponent is the largest exponent with p in [0.001, 0.999], and that p.
+// mostExponent returns the largest exponent for p in [0.001, 0.999], and that p.
 func mostExponent(bits func(mn, k float64) float64) (most, at float64) {
 	for i := 1; i < 1000; i++ {
 		p := float64(i) / 1000
@@ -91,8 +91,8 @@ func mostExponent(bits func(mn, k float64) float64) (most, at float64) {
 	return most, at
 }
 
-// conjectureReach is the largest c at which no p is better than the limit. At 1/2 none
-// is, at 1 some are, and their gain grows with c.
+// conjectureReach is the largest c at which no p is better than the limit. No p is better at c
+// = 1/2, some are at c = 1, and their advantage grows with c.
 func conjectureReach() float64 {
 	low, high := 0.5, 1.0
 	for range 40 {

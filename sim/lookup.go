@@ -17,7 +17,7 @@ var _ = experiments.add(Experiment{
 	Flags: func(flags *flag.FlagSet) runner {
 		peers := listFlag(flags, "peers", "`LIST` of numbers of peers, for each of --keys; without it those of RESULTS.md, which need 1 GB", 1, 60_000, []int(nil))
 		keys := listFlag(flags, "keys", "`LIST` of numbers of keys that each peer holds", 100, 100_000_000, []int{10_000, 100_000})
-		how := flags.String("contents", string(zipf), "what the peers hold: zipf, objects of one catalogue by popularity; sizes, likewise, but caches of a quarter to four times the mean, no two equal; or disjoint (default zipf)")
+		how := flags.String("contents", string(zipf), "contents of the peers: zipf, objects of one catalogue by popularity; sizes, likewise, in caches of a quarter to four times the mean, no two equal; or disjoint (default zipf)")
 		return func(ctx context.Context, job *Job) error {
 			clusters, err := lookupClusters(*peers, *keys, contents(*how))
 			if err != nil {
@@ -35,7 +35,7 @@ const candidatesPerLookup = 0.1
 type lookupCluster struct {
 	peers, keys int
 	contents    contents
-	rivals      bool // measure other ways beside the index
+	rivals      bool // also measure other ways than the index
 }
 
 // contents says how the caches resemble each other.
@@ -47,10 +47,10 @@ const (
 	disjoint contents = "disjoint"
 )
 
-// rivalKeys is the number of keys in all up to which other ways are measured, too.
+// rivalKeys is the largest total number of keys for which other ways are measured, too.
 const rivalKeys = 10_000_000
 
-// lookupClusters are those of RESULTS.md, or the caller's.
+// lookupClusters returns the clusters of RESULTS.md, or the user's.
 func lookupClusters(peers, keys []int, how contents) (all []lookupCluster, err error) {
 	if !slices.Contains([]contents{zipf, unequal, disjoint}, how) {
 		return nil, usagef("--contents %s: want zipf, sizes or disjoint", how)
@@ -102,7 +102,7 @@ func sparse(n int, f float64) digest.Geometry {
 	return digest.Geometry{Bits: uint64(math.Ceil(-1 / math.Expm1(math.Log1p(-f)/float64(n)))), Hashes: 1}
 }
 
-// denseFor is the geometry of least memory.
+// denseFor is the geometry of least memory for n keys at a rate of f.
 func denseFor(n int, f float64) digest.Geometry {
 	k := max(1, math.Round(-math.Log2(f)))
 	bits := -k * float64(n) / math.Log1p(-math.Pow(f, 1/k))

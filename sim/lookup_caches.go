@@ -24,8 +24,7 @@ func (c lookupCluster) size(peer int) int {
 	return max(1, int(float64(c.keys)*math.Pow(4, x)*8*math.Log(4)/15))
 }
 
-// keysOf yields a peer's keys, each once: the same each time that it is called
-// with the same job.
+// keysOf returns a peer's keys, without duplicates. For the same job they are always the same.
 func (c lookupCluster) keysOf(job *Job, peer int) []digest.Key {
 	n := c.size(peer)
 	keys := make([]digest.Key, 0, n)
@@ -47,8 +46,8 @@ func (c lookupCluster) keysOf(job *Job, peer int) []digest.Key {
 	return keys
 }
 
-// popular turns a uniform number into an object, from 0 on, by Zipf's law: density
-// x^-0.9 over [1, catalogue+1), rounded down.
+// popular turns a uniform random number into the number of an object, from 0 on, by Zipf's law:
+// density x^-0.9 over [1, catalogue+1), rounded down.
 func popular(u, catalogue float64) uint64 {
 	const rest = 1 - lookupExponent
 	most := math.Pow(catalogue+1, rest)

@@ -8,8 +8,8 @@ import (
 	"github.com/summarycache/summarycache/digest/index"
 )
 
-// A lookupWay answers how many peers may hold a key: from an index, or by asking one
-// filter after the other.
+// A lookupWay counts the peers that may hold a key: with an index, or by a lookup in one filter
+// after the other.
 type lookupWay struct {
 	name     string
 	geometry func(keys int, rate float64) digest.Geometry
@@ -18,7 +18,7 @@ type lookupWay struct {
 	matches  []index.Match
 }
 
-// lookupWays returns the index first, and then the ways that it is compared with.
+// lookupWays returns the index, and then the ways with which it is compared.
 func lookupWays() []*lookupWay {
 	return []*lookupWay{
 		{name: "index", geometry: sparse, index: index.New()},
@@ -73,7 +73,7 @@ type lookupRun struct {
 const (
 	lookupRounds = 5
 	lookupKeys   = 1 << 16
-	// shortLookupKeys is how many keys in all a short run measures at most.
+	// shortLookupKeys is the largest total number of keys in a short run.
 	shortLookupKeys = 100_000
 )
 
@@ -102,7 +102,7 @@ func (r *lookupRun) measure(ctx context.Context, table *Table) error {
 	return nil
 }
 
-// fill gives a way the filters of all caches, which are made on all cores.
+// fill makes the filters of all caches, on all cores, and adds them to a way.
 func (r *lookupRun) fill(ctx context.Context, w *lookupWay) error {
 	filters := make([]*digest.Filter, r.cluster.peers)
 	samples := make([][]digest.Key, r.cluster.peers)
@@ -161,8 +161,8 @@ func (r *lookupRun) row(table *Table, w *lookupWay, n int) {
 	table.Row(c.peers, c.keys, string(c.contents), w.name, float64(w.bytes())/float64(r.held), nones, ones, manys, matches, cold)
 }
 
-// times looks up at most n of the keys in each round, and returns the median time of
-// one in nanoseconds and the mean number of matches; nil without keys.
+// times looks up at most n of the keys in each round. It returns the median time of a lookup in
+// nanoseconds and the mean number of matches, or nil if there are no keys.
 func (r *lookupRun) times(w *lookupWay, keys []digest.Key, n int) (ns, matches any) {
 	n = min(n, len(keys)/lookupRounds)
 	if n == 0 {
@@ -172,7 +172,7 @@ func (r *lookupRun) times(w *lookupWay, keys []digest.Key, n int) (ns, matches a
 	found := 0
 	for round := range lookupRounds {
 		var times []float64
-		// Batches are shorter than the time for which the system gives the processor to others.
+		// A batch is shorter than the time for which the system lets other processes run.
 		for batch := range slices.Chunk(keys[round*n:][:n], max(1, n/256)) {
 			times = append(times, nanoseconds(len(batch), func() {
 				for _, k := range batch {
@@ -185,7 +185,7 @@ func (r *lookupRun) times(w *lookupWay, keys []digest.Key, n int) (ns, matches a
 	return median(rounds), float64(found) / float64(n*lookupRounds)
 }
 
-// cold measures lookups that have nothing in the processor's caches.
+// cold measures lookups whose data is not in the processor's caches.
 func (r *lookupRun) cold(w *lookupWay) float64 {
 	wash := make([]uint64, 8<<20)
 	rng := r.job.Rand(5)

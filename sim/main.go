@@ -1,10 +1,10 @@
-// Command sim measures and simulates what the other packages promise. It
-// opens no socket.
+// Command sim reproduces the papers' tables and figures, measures the other packages, and
+// simulates whole systems. It opens no socket.
 //
 //	go run ./sim                  lists the experiments
 //	go run ./sim NAME [flags]     runs one and prints its tables
 //	go run ./sim help NAME        lists its flags
-//	go run ./sim results          runs those of RESULTS.md and writes it
+//	go run ./sim results          runs the experiments of RESULTS.md and writes it
 //
 // Equal seeds print equal numbers, except for times.
 package main
@@ -28,8 +28,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run returns the exit code: 0 done, 1 the experiment failed, 2 a broken call,
-// 130 interrupted.
+// run returns the exit code: 0 for success, 1 if the experiment failed, 2 for wrong arguments,
+// 130 if it was interrupted.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	job := &Job{stderr: stderr, start: time.Now()}
 	var o options
@@ -55,9 +55,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	case err != nil:
 	case o.json && o.csv:
-		err = errors.New("--json or --csv")
+		err = errors.New("want --json or --csv, not both")
 	case o.seeds > 1 && experiment.Writes:
-		err = fmt.Errorf("%s writes files, of one seed", experiment.Name)
+		err = fmt.Errorf("%s writes files, which have one seed", experiment.Name)
 	}
 	if err != nil {
 		return fail(2, err)
@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return fail(1, fmt.Errorf("%s: %w", job.name, err))
 }
 
-// options are the flags that do not belong to the job.
+// options are the common flags that are not part of the job.
 type options struct {
 	json, csv bool
 	seeds     int
@@ -149,8 +149,8 @@ func help(args []string) (string, error) {
 	return b.String(), nil
 }
 
-// runUntil runs an experiment, or abandons it half a second after the end of ctx. Nothing
-// is lost, since files are written as a whole or not at all.
+// runUntil runs an experiment. It abandons it half a second after ctx has ended. Nothing is
+// lost, since files are written completely or not at all.
 func runUntil(ctx context.Context, run func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()
@@ -167,16 +167,16 @@ func runUntil(ctx context.Context, run func() error) error {
 	}
 }
 
-// A usageError is an experiment's refusal of its arguments: sim exits with 2.
+// A usageError means that an experiment refuses its arguments. sim then exits with 2.
 type usageError struct{ error }
 
 func usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
-// parseArgs reads the experiment's name, with flags before and after it, and the arguments
-// of the experiment. The Run that it returns has the values of the experiment's own flags.
-// Without a name it returns no experiment.
+// parseArgs reads the experiment's name, the flags before and after it, and the experiment's
+// arguments. The returned experiment's Run uses the values of its own flags. Without a name,
+// the experiment has none either.
 func (j *Job) parseArgs(flags *flag.FlagSet, args []string) (e Experiment, err error) {
 	for {
 		if err := flags.Parse(args); err != nil {

@@ -45,7 +45,7 @@ func TestOwnValues(t *testing.T) {
 		{"delta --geometry 92", "want 1 to 32"},
 		{"delta --geometry 0.5:1", "m/n and k, as in 92:1: 0.5: want 1 to"},
 		{"delta --geometry 92:33", "33: want 1 to 32"},
-		{"delta --n 100 --c 0.001", "is none"},
+		{"delta --n 100 --c 0.001", "is no key"},
 	} {
 		if code, _, errs := call(strings.Fields(c.args)...); code != 2 || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: %d, %q", c.args, code, errs)

@@ -11,7 +11,7 @@ import (
 // zero if it is unknown.
 type measure struct{ value, half float64 }
 
-// counted is the measure of a share of which hits in so many probes were counted.
+// counted is the measure of a share, in units of unit: of so many probes, so many were hits.
 func counted(hits, probes, unit float64) measure {
 	p := hits / probes
 	return measure{p / unit, 1.96 * math.Sqrt(p*(1-p)/probes) / unit}
@@ -20,7 +20,7 @@ func counted(hits, probes, unit float64) measure {
 // meanOf is the measure of the mean of independent runs, by Student's t.
 func meanOf(runs []float64) measure {
 	mean, sd := meanAndError(runs)
-	// t for 95 %, by degrees of freedom; from ten on 1.96·(1+1.2/df) is near enough.
+	// t for 95 %, by degrees of freedom. From ten on, 1.96·(1+1.2/df) is close enough.
 	t := []float64{0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26}
 	df := len(runs) - 1
 	if df < len(t) {
@@ -43,8 +43,9 @@ func meanAndError(values []float64) (mean, sd float64) {
 	return mean, math.Sqrt(squares / max(1, n-1) / n)
 }
 
-// repeat runs an experiment with so many seeds, from the job's on. Where all agree the job
-// has their value; where numbers differ it has their mean with its confidence interval.
+// repeat runs an experiment with so many seeds, from the job's seed on. Each cell of the job's
+// tables has the value on which all seeds agree, or the mean of their numbers with its
+// confidence interval.
 func (j *Job) repeat(ctx context.Context, run runner, seeds int) error {
 	var runs [][]*Table
 	for i := range seeds {
@@ -84,8 +85,8 @@ func (j *Job) repeat(ctx context.Context, run runner, seeds int) error {
 	return nil
 }
 
-// together returns the value of a cell from several runs: nil, unless they agree or all
-// have a number.
+// together returns the value of a cell from those of several runs. It is nil unless they agree
+// or all are numbers.
 func together(all []any) any {
 	same := true
 	var numbers []float64

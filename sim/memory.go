@@ -88,8 +88,8 @@ func measureMemory(ctx context.Context, job *Job, n int, mn float64, k int, tabl
 			return err
 		}
 		base = next
-		hit = append(hit, nanoseconds(len(absent), func() { ask(base, keys[:len(absent)], true) }))
-		miss = append(miss, nanoseconds(len(absent), func() { ask(base, absent, false) }))
+		hit = append(hit, nanoseconds(len(absent), func() { lookUp(base, keys[:len(absent)], true) }))
+		miss = append(miss, nanoseconds(len(absent), func() { lookUp(base, absent, false) }))
 	}
 	form := "sorted"
 	if base.Dense() {
@@ -100,7 +100,8 @@ func measureMemory(ctx context.Context, job *Job, n int, mn float64, k int, tabl
 	return nil
 }
 
-// keyLimit is the limit on the bits of a key in sorted form; nil unless it has one position.
+// keyLimit is the limit on the bits of a key in sorted form, or nil if there are several
+// hashes.
 func keyLimit(mn float64, k int) any {
 	if k > 1 {
 		return nil
@@ -108,8 +109,8 @@ func keyLimit(mn float64, k int) any {
 	return figures(math.Log2(mn)+3, 4)
 }
 
-// ask looks up keys, all of which must be found if there is set.
-func ask(f *digest.Filter, keys []digest.Key, there bool) {
+// lookUp looks up keys. If there is set, all of them must be found.
+func lookUp(f *digest.Filter, keys []digest.Key, there bool) {
 	for _, k := range keys {
 		if !f.MayContain(k) && there {
 			panic("sim: a key that was added is missing")

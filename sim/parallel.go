@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// each calls work(0) … work(n-1) on all cores, in no particular order, and prints its
-// progress. It returns the first error. When ctx ends it returns its error at once and
-// abandons calls in progress, so the caller must not use what work has written.
+// each calls work(0) … work(n-1) on all cores, in no particular order, and prints progress. It
+// returns the first error. When ctx ends, each returns its error at once and abandons calls in
+// progress; then the caller must not use what work has written.
 func (j *Job) each(ctx context.Context, n int, what string, work func(i int) error) error {
 	j.counted, j.done = time.Now(), 0
 	ctx, stop := context.WithCancelCause(ctx)
@@ -48,8 +48,8 @@ func (j *Job) each(ctx context.Context, n int, what string, work func(i int) err
 	}
 }
 
-// source returns random numbers that depend only on the job's seed and the labels, and not
-// on which core does the work.
+// source returns random numbers that depend only on the job's seed and the labels, and not on
+// the core that does the work.
 func (j *Job) source(labels ...uint64) *rand.PCG {
 	hi, lo := mix64(j.Seed+golden64), mix64(j.Seed)
 	for _, label := range labels {

@@ -21,9 +21,9 @@ type printedCell struct {
 	Table, Row, Column string
 	Value              json.Number // digit by digit as printed
 	MN                 float64     // m/n
-	K                  int         // hashes per key; 0 where the cell has the best
+	K                  int         // hashes per key; 0 if the cell has the best k
 	C                  float64     // share of the keys replaced; 0 in tables without deltas
-	Plain              bool        // the array is sent as it is
+	Plain              bool        // the array is sent uncompressed
 }
 
 // published returns every cell of the tables of both documents, in their order.
@@ -39,14 +39,14 @@ func published() ([]printedCell, error) {
 // replaced is c of the two tables about deltas, which their captions give.
 var replaced = map[string]float64{"VI": 0.05, "VII": 0.01}
 
-// parseMitzenmacher reads tables of which a column is one filter: a line
-// "TABLE name", then lines of a label, a symbol and the values, between tabs.
+// parseMitzenmacher reads tables with a filter in each column: a line "TABLE name", then lines
+// of a label, a symbol and the values, separated by tabs.
 func parseMitzenmacher(text string) ([]printedCell, error) {
 	var cells []printedCell
 	for block := range strings.SplitSeq(text, "TABLE ") {
 		lines := strings.Split(strings.TrimSpace(block), "\n")
 		if len(lines) == 1 {
-			continue // before the first
+			continue // before the first table
 		}
 		table := strings.TrimSpace(lines[0])
 		rows := map[string][]string{}
@@ -81,8 +81,8 @@ func parseMitzenmacher(text string) ([]printedCell, error) {
 	return cells, nil
 }
 
-// parseSummaryCache reads tables of which a row is one m/n and a column one k,
-// with the best k before them: fields end in "|", and empty ones follow.
+// parseSummaryCache reads tables with one m/n in each row and one k in each column, after a
+// column with the best k. Fields end in "|"; the last ones of a row may be empty.
 func parseSummaryCache(text string) ([]printedCell, error) {
 	var cells []printedCell
 	var hashes []int

@@ -19,7 +19,8 @@ type Experiment struct {
 	Seconds int    // of CPU time that it took without flags: 0 for less than one, -1 for some minutes
 	Writes  bool   // files below --out
 	Run     runner
-	// Flags, in place of Run, defines flags and returns what runs with their values.
+	// Flags may replace Run. It defines flags, and returns the function that runs with their
+	// values.
 	Flags func(*flag.FlagSet) runner
 }
 
@@ -35,10 +36,10 @@ func (e Experiment) prepare(flags *flag.FlagSet) runner {
 
 type registry map[string]Experiment
 
-// experiments holds every experiment of the program.
+// experiments has all experiments of the program.
 var experiments = registry{}
 
-// add puts e in the registry. Two of one name are a mistake in the program.
+// add adds e to the registry. Two experiments with one name are a mistake in the program.
 func (r registry) add(e Experiment) Experiment {
 	if _, ok := r[e.Name]; ok {
 		panic("sim: two experiments named " + e.Name)
@@ -61,7 +62,7 @@ func (r registry) list(w *strings.Builder) {
 	}
 }
 
-// find returns the experiment of that name, or an error that says which there are.
+// find returns the experiment of a name, or an error that lists all names.
 func (r registry) find(name string) (Experiment, error) {
 	if e, ok := r[name]; ok {
 		return e, nil

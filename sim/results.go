@@ -22,13 +22,13 @@ var _ = experiments.add(Experiment{
 	Run:     runResults,
 })
 
-// resultsText is the document. What it says before the first chapter and above each
-// chapter's tables is written there, and is kept when the tables are made again.
+// resultsText is the document. Its text before the first chapter, and that above each chapter's
+// tables, is written by hand there; it is kept when the tables are made again.
 //
 //go:embed RESULTS.md
 var resultsText string
 
-// A chapter is the part of RESULTS.md on one experiment. Its tables are those that the
+// A chapter is the part of RESULTS.md about one experiment. It has the tables that the
 // experiment prints.
 type chapter struct {
 	experiment string
@@ -98,7 +98,7 @@ func runResults(ctx context.Context, job *Job) error {
 		var text strings.Builder
 		c.write(&text, part)
 		parts[i], left = text.String(), left[1:]
-		// After each chapter, so that an interrupted run goes on where it was.
+		// Write after each chapter, so that an interrupted run can be continued.
 		if err := writeFile(path, []byte(head+strings.Join(parts, ""))); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func runResults(ctx context.Context, job *Job) error {
 	return nil
 }
 
-// from returns the chapter as it is in the document, or nothing.
+// from returns the chapter's text in the document, or nothing.
 func (c chapter) from(document string) string {
 	heading := "## " + c.title + "\n"
 	_, text, found := strings.Cut(document, "\n"+heading)
@@ -156,7 +156,7 @@ func (c chapter) write(w io.Writer, part *Job) {
 	}
 }
 
-// foldedRows is the number of rows from which on a table is folded.
+// foldedRows is the least number of rows of a table that is folded.
 const foldedRows = 60
 
 func (t *Table) writeMarkdown(w io.Writer) {

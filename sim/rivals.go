@@ -24,24 +24,24 @@ var _ = experiments.add(Experiment{
 
 const (
 	structureKeys = 100_000
-	rivalBits     = 13        // of a fingerprint, without one's own f: f = 2^-13
+	rivalBits     = 13        // of a fingerprint, unless --f is given: f = 2^-13
 	rivalProbes   = 1_000_000 // absent keys, some 120 of which are false positives
 	rivalValues   = 8         // bits of a value with each key
-	rivalShare    = 0.01      // of the keys, replaced between two updates
+	rivalShare    = 0.01      // share of the keys that is replaced between two updates
 
 	fewestBits, mostBits = 4, 24
 )
 
-// A rival is a structure that holds a set, in bits for the whole of it.
+// A rival is a structure with a set of keys. Sizes are in bits for the whole set.
 type rival struct {
 	contains func(key uint64) bool
 	memory   int
 	message  int
-	update   int // for a receiver of the set before the keys were replaced; 0 if it needs the message again
+	update   int // for a receiver that has the set before the replacements; 0 if the message must be sent again
 }
 
-// A builder makes a structure of some keys with f = 2^-bits, and computes the size of an
-// update to the next keys.
+// A builder makes a structure of keys with f = 2^-bits, and computes the size of an update to
+// the set next.
 type builder func(bits int, keys, next []uint64) (rival, error)
 
 var rivals = []struct {
@@ -86,7 +86,7 @@ func runRivals(ctx context.Context, job *Job, keys []int, rates, shares []float6
 	return reconciliation(ctx, job)
 }
 
-// rivalSets returns keys, and the same with some replaced.
+// rivalSets returns keys, and the same keys with some replaced.
 func rivalSets(rng *rand.Rand, n, replaced int) (keys, next []uint64) {
 	for range n {
 		keys = append(keys, rng.Uint64())
@@ -131,7 +131,7 @@ func structures(ctx context.Context, job *Job, n, bits, replaced int) error {
 		hit := nanoseconds(n, func() {
 			for _, k := range keys {
 				if !built.contains(k) {
-					err = fmt.Errorf("%s: a key that was added is missing", r.name)
+					err = fmt.Errorf("%s: an added key is missing", r.name)
 				}
 			}
 		})
@@ -160,10 +160,10 @@ func structures(ctx context.Context, job *Job, n, bits, replaced int) error {
 	return nil
 }
 
-// digestPair is a filter of the keys, the positions that flip on the way to the next, and
-// the bits that sending this change takes.
+// digestPair returns a filter of the keys, the positions that flip if they become the next
+// keys, and how many bits it takes to send this change.
 func digestPair(bits, hashes int, keys, next []uint64) (before *digest.Filter, flips []uint64, update int, err error) {
-	// Rounded to the rate of a whole number of positions: one hash has m = n/f.
+	// Rounded up to a whole number of positions. One hash has m = n/f.
 	mn := arrayAt(rateOf(bits), float64(hashes))
 	held, err := digest.NewCountingFilter(digest.Geometry{Bits: uint64(math.Ceil(mn * float64(len(keys)))), Hashes: hashes}, 1)
 	if err != nil {
@@ -198,8 +198,8 @@ func ourRival(bits, hashes int, keys, next []uint64) (rival, error) {
 	return rival{func(k uint64) bool { return f.MayContain(digest.Key(k)) }, 8 * f.MemoryBytes(), 8 * len(f.AppendTo(nil)), update}, nil
 }
 
-// riceRival has the positions that ours has. In memory it is the code, which a lookup
-// would have to decode; lookups here use ours.
+// riceRival has the same positions as ours. In memory it is the code, which a lookup would have
+// to decode; lookups here use ours.
 func riceRival(bits int, keys, next []uint64) (rival, error) {
 	f, flips, _, err := digestPair(bits, 1, keys, next)
 	if err != nil {
@@ -223,7 +223,7 @@ func riceSize(positions []uint64) int {
 	return least
 }
 
-// setBits is the size of a coded set.
+// setBits is the size of a coded set, in bits.
 func setBits(universe int, set []uint64) int {
 	return 8 * len(arith.AppendSet(nil, arith.Choose(uint64(universe), uint64(len(set))), uint64(universe), set))
 }

@@ -7,21 +7,21 @@ import (
 	"math/bits"
 )
 
-// A peeled structure gives each key some slots, whose exclusive-or is the key's value: xor
-// filters, binary fuse filters and Bloomier filters. In a perfect hash, a key's slots say
-// which of them is its own.
+// A peeled structure assigns slots to each key. In xor filters, binary fuse filters and
+// Bloomier filters, their exclusive-or is the key's value. In a perfect hash, they say which of
+// them belongs to the key.
 type peeled struct {
 	places  int // slots a key
-	segment int // slots from which one of them is taken
-	starts  int // of segments, from which a key's first is taken
+	segment int // slots from which each of them is taken
+	starts  int // segments in which a key's first slot may be
 	seed    uint64
 }
 
 // A peeledShape says how many slots a set of n keys gets.
 type peeledShape func(n int) peeled
 
-// xorShape is Graf and Lemire's xor filter of 2020, the shapes of binary fuse filters
-// those of 2022.
+// xorShape is that of Graf and Lemire's xor filters of 2020. The shapes below are those of
+// their binary fuse filters of 2022.
 func xorShape(n int) peeled {
 	return peeled{places: 3, segment: int(math.Ceil((1.23*float64(n) + 32) / 3)), starts: 1}
 }
@@ -57,8 +57,8 @@ func fingerprintOf(key uint64, width int) uint32 { return uint32(mix64(key^golde
 // peelAttempts is how many seeds are tried. Each fails for a few sets.
 const peelAttempts = 100
 
-// peel finds an order of the keys and a slot for each key that no later key has. If it
-// fails, it tries another seed.
+// peel finds an order of the keys, and a slot of each key that no later key in this order has.
+// If it fails, it tries another seed.
 func (p *peeled) peel(keys []uint64) (order, own []int, err error) {
 	for range peelAttempts {
 		if order, own = p.peelOnce(keys); len(order) == len(keys) {
@@ -66,11 +66,11 @@ func (p *peeled) peel(keys []uint64) (order, own []int, err error) {
 		}
 		p.seed = mix64(p.seed + golden64)
 	}
-	return nil, nil, errors.New("keys that cannot be peeled")
+	return nil, nil, errors.New("the keys cannot be peeled")
 }
 
 func (p *peeled) peelOnce(keys []uint64) (order, own []int) {
-	count, which := make([]int, p.slots()), make([]int, p.slots()) // keys of a slot, and the exclusive-or of their numbers
+	count, which := make([]int, p.slots()), make([]int, p.slots()) // number of keys of a slot, and the exclusive-or of their indices
 	var at [4]int
 	for i, k := range keys {
 		for _, s := range p.of(k, &at) {
@@ -84,7 +84,7 @@ func (p *peeled) peelOnce(keys []uint64) (order, own []int) {
 			single = append(single, s)
 		}
 	}
-	// A slot becomes single once at most, so this ends.
+	// Each slot becomes single at most once, so this ends.
 	for len(single) > 0 {
 		s := single[len(single)-1]
 		single = single[:len(single)-1]
@@ -126,7 +126,7 @@ func (p peeled) sum(slots []uint32, key uint64) (v uint32) {
 	return v
 }
 
-// fixedRival is a filter of fingerprints.
+// fixedRival is a filter of fingerprints in a peeled structure.
 func fixedRival(shape peeledShape) builder {
 	return func(width int, keys, _ []uint64) (rival, error) {
 		p := shape(len(keys))
@@ -140,9 +140,10 @@ func fixedRival(shape peeledShape) builder {
 	}
 }
 
-// perfectRival gives each key its own place among n, which has its fingerprint. Each slot
-// has two bits. Their sum over a key's three slots says which of these is its own, and 3
-// marks a slot of no key. A place's number is that of the owned slots before it.
+// perfectRival assigns to each key a place of its own among n, which has the key's fingerprint.
+// Each slot has two bits. Their sum over a key's three slots says which of these is the key's
+// own slot; 3 marks a slot that belongs to no key. A place's number is the number of owned
+// slots before it.
 func perfectRival(width int, keys, _ []uint64) (rival, error) {
 	p := xorShape(len(keys))
 	order, own, err := p.peel(keys)

@@ -9,11 +9,11 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// reconciliation compares the bytes that different ways send to a receiver with an older
-// filter. Ours must know which one that is; the others need not.
+// reconciliation compares the bytes that different methods send to a receiver that has an older
+// filter. Ours must know which filter that is; the others need not.
 func reconciliation(ctx context.Context, job *Job) error {
 	const n, f = 100_000, 1e-3
-	const checkBits, countBits = 32, 4 // of a symbol of a rateless IBLT, behind its sum
+	const checkBits, countBits = 32, 4 // bits of a symbol of a rateless IBLT, in addition to its sum
 	table := job.Table(fmt.Sprintf("an older filter brought up to date, f = %g, one hash, n = %d, bytes", f, n),
 		Column{Name: "c", Head: "replaced, %", Format: "%g"},
 		Column{Name: "flips", Head: "positions that differ", Loose: exact},
@@ -48,18 +48,18 @@ func reconciliation(ctx context.Context, job *Job) error {
 	return nil
 }
 
-// ratelessSymbols returns how many symbols of a rateless invertible Bloom lookup table
-// (Yang, Gilad and Alizadeh, 2024) it takes to decode a difference. Symbols are linear,
-// so that what both sides have cancels out: a symbol is decoded when all but one of the
-// elements in it are.
+// ratelessSymbols returns how many symbols of a rateless invertible Bloom lookup table (Yang,
+// Gilad and Alizadeh, 2024) are needed to decode a difference. Symbols are linear, so the
+// elements that both sides have cancel out. A symbol is decoded when all except one of its
+// elements are known.
 func ratelessSymbols(difference []uint64) int {
 	const most = 20 // symbols an element, far more than it takes
 	limit := most*len(difference) + 64
 	in := make([][]int32, limit) // elements of a symbol
 	of := make([][]int32, len(difference))
 	for e, x := range difference {
-		// Element x is in symbol 0, and in symbol i with probability 1/(1+i/2): the next
-		// one is drawn by inverting the odds of none before it.
+		// Element x is in symbol 0, and in symbol i with probability 1/(1+i/2). Its next symbol
+		// is drawn by inverting the probability that none comes before it.
 		state := mix64(x + golden64)
 		for at := 0; at < limit; {
 			in[at] = append(in[at], int32(e))
@@ -81,7 +81,8 @@ func ratelessSymbols(difference []uint64) int {
 				open[i]++
 			}
 		}
-		// Each turn makes one more element known, so this ends.
+		// Each turn takes a symbol, and one is added only when an element becomes known, so
+		// this ends.
 		for ready := []int{i}; len(ready) > 0; {
 			s := ready[len(ready)-1]
 			ready = ready[:len(ready)-1]

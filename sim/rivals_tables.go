@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// ribbonRival solves a band of equations: a key's fingerprint is the exclusive-or of
-// those of 64 rows from its start on that its 64 bits pick. The band has as few rows
-// as will do, by steps of half a per cent.
+// ribbonRival solves a band of equations. A key has a start and 64 bits, which select some of
+// the 64 rows from the start on; the exclusive-or of these rows must be the key's fingerprint.
+// The number of rows grows in steps of half a per cent until there is a solution.
 func ribbonRival(width int, keys, _ []uint64) (rival, error) {
 	const band = 64
 	for over := 1.01; over < 1.5; over += 0.005 {
@@ -23,7 +23,7 @@ func ribbonRival(width int, keys, _ []uint64) (rival, error) {
 		for _, k := range keys {
 			start, pick := row(k)
 			value := fingerprintOf(k, width)
-			// Each turn moves start on, to at most the last row, since pick loses its lowest bit.
+			// pick loses its lowest bit in each turn, so start grows, at most to the last row.
 			for pick != 0 && pivots[start] != 0 {
 				pick ^= pivots[start]
 				value ^= values[start]
@@ -57,11 +57,12 @@ func ribbonRival(width int, keys, _ []uint64) (rival, error) {
 		size := width * rows
 		return rival{func(k uint64) bool { return sum(row(k)) == fingerprintOf(k, width) }, size, size, 0}, nil
 	}
-	return rival{}, errors.New("a band that cannot be solved")
+	return rival{}, errors.New("the equations have no solution")
 }
 
-// cuckooRival has fingerprints three bits wider than 1/f in buckets of four, as eight are
-// compared. Sorted within their bucket they take a bit less each.
+// cuckooRival has buckets of four fingerprints. A lookup compares eight of these, so they are
+// three bits wider than 1/f needs. In a message they are sorted within their bucket, which
+// saves a bit each.
 func cuckooRival(width int, keys, next []uint64) (rival, error) {
 	width += 3
 	size := int(float64(len(keys))/4/0.95) + 1
@@ -109,15 +110,14 @@ func cuckooRival(width int, keys, next []uint64) (rival, error) {
 	return rival{was.contains, width * 4 * size, (width - 1) * 4 * size, update}, nil
 }
 
-// A quotientSlot is what lies in a slot of a quotient filter: a remainder, and the bits
-// that say whose.
+// A quotientSlot is the contents of a slot of a quotient filter: a remainder and its quotient.
 type quotientSlot struct {
 	quotient, remainder uint32
 	full                bool
 }
 
-// quotientRival has remainders in slots, each at its quotient's or behind it,
-// sorted, and 2.125 bits a slot that say whose they are, as in Pandey's of 2017.
+// quotientRival has sorted remainders in slots, each in its quotient's slot or after it. As in
+// Pandey's filter of 2017, 2.125 bits a slot say to which quotients they belong.
 func quotientRival(width int, keys, next []uint64) (rival, error) {
 	slots := int(float64(len(keys)) / 0.95)
 	fingerprint := func(key uint64) uint64 { return high(mix64(key), uint64(slots)<<width) }
@@ -141,7 +141,8 @@ func quotientRival(width int, keys, next []uint64) (rival, error) {
 	contains := func(k uint64) bool {
 		h := fingerprint(k)
 		want := quotientSlot{uint32(h >> width), uint32(h & (1<<width - 1)), true}
-		// A run begins at its quotient or behind it, and slots there are in order until one is empty.
+		// A run begins at its quotient or after it. From there on, slots are in order until one
+		// is empty.
 		for i := int(want.quotient); i < len(was) && was[i].full; i++ {
 			if c := cmp.Or(cmp.Compare(was[i].quotient, want.quotient), cmp.Compare(was[i].remainder, want.remainder)); c >= 0 {
 				return c == 0

@@ -20,15 +20,15 @@ var _ = experiments.add(Experiment{
 		o := &systemsOptions{caches: ownCaches[0], capacity: 0.1, evict: "lru"}
 		o.model = workload.Model{Requests: 1_000_000, Objects: 20_000, Exponent: 0.8, Rate: 100, Clients: 256, Private: 0.2, Churn: 0.5}
 		numberFlag(flags, &o.caches, "caches", "how many caches cooperate", 2, 64)
-		numberFlag(flags, &o.capacity, "capacity", "what each holds, as a share of all objects: of their bytes, or of their number where the trace has no sizes", 1e-9, 1)
-		flags.StringVar(&o.evict, "evict", o.evict, "what leaves a full cache: lru, or otter, that library's W-TinyLFU, which hashes with a random seed, so equal runs differ a little (default lru)")
-		flags.BoolVar(&o.skip, "skip", false, "leave broken lines of the trace out")
+		numberFlag(flags, &o.capacity, "capacity", "size of each cache, as a share of the bytes of all objects, or of their number if the trace has no sizes", 1e-9, 1)
+		flags.StringVar(&o.evict, "evict", o.evict, "eviction policy: lru, or otter, which is that library's W-TinyLFU; it hashes with a random seed, so equal runs differ a little (default lru)")
+		flags.BoolVar(&o.skip, "skip", false, "skip broken lines of the trace")
 		flags.BoolVar(&o.generate, "synthetic", false, "generate a trace of 256 clients and 100 requests a second, by --requests, --objects, --zipf, --private and --churn")
 		numberFlag(flags, &o.model.Requests, "requests", "how many", 1, 100_000_000)
-		numberFlag(flags, &o.model.Objects, "objects", "how many all clients want, and how many each client alone", 1, 100_000_000)
-		numberFlag(flags, &o.model.Exponent, "zipf", "exponent of the law of their popularity", 0, 10)
-		numberFlag(flags, &o.model.Private, "private", "share of the requests for what only their client wants", 0, 1)
-		numberFlag(flags, &o.model.Churn, "churn", "how often each object is replaced, on average", 0, 1000)
+		numberFlag(flags, &o.model.Objects, "objects", "how many objects all clients share, and how many each client has for itself", 1, 100_000_000)
+		numberFlag(flags, &o.model.Exponent, "zipf", "exponent of the Zipf law of their popularity", 0, 10)
+		numberFlag(flags, &o.model.Private, "private", "share of the requests for their client's own objects", 0, 1)
+		numberFlag(flags, &o.model.Churn, "churn", "how often each object is replaced during the trace, on average", 0, 1000)
 		return func(ctx context.Context, job *Job) error { return runSystems(ctx, job, *o) }
 	},
 })
@@ -43,14 +43,14 @@ type systemsOptions struct {
 	model    workload.Model
 }
 
-// outcomes count how the requests were answered under one way of cooperating.
+// outcomes count how the requests were answered with one way of cooperating.
 type outcomes struct {
 	local, remote, falseHits, stale, missed int
-	roundTrips                              int // before an answer, without the one to the origin
+	roundTrips                              int // before an answer, except the one to the origin
 	queries, queryBytes                     int
 	updates, updateBytes                    int
 	moved                                   int // bodies from one cache to another
-	memory                                  int // bytes per cache for its knowledge of the others, at the end
+	memory                                  int // bytes per cache for what it knows of the others, at the end
 }
 
 //go:embed testdata/*.ptrace.gz
@@ -60,10 +60,11 @@ var traceFiles embed.FS
 // cluster of so many: a line through the measurements of TestIdleBytes of package gossip.
 func membershipBytes(caches int) float64 { return 302 + 0.78*float64(caches) }
 
-// datagramHeaders are those of IPv4 and UDP. Messages over TCP have more, in every way alike.
+// datagramHeaders are the headers of IPv4 and UDP, in bytes. Messages over TCP have more, which
+// is the same for all ways.
 const datagramHeaders = 28
 
-// ownTraces are replayed if no trace is named, over so many caches each.
+// ownTraces are replayed if the user names no trace, each with these numbers of caches.
 var (
 	ownTraces = []string{"elastic-apache", "cache2k-web07", "adaptsize"}
 	ownCaches = []int{4, 16}
@@ -78,7 +79,7 @@ func runSystems(ctx context.Context, job *Job, o systemsOptions) error {
 	}
 	if o.generate {
 		if len(job.Args) > 0 {
-			return usagef("--synthetic generates a trace: %s would not be read", job.Args[0])
+			return usagef("want --synthetic or %s, not both", job.Args[0])
 		}
 		o.model.Seed = job.Seed
 		return replayAll(ctx, job, workload.Synthetic(o.model), o, false)
@@ -86,7 +87,7 @@ func runSystems(ctx context.Context, job *Job, o systemsOptions) error {
 	if len(job.Args) == 1 {
 		t, err := workload.ReadFile(job.Args[0], workload.Options{Skip: o.skip})
 		if _, broken := errors.AsType[*workload.LineError](err); broken {
-			err = fmt.Errorf("%w (--skip leaves such lines out)", err)
+			err = fmt.Errorf("%w (use --skip to skip such lines)", err)
 		}
 		if err != nil {
 			return err
@@ -184,8 +185,8 @@ type cluster struct {
 	caches   int
 	limit    int64
 	requests []request
-	keys     []digest.Key // of the objects that are requested
-	names    []string     // of them; the origin sends each at least once
+	keys     []digest.Key // of the requested objects
+	names    []string     // of these; the origin sends each at least once
 	sized    bool
 	evict    func(limit int64) copies
 	most     int // objects in the fullest cache, without cooperation; at least 1
@@ -211,7 +212,7 @@ func newCluster(t *workload.Trace, o *systemsOptions, job *Job) *cluster {
 	return c
 }
 
-// empty returns empty caches with a share of the size of each.
+// empty returns empty caches, each of a share of the full size.
 func (c *cluster) empty(share float64) []copies {
 	nodes := make([]copies, c.caches)
 	for i := range nodes {

@@ -15,9 +15,8 @@ type request struct {
 	size  int64
 }
 
-// assign numbers the objects of a trace and gives every request to a cache: all of a
-// client's to the same one, and requests of unknown clients in runs of 20 to 50, like
-// sessions.
+// assign numbers the objects of a trace and assigns each request to a cache: all requests of a
+// client to the same one, and those of unknown clients in runs of 20 to 50, like sessions.
 func (c *cluster) assign(t *workload.Trace, job *Job) {
 	rng, seed := job.Rand(9), mix64(job.Seed)
 	numbers := make(map[string]uint32, len(t.Sizes))
@@ -42,7 +41,7 @@ func (c *cluster) assign(t *workload.Trace, job *Job) {
 	}
 }
 
-// untimed reports whether the times of a trace only number its requests.
+// untimed reports whether the times of a trace are only the numbers of its requests.
 func untimed(t *workload.Trace) bool {
 	for i, r := range t.Requests {
 		if r.Seconds-t.Requests[0].Seconds != float64(i) {
@@ -59,5 +58,5 @@ type object struct {
 	size int64
 }
 
-// fresh reports whether the copy is what a request of that size wants.
+// fresh reports whether the copy is valid for a request of that size.
 func (o object) fresh(size int64) bool { return o.size == size || size == 0 || o.size == 0 }

@@ -6,9 +6,9 @@ import "container/list"
 // cmd/peer.
 const copiesShare = 1. / 32
 
-// A fewCopies is a cache in which copies of another cache's objects are evicted first, once
-// it is full and they take more than their share. The oldest copy leaves, unless it was
-// requested since: then it stays for another round.
+// A fewCopies is a cache that evicts copies of other caches' objects first, if it is full and
+// these take more than their share. The oldest copy leaves, unless it was requested since it
+// was stored: then it stays for another round.
 type fewCopies struct {
 	copies
 	limit int64
@@ -19,7 +19,7 @@ type fewCopies struct {
 
 type copied struct {
 	object
-	asked bool // requested since it was stored or passed over
+	asked bool // requested since it was stored or last skipped
 }
 
 func newFewCopies(c copies, limit int64) *fewCopies {
@@ -41,7 +41,7 @@ func (c *fewCopies) forget(key uint32) {
 }
 
 // put stores a copy of another cache's object, or an object from the origin. The loop ends,
-// because a round removes a copy or passes over one, which the next round does not.
+// because each turn removes a copy, or skips one that the next round removes.
 func (c *fewCopies) put(o object, copy bool, came, left func(uint32)) bool {
 	size := weigh(o.size)
 	if size > c.limit/largestShare {

@@ -2,9 +2,9 @@ package main
 
 import "maps"
 
-// cuckoos keeps a cuckoo filter in each cache, of buckets of four fingerprints
-// of 16 bits. An update is the image of every bucket that was touched, 12 bytes
-// with its number, or all buckets if that is shorter.
+// cuckoos keeps a cuckoo filter in each cache, with buckets of four fingerprints of 16 bits. An
+// update has the image of every bucket that changed, 12 bytes with its number, or all buckets
+// if that is shorter.
 type cuckoos struct {
 	cluster   *cluster
 	threshold float64
@@ -19,8 +19,8 @@ type cuckooOf struct {
 	held, new      int
 }
 
-// A cuckooFilter holds fingerprints, of which 0 is none. Fingerprints without a place are
-// kept beside the table, so there are no false negatives.
+// A cuckooFilter has fingerprints; 0 means none. Fingerprints that find no place are kept
+// beside the table, so there are no false negatives.
 type cuckooFilter struct {
 	buckets [][4]uint32
 	spilled map[[2]uint32]int // fingerprint and lower bucket
@@ -32,8 +32,8 @@ func newCuckooFilter(buckets, width int) cuckooFilter {
 }
 
 const (
-	// Fuller tables are smaller, but an insertion moves so many fingerprints that updates
-	// are several times as long.
+	// A fuller table is smaller, but insertions then move so many fingerprints that updates are
+	// several times as long.
 	cuckooLoad        = 0.85
 	cuckooKicks       = 500
 	cuckooBucketBytes = 8
@@ -53,8 +53,8 @@ func newCuckoos(c *cluster, threshold float64) *cuckoos {
 	return k
 }
 
-// places returns a key's fingerprint and its two buckets: together they are a hash of
-// the fingerprint, so that each follows from the other in a table of any size.
+// places returns a key's fingerprint and its two buckets. The sum of the two is a hash of the
+// fingerprint, so each follows from the other in a table of any size.
 func (f *cuckooFilter) places(key uint64) (fingerprint, a, b uint32) {
 	fingerprint = max(1, uint32(key>>(64-f.width)))
 	a = uint32(high(mix64(key), uint64(len(f.buckets))))
@@ -66,7 +66,7 @@ func (f *cuckooFilter) other(bucket, fingerprint uint32) uint32 {
 	return (uint32(high(mix64(uint64(fingerprint)), uint64(n))) + n - bucket) % n
 }
 
-// insert adds a key and calls touch for every bucket that changed.
+// insert adds a key, and calls touch for every bucket that changes.
 func (f *cuckooFilter) insert(key uint64, touch func(uint32)) {
 	fingerprint, a, b := f.places(key)
 	if f.swap(a, 0, fingerprint, touch) || f.swap(b, 0, fingerprint, touch) {
@@ -85,7 +85,7 @@ func (f *cuckooFilter) insert(key uint64, touch func(uint32)) {
 	f.spilled[[2]uint32{fingerprint, min(at, f.other(at, fingerprint))}]++
 }
 
-// remove takes out one fingerprint of a key that was inserted.
+// remove removes one fingerprint of a key that was inserted.
 func (f *cuckooFilter) remove(key uint64, touch func(uint32)) {
 	fingerprint, a, b := f.places(key)
 	if f.swap(a, fingerprint, 0, touch) || f.swap(b, fingerprint, 0, touch) {
@@ -145,7 +145,7 @@ func (k *cuckoos) left(cache int, key uint32) {
 
 func (k *cuckoos) tick(float64) {}
 
-func (k *cuckoos) ask(dst []int, cache int, key uint32) []int {
+func (k *cuckoos) candidates(dst []int, cache int, key uint32) []int {
 	for at := range k.caches {
 		if at != cache && k.caches[at].published.contains(uint64(k.cluster.keys[key])) {
 			dst = append(dst, at)

@@ -5,9 +5,9 @@ import (
 	engine "github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// publishing says when a cache's digest is sent, and how much that costs.
+// publishing says when a cache's digest is sent, and what that costs.
 type publishing struct {
-	threshold float64 // when this share of the objects is new; or
+	threshold float64 // publish when this share of the objects is new; or
 	period    float64 // every so many seconds; or
 	asPeers   bool    // when a running peer would
 	cost      func(base, next *digest.Filter, d *digest.Delta) (bytes, messages int)
@@ -90,7 +90,7 @@ func (d *digests) tick(now float64) {
 	for i := range d.caches {
 		d.publish(&d.caches[i])
 	}
-	// Periods without requests would have sent the same digest again each time.
+	// In periods without requests, the same digest is sent again each time.
 	for d.due += d.period; d.due <= now; d.due += d.period {
 		for i := range d.caches {
 			d.publish(&d.caches[i])
@@ -115,7 +115,7 @@ func (d *digests) pace(now float64) {
 	}
 }
 
-func (d *digests) ask(dst []int, cache int, key uint32) []int {
+func (d *digests) candidates(dst []int, cache int, key uint32) []int {
 	if p := d.caches[cache].pacer; p != nil {
 		p.asked(d.keys[key])
 	}
@@ -137,29 +137,29 @@ func (d *digests) account(o *outcomes) {
 
 func arrayBytes(f *digest.Filter) int { return int(f.Geometry().Bits+7) / 8 }
 
-// recordsCost is Summary Cache's: a record of 32 bits for each bit that flipped,
-// or the array if that is shorter.
+// recordsCost is the cost of Summary Cache's updates: a record of 32 bits for each bit that
+// flipped, or the array if that is shorter.
 func recordsCost(_, next *digest.Filter, d *digest.Delta) (bytes, messages int) {
 	return updateHeader + min(4*d.Len(), arrayBytes(next)), 1
 }
 
-// wholeArrayCost is Squid's: the array behind a header of 128 bytes, fetched.
+// wholeArrayCost is the cost of Squid's: a request, and the array after a header of 128 bytes.
 func wholeArrayCost(_, next *digest.Filter, _ *digest.Delta) (bytes, messages int) {
 	const header, request = 128, 200
 	return request + header + arrayBytes(next), 2
 }
 
-// hashesCost is that of truncated hashes, which one hash function over 2^bits positions
-// is: the list of those that came and of those that left, or of all if that is shorter.
+// hashesCost is the cost of truncated hashes, which are positions of one hash function over
+// 2^bits: the list of those that were added and removed, or of all if that is shorter.
 func hashesCost(bits int) func(_, next *digest.Filter, d *digest.Delta) (bytes, messages int) {
 	return func(_, next *digest.Filter, d *digest.Delta) (bytes, messages int) {
 		return updateHeader + (min(d.Len(), int(next.Ones()))*bits+7)/8, 1
 	}
 }
 
-// encodedCost is ours: a datagram with the delta, packed or bare, whichever is shorter. If
-// that does not fit, it is an advert, a request for the version, and the delta coded
-// against the base, or the filter if that is shorter.
+// encodedCost is the cost of ours: a datagram with the delta, packed or bare, whichever is
+// shorter. If that does not fit, there are an advert, a request for the version, and an answer:
+// the delta coded against the base, or the filter if that is shorter.
 func encodedCost(base, next *digest.Filter, d *digest.Delta) (bytes, messages int) {
 	const advert, request = updateHeader, 64
 	if change, err := d.AppendBare(nil, base); err == nil {

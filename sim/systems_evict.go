@@ -7,14 +7,14 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// A copies is the contents of one cache of bounded weight, with its eviction policy.
+// copies is the contents of one cache of bounded weight, with its eviction policy.
 type copies interface {
 	// get returns the copy and counts as a request for it; peek does not count.
 	get(key uint32) (object, bool)
 	peek(key uint32) (object, bool)
-	// put stores an object. copy says that it is a copy of another cache's. It calls came
-	// and left for every key that came or left, perhaps for the same one. It returns false
-	// for an object that is too large to be stored.
+	// put stores an object. copy says that it is a copy of another cache's object. It calls
+	// came and left for every key that was added or removed; these may be the same key. It
+	// returns false for an object that is too large to be stored.
 	put(o object, copy bool, came, left func(uint32)) bool
 	// drop removes a key, if it is there, and then calls left.
 	drop(key uint32, left func(uint32))
@@ -22,13 +22,13 @@ type copies interface {
 	weight() int64 // of all
 }
 
-// evictions are the rules by the names of --evict.
+// evictions are the policies of --evict, by name.
 var evictions = map[string]func(limit int64) copies{
 	"lru":   func(limit int64) copies { return newLRU(limit) },
 	"otter": func(limit int64) copies { return newTiny(limit) },
 }
 
-// largestShare is the part of a cache that one object may take, as in a peer's store.
+// largestShare limits an object to a quarter of a cache, as in a peer's store.
 const largestShare = 4
 
 // weigh is the weight of an object in a cache: its bytes, or 1 if they are unknown.
@@ -91,13 +91,13 @@ func (c *lru) len() int { return len(c.at) }
 
 func (c *lru) weight() int64 { return c.all }
 
-// A tiny is a cache that evicts by otter's W-TinyLFU, which may reject a new object in
-// favour of one that was requested more often. Otter hashes with a random seed in every
-// process, so equal runs differ a little.
+// A tiny is a cache with otter's policy, W-TinyLFU. This may reject a new object in favour of
+// one that was requested more often. Otter hashes with a random seed in every process, so equal
+// runs differ a little.
 type tiny struct {
 	limit int64
 	cache *otter.Cache[uint32, object]
-	gone  []uint32 // evicted by the call under way
+	gone  []uint32 // evicted by the current call
 }
 
 func newTiny(limit int64) *tiny {

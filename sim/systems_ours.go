@@ -8,19 +8,20 @@ import (
 	engine "github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// A pacer publishes when a running peer would: by its engine's rule with the defaults. The
-// rule gets the rate of requests for siblings' new objects, as package gossip counts it.
+// A pacer decides when to publish as a running peer does: by its engine's rule with the
+// defaults. The rule needs the rate of requests for siblings' new objects, which is measured as
+// in package gossip.
 type pacer struct {
 	engine  *engine.Engine
-	lookups []digest.Key // since the look began
+	lookups []digest.Key // since the measurement began
 
-	of             int            // the cache looked at, of all but this one
-	base           *digest.Filter // what it had then; nil if no look is under way
-	since          float64
-	asks, exposure float64 // and changes × seconds
+	of             int            // the other cache whose changes are measured
+	base           *digest.Filter // its filter at the beginning; nil before the first measurement
+	since          float64        // when the measurement began
+	asks, exposure float64        // requests for new objects, and changes × seconds
 }
 
-// The parameters by which package gossip looks at a sibling, and remembers the result.
+// The parameters of the measurement in package gossip.
 const (
 	lookKeys   = 1024
 	lookEnough = 128   // lookups
@@ -40,7 +41,7 @@ func newPacer(now float64) *pacer {
 	return &pacer{engine: engine.New(engine.Config{Name: "cache", Incarnation: engine.NewIncarnation(at, 1)}, at)}
 }
 
-// asked keeps the key of a lookup.
+// asked records the key of a lookup.
 func (p *pacer) asked(key digest.Key) {
 	if len(p.lookups) == lookKeys {
 		p.lookups = p.lookups[1:]
@@ -48,7 +49,8 @@ func (p *pacer) asked(key digest.Key) {
 	p.lookups = append(p.lookups, key)
 }
 
-// look counts the requests for new objects of the cache that it looks at.
+// look counts the requests for new objects of the measured cache. When it has enough, it goes
+// on to the next cache.
 func (p *pacer) look(now float64, self int, caches []digestOf) {
 	age := now - p.since
 	if p.base != nil && age < lookMost && (age < lookLeast || len(p.lookups) < lookEnough) {

@@ -7,13 +7,13 @@ import (
 
 // A finder knows, more or less exactly, what the other caches hold.
 type finder interface {
-	// came and left report a change of a cache's contents.
+	// came and left say that a cache's contents changed.
 	came(cache int, key uint32)
 	left(cache int, key uint32)
 	// tick sets the time, before every request.
 	tick(now float64)
-	// ask appends to dst the caches to ask for a key that this one lacks, best first.
-	ask(dst []int, cache int, key uint32) []int
+	// candidates appends to dst the caches to ask for a key that this one lacks, best first.
+	candidates(dst []int, cache int, key uint32) []int
 	// account adds the cost of updates and the memory to the outcomes.
 	account(*outcomes)
 }
@@ -25,12 +25,12 @@ type way struct {
 	// queries says that all candidates are queried at once by small messages before a
 	// fetch from one of them. Otherwise they are tried one after the other.
 	queries bool
-	all     bool    // all caches are queried, so a negative answer is no false hit
+	all     bool    // all caches are queried, so negative answers do not count as false hits
 	few     bool    // copies of another cache's objects leave a full cache first
-	again   bool    // such a copy is kept only on the second request
+	again   bool    // such a copy is stored only on the second request
 	gossip  bool    // caches find each other by membership
-	owners  int     // only so many owners keep an object; 0 if every cache that gets it does
-	hot     bool    // a ninth of a cache is for copies of objects that it does not own
+	owners  int     // only so many owners store an object; 0 if all caches store what they get
+	hot     bool    // a ninth of a cache is for objects that it does not own
 	faster  float64 // speed of the requests, relative to the trace; 0 is 1
 }
 
@@ -55,7 +55,7 @@ func (c *cluster) replay(ctx context.Context, w way) (o outcomes, err error) {
 		return o, err
 	}
 	nodes := c.empty(1)
-	var asked []copies // keys, as many as the fullest cache has objects
+	var asked []copies // recently requested keys, as many as the fullest cache has objects
 	for range c.caches {
 		asked = append(asked, newLRU(int64(c.most)))
 	}
@@ -76,7 +76,7 @@ func (c *cluster) replay(ctx context.Context, w way) (o outcomes, err error) {
 			o.local++
 			continue
 		}
-		candidates = f.ask(candidates[:0], r.cache, r.key)
+		candidates = f.candidates(candidates[:0], r.cache, r.key)
 		found := c.fetch(w, nodes, r, candidates, &o)
 		if !found {
 			for at, other := range nodes {
@@ -117,14 +117,14 @@ func (c *cluster) fetch(w way, nodes []copies, r request, candidates []int, o *o
 		switch {
 		case ok && held.fresh(r.size) && !found:
 			found = true
-			nodes[at].get(r.key) // counts as a request only where the object is sent from
+			nodes[at].get(r.key) // counts as a request only at the cache that sends the object
 		case ok && !held.fresh(r.size):
 			stale = true
 		case !ok && !w.all:
 			o.falseHits++
 		}
 		if w.queries {
-			continue // all were asked
+			continue // all are queried anyway
 		}
 		if found {
 			break
@@ -143,17 +143,17 @@ func (c *cluster) fetch(w way, nodes []copies, r request, candidates []int, o *o
 	return found
 }
 
-// hotOneIn says that one in so many fetched objects goes into groupcache's hot cache.
+// hotOneIn: one in so many fetched objects is stored in groupcache's hot cache.
 const hotOneIn = 10
 
-// replayOwners gives every object to the caches with the highest hashes of cache and key. The
-// first of these owners fetches it and gives it to the others. Any other cache asks the
-// owners each time, in turn, except for objects in its hot cache.
+// replayOwners assigns each object to the caches with the highest hashes of cache and key. The
+// first of these owners fetches it and sends it to the others. Any other cache asks the owners
+// each time, one after the other, except for objects in its hot cache.
 func (c *cluster) replayOwners(ctx context.Context, w way) (o outcomes, err error) {
 	share := 1.0
 	var hot []copies
 	if w.hot {
-		// Groupcache's grows to an eighth of what is owned.
+		// Groupcache's hot cache grows to an eighth of the owned objects.
 		share, hot = 8./9, c.empty(1./9)
 	}
 	nodes := c.empty(share)
@@ -171,7 +171,7 @@ func (c *cluster) replayOwners(ctx context.Context, w way) (o outcomes, err erro
 		owners := c.owners(r.key, w.owners)
 		first := owners[0]
 		if at := slices.Index(owners, r.cache); at > 0 {
-			owners[0], owners[at] = owners[at], owners[0] // asks itself before others
+			owners[0], owners[at] = owners[at], owners[0] // a cache asks itself first
 		}
 		from := -1
 		for _, at := range owners {
@@ -197,7 +197,7 @@ func (c *cluster) replayOwners(ctx context.Context, w way) (o outcomes, err erro
 		}
 		for _, at := range owners {
 			if at == from {
-				break // the others were not asked
+				break // the rest were not asked
 			}
 			if nodes[at].put(object{r.key, r.size}, false, ignore, ignore) && at != r.cache && (from >= 0 || at != first) {
 				o.updates++

@@ -245,7 +245,7 @@ func TestSystemsRefuses(t *testing.T) {
 		{[]string{path, "--caches", "1"}, 2, "caches: 1: want 2 to 64"},
 		{[]string{path, "--capacity", "0"}, 2, "capacity: 0: want"},
 		{[]string{path, "--capacity", "NaN"}, 2, "capacity: NaN: want"},
-		{[]string{path, "--synthetic"}, 2, "--synthetic generates"},
+		{[]string{path, "--synthetic"}, 2, "want --synthetic or "},
 		{[]string{"--synthetic", "--requests", "0"}, 2, "requests: 0: want"},
 		{[]string{"--synthetic", "--objects", "-1"}, 2, "objects: -1: want"},
 		{[]string{"--synthetic", "--zipf", "-1"}, 2, "zipf: -1: want"},

@@ -71,7 +71,7 @@ func (c *cluster) ways() []way {
 // plannedCandidates is how many false candidates a lookup may have, on average.
 const plannedCandidates = 0.01
 
-// plannedBits is the length of truncated hashes with as few false candidates.
+// plannedBits is the length of truncated hashes that have as few false candidates.
 func (c *cluster) plannedBits() int {
 	return bits.Len64(uint64(float64(c.most*(c.caches-1)) / plannedCandidates))
 }
@@ -79,11 +79,11 @@ func (c *cluster) plannedBits() int {
 // silent never has candidates.
 type silent struct{}
 
-func (silent) came(int, uint32)                           {}
-func (silent) left(int, uint32)                           {}
-func (silent) tick(float64)                               {}
-func (silent) ask(dst []int, cache int, key uint32) []int { return dst }
-func (silent) account(*outcomes)                          {}
+func (silent) came(int, uint32)                                  {}
+func (silent) left(int, uint32)                                  {}
+func (silent) tick(float64)                                      {}
+func (silent) candidates(dst []int, cache int, key uint32) []int { return dst }
+func (silent) account(*outcomes)                                 {}
 
 // everyone has all other caches as candidates.
 type everyone struct {
@@ -91,7 +91,7 @@ type everyone struct {
 	n int
 }
 
-func (e everyone) ask(dst []int, cache int, key uint32) []int {
+func (e everyone) candidates(dst []int, cache int, key uint32) []int {
 	for at := range e.n {
 		if at != cache {
 			dst = append(dst, at)

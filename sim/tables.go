@@ -20,8 +20,8 @@ type cell struct {
 	table, row, column string
 	published          json.Number // digit by digit
 	computed           float64
-	difference         float64  // published less computed
-	measured           *measure // on filters of 10,000 keys; nil where there is nothing to measure
+	difference         float64  // published minus computed
+	measured           *measure // on filters of 10,000 keys; nil if there is nothing to measure
 	agrees             bool     // to within one unit of the last printed digit
 	text               string   // a note
 	verdict            verdict
@@ -145,7 +145,7 @@ func printedAt(cells []printedCell, table string, mn float64, k int) (json.Numbe
 	return "", false
 }
 
-// printTables makes a table for each printed one, and one with counts.
+// printTables makes a table for each printed table, and one with counts.
 func printTables(job *Job, cells []cell) {
 	summary := job.Table("The documents' printed values",
 		Column{Name: "table"}, Column{Name: "cells"}, Column{Name: "nearest", Head: "rounded to nearest"},

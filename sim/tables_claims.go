@@ -11,14 +11,14 @@ type claim struct {
 	where, what string
 	printed     json.Number
 	computed    float64
-	about       float64 // error allowed in a number that the text itself calls rough; 0 for printed digits
+	about       float64 // allowed error, if the text itself says that the number is rough; 0 otherwise
 	note        string
 }
 
-// The bytes that a filter of 10,000 keys takes at z/n bits a key.
+// bytesOf is the bytes of a filter of 10,000 keys at z/n bits a key.
 func bytesOf(bitsPerKey float64) float64 { return bitsPerKey * 10_000 / 8 }
 
-// less is by how many per cent a is below b.
+// less returns by how many per cent a is below b.
 func less(a, b float64) float64 { return 100 * (1 - a/b) }
 
 // claims checks the numbers of the documents outside their tables. Mitzenmacher's

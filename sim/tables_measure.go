@@ -13,9 +13,9 @@ import (
 
 const (
 	measuredKeys    = 10_000 // n of every filter that is built
-	measuredFilters = 64     // of each of Mitzenmacher's columns, for sizes to 0.1 %; one of each of the others
-	wantedHits      = 1_600  // false positives to count for each kind, for 2.5 % of standard deviation
-	fewestHits      = 100    // with fewer, counting says too little
+	measuredFilters = 64     // for each of Mitzenmacher's columns, for sizes to within 0.1 %; one for each of the others
+	wantedHits      = 1_600  // false positives to count for each kind: a standard deviation of 2.5 %
+	fewestHits      = 100    // with fewer expected, f is not counted
 )
 
 // A filterKind is the kind of filter in a column of a table.
@@ -34,7 +34,7 @@ type measurement struct {
 	probes  int  // keys looked up
 }
 
-// measureCells fills in the values of real filters.
+// measureCells fills in the values that are measured on real filters.
 func measureCells(ctx context.Context, job *Job, printed []printedCell, cells []cell) error {
 	var kinds []filterKind
 	filters := map[filterKind]int{} // of each kind

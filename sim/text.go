@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	lineWidth = 80 // columns that a terminal has
-	textWidth = 34 // of a column of text in a table that is too wide otherwise
+	lineWidth = 80 // of a terminal
+	textWidth = 34 // of a column of text, if the table would be too wide
 	gap       = "  "
 )
 
-// wrapped breaks text at spaces into lines of a width. A longer word has its own line.
+// wrapped breaks text at spaces into lines of at most width. A longer word has its own line.
 func wrapped(text string, width int) (lines []string) {
 	var line strings.Builder
 	for word := range strings.FieldsSeq(text) {
@@ -29,7 +29,7 @@ func wrapped(text string, width int) (lines []string) {
 	return append(lines, line.String())
 }
 
-// paragraph writes text with an indentation; the first line has its own.
+// paragraph writes text with an indentation, which is first in the first line.
 func paragraph(w *strings.Builder, first, indent, text string) {
 	for i, line := range wrapped(text, lineWidth-utf8.RuneCountInString(indent)) {
 		if i == 0 {
@@ -40,12 +40,12 @@ func paragraph(w *strings.Builder, first, indent, text string) {
 	}
 }
 
-// A textColumn is one of a table as it is printed: each cell is lines.
+// A textColumn is a column of a printed table. Each cell is a list of lines.
 type textColumn struct {
 	head  []string
 	cells [][]string
 	width int
-	left  bool // it is text
+	left  bool // it is text, and aligned to the left
 }
 
 func (c *textColumn) measure() {
@@ -57,14 +57,14 @@ func (c *textColumn) measure() {
 	}
 }
 
-// narrow breaks long text, and the heading to the width of the cells.
+// narrow breaks long text into lines, and the heading into lines of the width of the cells.
 func (c *textColumn) narrow() {
 	if c.left {
 		for i, cell := range c.cells {
 			c.cells[i] = wrapped(cell[0], textWidth)
 		}
 	}
-	head := strings.ReplaceAll(c.head[0], "/", "/ ") // where it may be broken, too
+	head := strings.ReplaceAll(c.head[0], "/", "/ ") // slashes may be followed by a line break
 	c.head = nil
 	c.measure()
 	for word := range strings.FieldsSeq(head) {
@@ -78,8 +78,8 @@ func (c *textColumn) narrow() {
 }
 
 // writeText prints a table in columns, text to the left and numbers to the right. If it is
-// wider than a terminal, headings and text are broken into several lines. Columns that still
-// have no room follow in further parts, each with the first column again.
+// wider than a terminal, headings and text are broken into several lines. Columns that still do
+// not fit follow in further parts, each of which repeats the first column.
 func (t *Table) writeText(w io.Writer) error {
 	columns := t.textColumns()
 	if total(columns) > lineWidth {
@@ -89,7 +89,7 @@ func (t *Table) writeText(w io.Writer) error {
 	}
 	var b strings.Builder
 	paragraph(&b, "", "", t.Title)
-	for rest := columns[1:]; ; b.WriteString("\n") { // each round but the only one prints a column of the rest at least
+	for rest := columns[1:]; ; b.WriteString("\n") { // each turn prints at least one column of the rest, if there is any
 		part := fitting(columns[0], rest)
 		writePart(&b, part)
 		if rest = rest[len(part)-1:]; len(rest) == 0 {
@@ -131,8 +131,8 @@ func total(columns []*textColumn) (width int) {
 	return width
 }
 
-// fitting returns the key and as many of the other columns as fit into a line, but at least
-// one if there is one.
+// fitting returns the key column and as many of the others as fit into a line: at least one, if
+// there is any.
 func fitting(key *textColumn, rest []*textColumn) []*textColumn {
 	part := []*textColumn{key}
 	for _, c := range rest {
@@ -162,7 +162,7 @@ func writePart(b *strings.Builder, columns []*textColumn) {
 	for _, c := range columns {
 		headings = max(headings, len(c.head))
 	}
-	for i := range headings { // which end on one line
+	for i := range headings { // which are aligned at the bottom
 		line(func(c *textColumn) string {
 			if at := i - (headings - len(c.head)); at >= 0 {
 				return c.head[at]

@@ -12,12 +12,12 @@ import (
 type sizes struct {
 	coded   uint32 // bytes of the filter, or of the exclusive-or
 	context uint32 // bytes of the delta coded against the old filter
-	ones    uint32 // of what was coded
+	ones    uint32 // ones of the coded array
 }
 
 // trial draws one filter, or a filter and its successor, and codes it.
 func (s simulation) trial(rng rand.Source) (z sizes) {
-	positions := make([]uint64, s.n*uint64(s.k)) // of every key, k each
+	positions := make([]uint64, s.n*uint64(s.k)) // k for each key
 	for i := range positions {
 		positions[i] = below(rng, s.m)
 	}
@@ -39,11 +39,11 @@ func (s simulation) trial(rng rand.Source) (z sizes) {
 	return z
 }
 
-// codedAgainst returns the size in bytes of a delta: which of the old zeros became ones,
-// and which of the old ones became zeros, each by their ranks.
+// codedAgainst returns the size in bytes of a delta: the ranks of the old zeros that became
+// ones, and those of the old ones that became zeros.
 func codedAgainst(before, after bitmap, m uint64) uint32 {
 	var sets, clears []uint64
-	ones := uint64(0) // before the word
+	ones := uint64(0) // in the words before
 	for i, old := range before {
 		for flips := old ^ after[i]; flips != 0; flips &= flips - 1 {
 			bit := uint64(bits.TrailingZeros64(flips))

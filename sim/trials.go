@@ -30,14 +30,13 @@ const (
 	trialsMemory = 2 << 30 // bytes that the arrays of all workers may take
 )
 
-// A simulation draws filters of n keys with k positions each, independent and
-// uniform in [0, m), and codes them; with c > 0, it codes what changes when a
-// share c of the keys is replaced.
+// A simulation draws filters of n keys, with k independent uniform positions in [0, m) for each
+// key, and codes them. With c > 0, it codes the changes when a share c of the keys is replaced.
 type simulation struct {
 	n, m uint64
 	k    int
 	c    float64
-	// The paper's numbers, in bytes; 0 where it has none.
+	// The paper's numbers, in bytes; 0 if it has none.
 	budget, theory, mean, sd, most float64
 }
 
@@ -77,7 +76,7 @@ func runTrials(ctx context.Context, job *Job, simulations []simulation) error {
 	return nil
 }
 
-// ownSimulations are those of the flags' values.
+// ownSimulations returns the simulations that the flags ask for.
 func ownSimulations(inputs []codecInput) (all []simulation, err error) {
 	for _, in := range inputs {
 		s := simulation{n: uint64(in.n), m: uint64(math.Round(in.mn * float64(in.n))), k: in.k, c: in.c}
@@ -195,7 +194,7 @@ func summarise(trials []sizes, value func(sizes) uint32) summary {
 	return s
 }
 
-// log2Choose is the binary logarithm of the number of sets of x of m positions.
+// log2Choose is the binary logarithm of the number of sets of x out of m positions.
 func log2Choose(m, x uint64) float64 {
 	lg := func(v uint64) float64 {
 		l, _ := math.Lgamma(float64(v) + 1)

@@ -1,7 +1,7 @@
 //go:build !unix
 
-// Package cputime is the clock of benchmarks. What a process has used of processors is not
-// known here; the time that has passed stands for it.
+// Package cputime measures processor time for benchmarks. On this system it measures the time
+// that has passed instead, since the processor time of a process is not known.
 package cputime
 
 import "time"

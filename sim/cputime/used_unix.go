@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package cputime is the clock of benchmarks on shared machines: what a process has used
-// of processors, which does not grow while others have them.
+// Package cputime measures processor time for benchmarks. On a shared machine, the processor
+// time of a process does not grow while other processes run.
 package cputime
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Used returns what the process has used so far, all threads together. It is safe for
+// Used returns the processor time that all threads of the process have used. It is safe for
 // concurrent use.
 func Used() time.Duration {
 	var r syscall.Rusage

@@ -7,11 +7,10 @@
 //	Squid's native access log
 //	the Common Log Format
 //
-// In the first, SECONDS is a non-negative decimal number, CLIENT a word or "-"
-// if the source names no clients, KEY a word, and SIZE the bytes of the body or 0
-// if the source has no sizes. Of access logs, successful GETs are read and all else
-// is left out. A broken line is refused with the file, the line and the reason
-// ([LineError]).
+// In the first, SECONDS is a non-negative decimal number, CLIENT a word or "-" if the source
+// names no clients, KEY a word, and SIZE the bytes of the body or 0 if the source has no sizes.
+// From access logs only successful GETs are read. A broken line is an error with the file, the
+// line and the reason ([LineError]).
 //
 // Start from [ReadFile] or [Synthetic]. A [Trace] must not be changed once it is
 // shared.

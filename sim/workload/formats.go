@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// errOther is for a line that is in order but no request for a cacheable object.
+// errOther means that a line is correct, but not a request for a cacheable object.
 var errOther = errors.New("not a successful GET")
 
 // formatOf returns the parser for traces that begin with this line.
@@ -71,7 +71,7 @@ func parseCommon(line string) (r Request, err error) {
 	if err := successful(words[0], result[0]); err != nil {
 		return r, err
 	}
-	if result[0] == "200" && result[1] != "-" { // else the size is not the object's
+	if result[0] == "200" && result[1] != "-" { // otherwise the size is not that of the object
 		if r.Size, err = size(result[1]); err != nil {
 			return r, err
 		}

@@ -24,7 +24,7 @@ const (
 
 // Options say how to read a trace.
 type Options struct {
-	Skip    bool // leave broken lines out, instead of refusing the trace
+	Skip    bool // skip broken lines, instead of refusing the trace
 	Targets bool // make each key an HTTP request target: a path stays as it is, any other key becomes a path of one segment
 }
 
@@ -37,7 +37,7 @@ type LineError struct {
 
 func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason) }
 
-// ReadFile reads the trace in a file, plain or gzip whatever its name.
+// ReadFile reads the trace in a file, plain or gzip, whatever its name.
 func ReadFile(path string, o Options) (*Trace, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -52,8 +52,8 @@ func ReadFile(path string, o Options) (*Trace, error) {
 	return t, nil
 }
 
-// Read reads a trace, plain or gzip; name stands for it in errors. The first line
-// decides the format.
+// Read reads a trace, plain or gzip. name is the file's name in errors. The first line
+// determines the format.
 func Read(name string, src io.Reader, o Options) (*Trace, error) {
 	lines := bufio.NewReaderSize(src, maxLine)
 	if magic, _ := lines.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -98,7 +98,7 @@ func Read(name string, src io.Reader, o Options) (*Trace, error) {
 			// Logs are written when a request ends, so they are slightly out of order.
 			last = max(last, r.Seconds)
 			r.Seconds = last
-			r.Client, r.Key = unique.Make(r.Client).Value(), unique.Make(r.Key).Value() // copies: the line is not kept
+			r.Client, r.Key = unique.Make(r.Client).Value(), unique.Make(r.Key).Value() // copies, so that the line can be freed
 			t.add(r)
 		}
 	}
@@ -146,7 +146,7 @@ func size(text string) (int64, error) {
 	return n, nil
 }
 
-// quote shows a piece of a trace, and not all of it if it is long.
+// quote quotes a piece of a trace, and shortens it if it is long.
 func quote(s string) string {
 	if len(s) > 60 {
 		return strconv.Quote(s[:60]) + "..."

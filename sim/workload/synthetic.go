@@ -14,14 +14,14 @@ import (
 // popularity follows a Zipf law, as that of web pages does.
 type Model struct {
 	Requests int     // at least 1
-	Objects  int     // to choose from, at least 1; not all need occur
+	Objects  int     // to choose from, at least 1; some may never be requested
 	Exponent float64 // of the law: the i-th object is requested in proportion to i^-Exponent; 0 = uniformly
 	Rate     float64 // requests a second; 0 = 1
 	Seed     uint64  // equal seeds give equal traces
 
 	Clients int     // 0 = unknown
-	Private float64 // share of the requests for objects that only their client wants, as many as Objects for each
-	Churn   float64 // how often an object is replaced by a new one, on average over the trace
+	Private float64 // share of the requests for the client's own objects; each client has as many as Objects
+	Churn   float64 // how often an object is replaced by a new one during the trace, on average
 }
 
 // Synthetic generates the trace that m describes. Sizes are those of [SizeOf].
@@ -54,7 +54,7 @@ func Synthetic(m Model) *Trace {
 			key = fmt.Sprintf("/client/%s/%d", client, rank)
 		}
 		if m.Churn > 0 {
-			// Each object has its own moments at which another takes its rank.
+			// Each rank has its own moments at which a new object takes it.
 			phase := float64(xxhash.Sum64String(key)>>11) / (1 << 53)
 			key = fmt.Sprintf("%s/%d", key, int(phase+m.Churn*float64(i)/float64(m.Requests)))
 		}
@@ -63,8 +63,8 @@ func Synthetic(m Model) *Trace {
 	return t
 }
 
-// SizeOf returns a size that depends on the key only: spread evenly over the
-// octaves from 1 KiB to 128 KiB, about 26 KiB on average.
+// SizeOf returns a size that depends only on the key. Sizes are spread evenly over the octaves
+// from 1 KiB to 128 KiB, and are about 26 KiB on average.
 func SizeOf(key string) int64 {
 	h := xxhash.Sum64String(key)
 	octave := h % 7

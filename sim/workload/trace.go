@@ -8,7 +8,7 @@ import (
 
 // A Request is one line of a trace.
 type Request struct {
-	Seconds float64 // since some origin; never less than in the request before
+	Seconds float64 // since some moment; never less than in the previous request
 	Client  string  // [Anonymous] if unknown
 	Key     string  // names the object
 	Size    int64   // bytes of the body as the line says; 0 = unknown. See [Trace.Sizes]
@@ -21,7 +21,7 @@ type Trace struct {
 	// Sizes has one entry for each distinct key. A source may state several
 	// sizes for one key (ranges, changes); this is the largest.
 	Sizes   map[string]int64
-	Skipped int // broken lines that were left out
+	Skipped int // broken lines that were skipped
 }
 
 // Anonymous is the client of a request whose source names none.
@@ -35,8 +35,8 @@ func (t *Trace) add(r Request) {
 	}
 }
 
-// Head returns a trace of the first n requests and the objects that they ask for;
-// the whole trace if it has no more than n or n is 0.
+// Head returns a trace of the first n requests and their objects, or the whole trace if it has
+// no more than n requests or n is 0.
 func (t *Trace) Head(n int) *Trace {
 	if n <= 0 || n >= len(t.Requests) {
 		return t
@@ -48,8 +48,7 @@ func (t *Trace) Head(n int) *Trace {
 	return head
 }
 
-// FillSizes gives every object a size, that of [SizeOf], if the trace states none at
-// all.
+// FillSizes gives every object the size of [SizeOf], if the trace states no sizes at all.
 func (t *Trace) FillSizes() {
 	if t.Bytes() > 0 {
 		return
@@ -67,9 +66,9 @@ func (t *Trace) Bytes() (sum int64) {
 	return sum
 }
 
-// Assign returns, for each request, the cache in [0, n) that gets it: the hash of the
-// client modulo n, so that a client always uses the same one. Each request of an
-// unknown client gets a random one, by seed.
+// Assign returns, for each request, the cache in [0, n) that gets it. This is the hash of the
+// client modulo n, so a client always uses the same cache. A request of an unknown client gets
+// a random cache, which depends on seed.
 func (t *Trace) Assign(n int, seed uint64) []int {
 	random := rand.New(rand.NewPCG(seed, 0x6465616c))
 	caches := make([]int, len(t.Requests))
