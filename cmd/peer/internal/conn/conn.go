@@ -142,13 +142,11 @@ func (c *Conn) writeWithHead(p []byte) (n int64, err error) {
 // client takes bytes, and keeps none while it doesn't. See [Spans] for what the
 // kernel sends.
 func (c *Conn) ReadFrom(body io.Reader) (int64, error) {
-	switch b := body.(type) {
-	case memory:
+	if b, ok := body.(Blocks); ok && c.raw != nil {
+		return c.sendBlocks(b)
+	}
+	if b, ok := body.(memory); ok {
 		return c.writeWithHead(b.Bytes())
-	case Blocks:
-		if c.raw != nil {
-			return c.sendBlocks(b)
-		}
 	}
 	if err := c.writeHead(); err != nil {
 		return 0, err

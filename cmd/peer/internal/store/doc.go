@@ -32,7 +32,8 @@
 // a time.
 //
 // A small body is read together with its description, and checked each time that it is read
-// from the disk. The kernel never sends one from there.
+// from the disk. The kernel never sends one from there. The most requested of those of at least
+// 32 KiB are copied to files that exist in memory only, and sent from these: see sendable.go.
 //
 // Two cases remain: a page that leaves memory unnoticed and is read back, damaged, by
 // another process within the minute after it was checked; and one that leaves memory in the

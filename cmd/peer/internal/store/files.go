@@ -24,9 +24,14 @@ func (s *Store) openShared(path string) (*openFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newOpenFile(f), nil
+}
+
+// newOpenFile returns f with one reference, for the caller.
+func newOpenFile(f File) *openFile {
 	o := &openFile{File: f}
 	o.n.Store(1)
-	return o, nil
+	return o
 }
 
 func (o *openFile) release() error {
@@ -55,7 +60,9 @@ func (r *refs) acquire() bool {
 // drop gives up a reference, and reports whether it was the last.
 func (r *refs) drop() bool { return r.n.Add(-1) == 0 }
 
-// openFiles keeps the most used files open, by their numbers.
+// openFiles keeps the most used files open: those of large objects, by their numbers, and those in
+// memory from which the kernel sends hot bodies, by the numbers of the objects. Store.lastID counts
+// both.
 type openFiles struct {
 	cache *otter.Cache[uint64, *openFile]
 }
@@ -69,8 +76,8 @@ func newOpenFiles() *openFiles {
 }
 
 // get returns an open file with a reference for the caller, or nil.
-func (s *openFiles) get(f *file) *openFile {
-	o, ok := s.cache.GetIfPresent(f.id)
+func (s *openFiles) get(id uint64) *openFile {
+	o, ok := s.cache.GetIfPresent(id)
 	if !ok || !o.acquire() {
 		return nil
 	}
@@ -90,22 +97,23 @@ func (s *openFiles) has(id uint64) bool {
 	return ok
 }
 
-// put keeps o open for the next view. The caller has a reference to it.
-func (s *openFiles) put(f *file, o *openFile) {
+// put keeps o open for the next view, if it is still wanted afterwards: it may have left the store
+// meanwhile, and drop came too early. The caller has a reference to o.
+func (s *openFiles) put(id uint64, o *openFile, wanted func() bool) {
 	if !o.acquire() {
 		return
 	}
-	if _, fresh := s.cache.SetIfAbsent(f.id, o); !fresh {
+	if _, fresh := s.cache.SetIfAbsent(id, o); !fresh {
 		o.release()
 		return
 	}
-	if f.n.Load() == 0 { // it left the store meanwhile, and drop came too early
-		s.drop(f)
+	if !wanted() {
+		s.drop(id)
 	}
 }
 
-// drop removes a file that left the store; it is closed with its last view.
-func (s *openFiles) drop(f *file) { s.cache.Invalidate(f.id) }
+// drop removes a file; it is closed with its last view.
+func (s *openFiles) drop(id uint64) { s.cache.Invalidate(id) }
 
 func (s *openFiles) close() {
 	s.cache.InvalidateAll()

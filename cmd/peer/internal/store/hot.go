@@ -26,6 +26,15 @@ type hotObject struct {
 	size    int
 }
 
+// weight is what the object takes in memory, with the copy that the kernel may send from.
+func (h *hotObject) weight() int {
+	n := h.size + hotOverhead
+	if len(h.body) >= minSendable {
+		n += len(h.body)
+	}
+	return n
+}
+
 // hotOverhead estimates the bytes that a hot object costs in addition to its
 // description and body: decoded header maps, index nodes.
 const hotOverhead = 1 << 10
@@ -34,7 +43,9 @@ const hotOverhead = 1 << 10
 // taken if it is loaded again within about 8,000 loads.
 const hotSlot = 8 << 10
 
-func newHotSet(limit int64) *hotSet {
+// newHotSet returns a set of so many bytes. It calls cold with the number of an object that left it
+// and may have a file to send from.
+func newHotSet(limit int64, cold func(seq uint64)) *hotSet {
 	if limit <= 0 {
 		return nil
 	}
@@ -42,10 +53,13 @@ func newHotSet(limit int64) *hotSet {
 	h := &hotSet{once: make([]atomic.Uint64, limit/hotSlot)}
 	h.cache = otter.Must(&otter.Options[uint64, hotObject]{
 		MaximumWeight: uint64(limit),
-		Weigher:       func(_ uint64, h hotObject) uint32 { return uint32(h.size + hotOverhead) },
+		Weigher:       func(_ uint64, h hotObject) uint32 { return uint32(h.weight()) },
 		OnAtomicDeletion: func(e otter.DeletionEvent[uint64, hotObject]) {
 			if e.Cause == otter.CauseOverflow && !h.full.Load() {
 				h.full.Store(true)
+			}
+			if len(e.Value.body) >= minSendable {
+				cold(e.Key)
 			}
 		},
 		Logger: &otter.NoopLogger{},

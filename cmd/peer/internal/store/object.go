@@ -91,7 +91,7 @@ type file struct {
 
 func (s *Store) unref(f *file) {
 	if f.drop() {
-		s.files.drop(f)
+		s.files.drop(f.id)
 		s.trash.remove(s.path(f.id))
 	}
 }

@@ -30,10 +30,10 @@ func (s Sums) Append(b []byte) []byte { return appendUint64s(b, s.sums) }
 // Sums returns the checksums of the whole body. The object must have been opened with its body.
 func (v *View) Sums() Sums {
 	switch {
-	case v.f != nil:
-		return Sums{v.f.sums, v.Size()}
 	case v.hot.hasBody && v.Size() > 0:
 		return Sums{[]uint64{v.hot.sum}, v.Size()}
+	case v.f != nil:
+		return Sums{v.f.sums, v.Size()}
 	}
 	return Sums{}
 }

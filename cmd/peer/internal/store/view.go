@@ -30,9 +30,9 @@ type View struct {
 	store *Store
 	obj   *Object
 	hot   hotObject // the description and, if it is in memory, the body
-	f     *openFile
-	mem   *memory // the last result of Source, for a body in memory; nil = none
-	span  *span   // the same for one on disk
+	f     *openFile // of a large object, or from which the kernel can send a hot body
+	mem   *memory   // the last result of Source, for a body in memory; nil = none
+	span  *span     // the same for one on disk
 	share bool
 }
 
@@ -47,10 +47,11 @@ func (s *Store) Open(o *Object, a Access) (View, error) {
 		case a == Share && h.hasBody && xxhash.Sum64(h.body) != h.sum:
 			return View{}, s.spoiled(o, fmt.Errorf("%w: checksum of a body in memory", errBroken))
 		case h.hasBody || a == Describe:
+			v.useSendable(a)
 			return v, nil
 		}
 		if !o.is(objSmall) {
-			if v.f = s.files.get(o.file); v.f != nil {
+			if v.f = s.files.get(o.file.id); v.f != nil {
 				return v, nil
 			}
 		}
@@ -75,7 +76,9 @@ func (v *View) Again(a Access) (again View, ok bool) {
 	if !v.hot.hasBody || a == Share && xxhash.Sum64(v.hot.body) != v.hot.sum {
 		return View{}, false
 	}
-	return View{store: v.store, obj: v.obj, hot: v.hot, share: a == Share}, true
+	again = View{store: v.store, obj: v.obj, hot: v.hot, share: a == Share}
+	again.useSendable(a)
+	return again, true
 }
 
 // loadSmall reads and decodes the description and the body of a small object.
@@ -115,7 +118,7 @@ func (v *View) load() error {
 	if err := v.decode(t.data, len(t.data)); err != nil {
 		return err
 	}
-	s.files.put(o.file, f)
+	s.files.put(o.file.id, f, func() bool { return o.file.n.Load() > 0 })
 	return nil
 }
 
@@ -162,10 +165,14 @@ func (v *View) Source(off, n int64) (io.Reader, error) {
 	case off < 0 || n < 0 || off+n > v.Size():
 		return nil, fmt.Errorf("store: range %d+%d of %d bytes", off, n, v.Size())
 	case v.hot.hasBody:
+		b := v.hot.body[off : off+n]
+		if v.f != nil && n >= minSendable {
+			return &sendable{memory{b}, v.f.File.(systemFile).File, off + n}, nil
+		}
 		if v.mem == nil {
 			v.mem = v.store.memories.Get().(*memory)
 		}
-		v.mem.b = v.hot.body[off : off+n]
+		v.mem.b = b
 		return v.mem, nil
 	case v.f == nil:
 		return nil, errors.New("store: view was opened without its body")
