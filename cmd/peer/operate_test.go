@@ -166,7 +166,7 @@ func TestPlan(t *testing.T) {
 		"JSON":       {[]string{"--objects", "1000", "--json"}, 0, []string{`"binding": "--false-candidates"`, `"hashes": 1`}},
 		"little use": {[]string{"--objects", "200000", "--memory", "1KiB"}, 0, []string{"of little use"}},
 		"impossible": {[]string{"--objects", "200000", "--memory", "100KiB", "--false-candidates", "0.0001"}, 1, []string{"no plan meets all of this: --memory is 100 KiB and would have to be at least"}},
-		"mistakes":   {[]string{"--objects", "many", "--churn=-1", "--memory", "5"}, 2, []string{`--objects "many"`, `--churn "-1"`, `--memory "5" has no unit`}},
+		"mistakes":   {[]string{"--objects", "many", "--churn=-1", "--memory", "5"}, 2, []string{`--objects "many"`, `--churn "-1"`, `--memory "5" is not a size`}},
 		"nothing":    {nil, 2, []string{"missing flags: --objects"}},
 	} {
 		text := words(t, c.code, append([]string{"plan"}, c.args...)...)

@@ -102,12 +102,3 @@ type HTTPS struct {
 
 // Reverse reports whether the peer is a reverse proxy.
 func (c *Config) Reverse() bool { return c.Origin != nil || len(c.Sites) > 0 }
-
-// LogValue keeps the secret out of logs.
-func (c Config) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.String("name", c.Name), slog.String("listen", c.Listen), slog.String("admin", c.Admin),
-		slog.String("gossip", c.Gossip), slog.String("advertise", c.Advertise), slog.Any("join", c.Join),
-		slog.Bool("secret", c.Secret != nil), slog.Any("origin", c.Origin), slog.String("store", c.Store),
-		slog.Int64("store-size", c.StoreSize), slog.Uint64("objects", c.Objects))
-}

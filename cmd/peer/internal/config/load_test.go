@@ -137,9 +137,6 @@ drain: 1m
 			t.Errorf("setting %s has the variable %s, want %s", field.Tag.Get("name"), field.Tag.Get("env"), want)
 		}
 	}
-	if strings.Contains(c.LogValue().String(), "0123456789abcdef") {
-		t.Error("the secret stands in the log")
-	}
 }
 
 func TestEveryMistakeAtOnce(t *testing.T) {

@@ -1,7 +1,7 @@
 package config
 
-// nearest returns the candidate that word was most likely meant to be, or ""
-// if none is near: at most a third of its letters differ.
+// nearest returns the candidate that word was most likely meant to be, or "" if none is near: at
+// most a third of the letters may differ.
 func nearest(word string, candidates []string) string {
 	best, bestDistance := "", len(word)/3+2
 	for _, c := range candidates {
@@ -12,26 +12,22 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-// distance counts the letters to insert, delete, replace or swap with their
-// neighbour to make b of a (Damerau and Levenshtein, in its restricted form).
+// distance is the Levenshtein distance of a and b.
 func distance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	last, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			replace := last[j-1]
-			if a[i-1] != b[j-1] {
+	for i := range len(a) {
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := last[j]
+			if a[i] != b[j] {
 				replace++
 			}
-			row[j] = min(replace, last[j]+1, row[j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
+			row[j+1] = min(replace, last[j+1]+1, row[j]+1)
 		}
-		before, last, row = last, row, before
+		last, row = row, last
 	}
 	return last[len(b)]
 }
