@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// checkAddresses compares the addresses with each other, unless one is broken.
+// checkAddresses compares the addresses with each other, unless one is malformed.
 func (c *checker) checkAddresses() {
 	var squids []string
 	for _, a := range c.SquidPeers {
@@ -18,7 +18,7 @@ func (c *checker) checkAddresses() {
 		case slices.Contains(squids, a):
 			c.fail("squid-peer", a, errors.New("is listed twice"))
 		case a == c.Listen:
-			c.fail("squid-peer", a, errors.New("is the address of --listen: want that of a Squid"))
+			c.fail("squid-peer", a, errors.New("is the address of --listen: want the address of a Squid"))
 		}
 		squids = append(squids, a)
 	}
@@ -45,7 +45,7 @@ func clash(a, b string) bool {
 	return portA == portB && portA != "0" && (hostA == hostB || wildcard(hostA) || wildcard(hostB))
 }
 
-// checkAdvertise decides at which host the other peers reach this one, and refuses one
+// checkAdvertise determines the host at which the other peers reach this one, and refuses a host
 // that they cannot reach.
 func (c *checker) checkAdvertise() {
 	if h := c.Advertise; h != "" {
@@ -92,8 +92,8 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// ownAddress is the first private address of this machine or else its first
-// other one that isn't loopback, IPv4 before IPv6.
+// ownAddress returns this machine's first private address or, if it has none, its first other
+// address that is not loopback, IPv4 before IPv6.
 func ownAddress() (string, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -118,14 +118,14 @@ func ownAddress() (string, error) {
 		}
 	}
 	if bestRank == 0 {
-		return "", errors.New("is needed: --listen or --gossip is a wildcard and this machine has no address but loopback")
+		return "", errors.New("is needed: --listen or --gossip is a wildcard and this machine has no address other than loopback")
 	}
 	return best.String(), nil
 }
 
-// checkAddr checks a host:port to listen on or to connect to; an example of one has
-// the usual port. To listen on, the host may be missing (every interface) and the port 0
-// (any free one).
+// checkAddr checks a HOST:PORT to listen on or to connect to. For a listener the host may be empty
+// (every interface) and the port 0 (any free one). Error messages give usual as an example of a
+// port.
 func checkAddr(s, usual string, listen bool) error {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
@@ -141,7 +141,7 @@ func checkAddr(s, usual string, listen bool) error {
 		return errors.New("is not HOST:PORT: it looks like a URL or a path")
 	}
 	if strings.ContainsAny(host, " \t@?#") {
-		return errors.New("is not HOST:PORT: its host holds a character that no host has")
+		return errors.New("is not HOST:PORT: its host has a character that is not allowed in hosts")
 	}
 	n, err := strconv.Atoi(port)
 	switch {

@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// meanObject is the disk space that an object is expected to need when the digest is
-// planned from the store's size.
-const meanObject = 32 << 10
-
-const maxName = 63 // characters, as in gossip
+const (
+	meanObject = 32 << 10 // bytes of disk for an object, by which the store's size determines the digest's
+	maxName    = 63       // characters, as in gossip
+)
 
 // A checker makes the checks that need files or more than one setting, sets the fields of a
-// [Config] that are no settings, and collects mistakes.
+// [Config] that are not settings, and collects mistakes.
 type checker struct {
 	*Config
-	where map[string]string // by which a mistake names a setting
-	wrong map[string]bool   // settings whose text is wrong
+	where map[string]string // the place of each setting, for messages
+	wrong map[string]bool   // settings whose text is malformed
 	errs  []error
 }
 
@@ -34,7 +33,7 @@ func (c *checker) check(entries map[string]entry) {
 	c.readSites(entries["sites"].items)
 	c.readRules(entries["rules"].items)
 	if len(c.TrustedProxies) > 0 && !c.Reverse() {
-		c.fail("trusted-proxies", c.TrustedProxies[0].String(), errors.New("is for a reverse proxy: a forward proxy tells origins nothing of its clients"))
+		c.fail("trusted-proxies", c.TrustedProxies[0].String(), errors.New("is for a reverse proxy: a forward proxy does not forward its clients' addresses"))
 	}
 	c.checkHTTPS()
 	c.checkAddresses()
@@ -60,10 +59,10 @@ func (c *checker) checkName() {
 			return
 		}
 	}
-	// What both a token of Cache-Status and Via and a name in gossip can hold.
+	// The characters that are allowed in Cache-Status, in Via and in a name in gossip.
 	for _, r := range c.Name {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r) {
-			c.fail("name", c.Name, fmt.Errorf("holds %q: want letters, digits, dots, dashes and underscores", r))
+			c.fail("name", c.Name, fmt.Errorf("contains %q: want letters, digits, dots, dashes and underscores", r))
 			return
 		}
 	}
@@ -72,24 +71,23 @@ func (c *checker) checkName() {
 	}
 }
 
-// checkHTTPS loads the certificates for clients: as many files as keys.
+// checkHTTPS loads the certificates for clients.
 func (c *checker) checkHTTPS() {
 	switch certs, keys := len(c.HTTPSCert), len(c.HTTPSKey); {
 	case c.HTTPSListen == "":
 		if certs > 0 && !c.wrong["https"] {
-			c.fail("https-cert", "", errors.New("needs --https, the address that it is for"))
+			c.fail("https-cert", "", errors.New("needs --https, the address to listen on"))
 		}
 		return
 	case certs == 0 || certs != keys:
 		c.fail("https-cert", "", fmt.Errorf("must be given as often as --https-key, at least once: there are %d and %d", certs, keys))
 		return
 	}
-	c.HTTPS = &HTTPS{Listen: c.HTTPSListen}
 	for i, file := range c.HTTPSCert {
 		cert, err := tls.LoadX509KeyPair(file, c.HTTPSKey[i])
 		if err != nil {
 			c.fail("https-cert", file, fmt.Errorf("cannot be used: %w", err))
 		}
-		c.HTTPS.Certificates = append(c.HTTPS.Certificates, cert)
+		c.Certificates = append(c.Certificates, cert)
 	}
 }

@@ -14,7 +14,7 @@ func TestMistakes(t *testing.T) {
 		args []string
 		want string
 	}{
-		"name with blank":       {[]string{"--name", "a b"}, `--name "a b" holds ' '`},
+		"name with blank":       {[]string{"--name", "a b"}, `--name "a b" contains ' '`},
 		"long name":             {[]string{"--name", strings.Repeat("n", 64)}, "longer than 63"},
 		"size without unit":     {[]string{"--store-size", "10"}, `--store-size "10" is not a size: want a whole number and one of B, KiB`},
 		"size of one letter":    {[]string{"--store-size", "10G"}, "is not a size: want "},

@@ -13,7 +13,7 @@ import (
 )
 
 // Config is the configuration of a peer. Fields with a name are its settings: flags,
-// variables, and keys of the YAML file. [Flags.Load] checks them and sets the others. A
+// variables, and keys of the YAML file. [Flags.Load] checks them and sets the other fields. A
 // Config is plain data: copy it freely.
 type Config struct {
 	File string `name:"config" env:"PEER_CONFIG" placeholder:"FILE" help:"YAML file with settings; its keys are the names of these flags."`
@@ -75,29 +75,22 @@ type Config struct {
 	OTLP            string        `name:"otlp-endpoint" env:"PEER_OTLP_ENDPOINT" placeholder:"URL" group:"Operation" help:"Send traces to this OpenTelemetry collector, as OTLP over HTTP, such as http://127.0.0.1:4318. Default: what OTEL_EXPORTER_OTLP_ENDPOINT and related variables say, or none."`
 	Drain           time.Duration `name:"drain" env:"PEER_DRAIN" placeholder:"TIME" default:"10s" type:"time" group:"Operation" help:"Time for requests under way to finish when the peer is stopped. Default: ${default}."`
 
-	// Secret is the first of SecretFile; nil = none: gossip is neither encrypted nor
-	// authenticated. AcceptSecrets are accepted as well, while a cluster moves from one
-	// secret to the next.
+	// Secret is the first secret of SecretFile; nil = gossip is neither encrypted nor
+	// authenticated. AcceptSecrets are accepted as well, while the secret of a cluster changes.
 	Secret        []byte   `kong:"-"`
 	AcceptSecrets [][]byte `kong:"-"`
-	SecretShared  bool     `kong:"-"` // others than the file's owner and group can read it
+	SecretShared  bool     `kong:"-"` // users other than the file's owner and group can read it
 
-	PeerTLS    *peertls.Identity `kong:"-"` // of TLSCert, TLSKey and TLSCA; nil = HTTP between peers is plain
-	HTTPS      *HTTPS            `kong:"-"` // nil = clients do not use TLS
-	AdminToken string            `kong:"-"` // "" = none
+	PeerTLS      *peertls.Identity `kong:"-"` // of TLSCert, TLSKey and TLSCA; nil = HTTP between peers is plain
+	Certificates []tls.Certificate `kong:"-"` // of HTTPSCert and HTTPSKey
+	AdminToken   string            `kong:"-"` // "" = none
 
-	Sites []proxy.Site `kong:"-"` // of the file; nil if Origin is not
-	Rules rules.Set    `kong:"-"` // of the file, and behind them those of DefaultTTL and Compress
+	Sites []proxy.Site `kong:"-"` // of the file; nil if Origin is set
+	Rules rules.Set    `kong:"-"` // of the file, followed by those of DefaultTTL and Compress
 
 	Traces       *url.URL          `kong:"-"` // where spans are posted to, as OTLP over HTTP; nil = nowhere
-	TraceHeader  map[string]string `kong:"-"` // sent along
+	TraceHeader  map[string]string `kong:"-"` // fields to send with them
 	TraceTimeout time.Duration     `kong:"-"` // for one post; 0 = 10 s
-}
-
-// HTTPS is the listener for clients that use TLS.
-type HTTPS struct {
-	Listen       string // host:port; port 0 = any free one
-	Certificates []tls.Certificate
 }
 
 // Reverse reports whether the peer is a reverse proxy.

@@ -25,23 +25,23 @@ type entry struct {
 	values []string
 	list   bool
 	line   int
-	items  []section // of a list of sections, in place of values
+	items  []section // of a list of sections, instead of values
 }
 
 // A section is one item of a list in a file that has keys of its own.
 type section struct {
 	entries map[string]entry
-	keys    []string // in their order
+	keys    []string // in the order of the file
 	line    int
 }
 
-// names are the keys that a mapping may have; those that take a list are mapped to true.
+// names are the keys that a mapping may have. The value says whether a key takes a list.
 type names map[string]bool
 
-// sections are the keys that take a list of sections, with the keys that these have.
+// sections are the keys that take a list of sections, with the keys of such a section.
 var sections = map[string]names{"rules": namesOf(reflect.TypeFor[rules.Rule]()), "sites": namesOf(reflect.TypeFor[site]())}
 
-// namesOf are those of the fields of a struct.
+// namesOf returns the keys of a struct, which are the name tags of its fields.
 func namesOf(t reflect.Type) names {
 	n := make(names)
 	for field := range t.Fields() {
@@ -64,13 +64,13 @@ func (c *checker) fill(item section, into any) {
 	}
 }
 
-// failKey notes a mistake in the value of a section's key.
+// failKey adds a mistake in the value of a section's key.
 func (c *checker) failKey(item section, key, value string, err error) {
 	c.errs = append(c.errs, &mistake{fmt.Sprintf("%s:%d: %s", c.File, item.entries[key].line, key), value, err.Error()})
 }
 
-// readFile reads the settings in a YAML file. It returns what it could read beside every
-// mistake it found.
+// readFile reads the settings in a YAML file. It returns the readable ones together with all
+// mistakes.
 func readFile(path string, flags []*kong.Flag) (map[string]entry, []error) {
 	data, err := ReadLimited(path, maxFile)
 	if err != nil {
@@ -106,7 +106,7 @@ func parseFile(path string, data []byte, known names) (map[string]entry, []error
 
 func lineOf(n ast.Node) int { return n.GetToken().Position.Line }
 
-// pairsOf are those of a mapping; nothing is an empty one.
+// pairsOf returns the pairs of a mapping. An empty node is an empty mapping.
 func pairsOf(n ast.Node) (pairs []*ast.MappingValueNode, ok bool) {
 	switch n := n.(type) {
 	case nil, *ast.CommentGroupNode, *ast.NullNode:
@@ -120,7 +120,7 @@ func pairsOf(n ast.Node) (pairs []*ast.MappingValueNode, ok bool) {
 	return pairs, true
 }
 
-// mapping reads pairs whose keys are known.
+// mapping reads pairs, and refuses keys that are not known.
 func mapping(path string, pairs []*ast.MappingValueNode, known names) (s section, errs []error) {
 	s.entries = make(map[string]entry)
 	for _, pair := range pairs {
@@ -165,7 +165,7 @@ func listOf(path, key string, line int, node ast.Node, known names) (items []sec
 	return items, errs
 }
 
-// scalars reads the text of a value: one scalar or, where a list may stand, several.
+// scalars reads the text of a value: one scalar or, for a key that takes a list, several.
 func (e *entry) scalars(node ast.Node, list bool) error {
 	nodes := []ast.Node{node}
 	if seq, ok := node.(*ast.SequenceNode); ok {
@@ -207,8 +207,8 @@ func syntaxError(path string, err error) error {
 	return fmt.Errorf("%s: %s", path, printable(yaml.FormatError(err, false, false)))
 }
 
-// printable hides what would move a terminal's cursor: the parser's messages
-// repeat characters of the file.
+// printable replaces control characters, which a terminal would obey. The parser's messages
+// quote characters of the file.
 func printable(message string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// checkStore checks the directory as far as possible without making it.
+// checkStore checks the store's directory as far as possible without making it.
 func (c *checker) checkStore() {
 	if c.Store == "" {
 		cache, err := os.UserCacheDir()
@@ -29,14 +29,14 @@ func (c *checker) checkStore() {
 		case at == filepath.Dir(at):
 			c.fail("store", c.Store, errors.New(reason(err)))
 		default:
-			continue // its parent may be there
+			continue // check its parent
 		}
 		return
 	}
 }
 
-// checkDigests checks the file of digests. Whether its directory can be written to shows
-// when it is needed: it may be the store's, and not made yet.
+// checkDigests checks the file of digests, but not whether it can be written: its directory may be
+// the store's, and not made yet.
 func (c *checker) checkDigests() {
 	switch c.Digests {
 	case "none":
@@ -44,18 +44,18 @@ func (c *checker) checkDigests() {
 	case "":
 		c.Digests = filepath.Join(c.Store, "digests")
 	default:
-		c.fail("digests", c.Digests, fileCanBe(c.Digests))
+		c.fail("digests", c.Digests, checkFile(c.Digests))
 	}
 }
 
 func (c *checker) checkAccessLog() {
 	if c.AccessLog != "" && c.AccessLog != "-" {
-		c.fail("access-log", c.AccessLog, fileCanBe(c.AccessLog))
+		c.fail("access-log", c.AccessLog, checkFile(c.AccessLog))
 	}
 }
 
-// fileCanBe reports that a file is a directory, or has none to be in.
-func fileCanBe(file string) error {
+// checkFile returns an error if a file is a directory, or its directory does not exist.
+func checkFile(file string) error {
 	if st, err := os.Stat(file); err == nil && st.IsDir() {
 		return errors.New("is a directory")
 	}
@@ -69,7 +69,7 @@ func fileCanBe(file string) error {
 	return nil
 }
 
-// reason is the error of the system, without the path that our sentence has.
+// reason returns the text of a system error without its path, which our message has already.
 func reason(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -78,7 +78,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// ReadLimited reads a file that may be no longer than most.
+// ReadLimited reads a file of at most so many bytes.
 func ReadLimited(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Flags decodes flags whose fields have one of the [kinds] as their `type`. It keeps
-// every mistake where kong would stop at the first. It serves one parse.
+// Flags decodes flags whose fields have one of the [kinds] as their `type`. It collects all
+// mistakes, where kong would stop at the first. Use it for one parse.
 type Flags struct {
-	given    map[*kong.Value]reading // on the command line, which kong reads first
-	fallback map[*kong.Value]reading // of variables and defaults
+	given    map[*kong.Value]reading // values of the command line
+	fallback map[*kong.Value]reading // values of variables, and defaults
 }
 
-// A reading is the text of a value, and what is wrong with it.
+// A reading is the text of a value, and its mistakes.
 type reading struct {
 	texts []string
 	wrong []mistake // without a place
@@ -40,7 +40,7 @@ func (f *Flags) decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	}
 	texts := []string{fmt.Sprint(token.Value)}
 	readings := f.given
-	if target.Addr().Pointer() == ctx.Value.Target.Addr().Pointer() { // values of the command line go to a copy first
+	if target.Addr().Pointer() == ctx.Value.Target.Addr().Pointer() { // kong decodes values of the command line into a copy
 		readings = f.fallback
 	}
 	var before reading
@@ -52,7 +52,7 @@ func (f *Flags) decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// read sets a flag's field. The empty text leaves a field without a default unset.
+// read sets a flag's field. An empty text leaves a field without a default unset.
 func read(target reflect.Value, tag *kong.Tag, texts []string) reading {
 	if target.Kind() != reflect.Slice {
 		target.SetZero()
@@ -65,9 +65,9 @@ func read(target reflect.Value, tag *kong.Tag, texts []string) reading {
 
 // A mistake is one thing that is wrong with a configuration.
 type mistake struct {
-	Where  string // the setting, by the place that it was made in
+	Where  string // the setting, as it is named in its place: the flag, variable, or line of the file
 	Value  string
-	Reason string // continues the sentence that begins with the value
+	Reason string // completes the sentence that begins with the value
 }
 
 func (m *mistake) Error() string {
@@ -77,8 +77,8 @@ func (m *mistake) Error() string {
 	return fmt.Sprintf("%s %q %s", m.Where, m.Value, m.Reason)
 }
 
-// Err joins the mistakes in the flags of the selected command that are no settings:
-// [Flags.Load] reports those.
+// Err joins the mistakes in those flags of the selected command that are not settings.
+// [Flags.Load] reports the others.
 func (f *Flags) Err(ctx *kong.Context) error {
 	var errs []error
 	for _, flag := range ctx.Selected().Flags {
@@ -94,14 +94,14 @@ func (f *Flags) Err(ctx *kong.Context) error {
 
 func isSetting(flag *kong.Flag) bool { return len(flag.Envs) > 0 }
 
-// given reports whether a flag stands on the command line.
+// given reports whether a flag is on the command line.
 func given(ctx *kong.Context, flag *kong.Flag) bool {
 	return slices.ContainsFunc(ctx.Path, func(p *kong.Path) bool { return p.Flag == flag })
 }
 
 func (f *Flags) reading(ctx *kong.Context, flag *kong.Flag) reading {
 	switch {
-	case kinds[flag.Tag.Type] == nil: // text, which kong read
+	case kinds[flag.Tag.Type] == nil: // text, decoded by kong itself
 		return reading{texts: textsOf(flag.Target)}
 	case given(ctx, flag):
 		return f.given[flag.Value]

@@ -19,12 +19,12 @@ import (
 	"github.com/summarycache/summarycache/gossip"
 )
 
-// A tag is that of a field, as kong or package reflect has it.
+// A tag is the tag of a struct field, by kong or by package reflect.
 type tag interface{ Get(key string) string }
 
-// kinds read the text of a field by its `type`: of flags, of settings, and of the keys of
-// rules and sites. The bounds `min` and `max` are inclusive. An error
-// continues the sentence that begins with the text.
+// kinds are the parsers of field values, by the field's `type`. They serve flags, settings, and the
+// keys of rules and sites. The bounds `min` and `max` are inclusive. An error completes the
+// sentence that begins with the text.
 var kinds = map[string]func(text string, t tag) (any, error){
 	"size":    readSize,
 	"time":    readTime,
@@ -56,13 +56,13 @@ var kinds = map[string]func(text string, t tag) (any, error){
 	},
 }
 
-// text is a kind whose value is its text.
+// text returns a kind whose value is the text itself.
 func text(check func(string) error) func(string, tag) (any, error) {
 	return func(s string, _ tag) (any, error) { return s, check(s) }
 }
 
-// set gives a field the value of texts, more than one only for a list. It returns
-// the mistakes in them, without a place. A list gets the values that are right.
+// set parses texts into a field; only a list has more than one. It returns the mistakes, without
+// their place. A list gets the values that are valid.
 func set(field reflect.Value, t tag, texts []string) (wrong []mistake) {
 	read := kinds[t.Get("type")]
 	if field.Kind() == reflect.Slice && field.IsNil() {
@@ -104,7 +104,7 @@ func readSize(s string, t tag) (any, error) {
 	return n, err
 }
 
-// readTime reads a length of time. Zero is within the bounds where it is the default.
+// readTime reads a duration. Zero is allowed below the minimum if it is the default.
 func readTime(s string, t tag) (any, error) {
 	d, err := time.ParseDuration(s)
 	least, _ := time.ParseDuration(t.Get("min"))
@@ -194,8 +194,8 @@ func readStatus(s string, _ tag) (any, error) {
 	return rules.Range{From: low, To: high}, nil
 }
 
-// readNetwork reads a network, or a single address as one. Bits behind its prefix are cut
-// off or, with `exact`, a mistake.
+// readNetwork reads a network, or an address as a network of one. Bits after the prefix are
+// cleared or, with `exact`, a mistake.
 func readNetwork(s string, t tag) (any, error) {
 	if ip, err := netip.ParseAddr(s); err == nil {
 		return netip.PrefixFrom(ip, ip.BitLen()), nil
@@ -205,12 +205,12 @@ func readNetwork(s string, t tag) (any, error) {
 	case err != nil:
 		err = errors.New("is not a network: want one such as 10.0.0.0/8 or 10.0.0.9")
 	case p.Masked() != p && t.Get("exact") != "":
-		err = fmt.Errorf("has bits behind its prefix: did you mean %s?", p.Masked())
+		err = fmt.Errorf("has bits set after its prefix: did you mean %s?", p.Masked())
 	}
 	return p.Masked(), err
 }
 
-// readOrigin reads the address of an origin; with `exact` that of http, without a path.
+// readOrigin reads the URL of an origin. With `exact` it must be an http URL without a path.
 func readOrigin(s string, t tag) (any, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -228,7 +228,7 @@ func readOrigin(s string, t tag) (any, error) {
 	return u, nil
 }
 
-// checkPattern checks a name in which * may stand.
+// checkPattern checks a name that may contain *.
 func checkPattern(s string) error {
 	if s == "" || strings.ContainsAny(s, " \t,") {
 		return errors.New("is not a name or pattern: several make a list, [a, b]")
@@ -247,15 +247,15 @@ func checkPath(s string) error {
 	return nil
 }
 
-// checkPrefix checks a path that stands for everything below it.
+// checkPrefix checks a path that includes everything below it.
 func checkPrefix(s string) error {
 	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, "*?#") {
-		return errors.New("is not a path: want one that begins with /, without * and query")
+		return errors.New("is not a path: want one that begins with /, without * or a query")
 	}
 	return nil
 }
 
-// checkHost checks a host, perhaps with a port, or a pattern for all its subdomains.
+// checkHost checks a host with an optional port, or the pattern *.DOMAIN.
 func checkHost(s string) error {
 	host := strings.TrimPrefix(s, "*.")
 	if u, err := url.Parse("http://" + host + "/"); host == "" || err != nil || u.Host != host || u.Path != "/" || u.User != nil {

@@ -11,17 +11,17 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// An Effective is a setting as it will be used.
+// An Effective is the value of a setting that is in effect.
 type Effective struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
-	Source string `json:"source"` // where from, as a person would say it
-	List   bool   `json:"-"`      // it is a list of the file; Value has an item a line
+	Source string `json:"source"` // a flag, a variable, FILE:LINE, or "default"
+	List   bool   `json:"-"`      // it is a list in the file; Value has an item per line
 }
 
-// Load completes the settings of the selected command, in which c is embedded, by
-// those of the file that they name, checks them all, and sets the other fields of c. The
-// error joins every mistake.
+// Load completes the settings of the selected command, in which c is embedded, from the
+// configuration file, checks all of them, and sets the other fields of c. The error joins all
+// mistakes.
 func (f *Flags) Load(ctx *kong.Context, c *Config) ([]Effective, error) {
 	k := &checker{Config: c, where: make(map[string]string), wrong: make(map[string]bool)}
 	flags := slices.DeleteFunc(slices.Clone(ctx.Selected().Flags), func(flag *kong.Flag) bool { return !isSetting(flag) })
@@ -73,9 +73,9 @@ func (f *Flags) Load(ctx *kong.Context, c *Config) ([]Effective, error) {
 	return list, nil
 }
 
-// Strays returns a warning for every variable of the environment that looks like
-// a misspelt PEER_* setting. Others that begin with PEER_ are left alone: container
-// platforms make such names of their own.
+// Strays returns a warning for each environment variable that looks like a misspelt PEER_*
+// setting. Other variables that begin with PEER_ are ignored, since container platforms set such
+// names themselves.
 func Strays(environ []string) []string {
 	var known []string
 	for field := range reflect.TypeFor[Config]().Fields() {

@@ -11,14 +11,12 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
-// The keys of a rule that say what it matches, and those of the others that decide about
-// a response, when the request is already under way.
 var (
-	ruleMatchers = []string{"site", "path", "cookie", "header", "status", "type"}
-	ofResponses  = []string{"ttl", "min-ttl", "max-ttl", "set-cookie"}
+	ruleMatchers = []string{"site", "path", "cookie", "header", "status", "type"} // keys that are conditions
+	ofResponses  = []string{"ttl", "min-ttl", "max-ttl", "set-cookie"}            // keys that apply to responses
 )
 
-// readRules reads the rules of the file. The settings for the whole peer follow them.
+// readRules reads the rules of the file, and appends those of --default-ttl and --compress.
 func (c *checker) readRules(items []section) {
 	for i, item := range items {
 		r := rules.Rule{Name: strconv.Itoa(i + 1), Where: fmt.Sprintf("%s:%d", c.File, item.line)}
@@ -35,7 +33,7 @@ func (c *checker) readRules(items []section) {
 }
 
 // checkRule refuses a rule that does nothing, one that would decide about a request by its
-// response, and one for a site that there is not.
+// response, and one for a site that does not exist.
 func (c *checker) checkRule(item section, r *rules.Rule) {
 	does := false
 	for key := range item.entries {
@@ -44,11 +42,11 @@ func (c *checker) checkRule(item section, r *rules.Rule) {
 		}
 		does = true
 		if (r.Statuses != nil || r.Types != nil) && !slices.Contains(ofResponses, key) {
-			c.failKey(item, key, "", errors.New("is decided before there is an answer: it cannot depend on its status or type"))
+			c.failKey(item, key, "", errors.New("is decided before there is an answer: it cannot depend on the status or type of the answer"))
 		}
 	}
 	if !does {
-		c.errs = append(c.errs, fmt.Errorf("%s: the rule says what it matches but not what it does, such as ttl: 1h", r.Where))
+		c.errs = append(c.errs, fmt.Errorf("%s: the rule has conditions but no effect, such as ttl: 1h", r.Where))
 	}
 	if r.MinTTL != nil && r.MaxTTL != nil && *r.MinTTL > *r.MaxTTL {
 		c.failKey(item, "min-ttl", item.entries["min-ttl"].values[0], errors.New("is more than max-ttl"))
@@ -57,14 +55,14 @@ func (c *checker) checkRule(item section, r *rules.Rule) {
 		c.failKey(item, "query-drop", "", errors.New("cannot be combined with query-keep, which drops all other parameters"))
 	}
 	for _, pattern := range r.Sites {
-		if len(c.Sites) > 0 && !slices.ContainsFunc(c.Sites, func(s proxy.Site) bool { return meant(s, pattern) }) {
-			c.failKey(item, "site", pattern, errors.New("is not a host of a site: one that has a name goes by that and not by its hosts"))
+		if len(c.Sites) > 0 && !slices.ContainsFunc(c.Sites, func(s proxy.Site) bool { return matches(s, pattern) }) {
+			c.failKey(item, "site", pattern, errors.New("is not a host of a site: a site with a name is meant by its name, not by its hosts"))
 		}
 	}
 }
 
-// meant reports whether the pattern of a rule can be for URLs of the site.
-func meant(s proxy.Site, pattern string) bool {
+// matches reports whether the pattern of a rule can match URLs of the site.
+func matches(s proxy.Site, pattern string) bool {
 	if s.Name != "" {
 		return rules.Glob(pattern, s.Name)
 	}
@@ -73,7 +71,7 @@ func meant(s proxy.Site, pattern string) bool {
 	})
 }
 
-// lines are the items of a list as text, with their keys in the order of the file.
+// lines returns the items of a list as text, with their keys in the order of the file.
 func lines(items []section) (out []string) {
 	for _, item := range items {
 		var parts []string

@@ -11,7 +11,7 @@ func TestRuleMistakes(t *testing.T) {
 		"no list":             {"rules:\n  ttl: 1h\n", `peer.yaml:1: rules wants a list`},
 		"an item of text":     {"rules:\n  - ttl 1h\n", `peer.yaml:2: an item of rules wants lines of the form key: value`},
 		"unknown key":         {"rules:\n  - path: /x\n    tll: 1h\n", `peer.yaml:3: unknown key "tll", did you mean "ttl"?`},
-		"does nothing":        {"rules:\n  - path: /x\n", `peer.yaml:2: the rule says what it matches but not what it does`},
+		"does nothing":        {"rules:\n  - path: /x\n", `peer.yaml:2: the rule has conditions but no effect`},
 		"time without a unit": {"rules:\n  - ttl: 60\n", `peer.yaml:2: ttl "60" is not a time`},
 		"part of a second":    {"rules:\n  - ttl: 1500ms\n", `is not in whole seconds`},
 		"no path":             {"rules:\n  - path: static\n    ttl: 1h\n", `path "static" is not a path`},
@@ -26,7 +26,7 @@ func TestRuleMistakes(t *testing.T) {
 		"late coding":         {"rules:\n  - type: text/*\n    compress: gzip\n", `compress is decided before there is an answer`},
 		"unknown coding":      {"rules:\n  - encodings: [br, gzpi]\n", `encodings "gzpi" is none of br, zstd, gzip, deflate, compress, did you mean "gzip"?`},
 		"no such site":        {"rules:\n  - site: b.test\n    ttl: 1h\nsites:\n  - hosts: a.test\n    origins: http://o\n", `peer.yaml:2: site "b.test" is not a host of a site`},
-		"host of a name":      {"rules:\n  - site: [shop, a.test]\n    ttl: 1h\nsites:\n  - hosts: a.test\n    name: shop\n    origins: http://o\n", `site "a.test" is not a host of a site: one that has a name goes by that`},
+		"host of a name":      {"rules:\n  - site: [shop, a.test]\n    ttl: 1h\nsites:\n  - hosts: a.test\n    name: shop\n    origins: http://o\n", `site "a.test" is not a host of a site: a site with a name is meant by its name`},
 		"host with port":      {"sites:\n  - hosts: a.test:443\n    origins: http://o\n", `hosts "a.test:443" must not have this port`},
 		"a list in one text":  {"rules:\n  - query-drop: a, b\n", `query-drop "a, b" is not a name or pattern: several make a list`},
 	} {

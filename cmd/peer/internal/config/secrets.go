@@ -14,7 +14,7 @@ import (
 
 const (
 	minSecret  = 16
-	maxSecrets = 4 // that gossip takes
+	maxSecrets = 4 // limit of gossip
 	maxSecret  = 4 << 10
 )
 
@@ -34,8 +34,8 @@ func (c *checker) readSecrets() {
 	c.splitSecrets(data)
 }
 
-// splitSecrets takes the secrets from a file, one a line: the first is used, the
-// others are accepted. Empty lines are skipped.
+// splitSecrets reads the secrets of a file, one per line: the first is used, the others are also
+// accepted. Empty lines are skipped.
 func (c *checker) splitSecrets(data []byte) {
 	fail := func(format string, args ...any) {
 		c.fail("secret-file", c.SecretFile, fmt.Errorf(format, args...))
@@ -62,12 +62,12 @@ func (c *checker) splitSecrets(data []byte) {
 		fail("holds 0 bytes, want at least %d: head -c 32 /dev/urandom | base64 > %s", minSecret, c.SecretFile)
 		return
 	case len(all) > maxSecrets:
-		fail("holds %d secrets, want at most %d, one a line", len(all), maxSecrets)
+		fail("holds %d secrets, want at most %d, one per line", len(all), maxSecrets)
 	}
 	c.Secret, c.AcceptSecrets = all[0], all[1:]
 }
 
-// readPeerTLS loads the certificates between peers: all three files or none.
+// readPeerTLS loads the certificates for TLS between peers: all three files or none.
 func (c *checker) readPeerTLS() {
 	files := peertls.Files{Cert: c.TLSCert, Key: c.TLSKey, CA: c.TLSCA}
 	if files == (peertls.Files{}) {
@@ -75,7 +75,7 @@ func (c *checker) readPeerTLS() {
 	}
 	for _, f := range []struct{ setting, file string }{{"tls-cert", files.Cert}, {"tls-key", files.Key}, {"tls-ca", files.CA}} {
 		if f.file == "" {
-			c.fail(f.setting, "", errors.New("is needed: TLS between peers takes --tls-cert, --tls-key and --tls-ca"))
+			c.fail(f.setting, "", errors.New("is needed: TLS between peers needs --tls-cert, --tls-key and --tls-ca"))
 		}
 	}
 	if files.Cert == "" || files.Key == "" || files.CA == "" {
@@ -89,7 +89,7 @@ func (c *checker) readPeerTLS() {
 	c.PeerTLS = identity
 }
 
-// ReadToken returns the token in a file; "" if path is.
+// ReadToken returns the token in a file; "" if path is "".
 func ReadToken(path string) (string, error) {
 	if path == "" {
 		return "", nil

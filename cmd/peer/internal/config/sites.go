@@ -13,7 +13,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
 
-// A site is one of the file, for a [proxy.Site].
+// A site is a site in the file, from which a [proxy.Site] is made.
 type site struct {
 	Name       string        `name:"name" type:"host"`
 	Hosts      []string      `name:"hosts" type:"host" lower:"yes"`
@@ -32,7 +32,7 @@ type site struct {
 
 func (c *checker) readSites(items []section) {
 	if len(items) > 0 && c.Origin != nil {
-		c.fail("origin", c.Origin.String(), errors.New("cannot be combined with sites: let one of them, without hosts, be for all other hosts"))
+		c.fail("origin", c.Origin.String(), errors.New("cannot be combined with sites: make it one of the sites, without hosts, to serve all other hosts"))
 	}
 	places := make(map[string]int)
 	for _, item := range items {
@@ -40,13 +40,13 @@ func (c *checker) readSites(items []section) {
 		c.fill(item, &s)
 		taken := func(key, place, value string) {
 			if line, ok := places[place]; ok {
-				c.failKey(item, key, value, fmt.Errorf("is also that of the site in line %d", line))
+				c.failKey(item, key, value, fmt.Errorf("is also used by the site in line %d", line))
 			}
 			places[place] = item.line
 		}
 		for _, h := range s.Hosts {
 			if strings.HasSuffix(h, ":80") || strings.HasSuffix(h, ":443") {
-				c.failKey(item, "hosts", h, errors.New("must not have this port, which requests omit"))
+				c.failKey(item, "hosts", h, errors.New("must not have this port, since requests omit it"))
 			}
 			taken("hosts", "host "+h+strings.TrimSuffix(s.Path, "/"), h)
 		}
@@ -66,8 +66,8 @@ func (c *checker) readSites(items []section) {
 	}
 }
 
-// originTLS is the configuration for TLS with the site's origins. The client certificate
-// is read at each handshake, so that a renewed one needs no reload.
+// originTLS returns the configuration for TLS with the site's origins. The client certificate is
+// read at each handshake, so that a renewed one needs no reload.
 func (c *checker) originTLS(item section, s *site) *tls.Config {
 	if s.CA+s.Cert+s.Key+s.SNI == "" {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// findCollector decides where traces go: to the endpoint of the setting or else to that
-// of OpenTelemetry's own variables, if there is one, by the rules of its specification.
-// Headers and timeout come from these variables in either case.
+// findCollector determines where traces are sent: to --otlp-endpoint or, without it, to the
+// endpoint of OpenTelemetry's own variables, by the rules of its specification. Header fields and
+// timeout come from these variables in either case.
 func (c *checker) findCollector() {
 	endpoint, path := c.OTLP, "/v1/traces"
 	if endpoint == "" {
@@ -22,7 +22,7 @@ func (c *checker) findCollector() {
 		}
 		endpoint = otel("ENDPOINT")
 		if os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "" {
-			path = "" // it is meant as it stands
+			path = "" // this variable has the complete URL
 		}
 	}
 	if endpoint == "" {
@@ -46,7 +46,7 @@ func (c *checker) findCollector() {
 	}
 }
 
-// otel is OpenTelemetry's variable for traces or else the one for all signals.
+// otel returns OpenTelemetry's variable for traces or, if that is not set, the one for all signals.
 func otel(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }

@@ -84,10 +84,10 @@ func (n *Node) listen(o Options) error {
 	if errTraffic == nil && n.cfg.PeerTLS != nil {
 		n.traffic = peertls.Listen(n.traffic, n.cfg.PeerTLS)
 	}
-	if h := n.cfg.HTTPS; h != nil {
+	if n.cfg.HTTPSListen != "" {
 		var l net.Listener
-		if l, errHTTPS = listen("--https", h.Listen, n.gates.clients); errHTTPS == nil {
-			n.https = newFrontDoor(l, h.Certificates)
+		if l, errHTTPS = listen("--https", n.cfg.HTTPSListen, n.gates.clients); errHTTPS == nil {
+			n.https = newFrontDoor(l, n.cfg.Certificates)
 		}
 	}
 	return errors.Join(errTraffic, errAdmin, errHTTPS)
@@ -129,7 +129,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			Now: o.Now, Logger: n.log,
 		},
 		Origin: n.cfg.Origin, Sites: n.cfg.Sites, Locator: n.siblings, Health: &n.health,
-		ClientTLS:      n.cfg.HTTPS != nil,
+		ClientTLS:      n.cfg.HTTPSListen != "",
 		TrustedProxies: n.cfg.TrustedProxies, PurgeClients: n.cfg.PurgeClients, Purge: n.purgeFor, Rules: n.cfg.Rules,
 		ConnectTimeout: n.cfg.ConnectTimeout, FirstByteTimeout: n.cfg.FirstByteTimeout,
 		MaxIdle: conn.Share(n.cfg.MaxConnections).Idle,

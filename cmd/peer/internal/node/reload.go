@@ -31,7 +31,7 @@ func (n *Node) Reload(cfg config.Config) (files []string, err error) {
 	if n.cfg.PeerTLS.Renew(cfg.PeerTLS) {
 		files = append(files, "tls-cert")
 	}
-	if n.https != nil && cfg.HTTPS != nil && n.https.use(cfg.HTTPS.Certificates) {
+	if n.https != nil && cfg.HTTPSListen != "" && n.https.use(cfg.Certificates) {
 		files = append(files, "https-cert")
 	}
 	return files, nil

@@ -42,8 +42,8 @@ const tryWait = 5 * time.Second
 func (n *Node) tried(err error) []Trial {
 	had := map[string]bool{"listen": n.traffic != nil, "admin": n.admin != nil, "gossip": n.gossip != nil, "store": n.proxy != nil, "https": n.https != nil}
 	own := []Trial{{What: "listen", Value: n.cfg.Listen}, {What: "admin", Value: n.cfg.Admin}, {What: "gossip", Value: n.cfg.Gossip}, {What: "store", Value: n.cfg.Store}}
-	if n.cfg.HTTPS != nil {
-		own = append(own, Trial{What: "https", Value: n.cfg.HTTPS.Listen})
+	if n.cfg.HTTPSListen != "" {
+		own = append(own, Trial{What: "https", Value: n.cfg.HTTPSListen})
 	}
 	for i := range own {
 		if !had[own[i].What] {
