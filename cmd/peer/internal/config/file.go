@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -64,9 +65,10 @@ func (c *checker) fill(item section, into any) {
 	}
 }
 
-// failKey adds a mistake in the value of a section's key.
+// failKey adds a mistake in the value of a section's key, or that the key is missing.
 func (c *checker) failKey(item section, key, value string, err error) {
-	c.errs = append(c.errs, &mistake{fmt.Sprintf("%s:%d: %s", c.File, item.entries[key].line, key), value, err.Error()})
+	line := cmp.Or(item.entries[key].line, item.line)
+	c.errs = append(c.errs, &mistake{fmt.Sprintf("%s:%d: %s", c.File, line, key), value, err.Error()})
 }
 
 // readFile reads the settings in a YAML file. It returns the readable ones together with all

@@ -16,7 +16,7 @@ func TestSiteMistakes(t *testing.T) {
 		"an origin of text": {"sites:\n  - origins: [\"http://x\", x:80]\n", `peer.yaml:2: origins "x:80" is no`},
 		"host twice":        {"sites:\n  - hosts: [a.test, b.test]\n    origins: http://x\n  - hosts: A.test\n    origins: http://y\n", `peer.yaml:4: hosts "a.test" is also used by the site in line 2`},
 		"name twice":        {"sites:\n  - name: s\n    hosts: a\n    origins: http://x\n  - name: s\n    hosts: b\n    origins: http://y\n", `name "s" is also used by the site in line 2`},
-		"two for all":       {"sites:\n  - origins: http://x\n  - origins: http://y\n", `is also used by the site in line 2`},
+		"two for all":       {"sites:\n  - origins: http://x\n  - origins: http://y\n", `peer.yaml:3: hosts is also used by the site in line 2`},
 		"a path with query": {"sites:\n  - check: /up?x\n    origins: http://x\n", `check "/up?x" is not a path`},
 		"no balance":        {"sites:\n  - balance: laod\n    origins: http://x\n", `balance "laod" is none of order, load, did you mean "load"?`},
 		"no authority":      {"sites:\n  - ca: " + plain + "\n    origins: https://x\n", `holds no certificate`},
