@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,8 +10,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// Response writes the rules' decision about the origin's answer to q into its header, which
-// belongs to the caller.
+// Response writes the rules' decision about the origin's response to q into its header h.
 func (s Set) Response(q *http.Request, status int, h http.Header, now time.Time) {
 	switch {
 	case q.Method != http.MethodGet && q.Method != http.MethodHead:
@@ -24,7 +24,7 @@ func (s Set) Response(q *http.Request, status int, h http.Header, now time.Time)
 	}
 	resp := rfc9111.NewResponse(status, h, 0, now)
 	if h["Set-Cookie"] != nil {
-		switch rule := s.says(q, resp, func(r *Rule) bool { return r.SetCookie != "" }); {
+		switch rule := s.deciding(q, resp, func(r *Rule) bool { return r.SetCookie != "" }); {
 		case rule == nil || rule.SetCookie == Refuse:
 			if resp.Storable(nil, false) {
 				h[rfc9111.ClusterControl] = []string{"no-store"}
@@ -42,65 +42,64 @@ func (s Set) Response(q *http.Request, status int, h http.Header, now time.Time)
 	}
 }
 
-// says returns the first rule that is for a response and says something.
-func (s Set) says(q *http.Request, resp *rfc9111.Response, something func(*Rule) bool) *Rule {
+// deciding returns the first rule that matches a request and its response and has a setting.
+func (s Set) deciding(q *http.Request, resp *rfc9111.Response, has func(*Rule) bool) *Rule {
 	for i := range s {
-		if r := &s[i]; something(r) && r.wants(q) && r.fits(resp.Status, resp.Header) {
+		if r := &s[i]; has(r) && r.matchesRequest(q) && r.matchesResponse(resp.Status, resp.Header) {
 			return r
 		}
 	}
 	return nil
 }
 
-// fits reports whether a rule is for a response of a status.
-func (r *Rule) fits(status int, h http.Header) bool {
-	ok := r.Statuses == nil
-	for _, of := range r.Statuses {
-		ok = ok || of.From <= status && status <= of.To
+// matchesResponse reports whether the conditions about the response are met.
+func (r *Rule) matchesResponse(status int, h http.Header) bool {
+	if r.Statuses != nil && !slices.ContainsFunc(r.Statuses, func(s Range) bool { return s.From <= status && status <= s.To }) {
+		return false
 	}
-	if !ok || r.Types == nil {
-		return ok
+	if r.Types == nil {
+		return true
 	}
 	media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	return anyGlob(r.Types, strings.ToLower(strings.TrimSpace(media)))
 }
 
-// lifetime returns the lifetime of a response by the rules, and the last rule that changed it;
-// nil = it is unchanged.
+// lifetime returns the lifetime of a response by the rules, and the last rule that changed it; nil =
+// none did.
 func (s Set) lifetime(q *http.Request, resp *rfc9111.Response) (life time.Duration, by *Rule) {
 	life = resp.Lifetime
 	if !resp.Explicit {
-		by = s.says(q, resp, func(r *Rule) bool {
-			return r.TTL != nil && (r.Statuses != nil || resp.Status < 500 && mayBeKept(resp)) && !(r.Anonymous && q.Header["Cookie"] != nil)
+		by = s.deciding(q, resp, func(r *Rule) bool {
+			return r.TTL != nil && (r.Statuses != nil || resp.Status < 500 && cacheableByDefault(resp)) && !(r.Anonymous && q.Header["Cookie"] != nil)
 		})
 		if by != nil {
 			life = *by.TTL + resp.InitialAge
 		}
 	}
 	if !resp.Explicit && by == nil && life == 0 {
-		return 0, nil // nothing that a bound could be for
+		return 0, nil // there is no lifetime to bound
 	}
-	if r := s.says(q, resp, func(r *Rule) bool { return r.MinTTL != nil }); r != nil && life < *r.MinTTL+resp.InitialAge {
+	if r := s.deciding(q, resp, func(r *Rule) bool { return r.MinTTL != nil }); r != nil && life < *r.MinTTL+resp.InitialAge {
 		life, by = *r.MinTTL+resp.InitialAge, r
 	}
-	if r := s.says(q, resp, func(r *Rule) bool { return r.MaxTTL != nil }); r != nil && life > *r.MaxTTL+resp.InitialAge {
+	if r := s.deciding(q, resp, func(r *Rule) bool { return r.MaxTTL != nil }); r != nil && life > *r.MaxTTL+resp.InitialAge {
 		life, by = *r.MaxTTL+resp.InitialAge, r
 	}
 	return life, by
 }
 
-// mayBeKept reports whether a response without a lifetime may be kept for its status.
-func mayBeKept(resp *rfc9111.Response) bool {
+// cacheableByDefault reports whether the status allows storing a response without a lifetime.
+func cacheableByDefault(resp *rfc9111.Response) bool {
 	bare := *resp
 	bare.Header = http.Header{}
 	return bare.Storable(nil, false)
 }
 
-// confirm is Response for a 304. The rules decided about its response when that came, by its
-// status and type, which a 304 does not have. That decision stands, unless the 304 forbids
-// what was allowed, or no rule matches the request any more.
+// confirm is Response for a 304. The rules decided about the stored response when it arrived, by its
+// status and type, which a 304 does not have. That decision stands, unless the 304 forbids storing,
+// or no rule for lifetimes matches the request any more.
 func (s Set) confirm(q *http.Request, h http.Header) {
-	rule := s.says(q, &rfc9111.Response{Status: http.StatusOK, Header: h}, func(r *Rule) bool { return r.SetCookie == Store })
+	rule := s.deciding(q, &rfc9111.Response{Status: http.StatusOK, Header: h}, func(r *Rule) bool { return r.SetCookie == Store })
 	if rule == nil {
 		delete(h, "Set-Cookie")
 	}
@@ -110,7 +109,7 @@ func (s Set) confirm(q *http.Request, h http.Header) {
 	cc := rfc9111.NewResponse(http.StatusOK, h, 0, time.Time{}).Control
 	if !cc.NoStore && !cc.Private && !cc.NoCache {
 		for i := range s {
-			if r := &s[i]; (r.TTL != nil || r.MinTTL != nil || r.MaxTTL != nil) && r.wants(q) {
+			if r := &s[i]; (r.TTL != nil || r.MinTTL != nil || r.MaxTTL != nil) && r.matchesRequest(q) {
 				delete(h, "Cache-Control")
 				delete(h, "Expires")
 				delete(h, "Cdn-Cache-Control")
@@ -118,44 +117,37 @@ func (s Set) confirm(q *http.Request, h http.Header) {
 			}
 		}
 	}
-	h[rfc9111.ClusterControl] = []string{""} // what an earlier rule decided does not hold
+	h[rfc9111.ClusterControl] = []string{""} // cancels the decision of an earlier rule
 }
 
-// targeted writes directives with another lifetime as a structured dictionary.
+// targeted returns directives with another lifetime, as a structured dictionary.
 func targeted(cc *rfc9111.Directives, life time.Duration, rule string) string {
-	var b strings.Builder
-	name := "max-age="
+	seconds := func(name string, d time.Duration) string {
+		return name + "=" + strconv.FormatInt(int64(d/time.Second), 10)
+	}
+	name := "max-age"
 	if cc.SMaxAge != rfc9111.Unset {
-		name = "s-maxage="
+		name = "s-maxage"
 	}
-	b.WriteString(name)
-	b.WriteString(strconv.FormatInt(int64(min(life, rfc9111.MaxDelta)/time.Second), 10))
-	for _, flag := range []struct {
-		set  bool
-		name string
-	}{{cc.Public, "public"}, {cc.MustRevalidate, "must-revalidate"}, {cc.ProxyRevalidate, "proxy-revalidate"}, {cc.MustUnderstand, "must-understand"},
-		{cc.NoStore, "no-store"}} {
-		if flag.set {
-			b.WriteString(", " + flag.name)
-		}
-	}
+	items := []string{seconds(name, min(life, rfc9111.MaxDelta))}
 	for _, d := range []struct {
-		value time.Duration
-		name  string
-	}{{cc.StaleWhileRevalidate, "stale-while-revalidate"}, {cc.StaleIfError, "stale-if-error"}} {
-		if d.value != rfc9111.Unset {
-			b.WriteString(", " + d.name + "=" + strconv.FormatInt(int64(d.value/time.Second), 10))
+		set  bool
+		text string
+	}{
+		{cc.Public, "public"}, {cc.MustRevalidate, "must-revalidate"}, {cc.ProxyRevalidate, "proxy-revalidate"},
+		{cc.MustUnderstand, "must-understand"}, {cc.NoStore, "no-store"},
+		{cc.StaleWhileRevalidate != rfc9111.Unset, seconds("stale-while-revalidate", cc.StaleWhileRevalidate)},
+		{cc.StaleIfError != rfc9111.Unset, seconds("stale-if-error", cc.StaleIfError)},
+		{len(cc.NoCacheFields) > 0, `no-cache="` + strings.Join(cc.NoCacheFields, ", ") + `"`},
+	} {
+		if d.set {
+			items = append(items, d.text)
 		}
 	}
-	if len(cc.NoCacheFields) > 0 {
-		b.WriteString(`, no-cache="` + strings.Join(cc.NoCacheFields, ", ") + `"`)
-	}
-	b.WriteString(`, rule="` + rule + `"`)
-	return b.String()
+	return strings.Join(append(items, `rule="`+rule+`"`), ", ")
 }
 
-// DecidedBy returns the name of the rule that gave a stored response its lifetime, "" if
-// none did.
+// DecidedBy returns the name of the rule that set the lifetime of a stored response; "" = none did.
 func DecidedBy(h http.Header) string {
 	_, rest, ok := strings.Cut(h.Get(rfc9111.ClusterControl), `rule="`)
 	if !ok {

@@ -1,15 +1,16 @@
-// Package rules applies an operator's caching rules, which go beyond what origins say: how long
-// responses are stored, under which of a URL's parameters, and what bypasses the cache.
+// Package rules applies an operator's caching rules, which add to what origins say: how long
+// responses are stored, which query parameters are part of the key, and what bypasses the cache.
 //
-// A [Set] is data, read from the top: each setting is decided by the first [Rule] that
-// matches and has it. [Set.Request] changes a request on its way in, [Set.Response] the
-// origin's answer. The decision about a response is written into its header, as a
-// targeted Cache-Control (RFC 9213) for these caches alone, so that siblings that get the
-// response decide alike. All functions are pure and safe for concurrent use.
+// A [Set] is plain data. Its rules are tried in order: each setting is decided by the first [Rule]
+// that matches and has this setting. [Set.Request] changes a request when it arrives, and
+// [Set.Response] the origin's response. The decision about a response is written into its header,
+// as a targeted Cache-Control for peers only (RFC 9213), so that siblings that get the response
+// decide alike. All functions are pure and safe for concurrent use.
 package rules
 
 import (
 	"cmp"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,44 +20,54 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// What is done with a Set-Cookie.
+// What happens to a response with Set-Cookie.
 const (
-	Refuse = "refuse" // the response is not kept, which is the default
-	Store  = "store"  // it is kept, cookie and all
-	Drop   = "drop"   // it is kept without the cookie, which the client does not get either
+	Refuse = "refuse" // it is not stored; this is the default
+	Store  = "store"  // it is stored with the cookie
+	Drop   = "drop"   // it is stored without the cookie, which the client does not get either
 )
 
-// A Rule has conditions and settings. It matches if all its conditions are met; in patterns *
-// stands for any characters. The tags are the keys of a configuration file.
+// A Rule has conditions and settings. It matches if all its conditions are met. In patterns *
+// matches any characters. The tags are the keys of the configuration file.
 type Rule struct {
-	Name  string // as answers and [Decision] have it: its number, mostly
-	Where string // for the operator: where it was written
+	Name  string // its name in responses and in [Decision]: usually its number
+	Where string // its place in the configuration, for the operator
 
-	// Patterns of the URL's host and path, and of names, one of which the request has; none = any.
+	// Conditions about the request: patterns of the URL's host and path, and of names of cookies
+	// and header fields, of which the request must have one; nil = no condition.
 	Sites   []string `name:"site" type:"pattern" lower:"yes"`
 	Paths   []string `name:"path" type:"path"`
 	Cookies []string `name:"cookie" type:"pattern"`
 	Headers []string `name:"header" type:"pattern"`
 
-	Statuses []Range  `name:"status" type:"status"`            // of the response; none = any below 500 that may be kept without being told
-	Types    []string `name:"type" type:"pattern" lower:"yes"` // patterns of its media type, without parameters; none = any
+	// Conditions about the response: its status, and patterns of its media type without
+	// parameters; nil = no condition. Without Statuses, TTL applies to statuses below 500 that are
+	// cacheable by default.
+	Statuses []Range  `name:"status" type:"status"`
+	Types    []string `name:"type" type:"pattern" lower:"yes"`
 
-	Bypass        *bool    `name:"bypass" type:"boolean"`          // the request goes to the origin, and its answer is not kept
-	IgnoreNoCache *bool    `name:"ignore-no-cache" type:"boolean"` // a client's wish for an answer that is new, or newer than the stored one
+	// The settings; nil or "" = the rule does not have this setting.
+
+	Bypass        *bool    `name:"bypass" type:"boolean"`          // send the request to the origin and do not store the response
+	IgnoreNoCache *bool    `name:"ignore-no-cache" type:"boolean"` // ignore a client's directives for a newer response than the stored one
 	QueryKeep     []string `name:"query-keep" type:"pattern"`
 	QueryDrop     []string `name:"query-drop" type:"pattern"`
 	QuerySort     *bool    `name:"query-sort" type:"boolean"`
-	Encodings     []string `name:"encodings" type:"choice" lower:"yes" oneof:"br,zstd,gzip,deflate,compress"` // the content codings that the origin has, best first; it is asked for the first that the client takes
-	Compress      []string `name:"compress" type:"coding" lower:"yes"`                                        // those into which what the origin sends without is put, best first and behind Encodings; empty = none, nil = nothing is said
-	CookiesKeep   []string `name:"cookies-keep" type:"pattern"`                                               // the others do not reach the origin; nil = all are kept
-	SetCookie     string   `name:"set-cookie" type:"choice" oneof:"refuse,store,drop"`                        // one of the constants; "" = nothing is said
+	// Encodings are the content codings that the origin can produce, best first. The origin is
+	// asked for the first one that the client accepts.
+	Encodings []string `name:"encodings" type:"choice" lower:"yes" oneof:"br,zstd,gzip,deflate,compress"`
+	// Compress are the codings, best first, by which the peer compresses an uncompressed response
+	// of the origin. Encodings take precedence. Empty = do not compress.
+	Compress    []string `name:"compress" type:"coding" lower:"yes"`
+	CookiesKeep []string `name:"cookies-keep" type:"pattern"`                        // other cookies are not sent to the origin
+	SetCookie   string   `name:"set-cookie" type:"choice" oneof:"refuse,store,drop"` // one of the constants above
 
-	// TTL is the lifetime of a response that states none, counted from its arrival; MinTTL and
-	// MaxTTL bound that of any. They do not make what forbids it stored. nil = nothing is said.
+	// TTL is the lifetime of a response that states none, counted from its arrival. MinTTL and
+	// MaxTTL bound any lifetime. None of them stores a response that forbids it.
 	TTL    *time.Duration `name:"ttl" type:"seconds"`
 	MinTTL *time.Duration `name:"min-ttl" type:"seconds"`
 	MaxTTL *time.Duration `name:"max-ttl" type:"seconds"`
-	// Anonymous says that TTL is not for the answers to requests with cookies.
+	// Anonymous excludes responses to requests with cookies from TTL.
 	Anonymous bool
 }
 
@@ -66,13 +77,13 @@ type Range struct{ From, To int }
 // A Set is a list of rules.
 type Set []Rule
 
-// A Decision is what one rule said.
+// A Decision is the effect of one rule.
 type Decision struct {
-	What string `json:"what"` // the key that was decided, with its value
+	What string `json:"what"` // the key of the setting, with its value
 	Rule string `json:"rule"`
 }
 
-// Glob reports whether s is what pattern stands for. Both loops end: s only gets shorter.
+// Glob reports whether pattern matches s. The loop ends: s only gets shorter.
 func Glob(pattern, s string) bool {
 	first, rest, star := strings.Cut(pattern, "*")
 	if !star {
@@ -93,8 +104,8 @@ func anyGlob(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return Glob(p, s) })
 }
 
-// wants reports whether a rule is for a request.
-func (r *Rule) wants(q *http.Request) bool {
+// matchesRequest reports whether the conditions about the request are met.
+func (r *Rule) matchesRequest(q *http.Request) bool {
 	return (r.Sites == nil || anyGlob(r.Sites, q.URL.Host)) && (r.Paths == nil || anyGlob(r.Paths, q.URL.Path)) &&
 		(r.Cookies == nil || hasCookie(q.Header, r.Cookies)) && (r.Headers == nil || hasField(q.Header, r.Headers))
 }
@@ -117,8 +128,8 @@ func hasCookie(h http.Header, patterns []string) bool {
 	return false
 }
 
-// cookies yields the pairs of a request.
-func cookies(h http.Header) func(func(string) bool) {
+// cookies yields the cookies of a request, as NAME=VALUE.
+func cookies(h http.Header) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, line := range h["Cookie"] {
 			for pair := range strings.SplitSeq(line, ";") {
@@ -130,18 +141,17 @@ func cookies(h http.Header) func(func(string) bool) {
 	}
 }
 
-// Request returns r as the rules want it to be answered: unchanged, or a changed copy.
-// bypass means past the cache. A sibling's request, question, was changed where it came from
-// and is never passed on: it only gets the same key. decided, if not nil, is called with each
-// decision.
-func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (out *http.Request, bypass bool) {
+// Request returns r as changed by the rules, which is r itself or a copy, and whether it bypasses
+// the cache. A sibling's lookup request was changed at that sibling and is never passed on, so that
+// only its key is normalised. decided, if not nil, is called with each decision.
+func (s Set) Request(r *http.Request, lookup bool, decided func(Decision)) (out *http.Request, bypass bool) {
 	if len(s) == 0 {
 		return r, false
 	}
-	var params, sort, codings, compress, kept, fresh, past *Rule
+	var params, sort, codings, compress, kept, noCache, bypassing *Rule
 	for i := range s {
 		rule := &s[i]
-		if rule.Statuses != nil || rule.Types != nil || !rule.wants(r) {
+		if rule.Statuses != nil || rule.Types != nil || !rule.matchesRequest(r) {
 			continue
 		}
 		first(&params, rule, rule.QueryKeep != nil || rule.QueryDrop != nil)
@@ -149,8 +159,8 @@ func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (ou
 		first(&codings, rule, rule.Encodings != nil)
 		first(&compress, rule, rule.Compress != nil)
 		first(&kept, rule, rule.CookiesKeep != nil)
-		first(&fresh, rule, rule.IgnoreNoCache != nil)
-		first(&past, rule, rule.Bypass != nil)
+		first(&noCache, rule, rule.IgnoreNoCache != nil)
+		first(&bypassing, rule, rule.Bypass != nil)
 	}
 	tell := func(rule *Rule, what string) {
 		if decided != nil {
@@ -172,14 +182,14 @@ func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (ou
 			}
 		}
 	}
-	if what, coding, rule := choose(codings, compress, r.Header, question); rule != nil {
+	if what, coding, rule := choose(codings, compress, r.Header, lookup); rule != nil {
 		if lines := r.Header["Accept-Encoding"]; len(lines) != 1 || lines[0] != coding {
 			out = clone(out, r)
 			out.Header["Accept-Encoding"] = []string{coding}
 		}
 		tell(rule, what+" "+coding)
 	}
-	if question {
+	if lookup {
 		return out, false
 	}
 	if kept != nil && r.Header["Cookie"] != nil {
@@ -196,47 +206,47 @@ func (s Set) Request(r *http.Request, question bool, decided func(Decision)) (ou
 		}
 		tell(kept, "cookies-keep "+cmp.Or(strings.Join(kept.CookiesKeep, " "), "none"))
 	}
-	if fresh != nil && *fresh.IgnoreNoCache && (r.Header["Cache-Control"] != nil || r.Header["Pragma"] != nil) {
+	if noCache != nil && *noCache.IgnoreNoCache && (r.Header["Cache-Control"] != nil || r.Header["Pragma"] != nil) {
 		out = clone(out, r)
 		ignoreNoCache(out.Header)
-		tell(fresh, "ignore-no-cache")
+		tell(noCache, "ignore-no-cache")
 	}
-	if past != nil && *past.Bypass {
-		tell(past, "bypass")
+	if bypassing != nil && *bypassing.Bypass {
+		tell(bypassing, "bypass")
 		return out, true
 	}
 	return out, false
 }
 
-// choose returns the coding that the origin is asked for, and the rule that says so; nil =
-// what the client accepts stands. For a client that wants nothing changed, or a part, nothing is
-// compressed: parts of a compressed response fit together only by chance. A sibling's
-// request was changed so already.
-func choose(has, compress *Rule, h http.Header, question bool) (what, coding string, by *Rule) {
+// choose returns the coding that the response should have, and the rule that decides this, with the
+// name of its setting; nil = the client's Accept-Encoding stays. Nothing is compressed for a client
+// that wants no transformation, or a range: parts that were compressed separately would not fit
+// together. A lookup request was treated like this at the sibling that sent it.
+func choose(encodings, compress *Rule, h http.Header, lookup bool) (what, coding string, by *Rule) {
 	if compress != nil && len(compress.Compress) == 0 {
 		compress = nil
 	}
 	coding = "identity"
-	if has != nil {
-		what, coding, by = "encodings", best(has.Encodings, h["Accept-Encoding"]), has
+	if encodings != nil {
+		what, coding, by = "encodings", best(encodings.Encodings, h["Accept-Encoding"]), encodings
 	}
 	if compress != nil && coding == "identity" {
 		what, by = "compress", compress
-		if question || h["Range"] == nil && !rfc9111.NoTransform(h) {
+		if lookup || h["Range"] == nil && !rfc9111.NoTransform(h) {
 			coding = best(compress.Compress, h["Accept-Encoding"])
 		}
 	}
 	return what, coding, by
 }
 
-// Coding returns the coding in which the client of a request is to get what the origin
-// sends without one, "identity" = in none; "" = nothing is to be compressed.
+// Coding returns the coding by which an uncompressed response to r must be compressed. "identity"
+// means not for this client, but for others; "" means for nobody.
 func (s Set) Coding(r *http.Request) string {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return ""
 	}
 	for i := range s {
-		if rule := &s[i]; rule.Compress != nil && rule.wants(r) {
+		if rule := &s[i]; rule.Compress != nil && rule.matchesRequest(r) {
 			if len(rule.Compress) == 0 {
 				return ""
 			}
@@ -247,22 +257,20 @@ func (s Set) Coding(r *http.Request) string {
 	return ""
 }
 
-// best returns the first coding that a client accepts; a client that does not say gets none.
+// best returns the first coding that a client accepts: "identity" if it accepts none, or does not say.
 func best(codings, accept []string) string {
 	takes := func(coding string) bool {
 		any := false
-		for _, line := range accept {
-			for item := range strings.SplitSeq(strings.ToLower(line), ",") {
-				name, weight, _ := strings.Cut(item, ";")
-				name = strings.TrimPrefix(strings.TrimSpace(name), "x-")
-				_, q, weighed := strings.Cut(strings.ReplaceAll(weight, " ", ""), "q=")
-				yes := !weighed || strings.Trim(q, "0.") != ""
-				switch name {
-				case coding:
-					return yes
-				case "*":
-					any = yes
-				}
+		for item := range rfc9111.Members(accept) {
+			name, weight, _ := strings.Cut(strings.ToLower(item), ";")
+			name = strings.TrimPrefix(strings.TrimSpace(name), "x-")
+			_, q, weighed := strings.Cut(strings.ReplaceAll(weight, " ", ""), "q=")
+			yes := !weighed || strings.Trim(q, "0.") != ""
+			switch name {
+			case coding:
+				return yes
+			case "*":
+				any = yes
 			}
 		}
 		return any
@@ -273,14 +281,14 @@ func best(codings, accept []string) string {
 	return "identity"
 }
 
-// first notes the first rule that says something.
-func first(at **Rule, r *Rule, says bool) {
-	if *at == nil && says {
+// first sets *at to the first rule that has a setting.
+func first(at **Rule, r *Rule, has bool) {
+	if *at == nil && has {
 		*at = r
 	}
 }
 
-// clone returns a copy of r with a header of its own, unless out is one already.
+// clone returns a copy of r with its own header, or out if that is such a copy already.
 func clone(out, r *http.Request) *http.Request {
 	if out != r {
 		return out
@@ -292,7 +300,7 @@ func clone(out, r *http.Request) *http.Request {
 	return &c
 }
 
-// query rewrites a raw query; what stays stays byte for byte.
+// query removes and sorts parameters of a raw query. The remaining ones are not re-encoded.
 func query(raw string, params, sort *Rule) string {
 	var left []string
 	for param := range strings.SplitSeq(raw, "&") {
@@ -314,16 +322,12 @@ func query(raw string, params, sort *Rule) string {
 	return strings.Join(left, "&")
 }
 
-// ignoreNoCache removes what a client asks of the freshness of its answer.
+// ignoreNoCache removes the directives by which a client demands a fresher response.
 func ignoreNoCache(h http.Header) {
 	var left []string
-	for _, line := range h["Cache-Control"] {
-		for item := range strings.SplitSeq(line, ",") {
-			item = strings.TrimSpace(item)
-			name, _, _ := strings.Cut(strings.ToLower(item), "=")
-			if name != "" && name != "no-cache" && name != "max-age" && name != "min-fresh" {
-				left = append(left, item)
-			}
+	for item := range rfc9111.Members(h["Cache-Control"]) {
+		if name, _, _ := strings.Cut(strings.ToLower(item), "="); name != "no-cache" && name != "max-age" && name != "min-fresh" {
+			left = append(left, item)
 		}
 	}
 	delete(h, "Cache-Control")
@@ -333,7 +337,7 @@ func ignoreNoCache(h http.Header) {
 	}
 }
 
-// Label names a rule for the operator.
+// Label returns the rule's name and place, for the operator.
 func (r *Rule) Label() string {
 	if r.Where == "" {
 		return r.Name
