@@ -1,12 +1,11 @@
-// Package coding compresses what origins send uncompressed.
+// Package coding compresses responses that origins send uncompressed.
 //
-// A [Compressor] turns the response of an origin into what an origin that compresses
-// would have sent: with Content-Encoding, Vary and a weak entity tag, and without a
-// length. So a cache keeps it and selects it as any other variant of its URL, and
-// compresses nothing when it has it.
+// A [Compressor] turns a response of an origin into one that an origin with compression would have
+// sent: with Content-Encoding, Vary and a weak entity tag, and without a length. A cache stores and
+// selects it like any other variant of its URL, so that each is compressed only once.
 //
-// Bodies are compressed as they come. When the origin pauses, clients get everything that it
-// sent; otherwise they get the blocks of the coding.
+// Bodies are compressed while they arrive, in blocks. When the origin pauses, everything received
+// so far is sent to clients.
 package coding
 
 import (
@@ -24,27 +23,27 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// Codings returns the supported codings. For texts up to some 100 KiB gzip is no larger than
-// zstd here, and all clients take it; BENCHMARKS.md has numbers.
+// Codings returns the supported codings. Texts up to about 100 KiB are no larger in gzip than in
+// zstd, and all clients accept gzip; see BENCHMARKS.md.
 func Codings() []string { return []string{"zstd", "gzip"} }
 
 const (
-	shortest   = 256       // bytes of a body below which it is left as it is
-	maxMemory  = 64        // MiB of encoders in use
-	maxSpare   = 2         // encoders of a coding that wait for their next body
+	shortest   = 256       // bytes; shorter bodies are not compressed
+	maxMemory  = 64        // MiB for all encoders in use
+	maxSpare   = 2         // idle encoders of a coding that are kept for later
 	zstdWindow = 512 << 10 // bytes, of the 8 MiB that RFC 9659 allows
 	gzipLevel  = 6
 	bufferSize = 32 << 10 // bytes
 
-	pause = 20 * time.Millisecond // in which an origin sends nothing, after which clients get what it sent
+	pause = 20 * time.Millisecond // of the origin, after which the bytes received so far are flushed
 )
 
-// types are media types that compress well. So do those that end with +json, +xml or +text, and
-// all of text/ except event streams, whose pieces are short.
+// types are media types that compress well. Types with the suffix +json, +xml or +text do as well,
+// and all of text/ except event streams, which consist of short pieces.
 var types = []string{"application/javascript", "application/json", "application/manifest", "application/wasm", "application/x-javascript",
 	"application/x-ndjson", "application/xml", "application/yaml", "font/otf", "font/ttf", "image/svg", "image/vnd.microsoft.icon", "image/x-icon"}
 
-// An encoder compresses into what it was reset to.
+// An encoder compresses into the writer that Reset sets.
 type encoder interface {
 	io.WriteCloser
 	Flush() error
@@ -54,14 +53,14 @@ type encoder interface {
 // A Compressor compresses responses. The zero value is ready, and safe for concurrent use.
 type Compressor struct {
 	mu    sync.Mutex
-	spare map[string][]encoder // by coding
-	used  int                  // MiB of those in use
+	spare map[string][]encoder // idle, by coding
+	used  int                  // MiB of the encoders in use
 }
 
-// Response rewrites the response of an origin to r, a GET or HEAD: in a coding, or only with the
-// Vary of responses that other clients get in one, if coding is "identity". A response that must
-// not be changed, or does not gain by it, stays unchanged for all. Response reports whether
-// the response is in a coding then, or a 304 that may be of one.
+// Response compresses the response of an origin to r, a GET or HEAD. With the coding "identity" it
+// only adds the Vary that the compressed variants have. It leaves a response alone that must not be
+// changed or does not compress well. It reports whether the response is now compressed, or is a 304
+// that may be for a compressed one.
 func (c *Compressor) Response(r *http.Request, resp *http.Response, coding string) bool {
 	if resp.StatusCode == http.StatusNotModified {
 		confirm(r, resp.Header)
@@ -86,15 +85,14 @@ func (c *Compressor) Response(r *http.Request, resp *http.Response, coding strin
 	if tag := tagOf(h); tag != "" {
 		h["Etag"] = []string{tag}
 	}
-	for _, name := range []string{"Content-Length", "Accept-Ranges"} {
-		delete(h, name)
-	}
+	delete(h, "Content-Length")
+	delete(h, "Accept-Ranges")
 	resp.ContentLength = -1
 	return true
 }
 
-// compressible reports whether a response may be compressed and is worth it, by its
-// header alone: so the answers to a GET and to a HEAD agree.
+// compressible reports whether a response may be compressed and is worth it. It looks only at the
+// header, so that the responses to GET and HEAD agree.
 func compressible(resp *http.Response) bool {
 	h := resp.Header
 	switch s := resp.StatusCode; {
@@ -130,9 +128,9 @@ func varies(h http.Header) {
 	}
 }
 
-// tagOf is the entity tag of a compressed response: that of the origin, but weak, since
-// another peer, or the same one later, may come to other bytes. For the same reason
-// there is one in place of a date alone, which could be taken for a strong validator.
+// tagOf returns the entity tag of a compressed response. It is the origin's, but weak, since
+// compressing again may give other bytes. A response with only a date gets a weak tag made from it,
+// since the date alone could be taken for a strong validator.
 func tagOf(h http.Header) string {
 	if tag := h.Get("Etag"); tag != "" {
 		return weak(tag)
@@ -150,16 +148,16 @@ func tagOfDate(date string) string {
 	return `W/"` + strconv.FormatInt(t.Unix(), 16) + `"`
 }
 
-// Conditions removes from a request to the origin an entity tag that stands for a date; the
-// origin then judges by the date. The header is changed.
+// Conditions removes from the header of a request to the origin an entity tag that was made from a
+// date, so that the origin compares the date.
 func Conditions(h http.Header) {
 	if lines := h["If-None-Match"]; len(lines) == 1 && lines[0] == tagOfDate(h.Get("If-Modified-Since")) {
 		delete(h, "If-None-Match")
 	}
 }
 
-// confirm makes a 304 fit the response that was asked about, which may be the compressed one.
-// Its type is not known; a weak tag without need costs less than a strong one that is wrong.
+// confirm adapts a 304 to the stored response that is being validated, which may be compressed. Its
+// type is not known here; an unnecessary weak tag does less harm than a wrong strong one.
 func confirm(r *http.Request, h http.Header) {
 	if tag := h.Get("Etag"); tag != "" && !slices.Contains(slices.Collect(rfc9111.Members(r.Header["If-None-Match"])), tag) {
 		h["Etag"] = []string{weak(tag)}
@@ -169,7 +167,7 @@ func confirm(r *http.Request, h http.Header) {
 	}
 }
 
-// memory is what an encoder takes for a long body, in MiB.
+// memory returns the memory that an encoder needs for a long body, in MiB.
 func memory(coding string) int {
 	if coding == "zstd" {
 		return 6
@@ -177,8 +175,8 @@ func memory(coding string) int {
 	return 1
 }
 
-// take returns an encoder for a coding, unless too many are in use: each holds memory
-// until the origin has sent its body.
+// take returns an encoder for a coding, unless too many are in use: each holds its memory until the
+// origin has sent the whole body.
 func (c *Compressor) take(coding string) (encoder, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,16 +188,7 @@ func (c *Compressor) take(coding string) (encoder, bool) {
 		c.spare[coding] = list[:len(list)-1]
 		return list[len(list)-1], true
 	}
-	var e encoder
-	var err error
-	switch coding {
-	case "zstd":
-		e, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstdWindow), zstd.WithLowerEncoderMem(true), zstd.WithZeroFrames(true))
-	case "gzip":
-		e, err = gzip.NewWriterLevel(io.Discard, gzipLevel)
-	default:
-		return nil, false
-	}
+	e, err := newEncoder(coding)
 	if err != nil {
 		return nil, false
 	}
@@ -207,6 +196,14 @@ func (c *Compressor) take(coding string) (encoder, bool) {
 	return e, true
 }
 
+func newEncoder(coding string) (encoder, error) {
+	if coding == "zstd" {
+		return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstdWindow), zstd.WithLowerEncoderMem(true), zstd.WithZeroFrames(true))
+	}
+	return gzip.NewWriterLevel(io.Discard, gzipLevel)
+}
+
+// put takes back an encoder.
 func (c *Compressor) put(coding string, e encoder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
