@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
@@ -194,18 +195,38 @@ func TestText(t *testing.T) {
 		"digest 1,234 objects of 32,768 planned, 4.00 KiB, false positives 0.042 %, version 17.5",
 		"others 3 peers, 1 alive, 1 digest current",
 		"certificate until 2026-01-03 03:04:05 UTC",
-		"peer-2 alive 1 h 0 min 127.0.0.1:9 77 current 0 5 1 0",
-		"peer-3 dead 1 min 30 s - 66 1 min 35 s old 0 0 0 2",
-		"peer-4 left 1 min 20 s - 0 none",
+		"peer-2 alive 1 h 127.0.0.1:9 77 current 5 1 0",
+		"peer-3 dead 1 min - 66 1 min old 0 0 2",
+		"peer-4 left 1 min - 0 none",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " ")+" ", want) {
 			t.Errorf("the status lacks %q:\n%s", want, text)
 		}
 	}
 	for _, line := range strings.Split(text, "\n") {
-		if len(line) > 110 {
+		if len(line) > 80 {
 			t.Errorf("a line of %d columns: %s", len(line), line)
 		}
+	}
+}
+
+// The members of an ordinary cluster fit 80 columns, whatever their names.
+func TestMembersTextWidth(t *testing.T) {
+	s := example()
+	s.Name, s.Digest.Keys, s.Addresses.Service = "summarycache-of-the-whole-site-1", 200_000, "10.0.0.10:3128"
+	for i := range s.Members {
+		m := &s.Members[i]
+		m.Name, m.Service, m.Keys, m.Since = s.Name, s.Addresses.Service, 200_000, s.Now.Add(-30*time.Hour-time.Minute)
+		m.Current, m.Age, m.Record.Hits, m.Record.Failures = false, 700, 12_345, 99
+	}
+	text := MembersText(s)
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(line) - 1; n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if want := "summar…-site-1 alive 30 h 10.0.0.10:3128 200,000 11 min old 12,345"; !strings.Contains(text, want) {
+		t.Errorf("no %q in\n%s", want, text)
 	}
 }
 

@@ -139,6 +139,15 @@ func ClusterOf(rows []ClusterRow) Cluster {
 // nameWidth is the room for a peer's name in 80 columns.
 const nameWidth = 14
 
+// short is a name that fits the room for it. Names often differ at their ends.
+func short(name string) string {
+	r := []rune(name)
+	if len(r) <= nameWidth {
+		return name
+	}
+	return string(r[:nameWidth/2-1]) + "…" + string(r[len(r)-nameWidth/2:])
+}
+
 // ClusterText is c for people, in 80 columns except for the troubles below the table.
 func ClusterText(c Cluster) string {
 	t := table.New("PEER", ">REQUESTS", ">HITS", ">SIBLINGS", ">TO ORIGIN", ">SAVED", "STATE")
@@ -148,15 +157,11 @@ func ClusterText(c Cluster) string {
 	}
 	silent, troubles := 0, ""
 	for _, r := range c.Peers {
-		name := []rune(r.Peer)
-		if len(name) > nameWidth { // names often differ at their ends
-			name = append(append(name[:nameWidth/2-1:nameWidth/2-1], '…'), name[len(name)-nameWidth/2:]...)
-		}
 		if r.State == "dead" || r.State == "no answer" {
 			silent++
-			t.Row(string(name), "-", "-", "-", "-", "-", r.State)
+			t.Row(short(r.Peer), "-", "-", "-", "-", "-", r.State)
 		} else {
-			row(string(name), r.State, r.Figures)
+			row(short(r.Peer), r.State, r.Figures)
 		}
 		for _, trouble := range r.Troubles {
 			troubles += r.Peer + ": " + trouble + "\n"

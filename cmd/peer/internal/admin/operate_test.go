@@ -72,7 +72,8 @@ func TestExplanationText(t *testing.T) {
 			{Peer: "p5", Stored: []Stored{{Status: 200, LastModified: "Mon"}}}},
 		Matches: []Match{{Peer: "p", State: "alive", Identity: "GET http://x/", Says: true, Turn: 2, FalsePositiveRate: 0.001, Age: 2,
 			Record: Record{Hits: 5, RoundTrip: 0.00123}, Odds: 0.95, Cost: 0.0013},
-			{Peer: "q", State: "dead", Identity: "GET http://x/"}},
+			{Peer: "q", State: "dead", Identity: "GET http://x/"},
+			{Peer: "cache-1", State: "alive", Identity: "GET http://y/\nAccept-Encoding:", FalsePositiveRate: 1e-6, Age: 0.113, Record: Record{RoundTrip: 0.000967}}},
 	})
 	for line := range strings.Lines(printed) {
 		if len(line) > 80+len("\n") {

@@ -48,16 +48,6 @@ func StatusText(s Status) string {
 		fmt.Sprintf("%s differ from the origin's, %s for bodies", table.Count(t.SiblingsRefuted), table.Of(t.SiblingsAccused, "quarantine")))
 	rows.Row("to origins", table.Count(t.OriginRequests), "", fmt.Sprintf("%s failed", table.Count(t.OriginErrors)))
 	b.WriteString(rows.Text(""))
-	fmt.Fprintf(&b, "\nstore     %s, %s of %s\n", table.Of(s.Store.Objects, "object"), table.Bytes(s.Store.Bytes), table.Bytes(s.Store.MaxBytes))
-	d := s.Digest
-	fmt.Fprintf(&b, "digest    %s of %s planned, %s, false positives %s, version %d.%d\n",
-		table.Of(d.Keys, "object"), table.Count(d.Planned), table.Bytes(d.MemoryBytes), rate(d.FalsePositiveRate), d.Epoch, d.Sequence)
-	e := s.Exchange
-	fmt.Fprintf(&b, "sent      %s: %s, %s, %s\n", table.Bytes(e.BytesSent()),
-		table.Of(e.SnapshotsSent, "snapshot"), table.Of(e.DeltasSent, "delta"), table.Of(e.AdvertsSent, "advert"))
-	fmt.Fprintf(&b, "received  %s: %s, %s, %s; %s, %s rejected\n", table.Bytes(e.BytesReceived()),
-		table.Of(e.SnapshotsReceived, "snapshot"), table.Of(e.DeltasReceived, "delta"), table.Of(e.AdvertsReceived, "advert"),
-		table.Of(e.Divergences, "divergence"), table.Count(e.Rejected))
 	alive, current := 0, 0
 	for _, m := range s.Members {
 		if m.Here() {
@@ -67,7 +57,19 @@ func StatusText(s Status) string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "others    %s, %d alive, %s current\n", table.Of(len(s.Members), "peer"), alive, table.Of(current, "digest"))
+	d, e := s.Digest, s.Exchange
+	rows = table.New("", "") // its header is an empty line
+	figures := func(name, format string, args ...any) { rows.Row(name, fmt.Sprintf(format, args...)) }
+	figures("store", "%s, %s of %s", table.Of(s.Store.Objects, "object"), table.Bytes(s.Store.Bytes), table.Bytes(s.Store.MaxBytes))
+	figures("digest", "%s of %s planned, %s, false positives %s, version %d.%d",
+		table.Of(d.Keys, "object"), table.Count(d.Planned), table.Bytes(d.MemoryBytes), rate(d.FalsePositiveRate), d.Epoch, d.Sequence)
+	figures("sent", "%s: %s, %s, %s", table.Bytes(e.BytesSent()),
+		table.Of(e.SnapshotsSent, "snapshot"), table.Of(e.DeltasSent, "delta"), table.Of(e.AdvertsSent, "advert"))
+	figures("received", "%s: %s, %s, %s; %s, %s rejected", table.Bytes(e.BytesReceived()),
+		table.Of(e.SnapshotsReceived, "snapshot"), table.Of(e.DeltasReceived, "delta"), table.Of(e.AdvertsReceived, "advert"),
+		table.Of(e.Divergences, "divergence"), table.Count(e.Rejected))
+	figures("others", "%s, %d alive, %s current", table.Of(len(s.Members), "peer"), alive, table.Of(current, "digest"))
+	b.WriteString(rows.Text(""))
 	return b.String()
 }
 
@@ -118,18 +120,18 @@ func certificate(s Status) string {
 
 // MembersText is the cluster as s knows it, its own peer first.
 func MembersText(s Status) string {
-	t := table.New("NAME", "STATE", ">FOR", "SERVICE", ">OBJECTS", "DIGEST", ">FALSE POS.", ">HITS", ">FALSE HITS", ">FAILED")
-	t.Row(s.Name, "self", Span(s.Now.Sub(s.Started)), s.Addresses.Service, table.Count(s.Digest.Keys), "own", rate(s.Digest.FalsePositiveRate), "-", "-", "-")
+	t := table.New("NAME", "STATE", ">FOR", "SERVICE", ">OBJECTS", "DIGEST", ">HITS", ">FALSE HITS", ">FAILED")
+	t.Row(short(s.Name), "self", rough(s.Now.Sub(s.Started)), s.Addresses.Service, table.Count(s.Digest.Keys), "own", "-", "-", "-")
 	for _, m := range s.Members {
 		digest := "none"
 		switch {
 		case m.Current:
 			digest = "current"
 		case m.Keys > 0:
-			digest = seconds(m.Age) + " old"
+			digest = rough(time.Duration(m.Age*float64(time.Second))) + " old"
 		}
-		t.Row(m.Name, m.State, Span(s.Now.Sub(m.Since)), cmp.Or(m.Service, "-"), table.Count(m.Keys), digest,
-			rate(m.FalsePositiveRate), table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures))
+		t.Row(short(m.Name), m.State, rough(s.Now.Sub(m.Since)), cmp.Or(m.Service, "-"), table.Count(m.Keys), digest,
+			table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures))
 	}
 	return t.Text("")
 }
@@ -142,6 +144,12 @@ func rate(f float64) string {
 		return "<0.001 %"
 	}
 	return fmt.Sprintf("%.2g %%", 100*f)
+}
+
+// rough writes a length of time in one unit.
+func rough(d time.Duration) string {
+	units := strings.Fields(Span(d))
+	return units[0] + " " + units[1]
 }
 
 // Span writes a length of time in one or two units.

@@ -35,7 +35,7 @@ const lineWidth = 80
 
 // Text is the table, each line behind indent. If it would be wider than a
 // terminal, headings of several words are broken in two lines. If that is not enough, the text
-// in the last column is wrapped.
+// in the last column is wrapped or, where that is short, columns are one space apart instead of two.
 func (t *Table) Text(indent string) string {
 	right := make([]bool, len(t.header))
 	header := make([]string, len(t.header))
@@ -44,13 +44,17 @@ func (t *Table) Text(indent string) string {
 	}
 	lines := [][]string{header}
 	width := t.widths(lines)
-	if total(width) > lineWidth-len(indent) && strings.Contains(strings.Join(header, ""), " ") {
+	gap := "  "
+	if total(width, gap) > lineWidth-len(indent) && strings.Contains(strings.Join(header, ""), " ") {
 		lines = twoLines(header)
 		width = t.widths(lines)
 	}
-	if last := len(width) - 1; last >= 0 && !right[last] {
-		if room := lineWidth - len(indent) - total(width) + width[last]; room < width[last] && room >= 12 {
+	if over := total(width, gap) - (lineWidth - len(indent)); over > 0 {
+		last := len(width) - 1
+		if room := width[last] - over; !right[last] && room >= 12 {
 			width[last] = room
+		} else {
+			gap = " "
 		}
 	}
 	var b strings.Builder
@@ -67,10 +71,10 @@ func (t *Table) Text(indent string) string {
 			} else {
 				l.WriteString(cell + pad)
 			}
-			l.WriteString("  ")
+			l.WriteString(gap)
 		}
 		b.WriteString(strings.TrimRight(indent+l.String(), " ") + "\n")
-		at := strings.Repeat(" ", total(width)-width[max(0, len(width)-1)])
+		at := strings.Repeat(" ", total(width, gap)-width[max(0, len(width)-1)])
 		for more != "" { // each round takes a word at least
 			var next string
 			next, more = wrap(more, width[len(width)-1])
@@ -104,8 +108,8 @@ func (t *Table) widths(header [][]string) []int {
 }
 
 // total is the width of a line.
-func total(width []int) int {
-	sum := 2 * max(0, len(width)-1)
+func total(width []int, gap string) int {
+	sum := len(gap) * max(0, len(width)-1)
 	for _, w := range width {
 		sum += w
 	}
