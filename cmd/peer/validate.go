@@ -15,7 +15,7 @@ import (
 type validateCommand struct {
 	config.Config `embed:""`
 	JSON          bool `name:"json" xor:"form" help:"Print JSON."`
-	Try           bool `name:"try" xor:"form" help:"Also take the ports, the store and the files that run would take, give them back, and connect to the origins, Squids and peers that are named. Stop the peer of this configuration first."`
+	Try           bool `name:"try" xor:"form" help:"Also take the ports, the store and the files that run would take, give them back, and then connect to the origins, Squids and peers that are named. Stop the peer of this configuration first."`
 }
 
 func (c *validateCommand) Help() string {

@@ -33,6 +33,7 @@ func TestValidateTries(t *testing.T) {
 	holds(t, words(t, 0, args()...), all...) // the ports, the store and its lock were given back
 	free.Close()
 	holds(t, words(t, 0, args()...), "join "+nobody+" does not answer yet: ", "refused")
+	holds(t, words(t, 0, args("--gossip", nobody)...), "gossip "+nobody+" ok", "join "+nobody+" does not answer yet: ") // it does not take itself for a peer
 
 	for _, c := range []struct {
 		args []string

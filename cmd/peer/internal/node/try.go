@@ -25,14 +25,14 @@ type Trial struct {
 }
 
 // Try takes what a peer needs of the system as [Start] does, its ports, its store and its
-// files, and gives it back. Meanwhile it connects once to the origins, Squids and peers that
-// the configuration names. It joins no cluster and answers no request. It takes the time that
+// files, and gives it back. Then it connects once to the origins, Squids and peers that
+// the configuration names, and not before: it would take itself for a peer. It joins no cluster and answers no request. It takes the time that
 // the store takes to open, and up to tryWait more.
 func Try(ctx context.Context, o Options) []Trial {
 	n := assemble(o)
 	err := n.acquire(o)
-	outside := n.outside(ctx)
-	return append(n.tried(errors.Join(err, n.release())), outside...)
+	err = errors.Join(err, n.release())
+	return append(n.tried(err), n.outside(ctx)...)
 }
 
 // tryWait bounds the wait for everything outside.
