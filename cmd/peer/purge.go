@@ -9,7 +9,7 @@ import (
 )
 
 type purgeCommand struct {
-	URL        string   `arg:"" optional:"" name:"url" help:"Absolute URL or, for a reverse proxy, a path."`
+	URL        string   `arg:"" optional:"" name:"url" help:"Absolute URL, as clients use it. A path stands for the URL at --origin."`
 	Prefix     bool     `name:"prefix" help:"Remove everything whose URL begins with it."`
 	Tags       []string `name:"tag" placeholder:"TAG" help:"Instead of a URL: remove everything with that tag (Surrogate-Key, Cache-Tag or xkey); repeat it."`
 	Soft       bool     `name:"soft" help:"Make it stale instead of removing it: it is validated before its next use, and may be served while the origin is down."`

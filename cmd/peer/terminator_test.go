@@ -64,6 +64,8 @@ func TestSitesTerminator(t *testing.T) {
 		t.Errorf("the origin heard %q (%s)", body, status)
 	}
 	holds(t, words(t, 0, "purge", "--prefix", "/", "--admin", p.admin), app.URL+"/ PEER", "a 0 done") // it says which URLs those are
+	holds(t, words(t, 0, "why", "/page", "--admin", p.admin), "A miss", "give the client's URL")
+	holds(t, words(t, 1, "purge", "page", "--admin", p.admin), `"page" is neither an absolute URL, such as http://example.com/a, nor a path`)
 	holds(t, words(t, 0, "why", "https://www.example.com/page", "--admin", p.admin), "A hit")
 	holds(t, words(t, 0, "purge", "https://www.example.com/page", "--everywhere", "--admin", p.admin), "a 1 done")
 	if _, status := get(); !strings.Contains(status, "fwd=uri-miss") {

@@ -27,6 +27,9 @@ func (n *Node) Why(in admin.WhyRequest) (admin.Explanation, error) {
 	}
 	asked := n.matches(e.Identities, in.Header, &out)
 	out.Text = sentence(e, asked)
+	if strings.HasPrefix(in.URL, "/") && len(n.cfg.TrustedProxies) > 0 && len(e.Stored) == 0 {
+		out.Text += " For requests through a trusted proxy give the client's URL: a path stands for the URL at --origin."
+	}
 	return out, nil
 }
 

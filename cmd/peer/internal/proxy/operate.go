@@ -138,14 +138,19 @@ func (h *Handler) SiblingLoad() sibling.Load {
 func (h *Handler) parse(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return nil, fmt.Errorf("proxy: %w", err)
+		return nil, err
 	}
-	if (h.sites == nil || !h.sites[0].alone) && !u.IsAbs() {
-		return nil, fmt.Errorf("proxy: %q is not an absolute URL, such as http://example.com/a", rawURL)
+	paths := h.sites != nil && h.sites[0].alone
+	switch {
+	case u.IsAbs():
+	case !paths:
+		return nil, fmt.Errorf("%q is not an absolute URL, such as http://example.com/a", rawURL)
+	case !strings.HasPrefix(rawURL, "/"):
+		return nil, fmt.Errorf("%q is neither an absolute URL, such as http://example.com/a, nor a path, such as /a", rawURL)
 	}
 	target, no := h.target(&http.Request{URL: u}, asked{scheme: "http"})
 	if no != nil {
-		return nil, fmt.Errorf("proxy: %q: %s", rawURL, no.text)
+		return nil, fmt.Errorf("%q: %s", rawURL, no.text)
 	}
 	return &target, nil
 }
